@@ -1,0 +1,29 @@
+/* arena.h - memory by lifetime: many allocations, one release. */
+#ifndef MUC_ARENA_H
+#define MUC_ARENA_H
+
+#include "base/base.h"
+
+typedef struct muc_arena_chunk muc_arena_chunk;
+
+/* All-zero is a valid empty arena. Not thread-safe. */
+typedef struct muc_arena {
+    muc_arena_chunk *chunks;
+} muc_arena;
+
+/* Zeroed memory aligned to 16 bytes, alive until muc_arena_free. count*size is checked. */
+muc_status muc_arena_new(muc_context *ctx, muc_arena *arena, size_t count, size_t size, void **out);
+#define MUC_ARENA_NEW(ctx, arena, count, out) \
+    muc_arena_new((ctx), (arena), (count), sizeof(**(out)), (void **)(out))
+/* A NUL-terminated copy of length bytes. */
+muc_status muc_arena_string(muc_context *ctx, muc_arena *arena, const char *text, size_t length,
+                            const char **out);
+muc_status muc_arena_format(muc_context *ctx, muc_arena *arena, const char **out,
+                            const char *format, ...) MUC_PRINTF(4, 5);
+void muc_arena_free(muc_arena *arena);
+
+/* Grows *items, an arena array of *capacity elements, to hold at least need elements. */
+muc_status muc_arena_grow(muc_context *ctx, muc_arena *arena, size_t need, size_t size,
+                          size_t *capacity, void **items);
+
+#endif

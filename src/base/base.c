@@ -1,0 +1,179 @@
+/* base.c - context, error sink, checked arithmetic, allocation with a failure switch for tests. */
+#include "base/base.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+
+struct muc_context {
+    pthread_mutex_t lock;
+    unsigned threads;
+    muc_progress_fn *progress;
+    void *progress_arg;
+    bool failed;
+    char message[1024];
+};
+
+static atomic_long allocations_left = -1;
+
+void muc_alloc_fail_after(long k)
+{
+    atomic_store(&allocations_left, k);
+}
+
+void *muc_calloc(size_t count, size_t size)
+{
+    long left = atomic_load(&allocations_left);
+
+    if (left == 0)
+        return NULL;
+    if (left > 0)
+        atomic_fetch_sub(&allocations_left, 1);
+    if (count == 0 || size == 0)
+        count = size = 1;
+    return calloc(count, size);
+}
+
+muc_context *muc_context_new(unsigned threads)
+{
+    muc_context *ctx = muc_calloc(1, sizeof(*ctx));
+
+    if (!ctx)
+        return NULL;
+    pthread_mutex_init(&ctx->lock, NULL);
+    ctx->threads = threads ? threads : muc_processor_count();
+    return ctx;
+}
+
+void muc_context_free(muc_context *ctx)
+{
+    if (!ctx)
+        return;
+    pthread_mutex_destroy(&ctx->lock);
+    free(ctx);
+}
+
+void muc_context_set_progress(muc_context *ctx, muc_progress_fn *fn, void *arg)
+{
+    ctx->progress = fn;
+    ctx->progress_arg = arg;
+}
+
+unsigned muc_context_threads(const muc_context *ctx)
+{
+    return ctx->threads;
+}
+
+const char *muc_error_message(const muc_context *ctx)
+{
+    return ctx->message;
+}
+
+void muc_error_clear(muc_context *ctx)
+{
+    ctx->failed = false;
+    ctx->message[0] = '\0';
+}
+
+static void write_message(muc_context *ctx, const char *source, uint64_t offset, const char *format,
+                          va_list args)
+{
+    size_t size = sizeof(ctx->message), used = 0;
+    int n;
+
+    if (offset == MUC_NO_OFFSET)
+        n = snprintf(ctx->message, size, "%s: ", source);
+    else
+        n = snprintf(ctx->message, size, "%s: offset %llu: ", source, (unsigned long long)offset);
+    if (n > 0)
+        used = (size_t)n < size ? (size_t)n : size - 1;
+    vsnprintf(ctx->message + used, size - used, format, args);
+}
+
+muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uint64_t offset,
+                    const char *format, ...)
+{
+    va_list args;
+
+    pthread_mutex_lock(&ctx->lock);
+    if (!ctx->failed) {
+        ctx->failed = true;
+        va_start(args, format);
+        write_message(ctx, source, offset, format, args);
+        va_end(args);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return status;
+}
+
+muc_status muc_fail_nomem(muc_context *ctx, const char *source, size_t bytes)
+{
+    return muc_fail(ctx, MUC_NOMEM, source, MUC_NO_OFFSET, "no memory for %zu bytes", bytes);
+}
+
+void muc_progress(muc_context *ctx, const char *step, uint64_t done, uint64_t total)
+{
+    if (ctx->progress)
+        ctx->progress(ctx->progress_arg, step, done, total);
+}
+
+muc_status muc_new_array(muc_context *ctx, const char *source, size_t count, size_t size,
+                         void **out)
+{
+    if (size != 0 && count > SIZE_MAX / size)
+        return muc_fail_nomem(ctx, source, SIZE_MAX);
+    *out = muc_calloc(count, size);
+    return *out ? MUC_OK : muc_fail_nomem(ctx, source, count * size);
+}
+
+bool muc_add_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+    if (a > UINT64_MAX - b)
+        return false;
+    *out = a + b;
+    return true;
+}
+
+bool muc_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+    if (b != 0 && a > UINT64_MAX / b)
+        return false;
+    *out = a * b;
+    return true;
+}
+
+bool muc_align_u64(uint64_t a, uint64_t alignment, uint64_t *out)
+{
+    if (!muc_add_u64(a, alignment - 1, &a))
+        return false;
+    *out = a & ~(alignment - 1);
+    return true;
+}
+
+const char *muc_status_name(muc_status status)
+{
+    switch (status) {
+#define NAME_CASE(name, value, meaning) \
+    case MUC_##name: \
+        return #name;
+        MUC_STATUS_TABLE(NAME_CASE)
+#undef NAME_CASE
+    }
+    return "?";
+}
+
+const char *muc_status_meaning(muc_status status)
+{
+    switch (status) {
+#define MEANING_CASE(name, value, meaning) \
+    case MUC_##name: \
+        return meaning;
+        MUC_STATUS_TABLE(MEANING_CASE)
+#undef MEANING_CASE
+    }
+    return "?";
+}

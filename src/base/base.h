@@ -1,0 +1,55 @@
+/* base.h - the error sink and the few helpers that every room uses. */
+#ifndef MUC_BASE_H
+#define MUC_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "muc/status.h"
+
+#if defined(__GNUC__)
+#define MUC_PRINTF(fmt_index, first) __attribute__((format(printf, fmt_index, first)))
+#else
+#define MUC_PRINTF(fmt_index, first)
+#endif
+
+#define MUC_TRY(expr) \
+    do { \
+        muc_status try_ = (expr); \
+        if (try_ != MUC_OK) \
+            return try_; \
+    } while (0)
+
+#define MUC_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* offset to give to muc_fail where a position has no meaning */
+#define MUC_NO_OFFSET UINT64_MAX
+
+/* Records the context's first failure as "SOURCE: offset N: MESSAGE" and returns status.
+ * source is a file's path or a room's name; later calls only return status. Thread-safe. */
+muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uint64_t offset,
+                    const char *format, ...) MUC_PRINTF(5, 6);
+/* The usual sentence for a failed host allocation. */
+muc_status muc_fail_nomem(muc_context *ctx, const char *source, size_t bytes);
+
+void muc_progress(muc_context *ctx, const char *step, uint64_t done, uint64_t total);
+
+/* malloc family that reports; bytes 0 gives a non-NULL pointer. count*size is checked.
+ * muc_alloc_fail_after(k): the k-th allocation from now on fails (tests); negative: never. */
+muc_status muc_new_array(muc_context *ctx, const char *source, size_t count, size_t size,
+                         void **out);
+void muc_alloc_fail_after(long k);
+void *muc_calloc(size_t count, size_t size);
+
+/* Checked arithmetic: false on overflow, *out untouched. */
+bool muc_add_u64(uint64_t a, uint64_t b, uint64_t *out);
+bool muc_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
+/* Rounds up to a multiple of a power of two. */
+bool muc_align_u64(uint64_t a, uint64_t alignment, uint64_t *out);
+
+#define MUC_NEW_ARRAY(ctx, source, count, out) \
+    muc_new_array((ctx), (source), (count), sizeof(**(out)), (void **)(out))
+
+#endif

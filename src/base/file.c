@@ -1,0 +1,249 @@
+/* file.c - mmap for reading; temporary file, fsync and rename for writing. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct muc_output {
+    muc_context *ctx;
+    FILE *stream;
+    char *path, *temporary;
+};
+
+static char *join(const char *dir, const char *name)
+{
+    size_t size = strlen(dir) + strlen(name) + 2;
+    char *path = muc_calloc(size, 1);
+
+    if (path)
+        snprintf(path, size, "%s/%s", dir, name);
+    return path;
+}
+
+static char *copy(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *path = muc_calloc(size, 1);
+
+    if (path)
+        memcpy(path, text, size);
+    return path;
+}
+
+static muc_status fail_errno(muc_context *ctx, const char *path, const char *what)
+{
+    return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "%s: %s", what, strerror(errno));
+}
+
+static muc_status map(muc_context *ctx, int fd, muc_file *file)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0)
+        return fail_errno(ctx, file->path, "cannot stat");
+    if (!S_ISREG(info.st_mode))
+        return muc_fail(ctx, MUC_IO, file->path, MUC_NO_OFFSET, "not a regular file");
+    file->bytes.name = file->path;
+    file->bytes.size = (size_t)info.st_size;
+    file->bytes.data = (const uint8_t *)"";
+    if (info.st_size == 0)
+        return MUC_OK;
+    file->mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (file->mapping == MAP_FAILED) {
+        file->mapping = NULL;
+        return fail_errno(ctx, file->path, "cannot map");
+    }
+    file->bytes.data = file->mapping;
+    return MUC_OK;
+}
+
+/* takes ownership of fd (which may be -1, errno telling why) and path */
+static muc_status open_fd(muc_context *ctx, int fd, char *path, muc_file *out)
+{
+    muc_status status;
+
+    memset(out, 0, sizeof(*out));
+    out->path = path;
+    status = fd < 0 ? fail_errno(ctx, path, "cannot open") : map(ctx, fd, out);
+    if (fd >= 0)
+        close(fd);
+    if (status != MUC_OK)
+        muc_file_close(out);
+    return status;
+}
+
+muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out)
+{
+    char *name = copy(path);
+
+    memset(out, 0, sizeof(*out));
+    if (!name)
+        return muc_fail_nomem(ctx, path, strlen(path));
+    return open_fd(ctx, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), name, out);
+}
+
+/* one openat a component, so that no kernel newer than the users' is needed */
+static int open_beneath(const char *dir, char *path)
+{
+    int fd = open(dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+
+    for (char *save = NULL, *part = strtok_r(path, "/", &save); part && fd >= 0;) {
+        char *next = strtok_r(NULL, "/", &save);
+        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (next ? O_DIRECTORY : 0);
+        int inner = openat(fd, part, flags);
+
+        close(fd);
+        fd = inner;
+        part = next;
+    }
+    return fd;
+}
+
+static bool has_parent_step(const char *path)
+{
+    for (const char *p = path; *p; p += strcspn(p, "/"), p += *p == '/')
+        if (p[0] == '.' && p[1] == '.' && (p[2] == '/' || p[2] == '\0'))
+            return true;
+    return false;
+}
+
+muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *path, muc_file *out)
+{
+    char *parts, *name;
+    int fd;
+
+    memset(out, 0, sizeof(*out));
+    if (path[0] == '\0' || path[0] == '/' || has_parent_step(path))
+        return muc_fail(ctx, MUC_MALFORMED, dir, MUC_NO_OFFSET,
+                        "refers to '%s', which is not inside the model's folder", path);
+    parts = copy(path);
+    name = join(dir, path);
+    if (!parts || !name) {
+        free(parts);
+        free(name);
+        return muc_fail_nomem(ctx, path, strlen(path));
+    }
+    fd = open_beneath(dir, parts);
+    free(parts);
+    return open_fd(ctx, fd, name, out);
+}
+
+void muc_file_close(muc_file *file)
+{
+    if (file->mapping)
+        munmap(file->mapping, file->bytes.size);
+    free(file->path);
+    memset(file, 0, sizeof(*file));
+}
+
+bool muc_path_is_dir(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool muc_path_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void output_free(muc_output *output)
+{
+    if (output->stream)
+        fclose(output->stream);
+    free(output->path);
+    free(output->temporary);
+    free(output);
+}
+
+muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out)
+{
+    muc_output *output = muc_calloc(1, sizeof(*output));
+    size_t size = strlen(path) + sizeof(".XXXXXX");
+    mode_t mask = umask(0);
+    int fd;
+
+    umask(mask);
+    if (!output)
+        return muc_fail_nomem(ctx, path, sizeof(*output));
+    output->ctx = ctx;
+    output->path = copy(path);
+    output->temporary = muc_calloc(size, 1);
+    if (!output->path || !output->temporary) {
+        output_free(output);
+        return muc_fail_nomem(ctx, path, size);
+    }
+    snprintf(output->temporary, size, "%s.XXXXXX", path);
+    fd = mkstemp(output->temporary);
+    if (fd >= 0) {
+        fchmod(fd, 0666 & ~mask);
+        output->stream = fdopen(fd, "wb");
+    }
+    if (!output->stream) {
+        muc_status status = fail_errno(ctx, path, "cannot create");
+
+        if (fd >= 0) {
+            close(fd);
+            unlink(output->temporary);
+        }
+        output_free(output);
+        return status;
+    }
+    *out = output;
+    return MUC_OK;
+}
+
+muc_status muc_output_write(muc_output *output, const void *data, size_t size)
+{
+    if (size != 0 && fwrite(data, 1, size, output->stream) != size)
+        return fail_errno(output->ctx, output->path, "cannot write");
+    return MUC_OK;
+}
+
+muc_status muc_output_commit(muc_output *output)
+{
+    muc_status status = MUC_OK;
+    bool failed = fflush(output->stream) != 0 || fsync(fileno(output->stream)) != 0;
+
+    failed = fclose(output->stream) != 0 || failed;
+    output->stream = NULL;
+    if (failed || rename(output->temporary, output->path) != 0) {
+        status = fail_errno(output->ctx, output->path, "cannot write");
+        unlink(output->temporary);
+    }
+    output_free(output);
+    return status;
+}
+
+void muc_output_discard(muc_output *output)
+{
+    unlink(output->temporary);
+    output_free(output);
+}
+
+muc_status muc_file_write(muc_context *ctx, const char *path, const void *data, size_t size)
+{
+    muc_output *output;
+    muc_status status;
+
+    MUC_TRY(muc_output_begin(ctx, path, &output));
+    status = muc_output_write(output, data, size);
+    if (status == MUC_OK)
+        return muc_output_commit(output);
+    muc_output_discard(output);
+    return status;
+}
+
+muc_status muc_make_dir(muc_context *ctx, const char *path)
+{
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && muc_path_is_dir(path)))
+        return MUC_OK;
+    return fail_errno(ctx, path, "cannot make the folder");
+}

@@ -1,0 +1,36 @@
+/* file.h - files mapped for reading, and outputs that appear whole or not at all. */
+#ifndef MUC_FILE_H
+#define MUC_FILE_H
+
+#include "base/bytes.h"
+
+typedef struct muc_file {
+    muc_bytes bytes; /* alive until muc_file_close; name is owned by the file */
+    void *mapping;
+    char *path;
+} muc_file;
+
+/* Maps a regular file read-only. An empty file gives size 0. */
+muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out);
+/* The same for a path found inside a model's file: it must be relative, stay below dir, and pass
+ * no symbolic link and no "..". */
+muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *path,
+                                 muc_file *out);
+void muc_file_close(muc_file *file);
+bool muc_path_is_dir(const char *path);
+bool muc_path_exists(const char *path);
+
+/* An output: bytes gather in a temporary file beside path; commit renames it, so that path
+ * either keeps its old content or has all of the new. */
+typedef struct muc_output muc_output;
+
+muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out);
+muc_status muc_output_write(muc_output *output, const void *data, size_t size);
+/* Both release the output; commit removes the temporary file when it fails. */
+muc_status muc_output_commit(muc_output *output);
+void muc_output_discard(muc_output *output);
+
+muc_status muc_file_write(muc_context *ctx, const char *path, const void *data, size_t size);
+muc_status muc_make_dir(muc_context *ctx, const char *path); /* an existing one is fine */
+
+#endif

@@ -1,0 +1,16 @@
+/* real.h - elementary functions from IEEE + - * / alone.
+ *
+ * libm's last bit differs from one machine to the next; these do not, so that tables, reference
+ * results and perplexities are the same bytes everywhere. Errors below 2 units in the last place
+ * of a double on the stated ranges. Compile with -ffp-contract=off.
+ */
+#ifndef MUC_REAL_H
+#define MUC_REAL_H
+
+double muc_exp(double x);           /* 0 below -745, infinity above 710 */
+double muc_log(double x);           /* x > 0 */
+double muc_pow(double x, double y); /* x > 0 */
+double muc_sin(double x);           /* |x| < 2^30 */
+double muc_cos(double x);
+
+#endif

@@ -1,0 +1,21 @@
+/* text.h - a string that grows, for printers and reports. */
+#ifndef MUC_TEXT_H
+#define MUC_TEXT_H
+
+#include "base/base.h"
+
+/* All-zero is empty. An allocation failure is remembered and told by muc_text_status. */
+typedef struct muc_text {
+    char *data; /* NUL-terminated once anything was added */
+    size_t size, capacity;
+    bool failed;
+} muc_text;
+
+void muc_text_add(muc_text *text, const char *format, ...) MUC_PRINTF(2, 3);
+void muc_text_add_bytes(muc_text *text, const void *data, size_t size);
+/* The JSON form of a string, quotes included. */
+void muc_text_add_json(muc_text *text, const char *string);
+muc_status muc_text_status(muc_context *ctx, const muc_text *text);
+void muc_text_free(muc_text *text);
+
+#endif

@@ -1,0 +1,229 @@
+/* The base room: readers stay in bounds, outputs appear whole, halves round as IEEE says. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/half.h"
+#include "base/json.h"
+#include "base/real.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "check.h"
+
+static muc_context *ctx;
+
+static int setup(void **state)
+{
+    (void)state;
+    ctx = muc_context_new(3);
+    return ctx ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    muc_context_free(ctx);
+    return 0;
+}
+
+static void first_message_wins(void **state)
+{
+    (void)state;
+    muc_fail(ctx, MUC_MALFORMED, "a.bin", 12, "first %d", 1);
+    muc_fail(ctx, MUC_IO, "b.bin", 13, "second");
+    assert_string_equal(muc_error_message(ctx), "a.bin: offset 12: first 1");
+}
+
+static void reader_refuses_to_leave_its_bytes(void **state)
+{
+    static const uint8_t data[5] = { 1, 2, 3, 4, 5 };
+    muc_bytes bytes = { data, sizeof(data), "five" };
+    muc_reader reader = muc_reader_of(ctx, bytes);
+    const uint8_t *span;
+    uint32_t word;
+
+    (void)state;
+    CHECK_OK(ctx, muc_read_u32(&reader, "word", &word));
+    CHECK_EQ(word, 0x04030201);
+    CHECK_FAILS(ctx, MUC_MALFORMED, "five: offset 4: word needs 4 bytes, the file has 1 left",
+                muc_read_u32(&reader, "word", &word));
+    CHECK_FAILS(ctx, MUC_MALFORMED, "span", muc_read_span(&reader, UINT64_MAX, "span", &span));
+}
+
+static void every_half_survives_the_round_trip(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        float value = muc_f32_of_f16((uint16_t)h);
+
+        if (value != value)
+            CHECK(isnan(muc_f32_of_f16(muc_f16_of_f32(value))));
+        else
+            CHECK_EQ(muc_f16_of_f32(value), h);
+    }
+}
+
+/* between two neighbours the nearer wins, and of two equally near the even one */
+static void halves_round_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 0x7bff; h++) {
+        double low = (double)muc_f32_of_f16((uint16_t)h);
+        double high = (double)muc_f32_of_f16((uint16_t)(h + 1));
+        float middle = (float)((low + high) / 2);
+
+        CHECK_EQ(muc_f16_of_f32(middle), h & 1 ? h + 1 : h);
+        CHECK_EQ(muc_f16_of_f32(nextafterf(middle, 0)), h);
+        CHECK_EQ(muc_f16_of_f32(nextafterf(middle, 1e9f)), h + 1);
+    }
+    CHECK_EQ(muc_f16_of_f32(65520.0f), 0x7c00);
+    CHECK_EQ(muc_f16_of_f32(65519.996f), 0x7bff);
+}
+
+static void elementary_functions_agree_with_libm(void **state)
+{
+    (void)state;
+    for (int i = -5000; i <= 5000; i++) {
+        double x = i * 0.1371;
+
+        CHECK(fabs(muc_exp(x) - exp(x)) <= 4e-16 * exp(x) || !isfinite(exp(x)));
+        CHECK(fabs(muc_sin(x) - sin(x)) <= 5e-16);
+        CHECK(fabs(muc_cos(x) - cos(x)) <= 5e-16);
+        if (i > 0) {
+            CHECK(fabs(muc_log(x) - log(x)) <= 1e-15 * (fabs(log(x)) + 1));
+            CHECK(fabs(muc_pow(x, 0.37) - pow(x, 0.37)) <= 4e-15 * pow(x, 0.37));
+        }
+    }
+    CHECK(muc_exp(-1000) == 0);
+}
+
+static void paths_cannot_leave_the_folder(void **state)
+{
+    muc_file file;
+
+    (void)state;
+    CHECK_FAILS(ctx, MUC_MALFORMED, "not inside",
+                muc_file_open_beneath(ctx, "tests", "../meson.build", &file));
+    CHECK_FAILS(ctx, MUC_MALFORMED, "not inside",
+                muc_file_open_beneath(ctx, "tests", "/etc/passwd", &file));
+    CHECK_FAILS(ctx, MUC_MALFORMED, "not inside",
+                muc_file_open_beneath(ctx, "tests", "a/../../b", &file));
+    CHECK_OK(ctx, muc_file_open_beneath(ctx, "tests", "check.h", &file));
+    CHECK(file.bytes.size > 0);
+    muc_file_close(&file);
+    CHECK_FAILS(ctx, MUC_IO, "not a regular file", muc_file_open(ctx, "tests", &file));
+}
+
+static void symbolic_links_are_not_followed(void **state)
+{
+    char dir[] = "/tmp/muc_test_XXXXXX", link[64];
+    muc_file file;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(link, sizeof(link), "%s/link", dir);
+    CHECK_EQ(symlink("/etc/passwd", link), 0);
+    CHECK_FAILS(ctx, MUC_IO, "cannot open", muc_file_open_beneath(ctx, dir, "link", &file));
+    unlink(link);
+    rmdir(dir);
+}
+
+static void output_appears_whole_or_not_at_all(void **state)
+{
+    char dir[] = "/tmp/muc_test_XXXXXX", path[64];
+    muc_output *output;
+    muc_file file;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/out", dir);
+    CHECK_OK(ctx, muc_output_begin(ctx, path, &output));
+    CHECK_OK(ctx, muc_output_write(output, "abc", 3));
+    CHECK(!muc_path_exists(path));
+    CHECK_OK(ctx, muc_output_commit(output));
+    CHECK_OK(ctx, muc_file_open(ctx, path, &file));
+    CHECK_EQ(file.bytes.size, 3);
+    muc_file_close(&file);
+    CHECK_OK(ctx, muc_output_begin(ctx, path, &output));
+    muc_output_discard(output);
+    CHECK_OK(ctx, muc_file_open(ctx, path, &file));
+    CHECK_EQ(file.bytes.size, 3);
+    muc_file_close(&file);
+    unlink(path);
+    CHECK_EQ(rmdir(dir), 0); /* nothing temporary stays behind */
+}
+
+static void json_limits_hold(void **state)
+{
+    char deep[200];
+    json_t *json;
+    muc_bytes bytes = { (const uint8_t *)deep, 130, "deep" };
+    muc_bytes twice = { (const uint8_t *)"{\"a\":1,\"a\":2}", 13, "twice" };
+
+    (void)state;
+    memset(deep, '[', 65);
+    memset(deep + 65, ']', 65);
+    CHECK_FAILS(ctx, MUC_MALFORMED, "deep: offset 72: JSON nested deeper than 64",
+                muc_json_parse(ctx, bytes, 8, &json));
+    CHECK_FAILS(ctx, MUC_MALFORMED, "duplicate", muc_json_parse(ctx, twice, 0, &json));
+}
+
+static muc_status square(void *arg, size_t i)
+{
+    uint64_t *out = arg;
+
+    out[i] = i * i;
+    return i == 700 || i == 900 ? muc_fail(ctx, MUC_IO, "square", i, "no") : MUC_OK;
+}
+
+static void parallel_for_runs_each_index_once(void **state)
+{
+    static uint64_t out[1000];
+
+    (void)state;
+    CHECK_OK(ctx, muc_parallel_for(ctx, 700, square, out));
+    for (size_t i = 0; i < 700; i++)
+        CHECK_EQ(out[i], i * i);
+    CHECK_EQ(muc_parallel_for(ctx, 1000, square, out), MUC_IO);
+}
+
+static void failed_allocations_are_told(void **state)
+{
+    muc_arena arena = { 0 };
+    void *p;
+
+    (void)state;
+    muc_alloc_fail_after(0);
+    CHECK_FAILS(ctx, MUC_NOMEM, "no memory", muc_arena_new(ctx, &arena, 10, 10, &p));
+    muc_alloc_fail_after(-1);
+    CHECK_FAILS(ctx, MUC_NOMEM, "no memory", muc_arena_new(ctx, &arena, SIZE_MAX, 16, &p));
+    muc_arena_free(&arena);
+}
+
+static void crc_is_that_of_zlib(void **state)
+{
+    (void)state;
+    CHECK_EQ(muc_crc32(0, (const uint8_t *)"123456789", 9), 0xcbf43926);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(first_message_wins),
+        T(reader_refuses_to_leave_its_bytes),
+        T(every_half_survives_the_round_trip),
+        T(halves_round_to_nearest_even),
+        T(elementary_functions_agree_with_libm),
+        T(paths_cannot_leave_the_folder),
+        T(symbolic_links_are_not_followed),
+        T(output_appears_whole_or_not_at_all),
+        T(json_limits_hold),
+        T(parallel_for_runs_each_index_once),
+        T(failed_allocations_are_told),
+        T(crc_is_that_of_zlib),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
