@@ -1,0 +1,36 @@
+/* dtype.h - the element types of tensors, one row of dtype.def each. */
+#ifndef MUC_DTYPE_H
+#define MUC_DTYPE_H
+
+#include "base/base.h"
+
+typedef enum muc_dtype {
+#define MUC_DTYPE(id, name, block_elements, block_bytes, kind, meaning) MUC_##id,
+#include "graph/dtype.def"
+#undef MUC_DTYPE
+    MUC_DTYPE_COUNT
+} muc_dtype;
+
+typedef enum muc_dtype_kind {
+    MUC_DTYPE_FLOAT, /* stands for real numbers, block types included */
+    MUC_DTYPE_INTEGER,
+} muc_dtype_kind;
+
+typedef struct muc_dtype_info {
+    const char *name; /* "f32" */
+    uint32_t block_elements, block_bytes;
+    muc_dtype_kind kind;
+    const char *meaning;
+} muc_dtype_info;
+
+/* The type's row; dtype < MUC_DTYPE_COUNT. */
+const muc_dtype_info *muc_dtype_get(muc_dtype dtype);
+/* False if no type has this name ("f32", ...). */
+bool muc_dtype_find(const char *name, muc_dtype *out);
+
+/* Elements and bytes of a dense tensor of dims[0..rank-1], outermost first; rank 0 is a scalar.
+ * False if either overflows, or if the innermost dimension is no whole number of blocks. */
+bool muc_dtype_measure(muc_dtype dtype, uint32_t rank, const uint64_t *dims, uint64_t *elements,
+                       uint64_t *bytes);
+
+#endif
