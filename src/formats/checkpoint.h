@@ -1,0 +1,124 @@
+/* checkpoint.h - what every reader of trained language models gives.
+ *
+ * Whatever the file's form, an opened checkpoint has Hugging Face's tensor names
+ * ("model.layers.0.self_attn.q_proj.weight"), rows of q and k in rotate-half order, and a
+ * configuration whose every number was checked against the tensors' shapes.
+ */
+#ifndef MUC_CHECKPOINT_H
+#define MUC_CHECKPOINT_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "graph/dtype.h"
+
+enum { MUC_MAX_RANK = 4, MUC_MAX_EOS = 8 };
+
+/* A dense tensor, row-major, dims[0] outermost. All is borrowed from the checkpoint. */
+typedef struct muc_tensor_view {
+    const char *name;
+    muc_dtype dtype;
+    uint32_t rank;
+    uint64_t dims[MUC_MAX_RANK];
+    uint64_t elements, bytes;
+    const uint8_t *data; /* of no alignment; in the mapped file, or in the checkpoint's arena */
+    const char *file;    /* where it was stored, for messages */
+    uint64_t offset;     /* of its first byte in that file */
+} muc_tensor_view;
+
+typedef enum muc_family {
+    MUC_FAMILY_LLAMA,
+    MUC_FAMILY_MISTRAL,
+    MUC_FAMILY_MOBILELLM,
+    MUC_FAMILY_QWEN2,
+    MUC_FAMILY_QWEN3,
+} muc_family;
+
+typedef enum muc_rope_kind {
+    MUC_ROPE_PLAIN,  /* frequency i of head_dim/2: theta^(-2i/head_dim) */
+    MUC_ROPE_LLAMA3, /* low frequencies divided by factor, a ramp between */
+} muc_rope_kind;
+
+/* Sizes count elements. bos and eos are below vocabulary. */
+typedef struct muc_model_config {
+    const char *architecture; /* as the file names it */
+    muc_family family;
+    uint32_t dim, ffn_dim, layers, heads, kv_heads, head_dim, vocabulary;
+    uint32_t context; /* positions the model was made for */
+    double norm_epsilon, rope_theta;
+    muc_rope_kind rope_kind;
+    double rope_factor, rope_low_factor, rope_high_factor; /* of MUC_ROPE_LLAMA3 */
+    uint32_t rope_original_context;
+    bool rope_interleaved; /* the file had adjacent pairs; the reader reordered q and k */
+    bool tied;             /* the head is model.embed_tokens.weight; no lm_head.weight exists */
+    bool qkv_bias, output_bias;
+    bool head_norm;         /* RMSNorm of each head of q and k (Qwen3) */
+    const char *activation; /* "silu" */
+    bool has_bos;
+    uint32_t bos;
+    uint32_t eos_count; /* 0: none is known */
+    uint32_t eos[MUC_MAX_EOS];
+} muc_model_config;
+
+typedef enum muc_token_type {
+    MUC_TOKEN_NORMAL = 1,
+    MUC_TOKEN_UNKNOWN,
+    MUC_TOKEN_CONTROL,
+    MUC_TOKEN_USER_DEFINED,
+    MUC_TOKEN_UNUSED,
+    MUC_TOKEN_BYTE,
+} muc_token_type;
+
+/* A piece of text of a vocabulary: any bytes, no NUL at the end. */
+typedef struct muc_piece {
+    const uint8_t *data;
+    uint32_t size;
+} muc_piece;
+
+/* A tokenizer that lives inside a checkpoint (GGUF). Ids are indices of tokens. */
+typedef struct muc_vocabulary {
+    const char *model; /* "llama": SentencePiece; "gpt2": byte-level BPE */
+    const char *pre;   /* name of the splitting rule, or NULL */
+    uint32_t count;
+    const muc_piece *tokens;
+    const float *scores;  /* [count], finite, or NULL */
+    const uint8_t *types; /* [count] of muc_token_type, or NULL */
+    uint32_t merge_count;
+    const muc_piece *merges; /* "left right" in rank order, or NULL */
+    bool has_bos, has_eos, has_unknown;
+    uint32_t bos, eos, unknown;
+    bool add_bos, add_eos, add_space_prefix; /* the model kind's usual where the file says none */
+} muc_vocabulary;
+
+typedef struct muc_checkpoint_file muc_checkpoint_file;
+
+/* Owns everything it points to. */
+typedef struct muc_checkpoint {
+    muc_arena arena;
+    muc_checkpoint_file *files; /* mapped until muc_checkpoint_close */
+    const char *path;           /* as given to muc_checkpoint_open */
+    const char *format;         /* name of the registry's row that read it */
+    muc_model_config config;
+    size_t tensor_count;
+    muc_tensor_view *tensors;         /* sorted by name, names unique */
+    const char *tokenizer_path;       /* tokenizer.json or tokenizer.model, or NULL */
+    const muc_vocabulary *vocabulary; /* NULL unless the file holds one */
+    size_t tensor_capacity;
+} muc_checkpoint;
+
+/* Opens the file or folder at path with the first format that recognises it. On failure nothing
+ * is left to close. */
+muc_status muc_checkpoint_open(muc_context *ctx, const char *path, muc_checkpoint *out);
+/* The same for a file that is in memory; bytes and their name must outlive the checkpoint. */
+muc_status muc_checkpoint_open_bytes(muc_context *ctx, muc_bytes bytes, muc_checkpoint *out);
+void muc_checkpoint_close(muc_checkpoint *checkpoint);
+
+/* NULL if there is no tensor of that name. */
+const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name);
+
+/* Converts elements first..first+count-1 of a tensor of any float type. A value that is not
+ * finite is MUC_MALFORMED, naming the tensor and the element; so is a tensor of integers
+ * MUC_UNSUPPORTED. The range must lie in the tensor. */
+muc_status muc_tensor_to_f32(muc_context *ctx, const muc_tensor_view *view, uint64_t first,
+                             uint64_t count, float *out);
+
+#endif

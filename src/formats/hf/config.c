@@ -1,0 +1,280 @@
+/* config.c - config.json to muc_model_config.
+ *
+ * A key that would change the computation is either understood or refused by name; keys that only
+ * concern training are passed over.
+ */
+#include "formats/hf/config.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+typedef enum bias_rule { NEVER, ALWAYS, CONFIG } bias_rule;
+
+typedef struct architecture {
+    const char *name, *model_type;
+    muc_family family;
+    uint32_t default_head_dim;
+    bias_rule qkv_bias, output_bias;
+    bool head_norm, sliding_needs_switch;
+} architecture;
+
+static const architecture architectures[] = {
+#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch) \
+    { name, type, MUC_FAMILY_##family, head_dim, qkv, output, norm, needs_switch },
+#include "formats/hf/architectures.def"
+#undef MUC_HF_ARCHITECTURE
+};
+
+typedef struct reader {
+    muc_context *ctx;
+    const char *name; /* of the file */
+    const json_t *root;
+    muc_checkpoint *checkpoint;
+    muc_model_config *config;
+} reader;
+
+#define UNSUPPORTED(r, ...) \
+    muc_fail((r)->ctx, MUC_UNSUPPORTED, (r)->name, MUC_NO_OFFSET, __VA_ARGS__)
+
+static muc_status read_u32(const reader *r, const char *key, uint32_t *out)
+{
+    uint64_t value;
+
+    MUC_TRY(muc_json_u64(r->ctx, r->name, r->root, key, 1, UINT32_MAX, &value));
+    *out = (uint32_t)value;
+    return MUC_OK;
+}
+
+static muc_status read_u32_or(const reader *r, const json_t *object, const char *key,
+                              uint32_t fallback, uint32_t *out)
+{
+    uint64_t value;
+
+    MUC_TRY(muc_json_u64_or(r->ctx, r->name, object, key, 0, UINT32_MAX, fallback, &value));
+    *out = (uint32_t)value;
+    return MUC_OK;
+}
+
+static muc_status find_architecture(const reader *r, const architecture **out)
+{
+    const json_t *list = json_object_get(r->root, "architectures");
+    const char *name = json_string_value(json_array_get(list, 0)), *type;
+
+    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, r->root, "model_type", &type));
+    if (!name && !type)
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                        "neither \"architectures\" nor \"model_type\" names the architecture");
+    for (size_t i = 0; i < MUC_COUNT(architectures); i++) {
+        const architecture *row = &architectures[i];
+
+        if ((!name || strcmp(name, row->name) == 0) &&
+            (!type || strcmp(type, row->model_type) == 0)) {
+            *out = row;
+            return MUC_OK;
+        }
+    }
+    return UNSUPPORTED(r, "architecture '%s' of model type '%s' is none that muc knows",
+                       name ? name : "not named", type ? type : "not named");
+}
+
+static muc_status check_sliding_window(const reader *r, const architecture *kind)
+{
+    const json_t *types = json_object_get(r->root, "layer_types"), *type;
+    uint32_t window;
+    bool on;
+    size_t i;
+
+    MUC_TRY(read_u32_or(r, r->root, "sliding_window", UINT32_MAX, &window));
+    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "use_sliding_window",
+                             !kind->sliding_needs_switch, &on));
+    if (on && window < r->config->context)
+        return UNSUPPORTED(r, "\"sliding_window\" of %u in a context of %u", window,
+                           r->config->context);
+    json_array_foreach(types, i, type)
+    {
+        const char *text = json_string_value(type);
+
+        if (!text || strcmp(text, "full_attention") != 0)
+            return UNSUPPORTED(r, "layer %zu is of type '%s', not full_attention", i,
+                               text ? text : "unknown");
+    }
+    return MUC_OK;
+}
+
+/* Everything that would need another graph. */
+static muc_status check_features(const reader *r, const architecture *kind)
+{
+    static const char *const counts[] = { "num_local_experts", "num_experts", "n_routed_experts" };
+    static const char *const flags[] = { "mlp_bias", "layer_sharing" };
+    const char *activation;
+    double rotary;
+
+    for (size_t i = 0; i < MUC_COUNT(counts); i++) {
+        uint32_t experts;
+
+        MUC_TRY(read_u32_or(r, r->root, counts[i], 0, &experts));
+        if (experts != 0)
+            return UNSUPPORTED(r, "a mixture of experts (\"%s\": %u)", counts[i], experts);
+    }
+    for (size_t i = 0; i < MUC_COUNT(flags); i++) {
+        bool on;
+
+        MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, flags[i], false, &on));
+        if (on)
+            return UNSUPPORTED(r, "\"%s\": true", flags[i]);
+    }
+    if (json_is_object(json_object_get(r->root, "quantization_config")))
+        return UNSUPPORTED(r, "\"quantization_config\": the weights are already quantized");
+    MUC_TRY(muc_json_double_or(r->ctx, r->name, r->root, "partial_rotary_factor", 1, &rotary));
+    if (rotary < 1 || rotary > 1)
+        return UNSUPPORTED(r, "\"partial_rotary_factor\" of %g", rotary);
+    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, r->root, "hidden_act", &activation));
+    if (activation && strcmp(activation, "silu") != 0)
+        return UNSUPPORTED(r, "\"hidden_act\" is '%s', expected silu", activation);
+    r->config->activation = "silu";
+    return check_sliding_window(r, kind);
+}
+
+static muc_status read_llama3_scaling(const reader *r, const json_t *scaling)
+{
+    muc_model_config *config = r->config;
+
+    config->rope_kind = MUC_ROPE_LLAMA3;
+    MUC_TRY(muc_json_double_or(r->ctx, r->name, scaling, "factor", 0, &config->rope_factor));
+    MUC_TRY(muc_json_double_or(r->ctx, r->name, scaling, "low_freq_factor", 0,
+                               &config->rope_low_factor));
+    MUC_TRY(muc_json_double_or(r->ctx, r->name, scaling, "high_freq_factor", 0,
+                               &config->rope_high_factor));
+    return read_u32_or(r, scaling, "original_max_position_embeddings", 0,
+                       &config->rope_original_context);
+}
+
+/* "rope_scaling" beside "rope_theta", or, in younger files, both in "rope_parameters" */
+static muc_status read_rope(const reader *r)
+{
+    const json_t *scaling = json_object_get(r->root, "rope_scaling");
+    const json_t *parameters = json_object_get(r->root, "rope_parameters");
+    const char *type;
+
+    MUC_TRY(
+        muc_json_double_or(r->ctx, r->name, r->root, "rope_theta", 10000, &r->config->rope_theta));
+    if (json_is_object(parameters)) {
+        MUC_TRY(muc_json_double_or(r->ctx, r->name, parameters, "rope_theta", r->config->rope_theta,
+                                   &r->config->rope_theta));
+        scaling = parameters;
+    }
+    if (!scaling || json_is_null(scaling))
+        return MUC_OK;
+    if (!json_is_object(scaling))
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                        "\"rope_scaling\" is no object");
+    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, scaling, "rope_type", &type));
+    if (!type)
+        MUC_TRY(muc_json_string_or_null(r->ctx, r->name, scaling, "type", &type));
+    if (type && strcmp(type, "default") == 0)
+        return MUC_OK;
+    if (type && strcmp(type, "llama3") == 0)
+        return read_llama3_scaling(r, scaling);
+    return UNSUPPORTED(r, "RoPE scaling of type '%s'", type ? type : "not named");
+}
+
+static muc_status read_token(const reader *r, const json_t *value, const char *key, uint32_t *out)
+{
+    json_int_t id = json_integer_value(value);
+
+    if (!json_is_integer(value) || id < 0 || id > INT32_MAX)
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET, "\"%s\" is no token id",
+                        key);
+    *out = (uint32_t)id;
+    return MUC_OK;
+}
+
+/* one id, a list of them, or null */
+static muc_status read_tokens(const reader *r)
+{
+    muc_model_config *config = r->config;
+    const json_t *bos = json_object_get(r->root, "bos_token_id");
+    const json_t *eos = json_object_get(r->root, "eos_token_id"), *item;
+    size_t i;
+
+    if (bos && !json_is_null(bos)) {
+        MUC_TRY(read_token(r, bos, "bos_token_id", &config->bos));
+        config->has_bos = true;
+    }
+    if (!eos || json_is_null(eos))
+        return MUC_OK;
+    if (!json_is_array(eos)) {
+        config->eos_count = 1;
+        return read_token(r, eos, "eos_token_id", &config->eos[0]);
+    }
+    if (json_array_size(eos) > MUC_MAX_EOS)
+        return UNSUPPORTED(r, "\"eos_token_id\" lists %zu tokens, at most %d", json_array_size(eos),
+                           MUC_MAX_EOS);
+    config->eos_count = (uint32_t)json_array_size(eos);
+    json_array_foreach(eos, i, item) MUC_TRY(read_token(r, item, "eos_token_id", &config->eos[i]));
+    return MUC_OK;
+}
+
+static muc_status read_sizes(const reader *r, const architecture *kind)
+{
+    muc_model_config *config = r->config;
+    uint32_t head_dim = kind->default_head_dim;
+
+    MUC_TRY(read_u32(r, "hidden_size", &config->dim));
+    MUC_TRY(read_u32(r, "intermediate_size", &config->ffn_dim));
+    MUC_TRY(read_u32(r, "num_hidden_layers", &config->layers));
+    MUC_TRY(read_u32(r, "num_attention_heads", &config->heads));
+    MUC_TRY(read_u32(r, "vocab_size", &config->vocabulary));
+    MUC_TRY(read_u32(r, "max_position_embeddings", &config->context));
+    MUC_TRY(read_u32_or(r, r->root, "num_key_value_heads", config->heads, &config->kv_heads));
+    if (head_dim == 0)
+        head_dim = config->dim / config->heads;
+    MUC_TRY(read_u32_or(r, r->root, "head_dim", head_dim, &config->head_dim));
+    return muc_json_double_or(r->ctx, r->name, r->root, "rms_norm_eps", 1e-6,
+                              &config->norm_epsilon);
+}
+
+static muc_status read_biases(const reader *r, const architecture *kind)
+{
+    bool bias;
+
+    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "attention_bias", false, &bias));
+    if (bias && kind->qkv_bias == NEVER)
+        return UNSUPPORTED(r, "\"attention_bias\": true in a %s", kind->name);
+    r->config->qkv_bias = kind->qkv_bias == ALWAYS || (kind->qkv_bias == CONFIG && bias);
+    r->config->output_bias = kind->output_bias == CONFIG && bias;
+    return MUC_OK;
+}
+
+static muc_status read_root(const reader *r)
+{
+    const architecture *kind = NULL;
+
+    if (!json_is_object(r->root))
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, 0, "no JSON object");
+    MUC_TRY(find_architecture(r, &kind));
+    r->config->architecture = kind->name;
+    r->config->family = kind->family;
+    r->config->head_norm = kind->head_norm;
+    MUC_TRY(read_sizes(r, kind));
+    MUC_TRY(check_features(r, kind));
+    MUC_TRY(read_biases(r, kind));
+    MUC_TRY(read_rope(r));
+    MUC_TRY(read_tokens(r));
+    return muc_json_bool_or(r->ctx, r->name, r->root, "tie_word_embeddings", false,
+                            &r->config->tied);
+}
+
+muc_status muc_hf_read_config(muc_context *ctx, muc_bytes bytes, muc_checkpoint *checkpoint)
+{
+    json_t *root;
+    reader r = { ctx, bytes.name, NULL, checkpoint, &checkpoint->config };
+    muc_status status;
+
+    MUC_TRY(muc_json_parse(ctx, bytes, 0, &root));
+    r.root = root;
+    status = read_root(&r);
+    json_decref(root);
+    return status;
+}

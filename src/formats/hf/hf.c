@@ -1,0 +1,213 @@
+/* hf.c - a Hugging Face folder: config.json, weights whole or in shards, a tokenizer beside them.
+ *
+ * A path to one .safetensors file stands for its folder, with the weights of that file alone.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "formats/format.h"
+#include "formats/hf/config.h"
+#include "formats/hf/safetensors.h"
+
+enum { MAX_SHARDS = 1024 };
+
+static const char config_name[] = "config.json";
+static const char weights_name[] = "model.safetensors";
+static const char index_name[] = "model.safetensors.index.json";
+
+bool muc_hf_probe(const muc_source *source)
+{
+    return source->is_folder || muc_safetensors_probe(source->bytes);
+}
+
+static muc_status folder_of(muc_context *ctx, const muc_source *source, muc_arena *arena,
+                            const char **out)
+{
+    const char *slash = strrchr(source->path, '/');
+
+    if (source->is_folder)
+        *out = source->path;
+    else if (!slash)
+        *out = ".";
+    else
+        return muc_arena_string(ctx, arena, source->path, (size_t)(slash - source->path) + 1, out);
+    return MUC_OK;
+}
+
+static muc_status path_in(muc_context *ctx, muc_arena *arena, const char *folder, const char *name,
+                          const char **out)
+{
+    const char *separator = folder[strlen(folder) - 1] == '/' ? "" : "/";
+
+    return muc_arena_format(ctx, arena, out, "%s%s%s", folder, separator, name);
+}
+
+static muc_status read_config(muc_context *ctx, const char *folder, muc_checkpoint *checkpoint)
+{
+    const char *path;
+    muc_bytes bytes;
+
+    MUC_TRY(path_in(ctx, &checkpoint->arena, folder, config_name, &path));
+    MUC_TRY(muc_checkpoint_map(ctx, checkpoint, path, &bytes));
+    return muc_hf_read_config(ctx, bytes, checkpoint);
+}
+
+/* The tokenizer's own room reads it; where both forms exist, tokenizer.json also has the added
+ * tokens. */
+static muc_status find_tokenizer(muc_context *ctx, const char *folder, muc_checkpoint *checkpoint)
+{
+    static const char *const names[] = { "tokenizer.json", "tokenizer.model" };
+
+    for (size_t i = 0; i < MUC_COUNT(names) && !checkpoint->tokenizer_path; i++) {
+        const char *path;
+
+        MUC_TRY(path_in(ctx, &checkpoint->arena, folder, names[i], &path));
+        if (muc_path_exists(path))
+            checkpoint->tokenizer_path = path;
+    }
+    return MUC_OK;
+}
+
+typedef struct shard_index {
+    muc_context *ctx;
+    const char *folder;
+    const char *name; /* of the index file */
+    const json_t *root;
+    json_t *map;  /* tensor: shard */
+    json_t *read; /* the keys are the shards read so far */
+    muc_checkpoint *checkpoint;
+} shard_index;
+
+#define MALFORMED(x, ...) muc_fail((x)->ctx, MUC_MALFORMED, (x)->name, MUC_NO_OFFSET, __VA_ARGS__)
+
+/* Every tensor that the shard holds must be mapped to it. */
+static muc_status read_shard(const shard_index *x, const char *shard)
+{
+    size_t first = x->checkpoint->tensor_count;
+    muc_bytes bytes;
+
+    MUC_TRY(muc_checkpoint_map_beneath(x->ctx, x->checkpoint, x->folder, shard, &bytes));
+    MUC_TRY(muc_safetensors_read(x->ctx, bytes, x->checkpoint));
+    for (size_t i = first; i < x->checkpoint->tensor_count; i++) {
+        const char *tensor = x->checkpoint->tensors[i].name;
+        const char *mapped = json_string_value(json_object_get(x->map, tensor));
+
+        if (!mapped || strcmp(mapped, shard) != 0)
+            return MALFORMED(x, "tensor '%s' is in '%s', the weight map says '%s'", tensor, shard,
+                             mapped ? mapped : "nowhere");
+    }
+    return MUC_OK;
+}
+
+static muc_status read_shard_once(const shard_index *x, const char *tensor, const json_t *value)
+{
+    const char *shard = json_string_value(value);
+
+    if (!shard)
+        return MALFORMED(x, "tensor '%s' is mapped to no file name", tensor);
+    if (json_object_get(x->read, shard))
+        return MUC_OK;
+    if (json_object_size(x->read) >= MAX_SHARDS)
+        return muc_fail(x->ctx, MUC_UNSUPPORTED, x->name, MUC_NO_OFFSET, "more than %d shards",
+                        MAX_SHARDS);
+    if (json_object_set_new(x->read, shard, json_true()) != 0)
+        return muc_fail_nomem(x->ctx, x->name, strlen(shard));
+    return read_shard(x, shard);
+}
+
+static muc_status check_total(const shard_index *x)
+{
+    const json_t *metadata = json_object_get(x->root, "metadata");
+    uint64_t bytes = 0, stated;
+
+    for (size_t i = 0; i < x->checkpoint->tensor_count; i++)
+        bytes += x->checkpoint->tensors[i].bytes;
+    MUC_TRY(muc_json_u64_or(x->ctx, x->name, metadata, "total_size", 0, INT64_MAX, bytes, &stated));
+    if (stated != bytes)
+        return MALFORMED(x, "\"total_size\" is %llu, the tensors have %llu bytes",
+                         (unsigned long long)stated, (unsigned long long)bytes);
+    return MUC_OK;
+}
+
+static muc_status read_shards(const shard_index *x)
+{
+    const char *tensor;
+    json_t *value;
+
+    if (!json_is_object(x->map))
+        return MALFORMED(x, "\"weight_map\" is no object");
+    if (!x->read)
+        return muc_fail_nomem(x->ctx, x->name, sizeof(json_t));
+    json_object_foreach(x->map, tensor, value) MUC_TRY(read_shard_once(x, tensor, value));
+    MUC_TRY(muc_checkpoint_sort(x->ctx, x->checkpoint));
+    json_object_foreach(
+        x->map, tensor,
+        value) if (!muc_checkpoint_find(x->checkpoint,
+                                        tensor)) return MALFORMED(x,
+                                                                  "the weight map names tensor "
+                                                                  "'%s', which '%s' does not hold",
+                                                                  tensor, json_string_value(value));
+    return check_total(x);
+}
+
+static muc_status read_index(muc_context *ctx, const char *folder, muc_bytes bytes,
+                             muc_checkpoint *checkpoint)
+{
+    shard_index x = { .ctx = ctx, .folder = folder, .name = bytes.name, .checkpoint = checkpoint };
+    muc_status status;
+    json_t *root;
+
+    MUC_TRY(muc_json_parse(ctx, bytes, 0, &root));
+    x.root = root;
+    x.map = json_object_get(root, "weight_map");
+    x.read = json_object();
+    status = read_shards(&x);
+    json_decref(x.read);
+    json_decref(root);
+    return status;
+}
+
+static muc_status read_weights(muc_context *ctx, const char *folder, muc_checkpoint *checkpoint)
+{
+    const char *weights, *index;
+    muc_bytes bytes;
+
+    MUC_TRY(path_in(ctx, &checkpoint->arena, folder, weights_name, &weights));
+    MUC_TRY(path_in(ctx, &checkpoint->arena, folder, index_name, &index));
+    if (!muc_path_exists(weights) && muc_path_exists(index)) {
+        MUC_TRY(muc_checkpoint_map(ctx, checkpoint, index, &bytes));
+        return read_index(ctx, folder, bytes, checkpoint);
+    }
+    MUC_TRY(muc_checkpoint_map(ctx, checkpoint, weights, &bytes));
+    return muc_safetensors_read(ctx, bytes, checkpoint);
+}
+
+/* Old checkpoints store RoPE's frequencies, which follow from rope_theta. */
+static void drop_frequencies(muc_checkpoint *checkpoint)
+{
+    static const char suffix[] = ".rotary_emb.inv_freq";
+    size_t kept = 0;
+
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        size_t length = strlen(checkpoint->tensors[i].name), tail = sizeof(suffix) - 1;
+
+        if (length < tail || strcmp(checkpoint->tensors[i].name + length - tail, suffix) != 0)
+            checkpoint->tensors[kept++] = checkpoint->tensors[i];
+    }
+    checkpoint->tensor_count = kept;
+}
+
+muc_status muc_hf_read(muc_context *ctx, const muc_source *source, muc_checkpoint *checkpoint)
+{
+    const char *folder;
+
+    MUC_TRY(folder_of(ctx, source, &checkpoint->arena, &folder));
+    MUC_TRY(read_config(ctx, folder, checkpoint));
+    MUC_TRY(find_tokenizer(ctx, folder, checkpoint));
+    if (source->is_folder)
+        MUC_TRY(read_weights(ctx, folder, checkpoint));
+    else
+        MUC_TRY(muc_safetensors_read(ctx, source->bytes, checkpoint));
+    drop_frequencies(checkpoint);
+    return MUC_OK;
+}
