@@ -258,7 +258,7 @@ static void an_encoded_slot_parses_to_its_values(void **state)
         for (uint32_t i = 0; i < n; i++)
             rest[i] = oracle_half(x[i] = (float)random_gaussian());
         size = mur_block_encode(x, n, terms, slot);
-        CHECK_EQ(mur_block_parse(slot, size, n, &block), size);
+        CHECK_EQ(mur_block_parse(slot, size, n, MUR_BLOCK_NO_HEADER, &block), size);
         CHECK_EQ(block.terms, terms);
         mur_block_values(&block, n, values);
         for (uint32_t t = 0; t < terms; t++) {
@@ -280,6 +280,29 @@ static void an_encoded_slot_parses_to_its_values(void **state)
     }
 }
 
+/* SPEC section 4: the lower block may lack H if the upper one is of kind B4 or B5 */
+static void a_shared_header_is_that_of_the_block_above(void **state)
+{
+    static const uint8_t shared[17] = { 0x80 | 16, 0x7f };
+    static const uint8_t empty[1] = { 0x80 };
+    mur_block block;
+
+    (void)state;
+    CHECK_EQ(mur_block_parse(shared, 17, 32, 0x3a00 | MUR_BLOCK_B4 << 4, &block), 17);
+    CHECK_EQ(block.terms, 1);
+    CHECK_EQ(block.header, 0x3a00);
+    CHECK_EQ(block.term[0].exponent, 0x3a00 >> 7 & 31);
+    CHECK_EQ(block.term[0].m[0], -14);
+    CHECK_EQ(block.term[0].m[1], 14);
+    CHECK_EQ(mur_block_parse(shared, 16, 32, 0x3a00, &block), 0);
+    CHECK_EQ(mur_block_parse(shared, 17, 31, 0x3a00, &block), 17);
+    CHECK_EQ(mur_block_parse(shared, 17, 30, 0x3a00, &block), 0);
+    CHECK_EQ(mur_block_parse(shared, 17, 32, MUR_BLOCK_NO_HEADER, &block), 0);
+    CHECK_EQ(mur_block_parse(shared, 17, 32, 0x3a00 | MUR_BLOCK_R << 4, &block), 0);
+    CHECK_EQ(mur_block_parse(shared, 17, 32, 0x3a00 | MUR_BLOCK_BM << 4, &block), 0);
+    CHECK_EQ(mur_block_parse(empty, 1, 32, 0x3a00, &block), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +313,7 @@ int main(void)
         cmocka_unit_test(online_encoder_saturates_what_binary16_cannot_hold),
         cmocka_unit_test(a_zero_block_has_dialect_14),
         cmocka_unit_test(an_encoded_slot_parses_to_its_values),
+        cmocka_unit_test(a_shared_header_is_that_of_the_block_above),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,9 @@ enum {
     MUR_BLOCK_ELEMS = 32,     /* elements of a whole block; a tail block has fewer */
     MUR_BLOCK_TERMS = 2,      /* terms of the largest kind */
     MUR_BLOCK_MAX_BYTES = 37, /* the largest block, its size byte included */
-    MUR_BLOCK_EXPONENT_BIAS = 16
+    MUR_BLOCK_EXPONENT_BIAS = 16,
+    MUR_BLOCK_NO_HEADER = 0xffff, /* of a zero block, or above the first block of a column */
+    MUR_BLOCK_SHARED = 0x80       /* bit of the size byte: the header is the block's above */
 };
 
 /* The kind field of a block's header, SPEC section 4. A zero block has no header, so no kind. */
@@ -27,14 +29,17 @@ typedef struct mur_block_term {
 
 /* What the multipliers see: element i is the sum of its terms' elements i. */
 typedef struct mur_block {
-    uint32_t terms; /* 0 for a zero block, 2 for kind R, otherwise 1 */
+    uint32_t terms;  /* 0 for a zero block, 2 for kind R, otherwise 1 */
+    uint32_t header; /* its first header, own or shared; MUR_BLOCK_NO_HEADER for a zero block */
     mur_block_term term[MUR_BLOCK_TERMS];
 } mur_block;
 
 /* Reads the block of n elements, 1 <= n <= 32, that starts at bytes[0], looking at no byte beyond
- * size. Returns the bytes that it takes (at least 1), or 0 if it is malformed or cut short; out is
- * then undefined. Only terms in use are written. */
-size_t mur_block_parse(const uint8_t *bytes, size_t size, uint32_t n, mur_block *out);
+ * size. above: the header member of the block above it in the same column and tile, or
+ * MUR_BLOCK_NO_HEADER where there is none. Returns the bytes that it takes (at least 1), or 0 if it
+ * is malformed or cut short; out is then undefined. Only terms in use are written. */
+size_t mur_block_parse(const uint8_t *bytes, size_t size, uint32_t n, uint32_t above,
+                       mur_block *out);
 
 /* The n elements' values. Exact, but for a sum of two terms whose exponents are so far apart that
  * it takes the one rounding of a binary32 addition. */

@@ -142,18 +142,37 @@ static uint32_t read_payload(const uint8_t *p, uint32_t left, uint32_t n, uint32
     }
 }
 
-size_t mur_block_parse(const uint8_t *bytes, size_t size, uint32_t n, mur_block *out)
+/* only the kinds whose payload has one size lend their header */
+static int lends(uint32_t header)
+{
+    return header != MUR_BLOCK_NO_HEADER &&
+           (header_kind(header) == MUR_BLOCK_B4 || header_kind(header) == MUR_BLOCK_B5);
+}
+
+static size_t parse_shared(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
+                           mur_block *out)
+{
+    if (!lends(header) || left == 0 || read_payload(p, left, n, header, &out->term[0]) != left)
+        return 0;
+    out->terms = 1;
+    out->header = header;
+    return (size_t)left + 1;
+}
+
+size_t mur_block_parse(const uint8_t *bytes, size_t size, uint32_t n, uint32_t above,
+                       mur_block *out)
 {
     uint32_t left, header, used;
 
     if (size == 0 || n == 0 || n > MUR_BLOCK_ELEMS)
         return 0;
     out->terms = 0;
-    left = bytes[0];
-    if (left == 0)
-        return 1;
+    out->header = MUR_BLOCK_NO_HEADER;
+    left = bytes[0] & ~(uint32_t)MUR_BLOCK_SHARED;
     if (size - 1 < left)
         return 0;
+    if (bytes[0] & MUR_BLOCK_SHARED)
+        return parse_shared(bytes + 1, left, n, above, out);
     for (const uint8_t *p = bytes + 1; left != 0; p += used, left -= used) {
         if (left < 2)
             return 0;
@@ -166,6 +185,8 @@ size_t mur_block_parse(const uint8_t *bytes, size_t size, uint32_t n, mur_block 
         used = read_payload(p, left, n, header, &out->term[out->terms++]);
         if (used == 0 || (header_kind(header) == MUR_BLOCK_R) != (used < left))
             return 0;
+        if (out->terms == 1)
+            out->header = header;
     }
     return (size_t)bytes[0] + 1;
 }
