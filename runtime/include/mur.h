@@ -9,21 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MUR_STATUS_TABLE(X) \
-    X(OK, 0, "success") \
-    X(YIELD, 1, "an engine is busy; call again later") \
-    X(E_FORMAT, 2, "not a program this runtime reads, or damaged") \
-    X(E_MACHINE, 3, "made for another machine") \
-    X(E_VERIFY, 4, "the verifier refuses the program") \
-    X(E_INPUT, 5, "an input is outside its range") \
-    X(E_FAULT, 6, "an engine reported a fault") \
-    X(E_SPACE, 7, "the caller's memory is too small")
-
-typedef enum mur_status {
-#define MUR_STATUS_ENUM(name, value, meaning) MUR_##name = value,
-    MUR_STATUS_TABLE(MUR_STATUS_ENUM)
-#undef MUR_STATUS_ENUM
-} mur_status;
+#include "mur_status.h"
 
 enum mur_engine { MUR_DMA, MUR_ACC, MUR_CPU, MUR_ENGINES };
 enum mur_region { MUR_WGTS, MUR_PARM, MUR_KV, MUR_IO, MUR_REGIONS };
