@@ -46,6 +46,7 @@ static void the_forms_of_stories260k_agree(void **state)
         { "llama/stories260K-hf/sharded", "hf" },
         { "llama/stories260K-hf/model.safetensors", "hf" },
         { "llama/stories260K.bin", "llama2c" },
+        { "llama/stories260K-f32.gguf", "gguf" },
     };
     muc_checkpoint first;
 

@@ -102,9 +102,15 @@ muc_status muc_llama_tensor_name(muc_context *ctx, muc_arena *arena, unsigned id
     return muc_arena_format(ctx, arena, out, muc_llama_tensor_of(&any, id).hf, layer);
 }
 
-static int by_name(const void *a, const void *b)
+/* total, so that of two equal names the same is blamed everywhere */
+static int by_name_and_place(const void *a, const void *b)
 {
-    return strcmp(((const muc_tensor_view *)a)->name, ((const muc_tensor_view *)b)->name);
+    const muc_tensor_view *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    if (order == 0)
+        order = strcmp(x->file, y->file);
+    return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 muc_status muc_checkpoint_sort(muc_context *ctx, muc_checkpoint *checkpoint)
@@ -113,7 +119,7 @@ muc_status muc_checkpoint_sort(muc_context *ctx, muc_checkpoint *checkpoint)
 
     if (checkpoint->tensor_count == 0)
         return FAIL(MUC_MALFORMED, "the checkpoint holds no tensor");
-    qsort(tensors, checkpoint->tensor_count, sizeof(*tensors), by_name);
+    qsort(tensors, checkpoint->tensor_count, sizeof(*tensors), by_name_and_place);
     for (size_t i = 1; i < checkpoint->tensor_count; i++)
         if (strcmp(tensors[i - 1].name, tensors[i].name) == 0)
             return muc_fail(ctx, MUC_MALFORMED, tensors[i].file, tensors[i].offset,
