@@ -1,0 +1,310 @@
+/* graph.c - the tables' rows, and building a graph tensor by tensor, node by node. */
+#include "graph/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ITEMS = 1 << 24, MAX_NAME = 65536, MAX_OUTPUTS = 16 };
+
+static const muc_op_info ops[] = {
+#define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) \
+    { name, least, most, outputs, flags, meaning },
+#include "graph/ops.def"
+#undef MUC_OP
+};
+
+static const muc_attribute_info attributes_table[] = {
+#define MUC_ATTRIBUTE(id, name, type, meaning) { name, MUC_ATTRIBUTE_##type, meaning },
+#include "graph/attributes.def"
+#undef MUC_ATTRIBUTE
+};
+
+enum { OPTIONAL, REQUIRED };
+
+static const struct {
+    muc_op op;
+    muc_attribute_key key;
+    int need;
+} op_attributes[] = {
+#define MUC_OP_ATTRIBUTE(op, key, need) { MUC_OP_##op, MUC_KEY_##key, need },
+#include "graph/op_attributes.def"
+#undef MUC_OP_ATTRIBUTE
+};
+
+const muc_op_info *muc_op_get(muc_op op)
+{
+    return &ops[op];
+}
+
+bool muc_op_find(const char *name, muc_op *out)
+{
+    for (unsigned i = 0; i < MUC_COUNT(ops); i++) {
+        if (strcmp(ops[i].name, name) == 0) {
+            *out = (muc_op)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const muc_attribute_info *muc_attribute_get(muc_attribute_key key)
+{
+    return &attributes_table[key];
+}
+
+bool muc_attribute_find(const char *name, muc_attribute_key *out)
+{
+    for (unsigned i = 0; i < MUC_COUNT(attributes_table); i++) {
+        if (strcmp(attributes_table[i].name, name) == 0) {
+            *out = (muc_attribute_key)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool muc_op_takes(muc_op op, muc_attribute_key key, bool *required)
+{
+    for (unsigned i = 0; i < MUC_COUNT(op_attributes); i++) {
+        if (op_attributes[i].op == op && op_attributes[i].key == key) {
+            *required = op_attributes[i].need == REQUIRED;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *muc_tensor_kind_name(muc_tensor_kind kind)
+{
+    static const char *const names[] = { "input", "const", "state", "activation" };
+
+    return names[kind];
+}
+
+muc_status muc_graph_new(muc_context *ctx, const char *name, muc_graph **out)
+{
+    muc_graph *graph = muc_calloc(1, sizeof(*graph));
+    muc_status status;
+
+    if (!graph)
+        return muc_fail_nomem(ctx, "graph", sizeof(*graph));
+    status = muc_expr_pool_new(ctx, &graph->arena, &graph->pool);
+    if (status == MUC_OK)
+        status = muc_arena_string(ctx, &graph->arena, name, strlen(name), &graph->name);
+    if (status != MUC_OK) {
+        muc_graph_free(graph);
+        return status;
+    }
+    *out = graph;
+    return MUC_OK;
+}
+
+void muc_graph_free(muc_graph *graph)
+{
+    if (!graph)
+        return;
+    muc_arena_free(&graph->arena);
+    free(graph);
+}
+
+static size_t hash(const char *name)
+{
+    uint64_t h = 0xCBF29CE484222325u;
+
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 0x100000001B3u;
+    return (size_t)(h ^ h >> 32);
+}
+
+/* where a tensor of this name is, or belongs */
+static uint32_t *find_slot(const muc_graph *graph, const char *name)
+{
+    size_t mask = graph->names.capacity - 1, i = hash(name) & mask;
+
+    while (graph->names.slots[i] &&
+           strcmp(graph->tensors[graph->names.slots[i] - 1].name, name) != 0)
+        i = (i + 1) & mask;
+    return &graph->names.slots[i];
+}
+
+uint32_t muc_graph_find(const muc_graph *graph, const char *name)
+{
+    /* an empty slot holds 0, which becomes MUC_NO_ID */
+    return graph->names.capacity ? *find_slot(graph, name) - 1 : MUC_NO_ID;
+}
+
+static muc_status grow_names(muc_context *ctx, muc_graph *graph)
+{
+    muc_names *names = &graph->names;
+
+    if ((graph->tensor_count + 1) * (size_t)2 < names->capacity)
+        return MUC_OK;
+    names->capacity = names->capacity ? names->capacity * 2 : 64;
+    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, names->capacity, &names->slots));
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        *find_slot(graph, graph->tensors[i].name) = i + 1;
+    return MUC_OK;
+}
+
+/* appends a tensor under a fresh name, which it copies */
+static muc_status append(muc_context *ctx, muc_graph *graph, const muc_tensor *tensor,
+                         uint32_t *out)
+{
+    size_t length = strlen(tensor->name);
+    muc_tensor *added;
+
+    if (graph->tensor_count >= MAX_ITEMS || length == 0 || length > MAX_NAME)
+        return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                        "tensor '%.40s': more than %d tensors, or a name of %zu bytes",
+                        tensor->name, MAX_ITEMS, length);
+    if (muc_graph_find(graph, tensor->name) != MUC_NO_ID)
+        return muc_fail(ctx, MUC_MALFORMED, graph->name, MUC_NO_OFFSET,
+                        "two tensors are named '%s'", tensor->name);
+    MUC_TRY(grow_names(ctx, graph));
+    MUC_TRY(muc_arena_grow(ctx, &graph->arena, graph->tensor_count + (size_t)1, sizeof(*added),
+                           &graph->tensor_capacity, (void **)&graph->tensors));
+    added = &graph->tensors[graph->tensor_count];
+    *added = *tensor;
+    MUC_TRY(muc_arena_string(ctx, &graph->arena, tensor->name, length, &added->name));
+    *out = graph->tensor_count++;
+    *find_slot(graph, added->name) = *out + 1;
+    return MUC_OK;
+}
+
+muc_status muc_graph_add_tensor(muc_context *ctx, muc_graph *graph, const muc_tensor *tensor,
+                                uint32_t *out)
+{
+    muc_tensor copy = *tensor;
+
+    copy.producer = MUC_NO_ID;
+    MUC_TRY(muc_expr_status(graph->pool));
+    MUC_TRY(muc_tensor_check(ctx, graph, &copy, MUC_MALFORMED));
+    return append(ctx, graph, &copy, out);
+}
+
+static muc_status copy_items(muc_context *ctx, muc_graph *graph, const void *items, size_t count,
+                             size_t size, void **out)
+{
+    MUC_TRY(muc_arena_new(ctx, &graph->arena, count, size, out));
+    if (count)
+        memcpy(*out, items, count * size);
+    return MUC_OK;
+}
+
+static muc_status copy_attributes(muc_context *ctx, muc_graph *graph, muc_node *node)
+{
+    muc_attribute *copy;
+
+    MUC_TRY(copy_items(ctx, graph, node->attributes, node->attribute_count, sizeof(*copy),
+                       (void **)&copy));
+    for (uint32_t i = 0; i < node->attribute_count; i++) {
+        void *items;
+
+        if (muc_attribute_get(copy[i].key)->type != MUC_ATTRIBUTE_INTEGERS)
+            continue;
+        MUC_TRY(copy_items(ctx, graph, copy[i].value.integers.items, copy[i].value.integers.count,
+                           sizeof(int64_t), &items));
+        copy[i].value.integers.items = items;
+    }
+    node->attributes = copy;
+    return MUC_OK;
+}
+
+static muc_status append_outputs(muc_context *ctx, muc_graph *graph, const char *name,
+                                 muc_tensor *derived, uint32_t *outputs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        derived[i].kind = MUC_TENSOR_ACTIVATION;
+        derived[i].producer = graph->node_count;
+        derived[i].name = name;
+        if (i > 0)
+            MUC_TRY(muc_arena_format(ctx, &graph->arena, &derived[i].name, "%s:%u", name, i));
+        MUC_TRY(append(ctx, graph, &derived[i], &outputs[i]));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_graph_add_node(muc_context *ctx, muc_graph *graph, muc_op op, const char *name,
+                              const uint32_t *inputs, uint32_t input_count,
+                              const muc_attribute *attributes, uint32_t attribute_count,
+                              uint32_t *output)
+{
+    muc_node node = { .op = op,
+                      .name = name,
+                      .input_count = input_count,
+                      .output_count = ops[op].outputs,
+                      .attribute_count = attribute_count,
+                      .inputs = inputs,
+                      .attributes = attributes };
+    muc_tensor derived[MAX_OUTPUTS] = { { 0 } };
+    uint32_t *outputs;
+    void *copy;
+
+    MUC_TRY(muc_expr_status(graph->pool));
+    MUC_TRY(muc_node_check(ctx, graph, &node, MUC_MALFORMED));
+    MUC_TRY(muc_graph_derive(ctx, graph, &node, derived));
+    MUC_TRY(copy_items(ctx, graph, inputs, input_count, sizeof(*inputs), &copy));
+    node.inputs = copy;
+    MUC_TRY(copy_attributes(ctx, graph, &node));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, node.output_count, &outputs));
+    MUC_TRY(muc_arena_grow(ctx, &graph->arena, graph->node_count + (size_t)1, sizeof(node),
+                           &graph->node_capacity, (void **)&graph->nodes));
+    MUC_TRY(append_outputs(ctx, graph, name, derived, outputs, node.output_count));
+    node.outputs = outputs;
+    node.name = graph->tensors[outputs[0]].name;
+    graph->nodes[graph->node_count++] = node;
+    *output = outputs[0];
+    return MUC_OK;
+}
+
+muc_status muc_graph_add_output(muc_context *ctx, muc_graph *graph, uint32_t tensor)
+{
+    if (tensor >= graph->tensor_count)
+        return muc_fail(ctx, MUC_MALFORMED, graph->name, MUC_NO_OFFSET, "output %u of %u tensors",
+                        tensor, graph->tensor_count);
+    MUC_TRY(muc_arena_grow(ctx, &graph->arena, graph->output_count + (size_t)1, sizeof(tensor),
+                           &graph->output_capacity, (void **)&graph->outputs));
+    graph->outputs[graph->output_count++] = tensor;
+    return MUC_OK;
+}
+
+const muc_attribute *muc_node_attribute(const muc_node *node, muc_attribute_key key)
+{
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        if (node->attributes[i].key == key)
+            return &node->attributes[i];
+    return NULL;
+}
+
+int64_t muc_node_integer(const muc_node *node, muc_attribute_key key)
+{
+    return muc_node_attribute(node, key)->value.integer;
+}
+
+double muc_node_real(const muc_node *node, muc_attribute_key key)
+{
+    return muc_node_attribute(node, key)->value.real;
+}
+
+muc_expr muc_node_expr(const muc_node *node, muc_attribute_key key)
+{
+    return muc_node_attribute(node, key)->value.expr;
+}
+
+muc_status muc_tensor_measure_bound(muc_context *ctx, const muc_graph *graph,
+                                    const muc_tensor *tensor, const uint32_t *bindings,
+                                    uint64_t *elements, uint64_t *bytes)
+{
+    uint64_t dims[MUC_GRAPH_MAX_RANK];
+
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        uint32_t dim;
+
+        MUC_TRY(muc_expr_eval(ctx, graph->pool, tensor->dims[i], bindings, &dim));
+        dims[i] = dim;
+    }
+    if (!muc_dtype_measure(tensor->dtype, tensor->rank, dims, elements, bytes))
+        return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                        "tensor '%s' has no size in bytes", tensor->name);
+    return MUC_OK;
+}

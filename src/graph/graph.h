@@ -1,0 +1,177 @@
+/* graph.h - a network: tensors with symbolic shapes, and nodes in the order in which they run.
+ *
+ * Nodes and tensors refer to each other by index. Every tensor is made by declaring it (INPUT,
+ * CONST, STATE) or by adding the node that computes it (ACTIVATION), whose shape is derived: a
+ * graph built by these functions passes muc_graph_verify. A node has its first output's name.
+ * The graph owns all but the bytes of constants, which it borrows.
+ */
+#ifndef MUC_GRAPH_H
+#define MUC_GRAPH_H
+
+#include "expr/expr.h"
+#include "base/bytes.h"
+#include "graph/dtype.h"
+
+#define MUC_GRAPH_MAX_RANK 6
+#define MUC_NO_ID UINT32_MAX
+
+typedef enum muc_op {
+#define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) MUC_OP_##id,
+#include "graph/ops.def"
+#undef MUC_OP
+    MUC_OP_COUNT
+} muc_op;
+
+enum {
+    MUC_OP_POINTWISE = 1, /* element i of the output depends on elements i of the inputs */
+    MUC_OP_WEIGHTED = 2,  /* input 1 is a weight matrix [N, K] that a target may quantize */
+    MUC_OP_STATEFUL = 4,  /* reads and writes STATE tensors; no other operator may */
+};
+
+typedef struct muc_op_info {
+    const char *name;
+    uint32_t least_inputs, most_inputs, outputs;
+    unsigned flags; /* of MUC_OP_POINTWISE.. */
+    const char *meaning;
+} muc_op_info;
+
+typedef enum muc_attribute_type {
+    MUC_ATTRIBUTE_INTEGER,
+    MUC_ATTRIBUTE_REAL,
+    MUC_ATTRIBUTE_INTEGERS,
+    MUC_ATTRIBUTE_EXPR,
+} muc_attribute_type;
+
+typedef enum muc_attribute_key {
+#define MUC_ATTRIBUTE(id, name, type, meaning) MUC_KEY_##id,
+#include "graph/attributes.def"
+#undef MUC_ATTRIBUTE
+    MUC_KEY_COUNT
+} muc_attribute_key;
+
+typedef struct muc_attribute_info {
+    const char *name;
+    muc_attribute_type type;
+    const char *meaning;
+} muc_attribute_info;
+
+/* The key's type says which member of the union counts. */
+typedef struct muc_attribute {
+    muc_attribute_key key;
+    union {
+        int64_t integer;
+        double real; /* finite */
+        struct {
+            const int64_t *items;
+            uint32_t count;
+        } integers;
+        muc_expr expr;
+    } value;
+} muc_attribute;
+
+typedef enum muc_tensor_kind {
+    MUC_TENSOR_INPUT,      /* given by the caller of every run */
+    MUC_TENSOR_CONST,      /* weights and tables */
+    MUC_TENSOR_STATE,      /* kept from run to run, zero at first */
+    MUC_TENSOR_ACTIVATION, /* computed by a node */
+    MUC_TENSOR_KIND_COUNT
+} muc_tensor_kind;
+
+typedef struct muc_tensor {
+    const char *name;
+    muc_tensor_kind kind;
+    muc_dtype dtype;
+    uint32_t rank; /* at most MUC_GRAPH_MAX_RANK */
+    muc_expr dims[MUC_GRAPH_MAX_RANK];
+    uint32_t producer; /* the node that computes an ACTIVATION, else MUC_NO_ID */
+    /* CONST: its bytes, borrowed, of no alignment; NULL in a graph read from text */
+    const uint8_t *data;
+    uint64_t bytes;
+    /* of a matrix [N, K] that was quantized: its BlockDialect tile sequence
+     * (docs/SPEC-blockdialect.md section 5), borrowed; else NULL and 0 */
+    const uint8_t *sequence;
+    uint64_t sequence_bytes;
+} muc_tensor;
+
+typedef struct muc_node {
+    muc_op op;
+    const char *name; /* of outputs[0] */
+    uint32_t input_count, output_count, attribute_count;
+    const uint32_t *inputs, *outputs; /* tensors */
+    const muc_attribute *attributes;
+} muc_node;
+
+typedef struct muc_names {
+    uint32_t *slots; /* tensor + 1, by hash of its name; 0 is empty */
+    size_t capacity;
+} muc_names;
+
+typedef struct muc_graph {
+    const char *name;
+    muc_arena arena;
+    muc_expr_pool *pool; /* of every dimension and attribute; its assumptions are the graph's */
+    muc_tensor *tensors;
+    muc_node *nodes; /* every node after those whose outputs it reads */
+    uint32_t *outputs;
+    uint32_t tensor_count, node_count, output_count;
+    size_t tensor_capacity, node_capacity, output_capacity;
+    muc_names names;
+} muc_graph;
+
+const muc_op_info *muc_op_get(muc_op op);
+bool muc_op_find(const char *name, muc_op *out);
+const muc_attribute_info *muc_attribute_get(muc_attribute_key key);
+bool muc_attribute_find(const char *name, muc_attribute_key *out);
+/* Whether op's nodes may, or must, carry the attribute. */
+bool muc_op_takes(muc_op op, muc_attribute_key key, bool *required);
+const char *muc_tensor_kind_name(muc_tensor_kind kind); /* "input", ... */
+
+muc_status muc_graph_new(muc_context *ctx, const char *name, muc_graph **out);
+void muc_graph_free(muc_graph *graph); /* NULL is fine */
+
+/* Declares an INPUT, CONST or STATE tensor from name, kind, dtype, rank, dims, and for a CONST data
+ * and bytes (checked against the shape). Copies the name. Fails with MUC_MALFORMED if the name is
+ * taken or the shape impossible. */
+muc_status muc_graph_add_tensor(muc_context *ctx, muc_graph *graph, const muc_tensor *tensor,
+                                uint32_t *out);
+/* Appends a node and its outputs, whose shapes are derived: "name", then "name:1", ... Copies all
+ * it is given. *output is the first output. Fails with MUC_MALFORMED naming node and input. */
+muc_status muc_graph_add_node(muc_context *ctx, muc_graph *graph, muc_op op, const char *name,
+                              const uint32_t *inputs, uint32_t input_count,
+                              const muc_attribute *attributes, uint32_t attribute_count,
+                              uint32_t *output);
+/* Makes a tensor one of the graph's results. */
+muc_status muc_graph_add_output(muc_context *ctx, muc_graph *graph, uint32_t tensor);
+
+/* A tensor's index, or MUC_NO_ID. */
+uint32_t muc_graph_find(const muc_graph *graph, const char *name);
+/* NULL if the node does not carry it. */
+const muc_attribute *muc_node_attribute(const muc_node *node, muc_attribute_key key);
+/* Of attributes that the verifier found to be there. */
+int64_t muc_node_integer(const muc_node *node, muc_attribute_key key);
+double muc_node_real(const muc_node *node, muc_attribute_key key);
+muc_expr muc_node_expr(const muc_node *node, muc_attribute_key key);
+
+/* Elements and bytes of a tensor for the given bindings (checked before), or MUC_UNSUPPORTED if
+ * they overflow. */
+muc_status muc_tensor_measure_bound(muc_context *ctx, const muc_graph *graph,
+                                    const muc_tensor *tensor, const uint32_t *bindings,
+                                    uint64_t *elements, uint64_t *bytes);
+
+/* Derives the outputs of a node: dtype, rank and dims of outputs[0..], nothing else. Fails with
+ * MUC_MALFORMED naming node, found and expected. The node's inputs must be valid indices. */
+muc_status muc_graph_derive(muc_context *ctx, muc_graph *graph, const muc_node *node,
+                            muc_tensor *outputs);
+
+/* Checks everything that a graph promises: counts, indices, kinds, attributes, shapes derived anew,
+ * order, names, bytes of constants. MUC_BUG, naming node or tensor, found and expected. */
+muc_status muc_graph_verify(muc_context *ctx, muc_graph *graph);
+
+/* The text form (docs in graph/text.c). Parsing what was printed gives the same text; constants
+ * have sizes but no data then. */
+void muc_graph_print(const muc_graph *graph, muc_text *text);
+muc_status muc_graph_parse(muc_context *ctx, muc_bytes text, muc_graph **out);
+/* "f32 [m, 64]" */
+void muc_tensor_print_shape(const muc_graph *graph, const muc_tensor *tensor, muc_text *text);
+
+#endif

@@ -1,0 +1,232 @@
+/* verify.c - proves that a graph keeps the promises of graph.h, whoever built or changed it. */
+#include "graph/check.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_OUTPUTS = 16 };
+
+static bool is_expr(const muc_graph *graph, muc_expr e)
+{
+    return e != MUC_EXPR_NONE && e <= muc_expr_count(graph->pool);
+}
+
+static muc_status check_bytes(muc_context *ctx, const muc_graph *graph, const muc_tensor *tensor,
+                              muc_status status)
+{
+    uint64_t dims[MUC_GRAPH_MAX_RANK], elements, bytes;
+
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        if (!muc_expr_is_const(graph->pool, tensor->dims[i]))
+            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                            "tensor '%s': dimension %u of a %s depends on an input", tensor->name,
+                            i, muc_tensor_kind_name(tensor->kind));
+        dims[i] = muc_expr_get(graph->pool, tensor->dims[i])->immediate;
+    }
+    if (!muc_dtype_measure(tensor->dtype, tensor->rank, dims, &elements, &bytes))
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET, "tensor '%s' has no size in bytes",
+                        tensor->name);
+    if (tensor->kind == MUC_TENSOR_CONST && tensor->bytes != bytes)
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "tensor '%s' has %llu bytes, expected %llu", tensor->name,
+                        (unsigned long long)tensor->bytes, (unsigned long long)bytes);
+    return MUC_OK;
+}
+
+muc_status muc_tensor_check(muc_context *ctx, const muc_graph *graph, const muc_tensor *tensor,
+                            muc_status status)
+{
+    bool is_const = tensor->kind == MUC_TENSOR_CONST;
+
+    if (tensor->kind >= MUC_TENSOR_KIND_COUNT || tensor->dtype >= MUC_DTYPE_COUNT ||
+        tensor->rank > MUC_GRAPH_MAX_RANK)
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "tensor '%s': kind %u, type %u, rank %u: one is no valid number",
+                        tensor->name, tensor->kind, tensor->dtype, tensor->rank);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!is_expr(graph, tensor->dims[i]))
+            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                            "tensor '%s': dimension %u is no expression", tensor->name, i);
+    if ((tensor->kind == MUC_TENSOR_ACTIVATION) != (tensor->producer != MUC_NO_ID))
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "tensor '%s': an activation has a producer, a %s has none", tensor->name,
+                        muc_tensor_kind_name(tensor->kind));
+    if (!is_const && (tensor->data || tensor->bytes || tensor->sequence || tensor->sequence_bytes))
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET, "tensor '%s': a %s has data",
+                        tensor->name, muc_tensor_kind_name(tensor->kind));
+    if (is_const || tensor->kind == MUC_TENSOR_STATE)
+        return check_bytes(ctx, graph, tensor, status);
+    return MUC_OK;
+}
+
+static muc_status check_attribute(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                                  const muc_attribute *attribute, muc_status status)
+{
+    const muc_attribute_info *info;
+    bool required;
+
+    if (attribute->key >= MUC_KEY_COUNT || !muc_op_takes(node->op, attribute->key, &required))
+        return muc_fail(
+            ctx, status, graph->name, MUC_NO_OFFSET, "node '%s': %s has no attribute '%s'",
+            node->name, muc_op_get(node->op)->name,
+            attribute->key < MUC_KEY_COUNT ? muc_attribute_get(attribute->key)->name : "?");
+    info = muc_attribute_get(attribute->key);
+    if (muc_node_attribute(node, attribute->key) != attribute)
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "node '%s': attribute '%s' is there twice", node->name, info->name);
+    if ((info->type == MUC_ATTRIBUTE_EXPR && !is_expr(graph, attribute->value.expr)) ||
+        (info->type == MUC_ATTRIBUTE_REAL && !isfinite(attribute->value.real)))
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "node '%s': attribute '%s' has no valid value", node->name, info->name);
+    return MUC_OK;
+}
+
+static muc_status check_attributes(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                                   muc_status status)
+{
+    bool required;
+
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        MUC_TRY(check_attribute(ctx, graph, node, &node->attributes[i], status));
+    for (unsigned key = 0; key < MUC_KEY_COUNT; key++)
+        if (muc_op_takes(node->op, (muc_attribute_key)key, &required) && required &&
+            !muc_node_attribute(node, (muc_attribute_key)key))
+            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                            "node '%s': %s lacks attribute '%s'", node->name,
+                            muc_op_get(node->op)->name,
+                            muc_attribute_get((muc_attribute_key)key)->name);
+    return MUC_OK;
+}
+
+muc_status muc_node_check(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                          muc_status status)
+{
+    const muc_op_info *info;
+
+    if (node->op >= MUC_OP_COUNT)
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET, "node '%s': no operator %u",
+                        node->name, node->op);
+    info = muc_op_get(node->op);
+    if (node->input_count < info->least_inputs || node->input_count > info->most_inputs ||
+        node->output_count != info->outputs)
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "node '%s': %s with %u inputs and %u outputs, expected %u..%u and %u",
+                        node->name, info->name, node->input_count, node->output_count,
+                        info->least_inputs, info->most_inputs, info->outputs);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] >= graph->tensor_count)
+            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                            "node '%s': input %u is tensor %u of %u", node->name, i,
+                            node->inputs[i], graph->tensor_count);
+        if (graph->tensors[node->inputs[i]].kind == MUC_TENSOR_STATE &&
+            !(info->flags & MUC_OP_STATEFUL))
+            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                            "node '%s': %s cannot use the state '%s'", node->name, info->name,
+                            graph->tensors[node->inputs[i]].name);
+    }
+    return check_attributes(ctx, graph, node, status);
+}
+
+static muc_status check_order(muc_context *ctx, const muc_graph *graph, uint32_t id)
+{
+    const muc_node *node = &graph->nodes[id];
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const muc_tensor *input = &graph->tensors[node->inputs[i]];
+
+        if (input->kind == MUC_TENSOR_ACTIVATION && input->producer >= id)
+            return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
+                            "node '%s' reads '%s' before it is computed", node->name, input->name);
+    }
+    return MUC_OK;
+}
+
+bool muc_tensor_same_shape(const muc_tensor *a, const muc_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
+}
+
+static muc_status fail_shape(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                             const muc_tensor *found, const muc_tensor *expected)
+{
+    muc_text text = { 0 };
+    muc_status status;
+
+    muc_tensor_print_shape(graph, found, &text);
+    muc_text_add(&text, ", expected ");
+    muc_tensor_print_shape(graph, expected, &text);
+    status = muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET, "node '%s': '%s' is %s", node->name,
+                      found->name, text.data ? text.data : "?");
+    muc_text_free(&text);
+    return status;
+}
+
+static muc_status check_outputs(muc_context *ctx, muc_graph *graph, uint32_t id)
+{
+    const muc_node *node = &graph->nodes[id];
+    muc_tensor derived[MAX_OUTPUTS] = { { 0 } };
+
+    MUC_TRY(muc_graph_derive(ctx, graph, node, derived));
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const muc_tensor *output;
+
+        if (node->outputs[i] >= graph->tensor_count)
+            return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
+                            "node '%s': output %u is tensor %u of %u", node->name, i,
+                            node->outputs[i], graph->tensor_count);
+        output = &graph->tensors[node->outputs[i]];
+        if (output->producer != id || (i == 0 && strcmp(output->name, node->name) != 0))
+            return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
+                            "node '%s': '%s' is not its output %u", node->name, output->name, i);
+        if (!muc_tensor_same_shape(output, &derived[i]))
+            return fail_shape(ctx, graph, node, output, &derived[i]);
+    }
+    return MUC_OK;
+}
+
+/* every activation is an output of the node that it names, once */
+static muc_status check_producer(muc_context *ctx, const muc_graph *graph, uint32_t id)
+{
+    const muc_tensor *tensor = &graph->tensors[id];
+    unsigned found = 0;
+
+    if (tensor->kind != MUC_TENSOR_ACTIVATION)
+        return MUC_OK;
+    if (tensor->producer < graph->node_count) {
+        const muc_node *node = &graph->nodes[tensor->producer];
+
+        for (uint32_t i = 0; i < node->output_count; i++)
+            found += node->outputs[i] == id;
+    }
+    if (found == 1)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
+                    "tensor '%s' is %u outputs of node %u, expected one", tensor->name, found,
+                    tensor->producer);
+}
+
+muc_status muc_graph_verify(muc_context *ctx, muc_graph *graph)
+{
+    MUC_TRY(muc_expr_status(graph->pool));
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        MUC_TRY(muc_tensor_check(ctx, graph, &graph->tensors[i], MUC_BUG));
+        /* of two tensors of one name the index finds one */
+        if (muc_graph_find(graph, graph->tensors[i].name) != i)
+            return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
+                            "tensor '%s' is not found by its name", graph->tensors[i].name);
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        MUC_TRY(muc_node_check(ctx, graph, &graph->nodes[i], MUC_BUG));
+        MUC_TRY(check_order(ctx, graph, i));
+        MUC_TRY(check_outputs(ctx, graph, i));
+    }
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        MUC_TRY(check_producer(ctx, graph, i));
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (graph->outputs[i] >= graph->tensor_count)
+            return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
+                            "output %u is tensor %u of %u", i, graph->outputs[i],
+                            graph->tensor_count);
+    return MUC_OK;
+}
