@@ -148,7 +148,7 @@ static void tiny_files_open(void **state)
     for (unsigned tied = 0; tied < 2; tied++) {
         size_t header;
         muc_text file = tiny_file(2 + tied, tied, tied ? 32 : 8, &header);
-        const muc_vocabulary *vocabulary;
+        const muc_stored_vocabulary *vocabulary;
         muc_checkpoint checkpoint;
 
         CHECK_OK(ctx, muc_checkpoint_open_bytes(ctx, bytes_of(&file, "tiny"), &checkpoint));
@@ -340,7 +340,7 @@ static void iree_files_are_refused_for_their_twin_key_alone(void **state)
 static void published_vocabularies_are_read(void **state)
 {
     muc_arena arena = { 0 };
-    const muc_vocabulary *vocabulary;
+    const muc_stored_vocabulary *vocabulary;
     muc_file spm, bpe;
     muc_gguf gguf;
 

@@ -69,25 +69,25 @@ typedef enum muc_token_type {
 } muc_token_type;
 
 /* A piece of text of a vocabulary: any bytes, no NUL at the end. */
-typedef struct muc_piece {
+typedef struct muc_stored_piece {
     const uint8_t *data;
     uint32_t size;
-} muc_piece;
+} muc_stored_piece;
 
 /* A tokenizer that lives inside a checkpoint (GGUF). Ids are indices of tokens. */
-typedef struct muc_vocabulary {
+typedef struct muc_stored_vocabulary {
     const char *model; /* "llama": SentencePiece; "gpt2": byte-level BPE */
     const char *pre;   /* name of the splitting rule, or NULL */
     uint32_t count;
-    const muc_piece *tokens;
+    const muc_stored_piece *tokens;
     const float *scores;  /* [count], finite, or NULL */
     const uint8_t *types; /* [count] of muc_token_type, or NULL */
     uint32_t merge_count;
-    const muc_piece *merges; /* "left right" in rank order, or NULL */
+    const muc_stored_piece *merges; /* "left right" in rank order, or NULL */
     bool has_bos, has_eos, has_unknown;
     uint32_t bos, eos, unknown;
     bool add_bos, add_eos, add_space_prefix; /* the model kind's usual where the file says none */
-} muc_vocabulary;
+} muc_stored_vocabulary;
 
 typedef struct muc_checkpoint_file muc_checkpoint_file;
 
@@ -99,9 +99,9 @@ typedef struct muc_checkpoint {
     const char *format;         /* name of the registry's row that read it */
     muc_model_config config;
     size_t tensor_count;
-    muc_tensor_view *tensors;         /* sorted by name, names unique */
-    const char *tokenizer_path;       /* tokenizer.json or tokenizer.model, or NULL */
-    const muc_vocabulary *vocabulary; /* NULL unless the file holds one */
+    muc_tensor_view *tensors;                /* sorted by name, names unique */
+    const char *tokenizer_path;              /* tokenizer.json or tokenizer.model, or NULL */
+    const muc_stored_vocabulary *vocabulary; /* NULL unless the file holds one */
     size_t tensor_capacity;
 } muc_checkpoint;
 

@@ -40,7 +40,7 @@ static bool value_type(uint32_t number, muc_gguf_type *type, uint32_t *bytes)
     }
 }
 
-static muc_status read_string(muc_reader *in, const char *what, uint64_t max, muc_piece *out)
+static muc_status read_string(muc_reader *in, const char *what, uint64_t max, muc_stored_piece *out)
 {
     uint64_t size;
 
@@ -56,7 +56,7 @@ static muc_status read_string(muc_reader *in, const char *what, uint64_t max, mu
 static muc_status read_name(muc_reader *in, const muc_gguf *gguf, const char *what,
                             const char **out)
 {
-    muc_piece piece;
+    muc_stored_piece piece;
 
     MUC_TRY(read_string(in, what, MUC_MAX_STRING - 1, &piece));
     if (piece.size == 0 || memchr(piece.data, 0, piece.size))
@@ -69,7 +69,7 @@ static muc_status read_elements(muc_reader *in, muc_gguf_value *value, muc_gguf_
 {
     bool is_template = strncmp(value->key, template_prefix, sizeof(template_prefix) - 1) == 0;
     uint64_t size;
-    muc_piece piece;
+    muc_stored_piece piece;
 
     value->offset = in->at;
     value->data = in->bytes.data + in->at;

@@ -139,7 +139,7 @@ static muc_status check_features(const reader *r)
 
 static muc_status read_tokenizer(const reader *r)
 {
-    const muc_vocabulary *vocabulary;
+    const muc_stored_vocabulary *vocabulary;
     muc_model_config *config = r->config;
 
     MUC_TRY(muc_gguf_vocabulary(&r->gguf, &vocabulary));

@@ -47,6 +47,6 @@ muc_status muc_gguf_array_or_null(const muc_gguf *gguf, const char *key, muc_ggu
                                   const muc_gguf_value **out);
 
 /* The tokenizer in the metadata, in the arena; NULL if there is none. */
-muc_status muc_gguf_vocabulary(const muc_gguf *gguf, const muc_vocabulary **out);
+muc_status muc_gguf_vocabulary(const muc_gguf *gguf, const muc_stored_vocabulary **out);
 
 #endif

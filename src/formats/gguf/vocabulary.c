@@ -15,11 +15,11 @@ static muc_status fail_value(const muc_gguf *gguf, const muc_gguf_value *value, 
 
 /* The container has checked every length against the file. */
 static muc_status read_pieces(const muc_gguf *gguf, const char *key, uint32_t *count,
-                              const muc_piece **out)
+                              const muc_stored_piece **out)
 {
     const muc_gguf_value *value;
     const uint8_t *at;
-    muc_piece *pieces;
+    muc_stored_piece *pieces;
 
     MUC_TRY(muc_gguf_array_or_null(gguf, key, MUC_GGUF_STRING, &value));
     if (!value)
@@ -47,7 +47,7 @@ static muc_status find_column(const muc_gguf *gguf, const char *key, muc_gguf_ty
     return MUC_OK;
 }
 
-static muc_status read_scores(const muc_gguf *gguf, muc_vocabulary *vocabulary)
+static muc_status read_scores(const muc_gguf *gguf, muc_stored_vocabulary *vocabulary)
 {
     const muc_gguf_value *value;
     float *scores;
@@ -65,7 +65,7 @@ static muc_status read_scores(const muc_gguf *gguf, muc_vocabulary *vocabulary)
     return MUC_OK;
 }
 
-static muc_status read_types(const muc_gguf *gguf, muc_vocabulary *vocabulary)
+static muc_status read_types(const muc_gguf *gguf, muc_stored_vocabulary *vocabulary)
 {
     const muc_gguf_value *value;
     uint8_t *types;
@@ -100,7 +100,7 @@ static muc_status read_id(const muc_gguf *gguf, const char *key, uint32_t count,
     return MUC_OK;
 }
 
-static muc_status read_vocabulary(const muc_gguf *gguf, muc_vocabulary *vocabulary)
+static muc_status read_vocabulary(const muc_gguf *gguf, muc_stored_vocabulary *vocabulary)
 {
     bool sentencepiece = strcmp(vocabulary->model, "llama") == 0;
     uint32_t count;
@@ -128,9 +128,9 @@ static muc_status read_vocabulary(const muc_gguf *gguf, muc_vocabulary *vocabula
                             &vocabulary->add_space_prefix);
 }
 
-muc_status muc_gguf_vocabulary(const muc_gguf *gguf, const muc_vocabulary **out)
+muc_status muc_gguf_vocabulary(const muc_gguf *gguf, const muc_stored_vocabulary **out)
 {
-    muc_vocabulary *vocabulary;
+    muc_stored_vocabulary *vocabulary;
     const char *model;
 
     *out = NULL;
