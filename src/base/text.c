@@ -40,20 +40,27 @@ void muc_text_add_bytes(muc_text *text, const void *data, size_t size)
     text->data[text->size] = '\0';
 }
 
+void muc_text_add_args(muc_text *text, const char *format, va_list args)
+{
+    va_list again;
+    int length;
+
+    va_copy(again, args);
+    length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (length < 0 || !reserve(text, (size_t)length))
+        return;
+    vsnprintf(text->data + text->size, (size_t)length + 1, format, args);
+    text->size += (size_t)length;
+}
+
 void muc_text_add(muc_text *text, const char *format, ...)
 {
     va_list args;
-    int length;
 
     va_start(args, format);
-    length = vsnprintf(NULL, 0, format, args);
+    muc_text_add_args(text, format, args);
     va_end(args);
-    if (length < 0 || !reserve(text, (size_t)length))
-        return;
-    va_start(args, format);
-    vsnprintf(text->data + text->size, (size_t)length + 1, format, args);
-    va_end(args);
-    text->size += (size_t)length;
 }
 
 void muc_text_add_json(muc_text *text, const char *string)

@@ -12,6 +12,7 @@ typedef struct muc_text {
 } muc_text;
 
 void muc_text_add(muc_text *text, const char *format, ...) MUC_PRINTF(2, 3);
+void muc_text_add_args(muc_text *text, const char *format, va_list args) MUC_PRINTF(2, 0);
 void muc_text_add_bytes(muc_text *text, const void *data, size_t size);
 /* The JSON form of a string, quotes included. */
 void muc_text_add_json(muc_text *text, const char *string);

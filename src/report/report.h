@@ -1,0 +1,29 @@
+/* report.h - builds the reports that muc/report.h prints.
+ *
+ * Keys are lower-case words joined by '_'; the text form shows them with spaces. A failed
+ * allocation is remembered and told by muc_report_status.
+ */
+#ifndef MUC_REPORT_BUILD_H
+#define MUC_REPORT_BUILD_H
+
+#include "base/base.h"
+#include "muc/report.h"
+
+muc_status muc_report_new(muc_context *ctx, muc_report **out);
+muc_status muc_report_status(muc_context *ctx, const muc_report *report);
+
+/* Each adds a value to what is open: the report itself, a group or a table's row. */
+void muc_report_add_text(muc_report *report, const char *key, const char *format, ...)
+    MUC_PRINTF(3, 4);
+void muc_report_add_count(muc_report *report, const char *key, uint64_t value);
+void muc_report_add_real(muc_report *report, const char *key, double value);
+void muc_report_add_bool(muc_report *report, const char *key, bool value);
+
+/* A group is an object of its own; a table is a list of rows with the same keys. Each begin has
+ * its end; rows lie directly in a table. Nesting is at most 8. */
+void muc_report_begin_group(muc_report *report, const char *key);
+void muc_report_begin_table(muc_report *report, const char *key);
+void muc_report_begin_row(muc_report *report);
+void muc_report_end(muc_report *report);
+
+#endif
