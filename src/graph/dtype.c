@@ -1,7 +1,13 @@
-/* dtype.c - the table of element types and the one place that multiplies shapes out. */
+/* dtype.c - the table of element types, the one place that multiplies shapes out, and elements as
+ * float32 whatever their type. */
 #include "graph/dtype.h"
 
 #include <string.h>
+
+#include "base/bytes.h"
+#include "base/half.h"
+
+enum { BLOCK = 32, SCALE_BYTES = 2 }; /* of Q8_0 and Q4_0 */
 
 static const muc_dtype_info table[] = {
 #define MUC_DTYPE(id, name, block_elements, block_bytes, kind, meaning) \
@@ -40,5 +46,55 @@ bool muc_dtype_measure(muc_dtype dtype, uint32_t rank, const uint64_t *dims, uin
     if (!muc_mul_u64(product / info->block_elements, info->block_bytes, bytes))
         return false;
     *elements = product;
+    return true;
+}
+
+static float load_q8_0(const uint8_t *data, uint64_t i)
+{
+    const uint8_t *block = data + i / BLOCK * muc_dtype_get(MUC_Q8_0)->block_bytes;
+    int8_t value = (int8_t)block[SCALE_BYTES + i % BLOCK];
+
+    return muc_f32_of_f16(muc_load_u16(block)) * (float)value;
+}
+
+static float load_q4_0(const uint8_t *data, uint64_t i)
+{
+    const uint8_t *block = data + i / BLOCK * muc_dtype_get(MUC_Q4_0)->block_bytes;
+    uint8_t pair = block[SCALE_BYTES + i % (BLOCK / 2)];
+    int value = (i % BLOCK < BLOCK / 2 ? pair & 15 : pair >> 4) - 8;
+
+    return muc_f32_of_f16(muc_load_u16(block)) * (float)value;
+}
+
+static float load_f64(const uint8_t *data, uint64_t i)
+{
+    uint64_t bits = muc_load_u64(data + 8 * i);
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return (float)value;
+}
+
+#define CONVERT(expression) \
+    for (uint64_t n = 0, i = first; n < count; n++, i++) \
+    out[n] = (expression)
+
+bool muc_dtype_to_f32(muc_dtype dtype, const uint8_t *data, uint64_t first, uint64_t count,
+                      float *out)
+{
+    if (dtype == MUC_F32)
+        CONVERT(muc_f32_of_bits(muc_load_u32(data + 4 * i)));
+    else if (dtype == MUC_BF16)
+        CONVERT(muc_f32_of_bf16(muc_load_u16(data + 2 * i)));
+    else if (dtype == MUC_F16)
+        CONVERT(muc_f32_of_f16(muc_load_u16(data + 2 * i)));
+    else if (dtype == MUC_F64)
+        CONVERT(load_f64(data, i));
+    else if (dtype == MUC_Q8_0)
+        CONVERT(load_q8_0(data, i));
+    else if (dtype == MUC_Q4_0)
+        CONVERT(load_q4_0(data, i));
+    else
+        return false;
     return true;
 }

@@ -33,4 +33,9 @@ bool muc_dtype_find(const char *name, muc_dtype *out);
 bool muc_dtype_measure(muc_dtype dtype, uint32_t rank, const uint64_t *dims, uint64_t *elements,
                        uint64_t *bytes);
 
+/* Elements first..first+count-1 of data, of no alignment, rounded to binary32. False, and nothing
+ * written, if the type is not of kind FLOAT. */
+bool muc_dtype_to_f32(muc_dtype dtype, const uint8_t *data, uint64_t first, uint64_t count,
+                      float *out);
+
 #endif
