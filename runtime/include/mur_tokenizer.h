@@ -1,0 +1,124 @@
+/* mur_tokenizer.h - text to token ids and back, from one compiled form executed in place.
+ *
+ * Encoding by byte-pair merges of two families that differ only in how text becomes the first
+ * symbols: SentencePiece BPE starts from characters, with single bytes for those without a piece;
+ * byte-level BPE (GPT-2 and its heirs) starts from bytes, within the segments of a pre-tokenizer
+ * pattern. Merges are by pair: the best (lowest) rank first, the leftmost of equals.
+ *
+ * The compiled form: little-endian 32-bit words at a 4-byte-aligned address, of these parts.
+ *
+ *   header     mur_tokenizer_header
+ *   pieces     [pieces + 1][2]  bits 0..27 where the text starts in `text`, bits 28..31 the type;
+ *                               first of the merges whose left part it is. A piece's text and its
+ *                               merges end where the next one's start; the last entry is only an
+ * end merges     [merges][2]      ascending by (left, right). bits 0..19 the right part, 20..31 low
+ * bits of the result; bits 0..7 high bits of the result, 8..31 the rank byte_ids   [256] the piece
+ * of each byte index      [indexed]        pieces found by their text, ascending by it: the
+ * characters (character alphabet), or the segments that are taken whole although no merges make
+ * them (byte alphabet) specials   [specials]       pieces found in the text before all else,
+ * longest first text       bytes            as they are in plain text: U+2581 is a space, a byte
+ * piece is its byte, the byte-level alphabet is undone; padded with 0 to a word
+ *
+ * Input is taken as it is: a tokenizer that asks for the normal form NFC is given NFC text.
+ */
+#ifndef MUR_TOKENIZER_H
+#define MUR_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mur_status.h"
+
+enum {
+    MUR_TOKENIZER_MAGIC = 0x4b4f544d, /* "MTOK" */
+    MUR_TOKENIZER_VERSION = 1,
+    MUR_TOKENIZER_MAX_PIECES = 1 << 20,
+    MUR_TOKENIZER_MAX_MERGES = 1 << 24,
+    MUR_TOKENIZER_MAX_TEXT = 1 << 28 /* bytes of all pieces; also of one text to encode */
+};
+
+#define MUR_NO_TOKEN UINT32_MAX
+
+typedef enum mur_pattern {
+#define MUR_PATTERN(name, value, contractions, any_prefix, max_digits, digit_prefix, \
+                    breaks_at_digits, newline_tail, meaning) \
+    MUR_PATTERN_##name = value,
+#include "mur_pattern.def"
+#undef MUR_PATTERN
+    MUR_PATTERN_COUNT
+} mur_pattern;
+
+/* The types have SentencePiece's values. */
+enum {
+    MUR_PIECE_NORMAL = 1,
+    MUR_PIECE_UNKNOWN = 2,
+    MUR_PIECE_CONTROL = 3, /* decodes to nothing; in text only if MUR_ENCODE_SPECIAL asks */
+    MUR_PIECE_USER = 4,    /* found verbatim in any text */
+    MUR_PIECE_UNUSED = 5,
+    MUR_PIECE_BYTE = 6
+};
+
+/* Bits of the header's flags. */
+enum {
+    MUR_TOKENIZER_BYTES = 1,        /* the byte alphabet, not characters */
+    MUR_TOKENIZER_PREFIX = 2,       /* a space is put before the text */
+    MUR_TOKENIZER_PREFIX_AGAIN = 4, /* and after each special piece */
+    MUR_TOKENIZER_ADD_BOS = 8       /* a text begins with bos */
+};
+
+typedef struct mur_tokenizer_header {
+    uint32_t magic, version;
+    uint32_t bytes; /* of the whole compiled form */
+    uint32_t pieces, merges, indexed, specials, text_bytes;
+    uint32_t pattern; /* a mur_pattern */
+    uint32_t flags;
+    uint32_t bos, eos; /* MUR_NO_TOKEN if there is none */
+} mur_tokenizer_header;
+
+/* Bytes of the first segment of text[0..size-1], 1..size; size is at least 1. */
+typedef size_t mur_split(mur_pattern pattern, const uint8_t *text, size_t size);
+
+/* The splitter of all patterns; it alone brings in the Unicode tables (mur_split.c). */
+mur_split mur_split_unicode;
+
+/* Borrows the compiled form; no member but header is for callers. */
+typedef struct mur_tokenizer {
+    const mur_tokenizer_header *header;
+    const uint32_t *pieces, *merges, *byte_ids, *index, *specials;
+    const uint8_t *text;
+    mur_split *split;
+    uint8_t special_starts[32]; /* bit b: a special piece begins with byte b */
+} mur_tokenizer;
+
+/* Checks a compiled form of at most `bytes` bytes in one pass, so that all later use is within
+ * bounds and ends whatever the form holds. split: mur_split_unicode, or NULL where every tokenizer
+ * is of the SentencePiece family.
+ * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version or a pattern without split. */
+mur_status mur_tokenizer_open(mur_tokenizer *tokenizer, const void *form, size_t bytes,
+                              mur_split *split);
+
+/* Scratch that suffices to encode text_bytes bytes, at most MUR_TOKENIZER_MAX_TEXT: 20 bytes a
+ * byte. Less will do where the longest segment between two cuts is shorter than the text. */
+size_t mur_tokenizer_scratch_bytes(size_t text_bytes);
+
+enum {
+    MUR_ENCODE_BOS = 1,    /* begin with bos if the tokenizer does so */
+    MUR_ENCODE_SPECIAL = 2 /* control pieces written in the text become themselves */
+};
+
+/* Encodes size bytes, meant to be UTF-8; any other byte is encoded as itself. At most 2 size + 2
+ * ids result; usually a quarter of size.
+ *   scratch   4-byte-aligned, see mur_tokenizer_scratch_bytes
+ *   ids       capacity elements; *count of them are written
+ * Returns MUR_E_NOFIT if the scratch or the capacity is too small. Time n log n, no recursion. */
+mur_status mur_tokenizer_encode(const mur_tokenizer *tokenizer, const uint8_t *text, size_t size,
+                                uint32_t flags, void *scratch, size_t scratch_bytes, uint32_t *ids,
+                                size_t capacity, size_t *count);
+
+/* The bytes that id adds to a text after the token `previous` (MUR_NO_TOKEN at the start), and
+ * their number. They may end within a UTF-8 character that the next token completes. Points into
+ * the compiled form. An id beyond the vocabulary gives nothing. */
+size_t mur_tokenizer_decode(const mur_tokenizer *tokenizer, uint32_t id, uint32_t previous,
+                            const uint8_t **out);
+
+#endif

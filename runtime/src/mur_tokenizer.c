@@ -1,0 +1,466 @@
+/* mur_tokenizer.c - byte-pair merging over a compiled vocabulary.
+ *
+ * The symbols of a segment are a linked list within arrays indexed by the position at which each
+ * one started. Over them stands a tournament: every position's rank is that of the merge with its
+ * right neighbour, and each node of a tree holds the winner of its two children. A merge replays
+ * the paths of the two or three positions whose rank changed, so a segment of n symbols takes
+ * O(n log n) time, and 20 bytes of scratch a symbol.
+ */
+#include "mur_tokenizer.h"
+
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+enum { SYMBOL_BYTES = 20, BYTE_IDS = 256 };
+
+/* ---- the compiled form ---- */
+
+static uint32_t piece_start(const mur_tokenizer *t, uint32_t id)
+{
+    return t->pieces[2 * id] & 0x0fffffffu;
+}
+
+static uint32_t piece_size(const mur_tokenizer *t, uint32_t id)
+{
+    return piece_start(t, id + 1) - piece_start(t, id);
+}
+
+static uint32_t piece_type(const mur_tokenizer *t, uint32_t id)
+{
+    return t->pieces[2 * id] >> 28;
+}
+
+static uint32_t merge_right(const mur_tokenizer *t, uint32_t merge)
+{
+    return t->merges[2 * merge] & 0xfffffu;
+}
+
+static uint32_t merge_result(const mur_tokenizer *t, uint32_t merge)
+{
+    return t->merges[2 * merge] >> 20 | (t->merges[2 * merge + 1] & 0xffu) << 12;
+}
+
+static uint32_t merge_rank(const mur_tokenizer *t, uint32_t merge)
+{
+    return t->merges[2 * merge + 1] >> 8;
+}
+
+static int header_ok(const mur_tokenizer_header *h, size_t bytes)
+{
+    /* each count is bounded first: the sum stays below 2^32 */
+    if (h->pieces == 0 || h->pieces > MUR_TOKENIZER_MAX_PIECES ||
+        h->merges > MUR_TOKENIZER_MAX_MERGES || h->indexed > h->pieces || h->specials > h->pieces ||
+        h->text_bytes > MUR_TOKENIZER_MAX_TEXT)
+        return 0;
+    return h->bytes <= bytes &&
+           h->bytes == sizeof(*h) + 8 * (h->pieces + 1) + 8 * h->merges + 4 * BYTE_IDS +
+                           4 * h->indexed + 4 * h->specials + ((h->text_bytes + 3) & ~3u) &&
+           h->pattern < MUR_PATTERN_COUNT && h->flags < 2 * MUR_TOKENIZER_ADD_BOS &&
+           (h->bos < h->pieces || h->bos == MUR_NO_TOKEN) &&
+           (h->eos < h->pieces || h->eos == MUR_NO_TOKEN);
+}
+
+/* Texts and merge lists lie one after the other and end at the end. */
+static int pieces_ok(const mur_tokenizer *t)
+{
+    const uint32_t n = t->header->pieces;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (piece_start(t, i) > piece_start(t, i + 1) ||
+            t->pieces[2 * i + 1] > t->pieces[2 * i + 3])
+            return 0;
+    return piece_start(t, 0) == 0 && t->pieces[1] == 0 &&
+           piece_start(t, n) == t->header->text_bytes && t->pieces[2 * n + 1] == t->header->merges;
+}
+
+static int merges_ok(const mur_tokenizer *t)
+{
+    const uint32_t n = t->header->pieces;
+
+    for (uint32_t left = 0; left < n; left++) {
+        const uint32_t first = t->pieces[2 * left + 1], end = t->pieces[2 * left + 3];
+
+        for (uint32_t i = first; i < end; i++) {
+            const uint32_t right = merge_right(t, i), result = merge_result(t, i);
+
+            if (right >= n || result >= n || (i > first && merge_right(t, i - 1) >= right) ||
+                piece_size(t, result) != piece_size(t, left) + piece_size(t, right))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Every id is a piece with a text. */
+static int ids_ok(const mur_tokenizer *t, const uint32_t *ids, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (ids[i] >= t->header->pieces || piece_size(t, ids[i]) == 0)
+            return 0;
+    return 1;
+}
+
+static int byte_ids_ok(const mur_tokenizer *t)
+{
+    if (!ids_ok(t, t->byte_ids, BYTE_IDS))
+        return 0;
+    for (uint32_t b = 0; b < BYTE_IDS; b++)
+        if (piece_size(t, t->byte_ids[b]) != 1 || t->text[piece_start(t, t->byte_ids[b])] != b)
+            return 0;
+    return 1;
+}
+
+mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, mur_split *split)
+{
+    const mur_tokenizer_header *h = form;
+
+    if ((uintptr_t)form % 4 != 0 || bytes < sizeof(*h) || h->magic != MUR_TOKENIZER_MAGIC)
+        return MUR_E_MALFORMED;
+    if (h->version != MUR_TOKENIZER_VERSION)
+        return MUR_E_UNSUPPORTED;
+    if (!header_ok(h, bytes))
+        return MUR_E_MALFORMED;
+    if (h->pattern > MUR_PATTERN_SPACES && !split)
+        return MUR_E_UNSUPPORTED;
+
+    t->header = h;
+    t->pieces = (const uint32_t *)(h + 1);
+    t->merges = t->pieces + 2 * (size_t)(h->pieces + 1);
+    t->byte_ids = t->merges + 2 * (size_t)h->merges;
+    t->index = t->byte_ids + BYTE_IDS;
+    t->specials = t->index + h->indexed;
+    t->text = (const uint8_t *)(t->specials + h->specials);
+    t->split = split;
+    if (!pieces_ok(t) || !merges_ok(t) || !byte_ids_ok(t) || !ids_ok(t, t->index, h->indexed) ||
+        !ids_ok(t, t->specials, h->specials))
+        return MUR_E_MALFORMED;
+
+    memset(t->special_starts, 0, sizeof(t->special_starts));
+    for (uint32_t i = 0; i < h->specials; i++) {
+        const uint32_t byte = t->text[piece_start(t, t->specials[i])];
+
+        t->special_starts[byte >> 3] |= (uint8_t)(1u << (byte & 7));
+    }
+    return MUR_OK;
+}
+
+/* ---- finding pieces and merges ---- */
+
+/* The indexed piece with this text, or NONE. */
+static uint32_t find_piece(const mur_tokenizer *t, const uint8_t *text, size_t size)
+{
+    uint32_t low = 0, high = t->header->indexed;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2, id = t->index[middle];
+        const uint32_t length = piece_size(t, id);
+        int order = memcmp(t->text + piece_start(t, id), text, length < size ? length : size);
+
+        if (order == 0 && length == size)
+            return id;
+        if (order < 0 || (order == 0 && length < size))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NONE;
+}
+
+/* The merge of two pieces, or NONE. */
+static uint32_t find_merge(const mur_tokenizer *t, uint32_t left, uint32_t right)
+{
+    uint32_t low = t->pieces[2 * left + 1], high = t->pieces[2 * left + 3];
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2, at = merge_right(t, middle);
+
+        if (at == right)
+            return middle;
+        if (at < right)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NONE;
+}
+
+/* The longest special piece at the head of the text, or NONE. */
+static uint32_t find_special(const mur_tokenizer *t, const uint8_t *text, size_t size,
+                             uint32_t flags)
+{
+    if (!(t->special_starts[text[0] >> 3] >> (text[0] & 7) & 1))
+        return NONE;
+    for (uint32_t i = 0; i < t->header->specials; i++) {
+        const uint32_t id = t->specials[i], length = piece_size(t, id);
+
+        if ((piece_type(t, id) == MUR_PIECE_USER || flags & MUR_ENCODE_SPECIAL) && length <= size &&
+            memcmp(t->text + piece_start(t, id), text, length) == 0)
+            return id;
+    }
+    return NONE;
+}
+
+/* ---- one segment ---- */
+
+typedef struct encoder {
+    const mur_tokenizer *t;
+    /* by position; id, prev and next of a symbol, its merge with the next one or NONE, and the
+     * tournament: node i > 0 holds the winning position of nodes 2i and 2i + 1 */
+    uint32_t *id, *prev, *next, *merge, *tree;
+    size_t room; /* symbols that the scratch holds */
+    uint32_t symbols;
+    uint32_t *ids;
+    size_t capacity, count;
+} encoder;
+
+static mur_status emit(encoder *e, uint32_t id)
+{
+    if (e->count == e->capacity)
+        return MUR_E_NOFIT;
+    e->ids[e->count++] = id;
+    return MUR_OK;
+}
+
+static uint32_t rank_of(const encoder *e, uint32_t position)
+{
+    return e->merge[position] == NONE ? NONE : merge_rank(e->t, e->merge[position]);
+}
+
+/* Nodes at and above `symbols` stand for the positions themselves. */
+static uint32_t winner(const encoder *e, uint32_t node)
+{
+    return node >= e->symbols ? node - e->symbols : e->tree[node];
+}
+
+static uint32_t play(const encoder *e, uint32_t node)
+{
+    const uint32_t a = winner(e, 2 * node), b = winner(e, 2 * node + 1);
+    const uint32_t rank_a = rank_of(e, a), rank_b = rank_of(e, b);
+
+    return rank_a < rank_b || (rank_a == rank_b && a < b) ? a : b;
+}
+
+/* Looks up the merge of the symbol at a position with the next, and replays the position's path
+ * up to the first node that it neither lost nor wins. */
+static void renew(encoder *e, uint32_t position)
+{
+    const uint32_t next = e->next[position];
+
+    e->merge[position] = next == NONE ? NONE : find_merge(e->t, e->id[position], e->id[next]);
+    for (uint32_t node = (position + e->symbols) / 2; node > 0; node /= 2) {
+        const uint32_t won = play(e, node);
+
+        if (won == e->tree[node] && won != position)
+            break;
+        e->tree[node] = won;
+    }
+}
+
+static void merge_with_next(encoder *e, uint32_t position)
+{
+    const uint32_t gone = e->next[position], after = e->next[gone];
+
+    e->id[position] = merge_result(e->t, e->merge[position]);
+    e->next[position] = after;
+    e->next[gone] = NONE;
+    if (after != NONE)
+        e->prev[after] = position;
+    renew(e, gone);
+    renew(e, position);
+    if (e->prev[position] != NONE)
+        renew(e, e->prev[position]);
+}
+
+/* Links the symbols, merges until no pair has a merge, and emits what is left. */
+static mur_status merge_symbols(encoder *e)
+{
+    const uint32_t n = e->symbols;
+
+    for (uint32_t i = 0; i < n; i++) {
+        e->prev[i] = i == 0 ? NONE : i - 1;
+        e->next[i] = i + 1 == n ? NONE : i + 1;
+        e->merge[i] = i + 1 == n ? NONE : find_merge(e->t, e->id[i], e->id[i + 1]);
+    }
+    for (uint32_t node = n - 1; node > 0; node--)
+        e->tree[node] = play(e, node);
+    while (e->merge[winner(e, 1)] != NONE)
+        merge_with_next(e, winner(e, 1));
+    for (uint32_t i = 0; i != NONE; i = e->next[i])
+        if (emit(e, e->id[i]) != MUR_OK)
+            return MUR_E_NOFIT;
+    return MUR_OK;
+}
+
+/* Bytes of the UTF-8 character at the head of the text, or of the cut one that is there. */
+static size_t character_size(const uint8_t *text, size_t size)
+{
+    size_t wanted = text[0] < 0xc0 ? 1 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4, have = 1;
+
+    while (have < wanted && have < size && (text[have] & 0xc0) == 0x80)
+        have++;
+    return have;
+}
+
+static void add_bytes(encoder *e, const uint8_t *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        e->id[e->symbols++] = e->t->byte_ids[text[i]];
+}
+
+static void add_characters(encoder *e, const uint8_t *text, size_t size)
+{
+    static const uint8_t space_mark[3] = { 0xe2, 0x96, 0x81 }; /* U+2581 is a space */
+
+    while (size > 0) {
+        const size_t length = character_size(text, size);
+        const int is_mark = length == 3 && memcmp(text, space_mark, 3) == 0;
+        const uint8_t *shown = is_mark ? (const uint8_t *)" " : text;
+        const size_t shown_size = is_mark ? 1 : length;
+        const uint32_t id = find_piece(e->t, shown, shown_size);
+
+        if (id != NONE)
+            e->id[e->symbols++] = id;
+        else
+            add_bytes(e, shown, shown_size);
+        text += length;
+        size -= length;
+    }
+}
+
+static mur_status encode_segment(encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
+{
+    /* a prefix takes a symbol of its own */
+    if (size >= e->room)
+        return MUR_E_NOFIT;
+    e->symbols = 0;
+    if (e->t->header->flags & MUR_TOKENIZER_BYTES) {
+        const uint32_t whole = find_piece(e->t, text, size);
+
+        if (whole != NONE)
+            return emit(e, whole);
+        add_bytes(e, text, size);
+    } else {
+        if (prefix)
+            add_characters(e, (const uint8_t *)" ", 1);
+        add_characters(e, text, size);
+    }
+    return merge_symbols(e);
+}
+
+/* ---- a text ---- */
+
+/* Cuts before a run of spaces. A byte 0x81 may end U+2581, which is a space too; not cutting is
+ * always right. */
+static size_t split_at_spaces(const uint8_t *text, size_t size)
+{
+    size_t i = 1;
+
+    while (i < size && !(text[i] == ' ' && text[i - 1] != ' ' && text[i - 1] != 0x81))
+        i++;
+    return i;
+}
+
+/* A stretch of text without special pieces. */
+static mur_status encode_stretch(encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
+{
+    const mur_pattern pattern = (mur_pattern)e->t->header->pattern;
+
+    while (size > 0) {
+        const size_t length = pattern == MUR_PATTERN_WHOLE    ? size
+                              : pattern == MUR_PATTERN_SPACES ? split_at_spaces(text, size)
+                                                              : e->t->split(pattern, text, size);
+        const mur_status status = encode_segment(e, text, length, prefix);
+
+        if (status != MUR_OK)
+            return status;
+        text += length;
+        size -= length;
+        prefix = 0;
+    }
+    return MUR_OK;
+}
+
+size_t mur_tokenizer_scratch_bytes(size_t text_bytes)
+{
+    return (text_bytes + 1) * SYMBOL_BYTES;
+}
+
+static void lay_out_scratch(encoder *e, void *scratch, size_t bytes)
+{
+    e->room = bytes / SYMBOL_BYTES;
+    e->id = scratch;
+    e->prev = e->id + e->room;
+    e->next = e->prev + e->room;
+    e->merge = e->next + e->room;
+    e->tree = e->merge + e->room;
+}
+
+mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, size_t size,
+                                uint32_t flags, void *scratch, size_t scratch_bytes, uint32_t *ids,
+                                size_t capacity, size_t *count)
+{
+    const uint32_t policy = t->header->flags;
+    uint32_t prefix = policy & MUR_TOKENIZER_PREFIX;
+    mur_status status = MUR_OK;
+    encoder e = { 0 };
+
+    e.t = t;
+    e.ids = ids;
+    e.capacity = capacity;
+    lay_out_scratch(&e, scratch, scratch_bytes);
+    if (size > MUR_TOKENIZER_MAX_TEXT)
+        return MUR_E_NOFIT;
+    if (flags & MUR_ENCODE_BOS && policy & MUR_TOKENIZER_ADD_BOS && t->header->bos != NONE)
+        status = emit(&e, t->header->bos);
+    for (size_t at = 0; status == MUR_OK && at < size;) {
+        uint32_t special = NONE;
+        size_t end = at;
+
+        while (end < size && (special = find_special(t, text + end, size - end, flags)) == NONE)
+            end++;
+        status = encode_stretch(&e, text + at, end - at, prefix);
+        at = end;
+        if (status == MUR_OK && special != NONE) {
+            status = emit(&e, special);
+            at += piece_size(t, special);
+            prefix = policy & MUR_TOKENIZER_PREFIX_AGAIN;
+        }
+    }
+    *count = e.count;
+    return status;
+}
+
+/* ---- and back ---- */
+
+/* Did encoding put a space before what follows this token? */
+static int prefix_follows(const mur_tokenizer *t, uint32_t previous)
+{
+    if (!(t->header->flags & MUR_TOKENIZER_PREFIX))
+        return 0;
+    if (previous >= t->header->pieces || previous == t->header->bos)
+        return 1;
+    return t->header->flags & MUR_TOKENIZER_PREFIX_AGAIN &&
+           (piece_type(t, previous) == MUR_PIECE_CONTROL ||
+            piece_type(t, previous) == MUR_PIECE_USER);
+}
+
+size_t mur_tokenizer_decode(const mur_tokenizer *t, uint32_t id, uint32_t previous,
+                            const uint8_t **out)
+{
+    uint32_t size, type;
+
+    *out = t->text;
+    if (id >= t->header->pieces)
+        return 0;
+    type = piece_type(t, id);
+    if (type == MUR_PIECE_CONTROL || type == MUR_PIECE_UNKNOWN)
+        return 0;
+    *out += piece_start(t, id);
+    size = piece_size(t, id);
+    if (type != MUR_PIECE_USER && size > 0 && **out == ' ' && prefix_follows(t, previous)) {
+        ++*out;
+        size--;
+    }
+    return size;
+}

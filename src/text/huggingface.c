@@ -1,0 +1,432 @@
+/* huggingface.c - reads tokenizer.json.
+ *
+ * The file describes a pipeline. Each part is recognised by its structure: its JSON, keys sorted
+ * and those without effect on ids removed, is looked up in a table. What is not there is refused.
+ */
+#include "text/pieces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define REPLACE_SPACE \
+    "{\"content\":\"" MUC_SPACE_MARK "\",\"pattern\":{\"String\":\" \"},\"type\":\"Replace\"}"
+#define REPLACE_MARK \
+    "{\"content\":\" \",\"pattern\":{\"String\":\"" MUC_SPACE_MARK "\"},\"type\":\"Replace\"}"
+#define BYTE_LEVEL(use_regex) \
+    "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":" use_regex "}"
+
+/* What the recognised parts mean. */
+typedef enum part_meaning {
+    NOTHING,
+    MARK_SPACES,     /* normalizer: a space is U+2581 */
+    MARK_AND_PREFIX, /* and one more is put before the text */
+    GPT2_CUTS,       /* pre-tokenizer */
+    GPT2_DIGITS_CUTS,
+    CHARACTERS,          /* decoder: U+2581 and byte pieces undone */
+    CHARACTERS_STRIPPED, /* and the prefix removed */
+    BYTES
+} part_meaning;
+
+typedef struct known_part {
+    const char *key, *text;
+    part_meaning meaning;
+} known_part;
+
+static const known_part known_parts[] = {
+    { "normalizer", "null", NOTHING },
+    { "normalizer", "{\"type\":\"NFC\"}", NOTHING },
+    { "normalizer", REPLACE_SPACE, MARK_SPACES },
+    { "normalizer",
+      "{\"normalizers\":[{\"prepend\":\"" MUC_SPACE_MARK "\",\"type\":\"Prepend\"}," REPLACE_SPACE
+      "],\"type\":\"Sequence\"}",
+      MARK_AND_PREFIX },
+    { "pre_tokenizer", "null", NOTHING },
+    { "pre_tokenizer", BYTE_LEVEL("true"), GPT2_CUTS },
+    { "pre_tokenizer",
+      "{\"pretokenizers\":[{\"individual_digits\":true,\"type\":\"Digits\"}," BYTE_LEVEL(
+          "true") "],\"type\":\"Sequence\"}",
+      GPT2_DIGITS_CUTS },
+    { "decoder",
+      "{\"decoders\":[" REPLACE_MARK ",{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}],"
+      "\"type\":\"Sequence\"}",
+      CHARACTERS },
+    { "decoder",
+      "{\"decoders\":[" REPLACE_MARK ",{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
+      "{\"content\":\" \",\"start\":1,\"stop\":0,\"type\":\"Strip\"}],\"type\":\"Sequence\"}",
+      CHARACTERS_STRIPPED },
+    { "decoder", "{\"type\":\"ByteLevel\"}", BYTES },
+};
+
+typedef struct reader {
+    muc_context *ctx;
+    const char *source;
+    json_t *root;
+    const json_t *model;
+    muc_arena *arena;
+    muc_vocabulary *out;
+} reader;
+
+static muc_status fail(const reader *r, muc_status status, const char *format, ...)
+    MUC_PRINTF(3, 4);
+
+static muc_status fail(const reader *r, muc_status status, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    return muc_fail(r->ctx, status, r->source, MUC_NO_OFFSET, "%s", message);
+}
+
+/* ---- the pipeline ---- */
+
+static const char *type_of(const json_t *part)
+{
+    const char *type = json_string_value(json_object_get(part, "type"));
+
+    return type ? type : "";
+}
+
+/* Removes what has no effect on ids from a ByteLevel part. */
+static void simplify(json_t *part, bool cuts)
+{
+    if (strcmp(type_of(part), "ByteLevel") != 0)
+        return;
+    json_object_del(part, "trim_offsets");
+    if (!cuts) {
+        json_object_del(part, "add_prefix_space");
+        json_object_del(part, "use_regex");
+    } else if (!json_object_get(part, "use_regex")) {
+        json_object_set_new(part, "use_regex", json_true());
+    }
+}
+
+static muc_status dump(const reader *r, const json_t *part, char **out)
+{
+    *out = part ? json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+    if (part && !*out)
+        return muc_fail_nomem(r->ctx, r->source, 0);
+    return MUC_OK;
+}
+
+static muc_status recognise(const reader *r, const char *key, part_meaning *out)
+{
+    const bool cuts = strcmp(key, "pre_tokenizer") == 0;
+    json_t *part = json_object_get(r->root, key);
+    json_t *steps = json_object_get(part, "pretokenizers");
+    muc_status status = MUC_UNSUPPORTED;
+    char *text;
+
+    simplify(part, cuts);
+    for (size_t i = 0; i < json_array_size(steps); i++)
+        simplify(json_array_get(steps, i), cuts);
+    MUC_TRY(dump(r, part, &text));
+    for (size_t i = 0; i < MUC_COUNT(known_parts) && status != MUC_OK; i++)
+        if (strcmp(key, known_parts[i].key) == 0 &&
+            strcmp(text ? text : "null", known_parts[i].text) == 0) {
+            *out = known_parts[i].meaning;
+            status = MUC_OK;
+        }
+    if (status != MUC_OK)
+        fail(r, status, "%s %.160s is not known", key, text ? text : "null");
+    free(text);
+    return status;
+}
+
+/* Sequence [Split by a known expression, ByteLevel without one]; false if it is something else. */
+static bool is_known_split(const reader *r, mur_pattern *pattern)
+{
+    static const char byte_level[] = BYTE_LEVEL("false");
+    const json_t *part = json_object_get(r->root, "pre_tokenizer");
+    const json_t *steps = json_object_get(part, "pretokenizers");
+    const json_t *split = json_array_get(steps, 0);
+    const char *regex =
+        json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
+    const char *behavior = json_string_value(json_object_get(split, "behavior"));
+    char *rest;
+    bool known;
+
+    if (strcmp(type_of(part), "Sequence") != 0 || json_array_size(steps) != 2 ||
+        strcmp(type_of(split), "Split") != 0 || !regex || !behavior ||
+        strcmp(behavior, "Isolated") != 0 || json_is_true(json_object_get(split, "invert")) ||
+        !muc_pattern_of_regex(regex, pattern))
+        return false;
+    simplify(json_array_get(steps, 1), true);
+    rest = json_dumps(json_array_get(steps, 1), JSON_COMPACT | JSON_SORT_KEYS);
+    known = rest && strcmp(rest, byte_level) == 0;
+    free(rest);
+    return known;
+}
+
+static muc_status read_pipeline(const reader *r, bool byte_fallback)
+{
+    part_meaning normalizer, cuts = NOTHING, decoder;
+    muc_vocabulary *v = r->out;
+
+    MUC_TRY(recognise(r, "normalizer", &normalizer));
+    if (!is_known_split(r, &v->pattern)) {
+        MUC_TRY(recognise(r, "pre_tokenizer", &cuts));
+        v->pattern = cuts == GPT2_CUTS          ? MUR_PATTERN_GPT2
+                     : cuts == GPT2_DIGITS_CUTS ? MUR_PATTERN_GPT2_DIGITS
+                                                : MUR_PATTERN_WHOLE;
+    }
+    MUC_TRY(recognise(r, "decoder", &decoder));
+    if (byte_fallback && v->pattern == MUR_PATTERN_WHOLE &&
+        ((normalizer == MARK_AND_PREFIX && decoder == CHARACTERS_STRIPPED) ||
+         (normalizer == MARK_SPACES && decoder == CHARACTERS))) {
+        v->alphabet = MUC_ALPHABET_CHARACTERS;
+        v->prefix = v->prefix_again = normalizer == MARK_AND_PREFIX;
+        return MUC_OK;
+    }
+    if (!byte_fallback && v->pattern != MUR_PATTERN_WHOLE && normalizer == NOTHING &&
+        decoder == BYTES) {
+        v->alphabet = MUC_ALPHABET_BYTES;
+        return MUC_OK;
+    }
+    return fail(r, MUC_UNSUPPORTED,
+                "this normalizer, pre_tokenizer and decoder are neither BPE with byte_fallback "
+                "over U+2581 nor byte-level BPE");
+}
+
+/* A template may put one token before the text, and nothing else. */
+static muc_status read_template(const reader *r, const json_t *part)
+{
+    const json_t *single = json_object_get(part, "single");
+    const json_t *first = json_object_get(json_array_get(single, 0), "SpecialToken");
+    const char *name = json_string_value(json_object_get(first, "id"));
+    const size_t size = json_array_size(single), text_at = name ? 1 : 0;
+    const json_t *ids = json_object_get(
+        json_object_get(json_object_get(part, "special_tokens"), name ? name : ""), "ids");
+    const json_int_t id = json_integer_value(json_array_get(ids, 0));
+
+    if (size != text_at + 1 || !json_object_get(json_array_get(single, text_at), "Sequence"))
+        return fail(r, MUC_UNSUPPORTED, "post_processor adds more than one token before the text");
+    if (!name)
+        return MUC_OK;
+    if (json_array_size(ids) != 1 || id < 0 || id >= (json_int_t)r->out->count)
+        return fail(r, MUC_MALFORMED, "post_processor's token '%s' is not one piece", name);
+    r->out->add_bos = true;
+    r->out->bos = (uint32_t)id;
+    return MUC_OK;
+}
+
+static muc_status read_post_processor(const reader *r)
+{
+    const json_t *part = json_object_get(r->root, "post_processor");
+    const json_t *steps = json_object_get(part, "processors");
+    const bool sequence = strcmp(type_of(part), "Sequence") == 0;
+    const size_t count = sequence ? json_array_size(steps) : 1;
+
+    if (!part || json_is_null(part))
+        return MUC_OK;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *step = sequence ? json_array_get(steps, i) : part;
+
+        if (strcmp(type_of(step), "TemplateProcessing") == 0)
+            MUC_TRY(read_template(r, step));
+        else if (strcmp(type_of(step), "ByteLevel") != 0)
+            return fail(r, MUC_UNSUPPORTED, "post_processor %.100s is not known", type_of(step));
+    }
+    return MUC_OK;
+}
+
+/* ---- pieces ---- */
+
+static muc_status check_id(const reader *r, const json_t *value, const char *text, uint32_t *out)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) >= MUR_TOKENIZER_MAX_PIECES)
+        return fail(r, MUC_MALFORMED, "the id of '%.100s' is not in 0..%d", text,
+                    MUR_TOKENIZER_MAX_PIECES - 1);
+    *out = (uint32_t)json_integer_value(value);
+    return MUC_OK;
+}
+
+static const char *content_of(const json_t *token)
+{
+    const char *content = json_string_value(json_object_get(token, "content"));
+
+    return content ? content : "";
+}
+
+/* The highest id of the vocabulary and the added tokens, plus one. */
+static muc_status count_pieces(const reader *r, json_t *vocab, const json_t *added, size_t *count)
+{
+    const char *text;
+    json_t *value;
+    uint32_t id, end = 0;
+
+    json_object_foreach(vocab, text, value)
+    {
+        MUC_TRY(check_id(r, value, text, &id));
+        end = id >= end ? id + 1 : end;
+    }
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        const json_t *token = json_array_get(added, i);
+
+        MUC_TRY(check_id(r, json_object_get(token, "id"), content_of(token), &id));
+        end = id >= end ? id + 1 : end;
+    }
+    *count = end;
+    return MUC_OK;
+}
+
+static muc_status read_vocab(const reader *r, json_t *vocab)
+{
+    const bool characters = r->out->alphabet == MUC_ALPHABET_CHARACTERS;
+    const char *text;
+    json_t *value;
+
+    json_object_foreach(vocab, text, value)
+    {
+        const uint32_t id = (uint32_t)json_integer_value(value);
+        const size_t size = strlen(text);
+        muc_piece *piece = &r->out->pieces[id];
+
+        if (piece->text)
+            return fail(r, MUC_MALFORMED, "'%.100s' and '%.100s' both have id %u", piece->text,
+                        text, id);
+        MUC_TRY(muc_piece_set_text(r->ctx, r->arena, r->out, id, text, size));
+        piece->type =
+            characters && muc_byte_piece_value(text, size) >= 0 ? MUR_PIECE_BYTE : MUR_PIECE_NORMAL;
+    }
+    return MUC_OK;
+}
+
+static muc_status read_added_token(const reader *r, const json_t *token)
+{
+    static const char *const refused[] = { "single_word", "lstrip", "rstrip" };
+    const char *content = content_of(token);
+    const uint32_t id = (uint32_t)json_integer_value(json_object_get(token, "id"));
+    const bool special = json_is_true(json_object_get(token, "special"));
+    muc_piece *piece = &r->out->pieces[id];
+
+    for (size_t i = 0; i < MUC_COUNT(refused); i++)
+        if (json_is_true(json_object_get(token, refused[i])))
+            return fail(r, MUC_UNSUPPORTED, "added token '%.100s' with %s", content, refused[i]);
+    /* such a token would be sought in the text with its spaces marked and its prefix put */
+    if (!special && r->out->alphabet == MUC_ALPHABET_CHARACTERS &&
+        json_is_true(json_object_get(token, "normalized")))
+        return fail(r, MUC_UNSUPPORTED, "added token '%.100s' that is normalized", content);
+    if (piece->text && strcmp(piece->text, content) != 0)
+        return fail(r, MUC_MALFORMED, "added token '%.100s' has the id of '%.100s'", content,
+                    piece->text);
+    MUC_TRY(muc_piece_set_text(r->ctx, r->arena, r->out, id, content, strlen(content)));
+    piece->type = special ? MUR_PIECE_CONTROL : MUR_PIECE_USER;
+    return MUC_OK;
+}
+
+static muc_status read_merges(const reader *r, const json_t *merges)
+{
+    muc_piece_index index;
+
+    if (json_array_size(merges) > MUR_TOKENIZER_MAX_MERGES)
+        return fail(r, MUC_MALFORMED, "%zu merges", json_array_size(merges));
+    MUC_TRY(muc_piece_index_new(r->ctx, r->arena, r->out, &index));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, json_array_size(merges), &r->out->merges));
+    for (size_t i = 0; i < json_array_size(merges); i++) {
+        const json_t *merge = json_array_get(merges, i);
+        const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
+
+        if (json_is_string(merge))
+            MUC_TRY(muc_merge_parse(r->ctx, r->source, &index, i, json_string_value(merge),
+                                    json_string_length(merge), &r->out->merges[i]));
+        else if (json_array_size(merge) == 2 && json_is_string(left) && json_is_string(right))
+            MUC_TRY(muc_merge_resolve(
+                r->ctx, r->source, &index, i,
+                (muc_string_view){ json_string_value(left), json_string_length(left) },
+                (muc_string_view){ json_string_value(right), json_string_length(right) },
+                &r->out->merges[i]));
+        else
+            return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", i);
+    }
+    r->out->merge_count = json_array_size(merges);
+    return MUC_OK;
+}
+
+/* The special piece whose name is customary for the end of a text. */
+static uint32_t customary_eos(const muc_vocabulary *v)
+{
+    static const char *const names[] = { "</s>", "<|endoftext|>", "<|end_of_text|>" };
+
+    for (size_t n = 0; n < MUC_COUNT(names); n++)
+        for (uint32_t i = 0; i < v->count; i++)
+            if (v->pieces[i].type == MUR_PIECE_CONTROL && strcmp(v->pieces[i].text, names[n]) == 0)
+                return i;
+    return MUR_NO_TOKEN;
+}
+
+static muc_status check_model(const reader *r)
+{
+    static const char *const empty[] = { "dropout", "continuing_subword_prefix",
+                                         "end_of_word_suffix" };
+    const json_t *type = json_object_get(r->model, "type");
+
+    if (!json_is_object(r->model))
+        return fail(r, MUC_MALFORMED, "no \"model\" object: not a tokenizer.json");
+    if (type && (!json_is_string(type) || strcmp(json_string_value(type), "BPE") != 0))
+        return fail(r, MUC_UNSUPPORTED, "tokenizer model %.100s; only BPE is supported",
+                    type_of(r->model));
+    for (size_t i = 0; i < MUC_COUNT(empty); i++) {
+        const json_t *value = json_object_get(r->model, empty[i]);
+
+        if (value && !json_is_null(value) && json_number_value(value) == 0.0 &&
+            (!json_is_string(value) || json_string_length(value) == 0))
+            continue;
+        if (value && !json_is_null(value))
+            return fail(r, MUC_UNSUPPORTED, "tokenizer model with %s", empty[i]);
+    }
+    return MUC_OK;
+}
+
+static muc_status read_model(const reader *r)
+{
+    json_t *vocab = json_object_get(r->model, "vocab");
+    const json_t *merges = json_object_get(r->model, "merges");
+    const json_t *added = json_object_get(r->root, "added_tokens");
+    const char *unknown;
+    bool byte_fallback;
+    size_t count;
+
+    if (!json_is_object(vocab) || !json_is_array(merges))
+        return fail(r, MUC_MALFORMED, "\"vocab\" is not an object or \"merges\" not an array");
+    MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "byte_fallback", false, &byte_fallback));
+    MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "ignore_merges", false,
+                             &r->out->takes_whole_pieces));
+    MUC_TRY(muc_json_string_or_null(r->ctx, r->source, r->model, "unk_token", &unknown));
+    if (byte_fallback && r->out->takes_whole_pieces)
+        return fail(r, MUC_UNSUPPORTED, "byte_fallback together with ignore_merges");
+    MUC_TRY(read_pipeline(r, byte_fallback));
+    MUC_TRY(count_pieces(r, vocab, added, &count));
+    MUC_TRY(muc_pieces_new(r->ctx, r->arena, count, r->out));
+    MUC_TRY(read_vocab(r, vocab));
+    for (size_t i = 0; i < json_array_size(added); i++)
+        MUC_TRY(read_added_token(r, json_array_get(added, i)));
+    for (size_t i = 0; unknown && i < count; i++)
+        if (r->out->pieces[i].text && strcmp(r->out->pieces[i].text, unknown) == 0)
+            r->out->pieces[i].type = MUR_PIECE_UNKNOWN;
+    MUC_TRY(read_merges(r, merges));
+    MUC_TRY(read_post_processor(r));
+    r->out->eos = customary_eos(r->out);
+    return MUC_OK;
+}
+
+muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc_arena *arena,
+                                           muc_vocabulary *out)
+{
+    reader r = { .ctx = ctx, .source = file.name, .arena = arena, .out = out };
+    muc_status status;
+
+    *out = (muc_vocabulary){ .source = file.name, .bos = MUR_NO_TOKEN, .eos = MUR_NO_TOKEN };
+    MUC_TRY(muc_json_parse(ctx, file, 0, &r.root));
+    r.model = json_object_get(r.root, "model");
+    status = check_model(&r);
+    if (status == MUC_OK)
+        status = read_model(&r);
+    json_decref(r.root);
+    return status;
+}

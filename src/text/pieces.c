@@ -1,0 +1,268 @@
+/* pieces.c - pieces, the lookup of pieces by text, merges by text, patterns by name. */
+#include "text/pieces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+muc_status muc_pieces_new(muc_context *ctx, muc_arena *arena, uint64_t count, muc_vocabulary *out)
+{
+    if (count == 0 || count > MUR_TOKENIZER_MAX_PIECES)
+        return muc_fail(ctx, MUC_MALFORMED, out->source, MUC_NO_OFFSET,
+                        "a vocabulary of %llu pieces, expected 1 to %d", (unsigned long long)count,
+                        MUR_TOKENIZER_MAX_PIECES);
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)count, &out->pieces));
+    out->count = (size_t)count;
+    for (size_t i = 0; i < out->count; i++)
+        out->pieces[i].type = MUR_PIECE_UNUSED;
+    return MUC_OK;
+}
+
+muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
+                              size_t id, const char *text, size_t size)
+{
+    muc_piece *piece = &vocabulary->pieces[id];
+
+    if (size == 0 || size > MUC_PIECE_MAX_BYTES)
+        return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
+                        "piece %zu has %zu bytes, expected 1 to %d", id, size, MUC_PIECE_MAX_BYTES);
+    if (!muc_is_utf8(text, size))
+        return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
+                        "piece %zu is not UTF-8", id);
+    piece->size = size;
+    return muc_arena_string(ctx, arena, text, size, &piece->text);
+}
+
+/* The code point at the head of the text and its bytes, or -1. */
+static int32_t code_point(const char *text, size_t left, size_t *size)
+{
+    static const int32_t smallest[5] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const uint8_t *p = (const uint8_t *)text;
+    int32_t code;
+
+    *size = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (*size == 1)
+        return p[0];
+    if (p[0] < 0xc0 || p[0] > 0xf4 || *size > left)
+        return -1;
+    code = p[0] & (0x7f >> *size);
+    for (size_t i = 1; i < *size; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return -1;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    if (code < smallest[*size] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return -1;
+    return code;
+}
+
+bool muc_is_utf8(const char *text, size_t size)
+{
+    size_t step;
+
+    for (size_t at = 0; at < size; at += step)
+        if (code_point(text + at, size - at, &step) < 0)
+            return false;
+    return true;
+}
+
+int muc_byte_piece_value(const char *text, size_t size)
+{
+    int value = 0;
+
+    if (size != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    for (int i = 3; i < 5; i++) {
+        char c = text[i];
+
+        if (c >= '0' && c <= '9')
+            value = value * 16 + (c - '0');
+        else if (c >= 'A' && c <= 'F')
+            value = value * 16 + (c - 'A' + 10);
+        else
+            return -1;
+    }
+    return value;
+}
+
+/* A byte that is a visible character of Latin-1 stands for itself; the other 68, in order, are
+ * written as the characters from U+0100 on. */
+static bool is_visible(int byte)
+{
+    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xff && byte != 0xad);
+}
+
+int muc_byte_of_character(const char *text, size_t left, size_t *size)
+{
+    int32_t code = code_point(text, left, size), hidden = 0x100;
+
+    if (code < 0x100)
+        return code >= 0 && is_visible(code) ? code : -1;
+    for (int byte = 0; byte < 0x100; byte++)
+        if (!is_visible(byte) && hidden++ == code)
+            return byte;
+    return -1;
+}
+
+/* ---- pieces by text ---- */
+
+/* Compares a piece's text with a followed by b. */
+static int compare2(const muc_piece *piece, const char *a, size_t a_size, const char *b,
+                    size_t b_size)
+{
+    size_t head = piece->size < a_size ? piece->size : a_size, tail;
+    int order = memcmp(piece->text, a, head);
+
+    if (order != 0)
+        return order;
+    if (piece->size < a_size)
+        return -1;
+    tail = piece->size - a_size;
+    order = memcmp(piece->text + a_size, b, tail < b_size ? tail : b_size);
+    if (order != 0)
+        return order;
+    return tail < b_size ? -1 : tail > b_size;
+}
+
+static int by_text(const void *a, const void *b, void *pieces)
+{
+    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const muc_piece *right = (const muc_piece *)pieces + j;
+    int order = compare2((const muc_piece *)pieces + i, right->text, right->size, "", 0);
+
+    return order != 0 ? order : i < j ? -1 : i > j;
+}
+
+muc_status muc_piece_index_new(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
+                               muc_piece_index *out)
+{
+    uint32_t *ids;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, vocabulary->count, &ids));
+    out->pieces = vocabulary->pieces;
+    out->ids = ids;
+    out->count = 0;
+    for (uint32_t i = 0; i < vocabulary->count; i++)
+        if (vocabulary->pieces[i].type == MUR_PIECE_NORMAL)
+            ids[out->count++] = i;
+    qsort_r(ids, out->count, sizeof(*ids), by_text, vocabulary->pieces);
+    for (size_t i = 1; i < out->count; i++) {
+        const muc_piece *piece = &vocabulary->pieces[ids[i]];
+
+        if (compare2(&vocabulary->pieces[ids[i - 1]], piece->text, piece->size, "", 0) == 0)
+            return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
+                            "pieces %u and %u are both '%s'", ids[i - 1], ids[i], piece->text);
+    }
+    return MUC_OK;
+}
+
+uint32_t muc_piece_find2(const muc_piece_index *index, const char *a, size_t a_size, const char *b,
+                         size_t b_size)
+{
+    size_t low = 0, high = index->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare2(&index->pieces[index->ids[middle]], a, a_size, b, b_size);
+
+        if (order == 0)
+            return index->ids[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return MUR_NO_TOKEN;
+}
+
+uint32_t muc_piece_find(const muc_piece_index *index, const char *text, size_t size)
+{
+    return muc_piece_find2(index, text, size, "", 0);
+}
+
+/* ---- merges by text ---- */
+
+static bool resolve(const muc_piece_index *index, muc_string_view left, muc_string_view right,
+                    muc_merge *out)
+{
+    muc_merge merge = { muc_piece_find(index, left.data, left.size),
+                        muc_piece_find(index, right.data, right.size) };
+
+    if (merge.left == MUR_NO_TOKEN || merge.right == MUR_NO_TOKEN ||
+        muc_piece_find2(index, left.data, left.size, right.data, right.size) == MUR_NO_TOKEN)
+        return false;
+    *out = merge;
+    return true;
+}
+
+muc_status muc_merge_resolve(muc_context *ctx, const char *source, const muc_piece_index *index,
+                             size_t at, muc_string_view left, muc_string_view right, muc_merge *out)
+{
+    if (resolve(index, left, right, out))
+        return MUC_OK;
+    return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
+                    "merge %zu, '%.*s' and '%.*s', is not two pieces that make a third", at,
+                    (int)left.size, left.data, (int)right.size, right.data);
+}
+
+muc_status muc_merge_parse(muc_context *ctx, const char *source, const muc_piece_index *index,
+                           size_t at, const char *text, size_t size, muc_merge *out)
+{
+    size_t found = 0;
+
+    if (size > 2 * MUC_PIECE_MAX_BYTES)
+        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET, "merge %zu has %zu bytes", at,
+                        size);
+    for (size_t i = 1; i + 1 < size; i++) {
+        muc_string_view left = { text, i }, right = { text + i + 1, size - i - 1 };
+
+        if (text[i] == ' ' && resolve(index, left, right, out))
+            found++;
+    }
+    if (found != 1)
+        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
+                        "merge %zu, '%.*s', has %zu splits into two pieces that make a third, "
+                        "expected 1",
+                        at, (int)(size < 200 ? size : 200), text, found);
+    return MUC_OK;
+}
+
+/* ---- patterns ---- */
+
+bool muc_pattern_of_regex(const char *regex, mur_pattern *out)
+{
+#define MUC_REGEX(pattern, text) \
+    if (strcmp(regex, text) == 0) { \
+        *out = MUR_PATTERN_##pattern; \
+        return true; \
+    }
+#define MUC_GGUF_PRE(pattern, name, whole, bos)
+#include "text/patterns.def"
+#undef MUC_REGEX
+#undef MUC_GGUF_PRE
+    return false;
+}
+
+bool muc_pattern_of_gguf_name(const char *name, mur_pattern *out, bool *takes_whole_pieces,
+                              bool *adds_bos)
+{
+    static const struct {
+        const char *name;
+        mur_pattern pattern;
+        bool takes_whole_pieces, adds_bos;
+    } rows[] = {
+#define MUC_REGEX(pattern, text)
+#define MUC_GGUF_PRE(pattern, name, whole, bos) { name, MUR_PATTERN_##pattern, whole, bos },
+#include "text/patterns.def"
+#undef MUC_REGEX
+#undef MUC_GGUF_PRE
+    };
+
+    for (size_t i = 0; i < MUC_COUNT(rows); i++)
+        if (strcmp(rows[i].name, name) == 0) {
+            *out = rows[i].pattern;
+            *takes_whole_pieces = rows[i].takes_whole_pieces;
+            *adds_bos = rows[i].adds_bos;
+            return true;
+        }
+    return false;
+}

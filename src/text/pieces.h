@@ -1,0 +1,53 @@
+/* pieces.h - what the readers and the compiler share about pieces. */
+#ifndef MUC_TEXT_PIECES_H
+#define MUC_TEXT_PIECES_H
+
+#include "text/vocabulary.h"
+
+/* U+2581, SentencePiece's space. */
+#define MUC_SPACE_MARK "\xe2\x96\x81"
+
+/* Allocates count pieces, each UNUSED and without text, within the limit on vocabularies. */
+muc_status muc_pieces_new(muc_context *ctx, muc_arena *arena, uint64_t count, muc_vocabulary *out);
+/* Copies a piece's text into the arena, after checking its size and that it is UTF-8. */
+muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
+                              size_t id, const char *text, size_t size);
+
+bool muc_is_utf8(const char *text, size_t size);
+/* 0..255 for "<0x00>".."<0xFF>", otherwise -1. */
+int muc_byte_piece_value(const char *text, size_t size);
+/* The byte that a character of GPT-2's byte alphabet stands for, or -1. Its UTF-8 bytes go to
+ * *size. text has at least one byte. */
+int muc_byte_of_character(const char *text, size_t left, size_t *size);
+
+/* Finds pieces by their text. */
+typedef struct muc_piece_index {
+    const muc_piece *pieces;
+    const uint32_t *ids; /* ascending by text */
+    size_t count;
+} muc_piece_index;
+
+/* Of the pieces of type NORMAL, which alone take part in merges; no two may have one text. */
+muc_status muc_piece_index_new(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
+                               muc_piece_index *out);
+/* The piece whose text is a followed by b, or MUR_NO_TOKEN. */
+uint32_t muc_piece_find2(const muc_piece_index *index, const char *a, size_t a_size, const char *b,
+                         size_t b_size);
+uint32_t muc_piece_find(const muc_piece_index *index, const char *text, size_t size);
+
+/* Resolves a merge written as "left right"; at tells its place in the list. Pieces may hold
+ * spaces: the split that names two pieces and makes a third counts, and must be the only one. */
+muc_status muc_merge_parse(muc_context *ctx, const char *source, const muc_piece_index *index,
+                           size_t at, const char *text, size_t size, muc_merge *out);
+/* Fails with MUC_MALFORMED unless the two are pieces and make a third. */
+muc_status muc_merge_resolve(muc_context *ctx, const char *source, const muc_piece_index *index,
+                             size_t at, muc_string_view left, muc_string_view right,
+                             muc_merge *out);
+
+/* Patterns by what files call them; false if none has the name. */
+bool muc_pattern_of_regex(const char *regex, mur_pattern *out); /* tokenizer.json */
+/* tokenizer.ggml.pre, which also implies two settings. */
+bool muc_pattern_of_gguf_name(const char *name, mur_pattern *out, bool *takes_whole_pieces,
+                              bool *adds_bos);
+
+#endif

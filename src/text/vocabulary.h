@@ -1,0 +1,89 @@
+/* vocabulary.h - a tokenizer as its file states it, on its way to the compiled form. */
+#ifndef MUC_TEXT_VOCABULARY_H
+#define MUC_TEXT_VOCABULARY_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "mur_tokenizer.h"
+
+enum { MUC_PIECE_MAX_BYTES = 1024 };
+
+/* The pieces' alphabet, that is the family of the tokenizer. */
+typedef enum muc_alphabet {
+    MUC_ALPHABET_CHARACTERS, /* SentencePiece BPE: U+2581 for a space, byte pieces <0x00>..<0xFF> */
+    MUC_ALPHABET_BYTES       /* byte-level BPE: each byte written as one of GPT-2's characters */
+} muc_alphabet;
+
+typedef struct muc_piece {
+    const char *text; /* UTF-8 as the file has it; size 0 for an id without a piece */
+    size_t size;
+    float score;   /* higher merges first; used if the vocabulary has no merges */
+    uint32_t type; /* MUR_PIECE_... */
+} muc_piece;
+
+/* The pieces with these ids may merge. */
+typedef struct muc_merge {
+    uint32_t left, right;
+} muc_merge;
+
+/* Everything is arena-owned; ids are indices of pieces. */
+typedef struct muc_vocabulary {
+    const char *source; /* the file's path, for messages */
+    muc_alphabet alphabet;
+    mur_pattern pattern; /* byte alphabet only; characters get theirs from the pieces */
+    muc_piece *pieces;
+    size_t count;
+    muc_merge *merges; /* best first; NULL: every pair may merge whose text is a piece, by score */
+    size_t merge_count;
+    bool takes_whole_pieces;   /* a segment that is a piece is not merged ("ignore_merges") */
+    bool prefix, prefix_again; /* MUR_TOKENIZER_PREFIX, MUR_TOKENIZER_PREFIX_AGAIN */
+    bool add_bos;
+    uint32_t bos, eos; /* MUR_NO_TOKEN if the file names none; callers may set them */
+} muc_vocabulary;
+
+/* What the readers below have in common: they check the file against its format and the
+ * vocabulary against their limits (2^20 pieces of 1 KB), and refuse by name, with
+ * MUC_UNSUPPORTED, whatever would make the runtime's ids differ from the file's meaning. */
+
+/* SentencePiece tokenizer.model with model type BPE and byte fallback. */
+muc_status muc_vocabulary_read_sentencepiece(muc_context *ctx, muc_bytes file, muc_arena *arena,
+                                             muc_vocabulary *out);
+
+/* Hugging Face tokenizer.json: BPE with byte fallback (as Llama 2) or byte-level BPE (as GPT-2).
+ * It does not say which token ends a text: eos is the special piece with a customary name. */
+muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc_arena *arena,
+                                           muc_vocabulary *out);
+
+/* llama2.c tokenizer.bin. The file does not say how many pieces it has: count is the model's
+ * vocabulary size, or 0 to take them all. */
+muc_status muc_vocabulary_read_llama2c(muc_context *ctx, muc_bytes file, size_t count,
+                                       muc_arena *arena, muc_vocabulary *out);
+
+typedef struct muc_string_view {
+    const char *data; /* borrowed */
+    size_t size;
+} muc_string_view;
+
+/* The tokenizer metadata of a GGUF file (tokenizer.ggml.*). Arrays may be NULL but for tokens. */
+typedef struct muc_vocabulary_arrays {
+    const char *source;
+    const char *model; /* "llama" or "gpt2" */
+    const char *pre;   /* the name of the pre-tokenizer, NULL if absent */
+    size_t count;
+    const muc_string_view *tokens; /* [count] */
+    const float *scores;           /* [count] */
+    const int32_t *types;          /* [count], SentencePiece's values */
+    size_t merge_count;
+    const muc_string_view *merges;          /* [merge_count], "left right" */
+    int64_t bos, eos;                       /* -1 if absent */
+    int add_bos, add_eos, add_space_prefix; /* 0, 1, or -1 if absent */
+} muc_vocabulary_arrays;
+
+muc_status muc_vocabulary_of_arrays(muc_context *ctx, const muc_vocabulary_arrays *arrays,
+                                    muc_arena *arena, muc_vocabulary *out);
+
+/* Chooses the reader by the file's name and content. model_pieces as `count` of llama2.c. */
+muc_status muc_vocabulary_read(muc_context *ctx, muc_bytes file, size_t model_pieces,
+                               muc_arena *arena, muc_vocabulary *out);
+
+#endif
