@@ -86,11 +86,11 @@ static void the_oldest_form_is_cut_and_flipped_without_harm(void **state)
     assert_non_null(copy);
     memcpy(copy, file.bytes.data, file.bytes.size);
     for (size_t size = 0; size < file.bytes.size; size += size < 64 ? 1 : 9973)
-        CHECK(open_damaged(ctx, copy, size) != MUC_OK);
-    CHECK(open_damaged(ctx, copy, file.bytes.size - 1) != MUC_OK);
+        CHECK(open_damaged(ctx, "damaged", copy, size) != MUC_OK);
+    CHECK(open_damaged(ctx, "damaged", copy, file.bytes.size - 1) != MUC_OK);
     for (size_t i = 0; i < 28; i++) {
         copy[i] ^= 0xff;
-        CHECK(open_damaged(ctx, copy, file.bytes.size) != MUC_OK);
+        CHECK(open_damaged(ctx, "damaged", copy, file.bytes.size) != MUC_OK);
         copy[i] ^= 0xff;
     }
     free(copy);

@@ -177,7 +177,7 @@ static void damage_is_told_or_harmless(void **state)
     muc_text file = tiny_file(3, true, 8, &header);
 
     (void)state;
-    check_damage(ctx, &file, header);
+    check_damage(ctx, "damaged", &file, header);
     muc_text_free(&file);
 }
 

@@ -121,7 +121,7 @@ static void damage_is_told_or_harmless(void **state)
     for (unsigned version = 0; version < 3; version++) {
         muc_text file = file_of(version, version == 1);
 
-        check_damage(ctx, &file, version ? 44 : 28);
+        check_damage(ctx, "damaged", &file, version ? 44 : 28);
         muc_text_free(&file);
     }
 }

@@ -152,7 +152,8 @@ static inline void check_tiny(muc_context *ctx, const muc_checkpoint *checkpoint
 
 /* Opens bytes that may be damaged, from a heap block of exactly their size; what opens must give
  * all its tensors or refuse them in words. */
-static inline muc_status open_damaged(muc_context *ctx, const void *data, size_t size)
+static inline muc_status open_damaged(muc_context *ctx, const char *name, const void *data,
+                                      size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
     muc_checkpoint checkpoint;
@@ -161,7 +162,7 @@ static inline muc_status open_damaged(muc_context *ctx, const void *data, size_t
     assert_non_null(copy);
     if (size)
         memcpy(copy, data, size);
-    status = muc_checkpoint_open_bytes(ctx, (muc_bytes){ copy, size, "damaged" }, &checkpoint);
+    status = muc_checkpoint_open_bytes(ctx, (muc_bytes){ copy, size, name }, &checkpoint);
     if (status == MUC_OK) {
         for (size_t i = 0; i < checkpoint.tensor_count; i++) {
             const muc_tensor_view *view = &checkpoint.tensors[i];
@@ -183,13 +184,14 @@ static inline muc_status open_damaged(muc_context *ctx, const void *data, size_t
 }
 
 /* Every shorter file fails; every single flipped bit of the first header bytes fails or opens. */
-static inline void check_damage(muc_context *ctx, const muc_text *file, size_t header)
+static inline void check_damage(muc_context *ctx, const char *name, const muc_text *file,
+                                size_t header)
 {
     uint8_t *copy = malloc(file->size);
 
     assert_non_null(copy);
     for (size_t size = 0; size < file->size; size++)
-        if (open_damaged(ctx, file->data, size) == MUC_OK)
+        if (open_damaged(ctx, name, file->data, size) == MUC_OK)
             fail_msg("opens when cut to %zu of %zu bytes", size, file->size);
     memcpy(copy, file->data, file->size);
     for (size_t i = 0; i < header; i++) {
@@ -197,7 +199,7 @@ static inline void check_damage(muc_context *ctx, const muc_text *file, size_t h
 
         for (size_t m = 0; m < sizeof(masks); m++) {
             copy[i] ^= masks[m];
-            open_damaged(ctx, copy, file->size);
+            open_damaged(ctx, name, copy, file->size);
             copy[i] ^= masks[m];
         }
     }
