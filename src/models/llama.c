@@ -1,0 +1,261 @@
+/* llama.c - one decoder layer, written as the formula it is, and the model around it. */
+#include "models/llama.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "formats/format.h"
+
+enum { DEFAULT_MAX_TOKENS = 64, MAX_TABLE = 1 << 27 };
+
+typedef struct builder {
+    muc_context *ctx;
+    const muc_checkpoint *checkpoint;
+    const muc_model_config *config;
+    muc_graph *graph;
+    uint32_t context, layer;
+    muc_expr pos, m;
+    uint32_t cosines, sines; /* tensors */
+} builder;
+
+static muc_status name_of(builder *b, const char *stage, const char **out)
+{
+    return muc_arena_format(b->ctx, &b->graph->arena, out, "layers.%u.%s", b->layer, stage);
+}
+
+/* the checkpoint's tensor of a row of llama_tensors.def, as a constant; it may be there already */
+static muc_status weight(builder *b, unsigned row, uint32_t *out)
+{
+    const muc_tensor_view *view;
+    muc_tensor tensor = { .kind = MUC_TENSOR_CONST };
+
+    MUC_TRY(muc_llama_tensor_name(b->ctx, &b->graph->arena, row, b->layer, &tensor.name));
+    *out = muc_graph_find(b->graph, tensor.name);
+    if (*out != MUC_NO_ID)
+        return MUC_OK;
+    view = muc_checkpoint_find(b->checkpoint, tensor.name);
+    if (!view)
+        return muc_fail(b->ctx, MUC_MALFORMED, b->checkpoint->path, MUC_NO_OFFSET, "no tensor '%s'",
+                        tensor.name);
+    tensor.dtype = view->dtype;
+    tensor.rank = view->rank;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        if (view->dims[i] > UINT32_MAX)
+            return muc_fail(b->ctx, MUC_UNSUPPORTED, view->file, view->offset,
+                            "tensor '%s': dimension %u does not fit in 32 bits", view->name, i);
+        tensor.dims[i] = muc_expr_const(b->graph->pool, (uint32_t)view->dims[i]);
+    }
+    tensor.data = view->data;
+    tensor.bytes = view->bytes;
+    return muc_graph_add_tensor(b->ctx, b->graph, &tensor, out);
+}
+
+static muc_status node(builder *b, muc_op op, const char *name, const uint32_t *inputs,
+                       uint32_t input_count, const muc_attribute *attributes, uint32_t count,
+                       uint32_t *out)
+{
+    return muc_graph_add_node(b->ctx, b->graph, op, name, inputs, input_count, attributes, count,
+                              out);
+}
+
+/* a layer's node without attributes on two tensors */
+static muc_status combine(builder *b, muc_op op, const char *stage, uint32_t x, uint32_t y,
+                          uint32_t *out)
+{
+    const uint32_t inputs[] = { x, y };
+    const char *name;
+
+    MUC_TRY(name_of(b, stage, &name));
+    return node(b, op, name, inputs, 2, NULL, 0, out);
+}
+
+/* bias_row is 0 (the embedding, which is no bias) if there is none */
+static muc_status linear(builder *b, const char *stage, uint32_t x, unsigned row, unsigned bias_row,
+                         uint32_t *out)
+{
+    uint32_t inputs[3] = { x };
+    const char *name;
+
+    MUC_TRY(name_of(b, stage, &name));
+    MUC_TRY(weight(b, row, &inputs[1]));
+    if (bias_row)
+        MUC_TRY(weight(b, bias_row, &inputs[2]));
+    return node(b, MUC_OP_LINEAR, name, inputs, bias_row ? 3 : 2, NULL, 0, out);
+}
+
+/* group 0: all columns together */
+static muc_status norm(builder *b, const char *name, uint32_t x, unsigned row, uint32_t group,
+                       uint32_t *out)
+{
+    const muc_attribute attributes[] = {
+        { .key = MUC_KEY_EPSILON, .value.real = b->config->norm_epsilon },
+        { .key = MUC_KEY_GROUP, .value.integer = group },
+    };
+    uint32_t inputs[2] = { x };
+
+    MUC_TRY(weight(b, row, &inputs[1]));
+    return node(b, MUC_OP_RMSNORM, name, inputs, 2, attributes, group ? 2 : 1, out);
+}
+
+static muc_status layer_norm(builder *b, const char *stage, uint32_t x, unsigned row,
+                             uint32_t group, uint32_t *out)
+{
+    const char *name;
+
+    MUC_TRY(name_of(b, stage, &name));
+    return norm(b, name, x, row, group, out);
+}
+
+static muc_status rope(builder *b, const char *stage, uint32_t x, uint32_t heads, uint32_t *out)
+{
+    const muc_attribute attributes[] = {
+        { .key = MUC_KEY_HEADS, .value.integer = heads },
+        { .key = MUC_KEY_HEAD_DIM, .value.integer = b->config->head_dim },
+        { .key = MUC_KEY_POSITION, .value.expr = b->pos },
+    };
+    const uint32_t inputs[] = { x, b->cosines, b->sines };
+    const char *name;
+
+    MUC_TRY(name_of(b, stage, &name));
+    return node(b, MUC_OP_ROPE, name, inputs, 3, attributes, MUC_COUNT(attributes), out);
+}
+
+static muc_status cache(builder *b, const char *stage, uint32_t *out)
+{
+    muc_tensor tensor = { .kind = MUC_TENSOR_STATE, .dtype = MUC_F32, .rank = 2 };
+
+    MUC_TRY(name_of(b, stage, &tensor.name));
+    tensor.dims[0] = muc_expr_const(b->graph->pool, b->context);
+    tensor.dims[1] = muc_expr_const(b->graph->pool, b->config->kv_heads * b->config->head_dim);
+    return muc_graph_add_tensor(b->ctx, b->graph, &tensor, out);
+}
+
+static muc_status attend(builder *b, uint32_t q, uint32_t k, uint32_t v, uint32_t *out)
+{
+    const muc_attribute attributes[] = {
+        { .key = MUC_KEY_HEADS, .value.integer = b->config->heads },
+        { .key = MUC_KEY_KV_HEADS, .value.integer = b->config->kv_heads },
+        { .key = MUC_KEY_HEAD_DIM, .value.integer = b->config->head_dim },
+        { .key = MUC_KEY_SCALE, .value.real = 1 / sqrt((double)b->config->head_dim) },
+        { .key = MUC_KEY_POSITION, .value.expr = b->pos },
+    };
+    uint32_t inputs[5] = { q, k, v };
+    const char *name;
+
+    MUC_TRY(name_of(b, "attention", &name));
+    MUC_TRY(cache(b, "k_cache", &inputs[3]));
+    MUC_TRY(cache(b, "v_cache", &inputs[4]));
+    return node(b, MUC_OP_ATTENTION, name, inputs, 5, attributes, MUC_COUNT(attributes), out);
+}
+
+/* x + O(attention(norm x)) */
+static muc_status attention_block(builder *b, uint32_t x, uint32_t *out)
+{
+    const muc_model_config *c = b->config;
+    uint32_t normed, q, k, v, y;
+
+    MUC_TRY(layer_norm(b, "attention_norm", x, MUC_LLAMA_INPUT_NORM, 0, &normed));
+    MUC_TRY(linear(b, "q", normed, MUC_LLAMA_Q, c->qkv_bias ? MUC_LLAMA_Q_BIAS : 0, &q));
+    MUC_TRY(linear(b, "k", normed, MUC_LLAMA_K, c->qkv_bias ? MUC_LLAMA_K_BIAS : 0, &k));
+    MUC_TRY(linear(b, "v", normed, MUC_LLAMA_V, c->qkv_bias ? MUC_LLAMA_V_BIAS : 0, &v));
+    if (c->head_norm) {
+        MUC_TRY(layer_norm(b, "q_norm", q, MUC_LLAMA_Q_NORM, c->head_dim, &q));
+        MUC_TRY(layer_norm(b, "k_norm", k, MUC_LLAMA_K_NORM, c->head_dim, &k));
+    }
+    MUC_TRY(rope(b, "q_rope", q, c->heads, &q));
+    MUC_TRY(rope(b, "k_rope", k, c->kv_heads, &k));
+    MUC_TRY(attend(b, q, k, v, &y));
+    MUC_TRY(linear(b, "o", y, MUC_LLAMA_O, c->output_bias ? MUC_LLAMA_O_BIAS : 0, &y));
+    return combine(b, MUC_OP_ADD, "attention_residual", x, y, out);
+}
+
+/* x + down(silu(gate n) * up n), n = norm x */
+static muc_status feed_forward_block(builder *b, uint32_t x, uint32_t *out)
+{
+    uint32_t normed, gate, up, y;
+    const char *name;
+
+    MUC_TRY(layer_norm(b, "ffn_norm", x, MUC_LLAMA_FFN_NORM, 0, &normed));
+    MUC_TRY(linear(b, "gate", normed, MUC_LLAMA_GATE, 0, &gate));
+    MUC_TRY(linear(b, "up", normed, MUC_LLAMA_UP, 0, &up));
+    MUC_TRY(name_of(b, "silu", &name));
+    MUC_TRY(node(b, MUC_OP_SILU, name, &gate, 1, NULL, 0, &gate));
+    MUC_TRY(combine(b, MUC_OP_MUL, "gated", gate, up, &y));
+    MUC_TRY(linear(b, "down", y, MUC_LLAMA_DOWN, 0, &y));
+    return combine(b, MUC_OP_ADD, "residual", x, y, out);
+}
+
+static muc_status rope_tables(builder *b)
+{
+    size_t count = (size_t)b->context * (b->config->head_dim / 2);
+    muc_tensor tensor = { .kind = MUC_TENSOR_CONST, .dtype = MUC_F32, .rank = 2 };
+    float *tables[2];
+
+    if (count > MAX_TABLE)
+        return muc_fail(b->ctx, MUC_UNSUPPORTED, b->checkpoint->path, MUC_NO_OFFSET,
+                        "a context of %u needs RoPE tables of %zu elements, at most %d: ask for "
+                        "a shorter one",
+                        b->context, count, MAX_TABLE);
+    for (unsigned i = 0; i < 2; i++)
+        MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, count, &tables[i]));
+    MUC_TRY(muc_llama_rope(b->ctx, b->config, b->context, tables[0], tables[1]));
+    tensor.dims[0] = muc_expr_const(b->graph->pool, b->context);
+    tensor.dims[1] = muc_expr_const(b->graph->pool, b->config->head_dim / 2);
+    tensor.bytes = count * sizeof(float);
+    for (unsigned i = 0; i < 2; i++) {
+        tensor.name = i ? "rope.sin" : "rope.cos";
+        tensor.data = (const uint8_t *)tables[i];
+        MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tensor, i ? &b->sines : &b->cosines));
+    }
+    return MUC_OK;
+}
+
+static muc_status build(builder *b, uint32_t max_tokens)
+{
+    muc_expr_pool *pool = b->graph->pool;
+    muc_tensor tokens = { .name = "tokens", .kind = MUC_TENSOR_INPUT, .dtype = MUC_I32, .rank = 1 };
+    uint32_t embed[2], head[2], x;
+
+    b->pos = muc_expr_new_input(pool, "pos", 0, b->context - 1, 1);
+    b->m = muc_expr_new_input(pool, "m", 1, max_tokens, 1);
+    MUC_TRY(muc_expr_assume(pool, muc_expr_add(pool, b->pos, b->m), b->context));
+    tokens.dims[0] = b->m;
+    MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tokens, &embed[0]));
+    MUC_TRY(weight(b, MUC_LLAMA_EMBED, &embed[1]));
+    MUC_TRY(rope_tables(b));
+    MUC_TRY(node(b, MUC_OP_EMBED, "embed", embed, 2, NULL, 0, &x));
+    for (b->layer = 0; b->layer < b->config->layers; b->layer++) {
+        MUC_TRY(attention_block(b, x, &x));
+        MUC_TRY(feed_forward_block(b, x, &x));
+    }
+    MUC_TRY(norm(b, "final_norm", x, MUC_LLAMA_FINAL_NORM, 0, &head[0]));
+    MUC_TRY(weight(b, b->config->tied ? MUC_LLAMA_EMBED : MUC_LLAMA_HEAD, &head[1]));
+    MUC_TRY(node(b, MUC_OP_LINEAR, "head", head, 2, NULL, 0, &x));
+    MUC_TRY(muc_graph_add_output(b->ctx, b->graph, x));
+    return muc_graph_verify(b->ctx, b->graph);
+}
+
+muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,
+                           const muc_llama_options *options, muc_graph **out)
+{
+    const muc_model_config *config = &checkpoint->config;
+    builder b = { .ctx = ctx, .checkpoint = checkpoint, .config = config };
+    uint32_t max_tokens = options->max_tokens ? options->max_tokens : DEFAULT_MAX_TOKENS;
+    muc_status status;
+
+    b.context = options->context ? options->context : config->context;
+    if (b.context > config->context)
+        return muc_fail(ctx, MUC_USAGE, checkpoint->path, MUC_NO_OFFSET,
+                        "a context of %u, but the model was made for %u", b.context,
+                        config->context);
+    if (strcmp(config->activation, "silu") != 0)
+        return muc_fail(ctx, MUC_UNSUPPORTED, checkpoint->path, MUC_NO_OFFSET,
+                        "activation '%s', expected 'silu'", config->activation);
+    MUC_TRY(muc_graph_new(ctx, "llama", &b.graph));
+    status = build(&b, max_tokens < b.context ? max_tokens : b.context);
+    if (status == MUC_OK)
+        *out = b.graph;
+    else
+        muc_graph_free(b.graph);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* kernels.h - float32 operators: what a session gives them, and the arithmetic they share. */
+#ifndef MUC_REF_KERNELS_H
+#define MUC_REF_KERNELS_H
+
+#include "graph/graph.h"
+
+enum { MUC_REF_MAX_INPUTS = 8 };
+#define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) \
+    _Static_assert(most <= MUC_REF_MAX_INPUTS, name " has more inputs than a call holds");
+#include "graph/ops.def"
+#undef MUC_OP
+
+/* A tensor's value in this run. Matrices of the last dimension's rows; data holds floats, or for an
+ * integer input what the caller gave. */
+typedef struct muc_ref_value {
+    float *data;          /* activations and states: owned by the session */
+    const float *read;    /* what to read: data, a constant's floats, or NULL */
+    const void *integers; /* an integer INPUT's elements */
+    size_t capacity;      /* floats in data */
+    size_t rows, columns;
+} muc_ref_value;
+
+/* One node at work. */
+typedef struct muc_ref_call {
+    muc_context *ctx;
+    const muc_graph *graph;
+    const muc_node *node;
+    const uint32_t *bindings;
+    const muc_ref_value *inputs[MUC_REF_MAX_INPUTS]; /* of node->inputs */
+    const muc_tensor *input_tensors[MUC_REF_MAX_INPUTS];
+    muc_ref_value *output; /* sized; to be filled */
+    float *scratch;        /* scratch_floats(call) of them */
+} muc_ref_call;
+
+typedef struct muc_ref_kernel {
+    muc_status (*run)(const muc_ref_call *call);
+    size_t (*scratch_floats)(const muc_ref_call *call); /* NULL: none */
+} muc_ref_kernel;
+
+/* NULL run where no kernel exists. */
+muc_ref_kernel muc_ref_kernel_of(muc_op op);
+
+/* Sums of 16 interleaved parts, added as a tree, then the tail: the only order in use. */
+float muc_ref_dot(const float *a, const float *b, size_t n);
+/* y += a * x */
+void muc_ref_axpy(float *y, float a, const float *x, size_t n);
+/* out[r * out_stride + c] = bias[c] + dot(x row r, w row c), bias NULL for none */
+void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t columns, size_t k,
+                    const float *bias, float *out, size_t out_stride);
+/* Within one unit in the last place of binary32 for every x. */
+float muc_ref_exp(float x);
+
+/* body(arg, part, first, end) for ranges of 0..count-1 that cover it, on threads if work
+ * (operations in all) is worth it. part < muc_ref_parts(ctx) is another number in each range, for
+ * scratch; no result may depend on where ranges end. */
+typedef void muc_ref_range(void *arg, size_t part, size_t first, size_t end);
+size_t muc_ref_parts(muc_context *ctx);
+muc_status muc_ref_split(muc_context *ctx, size_t count, size_t work, muc_ref_range *body,
+                         void *arg);
+
+#endif

@@ -1,0 +1,44 @@
+/* ref.h - the reference: runs any graph in float32 and keeps its state from call to call.
+ *
+ * Every element of every result is one sum in a fixed order, whatever the thread count and however
+ * the tokens are grouped into calls: the same bits everywhere.
+ */
+#ifndef MUC_REF_H
+#define MUC_REF_H
+
+#include "graph/graph.h"
+
+typedef struct muc_ref muc_ref;
+
+/* Called after a node has run: its output as rows of columns, valid during the call. */
+typedef void muc_ref_probe(void *arg, const muc_node *node, const char *name, const float *data,
+                           size_t rows, size_t columns);
+
+/* One INPUT tensor of a run: elements of the tensor's type, of the shape that the bindings give. */
+typedef struct muc_ref_input {
+    const char *name;
+    const void *data;
+    size_t bytes;
+} muc_ref_input;
+
+/* The graph, verified here, and its constants must outlive the session; weights that are no
+ * aligned f32 are converted now. Fails with MUC_UNSUPPORTED naming the first node that no kernel
+ * runs or constant without data, MUC_MALFORMED naming a constant that is not finite. */
+muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out);
+void muc_ref_close(muc_ref *ref); /* NULL is fine */
+/* All states are zero again. */
+void muc_ref_reset(muc_ref *ref);
+void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg);
+
+/* Runs all nodes. bindings[i] is the value of expression input i; every INPUT tensor must be given.
+ * Fails with MUC_USAGE naming what is out of range, MUC_MALFORMED for a token outside its table. */
+muc_status muc_ref_run(muc_ref *ref, const uint32_t *bindings, const muc_ref_input *inputs,
+                       size_t input_count);
+/* The same for a language model's graph (models/llama.h): tokens at positions pos..pos+count-1. */
+muc_status muc_ref_run_tokens(muc_ref *ref, uint32_t pos, const int32_t *tokens, uint32_t count);
+
+/* An activation of the last run, or a state: rows of columns, row-major; alive until the next run.
+ * NULL if there is no such tensor. */
+const float *muc_ref_read(const muc_ref *ref, const char *name, size_t *rows, size_t *columns);
+
+#endif
