@@ -1,25 +1,12 @@
-/* test_tokenizer.c - tokenizers: readers, the compiled form, encoding and decoding.
+/* test_tokenizer.c - encoding and decoding with real tokenizers.
  *
- * Judges: token ids that llama.cpp, llama2.c and the shared reference data state, and a naive
- * tokenizer below that shares no code with the one under test.
+ * Judges: ids that llama.cpp, llama2.c and the reference data state, and the text itself, which
+ * must come back.
  */
-#include "text/tokenizer.h"
-
-#include "base/file.h"
 #include "base/json.h"
-#include "base/text.h"
-#include "check.h"
+#include "tokenizer_fixture.h"
 
 static muc_context *ctx;
-
-/* A compiled tokenizer and the memory that it lives in. */
-typedef struct loaded {
-    muc_arena arena;
-    muc_vocabulary vocabulary;
-    uint8_t *form;
-    size_t bytes;
-    mur_tokenizer tokenizer;
-} loaded;
 
 static int setup(void **state)
 {
@@ -34,81 +21,6 @@ static int teardown(void **state)
     muc_context_free(ctx);
     return 0;
 }
-
-static void compile(loaded *t)
-{
-    CHECK_OK(ctx, muc_tokenizer_compile(ctx, &t->vocabulary, &t->arena, &t->form, &t->bytes));
-    CHECK_OK(ctx, muc_tokenizer_open(ctx, "test", t->form, t->bytes, &t->tokenizer));
-}
-
-static loaded load(const char *path)
-{
-    loaded t = { .bytes = 0 };
-    muc_file file;
-
-    CHECK_OK(ctx, muc_file_open(ctx, path, &file));
-    CHECK_OK(ctx, muc_vocabulary_read(ctx, file.bytes, 0, &t.arena, &t.vocabulary));
-    t.vocabulary.source = "loaded";
-    muc_file_close(&file);
-    compile(&t);
-    return t;
-}
-
-static void unload(loaded *t)
-{
-    muc_arena_free(&t->arena);
-}
-
-static uint32_t *encode(const loaded *t, const char *text, size_t size, uint32_t flags,
-                        size_t *count)
-{
-    uint32_t *ids;
-
-    CHECK_OK(ctx, muc_tokenizer_encode(ctx, &t->tokenizer, text, size, flags, &ids, count));
-    return ids;
-}
-
-static void check_ids(const loaded *t, const char *text, size_t size, uint32_t flags,
-                      const uint32_t *expected, size_t expected_count)
-{
-    size_t count;
-    uint32_t *ids = encode(t, text, size, flags, &count);
-
-    for (size_t i = 0; i < count && i < expected_count; i++)
-        if (ids[i] != expected[i])
-            fail_msg("'%.*s': id %zu is %u, expected %u", (int)size, text, i, ids[i], expected[i]);
-    if (count != expected_count)
-        fail_msg("'%.*s': %zu ids, expected %zu", (int)size, text, count, expected_count);
-    free(ids);
-}
-
-static void decode(const loaded *t, const uint32_t *ids, size_t count, muc_text *out)
-{
-    uint32_t previous = MUR_NO_TOKEN;
-
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t *bytes;
-        size_t size = mur_tokenizer_decode(&t->tokenizer, ids[i], previous, &bytes);
-
-        muc_text_add_bytes(out, bytes, size);
-        previous = ids[i];
-    }
-}
-
-static void check_round_trip(const loaded *t, const char *text, size_t size)
-{
-    muc_text back = { 0 };
-    size_t count;
-    uint32_t *ids = encode(t, text, size, MUR_ENCODE_BOS, &count);
-
-    decode(t, ids, count, &back);
-    CHECK_EQ(back.size, size);
-    CHECK(size == 0 || memcmp(back.data, text, size) == 0);
-    muc_text_free(&back);
-    free(ids);
-}
-
-/* ---- known ids ---- */
 
 /* llama.cpp's cases: texts between separator lines, and a line of ids for each. */
 static void check_ggml_cases(const loaded *t, const char *inputs, const char *outputs)
@@ -128,8 +40,7 @@ static void check_ggml_cases(const loaded *t, const char *inputs, const char *ou
         uint32_t expected[256];
         size_t count = 0;
 
-        if (!stop)
-            break;
+        CHECK(stop != NULL);
         while (*line != '\n') {
             char *after;
 
@@ -137,8 +48,8 @@ static void check_ggml_cases(const loaded *t, const char *inputs, const char *ou
             line = after;
         }
         line++;
-        check_ids(t, text, (size_t)(stop - text), 0, expected, count);
-        check_round_trip(t, text, (size_t)(stop - text));
+        check_ids(ctx, t, text, (size_t)(stop - text), 0, expected, count);
+        check_round_trip(ctx, t, text, (size_t)(stop - text));
         text = stop + strlen(separator);
         cases++;
     }
@@ -150,7 +61,7 @@ static void check_ggml_cases(const loaded *t, const char *inputs, const char *ou
 
 static void llama2_model_gives_llama_cpp_ids(void **state)
 {
-    loaded t = load(shared_data("tokenizers/llama_tokenizer.model"));
+    loaded t = load(ctx, shared_data("tokenizers/llama_tokenizer.model"));
 
     (void)state;
     check_ggml_cases(&t, shared_data("tokenizers/ggml-vocab-llama-spm.gguf.inp"),
@@ -160,7 +71,7 @@ static void llama2_model_gives_llama_cpp_ids(void **state)
 
 static void llama2_json_gives_llama_cpp_ids(void **state)
 {
-    loaded t = load(shared_data("tokenizers/hf-llama2-tokenizer.json"));
+    loaded t = load(ctx, shared_data("tokenizers/hf-llama2-tokenizer.json"));
 
     (void)state;
     check_ggml_cases(&t, shared_data("tokenizers/ggml-vocab-llama-spm.gguf.inp"),
@@ -169,24 +80,229 @@ static void llama2_json_gives_llama_cpp_ids(void **state)
 }
 
 /* phi-2 has GPT-2's merges and adds pieces for runs of spaces; without these it is GPT-2 */
-static void phi2_json_without_its_space_pieces_gives_gpt2_ids(void **state)
+static loaded load_gpt2(void)
 {
-    loaded t = load(shared_data("tokenizers/hf-phi2-bytelevel-tokenizer.json"));
+    loaded t = load(ctx, shared_data("tokenizers/hf-phi2-bytelevel-tokenizer.json"));
 
-    (void)state;
     for (size_t i = 0; i < t.vocabulary.count; i++)
         if (t.vocabulary.pieces[i].type == MUR_PIECE_USER)
             t.vocabulary.pieces[i].type = MUR_PIECE_UNUSED;
-    compile(&t);
+    compile(ctx, &t);
+    return t;
+}
+
+static void phi2_json_without_its_space_pieces_gives_gpt2_ids(void **state)
+{
+    loaded t = load_gpt2();
+
+    (void)state;
     check_ggml_cases(&t, shared_data("tokenizers/ggml-vocab-gpt-2.gguf.inp"),
                      shared_data("tokenizers/ggml-vocab-gpt-2.gguf.out"));
     unload(&t);
 }
+
+static void phi2_space_pieces_are_found_longest_first(void **state)
+{
+    loaded t = load(ctx, shared_data("tokenizers/hf-phi2-bytelevel-tokenizer.json"));
+
+    (void)state;
+    /* 50257 is 31 spaces, and each next one a space less; Hello and " world" are GPT-2's */
+    CHECK_IDS(ctx, &t, "Hello  world", 0, 15496, 50286, 6894);
+    CHECK_IDS(ctx, &t, "            Hello", 0, 50276, 15496);
+    CHECK_IDS(ctx, &t, "<|endoftext|>", MUR_ENCODE_SPECIAL, 50256);
+    unload(&t);
+}
+
+static void control_pieces_are_plain_text_unless_asked_for(void **state)
+{
+    loaded t = load(ctx, shared_data("tokenizers/llama_tokenizer.model"));
+
+    (void)state;
+    CHECK_IDS(ctx, &t, "<s>Hello", MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, 1, 1, 15043);
+    CHECK_IDS(ctx, &t, "<s>", MUR_ENCODE_BOS, 1, 529, 29879, 29958);
+    CHECK_IDS(ctx, &t, "", MUR_ENCODE_BOS, 1);
+    unload(&t);
+}
+
+/* ---- stories260K ---- */
+
+static void stories260k_is_one_tokenizer_from_two_files(void **state)
+{
+    loaded bin = load(ctx, shared_data("llama/tok512.bin"));
+    loaded json = load(ctx, shared_data("llama/stories260K-hf/tokenizer.json"));
+
+    (void)state;
+    CHECK_EQ(bin.bytes, json.bytes);
+    assert_memory_equal(bin.form, json.form, bin.bytes);
+    unload(&bin);
+    unload(&json);
+}
+
+static json_t *read_json(const char *path)
+{
+    json_t *root;
+    muc_file file;
+
+    CHECK_OK(ctx, muc_file_open(ctx, path, &file));
+    CHECK_OK(ctx, muc_json_parse(ctx, file.bytes, 0, &root));
+    muc_file_close(&file);
+    return root;
+}
+
+static size_t read_ids(const json_t *array, uint32_t *out, size_t room)
+{
+    CHECK(json_array_size(array) <= room);
+    for (size_t i = 0; i < json_array_size(array); i++)
+        out[i] = (uint32_t)json_integer_value(json_array_get(array, i));
+    return json_array_size(array);
+}
+
+static void stories260k_prompt_has_the_reference_ids(void **state)
+{
+    loaded t = load(ctx, shared_data("llama/tok512.bin"));
+    json_t *expected = read_json(shared_data("llama/reference/expected.json"));
+    const char *prompt = json_string_value(json_object_get(expected, "prompt"));
+    const char *text = json_string_value(json_object_get(expected, "text"));
+    uint32_t ids[64];
+    size_t count;
+    muc_text decoded = { 0 };
+
+    (void)state;
+    count = read_ids(json_object_get(expected, "prompt_tokens"), ids, MUC_COUNT(ids));
+    check_ids(ctx, &t, prompt, strlen(prompt), MUR_ENCODE_BOS, ids, count);
+
+    /* the reference text is the prompt and what 60 steps add, the last step's token not shown */
+    count = read_ids(json_object_get(expected, "tokens"), ids, MUC_COUNT(ids));
+    decode(&t, ids, count, &decoded);
+    CHECK(strncmp(decoded.data, text, strlen(text)) == 0);
+    muc_text_free(&decoded);
+    json_decref(expected);
+    unload(&t);
+}
+
+/* the recipe: split at <|endoftext|>, strip, BOS and tokens; a story of n tokens predicts n - 1 */
+static void perplexity_text_has_the_reference_token_counts(void **state)
+{
+    static const char separator[] = "<|endoftext|>";
+    loaded t = load(ctx, shared_data("llama/tok512.bin"));
+    json_t *expected = read_json(shared_data("llama/reference/ppl_tinystories_sample.json"));
+    const json_t *stories = json_object_get(expected, "per_story");
+    muc_file file;
+    const char *text, *end;
+    size_t story = 0;
+
+    (void)state;
+    CHECK_OK(ctx, muc_file_open(ctx, shared_data("text/tinystories_sample.txt"), &file));
+    text = (const char *)file.bytes.data;
+    end = text + file.bytes.size;
+    while (text < end) {
+        const char *stop = memmem(text, (size_t)(end - text), separator, strlen(separator));
+        const char *next = stop ? stop + strlen(separator) : end, *last = stop ? stop : end;
+        size_t count;
+
+        while (text < last && strchr(" \n\r\t", *text))
+            text++;
+        while (last > text && strchr(" \n\r\t", last[-1]))
+            last--;
+        if (last > text) {
+            free(encode(ctx, &t, text, (size_t)(last - text), MUR_ENCODE_BOS, &count));
+            CHECK_EQ(count - 1,
+                     json_integer_value(json_array_get(json_array_get(stories, story++), 0)));
+        }
+        text = next;
+    }
+    CHECK_EQ(story, json_array_size(stories));
+    muc_file_close(&file);
+    json_decref(expected);
+    unload(&t);
+}
+
+static void rescue_commands_and_plans_have_the_reference_ids(void **state)
+{
+    loaded t = load(ctx, shared_data("rescue/tokenizer.model"));
+    json_t *expected = read_json(shared_data("rescue/expected.json"));
+    const json_t *cases = json_object_get(expected, "first50");
+
+    (void)state;
+    CHECK_EQ(json_array_size(cases), 50);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        const json_t *one = json_array_get(cases, i);
+        muc_text prompt = { 0 };
+        uint32_t ids[256];
+        size_t count = read_ids(json_object_get(one, "ids"), ids, MUC_COUNT(ids));
+
+        muc_text_add(&prompt, "command: %s\nplan: %s",
+                     json_string_value(json_object_get(one, "command")),
+                     json_string_value(json_object_get(one, "plan")));
+        check_ids(ctx, &t, prompt.data, prompt.size, MUR_ENCODE_BOS, ids, count);
+        muc_text_free(&prompt);
+    }
+    json_decref(expected);
+    unload(&t);
+}
+
+/* ---- and back ---- */
+
+static void whole_books_come_back(void **state)
+{
+    static const char *const tokenizers[] = { "llama/tok512.bin", "rescue/tokenizer.model",
+                                              "tokenizers/llama_tokenizer.model",
+                                              "tokenizers/hf-llama2-tokenizer.json",
+                                              "tokenizers/hf-phi2-bytelevel-tokenizer.json" };
+    static const char *const texts[] = { "text/tinystories_sample.txt", "text/tinyshakespeare.txt",
+                                         "text/wikitext2-test.txt" };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(tokenizers); i++) {
+        loaded t = load(ctx, shared_data(tokenizers[i]));
+
+        for (size_t j = 0; j < MUC_COUNT(texts); j++) {
+            muc_file file;
+
+            CHECK_OK(ctx, muc_file_open(ctx, shared_data(texts[j]), &file));
+            check_round_trip(ctx, &t, (const char *)file.bytes.data, file.bytes.size);
+            muc_file_close(&file);
+        }
+        unload(&t);
+    }
+}
+
+/* 337,886 and 295,877, of llama.cpp over the same file: its tool reads the "<unk>" in the text as
+ * the piece, and begins Llama's tokens with BOS, not GPT-2's */
+static void wikitext_has_llama_cpp_token_counts(void **state)
+{
+    loaded t = load(ctx, shared_data("tokenizers/llama_tokenizer.model"));
+    muc_file file;
+    size_t count;
+
+    (void)state;
+    CHECK_OK(ctx, muc_file_open(ctx, shared_data("text/wikitext2-test.txt"), &file));
+    free(encode(ctx, &t, (const char *)file.bytes.data, file.bytes.size,
+                MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &count));
+    CHECK_EQ(count, 337886);
+    unload(&t);
+    t = load_gpt2();
+    free(encode(ctx, &t, (const char *)file.bytes.data, file.bytes.size,
+                MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &count));
+    CHECK_EQ(count, 295877);
+    unload(&t);
+    muc_file_close(&file);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(llama2_model_gives_llama_cpp_ids, setup, teardown),
-    cmocka_unit_test_setup_teardown(llama2_json_gives_llama_cpp_ids, setup, teardown),
-    cmocka_unit_test_setup_teardown(phi2_json_without_its_space_pieces_gives_gpt2_ids, setup,
-                                    teardown),
+    TEST(llama2_model_gives_llama_cpp_ids),
+    TEST(llama2_json_gives_llama_cpp_ids),
+    TEST(phi2_json_without_its_space_pieces_gives_gpt2_ids),
+    TEST(phi2_space_pieces_are_found_longest_first),
+    TEST(control_pieces_are_plain_text_unless_asked_for),
+    TEST(stories260k_is_one_tokenizer_from_two_files),
+    TEST(stories260k_prompt_has_the_reference_ids),
+    TEST(perplexity_text_has_the_reference_token_counts),
+    TEST(rescue_commands_and_plans_have_the_reference_ids),
+    TEST(whole_books_come_back),
+    TEST(wikitext_has_llama_cpp_token_counts),
 };
 
 int main(void)

@@ -48,10 +48,10 @@ typedef enum mur_pattern {
     MUR_PATTERN_COUNT
 } mur_pattern;
 
-/* The types have SentencePiece's values. */
+/* The types have SentencePiece's values. Unknown, control and user pieces are special. */
 enum {
     MUR_PIECE_NORMAL = 1,
-    MUR_PIECE_UNKNOWN = 2,
+    MUR_PIECE_UNKNOWN = 2, /* as control */
     MUR_PIECE_CONTROL = 3, /* decodes to nothing; in text only if MUR_ENCODE_SPECIAL asks */
     MUR_PIECE_USER = 4,    /* found verbatim in any text */
     MUR_PIECE_UNUSED = 5,
@@ -103,7 +103,7 @@ size_t mur_tokenizer_scratch_bytes(size_t text_bytes);
 
 enum {
     MUR_ENCODE_BOS = 1,    /* begin with bos if the tokenizer does so */
-    MUR_ENCODE_SPECIAL = 2 /* control pieces written in the text become themselves */
+    MUR_ENCODE_SPECIAL = 2 /* unknown and control pieces written in the text become themselves */
 };
 
 /* Encodes size bytes, meant to be UTF-8; any other byte is encoded as itself. At most 2 size + 2

@@ -31,6 +31,11 @@ static uint32_t piece_type(const mur_tokenizer *t, uint32_t id)
     return t->pieces[2 * id] >> 28;
 }
 
+static int is_special(uint32_t type)
+{
+    return type == MUR_PIECE_CONTROL || type == MUR_PIECE_USER || type == MUR_PIECE_UNKNOWN;
+}
+
 static uint32_t merge_right(const mur_tokenizer *t, uint32_t merge)
 {
     return t->merges[2 * merge] & 0xfffffu;
@@ -436,13 +441,13 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
 /* Did encoding put a space before what follows this token? */
 static int prefix_follows(const mur_tokenizer *t, uint32_t previous)
 {
-    if (!(t->header->flags & MUR_TOKENIZER_PREFIX))
+    const uint32_t flags = t->header->flags;
+
+    if (!(flags & MUR_TOKENIZER_PREFIX))
         return 0;
     if (previous >= t->header->pieces || previous == t->header->bos)
         return 1;
-    return t->header->flags & MUR_TOKENIZER_PREFIX_AGAIN &&
-           (piece_type(t, previous) == MUR_PIECE_CONTROL ||
-            piece_type(t, previous) == MUR_PIECE_USER);
+    return flags & MUR_TOKENIZER_PREFIX_AGAIN && is_special(piece_type(t, previous));
 }
 
 size_t mur_tokenizer_decode(const mur_tokenizer *t, uint32_t id, uint32_t previous,
@@ -454,7 +459,7 @@ size_t mur_tokenizer_decode(const mur_tokenizer *t, uint32_t id, uint32_t previo
     if (id >= t->header->pieces)
         return 0;
     type = piece_type(t, id);
-    if (type == MUR_PIECE_CONTROL || type == MUR_PIECE_UNKNOWN)
+    if (is_special(type) && type != MUR_PIECE_USER)
         return 0;
     *out += piece_start(t, id);
     size = piece_size(t, id);

@@ -25,6 +25,12 @@ typedef struct form_parts {
 
 /* ---- texts ---- */
 
+static bool is_special(const muc_piece *piece)
+{
+    return piece->type == MUR_PIECE_UNKNOWN || piece->type == MUR_PIECE_CONTROL ||
+           piece->type == MUR_PIECE_USER;
+}
+
 /* Writes the plain text of a piece, which is never longer than the piece. */
 static muc_status plain_text(const form_parts *f, uint32_t id, char *out, size_t *size)
 {
@@ -34,7 +40,7 @@ static muc_status plain_text(const form_parts *f, uint32_t id, char *out, size_t
 
     if (piece->type == MUR_PIECE_BYTE) {
         out[n++] = (char)muc_byte_piece_value(piece->text, piece->size);
-    } else if (piece->type == MUR_PIECE_CONTROL || (piece->type == MUR_PIECE_USER && !characters)) {
+    } else if (is_special(piece) && (piece->type != MUR_PIECE_USER || !characters)) {
         memcpy(out, piece->text, n = piece->size);
     } else if (characters && (piece->type == MUR_PIECE_NORMAL || piece->type == MUR_PIECE_USER)) {
         for (size_t at = 0; at < piece->size; at += step) {
@@ -141,8 +147,7 @@ static muc_status make_specials(form_parts *f)
 
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->specials));
     for (uint32_t i = 0; i < v->count; i++)
-        if ((v->pieces[i].type == MUR_PIECE_CONTROL || v->pieces[i].type == MUR_PIECE_USER) &&
-            f->texts[i].size > 0)
+        if (is_special(&v->pieces[i]) && f->texts[i].size > 0)
             f->specials[f->special_count++] = i;
     qsort_r(f->specials, f->special_count, sizeof(*f->specials), longest_first, f->texts);
     return MUC_OK;
@@ -276,6 +281,7 @@ static muc_status index_unreached_pieces(form_parts *f)
 
     MUC_TRY(lay_out(f, &form, &bytes));
     MUC_TRY(muc_tokenizer_open(f->ctx, v->source, form, bytes, &plain));
+    /* a piece's text is not searched for special ones */
     memset(plain.special_starts, 0, sizeof(plain.special_starts));
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, scratch_bytes / 4, &scratch));
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
