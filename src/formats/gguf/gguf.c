@@ -44,8 +44,11 @@ static muc_status find_architecture(reader *r)
     for (size_t i = 0; name && i < MUC_COUNT(architectures); i++)
         if (strcmp(architectures[i].name, name) == 0)
             r->kind = &architectures[i];
+    if (!name)
+        return muc_fail(r->gguf.ctx, MUC_MALFORMED, r->gguf.bytes.name, MUC_NO_OFFSET,
+                        "'general.architecture' is missing");
     if (!r->kind)
-        return UNSUPPORTED(r, "architecture '%s' is none that muc knows", name ? name : "");
+        return UNSUPPORTED(r, "architecture '%s' is none that muc knows", name);
     r->config->architecture = r->kind->name;
     r->config->family = r->kind->family;
     r->config->rope_interleaved = r->kind->interleaved;

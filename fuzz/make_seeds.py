@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Writes the seeds of fuzz/corpus: the smallest Llama there is, in every form.
+
+dim 2, ffn 1, 1 layer, 1 head of 2, vocabulary 3, context 4; every weight is 0.5.
+"""
+import json
+import pathlib
+import struct
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+DIM, FFN, VOCABULARY, CONTEXT = 2, 1, 3, 4
+SIZES = (DIM, FFN, 1, 1, 1, VOCABULARY, CONTEXT)
+LAYER = {"attn_norm": (DIM,), "attn_q": (DIM, DIM), "attn_k": (DIM, DIM), "attn_v": (DIM, DIM),
+         "attn_output": (DIM, DIM), "ffn_norm": (DIM,), "ffn_gate": (FFN, DIM),
+         "ffn_down": (DIM, FFN), "ffn_up": (FFN, DIM)}
+TENSORS = {"token_embd.weight": (VOCABULARY, DIM),
+           **{f"blk.0.{name}.weight": dims for name, dims in LAYER.items()},
+           "output_norm.weight": (DIM,)}
+
+
+def elements(dims):
+    return dims[0] * (dims[1] if len(dims) > 1 else 1)
+
+
+def floats(count):
+    return struct.pack("<f", 0.5) * count
+
+
+def put(form, name, data):
+    folder = CORPUS / form
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def llama2c():
+    total = sum(map(elements, TENSORS.values()))
+    old = struct.pack("<7i", *SIZES) + floats(total + CONTEXT * DIM)
+    put("llama2c", "version_0", old)
+    untied = struct.pack("<7i", *SIZES[:5], -VOCABULARY, CONTEXT)
+    put("llama2c", "version_0_untied", untied + old[28:] + floats(VOCABULARY * DIM))
+    head = struct.pack("<II7iB", 0x616B3432, 1, *SIZES, 1)
+    put("llama2c", "version_1", head.ljust(256, b"\0") + floats(total))
+    norms = 3 * DIM
+    head = struct.pack("<II7iBi", 0x616B3432, 2, *SIZES, 1, 2)
+    data = head.ljust(256, b"\0") + floats(norms)
+    for dims in (dims for dims in TENSORS.values() if len(dims) > 1):
+        data += b"\x40" * elements(dims) + floats(elements(dims) // 2)
+    put("llama2c", "version_2", data)
+
+
+def string(text):
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+def gguf_values(tokenizer):
+    def number(key, value):
+        return string(key) + struct.pack("<II", 4, value)
+
+    values = [string("general.architecture") + struct.pack("<I", 8) + string("llama"),
+              string("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5),
+              number("general.alignment", 8)]
+    for key, value in (("embedding_length", DIM), ("feed_forward_length", FFN),
+                       ("block_count", 1), ("attention.head_count", 1),
+                       ("context_length", CONTEXT)):
+        values.append(number("llama." + key, value))
+    if tokenizer:
+        words = b"".join(map(string, ("<unk>", "a", "b")))
+        key = string("tokenizer.ggml.tokens")
+        values += [string("tokenizer.ggml.model") + struct.pack("<I", 8) + string("llama"),
+                   key + struct.pack("<IIQ", 9, 8, VOCABULARY) + words,
+                   number("tokenizer.ggml.bos_token_id", 1)]
+    return values
+
+
+def gguf(version, tokenizer):
+    values = gguf_values(tokenizer)
+    out = b"GGUF" + struct.pack("<IQQ", version, len(TENSORS), len(values)) + b"".join(values)
+    data = b""
+    for name, dims in TENSORS.items():
+        out += string(name) + struct.pack("<I", len(dims))
+        out += struct.pack(f"<{len(dims)}Q", *reversed(dims)) + struct.pack("<IQ", 0, len(data))
+        data += floats(elements(dims))
+        data += b"\0" * (-len(data) % 8)
+    return out + b"\0" * (-len(out) % 8) + data
+
+
+def gguf_blocks():
+    """A container of one tensor of each block type; no model."""
+    out = b"GGUF" + struct.pack("<IQQ", 3, 2, 0)
+    out += string("a") + struct.pack("<IQIQ", 1, 32, 8, 0)
+    out += string("b") + struct.pack("<IQIQ", 1, 32, 2, 64)
+    out += b"\0" * (-len(out) % 32)
+    return out + b"\0\x38" + bytes(range(32)) + b"\0" * 30 + b"\0\x38" + bytes(range(16))
+
+
+def safetensors(tensors, metadata=None):
+    header, data = {"__metadata__": metadata} if metadata else {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def main():
+    llama2c()
+    put("gguf", "model", gguf(3, True))
+    put("gguf", "model_version_2", gguf(2, False))
+    put("gguf", "blocks", gguf_blocks())
+    put("safetensors", "empty", safetensors({}))
+    put("safetensors", "floats", safetensors({
+        "a": ("F32", [2, 1], floats(2)), "b": ("BF16", [3], b"\0\x3f" * 3),
+        "c": ("F16", [], b"\0\x38"), "d": ("F32", [0, 7], b"")}, {"format": "pt"}))
+    put("safetensors", "integers", safetensors({
+        "i8": ("I8", [3], b"\1\2\3"), "i64": ("I64", [1], b"\1" * 8), "bool": ("BOOL", [1], b"\1")}))
+
+
+if __name__ == "__main__":
+    main()
