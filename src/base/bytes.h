@@ -11,6 +11,12 @@ typedef struct muc_bytes {
     const char *name;
 } muc_bytes;
 
+/* Borrowed text: any bytes, no NUL at the end. */
+typedef struct muc_string_view {
+    const char *data;
+    size_t size;
+} muc_string_view;
+
 typedef struct muc_reader {
     muc_context *ctx;
     muc_bytes bytes;

@@ -14,38 +14,23 @@ enum { MOST_TEMPLATE_BYTES = 65536 };
 static muc_status read_stored_vocabulary(muc_context *ctx, muc_model *model,
                                          const muc_stored_vocabulary *stored, muc_vocabulary *out)
 {
-    muc_vocabulary_arrays arrays = {
+    const muc_vocabulary_arrays arrays = {
         .source = model->path,
         .model = stored->model,
         .pre = stored->pre,
         .count = stored->count,
+        .tokens = stored->tokens,
         .scores = stored->scores,
+        .types = stored->types,
         .merge_count = stored->merge_count,
-        .bos = stored->has_bos ? (int64_t)stored->bos : -1,
-        .eos = stored->has_eos ? (int64_t)stored->eos : -1,
+        .merges = stored->merges,
+        .bos = stored->bos,
+        .eos = stored->eos,
         .add_bos = stored->add_bos,
         .add_eos = stored->add_eos,
         .add_space_prefix = stored->add_space_prefix,
     };
-    muc_string_view *tokens, *merges;
-    int32_t *types;
 
-    MUC_TRY(MUC_ARENA_NEW(ctx, &model->arena, stored->count, &tokens));
-    for (uint32_t i = 0; i < stored->count; i++)
-        tokens[i] =
-            (muc_string_view){ (const char *)stored->tokens[i].data, stored->tokens[i].size };
-    arrays.tokens = tokens;
-    if (stored->types) {
-        MUC_TRY(MUC_ARENA_NEW(ctx, &model->arena, stored->count, &types));
-        for (uint32_t i = 0; i < stored->count; i++)
-            types[i] = stored->types[i];
-        arrays.types = types;
-    }
-    MUC_TRY(MUC_ARENA_NEW(ctx, &model->arena, stored->merge_count, &merges));
-    for (uint32_t i = 0; i < stored->merge_count; i++)
-        merges[i] =
-            (muc_string_view){ (const char *)stored->merges[i].data, stored->merges[i].size };
-    arrays.merges = stored->merges ? merges : NULL;
     return muc_vocabulary_of_arrays(ctx, &arrays, &model->arena, out);
 }
 

@@ -59,34 +59,19 @@ typedef struct muc_model_config {
     uint32_t eos[MUC_MAX_EOS];
 } muc_model_config;
 
-typedef enum muc_token_type {
-    MUC_TOKEN_NORMAL = 1,
-    MUC_TOKEN_UNKNOWN,
-    MUC_TOKEN_CONTROL,
-    MUC_TOKEN_USER_DEFINED,
-    MUC_TOKEN_UNUSED,
-    MUC_TOKEN_BYTE,
-} muc_token_type;
-
-/* A piece of text of a vocabulary: any bytes, no NUL at the end. */
-typedef struct muc_stored_piece {
-    const uint8_t *data;
-    uint32_t size;
-} muc_stored_piece;
-
-/* A tokenizer that lives inside a checkpoint (GGUF). Ids are indices of tokens. */
+/* The tokenizer that a checkpoint holds (GGUF), as stored: ids are indices of tokens, and what the
+ * file does not tell is told apart from what it denies, for the model's kind implies the rest. */
 typedef struct muc_stored_vocabulary {
     const char *model; /* "llama": SentencePiece; "gpt2": byte-level BPE */
     const char *pre;   /* name of the splitting rule, or NULL */
-    uint32_t count;
-    const muc_stored_piece *tokens;
-    const float *scores;  /* [count], finite, or NULL */
-    const uint8_t *types; /* [count] of muc_token_type, or NULL */
-    uint32_t merge_count;
-    const muc_stored_piece *merges; /* "left right" in rank order, or NULL */
-    bool has_bos, has_eos, has_unknown;
-    uint32_t bos, eos, unknown;
-    bool add_bos, add_eos, add_space_prefix; /* the model kind's usual where the file says none */
+    size_t count;
+    const muc_string_view *tokens; /* [count] */
+    const float *scores;           /* [count], or NULL */
+    const int32_t *types;          /* [count] in SentencePiece's numbers, or NULL */
+    size_t merge_count;
+    const muc_string_view *merges;          /* [merge_count], "left right", best first, or NULL */
+    int64_t bos, eos;                       /* below count; -1 if absent */
+    int add_bos, add_eos, add_space_prefix; /* 0, 1, or -1 if absent */
 } muc_stored_vocabulary;
 
 typedef struct muc_checkpoint_file muc_checkpoint_file;

@@ -59,11 +59,6 @@ muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc
 muc_status muc_vocabulary_read_llama2c(muc_context *ctx, muc_bytes file, size_t count,
                                        muc_arena *arena, muc_vocabulary *out);
 
-typedef struct muc_string_view {
-    const char *data; /* borrowed */
-    size_t size;
-} muc_string_view;
-
 /* The tokenizer metadata of a GGUF file (tokenizer.ggml.*). Arrays may be NULL but for tokens. */
 typedef struct muc_vocabulary_arrays {
     const char *source;

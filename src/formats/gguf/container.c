@@ -40,28 +40,30 @@ static bool value_type(uint32_t number, muc_gguf_type *type, uint32_t *bytes)
     }
 }
 
-static muc_status read_string(muc_reader *in, const char *what, uint64_t max, muc_stored_piece *out)
+static muc_status read_string(muc_reader *in, const char *what, uint64_t max, muc_string_view *out)
 {
+    const uint8_t *span;
     uint64_t size;
 
     MUC_TRY(muc_read_u64(in, what, &size));
     if (size > max)
         return muc_read_fail(in, "%s is a string of %llu bytes, at most %llu", what,
                              (unsigned long long)size, (unsigned long long)max);
-    out->size = (uint32_t)size;
-    return muc_read_span(in, size, what, &out->data);
+    MUC_TRY(muc_read_span(in, size, what, &span));
+    *out = (muc_string_view){ (const char *)span, (size_t)size };
+    return MUC_OK;
 }
 
 /* A name: not empty, no NUL inside, NUL-terminated in the arena. */
 static muc_status read_name(muc_reader *in, const muc_gguf *gguf, const char *what,
                             const char **out)
 {
-    muc_stored_piece piece;
+    muc_string_view text;
 
-    MUC_TRY(read_string(in, what, MUC_MAX_STRING - 1, &piece));
-    if (piece.size == 0 || memchr(piece.data, 0, piece.size))
+    MUC_TRY(read_string(in, what, MUC_MAX_STRING - 1, &text));
+    if (text.size == 0 || memchr(text.data, 0, text.size))
         return muc_read_fail(in, "%s is empty or holds a NUL", what);
-    return muc_arena_string(gguf->ctx, gguf->arena, (const char *)piece.data, piece.size, out);
+    return muc_arena_string(gguf->ctx, gguf->arena, text.data, text.size, out);
 }
 
 static muc_status read_elements(muc_reader *in, muc_gguf_value *value, muc_gguf_type type,
@@ -69,14 +71,14 @@ static muc_status read_elements(muc_reader *in, muc_gguf_value *value, muc_gguf_
 {
     bool is_template = strncmp(value->key, template_prefix, sizeof(template_prefix) - 1) == 0;
     uint64_t size;
-    muc_stored_piece piece;
+    muc_string_view text;
 
     value->offset = in->at;
     value->data = in->bytes.data + in->at;
     if (type == MUC_GGUF_STRING) {
         for (uint64_t i = 0; i < value->count; i++)
             MUC_TRY(
-                read_string(in, value->key, is_template ? MAX_TEMPLATE : MUC_MAX_STRING, &piece));
+                read_string(in, value->key, is_template ? MAX_TEMPLATE : MUC_MAX_STRING, &text));
         return MUC_OK;
     }
     if (!muc_mul_u64(value->count, bytes, &size))

@@ -151,12 +151,14 @@ static muc_status read_tokenizer(const reader *r)
         return MUC_OK;
     if (vocabulary->count != config->vocabulary)
         return muc_fail(r->gguf.ctx, MUC_MALFORMED, r->gguf.bytes.name, MUC_NO_OFFSET,
-                        "the tokenizer has %u tokens, the model %u", vocabulary->count,
+                        "the tokenizer has %zu tokens, the model %u", vocabulary->count,
                         config->vocabulary);
-    config->has_bos = vocabulary->has_bos;
-    config->bos = vocabulary->bos;
-    config->eos_count = vocabulary->has_eos;
-    config->eos[0] = vocabulary->eos;
+    config->has_bos = vocabulary->bos >= 0;
+    if (config->has_bos)
+        config->bos = (uint32_t)vocabulary->bos;
+    config->eos_count = vocabulary->eos >= 0;
+    if (config->eos_count)
+        config->eos[0] = (uint32_t)vocabulary->eos;
     return MUC_OK;
 }
 
