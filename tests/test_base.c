@@ -156,6 +156,8 @@ static void output_appears_whole_or_not_at_all(void **state)
 
 static void json_limits_hold(void **state)
 {
+    const size_t list_bytes = (1 << 23) + 1;
+    uint8_t *long_list;
     char deep[200];
     json_t *json;
     muc_bytes bytes = { (const uint8_t *)deep, 130, "deep" };
@@ -167,6 +169,12 @@ static void json_limits_hold(void **state)
     CHECK_FAILS(ctx, MUC_MALFORMED, "deep: offset 72: JSON nested deeper than 64",
                 muc_json_parse(ctx, bytes, 8, &json));
     CHECK_FAILS(ctx, MUC_MALFORMED, "duplicate", muc_json_parse(ctx, twice, 0, &json));
+    long_list = malloc(list_bytes);
+    assert_non_null(long_list);
+    memset(long_list, ',', list_bytes);
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "long: offset 8388608: JSON of more than 8388608 values",
+                muc_json_parse(ctx, (muc_bytes){ long_list, list_bytes, "long" }, 0, &json));
+    free(long_list);
 }
 
 static muc_status square(void *arg, size_t i)

@@ -75,6 +75,23 @@ static void the_forms_of_stories260k_agree(void **state)
     muc_checkpoint_close(&first);
 }
 
+static void rescue_is_read_in_half_floats(void **state)
+{
+    muc_checkpoint checkpoint;
+    const muc_tensor_view *view;
+
+    (void)state;
+    CHECK_OK(ctx, muc_checkpoint_open(ctx, shared_data("rescue"), &checkpoint));
+    CHECK_EQ(checkpoint.config.kv_heads, 1);
+    CHECK_EQ(checkpoint.config.head_dim, 64);
+    assert_non_null(strstr(checkpoint.tokenizer_path, "rescue/tokenizer.model"));
+    view = muc_checkpoint_find(&checkpoint, "model.layers.3.mlp.down_proj.weight");
+    assert_non_null(view);
+    CHECK_EQ(view->dtype, MUC_F16);
+    CHECK(view->dims[0] == 128 && view->dims[1] == 384);
+    muc_checkpoint_close(&checkpoint);
+}
+
 static void the_oldest_form_is_cut_and_flipped_without_harm(void **state)
 {
     muc_file file;
@@ -112,6 +129,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(the_forms_of_stories260k_agree),
+        T(rescue_is_read_in_half_floats),
         T(the_oldest_form_is_cut_and_flipped_without_harm),
         T(an_unknown_file_names_what_was_tried),
     };

@@ -3,11 +3,13 @@
 
 #include <math.h>
 
-enum { MAX_DEPTH = 64 };
+/* values: of the largest vocabulary with its merges, and twice that */
+enum { MAX_DEPTH = 64, MAX_VALUES = 1 << 23 };
 
-static muc_status check_depth(muc_context *ctx, muc_bytes bytes, uint64_t base_offset)
+/* jansson spends tens of bytes on each value, so their number is bounded before it begins. */
+static muc_status check_limits(muc_context *ctx, muc_bytes bytes, uint64_t base_offset)
 {
-    unsigned depth = 0;
+    unsigned depth = 0, commas = 0;
     bool in_string = false;
 
     for (size_t i = 0; i < bytes.size; i++) {
@@ -26,6 +28,9 @@ static muc_status check_depth(muc_context *ctx, muc_bytes bytes, uint64_t base_o
                                 "JSON nested deeper than %d", MAX_DEPTH);
         } else if ((c == '}' || c == ']') && depth > 0) {
             depth--;
+        } else if (c == ',' && ++commas > MAX_VALUES) {
+            return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, base_offset + i,
+                            "JSON of more than %d values", MAX_VALUES);
         }
     }
     return MUC_OK;
@@ -35,7 +40,7 @@ muc_status muc_json_parse(muc_context *ctx, muc_bytes bytes, uint64_t base_offse
 {
     json_error_t error;
 
-    MUC_TRY(check_depth(ctx, bytes, base_offset));
+    MUC_TRY(check_limits(ctx, bytes, base_offset));
     *out = json_loadb((const char *)bytes.data, bytes.size,
                       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (!*out)

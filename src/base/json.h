@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 
-/* Parses a whole document: depth at most 64, duplicate keys refused by name. Offsets in messages
- * are base_offset + position. Release with json_decref. */
+/* Parses a whole document: depth at most 64, values at most 2^23, duplicate keys refused by name.
+ * Offsets in messages are base_offset + position. Release with json_decref. */
 muc_status muc_json_parse(muc_context *ctx, muc_bytes bytes, uint64_t base_offset, json_t **out);
 
 /* Members of an object, with the document's name for messages. The plain forms fail when the
