@@ -2,6 +2,7 @@
 """Writes the seeds of fuzz/corpus: the smallest Llama there is, in every form.
 
 dim 2, ffn 1, 1 layer, 1 head of 2, vocabulary 3, context 4; every weight is 0.5.
+Besides it, BlockDialect blocks of every kind.
 """
 import json
 import pathlib
@@ -104,7 +105,31 @@ def safetensors(tensors, metadata=None):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def bd_block(kind, payload, above=False):
+    header = b"" if above else struct.pack("<H", 3 << 12 | 9 << 7 | kind << 4)
+    size = len(header) + len(payload)
+    return bytes([size | 0x80 if above else size]) + header + payload
+
+
+def blockdialect():
+    """The harness's four bytes, then: each kind of block alone (32 elements), and a sequence."""
+    b4, b5 = bd_block(0, bytes(range(1, 17))), b"\x16\x20\x04" + bytes(range(20))
+    kinds = {"zero": b"\0", "b4": b4, "b3": bd_block(1, bytes(range(12))), "b5": b5,
+             "bm": bd_block(3, b"\x11\0\0\x80" + b"\x21\x03"),
+             "r": bd_block(4, bytes(range(1, 17)) + b"\x80\x04" + bytes(range(2, 18))),
+             "shared": bd_block(0, bytes(range(16)), above=True)}
+    for name, data in kinds.items():
+        put("blockdialect", name, b"\x1f\x00\0\0" + data)
+    pair = b4 + kinds["shared"]
+    tail = bd_block(0, b"\x21\x43\x05")  # 5 elements
+    tiles = [pair + kinds["r"] + b"\0", tail + b"\0"]
+    first = 4 * (len(tiles) + 1)
+    index = struct.pack("<3I", first, first + len(tiles[0]), first + sum(map(len, tiles)))
+    put("blockdialect", "sequence", bytes([0, 0, 2 - 1, 69 - 1]) + index + b"".join(tiles))
+
+
 def main():
+    blockdialect()
     llama2c()
     put("gguf", "model", gguf(3, True))
     put("gguf", "model_version_2", gguf(2, False))

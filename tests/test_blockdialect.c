@@ -1,35 +1,18 @@
-/* BlockDialect: the device's codec against the specification put another way, in doubles. */
+/* BlockDialect blocks: the device's encoder against the specification put another way, in doubles,
+ * the offline choice against trying everything, and the two decoders against each other. */
 #include <math.h>
 
+#include "chance.h"
 #include "check.h"
 #include "mur_block.h"
+#include "quant/blockdialect.h"
+#include "quant/mxfp4.h"
 
 static const uint8_t dialects[16][8] = {
 #define MUR_DIALECT(id, ...) [id] = { __VA_ARGS__ },
 #include "mur_dialect.def"
 #undef MUR_DIALECT
 };
-
-/* xorshift64*, the tests' one source of chance */
-static uint64_t random_state = 1;
-
-static uint32_t random_u32(void)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (uint32_t)(random_state * 0x2545f4914f6cdd1du >> 32);
-}
-
-static double random_unit(void) /* in (0, 1) */
-{
-    return (random_u32() + 0.5) / 4294967296.0;
-}
-
-static double random_gaussian(void)
-{
-    return sqrt(-2 * log(random_unit())) * cos(2 * acos(-1.0) * random_unit());
-}
 
 /* ---- SPEC section 3 in doubles: nearest values and midpoints instead of integer thresholds ----
  */
@@ -303,6 +286,560 @@ static void a_shared_header_is_that_of_the_block_above(void **state)
     CHECK_EQ(mur_block_parse(empty, 1, 32, 0x3a00, &block), 0);
 }
 
+/* ---- every block there is ---- */
+
+static unsigned codes_of(muc_bd_kind kind)
+{
+    return kind == MUC_BD_B5 ? 32 : 16;
+}
+
+/* some code of the kind for element i, every code at every place as salt goes on; zeros unsigned */
+static uint8_t code_at(muc_bd_kind kind, unsigned i, unsigned salt)
+{
+    static const uint8_t b3[8] = { 0, 2, 5, 7, 0, 10, 13, 15 };
+    unsigned code = (i * 5 + salt) % codes_of(kind);
+
+    if (kind == MUC_BD_B3)
+        return b3[code % 8];
+    return (uint8_t)(code == codes_of(kind) / 2 ? 0 : code);
+}
+
+static double value_of(const muc_bd_term *term, bool b5, unsigned i)
+{
+    unsigned code = term->code[i], half = b5 ? 16 : 8;
+    double m = b5 ? code % 16 : dialects[term->dialect][code % 8];
+
+    return ldexp(code >= half ? -m : m, term->exponent - 16);
+}
+
+static uint32_t header_of(const muc_bd_block *block)
+{
+    return block ? (uint32_t)(block->term[0].dialect << 12 | block->term[0].exponent << 7 |
+                              (int)block->kind << 4)
+                 : MUR_BLOCK_NO_HEADER;
+}
+
+static void check_round_trip(const muc_bd_block *block, unsigned n, const muc_bd_block *above)
+{
+    uint8_t bytes[MUC_BD_MAX_BYTES], again[MUC_BD_MAX_BYTES];
+    unsigned size = muc_bd_write(block, n, bytes);
+    float values[MUR_BLOCK_ELEMS];
+    const char *reason;
+    muc_bd_block back;
+    mur_block device;
+
+    CHECK_EQ(muc_bd_read(bytes, size, n, above, &back, &reason), size);
+    CHECK_EQ(muc_bd_write(&back, n, again), size);
+    assert_memory_equal(bytes, again, size);
+    CHECK_EQ(mur_block_parse(bytes, size, n, header_of(above), &device), size);
+    CHECK_EQ(device.header, header_of(block));
+    mur_block_values(&device, n, values);
+    for (unsigned i = 0; i < n; i++) {
+        double value = value_of(block->term, block->kind == MUC_BD_B5, i);
+
+        if (block->kind == MUC_BD_R)
+            value = (float)(value + value_of(block->term + 1, false, i));
+        CHECK((double)muc_bd_value(block, i) == value);
+        CHECK((double)muc_bd_value(&back, i) == value);
+        CHECK((double)values[i] == value);
+    }
+}
+
+/* with its own header, and where it may be without */
+static void check_both_forms(muc_bd_block *block, unsigned n)
+{
+    muc_bd_block above = *block;
+
+    check_round_trip(block, n, NULL);
+    if (block->kind == MUC_BD_B4 || block->kind == MUC_BD_B5) {
+        block->shared = true;
+        check_round_trip(block, n, &above);
+        block->shared = false;
+    }
+}
+
+static void every_block_survives_writing_and_both_readings(void **state)
+{
+    static const muc_bd_kind kinds[] = { MUC_BD_B4, MUC_BD_B3, MUC_BD_B5, MUC_BD_BM, MUC_BD_R };
+
+    (void)state;
+    for (unsigned kind = 0; kind < 5; kind++) {
+        for (unsigned at = 0; at < 16 * 32 * 32; at++) {
+            muc_bd_block block = { .kind = kinds[kind] };
+            unsigned n = at % 32 + 1, dialect = at / 1024, exponent = at / 32 % 32;
+
+            if (block.kind == MUC_BD_B5 && dialect > 0)
+                break;
+            block.term[0].dialect = (uint8_t)dialect;
+            block.term[0].exponent = (uint8_t)exponent;
+            block.term[1].dialect = (uint8_t)(15 - dialect);
+            block.term[1].exponent = (uint8_t)(at % 32);
+            for (unsigned salt = 0; salt < codes_of(block.kind); salt++) {
+                for (unsigned i = 0; i < n; i++) {
+                    block.term[0].code[i] = code_at(block.kind, i, salt);
+                    block.term[1].code[i] = code_at(MUC_BD_R, n - i, salt);
+                }
+                check_both_forms(&block, n);
+            }
+        }
+    }
+}
+
+/* reads with both; they must agree on what is a block and on its values */
+static unsigned read_below(const uint8_t *bytes, size_t size, unsigned n, const muc_bd_block *above)
+{
+    const char *reason;
+    float values[MUR_BLOCK_ELEMS];
+    muc_bd_block block;
+    mur_block device;
+    unsigned used = muc_bd_read(bytes, size, n, above, &block, &reason);
+
+    CHECK_EQ(mur_block_parse(bytes, size, n, header_of(above), &device), used);
+    CHECK((used == 0) == (reason != NULL));
+    if (used == 0)
+        return 0;
+    mur_block_values(&device, n, values);
+    for (unsigned i = 0; i < n; i++)
+        CHECK(muc_bd_value(&block, i) == values[i]);
+    return used;
+}
+
+static unsigned read_both(const uint8_t *bytes, size_t size, unsigned n)
+{
+    return read_below(bytes, size, n, NULL);
+}
+
+static void both_readers_agree_on_any_bytes(void **state)
+{
+    unsigned accepted = 0;
+
+    (void)state;
+    for (int round = 0; round < 1000000; round++) {
+        static const uint8_t sizes[] = { 0, 14, 18, 22, 36, 6, 0x80 | 16, 0x80 | 20 };
+        unsigned n = round % 2 ? 32 : 1 + random_u32() % 32;
+        muc_bd_block above = { .kind = (muc_bd_kind)(random_u32() % MUC_BD_Z),
+                               .term[0] = { .exponent = (uint8_t)(random_u32() % 32) } };
+        uint8_t bytes[40];
+
+        for (unsigned i = 0; i < sizeof(bytes); i++)
+            bytes[i] = (uint8_t)random_u32();
+        bytes[0] = round % 4 ? sizes[random_u32() % 8] : bytes[0] % 40;
+        bytes[1] &= round % 8 ? 0xf0 : 0xff;
+        accepted += read_below(bytes, random_u32() % 41, n, round % 3 ? &above : NULL) != 0;
+    }
+    CHECK(accepted > 50000 && accepted < 950000);
+}
+
+/* a valid block of n elements of random codes, for spoiling */
+static unsigned some_block(muc_bd_kind kind, unsigned n, uint8_t *bytes)
+{
+    muc_bd_block block = { .kind = kind };
+
+    for (unsigned t = 0; t < 2; t++) {
+        block.term[t].dialect = (uint8_t)(kind == MUC_BD_B5 ? 0 : random_u32() % 16);
+        block.term[t].exponent = (uint8_t)(random_u32() % 32);
+        for (unsigned i = 0; i < n; i++)
+            block.term[t].code[i] = code_at(kind, i, random_u32());
+    }
+    return muc_bd_write(&block, n, bytes);
+}
+
+static void a_block_of_any_other_size_is_refused(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < 5; kind++) {
+        for (unsigned n = 1; n <= 32; n++) {
+            uint8_t bytes[256] = { 0 };
+            unsigned size = some_block((muc_bd_kind)kind, n, bytes);
+
+            CHECK_EQ(read_both(bytes, size, n), size);
+            CHECK_EQ(read_both(bytes, sizeof(bytes), n), size);
+            for (unsigned cut = 0; cut < size; cut++)
+                CHECK_EQ(read_both(bytes, cut, n), 0);
+            for (unsigned wrong = 1; wrong < 256; wrong++) {
+                bytes[0] = (uint8_t)wrong;
+                CHECK_EQ(read_both(bytes, sizeof(bytes), n), wrong == size - 1 ? size : 0);
+            }
+        }
+    }
+}
+
+static void reserved_and_unused_bits_are_refused(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n < 32; n++) {
+        uint8_t bytes[MUC_BD_MAX_BYTES];
+        unsigned size;
+
+        for (unsigned kind = 0; kind < 5; kind++) {
+            for (unsigned bit = 0; bit < 4; bit++) {
+                size = some_block((muc_bd_kind)kind, n, bytes);
+                bytes[1] |= (uint8_t)(1 << bit);
+                CHECK_EQ(read_both(bytes, size, n), 0);
+            }
+        }
+        for (unsigned kind = 5; kind < 8; kind++) {
+            size = some_block(MUC_BD_B4, n, bytes);
+            bytes[1] = (uint8_t)((bytes[1] & 0x80) | kind << 4);
+            CHECK_EQ(read_both(bytes, size, n), 0);
+        }
+        size = some_block(MUC_BD_B5, n, bytes);
+        bytes[2] |= 0x10; /* a dialect */
+        CHECK_EQ(read_both(bytes, size, n), 0);
+        size = some_block(MUC_BD_R, n, bytes);
+        bytes[3 + (n + 1) / 2] |= 0x40; /* the second term is no B4 */
+        CHECK_EQ(read_both(bytes, size, n), 0);
+        if (n % 8 != 0) { /* the bit after the planes' last */
+            for (unsigned kind = MUC_BD_B3; kind <= MUC_BD_BM; kind++) {
+                size = some_block((muc_bd_kind)kind, n, bytes);
+                bytes[3 + n / 8] |= (uint8_t)(1 << n % 8);
+                CHECK_EQ(read_both(bytes, size, n), 0);
+            }
+        }
+        if (n % 2 != 0) {
+            size = some_block(MUC_BD_B4, n, bytes);
+            bytes[size - 1] |= 0x10;
+            CHECK_EQ(read_both(bytes, size, n), 0);
+        }
+    }
+}
+
+static void a_signed_zero_reads_as_zero(void **state)
+{
+    uint8_t b4[] = { 3, 0, 8, 0x98 }, b3[] = { 4, 0x90, 7, 3, 0x04 };
+    mur_block block;
+
+    (void)state;
+    CHECK_EQ(read_both(b4, 4, 2), 4);
+    CHECK_EQ(mur_block_parse(b4, 4, 2, MUR_BLOCK_NO_HEADER, &block), 4);
+    CHECK_EQ(block.term[0].m[0], 0);
+    CHECK_EQ(block.term[0].m[1], -1);
+    CHECK_EQ(read_both(b3, 5, 2), 5);
+    CHECK_EQ(mur_block_parse(b3, 5, 2, MUR_BLOCK_NO_HEADER, &block), 5);
+    CHECK_EQ(block.term[0].m[0], 0);
+    CHECK_EQ(block.term[0].m[1], -2);
+}
+
+/* ---- the offline choice ---- */
+
+static double nearest_error(const double *values, int count, double w, double unit)
+{
+    double miss = fabs(w) - values[oracle_nearest(values, count, fabs(w) / unit)] * unit;
+
+    return miss * miss;
+}
+
+static int oracle_exponent(const float *w, unsigned n)
+{
+    double max = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        max = fmax(max, fabs(oracle_half((double)w[i])));
+    return max > 0 && ilogb(max) + 13 > 0 ? ilogb(max) + 13 : 0;
+}
+
+/* the least error over every dialect and the three exponents, found by trying */
+static double least_error(muc_bd_kind kind, const float *w, const float *importance, unsigned n)
+{
+    static const int b3[4] = { 0, 2, 5, 7 };
+    int rule = oracle_exponent(w, n);
+    double best = INFINITY;
+
+    for (int e = rule > 0 ? rule - 1 : 0; e <= rule + 1; e++) {
+        for (int d = 0; d < (kind == MUC_BD_B5 ? 1 : 16); d++) {
+            int count = kind == MUC_BD_B5 ? 16 : kind == MUC_BD_B3 ? 4 : 8;
+            double values[16], error = 0;
+
+            for (int i = 0; i < count; i++)
+                values[i] = kind == MUC_BD_B5   ? i
+                            : kind == MUC_BD_B3 ? dialects[d][b3[i]]
+                                                : dialects[d][i];
+            for (unsigned i = 0; i < n; i++)
+                error += (double)importance[i] *
+                         nearest_error(values, count, (double)w[i], ldexp(1, e - 16));
+            best = fmin(best, error);
+        }
+    }
+    return best;
+}
+
+static void offline_choice_has_the_least_error_of_all(void **state)
+{
+    static const muc_bd_kind kinds[] = { MUC_BD_B4, MUC_BD_B3, MUC_BD_B5 };
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        unsigned n = 1 + random_u32() % 32;
+        int centre = (int)(random_u32() % 30) - 18;
+        float w[32], importance[32];
+
+        for (unsigned i = 0; i < n; i++) {
+            w[i] = (float)ldexp(round % 3 ? random_gaussian() : random_student4(), centre);
+            if (!(fabsf(w[i]) <= MUC_BD_MAX_WEIGHT))
+                w[i] = MUC_BD_MAX_WEIGHT;
+            if (round % 5 == 0)
+                w[i] = (float)ldexp(nearbyint(ldexp((double)w[i], 3 - centre)), centre - 3);
+            importance[i] = round % 2 ? 1 : (float)random_unit();
+        }
+        for (unsigned k = 0; k < 3; k++) {
+            muc_bd_rule rule = { 1u << kinds[k], 0 };
+            double best = least_error(kinds[k], w, importance, n), error;
+            muc_bd_column column;
+
+            muc_bd_choose(&rule, w, round % 2 ? NULL : importance, n, &column);
+            CHECK_EQ(column.block[0].kind, kinds[k]);
+            error = muc_bd_error(&column.block[0], w, importance, n);
+            CHECK(fabs(error - best) <= 1e-9 * best);
+        }
+    }
+}
+
+/* exact ties: which grid is taken when several are as good is fixed */
+static void equal_errors_go_to_the_lowest(void **state)
+{
+    const float zeros[4] = { 0 }, steps[4] = { 4, 3, 2, 1 };
+    const muc_bd_rule b4 = { 1 << MUC_BD_B4, 0 }, all = { MUC_BD_ALL_KINDS, 0 };
+    muc_bd_column column;
+    muc_bd_block block = { .kind = MUC_BD_B4, .term[0] = { .dialect = 10, .exponent = 16 } };
+
+    (void)state;
+    muc_bd_choose(&b4, zeros, NULL, 4, &column);
+    CHECK_EQ(column.block[0].term[0].dialect, 0);
+    CHECK_EQ(column.block[0].term[0].exponent, 0);
+    muc_bd_choose(&all, zeros, NULL, 4, &column);
+    CHECK_EQ(column.block[0].kind, MUC_BD_Z);
+    /* 8 6 4 2 in units of exponent 15, 4 3 2 1 in those of 16; dialect 5 is the first with an 8 */
+    muc_bd_choose(&b4, steps, NULL, 4, &column);
+    CHECK_EQ(column.block[0].term[0].exponent, 15);
+    CHECK_EQ(column.block[0].term[0].dialect, 5);
+    CHECK(muc_bd_round(&block, 0, 9.5f) == 10); /* between 9 and 10: up */
+    CHECK(muc_bd_round(&block, 0, -9.5f) == -10);
+    CHECK(muc_bd_round(&block, 0, -0.4f) == 0);
+    CHECK_EQ(block.term[0].code[0], 0);
+}
+
+static unsigned bytes_of(const muc_bd_column *column)
+{
+    uint8_t bytes[MUC_BD_MAX_BYTES];
+    unsigned total = 0;
+
+    for (unsigned b = 0; b < muc_bd_block_count(column->rows); b++)
+        total += muc_bd_write(&column->block[b], muc_bd_block_elements(column->rows, b), bytes);
+    return total;
+}
+
+static double error_of(const muc_bd_column *column, const float *w)
+{
+    double total = 0;
+
+    for (unsigned b = 0; b < muc_bd_block_count(column->rows); b++)
+        total += muc_bd_error(&column->block[b], w + 32 * b, NULL,
+                              muc_bd_block_elements(column->rows, b));
+    return total;
+}
+
+static void some_column(float *w, unsigned rows)
+{
+    for (unsigned i = 0; i < rows; i++)
+        w[i] = random_u32() % 4 ? (float)ldexp(random_student4(), i < 32 ? 0 : -1) : 0;
+}
+
+static void prices_say_what_will_be_chosen(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        uint32_t kinds = (random_u32() & MUC_BD_ALL_KINDS) | 1u << random_u32() % 3;
+        unsigned rows = round % 2 ? 64 : 1 + random_u32() % 64, count;
+        muc_bd_offer offers[MUC_BD_MAX_OFFERS];
+        float w[64];
+
+        some_column(w, rows);
+        count = muc_bd_offers(kinds, w, NULL, rows, offers);
+        CHECK(count >= 1 && offers[0].price == MUC_BD_PRICES);
+        for (unsigned i = 0; i < count; i++) {
+            muc_bd_rule rule = { kinds, offers[i].price };
+            muc_bd_column column;
+
+            CHECK(i == 0 || (offers[i].bytes > offers[i - 1].bytes &&
+                             offers[i].price <= offers[i - 1].price));
+            if (i + 1 < count && offers[i + 1].price == offers[i].price)
+                continue;
+            muc_bd_choose(&rule, w, NULL, rows, &column);
+            CHECK_EQ(bytes_of(&column), offers[i].bytes);
+        }
+    }
+}
+
+/* what a column costs at a price */
+static double cost_of(const muc_bd_column *column, const float *w, double price)
+{
+    return error_of(column, w) + price * bytes_of(column);
+}
+
+/* the least cost over all pairs of kinds, each on its own best grid */
+static double least_cost_apart(const float *w, double price)
+{
+    double least = INFINITY;
+
+    for (unsigned pair = 0; pair < 36; pair++) {
+        muc_bd_column both = { .rows = 64 }, half;
+
+        for (unsigned b = 0; b < 2; b++) {
+            muc_bd_rule alone = { 1u << (b ? pair / 6 : pair % 6), 0 };
+
+            if (alone.kinds == 1 << MUC_BD_BM)
+                alone.kinds |= 1 << MUC_BD_B4;
+            muc_bd_choose(&alone, w + 32 * b, NULL, 32, &half);
+            both.block[b] = half.block[0];
+        }
+        least = fmin(least, cost_of(&both, w, price));
+    }
+    return least;
+}
+
+/* the least cost over all headers that both blocks may have */
+static double least_cost_shared(const float *w, double price)
+{
+    int rule[2] = { oracle_exponent(w, 32), oracle_exponent(w + 32, 32) };
+    double least = INFINITY;
+
+    for (int exponent = rule[0] - 1; exponent <= rule[0] + 1; exponent++) {
+        for (int grid = 0; grid < 17 && abs(exponent - rule[1]) <= 1; grid++) {
+            muc_bd_column both = { .rows = 64 };
+
+            for (unsigned i = 0; i < 64; i++) {
+                muc_bd_block *block = &both.block[i / 32];
+
+                block->kind = grid < 16 ? MUC_BD_B4 : MUC_BD_B5;
+                block->term[0].dialect = (uint8_t)(grid % 16);
+                block->term[0].exponent = (uint8_t)exponent;
+                muc_bd_round(block, i % 32, w[i]);
+            }
+            muc_bd_pack(&both, MUC_BD_SHARING);
+            least = fmin(least, cost_of(&both, w, price));
+        }
+    }
+    return least;
+}
+
+/* prices are steps of 1 in 2048, hence the tolerance */
+static void the_choice_is_the_cheapest_at_its_price(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        muc_bd_offer offers[MUC_BD_MAX_OFFERS];
+        muc_bd_rule rule = { MUC_BD_ALL_KINDS, 0 };
+        muc_bd_column chosen;
+        float w[64], price;
+        uint32_t bits;
+
+        some_column(w, 64);
+        bits = random_u32() % muc_bd_offers(rule.kinds, w, NULL, 64, offers);
+        rule.price = offers[bits].price;
+        if (rule.price == MUC_BD_PRICES)
+            continue;
+        bits = rule.price << 12;
+        memcpy(&price, &bits, sizeof(price));
+        muc_bd_choose(&rule, w, NULL, 64, &chosen);
+        CHECK(cost_of(&chosen, w, (double)price) <=
+              1.0005 *
+                  fmin(least_cost_apart(w, (double)price), least_cost_shared(w, (double)price)));
+    }
+}
+
+static void equal_headers_are_written_once(void **state)
+{
+    muc_bd_column column = { .rows = 64 };
+
+    (void)state;
+    for (unsigned i = 0; i < 64; i++)
+        column.block[i / 32].term[0].code[i % 32] = (uint8_t)(1 + i % 7);
+    muc_bd_pack(&column, MUC_BD_ALL_KINDS);
+    CHECK(!column.block[0].shared && column.block[1].shared);
+    CHECK_EQ(bytes_of(&column), 19 + 17);
+    muc_bd_pack(&column, MUC_BD_ALL_KINDS & ~(uint32_t)MUC_BD_SHARING);
+    CHECK_EQ(bytes_of(&column), 19 + 19);
+    column.block[1].term[0].exponent = 1;
+    muc_bd_pack(&column, MUC_BD_ALL_KINDS);
+    CHECK_EQ(bytes_of(&column), 19 + 19);
+    column.block[1].term[0].exponent = 0;
+    for (unsigned i = 0; i < 16; i++) /* now the bitmap saves more: 7 + 16/2 */
+        column.block[0].term[0].code[i] = 0;
+    muc_bd_pack(&column, MUC_BD_ALL_KINDS);
+    CHECK_EQ(column.block[0].kind, MUC_BD_BM);
+    CHECK_EQ(bytes_of(&column), 15 + 19);
+    for (unsigned i = 0; i < 32; i++)
+        column.block[1].term[0].code[i] = 0;
+    muc_bd_pack(&column, MUC_BD_ALL_KINDS);
+    CHECK_EQ(bytes_of(&column), 15 + 1);
+}
+
+/* ---- signal to noise ---- */
+
+enum { CODECS = 5, SNR_BLOCKS = 20000 };
+static const char *const codec_names[CODECS] = { "least squares", "two-stage", "two terms",
+                                                 "two terms, least squares", "MXFP4" };
+
+static void decode_by(int codec, const float *x, float *y)
+{
+    const muc_bd_rule rule = { codec == 3 ? 1 << MUC_BD_R : 1 << MUC_BD_B4, 0 };
+    uint8_t bytes[MUR_BLOCK_MAX_BYTES];
+    muc_bd_column column;
+    mur_block device;
+
+    switch (codec) {
+    case 0:
+    case 3:
+        muc_bd_choose(&rule, x, NULL, 32, &column);
+        for (unsigned i = 0; i < 32; i++)
+            y[i] = muc_bd_value(&column.block[0], i);
+        break;
+    case 1:
+    case 2:
+        mur_block_encode(x, 32, (uint32_t)codec, bytes);
+        mur_block_parse(bytes, sizeof(bytes), 32, MUR_BLOCK_NO_HEADER, &device);
+        mur_block_values(&device, 32, y);
+        break;
+    default:
+        memcpy(y, x, 32 * sizeof(*y));
+        muc_mxfp4_round(y, 32);
+    }
+}
+
+static void check_snr(const char *what, double (*draw)(void), const double floors[CODECS])
+{
+    double signal = 0, noise[CODECS] = { 0 };
+
+    for (int b = 0; b < SNR_BLOCKS; b++) {
+        float x[32], y[32];
+
+        for (int i = 0; i < 32; i++) {
+            x[i] = (float)(0.02 * draw());
+            signal += (double)x[i] * (double)x[i];
+        }
+        for (int codec = 0; codec < CODECS; codec++) {
+            decode_by(codec, x, y);
+            for (int i = 0; i < 32; i++)
+                noise[codec] += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+        }
+    }
+    for (int codec = 0; codec < CODECS; codec++) {
+        double db = 10 * log10(signal / noise[codec]);
+
+        print_message("# %s, %s: %.2f dB\n", what, codec_names[codec], db);
+        CHECK(db >= floors[codec]);
+    }
+    CHECK(noise[4] > 1.2 * noise[1]); /* the yardstick is behind even the online rule */
+}
+
+static void signal_to_noise_is_as_published(void **state)
+{
+    (void)state;
+    check_snr("Gaussian", random_gaussian, (double[CODECS]){ 20.5, 20.1, 39, 41, 18.5 });
+    check_snr("Laplace", random_laplace, (double[CODECS]){ 20.0, 19.5, 39, 40.5, 17.5 });
+    check_snr("Student's t(4)", random_student4, (double[CODECS]){ 19.5, 19.0, 38.5, 40, 17 });
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +850,17 @@ int main(void)
         cmocka_unit_test(online_encoder_saturates_what_binary16_cannot_hold),
         cmocka_unit_test(a_zero_block_has_dialect_14),
         cmocka_unit_test(an_encoded_slot_parses_to_its_values),
+        cmocka_unit_test(every_block_survives_writing_and_both_readings),
+        cmocka_unit_test(both_readers_agree_on_any_bytes),
+        cmocka_unit_test(a_block_of_any_other_size_is_refused),
+        cmocka_unit_test(reserved_and_unused_bits_are_refused),
+        cmocka_unit_test(a_signed_zero_reads_as_zero),
+        cmocka_unit_test(offline_choice_has_the_least_error_of_all),
+        cmocka_unit_test(equal_errors_go_to_the_lowest),
+        cmocka_unit_test(prices_say_what_will_be_chosen),
+        cmocka_unit_test(the_choice_is_the_cheapest_at_its_price),
+        cmocka_unit_test(equal_headers_are_written_once),
+        cmocka_unit_test(signal_to_noise_is_as_published),
         cmocka_unit_test(a_shared_header_is_that_of_the_block_above),
     };
 

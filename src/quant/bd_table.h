@@ -1,0 +1,28 @@
+/* bd_table.h - the dialects' values and scales, for the codec and the search. Not for other rooms.
+ */
+#ifndef MUC_BD_TABLE_H
+#define MUC_BD_TABLE_H
+
+#include <stdint.h>
+
+#include "base/half.h"
+
+enum { MUC_BD_DIALECTS = 16 };
+
+extern const uint8_t muc_bd_dialects[MUC_BD_DIALECTS][8];
+
+/* the indices that B3's codes stand for */
+static const uint8_t muc_bd_b3_index[4] = { 0, 2, 5, 7 };
+
+/* 2^(exponent - 16), and its inverse */
+static inline float muc_bd_unit(unsigned exponent)
+{
+    return muc_f32_of_bits((exponent + 111) << 23);
+}
+
+static inline float muc_bd_per_unit(unsigned exponent)
+{
+    return muc_f32_of_bits((143 - exponent) << 23);
+}
+
+#endif
