@@ -1,89 +1,93 @@
 /* arith.c - dot products, exp, and the division of work among threads. */
 #include "ref/kernels.h"
 
-#include <math.h>
+#include <string.h>
 
 #include "base/threads.h"
 
-enum { LANES = 8, STEP = 2 * LANES, ROW_BLOCK = 4, WORTH_THREADS = 1 << 21, PARTS = 4 };
+enum { LANES = 4, STEP = 2 * LANES, ROWS = 4, WORTH_THREADS = 1 << 21, PARTS = 4 };
 
 /* Element-wise IEEE operations: the compiler's choice of instructions cannot change a bit. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef uint32_t bit_lanes __attribute__((vector_size(LANES * sizeof(uint32_t))));
 
 static inline const lanes *at(const float *p)
 {
     return (const lanes *)(const void *)p;
 }
 
-static inline float tree(const lanes *low, const lanes *high)
+/* Eight interleaved sums added as a tree, then the tail: the order of every dot product here. */
+static inline float finish(lanes low, lanes high, const float *a, const float *b, size_t i,
+                           size_t n)
 {
-    lanes s = *low + *high;
+    lanes s = low + high;
+    float sum = (s[0] + s[2]) + (s[1] + s[3]);
 
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    for (; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
 }
 
 float muc_ref_dot(const float *a, const float *b, size_t n)
 {
     lanes low = { 0 }, high = { 0 };
     size_t i = 0;
-    float sum;
 
     for (; i + STEP <= n; i += STEP) {
         low += *at(a + i) * *at(b + i);
         high += *at(a + i + LANES) * *at(b + i + LANES);
     }
-    if (i + LANES <= n) {
-        low += *at(a + i) * *at(b + i);
-        i += LANES;
-    }
-    sum = tree(&low, &high);
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
+    return finish(low, high, a, b, i, n);
 }
 
-/* four dot products with one w, each in the order of muc_ref_dot */
-static void dot4(const float *x, size_t stride, const float *w, size_t n, float out[ROW_BLOCK])
+/* four rows' dot products with v, each in the order of muc_ref_dot */
+static void four_dots(const float *row, size_t stride, const float *v, size_t n, float *out,
+                      size_t out_stride)
 {
-    lanes low[ROW_BLOCK] = { { 0 } }, high[ROW_BLOCK] = { { 0 } };
+    const float *r0 = row, *r1 = r0 + stride, *r2 = r1 + stride, *r3 = r2 + stride;
+    lanes low0 = { 0 }, low1 = { 0 }, low2 = { 0 }, low3 = { 0 };
+    lanes high0 = { 0 }, high1 = { 0 }, high2 = { 0 }, high3 = { 0 };
     size_t i = 0;
 
     for (; i + STEP <= n; i += STEP) {
-        lanes w_low = *at(w + i), w_high = *at(w + i + LANES);
+        lanes v_low = *at(v + i), v_high = *at(v + i + LANES);
 
-        for (unsigned r = 0; r < ROW_BLOCK; r++) {
-            low[r] += *at(x + r * stride + i) * w_low;
-            high[r] += *at(x + r * stride + i + LANES) * w_high;
-        }
+        low0 += *at(r0 + i) * v_low;
+        low1 += *at(r1 + i) * v_low;
+        low2 += *at(r2 + i) * v_low;
+        low3 += *at(r3 + i) * v_low;
+        high0 += *at(r0 + i + LANES) * v_high;
+        high1 += *at(r1 + i + LANES) * v_high;
+        high2 += *at(r2 + i + LANES) * v_high;
+        high3 += *at(r3 + i + LANES) * v_high;
     }
-    if (i + LANES <= n) {
-        for (unsigned r = 0; r < ROW_BLOCK; r++)
-            low[r] += *at(x + r * stride + i) * *at(w + i);
-        i += LANES;
-    }
-    for (unsigned r = 0; r < ROW_BLOCK; r++) {
-        out[r] = tree(&low[r], &high[r]);
-        for (size_t j = i; j < n; j++)
-            out[r] += x[r * stride + j] * w[j];
-    }
+    out[0] = finish(low0, high0, r0, v, i, n);
+    out[out_stride] = finish(low1, high1, r1, v, i, n);
+    out[2 * out_stride] = finish(low2, high2, r2, v, i, n);
+    out[3 * out_stride] = finish(low3, high3, r3, v, i, n);
+}
+
+void muc_ref_dots(const float *rows, size_t stride, size_t count, const float *v, size_t n,
+                  float *out, size_t out_stride)
+{
+    size_t r = 0;
+
+    for (; r + ROWS <= count; r += ROWS)
+        four_dots(rows + r * stride, stride, v, n, out + r * out_stride, out_stride);
+    for (; r < count; r++)
+        out[r * out_stride] = muc_ref_dot(rows + r * stride, v, n);
 }
 
 void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t columns, size_t k,
-                    const float *bias, float *out, size_t out_stride)
+                    float *out, size_t out_stride)
 {
-    for (size_t c = 0; c < columns; c++) {
-        const float *weight = w + c * k;
-        float start = bias ? bias[c] : 0, sums[ROW_BLOCK];
-        size_t r = 0;
-
-        for (; r + ROW_BLOCK <= rows; r += ROW_BLOCK) {
-            dot4(x + r * k, k, weight, k, sums);
-            for (unsigned i = 0; i < ROW_BLOCK; i++)
-                out[(r + i) * out_stride + c] = sums[i] + start;
-        }
-        for (; r < rows; r++)
-            out[r * out_stride + c] = muc_ref_dot(x + r * k, weight, k) + start;
+    if (rows < ROWS) {
+        for (size_t r = 0; r < rows; r++)
+            muc_ref_dots(w, k, columns, x + r * k, k, out + r * out_stride, 1);
+        return;
     }
+    for (size_t c = 0; c < columns; c++)
+        muc_ref_dots(x, k, rows, w + c * k, k, out + c, out_stride);
 }
 
 void muc_ref_axpy(float *y, float a, const float *x, size_t n)
@@ -96,34 +100,41 @@ void muc_ref_axpy(float *y, float a, const float *x, size_t n)
         y[i] += a * x[i];
 }
 
-float muc_ref_exp(float x)
+/* 2^(x / ln 2): the exponent is rounded off by adding 1.5 * 2^23, the rest is a series */
+static inline lanes exp_lanes(lanes x)
 {
-    /* ln(2)^i / i! */
-    static const double c[] = { 1.0,
-                                0.69314718055994530942,
-                                0.24022650695910071233,
-                                0.055504108664821579953,
-                                0.0096181291076284771619,
-                                0.0013333558146428443423,
-                                0.00015403530393381609954,
-                                0.000015252733804059840280 };
-    double t = (double)x * 1.44269504088896340736, n, f, p;
-    union {
-        uint64_t bits;
-        double value;
-    } power;
+    const lanes magic = { 12582912, 12582912, 12582912, 12582912 };
+    const bit_lanes magic_bits = { 0x4b400000, 0x4b400000, 0x4b400000, 0x4b400000 };
+    lanes shifted, n, r, p, power;
+    bit_lanes bits;
 
-    if (!(t > -151))
-        return x != x ? x : 0;
-    if (t > 129)
-        return INFINITY;
-    n = floor(t + 0.5);
-    f = t - n; /* |f| <= 1/2: the series is cut below 2^-27 */
-    p = c[7];
-    for (int i = 6; i >= 0; i--)
-        p = p * f + c[i];
-    power.bits = (uint64_t)((int)n + 1023) << 52;
-    return (float)(p * power.value);
+    shifted = x * 1.44269504f + magic;
+    n = shifted - magic;
+    r = x - n * 0.693359375f + n * 2.12194440e-4f; /* ln 2 in two parts; |r| <= 0.35 */
+    p = r * (1 / 5040.0f) + 1 / 720.0f;
+    p = p * r + 1 / 120.0f;
+    p = p * r + 1 / 24.0f;
+    p = p * r + 1 / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r * r + r + 1;
+    memcpy(&bits, &shifted, sizeof(bits));
+    bits = (bits - magic_bits + 127) << 23;
+    memcpy(&power, &bits, sizeof(power));
+    return p * power;
+}
+
+void muc_ref_exp(float *x, size_t n)
+{
+    size_t i = 0;
+    lanes last = { 0 };
+
+    for (size_t j = 0; j < n; j++)
+        x[j] = x[j] < -87 ? -87 : x[j] > 88 ? 88 : x[j];
+    for (; i + LANES <= n; i += LANES)
+        *(lanes *)(void *)(x + i) = exp_lanes(*at(x + i));
+    memcpy(&last, x + i, (n - i) * sizeof(float));
+    last = exp_lanes(last);
+    memcpy(x + i, &last, (n - i) * sizeof(float));
 }
 
 typedef struct split {

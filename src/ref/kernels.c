@@ -52,11 +52,17 @@ static void linear_columns(void *arg, size_t part, size_t first, size_t end)
 {
     const muc_ref_call *call = arg;
     const muc_ref_value *x = call->inputs[0], *w = call->inputs[1];
-    const float *bias = call->node->input_count == 3 ? call->inputs[2]->read + first : NULL;
+    float *out = call->output->data + first;
+    size_t stride = call->output->columns;
 
     (void)part;
-    muc_ref_matmul(x->read, x->rows, w->read + first * w->columns, end - first, w->columns, bias,
-                   call->output->data + first, call->output->columns);
+    muc_ref_matmul(x->read, x->rows, w->read + first * w->columns, end - first, w->columns, out,
+                   stride);
+    if (call->node->input_count < 3)
+        return;
+    for (size_t r = 0; r < x->rows; r++)
+        for (size_t c = 0; c < end - first; c++)
+            out[r * stride + c] += call->inputs[2]->read[first + c];
 }
 
 static muc_status run_linear(const muc_ref_call *call)
@@ -123,16 +129,18 @@ static void attend(const attention *a, const float *q, size_t kv_head, size_t le
     const float *keys = a->keys + kv_head * a->width, *values = a->values + kv_head * a->width;
     float most = -INFINITY, sum = 0;
 
+    muc_ref_dots(keys, a->kv_columns, length, q, a->width, scores, 1);
     for (size_t t = 0; t < length; t++) {
-        scores[t] = muc_ref_dot(q, keys + t * a->kv_columns, a->width) * a->scale;
+        scores[t] *= a->scale;
         most = scores[t] > most ? scores[t] : most;
     }
+    for (size_t t = 0; t < length; t++)
+        scores[t] -= most;
+    muc_ref_exp(scores, length);
     memset(out, 0, a->width * sizeof(float));
     for (size_t t = 0; t < length; t++) {
-        float p = muc_ref_exp(scores[t] - most);
-
-        sum += p;
-        muc_ref_axpy(out, p, values + t * a->kv_columns, a->width);
+        sum += scores[t];
+        muc_ref_axpy(out, scores[t], values + t * a->kv_columns, a->width);
     }
     for (size_t i = 0; i < a->width; i++)
         out[i] /= sum;
@@ -188,9 +196,14 @@ static muc_status run_attention(const muc_ref_call *call)
 static muc_status run_silu(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
+    float *y = call->output->data;
+    size_t count = x->rows * x->columns;
 
-    for (size_t i = 0; i < x->rows * x->columns; i++)
-        call->output->data[i] = x->read[i] / (1 + muc_ref_exp(-x->read[i]));
+    for (size_t i = 0; i < count; i++)
+        y[i] = -x->read[i];
+    muc_ref_exp(y, count);
+    for (size_t i = 0; i < count; i++)
+        y[i] = x->read[i] / (1 + y[i]);
     return MUC_OK;
 }
 

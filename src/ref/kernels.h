@@ -40,15 +40,18 @@ typedef struct muc_ref_kernel {
 /* NULL run where no kernel exists. */
 muc_ref_kernel muc_ref_kernel_of(muc_op op);
 
-/* Sums of 16 interleaved parts, added as a tree, then the tail: the only order in use. */
+/* The sum of a[i] * b[i] in the one order that all float32 products here have. */
 float muc_ref_dot(const float *a, const float *b, size_t n);
+/* out[r * out_stride] = dot(row r, v), rows stride apart */
+void muc_ref_dots(const float *rows, size_t stride, size_t count, const float *v, size_t n,
+                  float *out, size_t out_stride);
+/* out[r * out_stride + c] = dot(x row r, w row c), both of k elements */
+void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t columns, size_t k,
+                    float *out, size_t out_stride);
 /* y += a * x */
 void muc_ref_axpy(float *y, float a, const float *x, size_t n);
-/* out[r * out_stride + c] = bias[c] + dot(x row r, w row c), bias NULL for none */
-void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t columns, size_t k,
-                    const float *bias, float *out, size_t out_stride);
-/* Within one unit in the last place of binary32 for every x. */
-float muc_ref_exp(float x);
+/* x[i] = e^x[i] within 2 units in the last place, x[i] first brought into -87..88. */
+void muc_ref_exp(float *x, size_t n);
 
 /* body(arg, part, first, end) for ranges of 0..count-1 that cover it, on threads if work
  * (operations in all) is worth it. part < muc_ref_parts(ctx) is another number in each range, for

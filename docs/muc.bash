@@ -1,0 +1,21 @@
+# printed by muc help --completion; do not edit
+_muc() {
+    local word="${COMP_WORDS[COMP_CWORD]}" options=""
+    if [ "$COMP_CWORD" = 1 ]; then
+        COMPREPLY=($(compgen -W "run eval inspect formats ops help" -- "$word"))
+        return
+    fi
+    case "${COMP_WORDS[1]}" in
+    run) options="--prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
+    eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
+    inspect) options="--tokenizer --json --help" ;;
+    formats) options="--json --help" ;;
+    ops) options="--json --help" ;;
+    help) options="--man --completion --help" ;;
+    esac
+    case "$word" in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+    esac
+}
+complete -o filenames -F _muc muc

@@ -1,0 +1,43 @@
+/* muc/model.h - opens what a user points at: a checkpoint, a quantized file or a program.
+ *
+ *   checkpoint   a Hugging Face folder, a llama2.c file, ... (see muc_list_formats): runs in
+ *                float32 on the host
+ *   quantized    a .bdt file of muc_quantize: to be compiled
+ *   program      a .utp file of muc_compile: runs on the simulated machine
+ */
+#ifndef MUC_MODEL_H
+#define MUC_MODEL_H
+
+#include "muc/report.h"
+
+/* Maps its files until muc_model_close; its context must outlive it. Once open it is only read,
+ * so several sessions may share it. */
+typedef struct muc_model muc_model;
+
+typedef struct muc_model_options {
+    const char *tokenizer; /* a file to use in place of the model's own; NULL: its own, if any */
+    uint32_t context;      /* positions to plan for, at most the model's own; 0: its own */
+} muc_model_options;
+
+/* path NULL opens the built-in model; options NULL is all-zero. A model without a tokenizer opens,
+ * but cannot take text. */
+muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_options *options,
+                          muc_model **out);
+void muc_model_close(muc_model *model); /* NULL is fine */
+
+/* The folder of the built-in model, valid until the process ends.
+ * Fails with MUC_IO where it is neither beside the command (../share/muc) nor in the source. */
+muc_status muc_builtin_path(muc_context *ctx, const char **out);
+
+/* What a file holds, as understood. Keys of a checkpoint: file, format, architecture, dim, layers,
+ * heads, ..., and the table "tensors"; of a program: file, machine, sizes, and the tables
+ * "entries", "sections" and "placeholders". */
+muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out);
+
+/* What is supported, printed from the tables: the table "formats" (name, meaning), "targets" (name,
+ * machine, meaning) or "operators" (name, inputs, meaning). */
+muc_status muc_list_formats(muc_context *ctx, muc_report **out);
+muc_status muc_list_targets(muc_context *ctx, muc_report **out);
+muc_status muc_list_operators(muc_context *ctx, muc_report **out);
+
+#endif

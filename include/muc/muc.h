@@ -1,0 +1,16 @@
+/* muc/muc.h - the whole host library.
+ *
+ *   status.h    errors, contexts, progress        run.h      continue a text
+ *   report.h    results for people and programs   eval.h     perplexity, tasks
+ *   model.h     open, inspect, list
+ */
+#ifndef MUC_MUC_H
+#define MUC_MUC_H
+
+#include "muc/eval.h"
+#include "muc/model.h"
+#include "muc/report.h"
+#include "muc/run.h"
+#include "muc/status.h"
+
+#endif

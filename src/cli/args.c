@@ -1,0 +1,224 @@
+/* args.c - reads the command line by its table, and guesses what a misspelt word was meant to be.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ON(verb) (1u << VERB_##verb)
+#define ON_ALL ((1u << VERB_COUNT) - 1)
+
+const cli_verb_row cli_verbs[VERB_COUNT] = {
+#define CLI_VERB(name, operands, least, most, summary, explanation, example) \
+    { #name, operands, least, most, summary, explanation, example, cli_##name },
+#include "cli/cli.def"
+};
+
+const cli_option_row cli_options[OPTION_COUNT] = {
+#define CLI_OPTION(id, name, letter, value, verbs, meaning) { name, letter, value, verbs, meaning },
+#include "cli/cli.def"
+};
+
+/* Edit distance of two short words: insertions, deletions and replacements. */
+static unsigned distance(const char *a, const char *b)
+{
+    enum { LONGEST = 32 };
+    unsigned row[LONGEST + 1];
+    size_t rows = strlen(a), columns = strlen(b);
+
+    if (rows > LONGEST || columns > LONGEST)
+        return LONGEST;
+    for (size_t j = 0; j <= columns; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= rows; i++) {
+        unsigned diagonal = row[0];
+
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= columns; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[columns];
+}
+
+/* a guess is worth saying if it is near: a third of the word at most */
+static bool is_nearer(const char *word, const char *candidate, unsigned *nearest)
+{
+    unsigned d = distance(word, candidate);
+
+    if (d >= *nearest || 3 * d > strlen(candidate) + 2)
+        return false;
+    *nearest = d;
+    return true;
+}
+
+cli_verb cli_find_verb(const char *name)
+{
+    unsigned nearest = UINT32_MAX;
+    const char *guess = NULL;
+
+    for (unsigned v = 0; v < VERB_COUNT; v++) {
+        if (strcmp(name, cli_verbs[v].name) == 0)
+            return (cli_verb)v;
+        if (is_nearer(name, cli_verbs[v].name, &nearest))
+            guess = cli_verbs[v].name;
+    }
+    fprintf(stderr, "muc: there is no verb '%s'", name);
+    if (guess)
+        fprintf(stderr, "; did you mean '%s'?", guess);
+    fprintf(stderr, "\nmuc help lists them.\n");
+    return VERB_COUNT;
+}
+
+muc_status cli_misuse(const cli_args *args, const char *format, ...)
+{
+    va_list list;
+
+    fprintf(stderr, "muc %s: ", cli_verbs[args->verb].name);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fprintf(stderr, "\n");
+    return MUC_USAGE;
+}
+
+static muc_status unknown_option(const cli_args *args, const char *word)
+{
+    unsigned nearest = UINT32_MAX;
+    const char *guess = NULL;
+
+    for (unsigned o = 0; o < OPTION_COUNT; o++) {
+        if (strcmp(word, cli_options[o].name) == 0)
+            return cli_misuse(args, "option '--%s' belongs to other verbs", word);
+        if (cli_options[o].verbs & 1u << args->verb &&
+            is_nearer(word, cli_options[o].name, &nearest))
+            guess = cli_options[o].name;
+    }
+    if (guess)
+        return cli_misuse(args, "unknown option '--%s'; did you mean '--%s'?", word, guess);
+    return cli_misuse(args, "unknown option '--%s'; muc %s --help lists them", word,
+                      cli_verbs[args->verb].name);
+}
+
+/* The option that a word of argv names, or OPTION_COUNT; *value is what follows its '='. */
+static cli_option find_option(const cli_args *args, const char *word, const char **value)
+{
+    const char *name = word + 2;
+    size_t length = strcspn(name, "=");
+
+    *value = NULL;
+    for (unsigned o = 0; o < OPTION_COUNT; o++) {
+        const cli_option_row *row = &cli_options[o];
+
+        if (!(row->verbs & 1u << args->verb))
+            continue;
+        if (word[1] != '-' && row->letter == word[1]) {
+            *value = word[2] ? word + 2 : NULL;
+            return (cli_option)o;
+        }
+        if (word[1] == '-' && strlen(row->name) == length && !strncmp(row->name, name, length)) {
+            *value = name[length] ? name + length + 1 : NULL;
+            return (cli_option)o;
+        }
+    }
+    return OPTION_COUNT;
+}
+
+static muc_status take_option(cli_args *args, int argc, char **argv, int *at)
+{
+    const char *word = argv[*at], *value;
+    cli_option option = find_option(args, word, &value);
+    const cli_option_row *row = &cli_options[option];
+
+    if (option == OPTION_COUNT && word[1] == '-')
+        return unknown_option(args, word + 2);
+    if (option == OPTION_COUNT)
+        return cli_misuse(args, "unknown option '%s'; muc %s --help lists them", word,
+                          cli_verbs[args->verb].name);
+    if (!row->value && value)
+        return cli_misuse(args, "option '--%s' takes no value", row->name);
+    if (row->value && !value) {
+        if (*at + 1 == argc)
+            return cli_misuse(args, "option '--%s' needs a value: --%s %s", row->name, row->name,
+                              row->value);
+        value = argv[++*at];
+    }
+    if (args->values[option])
+        return cli_misuse(args, "option '--%s' is given twice", row->name);
+    args->values[option] = value ? value : "";
+    return MUC_OK;
+}
+
+muc_status cli_parse(cli_verb verb, int argc, char **argv, cli_args *out)
+{
+    const cli_verb_row *row = &cli_verbs[verb];
+    unsigned operands = 0;
+    bool options_end = false;
+
+    *out = (cli_args){ .verb = verb };
+    for (int at = 0; at < argc; at++) {
+        const char *word = argv[at];
+
+        if (!options_end && strcmp(word, "--") == 0) {
+            options_end = true;
+        } else if (!options_end && word[0] == '-' && word[1]) {
+            muc_status status = take_option(out, argc, argv, &at);
+
+            if (status != MUC_OK)
+                return status;
+        } else if (operands == row->most) {
+            return cli_misuse(out, "unexpected argument '%s'", word);
+        } else {
+            out->operands[operands++] = word;
+        }
+    }
+    if (operands < row->least && !cli_given(out, OPTION_HELP))
+        return cli_misuse(out, "usage: muc %s %s", row->name, row->operands);
+    return MUC_OK;
+}
+
+muc_status cli_count(const cli_args *args, cli_option option, uint64_t min, uint64_t max,
+                     uint64_t fallback, uint64_t *out)
+{
+    const char *text = args->values[option];
+    unsigned long long value;
+    char *end;
+
+    *out = fallback;
+    if (!text)
+        return MUC_OK;
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno || text[0] < '0' || text[0] > '9' || *end || value < min || value > max)
+        return cli_misuse(args, "--%s %s: expected a whole number from %llu to %llu",
+                          cli_options[option].name, text, (unsigned long long)min,
+                          (unsigned long long)max);
+    *out = value;
+    return MUC_OK;
+}
+
+muc_status cli_real(const cli_args *args, cli_option option, double min, double max,
+                    double fallback, double *out)
+{
+    const char *text = args->values[option];
+    double value;
+    char *end;
+
+    *out = fallback;
+    if (!text)
+        return MUC_OK;
+    value = strtod(text, &end);
+    if (end == text || *end || !(value >= min && value <= max))
+        return cli_misuse(args, "--%s %s: expected a number from %g to %g",
+                          cli_options[option].name, text, min, max);
+    *out = value;
+    return MUC_OK;
+}

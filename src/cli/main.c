@@ -1,0 +1,73 @@
+/* main.c - muc VERB: finds the verb, gives it a context, and turns its status into the exit code.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_THREADS = 1024 };
+
+static muc_status run_verb(const cli_args *args)
+{
+    muc_context *ctx;
+    muc_status status;
+    uint64_t threads;
+
+    status = cli_count(args, OPTION_THREADS, 1, MOST_THREADS, 0, &threads);
+    if (status != MUC_OK)
+        return status;
+    ctx = muc_context_new((unsigned)threads);
+    if (!ctx)
+        return MUC_NOMEM;
+    cli_show_progress(ctx);
+    status = cli_verbs[args->verb].run(ctx, args);
+    cli_end_progress();
+    if (status != MUC_OK && muc_error_message(ctx)[0])
+        fprintf(stderr, "muc: %s\n", muc_error_message(ctx));
+    muc_context_free(ctx);
+    return status;
+}
+
+static muc_status dispatch(int argc, char **argv)
+{
+    cli_args args;
+    cli_verb verb;
+    muc_status status;
+
+    if (argc < 2) {
+        cli_print_help();
+        return MUC_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        cli_print_help();
+        return MUC_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("muc %s\n", MUC_VERSION);
+        return MUC_OK;
+    }
+    verb = cli_find_verb(argv[1]);
+    if (verb == VERB_COUNT)
+        return MUC_USAGE;
+    status = cli_parse(verb, argc - 2, argv + 2, &args);
+    if (status != MUC_OK)
+        return status;
+    if (cli_given(&args, OPTION_HELP)) {
+        cli_print_verb_help(verb);
+        return MUC_OK;
+    }
+    return run_verb(&args);
+}
+
+int main(int argc, char **argv)
+{
+    muc_status status;
+
+    cli_catch_shrinking_files();
+    status = dispatch(argc, argv);
+    if (fflush(stdout) != 0 && status == MUC_OK) {
+        fprintf(stderr, "muc: standard output cannot be written\n");
+        status = MUC_IO;
+    }
+    return (int)status;
+}

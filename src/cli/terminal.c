@@ -1,0 +1,103 @@
+/* terminal.c - the progress bar, and the message for a file that shrinks under our feet. */
+#include "cli/cli.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FIRST_MS = 1000, AGAIN_MS = 100, BAR = 30 };
+
+/* Steps may report from several threads. */
+static struct {
+    pthread_mutex_t lock;
+    char step[64];
+    uint64_t started_ms, drawn_ms;
+    bool drawn;
+} bar = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void wipe(void)
+{
+    if (bar.drawn)
+        fprintf(stderr, "\r\033[K");
+    bar.drawn = false;
+}
+
+static void draw(uint64_t done, uint64_t total)
+{
+    unsigned filled;
+
+    done = done < total ? done : total;
+    filled = total ? (unsigned)((double)done / (double)total * BAR) : 0;
+    fprintf(stderr, "\r\033[K%s ", bar.step);
+    if (total) {
+        fputc('[', stderr);
+        for (unsigned i = 0; i < BAR; i++)
+            fputc(i < filled ? '#' : ' ', stderr);
+        fprintf(stderr, "] %3u %%", (unsigned)(100.0 * (double)done / (double)total));
+    } else {
+        fprintf(stderr, "%llu", (unsigned long long)done);
+    }
+    fflush(stderr);
+    bar.drawn = true;
+}
+
+static void progress(void *arg, const char *step, uint64_t done, uint64_t total)
+{
+    uint64_t now = now_ms();
+
+    (void)arg;
+    pthread_mutex_lock(&bar.lock);
+    if (strncmp(step, bar.step, sizeof(bar.step) - 1) != 0) {
+        wipe();
+        snprintf(bar.step, sizeof(bar.step), "%s", step);
+        bar.started_ms = now;
+    }
+    if (now - bar.started_ms >= FIRST_MS && now - bar.drawn_ms >= AGAIN_MS) {
+        draw(done, total);
+        bar.drawn_ms = now;
+    }
+    if (total && done >= total)
+        wipe();
+    pthread_mutex_unlock(&bar.lock);
+}
+
+void cli_show_progress(muc_context *ctx)
+{
+    if (isatty(STDERR_FILENO))
+        muc_context_set_progress(ctx, progress, NULL);
+}
+
+void cli_end_progress(void)
+{
+    pthread_mutex_lock(&bar.lock);
+    wipe();
+    pthread_mutex_unlock(&bar.lock);
+}
+
+static void on_bus_error(int signal)
+{
+    static const char sentence[] = "muc: a file shrank, or its disk failed, while it was read\n";
+
+    (void)signal;
+    if (write(STDERR_FILENO, sentence, sizeof(sentence) - 1) < 0)
+        _exit(MUC_BUG);
+    _exit(MUC_IO);
+}
+
+void cli_catch_shrinking_files(void)
+{
+    struct sigaction action = { .sa_handler = on_bus_error };
+
+    sigaction(SIGBUS, &action, NULL);
+}

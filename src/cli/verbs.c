@@ -1,0 +1,274 @@
+/* verbs.c - each verb: options in, one call of the library, a report out. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PROMPT_BYTES = 1 << 24 };
+
+#define TRY(expr) \
+    do { \
+        muc_status try_ = (expr); \
+        if (try_ != MUC_OK) \
+            return try_; \
+    } while (0)
+
+/* ---- shared by the verbs ---- */
+
+static muc_status no_memory(const cli_args *args)
+{
+    cli_misuse(args, "%s", muc_status_meaning(MUC_NOMEM));
+    return MUC_NOMEM;
+}
+
+/* Prints a report in the form that the user asked for, and frees it. */
+static muc_status print_report(muc_context *ctx, const cli_args *args, muc_report *report)
+{
+    char *text;
+    muc_status status = cli_given(args, OPTION_JSON) ? muc_report_as_json(ctx, report, &text)
+                                                     : muc_report_as_text(ctx, report, &text);
+
+    muc_report_free(report);
+    if (status != MUC_OK)
+        return status;
+    cli_end_progress();
+    fputs(text, stdout);
+    if (cli_given(args, OPTION_JSON))
+        fputc('\n', stdout);
+    free(text);
+    return MUC_OK;
+}
+
+/* A function that found something wrong may have made a report that shows it: both are told. */
+static muc_status finish(muc_context *ctx, const cli_args *args, muc_status status,
+                         muc_report *report)
+{
+    muc_status printed = report ? print_report(ctx, args, report) : MUC_OK;
+
+    return status != MUC_OK ? status : printed;
+}
+
+static muc_status open_model(muc_context *ctx, const cli_args *args, const char *path,
+                             muc_model **out)
+{
+    muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER] };
+    uint64_t context;
+
+    TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
+    options.context = (uint32_t)context;
+    return muc_model_open(ctx, path, &options, out);
+}
+
+static muc_status open_operand(muc_context *ctx, const cli_args *args, unsigned operand,
+                               muc_model **out)
+{
+    return open_model(ctx, args, args->operands[operand], out);
+}
+
+/* ---- run ---- */
+
+/* The whole of a file or of stdin ("-"); malloc'ed and NUL-terminated. */
+static muc_status read_prompt(const cli_args *args, const char *path, char **out)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    char *text = malloc(MOST_PROMPT_BYTES + 1);
+    muc_status status = MUC_OK;
+    size_t size = 0;
+
+    if (!text)
+        status = no_memory(args);
+    else if (file)
+        size = fread(text, 1, MOST_PROMPT_BYTES + 1, file);
+    if (status == MUC_OK && (!file || ferror(file))) {
+        cli_misuse(args, "%s: the prompt cannot be read", path);
+        status = MUC_IO;
+    } else if (status == MUC_OK && size > MOST_PROMPT_BYTES) {
+        status = cli_misuse(args, "%s: a prompt has at most %d bytes", path, MOST_PROMPT_BYTES);
+    } else if (status == MUC_OK && memchr(text, 0, size)) {
+        status = cli_misuse(args, "%s: a prompt is text, without NUL bytes", path);
+    }
+    if (file && !is_stdin)
+        fclose(file);
+    if (status != MUC_OK) {
+        free(text);
+        return status;
+    }
+    text[size] = '\0';
+    *out = text;
+    return MUC_OK;
+}
+
+/* *owned is to be freed, whatever *out is. */
+static muc_status take_prompt(const cli_args *args, char **owned, const char **out)
+{
+    const char *file = args->values[OPTION_FILE], *prompt = args->values[OPTION_PROMPT];
+
+    *owned = NULL;
+    if (file && prompt)
+        return cli_misuse(args, "give --prompt or --file, not both");
+    if (prompt && strcmp(prompt, "-") == 0)
+        file = prompt;
+    *out = prompt;
+    if (!file)
+        return MUC_OK;
+    TRY(read_prompt(args, file, owned));
+    *out = *owned;
+    return MUC_OK;
+}
+
+/* a failed write ends the run; main tells of it */
+static bool print_text(void *arg, const char *text, size_t size)
+{
+    (void)arg;
+    cli_end_progress();
+    return fwrite(text, 1, size, stdout) == size && fflush(stdout) == 0;
+}
+
+static muc_status run_options(const cli_args *args, muc_run_options *out)
+{
+    uint64_t count;
+
+    out->raw = cli_given(args, OPTION_RAW);
+    if (!cli_given(args, OPTION_JSON))
+        out->text = print_text;
+    if (cli_given(args, OPTION_TOKENS) && strcmp(args->values[OPTION_TOKENS], "-1") != 0) {
+        TRY(cli_count(args, OPTION_TOKENS, 1, UINT32_MAX, 0, &count));
+        out->most_tokens = (uint32_t)count;
+    }
+    TRY(cli_real(args, OPTION_TEMPERATURE, 0, 100, 0, &out->sampling.temperature));
+    TRY(cli_count(args, OPTION_TOP_K, 0, UINT32_MAX, 0, &count));
+    out->sampling.top_k = (uint32_t)count;
+    TRY(cli_real(args, OPTION_TOP_P, 0, 1, 1, &out->sampling.top_p));
+    TRY(cli_real(args, OPTION_MIN_P, 0, 1, 0, &out->sampling.min_p));
+    TRY(cli_real(args, OPTION_REPEAT_PENALTY, 0, 100, 1, &out->sampling.repeat_penalty));
+    return cli_count(args, OPTION_SEED, 0, UINT64_MAX, 0, &out->sampling.seed);
+}
+
+static void print_timings(const muc_report *report)
+{
+    const char *end = "";
+    double prompt = 0, prompt_seconds = 0, tokens = 0, seconds = 0;
+
+    muc_report_number(report, "prompt_tokens", &prompt);
+    muc_report_number(report, "prompt_seconds", &prompt_seconds);
+    muc_report_number(report, "tokens", &tokens);
+    muc_report_number(report, "seconds", &seconds);
+    muc_report_string(report, "end", &end);
+    fprintf(stderr, "prompt %.0f tokens in %.3f s, then %.0f tokens in %.3f s", prompt,
+            prompt_seconds, tokens, seconds);
+    if (seconds > 0)
+        fprintf(stderr, " (%.1f tokens/s)", tokens / seconds);
+    fprintf(stderr, ", ended by %s\n", end);
+}
+
+muc_status cli_run(muc_context *ctx, const cli_args *args)
+{
+    muc_run_options options = { .prompt = "" };
+    const char *prompt;
+    char *owned;
+    muc_report *report = NULL;
+    muc_model *model = NULL;
+    muc_status status = run_options(args, &options);
+
+    if (status != MUC_OK)
+        return status;
+    status = take_prompt(args, &owned, &prompt);
+    options.prompt = prompt ? prompt : "";
+    if (status == MUC_OK)
+        status = open_operand(ctx, args, 0, &model);
+    if (status == MUC_OK)
+        status = muc_run(ctx, model, &options, &report);
+    muc_model_close(model);
+    free(owned);
+    if (status != MUC_OK || cli_given(args, OPTION_JSON))
+        return finish(ctx, args, status, report);
+    putchar('\n');
+    fflush(stdout);
+    print_timings(report);
+    muc_report_free(report);
+    return MUC_OK;
+}
+
+/* ---- eval ---- */
+
+muc_status cli_eval(muc_context *ctx, const cli_args *args)
+{
+    const char *text = args->values[OPTION_TEXT], *task = args->values[OPTION_TASK];
+    muc_eval_options options = { 0 };
+    uint64_t window, limit;
+    muc_model *model = NULL, *reference = NULL;
+    muc_report *report = NULL;
+    muc_status status;
+
+    if (!text == !task)
+        return cli_misuse(args, "give either --text FILE or --task FILE");
+    TRY(cli_count(args, OPTION_WINDOW, 2, UINT32_MAX, 0, &window));
+    TRY(cli_count(args, OPTION_LIMIT, 1, UINT32_MAX, 0, &limit));
+    options.window = (uint32_t)window;
+    options.limit = (uint32_t)limit;
+    status = open_operand(ctx, args, 0, &model);
+    if (status == MUC_OK && cli_given(args, OPTION_REFERENCE))
+        status = open_model(ctx, args, args->values[OPTION_REFERENCE], &reference);
+    options.reference = reference;
+    if (status == MUC_OK && text)
+        status = muc_eval_text(ctx, model, text, &options, &report);
+    else if (status == MUC_OK)
+        status = muc_eval_task(ctx, model, task, &options, &report);
+    muc_model_close(reference);
+    muc_model_close(model);
+    return finish(ctx, args, status, report);
+}
+
+/* ---- inspect, and the lists ---- */
+
+muc_status cli_inspect(muc_context *ctx, const cli_args *args)
+{
+    muc_report *report = NULL;
+    muc_model *model;
+    muc_status status;
+
+    TRY(open_operand(ctx, args, 0, &model));
+    status = muc_inspect(ctx, model, &report);
+    muc_model_close(model);
+    return finish(ctx, args, status, report);
+}
+
+static muc_status print_list(muc_context *ctx, const cli_args *args,
+                             muc_status (*list)(muc_context *, muc_report **))
+{
+    muc_report *report = NULL;
+    muc_status status = list(ctx, &report);
+
+    return finish(ctx, args, status, report);
+}
+
+muc_status cli_formats(muc_context *ctx, const cli_args *args)
+{
+    return print_list(ctx, args, muc_list_formats);
+}
+
+muc_status cli_ops(muc_context *ctx, const cli_args *args)
+{
+    return print_list(ctx, args, muc_list_operators);
+}
+
+muc_status cli_help(muc_context *ctx, const cli_args *args)
+{
+    (void)ctx;
+    if (cli_given(args, OPTION_MAN)) {
+        cli_print_man();
+    } else if (cli_given(args, OPTION_COMPLETION)) {
+        cli_print_completion();
+    } else if (args->operands[0]) {
+        cli_verb verb = cli_find_verb(args->operands[0]);
+
+        if (verb == VERB_COUNT)
+            return MUC_USAGE;
+        cli_print_verb_help(verb);
+    } else {
+        cli_print_help();
+    }
+    return MUC_OK;
+}

@@ -1,0 +1,112 @@
+/* inspect.c - what files hold and what the compiler supports, from the tables. */
+#include "base/text.h"
+#include "driver/model.h"
+#include "formats/format.h"
+#include "graph/graph.h"
+#include "report/report.h"
+
+static const char *shape_text(muc_text *text, const muc_tensor_view *tensor)
+{
+    text->size = 0;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        muc_text_add(text, "%s%llu", i ? "x" : "", (unsigned long long)tensor->dims[i]);
+    return text->data ? text->data : "";
+}
+
+static void add_config(muc_report *report, const muc_model_config *config)
+{
+    muc_report_add_text(report, "architecture", "%s", config->architecture);
+    muc_report_add_count(report, "dim", config->dim);
+    muc_report_add_count(report, "ffn_dim", config->ffn_dim);
+    muc_report_add_count(report, "layers", config->layers);
+    muc_report_add_count(report, "heads", config->heads);
+    muc_report_add_count(report, "kv_heads", config->kv_heads);
+    muc_report_add_count(report, "head_dim", config->head_dim);
+    muc_report_add_count(report, "vocabulary", config->vocabulary);
+    muc_report_add_count(report, "context", config->context);
+    muc_report_add_real(report, "norm_epsilon", config->norm_epsilon);
+    muc_report_add_real(report, "rope_theta", config->rope_theta);
+    muc_report_add_bool(report, "tied_head", config->tied);
+}
+
+static void add_tokenizer(muc_report *report, const muc_model *model)
+{
+    if (!model->tokenizer_bytes) {
+        muc_report_add_text(report, "tokenizer", "none");
+        return;
+    }
+    muc_report_add_text(report, "tokenizer", "%u pieces, crc32 %08x",
+                        model->tokenizer.header->pieces,
+                        muc_crc32(0, model->tokenizer_form, model->tokenizer_bytes));
+}
+
+static void add_checkpoint(muc_report *report, const muc_model *model)
+{
+    const muc_checkpoint *checkpoint = &model->checkpoint;
+    uint64_t weights = 0;
+    muc_text shape = { 0 };
+
+    for (size_t i = 0; i < checkpoint->tensor_count; i++)
+        weights += checkpoint->tensors[i].elements;
+    muc_report_add_text(report, "format", "%s", checkpoint->format);
+    add_config(report, &checkpoint->config);
+    muc_report_add_count(report, "weights", weights);
+    add_tokenizer(report, model);
+    if (model->prompt_template)
+        muc_report_add_text(report, "prompt_template", "%s", model->prompt_template);
+    muc_report_begin_table(report, "tensors");
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        const muc_tensor_view *tensor = &checkpoint->tensors[i];
+
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "name", "%s", tensor->name);
+        muc_report_add_text(report, "dtype", "%s", muc_dtype_get(tensor->dtype)->name);
+        muc_report_add_text(report, "shape", "%s", shape_text(&shape, tensor));
+        muc_report_add_count(report, "bytes", tensor->bytes);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+    muc_text_free(&shape);
+}
+
+muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out)
+{
+    muc_report *report;
+
+    MUC_TRY(muc_report_new(ctx, &report));
+    *out = report;
+    muc_report_add_text(report, "file", "%s", model->path);
+    add_checkpoint(report, model);
+    return muc_report_status(ctx, report);
+}
+
+muc_status muc_list_formats(muc_context *ctx, muc_report **out)
+{
+    MUC_TRY(muc_report_new(ctx, out));
+    muc_report_begin_table(*out, "formats");
+    for (size_t i = 0; i < muc_format_count; i++) {
+        muc_report_begin_row(*out);
+        muc_report_add_text(*out, "name", "%s", muc_formats[i].name);
+        muc_report_add_text(*out, "meaning", "%s", muc_formats[i].meaning);
+        muc_report_end(*out);
+    }
+    muc_report_end(*out);
+    return muc_report_status(ctx, *out);
+}
+
+muc_status muc_list_operators(muc_context *ctx, muc_report **out)
+{
+    MUC_TRY(muc_report_new(ctx, out));
+    muc_report_begin_table(*out, "operators");
+    for (unsigned op = 0; op < MUC_OP_COUNT; op++) {
+        const muc_op_info *info = muc_op_get((muc_op)op);
+
+        muc_report_begin_row(*out);
+        muc_report_add_text(*out, "name", "%s", info->name);
+        muc_report_add_count(*out, "inputs", info->least_inputs);
+        muc_report_add_text(*out, "meaning", "%s", info->meaning);
+        muc_report_end(*out);
+    }
+    muc_report_end(*out);
+    return muc_report_status(ctx, *out);
+}

@@ -1,0 +1,111 @@
+/* run.c - a prompt goes in, text comes out token by token. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "driver/generate.h"
+#include "muc/run.h"
+#include "report/report.h"
+#include "text/tokenizer.h"
+
+typedef struct run_sink {
+    const muc_run_options *options;
+    muc_text text;
+    bool answers; /* a template was filled: the text is an answer, and begins with a letter */
+} run_sink;
+
+static bool take_text(void *arg, const char *text, size_t size)
+{
+    run_sink *sink = arg;
+
+    while (sink->answers && sink->text.size == 0 && size && (*text == ' ' || *text == '\n'))
+        text++, size--;
+    muc_text_add_bytes(&sink->text, text, size);
+    return sink->options->text ? sink->options->text(sink->options->arg, text, size) : true;
+}
+
+static void add_results(muc_report *report, const muc_run_options *options,
+                        const muc_generation *generation, const char *text)
+{
+    muc_report_add_text(report, "prompt", "%s", options->prompt);
+    muc_report_add_text(report, "text", "%s", text ? text : "");
+    muc_report_add_count(report, "prompt_tokens", generation->prompt_tokens);
+    muc_report_add_count(report, "tokens", generation->tokens);
+    muc_report_add_real(report, "prompt_seconds", generation->prompt_seconds);
+    muc_report_add_real(report, "seconds", generation->seconds);
+    muc_report_add_text(report, "end", "%s", generation->end);
+    muc_report_begin_group(report, "sampling");
+    muc_report_add_real(report, "temperature", options->sampling.temperature);
+    muc_report_add_count(report, "top_k", options->sampling.top_k);
+    muc_report_add_real(report, "top_p", options->sampling.top_p);
+    muc_report_add_real(report, "min_p", options->sampling.min_p);
+    muc_report_add_real(report, "repeat_penalty", options->sampling.repeat_penalty);
+    muc_report_add_count(report, "seed", options->sampling.seed);
+    muc_report_end(report);
+}
+
+static muc_status check_range(muc_context *ctx, const char *name, double value, double most)
+{
+    if (value >= 0 && value <= most)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_USAGE, "run", MUC_NO_OFFSET, "%s %g is outside 0 to %g", name, value,
+                    most);
+}
+
+static muc_status check_sampling(muc_context *ctx, const muc_sampling *sampling)
+{
+    MUC_TRY(check_range(ctx, "repeat penalty", sampling->repeat_penalty, 100));
+    MUC_TRY(check_range(ctx, "top-p", sampling->top_p, 1));
+    MUC_TRY(check_range(ctx, "min-p", sampling->min_p, 1));
+    return check_range(ctx, "temperature", sampling->temperature, 100);
+}
+
+static muc_status generate(muc_context *ctx, const muc_model *model, run_sink *sink,
+                           muc_generation *out)
+{
+    const muc_generate_options options = {
+        .sampling = sink->options->sampling,
+        .most_tokens = sink->options->most_tokens,
+        .text = take_text,
+        .arg = sink,
+    };
+    const char *prompt = sink->options->prompt;
+    muc_arena arena = { 0 };
+    muc_engine *engine;
+    muc_status status;
+
+    MUC_TRY(muc_engine_new(ctx, model, &engine));
+    if (!sink->answers)
+        take_text(sink, prompt, strlen(prompt));
+    status = muc_model_dress_prompt(ctx, model, &arena, prompt, sink->options->raw, &prompt);
+    if (status == MUC_OK)
+        status = muc_generate(engine, prompt, &options, out);
+    muc_arena_free(&arena);
+    muc_engine_free(engine);
+    return status;
+}
+
+muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
+                   muc_report **out)
+{
+    run_sink sink = {
+        .options = options,
+        .answers = model->prompt_template && !options->raw,
+    };
+    muc_generation generation;
+    muc_status status;
+
+    MUC_TRY(muc_model_need_tokenizer(ctx, model));
+    MUC_TRY(check_sampling(ctx, &options->sampling));
+    status = generate(ctx, model, &sink, &generation);
+    if (status == MUC_OK)
+        status = muc_text_status(ctx, &sink.text);
+    if (status == MUC_OK)
+        status = muc_report_new(ctx, out);
+    if (status == MUC_OK) {
+        add_results(*out, options, &generation, sink.text.data);
+        status = muc_report_status(ctx, *out);
+    }
+    muc_text_free(&sink.text);
+    return status;
+}

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""The command as a user meets it: help, errors, results. Prints TAP.
+
+    tests/test_cli.py MUC      from the source root; tests of shared data are skipped without it
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+MUC = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared" / "data"
+STORIES = {
+    "llama2.c": [DATA / "llama/stories260K.bin", "--tokenizer", DATA / "llama/tok512.bin"],
+    "Hugging Face": [DATA / "llama/stories260K-hf"],
+    "Hugging Face in shards": [DATA / "llama/stories260K-hf/sharded"],
+    "GGUF": [DATA / "llama/stories260K-f32.gguf"],
+}
+OK, MALFORMED, UNSUPPORTED, NOFIT, NOMEM, IO, BUG, USAGE, MISMATCH = range(9)
+FROM_SANITIZER = re.compile(r"AddressSanitizer|runtime error:")
+
+
+class Skip(Exception):
+    pass
+
+
+def muc(*args, status=OK, stdin=None, cwd=ROOT, raw=False):
+    """Runs muc and checks its exit status; gives (stdout, stderr)."""
+    done = subprocess.run([MUC, *map(str, args)], input=stdin, capture_output=True, cwd=cwd,
+                          timeout=240)
+    err = done.stderr.decode(errors="replace")
+    out = done.stdout if raw else done.stdout.decode(errors="replace")
+    if FROM_SANITIZER.search(err) or done.returncode < 0:
+        raise AssertionError(f"muc {args} crashed ({done.returncode}): {err[-2000:]}")
+    allowed = status if isinstance(status, (set, list, range)) else {status}
+    if done.returncode not in allowed:
+        raise AssertionError(f"muc {args} ended with {done.returncode}, expected {status}: {err}")
+    return out, err
+
+
+def need_data():
+    if not DATA.is_dir():
+        raise Skip("../shared/data is not at hand")
+
+
+def has(text, *fragments):
+    for fragment in fragments:
+        assert fragment in text, f"{fragment!r} is not in {text!r}"
+
+
+def verbs():
+    out, _ = muc("help")
+    return re.findall(r"^  (\w+) +\w", out.split("--help")[0], re.M)
+
+
+# ---- help ----
+
+def test_every_verb_explains_itself_with_an_example():
+    assert len(verbs()) >= 6, verbs()
+    for verb in verbs():
+        out, err = muc(verb, "--help")
+        has(out, f"usage: muc {verb}", f"example: muc {verb}")
+        assert err == ""
+        assert muc("help", verb)[0] == out
+        assert max(map(len, out.splitlines()[4:-1])) <= 100
+
+
+def test_the_manual_page_in_docs_is_the_one_that_muc_prints():
+    assert muc("help", "--man")[0] == (ROOT / "docs/muc.1").read_text()
+
+
+def test_the_completion_in_docs_is_the_one_that_muc_prints_and_bash_reads_it():
+    out, _ = muc("help", "--completion")
+    assert out == (ROOT / "docs/muc.bash").read_text()
+    script = out + "\nCOMP_WORDS=(muc run --te); COMP_CWORD=2; _muc; echo ${COMPREPLY[@]}\n"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "--temp\n", done.stdout
+
+
+# ---- a wrong command line ----
+
+def test_no_arguments_print_the_help_and_fail():
+    has(muc(status=USAGE)[0], "usage: muc VERB")
+
+
+def test_a_misspelt_verb_is_guessed():
+    has(muc("evla", status=USAGE)[1], "no verb 'evla'", "did you mean 'eval'?")
+
+
+def test_a_misspelt_option_is_guessed():
+    has(muc("run", "--promt", "x", status=USAGE)[1], "did you mean '--prompt'?")
+
+
+def test_an_option_of_another_verb_is_told_as_such():
+    has(muc("formats", "--prompt", "x", status=USAGE)[1], "belongs to other verbs")
+
+
+def test_an_unknown_option_without_a_likeness_points_to_the_help():
+    has(muc("run", "--zzzzzz", status=USAGE)[1], "muc run --help")
+    has(muc("run", "-Z", status=USAGE)[1], "unknown option '-Z'")
+
+
+def test_a_missing_a_second_and_an_unwanted_value_are_told():
+    has(muc("run", "--prompt", status=USAGE)[1], "--prompt TEXT")
+    has(muc("run", "-n", "1", "-n", "2", status=USAGE)[1], "given twice")
+    has(muc("run", "--json=yes", status=USAGE)[1], "takes no value")
+
+
+def test_numbers_out_of_range_name_the_range():
+    has(muc("run", "-n", "0", status=USAGE)[1], "--n-predict 0", "from 1 to")
+    has(muc("run", "--temp", "hot", status=USAGE)[1], "--temp hot", "from 0 to 100")
+    has(muc("run", "--top-p", "1.5", status=USAGE)[1], "from 0 to 1")
+    has(muc("run", "--temp", "nan", status=USAGE)[1], "from 0 to 100")
+    has(muc("run", "--seed", "-1", status=USAGE)[1], "whole number")
+    has(muc("run", "-t", "99999", status=USAGE)[1], "from 1 to 1024")
+
+
+def test_too_many_operands_are_told():
+    has(muc("formats", "x", status=USAGE)[1], "unexpected argument 'x'")
+
+
+def test_eval_wants_one_of_text_and_task():
+    has(muc("eval", status=USAGE)[1], "--text FILE or --task FILE")
+    has(muc("eval", "--text", "a", "--task", "b", status=USAGE)[1], "--text FILE or --task FILE")
+
+
+# ---- a wrong file ----
+
+def test_a_missing_model_is_named():
+    has(muc("run", "no/such/model", status=IO)[1], "no/such/model")
+
+
+def test_a_file_of_no_known_format_is_refused():
+    muc("inspect", ROOT / "LICENSE", status={MALFORMED, UNSUPPORTED})
+
+
+def test_a_missing_text_is_named():
+    has(muc("eval", "--text", "no/such/text", status=IO)[1], "no/such/text")
+
+
+def test_a_task_without_answers_is_refused():
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as task:
+        task.write("command: go\nplan: goto lab\n\njust a line")
+        task.flush()
+        has(muc("eval", "--task", task.name, status=MALFORMED)[1], "case 2", "LABEL: ANSWER")
+
+
+def test_an_empty_text_is_refused():
+    has(muc("eval", "--text", "/dev/null", status={IO, MALFORMED})[1], "/dev/null")
+
+
+def test_a_prompt_longer_than_the_context_is_refused():
+    has(muc("run", "--prompt", "go to the lab " * 200, status=USAGE)[1], "context 256")
+
+
+def test_a_model_without_a_tokenizer_says_how_to_give_one():
+    need_data()
+    has(muc("run", DATA / "llama/stories260K.bin", "-p", "x", status=USAGE)[1],
+        "--tokenizer FILE")
+
+
+def test_a_tokenizer_of_another_model_is_refused():
+    need_data()
+    big = DATA / "tokenizers/llama2.tokenizer.model"
+    for candidate in (DATA / "tokenizers").glob("*.model"):
+        big = candidate
+    muc("run", DATA / "llama/stories260K-hf", "--tokenizer", big, status={MALFORMED, UNSUPPORTED})
+
+
+def test_cut_and_flipped_models_give_an_error_or_a_right_answer_but_no_crash():
+    source = (ROOT / "models/rescue/model.safetensors").read_bytes()
+    header = 8 + int.from_bytes(source[:8], "little")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for name in ("config.json", "tokenizer.model"):
+            (folder / name).write_bytes((ROOT / "models/rescue" / name).read_bytes())
+        for cut in [0, 1, 7, 8, 9, header // 2, header, header + 1, len(source) - 1]:
+            (folder / "model.safetensors").write_bytes(source[:cut])
+            has(muc("inspect", folder, status=MALFORMED)[1], "model.safetensors")
+        for at in range(0, header, max(1, header // 40)):
+            damaged = bytearray(source)
+            damaged[at] ^= 0x41
+            (folder / "model.safetensors").write_bytes(damaged)
+            _, err = muc("inspect", folder, status={OK, MALFORMED, UNSUPPORTED})
+            assert "muc: " in err or not err, err
+
+
+def test_a_model_that_shrinks_while_it_runs_ends_with_a_message():
+    need_data()
+    with tempfile.TemporaryDirectory() as folder:
+        model = pathlib.Path(folder) / "model.bin"
+        text = pathlib.Path(folder) / "text.txt"
+        model.write_bytes((DATA / "llama/stories260K.bin").read_bytes())
+        text.write_bytes((DATA / "text/tinystories_sample.txt").read_bytes() * 200)
+        process = subprocess.Popen([MUC, "eval", model, "--text", text, "--tokenizer",
+                                    DATA / "llama/tok512.bin"], stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        os.truncate(model, 4096)
+        _, err = process.communicate(timeout=200)
+        assert process.returncode == IO, (process.returncode, err)
+        has(err, "a file shrank")
+
+
+def test_standard_output_that_cannot_be_written_is_an_error():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([MUC, "formats"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == IO, done
+    has(done.stderr, "standard output")
+
+
+# ---- right results ----
+
+PLAN = "goto north corridor; scan survivor; return\n"
+COMMAND = "search the north corridor for survivors and come back"
+
+
+def test_the_built_in_model_answers_from_any_folder():
+    out, err = muc("run", "--prompt", COMMAND, cwd="/")
+    assert out == PLAN, out
+    has(err, "tokens/s", "end of text")
+
+
+def test_a_prompt_comes_from_standard_input_or_a_file():
+    assert muc("run", "--prompt", "-", stdin=COMMAND.encode())[0] == PLAN
+    assert muc("run", "-f", "-", stdin=COMMAND.encode())[0] == PLAN
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(COMMAND)
+        file.flush()
+        assert muc("run", f"--file={file.name}")[0] == PLAN
+
+
+def test_a_raw_prompt_is_continued_as_it_is():
+    raw = f"command: {COMMAND}\nplan:"
+    assert muc("run", "--raw", "-p", raw)[0] == raw + " " + PLAN
+
+
+def test_run_reports_as_json():
+    report = json.loads(muc("run", "-p", COMMAND, "--json", "-n", "3")[0])
+    assert report["tokens"] == 3 and report["end"] == "length", report
+    assert PLAN.startswith(report["text"]), report
+
+
+def test_the_first_fifty_plans_are_those_of_the_models_own_training():
+    expected = json.loads((ROOT / "models/rescue/expected.json").read_text())
+    report = json.loads(muc("eval", "--task", "models/rescue/test.txt", "--limit", 50,
+                            "--json")[0])
+    paragraphs = (ROOT / "models/rescue/test.txt").read_text().strip().split("\n\n")
+    wrong = {row["case"] - 1: row["found"].strip() for row in report["wrong"]}
+    for i, row in enumerate(expected["first50"]):
+        held_out = paragraphs[i].split("plan:")[1].strip()
+        assert wrong.get(i, held_out) == row["plan"].strip(), (i, row)
+
+
+def test_every_form_of_stories260K_has_the_manifests_perplexity_at_any_thread_count():
+    need_data()
+    seen = set()
+    for name, model in STORIES.items():
+        for threads in (1, 2):
+            out, _ = muc("eval", *model, "--text", DATA / "text/tinystories_sample.txt", "--json",
+                         "-t", threads)
+            report = json.loads(out)
+            assert abs(report["perplexity"] - 3.5482) < 0.0005, (name, report)
+            assert report["tokens"] == 1804, report
+            seen.add(out)
+    assert len(seen) == 1, seen
+
+
+def test_greedy_text_of_stories260K_is_that_of_llama2c():
+    need_data()
+    expected = (DATA / "llama/reference/expected_greedy_60.txt").read_text()
+    for model in STORIES.values():
+        out, _ = muc("run", *model, "-p", "Once upon a time", "-n", 56)
+        assert out.strip() == expected.strip(), out
+
+
+def test_sampling_is_the_same_for_the_same_seed_and_differs_for_another():
+    need_data()
+    args = ["run", *STORIES["Hugging Face"], "-p", "Once", "-n", 40, "--temp", 1, "--top-p", 0.9,
+            "--top-k", 40]
+    first = muc(*args, "--seed", 7, "-t", 1)[0]
+    assert first == muc(*args, "--seed", 7, "-t", 2)[0]
+    assert first != muc(*args, "--seed", 8)[0]
+
+
+def test_lists_are_the_tables():
+    formats = json.loads(muc("formats", "--json")[0])["formats"]
+    assert {"hf", "llama2c", "gguf"} <= {row["name"] for row in formats}, formats
+    assert len(json.loads(muc("ops", "--json")[0])["operators"]) >= 8
+
+
+def test_inspect_shows_the_architecture_as_understood():
+    report = json.loads(muc("inspect", "--json")[0])
+    assert (report["dim"], report["layers"], report["kv_heads"]) == (128, 4, 1), report
+    assert sum(1 for row in report["tensors"] if row["name"].endswith("q_proj.weight")) == 4
+
+
+def main():
+    tests = [(name, f) for name, f in globals().items() if name.startswith("test_")]
+    print(f"1..{len(tests)}")
+    failed = 0
+    for number, (name, test) in enumerate(tests, 1):
+        title = name[len("test_"):]
+        try:
+            test()
+            print(f"ok {number} {title}", flush=True)
+        except Skip as reason:
+            print(f"ok {number} {title} # SKIP {reason}", flush=True)
+        except Exception as problem:  # one broken test must not hide the others
+            failed += 1
+            print(f"not ok {number} {title}", flush=True)
+            print(f"{title}: {problem!r}", file=sys.stderr, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
