@@ -4,6 +4,7 @@
  * must come back.
  */
 #include "base/json.h"
+#include "formats/gguf/gguf.h"
 #include "tokenizer_fixture.h"
 
 static muc_context *ctx;
@@ -20,6 +21,29 @@ static int teardown(void **state)
     (void)state;
     muc_context_free(ctx);
     return 0;
+}
+
+/* The tokenizer that a GGUF file holds. */
+static loaded load_gguf(const char *path)
+{
+    loaded t = { .bytes = 0 };
+    const muc_stored_vocabulary *stored;
+    muc_gguf gguf;
+    muc_file file;
+
+    CHECK_OK(ctx, muc_file_open(ctx, path, &file));
+    CHECK_OK(ctx, muc_gguf_parse(ctx, file.bytes, &t.arena, &gguf));
+    CHECK_OK(ctx, muc_gguf_vocabulary(&gguf, &stored));
+    CHECK_OK(ctx, muc_vocabulary_of_stored(ctx, path, stored, &t.arena, &t.vocabulary));
+    compile(ctx, &t);
+    muc_file_close(&file);
+    return t;
+}
+
+static void check_same_form(const loaded *a, const loaded *b)
+{
+    CHECK_EQ(a->bytes, b->bytes);
+    assert_memory_equal(a->form, b->form, a->bytes);
 }
 
 /* llama.cpp's cases: texts between separator lines, and a line of ids for each. */
@@ -79,23 +103,37 @@ static void llama2_json_gives_llama_cpp_ids(void **state)
     unload(&t);
 }
 
+static void llama2_is_one_tokenizer_from_two_files(void **state)
+{
+    loaded model = load(ctx, shared_data("tokenizers/llama_tokenizer.model"));
+    loaded gguf = load_gguf(shared_data("tokenizers/ggml-vocab-llama-spm.gguf"));
+
+    (void)state;
+    check_same_form(&model, &gguf);
+    unload(&model);
+    unload(&gguf);
+}
+
+static void gpt2_gguf_gives_llama_cpp_ids(void **state)
+{
+    loaded t = load_gguf(shared_data("tokenizers/ggml-vocab-gpt-2.gguf"));
+
+    (void)state;
+    check_ggml_cases(&t, shared_data("tokenizers/ggml-vocab-gpt-2.gguf.inp"),
+                     shared_data("tokenizers/ggml-vocab-gpt-2.gguf.out"));
+    unload(&t);
+}
+
 /* phi-2 has GPT-2's merges and adds pieces for runs of spaces; without these it is GPT-2 */
-static loaded load_gpt2(void)
+static void phi2_json_without_its_space_pieces_gives_gpt2_ids(void **state)
 {
     loaded t = load(ctx, shared_data("tokenizers/hf-phi2-bytelevel-tokenizer.json"));
 
+    (void)state;
     for (size_t i = 0; i < t.vocabulary.count; i++)
         if (t.vocabulary.pieces[i].type == MUR_PIECE_USER)
             t.vocabulary.pieces[i].type = MUR_PIECE_UNUSED;
     compile(ctx, &t);
-    return t;
-}
-
-static void phi2_json_without_its_space_pieces_gives_gpt2_ids(void **state)
-{
-    loaded t = load_gpt2();
-
-    (void)state;
     check_ggml_cases(&t, shared_data("tokenizers/ggml-vocab-gpt-2.gguf.inp"),
                      shared_data("tokenizers/ggml-vocab-gpt-2.gguf.out"));
     unload(&t);
@@ -126,14 +164,16 @@ static void control_pieces_are_plain_text_unless_asked_for(void **state)
 
 /* ---- stories260K ---- */
 
-static void stories260k_is_one_tokenizer_from_two_files(void **state)
+static void stories260k_is_one_tokenizer_from_three_files(void **state)
 {
     loaded bin = load(ctx, shared_data("llama/tok512.bin"));
     loaded json = load(ctx, shared_data("llama/stories260K-hf/tokenizer.json"));
+    loaded gguf = load_gguf(shared_data("llama/stories260K-f32.gguf"));
 
     (void)state;
-    CHECK_EQ(bin.bytes, json.bytes);
-    assert_memory_equal(bin.form, json.form, bin.bytes);
+    check_same_form(&bin, &json);
+    check_same_form(&bin, &gguf);
+    unload(&gguf);
     unload(&bin);
     unload(&json);
 }
@@ -281,7 +321,7 @@ static void wikitext_has_llama_cpp_token_counts(void **state)
                 MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &count));
     CHECK_EQ(count, 337886);
     unload(&t);
-    t = load_gpt2();
+    t = load_gguf(shared_data("tokenizers/ggml-vocab-gpt-2.gguf"));
     free(encode(ctx, &t, (const char *)file.bytes.data, file.bytes.size,
                 MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &count));
     CHECK_EQ(count, 295877);
@@ -294,10 +334,12 @@ static void wikitext_has_llama_cpp_token_counts(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(llama2_model_gives_llama_cpp_ids),
     TEST(llama2_json_gives_llama_cpp_ids),
+    TEST(llama2_is_one_tokenizer_from_two_files),
+    TEST(gpt2_gguf_gives_llama_cpp_ids),
     TEST(phi2_json_without_its_space_pieces_gives_gpt2_ids),
     TEST(phi2_space_pieces_are_found_longest_first),
     TEST(control_pieces_are_plain_text_unless_asked_for),
-    TEST(stories260k_is_one_tokenizer_from_two_files),
+    TEST(stories260k_is_one_tokenizer_from_three_files),
     TEST(stories260k_prompt_has_the_reference_ids),
     TEST(perplexity_text_has_the_reference_token_counts),
     TEST(rescue_commands_and_plans_have_the_reference_ids),

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/vocabulary.h"
 #include "graph/dtype.h"
 
 enum { MUC_MAX_RANK = 4, MUC_MAX_EOS = 8 };
@@ -58,21 +59,6 @@ typedef struct muc_model_config {
     uint32_t eos_count; /* 0: none is known */
     uint32_t eos[MUC_MAX_EOS];
 } muc_model_config;
-
-/* The tokenizer that a checkpoint holds (GGUF), as stored: ids are indices of tokens, and what the
- * file does not tell is told apart from what it denies, for the model's kind implies the rest. */
-typedef struct muc_stored_vocabulary {
-    const char *model; /* "llama": SentencePiece; "gpt2": byte-level BPE */
-    const char *pre;   /* name of the splitting rule, or NULL */
-    size_t count;
-    const muc_string_view *tokens; /* [count] */
-    const float *scores;           /* [count], or NULL */
-    const int32_t *types;          /* [count] in SentencePiece's numbers, or NULL */
-    size_t merge_count;
-    const muc_string_view *merges;          /* [merge_count], "left right", best first, or NULL */
-    int64_t bos, eos;                       /* below count; -1 if absent */
-    int add_bos, add_eos, add_space_prefix; /* 0, 1, or -1 if absent */
-} muc_stored_vocabulary;
 
 typedef struct muc_checkpoint_file muc_checkpoint_file;
 

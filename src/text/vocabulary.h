@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/vocabulary.h"
 #include "mur_tokenizer.h"
 
 enum { MUC_PIECE_MAX_BYTES = 1024 };
@@ -59,23 +60,10 @@ muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc
 muc_status muc_vocabulary_read_llama2c(muc_context *ctx, muc_bytes file, size_t count,
                                        muc_arena *arena, muc_vocabulary *out);
 
-/* The tokenizer metadata of a GGUF file (tokenizer.ggml.*). Arrays may be NULL but for tokens. */
-typedef struct muc_vocabulary_arrays {
-    const char *source;
-    const char *model; /* "llama" or "gpt2" */
-    const char *pre;   /* the name of the pre-tokenizer, NULL if absent */
-    size_t count;
-    const muc_string_view *tokens; /* [count] */
-    const float *scores;           /* [count] */
-    const int32_t *types;          /* [count], SentencePiece's values */
-    size_t merge_count;
-    const muc_string_view *merges;          /* [merge_count], "left right" */
-    int64_t bos, eos;                       /* -1 if absent */
-    int add_bos, add_eos, add_space_prefix; /* 0, 1, or -1 if absent */
-} muc_vocabulary_arrays;
-
-muc_status muc_vocabulary_of_arrays(muc_context *ctx, const muc_vocabulary_arrays *arrays,
-                                    muc_arena *arena, muc_vocabulary *out);
+/* What a model's own file stores. source: that file's path, for messages. */
+muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,
+                                    const muc_stored_vocabulary *stored, muc_arena *arena,
+                                    muc_vocabulary *out);
 
 /* Chooses the reader by the file's name and content. model_pieces as `count` of llama2.c. */
 muc_status muc_vocabulary_read(muc_context *ctx, muc_bytes file, size_t model_pieces,
