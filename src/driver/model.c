@@ -10,30 +10,6 @@
 #define PROMPT_MARK "{prompt}"
 enum { MOST_TEMPLATE_BYTES = 65536 };
 
-/* The vocabulary that a GGUF file carries, in the terms of the text room. */
-static muc_status read_stored_vocabulary(muc_context *ctx, muc_model *model,
-                                         const muc_stored_vocabulary *stored, muc_vocabulary *out)
-{
-    const muc_vocabulary_arrays arrays = {
-        .source = model->path,
-        .model = stored->model,
-        .pre = stored->pre,
-        .count = stored->count,
-        .tokens = stored->tokens,
-        .scores = stored->scores,
-        .types = stored->types,
-        .merge_count = stored->merge_count,
-        .merges = stored->merges,
-        .bos = stored->bos,
-        .eos = stored->eos,
-        .add_bos = stored->add_bos,
-        .add_eos = stored->add_eos,
-        .add_space_prefix = stored->add_space_prefix,
-    };
-
-    return muc_vocabulary_of_arrays(ctx, &arrays, &model->arena, out);
-}
-
 /* What the configuration says of special tokens comes before what the tokenizer's file says. */
 static void settle_special_tokens(const muc_model_config *config, muc_vocabulary *vocabulary)
 {
@@ -59,7 +35,7 @@ static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const ch
         status =
             muc_vocabulary_read(ctx, file.bytes, config->vocabulary, &model->arena, &vocabulary);
     } else if (stored) {
-        status = read_stored_vocabulary(ctx, model, stored, &vocabulary);
+        status = muc_vocabulary_of_stored(ctx, model->path, stored, &model->arena, &vocabulary);
     } else {
         return MUC_OK;
     }
