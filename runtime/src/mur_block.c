@@ -15,9 +15,16 @@ static const int8_t nibble_values[16][16] = {
 #undef MUR_DIALECT
 };
 
-static const uint8_t b3_index[4] = { 0, 2, 5, 7 };
+/* ---- parsing ----
+ *
+ * A payload is copied into zeroed fields of full size and unpacked there, all 32 elements at once:
+ * loops of a constant count without branches, which compilers vectorise.
+ */
 
-/* ---- parsing ---- */
+typedef struct elements {
+    uint8_t plane[4], codes[8], packed[16]; /* as in the payload */
+    uint8_t bit[MUR_BLOCK_ELEMS], code[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
+} elements;
 
 static uint32_t bytes_of_bits(uint32_t bits)
 {
@@ -28,16 +35,6 @@ static uint32_t bytes_of_bits(uint32_t bits)
 static int rest_is_clear(const uint8_t *p, uint32_t used)
 {
     return (used & 7) == 0 || p[used >> 3] >> (used & 7) == 0;
-}
-
-static uint32_t bit_at(const uint8_t *p, uint32_t i)
-{
-    return p[i >> 3] >> (i & 7) & 1u;
-}
-
-static uint32_t nibble_at(const uint8_t *p, uint32_t i)
-{
-    return (uint32_t)(p[i >> 1] >> (4 * (i & 1))) & 15u;
 }
 
 static uint32_t load_u16(const uint8_t *p)
@@ -55,78 +52,148 @@ static uint32_t header_exponent(uint32_t header)
     return header >> 7 & 31u;
 }
 
+/* Takes the next field of `bits` bits off *p, if it is there and clear after its end. */
+static int take(const uint8_t **p, uint32_t *left, uint32_t bits, uint8_t *field)
+{
+    uint32_t bytes = bytes_of_bits(bits);
+
+    if (*left < bytes || !rest_is_clear(*p, bits))
+        return 0;
+    memcpy(field, *p, bytes);
+    *p += bytes;
+    *left -= bytes;
+    return 1;
+}
+
+static void store_bytes(uint32_t bytes, uint8_t *out)
+{
+    out[0] = (uint8_t)bytes;
+    out[1] = (uint8_t)(bytes >> 8);
+    out[2] = (uint8_t)(bytes >> 16);
+    out[3] = (uint8_t)(bytes >> 24);
+}
+
+static void unpack_plane(elements *x)
+{
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i += 4) {
+        uint32_t bits = (uint32_t)(x->plane[i >> 3] >> (i & 7)) & 15u;
+
+        /* bit j to byte j */
+        store_bytes((bits | bits << 7 | bits << 14 | bits << 21) & 0x01010101u, x->bit + i);
+    }
+}
+
+static void unpack_codes(elements *x)
+{
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i += 4) {
+        uint32_t codes = x->codes[i >> 2];
+
+        /* code j to byte j */
+        store_bytes((codes | codes << 6 | codes << 12 | codes << 18) & 0x03030303u, x->code + i);
+    }
+}
+
+static void unpack_nibbles(elements *x)
+{
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS / 2; i++) {
+        x->nibble[2 * i] = x->packed[i] & 15u;
+        x->nibble[2 * i + 1] = x->packed[i] >> 4;
+    }
+}
+
+/* Dialects differ in indices 5 to 7; the others stand for themselves. */
+static void values_of_nibbles(const elements *restrict x, uint32_t dialect, int8_t *restrict m)
+{
+    const int8_t *values = nibble_values[dialect];
+    uint8_t more5 = (uint8_t)(values[5] - 5), more6 = (uint8_t)(values[6] - 6),
+            more7 = (uint8_t)(values[7] - 7);
+
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
+        uint8_t index = x->nibble[i] & 7u, sum = index;
+
+        sum = (uint8_t)(sum + (index == 5 ? more5 : 0));
+        sum = (uint8_t)(sum + (index == 6 ? more6 : 0));
+        sum = (uint8_t)(sum + (index == 7 ? more7 : 0));
+        m[i] = (int8_t)(x->nibble[i] & 8u ? -sum : sum);
+    }
+}
+
 /* Each reader of a payload returns its bytes, or 0 if it is malformed. left: bytes at hand. */
 
 static uint32_t read_b4(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
                         mur_block_term *term)
 {
-    const int8_t *values = nibble_values[header >> 12];
-    uint32_t need = bytes_of_bits(4 * n);
+    elements x = { .packed = { 0 } };
+    uint32_t size = left;
 
-    if (left < need || !rest_is_clear(p, 4 * n))
+    if (!take(&p, &left, 4 * n, x.packed))
         return 0;
-    for (uint32_t i = 0; i < n; i++)
-        term->m[i] = values[nibble_at(p, i)];
-    return need;
+    unpack_nibbles(&x);
+    values_of_nibbles(&x, header >> 12, term->m);
+    return size - left;
 }
 
 static uint32_t read_b3(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
                         mur_block_term *term)
 {
-    const int8_t *values = nibble_values[header >> 12];
-    uint32_t plane = bytes_of_bits(n), need = plane + bytes_of_bits(2 * n);
+    elements x = { .packed = { 0 } };
+    uint32_t size = left;
 
-    if (left < need || !rest_is_clear(p, n) || !rest_is_clear(p + plane, 2 * n))
+    if (!take(&p, &left, n, x.plane) || !take(&p, &left, 2 * n, x.codes))
         return 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t code = (uint32_t)(p[plane + (i >> 2)] >> (2 * (i & 3))) & 3u;
-
-        term->m[i] = values[bit_at(p, i) << 3 | b3_index[code]];
-    }
-    return need;
+    unpack_plane(&x);
+    unpack_codes(&x);
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) /* index 0, 2, 5 or 7 */
+        x.nibble[i] = (uint8_t)(x.bit[i] << 3 | (2 * x.code[i] + (x.code[i] >> 1)));
+    values_of_nibbles(&x, header >> 12, term->m);
+    return size - left;
 }
 
 static uint32_t read_b5(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
                         mur_block_term *term)
 {
-    uint32_t plane = bytes_of_bits(n), need = plane + bytes_of_bits(4 * n);
+    elements x = { .packed = { 0 } };
+    uint32_t size = left;
 
-    if (left < need || header >> 12 != 0 || !rest_is_clear(p, n) ||
-        !rest_is_clear(p + plane, 4 * n))
+    if (header >> 12 != 0 || !take(&p, &left, n, x.plane) || !take(&p, &left, 4 * n, x.packed))
         return 0;
-    for (uint32_t i = 0; i < n; i++) {
-        int magnitude = (int)nibble_at(p + plane, i);
-
-        term->m[i] = (int8_t)(bit_at(p, i) ? -magnitude : magnitude);
-    }
-    return need;
+    unpack_plane(&x);
+    unpack_nibbles(&x);
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
+        term->m[i] = (int8_t)(x.bit[i] ? -x.nibble[i] : x.nibble[i]);
+    return size - left;
 }
 
 static uint32_t read_bm(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
                         mur_block_term *term)
 {
-    const int8_t *values = nibble_values[header >> 12];
-    uint32_t plane = bytes_of_bits(n), k = 0;
+    elements x = { .packed = { 0 } };
+    uint32_t size = left, k = 0;
 
-    if (left < plane || !rest_is_clear(p, n))
+    if (!take(&p, &left, n, x.plane))
         return 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!bit_at(p, i))
+    unpack_plane(&x);
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
+        k += x.bit[i];
+    if (!take(&p, &left, 4 * k, x.packed))
+        return 0;
+    k = 0;
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
+        if (!x.bit[i])
             continue;
-        if (left < plane + bytes_of_bits(4 * (k + 1)))
+        x.nibble[i] = (uint8_t)(x.packed[k >> 1] >> (4 * (k & 1))) & 15u;
+        if ((x.nibble[i] & 7u) == 0)
             return 0;
-        term->m[i] = values[nibble_at(p + plane, k++)];
-        if (term->m[i] == 0)
-            return 0;
+        k++;
     }
-    return rest_is_clear(p + plane, 4 * k) ? plane + bytes_of_bits(4 * k) : 0;
+    values_of_nibbles(&x, header >> 12, term->m);
+    return size - left;
 }
 
 static uint32_t read_payload(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
                              mur_block_term *term)
 {
     term->exponent = (uint8_t)header_exponent(header);
-    memset(term->m, 0, sizeof(term->m));
     switch (header_kind(header)) {
     case MUR_BLOCK_B4:
     case MUR_BLOCK_R:
