@@ -1,7 +1,10 @@
 /* mur.h - the device runtime of µCompiler: load a program, verify it, run it.
  *
  * Freestanding C99; memory is the caller's; nothing here allocates, recurses or keeps a global.
- * A program (.utp, src/targets/uthinker/SPEC.md section 7) executes in place, from flash.
+ * A program (.utp, src/targets/uthinker/SPEC.md section 7) executes in place, from flash, on a
+ * little-endian machine:
+ *
+ *     mur_open -> mur_check (once, when it is flashed) -> mur_verify -> mur_start, mur_run, ..
  */
 #ifndef MUR_H
 #define MUR_H
@@ -15,11 +18,16 @@ enum mur_engine { MUR_DMA, MUR_ACC, MUR_CPU, MUR_ENGINES };
 enum mur_region { MUR_WGTS, MUR_PARM, MUR_KV, MUR_IO, MUR_REGIONS };
 enum mur_buffer { MUR_I0, MUR_I1, MUR_W0, MUR_W1, MUR_GB, MUR_BUFFERS };
 enum { MUR_MAX_WORDS = 8, MUR_SLOTS = 64, MUR_TOKENS = 16, MUR_MAX_NESTING = 6 };
+/* the slots of an entry's inputs; end = pos + m */
+enum { MUR_SLOT_POS, MUR_SLOT_M, MUR_SLOT_END, MUR_INPUTS };
+
+/* ---- the board ---- */
 
 /* What the runtime asks of a board. words: one resolved instruction (SPEC.md section 4), valid only
  * during the call. dma and accel queue it and return MUR_OK, or MUR_YIELD when their queue is full
  * (nothing was queued), or MUR_E_FAULT. host executes it before returning. completed gives the
- * number of instructions an engine has completed since the run began, modulo 2^32. */
+ * number of instructions that MUR_DMA or MUR_ACC has completed, modulo 2^32, from any start; the
+ * engines are idle when a run begins. */
 typedef struct mur_hal {
     void *arg;
     mur_status (*dma)(void *arg, const uint32_t *words);
@@ -27,5 +35,188 @@ typedef struct mur_hal {
     mur_status (*host)(void *arg, const uint32_t *words);
     uint32_t (*completed)(void *arg, enum mur_engine engine);
 } mur_hal;
+
+/* ---- the program file ---- */
+
+enum mur_section {
+#define MUR_SECTION(name, need, meaning) MUR_SECTION_##name,
+#include "mur_sections.def"
+    MUR_SECTIONS
+};
+
+enum mur_entry_kind {
+#define MUR_ENTRY(name, kind, meaning) MUR_ENTRY_##name = kind,
+#include "mur_sections.def"
+    MUR_ENTRY_KINDS
+};
+
+/* Sections of words, as mur_sections.def lists them. */
+typedef struct mur_mach {
+#define MUR_MACH(name, min, max, meaning) uint32_t name;
+#include "mur_sections.def"
+} mur_mach;
+
+typedef struct mur_meta {
+#define MUR_META(name, min, max, meaning) uint32_t name;
+#include "mur_sections.def"
+} mur_meta;
+
+typedef struct mur_entr {
+#define MUR_ENTR(name, min, max, meaning) uint32_t name;
+#include "mur_sections.def"
+} mur_entr;
+
+typedef struct mur_gold {
+#define MUR_GOLD(name, meaning) uint32_t name;
+#include "mur_sections.def"
+} mur_gold;
+
+typedef struct mur_header {
+#define MUR_HEADER(name, meaning) uint32_t name;
+#include "mur_sections.def"
+} mur_header;
+
+typedef struct mur_place {
+#define MUR_PLACE(name, meaning) uint32_t name;
+#include "mur_sections.def"
+} mur_place;
+
+enum {
+    MUR_MAGIC = 0x31505455, /* "UTP1" */
+    MUR_VERSION_MAJOR = 1,
+    MUR_VERSION_MINOR = 0,
+    MUR_ALIGNMENT = 16 /* of the image and of its sections */
+};
+
+/* Borrows the image. A section that is absent is NULL with 0 bytes. */
+typedef struct mur_program {
+    const mur_header *header;
+    const uint8_t *section[MUR_SECTIONS];
+    uint32_t section_bytes[MUR_SECTIONS];
+    const mur_mach *mach;
+    const mur_meta *meta;
+    const mur_entr *entries;
+    uint32_t entry_count;
+    const uint32_t *code; /* section_bytes[MUR_SECTION_CODE] / 4 words */
+    const uint32_t *tables;
+    uint32_t region_bytes[MUR_REGIONS];
+    uint32_t steps; /* worst case of any entry, mur_verdict's; 0 until mur_verify accepts */
+} mur_program;
+
+/* Opens the image of `bytes` bytes, at least the file's own size, at a 16-byte-aligned address.
+ * Checks header, section table, MACH, META, ENTR and TABL: every member of *program is then within
+ * bounds, and so are the starts of tables. CODE and the tables' words are mur_verify's.
+ * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version. */
+mur_status mur_open(mur_program *program, const void *image, size_t bytes);
+
+/* Compares every section's CRC-32 and the zero bytes between sections: reads the whole image.
+ * Returns MUR_E_MALFORMED; *section (NULL if not wanted) is then the first that differs. */
+mur_status mur_check(const mur_program *program, enum mur_section *section);
+
+/* MUR_E_MACHINE unless the program is made for this board. */
+mur_status mur_fits(const mur_program *program, const mur_mach *board);
+
+/* The first entry of this kind that takes m tokens, or entry_count. */
+uint32_t mur_find_entry(const mur_program *program, enum mur_entry_kind kind, uint32_t m);
+
+/* CRC-32 (IEEE 802.3), continuing from crc; start with 0. */
+uint32_t mur_crc32(uint32_t crc, const void *data, size_t bytes);
+
+/* ---- the verifier ---- */
+
+enum mur_reason {
+#define MUR_REASON(name, operand, sentence) MUR_REASON_##name,
+#include "mur_reasons.def"
+#undef MUR_REASON
+    MUR_REASONS
+};
+
+/* What operand of an instruction a refusal is about; names and order of mur_isa.def. */
+enum mur_operand {
+#define MUR_CONSTANT(name, value) MUR_OPERAND_##name,
+#define MUR_DERIVED(name, meaning) MUR_OPERAND_##name,
+#define MUR_OPERAND(name) MUR_OPERAND_##name,
+#include "mur_isa.def"
+    MUR_OPERANDS
+};
+
+typedef struct mur_verdict {
+    enum mur_reason reason; /* MUR_REASON_NONE: accepted */
+    uint32_t entry;         /* where: the entry, */
+    uint32_t word;          /* and in CODE the first word of the item at fault */
+    uint32_t operand;       /* what the reason's row says, which says also if these two are set: */
+    uint32_t value, limit;  /* what was found, and the most allowed */
+    uint32_t steps;         /* if accepted: most items that any entry executes, for any input */
+} mur_verdict;
+
+/* A slot's possible values. */
+typedef struct mur_range {
+    uint32_t lo, hi;
+} mur_range;
+
+enum {
+    MUR_PLACES = (int)MUR_BUFFERS + (int)MUR_REGIONS,
+    MUR_PENDING = MUR_PLACES * 8, /* two halves, two engines, reads and writes */
+    MUR_EFFORT = 1 << 24          /* words of CODE and TABL that the verifier visits at most */
+};
+
+typedef struct mur_verifier_loop {
+    uint32_t body, variable, steps;
+    mur_range count;
+    uint32_t pending[MUR_PENDING]; /* at the body's start, of all rounds seen */
+} mur_verifier_loop;
+
+/* The verifier's memory, under 4 KB; `verdict` is for callers. */
+typedef struct mur_verifier {
+    mur_verdict verdict;
+    const mur_program *program;
+    uint32_t at, end;                            /* words of CODE; end is 0 once END was seen */
+    uint32_t effort;                             /* words that may still be visited */
+    uint32_t depth;                              /* loops around */
+    uint32_t steps;                              /* executed at most since the innermost FOR */
+    uint32_t bytes[MUR_PLACES];                  /* sizes of buffers and regions */
+    uint32_t lo[MUR_OPERANDS], hi[MUR_OPERANDS]; /* of the instruction at hand */
+    uint32_t pending[MUR_PENDING];               /* accesses in flight */
+    uint8_t scope[MUR_SLOTS];                    /* 0: unwritten; see mur_verify.c */
+    mur_range slot[MUR_SLOTS];
+    mur_verifier_loop loop[MUR_MAX_NESTING];
+} mur_verifier;
+
+/* Proves what SPEC.md section 6 lists, for all entries and all inputs in range, and then sets
+ * program->steps. Time is bounded by MUR_EFFORT, in practice a few visits to each word of CODE.
+ * Returns MUR_E_VERIFY; scratch->verdict says where and why. */
+mur_status mur_verify(mur_program *program, mur_verifier *scratch);
+
+/* ---- the interpreter ---- */
+
+/* A run in progress, under 512 bytes. Callers may read `done` and `at`. */
+typedef struct mur_run_state {
+    const mur_program *program;
+    const mur_hal *hal;
+    uint32_t at;   /* the next item's word in CODE */
+    uint32_t done; /* 1: finished, all engines at rest */
+    uint32_t fuel, depth;
+    uint32_t issued[MUR_CPU];   /* the count that `completed` reaches when all is done */
+    uint32_t token[MUR_TOKENS]; /* the count that completes it */
+    uint8_t token_engine[MUR_TOKENS];
+    uint32_t slot[MUR_SLOTS];
+    struct mur_run_loop {
+        uint32_t body, variable, round, count;
+    } loop[MUR_MAX_NESTING];
+} mur_run_state;
+
+/* Makes ready to run an entry on m tokens, the first of them at position pos; IO holds the tokens.
+ * The program has been accepted by mur_verify. Both pointers are borrowed until the run is done.
+ * Returns MUR_E_VERIFY for a program not verified, MUR_E_INPUT for an entry, pos or m out of range.
+ */
+mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_hal *hal,
+                     uint32_t entry, uint32_t pos, uint32_t m);
+
+/* Executes one item. MUR_OK: done or not, run->done tells; MUR_YIELD: it must wait for an engine,
+ * call again; MUR_E_FAULT: an engine failed, or an access would leave its region. */
+mur_status mur_step(mur_run_state *run);
+
+/* Steps until the run is done (MUR_OK) or a step says anything else. */
+mur_status mur_run(mur_run_state *run);
 
 #endif

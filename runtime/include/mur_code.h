@@ -1,0 +1,41 @@
+/* mur_code.h - taking the words of the CODE section apart. */
+#ifndef MUR_CODE_H
+#define MUR_CODE_H
+
+#include <stdint.h>
+
+enum mur_item {
+#define MUR_ITEM(name, kind, words, meaning) MUR_##name = kind, MUR_WORDS_##name = words,
+#include "mur_code.def"
+    MUR_KIND_WIDTH = 4 /* bits of the kind */
+};
+
+enum {
+#define MUR_BITS(item, name, shift, width) \
+    MUR_SHIFT_##item##_##name = shift, MUR_WIDTH_##item##_##name = width,
+#include "mur_code.def"
+    MUR_BITS_END
+};
+
+/* Bits shift..shift+width-1 of a word, 1 <= width <= 32. */
+static inline uint32_t mur_bits(uint32_t word, uint32_t shift, uint32_t width)
+{
+    return word >> shift & UINT32_MAX >> (32 - width);
+}
+
+#define MUR_CODE_GET(word, item, name) \
+    mur_bits((word), MUR_SHIFT_##item##_##name, MUR_WIDTH_##item##_##name)
+
+/* The operators of EVAL. */
+enum mur_op {
+#define MUR_EVAL(name, number, operands, meaning) MUR_OP_##name = number,
+#include "mur_eval.def"
+#undef MUR_EVAL
+    MUR_OPS
+};
+
+/* a op b in 64 bits, for every op of two operands. The right operand of CDIV, DIV and MOD is not 0,
+ * that of SHL and SHR at most 31. */
+uint64_t mur_eval(uint32_t op, uint32_t a, uint32_t b);
+
+#endif
