@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static uint32_t position_of(const muc_ref_call *call)
+uint32_t muc_ref_position(const muc_ref_call *call)
 {
     uint32_t position = 0;
 
@@ -30,20 +30,27 @@ static int64_t integer_at(const muc_tensor *tensor, const void *data, size_t i)
     return (int64_t)value;
 }
 
+muc_status muc_ref_token(const muc_ref_call *call, size_t i, size_t *row)
+{
+    int64_t token = integer_at(call->input_tensors[0], call->inputs[0]->integers, i);
+    size_t rows = call->inputs[1]->rows;
+
+    if (token < 0 || (uint64_t)token >= rows)
+        return muc_fail(call->ctx, MUC_MALFORMED, call->graph->name, MUC_NO_OFFSET,
+                        "node '%s': token %lld at %zu, expected one below %zu", call->node->name,
+                        (long long)token, i, rows);
+    *row = (size_t)token;
+    return MUC_OK;
+}
+
 static muc_status run_embed(const muc_ref_call *call)
 {
-    const muc_ref_value *tokens = call->inputs[0], *table = call->inputs[1];
-    size_t width = table->columns;
+    const muc_ref_value *table = call->inputs[1];
+    size_t width = table->columns, row;
 
-    for (size_t i = 0; i < tokens->columns; i++) {
-        int64_t token = integer_at(call->input_tensors[0], tokens->integers, i);
-
-        if (token < 0 || (uint64_t)token >= table->rows)
-            return muc_fail(call->ctx, MUC_MALFORMED, call->graph->name, MUC_NO_OFFSET,
-                            "node '%s': token %lld at %zu, expected one below %zu",
-                            call->node->name, (long long)token, i, table->rows);
-        memcpy(call->output->data + i * width, table->read + (size_t)token * width,
-               width * sizeof(float));
+    for (size_t i = 0; i < call->inputs[0]->columns; i++) {
+        MUC_TRY(muc_ref_token(call, i, &row));
+        memcpy(call->output->data + i * width, table->read + row * width, width * sizeof(float));
     }
     return MUC_OK;
 }
@@ -96,7 +103,7 @@ static muc_status run_rope(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
     size_t width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM), half = width / 2;
-    uint32_t position = position_of(call);
+    uint32_t position = muc_ref_position(call);
 
     for (size_t r = 0; r < x->rows; r++) {
         const float *cosines = call->inputs[1]->read + (position + r) * half;
@@ -164,7 +171,7 @@ static attention attention_of(const muc_ref_call *call)
         .call = call,
         .keys = call->inputs[3]->read,
         .values = call->inputs[4]->read,
-        .position = position_of(call),
+        .position = muc_ref_position(call),
         .heads = (size_t)muc_node_integer(call->node, MUC_KEY_HEADS),
         .width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM),
         .kv_columns = call->inputs[1]->columns,

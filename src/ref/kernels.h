@@ -3,6 +3,7 @@
 #define MUC_REF_KERNELS_H
 
 #include "graph/graph.h"
+#include "ref/ref.h"
 
 enum { MUC_REF_MAX_INPUTS = 8 };
 #define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) \
@@ -20,22 +21,33 @@ typedef struct muc_ref_value {
     size_t rows, columns;
 } muc_ref_value;
 
+typedef struct muc_golden muc_golden;
+
 /* One node at work. */
 typedef struct muc_ref_call {
     muc_context *ctx;
     const muc_graph *graph;
     const muc_node *node;
     const uint32_t *bindings;
+    const muc_ref_value *values;                     /* of all tensors */
     const muc_ref_value *inputs[MUC_REF_MAX_INPUTS]; /* of node->inputs */
     const muc_tensor *input_tensors[MUC_REF_MAX_INPUTS];
     muc_ref_value *output; /* sized; to be filled */
     float *scratch;        /* scratch_floats(call) of them */
+    muc_golden *golden;    /* in the machine's arithmetic, else NULL */
+    muc_ref_probe *probe;  /* may be NULL */
+    void *probe_arg;
 } muc_ref_call;
 
 typedef struct muc_ref_kernel {
     muc_status (*run)(const muc_ref_call *call);
     size_t (*scratch_floats)(const muc_ref_call *call); /* NULL: none */
 } muc_ref_kernel;
+
+/* Token i of input 0 as a row of the table, input 1, or MUC_MALFORMED. */
+muc_status muc_ref_token(const muc_ref_call *call, size_t i, size_t *row);
+/* The value of the node's position attribute. */
+uint32_t muc_ref_position(const muc_ref_call *call);
 
 /* NULL run where no kernel exists. */
 muc_ref_kernel muc_ref_kernel_of(muc_op op);

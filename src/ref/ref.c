@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ref/golden.h"
 #include "ref/kernels.h"
 
 struct muc_ref {
@@ -13,6 +14,7 @@ struct muc_ref {
     muc_ref_value *values; /* [tensor_count] */
     float *scratch;
     size_t scratch_floats;
+    muc_golden *golden; /* NULL: float32 */
     muc_ref_probe *probe;
     void *probe_arg;
 };
@@ -74,6 +76,11 @@ static muc_status convert(muc_ref *ref, const muc_tensor *tensor, muc_ref_value 
     return MUC_OK;
 }
 
+static muc_ref_kernel kernel_of(const muc_ref *ref, muc_op op)
+{
+    return ref->golden ? muc_golden_kernel_of(op) : muc_ref_kernel_of(op);
+}
+
 /* constants and states, whose shapes depend on nothing */
 static muc_status prepare(muc_ref *ref)
 {
@@ -86,6 +93,8 @@ static muc_status prepare(muc_ref *ref)
         if (tensor->kind != MUC_TENSOR_CONST && tensor->kind != MUC_TENSOR_STATE)
             continue;
         MUC_TRY(set_shape(ref, tensor, NULL, value));
+        if (tensor->kind == MUC_TENSOR_CONST && ref->golden && ref->golden->weights[i])
+            continue; /* the machine reads the sequence */
         if (tensor->kind == MUC_TENSOR_CONST) {
             MUC_TRY(convert(ref, tensor, value));
         } else {
@@ -94,14 +103,16 @@ static muc_status prepare(muc_ref *ref)
         }
     }
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (!muc_ref_kernel_of(graph->nodes[i].op).run)
+        if (!kernel_of(ref, graph->nodes[i].op).run)
             return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                            "node '%s': no float32 kernel runs %s", graph->nodes[i].name,
+                            "node '%s': no kernel runs %s", graph->nodes[i].name,
                             muc_op_get(graph->nodes[i].op)->name);
     return MUC_OK;
 }
 
-muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out)
+/* terms is NULL for float32 */
+static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref_terms *terms,
+                               muc_ref **out)
 {
     muc_ref *ref;
     muc_status status;
@@ -111,6 +122,8 @@ muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out)
     ref->ctx = ctx;
     ref->graph = graph;
     status = MUC_NEW_ARRAY(ctx, graph->name, graph->tensor_count, &ref->values);
+    if (status == MUC_OK && terms)
+        status = muc_golden_new(ctx, graph, terms, &ref->golden);
     if (status == MUC_OK)
         status = prepare(ref);
     if (status != MUC_OK) {
@@ -121,12 +134,24 @@ muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out)
     return MUC_OK;
 }
 
+muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out)
+{
+    return open_session(ctx, graph, NULL, out);
+}
+
+muc_status muc_ref_open_machine(muc_context *ctx, muc_graph *graph, const muc_ref_terms *terms,
+                                muc_ref **out)
+{
+    return open_session(ctx, graph, terms, out);
+}
+
 void muc_ref_close(muc_ref *ref)
 {
     if (!ref)
         return;
     for (uint32_t i = 0; ref->values && i < ref->graph->tensor_count; i++)
         free(ref->values[i].data);
+    muc_golden_free(ref->golden);
     free(ref->values);
     free(ref->scratch);
     free(ref);
@@ -137,12 +162,20 @@ void muc_ref_reset(muc_ref *ref)
     for (uint32_t i = 0; i < ref->graph->tensor_count; i++)
         if (ref->graph->tensors[i].kind == MUC_TENSOR_STATE)
             memset(ref->values[i].data, 0, ref->values[i].capacity * sizeof(float));
+    if (ref->golden)
+        muc_golden_reset(ref->golden);
 }
 
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg)
 {
     ref->probe = probe;
     ref->probe_arg = arg;
+}
+
+void muc_ref_set_slots_probe(muc_ref *ref, muc_ref_slots_probe *probe, void *arg)
+{
+    ref->golden->probe = probe;
+    ref->golden->probe_arg = arg;
 }
 
 static muc_status take_input(muc_ref *ref, uint32_t id, const uint32_t *bindings,
@@ -175,12 +208,19 @@ static muc_status take_input(muc_ref *ref, uint32_t id, const uint32_t *bindings
 
 static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *bindings)
 {
-    muc_ref_call call = {
-        .ctx = ref->ctx, .graph = ref->graph, .node = node, .bindings = bindings
-    };
-    muc_ref_kernel kernel = muc_ref_kernel_of(node->op);
+    muc_ref_call call = { .ctx = ref->ctx,
+                          .graph = ref->graph,
+                          .node = node,
+                          .bindings = bindings,
+                          .values = ref->values,
+                          .golden = ref->golden,
+                          .probe = ref->probe,
+                          .probe_arg = ref->probe_arg };
+    muc_ref_kernel kernel = kernel_of(ref, node->op);
     uint32_t output = node->outputs[0];
 
+    if (ref->golden && ref->golden->nodes[node - ref->graph->nodes].absorbed)
+        return MUC_OK;
     call.output = &ref->values[output];
     for (uint32_t i = 0; i < node->input_count; i++) {
         call.inputs[i] = &ref->values[node->inputs[i]];
