@@ -7,6 +7,7 @@ Besides it, BlockDialect blocks of every kind.
 import json
 import pathlib
 import struct
+import zlib
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 DIM, FFN, VOCABULARY, CONTEXT = 2, 1, 3, 4
@@ -125,7 +126,27 @@ def blockdialect():
     tiles = [pair + kinds["r"] + b"\0", tail + b"\0"]
     first = 4 * (len(tiles) + 1)
     index = struct.pack("<3I", first, first + len(tiles[0]), first + sum(map(len, tiles)))
-    put("blockdialect", "sequence", bytes([0, 0, 2 - 1, 69 - 1]) + index + b"".join(tiles))
+    sequence = index + b"".join(tiles)
+    put("blockdialect", "sequence", bytes([0, 0, 2 - 1, 69 - 1]) + sequence)
+    put("bdt", "model", bdt({"config": (0, 0, 0, b"{}"), "norm": (1, 1, 3, floats(3)),
+                             "w": (2, 2, 69, sequence)}))
+    put("bdt", "empty", bdt({}))
+
+
+def bdt(entries):
+    """A quantized-model file of name: (encoding, n, k, payload), docs/FORMAT-bdt.md."""
+    out, table = b"muc-bdt\0" + struct.pack("<II", 1, 0), b""
+    for name, (encoding, n, k, payload) in entries.items():
+        out += b"\0" * (-len(out) % 16)
+        table += struct.pack("<4I2Q2I", len(name), encoding, n, k, len(out), len(payload),
+                             zlib.crc32(payload), 0)
+        out += payload
+    out += b"\0" * (-len(out) % 16)
+    names = "".join(entries).encode()
+    table_offset = len(out)
+    trailer = struct.pack("<Q5I", table_offset, len(entries), len(names),
+                          zlib.crc32(table + names), 0, 0)
+    return out + table + names + trailer + struct.pack("<I", zlib.crc32(trailer))
 
 
 def main():
