@@ -8,7 +8,7 @@
 #include "base/real.h"
 #include "models/llama.h"
 #include "ref/ref.h"
-#include "text/tokenizer.h"
+#include "stories.h"
 
 typedef struct model {
     muc_context *ctx;
@@ -175,85 +175,19 @@ static void three_forms_of_a_model_give_the_same_bits(void **state)
     }
 }
 
-/* -log of the probability of target */
-static double surprise(const float *logits, size_t count, int32_t target)
-{
-    double most = logits[0], sum = 0;
-
-    for (size_t i = 1; i < count; i++)
-        most = fmax(most, logits[i]);
-    for (size_t i = 0; i < count; i++)
-        sum += muc_exp(logits[i] - most);
-    return most + muc_log(sum) - logits[target];
-}
-
-/* of a story's tokens after the first */
-static double story_surprise(model *m, const int32_t *tokens, uint32_t count)
-{
-    double total = 0;
-
-    for (uint32_t pos = 0; pos + 1 < count;) {
-        uint32_t step = count - 1 - pos < 64 ? count - 1 - pos : 64;
-        const float *logits = logits_of(m, pos, tokens + pos, step);
-
-        for (uint32_t i = 0; i < step; i++)
-            total += surprise(logits + i * 512, 512, tokens[pos + i + 1]);
-        pos += step;
-    }
-    return total;
-}
-
-/* the manifest's recipe: split at <|endoftext|>, strip, BOS and tokens, at most 512 */
 static void perplexity_is_the_reference_one(void **state)
 {
-    static const char separator[] = "<|endoftext|>", blanks[] = " \t\r\n";
-    muc_arena arena = { 0 };
-    muc_vocabulary vocabulary;
-    muc_file file, words;
-    mur_tokenizer tokenizer;
-    double total = 0, perplexity;
-    uint32_t count = 0;
-    size_t form_bytes;
-    uint8_t *form;
-    const char *text, *end;
+    double perplexity;
+    stories text;
     model m;
 
     (void)state;
     open_model(&m, shared_data("llama/stories260K.bin"), 64, 1);
-    CHECK_OK(m.ctx, muc_file_open(m.ctx, shared_data("llama/tok512.bin"), &words));
-    CHECK_OK(m.ctx, muc_file_open(m.ctx, shared_data("text/tinystories_sample.txt"), &file));
-    CHECK_OK(m.ctx, muc_vocabulary_read(m.ctx, words.bytes, 512, &arena, &vocabulary));
-    CHECK_OK(m.ctx, muc_tokenizer_compile(m.ctx, &vocabulary, &arena, &form, &form_bytes));
-    CHECK_OK(m.ctx, muc_tokenizer_open(m.ctx, "tok512.bin", form, form_bytes, &tokenizer));
-    text = (const char *)file.bytes.data;
-    for (end = text + file.bytes.size; text < end;) {
-        const char *stop = memmem(text, (size_t)(end - text), separator, strlen(separator));
-        const char *next = stop ? stop + strlen(separator) : end, *last = stop ? stop : end;
-        uint32_t *ids;
-        size_t ids_count;
-
-        while (text < last && strchr(blanks, *text))
-            text++;
-        while (last > text && strchr(blanks, last[-1]))
-            last--;
-        CHECK_OK(m.ctx, muc_tokenizer_encode(m.ctx, &tokenizer, text, (size_t)(last - text),
-                                             MUR_ENCODE_BOS, &ids, &ids_count));
-        if (ids_count > 512)
-            ids_count = 512;
-        if (last > text) {
-            total += story_surprise(&m, (const int32_t *)ids, (uint32_t)ids_count);
-            count += (uint32_t)ids_count - 1;
-        }
-        free(ids);
-        text = next;
-    }
-    perplexity = muc_exp(total / count);
-    print_message("perplexity %.6f over %u tokens\n", perplexity, count);
-    CHECK_EQ(count, 1804);
+    read_stories(m.ctx, &text);
+    perplexity = perplexity_of(m.ctx, m.ref, &text);
+    print_message("perplexity %.6f\n", perplexity);
     CHECK(fabs(perplexity - 3.548202) < 0.00005);
-    muc_arena_free(&arena);
-    muc_file_close(&file);
-    muc_file_close(&words);
+    free_stories(&text);
     close_model(&m);
 }
 

@@ -1,0 +1,170 @@
+/* quantize.c - which tensors are matrices, which kinds a budget affords, and the plain way. */
+#include "passes/quantize.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "quant/bd_sequence.h"
+
+static const char room[] = "quantize";
+
+typedef struct quantizing {
+    muc_context *ctx;
+    muc_graph *graph;
+    muc_bd_matrix *matrices; /* [count] */
+    uint32_t *tensors;       /* [count] which tensor each is */
+    size_t count;
+    uint64_t weights;
+} quantizing;
+
+static muc_status read_column(muc_context *ctx, const muc_bd_matrix *matrix, uint32_t column,
+                              float *out)
+{
+    const muc_tensor *tensor = matrix->data;
+
+    if (!tensor->data || !muc_dtype_to_f32(tensor->dtype, tensor->data,
+                                           (uint64_t)column * matrix->k, matrix->k, out))
+        return muc_fail(ctx, MUC_UNSUPPORTED, tensor->name, MUC_NO_OFFSET,
+                        "%s of type %s, expected real numbers",
+                        tensor->data ? "elements" : "no data", muc_dtype_get(tensor->dtype)->name);
+    return MUC_OK;
+}
+
+static bool is_matrix_of(const muc_node *node)
+{
+    return node->op == MUC_OP_EMBED || (muc_op_get(node->op)->flags & MUC_OP_WEIGHTED) != 0;
+}
+
+/* the constant matrices in the order of the nodes that use them first */
+static muc_status collect(quantizing *q)
+{
+    const muc_graph *graph = q->graph;
+    bool *seen;
+
+    MUC_TRY(MUC_NEW_ARRAY(q->ctx, room, graph->tensor_count, &seen));
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        uint32_t id = is_matrix_of(&graph->nodes[i]) ? graph->nodes[i].inputs[1] : MUC_NO_ID;
+        const muc_tensor *tensor = &graph->tensors[id == MUC_NO_ID ? 0 : id];
+        muc_bd_matrix *matrix = &q->matrices[q->count];
+
+        if (id == MUC_NO_ID || seen[id] || tensor->kind != MUC_TENSOR_CONST)
+            continue;
+        seen[id] = true;
+        *matrix = (muc_bd_matrix){ .name = tensor->name,
+                                   .n = muc_expr_get(graph->pool, tensor->dims[0])->lo,
+                                   .k = muc_expr_get(graph->pool, tensor->dims[1])->lo,
+                                   .read = read_column,
+                                   .data = tensor };
+        q->weights += (uint64_t)matrix->n * matrix->k;
+        q->tensors[q->count++] = id;
+    }
+    free(seen);
+    return MUC_OK;
+}
+
+/* ---- what a budget affords ---- */
+
+/* bytes of all sequences if every block is of one kind and has its own header, or none where the
+ * block above could lend its */
+static uint64_t bytes_of_kind(const quantizing *q, muc_bd_kind kind, bool shared)
+{
+    enum { HEADER_BYTES = 2 };
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < q->count; i++) {
+        const muc_bd_matrix *m = &q->matrices[i];
+        uint64_t whole = m->k / MUC_BD_ELEMS, column = 0;
+        uint32_t rest = m->k % MUC_BD_ELEMS;
+        uint64_t tiles_down = (m->k + MUC_BD_TILE_K - 1) / MUC_BD_TILE_K;
+        uint64_t tiles = (m->n + MUC_BD_TILE_N - 1) / MUC_BD_TILE_N * tiles_down;
+
+        column = whole * muc_bd_kind_bytes(kind, MUC_BD_ELEMS, 0);
+        column += rest ? muc_bd_kind_bytes(kind, rest, 0) : 0;
+        if (shared)
+            column -= HEADER_BYTES * (whole + (rest != 0) - tiles_down);
+        total += column * m->n + 4 * (tiles + 1);
+    }
+    return total;
+}
+
+static uint32_t kinds_for(const quantizing *q, double bits)
+{
+    const uint32_t always = 1 << MUC_BD_Z | MUC_BD_SHARING;
+    double budget = bits * (double)q->weights / 8;
+
+    if (budget < (double)bytes_of_kind(q, MUC_BD_B4, true))
+        return always | 1 << MUC_BD_B3 | 1 << MUC_BD_B4;
+    if (budget < (double)bytes_of_kind(q, MUC_BD_B4, false))
+        return always | 1 << MUC_BD_B4;
+    if (budget < (double)bytes_of_kind(q, MUC_BD_B5, true))
+        return always | 1 << MUC_BD_B4 | 1 << MUC_BD_B5;
+    if (budget < (double)bytes_of_kind(q, MUC_BD_B5, false))
+        return always | 1 << MUC_BD_B5;
+    return always | 1 << MUC_BD_B5 | 1 << MUC_BD_R;
+}
+
+/* ---- attaching ---- */
+
+/* gives the sequence to the graph and counts it */
+static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequence,
+                         muc_quantize_result *out)
+{
+    muc_tensor *tensor = &q->graph->tensors[q->tensors[i]];
+    uint8_t *copy;
+
+    MUC_TRY(MUC_ARENA_NEW(q->ctx, &q->graph->arena, sequence->bytes, &copy));
+    memcpy(copy, sequence->data, sequence->bytes);
+    tensor->sequence = copy;
+    tensor->sequence_bytes = sequence->bytes;
+    out->bytes += sequence->bytes;
+    for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
+        out->blocks[kind] += sequence->blocks[kind];
+    out->shared += sequence->shared;
+    out->error += sequence->error;
+    out->energy += sequence->energy;
+    return MUC_OK;
+}
+
+static muc_status quantize_plain(quantizing *q, const muc_bd_rule *rule, muc_quantize_result *out)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        muc_bd_sequence sequence;
+        muc_status status;
+
+        MUC_TRY(muc_bd_quantize(q->ctx, &q->matrices[i], rule, &sequence));
+        status = attach(q, i, &sequence, out);
+        muc_bd_sequence_free(&sequence);
+        MUC_TRY(status);
+        muc_progress(q->ctx, "quantizing", i + 1, q->count);
+    }
+    return MUC_OK;
+}
+
+static muc_status quantize(quantizing *q, double bits, muc_quantize_result *out)
+{
+    muc_bd_rule rule;
+
+    MUC_TRY(collect(q));
+    MUC_TRY(muc_bd_plan(q->ctx, q->matrices, q->count, kinds_for(q, bits), bits, &rule));
+    out->weights = q->weights;
+    return quantize_plain(q, &rule, out);
+}
+
+muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
+                                const muc_quantize_options *options, muc_quantize_result *out)
+{
+    quantizing q = { .ctx = ctx, .graph = graph };
+    double bits = options->bits_per_weight > 0 ? options->bits_per_weight : MUC_QUANTIZE_BITS;
+    muc_status status;
+
+    memset(out, 0, sizeof(*out));
+    MUC_TRY(muc_graph_verify(ctx, graph));
+    status = MUC_NEW_ARRAY(ctx, room, graph->node_count, &q.matrices);
+    if (status == MUC_OK)
+        status = MUC_NEW_ARRAY(ctx, room, graph->node_count, &q.tensors);
+    if (status == MUC_OK)
+        status = quantize(&q, bits, out);
+    free(q.matrices);
+    free(q.tensors);
+    return status;
+}
