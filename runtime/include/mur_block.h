@@ -1,7 +1,7 @@
 /* mur_block.h - one BlockDialect block: parsed, decoded, or encoded online.
  *
  * docs/SPEC-blockdialect.md fixes every bit. Integer arithmetic throughout; float appears only as
- * the type of the values handed in and out. No state, no allocation, stack under 300 bytes.
+ * the type of the values handed in and out. No state, no allocation, stack under 800 bytes.
  */
 #ifndef MUR_BLOCK_H
 #define MUR_BLOCK_H

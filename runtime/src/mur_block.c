@@ -277,137 +277,161 @@ void mur_block_values(const mur_block *block, uint32_t n, float *values)
             values[i] += scaled(block->term[t].m[i], block->term[t].exponent);
 }
 
-/* ---- encoding ---- */
+/* ---- encoding ----
+ *
+ * As in parsing, loops over all 32 elements without branches; those beyond n are zeros, which
+ * encode as zeros and change no choice.
+ */
 
-/* Elements in binary16: magnitude mantissa * 2^(e16 - 25), 1024 <= mantissa < 2048, or both 0. */
+/* Elements in binary16: the bits of the magnitude, the sign beside them. */
 typedef struct halves {
-    uint32_t negative; /* bit i: element i's sign */
-    uint16_t mantissa[MUR_BLOCK_ELEMS];
-    uint8_t e16[MUR_BLOCK_ELEMS];
+    uint16_t bits[MUR_BLOCK_ELEMS];
+    uint16_t negative[MUR_BLOCK_ELEMS]; /* 0 or 1 */
 } halves;
 
-static void to_half(float x, uint32_t i, halves *out)
-{
-    uint32_t bits, magnitude;
+/* What a term makes of each element. */
+typedef struct choices {
+    uint16_t mantissa[MUR_BLOCK_ELEMS]; /* 1024..2047, or 0 */
+    uint16_t drop[MUR_BLOCK_ELEMS];     /* shared exponent + 2 - the element's own */
+    uint16_t q[MUR_BLOCK_ELEMS];        /* truncated magnitude, units of 2^(exponent - 17) */
+    uint16_t index[MUR_BLOCK_ELEMS], m[MUR_BLOCK_ELEMS];
+} choices;
 
-    memcpy(&bits, &x, sizeof(bits));
-    magnitude = bits & 0x7fffffffu;
-    if (magnitude < 0x38800000u) { /* below 2^-14 */
-        out->mantissa[i] = 0;
-        out->e16[i] = 0;
-        return;
+static void to_halves(const float *x, uint32_t n, halves *out)
+{
+    uint32_t bits[MUR_BLOCK_ELEMS] = { 0 };
+
+    memcpy(bits, x, n * sizeof(*bits));
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
+        uint32_t magnitude = bits[i] & 0x7fffffffu, rounded;
+
+        magnitude = magnitude > 0x477fe000u ? 0x477fe000u : magnitude; /* 65504 */
+        /* nearest even at the 13 bits that binary16 lacks; its exponent is 112 smaller */
+        rounded = ((magnitude + 0xfffu + (magnitude >> 13 & 1u)) >> 13) - (112u << 10);
+        out->bits[i] = (uint16_t)(magnitude < 0x38800000u ? 0 : rounded); /* 2^-14 */
+        out->negative[i] = (uint16_t)(bits[i] >> 31);
     }
-    /* nearest even at the 13 bits that binary16 lacks; what overflows saturates */
-    magnitude =
-        magnitude >= 0x477fe000u ? 0x477fe000u : magnitude + 0xfffu + (magnitude >> 13 & 1u);
-    if (magnitude > 0x477fe000u)
-        magnitude = 0x477fe000u;
-    out->mantissa[i] = (uint16_t)(1024u + (magnitude >> 13 & 0x3ffu));
-    out->e16[i] = (uint8_t)((magnitude >> 23) - 112u);
-    out->negative |= (bits >> 31) << i;
 }
 
-/* the truncated magnitude in units of 2^(exponent - 17), 0..31 */
-static uint32_t truncated(const halves *x, uint32_t i, uint32_t exponent)
+static uint32_t largest(const uint16_t *x)
 {
-    uint32_t shift = 8 + exponent - x->e16[i];
+    uint16_t max = 0;
 
-    return shift > 10 ? 0 : (uint32_t)x->mantissa[i] >> shift;
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
+        max = x[i] > max ? x[i] : max;
+    return max;
 }
 
-static uint32_t shared_exponent(const halves *x, uint32_t n)
+static void truncate_all(const halves *restrict x, uint32_t exponent, choices *restrict out)
 {
-    uint32_t max = 2;
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
+        uint16_t bits = x->bits[i], mantissa = bits & 1023u, q, drop;
 
-    for (uint32_t i = 0; i < n; i++)
-        if (x->e16[i] > max)
-            max = x->e16[i];
-    return max - 2;
+        mantissa = bits ? mantissa | 1024u : 0;
+        drop = (uint16_t)(exponent + 2 - (bits >> 10));
+        /* mantissa >> (6 + drop), in steps because vectors shift by constants */
+        q = mantissa >> 6;
+        q = drop & 1u ? q >> 1 : q;
+        q = drop & 2u ? q >> 2 : q;
+        q = drop & 4u ? q >> 4 : q;
+        out->q[i] = drop & 24u ? 0 : q;
+        out->mantissa[i] = mantissa;
+        out->drop[i] = drop;
+    }
+}
+
+/* how many q are in low..high-1 */
+static uint32_t count_between(const uint16_t *q, int low, int high)
+{
+    uint16_t count = 0, from = (uint16_t)low, width = (uint16_t)(high - low);
+
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
+        count = (uint16_t)(count + ((uint16_t)(q[i] - from) < width));
+    return count;
 }
 
 /* The two-stage choice: the pair by the largest q, then the one with more elements in the range
  * where it is nearer than its partner; the even one on ties. */
-static uint32_t choose_dialect(const uint8_t *q, uint32_t n)
+static uint32_t choose_dialect(const uint16_t *q)
 {
-    uint32_t max = 0, pair, a_low, a_high, b_low, b_high, a_count = 0, b_count = 0;
-    const int8_t *a, *b;
+    uint32_t max = largest(q), pair = max < 16 ? 7 : 15 - (max >> 1), a_count, b_count;
+    const int8_t *a = nibble_values[2 * pair], *b = nibble_values[2 * pair + 1];
 
-    for (uint32_t i = 0; i < n; i++)
-        if (q[i] > max)
-            max = q[i];
-    pair = max < 16 ? 7 : 15 - (max >> 1);
-    a = nibble_values[2 * pair];
-    b = nibble_values[2 * pair + 1];
-    a_high = (uint32_t)(a[6] + a[7]);
     if (pair < 7) { /* they differ in index 6, and share what lies around it */
-        a_low = b_high = (uint32_t)(a[6] + b[6]);
-        b_low = (uint32_t)(b[5] + b[6]);
+        a_count = count_between(q, a[6] + b[6], a[6] + a[7]);
+        b_count = count_between(q, b[5] + b[6], a[6] + b[6]);
     } else { /* 7 against 5, with 6 between them in both */
-        a_low = (uint32_t)(a[5] + a[6]);
-        b_low = (uint32_t)(b[4] + b[5]);
-        b_high = (uint32_t)(b[5] + b[6]);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        a_count += q[i] >= a_low && q[i] < a_high;
-        b_count += q[i] >= b_low && q[i] < b_high;
+        a_count = count_between(q, a[5] + a[6], a[6] + a[7]);
+        b_count = count_between(q, b[4] + b[5], b[5] + b[6]);
     }
     return 2 * pair + (b_count > a_count);
 }
 
-/* nearest value, ties up: the boundary between m[i] and m[i + 1] is their sum in q's unit */
-static uint32_t nearest_index(const int8_t *m, uint32_t q)
+/* nearest values, ties up: the boundary between m[j] and m[j + 1] is their sum in q's unit */
+static void choose_values(choices *x, const int8_t *m)
 {
-    uint32_t index = 0;
+    memset(x->index, 0, sizeof(x->index));
+    memset(x->m, 0, sizeof(x->m));
+    for (uint32_t j = 0; j < 7; j++) {
+        uint16_t boundary = (uint16_t)(m[j] + m[j + 1]), step = (uint16_t)(m[j + 1] - m[j]);
 
-    while (index < 7 && q >= (uint32_t)(m[index] + m[index + 1]))
-        index++;
-    return index;
+        for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
+            uint16_t above = x->q[i] >= boundary;
+
+            x->index[i] = (uint16_t)(x->index[i] + above);
+            x->m[i] = (uint16_t)(x->m[i] + above * step);
+        }
+    }
 }
 
-/* Takes m * 2^(exponent - 16) from element i. Both are multiples of the element's own last place,
- * and the difference is no larger than the element, so the result is a binary16 again. */
-static void subtract(halves *x, uint32_t i, uint32_t m, uint32_t exponent)
+/* Takes the chosen m * 2^(exponent - 16) from each element. Both are multiples of the element's own
+ * last place, and the difference is no larger than the element, so the result is a binary16 again;
+ * below 2^-14 it is zero. */
+static void subtract_all(halves *restrict x, const choices *restrict term)
 {
-    uint32_t value = x->mantissa[i], e16 = x->e16[i], term, rest;
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
+        uint16_t drop = term->drop[i], value = (uint16_t)(term->m[i] << 7), rest, bits;
+        uint16_t mantissa = term->mantissa[i];
+        int16_t e16 = (int16_t)(x->bits[i] >> 10);
 
-    if (m == 0)
-        return;
-    term = m << (9 + exponent - e16);
-    if (term > value)
-        x->negative ^= 1u << i;
-    rest = term > value ? term - value : value - term;
-    while (rest != 0 && rest < 1024 && e16 != 0) {
-        rest <<= 1;
-        e16--;
+        /* m << (7 + drop); drop is at most 4 where m is not 0 */
+        value = (uint16_t)(drop & 1u ? value << 1 : value);
+        value = (uint16_t)(drop & 2u ? value << 2 : value);
+        value = (uint16_t)(drop & 4u ? value << 4 : value);
+        x->negative[i] ^= (uint16_t)(value > mantissa ? 1 : 0);
+        rest = (uint16_t)(value > mantissa ? value - mantissa : mantissa - value);
+        /* up to 1024..2047, the exponent down as far */
+        e16 = (int16_t)(rest < 8 ? e16 - 8 : e16);
+        rest = (uint16_t)(rest < 8 ? rest << 8 : rest);
+        e16 = (int16_t)(rest < 128 ? e16 - 4 : e16);
+        rest = (uint16_t)(rest < 128 ? rest << 4 : rest);
+        e16 = (int16_t)(rest < 512 ? e16 - 2 : e16);
+        rest = (uint16_t)(rest < 512 ? rest << 2 : rest);
+        e16 = (int16_t)(rest < 1024 ? e16 - 1 : e16);
+        rest = (uint16_t)(rest < 1024 ? rest << 1 : rest);
+        bits = (uint16_t)((uint16_t)(e16 << 10) | (rest & 1023u));
+        x->bits[i] = (uint16_t)(rest == 0 || e16 <= 0 ? 0 : bits);
     }
-    if (e16 == 0)
-        rest = 0; /* below 2^-14 */
-    x->mantissa[i] = (uint16_t)rest;
-    x->e16[i] = (uint8_t)(rest != 0 ? e16 : 0);
 }
 
 /* Writes header and nibbles, leaves in x what the term does not cover. */
 static void encode_term(halves *x, uint32_t n, uint32_t kind, uint8_t *out)
 {
-    uint8_t q[MUR_BLOCK_ELEMS];
-    uint32_t exponent = shared_exponent(x, n), dialect, header;
-    const int8_t *m;
+    uint32_t max = largest(x->bits) >> 10, exponent = max > 2 ? max - 2 : 0, dialect, header;
+    uint16_t nibble[MUR_BLOCK_ELEMS];
+    choices term;
 
-    for (uint32_t i = 0; i < n; i++)
-        q[i] = (uint8_t)truncated(x, i, exponent);
-    dialect = choose_dialect(q, n);
-    m = nibble_values[dialect];
+    truncate_all(x, exponent, &term);
+    dialect = choose_dialect(term.q);
+    choose_values(&term, nibble_values[dialect]);
     header = dialect << 12 | exponent << 7 | kind << 4;
     out[0] = (uint8_t)header;
     out[1] = (uint8_t)(header >> 8);
-    memset(out + 2, 0, bytes_of_bits(4 * n));
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t index = nearest_index(m, q[i]);
-        uint32_t nibble = index != 0 ? (x->negative >> i & 1u) << 3 | index : 0;
-
-        out[2 + (i >> 1)] |= (uint8_t)(nibble << (4 * (i & 1)));
-        subtract(x, i, (uint32_t)m[index], exponent);
-    }
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
+        nibble[i] = (uint16_t)(term.index[i] | (x->negative[i] & (term.index[i] != 0)) << 3);
+    for (uint32_t i = 0; i < n; i += 2)
+        out[2 + i / 2] = (uint8_t)(nibble[i] | nibble[i + 1] << 4);
+    subtract_all(x, &term);
 }
 
 uint32_t mur_block_slot_bytes(uint32_t n, uint32_t terms)
@@ -420,9 +444,7 @@ uint32_t mur_block_encode(const float *x, uint32_t n, uint32_t terms, uint8_t *s
     uint32_t size = mur_block_slot_bytes(n, terms), term_bytes = 2 + bytes_of_bits(4 * n);
     halves h;
 
-    h.negative = 0;
-    for (uint32_t i = 0; i < n; i++)
-        to_half(x[i], i, &h);
+    to_halves(x, n, &h);
     slot[0] = (uint8_t)(size - 1);
     encode_term(&h, n, terms == 2 ? MUR_BLOCK_R : MUR_BLOCK_B4, slot + 1);
     if (terms == 2)

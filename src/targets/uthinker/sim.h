@@ -2,7 +2,7 @@
  *
  * Written from SPEC.md sections 1 to 4. Freestanding C99 like the runtime, so that the same source
  * runs on the host and in a device image: memory is the caller's, no allocation, no recursion,
- * stack under 1.5 KB, all work memory inside mur_sim. Little-endian machines only.
+ * stack under 2 KB, all work memory inside mur_sim. Little-endian machines only.
  */
 #ifndef UTHINKER_SIM_H
 #define UTHINKER_SIM_H
