@@ -1,0 +1,39 @@
+/* flatten.h - a template to the words of CODE (SPEC.md section 5).
+ *
+ * The paper, section 3.3: "the IR becomes flattened in the sense that all Placeholders come before
+ * the Instructions that depend on them". Placeholders become EVALs that write slots, fields that
+ * are Placeholders become patches that name a slot.
+ */
+#ifndef MUC_UTHINKER_FLATTEN_H
+#define MUC_UTHINKER_FLATTEN_H
+
+#include "targets/uthinker/ir.h"
+
+/* Each switches a pass off; all-zero is the usual. The resolved program stays the same. */
+typedef struct muc_flatten_options {
+    bool no_sharing;  /* every use of an expression evaluates it anew */
+    bool no_hoisting; /* an expression is evaluated in the loop that uses it, not further out */
+    bool no_fusion;   /* a table's value and span take an EVAL each */
+} muc_flatten_options;
+
+/* The name of a word of CODE: an INST's stage, what an EVAL or FOR writes. */
+typedef struct muc_flat_label {
+    uint32_t word; /* in words[] */
+    const char *name;
+} muc_flat_label;
+
+typedef struct muc_flat {
+    uint32_t *words;
+    size_t count, capacity;
+    muc_flat_label *labels; /* words ascend */
+    size_t label_count, label_capacity;
+    uint32_t instructions, patches, evals, loops; /* how many of each are in words */
+    uint32_t slots;                               /* that are ever written, inputs included */
+} muc_flat;
+
+/* Everything lives in arena. Should the slots not suffice, less is hoisted. Fails with
+ * MUC_UNSUPPORTED naming instruction and field if a value may not fit its field. */
+muc_status muc_uthinker_flatten(muc_context *ctx, muc_arena *arena, const muc_template *template,
+                                const muc_flatten_options *options, muc_flat *out);
+
+#endif

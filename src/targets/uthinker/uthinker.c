@@ -1,0 +1,66 @@
+/* uthinker.c - the passes of this back end, in order. */
+#include "targets/uthinker/uthinker.h"
+
+#include <stdlib.h>
+
+const muc_uthinker_options muc_uthinker_defaults = {
+    .terms = { .x = 2, .q = 2, .k = 2, .p = 2, .v = 2, .o = 2, .f = 2, .h = 2, .l = 2 },
+};
+
+static muc_status compile(muc_context *ctx, const muc_graph *graph,
+                          const muc_uthinker_machine *machine, const muc_uthinker_options *options,
+                          const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
+{
+    static const muc_entry_kind kinds[] = { MUC_ENTRY_DECODE, MUC_ENTRY_PREFILL };
+    const muc_flatten_options all_passes = { 0 };
+    muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
+
+    MUC_TRY(muc_uthinker_match(ctx, &build->arena, graph, &build->model));
+    MUC_TRY(
+        muc_uthinker_lay_out(ctx, &build->arena, &build->model, machine, options, &build->layout));
+    for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
+        muc_template *template = &build->templates[i];
+
+        MUC_TRY(muc_uthinker_lower(ctx, &build->arena, &build->layout, kinds[i], template));
+        MUC_TRY(muc_uthinker_flatten(ctx, &build->arena, template, &all_passes, &build->flat[i]));
+        entries[i] =
+            (muc_uthinker_entry){ kinds[i], template->min_m, template->max_m, &build->flat[i] };
+    }
+    MUC_TRY(muc_uthinker_emit(ctx, &build->arena, &build->model, &build->layout, entries, tokens,
+                              &build->sections));
+    return muc_container_write(ctx, &build->arena, &build->sections, &build->program);
+}
+
+muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
+                                const muc_uthinker_machine *machine,
+                                const muc_uthinker_options *options,
+                                const muc_uthinker_tokens *tokens, muc_uthinker_build **out)
+{
+    muc_uthinker_build *build;
+    muc_status status;
+
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "uthinker", 1, &build));
+    status = compile(ctx, graph, machine, options, tokens, build);
+    if (status != MUC_OK) {
+        muc_uthinker_build_free(build);
+        return status;
+    }
+    *out = build;
+    return MUC_OK;
+}
+
+void muc_uthinker_build_free(muc_uthinker_build *build)
+{
+    if (!build)
+        return;
+    muc_arena_free(&build->arena);
+    free(build);
+}
+
+muc_status muc_uthinker_set_section(muc_context *ctx, muc_uthinker_build *build,
+                                    enum mur_section section, const uint8_t *data, size_t size)
+{
+    build->sections.section[section].data = data;
+    build->sections.section[section].size = data ? size : 0;
+    return muc_container_write(ctx, &build->arena, &build->sections, &build->program);
+}

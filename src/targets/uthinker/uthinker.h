@@ -1,0 +1,36 @@
+/* uthinker.h - the µThinker back end: a quantized Llama graph in, a program file out. */
+#ifndef MUC_UTHINKER_H
+#define MUC_UTHINKER_H
+
+#include "targets/uthinker/emit.h"
+#include "targets/uthinker/lower.h"
+#include "targets/uthinker/machine.h"
+
+/* Two terms everywhere, cached attention, the model's context, as many rows as fit. */
+extern const muc_uthinker_options muc_uthinker_defaults;
+
+/* A compilation with all its stages, for reports and tests. */
+typedef struct muc_uthinker_build {
+    muc_arena arena; /* of everything below */
+    muc_uthinker_model model;
+    muc_uthinker_layout layout;
+    muc_template templates[MUC_UTHINKER_ENTRIES]; /* DECODE, PREFILL */
+    muc_flat flat[MUC_UTHINKER_ENTRIES];
+    muc_container sections;
+    muc_bytes program; /* the file */
+} muc_uthinker_build;
+
+/* Compiles a graph whose weight matrices carry BlockDialect sequences, borrowed until
+ * muc_uthinker_build_free. Runs no program: GOLD is added later (muc_uthinker_set_section). The
+ * same inputs give the same bytes. On failure there is nothing to free. */
+muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
+                                const muc_uthinker_machine *machine,
+                                const muc_uthinker_options *options,
+                                const muc_uthinker_tokens *tokens, muc_uthinker_build **out);
+void muc_uthinker_build_free(muc_uthinker_build *build); /* NULL is fine */
+
+/* Replaces, adds or (data NULL) removes a section of the build's program. data is borrowed. */
+muc_status muc_uthinker_set_section(muc_context *ctx, muc_uthinker_build *build,
+                                    enum mur_section section, const uint8_t *data, size_t size);
+
+#endif

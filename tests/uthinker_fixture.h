@@ -1,0 +1,91 @@
+/* uthinker_fixture.h - models compiled for µThinker, with weights quantized the simplest way. */
+#ifndef UTHINKER_FIXTURE_H
+#define UTHINKER_FIXTURE_H
+
+#include "check.h"
+
+#include "formats/checkpoint.h"
+#include "models/llama.h"
+#include "quant/bd_sequence.h"
+#include "targets/uthinker/uthinker.h"
+
+static inline muc_status fixture_column(muc_context *ctx, const muc_bd_matrix *matrix,
+                                        uint32_t column, float *out)
+{
+    const muc_tensor *tensor = matrix->data;
+
+    (void)ctx;
+    CHECK(muc_dtype_to_f32(tensor->dtype, tensor->data, (uint64_t)column * matrix->k, matrix->k,
+                           out));
+    return MUC_OK;
+}
+
+/* every weight as B4 blocks; sequences live as long as the graph */
+static inline void fixture_quantize(muc_context *ctx, muc_graph *graph)
+{
+    const muc_bd_rule rule = { 1u << MUC_BD_B4 | 1u << MUC_BD_Z, 0 };
+
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const muc_node *node = &graph->nodes[i];
+        muc_tensor *tensor = &graph->tensors[node->inputs[node->input_count > 1]];
+        muc_bd_matrix matrix = { .name = tensor->name, .read = fixture_column, .data = tensor };
+        muc_bd_sequence sequence;
+        uint8_t *copy;
+
+        if ((node->op != MUC_OP_LINEAR && node->op != MUC_OP_EMBED) || tensor->sequence)
+            continue;
+        matrix.n = muc_expr_get(graph->pool, tensor->dims[0])->lo;
+        matrix.k = muc_expr_get(graph->pool, tensor->dims[1])->lo;
+        CHECK_OK(ctx, muc_bd_quantize(ctx, &matrix, &rule, &sequence));
+        CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &graph->arena, sequence.bytes, &copy));
+        memcpy(copy, sequence.data, sequence.bytes);
+        tensor->sequence = copy;
+        tensor->sequence_bytes = sequence.bytes;
+        muc_bd_sequence_free(&sequence);
+    }
+}
+
+typedef struct fixture {
+    muc_context *ctx;
+    muc_checkpoint checkpoint;
+    muc_graph *graph;
+    muc_arena arena;
+    muc_uthinker_machine machine;
+    muc_uthinker_build *build;
+} fixture;
+
+static const muc_uthinker_tokens no_tokens = { .bos = UINT32_MAX,
+                                               .eos = { UINT32_MAX, UINT32_MAX, UINT32_MAX } };
+
+static inline void fixture_default_machine(fixture *f)
+{
+    CHECK_OK(f->ctx, muc_uthinker_read_machine(f->ctx, &f->arena, muc_uthinker_default_machine(),
+                                               &f->machine));
+}
+
+/* stories260K for the default machine */
+static inline void fixture_stories(fixture *f, const muc_uthinker_options *options)
+{
+    const muc_llama_options defaults = { 0 };
+
+    memset(f, 0, sizeof(*f));
+    f->ctx = muc_context_new(2);
+    CHECK_OK(f->ctx,
+             muc_checkpoint_open(f->ctx, shared_data("llama/stories260K.bin"), &f->checkpoint));
+    CHECK_OK(f->ctx, muc_llama_build(f->ctx, &f->checkpoint, &defaults, &f->graph));
+    fixture_quantize(f->ctx, f->graph);
+    fixture_default_machine(f);
+    CHECK_OK(f->ctx,
+             muc_uthinker_compile(f->ctx, f->graph, &f->machine, options, &no_tokens, &f->build));
+}
+
+static inline void fixture_free(fixture *f)
+{
+    muc_uthinker_build_free(f->build);
+    muc_graph_free(f->graph);
+    muc_checkpoint_close(&f->checkpoint);
+    muc_arena_free(&f->arena);
+    muc_context_free(f->ctx);
+}
+
+#endif
