@@ -2,7 +2,7 @@
 """Writes the seeds of fuzz/corpus: the smallest Llama there is, in every form.
 
 dim 2, ffn 1, 1 layer, 1 head of 2, vocabulary 3, context 4; every weight is 0.5.
-Besides it, BlockDialect blocks of every kind.
+Besides it, BlockDialect blocks of every kind and tokenizers in every form.
 """
 import json
 import pathlib
@@ -149,7 +149,67 @@ def bdt(entries):
     return out + table + names + trailer + struct.pack("<I", zlib.crc32(trailer))
 
 
+BYTE_PIECES = [f"<0x{b:02X}>" for b in range(256)]
+LETTERS = {"\u2581": -3.0, "a": -4.0, "b": -5.0, "ab": -1.0, "\u2581ab": -2.0}
+
+
+def field(number, content):
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def tokenizer_sentencepiece():
+    pieces = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3)] + [(b, 0, 6) for b in BYTE_PIECES]
+    pieces += [(text, score, 1) for text, score in LETTERS.items()]
+    out = b"".join(field(1, field(1, text.encode()) + struct.pack("<BfBB", 0x15, score, 0x18, kind))
+                   for text, score, kind in pieces)
+    return out + field(2, b"\x18\x02\x98\x02\x01") + field(3, b"\x20\x00")
+
+
+def tokenizer_llama2c():
+    pieces = [("<unk>", 0), ("\n<s>\n", 0), ("\n</s>\n", 0)] + [(b, 0) for b in BYTE_PIECES]
+    pieces += [(text.replace("\u2581", " "), score) for text, score in LETTERS.items()]
+    return struct.pack("<I", 6) + b"".join(
+        struct.pack("<fI", score, len(text)) + text.encode() for text, score in pieces)
+
+
+def tokenizer_json():
+    """Byte-level: GPT-2's characters for the bytes, two merges, added tokens of both kinds."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [b for b in range(256) if b not in visible]
+    vocab = {chr(b if b in visible else 256 + hidden.index(b)): b for b in range(256)}
+    vocab.update({"ab": 256, "\u0120ab": 257})
+    return json.dumps({
+        "added_tokens": [{"id": 258, "content": "<|endoftext|>", "special": True},
+                         {"id": 259, "content": "  ", "special": False}],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": vocab, "merges": ["a b", ["\u0120", "ab"]]}},
+        separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def tokenizer_form():
+    """The compiled form, from its description in mur_tokenizer.h: the bytes, ab, and <s>."""
+    texts = [bytes([b]) for b in range(256)] + [b"ab", b"<s>"]
+    pieces, start = b"", 0
+    for i, text in enumerate(texts):
+        kind = 3 if text == b"<s>" else 1
+        pieces += struct.pack("<II", start | kind << 28, 1 if i > ord("a") else 0)
+        start += len(text)
+    pieces += struct.pack("<II", start, 1)
+    merges = struct.pack("<II", ord("b") | (256 & 0xFFF) << 20, 256 >> 12)
+    rest = struct.pack("<256I", *range(256)) + struct.pack("<I", 257)
+    text = b"".join(texts) + b"\0" * (-start % 4)
+    size = 48 + len(pieces) + len(merges) + len(rest) + len(text)
+    gpt2, byte_alphabet, add_bos, none = 2, 1, 8, 0xFFFFFFFF
+    return struct.pack("<12I", 0x4B4F544D, 1, size, len(texts), 1, 0, 1, start, gpt2,
+                       byte_alphabet | add_bos, 257, none) + pieces + merges + rest + text
+
+
 def main():
+    put("tokenizer", "sentencepiece", tokenizer_sentencepiece())
+    put("tokenizer", "llama2c", tokenizer_llama2c())
+    put("tokenizer", "huggingface", tokenizer_json())
+    put("tokenizer", "form", tokenizer_form())
     blockdialect()
     llama2c()
     put("gguf", "model", gguf(3, True))

@@ -1,0 +1,64 @@
+/* Tokenizers: a file of any kind, or a compiled form; an accepted one encodes and decodes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "text/tokenizer.h"
+
+enum { TEXT_BYTES = 64 };
+
+/* The input's own first bytes are the text. */
+static void use(const mur_tokenizer *tokenizer, const uint8_t *text, size_t size)
+{
+    uint32_t scratch[(TEXT_BYTES + 1) * 5], ids[2 * TEXT_BYTES + 2];
+    static volatile uint8_t seen;
+    const uint8_t *bytes;
+    size_t count;
+
+    if (mur_tokenizer_encode(tokenizer, text, size < TEXT_BYTES ? size : TEXT_BYTES,
+                             MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, scratch, sizeof(scratch), ids,
+                             MUC_COUNT(ids), &count) != MUR_OK)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] >= tokenizer->header->pieces)
+            abort();
+    for (uint32_t id = 0; id <= tokenizer->header->pieces; id++) {
+        size_t length = mur_tokenizer_decode(tokenizer, id, id - 1, &bytes);
+
+        for (size_t i = 0; i < length; i++)
+            seen ^= bytes[i];
+    }
+}
+
+static void fuzz_file(muc_bytes file)
+{
+    muc_context *ctx = muc_context_new(1);
+    muc_arena arena = { 0 };
+    muc_vocabulary vocabulary;
+    mur_tokenizer tokenizer;
+    uint8_t *form;
+    size_t bytes;
+
+    if (muc_vocabulary_read(ctx, file, 0, &arena, &vocabulary) == MUC_OK &&
+        muc_tokenizer_compile(ctx, &vocabulary, &arena, &form, &bytes) == MUC_OK &&
+        muc_tokenizer_open(ctx, "fuzz", form, bytes, &tokenizer) == MUC_OK)
+        use(&tokenizer, file.data, file.size);
+    muc_arena_free(&arena);
+    muc_context_free(ctx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint32_t *aligned = malloc(size + 4);
+    mur_tokenizer tokenizer;
+
+    if (!aligned)
+        return 0;
+    memcpy(aligned, data, size);
+    if (mur_tokenizer_open(&tokenizer, aligned, size, mur_split_unicode) == MUR_OK)
+        use(&tokenizer, data, size);
+    free(aligned);
+    fuzz_file((muc_bytes){ data, size, "fuzz" });
+    fuzz_file((muc_bytes){ data, size, "fuzz.bin" });
+    return 0;
+}
