@@ -1,10 +1,10 @@
-/* One template serves every length: resolved for (pos, m) it is the program that a compiler for
+/* One program serves every length: what the interpreter issues for (pos, m) is what a compiler for
  * just that length writes (oracle/static_uthinker.c), word for word. */
 #include "check.h"
 
 #include "base/bytes.h"
 #include "oracle/static_uthinker.h"
-#include "targets/uthinker/lower.h"
+#include "targets/uthinker/uthinker.h"
 
 static uint64_t random_state = 1;
 
@@ -27,24 +27,32 @@ typedef struct shape {
 
 static const shape stories260k = { 5, 64, 8, 4, 8, 172, 512, 512, true };
 
-/* An index of tiles of random sizes: all that a layout reads of a sequence. */
+/* Tiles of random sizes; a program's code depends on no more of a sequence than its index. */
 static void random_sequence(muc_context *ctx, muc_arena *arena, muc_matrix_shape matrix,
                             muc_uthinker_weight *out)
 {
-    uint32_t down = (matrix.k + 63) / 64, tiles = (matrix.n + 7) / 8 * down, *index, at;
+    uint32_t down = (matrix.k + 63) / 64, tiles = (matrix.n + 7) / 8 * down;
+    uint32_t *index, *sizes, at = 4 * (tiles + 1), total = at;
 
-    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, arena, tiles + 1, &index));
-    at = 4 * (tiles + 1);
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, arena, tiles + 1, &sizes));
+    for (uint32_t t = 0; t < tiles; t++)
+        total += sizes[t] = 8 + random_below(16 * 24);
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, arena, total / 4 + 1, &index));
     for (uint32_t t = 0; t <= tiles; t++) {
         index[t] = at;
-        at += 8 + random_below(16 * 24);
+        at += sizes[t];
     }
-    *out = (muc_uthinker_weight){ "w", (const uint8_t *)index, index[tiles] };
+    *out = (muc_uthinker_weight){ "w", (const uint8_t *)index, total };
 }
 
 static void random_model(muc_context *ctx, muc_arena *arena, const shape *s,
                          muc_uthinker_model *out)
 {
+    float *zeros;
+    uint32_t most = s->layers * s->width > s->context * s->head_width ? s->layers * s->width
+                                                                      : s->context * s->head_width;
+
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, arena, most, &zeros));
     *out = (muc_uthinker_model){ .layers = s->layers,
                                  .width = s->width,
                                  .heads = s->heads,
@@ -55,7 +63,11 @@ static void random_model(muc_context *ctx, muc_arena *arena, const shape *s,
                                  .context = s->context,
                                  .tied = s->tied,
                                  .epsilon = 1e-5f,
-                                 .scale = 0.25f };
+                                 .scale = 0.25f,
+                                 .gain_attention = zeros,
+                                 .gain_ffn = zeros,
+                                 .gain_final = zeros,
+                                 .rope = zeros };
     for (uint32_t kind = 0; kind < MUC_MATRIX_COUNT; kind++) {
         muc_matrix_shape matrix = muc_uthinker_matrix_shape(out, (muc_matrix_kind)kind);
 
@@ -65,11 +77,63 @@ static void random_model(muc_context *ctx, muc_arena *arena, const shape *s,
     }
 }
 
+typedef struct compiled {
+    muc_context *ctx;
+    muc_arena arena;
+    muc_uthinker_layout layout;
+    mur_program program;
+} compiled;
+
+static muc_status compile(compiled *c, const shape *s, const muc_uthinker_options *options)
+{
+    static const muc_entry_kind kinds[] = { MUC_ENTRY_DECODE, MUC_ENTRY_PREFILL };
+    static const muc_uthinker_tokens tokens = { 0 };
+    static mur_verifier verifier;
+    const muc_flatten_options all_passes = { 0 };
+    muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
+    muc_template templates[MUC_UTHINKER_ENTRIES];
+    muc_flat flat[MUC_UTHINKER_ENTRIES];
+    muc_uthinker_model model;
+    muc_container sections;
+    muc_bytes file;
+    muc_status status;
+
+    memset(c, 0, sizeof(*c));
+    c->ctx = muc_context_new(1);
+    random_model(c->ctx, &c->arena, s, &model);
+    status = muc_uthinker_lay_out(c->ctx, &c->arena, &model, &machine, options, &c->layout);
+    if (status != MUC_OK)
+        return status;
+    for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
+        CHECK_OK(c->ctx,
+                 muc_uthinker_lower(c->ctx, &c->arena, &c->layout, kinds[i], &templates[i]));
+        CHECK_OK(c->ctx,
+                 muc_uthinker_flatten(c->ctx, &c->arena, &templates[i], &all_passes, &flat[i]));
+        entries[i] =
+            (muc_uthinker_entry){ kinds[i], templates[i].min_m, templates[i].max_m, &flat[i] };
+    }
+    CHECK_OK(c->ctx,
+             muc_uthinker_emit(c->ctx, &c->arena, &model, &c->layout, entries, &tokens, &sections));
+    CHECK_OK(c->ctx, muc_container_write(c->ctx, &c->arena, &sections, &file));
+    CHECK_OK(c->ctx, muc_container_open(c->ctx, file, &sections, &c->program));
+    if (mur_verify(&c->program, &verifier) != MUR_OK)
+        fail_msg("the verifier refuses word %u, reason %d", verifier.verdict.word,
+                 (int)verifier.verdict.reason);
+    return MUC_OK;
+}
+
+static void release(compiled *c)
+{
+    muc_arena_free(&c->arena);
+    muc_context_free(c->ctx);
+}
+
 /* ---- comparison ---- */
 
 typedef struct stream {
     uint32_t *words;
-    size_t count, capacity;
+    size_t count, capacity, at;
+    uint32_t completed[MUR_ENGINES];
 } stream;
 
 static void record(void *arg, const uint32_t *words, uint32_t count)
@@ -85,72 +149,54 @@ static void record(void *arg, const uint32_t *words, uint32_t count)
     s->count += count;
 }
 
-typedef struct comparison {
-    const stream *expected;
-    size_t at;
-    uint32_t pos, m;
-} comparison;
-
-static muc_status compare(void *arg, const muc_instruction *instruction, const uint32_t *words,
-                          uint32_t count)
+/* A board that executes nothing: each instruction must be the next of the stream. */
+static mur_status compare(void *arg, const uint32_t *words)
 {
-    comparison *c = arg;
-    const uint32_t *expected = c->expected->words + c->at;
+    stream *s = arg;
+    const uint32_t *expected = s->words + s->at;
+    uint32_t op, count;
 
-    if (c->at + count > c->expected->count || memcmp(words, expected, 4 * (size_t)count) != 0) {
-        print_message("pos %u, m %u, word %zu, stage %s\n", c->pos, c->m, c->at,
-                      instruction->stage);
+    CHECK(muc_insn_find_opcode(words[0] & 255, &op));
+    count = muc_insn_get(op)->words;
+    if (s->at + count > s->count || memcmp(words, expected, 4 * (size_t)count) != 0) {
         for (uint32_t i = 0; i < count; i++)
             print_message("%08x, expected %08x\n", words[i],
-                          c->at + i < c->expected->count ? expected[i] : 0);
-        fail();
+                          s->at + i < s->count ? expected[i] : 0);
+        return MUR_E_FAULT;
     }
-    c->at += count;
-    return MUC_OK;
+    s->at += count;
+    s->completed[muc_insn_get(op)->engine]++;
+    return MUR_OK;
 }
 
-static size_t check_length(muc_context *ctx, const muc_uthinker_layout *layout,
-                           const muc_template *template, uint32_t pos, uint32_t m)
+static uint32_t completed(void *arg, enum mur_engine engine)
+{
+    const stream *s = arg;
+
+    return s->completed[engine];
+}
+
+static void check_entry(const compiled *c, enum mur_entry_kind kind, uint32_t pos, uint32_t m)
 {
     static stream expected;
-    comparison c = { &expected, 0, pos, m };
+    static const mur_hal board = { &expected, compare, compare, compare, completed };
+    mur_run_state run;
 
-    expected.count = 0;
-    static_uthinker_compile(layout, pos, m, record, &expected);
-    CHECK_OK(ctx, muc_ir_resolve(ctx, template, pos, m, compare, &c));
-    CHECK_EQ(c.at, expected.count);
-    return c.at;
+    expected.count = expected.at = 0;
+    static_uthinker_compile(&c->layout, pos, m, record, &expected);
+    CHECK_EQ(mur_start(&run, &c->program, &board, mur_find_entry(&c->program, kind, m), pos, m),
+             MUR_OK);
+    if (mur_run(&run) != MUR_OK)
+        fail_msg("pos %u, m %u: instruction at word %zu of %zu, CODE word %u", pos, m, expected.at,
+                 expected.count, run.at);
+    CHECK_EQ(expected.at, expected.count);
 }
 
-typedef struct compiled {
-    muc_context *ctx;
-    muc_arena arena;
-    muc_uthinker_layout layout;
-    muc_template decode, prefill;
-} compiled;
-
-static muc_status compile(compiled *c, const shape *s, const muc_uthinker_options *options)
+static void check_length(const compiled *c, uint32_t pos, uint32_t m)
 {
-    muc_uthinker_model model;
-    muc_status status;
-
-    memset(c, 0, sizeof(*c));
-    c->ctx = muc_context_new(1);
-    random_model(c->ctx, &c->arena, s, &model);
-    status = muc_uthinker_lay_out(c->ctx, &c->arena, &model, &machine, options, &c->layout);
-    if (status != MUC_OK)
-        return status;
-    CHECK_OK(c->ctx,
-             muc_uthinker_lower(c->ctx, &c->arena, &c->layout, MUC_ENTRY_DECODE, &c->decode));
-    CHECK_OK(c->ctx,
-             muc_uthinker_lower(c->ctx, &c->arena, &c->layout, MUC_ENTRY_PREFILL, &c->prefill));
-    return MUC_OK;
-}
-
-static void release(compiled *c)
-{
-    muc_arena_free(&c->arena);
-    muc_context_free(c->ctx);
+    check_entry(c, MUR_ENTRY_PREFILL, pos, m);
+    if (m == 1)
+        check_entry(c, MUR_ENTRY_DECODE, pos, m);
 }
 
 static muc_uthinker_terms random_terms(void)
@@ -174,11 +220,8 @@ static void check_every_position(bool recompute)
     CHECK_OK(c.ctx, compile(&c, &stories260k, &options));
     CHECK_EQ(c.layout.options.rows, 64);
     for (uint32_t i = 0; i < MUC_COUNT(lengths); i++)
-        for (uint32_t pos = 0; pos + lengths[i] <= 512; pos++) {
-            check_length(c.ctx, &c.layout, &c.prefill, pos, lengths[i]);
-            if (lengths[i] == 1)
-                check_length(c.ctx, &c.layout, &c.decode, pos, 1);
-        }
+        for (uint32_t pos = 0; pos + lengths[i] <= 512; pos++)
+            check_length(&c, pos, lengths[i]);
     release(&c);
 }
 
@@ -228,9 +271,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
 
             m = m ? m : 1 + random_below(most);
             pos = random_below(s.context - m + 1);
-            check_length(c.ctx, &c.layout, &c.prefill, pos, m);
-            if (m == 1)
-                check_length(c.ctx, &c.layout, &c.decode, pos, m);
+            check_length(&c, pos, m);
         }
         if (status == MUC_OK) {
             done++;
