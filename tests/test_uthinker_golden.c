@@ -1,0 +1,363 @@
+/* test_uthinker_golden.c - a compiled program on the simulator against the golden model: the graph
+ * run in the machine's arithmetic by code that knows nothing of instructions. Every stage, every
+ * bit. */
+#include "uthinker_fixture.h"
+
+#include "mur.h"
+#include "ref/machine.h"
+#include "targets/uthinker/sim.h"
+
+enum { MAX_RECORDS = 256, CHUNK = 64 };
+
+/* What the golden model showed of one call: a node's floats, or the slots that a node reads. */
+typedef struct record {
+    char name[64];
+    bool slots;
+    size_t rows, row_bytes;
+    uint8_t *data;
+} record;
+
+typedef struct board {
+    fixture f;
+    muc_ref *golden;
+    void *image;
+    mur_program program;
+    mur_verifier verifier;
+    mur_sim sim;
+    mur_sim_memory memory;
+    record records[MAX_RECORDS];
+    size_t record_count;
+    /* where the program is: counted from the instructions that pass */
+    uint32_t norms, ropes, softmaxes, divisions, products, columns_done, compared;
+    uint32_t pos, m;
+} board;
+
+static void keep(board *b, const char *name, bool slots, const void *data, size_t rows,
+                 size_t row_bytes)
+{
+    record *r = &b->records[b->record_count++];
+
+    CHECK(b->record_count <= MAX_RECORDS);
+    snprintf(r->name, sizeof(r->name), "%s", name);
+    r->slots = slots;
+    r->rows = rows;
+    r->row_bytes = row_bytes;
+    r->data = malloc(rows * row_bytes);
+    assert_non_null(r->data);
+    memcpy(r->data, data, rows * row_bytes);
+}
+
+static void keep_floats(void *arg, const muc_node *node, const char *name, const float *data,
+                        size_t rows, size_t columns)
+{
+    (void)node;
+    keep(arg, name, false, data, rows, columns * sizeof(float));
+}
+
+static void keep_slots(void *arg, const muc_node *node, const uint8_t *slots, size_t rows,
+                       size_t row_bytes)
+{
+    keep(arg, node->name, true, slots, rows, row_bytes);
+}
+
+/* The record of a layer's stage; layer UINT32_MAX: the name as it is. */
+static const record *find(const board *b, uint32_t layer, const char *stage, bool slots)
+{
+    char name[64];
+
+    if (layer == UINT32_MAX)
+        snprintf(name, sizeof(name), "%s", stage);
+    else
+        snprintf(name, sizeof(name), "layers.%u.%s", layer, stage);
+    for (size_t i = 0; i < b->record_count; i++)
+        if (b->records[i].slots == slots && strcmp(b->records[i].name, name) == 0)
+            return &b->records[i];
+    fail_msg("the golden model showed nothing of '%s'", name);
+    return NULL;
+}
+
+/* bytes of a row of the record from offset on are those of the machine */
+static void check_row(board *b, const record *r, size_t row, size_t offset, const void *found,
+                      size_t bytes)
+{
+    CHECK(row < r->rows && offset + bytes <= r->row_bytes);
+    if (memcmp(r->data + row * r->row_bytes + offset, found, bytes) != 0)
+        fail_msg("pos %u, m %u: row %zu of %s '%s' differs from offset %zu on", b->pos, b->m, row,
+                 r->slots ? "the slots read by" : "the result of", r->name, offset);
+    b->compared++;
+}
+
+static uint32_t field(const uint32_t *words, muc_uthinker_field which)
+{
+    const muc_field_info *info = muc_field_get(which);
+
+    return words[info->word] >> info->shift & muc_field_max(which);
+}
+#define FIELD(insn, name) field(words, MUC_FIELD_##insn##_##name)
+
+static void check_norm(board *b, const uint32_t *words)
+{
+    uint32_t layers = b->f.build->layout.layers, layer = b->norms / 2;
+    bool last = b->norms == 2 * layers, first = b->norms % 2 == 0;
+    const record *before = b->norms == 0 ? find(b, UINT32_MAX, "embed", false)
+                           : first       ? find(b, layer - 1, "residual", false)
+                                         : find(b, layer, "attention_residual", false);
+    const record *slots =
+        last ? find(b, UINT32_MAX, "head", true) : find(b, layer, first ? "q" : "gate", true);
+
+    for (uint32_t r = 0; r < FIELD(NORM, rows); r++) {
+        uint32_t row = last ? b->m - 1 : r;
+
+        check_row(b, before, row, 0, b->memory.gb + FIELD(NORM, saddr) + r * FIELD(NORM, spitch),
+                  FIELD(NORM, k) * sizeof(float));
+        check_row(b, slots, row, 0,
+                  b->memory.buffer[FIELD(NORM, dst)] + FIELD(NORM, daddr) + r * slots->row_bytes,
+                  slots->row_bytes);
+    }
+    b->norms++;
+    b->ropes = b->divisions = b->products = b->columns_done = 0;
+}
+
+/* queries of a kv head's group, then its keys */
+static void check_rope(board *b, const uint32_t *words)
+{
+    const muc_uthinker_layout *layout = &b->f.build->layout;
+    bool queries = b->ropes % 2 == 0;
+    const record *r = find(b, (b->norms - 1) / 2, queries ? "q_rope" : "k_rope", false);
+    uint32_t columns = (queries ? layout->group : 1) * layout->head_width;
+
+    CHECK_EQ(columns, FIELD(ROPE, heads) * FIELD(ROPE, k));
+    for (uint32_t i = 0; i < b->m; i++)
+        check_row(b, r, i, b->ropes / 2 * columns * sizeof(float),
+                  b->memory.gb + FIELD(ROPE, saddr) + i * FIELD(ROPE, spitch),
+                  columns * sizeof(float));
+    b->ropes++;
+    b->softmaxes = 0;
+}
+
+/* queries, keys in slabs, or attention's result */
+static void check_quant(board *b, const uint32_t *words)
+{
+    const muc_uthinker_layout *layout = &b->f.build->layout;
+    const uint8_t *out = b->memory.buffer[FIELD(QUANT, dst)] + FIELD(QUANT, daddr);
+    uint32_t layer = (b->norms - 1) / 2, kv_head = (b->ropes - 1) / 2;
+    const record *r;
+
+    if (FIELD(QUANT, dst) == MUR_I0) {
+        r = find(b, layer, "attention_residual", true);
+        for (uint32_t i = 0; i < b->m; i++)
+            check_row(b, r, i, 0, out + i * FIELD(QUANT, dpitch), r->row_bytes);
+    } else if (FIELD(QUANT, dst) == MUR_I1) {
+        r = find(b, layer, "attention", true);
+        for (uint32_t i = 0; i < FIELD(QUANT, rows); i++)
+            check_row(b, r,
+                      i / layout->group * layout->heads + kv_head * layout->group +
+                          i % layout->group,
+                      0, out + i * FIELD(QUANT, dpitch), r->row_bytes);
+    }
+}
+
+/* the scores that it reads */
+static void check_softmax(board *b, const uint32_t *words)
+{
+    const muc_uthinker_layout *layout = &b->f.build->layout;
+    const record *r = find(b, (b->norms - 1) / 2, "attention.scores", false);
+    uint32_t group = FIELD(SMAX, group), kv_head = (b->ropes - 1) / 2;
+
+    for (uint32_t row = 0; row < FIELD(SMAX, rows); row++) {
+        uint32_t i = row / group, count = FIELD(SMAX, valid) + i - FIELD(SMAX, skip);
+
+        if (i >= FIELD(SMAX, skip))
+            check_row(b, r, i * layout->heads + kv_head * group + row % group,
+                      b->softmaxes * CHUNK * sizeof(float),
+                      b->memory.gb + FIELD(SMAX, saddr) + CHUNK * row,
+                      (count < CHUNK ? count : CHUNK) * sizeof(float));
+    }
+    b->softmaxes++;
+}
+
+static void check_division(board *b, const uint32_t *words)
+{
+    const record *r = find(b, (b->norms - 1) / 2, "attention", false);
+    uint32_t columns = FIELD(DIV, group) * FIELD(DIV, k);
+
+    for (uint32_t i = 0; i < b->m; i++)
+        check_row(b, r, i, b->divisions * columns * sizeof(float),
+                  b->memory.gb + FIELD(DIV, daddr) + i * FIELD(DIV, dpitch),
+                  columns * sizeof(float));
+    b->divisions++;
+}
+
+static void check_product(board *b, const uint32_t *words)
+{
+    uint32_t layer = (b->norms - 1) / 2, k = FIELD(GLU, k), at = b->columns_done;
+    const record *gate = find(b, layer, "gate", false), *up = find(b, layer, "up", false);
+    const record *slots = find(b, layer, "residual", true);
+    uint32_t terms = FIELD(GLU, terms);
+
+    for (uint32_t i = 0; i < b->m; i++) {
+        check_row(b, gate, i, at * sizeof(float), b->memory.gb + FIELD(GLU, saddr) + i * k,
+                  k * sizeof(float));
+        check_row(b, up, i, at * sizeof(float), b->memory.gb + FIELD(GLU, uaddr) + i * k,
+                  k * sizeof(float));
+        check_row(b, slots, i, muc_uthinker_slots_bytes(at, terms),
+                  b->memory.buffer[FIELD(GLU, dst)] + FIELD(GLU, daddr) + i * FIELD(GLU, dpitch),
+                  muc_uthinker_slots_bytes(k, terms));
+    }
+    b->columns_done += k;
+}
+
+static void watch(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+{
+    board *b = arg;
+    uint32_t op;
+
+    (void)sim;
+    (void)engine;
+    CHECK(muc_insn_find_opcode(words[0] & MUC_WORD0_OPCODE, &op));
+    if (op == MUC_INSN_NORM)
+        check_norm(b, words);
+    else if (op == MUC_INSN_ROPE)
+        check_rope(b, words);
+    else if (op == MUC_INSN_QUANT)
+        check_quant(b, words);
+    else if (op == MUC_INSN_SMAX)
+        check_softmax(b, words);
+    else if (op == MUC_INSN_DIV)
+        check_division(b, words);
+    else if (op == MUC_INSN_GLU)
+        check_product(b, words);
+}
+
+static void boot(board *b, const muc_uthinker_options *options, enum mur_sim_policy policy)
+{
+    const muc_uthinker_terms *t = &options->terms;
+    const muc_ref_terms terms = { t->x, t->q, t->k, t->v, t->p, t->o, t->f, t->h, t->l };
+    size_t size;
+
+    fixture_stories(&b->f, options);
+    CHECK_OK(b->f.ctx, muc_ref_open_machine(b->f.ctx, b->f.graph, &terms, &b->golden));
+    muc_ref_set_probe(b->golden, keep_floats, b);
+    muc_ref_set_slots_probe(b->golden, keep_slots, b);
+    size = b->f.build->program.size;
+    b->image =
+        aligned_alloc(MUR_ALIGNMENT, (size + MUR_ALIGNMENT - 1) / MUR_ALIGNMENT * MUR_ALIGNMENT);
+    assert_non_null(b->image);
+    memcpy(b->image, b->f.build->program.data, size);
+    CHECK_EQ(mur_open(&b->program, b->image, size), MUR_OK);
+    CHECK_EQ(mur_verify(&b->program, &b->verifier), MUR_OK);
+    memcpy(b->memory.buffer_bytes, b->f.machine.buffer_bytes, sizeof(b->memory.buffer_bytes));
+    for (int i = 0; i < MUR_GB; i++)
+        b->memory.buffer[i] = calloc(1, b->memory.buffer_bytes[i]);
+    b->memory.gb = calloc(1, b->memory.buffer_bytes[MUR_GB]);
+    memcpy(b->memory.region_bytes, b->program.region_bytes, sizeof(b->memory.region_bytes));
+    b->memory.wgts = b->program.section[MUR_SECTION_WGTS];
+    b->memory.parm = b->program.section[MUR_SECTION_PARM];
+    b->memory.kv = calloc(1, b->program.region_bytes[MUR_KV]);
+    b->memory.io = calloc(1, b->program.region_bytes[MUR_IO]);
+    mur_sim_init(&b->sim, &b->memory, policy, 1);
+    b->sim.probe = watch;
+    b->sim.probe_arg = b;
+}
+
+static void shut_down(board *b)
+{
+    for (int i = 0; i < MUR_GB; i++)
+        free(b->memory.buffer[i]);
+    free(b->memory.gb);
+    free(b->memory.kv);
+    free(b->memory.io);
+    free(b->image);
+    muc_ref_close(b->golden);
+    fixture_free(&b->f);
+    free(b);
+}
+
+static void run(board *b, uint32_t pos, uint32_t m)
+{
+    enum mur_entry_kind kind = m == 1 ? MUR_ENTRY_DECODE : MUR_ENTRY_PREFILL;
+    mur_hal hal = mur_sim_hal(&b->sim);
+    mur_run_state state;
+    int32_t tokens[64];
+    mur_status status;
+    const record *logits;
+
+    b->pos = pos;
+    b->m = m;
+    b->norms = 0;
+    for (uint32_t i = 0; i < m; i++)
+        tokens[i] = (int32_t)((pos + i) * 167 % 512);
+    CHECK_OK(b->f.ctx, muc_ref_run_tokens(b->golden, pos, tokens, m));
+    memcpy(b->memory.io, tokens, m * sizeof(tokens[0]));
+    CHECK_EQ(mur_start(&state, &b->program, &hal, mur_find_entry(&b->program, kind, m), pos, m),
+             MUR_OK);
+    do
+        status = mur_run(&state);
+    while (status == MUR_YIELD);
+    if (status != MUR_OK || b->sim.fault.reason)
+        fail_msg("the run ends with %d: %s", (int)status, b->sim.fault.reason);
+    CHECK_EQ(b->norms, 2 * b->f.build->layout.layers + 1);
+    logits = find(b, UINT32_MAX, "head", false);
+    check_row(b, logits, m - 1, 0, b->memory.io + b->program.meta->logits, logits->row_bytes);
+    for (size_t i = 0; i < b->record_count; i++)
+        free(b->records[i].data);
+    b->record_count = 0;
+}
+
+/* 362 positions: across five chunks, in calls of every kind of length */
+static void check_program(const muc_uthinker_options *options, enum mur_sim_policy policy)
+{
+    static const uint32_t calls[] = { 1, 1, 1, 5, 64, 1, 64, 33, 1, 1, 60, 64, 1, 63, 2 };
+    board *b = calloc(1, sizeof(*b));
+    uint32_t pos = 0;
+
+    assert_non_null(b);
+    boot(b, options, policy);
+    for (size_t i = 0; i < MUC_COUNT(calls); i++) {
+        run(b, pos, calls[i]);
+        pos += calls[i];
+    }
+    print_message("%u rows compared\n", b->compared);
+    shut_down(b);
+}
+
+static void every_stage_has_the_golden_models_bits_in_two_terms(void **state)
+{
+    (void)state;
+    check_program(&muc_uthinker_defaults, MUR_SIM_LAZY);
+}
+
+static void every_stage_has_the_golden_models_bits_in_one_term(void **state)
+{
+    muc_uthinker_options options = muc_uthinker_defaults;
+
+    (void)state;
+    memset(&options.terms, 1, sizeof(options.terms));
+    check_program(&options, MUR_SIM_RANDOM);
+}
+
+static void terms_are_a_choice_of_each_stage(void **state)
+{
+    muc_uthinker_options options = muc_uthinker_defaults;
+
+    (void)state;
+    options.terms = (muc_uthinker_terms){
+        .x = 1, .k = 1, .p = 1, .f = 1, .l = 1, .q = 2, .v = 2, .o = 2, .h = 2
+    };
+    check_program(&options, MUR_SIM_EAGER);
+    options.terms = (muc_uthinker_terms){
+        .x = 2, .k = 2, .p = 2, .f = 2, .l = 2, .q = 1, .v = 1, .o = 1, .h = 1
+    };
+    check_program(&options, MUR_SIM_EAGER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_stage_has_the_golden_models_bits_in_two_terms),
+        cmocka_unit_test(every_stage_has_the_golden_models_bits_in_one_term),
+        cmocka_unit_test(terms_are_a_choice_of_each_stage),
+    };
+
+    return cmocka_run_group_tests_name("uthinker_golden", tests, NULL, NULL);
+}
