@@ -191,6 +191,51 @@ static void perplexity_is_the_reference_one(void **state)
     close_model(&m);
 }
 
+/* what the nodes before any cut computed is all that the others need */
+static void a_run_in_two_pieces_gives_the_bits_of_a_whole_one(void **state)
+{
+    int32_t tokens[9] = { 1, 403, 407, 261, 378, 7, 9, 11, 13 };
+    float expected[9 * 512];
+    model front, back;
+
+    (void)state;
+    open_model(&front, shared_data("llama/stories260K.bin"), 64, 1);
+    open_model(&back, shared_data("llama/stories260K.bin"), 64, 1);
+    memcpy(expected, logits_of(&front, 0, tokens, 9), sizeof(expected));
+    for (uint32_t cut = 1; cut < front.graph->node_count; cut += 7) {
+        muc_ref_reset(back.ref);
+        muc_ref_set_range(front.ref, 0, cut);
+        CHECK_OK(front.ctx, muc_ref_run_tokens(front.ref, 0, tokens, 9));
+        for (uint32_t i = 0; i < cut; i++) {
+            size_t rows, columns;
+            const muc_node *node = &front.graph->nodes[i];
+            const float *data = muc_ref_read(front.ref, node->name, &rows, &columns);
+
+            CHECK_OK(back.ctx, muc_ref_put(back.ref, node->outputs[0], data, rows, columns));
+        }
+        muc_ref_set_range(back.ref, cut, back.graph->node_count);
+        assert_memory_equal(logits_of(&back, 0, tokens, 9), expected, sizeof(expected));
+    }
+    close_model(&front);
+    close_model(&back);
+}
+
+static void another_weight_can_stand_for_a_constant(void **state)
+{
+    static float other[512 * 64];
+    int32_t token = 1;
+    const float *logits;
+    model m;
+
+    (void)state;
+    open_model(&m, shared_data("llama/stories260K.bin"), 64, 1);
+    muc_ref_replace(m.ref, muc_graph_find(m.graph, "model.embed_tokens.weight"), other);
+    logits = logits_of(&m, 0, &token, 1);
+    for (int i = 0; i < 512; i++)
+        CHECK(logits[i] == 0);
+    close_model(&m);
+}
+
 static void rescue_writes_its_kept_plans(void **state)
 {
     const char *path = shared_data("rescue/expected.json");
@@ -300,6 +345,8 @@ int main(void)
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(three_forms_of_a_model_give_the_same_bits),
         cmocka_unit_test(perplexity_is_the_reference_one),
+        cmocka_unit_test(a_run_in_two_pieces_gives_the_bits_of_a_whole_one),
+        cmocka_unit_test(another_weight_can_stand_for_a_constant),
         cmocka_unit_test(rescue_writes_its_kept_plans),
         cmocka_unit_test(the_graph_reads_back_from_its_text),
         cmocka_unit_test(calls_outside_the_context_are_refused),

@@ -219,7 +219,8 @@ typedef struct encoded_band {
 typedef struct encoding {
     muc_context *ctx;
     const muc_bd_matrix *matrix;
-    const muc_bd_rule *rule;
+    muc_bd_chooser *choose;
+    void *choose_arg;
     grid grid;
     encoded_band *bands;
     uint32_t *tile_bytes; /* [tiles] */
@@ -232,15 +233,14 @@ static double energy_of(const float *w, const float *importance, uint32_t n)
     return muc_bd_error(&zero, w, importance, n);
 }
 
-static void encode_column(const encoding *e, const float *w, const tile *t, encoded_band *out)
+static void encode_column(const encoding *e, const float *w, const muc_bd_column *column,
+                          uint32_t first_k, encoded_band *out)
 {
-    const float *importance = importance_at(e->matrix, t->first_k);
-    muc_bd_column column;
+    const float *importance = importance_at(e->matrix, first_k);
 
-    muc_bd_choose(e->rule, w, importance, t->rows, &column);
-    for (unsigned b = 0; b < muc_bd_block_count(t->rows); b++) {
-        const muc_bd_block *block = &column.block[b];
-        unsigned n = muc_bd_block_elements(t->rows, b), at = b * MUC_BD_ELEMS;
+    for (unsigned b = 0; b < muc_bd_block_count(column->rows); b++) {
+        const muc_bd_block *block = &column->block[b];
+        unsigned n = muc_bd_block_elements(column->rows, b), at = b * MUC_BD_ELEMS;
 
         out->bytes += muc_bd_write(block, n, out->data + out->bytes);
         out->blocks[block->kind]++;
@@ -250,7 +250,25 @@ static void encode_column(const encoding *e, const float *w, const tile *t, enco
     }
 }
 
-static void encode_tiles(const encoding *e, uint32_t index, const float *values, encoded_band *out)
+/* columns: [columns of the band][tiles_down] */
+static muc_status choose_columns(const encoding *e, uint32_t index, const float *values,
+                                 muc_bd_column *columns)
+{
+    const grid *g = &e->grid;
+
+    for (uint32_t c = 0; c < tile_at(g, index, 0).columns; c++) {
+        muc_bd_column *tiles = columns + (size_t)c * g->tiles_down;
+
+        for (uint32_t down = 0; down < g->tiles_down; down++)
+            tiles[down].rows = tile_at(g, index, down).rows;
+        MUC_TRY(
+            e->choose(e->choose_arg, index * MUC_BD_TILE_N + c, values + (size_t)c * g->k, tiles));
+    }
+    return MUC_OK;
+}
+
+static void encode_tiles(const encoding *e, uint32_t index, const float *values,
+                         const muc_bd_column *columns, encoded_band *out)
 {
     const grid *g = &e->grid;
 
@@ -259,7 +277,8 @@ static void encode_tiles(const encoding *e, uint32_t index, const float *values,
         size_t start = out->bytes;
 
         for (uint32_t c = 0; c < t.columns; c++)
-            encode_column(e, values + (size_t)c * g->k + t.first_k, &t, out);
+            encode_column(e, values + (size_t)c * g->k + t.first_k,
+                          &columns[(size_t)c * g->tiles_down + down], t.first_k, out);
         e->tile_bytes[index * g->tiles_down + down] = (uint32_t)(out->bytes - start);
     }
 }
@@ -271,17 +290,23 @@ static muc_status encode_band(void *arg, size_t index)
     encoded_band *out = &e->bands[index];
     uint32_t columns = tile_at(&e->grid, (uint32_t)index, 0).columns;
     size_t blocks = (size_t)columns * pieces(e->grid.k, MUC_BD_ELEMS);
+    muc_bd_column *chosen = NULL;
     muc_status status;
     float *values;
     void *kept;
 
     MUC_TRY(read_band(e->ctx, e->matrix, &e->grid, (uint32_t)index, &values));
     status = MUC_NEW_ARRAY(e->ctx, room, blocks * MUC_BD_MAX_BYTES, &out->data);
+    if (status == MUC_OK)
+        status = MUC_NEW_ARRAY(e->ctx, room, (size_t)columns * e->grid.tiles_down, &chosen);
+    if (status == MUC_OK)
+        status = choose_columns(e, (uint32_t)index, values, chosen);
     if (status == MUC_OK) {
-        encode_tiles(e, (uint32_t)index, values, out);
+        encode_tiles(e, (uint32_t)index, values, chosen, out);
         kept = realloc(out->data, out->bytes);
         out->data = kept ? kept : out->data;
     }
+    free(chosen);
     free(values);
     return status;
 }
@@ -319,10 +344,10 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
     return MUC_OK;
 }
 
-muc_status muc_bd_quantize(muc_context *ctx, const muc_bd_matrix *matrix, const muc_bd_rule *rule,
-                           muc_bd_sequence *out)
+muc_status muc_bd_encode(muc_context *ctx, const muc_bd_matrix *matrix, muc_bd_chooser *choose,
+                         void *arg, muc_bd_sequence *out)
 {
-    encoding e = { .ctx = ctx, .matrix = matrix, .rule = rule };
+    encoding e = { .ctx = ctx, .matrix = matrix, .choose = choose, .choose_arg = arg };
     muc_status status;
 
     memset(out, 0, sizeof(*out));
@@ -338,6 +363,29 @@ muc_status muc_bd_quantize(muc_context *ctx, const muc_bd_matrix *matrix, const 
     free(e.tile_bytes);
     free(e.bands);
     return status;
+}
+
+typedef struct by_rule {
+    const muc_bd_rule *rule;
+    const muc_bd_matrix *matrix;
+} by_rule;
+
+static muc_status choose_by_rule(void *arg, uint32_t column, const float *w, muc_bd_column *tiles)
+{
+    const by_rule *r = arg;
+
+    (void)column;
+    for (uint32_t at = 0; at < r->matrix->k; at += MUC_BD_TILE_K, tiles++)
+        muc_bd_choose(r->rule, w + at, importance_at(r->matrix, at), tiles->rows, tiles);
+    return MUC_OK;
+}
+
+muc_status muc_bd_quantize(muc_context *ctx, const muc_bd_matrix *matrix, const muc_bd_rule *rule,
+                           muc_bd_sequence *out)
+{
+    by_rule r = { rule, matrix };
+
+    return muc_bd_encode(ctx, matrix, choose_by_rule, &r, out);
 }
 
 void muc_bd_sequence_free(muc_bd_sequence *sequence)

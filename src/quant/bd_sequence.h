@@ -45,6 +45,14 @@ muc_status muc_bd_plan(muc_context *ctx, const muc_bd_matrix *matrices, size_t c
  * or beyond MUC_BD_MAX_WEIGHT, MUC_NOFIT if the sequence would be 4 GiB or more. */
 muc_status muc_bd_quantize(muc_context *ctx, const muc_bd_matrix *matrix, const muc_bd_rule *rule,
                            muc_bd_sequence *out);
+
+/* Chooses the blocks of a column with the elements w [k] for all its tiles, downward
+ * [ceil(k / 64)]; their rows are set. Called by several threads at once. */
+typedef muc_status muc_bd_chooser(void *arg, uint32_t column, const float *w, muc_bd_column *tiles);
+/* muc_bd_quantize with another way to choose; the sequence's error is still that to w. */
+muc_status muc_bd_encode(muc_context *ctx, const muc_bd_matrix *matrix, muc_bd_chooser *choose,
+                         void *arg, muc_bd_sequence *out);
+
 void muc_bd_sequence_free(muc_bd_sequence *sequence);
 
 /* Proves that bytes are exactly one well-formed sequence for n columns of k elements. Messages give

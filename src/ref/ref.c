@@ -14,6 +14,7 @@ struct muc_ref {
     muc_ref_value *values; /* [tensor_count] */
     float *scratch;
     size_t scratch_floats;
+    uint32_t first_node, end_node; /* that runs compute */
     muc_golden *golden; /* NULL: float32 */
     muc_ref_probe *probe;
     void *probe_arg;
@@ -121,6 +122,7 @@ static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref
     MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, 1, &ref));
     ref->ctx = ctx;
     ref->graph = graph;
+    ref->end_node = graph->node_count;
     status = MUC_NEW_ARRAY(ctx, graph->name, graph->tensor_count, &ref->values);
     if (status == MUC_OK && terms)
         status = muc_golden_new(ctx, graph, terms, &ref->golden);
@@ -249,7 +251,7 @@ muc_status muc_ref_run(muc_ref *ref, const uint32_t *bindings, const muc_ref_inp
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         if (graph->tensors[i].kind == MUC_TENSOR_INPUT)
             MUC_TRY(take_input(ref, i, bindings, inputs, input_count));
-    for (uint32_t i = 0; i < graph->node_count; i++)
+    for (uint32_t i = ref->first_node; i < ref->end_node; i++)
         MUC_TRY(run_node(ref, &graph->nodes[i], bindings));
     return MUC_OK;
 }
@@ -267,6 +269,30 @@ muc_status muc_ref_run_tokens(muc_ref *ref, uint32_t pos, const int32_t *tokens,
     bindings[pos_input] = pos;
     bindings[m_input] = count;
     return muc_ref_run(ref, bindings, &input, 1);
+}
+
+void muc_ref_set_range(muc_ref *ref, uint32_t first, uint32_t end)
+{
+    ref->first_node = first;
+    ref->end_node = end;
+}
+
+muc_status muc_ref_put(muc_ref *ref, uint32_t activation, const float *data, size_t rows,
+                       size_t columns)
+{
+    muc_ref_value *value = &ref->values[activation];
+
+    MUC_TRY(reserve(ref, rows * columns, &value->data, &value->capacity));
+    memcpy(value->data, data, rows * columns * sizeof(float));
+    value->read = value->data;
+    value->rows = rows;
+    value->columns = columns;
+    return MUC_OK;
+}
+
+void muc_ref_replace(muc_ref *ref, uint32_t constant, const float *values)
+{
+    ref->values[constant].read = values;
 }
 
 const float *muc_ref_read(const muc_ref *ref, const char *name, size_t *rows, size_t *columns)

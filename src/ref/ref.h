@@ -37,6 +37,17 @@ muc_status muc_ref_run(muc_ref *ref, const uint32_t *bindings, const muc_ref_inp
 /* The same for a language model's graph (models/llama.h): tokens at positions pos..pos+count-1. */
 muc_status muc_ref_run_tokens(muc_ref *ref, uint32_t pos, const int32_t *tokens, uint32_t count);
 
+/* ---- piece by piece, for passes that change weights between two nodes ---- */
+
+/* From now on runs compute the nodes first..end-1 alone. What they read of earlier nodes was put
+ * there, or is left from a run with the same bindings. */
+void muc_ref_set_range(muc_ref *ref, uint32_t first, uint32_t end);
+/* Copies an activation's value for the next run, whose bindings give it this shape. */
+muc_status muc_ref_put(muc_ref *ref, uint32_t activation, const float *data, size_t rows,
+                       size_t columns);
+/* From now on values [its elements], borrowed, stand for a float32 session's constant. */
+void muc_ref_replace(muc_ref *ref, uint32_t constant, const float *values);
+
 /* An activation of the last run, or a state: rows of columns, row-major; alive until the next run.
  * NULL if there is no such tensor. */
 const float *muc_ref_read(const muc_ref *ref, const char *name, size_t *rows, size_t *columns);
