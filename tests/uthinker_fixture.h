@@ -63,20 +63,30 @@ static inline void fixture_default_machine(fixture *f)
                                                &f->machine));
 }
 
-/* stories260K for the default machine */
-static inline void fixture_stories(fixture *f, const muc_uthinker_options *options)
+/* f->ctx and f->checkpoint, for the default machine */
+static inline void fixture_compile(fixture *f, const muc_uthinker_options *options)
 {
     const muc_llama_options defaults = { 0 };
 
-    memset(f, 0, sizeof(*f));
-    f->ctx = muc_context_new(2);
-    CHECK_OK(f->ctx,
-             muc_checkpoint_open(f->ctx, shared_data("llama/stories260K.bin"), &f->checkpoint));
     CHECK_OK(f->ctx, muc_llama_build(f->ctx, &f->checkpoint, &defaults, &f->graph));
     fixture_quantize(f->ctx, f->graph);
     fixture_default_machine(f);
     CHECK_OK(f->ctx,
              muc_uthinker_compile(f->ctx, f->graph, &f->machine, options, &no_tokens, &f->build));
+}
+
+/* a trained model of the shared data */
+static inline void fixture_load(fixture *f, const char *path, const muc_uthinker_options *options)
+{
+    memset(f, 0, sizeof(*f));
+    f->ctx = muc_context_new(2);
+    CHECK_OK(f->ctx, muc_checkpoint_open(f->ctx, shared_data(path), &f->checkpoint));
+    fixture_compile(f, options);
+}
+
+static inline void fixture_stories(fixture *f, const muc_uthinker_options *options)
+{
+    fixture_load(f, "llama/stories260K.bin", options);
 }
 
 static inline void fixture_free(fixture *f)
