@@ -499,6 +499,7 @@ static void a_load_is_awaited_before_its_use(void **state)
     CHECK_EQ(f.verifier.verdict.operand, 2 * MUR_W0);
     REFUSED(RACE, 5, LOAD "sig=0\n" USE "wait=1");
     REFUSED(RACE, 5, LOAD "\n" USE "wait=0");
+    REFUSED(RACE, 5, LOAD "\n" USE "wait=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15");
     /* a later load of the same engine covers it, an earlier one does not */
     ACCEPTED(LOAD "\n" LOAD_UPPER "sig=3\n" USE "wait=3");
     REFUSED(RACE, 10, LOAD_UPPER "sig=3\n" LOAD "\n" USE "wait=3");

@@ -1,0 +1,268 @@
+/* Programs damaged at random: what the verifier accepts must run without leaving its buffers and
+ * regions, without a race and to its end, on a board as lazy as the specification allows.
+ *
+ * test_mutants [mutants [seed]]: 120,000 of a fixed seed by default.
+ */
+#include "program_fixture.h"
+#include "program_machine.h"
+
+static uint64_t mutants = 120000, seed = 1;
+
+enum { COUNT = 3 };
+
+/* Programs with most of what a real one has: each kind of instruction, patches, nests, tables,
+ * double buffering, all token rules. Each is nearly at its limits. */
+static const char *const programs[COUNT] = {
+    /* one layer's worth of stages on tiny shapes */
+    "EMBED seq=0 k=8 rows=r1 cols=100 dst=64\n"
+    "r4 = MUL r1 #32\n"
+    "LD addr=0 buf=4 region=3 off=64 len=r4 sig=8 wait=4,5,6,7,9\n"
+    "r5 = MUL r0 #16\n"
+    "r6 = MUL r1 #16\n"
+    "LD addr=512 buf=4 region=1 off=r5 len=r6 sig=8 wait=4,5,6,7,9\n"
+    "FOR r7 2\n"
+    "  NORM saddr=0 rows=r1 spitch=8 gaddr=0 dst=0 daddr=0 terms=2 k=8 sig=9 wait=8,10\n"
+    "  r8 = MUL r7 #2\n"
+    "  r10 = TABLE r8 #0\n"
+    "  LD addr=0 buf=2 region=0 off=r10 len=r11 sig=0 wait=4\n"
+    "  r12 = ADD r8 #1\n"
+    "  r14 = TABLE r12 #0\n"
+    "  LD addr=1024 buf=2 region=0 off=r14 len=r15 sig=1 wait=5\n"
+    "  MM src=0 saddr=0 spitch=13 rows=r1 k=8 terms=2 wsrc=2 waddr=0 wlen=r11 cols=8 daddr=192 "
+    "dpitch=16 sig=4 wait=0,8,10\n"
+    "  MM src=0 saddr=0 spitch=13 rows=r1 k=8 terms=2 wsrc=2 waddr=1024 wlen=r15 cols=8 "
+    "daddr=200 dpitch=16 acc=1 sig=5 wait=1,8,10\n"
+    "  ROPE saddr=192 rows=r1 taddr=128 heads=2 k=4 spitch=16 sig=9 wait=8,10\n"
+    "  QUANT saddr=192 rows=r1 spitch=16 k=16 daddr=0 dst=1 dpitch=21 terms=2 sig=9 wait=8,10\n"
+    "  r16 = MUL r1 #21\n"
+    "  r17 = MUL r0 #21\n"
+    "  ST addr=0 buf=1 region=2 off=r17 len=r16 sig=10 wait=4,5,6,7,9\n"
+    "  GLU saddr=192 rows=r1 uaddr=320 k=16 dst=0 daddr=512 dpitch=21 terms=2 sig=9 wait=8,10\n"
+    "NEXT\n",
+    /* attention: chunks of the past, then of this call */
+    "r4 = DIV r0 #64\n"
+    "r5 = MOD r0 #64\n"
+    "r6 = ADD r5 r1\n"
+    "r7 = DIV r6 #64\n"
+    "FOR r8 r7 1\n"
+    "  QPACK saddr=0 rows=64 spitch=8 dst=2 daddr=1024 cols=8 terms=2 sig=5 wait=1,8,10\n"
+    "  r9 = MUL r4 #592\n"
+    "  ST addr=1024 buf=2 region=2 off=r9 len=592 sig=10 wait=5\n"
+    "NEXT\n"
+    "FOR r8 r4 3\n"
+    "  r9 = MUL r8 #592\n"
+    "  LD addr=0 buf=2 region=2 off=r9 len=592 sig=0 wait=4\n"
+    "  MM src=0 saddr=0 spitch=13 rows=r1 k=8 terms=2 wsrc=2 waddr=0 wlen=592 cols=64 daddr=1024 "
+    "dpitch=64 sig=4 wait=0,8,10\n"
+    "  r10 = EQ r8 #0\n"
+    "  LD addr=1024 buf=2 region=2 off=r9 len=592 sig=1 wait=5\n"
+    "  SMAX saddr=1024 rows=r1 taddr=1536 group=1 oaddr=1600 daddr=0 dst=1 terms=2 first=r10 k=8 "
+    "valid=64 dpitch=74 sig=9 wait=8,10\n"
+    "  MM src=1 saddr=0 spitch=74 rows=r1 k=64 terms=2 wsrc=2 waddr=1024 wlen=592 cols=8 "
+    "daddr=1600 dpitch=8 acc=1 sig=5 wait=1,8,10\n"
+    "NEXT\n"
+    "r20 = ADD r5 #1\n"
+    "FOR r8 r1 8\n"
+    "  r21 = ADD r20 r8\n"
+    "  r22 = MIN r21 #64\n"
+    "  QPACK saddr=0 rows=r22 spitch=8 dst=2 daddr=1024 cols=8 terms=2 sig=5 wait=1,8,10\n"
+    "  r23 = MUL r8 #74\n"
+    "  r24 = MUL r8 #8\n"
+    "  r25 = ADD r24 #1600\n"
+    "  MM src=1 saddr=r23 spitch=74 rows=1 k=r22 terms=2 wsrc=2 waddr=1024 wlen=592 cols=8 "
+    "daddr=r25 dpitch=8 acc=1 sig=5 wait=1,8,10\n"
+    "NEXT\n"
+    "DIV saddr=1600 rows=r1 taddr=1536 group=1 daddr=512 k=8 dpitch=8 sig=9 wait=8,10\n",
+    /* a stream of chunks through two halves, twice nested, with its tail */
+    "FOR r4 3\n"
+    "  r5 = MUL r4 #4\n"
+    "  r6 = TABLE r5 #0\n"
+    "  LD addr=0 buf=3 region=0 off=r6 len=r7 sig=2 wait=6\n"
+    "  FOR r8 2\n"
+    "    r9 = SHL r8 #1\n"
+    "    r10 = ADD r9 r5\n"
+    "    r11 = ADD r10 #1\n"
+    "    r12 = TABLE r11 #0\n"
+    "    LD addr=1024 buf=3 region=0 off=r12 len=r13 sig=3 wait=7\n"
+    "    MM src=0 rows=r1 spitch=64 k=32 terms=1 wsrc=3 waddr=0 wlen=r7 cols=8 daddr=0 dpitch=32 "
+    "sig=6 wait=2,8,10\n"
+    "    r14 = ADD r10 #2\n"
+    "    r15 = TABLE r14 #0\n"
+    "    LD addr=0 buf=3 region=0 off=r15 len=r16 sig=2 wait=6\n"
+    "    MM src=0 rows=r1 spitch=64 k=32 terms=1 wsrc=3 waddr=1024 wlen=r13 cols=8 daddr=8 "
+    "dpitch=32 sig=7 wait=3,8,10\n"
+    "  NEXT\n"
+    "  MM src=0 rows=r1 spitch=64 k=32 terms=1 wsrc=3 waddr=0 wlen=r7 cols=8 daddr=16 dpitch=32 "
+    "sig=6 wait=2,8,10\n"
+    "  r17 = SEL r4 r0 r1\n"
+    "  r18 = CDIV r17 #4\n"
+    "  r19 = SUB r18 #3\n"
+    "  r20 = MAX r19 r1\n"
+    "  r21 = LT r20 #5\n"
+    "  r22 = AND r20 #3\n"
+    "  r23 = SHR r20 #1\n"
+    "  FOR r24 r22 3\n"
+    "    ST addr=0 buf=4 region=3 off=1024 len=128 sig=10 wait=4,5,6,7,9\n"
+    "  NEXT\n"
+    "NEXT\n",
+};
+
+static fixture f;
+static fixture bases[COUNT];
+static machine board;
+static uint64_t chance;
+
+static uint32_t below(uint32_t n)
+{
+    return machine_random(&chance) % n;
+}
+
+static void make_base(fixture *base, uint32_t which)
+{
+    static const uint32_t chunks[] = { 0,    300,  620,  1000, 1700, 2000, 2500,
+                                       2600, 2900, 3100, 3500, 3600, 3700, 4000 };
+
+    fixture_init(base);
+    base->meta.context = which == 1 ? 200 : 56;
+    base->wgts_bytes = 4800; /* the largest offset and the largest length, each taken alone */
+    fixture_table(base, 14, chunks);
+    fixture_entry(base, 1, which == 2 ? 8 : 7, programs[which]);
+    fixture_entry(base, 1, 1, programs[which]);
+    CHECK_EQ(fixture_build(base), MUR_OK);
+    if (mur_verify(&base->program, &base->verifier) != MUR_OK)
+        fail_msg("program %u is refused itself, at word %u for reason %d", which,
+                 base->verifier.verdict.word, (int)base->verifier.verdict.reason);
+}
+
+/* a section of the image at hand, to be changed */
+static uint32_t *words_of(enum mur_section section)
+{
+    return (uint32_t *)(void *)(f.image + (f.program.section[section] - f.image));
+}
+
+static uint32_t *any_word(void)
+{
+    uint32_t *tables = words_of(MUR_SECTION_TABL), first = tables[0] + 2;
+
+    if (below(12) == 0)
+        return &tables[first + below(f.table_words - first)];
+    return &words_of(MUR_SECTION_CODE)[below(f.words - 1)];
+}
+
+/* what damage does, and what a compiler's mistakes look like */
+static void mutate(void)
+{
+    mur_entr *entry = (mur_entr *)(void *)words_of(MUR_SECTION_ENTR) + below(f.entry_count);
+    mur_meta *meta = (mur_meta *)(void *)words_of(MUR_SECTION_META);
+    uint32_t *word = any_word(), *other = any_word();
+
+    switch (below(12)) {
+    case 0:
+    case 1:
+    case 2:
+        *word ^= 1u << below(32);
+        break;
+    case 3:
+    case 4:
+        *word += below(2) ? 1u : UINT32_MAX;
+        break;
+    case 5:
+        *word += (below(2) ? 1u : UINT32_MAX) << below(28);
+        break;
+    case 6:
+        *word = *other;
+        break;
+    case 7:
+        *word = below(4) ? below(128) : machine_random(&chance);
+        break;
+    case 8: /* waits or signals forgotten */
+        if ((word[0] & 0xf) == MUR_INST)
+            word[1] &= below(2) ? 0xffffu : 0xffff00ffu;
+        break;
+    case 9:
+        if ((word[0] & 0xf) == MUR_INST)
+            word[1] &= ~(0x10000u << below(16));
+        break;
+    case 10:
+        *(below(2) ? &meta->kv_bytes : &meta->io_bytes) -= 4 * below(64);
+        meta->context += below(3) - 1;
+        break;
+    default:
+        entry->max_m = 1 + below(8);
+        entry->min_m = 1 + below(entry->max_m);
+        break;
+    }
+}
+
+static void no_accepted_mutant_misbehaves(void **state)
+{
+    uint32_t accepted[COUNT] = { 0 };
+
+    (void)state;
+    chance = seed * 0x9e3779b97f4a7c15u | 1;
+    for (uint32_t which = 0; which < COUNT; which++)
+        make_base(&bases[which], which);
+    for (uint64_t i = 0; i < mutants; i++) {
+        uint32_t which = (uint32_t)(i % COUNT);
+        const char *violation;
+
+        f.words = bases[which].words;
+        f.table_words = bases[which].table_words;
+        f.entry_count = bases[which].entry_count;
+        memcpy(f.image, bases[which].image, bases[which].image_bytes);
+        CHECK_EQ(mur_open(&f.program, f.image, bases[which].image_bytes), MUR_OK);
+        for (uint32_t n = 1 + below(2); n > 0; n--)
+            mutate();
+        /* some are no longer files, or refused; the rest must behave */
+        if (mur_open(&f.program, f.image, bases[which].image_bytes) != MUR_OK ||
+            mur_verify(&f.program, &f.verifier) != MUR_OK)
+            continue;
+        accepted[which]++;
+        violation = machine_try(&board, &f.program, &chance, 1000);
+        if (violation)
+            fail_msg("mutant %llu of program %u (seed %llu): %s", (unsigned long long)i, which,
+                     (unsigned long long)seed, violation);
+    }
+    print_message("%llu mutants: of the programs %u, %u and %u were accepted and run\n",
+                  (unsigned long long)mutants, accepted[0], accepted[1], accepted[2]);
+    for (uint32_t which = 0; which < COUNT; which++)
+        CHECK(accepted[which] > mutants / 50);
+}
+
+/* the board sees what it is there to see: without it the test above could not fail */
+static void the_board_reports_what_an_unverified_program_does(void **state)
+{
+    static const char *const wrong[] = {
+        "LD addr=1020 buf=0 region=0 off=0 len=8",
+        "LD addr=0 buf=0 region=1 off=1020 len=8",
+        "ST addr=0 buf=0 region=1 off=0 len=8",
+        "LD addr=0 buf=2 region=0 off=0 len=8\nMM src=0 wsrc=2 terms=1 wlen=8",
+        "LD addr=0 buf=4 region=3 off=0 len=8\nEMBED rows=1 k=1 cols=9 dst=64",
+        "QUANT rows=1 k=8 terms=0",
+        "SMAX rows=1 group=0 terms=1 valid=1",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        fixture_init(&f);
+        fixture_entry(&f, 1, 8, wrong[i]);
+        CHECK_EQ(fixture_build(&f), MUR_OK);
+        CHECK_EQ(mur_verify(&f.program, &f.verifier), MUR_E_VERIFY);
+        f.program.steps = 1000;
+        CHECK(machine_try(&board, &f.program, &chance, 1000) != NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_accepted_mutant_misbehaves),
+        cmocka_unit_test(the_board_reports_what_an_unverified_program_does),
+    };
+
+    if (argc > 1)
+        mutants = strtoull(argv[1], NULL, 10);
+    if (argc > 2)
+        seed = strtoull(argv[2], NULL, 10);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
