@@ -22,6 +22,8 @@ static muc_report *example(void)
         muc_report_begin_row(report);
         muc_report_add_text(report, "name", i ? "GB" : "flash");
         muc_report_add_count(report, "bytes", i ? 7 : 123456);
+        if (i == 0)
+            muc_report_add_text(report, "use", "3 %%");
         muc_report_end(report);
     }
     muc_report_end(report);
@@ -43,9 +45,9 @@ static void the_text_form_aligns_values_and_tables(void **state)
                               "exact      yes\n"
                               "\n"
                               "memory:\n"
-                              "name    bytes\n"
-                              "flash  123456\n"
-                              "GB          7\n");
+                              "name    bytes  use\n"
+                              "flash  123456  3 %\n"
+                              "GB          7  -\n");
     free(text);
     muc_report_free(report);
 }

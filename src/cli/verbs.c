@@ -66,6 +66,59 @@ static muc_status open_operand(muc_context *ctx, const cli_args *args, unsigned 
     return open_model(ctx, args, args->operands[operand], out);
 }
 
+static muc_status need_output(const cli_args *args)
+{
+    return cli_given(args, OPTION_OUTPUT) ? MUC_OK
+                                          : cli_misuse(args, "say where to write: -o FILE");
+}
+
+static muc_status weight_options(const cli_args *args, muc_weight_options *out)
+{
+    *out = (muc_weight_options){
+        .codec = args->values[OPTION_QUANT],
+        .calibration = args->values[OPTION_CALIBRATION],
+    };
+    return cli_real(args, OPTION_BITS, 1, 16, 0, &out->bits);
+}
+
+/* ---- compile, quantize ---- */
+
+muc_status cli_compile(muc_context *ctx, const cli_args *args)
+{
+    muc_compile_options options = {
+        .target = args->values[OPTION_TARGET],
+        .machine = args->values[OPTION_MACHINE],
+        .act_terms = args->values[OPTION_ACT_TERMS],
+        .attention = args->values[OPTION_ATTENTION],
+        .strip = cli_given(args, OPTION_STRIP),
+    };
+    muc_report *report = NULL;
+    muc_model *model;
+    muc_status status;
+
+    TRY(need_output(args));
+    TRY(weight_options(args, &options.weights));
+    TRY(open_operand(ctx, args, 0, &model));
+    status = muc_compile(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
+    muc_model_close(model);
+    return finish(ctx, args, status, report);
+}
+
+muc_status cli_quantize(muc_context *ctx, const cli_args *args)
+{
+    muc_weight_options options;
+    muc_report *report = NULL;
+    muc_model *model;
+    muc_status status;
+
+    TRY(need_output(args));
+    TRY(weight_options(args, &options));
+    TRY(open_operand(ctx, args, 0, &model));
+    status = muc_quantize(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
+    muc_model_close(model);
+    return finish(ctx, args, status, report);
+}
+
 /* ---- run ---- */
 
 /* The whole of a file or of stdin ("-"); malloc'ed and NUL-terminated. */
@@ -191,7 +244,7 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     return MUC_OK;
 }
 
-/* ---- eval ---- */
+/* ---- eval, verify ---- */
 
 muc_status cli_eval(muc_context *ctx, const cli_args *args)
 {
@@ -221,7 +274,7 @@ muc_status cli_eval(muc_context *ctx, const cli_args *args)
     return finish(ctx, args, status, report);
 }
 
-/* ---- inspect, and the lists ---- */
+/* ---- inspect, dis, as, and the lists ---- */
 
 muc_status cli_inspect(muc_context *ctx, const cli_args *args)
 {
@@ -247,6 +300,11 @@ static muc_status print_list(muc_context *ctx, const cli_args *args,
 muc_status cli_formats(muc_context *ctx, const cli_args *args)
 {
     return print_list(ctx, args, muc_list_formats);
+}
+
+muc_status cli_targets(muc_context *ctx, const cli_args *args)
+{
+    return print_list(ctx, args, muc_list_targets);
 }
 
 muc_status cli_ops(muc_context *ctx, const cli_args *args)

@@ -4,6 +4,7 @@
 
 #include "driver/engine.h"
 
-extern const muc_engine_kind muc_engine_float; /* a checkpoint, by the reference */
+extern const muc_engine_kind muc_engine_float;   /* a checkpoint, by the reference */
+extern const muc_engine_kind muc_engine_machine; /* a program, on the simulated machine */
 
 #endif

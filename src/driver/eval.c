@@ -8,8 +8,9 @@
 
 #include "base/real.h"
 #include "base/text.h"
-#include "driver/engine.h"
 #include "driver/generate.h"
+#include "driver/logits.h"
+#include "driver/program.h"
 #include "muc/eval.h"
 #include "report/report.h"
 #include "text/tokenizer.h"
@@ -77,60 +78,24 @@ typedef struct text_work {
     document_sums *sums; /* [count] */
 } text_work;
 
-/* ln of the sum of exp, in double, upwards */
-static double log_partition(const float *logits, uint32_t n)
-{
-    double largest = (double)logits[0], sum = 0;
-
-    for (uint32_t i = 1; i < n; i++)
-        largest = (double)logits[i] > largest ? (double)logits[i] : largest;
-    for (uint32_t i = 0; i < n; i++)
-        sum += muc_exp((double)logits[i] - largest);
-    return largest + muc_log(sum);
-}
-
-static uint32_t arg_max(const float *logits, uint32_t n)
-{
-    uint32_t best = 0;
-
-    for (uint32_t i = 1; i < n; i++) {
-        if (logits[i] > logits[best])
-            best = i;
-    }
-    return best;
-}
-
-/* p ln(p / q) summed, p from the reference's logits */
-static double divergence(const float *p, double p_partition, const float *q, double q_partition,
-                         uint32_t n)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        double ln_p = (double)p[i] - p_partition, ln_q = (double)q[i] - q_partition;
-
-        sum += muc_exp(ln_p) * (ln_p - ln_q);
-    }
-    return sum;
-}
-
 /* Adds what `count` rows of logits say of the tokens that follow each. reference may be NULL. */
 static void add_rows(document_sums *sums, const float *logits, const float *reference,
                      uint32_t vocabulary, const uint32_t *next, uint32_t count)
 {
     for (uint32_t r = 0; r < count; r++) {
         const float *row = logits + (size_t)r * vocabulary;
-        double partition = log_partition(row, vocabulary);
+        double partition = muc_logits_partition(row, vocabulary);
 
         sums->tokens++;
         sums->nll += partition - (double)row[next[r]];
         if (reference) {
             const float *other = reference + (size_t)r * vocabulary;
-            double other_partition = log_partition(other, vocabulary);
+            double other_partition = muc_logits_partition(other, vocabulary);
 
             sums->reference_nll += other_partition - (double)other[next[r]];
-            sums->kl += divergence(other, other_partition, row, partition, vocabulary);
-            sums->agreed += arg_max(row, vocabulary) == arg_max(other, vocabulary);
+            sums->kl += muc_logits_divergence(other, other_partition, row, partition, vocabulary);
+            sums->agreed +=
+                muc_logits_arg_max(row, vocabulary) == muc_logits_arg_max(other, vocabulary);
         }
     }
 }
@@ -184,6 +149,14 @@ static document_sums add_up(const text_work *work)
     return total;
 }
 
+static void add_arithmetic(muc_report *report, const muc_model *model, const char *arithmetic)
+{
+    muc_report_add_text(report, "arithmetic", "%s", arithmetic);
+    if (model->kind == MUC_MODEL_PROGRAM)
+        muc_report_add_real(report, "bits_per_weight",
+                            muc_program_bits_per_weight(&model->program));
+}
+
 static muc_status report_text(muc_context *ctx, const text_work *work, const char *path,
                               uint32_t window, const char *arithmetic, muc_report **out)
 {
@@ -199,7 +172,7 @@ static muc_status report_text(muc_context *ctx, const text_work *work, const cha
     muc_report_add_real(report, "perplexity", muc_exp(total.nll / tokens));
     muc_report_add_count(report, "tokens", total.tokens);
     muc_report_add_count(report, "documents", work->count);
-    muc_report_add_text(report, "arithmetic", "%s", arithmetic);
+    add_arithmetic(report, work->model, arithmetic);
     muc_report_add_count(report, "window", window);
     muc_report_add_text(report, "stride", "none: the rest of a document is left out");
     muc_report_add_bool(report, "bos", (tokenizer->flags & MUR_TOKENIZER_ADD_BOS) != 0);
@@ -315,8 +288,8 @@ static bool is_exact(const task_case *c, const muc_text *answer)
            (found.size == 0 || memcmp(found.text, c->expected.text, found.size) == 0);
 }
 
-static muc_status report_task(muc_context *ctx, const task_work *work, const char *arithmetic,
-                              bool reference, muc_report **out)
+static muc_status report_task(muc_context *ctx, const task_work *work, const muc_model *model,
+                              const char *arithmetic, bool reference, muc_report **out)
 {
     size_t exact = 0, reference_exact = 0;
     muc_report *report;
@@ -330,7 +303,7 @@ static muc_status report_task(muc_context *ctx, const task_work *work, const cha
     muc_report_add_count(report, "exact", exact);
     muc_report_add_count(report, "cases", work->count);
     muc_report_add_real(report, "accuracy", (double)exact / (double)work->count);
-    muc_report_add_text(report, "arithmetic", "%s", arithmetic);
+    add_arithmetic(report, model, arithmetic);
     if (reference)
         muc_report_add_count(report, "reference_exact", reference_exact);
     muc_report_begin_table(report, "wrong");
@@ -378,7 +351,7 @@ muc_status muc_eval_task(muc_context *ctx, const muc_model *model, const char *p
         status = muc_engines_for(ctx, model, options->reference, work.count, "cases", answer_case,
                                  &work);
     if (status == MUC_OK)
-        status = report_task(ctx, &work, facts.arithmetic, options->reference != NULL, out);
+        status = report_task(ctx, &work, model, facts.arithmetic, options->reference != NULL, out);
     for (size_t i = 0; work.cases && i < work.count; i++) {
         muc_text_free(&work.cases[i].found);
         muc_text_free(&work.cases[i].reference);

@@ -1,6 +1,9 @@
 /* inspect.c - what files hold and what the compiler supports, from the tables. */
+#include <string.h>
+
 #include "base/text.h"
-#include "driver/model.h"
+#include "driver/compile.h"
+#include "driver/program.h"
 #include "formats/format.h"
 #include "graph/graph.h"
 #include "report/report.h"
@@ -69,14 +72,50 @@ static void add_checkpoint(muc_report *report, const muc_model *model)
     muc_text_free(&shape);
 }
 
+static void add_blocks(muc_report *report, const muc_model *model)
+{
+    static const char *const encodings[] = {
+        [MUC_BDT_BYTES] = "bytes",
+        [MUC_BDT_F32] = "f32",
+        [MUC_BDT_BD] = "blocks",
+    };
+
+    muc_report_add_count(report, "bytes", model->file.bytes.size);
+    add_tokenizer(report, model);
+    muc_report_begin_table(report, "entries");
+    for (uint32_t i = 0; i < model->blocks.count; i++) {
+        const muc_bdt_entry *entry = &model->blocks.entries[i];
+
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "name", "%s", entry->name);
+        muc_report_add_text(report, "encoding", "%s", encodings[entry->encoding]);
+        muc_report_add_count(report, "n", entry->n);
+        muc_report_add_count(report, "k", entry->k);
+        muc_report_add_count(report, "bytes", entry->bytes);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
 muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out)
 {
     muc_report *report;
 
-    MUC_TRY(muc_report_new(ctx, &report));
-    *out = report;
+    MUC_TRY(muc_report_new(ctx, out));
+    report = *out;
     muc_report_add_text(report, "file", "%s", model->path);
-    add_checkpoint(report, model);
+    switch (model->kind) {
+    case MUC_MODEL_CHECKPOINT:
+        add_checkpoint(report, model);
+        break;
+    case MUC_MODEL_BLOCKS:
+        add_blocks(report, model);
+        break;
+    case MUC_MODEL_PROGRAM:
+        add_tokenizer(report, model);
+        muc_program_inspect(&model->program, report);
+        break;
+    }
     return muc_report_status(ctx, report);
 }
 
@@ -88,6 +127,37 @@ muc_status muc_list_formats(muc_context *ctx, muc_report **out)
         muc_report_begin_row(*out);
         muc_report_add_text(*out, "name", "%s", muc_formats[i].name);
         muc_report_add_text(*out, "meaning", "%s", muc_formats[i].meaning);
+        muc_report_end(*out);
+    }
+    muc_report_end(*out);
+    return muc_report_status(ctx, *out);
+}
+
+static const struct {
+    const char *name, *meaning;
+} targets[] = {
+#define MUC_TARGET(name, meaning) { #name, meaning },
+#include "driver/targets.def"
+#undef MUC_TARGET
+};
+
+bool muc_target_find(const char *name)
+{
+    for (size_t i = 0; i < MUC_COUNT(targets); i++) {
+        if (strcmp(name, targets[i].name) == 0)
+            return true;
+    }
+    return false;
+}
+
+muc_status muc_list_targets(muc_context *ctx, muc_report **out)
+{
+    MUC_TRY(muc_report_new(ctx, out));
+    muc_report_begin_table(*out, "targets");
+    for (size_t i = 0; i < MUC_COUNT(targets); i++) {
+        muc_report_begin_row(*out);
+        muc_report_add_text(*out, "name", "%s", targets[i].name);
+        muc_report_add_text(*out, "meaning", "%s", targets[i].meaning);
         muc_report_end(*out);
     }
     muc_report_end(*out);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/blocks.h"
+#include "driver/program.h"
 #include "text/tokenizer.h"
 
 #define PROMPT_MARK "{prompt}"
@@ -53,11 +55,28 @@ static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const ch
     return status;
 }
 
+muc_status muc_model_set_template(muc_context *ctx, muc_model *model, const char *source,
+                                  const char *text, size_t size)
+{
+    const char *copy, *mark;
+
+    if (size > MOST_TEMPLATE_BYTES)
+        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
+                        "a prompt template of %zu bytes, at most %d", size, MOST_TEMPLATE_BYTES);
+    MUC_TRY(muc_arena_string(ctx, &model->arena, text, size, &copy));
+    mark = strstr(copy, PROMPT_MARK);
+    if (!mark || strstr(mark + 1, PROMPT_MARK) || strlen(copy) != size)
+        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
+                        "a prompt template is text with one " PROMPT_MARK " in it");
+    model->prompt_template = copy;
+    return MUC_OK;
+}
+
 /* prompt.txt in a model's folder: the text around a prompt, with {prompt} in its place. */
 static muc_status read_prompt_template(muc_context *ctx, muc_model *model)
 {
-    const char *path, *text, *mark;
-    muc_status status = MUC_OK;
+    const char *path, *text;
+    muc_status status;
     muc_file file;
     size_t size;
 
@@ -67,39 +86,112 @@ static muc_status read_prompt_template(muc_context *ctx, muc_model *model)
     if (!muc_path_exists(path))
         return MUC_OK;
     MUC_TRY(muc_file_open(ctx, path, &file));
+    text = (const char *)file.bytes.data;
     size = file.bytes.size;
-    if (size > MOST_TEMPLATE_BYTES)
-        status = muc_fail(ctx, MUC_MALFORMED, path, MUC_NO_OFFSET, "%zu bytes, at most %d", size,
-                          MOST_TEMPLATE_BYTES);
-    if (size && file.bytes.data[size - 1] == '\n')
+    if (size && text[size - 1] == '\n')
         size--;
-    if (status == MUC_OK)
-        status = muc_arena_string(ctx, &model->arena, (const char *)file.bytes.data, size, &text);
+    status = muc_model_set_template(ctx, model, path, text, size);
     muc_file_close(&file);
-    if (status != MUC_OK)
-        return status;
-    mark = strstr(text, PROMPT_MARK);
-    if (!mark || strstr(mark + 1, PROMPT_MARK) || strlen(text) != size)
-        return muc_fail(ctx, MUC_MALFORMED, path, MUC_NO_OFFSET,
-                        "expected text with one " PROMPT_MARK " in it");
-    model->prompt_template = text;
+    return status;
+}
+
+static void set_tokens(muc_model *model)
+{
+    const muc_model_config *config = &model->checkpoint.config;
+    muc_model_tokens *tokens = &model->tokens;
+
+    memset(tokens, 0xff, sizeof(*tokens));
+    if (model->tokenizer_bytes) {
+        tokens->begin = model->tokenizer.header->bos;
+        tokens->ends[0] = model->tokenizer.header->eos;
+    }
+    if (config->has_bos)
+        tokens->begin = config->bos;
+    for (uint32_t i = 0; i < config->eos_count && i < MUC_MODEL_MAX_ENDS; i++)
+        tokens->ends[i] = config->eos[i];
+}
+
+static muc_status open_tokenizer(muc_context *ctx, muc_model *model)
+{
+    return model->tokenizer_bytes ? muc_tokenizer_open(ctx, model->path, model->tokenizer_form,
+                                                       model->tokenizer_bytes, &model->tokenizer)
+                                  : MUC_OK;
+}
+
+static muc_status set_context(muc_context *ctx, muc_model *model, uint32_t asked, uint32_t most)
+{
+    if (asked > most)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "a context of %u is asked for, the model was made for %u", asked, most);
+    model->context = asked ? asked : most;
     return MUC_OK;
 }
 
 static muc_status open_checkpoint(muc_context *ctx, muc_model *model,
                                   const muc_model_options *options)
 {
-    uint32_t most;
-
     MUC_TRY(muc_checkpoint_open(ctx, model->path, &model->checkpoint));
-    most = model->checkpoint.config.context;
-    if (options->context > most)
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "a context of %u is asked for, the model was made for %u", options->context,
-                        most);
-    model->context = options->context ? options->context : most;
+    MUC_TRY(set_context(ctx, model, options->context, model->checkpoint.config.context));
     MUC_TRY(compile_tokenizer(ctx, model, options->tokenizer));
+    MUC_TRY(open_tokenizer(ctx, model));
+    set_tokens(model);
     return read_prompt_template(ctx, model);
+}
+
+static muc_status open_program(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    const mur_program *program = &model->program;
+    const mur_meta *meta;
+
+    model->kind = MUC_MODEL_PROGRAM;
+    MUC_TRY(muc_program_open(ctx, model->file.bytes, &model->program));
+    meta = program->meta;
+    MUC_TRY(set_context(ctx, model, options->context, meta->context));
+    model->tokens = (muc_model_tokens){ meta->bos, { meta->eos, meta->eos2, meta->eos3 } };
+    model->tokenizer_form = program->section[MUR_SECTION_TOKN];
+    model->tokenizer_bytes = program->section_bytes[MUR_SECTION_TOKN];
+    MUC_TRY(open_tokenizer(ctx, model));
+    if (model->tokenizer_bytes && model->tokenizer.header->pieces > meta->vocabulary)
+        return muc_fail(ctx, MUC_MALFORMED, model->path, MUC_NO_OFFSET,
+                        "the tokenizer has %u pieces, the model only %u",
+                        model->tokenizer.header->pieces, meta->vocabulary);
+    if (program->section_bytes[MUR_SECTION_PRMT])
+        return muc_model_set_template(ctx, model, model->path,
+                                      (const char *)program->section[MUR_SECTION_PRMT],
+                                      program->section_bytes[MUR_SECTION_PRMT]);
+    return MUC_OK;
+}
+
+static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    model->kind = MUC_MODEL_BLOCKS;
+    if (options->context)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "a .bdt file has its context; ask for another when it is made");
+    MUC_TRY(muc_blocks_open(ctx, model));
+    return open_tokenizer(ctx, model);
+}
+
+/* Programs and .bdt files carry their tokenizer; all else is for the checkpoint readers. */
+static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    bool is_program, is_blocks;
+
+    if (muc_path_is_dir(model->path))
+        return open_checkpoint(ctx, model, options);
+    MUC_TRY(muc_file_open(ctx, model->path, &model->file));
+    is_program = model->file.bytes.size >= 4 && memcmp(model->file.bytes.data, "UTP1", 4) == 0;
+    is_blocks = muc_bdt_probe(model->file.bytes);
+    if ((is_program || is_blocks) && options->tokenizer)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file carries its tokenizer; --tokenizer is for checkpoints");
+    if (is_program)
+        return open_program(ctx, model, options);
+    if (is_blocks)
+        return open_blocks(ctx, model, options);
+    muc_file_close(&model->file);
+    model->file = (muc_file){ 0 };
+    return open_checkpoint(ctx, model, options);
 }
 
 muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_options *options,
@@ -114,10 +206,7 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
     MUC_TRY(MUC_NEW_ARRAY(ctx, path, 1, &model));
     status = muc_arena_string(ctx, &model->arena, path, strlen(path), &model->path);
     if (status == MUC_OK)
-        status = open_checkpoint(ctx, model, options ? options : &defaults);
-    if (status == MUC_OK && model->tokenizer_bytes)
-        status = muc_tokenizer_open(ctx, model->path, model->tokenizer_form, model->tokenizer_bytes,
-                                    &model->tokenizer);
+        status = open_any(ctx, model, options ? options : &defaults);
     if (status != MUC_OK) {
         muc_model_close(model);
         return status;
@@ -131,6 +220,7 @@ void muc_model_close(muc_model *model)
     if (!model)
         return;
     muc_checkpoint_close(&model->checkpoint);
+    muc_bdt_free(&model->blocks);
     muc_file_close(&model->file);
     muc_arena_free(&model->arena);
     free(model);
@@ -160,11 +250,9 @@ muc_status muc_model_dress_prompt(muc_context *ctx, const muc_model *model, muc_
 
 bool muc_model_is_end(const muc_model *model, uint32_t token)
 {
-    const muc_model_config *config = &model->checkpoint.config;
-
-    for (uint32_t i = 0; i < config->eos_count; i++) {
-        if (config->eos[i] == token)
+    for (unsigned i = 0; i < MUC_MODEL_MAX_ENDS; i++) {
+        if (model->tokens.ends[i] == token)
             return true;
     }
-    return model->tokenizer_bytes && model->tokenizer.header->eos == token;
+    return false;
 }

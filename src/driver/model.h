@@ -4,8 +4,10 @@
 
 #include "base/file.h"
 #include "formats/checkpoint.h"
+#include "mur.h"
 #include "mur_tokenizer.h"
 #include "muc/model.h"
+#include "quant/bdt.h"
 
 typedef enum muc_model_kind {
     MUC_MODEL_CHECKPOINT,
@@ -13,18 +15,32 @@ typedef enum muc_model_kind {
     MUC_MODEL_PROGRAM,
 } muc_model_kind;
 
+enum { MUC_MODEL_MAX_ENDS = 3 };
+
+/* Tokens with a meaning; UINT32_MAX where there is none. Stored in .bdt files as it is. */
+typedef struct muc_model_tokens {
+    uint32_t begin, ends[MUC_MODEL_MAX_ENDS];
+} muc_model_tokens;
+
 struct muc_model {
     muc_model_kind kind;
     const char *path; /* in the arena, as all that has no other home */
     muc_arena arena;
     muc_checkpoint checkpoint; /* of a CHECKPOINT */
     muc_file file;             /* of the others */
+    muc_bdt blocks;            /* of BLOCKS */
+    mur_program program;       /* of a PROGRAM, accepted by the verifier */
+    muc_model_tokens tokens;
     const uint8_t *tokenizer_form;
     size_t tokenizer_bytes; /* 0: the model has no tokenizer */
     mur_tokenizer tokenizer;
     uint32_t context;            /* positions that it is run or compiled for */
     const char *prompt_template; /* with one "{prompt}" in it, or NULL */
 };
+
+/* Takes a copy of a prompt template, after checking it; source is for messages. */
+muc_status muc_model_set_template(muc_context *ctx, muc_model *model, const char *source,
+                                  const char *text, size_t size);
 
 /* Fails with MUC_USAGE if the model has no tokenizer, telling how to give one. */
 muc_status muc_model_need_tokenizer(muc_context *ctx, const muc_model *model);

@@ -163,9 +163,10 @@ muc_status muc_report_as_json(muc_context *ctx, const muc_report *report, char *
     return *out ? MUC_OK : muc_fail_nomem(ctx, "report", 0);
 }
 
+/* value may be NULL: a row need not have every column */
 static void print_scalar(muc_text *text, const json_t *value)
 {
-    switch (json_typeof(value)) {
+    switch (value ? json_typeof(value) : JSON_NULL) {
     case JSON_STRING:
         muc_text_add(text, "%s", json_string_value(value));
         break;

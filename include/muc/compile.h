@@ -1,0 +1,51 @@
+/* muc/compile.h - a checkpoint becomes blocks, and blocks become a program. */
+#ifndef MUC_COMPILE_H
+#define MUC_COMPILE_H
+
+#include "muc/model.h"
+
+/* How weights are stored; all-zero is the default. */
+typedef struct muc_weight_options {
+    const char *codec;       /* "bd4" (default): BlockDialect */
+    double bits;             /* most bits per stored weight, all bytes counted; 0: 4.8 */
+    const char *calibration; /* NULL: none; "auto": text that the model generates; a text file */
+} muc_weight_options;
+
+/* All-zero is the default. Strings are as the command line has them. */
+typedef struct muc_compile_options {
+    muc_weight_options weights; /* must be all-zero for a .bdt file, which has its weights */
+    const char *target;         /* "uthinker" (default) */
+    const char *machine;        /* a machine file (.ini); NULL: the target's own */
+    const char *act_terms; /* "2" (default), "1", or by place: "2,p=1,v=1" (SPEC.md section 8) */
+    const char *attention; /* "cache" (default) or "recompute" */
+    bool strip;            /* leave the debug map out */
+} muc_compile_options;
+
+/* Writes a checkpoint's weights as blocks, with all else that its program needs, to a .bdt file
+ * (docs/FORMAT-bdt.md). Keys: file, bytes, weights, bits_per_weight, snr_db, and the table "blocks"
+ * (kind, count). */
+muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weight_options *options,
+                        const char *out_path, muc_report **out);
+
+/* Compiles a checkpoint or a .bdt file. The bytes depend on the input and the options alone, and a
+ * .bdt file gives the bytes that its checkpoint gives. Keys: file, bytes, crc32, bits_per_weight,
+ * the group "self_check" (positions, kl, top1_agreement, both against float32; not from a .bdt
+ * file) and the table "memory" (place, bytes, limit, use). Fails with MUC_NOFIT, naming what does
+ * not fit and by how much. */
+muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
+                       const char *out_path, muc_report **out);
+
+/* Compares a program, stage by stage, with its checkpoint: the machine's results with the graph
+ * run in the machine's arithmetic, bit for bit, and with float32. prompt NULL: the program's golden
+ * tokens. Keys: exact, positions, first_divergence, and the table "stages" (stage, exact, error:
+ * largest difference from float32). MUC_MISMATCH if a bit differs; the report is made all the same.
+ */
+muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,
+                      const char *prompt, muc_report **out);
+
+/* A program as assembly text, and back: the round trip gives the same bytes. The text is malloc'ed.
+ */
+muc_status muc_disassemble(muc_context *ctx, const muc_model *program, char **text);
+muc_status muc_assemble(muc_context *ctx, const char *path, const char *out_path);
+
+#endif

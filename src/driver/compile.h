@@ -1,0 +1,22 @@
+/* compile.h - the steps of compilation that other verbs share. */
+#ifndef MUC_DRIVER_COMPILE_H
+#define MUC_DRIVER_COMPILE_H
+
+#include "driver/model.h"
+#include "graph/graph.h"
+#include "muc/compile.h"
+#include "passes/quantize.h"
+
+/* The graph of a checkpoint, for the context that the model was opened for. */
+muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out);
+
+/* Weights become blocks, all other constants float32: what a target, or a .bdt file, takes. */
+muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
+                              const muc_weight_options *options, muc_graph *graph,
+                              muc_quantize_result *out);
+double muc_graph_bits_per_weight(const muc_graph *graph);
+
+/* Whether there is a target of this name. */
+bool muc_target_find(const char *name);
+
+#endif

@@ -1,0 +1,157 @@
+/* engine_machine.c - a program, run by the device's interpreter on the simulated machine. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/engine_kinds.h"
+#include "targets/uthinker/sim.h"
+
+typedef struct machine_state {
+    mur_program *program; /* the model's */
+    uint8_t *memory;      /* buffers, KV and IO one after the other */
+    mur_sim sim;
+    mur_hal hal;
+    float *rows; /* logits after each token of a feed */
+} machine_state;
+
+static void facts(const muc_model *model, muc_engine_facts *out)
+{
+    *out = (muc_engine_facts){
+        .arithmetic = "uthinker",
+        .vocabulary = model->program.meta->vocabulary,
+        .context = model->context,
+    };
+}
+
+/* Carves `bytes` from *at; the regions that programs write begin with zeros. */
+static uint8_t *carve(uint8_t **at, uint32_t bytes)
+{
+    uint8_t *start = *at;
+
+    *at += ((size_t)bytes + 63) / 64 * 64;
+    return start;
+}
+
+static muc_status set_up(muc_engine *engine, machine_state *state)
+{
+    const mur_program *program = &engine->model->program;
+    const mur_mach *mach = program->mach;
+    const uint32_t buffers[MUR_BUFFERS] = { mach->i0, mach->i1, mach->w0, mach->w1, mach->gb };
+    mur_sim_memory memory = {
+        .wgts = program->section[MUR_SECTION_WGTS],
+        .parm = program->section[MUR_SECTION_PARM],
+    };
+    size_t bytes = 64;
+    uint8_t *at;
+
+    for (unsigned b = 0; b < MUR_BUFFERS; b++)
+        bytes += (size_t)buffers[b] + 64;
+    bytes += (size_t)program->meta->kv_bytes + program->meta->io_bytes + 128;
+    MUC_TRY(muc_new_array(engine->ctx, "simulator", bytes, 1, (void **)&state->memory));
+    at = state->memory;
+    for (unsigned b = 0; b < MUR_BUFFERS; b++) {
+        memory.buffer_bytes[b] = buffers[b];
+        if (b == MUR_GB)
+            memory.gb = (float *)(void *)carve(&at, buffers[b]);
+        else
+            memory.buffer[b] = carve(&at, buffers[b]);
+    }
+    memory.kv = carve(&at, program->meta->kv_bytes);
+    memory.io = carve(&at, program->meta->io_bytes);
+    memcpy(memory.region_bytes, program->region_bytes, sizeof(memory.region_bytes));
+    mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
+    state->hal = mur_sim_hal(&state->sim);
+    return MUC_OK;
+}
+
+static muc_status open_machine(muc_engine *engine)
+{
+    machine_state *state;
+
+    MUC_TRY(MUC_NEW_ARRAY(engine->ctx, "simulator", 1, &state));
+    engine->state = state;
+    MUC_TRY(set_up(engine, state));
+    return muc_new_array(engine->ctx, "simulator",
+                         (size_t)MUC_ENGINE_MOST_TOKENS * engine->facts.vocabulary, sizeof(float),
+                         (void **)&state->rows);
+}
+
+/* One call of an entry on m tokens at pos. */
+static muc_status call(muc_engine *engine, uint32_t pos, const uint32_t *tokens, uint32_t m)
+{
+    const mur_program *program = &engine->model->program;
+    machine_state *state = engine->state;
+    enum mur_entry_kind kind = m == 1 ? MUR_ENTRY_DECODE : MUR_ENTRY_PREFILL;
+    mur_run_state run;
+    mur_status status;
+
+    memcpy(state->sim.memory.io, tokens, m * sizeof(*tokens));
+    status = mur_start(&run, program, &state->hal, mur_find_entry(program, kind, m), pos, m);
+    do {
+        if (status == MUR_OK)
+            status = mur_run(&run);
+    } while (status == MUR_YIELD && (status = MUR_OK) == MUR_OK);
+    if (status == MUR_OK && !state->sim.fault.reason)
+        return MUC_OK;
+    return muc_fail(engine->ctx, MUC_BUG, engine->model->path, MUC_NO_OFFSET,
+                    "the machine stopped at position %u: %s", pos,
+                    state->sim.fault.reason ? state->sim.fault.reason : "refused the inputs");
+}
+
+static const float *logits_of(const muc_engine *engine)
+{
+    const machine_state *state = engine->state;
+
+    return (const float *)(const void *)(state->sim.memory.io +
+                                         engine->model->program.meta->logits);
+}
+
+/* logits after each token: DECODE gives the same bits as PREFILL, and all rows */
+static muc_status decode_each(muc_engine *engine, const uint32_t *tokens, uint32_t count)
+{
+    machine_state *state = engine->state;
+    size_t row = engine->facts.vocabulary;
+
+    for (uint32_t i = 0; i < count; i++) {
+        MUC_TRY(call(engine, engine->position + i, tokens + i, 1));
+        memcpy(state->rows + i * row, logits_of(engine), row * sizeof(float));
+    }
+    return MUC_OK;
+}
+
+static muc_status feed(muc_engine *engine, const uint32_t *tokens, uint32_t count, bool all,
+                       const float **logits)
+{
+    machine_state *state = engine->state;
+    uint32_t most = engine->model->program.meta->rows;
+
+    if (all) {
+        *logits = state->rows;
+        return decode_each(engine, tokens, count);
+    }
+    for (uint32_t at = 0; at < count; at += most) {
+        uint32_t m = count - at < most ? count - at : most;
+
+        MUC_TRY(call(engine, engine->position + at, tokens + at, m));
+    }
+    *logits = logits_of(engine);
+    return MUC_OK;
+}
+
+static void reset(muc_engine *engine)
+{
+    /* position 0 reads nothing that an earlier sequence left */
+    (void)engine;
+}
+
+static void close_machine(muc_engine *engine)
+{
+    machine_state *state = engine->state;
+
+    if (!state)
+        return;
+    free(state->rows);
+    free(state->memory);
+    free(state);
+}
+
+const muc_engine_kind muc_engine_machine = { facts, open_machine, feed, reset, close_machine };

@@ -1,0 +1,133 @@
+/* quantize.c - a checkpoint's graph with its weights as blocks, for a program or for a .bdt file.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "driver/blocks.h"
+#include "driver/compile.h"
+#include "models/llama.h"
+#include "report/report.h"
+
+muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out)
+{
+    const muc_llama_options options = { .context = model->context };
+
+    return muc_llama_build(ctx, &model->checkpoint, &options, out);
+}
+
+/* gains of any float type become float32 */
+static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
+{
+    uint64_t count = tensor->bytes / muc_dtype_get(tensor->dtype)->block_bytes *
+                     muc_dtype_get(tensor->dtype)->block_elements;
+    float *values;
+
+    if (tensor->dtype == MUC_F32)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, count, &values));
+    if (!muc_dtype_to_f32(tensor->dtype, tensor->data, 0, count, values))
+        return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                        "constant '%s' is %s, which is no float", tensor->name,
+                        muc_dtype_get(tensor->dtype)->name);
+    tensor->dtype = MUC_F32;
+    tensor->data = (const uint8_t *)values;
+    tensor->bytes = count * sizeof(*values);
+    return MUC_OK;
+}
+
+static muc_status check_codec(muc_context *ctx, const char *codec)
+{
+    if (!codec || strcmp(codec, "bd4") == 0)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_USAGE, "weights", MUC_NO_OFFSET, "there is no codec '%s', only bd4",
+                    codec);
+}
+
+muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
+                              const muc_weight_options *options, muc_graph *graph,
+                              muc_quantize_result *out)
+{
+    const muc_quantize_options pass = { .bits_per_weight = options->bits };
+
+    (void)model;
+    MUC_TRY(check_codec(ctx, options->codec));
+    MUC_TRY(muc_quantize_weights(ctx, graph, &pass, out));
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        muc_tensor *tensor = &graph->tensors[i];
+
+        if (tensor->kind == MUC_TENSOR_CONST && !tensor->sequence)
+            MUC_TRY(widen(ctx, graph, tensor));
+    }
+    return MUC_OK;
+}
+
+double muc_graph_bits_per_weight(const muc_graph *graph)
+{
+    double bytes = 0, weights = 0;
+
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        const muc_tensor *tensor = &graph->tensors[i];
+        double elements = 1;
+
+        if (!tensor->sequence)
+            continue;
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            elements *= muc_expr_get(graph->pool, tensor->dims[d])->lo;
+        weights += elements;
+        bytes += (double)tensor->sequence_bytes;
+    }
+    return weights > 0 ? 8 * bytes / weights : 0;
+}
+
+static muc_status report_blocks(muc_context *ctx, const char *path,
+                                const muc_quantize_result *result, muc_report **out)
+{
+    static const char *const kinds[] = {
+#define KIND_NAME(name, number) #name,
+        MUC_BD_KINDS(KIND_NAME)
+#undef KIND_NAME
+    };
+    double ln10 = muc_log(10);
+    muc_report *report;
+
+    MUC_TRY(muc_report_new(ctx, out));
+    report = *out;
+    muc_report_add_text(report, "file", "%s", path);
+    muc_report_add_count(report, "weights", result->weights);
+    muc_report_add_count(report, "bytes", result->bytes);
+    muc_report_add_real(report, "bits_per_weight",
+                        8.0 * (double)result->bytes / (double)result->weights);
+    if (result->error > 0)
+        muc_report_add_real(report, "snr_db", 10 * muc_log(result->energy / result->error) / ln10);
+    muc_report_add_count(report, "shared_headers", result->shared);
+    muc_report_begin_table(report, "blocks");
+    for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++) {
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "kind", "%s", kinds[kind]);
+        muc_report_add_count(report, "count", result->blocks[kind]);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+    return muc_report_status(ctx, report);
+}
+
+muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weight_options *options,
+                        const char *out_path, muc_report **out)
+{
+    muc_quantize_result result;
+    muc_graph *graph;
+    muc_status status;
+
+    if (model->kind != MUC_MODEL_CHECKPOINT)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "it is no checkpoint: its weights are blocks already");
+    MUC_TRY(muc_model_graph(ctx, model, &graph));
+    status = muc_graph_quantize(ctx, model, options, graph, &result);
+    if (status == MUC_OK)
+        status = muc_blocks_write(ctx, model, graph, out_path);
+    if (status == MUC_OK)
+        status = report_blocks(ctx, out_path, &result, out);
+    muc_graph_free(graph);
+    return status;
+}
