@@ -1,0 +1,105 @@
+/* mur_embed.c - columns of a BlockDialect sequence, decoded for the tokens in IO.
+ *
+ * A sequence is docs/SPEC-blockdialect.md section 5. A token's column is one of up to eight in each
+ * of its tiles; the columns before it there are stepped over by their blocks' size bytes.
+ */
+#include "mur_embed.h"
+#include "mur_block.h"
+#include "mur_code.h"
+
+#include <string.h>
+
+enum { TILE_ROWS = 64, TILE_COLUMNS = 8 };
+
+enum {
+#define MUR_FIELD(insn, name, word, shift, width, unit) \
+    WORD_##insn##_##name = word, SHIFT_##insn##_##name = shift, WIDTH_##insn##_##name = width,
+#include "mur_isa.def"
+    FIELDS_END
+};
+
+#define FIELD(words, name) \
+    mur_bits((words)[WORD_EMBED_##name], SHIFT_EMBED_##name, WIDTH_EMBED_##name)
+
+static uint32_t load_u32(const uint8_t *p)
+{
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* The blocks of column `column` of a tile of rows rows; bytes: from tile to the sequence's end. */
+static mur_status embed_tile(const uint8_t *tile, uint32_t bytes, uint32_t column, uint32_t rows,
+                             float *out)
+{
+    uint32_t skip = column * ((rows + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS);
+    mur_block block;
+
+    for (; skip != 0; skip--) {
+        uint32_t size;
+
+        if (bytes == 0)
+            return MUR_E_FAULT;
+        size = 1 + (*tile & (MUR_BLOCK_SHARED - 1u));
+        if (size > bytes)
+            return MUR_E_FAULT;
+        tile += size;
+        bytes -= size;
+    }
+    block.header = MUR_BLOCK_NO_HEADER;
+    for (uint32_t row = 0; row < rows; row += MUR_BLOCK_ELEMS) {
+        uint32_t n = rows - row < MUR_BLOCK_ELEMS ? rows - row : MUR_BLOCK_ELEMS;
+        uint32_t size = (uint32_t)mur_block_parse(tile, bytes, n, block.header, &block);
+
+        if (size == 0)
+            return MUR_E_FAULT;
+        mur_block_values(&block, n, out + row);
+        tile += size;
+        bytes -= size;
+    }
+    return MUR_OK;
+}
+
+/* One token's column of a matrix with k rows. */
+static mur_status embed_token(const uint8_t *sequence, uint32_t bytes, uint32_t token, uint32_t k,
+                              float *out)
+{
+    uint32_t down = (k + TILE_ROWS - 1) / TILE_ROWS;
+    uint32_t tile = token / TILE_COLUMNS * down; /* below 2^24 / 8 * 2^10 */
+
+    for (uint32_t row = 0; row < k; row += TILE_ROWS, tile++) {
+        uint32_t rows = k - row < TILE_ROWS ? k - row : TILE_ROWS, at;
+        mur_status status;
+
+        if (bytes < 4 || tile > (bytes - 4) / 4)
+            return MUR_E_FAULT;
+        at = load_u32(sequence + 4 * tile);
+        if (at > bytes)
+            return MUR_E_FAULT;
+        status = embed_tile(sequence + at, bytes - at, token % TILE_COLUMNS, rows, out + row);
+        if (status != MUR_OK)
+            return status;
+    }
+    return MUR_OK;
+}
+
+mur_status mur_embed(const mur_program *program, void *io, const uint32_t *words)
+{
+    uint32_t seq = FIELD(words, seq), k = FIELD(words, k), rows = FIELD(words, rows);
+    uint32_t dst = FIELD(words, dst), size = program->region_bytes[MUR_IO];
+    uint32_t weights = program->region_bytes[MUR_WGTS];
+    const uint32_t *tokens = io;
+
+    /* products below 2^30 */
+    if (seq > weights || dst % 4 != 0 || 4 * rows > size || dst > size || 4 * k * rows > size - dst)
+        return MUR_E_FAULT;
+    for (uint32_t i = 0; i < rows; i++) {
+        float *out = (float *)io + dst / 4 + i * k;
+        mur_status status = MUR_E_FAULT;
+
+        if (tokens[i] < FIELD(words, cols))
+            status = embed_token(program->section[MUR_SECTION_WGTS] + seq, weights - seq, tokens[i],
+                                 k, out);
+        if (status != MUR_OK)
+            return status;
+    }
+    return MUR_OK;
+}

@@ -1,0 +1,188 @@
+/* mur_lm.c - the loop around a program: tokens into IO, an entry run, logits out of IO. */
+#include "mur_lm.h"
+
+#include <string.h>
+
+mur_status mur_lm_open(mur_lm *lm, const mur_program *program, const mur_hal *hal, void *io)
+{
+    memset(lm, 0, sizeof(*lm));
+    lm->program = program;
+    lm->hal = hal;
+    lm->io = io;
+    if (program->steps == 0)
+        return MUR_E_VERIFY;
+    return mur_find_entry(program, MUR_ENTRY_DECODE, 1) < program->entry_count ? MUR_OK
+                                                                               : MUR_E_UNSUPPORTED;
+}
+
+void mur_lm_reset(mur_lm *lm)
+{
+    lm->pos = lm->left = lm->fed = 0;
+}
+
+mur_status mur_lm_feed(mur_lm *lm, const uint32_t *tokens, uint32_t count)
+{
+    const mur_meta *meta = lm->program->meta;
+
+    if (lm->left != 0 || count == 0 || count > meta->context - lm->pos)
+        return MUR_E_INPUT;
+    for (uint32_t i = 0; i < count; i++)
+        if (tokens[i] >= meta->vocabulary)
+            return MUR_E_INPUT;
+    lm->tokens = tokens;
+    lm->left = count;
+    return MUR_OK;
+}
+
+/* The entry that takes the most tokens, up to *m; *m becomes how many. */
+static uint32_t entry_for(const mur_program *program, uint32_t *m)
+{
+    for (; *m > 1; --*m) {
+        uint32_t entry = mur_find_entry(program, MUR_ENTRY_PREFILL, *m);
+
+        if (entry < program->entry_count)
+            return entry;
+    }
+    return mur_find_entry(program, MUR_ENTRY_DECODE, 1);
+}
+
+static mur_status start_call(mur_lm *lm)
+{
+    uint32_t rows = lm->program->meta->rows, m = lm->left < rows ? lm->left : rows;
+    uint32_t entry = entry_for(lm->program, &m);
+    mur_status status;
+
+    memcpy(lm->io, lm->tokens, 4 * (size_t)m);
+    status = mur_start(&lm->run, lm->program, lm->hal, entry, lm->pos, m);
+    if (status == MUR_OK)
+        lm->fed = m;
+    return status;
+}
+
+mur_status mur_lm_run(mur_lm *lm)
+{
+    while (lm->left != 0) {
+        mur_status status = lm->fed == 0 ? start_call(lm) : MUR_OK;
+
+        if (status == MUR_OK)
+            status = mur_run(&lm->run);
+        if (status != MUR_OK)
+            return status;
+        lm->pos += lm->fed;
+        lm->tokens += lm->fed;
+        lm->left -= lm->fed;
+        lm->fed = 0;
+    }
+    return MUR_OK;
+}
+
+float *mur_lm_logits(const mur_lm *lm)
+{
+    return (float *)(void *)(lm->io + lm->program->meta->logits);
+}
+
+int mur_lm_ends(const mur_lm *lm, uint32_t token)
+{
+    const mur_meta *meta = lm->program->meta;
+
+    return token == meta->eos || token == meta->eos2 || token == meta->eos3;
+}
+
+/* ---- self test ---- */
+
+static mur_status feed_golden(mur_lm *lm, const mur_gold *gold, uint32_t count)
+{
+    uint32_t tokens[64];
+    mur_status status = MUR_OK;
+
+    while (status == MUR_OK && count != 0) {
+        uint32_t n = count < 64 ? count : 64;
+
+        for (uint32_t i = 0; i < n; i++)
+            tokens[i] = gold[i].token;
+        status = mur_lm_feed(lm, tokens, n);
+        while (status == MUR_OK && lm->left != 0) {
+            status = mur_lm_run(lm);
+            if (status == MUR_YIELD)
+                status = MUR_OK;
+        }
+        gold += n;
+        count -= n;
+    }
+    return status;
+}
+
+/* Feeds n vectors from the one at lm's position on; are the logits those of the last? */
+static mur_status check_golden(mur_lm *lm, const mur_gold *gold, uint32_t n)
+{
+    const mur_gold *last = gold + lm->pos + n - 1;
+    mur_status status = feed_golden(lm, gold + lm->pos, n);
+    uint32_t bytes = 4 * lm->program->meta->vocabulary;
+
+    if (status == MUR_OK && mur_crc32(0, mur_lm_logits(lm), bytes) != last->logits_crc)
+        status = MUR_E_FAULT;
+    return status;
+}
+
+mur_status mur_lm_self_test(mur_lm *lm, uint32_t *position)
+{
+    const mur_gold *gold = (const mur_gold *)(const void *)lm->program->section[MUR_SECTION_GOLD];
+    uint32_t count = lm->program->section_bytes[MUR_SECTION_GOLD] / (uint32_t)sizeof(*gold), i = 0;
+    mur_status status = count != 0 ? MUR_OK : MUR_E_UNSUPPORTED;
+
+    mur_lm_reset(lm);
+    for (; status == MUR_OK && i < count; i++)
+        status = check_golden(lm, gold, 1);
+    if (status == MUR_OK) {
+        mur_lm_reset(lm);
+        status = check_golden(lm, gold, count);
+    }
+    if (position)
+        *position = status == MUR_OK || i == 0 ? i : i - 1;
+    mur_lm_reset(lm);
+    return status;
+}
+
+/* ---- text ---- */
+
+mur_status mur_lm_begin(mur_lm_text *text, const uint32_t *prompt, uint32_t count, uint32_t most)
+{
+    mur_status status = mur_lm_feed(text->lm, prompt, count);
+
+    if (status != MUR_OK)
+        return status;
+    text->end = most != 0 ? MUR_LM_GOING : MUR_LM_LENGTH;
+    text->made = 0;
+    text->most = most;
+    text->token = prompt[count - 1];
+    return MUR_OK;
+}
+
+mur_status mur_lm_step(mur_lm_text *text)
+{
+    mur_lm *lm = text->lm;
+    uint32_t previous = text->token;
+    const uint8_t *bytes;
+    mur_status status;
+    size_t count;
+
+    if (text->end != MUR_LM_GOING)
+        return MUR_OK;
+    status = mur_lm_run(lm);
+    if (status != MUR_OK)
+        return status;
+    text->token = mur_sampler_next(text->sampler, mur_lm_logits(lm), lm->program->meta->vocabulary,
+                                   text->sampler_scratch);
+    if (mur_lm_ends(lm, text->token)) {
+        text->end = MUR_LM_EOS;
+        return MUR_OK;
+    }
+    text->made++;
+    count = mur_tokenizer_decode(text->tokenizer, text->token, previous, &bytes);
+    text->write(text->write_arg, bytes, count);
+    if (text->made == text->most)
+        text->end = MUR_LM_LENGTH;
+    else if (mur_lm_feed(lm, &text->token, 1) != MUR_OK)
+        text->end = MUR_LM_FULL;
+    return MUR_OK;
+}
