@@ -45,56 +45,86 @@ static uint64_t fingerprint(const uint8_t *data, size_t size)
     return hash;
 }
 
-static void write_header(const muc_container *sections, uint32_t count, uint8_t *file, size_t size)
+static void write_header(const muc_container_place *machine, size_t count, uint8_t *file,
+                         size_t size)
 {
-    uint64_t machine = fingerprint(sections->section[MUR_SECTION_MACH].data,
-                                   sections->section[MUR_SECTION_MACH].size);
+    uint64_t hash = fingerprint(machine ? machine->data : NULL, machine ? machine->size : 0);
 
     store(file, HEADER_magic, MUR_MAGIC);
     store(file, HEADER_version, MUR_VERSION_MAJOR | (uint32_t)MUR_VERSION_MINOR << 16);
     store(file, HEADER_bytes, (uint32_t)size);
-    store(file, HEADER_sections, count);
-    store(file, HEADER_fingerprint_low, (uint32_t)machine);
-    store(file, HEADER_fingerprint_high, (uint32_t)(machine >> 32));
-    store(file, HEADER_table_crc,
-          muc_crc32(0, file + 4 * HEADER_WORDS, (size_t)4 * PLACE_WORDS * count));
+    store(file, HEADER_sections, (uint32_t)count);
+    store(file, HEADER_fingerprint_low, (uint32_t)hash);
+    store(file, HEADER_fingerprint_high, (uint32_t)(hash >> 32));
+    store(file, HEADER_table_crc, muc_crc32(0, file + 4 * HEADER_WORDS, 4 * PLACE_WORDS * count));
     store(file, HEADER_crc, muc_crc32(0, file, 4 * HEADER_crc));
+}
+
+/* where a section begins if the ones before it end at `end` */
+static size_t start_of(const muc_container_place *place, size_t end)
+{
+    return place->offset ? place->offset : aligned(end);
+}
+
+static muc_status measure(muc_context *ctx, const muc_container_place *places, size_t count,
+                          size_t *size)
+{
+    *size = 4 * (HEADER_WORDS + PLACE_WORDS * count);
+    for (size_t i = 0; i < count; i++) {
+        size_t start = start_of(&places[i], *size);
+
+        if (start < *size || start % MUR_ALIGNMENT)
+            return muc_fail(ctx, MUC_MALFORMED, "uthinker", start, "section %s cannot begin here",
+                            names[places[i].section]);
+        *size = start + places[i].size;
+        if (*size > UINT32_MAX)
+            return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET, "a program of %zu bytes",
+                            *size);
+    }
+    return MUC_OK;
+}
+
+muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
+                                      const muc_container_place *places, size_t count,
+                                      muc_bytes *out)
+{
+    const muc_container_place *machine = NULL;
+    size_t size, end = 4 * (HEADER_WORDS + PLACE_WORDS * count);
+    uint8_t *file;
+
+    MUC_TRY(measure(ctx, places, count, &size));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, size, &file));
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *row = file + 4 * (HEADER_WORDS + PLACE_WORDS * i);
+        size_t start = start_of(&places[i], end);
+
+        if (places[i].size)
+            memcpy(file + start, places[i].data, places[i].size);
+        memcpy(row, names[places[i].section], 4);
+        store(row, PLACE_offset, (uint32_t)start);
+        store(row, PLACE_bytes, (uint32_t)places[i].size);
+        store(row, PLACE_crc, muc_crc32(0, places[i].data, places[i].size));
+        end = start + places[i].size;
+        if (places[i].section == MUR_SECTION_MACH)
+            machine = &places[i];
+    }
+    write_header(machine, count, file, size);
+    *out = (muc_bytes){ file, size, "program" };
+    return MUC_OK;
 }
 
 muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_container *sections,
                                muc_bytes *out)
 {
-    uint32_t count = 0, row = 0;
-    size_t size, end;
-    uint8_t *file;
+    muc_container_place places[MUR_SECTIONS];
+    size_t count = 0;
 
-    for (uint32_t i = 0; i < MUR_SECTIONS; i++)
-        count += sections->section[i].data != NULL;
-    end = size = 4 * (HEADER_WORDS + (size_t)PLACE_WORDS * count);
     for (uint32_t i = 0; i < MUR_SECTIONS; i++)
         if (sections->section[i].data)
-            size = aligned(size) + sections->section[i].size;
-    if (size > UINT32_MAX)
-        return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET, "a program of %zu bytes", size);
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, size, &file));
-    for (uint32_t i = 0; i < MUR_SECTIONS; i++) {
-        uint8_t *place = file + 4 * (HEADER_WORDS + (size_t)PLACE_WORDS * row);
-        const uint8_t *data = sections->section[i].data;
-
-        if (!data)
-            continue;
-        end = aligned(end);
-        memcpy(file + end, data, sections->section[i].size);
-        memcpy(place, names[i], 4);
-        store(place, PLACE_offset, (uint32_t)end);
-        store(place, PLACE_bytes, (uint32_t)sections->section[i].size);
-        store(place, PLACE_crc, muc_crc32(0, data, sections->section[i].size));
-        end += sections->section[i].size;
-        row++;
-    }
-    write_header(sections, count, file, size);
-    *out = (muc_bytes){ file, size, "program" };
-    return MUC_OK;
+            places[count++] =
+                (muc_container_place){ (enum mur_section)i, 0, sections->section[i].data,
+                                       sections->section[i].size };
+    return muc_container_write_places(ctx, arena, places, count, out);
 }
 
 /* where and what, for a file that the runtime's reader refuses as a whole */

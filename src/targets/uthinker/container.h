@@ -17,7 +17,21 @@ typedef struct muc_container {
 
 const char *muc_section_name(enum mur_section section); /* "CODE" */
 
-/* The file's bytes, in arena, the same for the same sections. Fails with MUC_NOFIT from 4 GiB on.
+/* A section and where it lies. */
+typedef struct muc_container_place {
+    enum mur_section section;
+    uint32_t offset; /* 0: right after the one before, aligned */
+    const uint8_t *data;
+    size_t size;
+} muc_container_place;
+
+/* The file of the given sections in the given order, in arena. Fails with MUC_MALFORMED if the
+ * offsets are impossible, with MUC_NOFIT from 4 GiB on. */
+muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
+                                      const muc_container_place *places, size_t count,
+                                      muc_bytes *out);
+
+/* The file's bytes, in arena, sections in the order of the table, each right after the one before.
  */
 muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_container *sections,
                                muc_bytes *out);

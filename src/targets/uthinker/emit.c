@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "base/text.h"
 
 typedef struct emitter {
     muc_context *ctx;
@@ -192,47 +191,29 @@ static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *mo
     return MUC_OK;
 }
 
-/* where a name lies among the names so far, each ended by a zero byte; appended if it is new */
-static uint32_t place_name(muc_text *names, const char *name)
-{
-    size_t length = strlen(name) + 1;
-
-    for (size_t at = 0; at < names->size; at += strlen(names->data + at) + 1)
-        if (strcmp(names->data + at, name) == 0)
-            return (uint32_t)at;
-    muc_text_add_bytes(names, name, length);
-    return (uint32_t)(names->size - length);
-}
-
 static muc_status emit_debug(const emitter *e, const muc_uthinker_entry *entries)
 {
-    muc_text names = { 0 };
-    uint32_t *rows, count = 0, row = 0, start = 0;
-    muc_status status;
-    uint8_t *at;
+    muc_debug_name *names;
+    muc_bytes section;
+    size_t count = 0, row = 0;
+    uint32_t start = 0;
 
     for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++)
-        count += (uint32_t)entries[i].flat->label_count;
-    MUC_TRY(MUC_ARENA_NEW(e->ctx, e->arena, 2 * (size_t)count, &rows));
+        count += entries[i].flat->label_count;
+    MUC_TRY(MUC_ARENA_NEW(e->ctx, e->arena, count, &names));
     for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
         const muc_flat *flat = entries[i].flat;
 
         for (size_t k = 0; k < flat->label_count; k++) {
-            rows[row++] = start + flat->labels[k].word;
-            rows[row++] = place_name(&names, flat->labels[k].name);
+            names[row] = flat->labels[k];
+            names[row++].word += start;
         }
         start += (uint32_t)flat->count;
     }
-    status = muc_text_status(e->ctx, &names);
-    if (status == MUC_OK)
-        status = new_section(e, MUR_SECTION_DEBG, 4 + 8 * (size_t)count + names.size, &at);
-    if (status == MUC_OK) {
-        muc_store_u32(at, count);
-        store_words(at + 4, rows, 2 * (size_t)count);
-        memcpy(at + 4 + 8 * (size_t)count, names.data, names.size);
-    }
-    muc_text_free(&names);
-    return status;
+    MUC_TRY(muc_debug_write(e->ctx, e->arena, names, count, &section));
+    e->out->section[MUR_SECTION_DEBG].data = section.data;
+    e->out->section[MUR_SECTION_DEBG].size = section.size;
+    return MUC_OK;
 }
 
 muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "mur_code.h"
+#include "targets/uthinker/item.h"
 
 enum { NO_VALUE = UINT32_MAX, MAX_LEVELS = MUR_MAX_NESTING };
 
@@ -419,13 +419,14 @@ static void allocate(flattening *f)
 
 /* ---- 4. write ---- */
 
-#define BITS(item, name, value) ((uint32_t)(value) << MUR_SHIFT_##item##_##name)
-
-static muc_status push_word(flattening *f, uint32_t word)
+static muc_status push_item(flattening *f, const muc_item *item)
 {
-    MUC_TRY(muc_arena_grow(f->ctx, f->arena, f->out->count + 1, sizeof(*f->out->words),
+    uint32_t words[MUC_ITEM_MAX_WORDS], count = muc_item_encode(item, words);
+
+    MUC_TRY(muc_arena_grow(f->ctx, f->arena, f->out->count + count, sizeof(*f->out->words),
                            &f->out->capacity, (void **)&f->out->words));
-    f->out->words[f->out->count++] = word;
+    memcpy(f->out->words + f->out->count, words, 4 * (size_t)count);
+    f->out->count += count;
     return MUC_OK;
 }
 
@@ -434,7 +435,7 @@ static muc_status push_label(flattening *f, const char *name)
 {
     MUC_TRY(muc_arena_grow(f->ctx, f->arena, f->out->label_count + 1, sizeof(*f->out->labels),
                            &f->out->label_capacity, (void **)&f->out->labels));
-    f->out->labels[f->out->label_count++] = (muc_flat_label){ (uint32_t)f->out->count, name };
+    f->out->labels[f->out->label_count++] = (muc_debug_name){ (uint32_t)f->out->count, name };
     return MUC_OK;
 }
 
@@ -484,67 +485,59 @@ static muc_status push_value_label(flattening *f, const value *v)
 static muc_status write_eval(flattening *f, const step *s)
 {
     const value *v = &f->values[s->index];
-    const reference *b = &v->operands[1], *c = &v->operands[2];
-    uint32_t word = MUR_EVAL | BITS(EVAL, op, v->op) | BITS(EVAL, dst, v->slot) |
-                    BITS(EVAL, a, slot_of(f, &v->operands[0]));
-    uint32_t second = v->op == MUR_OP_TABLE ? v->table : slot_of(f, c);
+    const reference *b = &v->operands[1];
+    bool immediate = b->kind == REFERENCE_NUMBER;
+    const muc_item item = { .kind = MUR_EVAL,
+                            .eval = v->op,
+                            .dst = v->slot,
+                            .a = slot_of(f, &v->operands[0]),
+                            .b = slot_of(f, b),
+                            .immediate = immediate,
+                            .second = v->op == MUR_OP_TABLE ? v->table
+                                      : immediate           ? b->index
+                                                            : slot_of(f, &v->operands[2]) };
 
-    if (b->kind == REFERENCE_NUMBER) {
-        word |= BITS(EVAL, immediate, 1);
-        second = b->index;
-    } else {
-        word |= BITS(EVAL, b, slot_of(f, b));
-    }
     MUC_TRY(push_value_label(f, v));
-    MUC_TRY(push_word(f, word));
     f->out->evals++;
-    return push_word(f, second);
+    return push_item(f, &item);
+}
+
+static muc_item_field field_of(const flattening *f, const reference *use)
+{
+    muc_item_field field = { use->kind != REFERENCE_NUMBER,
+                             use->kind == REFERENCE_NUMBER ? use->index : slot_of(f, use) };
+
+    return field;
 }
 
 static muc_status write_instruction(flattening *f, const step *s)
 {
-    const muc_insn_info *info = muc_insn_get(s->instruction->op);
-    uint32_t patches[MUC_INSN_MAX_FIELDS], patch_count = 0;
-    uint32_t words[MUR_MAX_WORDS] = { info->opcode |
-                                      (uint32_t)s->instruction->sig << MUC_WORD0_SIG_SHIFT |
-                                      (uint32_t)s->instruction->wait << MUC_WORD0_WAIT_SHIFT };
+    muc_item item = { .kind = MUR_INST,
+                      .op = s->instruction->op,
+                      .sig = s->instruction->sig,
+                      .wait = s->instruction->wait };
 
     for (uint32_t i = 0; i < s->use_count; i++) {
-        const muc_field_info *field = muc_field_get(info->first_field + i);
-
-        if (s->uses[i].kind == REFERENCE_NUMBER)
-            muc_field_put(info->first_field + i, s->uses[i].index, words);
-        else
-            patches[patch_count++] =
-                BITS(PATCH, slot, slot_of(f, &s->uses[i])) | BITS(PATCH, word, field->word) |
-                BITS(PATCH, shift, field->shift) | BITS(PATCH, width, field->width);
+        item.fields[i] = field_of(f, &s->uses[i]);
+        f->out->patches += item.fields[i].is_slot;
     }
     MUC_TRY(push_label(f, s->instruction->stage));
-    MUC_TRY(
-        push_word(f, MUR_INST | BITS(INST, patches, patch_count) | BITS(INST, words, info->words)));
-    for (uint32_t i = 0; i < info->words; i++)
-        MUC_TRY(push_word(f, words[i]));
-    for (uint32_t i = 0; i < patch_count; i++)
-        MUC_TRY(push_word(f, patches[i]));
     f->out->instructions++;
-    f->out->patches += patch_count;
-    return MUC_OK;
+    return push_item(f, &item);
 }
 
+/* the words of its body are known at its end */
 static muc_status write_for(flattening *f, const step *s)
 {
     const muc_for *loop = f->scopes[s->index].loop;
-    uint32_t word = MUR_FOR | BITS(FOR, variable, f->slot_of_input[loop->input]);
+    const muc_item item = { .kind = MUR_FOR,
+                            .variable = f->slot_of_input[loop->input],
+                            .count = field_of(f, s->uses),
+                            .most = loop->most };
 
-    if (s->uses->kind == REFERENCE_NUMBER)
-        word |= BITS(FOR, constant, 1);
-    else
-        word |= BITS(FOR, count, slot_of(f, s->uses));
     MUC_TRY(push_label(f, muc_expr_get_input(f->pool, loop->input)->name));
-    MUC_TRY(push_word(f, word));
-    MUC_TRY(push_word(f, loop->most));
     f->out->loops++;
-    return push_word(f, 0); /* the body's words: known at its end */
+    return push_item(f, &item);
 }
 
 static muc_status write_steps(flattening *f)
@@ -568,10 +561,10 @@ static muc_status write_steps(flattening *f)
         case STEP_NEXT:
             depth--;
             f->out->words[open[depth] - 1] = (uint32_t)f->out->count - open[depth];
-            MUC_TRY(push_word(f, MUR_NEXT));
+            MUC_TRY(push_item(f, &(muc_item){ .kind = MUR_NEXT }));
             break;
         case STEP_END:
-            MUC_TRY(push_word(f, MUR_END));
+            MUC_TRY(push_item(f, &(muc_item){ .kind = MUR_END }));
             break;
         }
     }

@@ -7,6 +7,7 @@
 #ifndef MUC_UTHINKER_FLATTEN_H
 #define MUC_UTHINKER_FLATTEN_H
 
+#include "targets/uthinker/debug.h"
 #include "targets/uthinker/ir.h"
 
 /* Each switches a pass off; all-zero is the usual. The resolved program stays the same. */
@@ -16,16 +17,10 @@ typedef struct muc_flatten_options {
     bool no_fusion;   /* a table's value and span take an EVAL each */
 } muc_flatten_options;
 
-/* The name of a word of CODE: an INST's stage, what an EVAL or FOR writes. */
-typedef struct muc_flat_label {
-    uint32_t word; /* in words[] */
-    const char *name;
-} muc_flat_label;
-
 typedef struct muc_flat {
     uint32_t *words;
     size_t count, capacity;
-    muc_flat_label *labels; /* words ascend */
+    muc_debug_name *labels; /* of words[], ascending */
     size_t label_count, label_capacity;
     uint32_t instructions, patches, evals, loops; /* how many of each are in words */
     uint32_t slots;                               /* that are ever written, inputs included */

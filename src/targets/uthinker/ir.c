@@ -83,16 +83,6 @@ muc_status muc_ir_finish(muc_ir_builder *builder)
                                           "a For of the template is not closed");
 }
 
-bool muc_field_put(uint32_t field, uint32_t value, uint32_t *words)
-{
-    const muc_field_info *info = muc_field_get(field);
-
-    if (value > muc_field_max(field))
-        return false;
-    words[info->word] |= value << info->shift;
-    return true;
-}
-
 /* ---- resolving ---- */
 
 typedef struct resolver {

@@ -91,9 +91,6 @@ typedef muc_status muc_resolved_fn(void *arg, const muc_instruction *instruction
 muc_status muc_ir_resolve(muc_context *ctx, const muc_template *template, uint32_t pos, uint32_t m,
                           muc_resolved_fn *fn, void *arg);
 
-/* Puts a value into words; false if the field cannot hold it. */
-bool muc_field_put(uint32_t field, uint32_t value, uint32_t *words);
-
 void muc_ir_print(const muc_template *template, muc_text *text);
 
 #endif

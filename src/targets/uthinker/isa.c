@@ -45,6 +45,16 @@ uint32_t muc_field_max(uint32_t field)
     return UINT32_MAX >> (32 - fields[field].width);
 }
 
+bool muc_field_put(uint32_t field, uint32_t value, uint32_t *words)
+{
+    const muc_field_info *info = muc_field_get(field);
+
+    if (value > muc_field_max(field))
+        return false;
+    words[info->word] |= value << info->shift;
+    return true;
+}
+
 bool muc_insn_find_opcode(uint32_t opcode, uint32_t *op)
 {
     for (*op = 0; *op < MUC_INSN_COUNT; ++*op)

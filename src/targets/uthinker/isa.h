@@ -43,6 +43,8 @@ uint32_t muc_insn_fields(uint32_t op);
 const muc_field_info *muc_field_get(uint32_t field);
 /* The largest value the field can hold. */
 uint32_t muc_field_max(uint32_t field);
+/* Puts a value into an instruction's words; false if the field cannot hold it. */
+bool muc_field_put(uint32_t field, uint32_t value, uint32_t *words);
 /* False if there is no such instruction. */
 bool muc_insn_find_opcode(uint32_t opcode, uint32_t *op);
 bool muc_insn_find_name(const char *name, uint32_t length, uint32_t *op);
