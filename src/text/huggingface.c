@@ -14,8 +14,9 @@
     "{\"content\":\"" MUC_SPACE_MARK "\",\"pattern\":{\"String\":\" \"},\"type\":\"Replace\"}"
 #define REPLACE_MARK \
     "{\"content\":\" \",\"pattern\":{\"String\":\"" MUC_SPACE_MARK "\"},\"type\":\"Replace\"}"
-#define BYTE_LEVEL(use_regex) \
-    "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":" use_regex "}"
+#define FALLBACK_AND_FUSE "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
+#define CUTTING_BYTE_LEVEL "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":true}"
+#define PLAIN_BYTE_LEVEL "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":false}"
 
 /* What the recognised parts mean. */
 typedef enum part_meaning {
@@ -43,18 +44,16 @@ static const known_part known_parts[] = {
       "],\"type\":\"Sequence\"}",
       MARK_AND_PREFIX },
     { "pre_tokenizer", "null", NOTHING },
-    { "pre_tokenizer", BYTE_LEVEL("true"), GPT2_CUTS },
+    { "pre_tokenizer", CUTTING_BYTE_LEVEL, GPT2_CUTS },
     { "pre_tokenizer",
-      "{\"pretokenizers\":[{\"individual_digits\":true,\"type\":\"Digits\"}," BYTE_LEVEL(
-          "true") "],\"type\":\"Sequence\"}",
+      "{\"pretokenizers\":[{\"individual_digits\":true,\"type\":\"Digits\"}," CUTTING_BYTE_LEVEL
+      "],\"type\":\"Sequence\"}",
       GPT2_DIGITS_CUTS },
-    { "decoder",
-      "{\"decoders\":[" REPLACE_MARK ",{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}],"
-      "\"type\":\"Sequence\"}",
+    { "decoder", "{\"decoders\":[" REPLACE_MARK "," FALLBACK_AND_FUSE "],\"type\":\"Sequence\"}",
       CHARACTERS },
     { "decoder",
-      "{\"decoders\":[" REPLACE_MARK ",{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
-      "{\"content\":\" \",\"start\":1,\"stop\":0,\"type\":\"Strip\"}],\"type\":\"Sequence\"}",
+      "{\"decoders\":[" REPLACE_MARK "," FALLBACK_AND_FUSE
+      ",{\"content\":\" \",\"start\":1,\"stop\":0,\"type\":\"Strip\"}],\"type\":\"Sequence\"}",
       CHARACTERS_STRIPPED },
     { "decoder", "{\"type\":\"ByteLevel\"}", BYTES },
 };
@@ -109,7 +108,7 @@ static muc_status dump(const reader *r, const json_t *part, char **out)
 {
     *out = part ? json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
     if (part && !*out)
-        return muc_fail_nomem(r->ctx, r->source, 0);
+        return fail(r, MUC_NOMEM, "no memory for the text of a part");
     return MUC_OK;
 }
 
@@ -140,7 +139,6 @@ static muc_status recognise(const reader *r, const char *key, part_meaning *out)
 /* Sequence [Split by a known expression, ByteLevel without one]; false if it is something else. */
 static bool is_known_split(const reader *r, mur_pattern *pattern)
 {
-    static const char byte_level[] = BYTE_LEVEL("false");
     const json_t *part = json_object_get(r->root, "pre_tokenizer");
     const json_t *steps = json_object_get(part, "pretokenizers");
     const json_t *split = json_array_get(steps, 0);
@@ -157,7 +155,7 @@ static bool is_known_split(const reader *r, mur_pattern *pattern)
         return false;
     simplify(json_array_get(steps, 1), true);
     rest = json_dumps(json_array_get(steps, 1), JSON_COMPACT | JSON_SORT_KEYS);
-    known = rest && strcmp(rest, byte_level) == 0;
+    known = rest && strcmp(rest, PLAIN_BYTE_LEVEL) == 0;
     free(rest);
     return known;
 }
