@@ -2,13 +2,14 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval inspect quantize targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval verify inspect quantize targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
     compile) options="--output --target --machine --quant --bits --calib --act-terms --attention --strip --ctx-size --tokenizer --threads --json --help" ;;
     run) options="--prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
+    verify) options="--prompt --ctx-size --tokenizer --threads --json --help" ;;
     inspect) options="--tokenizer --json --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;
     targets) options="--json --help" ;;

@@ -390,6 +390,38 @@ def test_inspect_shows_a_programs_sections_entries_and_placeholders():
     assert any("pos" in row["label"] for row in report["placeholders"])
 
 
+def test_verify_finds_every_stage_exact():
+    for options in ([], ["--act-terms", "2,p=1,v=1"], ["--attention", "recompute"]):
+        out, _ = muc("verify", program("rescue", *options), "--json", "--prompt",
+                     f"command: {COMMAND} and then find fire in the lab and photo the lab and map "
+                     "the south hall and scan gas and return and map "
+                     "the north hall and wait ten seconds and then mark the lab\nplan:")
+        report = json.loads(out)
+        assert report["exact"] is True and report["positions"] > 64, report
+        stages = {row["stage"]: row for row in report["stages"]}
+        assert all(row["wrong"] == 0 for row in stages.values()), report
+        assert stages["logits"]["values"] > 0 and stages["logits"]["snr_db"] > 10, report
+
+
+def test_verify_names_the_first_stage_that_differs():
+    model = WORK / "other"
+    shutil.copytree(ROOT / "models/rescue", model)
+    weights = bytearray((model / "model.safetensors").read_bytes())
+    header = json.loads(weights[8:8 + int.from_bytes(weights[:8], "little")])
+    start = 8 + int.from_bytes(weights[:8], "little")
+    at = start + header["model.layers.2.post_attention_layernorm.weight"]["data_offsets"][0]
+    weights[at:at + 2] = b"\x00\x40"  # a gain becomes 2.0
+    (model / "model.safetensors").write_bytes(weights)
+    out, err = muc("verify", program(), model, status=MISMATCH)
+    has(out, "exact             no")
+    has(err, "layer 2, gate, column 0")
+
+
+def test_verify_refuses_a_program_of_another_model():
+    need_data()
+    has(muc("verify", program(), *STORIES["Hugging Face"], status=MISMATCH)[1], "another shape")
+
+
 def test_wrong_compile_options_are_told():
     out = ["-o", WORK / "never.utp"]
     has(muc("compile", status=USAGE)[1], "-o FILE")

@@ -37,8 +37,9 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
 
 /* Compares a program, stage by stage, with its checkpoint: the machine's results with the graph
  * run in the machine's arithmetic, bit for bit, and with float32. prompt NULL: the program's golden
- * tokens. Keys: exact, positions, first_divergence, and the table "stages" (stage, exact, error:
- * largest difference from float32). MUC_MISMATCH if a bit differs; the report is made all the same.
+ * tokens. Keys: exact, positions, first_divergence, and the table "stages" (stage, values,
+ * wrong, error: the largest difference from float32, snr_db). MUC_MISMATCH if a bit differs; the
+ * report is made all the same.
  */
 muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,
                       const char *prompt, muc_report **out);

@@ -274,6 +274,26 @@ muc_status cli_eval(muc_context *ctx, const cli_args *args)
     return finish(ctx, args, status, report);
 }
 
+muc_status cli_verify(muc_context *ctx, const cli_args *args)
+{
+    muc_model *program = NULL, *model = NULL;
+    muc_report *report = NULL;
+    const char *prompt;
+    char *owned;
+    muc_status status = take_prompt(args, &owned, &prompt);
+
+    if (status == MUC_OK)
+        status = open_operand(ctx, args, 0, &program);
+    if (status == MUC_OK)
+        status = open_operand(ctx, args, 1, &model);
+    if (status == MUC_OK)
+        status = muc_verify(ctx, program, model, prompt, &report);
+    muc_model_close(model);
+    muc_model_close(program);
+    free(owned);
+    return finish(ctx, args, status, report);
+}
+
 /* ---- inspect, dis, as, and the lists ---- */
 
 muc_status cli_inspect(muc_context *ctx, const cli_args *args)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "driver/engine_kinds.h"
-#include "targets/uthinker/sim.h"
 
 typedef struct machine_state {
     mur_program *program; /* the model's */
@@ -152,6 +151,17 @@ static void close_machine(muc_engine *engine)
     free(state->rows);
     free(state->memory);
     free(state);
+}
+
+void muc_engine_watch(muc_engine *engine,
+                      void (*watch)(void *arg, const mur_sim *sim, enum mur_engine engine,
+                                    const uint32_t *words),
+                      void *arg)
+{
+    machine_state *state = engine->state;
+
+    state->sim.probe = watch;
+    state->sim.probe_arg = arg;
 }
 
 const muc_engine_kind muc_engine_machine = { facts, open_machine, feed, reset, close_machine };
