@@ -1,0 +1,88 @@
+/* random_model.h - a Llama of any shape with random weights, as a checkpoint in memory. */
+#ifndef RANDOM_MODEL_H
+#define RANDOM_MODEL_H
+
+#include "chance.h"
+#include "check.h"
+#include "formats/checkpoint.h"
+
+typedef struct random_shape {
+    uint32_t layers, dim, heads, kv_heads, head_dim, ffn_dim, vocabulary, context;
+    bool tied;
+} random_shape;
+
+static inline int random_model_order(const void *a, const void *b)
+{
+    const muc_tensor_view *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+/* rows of columns around 0 so that products keep the size of what goes in; columns 0: gains */
+static inline void random_tensor(muc_context *ctx, muc_checkpoint *out, const char *name,
+                                 uint32_t layer, uint32_t rows, uint32_t columns)
+{
+    muc_tensor_view *view = &out->tensors[out->tensor_count++];
+    size_t count = (size_t)rows * (columns ? columns : 1);
+    float *values;
+
+    CHECK_OK(ctx, muc_arena_format(ctx, &out->arena, &view->name, name, layer));
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, count, &values));
+    for (size_t i = 0; i < count; i++)
+        values[i] = columns ? (float)(random_gaussian() / sqrt(columns))
+                            : (float)(1 + 0.2 * random_gaussian());
+    view->dtype = MUC_F32;
+    view->rank = columns ? 2 : 1;
+    view->dims[0] = rows;
+    view->dims[1] = columns;
+    view->elements = count;
+    view->bytes = 4 * count;
+    view->data = (const uint8_t *)values;
+    view->file = out->path;
+}
+
+/* The caller closes it with muc_checkpoint_close. */
+static inline void random_checkpoint(muc_context *ctx, const random_shape *s, muc_checkpoint *out)
+{
+    uint32_t queries = s->heads * s->head_dim, keys = s->kv_heads * s->head_dim;
+
+    memset(out, 0, sizeof(*out));
+    out->path = "random";
+    out->format = "memory";
+    out->config = (muc_model_config){ .architecture = "LlamaForCausalLM",
+                                      .family = MUC_FAMILY_LLAMA,
+                                      .dim = s->dim,
+                                      .ffn_dim = s->ffn_dim,
+                                      .layers = s->layers,
+                                      .heads = s->heads,
+                                      .kv_heads = s->kv_heads,
+                                      .head_dim = s->head_dim,
+                                      .vocabulary = s->vocabulary,
+                                      .context = s->context,
+                                      .norm_epsilon = 1e-5,
+                                      .rope_theta = 10000,
+                                      .tied = s->tied,
+                                      .activation = "silu" };
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, 3 + 9 * (size_t)s->layers, &out->tensors));
+    random_tensor(ctx, out, "model.embed_tokens.weight", 0, s->vocabulary, s->dim);
+    random_tensor(ctx, out, "model.norm.weight", 0, s->dim, 0);
+    if (!s->tied)
+        random_tensor(ctx, out, "lm_head.weight", 0, s->vocabulary, s->dim);
+    for (uint32_t l = 0; l < s->layers; l++) {
+#define LAYER_TENSOR(name, rows, columns) \
+    random_tensor(ctx, out, "model.layers.%u." name ".weight", l, rows, columns)
+        LAYER_TENSOR("input_layernorm", s->dim, 0);
+        LAYER_TENSOR("self_attn.q_proj", queries, s->dim);
+        LAYER_TENSOR("self_attn.k_proj", keys, s->dim);
+        LAYER_TENSOR("self_attn.v_proj", keys, s->dim);
+        LAYER_TENSOR("self_attn.o_proj", s->dim, queries);
+        LAYER_TENSOR("post_attention_layernorm", s->dim, 0);
+        LAYER_TENSOR("mlp.gate_proj", s->ffn_dim, s->dim);
+        LAYER_TENSOR("mlp.up_proj", s->ffn_dim, s->dim);
+        LAYER_TENSOR("mlp.down_proj", s->dim, s->ffn_dim);
+#undef LAYER_TENSOR
+    }
+    qsort(out->tensors, out->tensor_count, sizeof(*out->tensors), random_model_order);
+}
+
+#endif
