@@ -409,7 +409,7 @@ static void subtract_all(halves *restrict x, const choices *restrict term)
         rest = (uint16_t)(rest < 512 ? rest << 2 : rest);
         e16 = (int16_t)(rest < 1024 ? e16 - 1 : e16);
         rest = (uint16_t)(rest < 1024 ? rest << 1 : rest);
-        bits = (uint16_t)((uint16_t)(e16 << 10) | (rest & 1023u));
+        bits = (uint16_t)((uint32_t)e16 << 10 | (rest & 1023u));
         x->bits[i] = (uint16_t)(rest == 0 || e16 <= 0 ? 0 : bits);
     }
 }
