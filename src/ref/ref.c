@@ -15,7 +15,7 @@ struct muc_ref {
     float *scratch;
     size_t scratch_floats;
     uint32_t first_node, end_node; /* that runs compute */
-    muc_golden *golden; /* NULL: float32 */
+    muc_golden *golden;            /* NULL: float32 */
     muc_ref_probe *probe;
     void *probe_arg;
 };
