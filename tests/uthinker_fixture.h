@@ -89,6 +89,47 @@ static inline void fixture_stories(fixture *f, const muc_uthinker_options *optio
     fixture_load(f, "llama/stories260K.bin", options);
 }
 
+/* The words of a resolved program: from a board that executes nothing. */
+typedef struct fixture_words {
+    uint32_t *words; /* free */
+    size_t count, capacity;
+    uint32_t issued[MUR_ENGINES];
+} fixture_words;
+
+static inline mur_status fixture_record(void *arg, const uint32_t *words)
+{
+    fixture_words *r = arg;
+    uint32_t op;
+
+    CHECK(muc_insn_find_opcode(words[0] & MUC_WORD0_OPCODE, &op));
+    if (r->count + MUR_MAX_WORDS > r->capacity) {
+        r->capacity = 2 * r->capacity + 1024;
+        r->words = realloc(r->words, 4 * r->capacity);
+        assert_non_null(r->words);
+    }
+    memcpy(r->words + r->count, words, 4 * (size_t)muc_insn_get(op)->words);
+    r->count += muc_insn_get(op)->words;
+    r->issued[muc_insn_get(op)->engine]++;
+    return MUR_OK;
+}
+
+static inline uint32_t fixture_completed(void *arg, enum mur_engine engine)
+{
+    return ((const fixture_words *)arg)->issued[engine];
+}
+
+/* an entry for (pos, m), resolved by the runtime's interpreter; replaces what out held */
+static inline void fixture_interpret(const mur_program *program, uint32_t entry, uint32_t pos,
+                                     uint32_t m, fixture_words *out)
+{
+    const mur_hal hal = { out, fixture_record, fixture_record, fixture_record, fixture_completed };
+    mur_run_state run;
+
+    out->count = 0;
+    CHECK_EQ(mur_start(&run, program, &hal, entry, pos, m), MUR_OK);
+    CHECK_EQ(mur_run(&run), MUR_OK);
+}
+
 static inline void fixture_free(fixture *f)
 {
     muc_uthinker_build_free(f->build);

@@ -71,8 +71,7 @@ static uint64_t rounded(const muc_plan *plan, uint64_t bytes)
     return (bytes + plan->alignment - 1) & ~(plan->alignment - 1);
 }
 
-/* the lowest address for buffers[order[at].index] beside those before it, which are sorted by
- * address in placed[0..at-1] */
+/* the lowest address for a buffer beside those placed before it, which are sorted by address */
 static uint64_t lowest(const muc_plan *plan, const muc_plan_buffer *buffer, const size_t *placed,
                        size_t count)
 {
@@ -151,8 +150,11 @@ muc_status muc_plan_place(muc_context *ctx, muc_plan *plan)
     size_t *placed = NULL, best = 0;
     muc_status status;
 
+    if (plan->count > MAX_BUFFERS)
+        return muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET, "%s: %zu buffers, at most %u",
+                        plan->arena, plan->count, (unsigned)MAX_BUFFERS);
     for (size_t i = 0; i < plan->count; i++)
-        if (plan->count > MAX_BUFFERS || plan->buffers[i].bytes > UINT64_MAX >> 24)
+        if (plan->buffers[i].bytes > UINT64_MAX >> 24)
             return muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET, "%s: '%s' of %llu bytes",
                             plan->arena, plan->buffers[i].name,
                             (unsigned long long)plan->buffers[i].bytes);

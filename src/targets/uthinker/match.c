@@ -302,17 +302,6 @@ static muc_status take_floats(const matching *m, const muc_node *node, uint32_t 
     return MUC_OK;
 }
 
-static muc_status take_gain(const matching *m, const muc_node *norm,
-                            const muc_uthinker_model *model, float *out)
-{
-    if (muc_node_attribute(norm, MUC_KEY_GROUP) &&
-        muc_node_integer(norm, MUC_KEY_GROUP) != model->width)
-        return refuse(m, norm, "a norm of groups of columns");
-    if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
-        return refuse(m, norm, "its epsilon is not that of the final norm");
-    return take_floats(m, norm, 1, 0, model->width, out);
-}
-
 static muc_status take_gains(const matching *m, muc_uthinker_model *out)
 {
     float *attention, *ffn, *final;
@@ -323,10 +312,11 @@ static muc_status take_gains(const matching *m, muc_uthinker_model *out)
     for (uint32_t l = 0; l < out->layers; l++) {
         const layer_nodes *layer = &m->layers[out->layers - 1 - l];
 
-        MUC_TRY(take_gain(m, layer->attention_norm, out, attention + (size_t)l * out->width));
-        MUC_TRY(take_gain(m, layer->ffn_norm, out, ffn + (size_t)l * out->width));
+        MUC_TRY(take_floats(m, layer->attention_norm, 1, 0, out->width,
+                            attention + (size_t)l * out->width));
+        MUC_TRY(take_floats(m, layer->ffn_norm, 1, 0, out->width, ffn + (size_t)l * out->width));
     }
-    MUC_TRY(take_gain(m, m->final_norm, out, final));
+    MUC_TRY(take_floats(m, m->final_norm, 1, 0, out->width, final));
     out->gain_attention = attention;
     out->gain_ffn = ffn;
     out->gain_final = final;
@@ -366,6 +356,17 @@ static muc_status check_rope(const matching *m, const muc_node *node, uint32_t h
     return MUC_OK;
 }
 
+static muc_status check_norm(const matching *m, const muc_node *norm,
+                             const muc_uthinker_model *model)
+{
+    if (muc_node_attribute(norm, MUC_KEY_GROUP) &&
+        muc_node_integer(norm, MUC_KEY_GROUP) != model->width)
+        return refuse(m, norm, "a norm of groups of columns");
+    if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
+        return refuse(m, norm, "its epsilon is not that of the final norm");
+    return MUC_OK;
+}
+
 static muc_status check_position(const matching *m, const muc_node *node)
 {
     muc_expr position = muc_node_expr(node, MUC_KEY_POSITION);
@@ -376,9 +377,23 @@ static muc_status check_position(const matching *m, const muc_node *node)
     return refuse(m, node, "its position is not that of the call's first token");
 }
 
-static muc_status check_layer(const matching *m, const layer_nodes *layer,
-                              const muc_uthinker_model *model)
+/* every attention has caches of its own, as every layer has in region KV */
+static muc_status check_caches(const matching *m, size_t layer)
 {
+    const muc_node *attention = m->layers[layer].attention;
+
+    for (size_t other = layer + 1; other < m->layer_count; other++)
+        for (uint32_t i = 0; i < 4; i++)
+            if (m->layers[other].attention->inputs[3 + i % 2] == attention->inputs[3 + i / 2])
+                return refuse(m, attention, "its caches are those of another attention");
+    return attention->inputs[3] != attention->inputs[4]
+               ? MUC_OK
+               : refuse(m, attention, "keys and values in one cache");
+}
+
+static muc_status check_layer(const matching *m, size_t index, const muc_uthinker_model *model)
+{
+    const layer_nodes *layer = &m->layers[index];
     const muc_node *attention = layer->attention;
 
     if (attribute(attention, MUC_KEY_HEADS) != model->heads ||
@@ -386,6 +401,9 @@ static muc_status check_layer(const matching *m, const layer_nodes *layer,
         attribute(attention, MUC_KEY_HEAD_DIM) != model->head_width ||
         (float)muc_node_real(attention, MUC_KEY_SCALE) != model->scale)
         return refuse(m, attention, "its heads or scale are not those of the first layer");
+    MUC_TRY(check_caches(m, index));
+    MUC_TRY(check_norm(m, layer->attention_norm, model));
+    MUC_TRY(check_norm(m, layer->ffn_norm, model));
     MUC_TRY(check_position(m, attention));
     MUC_TRY(check_position(m, layer->q_rope));
     MUC_TRY(check_position(m, layer->k_rope));
@@ -402,8 +420,9 @@ muc_status muc_uthinker_match(muc_context *ctx, muc_arena *arena, const muc_grap
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, graph->node_count, &m.seen));
     MUC_TRY(match_nodes(&m));
     MUC_TRY(measure(&m, out));
+    MUC_TRY(check_norm(&m, m.final_norm, out));
     for (size_t l = 0; l < m.layer_count; l++)
-        MUC_TRY(check_layer(&m, &m.layers[m.layer_count - 1 - l], out));
+        MUC_TRY(check_layer(&m, m.layer_count - 1 - l, out));
     MUC_TRY(take_weights(&m, out));
     MUC_TRY(take_gains(&m, out));
     return take_rope(&m, out);
