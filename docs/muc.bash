@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval verify inspect quantize targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval verify inspect dis as quantize targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -11,6 +11,8 @@ _muc() {
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
     verify) options="--prompt --ctx-size --tokenizer --threads --json --help" ;;
     inspect) options="--tokenizer --json --help" ;;
+    dis) options="--position --call --help" ;;
+    as) options="--output --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;
     targets) options="--json --help" ;;
     formats) options="--json --help" ;;

@@ -15,6 +15,9 @@
 
 #include "muc/status.h"
 
+/* a note among TAP lines */
+#define print_message(...) (print_message)("# " __VA_ARGS__)
+
 #define CHECK(condition) assert_true(condition)
 #define CHECK_EQ(a, b) assert_int_equal((a), (b))
 #define CHECK_OK(ctx, call) \

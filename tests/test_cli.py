@@ -422,6 +422,36 @@ def test_verify_refuses_a_program_of_another_model():
     has(muc("verify", program(), *STORIES["Hugging Face"], status=MISMATCH)[1], "another shape")
 
 
+def test_a_program_survives_its_disassembly_byte_for_byte():
+    for options in ([], ["--strip"]):
+        source, text, back = program("rescue", *options), WORK / "text.s", WORK / "back.utp"
+        text.write_text(muc("dis", source)[0])
+        muc("as", text, "-o", back)
+        assert back.read_bytes() == source.read_bytes()
+
+
+def test_dis_lists_what_a_program_issues_at_a_position():
+    first, _ = muc("dis", program(), "--position", 0)
+    later, _ = muc("dis", program(), "--position", 100)
+    batch, _ = muc("dis", program(), "--position", 100, "--call", 20)
+    assert first.count("\n") > 100 and first != later != batch
+    has(first, "MM ")
+    has(muc("dis", program(), "--position", 256, status=USAGE)[1], "256")
+    has(muc("dis", program(), "--call", 2, status=USAGE)[1], "--position")
+
+
+def test_a_wrong_line_of_assembly_is_named():
+    text = WORK / "wrong.s"
+    lines = muc("dis", program())[0].splitlines()
+    at = next(i for i, line in enumerate(lines) if line.lstrip().startswith("MM "))
+    text.write_text("\n".join([*lines[:at], lines[at].replace("MM ", "MX "), *lines[at + 1:]]))
+    has(muc("as", text, "-o", WORK / "never.utp", status=MALFORMED)[1], f"line {at + 1}")
+    text.write_text("\n".join(line if not line.lstrip().startswith("MM ") else
+                              re.sub(r" wait=[0-9,]+", "", line) for line in lines))
+    has(muc("as", text, "-o", WORK / "never.utp", status=MALFORMED)[1], "verifier refuses")
+    assert not (WORK / "never.utp").exists()
+
+
 def test_wrong_compile_options_are_told():
     out = ["-o", WORK / "never.utp"]
     has(muc("compile", status=USAGE)[1], "-o FILE")

@@ -388,7 +388,7 @@ static void issue(const words *program, uint32_t count, int racy)
         }
     }
     for (int engine = 0; engine < MUR_CPU; engine++)
-        while (b.hal.completed(b.hal.arg, engine) != issued[engine])
+        while (b.hal.completed(b.hal.arg, (enum mur_engine)engine) != issued[engine])
             ;
     assert_null(b.sim.fault.reason);
 }

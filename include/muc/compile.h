@@ -44,9 +44,15 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
 muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,
                       const char *prompt, muc_report **out);
 
-/* A program as assembly text, and back: the round trip gives the same bytes. The text is malloc'ed.
- */
-muc_status muc_disassemble(muc_context *ctx, const muc_model *program, char **text);
+/* A program file as assembly text (syntax: src/targets/uthinker/asm.h), and back: the round trip
+ * gives the same bytes. The text is malloc'ed, for the caller to free. Only a program that the
+ * verifier accepts is written. */
+muc_status muc_disassemble(muc_context *ctx, const char *path, char **text);
 muc_status muc_assemble(muc_context *ctx, const char *path, const char *out_path);
+
+/* The instructions that the program issues for `tokens` tokens from a position on, Placeholders
+ * resolved. */
+muc_status muc_list_resolved(muc_context *ctx, const char *path, uint32_t position, uint32_t tokens,
+                             char **text);
 
 #endif

@@ -308,6 +308,32 @@ muc_status cli_inspect(muc_context *ctx, const cli_args *args)
     return finish(ctx, args, status, report);
 }
 
+muc_status cli_dis(muc_context *ctx, const cli_args *args)
+{
+    uint64_t position, call;
+    muc_status status;
+    char *text = NULL;
+
+    TRY(cli_count(args, OPTION_POSITION, 0, UINT32_MAX, 0, &position));
+    TRY(cli_count(args, OPTION_CALL, 1, UINT32_MAX, 1, &call));
+    if (cli_given(args, OPTION_CALL) && !cli_given(args, OPTION_POSITION))
+        return cli_misuse(args, "--call needs --position");
+    status =
+        cli_given(args, OPTION_POSITION)
+            ? muc_list_resolved(ctx, args->operands[0], (uint32_t)position, (uint32_t)call, &text)
+            : muc_disassemble(ctx, args->operands[0], &text);
+    if (status == MUC_OK)
+        fputs(text, stdout);
+    free(text);
+    return status;
+}
+
+muc_status cli_as(muc_context *ctx, const cli_args *args)
+{
+    TRY(need_output(args));
+    return muc_assemble(ctx, args->operands[0], args->values[OPTION_OUTPUT]);
+}
+
 static muc_status print_list(muc_context *ctx, const cli_args *args,
                              muc_status (*list)(muc_context *, muc_report **))
 {

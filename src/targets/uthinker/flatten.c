@@ -15,7 +15,8 @@
 
 #include "targets/uthinker/item.h"
 
-enum { NO_VALUE = UINT32_MAX, MAX_LEVELS = MUR_MAX_NESTING };
+enum { MAX_LEVELS = MUR_MAX_NESTING };
+#define NO_VALUE UINT32_MAX
 
 /* Where a value comes from when something uses it. */
 typedef enum reference_kind {
