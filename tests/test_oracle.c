@@ -3,7 +3,9 @@
 #include "check.h"
 
 #include "base/bytes.h"
+#include "models/llama.h"
 #include "oracle/static_uthinker.h"
+#include "passes/quantize.h"
 #include "targets/uthinker/uthinker.h"
 
 static uint64_t random_state = 1;
@@ -84,11 +86,19 @@ typedef struct compiled {
     mur_program program;
 } compiled;
 
+static void verify(compiled *c)
+{
+    static mur_verifier verifier;
+
+    if (mur_verify(&c->program, &verifier) != MUR_OK)
+        fail_msg("the verifier refuses word %u, reason %d", verifier.verdict.word,
+                 (int)verifier.verdict.reason);
+}
+
 static muc_status compile(compiled *c, const shape *s, const muc_uthinker_options *options)
 {
     static const muc_entry_kind kinds[] = { MUC_ENTRY_DECODE, MUC_ENTRY_PREFILL };
     static const muc_uthinker_tokens tokens = { 0 };
-    static mur_verifier verifier;
     const muc_flatten_options all_passes = { 0 };
     muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
     muc_template templates[MUC_UTHINKER_ENTRIES];
@@ -116,9 +126,7 @@ static muc_status compile(compiled *c, const shape *s, const muc_uthinker_option
              muc_uthinker_emit(c->ctx, &c->arena, &model, &c->layout, entries, &tokens, &sections));
     CHECK_OK(c->ctx, muc_container_write(c->ctx, &c->arena, &sections, &file));
     CHECK_OK(c->ctx, muc_container_open(c->ctx, file, &sections, &c->program));
-    if (mur_verify(&c->program, &verifier) != MUR_OK)
-        fail_msg("the verifier refuses word %u, reason %d", verifier.verdict.word,
-                 (int)verifier.verdict.reason);
+    verify(c);
     return MUC_OK;
 }
 
@@ -211,30 +219,70 @@ static muc_uthinker_terms random_terms(void)
 
 /* ---- tests ---- */
 
-static void check_every_position(bool recompute)
+static void check_every_position(const compiled *c)
 {
     static const uint32_t lengths[] = { 1, 2, 63, 64 };
+
+    CHECK_EQ(c->layout.options.rows, 64);
+    for (uint32_t i = 0; i < MUC_COUNT(lengths); i++)
+        for (uint32_t pos = 0; pos + lengths[i] <= 512; pos++)
+            check_length(c, pos, lengths[i]);
+}
+
+static void check_stories_shape(bool recompute)
+{
     muc_uthinker_options options = { .terms = random_terms(), .recompute = recompute };
     compiled c;
 
-    CHECK_OK(c.ctx, compile(&c, &stories260k, &options));
-    CHECK_EQ(c.layout.options.rows, 64);
-    for (uint32_t i = 0; i < MUC_COUNT(lengths); i++)
-        for (uint32_t pos = 0; pos + lengths[i] <= 512; pos++)
-            check_length(&c, pos, lengths[i]);
+    CHECK_EQ(compile(&c, &stories260k, &options), MUC_OK);
+    check_every_position(&c);
     release(&c);
 }
 
-static void every_position_of_stories260k_resolves_to_its_static_program(void **state)
+static void every_position_of_a_model_like_stories260k_resolves_to_its_static_program(void **state)
 {
     (void)state;
-    check_every_position(false);
+    check_stories_shape(false);
 }
 
 static void so_it_does_when_attention_recomputes_its_keys(void **state)
 {
     (void)state;
-    check_every_position(true);
+    check_stories_shape(true);
+}
+
+static void every_position_of_stories260k_resolves_to_its_static_program(void **state)
+{
+    const char *path = shared_data("llama/stories260K.bin");
+    static const muc_uthinker_tokens tokens = { 0 };
+    const muc_llama_options llama = { 0 };
+    const muc_quantize_options quantize = { 0 };
+    muc_context *ctx = muc_context_new(0);
+    muc_checkpoint checkpoint;
+    muc_graph *graph;
+    muc_quantize_result quantized;
+
+    (void)state;
+    CHECK_OK(ctx, muc_checkpoint_open(ctx, path, &checkpoint));
+    CHECK_OK(ctx, muc_llama_build(ctx, &checkpoint, &llama, &graph));
+    CHECK_OK(ctx, muc_quantize_weights(ctx, graph, &quantize, &quantized));
+    for (int recompute = 0; recompute < 2; recompute++) {
+        muc_uthinker_options options = muc_uthinker_defaults;
+        muc_uthinker_build *build;
+        muc_container sections;
+        compiled c = { .ctx = ctx };
+
+        options.recompute = recompute;
+        CHECK_OK(ctx, muc_uthinker_compile(ctx, graph, &machine, &options, &tokens, &build));
+        CHECK_OK(ctx, muc_container_open(ctx, build->program, &sections, &c.program));
+        verify(&c);
+        c.layout = build->layout;
+        check_every_position(&c);
+        muc_uthinker_build_free(build);
+    }
+    muc_graph_free(graph);
+    muc_checkpoint_close(&checkpoint);
+    muc_context_free(ctx);
 }
 
 static shape random_shape(void)
@@ -254,7 +302,7 @@ static shape random_shape(void)
 
 static void random_shapes_resolve_to_their_static_programs(void **state)
 {
-    uint32_t done = 0, groups = 0, widths = 0;
+    uint32_t done = 0, groups = 0, widths = 0, chunked = 0;
 
     (void)state;
     random_state = 20260;
@@ -277,10 +325,12 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
             done++;
             groups |= 1u << (s.heads / s.kv_heads);
             widths |= s.head_width;
+            chunked += c.layout.matrix[MUC_MATRIX_GATE].chunks > 2;
         }
         release(&c);
     }
     CHECK(done >= 100);
+    CHECK(chunked >= 20);
     CHECK_EQ(groups, 0x1fe); /* 1 to 8 queries a kv head */
     CHECK_EQ(widths, 8 | 32 | 64 | 96 | 128);
 }
@@ -289,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_position_of_stories260k_resolves_to_its_static_program),
+        cmocka_unit_test(every_position_of_a_model_like_stories260k_resolves_to_its_static_program),
         cmocka_unit_test(so_it_does_when_attention_recomputes_its_keys),
         cmocka_unit_test(random_shapes_resolve_to_their_static_programs),
     };
