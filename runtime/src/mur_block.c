@@ -17,14 +17,16 @@ static const int8_t nibble_values[16][16] = {
 
 /* ---- parsing ----
  *
- * A payload is copied into zeroed fields of full size and unpacked there, all 32 elements at once:
- * loops of a constant count without branches, which compilers vectorise.
+ * The fields of a payload are unpacked all 32 elements at once, in loops of a constant count
+ * without branches, which compilers vectorise; a shorter block's are first copied to zeroed ones.
  */
 
-typedef struct elements {
-    uint8_t plane[4], codes[8], packed[16]; /* as in the payload */
-    uint8_t bit[MUR_BLOCK_ELEMS], code[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
-} elements;
+enum { PLANE_BYTES = 4, CODES_BYTES = 8, NIBBLES_BYTES = 16 };
+
+typedef struct payload {
+    const uint8_t *at;
+    uint32_t left; /* bytes */
+} payload;
 
 static uint32_t bytes_of_bits(uint32_t bits)
 {
@@ -52,17 +54,22 @@ static uint32_t header_exponent(uint32_t header)
     return header >> 7 & 31u;
 }
 
-/* Takes the next field of `bits` bits off *p, if it is there and clear after its end. */
-static int take(const uint8_t **p, uint32_t *left, uint32_t bits, uint8_t *field)
+/* Takes the next field of `bits` bits, if it is there and clear after its end: where it is, or in
+ * room if it is shorter than that. NULL if it is malformed. */
+static const uint8_t *take(payload *in, uint32_t bits, uint8_t *room, uint32_t room_bytes)
 {
     uint32_t bytes = bytes_of_bits(bits);
+    const uint8_t *field = in->at;
 
-    if (*left < bytes || !rest_is_clear(*p, bits))
-        return 0;
-    memcpy(field, *p, bytes);
-    *p += bytes;
-    *left -= bytes;
-    return 1;
+    if (in->left < bytes || !rest_is_clear(field, bits))
+        return NULL;
+    in->at += bytes;
+    in->left -= bytes;
+    if (bytes == room_bytes)
+        return field;
+    memset(room, 0, room_bytes);
+    memcpy(room, field, bytes);
+    return room;
 }
 
 static void store_bytes(uint32_t bytes, uint8_t *out)
@@ -73,137 +80,140 @@ static void store_bytes(uint32_t bytes, uint8_t *out)
     out[3] = (uint8_t)(bytes >> 24);
 }
 
-static void unpack_plane(elements *x)
+static void unpack_plane(const uint8_t *plane, uint8_t *bit)
 {
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i += 4) {
-        uint32_t bits = (uint32_t)(x->plane[i >> 3] >> (i & 7)) & 15u;
+        uint32_t bits = (uint32_t)(plane[i >> 3] >> (i & 7)) & 15u;
 
         /* bit j to byte j */
-        store_bytes((bits | bits << 7 | bits << 14 | bits << 21) & 0x01010101u, x->bit + i);
+        store_bytes((bits | bits << 7 | bits << 14 | bits << 21) & 0x01010101u, bit + i);
     }
 }
 
-static void unpack_codes(elements *x)
+static void unpack_codes(const uint8_t *packed, uint8_t *code)
 {
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i += 4) {
-        uint32_t codes = x->codes[i >> 2];
+        uint32_t codes = packed[i >> 2];
 
         /* code j to byte j */
-        store_bytes((codes | codes << 6 | codes << 12 | codes << 18) & 0x03030303u, x->code + i);
+        store_bytes((codes | codes << 6 | codes << 12 | codes << 18) & 0x03030303u, code + i);
     }
 }
 
-static void unpack_nibbles(elements *x)
+static void unpack_nibbles(const uint8_t *restrict packed, uint8_t *restrict nibble)
 {
-    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS / 2; i++) {
-        x->nibble[2 * i] = x->packed[i] & 15u;
-        x->nibble[2 * i + 1] = x->packed[i] >> 4;
+    for (uint32_t i = 0; i < NIBBLES_BYTES; i++) {
+        nibble[2 * i] = packed[i] & 15u;
+        nibble[2 * i + 1] = packed[i] >> 4;
     }
 }
 
 /* Dialects differ in indices 5 to 7; the others stand for themselves. */
-static void values_of_nibbles(const elements *restrict x, uint32_t dialect, int8_t *restrict m)
+static void values_of_nibbles(const uint8_t *restrict nibble, uint32_t dialect, int8_t *restrict m)
 {
     const int8_t *values = nibble_values[dialect];
     uint8_t more5 = (uint8_t)(values[5] - 5), more6 = (uint8_t)(values[6] - 6),
             more7 = (uint8_t)(values[7] - 7);
 
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
-        uint8_t index = x->nibble[i] & 7u, sum = index;
+        uint8_t index = nibble[i] & 7u, sum = index;
 
         sum = (uint8_t)(sum + (index == 5 ? more5 : 0));
         sum = (uint8_t)(sum + (index == 6 ? more6 : 0));
         sum = (uint8_t)(sum + (index == 7 ? more7 : 0));
-        m[i] = (int8_t)(x->nibble[i] & 8u ? -sum : sum);
+        m[i] = (int8_t)(nibble[i] & 8u ? -sum : sum);
     }
 }
 
-/* Each reader of a payload returns its bytes, or 0 if it is malformed. left: bytes at hand. */
+/* Each reader of a payload takes it off `in`; 0 if it is malformed. */
 
-static uint32_t read_b4(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
-                        mur_block_term *term)
+static int read_b4(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
 {
-    elements x = { .packed = { 0 } };
-    uint32_t size = left;
+    uint8_t room[NIBBLES_BYTES], nibble[MUR_BLOCK_ELEMS];
+    const uint8_t *packed = take(in, 4 * n, room, sizeof(room));
 
-    if (!take(&p, &left, 4 * n, x.packed))
+    if (!packed)
         return 0;
-    unpack_nibbles(&x);
-    values_of_nibbles(&x, header >> 12, term->m);
-    return size - left;
+    unpack_nibbles(packed, nibble);
+    values_of_nibbles(nibble, header >> 12, term->m);
+    return 1;
 }
 
-static uint32_t read_b3(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
-                        mur_block_term *term)
+static int read_b3(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
 {
-    elements x = { .packed = { 0 } };
-    uint32_t size = left;
+    uint8_t plane_room[PLANE_BYTES], codes_room[CODES_BYTES];
+    uint8_t bit[MUR_BLOCK_ELEMS], code[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
+    const uint8_t *plane = take(in, n, plane_room, sizeof(plane_room));
+    const uint8_t *codes = plane ? take(in, 2 * n, codes_room, sizeof(codes_room)) : NULL;
 
-    if (!take(&p, &left, n, x.plane) || !take(&p, &left, 2 * n, x.codes))
+    if (!codes)
         return 0;
-    unpack_plane(&x);
-    unpack_codes(&x);
+    unpack_plane(plane, bit);
+    unpack_codes(codes, code);
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) /* index 0, 2, 5 or 7 */
-        x.nibble[i] = (uint8_t)(x.bit[i] << 3 | (2 * x.code[i] + (x.code[i] >> 1)));
-    values_of_nibbles(&x, header >> 12, term->m);
-    return size - left;
+        nibble[i] = (uint8_t)(bit[i] << 3 | (2 * code[i] + (code[i] >> 1)));
+    values_of_nibbles(nibble, header >> 12, term->m);
+    return 1;
 }
 
-static uint32_t read_b5(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
-                        mur_block_term *term)
+static int read_b5(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
 {
-    elements x = { .packed = { 0 } };
-    uint32_t size = left;
+    uint8_t plane_room[PLANE_BYTES], nibbles_room[NIBBLES_BYTES];
+    uint8_t bit[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
+    const uint8_t *plane = take(in, n, plane_room, sizeof(plane_room));
+    const uint8_t *packed = plane ? take(in, 4 * n, nibbles_room, sizeof(nibbles_room)) : NULL;
 
-    if (header >> 12 != 0 || !take(&p, &left, n, x.plane) || !take(&p, &left, 4 * n, x.packed))
+    if (!packed || header >> 12 != 0)
         return 0;
-    unpack_plane(&x);
-    unpack_nibbles(&x);
+    unpack_plane(plane, bit);
+    unpack_nibbles(packed, nibble);
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
-        term->m[i] = (int8_t)(x.bit[i] ? -x.nibble[i] : x.nibble[i]);
-    return size - left;
+        term->m[i] = (int8_t)(bit[i] ? -nibble[i] : nibble[i]);
+    return 1;
 }
 
-static uint32_t read_bm(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
-                        mur_block_term *term)
+static int read_bm(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
 {
-    elements x = { .packed = { 0 } };
-    uint32_t size = left, k = 0;
+    uint8_t plane_room[PLANE_BYTES], nibbles_room[NIBBLES_BYTES];
+    uint8_t bit[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
+    const uint8_t *plane = take(in, n, plane_room, sizeof(plane_room)), *packed;
+    uint32_t k = 0;
 
-    if (!take(&p, &left, n, x.plane))
+    if (!plane)
         return 0;
-    unpack_plane(&x);
+    unpack_plane(plane, bit);
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
-        k += x.bit[i];
-    if (!take(&p, &left, 4 * k, x.packed))
+        k += bit[i];
+    packed = take(in, 4 * k, nibbles_room, sizeof(nibbles_room));
+    if (!packed)
         return 0;
     k = 0;
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
-        if (!x.bit[i])
+        nibble[i] = 0;
+        if (!bit[i])
             continue;
-        x.nibble[i] = (uint8_t)(x.packed[k >> 1] >> (4 * (k & 1))) & 15u;
-        if ((x.nibble[i] & 7u) == 0)
+        nibble[i] = (uint8_t)(packed[k >> 1] >> (4 * (k & 1))) & 15u;
+        if ((nibble[i] & 7u) == 0)
             return 0;
         k++;
     }
-    values_of_nibbles(&x, header >> 12, term->m);
-    return size - left;
+    values_of_nibbles(nibble, header >> 12, term->m);
+    return 1;
 }
 
-static uint32_t read_payload(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
-                             mur_block_term *term)
+static int read_payload(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
 {
     term->exponent = (uint8_t)header_exponent(header);
     switch (header_kind(header)) {
     case MUR_BLOCK_B4:
     case MUR_BLOCK_R:
-        return read_b4(p, left, n, header, term);
+        return read_b4(in, n, header, term);
     case MUR_BLOCK_B3:
-        return read_b3(p, left, n, header, term);
+        return read_b3(in, n, header, term);
     case MUR_BLOCK_B5:
-        return read_b5(p, left, n, header, term);
+        return read_b5(in, n, header, term);
     case MUR_BLOCK_BM:
-        return read_bm(p, left, n, header, term);
+        return read_bm(in, n, header, term);
     default:
         return 0;
     }
@@ -216,46 +226,55 @@ static int lends(uint32_t header)
            (header_kind(header) == MUR_BLOCK_B4 || header_kind(header) == MUR_BLOCK_B5);
 }
 
-static size_t parse_shared(const uint8_t *p, uint32_t left, uint32_t n, uint32_t header,
-                           mur_block *out)
+/* Each reader of a block takes all that is left; 0 if it is malformed. */
+
+static int read_shared(payload *in, uint32_t n, uint32_t header, mur_block *out)
 {
-    if (!lends(header) || left == 0 || read_payload(p, left, n, header, &out->term[0]) != left)
-        return 0;
     out->terms = 1;
     out->header = header;
-    return (size_t)left + 1;
+    return lends(header) && read_payload(in, n, header, &out->term[0]) && in->left == 0;
+}
+
+static int read_terms(payload *in, uint32_t n, mur_block *out)
+{
+    while (in->left != 0) {
+        uint32_t header;
+
+        if (in->left < 2)
+            return 0;
+        header = load_u16(in->at);
+        /* only R goes on after its first term, and only with a term of kind B4 */
+        if ((header & 15u) != 0 || (out->terms == 1 && header_kind(header) != MUR_BLOCK_B4))
+            return 0;
+        in->at += 2;
+        in->left -= 2;
+        if (!read_payload(in, n, header, &out->term[out->terms++]) ||
+            (header_kind(header) == MUR_BLOCK_R) != (in->left != 0))
+            return 0;
+        if (out->terms == 1)
+            out->header = header;
+    }
+    return 1;
 }
 
 size_t mur_block_parse(const uint8_t *bytes, size_t size, uint32_t n, uint32_t above,
                        mur_block *out)
 {
-    uint32_t left, header, used;
+    payload in;
+    size_t taken;
 
     if (size == 0 || n == 0 || n > MUR_BLOCK_ELEMS)
         return 0;
+    in.at = bytes + 1;
+    in.left = bytes[0] & ~(uint32_t)MUR_BLOCK_SHARED;
+    taken = (size_t)in.left + 1;
+    if (size < taken)
+        return 0;
     out->terms = 0;
     out->header = MUR_BLOCK_NO_HEADER;
-    left = bytes[0] & ~(uint32_t)MUR_BLOCK_SHARED;
-    if (size - 1 < left)
-        return 0;
     if (bytes[0] & MUR_BLOCK_SHARED)
-        return parse_shared(bytes + 1, left, n, above, out);
-    for (const uint8_t *p = bytes + 1; left != 0; p += used, left -= used) {
-        if (left < 2)
-            return 0;
-        header = load_u16(p);
-        /* only R goes on after its first term, and only with a term of kind B4 */
-        if ((header & 15u) != 0 || (out->terms == 1 && header_kind(header) != MUR_BLOCK_B4))
-            return 0;
-        p += 2;
-        left -= 2;
-        used = read_payload(p, left, n, header, &out->term[out->terms++]);
-        if (used == 0 || (header_kind(header) == MUR_BLOCK_R) != (used < left))
-            return 0;
-        if (out->terms == 1)
-            out->header = header;
-    }
-    return (size_t)bytes[0] + 1;
+        return read_shared(&in, n, above, out) ? taken : 0;
+    return read_terms(&in, n, out) ? taken : 0;
 }
 
 static float scaled(int32_t m, uint32_t exponent)
