@@ -1,0 +1,221 @@
+/* main.c - a robot's firmware in miniature: a program in flash, verified, tested, made to speak.
+ *
+ * The accelerator is the simulator that muc itself runs programs on, behind the HAL that a driver
+ * of the real one would fill in. Arguments: the number of tokens to make, then the prompt.
+ */
+#include <string.h>
+
+#include "mur_lm.h"
+#include "semihosting.h"
+#include "targets/uthinker/sim.h"
+
+extern const uint8_t program_file[], program_file_end[];
+extern uint8_t heap_start[], heap_end[];
+
+enum { ARGUMENTS = 2048, TOKENS = 2048 };
+
+static mur_program program;
+static mur_tokenizer tokenizer;
+static mur_sim sim;
+static mur_hal hal;
+static mur_lm lm;
+
+/* ---- memory and messages ---- */
+
+static uint8_t *heap;
+
+static void stop(const char *what, mur_status status)
+{
+    static const char *const meanings[] = {
+#define MEANING(name, value, meaning) [value] = meaning,
+        MUR_STATUS_TABLE(MEANING)
+#undef MEANING
+    };
+
+    host_print(HOST_STDERR, what);
+    host_print(HOST_STDERR, ": ");
+    host_print(HOST_STDERR, meanings[status]);
+    host_print(HOST_STDERR, "\n");
+    host_exit(status);
+}
+
+static void tell(const char *before, uint32_t number, const char *after)
+{
+    host_print(HOST_STDERR, before);
+    host_print_number(HOST_STDERR, number);
+    host_print(HOST_STDERR, after);
+}
+
+/* Memory for good: a device has no need to give any back. */
+static void *take(uint32_t bytes)
+{
+    uint8_t *taken = heap;
+
+    bytes = (bytes + 15) & ~15u;
+    if (bytes > (uint32_t)(heap_end - heap))
+        stop("memory", MUR_E_NOFIT);
+    heap += bytes;
+    return taken;
+}
+
+/* ---- the steps to a model that speaks ---- */
+
+static void load_program(void)
+{
+    mur_verifier *scratch = (mur_verifier *)(void *)heap; /* taken by nobody yet */
+    mur_status status;
+
+    status = mur_open(&program, program_file, (size_t)(program_file_end - program_file));
+    if (status != MUR_OK)
+        stop("program", status);
+    status = mur_check(&program, NULL);
+    if (status != MUR_OK)
+        stop("checksums", status);
+    status = mur_verify(&program, scratch);
+    if (status != MUR_OK) {
+        tell("word ", scratch->verdict.word, ", ");
+        tell("reason ", scratch->verdict.reason, "\n");
+        stop("verifier", status);
+    }
+    tell("verified: at most ", program.steps, " steps a call\n");
+}
+
+static void start_machine(void)
+{
+    const uint32_t sizes[MUR_BUFFERS] = { program.mach->i0, program.mach->i1, program.mach->w0,
+                                          program.mach->w1, program.mach->gb };
+    mur_sim_memory memory;
+
+    for (uint32_t i = 0; i < MUR_GB; i++)
+        memory.buffer[i] = take(sizes[i]);
+    memory.gb = take(sizes[MUR_GB]);
+    memcpy(memory.buffer_bytes, sizes, sizeof(sizes));
+    memory.wgts = program.section[MUR_SECTION_WGTS];
+    memory.parm = program.section[MUR_SECTION_PARM];
+    memory.kv = take(program.region_bytes[MUR_KV]);
+    memory.io = take(program.region_bytes[MUR_IO]);
+    memcpy(memory.region_bytes, program.region_bytes, sizeof(memory.region_bytes));
+    mur_sim_init(&sim, &memory, MUR_SIM_RANDOM, 1); /* engines as unpredictable as real ones */
+    hal = mur_sim_hal(&sim);
+}
+
+static void start_model(void)
+{
+    uint32_t position;
+    mur_status status = mur_lm_open(&lm, &program, &hal, sim.memory.io);
+
+    if (status != MUR_OK)
+        stop("model", status);
+    status = mur_lm_self_test(&lm, &position);
+    if (status != MUR_OK) {
+        tell("position ", position, "\n");
+        stop("self test", status);
+    }
+    tell("self test: ", position, " positions, every bit\n");
+    status = mur_tokenizer_open(&tokenizer, program.section[MUR_SECTION_TOKN],
+                                program.section_bytes[MUR_SECTION_TOKN], mur_split_unicode);
+    if (status != MUR_OK)
+        stop("tokenizer", status);
+}
+
+/* ---- text ---- */
+
+/* "N PROMPT"; returns where the prompt begins */
+static const char *read_arguments(char *text, uint32_t *most)
+{
+    const char *p = text;
+
+    if (!host_arguments(text, ARGUMENTS))
+        stop("arguments", MUR_E_NOFIT);
+    for (*most = 0; *p >= '0' && *p <= '9'; p++)
+        *most = 10 * *most + (uint32_t)(*p - '0');
+    return *p == ' ' ? p + 1 : p;
+}
+
+/* The prompt in the model's own frame: section PRMT, with the prompt in place of its mark. */
+static size_t frame_prompt(const char *prompt, char *out)
+{
+    static const char mark[] = "{prompt}";
+    const char *frame = (const char *)program.section[MUR_SECTION_PRMT];
+    uint32_t left = program.section_bytes[MUR_SECTION_PRMT], length = sizeof(mark) - 1;
+    size_t size = 0, prompt_size = 0;
+
+    while (prompt[prompt_size] != 0)
+        prompt_size++;
+    if (prompt_size + left > ARGUMENTS)
+        stop("prompt", MUR_E_NOFIT);
+    if (!frame) {
+        memcpy(out, prompt, prompt_size);
+        return prompt_size;
+    }
+    while (left != 0) {
+        if (left >= length && memcmp(frame, mark, length) == 0) {
+            memcpy(out + size, prompt, prompt_size);
+            size += prompt_size;
+            frame += length;
+            left -= length;
+        } else {
+            out[size++] = *frame++;
+            left--;
+        }
+    }
+    return size;
+}
+
+/* arg: a flag, 1 until the first letter: an answer does not begin with spaces */
+static void write_out(void *arg, const uint8_t *bytes, size_t count)
+{
+    int *leading = arg;
+
+    for (; *leading && count != 0 && (*bytes == ' ' || *bytes == '\n'); count--)
+        bytes++;
+    if (count != 0)
+        *leading = 0;
+    host_write(HOST_STDOUT, bytes, count);
+}
+
+static void speak(void)
+{
+    char *arguments = take(ARGUMENTS), *prompt = take(ARGUMENTS);
+    uint32_t *ids = take(TOKENS * sizeof(*ids)), most;
+    const char *words = read_arguments(arguments, &most);
+    size_t size = frame_prompt(words, prompt), count;
+    uint32_t scratch_bytes = (uint32_t)mur_tokenizer_scratch_bytes(size);
+    mur_sampler sampler = { 0, 1, 0, 0, 0 }; /* the likeliest token, always */
+    int answers = program.section[MUR_SECTION_PRMT] != NULL, leading = answers;
+    mur_lm_text text = {
+        &lm, &tokenizer, &sampler, NULL, write_out, &leading, MUR_LM_GOING, 0, 0, 0
+    };
+    mur_status status;
+
+    status = mur_tokenizer_encode(&tokenizer, (const uint8_t *)prompt, size,
+                                  MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, take(scratch_bytes),
+                                  scratch_bytes, ids, TOKENS, &count);
+    if (status != MUR_OK)
+        stop("prompt", status);
+    status = mur_lm_begin(&text, ids, (uint32_t)count, most);
+    if (status != MUR_OK)
+        stop("prompt", status);
+    if (!answers)
+        host_print(HOST_STDOUT, words);
+    while (text.end == MUR_LM_GOING) {
+        status = mur_lm_step(&text); /* MUR_YIELD: a robot would look after its legs now */
+        if (status != MUR_OK && status != MUR_YIELD)
+            stop("model", status);
+    }
+    host_print(HOST_STDOUT, "\n");
+    tell("", text.made, " tokens\n");
+}
+
+int main(void);
+
+int main(void)
+{
+    heap = heap_start;
+    host_open();
+    load_program();
+    start_machine();
+    start_model();
+    speak();
+    return 0;
+}

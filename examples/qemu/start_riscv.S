@@ -1,0 +1,29 @@
+/* start_riscv.S - from reset to main on a RISC-V hart in machine mode. */
+    .option arch, +zicsr
+    .section .vectors, "ax"
+    .globl reset
+reset:
+    la      sp, stack_top
+    la      t0, trap_entry
+    csrw    mtvec, t0
+    la      t0, bss_start
+    la      t1, bss_end
+1:  bgeu    t0, t1, 2f
+    sw      zero, 0(t0)
+    addi    t0, t0, 4
+    j       1b
+2:  call    main
+    call    host_exit
+
+    .balign 4
+trap_entry:
+    call    host_open
+    li      a0, 1
+    la      a1, message
+    call    host_print
+    li      a0, 1
+    call    host_exit
+
+    .section .rodata
+message:
+    .asciz  "trap\n"
