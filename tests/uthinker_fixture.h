@@ -1,4 +1,4 @@
-/* uthinker_fixture.h - models compiled for µThinker, with weights quantized the simplest way. */
+/* uthinker_fixture.h - models compiled for µThinker, and their programs resolved. */
 #ifndef UTHINKER_FIXTURE_H
 #define UTHINKER_FIXTURE_H
 
@@ -6,44 +6,8 @@
 
 #include "formats/checkpoint.h"
 #include "models/llama.h"
-#include "quant/bd_sequence.h"
+#include "passes/quantize.h"
 #include "targets/uthinker/uthinker.h"
-
-static inline muc_status fixture_column(muc_context *ctx, const muc_bd_matrix *matrix,
-                                        uint32_t column, float *out)
-{
-    const muc_tensor *tensor = matrix->data;
-
-    (void)ctx;
-    CHECK(muc_dtype_to_f32(tensor->dtype, tensor->data, (uint64_t)column * matrix->k, matrix->k,
-                           out));
-    return MUC_OK;
-}
-
-/* every weight as B4 blocks; sequences live as long as the graph */
-static inline void fixture_quantize(muc_context *ctx, muc_graph *graph)
-{
-    const muc_bd_rule rule = { 1u << MUC_BD_B4 | 1u << MUC_BD_Z, 0 };
-
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const muc_node *node = &graph->nodes[i];
-        muc_tensor *tensor = &graph->tensors[node->inputs[node->input_count > 1]];
-        muc_bd_matrix matrix = { .name = tensor->name, .read = fixture_column, .data = tensor };
-        muc_bd_sequence sequence;
-        uint8_t *copy;
-
-        if ((node->op != MUC_OP_LINEAR && node->op != MUC_OP_EMBED) || tensor->sequence)
-            continue;
-        matrix.n = muc_expr_get(graph->pool, tensor->dims[0])->lo;
-        matrix.k = muc_expr_get(graph->pool, tensor->dims[1])->lo;
-        CHECK_OK(ctx, muc_bd_quantize(ctx, &matrix, &rule, &sequence));
-        CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &graph->arena, sequence.bytes, &copy));
-        memcpy(copy, sequence.data, sequence.bytes);
-        tensor->sequence = copy;
-        tensor->sequence_bytes = sequence.bytes;
-        muc_bd_sequence_free(&sequence);
-    }
-}
 
 typedef struct fixture {
     muc_context *ctx;
@@ -67,9 +31,11 @@ static inline void fixture_default_machine(fixture *f)
 static inline void fixture_compile(fixture *f, const muc_uthinker_options *options)
 {
     const muc_llama_options defaults = { 0 };
+    const muc_quantize_options budget = { 0 };
+    muc_quantize_result quantized;
 
     CHECK_OK(f->ctx, muc_llama_build(f->ctx, &f->checkpoint, &defaults, &f->graph));
-    fixture_quantize(f->ctx, f->graph);
+    CHECK_OK(f->ctx, muc_quantize_weights(f->ctx, f->graph, &budget, &quantized));
     fixture_default_machine(f);
     CHECK_OK(f->ctx,
              muc_uthinker_compile(f->ctx, f->graph, &f->machine, options, &no_tokens, &f->build));
