@@ -136,6 +136,33 @@ static void what_does_not_fit_is_named_with_its_bytes(void **state)
     fixture_free(&f);
 }
 
+static void flash_and_dram_have_their_limits(void **state)
+{
+    muc_uthinker_machine small;
+    muc_uthinker_build *build;
+    fixture f;
+
+    (void)state;
+    fixture_stories(&f, &muc_uthinker_defaults);
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &f.machine, &muc_uthinker_defaults,
+                                         &no_tokens, &build));
+    small = f.machine;
+    small.flash_bytes = (uint32_t)build->program.size;
+    small.dram_bytes = build->layout.kv_bytes + build->layout.io_bytes;
+    muc_uthinker_build_free(build);
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &small, &muc_uthinker_defaults, &no_tokens,
+                                         &build));
+    muc_uthinker_build_free(build);
+    small.flash_bytes--;
+    check_does_not_fit(&f, MUC_NOFIT, "1 more than the machine has; the weights", &small,
+                       &muc_uthinker_defaults);
+    small.flash_bytes++;
+    small.dram_bytes--;
+    check_does_not_fit(&f, MUC_NOFIT, "1 more than the machine has; KV takes", &small,
+                       &muc_uthinker_defaults);
+    fixture_free(&f);
+}
+
 static void a_smaller_machine_takes_fewer_rows(void **state)
 {
     muc_uthinker_machine small;
@@ -311,7 +338,9 @@ static void machine_descriptions_are_read_strictly(void **state)
     assert_string_equal(machine.name, "uthinker");
     muc_arena_free(&arena);
     muc_context_free(ctx);
-#define BUFFERS "ibuf0 = 128\nibuf1=192 ; two\nwbuf0 = 128\r\nwbuf1 =128\n# none\ngb = 128\n"
+#define BUFFERS \
+    "ibuf0 = 128\nibuf1=192 ; two\nwbuf0 = 128\r\nwbuf1 =128\n# none\ngb = 128\n" \
+    "flash = 0\ndram = 4096\n"
     check_machine("[machine]\nname = x\nisa = 1\n" BUFFERS "rows = 1", MUC_OK, "");
     check_machine("name = x\n", MUC_MALFORMED,
                   "m.ini: offset 0: line 1, column 1: expected [machine]");
@@ -339,6 +368,7 @@ int main(void)
         cmocka_unit_test(the_same_model_gives_the_same_bytes),
         cmocka_unit_test(fewer_rows_and_positions_can_be_asked_for),
         cmocka_unit_test(what_does_not_fit_is_named_with_its_bytes),
+        cmocka_unit_test(flash_and_dram_have_their_limits),
         cmocka_unit_test(a_smaller_machine_takes_fewer_rows),
         cmocka_unit_test(every_failed_allocation_is_told),
         cmocka_unit_test(a_graph_that_departs_is_refused_with_the_nodes_name),

@@ -262,9 +262,9 @@ static void add_memory(muc_report *report, const muc_uthinker_layout *layout, ui
         add_place(report, muc_uthinker_buffer_name((enum mur_buffer)b),
                   (uint64_t)layout->used_bytes[b] * halves, layout->machine.buffer_bytes[b]);
     }
-    add_place(report, "flash", program, 0);
-    add_place(report, "DRAM: KV", layout->kv_bytes, 0);
-    add_place(report, "DRAM: IO", layout->io_bytes, 0);
+    add_place(report, "flash", program, layout->machine.flash_bytes);
+    add_place(report, "DRAM: KV", layout->kv_bytes, layout->machine.dram_bytes);
+    add_place(report, "DRAM: IO", layout->io_bytes, layout->machine.dram_bytes);
     muc_report_end(report);
 }
 

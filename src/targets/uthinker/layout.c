@@ -492,6 +492,21 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
     return finish_region(ctx, "KV", end, reach, &layout->kv_bytes);
 }
 
+static muc_status check_dram(muc_context *ctx, const muc_uthinker_layout *layout)
+{
+    uint64_t need = (uint64_t)layout->kv_bytes + layout->io_bytes, has = layout->machine.dram_bytes;
+
+    if (has == 0 || need <= has)
+        return MUC_OK;
+    return muc_fail(
+        ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
+        "DRAM needs %llu bytes, %llu more than the machine has; KV takes %u of them for "
+        "a context of %u, a smaller one (--ctx-size) or fewer terms (--act-terms k=1,v=1) "
+        "would help",
+        (unsigned long long)need, (unsigned long long)(need - has), layout->kv_bytes,
+        layout->options.context);
+}
+
 static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
 {
     uint64_t rows = layout->options.rows, d = layout->width, row = 4 * (uint64_t)layout->head_width;
@@ -515,7 +530,8 @@ static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
     if (layout->options.recompute)
         reach = larger(reach, product(layout->padded_context, row));
     MUC_TRY(finish_region(ctx, "PARM", end, reach, &layout->parm_bytes));
-    return lay_out_kv(ctx, layout);
+    MUC_TRY(lay_out_kv(ctx, layout));
+    return check_dram(ctx, layout);
 }
 
 muc_status muc_uthinker_lay_out(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,

@@ -15,6 +15,7 @@ typedef struct muc_uthinker_machine {
     const char *name;
     uint32_t buffer_bytes[MUR_BUFFERS]; /* each a multiple of 64; a bank is half of one */
     uint32_t rows;                      /* most tokens in one call, 1..64 */
+    uint32_t flash_bytes, dram_bytes;   /* for the program, for KV and IO; 0: any */
 } muc_uthinker_machine;
 
 /* Where activations are quantized: SPEC.md section 8's letters. */

@@ -7,18 +7,29 @@
 
 enum { NAME_CHARACTERS = 64, BUFFER_MULTIPLE = 64 };
 
-/* the words of MACH in their order: what they are called in a description */
-static const char *const keys[] = { "isa", "ibuf0", "ibuf1", "wbuf0", "wbuf1", "gb", "rows" };
+/* What a description says: the words of MACH in their order, then what bounds a program without
+ * changing it, so that no fingerprint depends on it. */
+static const char *const keys[] = { "isa", "ibuf0", "ibuf1", "wbuf0", "wbuf1",
+                                    "gb",  "rows",  "flash", "dram" };
 
 static const struct {
     uint32_t min, max;
 } limits[MUC_COUNT(keys)] = {
 #define MUR_MACH(name, min, max, meaning) { min, max },
 #include "mur_sections.def"
+    { 0, UINT32_MAX },
+    { 0, UINT32_MAX },
 };
 
-enum { KEY_ISA, KEY_FIRST_BUFFER, KEY_ROWS = KEY_FIRST_BUFFER + MUR_BUFFERS, KEYS };
-_Static_assert(KEYS == MUC_COUNT(keys), "a key for every word of MACH");
+enum {
+    KEY_ISA,
+    KEY_FIRST_BUFFER,
+    KEY_ROWS = KEY_FIRST_BUFFER + MUR_BUFFERS,
+    KEY_FLASH,
+    KEY_DRAM,
+    KEYS
+};
+_Static_assert(KEYS == MUC_COUNT(keys), "a key for every word of MACH and every bound");
 
 typedef struct parser {
     muc_context *ctx;
@@ -172,5 +183,7 @@ muc_status muc_uthinker_read_machine(muc_context *ctx, muc_arena *arena, muc_byt
     out->name = p.name;
     memcpy(out->buffer_bytes, &p.values[KEY_FIRST_BUFFER], sizeof(out->buffer_bytes));
     out->rows = p.values[KEY_ROWS];
+    out->flash_bytes = p.values[KEY_FLASH];
+    out->dram_bytes = p.values[KEY_DRAM];
     return MUC_OK;
 }

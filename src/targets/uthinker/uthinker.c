@@ -7,6 +7,20 @@ const muc_uthinker_options muc_uthinker_defaults = {
     .terms = { .x = 2, .q = 2, .k = 2, .p = 2, .v = 2, .o = 2, .f = 2, .h = 2, .l = 2 },
 };
 
+static muc_status write_program(muc_context *ctx, muc_uthinker_build *build)
+{
+    uint64_t has = build->layout.machine.flash_bytes;
+
+    MUC_TRY(muc_container_write(ctx, &build->arena, &build->sections, &build->program));
+    if (has == 0 || build->program.size <= has)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
+                    "flash needs %zu bytes, %llu more than the machine has; the weights take %u of "
+                    "them, fewer bits (--bits) would help",
+                    build->program.size, (unsigned long long)(build->program.size - has),
+                    build->layout.wgts_bytes);
+}
+
 static muc_status compile(muc_context *ctx, const muc_graph *graph,
                           const muc_uthinker_machine *machine, const muc_uthinker_options *options,
                           const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
@@ -28,7 +42,7 @@ static muc_status compile(muc_context *ctx, const muc_graph *graph,
     }
     MUC_TRY(muc_uthinker_emit(ctx, &build->arena, &build->model, &build->layout, entries, tokens,
                               &build->sections));
-    return muc_container_write(ctx, &build->arena, &build->sections, &build->program);
+    return write_program(ctx, build);
 }
 
 muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
@@ -62,5 +76,5 @@ muc_status muc_uthinker_set_section(muc_context *ctx, muc_uthinker_build *build,
 {
     build->sections.section[section].data = data;
     build->sections.section[section].size = data ? size : 0;
-    return muc_container_write(ctx, &build->arena, &build->sections, &build->program);
+    return write_program(ctx, build);
 }
