@@ -802,9 +802,6 @@ void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_polic
     sim->memory = *memory;
     sim->policy = policy;
     sim->random = seed | 1u << 31;
-    sim->probe = NULL;
-    sim->probe_arg = NULL;
-    sim->fault.reason = NULL;
 }
 
 mur_hal mur_sim_hal(mur_sim *sim)
