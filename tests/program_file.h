@@ -8,7 +8,7 @@
 
 enum { FIXTURE_WORDS = 4096, FIXTURE_TABLES = 10000, FIXTURE_BYTES = 1 << 17 };
 
-typedef struct fixture {
+typedef struct hand_program {
     /* what the file says; set by fixture_init, changed by tests before fixture_build */
     mur_mach mach;
     mur_meta meta;
@@ -24,9 +24,9 @@ typedef struct fixture {
     uint32_t image_bytes;
     mur_program program;
     mur_verifier verifier;
-} fixture;
+} hand_program;
 
-static inline void fixture_table(fixture *f, uint32_t count, const uint32_t *values)
+static inline void fixture_table(hand_program *f, uint32_t count, const uint32_t *values)
 {
     uint32_t n = f->tables[0];
 
@@ -40,7 +40,7 @@ static inline void fixture_table(fixture *f, uint32_t count, const uint32_t *val
     f->tables[n + 2] = f->table_words;
 }
 
-static inline void fixture_init(fixture *f)
+static inline void fixture_init(hand_program *f)
 {
     memset(f, 0, sizeof(*f));
     f->mach = (mur_mach){
@@ -77,7 +77,7 @@ static inline void fixture_init(fixture *f)
     f->tables[1] = f->table_words = 2;
 }
 
-static inline uint32_t fixture_place(fixture *f, mur_place *place, const char *type,
+static inline uint32_t fixture_place(hand_program *f, mur_place *place, const char *type,
                                      const void *data, uint32_t bytes, uint32_t at)
 {
     at = (at + 15) & ~15u;
@@ -94,7 +94,7 @@ static inline uint32_t fixture_place(fixture *f, mur_place *place, const char *t
 }
 
 /* Puts the header's and the table's checks right again after a test changed them. */
-static inline void fixture_seal(fixture *f)
+static inline void fixture_seal(hand_program *f)
 {
     mur_header *header = (mur_header *)(void *)f->image;
 
@@ -104,7 +104,7 @@ static inline void fixture_seal(fixture *f)
 }
 
 /* Writes the file and opens it. */
-static inline mur_status fixture_build(fixture *f)
+static inline mur_status fixture_build(hand_program *f)
 {
     mur_header *header = (mur_header *)(void *)f->image;
     mur_place *place = (mur_place *)(void *)(f->image + sizeof(*header));

@@ -41,7 +41,7 @@ static inline uint32_t fixture_number(const char *text)
     return (uint32_t)strtoul(text + (*text == 'r' || *text == '#'), NULL, 0);
 }
 
-static inline void fixture_instruction(fixture *f, size_t insn, char *rest)
+static inline void fixture_instruction(hand_program *f, size_t insn, char *rest)
 {
     uint32_t *item = f->code + f->words, count = fixture_insns[insn].words, patches = 0;
     uint32_t *words = item + 1;
@@ -79,7 +79,7 @@ static inline void fixture_instruction(fixture *f, size_t insn, char *rest)
     f->words += 1 + count + patches;
 }
 
-static inline void fixture_eval(fixture *f, const char *line)
+static inline void fixture_eval(hand_program *f, const char *line)
 {
     char op[16], dst[16], a[16], b[16] = "", c[16] = "";
     uint32_t number = 1, w0, w1 = 0;
@@ -102,7 +102,7 @@ static inline void fixture_eval(fixture *f, const char *line)
 }
 
 /* Appends an entry made of these lines, for m in min_m..max_m. END may be left out. */
-static inline void fixture_entry(fixture *f, uint32_t min_m, uint32_t max_m, const char *text)
+static inline void fixture_entry(hand_program *f, uint32_t min_m, uint32_t max_m, const char *text)
 {
     mur_entr *entry = &f->entries[f->entry_count++];
     uint32_t loops[16], depth = 0, start = f->words;

@@ -1,18 +1,20 @@
 /* Programs damaged at random: what the verifier accepts must run without leaving its buffers and
  * regions, without a race and to its end, on a board as lazy as the specification allows.
  *
- * test_mutants [mutants [seed]]: 120,000 of a fixed seed by default.
+ * test_mutants [mutants [seed]]: 120,000 of a fixed seed by default, one in six of a compiled
+ * model.
  */
 #include "program_fixture.h"
 #include "program_machine.h"
+#include "uthinker_fixture.h"
 
 static uint64_t mutants = 120000, seed = 1;
 
-enum { COUNT = 3 };
+enum { HAND_MADE = 3, COUNT };
 
 /* Programs with most of what a real one has: each kind of instruction, patches, nests, tables,
  * double buffering, all token rules. Each is nearly at its limits. */
-static const char *const programs[COUNT] = {
+static const char *const programs[HAND_MADE] = {
     /* one layer's worth of stages on tiny shapes */
     "EMBED seq=0 k=8 rows=r1 cols=100 dst=64\n"
     "r4 = MUL r1 #32\n"
@@ -107,8 +109,19 @@ static const char *const programs[COUNT] = {
     "NEXT\n",
 };
 
-static fixture f;
-static fixture bases[COUNT];
+/* A program to be damaged. */
+typedef struct base {
+    const uint8_t *image;
+    uint32_t bytes, head; /* head: what comes before the weights */
+} base;
+
+static hand_program hand_made[HAND_MADE];
+static base bases[COUNT];
+
+/* the copy at hand */
+static uint8_t *image;
+static mur_program program;
+static mur_verifier verifier;
 static machine board;
 static uint64_t chance;
 
@@ -117,27 +130,36 @@ static uint32_t below(uint32_t n)
     return machine_random(&chance) % n;
 }
 
-static void make_base(fixture *base, uint32_t which)
+static void make_base(base *out, const char *name, const uint8_t *bytes, size_t size)
+{
+    *out = (base){ bytes, (uint32_t)size, 0 };
+    CHECK_EQ(mur_open(&program, bytes, size), MUR_OK);
+    if (mur_verify(&program, &verifier) != MUR_OK)
+        fail_msg("%s is refused itself, at word %u for reason %d", name, verifier.verdict.word,
+                 (int)verifier.verdict.reason);
+    out->head = (uint32_t)(program.section[MUR_SECTION_WGTS] - bytes);
+}
+
+static void make_hand_made(uint32_t which)
 {
     static const uint32_t chunks[] = { 0,    300,  620,  1000, 1700, 2000, 2500,
                                        2600, 2900, 3100, 3500, 3600, 3700, 4000 };
+    hand_program *f = &hand_made[which];
 
-    fixture_init(base);
-    base->meta.context = which == 1 ? 200 : 56;
-    base->wgts_bytes = 4800; /* the largest offset and the largest length, each taken alone */
-    fixture_table(base, 14, chunks);
-    fixture_entry(base, 1, which == 2 ? 8 : 7, programs[which]);
-    fixture_entry(base, 1, 1, programs[which]);
-    CHECK_EQ(fixture_build(base), MUR_OK);
-    if (mur_verify(&base->program, &base->verifier) != MUR_OK)
-        fail_msg("program %u is refused itself, at word %u for reason %d", which,
-                 base->verifier.verdict.word, (int)base->verifier.verdict.reason);
+    fixture_init(f);
+    f->meta.context = which == 1 ? 200 : 56;
+    f->wgts_bytes = 4800; /* the largest offset and the largest length, each taken alone */
+    fixture_table(f, 14, chunks);
+    fixture_entry(f, 1, which == 2 ? 8 : 7, programs[which]);
+    fixture_entry(f, 1, 1, programs[which]);
+    CHECK_EQ(fixture_build(f), MUR_OK);
+    make_base(&bases[which], "a hand-made program", f->image, f->image_bytes);
 }
 
 /* a section of the image at hand, to be changed */
 static uint32_t *words_of(enum mur_section section)
 {
-    return (uint32_t *)(void *)(f.image + (f.program.section[section] - f.image));
+    return (uint32_t *)(void *)(image + (program.section[section] - image));
 }
 
 static uint32_t *any_word(void)
@@ -145,14 +167,15 @@ static uint32_t *any_word(void)
     uint32_t *tables = words_of(MUR_SECTION_TABL), first = tables[0] + 2;
 
     if (below(12) == 0)
-        return &tables[first + below(f.table_words - first)];
-    return &words_of(MUR_SECTION_CODE)[below(f.words - 1)];
+        return &tables[first + below(program.section_bytes[MUR_SECTION_TABL] / 4 - first)];
+    /* not the last, so that there is a next one */
+    return &words_of(MUR_SECTION_CODE)[below(program.section_bytes[MUR_SECTION_CODE] / 4 - 1)];
 }
 
 /* what damage does, and what a compiler's mistakes look like */
 static void mutate(void)
 {
-    mur_entr *entry = (mur_entr *)(void *)words_of(MUR_SECTION_ENTR) + below(f.entry_count);
+    mur_entr *entry = (mur_entr *)(void *)words_of(MUR_SECTION_ENTR) + below(program.entry_count);
     mur_meta *meta = (mur_meta *)(void *)words_of(MUR_SECTION_META);
     uint32_t *word = any_word(), *other = any_word();
 
@@ -194,39 +217,63 @@ static void mutate(void)
     }
 }
 
-static void no_accepted_mutant_misbehaves(void **state)
+/* Mutants of one program; how many were accepted. */
+static uint64_t try_mutants(const base *from, uint64_t count, uint32_t most_steps)
 {
-    uint32_t accepted[COUNT] = { 0 };
+    uint64_t accepted = 0;
 
-    (void)state;
-    chance = seed * 0x9e3779b97f4a7c15u | 1;
-    for (uint32_t which = 0; which < COUNT; which++)
-        make_base(&bases[which], which);
-    for (uint64_t i = 0; i < mutants; i++) {
-        uint32_t which = (uint32_t)(i % COUNT);
+    image = aligned_alloc(MUR_ALIGNMENT, (from->bytes + 15u) & ~15u);
+    assert_non_null(image);
+    memcpy(image, from->image, from->bytes);
+    for (uint64_t i = 0; i < count; i++) {
         const char *violation;
 
-        f.words = bases[which].words;
-        f.table_words = bases[which].table_words;
-        f.entry_count = bases[which].entry_count;
-        memcpy(f.image, bases[which].image, bases[which].image_bytes);
-        CHECK_EQ(mur_open(&f.program, f.image, bases[which].image_bytes), MUR_OK);
+        memcpy(image, from->image, from->head);
+        CHECK_EQ(mur_open(&program, image, from->bytes), MUR_OK);
         for (uint32_t n = 1 + below(2); n > 0; n--)
             mutate();
         /* some are no longer files, or refused; the rest must behave */
-        if (mur_open(&f.program, f.image, bases[which].image_bytes) != MUR_OK ||
-            mur_verify(&f.program, &f.verifier) != MUR_OK)
+        if (mur_open(&program, image, from->bytes) != MUR_OK ||
+            mur_verify(&program, &verifier) != MUR_OK)
             continue;
-        accepted[which]++;
-        violation = machine_try(&board, &f.program, &chance, 1000);
+        accepted++;
+        violation = machine_try(&board, &program, &chance, most_steps);
         if (violation)
-            fail_msg("mutant %llu of program %u (seed %llu): %s", (unsigned long long)i, which,
-                     (unsigned long long)seed, violation);
+            fail_msg("mutant %llu of program %u (seed %llu): %s", (unsigned long long)i,
+                     (unsigned)(from - bases), (unsigned long long)seed, violation);
     }
-    print_message("%llu mutants: of the programs %u, %u and %u were accepted and run\n",
-                  (unsigned long long)mutants, accepted[0], accepted[1], accepted[2]);
-    for (uint32_t which = 0; which < COUNT; which++)
-        CHECK(accepted[which] > mutants / 50);
+    free(image);
+    CHECK(accepted > count / 50);
+    return accepted;
+}
+
+static void no_accepted_mutant_misbehaves(void **state)
+{
+    uint64_t accepted = 0, share = (mutants - mutants / 6) / HAND_MADE;
+
+    (void)state;
+    chance = seed * 0x9e3779b97f4a7c15u | 1;
+    for (uint32_t which = 0; which < HAND_MADE; which++) {
+        make_hand_made(which);
+        accepted += try_mutants(&bases[which], share, 1000);
+    }
+    print_message("%llu mutants of hand-made programs: %llu were accepted and ran\n",
+                  (unsigned long long)share * HAND_MADE, (unsigned long long)accepted);
+}
+
+static void no_accepted_mutant_of_a_compiled_model_misbehaves(void **state)
+{
+    uint64_t accepted;
+    fixture f = { .ctx = muc_context_new(0) };
+
+    (void)state;
+    CHECK_OK(f.ctx, muc_checkpoint_open(f.ctx, "models/rescue", &f.checkpoint));
+    fixture_compile(&f, &muc_uthinker_defaults);
+    make_base(&bases[HAND_MADE], "models/rescue", f.build->program.data, f.build->program.size);
+    accepted = try_mutants(&bases[HAND_MADE], mutants / 6, 4000);
+    print_message("%llu mutants of models/rescue: %llu were accepted and ran\n",
+                  (unsigned long long)mutants / 6, (unsigned long long)accepted);
+    fixture_free(&f);
 }
 
 /* the board sees what it is there to see: without it the test above could not fail */
@@ -244,12 +291,14 @@ static void the_board_reports_what_an_unverified_program_does(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        fixture_init(&f);
-        fixture_entry(&f, 1, 8, wrong[i]);
-        CHECK_EQ(fixture_build(&f), MUR_OK);
-        CHECK_EQ(mur_verify(&f.program, &f.verifier), MUR_E_VERIFY);
-        f.program.steps = 1000;
-        CHECK(machine_try(&board, &f.program, &chance, 1000) != NULL);
+        hand_program *f = &hand_made[0];
+
+        fixture_init(f);
+        fixture_entry(f, 1, 8, wrong[i]);
+        CHECK_EQ(fixture_build(f), MUR_OK);
+        CHECK_EQ(mur_verify(&f->program, &f->verifier), MUR_E_VERIFY);
+        f->program.steps = 1000;
+        CHECK(machine_try(&board, &f->program, &chance, 1000) != NULL);
     }
 }
 
@@ -257,9 +306,12 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_accepted_mutant_misbehaves),
+        cmocka_unit_test(no_accepted_mutant_of_a_compiled_model_misbehaves),
         cmocka_unit_test(the_board_reports_what_an_unverified_program_does),
     };
 
+    if (getenv("MUC_TESTS_SLOW") && strcmp(getenv("MUC_TESTS_SLOW"), "0") == 0)
+        mutants /= 6; /* under sanitizers */
     if (argc > 1)
         mutants = strtoull(argv[1], NULL, 10);
     if (argc > 2)

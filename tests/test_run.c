@@ -3,7 +3,7 @@
 #include "program_fixture.h"
 #include "program_machine.h"
 
-static fixture f;
+static hand_program f;
 
 /* ---- a board that writes down what it is given ---- */
 

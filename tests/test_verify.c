@@ -8,7 +8,7 @@ static const char *const reasons[] = {
 };
 
 static int seen[MUR_REASONS];
-static fixture f;
+static hand_program f;
 
 static enum mur_reason judge(void)
 {
