@@ -1,0 +1,215 @@
+/* quant_kinds.c - which kinds of BlockDialect blocks earn their place.
+ *
+ *     quant_kinds MODEL --text FILE | --task FILE
+ *
+ * For every budget and set of kinds the model's matrices are quantized and decoded again, and the
+ * model with these weights (everything else in float32) is held against itself: on a text by
+ * perplexity and divergence, on a task by exact answers. Prints a Markdown table.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/model.h"
+#include "muc/eval.h"
+#include "quant/bd_sequence.h"
+
+enum {
+    Z = 1 << MUC_BD_Z,
+    B4 = 1 << MUC_BD_B4,
+    B3 = 1 << MUC_BD_B3,
+    B5 = 1 << MUC_BD_B5,
+    BM = 1 << MUC_BD_BM,
+    R = 1 << MUC_BD_R,
+    SHARED = MUC_BD_SHARING
+};
+
+typedef struct set {
+    const char *name;
+    uint32_t kinds;
+} set;
+static const set sets[] = {
+    { "all", Z | B4 | B3 | B5 | BM | R | SHARED },
+    { "all but B3", Z | B4 | B5 | BM | R | SHARED },
+    { "all but BM", Z | B4 | B3 | B5 | R | SHARED },
+    { "all but R", Z | B4 | B3 | B5 | BM | SHARED },
+    { "all but B4", Z | B3 | B5 | BM | R | SHARED },
+    { "all but B5", Z | B4 | B3 | BM | R | SHARED },
+    { "all but Z", B4 | B3 | B5 | BM | R | SHARED },
+    { "all but sharing", Z | B4 | B3 | B5 | BM | R },
+    { "B4 alone", B4 },
+    { "B4, sharing", B4 | SHARED },
+    { "B4, B3, sharing", B4 | B3 | SHARED },
+    { "B4, B5", B4 | B5 },
+    { "Z, B4, B5, sharing", Z | B4 | B5 | SHARED },
+    { "Z, B5, R, sharing", Z | B5 | R | SHARED },
+};
+static const double budgets[] = { 4.5, 4.8, 5.2, 5.9 };
+
+typedef struct bench {
+    muc_context *ctx;
+    muc_model *original, *changed;
+    muc_bd_matrix *matrices;    /* [count] */
+    muc_tensor_view **replaced; /* [count] in changed */
+    size_t count;
+    const char *text, *task;
+} bench;
+
+static void *need(void *memory)
+{
+    if (!memory) {
+        fputs("quant_kinds: memory is out\n", stderr);
+        exit(MUC_NOMEM);
+    }
+    return memory;
+}
+
+static void check(const bench *b, muc_status status)
+{
+    if (status == MUC_OK)
+        return;
+    fprintf(stderr, "quant_kinds: %s\n", muc_error_message(b->ctx));
+    exit((int)status);
+}
+
+static muc_status read_column(muc_context *ctx, const muc_bd_matrix *matrix, uint32_t column,
+                              float *out)
+{
+    return muc_tensor_to_f32(ctx, matrix->data, (uint64_t)column * matrix->k, matrix->k, out);
+}
+
+/* every matrix of the original, and room for its quantized values in the other */
+static void collect(bench *b)
+{
+    const muc_checkpoint *from = &b->original->checkpoint, *to = &b->changed->checkpoint;
+
+    b->matrices = need(calloc(from->tensor_count, sizeof(*b->matrices)));
+    b->replaced = need(calloc(from->tensor_count, sizeof(void *)));
+    for (size_t i = 0; i < from->tensor_count; i++) {
+        const muc_tensor_view *view = &from->tensors[i];
+
+        if (view->rank != 2)
+            continue;
+        b->matrices[b->count] = (muc_bd_matrix){ .name = view->name,
+                                                 .n = (uint32_t)view->dims[0],
+                                                 .k = (uint32_t)view->dims[1],
+                                                 .read = read_column,
+                                                 .data = view };
+        to->tensors[i].dtype = MUC_F32;
+        to->tensors[i].bytes = view->elements * sizeof(float);
+        to->tensors[i].data = need(calloc(view->elements, sizeof(float)));
+        b->replaced[b->count++] = &to->tensors[i];
+    }
+}
+
+typedef struct totals {
+    double bytes, weights, error, energy;
+    uint64_t blocks[MUC_BD_KIND_COUNT], shared;
+} totals;
+
+/* the matrix's values after quantization go into the changed model */
+static void replace(const bench *b, size_t i, const muc_bd_rule *rule, totals *sum)
+{
+    const muc_bd_matrix *matrix = &b->matrices[i];
+    float *values = (float *)(uintptr_t)b->replaced[i]->data;
+    muc_bd_sequence sequence;
+    muc_bytes bytes;
+
+    check(b, muc_bd_quantize(b->ctx, matrix, rule, &sequence));
+    bytes = (muc_bytes){ sequence.data, sequence.bytes, matrix->name };
+    for (uint32_t c = 0; c < matrix->n; c++)
+        check(b, muc_bd_decode_column(b->ctx, bytes, matrix->n, matrix->k, c,
+                                      values + (size_t)c * matrix->k));
+    sum->bytes += sequence.bytes;
+    sum->weights += (double)matrix->n * matrix->k;
+    sum->error += sequence.error;
+    sum->energy += sequence.energy;
+    for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
+        sum->blocks[kind] += sequence.blocks[kind];
+    sum->shared += sequence.shared;
+    muc_bd_sequence_free(&sequence);
+}
+
+static double number(const muc_report *report, const char *key)
+{
+    double value = NAN;
+
+    muc_report_number(report, key, &value);
+    return value;
+}
+
+static void print_quality(const bench *b)
+{
+    muc_eval_options options = { .reference = b->original };
+    muc_report *report = NULL;
+
+    if (b->text) {
+        check(b, muc_eval_text(b->ctx, b->changed, b->text, &options, &report));
+        printf(" %.3f | %.4f |", number(report, "perplexity"), number(report, "kl"));
+    } else {
+        options.reference = NULL;
+        check(b, muc_eval_task(b->ctx, b->changed, b->task, &options, &report));
+        printf(" %.0f of %.0f |", number(report, "exact"), number(report, "cases"));
+    }
+    muc_report_free(report);
+}
+
+static void run(const bench *b, const set *kinds, double budget)
+{
+    muc_bd_rule rule = { kinds->kinds, 0 };
+    totals sum = { 0 };
+
+    if (muc_bd_plan(b->ctx, b->matrices, b->count, kinds->kinds, budget, &rule) == MUC_NOFIT) {
+        muc_error_clear(b->ctx);
+        return;
+    }
+    for (size_t i = 0; i < b->count; i++)
+        replace(b, i, &rule, &sum);
+    printf("| %.1f | %s | %.3f |", budget, kinds->name, 8 * sum.bytes / sum.weights);
+    for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
+        printf(" %llu |", (unsigned long long)sum.blocks[kind]);
+    printf(" %llu | %.2f |", (unsigned long long)sum.shared, 10 * log10(sum.energy / sum.error));
+    print_quality(b);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void print_head(const bench *b)
+{
+    printf("| budget | kinds | bits |");
+    for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
+        printf(" %s |", muc_bd_kind_name((muc_bd_kind)kind));
+    printf(" shared | dB | %s |\n|", b->text ? "perplexity | divergence" : "exact");
+    for (int i = 0; i < (b->text ? 7 : 6) + MUC_BD_KIND_COUNT; i++)
+        printf("---|");
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    bench b = { .ctx = muc_context_new(0) };
+
+    need(b.ctx);
+    if (argc != 4 || (strcmp(argv[2], "--text") != 0 && strcmp(argv[2], "--task") != 0)) {
+        fputs("usage: quant_kinds MODEL --text FILE | --task FILE\n", stderr);
+        return MUC_USAGE;
+    }
+    b.text = strcmp(argv[2], "--text") == 0 ? argv[3] : NULL;
+    b.task = argv[3];
+    check(&b, muc_model_open(b.ctx, argv[1], NULL, &b.original));
+    check(&b, muc_model_open(b.ctx, argv[1], NULL, &b.changed));
+    collect(&b);
+    print_head(&b);
+    for (size_t i = 0; i < MUC_COUNT(budgets); i++)
+        for (size_t j = 0; j < MUC_COUNT(sets); j++)
+            run(&b, &sets[j], budgets[i]);
+    for (size_t i = 0; i < b.count; i++)
+        free((void *)(uintptr_t)b.replaced[i]->data);
+    free(b.replaced);
+    free(b.matrices);
+    muc_model_close(b.changed);
+    muc_model_close(b.original);
+    muc_context_free(b.ctx);
+    return 0;
+}
