@@ -114,10 +114,9 @@ def bd_block(kind, payload, above=False):
 
 def blockdialect():
     """The harness's four bytes, then: each kind of block alone (32 elements), and a sequence."""
-    b4, b5 = bd_block(0, bytes(range(1, 17))), b"\x16\x20\x04" + bytes(range(20))
-    kinds = {"zero": b"\0", "b4": b4, "b3": bd_block(1, bytes(range(12))), "b5": b5,
-             "bm": bd_block(3, b"\x11\0\0\x80" + b"\x21\x03"),
-             "r": bd_block(4, bytes(range(1, 17)) + b"\x80\x04" + bytes(range(2, 18))),
+    b4, b5 = bd_block(0, bytes(range(1, 17))), b"\x16\x10\x04" + bytes(range(20))
+    kinds = {"zero": b"\0", "b4": b4, "b5": b5,
+             "r": bd_block(2, bytes(range(1, 17)) + b"\x80\x04" + bytes(range(2, 18))),
              "shared": bd_block(0, bytes(range(16)), above=True)}
     for name, data in kinds.items():
         put("blockdialect", name, b"\x1f\x00\0\0" + data)

@@ -29,30 +29,19 @@ typedef struct oracle_block {
 /* one term whose payload is p; returns the payload's bytes */
 static uint32_t oracle_term(const uint8_t *p, uint32_t header, uint32_t n, int *m)
 {
-    static const uint32_t index_of_code[4] = { 0, 2, 5, 7 };
     const int *values = magnitudes[header >> 12];
-    uint32_t kind = header >> 4 & 7, plane = 8 * ((n + 7) / 8), k = 0;
+    int b5 = (header >> 4 & 7) == 1;
+    uint32_t plane = 8 * ((n + 7) / 8);
 
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t nibble = bits_at(p, 4 * i, 4), sign = bits_at(p, i, 1);
+        uint32_t nibble = bits_at(p, 4 * i, 4);
 
-        if (kind == 0 || kind == 4)
+        if (b5)
+            m[i] = (bits_at(p, i, 1) ? -1 : 1) * (int)bits_at(p, plane + 4 * i, 4);
+        else
             m[i] = (nibble & 8 ? -1 : 1) * values[nibble & 7];
-        else if (kind == 1)
-            m[i] = (sign ? -1 : 1) * values[index_of_code[bits_at(p, plane + 2 * i, 2)]];
-        else if (kind == 2)
-            m[i] = (sign ? -1 : 1) * (int)bits_at(p, plane + 4 * i, 4);
-        else if (!sign)
-            m[i] = 0;
-        else {
-            nibble = bits_at(p, plane + 4 * k++, 4);
-            m[i] = (nibble & 8 ? -1 : 1) * values[nibble & 7];
-        }
     }
-    return kind == 1   ? plane / 8 + (n + 3) / 4
-           : kind == 2 ? plane / 8 + (n + 1) / 2
-           : kind == 3 ? plane / 8 + (k + 1) / 2
-                       : (n + 1) / 2;
+    return (b5 ? plane / 8 : 0) + (n + 1) / 2;
 }
 
 /* one block under `above` (NULL: it is the first of its column); returns its end */
@@ -82,44 +71,43 @@ static const uint8_t *oracle_column(const uint8_t *p, uint32_t rows, oracle_bloc
     return rows > 32 ? oracle_read(p, rows - 32, &out[0], &out[1]) : p;
 }
 
+static uint8_t *random_nibbles(uint8_t *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        p[i / 2] |= (uint8_t)(random_below(16) << 4 * (i % 2));
+    return p + (n + 1) / 2;
+}
+
+static uint8_t *random_header(uint8_t *p, uint32_t kind)
+{
+    uint32_t dialect = kind == 1 ? 0 : random_below(16), exponent = 10 + random_below(12);
+    uint32_t header = dialect << 12 | exponent << 7 | kind << 4;
+
+    *p++ = (uint8_t)header;
+    *p++ = (uint8_t)(header >> 8);
+    return p;
+}
+
 /* a random weight block of any kind, all its bits valid; returns its end */
 static uint8_t *random_block(uint8_t *p, uint32_t n)
 {
-    uint32_t kind = random_below(6), dialect = random_below(16), plane = (n + 7) / 8, count = n;
-    uint32_t header = (kind == 2 ? 0 : dialect) << 12 | (10 + random_below(12)) << 7 | kind << 4;
+    uint32_t kind = random_below(4), plane = (n + 7) / 8;
     uint8_t *size = p++;
 
-    if (kind == 5) { /* Z */
+    if (kind == 3) { /* Z */
         *size = 0;
         return p;
     }
     memset(p, 0, 36);
-    *p++ = (uint8_t)header;
-    *p++ = (uint8_t)(header >> 8);
-    if (kind >= 1 && kind <= 3) {
-        for (uint32_t i = count = 0; i < n; i++)
-            if (random_below(2) || kind != 3) {
-                count++;
-                if (kind == 3 || random_below(2))
-                    p[i / 8] |= (uint8_t)(1 << i % 8);
-            }
+    p = random_header(p, kind);
+    if (kind == 1) {
+        for (uint32_t i = 0; i < n; i++)
+            p[i / 8] |= (uint8_t)(random_below(2) << i % 8);
         p += plane;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (kind == 1)
-            p[i / 4] |= (uint8_t)(random_below(4) << 2 * (i % 4));
-        else
-            p[i / 2] |= (uint8_t)((random_below(2) << 3 | (1 + random_below(7))) << 4 * (i % 2));
-    }
-    p += kind == 1 ? (count + 3) / 4 : (count + 1) / 2;
-    if (kind == 4) {
-        header = random_below(16) << 12 | random_below(12) << 7;
-        *p++ = (uint8_t)header;
-        *p++ = (uint8_t)(header >> 8);
-        for (uint32_t i = 0; i < n; i++)
-            p[i / 2] |= (uint8_t)(random_below(16) << 4 * (i % 2));
-        p += (n + 1) / 2;
-    }
+    p = random_nibbles(p, n);
+    if (kind == 2)
+        p = random_nibbles(random_header(p, 0), n);
     *size = (uint8_t)(p - size - 1);
     return p;
 }
@@ -134,7 +122,7 @@ static uint8_t *random_column(uint8_t *p, uint32_t rows)
         return lower;
     end = random_block(lower, rows - 32);
     kind = p[1] >> 4 & 7;
-    if (p[0] != 0 && (kind == 0 || kind == 2) && lower[0] != 0 && (lower[1] >> 4 & 7) == kind) {
+    if (p[0] != 0 && kind < 2 && lower[0] != 0 && (lower[1] >> 4 & 7) == kind) {
         memmove(lower + 1, lower + 3, (size_t)(end - lower - 3));
         lower[0] = (uint8_t)((lower[0] - 2) | 0x80);
         end -= 2;

@@ -19,7 +19,7 @@ enum {
 };
 
 /* The kind field of a block's header, SPEC section 4. A zero block has no header, so no kind. */
-enum { MUR_BLOCK_B4, MUR_BLOCK_B3, MUR_BLOCK_B5, MUR_BLOCK_BM, MUR_BLOCK_R };
+enum { MUR_BLOCK_B4, MUR_BLOCK_B5, MUR_BLOCK_R };
 
 /* Element i of a term is m[i] * 2^(exponent - MUR_BLOCK_EXPONENT_BIAS). */
 typedef struct mur_block_term {

@@ -21,7 +21,7 @@ static const int8_t nibble_values[16][16] = {
  * without branches, which compilers vectorise; a shorter block's are first copied to zeroed ones.
  */
 
-enum { PLANE_BYTES = 4, CODES_BYTES = 8, NIBBLES_BYTES = 16 };
+enum { PLANE_BYTES = 4, NIBBLES_BYTES = 16 };
 
 typedef struct payload {
     const uint8_t *at;
@@ -90,16 +90,6 @@ static void unpack_plane(const uint8_t *plane, uint8_t *bit)
     }
 }
 
-static void unpack_codes(const uint8_t *packed, uint8_t *code)
-{
-    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i += 4) {
-        uint32_t codes = packed[i >> 2];
-
-        /* code j to byte j */
-        store_bytes((codes | codes << 6 | codes << 12 | codes << 18) & 0x03030303u, code + i);
-    }
-}
-
 static void unpack_nibbles(const uint8_t *restrict packed, uint8_t *restrict nibble)
 {
     for (uint32_t i = 0; i < NIBBLES_BYTES; i++) {
@@ -139,23 +129,6 @@ static int read_b4(payload *in, uint32_t n, uint32_t header, mur_block_term *ter
     return 1;
 }
 
-static int read_b3(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
-{
-    uint8_t plane_room[PLANE_BYTES], codes_room[CODES_BYTES];
-    uint8_t bit[MUR_BLOCK_ELEMS], code[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
-    const uint8_t *plane = take(in, n, plane_room, sizeof(plane_room));
-    const uint8_t *codes = plane ? take(in, 2 * n, codes_room, sizeof(codes_room)) : NULL;
-
-    if (!codes)
-        return 0;
-    unpack_plane(plane, bit);
-    unpack_codes(codes, code);
-    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) /* index 0, 2, 5 or 7 */
-        nibble[i] = (uint8_t)(bit[i] << 3 | (2 * code[i] + (code[i] >> 1)));
-    values_of_nibbles(nibble, header >> 12, term->m);
-    return 1;
-}
-
 static int read_b5(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
 {
     uint8_t plane_room[PLANE_BYTES], nibbles_room[NIBBLES_BYTES];
@@ -172,35 +145,6 @@ static int read_b5(payload *in, uint32_t n, uint32_t header, mur_block_term *ter
     return 1;
 }
 
-static int read_bm(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
-{
-    uint8_t plane_room[PLANE_BYTES], nibbles_room[NIBBLES_BYTES];
-    uint8_t bit[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
-    const uint8_t *plane = take(in, n, plane_room, sizeof(plane_room)), *packed;
-    uint32_t k = 0;
-
-    if (!plane)
-        return 0;
-    unpack_plane(plane, bit);
-    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
-        k += bit[i];
-    packed = take(in, 4 * k, nibbles_room, sizeof(nibbles_room));
-    if (!packed)
-        return 0;
-    k = 0;
-    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
-        nibble[i] = 0;
-        if (!bit[i])
-            continue;
-        nibble[i] = (uint8_t)(packed[k >> 1] >> (4 * (k & 1))) & 15u;
-        if ((nibble[i] & 7u) == 0)
-            return 0;
-        k++;
-    }
-    values_of_nibbles(nibble, header >> 12, term->m);
-    return 1;
-}
-
 static int read_payload(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
 {
     term->exponent = (uint8_t)header_exponent(header);
@@ -208,18 +152,14 @@ static int read_payload(payload *in, uint32_t n, uint32_t header, mur_block_term
     case MUR_BLOCK_B4:
     case MUR_BLOCK_R:
         return read_b4(in, n, header, term);
-    case MUR_BLOCK_B3:
-        return read_b3(in, n, header, term);
     case MUR_BLOCK_B5:
         return read_b5(in, n, header, term);
-    case MUR_BLOCK_BM:
-        return read_bm(in, n, header, term);
     default:
         return 0;
     }
 }
 
-/* only the kinds whose payload has one size lend their header */
+/* a header of one term can be lent */
 static int lends(uint32_t header)
 {
     return header != MUR_BLOCK_NO_HEADER &&

@@ -1,4 +1,4 @@
-/* quantize.c - which tensors are matrices, which kinds a budget affords, and the plain way. */
+/* quantize.c - which tensors are matrices, and the plain way to quantize them. */
 #include "passes/quantize.h"
 
 #include <stdlib.h>
@@ -62,47 +62,6 @@ static muc_status collect(quantizing *q)
     return MUC_OK;
 }
 
-/* ---- what a budget affords ---- */
-
-/* bytes of all sequences if every block is of one kind and has its own header, or none where the
- * block above could lend its */
-static uint64_t bytes_of_kind(const quantizing *q, muc_bd_kind kind, bool shared)
-{
-    enum { HEADER_BYTES = 2 };
-    uint64_t total = 0;
-
-    for (size_t i = 0; i < q->count; i++) {
-        const muc_bd_matrix *m = &q->matrices[i];
-        uint64_t whole = m->k / MUC_BD_ELEMS, column = 0;
-        uint32_t rest = m->k % MUC_BD_ELEMS;
-        uint64_t tiles_down = (m->k + MUC_BD_TILE_K - 1) / MUC_BD_TILE_K;
-        uint64_t tiles = (m->n + MUC_BD_TILE_N - 1) / MUC_BD_TILE_N * tiles_down;
-
-        column = whole * muc_bd_kind_bytes(kind, MUC_BD_ELEMS, 0);
-        column += rest ? muc_bd_kind_bytes(kind, rest, 0) : 0;
-        if (shared)
-            column -= HEADER_BYTES * (whole + (rest != 0) - tiles_down);
-        total += column * m->n + 4 * (tiles + 1);
-    }
-    return total;
-}
-
-static uint32_t kinds_for(const quantizing *q, double bits)
-{
-    const uint32_t always = 1 << MUC_BD_Z | MUC_BD_SHARING;
-    double budget = bits * (double)q->weights / 8;
-
-    if (budget < (double)bytes_of_kind(q, MUC_BD_B4, true))
-        return always | 1 << MUC_BD_B3 | 1 << MUC_BD_B4;
-    if (budget < (double)bytes_of_kind(q, MUC_BD_B4, false))
-        return always | 1 << MUC_BD_B4;
-    if (budget < (double)bytes_of_kind(q, MUC_BD_B5, true))
-        return always | 1 << MUC_BD_B4 | 1 << MUC_BD_B5;
-    if (budget < (double)bytes_of_kind(q, MUC_BD_B5, false))
-        return always | 1 << MUC_BD_B5;
-    return always | 1 << MUC_BD_B5 | 1 << MUC_BD_R;
-}
-
 /* ---- attaching ---- */
 
 /* gives the sequence to the graph and counts it */
@@ -145,7 +104,7 @@ static muc_status quantize(quantizing *q, double bits, muc_quantize_result *out)
     muc_bd_rule rule;
 
     MUC_TRY(collect(q));
-    MUC_TRY(muc_bd_plan(q->ctx, q->matrices, q->count, kinds_for(q, bits), bits, &rule));
+    MUC_TRY(muc_bd_afford(q->ctx, q->matrices, q->count, bits, &rule));
     out->weights = q->weights;
     return quantize_plain(q, &rule, out);
 }

@@ -20,9 +20,8 @@ typedef struct muc_quantize_result {
 /* Quantizes every matrix that a LINEAR multiplies by or an EMBED looks up, and attaches its
  * sequence to the tensor; the graph owns it. Same bytes at any thread count.
  *
- * The budget says which kinds there are: B4 up to what it takes everywhere (4.83 bits per weight in
- * whole tiles), B5 from there to its own 5.83, second terms beyond. Below B4 with all headers
- * shared (4.58) some blocks must become B3.
+ * The kinds are those that muc_bd_afford finds for the budget; the least is all B4 with shared
+ * headers, 4.56 bits per weight in whole tiles.
  *
  * Fails with MUC_NOFIT if even the smallest blocks exceed the budget, MUC_UNSUPPORTED on a weight
  * that is not finite or above 65504, or a matrix without data. */

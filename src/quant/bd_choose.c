@@ -17,14 +17,6 @@
 
 enum { PRICE_SHIFT = 12 };
 
-/* The indices that a kind uses. Up to index 4 the dialects agree, hence `agreed` boundaries. */
-typedef struct subset {
-    unsigned count, agreed;
-    uint8_t index[8];
-} subset;
-static const subset b4_indices = { 8, 4, { 0, 1, 2, 3, 4, 5, 6, 7 } };
-static const subset b3_indices = { 4, 1, { 0, 2, 5, 7 } };
-
 /* The exponent that just holds the largest element is not always the best, so its neighbours are
  * tried too; the census counts in the units of the lowest. */
 enum { TRIED_EXPONENTS = 3, BOUNDARIES = (30 << (TRIED_EXPONENTS - 1)) + 1, Q_LIMIT = 64 };
@@ -75,32 +67,28 @@ static double error_after(const census *of, double gain)
 }
 
 /* what the boundaries first..last-1 of a dialect gain */
-static double dialect_gain(const census *of, const subset *indices, unsigned dialect,
-                           unsigned shift, unsigned first, unsigned last)
+static double dialect_gain(const census *of, unsigned dialect, unsigned shift, unsigned first,
+                           unsigned last)
 {
     const uint8_t *m = muc_bd_dialects[dialect];
     double gain = 0;
 
-    for (unsigned i = first; i < last; i++) {
-        unsigned a = m[indices->index[i]], b = m[indices->index[i + 1]];
-
-        gain += (double)((b - a) << shift) * of->g[(a + b) << shift];
-    }
+    for (unsigned i = first; i < last; i++)
+        gain += (double)((m[i + 1] - m[i]) << shift) * of->g[(m[i] + m[i + 1]) << shift];
     return gain;
 }
 
 /* The error of every one-term grid of a kind, by exponent from the census's first, and dialect. */
 typedef double grid_errors[TRIED_EXPONENTS][MUC_BD_DIALECTS];
 
-static void dialect_errors(const census *of, const subset *indices, grid_errors errors)
+/* up to index 4 the dialects agree */
+static void b4_errors(const census *of, grid_errors errors)
 {
     for (unsigned shift = 0; shift <= of->last - of->first; shift++) {
-        double common = dialect_gain(of, indices, 0, shift, 0, indices->agreed);
+        double common = dialect_gain(of, 0, shift, 0, 4);
 
         for (unsigned d = 0; d < MUC_BD_DIALECTS; d++)
-            errors[shift][d] =
-                error_after(of, common + dialect_gain(of, indices, d, shift, indices->agreed,
-                                                      indices->count - 1));
+            errors[shift][d] = error_after(of, common + dialect_gain(of, d, shift, 4, 7));
     }
 }
 
@@ -144,7 +132,7 @@ static void take_survey(const float *w, const float *importance, unsigned n, sur
     out->importance = importance;
     out->n = n;
     take_census(w, importance, n, &out->census);
-    dialect_errors(&out->census, &b4_indices, out->b4);
+    b4_errors(&out->census, out->b4);
     b5_errors(&out->census, out->b5);
 }
 
@@ -188,7 +176,7 @@ static void choose_second(const survey *of, choice *out)
     for (unsigned i = 0; i < of->n; i++)
         rest[i] = of->w[i] - muc_bd_round(&first, i, of->w[i]);
     take_census(rest, of->importance, of->n, &left);
-    dialect_errors(&left, &b4_indices, errors);
+    b4_errors(&left, errors);
     least_error(&left, MUC_BD_R, errors, 1, out);
 }
 
@@ -197,47 +185,24 @@ static bool has(uint32_t kinds, muc_bd_kind kind)
     return (kinds >> kind & 1) != 0;
 }
 
-/* the smaller of B4 and BM, as muc_bd_pack has it */
-static unsigned b4_bytes(uint32_t kinds, const survey *of, unsigned exponent)
+/* the best grid of one kind for one block */
+static choice best_of(muc_bd_kind kind, survey *of)
 {
-    unsigned bytes = muc_bd_kind_bytes(MUC_BD_B4, of->n, 0), packed, nonzero = 0;
+    choice out = { .bytes = muc_bd_kind_bytes(kind, of->n), .grid[0].kind = kind };
 
-    if (!has(kinds, MUC_BD_BM))
-        return bytes;
-    for (unsigned i = 0; i < of->n; i++)
-        nonzero += fabsf(of->w[i]) * muc_bd_per_unit(exponent) >= 0.5f;
-    packed = muc_bd_kind_bytes(MUC_BD_BM, of->n, nonzero);
-    return packed < bytes ? packed : bytes;
+    if (kind == MUC_BD_Z)
+        out.error = error_after(&of->census, 0);
+    else
+        least_error(&of->census, kind, kind == MUC_BD_B5 ? of->b5 : of->b4, 0, &out);
+    if (kind == MUC_BD_R)
+        choose_second(of, &out);
+    return out;
 }
 
-/* the best grid of one kind for one block */
-static choice best_of(uint32_t kinds, muc_bd_kind kind, survey *of)
+/* Does no grid do better than zeros? Then none has an element beyond its first boundary. */
+static bool is_empty(const survey *of)
 {
-    choice out = { .bytes = muc_bd_kind_bytes(kind, of->n, 0), .grid[0].kind = kind };
-    grid_errors errors;
-
-    switch (kind) {
-    case MUC_BD_Z:
-        out.error = error_after(&of->census, 0);
-        break;
-    case MUC_BD_B3:
-        dialect_errors(&of->census, &b3_indices, errors);
-        least_error(&of->census, kind, errors, 0, &out);
-        break;
-    case MUC_BD_B5:
-        least_error(&of->census, kind, of->b5, 0, &out);
-        break;
-    case MUC_BD_B4:
-    case MUC_BD_BM:
-    case MUC_BD_R:
-        least_error(&of->census, kind, of->b4, 0, &out);
-        if (kind == MUC_BD_R)
-            choose_second(of, &out);
-        else
-            out.bytes = b4_bytes(kinds, of, out.grid[0].exponent[0]);
-        break;
-    }
-    return out;
+    return of->census.g[1] <= 0;
 }
 
 /* Keeps choices sorted by size, then error. */
@@ -280,16 +245,20 @@ static void keep_worthwhile(choice *choices, unsigned *count)
 
 static unsigned block_choices(uint32_t kinds, survey *of, choice choices[MUC_BD_MAX_OFFERS])
 {
-    static const muc_bd_kind order[] = { MUC_BD_Z, MUC_BD_B3, MUC_BD_B4, MUC_BD_B5, MUC_BD_R };
+    static const muc_bd_kind order[] = { MUC_BD_B4, MUC_BD_B5, MUC_BD_R };
     unsigned count = 0;
 
+    if (is_empty(of))
+        kinds = 0;
     for (unsigned i = 0; i < MUC_COUNT(order); i++) {
         if (has(kinds, order[i])) {
-            choice one = best_of(kinds, order[i], of);
+            choice one = best_of(order[i], of);
 
             insert(choices, &count, &one);
         }
     }
+    if (count == 0)
+        choices[count++] = best_of(MUC_BD_Z, of);
     keep_worthwhile(choices, &count);
     return count;
 }
@@ -320,9 +289,10 @@ static bool share(uint32_t kinds, muc_bd_kind kind, survey of[2], choice *out)
 {
     double(*errors[2])[MUC_BD_DIALECTS] = { kind == MUC_BD_B5 ? of[0].b5 : of[0].b4,
                                             kind == MUC_BD_B5 ? of[1].b5 : of[1].b4 };
-    unsigned first = of[0].census.first, last = of[0].census.last, apart;
+    unsigned first = of[0].census.first, last = of[0].census.last;
 
-    if (!has(kinds, kind) || of[1].census.first > last || of[1].census.last < first)
+    if (!has(kinds, kind) || is_empty(&of[0]) || is_empty(&of[1]) || of[1].census.first > last ||
+        of[1].census.last < first)
         return false;
     out->error = INFINITY;
     for (unsigned e = first; e <= last; e++) {
@@ -338,12 +308,7 @@ static bool share(uint32_t kinds, muc_bd_kind kind, survey of[2], choice *out)
         }
     }
     out->grid[1] = out->grid[0];
-    out->bytes = muc_bd_kind_bytes(kind, of[0].n, 0) + muc_bd_kind_bytes(kind, of[1].n, 0) - 2;
-    if (kind == MUC_BD_B4) {
-        apart = b4_bytes(kinds, &of[0], out->grid[0].exponent[0]) +
-                b4_bytes(kinds, &of[1], out->grid[0].exponent[0]);
-        out->bytes = apart < out->bytes ? apart : out->bytes;
-    }
+    out->bytes = muc_bd_kind_bytes(kind, of[0].n) + muc_bd_kind_bytes(kind, of[1].n) - 2;
     return true;
 }
 

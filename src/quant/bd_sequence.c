@@ -183,8 +183,10 @@ static uint32_t price_for(const planning *p, uint64_t budget)
     return price;
 }
 
-muc_status muc_bd_plan(muc_context *ctx, const muc_bd_matrix *matrices, size_t count,
-                       uint32_t kinds, double bits_per_weight, muc_bd_rule *out)
+/* Plans within budget bytes; false, and *out untouched, if that is too few. */
+static muc_status plan(muc_context *ctx, const muc_bd_matrix *matrices, size_t count,
+                       uint32_t kinds, double bits, bool *fits, double *least_bits,
+                       muc_bd_rule *out)
 {
     atomic_uint_fast64_t smallest = 0;
     planning p = { .ctx = ctx, .kinds = kinds, .smallest = &smallest };
@@ -194,17 +196,43 @@ muc_status muc_bd_plan(muc_context *ctx, const muc_bd_matrix *matrices, size_t c
     MUC_TRY(MUC_NEW_ARRAY(ctx, room, MUC_BD_PRICES + 1, &p.growth));
     status = count_growth(&p, matrices, count, &weights);
     if (status == MUC_OK) {
-        double budget = bits_per_weight * (double)weights / 8;
+        double budget = bits * (double)weights / 8;
 
-        if ((double)smallest > budget)
-            status = muc_fail(ctx, MUC_NOFIT, room, MUC_NO_OFFSET,
-                              "%.3f bits per weight are asked for, the smallest blocks take %.3f",
-                              bits_per_weight, 8 * (double)smallest / (double)weights);
-        else
+        *least_bits = 8 * (double)smallest / (double)weights;
+        *fits = (double)smallest <= budget;
+        if (*fits)
             *out = (muc_bd_rule){ kinds, price_for(&p, (uint64_t)budget) };
     }
     free(p.growth);
     return status;
+}
+
+muc_status muc_bd_plan(muc_context *ctx, const muc_bd_matrix *matrices, size_t count,
+                       uint32_t kinds, double bits_per_weight, muc_bd_rule *out)
+{
+    double least_bits;
+    bool fits;
+
+    MUC_TRY(plan(ctx, matrices, count, kinds, bits_per_weight, &fits, &least_bits, out));
+    if (!fits)
+        return muc_fail(ctx, MUC_NOFIT, room, MUC_NO_OFFSET,
+                        "%.3f bits per weight are asked for, the smallest blocks take %.3f",
+                        bits_per_weight, least_bits);
+    return MUC_OK;
+}
+
+muc_status muc_bd_afford(muc_context *ctx, const muc_bd_matrix *matrices, size_t count,
+                         double bits_per_weight, muc_bd_rule *out)
+{
+    const uint32_t b4 = 1 << MUC_BD_B4, b5 = 1 << MUC_BD_B5, r = 1 << MUC_BD_R;
+    double least_bits;
+    bool fits;
+
+    MUC_TRY(muc_bd_plan(ctx, matrices, count, b4 | b5 | MUC_BD_SHARING, bits_per_weight, out));
+    if (out->price > 0)
+        return MUC_OK;
+    return plan(ctx, matrices, count, b5 | r | MUC_BD_SHARING, bits_per_weight, &fits, &least_bits,
+                out);
 }
 
 /* ---- encoding ---- */

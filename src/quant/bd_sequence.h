@@ -41,6 +41,11 @@ typedef struct muc_bd_sequence {
 muc_status muc_bd_plan(muc_context *ctx, const muc_bd_matrix *matrices, size_t count,
                        uint32_t kinds, double bits_per_weight, muc_bd_rule *out);
 
+/* The same with the kinds that serve a budget best (docs/QUANTIZATION.md): B4 and B5 while they can
+ * use the bytes, B5 and R beyond. */
+muc_status muc_bd_afford(muc_context *ctx, const muc_bd_matrix *matrices, size_t count,
+                         double bits_per_weight, muc_bd_rule *out);
+
 /* The same bytes at any thread count. Fails with MUC_UNSUPPORTED on an element that is not finite
  * or beyond MUC_BD_MAX_WEIGHT, MUC_NOFIT if the sequence would be 4 GiB or more. */
 muc_status muc_bd_quantize(muc_context *ctx, const muc_bd_matrix *matrix, const muc_bd_rule *rule,

@@ -11,9 +11,6 @@ enum { MUC_BD_DIALECTS = 16 };
 
 extern const uint8_t muc_bd_dialects[MUC_BD_DIALECTS][8];
 
-/* the indices that B3's codes stand for */
-static const uint8_t muc_bd_b3_index[4] = { 0, 2, 5, 7 };
-
 /* 2^(exponent - 16), and its inverse */
 static inline float muc_bd_unit(unsigned exponent)
 {

@@ -27,19 +27,12 @@ const uint8_t muc_bd_dialects[MUC_BD_DIALECTS][8] = {
 #define NEAREST(q, a, b, c, d, e, f, g, h) \
     (q >= a + b) + (q >= b + c) + (q >= c + d) + (q >= d + e) + (q >= e + f) + (q >= f + g) + \
         (q >= g + h)
-#define NEAREST_B3(q, a, b, c, d, e, f, g, h) 2 * (q >= a + c) + 3 * (q >= c + f) + 2 * (q >= f + h)
 
 static const uint8_t nearest_index[MUC_BD_DIALECTS][32] = {
 #define MUR_DIALECT(id, ...) [id] = { FOR_EACH_Q(NEAREST, __VA_ARGS__) },
 #include "mur_dialect.def"
 #undef MUR_DIALECT
 };
-static const uint8_t nearest_index_b3[MUC_BD_DIALECTS][32] = {
-#define MUR_DIALECT(id, ...) [id] = { FOR_EACH_Q(NEAREST_B3, __VA_ARGS__) },
-#include "mur_dialect.def"
-#undef MUR_DIALECT
-};
-
 const char *muc_bd_kind_name(muc_bd_kind kind)
 {
     static const char *const names[] = {
@@ -54,10 +47,10 @@ const char *muc_bd_kind_name(muc_bd_kind kind)
 /* ---- elements on a grid ---- */
 
 /* the code whose value is nearest to w, ties to the larger magnitude */
-static uint8_t nearest(const uint8_t table[MUC_BD_DIALECTS][32], const muc_bd_term *term, float w)
+static uint8_t nearest(const muc_bd_term *term, float w)
 {
     float twice = 2 * fabsf(w) * muc_bd_per_unit(term->exponent);
-    unsigned index = table[term->dialect][twice < 31 ? (unsigned)twice : 31];
+    unsigned index = nearest_index[term->dialect][twice < 31 ? (unsigned)twice : 31];
 
     return (uint8_t)(index != 0 && w < 0 ? 8 | index : index);
 }
@@ -95,8 +88,6 @@ float muc_bd_value(const muc_bd_block *block, unsigned i)
     case MUC_BD_R:
         return term_value(&block->term[0], i) + term_value(&block->term[1], i);
     case MUC_BD_B4:
-    case MUC_BD_B3:
-    case MUC_BD_BM:
         break;
     }
     return term_value(&block->term[0], i);
@@ -109,10 +100,9 @@ float muc_bd_round(muc_bd_block *block, unsigned i, float w)
     if (block->kind == MUC_BD_B5)
         term->code[i] = nearest_b5(term, w);
     else if (block->kind != MUC_BD_Z)
-        term->code[i] =
-            nearest(block->kind == MUC_BD_B3 ? nearest_index_b3 : nearest_index, term, w);
+        term->code[i] = nearest(term, w);
     if (block->kind == MUC_BD_R)
-        term[1].code[i] = nearest(nearest_index, &term[1], w - term_value(term, i));
+        term[1].code[i] = nearest(&term[1], w - term_value(term, i));
     return muc_bd_value(block, i);
 }
 
@@ -132,7 +122,7 @@ double muc_bd_error(const muc_bd_block *block, const float *w, const float *impo
 
 enum { HEADER_BYTES = 2 };
 
-static unsigned payload_bytes(muc_bd_kind kind, unsigned n, unsigned nonzero)
+static unsigned payload_bytes(muc_bd_kind kind, unsigned n)
 {
     unsigned plane = (n + 7) / 8, nibbles = (n + 1) / 2;
 
@@ -141,38 +131,26 @@ static unsigned payload_bytes(muc_bd_kind kind, unsigned n, unsigned nonzero)
         return 0;
     case MUC_BD_B4:
         return nibbles;
-    case MUC_BD_B3:
-        return plane + (n + 3) / 4;
     case MUC_BD_B5:
         return plane + nibbles;
-    case MUC_BD_BM:
-        return plane + (nonzero + 1) / 2;
     case MUC_BD_R:
-        return nibbles + 2 + nibbles;
+        return nibbles + HEADER_BYTES + nibbles;
     }
     return 0;
 }
 
-unsigned muc_bd_kind_bytes(muc_bd_kind kind, unsigned n, unsigned nonzero)
+unsigned muc_bd_kind_bytes(muc_bd_kind kind, unsigned n)
 {
-    return kind == MUC_BD_Z ? 1 : 1 + HEADER_BYTES + payload_bytes(kind, n, nonzero);
+    return kind == MUC_BD_Z ? 1 : 1 + HEADER_BYTES + payload_bytes(kind, n);
 }
 
-static unsigned nonzero_codes(const muc_bd_block *block, unsigned n)
+static bool is_zero(const muc_bd_block *block, unsigned n)
 {
-    unsigned count = 0;
+    bool zero = true;
 
     for (unsigned i = 0; i < n; i++)
-        count += block->term[0].code[i] != 0;
-    return count;
-}
-
-/* bytes that BM saves over B4, 0 if none */
-static unsigned saved_by_bitmap(unsigned n, unsigned nonzero)
-{
-    unsigned b4 = muc_bd_kind_bytes(MUC_BD_B4, n, 0), bm = muc_bd_kind_bytes(MUC_BD_BM, n, nonzero);
-
-    return bm < b4 ? b4 - bm : 0;
+        zero &= block->term[0].code[i] == 0;
+    return zero && block->kind != MUC_BD_R;
 }
 
 static bool same_header(const muc_bd_block *a, const muc_bd_block *b)
@@ -181,33 +159,17 @@ static bool same_header(const muc_bd_block *a, const muc_bd_block *b)
            a->term[0].dialect == b->term[0].dialect && a->term[0].exponent == b->term[0].exponent;
 }
 
-static bool has(uint32_t kinds, muc_bd_kind kind)
-{
-    return (kinds >> kind & 1) != 0;
-}
-
 void muc_bd_pack(muc_bd_column *column, uint32_t kinds)
 {
-    unsigned count = muc_bd_block_count(column->rows), saved = 0, nonzero[2];
     muc_bd_block *block = column->block;
 
-    for (unsigned b = 0; b < count; b++) {
-        nonzero[b] = nonzero_codes(&block[b], muc_bd_block_elements(column->rows, b));
+    for (unsigned b = 0; b < muc_bd_block_count(column->rows); b++) {
         block[b].shared = false;
-        if (nonzero[b] == 0 && has(kinds, MUC_BD_Z) && block[b].kind != MUC_BD_R)
+        if (is_zero(&block[b], muc_bd_block_elements(column->rows, b)))
             block[b].kind = MUC_BD_Z;
-        if (block[b].kind == MUC_BD_B4 && has(kinds, MUC_BD_BM))
-            saved += saved_by_bitmap(muc_bd_block_elements(column->rows, b), nonzero[b]);
     }
-    if (count == 2 && (kinds & MUC_BD_SHARING) != 0 && saved < HEADER_BYTES &&
-        same_header(&block[0], &block[1])) {
-        block[1].shared = true;
-        return;
-    }
-    for (unsigned b = 0; b < count; b++)
-        if (block[b].kind == MUC_BD_B4 && has(kinds, MUC_BD_BM) &&
-            saved_by_bitmap(muc_bd_block_elements(column->rows, b), nonzero[b]) > 0)
-            block[b].kind = MUC_BD_BM;
+    if (muc_bd_block_count(column->rows) == 2 && (kinds & MUC_BD_SHARING) != 0)
+        block[1].shared = same_header(&block[0], &block[1]);
 }
 
 /* ---- writing ---- */
@@ -234,19 +196,10 @@ static void write_nibbles(const muc_bd_term *term, unsigned n, uint8_t *out)
         put(out, 4, i, term->code[i]);
 }
 
-static unsigned b3_code(unsigned index)
-{
-    unsigned code = 0;
-
-    while (muc_bd_b3_index[code] != index)
-        code++;
-    return code;
-}
-
 static void write_payload(const muc_bd_block *block, unsigned n, uint8_t *out)
 {
     const muc_bd_term *term = block->term;
-    unsigned plane = (n + 7) / 8, packed = 0;
+    unsigned plane = (n + 7) / 8, nibbles = (n + 1) / 2;
 
     switch (block->kind) {
     case MUC_BD_Z:
@@ -254,50 +207,31 @@ static void write_payload(const muc_bd_block *block, unsigned n, uint8_t *out)
     case MUC_BD_B4:
         write_nibbles(term, n, out);
         break;
-    case MUC_BD_B3:
-        for (unsigned i = 0; i < n; i++) {
-            put(out, 1, i, term->code[i] >> 3);
-            put(out + plane, 2, i, b3_code(term->code[i] & 7));
-        }
-        break;
     case MUC_BD_B5:
         for (unsigned i = 0; i < n; i++) {
             put(out, 1, i, term->code[i] >> 4);
             put(out + plane, 4, i, term->code[i] & 15);
         }
         break;
-    case MUC_BD_BM:
-        for (unsigned i = 0; i < n; i++) {
-            put(out, 1, i, term->code[i] != 0);
-            if (term->code[i] != 0)
-                put(out + plane, 4, packed++, term->code[i]);
-        }
-        break;
     case MUC_BD_R:
         write_nibbles(term, n, out);
-        write_header(&term[1], MUC_BD_B4, out + (n + 1) / 2);
-        write_nibbles(&term[1], n, out + (n + 1) / 2 + 2);
+        write_header(&term[1], MUC_BD_B4, out + nibbles);
+        write_nibbles(&term[1], n, out + nibbles + HEADER_BYTES);
         break;
     }
 }
 
 unsigned muc_bd_write(const muc_bd_block *block, unsigned n, uint8_t out[MUC_BD_MAX_BYTES])
 {
-    unsigned nonzero = block->kind == MUC_BD_BM ? nonzero_codes(block, n) : 0;
-    unsigned bytes = muc_bd_kind_bytes(block->kind, n, nonzero);
+    unsigned bytes = muc_bd_kind_bytes(block->kind, n) - (block->shared ? HEADER_BYTES : 0);
 
     memset(out, 0, bytes);
     if (block->kind == MUC_BD_Z)
         return bytes;
-    if (block->shared) {
-        bytes -= HEADER_BYTES;
-        out[0] = (uint8_t)(MUC_BD_SHARED | (bytes - 1));
-        write_payload(block, n, out + 1);
-        return bytes;
-    }
-    out[0] = (uint8_t)(bytes - 1);
-    write_header(block->term, block->kind, out + 1);
-    write_payload(block, n, out + 1 + HEADER_BYTES);
+    out[0] = (uint8_t)((block->shared ? MUC_BD_SHARED : 0) | (bytes - 1));
+    if (!block->shared)
+        write_header(block->term, block->kind, out + 1);
+    write_payload(block, n, out + 1 + (block->shared ? 0 : HEADER_BYTES));
     return bytes;
 }
 
@@ -338,74 +272,37 @@ static bool read_nibbles(const uint8_t *field, unsigned n, muc_bd_term *term)
     return padding_is_zero(field, 4, n);
 }
 
-/* sign plane, then a field of `width` bits an element */
-static bool read_planes(const uint8_t *field, unsigned n, unsigned width, muc_bd_term *term)
+static bool read_b5(const uint8_t *field, unsigned n, muc_bd_term *term)
 {
-    const uint8_t *codes = field + (n + 7) / 8;
+    const uint8_t *magnitudes = field + (n + 7) / 8;
 
     for (unsigned i = 0; i < n; i++) {
-        unsigned code = get(codes, width, i), sign = get(field, 1, i);
+        unsigned m = get(magnitudes, 4, i);
 
-        if (code == 0)
-            term->code[i] = 0;
-        else
-            term->code[i] =
-                (uint8_t)(width == 2 ? sign << 3 | muc_bd_b3_index[code] : sign << 4 | code);
+        term->code[i] = (uint8_t)(m > 0 ? get(field, 1, i) << 4 | m : 0);
     }
-    return padding_is_zero(field, 1, n) && padding_is_zero(codes, width, n);
+    return padding_is_zero(field, 1, n) && padding_is_zero(magnitudes, 4, n);
 }
 
-static const char *read_bitmap(const uint8_t *field, size_t left, unsigned n, muc_bd_term *term)
+static const char *read_payload(const uint8_t *field, unsigned left, unsigned n,
+                                muc_bd_block *block)
 {
-    unsigned plane = (n + 7) / 8, k = 0;
-
-    for (unsigned i = 0; i < n; i++)
-        k += get(field, 1, i);
-    if (left != payload_bytes(MUC_BD_BM, n, k))
-        return "the size does not fit the bitmap";
-    k = 0;
-    for (unsigned i = 0; i < n; i++) {
-        term->code[i] = 0;
-        if (get(field, 1, i) != 0)
-            term->code[i] = (uint8_t)get(field + plane, 4, k++);
-        if (get(field, 1, i) != 0 && (term->code[i] & 7) == 0)
-            return "a zero is marked as nonzero";
-    }
-    return padding_is_zero(field, 1, n) && padding_is_zero(field + plane, 4, k)
-               ? NULL
-               : "unused bits are not zero";
-}
-
-static const char *read_payload(const uint8_t *field, size_t left, unsigned n, muc_bd_block *block)
-{
+    unsigned nibbles = (n + 1) / 2;
     muc_bd_term *term = block->term;
     const char *reason = NULL;
-    bool clean = true;
+    bool clean;
 
-    if (block->kind == MUC_BD_BM)
-        return left < (n + 7) / 8 ? "the size does not fit the bitmap"
-                                  : read_bitmap(field, left, n, term);
-    if (left != payload_bytes(block->kind, n, 0))
+    if (left != payload_bytes(block->kind, n))
         return "the size does not fit kind and elements";
-    switch (block->kind) {
-    case MUC_BD_B3:
-        clean = read_planes(field, n, 2, term);
-        break;
-    case MUC_BD_B5:
-        clean = read_planes(field, n, 4, term);
-        if (term->dialect != 0)
-            reason = "B5 has a dialect";
-        break;
-    case MUC_BD_R:
-        clean = read_nibbles(field + (n + 1) / 2 + 2, n, term + 1);
-        reason = read_header(field + (n + 1) / 2, block, term + 1);
-        clean = read_nibbles(field, n, term) && clean;
-        break;
-    case MUC_BD_B4:
-    case MUC_BD_BM:
-    case MUC_BD_Z:
+    if (block->kind == MUC_BD_B5) {
+        clean = read_b5(field, n, term);
+        reason = term->dialect != 0 ? "B5 has a dialect" : NULL;
+    } else {
         clean = read_nibbles(field, n, term);
-        break;
+    }
+    if (block->kind == MUC_BD_R) {
+        reason = read_header(field + nibbles, block, term + 1);
+        clean = read_nibbles(field + nibbles + HEADER_BYTES, n, term + 1) && clean;
     }
     return reason ? reason : clean ? NULL : "unused bits are not zero";
 }

@@ -11,11 +11,9 @@
 /* name, number in a block's header; Z has no header, its number only completes the list */
 #define MUC_BD_KINDS(X) \
     X(B4, 0) \
-    X(B3, 1) \
-    X(B5, 2) \
-    X(BM, 3) \
-    X(R, 4) \
-    X(Z, 5)
+    X(B5, 1) \
+    X(R, 2) \
+    X(Z, 3)
 
 typedef enum muc_bd_kind {
 #define MUC_BD_KIND(name, number) MUC_BD_##name = number,
@@ -24,14 +22,15 @@ typedef enum muc_bd_kind {
 } muc_bd_kind;
 
 enum {
-    MUC_BD_KIND_COUNT = 6,
+    MUC_BD_KIND_COUNT = 4,
     MUC_BD_ELEMS = 32,     /* elements of a whole block */
     MUC_BD_ROWS = 64,      /* of a tile: what one column has in it, in one block or two */
     MUC_BD_MAX_BYTES = 37, /* the largest block, its size byte included */
     MUC_BD_SHARED = 0x80,  /* of a size byte: the header is that of the block above */
-    /* sets of kinds are 1 << muc_bd_kind; this joins them: may a block share the header above? */
+    /* sets of kinds are of 1 << muc_bd_kind, Z always being there; this joins them: may a block
+     * share the header above? */
     MUC_BD_SHARING = 1 << MUC_BD_KIND_COUNT,
-    MUC_BD_ALL_KINDS = 2 * MUC_BD_SHARING - 1
+    MUC_BD_ALL_KINDS = 1 << MUC_BD_B4 | 1 << MUC_BD_B5 | 1 << MUC_BD_R | MUC_BD_SHARING
 };
 #define MUC_BD_MAX_WEIGHT 65504.0f /* larger magnitudes are refused before they come here */
 
@@ -74,10 +73,10 @@ static inline unsigned muc_bd_block_elements(unsigned rows, unsigned b)
 /* What blocks may become. The price of a byte is a position on a scale of 2^19 steps (the upper
  * bits of a binary32), so that bytes can be counted exactly for every price at once. */
 typedef struct muc_bd_rule {
-    uint32_t kinds; /* set of 1 << muc_bd_kind, and MUC_BD_SHARING; one of B4, B3, B5, R at least */
+    uint32_t kinds; /* set of 1 << muc_bd_kind and MUC_BD_SHARING; one of B4, B5, R at least */
     uint32_t price; /* 0: bytes are free, least error wins */
 } muc_bd_rule;
-enum { MUC_BD_PRICES = 0x7f800000 >> 12, MUC_BD_MAX_OFFERS = 11 };
+enum { MUC_BD_PRICES = 0x7f800000 >> 12, MUC_BD_MAX_OFFERS = 7 };
 
 /* What one column can take: sizes in rising order, each with the highest price at which it is worth
  * its bytes (the first one is taken at any price). */
@@ -86,9 +85,10 @@ typedef struct muc_bd_offer {
 } muc_bd_offer;
 
 /* Chooses kinds, dialects and exponents for a column's rows (finite, at most MUC_BD_MAX_WEIGHT in
- * magnitude) and puts every element on the nearest value. The error is sum importance[i] * (w -
- * v)^2; importance is >= 0 and finite, NULL means all 1. Of equal errors the fewer bytes win, then
- * the lower exponent, then the lower dialect. */
+ * magnitude) and puts every element on the nearest value v. The error is the sum of
+ * importance[i] * (w[i] - v)^2; importance is >= 0 and finite, NULL means all 1. Of equal errors
+ * the fewer bytes win, then the lower exponent, then the lower dialect. A block where no grid is
+ * better than zeros becomes Z. */
 void muc_bd_choose(const muc_bd_rule *rule, const float *w, const float *importance, unsigned rows,
                    muc_bd_column *out);
 
@@ -110,13 +110,12 @@ double muc_bd_error(const muc_bd_block *block, const float *w, const float *impo
 
 /* ---- bytes ---- */
 
-/* Gives the blocks the smallest form of their values that kinds allows: Z for all zero, BM for B4,
- * a shared header for two equal ones. */
+/* Gives the blocks the smallest form of their values: Z for all zero and, if kinds has
+ * MUC_BD_SHARING, one header for two equal ones. */
 void muc_bd_pack(muc_bd_column *column, uint32_t kinds);
 
-/* Bytes of a block of n elements, size byte included, `nonzero` of them not zero (BM alone asks).
- */
-unsigned muc_bd_kind_bytes(muc_bd_kind kind, unsigned n, unsigned nonzero);
+/* Bytes of a block of n elements with a header of its own, size byte included. */
+unsigned muc_bd_kind_bytes(muc_bd_kind kind, unsigned n);
 
 /* Writes a block of n elements, returns its bytes. */
 unsigned muc_bd_write(const muc_bd_block *block, unsigned n, uint8_t out[MUC_BD_MAX_BYTES]);

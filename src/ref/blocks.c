@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/half.h"
 
-enum { DIALECTS = 16, KIND_B4 = 0, KIND_B3, KIND_B5, KIND_BM, KIND_R, KINDS };
+enum { DIALECTS = 16, KIND_B4 = 0, KIND_B5, KIND_R, KINDS };
 
 static const int8_t dialects[DIALECTS][8] = {
 #define MUR_DIALECT(id, m0, m1, m2, m3, m4, m5, m6, m7) [id] = { m0, m1, m2, m3, m4, m5, m6, m7 },
@@ -50,17 +50,6 @@ static bool read_nibbles(const uint8_t *p, size_t n, unsigned dialect, int8_t *m
     return is_padded_with_zeros(p, 4 * n);
 }
 
-static bool read_b3(const uint8_t *p, size_t n, unsigned dialect, int8_t *m)
-{
-    static const uint8_t indices[] = { 0, 2, 5, 7 };
-    const uint8_t *codes = p + (n + 7) / 8;
-
-    for (size_t i = 0; i < n; i++)
-        m[i] = signed_value(plane_bit(p, i),
-                            dialects[dialect][indices[codes[i / 4] >> (2 * (i % 4)) & 3]]);
-    return is_padded_with_zeros(p, n) && is_padded_with_zeros(codes, 2 * n);
-}
-
 static bool read_b5(const uint8_t *p, size_t n, int8_t *m)
 {
     const uint8_t *magnitudes = p + (n + 7) / 8;
@@ -70,47 +59,15 @@ static bool read_b5(const uint8_t *p, size_t n, int8_t *m)
     return is_padded_with_zeros(p, n) && is_padded_with_zeros(magnitudes, 4 * n);
 }
 
-static size_t count_bits(const uint8_t *plane, size_t n)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++)
-        count += plane_bit(plane, i);
-    return count;
-}
-
-static bool read_bm(const uint8_t *p, size_t n, unsigned dialect, int8_t *m)
-{
-    const uint8_t *packed = p + (n + 7) / 8;
-    size_t next = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        unsigned code;
-
-        if (!plane_bit(p, i))
-            continue;
-        code = nibble(packed, next++);
-        if ((code & 7) == 0)
-            return false;
-        m[i] = signed_value(code >> 3, dialects[dialect][code & 7]);
-    }
-    return is_padded_with_zeros(p, n) && is_padded_with_zeros(packed, 4 * next);
-}
-
-/* bytes of a kind's payload; BM's depends on its plane, which must have been seen to be there */
-static size_t payload_bytes(unsigned kind, const uint8_t *payload, size_t n)
+static size_t payload_bytes(unsigned kind, size_t n)
 {
     size_t plane = (n + 7) / 8, nibbles = (n + 1) / 2;
 
     switch (kind) {
     case KIND_B4:
         return nibbles;
-    case KIND_B3:
-        return plane + (n + 3) / 4;
     case KIND_B5:
         return plane + nibbles;
-    case KIND_BM:
-        return plane + (count_bits(payload, n) + 1) / 2;
     default:
         return 2 * nibbles + 2;
     }
@@ -122,17 +79,13 @@ static bool read_payload(unsigned header, const uint8_t *p, size_t size, size_t 
     unsigned kind = header >> 4 & 7, dialect = header >> 12, second;
 
     if (kind >= KINDS || (header & 15) != 0 || (kind == KIND_B5 && dialect != 0) ||
-        (kind == KIND_BM && size < (n + 7) / 8) || size != payload_bytes(kind, p, n))
+        size != payload_bytes(kind, n))
         return false;
     out->terms = 1;
     out->exponent[0] = (uint8_t)(header >> 7 & 31);
     switch (kind) {
-    case KIND_B3:
-        return read_b3(p, n, dialect, out->m[0]);
     case KIND_B5:
         return read_b5(p, n, out->m[0]);
-    case KIND_BM:
-        return read_bm(p, n, dialect, out->m[0]);
     case KIND_R:
         second = muc_load_u16(p + (n + 1) / 2);
         out->terms = 2;
