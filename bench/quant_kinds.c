@@ -11,12 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "driver/model.h"
 #include "muc/eval.h"
 #include "quant/bd_sequence.h"
 #include "quant/mxfp4.h"
 
-enum { B4 = 1 << MUC_BD_B4, B5 = 1 << MUC_BD_B5, R = 1 << MUC_BD_R, SHARED = MUC_BD_SHARING };
+enum {
+    B4 = 1 << MUC_BD_B4,
+    B5 = 1 << MUC_BD_B5,
+    R = 1 << MUC_BD_R,
+    SHARED = MUC_BD_SHARING,
+    /* not sets, but other ways to choose */
+    AFFORD = 1 << 16,
+    RULE_EXPONENT = 1 << 17
+};
 
 typedef struct set {
     const char *name;
@@ -30,7 +39,8 @@ static const set sets[] = {
     { "all but sharing", B4 | B5 | R },
     { "B4, sharing", B4 | SHARED },
     { "B4 alone", B4 },
-    { "as muc_bd_afford has it", 0 },
+    { "as muc_bd_afford has it", AFFORD },
+    { "B4 alone, the rule's exponent", RULE_EXPONENT },
 };
 static const double budgets[] = { 4.6, 4.8, 5.2, 5.9 };
 
@@ -95,15 +105,62 @@ typedef struct totals {
     uint64_t blocks[MUC_BD_KIND_COUNT], shared;
 } totals;
 
+/* the exponent that just holds the largest element, as the online encoder has it */
+static uint8_t rule_exponent(const float *w, unsigned n)
+{
+    float max = 0;
+    int e16;
+
+    for (unsigned i = 0; i < n; i++)
+        max = fabsf(w[i]) > max ? fabsf(w[i]) : max;
+    e16 = muc_f16_of_f32(max) >> 10;
+    return (uint8_t)(e16 > 2 ? e16 - 2 : 0);
+}
+
+static void choose_block(const float *w, unsigned n, muc_bd_block *out)
+{
+    double least = INFINITY;
+
+    for (uint8_t dialect = 0; dialect < 16; dialect++) {
+        muc_bd_block block = { .kind = MUC_BD_B4, .term[0].dialect = dialect };
+        double error;
+
+        block.term[0].exponent = rule_exponent(w, n);
+        for (unsigned i = 0; i < n; i++)
+            muc_bd_round(&block, i, w[i]);
+        error = muc_bd_error(&block, w, NULL, n);
+        if (error < least) {
+            least = error;
+            *out = block;
+        }
+    }
+}
+
+static muc_status choose_by_rule_exponent(void *arg, uint32_t column, const float *w,
+                                          muc_bd_column *tiles)
+{
+    const muc_bd_matrix *matrix = arg;
+
+    (void)column;
+    for (uint32_t k = 0; k < matrix->k; k += MUC_BD_ROWS, tiles++)
+        for (unsigned b = 0; b < muc_bd_block_count(tiles->rows); b++)
+            choose_block(w + k + b * MUC_BD_ELEMS, muc_bd_block_elements(tiles->rows, b),
+                         &tiles->block[b]);
+    return MUC_OK;
+}
+
 /* the matrix's values after quantization go into the changed model */
 static void replace(const bench *b, size_t i, const muc_bd_rule *rule, totals *sum)
 {
-    const muc_bd_matrix *matrix = &b->matrices[i];
+    muc_bd_matrix *matrix = &b->matrices[i];
     float *values = (float *)(uintptr_t)b->replaced[i]->data;
     muc_bd_sequence sequence;
     muc_bytes bytes;
 
-    check(b, muc_bd_quantize(b->ctx, matrix, rule, &sequence));
+    if (rule->kinds == RULE_EXPONENT)
+        check(b, muc_bd_encode(b->ctx, matrix, choose_by_rule_exponent, matrix, &sequence));
+    else
+        check(b, muc_bd_quantize(b->ctx, matrix, rule, &sequence));
     bytes = (muc_bytes){ sequence.data, sequence.bytes, matrix->name };
     for (uint32_t c = 0; c < matrix->n; c++)
         check(b, muc_bd_decode_column(b->ctx, bytes, matrix->n, matrix->k, c,
@@ -144,13 +201,13 @@ static void print_quality(const bench *b)
 
 static void run(const bench *b, const set *kinds, double budget)
 {
-    muc_status status;
+    muc_bd_rule rule = { kinds->kinds, 0 };
+    muc_status status = MUC_OK;
     totals sum = { 0 };
-    muc_bd_rule rule;
 
-    if (kinds->kinds == 0)
+    if (kinds->kinds == AFFORD)
         status = muc_bd_afford(b->ctx, b->matrices, b->count, budget, &rule);
-    else
+    else if (kinds->kinds != RULE_EXPONENT)
         status = muc_bd_plan(b->ctx, b->matrices, b->count, kinds->kinds, budget, &rule);
     if (status == MUC_NOFIT) {
         muc_error_clear(b->ctx);
@@ -159,6 +216,8 @@ static void run(const bench *b, const set *kinds, double budget)
     check(b, status);
     for (size_t i = 0; i < b->count; i++)
         replace(b, i, &rule, &sum);
+    if (8 * sum.bytes / sum.weights > budget)
+        return;
     printf("| %.1f | %s | %.3f |", budget, kinds->name, 8 * sum.bytes / sum.weights);
     for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
         printf(" %llu |", (unsigned long long)sum.blocks[kind]);
