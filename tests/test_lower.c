@@ -125,7 +125,7 @@ static void what_does_not_fit_is_named_with_its_bytes(void **state)
     small = f.machine;
     small.buffer_bytes[MUR_W1] = 512;
     check_does_not_fit(&f, MUC_NOFIT,
-                       "8 columns of 'model.embed_tokens.weight' need 304 bytes, 48 "
+                       "8 columns of 'model.embed_tokens.weight' need 356 bytes, 100 "
                        "more than half of a W buffer has",
                        &small, &options);
     options.rows = 65;

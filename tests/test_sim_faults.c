@@ -164,16 +164,20 @@ static void mm_faults_on_malformed_blocks(void **state)
     b.i0[0] = 0; /* a slot is never that */
     faults(malformed_block, mm_words(x));
     b.i0[0] = 18;
-    b.i0[1] = 0x30; /* 18 bytes of kind BM with 24 elements: a block, but no slot */
-    b.i0[3] = b.i0[4] = b.i0[5] = 0xff;
-    memset(b.i0 + 7, 0x11, 12);
+    b.i0[1] = 0x10; /* nor of kind B5 */
+    b.i0[2] = 0x08;
     faults(malformed_block, mm_words(x));
-    memcpy(b.w1, b.i0, 19); /* as a weight it is fine */
+    memcpy(b.w1, b.i0, 3); /* as a weight it is fine */
+    b.w1[0] = 22;
     memcpy(b.i0, b4, 3);
+    x.wlen = 23;
+    run(mm_words(x));
+    memcpy(b.w1, b4, 3);
+    x.wlen = 19;
     run(mm_words(x));
     b.i0[1] = 0x01; /* a reserved bit */
     faults(malformed_block, mm_words(x));
-    b.i0[1] = 0x40; /* R, cut short */
+    b.i0[1] = 0x20; /* R, cut short */
     faults(malformed_block, mm_words(x));
 }
 

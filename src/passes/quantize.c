@@ -62,6 +62,39 @@ static muc_status collect(quantizing *q)
     return MUC_OK;
 }
 
+/* ---- the budget ---- */
+
+/* bits per weight if every block is of kind B4 with a header of its own */
+static double bits_of_b4(const quantizing *q)
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < q->count; i++) {
+        const muc_bd_matrix *m = &q->matrices[i];
+        uint32_t rest = m->k % MUC_BD_ELEMS;
+        uint64_t column =
+            (uint64_t)(m->k / MUC_BD_ELEMS) * muc_bd_kind_bytes(MUC_BD_B4, MUC_BD_ELEMS);
+
+        column += rest ? muc_bd_kind_bytes(MUC_BD_B4, rest) : 0;
+        total += column * m->n + muc_bd_index_bytes(m->n, m->k);
+    }
+    return 8 * (double)total / (double)q->weights;
+}
+
+/* Matrices of many short blocks do not come down to the default that suits others. */
+static muc_status choose_rule(const quantizing *q, double bits, muc_bd_rule *out)
+{
+    muc_status status;
+
+    if (bits > 0)
+        return muc_bd_afford(q->ctx, q->matrices, q->count, bits, out);
+    status = muc_bd_afford(q->ctx, q->matrices, q->count, MUC_QUANTIZE_BITS, out);
+    if (status != MUC_NOFIT)
+        return status;
+    muc_error_clear(q->ctx);
+    return muc_bd_afford(q->ctx, q->matrices, q->count, bits_of_b4(q), out);
+}
+
 /* ---- attaching ---- */
 
 /* gives the sequence to the graph and counts it */
@@ -104,7 +137,7 @@ static muc_status quantize(quantizing *q, double bits, muc_quantize_result *out)
     muc_bd_rule rule;
 
     MUC_TRY(collect(q));
-    MUC_TRY(muc_bd_afford(q->ctx, q->matrices, q->count, bits, &rule));
+    MUC_TRY(choose_rule(q, bits, &rule));
     out->weights = q->weights;
     return quantize_plain(q, &rule, out);
 }
@@ -113,7 +146,6 @@ muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
                                 const muc_quantize_options *options, muc_quantize_result *out)
 {
     quantizing q = { .ctx = ctx, .graph = graph };
-    double bits = options->bits_per_weight > 0 ? options->bits_per_weight : MUC_QUANTIZE_BITS;
     muc_status status;
 
     memset(out, 0, sizeof(*out));
@@ -122,7 +154,7 @@ muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
     if (status == MUC_OK)
         status = MUC_NEW_ARRAY(ctx, room, graph->node_count, &q.tensors);
     if (status == MUC_OK)
-        status = quantize(&q, bits, out);
+        status = quantize(&q, options->bits_per_weight, out);
     free(q.matrices);
     free(q.tensors);
     return status;

@@ -5,7 +5,8 @@
 #include "graph/graph.h"
 #include "quant/blockdialect.h"
 
-#define MUC_QUANTIZE_BITS 4.8 /* the budget if none is asked for: B4, some headers shared */
+/* The budget if none is asked for; where blocks are too short for it, what B4 blocks take. */
+#define MUC_QUANTIZE_BITS 4.8
 
 typedef struct muc_quantize_options {
     double bits_per_weight; /* most bits per stored weight, all bytes counted; 0: the default */

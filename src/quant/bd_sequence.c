@@ -35,6 +35,11 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+uint64_t muc_bd_index_bytes(uint32_t n, uint32_t k)
+{
+    return 4 * ((uint64_t)pieces(n, MUC_BD_TILE_N) * pieces(k, MUC_BD_TILE_K) + 1);
+}
+
 static muc_status grid_of(muc_context *ctx, const char *name, uint64_t offset, uint32_t n,
                           uint32_t k, grid *out)
 {
@@ -52,7 +57,7 @@ static muc_status grid_of(muc_context *ctx, const char *name, uint64_t offset, u
 
 static uint32_t index_bytes(const grid *g)
 {
-    return 4 * (g->tiles + 1);
+    return (uint32_t)muc_bd_index_bytes(g->n, g->k);
 }
 
 /* A tile: its columns, and where its elements lie in them. */

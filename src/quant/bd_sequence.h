@@ -27,6 +27,9 @@ struct muc_bd_matrix {
 /* A matrix that lies in memory as float [n][k]. */
 muc_bd_matrix muc_bd_matrix_of(const char *name, const float *values, uint32_t n, uint32_t k);
 
+/* Bytes of the index in front of a sequence of such a matrix. */
+uint64_t muc_bd_index_bytes(uint32_t n, uint32_t k);
+
 typedef struct muc_bd_sequence {
     uint8_t *data; /* owned: muc_bd_sequence_free */
     uint32_t bytes;
