@@ -10,57 +10,11 @@
 #include "base/text.h"
 #include "driver/generate.h"
 #include "driver/logits.h"
+#include "driver/passages.h"
 #include "driver/program.h"
 #include "muc/eval.h"
 #include "report/report.h"
 #include "text/tokenizer.h"
-
-#define DOCUMENT_MARK "<|endoftext|>"
-
-/* ---- paragraphs of a file ---- */
-
-typedef struct passage {
-    const char *text;
-    size_t size;
-} passage;
-
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static passage strip(passage p)
-{
-    while (p.size && is_space(p.text[0]))
-        p.text++, p.size--;
-    while (p.size && is_space(p.text[p.size - 1]))
-        p.size--;
-    return p;
-}
-
-/* What lies between the marks, stripped, without the empty ones; arena-owned, borrows bytes. */
-static muc_status split(muc_context *ctx, muc_bytes bytes, const char *mark, uint32_t limit,
-                        muc_arena *arena, passage **out, size_t *count)
-{
-    const char *at = (const char *)bytes.data, *end = at + bytes.size;
-    size_t capacity = 0, length = strlen(mark);
-
-    *out = NULL;
-    *count = 0;
-    while (bytes.size && at <= end && (limit == 0 || *count < limit)) {
-        const char *next = memmem(at, (size_t)(end - at), mark, length);
-        passage p = strip((passage){ at, (size_t)((next ? next : end) - at) });
-
-        if (p.size) {
-            MUC_TRY(muc_arena_grow(ctx, arena, *count + 1, sizeof(**out), &capacity, (void **)out));
-            (*out)[(*count)++] = p;
-        }
-        at = next ? next + length : end + 1;
-    }
-    if (*count == 0)
-        return muc_fail(ctx, MUC_MALFORMED, bytes.name, MUC_NO_OFFSET, "there is no text in it");
-    return MUC_OK;
-}
 
 /* ---- perplexity ---- */
 
@@ -73,7 +27,7 @@ typedef struct document_sums {
 typedef struct text_work {
     const muc_model *model;
     const muc_eval_options *options;
-    const passage *documents;
+    const muc_passage *documents;
     size_t count;
     document_sums *sums; /* [count] */
 } text_work;
@@ -120,7 +74,7 @@ static muc_status measure(muc_engine *engine, muc_engine *reference, const uint3
 static muc_status measure_document(void *arg, muc_engine *engine, muc_engine *reference, size_t i)
 {
     text_work *work = arg;
-    const passage *document = &work->documents[i];
+    const muc_passage *document = &work->documents[i];
     uint32_t *ids = NULL, window = engine->facts.context;
     size_t count = 0;
     muc_status status;
@@ -192,14 +146,15 @@ muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *p
     text_work work = { .model = model, .options = options };
     muc_engine_facts facts;
     muc_arena arena = { 0 };
-    passage *documents;
+    muc_passage *documents;
     muc_file file;
     muc_status status;
 
     MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_engine_facts_of(ctx, model, &facts));
     MUC_TRY(muc_file_open(ctx, path, &file));
-    status = split(ctx, file.bytes, DOCUMENT_MARK, options->limit, &arena, &documents, &work.count);
+    status = muc_split_passages(ctx, file.bytes, MUC_DOCUMENT_MARK, options->limit, &arena,
+                                &documents, &work.count);
     work.documents = documents;
     if (status == MUC_OK)
         status = MUC_ARENA_NEW(ctx, &arena, work.count, &work.sums);
@@ -222,7 +177,7 @@ muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *p
 
 typedef struct task_case {
     const char *prompt; /* up to and including the last line's colon */
-    passage expected;
+    muc_passage expected;
     muc_text found, reference;
 } task_case;
 
@@ -231,7 +186,7 @@ typedef struct task_work {
     size_t count;
 } task_work;
 
-static muc_status parse_case(muc_context *ctx, const char *name, muc_arena *arena, passage p,
+static muc_status parse_case(muc_context *ctx, const char *name, muc_arena *arena, muc_passage p,
                              size_t number, task_case *out)
 {
     const char *last = memrchr(p.text, '\n', p.size), *colon;
@@ -241,7 +196,7 @@ static muc_status parse_case(muc_context *ctx, const char *name, muc_arena *aren
     if (!colon)
         return muc_fail(ctx, MUC_MALFORMED, name, MUC_NO_OFFSET,
                         "case %zu: its last line is not \"LABEL: ANSWER\"", number + 1);
-    out->expected = strip((passage){ colon + 1, (size_t)(p.text + p.size - colon - 1) });
+    out->expected = muc_strip((muc_passage){ colon + 1, (size_t)(p.text + p.size - colon - 1) });
     return muc_arena_string(ctx, arena, p.text, (size_t)(colon + 1 - p.text), &out->prompt);
 }
 
@@ -253,7 +208,7 @@ static bool take_answer(void *arg, const char *text, size_t size)
     for (size_t i = 0; i < size; i++) {
         if (text[i] == '\n' && answer->size)
             return false;
-        if (!is_space(text[i]) || answer->size)
+        if (!muc_is_space(text[i]) || answer->size)
             muc_text_add_bytes(answer, text + i, 1);
     }
     return true;
@@ -282,7 +237,7 @@ static muc_status answer_case(void *arg, muc_engine *engine, muc_engine *referen
 
 static bool is_exact(const task_case *c, const muc_text *answer)
 {
-    passage found = strip((passage){ answer->data, answer->size });
+    muc_passage found = muc_strip((muc_passage){ answer->data, answer->size });
 
     return found.size == c->expected.size &&
            (found.size == 0 || memcmp(found.text, c->expected.text, found.size) == 0);
@@ -325,9 +280,9 @@ static muc_status report_task(muc_context *ctx, const task_work *work, const muc
 static muc_status read_cases(muc_context *ctx, muc_bytes bytes, uint32_t limit, muc_arena *arena,
                              task_work *out)
 {
-    passage *paragraphs;
+    muc_passage *paragraphs;
 
-    MUC_TRY(split(ctx, bytes, "\n\n", limit, arena, &paragraphs, &out->count));
+    MUC_TRY(muc_split_passages(ctx, bytes, "\n\n", limit, arena, &paragraphs, &out->count));
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, out->count, &out->cases));
     for (size_t i = 0; i < out->count; i++)
         MUC_TRY(parse_case(ctx, bytes.name, arena, paragraphs[i], i, &out->cases[i]));

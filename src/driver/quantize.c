@@ -5,6 +5,7 @@
 
 #include "base/real.h"
 #include "driver/blocks.h"
+#include "driver/calibration.h"
 #include "driver/compile.h"
 #include "models/llama.h"
 #include "report/report.h"
@@ -44,15 +45,31 @@ static muc_status check_codec(muc_context *ctx, const char *codec)
                     codec);
 }
 
+static muc_status quantize_weights(muc_context *ctx, const muc_model *model,
+                                   const muc_weight_options *options, muc_graph *graph,
+                                   muc_quantize_result *out)
+{
+    muc_quantize_options pass = { .bits_per_weight = options->bits };
+    muc_calibration texts;
+    muc_arena arena = { 0 };
+    muc_status status = MUC_OK;
+
+    if (options->calibration) {
+        pass.calibration = &texts;
+        status = muc_calibration_open(ctx, model, graph, options->calibration, &arena, &texts);
+    }
+    if (status == MUC_OK)
+        status = muc_quantize_weights(ctx, graph, &pass, out);
+    muc_arena_free(&arena);
+    return status;
+}
+
 muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
                               const muc_weight_options *options, muc_graph *graph,
                               muc_quantize_result *out)
 {
-    const muc_quantize_options pass = { .bits_per_weight = options->bits };
-
-    (void)model;
     MUC_TRY(check_codec(ctx, options->codec));
-    MUC_TRY(muc_quantize_weights(ctx, graph, &pass, out));
+    MUC_TRY(quantize_weights(ctx, model, options, graph, out));
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         muc_tensor *tensor = &graph->tensors[i];
 

@@ -15,6 +15,8 @@ typedef struct quantizing {
     uint32_t *tensors;       /* [count] which tensor each is */
     size_t count;
     uint64_t weights;
+    muc_bd_rule rule;
+    muc_quantize_result *result;
 } quantizing;
 
 static muc_status read_column(muc_context *ctx, const muc_bd_matrix *matrix, uint32_t column,
@@ -97,55 +99,85 @@ static muc_status choose_rule(const quantizing *q, double bits, muc_bd_rule *out
 
 /* ---- attaching ---- */
 
-/* gives the sequence to the graph and counts it */
-static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequence,
-                         muc_quantize_result *out)
+/* gives a matrix's sequence to the graph and counts it */
+static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequence)
 {
     muc_tensor *tensor = &q->graph->tensors[q->tensors[i]];
+    muc_quantize_result *result = q->result;
     uint8_t *copy;
 
     MUC_TRY(MUC_ARENA_NEW(q->ctx, &q->graph->arena, sequence->bytes, &copy));
     memcpy(copy, sequence->data, sequence->bytes);
     tensor->sequence = copy;
     tensor->sequence_bytes = sequence->bytes;
-    out->bytes += sequence->bytes;
+    result->bytes += sequence->bytes;
     for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
-        out->blocks[kind] += sequence->blocks[kind];
-    out->shared += sequence->shared;
-    out->error += sequence->error;
-    out->energy += sequence->energy;
+        result->blocks[kind] += sequence->blocks[kind];
+    result->shared += sequence->shared;
+    result->error += sequence->error;
+    result->energy += sequence->energy;
     return MUC_OK;
 }
 
-static muc_status quantize_plain(quantizing *q, const muc_bd_rule *rule, muc_quantize_result *out)
+/* feedback NULL: least squares */
+static muc_status quantize_matrix(quantizing *q, size_t i, const muc_feedback *feedback)
+{
+    muc_bd_sequence sequence;
+    muc_status status;
+
+    if (feedback)
+        MUC_TRY(muc_feedback_quantize(q->ctx, feedback, &q->matrices[i], &q->rule, &sequence));
+    else
+        MUC_TRY(muc_bd_quantize(q->ctx, &q->matrices[i], &q->rule, &sequence));
+    status = attach(q, i, &sequence);
+    muc_bd_sequence_free(&sequence);
+    return status;
+}
+
+static muc_status quantize_plain(quantizing *q)
 {
     for (size_t i = 0; i < q->count; i++) {
-        muc_bd_sequence sequence;
-        muc_status status;
-
-        MUC_TRY(muc_bd_quantize(q->ctx, &q->matrices[i], rule, &sequence));
-        status = attach(q, i, &sequence, out);
-        muc_bd_sequence_free(&sequence);
-        MUC_TRY(status);
+        MUC_TRY(quantize_matrix(q, i, NULL));
         muc_progress(q->ctx, "quantizing", i + 1, q->count);
     }
     return MUC_OK;
 }
 
-static muc_status quantize(quantizing *q, double bits, muc_quantize_result *out)
+static muc_status quantize_calibrated(void *arg, uint32_t tensor, const muc_feedback *feedback,
+                                      float *values)
 {
-    muc_bd_rule rule;
+    quantizing *q = arg;
+    const muc_tensor *t = &q->graph->tensors[tensor];
+    const muc_bd_matrix *matrix;
+    size_t i = 0;
 
+    while (q->tensors[i] != tensor)
+        i++;
+    matrix = &q->matrices[i];
+    MUC_TRY(quantize_matrix(q, i, feedback));
+    for (uint32_t column = 0; column < matrix->n; column++) {
+        muc_bytes bytes = { t->sequence, t->sequence_bytes, t->name };
+
+        MUC_TRY(muc_bd_decode_column(q->ctx, bytes, matrix->n, matrix->k, column,
+                                     values + (size_t)column * matrix->k));
+    }
+    return MUC_OK;
+}
+
+static muc_status quantize(quantizing *q, const muc_quantize_options *options)
+{
     MUC_TRY(collect(q));
-    MUC_TRY(choose_rule(q, bits, &rule));
-    out->weights = q->weights;
-    return quantize_plain(q, &rule, out);
+    MUC_TRY(choose_rule(q, options->bits_per_weight, &q->rule));
+    q->result->weights = q->weights;
+    if (options->calibration)
+        return muc_calibrate(q->ctx, q->graph, options->calibration, quantize_calibrated, q);
+    return quantize_plain(q);
 }
 
 muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
                                 const muc_quantize_options *options, muc_quantize_result *out)
 {
-    quantizing q = { .ctx = ctx, .graph = graph };
+    quantizing q = { .ctx = ctx, .graph = graph, .result = out };
     muc_status status;
 
     memset(out, 0, sizeof(*out));
@@ -154,7 +186,7 @@ muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
     if (status == MUC_OK)
         status = MUC_NEW_ARRAY(ctx, room, graph->node_count, &q.tensors);
     if (status == MUC_OK)
-        status = quantize(&q, options->bits_per_weight, out);
+        status = quantize(&q, options);
     free(q.matrices);
     free(q.tensors);
     return status;

@@ -3,13 +3,14 @@
 #define MUC_QUANTIZE_H
 
 #include "graph/graph.h"
-#include "quant/blockdialect.h"
+#include "passes/calibrate.h"
 
 /* The budget if none is asked for; where blocks are too short for it, what B4 blocks take. */
 #define MUC_QUANTIZE_BITS 4.8
 
 typedef struct muc_quantize_options {
     double bits_per_weight; /* most bits per stored weight, all bytes counted; 0: the default */
+    const muc_calibration *calibration; /* texts for error feedback, or NULL: least squares */
 } muc_quantize_options;
 
 typedef struct muc_quantize_result {
