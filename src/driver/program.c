@@ -6,9 +6,21 @@
 #include "base/text.h"
 #include "mur_code.h"
 #include "targets/uthinker/container.h"
+#include "targets/uthinker/isa.h"
 
-static const char *const sentences[MUR_REASONS] = {
-#define MUR_REASON(name, operand, sentence) [MUR_REASON_##name] = sentence,
+typedef enum muc_verdict_operand {
+    OPERAND_none,
+    OPERAND_slot,
+    OPERAND_operand,
+    OPERAND_table,
+    OPERAND_bank
+} muc_verdict_operand;
+
+static const struct {
+    muc_verdict_operand operand;
+    const char *sentence;
+} reasons[MUR_REASONS] = {
+#define MUR_REASON(name, operand, sentence) [MUR_REASON_##name] = { OPERAND_##operand, sentence },
 #include "mur_reasons.def"
 #undef MUR_REASON
 };
@@ -18,11 +30,80 @@ static const char *const entry_names[MUR_ENTRY_KINDS] = {
 #include "mur_sections.def"
 };
 
-/* the sentence with %v and %l filled in */
+static const char *const operand_names[MUR_OPERANDS] = {
+#define MUR_CONSTANT(name, value) [MUR_OPERAND_##name] = #name,
+#define MUR_DERIVED(name, meaning) [MUR_OPERAND_##name] = #name,
+#define MUR_OPERAND(name) [MUR_OPERAND_##name] = #name,
+#include "mur_isa.def"
+};
+
+static const char *const place_names[MUR_PLACES] = { "I0",   "I1",   "W0", "W1", "GB",
+                                                     "WGTS", "PARM", "KV", "IO" };
+
+/* What section DEBG calls the item at a word of CODE, or NULL. */
+static const char *debug_name(const mur_program *program, uint32_t word)
+{
+    const uint8_t *section = program->section[MUR_SECTION_DEBG];
+    uint32_t bytes = program->section_bytes[MUR_SECTION_DEBG], count, names, name;
+
+    if (!section || bytes < 4 || muc_load_u32(section) > (bytes - 4) / 8)
+        return NULL;
+    count = muc_load_u32(section);
+    names = 4 + 8 * count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (muc_load_u32(section + 4 + 8 * i) != word)
+            continue;
+        name = muc_load_u32(section + 8 + 8 * i);
+        if (name >= bytes - names || !memchr(section + names + name, 0, bytes - names - name))
+            return NULL;
+        return (const char *)section + names + name;
+    }
+    return NULL;
+}
+
+/* "DECODE, word 40 of CODE (MM of PV)" */
+static void add_item(muc_text *text, const mur_program *program, const mur_verdict *verdict)
+{
+    const uint32_t *item = program->code + verdict->word;
+    const char *name = debug_name(program, verdict->word);
+    uint32_t words = program->section_bytes[MUR_SECTION_CODE] / 4, op;
+
+    muc_text_add(text, "%s, word %u of CODE", entry_names[program->entries[verdict->entry].kind],
+                 verdict->word);
+    if (words - verdict->word >= 2 && (item[0] & 15) == MUR_INST &&
+        muc_insn_find_opcode(item[1] & MUC_WORD0_OPCODE, &op))
+        muc_text_add(text, " (%s%s%s)", muc_insn_get(op)->name, name ? " of " : "",
+                     name ? name : "");
+    else if (name)
+        muc_text_add(text, " (%s)", name);
+}
+
+/* what the reason is about, then its sentence with %v and %l filled in */
 static void add_reason(muc_text *text, const mur_verdict *verdict)
 {
-    const char *at = sentences[verdict->reason];
+    const char *at = reasons[verdict->reason].sentence;
+    uint32_t operand = verdict->operand;
 
+    switch (reasons[verdict->reason].operand) {
+    case OPERAND_slot:
+        muc_text_add(text, "slot %u: ", operand);
+        break;
+    case OPERAND_operand:
+        muc_text_add(text, "%s: ", operand_names[operand]);
+        break;
+    case OPERAND_table:
+        muc_text_add(text, "table %u: ", operand);
+        break;
+    case OPERAND_bank:
+        muc_text_add(text, "%s%s: ", place_names[operand / 2],
+                     operand / 2 >= MUR_BUFFERS ? ""
+                     : operand % 2              ? ", upper half"
+                                                : ", lower half");
+        break;
+    case OPERAND_none:
+    default:
+        break;
+    }
     for (; *at; at++) {
         if (at[0] == '%' && (at[1] == 'v' || at[1] == 'l'))
             muc_text_add(text, "%u", *++at == 'v' ? verdict->value : verdict->limit);
@@ -34,15 +115,13 @@ static void add_reason(muc_text *text, const mur_verdict *verdict)
 static muc_status refuse(muc_context *ctx, const char *name, const mur_program *program,
                          const mur_verdict *verdict)
 {
-    const char *code = "?";
     muc_text text = { 0 };
     muc_status status;
 
-    if (verdict->entry < program->entry_count)
-        code = entry_names[program->entries[verdict->entry].kind];
+    add_item(&text, program, verdict);
+    muc_text_add(&text, ": ");
     add_reason(&text, verdict);
-    status = muc_fail(ctx, MUC_MALFORMED, name, MUC_NO_OFFSET,
-                      "the verifier refuses entry %s, word %u of CODE: %s", code, verdict->word,
+    status = muc_fail(ctx, MUC_MALFORMED, name, MUC_NO_OFFSET, "the verifier refuses entry %s",
                       text.data ? text.data : "");
     muc_text_free(&text);
     return status;
