@@ -263,8 +263,8 @@ static void add_memory(muc_report *report, const muc_uthinker_layout *layout, ui
                   (uint64_t)layout->used_bytes[b] * halves, layout->machine.buffer_bytes[b]);
     }
     add_place(report, "flash", program, layout->machine.flash_bytes);
-    add_place(report, "DRAM: KV", layout->kv_bytes, layout->machine.dram_bytes);
-    add_place(report, "DRAM: IO", layout->io_bytes, layout->machine.dram_bytes);
+    add_place(report, "DRAM", (uint64_t)layout->kv_bytes + layout->io_bytes,
+              layout->machine.dram_bytes);
     muc_report_end(report);
 }
 

@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "driver/engine_kinds.h"
+#include "mur_lm.h"
 
 typedef struct machine_state {
-    mur_program *program; /* the model's */
-    uint8_t *memory;      /* buffers, KV and IO one after the other */
+    uint8_t *memory; /* buffers, KV and IO one after the other */
     mur_sim sim;
     mur_hal hal;
+    mur_lm lm;
     float *rows; /* logits after each token of a feed */
 } machine_state;
 
@@ -59,6 +60,9 @@ static muc_status set_up(muc_engine *engine, machine_state *state)
     memcpy(memory.region_bytes, program->region_bytes, sizeof(memory.region_bytes));
     mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
     state->hal = mur_sim_hal(&state->sim);
+    if (mur_lm_open(&state->lm, program, &state->hal, memory.io) != MUR_OK)
+        return muc_fail(engine->ctx, MUC_UNSUPPORTED, engine->model->path, MUC_NO_OFFSET,
+                        "the program has no entry that decodes a token");
     return MUC_OK;
 }
 
@@ -74,72 +78,48 @@ static muc_status open_machine(muc_engine *engine)
                          (void **)&state->rows);
 }
 
-/* One call of an entry on m tokens at pos. */
-static muc_status call(muc_engine *engine, uint32_t pos, const uint32_t *tokens, uint32_t m)
+/* Feeds tokens in calls as large as the program takes. */
+static muc_status feed_machine(muc_engine *engine, const uint32_t *tokens, uint32_t count)
 {
-    const mur_program *program = &engine->model->program;
     machine_state *state = engine->state;
-    enum mur_entry_kind kind = m == 1 ? MUR_ENTRY_DECODE : MUR_ENTRY_PREFILL;
-    mur_run_state run;
-    mur_status status;
+    mur_status status = mur_lm_feed(&state->lm, tokens, count);
 
-    memcpy(state->sim.memory.io, tokens, m * sizeof(*tokens));
-    status = mur_start(&run, program, &state->hal, mur_find_entry(program, kind, m), pos, m);
-    do {
-        if (status == MUR_OK)
-            status = mur_run(&run);
-    } while (status == MUR_YIELD && (status = MUR_OK) == MUR_OK);
+    if (status == MUR_OK) {
+        do
+            status = mur_lm_run(&state->lm);
+        while (status == MUR_YIELD);
+    }
     if (status == MUR_OK && !state->sim.fault.reason)
         return MUC_OK;
     return muc_fail(engine->ctx, MUC_BUG, engine->model->path, MUC_NO_OFFSET,
-                    "the machine stopped at position %u: %s", pos,
-                    state->sim.fault.reason ? state->sim.fault.reason : "refused the inputs");
-}
-
-static const float *logits_of(const muc_engine *engine)
-{
-    const machine_state *state = engine->state;
-
-    return (const float *)(const void *)(state->sim.memory.io +
-                                         engine->model->program.meta->logits);
-}
-
-/* logits after each token: DECODE gives the same bits as PREFILL, and all rows */
-static muc_status decode_each(muc_engine *engine, const uint32_t *tokens, uint32_t count)
-{
-    machine_state *state = engine->state;
-    size_t row = engine->facts.vocabulary;
-
-    for (uint32_t i = 0; i < count; i++) {
-        MUC_TRY(call(engine, engine->position + i, tokens + i, 1));
-        memcpy(state->rows + i * row, logits_of(engine), row * sizeof(float));
-    }
-    return MUC_OK;
+                    "the machine stopped at position %u: %s", state->lm.pos,
+                    state->sim.fault.reason ? state->sim.fault.reason : "refused the tokens");
 }
 
 static muc_status feed(muc_engine *engine, const uint32_t *tokens, uint32_t count, bool all,
                        const float **logits)
 {
     machine_state *state = engine->state;
-    uint32_t most = engine->model->program.meta->rows;
+    size_t row = engine->facts.vocabulary;
 
-    if (all) {
-        *logits = state->rows;
-        return decode_each(engine, tokens, count);
+    if (!all) {
+        *logits = mur_lm_logits(&state->lm);
+        return feed_machine(engine, tokens, count);
     }
-    for (uint32_t at = 0; at < count; at += most) {
-        uint32_t m = count - at < most ? count - at : most;
-
-        MUC_TRY(call(engine, engine->position + at, tokens + at, m));
+    /* token by token gives the same bits, and the logits after each */
+    for (uint32_t i = 0; i < count; i++) {
+        MUC_TRY(feed_machine(engine, tokens + i, 1));
+        memcpy(state->rows + i * row, mur_lm_logits(&state->lm), row * sizeof(float));
     }
-    *logits = logits_of(engine);
+    *logits = state->rows;
     return MUC_OK;
 }
 
 static void reset(muc_engine *engine)
 {
-    /* position 0 reads nothing that an earlier sequence left */
-    (void)engine;
+    machine_state *state = engine->state;
+
+    mur_lm_reset(&state->lm);
 }
 
 static void close_machine(muc_engine *engine)

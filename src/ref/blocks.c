@@ -29,7 +29,7 @@ static unsigned nibble(const uint8_t *p, size_t i)
 
 static unsigned plane_bit(const uint8_t *p, size_t i)
 {
-    return p[i / 8] >> (i % 8) & 1u;
+    return (uint32_t)p[i / 8] >> (i % 8) & 1u;
 }
 
 /* true if the bits beyond the first `bits` of the bytes that hold them are zero */
