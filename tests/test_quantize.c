@@ -5,6 +5,7 @@
 #include "models/llama.h"
 #include "passes/quantize.h"
 #include "quant/bd_sequence.h"
+#include "ref/machine.h"
 #include "stories.h"
 
 /* ---- graphs of chance ---- */
@@ -158,57 +159,234 @@ static void what_cannot_be_quantized_is_refused(void **state)
     toy_free(&t);
 }
 
+/* ---- calibration ---- */
+
+static const int32_t two_texts[] = { 3, 7, 39, 0, 7, 7, 12, 21, 1 };
+static const uint32_t two_lengths[] = { 5, 4 };
+static const muc_calibration texts_of_toy = { 2, two_lengths, two_texts };
+
+typedef struct witness {
+    const toy *toy;
+    uint32_t calls;
+} witness;
+
+/* the sum over the texts' tokens of the square of input j, damped as feedback.h has it */
+static double damped_square(const float *rows, uint32_t k, uint32_t j)
+{
+    double trace = 0, square = 0;
+
+    for (size_t t = 0; t < MUC_COUNT(two_texts); t++) {
+        const float *x = rows + (size_t)two_texts[t] * k;
+
+        for (uint32_t i = 0; i < k; i++)
+            trace += (double)x[i] * (double)x[i];
+        square += (double)x[j] * (double)x[j];
+    }
+    return square + 0.01 * trace / k;
+}
+
+/* Stands 0.5 of the table for the table, so that "up", which comes next, must see half its rows. */
+static muc_status halve(void *arg, uint32_t tensor, const muc_feedback *feedback, float *values)
+{
+    static const char *const order[] = { "table", "up", "down" };
+    witness *w = arg;
+    const muc_tensor *t = &w->toy->graph->tensors[tensor];
+    const float *made = (const float *)(const void *)t->data;
+
+    assert_string_equal(t->name, order[w->calls]);
+    for (size_t i = 0; i < t->bytes / sizeof(float); i++)
+        values[i] = made[i] * 0.5f;
+    for (uint32_t j = 0; w->calls == 1 && j < WIDTH; j++) {
+        double e[WIDTH] = { 0 }, expected = 0.25 * damped_square(w->toy->weights[0], WIDTH, j);
+
+        e[j] = 1;
+        CHECK(fabs(muc_feedback_error(feedback, e) - expected) < 1e-9 * expected);
+    }
+    w->calls++;
+    return MUC_OK;
+}
+
+static void matrices_see_what_was_quantized_before_them(void **state)
+{
+    toy t = toy_new(2);
+    witness w = { .toy = &t };
+
+    (void)state;
+    CHECK_OK(t.ctx, muc_calibrate(t.ctx, t.graph, &texts_of_toy, halve, &w));
+    CHECK_EQ(w.calls, 3);
+    toy_free(&t);
+}
+
+static void calibrated_bytes_are_the_same_at_any_thread_count(void **state)
+{
+    const muc_quantize_options options = { .bits_per_weight = 5.4, .calibration = &texts_of_toy };
+    toy toys[4];
+    float *weights[3];
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        muc_quantize_result result;
+
+        toys[i] = toy_new(i + 1);
+        for (unsigned m = 0; m < 3; m++) {
+            weights[m] = toys[0].weights[m];
+            if (i > 0) /* the same weights in all */
+                memcpy(toys[i].weights[m], weights[m],
+                       (m == 0 ? WORDS * WIDTH : WIDTH * MIDDLE) * sizeof(float));
+        }
+        CHECK_OK(toys[i].ctx, muc_quantize_weights(toys[i].ctx, toys[i].graph, &options, &result));
+        CHECK((double)result.bytes * 8 <= 5.4 * (double)result.weights);
+        for (uint32_t n = 0; n < toys[i].graph->tensor_count; n++) {
+            const muc_tensor *one = &toys[0].graph->tensors[n], *two = &toys[i].graph->tensors[n];
+
+            CHECK_EQ(one->sequence_bytes, two->sequence_bytes);
+            if (one->sequence)
+                assert_memory_equal(one->sequence, two->sequence, one->sequence_bytes);
+        }
+    }
+    for (unsigned i = 0; i < 4; i++)
+        toy_free(&toys[i]);
+}
+
+static void texts_that_do_not_fit_are_refused(void **state)
+{
+    static const uint32_t lengths[] = { 65 };
+    static const int32_t tokens[65] = { 0 }, stranger[] = { WORDS };
+    const muc_calibration too_long = { 1, lengths, tokens };
+    const muc_calibration empty = { 1, (const uint32_t[]){ 0 }, tokens };
+    const muc_calibration unknown = { 1, (const uint32_t[]){ 1 }, stranger };
+    muc_quantize_options options = { .bits_per_weight = 5.4, .calibration = &too_long };
+    muc_quantize_result result;
+    toy t = toy_new(1);
+
+    (void)state;
+    CHECK_FAILS(t.ctx, MUC_USAGE, "text 0 has 65 tokens, expected 1 to 64",
+                muc_quantize_weights(t.ctx, t.graph, &options, &result));
+    options.calibration = &empty;
+    CHECK_FAILS(t.ctx, MUC_USAGE, "text 0 has 0 tokens",
+                muc_quantize_weights(t.ctx, t.graph, &options, &result));
+    options.calibration = &unknown;
+    CHECK_FAILS(t.ctx, MUC_MALFORMED, "token 40",
+                muc_quantize_weights(t.ctx, t.graph, &options, &result));
+    toy_free(&t);
+}
+
+static void failed_allocations_are_reported(void **state)
+{
+    const muc_quantize_options options = { .bits_per_weight = 5.4, .calibration = &texts_of_toy };
+    muc_status status = MUC_NOMEM;
+    toy t = toy_new(1);
+    long failures = 0;
+
+    (void)state;
+    while (status == MUC_NOMEM) {
+        muc_quantize_result result;
+
+        muc_error_clear(t.ctx);
+        muc_alloc_fail_after(failures++);
+        status = muc_quantize_weights(t.ctx, t.graph, &options, &result);
+        muc_alloc_fail_after(-1);
+    }
+    CHECK_OK(t.ctx, status);
+    CHECK(failures > 50);
+    toy_free(&t);
+}
+
+/* the toy's next token depends on the last one alone, so that all it can say is known */
+static void texts_are_drawn_as_the_model_says(void **state)
+{
+    static const int32_t ends[] = { 5 };
+    const muc_calibration_marks marks = { 1, ends, 1 };
+    muc_calibration written, again;
+    double surprised = 0, entropy = 0, drawn = 0;
+    muc_arena arena = { 0 };
+    toy t = toy_new(2);
+    size_t rows, columns;
+    uint32_t total = 0;
+    muc_ref *ref;
+
+    (void)state;
+    for (size_t i = 0; i < WORDS * WIDTH; i++)
+        t.weights[0][i] *= 16; /* opinions */
+    CHECK_OK(t.ctx, muc_ref_open(t.ctx, t.graph, &ref));
+    CHECK_OK(t.ctx, muc_calibration_generate(t.ctx, t.graph, &marks, &arena, &written));
+    CHECK_OK(t.ctx, muc_calibration_generate(t.ctx, t.graph, &marks, &arena, &again));
+    for (uint32_t i = 0; i < written.count; total += written.lengths[i++]) {
+        const int32_t *tokens = written.tokens + total;
+        uint32_t length = written.lengths[i];
+        const float *logits;
+
+        CHECK(length >= 1 && length <= 64);
+        CHECK_EQ(tokens[0], 1);
+        CHECK_OK(t.ctx, muc_ref_run_tokens(ref, 0, tokens, length));
+        logits = muc_ref_read(ref, "head", &rows, &columns);
+        for (uint32_t p = 0; p + 1 < length; p++, drawn++) {
+            CHECK(tokens[p] != 5);
+            surprised += surprise(logits + p * WORDS, WORDS, (uint32_t)tokens[p + 1]);
+            for (uint32_t w = 0; w < WORDS; w++) {
+                double one = surprise(logits + p * WORDS, WORDS, w);
+
+                entropy += muc_exp(-one) * one;
+            }
+        }
+    }
+    CHECK_EQ(total, MUC_CALIBRATION_TOKENS);
+    CHECK(entropy > 0.2 * drawn && entropy < 3.6 * drawn);
+    CHECK(fabs(surprised - entropy) < 0.05 * drawn);
+    CHECK_EQ(again.count, written.count);
+    assert_memory_equal(again.tokens, written.tokens, total * sizeof(*written.tokens));
+    muc_ref_close(ref);
+    muc_arena_free(&arena);
+    toy_free(&t);
+}
+
 /* ---- stories260K ---- */
 
-/* Perplexity with weights as quantized, everything else in float32. */
-static double story_perplexity(const muc_quantize_options *options, muc_quantize_result *result)
+/* perplexity in the machine's arithmetic, two terms for every activation */
+static double story_perplexity(double bits, bool calibrated)
 {
+    static const muc_ref_terms two_terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2 };
+    static const int32_t ends[] = { 1, 2 };
+    const muc_calibration_marks marks = { 1, ends, 2 };
     const muc_llama_options as_made = { 0 };
     muc_context *ctx = muc_context_new(0);
+    muc_quantize_options options = { .bits_per_weight = bits };
+    muc_quantize_result result;
+    muc_calibration written;
     muc_checkpoint checkpoint;
+    muc_arena arena = { 0 };
+    double perplexity;
     muc_graph *graph;
     muc_ref *ref;
     stories text;
-    double perplexity;
 
     CHECK_OK(ctx, muc_checkpoint_open(ctx, shared_data("llama/stories260K.bin"), &checkpoint));
     CHECK_OK(ctx, muc_llama_build(ctx, &checkpoint, &as_made, &graph));
-    CHECK_OK(ctx, muc_quantize_weights(ctx, graph, options, result));
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        muc_tensor *tensor = &graph->tensors[i];
-        float *values;
-
-        if (!tensor->sequence)
-            continue;
-        CHECK_EQ(tensor->dtype, MUC_F32);
-        CHECK_OK(ctx, muc_arena_new(ctx, &graph->arena, tensor->bytes, 1, (void **)&values));
-        decode(ctx, graph, tensor, values);
-        tensor->data = (const uint8_t *)values;
-    }
-    CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
+    CHECK_OK(ctx, muc_calibration_generate(ctx, graph, &marks, &arena, &written));
+    options.calibration = calibrated ? &written : NULL;
+    CHECK_OK(ctx, muc_quantize_weights(ctx, graph, &options, &result));
+    CHECK((double)result.bytes * 8 <= bits * (double)result.weights);
+    CHECK_OK(ctx, muc_ref_open_machine(ctx, graph, &two_terms, &ref));
     read_stories(ctx, &text);
     perplexity = perplexity_of(ctx, ref, &text);
-    print_message("%.3f bits: perplexity %.4f\n",
-                  8 * (double)result->bytes / (double)result->weights, perplexity);
+    print_message("%.3f bits%s: perplexity %.4f\n",
+                  8 * (double)result.bytes / (double)result.weights,
+                  calibrated ? " with error feedback" : "", perplexity);
     free_stories(&text);
     muc_ref_close(ref);
+    muc_arena_free(&arena);
     muc_graph_free(graph);
     muc_checkpoint_close(&checkpoint);
     muc_context_free(ctx);
     return perplexity;
 }
 
-static void stories_keep_their_sense_without_calibration(void **state)
+static void stories_keep_their_sense(void **state)
 {
-    muc_quantize_options options = { .bits_per_weight = 4.8 };
-    muc_quantize_result result;
-
     (void)state;
-    CHECK(story_perplexity(&options, &result) <= 4.12);
-    CHECK((double)result.bytes * 8 <= 4.8 * (double)result.weights);
-    options.bits_per_weight = 5.9;
-    CHECK(story_perplexity(&options, &result) <= 3.80);
-    CHECK((double)result.bytes * 8 <= 5.9 * (double)result.weights);
+    CHECK(story_perplexity(4.8, false) <= 4.12);
+    CHECK(story_perplexity(4.8, true) <= 3.95);
+    CHECK(story_perplexity(5.9, true) <= 3.80);
 }
 
 int main(void)
@@ -217,7 +395,12 @@ int main(void)
         cmocka_unit_test(bytes_stay_within_the_budget_and_use_it),
         cmocka_unit_test(the_error_told_is_that_of_the_decoded_values),
         cmocka_unit_test(what_cannot_be_quantized_is_refused),
-        cmocka_unit_test(stories_keep_their_sense_without_calibration),
+        cmocka_unit_test(matrices_see_what_was_quantized_before_them),
+        cmocka_unit_test(calibrated_bytes_are_the_same_at_any_thread_count),
+        cmocka_unit_test(texts_that_do_not_fit_are_refused),
+        cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(texts_are_drawn_as_the_model_says),
+        cmocka_unit_test(stories_keep_their_sense),
     };
 
     return cmocka_run_group_tests_name("quantize", tests, NULL, NULL);

@@ -47,9 +47,10 @@ struct calibrating {
     muc_graph *graph;
     chunk *chunks;
     size_t chunk_count;
-    float **values; /* [tensor_count], of quantized matrices; owned */
-    bool *done;     /* [tensor_count] */
-    cut from, to;   /* the models are at from; on the way, at to */
+    uint32_t *last_reader; /* [tensor_count] */
+    float **values;        /* [tensor_count], of quantized matrices; owned */
+    bool *done;            /* [tensor_count] */
+    cut from, to;          /* the models are at from; on the way, at to */
     model models[MODELS];
     muc_calibrate_matrix *quantize;
     void *arg;
@@ -97,13 +98,14 @@ static muc_status split_texts(calibrating *c, const muc_calibration *texts)
 
 /* ---- from cut to cut ---- */
 
-static bool is_read_behind(const muc_graph *graph, uint32_t tensor, uint32_t node)
+/* which node reads a tensor last; 0 where none does, as the first node reads no activation */
+static muc_status find_last_readers(calibrating *c)
 {
-    for (uint32_t i = node; i < graph->node_count; i++)
-        for (uint32_t j = 0; j < graph->nodes[i].input_count; j++)
-            if (graph->nodes[i].inputs[j] == tensor)
-                return true;
-    return false;
+    MUC_TRY(MUC_NEW_ARRAY(c->ctx, room, c->graph->tensor_count, &c->last_reader));
+    for (uint32_t i = 0; i < c->graph->node_count; i++)
+        for (uint32_t j = 0; j < c->graph->nodes[i].input_count; j++)
+            c->last_reader[c->graph->nodes[i].inputs[j]] = i;
+    return MUC_OK;
 }
 
 static muc_status make_cut(calibrating *c, uint32_t node, cut *out)
@@ -114,7 +116,7 @@ static muc_status make_cut(calibrating *c, uint32_t node, cut *out)
         const muc_tensor *tensor = &c->graph->tensors[i];
 
         if (tensor->kind == MUC_TENSOR_ACTIVATION && tensor->producer < node &&
-            is_read_behind(c->graph, i, node))
+            c->last_reader[i] >= node)
             out->live[out->live_count++] = i;
     }
     return MUC_OK;
@@ -349,6 +351,7 @@ static muc_status walk(calibrating *c)
 static muc_status start(calibrating *c, const muc_calibration *texts)
 {
     MUC_TRY(split_texts(c, texts));
+    MUC_TRY(find_last_readers(c));
     MUC_TRY(MUC_NEW_ARRAY(c->ctx, room, c->graph->tensor_count, &c->values));
     MUC_TRY(MUC_NEW_ARRAY(c->ctx, room, c->graph->tensor_count, &c->done));
     for (int i = 0; i < MODELS; i++) {
@@ -374,6 +377,7 @@ muc_status muc_calibrate(muc_context *ctx, muc_graph *graph, const muc_calibrati
         free(c.values[i]);
     free(c.values);
     free(c.done);
+    free(c.last_reader);
     free(c.from.live);
     free(c.chunks);
     return status;

@@ -15,10 +15,11 @@
 
 static const char room[] = "feedback";
 
-static const double DAMPING =
-    0.01; /* share of H's mean diagonal: texts are short, inputs may be dead */
-static const double PULL = 0.5; /* share of the inputs' lost part that a matrix makes up for */
-enum { SWEEPS = 4 };            /* most rounds of corrections backwards */
+/* docs/QUANTIZATION.md tells what other values do. */
+static const double damping =
+    0.01; /* share of H's mean diagonal: texts are few, inputs may be dead */
+static const double make_up = 0.5; /* share of what the inputs have lost */
+enum { MOST_SWEEPS = 4 };
 
 /* ---- sums in one order ---- */
 
@@ -185,7 +186,7 @@ static muc_status prepare(muc_context *ctx, muc_feedback *f)
         return muc_fail(ctx, MUC_MALFORMED, room, MUC_NO_OFFSET,
                         "activations on the calibration text are not finite");
     for (size_t j = 0; j < k; j++)
-        f->h[j * k + j] += trace > 0 ? DAMPING * trace / (double)k : 1;
+        f->h[j * k + j] += trace > 0 ? damping * trace / (double)k : 1;
     memcpy(f->factor, f->h, k * k * sizeof(double));
     MUC_TRY(factorize(ctx, f->factor, k));
     for (size_t j = 0; j < k; j++)
@@ -254,7 +255,7 @@ typedef struct rounding {
     muc_bd_column *tiles;
 } rounding;
 
-/* target = w + PULL * w cross H^-1, H^-1 by substitution in M and M^T */
+/* target = w + make_up * w cross H^-1, H^-1 by substitution in M and M^T */
 static void set_target(const rounding *r, const float *w)
 {
     const muc_feedback *f = r->feedback;
@@ -280,7 +281,7 @@ static void set_target(const rounding *r, const float *w)
         y[j] = (y[j] - dot(row, y, j)) / row[j];
     }
     for (size_t j = 0; j < k; j++)
-        r->target[j] += PULL * y[j];
+        r->target[j] += make_up * y[j];
 }
 
 static float within_range(double value)
@@ -298,11 +299,14 @@ static double corrected(const rounding *r, size_t j)
     return r->target[j] + dot(row, r->miss, j) / row[j];
 }
 
-/* Two blocks of sizes so different that no header was found for both take the coarser one. */
+/* Two blocks of sizes so different that no header was found for both take the coarser one. (Where
+ * one has become Z there is nothing to share, and bytes to spare.) */
 static void share_header(muc_bd_column *pair)
 {
     muc_bd_term *upper = pair->block[0].term, *lower = pair->block[1].term;
 
+    if (pair->block[0].kind != pair->block[1].kind)
+        return;
     if (lower->exponent > upper->exponent)
         *upper = *lower;
     *lower = *upper;
@@ -410,7 +414,7 @@ static void round_column(const rounding *r, const float *w)
     }
     for (size_t j = 0; j < k; j++)
         r->gradient[j] = dot(r->feedback->h + j * k, r->miss, k);
-    for (int i = 0; i < SWEEPS && sweep(r); i++)
+    for (int i = 0; i < MOST_SWEEPS && sweep(r); i++)
         ;
     for (size_t start = 0; start < k; start += MUC_BD_ROWS)
         muc_bd_pack(&r->tiles[start / MUC_BD_ROWS], r->rule->kinds);
