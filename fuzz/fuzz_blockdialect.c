@@ -12,7 +12,7 @@
 static void fuzz_block(const uint8_t *data, size_t size, unsigned n, muc_bd_block *above)
 {
     uint32_t header = MUR_BLOCK_NO_HEADER;
-    float values[MUR_BLOCK_ELEMS];
+    float values[MUR_BLOCK_ELEMS], ours[MUR_BLOCK_ELEMS];
     const char *reason;
     muc_bd_block block;
     mur_block device;
@@ -26,8 +26,9 @@ static void fuzz_block(const uint8_t *data, size_t size, unsigned n, muc_bd_bloc
     if (used == 0)
         return;
     mur_block_values(&device, n, values);
+    muc_bd_values(&block, n, ours);
     for (unsigned i = 0; i < n; i++)
-        if (values[i] != muc_bd_value(&block, i))
+        if (values[i] != ours[i])
             abort();
 }
 

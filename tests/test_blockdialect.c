@@ -319,7 +319,7 @@ static void check_round_trip(const muc_bd_block *block, unsigned n, const muc_bd
 {
     uint8_t bytes[MUC_BD_MAX_BYTES], again[MUC_BD_MAX_BYTES];
     unsigned size = muc_bd_write(block, n, bytes);
-    float values[MUR_BLOCK_ELEMS];
+    float values[MUR_BLOCK_ELEMS], ours[2][MUR_BLOCK_ELEMS];
     const char *reason;
     muc_bd_block back;
     mur_block device;
@@ -330,13 +330,15 @@ static void check_round_trip(const muc_bd_block *block, unsigned n, const muc_bd
     CHECK_EQ(mur_block_parse(bytes, size, n, header_of(above), &device), size);
     CHECK_EQ(device.header, header_of(block));
     mur_block_values(&device, n, values);
+    muc_bd_values(block, n, ours[0]);
+    muc_bd_values(&back, n, ours[1]);
     for (unsigned i = 0; i < n; i++) {
         double value = value_of(block->term, block->kind == MUC_BD_B5, i);
 
         if (block->kind == MUC_BD_R)
             value = (float)(value + value_of(block->term + 1, false, i));
-        CHECK((double)muc_bd_value(block, i) == value);
-        CHECK((double)muc_bd_value(&back, i) == value);
+        CHECK((double)ours[0][i] == value);
+        CHECK((double)ours[1][i] == value);
         CHECK((double)values[i] == value);
     }
 }
@@ -385,7 +387,7 @@ static void every_block_survives_writing_and_both_readings(void **state)
 static unsigned read_below(const uint8_t *bytes, size_t size, unsigned n, const muc_bd_block *above)
 {
     const char *reason;
-    float values[MUR_BLOCK_ELEMS];
+    float values[MUR_BLOCK_ELEMS], ours[MUR_BLOCK_ELEMS];
     muc_bd_block block;
     mur_block device;
     unsigned used = muc_bd_read(bytes, size, n, above, &block, &reason);
@@ -395,8 +397,8 @@ static unsigned read_below(const uint8_t *bytes, size_t size, unsigned n, const 
     if (used == 0)
         return 0;
     mur_block_values(&device, n, values);
-    for (unsigned i = 0; i < n; i++)
-        CHECK(muc_bd_value(&block, i) == values[i]);
+    muc_bd_values(&block, n, ours);
+    assert_memory_equal(ours, values, n * sizeof(*values));
     return used;
 }
 
@@ -794,8 +796,7 @@ static void decode_by(int codec, const float *x, float *y)
     case 0:
     case 3:
         muc_bd_choose(&rule, x, NULL, 32, &column);
-        for (unsigned i = 0; i < 32; i++)
-            y[i] = muc_bd_value(&column.block[0], i);
+        muc_bd_values(&column.block[0], 32, y);
         break;
     case 1:
     case 2:

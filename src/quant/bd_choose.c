@@ -17,6 +17,11 @@
 
 enum { PRICE_SHIFT = 12 };
 
+static bool has(uint32_t kinds, muc_bd_kind kind)
+{
+    return (kinds >> kind & 1) != 0;
+}
+
 /* The exponent that just holds the largest element is not always the best, so its neighbours are
  * tried too; the census counts in the units of the lowest. */
 enum { TRIED_EXPONENTS = 3, BOUNDARIES = (30 << (TRIED_EXPONENTS - 1)) + 1, Q_LIMIT = 64 };
@@ -66,29 +71,36 @@ static double error_after(const census *of, double gain)
     return error > 0 ? error : 0;
 }
 
-/* what the boundaries first..last-1 of a dialect gain */
-static double dialect_gain(const census *of, unsigned dialect, unsigned shift, unsigned first,
-                           unsigned last)
-{
-    const uint8_t *m = muc_bd_dialects[dialect];
-    double gain = 0;
-
-    for (unsigned i = first; i < last; i++)
-        gain += (double)((m[i + 1] - m[i]) << shift) * of->g[(m[i] + m[i + 1]) << shift];
-    return gain;
-}
+/* A dialect's boundaries where it may differ from the others, from index 4 on: where each lies, and
+ * how far apart the values on its sides are. */
+typedef struct upper_boundaries {
+    uint8_t at[3], step[3];
+} upper_boundaries;
+static const upper_boundaries differing[MUC_BD_DIALECTS] = {
+#define MUR_DIALECT(id, m0, m1, m2, m3, m4, m5, m6, m7) \
+    [id] = { { m4 + m5, m5 + m6, m6 + m7 }, { m5 - m4, m6 - m5, m7 - m6 } },
+#include "mur_dialect.def"
+#undef MUR_DIALECT
+};
+enum { AGREED_BOUNDARIES = 4 };
 
 /* The error of every one-term grid of a kind, by exponent from the census's first, and dialect. */
 typedef double grid_errors[TRIED_EXPONENTS][MUC_BD_DIALECTS];
 
-/* up to index 4 the dialects agree */
 static void b4_errors(const census *of, grid_errors errors)
 {
     for (unsigned shift = 0; shift <= of->last - of->first; shift++) {
-        double common = dialect_gain(of, 0, shift, 0, 4);
+        double unit = (double)(1u << shift), agreed = 0;
 
-        for (unsigned d = 0; d < MUC_BD_DIALECTS; d++)
-            errors[shift][d] = error_after(of, common + dialect_gain(of, d, shift, 4, 7));
+        for (unsigned i = 0; i < AGREED_BOUNDARIES; i++) /* between i and i + 1 */
+            agreed += of->g[(2 * i + 1) << shift];
+        for (unsigned d = 0; d < MUC_BD_DIALECTS; d++) {
+            double gain = agreed;
+
+            for (unsigned i = 0; i < 3; i++)
+                gain += (double)differing[d].step[i] * of->g[differing[d].at[i] << shift];
+            errors[shift][d] = error_after(of, gain * unit);
+        }
     }
 }
 
@@ -126,14 +138,17 @@ typedef struct survey {
     grid_errors b4, b5;
 } survey;
 
-static void take_survey(const float *w, const float *importance, unsigned n, survey *out)
+static void take_survey(uint32_t kinds, const float *w, const float *importance, unsigned n,
+                        survey *out)
 {
     out->w = w;
     out->importance = importance;
     out->n = n;
     take_census(w, importance, n, &out->census);
-    b4_errors(&out->census, out->b4);
-    b5_errors(&out->census, out->b5);
+    if (has(kinds, MUC_BD_B4) || has(kinds, MUC_BD_R))
+        b4_errors(&out->census, out->b4);
+    if (has(kinds, MUC_BD_B5))
+        b5_errors(&out->census, out->b5);
 }
 
 /* Puts the least of the errors and its grid into *out; the lowest exponent, then dialect on ties.
@@ -178,11 +193,6 @@ static void choose_second(const survey *of, choice *out)
     take_census(rest, of->importance, of->n, &left);
     b4_errors(&left, errors);
     least_error(&left, MUC_BD_R, errors, 1, out);
-}
-
-static bool has(uint32_t kinds, muc_bd_kind kind)
-{
-    return (kinds >> kind & 1) != 0;
 }
 
 /* the best grid of one kind for one block */
@@ -323,8 +333,8 @@ static unsigned column_choices(uint32_t kinds, const float *w, const float *impo
     for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
         unsigned at = b * MUC_BD_ELEMS;
 
-        take_survey(w + at, importance ? importance + at : NULL, muc_bd_block_elements(rows, b),
-                    &of[b]);
+        take_survey(kinds, w + at, importance ? importance + at : NULL,
+                    muc_bd_block_elements(rows, b), &of[b]);
         count[b] = block_choices(kinds, &of[b], apart[b]);
     }
     if (muc_bd_block_count(rows) == 1) {

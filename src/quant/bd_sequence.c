@@ -261,9 +261,11 @@ typedef struct encoding {
 
 static double energy_of(const float *w, const float *importance, uint32_t n)
 {
-    static const muc_bd_block zero = { .kind = MUC_BD_Z };
+    double sum = 0;
 
-    return muc_bd_error(&zero, w, importance, n);
+    for (uint32_t i = 0; i < n; i++)
+        sum += (importance ? (double)importance[i] : 1.0) * (double)w[i] * (double)w[i];
+    return sum;
 }
 
 static void encode_column(const encoding *e, const float *w, const muc_bd_column *column,
@@ -526,8 +528,7 @@ muc_status muc_bd_decode_column(muc_context *ctx, muc_bytes bytes, uint32_t n, u
 
             at += muc_bd_read(bytes.data + at, bytes.size - at, elements, b > 0 ? &block[0] : NULL,
                               &block[b], &reason);
-            for (unsigned i = 0; i < elements; i++)
-                out[t.first_k + b * MUC_BD_ELEMS + i] = muc_bd_value(&block[b], i);
+            muc_bd_values(&block[b], elements, out + t.first_k + b * MUC_BD_ELEMS);
         }
     }
     return MUC_OK;

@@ -63,55 +63,81 @@ static uint8_t nearest_b5(const muc_bd_term *term, float w)
     return (uint8_t)(m > 0 && w < 0 ? 16 | m : m);
 }
 
-static float term_value(const muc_bd_term *term, unsigned i)
+static float value_of(unsigned code, const muc_bd_term *term)
 {
-    unsigned code = term->code[i];
     float magnitude = (float)muc_bd_dialects[term->dialect][code & 7] * muc_bd_unit(term->exponent);
 
     return code & 8 ? -magnitude : magnitude;
 }
 
-static float b5_value(const muc_bd_term *term, unsigned i)
+static float b5_value_of(unsigned code, const muc_bd_term *term)
 {
-    float magnitude = (float)(term->code[i] & 15) * muc_bd_unit(term->exponent);
+    float magnitude = (float)(code & 15) * muc_bd_unit(term->exponent);
 
-    return term->code[i] & 16 ? -magnitude : magnitude;
+    return code & 16 ? -magnitude : magnitude;
 }
 
-float muc_bd_value(const muc_bd_block *block, unsigned i)
+static void b4_values(const muc_bd_term *term, unsigned n, float *values)
 {
+    float of_code[16];
+
+    for (unsigned code = 0; code < 16; code++)
+        of_code[code] = value_of(code, term);
+    for (unsigned i = 0; i < n; i++)
+        values[i] = of_code[term->code[i]];
+}
+
+void muc_bd_values(const muc_bd_block *block, unsigned n, float *values)
+{
+    float second[MUC_BD_ELEMS];
+
     switch (block->kind) {
     case MUC_BD_Z:
-        return 0;
-    case MUC_BD_B5:
-        return b5_value(&block->term[0], i);
-    case MUC_BD_R:
-        return term_value(&block->term[0], i) + term_value(&block->term[1], i);
+        memset(values, 0, n * sizeof(*values));
+        break;
     case MUC_BD_B4:
+        b4_values(block->term, n, values);
+        break;
+    case MUC_BD_B5:
+        for (unsigned i = 0; i < n; i++)
+            values[i] = b5_value_of(block->term->code[i], block->term);
+        break;
+    case MUC_BD_R:
+        b4_values(block->term, n, values);
+        b4_values(block->term + 1, n, second);
+        for (unsigned i = 0; i < n; i++)
+            values[i] += second[i];
         break;
     }
-    return term_value(&block->term[0], i);
 }
 
 float muc_bd_round(muc_bd_block *block, unsigned i, float w)
 {
     muc_bd_term *term = block->term;
+    float first;
 
-    if (block->kind == MUC_BD_B5)
+    if (block->kind == MUC_BD_Z)
+        return 0;
+    if (block->kind == MUC_BD_B5) {
         term->code[i] = nearest_b5(term, w);
-    else if (block->kind != MUC_BD_Z)
-        term->code[i] = nearest(term, w);
-    if (block->kind == MUC_BD_R)
-        term[1].code[i] = nearest(&term[1], w - term_value(term, i));
-    return muc_bd_value(block, i);
+        return b5_value_of(term->code[i], term);
+    }
+    term->code[i] = nearest(term, w);
+    first = value_of(term->code[i], term);
+    if (block->kind == MUC_BD_B4)
+        return first;
+    term[1].code[i] = nearest(&term[1], w - first);
+    return first + value_of(term[1].code[i], &term[1]);
 }
 
 double muc_bd_error(const muc_bd_block *block, const float *w, const float *importance, unsigned n)
 {
+    float values[MUC_BD_ELEMS];
     double sum = 0;
 
+    muc_bd_values(block, n, values);
     for (unsigned i = 0; i < n; i++) {
-        double miss = (double)w[i] - (double)muc_bd_value(block, i);
+        double miss = (double)w[i] - (double)values[i];
 
         sum += (importance ? (double)importance[i] : 1.0) * miss * miss;
     }

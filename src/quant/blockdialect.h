@@ -102,8 +102,8 @@ unsigned muc_bd_offers(uint32_t kinds, const float *w, const float *importance, 
  */
 float muc_bd_round(muc_bd_block *block, unsigned i, float w);
 
-/* Element i's value; exact for one term, rounded once to binary32 for two. */
-float muc_bd_value(const muc_bd_block *block, unsigned i);
+/* The first n elements' values; exact for one term, rounded once to binary32 for two. */
+void muc_bd_values(const muc_bd_block *block, unsigned n, float *values);
 
 /* sum importance[i] * (w[i] - value)^2 over the first n elements, in double, i upwards */
 double muc_bd_error(const muc_bd_block *block, const float *w, const float *importance, unsigned n);
