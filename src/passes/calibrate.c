@@ -38,6 +38,7 @@ typedef struct model {
     calibrating *of;
     muc_ref *ref;
     snapshot *kept; /* [chunk_count][live_count of the cut] */
+    size_t kept_count;
 } model;
 
 enum { AS_MADE, AS_QUANTIZED, MODELS };
@@ -179,8 +180,9 @@ static muc_status advance_model(void *arg, size_t index)
         free_kept(after, c->chunk_count * c->to.live_count);
         return status;
     }
-    free_kept(m->kept, c->chunk_count * c->from.live_count);
+    free_kept(m->kept, m->kept_count);
     m->kept = after;
+    m->kept_count = c->chunk_count * c->to.live_count;
     return MUC_OK;
 }
 
@@ -371,7 +373,7 @@ muc_status muc_calibrate(muc_context *ctx, muc_graph *graph, const muc_calibrati
         status = walk(&c);
     for (int i = 0; i < MODELS; i++) {
         muc_ref_close(c.models[i].ref);
-        free_kept(c.models[i].kept, c.chunk_count * c.from.live_count);
+        free_kept(c.models[i].kept, c.models[i].kept_count);
     }
     for (uint32_t i = 0; c.values && i < graph->tensor_count; i++)
         free(c.values[i]);
