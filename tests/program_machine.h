@@ -329,7 +329,7 @@ static inline const char *machine_try(machine *m, const mur_program *program, ui
                                       uint32_t most)
 {
     for (uint32_t e = 0; e < program->entry_count; e++)
-        for (uint32_t i = 0; i < 6; i++) {
+        for (uint32_t i = 0; i < 5; i++) {
             const mur_entr *entry = &program->entries[e];
             uint32_t tokens = i & 1 ? entry->max_m : entry->min_m, pos = 0, steps;
             const char *violation;

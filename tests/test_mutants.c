@@ -255,7 +255,7 @@ static void no_accepted_mutant_misbehaves(void **state)
     chance = seed * 0x9e3779b97f4a7c15u | 1;
     for (uint32_t which = 0; which < HAND_MADE; which++) {
         make_hand_made(which);
-        accepted += try_mutants(&bases[which], share, 1000);
+        accepted += try_mutants(&bases[which], share, 500);
     }
     print_message("%llu mutants of hand-made programs: %llu were accepted and ran\n",
                   (unsigned long long)share * HAND_MADE, (unsigned long long)accepted);
@@ -270,7 +270,7 @@ static void no_accepted_mutant_of_a_compiled_model_misbehaves(void **state)
     CHECK_OK(f.ctx, muc_checkpoint_open(f.ctx, "models/rescue", &f.checkpoint));
     fixture_compile(&f, &muc_uthinker_defaults);
     make_base(&bases[HAND_MADE], "models/rescue", f.build->program.data, f.build->program.size);
-    accepted = try_mutants(&bases[HAND_MADE], mutants / 6, 4000);
+    accepted = try_mutants(&bases[HAND_MADE], mutants / 6, 2000);
     print_message("%llu mutants of models/rescue: %llu were accepted and ran\n",
                   (unsigned long long)mutants / 6, (unsigned long long)accepted);
     fixture_free(&f);
