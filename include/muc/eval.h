@@ -25,7 +25,7 @@ muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *p
  * completion, up to its end of text or line and without white space around it, must equal ANSWER.
  *
  * Keys: exact, cases, accuracy, arithmetic; with a reference also reference_exact; and the table
- * "wrong" (case, prompt, expected, found). */
+ * "wrong" (case, expected, found). */
 muc_status muc_eval_task(muc_context *ctx, const muc_model *model, const char *path,
                          const muc_eval_options *options, muc_report **out);
 

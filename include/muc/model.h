@@ -35,7 +35,7 @@ muc_status muc_builtin_path(muc_context *ctx, const char **out);
 muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out);
 
 /* What is supported, printed from the tables: the table "formats" (name, meaning), "targets" (name,
- * machine, meaning) or "operators" (name, inputs, meaning). */
+ * meaning) or "operators" (name, inputs, meaning). */
 muc_status muc_list_formats(muc_context *ctx, muc_report **out);
 muc_status muc_list_targets(muc_context *ctx, muc_report **out);
 muc_status muc_list_operators(muc_context *ctx, muc_report **out);
