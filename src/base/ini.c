@@ -1,0 +1,100 @@
+/* ini.c - one line after another, positions kept for messages. */
+#include "base/ini.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool muc_view_is(muc_string_view view, const char *word)
+{
+    return view.size == strlen(word) && memcmp(view.data, word, view.size) == 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static muc_string_view trimmed(const char *from, const char *to)
+{
+    while (from < to && is_blank(*from))
+        from++;
+    while (to > from && is_blank(to[-1]))
+        to--;
+    return (muc_string_view){ from, (size_t)(to - from) };
+}
+
+muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, ...)
+{
+    size_t offset = (size_t)(at - (const char *)ini->text.data);
+    char message[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    return muc_fail(ini->ctx, MUC_MALFORMED, ini->text.name, offset, "line %u, column %zu: %s",
+                    ini->line, offset - ini->at + 1, message);
+}
+
+static muc_status read_line(muc_ini *ini, muc_string_view line)
+{
+    const char *end = line.data + line.size, *equal = memchr(line.data, '=', line.size);
+
+    if (line.data[0] == '[') {
+        if (line.size < 3 || end[-1] != ']')
+            return muc_ini_fail(ini, line.data, "expected [section]");
+        ini->section = trimmed(line.data + 1, end - 1);
+        ini->key = (muc_string_view){ end, 0 };
+        return MUC_OK;
+    }
+    if (!equal)
+        return muc_ini_fail(ini, line.data, "expected key = value");
+    ini->key = trimmed(line.data, equal);
+    ini->value = trimmed(equal + 1, end);
+    return ini->key.size ? MUC_OK : muc_ini_fail(ini, line.data, "expected a key before '='");
+}
+
+bool muc_ini_next(muc_ini *ini, muc_status *status)
+{
+    const char *text = (const char *)ini->text.data;
+
+    *status = MUC_OK;
+    while (ini->next < ini->text.size) {
+        const char *from = text + ini->next;
+        const char *end = memchr(from, '\n', ini->text.size - ini->next), *to;
+        muc_string_view line;
+
+        if (!end)
+            end = text + ini->text.size;
+        for (to = from; to < end && *to != ';' && *to != '#'; to++)
+            ;
+        ini->at = ini->next;
+        ini->next = (size_t)(end - text) + 1;
+        ini->line++;
+        line = trimmed(from, to);
+        if (line.size) {
+            *status = read_line(ini, line);
+            return true;
+        }
+    }
+    return false;
+}
+
+muc_status muc_ini_number(const muc_ini *ini, uint32_t *out)
+{
+    uint64_t value = 0;
+
+    if (ini->value.size == 0)
+        return muc_ini_fail(ini, ini->value.data, "a number is missing");
+    for (size_t i = 0; i < ini->value.size; i++) {
+        char c = ini->value.data[i];
+
+        if (c < '0' || c > '9')
+            return muc_ini_fail(ini, ini->value.data + i, "not a digit");
+        value = 10 * value + (unsigned)(c - '0');
+        if (value > UINT32_MAX)
+            return muc_ini_fail(ini, ini->value.data, "the number is too large");
+    }
+    *out = (uint32_t)value;
+    return MUC_OK;
+}

@@ -1,0 +1,36 @@
+/* ini.h - descriptions in lines: "[section]", "key = value"; ';' and '#' begin comments. */
+#ifndef MUC_INI_H
+#define MUC_INI_H
+
+#include "base/bytes.h"
+
+/* A cursor over the text. Views point into the text and have no blanks at their ends. */
+typedef struct muc_ini {
+    muc_context *ctx;
+    muc_bytes text;
+    size_t next; /* where the line after this one begins */
+    size_t at;   /* where this line begins */
+    uint32_t line;
+    muc_string_view section; /* of the last "[section]"; size 0 before the first */
+    muc_string_view key;     /* size 0: this line begins a section */
+    muc_string_view value;
+} muc_ini;
+
+static inline muc_ini muc_ini_of(muc_context *ctx, muc_bytes text)
+{
+    muc_ini ini = { .ctx = ctx, .text = text };
+
+    return ini;
+}
+
+/* Moves to the next line that says something; false at the end of the text. *status is MUC_OK, or
+ * MUC_MALFORMED for a line that is neither a section nor a pair. */
+bool muc_ini_next(muc_ini *ini, muc_status *status);
+/* Fails with MUC_MALFORMED naming file, line and column of a place in the text. */
+muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, ...)
+    MUC_PRINTF(3, 4);
+/* The value as a decimal number of at most 32 bits. */
+muc_status muc_ini_number(const muc_ini *ini, uint32_t *out);
+bool muc_view_is(muc_string_view view, const char *word);
+
+#endif
