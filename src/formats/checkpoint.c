@@ -6,11 +6,6 @@
 #include "base/text.h"
 #include "formats/format.h"
 
-struct muc_checkpoint_file {
-    muc_checkpoint_file *next;
-    muc_file file;
-};
-
 const muc_format muc_formats[] = {
 #define MUC_FORMAT(name, meaning) { #name, meaning, muc_##name##_probe, muc_##name##_read },
 #include "formats/registry.def"
@@ -18,38 +13,16 @@ const muc_format muc_formats[] = {
 };
 const size_t muc_format_count = MUC_COUNT(muc_formats);
 
-/* The list takes the node before the file is opened, so that a failure leaks nothing. */
-static muc_status new_file(muc_context *ctx, muc_checkpoint *checkpoint, muc_file **out)
-{
-    muc_checkpoint_file *node;
-
-    MUC_TRY(MUC_ARENA_NEW(ctx, &checkpoint->arena, 1, &node));
-    node->next = checkpoint->files;
-    checkpoint->files = node;
-    *out = &node->file;
-    return MUC_OK;
-}
-
 muc_status muc_checkpoint_map(muc_context *ctx, muc_checkpoint *checkpoint, const char *path,
                               muc_bytes *out)
 {
-    muc_file *file;
-
-    MUC_TRY(new_file(ctx, checkpoint, &file));
-    MUC_TRY(muc_file_open(ctx, path, file));
-    *out = file->bytes;
-    return MUC_OK;
+    return muc_mapped_open(ctx, &checkpoint->arena, &checkpoint->files, path, out);
 }
 
 muc_status muc_checkpoint_map_beneath(muc_context *ctx, muc_checkpoint *checkpoint,
                                       const char *folder, const char *path, muc_bytes *out)
 {
-    muc_file *file;
-
-    MUC_TRY(new_file(ctx, checkpoint, &file));
-    MUC_TRY(muc_file_open_beneath(ctx, folder, path, file));
-    *out = file->bytes;
-    return MUC_OK;
+    return muc_mapped_open_beneath(ctx, &checkpoint->arena, &checkpoint->files, folder, path, out);
 }
 
 muc_status muc_checkpoint_add(muc_context *ctx, muc_checkpoint *checkpoint,
@@ -127,7 +100,7 @@ static muc_status open_path(muc_context *ctx, const char *path, muc_checkpoint *
 
 static muc_status open_bytes(muc_context *ctx, muc_bytes bytes, muc_checkpoint *checkpoint)
 {
-    muc_source source = { bytes.name, false, bytes };
+    muc_source source = { .path = bytes.name, .bytes = bytes };
 
     checkpoint->path = bytes.name;
     return read_source(ctx, &source, checkpoint);
@@ -157,8 +130,7 @@ muc_status muc_checkpoint_open_bytes(muc_context *ctx, muc_bytes bytes, muc_chec
 
 void muc_checkpoint_close(muc_checkpoint *checkpoint)
 {
-    for (muc_checkpoint_file *node = checkpoint->files; node; node = node->next)
-        muc_file_close(&node->file);
+    muc_mapped_close(checkpoint->files);
     muc_arena_free(&checkpoint->arena);
     memset(checkpoint, 0, sizeof(*checkpoint));
 }

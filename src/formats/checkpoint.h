@@ -12,7 +12,7 @@
 #include "base/vocabulary.h"
 #include "graph/dtype.h"
 
-enum { MUC_MAX_RANK = 4, MUC_MAX_EOS = 8 };
+enum { MUC_MAX_RANK = 8, MUC_MAX_EOS = 8 };
 
 /* A dense tensor, row-major, dims[0] outermost. All is borrowed from the checkpoint. */
 typedef struct muc_tensor_view {
@@ -60,14 +60,14 @@ typedef struct muc_model_config {
     uint32_t eos[MUC_MAX_EOS];
 } muc_model_config;
 
-typedef struct muc_checkpoint_file muc_checkpoint_file;
+typedef struct muc_mapped_file muc_mapped_file;
 
 /* Owns everything it points to. */
 typedef struct muc_checkpoint {
     muc_arena arena;
-    muc_checkpoint_file *files; /* mapped until muc_checkpoint_close */
-    const char *path;           /* as given to muc_checkpoint_open */
-    const char *format;         /* name of the registry's row that read it */
+    muc_mapped_file *files; /* mapped until muc_checkpoint_close */
+    const char *path;       /* as given to muc_checkpoint_open */
+    const char *format;     /* name of the registry's row that read it */
     muc_model_config config;
     size_t tensor_count;
     muc_tensor_view *tensors;                /* sorted by name, names unique */

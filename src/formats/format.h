@@ -12,6 +12,7 @@ typedef struct muc_source {
     const char *path;
     bool is_folder;
     muc_bytes bytes;
+    const char *folder; /* of a network: where files that it refers to lie; NULL: nowhere */
 } muc_source;
 
 /* True if the content looks like this format; reads a few bytes only. */
@@ -36,6 +37,15 @@ extern const size_t muc_format_count;
     muc_format_read muc_##name##_read;
 #include "formats/registry.def"
 #undef MUC_FORMAT
+
+/* Files that are mapped as long as what was read from them lives; NULL is an empty list. Nodes
+ * live in arena. */
+muc_status muc_mapped_open(muc_context *ctx, muc_arena *arena, muc_mapped_file **list,
+                           const char *path, muc_bytes *out);
+/* The same for a path found in a file of the model's folder; see muc_file_open_beneath. */
+muc_status muc_mapped_open_beneath(muc_context *ctx, muc_arena *arena, muc_mapped_file **list,
+                                   const char *folder, const char *path, muc_bytes *out);
+void muc_mapped_close(muc_mapped_file *list);
 
 /* Maps a file that lives as long as the checkpoint. */
 muc_status muc_checkpoint_map(muc_context *ctx, muc_checkpoint *checkpoint, const char *path,

@@ -21,6 +21,7 @@ enum {
     MIN_TENSOR_BYTES = 8 + 4 + 4 + 8,
     MAX_TEMPLATE = 1 << 20,
     DEFAULT_ALIGNMENT = 32,
+    MAX_RANK = 4,
 };
 
 static const char template_prefix[] = "tokenizer.chat_template";
@@ -172,9 +173,9 @@ static muc_status read_tensor(muc_reader *in, const muc_gguf *gguf, muc_tensor_v
     view->file = in->bytes.name;
     MUC_TRY(read_name(in, gguf, "a tensor's name", &view->name));
     MUC_TRY(muc_read_u32(in, view->name, &view->rank));
-    if (view->rank < 1 || view->rank > MUC_MAX_RANK)
+    if (view->rank < 1 || view->rank > MAX_RANK)
         return muc_read_fail(in, "tensor '%s' has %u dimensions, expected 1 to %d", view->name,
-                             view->rank, MUC_MAX_RANK);
+                             view->rank, MAX_RANK);
     for (uint32_t i = view->rank; i-- > 0;)
         MUC_TRY(muc_read_u64(in, view->name, &view->dims[i]));
     MUC_TRY(muc_read_u32(in, view->name, &number));

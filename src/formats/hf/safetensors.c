@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "formats/format.h"
 
-enum { PREFIX_BYTES = 8, MAX_HEADER_BYTES = 100 * 1000 * 1000, TENSOR_KEYS = 3 };
+enum { PREFIX_BYTES = 8, MAX_HEADER_BYTES = 100 * 1000 * 1000, TENSOR_KEYS = 3, MAX_RANK = 4 };
 
 typedef struct file {
     muc_context *ctx;
@@ -95,7 +95,7 @@ static muc_status read_tensor(const file *f, const char *name, const json_t *obj
     if (!dtype || !find_dtype(dtype, &view.dtype))
         return muc_fail(f->ctx, MUC_UNSUPPORTED, f->bytes.name, PREFIX_BYTES,
                         "tensor '%s' has unknown dtype '%s'", name, dtype ? dtype : "null");
-    MUC_TRY(read_sizes(f, name, object, "shape", MUC_MAX_RANK, view.dims, &rank));
+    MUC_TRY(read_sizes(f, name, object, "shape", MAX_RANK, view.dims, &rank));
     view.rank = (uint32_t)rank;
     MUC_TRY(muc_tensor_measure(f->ctx, &view));
     MUC_TRY(read_sizes(f, name, object, "data_offsets", 2, range, &ends));

@@ -99,7 +99,7 @@ static muc_status scan_shape(scanner *s)
         return fail(s, MUC_MALFORMED, "'shape' is no tuple");
     while (!take(s, ")")) {
         if (view->rank == MUC_MAX_RANK)
-            return fail(s, MUC_UNSUPPORTED, "the array has more than 4 dimensions");
+            return fail(s, MUC_UNSUPPORTED, "the array has more than 8 dimensions");
         MUC_TRY(scan_size(s, &view->dims[view->rank++]));
         if (take(s, ","))
             continue;
@@ -195,8 +195,8 @@ muc_status muc_npy_read(muc_context *ctx, muc_bytes bytes, muc_tensor_view *out)
     return MUC_OK;
 }
 
-static muc_status add_header(muc_context *ctx, const char *path, const muc_tensor_view *view,
-                             muc_text *out)
+muc_status muc_npy_add_header(muc_context *ctx, const char *path, const muc_tensor_view *view,
+                              muc_text *out)
 {
     const char *descr = NULL;
     size_t size;
@@ -233,7 +233,7 @@ muc_status muc_npy_write(muc_context *ctx, const char *path, const muc_tensor_vi
 {
     muc_output *output;
     muc_text header = { 0 };
-    muc_status status = add_header(ctx, path, view, &header);
+    muc_status status = muc_npy_add_header(ctx, path, view, &header);
 
     if (status == MUC_OK)
         status = muc_output_begin(ctx, path, &output);

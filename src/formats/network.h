@@ -1,0 +1,69 @@
+/* network.h - what every reader of whole networks (ONNX, TFLite, ...) gives: a graph.
+ *
+ * A checkpoint (checkpoint.h) is weights and a configuration that models/ turns into a graph; a
+ * network's file is the graph itself.
+ */
+#ifndef MUC_NETWORK_H
+#define MUC_NETWORK_H
+
+#include "formats/format.h"
+#include "graph/graph.h"
+
+/* The range of a named dimension that the file leaves open, ends included. */
+typedef struct muc_network_dim {
+    const char *name;
+    uint32_t lo, hi;
+} muc_network_dim;
+
+/* All is borrowed for the call. */
+typedef struct muc_network_options {
+    const muc_network_dim *dims;
+    size_t dim_count;
+    /* Values of inputs, by name. A reader uses those on which a shape or an attribute depends:
+     * the graph is then made for these values alone. */
+    const muc_tensor_view *known;
+    size_t known_count;
+} muc_network_options;
+
+/* Owns everything it points to. */
+typedef struct muc_network {
+    const char *path;       /* as given to muc_network_open */
+    const char *format;     /* name of the row that read it */
+    muc_arena arena;        /* what constants borrow, if not a mapped file */
+    muc_mapped_file *files; /* mapped until muc_network_close */
+    muc_graph *graph;
+} muc_network;
+
+typedef bool muc_network_probe(const muc_source *source);
+/* Fills network->graph; arena and files belong to the caller, on failure too. */
+typedef muc_status muc_network_read(muc_context *ctx, const muc_source *source,
+                                    const muc_network_options *options, muc_network *network);
+
+typedef struct muc_network_format {
+    const char *name, *meaning;
+    muc_network_probe *probe; /* reads a few bytes only */
+    muc_network_read *read;
+} muc_network_format;
+
+/* The registry: rows 0 .. count-1, in the order in which files are probed. */
+size_t muc_network_format_count(void);
+const muc_network_format *muc_network_format_get(size_t i);
+
+#define MUC_NETWORK(name, meaning) \
+    muc_network_probe muc_##name##_probe_network; \
+    muc_network_read muc_##name##_read_network;
+#include "formats/networks.def"
+#undef MUC_NETWORK
+
+/* The row that recognises the source, or NULL. */
+const muc_network_format *muc_network_recognise(const muc_source *source);
+/* Opens a file of a row's format; options may be NULL. On failure nothing is left to close. */
+muc_status muc_network_open(muc_context *ctx, const char *path, const muc_network_options *options,
+                            muc_network *out);
+/* The same for a file in memory; bytes and their name must outlive the network. Such a file can
+ * refer to no other. */
+muc_status muc_network_open_bytes(muc_context *ctx, muc_bytes bytes,
+                                  const muc_network_options *options, muc_network *out);
+void muc_network_close(muc_network *network);
+
+#endif

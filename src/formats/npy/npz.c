@@ -1,0 +1,246 @@
+/* npz.c - libzip behind the house's limits: what a member will take is known before it is read. */
+#include "formats/npy/npz.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zip.h>
+
+#include "formats/npy/npy.h"
+
+enum { MAX_MEMBERS = 4096, FREE_BYTES = 64 << 20, BYTES_PER_BYTE = 100 };
+enum { FIRST_OF_1980 = 1 << 5 | 1 }; /* the earliest date that a zip can hold */
+static const char suffix[] = ".npy";
+
+static muc_status fail_zip(muc_context *ctx, muc_status status, const char *path,
+                           zip_error_t *error)
+{
+    muc_fail(ctx, status, path, MUC_NO_OFFSET, "%s", zip_error_strerror(error));
+    zip_error_fini(error);
+    return status;
+}
+
+typedef struct archive {
+    muc_context *ctx;
+    muc_arena *arena;
+    zip_t *zip;
+    const char *path;
+    uint64_t left; /* bytes that members may still inflate to */
+} archive;
+
+static muc_status check_member(archive *a, const zip_stat_t *member)
+{
+    size_t length = strlen(member->name), end = sizeof(suffix) - 1;
+
+    if (length <= end || length > MUC_MAX_STRING || strcmp(member->name + length - end, suffix))
+        return muc_fail(a->ctx, MUC_UNSUPPORTED, a->path, MUC_NO_OFFSET,
+                        "member '%.100s' is no .npy file", member->name);
+    if (member->encryption_method != ZIP_EM_NONE ||
+        (member->comp_method != ZIP_CM_STORE && member->comp_method != ZIP_CM_DEFLATE))
+        return muc_fail(a->ctx, MUC_UNSUPPORTED, a->path, MUC_NO_OFFSET,
+                        "member '%s' is encrypted, or compressed by method %u", member->name,
+                        member->comp_method);
+    if (member->size > a->left)
+        return muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET,
+                        "member '%s' inflates to %" PRIu64
+                        " bytes, out of proportion to the archive",
+                        member->name, member->size);
+    a->left -= member->size;
+    return MUC_OK;
+}
+
+/* the whole of a member, and not a byte more than it was said to have */
+static muc_status inflate_member(archive *a, zip_uint64_t index, const zip_stat_t *member,
+                                 uint8_t *out)
+{
+    zip_file_t *file = zip_fopen_index(a->zip, index, 0);
+    zip_int64_t got = file ? zip_fread(file, out, member->size) : -1;
+    bool whole = got >= 0 && (uint64_t)got == member->size && zip_fread(file, out, 1) == 0;
+
+    if (file && zip_fclose(file) != 0)
+        whole = false; /* the checksum */
+    return whole ? MUC_OK
+                 : muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET, "member '%s' is damaged",
+                            member->name);
+}
+
+static muc_status read_member(archive *a, zip_uint64_t index, muc_tensor_view *out)
+{
+    zip_stat_t member;
+    const char *name, *place;
+    uint8_t *bytes;
+
+    zip_stat_init(&member);
+    if (zip_stat_index(a->zip, index, 0, &member) != 0 ||
+        (~member.valid & (ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD)) != 0)
+        return muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET,
+                        "member %" PRIu64 " has no name or no size", index);
+    MUC_TRY(check_member(a, &member));
+    MUC_TRY(muc_arena_string(a->ctx, a->arena, member.name,
+                             strlen(member.name) - (sizeof(suffix) - 1), &name));
+    MUC_TRY(muc_arena_format(a->ctx, a->arena, &place, "%s(%s)", a->path, name));
+    MUC_TRY(MUC_ARENA_NEW(a->ctx, a->arena, (size_t)member.size + 1, &bytes));
+    MUC_TRY(inflate_member(a, index, &member, bytes));
+    MUC_TRY(muc_npy_read(a->ctx, (muc_bytes){ bytes, (size_t)member.size, place }, out));
+    out->name = name;
+    return MUC_OK;
+}
+
+static muc_status check_names(const archive *a, const muc_tensor_view *views, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(views[i].name, views[j].name) == 0)
+                return muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET,
+                                "two arrays are named '%s'", views[i].name);
+    return MUC_OK;
+}
+
+static muc_status read_all(archive *a, muc_tensor_view **out, size_t *count)
+{
+    zip_int64_t members = zip_get_num_entries(a->zip, 0);
+    muc_tensor_view *views;
+
+    if (members < 0 || members > MAX_MEMBERS)
+        return muc_fail(a->ctx, MUC_UNSUPPORTED, a->path, MUC_NO_OFFSET,
+                        "%" PRId64 " members, at most %d", members, MAX_MEMBERS);
+    MUC_TRY(MUC_ARENA_NEW(a->ctx, a->arena, (size_t)members, &views));
+    for (zip_int64_t i = 0; i < members; i++)
+        MUC_TRY(read_member(a, (zip_uint64_t)i, &views[i]));
+    *out = views;
+    *count = (size_t)members;
+    return check_names(a, views, *count);
+}
+
+muc_status muc_npz_read(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc_tensor_view **out,
+                        size_t *count)
+{
+    archive a = { ctx, arena, NULL, bytes.name,
+                  FREE_BYTES + (uint64_t)BYTES_PER_BYTE * bytes.size };
+    zip_error_t error;
+    zip_source_t *source;
+    muc_status status;
+
+    if (bytes.size == 0) /* which libzip takes for an empty archive */
+        return muc_fail(ctx, MUC_MALFORMED, bytes.name, 0, "the file is empty");
+    zip_error_init(&error);
+    source = zip_source_buffer_create(bytes.data, bytes.size, 0, &error);
+    if (!source)
+        return fail_zip(ctx, MUC_NOMEM, bytes.name, &error);
+    a.zip = zip_open_from_source(source, ZIP_RDONLY, &error);
+    if (!a.zip) {
+        zip_source_free(source);
+        return fail_zip(ctx, MUC_MALFORMED, bytes.name, &error);
+    }
+    zip_error_fini(&error);
+    status = read_all(&a, out, count);
+    zip_discard(a.zip);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static muc_status add_member(archive *a, const muc_tensor_view *view)
+{
+    muc_text header = { 0 };
+    uint8_t *copy;
+    const char *name;
+    zip_buffer_fragment_t parts[2];
+    zip_source_t *source;
+    zip_int64_t index;
+    muc_status status = muc_npy_add_header(a->ctx, a->path, view, &header);
+
+    if (status == MUC_OK)
+        status = MUC_ARENA_NEW(a->ctx, a->arena, header.size, &copy);
+    if (status == MUC_OK)
+        memcpy(copy, header.data, header.size);
+    parts[0] = (zip_buffer_fragment_t){ status == MUC_OK ? copy : NULL, header.size };
+    muc_text_free(&header);
+    MUC_TRY(status);
+    MUC_TRY(muc_arena_format(a->ctx, a->arena, &name, "%s%s", view->name, suffix));
+    /* libzip only reads it */
+    parts[1] = (zip_buffer_fragment_t){ (uint8_t *)(uintptr_t)view->data, view->bytes };
+    source = zip_source_buffer_fragment(a->zip, parts, view->bytes ? 2 : 1, 0);
+    index = source ? zip_file_add(a->zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
+    if (index < 0 && source)
+        zip_source_free(source);
+    if (index < 0 || zip_set_file_compression(a->zip, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
+        zip_file_set_dostime(a->zip, (zip_uint64_t)index, 0, FIRST_OF_1980, 0) != 0)
+        return muc_fail(a->ctx, MUC_IO, a->path, MUC_NO_OFFSET, "array '%s': %s", view->name,
+                        zip_strerror(a->zip));
+    return MUC_OK;
+}
+
+static muc_status copy_out(archive *a, zip_source_t *source, muc_output *output)
+{
+    static const size_t chunk = 65536;
+    zip_int64_t got;
+    uint8_t *buffer;
+
+    MUC_TRY(MUC_ARENA_NEW(a->ctx, a->arena, chunk, &buffer));
+    while ((got = zip_source_read(source, buffer, chunk)) > 0)
+        MUC_TRY(muc_output_write(output, buffer, (size_t)got));
+    return got == 0 ? MUC_OK
+                    : muc_fail(a->ctx, MUC_IO, a->path, MUC_NO_OFFSET, "the archive is lost");
+}
+
+static muc_status write_out(archive *a, zip_source_t *source)
+{
+    muc_output *output;
+    muc_status status;
+
+    MUC_TRY(muc_output_begin(a->ctx, a->path, &output));
+    status = copy_out(a, source, output);
+    if (status == MUC_OK)
+        return muc_output_commit(output);
+    muc_output_discard(output);
+    return status;
+}
+
+/* takes ownership of the archive in a->zip, whose storage is source */
+static muc_status fill(archive *a, zip_source_t *source, const muc_tensor_view *views, size_t count)
+{
+    muc_status status = check_names(a, views, count);
+
+    for (size_t i = 0; i < count && status == MUC_OK; i++)
+        status = add_member(a, &views[i]);
+    if (status == MUC_OK && zip_close(a->zip) != 0)
+        status = muc_fail(a->ctx, MUC_IO, a->path, MUC_NO_OFFSET, "%s", zip_strerror(a->zip));
+    else if (status == MUC_OK)
+        a->zip = NULL;
+    if (a->zip)
+        zip_discard(a->zip);
+    MUC_TRY(status);
+    if (zip_source_open(source) != 0)
+        return muc_fail(a->ctx, MUC_IO, a->path, MUC_NO_OFFSET, "the archive is lost");
+    status = write_out(a, source);
+    zip_source_close(source);
+    return status;
+}
+
+muc_status muc_npz_write(muc_context *ctx, const char *path, const muc_tensor_view *views,
+                         size_t count)
+{
+    muc_arena arena = { 0 };
+    archive a = { ctx, &arena, NULL, path, 0 };
+    zip_error_t error;
+    zip_source_t *source;
+    muc_status status;
+
+    zip_error_init(&error);
+    source = zip_source_buffer_create(NULL, 0, 0, &error);
+    if (!source)
+        return fail_zip(ctx, MUC_NOMEM, path, &error);
+    zip_source_keep(source); /* the archive's own reference goes with it */
+    a.zip = zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
+    if (a.zip) {
+        zip_error_fini(&error);
+        status = fill(&a, source, views, count);
+    } else {
+        zip_source_free(source);
+        status = fail_zip(ctx, MUC_IO, path, &error);
+    }
+    zip_source_free(source);
+    muc_arena_free(&arena);
+    return status;
+}
