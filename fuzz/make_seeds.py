@@ -2,7 +2,7 @@
 """Writes the seeds of fuzz/corpus: the smallest Llama there is, in every form.
 
 dim 2, ffn 1, 1 layer, 1 head of 2, vocabulary 3, context 4; every weight is 0.5.
-Besides it, BlockDialect blocks of every kind and tokenizers in every form.
+Besides it, BlockDialect blocks of every kind, tokenizers in every form and small networks.
 """
 import json
 import pathlib
@@ -204,7 +204,92 @@ def tokenizer_form():
                        byte_alphabet | add_bos, 257, none) + pieces + merges + rest + text
 
 
+def flat_table(fields):
+    """A writer of a flatbuffer's table: fields is {slot: (format, scalar) or a writer}."""
+    def write(out):
+        slots, size = max(fields, default=-1) + 1, 4
+        inline, entries = b"", [0] * slots
+        for slot, field in fields.items():
+            entries[slot] = size
+            cell = struct.pack("<" + field[0], field[1]) if isinstance(field, tuple) else bytes(4)
+            inline += cell
+            size += len(cell)
+        vtable = struct.pack(f"<{2 + slots}H", 4 + 2 * slots, size, *entries)
+        out += vtable
+        at = len(out)
+        out += struct.pack("<i", len(vtable)) + inline
+        for slot, field in fields.items():
+            if not isinstance(field, tuple):
+                cell = at + entries[slot]
+                struct.pack_into("<I", out, cell, field(out) - cell)
+        return at
+    return write
+
+
+def flat_vector(form, items):
+    """A writer of a vector: of scalars of the format, or of writers where it is None."""
+    def write(out):
+        at = len(out)
+        out += struct.pack("<I", len(items))
+        out += bytes(4 * len(items)) if form is None else struct.pack(f"<{len(items)}{form}", *items)
+        for i, item in enumerate(items if form is None else ()):
+            cell = at + 4 + 4 * i
+            struct.pack_into("<I", out, cell, item(out) - cell)
+        return at
+    return write
+
+
+def flat_text(text):
+    return flat_vector("B", text.encode())
+
+
+def tflite(tensors, operators, inputs, outputs):
+    """tensors: (name, type, shape, scales, zero points, data); operators: (code, version, inputs,
+    outputs, option, options)."""
+    buffers, tables = [flat_table({})], []
+    for name, kind, shape, scales, zeros, data in tensors:
+        fields = {0: flat_vector("i", shape), 1: ("b", kind), 3: flat_text(name),
+                  7: flat_vector("i", [-1] + shape[1:])}
+        if scales:
+            fields[4] = flat_table({2: flat_vector("f", scales), 3: flat_vector("q", zeros)})
+        if data is not None:
+            fields[2] = ("I", len(buffers))
+            buffers.append(flat_table({0: flat_vector("B", data)}))
+        tables.append(flat_table(fields))
+    codes = sorted({(code, version) for code, version, *_ in operators})
+    rows = [flat_table({0: ("I", codes.index((code, version))), 1: flat_vector("i", reads),
+                        2: flat_vector("i", writes), 3: ("B", option), 4: flat_table(options)})
+            for code, version, reads, writes, option, options in operators]
+    graph = flat_table({0: flat_vector(None, tables), 1: flat_vector("i", inputs),
+                        2: flat_vector("i", outputs), 3: flat_vector(None, rows)})
+    codes = [flat_table({0: ("b", min(code, 127)), 2: ("i", version), 3: ("i", code)})
+             for code, version in codes]
+    model = flat_table({0: ("I", 3), 1: flat_vector(None, codes), 2: flat_vector(None, [graph]),
+                        4: flat_vector(None, buffers)})
+    out = bytearray(b"\0\0\0\0TFL3")
+    struct.pack_into("<I", out, 0, model(out))
+    return bytes(out)
+
+
+def tflite_models():
+    """An int8 convolution 2x2 with a fused ReLU, then a softmax; a float addition."""
+    int8, int32, float32 = 9, 2, 0
+    put("tflite", "conv", tflite(
+        [("x", int8, [1, 3, 3, 1], [0.5], [-3], None),
+         ("w", int8, [2, 2, 2, 1], [0.25, 0.125], [0, 0], bytes(range(250, 256)) + b"\1\2"),
+         ("b", int32, [2], [0.125, 0.0625], [0, 0], struct.pack("<2i", 5, -7)),
+         ("y", int8, [1, 2, 2, 2], [0.75], [4], None),
+         ("z", int8, [1, 2, 2, 2], [1 / 256], [-128], None)],
+        [(3, 3, [0, 1, 2], [3], 1, {0: ("b", 1), 1: ("i", 1), 2: ("i", 1), 3: ("b", 1)}),
+         (25, 2, [3], [4], 9, {0: ("f", 1.0)})], [0], [4]))
+    put("tflite", "add", tflite(
+        [("a", float32, [2, 3], [], [], None), ("b", float32, [3], [], [], floats(3)),
+         ("c", float32, [2, 3], [], [], None)],
+        [(0, 1, [0, 1], [2], 11, {0: ("b", 3)})], [0], [2]))
+
+
 def main():
+    tflite_models()
     put("tokenizer", "sentencepiece", tokenizer_sentencepiece())
     put("tokenizer", "llama2c", tokenizer_llama2c())
     put("tokenizer", "huggingface", tokenizer_json())
