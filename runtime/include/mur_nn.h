@@ -1,0 +1,249 @@
+/* mur_nn.h - the operators of neural networks, for cores without an accelerator.
+ *
+ * Every kernel is one function of one const descriptor, its operands and a scratch area; nothing
+ * is allocated, nothing is kept between calls, and a descriptor may lie in flash. Data are NHWC,
+ * one image a call (a batch is a loop). An int8 value q stands for scale * (q - zero); unsigned
+ * bytes are int8 whose top bit is flipped and whose zero point is 128 less.
+ *
+ * A kernel NAME exists for several instruction sets ISA: `ref` (plain C99, always there), `dsp`
+ * (Cortex-M4, M7, M33), `mve` (Cortex-M55), `rv` (RV32IM). mur_nn.def lists which, and
+ * all of them compute the same bits. Kernels with weights come as five functions:
+ *
+ *   mur_ISA_NAME              runs a layer on the device
+ *   mur_ISA_NAME_fits         can it run this layer, with these weights? (on the host)
+ *   mur_ISA_NAME_packed_bytes size of the layer's weights, biases and multipliers as it wants them
+ *   mur_ISA_NAME_pack         writes them; the result does not depend on the spatial dimensions
+ *   mur_ISA_NAME_scratch_bytes
+ *
+ * The last four stand in files kernels/ISA/pack_*.c, which a device does not need. `ref` fits all.
+ *
+ * Alignment: packed weights and scratch to 16 bytes; int8 data to nothing.
+ */
+#ifndef MUR_NN_H
+#define MUR_NN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How a sum becomes an int8.
+ * MUR_REQUANT_Q31: TensorFlow Lite's arithmetic, rounded twice.
+ *     x = sum * 2^max(shift, 0), wrapping; x = (x * mul + 2^30) >> 31; then
+ *     x / 2^max(-shift, 0), halves away from zero; y = clamp(x + zero, min, max)
+ *     mul: Q31, 2^30 <= mul < 2^31, or 0; shift: -31..30
+ * MUR_REQUANT_SHIFT: Deeploy's RequantShift.
+ *     y = clamp((sum * mul + add) >> shift, min, max), exact in 64 bits
+ *     (its rounding, and a zero point, are the caller's to add to `add`) */
+enum { MUR_REQUANT_Q31, MUR_REQUANT_SHIFT };
+
+/* What a layer's output channels have in common. */
+typedef struct mur_output_s8 {
+    uint8_t kind;  /* MUR_REQUANT_... */
+    uint8_t shift; /* of MUR_REQUANT_SHIFT, 0..62 */
+    int8_t zero;   /* of MUR_REQUANT_Q31; otherwise 0 */
+    int8_t min, max;
+} mur_output_s8;
+
+/* Convolution, depthwise convolution (groups = in_c), fully connected layer (a 1x1 image, or n
+ * vectors as an image of n pixels). A pointwise layer over dense rows should be described as one
+ * row of h * w pixels.
+ *
+ * in: int8 [in_h][in_pitch], out: int8 [out_h][out_pitch], a pixel's channels side by side.
+ * Taps outside the image are in_zero. Sums must fit 32 bits.
+ *
+ * Order: a conv kernel writes pixels row by row from left to right, and a pixel only after all of
+ * its inputs are read; so in and out may overlap: see mur_conv_s8_lead. A depthwise kernel's `out`
+ * may be `in` if out_c = in_c, in_pitch = in_w * in_c, out_pitch = out_w * out_c, out_h <= in_h and
+ * out_w <= in_w. */
+typedef struct mur_conv_s8 {
+    int32_t in_h, in_w, in_c;
+    int32_t out_h, out_w, out_c;
+    int32_t in_pitch, out_pitch; /* elements from row to row, at least w * c */
+    uint16_t kernel_h, kernel_w;
+    uint16_t stride_h, stride_w;
+    uint16_t dilation_h, dilation_w;
+    uint16_t pad_top, pad_left; /* the rest follows from out_h and out_w */
+    int32_t groups;
+    int8_t in_zero;
+    mur_output_s8 output;
+    const void *packed; /* what mur_ISA_NAME_pack wrote */
+} mur_conv_s8;
+
+/* A layer's weights as the world knows them. */
+typedef struct mur_conv_plain {
+    const int8_t *weights; /* [out_c][kernel_h][kernel_w][in_c / groups], zero point 0 */
+    const int32_t *bias;   /* [out_c], or NULL for zeros */
+    const int32_t *mul;    /* [out_c] */
+    const int32_t *shift;  /* [out_c]: shift of MUR_REQUANT_Q31, add of MUR_REQUANT_SHIFT */
+} mur_conv_plain;
+
+/* The fewest bytes by which `in` must start after `out` for every conv kernel (not depthwise) to
+ * overwrite its input: negative if it may start before, INT32_MIN if anything goes. On the host. */
+int32_t mur_conv_s8_lead(const mur_conv_s8 *layer);
+
+/* Max and average pooling. Taps outside the image do not count. The average is rounded, halves
+ * away from zero, and has its input's scale and zero point. out may be in if there is no padding,
+ * the strides are at least the kernel's dimensions, and rows are dense. */
+typedef struct mur_pool_s8 {
+    int32_t in_h, in_w, c;
+    int32_t out_h, out_w;
+    int32_t in_pitch, out_pitch;
+    uint16_t kernel_h, kernel_w;
+    uint16_t stride_h, stride_w;
+    uint16_t pad_top, pad_left;
+    int8_t min, max;
+} mur_pool_s8;
+
+/* Mean over all pixels: y = requant(sum of (q - in_zero)), with 1 / pixels in the multiplier.
+ * in: int8 [pixels][c], out: int8 [c], which may be in. */
+typedef struct mur_mean_s8 {
+    int32_t pixels, c;
+    int32_t mul, shift; /* as in mur_conv_plain */
+    int8_t in_zero;
+    mur_output_s8 output;
+} mur_mean_s8;
+
+/* Addition and subtraction in TensorFlow Lite's arithmetic: each side is
+ * (q - zero) << left_shift, scaled by its multiplier (MUR_REQUANT_Q31, before the clamp), and the
+ * sum or difference is requantized. b repeats: element i meets b[i % b_count]; b_count divides
+ * count. out may be a or b, if that is as long. */
+typedef struct mur_add_s8 {
+    int32_t count, b_count;
+    int32_t a_mul, a_shift, b_mul, b_shift; /* shifts -31..0 */
+    int32_t mul, shift;                     /* -31..0 */
+    uint8_t left_shift;                     /* 0..20 */
+    uint8_t subtract;                       /* 1: a - b */
+    int8_t a_zero, b_zero, zero, min, max;
+} mur_add_s8;
+
+/* Addition in Deeploy's arithmetic: y = rq(rq_a(a) + rq_b(b)), each rq a MUR_REQUANT_SHIFT with its
+ * own clamp. One multiplier each; b repeats. */
+typedef struct mur_add_shift_s8 {
+    int32_t count, b_count;
+    int32_t a_mul, a_add, b_mul, b_add, mul, add;
+    mur_output_s8 a, b, output; /* kind is MUR_REQUANT_SHIFT in all */
+} mur_add_shift_s8;
+
+/* y = requant((a - a_zero) * (b - b_zero)); b repeats as in mur_add_s8. */
+typedef struct mur_mul_s8 {
+    int32_t count, b_count;
+    int32_t mul, shift; /* as in mur_conv_plain */
+    int8_t a_zero, b_zero;
+    mur_output_s8 output;
+} mur_mul_s8;
+
+/* y = requant(q - in_zero), one multiplier a channel; in and out [pixels][c]. in may be out. */
+typedef struct mur_requant_s8 {
+    int32_t pixels, c;
+    const int32_t *mul, *shift; /* [c], as in mur_conv_plain */
+    int8_t in_zero;
+    mur_output_s8 output;
+} mur_requant_s8;
+
+/* y = requant(x) of int32 sums. out may start where in does. */
+typedef struct mur_requant_s32 {
+    int32_t pixels, c;
+    const int32_t *mul, *shift;
+    mur_output_s8 output;
+} mur_requant_s32;
+
+/* Softmax in TensorFlow Lite's fixed-point arithmetic; the output's scale is 1/256, its zero point
+ * -128. mul, shift (0..31): beta * the input's scale * 2^26 as a Q31 multiplier; differences from
+ * the row's greatest below diff_min count as nothing. in may be out. */
+typedef struct mur_softmax_s8 {
+    int32_t rows, columns; /* columns below 4096 */
+    int32_t mul, shift, diff_min;
+} mur_softmax_s8;
+
+/* rows of row_bytes, each pitch apart: concatenation, slices, the inside of a padded image. */
+typedef struct mur_copy {
+    int32_t rows, row_bytes, in_pitch, out_pitch;
+} mur_copy;
+
+/* An image with a border of the value `fill`. */
+typedef struct mur_pad_s8 {
+    int32_t in_h, in_w, c;
+    int32_t top, bottom, left, right;
+    int8_t fill;
+} mur_pad_s8;
+
+/* Nearest neighbour: out[y][x] = in[row[y]][column[x]]; the host knows the framework's rounding. */
+typedef struct mur_resize_s8 {
+    int32_t in_w, c, out_h, out_w;
+    const uint16_t *row, *column; /* [out_h], [out_w] */
+} mur_resize_s8;
+
+/* Batches of C [m][n] = requant((A [m][k] - a_zero) * (B - b_zero)), both sides data. Strides are
+ * in elements. B is [n][k] (b_by_rows = 0: rows of keys) or [k][n] (b_by_rows = 1: rows of values).
+ * `share` consecutive batches use the same B (grouped queries): it lies at
+ * b + (batch / share) * b_batch. */
+typedef struct mur_matmul_s8 {
+    int32_t batch, m, n, k, share;
+    int32_t a_batch, a_row, b_batch, b_row, c_batch, c_row;
+    int32_t mul, shift; /* as in mur_conv_plain */
+    uint8_t b_by_rows;
+    int8_t a_zero, b_zero;
+    mur_output_s8 output;
+} mur_matmul_s8;
+
+/* Root mean square norm of each row: with t = q - in_zero and S = sum of t^2 + epsilon,
+ *     s = floor(sqrt(S * 4^e)) for the e that makes 2^30 <= S * 4^e < 2^32, inv = floor(2^31 / s),
+ *     m = mul * inv / 2^16 rounded down, doubled once if that leaves it below 2^30 (then d = 1);
+ *     y = requant(t * w[c]) by the multiplier m and the shift `shift + e - 15 - d`, at least -31
+ * so y = t * w / sqrt(S) * mul * 2^(shift - 31) + zero; the host puts sqrt(columns) into mul. out
+ * may be in. */
+typedef struct mur_rms_norm_s8 {
+    int32_t rows, columns; /* columns 1..65536 */
+    const int16_t *w;      /* [columns] */
+    uint32_t epsilon;      /* in units of the input's squared scale times columns, at least 1 */
+    int32_t mul, shift;    /* 2^30 <= mul < 2^31 */
+    int8_t in_zero;
+    mur_output_s8 output; /* kind MUR_REQUANT_Q31 */
+} mur_rms_norm_s8;
+
+/* ---- the kernels ----
+ *
+ * A row MUR_NN(ISA, NAME, KIND, DESCRIPTOR) of mur_nn.def declares what MUR_NN_KIND says. */
+
+/* a kernel with weights: see the top of this file */
+#define MUR_NN_CONV(isa, name, descriptor) \
+    void mur_##isa##_##name(const descriptor *layer, const int8_t *in, int8_t *out, \
+                            void *scratch); \
+    int mur_##isa##_##name##_fits(const descriptor *layer, const mur_conv_plain *plain); \
+    size_t mur_##isa##_##name##_packed_bytes(const descriptor *layer); \
+    void mur_##isa##_##name##_pack(const descriptor *layer, const mur_conv_plain *plain, \
+                                   void *packed); \
+    size_t mur_##isa##_##name##_scratch_bytes(const descriptor *layer);
+
+/* one input */
+#define MUR_NN_UNARY(isa, name, descriptor) \
+    void mur_##isa##_##name(const descriptor *layer, const int8_t *in, int8_t *out);
+
+/* one input of int32 sums */
+#define MUR_NN_SUMS(isa, name, descriptor) \
+    void mur_##isa##_##name(const descriptor *layer, const int32_t *in, int8_t *out);
+
+/* two inputs */
+#define MUR_NN_BINARY(isa, name, descriptor) \
+    void mur_##isa##_##name(const descriptor *layer, const int8_t *a, const int8_t *b, int8_t *out);
+
+/* two inputs and scratch */
+#define MUR_NN_PRODUCT(isa, name, descriptor) \
+    void mur_##isa##_##name(const descriptor *layer, const int8_t *a, const int8_t *b, \
+                            int8_t *out, void *scratch); \
+    size_t mur_##isa##_##name##_scratch_bytes(const descriptor *layer);
+
+#define MUR_NN(isa, name, kind, descriptor) MUR_NN_##kind(isa, name, descriptor)
+#include "mur_nn.def"
+#undef MUR_NN
+
+/* out[i] = table[in[i] + 128]: every function of one int8. in may be out. */
+void mur_ref_table_s8(const int8_t table[256], size_t count, const int8_t *in, int8_t *out);
+
+/* y = clamp(round(x / scale) + zero, -128, 127), halves away from zero; NaN becomes zero's value.
+ * The division is one binary32 operation. */
+void mur_ref_quantize_f32(float scale, int8_t zero, size_t count, const float *in, int8_t *out);
+
+/* y = scale * (q - zero), one rounding */
+void mur_ref_dequantize_s8(float scale, int8_t zero, size_t count, const int8_t *in, float *out);
+
+#endif

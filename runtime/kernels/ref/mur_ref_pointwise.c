@@ -1,0 +1,80 @@
+/* mur_ref_pointwise.c - element by element. */
+#include "mur_nn_arith.h"
+
+void mur_ref_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    int32_t left = 1 << layer->left_shift;
+
+    for (int32_t i = 0, j = 0; i < layer->count; i++) {
+        int32_t x = mur_scale_q31((a[i] - layer->a_zero) * left, layer->a_mul, layer->a_shift);
+        int32_t y = mur_scale_q31((b[j] - layer->b_zero) * left, layer->b_mul, layer->b_shift);
+
+        x = mur_scale_q31(layer->subtract ? x - y : x + y, layer->mul, layer->shift) + layer->zero;
+        out[i] = (int8_t)mur_clamp(x, layer->min, layer->max);
+        j = j + 1 == layer->b_count ? 0 : j + 1;
+    }
+}
+
+void mur_ref_add_shift_s8(const mur_add_shift_s8 *layer, const int8_t *a, const int8_t *b,
+                          int8_t *out)
+{
+    for (int32_t i = 0, j = 0; i < layer->count; i++) {
+        int32_t x = mur_requant(a[i], layer->a_mul, layer->a_add, &layer->a);
+        int32_t y = mur_requant(b[j], layer->b_mul, layer->b_add, &layer->b);
+
+        out[i] = mur_requant(x + y, layer->mul, layer->add, &layer->output);
+        j = j + 1 == layer->b_count ? 0 : j + 1;
+    }
+}
+
+void mur_ref_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    for (int32_t i = 0, j = 0; i < layer->count; i++) {
+        int32_t product = (a[i] - layer->a_zero) * (b[j] - layer->b_zero);
+
+        out[i] = mur_requant(product, layer->mul, layer->shift, &layer->output);
+        j = j + 1 == layer->b_count ? 0 : j + 1;
+    }
+}
+
+void mur_ref_requant_s8(const mur_requant_s8 *layer, const int8_t *in, int8_t *out)
+{
+    for (int32_t i = 0; i < layer->pixels; i++)
+        for (int32_t c = 0; c < layer->c; c++)
+            *out++ =
+                mur_requant(*in++ - layer->in_zero, layer->mul[c], layer->shift[c], &layer->output);
+}
+
+void mur_ref_requant_s32(const mur_requant_s32 *layer, const int32_t *in, int8_t *out)
+{
+    for (int32_t i = 0; i < layer->pixels; i++)
+        for (int32_t c = 0; c < layer->c; c++)
+            *out++ = mur_requant(*in++, layer->mul[c], layer->shift[c], &layer->output);
+}
+
+void mur_ref_table_s8(const int8_t table[256], size_t count, const int8_t *in, int8_t *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = table[in[i] + 128];
+}
+
+void mur_ref_quantize_f32(float scale, int8_t zero, size_t count, const float *in, int8_t *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        float x = in[i] / scale;
+        int32_t whole;
+
+        /* beyond this range the result is the range's end anyhow */
+        x = x > 512.0f ? 512.0f : x < -512.0f ? -512.0f : x == x ? x : 0.0f;
+        whole = (int32_t)x;
+        x -= (float)whole; /* exact */
+        whole += x >= 0.5f ? 1 : x <= -0.5f ? -1 : 0;
+        out[i] = (int8_t)mur_clamp(whole + zero, INT8_MIN, INT8_MAX);
+    }
+}
+
+void mur_ref_dequantize_s8(float scale, int8_t zero, size_t count, const int8_t *in, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = scale * (float)(in[i] - zero);
+}

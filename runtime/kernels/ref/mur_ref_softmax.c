@@ -1,0 +1,94 @@
+/* mur_ref_softmax.c - TensorFlow Lite's int8 softmax: gemmlowp's fixed point, Qi.f with f = 31 - i.
+ * The exponential is a polynomial on (-1/4, 0] times one factor for each higher bit; the reciprocal
+ * is three steps of Newton's. */
+#include "mur_nn_arith.h"
+
+/* x * 2^by, saturated */
+static int32_t shift_saturated(int32_t x, int32_t by)
+{
+    int64_t wide = (int64_t)x * (1 << by);
+
+    return wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : (int32_t)wide;
+}
+
+/* e^a for a in (-1/4, 0], Q0.31 to Q0.31 */
+static int32_t exp_of_fraction(int32_t a)
+{
+    const int32_t exp_eighth = 1895147668, third = 715827883;
+    int32_t x = a + (1 << 28), x2 = mur_mul_q31(x, x); /* about -1/8 */
+    int32_t x3 = mur_mul_q31(x2, x), x4 = mur_mul_q31(x2, x2);
+    int32_t rest = mur_divide_pot(mur_mul_q31(mur_divide_pot(x4, 2) + x3, third) + x2, 1);
+
+    return exp_eighth + mur_mul_q31(exp_eighth, x + rest);
+}
+
+/* e^a for a <= 0, Q5.26 to Q0.31 */
+static int32_t exp_of(int32_t a)
+{
+    /* e^-(1/4), e^-(1/2), e^-1 .. e^-16 */
+    static const int32_t factors[7] = { 1672461947, 1302514674, 790015084, 290630308,
+                                        39332535,   720401,     242 };
+    const int32_t quarter = 1 << 24;
+    int32_t fraction = (a & (quarter - 1)) - quarter, rest = fraction - a;
+    int32_t result = exp_of_fraction(shift_saturated(fraction, 5));
+
+    if (a == 0)
+        return INT32_MAX;
+    for (int32_t i = 0; i < 7; i++)
+        if (rest & quarter << i)
+            result = mur_mul_q31(result, factors[i]);
+    return result;
+}
+
+/* 1 / (1 + a) for a in [0, 1), Q0.31 to Q0.31 */
+static int32_t reciprocal_of_one_plus(int32_t a)
+{
+    const int32_t one = 1 << 29; /* of Q2.29 */
+    int32_t half = (int32_t)(((int64_t)a + INT32_MAX + 1) / 2);
+    int32_t x = 1515870810 + mur_mul_q31(half, -1010580540); /* (48 - 32 half) / 17 */
+
+    for (int32_t i = 0; i < 3; i++)
+        x += shift_saturated(mur_mul_q31(x, one - mur_mul_q31(half, x)), 2);
+    return shift_saturated(x, 1);
+}
+
+static int32_t leading_zeros(uint32_t x)
+{
+    int32_t count = 0;
+
+    for (; count < 32 && x < 1u << 31; x <<= 1)
+        count++;
+    return count;
+}
+
+static void softmax_row(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    int32_t greatest = INT8_MIN, sum = 0, zeros, scale, shift;
+
+    for (int32_t i = 0; i < layer->columns; i++)
+        greatest = in[i] > greatest ? in[i] : greatest;
+    for (int32_t i = 0; i < layer->columns; i++) {
+        int32_t below = in[i] - greatest;
+
+        if (below >= layer->diff_min)
+            sum += mur_divide_pot(exp_of(mur_scale_q31(below, layer->mul, layer->shift)), 12);
+    }
+    zeros = leading_zeros((uint32_t)sum);
+    scale = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << zeros) - (1u << 31)));
+    shift = 12 - zeros + 31 - 8;
+    for (int32_t i = 0; i < layer->columns; i++) {
+        int32_t below = in[i] - greatest, x = 0;
+
+        if (below >= layer->diff_min && shift <= 31) { /* beyond 31 all round to 0 */
+            x = exp_of(mur_scale_q31(below, layer->mul, layer->shift));
+            x = mur_divide_pot(mur_mul_q31(scale, x), shift);
+        }
+        out[i] = (int8_t)mur_clamp(x - 128, INT8_MIN, INT8_MAX);
+    }
+}
+
+void mur_ref_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    for (int32_t y = 0; y < layer->rows; y++)
+        softmax_row(layer, in + y * layer->columns, out + y * layer->columns);
+}

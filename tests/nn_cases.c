@@ -1,0 +1,289 @@
+/* nn_cases.c - see nn_cases.h. Expectations come from the plain weights, sums in 64 bits and a
+ * rounding spelled out by division; nothing of mur_nn_arith.h is used. */
+#include "nn_cases.h"
+
+#include <string.h>
+
+#define MUR_NN_CASE_CONV(isa, name) \
+    { #isa "_" #name, \
+      mur_##isa##_##name, \
+      mur_##isa##_##name##_fits, \
+      mur_##isa##_##name##_packed_bytes, \
+      mur_##isa##_##name##_pack, \
+      mur_##isa##_##name##_scratch_bytes },
+#define MUR_NN_CASE_UNARY(isa, name)
+#define MUR_NN_CASE_SUMS(isa, name)
+#define MUR_NN_CASE_BINARY(isa, name)
+#define MUR_NN_CASE_PRODUCT(isa, name)
+
+const nn_kernel nn_kernels[] = {
+#define MUR_NN(isa, name, kind, descriptor) MUR_NN_CASE_##kind(isa, name)
+#include "mur_nn.def"
+#undef MUR_NN
+};
+const uint32_t nn_kernels_count = sizeof(nn_kernels) / sizeof(*nn_kernels);
+
+enum { MOST = 1 << 16, GUARD = 64, CHANNELS = 512 };
+
+/* operands, with room for guards */
+static int8_t input[MOST], memory[3 * MOST], weights[MOST], expected[MOST];
+static _Alignas(16) uint8_t packed[4 * MOST];
+static _Alignas(16) uint8_t scratch[2 * MOST];
+static int32_t bias[CHANNELS], mul[CHANNELS], shift[CHANNELS];
+
+static uint32_t state = 1;
+
+static uint32_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return state;
+}
+
+static int32_t between(int32_t least, int32_t most)
+{
+    return least + (int32_t)(draw() % (uint32_t)(most - least + 1));
+}
+
+static int chance(uint32_t of)
+{
+    return draw() % of == 0;
+}
+
+/* ---- layers ---- */
+
+static int32_t extent(int32_t in, int32_t kernel, int32_t stride, int32_t dilation, int32_t pads)
+{
+    int32_t span = (kernel - 1) * dilation + 1;
+
+    return in + pads < span ? 0 : (in + pads - span) / stride + 1;
+}
+
+/* a kind of layer, its extents left to chance */
+static void draw_layer(mur_conv_s8 *l)
+{
+    static const uint8_t kernels[] = { 1, 1, 3, 3, 5, 7 };
+    int32_t multiplier = chance(8) ? 2 : 1, pads_h, pads_w;
+
+    memset(l, 0, sizeof(*l));
+    l->kernel_h = l->kernel_w = kernels[draw() % 6];
+    if (chance(8))
+        l->kernel_w = (uint16_t)between(1, 9);
+    l->stride_h = l->stride_w = (uint16_t)(chance(3) ? 2 : 1);
+    if (chance(8))
+        l->stride_h = (uint16_t)between(1, 3);
+    l->dilation_h = l->dilation_w = 1;
+    if (chance(8))
+        l->dilation_w = l->dilation_h = (uint16_t)between(1, 3);
+    l->in_h = between(1, 12);
+    l->in_w = between(1, 14);
+    l->in_c = between(1, chance(4) ? 64 : 20);
+    l->groups = 1;
+    l->out_c = between(1, chance(4) ? 64 : 20);
+    if (chance(3)) { /* depthwise */
+        l->groups = l->in_c;
+        l->out_c = l->in_c * multiplier;
+    } else if (chance(6)) {
+        l->groups = between(2, 4);
+        l->in_c = between(1, 6) * l->groups;
+        l->out_c = between(1, 6) * l->groups;
+    } else if (chance(6)) { /* fully connected */
+        l->kernel_h = l->kernel_w = l->stride_h = l->stride_w = 1;
+        l->in_h = 1;
+        l->in_w = between(1, 3);
+        l->in_c = between(1, 300);
+    }
+    l->pad_top = (uint16_t)(draw() % l->kernel_h);
+    l->pad_left = (uint16_t)(draw() % l->kernel_w);
+    pads_h = l->pad_top + (int32_t)(draw() % l->kernel_h);
+    pads_w = l->pad_left + (int32_t)(draw() % l->kernel_w);
+    l->out_h = extent(l->in_h, l->kernel_h, l->stride_h, l->dilation_h, pads_h);
+    l->out_w = extent(l->in_w, l->kernel_w, l->stride_w, l->dilation_w, pads_w);
+    l->in_pitch = l->in_w * l->in_c + (chance(4) ? between(1, 9) : 0);
+    l->out_pitch = l->out_w * l->out_c + (chance(4) ? between(1, 9) : 0);
+    l->in_zero = (int8_t)(chance(3) ? -128 : between(-128, 127));
+}
+
+static int32_t depth_of(const mur_conv_s8 *l)
+{
+    return l->in_c / l->groups;
+}
+
+static int is_small_enough(const mur_conv_s8 *l)
+{
+    return l->out_h > 0 && l->out_w > 0 && l->in_h * l->in_pitch < MOST - GUARD &&
+           l->out_h * l->out_pitch < MOST - GUARD && l->out_c <= CHANNELS &&
+           l->out_c * l->kernel_h * l->kernel_w * depth_of(l) < MOST;
+}
+
+static void draw_numbers(mur_conv_s8 *l)
+{
+    int32_t taps = l->kernel_h * l->kernel_w * depth_of(l), large = chance(4);
+    int32_t bits = 7; /* about the logarithm of the sums */
+
+    while (taps >> (2 * (bits - 7)) != 0)
+        bits++;
+    for (int32_t i = 0; i < MOST; i++)
+        input[i] = (int8_t)draw();
+    for (int32_t i = 0; i < l->out_c * taps; i++)
+        weights[i] = (int8_t)(large && chance(2) ? chance(2) ? -128 : 127 : between(-127, 127));
+    l->output.kind = chance(3) ? MUR_REQUANT_SHIFT : MUR_REQUANT_Q31;
+    l->output.shift = (uint8_t)(chance(8) ? between(0, 40) : bits + 4);
+    l->output.zero = (int8_t)(l->output.kind == MUR_REQUANT_SHIFT ? 0 : between(-128, 127));
+    l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
+    l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
+    for (int32_t c = 0; c < l->out_c; c++) {
+        bias[c] = between(-30000, 30000);
+        mul[c] = (int32_t)(draw() >> 2 | 1u << 30);
+        shift[c] = chance(40) ? between(-31, 3) : between(-bits - 2, -bits + 3);
+        if (l->output.kind == MUR_REQUANT_SHIFT) {
+            mul[c] = between(chance(4) ? -2000 : 1, 4000);
+            shift[c] = between(-1000000, 1000000);
+        }
+    }
+}
+
+/* ---- what is right ---- */
+
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+static int64_t power(int32_t of)
+{
+    return (int64_t)1 << of;
+}
+
+static int8_t judge_requant(const mur_conv_s8 *l, int64_t sum, int32_t c)
+{
+    int64_t x;
+
+    if (l->output.kind == MUR_REQUANT_SHIFT) {
+        x = floor_divide(sum * mul[c] + shift[c], power(l->output.shift));
+    } else {
+        int32_t right = shift[c] < 0 ? -shift[c] : 0;
+
+        x = (int32_t)(uint32_t)((uint64_t)sum << (shift[c] > 0 ? shift[c] : 0));
+        x = floor_divide(x * mul[c] + power(30), power(31)); /* halves up */
+        /* halves away from zero */
+        x = x < 0 ? -floor_divide(-2 * x + power(right), power(right + 1))
+                  : floor_divide(2 * x + power(right), power(right + 1));
+        x += l->output.zero;
+    }
+    return (int8_t)(x < l->output.min ? l->output.min : x > l->output.max ? l->output.max : x);
+}
+
+static int64_t judge_sum(const mur_conv_s8 *l, int32_t y, int32_t x, int32_t c)
+{
+    int32_t depth = depth_of(l), first = c / (l->out_c / l->groups) * depth;
+    int64_t sum = bias[c];
+
+    for (int32_t i = 0; i < l->kernel_h * l->kernel_w; i++) {
+        int32_t row = y * l->stride_h - l->pad_top + i / l->kernel_w * l->dilation_h;
+        int32_t column = x * l->stride_w - l->pad_left + i % l->kernel_w * l->dilation_w;
+
+        if (row < 0 || row >= l->in_h || column < 0 || column >= l->in_w)
+            continue;
+        for (int32_t k = 0; k < depth; k++)
+            sum += (input[row * l->in_pitch + column * l->in_c + first + k] - l->in_zero) *
+                   weights[(c * l->kernel_h * l->kernel_w + i) * depth + k];
+    }
+    return sum;
+}
+
+static void judge(const mur_conv_s8 *l)
+{
+    for (int32_t y = 0; y < l->out_h; y++)
+        for (int32_t x = 0; x < l->out_w; x++)
+            for (int32_t c = 0; c < l->out_c; c++)
+                expected[y * l->out_pitch + x * l->out_c + c] =
+                    judge_requant(l, judge_sum(l, y, x, c), c);
+}
+
+/* ---- the trial ---- */
+
+static int is_depthwise(const nn_kernel *kernel)
+{
+    return strstr(kernel->name, "depthwise") != NULL;
+}
+
+/* Where `in` starts after `out`, as close as may be; in range even if anything goes. */
+static int32_t offset_of_input(const nn_kernel *kernel, const mur_conv_s8 *l, int overlapping)
+{
+    int32_t lead;
+
+    if (!overlapping)
+        return MOST;
+    if (is_depthwise(kernel))
+        return l->out_c == l->in_c && l->in_pitch == l->in_w * l->in_c &&
+                       l->out_pitch == l->out_w * l->out_c && l->out_h <= l->in_h &&
+                       l->out_w <= l->in_w
+                   ? 0
+                   : MOST;
+    lead = mur_conv_s8_lead(l);
+    return lead < -MOST / 2 ? -MOST / 2 : lead;
+}
+
+/* the first index of out that is wrong; -1: a byte outside; -2: all is right */
+static int32_t try_layer(const nn_kernel *kernel, mur_conv_s8 *l, const mur_conv_plain *plain,
+                         int overlapping)
+{
+    int32_t rows = l->in_h * l->in_pitch, offset = offset_of_input(kernel, l, overlapping);
+    size_t packed_bytes = kernel->packed_bytes(l), scratch_bytes = kernel->scratch_bytes(l);
+    int8_t *out = memory + MOST, *in = out + offset;
+
+    memset(memory, 0x5a, sizeof(memory));
+    memset(scratch, 0x5a, sizeof(scratch));
+    memset(packed, 0x5a, sizeof(packed));
+    memcpy(in, input, (size_t)rows);
+    kernel->pack(l, plain, packed);
+    l->packed = packed;
+    kernel->run(l, in, out, scratch);
+    for (int32_t y = 0; y < l->out_h; y++)
+        for (int32_t x = 0; x < l->out_w * l->out_c; x++)
+            if (out[y * l->out_pitch + x] != expected[y * l->out_pitch + x])
+                return y * l->out_pitch + x;
+    for (size_t i = 0; i < GUARD; i++)
+        if (scratch[scratch_bytes + i] != 0x5a || packed[packed_bytes + i] != 0x5a)
+            return -1;
+    if (offset != MOST)
+        return -2;
+    for (int32_t i = 0; i < l->out_h * l->out_pitch; i++)
+        if (i % l->out_pitch >= l->out_w * l->out_c && out[i] != 0x5a)
+            return -1;
+    for (int32_t i = 1; i <= GUARD; i++)
+        if (out[-i] != 0x5a || out[l->out_h * l->out_pitch + i - 1] != 0x5a)
+            return -1;
+    return memcmp(in, input, (size_t)rows) == 0 ? -2 : -1;
+}
+
+nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping)
+{
+    const mur_conv_plain plain = { weights, bias, mul, shift };
+    nn_result result = { 0, 0, { 0 }, 0 };
+    mur_conv_s8 l;
+
+    state = 1;
+    while (rounds-- != 0) {
+        int32_t at;
+
+        do
+            draw_layer(&l);
+        while (!is_small_enough(&l));
+        draw_numbers(&l);
+        if (!kernel->fits(&l, &plain))
+            continue;
+        judge(&l);
+        result.run++;
+        at = try_layer(kernel, &l, &plain, overlapping);
+        if (at == -2)
+            continue;
+        if (result.wrong++ == 0) {
+            result.first = l;
+            result.at = at;
+        }
+    }
+    return result;
+}
