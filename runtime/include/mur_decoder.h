@@ -1,0 +1,109 @@
+/* mur_decoder.h - the operators of a decoder (Llama and its relatives) with int8 weights.
+ *
+ * Activations are binary32 between operators. A matrix is int8 with one scale a row; what it
+ * multiplies is quantized to int8 when it comes, with one scale a token; sums are int32. Keys and
+ * values are cached as int8 with one scale a token and head. Every result below is given as a
+ * formula of IEEE operations, each rounded once (compile with -ffp-contract=off): the same bits on
+ * every machine and for every instruction set, and for any division of tokens into calls.
+ *
+ * rne is rounding to the nearest integer, halves to even. Quantizing a vector x:
+ *     most = max |x[i]|;  if most < 2^-100: q = 0, s = 0
+ *     s = most / 127;  q[i] = rne(x[i] * (127 / most))
+ * dot(a, b) sums eight interleaved parts: part[j] is the sum of a[i] * b[i] for i = j, j + 8, ..
+ * below the last multiple of 8, from 0 on; with r[j] = part[j] + part[j + 4] it is
+ * (r[0] + r[2]) + (r[1] + r[3]), to which the rest is added element by element.
+ *
+ * Kernels whose name has an instruction set are there for each: `ref` (plain C) and `dsp`
+ * (Cortex-M4, M7, M33), which keep quantized vectors, packed matrices and caches in forms of their
+ * own. The functions mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
+ *
+ * Alignment: 4 bytes for everything.
+ */
+#ifndef MUR_DECODER_H
+#define MUR_DECODER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A vector of a token in the form of an instruction set: k elements of int8 (ref) or int16 (dsp),
+ * zeros up to a multiple of 4. */
+#define MUR_REF_VECTOR_BYTES(k) (((uint32_t)(k) + 3u) / 4u * 4u)
+#define MUR_DSP_VECTOR_BYTES(k) (((uint32_t)(k) + 3u) / 4u * 8u)
+
+/* A matrix [n][k]. Both may lie in flash. */
+typedef struct mur_matrix_q8 {
+    uint32_t n, k;
+    const void *packed;  /* what mur_ISA_matrix_pack made of int8 [n][k], each -127..127 */
+    const float *scales; /* [n] */
+    const float *bias;   /* [n] or NULL */
+} mur_matrix_q8;
+
+/* Causal attention with grouped queries. */
+typedef struct mur_attention_q8 {
+    uint32_t heads, kv_heads, width; /* heads a multiple of kv_heads; width: of a head, even */
+    uint32_t context;                /* positions of the caches, at most 65536; even */
+    float scale;                     /* of scores */
+} mur_attention_q8;
+
+/* The caches of one attention; mur_ISA_cache_bytes(op) for each of keys and values. What they
+ * hold before their first use does not matter. */
+typedef struct mur_cache_q8 {
+    void *keys, *values;
+    float *key_scales, *value_scales; /* [kv_heads][context] */
+} mur_cache_q8;
+
+#define MUR_CACHE_BYTES(op) ((size_t)(op)->kv_heads * (op)->context * (op)->width)
+
+/* ---- on binary32; rows follow one another ---- */
+
+/* y = (x * (1 / sqrt(dot(x, x) / width + epsilon))) * gain for each of count groups of width;
+ * gain [width]. y may be x. */
+void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t width,
+                      const float *x, float *y);
+
+/* Rotates each head of rows of x, in place: a' = a * cos - b * sin, b' = b * cos + a * sin, where a
+ * and b are the halves of a head. cosines, sines: [..][width / 2], at the first row's position. */
+void mur_rope_f32(const float *cosines, const float *sines, uint32_t rows, uint32_t heads,
+                  uint32_t width, float *x);
+
+/* y = x / (1 + exp(-x)); the exponential is the series of mur_decoder_arith.h. y may be x. */
+void mur_silu_f32(uint32_t count, const float *x, float *y);
+/* y may be a or b */
+void mur_mul_f32(uint32_t count, const float *a, const float *b, float *y);
+void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);
+
+/* The root, correctly rounded, of 0 or a finite x of at least 2^-126. */
+float mur_sqrt_f32(float x);
+
+/* ---- on int8, for one instruction set each ---- */
+
+#define MUR_DECODER(isa) \
+    /* Quantizes rows of k elements to vectors, and their scales. */ \
+    void mur_##isa##_quantize(uint32_t rows, uint32_t k, const float *x, void *vectors, \
+                              float *scales); \
+    /* out[r][n] = (float)sum * (scales[r] * matrix->scales[n]) (+ bias[n]); the sum is exact, \
+     * k at most 132104. */ \
+    void mur_##isa##_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors, \
+                            const float *scales, float *out); \
+    /* out[k] = (float)q * scale of the matrix's row `row` */ \
+    void mur_##isa##_embed(const mur_matrix_q8 *matrix, uint32_t row, float *out); \
+    /* Appends rows tokens' keys and values at position pos, quantized by head, then for each row \
+     * r and head h, over the positions t up to pos + r, with the query quantized (scale s): \
+     *     score[t] = ((float)sum * (s * scale)) * key_scales[t] \
+     *     p[t] = exp2(score[t] - max);  w[t] = p[t] * value_scales[t], both summed in order \
+     *     u[t] = rne(w[t] * (32767 / sum of w)), 0 if that sum is below 2^-100 \
+     *     out = (float)(sum of u[t] * value[t]) * (sum of w / (32767 * sum of p)) \
+     * exp2: mur_exp_fast of mur_decoder_arith.h. q, out: [rows][heads * width], out may be q; k, \
+     * v: [rows][kv_heads * width]; scratch: mur_##isa##_attention_bytes. */ \
+    void mur_##isa##_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, \
+                               uint32_t pos, uint32_t rows, const float *q, const float *k, \
+                               const float *v, float *out, void *scratch); \
+    /* on the host */ \
+    size_t mur_##isa##_matrix_bytes(uint32_t n, uint32_t k); \
+    void mur_##isa##_matrix_pack(uint32_t n, uint32_t k, const int8_t *q, void *packed); \
+    size_t mur_##isa##_attention_bytes(const mur_attention_q8 *op);
+
+MUR_DECODER(ref)
+MUR_DECODER(dsp)
+
+#endif

@@ -1,0 +1,55 @@
+/* mur_dsp.h - Armv7E-M's instructions on pairs of 16 bits; elsewhere the same results in C, so that
+ * the kernels are tested where they are built. A word's low half is the element that comes first.
+ */
+#ifndef MUR_DSP_H
+#define MUR_DSP_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
+#define MUR_HAVE_DSP 1
+#else
+#define MUR_HAVE_DSP 0
+#endif
+
+/* two int16 or four int8, of no alignment, as a word */
+static inline uint32_t mur_word(const void *p)
+{
+    uint32_t word;
+
+    memcpy(&word, p, sizeof(word));
+    return word;
+}
+
+/* sum + both products of signed halves, modulo 2^32 */
+static inline int32_t mur_smlad(uint32_t a, uint32_t b, int32_t sum)
+{
+#if MUR_HAVE_DSP
+    int32_t out;
+
+    __asm__("smlad %0, %1, %2, %3" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
+    return out;
+#else
+    int32_t low = (int16_t)a * (int16_t)b, high = (int16_t)(a >> 16) * (int16_t)(b >> 16);
+
+    return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
+#endif
+}
+
+/* bytes 0 and 2, sign-extended to halves */
+static inline uint32_t mur_sxtb16(uint32_t a)
+{
+#if MUR_HAVE_DSP
+    uint32_t out;
+
+    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(a));
+    return out;
+#else
+    int32_t low = (int8_t)a, high = (int8_t)(a >> 16);
+
+    return ((uint32_t)low & 0xffffu) | (uint32_t)high << 16;
+#endif
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* mur_dsp_attention.c - attention on cores with SMLAD; see mur_dsp_pair.h.
+ *
+ * Keys: int16 [kv_heads][context / 2][width], a pair is two positions. Values: int16
+ * [kv_heads][width / 2][context], a pair is two columns.
+ */
+#include "mur_decoder.h"
+#include "mur_decoder_arith.h"
+#include "mur_dsp_pair.h"
+
+/* of one head */
+typedef struct head_scratch {
+    float *weights; /* [context] */
+    int16_t *u;     /* [context] */
+    int16_t *q;     /* [width] */
+} head_scratch;
+
+static void append_keys(const mur_attention_q8 *op, const mur_cache_q8 *cache, uint32_t pos,
+                        const float *k, int16_t *q)
+{
+    int16_t *to = (int16_t *)cache->keys + (size_t)(pos / 2) * op->width;
+    float *scale = cache->key_scales + pos;
+
+    for (uint32_t h = 0; h < op->kv_heads; h++, k += op->width) {
+        *scale = mur_dsp_quantize_one(k, op->width, q);
+        for (uint32_t i = 0; i < op->width; i++)
+            to[i] = pos % 2 ? mur_pair(mur_pair_of_first(to[i]), q[i]) : q[i];
+        to += (size_t)(op->context / 2) * op->width;
+        scale += op->context;
+    }
+}
+
+static void append_values(const mur_attention_q8 *op, const mur_cache_q8 *cache, uint32_t pos,
+                          const float *v, int16_t *q)
+{
+    int16_t *to = (int16_t *)cache->values + pos;
+    float *scale = cache->value_scales + pos;
+
+    for (uint32_t h = 0; h < op->kv_heads; h++, v += op->width, scale += op->context) {
+        *scale = mur_dsp_quantize_one(v, op->width, q);
+        for (uint32_t i = 0; i < op->width; i += 2, to += op->context)
+            *to = mur_pair(q[i], q[i + 1]);
+    }
+}
+
+/* scores of positions 0..length-1 and, where that is odd, of one more, which nobody reads; returns
+ * the greatest of the former */
+static float score(const mur_attention_q8 *op, const int16_t *keys, const float *scales,
+                   uint32_t length, float factor, const head_scratch *s)
+{
+    float most = 0;
+
+    for (uint32_t t = 0; t < length; t += 2) {
+        mur_pair_sum sum = { 0, 0 };
+        float first, second;
+
+        for (uint32_t i = 0; i < op->width; i += 2)
+            mur_pair_step(&sum, mur_word(keys + i), mur_word(s->q + i));
+        keys += op->width;
+        first = (float)mur_pair_first(sum) * factor * scales[t];
+        second = (float)mur_pair_second(sum) * factor * scales[t + 1];
+        s->weights[t] = first;
+        s->weights[t + 1] = second;
+        most = t == 0 || first > most ? first : most;
+        most = t + 1 < length && second > most ? second : most;
+    }
+    return most;
+}
+
+/* scores become integers of 15 bits; returns the factor that makes their sums real */
+static float soften(const float *scales, uint32_t length, float most, const head_scratch *s)
+{
+    float sum_p = 0, sum_w = 0, inverse = 0;
+
+    for (uint32_t t = 0; t < length; t++) {
+        float p = mur_exp_fast(s->weights[t] - most), w = p * scales[t];
+
+        s->weights[t] = w;
+        sum_p += p;
+        sum_w += w;
+    }
+    if (!(sum_w < MUR_LEAST))
+        inverse = 32767.0f / sum_w;
+    for (uint32_t t = 0; t < length; t++)
+        s->u[t] = mur_round(s->weights[t] * inverse);
+    if (length % 2 != 0)
+        s->u[length] = 0;
+    return sum_w / (32767.0f * sum_p);
+}
+
+/* the sums of u stay below 66000, so that a pair's are exact over any context */
+static void mix(const mur_attention_q8 *op, const int16_t *values, uint32_t length, float factor,
+                const head_scratch *s, float *out)
+{
+    for (uint32_t i = 0; i < op->width; i += 2, values += op->context) {
+        mur_pair_sum sum = { 0, 0 };
+
+        for (uint32_t t = 0; t < length; t += 2)
+            mur_pair_step(&sum, mur_word(values + t), mur_word(s->u + t));
+        out[i] = (float)mur_pair_first(sum) * factor;
+        out[i + 1] = (float)mur_pair_second(sum) * factor;
+    }
+}
+
+void mur_dsp_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, uint32_t pos,
+                       uint32_t rows, const float *q, const float *k, const float *v, float *out,
+                       void *scratch)
+{
+    uint32_t kv_columns = op->kv_heads * op->width, group = op->heads / op->kv_heads;
+    head_scratch s = { scratch, NULL, NULL };
+
+    s.u = (int16_t *)(void *)(s.weights + op->context);
+    s.q = s.u + op->context;
+    for (; rows != 0; rows--, pos++, k += kv_columns, v += kv_columns) {
+        append_keys(op, cache, pos, k, s.q);
+        append_values(op, cache, pos, v, s.q);
+        for (uint32_t h = 0; h < op->heads; h++, q += op->width, out += op->width) {
+            size_t at = (size_t)(h / group) * op->context;
+            float scale = mur_dsp_quantize_one(q, op->width, s.q), most, factor;
+
+            most = score(op, (const int16_t *)cache->keys + at / 2 * op->width,
+                         cache->key_scales + at, pos + 1, scale * op->scale, &s);
+            factor = soften(cache->value_scales + at, pos + 1, most, &s);
+            mix(op, (const int16_t *)cache->values + at / 2 * op->width, pos + 1, factor, &s, out);
+        }
+    }
+}

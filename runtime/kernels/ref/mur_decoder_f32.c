@@ -1,0 +1,109 @@
+/* mur_decoder_f32.c - a decoder's operators on binary32, in the one order that mur_decoder.h says.
+ */
+#include "mur_decoder.h"
+#include "mur_decoder_arith.h"
+
+enum { LANES = 8 };
+
+const uint32_t mur_exp_table[32] = {
+    0x3f800000, 0x3f82cd87, 0x3f85aac3, 0x3f88980f, 0x3f8b95c2, 0x3f8ea43a, 0x3f91c3d3, 0x3f94f4f0,
+    0x3f9837f0, 0x3f9b8d3a, 0x3f9ef532, 0x3fa27043, 0x3fa5fed7, 0x3fa9a15b, 0x3fad583f, 0x3fb123f6,
+    0x3fb504f3, 0x3fb8fbaf, 0x3fbd08a4, 0x3fc12c4d, 0x3fc5672a, 0x3fc9b9be, 0x3fce248c, 0x3fd2a81e,
+    0x3fd744fd, 0x3fdbfbb8, 0x3fe0ccdf, 0x3fe5b907, 0x3feac0c7, 0x3fefe4ba, 0x3ff5257d, 0x3ffa83b3,
+};
+
+/* Digit by digit on the significand; 26 digits decide the rounding, as no root lies halfway. */
+float mur_sqrt_f32(float x)
+{
+    uint32_t bits = mur_float_bits(x), exponent = bits >> 23;
+    uint32_t rest = 0, root = 0, square;
+
+    if (bits == 0)
+        return 0;
+    square = (bits & 0x7fffffu) | 0x800000u; /* times 2^(exponent - 150) */
+    if (exponent % 2 == 0)
+        square <<= 1;
+    square <<= 7; /* 2^30..2^32: two digits at a time from the top */
+    for (uint32_t i = 0; i < 25; i++) {
+        uint32_t trial = root << 2 | 1;
+
+        rest = rest << 2 | square >> 30;
+        square <<= 2;
+        root <<= 1;
+        if (rest >= trial) {
+            rest -= trial;
+            root |= 1;
+        }
+    }
+    /* 2^24 <= root < 2^25: the lowest digit is the first that is rounded off */
+    root = (root + 1) >> 1;
+    return mur_float_of(root + ((exponent - 1) / 2 + 63) * 0x800000u);
+}
+
+static float sum_of_squares(const float *x, uint32_t count)
+{
+    float s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0, sum;
+    uint32_t i = 0;
+
+    for (; i + LANES <= count; i += LANES) {
+        s0 += x[i] * x[i];
+        s1 += x[i + 1] * x[i + 1];
+        s2 += x[i + 2] * x[i + 2];
+        s3 += x[i + 3] * x[i + 3];
+        s4 += x[i + 4] * x[i + 4];
+        s5 += x[i + 5] * x[i + 5];
+        s6 += x[i + 6] * x[i + 6];
+        s7 += x[i + 7] * x[i + 7];
+    }
+    sum = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7));
+    for (; i < count; i++)
+        sum += x[i] * x[i];
+    return sum;
+}
+
+void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t width,
+                      const float *x, float *y)
+{
+    for (; count != 0; count--, x += width, y += width) {
+        float mean = sum_of_squares(x, width) / (float)width;
+        float factor = 1.0f / mur_sqrt_f32(mean + epsilon);
+
+        for (uint32_t i = 0; i < width; i++)
+            y[i] = x[i] * factor * gain[i];
+    }
+}
+
+void mur_rope_f32(const float *cosines, const float *sines, uint32_t rows, uint32_t heads,
+                  uint32_t width, float *x)
+{
+    uint32_t half = width / 2;
+
+    for (; rows != 0; rows--, cosines += half, sines += half) {
+        for (uint32_t h = 0; h < heads; h++, x += width) {
+            for (uint32_t i = 0; i < half; i++) {
+                float a = x[i], b = x[half + i];
+
+                x[i] = a * cosines[i] - b * sines[i];
+                x[half + i] = b * cosines[i] + a * sines[i];
+            }
+        }
+    }
+}
+
+void mur_silu_f32(uint32_t count, const float *x, float *y)
+{
+    for (uint32_t i = 0; i < count; i++)
+        y[i] = x[i] / (1.0f + mur_exp(-x[i]));
+}
+
+void mur_mul_f32(uint32_t count, const float *a, const float *b, float *y)
+{
+    for (uint32_t i = 0; i < count; i++)
+        y[i] = a[i] * b[i];
+}
+
+void mur_add_f32(uint32_t count, const float *a, const float *b, float *y)
+{
+    for (uint32_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
+}

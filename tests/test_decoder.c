@@ -1,0 +1,364 @@
+/* test_decoder.c - the runtime's decoder operators against their formulas, written once more here,
+ * for every instruction set: bit for bit. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "chance.h"
+#include "check.h"
+#include "mur_decoder.h"
+
+/* one instruction set's functions */
+typedef struct kernels {
+    const char *name;
+    uint32_t element_bytes; /* of a vector */
+    void (*quantize)(uint32_t, uint32_t, const float *, void *, float *);
+    void (*linear)(const mur_matrix_q8 *, uint32_t, const void *, const float *, float *);
+    void (*embed)(const mur_matrix_q8 *, uint32_t, float *);
+    void (*attention)(const mur_attention_q8 *, const mur_cache_q8 *, uint32_t, uint32_t,
+                      const float *, const float *, const float *, float *, void *);
+    size_t (*matrix_bytes)(uint32_t, uint32_t);
+    void (*matrix_pack)(uint32_t, uint32_t, const int8_t *, void *);
+    size_t (*attention_bytes)(const mur_attention_q8 *);
+} kernels;
+
+#define KERNELS(isa, element) \
+    { \
+#isa, element, mur_##isa##_quantize, mur_##isa##_linear, mur_##isa##_embed, \
+            mur_##isa##_attention, mur_##isa##_matrix_bytes, mur_##isa##_matrix_pack, \
+            mur_##isa##_attention_bytes \
+    }
+static const kernels all[] = { KERNELS(ref, 1), KERNELS(dsp, 2) };
+
+static void *take(size_t bytes)
+{
+    void *taken = malloc(bytes ? bytes : 1);
+
+    CHECK(taken != NULL);
+    memset(taken, 0x5a, bytes);
+    return taken;
+}
+
+static uint32_t below(uint32_t n)
+{
+    return random_u32() % n;
+}
+
+static void random_floats(float *x, size_t count, float size)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = ((float)below(2001) / 1000 - 1) * size;
+}
+
+static void check_floats(const char *what, const float *found, const float *expected, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(&found[i], &expected[i], sizeof(*found)) != 0)
+            fail_msg("%s: element %zu is %.9g, expected %.9g", what, i, (double)found[i],
+                     (double)expected[i]);
+}
+
+/* ---- the formulas ---- */
+
+/* nearbyintf rounds halves to even */
+static float formula_quantize(const float *x, uint32_t count, int32_t *q)
+{
+    float most = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        most = fmaxf(most, fabsf(x[i]));
+    for (uint32_t i = 0; i < count; i++)
+        q[i] = most < ldexpf(1, -100) ? 0 : (int32_t)nearbyintf(x[i] * (127 / most));
+    return most < ldexpf(1, -100) ? 0 : most / 127;
+}
+
+/* the exponential of softmax, its powers from libm */
+static float formula_exp(float x)
+{
+    float n = nearbyintf(x * 46.1662413f), r = x - n * 0.0216608494f, p;
+    int whole = (int)floorf(n / 32);
+
+    p = (r * 0.5f + 1) * r + 1;
+    return x < -80 ? 0 : p * ldexpf((float)exp2(((double)n - 32 * whole) / 32), whole);
+}
+
+typedef struct formula_cache {
+    int32_t *keys, *values; /* [kv_heads][context][width] */
+    float *key_scales, *value_scales;
+} formula_cache;
+
+static void formula_head(const mur_attention_q8 *op, const formula_cache *cache, uint32_t kv_head,
+                         uint32_t length, const float *x, float *out)
+{
+    int32_t *q = take(op->width * sizeof(*q));
+    float *w = take(length * sizeof(*w)), scale = formula_quantize(x, op->width, q);
+    float most = -INFINITY, sum_p = 0, sum_w = 0;
+    size_t first = (size_t)kv_head * op->context;
+
+    for (uint32_t t = 0; t < length; t++) {
+        int64_t sum = 0;
+
+        for (uint32_t i = 0; i < op->width; i++)
+            sum += q[i] * cache->keys[(first + t) * op->width + i];
+        w[t] = (float)sum * (scale * op->scale) * cache->key_scales[first + t];
+        most = fmaxf(most, w[t]);
+    }
+    for (uint32_t t = 0; t < length; t++) {
+        float p = formula_exp(w[t] - most);
+
+        w[t] = p * cache->value_scales[first + t];
+        sum_p += p;
+        sum_w += w[t];
+    }
+    for (uint32_t i = 0; i < op->width; i++) {
+        int64_t sum = 0;
+
+        for (uint32_t t = 0; t < length && sum_w >= ldexpf(1, -100); t++)
+            sum += (int64_t)nearbyintf(w[t] * (32767 / sum_w)) *
+                   cache->values[(first + t) * op->width + i];
+        out[i] = (float)sum * (sum_w / (32767 * sum_p));
+    }
+    free(w);
+    free(q);
+}
+
+static void formula_attention(const mur_attention_q8 *op, formula_cache *cache, uint32_t pos,
+                              const float *q, const float *k, const float *v, float *out)
+{
+    for (uint32_t h = 0; h < op->kv_heads; h++) {
+        size_t at = (size_t)h * op->context + pos;
+
+        cache->key_scales[at] =
+            formula_quantize(k + h * op->width, op->width, cache->keys + at * op->width);
+        cache->value_scales[at] =
+            formula_quantize(v + h * op->width, op->width, cache->values + at * op->width);
+    }
+    for (uint32_t h = 0; h < op->heads; h++)
+        formula_head(op, cache, h / (op->heads / op->kv_heads), pos + 1, q + h * op->width,
+                     out + h * op->width);
+}
+
+/* ---- vectors and matrices ---- */
+
+static void a_vector_is_quantized_by_the_formula(void **state)
+{
+    static const float odd_ones[][5] = {
+        { 0, 0, 0, 0, 0 },
+        { 1e-31f, -1e-32f, 0, 0, 0 },          /* below 2^-100 */
+        { 127, 0.5f, 1.5f, -0.5f, -2.5f },     /* halves go to the even side */
+        { -3e38f, 3e38f, 1e38f, 1, -1.5e38f }, /* the largest is exactly 127 */
+    };
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {
+        for (size_t i = 0; i < 4; i++) {
+            int32_t expected[5];
+            int16_t q[8];
+            float scale, formula = formula_quantize(odd_ones[i], 5, expected);
+
+            all[s].quantize(1, 5, odd_ones[i], q, &scale);
+            check_floats("scale", &scale, &formula, 1);
+            for (size_t j = 0; j < 8; j++)
+                CHECK_EQ(all[s].element_bytes == 1 ? ((int8_t *)q)[j] : q[j],
+                         j < 5 ? expected[j] : 0);
+        }
+    }
+}
+
+static void check_matrix(const kernels *k, uint32_t n, uint32_t columns, uint32_t rows,
+                         bool extreme)
+{
+    size_t count = (size_t)n * columns;
+    int8_t *weights = take(count);
+    float *scales = take(n * sizeof(float)), *bias = take(n * sizeof(float));
+    float *x = take(rows * columns * sizeof(float)), *x_scales = take(rows * sizeof(float));
+    float *found = take(rows * n * sizeof(float)), *expected = take(rows * n * sizeof(float));
+    float *row = take(columns * sizeof(float)), *row_expected = take(columns * sizeof(float));
+    int32_t *q = take(columns * sizeof(*q));
+    uint8_t *vectors = take(rows * MUR_DSP_VECTOR_BYTES(columns));
+    void *packed = take(k->matrix_bytes(n, columns));
+    mur_matrix_q8 matrix = { n, columns, packed, scales, below(2) ? bias : NULL };
+    uint32_t one = below(n);
+
+    for (size_t i = 0; i < count; i++)
+        weights[i] = (int8_t)(extreme ? -127 : (int)below(255) - 127);
+    random_floats(scales, n, 0.01f);
+    random_floats(bias, n, 1);
+    random_floats(x, (size_t)rows * columns, 3);
+    for (size_t i = 0; extreme && i < (size_t)rows * columns; i++)
+        x[i] = -1;
+    k->matrix_pack(n, columns, weights, packed);
+    k->quantize(rows, columns, x, vectors, x_scales);
+    k->linear(&matrix, rows, vectors, x_scales, found);
+    for (uint32_t r = 0; r < rows; r++) {
+        float scale = formula_quantize(x + r * columns, columns, q);
+
+        for (uint32_t i = 0; i < n; i++) {
+            int64_t sum = 0;
+
+            for (uint32_t j = 0; j < columns; j++)
+                sum += q[j] * weights[(size_t)i * columns + j];
+            expected[r * n + i] = (float)sum * (scale * scales[i]);
+            if (matrix.bias)
+                expected[r * n + i] += bias[i];
+        }
+    }
+    check_floats("product", found, expected, (size_t)rows * n);
+    k->embed(&matrix, one, row);
+    for (uint32_t j = 0; j < columns; j++)
+        row_expected[j] = (float)weights[(size_t)one * columns + j] * scales[one];
+    check_floats("row", row, row_expected, columns);
+    free(weights), free(scales), free(bias), free(x), free(x_scales), free(found), free(expected);
+    free(row), free(row_expected), free(q), free(vectors), free(packed);
+}
+
+static void a_matrix_multiplies_by_the_formula(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {
+        for (unsigned i = 0; i < 60; i++)
+            check_matrix(&all[s], 1 + below(30), 1 + below(90), 1 + below(4), false);
+        /* sums that are as large as they can be, in one piece and in several */
+        check_matrix(&all[s], 5, 512, 1, true);
+        check_matrix(&all[s], 6, 2051, 2, true);
+        check_matrix(&all[s], 3, 1300, 2, false);
+    }
+}
+
+/* ---- attention ---- */
+
+static void check_attention(const kernels *k, const mur_attention_q8 *op, uint32_t tokens)
+{
+    size_t columns = (size_t)op->heads * op->width, kv_columns = (size_t)op->kv_heads * op->width;
+    size_t scales = (size_t)op->kv_heads * op->context;
+    float *q = take(tokens * columns * sizeof(float)),
+          *out = take(tokens * columns * sizeof(float));
+    float *keys = take(tokens * kv_columns * sizeof(float));
+    float *values = take(tokens * kv_columns * sizeof(float));
+    float *expected = take(tokens * columns * sizeof(float));
+    mur_cache_q8 cache = { take(MUR_CACHE_BYTES(op)), take(MUR_CACHE_BYTES(op)),
+                           take(scales * sizeof(float)), take(scales * sizeof(float)) };
+    formula_cache formula = { take(scales * op->width * 4), take(scales * op->width * 4),
+                              take(scales * 4), take(scales * 4) };
+    void *scratch = take(k->attention_bytes(op));
+
+    random_floats(q, tokens * columns, 4);
+    random_floats(keys, tokens * kv_columns, 4);
+    random_floats(values, tokens * kv_columns, 2);
+    if (tokens > 2) /* a token of no value, and one that outweighs all others */
+        memset(values + kv_columns, 0, kv_columns * sizeof(float));
+    for (size_t i = 0; tokens > 2 && i < kv_columns; i++)
+        keys[2 * kv_columns + i] *= 1000;
+    for (uint32_t t = 0; t < tokens; t++)
+        formula_attention(op, &formula, t, q + t * columns, keys + t * kv_columns,
+                          values + t * kv_columns, expected + t * columns);
+    for (uint32_t t = 0, m; t < tokens; t += m) {
+        m = 1 + below(3);
+        m = m < tokens - t ? m : tokens - t;
+        k->attention(op, &cache, t, m, q + t * columns, keys + t * kv_columns,
+                     values + t * kv_columns, out + t * columns, scratch);
+    }
+    check_floats("attention", out, expected, tokens * columns);
+    free(q), free(out), free(keys), free(values), free(expected), free(scratch);
+    free(cache.keys), free(cache.values), free(cache.key_scales), free(cache.value_scales);
+    free(formula.keys), free(formula.values), free(formula.key_scales), free(formula.value_scales);
+}
+
+static void attention_is_the_formula_however_tokens_are_grouped(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {
+        for (unsigned i = 0; i < 30; i++) {
+            uint32_t kv_heads = 1 + below(3);
+            mur_attention_q8 op = { kv_heads * (1 + below(3)), kv_heads, 2 + 2 * below(12),
+                                    2 + 2 * below(20), 0.25f };
+
+            check_attention(&all[s], &op, 1 + below(op.context));
+        }
+    }
+}
+
+/* every instruction set appends to a cache that another text has left behind */
+static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
+{
+    const mur_attention_q8 op = { 2, 1, 4, 6, 0.5f };
+    float q[2][8], k[2][4], v[2][4], first[8], again[8], scales[2][6];
+    uint8_t keys[24], values[24], scratch[128];
+    mur_cache_q8 cache = { keys, values, scales[0], scales[1] };
+    (void)state;
+    for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {
+        CHECK(all[s].attention_bytes(&op) <= sizeof(scratch));
+        random_floats(q[0], 16, 1);
+        random_floats(k[0], 8, 1);
+        random_floats(v[0], 8, 1);
+        for (unsigned round = 0; round < 2; round++) {
+            for (uint32_t t = 0; t < 5; t++)
+                all[s].attention(&op, &cache, t, 1, q[t % 2], k[t % 2], v[t % 2],
+                                 round ? again : first, scratch);
+            check_floats("round", round ? again : first, first, 8);
+            memset(keys, 0x80, sizeof(keys));
+            memset(values, 0x7f, sizeof(values));
+        }
+    }
+}
+
+/* ---- binary32 ---- */
+
+static void the_root_is_the_nearest(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0x00800000; bits < 0x7f800000; bits += 10007) {
+        float x, root, expected;
+
+        memcpy(&x, &bits, sizeof(x));
+        root = mur_sqrt_f32(x);
+        expected = sqrtf(x);
+        check_floats("root", &root, &expected, 1);
+    }
+    CHECK(mur_sqrt_f32(0) == 0);
+}
+
+static void the_norm_and_silu_are_near_their_real_values(void **state)
+{
+    float x[77], gain[77], y[77];
+
+    (void)state;
+    random_floats(x, 77, 20);
+    random_floats(gain, 77, 2);
+    mur_rms_norm_f32(gain, 1e-5f, 1, 77, x, y);
+    for (unsigned i = 0; i < 77; i++) {
+        double sum = 0;
+
+        for (unsigned j = 0; j < 77; j++)
+            sum += (double)x[j] * x[j];
+        assert_true(fabs(y[i] - x[i] * gain[i] / sqrt(sum / 77 + 1e-5)) < 1e-5);
+    }
+    mur_silu_f32(77, x, y);
+    for (unsigned i = 0; i < 77; i++)
+        assert_true(fabs(y[i] - x[i] / (1 + exp(-(double)x[i]))) < 1e-5);
+}
+
+static void a_rotation_of_two_halves(void **state)
+{
+    float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    const float cosines[] = { 0, 1 }, sines[] = { 1, 0 };
+    const float expected[] = { -3, 2, 1, 4, -7, 6, 5, 8 };
+
+    (void)state;
+    mur_rope_f32(cosines, sines, 1, 2, 4, x);
+    check_floats("rope", x, expected, 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_vector_is_quantized_by_the_formula),
+        cmocka_unit_test(a_matrix_multiplies_by_the_formula),
+        cmocka_unit_test(attention_is_the_formula_however_tokens_are_grouped),
+        cmocka_unit_test(a_text_that_begins_anew_finds_nothing_of_the_last),
+        cmocka_unit_test(the_root_is_the_nearest),
+        cmocka_unit_test(the_norm_and_silu_are_near_their_real_values),
+        cmocka_unit_test(a_rotation_of_two_halves),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
