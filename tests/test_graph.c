@@ -87,7 +87,8 @@ static void wrong_graphs_are_refused_by_name(void **state)
     (void)state;
     check_refused("linear norm, w.q", "linear norm, w.k", "node 'q': input 2 ('b.q') is f32 [8]");
     check_refused("linear norm, w.k", "linear norm, cos", "expected a float matrix [N, 8]");
-    check_refused("add embed, mul", "add embed, k", "expected f32 of the first input's shape");
+    check_refused("add embed, mul", "add embed, k",
+                  "expected a shape that broadcasts with the inputs before");
     check_refused("mul silu, q", "mul silu", "mul with 1 inputs and 1 outputs, expected 2..2");
     check_refused(" epsilon=1.0000000000000001e-05", "", "rmsnorm lacks attribute 'epsilon'");
     check_refused("epsilon=1.0", "epsilon=1.0 epsilon=1.0", "attribute 'epsilon' is there twice");
@@ -103,7 +104,7 @@ static void wrong_graphs_are_refused_by_name(void **state)
     check_refused("[8, 8] bytes 128", "[8, 8] bytes 127", "'w.q' has 127 bytes, expected 128");
     check_refused("[8, 8] bytes 128", "[8, m] bytes 128", "dimension 1 of a const depends");
     check_refused("f32 [m, 8] = silu", "f32 [m, 9] = silu", "'silu' is not what the node gives");
-    check_refused("node silu", "node silu f32 [m, 8], two", "an operator of as many outputs");
+    check_refused("node silu", "node silu f32 [m, 8], two", "silu with 1 inputs and 2 outputs");
     check_refused("embed tokens", "embde tokens", "the name of an operator");
     check_refused("= add embed", "= add embed, nobody", "the name of a tensor");
     check_refused("position=pos", "position=poss", "the name of an input");

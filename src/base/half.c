@@ -43,3 +43,12 @@ uint16_t muc_f16_of_f32(float value)
         half++;
     return (uint16_t)(sign | half);
 }
+
+uint16_t muc_bf16_of_f32(float value)
+{
+    uint32_t bits = muc_f32_bits(value);
+
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}

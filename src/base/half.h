@@ -30,5 +30,6 @@ static inline float muc_f32_of_bf16(uint16_t half)
 float muc_f32_of_f16(uint16_t half);
 /* Nearest, ties to even; overflow gives infinity. */
 uint16_t muc_f16_of_f32(float value);
+uint16_t muc_bf16_of_f32(float value); /* the same */
 
 #endif

@@ -10,6 +10,10 @@ muc_status muc_tensor_check(muc_context *ctx, const muc_graph *graph, const muc_
 /* Operator, number and indices of inputs, states, attributes: all but shapes. */
 muc_status muc_node_check(muc_context *ctx, const muc_graph *graph, const muc_node *node,
                           muc_status status);
+/* Which of the node's outputs may, or must, carry quantization. */
+muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
+                                       const muc_node *node, const muc_tensor *outputs,
+                                       muc_status status);
 /* The same kind of shape: dtype, rank and equal dimensions. */
 bool muc_tensor_same_shape(const muc_tensor *a, const muc_tensor *b);
 

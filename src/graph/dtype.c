@@ -21,6 +21,23 @@ const muc_dtype_info *muc_dtype_get(muc_dtype dtype)
     return &table[dtype];
 }
 
+bool muc_dtype_is_signed(muc_dtype dtype)
+{
+    return dtype == MUC_I64 || dtype == MUC_I32 || dtype == MUC_I16 || dtype == MUC_I8;
+}
+
+int64_t muc_dtype_integer(muc_dtype dtype, const uint8_t *p)
+{
+    uint32_t width = table[dtype].block_bytes;
+    uint64_t value = 0;
+
+    for (uint32_t b = width; b-- > 0;)
+        value = value << 8 | p[b];
+    if (muc_dtype_is_signed(dtype) && width < 8 && value >> (8 * width - 1))
+        value |= UINT64_MAX << (8 * width);
+    return (int64_t)value;
+}
+
 bool muc_dtype_find(const char *name, muc_dtype *out)
 {
     for (unsigned i = 0; i < MUC_COUNT(table); i++) {

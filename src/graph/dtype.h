@@ -25,6 +25,10 @@ typedef struct muc_dtype_info {
 
 /* The type's row; dtype < MUC_DTYPE_COUNT. */
 const muc_dtype_info *muc_dtype_get(muc_dtype dtype);
+/* Of an integer type: whether it has negative values. */
+bool muc_dtype_is_signed(muc_dtype dtype);
+/* The element at p, stored little-endian; of u64 the same bits. Integer types only. */
+int64_t muc_dtype_integer(muc_dtype dtype, const uint8_t *p);
 /* False if no type has this name ("f32", ...). */
 bool muc_dtype_find(const char *name, muc_dtype *out);
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ITEMS = 1 << 24, MAX_NAME = 65536, MAX_OUTPUTS = 16 };
+enum { MAX_ITEMS = 1 << 24, MAX_NAME = 65536 };
 
 static const muc_op_info ops[] = {
-#define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) \
-    { name, least, most, outputs, flags, meaning },
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, meaning) \
+    { name, least, most, least_out, most_out, flags, meaning },
 #include "graph/ops.def"
 #undef MUC_OP
 };
@@ -17,6 +17,12 @@ static const muc_attribute_info attributes_table[] = {
 #define MUC_ATTRIBUTE(id, name, type, meaning) { name, MUC_ATTRIBUTE_##type, meaning },
 #include "graph/attributes.def"
 #undef MUC_ATTRIBUTE
+};
+
+static const char *const words[] = {
+#define MUC_WORD(id, name) name,
+#include "graph/words.def"
+#undef MUC_WORD
 };
 
 enum { OPTIONAL, REQUIRED };
@@ -57,6 +63,22 @@ bool muc_attribute_find(const char *name, muc_attribute_key *out)
     for (unsigned i = 0; i < MUC_COUNT(attributes_table); i++) {
         if (strcmp(attributes_table[i].name, name) == 0) {
             *out = (muc_attribute_key)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *muc_word_name(muc_word word)
+{
+    return words[word];
+}
+
+bool muc_word_find(const char *name, muc_word *out)
+{
+    for (unsigned i = 0; i < MUC_COUNT(words); i++) {
+        if (strcmp(words[i], name) == 0) {
+            *out = (muc_word)i;
             return true;
         }
     }
@@ -171,6 +193,35 @@ static muc_status append(muc_context *ctx, muc_graph *graph, const muc_tensor *t
     return MUC_OK;
 }
 
+static muc_status copy_items(muc_context *ctx, muc_graph *graph, const void *items, size_t count,
+                             size_t size, const void **out)
+{
+    void *copy;
+
+    MUC_TRY(muc_arena_new(ctx, &graph->arena, count, size, &copy));
+    if (count)
+        memcpy(copy, items, count * size);
+    *out = copy;
+    return MUC_OK;
+}
+
+static muc_status copy_quantization(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
+{
+    const muc_quantization *from = tensor->quantization;
+    muc_quantization *copy;
+
+    if (!from)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, 1, &copy));
+    *copy = *from;
+    MUC_TRY(copy_items(ctx, graph, from->scales, from->count, sizeof(*from->scales),
+                       (const void **)&copy->scales));
+    MUC_TRY(copy_items(ctx, graph, from->zero_points, from->count, sizeof(*from->zero_points),
+                       (const void **)&copy->zero_points));
+    tensor->quantization = copy;
+    return MUC_OK;
+}
+
 muc_status muc_graph_add_tensor(muc_context *ctx, muc_graph *graph, const muc_tensor *tensor,
                                 uint32_t *out)
 {
@@ -179,15 +230,30 @@ muc_status muc_graph_add_tensor(muc_context *ctx, muc_graph *graph, const muc_te
     copy.producer = MUC_NO_ID;
     MUC_TRY(muc_expr_status(graph->pool));
     MUC_TRY(muc_tensor_check(ctx, graph, &copy, MUC_MALFORMED));
+    MUC_TRY(copy_quantization(ctx, graph, &copy));
     return append(ctx, graph, &copy, out);
 }
 
-static muc_status copy_items(muc_context *ctx, muc_graph *graph, const void *items, size_t count,
-                             size_t size, void **out)
+static muc_status copy_attribute(muc_context *ctx, muc_graph *graph, muc_attribute *a)
 {
-    MUC_TRY(muc_arena_new(ctx, &graph->arena, count, size, out));
-    if (count)
-        memcpy(*out, items, count * size);
+    switch (muc_attribute_get(a->key)->type) {
+    case MUC_ATTRIBUTE_INTEGERS:
+        return copy_items(ctx, graph, a->value.integers.items, a->value.integers.count,
+                          sizeof(*a->value.integers.items),
+                          (const void **)&a->value.integers.items);
+    case MUC_ATTRIBUTE_REALS:
+        return copy_items(ctx, graph, a->value.reals.items, a->value.reals.count,
+                          sizeof(*a->value.reals.items), (const void **)&a->value.reals.items);
+    case MUC_ATTRIBUTE_EXPRS:
+        return copy_items(ctx, graph, a->value.exprs.items, a->value.exprs.count,
+                          sizeof(*a->value.exprs.items), (const void **)&a->value.exprs.items);
+    case MUC_ATTRIBUTE_INTEGER:
+    case MUC_ATTRIBUTE_REAL:
+    case MUC_ATTRIBUTE_EXPR:
+    case MUC_ATTRIBUTE_WORD:
+    case MUC_ATTRIBUTE_DTYPE:
+        break;
+    }
     return MUC_OK;
 }
 
@@ -195,32 +261,92 @@ static muc_status copy_attributes(muc_context *ctx, muc_graph *graph, muc_node *
 {
     muc_attribute *copy;
 
-    MUC_TRY(copy_items(ctx, graph, node->attributes, node->attribute_count, sizeof(*copy),
-                       (void **)&copy));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, node->attribute_count, &copy));
     for (uint32_t i = 0; i < node->attribute_count; i++) {
-        void *items;
-
-        if (muc_attribute_get(copy[i].key)->type != MUC_ATTRIBUTE_INTEGERS)
-            continue;
-        MUC_TRY(copy_items(ctx, graph, copy[i].value.integers.items, copy[i].value.integers.count,
-                           sizeof(int64_t), &items));
-        copy[i].value.integers.items = items;
+        copy[i] = node->attributes[i];
+        MUC_TRY(copy_attribute(ctx, graph, &copy[i]));
     }
     node->attributes = copy;
     return MUC_OK;
 }
 
-static muc_status append_outputs(muc_context *ctx, muc_graph *graph, const char *name,
-                                 muc_tensor *derived, uint32_t *outputs, uint32_t count)
+/* what output i carries: what was given, or what goes with the elements that a node moves */
+static const muc_quantization *quantization_of(const muc_graph *graph, const muc_new_node *node,
+                                               uint32_t i, const muc_tensor *derived)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    const muc_tensor *input;
+
+    if (node->quantization && node->quantization[i])
+        return node->quantization[i];
+    if (!(ops[node->op].flags & MUC_OP_MOVES))
+        return NULL;
+    input = &graph->tensors[node->inputs[0]];
+    return input->quantization && input->quantization->count == 1 && input->dtype == derived->dtype
+               ? input->quantization
+               : NULL;
+}
+
+/* completes the derived outputs and checks them */
+static muc_status describe_outputs(muc_context *ctx, muc_graph *graph, const muc_new_node *node,
+                                   const muc_node *added, muc_tensor *derived)
+{
+    for (uint32_t i = 0; i < added->output_count; i++) {
         derived[i].kind = MUC_TENSOR_ACTIVATION;
         derived[i].producer = graph->node_count;
-        derived[i].name = name;
-        if (i > 0)
-            MUC_TRY(muc_arena_format(ctx, &graph->arena, &derived[i].name, "%s:%u", name, i));
-        MUC_TRY(append(ctx, graph, &derived[i], &outputs[i]));
+        derived[i].quantization = quantization_of(graph, node, i, &derived[i]);
+        derived[i].name = node->output_names ? node->output_names[i] : NULL;
+        if (!derived[i].name && i > 0)
+            MUC_TRY(muc_arena_format(ctx, &graph->arena, &derived[i].name, "%s:%u", node->name, i));
+        else if (!derived[i].name)
+            derived[i].name = node->name;
+        MUC_TRY(muc_tensor_check(ctx, graph, &derived[i], MUC_MALFORMED));
+        MUC_TRY(copy_quantization(ctx, graph, &derived[i]));
     }
+    return muc_node_check_quantization(ctx, graph, added, derived, MUC_MALFORMED);
+}
+
+static muc_status append_node(muc_context *ctx, muc_graph *graph, muc_node *node,
+                              const muc_tensor *derived)
+{
+    uint32_t *outputs;
+
+    MUC_TRY(copy_items(ctx, graph, node->inputs, node->input_count, sizeof(*node->inputs),
+                       (const void **)&node->inputs));
+    MUC_TRY(copy_attributes(ctx, graph, node));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, node->output_count, &outputs));
+    MUC_TRY(muc_arena_grow(ctx, &graph->arena, graph->node_count + (size_t)1, sizeof(*node),
+                           &graph->node_capacity, (void **)&graph->nodes));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        MUC_TRY(append(ctx, graph, &derived[i], &outputs[i]));
+    node->outputs = outputs;
+    node->name = graph->tensors[outputs[0]].name;
+    graph->nodes[graph->node_count++] = *node;
+    return MUC_OK;
+}
+
+muc_status muc_graph_add(muc_context *ctx, muc_graph *graph, const muc_new_node *node,
+                         uint32_t *outputs)
+{
+    muc_node added = { .op = node->op,
+                       .name = node->name,
+                       .input_count = node->input_count,
+                       .output_count = node->output_count,
+                       .attribute_count = node->attribute_count,
+                       .inputs = node->inputs,
+                       .attributes = node->attributes };
+    muc_tensor derived[MUC_GRAPH_MAX_OUTPUTS] = { { 0 } };
+
+    if (added.output_count == 0)
+        added.output_count = ops[node->op].least_outputs;
+    while (added.input_count > 0 && added.inputs[added.input_count - 1] == MUC_NO_ID)
+        added.input_count--;
+    MUC_TRY(muc_expr_status(graph->pool));
+    MUC_TRY(muc_node_check(ctx, graph, &added, MUC_MALFORMED));
+    MUC_TRY(muc_graph_derive(ctx, graph, &added, derived));
+    MUC_TRY(describe_outputs(ctx, graph, node, &added, derived));
+    MUC_TRY(append_node(ctx, graph, &added, derived));
+    if (outputs)
+        memcpy(outputs, added.outputs, added.output_count * sizeof(*outputs));
     return MUC_OK;
 }
 
@@ -229,30 +355,15 @@ muc_status muc_graph_add_node(muc_context *ctx, muc_graph *graph, muc_op op, con
                               const muc_attribute *attributes, uint32_t attribute_count,
                               uint32_t *output)
 {
-    muc_node node = { .op = op,
-                      .name = name,
-                      .input_count = input_count,
-                      .output_count = ops[op].outputs,
-                      .attribute_count = attribute_count,
-                      .inputs = inputs,
-                      .attributes = attributes };
-    muc_tensor derived[MAX_OUTPUTS] = { { 0 } };
-    uint32_t *outputs;
-    void *copy;
+    const muc_new_node node = { .op = op,
+                                .name = name,
+                                .input_count = input_count,
+                                .attribute_count = attribute_count,
+                                .inputs = inputs,
+                                .attributes = attributes };
+    uint32_t outputs[MUC_GRAPH_MAX_OUTPUTS];
 
-    MUC_TRY(muc_expr_status(graph->pool));
-    MUC_TRY(muc_node_check(ctx, graph, &node, MUC_MALFORMED));
-    MUC_TRY(muc_graph_derive(ctx, graph, &node, derived));
-    MUC_TRY(copy_items(ctx, graph, inputs, input_count, sizeof(*inputs), &copy));
-    node.inputs = copy;
-    MUC_TRY(copy_attributes(ctx, graph, &node));
-    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, node.output_count, &outputs));
-    MUC_TRY(muc_arena_grow(ctx, &graph->arena, graph->node_count + (size_t)1, sizeof(node),
-                           &graph->node_capacity, (void **)&graph->nodes));
-    MUC_TRY(append_outputs(ctx, graph, name, derived, outputs, node.output_count));
-    node.outputs = outputs;
-    node.name = graph->tensors[outputs[0]].name;
-    graph->nodes[graph->node_count++] = node;
+    MUC_TRY(muc_graph_add(ctx, graph, &node, outputs));
     *output = outputs[0];
     return MUC_OK;
 }
@@ -284,6 +395,37 @@ int64_t muc_node_integer(const muc_node *node, muc_attribute_key key)
 double muc_node_real(const muc_node *node, muc_attribute_key key)
 {
     return muc_node_attribute(node, key)->value.real;
+}
+
+int64_t muc_node_integer_or(const muc_node *node, muc_attribute_key key, int64_t fallback)
+{
+    const muc_attribute *attribute = muc_node_attribute(node, key);
+
+    return attribute ? attribute->value.integer : fallback;
+}
+
+double muc_node_real_or(const muc_node *node, muc_attribute_key key, double fallback)
+{
+    const muc_attribute *attribute = muc_node_attribute(node, key);
+
+    return attribute ? attribute->value.real : fallback;
+}
+
+muc_word muc_node_word_or(const muc_node *node, muc_attribute_key key, muc_word fallback)
+{
+    return (muc_word)muc_node_integer_or(node, key, fallback);
+}
+
+const int64_t *muc_node_integers(const muc_node *node, muc_attribute_key key)
+{
+    const muc_attribute *attribute = muc_node_attribute(node, key);
+
+    return attribute ? attribute->value.integers.items : NULL;
+}
+
+uint32_t muc_node_input(const muc_node *node, uint32_t i)
+{
+    return i < node->input_count ? node->inputs[i] : MUC_NO_ID;
 }
 
 muc_expr muc_node_expr(const muc_node *node, muc_attribute_key key)

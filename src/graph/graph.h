@@ -12,11 +12,13 @@
 #include "base/bytes.h"
 #include "graph/dtype.h"
 
-#define MUC_GRAPH_MAX_RANK 6
+#define MUC_GRAPH_MAX_RANK 8
+#define MUC_GRAPH_MAX_INPUTS 1024 /* of a node */
+#define MUC_GRAPH_MAX_OUTPUTS 64
 #define MUC_NO_ID UINT32_MAX
 
 typedef enum muc_op {
-#define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) MUC_OP_##id,
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, meaning) MUC_OP_##id,
 #include "graph/ops.def"
 #undef MUC_OP
     MUC_OP_COUNT
@@ -26,11 +28,24 @@ enum {
     MUC_OP_POINTWISE = 1, /* element i of the output depends on elements i of the inputs */
     MUC_OP_WEIGHTED = 2,  /* input 1 is a weight matrix [N, K] that a target may quantize */
     MUC_OP_STATEFUL = 4,  /* reads and writes STATE tensors; no other operator may */
+    /* what input 0 may be, of no quantization; real types but for MIXED are f64, f32, f16, bf16 */
+    MUC_OP_FLOAT = 8,
+    MUC_OP_INTEGER = 16,
+    MUC_OP_BOOL = 32,
+    MUC_OP_NUMBER = MUC_OP_FLOAT | MUC_OP_INTEGER,
+    MUC_OP_ANY = MUC_OP_NUMBER | MUC_OP_BOOL,
+    /* also runs on integers that carry quantization, in the arithmetic of TFLite's reference
+     * kernels; its outputs carry quantization then */
+    MUC_OP_QUANTIZED = 64,
+    MUC_OP_MOVES = 128, /* outputs' elements are inputs' elements: quantization goes with them */
+    /* with an f32 input 0, inputs beyond it may be constants of any type of real numbers, or of
+     * integers that carry quantization where the shape rule allows it */
+    MUC_OP_MIXED = 256,
 };
 
 typedef struct muc_op_info {
     const char *name;
-    uint32_t least_inputs, most_inputs, outputs;
+    uint32_t least_inputs, most_inputs, least_outputs, most_outputs;
     unsigned flags; /* of MUC_OP_POINTWISE.. */
     const char *meaning;
 } muc_op_info;
@@ -40,7 +55,18 @@ typedef enum muc_attribute_type {
     MUC_ATTRIBUTE_REAL,
     MUC_ATTRIBUTE_INTEGERS,
     MUC_ATTRIBUTE_EXPR,
+    MUC_ATTRIBUTE_REALS,
+    MUC_ATTRIBUTE_EXPRS,
+    MUC_ATTRIBUTE_WORD,  /* a muc_word in integer */
+    MUC_ATTRIBUTE_DTYPE, /* a muc_dtype in integer */
 } muc_attribute_type;
+
+typedef enum muc_word {
+#define MUC_WORD(id, name) MUC_WORD_##id,
+#include "graph/words.def"
+#undef MUC_WORD
+    MUC_WORD_COUNT
+} muc_word;
 
 typedef enum muc_attribute_key {
 #define MUC_ATTRIBUTE(id, name, type, meaning) MUC_KEY_##id,
@@ -65,6 +91,14 @@ typedef struct muc_attribute {
             const int64_t *items;
             uint32_t count;
         } integers;
+        struct {
+            const double *items; /* finite */
+            uint32_t count;
+        } reals;
+        struct {
+            const muc_expr *items;
+            uint32_t count;
+        } exprs;
         muc_expr expr;
     } value;
 } muc_attribute;
@@ -76,6 +110,14 @@ typedef enum muc_tensor_kind {
     MUC_TENSOR_ACTIVATION, /* computed by a node */
     MUC_TENSOR_KIND_COUNT
 } muc_tensor_kind;
+
+/* What the integers q of a tensor stand for: scale * (q - zero point). */
+typedef struct muc_quantization {
+    uint32_t count;             /* 1, or the extent of dimension axis */
+    uint32_t axis;              /* 0 if count is 1 */
+    const float *scales;        /* [count], finite, above 0 */
+    const int32_t *zero_points; /* [count], values of the tensor's type */
+} muc_quantization;
 
 typedef struct muc_tensor {
     const char *name;
@@ -91,15 +133,28 @@ typedef struct muc_tensor {
      * (docs/SPEC-blockdialect.md section 5), borrowed; else NULL and 0 */
     const uint8_t *sequence;
     uint64_t sequence_bytes;
+    const muc_quantization *quantization; /* of an integer type; NULL: plain numbers */
 } muc_tensor;
 
 typedef struct muc_node {
     muc_op op;
     const char *name; /* of outputs[0] */
     uint32_t input_count, output_count, attribute_count;
-    const uint32_t *inputs, *outputs; /* tensors */
+    /* tensors; an input beyond the operator's least may be MUC_NO_ID: absent, but not the last */
+    const uint32_t *inputs, *outputs;
     const muc_attribute *attributes;
 } muc_node;
+
+/* A node to be added. */
+typedef struct muc_new_node {
+    muc_op op;
+    const char *name;                                    /* outputs are "name", "name:1", ... */
+    uint32_t input_count, attribute_count, output_count; /* no outputs: the operator's least */
+    const uint32_t *inputs;
+    const muc_attribute *attributes;
+    const char *const *output_names;             /* [output_count], or NULL: as above */
+    const muc_quantization *const *quantization; /* [output_count], or NULL: none or inherited */
+} muc_new_node;
 
 typedef struct muc_names {
     uint32_t *slots; /* tensor + 1, by hash of its name; 0 is empty */
@@ -122,6 +177,8 @@ const muc_op_info *muc_op_get(muc_op op);
 bool muc_op_find(const char *name, muc_op *out);
 const muc_attribute_info *muc_attribute_get(muc_attribute_key key);
 bool muc_attribute_find(const char *name, muc_attribute_key *out);
+const char *muc_word_name(muc_word word);
+bool muc_word_find(const char *name, muc_word *out);
 /* Whether op's nodes may, or must, carry the attribute. */
 bool muc_op_takes(muc_op op, muc_attribute_key key, bool *required);
 const char *muc_tensor_kind_name(muc_tensor_kind kind); /* "input", ... */
@@ -130,8 +187,8 @@ muc_status muc_graph_new(muc_context *ctx, const char *name, muc_graph **out);
 void muc_graph_free(muc_graph *graph); /* NULL is fine */
 
 /* Declares an INPUT, CONST or STATE tensor from name, kind, dtype, rank, dims, and for a CONST data
- * and bytes (checked against the shape). Copies the name. Fails with MUC_MALFORMED if the name is
- * taken or the shape impossible. */
+ * and bytes (checked against the shape). Copies name and quantization. Fails with MUC_MALFORMED if
+ * the name is taken or the shape impossible. */
 muc_status muc_graph_add_tensor(muc_context *ctx, muc_graph *graph, const muc_tensor *tensor,
                                 uint32_t *out);
 /* Appends a node and its outputs, whose shapes are derived: "name", then "name:1", ... Copies all
@@ -140,6 +197,11 @@ muc_status muc_graph_add_node(muc_context *ctx, muc_graph *graph, muc_op op, con
                               const uint32_t *inputs, uint32_t input_count,
                               const muc_attribute *attributes, uint32_t attribute_count,
                               uint32_t *output);
+/* The same for nodes of several outputs, names and quantizations; outputs[0..] may be NULL. An
+ * operator that moves elements gives its outputs input 0's quantization, if that is one for all
+ * elements and none is given. */
+muc_status muc_graph_add(muc_context *ctx, muc_graph *graph, const muc_new_node *node,
+                         uint32_t *outputs);
 /* Makes a tensor one of the graph's results. */
 muc_status muc_graph_add_output(muc_context *ctx, muc_graph *graph, uint32_t tensor);
 
@@ -151,6 +213,14 @@ const muc_attribute *muc_node_attribute(const muc_node *node, muc_attribute_key 
 int64_t muc_node_integer(const muc_node *node, muc_attribute_key key);
 double muc_node_real(const muc_node *node, muc_attribute_key key);
 muc_expr muc_node_expr(const muc_node *node, muc_attribute_key key);
+/* Of attributes that may be absent. */
+int64_t muc_node_integer_or(const muc_node *node, muc_attribute_key key, int64_t fallback);
+double muc_node_real_or(const muc_node *node, muc_attribute_key key, double fallback);
+muc_word muc_node_word_or(const muc_node *node, muc_attribute_key key, muc_word fallback);
+/* Items of an INTEGERS attribute, or NULL where it is absent. */
+const int64_t *muc_node_integers(const muc_node *node, muc_attribute_key key);
+/* Input i's tensor, or MUC_NO_ID where it is absent or beyond the node's inputs. */
+uint32_t muc_node_input(const muc_node *node, uint32_t i);
 
 /* Elements and bytes of a tensor for the given bindings (checked before), or MUC_UNSUPPORTED if
  * they overflow. */
@@ -167,8 +237,9 @@ muc_status muc_graph_derive(muc_context *ctx, muc_graph *graph, const muc_node *
  * order, names, bytes of constants. MUC_BUG, naming node or tensor, found and expected. */
 muc_status muc_graph_verify(muc_context *ctx, muc_graph *graph);
 
-/* The text form (docs in graph/text.c). Parsing what was printed gives the same text; constants
- * have sizes but no data then. */
+/* The text form (docs in graph/text.c). Parsing what was printed gives the same text; constants of
+ * more than MUC_GRAPH_PRINTED_ELEMENTS have sizes but no data then. */
+enum { MUC_GRAPH_PRINTED_ELEMENTS = 64 };
 void muc_graph_print(const muc_graph *graph, muc_text *text);
 muc_status muc_graph_parse(muc_context *ctx, muc_bytes text, muc_graph **out);
 /* "f32 [m, 64]" */

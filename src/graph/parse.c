@@ -1,11 +1,12 @@
 /* parse.c - reads the text form that text.c describes, line by line. */
 #include "graph/check.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TEXT = 1 << 28, MAX_NAME = 65536, MAX_LIST = 4096, MAX_OUTPUTS = 16 };
+#include "base/half.h"
+
+enum { MAX_TEXT = 1 << 28, MAX_NAME = 65536 };
 
 typedef struct parser {
     muc_context *ctx;
@@ -13,7 +14,7 @@ typedef struct parser {
     const char *source, *start, *at;
     char *name;        /* [MAX_NAME + 1], the last name read */
     muc_arena scratch; /* of one line */
-    uint32_t *list;    /* [MAX_LIST] */
+    uint32_t *list;    /* [MUC_GRAPH_MAX_INPUTS] */
 } parser;
 
 static muc_status unexpected(const parser *p, const char *expected)
@@ -137,8 +138,8 @@ static muc_status read_integer(parser *p, int64_t *out)
     bool negative = accept(p, "-");
     uint64_t value;
 
-    MUC_TRY(read_number(p, INT64_MAX, &value));
-    *out = negative ? -(int64_t)value : (int64_t)value;
+    MUC_TRY(read_number(p, (uint64_t)INT64_MAX + negative, &value));
+    *out = (int64_t)(negative ? 0 - value : value);
     return MUC_OK;
 }
 
@@ -147,7 +148,6 @@ static muc_status read_real(parser *p, double *out)
     char *end;
 
     skip_blanks(p);
-    errno = 0;
     *out = strtod(p->at, &end);
     if (end == p->at)
         return unexpected(p, "a real number");
@@ -224,6 +224,97 @@ static muc_status read_assumption(parser *p)
     return muc_expr_assume(p->graph->pool, e, hi);
 }
 
+/* scales and zero points, if they are next */
+static muc_status read_quantization(parser *p, const muc_quantization **out)
+{
+    size_t scale_capacity = 0, zero_capacity = 0;
+    uint32_t zero_count = 0;
+    muc_quantization *q;
+    float *scales = NULL;
+    int32_t *zeros = NULL;
+
+    if (!accept(p, "scale"))
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(p->ctx, &p->scratch, 1, &q));
+    do {
+        double scale;
+
+        MUC_TRY(muc_arena_grow(p->ctx, &p->scratch, q->count + (size_t)1, sizeof(*scales),
+                               &scale_capacity, (void **)&scales));
+        MUC_TRY(read_real(p, &scale));
+        scales[q->count++] = (float)scale;
+    } while (accept(p, ","));
+    MUC_TRY(expect(p, "zero"));
+    do {
+        int64_t zero;
+
+        MUC_TRY(muc_arena_grow(p->ctx, &p->scratch, zero_count + (size_t)1, sizeof(*zeros),
+                               &zero_capacity, (void **)&zeros));
+        MUC_TRY(read_integer(p, &zero));
+        if (zero < INT32_MIN || zero > INT32_MAX)
+            return unexpected(p, "a zero point of 32 bits before this");
+        zeros[zero_count++] = (int32_t)zero;
+    } while (zero_count < q->count && accept(p, ","));
+    if (zero_count != q->count)
+        return unexpected(p, "as many zero points as scales");
+    if (accept(p, "axis"))
+        MUC_TRY(read_u32(p, &q->axis));
+    q->scales = scales;
+    q->zero_points = zeros;
+    *out = q;
+    return MUC_OK;
+}
+
+static muc_status read_element(parser *p, muc_dtype dtype, uint8_t *out)
+{
+    uint32_t width = muc_dtype_get(dtype)->block_bytes;
+    uint64_t bits;
+    int64_t integer;
+    double real;
+
+    if (muc_dtype_get(dtype)->kind == MUC_DTYPE_INTEGER) {
+        if (dtype == MUC_U64)
+            MUC_TRY(read_number(p, UINT64_MAX, &bits));
+        else
+            MUC_TRY(read_integer(p, &integer));
+        if (dtype != MUC_U64)
+            bits = (uint64_t)integer;
+    } else {
+        MUC_TRY(read_real(p, &real));
+        if (dtype == MUC_F64)
+            memcpy(&bits, &real, sizeof(bits));
+        else
+            bits = dtype == MUC_F32   ? muc_f32_bits((float)real)
+                   : dtype == MUC_F16 ? muc_f16_of_f32((float)real)
+                                      : muc_bf16_of_f32((float)real);
+    }
+    for (uint32_t b = 0; b < width; b++)
+        out[b] = (uint8_t)(bits >> (8 * b));
+    return MUC_OK;
+}
+
+/* the elements of a constant, kept in the graph's arena */
+static muc_status read_values(parser *p, muc_tensor *tensor)
+{
+    const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
+    size_t capacity = 0;
+    uint8_t *data = NULL;
+    void *kept;
+
+    if (tensor->kind != MUC_TENSOR_CONST || info->block_elements != 1)
+        return unexpected(p, "a constant of plain elements before this");
+    do {
+        MUC_TRY(muc_arena_grow(p->ctx, &p->scratch, (size_t)tensor->bytes + info->block_bytes, 1,
+                               &capacity, (void **)&data));
+        MUC_TRY(read_element(p, tensor->dtype, data + tensor->bytes));
+        tensor->bytes += info->block_bytes;
+    } while (accept(p, ","));
+    MUC_TRY(muc_arena_new(p->ctx, &p->graph->arena, (size_t)tensor->bytes, 1, &kept));
+    memcpy(kept, data, (size_t)tensor->bytes);
+    tensor->data = kept;
+    return MUC_OK;
+}
+
 static muc_status read_tensor(parser *p)
 {
     muc_tensor tensor = { .producer = MUC_NO_ID };
@@ -237,6 +328,9 @@ static muc_status read_tensor(parser *p)
         if (++tensor.kind == MUC_TENSOR_ACTIVATION)
             return unexpected(p, "input, const or state before this");
     MUC_TRY(read_shape(p, &tensor));
+    MUC_TRY(read_quantization(p, &tensor.quantization));
+    if (accept(p, "values"))
+        MUC_TRY(read_values(p, &tensor));
     if (accept(p, "bytes"))
         MUC_TRY(read_number(p, INT64_MAX, &tensor.bytes));
     if (accept(p, "sequence"))
@@ -244,21 +338,59 @@ static muc_status read_tensor(parser *p)
     return muc_graph_add_tensor(p->ctx, p->graph, &tensor, &id);
 }
 
-static muc_status read_integers(parser *p, muc_attribute *attribute)
+/* a list in brackets: its items of a size each, read one by one into *out */
+static muc_status read_list(parser *p, size_t size, muc_status (*read)(parser *p, void *item),
+                            const void **out, uint32_t *out_count)
 {
     size_t count = 0, capacity = 0;
-    int64_t *items = NULL;
+    uint8_t *items = NULL;
 
     MUC_TRY(expect(p, "["));
     while (!accept(p, "]")) {
         if (count > 0)
             MUC_TRY(expect(p, ","));
-        MUC_TRY(muc_arena_grow(p->ctx, &p->scratch, count + 1, sizeof(*items), &capacity,
-                               (void **)&items));
-        MUC_TRY(read_integer(p, &items[count++]));
+        MUC_TRY(muc_arena_grow(p->ctx, &p->scratch, count + 1, size, &capacity, (void **)&items));
+        MUC_TRY(read(p, items + count++ * size));
     }
-    attribute->value.integers.items = items;
-    attribute->value.integers.count = (uint32_t)count;
+    *out = items;
+    *out_count = (uint32_t)count;
+    return MUC_OK;
+}
+
+static muc_status read_integer_item(parser *p, void *item)
+{
+    return read_integer(p, item);
+}
+
+static muc_status read_real_item(parser *p, void *item)
+{
+    return read_real(p, item);
+}
+
+static muc_status read_expr_item(parser *p, void *item)
+{
+    return read_expr(p, item);
+}
+
+static muc_status read_word(parser *p, int64_t *out)
+{
+    muc_word word;
+
+    MUC_TRY(read_name(p));
+    if (!muc_word_find(p->name, &word))
+        return unexpected(p, "a word that attributes know before this");
+    *out = word;
+    return MUC_OK;
+}
+
+static muc_status read_dtype(parser *p, int64_t *out)
+{
+    muc_dtype dtype;
+
+    MUC_TRY(read_name(p));
+    if (!muc_dtype_find(p->name, &dtype))
+        return unexpected(p, "the name of an element type before this");
+    *out = dtype;
     return MUC_OK;
 }
 
@@ -274,21 +406,43 @@ static muc_status read_attribute(parser *p, muc_attribute *attribute)
     case MUC_ATTRIBUTE_REAL:
         return read_real(p, &attribute->value.real);
     case MUC_ATTRIBUTE_INTEGERS:
-        return read_integers(p, attribute);
+        return read_list(p, sizeof(int64_t), read_integer_item,
+                         (const void **)&attribute->value.integers.items,
+                         &attribute->value.integers.count);
+    case MUC_ATTRIBUTE_REALS:
+        return read_list(p, sizeof(double), read_real_item,
+                         (const void **)&attribute->value.reals.items,
+                         &attribute->value.reals.count);
+    case MUC_ATTRIBUTE_EXPRS:
+        return read_list(p, sizeof(muc_expr), read_expr_item,
+                         (const void **)&attribute->value.exprs.items,
+                         &attribute->value.exprs.count);
     case MUC_ATTRIBUTE_EXPR:
         return read_expr(p, &attribute->value.expr);
+    case MUC_ATTRIBUTE_WORD:
+        return read_word(p, &attribute->value.integer);
+    case MUC_ATTRIBUTE_DTYPE:
+        return read_dtype(p, &attribute->value.integer);
     }
     return MUC_OK;
 }
 
-/* the tensors that a node reads, into p->list */
+/* the tensors that a node reads, into p->list: none if the line ends or an attribute is next */
 static muc_status read_inputs(parser *p, uint32_t *count)
 {
     *count = 0;
+    skip_blanks(p);
+    if (*p->at == '\n' || (*p->at != '"' && p->at[strcspn(p->at, "=, \n")] == '='))
+        return MUC_OK;
     do {
-        MUC_TRY(read_name(p));
-        if (*count == MAX_LIST)
+        if (*count == MUC_GRAPH_MAX_INPUTS)
             return unexpected(p, "fewer inputs");
+        p->list[*count] = MUC_NO_ID;
+        if (accept(p, "*")) {
+            ++*count;
+            continue;
+        }
+        MUC_TRY(read_name(p));
         p->list[*count] = muc_graph_find(p->graph, p->name);
         if (p->list[(*count)++] == MUC_NO_ID)
             return unexpected(p, "the name of a tensor before this");
@@ -296,46 +450,54 @@ static muc_status read_inputs(parser *p, uint32_t *count)
     return MUC_OK;
 }
 
-static muc_status check_written(parser *p, const muc_tensor *written, uint32_t count,
-                                uint32_t first)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const muc_tensor *made = &p->graph->tensors[first + i];
+typedef struct written {
+    muc_tensor tensors[MUC_GRAPH_MAX_OUTPUTS];
+    const char *names[MUC_GRAPH_MAX_OUTPUTS];
+    const muc_quantization *quantization[MUC_GRAPH_MAX_OUTPUTS];
+    uint32_t count;
+} written;
 
-        if (first + i >= p->graph->tensor_count || strcmp(made->name, written[i].name) != 0 ||
-            !muc_tensor_same_shape(made, &written[i]))
-            return muc_fail(p->ctx, MUC_MALFORMED, p->source, (uint64_t)(p->at - p->start),
-                            "'%s' is not what the node gives", written[i].name);
-    }
+/* the outputs as the line has them */
+static muc_status read_outputs(parser *p, written *w)
+{
+    do {
+        if (w->count == MUC_GRAPH_MAX_OUTPUTS)
+            return unexpected(p, "fewer outputs");
+        MUC_TRY(read_name(p));
+        MUC_TRY(copy_name(p, &w->names[w->count]));
+        MUC_TRY(read_shape(p, &w->tensors[w->count]));
+        MUC_TRY(read_quantization(p, &w->quantization[w->count]));
+        w->count++;
+    } while (accept(p, ","));
     return MUC_OK;
 }
 
 static muc_status read_node(parser *p)
 {
-    muc_tensor outputs[MAX_OUTPUTS] = { { 0 } };
     muc_attribute attributes[MUC_KEY_COUNT] = { { 0 } };
-    uint32_t output_count = 0, input_count, attribute_count = 0, first;
-    muc_op op;
+    uint32_t outputs[MUC_GRAPH_MAX_OUTPUTS];
+    muc_new_node node = { .attributes = attributes, .inputs = p->list };
+    written *w;
 
-    do {
-        if (output_count == MAX_OUTPUTS)
-            return unexpected(p, "fewer outputs");
-        MUC_TRY(read_name(p));
-        MUC_TRY(copy_name(p, &outputs[output_count].name));
-        MUC_TRY(read_shape(p, &outputs[output_count++]));
-    } while (accept(p, ","));
+    MUC_TRY(MUC_ARENA_NEW(p->ctx, &p->scratch, 1, &w));
+    MUC_TRY(read_outputs(p, w));
     MUC_TRY(expect(p, "="));
     MUC_TRY(read_name(p));
-    if (!muc_op_find(p->name, &op))
+    if (!muc_op_find(p->name, &node.op))
         return unexpected(p, "the name of an operator before this");
-    if (output_count != muc_op_get(op)->outputs)
-        return unexpected(p, "an operator of as many outputs");
-    MUC_TRY(read_inputs(p, &input_count));
-    for (skip_blanks(p); *p->at != '\n' && attribute_count < MUC_KEY_COUNT; skip_blanks(p))
-        MUC_TRY(read_attribute(p, &attributes[attribute_count++]));
-    MUC_TRY(muc_graph_add_node(p->ctx, p->graph, op, outputs[0].name, p->list, input_count,
-                               attributes, attribute_count, &first));
-    return check_written(p, outputs, output_count, first);
+    MUC_TRY(read_inputs(p, &node.input_count));
+    for (skip_blanks(p); *p->at != '\n' && node.attribute_count < MUC_KEY_COUNT; skip_blanks(p))
+        MUC_TRY(read_attribute(p, &attributes[node.attribute_count++]));
+    node.name = w->names[0];
+    node.output_count = w->count;
+    node.output_names = w->names;
+    node.quantization = w->quantization;
+    MUC_TRY(muc_graph_add(p->ctx, p->graph, &node, outputs));
+    for (uint32_t i = 0; i < w->count; i++)
+        if (!muc_tensor_same_shape(&p->graph->tensors[outputs[i]], &w->tensors[i]))
+            return muc_fail(p->ctx, MUC_MALFORMED, p->source, (uint64_t)(p->at - p->start),
+                            "'%s' is not what the node gives", w->names[i]);
+    return MUC_OK;
 }
 
 static muc_status read_output(parser *p)
@@ -395,7 +557,7 @@ muc_status muc_graph_parse(muc_context *ctx, muc_bytes text, muc_graph **out)
     if (status == MUC_OK)
         status = MUC_ARENA_NEW(ctx, &arena, MAX_NAME + 1, &p.name);
     if (status == MUC_OK)
-        status = MUC_ARENA_NEW(ctx, &arena, MAX_LIST, &p.list);
+        status = MUC_ARENA_NEW(ctx, &arena, MUC_GRAPH_MAX_INPUTS, &p.list);
     if (status == MUC_OK) {
         memcpy(copy, text.data, text.size);
         p.start = p.at = copy;

@@ -1,217 +1,246 @@
-/* shape.c - the shape rules that ops.def names: what a node's inputs must be, and what it gives. */
-#include "graph/check.h"
+/* shape.c - the way to the shape rules, and what they share. */
+#include "graph/shape.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-typedef struct rule {
-    muc_context *ctx;
-    muc_graph *graph;
-    const muc_node *node;
-    muc_tensor *outputs;
-} rule;
-
-static const muc_tensor *input(const rule *r, uint32_t i)
+const muc_tensor *muc_rule_input(const muc_rule *r, uint32_t i)
 {
-    return &r->graph->tensors[r->node->inputs[i]];
+    uint32_t id = muc_node_input(r->node, i);
+
+    return id == MUC_NO_ID ? NULL : &r->graph->tensors[id];
 }
 
-/* "node 'x': input 1 ('w') is f32 [2, 3], expected ..." */
-static muc_status unexpected(const rule *r, uint32_t i, const char *expected)
+muc_status muc_rule_unexpected(const muc_rule *r, uint32_t i, const char *format, ...)
 {
     muc_text text = { 0 };
     muc_status status;
+    va_list args;
 
-    muc_tensor_print_shape(r->graph, input(r, i), &text);
+    muc_tensor_print_shape(r->graph, muc_rule_input(r, i), &text);
+    muc_text_add(&text, ", expected ");
+    va_start(args, format);
+    muc_text_add_args(&text, format, args);
+    va_end(args);
     status = muc_fail(r->ctx, MUC_MALFORMED, r->graph->name, MUC_NO_OFFSET,
-                      "node '%s': input %u ('%s') is %s, expected %s", r->node->name, i,
-                      input(r, i)->name, text.data ? text.data : "?", expected);
+                      "node '%s': input %u ('%s') is %s", r->node->name, i,
+                      muc_rule_input(r, i)->name, text.data ? text.data : "?");
     muc_text_free(&text);
     return status;
 }
 
-static muc_status bad_attribute(const rule *r, const char *expected)
+muc_status muc_rule_fail(const muc_rule *r, const char *format, ...)
 {
-    return muc_fail(r->ctx, MUC_MALFORMED, r->graph->name, MUC_NO_OFFSET, "node '%s': expected %s",
-                    r->node->name, expected);
+    char message[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    return muc_fail(r->ctx, MUC_MALFORMED, r->graph->name, MUC_NO_OFFSET, "node '%s': %s",
+                    r->node->name, message);
 }
 
-static bool is_float(const rule *r, uint32_t i)
+bool muc_rule_is_float(const muc_rule *r, uint32_t i)
 {
-    return muc_dtype_get(input(r, i)->dtype)->kind == MUC_DTYPE_FLOAT;
+    return muc_dtype_get(muc_rule_input(r, i)->dtype)->kind == MUC_DTYPE_FLOAT;
 }
 
-static void set_output(const rule *r, muc_expr rows, muc_expr columns)
+bool muc_rule_is_integer(const muc_rule *r, uint32_t i)
 {
-    r->outputs[0].dtype = MUC_F32;
-    r->outputs[0].rank = 2;
-    r->outputs[0].dims[0] = rows;
-    r->outputs[0].dims[1] = columns;
+    return !muc_rule_is_float(r, i) && muc_rule_input(r, i)->dtype != MUC_BOOL;
 }
 
-/* input i is an f32 activation [rows, columns]; columns 0: any */
-static muc_status expect_rows(const rule *r, uint32_t i, uint64_t columns)
+bool muc_rule_const(const muc_rule *r, muc_expr dim, uint32_t *value)
 {
-    const muc_tensor *x = input(r, i);
-    char expected[64];
-
-    snprintf(expected, sizeof(expected), columns ? "f32 [rows, %llu]" : "f32 [rows, columns]",
-             (unsigned long long)columns);
-    if (x->dtype != MUC_F32 || x->rank != 2 || !muc_expr_is_const(r->graph->pool, x->dims[1]) ||
-        (columns && muc_expr_get(r->graph->pool, x->dims[1])->immediate != columns))
-        return unexpected(r, i, expected);
-    return MUC_OK;
+    if (!muc_expr_is_const(r->graph->pool, dim))
+        return false;
+    *value = muc_expr_get(r->graph->pool, dim)->immediate;
+    return true;
 }
 
-/* input i is a float vector of the given length, an expression */
-static muc_status expect_vector(const rule *r, uint32_t i, muc_expr length)
+muc_expr muc_rule_dim(const muc_rule *r, uint64_t value)
 {
-    char expected[64];
+    return value > UINT32_MAX ? MUC_EXPR_NONE : muc_expr_const(r->graph->pool, (uint32_t)value);
+}
 
-    if (is_float(r, i) && input(r, i)->rank == 1 && input(r, i)->dims[0] == length)
+void muc_rule_like(const muc_rule *r, uint32_t output, const muc_tensor *tensor)
+{
+    r->outputs[output].dtype = tensor->dtype;
+    r->outputs[output].rank = tensor->rank;
+    memcpy(r->outputs[output].dims, tensor->dims, sizeof(tensor->dims));
+}
+
+muc_status muc_rule_expect_type(const muc_rule *r, uint32_t i)
+{
+    muc_dtype dtype = muc_rule_input(r, 0)->dtype;
+
+    return muc_rule_input(r, i)->dtype == dtype
+               ? MUC_OK
+               : muc_rule_unexpected(r, i, "%s", muc_dtype_get(dtype)->name);
+}
+
+muc_status muc_rule_expect_vector(const muc_rule *r, uint32_t i, muc_expr length)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *v = muc_rule_input(r, i);
+    muc_dtype dtype = x->dtype;
+
+    if (x->quantization)
+        dtype = x->dtype == MUC_I16 ? MUC_I64 : MUC_I32;
+    /* 16-bit activations have biases of 64 bits, or of 32 as files of older converters */
+    if ((v->dtype == dtype || (dtype == MUC_I64 && v->dtype == MUC_I32)) && v->rank == 1 &&
+        v->dims[0] == length)
         return MUC_OK;
-    snprintf(expected, sizeof(expected), "a float vector of %u",
-             muc_expr_get(r->graph->pool, length)->hi);
-    return unexpected(r, i, expected);
+    return muc_rule_unexpected(r, i, "%s [%u]", muc_dtype_get(dtype)->name,
+                               muc_expr_get(r->graph->pool, length)->hi);
 }
 
-static muc_status shape_embed(const rule *r)
+muc_status muc_rule_expect_scalar(const muc_rule *r, uint32_t i)
 {
-    const muc_tensor *tokens = input(r, 0), *table = input(r, 1);
+    const muc_tensor *t = muc_rule_input(r, i);
 
-    if (tokens->rank != 1 || muc_dtype_get(tokens->dtype)->kind != MUC_DTYPE_INTEGER)
-        return unexpected(r, 0, "a vector of integers");
-    if (table->rank != 2 || !is_float(r, 1))
-        return unexpected(r, 1, "a float matrix");
-    set_output(r, tokens->dims[0], table->dims[1]);
-    return MUC_OK;
-}
+    for (uint32_t d = 0; d < t->rank; d++) {
+        uint32_t extent;
 
-static muc_status shape_linear(const rule *r)
-{
-    const muc_tensor *x = input(r, 0), *weight = input(r, 1);
-    char expected[64];
-
-    MUC_TRY(expect_rows(r, 0, 0));
-    if (weight->rank != 2 || !is_float(r, 1) || weight->dims[1] != x->dims[1]) {
-        snprintf(expected, sizeof(expected), "a float matrix [N, %u]",
-                 muc_expr_get(r->graph->pool, x->dims[1])->immediate);
-        return unexpected(r, 1, expected);
+        if (!muc_rule_const(r, t->dims[d], &extent) || extent != 1)
+            return muc_rule_unexpected(r, i, "one element");
     }
-    if (r->node->input_count == 3)
-        MUC_TRY(expect_vector(r, 2, weight->dims[0]));
-    set_output(r, x->dims[0], weight->dims[0]);
     return MUC_OK;
 }
 
-static muc_status shape_rmsnorm(const rule *r)
+muc_status muc_rule_axis(const muc_rule *r, muc_attribute_key key, uint32_t rank, uint32_t *axis)
 {
-    const muc_attribute *group = muc_node_attribute(r->node, MUC_KEY_GROUP);
-    const muc_tensor *x = input(r, 0);
-    uint32_t columns;
+    int64_t value = muc_node_integer(r->node, key);
 
-    MUC_TRY(expect_rows(r, 0, 0));
-    columns = muc_expr_get(r->graph->pool, x->dims[1])->immediate;
-    if (muc_node_real(r->node, MUC_KEY_EPSILON) < 0)
-        return bad_attribute(r, "an epsilon of at least 0");
-    if (group && (group->value.integer < 1 || group->value.integer > columns ||
-                  columns % (uint32_t)group->value.integer != 0))
-        return bad_attribute(r, "a group that divides the columns");
-    MUC_TRY(expect_vector(
-        r, 1, group ? muc_expr_const(r->graph->pool, (uint32_t)group->value.integer) : x->dims[1]));
-    set_output(r, x->dims[0], x->dims[1]);
+    if (value < 0 || value >= rank)
+        return muc_rule_fail(r, "%s is %lld, expected 0..%d", muc_attribute_get(key)->name,
+                             (long long)value, (int)rank - 1);
+    *axis = (uint32_t)value;
     return MUC_OK;
 }
 
-/* heads and head_dim are sensible; their product */
-static muc_status head_columns(const rule *r, muc_attribute_key heads, uint64_t *out)
+muc_status muc_rule_integers(const muc_rule *r, muc_attribute_key key, uint32_t count, int64_t low,
+                             int64_t high)
 {
-    int64_t count = muc_node_integer(r->node, heads);
-    int64_t width = muc_node_integer(r->node, MUC_KEY_HEAD_DIM);
+    const muc_attribute *a = muc_node_attribute(r->node, key);
 
-    if (count < 1 || count > 65536 || width < 1 || width > 65536)
-        return bad_attribute(r, "1..65536 heads of 1..65536 columns");
-    *out = (uint64_t)count * (uint64_t)width;
+    if (!a)
+        return MUC_OK;
+    if (a->value.integers.count != count)
+        return muc_rule_fail(r, "%s has %u items, expected %u", muc_attribute_get(key)->name,
+                             a->value.integers.count, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (a->value.integers.items[i] < low || a->value.integers.items[i] > high)
+            return muc_rule_fail(
+                r, "%s holds %lld, expected %lld..%lld", muc_attribute_get(key)->name,
+                (long long)a->value.integers.items[i], (long long)low, (long long)high);
     return MUC_OK;
 }
 
-/* rows positions of input i hold position .. position + rows of input 0 */
-static muc_status expect_positions(const rule *r, uint32_t i)
+muc_status muc_rule_exprs(const muc_rule *r, muc_attribute_key key, uint32_t count)
 {
-    muc_expr_pool *pool = r->graph->pool;
-    muc_expr end =
-        muc_expr_add(pool, muc_node_expr(r->node, MUC_KEY_POSITION), input(r, 0)->dims[0]);
+    const muc_attribute *a = muc_node_attribute(r->node, key);
 
-    MUC_TRY(muc_expr_status(pool));
-    if (muc_expr_get(pool, end)->may_overflow ||
-        muc_expr_get(pool, end)->hi > muc_expr_get(pool, input(r, i)->dims[0])->lo)
-        return unexpected(r, i, "a row for each position (position + rows may exceed them)");
+    if (a && a->value.exprs.count != count)
+        return muc_rule_fail(r, "%s has %u items, expected %u", muc_attribute_get(key)->name,
+                             a->value.exprs.count, count);
     return MUC_OK;
 }
 
-static muc_status shape_rope(const rule *r)
+muc_status muc_rule_integer(const muc_rule *r, muc_attribute_key key, int64_t low, int64_t high)
 {
-    const muc_tensor *x = input(r, 0);
-    uint64_t columns;
-    uint32_t half;
+    int64_t value = muc_node_integer_or(r->node, key, low);
 
-    MUC_TRY(head_columns(r, MUC_KEY_HEADS, &columns));
-    MUC_TRY(expect_rows(r, 0, columns));
-    half = (uint32_t)muc_node_integer(r->node, MUC_KEY_HEAD_DIM) / 2;
-    if (muc_node_integer(r->node, MUC_KEY_HEAD_DIM) % 2 != 0)
-        return bad_attribute(r, "an even head_dim");
-    for (uint32_t i = 1; i <= 2; i++) {
-        MUC_TRY(expect_rows(r, i, half));
-        MUC_TRY(expect_positions(r, i));
+    if (value < low || value > high)
+        return muc_rule_fail(r, "%s is %lld, expected %lld..%lld", muc_attribute_get(key)->name,
+                             (long long)value, (long long)low, (long long)high);
+    return MUC_OK;
+}
+
+muc_status muc_rule_word(const muc_rule *r, muc_attribute_key key, const muc_word *words,
+                         size_t count)
+{
+    muc_word word = muc_node_word_or(r->node, key, words[0]);
+
+    for (size_t i = 0; i < count; i++)
+        if (words[i] == word)
+            return MUC_OK;
+    return muc_rule_fail(r, "%s is %s, which %s does not know", muc_attribute_get(key)->name,
+                         muc_word_name(word), muc_op_get(r->node->op)->name);
+}
+
+muc_status muc_rule_broadcast(const muc_rule *r, uint32_t with, uint32_t *rank, muc_expr *dims)
+{
+    const muc_tensor *t = muc_rule_input(r, with);
+    muc_expr one = muc_rule_dim(r, 1);
+
+    if (t->rank > *rank) {
+        memmove(dims + t->rank - *rank, dims, *rank * sizeof(*dims));
+        for (uint32_t i = 0; i < t->rank - *rank; i++)
+            dims[i] = one;
+        *rank = t->rank;
     }
-    set_output(r, x->dims[0], x->dims[1]);
-    return MUC_OK;
-}
+    for (uint32_t i = 0; i < t->rank; i++) {
+        muc_expr *dim = &dims[*rank - t->rank + i];
 
-static muc_status shape_attention(const rule *r)
-{
-    uint64_t columns, kv_columns;
-
-    MUC_TRY(head_columns(r, MUC_KEY_HEADS, &columns));
-    MUC_TRY(head_columns(r, MUC_KEY_KV_HEADS, &kv_columns));
-    if (columns % kv_columns != 0)
-        return bad_attribute(r, "kv_heads that divide heads");
-    MUC_TRY(expect_rows(r, 0, columns));
-    for (uint32_t i = 1; i <= 4; i++)
-        MUC_TRY(expect_rows(r, i, kv_columns));
-    for (uint32_t i = 1; i <= 2; i++)
-        if (input(r, i)->dims[0] != input(r, 0)->dims[0])
-            return unexpected(r, i, "as many rows as the queries");
-    for (uint32_t i = 3; i <= 4; i++) {
-        if (input(r, i)->kind != MUC_TENSOR_STATE)
-            return unexpected(r, i, "a state");
-        MUC_TRY(expect_positions(r, i));
+        if (*dim == one)
+            *dim = t->dims[i];
+        else if (t->dims[i] != *dim && t->dims[i] != one)
+            return muc_rule_unexpected(r, with, "a shape that broadcasts with the inputs before");
     }
-    set_output(r, input(r, 0)->dims[0], input(r, 0)->dims[1]);
     return MUC_OK;
 }
 
-/* all inputs are f32 of one shape, and so is the output */
-static muc_status shape_same(const rule *r)
+uint32_t muc_rule_channels(const muc_rule *r, uint32_t rank)
 {
-    for (uint32_t i = 0; i < r->node->input_count; i++)
-        if (input(r, i)->dtype != MUC_F32 || !muc_tensor_same_shape(input(r, i), input(r, 0)))
-            return unexpected(r, i, "f32 of the first input's shape");
-    r->outputs[0].dtype = MUC_F32;
-    r->outputs[0].rank = input(r, 0)->rank;
-    for (uint32_t i = 0; i < input(r, 0)->rank; i++)
-        r->outputs[0].dims[i] = input(r, 0)->dims[i];
-    return MUC_OK;
+    return muc_node_integer_or(r->node, MUC_KEY_CHANNELS_LAST, 0) ? rank - 1 : 1;
+}
+
+/* what the operator's flags promise of input 0, and that no other operator sees quantization */
+static muc_status check_types(const muc_rule *r)
+{
+    const muc_op_info *info = muc_op_get(r->node->op);
+    const muc_tensor *x = muc_rule_input(r, 0);
+    unsigned kind;
+
+    if (!x)
+        return MUC_OK;
+    for (uint32_t i = 0; i < r->node->input_count; i++) {
+        const muc_tensor *t = muc_rule_input(r, i);
+
+        if (!t)
+            continue;
+        if (t->quantization && !(info->flags & (MUC_OP_QUANTIZED | MUC_OP_MOVES)) &&
+            !(i > 0 && info->flags & MUC_OP_MIXED))
+            return muc_rule_unexpected(r, i, "no quantization, which %s does not know", info->name);
+        if (muc_dtype_get(t->dtype)->block_elements > 1 && !(i > 0 && info->flags & MUC_OP_MIXED))
+            return muc_rule_unexpected(r, i, "a type of single elements");
+    }
+    if (x->quantization)
+        return MUC_OK;
+    kind = x->dtype == MUC_BOOL      ? MUC_OP_BOOL
+           : muc_rule_is_float(r, 0) ? MUC_OP_FLOAT
+                                     : MUC_OP_INTEGER;
+    if (info->flags & kind)
+        return MUC_OK;
+    return muc_rule_unexpected(r, 0, "%s%s%s%s", info->flags & MUC_OP_FLOAT ? "real numbers" : "",
+                               info->flags & MUC_OP_INTEGER ? "integers" : "",
+                               info->flags & MUC_OP_BOOL ? "bool" : "",
+                               info->flags & MUC_OP_QUANTIZED ? " or quantized" : "");
 }
 
 muc_status muc_graph_derive(muc_context *ctx, muc_graph *graph, const muc_node *node,
                             muc_tensor *outputs)
 {
-    static muc_status (*const rules[])(const rule *) = {
-#define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) shape_##rule,
+    static muc_status (*const rules[])(const muc_rule *) = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, meaning) muc_shape_##rule,
 #include "graph/ops.def"
 #undef MUC_OP
     };
-    const rule r = { ctx, graph, node, outputs };
+    const muc_rule r = { ctx, graph, node, outputs };
 
-    return rules[node->op](&r);
+    MUC_TRY(check_types(&r));
+    MUC_TRY(rules[node->op](&r));
+    return muc_expr_status(graph->pool);
 }

@@ -6,14 +6,23 @@
  *     assume pos + m at most 512
  *     tensor tokens = input i32 [m]
  *     tensor embedding = const f32 [512, 64] bytes 131072 sequence 19712
+ *     tensor two = const f32 [2] values 1, -0.5            small constants have their values
+ *     tensor x = input i8 [1, 8] scale 0.5 zero -3         quantization for all elements
+ *     tensor w = const i8 [2, 8] scale 0.5, 0.25 zero 0, 0 axis 0 bytes 16
  *     tensor layers.0.k_cache = state f32 [512, 32]
  *     node q f32 [m, 64] = linear x, w          outputs, operator, inputs, attributes
+ *     node y f32 [m, 64] = clip q, *, high      an absent input
  *     node q_rope f32 [m, 64] = rope q, cos, sin heads=8 head_dim=8 position=pos
  *     output logits
  *
  * In this order. A name is bare if it has only letters, digits and "_./:-", else a JSON string.
  */
 #include "graph/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/half.h"
 
 static bool is_bare(const char *name)
 {
@@ -73,6 +82,66 @@ static void print_pool(const muc_expr_pool *pool, muc_text *text)
     }
 }
 
+static void print_quantization(const muc_tensor *tensor, muc_text *text)
+{
+    const muc_quantization *q = tensor->quantization;
+
+    if (!q)
+        return;
+    for (uint32_t i = 0; i < q->count; i++)
+        muc_text_add(text, "%s %.9g", i ? "," : " scale", (double)q->scales[i]);
+    for (uint32_t i = 0; i < q->count; i++)
+        muc_text_add(text, "%s %d", i ? "," : " zero", q->zero_points[i]);
+    if (q->count > 1)
+        muc_text_add(text, " axis %u", q->axis);
+}
+
+/* the sign of a NaN and what else it may carry do not count */
+static void print_real(double value, int digits, muc_text *text)
+{
+    if (isnan(value))
+        muc_text_add(text, "nan");
+    else
+        muc_text_add(text, "%.*g", digits, value);
+}
+
+static void print_element(const muc_tensor *tensor, uint64_t i, muc_text *text)
+{
+    const uint8_t *p = tensor->data + i * muc_dtype_get(tensor->dtype)->block_bytes;
+    float single;
+
+    if (tensor->dtype == MUC_F64) {
+        uint64_t bits = muc_load_u64(p);
+        double value;
+
+        memcpy(&value, &bits, sizeof(value));
+        print_real(value, 17, text);
+    } else if (muc_dtype_to_f32(tensor->dtype, tensor->data, i, 1, &single)) {
+        print_real((double)single, 9, text);
+    } else if (muc_dtype_is_signed(tensor->dtype)) {
+        muc_text_add(text, "%lld", (long long)muc_dtype_integer(tensor->dtype, p));
+    } else {
+        muc_text_add(text, "%llu", (unsigned long long)muc_dtype_integer(tensor->dtype, p));
+    }
+}
+
+/* values of a small constant, else its size */
+static void print_constant(const muc_tensor *tensor, muc_text *text)
+{
+    const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
+    uint64_t count = tensor->bytes / info->block_bytes;
+
+    if (!tensor->data || count == 0 || count > MUC_GRAPH_PRINTED_ELEMENTS ||
+        info->block_elements != 1 || tensor->sequence_bytes) {
+        muc_text_add(text, " bytes %llu", (unsigned long long)tensor->bytes);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        muc_text_add(text, i ? ", " : " values ");
+        print_element(tensor, i, text);
+    }
+}
+
 static void print_tensor(const muc_graph *graph, const muc_tensor *tensor, muc_text *text)
 {
     if (tensor->kind == MUC_TENSOR_ACTIVATION)
@@ -81,11 +150,32 @@ static void print_tensor(const muc_graph *graph, const muc_tensor *tensor, muc_t
     print_name(tensor->name, text);
     muc_text_add(text, " = %s ", muc_tensor_kind_name(tensor->kind));
     muc_tensor_print_shape(graph, tensor, text);
+    print_quantization(tensor, text);
     if (tensor->kind == MUC_TENSOR_CONST)
-        muc_text_add(text, " bytes %llu", (unsigned long long)tensor->bytes);
+        print_constant(tensor, text);
     if (tensor->sequence_bytes)
         muc_text_add(text, " sequence %llu", (unsigned long long)tensor->sequence_bytes);
     muc_text_add(text, "\n");
+}
+
+static void print_list(const muc_graph *graph, const muc_attribute *a, muc_text *text)
+{
+    muc_attribute_type type = muc_attribute_get(a->key)->type;
+    uint32_t count = type == MUC_ATTRIBUTE_INTEGERS ? a->value.integers.count
+                     : type == MUC_ATTRIBUTE_REALS  ? a->value.reals.count
+                                                    : a->value.exprs.count;
+
+    muc_text_add(text, "[");
+    for (uint32_t i = 0; i < count; i++) {
+        muc_text_add(text, "%s", i ? ", " : "");
+        if (type == MUC_ATTRIBUTE_INTEGERS)
+            muc_text_add(text, "%lld", (long long)a->value.integers.items[i]);
+        else if (type == MUC_ATTRIBUTE_REALS)
+            muc_text_add(text, "%.17g", a->value.reals.items[i]);
+        else
+            muc_expr_print(graph->pool, a->value.exprs.items[i], text);
+    }
+    muc_text_add(text, "]");
 }
 
 static void print_attribute(const muc_graph *graph, const muc_attribute *attribute, muc_text *text)
@@ -101,14 +191,18 @@ static void print_attribute(const muc_graph *graph, const muc_attribute *attribu
         muc_text_add(text, "%.17g", attribute->value.real);
         break;
     case MUC_ATTRIBUTE_INTEGERS:
-        muc_text_add(text, "[");
-        for (uint32_t i = 0; i < attribute->value.integers.count; i++)
-            muc_text_add(text, "%s%lld", i ? ", " : "",
-                         (long long)attribute->value.integers.items[i]);
-        muc_text_add(text, "]");
+    case MUC_ATTRIBUTE_REALS:
+    case MUC_ATTRIBUTE_EXPRS:
+        print_list(graph, attribute, text);
         break;
     case MUC_ATTRIBUTE_EXPR:
         muc_expr_print(graph->pool, attribute->value.expr, text);
+        break;
+    case MUC_ATTRIBUTE_WORD:
+        muc_text_add(text, "%s", muc_word_name((muc_word)attribute->value.integer));
+        break;
+    case MUC_ATTRIBUTE_DTYPE:
+        muc_text_add(text, "%s", muc_dtype_get((muc_dtype)attribute->value.integer)->name);
         break;
     }
 }
@@ -123,11 +217,15 @@ static void print_node(const muc_graph *graph, const muc_node *node, muc_text *t
         print_name(output->name, text);
         muc_text_add(text, " ");
         muc_tensor_print_shape(graph, output, text);
+        print_quantization(output, text);
     }
     muc_text_add(text, " = %s", muc_op_get(node->op)->name);
     for (uint32_t i = 0; i < node->input_count; i++) {
         muc_text_add(text, "%s", i ? ", " : " ");
-        print_name(graph->tensors[node->inputs[i]].name, text);
+        if (node->inputs[i] == MUC_NO_ID)
+            muc_text_add(text, "*");
+        else
+            print_name(graph->tensors[node->inputs[i]].name, text);
     }
     for (uint32_t i = 0; i < node->attribute_count; i++)
         print_attribute(graph, &node->attributes[i], text);

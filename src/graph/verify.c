@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_OUTPUTS = 16 };
-
 static bool is_expr(const muc_graph *graph, muc_expr e)
 {
     return e != MUC_EXPR_NONE && e <= muc_expr_count(graph->pool);
@@ -33,6 +31,45 @@ static muc_status check_bytes(muc_context *ctx, const muc_graph *graph, const mu
     return MUC_OK;
 }
 
+static bool fits(muc_dtype dtype, int32_t value)
+{
+    uint32_t bits = 8 * muc_dtype_get(dtype)->block_bytes;
+    bool is_signed = muc_dtype_is_signed(dtype);
+    int64_t least = is_signed ? -((int64_t)1 << (bits - 1)) : 0;
+
+    return bits >= 32 + (uint32_t)!is_signed ||
+           (value >= least && value < least + ((int64_t)1 << bits));
+}
+
+static muc_status check_quantization(muc_context *ctx, const muc_graph *graph,
+                                     const muc_tensor *tensor, muc_status status)
+{
+    const muc_quantization *q = tensor->quantization;
+
+    if (!q)
+        return MUC_OK;
+    if (muc_dtype_get(tensor->dtype)->kind != MUC_DTYPE_INTEGER || tensor->dtype == MUC_BOOL)
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "tensor '%s': quantization of %s, expected integers", tensor->name,
+                        muc_dtype_get(tensor->dtype)->name);
+    if (q->count == 0 || (q->count == 1 && q->axis != 0) ||
+        (q->count > 1 &&
+         (q->axis >= tensor->rank || !muc_expr_is_const(graph->pool, tensor->dims[q->axis]) ||
+          muc_expr_get(graph->pool, tensor->dims[q->axis])->immediate != q->count)))
+        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                        "tensor '%s': %u scales along dimension %u are not its extent",
+                        tensor->name, q->count, q->axis);
+    for (uint32_t i = 0; i < q->count; i++)
+        if (!(isfinite(q->scales[i]) && q->scales[i] > 0) ||
+            !fits(tensor->dtype, q->zero_points[i]))
+            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                            "tensor '%s': scale %g and zero point %d, expected a scale above 0 "
+                            "and a value of %s",
+                            tensor->name, (double)q->scales[i], q->zero_points[i],
+                            muc_dtype_get(tensor->dtype)->name);
+    return MUC_OK;
+}
+
 muc_status muc_tensor_check(muc_context *ctx, const muc_graph *graph, const muc_tensor *tensor,
                             muc_status status)
 {
@@ -54,9 +91,38 @@ muc_status muc_tensor_check(muc_context *ctx, const muc_graph *graph, const muc_
     if (!is_const && (tensor->data || tensor->bytes || tensor->sequence || tensor->sequence_bytes))
         return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET, "tensor '%s': a %s has data",
                         tensor->name, muc_tensor_kind_name(tensor->kind));
+    MUC_TRY(check_quantization(ctx, graph, tensor, status));
     if (is_const || tensor->kind == MUC_TENSOR_STATE)
         return check_bytes(ctx, graph, tensor, status);
     return MUC_OK;
+}
+
+static bool is_value(const muc_graph *graph, muc_attribute_type type, const muc_attribute *a)
+{
+    switch (type) {
+    case MUC_ATTRIBUTE_EXPR:
+        return is_expr(graph, a->value.expr);
+    case MUC_ATTRIBUTE_REAL:
+        return isfinite(a->value.real);
+    case MUC_ATTRIBUTE_WORD:
+        return a->value.integer >= 0 && a->value.integer < MUC_WORD_COUNT;
+    case MUC_ATTRIBUTE_DTYPE:
+        return a->value.integer >= 0 && a->value.integer < MUC_DTYPE_COUNT;
+    case MUC_ATTRIBUTE_REALS:
+        for (uint32_t i = 0; i < a->value.reals.count; i++)
+            if (!isfinite(a->value.reals.items[i]))
+                return false;
+        return true;
+    case MUC_ATTRIBUTE_EXPRS:
+        for (uint32_t i = 0; i < a->value.exprs.count; i++)
+            if (!is_expr(graph, a->value.exprs.items[i]))
+                return false;
+        return true;
+    case MUC_ATTRIBUTE_INTEGER:
+    case MUC_ATTRIBUTE_INTEGERS:
+        break;
+    }
+    return true;
 }
 
 static muc_status check_attribute(muc_context *ctx, const muc_graph *graph, const muc_node *node,
@@ -74,8 +140,7 @@ static muc_status check_attribute(muc_context *ctx, const muc_graph *graph, cons
     if (muc_node_attribute(node, attribute->key) != attribute)
         return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
                         "node '%s': attribute '%s' is there twice", node->name, info->name);
-    if ((info->type == MUC_ATTRIBUTE_EXPR && !is_expr(graph, attribute->value.expr)) ||
-        (info->type == MUC_ATTRIBUTE_REAL && !isfinite(attribute->value.real)))
+    if (!is_value(graph, info->type, attribute))
         return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
                         "node '%s': attribute '%s' has no valid value", node->name, info->name);
     return MUC_OK;
@@ -108,12 +173,15 @@ muc_status muc_node_check(muc_context *ctx, const muc_graph *graph, const muc_no
                         node->name, node->op);
     info = muc_op_get(node->op);
     if (node->input_count < info->least_inputs || node->input_count > info->most_inputs ||
-        node->output_count != info->outputs)
+        node->output_count < info->least_outputs || node->output_count > info->most_outputs)
         return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                        "node '%s': %s with %u inputs and %u outputs, expected %u..%u and %u",
+                        "node '%s': %s with %u inputs and %u outputs, expected %u..%u and %u..%u",
                         node->name, info->name, node->input_count, node->output_count,
-                        info->least_inputs, info->most_inputs, info->outputs);
+                        info->least_inputs, info->most_inputs, info->least_outputs,
+                        info->most_outputs);
     for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] == MUC_NO_ID && i >= info->least_inputs && i + 1 < node->input_count)
+            continue;
         if (node->inputs[i] >= graph->tensor_count)
             return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
                             "node '%s': input %u is tensor %u of %u", node->name, i,
@@ -127,13 +195,36 @@ muc_status muc_node_check(muc_context *ctx, const muc_graph *graph, const muc_no
     return check_attributes(ctx, graph, node, status);
 }
 
+muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
+                                       const muc_node *node, const muc_tensor *outputs,
+                                       muc_status status)
+{
+    const muc_op_info *info = muc_op_get(node->op);
+    bool from = node->input_count > 0 && graph->tensors[node->inputs[0]].quantization != NULL;
+    bool is_quantized = outputs[0].quantization != NULL;
+
+    if (node->op == MUC_OP_QUANTIZE || node->op == MUC_OP_DEQUANTIZE)
+        from = node->op == MUC_OP_QUANTIZE;
+    /* indices and truths have no scale */
+    if (outputs[0].dtype == MUC_I64 || outputs[0].dtype == MUC_BOOL)
+        from = is_quantized;
+    if (from == is_quantized || (from && info->flags & MUC_OP_MOVES))
+        return MUC_OK;
+    return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
+                    "node '%s': %s gives '%s' %s quantization, expected %s", node->name, info->name,
+                    outputs[0].name, is_quantized ? "a" : "no", from ? "one" : "none");
+}
+
 static muc_status check_order(muc_context *ctx, const muc_graph *graph, uint32_t id)
 {
     const muc_node *node = &graph->nodes[id];
 
     for (uint32_t i = 0; i < node->input_count; i++) {
-        const muc_tensor *input = &graph->tensors[node->inputs[i]];
+        const muc_tensor *input;
 
+        if (node->inputs[i] == MUC_NO_ID)
+            continue;
+        input = &graph->tensors[node->inputs[i]];
         if (input->kind == MUC_TENSOR_ACTIVATION && input->producer >= id)
             return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
                             "node '%s' reads '%s' before it is computed", node->name, input->name);
@@ -165,7 +256,7 @@ static muc_status fail_shape(muc_context *ctx, const muc_graph *graph, const muc
 static muc_status check_outputs(muc_context *ctx, muc_graph *graph, uint32_t id)
 {
     const muc_node *node = &graph->nodes[id];
-    muc_tensor derived[MAX_OUTPUTS] = { { 0 } };
+    muc_tensor derived[MUC_GRAPH_MAX_OUTPUTS] = { { 0 } };
 
     MUC_TRY(muc_graph_derive(ctx, graph, node, derived));
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -181,8 +272,9 @@ static muc_status check_outputs(muc_context *ctx, muc_graph *graph, uint32_t id)
                             "node '%s': '%s' is not its output %u", node->name, output->name, i);
         if (!muc_tensor_same_shape(output, &derived[i]))
             return fail_shape(ctx, graph, node, output, &derived[i]);
+        derived[i] = *output;
     }
-    return MUC_OK;
+    return muc_node_check_quantization(ctx, graph, node, derived, MUC_BUG);
 }
 
 /* every activation is an output of the node that it names, once */

@@ -1,6 +1,7 @@
-/* arith.c - dot products, exp, and the division of work among threads. */
+/* arith.c - dot products, exp, the division of work among threads, failures. */
 #include "ref/kernels.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/threads.h"
@@ -168,4 +169,25 @@ muc_status muc_ref_split(muc_context *ctx, size_t count, size_t work, muc_ref_ra
     if (s.parts > count)
         s.parts = count;
     return muc_parallel_for(ctx, s.parts, run_part, &s);
+}
+
+muc_status muc_ref_expr(const muc_ref_call *call, muc_expr e, size_t *out)
+{
+    uint32_t value;
+
+    MUC_TRY(muc_expr_eval(call->ctx, call->graph->pool, e, call->bindings, &value));
+    *out = value;
+    return MUC_OK;
+}
+
+muc_status muc_ref_fail(const muc_ref_call *call, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    return muc_fail(call->ctx, MUC_MALFORMED, call->graph->name, MUC_NO_OFFSET, "node '%s': %s",
+                    call->node->name, message);
 }

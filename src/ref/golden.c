@@ -1,6 +1,8 @@
 /* golden.c - which stage of the machine a node is, and what it must keep from call to call. */
 #include "ref/golden.h"
 
+#include "graph/check.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,18 +112,37 @@ static size_t value_blocks(const muc_graph *graph, const muc_node *node)
            (size_t)muc_node_integer(node, MUC_KEY_HEAD_DIM) * 2;
 }
 
+/* f32 matrices alone, and operands of additions and products alike */
+static bool is_plain(const muc_graph *graph, const muc_node *node)
+{
+    const muc_tensor *out = &graph->tensors[node->outputs[0]];
+
+    if (out->dtype != MUC_F32 || out->rank != 2)
+        return false;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if ((node->op == MUC_OP_ADD || node->op == MUC_OP_MUL) &&
+            !muc_tensor_same_shape(&graph->tensors[node->inputs[i]], out))
+            return false;
+    return true;
+}
+
 static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
 {
     const muc_graph *graph = golden->graph;
     const muc_node *node = &graph->nodes[id];
     muc_golden_node *kept = &golden->nodes[id];
 
-    if (!muc_golden_kernel_of(node->op).run)
+    if (!muc_golden_kernel_of(graph, node))
         return refuse(ctx, graph, node, "has no such operator");
     if (node->op == MUC_OP_LINEAR && node->input_count > 2)
         return refuse(ctx, graph, node, "has no biases");
-    if (node->op == MUC_OP_RMSNORM && muc_node_attribute(node, MUC_KEY_GROUP))
+    if (node->op == MUC_OP_RMSNORM &&
+        (muc_node_attribute(node, MUC_KEY_GROUP) || muc_node_attribute(node, MUC_KEY_AXIS)))
         return refuse(ctx, graph, node, "normalises whole rows only");
+    if (node->op == MUC_OP_SILU && muc_node_attribute(node, MUC_KEY_ALPHA))
+        return refuse(ctx, graph, node, "has no alpha");
+    if (!is_plain(graph, node))
+        return refuse(ctx, graph, node, "has rows of f32 and does not broadcast them");
     if (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED)
         MUC_TRY(decode(ctx, golden, node, node->inputs[1]));
     if (node->op == MUC_OP_LINEAR)

@@ -32,8 +32,8 @@ muc_status muc_golden_new(muc_context *ctx, const muc_graph *graph, const muc_re
                           muc_golden **out);
 void muc_golden_free(muc_golden *golden); /* NULL is fine */
 void muc_golden_reset(muc_golden *golden);
-/* NULL run where the machine has no stage. */
-muc_ref_kernel muc_golden_kernel_of(muc_op op);
+/* NULL where the machine has no stage. */
+muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *node);
 
 /* Room for count blocks in golden->blocks, whose content is lost. */
 muc_status muc_golden_reserve(muc_context *ctx, muc_golden *golden, size_t count);
@@ -41,6 +41,5 @@ muc_status muc_golden_reserve(muc_context *ctx, muc_golden *golden, size_t count
 muc_status muc_golden_quantize(const muc_ref_call *call, const float *x, size_t rows, size_t k,
                                unsigned terms, muc_golden_block *out);
 muc_status muc_golden_attention(const muc_ref_call *call);
-size_t muc_golden_attention_scratch(const muc_ref_call *call);
 
 #endif

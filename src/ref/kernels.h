@@ -1,27 +1,29 @@
-/* kernels.h - float32 operators: what a session gives them, and the arithmetic they share. */
+/* kernels.h - what a session gives to the operators' kernels, and the arithmetic they share.
+ *
+ * A kernel is a function of the call and one row of kernels.def. Shapes and types were checked by
+ * the operator's shape rule; the values of indices, and shapes that only the bindings decide, are
+ * the kernel's to check.
+ */
 #ifndef MUC_REF_KERNELS_H
 #define MUC_REF_KERNELS_H
 
 #include "graph/graph.h"
 #include "ref/ref.h"
 
-enum { MUC_REF_MAX_INPUTS = 8 };
-#define MUC_OP(id, name, least, most, outputs, rule, flags, meaning) \
-    _Static_assert(most <= MUC_REF_MAX_INPUTS, name " has more inputs than a call holds");
-#include "graph/ops.def"
-#undef MUC_OP
-
-/* A tensor's value in this run. Matrices of the last dimension's rows; data holds floats, or for an
- * integer input what the caller gave. */
+/* A tensor's value in this run. */
 typedef struct muc_ref_value {
-    float *data;          /* activations and states: owned by the session */
-    const float *read;    /* what to read: data, a constant's floats, or NULL */
-    const void *integers; /* an integer INPUT's elements */
-    size_t capacity;      /* floats in data */
-    size_t rows, columns;
+    muc_dtype dtype; /* as it is kept: never f16, bf16 or a block type */
+    uint32_t rank;
+    size_t dims[MUC_GRAPH_MAX_RANK];
+    size_t elements;
+    size_t rows, columns; /* the same elements as rows of the last dimension */
+    void *data;           /* activations, inputs and states: owned by the session */
+    const void *read;     /* what to read: data, a constant's elements, or NULL */
+    size_t capacity;      /* bytes in data */
 } muc_ref_value;
 
 typedef struct muc_golden muc_golden;
+typedef struct muc_ref_scratch muc_ref_scratch;
 
 /* One node at work. */
 typedef struct muc_ref_call {
@@ -29,28 +31,54 @@ typedef struct muc_ref_call {
     const muc_graph *graph;
     const muc_node *node;
     const uint32_t *bindings;
-    const muc_ref_value *values;                     /* of all tensors */
-    const muc_ref_value *inputs[MUC_REF_MAX_INPUTS]; /* of node->inputs */
-    const muc_tensor *input_tensors[MUC_REF_MAX_INPUTS];
-    muc_ref_value *output; /* sized; to be filled */
-    float *scratch;        /* scratch_floats(call) of them */
-    muc_golden *golden;    /* in the machine's arithmetic, else NULL */
-    muc_ref_probe *probe;  /* may be NULL */
+    const muc_ref_value *values;            /* of all tensors */
+    const muc_ref_value *const *inputs;     /* of node->inputs; NULL: absent */
+    const muc_tensor *const *input_tensors; /* the same */
+    muc_ref_value *const *outputs;          /* sized; to be filled */
+    muc_ref_value *output;                  /* outputs[0] */
+    muc_ref_scratch *scratch;               /* of muc_ref_reserve */
+    muc_golden *golden;                     /* in the machine's arithmetic, else NULL */
+    muc_ref_probe *probe;                   /* may be NULL */
     void *probe_arg;
 } muc_ref_call;
 
-typedef struct muc_ref_kernel {
-    muc_status (*run)(const muc_ref_call *call);
-    size_t (*scratch_floats)(const muc_ref_call *call); /* NULL: none */
-} muc_ref_kernel;
+typedef muc_status muc_ref_kernel(const muc_ref_call *call);
+
+#define MUC_REF_KERNEL(op, kernel) muc_ref_kernel kernel;
+#include "ref/kernels.def"
+#include "ref/quantized.def"
+#include "ref/hybrid.def"
+#undef MUC_REF_KERNEL
+
+/* NULL where no kernel exists. */
+muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node);
+
+/* Room for bytes, of undefined content, until the next call of this or the kernel's end. */
+muc_status muc_ref_reserve(const muc_ref_call *call, size_t bytes, void **out);
+/* Input i, or NULL where it is absent. */
+static inline const muc_ref_value *muc_ref_input_of(const muc_ref_call *call, uint32_t i)
+{
+    return i < call->node->input_count ? call->inputs[i] : NULL;
+}
+/* The value of an EXPR, items of an EXPRS attribute for this run's bindings. */
+muc_status muc_ref_expr(const muc_ref_call *call, muc_expr e, size_t *out);
+/* "node 'x': ...", MUC_MALFORMED */
+muc_status muc_ref_fail(const muc_ref_call *call, const char *format, ...) MUC_PRINTF(2, 3);
+
+/* Elements of an f32 value. */
+static inline const float *muc_ref_floats(const muc_ref_value *value)
+{
+    return value->read;
+}
+static inline float *muc_ref_floats_out(const muc_ref_value *value)
+{
+    return value->data;
+}
 
 /* Token i of input 0 as a row of the table, input 1, or MUC_MALFORMED. */
 muc_status muc_ref_token(const muc_ref_call *call, size_t i, size_t *row);
 /* The value of the node's position attribute. */
 uint32_t muc_ref_position(const muc_ref_call *call);
-
-/* NULL run where no kernel exists. */
-muc_ref_kernel muc_ref_kernel_of(muc_op op);
 
 /* The sum of a[i] * b[i] in the one order that all float32 products here have. */
 float muc_ref_dot(const float *a, const float *b, size_t n);

@@ -41,7 +41,7 @@ static muc_status run_embed(const muc_ref_call *call)
 
             muc_golden_values(&table[row * pieces + b],
                               left < MUC_GOLDEN_BLOCK ? left : MUC_GOLDEN_BLOCK,
-                              call->output->data + i * width + at);
+                              muc_ref_floats_out(call->output) + i * width + at);
         }
     }
     return MUC_OK;
@@ -102,8 +102,8 @@ static muc_status run_rmsnorm(const muc_ref_call *call)
     float epsilon = (float)muc_node_real(call->node, MUC_KEY_EPSILON);
 
     for (size_t r = 0; r < x->rows; r++) {
-        const float *row = x->read + r * x->columns, *gain = call->inputs[1]->read;
-        float *out = call->output->data + r * x->columns;
+        const float *row = muc_ref_floats(x) + r * x->columns, *gain = call->inputs[1]->read;
+        float *out = muc_ref_floats_out(call->output) + r * x->columns;
         float sum = 0, u;
 
         for (size_t i = 0; i < x->columns; i++) {
@@ -120,27 +120,26 @@ static muc_status run_rmsnorm(const muc_ref_call *call)
 
 static muc_status run_silu(const muc_ref_call *call)
 {
-    const muc_ref_value *x = call->inputs[0];
+    const float *x = call->inputs[0]->read;
+    float *out = call->output->data;
 
-    for (size_t i = 0; i < x->rows * x->columns; i++) {
-        float g = x->read[i], e = muc_ref_machine_exp(-fabsf(g));
+    for (size_t i = 0; i < call->inputs[0]->elements; i++) {
+        float g = x[i], e = muc_ref_machine_exp(-fabsf(g));
 
-        call->output->data[i] = g * (g >= 0 ? 1 / (1 + e) : e / (1 + e));
+        out[i] = g * (g >= 0 ? 1 / (1 + e) : e / (1 + e));
     }
     return MUC_OK;
 }
 
-muc_ref_kernel muc_golden_kernel_of(muc_op op)
+muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *node)
 {
-    static const muc_ref_kernel kernels[MUC_OP_COUNT] = {
-        [MUC_OP_EMBED] = { run_embed, NULL },
-        [MUC_OP_LINEAR] = { run_linear, NULL },
-        [MUC_OP_RMSNORM] = { run_rmsnorm, NULL },
-        [MUC_OP_ATTENTION] = { muc_golden_attention, muc_golden_attention_scratch },
-        [MUC_OP_SILU] = { run_silu, NULL },
-        [MUC_OP_ADD] = { run_add, NULL },
+    static muc_ref_kernel *const kernels[MUC_OP_COUNT] = {
+        [MUC_OP_EMBED] = run_embed,     [MUC_OP_LINEAR] = run_linear,
+        [MUC_OP_RMSNORM] = run_rmsnorm, [MUC_OP_ATTENTION] = muc_golden_attention,
+        [MUC_OP_SILU] = run_silu,       [MUC_OP_ADD] = run_add,
     };
 
     /* rotation and products have no freedom: one line of float32 each, the same in both */
-    return op == MUC_OP_ROPE || op == MUC_OP_MUL ? muc_ref_kernel_of(op) : kernels[op];
+    return node->op == MUC_OP_ROPE || node->op == MUC_OP_MUL ? muc_ref_kernel_of(graph, node)
+                                                             : kernels[node->op];
 }

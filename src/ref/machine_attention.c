@@ -16,6 +16,7 @@ typedef struct attention {
     const muc_golden_block *queries; /* [rows][heads][pieces] */
     muc_golden_block *packed;        /* [parts][width][2], an unfinished chunk of values */
     const float *value_rows;         /* [context][kv_heads * width] */
+    struct running *states;          /* [parts][group] */
     float *scores, *weights;         /* [rows * heads][longest], or NULL if nobody looks */
     size_t position, rows, heads, kv_heads, group, width, pieces, context, longest;
     float scale;
@@ -83,7 +84,7 @@ static void attend_chunk(const attention *a, size_t query, size_t chunk, size_t 
     size_t kv_head = query % a->heads / a->group, at = query * a->longest + chunk * CHUNK;
     const muc_golden_block *key =
         a->kept->keys + (kv_head * a->context + chunk * CHUNK) * a->pieces;
-    float *out = a->call->output->data + query * a->width, s[CHUNK] = { 0 };
+    float *out = muc_ref_floats_out(a->call->output) + query * a->width, s[CHUNK] = { 0 };
     muc_golden_block p[2];
 
     for (size_t j = 0; j < count; j++)
@@ -116,7 +117,7 @@ static void attend_group(const attention *a, size_t row, size_t kv_head, muc_gol
             attend_chunk(a, first_query + g, chunk, count, values, &states[g]);
     }
     for (size_t g = 0; g < a->group; g++) {
-        float *out = a->call->output->data + (first_query + g) * a->width;
+        float *out = muc_ref_floats_out(a->call->output) + (first_query + g) * a->width;
 
         for (size_t i = 0; i < a->width; i++)
             out[i] = out[i] / states[g].sum;
@@ -126,7 +127,7 @@ static void attend_group(const attention *a, size_t row, size_t kv_head, muc_gol
 static void attend_range(void *arg, size_t part, size_t first, size_t end)
 {
     const attention *a = arg;
-    running *states = (running *)(void *)a->call->scratch + part * a->group;
+    running *states = a->states + part * a->group;
 
     for (size_t i = first; i < end; i++)
         attend_group(a, i / a->kv_heads, i % a->kv_heads, a->packed + part * a->width * 2, states);
@@ -138,8 +139,10 @@ static void store(const attention *a)
     const float *k = a->call->inputs[1]->read, *v = a->call->inputs[2]->read;
     size_t columns = a->kv_heads * a->width, end = a->position + a->rows;
 
-    memcpy(a->call->inputs[3]->data + a->position * columns, k, a->rows * columns * sizeof(float));
-    memcpy(a->call->inputs[4]->data + a->position * columns, v, a->rows * columns * sizeof(float));
+    memcpy(muc_ref_floats_out(a->call->inputs[3]) + a->position * columns, k,
+           a->rows * columns * sizeof(float));
+    memcpy(muc_ref_floats_out(a->call->inputs[4]) + a->position * columns, v,
+           a->rows * columns * sizeof(float));
     for (size_t r = 0; r < a->rows; r++)
         for (size_t h = 0; h < a->kv_heads; h++)
             muc_golden_encode(k + r * columns + h * a->width, a->width, a->terms.k,
@@ -189,12 +192,15 @@ muc_status muc_golden_attention(const muc_ref_call *call)
         .scale = (float)muc_node_real(call->node, MUC_KEY_SCALE),
     };
     size_t queries, parts = muc_ref_parts(call->ctx);
+    void *states;
 
     a.group = a.heads / a.kv_heads;
     a.pieces = muc_golden_blocks(a.width);
     a.longest = a.position + a.rows;
     queries = a.rows * a.heads * a.pieces;
     MUC_TRY(make_seen(&a));
+    MUC_TRY(muc_ref_reserve(call, parts * a.group * sizeof(running), &states));
+    a.states = states;
     MUC_TRY(muc_golden_reserve(call->ctx, golden, queries + parts * a.width * 2));
     MUC_TRY(muc_golden_quantize(call, call->inputs[0]->read, a.rows * a.heads, a.width, a.terms.q,
                                 golden->blocks));
@@ -208,12 +214,4 @@ muc_status muc_golden_attention(const muc_ref_call *call)
         show(&a, "weights", a.weights);
     }
     return MUC_OK;
-}
-
-size_t muc_golden_attention_scratch(const muc_ref_call *call)
-{
-    int64_t group = muc_node_integer(call->node, MUC_KEY_HEADS) /
-                    muc_node_integer(call->node, MUC_KEY_KV_HEADS);
-
-    return muc_ref_parts(call->ctx) * (size_t)group * (sizeof(running) / sizeof(float));
 }

@@ -1,85 +1,235 @@
-/* ref.c - a session: values of all tensors, constants as floats, and the walk over the nodes. */
+/* ref.c - a session: values of all tensors as kernels read them, and the walk over the nodes. */
 #include "ref/ref.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "ref/golden.h"
 #include "ref/kernels.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "elements are stored little-endian, and borrowed"
+#endif
+
+/* The session's memory: what it has taken, and may take. */
+typedef struct budget {
+    size_t used, most;
+} budget;
+
+struct muc_ref_scratch {
+    budget *budget;
+    void *data;
+    size_t capacity;
+};
 
 struct muc_ref {
     muc_context *ctx;
     muc_graph *graph;
     muc_ref_value *values; /* [tensor_count] */
-    float *scratch;
-    size_t scratch_floats;
+    bool *is_narrow;       /* [tensor_count]: an f64 constant that is kept as f32 */
+    /* [inputs or outputs of the widest node], of the node at work */
+    const muc_ref_value **inputs;
+    const muc_tensor **input_tensors;
+    muc_ref_value **outputs;
+    budget budget;
+    muc_ref_scratch scratch;
     uint32_t first_node, end_node; /* that runs compute */
     muc_golden *golden;            /* NULL: float32 */
     muc_ref_probe *probe;
     void *probe_arg;
 };
 
-/* makes room for floats in *data, without keeping what it held */
-static muc_status reserve(muc_ref *ref, size_t floats, float **data, size_t *capacity)
+/* makes room for bytes in *data, without keeping what it held; zero if it is new */
+static muc_status reserve(muc_context *ctx, const char *name, budget *b, size_t bytes, void **data,
+                          size_t *capacity)
 {
-    float *grown;
+    uint8_t *grown;
 
-    if (floats <= *capacity && *data)
+    if (bytes <= *capacity && *data)
         return MUC_OK;
-    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, ref->graph->name, floats, &grown));
+    if (bytes > b->most - (b->used - *capacity))
+        return muc_fail(ctx, MUC_NOMEM, name, MUC_NO_OFFSET,
+                        "values take more than the %zu bytes that they may", b->most);
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, bytes, &grown));
+    b->used += bytes - *capacity;
     free(*data);
     *data = grown;
-    *capacity = floats;
+    *capacity = bytes;
     return MUC_OK;
 }
 
-/* rows and columns of a tensor in this run */
-static muc_status set_shape(muc_ref *ref, const muc_tensor *tensor, const uint32_t *bindings,
-                            muc_ref_value *value)
+static muc_status reserve_value(muc_ref *ref, muc_ref_value *value)
 {
-    uint64_t elements, bytes;
-    uint32_t columns = 1;
+    size_t bytes = value->elements * muc_dtype_get(value->dtype)->block_bytes;
 
-    MUC_TRY(muc_tensor_measure_bound(ref->ctx, ref->graph, tensor, bindings, &elements, &bytes));
-    if (tensor->rank > 0)
-        MUC_TRY(muc_expr_eval(ref->ctx, ref->graph->pool, tensor->dims[tensor->rank - 1], bindings,
-                              &columns));
-    if (elements > SIZE_MAX / sizeof(float))
+    MUC_TRY(
+        reserve(ref->ctx, ref->graph->name, &ref->budget, bytes, &value->data, &value->capacity));
+    value->read = value->data;
+    return MUC_OK;
+}
+
+muc_status muc_ref_reserve(const muc_ref_call *call, size_t bytes, void **out)
+{
+    muc_ref_scratch *scratch = call->scratch;
+
+    MUC_TRY(reserve(call->ctx, call->graph->name, scratch->budget, bytes, &scratch->data,
+                    &scratch->capacity));
+    *out = scratch->data;
+    return MUC_OK;
+}
+
+/* the type that a tensor's elements are kept in */
+static muc_dtype kept_type(const muc_ref *ref, uint32_t id)
+{
+    muc_dtype dtype = ref->graph->tensors[id].dtype;
+
+    if (dtype == MUC_F64 && !ref->is_narrow[id])
+        return MUC_F64;
+    return muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT ? MUC_F32 : dtype;
+}
+
+/* type and shape of a tensor in this run */
+static muc_status set_shape(muc_ref *ref, uint32_t id, const uint32_t *bindings)
+{
+    const muc_tensor *tensor = &ref->graph->tensors[id];
+    muc_ref_value *value = &ref->values[id];
+    uint64_t dims[MUC_GRAPH_MAX_RANK], elements, bytes;
+
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        uint32_t dim;
+
+        MUC_TRY(muc_expr_eval(ref->ctx, ref->graph->pool, tensor->dims[i], bindings, &dim));
+        value->dims[i] = dim;
+        dims[i] = dim;
+    }
+    value->dtype = kept_type(ref, id);
+    value->rank = tensor->rank;
+    if (!muc_dtype_measure(value->dtype, tensor->rank, dims, &elements, &bytes))
         return muc_fail_nomem(ref->ctx, ref->graph->name, SIZE_MAX);
-    value->columns = columns;
-    value->rows = columns ? (size_t)elements / columns : 0;
+    value->elements = (size_t)elements;
+    value->columns = tensor->rank ? value->dims[tensor->rank - 1] : 1;
+    value->rows = value->columns ? value->elements / value->columns : 0;
     return MUC_OK;
 }
 
-static muc_status convert(muc_ref *ref, const muc_tensor *tensor, muc_ref_value *value)
+/* elements of a tensor's own type to the type they are kept in; to has room for them */
+static void convert(const muc_tensor *tensor, const void *from, const muc_ref_value *value)
 {
-    size_t count = value->rows * value->columns;
-    muc_ref_value *v = value;
+    if (value->dtype == tensor->dtype)
+        memcpy(value->data, from, value->elements * muc_dtype_get(value->dtype)->block_bytes);
+    else
+        muc_dtype_to_f32(tensor->dtype, from, 0, value->elements, value->data);
+}
+
+static muc_status take_constant(muc_ref *ref, uint32_t id)
+{
+    const muc_tensor *tensor = &ref->graph->tensors[id];
+    muc_ref_value *value = &ref->values[id];
 
     if (!tensor->data)
         return muc_fail(ref->ctx, MUC_UNSUPPORTED, ref->graph->name, MUC_NO_OFFSET,
                         "constant '%s' has no data", tensor->name);
-    if (tensor->dtype == MUC_F32 && (uintptr_t)tensor->data % sizeof(float) == 0) {
-        v->read = (const float *)(const void *)tensor->data;
-    } else {
-        MUC_TRY(reserve(ref, count, &v->data, &v->capacity));
-        v->read = v->data;
-        if (!muc_dtype_to_f32(tensor->dtype, tensor->data, 0, count, v->data))
-            return muc_fail(ref->ctx, MUC_UNSUPPORTED, ref->graph->name, MUC_NO_OFFSET,
-                            "constant '%s' is of type %s, expected a type of real numbers",
-                            tensor->name, muc_dtype_get(tensor->dtype)->name);
+    if (value->dtype == tensor->dtype &&
+        (uintptr_t)tensor->data % muc_dtype_get(value->dtype)->block_bytes == 0) {
+        value->read = tensor->data;
+        return MUC_OK;
     }
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(v->read[i]))
-            return muc_fail(ref->ctx, MUC_MALFORMED, ref->graph->name, MUC_NO_OFFSET,
-                            "constant '%s': element %zu is not finite", tensor->name, i);
+    MUC_TRY(reserve_value(ref, value));
+    convert(tensor, tensor->data, value);
     return MUC_OK;
 }
 
-static muc_ref_kernel kernel_of(const muc_ref *ref, muc_op op)
+/* a weight that is not finite is damage; other constants may well hold infinities */
+static muc_status check_weight(const muc_ref *ref, uint32_t id)
 {
-    return ref->golden ? muc_golden_kernel_of(op) : muc_ref_kernel_of(op);
+    const muc_ref_value *value = &ref->values[id];
+    const float *read = value->read;
+
+    for (size_t i = 0; value->dtype == MUC_F32 && i < value->elements; i++)
+        if (!isfinite(read[i]))
+            return muc_fail(ref->ctx, MUC_MALFORMED, ref->graph->name, MUC_NO_OFFSET,
+                            "constant '%s': element %zu is not finite",
+                            ref->graph->tensors[id].name, i);
+    return MUC_OK;
+}
+
+static bool is_quantized(const muc_graph *graph, uint32_t tensor)
+{
+    return tensor != MUC_NO_ID && graph->tensors[tensor].quantization != NULL;
+}
+
+muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
+{
+#define MUC_REF_KERNEL(op, kernel) [MUC_OP_##op] = kernel,
+    static muc_ref_kernel *const plain[MUC_OP_COUNT] = {
+#include "ref/kernels.def"
+    };
+    /* the last entry is there lest a table without rows be empty */
+    static muc_ref_kernel *const quantized[MUC_OP_COUNT + 1] = {
+#include "ref/quantized.def"
+        [MUC_OP_COUNT] = NULL,
+    };
+    static muc_ref_kernel *const hybrid[MUC_OP_COUNT + 1] = {
+#include "ref/hybrid.def"
+        [MUC_OP_COUNT] = NULL,
+    };
+#undef MUC_REF_KERNEL
+    unsigned flags = muc_op_get(node->op)->flags;
+
+    if ((is_quantized(graph, muc_node_input(node, 0)) || is_quantized(graph, node->outputs[0])) &&
+        (quantized[node->op] || !(flags & MUC_OP_MOVES)))
+        return quantized[node->op];
+    if (flags & MUC_OP_MIXED && is_quantized(graph, muc_node_input(node, 1)))
+        return hybrid[node->op];
+    return plain[node->op];
+}
+
+static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)
+{
+    return ref->golden ? muc_golden_kernel_of(ref->graph, node)
+                       : muc_ref_kernel_of(ref->graph, node);
+}
+
+/* whether a node takes this input as float32 whatever its type */
+static bool is_mixed(const muc_graph *graph, const muc_node *node, uint32_t input)
+{
+    return input > 0 && muc_op_get(node->op)->flags & MUC_OP_MIXED &&
+           graph->tensors[node->outputs[0]].dtype == MUC_F32;
+}
+
+static muc_status check_readers(muc_ref *ref)
+{
+    const muc_graph *graph = ref->graph;
+
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (uint32_t j = 0; j < graph->nodes[i].input_count; j++) {
+            uint32_t id = graph->nodes[i].inputs[j];
+
+            if (id != MUC_NO_ID && graph->tensors[id].dtype == MUC_F64 &&
+                is_mixed(graph, &graph->nodes[i], j))
+                ref->is_narrow[id] = graph->tensors[id].kind == MUC_TENSOR_CONST;
+        }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const muc_node *node = &graph->nodes[i];
+
+        if (!kernel_of(ref, node))
+            return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                            "node '%s': no kernel runs %s%s", node->name,
+                            muc_op_get(node->op)->name,
+                            graph->tensors[node->outputs[0]].quantization ? ", quantized" : "");
+        for (uint32_t j = 0; j < node->input_count; j++) {
+            uint32_t id = node->inputs[j];
+            bool mixed = is_mixed(graph, node, j);
+
+            if (id != MUC_NO_ID && (mixed ? kept_type(ref, id) == MUC_F64 : ref->is_narrow[id]))
+                return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                                "node '%s': f64 '%s' beside f32", node->name,
+                                graph->tensors[id].name);
+        }
+    }
+    return MUC_OK;
 }
 
 /* constants and states, whose shapes depend on nothing */
@@ -87,33 +237,52 @@ static muc_status prepare(muc_ref *ref)
 {
     const muc_graph *graph = ref->graph;
 
+    MUC_TRY(check_readers(ref));
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        const muc_tensor *tensor = &graph->tensors[i];
-        muc_ref_value *value = &ref->values[i];
+        muc_tensor_kind kind = graph->tensors[i].kind;
 
-        if (tensor->kind != MUC_TENSOR_CONST && tensor->kind != MUC_TENSOR_STATE)
+        if (kind != MUC_TENSOR_CONST && kind != MUC_TENSOR_STATE)
             continue;
-        MUC_TRY(set_shape(ref, tensor, NULL, value));
-        if (tensor->kind == MUC_TENSOR_CONST && ref->golden && ref->golden->weights[i])
+        MUC_TRY(set_shape(ref, i, NULL));
+        if (kind == MUC_TENSOR_CONST && ref->golden && ref->golden->weights[i])
             continue; /* the machine reads the sequence */
-        if (tensor->kind == MUC_TENSOR_CONST) {
-            MUC_TRY(convert(ref, tensor, value));
-        } else {
-            MUC_TRY(reserve(ref, value->rows * value->columns, &value->data, &value->capacity));
-            value->read = value->data;
-        }
+        if (kind == MUC_TENSOR_CONST)
+            MUC_TRY(take_constant(ref, i));
+        else
+            MUC_TRY(reserve_value(ref, &ref->values[i]));
     }
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (!kernel_of(ref, graph->nodes[i].op).run)
-            return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                            "node '%s': no kernel runs %s", graph->nodes[i].name,
-                            muc_op_get(graph->nodes[i].op)->name);
+        for (uint32_t j = 1; j < graph->nodes[i].input_count; j++) {
+            uint32_t id = graph->nodes[i].inputs[j];
+
+            if (id != MUC_NO_ID && muc_op_get(graph->nodes[i].op)->flags & MUC_OP_MIXED &&
+                graph->tensors[id].kind == MUC_TENSOR_CONST && ref->values[id].read)
+                MUC_TRY(check_weight(ref, id));
+        }
     return MUC_OK;
+}
+
+static muc_status make_tables(muc_ref *ref)
+{
+    const muc_graph *graph = ref->graph;
+    size_t inputs = 0, outputs = 0;
+
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const muc_node *node = &graph->nodes[i];
+
+        inputs = node->input_count > inputs ? node->input_count : inputs;
+        outputs = node->output_count > outputs ? node->output_count : outputs;
+    }
+    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, graph->tensor_count, &ref->values));
+    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, graph->tensor_count, &ref->is_narrow));
+    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, inputs, &ref->inputs));
+    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, inputs, &ref->input_tensors));
+    return MUC_NEW_ARRAY(ref->ctx, graph->name, outputs, &ref->outputs);
 }
 
 /* terms is NULL for float32 */
 static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref_terms *terms,
-                               muc_ref **out)
+                               size_t max_bytes, muc_ref **out)
 {
     muc_ref *ref;
     muc_status status;
@@ -123,7 +292,9 @@ static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref
     ref->ctx = ctx;
     ref->graph = graph;
     ref->end_node = graph->node_count;
-    status = MUC_NEW_ARRAY(ctx, graph->name, graph->tensor_count, &ref->values);
+    ref->budget.most = max_bytes;
+    ref->scratch.budget = &ref->budget;
+    status = make_tables(ref);
     if (status == MUC_OK && terms)
         status = muc_golden_new(ctx, graph, terms, &ref->golden);
     if (status == MUC_OK)
@@ -138,13 +309,18 @@ static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref
 
 muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out)
 {
-    return open_session(ctx, graph, NULL, out);
+    return open_session(ctx, graph, NULL, SIZE_MAX, out);
+}
+
+muc_status muc_ref_open_limited(muc_context *ctx, muc_graph *graph, size_t max_bytes, muc_ref **out)
+{
+    return open_session(ctx, graph, NULL, max_bytes, out);
 }
 
 muc_status muc_ref_open_machine(muc_context *ctx, muc_graph *graph, const muc_ref_terms *terms,
                                 muc_ref **out)
 {
-    return open_session(ctx, graph, terms, out);
+    return open_session(ctx, graph, terms, SIZE_MAX, out);
 }
 
 void muc_ref_close(muc_ref *ref)
@@ -155,7 +331,11 @@ void muc_ref_close(muc_ref *ref)
         free(ref->values[i].data);
     muc_golden_free(ref->golden);
     free(ref->values);
-    free(ref->scratch);
+    free(ref->is_narrow);
+    free(ref->inputs);
+    free(ref->input_tensors);
+    free(ref->outputs);
+    free(ref->scratch.data);
     free(ref);
 }
 
@@ -163,7 +343,7 @@ void muc_ref_reset(muc_ref *ref)
 {
     for (uint32_t i = 0; i < ref->graph->tensor_count; i++)
         if (ref->graph->tensors[i].kind == MUC_TENSOR_STATE)
-            memset(ref->values[i].data, 0, ref->values[i].capacity * sizeof(float));
+            memset(ref->values[i].data, 0, ref->values[i].capacity);
     if (ref->golden)
         muc_golden_reset(ref->golden);
 }
@@ -188,7 +368,7 @@ static muc_status take_input(muc_ref *ref, uint32_t id, const uint32_t *bindings
     uint64_t elements, bytes;
 
     MUC_TRY(muc_tensor_measure_bound(ref->ctx, ref->graph, tensor, bindings, &elements, &bytes));
-    MUC_TRY(set_shape(ref, tensor, bindings, value));
+    MUC_TRY(set_shape(ref, id, bindings));
     for (size_t i = 0; i < count; i++) {
         if (strcmp(inputs[i].name, tensor->name) != 0)
             continue;
@@ -196,16 +376,43 @@ static muc_status take_input(muc_ref *ref, uint32_t id, const uint32_t *bindings
             return muc_fail(ref->ctx, MUC_USAGE, ref->graph->name, MUC_NO_OFFSET,
                             "input '%s' has %zu bytes, expected %llu", tensor->name,
                             inputs[i].bytes, (unsigned long long)bytes);
-        value->integers = inputs[i].data;
-        if (muc_dtype_get(tensor->dtype)->kind != MUC_DTYPE_FLOAT)
-            return MUC_OK;
-        MUC_TRY(reserve(ref, (size_t)elements, &value->data, &value->capacity));
-        value->read = value->data;
-        muc_dtype_to_f32(tensor->dtype, inputs[i].data, 0, elements, value->data);
+        MUC_TRY(reserve_value(ref, value));
+        if (bytes)
+            convert(tensor, inputs[i].data, value);
         return MUC_OK;
     }
     return muc_fail(ref->ctx, MUC_USAGE, ref->graph->name, MUC_NO_OFFSET, "input '%s' is missing",
                     tensor->name);
+}
+
+/* float32 of a tensor of 16-bit floats: to values that it has */
+static void round_halves(muc_dtype dtype, const muc_ref_value *value)
+{
+    float *data = value->data;
+
+    if (dtype == MUC_F16)
+        for (size_t i = 0; i < value->elements; i++)
+            data[i] = muc_f32_of_f16(muc_f16_of_f32(data[i]));
+    if (dtype == MUC_BF16)
+        for (size_t i = 0; i < value->elements; i++)
+            data[i] = muc_f32_of_bf16(muc_bf16_of_f32(data[i]));
+}
+
+/* the call's view of its inputs and outputs, whose shapes are set */
+static muc_status bind(muc_ref *ref, const muc_node *node, const uint32_t *bindings)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        uint32_t id = node->inputs[i];
+
+        ref->inputs[i] = id == MUC_NO_ID ? NULL : &ref->values[id];
+        ref->input_tensors[i] = id == MUC_NO_ID ? NULL : &ref->graph->tensors[id];
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        ref->outputs[i] = &ref->values[node->outputs[i]];
+        MUC_TRY(set_shape(ref, node->outputs[i], bindings));
+        MUC_TRY(reserve_value(ref, ref->outputs[i]));
+    }
+    return MUC_OK;
 }
 
 static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *bindings)
@@ -215,28 +422,22 @@ static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *b
                           .node = node,
                           .bindings = bindings,
                           .values = ref->values,
+                          .inputs = ref->inputs,
+                          .input_tensors = ref->input_tensors,
+                          .outputs = ref->outputs,
+                          .scratch = &ref->scratch,
                           .golden = ref->golden,
                           .probe = ref->probe,
                           .probe_arg = ref->probe_arg };
-    muc_ref_kernel kernel = kernel_of(ref, node->op);
-    uint32_t output = node->outputs[0];
 
     if (ref->golden && ref->golden->nodes[node - ref->graph->nodes].absorbed)
         return MUC_OK;
-    call.output = &ref->values[output];
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        call.inputs[i] = &ref->values[node->inputs[i]];
-        call.input_tensors[i] = &ref->graph->tensors[node->inputs[i]];
-    }
-    MUC_TRY(set_shape(ref, &ref->graph->tensors[output], bindings, call.output));
-    MUC_TRY(reserve(ref, call.output->rows * call.output->columns, &call.output->data,
-                    &call.output->capacity));
-    call.output->read = call.output->data;
-    if (kernel.scratch_floats)
-        MUC_TRY(reserve(ref, kernel.scratch_floats(&call), &ref->scratch, &ref->scratch_floats));
-    call.scratch = ref->scratch;
-    MUC_TRY(kernel.run(&call));
-    if (ref->probe)
+    MUC_TRY(bind(ref, node, bindings));
+    call.output = ref->outputs[0];
+    MUC_TRY(kernel_of(ref, node)(&call));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        round_halves(ref->graph->tensors[node->outputs[i]].dtype, ref->outputs[i]);
+    if (ref->probe && call.output->dtype == MUC_F32)
         ref->probe(ref->probe_arg, node, node->name, call.output->read, call.output->rows,
                    call.output->columns);
     return MUC_OK;
@@ -282,11 +483,13 @@ muc_status muc_ref_put(muc_ref *ref, uint32_t activation, const float *data, siz
 {
     muc_ref_value *value = &ref->values[activation];
 
-    MUC_TRY(reserve(ref, rows * columns, &value->data, &value->capacity));
-    memcpy(value->data, data, rows * columns * sizeof(float));
-    value->read = value->data;
-    value->rows = rows;
-    value->columns = columns;
+    value->dtype = MUC_F32;
+    value->rank = 2;
+    value->dims[0] = value->rows = rows;
+    value->dims[1] = value->columns = columns;
+    value->elements = rows * columns;
+    MUC_TRY(reserve_value(ref, value));
+    memcpy(value->data, data, value->elements * sizeof(float));
     return MUC_OK;
 }
 
@@ -295,11 +498,26 @@ void muc_ref_replace(muc_ref *ref, uint32_t constant, const float *values)
     ref->values[constant].read = values;
 }
 
+bool muc_ref_get(const muc_ref *ref, uint32_t tensor, muc_ref_view *out)
+{
+    const muc_ref_value *value;
+
+    if (tensor >= ref->graph->tensor_count || !ref->values[tensor].read)
+        return false;
+    value = &ref->values[tensor];
+    out->dtype = value->dtype;
+    out->rank = value->rank;
+    memcpy(out->dims, value->dims, sizeof(out->dims));
+    out->elements = value->elements;
+    out->data = value->read;
+    return true;
+}
+
 const float *muc_ref_read(const muc_ref *ref, const char *name, size_t *rows, size_t *columns)
 {
     uint32_t id = muc_graph_find(ref->graph, name);
 
-    if (id == MUC_NO_ID || !ref->values[id].data)
+    if (id == MUC_NO_ID || !ref->values[id].data || ref->values[id].dtype != MUC_F32)
         return NULL;
     *rows = ref->values[id].rows;
     *columns = ref->values[id].columns;

@@ -1,7 +1,10 @@
-/* ref.h - the reference: runs any graph in float32 and keeps its state from call to call.
+/* ref.h - the reference: runs any graph and keeps its state from call to call.
  *
- * Every element of every result is one sum in a fixed order, whatever the thread count and however
- * the tokens are grouped into calls: the same bits everywhere.
+ * Real numbers are computed in float32, f64 in double; f16 and bf16 are kept as float32 that holds
+ * values of theirs alone. Integers are exact and wrap; with quantization their arithmetic is that
+ * of TFLite's reference kernels. Every element of every result is one sum in a fixed order,
+ * whatever the thread count and however the tokens are grouped into calls: the same bits
+ * everywhere.
  */
 #ifndef MUC_REF_H
 #define MUC_REF_H
@@ -10,9 +13,19 @@
 
 typedef struct muc_ref muc_ref;
 
-/* Called after a node has run: its output as rows of columns, valid during the call. */
+/* Called after a node whose output is kept as float32 has run: as rows of columns, valid during the
+ * call. */
 typedef void muc_ref_probe(void *arg, const muc_node *node, const char *name, const float *data,
                            size_t rows, size_t columns);
+
+/* A tensor's value, row-major. */
+typedef struct muc_ref_view {
+    muc_dtype dtype; /* as it is kept: f32 for f16 and bf16 */
+    uint32_t rank;
+    size_t dims[MUC_GRAPH_MAX_RANK];
+    size_t elements;
+    const void *data; /* aligned */
+} muc_ref_view;
 
 /* One INPUT tensor of a run: elements of the tensor's type, of the shape that the bindings give. */
 typedef struct muc_ref_input {
@@ -21,17 +34,22 @@ typedef struct muc_ref_input {
     size_t bytes;
 } muc_ref_input;
 
-/* The graph, verified here, and its constants must outlive the session; weights that are no
- * aligned f32 are converted now. Fails with MUC_UNSUPPORTED naming the first node that no kernel
- * runs or constant without data, MUC_MALFORMED naming a constant that is not finite. */
+/* The graph, verified here, and its constants must outlive the session; constants that are not as
+ * they are kept are converted now. Fails with MUC_UNSUPPORTED naming the first node that no kernel
+ * runs or constant without data, MUC_MALFORMED naming a weight that is not finite. */
 muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out);
+/* The same for a graph that nobody vouches for: values and scratch together stay below max_bytes,
+ * or opening and runs fail with MUC_NOMEM. */
+muc_status muc_ref_open_limited(muc_context *ctx, muc_graph *graph, size_t max_bytes,
+                                muc_ref **out);
 void muc_ref_close(muc_ref *ref); /* NULL is fine */
 /* All states are zero again. */
 void muc_ref_reset(muc_ref *ref);
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg);
 
 /* Runs all nodes. bindings[i] is the value of expression input i; every INPUT tensor must be given.
- * Fails with MUC_USAGE naming what is out of range, MUC_MALFORMED for a token outside its table. */
+ * Fails with MUC_USAGE naming what is out of range, MUC_MALFORMED naming the node for a token
+ * outside its table, an index outside its tensor, or shapes that do not fit for these bindings. */
 muc_status muc_ref_run(muc_ref *ref, const uint32_t *bindings, const muc_ref_input *inputs,
                        size_t input_count);
 /* The same for a language model's graph (models/llama.h): tokens at positions pos..pos+count-1. */
@@ -48,8 +66,11 @@ muc_status muc_ref_put(muc_ref *ref, uint32_t activation, const float *data, siz
 /* From now on values [its elements], borrowed, stand for a float32 session's constant. */
 void muc_ref_replace(muc_ref *ref, uint32_t constant, const float *values);
 
-/* An activation of the last run, or a state: rows of columns, row-major; alive until the next run.
- * NULL if there is no such tensor. */
+/* Any tensor's value after a run; alive until the next run. False where it has none: it was not
+ * computed, or is a weight that only a sequence holds. */
+bool muc_ref_get(const muc_ref *ref, uint32_t tensor, muc_ref_view *out);
+/* An f32 activation of the last run, or a state: rows of columns, row-major; alive until the next
+ * run. NULL if there is no such tensor. */
 const float *muc_ref_read(const muc_ref *ref, const char *name, size_t *rows, size_t *columns);
 
 #endif

@@ -1,4 +1,4 @@
-/* kernels.c - the operators of ops.def in float32, straight from their definitions. */
+/* llm.c - the operators of transformers in float32, straight from their definitions. */
 #include "ref/kernels.h"
 
 #include <math.h>
@@ -14,25 +14,11 @@ uint32_t muc_ref_position(const muc_ref_call *call)
     return position;
 }
 
-/* element i of an integer tensor of any width, as it is stored little-endian */
-static int64_t integer_at(const muc_tensor *tensor, const void *data, size_t i)
-{
-    uint32_t width = muc_dtype_get(tensor->dtype)->block_bytes;
-    const uint8_t *p = (const uint8_t *)data + i * width;
-    bool is_signed = tensor->dtype == MUC_I64 || tensor->dtype == MUC_I32 ||
-                     tensor->dtype == MUC_I16 || tensor->dtype == MUC_I8;
-    uint64_t value = 0;
-
-    for (uint32_t b = width; b-- > 0;)
-        value = value << 8 | p[b];
-    if (is_signed && width < 8 && value >> (8 * width - 1))
-        value |= UINT64_MAX << (8 * width);
-    return (int64_t)value;
-}
-
 muc_status muc_ref_token(const muc_ref_call *call, size_t i, size_t *row)
 {
-    int64_t token = integer_at(call->input_tensors[0], call->inputs[0]->integers, i);
+    muc_dtype dtype = call->inputs[0]->dtype;
+    const uint8_t *at = (const uint8_t *)call->inputs[0]->read;
+    int64_t token = muc_dtype_integer(dtype, at + i * muc_dtype_get(dtype)->block_bytes);
     size_t rows = call->inputs[1]->rows;
 
     if (token < 0 || (uint64_t)token >= rows)
@@ -43,14 +29,15 @@ muc_status muc_ref_token(const muc_ref_call *call, size_t i, size_t *row)
     return MUC_OK;
 }
 
-static muc_status run_embed(const muc_ref_call *call)
+muc_status muc_kernel_embed(const muc_ref_call *call)
 {
     const muc_ref_value *table = call->inputs[1];
     size_t width = table->columns, row;
 
     for (size_t i = 0; i < call->inputs[0]->columns; i++) {
         MUC_TRY(muc_ref_token(call, i, &row));
-        memcpy(call->output->data + i * width, table->read + row * width, width * sizeof(float));
+        memcpy(muc_ref_floats_out(call->output) + i * width, muc_ref_floats(table) + row * width,
+               width * sizeof(float));
     }
     return MUC_OK;
 }
@@ -59,20 +46,20 @@ static void linear_columns(void *arg, size_t part, size_t first, size_t end)
 {
     const muc_ref_call *call = arg;
     const muc_ref_value *x = call->inputs[0], *w = call->inputs[1];
-    float *out = call->output->data + first;
+    float *out = muc_ref_floats_out(call->output) + first;
     size_t stride = call->output->columns;
 
     (void)part;
-    muc_ref_matmul(x->read, x->rows, w->read + first * w->columns, end - first, w->columns, out,
-                   stride);
+    muc_ref_matmul(x->read, x->rows, muc_ref_floats(w) + first * w->columns, end - first,
+                   w->columns, out, stride);
     if (call->node->input_count < 3)
         return;
     for (size_t r = 0; r < x->rows; r++)
         for (size_t c = 0; c < end - first; c++)
-            out[r * stride + c] += call->inputs[2]->read[first + c];
+            out[r * stride + c] += muc_ref_floats(call->inputs[2])[first + c];
 }
 
-static muc_status run_linear(const muc_ref_call *call)
+muc_status muc_kernel_linear(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0], *w = call->inputs[1];
 
@@ -80,38 +67,53 @@ static muc_status run_linear(const muc_ref_call *call)
                          (void *)(uintptr_t)call);
 }
 
-static muc_status run_rmsnorm(const muc_ref_call *call)
+/* elements that are normalised together */
+static size_t norm_width(const muc_ref_call *call)
 {
     const muc_attribute *group = muc_node_attribute(call->node, MUC_KEY_GROUP);
     const muc_ref_value *x = call->inputs[0];
-    const float *gain = call->inputs[1]->read;
-    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON);
-    size_t width = group ? (size_t)group->value.integer : x->columns;
+    size_t axis = (size_t)muc_node_integer_or(call->node, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+    size_t width = 1;
 
-    for (size_t at = 0; at < x->rows * x->columns; at += width) {
-        const float *row = x->read + at;
+    if (group)
+        return (size_t)group->value.integer;
+    for (; axis < x->rank; axis++)
+        width *= x->dims[axis];
+    return width;
+}
+
+muc_status muc_kernel_rmsnorm(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    const float *in = x->read, *gain = call->inputs[1]->read;
+    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON);
+    size_t width = norm_width(call);
+    float *out = call->output->data;
+
+    for (size_t at = 0; at < x->elements; at += width) {
+        const float *row = in + at;
         double mean = (double)muc_ref_dot(row, row, width) / (double)width;
         float factor = (float)(1 / sqrt(mean + epsilon));
 
         for (size_t i = 0; i < width; i++)
-            call->output->data[at + i] = row[i] * factor * gain[i];
+            out[at + i] = row[i] * factor * gain[i];
     }
     return MUC_OK;
 }
 
-static muc_status run_rope(const muc_ref_call *call)
+muc_status muc_kernel_rope(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
     size_t width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM), half = width / 2;
     uint32_t position = muc_ref_position(call);
 
     for (size_t r = 0; r < x->rows; r++) {
-        const float *cosines = call->inputs[1]->read + (position + r) * half;
-        const float *sines = call->inputs[2]->read + (position + r) * half;
+        const float *cosines = muc_ref_floats(call->inputs[1]) + (position + r) * half;
+        const float *sines = muc_ref_floats(call->inputs[2]) + (position + r) * half;
 
         for (size_t at = r * x->columns; at < (r + 1) * x->columns; at += width) {
-            const float *a = x->read + at, *b = a + half;
-            float *out = call->output->data + at;
+            const float *a = muc_ref_floats(x) + at, *b = a + half;
+            float *out = muc_ref_floats_out(call->output) + at;
 
             for (size_t i = 0; i < half; i++) {
                 out[i] = a[i] * cosines[i] - b[i] * sines[i];
@@ -125,6 +127,7 @@ static muc_status run_rope(const muc_ref_call *call)
 typedef struct attention {
     const muc_ref_call *call;
     const float *keys, *values; /* the caches [context][kv_columns] */
+    float *scores;              /* [parts][longest] */
     size_t position, heads, group, width, kv_columns, longest;
     float scale;
 } attention;
@@ -160,8 +163,9 @@ static void attention_rows(void *arg, size_t part, size_t first, size_t end)
     for (size_t i = first; i < end; i++) {
         size_t row = i / a->heads, head = i % a->heads;
 
-        attend(a, a->call->inputs[0]->read + i * a->width, head / a->group, a->position + row + 1,
-               a->call->scratch + part * a->longest, a->call->output->data + i * a->width);
+        attend(a, muc_ref_floats(a->call->inputs[0]) + i * a->width, head / a->group,
+               a->position + row + 1, a->scores + part * a->longest,
+               muc_ref_floats_out(a->call->output) + i * a->width);
     }
 }
 
@@ -183,67 +187,17 @@ static attention attention_of(const muc_ref_call *call)
     return a;
 }
 
-static size_t attention_scratch(const muc_ref_call *call)
-{
-    return muc_ref_parts(call->ctx) * attention_of(call).longest;
-}
-
-static muc_status run_attention(const muc_ref_call *call)
+muc_status muc_kernel_attention(const muc_ref_call *call)
 {
     attention a = attention_of(call);
     size_t rows = call->inputs[0]->rows, columns = a.kv_columns;
+    void *scores;
 
+    MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * a.longest * sizeof(float), &scores));
+    a.scores = scores;
     for (unsigned i = 0; i < 2; i++)
-        memcpy(call->inputs[3 + i]->data + a.position * columns, call->inputs[1 + i]->read,
-               rows * columns * sizeof(float));
+        memcpy(muc_ref_floats_out(call->inputs[3 + i]) + a.position * columns,
+               call->inputs[1 + i]->read, rows * columns * sizeof(float));
     return muc_ref_split(call->ctx, rows * a.heads, rows * a.heads * a.longest * a.width * 2,
                          attention_rows, &a);
-}
-
-static muc_status run_silu(const muc_ref_call *call)
-{
-    const muc_ref_value *x = call->inputs[0];
-    float *y = call->output->data;
-    size_t count = x->rows * x->columns;
-
-    for (size_t i = 0; i < count; i++)
-        y[i] = -x->read[i];
-    muc_ref_exp(y, count);
-    for (size_t i = 0; i < count; i++)
-        y[i] = x->read[i] / (1 + y[i]);
-    return MUC_OK;
-}
-
-static muc_status run_mul(const muc_ref_call *call)
-{
-    const muc_ref_value *a = call->inputs[0], *b = call->inputs[1];
-
-    for (size_t i = 0; i < a->rows * a->columns; i++)
-        call->output->data[i] = a->read[i] * b->read[i];
-    return MUC_OK;
-}
-
-static muc_status run_add(const muc_ref_call *call)
-{
-    const muc_ref_value *a = call->inputs[0], *b = call->inputs[1];
-
-    for (size_t i = 0; i < a->rows * a->columns; i++)
-        call->output->data[i] = a->read[i] + b->read[i];
-    return MUC_OK;
-}
-
-muc_ref_kernel muc_ref_kernel_of(muc_op op)
-{
-    static const muc_ref_kernel kernels[MUC_OP_COUNT] = {
-        [MUC_OP_EMBED] = { run_embed, NULL },
-        [MUC_OP_LINEAR] = { run_linear, NULL },
-        [MUC_OP_RMSNORM] = { run_rmsnorm, NULL },
-        [MUC_OP_ROPE] = { run_rope, NULL },
-        [MUC_OP_SILU] = { run_silu, NULL },
-        [MUC_OP_MUL] = { run_mul, NULL },
-        [MUC_OP_ADD] = { run_add, NULL },
-        [MUC_OP_ATTENTION] = { run_attention, attention_scratch },
-    };
-
-    return kernels[op];
 }

@@ -1,0 +1,536 @@
+/* shape_move.c - rules of operators that move elements about, choose among them or make them. */
+#include "graph/shape.h"
+
+#include <string.h>
+
+#include "graph/check.h"
+
+enum { MOST_EXTENT = 1 << 24 };
+
+/* the product of dimensions: constant ones, and the others' ids sorted */
+typedef struct product {
+    uint64_t constant;
+    muc_expr symbols[MUC_GRAPH_MAX_RANK];
+    uint32_t count;
+} product;
+
+static bool multiply(const muc_rule *r, uint32_t rank, const muc_expr *dims, product *out)
+{
+    out->constant = 1;
+    out->count = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t value, at;
+
+        if (muc_rule_const(r, dims[i], &value)) {
+            if (!muc_mul_u64(out->constant, value, &out->constant))
+                return false;
+            continue;
+        }
+        for (at = out->count++; at > 0 && out->symbols[at - 1] > dims[i]; at--)
+            out->symbols[at] = out->symbols[at - 1];
+        out->symbols[at] = dims[i];
+    }
+    return true;
+}
+
+/* Whether two shapes surely differ in their number of elements. Of shapes that depend on inputs in
+ * different ways nobody can tell here: who runs the node checks. */
+static bool sizes_differ(const muc_rule *r, const muc_tensor *a, const muc_tensor *b)
+{
+    product p, q;
+
+    if (!multiply(r, a->rank, a->dims, &p) || !multiply(r, b->rank, b->dims, &q))
+        return true;
+    if (p.count == 0 && q.count == 0)
+        return p.constant != q.constant;
+    return p.count == q.count && p.constant != q.constant &&
+           memcmp(p.symbols, q.symbols, p.count * sizeof(p.symbols[0])) == 0;
+}
+
+/* output 0 has the dimensions of an EXPRS attribute */
+static muc_status set_shape(const muc_rule *r, muc_attribute_key key)
+{
+    const muc_attribute *shape = muc_node_attribute(r->node, key);
+    muc_tensor *out = &r->outputs[0];
+
+    if (shape->value.exprs.count > MUC_GRAPH_MAX_RANK)
+        return muc_rule_fail(r, "%s has %u dimensions, expected at most %d",
+                             muc_attribute_get(key)->name, shape->value.exprs.count,
+                             MUC_GRAPH_MAX_RANK);
+    out->dtype = muc_rule_input(r, 0)->dtype;
+    out->rank = shape->value.exprs.count;
+    if (out->rank)
+        memcpy(out->dims, shape->value.exprs.items, out->rank * sizeof(*out->dims));
+    return MUC_OK;
+}
+
+muc_status muc_shape_reshape(const muc_rule *r)
+{
+    MUC_TRY(set_shape(r, MUC_KEY_SHAPE));
+    if (sizes_differ(r, muc_rule_input(r, 0), &r->outputs[0]))
+        return muc_rule_unexpected(r, 0, "as many elements as shape has");
+    return MUC_OK;
+}
+
+muc_status muc_shape_expand(const muc_rule *r)
+{
+    uint32_t rank;
+    muc_expr dims[MUC_GRAPH_MAX_RANK];
+
+    MUC_TRY(set_shape(r, MUC_KEY_SHAPE));
+    rank = r->outputs[0].rank;
+    memcpy(dims, r->outputs[0].dims, sizeof(dims));
+    MUC_TRY(muc_rule_broadcast(r, 0, &rank, dims));
+    if (rank != r->outputs[0].rank || memcmp(dims, r->outputs[0].dims, rank * sizeof(*dims)) != 0)
+        return muc_rule_unexpected(r, 0, "a shape that broadcasts to the attribute");
+    return MUC_OK;
+}
+
+muc_status muc_shape_transpose(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0);
+    const int64_t *perm = muc_node_integers(r->node, MUC_KEY_PERM);
+    uint32_t seen = 0;
+
+    MUC_TRY(muc_rule_integers(r, MUC_KEY_PERM, x->rank, 0, (int64_t)x->rank - 1));
+    muc_rule_like(r, 0, x);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        seen |= 1u << perm[i];
+        r->outputs[0].dims[i] = x->dims[perm[i]];
+    }
+    if (seen != (1u << x->rank) - 1)
+        return muc_rule_fail(r, "perm holds a dimension twice");
+    return MUC_OK;
+}
+
+muc_status muc_shape_concat(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0);
+    muc_tensor *out = &r->outputs[0];
+    uint32_t axis;
+
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
+    muc_rule_like(r, 0, x);
+    for (uint32_t i = 1; i < r->node->input_count; i++) {
+        const muc_tensor *t = muc_rule_input(r, i);
+        muc_tensor same;
+
+        if (!t)
+            return muc_rule_fail(r, "input %u is absent", i);
+        same = *t;
+        if (same.rank == x->rank)
+            same.dims[axis] = x->dims[axis];
+        if (!muc_tensor_same_shape(&same, x))
+            return muc_rule_unexpected(r, i, "input 0's type and shape but for dimension %u", axis);
+        out->dims[axis] = muc_expr_add(r->graph->pool, out->dims[axis], t->dims[axis]);
+    }
+    return MUC_OK;
+}
+
+/* start + (size - 1) * step is inside, as far as that can be told here; kernels check again */
+static muc_status check_slice(const muc_rule *r, uint32_t axis, muc_expr start, muc_expr size,
+                              int64_t step)
+{
+    uint32_t first, count, extent;
+
+    if (!muc_rule_const(r, start, &first) || !muc_rule_const(r, size, &count) ||
+        !muc_rule_const(r, muc_rule_input(r, 0)->dims[axis], &extent) || count == 0)
+        return MUC_OK;
+    if (first >= extent || (count - 1) > UINT32_MAX / (step < 0 ? -step : step) ||
+        (int64_t)first + (int64_t)(count - 1) * step < 0 ||
+        (int64_t)first + (int64_t)(count - 1) * step >= extent)
+        return muc_rule_fail(r, "%u elements from %u on, %lld apart, leave the %u of dimension %u",
+                             count, first, (long long)step, extent, axis);
+    return MUC_OK;
+}
+
+muc_status muc_shape_slice(const muc_rule *r)
+{
+    const muc_attribute *axes = muc_node_attribute(r->node, MUC_KEY_AXES);
+    const muc_expr *starts = muc_node_attribute(r->node, MUC_KEY_STARTS)->value.exprs.items;
+    const muc_expr *sizes = muc_node_attribute(r->node, MUC_KEY_SIZES)->value.exprs.items;
+    const int64_t *steps = muc_node_integers(r->node, MUC_KEY_STEPS);
+    uint32_t count = axes->value.integers.count, rank = muc_rule_input(r, 0)->rank, mask = 0;
+
+    MUC_TRY(muc_rule_integers(r, MUC_KEY_AXES, count, 0, (int64_t)rank - 1));
+    MUC_TRY(muc_rule_integers(r, MUC_KEY_STEPS, count, -(int64_t)UINT32_MAX, UINT32_MAX));
+    MUC_TRY(muc_rule_exprs(r, MUC_KEY_STARTS, count));
+    MUC_TRY(muc_rule_exprs(r, MUC_KEY_SIZES, count));
+    muc_rule_like(r, 0, muc_rule_input(r, 0));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t axis = (uint32_t)axes->value.integers.items[i];
+
+        if (mask >> axis & 1 || (steps && steps[i] == 0))
+            return muc_rule_fail(r, "an axis twice, or a step of 0");
+        mask |= 1u << axis;
+        MUC_TRY(check_slice(r, axis, starts[i], sizes[i], steps ? steps[i] : 1));
+        r->outputs[0].dims[axis] = sizes[i];
+    }
+    return MUC_OK;
+}
+
+muc_status muc_shape_split(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0);
+    const muc_expr *sizes = muc_node_attribute(r->node, MUC_KEY_SIZES)->value.exprs.items;
+    muc_expr sum = muc_rule_dim(r, 0);
+    uint32_t axis;
+
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
+    MUC_TRY(muc_rule_exprs(r, MUC_KEY_SIZES, r->node->output_count));
+    for (uint32_t i = 0; i < r->node->output_count; i++) {
+        muc_rule_like(r, i, x);
+        r->outputs[i].dims[axis] = sizes[i];
+        sum = muc_expr_add(r->graph->pool, sum, sizes[i]);
+    }
+    MUC_TRY(muc_expr_status(r->graph->pool));
+    if (sum != x->dims[axis] && muc_expr_is_const(r->graph->pool, sum) &&
+        muc_expr_is_const(r->graph->pool, x->dims[axis]))
+        return muc_rule_fail(r, "sizes add up to %u of %u elements",
+                             muc_expr_get(r->graph->pool, sum)->immediate,
+                             muc_expr_get(r->graph->pool, x->dims[axis])->immediate);
+    return MUC_OK;
+}
+
+/* dim + change, which must not fall below 0 */
+static muc_status change(const muc_rule *r, muc_expr dim, int64_t by, muc_expr *out)
+{
+    muc_expr_pool *pool = r->graph->pool;
+
+    if (by >= 0) {
+        *out = muc_expr_add(pool, dim, muc_rule_dim(r, (uint64_t)by));
+    } else {
+        if (-by > muc_expr_get(pool, dim)->lo)
+            return muc_rule_fail(r, "pads remove %lld of %u elements", (long long)-by,
+                                 muc_expr_get(pool, dim)->lo);
+        *out = muc_expr_sub(pool, dim, muc_rule_dim(r, (uint64_t)-by));
+    }
+    return muc_expr_status(pool);
+}
+
+muc_status muc_shape_pad(const muc_rule *r)
+{
+    static const muc_word modes[] = { MUC_WORD_CONSTANT, MUC_WORD_EDGE, MUC_WORD_REFLECT,
+                                      MUC_WORD_WRAP };
+    const muc_tensor *x = muc_rule_input(r, 0);
+    const int64_t *pads = muc_node_integers(r->node, MUC_KEY_PADS);
+
+    MUC_TRY(muc_rule_integers(r, MUC_KEY_PADS, 2 * x->rank, -MOST_EXTENT, MOST_EXTENT));
+    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
+    if (muc_rule_input(r, 1)) {
+        MUC_TRY(muc_rule_expect_type(r, 1));
+        MUC_TRY(muc_rule_expect_scalar(r, 1));
+    }
+    muc_rule_like(r, 0, x);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        muc_expr *dim = &r->outputs[0].dims[i];
+
+        MUC_TRY(change(r, *dim, pads[i] < 0 ? pads[i] : 0, dim));
+        MUC_TRY(change(r, *dim, pads[x->rank + i] < 0 ? pads[x->rank + i] : 0, dim));
+        MUC_TRY(change(r, *dim, (pads[i] > 0 ? pads[i] : 0), dim));
+        MUC_TRY(change(r, *dim, (pads[x->rank + i] > 0 ? pads[x->rank + i] : 0), dim));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_shape_tile(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0);
+    const muc_expr *repeats = muc_node_attribute(r->node, MUC_KEY_REPEATS)->value.exprs.items;
+
+    MUC_TRY(muc_rule_exprs(r, MUC_KEY_REPEATS, x->rank));
+    muc_rule_like(r, 0, x);
+    for (uint32_t i = 0; i < x->rank; i++)
+        r->outputs[0].dims[i] = muc_expr_mul(r->graph->pool, x->dims[i], repeats[i]);
+    return MUC_OK;
+}
+
+static muc_status expect_indices(const muc_rule *r, uint32_t i)
+{
+    muc_dtype dtype = muc_rule_input(r, i)->dtype;
+
+    return dtype == MUC_I64 || dtype == MUC_I32
+               ? MUC_OK
+               : muc_rule_unexpected(r, i, "indices of i64 or i32");
+}
+
+muc_status muc_shape_gather(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
+    muc_tensor *out = &r->outputs[0];
+    uint32_t axis, batch;
+
+    MUC_TRY(expect_indices(r, 1));
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
+    MUC_TRY(muc_rule_integer(r, MUC_KEY_BATCH_DIMS, 0, axis));
+    batch = (uint32_t)muc_node_integer_or(r->node, MUC_KEY_BATCH_DIMS, 0);
+    if (batch > indices->rank || memcmp(x->dims, indices->dims, batch * sizeof(*x->dims)) != 0)
+        return muc_rule_unexpected(r, 1, "input 0's first %u dimensions", batch);
+    if (x->rank + indices->rank - batch - 1 > MUC_GRAPH_MAX_RANK)
+        return muc_rule_unexpected(r, 1, "a lower rank");
+    out->dtype = x->dtype;
+    out->rank = x->rank + indices->rank - batch - 1;
+    memcpy(out->dims, x->dims, axis * sizeof(*out->dims));
+    memcpy(out->dims + axis, indices->dims + batch, (indices->rank - batch) * sizeof(*out->dims));
+    memcpy(out->dims + axis + indices->rank - batch, x->dims + axis + 1,
+           (x->rank - axis - 1) * sizeof(*out->dims));
+    return MUC_OK;
+}
+
+/* as far as can be told: no dimension of input i but axis is longer than input 0's */
+static muc_status expect_within(const muc_rule *r, uint32_t i, uint32_t axis)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *t = muc_rule_input(r, i);
+
+    if (t->rank != x->rank)
+        return muc_rule_unexpected(r, i, "rank %u", x->rank);
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (d != axis && t->dims[d] != x->dims[d] &&
+            muc_expr_get(r->graph->pool, t->dims[d])->lo >
+                muc_expr_get(r->graph->pool, x->dims[d])->hi)
+            return muc_rule_unexpected(r, i, "no dimension longer than input 0's");
+    return MUC_OK;
+}
+
+muc_status muc_shape_gather_elements(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0);
+    uint32_t axis;
+
+    MUC_TRY(expect_indices(r, 1));
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
+    MUC_TRY(expect_within(r, 1, axis));
+    muc_rule_like(r, 0, muc_rule_input(r, 1));
+    r->outputs[0].dtype = x->dtype;
+    return MUC_OK;
+}
+
+static muc_status check_reduction(const muc_rule *r)
+{
+    static const muc_word words[] = { MUC_WORD_NONE, MUC_WORD_ADD, MUC_WORD_MUL, MUC_WORD_MIN,
+                                      MUC_WORD_MAX };
+
+    MUC_TRY(muc_rule_word(r, MUC_KEY_REDUCTION, words, MUC_COUNT(words)));
+    if (muc_rule_input(r, 0)->dtype == MUC_BOOL &&
+        muc_node_word_or(r->node, MUC_KEY_REDUCTION, MUC_WORD_NONE) != MUC_WORD_NONE)
+        return muc_rule_unexpected(r, 0, "numbers to combine");
+    return MUC_OK;
+}
+
+muc_status muc_shape_scatter_elements(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
+    muc_tensor expected = *indices;
+    uint32_t axis;
+
+    MUC_TRY(expect_indices(r, 1));
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
+    MUC_TRY(expect_within(r, 1, axis));
+    MUC_TRY(check_reduction(r));
+    expected.dtype = x->dtype;
+    if (!muc_tensor_same_shape(muc_rule_input(r, 2), &expected))
+        return muc_rule_unexpected(r, 2, "input 0's type and the indices' shape");
+    muc_rule_like(r, 0, x);
+    return MUC_OK;
+}
+
+/* elements of a tuple of indices, input 1's last dimension, into input 0 after batch dimensions */
+static muc_status tuple(const muc_rule *r, uint32_t batch, uint32_t *out)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
+
+    MUC_TRY(expect_indices(r, 1));
+    if (indices->rank < batch + 1 || x->rank < batch + 1 ||
+        !muc_rule_const(r, indices->dims[indices->rank - 1], out) || *out < 1 ||
+        *out > x->rank - batch || memcmp(x->dims, indices->dims, batch * sizeof(*x->dims)) != 0)
+        return muc_rule_unexpected(r, 1, "tuples of 1..%d indices after %u shared dimensions",
+                                   (int)x->rank - (int)batch, batch);
+    return MUC_OK;
+}
+
+/* what the tuples choose: the indices' dimensions but the last, then x's after the tuple */
+static muc_status chosen(const muc_rule *r, uint32_t after, muc_tensor *out)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
+    uint32_t before = indices->rank - 1;
+
+    if (before + x->rank - after > MUC_GRAPH_MAX_RANK)
+        return muc_rule_unexpected(r, 1, "a lower rank");
+    out->dtype = x->dtype;
+    out->rank = before + x->rank - after;
+    memcpy(out->dims, indices->dims, before * sizeof(*out->dims));
+    memcpy(out->dims + before, x->dims + after, (x->rank - after) * sizeof(*out->dims));
+    return MUC_OK;
+}
+
+muc_status muc_shape_gather_nd(const muc_rule *r)
+{
+    uint32_t batch, length;
+
+    MUC_TRY(muc_rule_integer(r, MUC_KEY_BATCH_DIMS, 0, MUC_GRAPH_MAX_RANK));
+    batch = (uint32_t)muc_node_integer_or(r->node, MUC_KEY_BATCH_DIMS, 0);
+    MUC_TRY(tuple(r, batch, &length));
+    return chosen(r, batch + length, &r->outputs[0]);
+}
+
+muc_status muc_shape_scatter_nd(const muc_rule *r)
+{
+    muc_tensor expected;
+    uint32_t length;
+
+    MUC_TRY(tuple(r, 0, &length));
+    MUC_TRY(chosen(r, length, &expected));
+    MUC_TRY(check_reduction(r));
+    if (!muc_tensor_same_shape(muc_rule_input(r, 2), &expected))
+        return muc_rule_unexpected(r, 2, "what the indices choose of input 0");
+    muc_rule_like(r, 0, muc_rule_input(r, 0));
+    return MUC_OK;
+}
+
+muc_status muc_shape_trilu(const muc_rule *r)
+{
+    if (muc_rule_input(r, 0)->rank < 2)
+        return muc_rule_unexpected(r, 0, "at least a matrix");
+    MUC_TRY(muc_rule_integer(r, MUC_KEY_UPPER, 0, 1));
+    muc_rule_like(r, 0, muc_rule_input(r, 0));
+    return MUC_OK;
+}
+
+/* input 0 is [N, C, H, W] or [N, H, W, C]; the block's side */
+static muc_status image(const muc_rule *r, uint32_t *block)
+{
+    if (muc_rule_input(r, 0)->rank != 4)
+        return muc_rule_unexpected(r, 0, "images");
+    MUC_TRY(muc_rule_integer(r, MUC_KEY_CHANNELS_LAST, 0, 1));
+    MUC_TRY(muc_rule_integer(r, MUC_KEY_BLOCK, 1, 1 << 12));
+    *block = (uint32_t)muc_node_integer(r->node, MUC_KEY_BLOCK);
+    muc_rule_like(r, 0, muc_rule_input(r, 0));
+    return MUC_OK;
+}
+
+muc_status muc_shape_depth_to_space(const muc_rule *r)
+{
+    static const muc_word modes[] = { MUC_WORD_DCR, MUC_WORD_CRD };
+    muc_expr *dims = r->outputs[0].dims;
+    uint32_t block, at = muc_rule_channels(r, 4), channels;
+
+    MUC_TRY(image(r, &block));
+    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
+    if (!muc_rule_const(r, dims[at], &channels) || channels % (block * block) != 0)
+        return muc_rule_unexpected(r, 0, "a multiple of %u channels", block * block);
+    dims[at] = muc_rule_dim(r, channels / (block * block));
+    for (uint32_t i = 0; i < 2; i++) {
+        muc_expr *dim = &dims[(at == 1 ? 2 : 1) + i];
+
+        *dim = muc_expr_mul_const(r->graph->pool, *dim, block);
+    }
+    return MUC_OK;
+}
+
+muc_status muc_shape_space_to_depth(const muc_rule *r)
+{
+    muc_expr *dims = r->outputs[0].dims;
+    uint32_t block, at = muc_rule_channels(r, 4);
+
+    MUC_TRY(image(r, &block));
+    dims[at] = muc_expr_mul_const(r->graph->pool, dims[at], block * block);
+    for (uint32_t i = 0; i < 2; i++) {
+        muc_expr *dim = &dims[(at == 1 ? 2 : 1) + i];
+
+        if (muc_expr_get(r->graph->pool, *dim)->multiple % block != 0)
+            return muc_rule_unexpected(r, 0, "spatial dimensions that %u divides", block);
+        *dim = muc_expr_div(r->graph->pool, *dim, block);
+    }
+    return MUC_OK;
+}
+
+muc_status muc_shape_reverse_sequence(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *lengths = muc_rule_input(r, 1);
+    uint32_t batch, time;
+
+    MUC_TRY(expect_indices(r, 1));
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_BATCH_AXIS, x->rank, &batch));
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_TIME_AXIS, x->rank, &time));
+    if (batch == time)
+        return muc_rule_fail(r, "batch_axis and time_axis are both %u", batch);
+    if (lengths->rank != 1 || lengths->dims[0] != x->dims[batch])
+        return muc_rule_unexpected(r, 1, "a length for each batch");
+    muc_rule_like(r, 0, x);
+    return MUC_OK;
+}
+
+muc_status muc_shape_resize(const muc_rule *r)
+{
+    static const muc_word modes[] = { MUC_WORD_NEAREST, MUC_WORD_LINEAR, MUC_WORD_CUBIC };
+    static const muc_word coordinates[] = {
+        MUC_WORD_HALF_PIXEL,          MUC_WORD_HALF_PIXEL_SYMMETRIC, MUC_WORD_PYTORCH_HALF_PIXEL,
+        MUC_WORD_ALIGN_CORNERS,       MUC_WORD_ASYMMETRIC,           MUC_WORD_TF_CROP_AND_RESIZE,
+        MUC_WORD_TF_HALF_PIXEL_FOR_NN
+    };
+    static const muc_word roundings[] = { MUC_WORD_ROUND_PREFER_FLOOR, MUC_WORD_ROUND_PREFER_CEIL,
+                                          MUC_WORD_FLOOR, MUC_WORD_CEIL };
+    const muc_attribute *scales = muc_node_attribute(r->node, MUC_KEY_SCALES);
+    const muc_attribute *roi = muc_node_attribute(r->node, MUC_KEY_ROI);
+    const muc_tensor *x = muc_rule_input(r, 0);
+
+    MUC_TRY(muc_rule_exprs(r, MUC_KEY_SIZES, x->rank));
+    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
+    MUC_TRY(muc_rule_word(r, MUC_KEY_COORDINATES, coordinates, MUC_COUNT(coordinates)));
+    MUC_TRY(muc_rule_word(r, MUC_KEY_ROUNDING, roundings, MUC_COUNT(roundings)));
+    MUC_TRY(muc_rule_integer(r, MUC_KEY_EXCLUDE_OUTSIDE, 0, 1));
+    MUC_TRY(muc_rule_integer(r, MUC_KEY_ANTIALIAS, 0, 1));
+    if (scales && scales->value.reals.count != x->rank)
+        return muc_rule_fail(r, "%u scales of %u dimensions", scales->value.reals.count, x->rank);
+    for (uint32_t i = 0; scales && i < x->rank; i++)
+        if (!(scales->value.reals.items[i] > 0))
+            return muc_rule_fail(r, "a scale of %g", scales->value.reals.items[i]);
+    if (muc_node_word_or(r->node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL) ==
+            MUC_WORD_TF_CROP_AND_RESIZE &&
+        (!roi || roi->value.reals.count != 2 * x->rank))
+        return muc_rule_fail(r, "expected a roi of %u items", 2 * x->rank);
+    return set_shape(r, MUC_KEY_SIZES);
+}
+
+muc_status muc_shape_one_hot(const muc_rule *r)
+{
+    const muc_tensor *indices = muc_rule_input(r, 0), *values = muc_rule_input(r, 1);
+    muc_tensor *out = &r->outputs[0];
+    uint32_t axis, pair;
+
+    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, indices->rank + 1, &axis));
+    if (indices->rank == MUC_GRAPH_MAX_RANK)
+        return muc_rule_unexpected(r, 0, "a lower rank");
+    if (values->rank != 1 || !muc_rule_const(r, values->dims[0], &pair) || pair != 2)
+        return muc_rule_unexpected(r, 1, "two values, off and on");
+    out->dtype = values->dtype;
+    out->rank = indices->rank + 1;
+    memcpy(out->dims, indices->dims, axis * sizeof(*out->dims));
+    out->dims[axis] = muc_node_expr(r->node, MUC_KEY_SIZE);
+    memcpy(out->dims + axis + 1, indices->dims + axis, (indices->rank - axis) * sizeof(*out->dims));
+    return MUC_OK;
+}
+
+muc_status muc_shape_range(const muc_rule *r)
+{
+    MUC_TRY(muc_rule_expect_scalar(r, 0));
+    MUC_TRY(muc_rule_expect_type(r, 1));
+    MUC_TRY(muc_rule_expect_scalar(r, 1));
+    r->outputs[0].dtype = muc_rule_input(r, 0)->dtype;
+    r->outputs[0].rank = 1;
+    r->outputs[0].dims[0] = muc_node_expr(r->node, MUC_KEY_SIZE);
+    return MUC_OK;
+}
+
+muc_status muc_shape_expressions(const muc_rule *r)
+{
+    muc_dtype to = (muc_dtype)muc_node_integer(r->node, MUC_KEY_TO);
+
+    if (to != MUC_I64 && to != MUC_I32)
+        return muc_rule_fail(r, "to is %s, expected i64 or i32", muc_dtype_get(to)->name);
+    r->outputs[0].dtype = to;
+    r->outputs[0].rank = 1;
+    r->outputs[0].dims[0] =
+        muc_rule_dim(r, muc_node_attribute(r->node, MUC_KEY_VALUES)->value.exprs.count);
+    return MUC_OK;
+}

@@ -1,0 +1,97 @@
+/* pool.c - the greatest and the mean of windows. */
+#include <math.h>
+
+#include "ref/window.h"
+
+/* One output element: window `taps` of channel elements that lie step apart from x. */
+typedef struct pool {
+    const muc_ref_call *call;
+    muc_ref_window w;
+    ptrdiff_t *taps; /* [parts][w.taps] */
+    bool column_major;
+} pool;
+
+/* ONNX's index of an element: the image and channel, then the position in either order */
+static int64_t flat_index(const pool *p, size_t plane, size_t position)
+{
+    const muc_ref_window *w = &p->w;
+    size_t x = position % w->in[2], y = position / w->in[2] % w->in[1];
+    size_t z = position / w->in[2] / w->in[1];
+
+    if (p->column_major)
+        position = (x * w->in[1] + y) * w->in[0] + z;
+    return (int64_t)(plane * w->positions + position);
+}
+
+#define GREATEST(argument, id, type) \
+    case MUC_##id: { \
+        const type *from = (const type *)x->read + base; \
+        type most = 0; \
+        bool any = false; \
+        for (size_t t = 0; t < p->w.taps; t++) { \
+            type value; \
+            if (taps[t] < 0) \
+                continue; \
+            value = from[(size_t)taps[t] * step]; \
+            if (any && !(value > most)) \
+                continue; \
+            most = value; \
+            best = (size_t)taps[t]; \
+            any = true; \
+        } \
+        ((type *)p->call->output->data)[out] = most; \
+        break; \
+    }
+
+/* element `out`, under the taps of channel elements that begin at base and lie step apart */
+static size_t greatest(const pool *p, const ptrdiff_t *taps, size_t base, size_t step, size_t out)
+{
+    const muc_ref_value *x = p->call->inputs[0];
+    size_t best = 0;
+
+    switch ((unsigned)x->dtype) {
+        MUC_REF_NUMBERS(GREATEST, )
+    }
+    return best;
+}
+
+static void pool_positions(void *arg, size_t part, size_t first, size_t end)
+{
+    const pool *p = arg;
+    const muc_ref_window *w = &p->w;
+    ptrdiff_t *taps = p->taps + part * w->taps;
+    size_t step = w->channels_last ? w->channels : 1;
+    size_t out_step = w->channels_last ? w->channels : 1;
+
+    for (size_t i = first; i < end; i++) {
+        size_t image = i / w->out_positions, position = i % w->out_positions;
+
+        muc_ref_window_taps(w, position, taps);
+        for (size_t c = 0; c < w->channels; c++) {
+            size_t plane = image * w->channels + c;
+            size_t base =
+                w->channels_last ? image * w->channels * w->positions + c : plane * w->positions;
+            size_t out = (w->channels_last ? image * w->channels * w->out_positions + c
+                                           : plane * w->out_positions) +
+                         position * out_step;
+            size_t best = greatest(p, taps, base, step, out);
+
+            if (p->call->node->output_count > 1)
+                ((int64_t *)p->call->outputs[1]->data)[out] = flat_index(p, plane, best);
+        }
+    }
+}
+
+muc_status muc_kernel_pool(const muc_ref_call *call)
+{
+    pool p = { .call = call,
+               .column_major = muc_node_integer_or(call->node, MUC_KEY_COLUMN_MAJOR, 0) == 1 };
+    void *taps;
+
+    MUC_TRY(muc_ref_window_of(call, call->inputs[0], NULL, call->output, &p.w));
+    MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * p.w.taps * sizeof(*p.taps), &taps));
+    p.taps = taps;
+    return muc_ref_split(call->ctx, p.w.batch * p.w.out_positions,
+                         p.w.batch * p.w.out_positions * p.w.channels * p.w.taps, pool_positions,
+                         &p);
+}
