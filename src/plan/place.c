@@ -1,52 +1,85 @@
-/* place.c - greedy placement under several orders.
+/* place.c - the searches for a placement, one after the other, and what is said of the result.
  *
- * Each buffer in turn goes to the lowest address where nothing placed before it lives at the same
- * time. Which order is best depends on the shapes, so a few are tried: by size, by lifetime, by the
- * product of both, by birth.
+ * Greedy: each body in turn goes to the lowest address where nothing placed before it lives at the
+ * same time. Which order is best depends on the shapes, so a few are tried: by size, by lifetime,
+ * by the product of both, by birth.
  */
 #include "plan/place.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BUFFERS = 65536 };
+#include "plan/bodies.h"
+
+enum {
+    MAX_BUFFERS = 65536,
+    EXACT_NODES = 400000, /* for all searches of one plan: a few seconds at most */
+    SHOWN = 3,            /* buffers of the fullest step, in messages */
+};
 
 typedef struct candidate {
     uint64_t keys[2]; /* larger first */
-    size_t index;
+    uint32_t body;
 } candidate;
 
-typedef void order_fn(const muc_plan_buffer *buffer, uint64_t keys[2]);
+typedef struct placer {
+    muc_plan *plan;
+    muc_bodies bodies;
+    uint64_t best;   /* peak of the best placement, in units */
+    uint64_t least;  /* no placement needs fewer units */
+    uint64_t target; /* a peak to be content with */
+    uint64_t *at;    /* the best placement */
+    uint32_t *order; /* the best order of first fit */
+    uint32_t *scratch;
+    candidate *candidates;
+} placer;
 
-static uint64_t steps_of(const muc_plan_buffer *buffer)
+static void keep(placer *p, uint64_t peak, muc_plan_stage stage)
 {
-    return (uint64_t)buffer->last - buffer->first + 1;
+    p->best = peak;
+    p->plan->stage = stage;
+    for (uint32_t i = 0; i < p->bodies.count; i++)
+        p->at[i] = p->bodies.body[i].at;
 }
 
-static void by_size(const muc_plan_buffer *buffer, uint64_t keys[2])
+/* ---- greedy ---- */
+
+typedef void order_fn(const muc_bodies *bodies, const muc_body *body, uint64_t keys[2]);
+
+static uint64_t birth(const muc_bodies *bodies, const muc_body *body)
 {
-    keys[0] = buffer->bytes;
-    keys[1] = steps_of(buffer);
+    return bodies->pieces[body->pieces].first;
 }
 
-static void by_lifetime(const muc_plan_buffer *buffer, uint64_t keys[2])
+static uint64_t steps_of(const muc_bodies *bodies, const muc_body *body)
 {
-    keys[0] = steps_of(buffer);
-    keys[1] = buffer->bytes;
+    return bodies->pieces[body->pieces + body->piece_count - 1].last - birth(bodies, body) + 1;
 }
 
-static void by_area(const muc_plan_buffer *buffer, uint64_t keys[2])
+static void by_size(const muc_bodies *bodies, const muc_body *body, uint64_t keys[2])
+{
+    keys[0] = body->height;
+    keys[1] = steps_of(bodies, body);
+}
+
+static void by_lifetime(const muc_bodies *bodies, const muc_body *body, uint64_t keys[2])
+{
+    keys[0] = steps_of(bodies, body);
+    keys[1] = body->height;
+}
+
+static void by_area(const muc_bodies *bodies, const muc_body *body, uint64_t keys[2])
 {
     /* saturates where it has no meaning any more */
-    if (!muc_mul_u64(buffer->bytes, steps_of(buffer), &keys[0]))
+    if (!muc_mul_u64(body->height, steps_of(bodies, body), &keys[0]))
         keys[0] = UINT64_MAX;
-    keys[1] = buffer->bytes;
+    keys[1] = body->height;
 }
 
-static void by_birth(const muc_plan_buffer *buffer, uint64_t keys[2])
+static void by_birth(const muc_bodies *bodies, const muc_body *body, uint64_t keys[2])
 {
-    keys[0] = UINT32_MAX - (uint64_t)buffer->first;
-    keys[1] = buffer->bytes;
+    keys[0] = UINT32_MAX - birth(bodies, body);
+    keys[1] = body->height;
 }
 
 static order_fn *const orders[] = { by_size, by_lifetime, by_area, by_birth };
@@ -58,150 +91,211 @@ static int compare(const void *left, const void *right)
     for (int i = 0; i < 2; i++)
         if (a->keys[i] != b->keys[i])
             return a->keys[i] > b->keys[i] ? -1 : 1;
-    return a->index < b->index ? -1 : 1;
+    return a->body < b->body ? -1 : 1;
 }
 
-static bool meet(const muc_plan_buffer *a, const muc_plan_buffer *b)
+static void place_greedily(placer *p, uint32_t *order)
 {
-    return a->first <= b->last && b->first <= a->last;
-}
+    p->best = UINT64_MAX;
+    for (size_t k = 0; k < MUC_COUNT(orders) && p->best > p->least; k++) {
+        uint64_t peak;
 
-static uint64_t rounded(const muc_plan *plan, uint64_t bytes)
-{
-    return (bytes + plan->alignment - 1) & ~(plan->alignment - 1);
-}
-
-/* the lowest address for a buffer beside those placed before it, which are sorted by address */
-static uint64_t lowest(const muc_plan *plan, const muc_plan_buffer *buffer, const size_t *placed,
-                       size_t count)
-{
-    uint64_t address = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        const muc_plan_buffer *other = &plan->buffers[placed[i]];
-
-        if (!meet(buffer, other))
-            continue;
-        if (address + rounded(plan, buffer->bytes) <= other->address)
-            break;
-        if (other->address + rounded(plan, other->bytes) > address)
-            address = other->address + rounded(plan, other->bytes);
-    }
-    return address;
-}
-
-/* places in the given order; returns the peak */
-static uint64_t place_in_order(muc_plan *plan, const candidate *order, size_t *placed)
-{
-    uint64_t peak = 0;
-
-    for (size_t i = 0; i < plan->count; i++) {
-        muc_plan_buffer *buffer = &plan->buffers[order[i].index];
-        size_t at = i;
-
-        buffer->address = lowest(plan, buffer, placed, i);
-        for (; at > 0 && plan->buffers[placed[at - 1]].address > buffer->address; at--)
-            placed[at] = placed[at - 1];
-        placed[at] = order[i].index;
-        if (buffer->bytes && buffer->address + rounded(plan, buffer->bytes) > peak)
-            peak = buffer->address + rounded(plan, buffer->bytes);
-    }
-    return peak;
-}
-
-static uint64_t live_at(const muc_plan *plan, uint32_t step)
-{
-    uint64_t live = 0;
-
-    for (size_t i = 0; i < plan->count; i++)
-        if (plan->buffers[i].first <= step && step <= plan->buffers[i].last)
-            live += rounded(plan, plan->buffers[i].bytes);
-    return live;
-}
-
-/* the fullest step is one in which some buffer is born */
-static void find_bound(muc_plan *plan)
-{
-    plan->live_bound = 0;
-    plan->full_step = 0;
-    for (size_t i = 0; i < plan->count; i++) {
-        uint32_t step = plan->buffers[i].first;
-        uint64_t live = live_at(plan, step);
-
-        if (live > plan->live_bound || (live == plan->live_bound && step < plan->full_step)) {
-            plan->live_bound = live;
-            plan->full_step = step;
+        for (uint32_t i = 0; i < p->bodies.count; i++) {
+            orders[k](&p->bodies, &p->bodies.body[i], p->candidates[i].keys);
+            p->candidates[i].body = i;
+        }
+        qsort(p->candidates, p->bodies.count, sizeof(*p->candidates), compare);
+        for (uint32_t i = 0; i < p->bodies.count; i++)
+            order[i] = p->candidates[i].body;
+        peak = muc_bodies_first_fit(&p->bodies, order, UINT64_MAX, p->scratch);
+        if (peak < p->best) {
+            keep(p, peak, MUC_PLAN_GREEDY);
+            memcpy(p->order, order, p->bodies.count * sizeof(*order));
         }
     }
 }
 
-static void sort_by(const muc_plan *plan, order_fn *keys, candidate *order)
+/* ---- hill climbing, exact search ---- */
+
+static muc_status climb(muc_context *ctx, placer *p)
 {
-    for (size_t i = 0; i < plan->count; i++) {
-        keys(&plan->buffers[i], order[i].keys);
-        order[i].index = i;
+    uint64_t peak = p->best;
+
+    MUC_TRY(muc_bodies_climb(ctx, &p->bodies, p->target, p->order, &peak));
+    if (peak < p->best)
+        keep(p, muc_bodies_first_fit(&p->bodies, p->order, UINT64_MAX, p->scratch), MUC_PLAN_CLIMB);
+    return MUC_OK;
+}
+
+/* a placement of at most `capacity` units; lowers best or raises least, if it can tell */
+static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_t budget)
+{
+    muc_exact_result result;
+
+    MUC_TRY(muc_bodies_exact(ctx, &p->bodies, capacity, budget, &p->plan->nodes, &result));
+    if (result == MUC_EXACT_FOUND) {
+        uint64_t peak = 0;
+
+        for (uint32_t i = 0; i < p->bodies.count; i++)
+            if (p->bodies.body[i].at + p->bodies.body[i].height > peak)
+                peak = p->bodies.body[i].at + p->bodies.body[i].height;
+        keep(p, peak, MUC_PLAN_EXACT);
     }
-    qsort(order, plan->count, sizeof(*order), compare);
+    if (result == MUC_EXACT_NONE)
+        p->least = capacity + 1;
+    return MUC_OK;
+}
+
+/* The target first, for it can mostly be had; then between what is had and what may be possible,
+ * where a failure to decide counts as a no that proves nothing. */
+static muc_status search_all(muc_context *ctx, placer *p)
+{
+    uint64_t low, spent = p->plan->nodes;
+
+    MUC_TRY(search(ctx, p, p->target, EXACT_NODES / 2));
+    for (low = p->target + 1; low < p->best && p->target < p->best;) {
+        uint64_t middle = low + (p->best - 1 - low) / 2, used = p->plan->nodes - spent;
+
+        if (used >= EXACT_NODES)
+            break;
+        MUC_TRY(search(ctx, p, middle, (EXACT_NODES - used + 3) / 4));
+        low = p->best <= middle ? low : middle + 1;
+    }
+    return MUC_OK;
+}
+
+/* ---- the plan ---- */
+
+static muc_status allocate(muc_context *ctx, placer *p)
+{
+    MUC_TRY(muc_bodies_build(ctx, p->plan, &p->bodies));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", p->bodies.count, &p->at));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", p->bodies.count, &p->order));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", p->bodies.count, &p->candidates));
+    return MUC_NEW_ARRAY(ctx, "plan", (size_t)p->bodies.count + p->bodies.piece_count, &p->scratch);
+}
+
+static muc_status run(muc_context *ctx, placer *p, bool to_fit)
+{
+    uint64_t capacity = p->plan->capacity / p->plan->alignment;
+
+    MUC_TRY(allocate(ctx, p));
+    p->least = p->bodies.bound;
+    p->target = to_fit && capacity > p->least ? capacity : p->least;
+    place_greedily(p, p->scratch + p->bodies.piece_count);
+    /* what cannot fit need not be made to nearly fit */
+    if (p->best > p->target && !(to_fit && p->least > capacity))
+        MUC_TRY(climb(ctx, p));
+    if (p->best > p->target && !(to_fit && p->least > capacity))
+        MUC_TRY(search_all(ctx, p));
+    return MUC_OK;
+}
+
+static void report(const placer *p)
+{
+    muc_plan *plan = p->plan;
+
+    for (size_t i = 0; i < plan->count; i++) {
+        uint32_t body = p->bodies.body_of[i];
+
+        plan->buffers[i].address =
+            p->bodies.offset_of[i] + (body == UINT32_MAX ? 0 : p->at[body] * plan->alignment);
+    }
+    plan->peak = p->best * plan->alignment;
+    plan->least = p->least * plan->alignment;
+    plan->live_bound = p->bodies.bound * plan->alignment;
+    plan->full_step = p->bodies.full_step;
+}
+
+static muc_status place(muc_context *ctx, muc_plan *plan, bool to_fit)
+{
+    placer p = { .plan = plan };
+    muc_status status;
+
+    plan->nodes = 0;
+    if (plan->count > MAX_BUFFERS)
+        return muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET, "%s: %zu buffers, at most %u",
+                        plan->arena, plan->count, (unsigned)MAX_BUFFERS);
+    status = run(ctx, &p, to_fit);
+    if (status == MUC_OK)
+        report(&p);
+    muc_bodies_free(&p.bodies);
+    free(p.at);
+    free(p.order);
+    free(p.scratch);
+    free(p.candidates);
+    return status;
 }
 
 muc_status muc_plan_place(muc_context *ctx, muc_plan *plan)
 {
-    candidate *order = NULL;
-    size_t *placed = NULL, best = 0;
-    muc_status status;
+    return place(ctx, plan, false);
+}
 
-    if (plan->count > MAX_BUFFERS)
-        return muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET, "%s: %zu buffers, at most %u",
-                        plan->arena, plan->count, (unsigned)MAX_BUFFERS);
-    for (size_t i = 0; i < plan->count; i++)
-        if (plan->buffers[i].bytes > UINT64_MAX >> 24)
-            return muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET, "%s: '%s' of %llu bytes",
-                            plan->arena, plan->buffers[i].name,
-                            (unsigned long long)plan->buffers[i].bytes);
-    find_bound(plan);
-    status = MUC_NEW_ARRAY(ctx, "plan", plan->count, &order);
-    if (status == MUC_OK)
-        status = MUC_NEW_ARRAY(ctx, "plan", plan->count, &placed);
-    if (status == MUC_OK) {
-        plan->peak = UINT64_MAX;
-        for (size_t i = 0; i < MUC_COUNT(orders); i++) {
-            uint64_t peak;
+muc_status muc_plan_fit(muc_context *ctx, muc_plan *plan)
+{
+    return place(ctx, plan, true);
+}
 
-            sort_by(plan, orders[i], order);
-            peak = place_in_order(plan, order, placed);
-            if (peak < plan->peak) {
-                plan->peak = peak;
-                best = i;
-            }
-        }
-        sort_by(plan, orders[best], order);
-        place_in_order(plan, order, placed);
+/* ---- what is said ---- */
+
+static bool lives_at(const muc_plan_buffer *buffer, uint32_t step)
+{
+    return buffer->persistent || (buffer->first <= step && step <= buffer->last);
+}
+
+/* the names and bytes of the largest buffers of the fullest step, largest first */
+static void add_largest(const muc_plan *plan, muc_text *text)
+{
+    const muc_plan_buffer *shown[SHOWN];
+    size_t count = 0;
+
+    for (size_t i = 0; i < plan->count; i++) {
+        const muc_plan_buffer *buffer = &plan->buffers[i];
+        size_t at = count;
+
+        if (buffer->bytes == 0 || !lives_at(buffer, plan->full_step))
+            continue;
+        for (; at > 0 && shown[at - 1]->bytes < buffer->bytes; at--)
+            if (at < SHOWN)
+                shown[at] = shown[at - 1];
+        if (at < SHOWN)
+            shown[at] = buffer;
+        count += count < SHOWN;
     }
-    free(order);
-    free(placed);
-    return status;
+    for (size_t i = 0; i < count; i++)
+        muc_text_add(text, "%s'%s' with %llu", i ? ", " : "", shown[i]->name,
+                     (unsigned long long)shown[i]->bytes);
 }
 
 muc_status muc_plan_check(muc_context *ctx, const muc_plan *plan)
 {
-    const muc_plan_buffer *largest = NULL;
+    muc_text largest = { 0 };
+    const char *help;
+    muc_status status;
 
     if (plan->peak <= plan->capacity)
         return MUC_OK;
-    for (size_t i = 0; i < plan->count; i++) {
-        const muc_plan_buffer *buffer = &plan->buffers[i];
-
-        if (buffer->first <= plan->full_step && plan->full_step <= buffer->last &&
-            (!largest || buffer->bytes > largest->bytes))
-            largest = buffer;
-    }
-    return muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET,
-                    "%s needs %llu bytes, %llu more than it has; the largest that lives when it is "
-                    "fullest is '%s' with %llu",
-                    plan->arena, (unsigned long long)plan->peak,
-                    (unsigned long long)(plan->peak - plan->capacity),
-                    largest ? largest->name : "-",
-                    (unsigned long long)(largest ? largest->bytes : 0));
+    if (plan->live_bound > plan->capacity)
+        help = "fewer bytes must live in that step: smaller tiles, patches, results in place or "
+               "another level for some of them";
+    else if (plan->least > plan->capacity)
+        help = "they would fit in number, but no placement exists: split one of them, or put one "
+               "into another level";
+    else
+        help = "a placement may exist but was not found: split one of them, or put one into "
+               "another level";
+    add_largest(plan, &largest);
+    status = muc_text_status(ctx, &largest);
+    if (status == MUC_OK)
+        status = muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET,
+                          "%s needs %llu bytes, %llu more than it has; it is fullest in step %u, "
+                          "with %llu bytes, the largest of them %s; %s",
+                          plan->arena, (unsigned long long)plan->peak,
+                          (unsigned long long)(plan->peak - plan->capacity), plan->full_step,
+                          (unsigned long long)plan->live_bound, largest.data, help);
+    muc_text_free(&largest);
+    return status;
 }
 
 void muc_plan_print(const muc_plan *plan, muc_text *text)
@@ -209,11 +303,15 @@ void muc_plan_print(const muc_plan *plan, muc_text *text)
     for (size_t i = 0; i < plan->count; i++) {
         const muc_plan_buffer *buffer = &plan->buffers[i];
 
-        muc_text_add(text, "%-8s %-8s %8llu bytes at %8llu, steps %u..%u\n", plan->arena,
-                     buffer->name, (unsigned long long)buffer->bytes,
-                     (unsigned long long)buffer->address, buffer->first, buffer->last);
+        muc_text_add(text, "%-8s %-8s %8llu bytes at %8llu, ", plan->arena, buffer->name,
+                     (unsigned long long)buffer->bytes, (unsigned long long)buffer->address);
+        if (buffer->persistent)
+            muc_text_add(text, "always\n");
+        else
+            muc_text_add(text, "steps %u..%u\n", buffer->first, buffer->last);
     }
-    muc_text_add(text, "%-8s peak %llu of %llu bytes; no placement needs fewer than %llu\n",
+    muc_text_add(text, "%-8s peak %llu of %llu bytes; no placement needs fewer than %llu%s\n",
                  plan->arena, (unsigned long long)plan->peak, (unsigned long long)plan->capacity,
-                 (unsigned long long)plan->live_bound);
+                 (unsigned long long)plan->least,
+                 plan->peak == plan->least ? ": it is the least there is" : "");
 }

@@ -157,8 +157,10 @@ static muc_status place_buffer(muc_context *ctx, muc_uthinker_layout *layout,
             continue;
         ids[plan.count] = i;
         buffers[plan.count++] =
-            (muc_plan_buffer){ places[i].name, place_bytes(layout, (muc_uthinker_place)i),
-                               places[i].first, places[i].last, 0 };
+            (muc_plan_buffer){ .name = places[i].name,
+                               .bytes = place_bytes(layout, (muc_uthinker_place)i),
+                               .first = places[i].first,
+                               .last = places[i].last };
     }
     MUC_TRY(muc_plan_place(ctx, &plan));
     *fits = plan.peak <= plan.capacity;
