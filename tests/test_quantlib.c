@@ -276,22 +276,6 @@ static void division_rounds_away_from_zero(void **state)
     CHECK_EQ(muc_quantlib_div(1, -1, 7, 3, 0), -6); /* (21 - 2) / -3 = -6.33 */
 }
 
-static void means_round_halves_up(void **state)
-{
-    (void)state;
-    CHECK_EQ(muc_quantlib_mean(5, 2), 3);
-    CHECK_EQ(muc_quantlib_mean(-5, 2), -2);
-    CHECK_EQ(muc_quantlib_mean(-7, 4), -2);
-    CHECK_EQ(muc_quantlib_mean(7, 3), 2);
-    CHECK_EQ(muc_quantlib_mean(-7, 3), -2);
-    CHECK_EQ(muc_quantlib_mean(-8, 3), -3);
-    for (int i = 0; i < 20000; i++) {
-        int64_t sum = (int32_t)random_u32() >> random_u32() % 31, n = 1 + random_u32() % 1000;
-
-        CHECK_EQ(muc_quantlib_mean(sum, n), floor_div(sum + n / 2, n));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,7 +292,6 @@ int main(void)
         cmocka_unit_test(hardswish_clips_its_gate),
         cmocka_unit_test(gelu_follows_the_sign),
         cmocka_unit_test(division_rounds_away_from_zero),
-        cmocka_unit_test(means_round_halves_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

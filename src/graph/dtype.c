@@ -38,6 +38,27 @@ int64_t muc_dtype_integer(muc_dtype dtype, const uint8_t *p)
     return (int64_t)value;
 }
 
+bool muc_dtype_range(muc_dtype dtype, int64_t *low, int64_t *high)
+{
+    static const struct {
+        muc_dtype dtype;
+        int64_t low, high;
+    } ranges[] = {
+        { MUC_I8, INT8_MIN, INT8_MAX },    { MUC_U8, 0, UINT8_MAX },
+        { MUC_I16, INT16_MIN, INT16_MAX }, { MUC_U16, 0, UINT16_MAX },
+        { MUC_I32, INT32_MIN, INT32_MAX }, { MUC_U32, 0, UINT32_MAX },
+        { MUC_I64, INT64_MIN, INT64_MAX },
+    };
+
+    for (size_t i = 0; i < MUC_COUNT(ranges); i++)
+        if (ranges[i].dtype == dtype) {
+            *low = ranges[i].low;
+            *high = ranges[i].high;
+            return true;
+        }
+    return false;
+}
+
 bool muc_dtype_find(const char *name, muc_dtype *out)
 {
     for (unsigned i = 0; i < MUC_COUNT(table); i++) {

@@ -29,6 +29,8 @@ const muc_dtype_info *muc_dtype_get(muc_dtype dtype);
 bool muc_dtype_is_signed(muc_dtype dtype);
 /* The element at p, stored little-endian; of u64 the same bits. Integer types only. */
 int64_t muc_dtype_integer(muc_dtype dtype, const uint8_t *p);
+/* The values that an integer type up to 64 bits and a sign has; false for others and for bool. */
+bool muc_dtype_range(muc_dtype dtype, int64_t *low, int64_t *high);
 /* False if no type has this name ("f32", ...). */
 bool muc_dtype_find(const char *name, muc_dtype *out);
 

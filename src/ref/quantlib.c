@@ -192,11 +192,3 @@ int32_t muc_quantlib_div(int32_t a, int32_t b, int64_t delta, int64_t eta, int64
         return 0;
     return wrap((uint64_t)((numerator + (numerator < 0 ? -half : half)) / d));
 }
-
-int32_t muc_quantlib_mean(int64_t sum, int64_t n)
-{
-    int64_t rounded = sum + n / 2;
-    int64_t mean = rounded / n;
-
-    return wrap((uint64_t)(rounded % n < 0 ? mean - 1 : mean));
-}

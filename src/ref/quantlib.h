@@ -56,9 +56,6 @@ bool muc_quantlib_gelu_takes(const int32_t coefficients[2]);
  */
 int32_t muc_quantlib_div(int32_t a, int32_t b, int64_t delta, int64_t eta, int64_t eps);
 
-/* floor((sum + n / 2) / n), 1 <= n */
-int32_t muc_quantlib_mean(int64_t sum, int64_t n);
-
 /* floor(sqrt(x)) */
 uint32_t muc_quantlib_sqrt(uint64_t x);
 
