@@ -1,0 +1,338 @@
+/* elementwise.c - operators whose element i needs elements i of their inputs. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "targets/mcu/emit.h"
+#include "targets/mcu/nest.h"
+
+typedef struct form {
+    muc_op op;
+    const char *text;
+} form;
+
+static const form reals[] = {
+#define MUC_MCU_REAL(op, text) { MUC_OP_##op, text },
+#define MUC_MCU_WHOLE(op, text)
+#include "targets/mcu/elementwise.def"
+#undef MUC_MCU_REAL
+#undef MUC_MCU_WHOLE
+};
+
+static const form wholes[] = {
+#define MUC_MCU_REAL(op, text)
+#define MUC_MCU_WHOLE(op, text) { MUC_OP_##op, text },
+#include "targets/mcu/elementwise.def"
+#undef MUC_MCU_REAL
+#undef MUC_MCU_WHOLE
+};
+
+static const struct {
+    const char *name;
+    muc_attribute_key key;
+    double fallback;
+} attributes[] = {
+    { "alpha", MUC_KEY_ALPHA, 1 }, { "beta", MUC_KEY_BETA, 0 },   { "gamma", MUC_KEY_GAMMA, 1 },
+    { "bias", MUC_KEY_BIAS, 0 },   { "lambda", MUC_KEY_LAMBDA, 0 },
+};
+
+static bool is_plain_number(const muc_tensor *tensor)
+{
+    const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
+
+    return tensor->dtype == MUC_F32 || (info->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
+}
+
+static const char *find_form(const muc_mcu_lowering *l, const muc_node *node)
+{
+    bool is_real = muc_mcu_input(l, node, 0)->dtype == MUC_F32;
+    const form *forms = is_real ? reals : wholes;
+    size_t count = is_real ? MUC_COUNT(reals) : MUC_COUNT(wholes);
+
+    if (node->op == MUC_OP_GELU && muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
+        return "0.5f * $a * (1.0f + tanhf(0.79788456f * ($a + 0.044715f * $a * $a * $a)))";
+    for (size_t i = 0; i < count; i++)
+        if (forms[i].op == node->op)
+            return forms[i].text;
+    return NULL;
+}
+
+bool muc_mcu_takes_elementwise(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (!is_plain_number(muc_mcu_input(l, node, i)))
+            return false;
+    return is_plain_number(muc_mcu_output(l, node, 0)) && find_form(l, node) != NULL;
+}
+
+static const char *unsigned_type(muc_dtype dtype)
+{
+    return muc_dtype_get(dtype)->block_bytes == 8 ? "uint64_t" : "uint32_t";
+}
+
+/* "$word" at *at: what it stands for, and *at moves behind it */
+static void substitute(muc_mcu_nest *nest, const muc_node *node, const char **at,
+                       const char *const *operands)
+{
+    const muc_mcu_lowering *l = nest->l;
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    muc_text *text = &nest->l->text;
+
+    for (size_t i = 0; i < MUC_COUNT(attributes); i++) {
+        size_t length = strlen(attributes[i].name);
+
+        if (strncmp(*at, attributes[i].name, length) == 0) {
+            muc_mcu_print_real(text,
+                               muc_node_real_or(node, attributes[i].key, attributes[i].fallback),
+                               false);
+            *at += length;
+            return;
+        }
+    }
+    switch (*(*at)++) {
+    case 'T':
+        muc_text_add(text, "%s", muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype));
+        break;
+    case 'S':
+        muc_text_add(text, "%s", muc_mcu_c_type(x->dtype));
+        break;
+    case 'U':
+        muc_text_add(text, "%s", unsigned_type(x->dtype));
+        break;
+    default:
+        muc_text_add(text, "%s", operands[(*at)[-1] - 'a']);
+    }
+}
+
+static void print_form(muc_mcu_nest *nest, const muc_node *node, const char *how,
+                       const char *const *operands)
+{
+    muc_text *text = &nest->l->text;
+
+    if (strpbrk(how, "(") && nest->l->graph->tensors[node->inputs[0]].dtype == MUC_F32)
+        nest->l->program->uses_math = true;
+    while (*how) {
+        if (*how++ == '$')
+            substitute(nest, node, &how, operands);
+        else
+            muc_text_add(text, "%c", how[-1]);
+    }
+}
+
+/* "const float a0 = a[i0];" for each input */
+static void load_inputs(muc_mcu_nest *nest, const muc_node *node, unsigned depth)
+{
+    muc_text *text = &nest->l->text;
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "const %s %s0 = ",
+                     muc_mcu_c_type(muc_mcu_input(nest->l, node, i)->dtype), muc_mcu_input_name(i));
+        muc_mcu_nest_print(nest, &nest->operands[i], text);
+        muc_text_add(text, ";\n");
+    }
+    muc_text_add(text, "\n");
+}
+
+/* of more than two inputs each further one is combined with the result so far */
+static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *how, unsigned depth)
+{
+    const char *const pair[] = { "a0", "b0", "c0" };
+    muc_text *text = &nest->l->text;
+    const muc_mcu_operand *y = &nest->operands[node->input_count];
+
+    muc_mcu_indent(text, depth);
+    muc_mcu_nest_print(nest, y, text);
+    muc_text_add(text, " = ");
+    if (node->input_count == 1 && strstr(how, "$b"))
+        muc_text_add(text, "a0");
+    else
+        print_form(nest, node, how, pair);
+    muc_text_add(text, ";\n");
+    for (uint32_t i = 2; i < node->input_count; i++) {
+        char name[8];
+        const char *const next[] = { "so_far", name, "" };
+
+        snprintf(name, sizeof(name), "%s0", muc_mcu_input_name(i));
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "{\n");
+        muc_mcu_indent(text, depth + 1);
+        muc_text_add(text, "const %s so_far = ",
+                     muc_mcu_c_type(muc_mcu_output(nest->l, node, 0)->dtype));
+        muc_mcu_nest_print(nest, y, text);
+        muc_text_add(text, ";\n\n");
+        muc_mcu_indent(text, depth + 1);
+        muc_mcu_nest_print(nest, y, text);
+        muc_text_add(text, " = ");
+        print_form(nest, node, how, next);
+        muc_text_add(text, ";\n");
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "}\n");
+    }
+    if (node->op == MUC_OP_MEAN) {
+        muc_mcu_indent(text, depth);
+        muc_mcu_nest_print(nest, y, text);
+        muc_text_add(text, " /= %u.0f;\n", node->input_count);
+    }
+}
+
+/* loops over the output with the inputs broadcast to it, and the output as the last operand */
+static muc_mcu_nest make_nest(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_of(l, y);
+
+    for (uint32_t i = 0; i < node->input_count; i++)
+        muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, muc_mcu_input_name(i)),
+                               muc_mcu_input(l, node, i), y->rank);
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
+    muc_mcu_nest_simplify(&nest);
+    return nest;
+}
+
+/* an input of the output's very shape and element size may become it, element by element */
+static void share(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const muc_tensor *x = muc_mcu_input(l, node, i);
+
+        if (x->kind != MUC_TENSOR_CONST &&
+            muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y) &&
+            muc_dtype_get(x->dtype)->block_bytes >= muc_dtype_get(y->dtype)->block_bytes)
+            muc_mcu_may_overlap(l, i, 0);
+    }
+}
+
+muc_status muc_mcu_write_elementwise(muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = make_nest(l, node);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    load_inputs(&nest, node, 1 + nest.loops);
+    combine_all(&nest, node, find_form(l, node), 1 + nest.loops);
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    share(l, node);
+    return MUC_OK;
+}
+
+/* ---- operators with forms of their own ---- */
+
+bool muc_mcu_takes_where(const muc_mcu_lowering *l, const muc_node *node)
+{
+    (void)l;
+    (void)node;
+    return true;
+}
+
+muc_status muc_mcu_write_where(muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = make_nest(l, node);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[3], &l->text);
+    for (unsigned i = 0; i < 3; i++) {
+        static const char *const before[] = { " = ", " ? ", " : " };
+
+        muc_text_add(&l->text, "%s", before[i]);
+        muc_mcu_nest_print(&nest, &nest.operands[i], &l->text);
+    }
+    muc_text_add(&l->text, ";\n");
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+bool muc_mcu_takes_clip(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_plain_number(muc_mcu_input(l, node, 0));
+}
+
+muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
+{
+    static const char *const bounds[] = { "", " < b[0] ? b[0] : ", " > c[0] ? c[0] : " };
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = muc_mcu_nest_of(l, x);
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "a"), x, x->rank);
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
+    muc_mcu_nest_simplify(&nest);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_text_add(&l->text, "const %s x = ", muc_mcu_c_type(x->dtype));
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, ";\n\n");
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = ");
+    /* the upper bound wins where they cross */
+    for (uint32_t i = 2; i > 0; i--)
+        if (muc_mcu_input(l, node, i))
+            muc_text_add(&l->text, "x%s", bounds[i]);
+    muc_text_add(&l->text, "x;\n");
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
+bool muc_mcu_takes_cast(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_plain_number(muc_mcu_input(l, node, 0)) && is_plain_number(muc_mcu_output(l, node, 0));
+}
+
+/* the bounds of an integer type as float, and as it is */
+static void print_saturation(muc_text *text, muc_dtype dtype)
+{
+    unsigned bits = muc_dtype_get(dtype)->block_bytes * 8;
+    bool is_signed =
+        dtype == MUC_I8 || dtype == MUC_I16 || dtype == MUC_I32 || dtype == MUC_I64;
+    const char *type = is_signed ? "INT" : "UINT";
+
+    muc_mcu_print_real(text, ldexp(1, (int)bits - is_signed), false);
+    muc_text_add(text, " ? %s%u_MAX : x <= ", type, bits);
+    muc_mcu_print_real(text, is_signed ? -ldexp(1, (int)bits - 1) : 0, false);
+    if (is_signed)
+        muc_text_add(text, " ? INT%u_MIN", bits);
+    else
+        muc_text_add(text, " ? 0u");
+}
+
+muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const char *type = muc_mcu_c_type(y->dtype);
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = make_nest(l, node);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_text_add(&l->text, "const %s x = ", muc_mcu_c_type(x->dtype));
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, ";\n\n");
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = ");
+    if (y->dtype == MUC_BOOL) {
+        muc_text_add(&l->text, "(uint8_t)(x != 0);\n");
+    } else if (x->dtype == MUC_F32 && y->dtype != MUC_F32) {
+        muc_text_add(&l->text, "(%s)(x != x ? 0 : x >= ", type);
+        print_saturation(&l->text, y->dtype);
+        muc_text_add(&l->text, " : (%s)x);\n", type);
+    } else {
+        muc_text_add(&l->text, "(%s)x;\n", type);
+    }
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    share(l, node);
+    return MUC_OK;
+}

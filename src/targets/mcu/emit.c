@@ -1,0 +1,268 @@
+/* emit.c - NAME.c: constants, a function or descriptor for each step, then the run. */
+#include "targets/mcu/emit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+enum { LINE = 100, INDENT = 4 };
+
+const char *muc_mcu_c_type(muc_dtype dtype)
+{
+    static const char *const names[MUC_DTYPE_COUNT] = {
+        [MUC_F64] = "double",   [MUC_F32] = "float",    [MUC_I64] = "int64_t",
+        [MUC_I32] = "int32_t",  [MUC_I16] = "int16_t",  [MUC_I8] = "int8_t",
+        [MUC_U64] = "uint64_t", [MUC_U32] = "uint32_t", [MUC_U16] = "uint16_t",
+        [MUC_U8] = "uint8_t",   [MUC_BOOL] = "uint8_t", [MUC_F16] = "uint16_t",
+        [MUC_BF16] = "uint16_t",
+    };
+
+    return names[dtype] ? names[dtype] : "uint8_t";
+}
+
+void muc_mcu_print_real(muc_text *text, double value, bool is_double)
+{
+    const char *suffix = is_double ? "" : "f";
+
+    if (isnan(value))
+        muc_text_add(text, "(0.0%s / 0.0%s)", suffix, suffix);
+    else if (isinf(value))
+        muc_text_add(text, "(%s1.0%s / 0.0%s)", value < 0 ? "-" : "", suffix, suffix);
+    else if (value == floor(value) && fabs(value) < 1e6)
+        muc_text_add(text, "%.1f%s", value, suffix);
+    else
+        muc_text_add(text, is_double ? "%.17g" : "%.9g", value);
+    if (isfinite(value) && !(value == floor(value) && fabs(value) < 1e6)) {
+        /* "1e+20" is a real number of C, "12345678" is not */
+        const char *digits = text->data + text->size;
+
+        while (digits > text->data && strchr("0123456789.e+-", digits[-1]))
+            digits--;
+        if (!strpbrk(digits, ".e"))
+            muc_text_add(text, ".0");
+        muc_text_add(text, "%s", suffix);
+    }
+}
+
+/* ---- constants ---- */
+
+static void print_element(muc_text *text, muc_dtype dtype, const uint8_t *at)
+{
+    uint64_t wide;
+    uint32_t word;
+    double real;
+    float single;
+
+    switch (muc_dtype_get(dtype)->block_bytes) {
+    case 1:
+        muc_text_add(text, "%d", dtype == MUC_I8 ? (int8_t)*at : *at);
+        return;
+    case 2:
+        muc_text_add(text, "%d", dtype == MUC_I16 ? (int16_t)muc_load_u16(at) : muc_load_u16(at));
+        return;
+    case 4:
+        word = muc_load_u32(at);
+        memcpy(&single, &word, sizeof(single));
+        if (dtype == MUC_F32)
+            muc_mcu_print_real(text, (double)single, false);
+        else if (dtype == MUC_U32)
+            muc_text_add(text, "%" PRIu32 "u", word);
+        else if (word == 0x80000000u)
+            muc_text_add(text, "INT32_MIN");
+        else
+            muc_text_add(text, "%" PRId32, (int32_t)word);
+        return;
+    default:
+        wide = muc_load_u64(at);
+        memcpy(&real, &wide, sizeof(real));
+        if (dtype == MUC_F64)
+            muc_mcu_print_real(text, real, true);
+        else if (dtype == MUC_U64)
+            muc_text_add(text, "UINT64_C(%" PRIu64 ")", wide);
+        else if (wide == UINT64_C(1) << 63)
+            muc_text_add(text, "INT64_MIN");
+        else
+            muc_text_add(text, "INT64_C(%" PRId64 ")", (int64_t)wide);
+    }
+}
+
+/* as many elements as a line holds */
+static void print_elements(muc_text *text, muc_dtype dtype, const uint8_t *data, uint64_t bytes)
+{
+    uint32_t size = muc_dtype_get(dtype)->block_bytes;
+    size_t line = text->size, most = 0;
+
+    for (uint64_t at = 0; at < bytes; at += size) {
+        size_t before = text->size;
+
+        if (at == 0 || before - line + most > LINE) {
+            muc_text_add(text, "%s%*s", at ? "\n" : "", INDENT, "");
+            line = text->size - INDENT;
+        } else {
+            muc_text_add(text, " ");
+        }
+        before = text->size;
+        print_element(text, dtype, data + at);
+        muc_text_add(text, ",");
+        if (text->size - before + 1 > most)
+            most = text->size - before + 1;
+    }
+    muc_text_add(text, "\n");
+}
+
+static muc_dtype element_type(const muc_mcu_value *value)
+{
+    if (value->tensor && muc_dtype_get(value->tensor->dtype)->block_elements == 1)
+        return value->tensor->dtype;
+    return MUC_U8;
+}
+
+static void emit_constants(const muc_mcu_program *program, muc_text *text)
+{
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+        muc_dtype dtype = element_type(value);
+
+        if (value->kind != MUC_MCU_CONST || value->view_of != MUC_NO_ID || !value->used)
+            continue;
+        if (value->tensor)
+            muc_text_add(text, "/* %s */\n", value->tensor->name);
+        muc_text_add(text, "static const %s %s[%" PRIu64 "] MUR_ALIGNED = {\n",
+                     muc_mcu_c_type(dtype), value->name,
+                     value->bytes / muc_dtype_get(dtype)->block_bytes);
+        print_elements(text, dtype, value->data, value->bytes);
+        muc_text_add(text, "};\n\n");
+    }
+}
+
+/* ---- the run ---- */
+
+static void emit_argument(const muc_mcu_program *program, const muc_mcu_argument *argument,
+                          muc_text *text)
+{
+    const char *type = muc_mcu_c_type(argument->dtype);
+    const muc_mcu_value *value;
+    uint64_t offset;
+    uint32_t root;
+
+    if (argument->kind == MUC_MCU_TEXT) {
+        muc_text_add(text, "%s", argument->text);
+        return;
+    }
+    root = muc_mcu_root(program, argument->value, &offset);
+    value = &program->values[root];
+    if (value->kind == MUC_MCU_CONST) {
+        if (element_type(value) != argument->dtype)
+            muc_text_add(text, "(const %s *)", type);
+        if (offset)
+            muc_text_add(text, "(%s + %" PRIu64 ")", value->name,
+                         offset / muc_dtype_get(element_type(value))->block_bytes);
+        else
+            muc_text_add(text, "%s", value->name);
+        return;
+    }
+    if (argument->kind == MUC_MCU_WORKING)
+        muc_text_add(text, "arena + %" PRIu64, value->address + offset);
+    else
+        muc_text_add(text, "(%s%s *)(arena + %" PRIu64 ")",
+                     argument->kind == MUC_MCU_READ ? "const " : "", type, value->address + offset);
+}
+
+/* a comment holds no end of a comment */
+static void print_comment_text(muc_text *text, const char *name)
+{
+    for (; *name; name++)
+        muc_text_add(text, "%c", (*name == '*' && name[1] == '/') || *name < ' ' ? '_' : *name);
+}
+
+static void emit_step(const muc_mcu_program *program, const muc_mcu_step *step, muc_text *text)
+{
+    if (step->node) {
+        const muc_tensor *output = &program->graph->tensors[step->node->outputs[0]];
+
+        muc_text_add(text, "    /* ");
+        print_comment_text(text, step->node->name);
+        muc_text_add(text, ": ");
+        muc_tensor_print_shape(program->graph, output, text);
+        muc_text_add(text, " */\n");
+    }
+    muc_text_add(text, "    %s(", step->function);
+    for (uint32_t i = 0; i < step->argument_count; i++) {
+        muc_text_add(text, i ? ", " : "");
+        emit_argument(program, &step->arguments[i], text);
+    }
+    muc_text_add(text, ");\n");
+    if (step->node)
+        for (uint32_t i = 0; i < step->node->output_count; i++) {
+            uint32_t id = program->value_of[step->node->outputs[i]];
+            const muc_mcu_argument result = { .kind = MUC_MCU_READ, .value = id, .dtype = MUC_U8 };
+
+            if (id == MUC_NO_ID)
+                continue;
+            muc_text_add(text, "    MUR_TRACE(%" PRIu32 ", ", step->node->outputs[i]);
+            emit_argument(program, &result, text);
+            muc_text_add(text, ", %" PRIu64 ");\n", program->values[id].bytes);
+        }
+}
+
+static void emit_init(const muc_mcu_program *program, muc_text *text)
+{
+    const char *name = program->name;
+
+    muc_text_add(text,
+                 "void %s_init(void *memory, %s_inputs *inputs, %s_outputs *outputs)\n"
+                 "{\n"
+                 "    uint8_t *const arena = memory;\n\n",
+                 name, name, name);
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+        muc_mcu_argument argument = { .value = i, .kind = MUC_MCU_WRITE };
+
+        if (value->tensor)
+            argument.dtype = value->tensor->dtype;
+        if (value->kind == MUC_MCU_INPUT) {
+            muc_text_add(text, "    inputs->%s = ", value->name);
+            emit_argument(program, &argument, text);
+            muc_text_add(text, ";\n");
+        }
+        if (value->is_output) {
+            argument.kind = MUC_MCU_READ;
+            muc_text_add(text, "    outputs->%s = ", value->name);
+            emit_argument(program, &argument, text);
+            muc_text_add(text, ";\n");
+        }
+    }
+    muc_text_add(text, "}\n\n");
+}
+
+void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text, "/* %s.c - made by muc from '", program->name);
+    print_comment_text(text, program->graph->name);
+    muc_text_add(text, "' for %s; not to be edited. */\n#include \"%s.h\"\n\n",
+                 program->machine->name, program->name);
+    if (program->uses_math)
+        muc_text_add(text, "#include <math.h>\n");
+    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn.h\"\n\n"
+                       "#ifndef MUR_ALIGNED\n"
+                       "#define MUR_ALIGNED __attribute__((aligned(16)))\n"
+                       "#endif\n"
+                       "#ifdef MUR_TRACE_FUNCTION /* told of every result */\n"
+                       "void MUR_TRACE_FUNCTION(unsigned tensor, const uint8_t *data, size_t bytes);\n"
+                       "#define MUR_TRACE(tensor, data, bytes) "
+                       "MUR_TRACE_FUNCTION(tensor, data, bytes)\n"
+                       "#else\n"
+                       "#define MUR_TRACE(tensor, data, bytes) (void)0\n"
+                       "#endif\n\n");
+    emit_constants(program, text);
+    for (uint32_t i = 0; i < program->step_count; i++)
+        muc_text_add(text, "%s", program->steps[i].text);
+    emit_init(program, text);
+    muc_text_add(text, "void %s_run(void *memory)\n{\n    uint8_t *const arena = memory;\n\n",
+                 program->name);
+    for (uint32_t i = 0; i < program->step_count; i++)
+        emit_step(program, &program->steps[i], text);
+    muc_text_add(text, "}\n");
+}

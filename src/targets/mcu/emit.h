@@ -1,0 +1,21 @@
+/* emit.h - a planned program as C99 and what stands around it. */
+#ifndef MUC_MCU_EMIT_H
+#define MUC_MCU_EMIT_H
+
+#include "base/text.h"
+#include "targets/mcu/program.h"
+
+/* "int8_t", ...: how C writes a type's elements. Types of larger blocks are bytes. */
+const char *muc_mcu_c_type(muc_dtype dtype);
+
+void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text);
+void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text);
+/* A program for a hosted C: inputs from stdin, outputs to stdout, both as they lie in memory. */
+void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text);
+void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text);
+void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text);
+
+/* A number of C: exact, with the suffix and form of its type. */
+void muc_mcu_print_real(muc_text *text, double value, bool is_double);
+
+#endif

@@ -1,0 +1,195 @@
+/* emit_files.c - what stands around NAME.c: its header, an example, a CMake snippet, a page to read.
+ */
+#include "targets/mcu/emit.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+
+#include "targets/mcu/memory.h"
+
+static void print_upper(muc_text *text, const char *name)
+{
+    for (; *name; name++)
+        muc_text_add(text, "%c", toupper((unsigned char)*name));
+}
+
+/* "KWS_INPUT_1_" */
+static void print_prefix(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
+{
+    print_upper(text, program->name);
+    muc_text_add(text, "_");
+    if (value) {
+        print_upper(text, value->name);
+        muc_text_add(text, "_");
+    }
+}
+
+static void begin_define(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
+{
+    muc_text_add(text, "#define ");
+    print_prefix(program, value, text);
+}
+
+static bool is_port(const muc_mcu_value *value, bool is_output)
+{
+    return is_output ? value->is_output : value->kind == MUC_MCU_INPUT;
+}
+
+static void emit_port(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
+{
+    const muc_tensor *tensor = value->tensor;
+    const muc_quantization *quantization = tensor->quantization;
+
+    muc_text_add(text, "/* %s '%s': ", value->is_output ? "output" : "input", tensor->name);
+    muc_tensor_print_shape(program->graph, tensor, text);
+    muc_text_add(text, " */\n");
+    begin_define(program, value, text);
+    muc_text_add(text, "ELEMENTS %" PRIu64 "u\n",
+                 value->bytes / muc_dtype_get(tensor->dtype)->block_bytes);
+    begin_define(program, value, text);
+    muc_text_add(text, "BYTES %" PRIu64 "u\n", value->bytes);
+    if (quantization && quantization->count == 1) {
+        begin_define(program, value, text);
+        muc_text_add(text, "SCALE ");
+        muc_mcu_print_real(text, (double)quantization->scales[0], false);
+        muc_text_add(text, "\n");
+        begin_define(program, value, text);
+        muc_text_add(text, "ZERO_POINT (%" PRId32 ")\n", quantization->zero_points[0]);
+    }
+}
+
+static void emit_ports(const muc_mcu_program *program, bool is_output, muc_text *text)
+{
+    const char *word = is_output ? "outputs" : "inputs";
+    unsigned count = 0;
+
+    muc_text_add(text,
+                 is_output ? "/* Alive from a run to the next. */\n"
+                           : "/* To be filled before each run, which may overwrite them. */\n");
+    muc_text_add(text, "typedef struct %s_%s {\n", program->name, word);
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+
+        if (!is_port(value, is_output))
+            continue;
+        muc_text_add(text, "    %s%s *%s;\n", is_output ? "const " : "",
+                     muc_mcu_c_type(value->tensor->dtype), value->name);
+        count++;
+    }
+    if (!count)
+        muc_text_add(text, "    int none;\n");
+    muc_text_add(text, "} %s_%s;\n\n", program->name, word);
+}
+
+void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
+{
+    const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_ARENA);
+    const char *name = program->name;
+
+    muc_text_add(text, "/* %s.h - made by muc for %s; not to be edited. */\n#ifndef ", name,
+                 program->machine->name);
+    print_upper(text, name);
+    muc_text_add(text, "_H\n#define ");
+    print_upper(text, name);
+    muc_text_add(text, "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+                       "/* Inputs, outputs, everything between and scratch; no placement of these "
+                       "buffers needs\n * fewer than %" PRIu64 " bytes. */\n",
+                 program->plan.least);
+    begin_define(program, NULL, text);
+    muc_text_add(text, "ARENA_BYTES %" PRIu64 "u\n", program->plan.peak);
+    begin_define(program, NULL, text);
+    muc_text_add(text, "ARENA_ALIGNMENT %du\n\n", MUC_MCU_ALIGNMENT);
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (is_port(&program->values[i], false) || is_port(&program->values[i], true))
+            emit_port(program, &program->values[i], text);
+    if (memory->bytes) {
+        muc_text_add(text, "\ntypedef char %s_fits_%s[", name, memory->name);
+        print_upper(text, name);
+        muc_text_add(text, "_ARENA_BYTES <= %" PRIu32 "u ? 1 : -1];\n", memory->bytes);
+    }
+    muc_text_add(text, "\n");
+    emit_ports(program, false, text);
+    emit_ports(program, true, text);
+    muc_text_add(text,
+                 "/* arena: ARENA_BYTES bytes, aligned, the same in every call. Tells where inputs "
+                 "and outputs lie\n * in it. */\n"
+                 "void %s_init(void *arena, %s_inputs *inputs, %s_outputs *outputs);\n"
+                 "void %s_run(void *arena);\n\n#endif\n",
+                 name, name, name, name);
+}
+
+void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
+{
+    const char *name = program->name;
+
+    muc_text_add(text,
+                 "/* main.c - an example: runs the network once. Inputs come from standard input, "
+                 "outputs go to\n * standard output, one after another, as they lie in memory. */\n"
+                 "#include <stdio.h>\n\n#include \"%s.h\"\n\n"
+                 "static uint8_t arena[",
+                 name);
+    print_upper(text, name);
+    muc_text_add(text, "_ARENA_BYTES] __attribute__((aligned(");
+    print_upper(text, name);
+    muc_text_add(text,
+                 "_ARENA_ALIGNMENT)));\n\nint main(void)\n{\n    %s_inputs inputs;\n    %s_outputs "
+                 "outputs;\n\n    %s_init(arena, &inputs, &outputs);\n",
+                 name, name, name);
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+
+        if (!is_port(value, false))
+            continue;
+        muc_text_add(text, "    if (fread(inputs.%s, 1, ", value->name);
+        print_prefix(program, value, text);
+        muc_text_add(text, "BYTES, stdin) != ");
+        print_prefix(program, value, text);
+        muc_text_add(text, "BYTES)\n        return 1;\n");
+    }
+    muc_text_add(text, "    %s_run(arena);\n", name);
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+
+        if (!is_port(value, true))
+            continue;
+        muc_text_add(text, "    fwrite(outputs.%s, 1, ", value->name);
+        print_prefix(program, value, text);
+        muc_text_add(text, "BYTES, stdout);\n");
+    }
+    muc_text_add(text, "    return 0;\n}\n");
+}
+
+void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text,
+                 "# add_subdirectory(this folder), then target_link_libraries(firmware %s)\n"
+                 "add_library(%s STATIC\n  %s.c\n",
+                 program->name, program->name, program->name);
+    for (uint32_t i = 0; i < program->source_count; i++)
+        muc_text_add(text, "  %s\n", program->sources[i]);
+    muc_text_add(text, ")\ntarget_include_directories(%s PUBLIC . include)\n", program->name);
+    muc_text_add(text, "target_compile_options(%s PRIVATE -std=c99 -O2 -ffp-contract=off)\n",
+                 program->name);
+    if (program->uses_math)
+        muc_text_add(text, "target_link_libraries(%s PUBLIC m)\n", program->name);
+}
+
+void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
+{
+    const char *flags = muc_mcu_core_get(program->machine->core)->flags;
+    uint64_t macs = 0;
+
+    for (uint32_t i = 0; i < program->step_count; i++)
+        macs += program->steps[i].macs;
+    muc_text_add(text,
+                 "# %s\n\nMade by muc from `%s` for %s: %" PRIu64 " multiply-accumulates a run, %" PRIu64
+                 " bytes of memory,\n%" PRIu64 " bytes of constants. The interface is `%s.h`, an "
+                 "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I. -Iinclude %s.c "
+                 "main.c",
+                 program->name, program->graph->name, program->machine->name, macs,
+                 program->plan.peak, muc_mcu_constant_bytes(program), program->name, flags,
+                 *flags ? " " : "", program->name);
+    for (uint32_t i = 0; i < program->source_count; i++)
+        muc_text_add(text, " %s", program->sources[i]);
+    muc_text_add(text, "%s\n", program->uses_math ? " -lm" : "");
+}

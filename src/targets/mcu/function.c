@@ -1,0 +1,103 @@
+/* function.c - a step written as a function of the program itself. */
+#include <ctype.h>
+#include <string.h>
+
+#include "targets/mcu/emit.h"
+#include "targets/mcu/nest.h"
+
+
+const char *muc_mcu_input_name(uint32_t i)
+{
+    static const char names[][2] = { "a", "b", "c", "d", "e", "f", "g", "h", "j", "k", "l", "n",
+                                     "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "z" };
+
+    return i < MUC_COUNT(names) ? names[i] : "?";
+}
+
+const char *muc_mcu_output_name(uint32_t i)
+{
+    static const char names[][4] = { "y",  "y1", "y2",  "y3",  "y4",  "y5",  "y6",  "y7",
+                                     "y8", "y9", "y10", "y11", "y12", "y13", "y14", "y15" };
+
+    return i < MUC_COUNT(names) ? names[i] : "?";
+}
+
+/* whether a text speaks of an identifier */
+static bool speaks_of(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)); at++) {
+        bool begins = at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
+
+        if (begins && !(isalnum((unsigned char)at[length]) || at[length] == '_'))
+            return true;
+    }
+    return false;
+}
+
+muc_status muc_mcu_begin_function(muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_begin_step(l, node, NULL);
+}
+
+/* the parameters that the body uses, and the arguments for them */
+static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scratch_bytes,
+                           muc_text *head)
+{
+    const muc_expr_pool *pool = l->graph->pool;
+    const muc_node *node = l->step->node;
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const char *name = muc_mcu_input_name(i);
+
+        if (node->inputs[i] == MUC_NO_ID || !speaks_of(body, name))
+            continue;
+        muc_text_add(head, "const %s *%s, ", muc_mcu_c_type(muc_mcu_input(l, node, i)->dtype),
+                     name);
+        MUC_TRY(muc_mcu_pass_input(l, i));
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (!speaks_of(body, muc_mcu_output_name(i)))
+            continue;
+        muc_text_add(head, "%s *%s, ", muc_mcu_c_type(muc_mcu_output(l, node, i)->dtype),
+                     muc_mcu_output_name(i));
+        MUC_TRY(muc_mcu_pass_output(l, i));
+    }
+    if (scratch_bytes) {
+        muc_text_add(head, "void *scratch, ");
+        MUC_TRY(muc_mcu_pass_scratch(l, scratch_bytes));
+    }
+    for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
+        const char *name = muc_expr_get_input(pool, i)->name;
+
+        if (!speaks_of(body, name))
+            continue;
+        muc_text_add(head, "uint32_t %s, ", name);
+        MUC_TRY(muc_mcu_pass_text(l, "%s", name));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uint64_t macs)
+{
+    muc_text body = l->text, head = { 0 };
+    muc_status status;
+
+    l->text = (muc_text){ 0 };
+    MUC_TRY(muc_text_status(l->ctx, &body));
+    muc_text_add(&head, "static void %s(", l->step->name);
+    status = pass_all(l, body.data ? body.data : "", scratch_bytes, &head);
+    if (status == MUC_OK && head.data) {
+        if (head.data[head.size - 1] == ' ')
+            head.size -= 2; /* the comma after the last parameter */
+        else
+            muc_text_add(&head, "void");
+        muc_text_add(&l->text, "%.*s)\n{\n%s}\n\n", (int)head.size, head.data,
+                     body.data ? body.data : "");
+        status = muc_mcu_end_step(l, macs);
+    }
+    muc_text_free(&body);
+    muc_text_free(&head);
+    return status;
+}

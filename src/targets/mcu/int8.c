@@ -1,0 +1,597 @@
+/* int8.c - nodes that carry quantization, by the runtime's kernels: descriptors, packed weights.
+ *
+ * A kernel with weights exists for several instruction sets; of those of the machine the first row
+ * of mur_nn.def that fits the layer is taken, else the plain one. Packing runs here, with the
+ * runtime's own functions.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "mur_nn.h"
+#include "targets/mcu/lower.h"
+#include "targets/mcu/runtime.h"
+
+/* ---- kernels with weights ---- */
+
+typedef struct conv_kernel {
+    muc_mcu_isa isa;
+    const char *function;
+    int (*fits)(const mur_conv_s8 *layer, const mur_conv_plain *plain);
+    size_t (*packed_bytes)(const mur_conv_s8 *layer);
+    void (*pack)(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed);
+    size_t (*scratch_bytes)(const mur_conv_s8 *layer);
+} conv_kernel;
+
+enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
+enum { isa_rv = MUC_MCU_ISA_RV };
+
+#define ROW_CONV(isa, name) \
+    { (muc_mcu_isa)isa_##isa, \
+      "mur_" #isa "_" #name, \
+      mur_##isa##_##name##_fits, \
+      mur_##isa##_##name##_packed_bytes, \
+      mur_##isa##_##name##_pack, \
+      mur_##isa##_##name##_scratch_bytes },
+#define ROW_UNARY(isa, name)
+#define ROW_BINARY(isa, name)
+#define ROW_SUMS(isa, name)
+#define ROW_PRODUCT(isa, name)
+static const conv_kernel conv_kernels[] = {
+#define MUR_NN(isa, name, kind, descriptor) ROW_##kind(isa, name)
+#include "mur_nn.def"
+#undef MUR_NN
+};
+
+/* other kernels: which instruction sets there are for a name */
+#undef ROW_CONV
+#undef ROW_UNARY
+#undef ROW_BINARY
+#undef ROW_SUMS
+#undef ROW_PRODUCT
+static const struct {
+    muc_mcu_isa isa;
+    const char *name, *function;
+} other_kernels[] = {
+#define MUR_NN(isa, name, kind, descriptor) \
+    { (muc_mcu_isa)isa_##isa, #name, "mur_" #isa "_" #name },
+#include "mur_nn.def"
+#undef MUR_NN
+};
+
+static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
+{
+    const char *plain = NULL;
+
+    for (size_t i = 0; i < MUC_COUNT(other_kernels); i++) {
+        if (strcmp(other_kernels[i].name, name) != 0)
+            continue;
+        if (other_kernels[i].isa == l->isa)
+            return other_kernels[i].function;
+        if (other_kernels[i].isa == MUC_MCU_ISA_NONE)
+            plain = other_kernels[i].function;
+    }
+    return plain;
+}
+
+static const conv_kernel *find_conv(const muc_mcu_lowering *l, const mur_conv_s8 *layer,
+                                    const mur_conv_plain *plain)
+{
+    const conv_kernel *found = NULL;
+    bool depthwise = layer->groups > 1;
+
+    for (size_t i = 0; i < MUC_COUNT(conv_kernels); i++)
+        if (conv_kernels[i].isa == l->isa && conv_kernels[i].fits(layer, plain))
+            return &conv_kernels[i];
+    /* of the plain ones the last that fits is the more special */
+    for (size_t i = 0; i < MUC_COUNT(conv_kernels); i++)
+        if (conv_kernels[i].isa == MUC_MCU_ISA_NONE && conv_kernels[i].fits(layer, plain) &&
+            (!found || depthwise))
+            found = &conv_kernels[i];
+    return found;
+}
+
+/* ---- quantization ---- */
+
+static bool is_s8(const muc_tensor *tensor)
+{
+    return tensor && tensor->dtype == MUC_I8 && tensor->quantization &&
+           tensor->quantization->count == 1;
+}
+
+static double scale_of(const muc_tensor *tensor)
+{
+    return (double)tensor->quantization->scales[0];
+}
+
+static int8_t zero_of(const muc_tensor *tensor)
+{
+    return (int8_t)tensor->quantization->zero_points[0];
+}
+
+/* TensorFlow Lite's QuantizeMultiplier: factor = mul / 2^31 * 2^shift */
+static void quantize_factor(double factor, int32_t *mul, int32_t *shift)
+{
+    int exponent;
+    double fraction = frexp(factor, &exponent);
+    int64_t q = (int64_t)round(fraction * 2147483648.0);
+
+    if (q == INT64_C(1) << 31) {
+        q /= 2;
+        exponent++;
+    }
+    if (factor == 0 || exponent < -31) {
+        q = 0;
+        exponent = 0;
+    }
+    *mul = (int32_t)q;
+    *shift = exponent;
+}
+
+static mur_output_s8 output_of(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return (mur_output_s8){
+        .kind = MUR_REQUANT_Q31,
+        .zero = zero_of(muc_mcu_output(l, node, 0)),
+        .min = (int8_t)muc_node_integer_or(node, MUC_KEY_CLAMP_MIN, INT8_MIN),
+        .max = (int8_t)muc_node_integer_or(node, MUC_KEY_CLAMP_MAX, INT8_MAX),
+    };
+}
+
+/* ---- descriptors ---- */
+
+/* "static const TYPE NAME = {", then fields, then "};" */
+static void begin_descriptor(muc_mcu_lowering *l, const char *type)
+{
+    muc_text_add(&l->text, "static const %s %s = {", type, l->step->name);
+}
+
+static void add_field(muc_mcu_lowering *l, const char *name, int64_t value)
+{
+    if (value)
+        muc_text_add(&l->text, "\n    .%s = %" PRId64 ",", name, value);
+}
+
+static void add_output(muc_mcu_lowering *l, const mur_output_s8 *output)
+{
+    muc_text_add(&l->text,
+                 "\n    .output = { .kind = %s, .shift = %d, .zero = %d, .min = %d, .max = %d },",
+                 output->kind == MUR_REQUANT_Q31 ? "MUR_REQUANT_Q31" : "MUR_REQUANT_SHIFT",
+                 output->shift, output->zero, output->min, output->max);
+}
+
+static void end_descriptor(muc_mcu_lowering *l)
+{
+    muc_text_add(&l->text, "\n};\n\n");
+}
+
+static muc_status pass_descriptor(muc_mcu_lowering *l)
+{
+    return muc_mcu_pass_text(l, "&%s", l->step->name);
+}
+
+/* ---- layers with weights ---- */
+
+static void describe_conv(muc_mcu_lowering *l, const mur_conv_s8 *layer, const char *packed)
+{
+    begin_descriptor(l, "mur_conv_s8");
+    add_field(l, "in_h", layer->in_h);
+    add_field(l, "in_w", layer->in_w);
+    add_field(l, "in_c", layer->in_c);
+    add_field(l, "out_h", layer->out_h);
+    add_field(l, "out_w", layer->out_w);
+    add_field(l, "out_c", layer->out_c);
+    add_field(l, "in_pitch", layer->in_pitch);
+    add_field(l, "out_pitch", layer->out_pitch);
+    add_field(l, "kernel_h", layer->kernel_h);
+    add_field(l, "kernel_w", layer->kernel_w);
+    add_field(l, "stride_h", layer->stride_h);
+    add_field(l, "stride_w", layer->stride_w);
+    add_field(l, "dilation_h", layer->dilation_h);
+    add_field(l, "dilation_w", layer->dilation_w);
+    add_field(l, "pad_top", layer->pad_top);
+    add_field(l, "pad_left", layer->pad_left);
+    add_field(l, "groups", layer->groups);
+    add_field(l, "in_zero", layer->in_zero);
+    add_output(l, &layer->output);
+    muc_text_add(&l->text, "\n    .packed = %s,", packed);
+    end_descriptor(l);
+}
+
+/* per-channel multipliers; scales: of the weights, one or one a channel */
+static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32_t channels,
+                               bool is_linear, mur_conv_plain *plain)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    double out_scale = scale_of(muc_mcu_output(l, node, 0));
+    int32_t *mul, *shift;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, channels, &mul));
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, channels, &shift));
+    for (uint32_t c = 0; c < channels; c++) {
+        float w_scale = w->quantization->scales[w->quantization->count > 1 ? c : 0];
+        double product = scale_of(x) * (double)w_scale;
+
+        /* TensorFlow Lite rounds this product to float where one scale serves all channels */
+        if (is_linear && w->quantization->count == 1)
+            product = (double)(x->quantization->scales[0] * w_scale);
+        quantize_factor(product / out_scale, &mul[c], &shift[c]);
+    }
+    plain->mul = mul;
+    plain->shift = shift;
+    return MUC_OK;
+}
+
+static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_s8 *layer,
+                              const mur_conv_plain *plain, uint64_t macs)
+{
+    const conv_kernel *kernel = find_conv(l, layer, plain);
+    size_t bytes = kernel->packed_bytes(layer);
+    uint32_t packed;
+    uint64_t offset;
+    uint8_t *data;
+
+    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
+    kernel->pack(layer, plain, data);
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
+    MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
+    MUC_TRY(muc_mcu_new_constant(l, "weights", data, bytes, &packed));
+    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
+    describe_conv(l, layer, l->program->values[packed].name);
+    MUC_TRY(pass_descriptor(l));
+    MUC_TRY(muc_mcu_pass_input(l, 0));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    MUC_TRY(muc_mcu_pass_scratch(l, kernel->scratch_bytes(layer)));
+    if (strstr(kernel->function, "depthwise")) {
+        if (layer->out_c == layer->in_c && layer->out_h <= layer->in_h &&
+            layer->out_w <= layer->in_w)
+            muc_mcu_may_overlap(l, 0, 0);
+    } else {
+        muc_mcu_may_overlap(l, 0, mur_conv_s8_lead(layer));
+    }
+    return muc_mcu_end_step(l, macs);
+}
+
+static bool has_plain_weights(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *w = muc_mcu_input(l, node, 1), *bias = muc_mcu_input(l, node, 2);
+
+    if (w->kind != MUC_TENSOR_CONST || w->dtype != MUC_I8 || !w->quantization || !w->data)
+        return false;
+    for (uint32_t i = 0; i < w->quantization->count; i++)
+        if (w->quantization->zero_points[i] != 0)
+            return false;
+    return !bias || (bias->kind == MUC_TENSOR_CONST && bias->dtype == MUC_I32 && bias->data);
+}
+
+/* the bias may lie anywhere in the file */
+static muc_status copy_bias(muc_mcu_lowering *l, const muc_tensor *bias, const int32_t **out)
+{
+    int32_t *copy;
+
+    *out = NULL;
+    if (!bias)
+        return MUC_OK;
+    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, (size_t)bias->bytes, 1, (void **)&copy));
+    memcpy(copy, bias->data, (size_t)bias->bytes);
+    *out = copy;
+    return MUC_OK;
+}
+
+static int64_t item(const muc_node *node, muc_attribute_key key, uint32_t i, int64_t fallback)
+{
+    const int64_t *items = muc_node_integers(node, key);
+
+    return items ? items[i] : fallback;
+}
+
+bool muc_mcu_takes_conv_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_s8(x) && is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
+           muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) && has_plain_weights(l, node);
+}
+
+muc_status muc_mcu_write_conv_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    mur_conv_plain plain = { .weights = (const int8_t *)w->data };
+    mur_conv_s8 layer = {
+        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
+        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
+        .in_c = (int32_t)muc_mcu_dim(l, x, 3),
+        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
+        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
+        .out_c = (int32_t)muc_mcu_dim(l, y, 3),
+        .kernel_h = (uint16_t)muc_mcu_dim(l, w, 1),
+        .kernel_w = (uint16_t)muc_mcu_dim(l, w, 2),
+        .stride_h = (uint16_t)item(node, MUC_KEY_STRIDES, 0, 1),
+        .stride_w = (uint16_t)item(node, MUC_KEY_STRIDES, 1, 1),
+        .dilation_h = (uint16_t)item(node, MUC_KEY_DILATIONS, 0, 1),
+        .dilation_w = (uint16_t)item(node, MUC_KEY_DILATIONS, 1, 1),
+        .pad_top = (uint16_t)item(node, MUC_KEY_PADS, 0, 0),
+        .pad_left = (uint16_t)item(node, MUC_KEY_PADS, 1, 0),
+        .groups = (int32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1),
+        .in_zero = zero_of(x),
+        .output = output_of(l, node),
+    };
+    uint64_t macs = (uint64_t)layer.out_h * (uint64_t)layer.out_w * (uint64_t)layer.out_c *
+                    layer.kernel_h * layer.kernel_w * (uint64_t)(layer.in_c / layer.groups);
+
+    if (layer.kernel_h == 1 && layer.kernel_w == 1 && layer.stride_h == 1 && layer.stride_w == 1 &&
+        layer.pad_top == 0 && layer.pad_left == 0 && layer.out_h == layer.in_h &&
+        layer.out_w == layer.in_w && layer.groups == 1) {
+        layer.in_w *= layer.in_h; /* a row of pixels */
+        layer.out_w = layer.in_w;
+        layer.in_h = layer.out_h = 1;
+    }
+    layer.in_pitch = layer.in_w * layer.in_c;
+    layer.out_pitch = layer.out_w * layer.out_c;
+    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, false, &plain));
+    MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
+    return write_layer(l, node, &layer, &plain, macs);
+}
+
+bool muc_mcu_takes_linear_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_s8(x) && is_s8(muc_mcu_output(l, node, 0)) && muc_mcu_is_static(l, x) &&
+           has_plain_weights(l, node);
+}
+
+muc_status muc_mcu_write_linear_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    mur_conv_plain plain = { .weights = (const int8_t *)w->data };
+    int32_t rows = (int32_t)muc_mcu_elements(l, x, 0, x->rank - 1);
+    mur_conv_s8 layer = {
+        .in_h = 1,
+        .in_w = rows,
+        .in_c = (int32_t)muc_mcu_dim(l, w, 1),
+        .out_h = 1,
+        .out_w = rows,
+        .out_c = (int32_t)muc_mcu_dim(l, w, 0),
+        .kernel_h = 1,
+        .kernel_w = 1,
+        .stride_h = 1,
+        .stride_w = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .in_zero = zero_of(x),
+        .output = output_of(l, node),
+    };
+
+    layer.in_pitch = rows * layer.in_c;
+    layer.out_pitch = rows * layer.out_c;
+    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, true, &plain));
+    MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
+    return write_layer(l, node, &layer, &plain,
+                       (uint64_t)rows * (uint64_t)layer.in_c * (uint64_t)layer.out_c);
+}
+
+/* ---- layers without weights ---- */
+
+/* a step that calls a kernel of one name with a descriptor */
+static muc_status begin_kernel(muc_mcu_lowering *l, const muc_node *node, const char *name,
+                               const char *type)
+{
+    const char *function = find_kernel(l, name);
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_step(l, node, function));
+    begin_descriptor(l, type);
+    return MUC_OK;
+}
+
+static muc_status end_kernel(muc_mcu_lowering *l, unsigned inputs)
+{
+    end_descriptor(l);
+    MUC_TRY(pass_descriptor(l));
+    for (unsigned i = 0; i < inputs; i++)
+        MUC_TRY(muc_mcu_pass_input(l, i));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    return muc_mcu_end_step(l, 0);
+}
+
+bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return is_s8(x) && is_s8(y) && x->rank == 4 && muc_mcu_is_static(l, x) &&
+           muc_mcu_dim(l, x, 0) == 1 && node->output_count == 1 && scale_of(x) == scale_of(y) &&
+           zero_of(x) == zero_of(y) && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+           !muc_node_integers(node, MUC_KEY_DILATIONS) &&
+           !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
+}
+
+muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const mur_output_s8 output = output_of(l, node);
+    uint32_t c = muc_mcu_dim(l, x, 3);
+
+    MUC_TRY(begin_kernel(l, node,
+                         node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8",
+                         "mur_pool_s8"));
+    add_field(l, "in_h", muc_mcu_dim(l, x, 1));
+    add_field(l, "in_w", muc_mcu_dim(l, x, 2));
+    add_field(l, "c", c);
+    add_field(l, "out_h", muc_mcu_dim(l, y, 1));
+    add_field(l, "out_w", muc_mcu_dim(l, y, 2));
+    add_field(l, "in_pitch", (int64_t)muc_mcu_dim(l, x, 2) * c);
+    add_field(l, "out_pitch", (int64_t)muc_mcu_dim(l, y, 2) * c);
+    add_field(l, "kernel_h", item(node, MUC_KEY_KERNEL, 0, 1));
+    add_field(l, "kernel_w", item(node, MUC_KEY_KERNEL, 1, 1));
+    add_field(l, "stride_h", item(node, MUC_KEY_STRIDES, 0, 1));
+    add_field(l, "stride_w", item(node, MUC_KEY_STRIDES, 1, 1));
+    add_field(l, "pad_top", item(node, MUC_KEY_PADS, 0, 0));
+    add_field(l, "pad_left", item(node, MUC_KEY_PADS, 1, 0));
+    add_field(l, "min", output.min);
+    add_field(l, "max", output.max);
+    return end_kernel(l, 1);
+}
+
+bool muc_mcu_takes_mean_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_attribute *axes = muc_node_attribute(node, MUC_KEY_AXES);
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_s8(x) && is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
+           muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
+           axes->value.integers.count == 2 && axes->value.integers.items[0] == 1 &&
+           axes->value.integers.items[1] == 2;
+}
+
+muc_status muc_mcu_write_mean_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const mur_output_s8 output = output_of(l, node);
+    uint32_t pixels = muc_mcu_dim(l, x, 1) * muc_mcu_dim(l, x, 2);
+    int32_t mul, shift;
+
+    quantize_factor(scale_of(x) / scale_of(y) / pixels, &mul, &shift);
+    MUC_TRY(begin_kernel(l, node, "mean_s8", "mur_mean_s8"));
+    add_field(l, "pixels", pixels);
+    add_field(l, "c", muc_mcu_dim(l, x, 3));
+    add_field(l, "mul", mul);
+    add_field(l, "shift", shift);
+    add_field(l, "in_zero", zero_of(x));
+    add_output(l, &output);
+    return end_kernel(l, 1);
+}
+
+/* b's elements repeat along a's: b's shape is the end of a's */
+static bool repeats(const muc_mcu_lowering *l, const muc_tensor *a, const muc_tensor *b)
+{
+    uint32_t from = 0;
+
+    if (b->rank > a->rank)
+        return false;
+    while (from < b->rank && muc_mcu_dim(l, b, from) == 1)
+        from++;
+    for (uint32_t i = from; i < b->rank; i++)
+        if (a->dims[a->rank - b->rank + i] != b->dims[i])
+            return false;
+    return true;
+}
+
+static bool takes_pair(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+
+    return is_s8(a) && is_s8(b) && is_s8(y) && muc_mcu_is_static(l, a) &&
+           muc_mcu_is_static(l, b) && repeats(l, a, b) &&
+           muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y);
+}
+
+static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node)
+{
+    MUC_TRY(end_kernel(l, 2));
+    for (uint32_t i = 0; i < 2; i++)
+        if (muc_mcu_input(l, node, i)->kind != MUC_TENSOR_CONST &&
+            muc_mcu_most_elements(l, muc_mcu_input(l, node, i)) ==
+                muc_mcu_most_elements(l, muc_mcu_output(l, node, 0)))
+            muc_mcu_may_overlap(l, i, 0);
+    return MUC_OK;
+}
+
+static void add_counts(muc_mcu_lowering *l, const muc_node *node)
+{
+    add_field(l, "count", (int64_t)muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)));
+    add_field(l, "b_count", (int64_t)muc_mcu_most_elements(l, muc_mcu_input(l, node, 1)));
+}
+
+bool muc_mcu_takes_add_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return takes_pair(l, node);
+}
+
+/* TensorFlow Lite's: both sides in units of twice the larger scale, with 20 more bits */
+muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    enum { LEFT_SHIFT = 20 };
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const mur_output_s8 output = output_of(l, node);
+    double twice = 2 * fmax(scale_of(a), scale_of(b));
+    int32_t mul, shift;
+
+    MUC_TRY(begin_kernel(l, node, "add_s8", "mur_add_s8"));
+    add_counts(l, node);
+    quantize_factor(scale_of(a) / twice, &mul, &shift);
+    add_field(l, "a_mul", mul);
+    add_field(l, "a_shift", shift);
+    quantize_factor(scale_of(b) / twice, &mul, &shift);
+    add_field(l, "b_mul", mul);
+    add_field(l, "b_shift", shift);
+    quantize_factor(twice / ((1 << LEFT_SHIFT) * scale_of(y)), &mul, &shift);
+    add_field(l, "mul", mul);
+    add_field(l, "shift", shift);
+    add_field(l, "left_shift", LEFT_SHIFT);
+    add_field(l, "subtract", node->op == MUC_OP_SUB);
+    add_field(l, "a_zero", zero_of(a));
+    add_field(l, "b_zero", zero_of(b));
+    add_field(l, "zero", output.zero);
+    add_field(l, "min", output.min);
+    add_field(l, "max", output.max);
+    return end_pair(l, node);
+}
+
+bool muc_mcu_takes_mul_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return takes_pair(l, node);
+}
+
+muc_status muc_mcu_write_mul_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const mur_output_s8 output = output_of(l, node);
+    int32_t mul, shift;
+
+    quantize_factor(scale_of(a) * scale_of(b) / scale_of(muc_mcu_output(l, node, 0)), &mul, &shift);
+    MUC_TRY(begin_kernel(l, node, "mul_s8", "mur_mul_s8"));
+    add_counts(l, node);
+    add_field(l, "mul", mul);
+    add_field(l, "shift", shift);
+    add_field(l, "a_zero", zero_of(a));
+    add_field(l, "b_zero", zero_of(b));
+    add_output(l, &output);
+    return end_pair(l, node);
+}
+
+bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return is_s8(x) && is_s8(y) && x->rank > 0 && muc_mcu_is_static(l, x) &&
+           muc_node_integer(node, MUC_KEY_AXIS) == x->rank - 1 && scale_of(y) == 1.0 / 256 &&
+           zero_of(y) == INT8_MIN;
+}
+
+muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    enum { INTEGER_BITS = 5 };
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    double beta = muc_node_real_or(node, MUC_KEY_BETA, 1);
+    double factor = fmin(beta * scale_of(x) * (1 << (31 - INTEGER_BITS)), 2147483647.0);
+    int32_t mul, shift;
+
+    quantize_factor(factor, &mul, &shift);
+    MUC_TRY(begin_kernel(l, node, "softmax_s8", "mur_softmax_s8"));
+    add_field(l, "rows", (int64_t)muc_mcu_elements(l, x, 0, x->rank - 1));
+    add_field(l, "columns", muc_mcu_dim(l, x, x->rank - 1));
+    add_field(l, "mul", mul);
+    add_field(l, "shift", shift);
+    add_field(l, "diff_min",
+              -(int64_t)floor(((1 << INTEGER_BITS) - 1) * (double)(1 << (31 - INTEGER_BITS)) /
+                              ldexp(1, shift)));
+    MUC_TRY(end_kernel(l, 1));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}

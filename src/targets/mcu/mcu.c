@@ -1,0 +1,113 @@
+/* mcu.c - the back end's road: lower, plan, emit. */
+#include "targets/mcu/mcu.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/folder.h"
+#include "targets/mcu/emit.h"
+#include "targets/mcu/lower.h"
+#include "targets/mcu/memory.h"
+#include "targets/mcu/runtime.h"
+
+/* small letters, as a prefix of functions and of a file's name */
+static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const char *name)
+{
+    const char *identifier;
+    char *small;
+
+    MUC_TRY(muc_mcu_identifier(ctx, &program->arena, *name ? name : "network", &identifier));
+    small = (char *)identifier;
+    for (; *small; small++)
+        *small = (char)tolower((unsigned char)*small);
+    program->name = identifier;
+    return MUC_OK;
+}
+
+static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name,
+                          const char *machine, muc_mcu_build *build)
+{
+    muc_mcu_program *program = &build->program;
+
+    MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
+    program->graph = graph;
+    program->machine = &build->machine;
+    MUC_TRY(set_name(ctx, program, name));
+    MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
+    return muc_mcu_plan_memory(ctx, program);    /* buffers to addresses */
+}
+
+muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
+                           const char *machine, muc_mcu_build **out)
+{
+    muc_mcu_build *build = muc_calloc(1, sizeof(*build));
+    muc_status status;
+
+    if (!build)
+        return muc_fail_nomem(ctx, "mcu", sizeof(*build));
+    status = compile(ctx, graph, name, machine, build);
+    if (status == MUC_OK)
+        *out = build;
+    else
+        muc_mcu_build_free(build);
+    return status;
+}
+
+void muc_mcu_build_free(muc_mcu_build *build)
+{
+    if (!build)
+        return;
+    muc_arena_free(&build->program.arena);
+    free(build);
+}
+
+typedef void emitter(const muc_mcu_program *program, muc_text *text);
+
+static muc_status write_text(muc_context *ctx, const muc_mcu_program *program, emitter *emit,
+                             const char *name, muc_folder *folder)
+{
+    muc_text text = { 0 };
+    muc_status status;
+
+    emit(program, &text);
+    status = muc_text_status(ctx, &text);
+    if (status == MUC_OK)
+        status = muc_folder_write(folder, name, text.data, text.size);
+    muc_text_free(&text);
+    return status;
+}
+
+static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_folder *folder)
+{
+    const muc_mcu_program *program = &build->program;
+    muc_arena arena = { 0 };
+    const char *source, *header;
+    muc_status status = muc_arena_format(ctx, &arena, &source, "%s.c", program->name);
+
+    if (status == MUC_OK)
+        status = muc_arena_format(ctx, &arena, &header, "%s.h", program->name);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_emit_source, source, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_emit_header, header, folder);
+    muc_arena_free(&arena);
+    MUC_TRY(status);
+    MUC_TRY(write_text(ctx, program, muc_mcu_emit_main, "main.c", folder));
+    MUC_TRY(write_text(ctx, program, muc_mcu_emit_cmake, "CMakeLists.txt", folder));
+    MUC_TRY(write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
+    return muc_mcu_write_runtime(ctx, program, folder);
+}
+
+muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path)
+{
+    muc_folder *folder;
+    muc_status status;
+
+    MUC_TRY(muc_folder_begin(ctx, path, &folder));
+    status = write_all(ctx, build, folder);
+    if (status == MUC_OK)
+        return muc_folder_commit(folder);
+    muc_folder_discard(folder);
+    return status;
+}

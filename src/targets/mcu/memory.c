@@ -1,0 +1,149 @@
+/* memory.c - lifetimes, shared bytes, placement.
+ *
+ * A view lives in its root, so only roots are placed. Where a step may write over an input that
+ * dies with it, the output is anchored to the input: the planner then moves both as one body that
+ * takes, at each step, only the span of those that live.
+ */
+#include "targets/mcu/memory.h"
+
+enum { OVERLAP_STEP = 4 }; /* outputs that share bytes still begin at whole words */
+
+/* ---- lifetimes ---- */
+
+static void live_at(muc_mcu_program *program, uint32_t value, uint32_t step)
+{
+    uint64_t offset;
+    muc_mcu_value *root = &program->values[muc_mcu_root(program, value, &offset)];
+
+    if (step < root->first)
+        root->first = step;
+    if (step > root->last)
+        root->last = step;
+}
+
+static void find_lifetimes(muc_mcu_program *program)
+{
+    uint32_t end = program->step_count ? program->step_count - 1 : 0;
+
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        program->values[i].first = program->values[i].kind == MUC_MCU_INPUT ? 0 : end;
+        program->values[i].last = 0;
+    }
+    for (uint32_t s = 0; s < program->step_count; s++) {
+        const muc_mcu_step *step = &program->steps[s];
+
+        for (uint32_t i = 0; i < step->argument_count; i++)
+            if (step->arguments[i].kind != MUC_MCU_TEXT)
+                live_at(program, step->arguments[i].value, s);
+    }
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (program->values[i].is_output)
+            live_at(program, i, end);
+}
+
+/* ---- shared bytes ---- */
+
+static bool in_arena(const muc_mcu_value *value)
+{
+    return value->kind != MUC_MCU_CONST && value->view_of == MUC_NO_ID &&
+           (value->used || value->is_output || value->kind == MUC_MCU_INPUT);
+}
+
+/* what this overlap ties, if the input dies here and the output is born here */
+static bool is_usable(const muc_mcu_program *program, uint32_t step, const muc_mcu_overlap *overlap)
+{
+    uint64_t offset;
+    const muc_mcu_value *in = &program->values[muc_mcu_root(program, overlap->in, &offset)];
+    const muc_mcu_value *out = &program->values[overlap->out];
+
+    return (in->kind == MUC_MCU_ACTIVATION || in->kind == MUC_MCU_INPUT) && in->last == step &&
+           !in->is_output && out->view_of == MUC_NO_ID && out->first == step &&
+           overlap->in != overlap->out;
+}
+
+static void anchor(const muc_mcu_program *program, const muc_mcu_overlap *overlap,
+                   const uint32_t *buffer_of, muc_plan_buffer *buffers)
+{
+    uint64_t offset;
+    uint32_t root = muc_mcu_root(program, overlap->in, &offset);
+    int64_t lead = overlap->lead > 0 ? overlap->lead : 0;
+
+    lead = (lead + OVERLAP_STEP - 1) / OVERLAP_STEP * OVERLAP_STEP;
+    buffers[buffer_of[overlap->out]].anchor = 1 + buffer_of[root];
+    buffers[buffer_of[overlap->out]].offset = (int64_t)offset - lead;
+}
+
+static void share_bytes(const muc_mcu_program *program, const uint32_t *buffer_of,
+                        muc_plan_buffer *buffers)
+{
+    for (uint32_t s = 0; s < program->step_count; s++) {
+        const muc_mcu_step *step = &program->steps[s];
+        const muc_mcu_overlap *best = NULL;
+
+        for (uint32_t i = 0; i < step->overlap_count; i++) {
+            const muc_mcu_overlap *overlap = &step->overlaps[i];
+
+            if (is_usable(program, s, overlap) &&
+                (!best || program->values[overlap->in].bytes > program->values[best->in].bytes))
+                best = overlap;
+        }
+        if (best)
+            anchor(program, best, buffer_of, buffers);
+    }
+}
+
+/* ---- placement ---- */
+
+static void list_buffers(const muc_mcu_program *program, uint32_t *buffer_of,
+                         muc_plan_buffer *buffers, size_t *count)
+{
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+
+        buffer_of[i] = (uint32_t)*count;
+        if (in_arena(value))
+            buffers[(*count)++] = (muc_plan_buffer){
+                .name = value->name,
+                .bytes = value->bytes,
+                .first = value->first,
+                .last = value->last,
+                .persistent = value->kind == MUC_MCU_STATE_DATA,
+            };
+    }
+}
+
+muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
+{
+    const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_ARENA);
+    muc_plan *plan = &program->plan;
+    uint32_t *buffer_of;
+
+    find_lifetimes(program);
+    MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->value_count, &buffer_of));
+    *plan = (muc_plan){
+        .arena = memory->name,
+        .capacity = memory->bytes ? memory->bytes : UINT32_MAX,
+        .alignment = MUC_MCU_ALIGNMENT,
+    };
+    MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->value_count, &plan->buffers));
+    list_buffers(program, buffer_of, plan->buffers, &plan->count);
+    share_bytes(program, buffer_of, plan->buffers);
+    MUC_TRY(muc_plan_place(ctx, plan));
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (in_arena(&program->values[i]))
+            program->values[i].address = plan->buffers[buffer_of[i]].address;
+    return muc_plan_check(ctx, plan);
+}
+
+uint64_t muc_mcu_constant_bytes(const muc_mcu_program *program)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+
+        if (value->kind == MUC_MCU_CONST && value->view_of == MUC_NO_ID && value->used)
+            bytes += value->bytes;
+    }
+    return bytes;
+}

@@ -1,0 +1,65 @@
+/* nest.h - loops around one statement, written out in C: what needs no kernel of the runtime.
+ *
+ * A nest has loops, outermost first, and operands: arrays that are read or written at an index that
+ * is linear in the loops' counters. Loops of one turn vanish, neighbours that every operand walks
+ * through without a gap become one.
+ */
+#ifndef MUC_MCU_NEST_H
+#define MUC_MCU_NEST_H
+
+#include "targets/mcu/lower.h"
+
+enum { MUC_MCU_MOST_LOOPS = 16, MUC_MCU_MOST_OPERANDS = 8 };
+
+/* factor * expr, where MUC_EXPR_NONE is 1 */
+typedef struct muc_mcu_stride {
+    int64_t factor;
+    muc_expr expr;
+} muc_mcu_stride;
+
+typedef struct muc_mcu_operand {
+    const char *name; /* of the C array */
+    muc_mcu_stride offset;
+    muc_mcu_stride strides[MUC_MCU_MOST_LOOPS]; /* elements from turn to turn of each loop */
+} muc_mcu_operand;
+
+typedef struct muc_mcu_nest {
+    muc_mcu_lowering *l;
+    uint32_t loops;
+    muc_expr extents[MUC_MCU_MOST_LOOPS];
+    muc_mcu_operand operands[MUC_MCU_MOST_OPERANDS];
+    uint32_t operand_count;
+    uint32_t outer; /* of the loops, so many may not be merged with those after them */
+} muc_mcu_nest;
+
+/* loops: the dimensions of shape, if any */
+muc_mcu_nest muc_mcu_nest_of(muc_mcu_lowering *l, const muc_tensor *shape);
+/* The next operand; its strides are 0. */
+muc_mcu_operand *muc_mcu_nest_add(muc_mcu_nest *nest, const char *name);
+/* Strides of a dense tensor broadcast, as numpy does, to the nest's first `rank` loops. */
+void muc_mcu_nest_broadcast(muc_mcu_nest *nest, muc_mcu_operand *operand, const muc_tensor *tensor,
+                            uint32_t rank);
+/* The stride of dimension i of a dense tensor. */
+muc_mcu_stride muc_mcu_dense(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i);
+/* Merges loops. */
+void muc_mcu_nest_simplify(muc_mcu_nest *nest);
+/* Writes the heads of loops first..end-1, each deeper by one than the one before, the first at the
+ * given depth, and as many closing braces. Depth 1 is a function's body. */
+void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth);
+void muc_mcu_nest_close(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth);
+/* "x[i0 * 64u + i1]" */
+void muc_mcu_nest_print(const muc_mcu_nest *nest, const muc_mcu_operand *operand, muc_text *text);
+/* A step that is a function of the program: its body is to be written to l->text, with inputs as
+ * arrays a, b, c, ..., outputs as y, y1, y2, ... and, if bytes are asked for, scratch. */
+muc_status muc_mcu_begin_function(muc_mcu_lowering *l, const muc_node *node);
+muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uint64_t macs);
+/* "a", "b", ...; "y", "y1", ... */
+const char *muc_mcu_input_name(uint32_t i);
+const char *muc_mcu_output_name(uint32_t i);
+
+/* Writes "depth" levels of indentation. */
+void muc_mcu_indent(muc_text *text, unsigned depth);
+/* An expression of C of type uint32_t, in parentheses where it is no single word. */
+void muc_mcu_print_expr(const muc_expr_pool *pool, muc_expr e, muc_text *text);
+
+#endif

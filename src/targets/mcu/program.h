@@ -1,0 +1,113 @@
+/* program.h - a network as calls of C functions on buffers: between lowering and emission.
+ *
+ * Values are what functions read and write: one for each tensor that matters at run time, and one
+ * for each piece of scratch memory. Steps run in order; each is one call. Lowering writes a step's
+ * descriptors and functions as text at once, since they do not depend on where buffers lie; only
+ * the call's arguments wait for the memory plan. All is owned by the program's arena.
+ */
+#ifndef MUC_MCU_PROGRAM_H
+#define MUC_MCU_PROGRAM_H
+
+#include "graph/graph.h"
+#include "plan/place.h"
+#include "targets/mcu/machine.h"
+
+typedef enum muc_mcu_value_kind {
+    MUC_MCU_CONST,      /* in flash */
+    MUC_MCU_INPUT,      /* in the arena, filled by the caller; may be overwritten in a run */
+    MUC_MCU_STATE_DATA, /* in the arena, kept from run to run */
+    MUC_MCU_ACTIVATION, /* in the arena */
+    MUC_MCU_SCRATCH,    /* in the arena, for one step */
+} muc_mcu_value_kind;
+
+typedef struct muc_mcu_value {
+    muc_mcu_value_kind kind;
+    const char *name;         /* an identifier of C, unique */
+    const muc_tensor *tensor; /* NULL: scratch, or a packed constant */
+    uint64_t bytes;           /* the most there can be */
+    uint32_t view_of;         /* the value whose bytes these are, from view_offset on, or MUC_NO_ID */
+    uint64_t view_offset;
+    const uint8_t *data; /* of a constant; borrowed */
+    bool is_output;      /* of the graph */
+    bool used;           /* by a call */
+    /* results of planning; of values that are no view of another */
+    uint32_t first, last; /* steps in which it lives */
+    uint64_t address;     /* in the arena */
+} muc_mcu_value;
+
+typedef enum muc_mcu_argument_kind {
+    MUC_MCU_TEXT,    /* an expression of C */
+    MUC_MCU_READ,    /* a value's address, const */
+    MUC_MCU_WRITE,   /* a value's address */
+    MUC_MCU_WORKING, /* a scratch value's address, as void */
+} muc_mcu_argument_kind;
+
+typedef struct muc_mcu_argument {
+    muc_mcu_argument_kind kind;
+    const char *text;
+    uint32_t value;
+    muc_dtype dtype; /* what the address points to */
+} muc_mcu_argument;
+
+/* The bytes of `in`, if this step is the last to need them, may be shared with `out`, as long as
+ * address(in) >= address(out) + lead. */
+typedef struct muc_mcu_overlap {
+    uint32_t in, out; /* values */
+    int64_t lead;
+} muc_mcu_overlap;
+
+enum { MUC_MCU_MOST_OVERLAPS = 4 };
+
+typedef struct muc_mcu_step {
+    const char *name;     /* an identifier of C, unique: "conv_3" */
+    const char *kernel;   /* the row of kernels.def */
+    const muc_node *node; /* NULL: a copy of an input to an output */
+    const char *text;     /* what stands before the run function, or "" */
+    const char *function;
+    muc_mcu_argument *arguments;
+    uint32_t argument_count;
+    size_t argument_capacity;
+    muc_mcu_overlap overlaps[MUC_MCU_MOST_OVERLAPS];
+    uint32_t overlap_count;
+    uint64_t macs;
+} muc_mcu_step;
+
+typedef struct muc_mcu_program {
+    muc_arena arena;
+    const char *name; /* an identifier of C, in small letters */
+    const muc_graph *graph;
+    const muc_mcu_machine *machine;
+    muc_mcu_value *values;
+    uint32_t value_count;
+    size_t value_capacity;
+    uint32_t *value_of; /* [tensor_count]: MUC_NO_ID where there is none */
+    muc_mcu_step *steps;
+    uint32_t step_count;
+    size_t step_capacity;
+    const char **sources; /* files of runtime/ to be compiled, ascending */
+    uint32_t source_count;
+    size_t source_capacity;
+    bool uses_math; /* calls functions of math.h */
+    /* the memory plan; names borrowed from values */
+    muc_plan plan;
+} muc_mcu_program;
+
+/* The value whose bytes a value's are, and where they begin in it. */
+uint32_t muc_mcu_root(const muc_mcu_program *program, uint32_t value, uint64_t *offset);
+
+muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program,
+                             const muc_mcu_value *value, uint32_t *out);
+/* A step of this name with the number of the step after it. The pointer is valid until the next. */
+muc_status muc_mcu_add_step(muc_context *ctx, muc_mcu_program *program, const muc_node *node,
+                            const char *kernel, muc_mcu_step **out);
+muc_status muc_mcu_add_argument(muc_context *ctx, muc_mcu_program *program, muc_mcu_step *step,
+                                const muc_mcu_argument *argument);
+/* A file of runtime/, as "kernels/ref/mur_ref_conv.c"; once is enough. */
+muc_status muc_mcu_add_source(muc_context *ctx, muc_mcu_program *program, const char *path);
+
+/* Copies text into the arena as an identifier of C: other characters become '_'. At most 40
+ * characters are kept. */
+muc_status muc_mcu_identifier(muc_context *ctx, muc_arena *arena, const char *text,
+                              const char **out);
+
+#endif

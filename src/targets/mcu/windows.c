@@ -1,0 +1,253 @@
+/* windows.c - convolutions and pools of any plain type and layout, as loops. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "targets/mcu/emit.h"
+#include "targets/mcu/nest.h"
+
+enum { MOST_SPATIAL = 3 };
+
+/* A convolution or pool: dimensions by their meaning. */
+typedef struct window {
+    muc_mcu_lowering *l;
+    const muc_node *node;
+    const muc_tensor *x, *y;
+    uint32_t spatial;         /* dimensions */
+    uint32_t channel, first;  /* dimensions of x and y: channels, and the first spatial one */
+    const int64_t *strides, *dilations, *pads;
+    uint32_t kernel[MOST_SPATIAL];
+} window;
+
+static int64_t item(const int64_t *items, uint32_t i, int64_t fallback)
+{
+    return items ? items[i] : fallback;
+}
+
+static window window_of(muc_mcu_lowering *l, const muc_node *node)
+{
+    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
+    window w = {
+        .l = l,
+        .node = node,
+        .x = muc_mcu_input(l, node, 0),
+        .y = muc_mcu_output(l, node, 0),
+        .strides = muc_node_integers(node, MUC_KEY_STRIDES),
+        .dilations = muc_node_integers(node, MUC_KEY_DILATIONS),
+        .pads = muc_node_integers(node, MUC_KEY_PADS),
+    };
+
+    w.spatial = w.x->rank - 2;
+    w.channel = last ? w.x->rank - 1 : 1;
+    w.first = last ? 1 : 2;
+    return w;
+}
+
+static bool is_static_window(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return x->rank >= 3 && x->rank <= 2 + MOST_SPATIAL && muc_mcu_is_static(l, x) &&
+           muc_mcu_is_static(l, muc_mcu_output(l, node, 0));
+}
+
+static bool is_plain(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_F32 ||
+           (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
+}
+
+static void loop(const window *w, unsigned *depth, const char *counter, uint32_t i, uint32_t extent)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "%s%u", counter, i);
+    muc_mcu_indent(&w->l->text, (*depth)++);
+    muc_text_add(&w->l->text, "for (uint32_t %s = 0; %s < %" PRIu32 "u; %s++) {\n", name, name,
+                 extent, name);
+}
+
+static void line(const window *w, unsigned depth, const char *format, ...) MUC_PRINTF(3, 4);
+
+static void line(const window *w, unsigned depth, const char *format, ...)
+{
+    va_list args;
+
+    muc_mcu_indent(&w->l->text, depth);
+    va_start(args, format);
+    muc_text_add_args(&w->l->text, format, args);
+    va_end(args);
+    muc_text_add(&w->l->text, "\n");
+}
+
+static void close_all(const window *w, unsigned depth, unsigned until)
+{
+    while (depth > until)
+        line(w, --depth, "}");
+}
+
+/* loops over images, places and channels of y: n0, o0.., c0 */
+static unsigned open_outputs(const window *w)
+{
+    unsigned depth = 1;
+
+    loop(w, &depth, "n", 0, muc_mcu_dim(w->l, w->y, 0));
+    for (uint32_t i = 0; i < w->spatial; i++)
+        loop(w, &depth, "o", i, muc_mcu_dim(w->l, w->y, w->first + i));
+    loop(w, &depth, "c", 0, muc_mcu_dim(w->l, w->y, w->channel));
+    return depth;
+}
+
+/* loops over the taps that lie inside of x: k0.., x0.. */
+static unsigned open_taps(const window *w, unsigned depth)
+{
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        loop(w, &depth, "k", i, w->kernel[i]);
+        line(w, depth,
+             "const uint32_t x%u = o%u * %" PRId64 "u + k%u * %" PRId64 "u - %" PRId64 "u;\n", i, i,
+             item(w->strides, i, 1), i, item(w->dilations, i, 1), item(w->pads, i, 0));
+        line(w, depth, "if (x%u >= %" PRIu32 "u) /* below 0, too */", i,
+             muc_mcu_dim(w->l, w->x, w->first + i));
+        line(w, depth + 1, "continue;");
+    }
+    return depth;
+}
+
+/* "n0 * 10u + x0 * 5u + channel * 1u" */
+static void print_place(const window *w, const muc_tensor *tensor, const char *place,
+                        const char *channel)
+{
+    muc_text *text = &w->l->text;
+
+    muc_text_add(text, "n0 * %" PRId64 "u", muc_mcu_dense(w->l, tensor, 0).factor);
+    for (uint32_t i = 0; i < w->spatial; i++)
+        muc_text_add(text, " + %s%u * %" PRId64 "u", place, i,
+                     muc_mcu_dense(w->l, tensor, w->first + i).factor);
+    muc_text_add(text, " + %s * %" PRId64 "u", channel,
+                 muc_mcu_dense(w->l, tensor, w->channel).factor);
+}
+
+static void set_output(const window *w, unsigned depth, const char *value)
+{
+    muc_mcu_indent(&w->l->text, depth);
+    muc_text_add(&w->l->text, "y[");
+    print_place(w, w->y, "o", "c0");
+    muc_text_add(&w->l->text, "] = %s;\n", value);
+}
+
+/* ---- convolution ---- */
+
+bool muc_mcu_takes_conv_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
+           is_plain(muc_mcu_output(l, node, 0));
+}
+
+muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const muc_tensor *weights = muc_mcu_input(l, node, 1);
+    bool last = w.channel != 1;
+    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w.y, w.channel);
+    const char *type = muc_mcu_c_type(w.y->dtype);
+    uint64_t taps = in;
+    unsigned outer, depth;
+
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        taps *= w.kernel[i];
+    }
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    outer = open_outputs(&w);
+    line(&w, outer, "%s sum = %s;\n", type,
+         muc_mcu_input(l, node, 2) ? "c[c0]" : (w.y->dtype == MUC_F32 ? "0.0f" : "0"));
+    depth = open_taps(&w, outer);
+    loop(&w, &depth, "i", 0, in);
+    if (groups > 1)
+        line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n",
+             out / groups, in);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, w.y->dtype == MUC_F32 ? "sum += a[" : "sum = (%s)(sum + a[", type);
+    print_place(&w, w.x, "x", groups > 1 ? "from" : "i0");
+    muc_text_add(&l->text, "] * b[c0 * %" PRId64 "u + i0 * %" PRId64 "u",
+                 muc_mcu_dense(l, weights, 0).factor,
+                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 1).factor);
+    for (uint32_t i = 0; i < w.spatial; i++)
+        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(&l->text, w.y->dtype == MUC_F32 ? "];\n" : "]);\n");
+    close_all(&w, depth, outer);
+    set_output(&w, outer, "sum");
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.y));
+}
+
+/* ---- pools ---- */
+
+bool muc_mcu_takes_pool_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
+           node->output_count == 1 &&
+           (node->op == MUC_OP_MAX_POOL || muc_mcu_input(l, node, 0)->dtype == MUC_F32);
+}
+
+/* taps that count in a mean although they lie in the padding: those before the padded end */
+static void count_padding(const window *w, unsigned depth)
+{
+    line(w, depth, "uint32_t count = 1;\n");
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        uint64_t padded = muc_mcu_dim(w->l, w->x, w->first + i) +
+                          (uint64_t)item(w->pads, i, 0) +
+                          (uint64_t)item(w->pads, w->spatial + i, 0);
+        int64_t dilation = item(w->dilations, i, 1);
+
+        line(w, depth, "{");
+        line(w, depth + 1, "uint32_t inside = 0;\n");
+        line(w, depth + 1, "for (uint32_t k = 0; k < %" PRIu32 "u; k++)", w->kernel[i]);
+        line(w, depth + 2, "inside += o%u * %" PRId64 "u + k * %" PRId64 "u < %" PRIu64 "u;", i,
+             item(w->strides, i, 1), dilation, padded);
+        line(w, depth + 1, "count *= inside;");
+        line(w, depth, "}");
+    }
+}
+
+muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
+    bool is_max = node->op == MUC_OP_MAX_POOL;
+    bool counts_padding = muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) != 0;
+    const char *type = muc_mcu_c_type(w.x->dtype);
+    unsigned outer, depth;
+
+    for (uint32_t i = 0; i < w.spatial; i++)
+        w.kernel[i] = (uint32_t)kernel[i];
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    outer = open_outputs(&w);
+    line(&w, outer, "%s best = 0;", type);
+    if (is_max)
+        line(&w, outer, "int any = 0;\n");
+    else if (counts_padding)
+        count_padding(&w, outer);
+    else
+        line(&w, outer, "uint32_t count = 0;\n");
+    depth = open_taps(&w, outer);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, "const %s value = a[", type);
+    print_place(&w, w.x, "x", "c0");
+    muc_text_add(&l->text, "];\n\n");
+    if (is_max) {
+        line(&w, depth, "if (!any || value > best)");
+        line(&w, depth + 1, "best = value;");
+        line(&w, depth, "any = 1;");
+    } else {
+        line(&w, depth, "best += value;");
+        if (!counts_padding)
+            line(&w, depth, "count++;");
+    }
+    close_all(&w, depth, outer);
+    set_output(&w, outer, is_max ? "best" : "best / (float)count");
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
