@@ -1,0 +1,232 @@
+/* mcu_network.h - graphs as the C code that muc makes of them: compiled in one go, loaded, and run on
+ * random inputs beside ref.
+ */
+#ifndef TEST_MCU_NETWORK_H
+#define TEST_MCU_NETWORK_H
+
+#include "check.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <math.h>
+
+#include "base/base.h"
+#include "base/text.h"
+#include "ref/ref.h"
+#include "targets/mcu/mcu.h"
+#include "targets/mcu/memory.h"
+
+#define MCU_WARNINGS "-Wall -Wextra -Wconversion -Wno-unused-function -Werror"
+
+enum { MCU_MOST_PORTS = 32, MCU_GUARD = 64 };
+
+typedef struct mcu_network {
+    muc_graph *graph;
+    muc_mcu_build *build;
+} mcu_network;
+
+typedef struct mcu_batch {
+    muc_context *ctx;
+    char root[64];
+    void *library;
+    mcu_network *networks;
+    size_t count;
+    uint64_t seed;
+} mcu_batch;
+
+static inline mcu_batch mcu_batch_new(void)
+{
+    mcu_batch batch = { .ctx = muc_context_new(1), .root = "/tmp/muc_mcu_XXXXXX", .seed = 1 };
+
+    CHECK(mkdtemp(batch.root) != NULL);
+    return batch;
+}
+
+/* The batch owns the graph from now on. */
+static inline void mcu_batch_add(mcu_batch *batch, muc_graph *graph, const char *machine)
+{
+    mcu_network *network;
+    char name[32];
+
+    batch->networks = realloc(batch->networks, (batch->count + 1) * sizeof(*batch->networks));
+    network = &batch->networks[batch->count];
+    network->graph = graph;
+    snprintf(name, sizeof(name), "n%zu", batch->count++);
+    CHECK_OK(batch->ctx, muc_mcu_compile(batch->ctx, graph, name, machine, &network->build));
+}
+
+/* Every network in a folder of its own, every source once, one library. */
+static inline void mcu_batch_build(mcu_batch *batch, const char *compiler)
+{
+    const char *sources[256];
+    size_t source_count = 0;
+    muc_text command = { 0 };
+    char path[128];
+
+    muc_text_add(&command, "%s -std=c99 -O1 -ffp-contract=off -fPIC -shared " MCU_WARNINGS " -o %s/all.so", compiler,
+                 batch->root);
+    for (size_t i = 0; i < batch->count; i++) {
+        const muc_mcu_program *program = &batch->networks[i].build->program;
+
+        snprintf(path, sizeof(path), "%s/n%zu", batch->root, i);
+        CHECK_OK(batch->ctx, muc_mcu_write_folder(batch->ctx, batch->networks[i].build, path));
+        muc_text_add(&command, " -I%s -I%s/include %s/n%zu.c", path, path, path, i);
+        for (uint32_t s = 0; s < program->source_count; s++) {
+            size_t known = 0;
+
+            while (known < source_count && strcmp(sources[known], program->sources[s]) != 0)
+                known++;
+            if (known < source_count)
+                continue;
+            sources[source_count++] = program->sources[s];
+            muc_text_add(&command, " %s/%s", path, program->sources[s]);
+        }
+    }
+    muc_text_add(&command, " -lm");
+    if (system(command.data) != 0)
+        fail_msg("the code in %s does not compile", batch->root);
+    muc_text_free(&command);
+    snprintf(path, sizeof(path), "%s/all.so", batch->root);
+    batch->library = dlopen(path, RTLD_NOW);
+    if (!batch->library)
+        fail_msg("%s", dlerror());
+}
+
+static inline void *mcu_symbol(mcu_batch *batch, size_t i, const char *suffix)
+{
+    char name[64];
+    void *symbol;
+
+    snprintf(name, sizeof(name), "n%zu_%s", i, suffix);
+    symbol = dlsym(batch->library, name);
+    CHECK(symbol != NULL);
+    return symbol;
+}
+
+static inline uint32_t mcu_random(mcu_batch *batch)
+{
+    batch->seed = batch->seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(batch->seed >> 33);
+}
+
+static inline void mcu_fill(mcu_batch *batch, muc_dtype dtype, void *data, size_t bytes)
+{
+    uint8_t *at = data;
+
+    if (dtype == MUC_F32)
+        for (size_t i = 0; i < bytes / 4; i++)
+            ((float *)data)[i] = ((float)(mcu_random(batch) % 2001) - 1000) / 512;
+    else
+        for (size_t i = 0; i < bytes; i++)
+            at[i] = dtype == MUC_BOOL ? mcu_random(batch) & 1 : (uint8_t)mcu_random(batch);
+    /* integers of more bytes stay small, so that sums of products do not leave their type */
+    if (dtype == MUC_I32)
+        for (size_t i = 0; i < bytes / 4; i++)
+            ((int32_t *)data)[i] %= 1000;
+    if (dtype == MUC_I64)
+        for (size_t i = 0; i < bytes / 8; i++)
+            ((int64_t *)data)[i] %= 1000;
+}
+
+static inline void mcu_compare(size_t network, const char *name, muc_dtype dtype,
+                               const void *expected, const void *found, size_t bytes,
+                               double tolerance)
+{
+    const float *e = expected, *f = found;
+
+    if (dtype != MUC_F32) {
+        for (size_t i = 0; i < bytes; i++)
+            if (((const uint8_t *)expected)[i] != ((const uint8_t *)found)[i])
+                fail_msg("network %zu: byte %zu of '%s' is %d, expected %d", network, i, name,
+                         ((const int8_t *)found)[i], ((const int8_t *)expected)[i]);
+        return;
+    }
+    for (size_t i = 0; i < bytes / 4; i++)
+        if (!(fabs((double)f[i] - (double)e[i]) <= tolerance * fmax(1, fabs((double)e[i]))) &&
+            !(e[i] == f[i]) && !(isnan(e[i]) && isnan(f[i])))
+            fail_msg("network %zu: '%s'[%zu] is %.9g, expected %.9g", network, name, i,
+                     (double)f[i], (double)e[i]);
+}
+
+/* One run of a network of fixed shapes on given inputs (NULL: random ones), compared with ref; the
+ * arena has bytes around it that must not change. Outputs are copied to outputs[] if given. */
+static inline void mcu_run(mcu_batch *batch, size_t i, const uint8_t *const *given,
+                           uint8_t *const *outputs, double tolerance)
+{
+    const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
+    const mcu_network *network = &batch->networks[i];
+    const muc_mcu_program *program = &network->build->program;
+    void (*init)(void *, void **, void **), (*run)(void *);
+    void *in[MCU_MOST_PORTS] = { 0 }, *out[MCU_MOST_PORTS] = { 0 };
+    muc_ref_input inputs[MCU_MOST_PORTS];
+    size_t arena_bytes = (size_t)program->plan.peak, ports = 0;
+    uint8_t *memory = aligned_alloc(MCU_GUARD, (arena_bytes + 3 * MCU_GUARD) / MCU_GUARD * MCU_GUARD);
+    uint8_t *arena = memory + MCU_GUARD;
+    muc_ref *ref;
+
+    *(void **)&init = mcu_symbol(batch, i, "init");
+    *(void **)&run = mcu_symbol(batch, i, "run");
+    memset(memory, 0xa5, arena_bytes + 2 * MCU_GUARD);
+    init(arena, in, out);
+    if (muc_ref_open(batch->ctx, network->graph, &ref) == MUC_UNSUPPORTED) {
+        print_message("%s\n", muc_error_message(batch->ctx));
+        muc_error_clear(batch->ctx);
+        free(memory);
+        return; /* until ref has a kernel */
+    }
+    for (uint32_t v = 0; v < program->value_count; v++) {
+        const muc_mcu_value *value = &program->values[v];
+        void *copy;
+
+        if (value->kind != MUC_MCU_INPUT)
+            continue;
+        if (given)
+            memcpy(in[ports], given[ports], value->bytes);
+        else
+            mcu_fill(batch, value->tensor->dtype, in[ports], value->bytes);
+        copy = malloc(value->bytes + 1);
+        memcpy(copy, in[ports], value->bytes);
+        inputs[ports] = (muc_ref_input){ value->tensor->name, copy, value->bytes };
+        ports++;
+    }
+    run(arena);
+    CHECK_OK(batch->ctx, muc_ref_run(ref, bindings, inputs, ports));
+    for (size_t p = 0; p < ports; p++)
+        free((void *)(uintptr_t)inputs[p].data);
+    ports = 0;
+    for (uint32_t v = 0; v < program->value_count; v++) {
+        const muc_mcu_value *value = &program->values[v];
+        muc_ref_view view;
+
+        if (!value->is_output)
+            continue;
+        CHECK(muc_ref_get(ref, (uint32_t)(value->tensor - network->graph->tensors), &view));
+        mcu_compare(i, value->tensor->name, value->tensor->dtype, view.data, out[ports],
+                    value->bytes, tolerance);
+        if (outputs)
+            memcpy(outputs[ports], out[ports], value->bytes);
+        ports++;
+    }
+    for (size_t g = 0; g < MCU_GUARD; g++)
+        CHECK(memory[g] == 0xa5 && arena[arena_bytes + g] == 0xa5);
+    muc_ref_close(ref);
+    free(memory);
+}
+
+static inline void mcu_batch_free(mcu_batch *batch)
+{
+    char command[96];
+
+    if (batch->library)
+        dlclose(batch->library);
+    for (size_t i = 0; i < batch->count; i++) {
+        muc_mcu_build_free(batch->networks[i].build);
+        muc_graph_free(batch->networks[i].graph);
+    }
+    free(batch->networks);
+    snprintf(command, sizeof(command), "rm -r %s", batch->root);
+    CHECK_EQ(system(command), 0);
+    muc_context_free(batch->ctx);
+}
+
+#endif
