@@ -1,5 +1,5 @@
-/* mcu_network.h - graphs as the C code that muc makes of them: compiled in one go, loaded, and run on
- * random inputs beside ref.
+/* mcu_network.h - graphs as the C code that muc makes of them: compiled in one go, loaded, and run
+ * on random inputs beside ref.
  */
 #ifndef TEST_MCU_NETWORK_H
 #define TEST_MCU_NETWORK_H
@@ -63,8 +63,9 @@ static inline void mcu_batch_build(mcu_batch *batch, const char *compiler)
     muc_text command = { 0 };
     char path[128];
 
-    muc_text_add(&command, "%s -std=c99 -O1 -ffp-contract=off -fPIC -shared " MCU_WARNINGS " -o %s/all.so", compiler,
-                 batch->root);
+    muc_text_add(&command,
+                 "%s -std=c99 -O1 -ffp-contract=off -fPIC -shared " MCU_WARNINGS " -o %s/all.so",
+                 compiler, batch->root);
     for (size_t i = 0; i < batch->count; i++) {
         const muc_mcu_program *program = &batch->networks[i].build->program;
 
@@ -160,7 +161,8 @@ static inline void mcu_run(mcu_batch *batch, size_t i, const uint8_t *const *giv
     void *in[MCU_MOST_PORTS] = { 0 }, *out[MCU_MOST_PORTS] = { 0 };
     muc_ref_input inputs[MCU_MOST_PORTS];
     size_t arena_bytes = (size_t)program->plan.peak, ports = 0;
-    uint8_t *memory = aligned_alloc(MCU_GUARD, (arena_bytes + 3 * MCU_GUARD) / MCU_GUARD * MCU_GUARD);
+    uint8_t *memory =
+        aligned_alloc(MCU_GUARD, (arena_bytes + 3 * MCU_GUARD) / MCU_GUARD * MCU_GUARD);
     uint8_t *arena = memory + MCU_GUARD;
     muc_ref *ref;
 

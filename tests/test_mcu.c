@@ -5,51 +5,66 @@
 /* one operator or a few each; inputs a, b, c are random */
 static const char *const graphs[] = {
     /* elementwise, broadcast */
-    "tensor a = input f32 [2, 3, 4]\ntensor b = input f32 [3, 1]\nnode y f32 [2, 3, 4] = add a, b\noutput y\n",
+    "tensor a = input f32 [2, 3, 4]\ntensor b = input f32 [3, 1]\nnode y f32 [2, 3, 4] = add a, "
+    "b\noutput y\n",
     "tensor a = input f32 [2, 3]\nnode y f32 [2, 3] = relu a\noutput y\n",
-    "tensor a = input f32 [2, 3]\nnode t f32 [2, 3] = sigmoid a\nnode y f32 [2, 3] = mul t, a\noutput y\n",
+    "tensor a = input f32 [2, 3]\nnode t f32 [2, 3] = sigmoid a\nnode y f32 [2, 3] = mul t, "
+    "a\noutput y\n",
     "tensor a = input f32 [7]\nnode y f32 [7] = gelu a\noutput y\n",
     "tensor a = input i32 [5]\ntensor b = input i32 [1]\nnode y i32 [5] = sub a, b\noutput y\n",
     "tensor a = input i8 [5]\nnode y i8 [5] = mul a, a\noutput y\n",
     "tensor a = input f32 [2, 3]\ntensor b = input f32 [2, 3]\nnode c bool [2, 3] = less a, b\n"
     "node y f32 [2, 3] = where c, b, a\noutput y\n",
     "tensor a = input f32 [2, 3]\nnode y i8 [2, 3] = cast a to=i8\noutput y\n",
-    "tensor a = input f32 [9]\ntensor lo = const f32 [] values -0.5\ntensor hi = const f32 [] values 1\n"
+    "tensor a = input f32 [9]\ntensor lo = const f32 [] values -0.5\ntensor hi = const f32 [] "
+    "values 1\n"
     "node y f32 [9] = clip a, lo, hi\noutput y\n",
     /* moves */
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [4, 2, 3] = transpose a perm=[2, 0, 1]\noutput y\n",
-    "tensor a = input i8 [1, 3, 4]\nnode t i8 [12] = reshape a shape=[12]\nnode y i8 [12] = add t, t\noutput y\n",
-    "tensor a = input f32 [4, 6]\nnode y f32 [2, 3] = slice a axes=[0, 1] starts=[1, 5] sizes=[2, 3] steps=[2, -2]\noutput y\n",
-    "tensor a = input f32 [2, 3]\ntensor b = input f32 [2, 4]\nnode y f32 [2, 7] = concat a, b axis=1\noutput y\n",
+    "tensor a = input i8 [1, 3, 4]\nnode t i8 [12] = reshape a shape=[12]\nnode y i8 [12] = add t, "
+    "t\noutput y\n",
+    "tensor a = input f32 [4, 6]\nnode y f32 [2, 3] = slice a axes=[0, 1] starts=[1, 5] sizes=[2, "
+    "3] steps=[2, -2]\noutput y\n",
+    "tensor a = input f32 [2, 3]\ntensor b = input f32 [2, 4]\nnode y f32 [2, 7] = concat a, b "
+    "axis=1\noutput y\n",
     "tensor a = input f32 [2, 3]\nnode y f32 [4, 9] = tile a repeats=[2, 3]\noutput y\n",
     "tensor a = input f32 [2, 1, 3]\nnode y f32 [2, 5, 3] = expand a shape=[2, 5, 3]\noutput y\n",
     "tensor a = input f32 [2, 3]\nnode y f32 [4, 6] = pad a pads=[1, 2, 1, 1]\noutput y\n",
-    "tensor a = input f32 [2, 4]\nnode y f32 [4, 7] = pad a pads=[1, 2, 1, 1] mode=reflect\noutput y\n",
+    "tensor a = input f32 [2, 4]\nnode y f32 [4, 7] = pad a pads=[1, 2, 1, 1] mode=reflect\noutput "
+    "y\n",
     "tensor a = input f32 [5, 3]\ntensor i = const i32 [2, 2] values 0, -1, 3, 2\n"
     "node y f32 [2, 2, 3] = gather a, i axis=0\noutput y\n",
     /* products and windows */
-    "tensor a = input f32 [2, 3, 4]\ntensor b = input f32 [4, 5]\nnode y f32 [2, 3, 5] = matmul a, b\noutput y\n",
+    "tensor a = input f32 [2, 3, 4]\ntensor b = input f32 [4, 5]\nnode y f32 [2, 3, 5] = matmul a, "
+    "b\noutput y\n",
     "tensor a = input f32 [3, 4]\ntensor b = input f32 [5, 4]\ntensor c = input f32 [5]\n"
     "node y f32 [3, 5] = linear a, b, c\noutput y\n",
     "tensor a = input f32 [4, 3]\ntensor b = input f32 [4, 5]\ntensor c = input f32 [5]\n"
     "node y f32 [3, 5] = gemm a, b, c alpha=0.5 beta=2 transpose_a=1\noutput y\n",
-    "tensor a = input f32 [1, 4, 7, 6]\ntensor b = input f32 [6, 2, 3, 3]\ntensor c = input f32 [6]\n"
+    "tensor a = input f32 [1, 4, 7, 6]\ntensor b = input f32 [6, 2, 3, 3]\ntensor c = input f32 "
+    "[6]\n"
     "node y f32 [1, 6, 4, 3] = conv a, b, c groups=2 strides=[2, 2] pads=[1, 1, 1, 0]\noutput y\n",
     "tensor a = input f32 [1, 7, 6, 4]\ntensor b = input f32 [5, 3, 3, 4]\n"
     "node y f32 [1, 5, 4, 5] = conv a, b channels_last=1\noutput y\n",
-    "tensor a = input f32 [1, 2, 5, 5]\nnode y f32 [1, 2, 3, 3] = max_pool a kernel=[3, 3] strides=[2, 2] pads=[1, 1, 1, 1]\noutput y\n",
-    "tensor a = input f32 [1, 2, 5, 5]\nnode y f32 [1, 2, 3, 3] = average_pool a kernel=[3, 3] strides=[2, 2] pads=[1, 1, 1, 1]\noutput y\n",
-    "tensor a = input f32 [1, 2, 5, 5]\nnode y f32 [1, 2, 3, 3] = average_pool a kernel=[3, 3] strides=[2, 2] pads=[1, 1, 1, 1] count_include_pad=1\noutput y\n",
+    "tensor a = input f32 [1, 2, 5, 5]\nnode y f32 [1, 2, 3, 3] = max_pool a kernel=[3, 3] "
+    "strides=[2, 2] pads=[1, 1, 1, 1]\noutput y\n",
+    "tensor a = input f32 [1, 2, 5, 5]\nnode y f32 [1, 2, 3, 3] = average_pool a kernel=[3, 3] "
+    "strides=[2, 2] pads=[1, 1, 1, 1]\noutput y\n",
+    "tensor a = input f32 [1, 2, 5, 5]\nnode y f32 [1, 2, 3, 3] = average_pool a kernel=[3, 3] "
+    "strides=[2, 2] pads=[1, 1, 1, 1] count_include_pad=1\noutput y\n",
     /* along dimensions */
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [2, 1, 4] = reduce_mean a axes=[1]\noutput y\n",
-    "tensor a = input f32 [2, 3, 4]\nnode y f32 [3] = reduce_max a axes=[0, 2] keep_dims=0\noutput y\n",
+    "tensor a = input f32 [2, 3, 4]\nnode y f32 [3] = reduce_max a axes=[0, 2] keep_dims=0\noutput "
+    "y\n",
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [2, 3, 4] = softmax a axis=1\noutput y\n",
     "tensor a = input f32 [2, 8]\ntensor g = input f32 [8]\ntensor b = input f32 [8]\n"
     "node y f32 [2, 8] = layer_norm a, g, b axis=1 epsilon=1e-5\noutput y\n",
-    "tensor a = input f32 [2, 8]\ntensor g = input f32 [8]\nnode y f32 [2, 8] = rmsnorm a, g epsilon=1e-5\noutput y\n",
+    "tensor a = input f32 [2, 8]\ntensor g = input f32 [8]\nnode y f32 [2, 8] = rmsnorm a, g "
+    "epsilon=1e-5\noutput y\n",
     /* a residual whose buffers are shared */
     "tensor a = input f32 [4, 8]\ntensor w = input f32 [8, 8]\nnode t f32 [4, 8] = linear a, w\n"
-    "node u f32 [4, 8] = relu t\nnode v f32 [4, 8] = linear u, w\nnode y f32 [4, 8] = add v, a\noutput y\n",
+    "node u f32 [4, 8] = relu t\nnode v f32 [4, 8] = linear u, w\nnode y f32 [4, 8] = add v, "
+    "a\noutput y\n",
 };
 
 static void generated_code_computes_what_ref_computes(void **state)

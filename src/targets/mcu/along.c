@@ -35,9 +35,8 @@ static const reduction reductions[] = {
 
 static bool is_plain(const muc_tensor *tensor)
 {
-    return tensor->dtype == MUC_F32 ||
-           (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER && !tensor->quantization &&
-            tensor->dtype != MUC_U64);
+    return tensor->dtype == MUC_F32 || (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER &&
+                                        !tensor->quantization && tensor->dtype != MUC_U64);
 }
 
 static const reduction *find_reduction(const muc_mcu_lowering *l, const muc_node *node)

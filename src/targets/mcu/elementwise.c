@@ -32,7 +32,7 @@ static const struct {
     muc_attribute_key key;
     double fallback;
 } attributes[] = {
-    { "alpha", MUC_KEY_ALPHA, 1 }, { "beta", MUC_KEY_BETA, 0 },   { "gamma", MUC_KEY_GAMMA, 1 },
+    { "alpha", MUC_KEY_ALPHA, 1 }, { "beta", MUC_KEY_BETA, 0 },     { "gamma", MUC_KEY_GAMMA, 1 },
     { "bias", MUC_KEY_BIAS, 0 },   { "lambda", MUC_KEY_LAMBDA, 0 },
 };
 
@@ -49,7 +49,8 @@ static const char *find_form(const muc_mcu_lowering *l, const muc_node *node)
     const form *forms = is_real ? reals : wholes;
     size_t count = is_real ? MUC_COUNT(reals) : MUC_COUNT(wholes);
 
-    if (node->op == MUC_OP_GELU && muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
+    if (node->op == MUC_OP_GELU &&
+        muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
         return "0.5f * $a * (1.0f + tanhf(0.79788456f * ($a + 0.044715f * $a * $a * $a)))";
     for (size_t i = 0; i < count; i++)
         if (forms[i].op == node->op)
@@ -82,9 +83,8 @@ static void substitute(muc_mcu_nest *nest, const muc_node *node, const char **at
         size_t length = strlen(attributes[i].name);
 
         if (strncmp(*at, attributes[i].name, length) == 0) {
-            muc_mcu_print_real(text,
-                               muc_node_real_or(node, attributes[i].key, attributes[i].fallback),
-                               false);
+            muc_mcu_print_real(
+                text, muc_node_real_or(node, attributes[i].key, attributes[i].fallback), false);
             *at += length;
             return;
         }
@@ -126,8 +126,9 @@ static void load_inputs(muc_mcu_nest *nest, const muc_node *node, unsigned depth
 
     for (uint32_t i = 0; i < node->input_count; i++) {
         muc_mcu_indent(text, depth);
-        muc_text_add(text, "const %s %s0 = ",
-                     muc_mcu_c_type(muc_mcu_input(nest->l, node, i)->dtype), muc_mcu_input_name(i));
+        muc_text_add(text,
+                     "const %s %s0 = ", muc_mcu_c_type(muc_mcu_input(nest->l, node, i)->dtype),
+                     muc_mcu_input_name(i));
         muc_mcu_nest_print(nest, &nest->operands[i], text);
         muc_text_add(text, ";\n");
     }
@@ -157,8 +158,8 @@ static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *ho
         muc_mcu_indent(text, depth);
         muc_text_add(text, "{\n");
         muc_mcu_indent(text, depth + 1);
-        muc_text_add(text, "const %s so_far = ",
-                     muc_mcu_c_type(muc_mcu_output(nest->l, node, 0)->dtype));
+        muc_text_add(text,
+                     "const %s so_far = ", muc_mcu_c_type(muc_mcu_output(nest->l, node, 0)->dtype));
         muc_mcu_nest_print(nest, y, text);
         muc_text_add(text, ";\n\n");
         muc_mcu_indent(text, depth + 1);
@@ -286,15 +287,15 @@ muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_cast(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_plain_number(muc_mcu_input(l, node, 0)) && is_plain_number(muc_mcu_output(l, node, 0));
+    return is_plain_number(muc_mcu_input(l, node, 0)) &&
+           is_plain_number(muc_mcu_output(l, node, 0));
 }
 
 /* the bounds of an integer type as float, and as it is */
 static void print_saturation(muc_text *text, muc_dtype dtype)
 {
     unsigned bits = muc_dtype_get(dtype)->block_bytes * 8;
-    bool is_signed =
-        dtype == MUC_I8 || dtype == MUC_I16 || dtype == MUC_I32 || dtype == MUC_I64;
+    bool is_signed = dtype == MUC_I8 || dtype == MUC_I16 || dtype == MUC_I32 || dtype == MUC_I64;
     const char *type = is_signed ? "INT" : "UINT";
 
     muc_mcu_print_real(text, ldexp(1, (int)bits - is_signed), false);

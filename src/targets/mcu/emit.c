@@ -12,10 +12,10 @@ enum { LINE = 100, INDENT = 4 };
 const char *muc_mcu_c_type(muc_dtype dtype)
 {
     static const char *const names[MUC_DTYPE_COUNT] = {
-        [MUC_F64] = "double",   [MUC_F32] = "float",    [MUC_I64] = "int64_t",
-        [MUC_I32] = "int32_t",  [MUC_I16] = "int16_t",  [MUC_I8] = "int8_t",
-        [MUC_U64] = "uint64_t", [MUC_U32] = "uint32_t", [MUC_U16] = "uint16_t",
-        [MUC_U8] = "uint8_t",   [MUC_BOOL] = "uint8_t", [MUC_F16] = "uint16_t",
+        [MUC_F64] = "double",    [MUC_F32] = "float",    [MUC_I64] = "int64_t",
+        [MUC_I32] = "int32_t",   [MUC_I16] = "int16_t",  [MUC_I8] = "int8_t",
+        [MUC_U64] = "uint64_t",  [MUC_U32] = "uint32_t", [MUC_U16] = "uint16_t",
+        [MUC_U8] = "uint8_t",    [MUC_BOOL] = "uint8_t", [MUC_F16] = "uint16_t",
         [MUC_BF16] = "uint16_t",
     };
 
@@ -245,17 +245,18 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
                  program->machine->name, program->name);
     if (program->uses_math)
         muc_text_add(text, "#include <math.h>\n");
-    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn.h\"\n\n"
-                       "#ifndef MUR_ALIGNED\n"
-                       "#define MUR_ALIGNED __attribute__((aligned(16)))\n"
-                       "#endif\n"
-                       "#ifdef MUR_TRACE_FUNCTION /* told of every result */\n"
-                       "void MUR_TRACE_FUNCTION(unsigned tensor, const uint8_t *data, size_t bytes);\n"
-                       "#define MUR_TRACE(tensor, data, bytes) "
-                       "MUR_TRACE_FUNCTION(tensor, data, bytes)\n"
-                       "#else\n"
-                       "#define MUR_TRACE(tensor, data, bytes) (void)0\n"
-                       "#endif\n\n");
+    muc_text_add(text,
+                 "#include <string.h>\n\n#include \"mur_nn.h\"\n\n"
+                 "#ifndef MUR_ALIGNED\n"
+                 "#define MUR_ALIGNED __attribute__((aligned(16)))\n"
+                 "#endif\n"
+                 "#ifdef MUR_TRACE_FUNCTION /* told of every result */\n"
+                 "void MUR_TRACE_FUNCTION(unsigned tensor, const uint8_t *data, size_t bytes);\n"
+                 "#define MUR_TRACE(tensor, data, bytes) "
+                 "MUR_TRACE_FUNCTION(tensor, data, bytes)\n"
+                 "#else\n"
+                 "#define MUR_TRACE(tensor, data, bytes) (void)0\n"
+                 "#endif\n\n");
     emit_constants(program, text);
     for (uint32_t i = 0; i < program->step_count; i++)
         muc_text_add(text, "%s", program->steps[i].text);

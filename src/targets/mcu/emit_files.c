@@ -1,4 +1,5 @@
-/* emit_files.c - what stands around NAME.c: its header, an example, a CMake snippet, a page to read.
+/* emit_files.c - what stands around NAME.c: its header, an example, a CMake snippet, a page to
+ * read.
  */
 #include "targets/mcu/emit.h"
 
@@ -63,8 +64,8 @@ static void emit_ports(const muc_mcu_program *program, bool is_output, muc_text 
     const char *word = is_output ? "outputs" : "inputs";
     unsigned count = 0;
 
-    muc_text_add(text,
-                 is_output ? "/* Alive from a run to the next. */\n"
+    muc_text_add(text, is_output
+                           ? "/* Alive from a run to the next. */\n"
                            : "/* To be filled before each run, which may overwrite them. */\n");
     muc_text_add(text, "typedef struct %s_%s {\n", program->name, word);
     for (uint32_t i = 0; i < program->value_count; i++) {
@@ -91,9 +92,10 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
     print_upper(text, name);
     muc_text_add(text, "_H\n#define ");
     print_upper(text, name);
-    muc_text_add(text, "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
-                       "/* Inputs, outputs, everything between and scratch; no placement of these "
-                       "buffers needs\n * fewer than %" PRIu64 " bytes. */\n",
+    muc_text_add(text,
+                 "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+                 "/* Inputs, outputs, everything between and scratch; no placement of these "
+                 "buffers needs\n * fewer than %" PRIu64 " bytes. */\n",
                  program->plan.least);
     begin_define(program, NULL, text);
     muc_text_add(text, "ARENA_BYTES %" PRIu64 "u\n", program->plan.peak);
@@ -181,14 +183,14 @@ void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
 
     for (uint32_t i = 0; i < program->step_count; i++)
         macs += program->steps[i].macs;
-    muc_text_add(text,
-                 "# %s\n\nMade by muc from `%s` for %s: %" PRIu64 " multiply-accumulates a run, %" PRIu64
-                 " bytes of memory,\n%" PRIu64 " bytes of constants. The interface is `%s.h`, an "
-                 "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I. -Iinclude %s.c "
-                 "main.c",
-                 program->name, program->graph->name, program->machine->name, macs,
-                 program->plan.peak, muc_mcu_constant_bytes(program), program->name, flags,
-                 *flags ? " " : "", program->name);
+    muc_text_add(
+        text,
+        "# %s\n\nMade by muc from `%s` for %s: %" PRIu64 " multiply-accumulates a run, %" PRIu64
+        " bytes of memory,\n%" PRIu64 " bytes of constants. The interface is `%s.h`, an "
+        "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I. -Iinclude %s.c "
+        "main.c",
+        program->name, program->graph->name, program->machine->name, macs, program->plan.peak,
+        muc_mcu_constant_bytes(program), program->name, flags, *flags ? " " : "", program->name);
     for (uint32_t i = 0; i < program->source_count; i++)
         muc_text_add(text, " %s", program->sources[i]);
     muc_text_add(text, "%s\n", program->uses_math ? " -lm" : "");

@@ -5,7 +5,6 @@
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
 
-
 const char *muc_mcu_input_name(uint32_t i)
 {
     static const char names[][2] = { "a", "b", "c", "d", "e", "f", "g", "h", "j", "k", "l", "n",

@@ -27,12 +27,9 @@ enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_
 enum { isa_rv = MUC_MCU_ISA_RV };
 
 #define ROW_CONV(isa, name) \
-    { (muc_mcu_isa)isa_##isa, \
-      "mur_" #isa "_" #name, \
-      mur_##isa##_##name##_fits, \
-      mur_##isa##_##name##_packed_bytes, \
-      mur_##isa##_##name##_pack, \
-      mur_##isa##_##name##_scratch_bytes },
+    { (muc_mcu_isa)isa_##isa,    "mur_" #isa "_" #name, \
+      mur_##isa##_##name##_fits, mur_##isa##_##name##_packed_bytes, \
+      mur_##isa##_##name##_pack, mur_##isa##_##name##_scratch_bytes },
 #define ROW_UNARY(isa, name)
 #define ROW_BINARY(isa, name)
 #define ROW_SUMS(isa, name)
@@ -415,8 +412,7 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     const mur_output_s8 output = output_of(l, node);
     uint32_t c = muc_mcu_dim(l, x, 3);
 
-    MUC_TRY(begin_kernel(l, node,
-                         node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8",
+    MUC_TRY(begin_kernel(l, node, node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8",
                          "mur_pool_s8"));
     add_field(l, "in_h", muc_mcu_dim(l, x, 1));
     add_field(l, "in_w", muc_mcu_dim(l, x, 2));
@@ -485,9 +481,8 @@ static bool takes_pair(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
 
-    return is_s8(a) && is_s8(b) && is_s8(y) && muc_mcu_is_static(l, a) &&
-           muc_mcu_is_static(l, b) && repeats(l, a, b) &&
-           muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y);
+    return is_s8(a) && is_s8(b) && is_s8(y) && muc_mcu_is_static(l, a) && muc_mcu_is_static(l, b) &&
+           repeats(l, a, b) && muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y);
 }
 
 static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node)

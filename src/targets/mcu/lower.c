@@ -138,15 +138,14 @@ static muc_status add_tensor(muc_mcu_lowering *l, uint32_t id, uint32_t *out)
 
     value.used = value.is_output;
     MUC_TRY(measure(l, tensor, &value.bytes));
-    MUC_TRY(name_value(l, tensor, value.is_output || tensor->kind == MUC_TENSOR_INPUT,
-                       &value.name));
+    MUC_TRY(
+        name_value(l, tensor, value.is_output || tensor->kind == MUC_TENSOR_INPUT, &value.name));
     MUC_TRY(muc_mcu_add_value(l->ctx, l->program, &value, out));
     l->program->value_of[id] = *out;
     return MUC_OK;
 }
 
-muc_status muc_mcu_input_value(muc_mcu_lowering *l, const muc_node *node, uint32_t i,
-                               uint32_t *out)
+muc_status muc_mcu_input_value(muc_mcu_lowering *l, const muc_node *node, uint32_t i, uint32_t *out)
 {
     uint32_t id = node->inputs[i];
 
@@ -184,8 +183,8 @@ muc_status muc_mcu_new_constant(muc_mcu_lowering *l, const char *name, const voi
         .data = data,
     };
 
-    MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &value.name, "%s_%s", l->step->name,
-                             name));
+    MUC_TRY(
+        muc_arena_format(l->ctx, &l->program->arena, &value.name, "%s_%s", l->step->name, name));
     return muc_mcu_add_value(l->ctx, l->program, &value, out);
 }
 
@@ -246,8 +245,7 @@ muc_status muc_mcu_pass_scratch(muc_mcu_lowering *l, uint64_t bytes)
 
     if (bytes == 0)
         return muc_mcu_pass_text(l, "NULL");
-    MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &value.name, "%s_scratch",
-                             l->step->name));
+    MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &value.name, "%s_scratch", l->step->name));
     MUC_TRY(muc_mcu_add_value(l->ctx, l->program, &value, &id));
     return pass(l, MUC_MCU_WORKING, id);
 }
@@ -289,9 +287,8 @@ static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
         if (rows[i].op == node->op)
             muc_text_add(&needs, "; %s needs %s", rows[i].name, rows[i].needs);
     status = muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
-                      "node '%s': no kernel for %s of %s%s", node->name,
-                      muc_op_get(node->op)->name, shape.data ? shape.data : "?",
-                      needs.data ? needs.data : "");
+                      "node '%s': no kernel for %s of %s%s", node->name, muc_op_get(node->op)->name,
+                      shape.data ? shape.data : "?", needs.data ? needs.data : "");
     muc_text_free(&shape);
     muc_text_free(&needs);
     return status;

@@ -25,8 +25,8 @@ static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const cha
     return MUC_OK;
 }
 
-static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name,
-                          const char *machine, muc_mcu_build *build)
+static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
+                          muc_mcu_build *build)
 {
     muc_mcu_program *program = &build->program;
 

@@ -11,9 +11,9 @@ typedef struct muc_mcu_build {
     muc_mcu_program program;
 } muc_mcu_build;
 
-/* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL: the
- * host). name becomes the prefix of all that is public in the C code. On failure there is nothing
- * to free. */
+/* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:
+ * the host). name becomes the prefix of all that is public in the C code. On failure there is
+ * nothing to free. */
 muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
                            const char *machine, muc_mcu_build **out);
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */

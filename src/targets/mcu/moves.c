@@ -81,8 +81,8 @@ static bool is_view(const copy *c)
 {
     const muc_mcu_nest *nest = &c->nest;
 
-    return nest->loops == 0 || (nest->loops == 1 && is_block(nest)
-                                && is_expr_one(&nest->operands[0].offset));
+    return nest->loops == 0 ||
+           (nest->loops == 1 && is_block(nest) && is_expr_one(&nest->operands[0].offset));
 }
 
 /* the one copy that a node is, or a view */
@@ -173,8 +173,7 @@ muc_status muc_mcu_write_slice(muc_mcu_lowering *l, const muc_node *node)
         muc_mcu_stride *stride = &a->strides[axes->value.integers.items[i]];
 
         a->offset.factor +=
-            stride->factor *
-            muc_expr_get(l->graph->pool, starts->value.exprs.items[i])->immediate;
+            stride->factor * muc_expr_get(l->graph->pool, starts->value.exprs.items[i])->immediate;
         stride->factor *= steps ? steps[i] : 1;
     }
     return write_single(l, node, &c);
@@ -210,8 +209,7 @@ muc_status muc_mcu_write_tile(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_depth_space(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
-           muc_mcu_input(l, node, 0)->rank == 4;
+    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) && muc_mcu_input(l, node, 0)->rank == 4;
 }
 
 /* The image with small pixels has [N, Y, X, C] pixels in blocks; the other has a block's pixels as
@@ -385,8 +383,8 @@ muc_status muc_mcu_write_pad(muc_mcu_lowering *l, const muc_node *node)
             muc_text_add(text, "inside &= i%u - %" PRIu32 "u < %" PRIu32 "u;\n", i,
                          (uint32_t)pads[i], extent);
             muc_mcu_indent(text, depth);
-            muc_text_add(text, "at += (i%u - %" PRIu32 "u) * %" PRId64 "u;\n", i,
-                         (uint32_t)pads[i], stride);
+            muc_text_add(text, "at += (i%u - %" PRIu32 "u) * %" PRId64 "u;\n", i, (uint32_t)pads[i],
+                         stride);
         } else {
             muc_mcu_indent(text, depth);
             muc_text_add(text, "{\n");

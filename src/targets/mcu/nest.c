@@ -11,20 +11,13 @@ enum { INDENT = 4 };
 
 /* how C writes an operator: a letter stands for an operand */
 static const char *const operators[] = {
-    [MUC_EXPR_ADD] = "(a + b)",
-    [MUC_EXPR_SUB] = "(a > b ? a - b : 0u)",
-    [MUC_EXPR_MUL] = "(a * b)",
-    [MUC_EXPR_CDIV] = "((a + b - 1u) / b)",
-    [MUC_EXPR_DIV] = "(a / b)",
-    [MUC_EXPR_MOD] = "(a % b)",
-    [MUC_EXPR_MIN] = "(a < b ? a : b)",
-    [MUC_EXPR_MAX] = "(a > b ? a : b)",
-    [MUC_EXPR_AND] = "(a & b)",
-    [MUC_EXPR_EQ] = "(a == b ? 1u : 0u)",
-    [MUC_EXPR_LT] = "(a < b ? 1u : 0u)",
-    [MUC_EXPR_SHL] = "(a << b)",
-    [MUC_EXPR_SHR] = "(a >> b)",
-    [MUC_EXPR_SEL] = "(a ? b : c)",
+    [MUC_EXPR_ADD] = "(a + b)",          [MUC_EXPR_SUB] = "(a > b ? a - b : 0u)",
+    [MUC_EXPR_MUL] = "(a * b)",          [MUC_EXPR_CDIV] = "((a + b - 1u) / b)",
+    [MUC_EXPR_DIV] = "(a / b)",          [MUC_EXPR_MOD] = "(a % b)",
+    [MUC_EXPR_MIN] = "(a < b ? a : b)",  [MUC_EXPR_MAX] = "(a > b ? a : b)",
+    [MUC_EXPR_AND] = "(a & b)",          [MUC_EXPR_EQ] = "(a == b ? 1u : 0u)",
+    [MUC_EXPR_LT] = "(a < b ? 1u : 0u)", [MUC_EXPR_SHL] = "(a << b)",
+    [MUC_EXPR_SHR] = "(a >> b)",         [MUC_EXPR_SEL] = "(a ? b : c)",
 };
 
 void muc_mcu_print_expr(const muc_expr_pool *pool, muc_expr e, muc_text *text)

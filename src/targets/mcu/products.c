@@ -16,7 +16,8 @@ static bool is_plain_product(const muc_mcu_lowering *l, const muc_node *node)
     for (uint32_t i = 0; i < node->input_count; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);
 
-        if (x && (!is_plain(x) || (x->dtype == MUC_F32) != (muc_mcu_input(l, node, 0)->dtype == MUC_F32)))
+        if (x && (!is_plain(x) ||
+                  (x->dtype == MUC_F32) != (muc_mcu_input(l, node, 0)->dtype == MUC_F32)))
             return false;
     }
     return is_plain(muc_mcu_output(l, node, 0));
@@ -31,8 +32,8 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
     uint32_t outer = nest->loops - 1;
     muc_text *text = &l->text;
     bool is_real = y->dtype == MUC_F32;
-    uint64_t macs = muc_mcu_most_elements(l, y) *
-                    muc_expr_get(l->graph->pool, nest->extents[outer])->hi;
+    uint64_t macs =
+        muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, nest->extents[outer])->hi;
 
     muc_mcu_nest_open(nest, 0, outer, 1);
     muc_mcu_indent(text, 1 + outer);
@@ -50,7 +51,8 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
     muc_mcu_nest_close(nest, outer, outer + 1, 1 + outer);
     muc_mcu_indent(text, 1 + outer);
     muc_mcu_nest_print(nest, &nest->operands[2], text);
-    muc_text_add(text, is_real ? " = %ssum" : " = (%s)(%ssum", is_real ? factor : muc_mcu_c_type(y->dtype), factor);
+    muc_text_add(text, is_real ? " = %ssum" : " = (%s)(%ssum",
+                 is_real ? factor : muc_mcu_c_type(y->dtype), factor);
     if (start) {
         muc_text_add(text, " + %s", start);
         muc_mcu_nest_print(nest, &nest->operands[3], text);

@@ -13,8 +13,8 @@ uint32_t muc_mcu_root(const muc_mcu_program *program, uint32_t value, uint64_t *
     return value;
 }
 
-muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program,
-                             const muc_mcu_value *value, uint32_t *out)
+muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program, const muc_mcu_value *value,
+                             uint32_t *out)
 {
     MUC_TRY(muc_arena_grow(ctx, &program->arena, program->value_count + (size_t)1, sizeof(*value),
                            &program->value_capacity, (void **)&program->values));
@@ -45,8 +45,7 @@ muc_status muc_mcu_add_argument(muc_context *ctx, muc_mcu_program *program, muc_
     uint64_t offset;
 
     MUC_TRY(muc_arena_grow(ctx, &program->arena, step->argument_count + (size_t)1,
-                           sizeof(*argument), &step->argument_capacity,
-                           (void **)&step->arguments));
+                           sizeof(*argument), &step->argument_capacity, (void **)&step->arguments));
     step->arguments[step->argument_count++] = *argument;
     if (argument->kind != MUC_MCU_TEXT)
         program->values[muc_mcu_root(program, argument->value, &offset)].used = true;

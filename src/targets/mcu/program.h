@@ -25,7 +25,7 @@ typedef struct muc_mcu_value {
     const char *name;         /* an identifier of C, unique */
     const muc_tensor *tensor; /* NULL: scratch, or a packed constant */
     uint64_t bytes;           /* the most there can be */
-    uint32_t view_of;         /* the value whose bytes these are, from view_offset on, or MUC_NO_ID */
+    uint32_t view_of; /* the value whose bytes these are, from view_offset on, or MUC_NO_ID */
     uint64_t view_offset;
     const uint8_t *data; /* of a constant; borrowed */
     bool is_output;      /* of the graph */
@@ -95,8 +95,8 @@ typedef struct muc_mcu_program {
 /* The value whose bytes a value's are, and where they begin in it. */
 uint32_t muc_mcu_root(const muc_mcu_program *program, uint32_t value, uint64_t *offset);
 
-muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program,
-                             const muc_mcu_value *value, uint32_t *out);
+muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program, const muc_mcu_value *value,
+                             uint32_t *out);
 /* A step of this name with the number of the step after it. The pointer is valid until the next. */
 muc_status muc_mcu_add_step(muc_context *ctx, muc_mcu_program *program, const muc_node *node,
                             const char *kernel, muc_mcu_step **out);

@@ -12,8 +12,8 @@ typedef struct window {
     muc_mcu_lowering *l;
     const muc_node *node;
     const muc_tensor *x, *y;
-    uint32_t spatial;         /* dimensions */
-    uint32_t channel, first;  /* dimensions of x and y: channels, and the first spatial one */
+    uint32_t spatial;        /* dimensions */
+    uint32_t channel, first; /* dimensions of x and y: channels, and the first spatial one */
     const int64_t *strides, *dilations, *pads;
     uint32_t kernel[MOST_SPATIAL];
 } window;
@@ -197,8 +197,7 @@ static void count_padding(const window *w, unsigned depth)
 {
     line(w, depth, "uint32_t count = 1;\n");
     for (uint32_t i = 0; i < w->spatial; i++) {
-        uint64_t padded = muc_mcu_dim(w->l, w->x, w->first + i) +
-                          (uint64_t)item(w->pads, i, 0) +
+        uint64_t padded = muc_mcu_dim(w->l, w->x, w->first + i) + (uint64_t)item(w->pads, i, 0) +
                           (uint64_t)item(w->pads, w->spatial + i, 0);
         int64_t dilation = item(w->dilations, i, 1);
 
