@@ -9,6 +9,8 @@ import pathlib
 import struct
 import zlib
 
+import onnx_seeds
+
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 DIM, FFN, VOCABULARY, CONTEXT = 2, 1, 3, 4
 SIZES = (DIM, FFN, 1, 1, 1, VOCABULARY, CONTEXT)
@@ -289,6 +291,8 @@ def tflite_models():
 
 
 def main():
+    for name, data in [*onnx_seeds.models(), *onnx_seeds.refused()]:
+        put("onnx", name, data)
     tflite_models()
     put("tokenizer", "sentencepiece", tokenizer_sentencepiece())
     put("tokenizer", "llama2c", tokenizer_llama2c())

@@ -1,0 +1,516 @@
+/* node.c - what importers of operators are made of: operands, attributes, nodes of the graph. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "formats/onnx/import.h"
+
+muc_status onnx_fail(const onnx_call *call, muc_status status, const char *format, ...)
+{
+    muc_text text = { 0 };
+    va_list args;
+
+    va_start(args, format);
+    muc_text_add_args(&text, format, args);
+    va_end(args);
+    status = muc_fail(call->im->ctx, status, call->im->source->path, MUC_NO_OFFSET,
+                      "node '%s' (%s): %s", call->name,
+                      call->proto->op_type ? call->proto->op_type : "", text.data ? text.data : "");
+    muc_text_free(&text);
+    return status;
+}
+
+/* ---- operands ---- */
+
+bool onnx_has_input(const onnx_call *call, uint32_t i)
+{
+    return i < call->proto->n_input && call->proto->input[i][0] != '\0';
+}
+
+bool onnx_has_output(const onnx_call *call, uint32_t i)
+{
+    return i < call->proto->n_output && call->proto->output[i][0] != '\0';
+}
+
+static muc_status find_input(onnx_call *call, uint32_t i, onnx_value **out)
+{
+    if (!onnx_has_input(call, i))
+        return onnx_fail(call, MUC_MALFORMED, "input %u is missing", i);
+    *out = onnx_scope_find(&call->frame->scope, call->proto->input[i]);
+    if (!*out)
+        return onnx_fail(call, MUC_MALFORMED, "input %u, '%s', is computed nowhere", i,
+                         call->proto->input[i]);
+    return MUC_OK;
+}
+
+muc_status onnx_input(onnx_call *call, uint32_t i, uint32_t *tensor)
+{
+    onnx_value *value;
+
+    MUC_TRY(find_input(call, i, &value));
+    return onnx_materialise(call->im, value, tensor);
+}
+
+muc_status onnx_input_or_none(onnx_call *call, uint32_t i, uint32_t *tensor)
+{
+    *tensor = MUC_NO_ID;
+    return onnx_has_input(call, i) ? onnx_input(call, i, tensor) : MUC_OK;
+}
+
+const muc_tensor *onnx_tensor(const onnx_call *call, uint32_t tensor)
+{
+    return &call->im->graph->tensors[tensor];
+}
+
+onnx_shape onnx_shape_of(const onnx_call *call, uint32_t tensor)
+{
+    const muc_tensor *t = onnx_tensor(call, tensor);
+    onnx_shape shape = { .rank = t->rank };
+
+    memcpy(shape.dims, t->dims, t->rank * sizeof(t->dims[0]));
+    return shape;
+}
+
+muc_status onnx_constant_dim(const onnx_call *call, uint32_t tensor, uint32_t i, uint32_t *out)
+{
+    const muc_tensor *t = onnx_tensor(call, tensor);
+
+    if (i >= t->rank)
+        return onnx_fail(call, MUC_MALFORMED, "'%s' has rank %u, expected more than %u", t->name,
+                         t->rank, i);
+    if (!muc_expr_is_const(call->im->graph->pool, t->dims[i]))
+        return onnx_fail(call, MUC_UNSUPPORTED, "dimension %u of '%s' must be known", i, t->name);
+    *out = muc_expr_get(call->im->graph->pool, t->dims[i])->immediate;
+    return MUC_OK;
+}
+
+muc_status onnx_known(onnx_call *call, uint32_t i, const onnx_numbers **out)
+{
+    onnx_value *value;
+
+    MUC_TRY(find_input(call, i, &value));
+    MUC_TRY(onnx_numbers_of(call->im, value, out));
+    if (!*out)
+        return onnx_fail(call, MUC_UNSUPPORTED,
+                         "input %u, '%s', decides shapes and must be known while reading", i,
+                         value->name);
+    return MUC_OK;
+}
+
+/* an operand of integers without expressions */
+static muc_status need_integers(const onnx_call *call, uint32_t i, const onnx_numbers *numbers)
+{
+    if (onnx_is_real(numbers->dtype))
+        return onnx_fail(call, MUC_MALFORMED, "input %u, '%s', is of type %s, expected integers", i,
+                         call->proto->input[i], muc_dtype_get(numbers->dtype)->name);
+    for (uint32_t j = 0; j < numbers->count; j++)
+        if (numbers->items[j].expr != MUC_EXPR_NONE)
+            return onnx_fail(call, MUC_UNSUPPORTED,
+                             "input %u, '%s', depends on dimensions that are not known", i,
+                             call->proto->input[i]);
+    return MUC_OK;
+}
+
+muc_status onnx_known_integers(onnx_call *call, uint32_t i, const int64_t **items, size_t *count)
+{
+    const onnx_numbers *numbers;
+    int64_t *copy;
+
+    MUC_TRY(onnx_known(call, i, &numbers));
+    MUC_TRY(need_integers(call, i, numbers));
+    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, numbers->count + (size_t)1, &copy));
+    for (uint32_t j = 0; j < numbers->count; j++)
+        copy[j] = numbers->items[j].integer;
+    *items = copy;
+    *count = numbers->count;
+    return MUC_OK;
+}
+
+static muc_status need_one(const onnx_call *call, uint32_t i, size_t count)
+{
+    return count == 1
+               ? MUC_OK
+               : onnx_fail(call, MUC_MALFORMED, "input %u, '%s', has %zu elements, expected 1", i,
+                           call->proto->input[i], count);
+}
+
+muc_status onnx_known_integer(onnx_call *call, uint32_t i, int64_t *out)
+{
+    const int64_t *items;
+    size_t count;
+
+    MUC_TRY(onnx_known_integers(call, i, &items, &count));
+    MUC_TRY(need_one(call, i, count));
+    *out = items[0];
+    return MUC_OK;
+}
+
+muc_status onnx_known_real(onnx_call *call, uint32_t i, double *out)
+{
+    const onnx_numbers *numbers;
+
+    MUC_TRY(onnx_known(call, i, &numbers));
+    MUC_TRY(need_one(call, i, numbers->count));
+    if (onnx_is_real(numbers->dtype)) {
+        *out = numbers->items[0].real;
+        return MUC_OK;
+    }
+    MUC_TRY(need_integers(call, i, numbers));
+    *out = (double)numbers->items[0].integer;
+    return MUC_OK;
+}
+
+muc_status onnx_axis(const onnx_call *call, int64_t axis, uint32_t rank, uint32_t *out)
+{
+    if (axis < -(int64_t)rank || axis >= (int64_t)rank)
+        return onnx_fail(call, MUC_MALFORMED, "axis %" PRId64 " of %u dimensions", axis, rank);
+    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
+    return MUC_OK;
+}
+
+/* ---- attributes ---- */
+
+/* An attribute of a function's node may stand for one of its caller's. */
+static muc_status resolve(const onnx_call *call, const Onnx__AttributeProto **attribute)
+{
+    const onnx_call *caller = call->frame->caller;
+
+    for (unsigned depth = 0; *attribute && (*attribute)->ref_attr_name &&
+                             (*attribute)->ref_attr_name[0] != '\0' && depth < ONNX_MAX_DEPTH;
+         depth++) {
+        const char *name = (*attribute)->ref_attr_name;
+
+        if (!caller)
+            return onnx_fail(call, MUC_MALFORMED, "attribute '%s' refers to no function's", name);
+        *attribute = NULL;
+        for (size_t i = 0; i < caller->proto->n_attribute; i++)
+            if (caller->proto->attribute[i]->name &&
+                strcmp(caller->proto->attribute[i]->name, name) == 0)
+                *attribute = caller->proto->attribute[i];
+        caller = caller->frame->caller;
+    }
+    return MUC_OK;
+}
+
+muc_status onnx_attribute(onnx_call *call, const char *name, const Onnx__AttributeProto **out)
+{
+    *out = NULL;
+    for (size_t i = 0; i < call->proto->n_attribute; i++) {
+        const Onnx__AttributeProto *attribute = call->proto->attribute[i];
+
+        if (!attribute->name || strcmp(attribute->name, name) != 0)
+            continue;
+        if (*out)
+            return onnx_fail(call, MUC_MALFORMED, "attribute '%s' is there twice", name);
+        *out = attribute;
+        call->used |= UINT64_C(1) << i;
+    }
+    return resolve(call, out);
+}
+
+/* what files without a type mean is told by the field that they fill */
+static bool is_integer(const Onnx__AttributeProto *a)
+{
+    return a->has_i && (!a->has_type || a->type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+}
+
+static bool is_real(const Onnx__AttributeProto *a)
+{
+    return a->has_f && (!a->has_type || a->type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+}
+
+/* the only element of a tensor, as some exporters write numbers */
+static muc_status tensor_number(onnx_call *call, const Onnx__AttributeProto *a, onnx_number *out,
+                                bool *found)
+{
+    muc_tensor_view view;
+    onnx_numbers *numbers;
+
+    *found = false;
+    if (!a->t)
+        return MUC_OK;
+    MUC_TRY(muc_onnx_tensor(call->im->ctx, &call->im->store, a->t, &view));
+    if (view.elements != 1)
+        return MUC_OK;
+    MUC_TRY(onnx_numbers_of_view(call->im, &view, &numbers));
+    *out = numbers->items[0];
+    if (onnx_is_real(view.dtype))
+        out->integer = out->real >= -0x1p62 && out->real <= 0x1p62 ? (int64_t)out->real : 0;
+    else
+        out->real = (double)out->integer;
+    *found = !onnx_is_real(view.dtype) || (double)out->integer == out->real;
+    return MUC_OK;
+}
+
+static muc_status fail_type(const onnx_call *call, const char *name, const char *expected)
+{
+    return onnx_fail(call, MUC_MALFORMED, "attribute '%s' is no %s", name, expected);
+}
+
+muc_status onnx_integer(onnx_call *call, const char *name, int64_t fallback, int64_t *out)
+{
+    const Onnx__AttributeProto *a;
+    onnx_number number;
+    bool found;
+
+    MUC_TRY(onnx_attribute(call, name, &a));
+    *out = fallback;
+    if (!a)
+        return MUC_OK;
+    if (is_integer(a)) {
+        *out = a->i;
+        return MUC_OK;
+    }
+    MUC_TRY(tensor_number(call, a, &number, &found));
+    *out = number.integer;
+    return found ? MUC_OK : fail_type(call, name, "integer");
+}
+
+muc_status onnx_real(onnx_call *call, const char *name, double fallback, double *out)
+{
+    const Onnx__AttributeProto *a;
+    onnx_number number;
+    bool found;
+
+    MUC_TRY(onnx_attribute(call, name, &a));
+    *out = fallback;
+    if (!a)
+        return MUC_OK;
+    if (is_real(a) || is_integer(a)) {
+        *out = is_real(a) ? (double)a->f : (double)a->i;
+    } else {
+        MUC_TRY(tensor_number(call, a, &number, &found));
+        if (!found)
+            return fail_type(call, name, "number");
+        *out = number.real;
+    }
+    return isfinite(*out) ? MUC_OK
+                          : onnx_fail(call, MUC_UNSUPPORTED, "attribute '%s' is %g", name, *out);
+}
+
+muc_status onnx_string(onnx_call *call, const char *name, const char *fallback, const char **out)
+{
+    const Onnx__AttributeProto *a;
+
+    MUC_TRY(onnx_attribute(call, name, &a));
+    *out = fallback;
+    if (!a)
+        return MUC_OK;
+    if (!a->has_s || (a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING))
+        return fail_type(call, name, "string");
+    return muc_arena_string(call->im->ctx, &call->im->arena, (const char *)a->s.data, a->s.len,
+                            out);
+}
+
+muc_status onnx_integers(onnx_call *call, const char *name, const int64_t **items, size_t *count)
+{
+    const Onnx__AttributeProto *a;
+
+    MUC_TRY(onnx_attribute(call, name, &a));
+    *items = NULL;
+    *count = 0;
+    if (!a)
+        return MUC_OK;
+    if (a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS)
+        return fail_type(call, name, "list of integers");
+    *items = a->n_ints ? a->ints : (const int64_t[]){ 0 };
+    *count = a->n_ints;
+    if (a->n_ints == 0) /* present, and empty */
+        return MUC_ARENA_NEW(call->im->ctx, &call->im->arena, 1, (int64_t **)(uintptr_t)items);
+    return MUC_OK;
+}
+
+muc_status onnx_operand_integers(onnx_call *call, const char *name, uint32_t input,
+                                 const int64_t **items, size_t *count)
+{
+    MUC_TRY(onnx_integers(call, name, items, count));
+    return !*items && onnx_has_input(call, input) ? onnx_known_integers(call, input, items, count)
+                                                  : MUC_OK;
+}
+
+static muc_attribute *next(onnx_attributes *a, muc_attribute_key key)
+{
+    muc_attribute *item = &a->items[a->count++];
+
+    item->key = key;
+    return item;
+}
+
+void onnx_set_integer(onnx_attributes *a, muc_attribute_key key, int64_t value)
+{
+    next(a, key)->value.integer = value;
+}
+
+void onnx_set_real(onnx_attributes *a, muc_attribute_key key, double value)
+{
+    next(a, key)->value.real = value;
+}
+
+void onnx_set_integers(onnx_attributes *a, muc_attribute_key key, const int64_t *items,
+                       uint32_t count)
+{
+    muc_attribute *item = next(a, key);
+
+    item->value.integers.items = items;
+    item->value.integers.count = count;
+}
+
+void onnx_set_reals(onnx_attributes *a, muc_attribute_key key, const double *items, uint32_t count)
+{
+    muc_attribute *item = next(a, key);
+
+    item->value.reals.items = items;
+    item->value.reals.count = count;
+}
+
+void onnx_set_exprs(onnx_attributes *a, muc_attribute_key key, const muc_expr *items,
+                    uint32_t count)
+{
+    muc_attribute *item = next(a, key);
+
+    item->value.exprs.items = items;
+    item->value.exprs.count = count;
+}
+
+void onnx_set_expr(onnx_attributes *a, muc_attribute_key key, muc_expr value)
+{
+    next(a, key)->value.expr = value;
+}
+
+void onnx_set_word(onnx_attributes *a, muc_attribute_key key, muc_word value)
+{
+    next(a, key)->value.integer = value;
+}
+
+void onnx_set_dtype(onnx_attributes *a, muc_attribute_key key, muc_dtype value)
+{
+    next(a, key)->value.integer = value;
+}
+
+/* ---- nodes ---- */
+
+/* a name that the graph does not have: the one wanted where possible */
+static muc_status fresh_name(onnx_import *im, const char *wanted, const char **out)
+{
+    *out = wanted;
+    for (unsigned i = 2; muc_graph_find(im->graph, *out) != MUC_NO_ID; i++)
+        MUC_TRY(muc_arena_format(im->ctx, &im->arena, out, "%s~%u", wanted, i));
+    return MUC_OK;
+}
+
+static muc_status step_name(onnx_call *call, const char **out)
+{
+    const char *name;
+
+    MUC_TRY(muc_arena_format(call->im->ctx, &call->im->arena, &name, "%s/%u",
+                             call->proto->n_output ? call->proto->output[0] : call->name,
+                             ++call->steps));
+    return fresh_name(call->im, name, out);
+}
+
+/* Inputs that are left out at the end are not there at all. */
+static muc_status add_node(onnx_call *call, const muc_new_node *wanted, uint32_t *outputs)
+{
+    muc_new_node node = *wanted;
+
+    while (node.input_count && node.inputs[node.input_count - 1] == MUC_NO_ID)
+        node.input_count--;
+    return muc_graph_add(call->im->ctx, call->im->graph, &node, outputs);
+}
+
+muc_status onnx_step(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
+                     const onnx_attributes *attributes, uint32_t *out)
+{
+    muc_new_node node = { .op = op,
+                          .input_count = input_count,
+                          .inputs = inputs,
+                          .attribute_count = attributes ? attributes->count : 0,
+                          .attributes = attributes ? attributes->items : NULL,
+                          .output_count = 1 };
+
+    MUC_TRY(step_name(call, &node.name));
+    return add_node(call, &node, out);
+}
+
+muc_status onnx_bind(onnx_call *call, uint32_t i, uint32_t tensor)
+{
+    onnx_value *value;
+
+    if (!onnx_has_output(call, i))
+        return MUC_OK;
+    MUC_TRY(onnx_scope_add(call->im, &call->frame->scope, call->proto->output[i], &value));
+    value->tensor = tensor;
+    return MUC_OK;
+}
+
+muc_status onnx_bind_numbers(onnx_call *call, uint32_t i, const onnx_numbers *numbers)
+{
+    onnx_value *value;
+
+    if (!onnx_has_output(call, i))
+        return MUC_OK;
+    MUC_TRY(onnx_scope_add(call->im, &call->frame->scope, call->proto->output[i], &value));
+    value->numbers = numbers;
+    return MUC_OK;
+}
+
+muc_status onnx_emit(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
+                     const onnx_attributes *attributes, uint32_t outputs)
+{
+    const char *names[MUC_GRAPH_MAX_OUTPUTS] = { NULL };
+    uint32_t tensors[MUC_GRAPH_MAX_OUTPUTS];
+    muc_new_node node = { .op = op,
+                          .input_count = input_count,
+                          .inputs = inputs,
+                          .attribute_count = attributes ? attributes->count : 0,
+                          .attributes = attributes ? attributes->items : NULL,
+                          .output_count = outputs,
+                          .output_names = names };
+
+    if (outputs > MUC_GRAPH_MAX_OUTPUTS)
+        return onnx_fail(call, MUC_UNSUPPORTED, "%u outputs, at most %d", outputs,
+                         MUC_GRAPH_MAX_OUTPUTS);
+    for (uint32_t i = 0; i < outputs; i++) {
+        if (onnx_has_output(call, i))
+            MUC_TRY(fresh_name(call->im, call->proto->output[i], &names[i]));
+        else
+            MUC_TRY(step_name(call, &names[i]));
+    }
+    node.name = names[0];
+    MUC_TRY(add_node(call, &node, tensors));
+    for (uint32_t i = 0; i < outputs; i++)
+        MUC_TRY(onnx_bind(call, i, tensors[i]));
+    return MUC_OK;
+}
+
+muc_status onnx_constant(onnx_call *call, const char *name, muc_dtype dtype, uint32_t rank,
+                         const uint32_t *dims, const uint8_t *data, uint64_t bytes, uint32_t *out)
+{
+    muc_tensor tensor = { .name = name,
+                          .kind = MUC_TENSOR_CONST,
+                          .dtype = dtype,
+                          .rank = rank,
+                          .data = data,
+                          .bytes = bytes };
+
+    for (uint32_t i = 0; i < rank; i++)
+        tensor.dims[i] = muc_expr_const(call->im->graph->pool, dims[i]);
+    if (!name)
+        MUC_TRY(step_name(call, &tensor.name));
+    else
+        MUC_TRY(fresh_name(call->im, name, &tensor.name));
+    return muc_graph_add_tensor(call->im->ctx, call->im->graph, &tensor, out);
+}
+
+muc_status onnx_scalar(onnx_call *call, muc_dtype dtype, double value, uint32_t *out)
+{
+    const onnx_number number = { MUC_EXPR_NONE, (int64_t)value, value };
+    uint32_t bytes = muc_dtype_get(dtype)->block_bytes;
+    uint8_t *data;
+
+    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->network->arena, bytes, &data));
+    onnx_store_number(dtype, &number, data);
+    return onnx_constant(call, NULL, dtype, 0, NULL, data, bytes, out);
+}

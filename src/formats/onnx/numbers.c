@@ -1,0 +1,232 @@
+/* numbers.c - elements that are known while reading, and graph tensors made of them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "formats/onnx/import.h"
+
+muc_status onnx_numbers_new(onnx_import *im, muc_dtype dtype, uint32_t rank, const uint32_t *dims,
+                            onnx_numbers **out)
+{
+    uint64_t count = 1;
+    onnx_numbers *numbers;
+
+    for (uint32_t i = 0; i < rank; i++)
+        if (!muc_mul_u64(count, dims[i], &count))
+            count = UINT64_MAX;
+    *out = NULL;
+    if (count > ONNX_MAX_NUMBERS || rank > MUC_MAX_RANK ||
+        (count > MUC_MAX_RANK && count > im->numbers_left))
+        return MUC_OK; /* shapes, which are small, always find room */
+    if (count > MUC_MAX_RANK)
+        im->numbers_left -= count;
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, 1, &numbers));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, (size_t)count + 1, &numbers->items));
+    numbers->dtype = dtype;
+    numbers->rank = rank;
+    if (rank)
+        memcpy(numbers->dims, dims, rank * sizeof(*dims));
+    numbers->count = (uint32_t)count;
+    *out = numbers;
+    return MUC_OK;
+}
+
+static double load_real(muc_dtype dtype, const uint8_t *p)
+{
+    double value;
+    float single;
+
+    if (dtype == MUC_F64) {
+        memcpy(&value, p, sizeof(value));
+        return value;
+    }
+    muc_dtype_to_f32(dtype, p, 0, 1, &single);
+    return (double)single;
+}
+
+muc_status onnx_numbers_of_view(onnx_import *im, const muc_tensor_view *view, onnx_numbers **out)
+{
+    uint32_t dims[MUC_MAX_RANK], size = muc_dtype_get(view->dtype)->block_bytes;
+
+    *out = NULL;
+    if (view->elements > ONNX_MAX_NUMBERS)
+        return MUC_OK;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        if (view->dims[i] > UINT32_MAX)
+            return MUC_OK;
+        dims[i] = (uint32_t)view->dims[i];
+    }
+    MUC_TRY(onnx_numbers_new(im, view->dtype, view->rank, dims, out));
+    for (uint32_t i = 0; *out && i < (*out)->count; i++) {
+        if (onnx_is_real(view->dtype))
+            (*out)->items[i].real = load_real(view->dtype, view->data + (size_t)i * size);
+        else
+            (*out)->items[i].integer =
+                muc_dtype_integer(view->dtype, view->data + (size_t)i * size);
+    }
+    return MUC_OK;
+}
+
+void onnx_store_number(muc_dtype dtype, const onnx_number *number, uint8_t *out)
+{
+    uint64_t bits = (uint64_t)number->integer;
+    double wide = number->real;
+
+    if (dtype == MUC_F64) {
+        memcpy(&bits, &wide, sizeof(bits));
+    } else if (dtype == MUC_F32) {
+        bits = muc_f32_bits((float)number->real);
+    } else if (dtype == MUC_F16) {
+        bits = muc_f16_of_f32((float)number->real);
+    } else if (dtype == MUC_BF16) {
+        bits = muc_bf16_of_f32((float)number->real);
+    }
+    for (uint32_t i = 0; i < muc_dtype_get(dtype)->block_bytes; i++)
+        out[i] = (uint8_t)(bits >> 8 * i);
+}
+
+bool onnx_number_expr(const onnx_import *im, const onnx_numbers *numbers, uint32_t i, muc_expr *out)
+{
+    const onnx_number *number = &numbers->items[i];
+
+    if (onnx_is_real(numbers->dtype))
+        return false;
+    if (number->expr == MUC_EXPR_NONE && (number->integer < 0 || number->integer > UINT32_MAX))
+        return false;
+    *out = number->expr != MUC_EXPR_NONE
+               ? number->expr
+               : muc_expr_const(im->graph->pool, (uint32_t)number->integer);
+    return true;
+}
+
+/* the options' value of an input of the graph */
+static muc_status find_given(onnx_import *im, const onnx_value *value, onnx_numbers **out)
+{
+    for (size_t i = 0; i < im->options->known_count; i++) {
+        if (strcmp(im->options->known[i].name, value->name) != 0)
+            continue;
+        MUC_TRY(onnx_numbers_of_view(im, &im->options->known[i], out));
+        if (*out)
+            (*out)->given = true;
+    }
+    return MUC_OK;
+}
+
+muc_status onnx_numbers_of(onnx_import *im, onnx_value *value, const onnx_numbers **out)
+{
+    onnx_numbers *found = NULL;
+    muc_tensor_view view;
+
+    if (!value->numbers && value->initializer) {
+        MUC_TRY(muc_onnx_tensor(im->ctx, &im->store, value->initializer, &view));
+        MUC_TRY(onnx_numbers_of_view(im, &view, &found));
+        value->numbers = found;
+    } else if (!value->numbers && value->tensor != MUC_NO_ID &&
+               im->graph->tensors[value->tensor].kind == MUC_TENSOR_INPUT) {
+        MUC_TRY(find_given(im, value, &found));
+        value->numbers = found;
+    }
+    *out = value->numbers;
+    return MUC_OK;
+}
+
+/* ---- tensors ---- */
+
+static muc_status add_constant(onnx_import *im, onnx_value *value, muc_dtype dtype, uint32_t rank,
+                               const uint64_t *dims, const uint8_t *data, uint64_t bytes)
+{
+    muc_tensor tensor = { .name = value->name,
+                          .kind = MUC_TENSOR_CONST,
+                          .dtype = dtype,
+                          .rank = rank,
+                          .data = data,
+                          .bytes = bytes };
+
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] > UINT32_MAX)
+            return muc_fail(im->ctx, MUC_UNSUPPORTED, im->source->path, MUC_NO_OFFSET,
+                            "tensor '%s': dimension %u is %" PRIu64, value->name, i, dims[i]);
+        tensor.dims[i] = muc_expr_const(im->graph->pool, (uint32_t)dims[i]);
+    }
+    for (unsigned i = 2; muc_graph_find(im->graph, tensor.name) != MUC_NO_ID; i++)
+        MUC_TRY(muc_arena_format(im->ctx, &im->arena, &tensor.name, "%s~%u", value->name, i));
+    return muc_graph_add_tensor(im->ctx, im->graph, &tensor, &value->tensor);
+}
+
+static muc_status add_initializer(onnx_import *im, onnx_value *value)
+{
+    muc_tensor_view view;
+
+    MUC_TRY(muc_onnx_tensor(im->ctx, &im->store, value->initializer, &view));
+    return add_constant(im, value, view.dtype, view.rank, view.dims, view.data, view.bytes);
+}
+
+static muc_status add_expressions(onnx_import *im, onnx_value *value)
+{
+    const onnx_numbers *n = value->numbers;
+    muc_attribute attributes[2] = { { .key = MUC_KEY_VALUES }, { .key = MUC_KEY_TO } };
+    muc_attribute shape = { .key = MUC_KEY_SHAPE };
+    muc_new_node node = { .op = MUC_OP_EXPRESSIONS,
+                          .name = value->name,
+                          .attribute_count = 2,
+                          .attributes = attributes };
+    muc_expr *exprs, dims[MUC_MAX_RANK];
+    uint32_t vector;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, n->count + (size_t)1, &exprs));
+    for (uint32_t i = 0; i < n->count; i++)
+        if (!onnx_number_expr(im, n, i, &exprs[i]))
+            return muc_fail(im->ctx, MUC_UNSUPPORTED, im->source->path, MUC_NO_OFFSET,
+                            "value '%s': element %u, %" PRId64 ", stands beside expressions of "
+                            "dimensions and is negative",
+                            value->name, i, n->items[i].integer);
+    attributes[0].value.exprs.items = exprs;
+    attributes[0].value.exprs.count = n->count;
+    attributes[1].value.integer = n->dtype;
+    if (n->rank == 1)
+        return muc_graph_add(im->ctx, im->graph, &node, &value->tensor);
+    MUC_TRY(muc_arena_format(im->ctx, &im->arena, &node.name, "%s/vector", value->name));
+    MUC_TRY(muc_graph_add(im->ctx, im->graph, &node, &vector));
+    for (uint32_t i = 0; i < n->rank; i++)
+        dims[i] = muc_expr_const(im->graph->pool, n->dims[i]);
+    shape.value.exprs.items = dims;
+    shape.value.exprs.count = n->rank;
+    node = (muc_new_node){ .op = MUC_OP_RESHAPE,
+                           .name = value->name,
+                           .input_count = 1,
+                           .inputs = &vector,
+                           .attribute_count = 1,
+                           .attributes = &shape };
+    return muc_graph_add(im->ctx, im->graph, &node, &value->tensor);
+}
+
+static muc_status add_numbers(onnx_import *im, onnx_value *value)
+{
+    const onnx_numbers *n = value->numbers;
+    uint32_t size = muc_dtype_get(n->dtype)->block_bytes;
+    uint64_t dims[MUC_MAX_RANK];
+    uint8_t *data;
+
+    for (uint32_t i = 0; i < n->count; i++)
+        if (n->items[i].expr != MUC_EXPR_NONE)
+            return add_expressions(im, value);
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->network->arena, (size_t)n->count * size + 1, &data));
+    for (uint32_t i = 0; i < n->count; i++)
+        onnx_store_number(n->dtype, &n->items[i], data + (size_t)i * size);
+    for (uint32_t i = 0; i < n->rank; i++)
+        dims[i] = n->dims[i];
+    return add_constant(im, value, n->dtype, n->rank, dims, data, (uint64_t)n->count * size);
+}
+
+muc_status onnx_materialise(onnx_import *im, onnx_value *value, uint32_t *out)
+{
+    if (value->tensor == MUC_NO_ID && value->initializer)
+        MUC_TRY(add_initializer(im, value));
+    else if (value->tensor == MUC_NO_ID && value->numbers)
+        MUC_TRY(add_numbers(im, value));
+    *out = value->tensor;
+    return value->tensor != MUC_NO_ID
+               ? MUC_OK
+               : muc_fail(im->ctx, MUC_BUG, im->source->path, MUC_NO_OFFSET,
+                          "value '%s' has neither tensor nor numbers", value->name);
+}

@@ -1,0 +1,229 @@
+/* onnx.c - a model's file becomes a graph: inputs, initializers, nodes in order, outputs. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/onnx/decode.h"
+#include "formats/onnx/import.h"
+
+enum { GRAPH_FIELD = 7, DEFAULT_MOST = 1024, MAX_DIM = 1 << 30 };
+/* budgets: what any file has, and what a byte of it adds */
+enum { FREE_NODES = 65536, FREE_NUMBERS = 1 << 20, FREE_FILLED = 64 << 20, FILLED_PER_BYTE = 64 };
+
+#define FAIL(im, status, ...) \
+    muc_fail((im)->ctx, status, (im)->source->path, MUC_NO_OFFSET, __VA_ARGS__)
+
+bool muc_onnx_probe_network(const muc_source *source)
+{
+    size_t length = strlen(source->path);
+
+    return (length > 5 && strcmp(source->path + length - 5, ".onnx") == 0) ||
+           muc_onnx_looks_like(source->bytes, &onnx__model_proto__descriptor, GRAPH_FIELD);
+}
+
+/* ---- inputs ---- */
+
+/* An expression's input of this name; what is no letter, digit or '_' becomes '_'. */
+static muc_status named_dim(onnx_import *im, const char *name, muc_expr *out)
+{
+    uint32_t lo = 1, hi = DEFAULT_MOST;
+    char identifier[128];
+    size_t length = 0;
+
+    for (size_t i = 0; i < im->options->dim_count; i++)
+        if (strcmp(im->options->dims[i].name, name) == 0) {
+            lo = im->options->dims[i].lo;
+            hi = im->options->dims[i].hi;
+        }
+    if (isdigit((unsigned char)name[0]))
+        identifier[length++] = '_';
+    for (; *name && length < sizeof(identifier) - 1; name++)
+        identifier[length++] = *name;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)identifier[i]) || (unsigned char)identifier[i] > 127)
+            identifier[i] = '_';
+    identifier[length] = '\0';
+    *out = lo == hi ? muc_expr_const(im->graph->pool, lo)
+                    : muc_expr_new_input(im->graph->pool, identifier, lo, hi, 1);
+    return muc_expr_status(im->graph->pool);
+}
+
+static muc_status read_dim(onnx_import *im, const char *input,
+                           const Onnx__TensorShapeProto__Dimension *dim, uint32_t i, muc_expr *out)
+{
+    const char *name;
+
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
+        if (dim->dim_value < 0 || dim->dim_value > MAX_DIM)
+            return FAIL(im, MUC_MALFORMED, "input '%s': dimension %u is %" PRId64, input, i,
+                        dim->dim_value);
+        *out = muc_expr_const(im->graph->pool, (uint32_t)dim->dim_value);
+        return MUC_OK;
+    }
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+        dim->dim_param[0] != '\0')
+        return named_dim(im, dim->dim_param, out);
+    MUC_TRY(muc_arena_format(im->ctx, &im->arena, &name, "%s_%u", input, i));
+    return named_dim(im, name, out);
+}
+
+static const muc_tensor_view *find_known(const onnx_import *im, const char *name)
+{
+    for (size_t i = 0; i < im->options->known_count; i++)
+        if (strcmp(im->options->known[i].name, name) == 0)
+            return &im->options->known[i];
+    return NULL;
+}
+
+/* A declared shape, or that of the value which the options give. */
+static muc_status read_shape(onnx_import *im, const Onnx__ValueInfoProto *info,
+                             const Onnx__TypeProto__Tensor *type, muc_tensor *tensor)
+{
+    const muc_tensor_view *known = find_known(im, info->name);
+
+    if (type->shape) {
+        if (type->shape->n_dim > MUC_GRAPH_MAX_RANK)
+            return FAIL(im, MUC_UNSUPPORTED, "input '%s' has %zu dimensions, at most %d",
+                        info->name, type->shape->n_dim, MUC_GRAPH_MAX_RANK);
+        tensor->rank = (uint32_t)type->shape->n_dim;
+        for (uint32_t i = 0; i < tensor->rank; i++)
+            MUC_TRY(read_dim(im, info->name, type->shape->dim[i], i, &tensor->dims[i]));
+        return MUC_OK;
+    }
+    if (!known)
+        return FAIL(im, MUC_UNSUPPORTED, "input '%s' has no shape", info->name);
+    tensor->rank = known->rank;
+    for (uint32_t i = 0; i < known->rank; i++) {
+        if (known->dims[i] > MAX_DIM)
+            return FAIL(im, MUC_UNSUPPORTED, "input '%s': dimension %u is %" PRIu64, info->name, i,
+                        known->dims[i]);
+        tensor->dims[i] = muc_expr_const(im->graph->pool, (uint32_t)known->dims[i]);
+    }
+    return MUC_OK;
+}
+
+static muc_status read_input(onnx_import *im, onnx_frame *frame, const Onnx__ValueInfoProto *info)
+{
+    muc_tensor tensor = { .kind = MUC_TENSOR_INPUT };
+    onnx_value *value;
+
+    if (!info->name || info->name[0] == '\0')
+        return FAIL(im, MUC_MALFORMED, "an input of the graph has no name");
+    value = onnx_scope_find(&frame->scope, info->name);
+    if (value && value->initializer && value->tensor == MUC_NO_ID)
+        return MUC_OK; /* old files list their weights among the inputs */
+    MUC_TRY(onnx_scope_add(im, &frame->scope, info->name, &value));
+    if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return FAIL(im, MUC_UNSUPPORTED, "input '%s' is no tensor", info->name);
+    MUC_TRY(muc_onnx_dtype(im->ctx, im->source->path, info->name,
+                           info->type->tensor_type->elem_type, &tensor.dtype));
+    MUC_TRY(read_shape(im, info, info->type->tensor_type, &tensor));
+    tensor.name = info->name;
+    return muc_graph_add_tensor(im->ctx, im->graph, &tensor, &value->tensor);
+}
+
+static muc_status read_initializers(onnx_import *im, onnx_frame *frame,
+                                    const Onnx__GraphProto *graph)
+{
+    if (graph->n_sparse_initializer)
+        return FAIL(im, MUC_UNSUPPORTED, "the graph '%s' has sparse initializers",
+                    graph->name ? graph->name : "");
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *tensor = graph->initializer[i];
+        onnx_value *value;
+
+        if (!tensor->name || tensor->name[0] == '\0')
+            return FAIL(im, MUC_MALFORMED, "initializer %zu has no name", i);
+        MUC_TRY(onnx_scope_add(im, &frame->scope, tensor->name, &value));
+        value->initializer = tensor;
+    }
+    return MUC_OK;
+}
+
+/* ---- outputs ---- */
+
+/* A result has its own name, whatever the tensor behind it is called, and is there once. */
+static muc_status add_output(onnx_import *im, onnx_frame *frame, const Onnx__ValueInfoProto *info)
+{
+    const char *name = info->name ? info->name : "";
+    onnx_value *value = onnx_scope_find(&frame->scope, name);
+    muc_new_node node = { .op = MUC_OP_IDENTITY, .name = name, .input_count = 1 };
+    uint32_t tensor;
+
+    if (!value)
+        return FAIL(im, MUC_MALFORMED, "output '%s' is computed nowhere", name);
+    MUC_TRY(onnx_materialise(im, value, &tensor));
+    if (strcmp(im->graph->tensors[tensor].name, name) != 0) {
+        node.inputs = &tensor;
+        MUC_TRY(muc_graph_add(im->ctx, im->graph, &node, &tensor));
+    }
+    return muc_graph_add_output(im->ctx, im->graph, tensor);
+}
+
+/* ---- the model ---- */
+
+static muc_status read_opsets(onnx_import *im, onnx_frame *frame)
+{
+    const Onnx__ModelProto *model = im->model;
+    onnx_opset *opsets;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, model->n_opset_import + 1, &opsets));
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *opset = model->opset_import[i];
+
+        opsets[i].domain = opset->domain ? opset->domain : "";
+        opsets[i].version = opset->version;
+    }
+    frame->opsets = opsets;
+    frame->opset_count = model->n_opset_import;
+    /* the first versions of the format knew one operator set only */
+    if (model->n_opset_import == 0)
+        opsets[frame->opset_count++] = (onnx_opset){ "", 1 };
+    return MUC_OK;
+}
+
+static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
+{
+    onnx_frame frame = { 0 };
+
+    MUC_TRY(read_opsets(im, &frame));
+    MUC_TRY(read_initializers(im, &frame, graph));
+    for (size_t i = 0; i < graph->n_input; i++)
+        MUC_TRY(read_input(im, &frame, graph->input[i]));
+    MUC_TRY(onnx_import_nodes(im, &frame, graph->node, graph->n_node));
+    if (graph->n_output == 0)
+        return FAIL(im, MUC_MALFORMED, "the graph has no output");
+    for (size_t i = 0; i < graph->n_output; i++)
+        MUC_TRY(add_output(im, &frame, graph->output[i]));
+    return muc_expr_status(im->graph->pool);
+}
+
+static muc_status read_model(onnx_import *im)
+{
+    ProtobufCMessage *message;
+
+    MUC_TRY(muc_onnx_decode(im->ctx, &im->network->arena, im->source->bytes,
+                            &onnx__model_proto__descriptor, &message));
+    im->model = (const Onnx__ModelProto *)message;
+    if (!im->model->graph)
+        return FAIL(im, MUC_MALFORMED, "the file holds no graph");
+    MUC_TRY(muc_graph_new(im->ctx, im->source->path, &im->network->graph));
+    im->graph = im->network->graph;
+    return import_graph(im, im->model->graph);
+}
+
+muc_status muc_onnx_read_network(muc_context *ctx, const muc_source *source,
+                                 const muc_network_options *options, muc_network *network)
+{
+    onnx_import im = { .ctx = ctx, .source = source, .options = options, .network = network };
+    muc_status status;
+
+    im.nodes_left = FREE_NODES + source->bytes.size / 8;
+    im.numbers_left = FREE_NUMBERS + source->bytes.size;
+    im.filled_left = FREE_FILLED + (uint64_t)FILLED_PER_BYTE * source->bytes.size;
+    im.store = (muc_onnx_store){ source->path, source->folder, &network->arena, &network->files };
+    status = read_model(&im);
+    muc_arena_free(&im.arena);
+    return status;
+}

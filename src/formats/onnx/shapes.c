@@ -1,0 +1,181 @@
+/* shapes.c - dimensions that operands decide: what Slice and Reshape ask for. */
+#include <inttypes.h>
+
+#include "formats/onnx/import.h"
+
+/* ---- slices ---- */
+
+typedef struct slicer {
+    const onnx_call *call;
+    muc_expr_pool *pool;
+    muc_expr dim;
+} slicer;
+
+static muc_expr constant(const slicer *s, uint64_t value)
+{
+    return muc_expr_const(s->pool, value > UINT32_MAX ? UINT32_MAX : (uint32_t)value);
+}
+
+/* a place of 0..dim, counted from the end if negative and clamped */
+static muc_expr clamp_place(const slicer *s, const onnx_number *n)
+{
+    if (n->expr != MUC_EXPR_NONE)
+        return muc_expr_min(s->pool, n->expr, s->dim);
+    if (n->integer >= 0)
+        return muc_expr_min(s->pool, constant(s, (uint64_t)n->integer), s->dim);
+    /* subtraction stops at 0; the least integer has no negative */
+    return muc_expr_sub(s->pool, s->dim, constant(s, 0 - (uint64_t)n->integer));
+}
+
+/* Backwards from start, at most dim - 1, down to the one after end, which is -1 for all of it:
+ * size is what is left of one more than start, less one more than end. */
+static muc_status backwards(const slicer *s, const onnx_number *start, const onnx_number *end,
+                            uint32_t stride, onnx_range *out)
+{
+    muc_expr_pool *pool = s->pool;
+    muc_expr after, before;
+
+    if (start->expr != MUC_EXPR_NONE || end->expr != MUC_EXPR_NONE)
+        return onnx_fail(s->call, MUC_UNSUPPORTED,
+                         "a slice backwards whose ends depend on dimensions");
+    /* one more than each, as places of 0..dim */
+    after = start->integer >= 0
+                ? muc_expr_min(pool, constant(s, (uint64_t)start->integer + 1), s->dim)
+                : muc_expr_sub(pool, s->dim, constant(s, 0 - (uint64_t)start->integer - 1));
+    before = end->integer >= 0
+                 ? muc_expr_min(pool, constant(s, (uint64_t)end->integer + 1), s->dim)
+                 : muc_expr_sub(pool, s->dim, constant(s, 0 - (uint64_t)end->integer - 1));
+    out->start = muc_expr_sub_const(pool, after, 1);
+    out->size = muc_expr_cdiv(pool, muc_expr_sub(pool, after, before), stride);
+    return muc_expr_status(pool);
+}
+
+muc_status onnx_slice_range(const onnx_call *call, muc_expr dim, const onnx_number *start,
+                            const onnx_number *end, int64_t step, onnx_range *out)
+{
+    const slicer s = { call, call->im->graph->pool, dim };
+    uint64_t stride = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
+
+    if (stride == 0)
+        return onnx_fail(call, MUC_MALFORMED, "a slice in steps of 0");
+    if (stride > INT32_MAX)
+        stride = INT32_MAX;
+    if (step < 0)
+        return backwards(&s, start, end, (uint32_t)stride, out);
+    out->start = clamp_place(&s, start);
+    out->size = muc_expr_cdiv(s.pool, muc_expr_sub(s.pool, clamp_place(&s, end), out->start),
+                              (uint32_t)stride);
+    return muc_expr_status(s.pool);
+}
+
+/* ---- reshape ---- */
+
+enum { MAX_FACTORS = 256 };
+
+/* A product: a constant and expressions that are none. */
+typedef struct product {
+    uint64_t constant;
+    muc_expr factors[MAX_FACTORS];
+    uint32_t count;
+} product;
+
+/* multiplies, taking products apart */
+static bool times(const muc_expr_pool *pool, product *p, muc_expr e)
+{
+    const muc_expr_node *node = muc_expr_get(pool, e);
+
+    if (node->op == MUC_EXPR_CONST)
+        return muc_mul_u64(p->constant, node->immediate, &p->constant);
+    if (node->op == MUC_EXPR_MUL) /* as deep as an expression may be, which is bounded */
+        return times(pool, p, node->operands[0]) && times(pool, p, node->operands[1]);
+    if (p->count == MAX_FACTORS)
+        return false;
+    p->factors[p->count++] = e;
+    return true;
+}
+
+/* removes from a what is in b too; false if something of b is left */
+static bool cancel(product *a, const product *b)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint32_t j = 0;
+
+        while (j < a->count && a->factors[j] != b->factors[i])
+            j++;
+        if (j == a->count)
+            return false;
+        a->factors[j] = a->factors[--a->count];
+    }
+    return true;
+}
+
+static muc_expr expression_of(muc_expr_pool *pool, const product *p, uint64_t divisor)
+{
+    muc_expr e = MUC_EXPR_NONE;
+
+    for (uint32_t i = 0; i < p->count; i++)
+        e = i ? muc_expr_mul(pool, e, p->factors[i]) : p->factors[i];
+    if (p->constant % divisor == 0) {
+        uint64_t rest = p->constant / divisor;
+
+        if (rest > UINT32_MAX)
+            return MUC_EXPR_NONE;
+        return p->count ? muc_expr_mul_const(pool, e, (uint32_t)rest)
+                        : muc_expr_const(pool, (uint32_t)rest);
+    }
+    if (p->count == 0 || p->constant > UINT32_MAX || divisor > UINT32_MAX)
+        return MUC_EXPR_NONE;
+    return muc_expr_div(pool, muc_expr_mul_const(pool, e, (uint32_t)p->constant),
+                        (uint32_t)divisor);
+}
+
+/* the dimension that makes both shapes have as many elements */
+static muc_status infer(onnx_call *call, const onnx_shape *from, onnx_shape *to, uint32_t hole)
+{
+    muc_expr_pool *pool = call->im->graph->pool;
+    product whole = { .constant = 1 }, others = { .constant = 1 };
+    bool fits = true;
+
+    for (uint32_t i = 0; i < from->rank; i++)
+        fits = fits && times(pool, &whole, from->dims[i]);
+    for (uint32_t i = 0; i < to->rank; i++)
+        fits = fits && (i == hole || times(pool, &others, to->dims[i]));
+    if (fits && others.constant == 0)
+        return onnx_fail(call, MUC_MALFORMED, "dimension %u follows from no number of elements",
+                         hole);
+    to->dims[hole] = fits && (whole.constant == 0 || cancel(&whole, &others))
+                         ? expression_of(pool, &whole, others.constant)
+                         : MUC_EXPR_NONE;
+    MUC_TRY(muc_expr_status(pool));
+    if (to->dims[hole] == MUC_EXPR_NONE)
+        return onnx_fail(call, MUC_UNSUPPORTED, "dimension %u does not follow from the others",
+                         hole);
+    return MUC_OK;
+}
+
+muc_status onnx_reshape_dims(onnx_call *call, const onnx_shape *from, const onnx_numbers *wanted,
+                             bool allow_zero, onnx_shape *out)
+{
+    uint32_t hole = UINT32_MAX;
+
+    if (wanted->rank > 1 || wanted->count > MUC_GRAPH_MAX_RANK)
+        return onnx_fail(call, MUC_UNSUPPORTED, "a shape of rank %u and %u dimensions, at most %d",
+                         wanted->rank, wanted->count, MUC_GRAPH_MAX_RANK);
+    out->rank = wanted->count;
+    for (uint32_t i = 0; i < out->rank; i++) {
+        const onnx_number *n = &wanted->items[i];
+
+        if (n->expr == MUC_EXPR_NONE && n->integer == -1) {
+            if (hole != UINT32_MAX)
+                return onnx_fail(call, MUC_MALFORMED, "two dimensions are -1");
+            hole = i;
+        } else if (n->expr == MUC_EXPR_NONE && n->integer == 0 && !allow_zero) {
+            if (i >= from->rank)
+                return onnx_fail(call, MUC_MALFORMED, "no dimension %u to keep", i);
+            out->dims[i] = from->dims[i];
+        } else if (!onnx_number_expr(call->im, wanted, i, &out->dims[i])) {
+            return onnx_fail(call, MUC_MALFORMED, "dimension %u is %" PRId64, i, n->integer);
+        }
+    }
+    return hole == UINT32_MAX ? MUC_OK : infer(call, from, out, hole);
+}

@@ -1,0 +1,205 @@
+/* ONNX models as graphs: small ones, encoded by hand (fuzz/onnx_seeds.py), against their text. */
+#include "base/text.h"
+#include "check.h"
+#include "formats/network.h"
+
+static muc_context *ctx;
+static muc_network network;
+
+static int setup(void **state)
+{
+    (void)state;
+    ctx = muc_context_new(1);
+    return ctx ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    muc_network_close(&network);
+    muc_context_free(ctx);
+    return 0;
+}
+
+#define SEEDS "fuzz/corpus/onnx/"
+
+static void check_text(const char *path, const muc_network_options *options, const char *expected)
+{
+    muc_text text = { 0 };
+    const char *body;
+
+    CHECK_OK(ctx, muc_network_open(ctx, path, options, &network));
+    muc_graph_print(network.graph, &text);
+    body = strchr(text.data, '\n') + 1;
+    assert_string_equal(body, expected);
+    muc_text_free(&text);
+    muc_network_close(&network);
+}
+
+static void padding_is_written_out_and_nodes_put_in_order(void **state)
+{
+    (void)state;
+    check_text(SEEDS "conv", NULL,
+               "tensor x = input f32 [1, 1, 4, 4]\n"
+               "tensor w = const f32 [2, 1, 3, 3] values 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+               "1, 1, 1, 1\n"
+               "node c f32 [1, 2, 2, 2] = conv x, w groups=1 strides=[2, 2] dilations=[1, 1] "
+               "pads=[0, 0, 1, 1]\n"
+               "node y f32 [1, 2, 2, 2] = relu c\n"
+               "output y\n");
+}
+
+static void computed_shapes_are_expressions_of_dimensions(void **state)
+{
+    static const muc_network_dim three = { "batch", 3, 3 }, range = { "batch", 1, 64 };
+    const muc_network_options fixed = { .dims = &three, .dim_count = 1 };
+    const muc_network_options open = { .dims = &range, .dim_count = 1 };
+
+    (void)state;
+    check_text(SEEDS "shapes", &open,
+               "input batch 1..64\n"
+               "tensor x = input f32 [batch, 4, 6]\n"
+               "node y f32 [batch*2, 4, 3] = reshape x shape=[batch*2, 4, 3]\n"
+               "output y\n");
+    check_text(SEEDS "shapes", &fixed,
+               "tensor x = input f32 [3, 4, 6]\n"
+               "node y f32 [6, 4, 3] = reshape x shape=[6, 4, 3]\n"
+               "output y\n");
+}
+
+static void old_versions_get_the_newest_meaning(void **state)
+{
+    (void)state;
+    check_text(SEEDS "old", NULL,
+               "tensor x = input f32 [2, 3, 4]\n"
+               "tensor c/1 = const f32 [] values 0\n"
+               "tensor c/2 = const f32 [] values 6\n"
+               "node c f32 [2, 3, 4] = clip x, c/1, c/2\n"
+               "node s/1 f32 [2, 12] = reshape c shape=[2, 12]\n"
+               "node s/2 f32 [2, 12] = softmax s/1 axis=1\n"
+               "node s f32 [2, 3, 4] = reshape s/2 shape=[2, 3, 4]\n"
+               "node r f32 [2, 3] = reduce_sum s axes=[2] keep_dims=0\n"
+               "node y f32 [2, 1] = slice r axes=[1] starts=[2] sizes=[1] steps=[1]\n"
+               "output y\n");
+}
+
+static void functions_are_written_out_with_their_callers_attributes(void **state)
+{
+    (void)state;
+    check_text(SEEDS "function", NULL,
+               "tensor x = input f32 [2]\n"
+               "node t f32 [2] = leaky_relu x alpha=0.5\n"
+               "node b f32 [2] = add t, t\n"
+               "node \"t~2\" f32 [2] = leaky_relu b alpha=0.25\n"
+               "node \"b~2\" f32 [2] = add \"t~2\", \"t~2\"\n"
+               "node y f32 [2] = identity \"b~2\"\n"
+               "output y\n");
+}
+
+static void a_known_condition_chooses_its_branch(void **state)
+{
+    (void)state;
+    check_text(SEEDS "branch", NULL,
+               "tensor x = input f32 [2]\n"
+               "node b f32 [2] = abs x\n"
+               "node y f32 [2] = identity b\n"
+               "output y\n");
+}
+
+static void constants_of_every_form_and_outputs_of_every_kind(void **state)
+{
+    (void)state;
+    check_text(SEEDS "constants", NULL,
+               "input n 1..1024\n"
+               "tensor x = input f32 [4, n]\n"
+               "tensor f = const f32 [] values 1.5\n"
+               "tensor z = const f32 [3] values 2, 2, 2\n"
+               "node r f32 [4, n] = slice x axes=[0] starts=[3] sizes=[4] steps=[-1]\n"
+               "node y f32 [4, n] = mul r, f\n"
+               "output y\n"
+               "output z\n"
+               "output x\n");
+}
+
+static void an_input_that_decides_a_shape_must_be_known(void **state)
+{
+    static const int64_t sizes[] = { 1, 2 };
+    const muc_tensor_view known = { .name = "s",
+                                    .dtype = MUC_I64,
+                                    .rank = 1,
+                                    .dims = { 2 },
+                                    .elements = 2,
+                                    .bytes = 16,
+                                    .data = (const uint8_t *)sizes };
+    const muc_network_options options = { .known = &known, .known_count = 1 };
+
+    (void)state;
+    check_text(SEEDS "bad_shape", &options,
+               "tensor x = input f32 [2]\n"
+               "tensor s = input i64 [1]\n"
+               "node y f32 [1, 2] = reshape x shape=[1, 2]\n"
+               "output y\n");
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "node 'y' (Reshape): input 1, 's', decides shapes",
+                muc_network_open(ctx, SEEDS "bad_shape", NULL, &network));
+}
+
+static void what_is_not_read_is_named(void **state)
+{
+    static const struct {
+        const char *path;
+        muc_status status;
+        const char *fragment;
+    } cases[] = {
+        { SEEDS "bad_cycle", MUC_MALFORMED, "'a' is computed from itself" },
+        { SEEDS "bad_operator", MUC_UNSUPPORTED,
+          "node 'y' (Frobnicate): muc knows no such operator of domain '', version 13" },
+        { SEEDS "bad_version", MUC_UNSUPPORTED,
+          "node 'y' (Add): version 6 of the operator set of domain ''; muc reads the operator in "
+          "versions 7 to" },
+        { SEEDS "bad_attribute", MUC_UNSUPPORTED,
+          "node 'y' (Relu): attribute 'alpha' is unknown in version 13" },
+        { SEEDS "bad_name", MUC_MALFORMED, "two values are named 'y'" },
+        { SEEDS "bad_domain", MUC_MALFORMED,
+          "node 'y' (Abs): the model imports no operator set of domain 'elsewhere'" },
+        { SEEDS "bad_type", MUC_UNSUPPORTED, "'x' is of type STRING (8)" },
+        { SEEDS "bad_depth", MUC_UNSUPPORTED, "functions and branches are deeper than 16" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(cases); i++)
+        CHECK_FAILS(ctx, cases[i].status, cases[i].fragment,
+                    muc_network_open(ctx, cases[i].path, NULL, &network));
+}
+
+static void published_networks_are_read(void **state)
+{
+    static const char *const paths[] = {
+        "onnx/Convnet_maxpool.onnx", "onnx/lenet5.onnx",           "onnx/light_bvlc_alexnet.onnx",
+        "onnx/light_resnet50.onnx",  "onnx/light_squeezenet.onnx", "onnx/resnet_2b.onnx",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(paths); i++) {
+        CHECK_OK(ctx, muc_network_open(ctx, shared_data(paths[i]), NULL, &network));
+        CHECK_EQ(network.graph->output_count, 1);
+        muc_network_close(&network);
+    }
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(padding_is_written_out_and_nodes_put_in_order),
+        T(computed_shapes_are_expressions_of_dimensions),
+        T(old_versions_get_the_newest_meaning),
+        T(functions_are_written_out_with_their_callers_attributes),
+        T(a_known_condition_chooses_its_branch),
+        T(constants_of_every_form_and_outputs_of_every_kind),
+        T(an_input_that_decides_a_shape_must_be_known),
+        T(what_is_not_read_is_named),
+        T(published_networks_are_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
