@@ -280,9 +280,9 @@ static void attention_is_the_formula_however_tokens_are_grouped(void **state)
 /* every instruction set appends to a cache that another text has left behind */
 static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
 {
-    const mur_attention_q8 op = { 2, 1, 4, 6, 0.5f };
-    float q[2][8], k[2][4], v[2][4], first[8], again[8], scales[2][6];
-    uint8_t keys[24], values[24], scratch[128];
+    const mur_attention_q8 op = { 2, 1, 4, 8, 0.5f };
+    float q[2][8], k[2][4], v[2][4], first[8], again[8], scales[2][8];
+    uint8_t keys[32], values[32], scratch[128];
     mur_cache_q8 cache = { keys, values, scales[0], scales[1] };
     (void)state;
     for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {

@@ -41,7 +41,7 @@ typedef struct mur_matrix_q8 {
 /* Causal attention with grouped queries. */
 typedef struct mur_attention_q8 {
     uint32_t heads, kv_heads, width; /* heads a multiple of kv_heads; width: of a head, even */
-    uint32_t context;                /* positions of the caches, at most 65536; even */
+    uint32_t context;                /* positions of the caches, at most 65536; a multiple of 4 */
     float scale;                     /* of scores */
 } mur_attention_q8;
 

@@ -3,7 +3,6 @@
 #define MUR_DECODER_ARITH_H
 
 #include <stdint.h>
-#include <string.h>
 
 /* 1.5 * 2^23: added to a number below 2^22, the sum's last place is 1 and its low bits are the
  * number rounded to an integer, halves to even. */
@@ -11,20 +10,25 @@
 #define MUR_SNAP_BITS 0x4b400000u
 #define MUR_LEAST 7.88860905e-31f /* 2^-100: a vector without larger elements is zero */
 
+/* a union, not memcpy, which a freestanding compiler would call */
+typedef union mur_float {
+    float value;
+    uint32_t bits;
+} mur_float;
+
 static inline uint32_t mur_float_bits(float x)
 {
-    uint32_t bits;
+    mur_float both = { x };
 
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
+    return both.bits;
 }
 
 static inline float mur_float_of(uint32_t bits)
 {
-    float x;
+    mur_float both;
 
-    memcpy(&x, &bits, sizeof(x));
-    return x;
+    both.bits = bits;
+    return both.value;
 }
 
 /* The nearest integer of |x| <= 2^15, modulo 2^16. */
@@ -33,16 +37,26 @@ static inline int16_t mur_round(float x)
     return (int16_t)mur_float_bits(x + MUR_SNAP);
 }
 
+static inline uint32_t mur_greater(uint32_t most, float x)
+{
+    uint32_t bits = mur_float_bits(x) << 1;
+
+    return bits > most ? bits : most;
+}
+
 /* max |x[i]|: magnitudes are ordered as their bits are */
 static inline float mur_most(const float *x, uint32_t count)
 {
     uint32_t most = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t bits = mur_float_bits(x[i]) << 1;
-
-        most = bits > most ? bits : most;
+    for (; count >= 4; count -= 4, x += 4) {
+        most = mur_greater(most, x[0]);
+        most = mur_greater(most, x[1]);
+        most = mur_greater(most, x[2]);
+        most = mur_greater(most, x[3]);
     }
+    for (; count != 0; count--, x++)
+        most = mur_greater(most, *x);
     return mur_float_of(most >> 1);
 }
 

@@ -5,7 +5,6 @@
 #define MUR_DSP_H
 
 #include <stdint.h>
-#include <string.h>
 
 #if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
 #define MUR_HAVE_DSP 1
@@ -13,13 +12,12 @@
 #define MUR_HAVE_DSP 0
 #endif
 
-/* two int16 or four int8, of no alignment, as a word */
-static inline uint32_t mur_word(const void *p)
-{
-    uint32_t word;
+/* Two int16 at an address that is a multiple of 4. */
+typedef uint32_t mur_word __attribute__((may_alias));
 
-    memcpy(&word, p, sizeof(word));
-    return word;
+static inline uint32_t mur_two(const int16_t *p)
+{
+    return *(const mur_word *)(const void *)p;
 }
 
 /* sum + both products of signed halves, modulo 2^32 */

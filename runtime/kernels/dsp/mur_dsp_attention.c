@@ -7,6 +7,10 @@
 #include "mur_decoder_arith.h"
 #include "mur_dsp_pair.h"
 
+#include <float.h>
+
+enum { STEP = 4 }; /* positions that are mixed at once */
+
 /* of one head */
 typedef struct head_scratch {
     float *weights; /* [context] */
@@ -42,62 +46,86 @@ static void append_values(const mur_attention_q8 *op, const mur_cache_q8 *cache,
     }
 }
 
-/* scores of positions 0..length-1 and, where that is odd, of one more, which nobody reads; returns
- * the greatest of the former */
+/* the products of one query with the keys of two positions */
+static inline mur_pair_sum meet(const int16_t *keys, const int16_t *q, uint32_t width)
+{
+    mur_pair_sum sum = { 0, 0 };
+
+    for (; width >= 8; width -= 8, keys += 8, q += 8) {
+        mur_pair_step(&sum, mur_two(keys), mur_two(q));
+        mur_pair_step(&sum, mur_two(keys + 2), mur_two(q + 2));
+        mur_pair_step(&sum, mur_two(keys + 4), mur_two(q + 4));
+        mur_pair_step(&sum, mur_two(keys + 6), mur_two(q + 6));
+    }
+    for (; width != 0; width -= 2, keys += 2, q += 2)
+        mur_pair_step(&sum, mur_two(keys), mur_two(q));
+    return sum;
+}
+
+/* the scores of positions 0..length-1; returns the greatest */
 static float score(const mur_attention_q8 *op, const int16_t *keys, const float *scales,
                    uint32_t length, float factor, const head_scratch *s)
 {
-    float most = 0;
+    float *weights = s->weights, *end = weights + length / 2 * 2;
+    float most = -FLT_MAX;
 
-    for (uint32_t t = 0; t < length; t += 2) {
-        mur_pair_sum sum = { 0, 0 };
-        float first, second;
+    for (; weights < end; weights += 2, scales += 2, keys += op->width) {
+        mur_pair_sum sum = meet(keys, s->q, op->width);
+        float first = (float)mur_pair_first(sum) * factor * scales[0];
+        float second = (float)mur_pair_second(sum) * factor * scales[1];
 
-        for (uint32_t i = 0; i < op->width; i += 2)
-            mur_pair_step(&sum, mur_word(keys + i), mur_word(s->q + i));
-        keys += op->width;
-        first = (float)mur_pair_first(sum) * factor * scales[t];
-        second = (float)mur_pair_second(sum) * factor * scales[t + 1];
-        s->weights[t] = first;
-        s->weights[t + 1] = second;
-        most = t == 0 || first > most ? first : most;
-        most = t + 1 < length && second > most ? second : most;
+        weights[0] = first;
+        weights[1] = second;
+        most = first > most ? first : most;
+        most = second > most ? second : most;
+    }
+    if (length % 2 != 0) {
+        *weights = (float)mur_pair_first(meet(keys, s->q, op->width)) * factor * *scales;
+        most = *weights > most ? *weights : most;
     }
     return most;
 }
 
-/* scores become integers of 15 bits; returns the factor that makes their sums real */
+/* scores become integers of 15 bits, followed by zeros up to a multiple of STEP; returns the factor
+ * that makes their sums real */
 static float soften(const float *scales, uint32_t length, float most, const head_scratch *s)
 {
-    float sum_p = 0, sum_w = 0, inverse = 0;
+    float sum_p = 0, sum_w = 0, inverse = 0, *weights = s->weights;
+    int16_t *u = s->u;
 
     for (uint32_t t = 0; t < length; t++) {
-        float p = mur_exp_fast(s->weights[t] - most), w = p * scales[t];
+        float p = mur_exp_fast(weights[t] - most), w = p * scales[t];
 
-        s->weights[t] = w;
+        weights[t] = w;
         sum_p += p;
         sum_w += w;
     }
+    for (uint32_t t = length; t % STEP != 0; t++)
+        weights[t] = 0;
     if (!(sum_w < MUR_LEAST))
         inverse = 32767.0f / sum_w;
-    for (uint32_t t = 0; t < length; t++)
-        s->u[t] = mur_round(s->weights[t] * inverse);
-    if (length % 2 != 0)
-        s->u[length] = 0;
+    for (uint32_t t = 0; t < length; t += 4, u += 4, weights += 4) {
+        u[0] = mur_round(weights[0] * inverse);
+        u[1] = mur_round(weights[1] * inverse);
+        u[2] = mur_round(weights[2] * inverse);
+        u[3] = mur_round(weights[3] * inverse);
+    }
     return sum_w / (32767.0f * sum_p);
 }
 
 /* the sums of u stay below 66000, so that a pair's are exact over any context */
 static void mix(const mur_attention_q8 *op, const int16_t *values, uint32_t length, float factor,
-                const head_scratch *s, float *out)
+                const int16_t *u, float *out)
 {
-    for (uint32_t i = 0; i < op->width; i += 2, values += op->context) {
+    for (uint32_t i = 0; i < op->width; i += 2, values += op->context, out += 2) {
         mur_pair_sum sum = { 0, 0 };
 
-        for (uint32_t t = 0; t < length; t += 2)
-            mur_pair_step(&sum, mur_word(values + t), mur_word(s->u + t));
-        out[i] = (float)mur_pair_first(sum) * factor;
-        out[i + 1] = (float)mur_pair_second(sum) * factor;
+        for (uint32_t t = 0; t < length; t += STEP) {
+            mur_pair_step(&sum, mur_two(values + t), mur_two(u + t));
+            mur_pair_step(&sum, mur_two(values + t + 2), mur_two(u + t + 2));
+        }
+        out[0] = (float)mur_pair_first(sum) * factor;
+        out[1] = (float)mur_pair_second(sum) * factor;
     }
 }
 
@@ -120,7 +148,7 @@ void mur_dsp_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, ui
             most = score(op, (const int16_t *)cache->keys + at / 2 * op->width,
                          cache->key_scales + at, pos + 1, scale * op->scale, &s);
             factor = soften(cache->value_scales + at, pos + 1, most, &s);
-            mix(op, (const int16_t *)cache->values + at / 2 * op->width, pos + 1, factor, &s, out);
+            mix(op, (const int16_t *)cache->values + at / 2 * op->width, pos + 1, factor, s.u, out);
         }
     }
 }

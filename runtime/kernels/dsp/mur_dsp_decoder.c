@@ -8,6 +8,8 @@
 #include "mur_decoder_arith.h"
 #include "mur_dsp_pair.h"
 
+#include <string.h>
+
 enum { GROUP = 4, QUAD = 4 }; /* rows, columns */
 
 float mur_dsp_quantize_one(const float *x, uint32_t count, int16_t *q)
@@ -19,8 +21,14 @@ float mur_dsp_quantize_one(const float *x, uint32_t count, int16_t *q)
         return 0;
     }
     inverse = 127.0f / most;
-    for (uint32_t i = 0; i < count; i++)
-        q[i] = mur_round(x[i] * inverse);
+    for (; count >= 4; count -= 4, x += 4, q += 4) {
+        q[0] = mur_round(x[0] * inverse);
+        q[1] = mur_round(x[1] * inverse);
+        q[2] = mur_round(x[2] * inverse);
+        q[3] = mur_round(x[3] * inverse);
+    }
+    for (; count != 0; count--)
+        *q++ = mur_round(*x++ * inverse);
     return most / 127.0f;
 }
 
@@ -36,121 +44,166 @@ void mur_dsp_quantize(uint32_t rows, uint32_t k, const float *x, void *vectors, 
     }
 }
 
-/* sums of four rows, over columns of a multiple of QUAD, at most MUR_PAIR_MOST */
-typedef struct four_sums {
-    mur_pair_sum pair[2];
-} four_sums;
+/* What a column of groups of four rows is multiplied by, and where to. */
+typedef struct groups {
+    const uint32_t *w;
+    const int16_t *x;
+    const float *scales;
+    float *y;
+    uint32_t count;        /* of groups, at least 1 */
+    uint32_t rounds, rest; /* quads of columns are 4 * rounds + rest */
+    float scale;           /* of x */
+} groups;
 
-#if MUR_HAVE_DSP
-
-/* 14 instructions for 16 weights; the loads of w and x are shared */
-#define QUAD_STEP \
-    "ldmia %[w]!, {r4, r5, r6, r8}\n\t" \
-    "ldrd r10, r12, [%[x]], #8\n\t" \
-    "smlad %[both0], r4, r10, %[both0]\n\t" \
-    "sxtb16 r4, r4\n\t" \
-    "smlad %[both1], r6, r10, %[both1]\n\t" \
-    "sxtb16 r6, r6\n\t" \
-    "smlad %[low0], r4, r10, %[low0]\n\t" \
-    "smlad %[low1], r6, r10, %[low1]\n\t" \
-    "smlad %[both0], r5, r12, %[both0]\n\t" \
-    "sxtb16 r5, r5\n\t" \
-    "smlad %[both1], r8, r12, %[both1]\n\t" \
-    "sxtb16 r8, r8\n\t" \
-    "smlad %[low0], r5, r12, %[low0]\n\t" \
-    "smlad %[low1], r8, r12, %[low1]\n\t"
-#define QUAD_LOOP(steps, count) \
-    __asm__ volatile("1:\n\t" steps "subs %[n], #1\n\t" \
-                     "bne 1b\n\t" \
-                     : [w] "+r"(w), [x] "+r"(x), [n] "+r"(count), [both0] "+r"(both0), \
-                       [low0] "+r"(low0), [both1] "+r"(both1), [low1] "+r"(low1) \
-                     : \
-                     : "r4", "r5", "r6", "r8", "r10", "r12", "cc", "memory")
-
-static inline four_sums four_rows(const uint32_t *w, const int16_t *x, uint32_t quads)
+/* the sums of a group over all columns; returns where the next group begins */
+static const uint32_t *sum_group(const groups *g, const uint32_t *w, int32_t *sums)
 {
-    int32_t both0 = 0, low0 = 0, both1 = 0, low1 = 0;
-    uint32_t rounds = quads / 4, rest = quads % 4;
+    const int16_t *x = g->x;
+    uint32_t left = 4 * g->rounds + g->rest;
 
-    if (rounds != 0)
-        QUAD_LOOP(QUAD_STEP QUAD_STEP QUAD_STEP QUAD_STEP, rounds);
-    if (rest != 0)
-        QUAD_LOOP(QUAD_STEP, rest);
-    return (four_sums){ { { both0, low0 }, { both1, low1 } } };
+    while (left != 0) {
+        uint32_t piece = left < MUR_PAIR_MOST / QUAD ? left : MUR_PAIR_MOST / QUAD;
+        mur_pair_sum low = { 0, 0 }, high = { 0, 0 };
+
+        left -= piece;
+        for (; piece != 0; piece--, w += QUAD, x += QUAD) {
+            mur_pair_step(&low, w[0], mur_two(x));
+            mur_pair_step(&low, w[1], mur_two(x + 2));
+            mur_pair_step(&high, w[2], mur_two(x));
+            mur_pair_step(&high, w[3], mur_two(x + 2));
+        }
+        sums[0] += mur_pair_first(low);
+        sums[1] += mur_pair_second(low);
+        sums[2] += mur_pair_first(high);
+        sums[3] += mur_pair_second(high);
+    }
+    return w;
+}
+
+/* any number of columns; ends as multiply_groups does */
+static void multiply_long(groups *g)
+{
+    const uint32_t *w = g->w;
+
+    for (; g->count != 0; g->count--, g->scales += GROUP, g->y += GROUP) {
+        int32_t sums[GROUP] = { 0 };
+
+        w = sum_group(g, w, sums);
+        for (uint32_t i = 0; i < GROUP; i++)
+            g->y[i] = (float)sums[i] * (g->scale * g->scales[i]);
+    }
+}
+
+#if MUR_HAVE_DSP && defined(__ARM_FP) && (__ARM_FP & 4)
+
+/* 14 instructions for 16 weights; r0: w, r1: x; sums of pairs: r3 and r9, r11 and r12 */
+#define QUAD_STEP \
+    "ldmia  r0!, {r4-r7}\n\t" \
+    "ldrd   r8, r10, [r1], #8\n\t" \
+    "smlad  r3, r4, r8, r3\n\t" \
+    "sxtb16 r4, r4\n\t" \
+    "smlad  r11, r6, r8, r11\n\t" \
+    "sxtb16 r6, r6\n\t" \
+    "smlad  r9, r4, r8, r9\n\t" \
+    "smlad  r12, r6, r8, r12\n\t" \
+    "smlad  r3, r5, r10, r3\n\t" \
+    "sxtb16 r5, r5\n\t" \
+    "smlad  r11, r7, r10, r11\n\t" \
+    "sxtb16 r7, r7\n\t" \
+    "smlad  r9, r5, r10, r9\n\t" \
+    "smlad  r12, r7, r10, r12\n\t"
+
+/* At most MUR_PAIR_MOST columns. Moves g->scales and g->y on; g->count ends as 0. A function of its
+ * own, for all registers. */
+__attribute__((naked, noinline)) static void multiply_groups(groups *g __attribute__((unused)))
+{
+    __asm__ volatile("push   {r4-r11, lr}\n\t"
+                     "mov    lr, r0\n\t"
+                     "vldr   s0, [lr, #28]\n\t"
+                     "ldr    r0, [lr]\n"
+                     "1:\n\t"
+                     "ldr    r1, [lr, #4]\n\t"
+                     "ldr    r2, [lr, #20]\n\t"
+                     "movs   r3, #0\n\t"
+                     "mov    r9, r3\n\t"
+                     "mov    r11, r3\n\t"
+                     "mov    r12, r3\n\t"
+                     "cmp    r2, #0\n\t"
+                     "beq.w  3f\n"
+                     "2:\n\t" QUAD_STEP QUAD_STEP QUAD_STEP QUAD_STEP "subs   r2, #1\n\t"
+                     "bne    2b\n"
+                     "3:\n\t"
+                     "ldr    r2, [lr, #24]\n\t"
+                     "cbz    r2, 5f\n"
+                     "4:\n\t" QUAD_STEP "subs   r2, #1\n\t"
+                     "bne    4b\n"
+                     "5:\n\t"
+                     "subs   r3, r3, r9\n\t"
+                     "asrs   r3, r3, #8\n\t"
+                     "sub    r11, r11, r12\n\t"
+                     "asr    r11, r11, #8\n\t"
+                     "vmov   s4, s5, r9, r3\n\t"
+                     "vmov   s6, s7, r12, r11\n\t"
+                     "ldrd   r4, r5, [lr, #8]\n\t"
+                     "ldr    r6, [lr, #16]\n\t"
+                     "vldmia r4!, {s8-s11}\n\t"
+                     "vcvt.f32.s32 s4, s4\n\t"
+                     "vcvt.f32.s32 s5, s5\n\t"
+                     "vcvt.f32.s32 s6, s6\n\t"
+                     "vcvt.f32.s32 s7, s7\n\t"
+                     "vmul.f32 s8, s8, s0\n\t"
+                     "vmul.f32 s9, s9, s0\n\t"
+                     "vmul.f32 s10, s10, s0\n\t"
+                     "vmul.f32 s11, s11, s0\n\t"
+                     "vmul.f32 s4, s4, s8\n\t"
+                     "vmul.f32 s5, s5, s9\n\t"
+                     "vmul.f32 s6, s6, s10\n\t"
+                     "vmul.f32 s7, s7, s11\n\t"
+                     "vstmia r5!, {s4-s7}\n\t"
+                     "strd   r4, r5, [lr, #8]\n\t"
+                     "subs   r6, #1\n\t"
+                     "str    r6, [lr, #16]\n\t"
+                     "bne    1b\n\t"
+                     "pop    {r4-r11, pc}\n\t");
 }
 
 #else
 
-static inline four_sums four_rows(const uint32_t *w, const int16_t *x, uint32_t quads)
+static void multiply_groups(groups *g)
 {
-    four_sums s = { { { 0, 0 }, { 0, 0 } } };
-
-    for (; quads != 0; quads--, w += QUAD, x += QUAD) {
-        mur_pair_step(&s.pair[0], w[0], mur_word(x));
-        mur_pair_step(&s.pair[0], w[1], mur_word(x + 2));
-        mur_pair_step(&s.pair[1], w[2], mur_word(x));
-        mur_pair_step(&s.pair[1], w[3], mur_word(x + 2));
-    }
-    return s;
+    multiply_long(g);
 }
 
 #endif
 
-/* four rows by one vector of any length */
-static inline void multiply(const uint32_t *w, const int16_t *x, uint32_t quads, int32_t *sums)
+/* the last rows, fewer than a group, where g stands after the others */
+static void multiply_rest(const groups *g, const uint32_t *w, uint32_t rows)
 {
-    for (;;) {
-        uint32_t piece = quads < MUR_PAIR_MOST / QUAD ? quads : MUR_PAIR_MOST / QUAD;
-        four_sums s = four_rows(w, x, piece);
+    int32_t sums[GROUP] = { 0 };
 
-        sums[0] += mur_pair_first(s.pair[0]);
-        sums[1] += mur_pair_second(s.pair[0]);
-        sums[2] += mur_pair_first(s.pair[1]);
-        sums[3] += mur_pair_second(s.pair[1]);
-        quads -= piece;
-        if (quads == 0)
-            return;
-        w += QUAD * piece;
-        x += QUAD * piece;
-    }
-}
-
-/* the last rows, fewer than a group, of a result */
-static void put_rest(const mur_matrix_q8 *matrix, const int32_t *sums, float scale, float *y)
-{
-    uint32_t n = matrix->n / GROUP * GROUP;
-
-    for (uint32_t i = 0; n + i < matrix->n; i++) {
-        float value = (float)sums[i] * (scale * matrix->scales[n + i]);
-
-        y[n + i] = matrix->bias ? value + matrix->bias[n + i] : value;
-    }
+    sum_group(g, w, sums);
+    for (uint32_t i = 0; i < rows; i++)
+        g->y[i] = (float)sums[i] * (g->scale * g->scales[i]);
 }
 
 void mur_dsp_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors,
                     const float *scales, float *out)
 {
-    uint32_t quads = (matrix->k + QUAD - 1) / QUAD, whole = matrix->n / GROUP * GROUP;
+    uint32_t quads = (matrix->k + QUAD - 1) / QUAD, count = matrix->n / GROUP;
     const uint32_t *w = matrix->packed;
+    const int16_t *x = vectors;
 
-    for (uint32_t n = 0; n < matrix->n; n += GROUP, w += GROUP * quads) {
-        const int16_t *x = vectors;
+    for (; rows != 0; rows--, x += QUAD * quads, scales++, out += matrix->n) {
+        groups g = { w, x, matrix->scales, out, count, quads / 4, quads % 4, *scales };
 
-        for (uint32_t r = 0; r < rows; r++, x += QUAD * quads) {
-            float *y = out + r * matrix->n, scale = scales[r];
-            int32_t sums[GROUP] = { 0 };
-
-            multiply(w, x, quads, sums);
-            if (n == whole) {
-                put_rest(matrix, sums, scale, y);
-                continue;
-            }
-            for (uint32_t i = 0; i < GROUP; i++)
-                y[n + i] = (float)sums[i] * (scale * matrix->scales[n + i]);
-            if (matrix->bias)
-                for (uint32_t i = 0; i < GROUP; i++)
-                    y[n + i] += matrix->bias[n + i];
-        }
+        if (count != 0 && matrix->k <= MUR_PAIR_MOST)
+            multiply_groups(&g);
+        else
+            multiply_long(&g);
+        if (matrix->n % GROUP != 0)
+            multiply_rest(&g, w + (size_t)count * GROUP * quads, matrix->n % GROUP);
+        for (uint32_t i = 0; matrix->bias && i < matrix->n; i++)
+            out[i] += matrix->bias[i];
     }
 }
 
