@@ -41,8 +41,10 @@ static inline void random_tensor(muc_context *ctx, muc_checkpoint *out, const ch
     view->file = out->path;
 }
 
-/* The caller closes it with muc_checkpoint_close. */
-static inline void random_checkpoint(muc_context *ctx, const random_shape *s, muc_checkpoint *out)
+/* qwen: with biases of queries, keys and values, and norms of heads. The caller closes it with
+ * muc_checkpoint_close. */
+static inline void random_relative(muc_context *ctx, const random_shape *s, bool qwen,
+                                   muc_checkpoint *out)
 {
     uint32_t queries = s->heads * s->head_dim, keys = s->kv_heads * s->head_dim;
 
@@ -62,8 +64,10 @@ static inline void random_checkpoint(muc_context *ctx, const random_shape *s, mu
                                       .norm_epsilon = 1e-5,
                                       .rope_theta = 10000,
                                       .tied = s->tied,
+                                      .qkv_bias = qwen,
+                                      .head_norm = qwen,
                                       .activation = "silu" };
-    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, 3 + 9 * (size_t)s->layers, &out->tensors));
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, 3 + 14 * (size_t)s->layers, &out->tensors));
     random_tensor(ctx, out, "model.embed_tokens.weight", 0, s->vocabulary, s->dim);
     random_tensor(ctx, out, "model.norm.weight", 0, s->dim, 0);
     if (!s->tied)
@@ -81,8 +85,23 @@ static inline void random_checkpoint(muc_context *ctx, const random_shape *s, mu
         LAYER_TENSOR("mlp.up_proj", s->ffn_dim, s->dim);
         LAYER_TENSOR("mlp.down_proj", s->dim, s->ffn_dim);
 #undef LAYER_TENSOR
+#define LAYER_VECTOR(name, count) \
+    random_tensor(ctx, out, "model.layers.%u.self_attn." name, l, count, 0)
+        if (qwen) {
+            LAYER_VECTOR("q_proj.bias", queries);
+            LAYER_VECTOR("k_proj.bias", keys);
+            LAYER_VECTOR("v_proj.bias", keys);
+            LAYER_VECTOR("q_norm.weight", s->head_dim);
+            LAYER_VECTOR("k_norm.weight", s->head_dim);
+        }
+#undef LAYER_VECTOR
     }
     qsort(out->tensors, out->tensor_count, sizeof(*out->tensors), random_model_order);
+}
+
+static inline void random_checkpoint(muc_context *ctx, const random_shape *s, muc_checkpoint *out)
+{
+    random_relative(ctx, s, false, out);
 }
 
 #endif

@@ -95,7 +95,7 @@ static void wrong_graphs_are_refused_by_name(void **state)
     check_refused("epsilon=1.0", "epsilon=nan epsilon=1.0", "attribute 'epsilon'");
     check_refused("silu attention", "silu attention heads=2", "silu has no attribute 'heads'");
     check_refused("silu attention", "silu k_cache", "silu cannot use the state 'k_cache'");
-    check_refused("k, k, k_cache", "k, k, cos", "expected f32 [rows, 4]");
+    check_refused("k, k, k_cache", "k, k, cos", "expected a state, f32 [context, 4]");
     check_refused("assume pos + m at most 32", "assume pos + m at most 33",
                   "expected a row for each position");
     check_refused("heads=2 head_dim=4 position", "heads=4 head_dim=2 position", "[rows, 1]");

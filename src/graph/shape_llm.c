@@ -159,6 +159,21 @@ muc_status muc_shape_rope(const muc_rule *r)
     return MUC_OK;
 }
 
+/* a state with a row for each position: input 3 or 4, f32, or i8 if scales (5 and 6) follow */
+static muc_status expect_cache(const muc_rule *r, uint32_t i, uint64_t kv_columns)
+{
+    bool is_scales = i > 4, is_small = !is_scales && r->node->input_count == 7;
+    uint64_t columns =
+        is_scales ? (uint64_t)muc_node_integer(r->node, MUC_KEY_KV_HEADS) : kv_columns;
+    const muc_tensor *cache = muc_rule_input(r, i);
+
+    if (cache->kind != MUC_TENSOR_STATE || cache->dtype != (is_small ? MUC_I8 : MUC_F32) ||
+        cache->rank != 2 || cache->dims[1] != muc_rule_dim(r, columns))
+        return muc_rule_unexpected(r, i, "a state, %s [context, %llu]", is_small ? "i8" : "f32",
+                                   (unsigned long long)columns);
+    return expect_positions(r, i);
+}
+
 muc_status muc_shape_attention(const muc_rule *r)
 {
     uint64_t columns, kv_columns;
@@ -168,16 +183,15 @@ muc_status muc_shape_attention(const muc_rule *r)
     if (columns % kv_columns != 0)
         return muc_rule_fail(r, "expected kv_heads that divide heads");
     MUC_TRY(expect_rows(r, 0, columns));
-    for (uint32_t i = 1; i <= 4; i++)
+    for (uint32_t i = 1; i <= 2; i++) {
         MUC_TRY(expect_rows(r, i, kv_columns));
-    for (uint32_t i = 1; i <= 2; i++)
         if (muc_rule_input(r, i)->dims[0] != muc_rule_input(r, 0)->dims[0])
             return muc_rule_unexpected(r, i, "as many rows as the queries");
-    for (uint32_t i = 3; i <= 4; i++) {
-        if (muc_rule_input(r, i)->kind != MUC_TENSOR_STATE)
-            return muc_rule_unexpected(r, i, "a state");
-        MUC_TRY(expect_positions(r, i));
     }
+    if (r->node->input_count == 6 || (r->node->input_count == 7 && !muc_rule_input(r, 5)))
+        return muc_rule_fail(r, "expected the scales of both caches or of none");
+    for (uint32_t i = 3; i < r->node->input_count; i++)
+        MUC_TRY(expect_cache(r, i, kv_columns));
     set_output(r, muc_rule_input(r, 0)->dims[0], muc_rule_input(r, 0)->dims[1]);
     return MUC_OK;
 }

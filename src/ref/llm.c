@@ -86,14 +86,13 @@ muc_status muc_kernel_rmsnorm(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
     const float *in = x->read, *gain = call->inputs[1]->read;
-    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON);
+    float epsilon = (float)muc_node_real(call->node, MUC_KEY_EPSILON);
     size_t width = norm_width(call);
     float *out = call->output->data;
 
     for (size_t at = 0; at < x->elements; at += width) {
         const float *row = in + at;
-        double mean = (double)muc_ref_dot(row, row, width) / (double)width;
-        float factor = (float)(1 / sqrt(mean + epsilon));
+        float factor = 1 / sqrtf(muc_ref_dot(row, row, width) / (float)width + epsilon);
 
         for (size_t i = 0; i < width; i++)
             out[at + i] = row[i] * factor * gain[i];

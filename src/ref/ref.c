@@ -181,7 +181,8 @@ muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
     if ((is_quantized(graph, muc_node_input(node, 0)) || is_quantized(graph, node->outputs[0])) &&
         (quantized[node->op] || !(flags & MUC_OP_MOVES)))
         return quantized[node->op];
-    if (flags & MUC_OP_MIXED && is_quantized(graph, muc_node_input(node, 1)))
+    if ((flags & MUC_OP_MIXED && is_quantized(graph, muc_node_input(node, 1))) ||
+        (node->op == MUC_OP_ATTENTION && node->input_count > 5))
         return hybrid[node->op];
     return plain[node->op];
 }

@@ -1,0 +1,19 @@
+/* hybrid.h - a decoder's matrices and caches become int8; what is computed between them stays
+ * binary32, so that nothing has to be calibrated. Arithmetic: runtime/include/mur_decoder.h. */
+#ifndef MUC_HYBRID_H
+#define MUC_HYBRID_H
+
+#include "graph/graph.h"
+
+typedef struct muc_hybrid_result {
+    uint64_t weights, bytes; /* of all matrices; bytes with their scales */
+    double error, energy;    /* sums of (w - v)^2 and w^2 */
+} muc_hybrid_result;
+
+/* Changes the graph in place: every constant matrix that a LINEAR multiplies by or an EMBED looks
+ * up becomes i8 with a scale a row, v = scale * q, q in -127..127; the caches of every ATTENTION
+ * become i8 with new states "NAME.scales", f32 [context, kv_heads], after them. The graph owns the
+ * new bytes. Fails with MUC_UNSUPPORTED on a weight that is not finite or a matrix without data. */
+muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_result *out);
+
+#endif

@@ -1,0 +1,138 @@
+/* test_hybrid.c - decoders with int8 matrices and caches, in ref: quality, and bits that do not
+ * depend on how tokens are grouped. The operators themselves: test_decoder.c. */
+#include "check.h"
+
+#include <math.h>
+
+#include "models/llama.h"
+#include "passes/hybrid.h"
+#include "random_model.h"
+#include "ref/ref.h"
+#include "stories.h"
+
+typedef struct model {
+    muc_context *ctx;
+    muc_checkpoint checkpoint;
+    muc_graph *graph;
+    muc_ref *ref;
+    muc_hybrid_result result;
+} model;
+
+static void open_graph(model *m)
+{
+    const muc_llama_options options = { .max_tokens = 64 };
+
+    CHECK_OK(m->ctx, muc_llama_build(m->ctx, &m->checkpoint, &options, &m->graph));
+    CHECK_OK(m->ctx, muc_hybrid_quantize(m->ctx, m->graph, &m->result));
+    CHECK_OK(m->ctx, muc_ref_open(m->ctx, m->graph, &m->ref));
+}
+
+static void close_model(model *m)
+{
+    muc_ref_close(m->ref);
+    muc_graph_free(m->graph);
+    muc_checkpoint_close(&m->checkpoint);
+    muc_context_free(m->ctx);
+}
+
+static const float *feed(model *m, uint32_t pos, const int32_t *tokens, uint32_t count)
+{
+    size_t rows, columns;
+
+    CHECK_OK(m->ctx, muc_ref_run_tokens(m->ref, pos, tokens, count));
+    return muc_ref_read(m->ref, "head", &rows, &columns);
+}
+
+static void int8_costs_less_than_half_a_percent_of_perplexity(void **state)
+{
+    model m = { .ctx = muc_context_new(0) };
+    double perplexity;
+    stories text;
+
+    (void)state;
+    CHECK_OK(m.ctx, muc_checkpoint_open(m.ctx, shared_data("llama/stories260K-hf"), &m.checkpoint));
+    open_graph(&m);
+    CHECK_EQ(m.result.weights, 259328);
+    CHECK(m.result.error < 1e-4 * m.result.energy);
+    read_stories(m.ctx, &text);
+    perplexity = perplexity_of(m.ctx, m.ref, &text);
+    print_message("perplexity %.4f; float32 has 3.5482\n", perplexity);
+    CHECK(perplexity < 3.5482 * 1.005);
+    free_stories(&text);
+    close_model(&m);
+}
+
+/* biases, norms of heads, odd sizes: in one call, and token by token on one and on two threads */
+static void tokens_give_the_same_bits_however_they_are_grouped(void **state)
+{
+    const random_shape shape = { 2, 18, 3, 1, 6, 23, 29, 20, false };
+    int32_t tokens[20];
+    float all[20 * 29];
+    model m = { .ctx = muc_context_new(1) };
+
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++)
+        tokens[i] = (int32_t)(random_u32() % 29);
+    random_relative(m.ctx, &shape, true, &m.checkpoint);
+    open_graph(&m);
+    memcpy(all, feed(&m, 0, tokens, 20), sizeof(all));
+    for (uint32_t pos = 0, count; pos < 20; pos += count) {
+        count = 1 + pos % 3 < 20 - pos ? 1 + pos % 3 : 20 - pos;
+        CHECK(memcmp(feed(&m, pos, tokens + pos, count), all + 29 * pos,
+                     count * 29 * sizeof(*all)) == 0);
+    }
+    for (uint32_t i = 0; i < 20 * 29; i++)
+        CHECK(isfinite(all[i]));
+    close_model(&m);
+}
+
+static void weights_that_are_not_finite_are_named(void **state)
+{
+    const random_shape shape = { 1, 8, 2, 1, 4, 8, 8, 8, true };
+    const muc_llama_options options = { 0 };
+    model m = { .ctx = muc_context_new(1) };
+    float *weights = NULL;
+
+    (void)state;
+    random_checkpoint(m.ctx, &shape, &m.checkpoint);
+    for (size_t i = 0; i < m.checkpoint.tensor_count; i++)
+        if (strstr(m.checkpoint.tensors[i].name, "k_proj"))
+            weights = (float *)(uintptr_t)m.checkpoint.tensors[i].data;
+    weights[9] = NAN;
+    CHECK_OK(m.ctx, muc_llama_build(m.ctx, &m.checkpoint, &options, &m.graph));
+    CHECK_FAILS(m.ctx, MUC_UNSUPPORTED, "k_proj.weight",
+                muc_hybrid_quantize(m.ctx, m.graph, &m.result));
+    close_model(&m);
+}
+
+static void rows_of_zeros_stay_zeros(void **state)
+{
+    const random_shape shape = { 1, 8, 2, 1, 4, 8, 8, 8, true };
+    model m = { .ctx = muc_context_new(1) };
+    const int32_t token = 3;
+    const float *logits;
+
+    (void)state;
+    random_checkpoint(m.ctx, &shape, &m.checkpoint);
+    for (size_t i = 0; i < m.checkpoint.tensor_count; i++)
+        if (strstr(m.checkpoint.tensors[i].name, "embed"))
+            memset((void *)(uintptr_t)m.checkpoint.tensors[i].data, 0,
+                   m.checkpoint.tensors[i].bytes);
+    open_graph(&m);
+    logits = feed(&m, 0, &token, 1);
+    for (uint32_t i = 0; i < 8; i++)
+        CHECK(logits[i] == 0);
+    close_model(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(int8_costs_less_than_half_a_percent_of_perplexity),
+        cmocka_unit_test(tokens_give_the_same_bits_however_they_are_grouped),
+        cmocka_unit_test(weights_that_are_not_finite_are_named),
+        cmocka_unit_test(rows_of_zeros_stay_zeros),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
