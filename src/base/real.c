@@ -108,3 +108,81 @@ double muc_cos(double x)
 {
     return circular(x, 1);
 }
+
+double muc_expm1(double x)
+{
+    double term = 1, sum = 0;
+
+    if (!(x > -0.5 && x < 0.5))
+        return muc_exp(x) - 1;
+    for (int i = 1; i <= 18; i++) {
+        term = term * x / i;
+        sum += term;
+    }
+    return sum;
+}
+
+double muc_log1p(double x)
+{
+    double s, square, power, sum = 0;
+
+    if (!(x > -0.25 && x < 0.5))
+        return muc_log(1 + x);
+    s = x / (2 + x); /* 2 atanh s, |s| <= 1/5 */
+    square = s * s;
+    power = s * square;
+    for (int i = 3; i <= 25; i += 2, power *= square)
+        sum += power / i;
+    return 2 * (s + sum);
+}
+
+double muc_tanh(double x)
+{
+    double e;
+
+    if (x != x || x > 22 || x < -22)
+        return x != x ? x : x > 0 ? 1 : -1;
+    e = muc_expm1(2 * x);
+    return e / (e + 2);
+}
+
+double muc_erf(double x)
+{
+    /* exp(-x^2) * sum of 2^n x^(2n + 1) / (1 * 3 * .. (2n + 1)): all terms of one sign */
+    double term = x, sum = x;
+
+    if (x != x || x > 6 || x < -6)
+        return x != x ? x : x > 0 ? 1 : -1;
+    for (int i = 3; i < 400 && fabs(term) > fabs(sum) * 1e-17; i += 2) {
+        term = term * (2 * x * x) / i;
+        sum += term;
+    }
+    return sum * muc_exp(-x * x) * 1.12837916709551257390;
+}
+
+double muc_atan(double x)
+{
+    double a = fabs(x), offset = 0, square, power, sum = 0;
+    int flip = 0;
+
+    if (x != x)
+        return x;
+    if (a > 1) {
+        a = 1 / a;
+        flip = 1;
+    }
+    if (a > 0.41421356237309504880) { /* tan(pi/8): atan a = pi/4 + atan((a - 1) / (a + 1)) */
+        a = (a - 1) / (a + 1);
+        offset = PI_2_1 / 2 + PI_2_2 / 2;
+    }
+    square = a * a;
+    power = a;
+    for (int i = 3; i <= 45; i += 2) {
+        power = -power * square;
+        sum += power / i;
+    }
+    a = offset + (a + sum);
+    if (flip)
+        a = PI_2_1 - (a - PI_2_2);
+    return x < 0 ? -a : a;
+}

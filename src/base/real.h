@@ -12,5 +12,10 @@ double muc_log(double x);           /* x > 0 */
 double muc_pow(double x, double y); /* x > 0 */
 double muc_sin(double x);           /* |x| < 2^30 */
 double muc_cos(double x);
+double muc_expm1(double x); /* e^x - 1 */
+double muc_log1p(double x); /* log(1 + x), x > -1 */
+double muc_tanh(double x);
+double muc_erf(double x);
+double muc_atan(double x);
 
 #endif

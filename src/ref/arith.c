@@ -171,6 +171,24 @@ muc_status muc_ref_split(muc_context *ctx, size_t count, size_t work, muc_ref_ra
     return muc_parallel_for(ctx, s.parts, run_part, &s);
 }
 
+int64_t muc_ref_integer(const muc_ref_value *value, size_t i)
+{
+    uint32_t width = muc_dtype_get(value->dtype)->block_bytes;
+
+    return muc_dtype_integer(value->dtype, (const uint8_t *)value->read + i * width);
+}
+
+double muc_ref_real(const muc_ref_value *value, size_t i)
+{
+    if (value->dtype == MUC_F32)
+        return (double)((const float *)value->read)[i];
+    if (value->dtype == MUC_F64)
+        return ((const double *)value->read)[i];
+    if (value->dtype == MUC_U64)
+        return (double)(uint64_t)muc_ref_integer(value, i);
+    return (double)muc_ref_integer(value, i);
+}
+
 muc_status muc_ref_expr(const muc_ref_call *call, muc_expr e, size_t *out)
 {
     uint32_t value;

@@ -93,6 +93,21 @@ void muc_ref_axpy(float *y, float a, const float *x, size_t n);
 /* x[i] = e^x[i] within 2 units in the last place, x[i] first brought into -87..88. */
 void muc_ref_exp(float *x, size_t n);
 
+/* The operator linear in other types than f32. */
+muc_status muc_ref_linear_others(const muc_ref_call *call);
+
+/* base/real.h's functions of all real numbers, infinities and NaN included: -infinity at 0, NaN
+ * below; as C's pow, integer powers up to 64 being products; NaN of infinities, and beyond 2^30 of
+ * an angle reduced by a rounded 2 pi. */
+double muc_ref_log(double x);
+double muc_ref_pow(double x, double y);
+double muc_ref_sin(double x);
+double muc_ref_cos(double x);
+
+/* An element of any type as a real number, an integer (of u64 the bits). */
+double muc_ref_real(const muc_ref_value *value, size_t i);
+int64_t muc_ref_integer(const muc_ref_value *value, size_t i);
+
 /* body(arg, part, first, end) for ranges of 0..count-1 that cover it, on threads if work
  * (operations in all) is worth it. part < muc_ref_parts(ctx) is another number in each range, for
  * scratch; no result may depend on where ranges end. */

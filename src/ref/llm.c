@@ -1,5 +1,5 @@
 /* llm.c - the operators of transformers in float32, straight from their definitions. */
-#include "ref/kernels.h"
+#include "ref/walk.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,6 +63,8 @@ muc_status muc_kernel_linear(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0], *w = call->inputs[1];
 
+    if (x->dtype != MUC_F32)
+        return muc_ref_linear_others(call);
     return muc_ref_split(call->ctx, w->rows, x->rows * w->rows * w->columns, linear_columns,
                          (void *)(uintptr_t)call);
 }
@@ -82,6 +84,24 @@ static size_t norm_width(const muc_ref_call *call)
     return width;
 }
 
+/* of other types than f32 */
+static void rmsnorm_reals(const muc_ref_call *call, double epsilon, size_t width)
+{
+    const muc_ref_value *x = call->inputs[0];
+
+    for (size_t at = 0; at < x->elements; at += width) {
+        double squares = 0, value;
+
+        for (size_t i = at; i < at + width; i++)
+            squares += muc_ref_real(x, i) * muc_ref_real(x, i);
+        for (size_t i = 0; i < width; i++) {
+            value = muc_ref_real(x, at + i) / sqrt(squares / (double)width + epsilon) *
+                    muc_ref_real(call->inputs[1], i);
+            muc_ref_store_reals(call->output, at + i, 1, &value);
+        }
+    }
+}
+
 muc_status muc_kernel_rmsnorm(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
@@ -90,6 +110,10 @@ muc_status muc_kernel_rmsnorm(const muc_ref_call *call)
     size_t width = norm_width(call);
     float *out = call->output->data;
 
+    if (x->dtype != MUC_F32) {
+        rmsnorm_reals(call, epsilon, width);
+        return MUC_OK;
+    }
     for (size_t at = 0; at < x->elements; at += width) {
         const float *row = in + at;
         float factor = 1 / sqrtf(muc_ref_dot(row, row, width) / (float)width + epsilon);

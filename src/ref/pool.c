@@ -1,4 +1,4 @@
-/* pool.c - the greatest and the mean of windows. */
+/* pool.c - the greatest, the mean and the norm of windows. */
 #include <math.h>
 
 #include "ref/window.h"
@@ -8,7 +8,8 @@ typedef struct pool {
     const muc_ref_call *call;
     muc_ref_window w;
     ptrdiff_t *taps; /* [parts][w.taps] */
-    bool column_major;
+    bool column_major, count_padding;
+    double order; /* of lp_pool, else 0 */
 } pool;
 
 /* ONNX's index of an element: the image and channel, then the position in either order */
@@ -55,27 +56,74 @@ static size_t greatest(const pool *p, const ptrdiff_t *taps, size_t base, size_t
     return best;
 }
 
+/* elements of a window that an average_pool divides by: inside x, or inside x and its padding */
+static size_t counted(const pool *p, size_t at, const ptrdiff_t *taps)
+{
+    const muc_ref_window *w = &p->w;
+    size_t count = 1;
+
+    if (!p->count_padding) {
+        count = 0;
+        for (size_t t = 0; t < w->taps; t++)
+            count += taps[t] >= 0;
+        return count;
+    }
+    for (unsigned d = MUC_REF_SPATIAL; d-- > 0; at /= w->out[d]) {
+        /* a window of ceil_mode may reach beyond the padding, which does not count */
+        size_t start = at % w->out[d] * w->stride[d], end = w->begin[d] + w->in[d] + w->end[d];
+        size_t inside = 0;
+
+        for (size_t k = 0; k < w->kernel[d]; k++)
+            inside += start + k * w->dilation[d] < end;
+        count *= inside;
+    }
+    return count;
+}
+
+/* the mean, or the root of the sum of powers, of one window */
+static void mean(const pool *p, const ptrdiff_t *taps, size_t base, size_t step, size_t count,
+                 size_t out)
+{
+    const muc_ref_value *x = p->call->inputs[0];
+    double sum = 0, result;
+
+    for (size_t t = 0; t < p->w.taps; t++) {
+        double value = taps[t] < 0 ? 0 : muc_ref_real(x, base + (size_t)taps[t] * step);
+
+        sum += p->order == 0 ? value : muc_ref_pow(fabs(value), p->order);
+    }
+    result = p->order == 0 ? sum / (double)count : muc_ref_pow(sum, 1 / p->order);
+    if (p->order == 2)
+        result = sqrt(sum);
+    muc_ref_store_reals(p->call->output, out, 1, &result);
+}
+
 static void pool_positions(void *arg, size_t part, size_t first, size_t end)
 {
     const pool *p = arg;
     const muc_ref_window *w = &p->w;
     ptrdiff_t *taps = p->taps + part * w->taps;
     size_t step = w->channels_last ? w->channels : 1;
-    size_t out_step = w->channels_last ? w->channels : 1;
 
     for (size_t i = first; i < end; i++) {
-        size_t image = i / w->out_positions, position = i % w->out_positions;
+        size_t image = i / w->out_positions, position = i % w->out_positions, count;
 
         muc_ref_window_taps(w, position, taps);
+        count = counted(p, position, taps);
         for (size_t c = 0; c < w->channels; c++) {
             size_t plane = image * w->channels + c;
             size_t base =
                 w->channels_last ? image * w->channels * w->positions + c : plane * w->positions;
             size_t out = (w->channels_last ? image * w->channels * w->out_positions + c
                                            : plane * w->out_positions) +
-                         position * out_step;
-            size_t best = greatest(p, taps, base, step, out);
+                         position * step;
+            size_t best;
 
+            if (p->call->node->op != MUC_OP_MAX_POOL) {
+                mean(p, taps, base, step, count, out);
+                continue;
+            }
+            best = greatest(p, taps, base, step, out);
             if (p->call->node->output_count > 1)
                 ((int64_t *)p->call->outputs[1]->data)[out] = flat_index(p, plane, best);
         }
@@ -85,7 +133,9 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
 muc_status muc_kernel_pool(const muc_ref_call *call)
 {
     pool p = { .call = call,
-               .column_major = muc_node_integer_or(call->node, MUC_KEY_COLUMN_MAJOR, 0) == 1 };
+               .column_major = muc_node_integer_or(call->node, MUC_KEY_COLUMN_MAJOR, 0) == 1,
+               .count_padding = muc_node_integer_or(call->node, MUC_KEY_COUNT_INCLUDE_PAD, 0) == 1,
+               .order = (double)muc_node_integer_or(call->node, MUC_KEY_P, 0) };
     void *taps;
 
     MUC_TRY(muc_ref_window_of(call, call->inputs[0], NULL, call->output, &p.w));

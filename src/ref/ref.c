@@ -128,6 +128,8 @@ static muc_status take_constant(muc_ref *ref, uint32_t id)
     const muc_tensor *tensor = &ref->graph->tensors[id];
     muc_ref_value *value = &ref->values[id];
 
+    if (value->elements == 0)
+        return reserve_value(ref, value);
     if (!tensor->data)
         return muc_fail(ref->ctx, MUC_UNSUPPORTED, ref->graph->name, MUC_NO_OFFSET,
                         "constant '%s' has no data", tensor->name);

@@ -44,6 +44,19 @@ typedef struct muc_ref_along {
 } muc_ref_along;
 muc_ref_along muc_ref_along_of(const muc_ref_value *value, size_t axis);
 
+/* Elements first..first+n-1 by way of the widest type of their kind: any type to and from double
+ * (to integers truncated, saturated, NaN as 0), integers and bool to and from int64 (wrapped; of
+ * u64 the bits). A bool is whether the number is not 0. */
+void muc_ref_load_reals(const muc_ref_value *from, size_t first, size_t n, double *out);
+void muc_ref_load_integers(const muc_ref_value *from, size_t first, size_t n, int64_t *out);
+void muc_ref_store_reals(const muc_ref_value *to, size_t first, size_t n, const double *from);
+void muc_ref_store_integers(const muc_ref_value *to, size_t first, size_t n, const int64_t *from);
+
+static inline bool muc_ref_is_real(const muc_ref_value *value)
+{
+    return value->dtype == MUC_F32 || value->dtype == MUC_F64;
+}
+
 static inline size_t muc_ref_width(const muc_ref_value *value)
 {
     return muc_dtype_get(value->dtype)->block_bytes;

@@ -1,0 +1,165 @@
+/* norm.c - normalisations. Means and variances are sums in double, variances of differences. */
+#include <math.h>
+
+#include "ref/walk.h"
+
+/* x as [outer][C][inner], wherever its channels are */
+static muc_ref_along channels_of(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    bool last = muc_node_integer_or(call->node, MUC_KEY_CHANNELS_LAST, 0) == 1;
+
+    return muc_ref_along_of(x, last ? x->rank - 1 : 1);
+}
+
+muc_status muc_kernel_batch_norm(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON);
+    muc_ref_along a = channels_of(call);
+
+    for (size_t i = 0; i < a.outer * a.extent; i++) {
+        size_t c = i % a.extent;
+        double scale = muc_ref_real(call->inputs[1], c), bias = muc_ref_real(call->inputs[2], c);
+        double mean = muc_ref_real(call->inputs[3], c);
+        double factor = scale / sqrt(muc_ref_real(call->inputs[4], c) + epsilon);
+
+        for (size_t j = i * a.inner; j < (i + 1) * a.inner; j++) {
+            double value = (muc_ref_real(x, j) - mean) * factor + bias;
+
+            muc_ref_store_reals(call->output, j, 1, &value);
+        }
+    }
+    return MUC_OK;
+}
+
+/* Elements at first + i * step + j, for i < count, j < run. */
+typedef struct set {
+    size_t first, count, step, run;
+} set;
+
+static void statistics(const muc_ref_value *x, set s, double *mean, double *variance)
+{
+    double n = (double)s.count * (double)s.run, sum = 0, squares = 0;
+
+    for (size_t i = 0; i < s.count; i++)
+        for (size_t j = 0; j < s.run; j++)
+            sum += muc_ref_real(x, s.first + i * s.step + j);
+    *mean = sum / n;
+    for (size_t i = 0; i < s.count; i++)
+        for (size_t j = 0; j < s.run; j++) {
+            double rest = muc_ref_real(x, s.first + i * s.step + j) - *mean;
+
+            squares += rest * rest;
+        }
+    *variance = squares / n;
+}
+
+/* instance_norm is group_norm of one channel a group */
+muc_status muc_kernel_group_norm(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON), mean, variance;
+    muc_ref_along a = channels_of(call);
+    size_t images = x->dims[0], positions = a.inner * (images ? a.outer / images : 0);
+    size_t groups = (size_t)muc_node_integer_or(call->node, MUC_KEY_GROUPS, (int64_t)a.extent);
+    size_t each = groups ? a.extent / groups : 0;
+    bool last = a.inner == 1 && a.outer != images;
+
+    for (size_t g = 0; g < images * groups; g++) {
+        size_t channel = g % groups * each, image = g / groups * a.extent * positions;
+        /* channels last: a run of the group's channels at each position */
+        set s = last ? (set){ image + channel, positions, a.extent, each }
+                     : (set){ image + channel * positions, each, positions, positions };
+        double factor;
+
+        statistics(x, s, &mean, &variance);
+        factor = 1 / sqrt(variance + epsilon);
+        for (size_t i = 0; i < s.count; i++)
+            for (size_t j = 0; j < s.run; j++) {
+                size_t c = channel + (last ? j : i), at = s.first + i * s.step + j;
+                double value =
+                    (muc_ref_real(x, at) - mean) * factor * muc_ref_real(call->inputs[1], c) +
+                    muc_ref_real(call->inputs[2], c);
+
+                muc_ref_store_reals(call->output, at, 1, &value);
+            }
+    }
+    return MUC_OK;
+}
+
+/* scale and bias, which broadcast to the dimensions from axis on, beside one row */
+typedef struct row {
+    const muc_ref_call *call;
+    size_t first, done;
+    double mean, factor;
+} row;
+
+static void row_run(void *arg, size_t n, const size_t *at, const size_t *step)
+{
+    row *r = arg;
+
+    for (size_t i = 0; i < n; i++, r->done++) {
+        double value = (muc_ref_real(r->call->inputs[0], r->first + r->done) - r->mean) *
+                       r->factor * muc_ref_real(r->call->inputs[1], at[0] + i * step[0]);
+
+        if (muc_ref_input_of(r->call, 2))
+            value += muc_ref_real(r->call->inputs[2], at[1] + i * step[1]);
+        muc_ref_store_reals(r->call->output, r->first + r->done, 1, &value);
+    }
+}
+
+muc_status muc_kernel_layer_norm(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON), variance;
+    size_t axis = (size_t)muc_node_integer(call->node, MUC_KEY_AXIS), width = 1;
+    muc_ref_value shape = *x;
+    muc_ref_walk walk;
+    row r = { .call = call };
+
+    shape.rank = x->rank - (uint32_t)axis;
+    for (uint32_t i = 0; i < shape.rank; i++) {
+        shape.dims[i] = x->dims[axis + i];
+        width *= shape.dims[i];
+    }
+    muc_ref_walk_of(&shape, call->inputs + 1, call->node->input_count - 1, &walk);
+    for (size_t i = 0; width > 0 && i < x->elements / width; i++) {
+        statistics(x, (set){ i * width, 1, 0, width }, &r.mean, &variance);
+        r.factor = 1 / sqrt(variance + epsilon);
+        r.first = i * width;
+        r.done = 0;
+        muc_ref_walk_each(&walk, row_run, &r);
+        if (call->node->output_count > 1)
+            muc_ref_store_reals(call->outputs[1], i, 1, &r.mean);
+        if (call->node->output_count > 2)
+            muc_ref_store_reals(call->outputs[2], i, 1, &r.factor);
+    }
+    return MUC_OK;
+}
+
+muc_status muc_kernel_lrn(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    double alpha = muc_node_real(call->node, MUC_KEY_ALPHA);
+    double beta = muc_node_real(call->node, MUC_KEY_BETA);
+    double bias = muc_node_real(call->node, MUC_KEY_BIAS);
+    size_t window = (size_t)muc_node_integer(call->node, MUC_KEY_WINDOW);
+    size_t before = (window - 1) / 2, after = window - 1 - before;
+    muc_ref_along a = channels_of(call);
+
+    for (size_t i = 0; i < x->elements; i++) {
+        size_t c = a.inner ? i / a.inner % a.extent : 0, line = i - c * a.inner;
+        size_t end = a.extent - c > after ? c + after + 1 : a.extent;
+        double sum = 0, value;
+
+        for (size_t j = c > before ? c - before : 0; j < end; j++) {
+            double neighbour = muc_ref_real(x, line + j * a.inner);
+
+            sum += neighbour * neighbour;
+        }
+        value = muc_ref_real(x, i) / muc_ref_pow(bias + alpha / (double)window * sum, beta);
+        muc_ref_store_reals(call->output, i, 1, &value);
+    }
+    return MUC_OK;
+}
