@@ -23,7 +23,7 @@ const nn_kernel nn_kernels[] = {
 };
 const uint32_t nn_kernels_count = sizeof(nn_kernels) / sizeof(*nn_kernels);
 
-enum { MOST = 1 << 16, GUARD = 64, CHANNELS = 512 };
+enum { MOST = 1 << 14, GUARD = 64, CHANNELS = 512 };
 
 /* operands, with room for guards */
 static int8_t input[MOST], memory[3 * MOST], weights[MOST], expected[MOST];
@@ -206,7 +206,15 @@ static void judge(const mur_conv_s8 *l)
 
 static int is_depthwise(const nn_kernel *kernel)
 {
-    return strstr(kernel->name, "depthwise") != NULL;
+    const char *p = kernel->name, *wanted = "_depthwise";
+
+    while (*p != '_')
+        p++;
+    while (*wanted != 0 && *p == *wanted) {
+        p++;
+        wanted++;
+    }
+    return *wanted == 0;
 }
 
 /* Where `in` starts after `out`, as close as may be; in range even if anything goes. */

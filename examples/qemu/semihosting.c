@@ -24,9 +24,9 @@ static uint32_t trap(uint32_t operation, const void *block)
     register uint32_t result __asm__("a0") = operation;
     register const void *argument __asm__("a1") = block;
 
-    __asm__ volatile(".option push\n"
+    __asm__ volatile(".balign 16\n" /* the three must not cross a page */
+                     ".option push\n"
                      ".option norvc\n"
-                     ".balign 16\n" /* the three must not cross a page */
                      "slli x0, x0, 0x1f\n"
                      "ebreak\n"
                      "srai x0, x0, 7\n"

@@ -1,0 +1,36 @@
+/* mur_dsp_conv.h - in which order mur_dsp_conv_s8 takes a window's inputs. */
+#ifndef MUR_DSP_CONV_H
+#define MUR_DSP_CONV_H
+
+#include "mur_nn.h"
+
+/* Runs of neighbouring bytes. First the whole words of all runs in order, then what is left of
+ * each. */
+typedef struct mur_dsp_runs {
+    int32_t a_row;       /* runs in a row of the kernel: 1, or one a tap */
+    int32_t bytes;       /* of a run */
+    int32_t whole_words; /* of all runs */
+    int32_t words;       /* with the rest: inputs of a group / 4, rounded up */
+} mur_dsp_runs;
+
+static inline mur_dsp_runs mur_dsp_runs_of(const mur_conv_s8 *layer)
+{
+    int32_t whole = layer->groups == 1 && layer->dilation_w == 1, depth, runs;
+    mur_dsp_runs r;
+
+    depth = layer->in_c / layer->groups;
+    r.a_row = whole ? 1 : layer->kernel_w;
+    r.bytes = whole ? layer->kernel_w * depth : depth;
+    runs = layer->kernel_h * r.a_row;
+    r.whole_words = runs * (r.bytes >> 2);
+    r.words = r.whole_words + ((runs * (r.bytes & 3) + 3) >> 2);
+    return r;
+}
+
+/* words of two channels' weights, with biases, multipliers and shifts */
+static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
+{
+    return 2 + 2 * runs->words + 4;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* mur_dsp_depthwise.c - depthwise convolutions 3x3, 5x5 and 7x7, channel by channel.
+ *
+ * A channel of the input is copied to a padded plane of int16 in scratch, so an unaligned pair of
+ * neighbours is one word; then the output may overwrite the input. The border of the plane is
+ * filled once. */
+#include "mur_dsp_depthwise.h"
+#include "mur_dsp_plane.h"
+
+static int32_t least(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void run_plane(const mur_conv_s8 *layer, const mur_dsp_plane *plane)
+{
+    static void (*const loops[3][2])(const mur_dsp_plane *) = {
+        { mur_dsp_plane_3_1, mur_dsp_plane_3_2 },
+        { mur_dsp_plane_5_1, mur_dsp_plane_5_2 },
+        { mur_dsp_plane_7_1, mur_dsp_plane_7_2 },
+    };
+
+    loops[layer->kernel_h / 2 - 1][layer->stride_w - 1](plane);
+}
+
+static void clamp(const mur_conv_s8 *layer, int8_t *out)
+{
+    for (int32_t y = 0; y < layer->out_h; y++)
+        for (int32_t x = 0; x < layer->out_w; x++) {
+            int8_t *q = out + y * layer->out_pitch + x * layer->out_c;
+
+            *q = *q < layer->output.min   ? layer->output.min
+                 : *q > layer->output.max ? layer->output.max
+                                          : *q;
+        }
+}
+
+void mur_dsp_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    const mur_dsp_plane_channel *channel = layer->packed;
+    int32_t channel_words = mur_dsp_plane_channel_words(layer->kernel_h);
+    int32_t columns = mur_dsp_plane_columns(layer), rows = mur_dsp_plane_rows(layer);
+    int32_t inside_rows = least(layer->in_h, rows - layer->pad_top);
+    int32_t inside_columns = least(layer->in_w, columns - layer->pad_left);
+    uint32_t *weights = scratch;
+    int16_t *x = (int16_t *)(weights + MUR_DSP_PLANE_WEIGHTS);
+    int16_t *inside = x + layer->pad_top * columns + layer->pad_left;
+    mur_dsp_plane plane;
+
+    plane.x = x;
+    plane.row_step = layer->stride_h * columns * 2;
+    plane.pitch = columns * 2;
+    plane.rows = layer->out_h;
+    plane.x_end = x + layer->out_w * layer->stride_w;
+    plane.out_step = layer->out_c;
+    plane.zero = layer->output.zero;
+    plane.out_pitch = layer->out_pitch;
+    plane.weights = weights;
+    for (int32_t i = 0; i < rows * columns; i++)
+        x[i] = layer->in_zero;
+    for (int32_t c = 0; c < layer->in_c; c++) {
+        for (int32_t y = 0; y < inside_rows; y++)
+            mur_dsp_gather(inside + y * columns, in + y * layer->in_pitch + c, layer->in_c,
+                           inside_columns);
+        mur_dsp_expand(weights, (const int8_t *)(channel + 1), layer->kernel_h, layer->stride_w);
+        plane.mul = channel->mul;
+        plane.shift = channel->shift;
+        plane.bias = channel->bias;
+        plane.out = out + c;
+        run_plane(layer, &plane);
+        if (layer->output.min != INT8_MIN || layer->output.max != INT8_MAX)
+            clamp(layer, out + c);
+        channel = (const mur_dsp_plane_channel *)((const uint32_t *)(const void *)channel +
+                                                  channel_words);
+    }
+}

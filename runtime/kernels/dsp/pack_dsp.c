@@ -1,0 +1,208 @@
+/* pack_dsp.c - weights for the kernels of this folder: their headers say how. On the host. */
+#include "mur_nn_arith.h"
+#include "mur_dsp_conv.h"
+#include "mur_dsp_depthwise.h"
+
+#include <string.h>
+
+/* ---- what the arithmetic can hold ---- */
+
+/* An output channel as the kernels shall see it. */
+typedef struct view {
+    const int8_t *weights; /* NULL: all zeros */
+    int32_t count;
+    int32_t bias; /* with -in_zero * the sum of the weights */
+    int32_t mul, shift;
+    int64_t least, most; /* the sum, bias included, over all inputs */
+} view;
+
+/* Trained networks have channels that say the same whatever they see, with biases or multipliers
+ * beyond the kernels' range. They become a bias. */
+static void make_constant(view *v, int32_t y, int32_t zero)
+{
+    v->weights = NULL;
+    v->bias = 4 * (y - zero);
+    v->mul = 1 << 30; /* a quarter, together with the shift */
+    v->shift = -1;
+    v->least = v->most = v->bias;
+}
+
+static view view_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel)
+{
+    view v;
+    int64_t bias = plain->bias ? plain->bias[channel] : 0;
+    int8_t y;
+
+    v.count = layer->kernel_h * layer->kernel_w * (layer->in_c / layer->groups);
+    v.weights = plain->weights + channel * v.count;
+    v.mul = plain->mul[channel];
+    v.shift = plain->shift[channel];
+    for (int32_t k = 0; k < v.count; k++)
+        bias -= layer->in_zero * v.weights[k];
+    v.bias = (int32_t)bias;
+    v.least = v.most = bias;
+    for (int32_t k = 0; k < v.count; k++) {
+        v.least += v.weights[k] < 0 ? 127 * v.weights[k] : -128 * v.weights[k];
+        v.most += v.weights[k] < 0 ? -128 * v.weights[k] : 127 * v.weights[k];
+    }
+    if (layer->output.kind != MUR_REQUANT_Q31 || v.shift > 0 || v.least < INT32_MIN ||
+        v.most > INT32_MAX)
+        return v;
+    y = mur_requant((int32_t)v.least, v.mul, v.shift, &layer->output);
+    if (y == mur_requant((int32_t)v.most, v.mul, v.shift, &layer->output))
+        make_constant(&v, y, layer->output.zero);
+    return v;
+}
+
+/* a multiplier below 1/2, a sum within `bits` of two's complement */
+static int is_simple(const view *v, int32_t bits)
+{
+    int64_t limit = (int64_t)1 << (bits - 1);
+
+    return v->shift <= -1 && v->least >= -limit && v->most < limit;
+}
+
+/* is channel the second of its pair? */
+static int is_upper(const mur_conv_s8 *layer, int32_t channel)
+{
+    return channel % (layer->out_c / layer->groups) & 1;
+}
+
+/* ---- conv ---- */
+
+int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    view last = { 0 };
+
+    if (layer->output.kind != MUR_REQUANT_Q31)
+        return 0;
+    for (int32_t c = 0; c < layer->out_c; c++) {
+        view v = view_of(layer, plain, c);
+
+        if (!is_simple(&v, is_upper(layer, c) ? 24 : 31))
+            return 0;
+        for (int32_t k = 0; is_upper(layer, c) && v.weights && last.weights && k < v.count; k++)
+            if (v.weights[k] == -128 && last.weights[k] < 0)
+                return 0; /* no halfword holds the two */
+        last = v;
+    }
+    return 1;
+}
+
+size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    int32_t pairs = (layer->out_c / layer->groups + 1) / 2 * layer->groups;
+
+    return (size_t)pairs * (size_t)mur_dsp_pair_words(&runs) * 4;
+}
+
+size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+
+    return (size_t)layer->groups * (size_t)runs.words * 32 +
+           (((size_t)runs.bytes + 15) & ~(size_t)15);
+}
+
+/* The input at place `at` of the kernels' order, as an index of a channel's weights; -1 for none.
+ */
+static int32_t input_at(const mur_dsp_runs *runs, int32_t at, int32_t count)
+{
+    int32_t words = runs->bytes >> 2, rest = runs->bytes & 3, run, index;
+
+    if (at < runs->whole_words * 4)
+        return at / (words * 4) * runs->bytes + at % (words * 4);
+    at -= runs->whole_words * 4;
+    run = at / (rest == 0 ? 1 : rest);
+    index = run * runs->bytes + words * 4 + at % (rest == 0 ? 1 : rest);
+    return index < count ? index : -1;
+}
+
+static int32_t weight_at(const view *v, const mur_dsp_runs *runs, int32_t at)
+{
+    int32_t index = v->weights ? input_at(runs, at, v->count) : -1;
+
+    return index < 0 ? 0 : v->weights[index];
+}
+
+/* the weights of a and b for inputs i and i + 2 */
+static uint32_t weights_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i)
+{
+    int32_t low = 256 * weight_at(b, runs, i) + weight_at(a, runs, i);
+    int32_t high = 256 * weight_at(b, runs, i + 2) + weight_at(a, runs, i + 2);
+
+    return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
+}
+
+void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    int32_t channels = layer->out_c / layer->groups;
+    uint32_t *out = packed;
+
+    for (int32_t c = 0; c < layer->out_c; c++) {
+        view a = view_of(layer, plain, c), b = { 0 };
+
+        if (c % channels + 1 < channels)
+            b = view_of(layer, plain, ++c);
+        *out++ = (uint32_t)a.bias;
+        *out++ = 256 * (uint32_t)b.bias + (uint32_t)a.bias;
+        for (int32_t i = 0; i < runs.words; i++) {
+            *out++ = weights_word(&a, &b, &runs, 4 * i);
+            *out++ = weights_word(&a, &b, &runs, 4 * i + 1);
+        }
+        *out++ = (uint32_t)a.mul;
+        *out++ = (uint32_t)-a.shift;
+        *out++ = (uint32_t)b.mul;
+        *out++ = (uint32_t)-b.shift;
+    }
+}
+
+/* ---- depthwise ---- */
+
+int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    int32_t size = layer->kernel_h;
+
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->groups != layer->in_c ||
+        layer->out_c != layer->in_c || layer->kernel_w != size ||
+        (size != 3 && size != 5 && size != 7) || layer->stride_w > 2 || layer->dilation_h != 1 ||
+        layer->dilation_w != 1)
+        return 0;
+    for (int32_t c = 0; c < layer->out_c; c++) {
+        view v = view_of(layer, plain, c);
+
+        if (!is_simple(&v, 31))
+            return 0;
+    }
+    return 1;
+}
+
+size_t mur_dsp_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)layer->in_c * (size_t)mur_dsp_plane_channel_words(layer->kernel_h) * 4;
+}
+
+void mur_dsp_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t words = mur_dsp_plane_channel_words(layer->kernel_h);
+    uint32_t *out = packed;
+
+    for (int32_t c = 0; c < layer->in_c; c++, out += words) {
+        view v = view_of(layer, plain, c);
+
+        memset(out, 0, (size_t)words * 4);
+        out[0] = 2 * (uint32_t)v.bias;
+        out[1] = (uint32_t)v.mul;
+        out[2] = (uint32_t)-v.shift;
+        if (v.weights)
+            memcpy(out + 3, v.weights, (size_t)v.count);
+    }
+}
+
+size_t mur_dsp_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return MUR_DSP_PLANE_WEIGHTS * 4 +
+           (size_t)mur_dsp_plane_rows(layer) * (size_t)mur_dsp_plane_columns(layer) * 2;
+}
