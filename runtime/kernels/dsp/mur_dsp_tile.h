@@ -1,6 +1,13 @@
 /* mur_dsp_tile.h - sums of products of one and of four pixels with all output channels,
  * requantized: the inner loops of mur_dsp_conv_s8. Four pixels by two channels take 12 instructions
- * for 16 products. */
+ * for 16 products.
+ *
+ * Weights are packed by pairs of output channels, a and b. One word holds two inputs' weights of
+ * both: as halfwords h = 256 * b + a. With x two inputs as int16, SMLAD(x, h) sums 256 x b + x a,
+ * SMLAD(x, SXTB16(h)) sums x a, and the difference is 256 times b's sum: one instruction to unpack
+ * four weights. b's sum has 24 bits then; mur_dsp_conv_s8_fits sees to it.
+ *
+ * Inputs come by fours as SXTB16 leaves them: bytes 0 and 2, then 1 and 3. */
 #ifndef MUR_DSP_TILE_H
 #define MUR_DSP_TILE_H
 
