@@ -20,6 +20,15 @@ static inline uint32_t mur_two(const int16_t *p)
     return *(const mur_word *)(const void *)p;
 }
 
+/* four int8 of any alignment */
+static inline uint32_t mur_four(const int8_t *p)
+{
+    uint32_t word;
+
+    __builtin_memcpy(&word, p, sizeof(word));
+    return word;
+}
+
 /* sum + both products of signed halves, modulo 2^32 */
 static inline int32_t mur_smlad(uint32_t a, uint32_t b, int32_t sum)
 {

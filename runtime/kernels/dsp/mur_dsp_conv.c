@@ -22,7 +22,7 @@ typedef struct conv_job {
 static void widen1(uint32_t *x, int32_t pixels, const int8_t *from, int32_t words)
 {
     for (; words > 0; words--, from += 4, x += 2 * pixels) {
-        uint32_t four = mur_word(from);
+        uint32_t four = mur_four(from);
 
         x[0] = mur_sxtb16(four);
         x[pixels] = mur_sxtb16_odd(four);
