@@ -1,0 +1,185 @@
+/* scales.c - see scales.h. */
+#include "graph/scales.h"
+
+#include <math.h>
+
+#include "base/real.h"
+
+static float scale_of(const muc_tensor *tensor)
+{
+    return tensor->quantization->scales[0];
+}
+
+static int32_t zero_of(const muc_tensor *tensor)
+{
+    return tensor->quantization->zero_points[0];
+}
+
+static void bounds_of(muc_dtype dtype, int32_t *least, int32_t *most)
+{
+    uint32_t bits = 8 * muc_dtype_get(dtype)->block_bytes;
+    bool is_signed = muc_dtype_is_signed(dtype);
+
+    *least = is_signed ? (int32_t)(-(INT64_C(1) << (bits - 1))) : 0;
+    *most = (int32_t)((INT64_C(1) << (is_signed ? bits - 1 : bits)) - 1);
+}
+
+void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least, int32_t *most)
+{
+    int64_t low, high;
+
+    bounds_of(out->dtype, least, most);
+    low = muc_node_integer_or(node, MUC_KEY_CLAMP_MIN, *least);
+    high = muc_node_integer_or(node, MUC_KEY_CLAMP_MAX, *most);
+    *least = low > *least ? (int32_t)(low < *most ? low : *most) : *least;
+    *most = high < *most ? (int32_t)(high > *least ? high : *least) : *most;
+}
+
+int32_t muc_scale_quantize(const muc_tensor *tensor, float value)
+{
+    int32_t least, most;
+    float q = roundf(value / scale_of(tensor));
+
+    bounds_of(tensor->dtype, &least, &most);
+    if (!(q > -2e9f && q < 2e9f))
+        return q > 0 ? most : least;
+    if ((int64_t)q + zero_of(tensor) > most)
+        return most;
+    return (int64_t)q + zero_of(tensor) < least ? least : (int32_t)q + zero_of(tensor);
+}
+
+/* TFLite's kernels for uint8 and its fully connected ones round the product of scales to float
+ * where one scale serves all channels */
+muc_multiplier muc_scale_product(muc_op op, const muc_tensor *x, const muc_tensor *weights,
+                                 const muc_tensor *out, uint32_t channel)
+{
+    const muc_quantization *w = weights->quantization;
+    float scale = w->scales[w->count > 1 ? channel : 0];
+    double product = (double)scale_of(x) * (double)scale;
+
+    if (w->count == 1 && (x->dtype == MUC_U8 || op == MUC_OP_LINEAR || op == MUC_OP_MATMUL))
+        product = (double)(scale_of(x) * scale);
+    return muc_multiplier_of(product / (double)scale_of(out));
+}
+
+muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out)
+{
+    if (op == MUC_OP_RELU || op == MUC_OP_CLIP)
+        return muc_multiplier_of((double)(scale_of(x) / scale_of(out)));
+    return muc_multiplier_of((double)scale_of(x) / (double)scale_of(out));
+}
+
+muc_multiplier muc_scale_mean(const muc_tensor *x, const muc_tensor *out, uint64_t count)
+{
+    muc_multiplier change = muc_scale_change(MUC_OP_REDUCE_MEAN, x, out);
+    int shift = 0;
+
+    while (count >> shift > 1 && shift < 32)
+        shift++;
+    shift = shift < 31 + change.shift ? shift : 31 + change.shift;
+    change.mantissa = (int32_t)(((int64_t)change.mantissa << shift) / (int64_t)count);
+    change.shift -= shift;
+    return change;
+}
+
+muc_multiplier muc_scale_leak(const muc_tensor *x, double alpha, const muc_tensor *out)
+{
+    return muc_multiplier_of((double)(scale_of(x) * (float)alpha / scale_of(out)));
+}
+
+muc_multiplier muc_scale_mul(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
+{
+    return muc_multiplier_of((double)(scale_of(a) * scale_of(b) / scale_of(out)));
+}
+
+muc_add_scales muc_scale_add(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
+{
+    float most = scale_of(a) > scale_of(b) ? scale_of(a) : scale_of(b);
+    double twice = 2 * (double)most;
+    muc_add_scales scales;
+
+    scales.left_shift = out->dtype == MUC_I16 ? 15 : 20;
+    scales.a = muc_multiplier_of((double)scale_of(a) / twice);
+    scales.b = muc_multiplier_of((double)scale_of(b) / twice);
+    scales.out = muc_multiplier_of(
+        twice / ((double)(INT64_C(1) << scales.left_shift) * (double)scale_of(out)));
+    return scales;
+}
+
+muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta)
+{
+    const int integer_bits = 5, fraction_bits = 31 - integer_bits;
+    double factor = beta * (double)scale_of(x) * (1 << fraction_bits);
+    muc_softmax_scales scales;
+    double radius;
+
+    scales.difference = muc_multiplier_of(factor < 2147483647.0 ? factor : 2147483647.0);
+    radius = floor(ldexp((1 << integer_bits) - 1, fraction_bits - scales.difference.shift));
+    scales.least = radius < 2147483647.0 ? -(int32_t)radius : -INT32_MAX;
+    return scales;
+}
+
+/* a multiplier's mantissa in 16 bits */
+static int16_t short_mantissa(muc_multiplier m)
+{
+    return m.mantissa >= INT32_MAX - (1 << 15) ? INT16_MAX
+                                               : (int16_t)((m.mantissa + (1 << 15)) >> 16);
+}
+
+muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor *out)
+{
+    float fine = 1.0f / 128.0f * scale_of(x), relu = 3.0f / 32768.0f;
+    muc_multiplier to_out = muc_multiplier_of((double)(fine / scale_of(out)));
+    muc_multiplier to_relu = muc_multiplier_of((double)(fine / relu));
+
+    return (muc_hard_swish_scales){ short_mantissa(to_out), short_mantissa(to_relu), to_out.shift,
+                                    to_relu.shift };
+}
+
+/* ---- tables ---- */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + muc_exp(-x));
+}
+
+static bool function_of(const muc_node *node, double x, double *out)
+{
+    muc_op op = node->op;
+
+    if (op == MUC_OP_SIGMOID)
+        *out = sigmoid(x);
+    else if (op == MUC_OP_TANH)
+        *out = 2 * sigmoid(2 * x) - 1;
+    else if (op == MUC_OP_ELU)
+        *out = x > 0 ? x : muc_node_real(node, MUC_KEY_ALPHA) * (muc_exp(x) - 1);
+    else
+        return false;
+    return true;
+}
+
+muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                           int8_t table[256])
+{
+    const muc_tensor *x = &graph->tensors[node->inputs[0]];
+    const muc_tensor *out = &graph->tensors[node->outputs[0]];
+    float inverse = 1.0f / scale_of(out);
+
+    for (int i = 0; i < 256; i++) {
+        int32_t q = x->dtype == MUC_I8 ? i - 128 : i, least, most;
+        float value = scale_of(x) * (float)(q - zero_of(x)), scaled;
+        double y;
+
+        if (muc_dtype_get(x->dtype)->block_bytes != 1 || out->dtype != x->dtype ||
+            !function_of(node, (double)value, &y))
+            return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                            "node '%s': no table of %s for %s", node->name,
+                            muc_op_get(node->op)->name, muc_dtype_get(x->dtype)->name);
+        bounds_of(out->dtype, &least, &most);
+        scaled = roundf((float)y * inverse) + (float)zero_of(out);
+        table[i] = (int8_t)(uint8_t)(int32_t)(scaled < (float)least  ? (float)least
+                                              : scaled > (float)most ? (float)most
+                                                                     : scaled);
+    }
+    return MUC_OK;
+}

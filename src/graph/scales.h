@@ -1,0 +1,59 @@
+/* scales.h - the factors between the integers of quantized nodes, as TFLite's kernels derive them.
+ *
+ * Some of TFLite's products of scales are rounded to single precision, some are not; which ones is
+ * a fact that the reference and the generators share here. Tensors carry quantization.
+ */
+#ifndef MUC_GRAPH_SCALES_H
+#define MUC_GRAPH_SCALES_H
+
+#include "base/fixed.h"
+#include "graph/graph.h"
+
+/* Conv, conv_transpose, linear, matmul: sums of products of x and weights to the output's integers,
+ * for an output channel; the channel counts where the weights have a scale each. */
+muc_multiplier muc_scale_product(muc_op op, const muc_tensor *x, const muc_tensor *weights,
+                                 const muc_tensor *out, uint32_t channel);
+
+/* Quantize from integers, relu, clip, reduce_sum: x to the output's integers. */
+muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out);
+/* Reduce_mean of count elements: their sum, without count zero points, to the output's integers. */
+muc_multiplier muc_scale_mean(const muc_tensor *x, const muc_tensor *out, uint64_t count);
+/* Leaky_relu below 0. */
+muc_multiplier muc_scale_leak(const muc_tensor *x, double alpha, const muc_tensor *out);
+/* Mul of a and b; prelu's slope times x. */
+muc_multiplier muc_scale_mul(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out);
+
+/* Add and sub: each input without its zero point, shifted left, times its multiplier; their sum
+ * times out's. */
+typedef struct muc_add_scales {
+    int left_shift;
+    muc_multiplier a, b, out;
+} muc_add_scales;
+muc_add_scales muc_scale_add(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out);
+
+/* Softmax: differences from the greatest element to Q5.26, and the least that counts. */
+typedef struct muc_softmax_scales {
+    muc_multiplier difference;
+    int32_t least;
+} muc_softmax_scales;
+muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta);
+
+/* Hard_swish, in 16 bits: mantissas of Q15 and powers of two. */
+typedef struct muc_hard_swish_scales {
+    int16_t out, relu;
+    int32_t out_shift, relu_shift;
+} muc_hard_swish_scales;
+muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor *out);
+
+/* The outputs for all 256 values of an int8 or uint8 input of sigmoid, tanh, elu, gelu, silu, exp
+ * or log: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED for another operator or type. */
+muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                           int8_t table[256]);
+
+/* Real numbers to integers of a quantization of one scale: nearest, halves away from zero, within
+ * the type's bounds. */
+int32_t muc_scale_quantize(const muc_tensor *tensor, float value);
+/* The type's bounds, or the node's attributes clamp_min and clamp_max where they are tighter. */
+void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least, int32_t *most);
+
+#endif

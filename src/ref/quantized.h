@@ -1,0 +1,57 @@
+/* quantized.h - what kernels of tensors that carry quantization share.
+ *
+ * They repeat TFLite's reference kernels bit for bit: sums of products in 32 bits (64 for 16-bit
+ * activations), and graph/scales.h's factors with two roundings.
+ */
+#ifndef MUC_REF_QUANTIZED_H
+#define MUC_REF_QUANTIZED_H
+
+#include "graph/scales.h"
+#include "ref/walk.h"
+
+/* Element i as an integer; types are i8, u8, i16, and i32 where a kernel says so. */
+static inline int32_t muc_q_get(const muc_ref_value *value, size_t i)
+{
+    if (value->dtype == MUC_I8)
+        return ((const int8_t *)value->read)[i];
+    if (value->dtype == MUC_U8)
+        return ((const uint8_t *)value->read)[i];
+    if (value->dtype == MUC_I16)
+        return ((const int16_t *)value->read)[i];
+    return ((const int32_t *)value->read)[i];
+}
+
+/* q is within the type's bounds. */
+static inline void muc_q_put(const muc_ref_value *value, size_t i, int32_t q)
+{
+    if (value->dtype == MUC_I8)
+        ((int8_t *)value->data)[i] = (int8_t)q;
+    else if (value->dtype == MUC_U8)
+        ((uint8_t *)value->data)[i] = (uint8_t)q;
+    else if (value->dtype == MUC_I16)
+        ((int16_t *)value->data)[i] = (int16_t)q;
+    else
+        ((int32_t *)value->data)[i] = q;
+}
+
+static inline int32_t muc_q_zero(const muc_tensor *tensor)
+{
+    return tensor->quantization->zero_points[0];
+}
+
+static inline const muc_tensor *muc_q_out(const muc_ref_call *call)
+{
+    return &call->graph->tensors[call->node->outputs[0]];
+}
+
+/* The sum of q and the zero point, within the bounds. */
+static inline int32_t muc_q_clamp(int64_t q, int32_t zero, int32_t least, int32_t most)
+{
+    return q + zero < least ? least : q + zero > most ? most : (int32_t)(q + zero);
+}
+
+/* Fails unless inputs and output are of these types and have one scale each; weights (input 1 of a
+ * kernel with has_weights) may have several. */
+muc_status muc_q_check(const muc_ref_call *call, bool has_weights);
+
+#endif

@@ -1,0 +1,117 @@
+/* quantized_along.c - quantized softmax, reductions and resizing. */
+#include <string.h>
+
+#include "ref/quantized.h"
+
+/* ---- softmax ---- */
+
+enum { SUM_BITS = 12 }; /* integer bits of the sum of exponentials */
+
+static void softmax_one(const muc_ref_call *call, const muc_softmax_scales *s,
+                        const muc_ref_along *along, size_t base)
+{
+    int32_t greatest = INT32_MIN, sum = 0, least, most, scale;
+    int bits = 8 * (int)muc_ref_width(call->output), shift;
+
+    muc_scale_clamp(call->node, muc_q_out(call), &least, &most);
+    for (size_t i = 0; i < along->extent; i++) {
+        int32_t q = muc_q_get(call->inputs[0], base + i * along->inner);
+
+        greatest = q > greatest ? q : greatest;
+    }
+    for (size_t i = 0; i < along->extent; i++) {
+        int32_t d = muc_q_get(call->inputs[0], base + i * along->inner) - greatest;
+
+        if (d >= s->least)
+            sum += muc_fixed_divide_pot(muc_fixed_exp(muc_multiply(d, s->difference)), SUM_BITS);
+    }
+    scale = muc_fixed_reciprocal(sum, SUM_BITS, &shift);
+    for (size_t i = 0; i < along->extent; i++) {
+        int32_t d = muc_q_get(call->inputs[0], base + i * along->inner) - greatest, q = 0;
+
+        if (d >= s->least) {
+            int32_t e = muc_fixed_exp(muc_multiply(d, s->difference));
+
+            q = muc_fixed_divide_pot(muc_fixed_high_mul(scale, e), shift + 31 - bits);
+        }
+        muc_q_put(call->output, base + i * along->inner, muc_q_clamp(q, least, least, most));
+    }
+}
+
+muc_status muc_kernel_q_softmax(const muc_ref_call *call)
+{
+    muc_ref_along along =
+        muc_ref_along_of(call->inputs[0], (size_t)muc_node_integer(call->node, MUC_KEY_AXIS));
+    muc_softmax_scales scales;
+
+    MUC_TRY(muc_q_check(call, false));
+    if (call->output->dtype == MUC_I16 || along.extent > 1 << SUM_BITS)
+        return muc_ref_fail(call, "a quantized softmax of %zu elements of %s", along.extent,
+                            muc_dtype_get(call->output->dtype)->name);
+    scales =
+        muc_scale_softmax(call->input_tensors[0], muc_node_real_or(call->node, MUC_KEY_BETA, 1));
+    for (size_t o = 0; o < along.outer; o++)
+        for (size_t i = 0; along.extent && i < along.inner; i++)
+            softmax_one(call, &scales, &along, o * along.extent * along.inner + i);
+    return MUC_OK;
+}
+
+/* ---- reductions ---- */
+
+typedef struct reduction {
+    const muc_ref_call *call;
+    int64_t *sums; /* [output's elements] */
+    size_t done;
+} reduction;
+
+/* over the input: operand 0 is the output, with steps of 0 along what is reduced */
+static void accumulate(void *arg, size_t n, const size_t *at, const size_t *step)
+{
+    reduction *r = arg;
+
+    for (size_t i = 0; i < n; i++)
+        r->sums[at[0] + i * step[0]] += muc_q_get(r->call->inputs[0], r->done++);
+}
+
+/* the output with reduced dimensions as 1, whatever keep_dims says */
+static muc_ref_value kept(const muc_ref_call *call)
+{
+    const muc_attribute *axes = muc_node_attribute(call->node, MUC_KEY_AXES);
+    muc_ref_value value = *call->inputs[0];
+
+    for (uint32_t i = 0; i < axes->value.integers.count; i++)
+        value.dims[axes->value.integers.items[i]] = 1;
+    return value;
+}
+
+muc_status muc_kernel_q_reduce(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
+    size_t elements = call->output->elements;
+    size_t count = elements ? call->inputs[0]->elements / elements : 0;
+    muc_ref_value value = kept(call);
+    const muc_ref_value *const operands[] = { &value };
+    reduction r = { .call = call };
+    muc_multiplier m;
+    muc_ref_walk walk;
+    int32_t least, most;
+    void *memory;
+
+    MUC_TRY(muc_q_check(call, false));
+    if (count == 0)
+        return elements ? muc_ref_fail(call, "a mean or sum of nothing") : MUC_OK;
+    MUC_TRY(muc_ref_reserve(call, elements * sizeof(*r.sums), &memory));
+    r.sums = memory;
+    memset(r.sums, 0, elements * sizeof(*r.sums));
+    muc_ref_walk_of(call->inputs[0], operands, 1, &walk);
+    muc_ref_walk_each(&walk, accumulate, &r);
+    m = call->node->op == MUC_OP_REDUCE_MEAN ? muc_scale_mean(x, out, count)
+                                             : muc_scale_change(call->node->op, x, out);
+    muc_scale_clamp(call->node, out, &least, &most);
+    for (size_t i = 0; i < elements; i++)
+        muc_q_put(
+            call->output, i,
+            muc_q_clamp(muc_multiply((int32_t)(r.sums[i] - (int64_t)count * muc_q_zero(x)), m),
+                        muc_q_zero(out), least, most));
+    return MUC_OK;
+}
