@@ -138,21 +138,21 @@ muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor
 
 /* ---- tables ---- */
 
-static double sigmoid(double x)
-{
-    return 1 / (1 + muc_exp(-x));
-}
-
 static bool function_of(const muc_node *node, double x, double *out)
 {
     muc_op op = node->op;
 
     if (op == MUC_OP_SIGMOID)
-        *out = sigmoid(x);
+        *out = 1 / (1 + muc_exp(-x));
     else if (op == MUC_OP_TANH)
-        *out = 2 * sigmoid(2 * x) - 1;
+        *out = muc_tanh(x);
     else if (op == MUC_OP_ELU)
-        *out = x > 0 ? x : muc_node_real(node, MUC_KEY_ALPHA) * (muc_exp(x) - 1);
+        *out = x > 0 ? x : muc_node_real(node, MUC_KEY_ALPHA) * muc_expm1(x);
+    else if (op == MUC_OP_GELU &&
+             muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
+        *out = x / 2 * (1 + muc_tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    else if (op == MUC_OP_GELU)
+        *out = x / 2 * (1 + muc_erf(x * 0.7071067811865476));
     else
         return false;
     return true;

@@ -45,8 +45,8 @@ typedef struct muc_hard_swish_scales {
 } muc_hard_swish_scales;
 muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor *out);
 
-/* The outputs for all 256 values of an int8 or uint8 input of sigmoid, tanh, elu, gelu, silu, exp
- * or log: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED for another operator or type. */
+/* The outputs for all 256 values of an int8 or uint8 input of sigmoid, tanh, elu or gelu: entry i
+ * is for the input -128 + i, or i. MUC_UNSUPPORTED for another operator or type. */
 muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,
                            int8_t table[256]);
 

@@ -1,0 +1,436 @@
+/* import.c - a TFLite model to a graph: its tensors, and operators one after the other.
+ *
+ * Operators on which no output depends are left out, and so are those that compute but a shape
+ * which the file tells anyway: converters leave chains of them where the batch is open. The batch
+ * and other open dimensions are what the file's example has.
+ */
+#include "formats/tflite/import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/network.h"
+
+enum { MAX_RANK = MUC_GRAPH_MAX_RANK, MESSAGE = 320 };
+
+typedef struct row {
+    const char *note;
+    muc_tflite_importer *import;
+    int32_t version;
+    muc_flat_table options;
+    uint32_t least, most, shape;
+    muc_op to;
+} row;
+
+enum {
+#define TFLITE_OPERATOR(number, name) MUC_TFLITE_##name##_CODE = number,
+#include "formats/tflite/operators.def"
+#undef TFLITE_OPERATOR
+    CODE_COUNT
+};
+
+static const row rows[CODE_COUNT] = {
+#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
+    [MUC_TFLITE_##name##_CODE] = { note,    muc_tflite_import_##import, \
+                                   version, MUC_FLAT_##options, \
+                                   least,   most, \
+                                   shape,   MUC_OP_##to },
+#include "formats/tflite/ops.def"
+#undef TFLITE_ROW
+};
+
+muc_status muc_tflite_refuse(const muc_tflite_import *im, muc_status status, const char *format,
+                             ...)
+{
+    char message[MESSAGE];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    return muc_fail(
+        im->ctx, status, im->model->file.name, im->op->table.at,
+        "operator %" PRIu32 " (%s) '%.200s': %s", im->index, muc_tflite_operator_name(im->op->code),
+        im->op->output_count ? im->model->tensors[im->op->outputs[0]].name : "", message);
+}
+
+/* ---- tensors ---- */
+
+const muc_tflite_tensor *muc_tflite_in(const muc_tflite_import *im, uint32_t i)
+{
+    if (i >= im->op->input_count || im->op->inputs[i] == MUC_TFLITE_NONE)
+        return NULL;
+    return &im->model->tensors[im->op->inputs[i]];
+}
+
+const muc_tflite_tensor *muc_tflite_out(const muc_tflite_import *im, uint32_t i)
+{
+    return &im->model->tensors[im->op->outputs[i]];
+}
+
+/* integers of which a graph knows the real numbers; i32 is a bias, whose scale its inputs tell */
+bool muc_tflite_is_quantized(const muc_tflite_tensor *tensor)
+{
+    return tensor->quantization.count > 0 &&
+           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+}
+
+static muc_quantization quantization_of(const muc_tflite_tensor *tensor)
+{
+    const muc_tflite_quantization *q = &tensor->quantization;
+
+    return (muc_quantization){ q->count, q->axis, q->scales, q->zero_points };
+}
+
+/* a name that the graph does not have yet */
+static muc_status free_name(muc_tflite_import *im, const char *wanted, const char **out)
+{
+    const char *name = wanted[0] ? wanted : "unnamed";
+
+    *out = name;
+    for (uint32_t i = 2; muc_graph_find(im->graph, *out) != MUC_NO_ID; i++)
+        MUC_TRY(muc_arena_format(im->ctx, im->arena, out, "%s#%" PRIu32, name, i));
+    return MUC_OK;
+}
+
+static muc_status add_tensor(muc_tflite_import *im, const muc_tflite_tensor *source,
+                             muc_tensor_kind kind, uint32_t *id)
+{
+    muc_quantization quantization = quantization_of(source);
+    muc_tensor tensor = { .kind = kind, .dtype = source->dtype, .rank = source->rank };
+
+    MUC_TRY(free_name(im, source->name, &tensor.name));
+    for (uint32_t i = 0; i < source->rank; i++)
+        tensor.dims[i] = muc_expr_const(im->graph->pool, source->dims[i]);
+    MUC_TRY(muc_expr_status(im->graph->pool));
+    if (kind == MUC_TENSOR_CONST) {
+        tensor.data = source->data;
+        tensor.bytes = source->bytes;
+    }
+    if (muc_tflite_is_quantized(source))
+        tensor.quantization = &quantization;
+    return muc_graph_add_tensor(im->ctx, im->graph, &tensor, id);
+}
+
+muc_status muc_tflite_constant(muc_tflite_import *im, const char *name, const muc_tensor *tensor,
+                               uint32_t *id)
+{
+    muc_tensor named = *tensor;
+
+    named.kind = MUC_TENSOR_CONST;
+    MUC_TRY(free_name(im, name, &named.name));
+    return muc_graph_add_tensor(im->ctx, im->graph, &named, id);
+}
+
+muc_status muc_tflite_input(muc_tflite_import *im, uint32_t i, uint32_t *id)
+{
+    const muc_tflite_tensor *source = muc_tflite_in(im, i);
+    uint32_t *known;
+
+    *id = MUC_NO_ID;
+    if (!source)
+        return MUC_OK;
+    known = &im->ids[im->op->inputs[i]];
+    if (*known == MUC_NO_ID)
+        MUC_TRY(add_tensor(im, source, MUC_TENSOR_CONST, known));
+    *id = *known;
+    return MUC_OK;
+}
+
+muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
+                               int64_t *items, uint32_t *count)
+{
+    const muc_tflite_tensor *source = muc_tflite_in(im, i);
+    uint32_t width;
+
+    if (!source || !source->data || (source->dtype != MUC_I32 && source->dtype != MUC_I64))
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                 "input %" PRIu32 " is no constant of 32 or 64 bits", i);
+    width = source->dtype == MUC_I32 ? 4 : 8;
+    if (source->bytes / width > most)
+        return muc_tflite_refuse(im, MUC_MALFORMED,
+                                 "input %" PRIu32 " has more than %" PRIu32 " elements", i, most);
+    *count = (uint32_t)(source->bytes / width);
+    for (uint32_t k = 0; k < *count; k++)
+        items[k] = width == 4 ? (int32_t)muc_load_u32(source->data + 4 * (size_t)k)
+                              : (int64_t)muc_load_u64(source->data + 8 * (size_t)k);
+    return MUC_OK;
+}
+
+muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t rank, int64_t *axis)
+{
+    *axis = value < 0 ? value + rank : value;
+    if (*axis < 0 || *axis >= rank)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "axis %" PRId64 " of %" PRIu32 " dimensions",
+                                 value, rank);
+    return MUC_OK;
+}
+
+int64_t muc_tflite_option(const muc_tflite_import *im, muc_flat_field field)
+{
+    return muc_flat_integer(im->options, field);
+}
+
+muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_tensor *a,
+                                 const muc_tflite_tensor *b)
+{
+    const float tolerance = 1e-6f; /* TFLite's own */
+    const muc_tflite_quantization *p = &a->quantization, *q = &b->quantization;
+
+    if (muc_tflite_is_quantized(a) != muc_tflite_is_quantized(b))
+        return muc_tflite_refuse(im, MUC_MALFORMED, "one of '%s' and '%s' is quantized", a->name,
+                                 b->name);
+    if (!muc_tflite_is_quantized(a))
+        return MUC_OK;
+    if (p->count == 1 && q->count == 1 && p->zero_points[0] == q->zero_points[0] &&
+        p->scales[0] - q->scales[0] <= tolerance && q->scales[0] - p->scales[0] <= tolerance)
+        return MUC_OK;
+    return muc_tflite_refuse(im, MUC_UNSUPPORTED, "'%s' and '%s' have different scales", a->name,
+                             b->name);
+}
+
+/* ---- attributes ---- */
+
+void muc_tflite_set(muc_tflite_attributes *a, muc_attribute_key key, int64_t value)
+{
+    a->items[a->count++] = (muc_attribute){ .key = key, .value.integer = value };
+}
+
+void muc_tflite_set_real(muc_tflite_attributes *a, muc_attribute_key key, double value)
+{
+    a->items[a->count++] = (muc_attribute){ .key = key, .value.real = value };
+}
+
+void muc_tflite_set_integers(muc_tflite_attributes *a, muc_attribute_key key, const int64_t *items,
+                             uint32_t count)
+{
+    int64_t *at = a->integers + a->integer_count;
+
+    memcpy(at, items, count * sizeof(*items));
+    a->integer_count += count;
+    a->items[a->count++] = (muc_attribute){ .key = key, .value.integers = { at, count } };
+}
+
+void muc_tflite_set_exprs(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
+                          const int64_t *items, uint32_t count)
+{
+    muc_expr *at = a->exprs + a->expr_count;
+
+    for (uint32_t i = 0; i < count; i++)
+        at[i] = muc_expr_const(im->graph->pool, (uint32_t)items[i]);
+    a->expr_count += count;
+    a->items[a->count++] = (muc_attribute){ .key = key, .value.exprs = { at, count } };
+}
+
+void muc_tflite_set_dims(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
+                         const muc_tflite_tensor *like)
+{
+    int64_t dims[MAX_RANK];
+
+    for (uint32_t i = 0; i < like->rank; i++)
+        dims[i] = like->dims[i];
+    muc_tflite_set_exprs(im, a, key, dims, like->rank);
+}
+
+/* ---- nodes ---- */
+
+muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
+                           const uint32_t *inputs, uint32_t count, const muc_tflite_attributes *a,
+                           const muc_tflite_tensor *quantized_like, uint32_t *id)
+{
+    muc_quantization quantization;
+    const muc_quantization *pointer = NULL;
+    muc_new_node node = { .op = op,
+                          .input_count = count,
+                          .inputs = inputs,
+                          .attribute_count = a ? a->count : 0,
+                          .attributes = a ? a->items : NULL,
+                          .output_count = 1 };
+    const char *name;
+
+    if (quantized_like && muc_tflite_is_quantized(quantized_like)) {
+        quantization = quantization_of(quantized_like);
+        pointer = &quantization;
+        node.quantization = &pointer;
+    }
+    MUC_TRY(
+        muc_arena_format(im->ctx, im->arena, &name, "%s/%s", muc_tflite_out(im, 0)->name, suffix));
+    MUC_TRY(free_name(im, name, &node.name));
+    return muc_graph_add(im->ctx, im->graph, &node, id);
+}
+
+/* what was derived is what the file says */
+static muc_status check_output(const muc_tflite_import *im, uint32_t i, uint32_t id)
+{
+    const muc_tflite_tensor *expected = muc_tflite_out(im, i);
+    const muc_tensor *found = &im->graph->tensors[id];
+    bool same = found->rank == expected->rank && found->dtype == expected->dtype;
+
+    for (uint32_t d = 0; same && d < found->rank; d++)
+        same = found->dims[d] == muc_expr_const(im->graph->pool, expected->dims[d]);
+    if (!same) {
+        muc_text text = { 0 };
+        muc_status status;
+
+        muc_tensor_print_shape(im->graph, found, &text);
+        status = muc_tflite_refuse(
+            im, MUC_MALFORMED, "computes %s, which is not what the file says of output %" PRIu32,
+            text.data ? text.data : "?", i);
+        muc_text_free(&text);
+        return status;
+    }
+    return MUC_OK;
+}
+
+muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
+                           const muc_tflite_attributes *a)
+{
+    const char *names[MUC_GRAPH_MAX_OUTPUTS];
+    muc_quantization stored[MUC_GRAPH_MAX_OUTPUTS];
+    const muc_quantization *quantization[MUC_GRAPH_MAX_OUTPUTS] = { NULL };
+    uint32_t ids[MUC_GRAPH_MAX_OUTPUTS];
+    muc_new_node node = { .op = op,
+                          .input_count = count,
+                          .inputs = inputs,
+                          .attribute_count = a ? a->count : 0,
+                          .attributes = a ? a->items : NULL,
+                          .output_count = im->op->output_count,
+                          .output_names = names,
+                          .quantization = quantization };
+
+    for (uint32_t i = 0; i < im->op->output_count; i++) {
+        const muc_tflite_tensor *out = muc_tflite_out(im, i);
+
+        MUC_TRY(free_name(im, out->name, &names[i]));
+        stored[i] = quantization_of(out);
+        quantization[i] = muc_tflite_is_quantized(out) ? &stored[i] : NULL;
+    }
+    node.name = names[0];
+    MUC_TRY(muc_graph_add(im->ctx, im->graph, &node, ids));
+    for (uint32_t i = 0; i < im->op->output_count; i++) {
+        MUC_TRY(check_output(im, i, ids[i]));
+        im->ids[im->op->outputs[i]] = ids[i];
+    }
+    return MUC_OK;
+}
+
+/* ---- the graph ---- */
+
+/* operators whose outputs are wanted, from the last to the first */
+static void mark_needed(const muc_tflite_model *model, bool *tensors, bool *operators)
+{
+    for (uint32_t i = 0; i < model->output_count; i++)
+        tensors[model->outputs[i]] = true;
+    for (uint32_t n = model->operator_count; n-- > 0;) {
+        const muc_tflite_operator *op = &model->operators[n];
+        uint32_t shape = op->code < CODE_COUNT ? rows[op->code].shape : UINT32_MAX;
+
+        for (uint32_t i = 0; i < op->output_count; i++)
+            operators[n] = operators[n] || tensors[op->outputs[i]];
+        for (uint32_t i = 0; operators[n] && i < op->input_count; i++)
+            if (op->inputs[i] != MUC_TFLITE_NONE && i != shape)
+                tensors[op->inputs[i]] = true;
+    }
+}
+
+/* its options are of the expected kind, or absent, as where they hold nothing but defaults */
+static muc_status find_options(muc_tflite_import *im, const row *r)
+{
+    unsigned found = muc_flat_option(im->op->table, MUC_FLAT_OPERATOR_options);
+    unsigned expected = muc_flat_option_of(r->options);
+
+    im->options = muc_flat_union_at(im->op->table, MUC_FLAT_OPERATOR_options, r->options);
+    if (found != 0 && expected != 0 && found != expected)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "options of type %u, expected %u", found,
+                                 expected);
+    return MUC_OK;
+}
+
+static muc_status check_operands(const muc_tflite_import *im, const row *r)
+{
+    if (im->op->input_count < r->least || im->op->input_count > r->most)
+        return muc_tflite_refuse(im, MUC_MALFORMED,
+                                 "%" PRIu32 " inputs, expected %" PRIu32 " to %" PRIu32,
+                                 im->op->input_count, r->least, r->most);
+    if (im->op->output_count == 0 || im->op->output_count > MUC_GRAPH_MAX_OUTPUTS)
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "%" PRIu32 " outputs, expected 1 to %d",
+                                 im->op->output_count, MUC_GRAPH_MAX_OUTPUTS);
+    for (uint32_t i = 0; i < r->least; i++)
+        if (!muc_tflite_in(im, i))
+            return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 " is absent", i);
+    for (uint32_t i = 0; i < im->op->output_count; i++)
+        if (muc_tflite_out(im, i)->quantization.count > 1)
+            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an output with several scales");
+    return MUC_OK;
+}
+
+static muc_status import_operator(muc_tflite_import *im, uint32_t index)
+{
+    const row *r;
+
+    im->op = &im->model->operators[index];
+    im->index = index;
+    r = &rows[im->op->code];
+    if (!r->import)
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "no row implements this operator");
+    if (im->op->version > r->version)
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "version %" PRId32 ", known up to %" PRId32,
+                                 im->op->version, r->version);
+    MUC_TRY(check_operands(im, r));
+    MUC_TRY(find_options(im, r));
+    im->to = r->to;
+    return r->import(im);
+}
+
+static muc_status import_operators(muc_tflite_import *im)
+{
+    bool *tensors, *operators;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->tensor_count, &tensors));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &operators));
+    mark_needed(im->model, tensors, operators);
+    for (uint32_t i = 0; i < im->model->operator_count; i++)
+        if (operators[i])
+            MUC_TRY(import_operator(im, i));
+    return MUC_OK;
+}
+
+static muc_status import_model(muc_tflite_import *im)
+{
+    const muc_tflite_model *model = im->model;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, model->tensor_count, &im->ids));
+    for (uint32_t i = 0; i < model->tensor_count; i++)
+        im->ids[i] = MUC_NO_ID;
+    for (uint32_t i = 0; i < model->input_count; i++)
+        MUC_TRY(add_tensor(im, &model->tensors[model->inputs[i]], MUC_TENSOR_INPUT,
+                           &im->ids[model->inputs[i]]));
+    MUC_TRY(import_operators(im));
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        uint32_t *id = &im->ids[model->outputs[i]];
+
+        if (*id == MUC_NO_ID)
+            MUC_TRY(add_tensor(im, &model->tensors[model->outputs[i]], MUC_TENSOR_CONST, id));
+        MUC_TRY(muc_graph_add_output(im->ctx, im->graph, *id));
+    }
+    return MUC_OK;
+}
+
+bool muc_tflite_probe_network(const muc_source *source)
+{
+    return !source->is_folder && muc_flat_probe(source->bytes);
+}
+
+muc_status muc_tflite_read_network(muc_context *ctx, const muc_source *source,
+                                   const muc_network_options *options, muc_network *network)
+{
+    muc_tflite_model model;
+    muc_tflite_import im = { .ctx = ctx, .model = &model, .arena = &network->arena };
+
+    (void)options; /* every dimension has a size in the file */
+    MUC_TRY(muc_tflite_read(ctx, source->bytes, &network->arena, &model));
+    MUC_TRY(muc_graph_new(ctx, "tflite", &network->graph));
+    im.graph = network->graph;
+    return import_model(&im);
+}

@@ -1,0 +1,96 @@
+/* import.h - what the importers of TFLite's operators share. */
+#ifndef MUC_TFLITE_IMPORT_H
+#define MUC_TFLITE_IMPORT_H
+
+#include "formats/tflite/model.h"
+#include "graph/graph.h"
+
+/* The operator's attributes in the making; items are stored here until the node copies them. */
+typedef struct muc_tflite_attributes {
+    muc_attribute items[12];
+    uint32_t count;
+    int64_t integers[64];
+    muc_expr exprs[64];
+    uint32_t integer_count, expr_count;
+} muc_tflite_attributes;
+
+/* One operator at work. */
+typedef struct muc_tflite_import {
+    muc_context *ctx;
+    const muc_tflite_model *model;
+    muc_graph *graph;
+    muc_arena *arena; /* of constants that are not as the file has them */
+    uint32_t *ids;    /* the graph's tensor of each of the model's, or MUC_NO_ID */
+    const muc_tflite_operator *op;
+    uint32_t index; /* of op */
+    muc_flat options;
+    muc_op to; /* the row's operator of the graph */
+} muc_tflite_import;
+
+typedef muc_status muc_tflite_importer(muc_tflite_import *im);
+
+/* TFLite's ActivationFunctionType */
+enum {
+    MUC_TFLITE_NO_ACTIVATION,
+    MUC_TFLITE_RELU,
+    MUC_TFLITE_RELU_N1_TO_1,
+    MUC_TFLITE_RELU6,
+    MUC_TFLITE_TANH,
+};
+
+/* Fails naming the operator. */
+muc_status muc_tflite_refuse(const muc_tflite_import *im, muc_status status, const char *format,
+                             ...) MUC_PRINTF(3, 4);
+
+/* The model's tensor, NULL where it is absent. */
+const muc_tflite_tensor *muc_tflite_in(const muc_tflite_import *im, uint32_t i);
+const muc_tflite_tensor *muc_tflite_out(const muc_tflite_import *im, uint32_t i);
+bool muc_tflite_is_quantized(const muc_tflite_tensor *tensor);
+/* The graph's tensor of input i, a constant being added at its first use; MUC_NO_ID: absent. */
+muc_status muc_tflite_input(muc_tflite_import *im, uint32_t i, uint32_t *id);
+/* Integers of a constant input, at most `most` of them. */
+muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
+                               int64_t *items, uint32_t *count);
+/* An axis of a tensor of this rank, negative ones counted from the end. */
+muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t rank,
+                           int64_t *axis);
+
+int64_t muc_tflite_option(const muc_tflite_import *im, muc_flat_field field);
+
+void muc_tflite_set(muc_tflite_attributes *a, muc_attribute_key key, int64_t value);
+void muc_tflite_set_real(muc_tflite_attributes *a, muc_attribute_key key, double value);
+/* At most 64 integers and 64 expressions in all. */
+void muc_tflite_set_integers(muc_tflite_attributes *a, muc_attribute_key key, const int64_t *items,
+                             uint32_t count);
+void muc_tflite_set_exprs(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
+                          const int64_t *items, uint32_t count);
+void muc_tflite_set_dims(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
+                         const muc_tflite_tensor *like);
+
+/* Adds a constant whose bytes live as long as the arena. */
+muc_status muc_tflite_constant(muc_tflite_import *im, const char *name, const muc_tensor *tensor,
+                               uint32_t *id);
+/* Adds a node inside of what the operator stands for: its name is output 0's and the suffix. */
+muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
+                           const uint32_t *inputs, uint32_t count, const muc_tflite_attributes *a,
+                           const muc_tflite_tensor *quantized_like, uint32_t *id);
+/* Adds the node that computes the operator's outputs; a may be NULL. */
+muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
+                           const muc_tflite_attributes *a);
+/* The same with a fused activation: bounds of the integers, or another node. */
+muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
+                                uint32_t count, muc_tflite_attributes *a, int64_t activation);
+/* Output 0 is the activation of x (of which there is one). */
+muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activation);
+
+/* Inputs and outputs a and b of a node that only moves or compares elements stand for the same real
+ * numbers, or the operator is refused. */
+muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_tensor *a,
+                                 const muc_tflite_tensor *b);
+
+#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
+    muc_tflite_importer muc_tflite_import_##import;
+#include "formats/tflite/ops.def"
+#undef TFLITE_ROW
+
+#endif

@@ -1,0 +1,473 @@
+/* import_nn.c - TFLite's convolutions, products, pools, activations and resizing. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "formats/tflite/import.h"
+
+enum { SAME, VALID };
+
+/* ---- fused activations ---- */
+
+static bool bounds_of(int64_t activation, float *low, float *high)
+{
+    *low = activation == MUC_TFLITE_RELU_N1_TO_1 ? -1 : 0;
+    *high = activation == MUC_TFLITE_RELU6          ? 6
+            : activation == MUC_TFLITE_RELU_N1_TO_1 ? 1
+                                                    : INFINITY;
+    return activation == MUC_TFLITE_RELU || activation == MUC_TFLITE_RELU6 ||
+           activation == MUC_TFLITE_RELU_N1_TO_1;
+}
+
+static muc_status no_activation(const muc_tflite_import *im, int64_t activation, const char *of)
+{
+    return muc_tflite_refuse(im, MUC_UNSUPPORTED, "fused activation %" PRId64 " of %s", activation,
+                             of);
+}
+
+/* the stored integer of a real number, in TFLite's single precision */
+static int64_t stored(const muc_tflite_tensor *tensor, float value)
+{
+    return (int64_t)roundf(value / tensor->quantization.scales[0]) +
+           tensor->quantization.zero_points[0];
+}
+
+static void type_bounds(muc_dtype dtype, int64_t *least, int64_t *most)
+{
+    *least = dtype == MUC_U8 ? 0 : dtype == MUC_I8 ? INT8_MIN : INT16_MIN;
+    *most = dtype == MUC_U8 ? UINT8_MAX : dtype == MUC_I8 ? INT8_MAX : INT16_MAX;
+}
+
+static muc_status set_clamp(const muc_tflite_import *im, muc_tflite_attributes *a,
+                            int64_t activation)
+{
+    const muc_tflite_tensor *out = muc_tflite_out(im, 0);
+    int64_t least, most, bound;
+    float low, high;
+
+    type_bounds(out->dtype, &least, &most);
+    if (!bounds_of(activation, &low, &high))
+        return no_activation(im, activation, "integers");
+    bound = stored(out, low);
+    if (bound > least)
+        muc_tflite_set(a, MUC_KEY_CLAMP_MIN, bound < most ? bound : most);
+    bound = high < INFINITY ? stored(out, high) : most;
+    if (bound < most)
+        muc_tflite_set(a, MUC_KEY_CLAMP_MAX, bound > least ? bound : least);
+    return MUC_OK;
+}
+
+/* a scalar of a tensor's type; of a quantized one the integer that stands for the value */
+static muc_status add_scalar(muc_tflite_import *im, const muc_tflite_tensor *like, float value,
+                             uint32_t *id)
+{
+    const muc_tflite_quantization *q = &like->quantization;
+    muc_quantization quantization = { q->count, q->axis, q->scales, q->zero_points };
+    muc_tensor tensor = { .dtype = like->dtype };
+    uint8_t *data;
+
+    MUC_TRY(muc_arena_new(im->ctx, im->arena, 4, 1, (void **)&data));
+    tensor.data = data;
+    tensor.bytes = muc_dtype_get(like->dtype)->block_bytes;
+    if (muc_tflite_is_quantized(like)) {
+        int64_t least, most, integer = stored(like, value);
+
+        type_bounds(like->dtype, &least, &most);
+        integer = integer < least ? least : integer > most ? most : integer;
+        muc_store_u32(data, (uint32_t)integer);
+        tensor.quantization = &quantization;
+    } else {
+        memcpy(data, &value, sizeof(value));
+    }
+    return muc_tflite_constant(im, value < 0 ? "low" : "bound", &tensor, id);
+}
+
+muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activation)
+{
+    const muc_tflite_tensor *out = muc_tflite_out(im, 0);
+    uint32_t inputs[3] = { x };
+    float low, high;
+
+    if (activation == MUC_TFLITE_RELU)
+        return muc_tflite_last(im, MUC_OP_RELU, inputs, 1, NULL);
+    if (activation == MUC_TFLITE_TANH && !muc_tflite_is_quantized(out))
+        return muc_tflite_last(im, MUC_OP_TANH, inputs, 1, NULL);
+    if (!bounds_of(activation, &low, &high) ||
+        (out->dtype != MUC_F32 && !muc_tflite_is_quantized(out)))
+        return no_activation(im, activation, muc_dtype_get(out->dtype)->name);
+    MUC_TRY(add_scalar(im, out, low, &inputs[1]));
+    MUC_TRY(add_scalar(im, out, high, &inputs[2]));
+    return muc_tflite_last(im, MUC_OP_CLIP, inputs, 3, NULL);
+}
+
+muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
+                                uint32_t count, muc_tflite_attributes *a, int64_t activation)
+{
+    uint32_t id;
+
+    if (activation == MUC_TFLITE_NO_ACTIVATION)
+        return muc_tflite_last(im, op, inputs, count, a);
+    if (muc_tflite_is_quantized(muc_tflite_out(im, 0))) {
+        MUC_TRY(set_clamp(im, a, activation));
+        return muc_tflite_last(im, op, inputs, count, a);
+    }
+    MUC_TRY(muc_tflite_step(im, op, "linear", inputs, count, a, NULL, &id));
+    return muc_tflite_activate(im, id, activation);
+}
+
+/* RELU, RELU6, RELU_N1_TO_1: of integers with the scale changed first, where it changes */
+muc_status muc_tflite_import_relu(muc_tflite_import *im)
+{
+    static const struct {
+        const char *name;
+        int64_t activation;
+    } kinds[] = { { "RELU", MUC_TFLITE_RELU },
+                  { "RELU6", MUC_TFLITE_RELU6 },
+                  { "RELU_N1_TO_1", MUC_TFLITE_RELU_N1_TO_1 } };
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *out = muc_tflite_out(im, 0);
+    uint32_t id;
+
+    MUC_TRY(muc_tflite_input(im, 0, &id));
+    if (muc_tflite_is_quantized(x) && muc_tflite_is_quantized(out) &&
+        (x->quantization.scales[0] != out->quantization.scales[0] ||
+         x->quantization.zero_points[0] != out->quantization.zero_points[0])) {
+        muc_tflite_attributes a = { .count = 0 };
+
+        muc_tflite_set(&a, MUC_KEY_TO, out->dtype);
+        MUC_TRY(muc_tflite_step(im, MUC_OP_QUANTIZE, "scaled", &id, 1, &a, out, &id));
+    }
+    for (size_t i = 0; i < MUC_COUNT(kinds); i++)
+        if (strcmp(kinds[i].name, muc_tflite_operator_name(im->op->code)) == 0)
+            return muc_tflite_activate(im, id, kinds[i].activation);
+    return muc_tflite_refuse(im, MUC_BUG, "no activation of this name");
+}
+
+/* ---- windows ---- */
+
+/* TFLite's padding of one spatial dimension: SAME has as many windows as strides begin inside */
+static void pad_same(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pads[2])
+{
+    int64_t out = (in + stride - 1) / stride;
+    int64_t total = (out - 1) * stride + (kernel - 1) * dilation + 1 - in;
+
+    total = total > 0 ? total : 0;
+    pads[0] = total / 2;
+    pads[1] = total - pads[0];
+}
+
+/* strides, dilations and pads of a window over NHWC */
+static muc_status set_window(muc_tflite_import *im, muc_tflite_attributes *a, int64_t padding,
+                             const int64_t kernel[2], const int64_t strides[2],
+                             const int64_t dilations[2])
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0);
+    int64_t pads[4] = { 0 }, each[2];
+
+    if (x->rank != 4)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "an input of %" PRIu32 " dimensions, not 4",
+                                 x->rank);
+    if (padding != SAME && padding != VALID)
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "padding %" PRId64, padding);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (strides[i] < 1 || dilations[i] < 1 || kernel[i] < 1)
+            return muc_tflite_refuse(im, MUC_MALFORMED, "a kernel, stride or dilation below 1");
+        if (padding != SAME)
+            continue;
+        pad_same(x->dims[1 + i], kernel[i], strides[i], dilations[i], each);
+        pads[i] = each[0];
+        pads[2 + i] = each[1];
+    }
+    muc_tflite_set_integers(a, MUC_KEY_STRIDES, strides, 2);
+    if (dilations[0] != 1 || dilations[1] != 1)
+        muc_tflite_set_integers(a, MUC_KEY_DILATIONS, dilations, 2);
+    if (pads[0] | pads[1] | pads[2] | pads[3])
+        muc_tflite_set_integers(a, MUC_KEY_PADS, pads, 4);
+    muc_tflite_set(a, MUC_KEY_CHANNELS_LAST, 1);
+    return MUC_OK;
+}
+
+/* weights of an input of real numbers may be integers: these are what they stand for */
+static muc_status dequantize_weights(muc_tflite_import *im, uint32_t i, uint32_t *id)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *weights = muc_tflite_in(im, i);
+
+    if (x->dtype != MUC_F32 || !muc_tflite_is_quantized(weights))
+        return MUC_OK;
+    return muc_tflite_step(im, MUC_OP_DEQUANTIZE, "weights", id, 1, NULL, NULL, id);
+}
+
+muc_status muc_tflite_import_conv(muc_tflite_import *im)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *w = muc_tflite_in(im, 1);
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t inputs[3];
+
+    if (w->rank != 4 || w->dims[3] == 0 || x->rank != 4 || x->dims[3] % w->dims[3] != 0)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
+    for (uint32_t i = 0; i < 3; i++)
+        MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
+    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    MUC_TRY(set_window(
+        im, &a, muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_padding),
+        (const int64_t[]){ w->dims[1], w->dims[2] },
+        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_h),
+                           muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_w) },
+        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_h),
+                           muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_w) }));
+    if (x->dims[3] != w->dims[3])
+        muc_tflite_set(&a, MUC_KEY_GROUPS, x->dims[3] / w->dims[3]);
+    return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
+                                muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_activation));
+}
+
+/* a constant [1, kh, kw, c] as [c, kh, kw, 1], which is how the graph has weights */
+static muc_status transpose_weights(muc_tflite_import *im, const muc_tflite_tensor *w, uint32_t *id)
+{
+    const muc_tflite_quantization *q = &w->quantization;
+    muc_quantization quantization = { q->count, 0, q->scales, q->zero_points };
+    size_t width = muc_dtype_get(w->dtype)->block_bytes, channels = w->dims[3];
+    size_t taps = (size_t)w->dims[1] * w->dims[2];
+    muc_tensor tensor = { .dtype = w->dtype, .rank = 4, .bytes = w->bytes };
+    uint8_t *data;
+
+    MUC_TRY(muc_arena_new(im->ctx, im->arena, w->bytes, 1, (void **)&data));
+    for (size_t t = 0; t < taps; t++)
+        for (size_t c = 0; c < channels; c++)
+            memcpy(data + (c * taps + t) * width, w->data + (t * channels + c) * width, width);
+    for (uint32_t i = 0; i < 4; i++)
+        tensor.dims[i] = muc_expr_const(im->graph->pool, w->dims[i == 0 ? 3 : i == 3 ? 0 : i]);
+    tensor.data = data;
+    if (muc_tflite_is_quantized(w))
+        tensor.quantization = &quantization;
+    return muc_tflite_constant(im, w->name, &tensor, id);
+}
+
+muc_status muc_tflite_import_depthwise(muc_tflite_import *im)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *w = muc_tflite_in(im, 1);
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t inputs[3];
+
+    if (w->rank != 4 || w->dims[0] != 1 || x->rank != 4 || x->dims[3] == 0 ||
+        w->dims[3] % x->dims[3] != 0)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
+    if (!w->data || (w->quantization.count > 1 && w->quantization.axis != 3))
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                 "weights that are computed or scaled along another dimension");
+    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
+    MUC_TRY(transpose_weights(im, w, &inputs[1]));
+    MUC_TRY(muc_tflite_input(im, 2, &inputs[2]));
+    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    MUC_TRY(set_window(
+        im, &a, muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_padding),
+        (const int64_t[]){ w->dims[1], w->dims[2] },
+        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_h),
+                           muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_w) },
+        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_h),
+                           muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_w) }));
+    muc_tflite_set(&a, MUC_KEY_GROUPS, x->dims[3]);
+    return muc_tflite_activated(
+        im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
+        muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_activation));
+}
+
+/* inputs: the output's shape, weights [out, kh, kw, in], x, bias */
+muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
+{
+    const muc_tflite_tensor *w = muc_tflite_in(im, 1), *x = muc_tflite_in(im, 2);
+    const muc_tflite_tensor *out = muc_tflite_out(im, 0);
+    int64_t padding = muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_padding);
+    int64_t strides[2] = { muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_h),
+                           muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_w) };
+    int64_t pads[4], more[2] = { 0 };
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t inputs[3];
+
+    if (w->rank != 4 || x->rank != 4 || out->rank != 4 || strides[0] < 1 || strides[1] < 1)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "weights, input or strides that do not fit");
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t full = ((int64_t)x->dims[1 + i] - 1) * strides[i] + w->dims[1 + i], each[2];
+
+        /* the pads are those of the convolution from the output to the input */
+        pad_same(out->dims[1 + i], w->dims[1 + i], strides[i], 1, each);
+        pads[i] = padding == SAME ? each[0] : 0;
+        pads[2 + i] = full - pads[i] - out->dims[1 + i];
+        if (pads[2 + i] < 0) {
+            more[i] = -pads[2 + i];
+            pads[2 + i] = 0;
+        }
+    }
+    muc_tflite_set_integers(&a, MUC_KEY_STRIDES, strides, 2);
+    muc_tflite_set_integers(&a, MUC_KEY_PADS, pads, 4);
+    if (more[0] | more[1])
+        muc_tflite_set_integers(&a, MUC_KEY_OUTPUT_PADDING, more, 2);
+    muc_tflite_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+    MUC_TRY(muc_tflite_input(im, 2, &inputs[0]));
+    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
+    MUC_TRY(muc_tflite_input(im, 3, &inputs[2]));
+    if (x->dtype == MUC_F32 && muc_tflite_is_quantized(w))
+        MUC_TRY(muc_tflite_step(im, MUC_OP_DEQUANTIZE, "weights", &inputs[1], 1, NULL, NULL,
+                                &inputs[1]));
+    return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
+                                muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_activation));
+}
+
+muc_status muc_tflite_import_pool(muc_tflite_import *im)
+{
+    const int64_t kernel[2] = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_h),
+                                muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_w) };
+    const int64_t strides[2] = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_h),
+                                 muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_w) };
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t input;
+
+    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
+    MUC_TRY(muc_tflite_input(im, 0, &input));
+    muc_tflite_set_integers(&a, MUC_KEY_KERNEL, kernel, 2);
+    MUC_TRY(set_window(im, &a, muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_padding), kernel,
+                       strides, (const int64_t[]){ 1, 1 }));
+    return muc_tflite_activated(im, im->to, &input, 1, &a,
+                                muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_activation));
+}
+
+/* ---- products ---- */
+
+/* x as rows of k elements, unless it is that already or the dimensions are kept */
+static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0);
+    muc_tflite_attributes a = { .count = 0 };
+    int64_t elements = 1, dims[2];
+
+    if (x->rank > 0 && x->dims[x->rank - 1] == k &&
+        (x->rank == 2 || muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_keep_num_dims)))
+        return MUC_OK;
+    for (uint32_t i = 0; i < x->rank; i++)
+        elements *= x->dims[i];
+    if (k == 0 || elements % k != 0)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
+    dims[0] = elements / k;
+    dims[1] = k;
+    muc_tflite_set_exprs(im, &a, MUC_KEY_SHAPE, dims, 2);
+    return muc_tflite_step(im, MUC_OP_RESHAPE, "rows", id, 1, &a, x, id);
+}
+
+muc_status muc_tflite_import_fully_connected(muc_tflite_import *im)
+{
+    const muc_tflite_tensor *w = muc_tflite_in(im, 1), *out = muc_tflite_out(im, 0);
+    int64_t activation = muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_activation);
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t inputs[3];
+
+    if (muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_weights_format) != 0)
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "shuffled weights");
+    if (w->rank != 2)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "weights of %" PRIu32 " dimensions, not 2",
+                                 w->rank);
+    if (out->rank != 2 && !muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_keep_num_dims))
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an output of %" PRIu32 " dimensions, not 2",
+                                 out->rank);
+    for (uint32_t i = 0; i < 3; i++)
+        MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
+    MUC_TRY(as_rows(im, w->dims[1], &inputs[0]));
+    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a, activation);
+}
+
+/* the last two dimensions exchanged */
+static muc_status adjoint(muc_tflite_import *im, uint32_t i, const char *suffix, uint32_t *id)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, i);
+    muc_tflite_attributes a = { .count = 0 };
+    int64_t perm[MUC_GRAPH_MAX_RANK];
+
+    if (x->rank < 2)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 " is no matrix", i);
+    for (uint32_t d = 0; d < x->rank; d++)
+        perm[d] = d < x->rank - 2 ? d : d == x->rank - 2 ? x->rank - 1 : x->rank - 2;
+    muc_tflite_set_integers(&a, MUC_KEY_PERM, perm, x->rank);
+    return muc_tflite_step(im, MUC_OP_TRANSPOSE, suffix, id, 1, &a, x, id);
+}
+
+muc_status muc_tflite_import_batch_matmul(muc_tflite_import *im)
+{
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t inputs[2];
+
+    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
+    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
+    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    if (muc_tflite_option(im, MUC_FLAT_BATCH_MATMUL_OPTIONS_adj_x))
+        MUC_TRY(adjoint(im, 0, "a", &inputs[0]));
+    if (muc_tflite_option(im, MUC_FLAT_BATCH_MATMUL_OPTIONS_adj_y))
+        MUC_TRY(adjoint(im, 1, "b", &inputs[1]));
+    return muc_tflite_last(im, im->to, inputs, 2, &a);
+}
+
+/* ---- the rest ---- */
+
+muc_status muc_tflite_import_softmax(muc_tflite_import *im)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0);
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t input;
+    float beta;
+
+    MUC_TRY(muc_tflite_input(im, 0, &input));
+    if (x->rank == 0)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "of a scalar");
+    muc_tflite_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+    if (im->to == MUC_OP_LOG_SOFTMAX) {
+        if (muc_tflite_is_quantized(x))
+            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of integers");
+        return muc_tflite_last(im, im->to, &input, 1, &a);
+    }
+    beta = muc_flat_real(im->options, MUC_FLAT_SOFTMAX_OPTIONS_beta);
+    if (!(isfinite(beta) && beta > 0))
+        return muc_tflite_refuse(im, MUC_MALFORMED, "beta %g", (double)beta);
+    if (beta != 1)
+        muc_tflite_set_real(&a, MUC_KEY_BETA, (double)beta);
+    return muc_tflite_last(im, im->to, &input, 1, &a);
+}
+
+muc_status muc_tflite_import_l2_norm(muc_tflite_import *im)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0);
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t input;
+
+    if (x->rank == 0 || muc_tflite_is_quantized(x))
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of a scalar or of integers");
+    MUC_TRY(muc_tflite_input(im, 0, &input));
+    muc_tflite_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+    muc_tflite_set(&a, MUC_KEY_P, 2);
+    return muc_tflite_activated(im, im->to, &input, 1, &a,
+                                muc_tflite_option(im, MUC_FLAT_L2_NORM_OPTIONS_activation));
+}
+
+muc_status muc_tflite_import_resize(muc_tflite_import *im)
+{
+    bool linear = strcmp(muc_tflite_operator_name(im->op->code), "RESIZE_BILINEAR") == 0;
+    bool corners = muc_tflite_option(im, linear ? MUC_FLAT_RESIZE_BILINEAR_OPTIONS_align_corners
+                                                : MUC_FLAT_RESIZE_NEAREST_OPTIONS_align_corners);
+    bool half = muc_tflite_option(im, linear ? MUC_FLAT_RESIZE_BILINEAR_OPTIONS_half_pixel_centers
+                                             : MUC_FLAT_RESIZE_NEAREST_OPTIONS_half_pixel_centers);
+    muc_tflite_attributes a = { .count = 0 };
+    uint32_t input;
+
+    if (corners && half)
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "both align_corners and half_pixel_centers");
+    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
+    MUC_TRY(muc_tflite_input(im, 0, &input));
+    muc_tflite_set_dims(im, &a, MUC_KEY_SIZES, muc_tflite_out(im, 0));
+    muc_tflite_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
+    muc_tflite_set(&a, MUC_KEY_COORDINATES,
+                   corners ? MUC_WORD_ALIGN_CORNERS
+                   : half  ? MUC_WORD_HALF_PIXEL
+                           : MUC_WORD_ASYMMETRIC);
+    /* floor((i + 0.5) * s) is the half pixel i * s + (s - 1) / 2, rounded with halves up */
+    if (!linear)
+        muc_tflite_set(&a, MUC_KEY_ROUNDING,
+                       corners || half ? MUC_WORD_ROUND_PREFER_CEIL : MUC_WORD_FLOOR);
+    return muc_tflite_last(im, im->to, &input, 1, &a);
+}
