@@ -7,10 +7,10 @@ _muc() {
     fi
     case "${COMP_WORDS[1]}" in
     compile) options="--output --target --machine --quant --bits --calib --act-terms --attention --strip --ctx-size --tokenizer --threads --json --help" ;;
-    run) options="--prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
+    run) options="--output --input --dim --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
     verify) options="--prompt --ctx-size --tokenizer --threads --json --help" ;;
-    inspect) options="--tokenizer --json --help" ;;
+    inspect) options="--dim --tokenizer --json --help" ;;
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;

@@ -8,10 +8,12 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 MUC = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -312,6 +314,68 @@ def program(name="rescue", *options):
         model = [ROOT / "models/rescue"] if name == "rescue" else STORIES["Hugging Face"]
         muc("compile", *model, *options, "-o", path)
     return path
+
+
+# ---- networks ----
+
+CONV = ROOT / "fuzz/corpus/onnx/conv"
+
+
+def npy(dims, values):
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {dims!r}, }}"
+    head += " " * (-(10 + len(head) + 1) % 64) + "\n"
+    return (b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() +
+            struct.pack(f"<{len(values)}f", *values))
+
+
+def npz(path, **arrays):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (dims, values) in arrays.items():
+            archive.writestr(name + ".npy", npy(dims, values))
+    return path
+
+
+def need_networks():
+    if "onnx" not in muc("formats")[0]:
+        raise Skip("this muc reads no ONNX")
+
+
+def test_a_network_runs_on_arrays_by_name_or_by_position_and_writes_its_results():
+    need_networks()
+    ones = ((1, 1, 4, 4), [1.0] * 16)
+    with tempfile.TemporaryDirectory() as folder:
+        result = pathlib.Path(folder) / "out.npz"
+        for arrays in ({"x": ones}, {"other": ones}, {"a": ((2,), [0.0, 0.0]), "x": ones}):
+            out, _ = muc("run", CONV, "--input", npz(f"{folder}/in.npz", **arrays), "-o", result)
+            has(out, "y     f32    [1, 2, 2, 2]")
+            with zipfile.ZipFile(result) as archive:
+                assert archive.namelist() == ["y.npy"]
+                values = struct.unpack("<8f", archive.read("y.npy")[-32:])
+            assert values == (9, 6, 6, 4, 9, 6, 6, 4), values
+
+
+def test_wrong_inputs_of_a_network_are_named():
+    need_networks()
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = npz(f"{folder}/in.npz", x=((1, 1, 4, 5), [1.0] * 20))
+        has(muc("run", CONV, status=USAGE)[1], "input 0, 'x', has no array: 0 are given")
+        has(muc("run", CONV, "--input", wrong, status=USAGE)[1],
+            "input 'x' is f32 [1, 1, 4, 4], the array 'x' is f32 [1, 1, 4, 5]")
+        has(muc("run", CONV, "--input", CONV, status=MALFORMED)[1], "no .npy file")
+        has(muc("eval", CONV, "--text", CONV, status=USAGE)[1], "runs on arrays")
+        has(muc("inspect", CONV, "--dim", "a=2,b", status=USAGE)[1], "no list of NAME=N")
+
+
+def test_a_network_is_shown_as_understood():
+    need_networks()
+    found = json.loads(muc("inspect", CONV, "--json")[0])
+    assert (found["format"], found["nodes"], found["parameters"]) == ("onnx", 2, 18)
+    assert found["macs"] == 2 * 2 * 2 * 9
+    assert found["inputs"] == [{"name": "x", "shape": "f32 [1, 1, 4, 4]"}]
+    shapes = ROOT / "fuzz/corpus/onnx/shapes"
+    found = json.loads(muc("inspect", shapes, "--json", "--dim", "batch=2..5")[0])
+    assert found["dimensions"] == [{"name": "batch", "least": 2, "most": 5}]
+    assert found["outputs"] == [{"name": "y", "shape": "f32 [batch*2, 4, 3]"}]
 
 
 def test_a_compiled_program_answers_as_the_checkpoint_does():

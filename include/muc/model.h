@@ -1,7 +1,9 @@
-/* muc/model.h - opens what a user points at: a checkpoint, a quantized file or a program.
+/* muc/model.h - opens what a user points at: a checkpoint, a network, a quantized file or a
+ * program.
  *
  *   checkpoint   a Hugging Face folder, a llama2.c file, ... (see muc_list_formats): runs in
  *                float32 on the host
+ *   network      an ONNX file, ... (see muc_list_formats): a graph that runs on arrays
  *   quantized    a .bdt file of muc_quantize: to be compiled
  *   program      a .utp file of muc_compile: runs on the simulated machine
  */
@@ -17,6 +19,11 @@ typedef struct muc_model muc_model;
 typedef struct muc_model_options {
     const char *tokenizer; /* a file to use in place of the model's own; NULL: its own, if any */
     uint32_t context;      /* positions to plan for, at most the model's own; 0: its own */
+    /* of a network: ranges of the dimensions that it leaves open, "NAME=N" or "NAME=LO..HI", parted
+     * by commas; NULL: 1..1024 each */
+    const char *dims;
+    /* of a network: a .npz or .npy file with its inputs, for muc_run_network; NULL: none */
+    const char *inputs;
 } muc_model_options;
 
 /* path NULL opens the built-in model; options NULL is all-zero. A model without a tokenizer opens,
@@ -29,13 +36,19 @@ void muc_model_close(muc_model *model); /* NULL is fine */
  * Fails with MUC_IO where it is neither beside the command (../share/muc) nor in the source. */
 muc_status muc_builtin_path(muc_context *ctx, const char **out);
 
-/* What a file holds, as understood. Keys of a checkpoint: file, format, architecture, dim, layers,
+/* True of a network, which runs on arrays, not on text. */
+bool muc_model_is_network(const muc_model *model);
+
+/* What a file holds, as understood. Keys of a network: file, format, parameters, weight_bytes, macs
+ * (with every open dimension at its least), and the tables "dimensions", "inputs", "outputs" and
+ * "operators"; of a checkpoint: file, format, architecture, dim, layers,
  * heads, ..., and the table "tensors"; of a program: file, machine, sizes, and the tables
  * "entries", "sections" and "placeholders". */
 muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out);
 
-/* What is supported, printed from the tables: the table "formats" (name, meaning), "targets" (name,
- * meaning) or "operators" (name, inputs, meaning). */
+/* What is supported, printed from the tables: the table "formats" (name, kind, meaning), "targets"
+ * (name, meaning) or "operators" (name, inputs, reference, mcu, onnx,
+ * meaning). */
 muc_status muc_list_formats(muc_context *ctx, muc_report **out);
 muc_status muc_list_targets(muc_context *ctx, muc_report **out);
 muc_status muc_list_operators(muc_context *ctx, muc_report **out);

@@ -1,4 +1,4 @@
-/* muc/run.h - a model continues a text. */
+/* muc/run.h - a model continues a text; a network computes arrays from arrays. */
 #ifndef MUC_RUN_H
 #define MUC_RUN_H
 
@@ -35,5 +35,12 @@ typedef struct muc_run_options {
  * (simulated machine, SPEC.md's arithmetic). */
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                    muc_report **out);
+
+/* Runs a network on the arrays of the file that it was opened with, in float32 and exact integers.
+ * They are its inputs by name if every input finds one of its name, else by position. Writes the
+ * results to a .npz file, unless output is NULL. The report is the table "outputs": name, dtype,
+ * shape, min, max, values (the first eight), top (the indices of the greatest five). */
+muc_status muc_run_network(muc_context *ctx, const muc_model *model, const char *output,
+                           muc_report **out);
 
 #endif

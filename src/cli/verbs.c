@@ -52,7 +52,9 @@ static muc_status finish(muc_context *ctx, const cli_args *args, muc_status stat
 static muc_status open_model(muc_context *ctx, const cli_args *args, const char *path,
                              muc_model **out)
 {
-    muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER] };
+    muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
+                                  .dims = args->values[OPTION_DIM],
+                                  .inputs = args->values[OPTION_INPUT] };
     uint64_t context;
 
     TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
@@ -223,6 +225,7 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     char *owned;
     muc_report *report = NULL;
     muc_model *model = NULL;
+    bool is_network;
     muc_status status = run_options(args, &options);
 
     if (status != MUC_OK)
@@ -231,11 +234,14 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     options.prompt = prompt ? prompt : "";
     if (status == MUC_OK)
         status = open_operand(ctx, args, 0, &model);
-    if (status == MUC_OK)
+    is_network = status == MUC_OK && muc_model_is_network(model);
+    if (is_network)
+        status = muc_run_network(ctx, model, args->values[OPTION_OUTPUT], &report);
+    else if (status == MUC_OK)
         status = muc_run(ctx, model, &options, &report);
     muc_model_close(model);
     free(owned);
-    if (status != MUC_OK || cli_given(args, OPTION_JSON))
+    if (status != MUC_OK || is_network || cli_given(args, OPTION_JSON))
         return finish(ctx, args, status, report);
     putchar('\n');
     fflush(stdout);

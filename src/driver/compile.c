@@ -109,6 +109,9 @@ static muc_status build_graph(compile_job *job)
     if (job->model->kind == MUC_MODEL_PROGRAM)
         return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
                         "it is a program already");
+    if (job->model->kind == MUC_MODEL_NETWORK)
+        return muc_fail(job->ctx, MUC_UNSUPPORTED, job->model->path, MUC_NO_OFFSET,
+                        "target uthinker compiles language models, not networks");
     return muc_model_graph(job->ctx, job->model, &job->graph);
 }
 

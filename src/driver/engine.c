@@ -18,6 +18,9 @@ muc_status muc_engine_facts_of(muc_context *ctx, const muc_model *model, muc_eng
     if (model->kind == MUC_MODEL_BLOCKS)
         return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
                         "a .bdt file is compiled before it runs: muc compile FILE -o PROGRAM");
+    if (model->kind == MUC_MODEL_NETWORK)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file is a network, which runs on arrays, not on text");
     kinds[model->kind]->facts(model, out);
     return MUC_OK;
 }

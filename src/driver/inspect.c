@@ -3,8 +3,12 @@
 
 #include "base/text.h"
 #include "driver/compile.h"
+#include "driver/network_report.h"
 #include "driver/program.h"
-#include "formats/format.h"
+#include "formats/network.h"
+#ifdef MUC_WITH_ONNX
+#include "formats/onnx/onnx.h"
+#endif
 #include "graph/graph.h"
 #include "report/report.h"
 
@@ -111,6 +115,9 @@ muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **ou
     case MUC_MODEL_BLOCKS:
         add_blocks(report, model);
         break;
+    case MUC_MODEL_NETWORK:
+        MUC_TRY(muc_network_inspect(ctx, &model->network, report));
+        break;
     case MUC_MODEL_PROGRAM:
         add_tokenizer(report, model);
         muc_program_inspect(&model->program, report);
@@ -119,15 +126,26 @@ muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **ou
     return muc_report_status(ctx, report);
 }
 
+static void add_format(muc_report *report, const char *name, const char *kind, const char *meaning)
+{
+    muc_report_begin_row(report);
+    muc_report_add_text(report, "name", "%s", name);
+    muc_report_add_text(report, "kind", "%s", kind);
+    muc_report_add_text(report, "meaning", "%s", meaning);
+    muc_report_end(report);
+}
+
 muc_status muc_list_formats(muc_context *ctx, muc_report **out)
 {
     MUC_TRY(muc_report_new(ctx, out));
     muc_report_begin_table(*out, "formats");
     for (size_t i = 0; i < muc_format_count; i++) {
-        muc_report_begin_row(*out);
-        muc_report_add_text(*out, "name", "%s", muc_formats[i].name);
-        muc_report_add_text(*out, "meaning", "%s", muc_formats[i].meaning);
-        muc_report_end(*out);
+        add_format(*out, muc_formats[i].name, "checkpoint", muc_formats[i].meaning);
+    }
+    for (size_t i = 0; i < muc_network_format_count(); i++) {
+        const muc_network_format *format = muc_network_format_get(i);
+
+        add_format(*out, format->name, "network", format->meaning);
     }
     muc_report_end(*out);
     return muc_report_status(ctx, *out);
@@ -164,6 +182,46 @@ muc_status muc_list_targets(muc_context *ctx, muc_report **out)
     return muc_report_status(ctx, *out);
 }
 
+/* operators of the reference's kernels, and of those for microcontrollers */
+static const muc_op ref_ops[] = {
+#define MUC_REF_KERNEL(op, kernel) MUC_OP_##op,
+#include "ref/kernels.def"
+#undef MUC_REF_KERNEL
+};
+static const muc_op mcu_ops[] = {
+#define MUC_MCU_KERNEL(op, name, needs) MUC_OP_##op,
+#include "targets/mcu/kernels.def"
+#undef MUC_MCU_KERNEL
+};
+
+static bool is_among(muc_op op, const muc_op *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ops[i] == op)
+            return true;
+    return false;
+}
+
+/* names of ONNX's operators that become op */
+static void add_onnx(muc_report *report, muc_op op)
+{
+    muc_text names = { 0 };
+
+#ifdef MUC_WITH_ONNX
+    for (size_t i = 0; i < muc_onnx_operator_count(); i++) {
+        muc_onnx_operator row = muc_onnx_operator_get(i);
+
+        if (row.op == op)
+            muc_text_add(&names, "%s%s%s%s", names.size ? " " : "", row.domain,
+                         row.domain[0] ? "." : "", row.name);
+    }
+#else
+    (void)op;
+#endif
+    muc_report_add_text(report, "onnx", "%s", names.data ? names.data : "");
+    muc_text_free(&names);
+}
+
 muc_status muc_list_operators(muc_context *ctx, muc_report **out)
 {
     MUC_TRY(muc_report_new(ctx, out));
@@ -174,6 +232,9 @@ muc_status muc_list_operators(muc_context *ctx, muc_report **out)
         muc_report_begin_row(*out);
         muc_report_add_text(*out, "name", "%s", info->name);
         muc_report_add_count(*out, "inputs", info->least_inputs);
+        muc_report_add_bool(*out, "reference", is_among((muc_op)op, ref_ops, MUC_COUNT(ref_ops)));
+        muc_report_add_bool(*out, "mcu", is_among((muc_op)op, mcu_ops, MUC_COUNT(mcu_ops)));
+        add_onnx(*out, (muc_op)op);
         muc_report_add_text(*out, "meaning", "%s", info->meaning);
         muc_report_end(*out);
     }

@@ -1,10 +1,12 @@
-/* model.c - opens a checkpoint, a .bdt file or a program, with its tokenizer and prompt template.
+/* model.c - opens a checkpoint, a network, a .bdt file or a program, with its tokenizer and prompt
+ * template.
  */
 #include "driver/model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/arrays.h"
 #include "driver/blocks.h"
 #include "driver/program.h"
 #include "text/tokenizer.h"
@@ -172,10 +174,33 @@ static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_mode
     return open_tokenizer(ctx, model);
 }
 
-/* Programs and .bdt files carry their tokenizer; all else is for the checkpoint readers. */
+static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    muc_network_options how = { 0 };
+    muc_network_dim *dims;
+
+    model->kind = MUC_MODEL_NETWORK;
+    if (options->tokenizer || options->context)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file is a network, which has neither tokenizer nor context");
+    if (options->dims) {
+        MUC_TRY(muc_network_dims(ctx, &model->arena, options->dims, &dims, &how.dim_count));
+        how.dims = dims;
+    }
+    if (options->inputs)
+        MUC_TRY(muc_arrays_read(ctx, &model->arena, options->inputs, &model->arrays,
+                                &model->array_count));
+    how.known = model->arrays;
+    how.known_count = model->array_count;
+    return muc_network_open(ctx, model->path, &how, &model->network);
+}
+
+/* Programs and .bdt files carry their tokenizer; what no one else knows is for the checkpoint
+ * readers. */
 static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
-    bool is_program, is_blocks;
+    bool is_program, is_blocks, is_network;
+    muc_source source = { .path = model->path };
 
     if (muc_path_is_dir(model->path))
         return open_checkpoint(ctx, model, options);
@@ -189,8 +214,12 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
         return open_program(ctx, model, options);
     if (is_blocks)
         return open_blocks(ctx, model, options);
+    source.bytes = model->file.bytes;
+    is_network = muc_network_recognise(&source) != NULL;
     muc_file_close(&model->file);
     model->file = (muc_file){ 0 };
+    if (is_network)
+        return open_network(ctx, model, options);
     return open_checkpoint(ctx, model, options);
 }
 
@@ -220,14 +249,23 @@ void muc_model_close(muc_model *model)
     if (!model)
         return;
     muc_checkpoint_close(&model->checkpoint);
+    muc_network_close(&model->network);
     muc_bdt_free(&model->blocks);
     muc_file_close(&model->file);
     muc_arena_free(&model->arena);
     free(model);
 }
 
+bool muc_model_is_network(const muc_model *model)
+{
+    return model->kind == MUC_MODEL_NETWORK;
+}
+
 muc_status muc_model_need_tokenizer(muc_context *ctx, const muc_model *model)
 {
+    if (model->kind == MUC_MODEL_NETWORK)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file is a network, which runs on arrays (--input), not on text");
     if (model->tokenizer_bytes)
         return MUC_OK;
     return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,

@@ -3,7 +3,7 @@
 #define MUC_DRIVER_MODEL_H
 
 #include "base/file.h"
-#include "formats/checkpoint.h"
+#include "formats/network.h"
 #include "mur.h"
 #include "mur_tokenizer.h"
 #include "muc/model.h"
@@ -13,6 +13,7 @@ typedef enum muc_model_kind {
     MUC_MODEL_CHECKPOINT,
     MUC_MODEL_BLOCKS,
     MUC_MODEL_PROGRAM,
+    MUC_MODEL_NETWORK,
 } muc_model_kind;
 
 enum { MUC_MODEL_MAX_ENDS = 3 };
@@ -27,9 +28,12 @@ struct muc_model {
     const char *path; /* in the arena, as all that has no other home */
     muc_arena arena;
     muc_checkpoint checkpoint; /* of a CHECKPOINT */
-    muc_file file;             /* of the others */
-    muc_bdt blocks;            /* of BLOCKS */
-    mur_program program;       /* of a PROGRAM, accepted by the verifier */
+    muc_file file;             /* of the others but a NETWORK */
+    muc_network network;       /* of a NETWORK */
+    muc_tensor_view *arrays;   /* that were given with it, in the arena */
+    size_t array_count;
+    muc_bdt blocks;      /* of BLOCKS */
+    mur_program program; /* of a PROGRAM, accepted by the verifier */
     muc_model_tokens tokens;
     const uint8_t *tokenizer_form;
     size_t tokenizer_bytes; /* 0: the model has no tokenizer */

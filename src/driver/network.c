@@ -10,34 +10,6 @@
 #include "base/text.h"
 #include "ref/ref.h"
 
-/* ---- which array is which input ---- */
-
-static const muc_tensor_view *find_array(const muc_tensor_view *arrays, size_t count,
-                                         const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(arrays[i].name, name) == 0)
-            return &arrays[i];
-    return NULL;
-}
-
-const muc_tensor_view *muc_network_array(const muc_graph *graph, const muc_tensor_view *arrays,
-                                         size_t count, uint32_t tensor)
-{
-    bool by_name = true;
-    size_t position = 0;
-
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        if (graph->tensors[i].kind != MUC_TENSOR_INPUT)
-            continue;
-        by_name = by_name && find_array(arrays, count, graph->tensors[i].name);
-        position += i < tensor;
-    }
-    if (by_name)
-        return find_array(arrays, count, graph->tensors[tensor].name);
-    return position < count ? &arrays[position] : NULL;
-}
-
 /* ---- dimensions ---- */
 
 typedef struct binding {
@@ -135,6 +107,11 @@ static element load(const muc_tensor_view *array, uint64_t i)
     return e;
 }
 
+double muc_array_element(const muc_tensor_view *view, uint64_t i)
+{
+    return load(view, i).real;
+}
+
 /* false if the type does not hold it */
 static bool store(muc_dtype dtype, const element *e, bool from_integer, uint8_t *p)
 {
@@ -188,16 +165,11 @@ static muc_status convert(const runner *r, const muc_tensor_view *array, muc_dty
 
 /* ---- the run ---- */
 
-static muc_status take_input(runner *r, uint32_t tensor, const muc_tensor_view *arrays,
-                             size_t count, muc_ref_input *out)
+static muc_status take_input(runner *r, const muc_tensor *t, const muc_tensor_view *array,
+                             muc_ref_input *out)
 {
-    const muc_tensor *t = &r->graph->tensors[tensor];
-    const muc_tensor_view *array = muc_network_array(r->graph, arrays, count, tensor);
     uint8_t *data;
 
-    if (!array)
-        return muc_fail(r->ctx, MUC_USAGE, r->graph->name, MUC_NO_OFFSET,
-                        "no array is named '%s', and there are only %zu", t->name, count);
     MUC_TRY(bind_dims(r, t, array));
     MUC_TRY(convert(r, array, t->dtype, &data));
     *out = (muc_ref_input){ t->name, data,
@@ -208,13 +180,28 @@ static muc_status take_input(runner *r, uint32_t tensor, const muc_tensor_view *
 static muc_status take_inputs(runner *r, const muc_tensor_view *arrays, size_t array_count,
                               muc_ref_input **out, size_t *count)
 {
+    const muc_graph *graph = r->graph;
+    const char **names;
+    uint32_t *inputs;
+
     *count = 0;
-    for (uint32_t i = 0; i < r->graph->tensor_count; i++)
-        *count += r->graph->tensors[i].kind == MUC_TENSOR_INPUT;
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->tensor_count + (size_t)1, &names));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->tensor_count + (size_t)1, &inputs));
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_INPUT) {
+            names[*count] = graph->tensors[i].name;
+            inputs[(*count)++] = i;
+        }
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, *count + 1, out));
-    for (uint32_t i = 0, at = 0; i < r->graph->tensor_count; i++)
-        if (r->graph->tensors[i].kind == MUC_TENSOR_INPUT)
-            MUC_TRY(take_input(r, i, arrays, array_count, &(*out)[at++]));
+    for (size_t i = 0; i < *count; i++) {
+        const muc_tensor_view *array = muc_network_match(arrays, array_count, names, *count, i);
+
+        if (!array)
+            return muc_fail(r->ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
+                            "input %zu, '%s', has no array: %zu are given", i, names[i],
+                            array_count);
+        MUC_TRY(take_input(r, &graph->tensors[inputs[i]], array, &(*out)[i]));
+    }
     return MUC_OK;
 }
 

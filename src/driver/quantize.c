@@ -136,6 +136,9 @@ muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weig
     muc_graph *graph;
     muc_status status;
 
+    if (model->kind == MUC_MODEL_NETWORK)
+        return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                        ".bdt files hold language models, not networks");
     if (model->kind != MUC_MODEL_CHECKPOINT)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "it is no checkpoint: its weights are blocks already");

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "formats/format.h"
+#include "formats/network.h"
 
 const muc_format muc_formats[] = {
 #define MUC_FORMAT(name, meaning) { #name, meaning, muc_##name##_probe, muc_##name##_read },
@@ -66,10 +66,13 @@ static muc_status fail_unrecognised(muc_context *ctx, const char *path)
     for (size_t i = 0; i < muc_format_count; i++)
         muc_text_add(&tried, "%s%s (%s)", i ? ", " : "", muc_formats[i].name,
                      muc_formats[i].meaning);
+    for (size_t i = 0; i < muc_network_format_count(); i++)
+        muc_text_add(&tried, ", %s (%s)", muc_network_format_get(i)->name,
+                     muc_network_format_get(i)->meaning);
     status = muc_text_status(ctx, &tried);
     if (status == MUC_OK)
         status = muc_fail(ctx, MUC_UNSUPPORTED, path, MUC_NO_OFFSET,
-                          "no checkpoint of a known format; tried %s", tried.data);
+                          "no checkpoint or network of a known format; tried %s", tried.data);
     muc_text_free(&tried);
     return status;
 }

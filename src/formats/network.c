@@ -30,6 +30,27 @@ const muc_network_format *muc_network_recognise(const muc_source *source)
     return NULL;
 }
 
+static const muc_tensor_view *find_array(const muc_tensor_view *arrays, size_t count,
+                                         const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(arrays[i].name, name) == 0)
+            return &arrays[i];
+    return NULL;
+}
+
+const muc_tensor_view *muc_network_match(const muc_tensor_view *arrays, size_t array_count,
+                                         const char *const *names, size_t count, size_t i)
+{
+    bool by_name = true;
+
+    for (size_t j = 0; j < count; j++)
+        by_name = by_name && find_array(arrays, array_count, names[j]);
+    if (by_name)
+        return find_array(arrays, array_count, names[i]);
+    return i < array_count ? &arrays[i] : NULL;
+}
+
 static muc_status read_source(muc_context *ctx, const muc_source *source,
                               const muc_network_options *options, muc_network *network)
 {

@@ -19,11 +19,16 @@ typedef struct muc_network_dim {
 typedef struct muc_network_options {
     const muc_network_dim *dims;
     size_t dim_count;
-    /* Values of inputs, by name. A reader uses those on which a shape or an attribute depends:
-     * the graph is then made for these values alone. */
+    /* Values of inputs, as muc_network_match gives them. A reader uses those on which a shape or
+     * an attribute depends: the graph is then made for these values alone. */
     const muc_tensor_view *known;
     size_t known_count;
 } muc_network_options;
+
+/* The array that is input number i of `count`: by name if every input finds one of its name, else
+ * by position; NULL: there is none. */
+const muc_tensor_view *muc_network_match(const muc_tensor_view *arrays, size_t array_count,
+                                         const char *const *names, size_t count, size_t i);
 
 /* Owns everything it points to. */
 typedef struct muc_network {

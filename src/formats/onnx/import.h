@@ -63,6 +63,10 @@ typedef struct onnx_import {
     muc_context *ctx;
     const muc_source *source;
     const muc_network_options *options;
+    /* inputs that no initializer replaces, and the values that the options give them, or NULL */
+    const char **input_names;
+    const muc_tensor_view **known;
+    size_t input_count;
     muc_network *network;
     muc_graph *graph;
     muc_arena arena; /* until the graph is read */
@@ -211,6 +215,8 @@ muc_status onnx_numbers_new(onnx_import *im, muc_dtype dtype, uint32_t rank, con
                             onnx_numbers **out);
 /* *out is NULL where there are too many elements; up to MUC_MAX_RANK always find room. */
 muc_status onnx_numbers_of_view(onnx_import *im, const muc_tensor_view *view, onnx_numbers **out);
+/* What the options say of an input, or NULL. */
+const muc_tensor_view *onnx_known_input(const onnx_import *im, const char *name);
 /* The numbers of a value, or NULL where they are not known. */
 muc_status onnx_numbers_of(onnx_import *im, onnx_value *value, const onnx_numbers **out);
 /* The graph's tensor of a value: made of its initializer or its numbers if need be. */

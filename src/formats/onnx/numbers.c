@@ -102,13 +102,13 @@ bool onnx_number_expr(const onnx_import *im, const onnx_numbers *numbers, uint32
 /* the options' value of an input of the graph */
 static muc_status find_given(onnx_import *im, const onnx_value *value, onnx_numbers **out)
 {
-    for (size_t i = 0; i < im->options->known_count; i++) {
-        if (strcmp(im->options->known[i].name, value->name) != 0)
-            continue;
-        MUC_TRY(onnx_numbers_of_view(im, &im->options->known[i], out));
-        if (*out)
-            (*out)->given = true;
-    }
+    const muc_tensor_view *known = onnx_known_input(im, value->name);
+
+    if (!known)
+        return MUC_OK;
+    MUC_TRY(onnx_numbers_of_view(im, known, out));
+    if (*out)
+        (*out)->given = true;
     return MUC_OK;
 }
 

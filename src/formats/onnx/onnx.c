@@ -68,19 +68,44 @@ static muc_status read_dim(onnx_import *im, const char *input,
     return named_dim(im, name, out);
 }
 
-static const muc_tensor_view *find_known(const onnx_import *im, const char *name)
+const muc_tensor_view *onnx_known_input(const onnx_import *im, const char *name)
 {
-    for (size_t i = 0; i < im->options->known_count; i++)
-        if (strcmp(im->options->known[i].name, name) == 0)
-            return &im->options->known[i];
+    for (size_t i = 0; i < im->input_count; i++)
+        if (strcmp(im->input_names[i], name) == 0)
+            return im->known[i];
     return NULL;
+}
+
+/* Old files list their weights among the inputs. */
+static bool is_weight(const onnx_frame *frame, const char *name)
+{
+    const onnx_value *value = onnx_scope_find(&frame->scope, name);
+
+    return value && value->initializer;
+}
+
+static muc_status match_known(onnx_import *im, const onnx_frame *frame,
+                              const Onnx__GraphProto *graph)
+{
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, graph->n_input + 1, &im->input_names));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, graph->n_input + 1, &im->known));
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const char *name = graph->input[i]->name ? graph->input[i]->name : "";
+
+        if (!is_weight(frame, name))
+            im->input_names[im->input_count++] = name;
+    }
+    for (size_t i = 0; i < im->input_count && im->options->known_count; i++)
+        im->known[i] = muc_network_match(im->options->known, im->options->known_count,
+                                         im->input_names, im->input_count, i);
+    return MUC_OK;
 }
 
 /* A declared shape, or that of the value which the options give. */
 static muc_status read_shape(onnx_import *im, const Onnx__ValueInfoProto *info,
                              const Onnx__TypeProto__Tensor *type, muc_tensor *tensor)
 {
-    const muc_tensor_view *known = find_known(im, info->name);
+    const muc_tensor_view *known = onnx_known_input(im, info->name);
 
     if (type->shape) {
         if (type->shape->n_dim > MUC_GRAPH_MAX_RANK)
@@ -110,9 +135,8 @@ static muc_status read_input(onnx_import *im, onnx_frame *frame, const Onnx__Val
 
     if (!info->name || info->name[0] == '\0')
         return FAIL(im, MUC_MALFORMED, "an input of the graph has no name");
-    value = onnx_scope_find(&frame->scope, info->name);
-    if (value && value->initializer && value->tensor == MUC_NO_ID)
-        return MUC_OK; /* old files list their weights among the inputs */
+    if (is_weight(frame, info->name))
+        return MUC_OK;
     MUC_TRY(onnx_scope_add(im, &frame->scope, info->name, &value));
     if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return FAIL(im, MUC_UNSUPPORTED, "input '%s' is no tensor", info->name);
@@ -189,6 +213,7 @@ static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
 
     MUC_TRY(read_opsets(im, &frame));
     MUC_TRY(read_initializers(im, &frame, graph));
+    MUC_TRY(match_known(im, &frame, graph));
     for (size_t i = 0; i < graph->n_input; i++)
         MUC_TRY(read_input(im, &frame, graph->input[i]));
     MUC_TRY(onnx_import_nodes(im, &frame, graph->node, graph->n_node));

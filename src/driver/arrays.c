@@ -1,0 +1,120 @@
+/* arrays.c - reads and writes the arrays of a user's files, by what the files begin with. */
+#include "driver/arrays.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/npy/npy.h"
+#ifdef MUC_WITH_NPZ
+#include "formats/npy/npz.h"
+#endif
+
+#ifndef MUC_WITH_NPZ
+/* what stands in for the reader and the writer where there is no libzip */
+static muc_status fail_npz(muc_context *ctx, const char *path)
+{
+    return muc_fail(ctx, MUC_UNSUPPORTED, path, MUC_NO_OFFSET,
+                    "this muc was built without libzip, which .npz files need");
+}
+#define muc_npz_read(ctx, arena, bytes, out, count) fail_npz(ctx, (bytes).name)
+#define muc_npz_write(ctx, path, arrays, count) fail_npz(ctx, path)
+#endif
+
+/* a copy, for the file goes */
+static muc_status read_npy(muc_context *ctx, muc_arena *arena, muc_bytes bytes,
+                           muc_tensor_view **out, size_t *count)
+{
+    muc_tensor_view *view;
+    uint8_t *data;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, 1, &view));
+    MUC_TRY(muc_npy_read(ctx, bytes, view));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)view->bytes + 1, &data));
+    memcpy(data, view->data, (size_t)view->bytes);
+    view->data = data;
+    MUC_TRY(muc_arena_string(ctx, arena, bytes.name, strlen(bytes.name), &view->name));
+    view->file = view->name;
+    *out = view;
+    *count = 1;
+    return MUC_OK;
+}
+
+muc_status muc_arrays_read(muc_context *ctx, muc_arena *arena, const char *path,
+                           muc_tensor_view **out, size_t *count)
+{
+    muc_status status;
+    muc_file file;
+
+    MUC_TRY(muc_file_open(ctx, path, &file));
+    if (file.bytes.size >= 2 && memcmp(file.bytes.data, "PK", 2) == 0)
+        status = muc_npz_read(ctx, arena, file.bytes, out, count);
+    else
+        status = read_npy(ctx, arena, file.bytes, out, count);
+    muc_file_close(&file);
+    return status;
+}
+
+muc_status muc_arrays_write(muc_context *ctx, const char *path, const muc_tensor_view *arrays,
+                            size_t count)
+{
+    (void)arrays, (void)count; /* without libzip */
+    return muc_npz_write(ctx, path, arrays, count);
+}
+
+/* ---- dimensions ---- */
+
+static bool take_number(const char **at, uint32_t *out)
+{
+    char *end;
+    unsigned long value;
+
+    if (**at < '0' || **at > '9')
+        return false;
+    value = strtoul(*at, &end, 10);
+    *at = end;
+    *out = (uint32_t)value;
+    return value <= INT32_MAX;
+}
+
+/* "NAME=N" or "NAME=LO..HI", up to a comma or the end */
+static bool take_dim(const char **at, const char **name, size_t *length, muc_network_dim *out)
+{
+    *name = *at;
+    *length = strcspn(*at, "=,");
+    *at += *length;
+    if (*length == 0 || **at != '=')
+        return false;
+    ++*at;
+    if (!take_number(at, &out->lo))
+        return false;
+    out->hi = out->lo;
+    if (strncmp(*at, "..", 2) == 0) {
+        *at += 2;
+        if (!take_number(at, &out->hi))
+            return false;
+    }
+    return out->lo <= out->hi && (**at == ',' || **at == '\0');
+}
+
+muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text,
+                            muc_network_dim **out, size_t *count)
+{
+    size_t most = 1, length;
+    const char *name;
+
+    for (const char *p = text; *p; p++)
+        most += *p == ',';
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, most, out));
+    *count = 0;
+    for (const char *at = text;; at++) {
+        muc_network_dim *dim = &(*out)[*count];
+
+        if (!take_dim(&at, &name, &length, dim))
+            return muc_fail(ctx, MUC_USAGE, "dimensions", (uint64_t)(at - text),
+                            "'%s' is no list of NAME=N or NAME=LO..HI", text);
+        MUC_TRY(muc_arena_string(ctx, arena, name, length, &dim->name));
+        ++*count;
+        if (*at == '\0')
+            return MUC_OK;
+    }
+}

@@ -1,0 +1,18 @@
+/* arrays.h - arrays of a user's files, and what a user says of dimensions. */
+#ifndef MUC_DRIVER_ARRAYS_H
+#define MUC_DRIVER_ARRAYS_H
+
+#include "formats/network.h"
+
+/* All arrays of a .npz file, or the one of a .npy file, whose name is the file's. In arena. */
+muc_status muc_arrays_read(muc_context *ctx, muc_arena *arena, const char *path,
+                           muc_tensor_view **out, size_t *count);
+/* To a .npz file. */
+muc_status muc_arrays_write(muc_context *ctx, const char *path, const muc_tensor_view *arrays,
+                            size_t count);
+
+/* "NAME=N" and "NAME=LO..HI", parted by commas; in arena. */
+muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text,
+                            muc_network_dim **out, size_t *count);
+
+#endif

@@ -1,0 +1,267 @@
+/* network_report.c - what a network is, what it computed, and which operators there are. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "driver/arrays.h"
+#include "driver/network.h"
+#include "driver/network_report.h"
+#include "muc/run.h"
+
+/* ---- muc inspect ---- */
+
+static void add_tensor(muc_report *report, const muc_graph *graph, uint32_t id)
+{
+    const muc_tensor *tensor = &graph->tensors[id];
+    muc_text shape = { 0 };
+
+    muc_tensor_print_shape(graph, tensor, &shape);
+    muc_report_begin_row(report);
+    muc_report_add_text(report, "name", "%s", tensor->name);
+    muc_report_add_text(report, "shape", "%s", shape.data ? shape.data : "");
+    muc_report_end(report);
+    muc_text_free(&shape);
+}
+
+/* every open dimension at its least */
+static void least_bindings(const muc_graph *graph, uint32_t *bindings)
+{
+    for (uint32_t i = 0; i < muc_expr_input_count(graph->pool); i++)
+        bindings[i] = muc_expr_get_input(graph->pool, i)->lo;
+}
+
+/* Elements of a dimension of a node's input, 1 where it has none. */
+static uint64_t extent(muc_context *ctx, const muc_graph *graph, uint32_t tensor, uint32_t dim,
+                       const uint32_t *bindings)
+{
+    const muc_tensor *t = &graph->tensors[tensor];
+    uint32_t value = 1;
+
+    if (dim < t->rank && muc_expr_eval(ctx, graph->pool, t->dims[dim], bindings, &value) != MUC_OK)
+        return 0;
+    return value;
+}
+
+/* Products that one output element sums, in the rows of operators that sum products. */
+static uint64_t products(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                         const uint32_t *bindings)
+{
+    uint64_t elements, bytes, outputs;
+    const muc_tensor *x = &graph->tensors[node->inputs[0]], *weights;
+    uint32_t rank = x->rank;
+
+    switch ((int)node->op) {
+    case MUC_OP_MATMUL:
+    case MUC_OP_LINEAR:
+    case MUC_OP_MATMUL_INTEGER:
+    case MUC_OP_QLINEAR_MATMUL:
+        return extent(ctx, graph, node->inputs[0], rank - 1, bindings);
+    case MUC_OP_GEMM:
+        return extent(ctx, graph, node->inputs[0],
+                      muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ? 0 : 1, bindings);
+    case MUC_OP_CONV:
+    case MUC_OP_CONV_INTEGER:
+    case MUC_OP_QLINEAR_CONV: /* each filter's elements */
+        weights = &graph->tensors[node->inputs[node->op == MUC_OP_QLINEAR_CONV ? 3 : 1]];
+        outputs = extent(ctx, graph, (uint32_t)(weights - graph->tensors), 0, bindings);
+        if (muc_tensor_measure_bound(ctx, graph, weights, bindings, &elements, &bytes) != MUC_OK)
+            return 0;
+        return outputs ? elements / outputs : 0;
+    default:
+        return 0;
+    }
+}
+
+static muc_status count_macs(muc_context *ctx, const muc_graph *graph, uint64_t *macs)
+{
+    uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
+
+    least_bindings(graph, bindings);
+    *macs = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const muc_node *node = &graph->nodes[i];
+        uint64_t elements, bytes, each, own;
+
+        if (node->input_count == 0)
+            continue;
+        each = products(ctx, graph, node, bindings);
+        if (each == 0)
+            continue;
+        MUC_TRY(muc_tensor_measure_bound(ctx, graph, &graph->tensors[node->outputs[0]], bindings,
+                                         &elements, &bytes));
+        if (!muc_mul_u64(elements, each, &own) || !muc_add_u64(*macs, own, macs))
+            return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                            "more multiplications than 64 bits count");
+    }
+    return MUC_OK;
+}
+
+static void add_dimensions(muc_report *report, const muc_graph *graph)
+{
+    muc_report_begin_table(report, "dimensions");
+    for (uint32_t i = 0; i < muc_expr_input_count(graph->pool); i++) {
+        const muc_expr_input *input = muc_expr_get_input(graph->pool, i);
+
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "name", "%s", input->name);
+        muc_report_add_count(report, "least", input->lo);
+        muc_report_add_count(report, "most", input->hi);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
+static void add_operators(muc_report *report, const muc_graph *graph)
+{
+    uint32_t counts[MUC_OP_COUNT] = { 0 };
+
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        counts[graph->nodes[i].op]++;
+    muc_report_begin_table(report, "operators");
+    for (unsigned op = 0; op < MUC_OP_COUNT; op++) {
+        if (counts[op] == 0)
+            continue;
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "operator", "%s", muc_op_get((muc_op)op)->name);
+        muc_report_add_count(report, "nodes", counts[op]);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
+muc_status muc_network_inspect(muc_context *ctx, const muc_network *network, muc_report *report)
+{
+    const muc_graph *graph = network->graph;
+    uint64_t parameters = 0, bytes = 0, macs;
+
+    MUC_TRY(count_macs(ctx, graph, &macs));
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        const muc_tensor *tensor = &graph->tensors[i];
+
+        bytes += tensor->bytes;
+        if (tensor->kind == MUC_TENSOR_CONST)
+            parameters += tensor->bytes / muc_dtype_get(tensor->dtype)->block_bytes *
+                          muc_dtype_get(tensor->dtype)->block_elements;
+    }
+    muc_report_add_text(report, "format", "%s", network->format);
+    muc_report_add_count(report, "nodes", graph->node_count);
+    muc_report_add_count(report, "parameters", parameters);
+    muc_report_add_count(report, "weight_bytes", bytes);
+    muc_report_add_count(report, "macs", macs);
+    if (muc_expr_input_count(graph->pool))
+        add_dimensions(report, graph);
+    muc_report_begin_table(report, "inputs");
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_INPUT)
+            add_tensor(report, graph, i);
+    muc_report_end(report);
+    muc_report_begin_table(report, "outputs");
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        add_tensor(report, graph, graph->outputs[i]);
+    muc_report_end(report);
+    add_operators(report, graph);
+    return MUC_OK;
+}
+
+/* ---- muc run ---- */
+
+enum { FIRST = 8, TOP = 5 };
+
+static void add_shape(muc_report *report, const muc_tensor_view *view)
+{
+    muc_text text = { 0 };
+
+    muc_text_add(&text, "[");
+    for (uint32_t i = 0; i < view->rank; i++)
+        muc_text_add(&text, "%s%" PRIu64, i ? ", " : "", view->dims[i]);
+    muc_text_add(&text, "]");
+    muc_report_add_text(report, "shape", "%s", text.data ? text.data : "");
+    muc_text_free(&text);
+}
+
+/* the indices of the greatest values, the first of equals first */
+static void add_top(muc_report *report, const muc_tensor_view *view)
+{
+    uint64_t top[TOP];
+    unsigned count = 0;
+    muc_text text = { 0 };
+
+    for (uint64_t i = 0; i < view->elements; i++) {
+        double value = muc_array_element(view, i);
+        unsigned at = count;
+
+        while (at > 0 && value > muc_array_element(view, top[at - 1]))
+            at--;
+        if (at == TOP)
+            continue;
+        count += count < TOP;
+        for (unsigned j = count - 1; j > at; j--)
+            top[j] = top[j - 1];
+        top[at] = i;
+    }
+    for (unsigned i = 0; i < count; i++)
+        muc_text_add(&text, "%s%" PRIu64, i ? " " : "", top[i]);
+    muc_report_add_text(report, "top", "%s", text.data ? text.data : "");
+    muc_text_free(&text);
+}
+
+static void add_array(muc_report *report, const muc_tensor_view *view)
+{
+    double least = INFINITY, most = -INFINITY;
+    muc_text first = { 0 };
+
+    for (uint64_t i = 0; i < view->elements; i++) {
+        double value = muc_array_element(view, i);
+
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+        if (i < FIRST)
+            muc_text_add(&first, "%s%g", i ? " " : "", value);
+    }
+    muc_report_begin_row(report);
+    muc_report_add_text(report, "name", "%s", view->name);
+    muc_report_add_text(report, "dtype", "%s", muc_dtype_get(view->dtype)->name);
+    add_shape(report, view);
+    if (view->elements) {
+        muc_report_add_real(report, "min", least);
+        muc_report_add_real(report, "max", most);
+    }
+    muc_report_add_text(report, "values", "%s%s", first.data ? first.data : "",
+                        view->elements > FIRST ? " ..." : "");
+    add_top(report, view);
+    muc_report_end(report);
+    muc_text_free(&first);
+}
+
+static muc_status run(muc_context *ctx, const muc_model *model, muc_arena *arena,
+                      const char *output, muc_report *report)
+{
+    muc_graph *graph = model->network.graph;
+    muc_tensor_view *results;
+
+    MUC_TRY(muc_network_run(ctx, graph, model->arrays, model->array_count, arena, &results));
+    if (output)
+        MUC_TRY(muc_arrays_write(ctx, output, results, graph->output_count));
+    muc_report_begin_table(report, "outputs");
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        add_array(report, &results[i]);
+    muc_report_end(report);
+    return muc_report_status(ctx, report);
+}
+
+muc_status muc_run_network(muc_context *ctx, const muc_model *model, const char *output,
+                           muc_report **out)
+{
+    muc_arena arena = { 0 };
+    muc_status status;
+
+    if (model->kind != MUC_MODEL_NETWORK)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file is no network: it runs on text, not on arrays");
+    MUC_TRY(muc_report_new(ctx, out));
+    status = run(ctx, model, &arena, output, *out);
+    muc_arena_free(&arena);
+    return status;
+}
