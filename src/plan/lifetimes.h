@@ -4,10 +4,10 @@
  * it is an input) to the last step that reads it (the last step if it is an output); one that
  * nobody reads lives in its own step.
  *
- * Shares are settled here. A view is always taken, a permission to overwrite if it is safe: no
+ * Shares are settled here. Views are taken first, a permission to overwrite if it is safe: no
  * tensor that holds some of those bytes is read later, or read by this node other than with the
- * same permission, or is an output or persistent; views of views count. What was settled is seen
- * in the buffers' anchors.
+ * same permission, or is an output or persistent; views of views count. An input is overwritten by
+ * one output at most.
  */
 #ifndef MUC_PLAN_LIFETIMES_H
 #define MUC_PLAN_LIFETIMES_H
@@ -21,9 +21,9 @@ typedef struct muc_lifetimes {
      * n. Those of 0 bytes take no room. Arena-owned; borrow their names from the network. */
     muc_plan_buffer *buffers;
     uint32_t count;
-    /* of each tensor: 1 + the position, in its maker's shares, of the share that it uses; or 0.
-     * Then it lies at the offset of that share from the input. Arena-owned. */
-    uint32_t *used_share;
+    /* used[n][s]: share s of node n is used, so that the two tensors lie at its offset from one
+     * another. Arena-owned. */
+    bool **used;
     uint32_t views, overwrites; /* how many of each kind are used */
 } muc_lifetimes;
 

@@ -45,7 +45,7 @@ typedef struct muc_net_node {
     const char *name;
     const uint32_t *inputs, *outputs; /* tensors; an input may be listed twice */
     uint32_t input_count, output_count;
-    const muc_net_share *shares; /* the best first; at most one is used for each output */
+    const muc_net_share *shares; /* the best first; of those to overwrite, one for an output */
     uint32_t share_count;
     uint64_t scratch_bytes; /* needed only while the node runs */
 } muc_net_node;
@@ -62,17 +62,16 @@ typedef struct muc_net {
 muc_status muc_net_check(muc_context *ctx, const muc_net *net);
 
 /* A node that makes `out_rows` rows one after the other, row r from the input's rows
- * r*stride - pad .. r*stride - pad + (kernel-1)*dilation (those that exist), and after which the
- * rows before those of row r+1 are not read again. */
+ * r*stride - pad, r*stride - pad + dilation, ... (those that exist; how many does not matter). */
 typedef struct muc_share_window {
     uint64_t in_rows, in_row_bytes, out_rows, out_row_bytes;
-    uint32_t kernel, stride, pad, dilation;
+    uint32_t stride, pad, dilation; /* dilation at least 1 */
     bool buffered; /* row r is written only after all its input rows were read (into scratch) */
 } muc_share_window;
 
-/* The least N such that the output may begin N bytes before the input: every byte is written
- * after the last read of what lies there. Can be negative: the output may begin after the input
- * does. A share is then { .offset = -N }. */
-int64_t muc_share_distance(const muc_share_window *window);
+/* The least N >= 0 such that the output may begin N bytes before the input: every byte is written
+ * after the last read of what lies there. A share is then { .offset = -N }. Rows may stand for
+ * pixels or elements as well: whatever is produced in order. */
+uint64_t muc_share_distance(const muc_share_window *window);
 
 #endif
