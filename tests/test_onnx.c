@@ -124,14 +124,24 @@ static void constants_of_every_form_and_outputs_of_every_kind(void **state)
 static void an_input_that_decides_a_shape_must_be_known(void **state)
 {
     static const int64_t sizes[] = { 1, 2 };
-    const muc_tensor_view known = { .name = "s",
-                                    .dtype = MUC_I64,
-                                    .rank = 1,
-                                    .dims = { 2 },
-                                    .elements = 2,
-                                    .bytes = 16,
-                                    .data = (const uint8_t *)sizes };
-    const muc_network_options options = { .known = &known, .known_count = 1 };
+    static const float x[] = { 0, 0 };
+    const muc_tensor_view known[] = {
+        { .name = "s",
+          .dtype = MUC_I64,
+          .rank = 1,
+          .dims = { 2 },
+          .elements = 2,
+          .bytes = 16,
+          .data = (const uint8_t *)sizes },
+        { .name = "x",
+          .dtype = MUC_F32,
+          .rank = 1,
+          .dims = { 2 },
+          .elements = 2,
+          .bytes = 8,
+          .data = (const uint8_t *)x },
+    };
+    const muc_network_options options = { .known = known, .known_count = 2 };
 
     (void)state;
     check_text(SEEDS "bad_shape", &options,
