@@ -351,6 +351,19 @@ void muc_ref_reset(muc_ref *ref)
         muc_golden_reset(ref->golden);
 }
 
+muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, size_t bytes)
+{
+    muc_ref_value *value = &ref->values[state];
+    size_t expected = value->elements * muc_dtype_get(value->dtype)->block_bytes;
+
+    if (bytes != expected)
+        return muc_fail(ref->ctx, MUC_USAGE, ref->graph->name, MUC_NO_OFFSET,
+                        "state '%s' is given %zu bytes, expected %zu",
+                        ref->graph->tensors[state].name, bytes, expected);
+    memcpy(value->data, data, bytes);
+    return MUC_OK;
+}
+
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg)
 {
     ref->probe = probe;

@@ -45,6 +45,9 @@ muc_status muc_ref_open_limited(muc_context *ctx, muc_graph *graph, size_t max_b
 void muc_ref_close(muc_ref *ref); /* NULL is fine */
 /* All states are zero again. */
 void muc_ref_reset(muc_ref *ref);
+/* Copies what a STATE tensor holds from now on: all its elements, of its type as it is kept. Fails
+ * with MUC_USAGE naming the state and both sizes. */
+muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, size_t bytes);
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg);
 
 /* Runs all nodes. bindings[i] is the value of expression input i; every INPUT tensor must be given.
