@@ -69,6 +69,29 @@ static void headers_of_any_order_and_rank_are_read(void **state)
     CHECK(view.rank == 3 && view.elements == 0);
 }
 
+/* [[[1, 2, 3], [4, 5, 6]]], of which the first dimension is stored innermost */
+static void arrays_of_fortran_order_are_turned(void **state)
+{
+    static const char header[] = "{'descr': '|i1', 'fortran_order': True, 'shape': (1, 2, 3)}";
+    static const uint8_t stored[] = { 1, 4, 2, 5, 3, 6 }, expected[] = { 1, 2, 3, 4, 5, 6 };
+    uint8_t file[128] = { 0 };
+    size_t size = sizeof(header) - 1;
+    muc_arena arena = { 0 };
+    muc_tensor_view view;
+
+    (void)state;
+    memcpy(file, saved, 8);
+    file[8] = (uint8_t)size;
+    memcpy(file + 10, header, size);
+    memcpy(file + 10 + size, stored, sizeof(stored));
+    CHECK_OK(ctx,
+             muc_npy_read_copy(ctx, &arena,
+                               (muc_bytes){ file, 10 + size + sizeof(stored), "array" }, &view));
+    CHECK(view.rank == 3 && view.dims[1] == 2 && view.elements == 6);
+    assert_memory_equal(view.data, expected, sizeof(expected));
+    muc_arena_free(&arena);
+}
+
 static void other_files_are_refused_by_name(void **state)
 {
     static const struct {
@@ -173,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_saved_array_is_read),
         T(headers_of_any_order_and_rank_are_read),
+        T(arrays_of_fortran_order_are_turned),
         T(other_files_are_refused_by_name),
         T(damage_is_told_or_harmless),
         T(what_numpy_wrote_is_written_again),

@@ -15,6 +15,12 @@ typedef struct muc_network_dim {
     uint32_t lo, hi;
 } muc_network_dim;
 
+/* What an input is, where that is more than the file says. */
+typedef struct muc_network_type {
+    const char *name;
+    muc_dtype dtype;
+} muc_network_type;
+
 /* All is borrowed for the call. */
 typedef struct muc_network_options {
     const muc_network_dim *dims;
@@ -23,6 +29,9 @@ typedef struct muc_network_options {
      * an attribute depends: the graph is then made for these values alone. */
     const muc_tensor_view *known;
     size_t known_count;
+    /* Types of inputs that the file calls FLOAT and means as integers (formats/onnx/integers.h). */
+    const muc_network_type *types;
+    size_t type_count;
 } muc_network_options;
 
 /* The array that is input number i of `count`: by name if every input finds one of its name, else

@@ -174,10 +174,16 @@ static muc_status expect_zeros(const muc_rule *r, uint32_t i, uint32_t like, muc
     return muc_rule_expect_scalar(r, i);
 }
 
+/* bytes, or 16 bits for values of unknown sign */
+static muc_status expect_narrow(const muc_rule *r, uint32_t i)
+{
+    return muc_rule_input(r, i)->dtype == MUC_I16 ? MUC_OK : expect_bytes(r, i);
+}
+
 muc_status muc_shape_conv_integer(const muc_rule *r)
 {
-    MUC_TRY(expect_bytes(r, 0));
-    MUC_TRY(expect_bytes(r, 1));
+    MUC_TRY(expect_narrow(r, 0));
+    MUC_TRY(expect_narrow(r, 1));
     MUC_TRY(convolve(r, 1, 0, false));
     MUC_TRY(expect_zeros(r, 2, 0, MUC_EXPR_NONE));
     MUC_TRY(expect_zeros(r, 3, 1, muc_rule_input(r, 1)->dims[0]));
@@ -340,8 +346,8 @@ muc_status muc_shape_matmul_integer(const muc_rule *r)
 {
     const muc_tensor *a = muc_rule_input(r, 0), *b = muc_rule_input(r, 1);
 
-    MUC_TRY(expect_bytes(r, 0));
-    MUC_TRY(expect_bytes(r, 1));
+    MUC_TRY(expect_narrow(r, 0));
+    MUC_TRY(expect_narrow(r, 1));
     MUC_TRY(multiply(r, 0, 1));
     MUC_TRY(expect_zeros(r, 2, 0, a->rank > 1 ? a->dims[a->rank - 2] : MUC_EXPR_NONE));
     MUC_TRY(expect_zeros(r, 3, 1, b->rank > 1 ? b->dims[b->rank - 1] : MUC_EXPR_NONE));

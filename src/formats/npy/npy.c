@@ -32,6 +32,7 @@ typedef struct scanner {
     size_t at, end; /* of the dictionary in the file */
     muc_tensor_view *view;
     unsigned seen; /* keys */
+    bool fortran;  /* the first dimension is the innermost */
 } scanner;
 
 static muc_status fail(const scanner *s, muc_status status, const char *what)
@@ -72,8 +73,9 @@ static muc_status scan_order(scanner *s)
 {
     if (take(s, "False"))
         return MUC_OK;
-    return take(s, "True") ? fail(s, MUC_UNSUPPORTED, "the array is in Fortran order")
-                           : fail(s, MUC_MALFORMED, "'fortran_order' is neither True nor False");
+    s->fortran = take(s, "True");
+    return s->fortran ? MUC_OK
+                      : fail(s, MUC_MALFORMED, "'fortran_order' is neither True nor False");
 }
 
 static muc_status scan_size(scanner *s, uint64_t *out)
@@ -171,27 +173,67 @@ static muc_status read_header_size(muc_reader *in, uint32_t *out)
     return MUC_OK;
 }
 
-muc_status muc_npy_read(muc_context *ctx, muc_bytes bytes, muc_tensor_view *out)
+static muc_status read_array(scanner *s)
 {
-    muc_reader in = muc_reader_of(ctx, bytes);
-    scanner s = { .ctx = ctx, .file = bytes, .view = out };
+    muc_reader in = muc_reader_of(s->ctx, s->file);
+    muc_tensor_view *out = s->view;
     const uint8_t *header;
     uint32_t size;
 
-    *out = (muc_tensor_view){ .name = bytes.name, .file = bytes.name };
+    *out = (muc_tensor_view){ .name = s->file.name, .file = s->file.name };
     MUC_TRY(read_header_size(&in, &size));
     if (size > MAX_HEADER_BYTES)
         return muc_read_fail(&in, "a header of %u bytes, at most %d", size, MAX_HEADER_BYTES);
-    s.at = in.at;
+    s->at = in.at;
     MUC_TRY(muc_read_span(&in, size, "the header", &header));
-    s.end = in.at;
-    MUC_TRY(scan_header(&s));
+    s->end = in.at;
+    MUC_TRY(scan_header(s));
     out->offset = in.at;
-    out->data = bytes.data + in.at;
-    MUC_TRY(muc_tensor_measure(ctx, out));
+    out->data = s->file.data + in.at;
+    MUC_TRY(muc_tensor_measure(s->ctx, out));
     if (out->bytes != muc_reader_left(&in))
         return muc_read_fail(&in, "the shape asks for %" PRIu64 " bytes, the file has %zu",
                              out->bytes, muc_reader_left(&in));
+    return MUC_OK;
+}
+
+muc_status muc_npy_read(muc_context *ctx, muc_bytes bytes, muc_tensor_view *out)
+{
+    scanner s = { .ctx = ctx, .file = bytes, .view = out };
+
+    MUC_TRY(read_array(&s));
+    return s.fortran ? fail(&s, MUC_UNSUPPORTED, "the array is in Fortran order") : MUC_OK;
+}
+
+/* from the first dimension innermost to the last */
+static void reorder(const muc_tensor_view *view, uint8_t *out)
+{
+    size_t size = muc_dtype_get(view->dtype)->block_bytes;
+
+    for (uint64_t i = 0; i < view->elements; i++) {
+        uint64_t rest = i, from = 0, stride = view->elements;
+
+        for (uint32_t d = view->rank; d-- > 0;) {
+            stride /= view->dims[d];
+            from += rest % view->dims[d] * stride;
+            rest /= view->dims[d];
+        }
+        memcpy(out + i * size, view->data + from * size, size);
+    }
+}
+
+muc_status muc_npy_read_copy(muc_context *ctx, muc_arena *arena, muc_bytes bytes,
+                             muc_tensor_view *out)
+{
+    scanner s = { .ctx = ctx, .file = bytes, .view = out };
+    uint8_t *copy;
+
+    MUC_TRY(read_array(&s));
+    if (!s.fortran)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)out->bytes + 1, &copy));
+    reorder(out, copy);
+    out->data = copy;
     return MUC_OK;
 }
 

@@ -81,7 +81,8 @@ static muc_status read_member(archive *a, zip_uint64_t index, muc_tensor_view *o
     MUC_TRY(muc_arena_format(a->ctx, a->arena, &place, "%s(%s)", a->path, name));
     MUC_TRY(MUC_ARENA_NEW(a->ctx, a->arena, (size_t)member.size + 1, &bytes));
     MUC_TRY(inflate_member(a, index, &member, bytes));
-    MUC_TRY(muc_npy_read(a->ctx, (muc_bytes){ bytes, (size_t)member.size, place }, out));
+    MUC_TRY(
+        muc_npy_read_copy(a->ctx, a->arena, (muc_bytes){ bytes, (size_t)member.size, place }, out));
     out->name = name;
     return MUC_OK;
 }

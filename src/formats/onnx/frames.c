@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "formats/onnx/evaluate.h"
+#include "formats/onnx/integers.h"
+#include "formats/onnx/quantlib.h"
 #include "formats/onnx/operators.h"
 
 static const char *text(const char *s)
@@ -205,6 +207,21 @@ static muc_status evaluate(onnx_call *call, onnx_numbers **out)
     return MUC_OK;
 }
 
+/* whether the node's result is an integer although the file calls it FLOAT */
+static bool is_of_integers(const onnx_call *call)
+{
+    return call->frame->depth == 0 && call->proto->n_output > 0 &&
+           onnx_integer_rule_of(call->row->name) != ONNX_NOTHING &&
+           onnx_is_integer(call->im->integers, call->proto->output[0]);
+}
+
+static muc_status import_operator(onnx_call *call)
+{
+    return call->integers && onnx_integer_rule_of(call->row->name) == ONNX_COMPUTES
+               ? onnx_import_integers(call)
+               : call->row->import(call);
+}
+
 static muc_status import_row(onnx_call *call)
 {
     onnx_numbers *numbers;
@@ -213,11 +230,12 @@ static muc_status import_row(onnx_call *call)
     MUC_TRY(onnx_find_row(call));
     if (call->proto->n_attribute > 64)
         return onnx_fail(call, MUC_UNSUPPORTED, "%zu attributes", call->proto->n_attribute);
+    call->integers = is_of_integers(call);
     MUC_TRY(evaluate(call, &numbers));
     if (numbers && !numbers->given)
         MUC_TRY(onnx_bind_numbers(call, 0, numbers));
     else
-        MUC_TRY(call->row->import(call));
+        MUC_TRY(import_operator(call));
     MUC_TRY(check_attributes(call));
     value = numbers && onnx_has_output(call, 0)
                 ? onnx_scope_find(&call->frame->scope, call->proto->output[0])

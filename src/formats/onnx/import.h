@@ -59,6 +59,8 @@ typedef struct onnx_frame {
     unsigned depth;
 } onnx_frame;
 
+typedef struct onnx_integer_values onnx_integer_values; /* integers.h */
+
 typedef struct onnx_import {
     muc_context *ctx;
     const muc_source *source;
@@ -74,6 +76,7 @@ typedef struct onnx_import {
     const Onnx__ModelProto *model;
     /* what is left of budgets in proportion to the file's size */
     uint64_t nodes_left, numbers_left, filled_left;
+    onnx_integer_values *integers; /* values of the graph that are no real numbers; NULL: none */
 } onnx_import;
 
 /* NULL if no value of the name is in scope. */
@@ -111,6 +114,7 @@ struct onnx_call {
     uint64_t used;   /* attributes that were asked for */
     bool shape_only; /* set by evaluators that read shapes, not elements */
     unsigned steps;
+    bool integers; /* computes integers although the file says FLOAT */
 };
 
 /* Finds the row of a node. MUC_UNSUPPORTED naming node, domain, operator and version. */
@@ -132,7 +136,10 @@ static inline uint32_t onnx_input_count(const onnx_call *call)
 /* False where an optional input is left out. */
 bool onnx_has_input(const onnx_call *call, uint32_t i);
 bool onnx_has_output(const onnx_call *call, uint32_t i);
-/* The graph's tensor of input i, which must be there. */
+/* The value of input i, which must be there. */
+muc_status onnx_find_input(onnx_call *call, uint32_t i, onnx_value **out);
+/* The graph's tensor of input i, which must be there. Integers that the file calls FLOAT become
+ * f32 where the node computes real numbers. */
 muc_status onnx_input(onnx_call *call, uint32_t i, uint32_t *tensor);
 /* The same, MUC_NO_ID where it is left out. */
 muc_status onnx_input_or_none(onnx_call *call, uint32_t i, uint32_t *tensor);

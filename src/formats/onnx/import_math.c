@@ -97,12 +97,62 @@ muc_status onnx_import_dropout(onnx_call *call)
     return bind_mask(call, x, 1);
 }
 
+/* *tensor with its last two dimensions exchanged */
+static muc_status exchange_last(onnx_call *call, uint32_t *tensor)
+{
+    uint32_t rank = onnx_tensor(call, *tensor)->rank;
+    onnx_attributes a = { .count = 0 };
+    int64_t perm[MUC_GRAPH_MAX_RANK];
+
+    if (rank < 2)
+        return onnx_fail(call, MUC_MALFORMED, "a vector is transposed");
+    for (uint32_t i = 0; i < rank; i++)
+        perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+    onnx_set_integers(&a, MUC_KEY_PERM, perm, rank);
+    return onnx_step(call, MUC_OP_TRANSPOSE, tensor, 1, &a, tensor);
+}
+
+/* Matrices as they are; of stacks of them, which some exporters give, the product and a sum. */
+muc_status onnx_import_gemm(onnx_call *call)
+{
+    int64_t transposes[2];
+    double alpha, beta;
+    uint32_t x, *inputs, count;
+
+    MUC_TRY(onnx_input(call, 0, &x));
+    if (onnx_tensor(call, x)->rank <= 2)
+        return onnx_import_plain(call);
+    MUC_TRY(onnx_all_inputs(call, &inputs, &count));
+    MUC_TRY(onnx_integer(call, "transA", 0, &transposes[0]));
+    MUC_TRY(onnx_integer(call, "transB", 0, &transposes[1]));
+    MUC_TRY(onnx_real(call, "alpha", 1, &alpha));
+    MUC_TRY(onnx_real(call, "beta", 1, &beta));
+    if (count < 2 || alpha != 1 || beta != 1)
+        return onnx_fail(call, MUC_UNSUPPORTED, "a stack of matrices with alpha or beta");
+    for (uint32_t i = 0; i < 2; i++)
+        if (transposes[i])
+            MUC_TRY(exchange_last(call, &inputs[i]));
+    if (count == 2 || inputs[2] == MUC_NO_ID)
+        return onnx_emit(call, MUC_OP_MATMUL, inputs, 2, NULL, 1);
+    MUC_TRY(onnx_step(call, MUC_OP_MATMUL, inputs, 2, NULL, &inputs[1]));
+    return onnx_emit(call, MUC_OP_ADD, &inputs[1], 2, NULL, 1);
+}
+
 /* ---- along axes ---- */
+
+/* QuantLib's exports say an old version and mean the last dimension */
+static bool is_quantlib(const onnx_call *call)
+{
+    for (size_t i = 0; i < call->frame->opset_count; i++)
+        if (strcmp(call->frame->opsets[i].domain, "PACTOps") == 0)
+            return true;
+    return false;
+}
 
 /* Before version 13 all dimensions from axis on are one. */
 muc_status onnx_import_softmax(onnx_call *call)
 {
-    bool flat = call->version < 13;
+    bool flat = call->version < 13 && !is_quantlib(call);
     onnx_attributes a = { .count = 0 }, back = { .count = 0 };
     muc_expr_pool *pool = call->im->graph->pool;
     muc_expr matrix[2];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "formats/onnx/operators.h"
+#include "formats/onnx/quantlib.h"
 
 enum { MAX_SPATIAL = 3 };
 
@@ -122,7 +123,10 @@ muc_status onnx_import_conv(onnx_call *call)
     int64_t groups;
     window w;
 
-    MUC_TRY(onnx_all_inputs(call, &inputs, &count));
+    if (call->integers)
+        MUC_TRY(onnx_integer_conv_operands(call, &inputs, &count));
+    else
+        MUC_TRY(onnx_all_inputs(call, &inputs, &count));
     if (count <= weights || inputs[0] == MUC_NO_ID || inputs[weights] == MUC_NO_ID)
         return onnx_fail(call, MUC_MALFORMED, "x or weights are missing");
     MUC_TRY(take_window(call, inputs[0], &w));
@@ -131,7 +135,8 @@ muc_status onnx_import_conv(onnx_call *call)
     MUC_TRY(onnx_integer(call, "group", 1, &groups));
     onnx_set_integer(&a, MUC_KEY_GROUPS, groups);
     set_window(&a, &w);
-    return onnx_emit(call, call->row->op, inputs, count, &a, 1);
+    return call->integers ? onnx_emit_integer_conv(call, inputs, &a)
+                          : onnx_emit(call, call->row->op, inputs, count, &a, 1);
 }
 
 /* Padding that gives the size which is asked for. */

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "formats/onnx/import.h"
+#include "formats/onnx/integers.h"
+#include "formats/onnx/quantlib.h"
 
 muc_status onnx_fail(const onnx_call *call, muc_status status, const char *format, ...)
 {
@@ -34,7 +35,7 @@ bool onnx_has_output(const onnx_call *call, uint32_t i)
     return i < call->proto->n_output && call->proto->output[i][0] != '\0';
 }
 
-static muc_status find_input(onnx_call *call, uint32_t i, onnx_value **out)
+muc_status onnx_find_input(onnx_call *call, uint32_t i, onnx_value **out)
 {
     if (!onnx_has_input(call, i))
         return onnx_fail(call, MUC_MALFORMED, "input %u is missing", i);
@@ -45,12 +46,41 @@ static muc_status find_input(onnx_call *call, uint32_t i, onnx_value **out)
     return MUC_OK;
 }
 
+/* an integer that the file calls FLOAT, for a node that computes real numbers */
+static bool needs_cast(const onnx_call *call, const char *name, uint32_t tensor)
+{
+    return !call->integers && call->frame->depth == 0 &&
+           onnx_is_integer(call->im->integers, name) &&
+           !onnx_is_declared_integer(call->im->integers, name) &&
+           !onnx_is_real(onnx_tensor(call, tensor)->dtype);
+}
+
+static bool is_real_constant(const onnx_value *value)
+{
+    if (value->tensor != MUC_NO_ID)
+        return false;
+    return value->initializer
+               ? value->initializer->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT
+               : value->numbers && value->numbers->dtype == MUC_F32;
+}
+
+static muc_status cast_to_real(onnx_call *call, uint32_t *tensor)
+{
+    onnx_attributes attributes = { .count = 0 };
+
+    onnx_set_dtype(&attributes, MUC_KEY_TO, MUC_F32);
+    return onnx_step(call, MUC_OP_CAST, tensor, 1, &attributes, tensor);
+}
+
 muc_status onnx_input(onnx_call *call, uint32_t i, uint32_t *tensor)
 {
     onnx_value *value;
 
-    MUC_TRY(find_input(call, i, &value));
-    return onnx_materialise(call->im, value, tensor);
+    MUC_TRY(onnx_find_input(call, i, &value));
+    if (call->integers && is_real_constant(value))
+        return onnx_integer_constant(call, i, tensor);
+    MUC_TRY(onnx_materialise(call->im, value, tensor));
+    return needs_cast(call, value->name, *tensor) ? cast_to_real(call, tensor) : MUC_OK;
 }
 
 muc_status onnx_input_or_none(onnx_call *call, uint32_t i, uint32_t *tensor)
@@ -90,7 +120,7 @@ muc_status onnx_known(onnx_call *call, uint32_t i, const onnx_numbers **out)
 {
     onnx_value *value;
 
-    MUC_TRY(find_input(call, i, &value));
+    MUC_TRY(onnx_find_input(call, i, &value));
     MUC_TRY(onnx_numbers_of(call->im, value, out));
     if (!*out)
         return onnx_fail(call, MUC_UNSUPPORTED,

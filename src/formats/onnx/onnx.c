@@ -6,6 +6,7 @@
 
 #include "formats/onnx/decode.h"
 #include "formats/onnx/import.h"
+#include "formats/onnx/integers.h"
 
 enum { GRAPH_FIELD = 7, DEFAULT_MOST = 1024, MAX_DIM = 1 << 30 };
 /* budgets: what any file has, and what a byte of it adds */
@@ -142,6 +143,8 @@ static muc_status read_input(onnx_import *im, onnx_frame *frame, const Onnx__Val
         return FAIL(im, MUC_UNSUPPORTED, "input '%s' is no tensor", info->name);
     MUC_TRY(muc_onnx_dtype(im->ctx, im->source->path, info->name,
                            info->type->tensor_type->elem_type, &tensor.dtype));
+    if (tensor.dtype == MUC_F32 && onnx_is_integer(im->integers, info->name))
+        tensor.dtype = onnx_integer_type(im->integers, info->name);
     MUC_TRY(read_shape(im, info, info->type->tensor_type, &tensor));
     tensor.name = info->name;
     return muc_graph_add_tensor(im->ctx, im->graph, &tensor, &value->tensor);
@@ -214,6 +217,7 @@ static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
     MUC_TRY(read_opsets(im, &frame));
     MUC_TRY(read_initializers(im, &frame, graph));
     MUC_TRY(match_known(im, &frame, graph));
+    MUC_TRY(onnx_find_integers(im, graph, &im->integers));
     for (size_t i = 0; i < graph->n_input; i++)
         MUC_TRY(read_input(im, &frame, graph->input[i]));
     MUC_TRY(onnx_import_nodes(im, &frame, graph->node, graph->n_node));

@@ -39,7 +39,8 @@ muc_status onnx_find_row(onnx_call *call)
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
     for (size_t i = 0; i < MUC_COUNT(rows); i++) {
-        if (strcmp(rows[i].name, name) != 0 || strcmp(rows[i].domain, domain) != 0)
+        if (strcmp(rows[i].name, name) != 0 ||
+            (strcmp(rows[i].domain, domain) != 0 && strcmp(rows[i].domain, "*") != 0))
             continue;
         call->row = other = &rows[i];
         if (call->version >= rows[i].first && call->version <= rows[i].last)
@@ -63,7 +64,7 @@ muc_status onnx_find_row(onnx_call *call)
 #define NONE NAN
 static const struct attribute {
     const char *op, *name;
-    enum { INTEGER, REAL, INTEGERS, WORD, AXIS, IGNORED } kind;
+    enum { INTEGER, REAL, INTEGERS, WORD, AXIS, IGNORED, UNUSED } kind;
     muc_attribute_key key;
     double fallback;
 } attributes[] = {
@@ -127,6 +128,7 @@ static bool is_there(const onnx_call *call, const char *name)
 
 static muc_status take_attribute(onnx_call *call, const struct attribute *row, onnx_attributes *out)
 {
+    const Onnx__AttributeProto *unused;
     const int64_t *items;
     size_t count;
     double real;
@@ -144,6 +146,8 @@ static muc_status take_attribute(onnx_call *call, const struct attribute *row, o
         MUC_TRY(onnx_integers(call, row->name, &items, &count));
         onnx_set_integers(out, row->key, items, (uint32_t)count);
         return MUC_OK;
+    case UNUSED:
+        return onnx_attribute(call, row->name, &unused);
     case INTEGER:
     case AXIS:
     case IGNORED:

@@ -1,0 +1,20 @@
+/* quantlib.h - what quantlib.c gives to the rest of the reader. */
+#ifndef MUC_ONNX_QUANTLIB_H
+#define MUC_ONNX_QUANTLIB_H
+
+#include "formats/onnx/import.h"
+
+/* A node of ONNX's own operators whose result is an integer: its row of integers.def says COMPUTES.
+ */
+muc_status onnx_import_integers(onnx_call *call);
+/* Of a convolution of integers: x and weights, its attributes being made; then it and its bias. */
+muc_status onnx_integer_conv_operands(onnx_call *call, uint32_t **inputs, uint32_t *count);
+muc_status onnx_emit_integer_conv(onnx_call *call, const uint32_t *inputs,
+                                  const onnx_attributes *attributes);
+/* A constant operand that the file calls FLOAT as one of the smallest integer type that holds it.
+ */
+muc_status onnx_integer_constant(onnx_call *call, uint32_t i, uint32_t *out);
+/* The type of a RequantShift's result. */
+muc_status onnx_requant_type(onnx_call *call, muc_dtype *out);
+
+#endif
