@@ -128,6 +128,12 @@ static void image_classification_is_exact(void **state)
                  "tflite/golden/pretrainedResnet_quant.npz");
 }
 
+static void mcunet_is_exact(void **state)
+{
+    (void)state;
+    check_golden("tflite/vww.tflite", "tflite/golden/vww.npz");
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -135,6 +141,7 @@ int main(void)
         T(keyword_spotting_is_exact),
         T(visual_wake_words_is_exact),
         T(image_classification_is_exact),
+        T(mcunet_is_exact),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

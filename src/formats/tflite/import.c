@@ -334,6 +334,89 @@ static void mark_needed(const muc_tflite_model *model, bool *tensors, bool *oper
     }
 }
 
+static const muc_tflite_operator *producer_of(const muc_tflite_model *model, int32_t tensor)
+{
+    for (uint32_t n = 0; n < model->operator_count; n++)
+        for (uint32_t i = 0; i < model->operators[n].output_count; i++)
+            if (model->operators[n].outputs[i] == tensor)
+                return &model->operators[n];
+    return NULL;
+}
+
+static uint32_t count_readers(const muc_tflite_model *model, int32_t tensor)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < model->output_count; i++)
+        count += model->outputs[i] == tensor;
+    for (uint32_t n = 0; n < model->operator_count; n++)
+        for (uint32_t i = 0; i < model->operators[n].input_count; i++)
+            count += model->operators[n].inputs[i] == tensor;
+    return count;
+}
+
+static bool same_quantization(const muc_tflite_tensor *a, const muc_tflite_tensor *b)
+{
+    return muc_tflite_is_quantized(a) && muc_tflite_is_quantized(b) && a->quantization.count == 1 &&
+           b->quantization.count == 1 && a->quantization.scales[0] == b->quantization.scales[0] &&
+           a->quantization.zero_points[0] == b->quantization.zero_points[0];
+}
+
+bool muc_tflite_keeps_dims(const muc_tflite_operator *op)
+{
+    muc_flat options =
+        muc_flat_union_at(op->table, MUC_FLAT_OPERATOR_options, MUC_FLAT_REDUCER_OPTIONS);
+
+    return muc_flat_integer(options, MUC_FLAT_REDUCER_OPTIONS_keep_dims) != 0;
+}
+
+static bool is_mean(const muc_tflite_operator *op)
+{
+    return op && op->code == MUC_TFLITE_MEAN_CODE && op->input_count == 2 &&
+           op->output_count == 1 && op->inputs[0] != MUC_TFLITE_NONE &&
+           op->inputs[1] != MUC_TFLITE_NONE;
+}
+
+/* A mean over width and then one over height, which some converters write, is an average pool:
+ * rounded once, as TinyEngine and CMSIS-NN compute it and the published results of MCUNet are. */
+static const muc_tflite_operator *find_inner_mean(const muc_tflite_import *im,
+                                                  const muc_tflite_operator *outer)
+{
+    const muc_tflite_model *model = im->model;
+    const muc_tflite_operator *inner;
+    const muc_tflite_tensor *between;
+    bool channels_last;
+
+    if (!is_mean(outer))
+        return NULL;
+    inner = producer_of(model, outer->inputs[0]);
+    if (!is_mean(inner) || is_mean(producer_of(model, inner->inputs[0])) ||
+        muc_tflite_keeps_dims(inner) != muc_tflite_keeps_dims(outer) ||
+        count_readers(model, outer->inputs[0]) != 1)
+        return NULL;
+    between = &model->tensors[outer->inputs[0]];
+    return same_quantization(&model->tensors[inner->inputs[0]], between) &&
+                   same_quantization(between, &model->tensors[outer->outputs[0]]) &&
+                   muc_tflite_means_are_pool(im, inner, outer, &channels_last)
+               ? inner
+               : NULL;
+}
+
+const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im)
+{
+    return find_inner_mean(im, im->op);
+}
+
+static void mark_inner_means(const muc_tflite_import *im)
+{
+    for (uint32_t n = 0; n < im->model->operator_count; n++) {
+        const muc_tflite_operator *inner = find_inner_mean(im, &im->model->operators[n]);
+
+        if (inner)
+            im->is_inner[inner - im->model->operators] = true;
+    }
+}
+
 /* its options are of the expected kind, or absent, as where they hold nothing but defaults */
 static muc_status find_options(muc_tflite_import *im, const row *r)
 {
@@ -389,9 +472,11 @@ static muc_status import_operators(muc_tflite_import *im)
 
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->tensor_count, &tensors));
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &operators));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &im->is_inner));
     mark_needed(im->model, tensors, operators);
+    mark_inner_means(im);
     for (uint32_t i = 0; i < im->model->operator_count; i++)
-        if (operators[i])
+        if (operators[i] && !im->is_inner[i])
             MUC_TRY(import_operator(im, i));
     return MUC_OK;
 }

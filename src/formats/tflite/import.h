@@ -21,6 +21,7 @@ typedef struct muc_tflite_import {
     muc_graph *graph;
     muc_arena *arena; /* of constants that are not as the file has them */
     uint32_t *ids;    /* the graph's tensor of each of the model's, or MUC_NO_ID */
+    bool *is_inner;   /* of operators: a mean that the next one takes over */
     const muc_tflite_operator *op;
     uint32_t index; /* of op */
     muc_flat options;
@@ -48,6 +49,12 @@ const muc_tflite_tensor *muc_tflite_out(const muc_tflite_import *im, uint32_t i)
 bool muc_tflite_is_quantized(const muc_tflite_tensor *tensor);
 /* The graph's tensor of input i, a constant being added at its first use; MUC_NO_ID: absent. */
 muc_status muc_tflite_input(muc_tflite_import *im, uint32_t i, uint32_t *id);
+/* The mean before this one if both are one pool, else NULL. */
+const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im);
+/* Whether two means, of one scale, are over the pixels of a [N, H, W, C] or [N, C, H, W]. */
+bool muc_tflite_means_are_pool(const muc_tflite_import *im, const muc_tflite_operator *inner,
+                               const muc_tflite_operator *outer, bool *channels_last);
+bool muc_tflite_keeps_dims(const muc_tflite_operator *op);
 /* Integers of a constant input, at most `most` of them. */
 muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
                                int64_t *items, uint32_t *count);

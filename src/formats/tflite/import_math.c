@@ -178,19 +178,71 @@ static muc_status read_axes(const muc_tflite_import *im, int64_t *axes, uint32_t
     return MUC_OK;
 }
 
+/* the one axis of a mean as a constant has it; false: none, or several */
+static bool one_axis(const muc_tflite_import *im, const muc_tflite_operator *op, int64_t *axis)
+{
+    const muc_tflite_tensor *axes = &im->model->tensors[op->inputs[1]];
+    uint32_t rank = im->model->tensors[op->inputs[0]].rank;
+
+    if (!axes->data || axes->dtype != MUC_I32 || axes->bytes != 4)
+        return false;
+    *axis = (int32_t)muc_load_u32(axes->data);
+    *axis += *axis < 0 ? rank : 0;
+    return *axis >= 0 && *axis < rank;
+}
+
+bool muc_tflite_means_are_pool(const muc_tflite_import *im, const muc_tflite_operator *inner,
+                               const muc_tflite_operator *outer, bool *channels_last)
+{
+    int64_t first, second;
+
+    if (im->model->tensors[inner->inputs[0]].rank != 4 || !one_axis(im, inner, &first) ||
+        !one_axis(im, outer, &second))
+        return false;
+    second += !muc_tflite_keeps_dims(inner) && second >= first ? 1 : 0;
+    *channels_last = first + second == 3; /* 1 and 2, not 2 and 3 */
+    return first != second && first > 0 && second > 0 && first + second != 4;
+}
+
+static muc_status import_pool(muc_tflite_import *im, const muc_tflite_operator *inner)
+{
+    muc_tflite_attributes a = { .count = 0 }, shape = { .count = 0 };
+    muc_tflite_import from = *im;
+    const muc_tflite_tensor *x;
+    bool channels_last;
+    uint32_t id;
+
+    from.op = inner;
+    x = muc_tflite_in(&from, 0);
+    muc_tflite_means_are_pool(im, inner, im->op, &channels_last);
+    MUC_TRY(muc_tflite_input(&from, 0, &id));
+    muc_tflite_set_integers(
+        &a, MUC_KEY_KERNEL,
+        (const int64_t[]){ x->dims[channels_last ? 1 : 2], x->dims[channels_last ? 2 : 3] }, 2);
+    if (channels_last)
+        muc_tflite_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+    if (muc_tflite_keeps_dims(im->op))
+        return muc_tflite_last(im, MUC_OP_AVERAGE_POOL, &id, 1, &a);
+    MUC_TRY(muc_tflite_step(im, MUC_OP_AVERAGE_POOL, "pool", &id, 1, &a, x, &id));
+    muc_tflite_set_dims(im, &shape, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
+    return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
+}
+
 muc_status muc_tflite_import_reduce(muc_tflite_import *im)
 {
+    const muc_tflite_operator *inner = muc_tflite_inner_mean(im);
     int64_t axes[MUC_GRAPH_MAX_RANK];
     muc_tflite_attributes a = { .count = 0 };
     uint32_t input, count;
 
+    if (inner)
+        return import_pool(im, inner);
     MUC_TRY(read_axes(im, axes, &count));
     if (im->to == MUC_OP_REDUCE_MAX || im->to == MUC_OP_REDUCE_MIN)
         MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     MUC_TRY(muc_tflite_input(im, 0, &input));
     muc_tflite_set_integers(&a, MUC_KEY_AXES, axes, count);
-    muc_tflite_set(&a, MUC_KEY_KEEP_DIMS,
-                   muc_tflite_option(im, MUC_FLAT_REDUCER_OPTIONS_keep_dims) != 0);
+    muc_tflite_set(&a, MUC_KEY_KEEP_DIMS, muc_tflite_keeps_dims(im->op));
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
