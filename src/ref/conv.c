@@ -150,7 +150,7 @@ muc_status muc_ref_convolve(const muc_ref_call *call, const muc_ref_window *w, m
     void *scratch;
 
     c.scratch_bytes = (w->taps * sizeof(ptrdiff_t) + TILE * c.patch * c.width + 63) / 64 * 64;
-    MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * c.scratch_bytes, &scratch));
+    MUC_TRY(muc_ref_reserve_inner(call, muc_ref_parts(call->ctx) * c.scratch_bytes, &scratch));
     c.scratch = scratch;
     return muc_ref_split(call->ctx, w->batch * groups * c.tiles,
                          w->batch * w->out_positions * w->out_channels * c.patch, tiles, &c);

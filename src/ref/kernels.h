@@ -55,6 +55,8 @@ muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node);
 
 /* Room for bytes, of undefined content, until the next call of this or the kernel's end. */
 muc_status muc_ref_reserve(const muc_ref_call *call, size_t bytes, void **out);
+/* Other room, for what kernels share: muc_ref_convolve, muc_ref_product. */
+muc_status muc_ref_reserve_inner(const muc_ref_call *call, size_t bytes, void **out);
 /* Input i, or NULL where it is absent. */
 static inline const muc_ref_value *muc_ref_input_of(const muc_ref_call *call, uint32_t i)
 {

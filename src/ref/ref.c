@@ -20,8 +20,8 @@ typedef struct budget {
 
 struct muc_ref_scratch {
     budget *budget;
-    void *data;
-    size_t capacity;
+    void *data[2];
+    size_t capacity[2];
 };
 
 struct muc_ref {
@@ -70,14 +70,25 @@ static muc_status reserve_value(muc_ref *ref, muc_ref_value *value)
     return MUC_OK;
 }
 
-muc_status muc_ref_reserve(const muc_ref_call *call, size_t bytes, void **out)
+static muc_status reserve_scratch(const muc_ref_call *call, unsigned which, size_t bytes,
+                                  void **out)
 {
     muc_ref_scratch *scratch = call->scratch;
 
-    MUC_TRY(reserve(call->ctx, call->graph->name, scratch->budget, bytes, &scratch->data,
-                    &scratch->capacity));
-    *out = scratch->data;
+    MUC_TRY(reserve(call->ctx, call->graph->name, scratch->budget, bytes, &scratch->data[which],
+                    &scratch->capacity[which]));
+    *out = scratch->data[which];
     return MUC_OK;
+}
+
+muc_status muc_ref_reserve(const muc_ref_call *call, size_t bytes, void **out)
+{
+    return reserve_scratch(call, 0, bytes, out);
+}
+
+muc_status muc_ref_reserve_inner(const muc_ref_call *call, size_t bytes, void **out)
+{
+    return reserve_scratch(call, 1, bytes, out);
 }
 
 /* the type that a tensor's elements are kept in */
@@ -338,7 +349,8 @@ void muc_ref_close(muc_ref *ref)
     free(ref->inputs);
     free(ref->input_tensors);
     free(ref->outputs);
-    free(ref->scratch.data);
+    free(ref->scratch.data[0]);
+    free(ref->scratch.data[1]);
     free(ref);
 }
 

@@ -52,6 +52,10 @@ void muc_ref_load_integers(const muc_ref_value *from, size_t first, size_t n, in
 void muc_ref_store_reals(const muc_ref_value *to, size_t first, size_t n, const double *from);
 void muc_ref_store_integers(const muc_ref_value *to, size_t first, size_t n, const int64_t *from);
 
+/* numpy's matmul of values of one type. */
+muc_status muc_ref_product(const muc_ref_call *call, const muc_ref_value *a, const muc_ref_value *b,
+                           const muc_ref_value *out);
+
 static inline bool muc_ref_is_real(const muc_ref_value *value)
 {
     return value->dtype == MUC_F32 || value->dtype == MUC_F64;
