@@ -148,7 +148,7 @@ static void images_are_sampled(void **state)
                 1, 3, -1);
     CHECK_GIVES("tensor x = const f32 [4] values 1, 2, 3, 6\n"
                 "node y f32 [1] = resize x sizes=[1] mode=linear antialias=1\n",
-                3);
+                (1 * 1.125 + 2 * 0.875 + 3 * 0.875 + 6 * 1.125) / 4);
 }
 
 static void transposed_convolutions_add_up(void **state)
