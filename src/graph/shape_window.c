@@ -153,17 +153,6 @@ muc_status muc_shape_conv(const muc_rule *r)
     return convolve(r, 1, 2, true);
 }
 
-/* of operators whose sums have room for them */
-static muc_status expect_narrow(const muc_rule *r, uint32_t i)
-{
-    muc_dtype dtype = muc_rule_input(r, i)->dtype;
-
-    return dtype != MUC_BOOL && muc_dtype_get(dtype)->block_bytes <= 2 &&
-                   muc_dtype_get(dtype)->kind == MUC_DTYPE_INTEGER
-               ? MUC_OK
-               : muc_rule_unexpected(r, i, "integers of at most 16 bits");
-}
-
 static muc_status expect_bytes(const muc_rule *r, uint32_t i)
 {
     muc_dtype dtype = muc_rule_input(r, i)->dtype;
