@@ -295,3 +295,107 @@ nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping)
     }
     return result;
 }
+
+/* ---- without weights ---- */
+
+typedef struct pooler {
+    const char *name;
+    void (*run)(const mur_pool_s8 *, const int8_t *, int8_t *);
+    void (*ref)(const mur_pool_s8 *, const int8_t *, int8_t *);
+} pooler;
+
+typedef struct adder {
+    const char *name;
+    void (*run)(const mur_add_s8 *, const int8_t *, const int8_t *, int8_t *);
+    void (*ref)(const mur_add_s8 *, const int8_t *, const int8_t *, int8_t *);
+} adder;
+
+#define ROW_OF(isa, name) \
+    { \
+#isa "_" #name, mur_##isa##_##name, mur_ref_##name \
+    }
+
+static const pooler poolers[] = { ROW_OF(dsp, average_pool_s8) };
+static const adder adders[] = { ROW_OF(dsp, add_s8) };
+
+static int same_outputs(const int8_t *a, const int8_t *b)
+{
+    return memcmp(a, b, MOST) == 0;
+}
+
+static void draw_pool(mur_pool_s8 *l)
+{
+    memset(l, 0, sizeof(*l));
+    l->c = between(1, 20);
+    l->kernel_h = (uint16_t)between(1, 6);
+    l->kernel_w = (uint16_t)between(1, chance(8) ? 60 : 6); /* beyond 256 taps, too */
+    l->in_h = between(l->kernel_h, 9);
+    l->in_w = l->kernel_w + between(0, 5);
+    l->stride_h = (uint16_t)between(1, 3);
+    l->stride_w = (uint16_t)between(1, 3);
+    l->pad_top = (uint16_t)(draw() % l->kernel_h);
+    l->pad_left = (uint16_t)(draw() % l->kernel_w);
+    l->out_h = extent(l->in_h, l->kernel_h, l->stride_h, 1, l->pad_top);
+    l->out_w = extent(l->in_w, l->kernel_w, l->stride_w, 1, l->pad_left);
+    l->in_pitch = l->in_w * l->c + between(0, 3);
+    l->out_pitch = l->out_w * l->c + between(0, 3);
+    l->min = (int8_t)between(-128, -20);
+    l->max = (int8_t)between(20, 127);
+}
+
+/* as a converter of TensorFlow Lite makes it, or anything */
+static void draw_add(mur_add_s8 *l)
+{
+    int32_t a_is_greater = chance(2);
+
+    memset(l, 0, sizeof(*l));
+    l->b_count = between(1, 40);
+    l->count = l->b_count * between(1, 3);
+    l->a_mul = l->b_mul = 1 << 30;
+    *(a_is_greater ? &l->b_mul : &l->a_mul) = (int32_t)(draw() >> 2 | 1u << 30);
+    *(a_is_greater ? &l->b_shift : &l->a_shift) = between(-7, chance(4) ? 0 : -1);
+    l->mul = (int32_t)(draw() >> 2 | 1u << 30);
+    l->shift = between(-20, -16);
+    l->left_shift = (uint8_t)(chance(8) ? 18 : 20);
+    l->subtract = (uint8_t)chance(8);
+    l->a_zero = (int8_t)draw();
+    l->b_zero = (int8_t)draw();
+    l->zero = (int8_t)draw();
+    l->min = (int8_t)(chance(2) ? -128 : between(-128, 0));
+    l->max = (int8_t)(chance(2) ? 127 : between(0, 127));
+}
+
+uint32_t nn_check_others(uint32_t rounds, const char **name)
+{
+    uint32_t wrong = 0;
+
+    state = 1;
+    while (rounds-- != 0) {
+        mur_pool_s8 pool;
+        mur_add_s8 sum;
+
+        draw_pool(&pool);
+        draw_add(&sum);
+        for (int32_t i = 0; i < MOST; i++)
+            input[i] = (int8_t)draw();
+        for (size_t i = 0; i < sizeof(poolers) / sizeof(*poolers); i++) {
+            memset(memory, 0x5a, sizeof(memory));
+            poolers[i].ref(&pool, input, memory + GUARD);
+            poolers[i].run(&pool, input, memory + MOST + GUARD);
+            if (same_outputs(memory, memory + MOST))
+                continue;
+            wrong++;
+            *name = poolers[i].name;
+        }
+        for (size_t i = 0; i < sizeof(adders) / sizeof(*adders); i++) {
+            memset(memory, 0x5a, sizeof(memory));
+            adders[i].ref(&sum, input, input + MOST / 2, memory + GUARD);
+            adders[i].run(&sum, input, input + MOST / 2, memory + MOST + GUARD);
+            if (same_outputs(memory, memory + MOST))
+                continue;
+            wrong++;
+            *name = adders[i].name;
+        }
+    }
+    return wrong;
+}

@@ -26,7 +26,8 @@ static void tell(const nn_result *r)
 
 int main(void)
 {
-    uint32_t wrong = 0;
+    uint32_t wrong = 0, others;
+    const char *name;
 
     host_open();
     for (uint32_t i = 0; i < nn_kernels_count; i++)
@@ -38,5 +39,11 @@ int main(void)
             tell(&r);
             wrong += r.wrong + (r.run == 0);
         }
-    return wrong != 0;
+    name = "";
+    others = nn_check_others(300, &name);
+    host_print_number(HOST_STDOUT, others);
+    host_print(HOST_STDOUT, " layers without weights wrong ");
+    host_print(HOST_STDOUT, name);
+    host_print(HOST_STDOUT, "\n");
+    return wrong + others != 0;
 }

@@ -72,17 +72,4 @@ static inline uint32_t mur_sxtb16_odd(uint32_t a)
 #endif
 }
 
-/* both halves doubled */
-static inline uint32_t mur_twice16(uint32_t a)
-{
-#if MUR_HAVE_DSP
-    uint32_t out;
-
-    __asm__("sadd16 %0, %1, %1" : "=r"(out) : "r"(a));
-    return out;
-#else
-    return (a << 1 & 0xfffeu) | (a & 0xffff0000u) << 1;
-#endif
-}
-
 #endif

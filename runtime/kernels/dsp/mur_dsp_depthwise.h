@@ -6,8 +6,8 @@
 
 /* a channel of the packed weights: this, then the kernel row by row, filled up to whole words */
 typedef struct mur_dsp_plane_channel {
-    int32_t bias;       /* twice the bias with -in_zero * the sum of the weights */
-    int32_t mul, shift; /* shift to the right, at least 1 */
+    int32_t bias;       /* with -in_zero * the sum of the weights */
+    int32_t mul, shift; /* twice the multiplier modulo 2^32; to the right, at least 1 */
 } mur_dsp_plane_channel;
 
 /* words of a channel; `size` is the kernel's height and width */

@@ -3,7 +3,7 @@
  *
  * Words of the plane are pairs of neighbouring columns. Two outputs at a time: with stride 1 the
  * second output's window begins in the middle of a word, so weights are there twice, as
- * (w0,w1)(w2,w3).. and as (w1,w2)(w3,w4)... Weights are doubled, which spares doubling sums. */
+ * (w0,w1)(w2,w3).. and as (w1,w2)(w3,w4)... */
 #ifndef MUR_DSP_PLANE_H
 #define MUR_DSP_PLANE_H
 
@@ -17,8 +17,8 @@ typedef struct mur_dsp_plane {
     int32_t rows;         /* of the output, at least 1 */
     const int16_t *x_end; /* x + stride * columns of the output */
     int32_t out_step;     /* bytes to the next output */
-    int32_t mul, shift;   /* shift to the right, at least 1 */
-    int32_t zero, bias;   /* bias is doubled */
+    int32_t mul, shift;   /* twice the multiplier modulo 2^32; to the right, at least 1 */
+    int32_t zero, bias;
     int8_t *out;
     int32_t out_pitch;
     const uint32_t *weights; /* see mur_dsp_expand */
@@ -32,14 +32,14 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
 {
     for (int32_t i = 0; i < size; i++, w += size) {
         for (int32_t j = 0; j + 1 < size; j += stride)
-            *out++ = mur_twice16((uint16_t)w[j] | (uint32_t)(uint16_t)w[j + 1] << 16);
+            *out++ = (uint16_t)w[j] | (uint32_t)(uint16_t)w[j + 1] << 16;
         if (stride == 2 && size > 3)
-            *out++ = (uint16_t)(2 * w[size - 1]);
+            *out++ = (uint32_t)(uint16_t)w[size - 1];
     }
     if (stride == 2 && size == 3) {
         w -= 7; /* the first row's last */
-        *out++ = mur_twice16((uint16_t)w[0] | (uint32_t)(uint16_t)w[3] << 16);
-        *out++ = (uint16_t)(2 * w[6]);
+        *out++ = (uint16_t)w[0] | (uint32_t)(uint16_t)w[3] << 16;
+        *out++ = (uint32_t)(uint16_t)w[6];
     }
 }
 
@@ -58,8 +58,8 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
  * both are inside, beyond it only the first. Goes on at 2, or falls through. */
 #define MUR_DSP_PLANE_STORE(at) \
     "ldrd r8, r9, [sp, #24]\n" \
-    "smmulr r6, r6, r8\n" \
-    "smmulr r7, r7, r8\n" \
+    "smmlar r6, r6, r8, r6\n" \
+    "smmlar r7, r7, r8, r7\n" \
     "ldr r8, [sp, #32]\n" \
     "add r6, r6, r6, asr #31\n" \
     "add r7, r7, r7, asr #31\n" \
@@ -96,17 +96,25 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
     "pop {r4-r11, pc}\n"
 
 /* kernel 3: weights stay in r0-r5; r10, r11, r12 are three rows of the plane */
+/* clang-format off */
 #define MUR_DSP_PLANE_3(registers, row0, row1, row2) \
-    __asm__ volatile(MUR_DSP_PLANE_ENTER "ldr r12, [sp, #48]\n" \
-                                         "ldm r12, {" registers "}\n" \
-                                         "1: ldr r10, [sp]\n" \
-                                         "ldr r11, [sp, #8]\n" \
-                                         "ldr lr, [sp, #40]\n" \
-                                         "add r12, r10, r11, lsl #1\n" \
-                                         "add r11, r10, r11\n" \
-                                         "2: ldr r6, [sp, #36]\n" \
-                                         "mov r7, r6\n" row0 row1 row2 MUR_DSP_PLANE_STORE( \
-                                             r10) "blo 2b\n" MUR_DSP_PLANE_NEXT)
+    __asm__ volatile(MUR_DSP_PLANE_ENTER \
+                     "ldr r12, [sp, #48]\n" \
+                     "ldm r12, {" registers "}\n" \
+                     "1: ldr r10, [sp]\n" \
+                     "ldr r11, [sp, #8]\n" \
+                     "ldr lr, [sp, #40]\n" \
+                     "add r12, r10, r11, lsl #1\n" \
+                     "add r11, r10, r11\n" \
+                     "2: ldr r6, [sp, #36]\n" \
+                     "mov r7, r6\n" \
+                     row0 \
+                     row1 \
+                     row2 \
+                     MUR_DSP_PLANE_STORE(r10) \
+                     "blo 2b\n" \
+                     MUR_DSP_PLANE_NEXT)
+/* clang-format on */
 
 #define MUR_DSP_ROW_3_1(p, w01, w12) \
     "ldrd r8, r9, [" #p "], #4\n" \
@@ -139,6 +147,7 @@ __attribute__((naked, noinline)) static void mur_dsp_plane_3_2(__attribute__((un
 
 /* Larger kernels: r11 is the row of the plane, r12 its weights, lr the plane's pitch. [sp, #52] is
  * where x stands, [sp, #56] where the output does. */
+/* clang-format off */
 #define MUR_DSP_PLANE_N(advance, rows) \
     __asm__ volatile(MUR_DSP_PLANE_ENTER \
                      "1: ldr r11, [sp]\n" \
@@ -148,10 +157,15 @@ __attribute__((naked, noinline)) static void mur_dsp_plane_3_2(__attribute__((un
                      "ldr r11, [sp, #52]\n" \
                      "ldr r12, [sp, #48]\n" \
                      "ldr lr, [sp, #8]\n" \
-                     "mov r7, r6\n" rows "ldrd r11, lr, [sp, #52]\n" \
-                     "add r11, r11, #" advance \
-                     "\n" MUR_DSP_PLANE_STORE(r11) "strd r11, lr, [sp, #52]\n" \
-                                                   "blo 2b\n" MUR_DSP_PLANE_NEXT)
+                     "mov r7, r6\n" \
+                     rows \
+                     "ldrd r11, lr, [sp, #52]\n" \
+                     "add r11, r11, #" advance "\n" \
+                     MUR_DSP_PLANE_STORE(r11) \
+                     "strd r11, lr, [sp, #52]\n" \
+                     "blo 2b\n" \
+                     MUR_DSP_PLANE_NEXT)
+/* clang-format on */
 
 #define MUR_DSP_ROW_5_1 \
     "ldm r11, {r0-r2}\n" \
@@ -294,8 +308,8 @@ static inline void mur_dsp_plane_any(const mur_dsp_plane *plane, int32_t size, i
                 for (int32_t j = 0; j < size; j++)
                     sum += from[i * (plane->pitch / 2) + j] *
                            mur_dsp_plane_weight(plane->weights, size, stride, i, j);
-            sum = (int32_t)(((int64_t)sum * plane->mul + ((int64_t)1 << 31)) >> 32);
-            sum = mur_divide_pot(sum, plane->shift) + plane->zero;
+            sum = mur_scale_q31(sum, (int32_t)((uint32_t)plane->mul >> 1), -plane->shift) +
+                  plane->zero;
             plane->out[y * plane->out_pitch + x * plane->out_step] =
                 (int8_t)mur_clamp(sum, INT8_MIN, INT8_MAX);
         }

@@ -16,7 +16,8 @@
 
 /* A run over pairs of channels for one or four pixels.
  * w: for each pair: bias a, 256 * bias b + bias a, the weights (a word for two inputs), then
- * multiplier and right shift of a and of b. The order of members is the assembly's. */
+ * twice the multiplier and the right shift of a and of b. The order of members is the assembly's.
+ */
 typedef struct mur_dsp_tile {
     const uint32_t *x, *x_end; /* pairs of inputs; of four pixels by turns */
     const uint32_t *w, *w_end;
@@ -28,11 +29,11 @@ typedef struct mur_dsp_tile {
 
 #if MUR_HAVE_DSP
 
-/* A sum in register r, doubled, to an int8 with the multiplier in m, the right shift (at least 1)
- * in s and the zero point in z: SMMULR rounds halves up; ASRS and ADC round x + (x < 0 ? -1 : 0)
- * halves up, which is x's halves away from zero. */
+/* A sum in register r to an int8, with twice the multiplier (modulo 2^32) in m, the right shift (at
+ * least 1) in s and the zero point in z. SMMLAR adds the 2^32 that m lacks, and rounds halves up;
+ * ASRS and ADC round x + (x < 0 ? -1 : 0) halves up, which is x's halves away from zero. */
 #define MUR_DSP_REQUANT(r, m, s, z) \
-    "smmulr " #r ", " #r ", " #m "\n" \
+    "smmlar " #r ", " #r ", " #m ", " #r "\n" \
     "add " #r ", " #r ", " #r ", asr #31\n" \
     "asrs " #r ", " #r ", " #s "\n" \
     "adc " #r ", " #r ", " #z "\n" \
@@ -54,68 +55,72 @@ typedef struct mur_dsp_tile {
     "smlad r7, r9, r10, r7\n"
 
 /* r0-r3: sums of a; r4-r7: of 256 b + a; r12: x; lr: w. On the stack a copy of *tile. */
-__attribute__((naked, noinline)) static void mur_dsp_tile4(__attribute__((unused))
-                                                           const mur_dsp_tile *tile)
+/* clang-format off */
+__attribute__((naked, noinline)) static void
+mur_dsp_tile4(__attribute__((unused)) const mur_dsp_tile *tile)
 {
-    __asm__ volatile(
-        "push {r4-r11, lr}\n"
-        "ldm r0, {r1-r8}\n"
-        "push {r1-r8}\n"
-        "mov lr, r3\n"
-        "1: ldrd r0, r4, [lr], #8\n"
-        "ldr r8, [sp, #28]\n"
-        "ldr r12, [sp]\n"
-        "mov r1, r0\n"
-        "mov r2, r0\n"
-        "mov r3, r0\n"
-        "mov r5, r4\n"
-        "mov r6, r4\n"
-        "mov r7, r4\n"
-        "cmp r8, #0\n"
-        "bne 3f\n"
-        "2:\n" MUR_DSP_MAC8 MUR_DSP_MAC8 "3:\n" MUR_DSP_MAC8 MUR_DSP_MAC8 "ldr r8, [sp, #4]\n"
-        "cmp r12, r8\n"
-        "bne 2b\n"
-        "sub r4, r4, r0\n"
-        "sub r5, r5, r1\n"
-        "sub r6, r6, r2\n"
-        "sub r7, r7, r3\n"
-        "asr r4, r4, #7\n"
-        "asr r5, r5, #7\n"
-        "asr r6, r6, #7\n"
-        "asr r7, r7, #7\n"
-        "ldrd r8, r9, [lr], #8\n"
-        "ldrd r10, r11, [sp, #20]\n"
-        "lsl r0, r0, #1\n" MUR_DSP_REQUANT(r0, r8, r9, r11) "lsl r1, r1, #1\n" MUR_DSP_REQUANT(r1, r8, r9, r11) "lsl r2, r2, #1\n" MUR_DSP_REQUANT(
-            r2, r8, r9,
-            r11) "lsl r3, r3, #1\n" MUR_DSP_REQUANT(r3, r8, r9,
-                                                    r11) "ldrd r8, r9, [lr], "
-                                                         "#8\n" MUR_DSP_REQUANT(r4, r8, r9, r11)
-                                                             MUR_DSP_REQUANT(r5, r8, r9, r11)
-                                                                 MUR_DSP_REQUANT(r6, r8, r9, r11)
-                                                                     MUR_DSP_REQUANT(
-                                                                         r7, r8, r9,
-                                                                         r11) "ldr r12, [sp, #16]\n"
-                                                                              "bfi r0, r4, #8, #8\n"
-                                                                              "bfi r1, r5, #8, #8\n"
-                                                                              "bfi r2, r6, #8, #8\n"
-                                                                              "bfi r3, r7, #8, #8\n"
-                                                                              "add r8, r12, r10\n"
-                                                                              "strh r0, [r12]\n"
-                                                                              "strh r1, [r12, "
-                                                                              "r10]\n"
-                                                                              "strh r2, [r12, r10, "
-                                                                              "lsl #1]\n"
-                                                                              "strh r3, [r8, r10, "
-                                                                              "lsl #1]\n"
-                                                                              "add r12, r12, #2\n"
-                                                                              "ldr r8, [sp, #12]\n"
-                                                                              "str r12, [sp, #16]\n"
-                                                                              "cmp lr, r8\n"
-                                                                              "bne 1b\n"
-                                                                              "add sp, sp, #32\n"
-                                                                              "pop {r4-r11, pc}\n");
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldm r0, {r1-r8}\n"
+                     "push {r1-r8}\n"
+                     "mov lr, r3\n"
+                     "1: ldrd r0, r4, [lr], #8\n"
+                     "ldr r8, [sp, #28]\n"
+                     "ldr r12, [sp]\n"
+                     "mov r1, r0\n"
+                     "mov r2, r0\n"
+                     "mov r3, r0\n"
+                     "mov r5, r4\n"
+                     "mov r6, r4\n"
+                     "mov r7, r4\n"
+                     "cmp r8, #0\n"
+                     "bne 3f\n"
+                     "2:\n"
+                     MUR_DSP_MAC8
+                     MUR_DSP_MAC8
+                     "3:\n"
+                     MUR_DSP_MAC8
+                     MUR_DSP_MAC8
+                     "ldr r8, [sp, #4]\n"
+                     "cmp r12, r8\n"
+                     "bne 2b\n"
+                     "sub r4, r4, r0\n"
+                     "sub r5, r5, r1\n"
+                     "sub r6, r6, r2\n"
+                     "sub r7, r7, r3\n"
+                     "asr r4, r4, #8\n"
+                     "asr r5, r5, #8\n"
+                     "asr r6, r6, #8\n"
+                     "asr r7, r7, #8\n"
+                     "ldrd r8, r9, [lr], #8\n"
+                     "ldrd r10, r11, [sp, #20]\n"
+                     MUR_DSP_REQUANT(r0, r8, r9, r11)
+                     MUR_DSP_REQUANT(r1, r8, r9, r11)
+                     MUR_DSP_REQUANT(r2, r8, r9, r11)
+                     MUR_DSP_REQUANT(r3, r8, r9, r11)
+                     "ldrd r8, r9, [lr], #8\n"
+                     MUR_DSP_REQUANT(r4, r8, r9, r11)
+                     MUR_DSP_REQUANT(r5, r8, r9, r11)
+                     MUR_DSP_REQUANT(r6, r8, r9, r11)
+                     MUR_DSP_REQUANT(r7, r8, r9, r11)
+                     "ldr r12, [sp, #16]\n"
+                     "bfi r0, r4, #8, #8\n"
+                     "bfi r1, r5, #8, #8\n"
+                     "bfi r2, r6, #8, #8\n"
+                     "bfi r3, r7, #8, #8\n"
+                     "add r8, r12, r10\n"
+                     "strh r0, [r12]\n"
+                     "strh r1, [r12, r10]\n"
+                     "strh r2, [r12, r10, lsl #1]\n"
+                     "strh r3, [r8, r10, lsl #1]\n"
+                     "add r12, r12, #2\n"
+                     "ldr r8, [sp, #12]\n"
+                     "str r12, [sp, #16]\n"
+                     "cmp lr, r8\n"
+                     "bne 1b\n"
+                     "add sp, sp, #32\n"
+                     "pop {r4-r11, pc}\n");
 }
+/* clang-format on */
 
 /* two inputs of one pixel and two channels */
 #define MUR_DSP_MAC2(x, w) \
@@ -124,53 +129,60 @@ __attribute__((naked, noinline)) static void mur_dsp_tile4(__attribute__((unused
     "smlad r0, " #x ", r10, r0\n"
 
 /* r0: sum of a; r1: of 256 b + a; r12: x, r11: its end; lr: w. On the stack a copy of *tile. */
-__attribute__((naked, noinline)) static void mur_dsp_tile1(__attribute__((unused))
-                                                           const mur_dsp_tile *tile)
+/* clang-format off */
+__attribute__((naked, noinline)) static void
+mur_dsp_tile1(__attribute__((unused)) const mur_dsp_tile *tile)
 {
-    __asm__ volatile(
-        "push {r4-r11, lr}\n"
-        "ldm r0, {r1-r8}\n"
-        "push {r1-r8}\n"
-        "mov lr, r3\n"
-        "mov r11, r2\n"
-        "1: ldrd r0, r1, [lr], #8\n"
-        "ldr r2, [sp, #28]\n"
-        "ldr r12, [sp]\n"
-        "cbz r2, 2f\n"
-        "ldm r12!, {r2, r3}\n"
-        "ldm lr!, {r6, r7}\n" MUR_DSP_MAC2(r2, r6) MUR_DSP_MAC2(
-            r3,
-            r7) "cmp r12, r11\n"
-                "beq 3f\n"
-                "2: ldm r12!, {r2-r5}\n"
-                "ldm lr!, {r6-r9}\n" MUR_DSP_MAC2(r2, r6) MUR_DSP_MAC2(r3, r7) MUR_DSP_MAC2(r4, r8)
-                    MUR_DSP_MAC2(r5, r9) "cmp r12, r11\n"
-                                         "bne 2b\n"
-                                         "3: ldm lr!, {r2-r5}\n"
-                                         "ldr r12, [sp, #16]\n"
-                                         "ldr r8, [sp, #24]\n"
-                                         "sub r1, r1, r0\n"
-                                         "lsl r0, r0, #1\n"
-                                         "asr r1, r1, #7\n" MUR_DSP_REQUANT(r0, r2, r3, r8)
-                                             MUR_DSP_REQUANT(r1, r4, r5, r8) "ldr r6, [sp, #12]\n"
-                                                                             "bfi r0, r1, #8, #8\n"
-                                                                             "strh r0, [r12], #2\n"
-                                                                             "str r12, [sp, #16]\n"
-                                                                             "cmp lr, r6\n"
-                                                                             "bne 1b\n"
-                                                                             "add sp, sp, #32\n"
-                                                                             "pop {r4-r11, pc}\n");
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldm r0, {r1-r8}\n"
+                     "push {r1-r8}\n"
+                     "mov lr, r3\n"
+                     "mov r11, r2\n"
+                     "1: ldrd r0, r1, [lr], #8\n"
+                     "ldr r2, [sp, #28]\n"
+                     "ldr r12, [sp]\n"
+                     "cbz r2, 2f\n"
+                     "ldm r12!, {r2, r3}\n"
+                     "ldm lr!, {r6, r7}\n"
+                     MUR_DSP_MAC2(r2, r6)
+                     MUR_DSP_MAC2(r3, r7)
+                     "cmp r12, r11\n"
+                     "beq 3f\n"
+                     "2: ldm r12!, {r2-r5}\n"
+                     "ldm lr!, {r6-r9}\n"
+                     MUR_DSP_MAC2(r2, r6)
+                     MUR_DSP_MAC2(r3, r7)
+                     MUR_DSP_MAC2(r4, r8)
+                     MUR_DSP_MAC2(r5, r9)
+                     "cmp r12, r11\n"
+                     "bne 2b\n"
+                     "3: ldm lr!, {r2-r5}\n"
+                     "ldr r12, [sp, #16]\n"
+                     "ldr r8, [sp, #24]\n"
+                     "sub r1, r1, r0\n"
+                     "asr r1, r1, #8\n"
+                     MUR_DSP_REQUANT(r0, r2, r3, r8)
+                     MUR_DSP_REQUANT(r1, r4, r5, r8)
+                     "ldr r6, [sp, #12]\n"
+                     "bfi r0, r1, #8, #8\n"
+                     "strh r0, [r12], #2\n"
+                     "str r12, [sp, #16]\n"
+                     "cmp lr, r6\n"
+                     "bne 1b\n"
+                     "add sp, sp, #32\n"
+                     "pop {r4-r11, pc}\n");
 }
+/* clang-format on */
 
 #else
 
 #include "mur_nn_arith.h"
 
-static inline int8_t mur_dsp_output(int32_t doubled, const uint32_t *channel, int32_t zero)
+static inline int8_t mur_dsp_output(int32_t sum, const uint32_t *channel, int32_t zero)
 {
-    int32_t x = (int32_t)(((int64_t)doubled * (int32_t)channel[0] + ((int64_t)1 << 31)) >> 32);
+    int32_t x = mur_scale_q31(sum, (int32_t)(channel[0] >> 1), -(int32_t)channel[1]);
 
-    return (int8_t)mur_clamp(mur_divide_pot(x, (int32_t)channel[1]) + zero, INT8_MIN, INT8_MAX);
+    return (int8_t)mur_clamp(x + zero, INT8_MIN, INT8_MAX);
 }
 
 /* the same for any number of pixels by turns */
@@ -190,8 +202,8 @@ static inline void mur_dsp_tiles(const mur_dsp_tile *tile, int32_t pixels)
                 b = mur_smlad(*x, *h, b);
             }
             b = (int32_t)((uint32_t)b - (uint32_t)a);
-            out[i * tile->out_step] = mur_dsp_output(mur_shift_left(a, 1), h, tile->zero);
-            out[i * tile->out_step + 1] = mur_dsp_output(mur_asr(b, 7), h + 2, tile->zero);
+            out[i * tile->out_step] = mur_dsp_output(a, h, tile->zero);
+            out[i * tile->out_step + 1] = mur_dsp_output(mur_asr(b, 8), h + 2, tile->zero);
         }
         w = last + 4;
     }

@@ -59,7 +59,7 @@ static int is_simple(const view *v, int32_t bits)
 {
     int64_t limit = (int64_t)1 << (bits - 1);
 
-    return v->shift <= -1 && v->least >= -limit && v->most < limit;
+    return v->mul >= 1 << 30 && v->shift <= -1 && v->least >= -limit && v->most < limit;
 }
 
 /* is channel the second of its pair? */
@@ -79,7 +79,7 @@ int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
     for (int32_t c = 0; c < layer->out_c; c++) {
         view v = view_of(layer, plain, c);
 
-        if (!is_simple(&v, is_upper(layer, c) ? 24 : 31))
+        if (!is_simple(&v, is_upper(layer, c) ? 24 : 32))
             return 0;
         for (int32_t k = 0; is_upper(layer, c) && v.weights && last.weights && k < v.count; k++)
             if (v.weights[k] == -128 && last.weights[k] < 0)
@@ -152,9 +152,9 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
             *out++ = weights_word(&a, &b, &runs, 4 * i);
             *out++ = weights_word(&a, &b, &runs, 4 * i + 1);
         }
-        *out++ = (uint32_t)a.mul;
+        *out++ = 2 * (uint32_t)a.mul;
         *out++ = (uint32_t)-a.shift;
-        *out++ = (uint32_t)b.mul;
+        *out++ = 2 * (uint32_t)b.mul;
         *out++ = (uint32_t)-b.shift;
     }
 }
@@ -173,7 +173,7 @@ int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pl
     for (int32_t c = 0; c < layer->out_c; c++) {
         view v = view_of(layer, plain, c);
 
-        if (!is_simple(&v, 31))
+        if (!is_simple(&v, 32))
             return 0;
     }
     return 1;
@@ -193,8 +193,8 @@ void mur_dsp_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
         view v = view_of(layer, plain, c);
 
         memset(out, 0, (size_t)words * 4);
-        out[0] = 2 * (uint32_t)v.bias;
-        out[1] = (uint32_t)v.mul;
+        out[0] = (uint32_t)v.bias;
+        out[1] = 2 * (uint32_t)v.mul;
         out[2] = (uint32_t)-v.shift;
         if (v.weights)
             memcpy(out + 3, v.weights, (size_t)v.count);

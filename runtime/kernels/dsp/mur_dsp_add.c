@@ -1,0 +1,132 @@
+/* mur_dsp_add.c - additions in TensorFlow Lite's arithmetic.
+ *
+ * A converter scales both sides by the greater of their scales, doubled, so one side's multiplier
+ * is exactly 1/2 and only the other takes a product. What is not so goes the long way. */
+#include "mur_dsp.h"
+#include "mur_nn_arith.h"
+
+/* The order of members is the assembly's. Side a has the product. Multipliers are doubled modulo
+ * 2^32, shifts are to the right and at least 1. */
+typedef struct addition {
+    const int8_t *a, *b;
+    int8_t *out, *out_end;
+    int32_t a_offset; /* -zero * 2^20 */
+    int32_t a_mul, a_shift;
+    int32_t b_offset; /* -zero * 2^19 */
+    int32_t mul, shift;
+    int32_t zero;
+} addition;
+
+#if MUR_HAVE_DSP
+
+/* clang-format off */
+#define ADD_ONE \
+    "ldrsb r0, [r1], #1\n" \
+    "ldrsb r12, [r2], #1\n" \
+    "add r0, r5, r0, lsl #20\n" \
+    "add r12, r8, r12, lsl #19\n" \
+    "smmlar r0, r0, r6, r0\n" \
+    "add r0, r0, r0, asr #31\n" \
+    "asrs r0, r0, r7\n" \
+    "adc r0, r0, r12\n" \
+    "smmlar r0, r0, r9, r0\n" \
+    "add r0, r0, r0, asr #31\n" \
+    "asrs r0, r0, r10\n" \
+    "adc r0, r0, r11\n" \
+    "ssat r0, #8, r0\n" \
+    "strb r0, [r3], #1\n"
+
+__attribute__((naked, noinline)) static void add(__attribute__((unused)) const addition *sums)
+{
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldm r0, {r1-r11}\n"
+                     "sub lr, r4, r3\n"
+                     "lsrs lr, lr, #1\n" /* carry: an odd one */
+                     "bcc 2f\n"
+                     ADD_ONE
+                     "b 2f\n"
+                     "1:\n"
+                     ADD_ONE
+                     ADD_ONE
+                     "2: cmp r3, r4\n"
+                     "bne 1b\n"
+                     "pop {r4-r11, pc}\n");
+}
+/* clang-format on */
+
+#else
+
+static void add(const addition *sums)
+{
+    const int8_t *a = sums->a, *b = sums->b;
+
+    for (int8_t *out = sums->out; out != sums->out_end; out++) {
+        int32_t x = mur_scale_q31(sums->a_offset + *a++ * (1 << 20),
+                                  (int32_t)((uint32_t)sums->a_mul >> 1), -sums->a_shift);
+
+        x += sums->b_offset + *b++ * (1 << 19);
+        x = mur_scale_q31(x, (int32_t)((uint32_t)sums->mul >> 1), -sums->shift);
+        *out = (int8_t)mur_clamp(x + sums->zero, INT8_MIN, INT8_MAX);
+    }
+}
+
+#endif
+
+static int is_product(int32_t mul, int32_t shift)
+{
+    return mul >= 1 << 30 && shift < 0;
+}
+
+static int is_half(int32_t mul, int32_t shift)
+{
+    return mul == 1 << 30 && shift == 0;
+}
+
+static void add_slowly(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    int32_t left = 1 << l->left_shift;
+
+    for (int32_t i = 0, j = 0; i < l->count; i++) {
+        int32_t x = mur_scale_q31((a[i] - l->a_zero) * left, l->a_mul, l->a_shift);
+        int32_t y = mur_scale_q31((b[j] - l->b_zero) * left, l->b_mul, l->b_shift);
+
+        x = mur_scale_q31(l->subtract ? x - y : x + y, l->mul, l->shift) + l->zero;
+        out[i] = (int8_t)mur_clamp(x, l->min, l->max);
+        j = j + 1 == l->b_count ? 0 : j + 1;
+    }
+}
+
+static int32_t doubled(int32_t mul)
+{
+    return (int32_t)((uint32_t)mul << 1);
+}
+
+void mur_dsp_add_s8(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    int swap = is_half(l->a_mul, l->a_shift);
+    addition s;
+
+    if (l->left_shift != 20 || l->subtract || !is_product(l->mul, l->shift) ||
+        !(swap ? is_product(l->b_mul, l->b_shift)
+               : is_product(l->a_mul, l->a_shift) && is_half(l->b_mul, l->b_shift))) {
+        add_slowly(l, a, b, out);
+        return;
+    }
+    s.a_offset = -(swap ? l->b_zero : l->a_zero) * (1 << 20);
+    s.a_mul = doubled(swap ? l->b_mul : l->a_mul);
+    s.a_shift = -(swap ? l->b_shift : l->a_shift);
+    s.b_offset = -(swap ? l->a_zero : l->b_zero) * (1 << 19);
+    s.mul = doubled(l->mul);
+    s.shift = -l->shift;
+    s.zero = l->zero;
+    for (int32_t i = 0; i < l->count; i += l->b_count) {
+        s.a = swap ? b : a + i;
+        s.b = swap ? a + i : b;
+        s.out = out + i;
+        s.out_end = s.out + l->b_count;
+        add(&s);
+    }
+    if (l->min != INT8_MIN || l->max != INT8_MAX)
+        for (int32_t i = 0; i < l->count; i++)
+            out[i] = (int8_t)mur_clamp(out[i], l->min, l->max);
+}
