@@ -9,6 +9,7 @@
 #include "driver/arrays.h"
 #include "driver/blocks.h"
 #include "driver/program.h"
+#include "passes/fold.h"
 #include "text/tokenizer.h"
 
 #define PROMPT_MARK "{prompt}"
@@ -192,7 +193,8 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
                                 &model->array_count));
     how.known = model->arrays;
     how.known_count = model->array_count;
-    return muc_network_open(ctx, model->path, &how, &model->network);
+    MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
+    return muc_fold(ctx, model->network.graph);
 }
 
 /* Programs and .bdt files carry their tokenizer; what no one else knows is for the checkpoint

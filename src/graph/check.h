@@ -16,5 +16,7 @@ muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
                                        muc_status status);
 /* The same kind of shape: dtype, rank and equal dimensions. */
 bool muc_tensor_same_shape(const muc_tensor *a, const muc_tensor *b);
+/* Makes names find tensors again, after tensors have moved; there are no more than before. */
+void muc_graph_index_names(muc_graph *graph);
 
 #endif

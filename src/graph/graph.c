@@ -168,6 +168,14 @@ static muc_status grow_names(muc_context *ctx, muc_graph *graph)
     return MUC_OK;
 }
 
+void muc_graph_index_names(muc_graph *graph)
+{
+    for (size_t i = 0; i < graph->names.capacity; i++)
+        graph->names.slots[i] = 0;
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        *find_slot(graph, graph->tensors[i].name) = i + 1;
+}
+
 /* appends a tensor under a fresh name, which it copies */
 static muc_status append(muc_context *ctx, muc_graph *graph, const muc_tensor *tensor,
                          uint32_t *out)

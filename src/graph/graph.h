@@ -233,6 +233,10 @@ muc_status muc_tensor_measure_bound(muc_context *ctx, const muc_graph *graph,
 muc_status muc_graph_derive(muc_context *ctx, muc_graph *graph, const muc_node *node,
                             muc_tensor *outputs);
 
+/* Takes out nodes and tensors on which neither an output nor a state depends; inputs stay. Indices
+ * of tensors and nodes change. */
+muc_status muc_graph_prune(muc_context *ctx, muc_graph *graph);
+
 /* Checks everything that a graph promises: counts, indices, kinds, attributes, shapes derived anew,
  * order, names, bytes of constants. MUC_BUG, naming node or tensor, found and expected. */
 muc_status muc_graph_verify(muc_context *ctx, muc_graph *graph);
