@@ -123,8 +123,10 @@ muc_status muc_kernel_layer_norm(const muc_ref_call *call)
         shape.dims[i] = x->dims[axis + i];
         width *= shape.dims[i];
     }
+    if (width == 0)
+        return muc_ref_fail(call, "nothing to normalise");
     muc_ref_walk_of(&shape, call->inputs + 1, call->node->input_count - 1, &walk);
-    for (size_t i = 0; width > 0 && i < x->elements / width; i++) {
+    for (size_t i = 0; i < x->elements / width; i++) {
         statistics(x, (set){ i * width, 1, 0, width }, &r.mean, &variance);
         r.factor = 1 / sqrt(variance + epsilon);
         r.first = i * width;

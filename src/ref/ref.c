@@ -443,6 +443,15 @@ static muc_status bind(muc_ref *ref, const muc_node *node, const uint32_t *bindi
     return MUC_OK;
 }
 
+/* whether there is nothing to compute */
+static bool is_empty(const muc_ref_call *call)
+{
+    for (uint32_t i = 0; i < call->node->output_count; i++)
+        if (call->outputs[i]->elements > 0)
+            return false;
+    return true;
+}
+
 static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *bindings)
 {
     muc_ref_call call = { .ctx = ref->ctx,
@@ -462,7 +471,9 @@ static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *b
         return MUC_OK;
     MUC_TRY(bind(ref, node, bindings));
     call.output = ref->outputs[0];
-    MUC_TRY(kernel_of(ref, node)(&call));
+    /* dimensions beside one of 0 may be too many to loop over */
+    if (!is_empty(&call))
+        MUC_TRY(kernel_of(ref, node)(&call));
     for (uint32_t i = 0; i < node->output_count; i++)
         round_halves(ref->graph->tensors[node->outputs[i]].dtype, ref->outputs[i]);
     if (ref->probe && call.output->dtype == MUC_F32)

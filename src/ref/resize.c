@@ -15,11 +15,12 @@ typedef struct sampling {
 
 static double formula(const sampling *s, size_t i)
 {
-    double x = (double)i, in = (double)s->in, out = (double)s->out;
+    /* of the size that the scale gives, which ONNX does not round */
+    double x = (double)i, in = (double)s->in, out = s->scale * in;
 
     switch ((unsigned)s->coordinates) {
     case MUC_WORD_ALIGN_CORNERS:
-        return s->out == 1 ? 0 : x * (in - 1) / (out - 1);
+        return out == 1 ? 0 : x * (in - 1) / (out - 1);
     case MUC_WORD_ASYMMETRIC:
         return x / s->scale;
     case MUC_WORD_TF_CROP_AND_RESIZE:
@@ -30,7 +31,7 @@ static double formula(const sampling *s, size_t i)
     case MUC_WORD_TF_HALF_PIXEL_FOR_NN:
         return (x + 0.5) / s->scale;
     case MUC_WORD_HALF_PIXEL_SYMMETRIC:
-        return in / 2 * (1 - out / (s->scale * in)) + (x + 0.5) / s->scale - 0.5;
+        return in / 2 * (1 - (double)s->out / out) + (x + 0.5) / s->scale - 0.5;
     default:
         return (x + 0.5) / s->scale - 0.5;
     }
