@@ -2,14 +2,15 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval verify inspect dis as quantize targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval verify report inspect dis as quantize targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
     compile) options="--output --target --machine --quant --bits --calib --act-terms --attention --strip --ctx-size --tokenizer --threads --json --help" ;;
     run) options="--output --input --dim --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
-    verify) options="--prompt --ctx-size --tokenizer --threads --json --help" ;;
+    verify) options="--input --prompt --ctx-size --tokenizer --threads --json --help" ;;
+    report) options="--json --help" ;;
     inspect) options="--dim --tokenizer --json --help" ;;
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;

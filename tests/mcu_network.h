@@ -149,49 +149,65 @@ static inline void mcu_compare(size_t network, const char *name, muc_dtype dtype
                      (double)f[i], (double)e[i]);
 }
 
-/* One run of a network of fixed shapes on given inputs (NULL: random ones), compared with ref; the
- * arena has bytes around it that must not change. Outputs are copied to outputs[] if given. */
-static inline void mcu_run(mcu_batch *batch, size_t i, const uint8_t *const *given,
-                           uint8_t *const *outputs, double tolerance)
+/* The arena of a network, with bytes around it that must not change. */
+typedef struct mcu_arena {
+    uint8_t *memory, *arena;
+    size_t bytes;
+    void *in[MCU_MOST_PORTS], *out[MCU_MOST_PORTS];
+    void (*run)(void *arena);
+} mcu_arena;
+
+static inline mcu_arena mcu_arena_new(mcu_batch *batch, size_t i)
+{
+    mcu_arena a = { .bytes = (size_t)batch->networks[i].build->program.plan.peak };
+    void (*init)(void *, void **, void **);
+
+    a.memory = aligned_alloc(MCU_GUARD, (a.bytes + 3 * MCU_GUARD) / MCU_GUARD * MCU_GUARD);
+    a.arena = a.memory + MCU_GUARD;
+    memset(a.memory, 0xa5, a.bytes + 2 * MCU_GUARD);
+    *(void **)&init = mcu_symbol(batch, i, "init");
+    *(void **)&a.run = mcu_symbol(batch, i, "run");
+    init(a.arena, a.in, a.out);
+    return a;
+}
+
+static inline void mcu_arena_free(mcu_arena *a)
+{
+    for (size_t g = 0; g < MCU_GUARD; g++)
+        CHECK(a->memory[g] == 0xa5 && a->arena[a->bytes + g] == 0xa5);
+    free(a->memory);
+}
+
+/* One run of a network of fixed shapes on random inputs, compared with ref. */
+static inline void mcu_run(mcu_batch *batch, size_t i, double tolerance)
 {
     const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
     const mcu_network *network = &batch->networks[i];
     const muc_mcu_program *program = &network->build->program;
-    void (*init)(void *, void **, void **), (*run)(void *);
-    void *in[MCU_MOST_PORTS] = { 0 }, *out[MCU_MOST_PORTS] = { 0 };
     muc_ref_input inputs[MCU_MOST_PORTS];
-    size_t arena_bytes = (size_t)program->plan.peak, ports = 0;
-    uint8_t *memory =
-        aligned_alloc(MCU_GUARD, (arena_bytes + 3 * MCU_GUARD) / MCU_GUARD * MCU_GUARD);
-    uint8_t *arena = memory + MCU_GUARD;
+    mcu_arena arena;
+    size_t ports = 0;
     muc_ref *ref;
 
-    *(void **)&init = mcu_symbol(batch, i, "init");
-    *(void **)&run = mcu_symbol(batch, i, "run");
-    memset(memory, 0xa5, arena_bytes + 2 * MCU_GUARD);
-    init(arena, in, out);
     if (muc_ref_open(batch->ctx, network->graph, &ref) == MUC_UNSUPPORTED) {
         print_message("%s\n", muc_error_message(batch->ctx));
         muc_error_clear(batch->ctx);
-        free(memory);
         return; /* until ref has a kernel */
     }
+    arena = mcu_arena_new(batch, i);
     for (uint32_t v = 0; v < program->value_count; v++) {
         const muc_mcu_value *value = &program->values[v];
         void *copy;
 
         if (value->kind != MUC_MCU_INPUT)
             continue;
-        if (given)
-            memcpy(in[ports], given[ports], value->bytes);
-        else
-            mcu_fill(batch, value->tensor->dtype, in[ports], value->bytes);
+        mcu_fill(batch, value->tensor->dtype, arena.in[ports], value->bytes);
         copy = malloc(value->bytes + 1);
-        memcpy(copy, in[ports], value->bytes);
+        memcpy(copy, arena.in[ports], value->bytes);
         inputs[ports] = (muc_ref_input){ value->tensor->name, copy, value->bytes };
         ports++;
     }
-    run(arena);
+    arena.run(arena.arena);
     CHECK_OK(batch->ctx, muc_ref_run(ref, bindings, inputs, ports));
     for (size_t p = 0; p < ports; p++)
         free((void *)(uintptr_t)inputs[p].data);
@@ -203,16 +219,12 @@ static inline void mcu_run(mcu_batch *batch, size_t i, const uint8_t *const *giv
         if (!value->is_output)
             continue;
         CHECK(muc_ref_get(ref, (uint32_t)(value->tensor - network->graph->tensors), &view));
-        mcu_compare(i, value->tensor->name, value->tensor->dtype, view.data, out[ports],
+        mcu_compare(i, value->tensor->name, value->tensor->dtype, view.data, arena.out[ports],
                     value->bytes, tolerance);
-        if (outputs)
-            memcpy(outputs[ports], out[ports], value->bytes);
         ports++;
     }
-    for (size_t g = 0; g < MCU_GUARD; g++)
-        CHECK(memory[g] == 0xa5 && arena[arena_bytes + g] == 0xa5);
     muc_ref_close(ref);
-    free(memory);
+    mcu_arena_free(&arena);
 }
 
 static inline void mcu_batch_free(mcu_batch *batch)

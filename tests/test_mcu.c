@@ -80,7 +80,7 @@ static void generated_code_computes_what_ref_computes(void **state)
     }
     mcu_batch_build(&batch, "cc");
     for (size_t i = 0; i < batch.count; i++)
-        mcu_run(&batch, i, NULL, NULL, 1e-5);
+        mcu_run(&batch, i, 1e-5);
     mcu_batch_free(&batch);
 }
 

@@ -3,12 +3,14 @@
  *   status.h    errors, contexts, progress        run.h      continue a text
  *   report.h    results for people and programs   eval.h     perplexity, tasks
  *   model.h     open, inspect, list               compile.h  quantize, compile, verify, assemble
+ *   folder.h    C code for microcontrollers: run, verify, report
  */
 #ifndef MUC_MUC_H
 #define MUC_MUC_H
 
 #include "muc/compile.h"
 #include "muc/eval.h"
+#include "muc/folder.h"
 #include "muc/model.h"
 #include "muc/report.h"
 #include "muc/run.h"

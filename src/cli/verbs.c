@@ -228,6 +228,12 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     bool is_network;
     muc_status status = run_options(args, &options);
 
+    if (status == MUC_OK && muc_is_code_folder(args->operands[0])) {
+        status = muc_run_folder(ctx, args->operands[0], args->values[OPTION_INPUT],
+                                args->values[OPTION_OUTPUT], &report);
+        return finish(ctx, args, status, report);
+    }
+
     if (status != MUC_OK)
         return status;
     status = take_prompt(args, &owned, &prompt);
@@ -280,14 +286,29 @@ muc_status cli_eval(muc_context *ctx, const cli_args *args)
     return finish(ctx, args, status, report);
 }
 
+muc_status cli_report(muc_context *ctx, const cli_args *args)
+{
+    muc_report *report = NULL;
+    muc_status status = muc_report_folder(ctx, args->operands[0], &report);
+
+    return finish(ctx, args, status, report);
+}
+
 muc_status cli_verify(muc_context *ctx, const cli_args *args)
 {
     muc_model *program = NULL, *model = NULL;
     muc_report *report = NULL;
     const char *prompt;
     char *owned;
-    muc_status status = take_prompt(args, &owned, &prompt);
+    muc_status status;
 
+    if (muc_is_code_folder(args->operands[0])) {
+        TRY(open_operand(ctx, args, 1, &model));
+        status = muc_verify_folder(ctx, args->operands[0], model, &report);
+        muc_model_close(model);
+        return finish(ctx, args, status, report);
+    }
+    status = take_prompt(args, &owned, &prompt);
     if (status == MUC_OK)
         status = open_operand(ctx, args, 0, &program);
     if (status == MUC_OK)

@@ -318,8 +318,12 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
                        const char *out_path, muc_report **out)
 {
     compile_job job = { .ctx = ctx, .model = model, .options = options, .out_path = out_path };
-    muc_status status = compile(&job);
+    const char *fitting = model->kind == MUC_MODEL_NETWORK ? "mcu" : "uthinker";
+    muc_status status;
 
+    if (strcmp(options->target ? options->target : fitting, "mcu") == 0)
+        return muc_compile_mcu(ctx, model, options, out_path, out);
+    status = compile(&job);
     if (status == MUC_OK)
         status = make_report(&job, out);
     muc_uthinker_build_free(job.build);

@@ -229,14 +229,35 @@ static muc_status copy_output(const runner *r, const muc_ref *ref, uint32_t tens
     return muc_tensor_measure(r->ctx, out);
 }
 
-static muc_status run(runner *r, muc_ref *ref, const muc_ref_input *inputs, size_t count,
-                      muc_tensor_view **outputs)
+/* the session after its run */
+static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t array_count,
+                           muc_ref **ref)
 {
     uint32_t bindings[MUC_EXPR_MAX_INPUTS];
+    muc_ref_input *inputs;
+    muc_status status;
+    size_t count;
 
+    MUC_TRY(take_inputs(r, arrays, array_count, &inputs, &count));
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         bindings[i] = r->bindings[i].value;
-    MUC_TRY(muc_ref_run(ref, bindings, inputs, count));
+    MUC_TRY(muc_ref_open(r->ctx, r->graph, ref));
+    status = muc_ref_run(*ref, bindings, inputs, count);
+    if (status != MUC_OK)
+        muc_ref_close(*ref);
+    return status;
+}
+
+muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
+                                size_t array_count, muc_arena *arena, muc_ref **ref)
+{
+    runner r = { .ctx = ctx, .graph = graph, .arena = arena };
+
+    return evaluate(&r, arrays, array_count, ref);
+}
+
+static muc_status copy_outputs(runner *r, const muc_ref *ref, muc_tensor_view **outputs)
+{
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->graph->output_count, outputs));
     for (uint32_t i = 0; i < r->graph->output_count; i++)
         MUC_TRY(copy_output(r, ref, r->graph->outputs[i], &(*outputs)[i]));
@@ -247,14 +268,11 @@ muc_status muc_network_run(muc_context *ctx, muc_graph *graph, const muc_tensor_
                            size_t array_count, muc_arena *arena, muc_tensor_view **outputs)
 {
     runner r = { .ctx = ctx, .graph = graph, .arena = arena };
-    muc_ref_input *inputs;
     muc_status status;
     muc_ref *ref;
-    size_t count;
 
-    MUC_TRY(take_inputs(&r, arrays, array_count, &inputs, &count));
-    MUC_TRY(muc_ref_open(ctx, graph, &ref));
-    status = run(&r, ref, inputs, count, outputs);
+    MUC_TRY(evaluate(&r, arrays, array_count, &ref));
+    status = copy_outputs(&r, ref, outputs);
     muc_ref_close(ref);
     return status;
 }

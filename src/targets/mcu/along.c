@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/scales.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
 
@@ -99,6 +100,60 @@ static void print_count(const muc_mcu_nest *nest, uint32_t first, uint32_t end)
     }
     muc_text_add(&nest->l->text, first == end ? "1u)" : ")");
 }
+
+/* ---- means and sums that carry quantization: TensorFlow Lite's arithmetic ---- */
+
+static bool is_quantized(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->quantization->count == 1 &&
+           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+}
+
+bool muc_mcu_takes_reduce_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_quantized(x) && is_quantized(muc_mcu_output(l, node, 0)) && muc_mcu_is_static(l, x) &&
+           muc_mcu_most_elements(l, x) > 0;
+}
+
+muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    uint64_t count = muc_mcu_most_elements(l, x) / muc_mcu_most_elements(l, y);
+    muc_multiplier m = node->op == MUC_OP_REDUCE_MEAN ? muc_scale_mean(x, y, count)
+                                                      : muc_scale_change(node->op, x, y);
+    int32_t least, most, zero = y->quantization->zero_points[0];
+    muc_mcu_nest nest = { .l = l };
+    muc_text *text = &l->text;
+
+    muc_scale_clamp(node, y, &least, &most);
+    muc_mcu_nest_add(&nest, "a");
+    muc_mcu_nest_add(&nest, "y");
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    order_loops(&nest, node);
+    muc_mcu_nest_simplify(&nest);
+    muc_mcu_nest_open(&nest, 0, nest.outer, 1);
+    muc_mcu_indent(text, 1 + nest.outer);
+    muc_text_add(text, "int32_t sum = %" PRId64 ";\n\n",
+                 -(int64_t)count * x->quantization->zero_points[0]);
+    muc_mcu_nest_open(&nest, nest.outer, nest.loops, 1 + nest.outer);
+    muc_mcu_indent(text, 1 + nest.loops);
+    muc_text_add(text, "sum += ");
+    muc_mcu_nest_print(&nest, &nest.operands[0], text);
+    muc_text_add(text, ";\n");
+    muc_mcu_nest_close(&nest, nest.outer, nest.loops, 1 + nest.outer);
+    muc_mcu_indent(text, 1 + nest.outer);
+    muc_text_add(text, "sum = mur_scale_q31(sum, %" PRId32 ", %" PRId32 ");\n", m.mantissa, m.shift);
+    muc_mcu_indent(text, 1 + nest.outer);
+    muc_mcu_nest_print(&nest, &nest.operands[1], text);
+    muc_text_add(text, " = (%s)(mur_clamp(sum, %" PRId32 ", %" PRId32 ") + %" PRId32 ");\n",
+                 muc_mcu_c_type(y->dtype), least - zero, most - zero, zero);
+    muc_mcu_nest_close(&nest, 0, nest.outer, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- plain numbers ---- */
 
 muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
 {

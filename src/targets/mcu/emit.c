@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "targets/mcu/nest.h"
 
 enum { LINE = 100, INDENT = 4 };
 
@@ -199,12 +200,77 @@ static void emit_step(const muc_mcu_program *program, const muc_mcu_step *step, 
             uint32_t id = program->value_of[step->node->outputs[i]];
             const muc_mcu_argument result = { .kind = MUC_MCU_READ, .value = id, .dtype = MUC_U8 };
 
-            if (id == MUC_NO_ID)
+            if (id == MUC_NO_ID || program->values[id].layout)
                 continue;
             muc_text_add(text, "    MUR_TRACE(%" PRIu32 ", ", step->node->outputs[i]);
             emit_argument(program, &result, text);
             muc_text_add(text, ", %" PRIu64 ");\n", program->values[id].bytes);
         }
+}
+
+bool muc_mcu_has_state(const muc_mcu_program *program)
+{
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (program->values[i].kind == MUC_MCU_STATE_DATA)
+            return true;
+    return false;
+}
+
+void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_text *text)
+{
+    muc_text_add(text, "%s %s_run(void *%s", program->arguments ? "int" : "void", program->name,
+                 arena);
+    for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
+        if (program->arguments >> i & 1)
+            muc_text_add(text, ", uint32_t %s",
+                         muc_expr_get_input(program->graph->pool, i)->name);
+    muc_text_add(text, ")");
+}
+
+/* what the graph promises of its inputs, and what it was told to assume */
+static void emit_checks(const muc_mcu_program *program, muc_text *text)
+{
+    const muc_expr_pool *pool = program->graph->pool;
+    unsigned number = 0;
+    muc_expr e;
+    uint32_t hi;
+
+    if (!program->arguments)
+        return;
+    for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
+        const muc_expr_input *input = muc_expr_get_input(pool, i);
+
+        if (!(program->arguments >> i & 1))
+            continue;
+        muc_text_add(text, "    if (");
+        if (input->lo)
+            muc_text_add(text, "%s < %" PRIu32 "u || ", input->name, input->lo);
+        muc_text_add(text, "%s > %" PRIu32 "u", input->name, input->hi);
+        if (input->multiple > 1)
+            muc_text_add(text, " || %s %% %" PRIu32 "u != 0", input->name, input->multiple);
+        muc_text_add(text, ")\n        return %u;\n", ++number);
+    }
+    for (uint32_t i = 0; muc_expr_assumption(pool, i, &e, &hi); i++) {
+        if (muc_expr_get(pool, e)->inputs & ~program->arguments)
+            continue;
+        muc_text_add(text, "    if (");
+        muc_mcu_print_expr(pool, e, text);
+        muc_text_add(text, " > %" PRIu32 "u)\n        return %u;\n", hi, ++number);
+    }
+    muc_text_add(text, "\n");
+}
+
+static void emit_reset(const muc_mcu_program *program, muc_text *text)
+{
+    if (!muc_mcu_has_state(program))
+        return;
+    muc_text_add(text, "void %s_reset(void *memory)\n{\n    uint8_t *const arena = memory;\n\n",
+                 program->name);
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (program->values[i].kind == MUC_MCU_STATE_DATA)
+            muc_text_add(text, "    memset(arena + %" PRIu64 ", 0, %" PRIu64 ");\n",
+                         program->values[i].address, program->values[i].bytes);
+    muc_text_add(text, "}\n\n");
 }
 
 static void emit_init(const muc_mcu_program *program, muc_text *text)
@@ -246,7 +312,7 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     if (program->uses_math)
         muc_text_add(text, "#include <math.h>\n");
     muc_text_add(text,
-                 "#include <string.h>\n\n#include \"mur_nn.h\"\n\n"
+                 "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n\n"
                  "#ifndef MUR_ALIGNED\n"
                  "#define MUR_ALIGNED __attribute__((aligned(16)))\n"
                  "#endif\n"
@@ -261,9 +327,11 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     for (uint32_t i = 0; i < program->step_count; i++)
         muc_text_add(text, "%s", program->steps[i].text);
     emit_init(program, text);
-    muc_text_add(text, "void %s_run(void *memory)\n{\n    uint8_t *const arena = memory;\n\n",
-                 program->name);
+    emit_reset(program, text);
+    muc_mcu_print_run(program, "memory", text);
+    muc_text_add(text, "\n{\n    uint8_t *const arena = memory;\n\n");
+    emit_checks(program, text);
     for (uint32_t i = 0; i < program->step_count; i++)
         emit_step(program, &program->steps[i], text);
-    muc_text_add(text, "}\n");
+    muc_text_add(text, program->arguments ? "    return 0;\n}\n" : "}\n");
 }

@@ -8,11 +8,17 @@
 /* "int8_t", ...: how C writes a type's elements. Types of larger blocks are bytes. */
 const char *muc_mcu_c_type(muc_dtype dtype);
 
+bool muc_mcu_has_state(const muc_mcu_program *program);
+/* "void NAME_run(void *arena)", or with arguments and their return value. */
+void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_text *text);
+
 void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text);
 /* A program for a hosted C: inputs from stdin, outputs to stdout, both as they lie in memory. */
 void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text);
+/* NAME.json, which muc run, verify and report read. */
+void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text);
 
 /* A number of C: exact, with the suffix and form of its type. */

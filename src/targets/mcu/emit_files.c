@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "targets/mcu/memory.h"
+#include "targets/mcu/nest.h"
 
 static void print_upper(muc_text *text, const char *name)
 {
@@ -82,6 +83,23 @@ static void emit_ports(const muc_mcu_program *program, bool is_output, muc_text 
     muc_text_add(text, "} %s_%s;\n\n", program->name, word);
 }
 
+/* the ranges of the run's arguments */
+static void emit_arguments(const muc_mcu_program *program, muc_text *text)
+{
+    const muc_expr_pool *pool = program->graph->pool;
+
+    if (!program->arguments)
+        return;
+    muc_text_add(text, "/* Returns 0, or 1 + the number of the check that an argument fails:");
+    for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
+        const muc_expr_input *input = muc_expr_get_input(pool, i);
+
+        if (program->arguments >> i & 1)
+            muc_text_add(text, " %s %" PRIu32 "..%" PRIu32 ",", input->name, input->lo, input->hi);
+    }
+    muc_text_add(text, "\n * and what the network assumes of their sums. */\n");
+}
+
 void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
 {
     const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_ARENA);
@@ -115,49 +133,101 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text,
                  "/* arena: ARENA_BYTES bytes, aligned, the same in every call. Tells where inputs "
                  "and outputs lie\n * in it. */\n"
-                 "void %s_init(void *arena, %s_inputs *inputs, %s_outputs *outputs);\n"
-                 "void %s_run(void *arena);\n\n#endif\n",
-                 name, name, name, name);
+                 "void %s_init(void *arena, %s_inputs *inputs, %s_outputs *outputs);\n",
+                 name, name, name);
+    if (muc_mcu_has_state(program))
+        muc_text_add(text,
+                     "/* What is kept from run to run is zero again; to be called before the first "
+                     "run. */\nvoid %s_reset(void *arena);\n",
+                     name);
+    emit_arguments(program, text);
+    muc_mcu_print_run(program, "arena", text);
+    muc_text_add(text, ";\n\n#endif\n");
+}
+
+/* the bytes of a port in this run */
+static void print_bytes(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
+{
+    const muc_tensor *tensor = value->tensor;
+
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        if (muc_expr_is_const(program->graph->pool, tensor->dims[i]))
+            continue;
+        /* some dimension is an argument's */
+        muc_text_add(text, "(size_t)");
+        for (i = 0; i < tensor->rank; i++) {
+            muc_mcu_print_expr(program->graph->pool, tensor->dims[i], text);
+            muc_text_add(text, " * ");
+        }
+        muc_text_add(text, "%" PRIu32 "u", muc_dtype_get(tensor->dtype)->block_bytes);
+        return;
+    }
+    print_prefix(program, value, text);
+    muc_text_add(text, "BYTES");
+}
+
+static void emit_transfers(const muc_mcu_program *program, bool is_output, muc_text *text)
+{
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+
+        if (!is_port(value, is_output))
+            continue;
+        muc_text_add(text,
+                     is_output ? "    if (fwrite(outputs.%s, ": "    if (fread(inputs.%s, ",
+                     value->name);
+        print_bytes(program, value, text);
+        muc_text_add(text, ", 1, %s) != 1)\n        return 1;\n", is_output ? "stdout" : "stdin");
+    }
+}
+
+/* the arguments of a run are those of the command line */
+static void emit_command_line(const muc_mcu_program *program, muc_text *text)
+{
+    unsigned word = 1;
+
+    for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
+        if (program->arguments >> i & 1) {
+            muc_text_add(text,
+                         "    const uint32_t %s = argc > %u ? (uint32_t)strtoul(argv[%u], NULL, 10) "
+                         ": 0;\n",
+                         muc_expr_get_input(program->graph->pool, i)->name, word, word);
+            word++;
+        }
+}
+
+static void emit_call(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text, program->arguments ? "    if (%s_run(arena" : "    %s_run(arena",
+                 program->name);
+    for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
+        if (program->arguments >> i & 1)
+            muc_text_add(text, ", %s", muc_expr_get_input(program->graph->pool, i)->name);
+    muc_text_add(text, program->arguments ? "))\n        return 1;\n" : ");\n");
 }
 
 void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
 {
     const char *name = program->name;
 
-    muc_text_add(text,
-                 "/* main.c - an example: runs the network once. Inputs come from standard input, "
-                 "outputs go to\n * standard output, one after another, as they lie in memory. */\n"
-                 "#include <stdio.h>\n\n#include \"%s.h\"\n\n"
-                 "static uint8_t arena[",
-                 name);
+    muc_text_add(text, "/* main.c - an example: runs the network once. Inputs come from standard "
+                       "input, outputs go to\n * standard output, one after another, as they lie in "
+                       "memory.%s */\n#include <stdio.h>\n#include <stdlib.h>\n\n#include \"%s.h\"\n\n"
+                       "static uint8_t arena[",
+                 program->arguments ? " The run's arguments are the command line's." : "", name);
     print_upper(text, name);
     muc_text_add(text, "_ARENA_BYTES] __attribute__((aligned(");
     print_upper(text, name);
-    muc_text_add(text,
-                 "_ARENA_ALIGNMENT)));\n\nint main(void)\n{\n    %s_inputs inputs;\n    %s_outputs "
-                 "outputs;\n\n    %s_init(arena, &inputs, &outputs);\n",
-                 name, name, name);
-    for (uint32_t i = 0; i < program->value_count; i++) {
-        const muc_mcu_value *value = &program->values[i];
-
-        if (!is_port(value, false))
-            continue;
-        muc_text_add(text, "    if (fread(inputs.%s, 1, ", value->name);
-        print_prefix(program, value, text);
-        muc_text_add(text, "BYTES, stdin) != ");
-        print_prefix(program, value, text);
-        muc_text_add(text, "BYTES)\n        return 1;\n");
-    }
-    muc_text_add(text, "    %s_run(arena);\n", name);
-    for (uint32_t i = 0; i < program->value_count; i++) {
-        const muc_mcu_value *value = &program->values[i];
-
-        if (!is_port(value, true))
-            continue;
-        muc_text_add(text, "    fwrite(outputs.%s, 1, ", value->name);
-        print_prefix(program, value, text);
-        muc_text_add(text, "BYTES, stdout);\n");
-    }
+    muc_text_add(text, "_ARENA_ALIGNMENT)));\n\nint main(%s)\n{\n",
+                 program->arguments ? "int argc, char **argv" : "void");
+    emit_command_line(program, text);
+    muc_text_add(text, "    %s_inputs inputs;\n    %s_outputs outputs;\n\n", name, name);
+    muc_text_add(text, "    %s_init(arena, &inputs, &outputs);\n", name);
+    if (muc_mcu_has_state(program))
+        muc_text_add(text, "    %s_reset(arena);\n", name);
+    emit_transfers(program, false, text);
+    emit_call(program, text);
+    emit_transfers(program, true, text);
     muc_text_add(text, "    return 0;\n}\n");
 }
 

@@ -73,6 +73,7 @@ static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scrat
         if (!speaks_of(body, name))
             continue;
         muc_text_add(head, "uint32_t %s, ", name);
+        l->program->arguments |= UINT64_C(1) << i;
         MUC_TRY(muc_mcu_pass_text(l, "%s", name));
     }
     return MUC_OK;

@@ -5,10 +5,11 @@
  * runtime's own functions.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
+#include "graph/scales.h"
 #include "mur_nn.h"
+#include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
 #include "targets/mcu/runtime.h"
 
@@ -71,20 +72,24 @@ static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
     return plain;
 }
 
+/* the machine's instruction set before plain C; for a depthwise layer its own kernels first */
 static const conv_kernel *find_conv(const muc_mcu_lowering *l, const mur_conv_s8 *layer,
                                     const mur_conv_plain *plain)
 {
     const conv_kernel *found = NULL;
-    bool depthwise = layer->groups > 1;
+    int best = -1;
 
-    for (size_t i = 0; i < MUC_COUNT(conv_kernels); i++)
-        if (conv_kernels[i].isa == l->isa && conv_kernels[i].fits(layer, plain))
-            return &conv_kernels[i];
-    /* of the plain ones the last that fits is the more special */
-    for (size_t i = 0; i < MUC_COUNT(conv_kernels); i++)
-        if (conv_kernels[i].isa == MUC_MCU_ISA_NONE && conv_kernels[i].fits(layer, plain) &&
-            (!found || depthwise))
-            found = &conv_kernels[i];
+    for (size_t i = 0; i < MUC_COUNT(conv_kernels); i++) {
+        const conv_kernel *kernel = &conv_kernels[i];
+        int worth = 2 * (kernel->isa == l->isa) +
+                    (layer->groups > 1 && strstr(kernel->function, "depthwise") != NULL);
+
+        if ((kernel->isa == l->isa || kernel->isa == MUC_MCU_ISA_NONE) && worth > best &&
+            kernel->fits(layer, plain)) {
+            found = kernel;
+            best = worth;
+        }
+    }
     return found;
 }
 
@@ -106,32 +111,17 @@ static int8_t zero_of(const muc_tensor *tensor)
     return (int8_t)tensor->quantization->zero_points[0];
 }
 
-/* TensorFlow Lite's QuantizeMultiplier: factor = mul / 2^31 * 2^shift */
-static void quantize_factor(double factor, int32_t *mul, int32_t *shift)
-{
-    int exponent;
-    double fraction = frexp(factor, &exponent);
-    int64_t q = (int64_t)round(fraction * 2147483648.0);
-
-    if (q == INT64_C(1) << 31) {
-        q /= 2;
-        exponent++;
-    }
-    if (factor == 0 || exponent < -31) {
-        q = 0;
-        exponent = 0;
-    }
-    *mul = (int32_t)q;
-    *shift = exponent;
-}
-
 static mur_output_s8 output_of(const muc_mcu_lowering *l, const muc_node *node)
 {
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    int32_t least, most;
+
+    muc_scale_clamp(node, y, &least, &most);
     return (mur_output_s8){
         .kind = MUR_REQUANT_Q31,
-        .zero = zero_of(muc_mcu_output(l, node, 0)),
-        .min = (int8_t)muc_node_integer_or(node, MUC_KEY_CLAMP_MIN, INT8_MIN),
-        .max = (int8_t)muc_node_integer_or(node, MUC_KEY_CLAMP_MAX, INT8_MAX),
+        .zero = zero_of(y),
+        .min = (int8_t)least,
+        .max = (int8_t)most,
     };
 }
 
@@ -147,6 +137,13 @@ static void add_field(muc_mcu_lowering *l, const char *name, int64_t value)
 {
     if (value)
         muc_text_add(&l->text, "\n    .%s = %" PRId64 ",", name, value);
+}
+
+static void add_multiplier(muc_mcu_lowering *l, const char *mul, const char *shift,
+                           muc_multiplier multiplier)
+{
+    add_field(l, mul, multiplier.mantissa);
+    add_field(l, shift, multiplier.shift);
 }
 
 static void add_output(muc_mcu_lowering *l, const mur_output_s8 *output)
@@ -195,24 +192,21 @@ static void describe_conv(muc_mcu_lowering *l, const mur_conv_s8 *layer, const c
     end_descriptor(l);
 }
 
-/* per-channel multipliers; scales: of the weights, one or one a channel */
+/* a multiplier for each output channel */
 static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32_t channels,
-                               bool is_linear, mur_conv_plain *plain)
+                               mur_conv_plain *plain)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
-    double out_scale = scale_of(muc_mcu_output(l, node, 0));
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
     int32_t *mul, *shift;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, channels, &mul));
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, channels, &shift));
     for (uint32_t c = 0; c < channels; c++) {
-        float w_scale = w->quantization->scales[w->quantization->count > 1 ? c : 0];
-        double product = scale_of(x) * (double)w_scale;
+        muc_multiplier factor = muc_scale_product(node->op, x, w, y, c);
 
-        /* TensorFlow Lite rounds this product to float where one scale serves all channels */
-        if (is_linear && w->quantization->count == 1)
-            product = (double)(x->quantization->scales[0] * w_scale);
-        quantize_factor(product / out_scale, &mul[c], &shift[c]);
+        mul[c] = factor.mantissa;
+        shift[c] = factor.shift;
     }
     plain->mul = mul;
     plain->shift = shift;
@@ -234,6 +228,7 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_con
     MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
     MUC_TRY(muc_mcu_new_constant(l, "weights", data, bytes, &packed));
     l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
+    l->step->packed_bytes = bytes;
     describe_conv(l, layer, l->program->values[packed].name);
     MUC_TRY(pass_descriptor(l));
     MUC_TRY(muc_mcu_pass_input(l, 0));
@@ -327,7 +322,7 @@ muc_status muc_mcu_write_conv_s8(muc_mcu_lowering *l, const muc_node *node)
     }
     layer.in_pitch = layer.in_w * layer.in_c;
     layer.out_pitch = layer.out_w * layer.out_c;
-    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, false, &plain));
+    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, &plain));
     MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
     return write_layer(l, node, &layer, &plain, macs);
 }
@@ -365,7 +360,7 @@ muc_status muc_mcu_write_linear_s8(muc_mcu_lowering *l, const muc_node *node)
 
     layer.in_pitch = rows * layer.in_c;
     layer.out_pitch = rows * layer.out_c;
-    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, true, &plain));
+    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, &plain));
     MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
     return write_layer(l, node, &layer, &plain,
                        (uint64_t)rows * (uint64_t)layer.in_c * (uint64_t)layer.out_c);
@@ -448,14 +443,11 @@ muc_status muc_mcu_write_mean_s8(muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const mur_output_s8 output = output_of(l, node);
     uint32_t pixels = muc_mcu_dim(l, x, 1) * muc_mcu_dim(l, x, 2);
-    int32_t mul, shift;
 
-    quantize_factor(scale_of(x) / scale_of(y) / pixels, &mul, &shift);
     MUC_TRY(begin_kernel(l, node, "mean_s8", "mur_mean_s8"));
     add_field(l, "pixels", pixels);
     add_field(l, "c", muc_mcu_dim(l, x, 3));
-    add_field(l, "mul", mul);
-    add_field(l, "shift", shift);
+    add_multiplier(l, "mul", "shift", muc_scale_mean(x, y, pixels));
     add_field(l, "in_zero", zero_of(x));
     add_output(l, &output);
     return end_kernel(l, 1);
@@ -507,28 +499,18 @@ bool muc_mcu_takes_add_s8(const muc_mcu_lowering *l, const muc_node *node)
     return takes_pair(l, node);
 }
 
-/* TensorFlow Lite's: both sides in units of twice the larger scale, with 20 more bits */
 muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    enum { LEFT_SHIFT = 20 };
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const muc_add_scales scales = muc_scale_add(a, b, muc_mcu_output(l, node, 0));
     const mur_output_s8 output = output_of(l, node);
-    double twice = 2 * fmax(scale_of(a), scale_of(b));
-    int32_t mul, shift;
 
     MUC_TRY(begin_kernel(l, node, "add_s8", "mur_add_s8"));
     add_counts(l, node);
-    quantize_factor(scale_of(a) / twice, &mul, &shift);
-    add_field(l, "a_mul", mul);
-    add_field(l, "a_shift", shift);
-    quantize_factor(scale_of(b) / twice, &mul, &shift);
-    add_field(l, "b_mul", mul);
-    add_field(l, "b_shift", shift);
-    quantize_factor(twice / ((1 << LEFT_SHIFT) * scale_of(y)), &mul, &shift);
-    add_field(l, "mul", mul);
-    add_field(l, "shift", shift);
-    add_field(l, "left_shift", LEFT_SHIFT);
+    add_multiplier(l, "a_mul", "a_shift", scales.a);
+    add_multiplier(l, "b_mul", "b_shift", scales.b);
+    add_multiplier(l, "mul", "shift", scales.out);
+    add_field(l, "left_shift", scales.left_shift);
     add_field(l, "subtract", node->op == MUC_OP_SUB);
     add_field(l, "a_zero", zero_of(a));
     add_field(l, "b_zero", zero_of(b));
@@ -547,13 +529,10 @@ muc_status muc_mcu_write_mul_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const mur_output_s8 output = output_of(l, node);
-    int32_t mul, shift;
 
-    quantize_factor(scale_of(a) * scale_of(b) / scale_of(muc_mcu_output(l, node, 0)), &mul, &shift);
     MUC_TRY(begin_kernel(l, node, "mul_s8", "mur_mul_s8"));
     add_counts(l, node);
-    add_field(l, "mul", mul);
-    add_field(l, "shift", shift);
+    add_multiplier(l, "mul", "shift", muc_scale_mul(a, b, muc_mcu_output(l, node, 0)));
     add_field(l, "a_zero", zero_of(a));
     add_field(l, "b_zero", zero_of(b));
     add_output(l, &output);
@@ -571,22 +550,111 @@ bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    enum { INTEGER_BITS = 5 };
     const muc_tensor *x = muc_mcu_input(l, node, 0);
-    double beta = muc_node_real_or(node, MUC_KEY_BETA, 1);
-    double factor = fmin(beta * scale_of(x) * (1 << (31 - INTEGER_BITS)), 2147483647.0);
-    int32_t mul, shift;
+    const muc_softmax_scales scales =
+        muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
 
-    quantize_factor(factor, &mul, &shift);
     MUC_TRY(begin_kernel(l, node, "softmax_s8", "mur_softmax_s8"));
     add_field(l, "rows", (int64_t)muc_mcu_elements(l, x, 0, x->rank - 1));
     add_field(l, "columns", muc_mcu_dim(l, x, x->rank - 1));
-    add_field(l, "mul", mul);
-    add_field(l, "shift", shift);
-    add_field(l, "diff_min",
-              -(int64_t)floor(((1 << INTEGER_BITS) - 1) * (double)(1 << (31 - INTEGER_BITS)) /
-                              ldexp(1, shift)));
+    add_multiplier(l, "mul", "shift", scales.difference);
+    add_field(l, "diff_min", scales.least);
     MUC_TRY(end_kernel(l, 1));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
+}
+
+/* ---- functions of one int8 ---- */
+
+bool muc_mcu_takes_table_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_s8(muc_mcu_input(l, node, 0)) && is_s8(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
+}
+
+muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    static const char function[] = "mur_ref_table_s8";
+    uint32_t constant;
+    int8_t *table;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &table));
+    MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_step(l, node, function));
+    MUC_TRY(muc_mcu_new_constant(l, "table", table, 256, &constant));
+    MUC_TRY(muc_mcu_pass_constant(l, constant, MUC_I8));
+    MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64,
+                              muc_mcu_most_elements(l, muc_mcu_input(l, node, 0))));
+    MUC_TRY(muc_mcu_pass_input(l, 0));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return muc_mcu_end_step(l, 0);
+}
+
+/* ---- to and from real numbers ---- */
+
+bool muc_mcu_takes_quantize_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return (x->dtype == MUC_F32 || is_s8(x)) && is_s8(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_is_static(l, x);
+}
+
+/* scale, zero point and count as arguments */
+static muc_status convert(muc_mcu_lowering *l, const muc_node *node, const char *function,
+                          const muc_tensor *integers)
+{
+    muc_text scale = { 0 };
+    muc_status status;
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_step(l, node, function));
+    muc_mcu_print_real(&scale, scale_of(integers), false);
+    status = muc_text_status(l->ctx, &scale);
+    if (status == MUC_OK)
+        status = muc_mcu_pass_text(l, "%s", scale.data);
+    muc_text_free(&scale);
+    MUC_TRY(status);
+    MUC_TRY(muc_mcu_pass_text(l, "%d", zero_of(integers)));
+    MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64, muc_mcu_most_elements(l, integers)));
+    MUC_TRY(muc_mcu_pass_input(l, 0));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    return muc_mcu_end_step(l, 0);
+}
+
+muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const mur_output_s8 output = output_of(l, node);
+    muc_multiplier factor;
+
+    if (x->dtype == MUC_F32)
+        return convert(l, node, "mur_ref_quantize_f32", y);
+    if (scale_of(x) == scale_of(y) && zero_of(x) == zero_of(y))
+        return muc_mcu_make_view(l, node, 0);
+    factor = muc_scale_change(node->op, x, y);
+    MUC_TRY(begin_kernel(l, node, "requant_s8", "mur_requant_s8"));
+    add_field(l, "pixels", (int64_t)muc_mcu_most_elements(l, x));
+    add_field(l, "c", 1);
+    muc_text_add(&l->text, "\n    .mul = (const int32_t[]){ %" PRId32 " },", factor.mantissa);
+    muc_text_add(&l->text, "\n    .shift = (const int32_t[]){ %" PRId32 " },", factor.shift);
+    add_field(l, "in_zero", zero_of(x));
+    add_output(l, &output);
+    MUC_TRY(end_kernel(l, 1));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
+bool muc_mcu_takes_dequantize_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_s8(x) && muc_mcu_is_static(l, x);
+}
+
+muc_status muc_mcu_write_dequantize_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    return convert(l, node, "mur_ref_dequantize_s8", muc_mcu_input(l, node, 0));
 }

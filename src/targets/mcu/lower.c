@@ -119,6 +119,56 @@ static bool is_graph_output(const muc_graph *graph, uint32_t tensor)
     return false;
 }
 
+/* A real input that is only quantized, a real output that is only dequantized: the program's is the
+ * quantized tensor, whose scale the header tells. */
+static uint32_t inner_input(const muc_mcu_lowering *l, uint32_t id)
+{
+    const muc_graph *graph = l->graph;
+    uint32_t inner = id, readers = 0;
+
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (uint32_t j = 0; j < graph->nodes[i].input_count; j++)
+            if (graph->nodes[i].inputs[j] == id) {
+                readers++;
+                if (graph->nodes[i].op == MUC_OP_QUANTIZE)
+                    inner = graph->nodes[i].outputs[0];
+            }
+    return readers == 1 && graph->tensors[id].dtype == MUC_F32 && !is_graph_output(graph, id)
+               ? inner
+               : id;
+}
+
+static bool is_boundary(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_graph *graph = l->graph;
+
+    if (node->op == MUC_OP_QUANTIZE)
+        return graph->tensors[node->inputs[0]].kind == MUC_TENSOR_INPUT &&
+               inner_input(l, node->inputs[0]) == node->outputs[0];
+    if (node->op != MUC_OP_DEQUANTIZE || !is_graph_output(graph, node->outputs[0]) ||
+        is_graph_output(graph, node->inputs[0]))
+        return false;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (uint32_t j = 0; j < graph->nodes[i].input_count; j++)
+            if (graph->nodes[i].inputs[j] == node->outputs[0])
+                return false;
+    return true;
+}
+
+/* whether the program gives this tensor to its user */
+static bool is_program_output(const muc_mcu_lowering *l, uint32_t id)
+{
+    const muc_graph *graph = l->graph;
+
+    if (is_graph_output(graph, id))
+        return true;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == MUC_OP_DEQUANTIZE && graph->nodes[i].inputs[0] == id &&
+            is_boundary(l, &graph->nodes[i]))
+            return true;
+    return false;
+}
+
 static muc_status add_tensor(muc_mcu_lowering *l, uint32_t id, uint32_t *out)
 {
     static const muc_mcu_value_kind kinds[] = {
@@ -133,7 +183,7 @@ static muc_status add_tensor(muc_mcu_lowering *l, uint32_t id, uint32_t *out)
         .tensor = tensor,
         .view_of = MUC_NO_ID,
         .data = tensor->data,
-        .is_output = is_graph_output(l->graph, id),
+        .is_output = is_program_output(l, id),
     };
 
     value.used = value.is_output;
@@ -238,6 +288,13 @@ muc_status muc_mcu_pass_output(muc_mcu_lowering *l, uint32_t i)
     return pass(l, MUC_MCU_WRITE, l->program->value_of[l->step->node->outputs[i]]);
 }
 
+muc_status muc_mcu_pass_constant(muc_mcu_lowering *l, uint32_t value, muc_dtype dtype)
+{
+    const muc_mcu_argument argument = { .kind = MUC_MCU_READ, .value = value, .dtype = dtype };
+
+    return muc_mcu_add_argument(l->ctx, l->program, l->step, &argument);
+}
+
 muc_status muc_mcu_pass_scratch(muc_mcu_lowering *l, uint64_t bytes)
 {
     muc_mcu_value value = { .kind = MUC_MCU_SCRATCH, .view_of = MUC_NO_ID, .bytes = bytes };
@@ -314,12 +371,16 @@ static muc_status lower_all(muc_mcu_lowering *l)
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         l->program->value_of[i] = MUC_NO_ID;
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        if (graph->tensors[i].kind == MUC_TENSOR_INPUT)
-            MUC_TRY(add_tensor(l, i, &id));
+        if (graph->tensors[i].kind == MUC_TENSOR_INPUT) {
+            MUC_TRY(add_tensor(l, inner_input(l, i), &id));
+            l->program->values[id].kind = MUC_MCU_INPUT;
+        }
     for (uint32_t i = 0; i < graph->node_count; i++)
-        MUC_TRY(lower_node(l, &graph->nodes[i]));
+        if (!is_boundary(l, &graph->nodes[i]))
+            MUC_TRY(lower_node(l, &graph->nodes[i]));
     for (uint32_t i = 0; i < graph->output_count; i++)
-        if (l->program->value_of[graph->outputs[i]] == MUC_NO_ID)
+        if (l->program->value_of[graph->outputs[i]] == MUC_NO_ID &&
+            graph->tensors[graph->outputs[i]].kind != MUC_TENSOR_ACTIVATION)
             MUC_TRY(add_tensor(l, graph->outputs[i], &id));
     return MUC_OK;
 }

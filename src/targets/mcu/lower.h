@@ -63,6 +63,8 @@ muc_status muc_mcu_begin_step(muc_mcu_lowering *l, const muc_node *node, const c
 muc_status muc_mcu_pass_text(muc_mcu_lowering *l, const char *format, ...) MUC_PRINTF(2, 3);
 muc_status muc_mcu_pass_input(muc_mcu_lowering *l, uint32_t i);
 muc_status muc_mcu_pass_output(muc_mcu_lowering *l, uint32_t i);
+/* A constant of muc_mcu_new_constant, as elements of a type. */
+muc_status muc_mcu_pass_constant(muc_mcu_lowering *l, uint32_t value, muc_dtype dtype);
 /* 0 bytes: a null pointer. */
 muc_status muc_mcu_pass_scratch(muc_mcu_lowering *l, uint64_t bytes);
 /* Output 0 may take input i's bytes, if it starts at least lead bytes before it. */

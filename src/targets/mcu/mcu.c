@@ -82,15 +82,19 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_fo
 {
     const muc_mcu_program *program = &build->program;
     muc_arena arena = { 0 };
-    const char *source, *header;
+    const char *source, *header, *description;
     muc_status status = muc_arena_format(ctx, &arena, &source, "%s.c", program->name);
 
     if (status == MUC_OK)
         status = muc_arena_format(ctx, &arena, &header, "%s.h", program->name);
     if (status == MUC_OK)
+        status = muc_arena_format(ctx, &arena, &description, "%s.json", program->name);
+    if (status == MUC_OK)
         status = write_text(ctx, program, muc_mcu_emit_source, source, folder);
     if (status == MUC_OK)
         status = write_text(ctx, program, muc_mcu_emit_header, header, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_emit_json, description, folder);
     muc_arena_free(&arena);
     MUC_TRY(status);
     MUC_TRY(write_text(ctx, program, muc_mcu_emit_main, "main.c", folder));

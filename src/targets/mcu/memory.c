@@ -23,7 +23,7 @@ static void live_at(muc_mcu_program *program, uint32_t value, uint32_t step)
 
 static void find_lifetimes(muc_mcu_program *program)
 {
-    uint32_t end = program->step_count ? program->step_count - 1 : 0;
+    uint32_t end = program->step_count; /* a step after the last, when outputs are read */
 
     for (uint32_t i = 0; i < program->value_count; i++) {
         program->values[i].first = program->values[i].kind == MUC_MCU_INPUT ? 0 : end;
@@ -57,7 +57,7 @@ static bool is_usable(const muc_mcu_program *program, uint32_t step, const muc_m
     const muc_mcu_value *out = &program->values[overlap->out];
 
     return (in->kind == MUC_MCU_ACTIVATION || in->kind == MUC_MCU_INPUT) && in->last == step &&
-           !in->is_output && out->view_of == MUC_NO_ID && out->first == step &&
+           out->view_of == MUC_NO_ID && out->first == step &&
            overlap->in != overlap->out;
 }
 
@@ -73,23 +73,20 @@ static void anchor(const muc_mcu_program *program, const muc_mcu_overlap *overla
     buffers[buffer_of[overlap->out]].offset = (int64_t)offset - lead;
 }
 
-static void share_bytes(const muc_mcu_program *program, const uint32_t *buffer_of,
-                        muc_plan_buffer *buffers)
+/* of a step's usable overlaps the one that saves most, or NULL */
+static const muc_mcu_overlap *best_overlap(const muc_mcu_program *program, uint32_t s)
 {
-    for (uint32_t s = 0; s < program->step_count; s++) {
-        const muc_mcu_step *step = &program->steps[s];
-        const muc_mcu_overlap *best = NULL;
+    const muc_mcu_step *step = &program->steps[s];
+    const muc_mcu_overlap *best = NULL;
 
-        for (uint32_t i = 0; i < step->overlap_count; i++) {
-            const muc_mcu_overlap *overlap = &step->overlaps[i];
+    for (uint32_t i = 0; i < step->overlap_count; i++) {
+        const muc_mcu_overlap *overlap = &step->overlaps[i];
 
-            if (is_usable(program, s, overlap) &&
-                (!best || program->values[overlap->in].bytes > program->values[best->in].bytes))
-                best = overlap;
-        }
-        if (best)
-            anchor(program, best, buffer_of, buffers);
+        if (is_usable(program, s, overlap) &&
+            (!best || program->values[overlap->in].bytes > program->values[best->in].bytes))
+            best = overlap;
     }
+    return best;
 }
 
 /* ---- placement ---- */
@@ -112,6 +109,85 @@ static void list_buffers(const muc_mcu_program *program, uint32_t *buffer_of,
     }
 }
 
+/* A plan in the making: which steps share bytes, and the best placement so far. */
+typedef struct search {
+    muc_context *ctx;
+    muc_mcu_program *program;
+    const uint32_t *buffer_of;
+    bool *shares;       /* [step_count] */
+    uint64_t *best;     /* addresses, [plan->count] */
+    uint64_t best_peak; /* and what they need */
+    uint64_t least;     /* the lowest bound of any choice of shares */
+} search;
+
+static muc_status place_once(search *s)
+{
+    muc_mcu_program *program = s->program;
+    muc_plan *plan = &program->plan;
+
+    for (size_t i = 0; i < plan->count; i++)
+        plan->buffers[i].anchor = 0;
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (s->shares[i])
+            anchor(program, best_overlap(program, i), s->buffer_of, plan->buffers);
+    MUC_TRY(muc_plan_place(s->ctx, plan));
+    if (plan->least < s->least)
+        s->least = plan->least;
+    if (plan->peak >= s->best_peak)
+        return MUC_OK;
+    s->best_peak = plan->peak;
+    for (size_t i = 0; i < plan->count; i++)
+        s->best[i] = plan->buffers[i].address;
+    return MUC_OK;
+}
+
+/* Buffers that share bytes are tied to each other, and a long chain of ties wanders through the
+ * arena; so only steps that are the fullest share, one after another, as long as they are. */
+static muc_status share_where_full(search *s)
+{
+    const muc_plan *plan = &s->program->plan;
+
+    MUC_TRY(place_once(s));
+    for (uint32_t turns = s->program->step_count; turns > 0; turns--) {
+        uint32_t full = plan->full_step;
+
+        if (full >= s->program->step_count || s->shares[full] || !best_overlap(s->program, full))
+            break;
+        s->shares[full] = true;
+        MUC_TRY(place_once(s));
+    }
+    return MUC_OK;
+}
+
+static muc_status share_everywhere(search *s)
+{
+    for (uint32_t i = 0; i < s->program->step_count; i++)
+        s->shares[i] = best_overlap(s->program, i) != NULL;
+    return place_once(s);
+}
+
+static muc_status find_placement(muc_context *ctx, muc_mcu_program *program,
+                                 const uint32_t *buffer_of)
+{
+    muc_plan *plan = &program->plan;
+    search s = { .ctx = ctx,
+                 .program = program,
+                 .buffer_of = buffer_of,
+                 .best_peak = UINT64_MAX,
+                 .least = UINT64_MAX };
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->step_count, &s.shares));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, plan->count, &s.best));
+    MUC_TRY(share_where_full(&s));
+    if (s.best_peak > s.least)
+        MUC_TRY(share_everywhere(&s));
+    for (size_t i = 0; i < plan->count; i++)
+        plan->buffers[i].address = s.best[i];
+    plan->peak = s.best_peak;
+    plan->least = s.least;
+    return MUC_OK;
+}
+
 muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
 {
     const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_ARENA);
@@ -127,8 +203,7 @@ muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
     };
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->value_count, &plan->buffers));
     list_buffers(program, buffer_of, plan->buffers, &plan->count);
-    share_bytes(program, buffer_of, plan->buffers);
-    MUC_TRY(muc_plan_place(ctx, plan));
+    MUC_TRY(find_placement(ctx, program, buffer_of));
     for (uint32_t i = 0; i < program->value_count; i++)
         if (in_arena(&program->values[i]))
             program->values[i].address = plan->buffers[buffer_of[i]].address;

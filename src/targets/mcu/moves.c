@@ -7,6 +7,8 @@
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
 
+enum { VIEW_ALIGNMENT = 4 }; /* where views begin, kernels read whole words */
+
 /* a nest that copies operand 0 to operand 1 */
 typedef struct copy {
     muc_mcu_nest nest;
@@ -76,23 +78,29 @@ static void dense_strides(const copy *c, muc_mcu_operand *operand, const muc_ten
         operand->strides[i] = muc_mcu_dense(c->nest.l, tensor, i);
 }
 
-/* one block, read from a fixed place on, is a view */
-static bool is_view(const copy *c)
+/* one block, read from a fixed place on, is a view: *offset elements into its input */
+static bool is_view(const copy *c, int64_t *offset)
 {
     const muc_mcu_nest *nest = &c->nest;
+    const muc_mcu_operand *a = &nest->operands[0];
 
-    return nest->loops == 0 ||
-           (nest->loops == 1 && is_block(nest) && is_expr_one(&nest->operands[0].offset));
+    *offset = 0;
+    for (uint32_t i = 0; i < a->offset_count; i++) {
+        *offset += a->offsets[i].factor;
+        if (!is_expr_one(&a->offsets[i]))
+            return false;
+    }
+    return nest->loops == 0 || (nest->loops == 1 && is_block(nest));
 }
 
 /* the one copy that a node is, or a view */
 static muc_status write_single(muc_mcu_lowering *l, const muc_node *node, copy *c)
 {
-    const muc_mcu_stride *offset = &c->nest.operands[0].offset;
+    int64_t offset;
 
     muc_mcu_nest_simplify(&c->nest);
-    if (is_view(c) && offset->factor >= 0 && offset->factor % 4 == 0)
-        return muc_mcu_make_view(l, node, (uint64_t)offset->factor * c->bytes);
+    if (is_view(c, &offset) && offset * c->bytes % VIEW_ALIGNMENT == 0)
+        return muc_mcu_make_view(l, node, (uint64_t)offset * c->bytes);
     MUC_TRY(muc_mcu_begin_function(l, node));
     write_copy(c, 1);
     return muc_mcu_end_function(l, 0, 0);
@@ -105,9 +113,21 @@ bool muc_mcu_takes_view(const muc_mcu_lowering *l, const muc_node *node)
     return muc_mcu_input(l, node, 0)->dtype == muc_mcu_output(l, node, 0)->dtype;
 }
 
+/* rows of a state that grows are not packed; they are copied into another shape */
 muc_status muc_mcu_write_view(muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_make_view(l, node, 0);
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    uint32_t value;
+    copy c;
+
+    MUC_TRY(muc_mcu_input_value(l, node, 0, &value));
+    if (!l->program->values[value].layout)
+        return muc_mcu_make_view(l, node, 0);
+    c = begin_copy(l, x, "a", "y");
+    dense_strides(&c, &c.nest.operands[0], x);
+    for (uint32_t i = 0; i < x->rank; i++)
+        c.nest.operands[1].strides[i] = muc_mcu_packed(l, x, i);
+    return write_single(l, node, &c);
 }
 
 /* ---- one input, one output ---- */
@@ -150,12 +170,9 @@ muc_status muc_mcu_write_expand(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_slice(const muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_attribute *starts = muc_node_attribute(node, MUC_KEY_STARTS);
-
-    for (uint32_t i = 0; i < starts->value.exprs.count; i++)
-        if (!muc_expr_is_const(l->graph->pool, starts->value.exprs.items[i]))
-            return false;
-    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
+    (void)l;
+    (void)node;
+    return true;
 }
 
 muc_status muc_mcu_write_slice(muc_mcu_lowering *l, const muc_node *node)
@@ -172,8 +189,7 @@ muc_status muc_mcu_write_slice(muc_mcu_lowering *l, const muc_node *node)
     for (uint32_t i = 0; i < axes->value.integers.count; i++) {
         muc_mcu_stride *stride = &a->strides[axes->value.integers.items[i]];
 
-        a->offset.factor +=
-            stride->factor * muc_expr_get(l->graph->pool, starts->value.exprs.items[i])->immediate;
+        muc_mcu_nest_shift(&c.nest, a, *stride, starts->value.exprs.items[i]);
         stride->factor *= steps ? steps[i] : 1;
     }
     return write_single(l, node, &c);
@@ -263,32 +279,28 @@ static bool is_const_along(const muc_mcu_lowering *l, const muc_tensor *tensor, 
 
 bool muc_mcu_takes_concat(const muc_mcu_lowering *l, const muc_node *node)
 {
-    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS);
-
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (!is_const_along(l, muc_mcu_input(l, node, i), axis) || *muc_mcu_input_name(i) == '?')
-            return false;
-    return true;
+    (void)l;
+    return *muc_mcu_input_name(node->input_count - 1) != '?';
 }
 
 /* the elements of piece within whole from `from` along axis, to or from an array of their own */
 static void write_piece(muc_mcu_lowering *l, const muc_tensor *piece, const muc_tensor *whole,
-                        uint32_t axis, uint32_t from, const char *a, const char *y, bool join)
+                        uint32_t axis, muc_expr from, const char *a, const char *y, bool join)
 {
     copy c = begin_copy(l, piece, a, y);
     muc_mcu_operand *of_piece = &c.nest.operands[!join], *of_whole = &c.nest.operands[join];
 
     dense_strides(&c, of_piece, piece);
     dense_strides(&c, of_whole, whole);
-    of_whole->offset = of_whole->strides[axis];
-    of_whole->offset.factor *= from;
+    muc_mcu_nest_shift(&c.nest, of_whole, of_whole->strides[axis], from);
     muc_mcu_nest_simplify(&c.nest);
     write_copy(&c, 1);
 }
 
 muc_status muc_mcu_write_concat(muc_mcu_lowering *l, const muc_node *node)
 {
-    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS), from = 0;
+    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS);
+    muc_expr from = muc_expr_const(l->graph->pool, 0);
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -296,24 +308,21 @@ muc_status muc_mcu_write_concat(muc_mcu_lowering *l, const muc_node *node)
 
         write_piece(l, piece, muc_mcu_output(l, node, 0), axis, from, muc_mcu_input_name(i), "y",
                     true);
-        from += muc_mcu_dim(l, piece, axis);
+        from = muc_expr_add(l->graph->pool, from, piece->dims[axis]);
     }
     return muc_mcu_end_function(l, 0, 0);
 }
 
 bool muc_mcu_takes_split(const muc_mcu_lowering *l, const muc_node *node)
 {
-    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS);
-
-    for (uint32_t i = 0; i < node->output_count; i++)
-        if (!is_const_along(l, muc_mcu_output(l, node, i), axis) || *muc_mcu_output_name(i) == '?')
-            return false;
-    return true;
+    (void)l;
+    return *muc_mcu_output_name(node->output_count - 1) != '?';
 }
 
 muc_status muc_mcu_write_split(muc_mcu_lowering *l, const muc_node *node)
 {
-    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS), from = 0;
+    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS);
+    muc_expr from = muc_expr_const(l->graph->pool, 0);
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -321,8 +330,36 @@ muc_status muc_mcu_write_split(muc_mcu_lowering *l, const muc_node *node)
 
         write_piece(l, piece, muc_mcu_input(l, node, 0), axis, from, "a", muc_mcu_output_name(i),
                     false);
-        from += muc_mcu_dim(l, piece, axis);
+        from = muc_expr_add(l->graph->pool, from, piece->dims[axis]);
     }
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- states ---- */
+
+bool muc_mcu_takes_append(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_input(l, node, 0)->kind == MUC_TENSOR_STATE;
+}
+
+/* the new rows go into the state at their position; what later nodes see are the state's first */
+muc_status muc_mcu_write_append(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *state = muc_mcu_input(l, node, 0), *rows = muc_mcu_input(l, node, 1);
+    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS), in, out;
+    copy c = begin_copy(l, rows, "b", "y");
+
+    MUC_TRY(muc_mcu_input_value(l, node, 0, &in));
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    out = l->program->value_of[node->outputs[0]];
+    l->program->values[out].view_of = in;
+    l->program->values[out].layout = state;
+    dense_strides(&c, &c.nest.operands[0], rows);
+    dense_strides(&c, &c.nest.operands[1], state);
+    muc_mcu_nest_shift(&c.nest, &c.nest.operands[1], c.nest.operands[1].strides[axis],
+                       muc_node_expr(node, MUC_KEY_POSITION));
+    muc_mcu_nest_simplify(&c.nest);
+    write_copy(&c, 1);
     return muc_mcu_end_function(l, 0, 0);
 }
 

@@ -58,7 +58,7 @@ muc_mcu_operand *muc_mcu_nest_add(muc_mcu_nest *nest, const char *name)
     return operand;
 }
 
-muc_mcu_stride muc_mcu_dense(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i)
+muc_mcu_stride muc_mcu_packed(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i)
 {
     muc_expr_pool *pool = l->graph->pool;
     muc_mcu_stride stride = { 1, MUC_EXPR_NONE };
@@ -74,6 +74,28 @@ muc_mcu_stride muc_mcu_dense(const muc_mcu_lowering *l, const muc_tensor *tensor
                               : muc_expr_mul(pool, stride.expr, tensor->dims[d]);
     }
     return stride;
+}
+
+muc_mcu_stride muc_mcu_dense(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i)
+{
+    uint32_t value = l->program->value_of[tensor - l->graph->tensors];
+    const muc_tensor *layout = value == MUC_NO_ID ? NULL : l->program->values[value].layout;
+
+    return muc_mcu_packed(l, layout ? layout : tensor, i);
+}
+
+void muc_mcu_nest_shift(muc_mcu_nest *nest, muc_mcu_operand *operand, muc_mcu_stride stride,
+                        muc_expr index)
+{
+    muc_expr_pool *pool = nest->l->graph->pool;
+    const muc_expr_node *node = muc_expr_get(pool, index);
+
+    if (node->op == MUC_EXPR_CONST)
+        stride.factor *= node->immediate;
+    else
+        stride.expr = stride.expr == MUC_EXPR_NONE ? index : muc_expr_mul(pool, stride.expr, index);
+    if (stride.factor)
+        operand->offsets[operand->offset_count++] = stride;
 }
 
 void muc_mcu_nest_broadcast(muc_mcu_nest *nest, muc_mcu_operand *operand, const muc_tensor *tensor,
@@ -196,7 +218,8 @@ void muc_mcu_nest_print(const muc_mcu_nest *nest, const muc_mcu_operand *operand
     bool first = true;
 
     muc_text_add(text, "%s[", operand->name);
-    first = print_term(nest, &operand->offset, NULL, first, text);
+    for (uint32_t i = 0; i < operand->offset_count; i++)
+        first = print_term(nest, &operand->offsets[i], NULL, first, text);
     for (uint32_t i = 0; i < nest->loops; i++) {
         char counter[16];
 

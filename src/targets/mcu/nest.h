@@ -19,8 +19,9 @@ typedef struct muc_mcu_stride {
 
 typedef struct muc_mcu_operand {
     const char *name; /* of the C array */
-    muc_mcu_stride offset;
     muc_mcu_stride strides[MUC_MCU_MOST_LOOPS]; /* elements from turn to turn of each loop */
+    muc_mcu_stride offsets[MUC_GRAPH_MAX_RANK]; /* terms of where it begins */
+    uint32_t offset_count;
 } muc_mcu_operand;
 
 typedef struct muc_mcu_nest {
@@ -36,11 +37,16 @@ typedef struct muc_mcu_nest {
 muc_mcu_nest muc_mcu_nest_of(muc_mcu_lowering *l, const muc_tensor *shape);
 /* The next operand; its strides are 0. */
 muc_mcu_operand *muc_mcu_nest_add(muc_mcu_nest *nest, const char *name);
-/* Strides of a dense tensor broadcast, as numpy does, to the nest's first `rank` loops. */
+/* Strides of a tensor broadcast, as numpy does, to the nest's first `rank` loops. */
 void muc_mcu_nest_broadcast(muc_mcu_nest *nest, muc_mcu_operand *operand, const muc_tensor *tensor,
                             uint32_t rank);
-/* The stride of dimension i of a dense tensor. */
+/* The stride of dimension i of a tensor as it lies in memory. */
 muc_mcu_stride muc_mcu_dense(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i);
+/* The same of a tensor that is packed. */
+muc_mcu_stride muc_mcu_packed(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i);
+/* The operand begins at element `index` of the dimension with this stride. */
+void muc_mcu_nest_shift(muc_mcu_nest *nest, muc_mcu_operand *operand, muc_mcu_stride stride,
+                        muc_expr index);
 /* Merges loops. */
 void muc_mcu_nest_simplify(muc_mcu_nest *nest);
 /* Writes the heads of loops first..end-1, each deeper by one than the one before, the first at the

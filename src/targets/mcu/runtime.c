@@ -96,7 +96,7 @@ static muc_status write_file(muc_context *ctx, muc_folder *folder, size_t file)
 muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *program,
                                  muc_folder *folder)
 {
-    static const char *const always[] = { "mur_nn.h" };
+    static const char *const always[] = { "mur_nn_arith.h" };
     bool wanted[MOST_FILES] = { false };
     size_t open[MOST_FILES], count = 0;
 

@@ -1,0 +1,30 @@
+/* muc/folder.h - the folders of C code that muc_compile writes for microcontrollers: built, run,
+ * compared with the network, reported on. */
+#ifndef MUC_FOLDER_API_H
+#define MUC_FOLDER_API_H
+
+#include "muc/model.h"
+
+/* Whether path is such a folder. */
+bool muc_is_code_folder(const char *path);
+
+/* Builds the code in a temporary folder with the host's compiler (CC or cc) and runs it once on the
+ * arrays of a .npz or .npy file, its inputs by name or position; real arrays for inputs that carry
+ * quantization are quantized. Writes the results to a .npz file, unless output is NULL. The report
+ * is the table "outputs" (name, type, elements, first, last). */
+muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input, const char *output,
+                          muc_report **out);
+
+/* Runs code and reference on the network's arrays and compares every tensor that the code
+ * computes. Keys: exact, tensors, first_divergence, and the table "layers" (node, operator, values,
+ * wrong, error). MUC_MISMATCH if an integer differs at all or a real number by more than 1e-4 of
+ * its tensor's greatest; the report is made all the same. */
+muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
+                             muc_report **out);
+
+/* What the code needs: name, machine, arena_bytes, arena_bound, constant_bytes, macs, and the
+ * tables "layers" (name, function, macs, constants, arena) and "buffers" (name, bytes,
+ * address, first, last). */
+muc_status muc_report_folder(muc_context *ctx, const char *path, muc_report **out);
+
+#endif

@@ -1,0 +1,51 @@
+/* codefolder.h - a folder of generated C: its description, and building it. */
+#ifndef MUC_DRIVER_CODEFOLDER_H
+#define MUC_DRIVER_CODEFOLDER_H
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "formats/checkpoint.h"
+#include "graph/dtype.h"
+
+/* An input or output as the code has it. */
+typedef struct muc_code_port {
+    const char *name, *field; /* the graph's, the C struct's */
+    muc_dtype dtype;
+    uint32_t rank;
+    uint64_t dims[MUC_MAX_RANK]; /* the most */
+    uint64_t bytes;
+    bool quantized;
+    double scale;
+    int32_t zero;
+} muc_code_port;
+
+typedef struct muc_code_folder {
+    const char *path, *name;
+    muc_arena arena;
+    muc_file file;
+    json_t *json; /* NAME.json */
+    muc_code_port *inputs, *outputs;
+    size_t input_count, output_count;
+} muc_code_folder;
+
+muc_status muc_code_open(muc_context *ctx, const char *path, muc_code_folder *out);
+void muc_code_close(muc_code_folder *folder);
+
+/* Elements of an array as an input wants them: real numbers are quantized where it carries
+ * quantization, integers must be there exactly. out holds input->bytes. */
+muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
+                            const muc_tensor_view *array, uint8_t *out);
+
+/* The arrays, matched and converted, as the code reads them: one input after another. */
+muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
+                           const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                           muc_bytes *out);
+
+/* Builds the folder's code for the host and runs it: input becomes its standard input, *output
+ * what it writes, malloc'ed. trace: a source of C with a function muc_trace that is told of every
+ * result, or NULL. */
+muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const char *trace,
+                        muc_bytes input, uint8_t **output, size_t *output_bytes);
+
+#endif

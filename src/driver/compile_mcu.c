@@ -1,0 +1,93 @@
+/* compile_mcu.c - the road from a network to C code. muc_compile_mcu() is its table of contents. */
+#include <string.h>
+
+#include "driver/compile.h"
+#include "report/report.h"
+#include "targets/mcu/mcu.h"
+#include "targets/mcu/memory.h"
+
+/* "models/kws.tflite" -> "kws" */
+static muc_status name_of(muc_context *ctx, muc_arena *arena, const char *path, const char **out)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+    return muc_arena_string(ctx, arena, base, strcspn(base, "."), out);
+}
+
+static uint64_t macs_of(const muc_mcu_program *program)
+{
+    uint64_t macs = 0;
+
+    for (uint32_t i = 0; i < program->step_count; i++)
+        macs += program->steps[i].macs;
+    return macs;
+}
+
+static void add_memory(muc_report *report, const char *use, const muc_mcu_memory *memory,
+                       uint64_t bytes)
+{
+    muc_report_begin_row(report);
+    muc_report_add_text(report, "use", "%s", use);
+    muc_report_add_text(report, "memory", "%s", memory->name);
+    muc_report_add_count(report, "bytes", bytes);
+    if (memory->bytes)
+        muc_report_add_count(report, "limit", memory->bytes);
+    muc_report_end(report);
+}
+
+static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, const char *path,
+                              muc_report **out)
+{
+    const muc_mcu_program *program = &build->program;
+    muc_report *report;
+
+    MUC_TRY(muc_report_new(ctx, out));
+    report = *out;
+    muc_report_add_text(report, "folder", "%s", path);
+    muc_report_add_text(report, "name", "%s", program->name);
+    muc_report_add_text(report, "machine", "%s", build->machine.name);
+    muc_report_add_count(report, "steps", program->step_count);
+    muc_report_add_count(report, "macs", macs_of(program));
+    muc_report_add_count(report, "arena_bytes", program->plan.peak);
+    muc_report_add_count(report, "arena_bound", program->plan.least);
+    muc_report_begin_table(report, "memory");
+    add_memory(report, "arena", muc_mcu_memory_for(&build->machine, MUC_MCU_ARENA),
+               program->plan.peak);
+    add_memory(report, "constants", muc_mcu_memory_for(&build->machine, MUC_MCU_WEIGHTS),
+               muc_mcu_constant_bytes(program));
+    muc_report_end(report);
+    return muc_report_status(ctx, report);
+}
+
+/* the same for the code and for what it is compared with */
+muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
+{
+    return muc_graph_verify(ctx, graph);
+}
+
+muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
+                           const muc_compile_options *options, const char *out_path,
+                           muc_report **out)
+{
+    muc_graph *graph = model->network.graph;
+    muc_mcu_build *build = NULL;
+    muc_arena arena = { 0 };
+    muc_status status;
+    const char *name;
+
+    if (model->kind != MUC_MODEL_NETWORK)
+        return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                        "target mcu compiles networks, not language models");
+    status = name_of(ctx, &arena, model->path, &name);
+    if (status == MUC_OK)
+        status = muc_prepare_mcu(ctx, graph); /* passes */
+    if (status == MUC_OK)
+        status = muc_mcu_compile(ctx, graph, name, options->machine, &build); /* lower, plan */
+    if (status == MUC_OK)
+        status = muc_mcu_write_folder(ctx, build, out_path); /* emit */
+    if (status == MUC_OK)
+        status = make_report(ctx, build, out_path, out);
+    muc_mcu_build_free(build);
+    muc_arena_free(&arena);
+    return status;
+}

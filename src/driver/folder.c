@@ -1,0 +1,185 @@
+/* folder.c - muc run DIR and muc report DIR: generated C executed, and its description told. */
+#include "muc/folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/arrays.h"
+#include "driver/codefolder.h"
+#include "driver/network.h"
+#include "report/report.h"
+
+bool muc_is_code_folder(const char *path)
+{
+    muc_context *ctx = path && muc_path_is_dir(path) ? muc_context_new(1) : NULL;
+    muc_code_folder folder;
+    bool is_one = ctx && muc_code_open(ctx, path, &folder) == MUC_OK;
+
+    if (is_one)
+        muc_code_close(&folder);
+    muc_context_free(ctx);
+    return is_one;
+}
+
+/* ---- run ---- */
+
+muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
+                           const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                           muc_bytes *out)
+{
+    size_t bytes = 0, at = 0;
+    const char **names;
+    uint8_t *data;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, folder->input_count + 1, &names));
+    for (size_t i = 0; i < folder->input_count; i++) {
+        names[i] = folder->inputs[i].name;
+        bytes += (size_t)folder->inputs[i].bytes;
+    }
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, bytes + 1, &data));
+    for (size_t i = 0; i < folder->input_count; i++) {
+        const muc_tensor_view *array =
+            muc_network_match(arrays, array_count, names, folder->input_count, i);
+
+        if (!array)
+            return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
+                            "input %zu, '%s', has no array: %zu are given", i, names[i],
+                            array_count);
+        MUC_TRY(muc_code_convert(ctx, &folder->inputs[i], array, data + at));
+        at += (size_t)folder->inputs[i].bytes;
+    }
+    *out = (muc_bytes){ data, bytes, "inputs" };
+    return MUC_OK;
+}
+
+static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder,
+                               const uint8_t *data, size_t bytes, muc_arena *arena,
+                               muc_tensor_view **out)
+{
+    size_t at = 0;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, folder->output_count + 1, out));
+    for (size_t i = 0; i < folder->output_count; i++) {
+        const muc_code_port *port = &folder->outputs[i];
+        muc_tensor_view *view = &(*out)[i];
+
+        if (bytes - at < port->bytes)
+            return muc_fail(ctx, MUC_BUG, folder->path, MUC_NO_OFFSET,
+                            "the code wrote %zu bytes, fewer than its outputs have", bytes);
+        *view = (muc_tensor_view){ .name = port->name,
+                                   .dtype = port->dtype,
+                                   .rank = port->rank,
+                                   .data = data + at,
+                                   .file = folder->path };
+        memcpy(view->dims, port->dims, sizeof(view->dims));
+        MUC_TRY(muc_tensor_measure(ctx, view));
+        at += (size_t)port->bytes;
+    }
+    return MUC_OK;
+}
+
+static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *outputs, size_t count,
+                                 muc_report **out)
+{
+    MUC_TRY(muc_report_new(ctx, out));
+    muc_report_begin_table(*out, "outputs");
+    for (size_t i = 0; i < count; i++) {
+        muc_report_begin_row(*out);
+        muc_report_add_text(*out, "name", "%s", outputs[i].name);
+        muc_report_add_text(*out, "type", "%s", muc_dtype_get(outputs[i].dtype)->name);
+        muc_report_add_count(*out, "elements", outputs[i].elements);
+        if (outputs[i].elements) {
+            muc_report_add_real(*out, "first", muc_array_element(&outputs[i], 0));
+            muc_report_add_real(*out, "last",
+                                muc_array_element(&outputs[i], outputs[i].elements - 1));
+        }
+        muc_report_end(*out);
+    }
+    muc_report_end(*out);
+    return muc_report_status(ctx, *out);
+}
+
+static muc_status run_folder(muc_context *ctx, const muc_code_folder *folder, const char *input,
+                             const char *output, muc_arena *arena, uint8_t **data,
+                             muc_report **out)
+{
+    muc_tensor_view *arrays = NULL, *outputs;
+    size_t count = 0, bytes;
+    muc_bytes gathered;
+
+    if (input)
+        MUC_TRY(muc_arrays_read(ctx, arena, input, &arrays, &count));
+    MUC_TRY(muc_code_gather(ctx, folder, arrays, count, arena, &gathered));
+    MUC_TRY(muc_code_run(ctx, folder, NULL, gathered, data, &bytes));
+    MUC_TRY(take_outputs(ctx, folder, *data, bytes, arena, &outputs));
+    if (output)
+        MUC_TRY(muc_arrays_write(ctx, output, outputs, folder->output_count));
+    return report_outputs(ctx, outputs, folder->output_count, out);
+}
+
+muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input, const char *output,
+                          muc_report **out)
+{
+    muc_arena arena = { 0 };
+    muc_code_folder folder;
+    muc_status status;
+    uint8_t *data = NULL;
+
+    MUC_TRY(muc_code_open(ctx, path, &folder));
+    status = run_folder(ctx, &folder, input, output, &arena, &data, out);
+    free(data);
+    muc_arena_free(&arena);
+    muc_code_close(&folder);
+    return status;
+}
+
+/* ---- report ---- */
+
+static void copy_value(muc_report *report, const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (json_is_string(value))
+        muc_report_add_text(report, key, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        muc_report_add_count(report, key, (uint64_t)json_integer_value(value));
+}
+
+static void copy_table(muc_report *report, const json_t *rows, const char *name,
+                       const char *const *keys)
+{
+    muc_report_begin_table(report, name);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        muc_report_begin_row(report);
+        for (const char *const *key = keys; *key; key++)
+            copy_value(report, json_array_get(rows, i), *key);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
+muc_status muc_report_folder(muc_context *ctx, const char *path, muc_report **out)
+{
+    static const char *const facts[] = { "name",        "machine",     "core",
+                                         "arena_bytes", "arena_bound", "constant_bytes" };
+    static const char *const layers[] = { "name",      "function", "macs",
+                                          "constants", "arena",    NULL };
+    static const char *const buffers[] = { "name", "bytes", "address", "first", "last", NULL };
+    muc_code_folder folder;
+    uint64_t macs = 0;
+    json_t *steps;
+
+    MUC_TRY(muc_code_open(ctx, path, &folder));
+    MUC_TRY(muc_report_new(ctx, out));
+    for (size_t i = 0; i < MUC_COUNT(facts); i++)
+        copy_value(*out, folder.json, facts[i]);
+    steps = json_object_get(folder.json, "steps");
+    for (size_t i = 0; i < json_array_size(steps); i++)
+        macs += (uint64_t)json_integer_value(
+            json_object_get(json_array_get(steps, i), "macs"));
+    muc_report_add_count(*out, "macs", macs);
+    copy_table(*out, steps, "layers", layers);
+    copy_table(*out, json_object_get(folder.json, "buffers"), "buffers", buffers);
+    muc_code_close(&folder);
+    return muc_report_status(ctx, *out);
+}

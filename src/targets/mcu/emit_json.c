@@ -1,0 +1,149 @@
+/* emit_json.c - NAME.json: what muc itself wants to know of a folder that it wrote. */
+#include <inttypes.h>
+
+#include "targets/mcu/emit.h"
+#include "targets/mcu/memory.h"
+
+static void add_key(muc_text *text, const char *key, const char *value)
+{
+    muc_text_add_json(text, key);
+    muc_text_add(text, ": ");
+    muc_text_add_json(text, value);
+}
+
+static void add_port(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
+{
+    const muc_tensor *tensor = value->tensor;
+    const muc_quantization *q = tensor->quantization;
+
+    muc_text_add(text, "    { ");
+    add_key(text, "name", tensor->name);
+    muc_text_add(text, ", ");
+    add_key(text, "field", value->name);
+    muc_text_add(text, ", ");
+    add_key(text, "type", muc_dtype_get(tensor->dtype)->name);
+    muc_text_add(text, ", \"dims\": [");
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        muc_text_add(text, "%s%" PRIu32, i ? ", " : "",
+                     muc_expr_get(program->graph->pool, tensor->dims[i])->hi);
+    muc_text_add(text, "], \"bytes\": %" PRIu64, value->bytes);
+    if (q && q->count == 1)
+        muc_text_add(text, ", \"scale\": %.9g, \"zero\": %" PRId32, (double)q->scales[0],
+                     q->zero_points[0]);
+    muc_text_add(text, " }");
+}
+
+static void add_ports(const muc_mcu_program *program, bool outputs, muc_text *text)
+{
+    const char *before = "\n";
+
+    muc_text_add(text, "  \"%s\": [", outputs ? "outputs" : "inputs");
+    for (uint32_t i = 0; i < program->value_count; i++) {
+        const muc_mcu_value *value = &program->values[i];
+
+        if (outputs ? !value->is_output : value->kind != MUC_MCU_INPUT)
+            continue;
+        muc_text_add(text, "%s", before);
+        add_port(program, value, text);
+        before = ",\n";
+    }
+    muc_text_add(text, "\n  ],\n");
+}
+
+static uint64_t constant_bytes_of(const muc_mcu_program *program, const muc_mcu_step *step)
+{
+    uint64_t bytes = 0, offset;
+
+    for (uint32_t i = 0; i < step->argument_count; i++) {
+        const muc_mcu_argument *argument = &step->arguments[i];
+        const muc_mcu_value *value;
+
+        if (argument->kind == MUC_MCU_TEXT)
+            continue;
+        value = &program->values[muc_mcu_root(program, argument->value, &offset)];
+        bytes += value->kind == MUC_MCU_CONST ? value->bytes : 0;
+    }
+    return bytes + step->packed_bytes;
+}
+
+/* bytes that live while a step runs */
+static uint64_t live_bytes(const muc_mcu_program *program, uint32_t step)
+{
+    uint64_t end = 0, begin = UINT64_MAX;
+
+    for (size_t i = 0; i < program->plan.count; i++) {
+        const muc_plan_buffer *buffer = &program->plan.buffers[i];
+
+        if (buffer->persistent || (buffer->first <= step && step <= buffer->last)) {
+            begin = buffer->address < begin ? buffer->address : begin;
+            end = buffer->address + buffer->bytes > end ? buffer->address + buffer->bytes : end;
+        }
+    }
+    return end > begin ? end - begin : 0;
+}
+
+static void add_steps(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text, "  \"steps\": [");
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const muc_mcu_step *step = &program->steps[i];
+
+        muc_text_add(text, "%s\n    { ", i ? "," : "");
+        add_key(text, "name", step->name);
+        muc_text_add(text, ", ");
+        add_key(text, "node", step->node->name);
+        muc_text_add(text, ", ");
+        add_key(text, "operator", muc_op_get(step->node->op)->name);
+        muc_text_add(text, ", ");
+        add_key(text, "function", step->function);
+        muc_text_add(text,
+                     ", \"macs\": %" PRIu64 ", \"constants\": %" PRIu64 ", \"arena\": %" PRIu64
+                     " }",
+                     step->macs, constant_bytes_of(program, step), live_bytes(program, i));
+    }
+    muc_text_add(text, "\n  ],\n");
+}
+
+static void add_buffers(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text, "  \"buffers\": [");
+    for (size_t i = 0; i < program->plan.count; i++) {
+        const muc_plan_buffer *buffer = &program->plan.buffers[i];
+
+        muc_text_add(text, "%s\n    { ", i ? "," : "");
+        add_key(text, "name", buffer->name);
+        muc_text_add(text,
+                     ", \"bytes\": %" PRIu64 ", \"address\": %" PRIu64 ", \"first\": %" PRIu32
+                     ", \"last\": %" PRIu32 " }",
+                     buffer->bytes, buffer->address, buffer->first, buffer->last);
+    }
+    muc_text_add(text, "\n  ]\n}\n");
+}
+
+void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
+{
+    const muc_mcu_core_info *core = muc_mcu_core_get(program->machine->core);
+
+    muc_text_add(text, "{\n  ");
+    add_key(text, "made_by", "muc --target mcu");
+    muc_text_add(text, ",\n  ");
+    add_key(text, "name", program->name);
+    muc_text_add(text, ",\n  ");
+    add_key(text, "machine", program->machine->name);
+    muc_text_add(text, ",\n  ");
+    add_key(text, "core", core->name);
+    muc_text_add(text,
+                 ",\n  \"math\": %s,\n  \"arena_bytes\": %" PRIu64 ",\n  \"arena_bound\": %" PRIu64
+                 ",\n  \"constant_bytes\": %" PRIu64 ",\n  \"sources\": [",
+                 program->uses_math ? "true" : "false", program->plan.peak, program->plan.least,
+                 muc_mcu_constant_bytes(program));
+    for (uint32_t i = 0; i < program->source_count; i++) {
+        muc_text_add(text, "%s", i ? ", " : "");
+        muc_text_add_json(text, program->sources[i]);
+    }
+    muc_text_add(text, "],\n");
+    add_ports(program, false, text);
+    add_ports(program, true, text);
+    add_steps(program, text);
+    add_buffers(program, text);
+}
