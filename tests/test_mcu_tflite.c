@@ -4,8 +4,7 @@
 #include "formats/network.h"
 #include "formats/npy/npz.h"
 
-static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant",
-                                     "vww_96_int8" };
+static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8" };
 /* plain C and the kernels for SMLAD, which the host emulates */
 static const char *const machines[] = { "host", "stm32f746" };
 

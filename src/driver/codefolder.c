@@ -189,10 +189,10 @@ static muc_status run_child(muc_context *ctx, const char *const *words, const ch
     if (in)
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in, O_RDONLY, 0);
     if (out)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out,
-                                         O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    error = posix_spawnp(&child, words[0], &actions, NULL, (char *const *)(uintptr_t)words,
-                         environ);
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
+                                         0600);
+    error =
+        posix_spawnp(&child, words[0], &actions, NULL, (char *const *)(uintptr_t)words, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
         return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
@@ -297,12 +297,12 @@ muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const c
     static const char *const files[] = { "program", "in", "out", "trace.c" };
     const char *base = getenv("TMPDIR"), *temporary, *path;
     muc_arena arena = { 0 };
-    muc_status status = muc_arena_format(ctx, &arena, &temporary, "%s/muc.XXXXXX",
-                                         base && *base ? base : "/tmp");
+    muc_status status =
+        muc_arena_format(ctx, &arena, &temporary, "%s/muc.XXXXXX", base && *base ? base : "/tmp");
 
     if (status == MUC_OK && !mkdtemp((char *)(uintptr_t)temporary))
-        status = muc_fail(ctx, MUC_IO, temporary, MUC_NO_OFFSET, "cannot create: %s",
-                          strerror(errno));
+        status =
+            muc_fail(ctx, MUC_IO, temporary, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
     if (status == MUC_OK) {
         status = build_and_run(ctx, folder, &arena, temporary, trace, input, output, output_bytes);
         for (size_t i = 0; i < MUC_COUNT(files); i++)

@@ -52,9 +52,8 @@ muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
     return MUC_OK;
 }
 
-static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder,
-                               const uint8_t *data, size_t bytes, muc_arena *arena,
-                               muc_tensor_view **out)
+static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder, const uint8_t *data,
+                               size_t bytes, muc_arena *arena, muc_tensor_view **out)
 {
     size_t at = 0;
 
@@ -100,8 +99,7 @@ static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *output
 }
 
 static muc_status run_folder(muc_context *ctx, const muc_code_folder *folder, const char *input,
-                             const char *output, muc_arena *arena, uint8_t **data,
-                             muc_report **out)
+                             const char *output, muc_arena *arena, uint8_t **data, muc_report **out)
 {
     muc_tensor_view *arrays = NULL, *outputs;
     size_t count = 0, bytes;
@@ -162,8 +160,7 @@ muc_status muc_report_folder(muc_context *ctx, const char *path, muc_report **ou
 {
     static const char *const facts[] = { "name",        "machine",     "core",
                                          "arena_bytes", "arena_bound", "constant_bytes" };
-    static const char *const layers[] = { "name",      "function", "macs",
-                                          "constants", "arena",    NULL };
+    static const char *const layers[] = { "name", "function", "macs", "constants", "arena", NULL };
     static const char *const buffers[] = { "name", "bytes", "address", "first", "last", NULL };
     muc_code_folder folder;
     uint64_t macs = 0;
@@ -175,8 +172,7 @@ muc_status muc_report_folder(muc_context *ctx, const char *path, muc_report **ou
         copy_value(*out, folder.json, facts[i]);
     steps = json_object_get(folder.json, "steps");
     for (size_t i = 0; i < json_array_size(steps); i++)
-        macs += (uint64_t)json_integer_value(
-            json_object_get(json_array_get(steps, i), "macs"));
+        macs += (uint64_t)json_integer_value(json_object_get(json_array_get(steps, i), "macs"));
     muc_report_add_count(*out, "macs", macs);
     copy_table(*out, steps, "layers", layers);
     copy_table(*out, json_object_get(folder.json, "buffers"), "buffers", buffers);

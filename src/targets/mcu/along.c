@@ -144,7 +144,8 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
     muc_text_add(text, ";\n");
     muc_mcu_nest_close(&nest, nest.outer, nest.loops, 1 + nest.outer);
     muc_mcu_indent(text, 1 + nest.outer);
-    muc_text_add(text, "sum = mur_scale_q31(sum, %" PRId32 ", %" PRId32 ");\n", m.mantissa, m.shift);
+    muc_text_add(text, "sum = mur_scale_q31(sum, %" PRId32 ", %" PRId32 ");\n", m.mantissa,
+                 m.shift);
     muc_mcu_indent(text, 1 + nest.outer);
     muc_mcu_nest_print(&nest, &nest.operands[1], text);
     muc_text_add(text, " = (%s)(mur_clamp(sum, %" PRId32 ", %" PRId32 ") + %" PRId32 ");\n",

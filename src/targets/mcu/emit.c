@@ -222,8 +222,7 @@ void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_te
                  arena);
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         if (program->arguments >> i & 1)
-            muc_text_add(text, ", uint32_t %s",
-                         muc_expr_get_input(program->graph->pool, i)->name);
+            muc_text_add(text, ", uint32_t %s", muc_expr_get_input(program->graph->pool, i)->name);
     muc_text_add(text, ")");
 }
 

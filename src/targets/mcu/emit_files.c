@@ -173,8 +173,7 @@ static void emit_transfers(const muc_mcu_program *program, bool is_output, muc_t
 
         if (!is_port(value, is_output))
             continue;
-        muc_text_add(text,
-                     is_output ? "    if (fwrite(outputs.%s, ": "    if (fread(inputs.%s, ",
+        muc_text_add(text, is_output ? "    if (fwrite(outputs.%s, " : "    if (fread(inputs.%s, ",
                      value->name);
         print_bytes(program, value, text);
         muc_text_add(text, ", 1, %s) != 1)\n        return 1;\n", is_output ? "stdout" : "stdin");
@@ -188,10 +187,11 @@ static void emit_command_line(const muc_mcu_program *program, muc_text *text)
 
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         if (program->arguments >> i & 1) {
-            muc_text_add(text,
-                         "    const uint32_t %s = argc > %u ? (uint32_t)strtoul(argv[%u], NULL, 10) "
-                         ": 0;\n",
-                         muc_expr_get_input(program->graph->pool, i)->name, word, word);
+            muc_text_add(
+                text,
+                "    const uint32_t %s = argc > %u ? (uint32_t)strtoul(argv[%u], NULL, 10) "
+                ": 0;\n",
+                muc_expr_get_input(program->graph->pool, i)->name, word, word);
             word++;
         }
 }
@@ -210,10 +210,11 @@ void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
 {
     const char *name = program->name;
 
-    muc_text_add(text, "/* main.c - an example: runs the network once. Inputs come from standard "
-                       "input, outputs go to\n * standard output, one after another, as they lie in "
-                       "memory.%s */\n#include <stdio.h>\n#include <stdlib.h>\n\n#include \"%s.h\"\n\n"
-                       "static uint8_t arena[",
+    muc_text_add(text,
+                 "/* main.c - an example: runs the network once. Inputs come from standard "
+                 "input, outputs go to\n * standard output, one after another, as they lie in "
+                 "memory.%s */\n#include <stdio.h>\n#include <stdlib.h>\n\n#include \"%s.h\"\n\n"
+                 "static uint8_t arena[",
                  program->arguments ? " The run's arguments are the command line's." : "", name);
     print_upper(text, name);
     muc_text_add(text, "_ARENA_BYTES] __attribute__((aligned(");

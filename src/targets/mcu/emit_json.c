@@ -96,10 +96,9 @@ static void add_steps(const muc_mcu_program *program, muc_text *text)
         add_key(text, "operator", muc_op_get(step->node->op)->name);
         muc_text_add(text, ", ");
         add_key(text, "function", step->function);
-        muc_text_add(text,
-                     ", \"macs\": %" PRIu64 ", \"constants\": %" PRIu64 ", \"arena\": %" PRIu64
-                     " }",
-                     step->macs, constant_bytes_of(program, step), live_bytes(program, i));
+        muc_text_add(
+            text, ", \"macs\": %" PRIu64 ", \"constants\": %" PRIu64 ", \"arena\": %" PRIu64 " }",
+            step->macs, constant_bytes_of(program, step), live_bytes(program, i));
     }
     muc_text_add(text, "\n  ],\n");
 }

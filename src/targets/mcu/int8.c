@@ -551,8 +551,7 @@ bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
 muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
-    const muc_softmax_scales scales =
-        muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
+    const muc_softmax_scales scales = muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
 
     MUC_TRY(begin_kernel(l, node, "softmax_s8", "mur_softmax_s8"));
     add_field(l, "rows", (int64_t)muc_mcu_elements(l, x, 0, x->rank - 1));
@@ -584,8 +583,7 @@ muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_begin_step(l, node, function));
     MUC_TRY(muc_mcu_new_constant(l, "table", table, 256, &constant));
     MUC_TRY(muc_mcu_pass_constant(l, constant, MUC_I8));
-    MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64,
-                              muc_mcu_most_elements(l, muc_mcu_input(l, node, 0))));
+    MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0))));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     muc_mcu_may_overlap(l, 0, 0);

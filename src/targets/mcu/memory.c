@@ -57,8 +57,7 @@ static bool is_usable(const muc_mcu_program *program, uint32_t step, const muc_m
     const muc_mcu_value *out = &program->values[overlap->out];
 
     return (in->kind == MUC_MCU_ACTIVATION || in->kind == MUC_MCU_INPUT) && in->last == step &&
-           out->view_of == MUC_NO_ID && out->first == step &&
-           overlap->in != overlap->out;
+           out->view_of == MUC_NO_ID && out->first == step && overlap->in != overlap->out;
 }
 
 static void anchor(const muc_mcu_program *program, const muc_mcu_overlap *overlap,

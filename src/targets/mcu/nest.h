@@ -18,7 +18,7 @@ typedef struct muc_mcu_stride {
 } muc_mcu_stride;
 
 typedef struct muc_mcu_operand {
-    const char *name; /* of the C array */
+    const char *name;                           /* of the C array */
     muc_mcu_stride strides[MUC_MCU_MOST_LOOPS]; /* elements from turn to turn of each loop */
     muc_mcu_stride offsets[MUC_GRAPH_MAX_RANK]; /* terms of where it begins */
     uint32_t offset_count;

@@ -27,7 +27,8 @@ typedef struct muc_mcu_value {
     uint64_t bytes;           /* the most there can be */
     uint32_t view_of; /* the value whose bytes these are, from view_offset on, or MUC_NO_ID */
     uint64_t view_offset;
-    const muc_tensor *layout; /* a tensor with this one's strides, where it is not packed; or NULL */
+    const muc_tensor
+        *layout;         /* a tensor with this one's strides, where it is not packed; or NULL */
     const uint8_t *data; /* of a constant; borrowed */
     bool is_output;      /* of the graph */
     bool used;           /* by a call */
@@ -89,7 +90,7 @@ typedef struct muc_mcu_program {
     const char **sources; /* files of runtime/ to be compiled, ascending */
     uint32_t source_count;
     size_t source_capacity;
-    bool uses_math; /* calls functions of math.h */
+    bool uses_math;     /* calls functions of math.h */
     uint64_t arguments; /* bit i: the run has expression input i as an argument */
     /* the memory plan; names borrowed from values */
     muc_plan plan;
