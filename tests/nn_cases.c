@@ -81,14 +81,14 @@ static void draw_layer(mur_conv_s8 *l)
     l->in_c = between(1, chance(4) ? 64 : 20);
     l->groups = 1;
     l->out_c = between(1, chance(4) ? 64 : 20);
-    if (chance(3)) { /* depthwise */
+    if (chance(2)) { /* depthwise */
         l->groups = l->in_c;
         l->out_c = l->in_c * multiplier;
     } else if (chance(6)) {
         l->groups = between(2, 4);
         l->in_c = between(1, 6) * l->groups;
         l->out_c = between(1, 6) * l->groups;
-    } else if (chance(6)) { /* fully connected */
+    } else if (chance(4)) { /* fully connected */
         l->kernel_h = l->kernel_w = l->stride_h = l->stride_w = 1;
         l->in_h = 1;
         l->in_w = between(1, 3);
@@ -119,7 +119,7 @@ static int is_small_enough(const mur_conv_s8 *l)
 
 static void draw_numbers(mur_conv_s8 *l)
 {
-    int32_t taps = l->kernel_h * l->kernel_w * depth_of(l), large = chance(4);
+    int32_t taps = l->kernel_h * l->kernel_w * depth_of(l), large = chance(4), one;
     int32_t bits = 7; /* about the logarithm of the sums */
 
     while (taps >> (2 * (bits - 7)) != 0)
@@ -133,6 +133,7 @@ static void draw_numbers(mur_conv_s8 *l)
     l->output.zero = (int8_t)(l->output.kind == MUR_REQUANT_SHIFT ? 0 : between(-128, 127));
     l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
     l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
+    one = chance(2); /* multiplier for all channels */
     for (int32_t c = 0; c < l->out_c; c++) {
         bias[c] = between(-30000, 30000);
         mul[c] = (int32_t)(draw() >> 2 | 1u << 30);
@@ -140,6 +141,10 @@ static void draw_numbers(mur_conv_s8 *l)
         if (l->output.kind == MUR_REQUANT_SHIFT) {
             mul[c] = between(chance(4) ? -2000 : 1, 4000);
             shift[c] = between(-1000000, 1000000);
+        }
+        if (one) {
+            mul[c] = mul[0];
+            shift[c] = shift[0];
         }
     }
 }

@@ -2,16 +2,11 @@
  * requantized: the inner loops of mur_dsp_conv_s8. Four pixels by two channels take 12 instructions
  * for 16 products.
  *
- * Weights are packed by pairs of output channels, a and b. One word holds two inputs' weights of
- * both: as halfwords h = 256 * b + a. With x two inputs as int16, SMLAD(x, h) sums 256 x b + x a,
- * SMLAD(x, SXTB16(h)) sums x a, and the difference is 256 times b's sum: one instruction to unpack
- * four weights. b's sum has 24 bits then; mur_dsp_conv_s8_fits sees to it.
- *
  * Inputs come by fours as SXTB16 leaves them: bytes 0 and 2, then 1 and 3. */
 #ifndef MUR_DSP_TILE_H
 #define MUR_DSP_TILE_H
 
-#include "mur_dsp.h"
+#include "mur_dsp_sums.h"
 #include "mur_nn.h"
 
 /* A run over pairs of channels for one or four pixels.
@@ -28,16 +23,6 @@ typedef struct mur_dsp_tile {
 } mur_dsp_tile;
 
 #if MUR_HAVE_DSP
-
-/* A sum in register r to an int8, with twice the multiplier (modulo 2^32) in m, the right shift (at
- * least 1) in s and the zero point in z. SMMLAR adds the 2^32 that m lacks, and rounds halves up;
- * ASRS and ADC round x + (x < 0 ? -1 : 0) halves up, which is x's halves away from zero. */
-#define MUR_DSP_REQUANT(r, m, s, z) \
-    "smmlar " #r ", " #r ", " #m ", " #r "\n" \
-    "add " #r ", " #r ", " #r ", asr #31\n" \
-    "asrs " #r ", " #r ", " #s "\n" \
-    "adc " #r ", " #r ", " #z "\n" \
-    "ssat " #r ", #8, " #r "\n"
 
 /* two inputs of four pixels and two channels */
 #define MUR_DSP_MAC8 \
@@ -122,12 +107,6 @@ mur_dsp_tile4(__attribute__((unused)) const mur_dsp_tile *tile)
 }
 /* clang-format on */
 
-/* two inputs of one pixel and two channels */
-#define MUR_DSP_MAC2(x, w) \
-    "sxtb16 r10, " #w "\n" \
-    "smlad r1, " #x ", " #w ", r1\n" \
-    "smlad r0, " #x ", r10, r0\n"
-
 /* r0: sum of a; r1: of 256 b + a; r12: x, r11: its end; lr: w. On the stack a copy of *tile. */
 /* clang-format off */
 __attribute__((naked, noinline)) static void
@@ -175,15 +154,6 @@ mur_dsp_tile1(__attribute__((unused)) const mur_dsp_tile *tile)
 /* clang-format on */
 
 #else
-
-#include "mur_nn_arith.h"
-
-static inline int8_t mur_dsp_output(int32_t sum, const uint32_t *channel, int32_t zero)
-{
-    int32_t x = mur_scale_q31(sum, (int32_t)(channel[0] >> 1), -(int32_t)channel[1]);
-
-    return (int8_t)mur_clamp(x + zero, INT8_MIN, INT8_MAX);
-}
 
 /* the same for any number of pixels by turns */
 static inline void mur_dsp_tiles(const mur_dsp_tile *tile, int32_t pixels)

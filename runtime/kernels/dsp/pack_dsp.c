@@ -2,6 +2,7 @@
 #include "mur_nn_arith.h"
 #include "mur_dsp_conv.h"
 #include "mur_dsp_depthwise.h"
+#include "mur_dsp_fc.h"
 
 #include <string.h>
 
@@ -27,11 +28,11 @@ static void make_constant(view *v, int32_t y, int32_t zero)
     v->least = v->most = v->bias;
 }
 
-static view view_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel)
+/* a channel as it is */
+static view plain_view(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel)
 {
     view v;
     int64_t bias = plain->bias ? plain->bias[channel] : 0;
-    int8_t y;
 
     v.count = layer->kernel_h * layer->kernel_w * (layer->in_c / layer->groups);
     v.weights = plain->weights + channel * v.count;
@@ -45,6 +46,14 @@ static view view_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32
         v.least += v.weights[k] < 0 ? 127 * v.weights[k] : -128 * v.weights[k];
         v.most += v.weights[k] < 0 ? -128 * v.weights[k] : 127 * v.weights[k];
     }
+    return v;
+}
+
+static view view_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel)
+{
+    view v = plain_view(layer, plain, channel);
+    int8_t y;
+
     if (layer->output.kind != MUR_REQUANT_Q31 || v.shift > 0 || v.least < INT32_MIN ||
         v.most > INT32_MAX)
         return v;
@@ -62,31 +71,56 @@ static int is_simple(const view *v, int32_t bits)
     return v->mul >= 1 << 30 && v->shift <= -1 && v->least >= -limit && v->most < limit;
 }
 
-/* is channel the second of its pair? */
-static int is_upper(const mur_conv_s8 *layer, int32_t channel)
+/* ---- pairs of channels ---- */
+
+typedef view viewer(const mur_conv_s8 *, const mur_conv_plain *, int32_t);
+
+/* Channel c, and the next of its group, or nothing. Returns how many that is. */
+static int32_t take_pair(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look,
+                         int32_t c, view *a, view *b)
 {
-    return channel % (layer->out_c / layer->groups) & 1;
+    int32_t channels = layer->out_c / layer->groups;
+
+    *a = *b = look(layer, plain, c);
+    if (c % channels + 1 < channels) {
+        *b = look(layer, plain, c + 1);
+        return 2;
+    }
+    make_constant(b, 0, 0);
+    return 1;
+}
+
+/* do a and b fit the form of pairs? */
+static int is_pair(const view *a, const view *b)
+{
+    if (!is_simple(a, 32) || !is_simple(b, 24))
+        return 0;
+    for (int32_t k = 0; a->weights && b->weights && k < a->count; k++)
+        if (b->weights[k] == -128 && a->weights[k] < 0)
+            return 0; /* no halfword holds the two */
+    return 1;
+}
+
+/* do all pairs? */
+static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look)
+{
+    if (layer->output.kind != MUR_REQUANT_Q31)
+        return 0;
+    for (int32_t c = 0; c < layer->out_c;) {
+        view a, b;
+
+        c += take_pair(layer, plain, look, c, &a, &b);
+        if (!is_pair(&a, &b))
+            return 0;
+    }
+    return 1;
 }
 
 /* ---- conv ---- */
 
 int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    view last = { 0 };
-
-    if (layer->output.kind != MUR_REQUANT_Q31)
-        return 0;
-    for (int32_t c = 0; c < layer->out_c; c++) {
-        view v = view_of(layer, plain, c);
-
-        if (!is_simple(&v, is_upper(layer, c) ? 24 : 32))
-            return 0;
-        for (int32_t k = 0; is_upper(layer, c) && v.weights && last.weights && k < v.count; k++)
-            if (v.weights[k] == -128 && last.weights[k] < 0)
-                return 0; /* no halfword holds the two */
-        last = v;
-    }
-    return 1;
+    return are_pairs(layer, plain, view_of);
 }
 
 size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -135,28 +169,75 @@ static uint32_t weights_word(const view *a, const view *b, const mur_dsp_runs *r
     return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
 }
 
+/* biases and weights of a pair; returns their end */
+static uint32_t *pack_pair(const view *a, const view *b, const mur_dsp_runs *runs, uint32_t *out)
+{
+    *out++ = (uint32_t)a->bias;
+    *out++ = 256 * (uint32_t)b->bias + (uint32_t)a->bias;
+    for (int32_t i = 0; i < runs->words; i++) {
+        *out++ = weights_word(a, b, runs, 4 * i);
+        *out++ = weights_word(a, b, runs, 4 * i + 1);
+    }
+    return out;
+}
+
 void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
-    int32_t channels = layer->out_c / layer->groups;
     uint32_t *out = packed;
 
-    for (int32_t c = 0; c < layer->out_c; c++) {
-        view a = view_of(layer, plain, c), b = { 0 };
+    for (int32_t c = 0; c < layer->out_c;) {
+        view a, b;
 
-        if (c % channels + 1 < channels)
-            b = view_of(layer, plain, ++c);
-        *out++ = (uint32_t)a.bias;
-        *out++ = 256 * (uint32_t)b.bias + (uint32_t)a.bias;
-        for (int32_t i = 0; i < runs.words; i++) {
-            *out++ = weights_word(&a, &b, &runs, 4 * i);
-            *out++ = weights_word(&a, &b, &runs, 4 * i + 1);
-        }
+        c += take_pair(layer, plain, view_of, c, &a, &b);
+        out = pack_pair(&a, &b, &runs, out);
         *out++ = 2 * (uint32_t)a.mul;
         *out++ = (uint32_t)-a.shift;
         *out++ = 2 * (uint32_t)b.mul;
         *out++ = (uint32_t)-b.shift;
     }
+}
+
+/* ---- fully connected ---- */
+
+int mur_dsp_fc_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    if (layer->kernel_h != 1 || layer->kernel_w != 1 || layer->groups != 1 || layer->in_h != 1 ||
+        layer->out_h != 1 || layer->in_w != layer->out_w || layer->stride_w != 1 ||
+        layer->pad_top != 0 || layer->pad_left != 0)
+        return 0;
+    for (int32_t c = 1; c < layer->out_c; c++)
+        if (plain->mul[c] != plain->mul[0] || plain->shift[c] != plain->shift[0])
+            return 0;
+    return are_pairs(layer, plain, plain_view);
+}
+
+size_t mur_dsp_fc_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    size_t pairs = ((size_t)layer->out_c + 1) / 2;
+
+    return sizeof(mur_dsp_fc) + pairs * (size_t)(2 + mur_dsp_fc_words(layer)) * 4;
+}
+
+void mur_dsp_fc_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    mur_dsp_fc *head = packed;
+    uint32_t *out = (uint32_t *)(head + 1);
+    mur_dsp_runs runs = { 1, layer->in_c, layer->in_c / 4, mur_dsp_fc_words(layer) / 2 };
+
+    head->mul = (int32_t)(2 * (uint32_t)plain->mul[0]);
+    head->shift = -plain->shift[0];
+    for (int32_t c = 0; c < layer->out_c;) {
+        view a, b;
+
+        c += take_pair(layer, plain, plain_view, c, &a, &b);
+        out = pack_pair(&a, &b, &runs, out);
+    }
+}
+
+size_t mur_dsp_fc_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)mur_dsp_fc_words(layer) * 4;
 }
 
 /* ---- depthwise ---- */
