@@ -1,0 +1,128 @@
+/* pack_mve.c - weights for the kernels of this folder: mur_mve.h says how. On the host. */
+#include "mur_mve.h"
+
+#include <string.h>
+
+/* channel i of *four */
+static void set_channel(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel,
+                        const int8_t *w, int32_t inputs, mur_mve_four *four, int32_t i)
+{
+    four->bias[i] = plain->bias ? plain->bias[channel] : 0;
+    for (int32_t k = 0; k < inputs; k++)
+        four->bias[i] -= layer->in_zero * w[k];
+    four->mul[i] = plain->mul[channel];
+    four->shift[i] = plain->shift[channel];
+}
+
+static int shifts_to_the_right(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    if (layer->output.kind != MUR_REQUANT_Q31)
+        return 0;
+    for (int32_t c = 0; c < layer->out_c; c++)
+        if (plain->shift[c] > 0)
+            return 0;
+    return 1;
+}
+
+/* ---- conv ---- */
+
+int mur_mve_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return layer->groups == 1 && layer->dilation_h == 1 && layer->dilation_w == 1 &&
+           shifts_to_the_right(layer, plain);
+}
+
+size_t mur_mve_conv_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    size_t four = sizeof(mur_mve_four) + 4 * (size_t)mur_mve_inputs(layer);
+
+    return (size_t)((layer->out_c + 3) / 4) * four + MUR_MVE_BYTES;
+}
+
+void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t inputs = mur_mve_inputs(layer), last = inputs % MUR_MVE_BYTES;
+    uint8_t *to = packed;
+
+    memset(packed, 0, mur_mve_conv_s8_packed_bytes(layer));
+    for (int32_t first = 0; first < layer->out_c; first += 4) {
+        uint8_t *bytes = to + sizeof(mur_mve_four);
+        mur_mve_four four;
+
+        memset(&four, 0, sizeof(four));
+        for (int32_t i = 0; i < 4 && first + i < layer->out_c; i++) {
+            const int8_t *w = plain->weights + (first + i) * inputs;
+
+            set_channel(layer, plain, first + i, w, inputs, &four, i);
+            for (int32_t k = 0; k < inputs; k++) {
+                int32_t start = k & ~(MUR_MVE_BYTES - 1);
+                int32_t length = start < inputs - last ? MUR_MVE_BYTES : last;
+
+                bytes[4 * start + i * length + k - start] = (uint8_t)w[k];
+            }
+        }
+        memcpy(to, &four, sizeof(four));
+        to = bytes + 4 * inputs;
+    }
+}
+
+size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    size_t inputs = (size_t)(mur_mve_inputs(layer) & ~(MUR_MVE_BYTES - 1)) + MUR_MVE_BYTES;
+
+    return (((size_t)layer->out_c + 15) & ~(size_t)15) + inputs;
+}
+
+/* ---- depthwise ---- */
+
+/* Two neighbouring products must not leave int16; rows above the image must fit the ring. */
+int mur_mve_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    int32_t taps = layer->kernel_h * layer->kernel_w;
+
+    if (layer->groups != layer->in_c || layer->out_c != layer->in_c || layer->dilation_h != 1 ||
+        layer->dilation_w != 1 || layer->kernel_h > MUR_MVE_ROWS ||
+        layer->pad_top >= layer->kernel_h || layer->pad_left >= layer->kernel_w ||
+        !shifts_to_the_right(layer, plain))
+        return 0;
+    for (int32_t i = 0; i < layer->out_c * taps; i++)
+        if (plain->weights[i] == -128)
+            return 0;
+    return 1;
+}
+
+static size_t bytes_of_eight(const mur_conv_s8 *layer)
+{
+    return 2 * sizeof(mur_mve_four) + 8 * (size_t)layer->kernel_h * layer->kernel_w;
+}
+
+size_t mur_mve_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)((layer->out_c + 7) / 8) * bytes_of_eight(layer);
+}
+
+void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t taps = layer->kernel_h * layer->kernel_w;
+    uint8_t *to = packed;
+
+    memset(packed, 0, mur_mve_depthwise_s8_packed_bytes(layer));
+    for (int32_t first = 0; first < layer->out_c; first += 8, to += bytes_of_eight(layer)) {
+        mur_mve_four fours[2];
+
+        memset(fours, 0, sizeof(fours));
+        for (int32_t i = 0; i < 8 && first + i < layer->out_c; i++) {
+            const int8_t *w = plain->weights + (first + i) * taps;
+
+            set_channel(layer, plain, first + i, w, taps, &fours[i & 1], i >> 1);
+            for (int32_t k = 0; k < taps; k++)
+                to[sizeof(fours) + (size_t)(k * 8 + i)] = (uint8_t)w[k];
+        }
+        memcpy(to, fours, sizeof(fours));
+    }
+}
+
+size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)layer->kernel_h * (size_t)mur_mve_row_bytes(layer) + MUR_MVE_BYTES;
+}
