@@ -61,6 +61,33 @@ static const char *const graphs[] = {
     "node y f32 [2, 8] = layer_norm a, g, b axis=1 epsilon=1e-5\noutput y\n",
     "tensor a = input f32 [2, 8]\ntensor g = input f32 [8]\nnode y f32 [2, 8] = rmsnorm a, g "
     "epsilon=1e-5\noutput y\n",
+    /* QuantLib's integers */
+    "tensor a = input i32 [2, 3, 4]\ntensor m = const i32 [3, 1] values 700, -30000, 65536\n"
+    "tensor n = const i32 [] values -7\nnode y i8 [2, 3, 4] = requant_shift a, m, n shift=12 "
+    "clamp_min=-128 clamp_max=127 to=i8\noutput y\n",
+    "tensor a = input u8 [9]\ntensor m = input i32 [1]\ntensor n = const i32 [] values 5\n"
+    "node y i32 [9] = requant_shift a, m, n shift=0 clamp_min=-2147483648 clamp_max=2147483647 "
+    "to=i32\noutput y\n",
+    "tensor a = input i8 [3, 16]\ntensor w = const i32 [1] values 300000\n"
+    "node y i8 [3, 16] = integer_rmsnorm a, w shift=12\noutput y\n",
+    "tensor a = input i16 [3, 5]\ntensor w = const i32 [5] values 300000, 2000000000, 5, -70000, "
+    "1\nnode y i8 [3, 5] = integer_rmsnorm a, w shift=13\noutput y\n",
+    "tensor a = input i8 [2, 2, 8]\ntensor w = input i32 [8]\ntensor b = input i32 [8]\n"
+    "node y i8 [2, 2, 8] = integer_layer_norm a, w, b shift=3\noutput y\n",
+    "tensor a = input i8 [4, 9]\ntensor c = const i32 [3] values 84, 3735, 62\n"
+    "node y u8 [4, 9] = integer_softmax a, c levels=256\noutput y\n",
+    "tensor a = input u8 [4, 9]\nnode y u8 [4, 9] = ita_max a levels=256\noutput y\n",
+    "tensor a = input i8 [40]\ntensor c = const i32 [3] values 42, 122, 245\n"
+    "node y i32 [40] = integer_hard_swish a, c\noutput y\n",
+    "tensor a = input i16 [40]\ntensor c = const i32 [2] values -40, 1743\n"
+    "node y i32 [40] = integer_gelu a, c\noutput y\n",
+    "tensor a = input i32 [2, 4]\ntensor b = input i8 [4]\n"
+    "node y i32 [2, 4] = integer_div a, b delta=7 eta=3 eps=1\noutput y\n",
+    "tensor a = input u8 [2, 3, 4]\ntensor b = input i8 [4, 5]\n"
+    "node y i32 [2, 3, 5] = matmul_integer a, b\noutput y\n",
+    "tensor a = input i16 [1, 4, 5, 5]\ntensor b = input i8 [4, 2, 3, 3]\n"
+    "node y i32 [1, 4, 3, 3] = conv_integer a, b groups=2 strides=[2, 2] pads=[1, 1, 1, 1]\noutput "
+    "y\n",
     /* a residual whose buffers are shared */
     "tensor a = input f32 [4, 8]\ntensor w = input f32 [8, 8]\nnode t f32 [4, 8] = linear a, w\n"
     "node u f32 [4, 8] = relu t\nnode v f32 [4, 8] = linear u, w\nnode y f32 [4, 8] = add v, "

@@ -197,22 +197,13 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- rows: everything along some dimensions, for each of the rest ---- */
 
-/* One line of a row's program: `each` runs over the elements (x is a[..], y is y[..], i the
- * element's number, s and b are scale and bias), else the line stands once. */
-typedef struct row_line {
-    bool each;
-    const char *text;
-} row_line;
-
 enum { MOST_LINES = 10 };
 
 typedef struct row_form {
     muc_op op;
-    row_line lines[MOST_LINES];
+    muc_mcu_row_line lines[MOST_LINES];
 } row_form;
 
-/* $n is the number of elements of a row, $e the attribute epsilon, $k beta; array places are @a,
- * @y, @b (scale) and @c (bias) */
 static const row_form forms[] = {
     { MUC_OP_SOFTMAX,
       { { false, "float max = -1.0f / 0.0f, sum = 0.0f;" },
@@ -301,6 +292,10 @@ static void print_row_line(muc_mcu_nest *nest, const muc_node *node, const char 
             line++;
             if (*line == 'n')
                 print_count(nest, nest->outer, nest->loops);
+            else if (*line == 's')
+                muc_text_add(text, "%u", (unsigned)muc_node_integer(node, MUC_KEY_SHIFT));
+            else if (*line == 'l')
+                muc_text_add(text, "%d", (int)muc_node_integer(node, MUC_KEY_LEVELS));
             else if (*line == 'e')
                 muc_mcu_print_real(text, muc_node_real_or(node, MUC_KEY_EPSILON, 0), false);
             else
@@ -364,20 +359,17 @@ static muc_mcu_nest rows_nest(muc_mcu_lowering *l, const muc_node *node)
     return nest;
 }
 
-muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
+muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
+                                   const muc_mcu_row_line *lines)
 {
-    const row_form *form = find_rows(node->op);
     muc_mcu_nest nest;
     unsigned depth;
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = rows_nest(l, node);
     depth = 1 + nest.outer;
-    l->program->uses_math = true;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
-    for (unsigned i = 0; i < MOST_LINES && form->lines[i].text; i++) {
-        const row_line *line = &form->lines[i];
-
+    for (const muc_mcu_row_line *line = lines; line->text; line++) {
         if (line->each)
             muc_mcu_nest_open(&nest, nest.outer, nest.loops, depth);
         muc_mcu_indent(&l->text, line->each ? 1 + nest.loops : depth);
@@ -389,4 +381,10 @@ muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_end_function(l, 0, 0));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
+}
+
+muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
+{
+    l->program->uses_math = true;
+    return muc_mcu_write_row_lines(l, node, find_rows(node->op)->lines);
 }

@@ -177,13 +177,12 @@ static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *ho
     }
 }
 
-/* loops over the output with the inputs broadcast to it, and the output as the last operand */
-static muc_mcu_nest make_nest(muc_mcu_lowering *l, const muc_node *node)
+muc_mcu_nest muc_mcu_nest_pointwise(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs)
 {
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     muc_mcu_nest nest = muc_mcu_nest_of(l, y);
 
-    for (uint32_t i = 0; i < node->input_count; i++)
+    for (uint32_t i = 0; i < inputs; i++)
         muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, muc_mcu_input_name(i)),
                                muc_mcu_input(l, node, i), y->rank);
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
@@ -191,8 +190,7 @@ static muc_mcu_nest make_nest(muc_mcu_lowering *l, const muc_node *node)
     return nest;
 }
 
-/* an input of the output's very shape and element size may become it, element by element */
-static void share(muc_mcu_lowering *l, const muc_node *node)
+void muc_mcu_share_pointwise(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *y = muc_mcu_output(l, node, 0);
 
@@ -211,13 +209,13 @@ muc_status muc_mcu_write_elementwise(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest nest;
 
     MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = make_nest(l, node);
+    nest = muc_mcu_nest_pointwise(l, node, node->input_count);
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     load_inputs(&nest, node, 1 + nest.loops);
     combine_all(&nest, node, find_form(l, node), 1 + nest.loops);
     muc_mcu_nest_close(&nest, 0, nest.loops, 1);
     MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    share(l, node);
+    muc_mcu_share_pointwise(l, node);
     return MUC_OK;
 }
 
@@ -235,7 +233,7 @@ muc_status muc_mcu_write_where(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest nest;
 
     MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = make_nest(l, node);
+    nest = muc_mcu_nest_pointwise(l, node, node->input_count);
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[3], &l->text);
@@ -314,7 +312,7 @@ muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest nest;
 
     MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = make_nest(l, node);
+    nest = muc_mcu_nest_pointwise(l, node, node->input_count);
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_text_add(&l->text, "const %s x = ", muc_mcu_c_type(x->dtype));
@@ -334,6 +332,6 @@ muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
     }
     muc_mcu_nest_close(&nest, 0, nest.loops, 1);
     MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    share(l, node);
+    muc_mcu_share_pointwise(l, node);
     return MUC_OK;
 }

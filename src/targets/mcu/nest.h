@@ -55,6 +55,24 @@ void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, u
 void muc_mcu_nest_close(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth);
 /* "x[i0 * 64u + i1]" */
 void muc_mcu_nest_print(const muc_mcu_nest *nest, const muc_mcu_operand *operand, muc_text *text);
+/* Loops over the node's output with its first `inputs` inputs broadcast to it, and the output as
+ * the last operand. */
+muc_mcu_nest muc_mcu_nest_pointwise(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs);
+/* Inputs of the output's very shape and no smaller elements may become it, element by element. */
+void muc_mcu_share_pointwise(muc_mcu_lowering *l, const muc_node *node);
+
+/* One line of what is done with a row of input 0: `each` stands in a loop over its elements. $n is
+ * the number of them, $e, $k, $s, $l the attributes epsilon, beta, shift, levels; @a, @y, @b and @c
+ * are the elements of x, the result, inputs 1 and 2 ("+ c[..]", or nothing where there is none). */
+typedef struct muc_mcu_row_line {
+    bool each;
+    const char *text; /* NULL: behind the last line */
+} muc_mcu_row_line;
+
+/* The step that runs the lines on each row; the result may take x's bytes. */
+muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
+                                   const muc_mcu_row_line *lines);
+
 /* A step that is a function of the program: its body is to be written to l->text, with inputs as
  * arrays a, b, c, ..., outputs as y, y1, y2, ... and, if bytes are asked for, scratch. */
 muc_status muc_mcu_begin_function(muc_mcu_lowering *l, const muc_node *node);

@@ -91,6 +91,7 @@ typedef struct muc_mcu_program {
     uint32_t source_count;
     size_t source_capacity;
     bool uses_math;     /* calls functions of math.h */
+    bool uses_quantlib; /* calls functions of mur_quantlib.h */
     uint64_t arguments; /* bit i: the run has expression input i as an argument */
     /* the memory plan; names borrowed from values */
     muc_plan plan;

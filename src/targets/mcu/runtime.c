@@ -96,13 +96,13 @@ static muc_status write_file(muc_context *ctx, muc_folder *folder, size_t file)
 muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *program,
                                  muc_folder *folder)
 {
-    static const char *const always[] = { "mur_nn_arith.h" };
+    const char *const included[] = { "mur_nn_arith.h", "mur_quantlib.h" };
     bool wanted[MOST_FILES] = { false };
     size_t open[MOST_FILES], count = 0;
 
     _Static_assert(MUC_COUNT(files) <= MOST_FILES, "room for every file of the runtime");
-    for (size_t i = 0; i < MUC_COUNT(always); i++)
-        open[count++] = find_file(always[i], strlen(always[i]));
+    for (size_t i = 0; i < (program->uses_quantlib ? 2u : 1u); i++)
+        open[count++] = find_file(included[i], strlen(included[i]));
     for (uint32_t i = 0; i < program->source_count; i++)
         for (size_t f = 0; files[f].path; f++)
             if (strcmp(files[f].path, program->sources[i]) == 0)
