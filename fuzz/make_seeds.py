@@ -4,9 +4,11 @@
 dim 2, ffn 1, 1 layer, 1 head of 2, vocabulary 3, context 4; every weight is 0.5.
 Besides it, BlockDialect blocks of every kind, tokenizers in every form and small networks.
 """
+import io
 import json
 import pathlib
 import struct
+import zipfile
 import zlib
 
 import onnx_seeds
@@ -290,7 +292,26 @@ def tflite_models():
         [(0, 1, [0, 1], [2], 11, {0: ("b", 3)})], [0], [2]))
 
 
+def npz():
+    def npy(descr, dims, data):
+        head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims!r}, }}"
+        head += " " * (-(10 + len(head) + 1) % 16) + "\n"
+        return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() + data
+
+    def archive(method, **arrays):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", method) as z:
+            for name, data in arrays.items():
+                z.writestr(zipfile.ZipInfo(name + ".npy"), data, method)
+        return out.getvalue()
+
+    x, y = npy("<f4", (2,), floats(2)), npy("|i1", (), b"\x7f")
+    put("npz", "stored", archive(zipfile.ZIP_STORED, x=x, y=y))
+    put("npz", "deflated", archive(zipfile.ZIP_DEFLATED, x=x))
+
+
 def main():
+    npz()
     for name, data in [*onnx_seeds.models(), *onnx_seeds.refused()]:
         put("onnx", name, data)
     tflite_models()

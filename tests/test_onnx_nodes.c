@@ -112,6 +112,24 @@ static bool same(trial *t, const muc_tensor_view *found, const muc_tensor_view *
     return true;
 }
 
+/* numpy had no bf16 when the files were written: their arrays are of its bits */
+static void mend_bf16(const muc_graph *graph, muc_tensor_view *inputs, size_t input_count,
+                      muc_tensor_view *outputs)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < graph->tensor_count && at < input_count; i++) {
+        if (graph->tensors[i].kind != MUC_TENSOR_INPUT)
+            continue;
+        if (graph->tensors[i].dtype == MUC_BF16 && inputs[at].dtype == MUC_U16)
+            inputs[at].dtype = MUC_BF16;
+        at++;
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (graph->tensors[graph->outputs[i]].dtype == MUC_BF16 && outputs[i].dtype == MUC_U16)
+            outputs[i].dtype = MUC_BF16;
+}
+
 static bool run_set(trial *t, const char *set)
 {
     muc_tensor_view inputs[MAX_ARRAYS], expected[MAX_ARRAYS], *found;
@@ -129,9 +147,11 @@ static bool run_set(trial *t, const char *set)
     options.known_count = input_count;
     if (muc_network_open(t->ctx, path, &options, &network) != MUC_OK)
         return false;
-    if (expected_count != network.graph->output_count ||
-        muc_network_run(t->ctx, network.graph, inputs, input_count, &t->arena, &found) != MUC_OK)
-        passed = false;
+    passed = expected_count == network.graph->output_count;
+    if (passed)
+        mend_bf16(network.graph, inputs, input_count, expected);
+    passed = passed && muc_network_run(t->ctx, network.graph, inputs, input_count, &t->arena,
+                                       &found) == MUC_OK;
     for (size_t i = 0; i < expected_count && passed; i++)
         passed = same(t, &found[i], &expected[i]);
     muc_network_close(&network);

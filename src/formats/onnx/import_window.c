@@ -139,9 +139,10 @@ muc_status onnx_import_conv(onnx_call *call)
                           : onnx_emit(call, call->row->op, inputs, count, &a, 1);
 }
 
-/* Padding that gives the size which is asked for. */
+/* Padding that gives the size which is asked for; where windows do not reach, the output is padded.
+ */
 static muc_status transpose_padding(onnx_call *call, uint32_t x, window *w, const int64_t *sizes,
-                                    const int64_t *output_padding)
+                                    int64_t *output_padding)
 {
     if (sizes[0] == 0 && !is_same(w))
         return settle_padding(call, x, w);
@@ -153,11 +154,8 @@ static muc_status transpose_padding(onnx_call *call, uint32_t x, window *w, cons
         wanted = sizes[0] ? sizes[i] : size * w->strides[i];
         total = w->strides[i] * ((int64_t)size - 1) + output_padding[i] +
                 (w->kernel[i] - 1) * w->dilations[i] + 1 - wanted;
-        if (total < 0)
-            return onnx_fail(call, MUC_UNSUPPORTED,
-                             "a size of %" PRId64 " in spatial dimension %u needs more than the "
-                             "windows reach",
-                             wanted, i);
+        output_padding[i] -= total < 0 ? total : 0;
+        total = total < 0 ? 0 : total;
         share_padding(w, i, total, strcmp(w->auto_pad, "SAME_UPPER") == 0);
     }
     return MUC_OK;
