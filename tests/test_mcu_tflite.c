@@ -3,8 +3,10 @@
 
 #include "formats/network.h"
 #include "formats/npy/npz.h"
+#include "passes/canonical.h"
+#include "passes/fold.h"
 
-static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8" };
+static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant", "vww", "vww_96_int8" };
 /* plain C and the kernels for SMLAD, which the host emulates */
 static const char *const machines[] = { "host", "stm32f746" };
 
@@ -45,6 +47,10 @@ static void int8_networks_are_bit_exact(void **state)
 
         snprintf(path, sizeof(path), "tflite/%s.tflite", names[i % NAMES]);
         CHECK_OK(batch.ctx, muc_network_open(batch.ctx, shared_data(path), NULL, &networks[i]));
+        CHECK_OK(batch.ctx, muc_fold(batch.ctx, networks[i].graph));
+        CHECK_OK(batch.ctx, muc_canonicalise(batch.ctx, networks[i].graph));
+        CHECK_OK(batch.ctx, muc_fuse(batch.ctx, networks[i].graph));
+        CHECK_OK(batch.ctx, muc_lay_channels_last(batch.ctx, networks[i].graph));
         mcu_batch_add(&batch, networks[i].graph, machines[i / NAMES]);
     }
     mcu_batch_build(&batch, "cc");

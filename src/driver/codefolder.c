@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "driver/network.h"
 
 enum { MOST_WORDS = 512, MOST_LIST = 1 << 16 };
 
@@ -115,7 +116,7 @@ void muc_code_close(muc_code_folder *folder)
 /* ---- arrays ---- */
 
 /* as TensorFlow Lite quantizes: nearest, halves away from zero, saturated */
-static int64_t quantize(const muc_code_port *input, double real)
+static double quantize(const muc_code_port *input, double real)
 {
     unsigned bits = muc_dtype_get(input->dtype)->block_bytes * 8;
     bool is_signed = input->dtype == MUC_I8 || input->dtype == MUC_I16 || input->dtype == MUC_I32;
@@ -123,7 +124,7 @@ static int64_t quantize(const muc_code_port *input, double real)
     double most = ldexp(1, (int)bits - is_signed) - 1;
     double q = (double)roundf((float)real / (float)input->scale) + input->zero;
 
-    return (int64_t)(q < least ? least : q > most ? most : q);
+    return q < least ? least : q > most ? most : q;
 }
 
 static bool is_real(muc_dtype dtype)
@@ -131,33 +132,31 @@ static bool is_real(muc_dtype dtype)
     return muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT;
 }
 
-static muc_status convert_real(muc_context *ctx, const muc_code_port *input,
-                               const muc_tensor_view *array, uint8_t *out)
+/* one element of whatever type, little-endian: the low bytes come first */
+static bool convert_one(const muc_code_port *input, double real, uint8_t *out)
 {
     uint32_t size = muc_dtype_get(input->dtype)->block_bytes;
+    float single = (float)real;
+    int64_t whole;
 
-    for (uint64_t i = 0; i < array->elements; i++) {
-        int64_t q;
-        float real;
-
-        if (!muc_dtype_to_f32(array->dtype, array->data, i, 1, &real))
-            return muc_fail(ctx, MUC_UNSUPPORTED, array->file, array->offset,
-                            "'%s' is %s, which is no real type", array->name,
-                            muc_dtype_get(array->dtype)->name);
-        if (input->dtype == MUC_F32) {
-            memcpy(out + i * size, &real, size);
-            continue;
-        }
-        q = quantize(input, (double)real);
-        memcpy(out + i * size, &q, size); /* little-endian: the low bytes come first */
+    if (input->dtype == MUC_F32 || input->dtype == MUC_F64) {
+        memcpy(out, input->dtype == MUC_F32 ? (const void *)&single : &real, size);
+        return true;
     }
-    return MUC_OK;
+    if (is_real(input->dtype) || !(fabs(real) < 9e18) || real != floor(real))
+        return false;
+    whole = (int64_t)real;
+    memcpy(out, &whole, size);
+    if (size == 8)
+        return true;
+    return muc_dtype_integer(input->dtype, out) == whole;
 }
 
 muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
                             const muc_tensor_view *array, uint8_t *out)
 {
     uint32_t size = muc_dtype_get(input->dtype)->block_bytes;
+    bool quantizes = input->quantized && is_real(array->dtype);
 
     if (array->elements * size > input->bytes)
         return muc_fail(ctx, MUC_USAGE, array->file, array->offset,
@@ -168,11 +167,15 @@ muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
         memcpy(out, array->data, (size_t)array->bytes);
         return MUC_OK;
     }
-    if (is_real(array->dtype) && (is_real(input->dtype) || input->quantized))
-        return convert_real(ctx, input, array, out);
-    return muc_fail(ctx, MUC_USAGE, array->file, array->offset, "'%s' is %s, '%s' takes %s",
-                    array->name, muc_dtype_get(array->dtype)->name, input->name,
-                    muc_dtype_get(input->dtype)->name);
+    for (uint64_t i = 0; i < array->elements; i++) {
+        double real = muc_array_element(array, i);
+
+        if (!convert_one(input, quantizes ? quantize(input, real) : real, out + i * size))
+            return muc_fail(ctx, MUC_USAGE, array->file, array->offset,
+                            "'%s': element %llu, %g, is no number of type %s", array->name,
+                            (unsigned long long)i, real, muc_dtype_get(input->dtype)->name);
+    }
+    return MUC_OK;
 }
 
 /* ---- child processes ---- */

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "driver/compile.h"
+#include "passes/canonical.h"
+#include "passes/fold.h"
 #include "report/report.h"
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
@@ -62,7 +64,10 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
 /* the same for the code and for what it is compared with */
 muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 {
-    return muc_graph_verify(ctx, graph);
+    MUC_TRY(muc_fold(ctx, graph));
+    MUC_TRY(muc_canonicalise(ctx, graph));
+    MUC_TRY(muc_fuse(ctx, graph));
+    return muc_lay_channels_last(ctx, graph);
 }
 
 muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,

@@ -320,7 +320,7 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
                  "void MUR_TRACE_FUNCTION(unsigned tensor, const uint8_t *data, size_t bytes);\n"
                  "#define MUR_TRACE(tensor, data, bytes) "
                  "MUR_TRACE_FUNCTION(tensor, data, bytes)\n"
-                 "#else\n"
+                 "#elif !defined(MUR_TRACE)\n"
                  "#define MUR_TRACE(tensor, data, bytes) (void)0\n"
                  "#endif\n\n");
     emit_constants(program, text);

@@ -173,10 +173,12 @@ static void emit_transfers(const muc_mcu_program *program, bool is_output, muc_t
 
         if (!is_port(value, is_output))
             continue;
-        muc_text_add(text, is_output ? "    if (fwrite(outputs.%s, " : "    if (fread(inputs.%s, ",
+        muc_text_add(text,
+                     is_output ? "    if (!BOARD_WRITE(outputs.%s, "
+                               : "    if (!BOARD_READ(inputs.%s, ",
                      value->name);
         print_bytes(program, value, text);
-        muc_text_add(text, ", 1, %s) != 1)\n        return 1;\n", is_output ? "stdout" : "stdin");
+        muc_text_add(text, "))\n        return 1;\n");
     }
 }
 
@@ -206,16 +208,28 @@ static void emit_call(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, program->arguments ? "))\n        return 1;\n" : ");\n");
 }
 
+/* a board without files brings a header with these four */
+static const char input_and_output[] =
+    "#ifdef BOARD_HEADER\n"
+    "#include BOARD_HEADER\n"
+    "#else\n"
+    "#include <stdio.h>\n"
+    "#define BOARD_READ(data, bytes) (fread(data, bytes, 1, stdin) == 1)\n"
+    "#define BOARD_WRITE(data, bytes) (fwrite(data, bytes, 1, stdout) == 1)\n"
+    "#define BOARD_BEGIN() (void)0\n"
+    "#define BOARD_END() (void)0\n"
+    "#endif\n";
+
 void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
 {
     const char *name = program->name;
 
     muc_text_add(text,
-                 "/* main.c - an example: runs the network once. Inputs come from standard "
-                 "input, outputs go to\n * standard output, one after another, as they lie in "
-                 "memory.%s */\n#include <stdio.h>\n#include <stdlib.h>\n\n#include \"%s.h\"\n\n"
-                 "static uint8_t arena[",
-                 program->arguments ? " The run's arguments are the command line's." : "", name);
+                 "/* main.c - an example: runs the network once. Inputs come from standard input, "
+                 "outputs go to\n * standard output, one after another, as they lie in memory.%s "
+                 "*/\n#include \"%s.h\"\n\n%s%s\nstatic uint8_t arena[",
+                 program->arguments ? " The run's arguments are the command line's." : "", name,
+                 program->arguments ? "#include <stdlib.h>\n\n" : "", input_and_output);
     print_upper(text, name);
     muc_text_add(text, "_ARENA_BYTES] __attribute__((aligned(");
     print_upper(text, name);
@@ -227,7 +241,9 @@ void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
     if (muc_mcu_has_state(program))
         muc_text_add(text, "    %s_reset(arena);\n", name);
     emit_transfers(program, false, text);
+    muc_text_add(text, "    BOARD_BEGIN();\n");
     emit_call(program, text);
+    muc_text_add(text, "    BOARD_END();\n");
     emit_transfers(program, true, text);
     muc_text_add(text, "    return 0;\n}\n");
 }

@@ -57,22 +57,33 @@ static const struct {
 #undef MUR_NN
 };
 
-static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
+/* how well a kernel's instruction set suits the machine's; below 0: not at all */
+static int suits(const muc_mcu_lowering *l, muc_mcu_isa isa)
 {
-    const char *plain = NULL;
-
-    for (size_t i = 0; i < MUC_COUNT(other_kernels); i++) {
-        if (strcmp(other_kernels[i].name, name) != 0)
-            continue;
-        if (other_kernels[i].isa == l->isa)
-            return other_kernels[i].function;
-        if (other_kernels[i].isa == MUC_MCU_ISA_NONE)
-            plain = other_kernels[i].function;
-    }
-    return plain;
+    if (isa == l->isa)
+        return 2;
+    if (isa == MUC_MCU_ISA_DSP && l->isa == MUC_MCU_ISA_MVE) /* it has those instructions, too */
+        return 1;
+    return isa == MUC_MCU_ISA_NONE ? 0 : -1;
 }
 
-/* the machine's instruction set before plain C; for a depthwise layer its own kernels first */
+static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
+{
+    const char *found = NULL;
+    int best = -1;
+
+    for (size_t i = 0; i < MUC_COUNT(other_kernels); i++) {
+        int worth = suits(l, other_kernels[i].isa);
+
+        if (worth > best && strcmp(other_kernels[i].name, name) == 0) {
+            found = other_kernels[i].function;
+            best = worth;
+        }
+    }
+    return found;
+}
+
+/* the best instruction set that fits; of its kernels, for a depthwise layer its own first */
 static const conv_kernel *find_conv(const muc_mcu_lowering *l, const mur_conv_s8 *layer,
                                     const mur_conv_plain *plain)
 {
@@ -81,11 +92,10 @@ static const conv_kernel *find_conv(const muc_mcu_lowering *l, const mur_conv_s8
 
     for (size_t i = 0; i < MUC_COUNT(conv_kernels); i++) {
         const conv_kernel *kernel = &conv_kernels[i];
-        int worth = 2 * (kernel->isa == l->isa) +
+        int worth = 2 * suits(l, kernel->isa) +
                     (layer->groups > 1 && strstr(kernel->function, "depthwise") != NULL);
 
-        if ((kernel->isa == l->isa || kernel->isa == MUC_MCU_ISA_NONE) && worth > best &&
-            kernel->fits(layer, plain)) {
+        if (suits(l, kernel->isa) >= 0 && worth > best && kernel->fits(layer, plain)) {
             found = kernel;
             best = worth;
         }
