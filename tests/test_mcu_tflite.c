@@ -6,7 +6,8 @@
 #include "passes/canonical.h"
 #include "passes/fold.h"
 
-static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant", "vww", "vww_96_int8" };
+static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant", "vww",
+                                     "vww_96_int8" };
 /* plain C and the kernels for SMLAD, which the host emulates */
 static const char *const machines[] = { "host", "stm32f746" };
 

@@ -1,5 +1,6 @@
-/* network_board.h - what main.c of a generated network needs of an emulated board: inputs are linked in
- * as program_file, outputs go to the debugger's standard output, markers stand around the run.
+/* network_board.h - what main.c of a generated network needs of an emulated board: inputs are
+ * linked in as program_file, outputs go to the debugger's standard output, markers stand around the
+ * run.
  */
 #ifndef NETWORK_BOARD_H
 #define NETWORK_BOARD_H
