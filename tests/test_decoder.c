@@ -13,9 +13,9 @@ typedef struct kernels {
     uint32_t element_bytes; /* of a vector */
     void (*quantize)(uint32_t, uint32_t, const float *, void *, float *);
     void (*linear)(const mur_matrix_q8 *, uint32_t, const void *, const float *, float *);
-    void (*embed)(const mur_matrix_q8 *, uint32_t, float *);
-    void (*attention)(const mur_attention_q8 *, const mur_cache_q8 *, uint32_t, uint32_t,
-                      const float *, const float *, const float *, float *, void *);
+    void (*embed)(const mur_matrix_q8 *, uint32_t, const int32_t *, float *);
+    void (*attention)(const mur_attention_q8 *, uint32_t, uint32_t, const float *, const float *,
+                      const float *, void *, void *, float *, float *, float *, void *);
     size_t (*matrix_bytes)(uint32_t, uint32_t);
     void (*matrix_pack)(uint32_t, uint32_t, const int8_t *, void *);
     size_t (*attention_bytes)(const mur_attention_q8 *);
@@ -177,7 +177,7 @@ static void check_matrix(const kernels *k, uint32_t n, uint32_t columns, uint32_
     uint8_t *vectors = take(rows * MUR_DSP_VECTOR_BYTES(columns));
     void *packed = take(k->matrix_bytes(n, columns));
     mur_matrix_q8 matrix = { n, columns, packed, scales, below(2) ? bias : NULL };
-    uint32_t one = below(n);
+    int32_t one = (int32_t)below(n);
 
     for (size_t i = 0; i < count; i++)
         weights[i] = (int8_t)(extreme ? -127 : (int)below(255) - 127);
@@ -203,7 +203,7 @@ static void check_matrix(const kernels *k, uint32_t n, uint32_t columns, uint32_
         }
     }
     check_floats("product", found, expected, (size_t)rows * n);
-    k->embed(&matrix, one, row);
+    k->embed(&matrix, 1, &one, row);
     for (uint32_t j = 0; j < columns; j++)
         row_expected[j] = (float)weights[(size_t)one * columns + j] * scales[one];
     check_floats("row", row, row_expected, columns);
@@ -235,8 +235,8 @@ static void check_attention(const kernels *k, const mur_attention_q8 *op, uint32
     float *keys = take(tokens * kv_columns * sizeof(float));
     float *values = take(tokens * kv_columns * sizeof(float));
     float *expected = take(tokens * columns * sizeof(float));
-    mur_cache_q8 cache = { take(MUR_CACHE_BYTES(op)), take(MUR_CACHE_BYTES(op)),
-                           take(scales * sizeof(float)), take(scales * sizeof(float)) };
+    void *cache[] = { take(MUR_CACHE_BYTES(op)), take(MUR_CACHE_BYTES(op)) };
+    float *cache_scales[] = { take(scales * sizeof(float)), take(scales * sizeof(float)) };
     formula_cache formula = { take(scales * op->width * 4), take(scales * op->width * 4),
                               take(scales * 4), take(scales * 4) };
     void *scratch = take(k->attention_bytes(op));
@@ -254,12 +254,13 @@ static void check_attention(const kernels *k, const mur_attention_q8 *op, uint32
     for (uint32_t t = 0, m; t < tokens; t += m) {
         m = 1 + below(3);
         m = m < tokens - t ? m : tokens - t;
-        k->attention(op, &cache, t, m, q + t * columns, keys + t * kv_columns,
-                     values + t * kv_columns, out + t * columns, scratch);
+        k->attention(op, t, m, q + t * columns, keys + t * kv_columns, values + t * kv_columns,
+                     cache[0], cache[1], cache_scales[0], cache_scales[1], out + t * columns,
+                     scratch);
     }
     check_floats("attention", out, expected, tokens * columns);
     free(q), free(out), free(keys), free(values), free(expected), free(scratch);
-    free(cache.keys), free(cache.values), free(cache.key_scales), free(cache.value_scales);
+    free(cache[0]), free(cache[1]), free(cache_scales[0]), free(cache_scales[1]);
     free(formula.keys), free(formula.values), free(formula.key_scales), free(formula.value_scales);
 }
 
@@ -283,7 +284,6 @@ static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
     const mur_attention_q8 op = { 2, 1, 4, 8, 0.5f };
     float q[2][8], k[2][4], v[2][4], first[8], again[8], scales[2][8];
     uint8_t keys[32], values[32], scratch[128];
-    mur_cache_q8 cache = { keys, values, scales[0], scales[1] };
     (void)state;
     for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {
         CHECK(all[s].attention_bytes(&op) <= sizeof(scratch));
@@ -292,8 +292,8 @@ static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
         random_floats(v[0], 8, 1);
         for (unsigned round = 0; round < 2; round++) {
             for (uint32_t t = 0; t < 5; t++)
-                all[s].attention(&op, &cache, t, 1, q[t % 2], k[t % 2], v[t % 2],
-                                 round ? again : first, scratch);
+                all[s].attention(&op, t, 1, q[t % 2], k[t % 2], v[t % 2], keys, values, scales[0],
+                                 scales[1], round ? again : first, scratch);
             check_floats("round", round ? again : first, first, 8);
             memset(keys, 0x80, sizeof(keys));
             memset(values, 0x7f, sizeof(values));
@@ -340,11 +340,11 @@ static void the_norm_and_silu_are_near_their_real_values(void **state)
 static void a_rotation_of_two_halves(void **state)
 {
     float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-    const float cosines[] = { 0, 1 }, sines[] = { 1, 0 };
+    const float cosines[] = { 9, 9, 0, 1 }, sines[] = { 9, 9, 1, 0 };
     const float expected[] = { -3, 2, 1, 4, -7, 6, 5, 8 };
 
     (void)state;
-    mur_rope_f32(cosines, sines, 1, 2, 4, x);
+    mur_rope_f32(cosines, sines, 1, 1, 2, 4, x, x);
     check_floats("rope", x, expected, 8);
 }
 

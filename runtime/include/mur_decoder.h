@@ -45,13 +45,8 @@ typedef struct mur_attention_q8 {
     float scale;                     /* of scores */
 } mur_attention_q8;
 
-/* The caches of one attention; mur_ISA_cache_bytes(op) for each of keys and values. What they
- * hold before their first use does not matter. */
-typedef struct mur_cache_q8 {
-    void *keys, *values;
-    float *key_scales, *value_scales; /* [kv_heads][context] */
-} mur_cache_q8;
-
+/* Bytes of an attention's keys, and of its values. What they, and their scales, hold before their
+ * first use does not matter. */
 #define MUR_CACHE_BYTES(op) ((size_t)(op)->kv_heads * (op)->context * (op)->width)
 
 /* ---- on binary32; rows follow one another ---- */
@@ -61,10 +56,10 @@ typedef struct mur_cache_q8 {
 void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t width,
                       const float *x, float *y);
 
-/* Rotates each head of rows of x, in place: a' = a * cos - b * sin, b' = b * cos + a * sin, where a
- * and b are the halves of a head. cosines, sines: [..][width / 2], at the first row's position. */
-void mur_rope_f32(const float *cosines, const float *sines, uint32_t rows, uint32_t heads,
-                  uint32_t width, float *x);
+/* Rotates each head of rows of x, the first at position pos: with a and b the halves of a head,
+ * y = (a * cos - b * sin, b * cos + a * sin). cosines, sines: [..][width / 2]. y may be x. */
+void mur_rope_f32(const float *cosines, const float *sines, uint32_t pos, uint32_t rows,
+                  uint32_t heads, uint32_t width, const float *x, float *y);
 
 /* y = x / (1 + exp(-x)); the exponential is the series of mur_decoder_arith.h. y may be x. */
 void mur_silu_f32(uint32_t count, const float *x, float *y);
@@ -85,19 +80,22 @@ float mur_sqrt_f32(float x);
      * k at most 132104. */ \
     void mur_##isa##_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors, \
                             const float *scales, float *out); \
-    /* out[k] = (float)q * scale of the matrix's row `row` */ \
-    void mur_##isa##_embed(const mur_matrix_q8 *matrix, uint32_t row, float *out); \
+    /* out[r] = the matrix's row tokens[r], (float)q * its scale; tokens are 0..n-1 */ \
+    void mur_##isa##_embed(const mur_matrix_q8 *matrix, uint32_t rows, const int32_t *tokens, \
+                           float *out); \
     /* Appends rows tokens' keys and values at position pos, quantized by head, then for each row \
      * r and head h, over the positions t up to pos + r, with the query quantized (scale s): \
      *     score[t] = ((float)sum * (s * scale)) * key_scales[t] \
-     *     p[t] = exp2(score[t] - max);  w[t] = p[t] * value_scales[t], both summed in order \
+     *     p[t] = exp(score[t] - max);  w[t] = p[t] * value_scales[t], both summed in order \
      *     u[t] = rne(w[t] * (32767 / sum of w)), 0 if that sum is below 2^-100 \
      *     out = (float)(sum of u[t] * value[t]) * (sum of w / (32767 * sum of p)) \
-     * exp2: mur_exp_fast of mur_decoder_arith.h. q, out: [rows][heads * width], out may be q; k, \
-     * v: [rows][kv_heads * width]; scratch: mur_##isa##_attention_bytes. */ \
-    void mur_##isa##_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, \
-                               uint32_t pos, uint32_t rows, const float *q, const float *k, \
-                               const float *v, float *out, void *scratch); \
+     * exp: mur_exp_fast of mur_decoder_arith.h. q, out: [rows][heads * width], out may be q; k, \
+     * v: [rows][kv_heads * width]; keys, values: MUR_CACHE_BYTES; their scales: \
+     * [kv_heads][context]; scratch: mur_##isa##_attention_bytes. */ \
+    void mur_##isa##_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, \
+                               const float *q, const float *k, const float *v, void *keys, \
+                               void *values, float *key_scales, float *value_scales, float *out, \
+                               void *scratch); \
     /* on the host */ \
     size_t mur_##isa##_matrix_bytes(uint32_t n, uint32_t k); \
     void mur_##isa##_matrix_pack(uint32_t n, uint32_t k, const int8_t *q, void *packed); \

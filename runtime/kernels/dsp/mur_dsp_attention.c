@@ -18,31 +18,28 @@ typedef struct head_scratch {
     int16_t *q;     /* [width] */
 } head_scratch;
 
-static void append_keys(const mur_attention_q8 *op, const mur_cache_q8 *cache, uint32_t pos,
-                        const float *k, int16_t *q)
+static void append_keys(const mur_attention_q8 *op, uint32_t pos, const float *k, int16_t *keys,
+                        float *scales, int16_t *q)
 {
-    int16_t *to = (int16_t *)cache->keys + (size_t)(pos / 2) * op->width;
-    float *scale = cache->key_scales + pos;
-
-    for (uint32_t h = 0; h < op->kv_heads; h++, k += op->width) {
-        *scale = mur_dsp_quantize_one(k, op->width, q);
+    keys += (size_t)(pos / 2) * op->width;
+    scales += pos;
+    for (uint32_t h = 0; h < op->kv_heads; h++, k += op->width, scales += op->context) {
+        *scales = mur_dsp_quantize_one(k, op->width, q);
         for (uint32_t i = 0; i < op->width; i++)
-            to[i] = pos % 2 ? mur_pair(mur_pair_of_first(to[i]), q[i]) : q[i];
-        to += (size_t)(op->context / 2) * op->width;
-        scale += op->context;
+            keys[i] = pos % 2 ? mur_pair(mur_pair_of_first(keys[i]), q[i]) : q[i];
+        keys += (size_t)(op->context / 2) * op->width;
     }
 }
 
-static void append_values(const mur_attention_q8 *op, const mur_cache_q8 *cache, uint32_t pos,
-                          const float *v, int16_t *q)
+static void append_values(const mur_attention_q8 *op, uint32_t pos, const float *v, int16_t *values,
+                          float *scales, int16_t *q)
 {
-    int16_t *to = (int16_t *)cache->values + pos;
-    float *scale = cache->value_scales + pos;
-
-    for (uint32_t h = 0; h < op->kv_heads; h++, v += op->width, scale += op->context) {
-        *scale = mur_dsp_quantize_one(v, op->width, q);
-        for (uint32_t i = 0; i < op->width; i += 2, to += op->context)
-            *to = mur_pair(q[i], q[i + 1]);
+    values += pos;
+    scales += pos;
+    for (uint32_t h = 0; h < op->kv_heads; h++, v += op->width, scales += op->context) {
+        *scales = mur_dsp_quantize_one(v, op->width, q);
+        for (uint32_t i = 0; i < op->width; i += 2, values += op->context)
+            *values = mur_pair(q[i], q[i + 1]);
     }
 }
 
@@ -129,9 +126,9 @@ static void mix(const mur_attention_q8 *op, const int16_t *values, uint32_t leng
     }
 }
 
-void mur_dsp_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, uint32_t pos,
-                       uint32_t rows, const float *q, const float *k, const float *v, float *out,
-                       void *scratch)
+void mur_dsp_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, const float *q,
+                       const float *k, const float *v, void *keys, void *values, float *key_scales,
+                       float *value_scales, float *out, void *scratch)
 {
     uint32_t kv_columns = op->kv_heads * op->width, group = op->heads / op->kv_heads;
     head_scratch s = { scratch, NULL, NULL };
@@ -139,16 +136,16 @@ void mur_dsp_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, ui
     s.u = (int16_t *)(void *)(s.weights + op->context);
     s.q = s.u + op->context;
     for (; rows != 0; rows--, pos++, k += kv_columns, v += kv_columns) {
-        append_keys(op, cache, pos, k, s.q);
-        append_values(op, cache, pos, v, s.q);
+        append_keys(op, pos, k, keys, key_scales, s.q);
+        append_values(op, pos, v, values, value_scales, s.q);
         for (uint32_t h = 0; h < op->heads; h++, q += op->width, out += op->width) {
             size_t at = (size_t)(h / group) * op->context;
             float scale = mur_dsp_quantize_one(q, op->width, s.q), most, factor;
 
-            most = score(op, (const int16_t *)cache->keys + at / 2 * op->width,
-                         cache->key_scales + at, pos + 1, scale * op->scale, &s);
-            factor = soften(cache->value_scales + at, pos + 1, most, &s);
-            mix(op, (const int16_t *)cache->values + at / 2 * op->width, pos + 1, factor, s.u, out);
+            most = score(op, (const int16_t *)keys + at / 2 * op->width, key_scales + at, pos + 1,
+                         scale * op->scale, &s);
+            factor = soften(value_scales + at, pos + 1, most, &s);
+            mix(op, (const int16_t *)values + at / 2 * op->width, pos + 1, factor, s.u, out);
         }
     }
 }

@@ -207,16 +207,21 @@ void mur_dsp_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vect
     }
 }
 
-void mur_dsp_embed(const mur_matrix_q8 *matrix, uint32_t row, float *out)
+void mur_dsp_embed(const mur_matrix_q8 *matrix, uint32_t rows, const int32_t *tokens, float *out)
 {
     uint32_t quads = (matrix->k + QUAD - 1) / QUAD;
-    const int16_t *w = (const int16_t *)matrix->packed + (size_t)(row / GROUP) * quads * 8;
 
-    w += row % GROUP / 2 * 4;
-    for (uint32_t i = 0; i < matrix->k; i++) {
-        int16_t pair = w[i / QUAD * 8 + i % QUAD];
-        int32_t q = row % 2 ? mur_pair_of_second(pair) : mur_pair_of_first(pair);
+    for (; rows != 0; rows--, tokens++, out += matrix->k) {
+        uint32_t row = (uint32_t)*tokens;
+        const int16_t *w = (const int16_t *)matrix->packed + row / GROUP * quads * 8;
+        float scale = matrix->scales[row];
 
-        out[i] = (float)q * matrix->scales[row];
+        w += row % GROUP / 2 * 4;
+        for (uint32_t i = 0; i < matrix->k; i++) {
+            int16_t pair = w[i / QUAD * 8 + i % QUAD];
+            int32_t q = row % 2 ? mur_pair_of_second(pair) : mur_pair_of_first(pair);
+
+            out[i] = (float)q * scale;
+        }
     }
 }

@@ -73,18 +73,20 @@ void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t
     }
 }
 
-void mur_rope_f32(const float *cosines, const float *sines, uint32_t rows, uint32_t heads,
-                  uint32_t width, float *x)
+void mur_rope_f32(const float *cosines, const float *sines, uint32_t pos, uint32_t rows,
+                  uint32_t heads, uint32_t width, const float *x, float *y)
 {
     uint32_t half = width / 2;
 
+    cosines += pos * half;
+    sines += pos * half;
     for (; rows != 0; rows--, cosines += half, sines += half) {
-        for (uint32_t h = 0; h < heads; h++, x += width) {
+        for (uint32_t h = 0; h < heads; h++, x += width, y += width) {
             for (uint32_t i = 0; i < half; i++) {
                 float a = x[i], b = x[half + i];
 
-                x[i] = a * cosines[i] - b * sines[i];
-                x[half + i] = b * cosines[i] + a * sines[i];
+                y[i] = a * cosines[i] - b * sines[i];
+                y[half + i] = b * cosines[i] + a * sines[i];
             }
         }
     }

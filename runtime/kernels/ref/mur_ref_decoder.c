@@ -63,12 +63,15 @@ void mur_ref_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vect
     }
 }
 
-void mur_ref_embed(const mur_matrix_q8 *matrix, uint32_t row, float *out)
+void mur_ref_embed(const mur_matrix_q8 *matrix, uint32_t rows, const int32_t *tokens, float *out)
 {
-    const int8_t *q = (const int8_t *)matrix->packed + (size_t)row * matrix->k;
+    for (; rows != 0; rows--, tokens++, out += matrix->k) {
+        const int8_t *q = (const int8_t *)matrix->packed + (uint32_t)*tokens * matrix->k;
+        float scale = matrix->scales[*tokens];
 
-    for (uint32_t i = 0; i < matrix->k; i++)
-        out[i] = (float)q[i] * matrix->scales[row];
+        for (uint32_t i = 0; i < matrix->k; i++)
+            out[i] = (float)q[i] * scale;
+    }
 }
 
 /* one row's keys or values, [kv_heads][width], into their cache */
@@ -130,9 +133,9 @@ static void mix(const mur_attention_q8 *op, const int8_t *values, uint32_t lengt
         out[i] = (float)s->sums[i] * factor;
 }
 
-void mur_ref_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, uint32_t pos,
-                       uint32_t rows, const float *q, const float *k, const float *v, float *out,
-                       void *scratch)
+void mur_ref_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, const float *q,
+                       const float *k, const float *v, void *keys, void *values, float *key_scales,
+                       float *value_scales, float *out, void *scratch)
 {
     head_scratch s = { scratch, NULL, NULL, NULL };
     uint32_t kv_columns = op->kv_heads * op->width, group = op->heads / op->kv_heads;
@@ -141,16 +144,16 @@ void mur_ref_attention(const mur_attention_q8 *op, const mur_cache_q8 *cache, ui
     s.u = (int16_t *)(void *)(s.sums + op->width);
     s.q = (int8_t *)(void *)(s.u + op->context);
     for (; rows != 0; rows--, pos++, k += kv_columns, v += kv_columns) {
-        append(op, pos, k, cache->keys, cache->key_scales);
-        append(op, pos, v, cache->values, cache->value_scales);
+        append(op, pos, k, keys, key_scales);
+        append(op, pos, v, values, value_scales);
         for (uint32_t h = 0; h < op->heads; h++, q += op->width, out += op->width) {
             size_t at = (size_t)(h / group) * op->context;
             float scale = quantize(q, op->width, s.q);
 
-            score(op, (const int8_t *)cache->keys + at * op->width, cache->key_scales + at, pos + 1,
+            score(op, (const int8_t *)keys + at * op->width, key_scales + at, pos + 1,
                   scale * op->scale, &s);
-            mix(op, (const int8_t *)cache->values + at * op->width, pos + 1,
-                soften(cache->value_scales + at, pos + 1, &s), &s, out);
+            mix(op, (const int8_t *)values + at * op->width, pos + 1,
+                soften(value_scales + at, pos + 1, &s), &s, out);
         }
     }
 }
