@@ -7,6 +7,8 @@
 
 /* Whether path is such a folder. */
 bool muc_is_code_folder(const char *path);
+/* Whether it is one of a language model, which muc_model_open takes to be run and evaluated. */
+bool muc_is_language_folder(const char *path);
 
 /* Builds the code in a temporary folder with the host's compiler (CC or cc) and runs it once on the
  * arrays of a .npz or .npy file, its inputs by name or position; real arrays for inputs that carry

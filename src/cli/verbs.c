@@ -228,7 +228,8 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     bool is_network;
     muc_status status = run_options(args, &options);
 
-    if (status == MUC_OK && muc_is_code_folder(args->operands[0])) {
+    if (status == MUC_OK && muc_is_code_folder(args->operands[0]) &&
+        !muc_is_language_folder(args->operands[0])) {
         status = muc_run_folder(ctx, args->operands[0], args->values[OPTION_INPUT],
                                 args->values[OPTION_OUTPUT], &report);
         return finish(ctx, args, status, report);

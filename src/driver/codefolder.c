@@ -1,6 +1,7 @@
 /* codefolder.c - what NAME.json says, and the compiler as a child process. */
 #include "driver/codefolder.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -230,8 +231,9 @@ static muc_status add_path(muc_context *ctx, muc_arena *arena, command *c, const
     return MUC_OK;
 }
 
+/* an executable, or without main.c a library */
 static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
-                        const char *trace, const char *program)
+                        const char *trace, bool is_library, const char *program)
 {
     const json_t *sources = json_object_get(folder->json, "sources");
     const char *compiler = getenv("CC"), *name;
@@ -250,7 +252,12 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
     for (size_t i = 0; i < json_array_size(sources); i++)
         MUC_TRY(add_path(ctx, arena, &c, "", folder->path,
                          json_string_value(json_array_get(sources, i))));
-    MUC_TRY(add_path(ctx, arena, &c, "", folder->path, "main.c"));
+    if (is_library) {
+        add_word(&c, "-shared");
+        add_word(&c, "-fPIC");
+    } else {
+        MUC_TRY(add_path(ctx, arena, &c, "", folder->path, "main.c"));
+    }
     if (trace)
         add_word(&c, trace);
     add_word(&c, "-o");
@@ -287,25 +294,31 @@ static muc_status build_and_run(muc_context *ctx, const muc_code_folder *folder,
         MUC_TRY(muc_arena_format(ctx, arena, &source, "%s/trace.c", temporary));
         MUC_TRY(muc_file_write(ctx, source, trace, strlen(trace)));
     }
-    MUC_TRY(build(ctx, folder, arena, source, program));
+    MUC_TRY(build(ctx, folder, arena, source, false, program));
     MUC_TRY(muc_file_write(ctx, in, input.data, input.size));
     words[0] = program;
     MUC_TRY(run_child(ctx, words, in, out));
     return read_output(ctx, out, output, output_bytes);
 }
 
+static muc_status make_temporary(muc_context *ctx, muc_arena *arena, const char **out)
+{
+    const char *base = getenv("TMPDIR");
+
+    MUC_TRY(muc_arena_format(ctx, arena, out, "%s/muc.XXXXXX", base && *base ? base : "/tmp"));
+    if (mkdtemp((char *)(uintptr_t)*out))
+        return MUC_OK;
+    return muc_fail(ctx, MUC_IO, *out, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
+}
+
 muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const char *trace,
                         muc_bytes input, uint8_t **output, size_t *output_bytes)
 {
     static const char *const files[] = { "program", "in", "out", "trace.c" };
-    const char *base = getenv("TMPDIR"), *temporary, *path;
+    const char *temporary, *path;
     muc_arena arena = { 0 };
-    muc_status status =
-        muc_arena_format(ctx, &arena, &temporary, "%s/muc.XXXXXX", base && *base ? base : "/tmp");
+    muc_status status = make_temporary(ctx, &arena, &temporary);
 
-    if (status == MUC_OK && !mkdtemp((char *)(uintptr_t)temporary))
-        status =
-            muc_fail(ctx, MUC_IO, temporary, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
     if (status == MUC_OK) {
         status = build_and_run(ctx, folder, &arena, temporary, trace, input, output, output_bytes);
         for (size_t i = 0; i < MUC_COUNT(files); i++)
@@ -313,6 +326,29 @@ muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const c
                 unlink(path);
         rmdir(temporary);
     }
+    muc_arena_free(&arena);
+    return status;
+}
+
+muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void **library)
+{
+    const char *temporary, *path = NULL;
+    muc_arena arena = { 0 };
+    muc_status status = make_temporary(ctx, &arena, &temporary);
+
+    if (status != MUC_OK) {
+        muc_arena_free(&arena);
+        return status;
+    }
+    status = muc_arena_format(ctx, &arena, &path, "%s/code.so", temporary);
+    if (status == MUC_OK)
+        status = build(ctx, folder, &arena, NULL, true, path);
+    if (status == MUC_OK && !(*library = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
+        status =
+            muc_fail(ctx, MUC_IO, folder->path, MUC_NO_OFFSET, "cannot be loaded: %s", dlerror());
+    if (path)
+        unlink(path);
+    rmdir(temporary);
     muc_arena_free(&arena);
     return status;
 }

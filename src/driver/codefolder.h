@@ -48,4 +48,8 @@ muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
 muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const char *trace,
                         muc_bytes input, uint8_t **output, size_t *output_bytes);
 
+/* Builds the folder's code without its main.c as a shared library of the host, and loads it: for
+ * the caller to dlclose. */
+muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void **library);
+
 #endif

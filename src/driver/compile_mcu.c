@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "driver/compile.h"
+#include "driver/compile_decoder.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
 #include "report/report.h"
@@ -81,8 +82,7 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     const char *name;
 
     if (model->kind != MUC_MODEL_NETWORK)
-        return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
-                        "target mcu compiles networks, not language models");
+        return muc_compile_decoder(ctx, model, options, out_path, out);
     status = name_of(ctx, &arena, model->path, &name);
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */

@@ -11,6 +11,7 @@
 static const muc_engine_kind *const kinds[] = {
     [MUC_MODEL_CHECKPOINT] = &muc_engine_float,
     [MUC_MODEL_PROGRAM] = &muc_engine_machine,
+    [MUC_MODEL_CODE] = &muc_engine_code,
 };
 
 muc_status muc_engine_facts_of(muc_context *ctx, const muc_model *model, muc_engine_facts *out)

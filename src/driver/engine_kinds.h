@@ -6,6 +6,7 @@
 #include "targets/uthinker/sim.h"
 
 extern const muc_engine_kind muc_engine_float;   /* a checkpoint, by the reference */
+extern const muc_engine_kind muc_engine_code;    /* C for a microcontroller, built for the host */
 extern const muc_engine_kind muc_engine_machine; /* a program, on the simulated machine */
 
 /* Has watch called after each instruction of a program's engine. */

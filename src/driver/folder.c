@@ -6,6 +6,7 @@
 
 #include "driver/arrays.h"
 #include "driver/codefolder.h"
+#include "driver/engine_code.h"
 #include "driver/network.h"
 #include "report/report.h"
 
@@ -19,6 +20,11 @@ bool muc_is_code_folder(const char *path)
         muc_code_close(&folder);
     muc_context_free(ctx);
     return is_one;
+}
+
+bool muc_is_language_folder(const char *path)
+{
+    return muc_code_is_language_model(path);
 }
 
 /* ---- run ---- */

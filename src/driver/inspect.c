@@ -118,6 +118,10 @@ muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **ou
     case MUC_MODEL_NETWORK:
         MUC_TRY(muc_network_inspect(ctx, &model->network, report));
         break;
+    case MUC_MODEL_CODE:
+        muc_report_add_count(report, "context", model->context);
+        add_tokenizer(report, model);
+        break;
     case MUC_MODEL_PROGRAM:
         add_tokenizer(report, model);
         muc_program_inspect(&model->program, report);

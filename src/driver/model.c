@@ -8,6 +8,7 @@
 
 #include "driver/arrays.h"
 #include "driver/blocks.h"
+#include "driver/engine_code.h"
 #include "driver/program.h"
 #include "passes/fold.h"
 #include "text/tokenizer.h"
@@ -197,6 +198,18 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     return muc_fold(ctx, model->network.graph);
 }
 
+static muc_status open_code(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    if (options->tokenizer)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the folder carries its tokenizer; --tokenizer is for checkpoints");
+    MUC_TRY(muc_model_open_code(ctx, model));
+    MUC_TRY(set_context(ctx, model, options->context, model->context));
+    MUC_TRY(open_tokenizer(ctx, model));
+    model->tokens.begin = model->tokenizer.header->bos;
+    return MUC_OK;
+}
+
 /* Programs and .bdt files carry their tokenizer; what no one else knows is for the checkpoint
  * readers. */
 static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_options *options)
@@ -204,6 +217,8 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
     bool is_program, is_blocks, is_network;
     muc_source source = { .path = model->path };
 
+    if (muc_code_is_language_model(model->path))
+        return open_code(ctx, model, options);
     if (muc_path_is_dir(model->path))
         return open_checkpoint(ctx, model, options);
     MUC_TRY(muc_file_open(ctx, model->path, &model->file));
@@ -250,6 +265,7 @@ void muc_model_close(muc_model *model)
 {
     if (!model)
         return;
+    muc_model_close_code(model);
     muc_checkpoint_close(&model->checkpoint);
     muc_network_close(&model->network);
     muc_bdt_free(&model->blocks);

@@ -14,6 +14,7 @@ typedef enum muc_model_kind {
     MUC_MODEL_BLOCKS,
     MUC_MODEL_PROGRAM,
     MUC_MODEL_NETWORK,
+    MUC_MODEL_CODE, /* a folder of C that is a language model */
 } muc_model_kind;
 
 enum { MUC_MODEL_MAX_ENDS = 3 };
@@ -22,6 +23,8 @@ enum { MUC_MODEL_MAX_ENDS = 3 };
 typedef struct muc_model_tokens {
     uint32_t begin, ends[MUC_MODEL_MAX_ENDS];
 } muc_model_tokens;
+
+typedef struct muc_model_code muc_model_code; /* engine_code.h */
 
 struct muc_model {
     muc_model_kind kind;
@@ -32,8 +35,9 @@ struct muc_model {
     muc_network network;       /* of a NETWORK */
     muc_tensor_view *arrays;   /* that were given with it, in the arena */
     size_t array_count;
-    muc_bdt blocks;      /* of BLOCKS */
-    mur_program program; /* of a PROGRAM, accepted by the verifier */
+    muc_bdt blocks;       /* of BLOCKS */
+    mur_program program;  /* of a PROGRAM, accepted by the verifier */
+    muc_model_code *code; /* of CODE, or NULL */
     muc_model_tokens tokens;
     const uint8_t *tokenizer_form;
     size_t tokenizer_bytes; /* 0: the model has no tokenizer */

@@ -210,7 +210,23 @@ static muc_status rope_tables(builder *b)
     return MUC_OK;
 }
 
-static muc_status build(builder *b, uint32_t max_tokens)
+/* the row of the call's last token */
+static muc_status take_last(builder *b, uint32_t x, uint32_t *out)
+{
+    muc_expr_pool *pool = b->graph->pool;
+    muc_expr start = muc_expr_sub(pool, b->m, muc_expr_const(pool, 1));
+    muc_expr size = muc_expr_const(pool, 1);
+    const int64_t axis = 0;
+    const muc_attribute attributes[] = {
+        { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
+        { .key = MUC_KEY_STARTS, .value.exprs = { &start, 1 } },
+        { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } },
+    };
+
+    return node(b, MUC_OP_SLICE, "last", &x, 1, attributes, MUC_COUNT(attributes), out);
+}
+
+static muc_status build(builder *b, const muc_llama_options *options, uint32_t max_tokens)
 {
     muc_expr_pool *pool = b->graph->pool;
     muc_tensor tokens = { .name = "tokens", .kind = MUC_TENSOR_INPUT, .dtype = MUC_I32, .rank = 1 };
@@ -228,6 +244,8 @@ static muc_status build(builder *b, uint32_t max_tokens)
         MUC_TRY(attention_block(b, x, &x));
         MUC_TRY(feed_forward_block(b, x, &x));
     }
+    if (options->last_only)
+        MUC_TRY(take_last(b, x, &x));
     MUC_TRY(norm(b, "final_norm", x, MUC_LLAMA_FINAL_NORM, 0, &head[0]));
     MUC_TRY(weight(b, b->config->tied ? MUC_LLAMA_EMBED : MUC_LLAMA_HEAD, &head[1]));
     MUC_TRY(node(b, MUC_OP_LINEAR, "head", head, 2, NULL, 0, &x));
@@ -252,7 +270,7 @@ muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,
         return muc_fail(ctx, MUC_UNSUPPORTED, checkpoint->path, MUC_NO_OFFSET,
                         "activation '%s', expected 'silu'", config->activation);
     MUC_TRY(muc_graph_new(ctx, "llama", &b.graph));
-    status = build(&b, max_tokens < b.context ? max_tokens : b.context);
+    status = build(&b, options, max_tokens < b.context ? max_tokens : b.context);
     if (status == MUC_OK)
         *out = b.graph;
     else

@@ -144,6 +144,24 @@ static muc_status quantize_caches(muc_context *ctx, muc_graph *graph, muc_node *
     return MUC_OK;
 }
 
+/* gains, biases and tables of any type of real numbers become f32 */
+static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
+{
+    const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
+    uint64_t count = tensor->bytes / info->block_bytes * info->block_elements;
+    float *values;
+
+    if (tensor->kind != MUC_TENSOR_CONST || info->kind != MUC_DTYPE_FLOAT ||
+        tensor->dtype == MUC_F32 || !tensor->data)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, count, &values));
+    muc_dtype_to_f32(tensor->dtype, tensor->data, 0, count, values);
+    tensor->dtype = MUC_F32;
+    tensor->data = (const uint8_t *)values;
+    tensor->bytes = count * sizeof(*values);
+    return MUC_OK;
+}
+
 muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_result *out)
 {
     memset(out, 0, sizeof(*out));
@@ -158,5 +176,7 @@ muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_re
             MUC_TRY(quantize_caches(ctx, graph, node));
     }
     muc_progress(ctx, "quantizing", graph->node_count, graph->node_count);
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        MUC_TRY(widen(ctx, graph, &graph->tensors[i]));
     return muc_graph_verify(ctx, graph);
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "targets/mcu/emit.h"
+#include "targets/mcu/lm.h"
 #include "targets/mcu/memory.h"
 
 static void add_key(muc_text *text, const char *key, const char *value)
@@ -91,9 +92,9 @@ static void add_steps(const muc_mcu_program *program, muc_text *text)
         muc_text_add(text, "%s\n    { ", i ? "," : "");
         add_key(text, "name", step->name);
         muc_text_add(text, ", ");
-        add_key(text, "node", step->node->name);
+        add_key(text, "node", step->node ? step->node->name : "");
         muc_text_add(text, ", ");
-        add_key(text, "operator", muc_op_get(step->node->op)->name);
+        add_key(text, "operator", step->node ? muc_op_get(step->node->op)->name : "");
         muc_text_add(text, ", ");
         add_key(text, "function", step->function);
         muc_text_add(
@@ -141,6 +142,8 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
         muc_text_add_json(text, program->sources[i]);
     }
     muc_text_add(text, "],\n");
+    if (program->lm)
+        muc_mcu_lm_json(program, text);
     add_ports(program, false, text);
     add_ports(program, true, text);
     add_steps(program, text);

@@ -26,32 +26,41 @@ static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const cha
 }
 
 static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
-                          muc_mcu_build *build)
+                          const muc_mcu_lm *lm, muc_mcu_build *build)
 {
     muc_mcu_program *program = &build->program;
 
     MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
     program->graph = graph;
+    program->lm = lm;
     program->machine = &build->machine;
     MUC_TRY(set_name(ctx, program, name));
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
-    return muc_mcu_plan_memory(ctx, program);    /* buffers to addresses */
+    if (lm)
+        MUC_TRY(muc_mcu_lm_sources(ctx, program));
+    return muc_mcu_plan_memory(ctx, program); /* buffers to addresses */
 }
 
-muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
-                           const char *machine, muc_mcu_build **out)
+muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *name,
+                              const char *machine, const muc_mcu_lm *lm, muc_mcu_build **out)
 {
     muc_mcu_build *build = muc_calloc(1, sizeof(*build));
     muc_status status;
 
     if (!build)
         return muc_fail_nomem(ctx, "mcu", sizeof(*build));
-    status = compile(ctx, graph, name, machine, build);
+    status = compile(ctx, graph, name, machine, lm, build);
     if (status == MUC_OK)
         *out = build;
     else
         muc_mcu_build_free(build);
     return status;
+}
+
+muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
+                           const char *machine, muc_mcu_build **out)
+{
+    return muc_mcu_compile_lm(ctx, graph, name, machine, NULL, out);
 }
 
 void muc_mcu_build_free(muc_mcu_build *build)
@@ -78,6 +87,24 @@ static muc_status write_text(muc_context *ctx, const muc_mcu_program *program, e
     return status;
 }
 
+static muc_status write_lm(muc_context *ctx, const muc_mcu_program *program, muc_folder *folder)
+{
+    muc_arena arena = { 0 };
+    const char *source, *header;
+    muc_status status = muc_arena_format(ctx, &arena, &source, "%s_lm.c", program->name);
+
+    if (status == MUC_OK)
+        status = muc_arena_format(ctx, &arena, &header, "%s_lm.h", program->name);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_lm_source, source, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_lm_header, header, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_lm_main, "main.c", folder);
+    muc_arena_free(&arena);
+    return status;
+}
+
 static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_folder *folder)
 {
     const muc_mcu_program *program = &build->program;
@@ -97,7 +124,10 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_fo
         status = write_text(ctx, program, muc_mcu_emit_json, description, folder);
     muc_arena_free(&arena);
     MUC_TRY(status);
-    MUC_TRY(write_text(ctx, program, muc_mcu_emit_main, "main.c", folder));
+    if (program->lm)
+        MUC_TRY(write_lm(ctx, program, folder));
+    else
+        MUC_TRY(write_text(ctx, program, muc_mcu_emit_main, "main.c", folder));
     MUC_TRY(write_text(ctx, program, muc_mcu_emit_cmake, "CMakeLists.txt", folder));
     MUC_TRY(write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
     return muc_mcu_write_runtime(ctx, program, folder);

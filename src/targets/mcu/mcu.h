@@ -2,6 +2,7 @@
 #ifndef MUC_MCU_H
 #define MUC_MCU_H
 
+#include "targets/mcu/lm.h"
 #include "targets/mcu/machine.h"
 #include "targets/mcu/program.h"
 
@@ -16,6 +17,9 @@ typedef struct muc_mcu_build {
  * nothing to free. */
 muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
                            const char *machine, muc_mcu_build **out);
+/* The same for a language model, with the code around it. lm is borrowed like the graph. */
+muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *name,
+                              const char *machine, const muc_mcu_lm *lm, muc_mcu_build **out);
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
 
 /* Writes NAME.c, NAME.h, main.c, CMakeLists.txt, README.md and the runtime's files into a folder,

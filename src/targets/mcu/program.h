@@ -75,11 +75,14 @@ typedef struct muc_mcu_step {
     uint64_t packed_bytes; /* of constants that its descriptor points to */
 } muc_mcu_step;
 
+typedef struct muc_mcu_lm muc_mcu_lm;
+
 typedef struct muc_mcu_program {
     muc_arena arena;
     const char *name; /* an identifier of C, in small letters */
     const muc_graph *graph;
     const muc_mcu_machine *machine;
+    const muc_mcu_lm *lm; /* of a language model (lm.h), or NULL */
     muc_mcu_value *values;
     uint32_t value_count;
     size_t value_capacity;
@@ -92,6 +95,7 @@ typedef struct muc_mcu_program {
     size_t source_capacity;
     bool uses_math;     /* calls functions of math.h */
     bool uses_quantlib; /* calls functions of mur_quantlib.h */
+    bool uses_decoder;  /* calls functions of mur_decoder.h */
     uint64_t arguments; /* bit i: the run has expression input i as an argument */
     /* the memory plan; names borrowed from values */
     muc_plan plan;

@@ -1,0 +1,208 @@
+/* compile_decoder.c - the road from a checkpoint to C for a microcontroller. compile(), near the end,
+ * is its table of contents. */
+#include "driver/compile_decoder.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "driver/logits.h"
+#include "models/llama.h"
+#include "passes/hybrid.h"
+#include "ref/ref.h"
+#include "report/report.h"
+#include "targets/mcu/mcu.h"
+#include "targets/mcu/memory.h"
+
+enum { MOST_TOKENS = 16, CHECKED_POSITIONS = 16 };
+
+typedef struct decoder_job {
+    muc_context *ctx;
+    const muc_model *model;
+    const muc_compile_options *options;
+    const char *out_path;
+    muc_graph *graph;
+    muc_hybrid_result quantized;
+    muc_mcu_lm lm;
+    muc_mcu_build *build;
+    double kl, agreement; /* with float32, over CHECKED_POSITIONS */
+    uint32_t positions;
+} decoder_job;
+
+static muc_status check_options(const decoder_job *job)
+{
+    const muc_compile_options *options = job->options;
+    const char *codec = options->weights.codec;
+
+    if (job->model->kind != MUC_MODEL_CHECKPOINT)
+        return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
+                        "target mcu takes checkpoints, no blocks and no programs");
+    if (codec && strcmp(codec, "int8") != 0)
+        return muc_fail(job->ctx, MUC_USAGE, "weights", MUC_NO_OFFSET,
+                        "target mcu has no codec '%s', only int8", codec);
+    if (options->weights.bits > 0 || options->weights.calibration || options->act_terms ||
+        options->attention)
+        return muc_fail(job->ctx, MUC_USAGE, "target mcu", MUC_NO_OFFSET,
+                        "bits, calibration, terms and ways of attention are uthinker's");
+    return muc_model_need_tokenizer(job->ctx, job->model);
+}
+
+static muc_status build_graph(const decoder_job *job, bool last_only, muc_graph **out)
+{
+    const muc_llama_options options = {
+        .context = job->model->context,
+        .max_tokens = MOST_TOKENS,
+        .last_only = last_only,
+    };
+
+    return muc_llama_build(job->ctx, &job->model->checkpoint, &options, out);
+}
+
+static void describe(decoder_job *job)
+{
+    const muc_model *model = job->model;
+
+    job->lm = (muc_mcu_lm){
+        .tokenizer = model->tokenizer_form,
+        .tokenizer_bytes = model->tokenizer_bytes,
+        .prompt = model->prompt_template,
+        .context = model->context,
+        .vocabulary = model->checkpoint.config.vocabulary,
+        .most_tokens = model->context < MOST_TOKENS ? model->context : MOST_TOKENS,
+    };
+    memcpy(job->lm.ends, model->tokens.ends, sizeof(job->lm.ends));
+}
+
+/* "stories260K" of "models/stories260K.bin" */
+static muc_status name_of(const decoder_job *job, muc_arena *arena, const char **out)
+{
+    const char *path = job->model->path, *end = path + strlen(path), *begin, *dot;
+
+    while (end > path && end[-1] == '/')
+        end--;
+    for (begin = end; begin > path && begin[-1] != '/';)
+        begin--;
+    dot = memrchr(begin, '.', (size_t)(end - begin));
+    return muc_arena_string(job->ctx, arena, begin,
+                            (size_t)((dot && dot > begin ? dot : end) - begin), out);
+}
+
+static muc_status translate(decoder_job *job)
+{
+    muc_arena arena = { 0 };
+    const char *name;
+    muc_status status = name_of(job, &arena, &name);
+
+    describe(job);
+    if (status == MUC_OK)
+        status = muc_mcu_compile_lm(job->ctx, job->graph, name, job->options->machine, &job->lm,
+                                    &job->build);
+    muc_arena_free(&arena);
+    return status;
+}
+
+/* ---- against float32 ---- */
+
+/* The text that int8 makes greedily, and how far float32's logits are from its own on the way. */
+static muc_status compare(decoder_job *job, muc_ref *exact, muc_ref *small)
+{
+    uint32_t vocabulary = job->lm.vocabulary, agreed = 0;
+    int32_t token = job->model->tokens.begin < vocabulary ? (int32_t)job->model->tokens.begin : 0;
+
+    job->positions =
+        job->model->context < CHECKED_POSITIONS ? job->model->context : CHECKED_POSITIONS;
+    for (uint32_t i = 0; i < job->positions; i++) {
+        size_t rows, columns;
+        const float *p, *q;
+
+        muc_progress(job->ctx, "comparing", i, job->positions);
+        MUC_TRY(muc_ref_run_tokens(exact, i, &token, 1));
+        MUC_TRY(muc_ref_run_tokens(small, i, &token, 1));
+        p = muc_ref_read(exact, "head", &rows, &columns);
+        q = muc_ref_read(small, "head", &rows, &columns);
+        job->kl += muc_logits_divergence(p, muc_logits_partition(p, vocabulary), q,
+                                         muc_logits_partition(q, vocabulary), vocabulary);
+        token = (int32_t)muc_logits_arg_max(q, vocabulary);
+        agreed += muc_logits_arg_max(p, vocabulary) == (uint32_t)token;
+    }
+    muc_progress(job->ctx, "comparing", job->positions, job->positions);
+    job->kl /= job->positions;
+    job->agreement = (double)agreed / job->positions;
+    return MUC_OK;
+}
+
+static muc_status self_check(decoder_job *job)
+{
+    muc_ref *exact = NULL, *small = NULL;
+    muc_graph *graph = NULL;
+    muc_status status = build_graph(job, true, &graph);
+
+    if (status == MUC_OK)
+        status = muc_ref_open(job->ctx, graph, &exact);
+    if (status == MUC_OK)
+        status = muc_ref_open(job->ctx, job->graph, &small);
+    if (status == MUC_OK)
+        status = compare(job, exact, small);
+    muc_ref_close(small);
+    muc_ref_close(exact);
+    muc_graph_free(graph);
+    return status;
+}
+
+/* ---- report ---- */
+
+static muc_status make_report(const decoder_job *job, muc_report **out)
+{
+    const muc_mcu_program *program = &job->build->program;
+    const muc_hybrid_result *quantized = &job->quantized;
+    muc_report *report;
+
+    MUC_TRY(muc_report_new(job->ctx, out));
+    report = *out;
+    muc_report_add_text(report, "folder", "%s", job->out_path);
+    muc_report_add_text(report, "name", "%s", program->name);
+    muc_report_add_text(report, "machine", "%s", program->machine->name);
+    muc_report_add_count(report, "weights", quantized->weights);
+    muc_report_add_real(report, "bits_per_weight",
+                        8.0 * (double)quantized->bytes / (double)quantized->weights);
+    if (quantized->error > 0)
+        muc_report_add_real(report, "snr_db",
+                            10 * muc_log(quantized->energy / quantized->error) / muc_log(10));
+    muc_report_add_count(report, "context", job->lm.context);
+    muc_report_add_count(report, "tokens_per_call", job->lm.most_tokens);
+    muc_report_add_count(report, "arena_bytes", program->plan.peak);
+    muc_report_add_count(report, "arena_bound", program->plan.least);
+    muc_report_add_count(report, "constant_bytes", muc_mcu_constant_bytes(program));
+    muc_report_add_count(report, "tokenizer_bytes", job->lm.tokenizer_bytes);
+    muc_report_begin_group(report, "self_check");
+    muc_report_add_count(report, "positions", job->positions);
+    muc_report_add_real(report, "kl", job->kl);
+    muc_report_add_real(report, "top1_agreement", job->agreement);
+    muc_report_end(report);
+    return muc_report_status(job->ctx, report);
+}
+
+/* ---- the road ---- */
+
+static muc_status compile(decoder_job *job)
+{
+    MUC_TRY(check_options(job));
+    MUC_TRY(build_graph(job, true, &job->graph));                        /* formats, models */
+    MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, &job->quantized)); /* passes: int8 */
+    MUC_TRY(translate(job));  /* nodes to calls, planned memory */
+    MUC_TRY(self_check(job)); /* against float32 */
+    return muc_mcu_write_folder(job->ctx, job->build, job->out_path); /* C */
+}
+
+muc_status muc_compile_decoder(muc_context *ctx, const muc_model *model,
+                               const muc_compile_options *options, const char *out_path,
+                               muc_report **out)
+{
+    decoder_job job = { .ctx = ctx, .model = model, .options = options, .out_path = out_path };
+    muc_status status = compile(&job);
+
+    if (status == MUC_OK)
+        status = make_report(&job, out);
+    muc_mcu_build_free(job.build);
+    muc_graph_free(job.graph);
+    return status;
+}
