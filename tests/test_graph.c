@@ -111,6 +111,110 @@ static void wrong_graphs_are_refused_by_name(void **state)
     check_refused("by 8", "by 7", "multiples of 7 in 0..64");
 }
 
+/* what networks have beside transformers: quantization, absent inputs, several outputs, lists */
+static const char network[] =
+    "graph network\n"
+    "input n 1..8\n"
+    "tensor x = input f32 [n, 3, 9, 9]\n"
+    "tensor q = input i8 [1, 4, 4, 2] scale 0.5 zero -3\n"
+    "tensor w = const f32 [8, 3, 3, 3] bytes 864\n"
+    "tensor wq = const i8 [2, 1, 1, 2] scale 0.25, 0.125 zero 0, 0 axis 0 values 1, -2, 127, -128\n"
+    "tensor high = const f32 [] values 6\n"
+    "tensor odd = const f64 [3] values nan, -inf, 0.10000000000000001\n"
+    "tensor big = const u64 [2] values 18446744073709551615, 0\n"
+    "tensor small = const i64 [1] values -9223372036854775808\n"
+    "tensor \"a=b *\" = const bool [2] values 1, 0\n"
+    "node c f32 [n, 8, 5, 5] = conv x, w strides=[2, 2] pads=[1, 1, 1, 1]\n"
+    "node r f32 [n, 8, 5, 5] = clip c, *, high\n"
+    "node p f32 [n, 8, 2, 2], where i64 [n, 8, 2, 2] = max_pool r kernel=[2, 2] strides=[2, 2]\n"
+    "node f f32 [n, 32] = reshape p shape=[n, 32]\n"
+    "node left f32 [n, 8], right f32 [n, 24] = split f axis=1 sizes=[8, 24]\n"
+    "node g f32 [n, 8] = gelu left mode=tanh\n"
+    "node d f32 [n, 4, 4, 6] = expand high shape=[n, 4, 4, 6]\n"
+    "node e i64 [2] = expressions values=[n*2, 7] to=i64\n"
+    "node cq i8 [1, 4, 4, 2] scale 0.100000001 zero 5 = conv q, wq channels_last=1 clamp_min=5\n"
+    "node s i8 [1, 4, 4, 1] scale 0.100000001 zero 5 = slice cq axes=[3] starts=[1] sizes=[1] "
+    "steps=[-1]\n"
+    "node dq f32 [1, 4, 4, 1] = dequantize s\n"
+    "node no bool [2] = not \"a=b *\"\n"
+    "node h f32 [n, 16, 5, 5] = resize r sizes=[n, 16, 5, 5] mode=linear scales=[1, 2, 1, 1]\n"
+    "output g\n"
+    "output right\n";
+
+static void networks_are_read_and_printed_exactly(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph = parsed(ctx, network);
+    const muc_tensor *s;
+    muc_text text = { 0 };
+
+    (void)state;
+    CHECK_OK(ctx, muc_graph_verify(ctx, graph));
+    muc_graph_print(graph, &text);
+    assert_string_equal(text.data, network);
+    s = &graph->tensors[muc_graph_find(graph, "s")];
+    CHECK_EQ(s->quantization->zero_points[0], 5);
+    CHECK(s->quantization->scales[0] == 0.1f);
+    CHECK_EQ(graph->nodes[1].inputs[1], MUC_NO_ID);
+    CHECK_EQ(muc_node_input(&graph->nodes[0], 2), MUC_NO_ID);
+    muc_text_free(&text);
+    muc_graph_free(graph);
+    muc_context_free(ctx);
+}
+
+/* the network with one word replaced by another must be refused with these words */
+static void check_network_refused(const char *found, const char *replacement, const char *message)
+{
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph;
+    muc_text text = { 0 };
+    const char *at = strstr(network, found);
+
+    assert_non_null(at);
+    muc_text_add_bytes(&text, network, (size_t)(at - network));
+    muc_text_add(&text, "%s%s", replacement, at + strlen(found));
+    CHECK_FAILS(ctx, MUC_MALFORMED, message, muc_graph_parse(ctx, bytes_of(text.data), &graph));
+    muc_text_free(&text);
+    muc_context_free(ctx);
+}
+
+static void wrong_networks_are_refused_by_name(void **state)
+{
+    (void)state;
+    check_network_refused("scale 0.5 zero -3", "scale 0.5 zero -129", "zero point -129, expected");
+    check_network_refused("scale 0.5 zero -3", "scale 0 zero 0", "scale 0 and zero point 0");
+    check_network_refused("i8 [1, 4, 4, 2] scale 0.5 zero -3", "i8 [1, 4, 4, 2]",
+                          "node 'cq': input 0 ('q') is i8 [1, 4, 4, 2], expected real numbers");
+    check_network_refused("f32 [n, 3, 9, 9]", "f32 [n, 3, 9, 9] scale 1 zero 0",
+                          "quantization of f32, expected integers");
+    check_network_refused("zero 0, 0 axis 0", "zero 0, 0 axis 1", "2 scales along dimension 1");
+    check_network_refused("zero 0, 0 axis", "zero 0 axis", "as many zero points as scales");
+    check_network_refused("scale 0.100000001 zero 5 = conv", "= conv",
+                          "node 'cq': conv gives 'cq' no quantization, expected one");
+    check_network_refused("= dequantize s", "scale 1 zero 0 = dequantize s", "expected integers");
+    check_network_refused("values 1, -2, 127, -128", "values 1, -2, 127", "'wq' has 3 bytes");
+    check_network_refused("pads=[1, 1, 1, 1]", "pads=[1, 1, 1]", "pads has 3 items, expected 4");
+    check_network_refused("[8, 3, 3, 3] bytes 864", "[8, 4, 3, 3] bytes 1152",
+                          "expected 1 groups of 4 channels");
+    check_network_refused("strides=[2, 2] pads", "dilations=[9, 9] pads",
+                          "the kernel spans 19 of 11");
+    check_network_refused("c, *, high", "*, c, high", "node 'r': input 0 is tensor");
+    check_network_refused("shape=[n, 32]", "shape=[n, 31]", "as many elements as shape has");
+    check_network_refused("sizes=[8, 24]", "sizes=[8, 23]", "sizes add up to 31 of 32 elements");
+    check_network_refused("starts=[1] sizes=[1] ", "starts=[1] sizes=[3] ",
+                          "leave the 2 of dimension 3");
+    check_network_refused("steps=[-1]", "steps=[0]", "a step of 0");
+    check_network_refused("mode=tanh", "mode=reflect", "mode is reflect, which gelu does not know");
+    check_network_refused("mode=tanh", "mode=elsewhere", "a word that attributes know");
+    check_network_refused("to=i64", "to=f32", "to is f32, expected i64 or i32");
+    check_network_refused("axis=1 sizes=[8", "axis=2 sizes=[8", "axis is 2, expected 0..1");
+    check_network_refused("expand high shape=[n, 4, 4, 6]", "expand r shape=[n, 4, 4, 6]",
+                          "a shape that broadcasts");
+    check_network_refused("scales=[1, 2, 1, 1]", "scales=[1, 0, 1, 1]", "a scale of 0");
+    check_network_refused("kernel=[2, 2] strides", "kernel=[2, 2] pads=[2, 0, 0, 0] strides",
+                          "hold a window of 2");
+}
+
 static void damaged_text_never_crashes(void **state)
 {
     muc_context *ctx = muc_context_new(1);
@@ -212,6 +316,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_read_and_printed_exactly),
         cmocka_unit_test(wrong_graphs_are_refused_by_name),
+        cmocka_unit_test(networks_are_read_and_printed_exactly),
+        cmocka_unit_test(wrong_networks_are_refused_by_name),
         cmocka_unit_test(damaged_text_never_crashes),
         cmocka_unit_test(the_verifier_finds_what_a_pass_broke),
         cmocka_unit_test(sizes_follow_the_bindings),

@@ -1,6 +1,8 @@
 /* test_operators.c - operators of ref on numbers small enough to be worked out by hand. */
 #include "operators.h"
 
+#include "base/base.h"
+
 static void sums_and_products_broadcast(void **state)
 {
     (void)state;
@@ -102,6 +104,78 @@ static void reshapes_keep_the_elements(void **state)
                 1, 2, 3, 4, 5, 6);
 }
 
+/* a network wide enough that its nodes are worth threads */
+static const char wide[] =
+    "graph wide\n"
+    "tensor x = input f32 [4, 16, 40, 40]\n"
+    "tensor w = input f32 [48, 16, 3, 3]\n"
+    "tensor m = input f32 [1600, 96]\n"
+    "tensor v = input f64 [16, 8, 3, 3]\n"
+    "node c f32 [4, 48, 38, 38] = conv x, w\n"
+    "node t f32 [4, 48, 38, 38] = tanh c\n"
+    "node p f32 [4, 48, 18, 18] = average_pool t kernel=[3, 3] strides=[2, 2]\n"
+    "node r f32 [4, 16, 1600] = reshape x shape=[4, 16, 1600]\n"
+    "node mm f32 [4, 16, 96] = matmul r, m\n"
+    "node d f64 [4, 16, 40, 40] = cast x to=f64\n"
+    "node y f64 [4, 8, 42, 42] = conv_transpose d, v\n";
+
+static void every_thread_count_gives_the_same_bytes(void **state)
+{
+    static const char *const names[] = { "p", "mm", "y" };
+    static const struct {
+        const char *name;
+        size_t count, width;
+    } given[] = { { "x", 4 * 16 * 40 * 40, 4 },
+                  { "w", 48 * 16 * 9, 4 },
+                  { "m", 1600 * 96, 4 },
+                  { "v", 16 * 8 * 9, 8 } };
+    const uint32_t bindings[1] = { 0 };
+    uint8_t *first[MUC_COUNT(names)];
+
+    (void)state;
+    for (unsigned threads = 1; threads <= 5; threads += 2) {
+        muc_context *ctx = muc_context_new(threads);
+        muc_graph *graph = graph_of(ctx, wide);
+        muc_ref_input inputs[MUC_COUNT(given)];
+        muc_ref *ref;
+
+        for (size_t i = 0; i < MUC_COUNT(given); i++) {
+            void *data = calloc(given[i].count, given[i].width);
+
+            for (size_t j = 0; j < given[i].count; j++) {
+                double value = sin((double)(j * (i + 7)));
+
+                if (given[i].width == 4)
+                    ((float *)data)[j] = (float)value;
+                else
+                    ((double *)data)[j] = value;
+            }
+            inputs[i] = (muc_ref_input){ given[i].name, data, given[i].count * given[i].width };
+        }
+        CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
+        CHECK_OK(ctx, muc_ref_run(ref, bindings, inputs, MUC_COUNT(given)));
+        for (size_t i = 0; i < MUC_COUNT(names); i++) {
+            muc_ref_view view;
+            size_t bytes;
+
+            CHECK(muc_ref_get(ref, muc_graph_find(graph, names[i]), &view));
+            bytes = view.elements * muc_dtype_get(view.dtype)->block_bytes;
+            if (threads == 1) {
+                first[i] = malloc(bytes);
+                memcpy(first[i], view.data, bytes);
+            }
+            assert_memory_equal(first[i], view.data, bytes);
+        }
+        for (size_t i = 0; i < MUC_COUNT(given); i++)
+            free((void *)(uintptr_t)inputs[i].data);
+        muc_ref_close(ref);
+        muc_graph_free(graph);
+        muc_context_free(ctx);
+    }
+    for (size_t i = 0; i < MUC_COUNT(names); i++)
+        free(first[i]);
+}
+
 static void a_limit_on_memory_is_kept(void **state)
 {
     muc_context *ctx = muc_context_new(1);
@@ -141,6 +215,7 @@ int main(void)
         cmocka_unit_test(pools_take_the_greatest_and_tell_where),
         cmocka_unit_test(softmax_sums_to_one_along_its_axis),
         cmocka_unit_test(reshapes_keep_the_elements),
+        cmocka_unit_test(every_thread_count_gives_the_same_bytes),
         cmocka_unit_test(a_limit_on_memory_is_kept),
     };
 

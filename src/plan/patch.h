@@ -32,8 +32,8 @@ typedef struct muc_patch_stage {
     /* 0, or 1 + the tensor (at most this stage's own input) that is read too, at the output's own
      * rows and columns: the short cut of a residual block */
     uint32_t also_reads;
-    bool in_place;          /* the output can take the place of the input's patch ... */
-    uint64_t scratch_bytes; /* ... with this much besides; also without in_place */
+    bool in_place;          /* the output can take the place of the input (or of its patch) */
+    uint64_t scratch_bytes; /* needed only while the stage runs */
 } muc_patch_stage;
 
 /* first .. last-1 */
@@ -41,7 +41,9 @@ typedef struct muc_patch_range {
     uint32_t first, last;
 } muc_patch_range;
 
-/* what one patch needs of a tensor along one direction, and what a stage pads around it */
+/* What one patch needs of a tensor along one direction, and what a stage pads around it. The window
+ * of the stage that reads it, for the first element that the stage makes, begins at out.first *
+ * stride - pad, which is in the range or `before` elements ahead of the tensor's first. */
 typedef struct muc_patch_part {
     muc_patch_range range;  /* of the tensor's elements, without padding */
     uint32_t before, after; /* padding that the stage which reads the tensor sees there; 0 for the
@@ -49,10 +51,11 @@ typedef struct muc_patch_part {
 } muc_patch_part;
 
 typedef struct muc_patch_limits {
-    uint64_t input_bytes; /* of tensor 0 while patches run; 0 if it does not lie in this level */
+    uint64_t input_bytes; /* of tensor 0, whole, while patches run; 0 if it does not lie in this
+                           * level. Patches read it where it is. */
     uint64_t rest_bytes;  /* peak of the network after the chain */
     uint32_t grid;        /* most patches along a direction, at most MUC_PATCH_GRID */
-    uint32_t overhead_percent; /* most multiply-accumulates more than the chain has */
+    uint32_t overhead_percent; /* most multiply-accumulates more than the chain has, to 1000 */
 } muc_patch_limits;
 
 typedef struct muc_patch_plan {

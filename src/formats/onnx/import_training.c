@@ -22,6 +22,17 @@ static int64_t declared_rank(const onnx_call *call, const char *name)
     return -1;
 }
 
+bool onnx_wants_log_probabilities(const onnx_call *call)
+{
+    const onnx_value *logits = onnx_has_input(call, 0)
+                                   ? onnx_scope_find(&call->frame->scope, call->proto->input[0])
+                                   : NULL;
+
+    return call->proto->n_output == 1 && logits && logits->tensor != MUC_NO_ID &&
+           onnx_tensor(call, logits->tensor)->rank == 2 &&
+           declared_rank(call, call->proto->output[0]) == 2;
+}
+
 muc_status onnx_import_log_probabilities(onnx_call *call)
 {
     onnx_attributes attributes = { .count = 0 };
@@ -30,10 +41,6 @@ muc_status onnx_import_log_probabilities(onnx_call *call)
 
     MUC_TRY(onnx_input(call, 0, &logits));
     MUC_TRY(onnx_string(call, "reduction", "mean", &reduction));
-    if (call->proto->n_output != 1 || onnx_tensor(call, logits)->rank != 2 ||
-        declared_rank(call, call->proto->output[0]) != 2)
-        return onnx_fail(call, MUC_UNSUPPORTED,
-                         "only the form is known whose one output is log(softmax(x)) of x [N, C]");
     onnx_set_integer(&attributes, MUC_KEY_AXIS, 1);
     return onnx_emit(call, MUC_OP_LOG_SOFTMAX, &logits, 1, &attributes, 1);
 }

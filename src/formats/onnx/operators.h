@@ -16,4 +16,9 @@ uint32_t onnx_output_count(const onnx_call *call);
 /* A string as a word of the graph, whatever its case. */
 muc_status onnx_word(const onnx_call *call, const char *name, const char *value, muc_word *out);
 
+/* Whether a loss is in the form of Deeploy's networks: its one output is log(softmax(x)) of x [N,
+ * C]. */
+bool onnx_wants_log_probabilities(const onnx_call *call);
+muc_status onnx_import_log_probabilities(onnx_call *call);
+
 #endif

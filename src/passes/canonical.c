@@ -1,0 +1,162 @@
+/* canonical.c - nodes that do nothing, and views of views. */
+#include "passes/canonical.h"
+
+#include <string.h>
+
+#include "passes/rewrite.h"
+
+static const muc_tensor *in(const muc_rewrite *r, const muc_node *node)
+{
+    return muc_rewrite_old(r, node->inputs[0]);
+}
+
+static const muc_tensor *out(const muc_rewrite *r, const muc_node *node)
+{
+    return muc_rewrite_old(r, node->outputs[0]);
+}
+
+static bool same_shape(const muc_tensor *a, const muc_tensor *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;
+}
+
+static bool same_quantization(const muc_quantization *a, const muc_quantization *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->count == b->count && a->axis == b->axis &&
+           memcmp(a->scales, b->scales, a->count * sizeof(*a->scales)) == 0 &&
+           memcmp(a->zero_points, b->zero_points, a->count * sizeof(*a->zero_points)) == 0;
+}
+
+static bool all_zero(const int64_t *items, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i] != 0)
+            return false;
+    return true;
+}
+
+static bool is_whole_slice(const muc_rewrite *r, const muc_node *node)
+{
+    const muc_attribute *starts = muc_node_attribute(node, MUC_KEY_STARTS);
+    const int64_t *steps = muc_node_integers(node, MUC_KEY_STEPS);
+
+    if (!same_shape(in(r, node), out(r, node)))
+        return false;
+    for (uint32_t i = 0; i < starts->value.exprs.count; i++)
+        if (starts->value.exprs.items[i] != muc_expr_const(r->graph->pool, 0) ||
+            (steps && steps[i] != 1))
+            return false;
+    return true;
+}
+
+static bool is_identity_perm(const int64_t *perm, uint32_t rank)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (perm[i] != i)
+            return false;
+    return true;
+}
+
+/* the node's output 0 is its input 0 */
+static bool does_nothing(const muc_rewrite *r, const muc_node *node)
+{
+    const muc_tensor *x = node->input_count ? in(r, node) : NULL, *y = out(r, node);
+
+    if (!x || x->dtype != y->dtype || !same_quantization(x->quantization, y->quantization))
+        return false;
+    switch ((unsigned)node->op) {
+    case MUC_OP_IDENTITY:
+    case MUC_OP_CAST:
+    case MUC_OP_QUANTIZE:
+        return true;
+    case MUC_OP_RESHAPE:
+    case MUC_OP_EXPAND:
+        return same_shape(x, y);
+    case MUC_OP_CONCAT:
+    case MUC_OP_SPLIT:
+        return node->input_count == 1 && node->output_count == 1;
+    case MUC_OP_TRANSPOSE:
+        return is_identity_perm(muc_node_integers(node, MUC_KEY_PERM), x->rank);
+    case MUC_OP_PAD:
+        return all_zero(muc_node_integers(node, MUC_KEY_PADS), 2 * x->rank);
+    case MUC_OP_SLICE:
+        return is_whole_slice(r, node);
+    default:
+        return false;
+    }
+}
+
+static muc_status drop_nothing(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    muc_status status = MUC_OK;
+
+    if (does_nothing(r, node))
+        *done = muc_rewrite_alias(r, node, node->inputs[0], &status);
+    return status;
+}
+
+/* a view of a view is a view of the first; a transpose of a transpose is one */
+static muc_status join_moves(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *before = node->input_count ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    int64_t perm[MUC_GRAPH_MAX_RANK];
+    muc_attribute joined = { .key = MUC_KEY_PERM };
+    uint32_t x;
+
+    if (!before || before->op != node->op ||
+        (node->op != MUC_OP_RESHAPE && node->op != MUC_OP_TRANSPOSE) ||
+        !same_quantization(in(r, before)->quantization, in(r, node)->quantization))
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, before->inputs[0], &x));
+    if (node->op == MUC_OP_RESHAPE)
+        return muc_rewrite_change(r, node, node->op, &x, 1, node->attributes,
+                                  node->attribute_count);
+    for (uint32_t i = 0; i < out(r, node)->rank; i++)
+        perm[i] = muc_node_integers(before, MUC_KEY_PERM)[muc_node_integers(node, MUC_KEY_PERM)[i]];
+    joined.value.integers.items = perm;
+    joined.value.integers.count = out(r, node)->rank;
+    return muc_rewrite_change(r, node, node->op, &x, 1, &joined, 1);
+}
+
+/* dimensions of more than one element stay in order */
+static bool moves_nothing(const muc_rewrite *r, const muc_node *node)
+{
+    const muc_tensor *x = in(r, node);
+    const int64_t *perm = muc_node_integers(node, MUC_KEY_PERM);
+    int64_t last = -1;
+
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (x->dims[perm[i]] == muc_expr_const(r->graph->pool, 1))
+            continue;
+        if (perm[i] < last)
+            return false;
+        last = perm[i];
+    }
+    return true;
+}
+
+static muc_status view_transpose(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_tensor *y = out(r, node);
+    muc_attribute shape = { .key = MUC_KEY_SHAPE };
+    uint32_t x;
+
+    if (node->op != MUC_OP_TRANSPOSE || !moves_nothing(r, node) ||
+        (y->quantization && y->quantization->count > 1))
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &x));
+    shape.value.exprs.items = y->dims;
+    shape.value.exprs.count = y->rank;
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
+}
+
+muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { drop_nothing, join_moves, view_transpose };
+
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
+}

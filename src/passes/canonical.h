@@ -1,0 +1,19 @@
+/* canonical.h - graphs as generators want them: no node that does nothing, constants folded into
+ * the operators beside them. What a graph computes stays the same: integers bit for bit, real
+ * numbers within the rounding of a factor that moved into weights. */
+#ifndef MUC_CANONICAL_H
+#define MUC_CANONICAL_H
+
+#include "graph/graph.h"
+
+/* Drops nodes that no output depends on and nodes that do nothing, joins views and transposes in a
+ * row, and makes a view of a transpose that moves no element. */
+muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph);
+/* Folds padding into convolutions, batch norms and biases into the weights before them, products
+ * with constants into linear, and the bounds of quantized activations into what they bound. */
+muc_status muc_fuse(muc_context *ctx, muc_graph *graph);
+/* Turns operators with channels first into channels last: constant weights are laid anew, and the
+ * transposes that remain stand at inputs, outputs and operators that mix dimensions. */
+muc_status muc_lay_channels_last(muc_context *ctx, muc_graph *graph);
+
+#endif

@@ -1,0 +1,382 @@
+/* Passes that change a graph and not what it computes: before and after, by ref. */
+#include <math.h>
+
+#include "chance.h"
+#include "check.h"
+#include "formats/network.h"
+#include "passes/canonical.h"
+#include "ref/ref.h"
+
+typedef muc_status pass(muc_context *ctx, muc_graph *graph);
+
+static muc_context *ctx;
+
+static int setup(void **state)
+{
+    (void)state;
+    ctx = muc_context_new(0);
+    return ctx ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    muc_context_free(ctx);
+    return 0;
+}
+
+/* ---- running ---- */
+
+enum { MOST_INPUTS = 8, MOST_OUTPUTS = 8 };
+
+typedef struct result {
+    uint32_t count;
+    struct {
+        muc_dtype dtype;
+        size_t elements;
+        uint8_t *data;
+    } outputs[MOST_OUTPUTS];
+} result;
+
+/* numbers of one sign and some spread, the same for every graph with these inputs */
+static void fill(const muc_tensor *tensor, size_t elements, uint8_t *data)
+{
+    for (size_t i = 0; i < elements; i++) {
+        uint32_t bits = (uint32_t)(i * 2654435761u) ^ (uint32_t)(i >> 3);
+
+        if (tensor->dtype == MUC_F32) {
+            float value = (float)(bits % 2001) / 1000 - 1;
+
+            memcpy(data + i * 4, &value, 4);
+        } else {
+            data[i] = (uint8_t)(bits >> 8);
+        }
+    }
+}
+
+static void run(muc_graph *graph, result *out)
+{
+    const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
+    muc_ref_input inputs[MOST_INPUTS];
+    uint8_t *data[MOST_INPUTS];
+    size_t count = 0;
+    muc_ref *ref;
+
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        uint64_t elements, bytes;
+
+        if (graph->tensors[i].kind != MUC_TENSOR_INPUT)
+            continue;
+        CHECK(count < MOST_INPUTS);
+        CHECK_OK(ctx, muc_tensor_measure_bound(ctx, graph, &graph->tensors[i], bindings, &elements,
+                                               &bytes));
+        data[count] = calloc(1, (size_t)bytes);
+        assert_non_null(data[count]);
+        fill(&graph->tensors[i], (size_t)(graph->tensors[i].dtype == MUC_F32 ? elements : bytes),
+             data[count]);
+        inputs[count] = (muc_ref_input){ graph->tensors[i].name, data[count], (size_t)bytes };
+        count++;
+    }
+    CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
+    CHECK_OK(ctx, muc_ref_run(ref, bindings, inputs, count));
+    out->count = graph->output_count;
+    CHECK(out->count <= MOST_OUTPUTS);
+    for (uint32_t i = 0; i < out->count; i++) {
+        size_t bytes;
+        muc_ref_view view;
+
+        CHECK(muc_ref_get(ref, graph->outputs[i], &view));
+        bytes = view.elements * muc_dtype_get(view.dtype)->block_bytes;
+        out->outputs[i].dtype = view.dtype;
+        out->outputs[i].elements = view.elements;
+        out->outputs[i].data = malloc(bytes + 1);
+        assert_non_null(out->outputs[i].data);
+        memcpy(out->outputs[i].data, view.data, bytes);
+    }
+    muc_ref_close(ref);
+    for (size_t i = 0; i < count; i++)
+        free(data[i]);
+}
+
+/* integers are the same; real numbers differ by less than tolerance of the largest */
+static void compare(const char *what, result *before, result *after, double tolerance)
+{
+    CHECK_EQ(before->count, after->count);
+    for (uint32_t o = 0; o < before->count; o++) {
+        double worst = 0, largest = 0;
+
+        CHECK(before->outputs[o].dtype == after->outputs[o].dtype);
+        CHECK_EQ(before->outputs[o].elements, after->outputs[o].elements);
+        for (size_t i = 0; i < before->outputs[o].elements; i++) {
+            float a, b;
+
+            if (before->outputs[o].dtype != MUC_F32) {
+                if (before->outputs[o].data[i] != after->outputs[o].data[i])
+                    fail_msg("%s: output %u differs at byte %zu", what, o, i);
+                continue;
+            }
+            memcpy(&a, before->outputs[o].data + i * 4, 4);
+            memcpy(&b, after->outputs[o].data + i * 4, 4);
+            worst = fmax(worst, fabs((double)a - (double)b));
+            largest = fmax(largest, fabs((double)a));
+        }
+        if (!(worst <= tolerance * largest))
+            fail_msg("%s: output %u is off by %g of %g", what, o, worst, largest);
+    }
+    for (uint32_t o = 0; o < before->count; o++) {
+        free(before->outputs[o].data);
+        free(after->outputs[o].data);
+    }
+}
+
+static uint32_t count_nodes(const muc_graph *graph, muc_op op)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        count += graph->nodes[i].op == op;
+    return count;
+}
+
+static muc_status all_passes(muc_context *context, muc_graph *graph)
+{
+    MUC_TRY(muc_canonicalise(context, graph));
+    MUC_TRY(muc_fuse(context, graph));
+    return muc_lay_channels_last(context, graph);
+}
+
+/* a graph's text, whose constants have their values: the pass changes it and not its results */
+static muc_graph *check_text(const char *text, pass *change, double tolerance)
+{
+    const muc_bytes bytes = { (const uint8_t *)text, strlen(text), "test" };
+    result before, after;
+    muc_graph *graph;
+
+    CHECK_OK(ctx, muc_graph_parse(ctx, bytes, &graph));
+    run(graph, &before);
+    CHECK_OK(ctx, change(ctx, graph));
+    run(graph, &after);
+    compare("text", &before, &after, tolerance);
+    return graph;
+}
+
+/* ---- canonical ---- */
+
+static void what_does_nothing_goes(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input f32 [2, 3, 4]\n"
+                                  "node a f32 [2, 3, 4] = identity x\n"
+                                  "node b f32 [6, 4] = reshape a shape=[6, 4]\n"
+                                  "node c f32 [4, 6] = reshape b shape=[4, 6]\n"
+                                  "node d f32 [6, 4] = transpose c perm=[1, 0]\n"
+                                  "node e f32 [4, 6] = transpose d perm=[1, 0]\n"
+                                  "node dead f32 [4, 6] = exp e\n"
+                                  "node f f32 [4, 6] = pad e pads=[0, 0, 0, 0]\n"
+                                  "node y f32 [4, 6] = relu f\n"
+                                  "output y\n",
+                                  muc_canonicalise, 0);
+
+    (void)state;
+    CHECK_EQ(graph->node_count, 2); /* reshape, relu */
+    CHECK(graph->nodes[0].op == MUC_OP_RESHAPE && graph->nodes[1].op == MUC_OP_RELU);
+    muc_graph_free(graph);
+}
+
+static void a_transpose_that_moves_nothing_is_a_view(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input f32 [1, 3, 1, 4]\n"
+                                  "node y f32 [3, 1, 4, 1] = transpose x perm=[1, 0, 3, 2]\n"
+                                  "output y\n",
+                                  muc_canonicalise, 0);
+
+    (void)state;
+    CHECK(graph->node_count == 1 && graph->nodes[0].op == MUC_OP_RESHAPE);
+    muc_graph_free(graph);
+}
+
+static void an_output_keeps_its_name(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input f32 [4]\n"
+                                  "node a f32 [4] = exp x\n"
+                                  "node y f32 [4] = identity a\n"
+                                  "output y\n",
+                                  muc_canonicalise, 0);
+
+    (void)state;
+    CHECK(strcmp(graph->tensors[graph->outputs[0]].name, "y") == 0);
+    muc_graph_free(graph);
+}
+
+/* ---- fuse ---- */
+
+static void norms_and_biases_go_into_weights(void **state)
+{
+    muc_graph *graph = check_text(
+        "graph test\n"
+        "tensor x = input f32 [1, 2, 3, 3]\n"
+        "tensor w = const f32 [2, 2, 2, 2] values 1, -2, 0.5, 3, 0.25, 1, 2, -1, -1, 0, 2, 1, "
+        "0.5, 0.5, -3, 1\n"
+        "tensor b = const f32 [2] values 0.5, -0.25\n"
+        "tensor g = const f32 [2] values 2, 0.5\n"
+        "tensor beta = const f32 [2] values 1, -1\n"
+        "tensor mean = const f32 [2] values 0.25, 0.75\n"
+        "tensor var = const f32 [2] values 4, 0.0625\n"
+        "tensor m = const f32 [8, 3] values 1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6, "
+        "-7, -8, -9, 0, 1, 0, 1, 0, 1\n"
+        "tensor add = const f32 [3] values 10, 20, 30\n"
+        "node c f32 [1, 2, 2, 2] = conv x, w, b\n"
+        "node n f32 [1, 2, 2, 2] = batch_norm c, g, beta, mean, var epsilon=1e-05\n"
+        "node f f32 [1, 8] = reshape n shape=[1, 8]\n"
+        "node p f32 [1, 3] = matmul f, m\n"
+        "node y f32 [1, 3] = add p, add\n"
+        "output y\n",
+        muc_fuse, 1e-6);
+
+    (void)state;
+    CHECK_EQ(graph->node_count, 3);
+    CHECK_EQ(count_nodes(graph, MUC_OP_LINEAR), 1);
+    muc_graph_free(graph);
+}
+
+static void padding_goes_into_a_convolution(void **state)
+{
+    muc_graph *graph = check_text(
+        "graph test\n"
+        "tensor x = input i8 [1, 3, 3, 1] scale 0.5 zero -3\n"
+        "tensor w = const i8 [1, 2, 2, 1] scale 0.25 zero 0 values 1, -2, 3, 4\n"
+        "node p i8 [1, 5, 4, 1] scale 0.5 zero -3 = pad x pads=[0, 1, 0, 0, 0, 1, 1, 0]\n"
+        "node c i8 [1, 4, 3, 1] scale 0.75 zero 2 = conv p, w channels_last=1\n"
+        "node y i8 [1, 4, 3, 1] scale 0.75 zero 2 = relu c\n"
+        "output y\n",
+        muc_fuse, 0);
+    const int64_t *pads = muc_node_integers(&graph->nodes[0], MUC_KEY_PADS);
+
+    (void)state;
+    CHECK_EQ(graph->node_count, 1);
+    CHECK(pads[0] == 1 && pads[1] == 0 && pads[2] == 1 && pads[3] == 1);
+    CHECK_EQ(muc_node_integer(&graph->nodes[0], MUC_KEY_CLAMP_MIN), 2);
+    muc_graph_free(graph);
+}
+
+/* ---- layout ---- */
+
+static void channels_first_becomes_channels_last(void **state)
+{
+    muc_graph *graph = check_text(
+        "graph test\n"
+        "tensor x = input f32 [1, 2, 4, 4]\n"
+        "tensor w = const f32 [3, 2, 2, 2] values 1, -2, 0.5, 3, 0.25, 1, 2, -1, -1, 0, 2, 1, "
+        "0.5, 0.5, -3, 1, 2, 1, 0, -1, 0.125, 2, 3, 1\n"
+        "tensor s = const f32 [3, 1, 1] values 2, 3, 4\n"
+        "tensor m = const f32 [1, 12] values 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\n"
+        "node c f32 [1, 3, 5, 5] = conv x, w pads=[1, 1, 1, 1]\n"
+        "node t f32 [1, 3, 5, 5] = mul c, s\n"
+        "node r f32 [1, 3, 5, 5] = relu t\n"
+        "node p f32 [1, 3, 2, 2] = max_pool r kernel=[3, 3] strides=[2, 2]\n"
+        "node a f32 [1, 6, 2, 2] = concat p, p axis=1\n"
+        "node h f32 [1, 3, 2, 2] = slice a axes=[1] starts=[2] sizes=[3]\n"
+        "node f f32 [1, 12] = reshape h shape=[1, 12]\n"
+        "node y f32 [1, 1] = linear f, m\n"
+        "node mean f32 [1, 6] = reduce_mean a axes=[2, 3] keep_dims=0\n"
+        "output y\n"
+        "output mean\n"
+        "output p\n",
+        muc_lay_channels_last, 1e-6);
+
+    (void)state;
+    CHECK_EQ(count_nodes(graph, MUC_OP_TRANSPOSE), 2); /* of x and of the output p */
+    muc_graph_free(graph);
+}
+
+/* what exporters of TensorFlow write: transposes around every convolution */
+static void transposes_of_the_network_cancel(void **state)
+{
+    muc_graph *graph =
+        check_text("graph test\n"
+                   "tensor x = input f32 [1, 4, 4, 2]\n"
+                   "tensor w = const f32 [1, 2, 2, 2] values 1, -2, 0.5, 3, 0.25, 1, 2, -1\n"
+                   "node a f32 [1, 2, 4, 4] = transpose x perm=[0, 3, 1, 2]\n"
+                   "node c f32 [1, 1, 3, 3] = conv a, w\n"
+                   "node d f32 [1, 3, 3, 1] = transpose c perm=[0, 2, 3, 1]\n"
+                   "node y f32 [1, 3, 3, 1] = relu d\n"
+                   "output y\n",
+                   muc_lay_channels_last, 1e-6);
+
+    (void)state;
+    CHECK_EQ(graph->node_count, 2);
+    CHECK(graph->nodes[0].op == MUC_OP_CONV && graph->nodes[1].op == MUC_OP_RELU);
+    muc_graph_free(graph);
+}
+
+/* ---- whole networks ---- */
+
+static uint32_t check_network(const char *path, double tolerance)
+{
+    result before, after;
+    muc_network network;
+    uint32_t transposes;
+    char what[256];
+
+    snprintf(what, sizeof(what), "%s", path);
+    CHECK_OK(ctx, muc_network_open(ctx, shared_data(path), NULL, &network));
+    run(network.graph, &before);
+    CHECK_OK(ctx, all_passes(ctx, network.graph));
+    run(network.graph, &after);
+    transposes = count_nodes(network.graph, MUC_OP_TRANSPOSE);
+    print_message("%s: %u nodes, %u transposes\n", what, network.graph->node_count, transposes);
+    compare(what, &before, &after, tolerance);
+    muc_network_close(&network);
+    return transposes;
+}
+
+static void integer_networks_compute_the_same_bits(void **state)
+{
+    static const char *const paths[] = {
+        "tflite/vww.tflite",           "tflite/kws_ref_model.tflite",
+        "tflite/mnist_dw_q.tflite",    "tflite/mnist_valid_q.tflite",
+        "tflite/cifar10_q.tflite",     "tflite/hello_world_int8.tflite",
+        "tflite/person_detect.tflite",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(paths); i++)
+        CHECK_EQ(check_network(paths[i], 0), 0);
+}
+
+static void real_networks_compute_the_same_within_rounding(void **state)
+{
+    static const char *const paths[] = {
+        "tflite/pretrainedResnet.tflite",
+        "tflite/kws_ref_model_float32.tflite",
+#ifdef MUC_WITH_ONNX
+        "onnx/lenet5.onnx",
+        "onnx/Convnet_maxpool.onnx",
+        "onnx/resnet_2b.onnx",
+#endif
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(paths); i++)
+        CHECK(check_network(paths[i], 1e-4) <= 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(what_does_nothing_goes),
+        T(a_transpose_that_moves_nothing_is_a_view),
+        T(an_output_keeps_its_name),
+        T(norms_and_biases_go_into_weights),
+        T(padding_goes_into_a_convolution),
+        T(channels_first_becomes_channels_last),
+        T(transposes_of_the_network_cancel),
+        T(integer_networks_compute_the_same_bits),
+        T(real_networks_compute_the_same_within_rounding),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
