@@ -39,13 +39,17 @@ void mur_dsp_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
     const mur_dsp_plane_channel *channel = layer->packed;
     int32_t channel_words = mur_dsp_plane_channel_words(layer->kernel_h);
     int32_t columns = mur_dsp_plane_columns(layer), rows = mur_dsp_plane_rows(layer);
-    int32_t inside_rows = least(layer->in_h, rows - layer->pad_top);
-    int32_t inside_columns = least(layer->in_w, columns - layer->pad_left);
     uint32_t *weights = scratch;
     int16_t *x = (int16_t *)(weights + MUR_DSP_PLANE_WEIGHTS);
-    int16_t *inside = x + layer->pad_top * columns + layer->pad_left;
+    mur_dsp_channel image;
     mur_dsp_plane plane;
 
+    image.to = x + layer->pad_top * columns + layer->pad_left;
+    image.step = layer->in_c;
+    image.rows = least(layer->in_h, rows - layer->pad_top);
+    image.columns = least(layer->in_w, columns - layer->pad_left);
+    image.to_rest = (columns - image.columns) * 2;
+    image.from_rest = layer->in_pitch - image.columns * layer->in_c;
     plane.x = x;
     plane.row_step = layer->stride_h * columns * 2;
     plane.pitch = columns * 2;
@@ -58,9 +62,9 @@ void mur_dsp_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
     for (int32_t i = 0; i < rows * columns; i++)
         x[i] = layer->in_zero;
     for (int32_t c = 0; c < layer->in_c; c++) {
-        for (int32_t y = 0; y < inside_rows; y++)
-            mur_dsp_gather(inside + y * columns, in + y * layer->in_pitch + c, layer->in_c,
-                           inside_columns);
+        image.from = in + c;
+        if (image.rows > 0)
+            mur_dsp_gather(&image);
         mur_dsp_expand(weights, (const int8_t *)(channel + 1), layer->kernel_h, layer->stride_w);
         plane.mul = channel->mul;
         plane.shift = channel->shift;

@@ -24,6 +24,14 @@ typedef struct mur_dsp_plane {
     const uint32_t *weights; /* see mur_dsp_expand */
 } mur_dsp_plane;
 
+/* A channel of an image, and where it goes in the plane. The order of members is the assembly's. */
+typedef struct mur_dsp_channel {
+    int16_t *to;
+    const int8_t *from;
+    int32_t step, columns, rows; /* rows at least 1 */
+    int32_t to_rest, from_rest;  /* bytes from a row's end to the next */
+} mur_dsp_channel;
+
 /* Weights of a kernel of size^2 as the loops take them, w[i][j] in bytes. Kernel 3 with stride 1:
  * (w0,w1)(w1,w2) of each row; with stride 2: (w0,w1) of each row, then the three w2. Kernels 5 and
  * 7, each row: with stride 1 (w0,w1)(w1,w2)(w2,w3)..; with stride 2 (w0,w1)(w2,w3).. and the last.
@@ -243,35 +251,40 @@ __attribute__((naked, noinline)) static void mur_dsp_plane_7_2(__attribute__((un
     MUR_DSP_PLANE_N("8", MUR_DSP_TIMES7(MUR_DSP_ROW_7_2));
 }
 
-/* count bytes, `step` apart, to int16 */
-static inline void mur_dsp_gather(int16_t *to, const int8_t *from, int32_t step, int32_t count)
+/* clang-format off */
+__attribute__((naked, noinline)) static void
+mur_dsp_gather(__attribute__((unused)) const mur_dsp_channel *channel)
 {
-    const int8_t *a = from;
-    int16_t *x = to, *last = to + (count & ~3), *end = to + count;
-
-    __asm__ volatile("add r3, %[step], %[step], lsl #1\n"
-                     "b 2f\n"
-                     "1: ldrsb r4, [%[a]]\n"
-                     "ldrsb r5, [%[a], %[step]]\n"
-                     "ldrsb r6, [%[a], %[step], lsl #1]\n"
-                     "ldrsb r12, [%[a], r3]\n"
-                     "add %[a], %[a], %[step], lsl #2\n"
-                     "strh r4, [%[x]], #8\n"
-                     "strh r5, [%[x], #-6]\n"
-                     "strh r6, [%[x], #-4]\n"
-                     "strh r12, [%[x], #-2]\n"
-                     "2: cmp %[x], %[last]\n"
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldm r0, {r0-r6}\n"
+                     "add r11, r2, r2, lsl #1\n"
+                     "1: lsrs r12, r3, #2\n"
+                     "beq 3f\n"
+                     "2: ldrsb r7, [r1]\n"
+                     "ldrsb r8, [r1, r2]\n"
+                     "ldrsb r9, [r1, r2, lsl #1]\n"
+                     "ldrsb r10, [r1, r11]\n"
+                     "add r1, r1, r2, lsl #2\n"
+                     "strh r7, [r0], #8\n"
+                     "strh r8, [r0, #-6]\n"
+                     "strh r9, [r0, #-4]\n"
+                     "strh r10, [r0, #-2]\n"
+                     "subs r12, r12, #1\n"
+                     "bne 2b\n"
+                     "3: ands r12, r3, #3\n"
+                     "beq 5f\n"
+                     "4: ldrsb r7, [r1]\n"
+                     "add r1, r1, r2\n"
+                     "strh r7, [r0], #2\n"
+                     "subs r12, r12, #1\n"
+                     "bne 4b\n"
+                     "5: add r0, r0, r5\n"
+                     "add r1, r1, r6\n"
+                     "subs r4, r4, #1\n"
                      "bne 1b\n"
-                     "b 4f\n"
-                     "3: ldrsb r4, [%[a]]\n"
-                     "add %[a], %[a], %[step]\n"
-                     "strh r4, [%[x]], #2\n"
-                     "4: cmp %[x], %[end]\n"
-                     "bne 3b\n"
-                     : [a] "+r"(a), [x] "+r"(x)
-                     : [step] "r"(step), [last] "r"(last), [end] "r"(end)
-                     : "r3", "r4", "r5", "r6", "r12", "cc", "memory");
+                     "pop {r4-r11, pc}\n");
 }
+/* clang-format on */
 
 #else
 
@@ -328,10 +341,17 @@ MUR_DSP_PLANE_EMULATED(5, 2)
 MUR_DSP_PLANE_EMULATED(7, 1)
 MUR_DSP_PLANE_EMULATED(7, 2)
 
-static inline void mur_dsp_gather(int16_t *to, const int8_t *from, int32_t step, int32_t count)
+static inline void mur_dsp_gather(const mur_dsp_channel *channel)
 {
-    for (; count > 0; count--, from += step)
-        *to++ = *from;
+    const int8_t *from = channel->from;
+    int16_t *to = channel->to;
+
+    for (int32_t y = 0; y < channel->rows; y++) {
+        for (int32_t x = 0; x < channel->columns; x++, from += channel->step)
+            *to++ = *from;
+        from += channel->from_rest;
+        to += channel->to_rest / 2;
+    }
 }
 
 #endif

@@ -1,0 +1,43 @@
+/* mur_nn_f32.h - convolutions on binary32. The same bits on every machine: products and sums are
+ * each rounded once (compile with -ffp-contract=off) and added in a written order.
+ *
+ * An output is clamp(s, min, max), where s begins as the bias, to which weight * input is added for
+ * each tap inside the image, by kernel row, kernel column, input channel. A NaN stays one.
+ *
+ * Data are NHWC, one image a call; in: float [in_h][in_pitch], out: float [out_h][out_pitch]. out
+ * must not overlap in. Alignment: 4 bytes. Nothing is allocated; there is no scratch. */
+#ifndef MUR_NN_F32_H
+#define MUR_NN_F32_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Members as in mur_conv_s8. A pointwise layer over dense rows should be described as one row. */
+typedef struct mur_conv_f32 {
+    int32_t in_h, in_w, in_c;
+    int32_t out_h, out_w, out_c;
+    int32_t in_pitch, out_pitch; /* elements */
+    uint16_t kernel_h, kernel_w;
+    uint16_t stride_h, stride_w;
+    uint16_t dilation_h, dilation_w;
+    uint16_t pad_top, pad_left;
+    int32_t groups;
+    float min, max;      /* -INFINITY and INFINITY for none */
+    const float *packed; /* what the kernel's _pack wrote */
+} mur_conv_f32;
+
+/* convolutions, pointwise and fully connected layers (n vectors: an image of n pixels) */
+void mur_conv_f32_run(const mur_conv_f32 *layer, const float *in, float *out);
+/* groups = in_c = out_c */
+void mur_depthwise_f32_run(const mur_conv_f32 *layer, const float *in, float *out);
+
+/* On the host. Both kernels take weights [out_c][kernel_h][kernel_w][in_c / groups] and bias
+ * [out_c] or NULL; both sizes are in elements. */
+size_t mur_conv_f32_packed_elems(const mur_conv_f32 *layer);
+void mur_conv_f32_pack(const mur_conv_f32 *layer, const float *weights, const float *bias,
+                       float *packed);
+size_t mur_depthwise_f32_packed_elems(const mur_conv_f32 *layer);
+void mur_depthwise_f32_pack(const mur_conv_f32 *layer, const float *weights, const float *bias,
+                            float *packed);
+
+#endif
