@@ -274,7 +274,7 @@ static int32_t hard_swish(int32_t q, const muc_hard_swish_scales *s)
     int16_t fine = (int16_t)(q * (1 << 7)), scaled = high_mul16(fine, s->out), relu = fine, out;
 
     if (s->relu_shift > 0)
-        relu = saturate16((int64_t)relu << (s->relu_shift - 1));
+        relu = saturate16(relu * (INT64_C(1) << (s->relu_shift - 1)));
     relu = high_mul16(relu, s->relu);
     if (s->relu_shift > 0)
         relu = saturate16((int64_t)relu * 2);

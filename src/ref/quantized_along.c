@@ -1,4 +1,5 @@
 /* quantized_along.c - quantized softmax, reductions and resizing. */
+#include <math.h>
 #include <string.h>
 
 #include "ref/quantized.h"
@@ -113,5 +114,113 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
             call->output, i,
             muc_q_clamp(muc_multiply((int32_t)(r.sums[i] - (int64_t)count * muc_q_zero(x)), m),
                         muc_q_zero(out), least, most));
+    return MUC_OK;
+}
+
+/* ---- resizing of two dimensions, as TFLite does it ---- */
+
+typedef struct sampling {
+    size_t in, out;
+    muc_word coordinates;
+} sampling;
+
+static bool is_half(const sampling *s)
+{
+    return s->coordinates == MUC_WORD_HALF_PIXEL;
+}
+
+static bool is_corners(const sampling *s)
+{
+    return s->coordinates == MUC_WORD_ALIGN_CORNERS && s->out > 1;
+}
+
+/* in single precision, as TFLite */
+static size_t nearest(const sampling *s, size_t i)
+{
+    float scale =
+        is_corners(s) ? (float)(s->in - 1) / (float)(s->out - 1) : (float)s->in / (float)s->out;
+    float at = ((float)i + (is_half(s) ? 0.5f : 0.0f)) * scale;
+    size_t found = (size_t)(s->coordinates == MUC_WORD_ALIGN_CORNERS ? roundf(at) : floorf(at));
+
+    return found < s->in ? found : s->in - 1;
+}
+
+/* the two neighbours of output i, and the weight of the upper one in 1024ths */
+static void neighbours(const sampling *s, size_t i, size_t *lower, size_t *upper, int64_t *weight)
+{
+    int64_t in = (int64_t)s->in, out = (int64_t)s->out, one = 1 << 10;
+    int64_t scale =
+        is_corners(s) ? (one * (in - 1) + (out - 1) / 2) / (out - 1) : (one * in + out / 2) / out;
+    int64_t at = (int64_t)i * scale + (is_half(s) ? scale / 2 - (1 << 9) : 0);
+    int64_t low = at / one > 0 ? at / one : 0, high = (at + one - 1) / one;
+
+    *lower = (size_t)low;
+    *upper = (size_t)(high < in - 1 ? high : in - 1);
+    *weight = at - one * low;
+}
+
+/* the sum of four neighbours' shares, in 2^20ths */
+static int32_t blend(const muc_ref_call *call, size_t base, size_t at[2][2], const size_t step[2],
+                     const int64_t weight[2])
+{
+    const int64_t one = 1 << 10;
+    int64_t sum = 0;
+
+    for (int y = 0; y < 2; y++)
+        for (int x = 0; x < 2; x++)
+            sum += (int64_t)muc_q_get(call->inputs[0],
+                                      base + at[0][y] * step[0] + at[1][x] * step[1]) *
+                   (y ? weight[0] : one - weight[0]) * (x ? weight[1] : one - weight[1]);
+    return (int32_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
+}
+
+/* the first of two neighbouring dimensions that change, of [N, H, W, C] or [N, C, H, W] */
+static bool find_pixels(const muc_ref_call *call, uint32_t *first)
+{
+    const muc_ref_value *x = call->inputs[0], *y = call->output;
+
+    if (x->rank != 4 || x->dims[0] != y->dims[0])
+        return false;
+    *first = x->dims[3] == y->dims[3] ? 1 : 2;
+    return *first == 1 || x->dims[1] == y->dims[1];
+}
+
+muc_status muc_kernel_q_resize(const muc_ref_call *call)
+{
+    bool linear = muc_node_word_or(call->node, MUC_KEY_MODE, MUC_WORD_NEAREST) == MUC_WORD_LINEAR;
+    muc_word coordinates = muc_node_word_or(call->node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
+    const muc_ref_value *x = call->inputs[0], *y = call->output;
+    sampling s[2];
+    size_t step[2], channels, planes, plane_step, out = 0;
+    uint32_t first;
+
+    MUC_TRY(muc_q_check(call, false));
+    if (!find_pixels(call, &first) ||
+        (coordinates != MUC_WORD_HALF_PIXEL && coordinates != MUC_WORD_ALIGN_CORNERS &&
+         coordinates != MUC_WORD_ASYMMETRIC))
+        return muc_ref_fail(call, "a quantized resize that TFLite does not know");
+    for (uint32_t d = 0; d < 2; d++)
+        s[d] = (sampling){ x->dims[first + d], y->dims[first + d], coordinates };
+    channels = first == 1 ? x->dims[3] : 1;
+    planes = x->dims[0] * (first == 1 ? 1 : x->dims[1]);
+    plane_step = x->dims[first] * x->dims[first + 1] * channels;
+    step[0] = x->dims[first + 1] * channels;
+    step[1] = channels;
+    for (size_t p = 0; p < planes; p++)
+        for (size_t i = 0; i < s[0].out; i++)
+            for (size_t j = 0; j < s[1].out; j++) {
+                size_t at[2][2];
+                int64_t weight[2] = { 0 };
+
+                if (linear) {
+                    neighbours(&s[0], i, &at[0][0], &at[0][1], &weight[0]);
+                    neighbours(&s[1], j, &at[1][0], &at[1][1], &weight[1]);
+                } else {
+                    at[0][0] = at[0][1] = nearest(&s[0], i);
+                    at[1][0] = at[1][1] = nearest(&s[1], j);
+                }
+                for (size_t c = 0; c < channels; c++)
+                    muc_q_put(y, out++, blend(call, p * plane_step + c, at, step, weight));
+            }
     return MUC_OK;
 }
