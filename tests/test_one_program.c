@@ -1,7 +1,9 @@
 /* test_one_program.c - one program for all lengths: the exports of microLlama in Deeploy's suite
  * become one graph, which with each export's calibration record and caches gives that export's
- * expected outputs, caches included, bit for bit. */
+ * expected outputs, caches included, bit for bit: in ref, and as the C code of one compilation. */
 #include "deeploy_folder.h"
+#include "driver/compile.h"
+#include "mcu_network.h"
 #include "passes/unify.h"
 
 enum { EXPORTS = 4 };
@@ -140,10 +142,118 @@ static void every_export_is_the_one_program_with_its_record(void **state)
     close_exports(e);
 }
 
+/* the value of the C program that a tensor of the graph is */
+static const muc_mcu_value *value_of(const muc_mcu_program *program, const char *name)
+{
+    uint32_t tensor = muc_graph_find(program->graph, name);
+
+    CHECK(tensor != MUC_NO_ID && program->value_of[tensor] != MUC_NO_ID);
+    return &program->values[program->value_of[tensor]];
+}
+
+/* which of the C program's inputs, or outputs, a value is */
+static uint32_t port_of(const muc_mcu_program *program, const muc_mcu_value *value)
+{
+    uint32_t port = 0;
+
+    for (const muc_mcu_value *v = program->values; v < value; v++)
+        port += value->is_output ? v->is_output : v->kind == MUC_MCU_INPUT;
+    return port;
+}
+
+/* fills the state of the C program with an export's cache, as fill_state does */
+static void fill_arena(const exports *e, const muc_mcu_value *state, uint8_t *arena,
+                       const muc_tensor_view *cache)
+{
+    size_t heads = (size_t)cache->dims[1], rows = (size_t)cache->dims[2];
+    size_t columns = (size_t)cache->dims[3], context = e->unified.context, bytes;
+    int8_t *values = folder_convert(cache, MUC_I8, &bytes);
+
+    CHECK_EQ(state->bytes, heads * context * columns);
+    memset(arena + state->address, 0x55, state->bytes);
+    for (size_t h = 0; h < heads; h++)
+        memcpy(arena + state->address + h * context * columns, values + h * rows * columns,
+               rows * columns);
+    free(values);
+}
+
+/* element k of an output of the C program: packed, or rows of a state, which has room for more */
+static double code_element(const exports *e, const muc_mcu_value *value, const void *data,
+                           const muc_tensor_view *golden, size_t k)
+{
+    if (value->layout) {
+        size_t row = (size_t)(golden->dims[2] * golden->dims[3]);
+
+        k = k / row * (size_t)(e->unified.context * golden->dims[3]) + k % row;
+    }
+    CHECK_EQ(value->tensor->dtype, MUC_I8);
+    return ((const int8_t *)data)[k];
+}
+
+static void run_code(exports *e, mcu_batch *batch, unsigned which)
+{
+    const muc_mcu_program *program = &batch->networks[0].build->program;
+    const muc_unified_export *lengths = &e->unified.exports[which];
+    const folder *f = &e->folders[which];
+    mcu_arena arena = mcu_arena_new(batch, 0);
+    unsigned (*run)(void *, uint32_t, uint32_t);
+
+    CHECK(muc_expr_find_input(program->graph->pool, "m") <
+          muc_expr_find_input(program->graph->pool, "pos"));
+    memcpy(&run, &arena.run, sizeof(run));
+    for (uint32_t i = 0; i < f->graph_input_count; i++) {
+        const char *name = e->folders[0].network.graph->tensors[e->folders[0].graph_inputs[i]].name;
+        const muc_mcu_value *value = value_of(program, name);
+
+        if (is_cache(&e->unified, name)) {
+            fill_arena(e, value, arena.arena, &f->inputs[i]);
+        } else {
+            size_t bytes;
+            void *data = folder_convert(&f->inputs[i], value->tensor->dtype, &bytes);
+
+            CHECK(bytes <= value->bytes);
+            memcpy(arena.in[port_of(program, value)], data, bytes);
+            free(data);
+        }
+    }
+    memcpy(arena.in[port_of(program, value_of(program, MUC_UNIFY_RECORD))], lengths->record,
+           e->unified.record_words * sizeof(int32_t));
+    CHECK_EQ(run(arena.arena, lengths->m, lengths->pos), 0);
+    for (size_t i = 0; i < f->output_count; i++) {
+        const muc_mcu_value *value =
+            value_of(program, program->graph->tensors[program->graph->outputs[i]].name);
+
+        for (size_t k = 0; k < f->outputs[i].elements; k++)
+            CHECK_EQ(code_element(e, value, arena.out[port_of(program, value)], &f->outputs[i], k),
+                     folder_number(&f->outputs[i], k));
+    }
+    mcu_arena_free(&arena);
+}
+
+static void one_compilation_is_every_export(void **state)
+{
+    exports *e = open_exports();
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    CHECK_OK(e->ctx, muc_prepare_mcu(e->ctx, e->unified.graph));
+    mcu_batch_add(&batch, e->unified.graph, "host");
+    mcu_batch_build(&batch, "cc");
+    print_message("%llu bytes of arena, caches included; bound %llu\n",
+                  (unsigned long long)batch.networks[0].build->program.plan.peak,
+                  (unsigned long long)batch.networks[0].build->program.plan.least);
+    for (unsigned i = 0; i < EXPORTS; i++)
+        run_code(e, &batch, i);
+    e->unified.graph = NULL; /* the batch's */
+    mcu_batch_free(&batch);
+    close_exports(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_export_is_the_one_program_with_its_record),
+        cmocka_unit_test(one_compilation_is_every_export),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
