@@ -321,7 +321,7 @@ typedef struct adder {
     }
 
 static const pooler poolers[] = { ROW_OF(dsp, average_pool_s8) };
-static const adder adders[] = { ROW_OF(dsp, add_s8) };
+static const adder adders[] = { ROW_OF(dsp, add_s8), ROW_OF(mve, add_s8), ROW_OF(rv, add_s8) };
 
 static int same_outputs(const int8_t *a, const int8_t *b)
 {

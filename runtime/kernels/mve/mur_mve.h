@@ -57,14 +57,17 @@ static inline void mur_mve_fill(int8_t *to, int8_t value, int32_t count)
         vstrbq_p_s8(to, values, vctp8q((uint32_t)count));
 }
 
+/* x * 2^shift, shift below 1, halves away from zero: VRSHL rounds halves up, which it is for x - 1
+ */
+static inline int32x4_t mur_mve_round(int32x4_t x, int32x4_t shift)
+{
+    return vrshlq_s32(vaddq_s32(x, vshrq_n_s32(vandq_s32(x, shift), 31)), shift);
+}
+
 /* MUR_REQUANT_Q31 of four sums, each by a multiplier and a shift below 1 of its own */
 static inline int32x4_t mur_mve_scale(int32x4_t sums, int32x4_t mul, int32x4_t shift)
 {
-    int32x4_t x = vqrdmulhq_s32(sums, mul); /* halves up */
-
-    /* VRSHL rounds halves up: away from zero for x - 1 */
-    x = vaddq_s32(x, vshrq_n_s32(vandq_s32(x, shift), 31));
-    return vrshlq_s32(x, shift);
+    return mur_mve_round(vqrdmulhq_s32(sums, mul), shift);
 }
 
 /* what all channels share, in registers */

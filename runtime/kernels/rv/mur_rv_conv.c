@@ -1,153 +1,189 @@
 /* mur_rv_conv.c - convolutions, pointwise and fully connected layers.
  *
- * The inputs of four neighbouring pixels (of one, where a row ends) are gathered in scratch, by
- * turns; then sums of four pixels by four channels stay in registers: 8 loads and 32 operations
- * for 16 products. */
+ * Four neighbouring pixels at a time, of one where a row ends. Two pixels a, b share a word
+ * x = a + 65536 b, so that one multiplication makes two products; the sum p of two such words times
+ * weights has a's sum, of 16 bits, below b's. With s the sum of all p, and t that of all
+ * (p + 32768) >> 16: b's sum is t, and a's s - 65536 t. 71 instructions for 32 products. */
 #include "mur_rv.h"
-
-#include <string.h>
 
 typedef struct conv_job {
     const mur_conv_s8 *layer;
     const int8_t *in;
-    int8_t *x; /* [group][inputs of a group][pixels] */
-    mur_rv_output output;
+    void *x;                 /* int32 [groups][inputs][2], or int8 [groups][inputs] of one pixel */
+    int8_t *border[2];       /* runs that are partly outside */
     int32_t runs, run_bytes; /* neighbouring bytes: of a kernel row, or of one tap */
+    int32_t inputs;          /* of a group, rounded up to a multiple of 2 */
+    mur_rv_output output;
 } conv_job;
 
-/* count bytes to every `pixels`th place */
-static int8_t *spread(int8_t *x, int32_t pixels, const int8_t *from, int32_t count)
+/* the run of row `row` that begins at `column`: where it lies, or a copy */
+static const int8_t *find_run(const conv_job *job, int32_t row, int32_t column, int32_t first,
+                              int8_t *border)
 {
-    for (; count >= 4; count -= 4, from += 4, x += 4 * pixels) {
-        int8_t a = from[0], b = from[1], c = from[2], d = from[3];
+    const mur_conv_s8 *layer = job->layer;
+    int32_t columns = job->runs == 1 ? layer->kernel_w : 1, depth = job->run_bytes / columns;
+    const int8_t *from = job->in + row * layer->in_pitch + column * layer->in_c + first;
+    int is_row = row >= 0 && row < layer->in_h;
 
-        x[0] = a;
-        x[pixels] = b;
-        x[2 * pixels] = c;
-        x[3 * pixels] = d;
+    if (is_row && column >= 0 && column + columns <= layer->in_w)
+        return from;
+    for (int32_t i = 0; i < job->run_bytes; i++) {
+        int32_t at = column + i / depth;
+
+        border[i] = is_row && at >= 0 && at < layer->in_w ? from[i] : layer->in_zero;
     }
-    for (; count > 0; count--, x += pixels)
-        *x = *from++;
+    return border;
+}
+
+/* inputs of pixels a and b to every second word */
+static int32_t *put_pair(int32_t *x, const int8_t *a, const int8_t *b, int32_t count)
+{
+    for (const int8_t *end = a + count; a != end; a++, b++, x += 2)
+        *x = *a + *b * 65536;
     return x;
 }
 
-static int8_t *fill(int8_t *x, int32_t pixels, int8_t value, int32_t count)
+static int8_t *put_one(int8_t *x, const int8_t *a, int32_t count)
 {
-    for (; count > 0; count--, x += pixels)
-        *x = value;
+    for (const int8_t *end = a + count; a != end; a++)
+        *x++ = *a;
     return x;
 }
 
-/* the run of row `row` that begins at `column`, which may be partly outside */
-static int8_t *gather_run(const conv_job *job, int8_t *x, int32_t pixels, int32_t row,
-                          int32_t column, int32_t first)
+/* Pixels whose windows begin at `left`, a stride apart: one, or two as a pair. */
+static void gather(const conv_job *job, void *x, int32_t pixels, int32_t top, int32_t left)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t columns, before, after, depth;
+    int32_t depth = layer->in_c / layer->groups, used = mur_rv_inputs(layer);
 
-    if (row < 0 || row >= layer->in_h)
-        return fill(x, pixels, layer->in_zero, job->run_bytes);
-    columns = job->runs == 1 ? layer->kernel_w : 1;
-    before = mur_clamp(-column, 0, columns);
-    after = mur_clamp(column + columns - layer->in_w, 0, columns - before);
-    depth = layer->in_c / layer->groups;
-    x = fill(x, pixels, layer->in_zero, before * depth);
-    x = spread(x, pixels, job->in + row * layer->in_pitch + (column + before) * layer->in_c + first,
-               job->run_bytes - (before + after) * depth);
-    return fill(x, pixels, layer->in_zero, after * depth);
-}
-
-/* One of `pixels` pixels whose windows lie between the left and the right edge, each kernel row one
- * run. */
-static void gather_inside(const conv_job *job, int8_t *x, int32_t pixels, int32_t top, int32_t left)
-{
-    const mur_conv_s8 *layer = job->layer;
-    const int8_t *from = job->in + top * layer->in_pitch + left * layer->in_c;
-
-    for (int32_t i = 0; i < layer->kernel_h; i++, top += layer->dilation_h) {
-        x = top < 0 || top >= layer->in_h ? fill(x, pixels, layer->in_zero, job->run_bytes)
-                                          : spread(x, pixels, from, job->run_bytes);
-        from += layer->dilation_h * layer->in_pitch;
-    }
-}
-
-/* one of `pixels` pixels */
-static void gather(const conv_job *job, int8_t *x, int32_t pixels, int32_t top, int32_t left)
-{
-    const mur_conv_s8 *layer = job->layer;
-    int32_t depth = layer->in_c / layer->groups;
-
-    for (int32_t first = 0; first < layer->in_c; first += depth)
+    for (int32_t first = 0; first < layer->in_c; first += depth) {
         for (int32_t i = 0; i < layer->kernel_h; i++)
-            for (int32_t j = 0; j < job->runs; j++)
-                x = gather_run(job, x, pixels, top + i * layer->dilation_h,
-                               left + j * layer->dilation_w, first);
-}
+            for (int32_t j = 0; j < job->runs; j++) {
+                int32_t row = top + i * layer->dilation_h, column = left + j * layer->dilation_w;
+                const int8_t *a = find_run(job, row, column, first, job->border[0]);
 
-/* sums [channel][pixel] of four pixels and four channels */
-static __attribute__((noinline)) void multiply4(const int8_t *x, const mur_rv_channel *four,
-                                                const int8_t *end, int32_t *sums)
-{
-    const int8_t *w = (const int8_t *)(four + MUR_RV_CHANNELS);
+                if (pixels == 1)
+                    x = put_one(x, a, job->run_bytes);
+                else
+                    x = put_pair(
+                        x, a, find_run(job, row, column + layer->stride_w, first, job->border[1]),
+                        job->run_bytes);
+            }
+        if (used != job->inputs) { /* its weight is 0 */
+            if (pixels == 1)
+                x = put_one(x, job->border[0], 1);
+            else
+                x = put_pair(x, job->border[0], job->border[0], 1);
+        }
+    }
+}
 
 #if defined(__riscv) && __riscv_xlen == 32
-/* left to itself, GCC spills sums */
-#define PIXEL(at, sum0, sum1, sum2, sum3) \
-    "lb a4, " #at "(%0)\n" \
-    "mul s1, a4, t0\n" \
-    "add " #sum0 ", " #sum0 ", s1\n" \
-    "mul s1, a4, t1\n" \
-    "add " #sum1 ", " #sum1 ", s1\n" \
-    "mul s1, a4, t2\n" \
-    "add " #sum2 ", " #sum2 ", s1\n" \
-    "mul s1, a4, a5\n" \
-    "add " #sum3 ", " #sum3 ", s1\n"
-#define BIAS(at, sum0, sum1, sum2, sum3) \
-    "lw " #sum0 ", " #at "(%4)\n" \
-    "mv " #sum1 ", " #sum0 "\n" \
-    "mv " #sum2 ", " #sum0 "\n" \
-    "mv " #sum3 ", " #sum0 "\n"
-#define STORE(at, sum0, sum1, sum2, sum3) \
-    "sw " #sum0 ", " #at "(%3)\n" \
-    "sw " #sum1 ", " #at "+4(%3)\n" \
-    "sw " #sum2 ", " #at "+8(%3)\n" \
-    "sw " #sum3 ", " #at "+12(%3)\n"
+
+/* Two inputs of a channel whose weights are w bytes behind a1: sums s0 and t0 of the first pair, s1
+ * and t1 of the second. */
+#define CHANNEL(w, s0, t0, s1, t1) \
+    "lb a4, " #w "(a1)\n" \
+    "lb a5, " #w "+4(a1)\n" \
+    "mul a6, t0, a4\n" \
+    "mul a7, t2, a5\n" \
+    "add a6, a6, a7\n" \
+    "add " #s0 ", " #s0 ", a6\n" \
+    "add a6, a6, a3\n" \
+    "srai a6, a6, 16\n" \
+    "add " #t0 ", " #t0 ", a6\n" \
+    "mul a6, t1, a4\n" \
+    "mul a7, t3, a5\n" \
+    "add a6, a6, a7\n" \
+    "add " #s1 ", " #s1 ", a6\n" \
+    "add a6, a6, a3\n" \
+    "srai a6, a6, 16\n" \
+    "add " #t1 ", " #t1 ", a6\n"
+#define START(bias, s0, t0, s1, t1) \
+    "lw " #t0 ", " #bias "(a1)\n" \
+    "slli " #s0 ", " #t0 ", 16\n" \
+    "add " #s0 ", " #s0 ", " #t0 "\n" \
+    "mv " #s1 ", " #s0 "\n" \
+    "mv " #t1 ", " #t0 "\n"
+#define STORE(at, s0, t0, s1, t1) \
+    "slli a4, " #t0 ", 16\n" \
+    "slli a5, " #t1 ", 16\n" \
+    "sub " #s0 ", " #s0 ", a4\n" \
+    "sub " #s1 ", " #s1 ", a5\n" \
+    "sw " #s0 ", " #at "(a3)\n" \
+    "sw " #t0 ", " #at "+4(a3)\n" \
+    "sw " #s1 ", " #at "+8(a3)\n" \
+    "sw " #t1 ", " #at "+12(a3)\n"
+#define SAVED(op) \
+#op " s0, 0(sp)\n" #op " s1, 4(sp)\n" #op " s2, 8(sp)\n" #op " s3, 12(sp)\n" #op \
+        " s4, 16(sp)\n" #op " s5, 20(sp)\n" #op " s6, 24(sp)\n" #op " s7, 28(sp)\n" #op \
+        " s8, 32(sp)\n" #op " s9, 36(sp)\n" #op " s10, 40(sp)\n" #op " s11, 44(sp)\n" #op \
+        " ra, 48(sp)\n" #op " a3, 52(sp)\n"
+
+/* sums [channel][pixel] of four pixels and four channels */
+__attribute__((naked, noinline)) static void multiply4(__attribute__((unused)) const int32_t *x,
+                                                       __attribute__((unused))
+                                                       const mur_rv_channel *four,
+                                                       __attribute__((unused)) const int8_t *end,
+                                                       __attribute__((unused)) int32_t *sums)
+{
     __asm__ volatile(
-        BIAS(0, s2, s3, s4, s5) BIAS(12, s6, s7, s8, s9) BIAS(24, s10, s11, t3, t4)
-            BIAS(36, t5, t6, a6, a7) "1: lb t0, 0(%1)\n"
-                                     "lb t1, 1(%1)\n"
-                                     "lb t2, 2(%1)\n"
-                                     "lb a5, 3(%1)\n"
-                                     "addi %1, %1, 4\n" PIXEL(0, s2, s6, s10, t5)
-                                         PIXEL(1, s3, s7, s11, t6) PIXEL(2, s4, s8, t3, a6)
-                                             PIXEL(3, s5, s9, t4,
-                                                   a7) "addi %0, %0, 4\n"
-                                                       "bne %1, %2, 1b\n" STORE(0, s2, s3, s4, s5)
-                                                           STORE(16, s6, s7, s8, s9)
-                                                               STORE(32, s10, s11, t3, t4)
-                                                                   STORE(48, t5, t6, a6, a7)
-        : "+r"(x), "+r"(w)
-        : "r"(end), "r"(sums), "r"(four)
-        : "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8",
-          "s9", "s10", "s11", "a4", "a5", "a6", "a7", "memory");
-#else
-    for (int32_t i = 0; i < MUR_RV_CHANNELS * MUR_RV_PIXELS; i++)
-        sums[i] = four[i / MUR_RV_PIXELS].bias;
-    for (; w != end; w += 4, x += 4)
-        for (int32_t i = 0; i < MUR_RV_CHANNELS * MUR_RV_PIXELS; i++)
-            sums[i] += x[i % MUR_RV_PIXELS] * w[i / MUR_RV_PIXELS];
-#endif
+        "addi sp, sp, -64\n" SAVED(sw) START(0, s0, s1, s2, s3) START(12, s4, s5, s6, s7)
+            START(24, s8, s9, s10, s11)
+                START(36, t4, t5, t6,
+                      ra) "li a3, 32768\n"
+                          "addi a1, a1, 48\n"
+                          "1: lw t0, 0(a0)\n"
+                          "lw t1, 4(a0)\n"
+                          "lw t2, 8(a0)\n"
+                          "lw t3, 12(a0)\n" CHANNEL(0, s0, s1, s2, s3) CHANNEL(1, s4, s5, s6, s7)
+                              CHANNEL(2, s8, s9, s10, s11) CHANNEL(
+                                  3, t4, t5, t6, ra) "addi a1, a1, 8\n"
+                                                     "addi a0, a0, 16\n"
+                                                     "bne a1, a2, 1b\n"
+                                                     "lw a3, 52(sp)\n" STORE(0, s0, s1, s2, s3)
+                                                         STORE(16, s4, s5, s6, s7)
+                                                             STORE(32, s8, s9, s10, s11)
+                                                                 STORE(48, t4, t5, t6, ra)
+                                                                     SAVED(lw) "addi sp, sp, 64\n"
+                                                                               "ret\n");
 }
+
+#else
+
+static void multiply4(const int32_t *x, const mur_rv_channel *four, const int8_t *end,
+                      int32_t *sums)
+{
+    const int8_t *start = (const int8_t *)(four + MUR_RV_CHANNELS);
+
+    for (int32_t i = 0; i < MUR_RV_CHANNELS; i++, four++)
+        for (int32_t pair = 0; pair < 2; pair++) {
+            uint32_t s = 0;
+            int32_t t = 0, k = pair;
+
+            for (const int8_t *w = start + i; w < end; w += 8, k += 4) {
+                int32_t p = x[k] * w[0] + x[k + 2] * w[4];
+
+                s += (uint32_t)p;
+                t += mur_asr(p + 32768, 16);
+            }
+            *sums++ = four->bias + (int32_t)(s - ((uint32_t)t << 16));
+            *sums++ = four->bias + t;
+        }
+}
+
+#endif
 
 static void multiply1(const int8_t *x, const mur_rv_channel *four, const int8_t *end, int32_t *sums)
 {
     const int8_t *w = (const int8_t *)(four + MUR_RV_CHANNELS);
     int32_t a = four[0].bias, b = four[1].bias, c = four[2].bias, d = four[3].bias;
 
-    for (; w != end; w += 4, x++) {
-        int32_t x0 = *x;
+    for (; w != end; w += 8, x += 2) {
+        int32_t x0 = x[0], x1 = x[1];
 
         a += x0 * w[0], b += x0 * w[1], c += x0 * w[2], d += x0 * w[3];
+        a += x1 * w[4], b += x1 * w[5], c += x1 * w[6], d += x1 * w[7];
     }
     sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
 }
@@ -157,17 +193,20 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
                                                            int8_t *out)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t inputs = mur_rv_inputs(layer), channels = layer->out_c / layer->groups;
-    const int8_t *x = job->x, *w = (const int8_t *)layer->packed + sizeof(mur_rv_head);
+    int32_t inputs = job->inputs, channels = layer->out_c / layer->groups;
+    const int8_t *w = (const int8_t *)layer->packed + sizeof(mur_rv_head);
     int32_t sums[MUR_RV_CHANNELS * MUR_RV_PIXELS];
 
-    for (int32_t group = 0; group < layer->groups; group++, x += inputs * pixels)
+    for (int32_t group = 0; group < layer->groups; group++)
         for (int32_t c = 0; c < channels; c += MUR_RV_CHANNELS) {
             const mur_rv_channel *four = (const void *)w;
             const int32_t *sum = sums;
 
             w += MUR_RV_CHANNELS * ((int32_t)sizeof(*four) + inputs);
-            (pixels == 1 ? multiply1 : multiply4)(x, four, w, sums);
+            if (pixels == 1)
+                multiply1((const int8_t *)job->x + group * inputs, four, w, sums);
+            else
+                multiply4((const int32_t *)job->x + group * inputs * 2, four, w, sums);
             for (int32_t i = c; i < c + MUR_RV_CHANNELS && i < channels; i++, sum += pixels)
                 mur_rv_finish(&job->output, four++, sum, pixels, out++, layer->out_c);
         }
@@ -183,6 +222,23 @@ static __attribute__((noinline)) void multiply_four(const conv_job *job, int8_t 
     multiply(job, MUR_RV_PIXELS, out);
 }
 
+static void run_row(const conv_job *job, int32_t top, int8_t *out)
+{
+    const mur_conv_s8 *layer = job->layer;
+    int32_t left = -layer->pad_left, step = layer->stride_w, x = layer->out_w;
+
+    for (; x >= MUR_RV_PIXELS; x -= MUR_RV_PIXELS, left += 4 * step) {
+        gather(job, job->x, 2, top, left);
+        gather(job, (int32_t *)job->x + 1, 2, top, left + 2 * step);
+        multiply_four(job, out);
+        out += MUR_RV_PIXELS * layer->out_c;
+    }
+    for (; x > 0; x--, left += step, out += layer->out_c) {
+        gather(job, job->x, 1, top, left);
+        multiply_one(job, out);
+    }
+}
+
 void mur_rv_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     int32_t whole = layer->groups == 1 && layer->dilation_w == 1, depth;
@@ -191,27 +247,14 @@ void mur_rv_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, voi
     depth = layer->in_c / layer->groups;
     job.layer = layer;
     job.in = in;
-    job.x = scratch;
-    job.output.to = &layer->output;
-    job.output.simple = (int32_t)((const mur_rv_head *)layer->packed)->simple;
+    job.inputs = (mur_rv_inputs(layer) + 1) & ~1;
     job.runs = whole ? 1 : layer->kernel_w;
     job.run_bytes = whole ? layer->kernel_w * depth : depth;
-    for (int32_t y = 0; y < layer->out_h; y++) {
-        int32_t top = y * layer->stride_h - layer->pad_top, left = -layer->pad_left, x = 0;
-        int8_t *to = out + y * layer->out_pitch;
-
-        while (x < layer->out_w) {
-            int32_t pixels = layer->out_w - x < MUR_RV_PIXELS ? 1 : MUR_RV_PIXELS;
-
-            for (int32_t p = 0; p < pixels; p++, left += layer->stride_w)
-                if (job.runs == 1 && layer->groups == 1 && left >= 0 &&
-                    left + layer->kernel_w <= layer->in_w)
-                    gather_inside(&job, job.x + p, pixels, top, left);
-                else
-                    gather(&job, job.x + p, pixels, top, left);
-            (pixels == 1 ? multiply_one : multiply_four)(&job, to);
-            to += pixels * layer->out_c;
-            x += pixels;
-        }
-    }
+    job.x = scratch;
+    job.border[0] = (int8_t *)scratch + layer->groups * job.inputs * 8;
+    job.border[1] = job.border[0] + job.run_bytes;
+    job.output.to = &layer->output;
+    job.output.simple = (int32_t)((const mur_rv_head *)layer->packed)->simple;
+    for (int32_t y = 0; y < layer->out_h; y++)
+        run_row(&job, y * layer->stride_h - layer->pad_top, out + y * layer->out_pitch);
 }

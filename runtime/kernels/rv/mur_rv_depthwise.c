@@ -34,87 +34,114 @@ static void copy_plane(const mur_conv_s8 *layer, const int8_t *in, int8_t *to)
     }
 }
 
-/* Sums of four neighbouring windows, for any kernel. */
-static void sum_any(const mur_conv_s8 *layer, const int8_t *w, int32_t bias, const int8_t *x,
-                    int32_t *sums)
+/* A stretch of an output row: sums of windows from x on. */
+typedef struct stretch {
+    const int8_t *w, *x;
+    int32_t *sums, count, bias, pitch;
+} stretch;
+
+/* for any kernel */
+static void sum_any(const mur_conv_s8 *layer, const stretch *s)
 {
-    int32_t pitch = mur_rv_plane_columns(layer) * layer->dilation_h;
+    const int8_t *x = s->x;
 
-    for (int32_t p = 0; p < 4; p++, x += layer->stride_w) {
-        const int8_t *tap = w, *row = x;
+    for (int32_t p = 0; p < s->count; p++, x += layer->stride_w) {
+        const int8_t *w = s->w, *row = x;
 
-        sums[p] = bias;
-        for (int32_t i = 0; i < layer->kernel_h; i++, row += pitch)
+        s->sums[p] = s->bias;
+        for (int32_t i = 0; i < layer->kernel_h; i++, row += s->pitch * layer->dilation_h)
             for (int32_t j = 0; j < layer->kernel_w; j++)
-                sums[p] += row[j * layer->dilation_w] * *tap++;
+                s->sums[p] += row[j * layer->dilation_w] * *w++;
     }
 }
 
-/* The same for a square kernel whose size and stride are constants. */
-static inline __attribute__((always_inline)) void sum_square(const int8_t *w, int32_t bias,
-                                                             const int8_t *x, int32_t pitch,
-                                                             int32_t size, int32_t stride,
-                                                             int32_t *sums)
+/* for a square kernel whose size and stride are constants: four windows, or three, share their
+ * loads */
+static inline __attribute__((always_inline)) void sum_square(const stretch *s, int32_t size,
+                                                             int32_t stride)
 {
-    int32_t a = bias, b = bias, c = bias, d = bias;
+    const int8_t *x = s->x;
+    int32_t *sums = s->sums;
 
-    for (const int8_t *end = w + size * size; w != end; w += size, x += pitch)
+    int32_t left = s->count;
+
+    for (; left > 2; left -= 4, sums += 4, x += 4 * stride) {
+        int32_t a = s->bias, b = a, c = a, d = a;
+        const int8_t *w = s->w, *row = x;
+
+        for (const int8_t *last = w + size * size; w != last; w += size, row += s->pitch)
 #pragma GCC unroll 7
-        for (int32_t j = 0; j < size; j++) {
-            a += x[j] * w[j];
-            b += x[j + stride] * w[j];
-            c += x[j + 2 * stride] * w[j];
-            d += x[j + 3 * stride] * w[j];
-        }
-    sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
+            for (int32_t j = 0; j < size; j++) {
+                a += row[j] * w[j];
+                b += row[j + stride] * w[j];
+                c += row[j + 2 * stride] * w[j];
+                d += row[j + 3 * stride] * w[j];
+            }
+        sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
+    }
+    for (; left > 0; left--, x += stride) {
+        const int8_t *w = s->w, *row = x;
+
+        *sums = s->bias;
+        for (const int8_t *last = w + size * size; w != last; w += size, row += s->pitch)
+#pragma GCC unroll 7
+            for (int32_t j = 0; j < size; j++)
+                *sums += row[j] * w[j];
+        sums++;
+    }
 }
 
-enum { ANY = 0 };
-
-static inline int32_t kernel_of(const mur_conv_s8 *layer)
+static void sum(const mur_conv_s8 *layer, const stretch *s)
 {
-    return layer->kernel_h == layer->kernel_w && layer->dilation_h == 1 && layer->dilation_w == 1
-               ? layer->kernel_h * 10 + layer->stride_w
-               : ANY;
+    int32_t square =
+        layer->kernel_h == layer->kernel_w && layer->dilation_h == 1 && layer->dilation_w == 1;
+
+    switch (square ? layer->kernel_h * 10 + layer->stride_w : 0) {
+    case 31:
+        sum_square(s, 3, 1);
+        break;
+    case 32:
+        sum_square(s, 3, 2);
+        break;
+    case 51:
+        sum_square(s, 5, 1);
+        break;
+    case 52:
+        sum_square(s, 5, 2);
+        break;
+    case 71:
+        sum_square(s, 7, 1);
+        break;
+    case 72:
+        sum_square(s, 7, 2);
+        break;
+    default:
+        sum_any(layer, s);
+        break;
+    }
 }
+
+enum { SUMS = 48 }; /* of a stretch */
 
 static void run_channel(const mur_conv_s8 *layer, const mur_rv_output *output,
                         const mur_rv_channel *channel, const int8_t *x, int8_t *out)
 {
-    const int8_t *w = (const int8_t *)(channel + 1);
-    int32_t pitch = mur_rv_plane_columns(layer), bias = channel->bias, kernel = kernel_of(layer);
-    int32_t sums[4];
+    int32_t sums[SUMS];
+    stretch s = { .w = (const int8_t *)(channel + 1), .sums = sums, .bias = channel->bias };
 
-    for (int32_t y = 0; y < layer->out_h; y++, x += layer->stride_h * pitch) {
-        const int8_t *from = x;
+    s.pitch = mur_rv_plane_columns(layer);
+    for (int32_t y = 0; y < layer->out_h; y++, x += layer->stride_h * s.pitch) {
         int8_t *to = out + y * layer->out_pitch;
 
-        for (int32_t left = layer->out_w; left > 0; left -= 4, from += 4 * layer->stride_w) {
-            switch (kernel) {
-            case 31:
-                sum_square(w, bias, from, pitch, 3, 1, sums);
-                break;
-            case 32:
-                sum_square(w, bias, from, pitch, 3, 2, sums);
-                break;
-            case 51:
-                sum_square(w, bias, from, pitch, 5, 1, sums);
-                break;
-            case 52:
-                sum_square(w, bias, from, pitch, 5, 2, sums);
-                break;
-            case 71:
-                sum_square(w, bias, from, pitch, 7, 1, sums);
-                break;
-            case 72:
-                sum_square(w, bias, from, pitch, 7, 2, sums);
-                break;
-            default:
-                sum_any(layer, w, bias, from, sums);
-                break;
-            }
-            mur_rv_finish(output, channel, sums, left < 4 ? left : 4, to, layer->out_c);
-            to += 4 * layer->out_c;
+        s.x = x;
+        for (int32_t left = layer->out_w; left > 0; left -= SUMS) {
+            int32_t some = left < SUMS ? left : SUMS;
+
+            s.count = some;
+            sum(layer, &s);
+            mur_rv_finish(output, channel, sums, some, to, layer->out_c);
+            s.x += SUMS * layer->stride_w;
+            to += SUMS * layer->out_c;
         }
     }
 }

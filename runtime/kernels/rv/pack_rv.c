@@ -44,11 +44,22 @@ static mur_rv_channel channel_of(const mur_conv_s8 *layer, const mur_conv_plain 
 
 /* ---- conv ---- */
 
+/* Two products of neighbouring inputs must not leave 16 bits. */
 int mur_rv_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    (void)layer;
-    (void)plain;
+    int32_t inputs = mur_rv_inputs(layer);
+
+    for (int32_t c = 0; c < layer->out_c; c++)
+        for (int32_t k = 0; k + 1 < inputs; k += 2)
+            if (plain->weights[c * inputs + k] == -128 &&
+                plain->weights[c * inputs + k + 1] == -128)
+                return 0;
     return 1;
+}
+
+static size_t even_inputs(const mur_conv_s8 *layer)
+{
+    return ((size_t)mur_rv_inputs(layer) + 1) & ~(size_t)1;
 }
 
 size_t mur_rv_conv_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -57,7 +68,7 @@ size_t mur_rv_conv_s8_packed_bytes(const mur_conv_s8 *layer)
     size_t fours = (size_t)((channels + MUR_RV_CHANNELS - 1) / MUR_RV_CHANNELS * layer->groups);
 
     return sizeof(mur_rv_head) +
-           fours * MUR_RV_CHANNELS * (sizeof(mur_rv_channel) + (size_t)mur_rv_inputs(layer));
+           fours * MUR_RV_CHANNELS * (sizeof(mur_rv_channel) + even_inputs(layer));
 }
 
 void mur_rv_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -79,13 +90,16 @@ void mur_rv_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, 
                 for (int32_t k = 0; k < inputs; k++)
                     w[k * MUR_RV_CHANNELS + i] = (uint8_t)plain->weights[channel * inputs + k];
             }
-            to = w + MUR_RV_CHANNELS * inputs;
+            to = w + MUR_RV_CHANNELS * even_inputs(layer);
         }
 }
 
 size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)layer->groups * (size_t)mur_rv_inputs(layer) * MUR_RV_PIXELS;
+    size_t border =
+        2 * (size_t)mur_rv_inputs(layer) / layer->kernel_h; /* at most two kernel rows */
+
+    return (size_t)layer->groups * even_inputs(layer) * 8 + border;
 }
 
 /* ---- depthwise ---- */
