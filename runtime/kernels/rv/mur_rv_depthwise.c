@@ -6,23 +6,18 @@
 
 #include <string.h>
 
-static void copy_plane(const mur_conv_s8 *layer, const int8_t *in, int8_t *to)
+/* A channel into the plane, whose border is there. */
+static void copy_plane(const mur_conv_s8 *layer, const int8_t *in, int8_t *plane)
 {
-    int32_t columns = mur_rv_plane_columns(layer), rows = mur_rv_plane_rows(layer),
-            step = layer->in_c;
-    int32_t left = mur_clamp(layer->pad_left, 0, columns);
-    int32_t inside = mur_clamp(columns - left, 0, layer->in_w);
+    int32_t columns = mur_rv_plane_columns(layer), step = layer->in_c;
+    int32_t inside = mur_clamp(columns - layer->pad_left, 0, layer->in_w);
+    int32_t rows = mur_clamp(mur_rv_plane_rows(layer) - layer->pad_top, 0, layer->in_h);
 
-    for (int32_t y = -layer->pad_top; rows > 0; rows--, y++, to += columns) {
-        const int8_t *from = in + y * layer->in_pitch;
-        int8_t *x = to + left, *end = x + inside;
+    plane += layer->pad_top * columns + layer->pad_left;
+    for (; rows > 0; rows--, plane += columns, in += layer->in_pitch) {
+        const int8_t *from = in;
+        int8_t *x = plane, *end = x + inside;
 
-        if (y < 0 || y >= layer->in_h) {
-            memset(to, layer->in_zero, (size_t)columns);
-            continue;
-        }
-        if (inside < columns)
-            memset(to, layer->in_zero, (size_t)columns);
         for (; end - x >= 4; x += 4, from += 4 * step) {
             x[0] = from[0];
             x[1] = from[step];
@@ -153,6 +148,8 @@ void mur_rv_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out
     const uint8_t *channel = (const uint8_t *)(head + 1);
     int32_t multiplier = layer->out_c / layer->in_c;
 
+    memset(scratch, layer->in_zero,
+           (size_t)mur_rv_plane_rows(layer) * (size_t)mur_rv_plane_columns(layer));
     for (int32_t c = 0; c < layer->out_c; c++, channel += mur_rv_depthwise_bytes(layer)) {
         if (c % multiplier == 0)
             copy_plane(layer, in + c / multiplier, scratch);
