@@ -66,6 +66,7 @@ def model(nodes, inputs, outputs, initializers=(), opset=13, functions=(), domai
 
 
 def models():
+    yield "attention", attention()
     # a convolution, its nodes in the wrong order, its padding automatic
     yield "conv", model(
         [node("Relu", ["c"], ["y"]),
@@ -112,6 +113,36 @@ def models():
               value=data(5, tensor("", [1], [2.0])) + number(20, 4))],
         [value("x", [4, "n"])], [value("y", []), value("z", []), value("x", [])],
         [tensor("three", [1], [3], INT64)])
+
+
+def attention():
+    """Attention of any number of images and tokens, as PyTorch writes it out."""
+    def c(name, values, dims=None):
+        return tensor(name, [len(values)] if dims is None else dims, values, INT64)
+
+    one = data(5, tensor("", [1], [1], INT64)) + number(20, 4)
+    nodes = [
+        node("Shape", ["x"], ["s"]), node("Gather", ["s", "i0"], ["b"], axis=0),
+        node("Gather", ["s", "i1"], ["t"], axis=0), node("Unsqueeze", ["b", "a0"], ["bu"]),
+        node("Unsqueeze", ["t", "a0"], ["tu"]),
+        node("Concat", ["bu", "tu", "heads"], ["qs"], axis=0), node("MatMul", ["x", "w"], ["q0"]),
+        node("Reshape", ["q0", "qs"], ["q1"]), node("Transpose", ["q1"], ["q"], perm=[0, 2, 1, 3]),
+        node("Transpose", ["q1"], ["k"], perm=[0, 2, 3, 1]), node("MatMul", ["q", "k"], ["scores"]),
+        node("Range", ["i0", "t", "i1"], ["at"]), node("Unsqueeze", ["at", "a0"], ["row"]),
+        node("Unsqueeze", ["at", "a1"], ["column"]), node("LessOrEqual", ["row", "column"], ["m"]),
+        node("Concat", ["bu", "a1", "tu", "tu"], ["ms"], axis=0), node("Shape", ["ms"], ["mr"]),
+        node("ConstantOfShape", ["mr"], ["ones"], value=one), node("Mul", ["ones", "minus"], ["neg"]),
+        node("Equal", ["ms", "neg"], ["open"]), node("Where", ["open", "ones", "ms"], ["ms2"]),
+        node("Expand", ["m", "ms2"], ["mask"]), node("Where", ["mask", "scores", "low"], ["masked"]),
+        node("Softmax", ["masked"], ["p"], axis=-1), node("MatMul", ["p", "q"], ["o"]),
+        node("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]),
+        node("Concat", ["bu", "tu", "minus"], ["os"], axis=0), node("Reshape", ["ot", "os"], ["all"]),
+        node("Slice", ["all", "minus", "end", "a1"], ["last"]), node("Squeeze", ["last", "a1"], ["y"]),
+        node("Sub", ["tu", "a1"], ["t1"]), node("Slice", ["all", "a0", "t1", "a1"], ["rest"])]
+    return model(nodes, [value("x", ["batch", "seq", 16])], [value("y", []), value("rest", [])],
+                 [c("i0", [0], []), c("i1", [1], []), c("a0", [0]), c("a1", [1]), c("heads", [2, 8]),
+                  c("minus", [-1]), c("end", [(1 << 63) - 1]), tensor("low", [], [-1e4]),
+                  tensor("w", [16, 16], [0.25] * 256)], opset=17)
 
 
 def refused():

@@ -123,6 +123,43 @@ static void constants_of_every_form_and_outputs_of_every_kind(void **state)
                "output x\n");
 }
 
+/* what PyTorch writes of open dimensions: views, masks, the last token */
+static void attention_of_any_length_is_read(void **state)
+{
+    (void)state;
+    check_text(
+        SEEDS "attention", NULL,
+        "input batch 1..1024\n"
+        "input seq 1..1024\n"
+        "tensor x = input f32 [batch, seq, 16]\n"
+        "tensor w = const f32 [16, 16] bytes 1024\n"
+        "tensor i0 = const i64 [] values 0\n"
+        "tensor i1 = const i64 [] values 1\n"
+        "tensor low = const f32 [] values -10000\n"
+        "node q0 f32 [batch, seq, 16] = matmul x, w\n"
+        "node q1 f32 [batch, seq, 2, 8] = reshape q0 shape=[batch, seq, 2, 8]\n"
+        "node q f32 [batch, 2, seq, 8] = transpose q1 perm=[0, 2, 1, 3]\n"
+        "node k f32 [batch, 2, 8, seq] = transpose q1 perm=[0, 2, 3, 1]\n"
+        "node scores f32 [batch, 2, seq, seq] = matmul q, k\n"
+        "node at i64 [seq] = range i0, i1 size=seq\n"
+        "node row i64 [1, seq] = reshape at shape=[1, seq]\n"
+        "node column i64 [seq, 1] = reshape at shape=[seq, 1]\n"
+        "node m bool [seq, seq] = less_or_equal row, column\n"
+        "node ms i64 [4] = expressions values=[batch, 1, seq, seq] to=i64\n"
+        "node mask bool [batch, 1, seq, seq] = expand m shape=[batch, 1, seq, seq]\n"
+        "node masked f32 [batch, 2, seq, seq] = where mask, scores, low\n"
+        "node p f32 [batch, 2, seq, seq] = softmax masked axis=3\n"
+        "node o f32 [batch, 2, seq, 8] = matmul p, q\n"
+        "node ot f32 [batch, seq, 2, 8] = transpose o perm=[0, 2, 1, 3]\n"
+        "node all f32 [batch, seq, 16] = reshape ot shape=[batch, seq, 16]\n"
+        "node last f32 [batch, 1, 16] = slice all axes=[1] starts=[seq - 1] sizes=[1] steps=[1]\n"
+        "node y f32 [batch, 16] = reshape last shape=[batch, 16]\n"
+        "node rest f32 [batch, seq - 1, 16] = slice all axes=[1] starts=[0] sizes=[seq - 1] "
+        "steps=[1]\n"
+        "output y\n"
+        "output rest\n");
+}
+
 static void an_input_that_decides_a_shape_must_be_known(void **state)
 {
     static const int64_t sizes[] = { 1, 2 };
@@ -249,6 +286,7 @@ int main(void)
         T(functions_are_written_out_with_their_callers_attributes),
         T(a_known_condition_chooses_its_branch),
         T(constants_of_every_form_and_outputs_of_every_kind),
+        T(attention_of_any_length_is_read),
         T(an_input_that_decides_a_shape_must_be_known),
         T(what_is_not_read_is_named),
         T(published_networks_are_read),

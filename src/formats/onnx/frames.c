@@ -257,6 +257,8 @@ static muc_status import_node(onnx_import *im, onnx_frame *frame, const Onnx__No
     if (im->nodes_left-- == 0)
         return onnx_fail(&call, MUC_UNSUPPORTED,
                          "the model's functions become more nodes than its size allows");
+    if (node->n_output == 0)
+        return onnx_fail(&call, MUC_MALFORMED, "the node has no output");
     return function ? import_function(&call, function) : import_row(&call);
 }
 

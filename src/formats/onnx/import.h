@@ -79,6 +79,9 @@ typedef struct onnx_import {
     onnx_integer_values *integers; /* values of the graph that are no real numbers; NULL: none */
 } onnx_import;
 
+/* Names that a file leaves out, of nodes, attributes, values and tensors, become "". */
+void onnx_fill_names(Onnx__ModelProto *model);
+
 /* NULL if no value of the name is in scope. */
 onnx_value *onnx_scope_find(const onnx_scope *scope, const char *name);
 /* Fails if the scope itself, not one around it, has the name. */

@@ -64,6 +64,61 @@ muc_status onnx_scope_add(onnx_import *im, onnx_scope *scope, const char *name, 
     return MUC_OK;
 }
 
+/* ---- names that are not there ---- */
+
+static void fill(char **name)
+{
+    static char empty[] = "";
+
+    if (!*name)
+        *name = empty;
+}
+
+static void fill_graph(Onnx__GraphProto *graph);
+
+static void fill_nodes(Onnx__NodeProto **nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        Onnx__NodeProto *node = nodes[i];
+
+        fill(&node->name);
+        fill(&node->op_type);
+        fill(&node->domain);
+        for (size_t j = 0; j < node->n_attribute; j++) {
+            fill(&node->attribute[j]->name);
+            if (node->attribute[j]->g)
+                fill_graph(node->attribute[j]->g);
+            if (node->attribute[j]->t)
+                fill(&node->attribute[j]->t->name);
+        }
+    }
+}
+
+/* graphs are nested no deeper than decode.c allows */
+static void fill_graph(Onnx__GraphProto *graph)
+{
+    fill(&graph->name);
+    fill_nodes(graph->node, graph->n_node);
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        fill(&graph->initializer[i]->name);
+    for (size_t i = 0; i < graph->n_input; i++)
+        fill(&graph->input[i]->name);
+    for (size_t i = 0; i < graph->n_output; i++)
+        fill(&graph->output[i]->name);
+    for (size_t i = 0; i < graph->n_value_info; i++)
+        fill(&graph->value_info[i]->name);
+}
+
+void onnx_fill_names(Onnx__ModelProto *model)
+{
+    fill_graph(model->graph);
+    for (size_t i = 0; i < model->n_functions; i++) {
+        fill(&model->functions[i]->name);
+        fill(&model->functions[i]->domain);
+        fill_nodes(model->functions[i]->node, model->functions[i]->n_node);
+    }
+}
+
 /* ---- order ---- */
 
 typedef enum mark { NEW, OPEN, DONE } mark;

@@ -237,6 +237,7 @@ static muc_status read_model(onnx_import *im)
     im->model = (const Onnx__ModelProto *)message;
     if (!im->model->graph)
         return FAIL(im, MUC_MALFORMED, "the file holds no graph");
+    onnx_fill_names((Onnx__ModelProto *)message);
     MUC_TRY(muc_graph_new(im->ctx, im->source->path, &im->network->graph));
     im->graph = im->network->graph;
     return import_graph(im, im->model->graph);

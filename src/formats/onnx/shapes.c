@@ -16,15 +16,35 @@ static muc_expr constant(const slicer *s, uint64_t value)
     return muc_expr_const(s->pool, value > UINT32_MAX ? UINT32_MAX : (uint32_t)value);
 }
 
+/* true if an expression is made of the dimension by what makes nothing larger */
+static bool is_part(const slicer *s, muc_expr e)
+{
+    const muc_expr_node *node = muc_expr_get(s->pool, e);
+
+    return e == s->dim ||
+           ((node->op == MUC_EXPR_SUB || node->op == MUC_EXPR_DIV) && node->operands[0] == s->dim);
+}
+
 /* a place of 0..dim, counted from the end if negative and clamped */
 static muc_expr clamp_place(const slicer *s, const onnx_number *n)
 {
+    if (n->expr != MUC_EXPR_NONE && is_part(s, n->expr))
+        return n->expr;
     if (n->expr != MUC_EXPR_NONE)
         return muc_expr_min(s->pool, n->expr, s->dim);
     if (n->integer >= 0)
         return muc_expr_min(s->pool, constant(s, (uint64_t)n->integer), s->dim);
     /* subtraction stops at 0; the least integer has no negative */
     return muc_expr_sub(s->pool, s->dim, constant(s, 0 - (uint64_t)n->integer));
+}
+
+/* How far before the end of the dimension a place is; false where that depends on the dimension. */
+static bool from_end(const slicer *s, const onnx_number *n, uint64_t *out)
+{
+    const muc_expr_node *dim = muc_expr_get(s->pool, s->dim);
+
+    *out = n->integer < 0 ? 0 - (uint64_t)n->integer : 0;
+    return n->expr == MUC_EXPR_NONE && *out <= dim->lo && (n->integer < 0 || n->integer >= dim->hi);
 }
 
 /* Backwards from start, at most dim - 1, down to the one after end, which is -1 for all of it:
@@ -54,7 +74,7 @@ muc_status onnx_slice_range(const onnx_call *call, muc_expr dim, const onnx_numb
                             const onnx_number *end, int64_t step, onnx_range *out)
 {
     const slicer s = { call, call->im->graph->pool, dim };
-    uint64_t stride = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
+    uint64_t first, last, stride = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
 
     if (stride == 0)
         return onnx_fail(call, MUC_MALFORMED, "a slice in steps of 0");
@@ -63,6 +83,11 @@ muc_status onnx_slice_range(const onnx_call *call, muc_expr dim, const onnx_numb
     if (step < 0)
         return backwards(&s, start, end, (uint32_t)stride, out);
     out->start = clamp_place(&s, start);
+    if (from_end(&s, start, &first) && from_end(&s, end, &last)) {
+        first -= last < first ? last : first; /* elements between, whatever the dimension */
+        out->size = constant(&s, (first + stride - 1) / stride);
+        return muc_expr_status(s.pool);
+    }
     out->size = muc_expr_cdiv(s.pool, muc_expr_sub(s.pool, clamp_place(&s, end), out->start),
                               (uint32_t)stride);
     return muc_expr_status(s.pool);
