@@ -5,6 +5,7 @@
 #include "check.h"
 #include "formats/network.h"
 #include "passes/canonical.h"
+#include "passes/qdq.h"
 #include "ref/ref.h"
 
 typedef muc_status pass(muc_context *ctx, muc_graph *graph);
@@ -311,6 +312,49 @@ static void transposes_of_the_network_cancel(void **state)
     muc_graph_free(graph);
 }
 
+/* ---- pairs of steps ---- */
+
+/* every product of scales is a power of two, so that real and integer arithmetic agree */
+static void steps_around_operators_become_integer_operators(void **state)
+{
+    muc_graph *graph =
+        check_text("graph test\n"
+                   "tensor x = input f32 [1, 1, 3, 3]\n"
+                   "tensor sx = const f32 [] values 0.015625\n"
+                   "tensor sw = const f32 [2] values 0.5, 0.25\n"
+                   "tensor sy = const f32 [] values 0.03125\n"
+                   "tensor sz = const f32 [] values 0.0625\n"
+                   "tensor zx = const i8 [] values 3\n"
+                   "tensor zw = const i8 [2] values 0, 0\n"
+                   "tensor zy = const i8 [] values -128\n"
+                   "tensor w = const i8 [2, 1, 2, 2] values 1, -2, 3, 4, -5, 6, 7, 8\n"
+                   "tensor b = const f32 [2] values 0.5, -0.25\n"
+                   "tensor m = const i8 [1, 8] values 1, 2, 3, 4, -4, -3, -2, -1\n"
+                   "node q i8 [1, 1, 3, 3] = quantize_linear x, sx, zx\n"
+                   "node d f32 [1, 1, 3, 3] = dequantize_linear q, sx, zx\n"
+                   "node wd f32 [2, 1, 2, 2] = dequantize_linear w, sw, zw axis=0\n"
+                   "node c f32 [1, 2, 2, 2] = conv d, wd, b\n"
+                   "node r f32 [1, 2, 2, 2] = relu c\n"
+                   "node cq i8 [1, 2, 2, 2] = quantize_linear r, sy, zy\n"
+                   "node cd f32 [1, 2, 2, 2] = dequantize_linear cq, sy, zy\n"
+                   "node f f32 [1, 8] = reshape cd shape=[1, 8]\n"
+                   "node fq i8 [1, 8] = quantize_linear f, sy, zy\n"
+                   "node fd f32 [1, 8] = dequantize_linear fq, sy, zy\n"
+                   "node md f32 [1, 8] = dequantize_linear m, sz, zx\n"
+                   "node g f32 [1, 1] = gemm fd, md transpose_b=1\n"
+                   "node gq i8 [1, 1] = quantize_linear g, sz, zx\n"
+                   "node y f32 [1, 1] = dequantize_linear gq, sz, zx\n"
+                   "output y\n",
+                   muc_fold_quantization, 0.02);
+
+    (void)state;
+    CHECK_OK(ctx, muc_fuse(ctx, graph));
+    CHECK_EQ(graph->node_count, 5); /* quantize, conv, reshape, linear, dequantize */
+    CHECK_EQ(count_nodes(graph, MUC_OP_CONV) + count_nodes(graph, MUC_OP_LINEAR), 2);
+    CHECK_EQ(count_nodes(graph, MUC_OP_RELU), 0);
+    muc_graph_free(graph);
+}
+
 /* ---- whole networks ---- */
 
 static uint32_t check_network(const char *path, double tolerance)
@@ -374,6 +418,7 @@ int main(void)
         T(padding_goes_into_a_convolution),
         T(channels_first_becomes_channels_last),
         T(transposes_of_the_network_cancel),
+        T(steps_around_operators_become_integer_operators),
         T(integer_networks_compute_the_same_bits),
         T(real_networks_compute_the_same_within_rounding),
     };

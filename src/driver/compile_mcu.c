@@ -5,6 +5,7 @@
 #include "driver/compile_decoder.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
+#include "passes/qdq.h"
 #include "report/report.h"
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
@@ -65,6 +66,7 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
 /* the same for the code and for what it is compared with */
 muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 {
+    MUC_TRY(muc_fold_quantization(ctx, graph));
     MUC_TRY(muc_fold(ctx, graph));
     MUC_TRY(muc_canonicalise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));

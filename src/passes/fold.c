@@ -52,12 +52,25 @@ static bool fixed_bytes(const muc_graph *graph, uint32_t id, uint64_t *bytes)
            muc_dtype_measure(tensor->dtype, tensor->rank, dims, &elements, bytes);
 }
 
+/* Weights that a pair of steps quantized are integers as long as the other steps are there:
+ * passes/qdq.h. */
+static bool is_pair_of_step(const muc_graph *graph, const muc_node *node)
+{
+    if (node->op != MUC_OP_DEQUANTIZE_LINEAR)
+        return false;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == MUC_OP_QUANTIZE_LINEAR)
+            return true;
+    return false;
+}
+
 /* left: bytes that results may still have, less those of this node if it may be folded */
 static bool is_foldable(const muc_graph *graph, const muc_node *node, uint64_t *left)
 {
     uint64_t read = 0, made = 0, bytes;
 
-    if ((muc_op_get(node->op)->flags & MUC_OP_STATEFUL) || !has_fixed_attributes(graph, node))
+    if ((muc_op_get(node->op)->flags & MUC_OP_STATEFUL) || !has_fixed_attributes(graph, node) ||
+        is_pair_of_step(graph, node))
         return false;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == MUC_NO_ID)

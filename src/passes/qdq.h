@@ -1,0 +1,13 @@
+/* qdq.h - networks that exporters quantized as pairs of steps become integer networks. */
+#ifndef MUC_QDQ_H
+#define MUC_QDQ_H
+
+#include "graph/graph.h"
+
+/* ONNX's quantize_linear and dequantize_linear with constant scales become quantize and dequantize
+ * of tensors that carry quantization; an operator between dequantized inputs and a quantize that
+ * alone reads its result then computes on the integers themselves, in TFLite's arithmetic, which
+ * differs from the real one by at most its roundings. What has no such arithmetic stays real. */
+muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph);
+
+#endif
