@@ -189,11 +189,7 @@ static inline void mcu_run(mcu_batch *batch, size_t i, double tolerance)
     size_t ports = 0;
     muc_ref *ref;
 
-    if (muc_ref_open(batch->ctx, network->graph, &ref) == MUC_UNSUPPORTED) {
-        print_message("%s\n", muc_error_message(batch->ctx));
-        muc_error_clear(batch->ctx);
-        return; /* until ref has a kernel */
-    }
+    CHECK_OK(batch->ctx, muc_ref_open(batch->ctx, network->graph, &ref));
     arena = mcu_arena_new(batch, i);
     for (uint32_t v = 0; v < program->value_count; v++) {
         const muc_mcu_value *value = &program->values[v];

@@ -88,6 +88,36 @@ static const char *const graphs[] = {
     "tensor a = input i16 [1, 4, 5, 5]\ntensor b = input i8 [4, 2, 3, 3]\n"
     "node y i32 [1, 4, 3, 3] = conv_integer a, b groups=2 strides=[2, 2] pads=[1, 1, 1, 1]\noutput "
     "y\n",
+    /* windows, norms and indices of other kinds */
+    "tensor a = input f32 [1, 4, 3, 3]\ntensor b = input f32 [4, 2, 3, 3]\ntensor c = input f32 [4]\n"
+    "node y f32 [1, 4, 6, 5] = conv_transpose a, b, c groups=2 strides=[2, 2] pads=[1, 1, 0, 1]\noutput y\n",
+    "tensor a = input f32 [1, 4, 3, 2]\ntensor s = const f32 [4] values 1, 2, 3, 4\n"
+    "tensor v = const f32 [4] values 0.5, 2, 3, 4\nnode y f32 [1, 4, 3, 2] = batch_norm a, s, s, s, v epsilon=1e-3\noutput y\n",
+    "tensor a = input f32 [2, 4, 3, 2]\ntensor s = input f32 [4]\n"
+    "node y f32 [2, 4, 3, 2] = group_norm a, s, s epsilon=1e-3 groups=2\noutput y\n",
+    "tensor a = input f32 [2, 3, 2, 4]\ntensor s = input f32 [4]\n"
+    "node y f32 [2, 3, 2, 4] = group_norm a, s, s epsilon=1e-3 groups=2 channels_last=1\noutput y\n",
+    "tensor a = input f32 [1, 5, 3]\nnode y f32 [1, 5, 3] = lrn a alpha=0.5 beta=0.75 bias=1 window=3\noutput y\n",
+    "tensor a = input f32 [3, 5, 2]\nnode y i64 [3, 2] = arg_max a axis=1 keep_dims=0\noutput y\n",
+    "tensor a = input f32 [3, 5]\nnode y f32 [3, 5] = trilu a upper=0 diagonal=1\noutput y\n",
+    "tensor a = input f32 [3, 5]\nnode y f32 [3, 5] = cum_sum a axis=1 exclusive=1 reverse=1\noutput y\n",
+    "tensor i = const i64 [3] values 0, 2, -1\ntensor v = input f32 [2]\n"
+    "node y f32 [3, 4] = one_hot i, v axis=1 size=4\noutput y\n",
+    "tensor a = input f32 [2, 3]\ntensor i = const i64 [2, 2] values 0, 2, -1, 1\n"
+    "node y f32 [2, 2] = gather_elements a, i axis=1\noutput y\n",
+    "tensor a = input f32 [6]\nnode y f32 [6] = hard_sigmoid a alpha=0.2 beta=0.5\noutput y\n",
+    /* TensorFlow Lite's arithmetic in loops */
+    "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\ntensor b = input i8 [3, 1] scale 0.2 zero -5\n"
+    "node y i8 [2, 3, 4] scale 0.25 zero 1 = add a, b\noutput y\n",
+    "tensor a = input u8 [2, 3] scale 0.1 zero 130\ntensor b = input u8 [2, 3] scale 0.2 zero 120\n"
+    "node y u8 [2, 3] scale 0.25 zero 128 = mul a, b\noutput y\n",
+    "tensor a = input i16 [7] scale 0.01 zero 0\nnode y i16 [7] scale 0.005 zero 0 = relu a\noutput y\n",
+    "tensor a = input i8 [7] scale 0.1 zero 3\nnode y i8 [7] scale 0.05 zero -9 = leaky_relu a alpha=0.1\noutput y\n",
+    "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\ntensor b = input i8 [4, 5] scale 0.2 zero -5\n"
+    "node y i8 [2, 3, 5] scale 2.5 zero 1 = matmul a, b\noutput y\n",
+    "tensor a = input u8 [7] scale 0.1 zero 3\nnode t f32 [7] = dequantize a\nnode y f32 [7] = relu t\noutput y\n",
+    "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\n"
+    "node y i8 [2, 1, 4] scale 0.1 zero 1 = reduce_mean a axes=[1]\noutput y\n",
     /* a residual whose buffers are shared */
     "tensor a = input f32 [4, 8]\ntensor w = input f32 [8, 8]\nnode t f32 [4, 8] = linear a, w\n"
     "node u f32 [4, 8] = relu t\nnode v f32 [4, 8] = linear u, w\nnode y f32 [4, 8] = add v, "

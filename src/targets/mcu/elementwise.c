@@ -135,6 +135,15 @@ static void load_inputs(muc_mcu_nest *nest, const muc_node *node, unsigned depth
     muc_text_add(text, "\n");
 }
 
+/* whether a form takes a second input ($beta and $bias are attributes) */
+static bool is_binary(const char *how)
+{
+    for (const char *at = how; (at = strstr(at, "$b")); at++)
+        if (at[2] < 'a' || at[2] > 'z')
+            return true;
+    return false;
+}
+
 /* of more than two inputs each further one is combined with the result so far */
 static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *how, unsigned depth)
 {
@@ -145,7 +154,7 @@ static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *ho
     muc_mcu_indent(text, depth);
     muc_mcu_nest_print(nest, y, text);
     muc_text_add(text, " = ");
-    if (node->input_count == 1 && strstr(how, "$b"))
+    if (node->input_count == 1 && is_binary(how))
         muc_text_add(text, "a0");
     else
         print_form(nest, node, how, pair);

@@ -183,6 +183,68 @@ muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
     return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.y));
 }
 
+/* ---- transposed convolution ---- */
+
+bool muc_mcu_takes_conv_transpose_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_static_window(l, node) && muc_mcu_input(l, node, 0)->dtype == MUC_F32 &&
+           muc_mcu_input(l, node, 1)->dtype == MUC_F32;
+}
+
+/* loops over the taps and the elements of x whose share of a place of y they are: k0.., x0.. */
+static unsigned open_shares(const window *w, unsigned depth)
+{
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        loop(w, &depth, "k", i, w->kernel[i]);
+        line(w, depth,
+             "const uint32_t at%u = o%u + %" PRId64 "u - k%u * %" PRId64 "u, x%u = at%u / %" PRId64
+             "u;\n",
+             i, i, item(w->pads, i, 0), i, item(w->dilations, i, 1), i, i,
+             item(w->strides, i, 1));
+        line(w, depth, "if (at%u %% %" PRId64 "u != 0 || x%u >= %" PRIu32 "u) /* below 0, too */",
+             i, item(w->strides, i, 1), i, muc_mcu_dim(w->l, w->x, w->first + i));
+        line(w, depth + 1, "continue;");
+    }
+    return depth;
+}
+
+muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const muc_tensor *weights = muc_mcu_input(l, node, 1);
+    bool last = w.channel != 1; /* weights [out, kernel.., in], else [in, out / groups, kernel..] */
+    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w.y, w.channel) / groups;
+    unsigned outer, depth;
+    uint64_t taps = in;
+
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        taps *= w.kernel[i];
+    }
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    outer = open_outputs(&w);
+    line(&w, outer, "float sum = %s;\n", muc_mcu_input(l, node, 2) ? "c[c0]" : "0.0f");
+    depth = open_shares(&w, outer);
+    loop(&w, &depth, "i", 0, in);
+    line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out, in);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, "sum += a[");
+    print_place(&w, w.x, "x", "from");
+    muc_text_add(&l->text, "] * b[from * %" PRId64 "u + c0 %% %" PRIu32 "u * %" PRId64 "u",
+                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 0).factor, out,
+                 muc_mcu_dense(l, weights, last ? 0 : 1).factor);
+    for (uint32_t i = 0; i < w.spatial; i++)
+        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(&l->text, "];\n");
+    close_all(&w, depth, outer);
+    set_output(&w, outer, "sum");
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.x) / in * out);
+}
+
 /* ---- pools ---- */
 
 bool muc_mcu_takes_pool_loops(const muc_mcu_lowering *l, const muc_node *node)

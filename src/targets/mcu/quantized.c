@@ -1,0 +1,270 @@
+/* quantized.c - nodes that carry quantization and have no kernel of the runtime: loops in TensorFlow
+ * Lite's arithmetic, for int8, uint8 and int16.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "graph/scales.h"
+#include "targets/mcu/emit.h"
+#include "targets/mcu/nest.h"
+
+static bool is_quantized(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->quantization->count == 1 &&
+           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+}
+
+static int32_t zero_of(const muc_tensor *tensor)
+{
+    return tensor->quantization->zero_points[0];
+}
+
+static void print_multiplier(muc_text *text, muc_multiplier m)
+{
+    muc_text_add(text, "%" PRId32 ", %" PRId32, m.mantissa, m.shift);
+}
+
+/* "mur_scale_q31(X, mantissa, shift)" */
+static void print_scaled(muc_text *text, const char *x, muc_multiplier m)
+{
+    muc_text_add(text, "mur_scale_q31(%s, ", x);
+    print_multiplier(text, m);
+    muc_text_add(text, ")");
+}
+
+/* loops over the output, with p and q the inputs' integers, without their zero points */
+static muc_mcu_nest open_loops(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs)
+{
+    static const char *const names[] = { "p", "q" };
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_of(l, y);
+
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
+    for (uint32_t i = 0; i < inputs; i++)
+        muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, muc_mcu_input_name(i)),
+                               muc_mcu_input(l, node, i), y->rank);
+    muc_mcu_nest_simplify(&nest);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    for (uint32_t i = 0; i < inputs; i++) {
+        muc_mcu_indent(&l->text, 1 + nest.loops);
+        muc_text_add(&l->text, "const int32_t %s = ", names[i]);
+        muc_mcu_nest_print(&nest, &nest.operands[1 + i], &l->text);
+        muc_text_add(&l->text, " - (%" PRId32 ");\n", zero_of(muc_mcu_input(l, node, i)));
+    }
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_text_add(&l->text, "const int32_t x = ");
+    return nest;
+}
+
+/* after the value of x, without the output's zero point */
+static muc_status close_loops(muc_mcu_nest *nest, const muc_node *node, int32_t least, int32_t most)
+{
+    muc_mcu_lowering *l = nest->l;
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+
+    muc_text_add(&l->text, ";\n\n");
+    muc_mcu_indent(&l->text, 1 + nest->loops);
+    muc_mcu_nest_print(nest, &nest->operands[0], &l->text);
+    muc_text_add(&l->text, " = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n",
+                 muc_mcu_c_type(y->dtype), least - zero_of(y), most - zero_of(y), zero_of(y));
+    muc_mcu_nest_close(nest, 0, nest->loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    for (uint32_t i = 0; i + 1 < nest->operand_count; i++) {
+        const muc_tensor *x = muc_mcu_input(l, node, i);
+
+        if (x->kind != MUC_TENSOR_CONST && x->dtype == y->dtype &&
+            muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y))
+            muc_mcu_may_overlap(l, i, 0);
+    }
+    return MUC_OK;
+}
+
+/* ---- two inputs ---- */
+
+bool muc_mcu_takes_pair_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return node->input_count == 2 && is_quantized(muc_mcu_input(l, node, 0)) &&
+           is_quantized(muc_mcu_input(l, node, 1)) && is_quantized(muc_mcu_output(l, node, 0));
+}
+
+static void print_pair(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const muc_add_scales add = muc_scale_add(a, b, y);
+    muc_text *text = &l->text;
+
+    if (node->op == MUC_OP_ADD || node->op == MUC_OP_SUB) {
+        char side[2][48];
+
+        snprintf(side[0], sizeof(side[0]), "mur_shift_left(p, %d)", add.left_shift);
+        snprintf(side[1], sizeof(side[1]), "mur_shift_left(q, %d)", add.left_shift);
+        muc_text_add(text, "mur_scale_q31(");
+        print_scaled(text, side[0], add.a);
+        muc_text_add(text, node->op == MUC_OP_ADD ? " + " : " - ");
+        print_scaled(text, side[1], add.b);
+        muc_text_add(text, ", ");
+        print_multiplier(text, add.out);
+        muc_text_add(text, ")");
+    } else if (node->op == MUC_OP_MUL) {
+        print_scaled(text, "p * q", muc_scale_mul(a, b, y));
+    } else if (node->op == MUC_OP_PRELU) {
+        muc_text_add(text, "p >= 0 ? ");
+        print_scaled(text, "p", muc_scale_change(MUC_OP_RELU, a, y));
+        muc_text_add(text, " : ");
+        print_scaled(text, "p * q", muc_scale_mul(a, b, y));
+    } else {
+        muc_text_add(text, node->op == MUC_OP_MAX ? "p > q ? p : q" : "p < q ? p : q");
+    }
+}
+
+muc_status muc_mcu_write_pair_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    int32_t least, most;
+    muc_mcu_nest nest;
+
+    muc_scale_clamp(node, muc_mcu_output(l, node, 0), &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = open_loops(l, node, 2);
+    print_pair(l, node);
+    return close_loops(&nest, node, least, most);
+}
+
+/* ---- one input ---- */
+
+bool muc_mcu_takes_change_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        const muc_tensor *bound = muc_mcu_input(l, node, i);
+
+        if (bound && (!is_quantized(bound) || bound->kind != MUC_TENSOR_CONST || !bound->data))
+            return false;
+    }
+    return is_quantized(muc_mcu_input(l, node, 0)) && is_quantized(muc_mcu_output(l, node, 0));
+}
+
+/* relu and clip bound the output */
+static void tighten(const muc_mcu_lowering *l, const muc_node *node, int32_t *least, int32_t *most)
+{
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+
+    if (node->op == MUC_OP_RELU && zero_of(y) > *least)
+        *least = zero_of(y);
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        const muc_tensor *bound = muc_mcu_input(l, node, i);
+        int32_t q;
+
+        if (!bound)
+            continue;
+        q = (int32_t)(muc_dtype_integer(bound->dtype, bound->data) - zero_of(bound));
+        q = muc_scale_quantize(y, bound->quantization->scales[0] * (float)q);
+        if (i == 1 && q > *least)
+            *least = q;
+        if (i == 2 && q < *most)
+            *most = q;
+    }
+}
+
+muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    bool leaks = node->op == MUC_OP_LEAKY_RELU;
+    int32_t least, most;
+    muc_mcu_nest nest;
+
+    muc_scale_clamp(node, y, &least, &most);
+    tighten(l, node, &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = open_loops(l, node, 1);
+    if (leaks)
+        muc_text_add(&l->text, "p >= 0 ? ");
+    print_scaled(&l->text, "p", muc_scale_change(leaks ? MUC_OP_RELU : node->op, x, y));
+    if (leaks) {
+        muc_text_add(&l->text, " : ");
+        print_scaled(&l->text, "p",
+                     muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
+    }
+    return close_loops(&nest, node, least, most);
+}
+
+bool muc_mcu_takes_dequantize_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_quantized(muc_mcu_input(l, node, 0)) && muc_mcu_output(l, node, 0)->dtype == MUC_F32;
+}
+
+muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_of(l, x);
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "a"), x, x->rank);
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
+    muc_mcu_nest_simplify(&nest);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = ");
+    muc_mcu_print_real(&l->text, (double)x->quantization->scales[0], false);
+    muc_text_add(&l->text, " * (float)(");
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, " - (%" PRId32 "));\n", zero_of(x));
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- products of two activations ---- */
+
+bool muc_mcu_takes_matmul_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+
+    return is_quantized(a) && is_quantized(b) && is_quantized(muc_mcu_output(l, node, 0)) &&
+           a->rank >= 2 && b->rank >= 2;
+}
+
+muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_of(l, y);
+    muc_text *text = &l->text;
+    int32_t least, most;
+    uint32_t k;
+
+    muc_scale_clamp(node, y, &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    for (uint32_t side = 0; side < 2; side++) {
+        const muc_tensor *tensor = side ? b : a;
+        muc_mcu_operand *operand = muc_mcu_nest_add(&nest, muc_mcu_input_name(side));
+
+        muc_mcu_nest_broadcast(&nest, operand, tensor, y->rank);
+        /* the last dimension of a and the last but one of b are summed over */
+        operand->strides[y->rank - 1 - side] = (muc_mcu_stride){ 0, MUC_EXPR_NONE };
+        operand->strides[y->rank] = muc_mcu_dense(l, tensor, tensor->rank - 1 - side);
+    }
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
+    k = nest.loops++;
+    nest.extents[k] = a->dims[a->rank - 1];
+    muc_mcu_nest_open(&nest, 0, k, 1);
+    muc_mcu_indent(text, 1 + k);
+    muc_text_add(text, "int32_t sum = 0;\n\n");
+    muc_mcu_nest_open(&nest, k, k + 1, 1 + k);
+    muc_mcu_indent(text, 2 + k);
+    muc_text_add(text, "sum += (");
+    muc_mcu_nest_print(&nest, &nest.operands[0], text);
+    muc_text_add(text, " - (%" PRId32 ")) * (", zero_of(a));
+    muc_mcu_nest_print(&nest, &nest.operands[1], text);
+    muc_text_add(text, " - (%" PRId32 "));\n", zero_of(b));
+    muc_mcu_nest_close(&nest, k, k + 1, 1 + k);
+    muc_mcu_indent(text, 1 + k);
+    muc_mcu_nest_print(&nest, &nest.operands[2], text);
+    muc_text_add(text, " = (%s)(mur_clamp(", muc_mcu_c_type(y->dtype));
+    print_scaled(text, "sum", muc_scale_product(node->op, a, b, y, 0));
+    muc_text_add(text, ", %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n", least - zero_of(y),
+                 most - zero_of(y), zero_of(y));
+    muc_mcu_nest_close(&nest, 0, k, 1);
+    return muc_mcu_end_function(
+        l, 0,
+        muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, a->dims[a->rank - 1])->hi);
+}
