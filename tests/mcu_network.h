@@ -93,6 +93,29 @@ static inline void mcu_batch_build(mcu_batch *batch, const char *compiler)
         fail_msg("%s", dlerror());
 }
 
+/* Every network's source and the runtime's, after mcu_batch_build, without a warning by another
+ * compiler; with_math: also those that need math.h. */
+static inline void mcu_batch_check(mcu_batch *batch, const char *compiler, bool with_math)
+{
+    muc_text command = { 0 };
+    size_t count = 0;
+
+    muc_text_add(&command, "%s -std=c99 -O2 -fsyntax-only " MCU_WARNINGS, compiler);
+    for (size_t i = 0; i < batch->count; i++) {
+        const muc_mcu_program *program = &batch->networks[i].build->program;
+
+        if (program->uses_math && !with_math)
+            continue;
+        count++;
+        muc_text_add(&command, " -I%s/n%zu -I%s/n%zu/include %s/n%zu/n%zu.c %s/n%zu/main.c",
+                     batch->root, i, batch->root, i, batch->root, i, i, batch->root, i);
+    }
+    CHECK(count > 0);
+    if (system(command.data) != 0)
+        fail_msg("%s warns of code in %s", compiler, batch->root);
+    muc_text_free(&command);
+}
+
 static inline void *mcu_symbol(mcu_batch *batch, size_t i, const char *suffix)
 {
     char name[64];

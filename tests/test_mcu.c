@@ -89,18 +89,24 @@ static const char *const graphs[] = {
     "node y i32 [1, 4, 3, 3] = conv_integer a, b groups=2 strides=[2, 2] pads=[1, 1, 1, 1]\noutput "
     "y\n",
     /* windows, norms and indices of other kinds */
-    "tensor a = input f32 [1, 4, 3, 3]\ntensor b = input f32 [4, 2, 3, 3]\ntensor c = input f32 [4]\n"
-    "node y f32 [1, 4, 6, 5] = conv_transpose a, b, c groups=2 strides=[2, 2] pads=[1, 1, 0, 1]\noutput y\n",
+    "tensor a = input f32 [1, 4, 3, 3]\ntensor b = input f32 [4, 2, 3, 3]\ntensor c = input f32 "
+    "[4]\n"
+    "node y f32 [1, 4, 6, 5] = conv_transpose a, b, c groups=2 strides=[2, 2] pads=[1, 1, 0, "
+    "1]\noutput y\n",
     "tensor a = input f32 [1, 4, 3, 2]\ntensor s = const f32 [4] values 1, 2, 3, 4\n"
-    "tensor v = const f32 [4] values 0.5, 2, 3, 4\nnode y f32 [1, 4, 3, 2] = batch_norm a, s, s, s, v epsilon=1e-3\noutput y\n",
+    "tensor v = const f32 [4] values 0.5, 2, 3, 4\nnode y f32 [1, 4, 3, 2] = batch_norm a, s, s, "
+    "s, v epsilon=1e-3\noutput y\n",
     "tensor a = input f32 [2, 4, 3, 2]\ntensor s = input f32 [4]\n"
     "node y f32 [2, 4, 3, 2] = group_norm a, s, s epsilon=1e-3 groups=2\noutput y\n",
     "tensor a = input f32 [2, 3, 2, 4]\ntensor s = input f32 [4]\n"
-    "node y f32 [2, 3, 2, 4] = group_norm a, s, s epsilon=1e-3 groups=2 channels_last=1\noutput y\n",
-    "tensor a = input f32 [1, 5, 3]\nnode y f32 [1, 5, 3] = lrn a alpha=0.5 beta=0.75 bias=1 window=3\noutput y\n",
+    "node y f32 [2, 3, 2, 4] = group_norm a, s, s epsilon=1e-3 groups=2 channels_last=1\noutput "
+    "y\n",
+    "tensor a = input f32 [1, 5, 3]\nnode y f32 [1, 5, 3] = lrn a alpha=0.5 beta=0.75 bias=1 "
+    "window=3\noutput y\n",
     "tensor a = input f32 [3, 5, 2]\nnode y i64 [3, 2] = arg_max a axis=1 keep_dims=0\noutput y\n",
     "tensor a = input f32 [3, 5]\nnode y f32 [3, 5] = trilu a upper=0 diagonal=1\noutput y\n",
-    "tensor a = input f32 [3, 5]\nnode y f32 [3, 5] = cum_sum a axis=1 exclusive=1 reverse=1\noutput y\n",
+    "tensor a = input f32 [3, 5]\nnode y f32 [3, 5] = cum_sum a axis=1 exclusive=1 "
+    "reverse=1\noutput y\n",
     "tensor i = const i64 [3] values 0, 2, -1\ntensor v = input f32 [2]\n"
     "node y f32 [3, 4] = one_hot i, v axis=1 size=4\noutput y\n",
     "tensor a = input f32 [2, 3]\ntensor i = const i64 [2, 2] values 0, 2, -1, 1\n"
@@ -111,11 +117,14 @@ static const char *const graphs[] = {
     "node y i8 [2, 3, 4] scale 0.25 zero 1 = add a, b\noutput y\n",
     "tensor a = input u8 [2, 3] scale 0.1 zero 130\ntensor b = input u8 [2, 3] scale 0.2 zero 120\n"
     "node y u8 [2, 3] scale 0.25 zero 128 = mul a, b\noutput y\n",
-    "tensor a = input i16 [7] scale 0.01 zero 0\nnode y i16 [7] scale 0.005 zero 0 = relu a\noutput y\n",
-    "tensor a = input i8 [7] scale 0.1 zero 3\nnode y i8 [7] scale 0.05 zero -9 = leaky_relu a alpha=0.1\noutput y\n",
+    "tensor a = input i16 [7] scale 0.01 zero 0\nnode y i16 [7] scale 0.005 zero 0 = relu "
+    "a\noutput y\n",
+    "tensor a = input i8 [7] scale 0.1 zero 3\nnode y i8 [7] scale 0.05 zero -9 = leaky_relu a "
+    "alpha=0.1\noutput y\n",
     "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\ntensor b = input i8 [4, 5] scale 0.2 zero -5\n"
     "node y i8 [2, 3, 5] scale 2.5 zero 1 = matmul a, b\noutput y\n",
-    "tensor a = input u8 [7] scale 0.1 zero 3\nnode t f32 [7] = dequantize a\nnode y f32 [7] = relu t\noutput y\n",
+    "tensor a = input u8 [7] scale 0.1 zero 3\nnode t f32 [7] = dequantize a\nnode y f32 [7] = "
+    "relu t\noutput y\n",
     "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\n"
     "node y i8 [2, 1, 4] scale 0.1 zero 1 = reduce_mean a axes=[1]\noutput y\n",
     /* a residual whose buffers are shared */
@@ -124,27 +133,156 @@ static const char *const graphs[] = {
     "a\noutput y\n",
 };
 
+static void add_all(mcu_batch *batch)
+{
+    for (size_t i = 0; i < MUC_COUNT(graphs); i++) {
+        char text[2048];
+
+        snprintf(text, sizeof(text), "graph test\n%s", graphs[i]);
+        mcu_batch_add(batch, graph_of(batch->ctx, text), "host");
+    }
+}
+
 static void generated_code_computes_what_ref_computes(void **state)
 {
     mcu_batch batch = mcu_batch_new();
 
     (void)state;
-    for (size_t i = 0; i < MUC_COUNT(graphs); i++) {
-        char text[2048];
-
-        snprintf(text, sizeof(text), "graph test\n%s", graphs[i]);
-        mcu_batch_add(&batch, graph_of(batch.ctx, text), "host");
-    }
-    mcu_batch_build(&batch, "cc");
+    add_all(&batch);
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
     for (size_t i = 0; i < batch.count; i++)
         mcu_run(&batch, i, 1e-5);
     mcu_batch_free(&batch);
+}
+
+/* those at hand */
+static void no_compiler_warns_of_generated_code(void **state)
+{
+    static const struct {
+        const char *name, *command;
+        bool with_math;
+    } compilers[] = {
+        { "clang", "clang", true },
+        { "arm-none-eabi-gcc", "arm-none-eabi-gcc -mcpu=cortex-m7 -mthumb", true },
+        { "riscv64-unknown-elf-gcc",
+          "riscv64-unknown-elf-gcc -march=rv32imc -mabi=ilp32 -ffreestanding -isystem "
+          "runtime/freestanding "
+          "-DBOARD_HEADER='\"network_board.h\"' -Iexamples/qemu -Ibench/instructions",
+          false },
+    };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    add_all(&batch);
+    mcu_batch_build(&batch, "cc");
+    for (size_t i = 0; i < MUC_COUNT(compilers); i++) {
+        char which[96];
+
+        snprintf(which, sizeof(which), "command -v %s >/dev/null", compilers[i].name);
+        if (system(which) == 0)
+            mcu_batch_check(&batch, compilers[i].command, compilers[i].with_math);
+        else
+            print_message("%s is not at hand\n", compilers[i].name);
+    }
+    mcu_batch_free(&batch);
+}
+
+/* one network of several lengths: m rows at position pos of a cache */
+static void one_program_serves_every_length(void **state)
+{
+    static const char text[] =
+        "graph test\ninput pos 0..7\ninput m 1..8\nassume pos + m at most 8\n"
+        "tensor x = input f32 [m, 3]\ntensor cache = state f32 [8, 3]\n"
+        "node seen f32 [pos + m, 3] = append cache, x axis=0 position=pos\n"
+        "node turned f32 [3, pos + m] = transpose seen perm=[1, 0]\n"
+        "node scores f32 [m, pos + m] = matmul x, turned\n"
+        "node y f32 [m, 3] = matmul scores, seen\noutput y\n";
+    static const uint32_t calls[][2] = { { 0, 3 }, { 3, 1 }, { 4, 4 } };
+    mcu_batch batch = mcu_batch_new();
+    int (*run)(void *, uint32_t, uint32_t);
+    void (*reset)(void *);
+    mcu_arena arena;
+    muc_ref *ref;
+
+    (void)state;
+    mcu_batch_add(&batch, graph_of(batch.ctx, text), "host");
+    mcu_batch_build(&batch, "cc");
+    arena = mcu_arena_new(&batch, 0);
+    *(void **)&run = mcu_symbol(&batch, 0, "run");
+    *(void **)&reset = mcu_symbol(&batch, 0, "reset");
+    CHECK_OK(batch.ctx, muc_ref_open(batch.ctx, batch.networks[0].graph, &ref));
+    reset(arena.arena);
+    for (size_t i = 0; i < MUC_COUNT(calls); i++) {
+        float x[8 * 3];
+        const muc_ref_input input = { "x", x, calls[i][1] * 3 * sizeof(*x) };
+        muc_ref_view view;
+
+        mcu_fill(&batch, MUC_F32, x, sizeof(x));
+        memcpy(arena.in[0], x, input.bytes);
+        CHECK_OK(batch.ctx, muc_ref_run(ref, calls[i], &input, 1));
+        CHECK_EQ(run(arena.arena, calls[i][0], calls[i][1]), 0);
+        CHECK(muc_ref_get(ref, muc_graph_find(batch.networks[0].graph, "y"), &view));
+        mcu_compare(0, "y", MUC_F32, view.data, arena.out[0], view.elements * sizeof(float), 1e-5);
+    }
+    CHECK_EQ(run(arena.arena, 8, 1), 1);
+    CHECK_EQ(run(arena.arena, 0, 9), 2);
+    CHECK_EQ(run(arena.arena, 7, 2), 3);
+    muc_ref_close(ref);
+    mcu_arena_free(&arena);
+    mcu_batch_free(&batch);
+}
+
+static void what_does_not_fit_or_has_no_row_is_named(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph = graph_of(ctx, "graph big\ntensor a = input f32 [100000]\n"
+                                     "node y f32 [100000] = relu a\noutput y\n");
+    muc_mcu_build *build;
+
+    (void)state;
+    CHECK_FAILS(ctx, MUC_NOFIT, "sram", muc_mcu_compile(ctx, graph, "big", "stm32f746", &build));
+    muc_graph_free(graph);
+    graph = graph_of(ctx, "graph odd\ntensor a = input f64 [10]\nnode y f64 [10] = relu a\n"
+                          "output y\n");
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "node 'y': no kernel for relu of f64 [10]",
+                muc_mcu_compile(ctx, graph, "odd", NULL, &build));
+    muc_graph_free(graph);
+    muc_context_free(ctx);
+}
+
+static void every_failed_allocation_is_told(void **state)
+{
+    static const char text[] =
+        "graph g\ntensor a = input f32 [4, 8]\ntensor w = input f32 [8, 8]\n"
+        "node t f32 [4, 8] = linear a, w\nnode y f32 [4, 8] = relu t\noutput y\n";
+    muc_status status = MUC_NOMEM;
+    long k = 0;
+
+    (void)state;
+    for (; status == MUC_NOMEM; k++) {
+        muc_context *ctx = muc_context_new(1);
+        muc_graph *graph = graph_of(ctx, text);
+        muc_mcu_build *build = NULL;
+
+        muc_alloc_fail_after(k);
+        status = muc_mcu_compile(ctx, graph, "g", NULL, &build);
+        muc_alloc_fail_after(-1);
+        muc_mcu_build_free(build);
+        muc_graph_free(graph);
+        muc_context_free(ctx);
+    }
+    CHECK_EQ(status, MUC_OK);
+    CHECK(k > 10);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generated_code_computes_what_ref_computes),
+        cmocka_unit_test(no_compiler_warns_of_generated_code),
+        cmocka_unit_test(one_program_serves_every_length),
+        cmocka_unit_test(what_does_not_fit_or_has_no_row_is_named),
+        cmocka_unit_test(every_failed_allocation_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

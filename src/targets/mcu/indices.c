@@ -25,8 +25,7 @@ static around around_of(const muc_mcu_lowering *l, const muc_tensor *x, uint32_t
 
 bool muc_mcu_takes_arg(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_number(muc_mcu_input(l, node, 0)) &&
-           muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
+    return is_number(muc_mcu_input(l, node, 0)) && muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
 }
 
 muc_status muc_mcu_write_arg(muc_mcu_lowering *l, const muc_node *node)
@@ -60,8 +59,8 @@ bool muc_mcu_takes_one_hot(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_one_hot(muc_mcu_lowering *l, const muc_node *node)
 {
-    around r = around_of(l, muc_mcu_output(l, node, 0),
-                         (uint32_t)muc_node_integer(node, MUC_KEY_AXIS));
+    around r =
+        around_of(l, muc_mcu_output(l, node, 0), (uint32_t)muc_node_integer(node, MUC_KEY_AXIS));
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     muc_text_add(&l->text,
@@ -142,8 +141,7 @@ muc_status muc_mcu_write_trilu(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_cum_sum(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_number(muc_mcu_input(l, node, 0)) &&
-           muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
+    return is_number(muc_mcu_input(l, node, 0)) && muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
 }
 
 muc_status muc_mcu_write_cum_sum(muc_mcu_lowering *l, const muc_node *node)
@@ -162,8 +160,7 @@ muc_status muc_mcu_write_cum_sum(muc_mcu_lowering *l, const muc_node *node)
                  "        for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
                  "            %s sum = 0;\n\n"
                  "            for (uint32_t k = 0; k < %" PRIu64 "u; k++) {\n"
-                 "                const uint32_t at = (o * %" PRIu64 "u + %s) * %" PRIu64
-                 "u + i;\n"
+                 "                const uint32_t at = (o * %" PRIu64 "u + %s) * %" PRIu64 "u + i;\n"
                  "                const %s before = sum;\n\n"
                  "                sum = (%s)(sum + a[at]);\n"
                  "                y[at] = %s;\n"

@@ -6,9 +6,8 @@
 
 static uint32_t channel_of(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0)
-               ? muc_mcu_input(l, node, 0)->rank - 1
-               : 1;
+    return muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) ? muc_mcu_input(l, node, 0)->rank - 1
+                                                               : 1;
 }
 
 static bool all_real(const muc_mcu_lowering *l, const muc_node *node)
@@ -126,17 +125,16 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
                  "        float mean = 0.0f, square = 0.0f;\n",
                  (uint64_t)muc_mcu_dim(l, x, 0) * groups, groups, groups, each);
     for (pass = 0; pass < 3; pass++) {
-        static const char *const works[] = {
-            "mean += a[at];", "square += (a[at] - mean) * (a[at] - mean);",
-            "y[at] = (a[at] - mean) * square * b[c0] + c[c0];"
-        };
+        static const char *const works[] = { "mean += a[at];",
+                                             "square += (a[at] - mean) * (a[at] - mean);",
+                                             "y[at] = (a[at] - mean) * square * b[c0] + c[c0];" };
 
         muc_text_add(text,
                      "\n        for (uint32_t p = 0; p < %" PRIu64 "u; p++)\n"
                      "            for (uint32_t c0 = first; c0 < first + %" PRIu32 "u; c0++)\n"
                      "                for (uint32_t q = 0; q < %" PRIu64 "u; q++) {\n"
-                     "                    const uint32_t at = ((image * %" PRIu64 "u + p) * %" PRIu32
-                     "u + c0) * %" PRIu64 "u + q;\n\n"
+                     "                    const uint32_t at = ((image * %" PRIu64
+                     "u + p) * %" PRIu32 "u + c0) * %" PRIu64 "u + q;\n\n"
                      "                    %s\n"
                      "                }\n",
                      before, each, after, before, channels, after, works[pass]);

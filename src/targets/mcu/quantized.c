@@ -1,5 +1,5 @@
-/* quantized.c - nodes that carry quantization and have no kernel of the runtime: loops in TensorFlow
- * Lite's arithmetic, for int8, uint8 and int16.
+/* quantized.c - nodes that carry quantization and have no kernel of the runtime: loops in
+ * TensorFlow Lite's arithmetic, for int8, uint8 and int16.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -181,8 +181,7 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
     print_scaled(&l->text, "p", muc_scale_change(leaks ? MUC_OP_RELU : node->op, x, y));
     if (leaks) {
         muc_text_add(&l->text, " : ");
-        print_scaled(&l->text, "p",
-                     muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
+        print_scaled(&l->text, "p", muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
     }
     return close_loops(&nest, node, least, most);
 }
@@ -265,6 +264,5 @@ muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *n
                  most - zero_of(y), zero_of(y));
     muc_mcu_nest_close(&nest, 0, k, 1);
     return muc_mcu_end_function(
-        l, 0,
-        muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, a->dims[a->rank - 1])->hi);
+        l, 0, muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, a->dims[a->rank - 1])->hi);
 }

@@ -199,8 +199,7 @@ static unsigned open_shares(const window *w, unsigned depth)
         line(w, depth,
              "const uint32_t at%u = o%u + %" PRId64 "u - k%u * %" PRId64 "u, x%u = at%u / %" PRId64
              "u;\n",
-             i, i, item(w->pads, i, 0), i, item(w->dilations, i, 1), i, i,
-             item(w->strides, i, 1));
+             i, i, item(w->pads, i, 0), i, item(w->dilations, i, 1), i, i, item(w->strides, i, 1));
         line(w, depth, "if (at%u %% %" PRId64 "u != 0 || x%u >= %" PRIu32 "u) /* below 0, too */",
              i, item(w->strides, i, 1), i, muc_mcu_dim(w->l, w->x, w->first + i));
         line(w, depth + 1, "continue;");
