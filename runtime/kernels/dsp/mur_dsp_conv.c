@@ -1,158 +1,6 @@
-/* mur_dsp_conv.c - convolutions, pointwise and fully connected layers.
- *
- * The inputs of four neighbouring pixels (of one, where a row ends) are widened to int16 in
- * scratch, in the order of the weights; then one run over all output channels. A kernel row is one
- * run of bytes unless it is dilated or grouped; bytes of a run beyond the last multiple of four are
- * gathered behind the words of all runs. */
-#include "mur_dsp_conv.h"
+/* mur_dsp_conv.c - convolutions and pointwise layers in TensorFlow Lite's arithmetic. */
 #include "mur_dsp_tile.h"
-
-#include <string.h>
-
-/* what is needed for each pixel */
-typedef struct conv_job {
-    const mur_conv_s8 *layer;
-    mur_dsp_runs runs;
-    uint32_t *x;    /* inputs of one or four pixels, of all groups */
-    int8_t *border; /* a run with bytes outside the image */
-    const int8_t *in;
-} conv_job;
-
-/* one pixel of `pixels` that share x by turns */
-static void widen1(uint32_t *x, int32_t pixels, const int8_t *from, int32_t words)
-{
-    for (; words > 0; words--, from += 4, x += 2 * pixels) {
-        uint32_t four = mur_four(from);
-
-        x[0] = mur_sxtb16(four);
-        x[pixels] = mur_sxtb16_odd(four);
-    }
-}
-
-/* four pixels, `step` bytes from one to the next */
-static void widen4(uint32_t *x, const int8_t *from, int32_t step, int32_t words)
-{
-#if MUR_HAVE_DSP
-    register uint32_t *to __asm__("r0") = x;
-    register const int8_t *a __asm__("r1") = from;
-    register int32_t by __asm__("r2") = step;
-    register uint32_t *end __asm__("r3") = x + 8 * words;
-
-    if (words <= 0)
-        return;
-    __asm__ volatile("add r12, r2, r2, lsl #1\n"
-                     "1: ldr r4, [r1]\n"
-                     "ldr r5, [r1, r2]\n"
-                     "ldr r6, [r1, r2, lsl #1]\n"
-                     "ldr r8, [r1, r12]\n"
-                     "sxtb16 r9, r4\n"
-                     "sxtb16 r10, r5\n"
-                     "sxtb16 r11, r6\n"
-                     "sxtb16 lr, r8\n"
-                     "stm r0!, {r9, r10, r11, lr}\n"
-                     "sxtb16 r4, r4, ror #8\n"
-                     "sxtb16 r5, r5, ror #8\n"
-                     "sxtb16 r6, r6, ror #8\n"
-                     "sxtb16 r8, r8, ror #8\n"
-                     "stm r0!, {r4, r5, r6, r8}\n"
-                     "add r1, #4\n"
-                     "cmp r0, r3\n"
-                     "bne 1b\n"
-                     : "+r"(to), "+r"(a)
-                     : "r"(by), "r"(end)
-                     : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-#else
-    for (int32_t i = 0; i < 4; i++)
-        widen1(x + i, 4, from + i * step, words);
-#endif
-}
-
-/* byte `at` of the bytes behind the words */
-static void put_rest(uint32_t *x, int32_t pixels, int32_t at, int8_t byte)
-{
-    int16_t wide = byte;
-    uint32_t *word = x + ((at >> 2) * 2 + (at & 1)) * pixels;
-
-    memcpy((uint8_t *)word + (at & 2), &wide, sizeof(wide));
-}
-
-/* row `i` of a window whose left edge is `column`: run j begins at the result, which may be a copy
- */
-static const int8_t *find_run(const conv_job *job, int32_t row, int32_t column, int32_t group,
-                              int32_t j)
-{
-    const mur_conv_s8 *layer = job->layer;
-    int32_t bytes = job->runs.bytes, before = 0, inside = bytes;
-
-    if (row < 0 || row >= layer->in_h) {
-        inside = 0;
-    } else if (job->runs.a_row == 1) { /* a run of whole pixels */
-        int32_t after = (column + layer->kernel_w - layer->in_w) * layer->in_c;
-
-        before = column < 0 ? -column * layer->in_c : 0;
-        before = before > bytes ? bytes : before;
-        inside = bytes - before - (after > 0 ? after : 0);
-    } else {
-        column += j * layer->dilation_w;
-        if (column < 0 || column >= layer->in_w)
-            inside = 0;
-    }
-    if (inside == bytes)
-        return job->in + row * layer->in_pitch + column * layer->in_c + group * bytes;
-    memset(job->border, layer->in_zero, (size_t)bytes);
-    if (inside > 0)
-        memcpy(job->border + before,
-               job->in + row * layer->in_pitch + (column < 0 ? 0 : column) * layer->in_c,
-               (size_t)inside);
-    return job->border;
-}
-
-/* one of `pixels` pixels */
-static void gather1(const conv_job *job, uint32_t *x, int32_t pixels, int32_t top, int32_t column)
-{
-    const mur_conv_s8 *layer = job->layer;
-    int32_t words = job->runs.bytes >> 2, rest = job->runs.bytes & 3;
-
-    for (int32_t group = 0; group < layer->groups; group++, x += job->runs.words * 2 * pixels) {
-        uint32_t *to = x, *behind = x + job->runs.whole_words * 2 * pixels;
-        int32_t at = 0;
-
-        for (int32_t i = 0; i < layer->kernel_h; i++)
-            for (int32_t j = 0; j < job->runs.a_row; j++) {
-                const int8_t *from = find_run(job, top + i * layer->dilation_h, column, group, j);
-
-                widen1(to, pixels, from, words);
-                to += words * 2 * pixels;
-                for (int32_t k = 0; k < rest; k++)
-                    put_rest(behind, pixels, at++, from[words * 4 + k]);
-            }
-    }
-}
-
-/* Four pixels whose windows lie between the left and the right edge, each kernel row one run. */
-static void gather4(const conv_job *job, int32_t top, int32_t column)
-{
-    const mur_conv_s8 *layer = job->layer;
-    int32_t words = job->runs.bytes >> 2, rest = job->runs.bytes & 3, at = 0;
-    int32_t step = layer->stride_w * layer->in_c;
-    uint32_t *to = job->x, *behind = to + job->runs.whole_words * 8;
-
-    for (int32_t i = 0; i < layer->kernel_h; i++, to += words * 8) {
-        int32_t row = top + i * layer->dilation_h;
-        const int8_t *from = job->in + row * layer->in_pitch + column * layer->in_c;
-        int32_t by = step;
-
-        if (row < 0 || row >= layer->in_h) {
-            from = find_run(job, row, column, 0, 0);
-            by = 0;
-        }
-        widen4(to, from, by, words);
-        from += words * 4;
-        for (int32_t k = 0; k < rest; k++, at++)
-            for (int32_t pixel = 0; pixel < 4; pixel++)
-                put_rest(behind + pixel, 4, at, from[pixel * by + k]);
-    }
-}
+#include "mur_dsp_window.h"
 
 static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
 {
@@ -160,20 +8,20 @@ static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
         *out = *out < to->min ? to->min : *out > to->max ? to->max : *out;
 }
 
-/* one or four pixels whose inputs lie in job->x */
-static void multiply(const conv_job *job, int32_t pixels, int8_t *out)
+/* one or four pixels whose inputs lie in window->x */
+static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
 {
-    const mur_conv_s8 *layer = job->layer;
+    const mur_conv_s8 *layer = window->layer;
     void (*run)(const mur_dsp_tile *) = pixels == 4 ? mur_dsp_tile4 : mur_dsp_tile1;
-    int32_t x_words = job->runs.words * 2 * pixels, channels = layer->out_c / layer->groups;
-    int32_t pair_words = mur_dsp_pair_words(&job->runs);
+    int32_t x_words = window->runs.words * 2 * pixels, channels = layer->out_c / layer->groups;
+    int32_t pair_words = mur_dsp_pair_words(&window->runs);
     mur_dsp_tile tile;
 
-    tile.x_end = job->x;
+    tile.x_end = window->x;
     tile.w_end = layer->packed;
     tile.out_step = layer->out_c;
     tile.zero = layer->output.zero;
-    tile.odd = job->runs.words & 1;
+    tile.odd = window->runs.words & 1;
     for (int32_t group = 0; group < layer->groups; group++) {
         tile.x = tile.x_end;
         tile.x_end = tile.x + x_words;
@@ -199,49 +47,7 @@ static void multiply(const conv_job *job, int32_t pixels, int8_t *out)
         clamp(out, pixels * layer->out_c, &layer->output);
 }
 
-/* does a row of four pixels at `column`s stay between the edges, each row one run? */
-static int is_inside(const conv_job *job, int32_t column)
-{
-    const mur_conv_s8 *layer = job->layer;
-
-    return job->runs.a_row == 1 && layer->groups == 1 && column >= 0 &&
-           column + 3 * layer->stride_w + layer->kernel_w <= layer->in_w;
-}
-
-static void run_row(const conv_job *job, int32_t top, int8_t *out)
-{
-    const mur_conv_s8 *layer = job->layer;
-    int32_t column = -layer->pad_left, x = 0;
-
-    for (; x + 4 <= layer->out_w; x += 4, column += 4 * layer->stride_w) {
-        if (is_inside(job, column))
-            gather4(job, top, column);
-        else
-            for (int32_t i = 0; i < 4; i++)
-                gather1(job, job->x + i, 4, top, column + i * layer->stride_w);
-        multiply(job, 4, out);
-        out += 4 * layer->out_c;
-    }
-    for (; x < layer->out_w; x++, column += layer->stride_w) {
-        gather1(job, job->x, 1, top, column);
-        multiply(job, 1, out);
-        out += layer->out_c;
-    }
-}
-
 void mur_dsp_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    conv_job job;
-    size_t x_bytes;
-
-    job.layer = layer;
-    job.in = in;
-    job.runs = mur_dsp_runs_of(layer);
-    job.x = scratch;
-    x_bytes = (size_t)layer->groups * (size_t)job.runs.words * 32;
-    job.border = (int8_t *)scratch + x_bytes;
-    if (job.runs.words != job.runs.whole_words) /* their last word is not filled */
-        memset(scratch, 0, x_bytes);
-    for (int32_t y = 0; y < layer->out_h; y++)
-        run_row(&job, y * layer->stride_h - layer->pad_top, out + y * layer->out_pitch);
+    mur_dsp_run_rows(layer, in, out, scratch, multiply);
 }

@@ -1,4 +1,5 @@
-/* mur_dsp_conv.h - in which order mur_dsp_conv_s8 takes a window's inputs. */
+/* mur_dsp_conv.h - in which order mur_dsp_conv_s8 and mur_dsp_conv_wide_s8 take a window's inputs.
+ */
 #ifndef MUR_DSP_CONV_H
 #define MUR_DSP_CONV_H
 
@@ -32,5 +33,12 @@ static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
 {
     return 2 + 2 * runs->words + 4;
 }
+
+/* mur_dsp_conv_wide_s8: these for all channels, then for each pair a word for two inputs: bytes 0
+ * and 2 weights of the first channel, 1 and 3 of the second. */
+typedef struct mur_dsp_wide_channel {
+    int32_t bias, mul,
+        shift; /* as in mur_conv_plain; bias with -in_zero * the sum of the weights */
+} mur_dsp_wide_channel;
 
 #endif

@@ -1,4 +1,5 @@
-/* mur_dsp_depthwise.h - how mur_dsp_depthwise_s8 wants its weights, and a plane of one channel. */
+/* mur_dsp_depthwise.h - how mur_dsp_depthwise_s8 and mur_dsp_depthwise_wide_s8 want their
+ * weights, and their scratch. */
 #ifndef MUR_DSP_DEPTHWISE_H
 #define MUR_DSP_DEPTHWISE_H
 
@@ -7,7 +8,8 @@
 /* a channel of the packed weights: this, then the kernel row by row, filled up to whole words */
 typedef struct mur_dsp_plane_channel {
     int32_t bias;       /* with -in_zero * the sum of the weights */
-    int32_t mul, shift; /* twice the multiplier modulo 2^32; to the right, at least 1 */
+    int32_t mul, shift; /* twice the multiplier modulo 2^32; to the right, at least 1.
+                         * wide: as in mur_conv_plain */
 } mur_dsp_plane_channel;
 
 /* words of a channel; `size` is the kernel's height and width */
@@ -31,5 +33,12 @@ static inline int32_t mur_dsp_plane_rows(const mur_conv_s8 *layer)
 
 /* words of the weights as pairs of int16, ahead of the plane in scratch */
 enum { MUR_DSP_PLANE_WEIGHTS = 48 };
+
+/* behind the plane: a row of sums, of mur_dsp_depthwise_wide_s8 */
+static inline int32_t *mur_dsp_plane_sums(const mur_conv_s8 *layer, uint32_t *scratch)
+{
+    return (int32_t *)(scratch + MUR_DSP_PLANE_WEIGHTS +
+                       mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2);
+}
 
 #endif

@@ -3,7 +3,10 @@
  *
  * Words of the plane are pairs of neighbouring columns. Two outputs at a time: with stride 1 the
  * second output's window begins in the middle of a word, so weights are there twice, as
- * (w0,w1)(w2,w3).. and as (w1,w2)(w3,w4)... */
+ * (w0,w1)(w2,w3).. and as (w1,w2)(w3,w4)...
+ *
+ * With MUR_DSP_PLANE_SUMS defined, before this is included, outputs are the sums, as int32 side by
+ * side, one row a call. */
 #ifndef MUR_DSP_PLANE_H
 #define MUR_DSP_PLANE_H
 
@@ -62,6 +65,19 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
     "ldm r0, {r1-r6}\n" \
     "stm r12, {r1-r6}\n"
 
+#ifdef MUR_DSP_PLANE_SUMS
+
+/* as below, but sums as int32, side by side */
+#define MUR_DSP_PLANE_STORE(at) \
+    "ldr r8, [sp, #16]\n" \
+    "cmp " #at ", r8\n" \
+    "str r6, [lr]\n" \
+    "it ls\n" \
+    "strls r7, [lr, #4]\n" \
+    "add lr, lr, #8\n"
+
+#else
+
 /* Sums r6, r7 to outputs at lr; `at` is where x stands now, behind the pair: at x_end or before it
  * both are inside, beyond it only the first. Goes on at 2, or falls through. */
 #define MUR_DSP_PLANE_STORE(at) \
@@ -83,6 +99,8 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
     "it ls\n" \
     "strbls r7, [lr, r9]\n" \
     "add lr, lr, r9, lsl #1\n"
+
+#endif
 
 /* the next row, at 1, or the end */
 #define MUR_DSP_PLANE_NEXT \
@@ -321,10 +339,14 @@ static inline void mur_dsp_plane_any(const mur_dsp_plane *plane, int32_t size, i
                 for (int32_t j = 0; j < size; j++)
                     sum += from[i * (plane->pitch / 2) + j] *
                            mur_dsp_plane_weight(plane->weights, size, stride, i, j);
+#ifdef MUR_DSP_PLANE_SUMS
+            ((int32_t *)(void *)plane->out)[x] = sum;
+#else
             sum = mur_scale_q31(sum, (int32_t)((uint32_t)plane->mul >> 1), -plane->shift) +
                   plane->zero;
             plane->out[y * plane->out_pitch + x * plane->out_step] =
                 (int8_t)mur_clamp(sum, INT8_MIN, INT8_MAX);
+#endif
         }
 }
 

@@ -198,6 +198,64 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
     }
 }
 
+/* ---- conv, wide ---- */
+
+int mur_dsp_conv_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    for (int32_t c = 0; c < layer->out_c; c++) {
+        view v = plain_view(layer, plain, c);
+
+        if (v.least < INT32_MIN || v.most > INT32_MAX)
+            return 0;
+    }
+    return 1;
+}
+
+size_t mur_dsp_conv_wide_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    int32_t pairs = (layer->out_c / layer->groups + 1) / 2 * layer->groups;
+
+    return (size_t)layer->out_c * sizeof(mur_dsp_wide_channel) +
+           (size_t)pairs * (size_t)runs.words * 8;
+}
+
+/* weights of a and b (or NULL) for inputs i and i + 2, one a byte */
+static uint32_t bytes_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i)
+{
+    return (uint8_t)weight_at(a, runs, i) | (uint32_t)(uint8_t)weight_at(b, runs, i) << 8 |
+           (uint32_t)(uint8_t)weight_at(a, runs, i + 2) << 16 |
+           (uint32_t)(uint8_t)weight_at(b, runs, i + 2) << 24;
+}
+
+void mur_dsp_conv_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    mur_dsp_wide_channel *channel = packed;
+    uint32_t *out = (uint32_t *)(channel + layer->out_c);
+
+    for (int32_t c = 0; c < layer->out_c;) {
+        view pair[2];
+        int32_t count = take_pair(layer, plain, plain_view, c, &pair[0], &pair[1]);
+
+        c += count;
+        for (int32_t i = 0; i < count; i++, channel++) {
+            channel->bias = pair[i].bias;
+            channel->mul = pair[i].mul;
+            channel->shift = pair[i].shift;
+        }
+        for (int32_t i = 0; i < runs.words; i++) {
+            *out++ = bytes_word(&pair[0], &pair[1], &runs, 4 * i);
+            *out++ = bytes_word(&pair[0], &pair[1], &runs, 4 * i + 1);
+        }
+    }
+}
+
+size_t mur_dsp_conv_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return mur_dsp_conv_s8_scratch_bytes(layer);
+}
+
 /* ---- fully connected ---- */
 
 int mur_dsp_fc_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
@@ -242,14 +300,18 @@ size_t mur_dsp_fc_s8_scratch_bytes(const mur_conv_s8 *layer)
 
 /* ---- depthwise ---- */
 
-int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+static int has_plane(const mur_conv_s8 *layer)
 {
     int32_t size = layer->kernel_h;
 
-    if (layer->output.kind != MUR_REQUANT_Q31 || layer->groups != layer->in_c ||
-        layer->out_c != layer->in_c || layer->kernel_w != size ||
-        (size != 3 && size != 5 && size != 7) || layer->stride_w > 2 || layer->dilation_h != 1 ||
-        layer->dilation_w != 1)
+    return layer->groups == layer->in_c && layer->out_c == layer->in_c && layer->kernel_w == size &&
+           (size == 3 || size == 5 || size == 7) && layer->stride_w <= 2 &&
+           layer->dilation_h == 1 && layer->dilation_w == 1;
+}
+
+int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    if (layer->output.kind != MUR_REQUANT_Q31 || !has_plane(layer))
         return 0;
     for (int32_t c = 0; c < layer->out_c; c++) {
         view v = view_of(layer, plain, c);
@@ -265,6 +327,17 @@ size_t mur_dsp_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
     return (size_t)layer->in_c * (size_t)mur_dsp_plane_channel_words(layer->kernel_h) * 4;
 }
 
+static void pack_plane_channel(const view *v, uint32_t mul, int32_t shift, int32_t words,
+                               uint32_t *out)
+{
+    memset(out, 0, (size_t)words * 4);
+    out[0] = (uint32_t)v->bias;
+    out[1] = mul;
+    out[2] = (uint32_t)shift;
+    if (v->weights)
+        memcpy(out + 3, v->weights, (size_t)v->count);
+}
+
 void mur_dsp_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
     int32_t words = mur_dsp_plane_channel_words(layer->kernel_h);
@@ -273,12 +346,7 @@ void mur_dsp_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
     for (int32_t c = 0; c < layer->in_c; c++, out += words) {
         view v = view_of(layer, plain, c);
 
-        memset(out, 0, (size_t)words * 4);
-        out[0] = (uint32_t)v.bias;
-        out[1] = 2 * (uint32_t)v.mul;
-        out[2] = (uint32_t)-v.shift;
-        if (v.weights)
-            memcpy(out + 3, v.weights, (size_t)v.count);
+        pack_plane_channel(&v, 2 * (uint32_t)v.mul, -v.shift, words, out);
     }
 }
 
@@ -286,4 +354,34 @@ size_t mur_dsp_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     return MUR_DSP_PLANE_WEIGHTS * 4 +
            (size_t)mur_dsp_plane_rows(layer) * (size_t)mur_dsp_plane_columns(layer) * 2;
+}
+
+/* ---- depthwise, wide ---- */
+
+int mur_dsp_depthwise_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return has_plane(layer) && mur_dsp_conv_wide_s8_fits(layer, plain);
+}
+
+size_t mur_dsp_depthwise_wide_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return mur_dsp_depthwise_s8_packed_bytes(layer);
+}
+
+void mur_dsp_depthwise_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                    void *packed)
+{
+    int32_t words = mur_dsp_plane_channel_words(layer->kernel_h);
+    uint32_t *out = packed;
+
+    for (int32_t c = 0; c < layer->in_c; c++, out += words) {
+        view v = plain_view(layer, plain, c);
+
+        pack_plane_channel(&v, (uint32_t)v.mul, v.shift, words, out);
+    }
+}
+
+size_t mur_dsp_depthwise_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return mur_dsp_depthwise_s8_scratch_bytes(layer) + (size_t)layer->out_w * 4;
 }

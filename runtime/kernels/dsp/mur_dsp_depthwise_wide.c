@@ -1,0 +1,29 @@
+/* mur_dsp_depthwise_wide.c - depthwise convolutions 3x3, 5x5 and 7x7 with any requantization: a row
+ * of sums at a time. */
+#define MUR_DSP_PLANE_SUMS
+#include "mur_dsp_planes.h"
+#include "mur_nn_arith.h"
+
+static void run_channel(const mur_conv_s8 *layer, const mur_dsp_plane_channel *channel,
+                        mur_dsp_plane *plane, int8_t *out)
+{
+    mur_dsp_plane row = *plane;
+    int32_t *sums = mur_dsp_plane_sums(layer, (uint32_t *)(uintptr_t)plane->weights);
+
+    row.rows = 1;
+    row.out = (int8_t *)(void *)sums;
+    for (int32_t y = 0; y < layer->out_h; y++) {
+        mur_dsp_run_plane(layer, &row);
+        row.x += row.row_step / 2;
+        row.x_end += row.row_step / 2;
+        for (int32_t x = 0; x < layer->out_w; x++)
+            out[y * layer->out_pitch + x * layer->out_c] =
+                mur_requant(sums[x], channel->mul, channel->shift, &layer->output);
+    }
+}
+
+void mur_dsp_depthwise_wide_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
+                               void *scratch)
+{
+    mur_dsp_run_planes(layer, in, out, scratch, run_channel);
+}

@@ -1,0 +1,73 @@
+/* mur_dsp_planes.h - depthwise convolutions channel by channel, for mur_dsp_depthwise_s8 and
+ * mur_dsp_depthwise_wide_s8.
+ *
+ * A channel of the input is copied to a padded plane of int16 in scratch, so an unaligned pair of
+ * neighbours is one word; then the output may overwrite the input. The border of the plane is
+ * filled once. */
+#ifndef MUR_DSP_PLANES_H
+#define MUR_DSP_PLANES_H
+
+#include "mur_dsp_depthwise.h"
+#include "mur_dsp_plane.h"
+
+static inline int32_t mur_dsp_least(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void mur_dsp_run_plane(const mur_conv_s8 *layer, const mur_dsp_plane *plane)
+{
+    static void (*const loops[3][2])(const mur_dsp_plane *) = {
+        { mur_dsp_plane_3_1, mur_dsp_plane_3_2 },
+        { mur_dsp_plane_5_1, mur_dsp_plane_5_2 },
+        { mur_dsp_plane_7_1, mur_dsp_plane_7_2 },
+    };
+
+    loops[layer->kernel_h / 2 - 1][layer->stride_w - 1](plane);
+}
+
+/* From a plane, set up but for what the channel's numbers are, to the channel's outputs at out. */
+typedef void mur_dsp_run_channel(const mur_conv_s8 *layer, const mur_dsp_plane_channel *channel,
+                                 mur_dsp_plane *plane, int8_t *out);
+
+static void mur_dsp_run_planes(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
+                               void *scratch, mur_dsp_run_channel *run)
+{
+    const mur_dsp_plane_channel *channel = layer->packed;
+    int32_t channel_words = mur_dsp_plane_channel_words(layer->kernel_h);
+    int32_t columns = mur_dsp_plane_columns(layer), rows = mur_dsp_plane_rows(layer);
+    uint32_t *weights = scratch;
+    int16_t *x = (int16_t *)(weights + MUR_DSP_PLANE_WEIGHTS);
+    mur_dsp_channel image;
+    mur_dsp_plane plane;
+
+    image.to = x + layer->pad_top * columns + layer->pad_left;
+    image.step = layer->in_c;
+    image.rows = mur_dsp_least(layer->in_h, rows - layer->pad_top);
+    image.columns = mur_dsp_least(layer->in_w, columns - layer->pad_left);
+    image.to_rest = (columns - image.columns) * 2;
+    image.from_rest = layer->in_pitch - image.columns * layer->in_c;
+    plane.x = x;
+    plane.row_step = layer->stride_h * columns * 2;
+    plane.pitch = columns * 2;
+    plane.rows = layer->out_h;
+    plane.x_end = x + layer->out_w * layer->stride_w;
+    plane.out_step = layer->out_c;
+    plane.zero = layer->output.zero;
+    plane.out_pitch = layer->out_pitch;
+    plane.weights = weights;
+    for (int32_t i = 0; i < rows * columns; i++)
+        x[i] = layer->in_zero;
+    for (int32_t c = 0; c < layer->in_c; c++) {
+        image.from = in + c;
+        if (image.rows > 0)
+            mur_dsp_gather(&image);
+        mur_dsp_expand(weights, (const int8_t *)(channel + 1), layer->kernel_h, layer->stride_w);
+        plane.bias = channel->bias;
+        run(layer, channel, &plane, out + c);
+        channel = (const mur_dsp_plane_channel *)((const uint32_t *)(const void *)channel +
+                                                  channel_words);
+    }
+}
+
+#endif
