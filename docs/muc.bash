@@ -6,12 +6,12 @@ _muc() {
         return
     fi
     case "${COMP_WORDS[1]}" in
-    compile) options="--output --target --machine --quant --bits --calib --act-terms --attention --strip --ctx-size --tokenizer --threads --json --help" ;;
-    run) options="--output --input --dim --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
+    compile) options="--output --type --target --machine --quant --bits --calib --act-terms --attention --strip --ctx-size --tokenizer --threads --json --help" ;;
+    run) options="--output --input --dim --type --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
-    verify) options="--input --prompt --ctx-size --tokenizer --threads --json --help" ;;
+    verify) options="--input --type --prompt --ctx-size --tokenizer --threads --json --help" ;;
     report) options="--json --help" ;;
-    inspect) options="--dim --tokenizer --json --help" ;;
+    inspect) options="--dim --type --tokenizer --json --help" ;;
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;

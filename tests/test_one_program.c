@@ -4,6 +4,8 @@
 #include "deeploy_folder.h"
 #include "driver/compile.h"
 #include "mcu_network.h"
+#include "muc/compile.h"
+#include "muc/model.h"
 #include "passes/unify.h"
 
 enum { EXPORTS = 4 };
@@ -249,11 +251,53 @@ static void one_compilation_is_every_export(void **state)
     close_exports(e);
 }
 
+/* muc compile A.onnx B.onnx ... -o FOLDER */
+static void compiling_exports_writes_their_records(void **state)
+{
+    exports *e = open_exports();
+    char folder_path[] = "/tmp/muc_exports_XXXXXX", names_of[EXPORTS][600], path[700];
+    const char *others[EXPORTS];
+    muc_model_options options = { .exports = others + 1, .export_count = EXPORTS - 1 };
+    const muc_compile_options how = { .target = "mcu" };
+    muc_report *report;
+    muc_model *model;
+    muc_file file;
+
+    (void)state;
+    CHECK(mkdtemp(folder_path) != NULL);
+    for (unsigned i = 0; i < EXPORTS; i++) {
+        snprintf(names_of[i], sizeof(names_of[i]), "%s/network.onnx", e->folders[i].path);
+        others[i] = names_of[i];
+    }
+    CHECK_OK(e->ctx, muc_model_open(e->ctx, others[0], &options, &model));
+    snprintf(path, sizeof(path), "%s/out", folder_path);
+    CHECK_OK(e->ctx, muc_compile(e->ctx, model, &how, path, &report));
+    muc_report_free(report);
+    muc_model_close(model);
+    for (unsigned i = 0; i < EXPORTS; i++) {
+        snprintf(path, sizeof(path), "%s/out/record_%u_pos%u_m%u.i32", folder_path, i,
+                 e->unified.exports[i].pos, e->unified.exports[i].m);
+        CHECK_OK(e->ctx, muc_file_open(e->ctx, path, &file));
+        CHECK_EQ(file.bytes.size, e->unified.record_words * sizeof(int32_t));
+        assert_memory_equal(file.bytes.data, e->unified.exports[i].record, file.bytes.size);
+        muc_file_close(&file);
+    }
+    /* another network is refused by its name */
+    options.export_count = 1;
+    others[1] = shared_data("deeploy/Models/CNN_Linear1/network.onnx");
+    CHECK_FAILS(e->ctx, MUC_UNSUPPORTED, "CNN_Linear1/network.onnx: no export of the same network",
+                muc_model_open(e->ctx, others[0], &options, &model));
+    snprintf(path, sizeof(path), "rm -r %s", folder_path);
+    CHECK_EQ(system(path), 0);
+    close_exports(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_export_is_the_one_program_with_its_record),
         cmocka_unit_test(one_compilation_is_every_export),
+        cmocka_unit_test(compiling_exports_writes_their_records),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,13 @@ typedef struct muc_model_options {
     const char *dims;
     /* of a network: a .npz or .npy file with its inputs, for muc_run_network; NULL: none */
     const char *inputs;
+    /* of a network: files of further exports of it, each at another length; they become one network
+     * for all lengths, for which context is the room in its caches. NULL and 0: none */
+    const char *const *exports;
+    size_t export_count;
+    /* of a network: types of inputs that the file calls FLOAT and means as integers, "NAME=TYPE",
+     * parted by commas; NULL: none */
+    const char *types;
 } muc_model_options;
 
 /* path NULL opens the built-in model; options NULL is all-zero. A model without a tokenizer opens,

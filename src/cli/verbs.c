@@ -54,11 +54,17 @@ static muc_status open_model(muc_context *ctx, const cli_args *args, const char 
 {
     muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
                                   .dims = args->values[OPTION_DIM],
+                                  .types = args->values[OPTION_TYPE],
                                   .inputs = args->values[OPTION_INPUT] };
     uint64_t context;
 
     TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
     options.context = (uint32_t)context;
+    if (args->verb == VERB_compile && args->operands[0]) {
+        options.exports = args->operands + 1;
+        while (args->operands[1 + options.export_count])
+            options.export_count++;
+    }
     return muc_model_open(ctx, path, &options, out);
 }
 

@@ -118,3 +118,46 @@ muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text
             return MUC_OK;
     }
 }
+
+/* NAME=TYPE at *at; its name is *length bytes */
+static bool take_type(const char **at, const char **name, size_t *length, muc_dtype *out)
+{
+    char type[16];
+    size_t size;
+
+    *name = *at;
+    *length = strcspn(*at, "=,");
+    *at += *length;
+    if (*length == 0 || **at != '=')
+        return false;
+    size = strcspn(++*at, ",");
+    if (size >= sizeof(type))
+        return false;
+    memcpy(type, *at, size);
+    type[size] = '\0';
+    *at += size;
+    return muc_dtype_find(type, out);
+}
+
+muc_status muc_network_types(muc_context *ctx, muc_arena *arena, const char *text,
+                             muc_network_type **out, size_t *count)
+{
+    size_t most = 1, length;
+    const char *name;
+
+    for (const char *p = text; *p; p++)
+        most += *p == ',';
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, most, out));
+    *count = 0;
+    for (const char *at = text;; at++) {
+        muc_network_type *type = &(*out)[*count];
+
+        if (!take_type(&at, &name, &length, &type->dtype))
+            return muc_fail(ctx, MUC_USAGE, "types", (uint64_t)(at - text),
+                            "'%s' is no list of NAME=TYPE, as input=u8", text);
+        MUC_TRY(muc_arena_string(ctx, arena, name, length, &type->name));
+        ++*count;
+        if (*at == '\0')
+            return MUC_OK;
+    }
+}

@@ -14,5 +14,8 @@ muc_status muc_arrays_write(muc_context *ctx, const char *path, const muc_tensor
 /* "NAME=N" and "NAME=LO..HI", parted by commas; in arena. */
 muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text,
                             muc_network_dim **out, size_t *count);
+/* "NAME=TYPE", parted by commas; in arena. */
+muc_status muc_network_types(muc_context *ctx, muc_arena *arena, const char *text,
+                             muc_network_type **out, size_t *count);
 
 #endif

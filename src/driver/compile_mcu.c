@@ -54,6 +54,16 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
     muc_report_add_count(report, "macs", macs_of(program));
     muc_report_add_count(report, "arena_bytes", program->plan.peak);
     muc_report_add_count(report, "arena_bound", program->plan.least);
+    for (size_t i = 0; i < build->file_count; i++) {
+        if (i == 0)
+            muc_report_begin_table(report, "exports");
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "record", "%s", build->files[i].name);
+        muc_report_add_count(report, "bytes", build->files[i].size);
+        muc_report_end(report);
+    }
+    if (build->file_count)
+        muc_report_end(report);
     muc_report_begin_table(report, "memory");
     add_memory(report, "arena", muc_mcu_memory_for(&build->machine, MUC_MCU_ARENA),
                program->plan.peak);
@@ -73,6 +83,27 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     return muc_lay_channels_last(ctx, graph);
 }
 
+/* "record_0_pos8_m1.i32": the calibration record of each export */
+static muc_status add_records(muc_context *ctx, const muc_model *model, muc_arena *arena,
+                              muc_mcu_build *build)
+{
+    const muc_unified *u = &model->unified;
+    muc_mcu_file *files;
+
+    if (!u->record_words)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, u->export_count, &files));
+    for (uint32_t i = 0; i < u->export_count; i++) {
+        MUC_TRY(muc_arena_format(ctx, arena, &files[i].name, "record_%u_pos%u_m%u.i32", i,
+                                 u->exports[i].pos, u->exports[i].m));
+        files[i].data = u->exports[i].record;
+        files[i].size = u->record_words * sizeof(*u->exports[i].record);
+    }
+    build->files = files;
+    build->file_count = u->export_count;
+    return MUC_OK;
+}
+
 muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
                            const muc_compile_options *options, const char *out_path,
                            muc_report **out)
@@ -90,6 +121,8 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         status = muc_prepare_mcu(ctx, graph); /* passes */
     if (status == MUC_OK)
         status = muc_mcu_compile(ctx, graph, name, options->machine, &build); /* lower, plan */
+    if (status == MUC_OK)
+        status = add_records(ctx, model, &arena, build); /* of several exports */
     if (status == MUC_OK)
         status = muc_mcu_write_folder(ctx, build, out_path); /* emit */
     if (status == MUC_OK)

@@ -9,6 +9,7 @@
 #include "driver/arrays.h"
 #include "driver/blocks.h"
 #include "driver/engine_code.h"
+#include "driver/exports.h"
 #include "driver/program.h"
 #include "passes/fold.h"
 #include "text/tokenizer.h"
@@ -179,15 +180,20 @@ static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_mode
 static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     muc_network_options how = { 0 };
+    muc_network_type *types;
     muc_network_dim *dims;
 
     model->kind = MUC_MODEL_NETWORK;
-    if (options->tokenizer || options->context)
+    if (options->tokenizer || (options->context && !options->export_count))
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "the file is a network, which has neither tokenizer nor context");
     if (options->dims) {
         MUC_TRY(muc_network_dims(ctx, &model->arena, options->dims, &dims, &how.dim_count));
         how.dims = dims;
+    }
+    if (options->types) {
+        MUC_TRY(muc_network_types(ctx, &model->arena, options->types, &types, &how.type_count));
+        how.types = types;
     }
     if (options->inputs)
         MUC_TRY(muc_arrays_read(ctx, &model->arena, options->inputs, &model->arrays,
@@ -195,6 +201,8 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     how.known = model->arrays;
     how.known_count = model->array_count;
     MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
+    if (options->export_count)
+        MUC_TRY(muc_model_unify(ctx, model, &how, options));
     return muc_fold(ctx, model->network.graph);
 }
 
@@ -267,6 +275,7 @@ void muc_model_close(muc_model *model)
         return;
     muc_model_close_code(model);
     muc_checkpoint_close(&model->checkpoint);
+    muc_unified_free(&model->unified);
     muc_network_close(&model->network);
     muc_bdt_free(&model->blocks);
     muc_file_close(&model->file);

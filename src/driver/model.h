@@ -7,6 +7,7 @@
 #include "mur.h"
 #include "mur_tokenizer.h"
 #include "muc/model.h"
+#include "passes/unify.h"
 #include "quant/bdt.h"
 
 typedef enum muc_model_kind {
@@ -33,6 +34,7 @@ struct muc_model {
     muc_checkpoint checkpoint; /* of a CHECKPOINT */
     muc_file file;             /* of the others but a NETWORK */
     muc_network network;       /* of a NETWORK */
+    muc_unified unified;       /* of several exports, but for the graph, which is network's */
     muc_tensor_view *arrays;   /* that were given with it, in the arena */
     size_t array_count;
     muc_bdt blocks;       /* of BLOCKS */

@@ -804,6 +804,7 @@ static muc_status unify(unifier *u)
 
     MUC_TRY(muc_graph_new(u->ctx, first(u)->name, &u->out->graph));
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->out->arena, u->count, &u->out->exports));
+    u->out->export_count = u->count;
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, tensors, &u->constants));
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, tensors, &u->map));
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, first(u)->node_count, &u->appends));

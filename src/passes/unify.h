@@ -43,7 +43,8 @@ typedef struct muc_unified {
     muc_graph *graph;
     uint32_t context;
     uint32_t record_words;       /* of the input MUC_UNIFY_RECORD; 0: there is none */
-    muc_unified_export *exports; /* [as many as were given] */
+    muc_unified_export *exports; /* [export_count] */
+    uint32_t export_count;
     muc_unified_cache *caches;
     uint32_t cache_count;
 } muc_unified;
