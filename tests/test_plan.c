@@ -323,8 +323,9 @@ static void every_hard_instance_fits_its_capacity(void **state)
         const char *path;
         uint64_t capacity;
     } instances[] = {
-        { "alloc/B.1048576.csv", 1048576 }, { "alloc/C.1048576.csv", 1048576 },
-        { "alloc/D.1048576.csv", 1048576 }, { "alloc/F.1048576.csv", 1048576 },
+        { "alloc/A.1048576.csv", 1048576 }, { "alloc/B.1048576.csv", 1048576 },
+        { "alloc/C.1048576.csv", 1048576 }, { "alloc/D.1048576.csv", 1048576 },
+        { "alloc/E.1048576.csv", 1048576 }, { "alloc/F.1048576.csv", 1048576 },
         { "alloc/input.12.csv", 12 },
     };
     muc_context *ctx = muc_context_new(1);

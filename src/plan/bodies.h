@@ -74,9 +74,10 @@ typedef enum muc_exact_result {
     MUC_EXACT_UNKNOWN, /* the budget is spent */
 } muc_exact_result;
 
-/* Searches a placement of at most `capacity` units, visiting at most `budget` nodes, which are
- * added to *nodes. Bodies that are not flat are searched too, but then nothing is proven. */
+/* Searches a placement of at most `capacity` units. The work that it spends, which is bounded, is
+ * taken from *budget; the nodes that it visits are added to *nodes. Bodies that are not flat are
+ * searched too, but then nothing is proven. */
 muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capacity,
-                            uint64_t budget, uint64_t *nodes, muc_exact_result *result);
+                            uint64_t *budget, uint64_t *nodes, muc_exact_result *result);
 
 #endif

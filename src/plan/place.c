@@ -13,8 +13,11 @@
 
 enum {
     MAX_BUFFERS = 65536,
-    EXACT_NODES = 400000, /* for all searches of one plan: a few seconds at most */
-    SHOWN = 3,            /* buffers of the fullest step, in messages */
+    /* of exact searches, in sections of bodies looked at, which take some nanoseconds each: to save
+     * bytes a second or two, to fit at all more */
+    SAVING_WORK = 200000000,
+    FITTING_WORK = 1500000000,
+    SHOWN = 3, /* buffers of the fullest step, in messages */
 };
 
 typedef struct candidate {
@@ -28,6 +31,7 @@ typedef struct placer {
     uint64_t best;   /* peak of the best placement, in units */
     uint64_t least;  /* no placement needs fewer units */
     uint64_t target; /* a peak to be content with */
+    uint64_t work;   /* left for exact searches */
     uint64_t *at;    /* the best placement */
     uint32_t *order; /* the best order of first fit */
     uint32_t *scratch;
@@ -127,12 +131,15 @@ static muc_status climb(muc_context *ctx, placer *p)
     return MUC_OK;
 }
 
-/* a placement of at most `capacity` units; lowers best or raises least, if it can tell */
-static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_t budget)
+/* a placement of at most `capacity` units; lowers best or raises least, if it can tell. Spends at
+ * most a share of the work that is left. */
+static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_t share)
 {
+    uint64_t budget = p->work / share, left = p->work - budget;
     muc_exact_result result;
 
-    MUC_TRY(muc_bodies_exact(ctx, &p->bodies, capacity, budget, &p->plan->nodes, &result));
+    MUC_TRY(muc_bodies_exact(ctx, &p->bodies, capacity, &budget, &p->plan->nodes, &result));
+    p->work = left + budget;
     if (result == MUC_EXACT_FOUND) {
         uint64_t peak = 0;
 
@@ -146,22 +153,27 @@ static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_
     return MUC_OK;
 }
 
-/* The target first, for it can mostly be had; then between what is had and what may be possible,
+/* The bound first, for it can mostly be had; then between what is had and what may be possible,
  * where a failure to decide counts as a no that proves nothing. */
-static muc_status search_all(muc_context *ctx, placer *p)
+static muc_status search_least(muc_context *ctx, placer *p)
 {
-    uint64_t low, spent = p->plan->nodes;
+    p->work = SAVING_WORK;
+    MUC_TRY(search(ctx, p, p->least, 2));
+    for (uint64_t low = p->bodies.bound + 1; low < p->best && p->least < p->best;) {
+        uint64_t middle = low + (p->best - 1 - low) / 2;
 
-    MUC_TRY(search(ctx, p, p->target, EXACT_NODES / 2));
-    for (low = p->target + 1; low < p->best && p->target < p->best;) {
-        uint64_t middle = low + (p->best - 1 - low) / 2, used = p->plan->nodes - spent;
-
-        if (used >= EXACT_NODES)
-            break;
-        MUC_TRY(search(ctx, p, middle, (EXACT_NODES - used + 3) / 4));
+        MUC_TRY(search(ctx, p, middle, 4));
         low = p->best <= middle ? low : middle + 1;
     }
     return MUC_OK;
+}
+
+static muc_status search_fit(muc_context *ctx, placer *p, uint64_t capacity)
+{
+    if (p->best <= capacity || p->least > capacity)
+        return MUC_OK;
+    p->work = FITTING_WORK;
+    return search(ctx, p, capacity, 1);
 }
 
 /* ---- the plan ---- */
@@ -178,16 +190,24 @@ static muc_status allocate(muc_context *ctx, placer *p)
 static muc_status run(muc_context *ctx, placer *p, bool to_fit)
 {
     uint64_t capacity = p->plan->capacity / p->plan->alignment;
+    uint64_t *reached = p->plan->reached; /* in units, until report */
 
     MUC_TRY(allocate(ctx, p));
     p->least = p->bodies.bound;
     p->target = to_fit && capacity > p->least ? capacity : p->least;
     place_greedily(p, p->scratch + p->bodies.piece_count);
+    reached[MUC_PLAN_GREEDY] = reached[MUC_PLAN_CLIMB] = reached[MUC_PLAN_EXACT] = p->best;
     /* what cannot fit need not be made to nearly fit */
-    if (p->best > p->target && !(to_fit && p->least > capacity))
-        MUC_TRY(climb(ctx, p));
-    if (p->best > p->target && !(to_fit && p->least > capacity))
-        MUC_TRY(search_all(ctx, p));
+    if (p->best <= p->target || (to_fit && p->least > capacity))
+        return MUC_OK;
+    MUC_TRY(climb(ctx, p));
+    reached[MUC_PLAN_CLIMB] = reached[MUC_PLAN_EXACT] = p->best;
+    if (p->best <= p->target)
+        return MUC_OK;
+    if (!to_fit)
+        MUC_TRY(search_least(ctx, p));
+    MUC_TRY(search_fit(ctx, p, capacity));
+    reached[MUC_PLAN_EXACT] = p->best;
     return MUC_OK;
 }
 
@@ -201,6 +221,8 @@ static void report(const placer *p)
         plan->buffers[i].address =
             p->bodies.offset_of[i] + (body == UINT32_MAX ? 0 : p->at[body] * plan->alignment);
     }
+    for (int i = 0; i < MUC_PLAN_STAGES; i++)
+        plan->reached[i] *= plan->alignment;
     plan->peak = p->best * plan->alignment;
     plan->least = p->least * plan->alignment;
     plan->live_bound = p->bodies.bound * plan->alignment;

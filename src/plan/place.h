@@ -36,6 +36,7 @@ typedef enum muc_plan_stage {
     MUC_PLAN_GREEDY,
     MUC_PLAN_CLIMB,
     MUC_PLAN_EXACT,
+    MUC_PLAN_STAGES
 } muc_plan_stage;
 
 typedef struct muc_plan {
@@ -50,6 +51,7 @@ typedef struct muc_plan {
     uint64_t least;       /* result: no placement needs fewer; live_bound, or more if proven */
     muc_plan_stage stage; /* result: which search found the placement */
     uint64_t nodes;       /* result: nodes that the exact search visited */
+    uint64_t reached[MUC_PLAN_STAGES]; /* result: the peak after each search */
 } muc_plan;
 
 /* Places every buffer (at most 65536 of them) with the least peak that is found. peak == least

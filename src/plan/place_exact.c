@@ -4,18 +4,21 @@
  * Learning" (ASPLOS 2023). If a placement fits, so does one in which no body can be moved down
  * alone, because moving down never harms; only those are searched. In such a placement every body
  * rests on the ground or on another, so placing bodies by rising address, each as low as those
- * before it allow, reaches all of them. Four rules prune:
+ * before it allow, reaches all of them. At each level, the lowest address that a body not placed
+ * could have, one of these is placed or shut, that is, not placed until something below lifts it.
+ * Five rules prune:
  *
  *  sections   In each section of time (a maximal set of bodies that live together) the bodies not
  *             yet placed must fit below the capacity, none below the lowest address that it can
  *             still have.
- *  support    A body below the address that the search has reached can only come to rest on a body
- *             that is not placed yet.
- *  dominance  A body is not placed above the place that another one, not placed yet, could fill.
+ *  support    A body that is shut can only come to rest on one that is not placed yet.
+ *  dominance  No body is left shut with so much room below the level that it fits there.
+ *  need       If a section would be too full unless one of its bodies is placed at this level, only
+ *             those are tried; of several such sections, one with few choices and many failures.
  *  parts      Bodies left over that fall into groups without common steps are searched apart.
  *
- * Which of several bodies to try first is a guess; several are tried in turn, each for a number of
- * nodes that doubles from round to round. Nodes, not seconds, bound the search.
+ * Which of several bodies to try first is a guess from their shapes, from where the search failed
+ * before, and from chance; many are tried in turn. Work is counted, not seconds.
  */
 #include "plan/bodies.h"
 
@@ -24,7 +27,7 @@
 
 enum {
     MOST_BODIES = 1024,
-    FIRST_ROUND = 2000, /* nodes for each guess, in the first round */
+    UNIT = 4, /* nodes for each body: the shortest time to follow a guess */
 };
 
 /* sections in which a body occupies the same units */
@@ -32,12 +35,6 @@ typedef struct span {
     uint32_t first, last;
     uint64_t low, high;
 } span;
-
-/* a body and an address for it */
-typedef struct choice {
-    uint64_t at;
-    uint32_t rank, body;
-} choice;
 
 typedef struct search {
     muc_bodies *bodies;
@@ -50,8 +47,10 @@ typedef struct search {
     uint64_t *least;   /* of each section: scratch */
     uint64_t *second;  /* of each section: scratch */
     uint32_t *holder;  /* of each section: scratch */
+    uint64_t *fails;   /* of each section: how often it was too full of late */
+    uint64_t *shut;    /* of each body: it is not placed below this address any more */
     uint64_t *low;     /* of each body not placed: the lowest address it could have now */
-    choice *queue;     /* scratch */
+    uint32_t *queue;   /* scratch */
     uint64_t *lifted;  /* of each body not placed: the lowest it can still get */
     uint32_t *rank;    /* of each body: its turn among those with equal addresses */
     uint32_t *by_rank; /* the bodies in that order */
@@ -60,7 +59,9 @@ typedef struct search {
     uint64_t *stack;   /* what the nodes on the way down remember */
     size_t stack_used;
     uint64_t nodes, node_limit;
+    uint64_t work, work_limit; /* sections of bodies looked at */
     bool out_of_nodes;
+    muc_chance chance;
 } search;
 
 /* ---- sections ---- */
@@ -125,18 +126,25 @@ static void find_spans(search *s, const uint64_t *ends)
 
 /* ---- one node ---- */
 
-static int by_address(const void *left, const void *right)
+/* The list by rising low, ties by rank. It is nearly in that order already. */
+static void sort_list(const search *s, uint32_t *list, uint32_t count)
 {
-    const choice *a = left, *b = right;
+    for (uint32_t n = 1; n < count; n++) {
+        uint32_t body = list[n], to = n;
 
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    return a->rank < b->rank ? -1 : 1;
+        for (; to > 0 &&
+               (s->low[list[to - 1]] > s->low[body] ||
+                (s->low[list[to - 1]] == s->low[body] && s->rank[list[to - 1]] > s->rank[body]));
+             to--)
+            list[to] = list[to - 1];
+        list[to] = body;
+    }
 }
 
-static bool is_open(const search *s, uint32_t body, uint64_t reached, uint32_t rank)
+/* It may be placed where it would lie now. */
+static bool is_open(const search *s, uint32_t body)
 {
-    return s->low[body] > reached || (s->low[body] == reached && s->rank[body] >= rank);
+    return s->low[body] >= s->shut[body];
 }
 
 static void find_low(search *s, uint32_t index)
@@ -150,6 +158,7 @@ static void find_low(search *s, uint32_t index)
         for (uint32_t k = run->first; k <= run->last; k++)
             if (s->floor[k] > low + run->low)
                 low = s->floor[k] - run->low;
+        s->work += run->last - run->first + 1;
     }
     s->low[index] = low;
 }
@@ -170,13 +179,13 @@ static uint64_t lowest_support(const search *s, uint32_t index)
     return lowest;
 }
 
-static void find_supports(search *s, const uint32_t *list, uint32_t count, uint64_t reached)
+static void find_supports(search *s, const uint32_t *list, uint32_t count, uint64_t level)
 {
     for (uint32_t k = 0; k < s->section_count; k++)
         s->least[k] = s->second[k] = UINT64_MAX;
     for (uint32_t n = 0; n < count; n++) {
         const muc_body *body = &s->bodies->body[list[n]];
-        uint64_t at = s->low[list[n]] > reached ? s->low[list[n]] : reached;
+        uint64_t at = s->low[list[n]] > level ? s->low[list[n]] : level;
 
         for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
             for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
@@ -196,45 +205,60 @@ static void find_supports(search *s, const uint32_t *list, uint32_t count, uint6
 /* Every section has room for its bodies, one above the other by the lowest they can get. */
 static bool sections_suffice(search *s, const uint32_t *list, uint32_t count)
 {
-    for (uint32_t n = 0; n < count; n++)
-        s->queue[n] = (choice){ s->lifted[list[n]], s->rank[list[n]], list[n] };
-    qsort(s->queue, count, sizeof(*s->queue), by_address);
+    for (uint32_t n = 0; n < count; n++) {
+        uint32_t to = n;
+
+        for (; to > 0 && s->lifted[s->queue[to - 1]] > s->lifted[list[n]]; to--)
+            s->queue[to] = s->queue[to - 1];
+        s->queue[to] = list[n];
+    }
     memset(s->least, 0, s->section_count * sizeof(*s->least));
     for (uint32_t n = 0; n < count; n++) {
-        const muc_body *body = &s->bodies->body[s->queue[n].body];
+        const muc_body *body = &s->bodies->body[s->queue[n]];
 
         for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
             for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
-                uint64_t at = s->queue[n].at + s->spans[i].low;
+                uint64_t at = s->lifted[s->queue[n]] + s->spans[i].low;
 
                 at = at > s->least[k] ? at : s->least[k];
                 s->least[k] = at + s->spans[i].high - s->spans[i].low;
-                if (s->least[k] > s->capacity)
+                if (s->least[k] > s->capacity) {
+                    s->fails[k]++;
                     return false;
+                }
             }
     }
     return true;
 }
 
-/* Computes low and lifted of the bodies in the list. False if they cannot all be placed. */
-static bool infer(search *s, const uint32_t *list, uint32_t count, uint64_t reached, uint32_t rank)
+/* Computes low and lifted of the bodies in the list, sorts it by low, and finds the level. False if
+ * they cannot all be placed. */
+static bool infer(search *s, uint32_t *list, uint32_t count, uint64_t *level)
 {
     bool closed = false;
 
+    *level = UINT64_MAX;
     for (uint32_t n = 0; n < count; n++) {
         find_low(s, list[n]);
         s->lifted[list[n]] = s->low[list[n]];
-        closed = closed || !is_open(s, list[n], reached, rank);
+        if (!is_open(s, list[n]))
+            closed = true;
+        else if (s->low[list[n]] < *level)
+            *level = s->low[list[n]];
     }
-    if (closed) {
-        find_supports(s, list, count, reached);
+    if (*level == UINT64_MAX)
+        return false;
+    for (uint32_t n = 0; n < count; n++)
+        if (s->low[list[n]] + s->bodies->body[list[n]].height <= *level)
+            return false;
+    sort_list(s, list, count);
+    if (closed && s->bodies->flat) {
+        find_supports(s, list, count, *level);
         for (uint32_t n = 0; n < count; n++)
-            if (!is_open(s, list[n], reached, rank)) {
-                uint64_t lifted = s->bodies->flat ? lowest_support(s, list[n]) : reached;
-
-                if (lifted == UINT64_MAX)
+            if (!is_open(s, list[n])) {
+                s->lifted[list[n]] = lowest_support(s, list[n]);
+                if (s->lifted[list[n]] == UINT64_MAX)
                     return false;
-                s->lifted[list[n]] = lifted;
             }
     }
     return sections_suffice(s, list, count);
@@ -274,60 +298,89 @@ static void *push(search *s, size_t count, size_t size)
     return top;
 }
 
-/* Bodies that may come next, lowest first: open, and not above a hole that another would fill. */
-static uint32_t find_choices(const search *s, const uint32_t *list, uint32_t count,
-                             uint64_t reached, uint32_t rank, choice *choices)
+static bool is_choice(const search *s, uint32_t body, uint64_t level)
 {
-    uint64_t ceiling = UINT64_MAX;
-    uint32_t found = 0;
-
-    for (uint32_t n = 0; n < count; n++) {
-        uint64_t end = s->low[list[n]] + s->bodies->body[list[n]].height;
-
-        ceiling = end < ceiling ? end : ceiling;
-    }
-    for (uint32_t n = 0; n < count; n++) {
-        uint32_t body = list[n], turn = s->rank[body];
-
-        if (s->low[body] >= ceiling || !is_open(s, body, reached, rank) ||
-            (s->is_twin[body] && !s->is_placed[s->by_rank[turn - 1]]))
-            continue;
-        choices[found++] = (choice){ s->low[body], turn, body };
-    }
-    qsort(choices, found, sizeof(*choices), by_address);
-    return found;
+    return s->low[body] == level && is_open(s, body) &&
+           !(s->is_twin[body] && !s->is_placed[s->by_rank[s->rank[body] - 1]]);
 }
 
-static bool descend(search *s, const uint32_t *list, uint32_t count, uint64_t reached,
-                    uint32_t rank);
+/* A section that is too full unless a choice that lives there is placed at this level, of those the
+ * one with few choices that was often too full; UINT32_MAX: there is none. */
+static uint32_t find_needy(search *s, const uint32_t *list, uint32_t count, uint64_t level)
+{
+    uint32_t best = UINT32_MAX;
 
-/* tries every body that may come next; a list without parts */
-static bool branch(search *s, const uint32_t *list, uint32_t count, uint64_t reached, uint32_t rank)
+    find_supports(s, list, count, level);
+    for (uint32_t n = 0; n < count; n++)
+        if (is_choice(s, list[n], level))
+            s->lifted[list[n]] = lowest_support(s, list[n]);
+    memset(s->holder, 0, s->section_count * sizeof(*s->holder));
+    for (uint32_t k = 0; k < s->section_count; k++)
+        s->least[k] = UINT64_MAX;
+    for (uint32_t n = 0; n < count; n++) {
+        const muc_body *body = &s->bodies->body[list[n]];
+        bool may_come = is_choice(s, list[n], level);
+
+        for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
+            for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
+                s->holder[k] += may_come;
+                if (s->lifted[list[n]] < s->least[k])
+                    s->least[k] = s->lifted[list[n]];
+            }
+    }
+    for (uint32_t k = 0; k < s->section_count; k++)
+        if (s->holder[k] > 0 &&
+            (s->least[k] == UINT64_MAX || s->least[k] + s->rest[k] > s->capacity) &&
+            (best == UINT32_MAX ||
+             s->holder[k] * (1 + s->fails[best]) < s->holder[best] * (1 + s->fails[k])))
+            best = k;
+    return best;
+}
+
+static bool lives_in(const search *s, uint32_t index, uint32_t section)
+{
+    const muc_body *body = &s->bodies->body[index];
+
+    for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
+        if (s->spans[i].first <= section && section <= s->spans[i].last)
+            return true;
+    return false;
+}
+
+static bool descend(search *s, uint32_t *list, uint32_t count);
+
+/* Places one body after another of those that may come at this level, until the rest can be placed;
+ * leaves those that could not be shut. */
+static bool try_choices(search *s, const uint32_t *list, uint32_t count, uint64_t level,
+                        uint32_t needy)
 {
     size_t mark = s->stack_used;
-    choice *choices = push(s, count, sizeof(*choices));
+    uint32_t *choices = push(s, count, sizeof(*choices));
     uint32_t *others = push(s, count, sizeof(*others));
     uint64_t *floors = push(s, s->section_count, sizeof(*floors));
-    uint32_t choice_count = find_choices(s, list, count, reached, rank, choices);
-    bool found = false;
+    uint32_t found = 0;
+    bool done = false;
 
-    for (uint32_t i = 0; i < choice_count && !found && !s->out_of_nodes; i++) {
-        const choice *next = &choices[i];
+    for (uint32_t n = 0; n < count; n++)
+        if (is_choice(s, list[n], level) && (needy == UINT32_MAX || lives_in(s, list[n], needy)))
+            choices[found++] = list[n];
+    memcpy(floors, s->floor, s->section_count * sizeof(*floors));
+    for (uint32_t i = 0; i < found && !done && !s->out_of_nodes; i++) {
         uint32_t left = 0;
 
         for (uint32_t n = 0; n < count; n++)
-            if (list[n] != next->body)
+            if (list[n] != choices[i])
                 others[left++] = list[n];
-        memcpy(floors, s->floor, s->section_count * sizeof(*floors));
-        place(s, next->body, next->at);
-        found = descend(s, others, left, next->at, next->rank + 1);
-        if (!found) {
-            unplace(s, next->body);
+        place(s, choices[i], level);
+        done = descend(s, others, left);
+        if (!done) {
+            unplace(s, choices[i]);
             memcpy(s->floor, floors, s->section_count * sizeof(*floors));
+            s->shut[choices[i]] = level + 1;
         }
     }
     s->stack_used = mark;
-    return found;
+    return done;
 }
 
 /* Numbers the groups of bodies without common steps; part: of each section, its group. */
@@ -357,8 +410,8 @@ static uint32_t find_parts(search *s, const uint32_t *list, uint32_t count, uint
 }
 
 /* each part on its own; what was placed is undone if one of them fails */
-static bool descend_parts(search *s, const uint32_t *list, uint32_t count, uint64_t reached,
-                          uint32_t rank, const uint32_t *part, uint32_t parts)
+static bool descend_parts(search *s, const uint32_t *list, uint32_t count, const uint32_t *part,
+                          uint32_t parts)
 {
     uint32_t *members = push(s, count, sizeof(*members));
     uint64_t *floors = push(s, s->section_count, sizeof(*floors));
@@ -373,7 +426,7 @@ static bool descend_parts(search *s, const uint32_t *list, uint32_t count, uint6
         for (uint32_t n = 0; n < count; n++)
             if (part[s->spans[s->bodies->body[list[n]].pieces].first] == p)
                 members[size++] = list[n];
-        found = descend(s, members, size, reached, rank);
+        found = descend(s, members, size);
     }
     if (!found) {
         memcpy(s->floor, floors, s->section_count * sizeof(*floors));
@@ -384,63 +437,93 @@ static bool descend_parts(search *s, const uint32_t *list, uint32_t count, uint6
     return found;
 }
 
-/* Places all bodies of the list at or above `reached`. False: there is no way, or no nodes left. */
-static bool descend(search *s, const uint32_t *list, uint32_t count, uint64_t reached,
-                    uint32_t rank)
+/* Places all bodies of the list. False: there is no way, or no nodes left. */
+static bool descend(search *s, uint32_t *list, uint32_t count)
 {
     size_t mark = s->stack_used;
-    uint32_t *part, parts;
-    bool found;
+    uint64_t *shut = push(s, count, sizeof(*shut)), level;
+    uint32_t *part = push(s, s->section_count, sizeof(*part)),
+             *members = push(s, count, sizeof(*members));
+    bool done = count == 0;
 
-    if (count == 0)
-        return true;
-    if (s->nodes == s->node_limit) {
-        s->out_of_nodes = true;
-        return false;
+    memcpy(members, list, count * sizeof(*members));
+    for (uint32_t n = 0; n < count; n++)
+        shut[n] = s->shut[list[n]];
+    while (!done && !s->out_of_nodes) {
+        uint32_t parts, needy;
+
+        if (s->nodes == s->node_limit || s->work > s->work_limit) {
+            s->out_of_nodes = true;
+            break;
+        }
+        s->nodes++;
+        if (!infer(s, list, count, &level))
+            break;
+        parts = find_parts(s, list, count, part);
+        if (parts > 1) {
+            done = descend_parts(s, list, count, part, parts);
+            break;
+        }
+        needy = s->bodies->flat ? find_needy(s, list, count, level) : UINT32_MAX;
+        done = try_choices(s, list, count, level, needy);
+        if (needy != UINT32_MAX)
+            break;
     }
-    s->nodes++;
-    if (!infer(s, list, count, reached, rank))
-        return false;
-    part = push(s, s->section_count, sizeof(*part));
-    parts = find_parts(s, list, count, part);
-    if (parts > 1) {
-        found = descend_parts(s, list, count, reached, rank, part, parts);
-    } else {
-        s->stack_used = mark;
-        found = branch(s, list, count, reached, rank);
-    }
+    for (uint32_t n = 0; n < count; n++)
+        s->shut[members[n]] = shut[n];
     s->stack_used = mark;
-    return found;
+    return done;
 }
 
 /* ---- guesses ---- */
 
-enum key { CONTENTION, DURATION, AREA, HEIGHT, KEYS };
+enum key { CONTENTION, DURATION, AREA, HEIGHT, FAILS, KEYS };
 
-/* what to put first among bodies of equal address: larger of the first key, then of the next */
-static const enum key guesses[][3] = {
-    { DURATION, CONTENTION, AREA },   { CONTENTION, DURATION, AREA },
-    { AREA, CONTENTION, DURATION },   { CONTENTION, AREA, DURATION },
-    { HEIGHT, DURATION, CONTENTION },
-};
+/* a body's score is the sum of the logarithms of its keys by weight, and of some noise */
+typedef struct guess {
+    uint32_t weights[KEYS], noise;
+} guess;
 
 typedef struct ranked {
-    uint64_t keys[KEYS];
-    const enum key *guess;
+    uint64_t score;
     uint32_t body;
 } ranked;
 
-static int by_keys(const void *left, const void *right)
+static int by_score(const void *left, const void *right)
 {
     const ranked *a = left, *b = right;
 
-    for (int i = 0; i < 3; i++) {
-        enum key key = a->guess[i];
-
-        if (a->keys[key] != b->keys[key])
-            return a->keys[key] > b->keys[key] ? -1 : 1;
-    }
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
     return a->body < b->body ? -1 : 1;
+}
+
+/* the binary logarithm in 1/256, straight between powers of two */
+static uint64_t logarithm(uint64_t value)
+{
+    uint32_t power = 63;
+
+    if (value == 0)
+        return 0;
+    while (!(value >> power & 1))
+        power--;
+    return 256 * power + (power > 8 ? value >> (power - 8) & 255 : value << (8 - power) & 255);
+}
+
+/* The first guess is by duration; the others are drawn. The contention of bodies differs little
+ * where it matters, and where it failed before matters most, so these two weigh more. */
+static guess draw(muc_chance *chance, uint32_t turn)
+{
+    guess next = { .weights = { [DURATION] = 1024, [AREA] = 1 } };
+
+    if (turn == 0)
+        return next;
+    for (uint32_t i = 0; i < KEYS; i++)
+        next.weights[i] = muc_choose(chance, 1024);
+    next.weights[CONTENTION] *= 10;
+    next.weights[FAILS] *= 16;
+    next.noise = muc_choose(chance, 1024);
+    return next;
 }
 
 static void find_keys(const search *s, uint32_t index, uint64_t keys[KEYS])
@@ -454,8 +537,10 @@ static void find_keys(const search *s, uint32_t index, uint64_t keys[KEYS])
 
         keys[DURATION] += run->last - run->first + 1;
         keys[AREA] += (run->last - run->first + 1) * (run->high - run->low);
-        for (uint32_t k = run->first; k <= run->last; k++)
+        for (uint32_t k = run->first; k <= run->last; k++) {
             keys[CONTENTION] = s->total[k] > keys[CONTENTION] ? s->total[k] : keys[CONTENTION];
+            keys[FAILS] = s->fails[k] > keys[FAILS] ? s->fails[k] : keys[FAILS];
+        }
     }
 }
 
@@ -474,16 +559,21 @@ static bool are_twins(const search *s, uint32_t a, uint32_t b)
     return true;
 }
 
-static void rank_by(search *s, const enum key *guess, ranked *ranking)
+static void rank_by(search *s, const guess *by, ranked *ranking)
 {
     uint32_t count = s->bodies->count;
 
     for (uint32_t i = 0; i < count; i++) {
-        ranking[i].guess = guess;
-        ranking[i].body = i;
-        find_keys(s, i, ranking[i].keys);
+        uint64_t keys[KEYS];
+
+        find_keys(s, i, keys);
+        ranking[i] = (ranked){ .body = i };
+        for (uint32_t k = 0; k < KEYS; k++)
+            ranking[i].score += by->weights[k] * logarithm(keys[k]);
+        if (by->noise)
+            ranking[i].score += 256 * (uint64_t)muc_choose(&s->chance, by->noise);
     }
-    qsort(ranking, count, sizeof(*ranking), by_keys);
+    qsort(ranking, count, sizeof(*ranking), by_score);
     for (uint32_t i = 0; i < count; i++) {
         s->by_rank[i] = ranking[i].body;
         s->rank[ranking[i].body] = i;
@@ -491,45 +581,63 @@ static void rank_by(search *s, const enum key *guess, ranked *ranking)
     }
 }
 
-/* one guess, at most `round` nodes */
-static bool search_once(search *s, const enum key *guess, uint64_t round, ranked *ranking,
-                        uint32_t *list)
+/* one guess, at most `limit` nodes */
+static bool search_once(search *s, const guess *by, uint64_t limit, ranked *ranking, uint32_t *list)
 {
     uint32_t count = s->bodies->count;
 
-    rank_by(s, guess, ranking);
+    rank_by(s, by, ranking);
     memset(s->floor, 0, s->section_count * sizeof(*s->floor));
     memcpy(s->rest, s->total, s->section_count * sizeof(*s->rest));
     memset(s->is_placed, 0, count * sizeof(*s->is_placed));
+    memset(s->shut, 0, count * sizeof(*s->shut));
     memcpy(list, s->by_rank, count * sizeof(*list));
     s->out_of_nodes = false;
-    s->node_limit = s->nodes + round;
-    return descend(s, list, count, 0, 0);
+    s->node_limit = s->nodes + limit;
+    return descend(s, list, count);
 }
 
-/* rounds over the guesses, each with twice the nodes of the one before, until one ends */
-static muc_exact_result search_all(search *s, uint64_t budget, ranked *ranking, uint32_t *list)
+/* Luby's sequence 1 1 2 1 1 2 4 ...: its k-th element, from 1 on, is 2^(p-1) if k is 2^p - 1, else
+ * the one of k less the largest 2^p - 1 below it */
+static uint64_t luby(uint64_t k)
 {
-    for (uint64_t round = FIRST_ROUND;; round *= 2)
-        for (size_t g = 0; g < MUC_COUNT(guesses); g++) {
-            uint64_t left = budget - s->nodes;
+    for (;;) {
+        uint64_t whole = 1;
 
-            if (search_once(s, guesses[g], left < round ? left : round, ranking, list))
-                return MUC_EXACT_FOUND;
-            if (!s->out_of_nodes)
-                return s->bodies->flat ? MUC_EXACT_NONE : MUC_EXACT_UNKNOWN;
-            if (s->nodes >= budget)
-                return MUC_EXACT_UNKNOWN;
-        }
+        while (2 * whole + 1 <= k)
+            whole = 2 * whole + 1;
+        if (k == whole)
+            return (whole + 1) / 2;
+        k -= whole;
+    }
+}
+
+/* Guess after guess. How long each is followed is Luby's sequence, which wastes little whatever the
+ * right length is, and in the end is long enough for a proof. */
+static muc_exact_result search_all(search *s, ranked *ranking, uint32_t *list)
+{
+    for (uint32_t turn = 0;; turn++) {
+        guess next = draw(&s->chance, turn);
+        uint64_t limit = UNIT * s->bodies->count * luby((uint64_t)turn + 1);
+
+        if (search_once(s, &next, limit, ranking, list))
+            return MUC_EXACT_FOUND;
+        if (!s->out_of_nodes)
+            return s->bodies->flat ? MUC_EXACT_NONE : MUC_EXACT_UNKNOWN;
+        if (s->work > s->work_limit)
+            return MUC_EXACT_UNKNOWN;
+        for (uint32_t k = 0; k < s->section_count; k++)
+            s->fails[k] -= s->fails[k] / 8;
+    }
 }
 
 /* what all levels of the tree, and as many splits into parts, can remember at once */
 static size_t stack_words(size_t count, size_t sections)
 {
-    size_t branches = count * (3 * (count + 1) / 2 + 1) + count * (sections + 3);
-    size_t splits = count * (count / 2 + 2) + count * (5 * sections / 2 + 4);
+    size_t level = count + sections + 2 * count + count + 6; /* descend, try_choices */
+    size_t split = count + 2 * sections + 3;
 
-    return branches + splits;
+    return count * (level + sections + split);
 }
 
 static muc_status allocate(muc_context *ctx, search *s, ranked **ranking, uint32_t **list)
@@ -543,6 +651,8 @@ static muc_status allocate(muc_context *ctx, search *s, ranked **ranking, uint32
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->least));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->second));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->holder));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->fails));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->shut));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->low));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->lifted));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->queue));
@@ -564,6 +674,8 @@ static void release(search *s)
     free(s->least);
     free(s->second);
     free(s->holder);
+    free(s->fails);
+    free(s->shut);
     free(s->low);
     free(s->lifted);
     free(s->queue);
@@ -575,9 +687,9 @@ static void release(search *s)
 }
 
 muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capacity,
-                            uint64_t budget, uint64_t *nodes, muc_exact_result *result)
+                            uint64_t *budget, uint64_t *nodes, muc_exact_result *result)
 {
-    search s = { .bodies = bodies, .capacity = capacity };
+    search s = { .bodies = bodies, .capacity = capacity, .chance = { 7 }, .work_limit = *budget };
     ranked *ranking = NULL;
     uint32_t *list = NULL;
     uint64_t *ends = NULL;
@@ -593,8 +705,9 @@ muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capac
     }
     if (status == MUC_OK) {
         find_spans(&s, ends);
-        *result = search_all(&s, budget, ranking, list);
+        *result = search_all(&s, ranking, list);
         *nodes += s.nodes;
+        *budget -= s.work < *budget ? s.work : *budget;
     }
     free(ends);
     free(list);
