@@ -97,6 +97,26 @@ static void random_decoders_compute_what_ref_computes(void **state)
         muc_checkpoint_close(&checkpoints[i]);
 }
 
+/* beyond 4 MB weights are a binary file that the assembler takes in */
+static void megabytes_of_weights_lie_in_a_file(void **state)
+{
+    const random_shape shape = { 1, 64, 2, 1, 32, 32, 66000, 8, true };
+    const int32_t tokens[] = { 65999, 0, 32768, 7 };
+    mcu_batch batch = mcu_batch_new();
+    muc_checkpoint checkpoint;
+    char path[96];
+
+    (void)state;
+    random_checkpoint(batch.ctx, &shape, &checkpoint);
+    mcu_batch_add(&batch, int8_graph(batch.ctx, &checkpoint, 8, 2, true), "host");
+    mcu_batch_build(&batch, "cc");
+    snprintf(path, sizeof(path), "%s/n0/n0_weights.bin", batch.root);
+    CHECK_EQ(access(path, R_OK), 0);
+    check_tokens(&batch, 0, tokens, 4, 2);
+    mcu_batch_free(&batch);
+    muc_checkpoint_close(&checkpoint);
+}
+
 static void check_model(const char *path, const char *prompt, uint32_t context)
 {
     mcu_batch batch = mcu_batch_new();
@@ -134,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_decoders_compute_what_ref_computes),
+        cmocka_unit_test(megabytes_of_weights_lie_in_a_file),
         cmocka_unit_test(trained_models_compute_what_ref_computes),
     };
 

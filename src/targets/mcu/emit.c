@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "targets/mcu/nest.h"
+#include "targets/mcu/weights.h"
 
 enum { LINE = 100, INDENT = 4 };
 
@@ -324,7 +325,10 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
                  "#elif !defined(MUR_TRACE)\n"
                  "#define MUR_TRACE(tensor, data, bytes) (void)0\n"
                  "#endif\n\n");
-    emit_constants(program, text);
+    if (muc_mcu_weights_are_binary(program))
+        muc_mcu_weights_names(program, text);
+    else
+        emit_constants(program, text);
     for (uint32_t i = 0; i < program->step_count; i++)
         muc_text_add(text, "%s", program->steps[i].text);
     emit_init(program, text);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "targets/mcu/memory.h"
+#include "targets/mcu/weights.h"
 #include "targets/mcu/nest.h"
 
 static void print_upper(muc_text *text, const char *name)
@@ -252,8 +253,9 @@ void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text)
 {
     muc_text_add(text,
                  "# add_subdirectory(this folder), then target_link_libraries(firmware %s)\n"
-                 "add_library(%s STATIC\n  %s.c\n",
-                 program->name, program->name, program->name);
+                 "%sadd_library(%s STATIC\n  %s.c\n",
+                 program->name, muc_mcu_weights_are_binary(program) ? "enable_language(ASM)\n" : "",
+                 program->name, program->name);
     for (uint32_t i = 0; i < program->source_count; i++)
         muc_text_add(text, "  %s\n", program->sources[i]);
     muc_text_add(text, ")\ntarget_include_directories(%s PUBLIC . include)\n", program->name);

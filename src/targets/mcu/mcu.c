@@ -2,6 +2,7 @@
 #include "targets/mcu/mcu.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "targets/mcu/lower.h"
 #include "targets/mcu/memory.h"
 #include "targets/mcu/runtime.h"
+#include "targets/mcu/weights.h"
 
 /* small letters, as a prefix of functions and of a file's name */
 static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const char *name)
@@ -25,6 +27,20 @@ static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const cha
     return MUC_OK;
 }
 
+/* constants, and no code yet, against the memory that holds both */
+static muc_status check_constants(muc_context *ctx, const muc_mcu_program *program)
+{
+    const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_WEIGHTS);
+    uint64_t bytes = muc_mcu_constant_bytes(program);
+
+    if (memory->bytes == 0 || bytes <= memory->bytes)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_NOFIT, memory->name, MUC_NO_OFFSET,
+                    "constants take %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu32
+                    " of machine %s",
+                    bytes, bytes - memory->bytes, memory->bytes, program->machine->name);
+}
+
 static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
                           const muc_mcu_lm *lm, muc_mcu_build *build)
 {
@@ -38,6 +54,8 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
     if (lm)
         MUC_TRY(muc_mcu_lm_sources(ctx, program));
+    MUC_TRY(check_constants(ctx, program));
+    MUC_TRY(muc_mcu_weights_source(ctx, program));
     return muc_mcu_plan_memory(ctx, program); /* buffers to addresses */
 }
 
@@ -133,6 +151,7 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_fo
     for (size_t i = 0; i < build->file_count; i++)
         MUC_TRY(muc_folder_write(folder, build->files[i].name, build->files[i].data,
                                  build->files[i].size));
+    MUC_TRY(muc_mcu_weights_write(ctx, program, folder));
     return muc_mcu_write_runtime(ctx, program, folder);
 }
 
