@@ -48,9 +48,9 @@ bool muc_model_is_network(const muc_model *model);
 
 /* What a file holds, as understood. Keys of a network: file, format, parameters, weight_bytes, macs
  * (with every open dimension at its least), and the tables "dimensions", "inputs", "outputs" and
- * "operators"; of a checkpoint: file, format, architecture, dim, layers,
- * heads, ..., and the table "tensors"; of a program: file, machine, sizes, and the tables
- * "entries", "sections" and "placeholders". */
+ * "operators" and "layers" (the nodes that multiply); of a checkpoint: file, format, architecture,
+ * dim, layers, heads, ..., and the table "tensors"; of a program: file, machine, sizes, and the
+ * tables "entries", "sections" and "placeholders". */
 muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out);
 
 /* What is supported, printed from the tables: the table "formats" (name, kind, meaning), "targets"

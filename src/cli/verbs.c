@@ -248,7 +248,11 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     if (status == MUC_OK)
         status = open_operand(ctx, args, 0, &model);
     is_network = status == MUC_OK && muc_model_is_network(model);
-    if (is_network)
+    if (is_network && prompt)
+        status = cli_misuse(args, "a network runs on arrays (--input), not on a prompt");
+    else if (status == MUC_OK && !is_network && cli_given(args, OPTION_OUTPUT))
+        status = cli_misuse(args, "--output is for a network's results; text goes to stdout");
+    else if (is_network)
         status = muc_run_network(ctx, model, args->values[OPTION_OUTPUT], &report);
     else if (status == MUC_OK)
         status = muc_run(ctx, model, &options, &report);

@@ -248,6 +248,15 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
     return open_checkpoint(ctx, model, options);
 }
 
+static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    MUC_TRY(open_any(ctx, model, options));
+    if (model->kind != MUC_MODEL_NETWORK && (options->dims || options->inputs))
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file is no network: it takes neither arrays nor dimensions");
+    return MUC_OK;
+}
+
 muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_options *options,
                           muc_model **out)
 {
@@ -260,7 +269,7 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
     MUC_TRY(MUC_NEW_ARRAY(ctx, path, 1, &model));
     status = muc_arena_string(ctx, &model->arena, path, strlen(path), &model->path);
     if (status == MUC_OK)
-        status = open_any(ctx, model, options ? options : &defaults);
+        status = open_checked(ctx, model, options ? options : &defaults);
     if (status != MUC_OK) {
         muc_model_close(model);
         return status;

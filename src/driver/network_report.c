@@ -74,6 +74,24 @@ static uint64_t products(muc_context *ctx, const muc_graph *graph, const muc_nod
     }
 }
 
+/* multiplications of one node */
+static muc_status node_macs(muc_context *ctx, const muc_graph *graph, const muc_node *node,
+                            const uint32_t *bindings, uint64_t *macs)
+{
+    uint64_t elements, bytes, each;
+
+    *macs = 0;
+    each = node->input_count ? products(ctx, graph, node, bindings) : 0;
+    if (each == 0)
+        return MUC_OK;
+    MUC_TRY(muc_tensor_measure_bound(ctx, graph, &graph->tensors[node->outputs[0]], bindings,
+                                     &elements, &bytes));
+    return muc_mul_u64(elements, each, macs)
+               ? MUC_OK
+               : muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                          "more multiplications than 64 bits count");
+}
+
 static muc_status count_macs(muc_context *ctx, const muc_graph *graph, uint64_t *macs)
 {
     uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
@@ -81,20 +99,41 @@ static muc_status count_macs(muc_context *ctx, const muc_graph *graph, uint64_t 
     least_bindings(graph, bindings);
     *macs = 0;
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        const muc_node *node = &graph->nodes[i];
-        uint64_t elements, bytes, each, own;
+        uint64_t own;
 
-        if (node->input_count == 0)
-            continue;
-        each = products(ctx, graph, node, bindings);
-        if (each == 0)
-            continue;
-        MUC_TRY(muc_tensor_measure_bound(ctx, graph, &graph->tensors[node->outputs[0]], bindings,
-                                         &elements, &bytes));
-        if (!muc_mul_u64(elements, each, &own) || !muc_add_u64(*macs, own, macs))
+        MUC_TRY(node_macs(ctx, graph, &graph->nodes[i], bindings, &own));
+        if (!muc_add_u64(*macs, own, macs))
             return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
                             "more multiplications than 64 bits count");
     }
+    return MUC_OK;
+}
+
+/* the nodes that multiply */
+static muc_status add_layers(muc_context *ctx, muc_report *report, const muc_graph *graph)
+{
+    uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
+
+    least_bindings(graph, bindings);
+    muc_report_begin_table(report, "layers");
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const muc_node *node = &graph->nodes[i];
+        muc_text shape = { 0 };
+        uint64_t macs;
+
+        MUC_TRY(node_macs(ctx, graph, node, bindings, &macs));
+        if (macs == 0)
+            continue;
+        muc_tensor_print_shape(graph, &graph->tensors[node->outputs[0]], &shape);
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "name", "%s", node->name);
+        muc_report_add_text(report, "operator", "%s", muc_op_get(node->op)->name);
+        muc_report_add_text(report, "shape", "%s", shape.data ? shape.data : "");
+        muc_report_add_count(report, "macs", macs);
+        muc_report_end(report);
+        muc_text_free(&shape);
+    }
+    muc_report_end(report);
     return MUC_OK;
 }
 
@@ -162,7 +201,7 @@ muc_status muc_network_inspect(muc_context *ctx, const muc_network *network, muc
         add_tensor(report, graph, graph->outputs[i]);
     muc_report_end(report);
     add_operators(report, graph);
-    return MUC_OK;
+    return add_layers(ctx, report, graph);
 }
 
 /* ---- muc run ---- */

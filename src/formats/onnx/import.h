@@ -68,6 +68,7 @@ typedef struct onnx_import {
     /* inputs that no initializer replaces, and the values that the options give them, or NULL */
     const char **input_names;
     const muc_tensor_view **known;
+    bool *dims_used; /* of the options' dimensions */
     size_t input_count;
     muc_network *network;
     muc_graph *graph;

@@ -36,6 +36,7 @@ static muc_status named_dim(onnx_import *im, const char *name, muc_expr *out)
         if (strcmp(im->options->dims[i].name, name) == 0) {
             lo = im->options->dims[i].lo;
             hi = im->options->dims[i].hi;
+            im->dims_used[i] = true;
         }
     if (isdigit((unsigned char)name[0]))
         identifier[length++] = '_';
@@ -210,16 +211,28 @@ static muc_status read_opsets(onnx_import *im, onnx_frame *frame)
     return MUC_OK;
 }
 
+/* a range for a dimension that is not there is a mistake */
+static muc_status check_dims_used(const onnx_import *im)
+{
+    for (size_t i = 0; i < im->options->dim_count; i++)
+        if (!im->dims_used[i])
+            return FAIL(im, MUC_USAGE, "no input has an open dimension '%s'",
+                        im->options->dims[i].name);
+    return MUC_OK;
+}
+
 static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
 {
     onnx_frame frame = { 0 };
 
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, im->options->dim_count + 1, &im->dims_used));
     MUC_TRY(read_opsets(im, &frame));
     MUC_TRY(read_initializers(im, &frame, graph));
     MUC_TRY(match_known(im, &frame, graph));
     MUC_TRY(onnx_find_integers(im, graph, &im->integers));
     for (size_t i = 0; i < graph->n_input; i++)
         MUC_TRY(read_input(im, &frame, graph->input[i]));
+    MUC_TRY(check_dims_used(im));
     MUC_TRY(onnx_import_nodes(im, &frame, graph->node, graph->n_node));
     if (graph->n_output == 0)
         return FAIL(im, MUC_MALFORMED, "the graph has no output");
