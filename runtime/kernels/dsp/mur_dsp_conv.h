@@ -31,7 +31,7 @@ static inline mur_dsp_runs mur_dsp_runs_of(const mur_conv_s8 *layer)
 /* words of two channels' weights, with biases, multipliers and shifts */
 static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
 {
-    return 2 + 2 * runs->words + 4;
+    return 2 + 2 * runs->words + 3;
 }
 
 /* mur_dsp_conv_wide_s8: these for all channels, then for each pair a word for two inputs: bytes 0

@@ -13,11 +13,11 @@ static void clamp(const mur_conv_s8 *layer, int8_t *out)
         }
 }
 
-static void run_channel(const mur_conv_s8 *layer, const mur_dsp_plane_channel *channel,
+static void run_channel(const mur_conv_s8 *layer, const uint32_t *head, const int8_t *tail,
                         mur_dsp_plane *plane, int8_t *out)
 {
-    plane->mul = channel->mul;
-    plane->shift = channel->shift;
+    plane->mul = (int32_t)head[1];
+    plane->shift = *tail;
     plane->out = out;
     mur_dsp_run_plane(layer, plane);
     if (layer->output.min != INT8_MIN || layer->output.max != INT8_MAX)
@@ -26,5 +26,5 @@ static void run_channel(const mur_conv_s8 *layer, const mur_dsp_plane_channel *c
 
 void mur_dsp_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    mur_dsp_run_planes(layer, in, out, scratch, run_channel);
+    mur_dsp_run_planes(layer, in, out, scratch, MUR_DSP_PLANE_WORDS, run_channel);
 }

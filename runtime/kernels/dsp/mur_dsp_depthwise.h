@@ -5,17 +5,16 @@
 
 #include "mur_nn.h"
 
-/* a channel of the packed weights: this, then the kernel row by row, filled up to whole words */
-typedef struct mur_dsp_plane_channel {
-    int32_t bias;       /* with -in_zero * the sum of the weights */
-    int32_t mul, shift; /* twice the multiplier modulo 2^32; to the right, at least 1.
-                         * wide: as in mur_conv_plain */
-} mur_dsp_plane_channel;
+/* Packed weights: for each channel MUR_DSP_PLANE_WORDS words, its bias (with -in_zero * the sum of
+ * the weights) and twice the multiplier modulo 2^32; then for each channel a byte, the shift to the
+ * right, at least 1, and the kernel row by row, without gaps. Wide: MUR_DSP_PLANE_WIDE_WORDS words,
+ * bias, multiplier and shift as in mur_conv_plain, then kernels alone. */
+enum { MUR_DSP_PLANE_WORDS = 2, MUR_DSP_PLANE_WIDE_WORDS = 3 };
 
-/* words of a channel; `size` is the kernel's height and width */
-static inline int32_t mur_dsp_plane_channel_words(int32_t size)
+/* bytes ahead of a channel's kernel */
+static inline int32_t mur_dsp_plane_lead(int32_t words)
 {
-    return 3 + (size * size + 3) / 4;
+    return words == MUR_DSP_PLANE_WORDS;
 }
 
 /* The int16 plane of a channel: what the windows of an even number of output columns touch. */

@@ -4,12 +4,13 @@
 #include "mur_dsp_planes.h"
 #include "mur_nn_arith.h"
 
-static void run_channel(const mur_conv_s8 *layer, const mur_dsp_plane_channel *channel,
+static void run_channel(const mur_conv_s8 *layer, const uint32_t *head, const int8_t *tail,
                         mur_dsp_plane *plane, int8_t *out)
 {
     mur_dsp_plane row = *plane;
     int32_t *sums = mur_dsp_plane_sums(layer, (uint32_t *)(uintptr_t)plane->weights);
 
+    (void)tail;
     row.rows = 1;
     row.out = (int8_t *)(void *)sums;
     for (int32_t y = 0; y < layer->out_h; y++) {
@@ -18,12 +19,12 @@ static void run_channel(const mur_conv_s8 *layer, const mur_dsp_plane_channel *c
         row.x_end += row.row_step / 2;
         for (int32_t x = 0; x < layer->out_w; x++)
             out[y * layer->out_pitch + x * layer->out_c] =
-                mur_requant(sums[x], channel->mul, channel->shift, &layer->output);
+                mur_requant(sums[x], (int32_t)head[1], (int32_t)head[2], &layer->output);
     }
 }
 
 void mur_dsp_depthwise_wide_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
                                void *scratch)
 {
-    mur_dsp_run_planes(layer, in, out, scratch, run_channel);
+    mur_dsp_run_planes(layer, in, out, scratch, MUR_DSP_PLANE_WIDE_WORDS, run_channel);
 }

@@ -58,7 +58,7 @@ multiply(__attribute__((unused)) const product *p)
 
 static void multiply(const product *v)
 {
-    const uint32_t channel[2] = { (uint32_t)v->mul, (uint32_t)v->shift };
+    const uint32_t mul = (uint32_t)v->mul, shift = (uint32_t)v->shift;
     int8_t *out = v->out;
 
     for (const uint32_t *w = v->w; w != v->w_end;) {
@@ -70,8 +70,8 @@ static void multiply(const product *v)
             b = mur_smlad(*x, *w, b);
         }
         b = (int32_t)((uint32_t)b - (uint32_t)a);
-        *out++ = mur_dsp_output(a, channel, v->zero);
-        *out++ = mur_dsp_output(mur_asr(b, 8), channel, v->zero);
+        *out++ = mur_dsp_output(a, mul, shift, v->zero);
+        *out++ = mur_dsp_output(mur_asr(b, 8), mul, shift, v->zero);
     }
 }
 

@@ -26,15 +26,18 @@ static void mur_dsp_run_plane(const mur_conv_s8 *layer, const mur_dsp_plane *pla
     loops[layer->kernel_h / 2 - 1][layer->stride_w - 1](plane);
 }
 
-/* From a plane, set up but for what the channel's numbers are, to the channel's outputs at out. */
-typedef void mur_dsp_run_channel(const mur_conv_s8 *layer, const mur_dsp_plane_channel *channel,
+/* From a plane, set up but for what the channel's numbers are, to the channel's outputs at out.
+ * head: its words; tail: its bytes. */
+typedef void mur_dsp_run_channel(const mur_conv_s8 *layer, const uint32_t *head, const int8_t *tail,
                                  mur_dsp_plane *plane, int8_t *out);
 
+/* words: of a channel */
 static void mur_dsp_run_planes(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
-                               void *scratch, mur_dsp_run_channel *run)
+                               void *scratch, int32_t words, mur_dsp_run_channel *run)
 {
-    const mur_dsp_plane_channel *channel = layer->packed;
-    int32_t channel_words = mur_dsp_plane_channel_words(layer->kernel_h);
+    int32_t lead = mur_dsp_plane_lead(words), taps = layer->kernel_h * layer->kernel_w;
+    const uint32_t *head = layer->packed;
+    const int8_t *tail = (const int8_t *)(head + words * layer->in_c);
     int32_t columns = mur_dsp_plane_columns(layer), rows = mur_dsp_plane_rows(layer);
     uint32_t *weights = scratch;
     int16_t *x = (int16_t *)(weights + MUR_DSP_PLANE_WEIGHTS);
@@ -62,11 +65,11 @@ static void mur_dsp_run_planes(const mur_conv_s8 *layer, const int8_t *in, int8_
         image.from = in + c;
         if (image.rows > 0)
             mur_dsp_gather(&image);
-        mur_dsp_expand(weights, (const int8_t *)(channel + 1), layer->kernel_h, layer->stride_w);
-        plane.bias = channel->bias;
-        run(layer, channel, &plane, out + c);
-        channel = (const mur_dsp_plane_channel *)((const uint32_t *)(const void *)channel +
-                                                  channel_words);
+        mur_dsp_expand(weights, tail + lead, layer->kernel_h, layer->stride_w);
+        plane.bias = (int32_t)head[0];
+        run(layer, head, tail, &plane, out + c);
+        head += words;
+        tail += lead + taps;
     }
 }
 

@@ -30,9 +30,9 @@
 
 #else
 
-static inline int8_t mur_dsp_output(int32_t sum, const uint32_t *channel, int32_t zero)
+static inline int8_t mur_dsp_output(int32_t sum, uint32_t mul, uint32_t shift, int32_t zero)
 {
-    int32_t x = mur_scale_q31(sum, (int32_t)(channel[0] >> 1), -(int32_t)channel[1]);
+    int32_t x = mur_scale_q31(sum, (int32_t)(mul >> 1), -(int32_t)shift);
 
     return (int8_t)mur_clamp(x + zero, INT8_MIN, INT8_MAX);
 }

@@ -10,9 +10,9 @@
 #include "mur_nn.h"
 
 /* A run over pairs of channels for one or four pixels.
- * w: for each pair: bias a, 256 * bias b + bias a, the weights (a word for two inputs), then
- * twice the multiplier and the right shift of a and of b. The order of members is the assembly's.
- */
+ * w: for each pair: bias a, 256 * bias b + bias a, the weights (a word for two inputs), then twice
+ * a's multiplier, the right shifts (a's in byte 0, b's in byte 1), twice b's multiplier. ASRS takes
+ * its count from byte 0. The order of members is the assembly's. */
 typedef struct mur_dsp_tile {
     const uint32_t *x, *x_end; /* pairs of inputs; of four pixels by turns */
     const uint32_t *w, *w_end;
@@ -82,7 +82,8 @@ mur_dsp_tile4(__attribute__((unused)) const mur_dsp_tile *tile)
                      MUR_DSP_REQUANT(r1, r8, r9, r11)
                      MUR_DSP_REQUANT(r2, r8, r9, r11)
                      MUR_DSP_REQUANT(r3, r8, r9, r11)
-                     "ldrd r8, r9, [lr], #8\n"
+                     "ldr r8, [lr], #4\n"
+                     "lsr r9, r9, #8\n"
                      MUR_DSP_REQUANT(r4, r8, r9, r11)
                      MUR_DSP_REQUANT(r5, r8, r9, r11)
                      MUR_DSP_REQUANT(r6, r8, r9, r11)
@@ -135,7 +136,8 @@ mur_dsp_tile1(__attribute__((unused)) const mur_dsp_tile *tile)
                      MUR_DSP_MAC2(r5, r9)
                      "cmp r12, r11\n"
                      "bne 2b\n"
-                     "3: ldm lr!, {r2-r5}\n"
+                     "3: ldm lr!, {r2-r4}\n"
+                     "lsr r5, r3, #8\n"
                      "ldr r12, [sp, #16]\n"
                      "ldr r8, [sp, #24]\n"
                      "sub r1, r1, r0\n"
@@ -172,10 +174,11 @@ static inline void mur_dsp_tiles(const mur_dsp_tile *tile, int32_t pixels)
                 b = mur_smlad(*x, *h, b);
             }
             b = (int32_t)((uint32_t)b - (uint32_t)a);
-            out[i * tile->out_step] = mur_dsp_output(a, h, tile->zero);
-            out[i * tile->out_step + 1] = mur_dsp_output(mur_asr(b, 8), h + 2, tile->zero);
+            out[i * tile->out_step] = mur_dsp_output(a, h[0], h[1] & 255, tile->zero);
+            out[i * tile->out_step + 1] =
+                mur_dsp_output(mur_asr(b, 8), h[2], h[1] >> 8, tile->zero);
         }
-        w = last + 4;
+        w = last + 3;
     }
 }
 

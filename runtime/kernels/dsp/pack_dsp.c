@@ -192,9 +192,8 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
         c += take_pair(layer, plain, view_of, c, &a, &b);
         out = pack_pair(&a, &b, &runs, out);
         *out++ = 2 * (uint32_t)a.mul;
-        *out++ = (uint32_t)-a.shift;
+        *out++ = (uint32_t)-a.shift | (uint32_t)-b.shift << 8;
         *out++ = 2 * (uint32_t)b.mul;
-        *out++ = (uint32_t)-b.shift;
     }
 }
 
@@ -322,32 +321,46 @@ int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pl
     return 1;
 }
 
-size_t mur_dsp_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
+static size_t plane_bytes(const mur_conv_s8 *layer, int32_t words)
 {
-    return (size_t)layer->in_c * (size_t)mur_dsp_plane_channel_words(layer->kernel_h) * 4;
+    int32_t taps = layer->kernel_h * layer->kernel_w;
+
+    return (size_t)layer->in_c * (size_t)(4 * words + mur_dsp_plane_lead(words) + taps);
 }
 
-static void pack_plane_channel(const view *v, uint32_t mul, int32_t shift, int32_t words,
-                               uint32_t *out)
+static void pack_planes(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look,
+                        int32_t words, void *packed)
 {
-    memset(out, 0, (size_t)words * 4);
-    out[0] = (uint32_t)v->bias;
-    out[1] = mul;
-    out[2] = (uint32_t)shift;
-    if (v->weights)
-        memcpy(out + 3, v->weights, (size_t)v->count);
+    uint32_t *head = packed;
+    uint8_t *tail = (uint8_t *)(head + words * layer->in_c);
+
+    for (int32_t c = 0; c < layer->in_c; c++) {
+        view v = look(layer, plain, c);
+
+        *head++ = (uint32_t)v.bias;
+        if (words == MUR_DSP_PLANE_WORDS) {
+            *head++ = 2 * (uint32_t)v.mul;
+            *tail++ = (uint8_t)-v.shift;
+        } else {
+            *head++ = (uint32_t)v.mul;
+            *head++ = (uint32_t)v.shift;
+        }
+        if (v.weights)
+            memcpy(tail, v.weights, (size_t)v.count);
+        else
+            memset(tail, 0, (size_t)v.count);
+        tail += v.count;
+    }
+}
+
+size_t mur_dsp_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return plane_bytes(layer, MUR_DSP_PLANE_WORDS);
 }
 
 void mur_dsp_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
-    int32_t words = mur_dsp_plane_channel_words(layer->kernel_h);
-    uint32_t *out = packed;
-
-    for (int32_t c = 0; c < layer->in_c; c++, out += words) {
-        view v = view_of(layer, plain, c);
-
-        pack_plane_channel(&v, 2 * (uint32_t)v.mul, -v.shift, words, out);
-    }
+    pack_planes(layer, plain, view_of, MUR_DSP_PLANE_WORDS, packed);
 }
 
 size_t mur_dsp_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
@@ -365,20 +378,13 @@ int mur_dsp_depthwise_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plai
 
 size_t mur_dsp_depthwise_wide_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    return mur_dsp_depthwise_s8_packed_bytes(layer);
+    return plane_bytes(layer, MUR_DSP_PLANE_WIDE_WORDS);
 }
 
 void mur_dsp_depthwise_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
                                     void *packed)
 {
-    int32_t words = mur_dsp_plane_channel_words(layer->kernel_h);
-    uint32_t *out = packed;
-
-    for (int32_t c = 0; c < layer->in_c; c++, out += words) {
-        view v = plain_view(layer, plain, c);
-
-        pack_plane_channel(&v, (uint32_t)v.mul, v.shift, words, out);
-    }
+    pack_planes(layer, plain, plain_view, MUR_DSP_PLANE_WIDE_WORDS, packed);
 }
 
 size_t mur_dsp_depthwise_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
