@@ -215,8 +215,8 @@ static const char input_and_output[] =
     "#include BOARD_HEADER\n"
     "#else\n"
     "#include <stdio.h>\n"
-    "#define BOARD_READ(data, bytes) (fread(data, bytes, 1, stdin) == 1)\n"
-    "#define BOARD_WRITE(data, bytes) (fwrite(data, bytes, 1, stdout) == 1)\n"
+    "#define BOARD_READ(data, bytes) (fread(data, 1, bytes, stdin) == (bytes))\n"
+    "#define BOARD_WRITE(data, bytes) (fwrite(data, 1, bytes, stdout) == (bytes))\n"
     "#define BOARD_BEGIN() (void)0\n"
     "#define BOARD_END() (void)0\n"
     "#endif\n";
