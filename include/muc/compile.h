@@ -44,6 +44,12 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
 muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,
                       const char *prompt, muc_report **out);
 
+/* Compares a network opened with quant "int8" with the same network opened without, on its inputs
+ * or else on what calibrated it. Keys: samples, top1_agreement (of the outputs' rows), and the
+ * table "layers" (node, operator, type, values, error: the largest difference, snr_db). */
+muc_status muc_verify_int8(muc_context *ctx, const muc_model *integer, const muc_model *real,
+                           muc_report **out);
+
 /* A program file as assembly text (syntax: src/targets/uthinker/asm.h), and back: the round trip
  * gives the same bytes. The text is malloc'ed, for the caller to free. Only a program that the
  * verifier accepts is written. */

@@ -31,6 +31,10 @@ typedef struct muc_model_options {
     /* of a network: types of inputs that the file calls FLOAT and means as integers, "NAME=TYPE",
      * parted by commas; NULL: none */
     const char *types;
+    /* of a network: "int8" makes its activations and weights int8, in the arithmetic of TFLite's
+     * kernels, on scales chosen by running it on the arrays of a .npz or .npy file (samples along
+     * the first dimension); NULL: it stays as it is */
+    const char *quant, *calibration;
 } muc_model_options;
 
 /* path NULL opens the built-in model; options NULL is all-zero. A model without a tokenizer opens,

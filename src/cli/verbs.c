@@ -49,8 +49,9 @@ static muc_status finish(muc_context *ctx, const cli_args *args, muc_status stat
     return status != MUC_OK ? status : printed;
 }
 
-static muc_status open_model(muc_context *ctx, const cli_args *args, const char *path,
-                             muc_model **out)
+/* quantized: as --quant and --calib say, if the file is a network */
+static muc_status open_as(muc_context *ctx, const cli_args *args, const char *path, bool quantized,
+                          muc_model **out)
 {
     muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
                                   .dims = args->values[OPTION_DIM],
@@ -60,12 +61,22 @@ static muc_status open_model(muc_context *ctx, const cli_args *args, const char 
 
     TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
     options.context = (uint32_t)context;
+    if (quantized) {
+        options.quant = args->values[OPTION_QUANT];
+        options.calibration = args->values[OPTION_CALIBRATION];
+    }
     if (args->verb == VERB_compile && args->operands[0]) {
         options.exports = args->operands + 1;
         while (args->operands[1 + options.export_count])
             options.export_count++;
     }
     return muc_model_open(ctx, path, &options, out);
+}
+
+static muc_status open_model(muc_context *ctx, const cli_args *args, const char *path,
+                             muc_model **out)
+{
+    return open_as(ctx, args, path, true, out);
 }
 
 static muc_status open_operand(muc_context *ctx, const cli_args *args, unsigned operand,
@@ -311,6 +322,7 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
     muc_report *report = NULL;
     const char *prompt;
     char *owned;
+    bool is_network;
     muc_status status;
 
     if (muc_is_code_folder(args->operands[0])) {
@@ -322,9 +334,16 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
     status = take_prompt(args, &owned, &prompt);
     if (status == MUC_OK)
         status = open_operand(ctx, args, 0, &program);
-    if (status == MUC_OK)
+    is_network = status == MUC_OK && muc_model_is_network(program);
+    if (is_network && !cli_given(args, OPTION_QUANT))
+        status = cli_misuse(args, "a network is compared with itself in --quant int8");
+    else if (is_network)
+        status = open_as(ctx, args, args->operands[0], false, &model);
+    else if (status == MUC_OK)
         status = open_operand(ctx, args, 1, &model);
-    if (status == MUC_OK)
+    if (status == MUC_OK && is_network)
+        status = muc_verify_int8(ctx, program, model, &report);
+    else if (status == MUC_OK)
         status = muc_verify(ctx, program, model, prompt, &report);
     muc_model_close(model);
     muc_model_close(program);

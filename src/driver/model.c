@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "driver/arrays.h"
+#include "driver/network_int8.h"
 #include "driver/blocks.h"
 #include "driver/engine_code.h"
 #include "driver/exports.h"
@@ -177,6 +178,25 @@ static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_mode
     return open_tokenizer(ctx, model);
 }
 
+static muc_status quantize_network(muc_context *ctx, muc_model *model,
+                                   const muc_model_options *options)
+{
+    if (!options->quant && !options->calibration)
+        return MUC_OK;
+    if (!options->quant || strcmp(options->quant, "int8") != 0)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "a network is quantized by --quant int8, not %s",
+                        options->quant ? options->quant : "without --quant");
+    if (!options->calibration)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "--quant int8 of a network needs --calib FILE: a .npz or .npy file with "
+                        "samples of its inputs");
+    MUC_TRY(muc_arrays_read(ctx, &model->arena, options->calibration, &model->calibration,
+                            &model->calibration_count));
+    return muc_network_to_int8(ctx, model->network.graph, model->calibration,
+                               model->calibration_count);
+}
+
 static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     muc_network_options how = { 0 };
@@ -203,7 +223,8 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
     if (options->export_count)
         MUC_TRY(muc_model_unify(ctx, model, &how, options));
-    return muc_fold(ctx, model->network.graph);
+    MUC_TRY(muc_fold(ctx, model->network.graph));
+    return quantize_network(ctx, model, options);
 }
 
 static muc_status open_code(muc_context *ctx, muc_model *model, const muc_model_options *options)

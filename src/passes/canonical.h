@@ -12,6 +12,9 @@ muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph);
 /* Folds padding into convolutions, batch norms and biases into the weights before them, products
  * with constants into linear, and the bounds of quantized activations into what they bound. */
 muc_status muc_fuse(muc_context *ctx, muc_graph *graph);
+/* Makes float32 constants of integer ones that are only dequantized: what a network of float
+ * arithmetic with integer weights computes with. */
+muc_status muc_dequantize_constants(muc_context *ctx, muc_graph *graph);
 /* Turns operators with channels first into channels last: constant weights are laid anew, and the
  * transposes that remain stand at inputs, outputs and operators that mix dimensions. */
 muc_status muc_lay_channels_last(muc_context *ctx, muc_graph *graph);
