@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "driver/arrays.h"
-#include "driver/network_int8.h"
 #include "driver/blocks.h"
 #include "driver/engine_code.h"
 #include "driver/exports.h"
+#include "driver/network_int8.h"
 #include "driver/program.h"
 #include "passes/fold.h"
 #include "text/tokenizer.h"
