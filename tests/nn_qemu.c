@@ -32,7 +32,7 @@ int main(void)
     host_open();
     for (uint32_t i = 0; i < nn_kernels_count; i++)
         for (int overlapping = 0; overlapping < 2; overlapping++) {
-            nn_result r = nn_check(&nn_kernels[i], 300, overlapping);
+            nn_result r = nn_check(&nn_kernels[i], 100, overlapping);
 
             host_print(HOST_STDOUT, nn_kernels[i].name);
             host_print(HOST_STDOUT, overlapping ? " overlapping: " : ": ");
@@ -40,7 +40,7 @@ int main(void)
             wrong += r.wrong + (r.run == 0);
         }
     name = "";
-    others = nn_check_others(300, &name);
+    others = nn_check_others(100, &name);
     host_print_number(HOST_STDOUT, others);
     host_print(HOST_STDOUT, " layers without weights wrong ");
     host_print(HOST_STDOUT, name);
