@@ -52,6 +52,17 @@ static const char *const graphs[] = {
     "strides=[2, 2] pads=[1, 1, 1, 1]\noutput y\n",
     "tensor a = input f32 [1, 2, 5, 5]\nnode y f32 [1, 2, 3, 3] = average_pool a kernel=[3, 3] "
     "strides=[2, 2] pads=[1, 1, 1, 1] count_include_pad=1\noutput y\n",
+    "tensor a = input f32 [1, 5, 4, 2]\ntensor w = const f32 [3, 2, 2, 2] values 1, -2, 3, 0.5, 1, "
+    "0, -1, 2, "
+    "3, 1, 0, 2, -1, 1, 1, 0.25, 2, 2, -3, 1, 0, 1, 2, -1\ntensor c = const f32 [3] values 1, -1, "
+    "0.5\n"
+    "node y f32 [1, 3, 2, 3] = conv a, w, c channels_last=1 strides=[2, 2] pads=[1, 0, 0, "
+    "0]\noutput y\n",
+    "tensor a = input f32 [1, 5, 4, 2]\ntensor w = const f32 [2, 2, 2, 1] values 1, -2, 3, 0.5, 1, "
+    "0, -1, 2\n"
+    "node y f32 [1, 5, 4, 2] = conv a, w channels_last=1 groups=2 pads=[1, 0, 0, 1]\noutput y\n",
+    "tensor a = input f32 [3, 4]\ntensor w = const f32 [2, 4] values 1, -2, 3, 0.5, 1, 0, -1, 2\n"
+    "node y f32 [3, 2] = linear a, w\noutput y\n",
     /* along dimensions */
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [2, 1, 4] = reduce_mean a axes=[1]\noutput y\n",
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [3] = reduce_max a axes=[0, 2] keep_dims=0\noutput "

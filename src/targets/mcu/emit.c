@@ -311,7 +311,8 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
                  program->machine->name, program->name);
     if (program->uses_math)
         muc_text_add(text, "#include <math.h>\n");
-    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s\n",
+    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s\n",
+                 program->uses_f32 ? "#include \"mur_nn_f32.h\"\n" : "",
                  program->uses_quantlib ? "#include \"mur_quantlib.h\"\n" : "",
                  program->uses_decoder ? "#include \"mur_decoder.h\"\n" : "");
     muc_text_add(text,

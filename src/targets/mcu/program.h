@@ -93,6 +93,7 @@ typedef struct muc_mcu_program {
     const char **sources; /* files of runtime/ to be compiled, ascending */
     uint32_t source_count;
     size_t source_capacity;
+    bool uses_f32;      /* calls kernels of mur_nn_f32.h */
     bool uses_math;     /* calls functions of math.h */
     bool uses_quantlib; /* calls functions of mur_quantlib.h */
     bool uses_decoder;  /* calls functions of mur_decoder.h */
