@@ -55,7 +55,18 @@ static inline void mcu_batch_add(mcu_batch *batch, muc_graph *graph, const char 
     CHECK_OK(batch->ctx, muc_mcu_compile(batch->ctx, graph, name, machine, &network->build));
 }
 
-/* Every network in a folder of its own, every source once, one library. */
+/* Every network in a folder of its own. */
+static inline void mcu_batch_write(mcu_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/n%zu", batch->root, i);
+        CHECK_OK(batch->ctx, muc_mcu_write_folder(batch->ctx, batch->networks[i].build, path));
+    }
+}
+
+/* Every source once, one library. */
 static inline void mcu_batch_build(mcu_batch *batch, const char *compiler)
 {
     const char *sources[256];
@@ -63,6 +74,7 @@ static inline void mcu_batch_build(mcu_batch *batch, const char *compiler)
     muc_text command = { 0 };
     char path[128];
 
+    mcu_batch_write(batch);
     muc_text_add(&command,
                  "%s -std=c99 -O1 -ffp-contract=off -fPIC -shared " MCU_WARNINGS " -o %s/all.so",
                  compiler, batch->root);
@@ -70,7 +82,6 @@ static inline void mcu_batch_build(mcu_batch *batch, const char *compiler)
         const muc_mcu_program *program = &batch->networks[i].build->program;
 
         snprintf(path, sizeof(path), "%s/n%zu", batch->root, i);
-        CHECK_OK(batch->ctx, muc_mcu_write_folder(batch->ctx, batch->networks[i].build, path));
         muc_text_add(&command, " -I%s -I%s/include %s/n%zu.c", path, path, path, i);
         for (uint32_t s = 0; s < program->source_count; s++) {
             size_t known = 0;
@@ -93,7 +104,7 @@ static inline void mcu_batch_build(mcu_batch *batch, const char *compiler)
         fail_msg("%s", dlerror());
 }
 
-/* Every network's source and the runtime's, after mcu_batch_build, without a warning by another
+/* Every network's source and one example, after mcu_batch_write, without a warning by another
  * compiler; with_math: also those that need math.h. */
 static inline void mcu_batch_check(mcu_batch *batch, const char *compiler, bool with_math)
 {
@@ -107,8 +118,11 @@ static inline void mcu_batch_check(mcu_batch *batch, const char *compiler, bool 
         if (program->uses_math && !with_math)
             continue;
         count++;
-        muc_text_add(&command, " -I%s/n%zu -I%s/n%zu/include %s/n%zu/n%zu.c %s/n%zu/main.c",
-                     batch->root, i, batch->root, i, batch->root, i, i, batch->root, i);
+        if (count == 1)
+            muc_text_add(&command, " -I%s/n%zu/include %s/n%zu/main.c", batch->root, i, batch->root,
+                         i);
+        muc_text_add(&command, " -I%s/n%zu -I%s/n%zu/include %s/n%zu/n%zu.c", batch->root, i,
+                     batch->root, i, batch->root, i, i);
     }
     CHECK(count > 0);
     if (system(command.data) != 0)

@@ -185,7 +185,7 @@ static void no_compiler_warns_of_generated_code(void **state)
 
     (void)state;
     add_all(&batch);
-    mcu_batch_build(&batch, "cc");
+    mcu_batch_write(&batch);
     for (size_t i = 0; i < MUC_COUNT(compilers); i++) {
         char which[96];
 
