@@ -2,6 +2,7 @@
 #include "mur_nn_f32.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "chance.h"
 #include "check.h"
@@ -72,6 +73,19 @@ static float judge(const mur_conv_f32 *l, int32_t y, int32_t x, int32_t c)
     return fminf(fmaxf(sum, l->min), l->max);
 }
 
+/* the layer again, its input as close behind its output as it may be */
+static void check_overlap(const mur_conv_f32 *l, int depthwise)
+{
+    static float memory[3 * MOST];
+    float *to = memory + MOST, *from = to + mur_conv_f32_lead(l);
+
+    memcpy(from, in, (size_t)(l->in_h * l->in_pitch) * sizeof(*in));
+    (depthwise ? mur_depthwise_f32_run : mur_conv_f32_run)(l, from, to);
+    for (int32_t y = 0; y < l->out_h; y++)
+        assert_memory_equal(to + y * l->out_pitch, out + y * l->out_pitch,
+                            (size_t)(l->out_w * l->out_c) * sizeof(*out));
+}
+
 static void check_layers(int depthwise)
 {
     for (int times = 0; times < 600;) {
@@ -101,6 +115,7 @@ static void check_layers(int depthwise)
 
                 CHECK(out[y * l.out_pitch + x] == wanted);
             }
+        check_overlap(&l, depthwise);
     }
 }
 

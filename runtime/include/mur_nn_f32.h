@@ -5,7 +5,8 @@
  * each tap inside the image, by kernel row, kernel column, input channel. A NaN stays one.
  *
  * Data are NHWC, one image a call; in: float [in_h][in_pitch], out: float [out_h][out_pitch]. out
- * must not overlap in. Alignment: 4 bytes. Nothing is allocated; there is no scratch. */
+ * may overlap in as far as mur_conv_f32_lead tells. Alignment: 4 bytes. Nothing is allocated; there
+ * is no scratch. */
 #ifndef MUR_NN_F32_H
 #define MUR_NN_F32_H
 
@@ -30,6 +31,10 @@ typedef struct mur_conv_f32 {
 void mur_conv_f32_run(const mur_conv_f32 *layer, const float *in, float *out);
 /* groups = in_c = out_c */
 void mur_depthwise_f32_run(const mur_conv_f32 *layer, const float *in, float *out);
+
+/* The fewest elements by which `in` must start after `out` for either kernel to overwrite its
+ * input: negative if it may start before, INT32_MIN if anything goes. On the host. */
+int32_t mur_conv_f32_lead(const mur_conv_f32 *layer);
 
 /* On the host. Both kernels take weights [out_c][kernel_h][kernel_w][in_c / groups] and bias
  * [out_c] or NULL; both sizes are in elements. */

@@ -36,6 +36,32 @@ void mur_conv_f32_pack(const mur_conv_f32 *l, const float *weights, const float 
         packed = pack_channels(weights, bias, taps_of(l), group * channels, channels, packed);
 }
 
+/* where the window of output (y, x) begins to read */
+static int32_t first_read(const mur_conv_f32 *l, int32_t y, int32_t x)
+{
+    int32_t row = y * l->stride_h - l->pad_top, column = x * l->stride_w - l->pad_left;
+
+    return (row < 0 ? 0 : row) * l->in_pitch + (column < 0 ? 0 : column) * l->in_c;
+}
+
+/* What is written up to the end of four pixels must lie below all that is read from their first
+ * window on. */
+int32_t mur_conv_f32_lead(const mur_conv_f32 *l)
+{
+    int32_t lead = INT32_MIN;
+
+    for (int32_t y = 0; y < l->out_h; y++)
+        for (int32_t x = 0; x < l->out_w; x++) {
+            int32_t end = x + 4 < l->out_w ? x + 4 : l->out_w, read = first_read(l, y, x);
+
+            if (y + 1 < l->out_h && first_read(l, y + 1, 0) < read)
+                read = first_read(l, y + 1, 0);
+            if (y * l->out_pitch + end * l->out_c - read > lead)
+                lead = y * l->out_pitch + end * l->out_c - read;
+        }
+    return lead;
+}
+
 size_t mur_depthwise_f32_packed_elems(const mur_conv_f32 *l)
 {
     return (size_t)((l->out_c + 3) / 4 * 4) * (size_t)(taps_of(l) + 1);

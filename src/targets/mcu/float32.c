@@ -107,6 +107,7 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const m
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
+    muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(layer) * (int64_t)sizeof(float));
     return muc_mcu_end_step(l, macs);
 }
 
