@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A trained int8 network as C on emulated boards: the recorded outputs, bit for bit, and no more instructions
-than were once enough.
+"""A trained int8 network as C, run by `muc run --qemu` on emulated boards: the recorded outputs, bit for bit, and no
+more instructions than were once enough.
 
     test_network_qemu.py MUC [all]     all: every network on every board
 """
+import json
+import os
 import pathlib
 import re
 import shutil
@@ -32,41 +34,79 @@ LIMITS = {
 }
 
 
+def shape_of(data):
+    """The shape that a .npy file tells, and where its elements begin."""
+    begin = 10 + struct.unpack("<H", data[8:10])[0]
+    return eval(re.search(r"shape': (\(.*?\))", data[10:begin].decode()).group(1)), begin
+
+
 def first_of(archive, name):
-    """The bytes of the first row of an int8 array."""
+    """The first row of an int8 array: its shape, its bytes."""
     data = archive.read(name + ".npy")
-    length = struct.unpack("<H", data[8:10])[0]
-    shape = eval(re.search(r"shape': (\(.*?\))", data[10:10 + length].decode()).group(1))
+    shape, begin = shape_of(data)
     size = 1
     for extent in shape[1:]:
         size *= extent
-    return data[10 + length:10 + length + size]
+    return (1,) + shape[1:], data[begin:begin + size]
+
+
+def write_npy(path, shape, data):
+    header = str({"descr": "|i1", "fortran_order": False, "shape": shape}).encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data)
+
+
+def compile_for(folder, network, board):
+    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board][0], "-o", folder],
+                   check=True, capture_output=True, text=True)
 
 
 def check(folder, network, board):
-    code, inputs, outputs = folder / f"{network}_{board}", folder / "in", folder / "out"
+    code, inputs, outputs = folder / f"{network}_{board}", folder / "in.npy", folder / "out.npz"
     with zipfile.ZipFile(DATA / f"golden/{network}.npz") as archive:
-        inputs.write_bytes(first_of(archive, "input"))
-        expected = first_of(archive, "output")
-    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board][0], "-o", code],
-                   check=True, capture_output=True, text=True)
-    done = subprocess.run([ROOT / "scripts/run_network", board, code, inputs, outputs, "--count"], check=True,
-                          capture_output=True, text=True)
+        write_npy(inputs, *first_of(archive, "input"))
+        expected = first_of(archive, "output")[1]
+    compile_for(code, network, board)
+    done = subprocess.run([MUC, "run", code, "--qemu", board, "--input", inputs, "--output", outputs, "--json"],
+                          check=True, capture_output=True, text=True)
     assert not done.stderr, done.stderr  # no compiler warns
-    assert outputs.read_bytes() == expected, (outputs.read_bytes(), expected)
-    count = int(done.stdout)
-    assert count <= LIMITS[network].get(board, count), f"{count} instructions"
-    return count
+    with zipfile.ZipFile(outputs) as archive:
+        data = archive.read(archive.namelist()[0])
+    assert data[shape_of(data)[1]:] == expected, (data, expected)
+    count = json.loads(done.stdout)["instructions"]
+    assert 1000 < count <= LIMITS[network].get(board, count), f"{count} instructions"
+    return f"{count} instructions"
+
+
+def check_errors(folder, network, board):
+    """Boards that are not known, and tools that are not there, are named."""
+    code, tools, inputs = folder / "errors", folder / "tools", folder / "errors.npy"
+    compile_for(code, network, board)
+    with zipfile.ZipFile(DATA / f"golden/{network}.npz") as archive:
+        write_npy(inputs, *first_of(archive, "input"))
+    tools.mkdir()
+    for tool in ("timeout", "realpath", "dirname"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    for name, path, status, words in ((board, tools, 5, "scripts/setup test"), ("m9", None, 7, "m9")):
+        environment = dict(os.environ, PATH=str(path)) if path else None
+        done = subprocess.run([MUC, "run", code, "--qemu", name, "--input", inputs], capture_output=True, text=True,
+                              env=environment)
+        assert done.returncode == status and words in done.stderr, (done.returncode, done.stderr)
+    done = subprocess.run([MUC, "run", DATA / f"{network}.tflite", "--qemu", board, "--input", inputs],
+                          capture_output=True, text=True)
+    assert done.returncode == 7 and "--qemu" in done.stderr, (done.returncode, done.stderr)
+    return "named"
 
 
 def main():
     networks = list(LIMITS) if "all" in sys.argv else ["kws_ref_model"]
-    cases = [(network, board) for network in networks for board in BOARDS]
+    cases = [(f"{network} on {board}", check, network, board) for network in networks for board in BOARDS]
+    cases.append(("errors of muc run --qemu", check_errors, "kws_ref_model", "m4"))
     failed = 0
     print(f"1..{len(cases)}")
     with tempfile.TemporaryDirectory() as folder:
-        for number, (network, board) in enumerate(cases, 1):
-            line = f"{number} - {network} on {board}"
+        for number, (name, function, network, board) in enumerate(cases, 1):
+            line = f"{number} - {name}"
             missing = [tool for tool in BOARDS[board][1] if not shutil.which(tool)]
             if not DATA.is_dir():
                 missing.append(str(DATA))
@@ -74,7 +114,7 @@ def main():
                 print(f"ok {line} # SKIP {', '.join(missing)} is missing")
                 continue
             try:
-                print(f"ok {line}: {check(pathlib.Path(folder), network, board)} instructions")
+                print(f"ok {line}: {function(pathlib.Path(folder), network, board)}")
             except (AssertionError, subprocess.CalledProcessError) as error:
                 failed += 1
                 print(f"not ok {line}")

@@ -246,11 +246,13 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     muc_status status = run_options(args, &options);
 
     if (status == MUC_OK && muc_is_code_folder(args->operands[0]) &&
-        !muc_is_language_folder(args->operands[0])) {
+        (cli_given(args, OPTION_QEMU) || !muc_is_language_folder(args->operands[0]))) {
         status = muc_run_folder(ctx, args->operands[0], args->values[OPTION_INPUT],
-                                args->values[OPTION_OUTPUT], &report);
+                                args->values[OPTION_OUTPUT], args->values[OPTION_QEMU], &report);
         return finish(ctx, args, status, report);
     }
+    if (status == MUC_OK && cli_given(args, OPTION_QEMU))
+        return cli_misuse(args, "--qemu runs a folder of C code that compile --target mcu wrote");
 
     if (status != MUC_OK)
         return status;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,6 +17,11 @@
 #include "driver/network.h"
 
 enum { MOST_WORDS = 512, MOST_LIST = 1 << 16 };
+
+/* exit statuses of scripts/run_network and of timeout, which bounds it */
+enum { NO_BOARD = 7, NOT_IN_TIME = 124, NO_TOOL = 127 };
+#define MOST_SECONDS "300"
+#define RUN_NETWORK MUC_SOURCE_ROOT "/scripts/run_network"
 
 extern char **environ;
 
@@ -181,13 +187,13 @@ muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
 
 /* ---- child processes ---- */
 
-/* stdin and stdout are files, unless NULL */
-static muc_status run_child(muc_context *ctx, const char *const *words, const char *in,
-                            const char *out)
+/* stdin and stdout are files, unless NULL; *state is waitpid's */
+static muc_status await_child(muc_context *ctx, const char *const *words, const char *in,
+                              const char *out, int *state)
 {
     posix_spawn_file_actions_t actions;
-    int error, state = 0;
     pid_t child;
+    int error;
 
     posix_spawn_file_actions_init(&actions);
     if (in)
@@ -201,8 +207,18 @@ static muc_status run_child(muc_context *ctx, const char *const *words, const ch
     if (error)
         return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
                         strerror(error));
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+    *state = 0;
+    while (waitpid(child, state, 0) < 0 && errno == EINTR)
         ;
+    return MUC_OK;
+}
+
+static muc_status run_child(muc_context *ctx, const char *const *words, const char *in,
+                            const char *out)
+{
+    int state;
+
+    MUC_TRY(await_child(ctx, words, in, out, &state));
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return MUC_OK;
     return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "%s %d",
@@ -280,25 +296,88 @@ static muc_status read_output(muc_context *ctx, const char *path, uint8_t **out,
     return status;
 }
 
+/* one run of a folder's code */
+typedef struct code_job {
+    const char *trace, *board; /* both NULL: on the host, untraced */
+    muc_bytes input;
+    uint8_t *output; /* malloc'ed */
+    size_t output_bytes;
+    uint64_t instructions; /* on a board */
+} code_job;
+
 /* all in a temporary folder */
 static muc_status build_and_run(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
-                                const char *temporary, const char *trace, muc_bytes input,
-                                uint8_t **output, size_t *output_bytes)
+                                const char *temporary, code_job *job)
 {
     const char *program, *in, *out, *source = NULL, *words[2] = { 0 };
 
     MUC_TRY(muc_arena_format(ctx, arena, &program, "%s/program", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &in, "%s/in", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &out, "%s/out", temporary));
-    if (trace) {
+    if (job->trace) {
         MUC_TRY(muc_arena_format(ctx, arena, &source, "%s/trace.c", temporary));
-        MUC_TRY(muc_file_write(ctx, source, trace, strlen(trace)));
+        MUC_TRY(muc_file_write(ctx, source, job->trace, strlen(job->trace)));
     }
     MUC_TRY(build(ctx, folder, arena, source, false, program));
-    MUC_TRY(muc_file_write(ctx, in, input.data, input.size));
+    MUC_TRY(muc_file_write(ctx, in, job->input.data, job->input.size));
     words[0] = program;
     MUC_TRY(run_child(ctx, words, in, out));
-    return read_output(ctx, out, output, output_bytes);
+    return read_output(ctx, out, &job->output, &job->output_bytes);
+}
+
+/* what the script's end means; it has told more on standard error */
+static muc_status judge_emulation(muc_context *ctx, const muc_code_folder *folder,
+                                  const char *board, int state)
+{
+    int code = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+
+    if (code == 0)
+        return MUC_OK;
+    if (code == NO_BOARD)
+        return muc_fail(ctx, MUC_USAGE, board, MUC_NO_OFFSET, "no emulated board has this name");
+    if (code == NO_TOOL)
+        return muc_fail(ctx, MUC_IO, board, MUC_NO_OFFSET,
+                        "its cross compiler or emulator is missing: `scripts/setup test` "
+                        "installs them");
+    if (code == NOT_IN_TIME)
+        return muc_fail(ctx, MUC_IO, folder->path, MUC_NO_OFFSET,
+                        "the run on board %s did not end within " MOST_SECONDS " seconds", board);
+    return muc_fail(ctx, MUC_IO, folder->path, MUC_NO_OFFSET,
+                    "the code cannot be built for board %s, or failed there", board);
+}
+
+static muc_status read_count(muc_context *ctx, const char *path, uint64_t *out)
+{
+    FILE *file = fopen(path, "r");
+    bool is_read = file && fscanf(file, "%" SCNu64, out) == 1;
+
+    if (file)
+        fclose(file);
+    return is_read ? MUC_OK
+                   : muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "no count of instructions came");
+}
+
+/* all in a temporary folder */
+static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
+                          const char *temporary, code_job *job)
+{
+    const char *in, *out, *count;
+    int state;
+
+    if (access(RUN_NETWORK, X_OK))
+        return muc_fail(ctx, MUC_IO, RUN_NETWORK, MUC_NO_OFFSET,
+                        "is not there: boards are emulated from muc's source folder");
+    MUC_TRY(muc_arena_format(ctx, arena, &in, "%s/in", temporary));
+    MUC_TRY(muc_arena_format(ctx, arena, &out, "%s/out", temporary));
+    MUC_TRY(muc_arena_format(ctx, arena, &count, "%s/count", temporary));
+    MUC_TRY(muc_file_write(ctx, in, job->input.data, job->input.size));
+    const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, RUN_NETWORK, job->board,
+                                  folder->path, in,   out,  "--count",    NULL };
+
+    MUC_TRY(await_child(ctx, words, NULL, count, &state));
+    MUC_TRY(judge_emulation(ctx, folder, job->board, state));
+    MUC_TRY(read_count(ctx, count, &job->instructions));
+    return read_output(ctx, out, &job->output, &job->output_bytes);
 }
 
 static muc_status make_temporary(muc_context *ctx, muc_arena *arena, const char **out)
@@ -311,16 +390,16 @@ static muc_status make_temporary(muc_context *ctx, muc_arena *arena, const char 
     return muc_fail(ctx, MUC_IO, *out, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
 }
 
-muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const char *trace,
-                        muc_bytes input, uint8_t **output, size_t *output_bytes)
+static muc_status do_job(muc_context *ctx, const muc_code_folder *folder, code_job *job)
 {
-    static const char *const files[] = { "program", "in", "out", "trace.c" };
+    static const char *const files[] = { "program", "in", "out", "trace.c", "count" };
     const char *temporary, *path;
     muc_arena arena = { 0 };
     muc_status status = make_temporary(ctx, &arena, &temporary);
 
     if (status == MUC_OK) {
-        status = build_and_run(ctx, folder, &arena, temporary, trace, input, output, output_bytes);
+        status = job->board ? emulate(ctx, folder, &arena, temporary, job)
+                            : build_and_run(ctx, folder, &arena, temporary, job);
         for (size_t i = 0; i < MUC_COUNT(files); i++)
             if (muc_arena_format(ctx, &arena, &path, "%s/%s", temporary, files[i]) == MUC_OK)
                 unlink(path);
@@ -328,6 +407,30 @@ muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const c
     }
     muc_arena_free(&arena);
     return status;
+}
+
+muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const char *trace,
+                        muc_bytes input, uint8_t **output, size_t *output_bytes)
+{
+    code_job job = { .trace = trace, .input = input };
+
+    MUC_TRY(do_job(ctx, folder, &job));
+    *output = job.output;
+    *output_bytes = job.output_bytes;
+    return MUC_OK;
+}
+
+muc_status muc_code_emulate(muc_context *ctx, const muc_code_folder *folder, const char *board,
+                            muc_bytes input, uint8_t **output, size_t *output_bytes,
+                            uint64_t *instructions)
+{
+    code_job job = { .board = board, .input = input };
+
+    MUC_TRY(do_job(ctx, folder, &job));
+    *output = job.output;
+    *output_bytes = job.output_bytes;
+    *instructions = job.instructions;
+    return MUC_OK;
 }
 
 muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void **library)

@@ -48,6 +48,13 @@ muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
 muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const char *trace,
                         muc_bytes input, uint8_t **output, size_t *output_bytes);
 
+/* Builds the folder's code for an emulated board, one of scripts/qemu_boards, and runs it there,
+ * with muc's own source folder, the board's cross compiler and QEMU: as muc_code_run, and
+ * *instructions counts those of the network's run. */
+muc_status muc_code_emulate(muc_context *ctx, const muc_code_folder *folder, const char *board,
+                            muc_bytes input, uint8_t **output, size_t *output_bytes,
+                            uint64_t *instructions);
+
 /* Builds the folder's code without its main.c as a shared library of the host, and loads it: for
  * the caller to dlclose. */
 muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void **library);

@@ -84,45 +84,58 @@ static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder, 
 }
 
 static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *outputs, size_t count,
-                                 muc_report **out)
+                                 muc_report *report)
 {
-    MUC_TRY(muc_report_new(ctx, out));
-    muc_report_begin_table(*out, "outputs");
+    muc_report_begin_table(report, "outputs");
     for (size_t i = 0; i < count; i++) {
-        muc_report_begin_row(*out);
-        muc_report_add_text(*out, "name", "%s", outputs[i].name);
-        muc_report_add_text(*out, "type", "%s", muc_dtype_get(outputs[i].dtype)->name);
-        muc_report_add_count(*out, "elements", outputs[i].elements);
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "name", "%s", outputs[i].name);
+        muc_report_add_text(report, "type", "%s", muc_dtype_get(outputs[i].dtype)->name);
+        muc_report_add_count(report, "elements", outputs[i].elements);
         if (outputs[i].elements) {
-            muc_report_add_real(*out, "first", muc_array_element(&outputs[i], 0));
-            muc_report_add_real(*out, "last",
+            muc_report_add_real(report, "first", muc_array_element(&outputs[i], 0));
+            muc_report_add_real(report, "last",
                                 muc_array_element(&outputs[i], outputs[i].elements - 1));
         }
-        muc_report_end(*out);
+        muc_report_end(report);
     }
-    muc_report_end(*out);
-    return muc_report_status(ctx, *out);
+    muc_report_end(report);
+    return muc_report_status(ctx, report);
 }
 
 static muc_status run_folder(muc_context *ctx, const muc_code_folder *folder, const char *input,
-                             const char *output, muc_arena *arena, uint8_t **data, muc_report **out)
+                             const char *output, const char *board, muc_arena *arena,
+                             uint8_t **data, muc_report **out)
 {
     muc_tensor_view *arrays = NULL, *outputs;
     size_t count = 0, bytes;
+    uint64_t instructions;
     muc_bytes gathered;
+
+    if (board && json_object_get(folder->json, "language_model"))
+        return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
+                        "is a language model's: bench/decoder/count runs those on boards");
 
     if (input)
         MUC_TRY(muc_arrays_read(ctx, arena, input, &arrays, &count));
     MUC_TRY(muc_code_gather(ctx, folder, arrays, count, arena, &gathered));
-    MUC_TRY(muc_code_run(ctx, folder, NULL, gathered, data, &bytes));
+    if (board)
+        MUC_TRY(muc_code_emulate(ctx, folder, board, gathered, data, &bytes, &instructions));
+    else
+        MUC_TRY(muc_code_run(ctx, folder, NULL, gathered, data, &bytes));
     MUC_TRY(take_outputs(ctx, folder, *data, bytes, arena, &outputs));
     if (output)
         MUC_TRY(muc_arrays_write(ctx, output, outputs, folder->output_count));
-    return report_outputs(ctx, outputs, folder->output_count, out);
+    MUC_TRY(muc_report_new(ctx, out));
+    if (board) {
+        muc_report_add_text(*out, "board", "%s", board);
+        muc_report_add_count(*out, "instructions", instructions);
+    }
+    return report_outputs(ctx, outputs, folder->output_count, *out);
 }
 
 muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input, const char *output,
-                          muc_report **out)
+                          const char *board, muc_report **out)
 {
     muc_arena arena = { 0 };
     muc_code_folder folder;
@@ -130,7 +143,7 @@ muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input,
     uint8_t *data = NULL;
 
     MUC_TRY(muc_code_open(ctx, path, &folder));
-    status = run_folder(ctx, &folder, input, output, &arena, &data, out);
+    status = run_folder(ctx, &folder, input, output, board, &arena, &data, out);
     free(data);
     muc_arena_free(&arena);
     muc_code_close(&folder);
