@@ -14,8 +14,8 @@
 enum {
     MAX_BUFFERS = 65536,
     /* of exact searches, in sections of bodies looked at, which take some nanoseconds each: to save
-     * bytes a second or two, to fit at all more */
-    SAVING_WORK = 200000000,
+     * bytes a second at most, to fit at all more */
+    SAVING_WORK = 100000000,
     FITTING_WORK = 1500000000,
     SHOWN = 3, /* buffers of the fullest step, in messages */
 };
