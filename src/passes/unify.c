@@ -1,277 +1,16 @@
 /* unify.c - several exports of one network, at several lengths, become one graph.
  *
- * Nodes are compared one by one: operators, where inputs come from, attributes. Dimensions and
- * attributes that differ become expressions of pos and m, constants that differ a part of the
- * calibration record. Then the graph is built anew, so that all shapes are derived from the
- * expressions, and what is derived is held against every export's shapes.
+ * What unify_compare.c found to be one network: dimensions and attributes that differ become
+ * expressions of pos and m, constants that differ a part of the calibration record. The graph is
+ * built anew, so that all shapes are derived from the expressions, and what is derived is held
+ * against every export's shapes.
  */
 #include "passes/unify.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "passes/lengths.h"
 #include "passes/requant.h"
-
-/* A constant of every export that is the same operand of the same node. */
-typedef struct constant {
-    const uint32_t *ids;   /* [count], tensors of each export */
-    struct constant *next; /* with the same tensor of the first export */
-    bool differs;
-    uint32_t first_word, words; /* in the record, if it differs */
-    uint32_t tensor;            /* of the unified graph */
-} constant;
-
-typedef struct unifier {
-    muc_context *ctx;
-    muc_graph *const *graphs;
-    const char *const *paths;
-    uint32_t count;
-    const muc_unify_options *options;
-    muc_unified *out;
-    muc_arena scratch;
-    muc_lengths lengths;
-    uint32_t **ordinals;  /* [count][tensor]: number of an INPUT among inputs */
-    constant **constants; /* [tensor of the first export] */
-    bool *appends;        /* [node]: concatenates new rows to a cache */
-    uint32_t *map;        /* tensor of the first export to tensor of the unified graph */
-    uint32_t record;      /* the input tensor */
-    uint32_t *vector;     /* [count], a number of each export */
-} unifier;
-
-static const muc_graph *first(const unifier *u)
-{
-    return u->graphs[0];
-}
-
-static const muc_tensor *tensor_of(const unifier *u, uint32_t export, uint32_t node, uint32_t input)
-{
-    const muc_graph *graph = u->graphs[export];
-
-    return &graph->tensors[graph->nodes[node].inputs[input]];
-}
-
-/* "A and B are no exports of one network: node 'x': SENTENCE" */
-static muc_status differ(const unifier *u, uint32_t export, uint32_t node, const char *sentence)
-{
-    return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[export], MUC_NO_OFFSET,
-                    "no export of the same network as '%s': node '%s' (%s) %s", u->paths[0],
-                    first(u)->nodes[node].name, muc_op_get(first(u)->nodes[node].op)->name,
-                    sentence);
-}
-
-static bool constant_dim(const muc_graph *graph, const muc_tensor *tensor, uint32_t i,
-                         uint32_t *out)
-{
-    if (!muc_expr_is_const(graph->pool, tensor->dims[i]))
-        return false;
-    *out = muc_expr_get(graph->pool, tensor->dims[i])->immediate;
-    return true;
-}
-
-/* ---- comparing ---- */
-
-static muc_status number_inputs(unifier *u)
-{
-    MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, u->count, &u->ordinals));
-    for (uint32_t g = 0; g < u->count; g++) {
-        const muc_graph *graph = u->graphs[g];
-        uint32_t ordinal = 0;
-
-        MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, graph->tensor_count, &u->ordinals[g]));
-        for (uint32_t i = 0; i < graph->tensor_count; i++)
-            if (graph->tensors[i].kind == MUC_TENSOR_INPUT)
-                u->ordinals[g][i] = ordinal++;
-            else if (graph->tensors[i].kind == MUC_TENSOR_STATE)
-                return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[g], MUC_NO_OFFSET,
-                                "'%s' is a state: exports to be unified have inputs alone",
-                                graph->tensors[i].name);
-    }
-    return MUC_OK;
-}
-
-/* which output of its producer an activation is */
-static uint32_t output_index(const muc_graph *graph, uint32_t tensor)
-{
-    const muc_node *node = &graph->nodes[graph->tensors[tensor].producer];
-    uint32_t i = 0;
-
-    while (node->outputs[i] != tensor)
-        i++;
-    return i;
-}
-
-static bool same_source(const unifier *u, uint32_t export, uint32_t a, uint32_t b)
-{
-    const muc_tensor *ta = &first(u)->tensors[a], *tb = &u->graphs[export]->tensors[b];
-
-    if (ta->kind != tb->kind || ta->dtype != tb->dtype)
-        return false;
-    if (ta->kind == MUC_TENSOR_INPUT)
-        return u->ordinals[0][a] == u->ordinals[export][b];
-    return ta->kind != MUC_TENSOR_ACTIVATION ||
-           (ta->producer == tb->producer &&
-            output_index(first(u), a) == output_index(u->graphs[export], b));
-}
-
-/* the constant that is this operand, entered if it is new */
-static muc_status constant_at(unifier *u, uint32_t node, uint32_t input, constant **out)
-{
-    uint32_t *ids;
-    constant *c;
-
-    MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, u->count, &ids));
-    for (uint32_t g = 0; g < u->count; g++)
-        ids[g] = u->graphs[g]->nodes[node].inputs[input];
-    for (c = u->constants[ids[0]]; c; c = c->next)
-        if (memcmp(c->ids, ids, u->count * sizeof(*ids)) == 0)
-            break;
-    if (!c) {
-        MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, 1, &c));
-        c->ids = ids;
-        c->next = u->constants[ids[0]];
-        c->tensor = MUC_NO_ID;
-        u->constants[ids[0]] = c;
-    }
-    *out = c;
-    return MUC_OK;
-}
-
-static int32_t word_of(const muc_tensor *tensor, uint64_t i)
-{
-    int32_t word;
-
-    memcpy(&word, tensor->data + i * sizeof(word), sizeof(word));
-    return word;
-}
-
-static bool is_uniform(const muc_tensor *tensor)
-{
-    for (uint64_t i = sizeof(int32_t); i < tensor->bytes; i += sizeof(int32_t))
-        if (memcmp(tensor->data, tensor->data + i, sizeof(int32_t)) != 0)
-            return false;
-    return true;
-}
-
-static muc_status compare_constants(unifier *u, uint32_t node, uint32_t input)
-{
-    const muc_tensor *a = tensor_of(u, 0, node, input);
-    bool uniform = a->dtype == MUC_I32 && a->bytes > 0 && a->data && is_uniform(a);
-    constant *c;
-
-    MUC_TRY(constant_at(u, node, input, &c));
-    if (c->words)
-        return MUC_OK;
-    for (uint32_t g = 1; g < u->count; g++) {
-        const muc_tensor *b = tensor_of(u, g, node, input);
-
-        if (a->bytes != b->bytes || !a->data || !b->data)
-            return differ(u, g, node, "has a weight of another size");
-        if (memcmp(a->data, b->data, a->bytes) == 0)
-            continue;
-        if (a->dtype != MUC_I32)
-            return differ(u, g, node, "has other weights");
-        c->differs = true;
-        uniform = uniform && is_uniform(b);
-    }
-    if (!c->differs)
-        return MUC_OK;
-    c->words = uniform ? 1 : (uint32_t)(a->bytes / sizeof(int32_t));
-    c->first_word = u->out->record_words;
-    u->out->record_words += c->words;
-    return MUC_OK;
-}
-
-static muc_status compare_inputs(unifier *u, uint32_t id)
-{
-    const muc_node *node = &first(u)->nodes[id];
-
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        for (uint32_t g = 1; g < u->count; g++) {
-            uint32_t a = node->inputs[i], b = u->graphs[g]->nodes[id].inputs[i];
-
-            if ((a == MUC_NO_ID) != (b == MUC_NO_ID) ||
-                (a != MUC_NO_ID && !same_source(u, g, a, b)))
-                return differ(u, g, id, "reads something else");
-        }
-        if (node->inputs[i] != MUC_NO_ID &&
-            first(u)->tensors[node->inputs[i]].kind == MUC_TENSOR_CONST)
-            MUC_TRY(compare_constants(u, id, i));
-    }
-    return MUC_OK;
-}
-
-static bool same_attribute(const muc_attribute *a, const muc_attribute *b)
-{
-    switch (muc_attribute_get(a->key)->type) {
-    case MUC_ATTRIBUTE_INTEGER:
-    case MUC_ATTRIBUTE_WORD:
-    case MUC_ATTRIBUTE_DTYPE:
-        return a->value.integer == b->value.integer;
-    case MUC_ATTRIBUTE_REAL:
-        return memcmp(&a->value.real, &b->value.real, sizeof(double)) == 0;
-    case MUC_ATTRIBUTE_INTEGERS:
-        return a->value.integers.count == b->value.integers.count &&
-               memcmp(a->value.integers.items, b->value.integers.items,
-                      a->value.integers.count * sizeof(int64_t)) == 0;
-    case MUC_ATTRIBUTE_REALS:
-        return a->value.reals.count == b->value.reals.count &&
-               memcmp(a->value.reals.items, b->value.reals.items,
-                      a->value.reals.count * sizeof(double)) == 0;
-    case MUC_ATTRIBUTE_EXPRS:
-        return a->value.exprs.count == b->value.exprs.count;
-    case MUC_ATTRIBUTE_EXPR:
-        return true; /* fitted when the graph is built */
-    }
-    return false;
-}
-
-static muc_status compare_node(unifier *u, uint32_t id)
-{
-    const muc_node *a = &first(u)->nodes[id];
-
-    for (uint32_t g = 1; g < u->count; g++) {
-        const muc_node *b = &u->graphs[g]->nodes[id];
-
-        if (a->op != b->op || a->input_count != b->input_count ||
-            a->output_count != b->output_count || a->attribute_count != b->attribute_count)
-            return differ(u, g, id, "is another operator");
-        for (uint32_t i = 0; i < a->attribute_count; i++) {
-            const muc_attribute *other = muc_node_attribute(b, a->attributes[i].key);
-
-            if (!other || !same_attribute(&a->attributes[i], other))
-                return differ(u, g, id, "has other attributes");
-        }
-    }
-    return compare_inputs(u, id);
-}
-
-static muc_status compare_outputs(const unifier *u)
-{
-    for (uint32_t g = 1; g < u->count; g++) {
-        bool same = u->graphs[g]->output_count == first(u)->output_count;
-
-        for (uint32_t i = 0; same && i < first(u)->output_count; i++)
-            same = same_source(u, g, first(u)->outputs[i], u->graphs[g]->outputs[i]);
-        if (!same)
-            return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[g], MUC_NO_OFFSET,
-                            "no export of the same network as '%s': other outputs", u->paths[0]);
-    }
-    return MUC_OK;
-}
-
-static muc_status compare(unifier *u)
-{
-    for (uint32_t g = 1; g < u->count; g++)
-        if (u->graphs[g]->node_count != first(u)->node_count)
-            return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[g], MUC_NO_OFFSET,
-                            "no export of the same network as '%s': %u nodes, expected %u",
-                            u->paths[0], u->graphs[g]->node_count, first(u)->node_count);
-    MUC_TRY(number_inputs(u));
-    for (uint32_t i = 0; i < first(u)->node_count; i++)
-        MUC_TRY(compare_node(u, i));
-    return compare_outputs(u);
-}
+#include "passes/unifier.h"
 
 /* ---- lengths ---- */
 
@@ -288,7 +27,7 @@ static uint32_t uses_of(const muc_graph *graph, uint32_t tensor)
 }
 
 /* node is Concat(cache, new) of export g: rows of the cache and new rows */
-static bool append_rows(const unifier *u, uint32_t node, uint32_t g, uint32_t *before,
+static bool append_rows(const muc_unifier *u, uint32_t node, uint32_t g, uint32_t *before,
                         uint32_t *rows)
 {
     const muc_graph *graph = u->graphs[g];
@@ -300,12 +39,12 @@ static bool append_rows(const unifier *u, uint32_t node, uint32_t g, uint32_t *b
     axis = (uint32_t)muc_node_integer(concat, MUC_KEY_AXIS);
     return graph->tensors[concat->inputs[0]].kind == MUC_TENSOR_INPUT &&
            uses_of(graph, concat->inputs[0]) == 1 &&
-           constant_dim(graph, tensor_of(u, g, node, 0), axis, before) &&
-           constant_dim(graph, tensor_of(u, g, node, 1), axis, rows);
+           muc_unifier_dim(graph, muc_unifier_tensor(u, g, node, 0), axis, before) &&
+           muc_unifier_dim(graph, muc_unifier_tensor(u, g, node, 1), axis, rows);
 }
 
 /* Whether the node grows a cache: an input of nothing else, whose rows or whose new rows differ. */
-static bool is_append(const unifier *u, uint32_t node, uint32_t *before, uint32_t *rows)
+static bool is_append(const muc_unifier *u, uint32_t node, uint32_t *before, uint32_t *rows)
 {
     bool varies = false;
 
@@ -317,7 +56,7 @@ static bool is_append(const unifier *u, uint32_t node, uint32_t *before, uint32_
     return varies;
 }
 
-static muc_status find_appends(unifier *u, bool *found)
+static muc_status find_appends(muc_unifier *u, bool *found)
 {
     uint32_t *before, *rows;
     size_t bytes = u->count * sizeof(uint32_t);
@@ -325,14 +64,14 @@ static muc_status find_appends(unifier *u, bool *found)
     *found = false;
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, u->count, &before));
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, u->count, &rows));
-    for (uint32_t i = 0; i < first(u)->node_count; i++) {
+    for (uint32_t i = 0; i < muc_unifier_first(u)->node_count; i++) {
         if (!is_append(u, i, before, rows))
             continue;
         if (*found &&
             (memcmp(before, u->lengths.pos, bytes) != 0 || memcmp(rows, u->lengths.m, bytes) != 0))
             return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[0], MUC_NO_OFFSET,
                             "node '%s': its cache does not grow as the first one does",
-                            first(u)->nodes[i].name);
+                            muc_unifier_first(u)->nodes[i].name);
         memcpy(u->lengths.pos, before, bytes);
         memcpy(u->lengths.m, rows, bytes);
         u->appends[i] = *found = true;
@@ -340,7 +79,7 @@ static muc_status find_appends(unifier *u, bool *found)
     return MUC_OK;
 }
 
-static uint32_t input_of(const unifier *u, uint32_t export, uint32_t ordinal)
+static uint32_t input_of(const muc_unifier *u, uint32_t export, uint32_t ordinal)
 {
     const muc_graph *graph = u->graphs[export];
 
@@ -352,8 +91,8 @@ static uint32_t input_of(const unifier *u, uint32_t export, uint32_t ordinal)
 
 /* Dimension i of the tensor that is the first export's `id` in another export, counted from the
  * end, so that a missing leading dimension is 1. */
-static muc_status dim_of_input(const unifier *u, uint32_t export, uint32_t id, uint32_t from_end,
-                               uint32_t *out)
+static muc_status dim_of_input(const muc_unifier *u, uint32_t export, uint32_t id,
+                               uint32_t from_end, uint32_t *out)
 {
     const muc_graph *graph = u->graphs[export];
     uint32_t other = input_of(u, export, u->ordinals[0][id]);
@@ -362,10 +101,10 @@ static muc_status dim_of_input(const unifier *u, uint32_t export, uint32_t id, u
     if (other == MUC_NO_ID)
         return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[export], MUC_NO_OFFSET,
                         "no export of the same network as '%s': it has no input for '%s'",
-                        u->paths[0], first(u)->tensors[id].name);
+                        u->paths[0], muc_unifier_first(u)->tensors[id].name);
     if (from_end < graph->tensors[other].rank &&
-        !constant_dim(graph, &graph->tensors[other], graph->tensors[other].rank - 1 - from_end,
-                      out))
+        !muc_unifier_dim(graph, &graph->tensors[other], graph->tensors[other].rank - 1 - from_end,
+                         out))
         return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[export], MUC_NO_OFFSET,
                         "input '%s' has a dimension that is no number: exports to be unified are "
                         "each of one length",
@@ -374,7 +113,7 @@ static muc_status dim_of_input(const unifier *u, uint32_t export, uint32_t id, u
 }
 
 /* the highest rank that an input has in any export */
-static muc_status rank_of_input(const unifier *u, uint32_t id, uint32_t *out)
+static muc_status rank_of_input(const muc_unifier *u, uint32_t id, uint32_t *out)
 {
     *out = 0;
     for (uint32_t g = 0; g < u->count; g++) {
@@ -389,12 +128,12 @@ static muc_status rank_of_input(const unifier *u, uint32_t id, uint32_t *out)
 }
 
 /* without caches: the first dimension of an input that differs is the number of tokens */
-static muc_status find_tokens(unifier *u)
+static muc_status find_tokens(muc_unifier *u)
 {
-    for (uint32_t id = 0; id < first(u)->tensor_count; id++) {
+    for (uint32_t id = 0; id < muc_unifier_first(u)->tensor_count; id++) {
         uint32_t rank;
 
-        if (first(u)->tensors[id].kind != MUC_TENSOR_INPUT)
+        if (muc_unifier_first(u)->tensors[id].kind != MUC_TENSOR_INPUT)
             continue;
         MUC_TRY(rank_of_input(u, id, &rank));
         for (uint32_t i = rank; i-- > 0;) {
@@ -414,7 +153,7 @@ static muc_status find_tokens(unifier *u)
 }
 
 /* Exports must tell pos, m and pos + m apart, from each other and from constants. */
-static muc_status check_lengths(const unifier *u)
+static muc_status check_lengths(const muc_unifier *u)
 {
     const muc_lengths *l = &u->lengths;
     bool varies = false, same_sum = true, same = true;
@@ -434,7 +173,7 @@ static muc_status check_lengths(const unifier *u)
     return MUC_OK;
 }
 
-static muc_status find_lengths(unifier *u)
+static muc_status find_lengths(muc_unifier *u)
 {
     uint32_t context = 1, tokens = 1;
     bool found;
@@ -469,7 +208,7 @@ static muc_status find_lengths(unifier *u)
 /* ---- building ---- */
 
 /* u->vector as an expression; what names it in the message */
-static muc_status fit(unifier *u, const char *what, const char *name, muc_expr *out)
+static muc_status fit(muc_unifier *u, const char *what, const char *name, muc_expr *out)
 {
     *out = muc_lengths_fit(&u->lengths, u->vector);
     MUC_TRY(muc_expr_status(u->lengths.pool));
@@ -484,13 +223,13 @@ static muc_status fit(unifier *u, const char *what, const char *name, muc_expr *
     return MUC_OK;
 }
 
-static muc_status build_input(unifier *u, uint32_t id)
+static muc_status build_input(muc_unifier *u, uint32_t id)
 {
-    muc_tensor tensor = { .name = first(u)->tensors[id].name,
+    muc_tensor tensor = { .name = muc_unifier_first(u)->tensors[id].name,
                           .kind = MUC_TENSOR_INPUT,
-                          .dtype = first(u)->tensors[id].dtype,
+                          .dtype = muc_unifier_first(u)->tensors[id].dtype,
                           .producer = MUC_NO_ID,
-                          .quantization = first(u)->tensors[id].quantization };
+                          .quantization = muc_unifier_first(u)->tensors[id].quantization };
 
     MUC_TRY(rank_of_input(u, id, &tensor.rank));
     for (uint32_t i = 0; i < tensor.rank; i++) {
@@ -502,10 +241,10 @@ static muc_status build_input(unifier *u, uint32_t id)
 }
 
 /* the cache of Concat(cache, new), with room for the context */
-static muc_status build_state(unifier *u, uint32_t node)
+static muc_status build_state(muc_unifier *u, uint32_t node)
 {
-    const muc_node *concat = &first(u)->nodes[node];
-    const muc_tensor *cache = &first(u)->tensors[concat->inputs[0]];
+    const muc_node *concat = &muc_unifier_first(u)->nodes[node];
+    const muc_tensor *cache = &muc_unifier_first(u)->tensors[concat->inputs[0]];
     uint32_t axis = (uint32_t)muc_node_integer(concat, MUC_KEY_AXIS);
     muc_unified_cache *entry = &u->out->caches[u->out->cache_count++];
     muc_tensor state = { .name = cache->name,
@@ -517,8 +256,8 @@ static muc_status build_state(unifier *u, uint32_t node)
     for (uint32_t i = 0; i < cache->rank; i++) {
         uint32_t dim = u->out->context;
 
-        if (i != axis && !constant_dim(first(u), cache, i, &dim))
-            return differ(u, 0, node, "has a cache with a dimension that is no number");
+        if (i != axis && !muc_unifier_dim(muc_unifier_first(u), cache, i, &dim))
+            return muc_unifier_differ(u, 0, node, "has a cache with a dimension that is no number");
         state.dims[i] = muc_expr_const(u->lengths.pool, dim);
     }
     MUC_TRY(
@@ -527,24 +266,32 @@ static muc_status build_state(unifier *u, uint32_t node)
     return muc_graph_add_tensor(u->ctx, u->out->graph, &state, &u->map[concat->inputs[0]]);
 }
 
-static muc_status build_inputs(unifier *u)
+static muc_status build_inputs(muc_unifier *u)
 {
     uint32_t inputs = 0;
 
-    for (uint32_t i = 0; i < first(u)->tensor_count; i++)
-        inputs += first(u)->tensors[i].kind == MUC_TENSOR_INPUT;
+    for (uint32_t i = 0; i < muc_unifier_first(u)->tensor_count; i++)
+        inputs += muc_unifier_first(u)->tensors[i].kind == MUC_TENSOR_INPUT;
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->out->arena, inputs, &u->out->caches));
-    for (uint32_t i = 0; i < first(u)->node_count; i++)
+    for (uint32_t i = 0; i < muc_unifier_first(u)->node_count; i++)
         if (u->appends[i])
             MUC_TRY(build_state(u, i));
-    for (uint32_t i = 0; i < first(u)->tensor_count; i++)
-        if (first(u)->tensors[i].kind == MUC_TENSOR_INPUT && u->map[i] == MUC_NO_ID)
+    for (uint32_t i = 0; i < muc_unifier_first(u)->tensor_count; i++)
+        if (muc_unifier_first(u)->tensors[i].kind == MUC_TENSOR_INPUT && u->map[i] == MUC_NO_ID)
             MUC_TRY(build_input(u, i));
     return MUC_OK;
 }
 
+static int32_t word_of(const muc_tensor *tensor, uint64_t i)
+{
+    int32_t word;
+
+    memcpy(&word, tensor->data + i * sizeof(word), sizeof(word));
+    return word;
+}
+
 /* the input that holds what exports differ in, and every export's values for it */
-static muc_status build_record(unifier *u)
+static muc_status build_record(muc_unifier *u)
 {
     muc_tensor tensor = { .name = MUC_UNIFY_RECORD,
                           .kind = MUC_TENSOR_INPUT,
@@ -557,8 +304,8 @@ static muc_status build_record(unifier *u)
 
         MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->out->arena, u->out->record_words, &record));
         u->out->exports[g].record = record;
-        for (uint32_t i = 0; i < first(u)->tensor_count; i++)
-            for (const constant *c = u->constants[i]; c; c = c->next)
+        for (uint32_t i = 0; i < muc_unifier_first(u)->tensor_count; i++)
+            for (const muc_unifier_constant *c = u->constants[i]; c; c = c->next)
                 for (uint32_t w = 0; w < c->words; w++)
                     record[c->first_word + w] = word_of(&u->graphs[g]->tensors[c->ids[g]], w);
     }
@@ -570,7 +317,7 @@ static muc_status build_record(unifier *u)
 }
 
 /* a name of the first export; of a constant that became several, with a number behind it */
-static muc_status fresh_name(unifier *u, const char *name, const char **out)
+static muc_status fresh_name(muc_unifier *u, const char *name, const char **out)
 {
     *out = name;
     for (uint32_t i = 2; muc_graph_find(u->out->graph, *out) != MUC_NO_ID; i++)
@@ -589,8 +336,8 @@ static muc_attribute exprs_attribute(muc_attribute_key key, const muc_expr *item
 }
 
 /* words of the record in the constant's shape, or [1] where all its elements are the same */
-static muc_status build_from_record(unifier *u, const constant *c, const muc_tensor *original,
-                                    uint32_t *out)
+static muc_status build_from_record(muc_unifier *u, const muc_unifier_constant *c,
+                                    const muc_tensor *original, uint32_t *out)
 {
     muc_graph *graph = u->out->graph;
     const int64_t axis = 0;
@@ -610,28 +357,29 @@ static muc_status build_from_record(unifier *u, const constant *c, const muc_ten
     if (c->words == 1 || original->rank == 1)
         return MUC_OK;
     for (uint32_t i = 0; i < original->rank; i++)
-        dims[i] =
-            muc_expr_const(graph->pool, muc_expr_get(first(u)->pool, original->dims[i])->immediate);
+        dims[i] = muc_expr_const(
+            graph->pool, muc_expr_get(muc_unifier_first(u)->pool, original->dims[i])->immediate);
     MUC_TRY(muc_expr_status(graph->pool));
     shape = exprs_attribute(MUC_KEY_SHAPE, dims, original->rank);
     MUC_TRY(fresh_name(u, original->name, &name));
     return muc_graph_add_node(u->ctx, graph, MUC_OP_RESHAPE, name, out, 1, &shape, 1, out);
 }
 
-static muc_status build_constant(unifier *u, uint32_t node, uint32_t input, uint32_t *out)
+static muc_status build_constant(muc_unifier *u, uint32_t node, uint32_t input, uint32_t *out)
 {
-    const muc_tensor *original = tensor_of(u, 0, node, input);
+    const muc_tensor *original = muc_unifier_tensor(u, 0, node, input);
     muc_tensor tensor = *original;
-    constant *c;
+    muc_unifier_constant *c;
 
-    MUC_TRY(constant_at(u, node, input, &c));
+    MUC_TRY(muc_unifier_constant_at(u, node, input, &c));
     if (c->tensor == MUC_NO_ID && c->differs)
         MUC_TRY(build_from_record(u, c, original, &c->tensor));
     if (c->tensor == MUC_NO_ID) {
         MUC_TRY(fresh_name(u, original->name, &tensor.name));
         for (uint32_t i = 0; i < tensor.rank; i++)
             tensor.dims[i] = muc_expr_const(
-                u->lengths.pool, muc_expr_get(first(u)->pool, original->dims[i])->immediate);
+                u->lengths.pool,
+                muc_expr_get(muc_unifier_first(u)->pool, original->dims[i])->immediate);
         MUC_TRY(muc_expr_status(u->lengths.pool));
         MUC_TRY(muc_graph_add_tensor(u->ctx, u->out->graph, &tensor, &c->tensor));
     }
@@ -639,7 +387,7 @@ static muc_status build_constant(unifier *u, uint32_t node, uint32_t input, uint
     return MUC_OK;
 }
 
-static muc_status fit_attribute(unifier *u, uint32_t id, muc_attribute_key key, uint32_t item,
+static muc_status fit_attribute(muc_unifier *u, uint32_t id, muc_attribute_key key, uint32_t item,
                                 muc_expr *out)
 {
     for (uint32_t g = 0; g < u->count; g++) {
@@ -649,16 +397,16 @@ static muc_status fit_attribute(unifier *u, uint32_t id, muc_attribute_key key, 
                          : a->value.exprs.items[item];
 
         if (!muc_expr_is_const(u->graphs[g]->pool, e))
-            return differ(u, g, id, "depends on a dimension that is no number");
+            return muc_unifier_differ(u, g, id, "depends on a dimension that is no number");
         u->vector[g] = muc_expr_get(u->graphs[g]->pool, e)->immediate;
     }
-    return fit(u, muc_attribute_get(key)->name, first(u)->nodes[id].name, out);
+    return fit(u, muc_attribute_get(key)->name, muc_unifier_first(u)->nodes[id].name, out);
 }
 
 /* copies of the first export's attributes, with expressions for what differs */
-static muc_status build_attributes(unifier *u, uint32_t id, muc_attribute **out)
+static muc_status build_attributes(muc_unifier *u, uint32_t id, muc_attribute **out)
 {
-    const muc_node *node = &first(u)->nodes[id];
+    const muc_node *node = &muc_unifier_first(u)->nodes[id];
 
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, node->attribute_count, out));
     for (uint32_t i = 0; i < node->attribute_count; i++) {
@@ -679,7 +427,7 @@ static muc_status build_attributes(unifier *u, uint32_t id, muc_attribute **out)
 }
 
 /* what is derived must be what every export has */
-static muc_status check_shape(const unifier *u, uint32_t node, uint32_t output, uint32_t built)
+static muc_status check_shape(const muc_unifier *u, uint32_t node, uint32_t output, uint32_t built)
 {
     const muc_tensor *tensor = &u->out->graph->tensors[built];
 
@@ -694,18 +442,18 @@ static muc_status check_shape(const unifier *u, uint32_t node, uint32_t output, 
                 MUC_TRY(muc_lengths_eval(u->ctx, &u->lengths, tensor->dims[tensor->rank - 1 - i], g,
                                          &found));
             if (i < original->rank &&
-                !constant_dim(graph, original, original->rank - 1 - i, &expected))
-                return differ(u, g, node, "has a dimension that is no number");
+                !muc_unifier_dim(graph, original, original->rank - 1 - i, &expected))
+                return muc_unifier_differ(u, g, node, "has a dimension that is no number");
             if (found != expected)
-                return differ(u, g, node, "has another shape than that of pos and m");
+                return muc_unifier_differ(u, g, node, "has another shape than that of pos and m");
         }
     }
     return MUC_OK;
 }
 
-static muc_status build_append(unifier *u, uint32_t id)
+static muc_status build_append(muc_unifier *u, uint32_t id)
 {
-    const muc_node *concat = &first(u)->nodes[id];
+    const muc_node *concat = &muc_unifier_first(u)->nodes[id];
     const uint32_t inputs[] = { u->map[concat->inputs[0]], u->map[concat->inputs[1]] };
     const muc_attribute attributes[] = {
         { MUC_KEY_AXIS, { .integer = muc_node_integer(concat, MUC_KEY_AXIS) } },
@@ -717,9 +465,9 @@ static muc_status build_append(unifier *u, uint32_t id)
                               &u->map[concat->outputs[0]]);
 }
 
-static muc_status build_plain(unifier *u, uint32_t id)
+static muc_status build_plain(muc_unifier *u, uint32_t id)
 {
-    const muc_node *node = &first(u)->nodes[id];
+    const muc_node *node = &muc_unifier_first(u)->nodes[id];
     muc_new_node copy = { .op = node->op,
                           .name = node->name,
                           .input_count = node->input_count,
@@ -735,15 +483,15 @@ static muc_status build_plain(unifier *u, uint32_t id)
         inputs[i] = node->inputs[i];
         if (inputs[i] == MUC_NO_ID)
             continue;
-        if (first(u)->tensors[inputs[i]].kind == MUC_TENSOR_CONST)
+        if (muc_unifier_first(u)->tensors[inputs[i]].kind == MUC_TENSOR_CONST)
             MUC_TRY(build_constant(u, id, i, &inputs[i]));
         else
             inputs[i] = u->map[inputs[i]];
     }
     MUC_TRY(build_attributes(u, id, &attributes));
     for (uint32_t i = 0; i < node->output_count; i++) {
-        names[i] = first(u)->tensors[node->outputs[i]].name;
-        quantization[i] = first(u)->tensors[node->outputs[i]].quantization;
+        names[i] = muc_unifier_first(u)->tensors[node->outputs[i]].name;
+        quantization[i] = muc_unifier_first(u)->tensors[node->outputs[i]].quantization;
     }
     copy.inputs = inputs;
     copy.attributes = attributes;
@@ -757,23 +505,23 @@ static muc_status build_plain(unifier *u, uint32_t id)
 
 /* A requantization by 1, which exports have behind every Concat, is no node: the cache itself is
  * what is read. */
-static muc_status is_identity(unifier *u, uint32_t id, bool *out)
+static muc_status is_identity(muc_unifier *u, uint32_t id, bool *out)
 {
-    const muc_node *node = &first(u)->nodes[id];
+    const muc_node *node = &muc_unifier_first(u)->nodes[id];
 
-    *out = muc_requant_is_identity(first(u), node);
+    *out = muc_requant_is_identity(muc_unifier_first(u), node);
     for (uint32_t i = 1; *out && i < node->input_count; i++) {
-        constant *c;
+        muc_unifier_constant *c;
 
-        MUC_TRY(constant_at(u, id, i, &c));
+        MUC_TRY(muc_unifier_constant_at(u, id, i, &c));
         *out = !c->differs;
     }
     return MUC_OK;
 }
 
-static muc_status build_node(unifier *u, uint32_t id)
+static muc_status build_node(muc_unifier *u, uint32_t id)
 {
-    const muc_node *node = &first(u)->nodes[id];
+    const muc_node *node = &muc_unifier_first(u)->nodes[id];
     bool identity;
 
     MUC_TRY(is_identity(u, id, &identity));
@@ -787,31 +535,32 @@ static muc_status build_node(unifier *u, uint32_t id)
     return MUC_OK;
 }
 
-static muc_status build(unifier *u)
+static muc_status build(muc_unifier *u)
 {
     MUC_TRY(build_inputs(u));
     MUC_TRY(build_record(u));
-    for (uint32_t i = 0; i < first(u)->node_count; i++)
+    for (uint32_t i = 0; i < muc_unifier_first(u)->node_count; i++)
         MUC_TRY(build_node(u, i));
-    for (uint32_t i = 0; i < first(u)->output_count; i++)
-        MUC_TRY(muc_graph_add_output(u->ctx, u->out->graph, u->map[first(u)->outputs[i]]));
+    for (uint32_t i = 0; i < muc_unifier_first(u)->output_count; i++)
+        MUC_TRY(
+            muc_graph_add_output(u->ctx, u->out->graph, u->map[muc_unifier_first(u)->outputs[i]]));
     return muc_graph_verify(u->ctx, u->out->graph);
 }
 
-static muc_status unify(unifier *u)
+static muc_status unify(muc_unifier *u)
 {
-    uint32_t tensors = first(u)->tensor_count;
+    uint32_t tensors = muc_unifier_first(u)->tensor_count;
 
-    MUC_TRY(muc_graph_new(u->ctx, first(u)->name, &u->out->graph));
+    MUC_TRY(muc_graph_new(u->ctx, muc_unifier_first(u)->name, &u->out->graph));
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->out->arena, u->count, &u->out->exports));
     u->out->export_count = u->count;
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, tensors, &u->constants));
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, tensors, &u->map));
-    MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, first(u)->node_count, &u->appends));
+    MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, muc_unifier_first(u)->node_count, &u->appends));
     MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->scratch, u->count, &u->vector));
     for (uint32_t i = 0; i < tensors; i++)
         u->map[i] = MUC_NO_ID;
-    MUC_TRY(compare(u));
+    MUC_TRY(muc_unifier_compare(u));
     MUC_TRY(find_lengths(u));
     return build(u);
 }
@@ -819,7 +568,7 @@ static muc_status unify(unifier *u)
 muc_status muc_unify(muc_context *ctx, muc_graph *const *graphs, const char *const *paths,
                      uint32_t count, const muc_unify_options *options, muc_unified *out)
 {
-    unifier u = {
+    muc_unifier u = {
         .ctx = ctx, .graphs = graphs, .paths = paths, .count = count, .options = options, .out = out
     };
     muc_status status;
