@@ -5,6 +5,7 @@
 #include "formats/npy/npz.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
+#include "targets/mcu/emit.h"
 
 static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant", "vww",
                                      "vww_96_int8" };
@@ -63,6 +64,8 @@ static void int8_networks_are_bit_exact(void **state)
                       machines[i / NAMES], (unsigned long long)program->plan.peak,
                       (unsigned long long)program->plan.least,
                       (unsigned long long)muc_mcu_constant_bytes(program));
+        snprintf(path, sizeof(path), "%s.tflite", names[i % NAMES]);
+        assert_string_equal(muc_mcu_origin(program), path);
         snprintf(path, sizeof(path), "tflite/golden/%s.npz", names[i % NAMES]);
         check_golden(&batch, i, shared_data(path));
         batch.networks[i].graph = NULL; /* the network's */

@@ -515,7 +515,7 @@ muc_status muc_tflite_read_network(muc_context *ctx, const muc_source *source,
 
     (void)options; /* every dimension has a size in the file */
     MUC_TRY(muc_tflite_read(ctx, source->bytes, &network->arena, &model));
-    MUC_TRY(muc_graph_new(ctx, "tflite", &network->graph));
+    MUC_TRY(muc_graph_new(ctx, source->path, &network->graph));
     im.graph = network->graph;
     return import_model(&im);
 }

@@ -172,6 +172,13 @@ static void emit_argument(const muc_mcu_program *program, const muc_mcu_argument
                      argument->kind == MUC_MCU_READ ? "const " : "", type, value->address + offset);
 }
 
+const char *muc_mcu_origin(const muc_mcu_program *program)
+{
+    const char *slash = strrchr(program->graph->name, '/');
+
+    return slash ? slash + 1 : program->graph->name;
+}
+
 /* a comment holds no end of a comment */
 static void print_comment_text(muc_text *text, const char *name)
 {
@@ -306,7 +313,7 @@ static void emit_init(const muc_mcu_program *program, muc_text *text)
 void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
 {
     muc_text_add(text, "/* %s.c - made by muc from '", program->name);
-    print_comment_text(text, program->graph->name);
+    print_comment_text(text, muc_mcu_origin(program));
     muc_text_add(text, "' for %s; not to be edited. */\n#include \"%s.h\"\n\n",
                  program->machine->name, program->name);
     if (program->uses_math)

@@ -8,6 +8,8 @@
 /* "int8_t", ...: how C writes a type's elements. Types of larger blocks are bytes. */
 const char *muc_mcu_c_type(muc_dtype dtype);
 
+/* What the program was made from: its file's name, without the folder. */
+const char *muc_mcu_origin(const muc_mcu_program *program);
 bool muc_mcu_has_state(const muc_mcu_program *program);
 /* "void NAME_run(void *arena)", or with arguments and their return value. */
 void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_text *text);

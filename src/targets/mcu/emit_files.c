@@ -278,7 +278,7 @@ void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
         " bytes of memory,\n%" PRIu64 " bytes of constants. The interface is `%s.h`, an "
         "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I. -Iinclude %s.c "
         "main.c",
-        program->name, program->graph->name, program->machine->name, macs, program->plan.peak,
+        program->name, muc_mcu_origin(program), program->machine->name, macs, program->plan.peak,
         muc_mcu_constant_bytes(program), program->name, flags, *flags ? " " : "", program->name);
     for (uint32_t i = 0; i < program->source_count; i++)
         muc_text_add(text, " %s", program->sources[i]);
