@@ -223,38 +223,29 @@ static inline void mcu_run(mcu_batch *batch, size_t i, double tolerance)
     const muc_mcu_program *program = &network->build->program;
     muc_ref_input inputs[MCU_MOST_PORTS];
     mcu_arena arena;
-    size_t ports = 0;
     muc_ref *ref;
 
     CHECK_OK(batch->ctx, muc_ref_open(batch->ctx, network->graph, &ref));
     arena = mcu_arena_new(batch, i);
-    for (uint32_t v = 0; v < program->value_count; v++) {
-        const muc_mcu_value *value = &program->values[v];
-        void *copy;
+    for (uint32_t p = 0; p < program->inputs.count; p++) {
+        const muc_mcu_value *value = &program->values[program->inputs.values[p]];
+        void *copy = malloc(value->bytes + 1);
 
-        if (value->kind != MUC_MCU_INPUT)
-            continue;
-        mcu_fill(batch, value->tensor->dtype, arena.in[ports], value->bytes);
-        copy = malloc(value->bytes + 1);
-        memcpy(copy, arena.in[ports], value->bytes);
-        inputs[ports] = (muc_ref_input){ value->tensor->name, copy, value->bytes };
-        ports++;
+        mcu_fill(batch, value->tensor->dtype, arena.in[p], value->bytes);
+        memcpy(copy, arena.in[p], value->bytes);
+        inputs[p] = (muc_ref_input){ value->tensor->name, copy, value->bytes };
     }
     arena.run(arena.arena);
-    CHECK_OK(batch->ctx, muc_ref_run(ref, bindings, inputs, ports));
-    for (size_t p = 0; p < ports; p++)
+    CHECK_OK(batch->ctx, muc_ref_run(ref, bindings, inputs, program->inputs.count));
+    for (uint32_t p = 0; p < program->inputs.count; p++)
         free((void *)(uintptr_t)inputs[p].data);
-    ports = 0;
-    for (uint32_t v = 0; v < program->value_count; v++) {
-        const muc_mcu_value *value = &program->values[v];
+    for (uint32_t p = 0; p < program->outputs.count; p++) {
+        const muc_mcu_value *value = &program->values[program->outputs.values[p]];
         muc_ref_view view;
 
-        if (!value->is_output)
-            continue;
         CHECK(muc_ref_get(ref, (uint32_t)(value->tensor - network->graph->tensors), &view));
-        mcu_compare(i, value->tensor->name, value->tensor->dtype, view.data, arena.out[ports],
+        mcu_compare(i, value->tensor->name, value->tensor->dtype, view.data, arena.out[p],
                     value->bytes, tolerance);
-        ports++;
     }
     muc_ref_close(ref);
     mcu_arena_free(&arena);

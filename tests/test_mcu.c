@@ -1,6 +1,7 @@
 /* Networks as C for microcontrollers: what the generated code computes is what ref computes. */
 #include "mcu_network.h"
 #include "operators.h"
+#include "targets/mcu/emit.h"
 
 /* one operator or a few each; inputs a, b, c are random */
 static const char *const graphs[] = {
@@ -166,6 +167,36 @@ static void generated_code_computes_what_ref_computes(void **state)
     mcu_batch_free(&batch);
 }
 
+static void outputs_stand_in_the_graphs_order(void **state)
+{
+    mcu_batch batch = mcu_batch_new();
+    static const char *const places[] = { "\"outputs\"", "#define BOARD_WRITE" };
+    const muc_mcu_program *program;
+    muc_text text = { 0 };
+
+    (void)state;
+    mcu_batch_add(&batch,
+                  graph_of(batch.ctx, "graph test\ntensor a = input f32 [3]\n"
+                                      "node early f32 [3] = relu a\nnode late f32 [3] = neg early\n"
+                                      "output late\noutput early\n"),
+                  "host");
+    program = &batch.networks[0].build->program;
+    muc_mcu_emit_json(program, &text);
+    muc_mcu_emit_main(program, &text);
+    for (size_t i = 0; i < MUC_COUNT(places); i++) {
+        const char *at = strstr(text.data, places[i]), *first, *second;
+
+        CHECK(at != NULL);
+        first = strstr(at, "late");
+        second = strstr(at, "early");
+        CHECK(first && second && first < second);
+    }
+    muc_text_free(&text);
+    mcu_batch_build(&batch, "cc");
+    mcu_run(&batch, 0, 0);
+    mcu_batch_free(&batch);
+}
+
 /* those at hand */
 static void no_compiler_warns_of_generated_code(void **state)
 {
@@ -290,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generated_code_computes_what_ref_computes),
+        cmocka_unit_test(outputs_stand_in_the_graphs_order),
         cmocka_unit_test(no_compiler_warns_of_generated_code),
         cmocka_unit_test(one_program_serves_every_length),
         cmocka_unit_test(what_does_not_fit_or_has_no_row_is_named),

@@ -156,10 +156,12 @@ static const muc_mcu_value *value_of(const muc_mcu_program *program, const char 
 /* which of the C program's inputs, or outputs, a value is */
 static uint32_t port_of(const muc_mcu_program *program, const muc_mcu_value *value)
 {
+    const muc_mcu_ports *ports = value->is_output ? &program->outputs : &program->inputs;
     uint32_t port = 0;
 
-    for (const muc_mcu_value *v = program->values; v < value; v++)
-        port += value->is_output ? v->is_output : v->kind == MUC_MCU_INPUT;
+    while (port < ports->count && &program->values[ports->values[port]] != value)
+        port++;
+    CHECK(port < ports->count);
     return port;
 }
 

@@ -280,6 +280,21 @@ static void emit_reset(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, "}\n\n");
 }
 
+static void emit_pointers(const muc_mcu_program *program, const muc_mcu_ports *ports,
+                          const char *word, muc_mcu_argument_kind kind, muc_text *text)
+{
+    for (uint32_t i = 0; i < ports->count; i++) {
+        const muc_mcu_value *value = &program->values[ports->values[i]];
+        const muc_mcu_argument argument = { .value = ports->values[i],
+                                            .kind = kind,
+                                            .dtype = value->tensor->dtype };
+
+        muc_text_add(text, "    %s->%s = ", word, value->name);
+        emit_argument(program, &argument, text);
+        muc_text_add(text, ";\n");
+    }
+}
+
 static void emit_init(const muc_mcu_program *program, muc_text *text)
 {
     const char *name = program->name;
@@ -289,24 +304,8 @@ static void emit_init(const muc_mcu_program *program, muc_text *text)
                  "{\n"
                  "    uint8_t *const arena = memory;\n\n",
                  name, name, name);
-    for (uint32_t i = 0; i < program->value_count; i++) {
-        const muc_mcu_value *value = &program->values[i];
-        muc_mcu_argument argument = { .value = i, .kind = MUC_MCU_WRITE };
-
-        if (value->tensor)
-            argument.dtype = value->tensor->dtype;
-        if (value->kind == MUC_MCU_INPUT) {
-            muc_text_add(text, "    inputs->%s = ", value->name);
-            emit_argument(program, &argument, text);
-            muc_text_add(text, ";\n");
-        }
-        if (value->is_output) {
-            argument.kind = MUC_MCU_READ;
-            muc_text_add(text, "    outputs->%s = ", value->name);
-            emit_argument(program, &argument, text);
-            muc_text_add(text, ";\n");
-        }
-    }
+    emit_pointers(program, &program->inputs, "inputs", MUC_MCU_WRITE, text);
+    emit_pointers(program, &program->outputs, "outputs", MUC_MCU_READ, text);
     muc_text_add(text, "}\n\n");
 }
 

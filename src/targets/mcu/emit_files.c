@@ -33,9 +33,9 @@ static void begin_define(const muc_mcu_program *program, const muc_mcu_value *va
     print_prefix(program, value, text);
 }
 
-static bool is_port(const muc_mcu_value *value, bool is_output)
+static const muc_mcu_ports *ports_of(const muc_mcu_program *program, bool is_output)
 {
-    return is_output ? value->is_output : value->kind == MUC_MCU_INPUT;
+    return is_output ? &program->outputs : &program->inputs;
 }
 
 static void emit_port(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
@@ -63,23 +63,20 @@ static void emit_port(const muc_mcu_program *program, const muc_mcu_value *value
 
 static void emit_ports(const muc_mcu_program *program, bool is_output, muc_text *text)
 {
+    const muc_mcu_ports *ports = ports_of(program, is_output);
     const char *word = is_output ? "outputs" : "inputs";
-    unsigned count = 0;
 
     muc_text_add(text, is_output
                            ? "/* Alive from a run to the next. */\n"
                            : "/* To be filled before each run, which may overwrite them. */\n");
     muc_text_add(text, "typedef struct %s_%s {\n", program->name, word);
-    for (uint32_t i = 0; i < program->value_count; i++) {
-        const muc_mcu_value *value = &program->values[i];
+    for (uint32_t i = 0; i < ports->count; i++) {
+        const muc_mcu_value *value = &program->values[ports->values[i]];
 
-        if (!is_port(value, is_output))
-            continue;
         muc_text_add(text, "    %s%s *%s;\n", is_output ? "const " : "",
                      muc_mcu_c_type(value->tensor->dtype), value->name);
-        count++;
     }
-    if (!count)
+    if (!ports->count)
         muc_text_add(text, "    int none;\n");
     muc_text_add(text, "} %s_%s;\n\n", program->name, word);
 }
@@ -121,7 +118,7 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
     begin_define(program, NULL, text);
     muc_text_add(text, "ARENA_ALIGNMENT %du\n\n", MUC_MCU_ALIGNMENT);
     for (uint32_t i = 0; i < program->value_count; i++)
-        if (is_port(&program->values[i], false) || is_port(&program->values[i], true))
+        if (program->values[i].kind == MUC_MCU_INPUT || program->values[i].is_output)
             emit_port(program, &program->values[i], text);
     if (memory->bytes) {
         muc_text_add(text, "\ntypedef char %s_fits_%s[", name, memory->name);
@@ -169,11 +166,11 @@ static void print_bytes(const muc_mcu_program *program, const muc_mcu_value *val
 
 static void emit_transfers(const muc_mcu_program *program, bool is_output, muc_text *text)
 {
-    for (uint32_t i = 0; i < program->value_count; i++) {
-        const muc_mcu_value *value = &program->values[i];
+    const muc_mcu_ports *ports = ports_of(program, is_output);
 
-        if (!is_port(value, is_output))
-            continue;
+    for (uint32_t i = 0; i < ports->count; i++) {
+        const muc_mcu_value *value = &program->values[ports->values[i]];
+
         muc_text_add(text,
                      is_output ? "    if (!BOARD_WRITE(outputs.%s, "
                                : "    if (!BOARD_READ(inputs.%s, ",

@@ -36,17 +36,12 @@ static void add_port(const muc_mcu_program *program, const muc_mcu_value *value,
 
 static void add_ports(const muc_mcu_program *program, bool outputs, muc_text *text)
 {
-    const char *before = "\n";
+    const muc_mcu_ports *ports = outputs ? &program->outputs : &program->inputs;
 
     muc_text_add(text, "  \"%s\": [", outputs ? "outputs" : "inputs");
-    for (uint32_t i = 0; i < program->value_count; i++) {
-        const muc_mcu_value *value = &program->values[i];
-
-        if (outputs ? !value->is_output : value->kind != MUC_MCU_INPUT)
-            continue;
-        muc_text_add(text, "%s", before);
-        add_port(program, value, text);
-        before = ",\n";
+    for (uint32_t i = 0; i < ports->count; i++) {
+        muc_text_add(text, i ? ",\n" : "\n");
+        add_port(program, &program->values[ports->values[i]], text);
     }
     muc_text_add(text, "\n  ],\n");
 }

@@ -362,6 +362,43 @@ static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
     return refuse(l, node);
 }
 
+/* the value that stands for an output of the graph */
+static uint32_t output_value_of(const muc_mcu_lowering *l, uint32_t tensor)
+{
+    uint32_t value = l->program->value_of[tensor];
+    uint32_t producer = l->graph->tensors[tensor].producer;
+
+    if (value != MUC_NO_ID || !is_boundary(l, &l->graph->nodes[producer]))
+        return value;
+    return l->program->value_of[l->graph->nodes[producer].inputs[0]];
+}
+
+static void add_port(muc_mcu_ports *ports, uint32_t value)
+{
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (ports->values[i] == value)
+            return;
+    ports->values[ports->count++] = value;
+}
+
+static muc_status list_outputs(muc_mcu_lowering *l)
+{
+    muc_mcu_program *program = l->program;
+
+    MUC_TRY(
+        MUC_ARENA_NEW(l->ctx, &program->arena, l->graph->output_count, &program->outputs.values));
+    for (uint32_t i = 0; i < l->graph->output_count; i++) {
+        uint32_t value = output_value_of(l, l->graph->outputs[i]);
+
+        if (value == MUC_NO_ID)
+            return muc_fail(l->ctx, MUC_BUG, l->graph->name, MUC_NO_OFFSET,
+                            "no step computes output '%s'",
+                            l->graph->tensors[l->graph->outputs[i]].name);
+        add_port(&program->outputs, value);
+    }
+    return MUC_OK;
+}
+
 static muc_status lower_all(muc_mcu_lowering *l)
 {
     muc_graph *graph = l->graph;
@@ -370,10 +407,13 @@ static muc_status lower_all(muc_mcu_lowering *l)
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, graph->tensor_count, &l->program->value_of));
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         l->program->value_of[i] = MUC_NO_ID;
+    MUC_TRY(
+        MUC_ARENA_NEW(l->ctx, &l->program->arena, graph->tensor_count, &l->program->inputs.values));
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         if (graph->tensors[i].kind == MUC_TENSOR_INPUT) {
             MUC_TRY(add_tensor(l, inner_input(l, i), &id));
             l->program->values[id].kind = MUC_MCU_INPUT;
+            add_port(&l->program->inputs, id);
         }
     for (uint32_t i = 0; i < graph->node_count; i++)
         if (!is_boundary(l, &graph->nodes[i]))
@@ -382,7 +422,7 @@ static muc_status lower_all(muc_mcu_lowering *l)
         if (l->program->value_of[graph->outputs[i]] == MUC_NO_ID &&
             graph->tensors[graph->outputs[i]].kind != MUC_TENSOR_ACTIVATION)
             MUC_TRY(add_tensor(l, graph->outputs[i], &id));
-    return MUC_OK;
+    return list_outputs(l);
 }
 
 muc_status muc_mcu_lower(muc_context *ctx, muc_graph *graph, muc_mcu_program *program)

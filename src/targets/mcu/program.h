@@ -75,6 +75,12 @@ typedef struct muc_mcu_step {
     uint64_t packed_bytes; /* of constants that its descriptor points to */
 } muc_mcu_step;
 
+/* Values that the user fills or reads. */
+typedef struct muc_mcu_ports {
+    uint32_t *values;
+    uint32_t count;
+} muc_mcu_ports;
+
 typedef struct muc_mcu_lm muc_mcu_lm;
 
 typedef struct muc_mcu_program {
@@ -86,7 +92,8 @@ typedef struct muc_mcu_program {
     muc_mcu_value *values;
     uint32_t value_count;
     size_t value_capacity;
-    uint32_t *value_of; /* [tensor_count]: MUC_NO_ID where there is none */
+    uint32_t *value_of;            /* [tensor_count]: MUC_NO_ID where there is none */
+    muc_mcu_ports inputs, outputs; /* in the graph's order, each value once */
     muc_mcu_step *steps;
     uint32_t step_count;
     size_t step_capacity;
