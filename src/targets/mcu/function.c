@@ -85,10 +85,13 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
     muc_status status;
 
     l->text = (muc_text){ 0 };
-    MUC_TRY(muc_text_status(l->ctx, &body));
     muc_text_add(&head, "static void %s(", l->step->name);
-    status = pass_all(l, body.data ? body.data : "", scratch_bytes, &head);
-    if (status == MUC_OK && head.data) {
+    status = muc_text_status(l->ctx, &body);
+    if (status == MUC_OK)
+        status = pass_all(l, body.data ? body.data : "", scratch_bytes, &head);
+    if (status == MUC_OK)
+        status = muc_text_status(l->ctx, &head);
+    if (status == MUC_OK) {
         if (head.data[head.size - 1] == ' ')
             head.size -= 2; /* the comma after the last parameter */
         else
