@@ -119,7 +119,8 @@ static void an_unknown_file_names_what_was_tried(void **state)
     muc_checkpoint checkpoint;
 
     (void)state;
-    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "meson.build: no checkpoint or network of a known format; tried hf",
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED,
+                "meson.build: no checkpoint or network of a known format; tried hf",
                 muc_checkpoint_open(ctx, "meson.build", &checkpoint));
     CHECK_FAILS(ctx, MUC_IO, "cannot open", muc_checkpoint_open(ctx, "absent", &checkpoint));
 }
