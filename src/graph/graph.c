@@ -431,6 +431,13 @@ const int64_t *muc_node_integers(const muc_node *node, muc_attribute_key key)
     return attribute ? attribute->value.integers.items : NULL;
 }
 
+int64_t muc_node_item_or(const muc_node *node, muc_attribute_key key, uint32_t i, int64_t fallback)
+{
+    const int64_t *items = muc_node_integers(node, key);
+
+    return items ? items[i] : fallback;
+}
+
 uint32_t muc_node_input(const muc_node *node, uint32_t i)
 {
     return i < node->input_count ? node->inputs[i] : MUC_NO_ID;

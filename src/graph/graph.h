@@ -219,6 +219,8 @@ double muc_node_real_or(const muc_node *node, muc_attribute_key key, double fall
 muc_word muc_node_word_or(const muc_node *node, muc_attribute_key key, muc_word fallback);
 /* Items of an INTEGERS attribute, or NULL where it is absent. */
 const int64_t *muc_node_integers(const muc_node *node, muc_attribute_key key);
+/* Item i of them, which there must be if the attribute is. */
+int64_t muc_node_item_or(const muc_node *node, muc_attribute_key key, uint32_t i, int64_t fallback);
 /* Input i's tensor, or MUC_NO_ID where it is absent or beyond the node's inputs. */
 uint32_t muc_node_input(const muc_node *node, uint32_t i);
 

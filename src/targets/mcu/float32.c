@@ -9,13 +9,6 @@
 #include "targets/mcu/lower.h"
 #include "targets/mcu/runtime.h"
 
-static int64_t item(const muc_node *node, muc_attribute_key key, uint32_t i, int64_t fallback)
-{
-    const int64_t *items = muc_node_integers(node, key);
-
-    return items ? items[i] : fallback;
-}
-
 /* a constant of the file, which may lie anywhere, as floats; NULL stays NULL */
 static muc_status copy_floats(muc_mcu_lowering *l, const muc_tensor *tensor, const float **out)
 {
@@ -135,12 +128,12 @@ muc_status muc_mcu_write_conv_f32(muc_mcu_lowering *l, const muc_node *node)
         .out_c = (int32_t)muc_mcu_dim(l, y, 3),
         .kernel_h = (uint16_t)muc_mcu_dim(l, w, 1),
         .kernel_w = (uint16_t)muc_mcu_dim(l, w, 2),
-        .stride_h = (uint16_t)item(node, MUC_KEY_STRIDES, 0, 1),
-        .stride_w = (uint16_t)item(node, MUC_KEY_STRIDES, 1, 1),
-        .dilation_h = (uint16_t)item(node, MUC_KEY_DILATIONS, 0, 1),
-        .dilation_w = (uint16_t)item(node, MUC_KEY_DILATIONS, 1, 1),
-        .pad_top = (uint16_t)item(node, MUC_KEY_PADS, 0, 0),
-        .pad_left = (uint16_t)item(node, MUC_KEY_PADS, 1, 0),
+        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
+        .stride_w = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1),
+        .dilation_h = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1),
+        .dilation_w = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1),
+        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
+        .pad_left = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 1, 0),
         .groups = (int32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1),
     };
     uint64_t macs = muc_mcu_most_elements(l, y) * layer.kernel_h * layer.kernel_w *

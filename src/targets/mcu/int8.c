@@ -280,13 +280,6 @@ static muc_status copy_bias(muc_mcu_lowering *l, const muc_tensor *bias, const i
     return MUC_OK;
 }
 
-static int64_t item(const muc_node *node, muc_attribute_key key, uint32_t i, int64_t fallback)
-{
-    const int64_t *items = muc_node_integers(node, key);
-
-    return items ? items[i] : fallback;
-}
-
 bool muc_mcu_takes_conv_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
@@ -310,12 +303,12 @@ muc_status muc_mcu_write_conv_s8(muc_mcu_lowering *l, const muc_node *node)
         .out_c = (int32_t)muc_mcu_dim(l, y, 3),
         .kernel_h = (uint16_t)muc_mcu_dim(l, w, 1),
         .kernel_w = (uint16_t)muc_mcu_dim(l, w, 2),
-        .stride_h = (uint16_t)item(node, MUC_KEY_STRIDES, 0, 1),
-        .stride_w = (uint16_t)item(node, MUC_KEY_STRIDES, 1, 1),
-        .dilation_h = (uint16_t)item(node, MUC_KEY_DILATIONS, 0, 1),
-        .dilation_w = (uint16_t)item(node, MUC_KEY_DILATIONS, 1, 1),
-        .pad_top = (uint16_t)item(node, MUC_KEY_PADS, 0, 0),
-        .pad_left = (uint16_t)item(node, MUC_KEY_PADS, 1, 0),
+        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
+        .stride_w = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1),
+        .dilation_h = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1),
+        .dilation_w = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1),
+        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
+        .pad_left = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 1, 0),
         .groups = (int32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1),
         .in_zero = zero_of(x),
         .output = output_of(l, node),
@@ -426,12 +419,12 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     add_field(l, "out_w", muc_mcu_dim(l, y, 2));
     add_field(l, "in_pitch", (int64_t)muc_mcu_dim(l, x, 2) * c);
     add_field(l, "out_pitch", (int64_t)muc_mcu_dim(l, y, 2) * c);
-    add_field(l, "kernel_h", item(node, MUC_KEY_KERNEL, 0, 1));
-    add_field(l, "kernel_w", item(node, MUC_KEY_KERNEL, 1, 1));
-    add_field(l, "stride_h", item(node, MUC_KEY_STRIDES, 0, 1));
-    add_field(l, "stride_w", item(node, MUC_KEY_STRIDES, 1, 1));
-    add_field(l, "pad_top", item(node, MUC_KEY_PADS, 0, 0));
-    add_field(l, "pad_left", item(node, MUC_KEY_PADS, 1, 0));
+    add_field(l, "kernel_h", muc_node_item_or(node, MUC_KEY_KERNEL, 0, 1));
+    add_field(l, "kernel_w", muc_node_item_or(node, MUC_KEY_KERNEL, 1, 1));
+    add_field(l, "stride_h", muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1));
+    add_field(l, "stride_w", muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1));
+    add_field(l, "pad_top", muc_node_item_or(node, MUC_KEY_PADS, 0, 0));
+    add_field(l, "pad_left", muc_node_item_or(node, MUC_KEY_PADS, 1, 0));
     add_field(l, "min", output.min);
     add_field(l, "max", output.max);
     return end_kernel(l, 1);
