@@ -1,0 +1,268 @@
+/* pointwise.c - norms, rotations, gates and the loss: everything that is no product. */
+#include "base/threads.h"
+#include "train/ops.h"
+
+enum { ROWS = 64, COLUMNS = 16, ELEMENTS = 1 << 14, LANES = 16 };
+
+typedef struct work {
+    size_t rows, width, heads;
+    const muc_scalar *x, *gain, *dy;
+    muc_scalar *factors, *y, *up, *dgain;
+    const uint32_t *positions;
+    const float *cosines, *sines;
+    const int32_t *targets;
+    double *losses;
+    double weight;
+    muc_scalar epsilon;
+    bool add, back;
+} work;
+
+static size_t pieces_of(size_t count, size_t piece)
+{
+    return (count + piece - 1) / piece;
+}
+
+static size_t end_of(size_t count, size_t piece, size_t i)
+{
+    return (i + 1) * piece < count ? (i + 1) * piece : count;
+}
+
+/* sum of a[i] b[i] c[i] in LANES sums, so that it can be vector code */
+static muc_scalar dot3(const muc_scalar *a, const muc_scalar *b, const muc_scalar *c, size_t count)
+{
+    muc_scalar lanes[LANES] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= count; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            lanes[j] += a[i + j] * b[i + j] * c[i + j];
+    for (; i < count; i++)
+        lanes[0] += a[i] * b[i] * c[i];
+    for (size_t j = 0; j < LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
+static muc_scalar squares(const muc_scalar *x, size_t count)
+{
+    muc_scalar lanes[LANES] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= count; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            lanes[j] += x[i + j] * x[i + j];
+    for (; i < count; i++)
+        lanes[0] += x[i] * x[i];
+    for (size_t j = 0; j < LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
+static muc_status norm_rows(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t r = piece * ROWS; r < end_of(w->rows, ROWS, piece); r++) {
+        const muc_scalar *x = w->x + r * w->width;
+        muc_scalar factor =
+            1 / muc_train_sqrt(squares(x, w->width) / (muc_scalar)w->width + w->epsilon);
+
+        w->factors[r] = factor;
+        for (size_t i = 0; i < w->width; i++)
+            w->y[r * w->width + i] = x[i] * factor * w->gain[i];
+    }
+    return MUC_OK;
+}
+
+muc_status muc_train_norm(muc_context *ctx, size_t rows, size_t width, double epsilon,
+                          const muc_scalar *x, const muc_scalar *gain, muc_scalar *factors,
+                          muc_scalar *y)
+{
+    work w = { .rows = rows,
+               .width = width,
+               .epsilon = (muc_scalar)epsilon,
+               .x = x,
+               .gain = gain,
+               .factors = factors,
+               .y = y };
+
+    return muc_parallel_for(ctx, pieces_of(rows, ROWS), norm_rows, &w);
+}
+
+static muc_status gain_columns(void *arg, size_t piece)
+{
+    const work *w = arg;
+    size_t first = piece * COLUMNS, end = end_of(w->width, COLUMNS, piece);
+
+    for (size_t r = 0; r < w->rows; r++)
+        for (size_t i = first; i < end; i++)
+            w->dgain[i] += w->dy[r * w->width + i] * w->x[r * w->width + i] * w->factors[r];
+    return MUC_OK;
+}
+
+static muc_status norm_rows_back(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t r = piece * ROWS; r < end_of(w->rows, ROWS, piece); r++) {
+        const muc_scalar *x = w->x + r * w->width, *dy = w->dy + r * w->width;
+        muc_scalar *dx = w->y + r * w->width, f = w->factors[r];
+        muc_scalar mean = dot3(dy, w->gain, x, w->width) * f * f * f / (muc_scalar)w->width;
+
+        for (size_t i = 0; i < w->width; i++) {
+            muc_scalar slope = dy[i] * w->gain[i] * f - x[i] * mean;
+
+            dx[i] = w->add ? dx[i] + slope : slope;
+        }
+    }
+    return MUC_OK;
+}
+
+muc_status muc_train_norm_back(muc_context *ctx, size_t rows, size_t width, const muc_scalar *x,
+                               const muc_scalar *gain, const muc_scalar *factors,
+                               const muc_scalar *dy, bool add, muc_scalar *dx, muc_scalar *dgain)
+{
+    work w = { .rows = rows,
+               .width = width,
+               .x = x,
+               .gain = gain,
+               .dy = dy,
+               .add = add,
+               .factors = (muc_scalar *)(uintptr_t)factors,
+               .y = dx,
+               .dgain = dgain };
+
+    /* first, for dx may be dy */
+    MUC_TRY(muc_parallel_for(ctx, pieces_of(width, COLUMNS), gain_columns, &w));
+    return muc_parallel_for(ctx, pieces_of(rows, ROWS), norm_rows_back, &w);
+}
+
+static muc_status rope_rows(void *arg, size_t piece)
+{
+    const work *w = arg;
+    size_t half = w->width;
+
+    for (size_t r = piece * ROWS; r < end_of(w->rows, ROWS, piece); r++) {
+        const float *cosines = w->cosines + w->positions[r] * half;
+        const float *sines = w->sines + w->positions[r] * half;
+
+        for (size_t head = 0; head < w->heads; head++) {
+            muc_scalar *a = w->y + (r * w->heads + head) * 2 * half, *b = a + half;
+
+            for (size_t i = 0; i < half; i++) {
+                muc_scalar s = w->back ? -sines[i] : sines[i], x = a[i], y = b[i];
+
+                a[i] = x * cosines[i] - y * s;
+                b[i] = y * cosines[i] + x * s;
+            }
+        }
+    }
+    return MUC_OK;
+}
+
+muc_status muc_train_rope(muc_context *ctx, size_t rows, size_t heads, size_t half,
+                          const uint32_t *positions, const float *cosines, const float *sines,
+                          bool back, muc_scalar *x)
+{
+    work w = { .rows = rows,
+               .heads = heads,
+               .width = half,
+               .positions = positions,
+               .cosines = cosines,
+               .sines = sines,
+               .back = back,
+               .y = x };
+
+    return muc_parallel_for(ctx, pieces_of(rows, ROWS), rope_rows, &w);
+}
+
+static muc_scalar sigmoid(muc_scalar x)
+{
+    muc_scalar least = -80;
+
+    return 1 / (1 + muc_train_exp(x < least ? -least : -x));
+}
+
+static muc_status gate_elements(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t i = piece * ELEMENTS; i < end_of(w->rows, ELEMENTS, piece); i++)
+        w->y[i] = w->x[i] * sigmoid(w->x[i]) * w->gain[i];
+    return MUC_OK;
+}
+
+muc_status muc_train_gate(muc_context *ctx, size_t elements, const muc_scalar *gate,
+                          const muc_scalar *up, muc_scalar *gated)
+{
+    work w = { .rows = elements, .x = gate, .gain = up, .y = gated };
+
+    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gate_elements, &w);
+}
+
+static muc_status gate_elements_back(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t i = piece * ELEMENTS; i < end_of(w->rows, ELEMENTS, piece); i++) {
+        muc_scalar x = w->y[i], s = sigmoid(x);
+
+        w->y[i] = w->dy[i] * w->up[i] * s * (1 + x * (1 - s));
+        w->up[i] = w->dy[i] * x * s;
+    }
+    return MUC_OK;
+}
+
+muc_status muc_train_gate_back(muc_context *ctx, size_t elements, const muc_scalar *dgated,
+                               muc_scalar *gate, muc_scalar *up)
+{
+    work w = { .rows = elements, .dy = dgated, .y = gate, .up = up };
+
+    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gate_elements_back, &w);
+}
+
+static double entropy_row(muc_scalar *row, size_t columns, size_t target, double weight)
+{
+    muc_scalar most = row[0], at_target = row[target];
+    double sum = 0;
+
+    for (size_t i = 1; i < columns; i++)
+        most = row[i] > most ? row[i] : most;
+    for (size_t i = 0; i < columns; i++)
+        row[i] = muc_train_exp(row[i] - most);
+    for (size_t i = 0; i < columns; i++)
+        sum += row[i];
+    for (size_t i = 0; i < columns; i++)
+        row[i] = (muc_scalar)(row[i] * (weight / sum));
+    row[target] -= (muc_scalar)weight;
+    return muc_log(sum) - (double)(at_target - most);
+}
+
+static muc_status entropy_rows(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t r = piece * ROWS; r < end_of(w->rows, ROWS, piece); r++) {
+        muc_scalar *row = w->y + r * w->width;
+
+        w->losses[r] = 0;
+        if (w->targets[r] >= 0)
+            w->losses[r] = entropy_row(row, w->width, (size_t)w->targets[r], w->weight);
+        else
+            memset(row, 0, w->width * sizeof(*row));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_train_entropy(muc_context *ctx, size_t rows, size_t columns, const int32_t *targets,
+                             double weight, muc_scalar *logits, double *losses)
+{
+    work w = { .rows = rows,
+               .width = columns,
+               .targets = targets,
+               .weight = weight,
+               .y = logits,
+               .losses = losses };
+
+    return muc_parallel_for(ctx, pieces_of(rows, ROWS), entropy_rows, &w);
+}
