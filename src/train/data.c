@@ -32,7 +32,7 @@ static muc_status begin_epoch(muc_train_loader *loader)
     size_t shift, need = 0;
 
     loader->after = loader->place.random;
-    shift = muc_train_random_below(&loader->after, (uint32_t)loader->window);
+    shift = loader->ordered ? 0 : muc_train_random_below(&loader->after, (uint32_t)loader->window);
     for (size_t d = 0; d < corpus->documents; d++)
         need += piece_count(corpus->starts[d + 1] - corpus->starts[d], loader->window, shift);
     MUC_TRY(muc_arena_grow(loader->ctx, &loader->arena, need, sizeof(*loader->pieces),
@@ -45,7 +45,7 @@ static muc_status begin_epoch(muc_train_loader *loader)
         return muc_fail(loader->ctx, MUC_MALFORMED, "train", MUC_NO_OFFSET,
                         "%zu pieces in %zu documents, expected between one and 2^32",
                         loader->piece_count, corpus->documents);
-    for (size_t i = loader->piece_count; i-- > 1;) {
+    for (size_t i = loader->ordered ? 0 : loader->piece_count; i-- > 1;) {
         size_t other = muc_train_random_below(&loader->after, (uint32_t)i + 1);
         muc_train_piece piece = loader->pieces[i];
 
@@ -80,8 +80,10 @@ muc_status muc_train_loader_make(muc_context *ctx, const muc_train_corpus *corpu
     muc_status status;
 
     *out = (muc_train_loader){
-        .ctx = ctx, .corpus = corpus, .window = window, .rows = rows, .place = *place
+        .ctx = ctx, .corpus = corpus, .window = window, .rows = rows, .ordered = !place
     };
+    if (place)
+        out->place = *place;
     status = make(out);
     if (status != MUC_OK)
         muc_train_loader_free(out);

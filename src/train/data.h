@@ -31,6 +31,7 @@ typedef struct muc_train_loader {
     muc_context *ctx;
     const muc_train_corpus *corpus;
     size_t window, rows; /* longest piece; most rows of a batch */
+    bool ordered;        /* as the corpus lies, cut from each document's start */
     muc_train_place place;
     muc_train_random after; /* as it is now that the epoch is shuffled */
     size_t piece_count, piece_capacity;
@@ -41,8 +42,9 @@ typedef struct muc_train_loader {
     size_t *starts;
 } muc_train_loader;
 
-/* Documents longer than window are cut, each epoch at other places. window is at most rows. Fails
- * with MUC_MALFORMED if nothing in corpus can be predicted. corpus must outlive it. */
+/* Documents longer than window are cut, each epoch at other places. window is at most rows. place
+ * NULL: nothing is random; for measuring. Fails with MUC_MALFORMED if nothing in corpus can be
+ * predicted. corpus must outlive it. */
 muc_status muc_train_loader_make(muc_context *ctx, const muc_train_corpus *corpus, size_t window,
                                  size_t rows, const muc_train_place *place, muc_train_loader *out);
 void muc_train_loader_free(muc_train_loader *loader);
