@@ -130,10 +130,14 @@ static int writes_destination(const mur_hal_move *a, const mur_hal_move *b)
 
 static void check_start(const mur_hal_move *move)
 {
-    if (!move->rows || !move->row_bytes)
+    if (!move->rows || !move->row_bytes) {
         complain("a move of no bytes");
-    if (move->rows > 1 && (move->to_pitch < move->row_bytes || move->from_pitch < move->row_bytes))
+        return;
+    }
+    if (move->rows > 1 && (move->to_pitch < move->row_bytes || move->from_pitch < move->row_bytes)) {
         complain("a move whose rows overlap");
+        return;
+    }
     if (writes_source(move, move))
         complain("a move onto its own source");
     for (uint32_t i = 0; i < flight_count; i++) {

@@ -1,0 +1,142 @@
+/* mur_tiles_layers.c - kernels on pieces of layers: each gets a descriptor of its piece. */
+#include "mur_tiles.h"
+
+#include <stddef.h>
+
+/* rows of padding above a piece */
+static uint16_t pad_above(uint32_t row, uint32_t stride, uint32_t pad)
+{
+    return (uint16_t)(row * (uint64_t)stride < pad ? pad - row * stride : 0);
+}
+
+/* The members of the same names in mur_conv_s8 and mur_conv_f32. */
+#define CUT_CONV(layer, piece) \
+    do { \
+        if ((layer).groups > 1) /* depthwise: the input is cut with the result */ \
+            (layer).in_c = (layer).groups = (int32_t)(piece)->channels; \
+        (layer).out_c = (int32_t)(piece)->channels; \
+        (layer).in_h = (int32_t)(piece)->data_rows[0]; \
+        (layer).out_h = (int32_t)(piece)->rows; \
+        (layer).pad_top = pad_above((piece)->row, (layer).stride_h, (layer).pad_top); \
+        if ((layer).in_w == 1 && (layer).out_w == 1 && (layer).kernel_h == 1 && \
+            (layer).kernel_w == 1 && (layer).stride_h == 1) { /* a row of pixels */ \
+            (layer).in_w = (layer).out_w = (layer).out_h; \
+            (layer).in_h = (layer).out_h = 1; \
+        } \
+        (layer).in_pitch = (layer).in_w * (layer).in_c; \
+        (layer).out_pitch = (layer).out_w * (layer).out_c; \
+    } while (0)
+
+static void compute_conv_s8(const mur_tiles_piece *piece, const void *kernel)
+{
+    mur_tiles_conv_s8_kernel *const *run = kernel;
+    mur_conv_s8 layer = *(const mur_conv_s8 *)piece->layer;
+
+    CUT_CONV(layer, piece);
+    layer.packed = piece->data[1];
+    (*run)(&layer, (const int8_t *)piece->data[0], (int8_t *)piece->data[2], piece->scratch);
+}
+
+void mur_tiles_conv_s8(const mur_tiles *tiles, const mur_conv_s8 *layer,
+                       mur_tiles_conv_s8_kernel *kernel, const int8_t *in, int8_t *out,
+                       uint8_t *small)
+{
+    void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)in,
+                                             (void *)(uintptr_t)layer->packed, out, NULL };
+
+    mur_tiles_run(tiles, layer, compute_conv_s8, &kernel, data, small);
+}
+
+static void compute_conv_f32(const mur_tiles_piece *piece, const void *kernel)
+{
+    mur_tiles_conv_f32_kernel *const *run = kernel;
+    mur_conv_f32 layer = *(const mur_conv_f32 *)piece->layer;
+
+    CUT_CONV(layer, piece);
+    layer.packed = (const float *)(const void *)piece->data[1];
+    (*run)(&layer, (const float *)(const void *)piece->data[0], (float *)(void *)piece->data[2]);
+}
+
+void mur_tiles_conv_f32(const mur_tiles *tiles, const mur_conv_f32 *layer,
+                        mur_tiles_conv_f32_kernel *kernel, const float *in, float *out,
+                        uint8_t *small)
+{
+    void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)in,
+                                             (void *)(uintptr_t)layer->packed, out, NULL };
+
+    mur_tiles_run(tiles, layer, compute_conv_f32, &kernel, data, small);
+}
+
+static void compute_pool_s8(const mur_tiles_piece *piece, const void *kernel)
+{
+    mur_tiles_pool_s8_kernel *const *run = kernel;
+    mur_pool_s8 layer = *(const mur_pool_s8 *)piece->layer;
+
+    layer.c = (int32_t)piece->channels;
+    layer.in_h = (int32_t)piece->data_rows[0];
+    layer.out_h = (int32_t)piece->rows;
+    layer.pad_top = pad_above(piece->row, layer.stride_h, layer.pad_top);
+    layer.in_pitch = layer.in_w * layer.c;
+    layer.out_pitch = layer.out_w * layer.c;
+    (*run)(&layer, (const int8_t *)piece->data[0], (int8_t *)piece->data[1]);
+}
+
+void mur_tiles_pool_s8(const mur_tiles *tiles, const mur_pool_s8 *layer,
+                       mur_tiles_pool_s8_kernel *kernel, const int8_t *in, int8_t *out,
+                       uint8_t *small)
+{
+    void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)in, out, NULL, NULL };
+
+    mur_tiles_run(tiles, layer, compute_pool_s8, &kernel, data, small);
+}
+
+/* Members of the same names in mur_add_s8 and mur_mul_s8: a row is what b repeats over, or one
+ * element. */
+#define CUT_PAIR(layer, piece) \
+    do { \
+        int32_t whole = (layer).count; \
+        (layer).count = (int32_t)(piece)->rows * \
+                        ((layer).b_count == whole ? 1 : (layer).b_count); \
+        if ((layer).b_count == whole) \
+            (layer).b_count = (layer).count; \
+    } while (0)
+
+static void compute_add_s8(const mur_tiles_piece *piece, const void *kernel)
+{
+    mur_tiles_add_s8_kernel *const *run = kernel;
+    mur_add_s8 layer = *(const mur_add_s8 *)piece->layer;
+
+    CUT_PAIR(layer, piece);
+    (*run)(&layer, (const int8_t *)piece->data[0], (const int8_t *)piece->data[1],
+           (int8_t *)piece->data[2]);
+}
+
+void mur_tiles_add_s8(const mur_tiles *tiles, const mur_add_s8 *layer,
+                      mur_tiles_add_s8_kernel *kernel, const int8_t *a, const int8_t *b,
+                      int8_t *out, uint8_t *small)
+{
+    void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)a, (void *)(uintptr_t)b, out,
+                                             NULL };
+
+    mur_tiles_run(tiles, layer, compute_add_s8, &kernel, data, small);
+}
+
+static void compute_mul_s8(const mur_tiles_piece *piece, const void *kernel)
+{
+    mur_tiles_mul_s8_kernel *const *run = kernel;
+    mur_mul_s8 layer = *(const mur_mul_s8 *)piece->layer;
+
+    CUT_PAIR(layer, piece);
+    (*run)(&layer, (const int8_t *)piece->data[0], (const int8_t *)piece->data[1],
+           (int8_t *)piece->data[2]);
+}
+
+void mur_tiles_mul_s8(const mur_tiles *tiles, const mur_mul_s8 *layer,
+                      mur_tiles_mul_s8_kernel *kernel, const int8_t *a, const int8_t *b,
+                      int8_t *out, uint8_t *small)
+{
+    void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)a, (void *)(uintptr_t)b, out,
+                                             NULL };
+
+    mur_tiles_run(tiles, layer, compute_mul_s8, &kernel, data, small);
+}
