@@ -25,7 +25,7 @@ enum { MUR_TILES_OPERANDS = 4, MUR_TILES_MOST_PARTS = 16 };
 /* Which of an operand's rows result rows y..y+n-1 need: those of y*stride - pad ..
  * (y+n-1)*stride - pad + window - 1 that lie within 0..rows-1; all of them if window is 0. */
 typedef struct mur_tiles_operand {
-    uint32_t at[2];      /* its buffers, in bytes of the small memory; the same twice if it has one */
+    uint32_t at[2]; /* its buffers, in bytes of the small memory; the same twice if it has one */
     uint32_t part_bytes; /* from part to part in a buffer; 0: does not depend on channels */
     uint32_t pixel_bytes, pixels; /* of a pixel in the large memory, pixels of a row */
     uint32_t channel_bytes;       /* of a pixel's channel; 0: parts follow one another, each of
@@ -35,12 +35,12 @@ typedef struct mur_tiles_operand {
 
 typedef struct mur_tiles {
     uint32_t rows, channels;
-    uint32_t row_tile;    /* 1..rows */
-    uint32_t part, parts; /* channels of a part, parts of a tile: at most MUR_TILES_MOST_PARTS */
+    uint32_t row_tile;       /* 1..rows */
+    uint32_t part, parts;    /* channels of a part, parts of a tile: at most MUR_TILES_MOST_PARTS */
     uint8_t channels_outer;  /* the outer loop is that over channels */
     uint8_t double_buffered; /* needs two buffers for the result and what changes */
     uint8_t cores;
-    uint8_t operand_count;   /* the result is the last */
+    uint8_t operand_count;           /* the result is the last */
     uint32_t scratch, scratch_bytes; /* of the first core, and from core to core */
     mur_tiles_operand operands[MUR_TILES_OPERANDS];
 } mur_tiles;

@@ -2,8 +2,8 @@
  *
  * A move copies nothing until it is waited for. Its destination is filled with bytes that depend on
  * their place and the move, its source is summed; both are looked at again when it ends, so that a
- * write to either is found, and a read of the destination too early gives wrong results for certain.
- * Forked tasks run at the join, one after another, in an order drawn anew each time.
+ * write to either is found, and a read of the destination too early gives wrong results for
+ * certain. Forked tasks run at the join, one after another, in an order drawn anew each time.
  */
 #ifndef MUR_HAL_BOARD
 #include <stddef.h>
@@ -134,7 +134,8 @@ static void check_start(const mur_hal_move *move)
         complain("a move of no bytes");
         return;
     }
-    if (move->rows > 1 && (move->to_pitch < move->row_bytes || move->from_pitch < move->row_bytes)) {
+    if (move->rows > 1 &&
+        (move->to_pitch < move->row_bytes || move->from_pitch < move->row_bytes)) {
         complain("a move whose rows overlap");
         return;
     }

@@ -75,9 +75,8 @@ static uint32_t rows_for(const mur_tiles_operand *operand, uint32_t row, uint32_
 /* bytes of a row of a part in the small memory */
 static uint32_t line_bytes(const mur_tiles *t, const mur_tiles_operand *operand, uint32_t part)
 {
-    return operand->pixels *
-           (operand->part_bytes ? channels_of(t, part) * operand->channel_bytes
-                                : operand->pixel_bytes);
+    return operand->pixels * (operand->part_bytes ? channels_of(t, part) * operand->channel_bytes
+                                                  : operand->pixel_bytes);
 }
 
 static mur_hal_ticket start(void *large, uint8_t *small, uint32_t rows, uint32_t row_bytes,
@@ -182,11 +181,11 @@ static void compute_share(void *context, uint32_t core, uint32_t cores)
         for (uint32_t p = core; p < b->parts; p += cores)
             compute_piece(w, core, b->row, b->rows, p);
     } else {
-        uint32_t begin = (uint32_t)((uint64_t)b->rows * core / cores);
-        uint32_t end = (uint32_t)((uint64_t)b->rows * (core + 1) / cores);
+        uint32_t share = b->rows / cores, more = b->rows % cores; /* cores with one row more */
+        uint32_t begin = core * share + smaller(core, more), rows = share + (core < more);
 
-        if (end > begin)
-            compute_piece(w, core, b->row + begin, end - begin, 0);
+        if (rows)
+            compute_piece(w, core, b->row + begin, rows, 0);
     }
 }
 
@@ -196,7 +195,8 @@ void mur_tiles_run(const mur_tiles *tiles, const void *layer, mur_tiles_compute 
     uint32_t out = tiles->operand_count - 1u;
     uint32_t count = divide_up(tiles->rows, tiles->row_tile) *
                      divide_up(divide_up(tiles->channels, tiles->part), tiles->parts);
-    /* fetch and compute look at slots of their own: the next tile's come while this one's are read */
+    /* fetch and compute look at slots of their own: the next tile's come while this one's are read
+     */
     work next = { tiles, layer, compute, kernel, small, NULL, { 0 } }, now;
     mur_hal_ticket stored[2] = { 0, 0 };
     box box_now = box_of(tiles, 0), box_next;

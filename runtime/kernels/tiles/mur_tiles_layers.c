@@ -95,8 +95,7 @@ void mur_tiles_pool_s8(const mur_tiles *tiles, const mur_pool_s8 *layer,
 #define CUT_PAIR(layer, piece) \
     do { \
         int32_t whole = (layer).count; \
-        (layer).count = (int32_t)(piece)->rows * \
-                        ((layer).b_count == whole ? 1 : (layer).b_count); \
+        (layer).count = (int32_t)(piece)->rows * ((layer).b_count == whole ? 1 : (layer).b_count); \
         if ((layer).b_count == whole) \
             (layer).b_count = (layer).count; \
     } while (0)

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "targets/mcu/nest.h"
+#include "targets/mcu/tiles.h"
 #include "targets/mcu/weights.h"
 
 enum { LINE = 100, INDENT = 4 };
@@ -317,7 +318,8 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
                  program->machine->name, program->name);
     if (program->uses_math)
         muc_text_add(text, "#include <math.h>\n");
-    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s\n",
+    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s%s\n",
+                 program->tiles.count ? "#include \"mur_tiles.h\"\n" : "",
                  program->uses_f32 ? "#include \"mur_nn_f32.h\"\n" : "",
                  program->uses_quantlib ? "#include \"mur_quantlib.h\"\n" : "",
                  program->uses_decoder ? "#include \"mur_decoder.h\"\n" : "");
@@ -336,6 +338,7 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
         muc_mcu_weights_names(program, text);
     else
         emit_constants(program, text);
+    muc_mcu_emit_tiles(program, text);
     for (uint32_t i = 0; i < program->step_count; i++)
         muc_text_add(text, "%s", program->steps[i].text);
     emit_init(program, text);

@@ -12,17 +12,11 @@
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
 #include "targets/mcu/runtime.h"
+#include "targets/mcu/tiled_s8.h"
 
 /* ---- kernels with weights ---- */
 
-typedef struct conv_kernel {
-    muc_mcu_isa isa;
-    const char *function;
-    int (*fits)(const mur_conv_s8 *layer, const mur_conv_plain *plain);
-    size_t (*packed_bytes)(const mur_conv_s8 *layer);
-    void (*pack)(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed);
-    size_t (*scratch_bytes)(const mur_conv_s8 *layer);
-} conv_kernel;
+typedef muc_mcu_conv_kernel conv_kernel;
 
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
 enum { isa_rv = MUC_MCU_ISA_RV };
@@ -223,6 +217,28 @@ static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32
     return MUC_OK;
 }
 
+static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node,
+                                    const mur_conv_s8 *whole, const mur_conv_plain *plain,
+                                    const conv_kernel *kernel, uint64_t macs)
+{
+    mur_conv_s8 layer;
+    uint32_t packed;
+    uint64_t offset;
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
+    MUC_TRY(muc_mcu_begin_tiles(l, node, "mur_tiles_conv_s8"));
+    MUC_TRY(muc_mcu_tile_conv_s8(l, whole, plain, kernel, &layer, &packed));
+    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
+    describe_conv(l, &layer, l->program->values[packed].name);
+    MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
+    MUC_TRY(pass_descriptor(l));
+    MUC_TRY(muc_mcu_pass_text(l, "%s", kernel->function));
+    MUC_TRY(muc_mcu_pass_input(l, 0));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
+    return muc_mcu_end_step(l, macs);
+}
+
 static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_s8 *layer,
                               const mur_conv_plain *plain, uint64_t macs)
 {
@@ -232,6 +248,8 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_con
     uint64_t offset;
     uint8_t *data;
 
+    if (muc_mcu_conv_s8_fits_tiles(l, layer))
+        return write_tiled_layer(l, node, layer, plain, kernel, macs);
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
     kernel->pack(layer, plain, data);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
@@ -404,14 +422,50 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
            !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
 }
 
+static muc_status begin_tiled_pool(muc_mcu_lowering *l, const muc_node *node, const char *function)
+{
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_tiles(l, node, "mur_tiles_pool_s8"));
+    begin_descriptor(l, "mur_pool_s8");
+    return MUC_OK;
+}
+
+static muc_status end_tiled_pool(muc_mcu_lowering *l, const mur_pool_s8 *layer,
+                                 const char *function)
+{
+    end_descriptor(l);
+    MUC_TRY(muc_mcu_tile_pool_s8(l, layer));
+    MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
+    MUC_TRY(pass_descriptor(l));
+    MUC_TRY(muc_mcu_pass_text(l, "%s", function));
+    MUC_TRY(muc_mcu_pass_input(l, 0));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
+    return muc_mcu_end_step(l, 0);
+}
+
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const mur_output_s8 output = output_of(l, node);
+    const char *kernel = node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8";
     uint32_t c = muc_mcu_dim(l, x, 3);
+    const mur_pool_s8 layer = {
+        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
+        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
+        .c = (int32_t)c,
+        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
+        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
+        .kernel_h = (uint16_t)muc_node_item_or(node, MUC_KEY_KERNEL, 0, 1),
+        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
+        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
+    };
+    bool tiled = muc_mcu_pool_s8_fits_tiles(l, &layer);
 
-    MUC_TRY(begin_kernel(l, node, node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8",
-                         "mur_pool_s8"));
+    if (tiled)
+        MUC_TRY(begin_tiled_pool(l, node, find_kernel(l, kernel)));
+    else
+        MUC_TRY(begin_kernel(l, node, kernel, "mur_pool_s8"));
     add_field(l, "in_h", muc_mcu_dim(l, x, 1));
     add_field(l, "in_w", muc_mcu_dim(l, x, 2));
     add_field(l, "c", c);
@@ -427,7 +481,7 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     add_field(l, "pad_left", muc_node_item_or(node, MUC_KEY_PADS, 1, 0));
     add_field(l, "min", output.min);
     add_field(l, "max", output.max);
-    return end_kernel(l, 1);
+    return tiled ? end_tiled_pool(l, &layer, find_kernel(l, kernel)) : end_kernel(l, 1);
 }
 
 bool muc_mcu_takes_mean_s8(const muc_mcu_lowering *l, const muc_node *node)

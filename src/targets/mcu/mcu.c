@@ -11,6 +11,7 @@
 #include "targets/mcu/lower.h"
 #include "targets/mcu/memory.h"
 #include "targets/mcu/runtime.h"
+#include "targets/mcu/tiles.h"
 #include "targets/mcu/weights.h"
 
 /* small letters, as a prefix of functions and of a file's name */
@@ -56,6 +57,7 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
         MUC_TRY(muc_mcu_lm_sources(ctx, program));
     MUC_TRY(check_constants(ctx, program));
     MUC_TRY(muc_mcu_weights_source(ctx, program));
+    MUC_TRY(muc_mcu_place_tiles(ctx, program));
     return muc_mcu_plan_memory(ctx, program); /* buffers to addresses */
 }
 

@@ -107,6 +107,8 @@ typedef struct muc_mcu_program {
     uint64_t arguments; /* bit i: the run has expression input i as an argument */
     /* the memory plan; names borrowed from values */
     muc_plan plan;
+    muc_plan tiles; /* of the small memory; no buffers where no step works in tiles */
+    size_t tiles_capacity;
 } muc_mcu_program;
 
 /* The value whose bytes a value's are, and where they begin in it. */

@@ -1,0 +1,59 @@
+/* Networks in tiles: on a machine with eight cores and little memory beside them, what is computed
+ * is the same bits, while the host's board checks every move. */
+#include "mcu_trained.h"
+
+static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant" };
+
+/* its first memory is fit for the network, its second for no layer as a whole */
+static const char machine_text[] = "[machine]\nname = small\ncore = rv32imc\ncores = 8\n"
+                                   "clock_mhz = 100\n"
+                                   "[memory]\nname = L2\nbytes = 1048576\ncycles_per_kb = 1024\n"
+                                   "holds = weights arena state\n"
+                                   "[memory]\nname = L1\nbytes = %u\ncycles_per_kb = 64\n"
+                                   "holds = tiles\n"
+                                   "[dma]\nsetup_cycles = 40\ncycles_per_kb = 128\n";
+
+static void write_machine(char path[64], unsigned bytes)
+{
+    FILE *file;
+
+    snprintf(path, 64, "/tmp/muc_machine_XXXXXX");
+    file = fdopen(mkstemp(path), "w");
+    CHECK(file != NULL);
+    fprintf(file, machine_text, bytes);
+    fclose(file);
+}
+
+static void trained_networks_in_tiles_are_bit_exact(void **state)
+{
+    mcu_batch batch = mcu_batch_new();
+    muc_network networks[MUC_COUNT(names)];
+    char machine[64];
+
+    (void)state;
+    write_machine(machine, 49152);
+    for (size_t i = 0; i < MUC_COUNT(names); i++) {
+        mcu_open_trained(&batch, names[i], &networks[i]);
+        mcu_batch_add(&batch, networks[i].graph, machine);
+    }
+    mcu_batch_build(&batch, "cc");
+    for (size_t i = 0; i < MUC_COUNT(names); i++) {
+        CHECK(batch.networks[i].build->program.tiles.count > 0);
+        CHECK(batch.networks[i].build->program.tiles.peak <= 49152);
+        mcu_check_golden(&batch, i, names[i]);
+        batch.networks[i].graph = NULL; /* the network's */
+    }
+    mcu_batch_free(&batch);
+    for (size_t i = 0; i < MUC_COUNT(names); i++)
+        muc_network_close(&networks[i]);
+    unlink(machine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trained_networks_in_tiles_are_bit_exact),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
