@@ -18,6 +18,14 @@ void muc_report_free(muc_report *report); /* NULL is fine */
 muc_status muc_report_as_text(muc_context *ctx, const muc_report *report, char **out);
 /* One JSON object, indented by two spaces; malloc'ed, for the caller to free. */
 muc_status muc_report_as_json(muc_context *ctx, const muc_report *report, char **out);
+/* One table, the first if table is NULL, as comma-separated values with a line of keys (RFC 4180,
+ * lines ended by \n); malloc'ed. MUC_USAGE, naming the tables, if there is none of this name. */
+muc_status muc_report_as_csv(muc_context *ctx, const muc_report *report, const char *table,
+                             char **out);
+/* A page of HTML with everything, pictures too, that needs no script, style or picture from
+ * elsewhere; malloc'ed. */
+muc_status muc_report_as_html(muc_context *ctx, const muc_report *report, const char *title,
+                              char **out);
 
 /* The value at a path such as "perplexity" or "self_check.kl"; false if there is no number, or no
  * string. The string is borrowed from the report. */

@@ -1,19 +1,8 @@
-/* report.c - a report is a JSON tree; the text form is laid out from the same tree. */
-#include "report/report.h"
-
-#include <jansson.h>
+/* report.c - a report is a JSON tree, of which the forms for people are printed too. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
-enum { MAX_DEPTH = 8, MAX_COLUMNS = 16 };
-
-struct muc_report {
-    json_t *open[MAX_DEPTH]; /* open[0] is the root; the rest is borrowed from it */
-    unsigned depth;          /* index of the innermost open one */
-    bool failed;
-};
+#include "report/tree.h"
 
 muc_status muc_report_new(muc_context *ctx, muc_report **out)
 {
@@ -21,7 +10,9 @@ muc_status muc_report_new(muc_context *ctx, muc_report **out)
 
     MUC_TRY(MUC_NEW_ARRAY(ctx, "report", 1, &report));
     report->open[0] = json_object();
-    report->failed = !report->open[0];
+    report->columns = json_object();
+    report->figures = json_array();
+    report->failed = !report->open[0] || !report->columns || !report->figures;
     *out = report;
     return MUC_OK;
 }
@@ -31,6 +22,8 @@ void muc_report_free(muc_report *report)
     if (!report)
         return;
     json_decref(report->open[0]);
+    json_decref(report->columns);
+    json_decref(report->figures);
     free(report);
 }
 
@@ -50,6 +43,17 @@ static void add(muc_report *report, const char *key, json_t *value)
         report->failed = true;
 }
 
+json_t *muc_report_string_of(muc_text *text)
+{
+    json_t *string = json_stringn(text->data ? text->data : "", text->size);
+
+    if (string || !text->data)
+        return string;
+    for (size_t i = 0; i < text->size; i++)
+        text->data[i] = (unsigned char)text->data[i] < 0x80 ? text->data[i] : '?';
+    return json_stringn(text->data, text->size);
+}
+
 void muc_report_add_text(muc_report *report, const char *key, const char *format, ...)
 {
     muc_text text = { 0 };
@@ -61,13 +65,7 @@ void muc_report_add_text(muc_report *report, const char *key, const char *format
     va_end(args);
     if (text.failed)
         report->failed = true;
-    string = json_stringn(text.data ? text.data : "", text.size);
-    if (!string && text.data) {
-        /* not UTF-8 (a file's name, half a character of a model's text): keep what is ASCII */
-        for (size_t i = 0; i < text.size; i++)
-            text.data[i] = (unsigned char)text.data[i] < 0x80 ? text.data[i] : '?';
-        string = json_stringn(text.data, text.size);
-    }
+    string = muc_report_string_of(&text);
     muc_text_free(&text);
     add(report, key, string);
 }
@@ -94,7 +92,7 @@ void muc_report_add_bool(muc_report *report, const char *key, bool value)
 static void begin(muc_report *report, const char *key, json_t *container)
 {
     add(report, key, container);
-    if (report->failed || report->depth + 1 == MAX_DEPTH) {
+    if (report->failed || report->depth + 1 == MUC_REPORT_MAX_DEPTH) {
         report->failed = true;
         return;
     }
@@ -109,6 +107,22 @@ void muc_report_begin_group(muc_report *report, const char *key)
 void muc_report_begin_table(muc_report *report, const char *key)
 {
     begin(report, key, json_array());
+}
+
+void muc_report_begin_columns(muc_report *report, const char *key, const muc_report_column *columns)
+{
+    json_t *list = json_array();
+
+    for (; columns->key; columns++) {
+        json_t *item = json_pack("{s:s, s:s*, s:s*}", "key", columns->key, "unit", columns->unit,
+                                 "meaning", columns->meaning);
+
+        if (json_array_append_new(list, item))
+            report->failed = true;
+    }
+    if (json_object_set_new(report->columns, key, list))
+        report->failed = true;
+    muc_report_begin_table(report, key);
 }
 
 void muc_report_begin_row(muc_report *report)
@@ -163,8 +177,78 @@ muc_status muc_report_as_json(muc_context *ctx, const muc_report *report, char *
     return *out ? MUC_OK : muc_fail_nomem(ctx, "report", 0);
 }
 
-/* value may be NULL: a row need not have every column */
-static void print_scalar(muc_text *text, const json_t *value)
+/* ---- tables ---- */
+
+static bool any_row_has(const json_t *table, const char *column)
+{
+    json_t *row;
+    size_t index;
+
+    json_array_foreach((json_t *)table, index, row)
+    {
+        if (json_object_get(row, column))
+            return true;
+    }
+    return false;
+}
+
+static size_t described_columns(const json_t *table, const json_t *list,
+                                muc_report_column columns[MUC_REPORT_MAX_COLUMNS])
+{
+    size_t count = 0, index;
+    json_t *item;
+
+    json_array_foreach((json_t *)list, index, item)
+    {
+        const char *key = json_string_value(json_object_get(item, "key"));
+
+        if (count < MUC_REPORT_MAX_COLUMNS && any_row_has(table, key))
+            columns[count++] = (muc_report_column){
+                .key = key,
+                .unit = json_string_value(json_object_get(item, "unit")),
+                .meaning = json_string_value(json_object_get(item, "meaning")),
+            };
+    }
+    return count;
+}
+
+size_t muc_report_columns(const muc_report *report, const char *table,
+                          muc_report_column columns[MUC_REPORT_MAX_COLUMNS])
+{
+    const json_t *rows = json_object_get(report->open[0], table);
+    const json_t *list = json_object_get(report->columns, table);
+    size_t count = 0;
+    const char *key;
+    json_t *value;
+
+    if (list)
+        return described_columns(rows, list, columns);
+    json_object_foreach(json_array_get(rows, 0), key, value)
+    {
+        if (count < MUC_REPORT_MAX_COLUMNS)
+            columns[count++] = (muc_report_column){ .key = key };
+    }
+    return count;
+}
+
+bool muc_report_is_numeric(const json_t *table, const char *column)
+{
+    json_t *row;
+    size_t index;
+
+    json_array_foreach((json_t *)table, index, row)
+    {
+        const json_t *value = json_object_get(row, column);
+
+        if (value && !json_is_null(value))
+            return json_is_number(value);
+    }
+    return false;
+}
+
+/* ---- printing ---- */
+
+void muc_report_print_scalar(muc_text *text, const json_t *value)
 {
     switch (value ? json_typeof(value) : JSON_NULL) {
     case JSON_STRING:
@@ -190,153 +274,21 @@ static void print_scalar(muc_text *text, const json_t *value)
     }
 }
 
-static void print_key(muc_text *text, const char *key)
+void muc_report_print_key(muc_text *text, const char *key)
 {
     for (; *key; key++)
         muc_text_add(text, "%c", *key == '_' ? ' ' : *key);
 }
 
-static void pad_to(muc_text *text, size_t start, size_t width)
+muc_status muc_report_take_text(muc_context *ctx, muc_text *text, char **out)
 {
-    size_t used = text->size - start;
-
-    if (used < width)
-        muc_text_add(text, "%*s", (int)(width - used), "");
-}
-
-/* characters, not bytes: a continuation byte of UTF-8 takes no column */
-static size_t columns_of(const char *bytes, size_t size)
-{
-    size_t columns = 0;
-
-    for (size_t i = 0; i < size; i++)
-        columns += ((unsigned char)bytes[i] & 0xc0) != 0x80;
-    return columns;
-}
-
-static size_t scalar_width(const json_t *value)
-{
-    muc_text text = { 0 };
-    size_t width;
-
-    print_scalar(&text, value);
-    width = text.data ? columns_of(text.data, text.size) : 0;
-    muc_text_free(&text);
-    return width;
-}
-
-/* Numbers to the right, all else to the left, two spaces between columns, none at line ends. */
-static void print_cell(muc_text *text, const json_t *value, size_t width, bool last)
-{
-    size_t own = scalar_width(value), fill = width > own ? width - own : 0;
-
-    if (json_is_number(value))
-        muc_text_add(text, "%*s", (int)fill, "");
-    print_scalar(text, value);
-    if (!json_is_number(value) && !last)
-        muc_text_add(text, "%*s", (int)fill, "");
-    muc_text_add(text, last ? "\n" : "  ");
-}
-
-static void print_table(muc_text *text, const json_t *table)
-{
-    const char *keys[MAX_COLUMNS];
-    size_t widths[MAX_COLUMNS], columns = 0, index;
-    json_t *row, *value;
-    const char *key;
-
-    if (json_array_size(table) == 0)
-        return;
-    json_object_foreach(json_array_get(table, 0), key, value)
-    {
-        if (columns < MAX_COLUMNS) {
-            widths[columns] = strlen(key);
-            keys[columns++] = key;
-        }
-    }
-    json_array_foreach(table, index, row)
-    {
-        for (size_t c = 0; c < columns; c++) {
-            size_t width = scalar_width(json_object_get(row, keys[c]));
-
-            widths[c] = width > widths[c] ? width : widths[c];
-        }
-    }
-    for (size_t c = 0; c < columns; c++) {
-        bool number = json_is_number(json_object_get(json_array_get(table, 0), keys[c]));
-        size_t start = text->size;
-
-        if (number)
-            muc_text_add(text, "%*s", (int)(widths[c] - strlen(keys[c])), "");
-        print_key(text, keys[c]);
-        if (c + 1 < columns)
-            pad_to(text, start, widths[c] + 2);
-    }
-    muc_text_add(text, "\n");
-    json_array_foreach(table, index, row)
-    {
-        for (size_t c = 0; c < columns; c++)
-            print_cell(text, json_object_get(row, keys[c]), widths[c], c + 1 == columns);
-    }
-}
-
-static void print_scalars(muc_text *text, const json_t *object)
-{
-    size_t width = 0;
-    const char *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)object, key, value)
-    {
-        if (!json_is_object(value) && !json_is_array(value) && strlen(key) > width)
-            width = strlen(key);
-    }
-    json_object_foreach((json_t *)object, key, value)
-    {
-        size_t start = text->size;
-
-        if (json_is_object(value) || json_is_array(value))
-            continue;
-        print_key(text, key);
-        pad_to(text, start, width + 2);
-        print_scalar(text, value);
-        muc_text_add(text, "\n");
-    }
-}
-
-static void print_title(muc_text *text, const char *key)
-{
-    if (text->size)
-        muc_text_add(text, "\n");
-    print_key(text, key);
-    muc_text_add(text, ":\n");
-}
-
-muc_status muc_report_as_text(muc_context *ctx, const muc_report *report, char **out)
-{
-    const json_t *root = report->open[0];
-    muc_text text = { 0 };
-    const char *key;
-    json_t *value;
     muc_status status;
 
-    MUC_TRY(muc_report_status(ctx, report));
-    print_scalars(&text, root);
-    json_object_foreach((json_t *)root, key, value)
-    {
-        if (json_is_object(value)) {
-            print_title(&text, key);
-            print_scalars(&text, value);
-        } else if (json_is_array(value)) {
-            print_title(&text, key);
-            print_table(&text, value);
-        }
-    }
-    muc_text_add_bytes(&text, "", 1);
-    status = muc_text_status(ctx, &text);
+    muc_text_add_bytes(text, "", 1);
+    status = muc_text_status(ctx, text);
     if (status == MUC_OK)
-        *out = text.data;
+        *out = text->data;
     else
-        muc_text_free(&text);
+        muc_text_free(text);
     return status;
 }

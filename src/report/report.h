@@ -26,4 +26,16 @@ void muc_report_begin_table(muc_report *report, const char *key);
 void muc_report_begin_row(muc_report *report);
 void muc_report_end(muc_report *report);
 
+/* A table's column as people see it. */
+typedef struct muc_report_column {
+    const char *key;     /* as in the rows; NULL ends the list */
+    const char *unit;    /* "bytes", "s", or NULL */
+    const char *meaning; /* a sentence without its full stop, or NULL; pages show it on pointing */
+} muc_report_column;
+
+/* As muc_report_begin_table, with the order of the columns, their units and meanings said; a column
+ * that no row has is not shown. Without, the columns are the keys of the first row. */
+void muc_report_begin_columns(muc_report *report, const char *key,
+                              const muc_report_column *columns);
+
 #endif

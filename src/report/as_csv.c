@@ -1,0 +1,95 @@
+/* as_csv.c - one table of a report as comma-separated values (RFC 4180, but lines end as Unix ends
+ * them). */
+#include <string.h>
+
+#include "report/tree.h"
+
+/* Text with a comma, a quote or a line end stands in quotes. */
+static void print_field(muc_text *text, const char *field)
+{
+    if (!field[strcspn(field, ",\"\r\n")]) {
+        muc_text_add(text, "%s", field);
+        return;
+    }
+    muc_text_add(text, "\"");
+    for (; *field; field++)
+        muc_text_add(text, *field == '"' ? "\"\"" : "%c", *field);
+    muc_text_add(text, "\"");
+}
+
+/* Numbers are as exact as in JSON; a value that is not there is an empty field. */
+static void print_value(muc_text *text, const json_t *value)
+{
+    if (json_is_string(value))
+        print_field(text, json_string_value(value));
+    else if (json_is_real(value))
+        muc_text_add(text, "%.17g", json_real_value(value));
+    else if (value && !json_is_null(value))
+        muc_report_print_scalar(text, value);
+}
+
+static void print_rows(muc_text *text, const muc_report *report, const char *table)
+{
+    muc_report_column columns[MUC_REPORT_MAX_COLUMNS];
+    size_t count = muc_report_columns(report, table, columns), index;
+    json_t *row;
+
+    for (size_t c = 0; c < count; c++) {
+        muc_text_add(text, c ? "," : "");
+        print_field(text, columns[c].key);
+    }
+    muc_text_add(text, "\n");
+    json_array_foreach(json_object_get(report->open[0], table), index, row)
+    {
+        for (size_t c = 0; c < count; c++) {
+            muc_text_add(text, c ? "," : "");
+            print_value(text, json_object_get(row, columns[c].key));
+        }
+        muc_text_add(text, "\n");
+    }
+}
+
+/* the name of the report's first table, or NULL */
+static const char *first_table(const muc_report *report)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(report->open[0], key, value)
+    {
+        if (json_is_array(value))
+            return key;
+    }
+    return NULL;
+}
+
+static muc_status no_table(muc_context *ctx, const muc_report *report, const char *wanted)
+{
+    muc_text names = { 0 };
+    const char *key;
+    json_t *value;
+    muc_status status;
+
+    json_object_foreach(report->open[0], key, value)
+    {
+        if (json_is_array(value))
+            muc_text_add(&names, "%s%s", names.size ? ", " : "", key);
+    }
+    status = muc_fail(ctx, MUC_USAGE, "report", MUC_NO_OFFSET, "no table '%s'; there is: %s",
+                      wanted, names.data ? names.data : "none");
+    muc_text_free(&names);
+    return status;
+}
+
+muc_status muc_report_as_csv(muc_context *ctx, const muc_report *report, const char *table,
+                             char **out)
+{
+    const char *name = table ? table : first_table(report);
+    muc_text text = { 0 };
+
+    MUC_TRY(muc_report_status(ctx, report));
+    if (!name || !json_is_array(json_object_get(report->open[0], name)))
+        return no_table(ctx, report, name ? name : "");
+    print_rows(&text, report, name);
+    return muc_report_take_text(ctx, &text, out);
+}

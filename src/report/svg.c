@@ -1,0 +1,123 @@
+/* svg.c - escaping, colours and axes. */
+#include "report/svg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add_byte(muc_text *text, unsigned char byte)
+{
+    if (byte == '<')
+        muc_text_add(text, "&lt;");
+    else if (byte == '>')
+        muc_text_add(text, "&gt;");
+    else if (byte == '&')
+        muc_text_add(text, "&amp;");
+    else if (byte == '"')
+        muc_text_add(text, "&quot;");
+    else if ((byte < 0x20 && byte != '\n') || byte == 0x7f)
+        muc_text_add(text, "?");
+    else
+        muc_text_add_bytes(text, &byte, 1);
+}
+
+void muc_xml_add(muc_text *text, const char *string)
+{
+    for (; string && *string; string++)
+        add_byte(text, (unsigned char)*string);
+}
+
+static bool continues(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+void muc_xml_add_cut(muc_text *text, const char *string, size_t most)
+{
+    size_t characters = 0;
+
+    for (const char *p = string; p && *p; p++)
+        characters += !continues(*p);
+    if (characters <= most) {
+        muc_xml_add(text, string);
+        return;
+    }
+    for (size_t seen = 0; *string; string++) {
+        seen += !continues(*string);
+        if (seen >= most)
+            break;
+        add_byte(text, (unsigned char)*string);
+    }
+    muc_text_add(text, "…");
+}
+
+void muc_xml_add_count(muc_text *text, uint64_t value)
+{
+    char digits[24];
+    size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, value);
+
+    for (size_t i = 0; i < length; i++)
+        muc_text_add(text, i && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
+}
+
+const char *muc_svg_fill(size_t index)
+{
+    static const char *const colours[] = {
+        "#a6cee3", "#fdbf6f", "#b2df8a", "#cab2d6", "#fb9a99", "#ffed99",
+        "#9bd8cb", "#e5c9a1", "#f4b6d2", "#c6d8f0", "#d5e8a5", "#d0d0d0",
+    };
+
+    return colours[index % MUC_COUNT(colours)];
+}
+
+const char *muc_svg_stroke(size_t index)
+{
+    static const char *const colours[] = {
+        "#1f6fb4", "#d95f02", "#1b8a5a", "#7a4fb0", "#c2255c", "#6b5b00",
+    };
+
+    return colours[index % MUC_COUNT(colours)];
+}
+
+double muc_svg_step(double range, unsigned most)
+{
+    static const double factors[] = { 1, 2, 5 };
+    double power = 1;
+
+    while (range / power > most)
+        power *= 10;
+    while (range / power <= most / 10.0)
+        power /= 10;
+    for (unsigned i = 0; i < MUC_COUNT(factors); i++)
+        if (range / (power / 10 * factors[i]) <= most)
+            return power / 10 * factors[i];
+    return power;
+}
+
+/* takes the text over */
+static json_t *string_of(muc_report *report, muc_text *text)
+{
+    json_t *string = text->failed ? NULL : muc_report_string_of(text);
+
+    if (!string)
+        report->failed = true;
+    muc_text_free(text);
+    return string;
+}
+
+static json_t *escaped(muc_report *report, const char *string)
+{
+    muc_text text = { 0 };
+
+    muc_xml_add(&text, string);
+    return string_of(report, &text);
+}
+
+void muc_svg_hang(muc_report *report, const char *title, const char *note, muc_text *svg)
+{
+    json_t *figure = json_pack("{s:o, s:o, s:o}", "title", escaped(report, title), "note",
+                               escaped(report, note), "svg", string_of(report, svg));
+
+    if (json_array_append_new(report->figures, figure))
+        report->failed = true;
+}

@@ -1,0 +1,371 @@
+/* The pictures of a report's page, and the page around them. */
+#include "check.h"
+
+#include <math.h>
+
+#include "report/figures.h"
+#include "report/layered.h"
+
+static muc_context *ctx;
+
+static muc_report *new_report(void)
+{
+    muc_report *report;
+
+    CHECK_OK(ctx, muc_report_new(ctx, &report));
+    return report;
+}
+
+static char *page_of(muc_report *report)
+{
+    char *page;
+
+    CHECK_OK(ctx, muc_report_as_html(ctx, report, "a <b> & \"c\"", &page));
+    muc_report_free(report);
+    return page;
+}
+
+static void has(const char *page, const char *fragment)
+{
+    if (!strstr(page, fragment))
+        fail_msg("'%s' is not in\n%s", fragment, page);
+}
+
+static size_t count_of(const char *page, const char *fragment)
+{
+    size_t count = 0;
+
+    for (const char *at = page; (at = strstr(at, fragment)); at++)
+        count++;
+    return count;
+}
+
+/* ---- the page ---- */
+
+static void a_page_escapes_what_it_is_given(void **state)
+{
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_text(report, "file", "<script>\x01&\"");
+    page = page_of(report);
+    has(page, "<title>a &lt;b&gt; &amp; &quot;c&quot;</title>");
+    has(page, "<td>&lt;script&gt;?&amp;&quot;</td>");
+    CHECK_EQ(count_of(page, "<script"), 0);
+    CHECK_EQ(count_of(page, "http"), 0);
+    free(page);
+}
+
+static const muc_report_column columns[] = {
+    { "macs", "millions", "products, \"summed\"" },
+    { "name", NULL, NULL },
+    { "cycles", NULL, NULL }, /* of no row */
+    { NULL, NULL, NULL },
+};
+
+static muc_report *table_with_columns(void)
+{
+    muc_report *report = new_report();
+
+    muc_report_begin_columns(report, "layers", columns);
+    for (unsigned i = 0; i < 2; i++) {
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "name", i ? "b, \"c\"" : "a");
+        if (i)
+            muc_report_add_count(report, "macs", 1234567);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+    return report;
+}
+
+static void columns_stand_in_the_order_that_was_said(void **state)
+{
+    char *page = page_of(table_with_columns());
+
+    (void)state;
+    has(page, "<th scope=\"col\" class=\"n\" title=\"products, &quot;summed&quot;\">macs<br>"
+              "<span class=\"unit\">millions</span></th><th scope=\"col\">name</th></tr>");
+    has(page, "<tr><td class=\"n\">-</td><td>a</td></tr>\n"
+              "<tr><td class=\"n\">1,234,567</td><td>b, &quot;c&quot;</td></tr>");
+    free(page);
+}
+
+static void a_table_is_text_and_csv_in_the_same_order(void **state)
+{
+    muc_report *report = table_with_columns();
+    char *text;
+
+    (void)state;
+    CHECK_OK(ctx, muc_report_as_text(ctx, report, &text));
+    assert_string_equal(text, "layers:\n"
+                              "   macs  name\n"
+                              "      -  a\n"
+                              "1234567  b, \"c\"\n");
+    free(text);
+    CHECK_OK(ctx, muc_report_as_csv(ctx, report, NULL, &text));
+    assert_string_equal(text, "macs,name\n,a\n1234567,\"b, \"\"c\"\"\"\n");
+    free(text);
+    muc_report_free(report);
+}
+
+static void a_table_that_is_not_there_is_named(void **state)
+{
+    muc_report *report = table_with_columns();
+    char *text;
+
+    (void)state;
+    CHECK_EQ(muc_report_as_csv(ctx, report, "buffers", &text), MUC_USAGE);
+    assert_string_equal(muc_error_message(ctx), "report: no table 'buffers'; there is: layers");
+    muc_error_clear(ctx);
+    muc_report_free(report);
+}
+
+/* ---- memory ---- */
+
+static void a_buffer_is_a_rectangle_of_its_steps_and_bytes(void **state)
+{
+    static const char *const steps[] = { "in", "conv" };
+    static const muc_memory_buffer buffers[] = { { "x<", 0, 1000, 0, 0 }, { "y", 500, 500, 1, 1 } };
+    const muc_memory_figure figure = {
+        .title = "arena",
+        .buffers = buffers,
+        .buffer_count = 2,
+        .steps = steps,
+        .step_count = 2,
+        .peak = 1000,
+        .bound = 900,
+        .limit = 65536,
+    };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_memory(report, &figure);
+    page = page_of(report);
+    /* 1000 pixels of width are two steps, 420 of height 1000 bytes; address 0 is at the bottom */
+    has(page, "<rect x=\"80.0\" y=\"24.0\" width=\"500.0\" height=\"420.0\"");
+    has(page, "<rect x=\"580.0\" y=\"24.0\" width=\"500.0\" height=\"210.0\"");
+    has(page, "<title>x&lt;\n1,000 bytes at 0\nstep 0 in</title>");
+    has(page, "1,000 bytes used, no plan needs fewer than 900, the memory has 65,536.");
+    has(page, "lower bound 900</text>");
+    CHECK_EQ(count_of(page, "end of the memory"), 0); /* too far above to be drawn */
+    free(page);
+}
+
+static void a_memory_of_no_steps_and_no_buffers_is_drawn(void **state)
+{
+    const muc_memory_figure figure = { .title = "nothing" };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_memory(report, &figure);
+    page = page_of(report);
+    has(page, "0 bytes used.");
+    has(page, "</svg>");
+    CHECK_EQ(count_of(page, "nan"), 0);
+    free(page);
+}
+
+/* ---- graphs ---- */
+
+enum { NODES = 60 };
+
+/* a chain with an arrow past each three nodes, and some that are far apart */
+static size_t make_arrows(muc_graph_arrow *arrows)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 1; i < NODES; i++) {
+        arrows[count++] = (muc_graph_arrow){ i - 1, i };
+        if (i >= 4 && i % 3 == 0)
+            arrows[count++] = (muc_graph_arrow){ i - 4, i };
+    }
+    arrows[count++] = (muc_graph_arrow){ 0, NODES - 1 };
+    arrows[count++] = (muc_graph_arrow){ 10, 50 };
+    return count;
+}
+
+static void arrows_lead_down_and_boxes_do_not_touch(void **state)
+{
+    muc_graph_arrow arrows[3 * NODES];
+    size_t count = make_arrows(arrows);
+    muc_layered layout;
+
+    (void)state;
+    CHECK(muc_layered_make(NODES, arrows, count, &layout));
+    for (size_t i = 0; i < layout.link_count; i++)
+        CHECK_EQ(layout.nodes[layout.links[i].from].layer + 1,
+                 layout.nodes[layout.links[i].to].layer);
+    for (size_t a = 0; a < layout.node_count; a++) {
+        double own = a < NODES ? MUC_LAYERED_NODE_WIDTH : MUC_LAYERED_POINT_WIDTH;
+
+        CHECK(layout.nodes[a].x >= own / 2 - 0.01 && layout.nodes[a].x <= layout.width);
+        for (size_t b = 0; b < a; b++) {
+            double other = b < NODES ? MUC_LAYERED_NODE_WIDTH : MUC_LAYERED_POINT_WIDTH;
+
+            if (layout.nodes[a].layer == layout.nodes[b].layer)
+                CHECK(fabs(layout.nodes[a].x - layout.nodes[b].x) >=
+                      (own + other) / 2 + MUC_LAYERED_GAP - 0.01);
+        }
+    }
+    muc_layered_free(&layout);
+}
+
+static void a_chain_is_one_straight_column(void **state)
+{
+    muc_graph_arrow arrows[NODES];
+    muc_layered layout;
+
+    (void)state;
+    for (uint32_t i = 1; i < NODES; i++)
+        arrows[i - 1] = (muc_graph_arrow){ i - 1, i };
+    CHECK(muc_layered_make(NODES, arrows, NODES - 1, &layout));
+    CHECK_EQ(layout.layer_count, NODES);
+    CHECK_EQ((long)layout.width, MUC_LAYERED_NODE_WIDTH);
+    muc_layered_free(&layout);
+}
+
+static void an_arrow_goes_round_the_box_between_its_ends(void **state)
+{
+    /* a -> b -> c and a -> c: the point beside b */
+    static const muc_graph_arrow arrows[] = { { 0, 1 }, { 1, 2 }, { 0, 2 } };
+    muc_layered layout;
+
+    (void)state;
+    CHECK(muc_layered_make(3, arrows, 3, &layout));
+    CHECK_EQ(layout.node_count, 4);
+    CHECK_EQ(layout.nodes[3].layer, 1);
+    CHECK(fabs(layout.nodes[3].x - layout.nodes[1].x) > MUC_LAYERED_NODE_WIDTH / 2.0);
+    muc_layered_free(&layout);
+}
+
+static void a_graph_has_a_box_a_node_and_an_arrow_an_edge(void **state)
+{
+    static const muc_graph_box boxes[] = {
+        { "input", NULL, NULL, 0 },
+        { "a name that is far longer than a box", "[1, 8]", "12 MACs", 1 },
+        { "add", "", NULL, 2 },
+    };
+    static const muc_graph_arrow arrows[] = { { 0, 1 }, { 1, 2 }, { 0, 2 } };
+    const muc_graph_figure figure = { "graph", boxes, 3, arrows, 3 };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_graph(report, &figure);
+    page = page_of(report);
+    CHECK_EQ(count_of(page, "<rect"), 3);
+    CHECK_EQ(count_of(page, "marker-end"), 3);
+    has(page, "<title>a name that is far longer than a box\n[1, 8]\n12 MACs</title>");
+    has(page, ">a name that is far lon…</text>");
+    has(page, "<title>add</title>");
+    free(page);
+}
+
+static void failed_allocations_of_a_picture_are_told(void **state)
+{
+    static const muc_graph_box boxes[] = { { "a", NULL, NULL, 0 }, { "b", NULL, NULL, 0 } };
+    static const muc_graph_arrow arrows[] = { { 0, 1 } };
+    const muc_graph_figure figure = { "graph", boxes, 2, arrows, 1 };
+    bool failed = true;
+
+    (void)state;
+    for (long k = 0; failed; k++) {
+        muc_report *report = new_report();
+
+        muc_alloc_fail_after(k);
+        muc_report_add_graph(report, &figure);
+        muc_alloc_fail_after(-1);
+        failed = muc_report_status(ctx, report) == MUC_NOMEM;
+        CHECK(k < 100);
+        muc_error_clear(ctx);
+        muc_report_free(report);
+    }
+}
+
+/* ---- plots ---- */
+
+static void a_plot_runs_through_its_points_and_leaves_out_what_is_no_number(void **state)
+{
+    static const double x[] = { 0, 50, 75, 100 };
+    const double y[] = { 4, 2, NAN, 0 };
+    const muc_plot_line line = { "training", x, y, 4 };
+    const muc_plot_figure figure = { "loss over steps", "step", "loss", &line, 1 };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_plot(report, &figure);
+    page = page_of(report);
+    has(page, "points=\" 72.0,20.0 432.0,180.0 792.0,340.0\"");
+    has(page, ">training</text>");
+    has(page, ">loss over steps</h2>");
+    free(page);
+}
+
+static void a_plot_of_a_million_points_stays_small(void **state)
+{
+    enum { MANY = 1000000 };
+    double *x = calloc(MANY, sizeof(*x)), *y = calloc(MANY, sizeof(*y));
+    const muc_plot_line line = { "loss", x, y, MANY };
+    const muc_plot_figure figure = { "loss", "step", "loss", &line, 1 };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        x[i] = (double)i;
+        y[i] = (double)(i * 7919 % 1000);
+    }
+    muc_report_add_plot(report, &figure);
+    page = page_of(report);
+    CHECK(strlen(page) < 100000);
+    free(page);
+    free(x);
+    free(y);
+}
+
+static void a_plot_without_points_says_so(void **state)
+{
+    const double x = 1, y = INFINITY;
+    const muc_plot_line line = { "loss", &x, &y, 1 };
+    const muc_plot_figure figure = { "loss", "step", "loss", &line, 1 };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_plot(report, &figure);
+    page = page_of(report);
+    has(page, "There is nothing to show.");
+    CHECK_EQ(count_of(page, "<svg"), 0);
+    free(page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_page_escapes_what_it_is_given),
+        cmocka_unit_test(columns_stand_in_the_order_that_was_said),
+        cmocka_unit_test(a_table_is_text_and_csv_in_the_same_order),
+        cmocka_unit_test(a_table_that_is_not_there_is_named),
+        cmocka_unit_test(a_buffer_is_a_rectangle_of_its_steps_and_bytes),
+        cmocka_unit_test(a_memory_of_no_steps_and_no_buffers_is_drawn),
+        cmocka_unit_test(arrows_lead_down_and_boxes_do_not_touch),
+        cmocka_unit_test(a_chain_is_one_straight_column),
+        cmocka_unit_test(an_arrow_goes_round_the_box_between_its_ends),
+        cmocka_unit_test(a_graph_has_a_box_a_node_and_an_arrow_an_edge),
+        cmocka_unit_test(failed_allocations_of_a_picture_are_told),
+        cmocka_unit_test(a_plot_runs_through_its_points_and_leaves_out_what_is_no_number),
+        cmocka_unit_test(a_plot_of_a_million_points_stays_small),
+        cmocka_unit_test(a_plot_without_points_says_so),
+    };
+    int failed;
+
+    ctx = muc_context_new(1);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    muc_context_free(ctx);
+    return failed;
+}
