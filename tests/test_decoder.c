@@ -303,20 +303,6 @@ static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
 
 /* ---- binary32 ---- */
 
-static void the_root_is_the_nearest(void **state)
-{
-    (void)state;
-    for (uint32_t bits = 0x00800000; bits < 0x7f800000; bits += 10007) {
-        float x, root, expected;
-
-        memcpy(&x, &bits, sizeof(x));
-        root = mur_sqrt_f32(x);
-        expected = sqrtf(x);
-        check_floats("root", &root, &expected, 1);
-    }
-    CHECK(mur_sqrt_f32(0) == 0);
-}
-
 static void the_norm_and_silu_are_near_their_real_values(void **state)
 {
     float x[77], gain[77], y[77];
@@ -355,7 +341,6 @@ int main(void)
         cmocka_unit_test(a_matrix_multiplies_by_the_formula),
         cmocka_unit_test(attention_is_the_formula_however_tokens_are_grouped),
         cmocka_unit_test(a_text_that_begins_anew_finds_nothing_of_the_last),
-        cmocka_unit_test(the_root_is_the_nearest),
         cmocka_unit_test(the_norm_and_silu_are_near_their_real_values),
         cmocka_unit_test(a_rotation_of_two_halves),
     };

@@ -78,6 +78,26 @@ def check(folder, network, board):
     return f"{count} instructions"
 
 
+def check_float(folder, network, board):
+    """Real numbers, softmax included, have the same bits on every board as on the host, without a C library."""
+    code, inputs = folder / f"{network}_{board}", folder / "real.npy"
+    values = struct.pack("<490f", *((i * 37 % 101 - 50) / 16 for i in range(490)))
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 49, 10, 1)}"
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    inputs.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + values)
+    compile_for(code, network, board)
+    results = []
+    for where in ([], ["--qemu", board]):
+        output = folder / "real.npz"
+        done = subprocess.run([MUC, "run", code, "--input", inputs, "--output", output, *where], check=True,
+                              capture_output=True, text=True)
+        assert "warning" not in done.stderr, done.stderr
+        with zipfile.ZipFile(output) as archive:
+            results.append(archive.read(archive.namelist()[0]))
+    assert results[0] == results[1], "another result than the host's"
+    return "the same bits"
+
+
 def check_errors(folder, network, board):
     """Boards that are not known, and tools that are not there, are named."""
     code, tools, inputs = folder / "errors", folder / "tools", folder / "errors.npy"
@@ -101,6 +121,7 @@ def check_errors(folder, network, board):
 def main():
     networks = list(LIMITS) if "all" in sys.argv else ["kws_ref_model"]
     cases = [(f"{network} on {board}", check, network, board) for network in networks for board in BOARDS]
+    cases += [(f"a float network on {board}", check_float, "kws_ref_model_float32", board) for board in ("m7", "rv32")]
     cases.append(("errors of muc run --qemu", check_errors, "kws_ref_model", "m4"))
     failed = 0
     print(f"1..{len(cases)}")

@@ -61,14 +61,11 @@ void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t
 void mur_rope_f32(const float *cosines, const float *sines, uint32_t pos, uint32_t rows,
                   uint32_t heads, uint32_t width, const float *x, float *y);
 
-/* y = x / (1 + exp(-x)); the exponential is the series of mur_decoder_arith.h. y may be x. */
+/* y = x / (1 + exp(-x)); the exponential is the series of mur_real.h. y may be x. */
 void mur_silu_f32(uint32_t count, const float *x, float *y);
 /* y may be a or b */
 void mur_mul_f32(uint32_t count, const float *a, const float *b, float *y);
 void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);
-
-/* The root, correctly rounded, of 0 or a finite x of at least 2^-126. */
-float mur_sqrt_f32(float x);
 
 /* ---- on int8, for one instruction set each ---- */
 

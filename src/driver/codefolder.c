@@ -278,7 +278,6 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
         add_word(&c, trace);
     add_word(&c, "-o");
     add_word(&c, program);
-    add_word(&c, "-lm");
     return run_child(ctx, c.words, NULL, NULL);
 }
 

@@ -1,9 +1,11 @@
 /* along.c - operators that work along one dimension of x [outer][extent][inner]: each line of
- * extent elements goes through double, or integers of 64 bits. */
+ * extent elements goes through double, or integers of 64 bits; a softmax of f32 is generated
+ * code's. */
 #include <math.h>
 #include <string.h>
 
 #include "base/real.h"
+#include "mur_real.h"
 #include "ref/walk.h"
 
 /* One line at work. */
@@ -114,6 +116,42 @@ static muc_ref_along along_of(const muc_ref_call *call, const muc_ref_value *val
 static size_t line_at(muc_ref_along a, size_t i)
 {
     return i / a.inner * a.extent * a.inner + i % a.inner;
+}
+
+/* y = softmax(x) or its logarithm, elements step apart, in the steps of generated code */
+static void softmax_f32(const float *x, float *y, size_t n, size_t step, bool is_log)
+{
+    float most = -INFINITY, sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        most = x[i * step] > most ? x[i * step] : most;
+    for (size_t i = 0; i < n; i++) {
+        float e = mur_real_exp(x[i * step] - most);
+
+        sum += e;
+        if (!is_log)
+            y[i * step] = e;
+    }
+    if (is_log)
+        sum = mur_real_log(sum);
+    for (size_t i = 0; i < n; i++)
+        y[i * step] = is_log ? x[i * step] - most - sum : y[i * step] / sum;
+}
+
+muc_status muc_kernel_softmax(const muc_ref_call *call)
+{
+    bool is_log = call->node->op == MUC_OP_LOG_SOFTMAX;
+    muc_ref_along a = along_of(call, call->output);
+    const float *x = call->inputs[0]->read;
+
+    if (call->output->dtype != MUC_F32)
+        return muc_kernel_line(call);
+    for (size_t i = 0; i < a.outer * a.inner; i++) {
+        size_t at = line_at(a, i);
+
+        softmax_f32(x + at, (float *)call->output->data + at, a.extent, a.inner, is_log);
+    }
+    return MUC_OK;
 }
 
 muc_status muc_kernel_line(const muc_ref_call *call)

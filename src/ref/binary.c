@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "mur_real_wide.h"
 #include "ref/walk.h"
 
 /* out[i] = f(a, b) over a run; a, b: steps 0 or more */
@@ -233,12 +234,14 @@ static double integer_to_real(double x, double y)
             to[i] = (type)(value); \
         } \
     }
+#define POWER_F32(argument, id, type) POWER(argument, id, type, mur_real_pow(x, (float)y))
 #define POWER_REAL(argument, id, type) POWER(argument, id, type, muc_ref_pow((double)x, y))
 #define POWER_INTEGER(argument, id, type) \
     POWER(argument, id, type, \
           y == floor(y) && fabs(y) < 1e18 ? (int64_t)integer_power((uint64_t)x, (int64_t)y) \
                                           : (int64_t)integer_to_real((double)x, y))
-MUC_REF_REALS(POWER_REAL, )
+POWER_F32(, F32, float)
+POWER_REAL(, F64, double)
 MUC_REF_INTEGERS(POWER_INTEGER, )
 
 muc_status muc_kernel_pow(const muc_ref_call *call)

@@ -1,9 +1,10 @@
-/* unary.c - operators of one input, element by element. Real numbers go through double, and
- * functions that libm has but no standard fixes through base/real.h. */
+/* unary.c - operators of one input, element by element. Numbers of f32 are computed as generated
+ * code does, by the runtime's mur_real.h; f64 by base/real.h, since libm's last bit is nobody's. */
 #include <math.h>
 #include <string.h>
 
 #include "base/real.h"
+#include "mur_real_wide.h"
 #include "ref/walk.h"
 
 static const double half_pi = 1.57079632679489661923, two_pi = 6.28318530717958647692;
@@ -216,10 +217,79 @@ static real_function *function_of(const muc_node *node)
     return functions[node->op];
 }
 
+typedef float single_function(float x, const float *p);
+
+/* for f32: SINGLE(operator, value of x and the parameters p) */
+#define SINGLES(SINGLE) \
+    SINGLE(LEAKY_RELU, x < 0 ? p[0] * x : x) \
+    SINGLE(THRESHOLDED_RELU, x > p[0] ? x : 0) \
+    SINGLE(ELU, mur_real_elu(x, p[0])) \
+    SINGLE(SELU, mur_real_selu(x, p[0], p[1])) \
+    SINGLE(CELU, mur_real_celu(x, p[0])) \
+    SINGLE(SIGMOID, mur_real_sigmoid(x)) \
+    SINGLE(HARD_SIGMOID, mur_real_hard_sigmoid(x, p[0], p[1])) \
+    SINGLE(HARD_SWISH, mur_real_hard_swish(x)) \
+    SINGLE(TANH, mur_real_tanh(x)) \
+    SINGLE(SOFTPLUS, mur_real_softplus(x)) \
+    SINGLE(SOFTSIGN, mur_real_softsign(x)) \
+    SINGLE(GELU, mur_real_gelu(x)) \
+    SINGLE(MISH, mur_real_mish(x)) \
+    SINGLE(SHRINK, mur_real_shrink(x, p[0], p[1])) \
+    SINGLE(ABS, mur_abs(x)) \
+    SINGLE(NEG, -x) \
+    SINGLE(SIGN, mur_real_sign(x)) \
+    SINGLE(SQRT, mur_sqrt(x)) \
+    SINGLE(RECIPROCAL, 1 / x) \
+    SINGLE(EXP, mur_real_exp_nearest(x)) \
+    SINGLE(LOG, mur_real_log(x)) \
+    SINGLE(ERF, mur_real_erf(x)) \
+    SINGLE(FLOOR, mur_floor(x)) \
+    SINGLE(CEIL, mur_ceil(x)) \
+    SINGLE(ROUND, mur_round_even(x)) \
+    SINGLE(SIN, mur_real_sin(x)) \
+    SINGLE(COS, mur_real_cos(x)) \
+    SINGLE(TAN, mur_real_tan(x)) \
+    SINGLE(ASIN, mur_real_asin(x)) \
+    SINGLE(ACOS, mur_real_acos(x)) \
+    SINGLE(ATAN, mur_real_atan(x)) \
+    SINGLE(SINH, mur_real_sinh(x)) \
+    SINGLE(COSH, mur_real_cosh(x)) \
+    SINGLE(ASINH, mur_real_asinh(x)) \
+    SINGLE(ACOSH, mur_real_acosh(x)) \
+    SINGLE(ATANH, mur_real_atanh(x))
+
+#define SINGLE(op, value) \
+    static float single_##op(float x, const float *p) \
+    { \
+        (void)p; \
+        return value; \
+    }
+SINGLES(SINGLE)
+#undef SINGLE
+
+static float single_gelu_tanh(float x, const float *p)
+{
+    (void)p;
+    return mur_real_gelu_tanh(x);
+}
+
+#define SINGLE(op, value) [MUC_OP_##op] = single_##op,
+static single_function *single_of(const muc_node *node)
+{
+    static single_function *const functions[MUC_OP_COUNT] = { SINGLES(SINGLE) };
+
+    if (node->op == MUC_OP_GELU &&
+        muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
+        return single_gelu_tanh;
+    return functions[node->op];
+}
+#undef SINGLE
+
 /* A node at work on a range of its elements. */
 typedef struct unary {
     const muc_ref_call *call;
     real_function *function;
+    single_function *single;
     double parameters[2];
 } unary;
 
@@ -238,11 +308,12 @@ static void real_range(void *arg, size_t part, size_t first, size_t end)
 
     (void)part;
     if (x->dtype == MUC_F32) {
+        const float p[2] = { (float)u->parameters[0], (float)u->parameters[1] };
         const float *from = x->read;
         float *to = u->call->output->data;
 
         for (size_t i = first; i < end; i++)
-            to[i] = (float)u->function((double)from[i], u->parameters);
+            to[i] = u->single(from[i], p);
     } else {
         const double *from = x->read;
         double *to = u->call->output->data;
@@ -303,6 +374,7 @@ muc_status muc_kernel_unary(const muc_ref_call *call)
     const muc_ref_value *x = call->inputs[0];
     unary u = { call,
                 function_of(call->node),
+                single_of(call->node),
                 { first_of(call->node, first, MUC_COUNT(first)),
                   first_of(call->node, second, MUC_COUNT(second)) } };
 

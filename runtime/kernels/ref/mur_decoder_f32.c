@@ -12,34 +12,6 @@ const uint32_t mur_exp_table[32] = {
     0x3fd744fd, 0x3fdbfbb8, 0x3fe0ccdf, 0x3fe5b907, 0x3feac0c7, 0x3fefe4ba, 0x3ff5257d, 0x3ffa83b3,
 };
 
-/* Digit by digit on the significand; 26 digits decide the rounding, as no root lies halfway. */
-float mur_sqrt_f32(float x)
-{
-    uint32_t bits = mur_float_bits(x), exponent = bits >> 23;
-    uint32_t rest = 0, root = 0, square;
-
-    if (bits == 0)
-        return 0;
-    square = (bits & 0x7fffffu) | 0x800000u; /* times 2^(exponent - 150) */
-    if (exponent % 2 == 0)
-        square <<= 1;
-    square <<= 7; /* 2^30..2^32: two digits at a time from the top */
-    for (uint32_t i = 0; i < 25; i++) {
-        uint32_t trial = root << 2 | 1;
-
-        rest = rest << 2 | square >> 30;
-        square <<= 2;
-        root <<= 1;
-        if (rest >= trial) {
-            rest -= trial;
-            root |= 1;
-        }
-    }
-    /* 2^24 <= root < 2^25: the lowest digit is the first that is rounded off */
-    root = (root + 1) >> 1;
-    return mur_float_of(root + ((exponent - 1) / 2 + 63) * 0x800000u);
-}
-
 static float sum_of_squares(const float *x, uint32_t count)
 {
     float s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0, sum;
@@ -66,7 +38,7 @@ void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t
 {
     for (; count != 0; count--, x += width, y += width) {
         float mean = sum_of_squares(x, width) / (float)width;
-        float factor = 1.0f / mur_sqrt_f32(mean + epsilon);
+        float factor = 1.0f / mur_sqrt(mean + epsilon);
 
         for (uint32_t i = 0; i < width; i++)
             y[i] = x[i] * factor * gain[i];

@@ -22,10 +22,11 @@ static const reduction reductions[] = {
     { MUC_OP_REDUCE_MAX, false, "float", "-1.0f / 0.0f", "x > sum ? x : sum", "sum" },
     { MUC_OP_REDUCE_MIN, false, "float", "1.0f / 0.0f", "x < sum ? x : sum", "sum" },
     { MUC_OP_REDUCE_PROD, false, "float", "1.0f", "sum * x", "sum" },
-    { MUC_OP_REDUCE_L1, false, "float", "0.0f", "sum + fabsf(x)", "sum" },
-    { MUC_OP_REDUCE_L2, false, "float", "0.0f", "sum + x * x", "sqrtf(sum)" },
-    { MUC_OP_REDUCE_LOG_SUM, false, "float", "0.0f", "sum + x", "logf(sum)" },
-    { MUC_OP_REDUCE_LOG_SUM_EXP, false, "float", "0.0f", "sum + expf(x)", "logf(sum)" },
+    { MUC_OP_REDUCE_L1, false, "float", "0.0f", "sum + mur_abs(x)", "sum" },
+    { MUC_OP_REDUCE_L2, false, "float", "0.0f", "sum + x * x", "mur_sqrt(sum)" },
+    { MUC_OP_REDUCE_LOG_SUM, false, "float", "0.0f", "sum + x", "mur_real_log(sum)" },
+    { MUC_OP_REDUCE_LOG_SUM_EXP, false, "float", "0.0f", "sum + mur_real_exp(x)",
+      "mur_real_log(sum)" },
     { MUC_OP_REDUCE_SUM_SQUARE, false, "float", "0.0f", "sum + x * x", "sum" },
     { MUC_OP_REDUCE_SUM, true, "int64_t", "0", "sum + (int64_t)x", "sum" },
     { MUC_OP_REDUCE_MEAN, true, "int64_t", "0", "sum + (int64_t)x", "sum / (int64_t)n" },
@@ -170,7 +171,6 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_begin_function(l, node));
     muc_mcu_nest_simplify(&nest);
     depth = 1 + nest.outer;
-    l->program->uses_math |= !r->whole;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
     if (strstr(r->end, ")n")) {
         muc_mcu_indent(text, depth);
@@ -208,33 +208,33 @@ static const row_form forms[] = {
     { MUC_OP_SOFTMAX,
       { { false, "float max = -1.0f / 0.0f, sum = 0.0f;" },
         { true, "max = @a > max ? @a : max;" },
-        { true, "@y = expf($k * (@a - max));" },
+        { true, "@y = mur_real_exp($k * (@a - max));" },
         { true, "sum += @y;" },
         { true, "@y /= sum;" } } },
     { MUC_OP_LOG_SOFTMAX,
       { { false, "float max = -1.0f / 0.0f, sum = 0.0f;" },
         { true, "max = @a > max ? @a : max;" },
-        { true, "sum += expf(@a - max);" },
-        { false, "sum = logf(sum);" },
+        { true, "sum += mur_real_exp(@a - max);" },
+        { false, "sum = mur_real_log(sum);" },
         { true, "@y = @a - max - sum;" } } },
     { MUC_OP_LAYER_NORM,
       { { false, "float mean = 0.0f, square = 0.0f;" },
         { true, "mean += @a;" },
         { false, "mean /= (float)$n;" },
         { true, "square += (@a - mean) * (@a - mean);" },
-        { false, "square = 1.0f / sqrtf(square / (float)$n + $e);" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
         { true, "@y = (@a - mean) * square * @b@c;" } } },
     { MUC_OP_INSTANCE_NORM,
       { { false, "float mean = 0.0f, square = 0.0f;" },
         { true, "mean += @a;" },
         { false, "mean /= (float)$n;" },
         { true, "square += (@a - mean) * (@a - mean);" },
-        { false, "square = 1.0f / sqrtf(square / (float)$n + $e);" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
         { true, "@y = (@a - mean) * square * @b@c;" } } },
     { MUC_OP_RMSNORM,
       { { false, "float square = 0.0f;" },
         { true, "square += @a * @a;" },
-        { false, "square = 1.0f / sqrtf(square / (float)$n + $e);" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
         { true, "@y = @a * square * @b;" } } },
 };
 
@@ -385,6 +385,5 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
 
 muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
 {
-    l->program->uses_math = true;
     return muc_mcu_write_row_lines(l, node, find_rows(node->op)->lines);
 }

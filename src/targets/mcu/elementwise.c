@@ -51,7 +51,7 @@ static const char *find_form(const muc_mcu_lowering *l, const muc_node *node)
 
     if (node->op == MUC_OP_GELU &&
         muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
-        return "0.5f * $a * (1.0f + tanhf(0.79788456f * ($a + 0.044715f * $a * $a * $a)))";
+        return "mur_real_gelu_tanh($a)";
     for (size_t i = 0; i < count; i++)
         if (forms[i].op == node->op)
             return forms[i].text;
@@ -109,8 +109,6 @@ static void print_form(muc_mcu_nest *nest, const muc_node *node, const char *how
 {
     muc_text *text = &nest->l->text;
 
-    if (strpbrk(how, "(") && nest->l->graph->tensors[node->inputs[0]].dtype == MUC_F32)
-        nest->l->program->uses_math = true;
     while (*how) {
         if (*how++ == '$')
             substitute(nest, node, &how, operands);

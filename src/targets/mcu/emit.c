@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "targets/mcu/nest.h"
+#include "targets/mcu/runtime.h"
 #include "targets/mcu/tiles.h"
 #include "targets/mcu/weights.h"
 
@@ -316,13 +317,14 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     print_comment_text(text, muc_mcu_origin(program));
     muc_text_add(text, "' for %s; not to be edited. */\n#include \"%s.h\"\n\n",
                  program->machine->name, program->name);
-    if (program->uses_math)
-        muc_text_add(text, "#include <math.h>\n");
-    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s%s\n",
+    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s",
                  program->tiles.count ? "#include \"mur_tiles.h\"\n" : "",
                  program->uses_f32 ? "#include \"mur_nn_f32.h\"\n" : "",
-                 program->uses_quantlib ? "#include \"mur_quantlib.h\"\n" : "",
                  program->uses_decoder ? "#include \"mur_decoder.h\"\n" : "");
+    for (const char *const *header = muc_mcu_inline_headers; *header; header++)
+        if (muc_mcu_calls_header(program, *header))
+            muc_text_add(text, "#include \"%s\"\n", *header);
+    muc_text_add(text, "\n");
     muc_text_add(text,
                  "#ifndef MUR_ALIGNED\n"
                  "#define MUR_ALIGNED __attribute__((aligned(16)))\n"

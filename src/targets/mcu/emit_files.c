@@ -258,8 +258,6 @@ void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, ")\ntarget_include_directories(%s PUBLIC . include)\n", program->name);
     muc_text_add(text, "target_compile_options(%s PRIVATE -std=c99 -O2 -ffp-contract=off)\n",
                  program->name);
-    if (program->uses_math)
-        muc_text_add(text, "target_link_libraries(%s PUBLIC m)\n", program->name);
 }
 
 void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
@@ -279,5 +277,5 @@ void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
         muc_mcu_constant_bytes(program), program->name, flags, *flags ? " " : "", program->name);
     for (uint32_t i = 0; i < program->source_count; i++)
         muc_text_add(text, " %s", program->sources[i]);
-    muc_text_add(text, "%s\n", program->uses_math ? " -lm" : "");
+    muc_text_add(text, "\n");
 }

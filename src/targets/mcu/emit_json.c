@@ -128,10 +128,9 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, ",\n  ");
     add_key(text, "core", core->name);
     muc_text_add(text,
-                 ",\n  \"math\": %s,\n  \"arena_bytes\": %" PRIu64 ",\n  \"arena_bound\": %" PRIu64
+                 ",\n  \"arena_bytes\": %" PRIu64 ",\n  \"arena_bound\": %" PRIu64
                  ",\n  \"constant_bytes\": %" PRIu64 ",\n  \"sources\": [",
-                 program->uses_math ? "true" : "false", program->plan.peak, program->plan.least,
-                 muc_mcu_constant_bytes(program));
+                 program->plan.peak, program->plan.least, muc_mcu_constant_bytes(program));
     for (uint32_t i = 0; i < program->source_count; i++) {
         muc_text_add(text, "%s", i ? ", " : "");
         muc_text_add_json(text, program->sources[i]);

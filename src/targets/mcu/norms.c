@@ -25,7 +25,7 @@ bool muc_mcu_takes_batch_norm(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_batch_norm(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char *const pieces[] = { " = (", " - ", ") / sqrtf(" };
+    static const char *const pieces[] = { " = (", " - ", ") / mur_sqrt(" };
     static const uint32_t operands[] = { 0, 3, 4, 1, 2 }; /* x, mean, variance, scale, bias */
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     muc_mcu_nest nest = muc_mcu_nest_of(l, x);
@@ -42,7 +42,6 @@ muc_status muc_mcu_write_batch_norm(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
     MUC_TRY(muc_mcu_begin_function(l, node));
     muc_mcu_nest_simplify(&nest);
-    l->program->uses_math = true;
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[5], text);
@@ -78,7 +77,6 @@ muc_status muc_mcu_write_lrn(muc_mcu_lowering *l, const muc_node *node)
     muc_text *text = &l->text;
 
     MUC_TRY(muc_mcu_begin_function(l, node));
-    l->program->uses_math = true;
     muc_text_add(text,
                  "    for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
                  "        const uint32_t channel = i / %" PRIu64 "u %% %" PRIu32 "u;\n"
@@ -88,7 +86,7 @@ muc_status muc_mcu_write_lrn(muc_mcu_lowering *l, const muc_node *node)
                  "                const float x = a[i + k * %" PRIu64 "u - %" PRIu64 "u];\n\n"
                  "                sum += x * x;\n"
                  "            }\n"
-                 "        y[i] = a[i] / powf(",
+                 "        y[i] = a[i] / mur_real_pow(",
                  muc_mcu_most_elements(l, x), inner, channels, window, before, channels, inner,
                  before * inner);
     muc_mcu_print_real(text, muc_node_real(node, MUC_KEY_BIAS), false);
@@ -117,7 +115,6 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
     unsigned pass;
 
     MUC_TRY(muc_mcu_begin_function(l, node));
-    l->program->uses_math = true;
     muc_text_add(text,
                  "    for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
                  "        const uint32_t image = i / %" PRIu32 "u, first = i %% %" PRIu32
@@ -141,7 +138,7 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
         if (pass == 0)
             muc_text_add(text, "        mean /= %" PRIu64 ".0f;\n", before * each * after);
         if (pass == 1) {
-            muc_text_add(text, "        square = 1.0f / sqrtf(square / %" PRIu64 ".0f + ",
+            muc_text_add(text, "        square = 1.0f / mur_sqrt(square / %" PRIu64 ".0f + ",
                          before * each * after);
             muc_mcu_print_real(text, muc_node_real(node, MUC_KEY_EPSILON), false);
             muc_text_add(text, ");\n");

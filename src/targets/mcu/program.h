@@ -101,8 +101,6 @@ typedef struct muc_mcu_program {
     uint32_t source_count;
     size_t source_capacity;
     bool uses_f32;      /* calls kernels of mur_nn_f32.h */
-    bool uses_math;     /* calls functions of math.h */
-    bool uses_quantlib; /* calls functions of mur_quantlib.h */
     bool uses_decoder;  /* calls functions of mur_decoder.h */
     uint64_t arguments; /* bit i: the run has expression input i as an argument */
     /* the memory plan; names borrowed from values */

@@ -53,7 +53,6 @@ muc_status muc_mcu_write_integer_rows(muc_mcu_lowering *l, const muc_node *node)
 
     while (rows[i].op != node->op)
         i++;
-    l->program->uses_quantlib = true;
     return muc_mcu_write_row_lines(l, node, rows[i].lines);
 }
 
@@ -64,7 +63,6 @@ static muc_status write_elements(muc_mcu_lowering *l, const muc_node *node, uint
     muc_mcu_nest nest;
     muc_text *text = &l->text;
 
-    l->program->uses_quantlib = true;
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = muc_mcu_nest_pointwise(l, node, inputs);
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);

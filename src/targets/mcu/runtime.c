@@ -55,6 +55,42 @@ static size_t find_file(const char *name, size_t length)
     return i;
 }
 
+const char *const muc_mcu_inline_headers[] = { "mur_quantlib.h", "mur_real.h", "mur_real_wide.h",
+                                               NULL };
+
+/* whether a step's own code calls a function, of this length of name */
+static bool is_called(const muc_mcu_program *program, const char *function, size_t length)
+{
+    char call[64];
+
+    if (length + 2 > sizeof(call))
+        return false;
+    memcpy(call, function, length);
+    memcpy(call + length, "(", 2);
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (strstr(program->steps[i].text, call))
+            return true;
+    return false;
+}
+
+bool muc_mcu_calls_header(const muc_mcu_program *program, const char *header)
+{
+    static const char word[] = "static inline ";
+    size_t file = find_file(header, strlen(header));
+
+    for (const char *const *line = files[file].lines; *line; line++) {
+        const char *open = strchr(*line, '('), *begin = open;
+
+        if (strncmp(*line, word, sizeof(word) - 1) != 0 || !open)
+            continue;
+        while (begin[-1] != ' ' && begin[-1] != '*')
+            begin--;
+        if (is_called(program, begin, (size_t)(open - begin)))
+            return true;
+    }
+    return false;
+}
+
 /* marks what a file includes, and what that includes */
 static void mark_includes(size_t file, bool *wanted, size_t *open, size_t *count)
 {
@@ -96,13 +132,15 @@ static muc_status write_file(muc_context *ctx, muc_folder *folder, size_t file)
 muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *program,
                                  muc_folder *folder)
 {
-    const char *const included[] = { "mur_nn_arith.h", "mur_quantlib.h" };
+    static const char always[] = "mur_nn_arith.h";
     bool wanted[MOST_FILES] = { false };
     size_t open[MOST_FILES], count = 0;
 
     _Static_assert(MUC_COUNT(files) <= MOST_FILES, "room for every file of the runtime");
-    for (size_t i = 0; i < (program->uses_quantlib ? 2u : 1u); i++)
-        open[count++] = find_file(included[i], strlen(included[i]));
+    open[count++] = find_file(always, strlen(always));
+    for (const char *const *header = muc_mcu_inline_headers; *header; header++)
+        if (muc_mcu_calls_header(program, *header))
+            open[count++] = find_file(*header, strlen(*header));
     for (uint32_t i = 0; i < program->source_count; i++)
         for (size_t f = 0; files[f].path; f++)
             if (strcmp(files[f].path, program->sources[i]) == 0)

@@ -12,4 +12,9 @@ muc_status muc_mcu_need_function(muc_context *ctx, muc_mcu_program *program, con
 muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *program,
                                  muc_folder *folder);
 
+/* Headers of functions that are written out where a step's own code calls them; a NULL ends them.
+ */
+extern const char *const muc_mcu_inline_headers[];
+bool muc_mcu_calls_header(const muc_mcu_program *program, const char *header);
+
 #endif
