@@ -13,5 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_read_tensors(muc_context *ctx, const muc_tensor_view *views, size_t count);
 /* Reads, settles and touches a checkpoint held in memory. */
 void fuzz_format(muc_format_probe *probe, muc_format_read *read, const uint8_t *data, size_t size);
+/* Opens a network held in memory and runs it on zeros, if it is small. */
+void fuzz_network(muc_bytes bytes);
 
 #endif

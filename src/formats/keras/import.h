@@ -1,0 +1,104 @@
+/* import.h - what the importers of Keras's layers share. */
+#ifndef MUC_KERAS_IMPORT_H
+#define MUC_KERAS_IMPORT_H
+
+#include "formats/keras/weights.h"
+#include "graph/graph.h"
+
+enum { MUC_KERAS_MAX_ARRAYS = 4 };
+
+/* A node's attributes in the making; items are stored here until the node copies them. */
+typedef struct muc_keras_attributes {
+    muc_attribute items[8];
+    uint32_t count;
+    int64_t integers[64];
+    muc_expr exprs[MUC_GRAPH_MAX_RANK];
+    uint32_t integer_count;
+} muc_keras_attributes;
+
+/* One call of a layer at work. */
+typedef struct muc_keras_import {
+    muc_context *ctx;
+    muc_keras_model *model;
+    muc_keras_weights *weights;
+    muc_graph *graph;
+    muc_arena *arena; /* of constants */
+    uint32_t *ids;    /* the graph's tensor of each call */
+    const muc_keras_call *call;
+    const muc_keras_layer *layer;
+    uint32_t spatial; /* of the row */
+    muc_op to;
+    muc_hdf5_array arrays[MUC_KERAS_MAX_ARRAYS];
+    uint32_t array_count;
+} muc_keras_import;
+
+typedef muc_status muc_keras_importer(muc_keras_import *im);
+
+/* Fails naming file and layer. */
+muc_status muc_keras_refuse(const muc_keras_import *im, muc_status status, const char *format, ...)
+    MUC_PRINTF(3, 4);
+
+/* ---- configuration; key is "new name" or "new name|older name" ---- */
+
+/* The first of the names that is there and not null, or NULL. */
+const json_t *muc_keras_option(const muc_keras_import *im, const char *keys);
+muc_status muc_keras_bool(const muc_keras_import *im, const char *keys, bool fallback, bool *out);
+muc_status muc_keras_real(const muc_keras_import *im, const char *keys, double fallback,
+                          double *out);
+/* One integer for all, or count of them, each of least..2^20; fallback NULL: it must be there. */
+muc_status muc_keras_integers(const muc_keras_import *im, const char *keys, uint32_t count,
+                              int64_t least, const int64_t *fallback, int64_t *out);
+/* "valid" if absent */
+muc_status muc_keras_word(const muc_keras_import *im, const char *keys, const char *fallback,
+                          const char **out);
+/* Fails unless the layer's data are channels_last (or do not say). */
+muc_status muc_keras_channels_last(const muc_keras_import *im);
+
+/* ---- tensors ---- */
+
+uint32_t muc_keras_input(const muc_keras_import *im, uint32_t i);
+uint32_t muc_keras_rank(const muc_keras_import *im, uint32_t id);
+int64_t muc_keras_dim(const muc_keras_import *im, uint32_t id, uint32_t i);
+/* Array i has the dimensions. */
+muc_status muc_keras_expect(const muc_keras_import *im, uint32_t i, const char *what, uint32_t rank,
+                            const int64_t *dims);
+/* A constant "layer/suffix" of f32; the same one in each call of the layer. */
+muc_status muc_keras_constant(muc_keras_import *im, const char *suffix, uint32_t rank,
+                              const int64_t *dims, const float *data, uint32_t *id);
+/* The same of array i as a matrix of `columns` columns, transposed. */
+muc_status muc_keras_transposed(muc_keras_import *im, const char *suffix, uint32_t i,
+                                int64_t columns, uint32_t rank, const int64_t *dims, uint32_t *id);
+
+/* ---- nodes ---- */
+
+void muc_keras_set(muc_keras_attributes *a, muc_attribute_key key, int64_t value);
+void muc_keras_set_real(muc_keras_attributes *a, muc_attribute_key key, double value);
+void muc_keras_set_integers(muc_keras_attributes *a, muc_attribute_key key, const int64_t *items,
+                            uint32_t count);
+/* At most MUC_GRAPH_MAX_RANK, once a node. */
+void muc_keras_set_exprs(muc_keras_import *im, muc_keras_attributes *a, muc_attribute_key key,
+                         const int64_t *items, uint32_t count);
+/* A node inside of what the layer stands for: "layer/suffix". */
+muc_status muc_keras_step(muc_keras_import *im, muc_op op, const char *suffix,
+                          const uint32_t *inputs, uint32_t count, const muc_keras_attributes *a,
+                          uint32_t *id);
+/* The node that computes the call's output, of the layer's name; a may be NULL. */
+muc_status muc_keras_last(muc_keras_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
+                          const muc_keras_attributes *a);
+/* The same, then the activation that the layer's configuration names, if any. */
+muc_status muc_keras_activated(muc_keras_import *im, muc_op op, const uint32_t *inputs,
+                               uint32_t count, const muc_keras_attributes *a);
+/* The call's output is the named activation of x. */
+muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x);
+/* The call's output is x itself. */
+void muc_keras_same(muc_keras_import *im, uint32_t x);
+
+/* The whole model as a graph. */
+muc_status muc_keras_import_model(muc_keras_import *im);
+
+#define KERAS_LAYER(name, least, most, least_in, most_in, spatial, to, import) \
+    muc_keras_importer muc_keras_import_##import;
+#include "formats/keras/layers.def"
+#undef KERAS_LAYER
+
+#endif

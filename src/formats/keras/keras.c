@@ -1,0 +1,73 @@
+/* keras.c - .h5 and .keras files as networks. */
+#include <string.h>
+
+#include "formats/keras/archive.h"
+#include "formats/keras/import.h"
+#include "formats/network.h"
+
+bool muc_keras_probe_network(const muc_source *source)
+{
+    return !source->is_folder &&
+           (muc_hdf5_probe(source->bytes) || muc_keras_archive_probe(source->bytes));
+}
+
+static muc_status import_document(muc_context *ctx, const char *path, const json_t *document,
+                                  muc_hdf5 *file, muc_network *network)
+{
+    muc_keras_model model;
+    muc_keras_weights weights = {
+        .ctx = ctx, .arena = &network->arena, .file = file, .name = path
+    };
+    muc_keras_import im = {
+        .ctx = ctx, .model = &model, .weights = &weights, .arena = &network->arena
+    };
+
+    MUC_TRY(muc_keras_model_read(ctx, &network->arena, path, document, &model));
+    MUC_TRY(muc_keras_weights_open(&weights));
+    MUC_TRY(muc_graph_new(ctx, path, &network->graph));
+    im.graph = network->graph;
+    return muc_keras_import_model(&im);
+}
+
+/* the configuration of a .h5 is an attribute of its root */
+static muc_status find_config(muc_context *ctx, muc_hdf5 *file, muc_bytes bytes, muc_bytes *config)
+{
+    const char *const *strings;
+    size_t count;
+    bool found;
+
+    if (config->data)
+        return MUC_OK;
+    MUC_TRY(muc_hdf5_strings(file, "", "model_config", &found, &strings, &count));
+    if (!found || count != 1)
+        return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, MUC_NO_OFFSET,
+                        "weights without the model they belong to: no attribute 'model_config'");
+    *config = (muc_bytes){ (const uint8_t *)strings[0], strlen(strings[0]), bytes.name };
+    return MUC_OK;
+}
+
+static muc_status read_file(muc_context *ctx, const char *path, muc_bytes bytes, muc_bytes config,
+                            muc_hdf5 *file, muc_network *network)
+{
+    json_t *document;
+    muc_status status;
+
+    MUC_TRY(find_config(ctx, file, bytes, &config));
+    MUC_TRY(muc_json_parse(ctx, config, 0, &document));
+    status = import_document(ctx, path, document, file, network);
+    json_decref(document);
+    return status;
+}
+
+muc_status muc_keras_read_network(muc_context *ctx, const muc_source *source,
+                                  const muc_network_options *options, muc_network *network)
+{
+    muc_keras_archive archive = { .weights = source->bytes };
+    muc_hdf5 *file;
+
+    (void)options; /* every dimension but the batch has a size in the file */
+    if (!muc_hdf5_probe(source->bytes))
+        MUC_TRY(muc_keras_archive_read(ctx, &network->arena, source->bytes, &archive));
+    MUC_TRY(muc_hdf5_open(ctx, &network->arena, archive.weights, &file));
+    return read_file(ctx, source->path, archive.weights, archive.config, file, network);
+}
