@@ -5,34 +5,16 @@
 #include "base/half.h"
 #include "chance.h"
 #include "check.h"
+#include "cnnchip_insn.h"
 #include "targets/cnnchip/sim.h"
 
-enum { FRAME = 4096, FILTER = 4096, IMAGE = 1024, WORDS = 40 };
-
-enum { END = 0x7f, CONV = 1, MAXPOOL = 2, ADD = 3, DENSE = 4 };
-enum { DSP = 1, ACT = 2, SRC32 = 4, DST32 = 8, ONE = 16, CONST1 = 32 };
-
-/* ---- an instruction by its fields ---- */
-
-typedef struct insn {
-    uint32_t opcode, flags;
-#define MUC_CNNCHIP_OPERAND(name) uint32_t name;
-#include "targets/cnnchip/isa.def"
-} insn;
+enum { FRAME = 4096, FILTER = 4096, IMAGE = 1024, PROGRAM = 512 };
 
 typedef struct chip {
     muc_cnnchip_sim sim;
-    uint8_t frame[FRAME], filter[FILTER], program[4 * WORDS];
+    uint8_t frame[FRAME], filter[FILTER], program[PROGRAM];
     uint8_t frame_before[FRAME], filter_before[FILTER];
 } chip;
-
-static uint32_t bits_of(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, 4);
-    return bits;
-}
 
 static float real_of(uint32_t bits)
 {
@@ -42,32 +24,17 @@ static float real_of(uint32_t bits)
     return value;
 }
 
-static void put_word(uint8_t *p, uint32_t word)
-{
-    for (int i = 0; i < 4; i++)
-        p[i] = (uint8_t)(word >> 8 * i);
-}
-
 /* appends i to the program */
-static void put_insn(chip *c, const insn *i)
+static void append(chip *c, const insn *i)
 {
-    uint32_t words[WORDS] = { i->opcode | i->flags << 8 }, count = 1;
-
-#define MUC_CNNCHIP_FIELD(insn, name, word, shift, width, kind, meaning) \
-    if (i->opcode == insn) { \
-        words[word] |= (i->name & (uint32_t)((1ull << (width)) - 1)) << (shift); \
-        count = (word) + 1; \
-    }
-#include "targets/cnnchip/isa.def"
-    for (uint32_t w = 0; w < count; w++, c->sim.program_bytes += 4)
-        put_word(c->program + c->sim.program_bytes, words[w]);
+    c->sim.program_bytes += put_insn(c->program + c->sim.program_bytes, i);
 }
 
 static void put_end(chip *c, uint32_t code)
 {
     insn end = { .opcode = END, .code = code };
 
-    put_insn(c, &end);
+    append(c, &end);
 }
 
 static void clear_chip(chip *c, muc_cnnchip_element element)
@@ -497,7 +464,7 @@ static void check_random(muc_cnnchip_element element, insn (*make)(chip *))
     clear_chip(&c, element);
     fill_memories(&c);
     i = make(&c);
-    put_insn(&c, &i);
+    append(&c, &i);
     put_end(&c, 0);
     expected = c;
     second_reading(&expected, &i);
@@ -570,7 +537,7 @@ static void check_fault(muc_cnnchip_element element, const insn *i, uint32_t pes
 
     clear_chip(&c, element);
     fill_memories(&c);
-    put_insn(&c, i);
+    append(&c, i);
     put_end(&c, 0);
     c.sim.pes = pes;
     memcpy(c.frame_before, c.frame, FRAME);
@@ -659,7 +626,7 @@ static void a_program_that_breaks_off_or_has_no_instruction_stops(void **state)
     clear_chip(&c, MUC_CNNCHIP_fp32);
     CHECK_EQ(muc_cnnchip_sim_start(&c.sim), MUC_CNNCHIP_FAULTED);
     CHECK_EQ(c.sim.code, MUC_CNNCHIP_FAULT_fetch);
-    put_insn(&c, &plain_conv);
+    append(&c, &plain_conv);
     c.sim.program_bytes -= 4;
     CHECK_EQ(muc_cnnchip_sim_start(&c.sim), MUC_CNNCHIP_FAULTED);
     CHECK_EQ(c.sim.code, MUC_CNNCHIP_FAULT_fetch);
@@ -676,9 +643,9 @@ static void the_chip_stops_for_host_steps_and_goes_on(void **state)
 
     (void)state;
     clear_chip(&c, MUC_CNNCHIP_fp32);
-    put_insn(&c, &plain_add);
+    append(&c, &plain_add);
     put_end(&c, 1);
-    put_insn(&c, &plain_conv);
+    append(&c, &plain_conv);
     put_end(&c, 0);
     for (int run = 0; run < 2; run++) {
         CHECK_EQ(muc_cnnchip_sim_start(&c.sim), MUC_CNNCHIP_ENDED);
@@ -716,7 +683,7 @@ static void cycles_and_traffic_are_those_counted_by_hand(void **state)
     i.pad_t = i.pad_b = i.pad_l = i.pad_r = 1;
     i.dst_rows = i.dst_pitch = 4;
     clear_chip(&c, MUC_CNNCHIP_fp16);
-    put_insn(&c, &i);
+    append(&c, &i);
     put_end(&c, 0);
     c.sim.pes = 20;
     c.sim.bus_bytes = 8;
