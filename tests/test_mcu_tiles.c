@@ -1,6 +1,8 @@
 /* Networks in tiles: on a machine with eight cores and little memory beside them, what is computed
  * is the same bits, while the host's board checks every move. */
+#include "mcu_graphs.h"
 #include "mcu_trained.h"
+#include "operators.h"
 
 static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant" };
 
@@ -49,9 +51,34 @@ static void trained_networks_in_tiles_are_bit_exact(void **state)
     unlink(machine);
 }
 
+static void operators_in_tiles_compute_what_ref_computes(void **state)
+{
+    mcu_batch batch = mcu_batch_new();
+    char machine[64];
+    size_t tiled = 0;
+
+    (void)state;
+    write_machine(machine, 192);
+    for (size_t i = 0; i < MUC_COUNT(mcu_graphs); i++) {
+        char text[2048];
+
+        snprintf(text, sizeof(text), "graph test\n%s", mcu_graphs[i]);
+        mcu_batch_add(&batch, graph_of(batch.ctx, text), machine);
+        tiled += batch.networks[i].build->program.tiles.count > 0;
+    }
+    print_message("%zu of %zu work in tiles\n", tiled, batch.count);
+    CHECK(tiled > batch.count / 2);
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        mcu_run(&batch, i, 1e-5);
+    mcu_batch_free(&batch);
+    unlink(machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators_in_tiles_compute_what_ref_computes),
         cmocka_unit_test(trained_networks_in_tiles_are_bit_exact),
     };
 

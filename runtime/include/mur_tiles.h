@@ -51,7 +51,8 @@ typedef struct mur_tiles_piece {
     uint32_t row, rows;         /* of the result */
     uint32_t channel, channels; /* likewise: of one part */
     uint8_t *data[MUR_TILES_OPERANDS];
-    uint32_t data_rows[MUR_TILES_OPERANDS]; /* that lie there */
+    uint32_t data_row[MUR_TILES_OPERANDS];  /* the operand's row that lies there first */
+    uint32_t data_rows[MUR_TILES_OPERANDS]; /* how many do */
     void *scratch;
 } mur_tiles_piece;
 
@@ -66,10 +67,6 @@ void mur_tiles_run(const mur_tiles *tiles, const void *layer, mur_tiles_compute 
 typedef void mur_tiles_conv_s8_kernel(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
                                       void *scratch);
 typedef void mur_tiles_pool_s8_kernel(const mur_pool_s8 *layer, const int8_t *in, int8_t *out);
-typedef void mur_tiles_add_s8_kernel(const mur_add_s8 *layer, const int8_t *a, const int8_t *b,
-                                     int8_t *out);
-typedef void mur_tiles_mul_s8_kernel(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b,
-                                     int8_t *out);
 typedef void mur_tiles_conv_f32_kernel(const mur_conv_f32 *layer, const float *in, float *out);
 
 /* Layers in full as the kernel would run them at once. A pointwise layer or vectors: an image one
@@ -84,13 +81,5 @@ void mur_tiles_conv_f32(const mur_tiles *tiles, const mur_conv_f32 *layer,
 void mur_tiles_pool_s8(const mur_tiles *tiles, const mur_pool_s8 *layer,
                        mur_tiles_pool_s8_kernel *kernel, const int8_t *in, int8_t *out,
                        uint8_t *small);
-/* Operands: a, b, result. A row is b_count elements where b repeats (b's window is 0 then), else
- * one element. */
-void mur_tiles_add_s8(const mur_tiles *tiles, const mur_add_s8 *layer,
-                      mur_tiles_add_s8_kernel *kernel, const int8_t *a, const int8_t *b,
-                      int8_t *out, uint8_t *small);
-void mur_tiles_mul_s8(const mur_tiles *tiles, const mur_mul_s8 *layer,
-                      mur_tiles_mul_s8_kernel *kernel, const int8_t *a, const int8_t *b,
-                      int8_t *out, uint8_t *small);
 
 #endif

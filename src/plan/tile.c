@@ -325,18 +325,25 @@ static void try_all(searcher *s, const muc_tile_cut *cuts[MUC_TILE_DIMS], uint32
 /* ---- */
 
 /* what the smallest tiles need */
-static muc_status check_least(searcher *s, muc_tile_result *result)
+static muc_tile_plan smallest(const searcher *s)
 {
     const muc_tile_cut *cuts[MUC_TILE_DIMS] = { 0 };
-    const muc_tile_node *node = s->node;
     muc_tile_plan plan = { 0 };
-    uint32_t largest = 0;
 
-    for (uint32_t d = 0; d < node->dim_count; d++) {
+    for (uint32_t d = 0; d < s->node->dim_count; d++) {
         cuts[d] = &s->cuts[d][s->cut_count[d] - 1];
         plan.tiles[d] = cuts[d]->tiles;
     }
-    muc_tile_size(node, s->machine, cuts, &plan);
+    muc_tile_size(s->node, s->machine, cuts, &plan);
+    return plan;
+}
+
+static muc_status check_least(searcher *s, muc_tile_result *result)
+{
+    const muc_tile_node *node = s->node;
+    const muc_tile_plan plan = smallest(s);
+    uint32_t largest = 0;
+
     result->least_bytes = plan.bytes;
     if (plan.bytes <= s->machine->capacity_bytes)
         return MUC_OK;
@@ -374,24 +381,53 @@ static muc_status run(searcher *s, uint32_t *sizes[MUC_TILE_DIMS], muc_tile_resu
     return MUC_OK;
 }
 
+static searcher begin(muc_context *ctx, const muc_tile_node *node, const muc_tile_machine *machine)
+{
+    searcher s = { .ctx = ctx, .node = node, .machine = machine };
+
+    for (uint32_t k = 0; k < node->operand_count; k++)
+        s.has_accumulator = s.has_accumulator || node->operands[k].role == MUC_TILE_ACCUMULATOR;
+    return s;
+}
+
+static void end(searcher *s, uint32_t *sizes[MUC_TILE_DIMS])
+{
+    for (uint32_t d = 0; d < MUC_TILE_DIMS; d++) {
+        for (uint32_t i = 0; s->cuts[d] && i < s->cut_count[d]; i++)
+            free(s->cuts[d][i].runs);
+        free(s->cuts[d]);
+        free(sizes[d]);
+    }
+    free(s->front);
+}
+
+muc_status muc_tile_least(muc_context *ctx, const muc_tile_node *node,
+                          const muc_tile_machine *machine, uint64_t *bytes)
+{
+    uint32_t *sizes[MUC_TILE_DIMS] = { 0 };
+    muc_status status;
+    searcher s;
+
+    MUC_TRY(check(ctx, node, machine));
+    s = begin(ctx, node, machine);
+    status = make_cuts(&s, sizes);
+    if (status == MUC_OK)
+        *bytes = smallest(&s).bytes;
+    end(&s, sizes);
+    return status;
+}
+
 muc_status muc_tile_search(muc_context *ctx, const muc_tile_node *node,
                            const muc_tile_machine *machine, muc_tile_result *result)
 {
-    searcher s = { .ctx = ctx, .node = node, .machine = machine };
     uint32_t *sizes[MUC_TILE_DIMS] = { 0 };
     muc_status status;
+    searcher s;
 
     *result = (muc_tile_result){ 0 };
     MUC_TRY(check(ctx, node, machine));
-    for (uint32_t k = 0; k < node->operand_count; k++)
-        s.has_accumulator = s.has_accumulator || node->operands[k].role == MUC_TILE_ACCUMULATOR;
+    s = begin(ctx, node, machine);
     status = run(&s, sizes, result);
-    for (uint32_t d = 0; d < MUC_TILE_DIMS; d++) {
-        for (uint32_t i = 0; s.cuts[d] && i < s.cut_count[d]; i++)
-            free(s.cuts[d][i].runs);
-        free(s.cuts[d]);
-        free(sizes[d]);
-    }
-    free(s.front);
+    end(&s, sizes);
     return status;
 }

@@ -103,6 +103,9 @@ typedef struct muc_tile_result {
     uint64_t tried;       /* plans whose cycles were computed or bounded */
 } muc_tile_result;
 
+/* Bytes that the smallest tiles need. MUC_USAGE as muc_tile_search. */
+muc_status muc_tile_least(muc_context *ctx, const muc_tile_node *node,
+                          const muc_tile_machine *machine, uint64_t *bytes);
 /* Tries every number of tiles along every dimension (thinned out evenly if that is more than some
  * 10^5 combinations) in every order of loops. Deterministic. MUC_NOFIT if not even the smallest
  * tiles fit, naming the node, the bytes that lack and the largest operand; MUC_USAGE for a node

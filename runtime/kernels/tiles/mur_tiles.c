@@ -162,12 +162,13 @@ static void compute_piece(const work *w, uint32_t core, uint32_t row, uint32_t r
 
     for (uint32_t i = 0; i < t->operand_count; i++) {
         const mur_tiles_operand *operand = &t->operands[i];
-        uint32_t tile_first, first;
+        uint32_t tile_first;
 
         (void)rows_for(operand, b->row, b->rows, &tile_first);
-        piece.data_rows[i] = rows_for(operand, row, rows, &first);
-        piece.data[i] = w->small + operand->at[w->slot[i]] + (size_t)p * operand->part_bytes +
-                        (size_t)(first - tile_first) * line_bytes(t, operand, b->part + p);
+        piece.data_rows[i] = rows_for(operand, row, rows, &piece.data_row[i]);
+        piece.data[i] =
+            w->small + operand->at[w->slot[i]] + (size_t)p * operand->part_bytes +
+            (size_t)(piece.data_row[i] - tile_first) * line_bytes(t, operand, b->part + p);
     }
     w->compute(&piece, w->kernel);
 }

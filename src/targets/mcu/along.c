@@ -367,6 +367,7 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = rows_nest(l, node);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, false));
     depth = 1 + nest.outer;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
     for (const muc_mcu_row_line *line = lines; line->text; line++) {

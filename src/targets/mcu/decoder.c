@@ -13,6 +13,7 @@
 #include "targets/mcu/lower.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
+#include "targets/mcu/tiles.h"
 
 /* one instruction set's functions of the host, and its name */
 typedef struct decoder_isa {
@@ -441,6 +442,7 @@ bool muc_mcu_takes_pair_f32(const muc_mcu_lowering *l, const muc_node *node)
 
     return is_f32(a) && a->rank == b->rank && a->kind != MUC_TENSOR_CONST &&
            b->kind != MUC_TENSOR_CONST &&
+           !muc_mcu_has_tiles(l->program->machine) && /* where the loops of others work in tiles */
            memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
 }
 

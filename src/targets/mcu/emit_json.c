@@ -78,6 +78,31 @@ static uint64_t live_bytes(const muc_mcu_program *program, uint32_t step)
     return end > begin ? end - begin : 0;
 }
 
+/* how a step works in tiles, or why not */
+static void add_tiles(const muc_mcu_step *step, muc_text *text)
+{
+    const muc_mcu_step_tiles *t = step->tiles;
+
+    if (step->note) {
+        muc_text_add(text, ", ");
+        add_key(text, "note", step->note);
+    }
+    if (!t)
+        return;
+    muc_text_add(text,
+                 ",\n      \"tiles\": { \"rows\": %" PRIu32 ", \"row_tile\": %" PRIu32
+                 ", \"channels\": %" PRIu32 ", \"channel_tile\": %" PRIu32 ", \"count\": %" PRIu32
+                 ", \"cores\": %" PRIu32
+                 ",\n        \"outer\": \"%s\", \"double_buffered\": %s, \"bytes\": %" PRIu64
+                 ", \"bytes_in\": %" PRIu64 ", \"bytes_out\": %" PRIu64
+                 ",\n        \"compute_cycles\": %" PRIu64 ", \"dma_cycles\": %" PRIu64
+                 ", \"cycles\": %" PRIu64 " }",
+                 t->rows, t->row_tile, t->channels, t->channel_tile, t->count, t->cores,
+                 t->channels_outer ? "channels" : "rows", t->double_buffered ? "true" : "false",
+                 t->small_bytes, t->in_bytes, t->out_bytes, t->compute_cycles, t->dma_cycles,
+                 t->cycles);
+}
+
 static void add_steps(const muc_mcu_program *program, muc_text *text)
 {
     muc_text_add(text, "  \"steps\": [");
@@ -92,9 +117,11 @@ static void add_steps(const muc_mcu_program *program, muc_text *text)
         add_key(text, "operator", step->node ? muc_op_get(step->node->op)->name : "");
         muc_text_add(text, ", ");
         add_key(text, "function", step->function);
-        muc_text_add(
-            text, ", \"macs\": %" PRIu64 ", \"constants\": %" PRIu64 ", \"arena\": %" PRIu64 " }",
-            step->macs, constant_bytes_of(program, step), live_bytes(program, i));
+        muc_text_add(text,
+                     ", \"macs\": %" PRIu64 ", \"constants\": %" PRIu64 ", \"arena\": %" PRIu64,
+                     step->macs, constant_bytes_of(program, step), live_bytes(program, i));
+        add_tiles(step, text);
+        muc_text_add(text, " }");
     }
     muc_text_add(text, "\n  ],\n");
 }
@@ -136,6 +163,12 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
         muc_text_add_json(text, program->sources[i]);
     }
     muc_text_add(text, "],\n");
+    if (program->tiles.count) {
+        muc_text_add(text, "  \"tile_memory\": { ");
+        add_key(text, "name", program->tiles.arena);
+        muc_text_add(text, ", \"bytes\": %" PRIu64 ", \"limit\": %" PRIu64 " },\n",
+                     program->tiles.peak, program->tiles.capacity);
+    }
     if (program->lm)
         muc_mcu_lm_json(program, text);
     add_ports(program, false, text);

@@ -8,6 +8,7 @@
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
 #include "targets/mcu/runtime.h"
+#include "targets/mcu/tiled_conv.h"
 
 /* a constant of the file, which may lie anywhere, as floats; NULL stays NULL */
 static muc_status copy_floats(muc_mcu_lowering *l, const muc_tensor *tensor, const float **out)
@@ -71,30 +72,66 @@ static void describe(muc_mcu_lowering *l, const mur_conv_f32 *layer, const char 
                  packed);
 }
 
-static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_f32 *layer,
-                              uint64_t macs)
-{
-    bool depthwise = layer->groups > 1;
-    size_t count =
-        depthwise ? mur_depthwise_f32_packed_elems(layer) : mur_conv_f32_packed_elems(layer);
-    const char *function = depthwise ? "mur_depthwise_f32_run" : "mur_conv_f32_run";
+/* ---- kernels ---- */
+
+typedef struct kernel {
+    const char *function;
+    size_t (*packed_elems)(const mur_conv_f32 *layer);
+    void (*pack)(const mur_conv_f32 *layer, const float *weights, const float *bias, float *packed);
+} kernel;
+
+static const kernel kernels[] = {
+    { "mur_conv_f32_run", mur_conv_f32_packed_elems, mur_conv_f32_pack },
+    { "mur_depthwise_f32_run", mur_depthwise_f32_packed_elems, mur_depthwise_f32_pack },
+};
+
+/* a layer's kernel and weights */
+typedef struct packing {
+    const kernel *kernel;
     const float *weights, *bias;
+} packing;
+
+/* the dimensions of a shape, and the layer that has them */
+#define COPY_SHAPE(from) \
+    .in_h = (from)->in_h, .in_w = (from)->in_w, .in_c = (from)->in_c, .out_h = (from)->out_h, \
+    .out_w = (from)->out_w, .out_c = (from)->out_c, .in_pitch = (from)->in_pitch, \
+    .out_pitch = (from)->out_pitch, .kernel_h = (from)->kernel_h, .kernel_w = (from)->kernel_w, \
+    .stride_h = (from)->stride_h, .stride_w = (from)->stride_w, .dilation_h = (from)->dilation_h, \
+    .dilation_w = (from)->dilation_w, .pad_top = (from)->pad_top, .pad_left = (from)->pad_left, \
+    .groups = (from)->groups
+
+static size_t part_bytes(const void *subject, const mur_conv_s8 *shape)
+{
+    const packing *p = subject;
+    const mur_conv_f32 layer = { COPY_SHAPE(shape) };
+
+    return p->kernel->packed_elems(&layer) * sizeof(float);
+}
+
+static bool pack_part(const void *subject, const mur_conv_s8 *shape, uint32_t first, void *packed)
+{
+    const packing *p = subject;
+    const mur_conv_f32 layer = { COPY_SHAPE(shape) };
+    size_t inputs =
+        (size_t)shape->kernel_h * shape->kernel_w * (size_t)(shape->in_c / shape->groups);
+
+    p->kernel->pack(&layer, p->weights + first * inputs, p->bias ? p->bias + first : NULL, packed);
+    return true;
+}
+
+static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node, const mur_conv_f32 *layer,
+                              const packing *p, uint64_t macs)
+{
+    size_t count = p->kernel->packed_elems(layer);
     uint32_t packed;
     uint64_t offset;
     float *data;
 
-    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &weights));
-    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &bias));
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
-    if (depthwise)
-        mur_depthwise_f32_pack(layer, weights, bias, data);
-    else
-        mur_conv_f32_pack(layer, weights, bias, data);
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
-    MUC_TRY(muc_mcu_begin_step(l, node, function));
+    p->kernel->pack(layer, p->weights, p->bias, data);
+    MUC_TRY(muc_mcu_begin_step(l, node, p->kernel->function));
     MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
     l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
-    l->program->uses_f32 = true;
     l->step->packed_bytes = count * sizeof(*data);
     describe(l, layer, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
@@ -102,6 +139,44 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const m
     MUC_TRY(muc_mcu_pass_output(l, 0));
     muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(layer) * (int64_t)sizeof(float));
     return muc_mcu_end_step(l, macs);
+}
+
+static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
+                              const muc_mcu_tiled_conv *conv, const char *function, uint64_t macs)
+{
+    static const char in_tiles[] = "mur_tiles_conv_f32";
+    const mur_conv_f32 layer = { COPY_SHAPE(&conv->shape) };
+    uint32_t packed;
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
+    MUC_TRY(muc_mcu_begin_step(l, node, in_tiles));
+    MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
+    describe(l, &layer, l->program->values[packed].name);
+    MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
+    MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
+    MUC_TRY(muc_mcu_pass_text(l, "%s", function));
+    MUC_TRY(muc_mcu_pass_input(l, 0));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
+    return muc_mcu_end_step(l, macs);
+}
+
+static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_f32 *layer,
+                              uint64_t macs)
+{
+    packing p = { .kernel = &kernels[layer->groups > 1] };
+    const mur_conv_s8 shape = { COPY_SHAPE(layer) };
+    const muc_mcu_conv_packer packer = { &p, sizeof(float), part_bytes, pack_part, 0 };
+    muc_mcu_tiled_conv tiled;
+    bool fits;
+
+    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &p.weights));
+    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &p.bias));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p.kernel->function));
+    l->program->uses_f32 = true;
+    MUC_TRY(muc_mcu_find_conv_tiles(l, node, &shape, &packer, &tiled, &fits));
+    return fits ? write_tiled(l, node, &tiled, p.kernel->function, macs)
+                : write_whole(l, node, layer, &p, macs);
 }
 
 bool muc_mcu_takes_conv_f32(const muc_mcu_lowering *l, const muc_node *node)

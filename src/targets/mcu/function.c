@@ -1,9 +1,11 @@
 /* function.c - a step written as a function of the program itself. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
+#include "targets/mcu/tiles.h"
 
 const char *muc_mcu_input_name(uint32_t i)
 {
@@ -40,6 +42,15 @@ muc_status muc_mcu_begin_function(muc_mcu_lowering *l, const muc_node *node)
     return muc_mcu_begin_step(l, node, NULL);
 }
 
+/* whether tiles of an array come to the function */
+static bool is_in_pieces(const muc_mcu_lowering *l, const char *name)
+{
+    for (uint32_t i = 0; l->pieces && i < l->pieces->count; i++)
+        if (strcmp(l->pieces->names[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* the parameters that the body uses, and the arguments for them */
 static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scratch_bytes,
                            muc_text *head)
@@ -50,14 +61,14 @@ static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scrat
     for (uint32_t i = 0; i < node->input_count; i++) {
         const char *name = muc_mcu_input_name(i);
 
-        if (node->inputs[i] == MUC_NO_ID || !speaks_of(body, name))
+        if (node->inputs[i] == MUC_NO_ID || !(speaks_of(body, name) || is_in_pieces(l, name)))
             continue;
         muc_text_add(head, "const %s *%s, ", muc_mcu_c_type(muc_mcu_input(l, node, i)->dtype),
                      name);
         MUC_TRY(muc_mcu_pass_input(l, i));
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
-        if (!speaks_of(body, muc_mcu_output_name(i)))
+        if (!speaks_of(body, muc_mcu_output_name(i)) && !is_in_pieces(l, muc_mcu_output_name(i)))
             continue;
         muc_text_add(head, "%s *%s, ", muc_mcu_c_type(muc_mcu_output(l, node, i)->dtype),
                      muc_mcu_output_name(i));
@@ -79,6 +90,54 @@ static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scrat
     return MUC_OK;
 }
 
+/* what the piece function's operands are called there */
+static void name_operands(const muc_mcu_lowering *l, const char *body, muc_text *text)
+{
+    const muc_node *node = l->step->node;
+
+    for (uint32_t k = 0; k < l->pieces->count; k++) {
+        const char *name = l->pieces->names[k], *type;
+        uint32_t i = 0;
+
+        if (!speaks_of(body, name))
+            continue;
+        while (i < node->input_count && strcmp(name, muc_mcu_input_name(i)) != 0)
+            i++;
+        type = muc_mcu_c_type(i < node->input_count ? muc_mcu_input(l, node, i)->dtype
+                                                    : muc_mcu_output(l, node, 0)->dtype);
+        if (i < node->input_count)
+            muc_text_add(text, "    const %s *const %s = (const %s *)(const void *)", type, name,
+                         type);
+        else
+            muc_text_add(text, "    %s *const %s = (%s *)(void *)", type, name, type);
+        muc_text_add(text, "piece->data[%" PRIu32 "];\n", k);
+    }
+}
+
+/* the function of a piece, and *body becomes what runs it on all of them */
+static void print_pieces(const muc_mcu_lowering *l, muc_text *body, muc_text *text)
+{
+    static const char *const words[] = { "rows", "channels" };
+    const muc_mcu_pieces *pieces = l->pieces;
+    const char *name = l->step->name;
+
+    muc_text_add(text,
+                 "%sstatic void %s_piece(const mur_tiles_piece *piece, const void *kernel)\n{\n",
+                 pieces->text, name);
+    name_operands(l, body->data, text);
+    for (size_t i = 0; i < MUC_COUNT(words); i++)
+        if (speaks_of(body->data, words[i]))
+            muc_text_add(text, "    const uint32_t %s = piece->%s;\n", words[i], words[i]);
+    muc_text_add(text, "\n    (void)kernel;\n%s}\n\n", body->data);
+    body->size = 0;
+    muc_text_add(body, "    void *const data[MUR_TILES_OPERANDS] = { ");
+    for (uint32_t k = 0; k < pieces->count; k++)
+        muc_text_add(body, k + 1 < pieces->count ? "(void *)(uintptr_t)%s, " : "%s };\n\n",
+                     pieces->names[k]);
+    muc_text_add(body, "    mur_tiles_run(&%s_tiles, NULL, %s_piece, NULL, data, tile_memory);\n",
+                 name, name);
+}
+
 muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uint64_t macs)
 {
     muc_text body = l->text, head = { 0 };
@@ -89,6 +148,10 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
     status = muc_text_status(l->ctx, &body);
     if (status == MUC_OK)
         status = pass_all(l, body.data ? body.data : "", scratch_bytes, &head);
+    if (status == MUC_OK && l->pieces)
+        print_pieces(l, &body, &l->text);
+    if (status == MUC_OK)
+        status = muc_text_status(l->ctx, &body);
     if (status == MUC_OK)
         status = muc_text_status(l->ctx, &head);
     if (status == MUC_OK) {
@@ -100,6 +163,7 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
                      body.data ? body.data : "");
         status = muc_mcu_end_step(l, macs);
     }
+    l->pieces = NULL;
     muc_text_free(&body);
     muc_text_free(&head);
     return status;

@@ -12,11 +12,19 @@
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
 #include "targets/mcu/runtime.h"
-#include "targets/mcu/tiled_s8.h"
+#include "targets/mcu/tiled_conv.h"
 
 /* ---- kernels with weights ---- */
 
-typedef muc_mcu_conv_kernel conv_kernel;
+/* a row of mur_nn.def */
+typedef struct conv_kernel {
+    muc_mcu_isa isa;
+    const char *function;
+    int (*fits)(const mur_conv_s8 *layer, const mur_conv_plain *plain);
+    size_t (*packed_bytes)(const mur_conv_s8 *layer);
+    void (*pack)(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed);
+    size_t (*scratch_bytes)(const mur_conv_s8 *layer);
+} conv_kernel;
 
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
 enum { isa_rv = MUC_MCU_ISA_RV };
@@ -217,22 +225,52 @@ static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32
     return MUC_OK;
 }
 
-static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node,
-                                    const mur_conv_s8 *whole, const mur_conv_plain *plain,
-                                    const conv_kernel *kernel, uint64_t macs)
-{
-    mur_conv_s8 layer;
-    uint32_t packed;
-    uint64_t offset;
+/* a layer's kernel and weights, of which tiles take some channels */
+typedef struct packing {
+    const conv_kernel *kernel;
+    const mur_conv_plain *plain;
+} packing;
 
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
-    MUC_TRY(muc_mcu_begin_tiles(l, node, "mur_tiles_conv_s8"));
-    MUC_TRY(muc_mcu_tile_conv_s8(l, whole, plain, kernel, &layer, &packed));
-    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
-    describe_conv(l, &layer, l->program->values[packed].name);
+static size_t part_bytes(const void *subject, const mur_conv_s8 *shape)
+{
+    const packing *p = subject;
+
+    return p->kernel->packed_bytes(shape);
+}
+
+static bool pack_part(const void *subject, const mur_conv_s8 *shape, uint32_t first, void *packed)
+{
+    const packing *p = subject;
+    size_t inputs =
+        (size_t)shape->kernel_h * shape->kernel_w * (size_t)(shape->in_c / shape->groups);
+    const mur_conv_plain some = {
+        .weights = p->plain->weights + first * inputs,
+        .bias = p->plain->bias ? p->plain->bias + first : NULL,
+        .mul = p->plain->mul + first,
+        .shift = p->plain->shift + first,
+    };
+
+    if (!p->kernel->fits(shape, &some))
+        return false;
+    p->kernel->pack(shape, &some, packed);
+    return true;
+}
+
+static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node,
+                                    const muc_mcu_tiled_conv *conv, const char *kernel,
+                                    uint64_t macs)
+{
+    static const char function[] = "mur_tiles_conv_s8";
+    uint32_t packed;
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_step(l, node, function));
+    MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
+    describe_conv(l, &conv->shape, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     MUC_TRY(pass_descriptor(l));
-    MUC_TRY(muc_mcu_pass_text(l, "%s", kernel->function));
+    MUC_TRY(muc_mcu_pass_text(l, "%s", kernel));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
@@ -247,9 +285,15 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_con
     uint32_t packed;
     uint64_t offset;
     uint8_t *data;
+    const packing subject = { kernel, plain };
+    const muc_mcu_conv_packer packer = { &subject, 1, part_bytes, pack_part,
+                                         kernel->scratch_bytes(layer) };
+    muc_mcu_tiled_conv tiled;
+    bool fits;
 
-    if (muc_mcu_conv_s8_fits_tiles(l, layer))
-        return write_tiled_layer(l, node, layer, plain, kernel, macs);
+    MUC_TRY(muc_mcu_find_conv_tiles(l, node, layer, &packer, &tiled, &fits));
+    if (fits)
+        return write_tiled_layer(l, node, &tiled, kernel->function, macs);
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
     kernel->pack(layer, plain, data);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
@@ -422,66 +466,79 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
            !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
 }
 
-static muc_status begin_tiled_pool(muc_mcu_lowering *l, const muc_node *node, const char *function)
+static void describe_pool(muc_mcu_lowering *l, const mur_pool_s8 *layer)
 {
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
-    MUC_TRY(muc_mcu_begin_tiles(l, node, "mur_tiles_pool_s8"));
     begin_descriptor(l, "mur_pool_s8");
-    return MUC_OK;
+    add_field(l, "in_h", layer->in_h);
+    add_field(l, "in_w", layer->in_w);
+    add_field(l, "c", layer->c);
+    add_field(l, "out_h", layer->out_h);
+    add_field(l, "out_w", layer->out_w);
+    add_field(l, "in_pitch", layer->in_pitch);
+    add_field(l, "out_pitch", layer->out_pitch);
+    add_field(l, "kernel_h", layer->kernel_h);
+    add_field(l, "kernel_w", layer->kernel_w);
+    add_field(l, "stride_h", layer->stride_h);
+    add_field(l, "stride_w", layer->stride_w);
+    add_field(l, "pad_top", layer->pad_top);
+    add_field(l, "pad_left", layer->pad_left);
+    add_field(l, "min", layer->min);
+    add_field(l, "max", layer->max);
+    end_descriptor(l);
 }
 
-static muc_status end_tiled_pool(muc_mcu_lowering *l, const mur_pool_s8 *layer,
-                                 const char *function)
+static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
 {
-    end_descriptor(l);
-    MUC_TRY(muc_mcu_tile_pool_s8(l, layer));
-    MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
-    MUC_TRY(pass_descriptor(l));
-    MUC_TRY(muc_mcu_pass_text(l, "%s", function));
-    MUC_TRY(muc_mcu_pass_input(l, 0));
-    MUC_TRY(muc_mcu_pass_output(l, 0));
-    MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
-    return muc_mcu_end_step(l, 0);
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const mur_output_s8 output = output_of(l, node);
+    int32_t c = (int32_t)muc_mcu_dim(l, x, 3);
+
+    return (mur_pool_s8){
+        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
+        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
+        .c = c,
+        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
+        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
+        .in_pitch = (int32_t)muc_mcu_dim(l, x, 2) * c,
+        .out_pitch = (int32_t)muc_mcu_dim(l, y, 2) * c,
+        .kernel_h = (uint16_t)muc_node_item_or(node, MUC_KEY_KERNEL, 0, 1),
+        .kernel_w = (uint16_t)muc_node_item_or(node, MUC_KEY_KERNEL, 1, 1),
+        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
+        .stride_w = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1),
+        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
+        .pad_left = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 1, 0),
+        .min = output.min,
+        .max = output.max,
+    };
 }
 
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const mur_output_s8 output = output_of(l, node);
-    const char *kernel = node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8";
-    uint32_t c = muc_mcu_dim(l, x, 3);
-    const mur_pool_s8 layer = {
-        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
-        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
-        .c = (int32_t)c,
-        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
-        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
-        .kernel_h = (uint16_t)muc_node_item_or(node, MUC_KEY_KERNEL, 0, 1),
-        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
-        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
-    };
-    bool tiled = muc_mcu_pool_s8_fits_tiles(l, &layer);
+    static const char in_tiles[] = "mur_tiles_pool_s8";
+    const char *function =
+        find_kernel(l, node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8");
+    const mur_pool_s8 layer = pool_of(l, node);
+    muc_mcu_tiling tiling;
+    bool fits;
 
-    if (tiled)
-        MUC_TRY(begin_tiled_pool(l, node, find_kernel(l, kernel)));
-    else
-        MUC_TRY(begin_kernel(l, node, kernel, "mur_pool_s8"));
-    add_field(l, "in_h", muc_mcu_dim(l, x, 1));
-    add_field(l, "in_w", muc_mcu_dim(l, x, 2));
-    add_field(l, "c", c);
-    add_field(l, "out_h", muc_mcu_dim(l, y, 1));
-    add_field(l, "out_w", muc_mcu_dim(l, y, 2));
-    add_field(l, "in_pitch", (int64_t)muc_mcu_dim(l, x, 2) * c);
-    add_field(l, "out_pitch", (int64_t)muc_mcu_dim(l, y, 2) * c);
-    add_field(l, "kernel_h", muc_node_item_or(node, MUC_KEY_KERNEL, 0, 1));
-    add_field(l, "kernel_w", muc_node_item_or(node, MUC_KEY_KERNEL, 1, 1));
-    add_field(l, "stride_h", muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1));
-    add_field(l, "stride_w", muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1));
-    add_field(l, "pad_top", muc_node_item_or(node, MUC_KEY_PADS, 0, 0));
-    add_field(l, "pad_left", muc_node_item_or(node, MUC_KEY_PADS, 1, 0));
-    add_field(l, "min", output.min);
-    add_field(l, "max", output.max);
-    return tiled ? end_tiled_pool(l, &layer, find_kernel(l, kernel)) : end_kernel(l, 1);
+    MUC_TRY(muc_mcu_find_pool_tiles(l, node, &layer, &tiling, &fits));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    if (fits)
+        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
+    MUC_TRY(muc_mcu_begin_step(l, node, fits ? in_tiles : function));
+    describe_pool(l, &layer);
+    if (fits) {
+        MUC_TRY(muc_mcu_use_pool_tiles(l, &layer, &tiling));
+        MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
+    }
+    MUC_TRY(pass_descriptor(l));
+    if (fits)
+        MUC_TRY(muc_mcu_pass_text(l, "%s", function));
+    MUC_TRY(muc_mcu_pass_input(l, 0));
+    MUC_TRY(muc_mcu_pass_output(l, 0));
+    if (fits)
+        MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
+    return muc_mcu_end_step(l, 0);
 }
 
 bool muc_mcu_takes_mean_s8(const muc_mcu_lowering *l, const muc_node *node)

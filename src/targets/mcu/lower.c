@@ -245,6 +245,8 @@ muc_status muc_mcu_begin_step(muc_mcu_lowering *l, const muc_node *node, const c
     l->text.size = 0;
     MUC_TRY(muc_mcu_add_step(l->ctx, l->program, node, l->kernel, &l->step));
     l->step->function = function ? function : l->step->name;
+    l->step->note = l->note;
+    l->note = NULL;
     for (uint32_t i = 0; i < node->output_count; i++) {
         uint32_t value;
 

@@ -7,14 +7,18 @@
 #include "base/text.h"
 #include "targets/mcu/program.h"
 
+struct muc_mcu_pieces;
+
 typedef struct muc_mcu_lowering {
     muc_context *ctx;
     muc_graph *graph;
     muc_mcu_program *program;
     muc_mcu_isa isa;
-    const char *kernel; /* the row at work */
-    muc_mcu_step *step; /* being written */
-    muc_text text;      /* what stands before the run function for it */
+    const char *kernel;            /* the row at work */
+    muc_mcu_step *step;            /* being written */
+    muc_text text;                 /* what stands before the run function for it */
+    const char *note;              /* of the step that begins next, or NULL */
+    struct muc_mcu_pieces *pieces; /* of the function at hand (tiles.h), or NULL */
 } muc_mcu_lowering;
 
 /* Whether a row can do a node, whose operator is the row's. */

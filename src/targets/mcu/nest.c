@@ -61,7 +61,7 @@ muc_mcu_operand *muc_mcu_nest_add(muc_mcu_nest *nest, const char *name)
 muc_mcu_stride muc_mcu_packed(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i)
 {
     muc_expr_pool *pool = l->graph->pool;
-    muc_mcu_stride stride = { 1, MUC_EXPR_NONE };
+    muc_mcu_stride stride = { .factor = 1, .expr = MUC_EXPR_NONE };
 
     for (uint32_t d = i + 1; d < tensor->rank; d++) {
         uint32_t extent = muc_mcu_dim(l, tensor, d);
@@ -173,7 +173,10 @@ void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, u
     for (uint32_t i = first; i < end; i++) {
         muc_mcu_indent(text, depth++);
         muc_text_add(text, "for (uint32_t i%" PRIu32 " = 0; i%" PRIu32 " < ", i, i);
-        muc_mcu_print_expr(nest->l->graph->pool, nest->extents[i], text);
+        if (i + 1 == nest->row_loop || i + 1 == nest->channel_loop)
+            muc_text_add(text, i + 1 == nest->row_loop ? "rows" : "channels");
+        else
+            muc_mcu_print_expr(nest->l->graph->pool, nest->extents[i], text);
         muc_text_add(text, "; i%" PRIu32 "++) {\n", i);
     }
 }
@@ -206,6 +209,10 @@ static bool print_term(const muc_mcu_nest *nest, const muc_mcu_stride *stride, c
     if (stride->expr != MUC_EXPR_NONE) {
         muc_text_add(text, "%s", times);
         muc_mcu_print_expr(nest->l->graph->pool, stride->expr, text);
+        times = " * ";
+    }
+    if (stride->of_piece) {
+        muc_text_add(text, "%schannels", times);
         times = " * ";
     }
     if (factor != 1 || !*times)

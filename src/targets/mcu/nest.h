@@ -15,6 +15,7 @@ enum { MUC_MCU_MOST_LOOPS = 16, MUC_MCU_MOST_OPERANDS = 8 };
 typedef struct muc_mcu_stride {
     int64_t factor;
     muc_expr expr;
+    bool of_piece; /* times the channels of a piece */
 } muc_mcu_stride;
 
 typedef struct muc_mcu_operand {
@@ -31,6 +32,7 @@ typedef struct muc_mcu_nest {
     muc_mcu_operand operands[MUC_MCU_MOST_OPERANDS];
     uint32_t operand_count;
     uint32_t outer; /* of the loops, so many may not be merged with those after them */
+    uint32_t row_loop, channel_loop; /* cut into pieces (muc_mcu_nest_tile); from 1, or 0 */
 } muc_mcu_nest;
 
 /* loops: the dimensions of shape, if any */
@@ -49,6 +51,12 @@ void muc_mcu_nest_shift(muc_mcu_nest *nest, muc_mcu_operand *operand, muc_mcu_st
                         muc_expr index);
 /* Merges loops. */
 void muc_mcu_nest_simplify(muc_mcu_nest *nest);
+/* On a machine with tiles, the function at hand works in them if the nest allows it: the outermost
+ * of its first `loops` loops is cut, or, with_channels, the innermost of them, or both, whichever
+ * costs least. Before any of the nest is written; nothing else may be merged or shifted afterwards,
+ * and the function uses no scratch and no array but the nest's. */
+muc_status muc_mcu_nest_tile(muc_mcu_nest *nest, const muc_node *node, uint32_t loops,
+                             bool with_channels);
 /* Writes the heads of loops first..end-1, each deeper by one than the one before, the first at the
  * given depth, and as many closing braces. Depth 1 is a function's body. */
 void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth);

@@ -35,6 +35,7 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
     uint64_t macs =
         muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, nest->extents[outer])->hi;
 
+    MUC_TRY(muc_mcu_nest_tile(nest, node, outer, true));
     muc_mcu_nest_open(nest, 0, outer, 1);
     muc_mcu_indent(text, 1 + outer);
     muc_text_add(text, "%s sum = %s;\n\n", muc_mcu_c_type(y->dtype), is_real ? "0.0f" : "0");

@@ -60,6 +60,17 @@ typedef struct muc_mcu_overlap {
 
 enum { MUC_MCU_MOST_OVERLAPS = 4 };
 
+/* How a step works in tiles of the small memory, and what that moves. */
+typedef struct muc_mcu_step_tiles {
+    uint32_t rows, channels;         /* of the result */
+    uint32_t row_tile, channel_tile; /* of a tile; the last may be smaller */
+    uint32_t count, cores;
+    bool channels_outer, double_buffered;
+    uint64_t in_bytes, out_bytes; /* moved into the small memory, and out of it, in all */
+    uint64_t small_bytes;         /* all buffers */
+    uint64_t compute_cycles, dma_cycles, cycles; /* as the plan counts them */
+} muc_mcu_step_tiles;
+
 typedef struct muc_mcu_step {
     const char *name;     /* an identifier of C, unique: "conv_3" */
     const char *kernel;   /* the row of kernels.def */
@@ -72,7 +83,9 @@ typedef struct muc_mcu_step {
     muc_mcu_overlap overlaps[MUC_MCU_MOST_OVERLAPS];
     uint32_t overlap_count;
     uint64_t macs;
-    uint64_t packed_bytes; /* of constants that its descriptor points to */
+    uint64_t packed_bytes;           /* of constants that its descriptor points to */
+    const muc_mcu_step_tiles *tiles; /* NULL: it works where its data lie */
+    const char *note;                /* why, where it could work in tiles; or NULL */
 } muc_mcu_step;
 
 /* Values that the user fills or reads. */

@@ -33,27 +33,29 @@ static void print_scaled(muc_text *text, const char *x, muc_multiplier m)
 }
 
 /* loops over the output, with p and q the inputs' integers, without their zero points */
-static muc_mcu_nest open_loops(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs)
+static muc_status open_loops(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
+                             muc_mcu_nest *nest)
 {
     static const char *const names[] = { "p", "q" };
     const muc_tensor *y = muc_mcu_output(l, node, 0);
-    muc_mcu_nest nest = muc_mcu_nest_of(l, y);
 
-    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
+    *nest = muc_mcu_nest_of(l, y);
+    muc_mcu_nest_broadcast(nest, muc_mcu_nest_add(nest, "y"), y, y->rank);
     for (uint32_t i = 0; i < inputs; i++)
-        muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, muc_mcu_input_name(i)),
+        muc_mcu_nest_broadcast(nest, muc_mcu_nest_add(nest, muc_mcu_input_name(i)),
                                muc_mcu_input(l, node, i), y->rank);
-    muc_mcu_nest_simplify(&nest);
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_nest_simplify(nest);
+    MUC_TRY(muc_mcu_nest_tile(nest, node, nest->loops, false));
+    muc_mcu_nest_open(nest, 0, nest->loops, 1);
     for (uint32_t i = 0; i < inputs; i++) {
-        muc_mcu_indent(&l->text, 1 + nest.loops);
+        muc_mcu_indent(&l->text, 1 + nest->loops);
         muc_text_add(&l->text, "const int32_t %s = ", names[i]);
-        muc_mcu_nest_print(&nest, &nest.operands[1 + i], &l->text);
+        muc_mcu_nest_print(nest, &nest->operands[1 + i], &l->text);
         muc_text_add(&l->text, " - (%" PRId32 ");\n", zero_of(muc_mcu_input(l, node, i)));
     }
-    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_indent(&l->text, 1 + nest->loops);
     muc_text_add(&l->text, "const int32_t x = ");
-    return nest;
+    return MUC_OK;
 }
 
 /* after the value of x, without the output's zero point */
@@ -125,7 +127,7 @@ muc_status muc_mcu_write_pair_quantized(muc_mcu_lowering *l, const muc_node *nod
 
     muc_scale_clamp(node, muc_mcu_output(l, node, 0), &least, &most);
     MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = open_loops(l, node, 2);
+    MUC_TRY(open_loops(l, node, 2, &nest));
     print_pair(l, node);
     return close_loops(&nest, node, least, most);
 }
@@ -175,7 +177,7 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
     muc_scale_clamp(node, y, &least, &most);
     tighten(l, node, &least, &most);
     MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = open_loops(l, node, 1);
+    MUC_TRY(open_loops(l, node, 1, &nest));
     if (leaks)
         muc_text_add(&l->text, "p >= 0 ? ");
     print_scaled(&l->text, "p", muc_scale_change(leaks ? MUC_OP_RELU : node->op, x, y));
@@ -200,6 +202,7 @@ muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *n
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "a"), x, x->rank);
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
     muc_mcu_nest_simplify(&nest);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
@@ -239,12 +242,13 @@ muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *n
 
         muc_mcu_nest_broadcast(&nest, operand, tensor, y->rank);
         /* the last dimension of a and the last but one of b are summed over */
-        operand->strides[y->rank - 1 - side] = (muc_mcu_stride){ 0, MUC_EXPR_NONE };
+        operand->strides[y->rank - 1 - side] = (muc_mcu_stride){ .factor = 0 };
         operand->strides[y->rank] = muc_mcu_dense(l, tensor, tensor->rank - 1 - side);
     }
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
     k = nest.loops++;
     nest.extents[k] = a->dims[a->rank - 1];
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, k, true));
     muc_mcu_nest_open(&nest, 0, k, 1);
     muc_mcu_indent(text, 1 + k);
     muc_text_add(text, "int32_t sum = 0;\n\n");

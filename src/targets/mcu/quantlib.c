@@ -65,6 +65,9 @@ static muc_status write_elements(muc_mcu_lowering *l, const muc_node *node, uint
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = muc_mcu_nest_pointwise(l, node, inputs);
+    for (uint32_t i = inputs; i < node->input_count; i++)
+        muc_mcu_nest_add(&nest, muc_mcu_input_name(i));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[inputs], text);

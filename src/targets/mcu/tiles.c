@@ -3,24 +3,15 @@
 
 #include <inttypes.h>
 
-#include "plan/tile.h"
 #include "targets/mcu/memory.h"
 #include "targets/mcu/runtime.h"
 
 enum { DIM_ROWS, DIM_CHANNELS, DIMS };
+enum { MOST_ROWS = 4096 }; /* more are cut in multiples */
 
 bool muc_mcu_has_tiles(const muc_mcu_machine *machine)
 {
     return machine->has_dma && muc_mcu_memory_for(machine, MUC_MCU_TILES);
-}
-
-muc_status muc_mcu_begin_tiles(muc_mcu_lowering *l, const muc_node *node, const char *function)
-{
-    const char *const needed[] = { function, "mur_tiles_run", "mur_hal_start" };
-
-    for (size_t i = 0; i < MUC_COUNT(needed); i++)
-        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, needed[i]));
-    return muc_mcu_begin_step(l, node, function);
 }
 
 static uint64_t align(uint64_t bytes)
@@ -67,7 +58,10 @@ static muc_tile_node ask_node(const char *name, const muc_mcu_tile_layer *layer,
         .name = name,
         .dim_count = DIMS,
         .operand_count = layer->operand_count,
-        .dims = { [DIM_ROWS] = { .name = "rows", .extent = layer->rows },
+        .dims = { [DIM_ROWS] = { .name = "rows",
+                                 .extent = layer->rows,
+                                 .multiple = layer->rows / MOST_ROWS + 1,
+                                 .lanes = layer->rows < cores ? 1 : cores },
                   [DIM_CHANNELS] = { .name = "channels",
                                      .extent = layer->channels,
                                      .multiple = layer->multiple } },
@@ -86,21 +80,26 @@ static muc_tile_node ask_node(const char *name, const muc_mcu_tile_layer *layer,
 /* Cycles of a core for four units of work, by the plain kernels' instructions. */
 enum { CYCLES_FOR_FOUR = 16, CALL_CYCLES = 200 };
 
-static muc_tile_machine ask_machine(const muc_mcu_machine *machine, uint64_t work)
+static uint64_t capacity_of(const muc_mcu_memory *memory)
+{
+    return memory->bytes ? memory->bytes : UINT32_MAX;
+}
+
+static muc_tile_machine ask_machine(const muc_mcu_machine *machine, uint64_t work, uint32_t cores)
 {
     const muc_mcu_memory *memory = muc_mcu_memory_for(machine, MUC_MCU_TILES);
     uint32_t speed = 1024 / machine->dma_cycles_per_kb;
     uint64_t cycles = work * CYCLES_FOR_FOUR;
 
     return (muc_tile_machine){
-        .capacity_bytes = memory->bytes ? memory->bytes : UINT32_MAX,
+        .capacity_bytes = capacity_of(memory),
         .alignment = MUC_MCU_ALIGNMENT,
         .dma_bytes_per_cycle = speed ? speed : 1,
         .dma_setup_cycles = machine->dma_setup_cycles,
         .double_buffers = true,
         .call_cycles = CALL_CYCLES,
         .cycles = cycles < UINT32_MAX ? (uint32_t)cycles : UINT32_MAX,
-        .units_per_cycles = 4 * machine->cores,
+        .units_per_cycles = 4 * cores,
     };
 }
 
@@ -183,12 +182,12 @@ static muc_status add_buffer(muc_mcu_lowering *l, const char *role, uint32_t cop
                             role, copy);
 }
 
-static void print_operand(muc_mcu_lowering *l, const muc_mcu_tile_operand *from,
-                          const mur_tiles_operand *operand, uint32_t copies)
+static void print_operand(const muc_mcu_lowering *l, const muc_mcu_tile_operand *from,
+                          const mur_tiles_operand *operand, uint32_t copies, muc_text *text)
 {
-    muc_text_add(&l->text, "        { .at = { %s_%s_0, %s_%s_%u },\n", l->step->name, from->name,
+    muc_text_add(text, "        { .at = { %s_%s_0, %s_%s_%u },\n", l->step->name, from->name,
                  l->step->name, from->name, copies > 1 ? 1u : 0u);
-    muc_text_add(&l->text,
+    muc_text_add(text,
                  "          .part_bytes = %" PRIu32 ", .pixel_bytes = %" PRIu32
                  ", .pixels = %" PRIu32 ", .channel_bytes = %" PRIu32
                  ",\n          .rows = %" PRIu32 ", .stride = %" PRIu32 ", .window = %" PRIu32
@@ -197,12 +196,13 @@ static void print_operand(muc_mcu_lowering *l, const muc_mcu_tile_operand *from,
                  operand->rows, operand->stride, operand->window, operand->pad);
 }
 
-static void print_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
-                        const muc_tile_plan *plan, const mur_tiles *tiles)
+static void print_tiles(const muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
+                        const muc_mcu_tiling *tiling, muc_text *text)
 {
+    const mur_tiles *tiles = &tiling->tiles;
     const char *name = l->step->name;
 
-    muc_text_add(&l->text,
+    muc_text_add(text,
                  "static const mur_tiles %s_tiles = {\n    .rows = %" PRIu32
                  ", .channels = %" PRIu32 ", .row_tile = %" PRIu32 ",\n    .part = %" PRIu32
                  ", .parts = %" PRIu32 ", .channels_outer = %u, .double_buffered = %u,\n"
@@ -210,50 +210,183 @@ static void print_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
                  name, tiles->rows, tiles->channels, tiles->row_tile, tiles->part, tiles->parts,
                  tiles->channels_outer, tiles->double_buffered, tiles->cores, tiles->operand_count);
     if (layer->scratch_bytes)
-        muc_text_add(&l->text, "    .scratch = %s_scratch_0, .scratch_bytes = %" PRIu32 ",\n", name,
+        muc_text_add(text, "    .scratch = %s_scratch_0, .scratch_bytes = %" PRIu32 ",\n", name,
                      tiles->scratch_bytes);
-    muc_text_add(&l->text, "    .operands = {\n");
+    muc_text_add(text, "    .operands = {\n");
     for (uint32_t i = 0; i < layer->operand_count; i++)
-        print_operand(l, &layer->operands[i], &tiles->operands[i], plan->copies[i]);
-    muc_text_add(&l->text, "    },\n};\n\n");
+        print_operand(l, &layer->operands[i], &tiles->operands[i], tiling->plan.copies[i], text);
+    muc_text_add(text, "    },\n};\n\n");
 }
 
-muc_status muc_mcu_plan_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer, mur_tiles *out)
+/* ---- what is moved ---- */
+
+static uint32_t divide_up(uint32_t a, uint32_t b)
 {
-    const muc_mcu_machine *machine = l->program->machine;
-    const muc_mcu_memory *memory = muc_mcu_memory_for(machine, MUC_MCU_TILES);
-    muc_tile_node node = ask_node(l->step->name, layer, machine->cores);
-    const muc_tile_machine tile_machine = ask_machine(machine, layer->work);
-    uint64_t bytes[MUR_TILES_OPERANDS], sum;
+    return a / b + (a % b != 0);
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t down_of(const mur_tiles *t)
+{
+    return divide_up(t->rows, t->row_tile);
+}
+
+static uint32_t across_of(const mur_tiles *t)
+{
+    return divide_up(divide_up(t->channels, t->part), t->parts);
+}
+
+/* bytes of operand i that tile n moves, or 0 if they are there already */
+static uint64_t moved_by(const mur_tiles *t, uint32_t i, uint32_t n)
+{
+    const mur_tiles_operand *o = &t->operands[i];
+    uint32_t down = down_of(t), across = across_of(t);
+    uint32_t row_index = t->channels_outer ? n % down : n / across;
+    uint32_t column = t->channels_outer ? n / down : n % across;
+    uint32_t first_channel = column * t->part * t->parts;
+    uint32_t channels = smaller(t->part * t->parts, t->channels - first_channel);
+    bool down_changes = t->channels_outer ? down > 1 : column == 0;
+    bool across_changes = t->channels_outer ? row_index == 0 : across > 1;
+    bool is_output = i + 1u == t->operand_count;
+    uint64_t rows = o->rows;
+
+    if (n > 0 && !is_output && !(o->window && down_changes) && !(o->part_bytes && across_changes))
+        return 0;
+    if (o->window) {
+        uint32_t row = row_index * t->row_tile, count = smaller(t->row_tile, t->rows - row);
+        int64_t begin = (int64_t)row * o->stride - o->pad;
+        int64_t end = begin + (int64_t)(count - 1) * o->stride + o->window;
+
+        begin = begin < 0 ? 0 : begin;
+        end = end > o->rows ? o->rows : end;
+        rows = end > begin ? (uint64_t)(end - begin) : 0;
+    }
+    if (o->part_bytes && !o->channel_bytes)
+        return (uint64_t)divide_up(channels, t->part) * o->part_bytes;
+    return rows * o->pixels *
+           (o->part_bytes ? (uint64_t)channels * o->channel_bytes : o->pixel_bytes);
+}
+
+/* ---- the search ---- */
+
+/* tiles on a number of cores; *least is what the smallest need */
+static muc_status find_on(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer, uint32_t cores,
+                          muc_mcu_tiling *out, uint64_t *least)
+{
+    const muc_tile_machine machine = ask_machine(l->program->machine, layer->work, cores);
+    const muc_tile_node node = ask_node(layer->name, layer, cores);
     muc_tile_result result;
 
-    MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &node.name, "%s in %s", l->step->name,
-                             memory->name)); /* what a plan that does not fit names */
-    MUC_TRY(muc_tile_search(l->ctx, &node, &tile_machine, &result));
-    *out = (mur_tiles){
+    MUC_TRY(muc_tile_least(l->ctx, &node, &machine, least));
+    if (*least > machine.capacity_bytes)
+        return MUC_OK;
+    MUC_TRY(muc_tile_search(l->ctx, &node, &machine, &result));
+    out->plan = result.best;
+    out->tiles = (mur_tiles){
         .rows = layer->rows,
         .channels = layer->channels,
         .row_tile = result.best.tile[DIM_ROWS],
         .channels_outer = result.best.loops[0] == DIM_CHANNELS,
         .double_buffered = result.best.double_buffered,
-        .cores = (uint8_t)machine->cores,
+        .cores = (uint8_t)cores,
         .operand_count = (uint8_t)layer->operand_count,
         .scratch_bytes = (uint32_t)align(layer->scratch_bytes),
     };
-    sum = divide(layer, &result.best, tile_machine.capacity_bytes, out, bytes);
-    if (sum > tile_machine.capacity_bytes)
-        return muc_fail(l->ctx, MUC_NOFIT, memory->name, MUC_NO_OFFSET,
-                        "tiles of %s take %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu64
-                        " of %s",
-                        l->step->name, sum, sum - tile_machine.capacity_bytes,
-                        tile_machine.capacity_bytes, machine->name);
-    for (uint32_t i = 0; i < layer->operand_count; i++)
-        for (uint32_t copy = 0; copy < result.best.copies[i]; copy++)
-            MUC_TRY(add_buffer(l, layer->operands[i].name, copy, bytes[i]));
-    if (layer->scratch_bytes)
-        MUC_TRY(add_buffer(l, "scratch", 0, align(layer->scratch_bytes) * machine->cores));
-    print_tiles(l, layer, &result.best, out);
+    *least = divide(layer, &result.best, machine.capacity_bytes, &out->tiles, out->bytes);
     return MUC_OK;
+}
+
+muc_status muc_mcu_find_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
+                              muc_mcu_tiling *out, bool *fits)
+{
+    const muc_mcu_machine *machine = l->program->machine;
+    const muc_mcu_memory *memory = muc_mcu_memory_for(machine, MUC_MCU_TILES);
+    uint64_t capacity = capacity_of(memory), least;
+
+    *fits = false;
+    for (uint32_t cores = machine->cores; cores > 0; cores /= 2) {
+        MUC_TRY(find_on(l, layer, cores, out, &least));
+        *fits = least <= capacity;
+        if (*fits)
+            return MUC_OK;
+    }
+    return muc_arena_format(l->ctx, &l->program->arena, &l->note,
+                            "the smallest tiles take %" PRIu64 " bytes of %s, %" PRIu64
+                            " more than there are",
+                            least, memory->name, least - capacity);
+}
+
+/* what is moved in all, by the loop of mur_tiles_run */
+static void count_moves(const mur_tiles *t, const muc_tile_plan *plan, muc_mcu_step_tiles *out)
+{
+    uint32_t count = down_of(t) * across_of(t);
+
+    *out = (muc_mcu_step_tiles){
+        .rows = t->rows,
+        .channels = t->channels,
+        .row_tile = t->row_tile,
+        .channel_tile = t->part * t->parts < t->channels ? t->part * t->parts : t->channels,
+        .count = count,
+        .cores = t->cores,
+        .channels_outer = t->channels_outer,
+        .double_buffered = t->double_buffered,
+        .compute_cycles = plan->compute_cycles,
+        .dma_cycles = plan->dma_cycles,
+        .cycles = plan->cycles,
+    };
+    for (uint32_t i = 0; i < t->operand_count; i++) {
+        bool is_output = i + 1u == t->operand_count;
+
+        for (uint32_t n = 0; n < count; n++)
+            *(is_output ? &out->out_bytes : &out->in_bytes) += moved_by(t, i, n);
+    }
+}
+
+muc_status muc_mcu_use_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
+                             const muc_mcu_tiling *tiling, muc_text *text)
+{
+    static const char *const needed[] = { "mur_tiles_run", "mur_hal_start" };
+    muc_mcu_step_tiles *summary;
+
+    for (size_t i = 0; i < MUC_COUNT(needed); i++)
+        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, needed[i]));
+    for (uint32_t i = 0; i < layer->operand_count; i++)
+        for (uint32_t copy = 0; copy < tiling->plan.copies[i]; copy++)
+            MUC_TRY(add_buffer(l, layer->operands[i].name, copy, tiling->bytes[i]));
+    if (layer->scratch_bytes)
+        MUC_TRY(add_buffer(l, "scratch", 0,
+                           (uint64_t)tiling->tiles.scratch_bytes * tiling->tiles.cores));
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &summary));
+    count_moves(&tiling->tiles, &tiling->plan, summary);
+    for (uint32_t i = 0; i < layer->operand_count; i++)
+        summary->small_bytes += tiling->bytes[i] * tiling->plan.copies[i];
+    summary->small_bytes += (uint64_t)tiling->tiles.scratch_bytes * tiling->tiles.cores;
+    l->step->tiles = summary;
+    print_tiles(l, layer, tiling, text);
+    return muc_text_status(l->ctx, text);
+}
+
+muc_status muc_mcu_begin_pieces(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
+                                const muc_mcu_tiling *tiling)
+{
+    muc_mcu_pieces *pieces;
+    muc_text text = { 0 };
+    muc_status status;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &pieces));
+    pieces->count = layer->operand_count;
+    for (uint32_t i = 0; i < layer->operand_count; i++)
+        pieces->names[i] = layer->operands[i].name;
+    status = muc_mcu_use_tiles(l, layer, tiling, &text);
+    if (status == MUC_OK)
+        status = muc_arena_string(l->ctx, &l->program->arena, text.data, text.size, &pieces->text);
+    muc_text_free(&text);
+    l->pieces = pieces;
+    return status;
 }
 
 /* ---- all steps together ---- */
@@ -266,7 +399,7 @@ muc_status muc_mcu_place_tiles(muc_context *ctx, muc_mcu_program *program)
     if (!plan->count)
         return MUC_OK;
     plan->arena = memory->name;
-    plan->capacity = memory->bytes ? memory->bytes : UINT32_MAX;
+    plan->capacity = capacity_of(memory);
     plan->alignment = MUC_MCU_ALIGNMENT;
     MUC_TRY(muc_plan_place(ctx, plan));
     return muc_plan_check(ctx, plan);

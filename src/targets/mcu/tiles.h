@@ -8,6 +8,7 @@
 #define MUC_MCU_TILES_H
 
 #include "mur_tiles.h"
+#include "plan/tile.h"
 #include "targets/mcu/lower.h"
 
 typedef struct muc_mcu_tile_operand {
@@ -20,6 +21,7 @@ typedef struct muc_mcu_tile_operand {
 } muc_mcu_tile_operand;
 
 typedef struct muc_mcu_tile_layer {
+    const char *name; /* borrowed */
     uint32_t rows, channels;
     uint32_t multiple; /* of channels in a part, but for the last one; channels: not to be cut */
     uint32_t operand_count; /* the result is the last; at most MUR_TILES_OPERANDS */
@@ -31,16 +33,36 @@ typedef struct muc_mcu_tile_layer {
     const void *subject;
 } muc_mcu_tile_layer;
 
+/* Tiles that fit: all but where the buffers lie. */
+typedef struct muc_mcu_tiling {
+    mur_tiles tiles;
+    muc_tile_plan plan;
+    uint64_t bytes[MUR_TILES_OPERANDS]; /* of one buffer of each operand */
+} muc_mcu_tiling;
+
 /* Whether the machine at hand has what tiles need. */
 bool muc_mcu_has_tiles(const muc_mcu_machine *machine);
 
-/* muc_mcu_begin_step for a function of mur_tiles.h, with the files that it and the host need. */
-muc_status muc_mcu_begin_tiles(muc_mcu_lowering *l, const muc_node *node, const char *function);
+/* The cheapest tiles of a layer, on as many cores as the small memory has scratch for. If not even
+ * the smallest fit, *fits is false and the step that begins next carries a note that says so. */
+muc_status muc_mcu_find_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
+                              muc_mcu_tiling *out, bool *fits);
+/* The step at hand works in these tiles: prints "static const mur_tiles NAME_tiles" to *text, with
+ * the buffers' places as names, and takes the files of the runtime that it needs. */
+muc_status muc_mcu_use_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
+                             const muc_mcu_tiling *tiling, muc_text *text);
 
-/* Plans the step at hand: fills *out but for the buffers' places, which the step's text refers to
- * by name, and adds "static const mur_tiles NAME_tiles". MUC_NOFIT names the memory, the least
- * bytes that the layer needs there, and what it has. */
-muc_status muc_mcu_plan_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer, mur_tiles *out);
+/* A function of the program that mur_tiles_run calls: "NAME_piece". */
+typedef struct muc_mcu_pieces {
+    const char *names[MUR_TILES_OPERANDS]; /* of the operands, the result last */
+    uint32_t count;
+    const char *text; /* the tiles */
+} muc_mcu_pieces;
+
+/* The function at hand, of muc_mcu_begin_function, is that of a piece: its body may speak of
+ * `piece`, rows and channels. */
+muc_status muc_mcu_begin_pieces(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
+                                const muc_mcu_tiling *tiling);
 
 /* Places the buffers of all steps in the small memory. MUC_NOFIT as muc_plan_check. */
 muc_status muc_mcu_place_tiles(muc_context *ctx, muc_mcu_program *program);

@@ -4,6 +4,7 @@
 
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
+#include "targets/mcu/tiles.h"
 
 enum { MOST_SPATIAL = 3 };
 
@@ -16,6 +17,8 @@ typedef struct window {
     uint32_t channel, first; /* dimensions of x and y: channels, and the first spatial one */
     const int64_t *strides, *dilations, *pads;
     uint32_t kernel[MOST_SPATIAL];
+    bool tiled;      /* the text is that of a piece: some rows o0, some channels */
+    bool by_channel; /* x has as many channels as y, each for its own */
 } window;
 
 static int64_t item(const int64_t *items, uint32_t i, int64_t fallback)
@@ -85,6 +88,87 @@ static void close_all(const window *w, unsigned depth, unsigned until)
         line(w, --depth, "}");
 }
 
+/* ---- tiles ---- */
+
+/* pixels of a row, as a piece has them too */
+static uint32_t row_pixels(const window *w, const muc_tensor *tensor)
+{
+    return (uint32_t)muc_mcu_elements(w->l, tensor, w->first + 1, w->channel);
+}
+
+/* an operand whose rows go with those of y */
+static muc_mcu_tile_operand tile_of(const window *w, const muc_tensor *tensor, const char *name,
+                                    bool by_channel)
+{
+    uint32_t size = muc_dtype_get(tensor->dtype)->block_bytes;
+
+    return (muc_mcu_tile_operand){
+        .name = name,
+        .rows = muc_mcu_dim(w->l, tensor, w->first),
+        .stride = 1,
+        .window = 1,
+        .pixels = row_pixels(w, tensor),
+        .pixel_bytes = muc_mcu_dim(w->l, tensor, w->channel) * size,
+        .channel_bytes = by_channel ? size : 0,
+    };
+}
+
+/* an operand that depends on channels alone */
+static muc_mcu_tile_operand tile_of_weights(const window *w, const muc_tensor *tensor,
+                                            const char *name)
+{
+    uint32_t bytes = (uint32_t)muc_mcu_elements(w->l, tensor, 0, tensor->rank) *
+                     muc_dtype_get(tensor->dtype)->block_bytes;
+
+    return (muc_mcu_tile_operand){
+        .name = name,
+        .rows = 1,
+        .pixels = 1,
+        .pixel_bytes = bytes,
+        .channel_bytes = bytes / muc_mcu_dim(w->l, w->y, w->channel),
+    };
+}
+
+/* Works in tiles if the machine has them: rows of one image, channels last and either all together
+ * or each by itself. inputs: channels of x that one of y sums. */
+static muc_status use_tiles(window *w, uint64_t inputs)
+{
+    muc_mcu_lowering *l = w->l;
+    uint32_t channels = muc_mcu_dim(l, w->y, w->channel);
+    muc_mcu_tile_operand x = tile_of(w, w->x, "a", w->by_channel);
+    muc_mcu_tile_layer layer = {
+        .name = l->step->name,
+        .rows = muc_mcu_dim(l, w->y, w->first),
+        .channels = channels,
+        .multiple = 1,
+        .work = row_pixels(w, w->y) * inputs,
+    };
+    muc_mcu_tiling tiling;
+    bool fits;
+
+    for (uint32_t i = 0; i < w->spatial; i++)
+        layer.work *= w->kernel[i];
+
+    x.stride = (uint32_t)item(w->strides, 0, 1);
+    x.window = (w->kernel[0] - 1) * (uint32_t)item(w->dilations, 0, 1) + 1;
+    x.pad = (uint32_t)item(w->pads, 0, 0);
+    if (!muc_mcu_has_tiles(l->program->machine) || w->channel == 1 ||
+        muc_mcu_dim(l, w->y, 0) != 1 || x.pad >= x.window ||
+        (layer.rows - 1) * x.stride >= x.rows + x.pad)
+        return MUC_OK;
+    layer.operands[layer.operand_count++] = x;
+    for (uint32_t i = 1; i < w->node->input_count; i++)
+        if (muc_mcu_input(l, w->node, i))
+            layer.operands[layer.operand_count++] =
+                tile_of_weights(w, muc_mcu_input(l, w->node, i), muc_mcu_input_name(i));
+    layer.operands[layer.operand_count++] = tile_of(w, w->y, "y", true);
+    MUC_TRY(muc_mcu_find_tiles(l, &layer, &tiling, &fits));
+    l->step->note = l->note;
+    l->note = NULL;
+    w->tiled = fits;
+    return fits ? muc_mcu_begin_pieces(l, &layer, &tiling) : MUC_OK;
+}
+
 /* loops over images, places and channels of y: n0, o0.., c0 */
 static unsigned open_outputs(const window *w)
 {
@@ -92,8 +176,14 @@ static unsigned open_outputs(const window *w)
 
     loop(w, &depth, "n", 0, muc_mcu_dim(w->l, w->y, 0));
     for (uint32_t i = 0; i < w->spatial; i++)
-        loop(w, &depth, "o", i, muc_mcu_dim(w->l, w->y, w->first + i));
-    loop(w, &depth, "c", 0, muc_mcu_dim(w->l, w->y, w->channel));
+        if (i == 0 && w->tiled)
+            line(w, depth++, "for (uint32_t o0 = piece->row; o0 < piece->row + rows; o0++) {");
+        else
+            loop(w, &depth, "o", i, muc_mcu_dim(w->l, w->y, w->first + i));
+    if (w->tiled)
+        line(w, depth++, "for (uint32_t c0 = 0; c0 < channels; c0++) {");
+    else
+        loop(w, &depth, "c", 0, muc_mcu_dim(w->l, w->y, w->channel));
     return depth;
 }
 
@@ -118,10 +208,23 @@ static void print_place(const window *w, const muc_tensor *tensor, const char *p
 {
     muc_text *text = &w->l->text;
 
+    bool packed = w->tiled && (tensor == w->y || w->by_channel);
+
     muc_text_add(text, "n0 * %" PRId64 "u", muc_mcu_dense(w->l, tensor, 0).factor);
-    for (uint32_t i = 0; i < w->spatial; i++)
-        muc_text_add(text, " + %s%u * %" PRId64 "u", place, i,
-                     muc_mcu_dense(w->l, tensor, w->first + i).factor);
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        int64_t stride = muc_mcu_dense(w->l, tensor, w->first + i).factor;
+
+        if (w->tiled && i == 0)
+            muc_text_add(text, " + (%s0 - piece->%s)", place,
+                         tensor == w->y ? "row" : "data_row[0]");
+        else
+            muc_text_add(text, " + %s%u", place, i);
+        if (packed)
+            muc_text_add(text, " * channels * %" PRId64 "u",
+                         stride / muc_mcu_dim(w->l, tensor, w->channel));
+        else
+            muc_text_add(text, " * %" PRId64 "u", stride);
+    }
     muc_text_add(text, " + %s * %" PRId64 "u", channel,
                  muc_mcu_dense(w->l, tensor, w->channel).factor);
 }
@@ -158,7 +261,10 @@ muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
         w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
         taps *= w.kernel[i];
     }
+    w.by_channel = groups > 1;
     MUC_TRY(muc_mcu_begin_function(l, node));
+    if (groups == 1 || (in == 1 && out == groups))
+        MUC_TRY(use_tiles(&w, in));
     outer = open_outputs(&w);
     line(&w, outer, "%s sum = %s;\n", type,
          muc_mcu_input(l, node, 2) ? "c[c0]" : (w.y->dtype == MUC_F32 ? "0.0f" : "0"));
@@ -283,7 +389,9 @@ muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
 
     for (uint32_t i = 0; i < w.spatial; i++)
         w.kernel[i] = (uint32_t)kernel[i];
+    w.by_channel = true;
     MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(use_tiles(&w, 1));
     outer = open_outputs(&w);
     line(&w, outer, "%s best = 0;", type);
     if (is_max)

@@ -1,5 +1,5 @@
-/* tiled_s8.c - int8 layers with weights, cut into rows and channels. */
-#include "targets/mcu/tiled_s8.h"
+/* tiled_conv.c - layers with windows and weights, cut into rows and channels. */
+#include "targets/mcu/tiled_conv.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,25 +15,21 @@ static mur_conv_s8 cut_channels(const mur_conv_s8 *layer, uint32_t channels)
     return part;
 }
 
-typedef struct tiled_conv {
-    const mur_conv_s8 *layer;
-    const muc_mcu_conv_kernel *kernel;
-} tiled_conv;
-
 static uint64_t packed_bytes_of(const void *subject, uint32_t channels)
 {
-    const tiled_conv *conv = subject;
-    const mur_conv_s8 part = cut_channels(conv->layer, channels);
+    const muc_mcu_tiled_conv *conv = subject;
+    const mur_conv_s8 part = cut_channels(&conv->shape, channels);
 
-    return conv->kernel->packed_bytes(&part);
+    return conv->packer->packed_bytes(conv->packer->subject, &part);
 }
 
-bool muc_mcu_conv_s8_fits_tiles(const muc_mcu_lowering *l, const mur_conv_s8 *layer)
+/* every row needs some of the input, and channels are independent of each other or share all of it
+ */
+static bool can_be_cut(const mur_conv_s8 *layer)
 {
     int32_t window = (layer->kernel_h - 1) * layer->dilation_h + 1;
 
-    return muc_mcu_has_tiles(l->program->machine) &&
-           (layer->groups == 1 || (layer->groups == layer->in_c && layer->out_c == layer->in_c)) &&
+    return (layer->groups == 1 || (layer->groups == layer->in_c && layer->out_c == layer->in_c)) &&
            layer->pad_top < window &&
            (layer->out_h - 1) * layer->stride_h - layer->pad_top < layer->in_h;
 }
@@ -54,14 +50,13 @@ static mur_conv_s8 stand_upright(const mur_conv_s8 *layer)
 }
 
 /* weights as tiles fetch them: a part of the channels after another, each packed by itself */
-static muc_status pack_parts(muc_mcu_lowering *l, const tiled_conv *conv,
-                             const mur_conv_plain *plain, const mur_tiles *tiles, uint32_t *out)
+static muc_status pack_parts(muc_mcu_lowering *l, const muc_mcu_tiled_conv *conv, uint32_t *out)
 {
-    uint32_t channels = (uint32_t)conv->layer->out_c;
+    const muc_mcu_conv_packer *packer = conv->packer;
+    const mur_tiles *tiles = &conv->tiling.tiles;
+    uint32_t channels = (uint32_t)conv->shape.out_c;
     uint32_t parts = (channels + tiles->part - 1) / tiles->part;
     size_t part_bytes = tiles->operands[1].part_bytes;
-    size_t channel_weights = (size_t)conv->layer->kernel_h * conv->layer->kernel_w *
-                             (size_t)(conv->layer->in_c / conv->layer->groups);
     uint8_t *data;
 
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, parts, part_bytes, (void **)&data));
@@ -69,31 +64,26 @@ static muc_status pack_parts(muc_mcu_lowering *l, const tiled_conv *conv,
     for (uint32_t p = 0; p < parts; p++) {
         uint32_t first = p * tiles->part, count = channels - first;
         const mur_conv_s8 part =
-            cut_channels(conv->layer, count < tiles->part ? count : tiles->part);
-        const mur_conv_plain some = {
-            .weights = plain->weights + first * channel_weights,
-            .bias = plain->bias ? plain->bias + first : NULL,
-            .mul = plain->mul + first,
-            .shift = plain->shift + first,
-        };
+            cut_channels(&conv->shape, count < tiles->part ? count : tiles->part);
 
-        if (!conv->kernel->fits(&part, &some))
+        if (!packer->pack(packer->subject, &part, first, data + p * part_bytes))
             return muc_fail(l->ctx, MUC_BUG, "mcu", MUC_NO_OFFSET,
-                            "%s takes %s, but not its channels from %" PRIu32 " on",
-                            conv->kernel->function, l->step->name, first);
-        conv->kernel->pack(&part, &some, data + p * part_bytes);
+                            "the kernel of %s does not take its channels from %" PRIu32 " on",
+                            l->step->name, first);
     }
     l->step->packed_bytes = parts * part_bytes;
     return muc_mcu_new_constant(l, "weights", data, parts * part_bytes, out);
 }
 
-static muc_mcu_tile_layer tiles_of(const tiled_conv *conv)
+static muc_mcu_tile_layer tiles_of(const muc_mcu_tiled_conv *conv, const char *name)
 {
-    const mur_conv_s8 *layer = conv->layer;
+    const mur_conv_s8 *layer = &conv->shape;
+    uint32_t bytes = conv->packer->element_bytes;
     bool is_depthwise = layer->groups > 1;
     enum { CHANNELS_TOGETHER = 4 }; /* of the kernels */
 
     return (muc_mcu_tile_layer){
+        .name = name,
         .rows = (uint32_t)layer->out_h,
         .channels = (uint32_t)layer->out_c,
         .multiple = layer->out_c < CHANNELS_TOGETHER ? (uint32_t)layer->out_c : CHANNELS_TOGETHER,
@@ -104,50 +94,58 @@ static muc_mcu_tile_layer tiles_of(const tiled_conv *conv)
                         .window = (layer->kernel_h - 1u) * layer->dilation_h + 1u,
                         .pad = layer->pad_top,
                         .pixels = (uint32_t)layer->in_w,
-                        .pixel_bytes = (uint32_t)layer->in_c,
-                        .channel_bytes = is_depthwise },
+                        .pixel_bytes = (uint32_t)layer->in_c * bytes,
+                        .channel_bytes = is_depthwise ? bytes : 0 },
                       { .name = "weights", .rows = 1, .pixels = 1, .is_weights = true },
                       { .name = "out",
                         .rows = (uint32_t)layer->out_h,
                         .stride = 1,
                         .window = 1,
                         .pixels = (uint32_t)layer->out_w,
-                        .pixel_bytes = (uint32_t)layer->out_c,
-                        .channel_bytes = 1 } },
+                        .pixel_bytes = (uint32_t)layer->out_c * bytes,
+                        .channel_bytes = bytes } },
         .work = (uint64_t)layer->out_w * layer->kernel_h * layer->kernel_w *
                 (uint64_t)(layer->in_c / layer->groups),
-        .scratch_bytes = conv->kernel->scratch_bytes(layer),
+        .scratch_bytes = conv->packer->scratch_bytes,
         .packed_bytes = packed_bytes_of,
         .subject = conv,
     };
 }
 
-muc_status muc_mcu_tile_conv_s8(muc_mcu_lowering *l, const mur_conv_s8 *whole,
-                                const mur_conv_plain *plain, const muc_mcu_conv_kernel *kernel,
-                                mur_conv_s8 *layer, uint32_t *packed)
+muc_status muc_mcu_find_conv_tiles(muc_mcu_lowering *l, const muc_node *node,
+                                   const mur_conv_s8 *whole, const muc_mcu_conv_packer *packer,
+                                   muc_mcu_tiled_conv *out, bool *fits)
 {
-    const tiled_conv conv = { layer, kernel };
-    muc_mcu_tile_layer tile_layer;
-    mur_tiles tiles;
+    muc_mcu_tile_layer layer;
 
-    *layer = stand_upright(whole);
-    tile_layer = tiles_of(&conv);
-    MUC_TRY(muc_mcu_plan_tiles(l, &tile_layer, &tiles));
-    return pack_parts(l, &conv, plain, &tiles, packed);
+    *fits = muc_mcu_has_tiles(l->program->machine) && can_be_cut(whole);
+    if (!*fits)
+        return MUC_OK;
+    *out = (muc_mcu_tiled_conv){ .shape = stand_upright(whole), .packer = packer };
+    layer = tiles_of(out, node->name);
+    return muc_mcu_find_tiles(l, &layer, &out->tiling, fits);
+}
+
+muc_status muc_mcu_use_conv_tiles(muc_mcu_lowering *l, const muc_mcu_tiled_conv *conv,
+                                  uint32_t *packed)
+{
+    const muc_mcu_tile_layer layer = tiles_of(conv, l->step->name);
+    uint64_t offset;
+
+    MUC_TRY(muc_mcu_use_tiles(l, &layer, &conv->tiling, &l->text));
+    MUC_TRY(pack_parts(l, conv, packed));
+    l->program->values[muc_mcu_root(l->program, *packed, &offset)].used = true;
+    return MUC_OK;
 }
 
 /* ---- pooling ---- */
 
-bool muc_mcu_pool_s8_fits_tiles(const muc_mcu_lowering *l, const mur_pool_s8 *layer)
-{
-    return muc_mcu_has_tiles(l->program->machine) && layer->pad_top < layer->kernel_h &&
-           (layer->out_h - 1) * layer->stride_h - layer->pad_top < layer->in_h;
-}
-
-muc_status muc_mcu_tile_pool_s8(muc_mcu_lowering *l, const mur_pool_s8 *layer)
+static muc_mcu_tile_layer tiles_of_pool(const mur_pool_s8 *layer, const char *name)
 {
     uint32_t c = (uint32_t)layer->c;
-    const muc_mcu_tile_layer tile_layer = {
+
+    return (muc_mcu_tile_layer){
+        .name = name,
         .rows = (uint32_t)layer->out_h,
         .channels = c,
         .multiple = 1,
@@ -167,9 +165,24 @@ muc_status muc_mcu_tile_pool_s8(muc_mcu_lowering *l, const mur_pool_s8 *layer)
                         .pixels = (uint32_t)layer->out_w,
                         .pixel_bytes = c,
                         .channel_bytes = 1 } },
-        .work = (uint64_t)layer->out_w * layer->kernel_h,
+        .work = (uint64_t)layer->out_w * layer->kernel_h * layer->kernel_w,
     };
-    mur_tiles tiles;
+}
 
-    return muc_mcu_plan_tiles(l, &tile_layer, &tiles);
+muc_status muc_mcu_find_pool_tiles(muc_mcu_lowering *l, const muc_node *node,
+                                   const mur_pool_s8 *layer, muc_mcu_tiling *out, bool *fits)
+{
+    const muc_mcu_tile_layer tiles = tiles_of_pool(layer, node->name);
+
+    *fits = muc_mcu_has_tiles(l->program->machine) && layer->pad_top < layer->kernel_h &&
+            (layer->out_h - 1) * layer->stride_h - layer->pad_top < layer->in_h;
+    return *fits ? muc_mcu_find_tiles(l, &tiles, out, fits) : MUC_OK;
+}
+
+muc_status muc_mcu_use_pool_tiles(muc_mcu_lowering *l, const mur_pool_s8 *layer,
+                                  const muc_mcu_tiling *tiling)
+{
+    const muc_mcu_tile_layer tiles = tiles_of_pool(layer, l->step->name);
+
+    return muc_mcu_use_tiles(l, &tiles, tiling, &l->text);
 }
