@@ -9,7 +9,7 @@
 #include "targets/mcu/nest.h"
 #include "targets/mcu/tiles.h"
 
-enum { NO_LOOP = UINT32_MAX };
+#define NO_LOOP UINT32_MAX
 
 /* which loops are cut, or NO_LOOP */
 typedef struct cut {
