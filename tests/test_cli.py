@@ -571,6 +571,72 @@ def test_damaged_programs_and_bdt_files_are_refused_by_name():
         muc("inspect", path, status={MALFORMED, UNSUPPORTED})
 
 
+# ---- report ----
+
+def compiled_code():
+    """The built-in model as C, made once; a language model needs no shared data."""
+    code = WORK / "rescue_c"
+    if not code.is_dir():
+        muc("compile", "--target", "mcu", "--machine", "mps2-an500", "-o", code)
+    return code
+
+
+def test_report_is_text_json_csv_or_a_page():
+    code = compiled_code()
+    text = muc("report", code)[0]
+    has(text, "arena bound", "layers:", "buffers:", "traffic:")
+    report = json.loads(muc("report", code, "--format", "json")[0])
+    assert report == json.loads(muc("report", code, "--json")[0])
+    steps = json.loads((code / "rescue.json").read_text())["steps"]
+    assert [row["name"] for row in report["layers"]] == [step["name"] for step in steps]
+    assert report["macs"] == sum(step["macs"] for step in steps)
+    rows = muc("report", code, "--format", "csv")[0].splitlines()
+    assert rows[0].startswith("name,function,") and len(rows) == 1 + len(steps), rows[:2]
+    has(muc("report", code, "--format", "csv", "--table", "buffers")[0].splitlines()[0], "name,bytes,address")
+    page = muc("report", code, "--format", "html")[0]
+    assert page.startswith("<!DOCTYPE html>") and page.count("<svg") == 2, page[:200]
+    for word in ("<script", "http:", "https:", "src=", "@import", "url(http"):
+        assert word not in page, word
+
+
+def test_report_writes_a_file_whose_end_says_the_form():
+    code = compiled_code()
+    for form in ("json", "csv", "html"):
+        path = WORK / f"report.{form}"
+        out = muc("report", code, "-o", path)[0]
+        assert out == "" and path.read_text().strip() == muc("report", code, "--format", form)[0].strip(), form
+    muc("report", code, "-o", WORK / "report.txt", "--format", "json")
+    json.loads((WORK / "report.txt").read_text())
+    first = (WORK / "report.html").read_bytes()
+    muc("report", code, "-o", WORK / "report.html")
+    assert first == (WORK / "report.html").read_bytes()
+
+
+def test_what_a_report_cannot_do_is_told():
+    code = compiled_code()
+    has(muc("report", code, "--format", "pdf", status=USAGE)[1], "pdf", "html")
+    has(muc("report", code, "--format", "csv", "--table", "weights", status=USAGE)[1], "weights", "layers", "buffers")
+    has(muc("report", code, "--input", "x.npz", status=USAGE)[1], "--qemu")
+    has(muc("report", code, "-o", WORK / "no/such/report.html", status=IO)[1], "no/such")
+
+
+def test_a_description_that_was_edited_is_reported_within_bounds():
+    code = WORK / "edited"
+    shutil.copytree(compiled_code(), code)
+    path = code / "rescue.json"
+    description = json.loads(path.read_text())
+    description["steps"][1].update({"from": [7, -1, 10**12, "x"], "inputs": [99], "macs": -3, "traces": 10**15})
+    description["buffers"][0].update({"first": 10**11, "last": -5, "address": 2**62, "bytes": 2**62})
+    description["buffers"][1] = 7
+    description["memories"].append({"use": "<b>", "memory": None})
+    path.write_text(json.dumps(description))
+    for form in ("text", "html", "csv", "json"):
+        muc("report", code, "--format", form)
+    description.update({"steps": 3, "buffers": {}, "memories": "no"})
+    path.write_text(json.dumps(description))
+    muc("report", code, "--format", "html")
+
+
 def main():
     tests = [(name, f) for name, f in globals().items() if name.startswith("test_")]
     print(f"1..{len(tests)}")

@@ -75,7 +75,26 @@ def check(folder, network, board):
     assert data[shape_of(data)[1]:] == expected, (data, expected)
     count = json.loads(done.stdout)["instructions"]
     assert 1000 < count <= LIMITS[network].get(board, count), f"{count} instructions"
+    if board in ("m7", "rv32"):
+        check_report(code, board, count)
     return f"{count} instructions"
+
+
+def check_report(code, board, count):
+    """The layers' instructions are those of the run, and what the files give is the image's size."""
+    done = subprocess.run([MUC, "report", code, "--qemu", board, "--json"], check=True, capture_output=True, text=True)
+    report = json.loads(done.stdout)
+    counted = sum(layer["instructions"] for layer in report["layers"])
+    # on zeros, not on the recorded input: kernels of int8 hardly depend on the data
+    assert report["instructions"] - counted < 100 and abs(counted - count) < count / 100, (report["instructions"], count)
+    files = {row["file"]: row for row in report["sections"]}
+    network = files[report["name"] + ".c"]
+    assert network["constants"] >= report["constant_bytes"] and network["code"] > 0, network
+    assert any(name.startswith("kernels/") for name in files) and "main.c" not in files, files
+    size = subprocess.run([ROOT / "scripts/run_network", board, code, __file__, os.devnull, "--size"], check=True,
+                          capture_output=True, text=True).stdout
+    size = dict(line.split() for line in size.splitlines())
+    assert 0 <= int(size["code"]) + int(size["constants"]) - report["flash_bytes"] < 4096, (size, report["flash_bytes"])
 
 
 def check_float(folder, network, board):

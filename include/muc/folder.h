@@ -26,9 +26,14 @@ muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input,
 muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
                              muc_report **out);
 
-/* What the code needs: name, machine, arena_bytes, arena_bound, constant_bytes, macs, and the
- * tables "layers" (name, function, macs, constants, arena) and "buffers" (name, bytes,
- * address, first, last). */
-muc_status muc_report_folder(muc_context *ctx, const char *path, muc_report **out);
+/* What the code needs: name, machine, core, arena_bytes, arena_bound, constant_bytes, macs, and the
+ * tables "layers" (name, function, shape, macs, constants, read, written, arena, node), "memory"
+ * (use, memory, bytes, limit), "traffic" (memory, read, written) and "buffers" (name, bytes,
+ * address, first, last); the page has pictures of the memories over time and of the graph. board:
+ * NULL, or one of scripts/qemu_boards to build and run the code for, on the arrays of the file
+ * input or on zeros; adds board, instructions, instructions_per_mac and flash_bytes, instructions
+ * of each layer, and the table "sections" (file, code, constants, data, zeroed). */
+muc_status muc_report_folder(muc_context *ctx, const char *path, const char *board,
+                             const char *input, muc_report **out);
 
 #endif

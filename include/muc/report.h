@@ -27,6 +27,9 @@ muc_status muc_report_as_csv(muc_context *ctx, const muc_report *report, const c
 muc_status muc_report_as_html(muc_context *ctx, const muc_report *report, const char *title,
                               char **out);
 
+/* Writes one of these forms to a file, which appears whole or not at all. */
+muc_status muc_report_save(muc_context *ctx, const char *path, const char *form);
+
 /* The value at a path such as "perplexity" or "self_check.kl"; false if there is no number, or no
  * string. The string is borrowed from the report. */
 bool muc_report_number(const muc_report *report, const char *path, double *out);

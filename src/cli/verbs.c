@@ -22,22 +22,84 @@ static muc_status no_memory(const cli_args *args)
     return MUC_NOMEM;
 }
 
-/* Prints a report in the form that the user asked for, and frees it. */
+typedef enum report_form { FORM_TEXT, FORM_JSON, FORM_CSV, FORM_HTML, FORM_COUNT } report_form;
+
+static const char *const form_names[FORM_COUNT] = { "text", "json", "csv", "html" };
+
+/* where the report goes, or NULL: to standard output */
+static const char *report_file(const cli_args *args)
+{
+    return args->verb == VERB_report ? args->values[OPTION_OUTPUT] : NULL;
+}
+
+/* what --format or --json says, else the end of the file's name */
+static muc_status report_form_of(const cli_args *args, report_form *out)
+{
+    const char *word = args->values[OPTION_FORMAT];
+    const char *file = report_file(args), *end = file ? strrchr(file, '.') : NULL;
+
+    *out = cli_given(args, OPTION_JSON) ? FORM_JSON : FORM_TEXT;
+    if (!word && (*out != FORM_TEXT || !end))
+        return MUC_OK;
+    for (unsigned form = 0; form < FORM_COUNT; form++)
+        if (strcmp(word ? word : end + 1, form_names[form]) == 0) {
+            *out = (report_form)form;
+            return MUC_OK;
+        }
+    return word ? cli_misuse(args, "--format is text, json, csv or html, not '%s'", word) : MUC_OK;
+}
+
+static muc_status make_page(muc_context *ctx, const cli_args *args, const muc_report *report,
+                            char **out)
+{
+    char title[256];
+    const char *name = "";
+
+    muc_report_string(report, "name", &name);
+    snprintf(title, sizeof(title), "muc %s %s", cli_verbs[args->verb].name, name);
+    return muc_report_as_html(ctx, report, title, out);
+}
+
+static muc_status make_form(muc_context *ctx, const cli_args *args, const muc_report *report,
+                            report_form form, char **out)
+{
+    switch (form) {
+    case FORM_JSON:
+        return muc_report_as_json(ctx, report, out);
+    case FORM_CSV:
+        return muc_report_as_csv(ctx, report, args->values[OPTION_TABLE], out);
+    case FORM_HTML:
+        return make_page(ctx, args, report, out);
+    case FORM_TEXT:
+    case FORM_COUNT:
+        break;
+    }
+    return muc_report_as_text(ctx, report, out);
+}
+
+/* Prints or writes a report in the form that the user asked for, and frees it. */
 static muc_status print_report(muc_context *ctx, const cli_args *args, muc_report *report)
 {
-    char *text;
-    muc_status status = cli_given(args, OPTION_JSON) ? muc_report_as_json(ctx, report, &text)
-                                                     : muc_report_as_text(ctx, report, &text);
+    const char *file = report_file(args);
+    report_form form;
+    char *text = NULL;
+    muc_status status = report_form_of(args, &form);
 
+    if (status == MUC_OK)
+        status = make_form(ctx, args, report, form, &text);
     muc_report_free(report);
     if (status != MUC_OK)
         return status;
     cli_end_progress();
-    fputs(text, stdout);
-    if (cli_given(args, OPTION_JSON))
-        fputc('\n', stdout);
+    if (file) {
+        status = muc_report_save(ctx, file, text);
+    } else {
+        fputs(text, stdout);
+        if (form == FORM_JSON)
+            fputc('\n', stdout);
+    }
     free(text);
-    return MUC_OK;
+    return status;
 }
 
 /* A function that found something wrong may have made a report that shows it: both are told. */
@@ -313,8 +375,14 @@ muc_status cli_eval(muc_context *ctx, const cli_args *args)
 muc_status cli_report(muc_context *ctx, const cli_args *args)
 {
     muc_report *report = NULL;
-    muc_status status = muc_report_folder(ctx, args->operands[0], &report);
+    report_form form;
+    muc_status status;
 
+    TRY(report_form_of(args, &form)); /* before the board is asked */
+    if (cli_given(args, OPTION_INPUT) && !cli_given(args, OPTION_QEMU))
+        return cli_misuse(args, "--input is what --qemu runs on");
+    status = muc_report_folder(ctx, args->operands[0], args->values[OPTION_QEMU],
+                               args->values[OPTION_INPUT], &report);
     return finish(ctx, args, status, report);
 }
 

@@ -55,6 +55,23 @@ muc_status muc_code_emulate(muc_context *ctx, const muc_code_folder *folder, con
                             muc_bytes input, uint8_t **output, size_t *output_bytes,
                             uint64_t *instructions);
 
+/* What a file of the folder, or of the compiler's libraries, gives to a board's image: bytes. */
+typedef struct muc_code_file {
+    const char *name;
+    uint64_t code, constants, data, zeroed; /* data is in flash too, until it is copied */
+} muc_code_file;
+
+typedef struct muc_code_profile {
+    muc_code_file *files;
+    size_t file_count;
+    uint64_t *counts; /* instructions from one traced result to the next, then to the end */
+    size_t count_count;
+} muc_code_profile;
+
+/* Builds and runs on a board as muc_code_emulate does; the results are in arena. */
+muc_status muc_code_profile_on(muc_context *ctx, const muc_code_folder *folder, const char *board,
+                               muc_bytes input, muc_arena *arena, muc_code_profile *out);
+
 /* Builds the folder's code without its main.c as a shared library of the host, and loads it: for
  * the caller to dlclose. */
 muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void **library);

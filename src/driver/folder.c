@@ -1,4 +1,4 @@
-/* folder.c - muc run DIR and muc report DIR: generated C executed, and its description told. */
+/* folder.c - muc run DIR: generated C executed on arrays. */
 #include "muc/folder.h"
 
 #include <stdlib.h>
@@ -148,53 +148,4 @@ muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input,
     muc_arena_free(&arena);
     muc_code_close(&folder);
     return status;
-}
-
-/* ---- report ---- */
-
-static void copy_value(muc_report *report, const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-
-    if (json_is_string(value))
-        muc_report_add_text(report, key, "%s", json_string_value(value));
-    else if (json_is_integer(value))
-        muc_report_add_count(report, key, (uint64_t)json_integer_value(value));
-}
-
-static void copy_table(muc_report *report, const json_t *rows, const char *name,
-                       const char *const *keys)
-{
-    muc_report_begin_table(report, name);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        muc_report_begin_row(report);
-        for (const char *const *key = keys; *key; key++)
-            copy_value(report, json_array_get(rows, i), *key);
-        muc_report_end(report);
-    }
-    muc_report_end(report);
-}
-
-muc_status muc_report_folder(muc_context *ctx, const char *path, muc_report **out)
-{
-    static const char *const facts[] = { "name",        "machine",     "core",
-                                         "arena_bytes", "arena_bound", "constant_bytes" };
-    static const char *const layers[] = { "name", "function", "macs", "constants", "arena", NULL };
-    static const char *const buffers[] = { "name", "bytes", "address", "first", "last", NULL };
-    muc_code_folder folder;
-    uint64_t macs = 0;
-    json_t *steps;
-
-    MUC_TRY(muc_code_open(ctx, path, &folder));
-    MUC_TRY(muc_report_new(ctx, out));
-    for (size_t i = 0; i < MUC_COUNT(facts); i++)
-        copy_value(*out, folder.json, facts[i]);
-    steps = json_object_get(folder.json, "steps");
-    for (size_t i = 0; i < json_array_size(steps); i++)
-        macs += (uint64_t)json_integer_value(json_object_get(json_array_get(steps, i), "macs"));
-    muc_report_add_count(*out, "macs", macs);
-    copy_table(*out, steps, "layers", layers);
-    copy_table(*out, json_object_get(folder.json, "buffers"), "buffers", buffers);
-    muc_code_close(&folder);
-    return muc_report_status(ctx, *out);
 }

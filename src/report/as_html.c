@@ -6,10 +6,11 @@
 
 static const char style[] =
     "body{font:15px/1.45 system-ui,sans-serif;color:#222;background:#fff;margin:2em auto;"
-    "padding:0 1.5em;max-width:1200px}\n"
+    "padding:0 1.5em;max-width:1400px}\n"
     "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}\n"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
-    "th,td{padding:.2em .7em;text-align:left;vertical-align:top;border-bottom:1px solid #e4e4e4}\n"
+    "th,td{white-space:nowrap;padding:.2em "
+    ".7em;text-align:left;vertical-align:top;border-bottom:1px solid #e4e4e4}\n"
     "thead th{position:sticky;top:0;background:#f4f4f4;border-bottom:1px solid #999}\n"
     "tbody tr:hover{background:#f4f8fc}\n"
     ".n{text-align:right}.unit{font-weight:normal;color:#666}\n"

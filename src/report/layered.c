@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_POINTS = 20000, ORDER_SWEEPS = 12, PLACE_SWEEPS = 16 };
+enum { MOST_POINTS = 20000, ORDER_SWEEPS = 12, PLACE_SWEEPS = 40 };
 
 /* the other ends of the links of each node */
 typedef struct neighbours {
@@ -210,10 +210,10 @@ static double width_of(const work *w, uint32_t node)
     return node < w->own ? MUC_LAYERED_NODE_WIDTH : MUC_LAYERED_POINT_WIDTH;
 }
 
-/* arrows through points are straightened first */
+/* Arrows through points are straightened first; they hardly pull their ends aside. */
 static double pull_of(const work *w, uint32_t a, uint32_t b)
 {
-    return a >= w->own && b >= w->own ? 8 : a >= w->own || b >= w->own ? 2 : 1;
+    return a >= w->own && b >= w->own ? 8 : a >= w->own || b >= w->own ? 0.3 : 1;
 }
 
 static void add_pulls(const work *w, const neighbours *side, uint32_t n, double *sum,
@@ -259,37 +259,30 @@ static void pack_layer(work *w, uint32_t layer)
     }
 }
 
-static void place_layer(work *w, uint32_t layer, bool by_above, bool by_below)
+static void place_layer(work *w, uint32_t layer)
 {
     for (uint32_t i = 0; i < w->sizes[layer]; i++) {
         uint32_t n = w->layers[layer][i];
         double sum = 0, weight = 0;
 
-        if (by_above)
-            add_pulls(w, &w->above, n, &sum, &weight);
-        if (by_below)
-            add_pulls(w, &w->below, n, &sum, &weight);
+        add_pulls(w, &w->above, n, &sum, &weight);
+        add_pulls(w, &w->below, n, &sum, &weight);
         w->wish[n] = weight > 0 ? sum / weight : w->layout->nodes[n].x;
     }
     pack_layer(w, layer);
 }
 
+/* every layer begins around the same middle, so that long graphs do not drift aside */
 static void place(work *w)
 {
     uint32_t layers = w->layout->layer_count;
     double least = 0, most = 0;
 
     for (uint32_t l = 0; l < layers; l++)
-        place_layer(w, l, l > 0, false);
+        pack_layer(w, l);
     for (unsigned sweep = 0; sweep < PLACE_SWEEPS; sweep++)
-        for (uint32_t l = 0; l < layers; l++) {
-            bool last = sweep + 2 >= PLACE_SWEEPS;
-
-            if (sweep % 2)
-                place_layer(w, l, true, last);
-            else
-                place_layer(w, layers - 1 - l, last, true);
-        }
+        for (uint32_t l = 0; l < layers; l++)
+            place_layer(w, sweep % 2 ? layers - 1 - l : l);
     for (uint32_t n = 0; n < w->layout->node_count; n++) {
         double x = w->layout->nodes[n].x, half = width_of(w, n) / 2;
 

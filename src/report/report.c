@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "report/tree.h"
 
 muc_status muc_report_new(muc_context *ctx, muc_report **out)
@@ -168,6 +169,11 @@ bool muc_report_string(const muc_report *report, const char *path, const char **
 {
     *out = json_string_value(find(report, path));
     return *out != NULL;
+}
+
+muc_status muc_report_save(muc_context *ctx, const char *path, const char *form)
+{
+    return muc_file_write(ctx, path, form, strlen(form));
 }
 
 muc_status muc_report_as_json(muc_context *ctx, const muc_report *report, char **out)

@@ -200,6 +200,9 @@ static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node)
         MUC_TRY(add_packed(l, tensor, packed));
         MUC_TRY(define_scales(l, tensor, scales));
     }
+    l->step->packed_bytes =
+        isa_of(l)->matrix_bytes(muc_mcu_dim(l, tensor, 0), muc_mcu_dim(l, tensor, 1)) +
+        (uint64_t)muc_mcu_dim(l, tensor, 0) * sizeof(float);
     muc_text_add(
         &l->text, "static const mur_matrix_q8 %s_matrix = { %" PRIu32 ", %" PRIu32 ", %s, %s, ",
         l->step->name, muc_mcu_dim(l, tensor, 0), muc_mcu_dim(l, tensor, 1), packed, scales);
@@ -280,8 +283,13 @@ bool muc_mcu_takes_embed_q8(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)
 {
+    uint32_t rows = muc_mcu_dim(l, muc_mcu_input(l, node, 1), 0);
+
     MUC_TRY(begin(l, node, isa_of(l)->name, "embed"));
     MUC_TRY(pass_matrix(l, node));
+    /* a row a token */
+    l->step->packed_bytes =
+        l->step->packed_bytes / rows * muc_mcu_most_elements(l, muc_mcu_input(l, node, 0));
     MUC_TRY(pass_expr(l, muc_mcu_input(l, node, 0)->dims[0]));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));

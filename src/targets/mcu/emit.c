@@ -188,6 +188,23 @@ static void print_comment_text(muc_text *text, const char *name)
         muc_text_add(text, "%c", (*name == '*' && name[1] == '/') || *name < ' ' ? '_' : *name);
 }
 
+/* the value of a node's output that a trace is told of, or MUC_NO_ID */
+static uint32_t traced(const muc_mcu_program *program, const muc_node *node, uint32_t output)
+{
+    uint32_t id = program->value_of[node->outputs[output]];
+
+    return id == MUC_NO_ID || program->values[id].layout ? MUC_NO_ID : id;
+}
+
+uint32_t muc_mcu_trace_count(const muc_mcu_program *program, const muc_mcu_step *step)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; step->node && i < step->node->output_count; i++)
+        count += traced(program, step->node, i) != MUC_NO_ID;
+    return count;
+}
+
 static void emit_step(const muc_mcu_program *program, const muc_mcu_step *step, muc_text *text)
 {
     if (step->node) {
@@ -207,10 +224,10 @@ static void emit_step(const muc_mcu_program *program, const muc_mcu_step *step, 
     muc_text_add(text, ");\n");
     if (step->node)
         for (uint32_t i = 0; i < step->node->output_count; i++) {
-            uint32_t id = program->value_of[step->node->outputs[i]];
+            uint32_t id = traced(program, step->node, i);
             const muc_mcu_argument result = { .kind = MUC_MCU_READ, .value = id, .dtype = MUC_U8 };
 
-            if (id == MUC_NO_ID || program->values[id].layout)
+            if (id == MUC_NO_ID)
                 continue;
             muc_text_add(text, "    MUR_TRACE(%" PRIu32 ", ", step->node->outputs[i]);
             emit_argument(program, &result, text);

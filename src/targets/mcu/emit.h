@@ -11,6 +11,8 @@ const char *muc_mcu_c_type(muc_dtype dtype);
 /* What the program was made from: its file's name, without the folder. */
 const char *muc_mcu_origin(const muc_mcu_program *program);
 bool muc_mcu_has_state(const muc_mcu_program *program);
+/* How many results MUR_TRACE is told of after a step. */
+uint32_t muc_mcu_trace_count(const muc_mcu_program *program, const muc_mcu_step *step);
 /* "void NAME_run(void *arena)", or with arguments and their return value. */
 void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_text *text);
 

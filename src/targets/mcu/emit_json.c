@@ -103,43 +103,188 @@ static void add_tiles(const muc_mcu_step *step, muc_text *text)
                  t->cycles);
 }
 
+/* ---- steps ---- */
+
+/* An activation that is given as working memory is written: its type is not the kernel's. */
+static bool is_activation(const muc_mcu_program *program, const muc_mcu_argument *argument,
+                          muc_mcu_argument_kind kind)
+{
+    uint64_t offset;
+    muc_mcu_value_kind of;
+
+    if (argument->kind == MUC_MCU_TEXT)
+        return false;
+    of = program->values[muc_mcu_root(program, argument->value, &offset)].kind;
+    if (kind == MUC_MCU_WRITE && argument->kind == MUC_MCU_WORKING)
+        return of == MUC_MCU_ACTIVATION;
+    return argument->kind == kind && of != MUC_MCU_CONST;
+}
+
+/* bytes of the activations that a step reads, or writes; one that it is given twice counts once */
+static uint64_t moved_bytes(const muc_mcu_program *program, const muc_mcu_step *step,
+                            muc_mcu_argument_kind kind)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < step->argument_count; i++) {
+        uint32_t before = 0;
+
+        while (before < i && (!is_activation(program, &step->arguments[before], kind) ||
+                              step->arguments[before].value != step->arguments[i].value))
+            before++;
+        if (before == i && is_activation(program, &step->arguments[i], kind))
+            bytes += program->values[step->arguments[i].value].bytes;
+    }
+    return bytes;
+}
+
+/* whether two values share bytes of one buffer */
+static bool meet(const muc_mcu_program *program, uint32_t a, uint32_t b)
+{
+    uint64_t at_a, at_b;
+
+    return muc_mcu_root(program, a, &at_a) == muc_mcu_root(program, b, &at_b) &&
+           at_a < at_b + program->values[b].bytes && at_b < at_a + program->values[a].bytes;
+}
+
+static bool writes_to(const muc_mcu_program *program, const muc_mcu_step *step, uint32_t value)
+{
+    for (uint32_t i = 0; i < step->argument_count; i++)
+        if (is_activation(program, &step->arguments[i], MUC_MCU_WRITE) &&
+            meet(program, step->arguments[i].value, value))
+            return true;
+    return false;
+}
+
+static bool reads_value(const muc_mcu_program *program, const muc_mcu_step *step, uint32_t value)
+{
+    for (uint32_t i = 0; i < step->argument_count; i++)
+        if (is_activation(program, &step->arguments[i], MUC_MCU_READ) &&
+            meet(program, step->arguments[i].value, value))
+            return true;
+    return false;
+}
+
+static bool reads_from(const muc_mcu_program *program, const muc_mcu_step *step,
+                       const muc_mcu_step *earlier)
+{
+    for (uint32_t i = 0; i < step->argument_count; i++)
+        if (is_activation(program, &step->arguments[i], MUC_MCU_READ) &&
+            writes_to(program, earlier, step->arguments[i].value))
+            return true;
+    return false;
+}
+
+/* the steps, and the network's inputs, that a step reads the results of */
+static void add_sources(const muc_mcu_program *program, uint32_t step, muc_text *text)
+{
+    const char *before = "";
+
+    muc_text_add(text, ", \"from\": [");
+    for (uint32_t i = 0; i < step; i++)
+        if (reads_from(program, &program->steps[step], &program->steps[i])) {
+            muc_text_add(text, "%s%" PRIu32, before, i);
+            before = ", ";
+        }
+    before = "";
+    muc_text_add(text, "], \"inputs\": [");
+    for (uint32_t i = 0; i < program->inputs.count; i++)
+        if (reads_value(program, &program->steps[step], program->inputs.values[i])) {
+            muc_text_add(text, "%s%" PRIu32, before, i);
+            before = ", ";
+        }
+    muc_text_add(text, "]");
+}
+
+static void add_shape(const muc_mcu_program *program, const muc_mcu_step *step, muc_text *text)
+{
+    muc_text shape = { 0 };
+
+    muc_tensor_print_shape(program->graph, &program->graph->tensors[step->node->outputs[0]],
+                           &shape);
+    muc_text_add(text, ", ");
+    add_key(text, "shape", shape.data ? shape.data : "");
+    text->failed = text->failed || shape.failed;
+    muc_text_free(&shape);
+}
+
+static void add_step(const muc_mcu_program *program, uint32_t index, muc_text *text)
+{
+    const muc_mcu_step *step = &program->steps[index];
+
+    add_key(text, "name", step->name);
+    muc_text_add(text, ", ");
+    add_key(text, "node", step->node ? step->node->name : "");
+    muc_text_add(text, ", ");
+    add_key(text, "operator", step->node ? muc_op_get(step->node->op)->name : "");
+    muc_text_add(text, ", ");
+    add_key(text, "function", step->function);
+    if (step->node)
+        add_shape(program, step, text);
+    muc_text_add(text,
+                 ", \"macs\": %" PRIu64 ", \"constants\": %" PRIu64 ", \"read\": %" PRIu64
+                 ", \"written\": %" PRIu64 ", \"arena\": %" PRIu64 ", \"traces\": %" PRIu32,
+                 step->macs, constant_bytes_of(program, step),
+                 moved_bytes(program, step, MUC_MCU_READ),
+                 moved_bytes(program, step, MUC_MCU_WRITE), live_bytes(program, index),
+                 muc_mcu_trace_count(program, step));
+    add_sources(program, index, text);
+    add_tiles(step, text);
+}
+
 static void add_steps(const muc_mcu_program *program, muc_text *text)
 {
     muc_text_add(text, "  \"steps\": [");
     for (uint32_t i = 0; i < program->step_count; i++) {
-        const muc_mcu_step *step = &program->steps[i];
-
         muc_text_add(text, "%s\n    { ", i ? "," : "");
-        add_key(text, "name", step->name);
-        muc_text_add(text, ", ");
-        add_key(text, "node", step->node ? step->node->name : "");
-        muc_text_add(text, ", ");
-        add_key(text, "operator", step->node ? muc_op_get(step->node->op)->name : "");
-        muc_text_add(text, ", ");
-        add_key(text, "function", step->function);
-        muc_text_add(text,
-                     ", \"macs\": %" PRIu64 ", \"constants\": %" PRIu64 ", \"arena\": %" PRIu64,
-                     step->macs, constant_bytes_of(program, step), live_bytes(program, i));
-        add_tiles(step, text);
+        add_step(program, i, text);
         muc_text_add(text, " }");
     }
     muc_text_add(text, "\n  ],\n");
 }
 
-static void add_buffers(const muc_mcu_program *program, muc_text *text)
+/* ---- memory ---- */
+
+/* a memory of the machine with what the program takes of it */
+static void add_memory(const muc_mcu_program *program, muc_mcu_use use, const char *name,
+                       uint64_t bytes, muc_text *text)
 {
-    muc_text_add(text, "  \"buffers\": [");
-    for (size_t i = 0; i < program->plan.count; i++) {
-        const muc_plan_buffer *buffer = &program->plan.buffers[i];
+    const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, use);
+
+    muc_text_add(text, "    { ");
+    add_key(text, "use", name);
+    muc_text_add(text, ", ");
+    add_key(text, "memory", memory->name);
+    muc_text_add(text, ", \"bytes\": %" PRIu64, bytes);
+    if (memory->bytes)
+        muc_text_add(text, ", \"limit\": %" PRIu32, memory->bytes);
+    muc_text_add(text, " }");
+}
+
+static void add_memories(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text, "  \"memories\": [\n");
+    add_memory(program, MUC_MCU_ARENA, "arena", program->plan.peak, text);
+    muc_text_add(text, ",\n");
+    add_memory(program, MUC_MCU_WEIGHTS, "constants", muc_mcu_constant_bytes(program), text);
+    muc_text_add(text, "\n  ],\n");
+}
+
+static void add_buffers(const char *key, const muc_plan *plan, muc_text *text)
+{
+    muc_text_add(text, "  \"%s\": [", key);
+    for (size_t i = 0; i < plan->count; i++) {
+        const muc_plan_buffer *buffer = &plan->buffers[i];
 
         muc_text_add(text, "%s\n    { ", i ? "," : "");
         add_key(text, "name", buffer->name);
         muc_text_add(text,
                      ", \"bytes\": %" PRIu64 ", \"address\": %" PRIu64 ", \"first\": %" PRIu32
-                     ", \"last\": %" PRIu32 " }",
-                     buffer->bytes, buffer->address, buffer->first, buffer->last);
+                     ", \"last\": %" PRIu32 "%s }",
+                     buffer->bytes, buffer->address, buffer->first, buffer->last,
+                     buffer->persistent ? ", \"persistent\": true" : "");
     }
-    muc_text_add(text, "\n  ]\n}\n");
+    muc_text_add(text, "\n  ]");
 }
 
 void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
@@ -173,6 +318,12 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
         muc_mcu_lm_json(program, text);
     add_ports(program, false, text);
     add_ports(program, true, text);
+    add_memories(program, text);
     add_steps(program, text);
-    add_buffers(program, text);
+    if (program->tiles.count) {
+        add_buffers("tile_buffers", &program->tiles, text);
+        muc_text_add(text, ",\n");
+    }
+    add_buffers("buffers", &program->plan, text);
+    muc_text_add(text, "\n}\n");
 }

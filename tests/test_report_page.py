@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The page of `muc report`, drawn by a browser: what stands where. Prints TAP; skipped without Chromium.
+
+    tests/test_report_page.py MUC
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MUC = pathlib.Path(sys.argv[1]).resolve()
+# added to a copy of the page; the page itself has no script
+MEASURE = """<script>
+function box(e) { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }
+const out = { pictures: [] };
+for (const svg of document.querySelectorAll('svg')) {
+    const groups = [...svg.querySelectorAll('g')].map(g => ({
+        rect: box(g.querySelector('rect')), title: g.querySelector('title').textContent,
+        texts: [...g.querySelectorAll('text')].map(box) }));
+    out.pictures.push({ frame: box(svg), groups, texts: [...svg.querySelectorAll('text')].map(box),
+        arrows: [...svg.querySelectorAll('path.arrow')].map(p => {
+            const n = p.getTotalLength(), a = p.getPointAtLength(0), b = p.getPointAtLength(n);
+            const f = box(svg); return [f[0] + a.x, f[1] + a.y, f[0] + b.x, f[1] + b.y]; }) });
+}
+out.rows = document.querySelectorAll('#layers + div tbody tr').length;
+out.loads = performance.getEntriesByType('resource').length;
+document.body.innerHTML = '<pre id="measured">' + btoa(unescape(encodeURIComponent(JSON.stringify(out)))) + '</pre>';
+</script>"""
+
+
+def within(inner, outer, slack=1.0):
+    return (inner[0] >= outer[0] - slack and inner[1] >= outer[1] - slack and inner[2] <= outer[2] + slack and
+            inner[3] <= outer[3] + slack)
+
+
+def overlap(a, b):
+    return min(a[2], b[2]) - max(a[0], b[0]) > 1 and min(a[3], b[3]) - max(a[1], b[1]) > 1
+
+
+def measure(browser, page, folder):
+    import base64
+
+    path = folder / "measured.html"
+    path.write_text(page.read_text().replace("</body>", MEASURE + "</body>"))
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
+                           "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120)
+    found = re.search(r'id="measured">([^<]+)<', done.stdout)
+    assert found, done.stderr[-2000:]
+    return json.loads(base64.b64decode(found.group(1)))
+
+
+def check_memory(picture, buffers):
+    """A rectangle a buffer, none over another: at every step every byte is one buffer's."""
+    groups = picture["groups"]
+    assert len(groups) == sum(b["bytes"] > 0 for b in buffers), len(groups)
+    for group in groups:
+        assert within(group["rect"], picture["frame"]), group
+    return groups
+
+
+def check_graph(picture, inputs, steps):
+    groups = picture["groups"]
+    assert len(groups) == inputs + len(steps), len(groups)
+    for i, group in enumerate(groups):
+        assert within(group["rect"], picture["frame"]), group
+        for text in group["texts"]:
+            assert within(text, group["rect"]), (group["title"], text, group["rect"])
+        for other in groups[:i]:
+            assert not overlap(group["rect"], other["rect"]), (group["title"], other["title"])
+    names = {group["title"].split("\n")[0]: group["rect"] for group in groups}
+    assert all(step["name"] in names for step in steps)
+    # each arrow leaves a box's lower edge and meets another's upper edge
+    lower = {(round((r[0] + r[2]) / 2), round(r[3])) for r in names.values()}
+    upper = {(round((r[0] + r[2]) / 2), round(r[1])) for r in names.values()}
+    near = lambda x, y, marks: any(abs(x - a) <= 2 and abs(y - b) <= 2 for a, b in marks)
+    assert picture["arrows"]
+    for x, y, to_x, to_y in picture["arrows"]:
+        assert near(x, y, lower) and near(to_x, to_y, upper), (x, y, to_x, to_y)
+    expected = sum(len(step["from"]) + len(step["inputs"]) for step in steps)
+    assert len(picture["arrows"]) == expected, (len(picture["arrows"]), expected)
+
+
+def check_page(folder):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not browser:
+        return "# SKIP no Chromium: scripts/setup test installs it"
+    code, page = folder / "code", folder / "page.html"
+    subprocess.run([MUC, "compile", ROOT / "models/rescue", "--target", "mcu", "-o", code], check=True, capture_output=True)
+    subprocess.run([MUC, "report", code, "-o", page], check=True, capture_output=True)
+    description = json.loads((code / "rescue.json").read_text())
+    measured = measure(browser, page, folder)
+    assert measured["loads"] == 0, "the page loads something"
+    assert measured["rows"] == len(description["steps"])
+    assert len(measured["pictures"]) == 2
+    groups = check_memory(measured["pictures"][0], description["buffers"])
+    check_graph(measured["pictures"][1], len(description["inputs"]), description["steps"])
+    return f"# {len(groups)} buffers, {len(description['steps'])} steps"
+
+
+def main():
+    print("1..1")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            print(f"ok 1 - the page of a report, in Chromium {check_page(pathlib.Path(folder))}")
+            return 0
+        except (AssertionError, subprocess.SubprocessError) as error:
+            print("not ok 1 - the page of a report, in Chromium")
+            for line in f"{error}\n{getattr(error, 'stderr', '')}".splitlines():
+                print(f"# {line}")
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
