@@ -32,6 +32,7 @@ typedef struct mcu_batch {
     mcu_network *networks;
     size_t count;
     uint64_t seed;
+    muc_mcu_patches patches; /* of networks added from now on */
 } mcu_batch;
 
 static inline mcu_batch mcu_batch_new(void)
@@ -52,7 +53,8 @@ static inline void mcu_batch_add(mcu_batch *batch, muc_graph *graph, const char 
     network = &batch->networks[batch->count];
     network->graph = graph;
     snprintf(name, sizeof(name), "n%zu", batch->count++);
-    CHECK_OK(batch->ctx, muc_mcu_compile(batch->ctx, graph, name, machine, &network->build));
+    CHECK_OK(batch->ctx,
+             muc_mcu_compile(batch->ctx, graph, name, machine, batch->patches, &network->build));
 }
 
 /* Every network in a folder of its own. */

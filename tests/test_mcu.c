@@ -201,14 +201,41 @@ static void what_does_not_fit_or_has_no_row_is_named(void **state)
     muc_mcu_build *build;
 
     (void)state;
-    CHECK_FAILS(ctx, MUC_NOFIT, "sram", muc_mcu_compile(ctx, graph, "big", "stm32f746", &build));
+    CHECK_FAILS(ctx, MUC_NOFIT, "sram",
+                muc_mcu_compile(ctx, graph, "big", "stm32f746", MUC_MCU_PATCHES_AUTO, &build));
     muc_graph_free(graph);
     graph = graph_of(ctx, "graph odd\ntensor a = input f64 [10]\nnode y f64 [10] = relu a\n"
                           "output y\n");
     CHECK_FAILS(ctx, MUC_UNSUPPORTED, "node 'y': no kernel for relu of f64 [10]",
-                muc_mcu_compile(ctx, graph, "odd", NULL, &build));
+                muc_mcu_compile(ctx, graph, "odd", NULL, MUC_MCU_PATCHES_AUTO, &build));
     muc_graph_free(graph);
     muc_context_free(ctx);
+}
+
+static void steps_run_in_the_order_that_needs_the_least_memory(void **state)
+{
+    /* two wide tensors, each for one step only: they need not be there at once */
+    static const char text[] =
+        "graph order\ntensor a = input f32 [4, 8]\ntensor w = input f32 [1000, 8]\n"
+        "node wide1 f32 [4, 1000] = linear a, w\nnode wide2 f32 [4, 1000] = linear a, w\n"
+        "node y1 f32 [4] = reduce_max wide1 axes=[1] keep_dims=0\n"
+        "node y2 f32 [4] = reduce_min wide2 axes=[1] keep_dims=0\n"
+        "output y1\noutput y2\n";
+    mcu_batch batch = mcu_batch_new();
+    const muc_mcu_program *program;
+
+    (void)state;
+    mcu_batch_add(&batch, graph_of(batch.ctx, text), "host");
+    program = &batch.networks[0].build->program;
+    CHECK_EQ(program->step_count, 4);
+    /* each is read by the very next step */
+    for (uint32_t i = 0; i < 4; i += 2)
+        assert_int_equal(program->steps[i].node->outputs[0], program->steps[i + 1].node->inputs[0]);
+    /* the inputs, one wide tensor, results */
+    assert_true(program->plan.peak < 128 + 32000 + 16000 + 512);
+    mcu_batch_build(&batch, "cc");
+    mcu_run(&batch, 0, 1e-5);
+    mcu_batch_free(&batch);
 }
 
 static void every_failed_allocation_is_told(void **state)
@@ -226,7 +253,7 @@ static void every_failed_allocation_is_told(void **state)
         muc_mcu_build *build = NULL;
 
         muc_alloc_fail_after(k);
-        status = muc_mcu_compile(ctx, graph, "g", NULL, &build);
+        status = muc_mcu_compile(ctx, graph, "g", NULL, MUC_MCU_PATCHES_AUTO, &build);
         muc_alloc_fail_after(-1);
         muc_mcu_build_free(build);
         muc_graph_free(graph);
@@ -245,6 +272,7 @@ int main(void)
         cmocka_unit_test(no_compiler_warns_of_generated_code),
         cmocka_unit_test(one_program_serves_every_length),
         cmocka_unit_test(what_does_not_fit_or_has_no_row_is_named),
+        cmocka_unit_test(steps_run_in_the_order_that_needs_the_least_memory),
         cmocka_unit_test(every_failed_allocation_is_told),
     };
 

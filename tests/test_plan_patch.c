@@ -1,5 +1,8 @@
 /* test_plan_patch.c - patches: random chains run whole and by patches, on numbers. */
 #include "check.h"
+
+#include <math.h>
+
 #include "chance.h"
 
 #include "plan/patch.h"
@@ -340,6 +343,85 @@ static void the_plan_found_is_the_best_of_all(void **state)
     muc_context_free(ctx);
 }
 
+/* the plan's work, counted patch by patch */
+static uint64_t work_of(const muc_patch_stage *stages, uint32_t count, const muc_patch_plan *plan,
+                        uint64_t rest)
+{
+    uint64_t work = rest + plan->macs;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (i >= plan->stages) {
+            work += stages[i].rows.out * stages[i].row_work + stages[i].call_work;
+            continue;
+        }
+        for (uint32_t p = 0; p < plan->grid_rows * plan->grid_columns; p++) {
+            const muc_patch_range rows =
+                plan->rows[p / plan->grid_columns * (plan->stages + 1) + i + 1].range;
+
+            work += (rows.last - rows.first) * stages[i].row_work + stages[i].call_work;
+        }
+    }
+    return work;
+}
+
+static double cost_of(uint64_t peak, uint64_t work, uint64_t plain, uint32_t trade)
+{
+    return (double)peak * pow((double)work / (double)plain, trade);
+}
+
+static void work_is_weighed_against_memory(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+    uint32_t helped = 0, refused = 0;
+
+    (void)state;
+    for (uint32_t round = 0; round < 200; round++) {
+        muc_patch_stage stages[STAGES];
+        uint32_t count = 1 + random_u32() % STAGES;
+        const muc_patch_limits limits = { .rest_macs = random_u32() % 20000,
+                                          .grid = 3,
+                                          .overhead_percent = 40,
+                                          .trade = 1 + random_u32() % 6 };
+        const muc_patch_limits by_peak = { .grid = 3, .overhead_percent = 40 };
+        muc_patch_plan plan, other, lowest;
+        muc_arena arena = { 0 };
+        uint64_t plain;
+        double least;
+
+        random_chain(stages, count);
+        for (uint32_t i = 0; i < count; i++) {
+            stages[i].row_work = random_u32() % 200;
+            stages[i].call_work = random_u32() % 500;
+        }
+        CHECK_OK(ctx, muc_patch_find(ctx, &arena, stages, count, &by_peak, &lowest));
+        CHECK_OK(ctx, muc_patch_find(ctx, &arena, stages, count, &limits, &plan));
+        plain =
+            work_of(stages, count, &(muc_patch_plan){ .macs = plan.plain_macs }, limits.rest_macs);
+        CHECK_EQ(plan.plain_work, plain);
+        CHECK_EQ(plan.work, work_of(stages, count, &plan, limits.rest_macs));
+        least = (double)plan.plain_bytes;
+        for (uint32_t i = 0; i < count * 9; i++) {
+            double cost;
+
+            if (muc_patch_try(ctx, &arena, stages, count, &limits, i / 9 + 1, i / 3 % 3 + 1,
+                              i % 3 + 1, &other) != MUC_OK) {
+                muc_error_clear(ctx);
+                continue;
+            }
+            cost = cost_of(other.peak_bytes, work_of(stages, count, &other, limits.rest_macs),
+                           plain, limits.trade);
+            if (10 * other.macs <= 14 * other.plain_macs && cost < least)
+                least = cost;
+        }
+        CHECK(cost_of(plan.peak_bytes, plan.work, plain, limits.trade) <= least * (1 + 1e-9));
+        helped += plan.stages > 0;
+        refused += plan.peak_bytes > lowest.peak_bytes;
+        muc_arena_free(&arena);
+    }
+    CHECK(helped > 20 && refused > 20);
+    muc_context_free(ctx);
+}
+
 /* 32x32x4 -> 3x3 -> 32x32x16 -> 3x3, stride 2 -> 16x16x16: 2x2 patches need a quarter and a halo */
 static void a_large_middle_is_cut(void **state)
 {
@@ -417,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patches_compute_what_the_whole_does),
         cmocka_unit_test(the_plan_found_is_the_best_of_all),
+        cmocka_unit_test(work_is_weighed_against_memory),
         cmocka_unit_test(a_large_middle_is_cut),
         cmocka_unit_test(stages_that_do_not_fit_are_refused),
     };

@@ -18,6 +18,7 @@ typedef struct muc_compile_options {
     const char *machine;        /* a machine file (.ini); NULL: the target's own */
     const char *act_terms; /* "2" (default), "1", or by place: "2,p=1,v=1" (SPEC.md section 8) */
     const char *attention; /* "cache" (default) or "recompute" */
+    const char *patch;     /* of mcu: "auto" (default), "least" or "off" */
     bool strip;            /* leave the debug map out */
 } muc_compile_options;
 

@@ -171,6 +171,7 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
         .machine = args->values[OPTION_MACHINE],
         .act_terms = args->values[OPTION_ACT_TERMS],
         .attention = args->values[OPTION_ATTENTION],
+        .patch = args->values[OPTION_PATCH],
         .strip = cli_given(args, OPTION_STRIP),
     };
     muc_report *report = NULL;

@@ -94,8 +94,8 @@ static muc_status translate(decoder_job *job)
 
     describe(job);
     if (status == MUC_OK)
-        status = muc_mcu_compile_lm(job->ctx, job->graph, name, job->options->machine, &job->lm,
-                                    &job->build);
+        status = muc_mcu_compile_lm(job->ctx, job->graph, name, job->options->machine,
+                                    MUC_MCU_PATCHES_OFF, &job->lm, &job->build);
     muc_arena_free(&arena);
     return status;
 }

@@ -1,4 +1,5 @@
 /* compile_mcu.c - the road from a network to C code. muc_compile_mcu() is its table of contents. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "driver/compile.h"
@@ -52,6 +53,12 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
     muc_report_add_text(report, "machine", "%s", build->machine.name);
     muc_report_add_count(report, "steps", program->step_count);
     muc_report_add_count(report, "macs", macs_of(program));
+    if (program->loop.turns) {
+        muc_report_add_count(report, "recomputed_macs", program->loop.more_macs);
+        muc_report_add_text(report, "patches", "%" PRIu32 " x %" PRIu32 " of %" PRIu32 " layers",
+                            program->loop.grid_rows, program->loop.grid_columns,
+                            program->loop.end - program->loop.first);
+    }
     muc_report_add_count(report, "arena_bytes", program->plan.peak);
     muc_report_add_count(report, "arena_bound", program->plan.least);
     for (size_t i = 0; i < build->file_count; i++) {
@@ -105,6 +112,24 @@ static muc_status add_records(muc_context *ctx, const muc_model *model, muc_aren
     return MUC_OK;
 }
 
+static muc_status parse_patch(muc_context *ctx, const char *text, muc_mcu_patches *patches)
+{
+    static const char *const names[] = { [MUC_MCU_PATCHES_AUTO] = "auto",
+                                         [MUC_MCU_PATCHES_LEAST] = "least",
+                                         [MUC_MCU_PATCHES_OFF] = "off" };
+
+    *patches = MUC_MCU_PATCHES_AUTO;
+    for (size_t i = 0; text && i < MUC_COUNT(names); i++)
+        if (strcmp(text, names[i]) == 0) {
+            *patches = (muc_mcu_patches)i;
+            return MUC_OK;
+        }
+    if (!text)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_USAGE, "patch", MUC_NO_OFFSET, "'%s': expected auto, least or off",
+                    text);
+}
+
 muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
                            const muc_compile_options *options, const char *out_path,
                            muc_report **out)
@@ -114,14 +139,17 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     muc_arena arena = { 0 };
     muc_status status;
     const char *name;
+    muc_mcu_patches patches;
 
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_compile_decoder(ctx, model, options, out_path, out);
+    MUC_TRY(parse_patch(ctx, options->patch, &patches));
     status = name_of(ctx, &arena, model->path, &name);
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */
     if (status == MUC_OK)
-        status = muc_mcu_compile(ctx, graph, name, options->machine, &build); /* lower, plan */
+        status =
+            muc_mcu_compile(ctx, graph, name, options->machine, patches, &build); /* lower, plan */
     if (status == MUC_OK)
         status = add_records(ctx, model, &arena, build); /* of several exports */
     if (status == MUC_OK)

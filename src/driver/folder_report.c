@@ -144,11 +144,19 @@ static void add_facts(folder_report *r, const char *board)
 {
     static const char *const facts[] = { "name",        "machine",     "core",
                                          "arena_bytes", "arena_bound", "constant_bytes" };
+    const json_t *patches = json_object_get(r->folder->json, "patches");
     uint64_t macs = sum_of(r, "macs");
 
     for (size_t i = 0; i < MUC_COUNT(facts); i++)
         copy_value(r->report, r->folder->json, facts[i]);
     muc_report_add_count(r->report, "macs", macs);
+    if (patches) {
+        muc_report_add_count(r->report, "recomputed_macs", count_of(patches, "more_macs"));
+        muc_report_add_text(r->report, "patches", "%llu x %llu of %llu layers",
+                            (unsigned long long)count_of(patches, "rows"),
+                            (unsigned long long)count_of(patches, "columns"),
+                            (unsigned long long)count_of(patches, "steps"));
+    }
     if (board)
         add_counted_facts(r, board, macs);
 }

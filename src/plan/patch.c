@@ -8,6 +8,7 @@ enum {
     MOST_UNIT = 1 << 24,
     MOST_MACS = 1 << 24,
     MOST_PERCENT = 1000,
+    MOST_TRADE = 16,
 };
 
 /* the ranges of one direction for one grid: of each patch and tensor */
@@ -21,7 +22,7 @@ typedef struct chain {
     uint32_t count;
     const muc_patch_limits *limits;
     uint32_t last_reader[MUC_PATCH_STAGES + 1]; /* of each tensor: a stage */
-    uint64_t plain_macs;
+    uint64_t plain_macs, plain_work;
 } chain;
 
 /* ---- what is asked ---- */
@@ -46,7 +47,8 @@ static muc_status check_stage(muc_context *ctx, const muc_patch_stage *stages, u
 
     if (!is_window(&stage->rows) || !is_window(&stage->columns) ||
         stage->in_unit_bytes > MOST_UNIT || stage->out_unit_bytes > MOST_UNIT ||
-        stage->unit_macs > MOST_MACS || stage->scratch_bytes >> 40)
+        stage->unit_macs > MOST_MACS || stage->row_work > MOST_MACS ||
+        stage->call_work > MOST_MACS || stage->scratch_bytes >> 40)
         return bad(ctx, stage, "a size is out of range");
     if (before && (before->rows.out != stage->rows.in || before->columns.out != stage->columns.in ||
                    before->out_unit_bytes != stage->in_unit_bytes))
@@ -81,12 +83,15 @@ static muc_status open_chain(muc_context *ctx, const muc_patch_stage *stages, ui
 {
     *out = (chain){ .stages = stages, .count = count, .limits = limits };
     if (count == 0 || count > MUC_PATCH_STAGES || limits->grid > MUC_PATCH_GRID ||
-        limits->overhead_percent > MOST_PERCENT)
+        limits->overhead_percent > MOST_PERCENT || limits->trade > MOST_TRADE ||
+        limits->rest_macs >> 56)
         return muc_fail(ctx, MUC_USAGE, "plan", MUC_NO_OFFSET,
                         "patches: %u stages (1 to %u), a grid of %u (at most %u), %u%% more work "
-                        "(at most %u%%)",
+                        "(at most %u%%), for %u%% of memory a percent (at most %u%%)",
                         count, (unsigned)MUC_PATCH_STAGES, limits->grid, (unsigned)MUC_PATCH_GRID,
-                        limits->overhead_percent, (unsigned)MOST_PERCENT);
+                        limits->overhead_percent, (unsigned)MOST_PERCENT, limits->trade,
+                        (unsigned)MOST_TRADE);
+    out->plain_work = limits->rest_macs;
     for (uint32_t i = 0; i < count; i++) {
         MUC_TRY(check_stage(ctx, stages, i));
         out->last_reader[i] = i;
@@ -94,7 +99,9 @@ static muc_status open_chain(muc_context *ctx, const muc_patch_stage *stages, ui
             out->last_reader[stages[i].also_reads - 1] = i;
         out->plain_macs +=
             (uint64_t)stages[i].rows.out * stages[i].columns.out * stages[i].unit_macs;
+        out->plain_work += stages[i].rows.out * stages[i].row_work + stages[i].call_work;
     }
+    out->plain_work += out->plain_macs;
     return MUC_OK;
 }
 
@@ -255,24 +262,30 @@ static uint64_t patch_bytes(const chain *c, uint32_t patched, const side *rows, 
     return kept + peak;
 }
 
-static uint64_t patch_macs(const chain *c, uint32_t patched, const side *rows, const side *columns)
+static void count_work(const chain *c, uint32_t patched, const side *rows, const side *columns,
+                       muc_patch_plan *plan)
 {
-    uint64_t macs = 0;
+    plan->macs = 0;
+    plan->work = c->limits->rest_macs;
 
     for (uint32_t i = 0; i < c->count; i++) {
-        uint64_t height = 0, width = 0;
+        uint64_t height = 0, width = 0, across = 1, calls = 1;
 
         for (uint32_t r = 0; r < rows->patches && i < patched; r++)
             height += length(rows->part[r][i + 1].range);
         for (uint32_t k = 0; k < columns->patches && i < patched; k++)
             width += length(columns->part[k][i + 1].range);
-        if (i >= patched) {
+        if (i < patched) {
+            across = columns->patches;
+            calls = across * rows->patches;
+        } else {
             height = c->stages[i].rows.out;
             width = c->stages[i].columns.out;
         }
-        macs += height * width * c->stages[i].unit_macs;
+        plan->macs += height * width * c->stages[i].unit_macs;
+        plan->work += height * across * c->stages[i].row_work + calls * c->stages[i].call_work;
     }
-    return macs;
+    plan->work += plan->macs;
 }
 
 /* Nothing after the split reads a tensor of which there were only patches. */
@@ -296,8 +309,9 @@ static void evaluate(const chain *c, uint32_t patched, const side *rows, const s
                               .grid_columns = columns->patches,
                               .patch_bytes = patch_bytes(c, patched, rows, columns),
                               .plain_bytes = whole_bytes(c, 0),
-                              .macs = patch_macs(c, patched, rows, columns),
-                              .plain_macs = c->plain_macs };
+                              .plain_macs = c->plain_macs,
+                              .plain_work = c->plain_work };
+    count_work(c, patched, rows, columns, plan);
     plan->peak_bytes = plan->patch_bytes > after ? plan->patch_bytes : after;
 }
 
@@ -341,12 +355,24 @@ muc_status muc_patch_try(muc_context *ctx, muc_arena *arena, const muc_patch_sta
     return make_plan(ctx, arena, &c, patched, grid_rows, grid_columns, plan);
 }
 
-/* of equal peaks, whole stages are better than patches */
-static bool is_better(const muc_patch_plan *a, const muc_patch_plan *b)
+double muc_patch_cost(const muc_patch_plan *plan, uint64_t peak, uint32_t trade)
 {
-    if (a->peak_bytes != b->peak_bytes)
-        return a->peak_bytes < b->peak_bytes;
-    return b->stages > 0 && a->macs < b->macs;
+    double cost = (double)peak;
+
+    for (uint32_t i = 0; i < trade && plan->plain_work; i++)
+        cost *= (double)plan->work / (double)plan->plain_work;
+    return cost;
+}
+
+/* of equal ones, whole stages are better than patches */
+static bool is_better(const muc_patch_plan *a, const muc_patch_plan *b, uint32_t trade)
+{
+    double cost_a = muc_patch_cost(a, a->peak_bytes, trade);
+    double cost_b = muc_patch_cost(b, b->peak_bytes, trade);
+
+    if (cost_a < cost_b || cost_a > cost_b)
+        return cost_a < cost_b;
+    return b->stages > 0 && a->work < b->work;
 }
 
 muc_status muc_patch_find(muc_context *ctx, muc_arena *arena, const muc_patch_stage *stages,
@@ -362,7 +388,9 @@ muc_status muc_patch_find(muc_context *ctx, muc_arena *arena, const muc_patch_st
                 c.plain_macs % 100 * limits->overhead_percent / 100;
     *plan = (muc_patch_plan){ .plain_bytes = whole_bytes(&c, 0),
                               .plain_macs = c.plain_macs,
-                              .macs = c.plain_macs };
+                              .macs = c.plain_macs,
+                              .plain_work = c.plain_work,
+                              .work = c.plain_work };
     plan->peak_bytes = plan->plain_bytes;
     for (uint32_t patched = 1; patched <= count; patched++) {
         const muc_patch_stage *last = &stages[patched - 1];
@@ -374,7 +402,7 @@ muc_status muc_patch_find(muc_context *ctx, muc_arena *arena, const muc_patch_st
             for (uint32_t k = 1; k <= limits->grid && k <= last->columns.out; k++) {
                 find_parts(&c, patched, false, k, &columns);
                 evaluate(&c, patched, &rows, &columns, &next);
-                if (next.macs <= most_macs && is_better(&next, plan))
+                if (next.macs <= most_macs && is_better(&next, plan, limits->trade))
                     *plan = next;
             }
         }

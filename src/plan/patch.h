@@ -29,6 +29,8 @@ typedef struct muc_patch_stage {
     muc_patch_window rows, columns;
     uint64_t in_unit_bytes, out_unit_bytes; /* of one row and column: channels times element */
     uint64_t unit_macs; /* multiply-accumulates of one row and column of output */
+    /* work beside these, in as many multiply-accumulates: of a row of output, of a call */
+    uint64_t row_work, call_work;
     /* 0, or 1 + the tensor (at most this stage's own input) that is read too, at the output's own
      * rows and columns: the short cut of a residual block */
     uint32_t also_reads;
@@ -54,8 +56,12 @@ typedef struct muc_patch_limits {
     uint64_t input_bytes; /* of tensor 0, whole, while patches run; 0 if it does not lie in this
                            * level. Patches read it where it is. */
     uint64_t rest_bytes;  /* peak of the network after the chain */
+    uint64_t rest_macs;   /* of the network's other layers */
     uint32_t grid;        /* most patches along a direction, at most MUC_PATCH_GRID */
     uint32_t overhead_percent; /* most multiply-accumulates more than the chain has, to 1000 */
+    /* 0: the least peak is the best plan. Else a percent more work of the network must save so many
+     * percent of the peak: the least peak * (work / plain_work)^trade. At most 16. */
+    uint32_t trade;
 } muc_patch_limits;
 
 typedef struct muc_patch_plan {
@@ -65,16 +71,20 @@ typedef struct muc_patch_plan {
     uint64_t patch_bytes; /* of the part that runs by patches */
     uint64_t plain_bytes; /* without patches */
     uint64_t macs, plain_macs; /* of the whole chain */
+    uint64_t work, plain_work; /* of the whole network: macs, and what rows and calls cost */
     /* of each direction, patch and tensor 0..stages: parts[patch * (stages + 1) + tensor];
      * arena-owned */
     muc_patch_part *rows, *columns;
 } muc_patch_plan;
 
-/* The least peak over every number of stages and every grid whose overhead is allowed; of equal
- * ones the fewest multiply-accumulates. The peak without patches is that of running stage by
+/* The best plan over every number of stages and every grid whose overhead is allowed; of equal
+ * ones the one with the least work. The peak without patches is that of running stage by
  * stage. MUC_USAGE for stages that do not fit one another. */
 muc_status muc_patch_find(muc_context *ctx, muc_arena *arena, const muc_patch_stage *stages,
                           uint32_t count, const muc_patch_limits *limits, muc_patch_plan *plan);
+
+/* What muc_patch_find minimises, of a plan that needs `peak` bytes. */
+double muc_patch_cost(const muc_patch_plan *plan, uint64_t peak, uint32_t trade);
 
 /* The plan for a given number of stages and grid, whether it helps or not. */
 muc_status muc_patch_try(muc_context *ctx, muc_arena *arena, const muc_patch_stage *stages,

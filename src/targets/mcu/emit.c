@@ -170,8 +170,9 @@ static void emit_argument(const muc_mcu_program *program, const muc_mcu_argument
     if (argument->kind == MUC_MCU_WORKING)
         muc_text_add(text, "arena + %" PRIu64, value->address + offset);
     else
-        muc_text_add(text, "(%s%s *)(arena + %" PRIu64 ")",
-                     argument->kind == MUC_MCU_READ ? "const " : "", type, value->address + offset);
+        muc_text_add(text, "(%s%s *)(arena + %" PRIu64 "%s%s)",
+                     argument->kind == MUC_MCU_READ ? "const " : "", type, value->address + offset,
+                     argument->text ? " + " : "", argument->text ? argument->text : "");
 }
 
 const char *muc_mcu_origin(const muc_mcu_program *program)
@@ -198,41 +199,79 @@ static uint32_t traced(const muc_mcu_program *program, const muc_node *node, uin
 
 uint32_t muc_mcu_trace_count(const muc_mcu_program *program, const muc_mcu_step *step)
 {
-    uint32_t count = 0;
+    uint32_t index = (uint32_t)(step - program->steps), count = 0;
 
+    if (index >= program->loop.first && index + 1 < program->loop.end)
+        return 0; /* its results are never there as a whole */
     for (uint32_t i = 0; step->node && i < step->node->output_count; i++)
         count += traced(program, step->node, i) != MUC_NO_ID;
     return count;
 }
 
-static void emit_step(const muc_mcu_program *program, const muc_mcu_step *step, muc_text *text)
+static void emit_call(const muc_mcu_program *program, const muc_mcu_step *step, unsigned indent,
+                      muc_text *text)
 {
     if (step->node) {
         const muc_tensor *output = &program->graph->tensors[step->node->outputs[0]];
 
-        muc_text_add(text, "    /* ");
+        muc_text_add(text, "%*s/* ", (int)indent, "");
         print_comment_text(text, step->node->name);
         muc_text_add(text, ": ");
         muc_tensor_print_shape(program->graph, output, text);
         muc_text_add(text, " */\n");
     }
-    muc_text_add(text, "    %s(", step->function);
+    muc_text_add(text, "%*s%s(", (int)indent, "", step->function);
     for (uint32_t i = 0; i < step->argument_count; i++) {
         muc_text_add(text, i ? ", " : "");
         emit_argument(program, &step->arguments[i], text);
     }
     muc_text_add(text, ");\n");
-    if (step->node)
-        for (uint32_t i = 0; i < step->node->output_count; i++) {
-            uint32_t id = traced(program, step->node, i);
-            const muc_mcu_argument result = { .kind = MUC_MCU_READ, .value = id, .dtype = MUC_U8 };
+}
 
-            if (id == MUC_NO_ID)
-                continue;
-            muc_text_add(text, "    MUR_TRACE(%" PRIu32 ", ", step->node->outputs[i]);
-            emit_argument(program, &result, text);
-            muc_text_add(text, ", %" PRIu64 ");\n", program->values[id].bytes);
+static void emit_trace(const muc_mcu_program *program, const muc_mcu_step *step, muc_text *text)
+{
+    if (!step->node)
+        return;
+    for (uint32_t i = 0; i < step->node->output_count; i++) {
+        uint32_t id = traced(program, step->node, i);
+        const muc_mcu_argument result = { .kind = MUC_MCU_READ, .value = id, .dtype = MUC_U8 };
+
+        if (id == MUC_NO_ID)
+            continue;
+        muc_text_add(text, "    MUR_TRACE(%" PRIu32 ", ", step->node->outputs[i]);
+        emit_argument(program, &result, text);
+        muc_text_add(text, ", %" PRIu64 ");\n", program->values[id].bytes);
+    }
+}
+
+/* of the steps of a loop, only the last one's result is ever there as a whole */
+static void emit_loop(const muc_mcu_program *program, muc_text *text)
+{
+    const muc_mcu_loop *loop = &program->loop;
+
+    muc_text_add(text,
+                 "    /* %" PRIu32 " rows of %" PRIu32 " patches */\n"
+                 "    for (unsigned patch = 0; patch < %" PRIu32 "u; patch++) {\n",
+                 loop->grid_rows, loop->grid_columns, loop->turns);
+    for (uint32_t i = loop->first; i < loop->end; i++)
+        emit_call(program, &program->steps[i], 2 * INDENT, text);
+    muc_text_add(text, "    }\n");
+    emit_trace(program, &program->steps[loop->end - 1], text);
+}
+
+static void emit_steps(const muc_mcu_program *program, muc_text *text)
+{
+    const muc_mcu_loop *loop = &program->loop;
+
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        if (loop->turns && i == loop->first) {
+            emit_loop(program, text);
+            i = loop->end - 1;
+            continue;
         }
+        emit_call(program, &program->steps[i], INDENT, text);
+        emit_trace(program, &program->steps[i], text);
+    }
 }
 
 bool muc_mcu_has_state(const muc_mcu_program *program)
@@ -365,7 +404,6 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     muc_mcu_print_run(program, "memory", text);
     muc_text_add(text, "\n{\n    uint8_t *const arena = memory;\n\n");
     emit_checks(program, text);
-    for (uint32_t i = 0; i < program->step_count; i++)
-        emit_step(program, &program->steps[i], text);
+    emit_steps(program, text);
     muc_text_add(text, program->arguments ? "    return 0;\n}\n" : "}\n");
 }

@@ -10,45 +10,17 @@
 #include "graph/scales.h"
 #include "mur_nn.h"
 #include "targets/mcu/emit.h"
+#include "targets/mcu/layer.h"
 #include "targets/mcu/lower.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiled_conv.h"
 
-/* ---- kernels with weights ---- */
-
-/* a row of mur_nn.def */
-typedef struct conv_kernel {
-    muc_mcu_isa isa;
-    const char *function;
-    int (*fits)(const mur_conv_s8 *layer, const mur_conv_plain *plain);
-    size_t (*packed_bytes)(const mur_conv_s8 *layer);
-    void (*pack)(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed);
-    size_t (*scratch_bytes)(const mur_conv_s8 *layer);
-} conv_kernel;
+/* ---- kernels ---- */
 
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
 enum { isa_rv = MUC_MCU_ISA_RV };
 
-#define ROW_CONV(isa, name) \
-    { (muc_mcu_isa)isa_##isa,    "mur_" #isa "_" #name, \
-      mur_##isa##_##name##_fits, mur_##isa##_##name##_packed_bytes, \
-      mur_##isa##_##name##_pack, mur_##isa##_##name##_scratch_bytes },
-#define ROW_UNARY(isa, name)
-#define ROW_BINARY(isa, name)
-#define ROW_SUMS(isa, name)
-#define ROW_PRODUCT(isa, name)
-static const conv_kernel conv_kernels[] = {
-#define MUR_NN(isa, name, kind, descriptor) ROW_##kind(isa, name)
-#include "mur_nn.def"
-#undef MUR_NN
-};
-
-/* other kernels: which instruction sets there are for a name */
-#undef ROW_CONV
-#undef ROW_UNARY
-#undef ROW_BINARY
-#undef ROW_SUMS
-#undef ROW_PRODUCT
+/* which instruction sets there are for a name */
 static const struct {
     muc_mcu_isa isa;
     const char *name, *function;
@@ -59,46 +31,16 @@ static const struct {
 #undef MUR_NN
 };
 
-/* how well a kernel's instruction set suits the machine's; below 0: not at all */
-static int suits(const muc_mcu_lowering *l, muc_mcu_isa isa)
-{
-    if (isa == l->isa)
-        return 2;
-    if (isa == MUC_MCU_ISA_DSP && l->isa == MUC_MCU_ISA_MVE) /* it has those instructions, too */
-        return 1;
-    return isa == MUC_MCU_ISA_NONE ? 0 : -1;
-}
-
 static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
 {
     const char *found = NULL;
     int best = -1;
 
     for (size_t i = 0; i < MUC_COUNT(other_kernels); i++) {
-        int worth = suits(l, other_kernels[i].isa);
+        int worth = muc_mcu_isa_suits(l->isa, other_kernels[i].isa);
 
         if (worth > best && strcmp(other_kernels[i].name, name) == 0) {
             found = other_kernels[i].function;
-            best = worth;
-        }
-    }
-    return found;
-}
-
-/* the best instruction set that fits; of its kernels, for a depthwise layer its own first */
-static const conv_kernel *find_conv(const muc_mcu_lowering *l, const mur_conv_s8 *layer,
-                                    const mur_conv_plain *plain)
-{
-    const conv_kernel *found = NULL;
-    int best = -1;
-
-    for (size_t i = 0; i < MUC_COUNT(conv_kernels); i++) {
-        const conv_kernel *kernel = &conv_kernels[i];
-        int worth = 2 * suits(l, kernel->isa) +
-                    (layer->groups > 1 && strstr(kernel->function, "depthwise") != NULL);
-
-        if (suits(l, kernel->isa) >= 0 && worth > best && kernel->fits(layer, plain)) {
-            found = kernel;
             best = worth;
         }
     }
@@ -147,8 +89,7 @@ static void begin_descriptor(muc_mcu_lowering *l, const char *type)
 
 static void add_field(muc_mcu_lowering *l, const char *name, int64_t value)
 {
-    if (value)
-        muc_text_add(&l->text, "\n    .%s = %" PRId64 ",", name, value);
+    muc_mcu_print_field(&l->text, name, value);
 }
 
 static void add_multiplier(muc_mcu_lowering *l, const char *mul, const char *shift,
@@ -160,10 +101,7 @@ static void add_multiplier(muc_mcu_lowering *l, const char *mul, const char *shi
 
 static void add_output(muc_mcu_lowering *l, const mur_output_s8 *output)
 {
-    muc_text_add(&l->text,
-                 "\n    .output = { .kind = %s, .shift = %d, .zero = %d, .min = %d, .max = %d },",
-                 output->kind == MUR_REQUANT_Q31 ? "MUR_REQUANT_Q31" : "MUR_REQUANT_SHIFT",
-                 output->shift, output->zero, output->min, output->max);
+    muc_mcu_print_output(&l->text, output);
 }
 
 static void end_descriptor(muc_mcu_lowering *l)
@@ -178,30 +116,15 @@ static muc_status pass_descriptor(muc_mcu_lowering *l)
 
 /* ---- layers with weights ---- */
 
-static void describe_conv(muc_mcu_lowering *l, const mur_conv_s8 *layer, const char *packed)
+/* what patches need of a step */
+static muc_status keep_layer(muc_mcu_lowering *l, const muc_mcu_layer *layer)
 {
-    begin_descriptor(l, "mur_conv_s8");
-    add_field(l, "in_h", layer->in_h);
-    add_field(l, "in_w", layer->in_w);
-    add_field(l, "in_c", layer->in_c);
-    add_field(l, "out_h", layer->out_h);
-    add_field(l, "out_w", layer->out_w);
-    add_field(l, "out_c", layer->out_c);
-    add_field(l, "in_pitch", layer->in_pitch);
-    add_field(l, "out_pitch", layer->out_pitch);
-    add_field(l, "kernel_h", layer->kernel_h);
-    add_field(l, "kernel_w", layer->kernel_w);
-    add_field(l, "stride_h", layer->stride_h);
-    add_field(l, "stride_w", layer->stride_w);
-    add_field(l, "dilation_h", layer->dilation_h);
-    add_field(l, "dilation_w", layer->dilation_w);
-    add_field(l, "pad_top", layer->pad_top);
-    add_field(l, "pad_left", layer->pad_left);
-    add_field(l, "groups", layer->groups);
-    add_field(l, "in_zero", layer->in_zero);
-    add_output(l, &layer->output);
-    muc_text_add(&l->text, "\n    .packed = %s,", packed);
-    end_descriptor(l);
+    muc_mcu_layer *copy;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &copy));
+    *copy = *layer;
+    l->step->layer = copy;
+    return MUC_OK;
 }
 
 /* a multiplier for each output channel */
@@ -227,7 +150,7 @@ static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32
 
 /* a layer's kernel and weights, of which tiles take some channels */
 typedef struct packing {
-    const conv_kernel *kernel;
+    const muc_mcu_conv_kernel *kernel;
     const mur_conv_plain *plain;
 } packing;
 
@@ -267,7 +190,9 @@ static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_step(l, node, function));
     MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
-    describe_conv(l, &conv->shape, l->program->values[packed].name);
+    begin_descriptor(l, "mur_conv_s8");
+    muc_mcu_print_conv(&l->text, &conv->shape, l->program->values[packed].name);
+    end_descriptor(l);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     MUC_TRY(pass_descriptor(l));
     MUC_TRY(muc_mcu_pass_text(l, "%s", kernel));
@@ -277,42 +202,65 @@ static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node,
     return muc_mcu_end_step(l, macs);
 }
 
-static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_s8 *layer,
-                              const mur_conv_plain *plain, uint64_t macs)
+/* the step at hand calls a kernel for the whole layer: its descriptor, and what patches need */
+static muc_status describe_layer(muc_mcu_lowering *l, const mur_conv_s8 *image,
+                                 const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                 const muc_mcu_conv_kernel *kernel)
 {
-    const conv_kernel *kernel = find_conv(l, layer, plain);
     size_t bytes = kernel->packed_bytes(layer);
     uint32_t packed;
     uint64_t offset;
     uint8_t *data;
-    const packing subject = { kernel, plain };
-    const muc_mcu_conv_packer packer = { &subject, 1, part_bytes, pack_part,
-                                         kernel->scratch_bytes(layer) };
-    muc_mcu_tiled_conv tiled;
-    bool fits;
 
-    MUC_TRY(muc_mcu_find_conv_tiles(l, node, layer, &packer, &tiled, &fits));
-    if (fits)
-        return write_tiled_layer(l, node, &tiled, kernel->function, macs);
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
     kernel->pack(layer, plain, data);
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
-    MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
     MUC_TRY(muc_mcu_new_constant(l, "weights", data, bytes, &packed));
     l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
     l->step->packed_bytes = bytes;
-    describe_conv(l, layer, l->program->values[packed].name);
+    begin_descriptor(l, "mur_conv_s8");
+    muc_mcu_print_conv(&l->text, layer, l->program->values[packed].name);
+    end_descriptor(l);
+    return keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_CONV,
+                                           .in_h = image->in_h,
+                                           .in_w = image->in_w,
+                                           .in_c = image->in_c,
+                                           .out_h = image->out_h,
+                                           .out_w = image->out_w,
+                                           .out_c = image->out_c,
+                                           .as.conv = *image,
+                                           .plain = *plain,
+                                           .packed = packed });
+}
+
+static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *image,
+                              const mur_conv_plain *plain, uint64_t macs)
+{
+    mur_conv_s8 layer = *image;
+    const muc_mcu_conv_kernel *kernel;
+    packing subject;
+    muc_mcu_conv_packer packer;
+    muc_mcu_tiled_conv tiled;
+    bool fits;
+
+    muc_mcu_flatten_conv(&layer);
+    kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
+    subject = (packing){ kernel, plain };
+    packer =
+        (muc_mcu_conv_packer){ &subject, 1, part_bytes, pack_part, kernel->scratch_bytes(&layer) };
+    MUC_TRY(muc_mcu_find_conv_tiles(l, node, &layer, &packer, &tiled, &fits));
+    if (fits)
+        return write_tiled_layer(l, node, &tiled, kernel->function, macs);
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
+    MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
+    MUC_TRY(describe_layer(l, image, &layer, plain, kernel));
     MUC_TRY(pass_descriptor(l));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
-    MUC_TRY(muc_mcu_pass_scratch(l, kernel->scratch_bytes(layer)));
-    if (strstr(kernel->function, "depthwise")) {
-        if (layer->out_c == layer->in_c && layer->out_h <= layer->in_h &&
-            layer->out_w <= layer->in_w)
-            muc_mcu_may_overlap(l, 0, 0);
-    } else {
-        muc_mcu_may_overlap(l, 0, mur_conv_s8_lead(layer));
-    }
+    MUC_TRY(muc_mcu_pass_scratch(l, kernel->scratch_bytes(&layer)));
+    if (!muc_mcu_is_depthwise(kernel))
+        muc_mcu_may_overlap(l, 0, mur_conv_s8_lead(&layer));
+    else if (layer.out_c == layer.in_c && layer.out_h <= layer.in_h && layer.out_w <= layer.in_w)
+        muc_mcu_may_overlap(l, 0, 0);
     return muc_mcu_end_step(l, macs);
 }
 
@@ -378,13 +326,6 @@ muc_status muc_mcu_write_conv_s8(muc_mcu_lowering *l, const muc_node *node)
     uint64_t macs = (uint64_t)layer.out_h * (uint64_t)layer.out_w * (uint64_t)layer.out_c *
                     layer.kernel_h * layer.kernel_w * (uint64_t)(layer.in_c / layer.groups);
 
-    if (layer.kernel_h == 1 && layer.kernel_w == 1 && layer.stride_h == 1 && layer.stride_w == 1 &&
-        layer.pad_top == 0 && layer.pad_left == 0 && layer.out_h == layer.in_h &&
-        layer.out_w == layer.in_w && layer.groups == 1) {
-        layer.in_w *= layer.in_h; /* a row of pixels */
-        layer.out_w = layer.in_w;
-        layer.in_h = layer.out_h = 1;
-    }
     layer.in_pitch = layer.in_w * layer.in_c;
     layer.out_pitch = layer.out_w * layer.out_c;
     MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, &plain));
@@ -466,27 +407,6 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
            !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
 }
 
-static void describe_pool(muc_mcu_lowering *l, const mur_pool_s8 *layer)
-{
-    begin_descriptor(l, "mur_pool_s8");
-    add_field(l, "in_h", layer->in_h);
-    add_field(l, "in_w", layer->in_w);
-    add_field(l, "c", layer->c);
-    add_field(l, "out_h", layer->out_h);
-    add_field(l, "out_w", layer->out_w);
-    add_field(l, "in_pitch", layer->in_pitch);
-    add_field(l, "out_pitch", layer->out_pitch);
-    add_field(l, "kernel_h", layer->kernel_h);
-    add_field(l, "kernel_w", layer->kernel_w);
-    add_field(l, "stride_h", layer->stride_h);
-    add_field(l, "stride_w", layer->stride_w);
-    add_field(l, "pad_top", layer->pad_top);
-    add_field(l, "pad_left", layer->pad_left);
-    add_field(l, "min", layer->min);
-    add_field(l, "max", layer->max);
-    end_descriptor(l);
-}
-
 static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
@@ -526,10 +446,21 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     if (fits)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
     MUC_TRY(muc_mcu_begin_step(l, node, fits ? in_tiles : function));
-    describe_pool(l, &layer);
+    begin_descriptor(l, "mur_pool_s8");
+    muc_mcu_print_pool(&l->text, &layer);
+    end_descriptor(l);
     if (fits) {
         MUC_TRY(muc_mcu_use_pool_tiles(l, &layer, &tiling));
         MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
+    } else {
+        MUC_TRY(keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_POOL,
+                                                .in_h = layer.in_h,
+                                                .in_w = layer.in_w,
+                                                .in_c = layer.c,
+                                                .out_h = layer.out_h,
+                                                .out_w = layer.out_w,
+                                                .out_c = layer.c,
+                                                .as.pool = layer }));
     }
     MUC_TRY(pass_descriptor(l));
     if (fits)
@@ -602,12 +533,6 @@ static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node)
     return MUC_OK;
 }
 
-static void add_counts(muc_mcu_lowering *l, const muc_node *node)
-{
-    add_field(l, "count", (int64_t)muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)));
-    add_field(l, "b_count", (int64_t)muc_mcu_most_elements(l, muc_mcu_input(l, node, 1)));
-}
-
 bool muc_mcu_takes_add_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     return takes_pair(l, node);
@@ -619,18 +544,36 @@ muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
     const muc_add_scales scales = muc_scale_add(a, b, muc_mcu_output(l, node, 0));
     const mur_output_s8 output = output_of(l, node);
 
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const mur_add_s8 layer = {
+        .count = (int32_t)muc_mcu_most_elements(l, a),
+        .b_count = (int32_t)muc_mcu_most_elements(l, b),
+        .a_mul = scales.a.mantissa,
+        .a_shift = scales.a.shift,
+        .b_mul = scales.b.mantissa,
+        .b_shift = scales.b.shift,
+        .mul = scales.out.mantissa,
+        .shift = scales.out.shift,
+        .left_shift = (uint8_t)scales.left_shift,
+        .subtract = node->op == MUC_OP_SUB,
+        .a_zero = zero_of(a),
+        .b_zero = zero_of(b),
+        .zero = output.zero,
+        .min = output.min,
+        .max = output.max,
+    };
+
     MUC_TRY(begin_kernel(l, node, "add_s8", "mur_add_s8"));
-    add_counts(l, node);
-    add_multiplier(l, "a_mul", "a_shift", scales.a);
-    add_multiplier(l, "b_mul", "b_shift", scales.b);
-    add_multiplier(l, "mul", "shift", scales.out);
-    add_field(l, "left_shift", scales.left_shift);
-    add_field(l, "subtract", node->op == MUC_OP_SUB);
-    add_field(l, "a_zero", zero_of(a));
-    add_field(l, "b_zero", zero_of(b));
-    add_field(l, "zero", output.zero);
-    add_field(l, "min", output.min);
-    add_field(l, "max", output.max);
+    if (y->rank == 4 && muc_mcu_dim(l, y, 0) == 1 && layer.count == layer.b_count)
+        MUC_TRY(keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_ADD,
+                                                .in_h = (int32_t)muc_mcu_dim(l, y, 1),
+                                                .in_w = (int32_t)muc_mcu_dim(l, y, 2),
+                                                .in_c = (int32_t)muc_mcu_dim(l, y, 3),
+                                                .out_h = (int32_t)muc_mcu_dim(l, y, 1),
+                                                .out_w = (int32_t)muc_mcu_dim(l, y, 2),
+                                                .out_c = (int32_t)muc_mcu_dim(l, y, 3),
+                                                .as.add = layer }));
+    muc_mcu_print_add(&l->text, &layer);
     return end_pair(l, node);
 }
 
@@ -645,7 +588,8 @@ muc_status muc_mcu_write_mul_s8(muc_mcu_lowering *l, const muc_node *node)
     const mur_output_s8 output = output_of(l, node);
 
     MUC_TRY(begin_kernel(l, node, "mul_s8", "mur_mul_s8"));
-    add_counts(l, node);
+    add_field(l, "count", (int64_t)muc_mcu_most_elements(l, a));
+    add_field(l, "b_count", (int64_t)muc_mcu_most_elements(l, b));
     add_multiplier(l, "mul", "shift", muc_scale_mul(a, b, muc_mcu_output(l, node, 0)));
     add_field(l, "a_zero", zero_of(a));
     add_field(l, "b_zero", zero_of(b));

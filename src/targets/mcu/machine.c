@@ -64,6 +64,16 @@ const muc_mcu_core_info *muc_mcu_core_get(muc_mcu_core core)
     return &cores[core];
 }
 
+int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel)
+{
+    if (kernel == machine)
+        return 2;
+    if (kernel == MUC_MCU_ISA_DSP &&
+        machine == MUC_MCU_ISA_MVE) /* it has those instructions, too */
+        return 1;
+    return kernel == MUC_MCU_ISA_NONE ? 0 : -1;
+}
+
 static muc_status read_name(parser *p, const char **out)
 {
     muc_string_view value = p->ini.value;

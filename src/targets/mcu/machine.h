@@ -62,6 +62,9 @@ typedef struct muc_mcu_machine {
 } muc_mcu_machine;
 
 const muc_mcu_core_info *muc_mcu_core_get(muc_mcu_core core);
+/* How well a kernel's instruction set suits a machine's: 2 its own, 1 one that it has too, 0 plain
+ * C, below 0 not at all. */
+int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel);
 
 /* A built-in machine's name ("host" for NULL), else a file's path. The names are in arena. Fails
  * with MUC_USAGE naming the machines there are, MUC_MALFORMED naming file, line and column. */

@@ -10,6 +10,8 @@
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
 #include "targets/mcu/memory.h"
+#include "targets/mcu/order.h"
+#include "targets/mcu/patch.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiles.h"
 #include "targets/mcu/weights.h"
@@ -43,7 +45,7 @@ static muc_status check_constants(muc_context *ctx, const muc_mcu_program *progr
 }
 
 static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
-                          const muc_mcu_lm *lm, muc_mcu_build *build)
+                          muc_mcu_patches patches, const muc_mcu_lm *lm, muc_mcu_build *build)
 {
     muc_mcu_program *program = &build->program;
 
@@ -53,23 +55,27 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
     program->machine = &build->machine;
     MUC_TRY(set_name(ctx, program, name));
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
+    MUC_TRY(muc_mcu_order_steps(ctx, program));
     if (lm)
         MUC_TRY(muc_mcu_lm_sources(ctx, program));
-    MUC_TRY(check_constants(ctx, program));
+    MUC_TRY(muc_mcu_plan_memory(ctx, program)); /* buffers to addresses */
+    MUC_TRY(muc_mcu_patch(ctx, program, patches));
+    MUC_TRY(check_constants(ctx, program)); /* patches may pack weights in another way */
     MUC_TRY(muc_mcu_weights_source(ctx, program));
     MUC_TRY(muc_mcu_place_tiles(ctx, program));
-    return muc_mcu_plan_memory(ctx, program); /* buffers to addresses */
+    return muc_plan_check(ctx, &program->plan);
 }
 
 muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *name,
-                              const char *machine, const muc_mcu_lm *lm, muc_mcu_build **out)
+                              const char *machine, muc_mcu_patches patches, const muc_mcu_lm *lm,
+                              muc_mcu_build **out)
 {
     muc_mcu_build *build = muc_calloc(1, sizeof(*build));
     muc_status status;
 
     if (!build)
         return muc_fail_nomem(ctx, "mcu", sizeof(*build));
-    status = compile(ctx, graph, name, machine, lm, build);
+    status = compile(ctx, graph, name, machine, patches, lm, build);
     if (status == MUC_OK)
         *out = build;
     else
@@ -78,9 +84,9 @@ muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *na
 }
 
 muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
-                           const char *machine, muc_mcu_build **out)
+                           const char *machine, muc_mcu_patches patches, muc_mcu_build **out)
 {
-    return muc_mcu_compile_lm(ctx, graph, name, machine, NULL, out);
+    return muc_mcu_compile_lm(ctx, graph, name, machine, patches, NULL, out);
 }
 
 void muc_mcu_build_free(muc_mcu_build *build)

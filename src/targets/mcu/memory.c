@@ -6,7 +6,13 @@
  */
 #include "targets/mcu/memory.h"
 
-enum { OVERLAP_STEP = 4 }; /* outputs that share bytes still begin at whole words */
+#include <string.h>
+
+enum {
+    OVERLAP_STEP = 4,     /* outputs that share bytes still begin at whole words */
+    VARY_TURNS = 4000,    /* changes of the choice who shares, and their cost in */
+    VARY_WORK = 20000000, /* pairs of buffers: a fraction of a second */
+};
 
 /* ---- lifetimes ---- */
 
@@ -19,6 +25,17 @@ static void live_at(muc_mcu_program *program, uint32_t value, uint32_t step)
         root->first = step;
     if (step > root->last)
         root->last = step;
+}
+
+/* what enters or leaves the loop is there in every turn */
+static void live_in_loop(const muc_mcu_loop *loop, muc_mcu_value *value)
+{
+    if (loop->turns == 0 || value->first >= loop->end || value->last < loop->first)
+        return;
+    if (value->first < loop->first || value->kind == MUC_MCU_INPUT) /* an input is there before */
+        value->last = value->last < loop->end ? loop->end - 1 : value->last;
+    if (value->last >= loop->end)
+        value->first = value->first > loop->first ? loop->first : value->first;
 }
 
 static void find_lifetimes(muc_mcu_program *program)
@@ -39,6 +56,8 @@ static void find_lifetimes(muc_mcu_program *program)
     for (uint32_t i = 0; i < program->value_count; i++)
         if (program->values[i].is_output)
             live_at(program, i, end);
+    for (uint32_t i = 0; i < program->value_count; i++)
+        live_in_loop(&program->loop, &program->values[i]);
 }
 
 /* ---- shared bytes ---- */
@@ -72,18 +91,20 @@ static void anchor(const muc_mcu_program *program, const muc_mcu_overlap *overla
     buffers[buffer_of[overlap->out]].offset = (int64_t)offset - lead;
 }
 
-/* of a step's usable overlaps the one that saves most, or NULL */
-static const muc_mcu_overlap *best_overlap(const muc_mcu_program *program, uint32_t s)
+/* of a step's usable overlaps the one that saves most: 1 + its index, 0 if there is none */
+static uint8_t best_overlap(const muc_mcu_program *program, uint32_t s)
 {
     const muc_mcu_step *step = &program->steps[s];
-    const muc_mcu_overlap *best = NULL;
+    uint64_t most = 0;
+    uint8_t best = 0;
 
     for (uint32_t i = 0; i < step->overlap_count; i++) {
-        const muc_mcu_overlap *overlap = &step->overlaps[i];
+        uint64_t bytes = program->values[step->overlaps[i].in].bytes;
 
-        if (is_usable(program, s, overlap) &&
-            (!best || program->values[overlap->in].bytes > program->values[best->in].bytes))
-            best = overlap;
+        if (is_usable(program, s, &step->overlaps[i]) && (!best || bytes > most)) {
+            most = bytes;
+            best = (uint8_t)(i + 1);
+        }
     }
     return best;
 }
@@ -113,28 +134,41 @@ typedef struct search {
     muc_context *ctx;
     muc_mcu_program *program;
     const uint32_t *buffer_of;
-    bool *shares;       /* [step_count] */
-    uint64_t *best;     /* addresses, [plan->count] */
-    uint64_t best_peak; /* and what they need */
-    uint64_t least;     /* the lowest bound of any choice of shares */
+    uint8_t *shares;      /* [step_count]: 1 + which of the step's overlaps is used, or 0 */
+    uint8_t *best_shares; /* those of the best placement */
+    uint64_t *best;       /* its addresses, [plan->count] */
+    uint64_t best_peak;   /* and what they need */
+    uint64_t least;       /* the lowest bound of any choice of shares */
+    uint32_t full_step;   /* where that bound comes from */
 } search;
 
-static muc_status place_once(search *s)
+/* quickly: by greedy orders alone */
+static muc_status place_once(search *s, bool quickly)
 {
     muc_mcu_program *program = s->program;
     muc_plan *plan = &program->plan;
+    uint64_t capacity = plan->capacity;
+    muc_status status;
 
     for (size_t i = 0; i < plan->count; i++)
         plan->buffers[i].anchor = 0;
     for (uint32_t i = 0; i < program->step_count; i++)
         if (s->shares[i])
-            anchor(program, best_overlap(program, i), s->buffer_of, plan->buffers);
-    MUC_TRY(muc_plan_place(s->ctx, plan));
-    if (plan->least < s->least)
+            anchor(program, &program->steps[i].overlaps[s->shares[i] - 1], s->buffer_of,
+                   plan->buffers);
+    if (quickly)
+        plan->capacity = UINT64_MAX; /* content with what comes first */
+    status = quickly ? muc_plan_fit(s->ctx, plan) : muc_plan_place(s->ctx, plan);
+    plan->capacity = capacity;
+    MUC_TRY(status);
+    if (plan->least < s->least) {
         s->least = plan->least;
+        s->full_step = plan->full_step;
+    }
     if (plan->peak >= s->best_peak)
         return MUC_OK;
     s->best_peak = plan->peak;
+    memcpy(s->best_shares, s->shares, program->step_count);
     for (size_t i = 0; i < plan->count; i++)
         s->best[i] = plan->buffers[i].address;
     return MUC_OK;
@@ -146,14 +180,14 @@ static muc_status share_where_full(search *s)
 {
     const muc_plan *plan = &s->program->plan;
 
-    MUC_TRY(place_once(s));
+    MUC_TRY(place_once(s, true));
     for (uint32_t turns = s->program->step_count; turns > 0; turns--) {
         uint32_t full = plan->full_step;
 
         if (full >= s->program->step_count || s->shares[full] || !best_overlap(s->program, full))
             break;
-        s->shares[full] = true;
-        MUC_TRY(place_once(s));
+        s->shares[full] = best_overlap(s->program, full);
+        MUC_TRY(place_once(s, true));
     }
     return MUC_OK;
 }
@@ -161,8 +195,39 @@ static muc_status share_where_full(search *s)
 static muc_status share_everywhere(search *s)
 {
     for (uint32_t i = 0; i < s->program->step_count; i++)
-        s->shares[i] = best_overlap(s->program, i) != NULL;
-    return place_once(s);
+        s->shares[i] = best_overlap(s->program, i);
+    return place_once(s, true);
+}
+
+/* Sharing at a step that is not full can be worth it for what comes after, and an addition may
+ * choose between two sides: from the best choice on, changes at random steps that do no harm. */
+static muc_status vary_shares(search *s)
+{
+    muc_mcu_program *program = s->program;
+    uint64_t work = (uint64_t)program->plan.count * program->plan.count + 1;
+    uint64_t turns = VARY_WORK / work < VARY_TURNS ? VARY_WORK / work : VARY_TURNS;
+    uint64_t chance = 1, here = s->best_peak;
+
+    memcpy(s->shares, s->best_shares, program->step_count);
+    for (uint64_t turn = 0; turn < turns && s->best_peak > s->least; turn++) {
+        uint32_t at, choice;
+        uint8_t before;
+
+        chance = chance * 6364136223846793005u + 1442695040888963407u;
+        at = (uint32_t)((chance >> 32) % program->step_count);
+        choice = (uint32_t)(chance >> 16) % (program->steps[at].overlap_count + 1);
+        before = s->shares[at];
+        if (choice == before ||
+            (choice && !is_usable(program, at, &program->steps[at].overlaps[choice - 1])))
+            continue;
+        s->shares[at] = (uint8_t)choice;
+        MUC_TRY(place_once(s, true));
+        if (program->plan.peak <= here)
+            here = program->plan.peak;
+        else
+            s->shares[at] = before;
+    }
+    return MUC_OK;
 }
 
 static muc_status find_placement(muc_context *ctx, muc_mcu_program *program,
@@ -176,14 +241,20 @@ static muc_status find_placement(muc_context *ctx, muc_mcu_program *program,
                  .least = UINT64_MAX };
 
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->step_count, &s.shares));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->step_count, &s.best_shares));
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, plan->count, &s.best));
     MUC_TRY(share_where_full(&s));
     if (s.best_peak > s.least)
+        MUC_TRY(place_once(&s, false));
+    if (s.best_peak > s.least)
         MUC_TRY(share_everywhere(&s));
+    if (s.best_peak > s.least)
+        MUC_TRY(vary_shares(&s));
     for (size_t i = 0; i < plan->count; i++)
         plan->buffers[i].address = s.best[i];
     plan->peak = s.best_peak;
     plan->least = s.least;
+    plan->full_step = s.full_step;
     return MUC_OK;
 }
 
@@ -206,7 +277,7 @@ muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
     for (uint32_t i = 0; i < program->value_count; i++)
         if (in_arena(&program->values[i]))
             program->values[i].address = plan->buffers[buffer_of[i]].address;
-    return muc_plan_check(ctx, plan);
+    return MUC_OK;
 }
 
 uint64_t muc_mcu_constant_bytes(const muc_mcu_program *program)

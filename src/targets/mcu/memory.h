@@ -7,8 +7,8 @@
 enum { MUC_MCU_ALIGNMENT = 16 };
 
 /* Finds lifetimes, lets outputs share the bytes of inputs that die where a step allows it, and
- * places everything: fills the values' first, last and address, and program->plan. Fails with
- * MUC_NOFIT where the arena exceeds the machine's memory. */
+ * places everything: fills the values' first, last and address, and program->plan. The arena
+ * may exceed the machine's memory: muc_plan_check says. */
 muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program);
 
 /* Bytes of constants that calls use. */

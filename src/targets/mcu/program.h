@@ -46,7 +46,7 @@ typedef enum muc_mcu_argument_kind {
 
 typedef struct muc_mcu_argument {
     muc_mcu_argument_kind kind;
-    const char *text;
+    const char *text; /* of an address: what is added to it in bytes, an expression, or NULL */
     uint32_t value;
     muc_dtype dtype; /* what the address points to */
 } muc_mcu_argument;
@@ -71,6 +71,8 @@ typedef struct muc_mcu_step_tiles {
     uint64_t compute_cycles, dma_cycles, cycles; /* as the plan counts them */
 } muc_mcu_step_tiles;
 
+typedef struct muc_mcu_layer muc_mcu_layer;
+
 typedef struct muc_mcu_step {
     const char *name;     /* an identifier of C, unique: "conv_3" */
     const char *kernel;   /* the row of kernels.def */
@@ -86,7 +88,18 @@ typedef struct muc_mcu_step {
     uint64_t packed_bytes;           /* of constants that its descriptor points to */
     const muc_mcu_step_tiles *tiles; /* NULL: it works where its data lie */
     const char *note;                /* why, where it could work in tiles; or NULL */
+    const muc_mcu_layer *layer;      /* layer.h: what it computes, if parts of it can be computed
+                                      * alone; or NULL */
 } muc_mcu_step;
+
+/* Steps first..end-1 run `turns` times, one turn a patch (patch.h); none if turns is 0. The counter
+ * is called `patch`. What they read of steps before and make for steps after lives in all turns. */
+typedef struct muc_mcu_loop {
+    uint32_t first, end, turns;
+    uint32_t grid_rows, grid_columns;
+    uint64_t plain_peak; /* of the plan without it */
+    uint64_t more_macs;  /* multiply-accumulates of a run that would not be without it */
+} muc_mcu_loop;
 
 /* Values that the user fills or reads. */
 typedef struct muc_mcu_ports {
@@ -110,6 +123,7 @@ typedef struct muc_mcu_program {
     muc_mcu_step *steps;
     uint32_t step_count;
     size_t step_capacity;
+    muc_mcu_loop loop;
     const char **sources; /* files of runtime/ to be compiled, ascending */
     uint32_t source_count;
     size_t source_capacity;

@@ -1,0 +1,152 @@
+/* layer.c - which kernel carries out a convolution, and descriptors as text. */
+#include "targets/mcu/layer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- kernels with weights ---- */
+
+enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
+enum { isa_rv = MUC_MCU_ISA_RV };
+
+#define ROW_CONV(isa, name) \
+    { (muc_mcu_isa)isa_##isa,    "mur_" #isa "_" #name, \
+      mur_##isa##_##name##_fits, mur_##isa##_##name##_packed_bytes, \
+      mur_##isa##_##name##_pack, mur_##isa##_##name##_scratch_bytes },
+#define ROW_UNARY(isa, name)
+#define ROW_BINARY(isa, name)
+#define ROW_SUMS(isa, name)
+#define ROW_PRODUCT(isa, name)
+static const muc_mcu_conv_kernel kernels[] = {
+#define MUR_NN(isa, name, kind, descriptor) ROW_##kind(isa, name)
+#include "mur_nn.def"
+#undef MUR_NN
+};
+
+bool muc_mcu_is_depthwise(const muc_mcu_conv_kernel *kernel)
+{
+    return strstr(kernel->function, "depthwise") != NULL;
+}
+
+static bool fits_all(const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layers, uint32_t count,
+                     const mur_conv_plain *plain)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!kernel->fits(&layers[i], plain))
+            return false;
+    return true;
+}
+
+/* the best instruction set that fits; of its kernels, for a depthwise layer its own first */
+const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
+                                             uint32_t count, const mur_conv_plain *plain)
+{
+    const muc_mcu_conv_kernel *found = NULL;
+    int best = -1;
+
+    for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
+        int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
+        int worth = 2 * suits + (layers->groups > 1 && muc_mcu_is_depthwise(&kernels[i]));
+
+        if (suits >= 0 && worth > best && fits_all(&kernels[i], layers, count, plain)) {
+            found = &kernels[i];
+            best = worth;
+        }
+    }
+    return found;
+}
+
+void muc_mcu_flatten_conv(mur_conv_s8 *layer)
+{
+    if (layer->kernel_h != 1 || layer->kernel_w != 1 || layer->stride_h != 1 ||
+        layer->stride_w != 1 || layer->pad_top || layer->pad_left || layer->out_h != layer->in_h ||
+        layer->out_w != layer->in_w || layer->groups != 1 ||
+        layer->in_pitch != layer->in_w * layer->in_c ||
+        layer->out_pitch != layer->out_w * layer->out_c)
+        return;
+    layer->in_w *= layer->in_h; /* a row of pixels */
+    layer->out_w = layer->in_w;
+    layer->in_h = layer->out_h = 1;
+    layer->in_pitch = layer->in_w * layer->in_c;
+    layer->out_pitch = layer->out_w * layer->out_c;
+}
+
+/* ---- text ---- */
+
+void muc_mcu_print_field(muc_text *text, const char *name, int64_t value)
+{
+    if (value)
+        muc_text_add(text, "\n    .%s = %" PRId64 ",", name, value);
+}
+
+void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output)
+{
+    muc_text_add(text,
+                 "\n    .output = { .kind = %s, .shift = %d, .zero = %d, .min = %d, .max = %d },",
+                 output->kind == MUR_REQUANT_Q31 ? "MUR_REQUANT_Q31" : "MUR_REQUANT_SHIFT",
+                 output->shift, output->zero, output->min, output->max);
+}
+
+#define FIELD(name) muc_mcu_print_field(text, #name, layer->name)
+
+void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed)
+{
+    FIELD(in_h);
+    FIELD(in_w);
+    FIELD(in_c);
+    FIELD(out_h);
+    FIELD(out_w);
+    FIELD(out_c);
+    FIELD(in_pitch);
+    FIELD(out_pitch);
+    FIELD(kernel_h);
+    FIELD(kernel_w);
+    FIELD(stride_h);
+    FIELD(stride_w);
+    FIELD(dilation_h);
+    FIELD(dilation_w);
+    FIELD(pad_top);
+    FIELD(pad_left);
+    FIELD(groups);
+    FIELD(in_zero);
+    muc_mcu_print_output(text, &layer->output);
+    muc_text_add(text, "\n    .packed = %s,", packed);
+}
+
+void muc_mcu_print_pool(muc_text *text, const mur_pool_s8 *layer)
+{
+    FIELD(in_h);
+    FIELD(in_w);
+    FIELD(c);
+    FIELD(out_h);
+    FIELD(out_w);
+    FIELD(in_pitch);
+    FIELD(out_pitch);
+    FIELD(kernel_h);
+    FIELD(kernel_w);
+    FIELD(stride_h);
+    FIELD(stride_w);
+    FIELD(pad_top);
+    FIELD(pad_left);
+    FIELD(min);
+    FIELD(max);
+}
+
+void muc_mcu_print_add(muc_text *text, const mur_add_s8 *layer)
+{
+    FIELD(count);
+    FIELD(b_count);
+    FIELD(a_mul);
+    FIELD(a_shift);
+    FIELD(b_mul);
+    FIELD(b_shift);
+    FIELD(mul);
+    FIELD(shift);
+    FIELD(left_shift);
+    FIELD(subtract);
+    FIELD(a_zero);
+    FIELD(b_zero);
+    FIELD(zero);
+    FIELD(min);
+    FIELD(max);
+}

@@ -1,0 +1,58 @@
+/* layer.h - what int8 steps compute, kept so that parts of a layer can be computed on their own;
+ * and descriptors of the runtime's kernels as text of C.
+ */
+#ifndef MUC_MCU_LAYER_H
+#define MUC_MCU_LAYER_H
+
+#include "base/text.h"
+#include "mur_nn.h"
+#include "targets/mcu/program.h"
+
+/* A kernel with weights for one instruction set: a row of mur_nn.def. */
+typedef struct muc_mcu_conv_kernel {
+    muc_mcu_isa isa;
+    const char *function;
+    int (*fits)(const mur_conv_s8 *layer, const mur_conv_plain *plain);
+    size_t (*packed_bytes)(const mur_conv_s8 *layer);
+    void (*pack)(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed);
+    size_t (*scratch_bytes)(const mur_conv_s8 *layer);
+} muc_mcu_conv_kernel;
+
+typedef enum muc_mcu_layer_kind {
+    MUC_MCU_LAYER_CONV,
+    MUC_MCU_LAYER_POOL,
+    MUC_MCU_LAYER_ADD, /* of two tensors of one shape */
+} muc_mcu_layer_kind;
+
+/* The layer of a step whose arguments are: the descriptor, the inputs, the output, for
+ * convolutions scratch. */
+struct muc_mcu_layer {
+    muc_mcu_layer_kind kind;
+    int32_t in_h, in_w, in_c, out_h, out_w, out_c; /* of images, also where the kernel sees a row */
+    union {
+        mur_conv_s8
+            conv; /* with the image's dimensions, which a pointwise descriptor may not have */
+        mur_pool_s8 pool;
+        mur_add_s8 add;
+    } as;
+    mur_conv_plain plain; /* of a convolution; in the program's arena */
+    uint32_t packed;      /* of a convolution: the value of its packed weights */
+};
+
+/* A pointwise layer over dense rows, as one row of pixels; others stay as they are. */
+void muc_mcu_flatten_conv(mur_conv_s8 *layer);
+
+/* The kernel that suits an instruction set best and fits all of some layers, which differ in
+ * spatial dimensions and pads alone. There always is one. */
+const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
+                                             uint32_t count, const mur_conv_plain *plain);
+bool muc_mcu_is_depthwise(const muc_mcu_conv_kernel *kernel);
+
+/* The fields of a descriptor, ".in_h = 3," on a line each; fields that are 0 are left out. */
+void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed);
+void muc_mcu_print_pool(muc_text *text, const mur_pool_s8 *layer);
+void muc_mcu_print_add(muc_text *text, const mur_add_s8 *layer);
+void muc_mcu_print_field(muc_text *text, const char *name, int64_t value);
+void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output);
+
+#endif
