@@ -22,6 +22,8 @@ typedef struct muc_tensor_view {
     uint64_t dims[MUC_MAX_RANK];
     uint64_t elements, bytes;
     const uint8_t *data; /* of no alignment; in the mapped file, or in the checkpoint's arena */
+    const float *scales; /* of a matrix of i8 that stands for real numbers: [dims[0]], what each
+                            row's elements are multiplied by; else NULL */
     const char *file;    /* where it was stored, for messages */
     uint64_t offset;     /* of its first byte in that file */
 } muc_tensor_view;
@@ -73,6 +75,7 @@ typedef struct muc_checkpoint {
     muc_tensor_view *tensors;                /* sorted by name, names unique */
     const char *tokenizer_path;              /* tokenizer.json or tokenizer.model, or NULL */
     const muc_stored_vocabulary *vocabulary; /* NULL unless the file holds one */
+    const char *weights, *embedding; /* formats of quant/lowbit.def, or NULL: not compressed */
     size_t tensor_capacity;
 } muc_checkpoint;
 
@@ -86,7 +89,7 @@ void muc_checkpoint_close(muc_checkpoint *checkpoint);
 /* NULL if there is no tensor of that name. */
 const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name);
 
-/* Converts elements first..first+count-1 of a tensor of any float type. A value that is not
+/* Converts elements first..first+count-1 of a tensor of any float type, or with scales. A value that is not
  * finite is MUC_MALFORMED, naming the tensor and the element; so is a tensor of integers
  * MUC_UNSUPPORTED. The range must lie in the tensor. */
 muc_status muc_tensor_to_f32(muc_context *ctx, const muc_tensor_view *view, uint64_t first,

@@ -228,7 +228,7 @@ static muc_status check_tensor(muc_context *ctx, const muc_checkpoint *checkpoin
                         "%u, %u",
                         name, view->rank, (unsigned long long)view->dims[0],
                         (unsigned long long)view->dims[1], rank, tensor->dims[0], tensor->dims[1]);
-    if (muc_dtype_get(view->dtype)->kind != MUC_DTYPE_FLOAT ||
+    if ((muc_dtype_get(view->dtype)->kind != MUC_DTYPE_FLOAT && !view->scales) ||
         (rank == 1 && muc_dtype_get(view->dtype)->block_elements != 1))
         return muc_fail(
             ctx, MUC_UNSUPPORTED, view->file, view->offset, "tensor '%s' has type %s, expected %s",

@@ -18,6 +18,12 @@ muc_status muc_tensor_measure(muc_context *ctx, muc_tensor_view *view)
     return fits ? MUC_OK : fail_shape(ctx, view);
 }
 
+static void scale_elements(const muc_tensor_view *view, uint64_t first, uint64_t count, float *out)
+{
+    for (uint64_t i = first; i < first + count; i++)
+        out[i - first] = (float)(int8_t)view->data[i] * view->scales[i / view->dims[1]];
+}
+
 muc_status muc_tensor_to_f32(muc_context *ctx, const muc_tensor_view *view, uint64_t first,
                              uint64_t count, float *out)
 {
@@ -26,7 +32,9 @@ muc_status muc_tensor_to_f32(muc_context *ctx, const muc_tensor_view *view, uint
                         "tensor '%s' of %llu elements has no range %llu + %llu", view->name,
                         (unsigned long long)view->elements, (unsigned long long)first,
                         (unsigned long long)count);
-    if (!muc_dtype_to_f32(view->dtype, view->data, first, count, out))
+    if (view->scales)
+        scale_elements(view, first, count, out);
+    else if (!muc_dtype_to_f32(view->dtype, view->data, first, count, out))
         return muc_fail(ctx, MUC_UNSUPPORTED, view->file, view->offset,
                         "tensor '%s' of type %s is no tensor of floats", view->name,
                         muc_dtype_get(view->dtype)->name);

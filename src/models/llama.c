@@ -28,6 +28,8 @@ static muc_status weight(builder *b, unsigned row, uint32_t *out)
 {
     const muc_tensor_view *view;
     muc_tensor tensor = { .kind = MUC_TENSOR_CONST };
+    muc_quantization quantization = { 0 };
+    int32_t *zeros;
 
     MUC_TRY(muc_llama_tensor_name(b->ctx, &b->graph->arena, row, b->layer, &tensor.name));
     *out = muc_graph_find(b->graph, tensor.name);
@@ -47,6 +49,13 @@ static muc_status weight(builder *b, unsigned row, uint32_t *out)
     }
     tensor.data = view->data;
     tensor.bytes = view->bytes;
+    if (view->scales) {
+        quantization.count = (uint32_t)view->dims[0];
+        quantization.scales = view->scales;
+        MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, quantization.count, &zeros));
+        quantization.zero_points = zeros;
+        tensor.quantization = &quantization;
+    }
     return muc_graph_add_tensor(b->ctx, b->graph, &tensor, out);
 }
 

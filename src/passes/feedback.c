@@ -420,6 +420,56 @@ static void round_column(const rounding *r, const float *w)
         muc_bd_pack(&r->tiles[start / MUC_BD_ROWS], r->rule->kinds);
 }
 
+/* ---- any grid ---- */
+
+/* one element after the other, then again with all others fixed */
+static void round_on_grid(const rounding *r, const float *w, muc_feedback_grid *grid, void *arg)
+{
+    size_t k = r->feedback->k;
+    bool moved = true;
+
+    set_target(r, w);
+    for (size_t j = 0; j < k; j++)
+        r->miss[j] = r->target[j] - grid(arg, j, corrected(r, j));
+    for (size_t j = 0; j < k; j++)
+        r->gradient[j] = dot(r->feedback->h + j * k, r->miss, k);
+    for (int i = 0; i < MOST_SWEEPS && moved; i++) {
+        moved = false;
+        for (size_t j = 0; j < k; j++) {
+            const double *h = r->feedback->h + j * k;
+            double value = r->target[j] - r->miss[j], best = value + r->gradient[j] / h[j];
+            double to = grid(arg, j, best);
+
+            if (!(fabs(to - best) < fabs(value - best)))
+                continue;
+            r->miss[j] = r->target[j] - to;
+            add_scaled(r->gradient, value - to, h, k);
+            moved = true;
+        }
+    }
+}
+
+muc_status muc_feedback_round(muc_context *ctx, const muc_feedback *feedback, const float *w,
+                              muc_feedback_grid *grid, void *arg, double *values, double *error)
+{
+    size_t k = feedback->k;
+    rounding r = { .feedback = feedback };
+    double *scratch;
+
+    MUC_TRY(MUC_NEW_ARRAY(ctx, room, 3 * k, &scratch));
+    r.target = scratch;
+    r.miss = scratch + k;
+    r.gradient = scratch + 2 * k;
+    round_on_grid(&r, w, grid, arg);
+    for (size_t j = 0; j < k; j++)
+        values[j] = r.target[j] - r.miss[j];
+    *error = muc_feedback_error(feedback, r.miss);
+    free(scratch);
+    return MUC_OK;
+}
+
+/* ---- blocks ---- */
+
 typedef struct quantizing {
     muc_context *ctx;
     const muc_feedback *feedback;

@@ -39,6 +39,14 @@ muc_status muc_feedback_quantize(muc_context *ctx, const muc_feedback *feedback,
                                  const muc_bd_matrix *matrix, const muc_bd_rule *rule,
                                  muc_bd_sequence *out);
 
+/* The value of a grid that is nearest to value, for element j. */
+typedef double muc_feedback_grid(void *arg, size_t j, double value);
+
+/* Rounds a column w [k] to values [k] of any grid in the same way. error: the objective of what is
+ * left, against the column with what its inputs have lost made up for. */
+muc_status muc_feedback_round(muc_context *ctx, const muc_feedback *feedback, const float *w,
+                              muc_feedback_grid *grid, void *arg, double *values, double *error);
+
 /* The objective: e H e, damping included, for an error e [k]. */
 double muc_feedback_error(const muc_feedback *feedback, const double *e);
 

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "formats/hf/lowbit.h"
+#include "quant/lowbit.h"
 
 typedef enum bias_rule { NEVER, ALWAYS, CONFIG } bias_rule;
 
@@ -102,6 +104,37 @@ static muc_status check_sliding_window(const reader *r, const architecture *kind
     return MUC_OK;
 }
 
+/* "quantization_config" as muc compress writes it: the formats of matrices and of the embedding */
+static muc_status read_quantization(const reader *r)
+{
+    const json_t *object = json_object_get(r->root, "quantization_config");
+    const struct {
+        const char *key, **out;
+    } formats[] = { { "weights", &r->checkpoint->weights },
+                    { "embedding", &r->checkpoint->embedding } };
+    const char *method;
+
+    if (!json_is_object(object))
+        return MUC_OK;
+    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, object, "quant_method", &method));
+    if (!method || strcmp(method, MUC_HF_LOWBIT_METHOD) != 0)
+        return UNSUPPORTED(r,
+                           "\"quantization_config\": weights quantized by '%s', expected '%s' or "
+                           "none",
+                           method ? method : "an unnamed method", MUC_HF_LOWBIT_METHOD);
+    for (size_t i = 0; i < MUC_COUNT(formats); i++) {
+        const char *name;
+        muc_lowbit format;
+
+        MUC_TRY(muc_json_string_or_null(r->ctx, r->name, object, formats[i].key, &name));
+        if (!name || !muc_lowbit_find(name, &format))
+            return UNSUPPORTED(r, "\"quantization_config\": \"%s\" is '%s', no format that muc knows",
+                               formats[i].key, name ? name : "missing");
+        *formats[i].out = muc_lowbit_get(format)->name;
+    }
+    return MUC_OK;
+}
+
 /* Everything that would need another graph. */
 static muc_status check_features(const reader *r, const architecture *kind)
 {
@@ -124,8 +157,7 @@ static muc_status check_features(const reader *r, const architecture *kind)
         if (on)
             return UNSUPPORTED(r, "\"%s\": true", flags[i]);
     }
-    if (json_is_object(json_object_get(r->root, "quantization_config")))
-        return UNSUPPORTED(r, "\"quantization_config\": the weights are already quantized");
+    MUC_TRY(read_quantization(r));
     MUC_TRY(muc_json_double_or(r->ctx, r->name, r->root, "partial_rotary_factor", 1, &rotary));
     if (rotary < 1 || rotary > 1)
         return UNSUPPORTED(r, "\"partial_rotary_factor\" of %g", rotary);

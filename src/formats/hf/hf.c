@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "formats/format.h"
 #include "formats/hf/config.h"
+#include "formats/hf/lowbit.h"
 #include "formats/hf/safetensors.h"
 
 enum { MAX_SHARDS = 1024 };
@@ -209,5 +210,5 @@ muc_status muc_hf_read(muc_context *ctx, const muc_source *source, muc_checkpoin
     else
         MUC_TRY(muc_safetensors_read(ctx, source->bytes, checkpoint));
     drop_frequencies(checkpoint);
-    return MUC_OK;
+    return checkpoint->weights ? muc_hf_unpack(ctx, checkpoint) : MUC_OK;
 }

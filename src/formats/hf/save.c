@@ -1,0 +1,128 @@
+/* save.c - a model as the folder that every reader takes. */
+#include "formats/hf/save.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { HEADER_ALIGNMENT = 8 };
+
+/* ---- config.json ---- */
+
+static const struct row {
+    const char *name, *type;
+    muc_family family;
+} families[] = {
+#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch) \
+    { name, type, MUC_FAMILY_##family },
+#include "formats/hf/architectures.def"
+#undef MUC_HF_ARCHITECTURE
+};
+
+static void add_rope(const muc_model_config *c, muc_text *text)
+{
+    muc_text_add(text, "  \"rope_theta\": %.17g,\n", c->rope_theta);
+    if (c->rope_kind != MUC_ROPE_LLAMA3)
+        return;
+    muc_text_add(text,
+                 "  \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": %.17g, "
+                 "\"low_freq_factor\": %.17g, \"high_freq_factor\": %.17g, "
+                 "\"original_max_position_embeddings\": %u},\n",
+                 c->rope_factor, c->rope_low_factor, c->rope_high_factor, c->rope_original_context);
+}
+
+static void add_tokens(const muc_model_config *c, muc_text *text)
+{
+    if (c->has_bos)
+        muc_text_add(text, "  \"bos_token_id\": %u,\n", c->bos);
+    for (uint32_t i = 0; i < c->eos_count; i++)
+        muc_text_add(text, "%s%u%s", i ? ", " : "  \"eos_token_id\": [", c->eos[i],
+                     i + 1 < c->eos_count ? "" : "],\n");
+}
+
+void muc_hf_add_config(const muc_model_config *c, const char *members, muc_text *text)
+{
+    const struct row *row = families;
+
+    while (row->family != c->family)
+        row++;
+    muc_text_add(text, "{\n  \"architectures\": [\"%s\"],\n  \"model_type\": \"%s\",\n", row->name,
+                 row->type);
+    muc_text_add(text, "  \"hidden_size\": %u,\n  \"intermediate_size\": %u,\n", c->dim,
+                 c->ffn_dim);
+    muc_text_add(text, "  \"num_hidden_layers\": %u,\n  \"num_attention_heads\": %u,\n", c->layers,
+                 c->heads);
+    muc_text_add(text, "  \"num_key_value_heads\": %u,\n  \"head_dim\": %u,\n", c->kv_heads,
+                 c->head_dim);
+    muc_text_add(text, "  \"vocab_size\": %u,\n  \"max_position_embeddings\": %u,\n", c->vocabulary,
+                 c->context);
+    muc_text_add(text, "  \"rms_norm_eps\": %.17g,\n", c->norm_epsilon);
+    add_rope(c, text);
+    add_tokens(c, text);
+    muc_text_add(text, "%s", members);
+    muc_text_add(text, "  \"attention_bias\": %s,\n  \"tie_word_embeddings\": %s,\n",
+                 c->qkv_bias ? "true" : "false", c->tied ? "true" : "false");
+    muc_text_add(text, "  \"hidden_act\": \"silu\",\n  \"torch_dtype\": \"float32\"\n}\n");
+}
+
+/* ---- model.safetensors ---- */
+
+static const char *type_name(muc_dtype dtype)
+{
+    static const struct {
+        muc_dtype dtype;
+        const char *name;
+    } names[] = {
+        { MUC_F32, "F32" }, { MUC_F16, "F16" }, { MUC_BF16, "BF16" },
+        { MUC_I8, "I8" },   { MUC_U8, "U8" },
+    };
+
+    for (size_t i = 0; i < MUC_COUNT(names); i++)
+        if (names[i].dtype == dtype)
+            return names[i].name;
+    return NULL;
+}
+
+static muc_status add_header(muc_context *ctx, const muc_tensor_view *views, size_t count,
+                             muc_text *text)
+{
+    uint64_t at = 0;
+
+    muc_text_add(text, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (size_t i = 0; i < count; i++) {
+        const muc_tensor_view *view = &views[i];
+
+        if (!type_name(view->dtype))
+            return muc_fail(ctx, MUC_BUG, "safetensors", MUC_NO_OFFSET,
+                            "tensor '%s' of type %s cannot be written", view->name,
+                            muc_dtype_get(view->dtype)->name);
+        muc_text_add(text, ",");
+        muc_text_add_json(text, view->name);
+        muc_text_add(text, ":{\"dtype\":\"%s\",\"shape\":[", type_name(view->dtype));
+        for (uint32_t d = 0; d < view->rank; d++)
+            muc_text_add(text, "%s%" PRIu64, d ? "," : "", view->dims[d]);
+        muc_text_add(text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, at + view->bytes);
+        at += view->bytes;
+    }
+    muc_text_add(text, "}");
+    while (text->size % HEADER_ALIGNMENT != 0 && !text->failed)
+        muc_text_add(text, " ");
+    return muc_text_status(ctx, text);
+}
+
+muc_status muc_safetensors_print(muc_context *ctx, const muc_tensor_view *views, size_t count,
+                                 muc_text *text)
+{
+    muc_text header = { 0 };
+    muc_status status = add_header(ctx, views, count, &header);
+    uint8_t length[8];
+
+    muc_store_u64(length, header.size);
+    if (status == MUC_OK) {
+        muc_text_add_bytes(text, length, sizeof(length));
+        muc_text_add_bytes(text, header.data, header.size);
+    }
+    for (size_t i = 0; status == MUC_OK && i < count; i++)
+        muc_text_add_bytes(text, views[i].data, (size_t)views[i].bytes);
+    muc_text_free(&header);
+    return status == MUC_OK ? muc_text_status(ctx, text) : status;
+}
