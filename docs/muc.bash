@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval verify report inspect dis as quantize targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval verify report inspect dis as quantize compress targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -15,6 +15,7 @@ _muc() {
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;
+    compress) options="--output --quant --bits --embed-bits --budget-flash --calib --text --task --window --limit --ctx-size --tokenizer --threads --json --help" ;;
     targets) options="--json --help" ;;
     formats) options="--json --help" ;;
     ops) options="--json --help" ;;

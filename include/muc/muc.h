@@ -4,11 +4,13 @@
  *   report.h    results for people and programs   eval.h     perplexity, tasks
  *   model.h     open, inspect, list               compile.h  quantize, compile, verify, assemble
  *   folder.h    C code for microcontrollers: run, verify, report
+ *   compress.h  a checkpoint in few bits
  */
 #ifndef MUC_MUC_H
 #define MUC_MUC_H
 
 #include "muc/compile.h"
+#include "muc/compress.h"
 #include "muc/eval.h"
 #include "muc/folder.h"
 #include "muc/model.h"

@@ -201,6 +201,71 @@ muc_status cli_quantize(muc_context *ctx, const cli_args *args)
     return finish(ctx, args, status, report);
 }
 
+/* ---- compress ---- */
+
+/* "int2" of 2; NULL where the option was not given */
+static muc_status format_of(const cli_args *args, cli_option option, const char **out)
+{
+    static const char *const formats[] = { "int2", "int4", "int8" };
+    uint64_t bits;
+
+    TRY(cli_count(args, option, 2, 8, 0, &bits));
+    if (bits != 0 && bits != 2 && bits != 4 && bits != 8)
+        return cli_misuse(args, "--%s takes 2, 4 or 8", cli_options[option].name);
+    if (bits)
+        *out = formats[bits == 2 ? 0 : bits / 4];
+    return MUC_OK;
+}
+
+/* a number of bytes: "900000", "512K", "1M" */
+static muc_status bytes_of(const cli_args *args, cli_option option, uint64_t *out)
+{
+    const char *text = args->values[option];
+    char *end;
+
+    *out = 0;
+    if (!text)
+        return MUC_OK;
+    if (*text >= '0' && *text <= '9') {
+        unsigned long long count = strtoull(text, &end, 10);
+        uint64_t unit = *end == 'K' ? 1024 : *end == 'M' ? 1024 * 1024 : 1;
+
+        if (count >= 1 && count <= UINT32_MAX && (!*end || (unit > 1 && !end[1]))) {
+            *out = count * unit;
+            return MUC_OK;
+        }
+    }
+    return cli_misuse(args, "--%s takes a number of bytes, as 900000, 512K or 1M; found '%s'",
+                      cli_options[option].name, text);
+}
+
+muc_status cli_compress(muc_context *ctx, const cli_args *args)
+{
+    muc_compress_options options = {
+        .weights = args->values[OPTION_QUANT],
+        .calibration = args->values[OPTION_CALIBRATION],
+        .text = args->values[OPTION_TEXT],
+        .task = args->values[OPTION_TASK],
+    };
+    muc_report *report = NULL;
+    uint64_t limit, window;
+    muc_model *model;
+    muc_status status;
+
+    TRY(need_output(args));
+    TRY(format_of(args, OPTION_BITS, &options.weights));
+    TRY(format_of(args, OPTION_EMBED_BITS, &options.embedding));
+    TRY(bytes_of(args, OPTION_BUDGET_FLASH, &options.flash_bytes));
+    TRY(cli_count(args, OPTION_LIMIT, 1, UINT32_MAX, 0, &limit));
+    TRY(cli_count(args, OPTION_WINDOW, 2, UINT32_MAX, 0, &window));
+    options.limit = (uint32_t)limit;
+    options.window = (uint32_t)window;
+    TRY(open_operand(ctx, args, 0, &model));
+    status = muc_compress(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
+    muc_model_close(model);
+    return finish(ctx, args, status, report);
+}
+
 /* ---- run ---- */
 
 /* The whole of a file or of stdin ("-"); malloc'ed and NUL-terminated. */

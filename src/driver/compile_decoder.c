@@ -181,6 +181,34 @@ static muc_status make_report(const decoder_job *job, muc_report **out)
     return muc_report_status(job->ctx, report);
 }
 
+/* ---- sizes ---- */
+
+static muc_status measure(decoder_job *job)
+{
+    MUC_TRY(muc_model_need_tokenizer(job->ctx, job->model));
+    MUC_TRY(build_graph(job, true, &job->graph));
+    MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, &job->quantized));
+    return translate(job);
+}
+
+muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, muc_decoder_size *out)
+{
+    const muc_compile_options options = { 0 };
+    decoder_job job = { .ctx = ctx, .model = model, .options = &options };
+    muc_status status = measure(&job);
+
+    if (status == MUC_OK)
+        *out = (muc_decoder_size){
+            .flash_bytes = muc_mcu_constant_bytes(&job.build->program) +
+                           job.build->program.table_bytes + job.lm.tokenizer_bytes +
+                           MUC_DECODER_CODE_BYTES,
+            .sram_bytes = job.build->program.plan.peak,
+        };
+    muc_mcu_build_free(job.build);
+    muc_graph_free(job.graph);
+    return status;
+}
+
 /* ---- the road ---- */
 
 static muc_status compile(decoder_job *job)

@@ -10,4 +10,14 @@ muc_status muc_compile_decoder(muc_context *ctx, const muc_model *model,
                                const muc_compile_options *options, const char *out_path,
                                muc_report **out);
 
+/* What a checkpoint's program would take. */
+typedef struct muc_decoder_size {
+    uint64_t flash_bytes; /* constants, tokenizer and MUC_DECODER_CODE_BYTES */
+    uint64_t sram_bytes;  /* the arena */
+} muc_decoder_size;
+
+/* Code and its tables, the C library's part included: bench/decoder/count measures less. */
+enum { MUC_DECODER_CODE_BYTES = 32768 };
+muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, muc_decoder_size *out);
+
 #endif

@@ -13,7 +13,7 @@ typedef struct float_state {
 static void facts(const muc_model *model, muc_engine_facts *out)
 {
     *out = (muc_engine_facts){
-        .arithmetic = "float32",
+        .arithmetic = model->checkpoint.embedding ? "float32 between int8 products" : "float32",
         .vocabulary = model->checkpoint.config.vocabulary,
         .context = model->context,
     };

@@ -10,11 +10,42 @@
 #include "models/llama.h"
 #include "report/report.h"
 
+/* matrices of a compressed checkpoint become float32 */
+static muc_status widen_matrices(muc_context *ctx, muc_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        muc_tensor *tensor = &graph->tensors[i];
+        const muc_quantization *q = tensor->quantization;
+        const int8_t *levels = (const int8_t *)tensor->data;
+        float *values;
+
+        if (tensor->kind != MUC_TENSOR_CONST || tensor->dtype != MUC_I8 || !q)
+            continue;
+        MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, tensor->bytes, &values));
+        for (uint64_t e = 0; e < tensor->bytes; e++)
+            values[e] =
+                (float)levels[e] * q->scales[q->count > 1 ? e / (tensor->bytes / q->count) : 0];
+        tensor->dtype = MUC_F32;
+        tensor->data = (const uint8_t *)values;
+        tensor->bytes *= sizeof(*values);
+        tensor->quantization = NULL;
+    }
+    return muc_graph_verify(ctx, graph);
+}
+
 muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out)
 {
     const muc_llama_options options = { .context = model->context };
 
-    return muc_llama_build(ctx, &model->checkpoint, &options, out);
+    muc_status status;
+
+    MUC_TRY(muc_llama_build(ctx, &model->checkpoint, &options, out));
+    status = widen_matrices(ctx, *out);
+    if (status != MUC_OK) {
+        muc_graph_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 /* gains of any float type become float32 */

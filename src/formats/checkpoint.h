@@ -89,9 +89,9 @@ void muc_checkpoint_close(muc_checkpoint *checkpoint);
 /* NULL if there is no tensor of that name. */
 const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name);
 
-/* Converts elements first..first+count-1 of a tensor of any float type, or with scales. A value that is not
- * finite is MUC_MALFORMED, naming the tensor and the element; so is a tensor of integers
- * MUC_UNSUPPORTED. The range must lie in the tensor. */
+/* Converts elements first..first+count-1 of a tensor of any float type, or with scales. A value
+ * that is not finite is MUC_MALFORMED, naming the tensor and the element; so is a tensor of
+ * integers MUC_UNSUPPORTED. The range must lie in the tensor. */
 muc_status muc_tensor_to_f32(muc_context *ctx, const muc_tensor_view *view, uint64_t first,
                              uint64_t count, float *out);
 

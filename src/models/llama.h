@@ -14,9 +14,9 @@ typedef struct muc_llama_options {
 
 /* Builds the graph of a checkpoint, which must outlive it: weights are borrowed in their file's
  * type; those with scales are i8 with quantization, and their products' other side is quantized
- * when it comes (runtime/include/mur_decoder.h). Expression inputs, in this order: pos in 0..context-1, m in 1..max_tokens, pos + m at most
- * context. Tensor input: tokens, i32 [m]. Output: head, f32 [m, vocabulary] ([1, vocabulary] if
- * last_only), the logits.
+ * when it comes (runtime/include/mur_decoder.h). Expression inputs, in this order: pos in
+ * 0..context-1, m in 1..max_tokens, pos + m at most context. Tensor input: tokens, i32 [m]. Output:
+ * head, f32 [m, vocabulary] ([1, vocabulary] if last_only), the logits.
  *
  * Nodes: embed; for each layer N layers.N.attention_norm, .q, .k, .v, (.q_norm, .k_norm,)
  * .q_rope, .k_rope, .attention, .o, .attention_residual, .ffn_norm, .gate, .up, .silu, .gated,

@@ -108,9 +108,20 @@ static muc_status quantize_matrix(muc_context *ctx, muc_graph *graph, muc_tensor
     tensor->data = (const uint8_t *)m.q;
     tensor->bytes = count;
     tensor->quantization = quantization;
-    result->weights += count;
-    result->bytes += count + m.n * sizeof(float);
     return MUC_OK;
+}
+
+/* those that came quantized included */
+static void count_matrices(const muc_graph *graph, muc_hybrid_result *result)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        const muc_tensor *tensor = &graph->tensors[i];
+
+        if (tensor->kind != MUC_TENSOR_CONST || tensor->dtype != MUC_I8 || !tensor->quantization)
+            continue;
+        result->weights += tensor->bytes;
+        result->bytes += tensor->bytes + tensor->quantization->count * sizeof(float);
+    }
 }
 
 /* the state of scales beside a cache */
@@ -178,5 +189,6 @@ muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_re
     muc_progress(ctx, "quantizing", graph->node_count, graph->node_count);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         MUC_TRY(widen(ctx, graph, &graph->tensors[i]));
+    count_matrices(graph, out);
     return muc_graph_verify(ctx, graph);
 }

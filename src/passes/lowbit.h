@@ -14,7 +14,7 @@ typedef struct muc_lowbit_matrix {
 } muc_lowbit_matrix;
 
 typedef struct muc_lowbit_options {
-    muc_lowbit weights, embedding;      /* embedding: of what is looked up, and of the last LINEAR */
+    muc_lowbit weights, embedding; /* embedding: of what is looked up, and of the last LINEAR */
     const muc_calibration *calibration; /* texts for error feedback, or NULL: least squares */
 } muc_lowbit_options;
 

@@ -220,8 +220,8 @@ static void read_book(const uint16_t *numbers, float *book)
         book[c] = muc_f32_of_f16(numbers[c]);
 }
 
-void muc_lowbit_encode_entries(muc_lowbit format, size_t k, const float *w,
-                               const uint16_t *numbers, uint8_t *codes)
+void muc_lowbit_encode_entries(muc_lowbit format, size_t k, const float *w, const uint16_t *numbers,
+                               uint8_t *codes)
 {
     float book[MUC_LOWBIT_ENTRIES];
 

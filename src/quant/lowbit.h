@@ -42,8 +42,8 @@ double muc_lowbit_bits_per_weight(muc_lowbit format, size_t k);
 void muc_lowbit_encode(muc_lowbit format, size_t k, const float *w, uint8_t *codes,
                        uint16_t *numbers);
 /* The indices of the entries nearest to w, of codebooks that are there. */
-void muc_lowbit_encode_entries(muc_lowbit format, size_t k, const float *w,
-                               const uint16_t *numbers, uint8_t *codes);
+void muc_lowbit_encode_entries(muc_lowbit format, size_t k, const float *w, const uint16_t *numbers,
+                               uint8_t *codes);
 /* Exact: each product of a scale and an integer has few bits. */
 void muc_lowbit_decode(muc_lowbit format, size_t k, const uint8_t *codes, const uint16_t *numbers,
                        float *out);

@@ -128,7 +128,8 @@ static muc_status read_quantization(const reader *r)
 
         MUC_TRY(muc_json_string_or_null(r->ctx, r->name, object, formats[i].key, &name));
         if (!name || !muc_lowbit_find(name, &format))
-            return UNSUPPORTED(r, "\"quantization_config\": \"%s\" is '%s', no format that muc knows",
+            return UNSUPPORTED(r,
+                               "\"quantization_config\": \"%s\" is '%s', no format that muc knows",
                                formats[i].key, name ? name : "missing");
         *formats[i].out = muc_lowbit_get(format)->name;
     }

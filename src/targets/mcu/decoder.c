@@ -180,6 +180,7 @@ static muc_status define_scales(muc_mcu_lowering *l, const muc_tensor *tensor, c
     for (uint32_t i = 0; i < n; i++)
         scales[i] = tensor->quantization->scales[tensor->quantization->count > 1 ? i : 0];
     define_floats(l, name, scales, n);
+    l->program->table_bytes += n * sizeof(*scales);
     return MUC_OK;
 }
 

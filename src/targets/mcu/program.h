@@ -127,9 +127,10 @@ typedef struct muc_mcu_program {
     const char **sources; /* files of runtime/ to be compiled, ascending */
     uint32_t source_count;
     size_t source_capacity;
-    bool uses_f32;      /* calls kernels of mur_nn_f32.h */
-    bool uses_decoder;  /* calls functions of mur_decoder.h */
-    uint64_t arguments; /* bit i: the run has expression input i as an argument */
+    bool uses_f32;        /* calls kernels of mur_nn_f32.h */
+    bool uses_decoder;    /* calls functions of mur_decoder.h */
+    uint64_t table_bytes; /* of numbers in steps' text */
+    uint64_t arguments;   /* bit i: the run has expression input i as an argument */
     /* the memory plan; names borrowed from values */
     muc_plan plan;
     muc_plan tiles; /* of the small memory; no buffers where no step works in tiles */

@@ -1,0 +1,30 @@
+/* muc/compress.h - a checkpoint becomes a smaller one. */
+#ifndef MUC_COMPRESS_H
+#define MUC_COMPRESS_H
+
+#include "muc/model.h"
+
+/* All-zero is the default. */
+typedef struct muc_compress_options {
+    const char *weights;   /* "int8", "int4", "int2" or "cb2"; NULL: the most that fits flash_bytes,
+                              int2 where no budget is given */
+    const char *embedding; /* the same of the embedding and the head; NULL: int8, less if need be */
+    const char *calibration; /* texts for error feedback: a file, "auto" (what the model writes
+                                itself) or "none"; NULL: data, or else auto */
+    const char *data;        /* a text file to train on; NULL: none */
+    uint64_t flash_bytes;    /* most bytes of flash of its program for microcontrollers; 0: any */
+    const char *text, *task; /* files to measure every stage on; NULL: not on one */
+    uint32_t limit;          /* most documents, or cases; 0: all */
+    uint32_t window;         /* most tokens of a document; 0: the context */
+} muc_compress_options;
+
+/* Writes a Hugging Face folder (docs/COMPRESSION.md) that every other function opens. Keys: folder,
+ * weights, embedding, matrix_bits_per_weight (but for the embedding and the head), snr_db; with a
+ * budget flash_bytes, flash_budget, sram_bytes; and the table "stages" (stage, bytes,
+ * bits_per_weight, and as measured perplexity, exact, cases). Fails with MUC_NOFIT, after all is
+ * written, if the program exceeds its budget; the message tells by how much. */
+muc_status muc_compress(muc_context *ctx, const muc_model *model,
+                        const muc_compress_options *options, const char *out_path,
+                        muc_report **out);
+
+#endif

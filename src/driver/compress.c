@@ -1,0 +1,299 @@
+/* compress.c - the road from a checkpoint to a smaller one. compress(), near the end, is its table
+ * of contents.
+ */
+#include "muc/compress.h"
+
+#include <string.h>
+
+#include "base/real.h"
+#include "driver/calibration.h"
+#include "driver/compile_decoder.h"
+#include "driver/compress.h"
+#include "formats/hf/lowbit.h"
+#include "models/llama.h"
+#include "muc/eval.h"
+#include "report/report.h"
+
+enum { MOST_STAGES = 8 };
+
+/* One row of the table. */
+typedef struct stage {
+    const char *name;
+    uint64_t bytes; /* of all tensors, as stored */
+    double bits;    /* a weight of a matrix */
+    double perplexity, exact, cases;
+} stage;
+
+typedef struct compress_job {
+    muc_context *ctx;
+    const muc_model *model;
+    const muc_compress_options *options;
+    const char *out_path;
+    muc_arena arena;
+    muc_graph *graph;
+    muc_calibration texts;
+    muc_lowbit_options formats;
+    muc_lowbit_result quantized;
+    muc_decoder_size size; /* of its program */
+    stage stages[MOST_STAGES];
+    unsigned stage_count;
+} compress_job;
+
+/* ---- measuring ---- */
+
+static muc_status number_of(const compress_job *job, const muc_report *report, const char *key,
+                            double *out)
+{
+    return muc_report_number(report, key, out)
+               ? MUC_OK
+               : muc_fail(job->ctx, MUC_BUG, "compress", MUC_NO_OFFSET, "no '%s' was measured",
+                          key);
+}
+
+static muc_status measure(compress_job *job, const char *name, const muc_model *model,
+                          uint64_t bytes, double bits)
+{
+    const muc_compress_options *o = job->options;
+    const muc_eval_options eval = { .limit = o->limit, .window = o->window };
+    stage *s = &job->stages[job->stage_count++];
+    muc_report *report = NULL;
+    muc_status status = MUC_OK;
+
+    *s = (stage){ .name = name, .bytes = bytes, .bits = bits };
+    if (o->text) {
+        status = muc_eval_text(job->ctx, model, o->text, &eval, &report);
+        if (status == MUC_OK)
+            status = number_of(job, report, "perplexity", &s->perplexity);
+        muc_report_free(report);
+        report = NULL;
+    }
+    if (o->task && status == MUC_OK) {
+        status = muc_eval_task(job->ctx, model, o->task, &eval, &report);
+        if (status == MUC_OK)
+            status = number_of(job, report, "exact", &s->exact);
+        if (status == MUC_OK)
+            status = number_of(job, report, "cases", &s->cases);
+        muc_report_free(report);
+    }
+    return status;
+}
+
+static muc_status measure_source(compress_job *job)
+{
+    const muc_checkpoint *checkpoint = &job->model->checkpoint;
+    uint64_t bytes = 0, matrix_bytes = 0, weights = 0;
+
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        bytes += checkpoint->tensors[i].bytes;
+        if (checkpoint->tensors[i].rank == 2) {
+            matrix_bytes += checkpoint->tensors[i].bytes;
+            weights += checkpoint->tensors[i].elements;
+        }
+    }
+    return measure(job, "as given, in float32", job->model, bytes,
+                   8.0 * (double)matrix_bytes / (double)weights);
+}
+
+/* ---- options ---- */
+
+static muc_status check_model(const compress_job *job)
+{
+    const muc_model *model = job->model;
+
+    if (model->kind != MUC_MODEL_CHECKPOINT)
+        return muc_fail(job->ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "compress takes checkpoints of language models");
+    if (model->checkpoint.weights)
+        return muc_fail(job->ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "its weights are %s already", model->checkpoint.weights);
+    return MUC_OK;
+}
+
+static muc_status find_format(const compress_job *job, const char *name, muc_lowbit *out)
+{
+    if (muc_lowbit_find(name, out))
+        return MUC_OK;
+    return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
+                    "there is no format '%s'; expected int8, int4, int2 or cb2", name);
+}
+
+static muc_status open_texts(compress_job *job)
+{
+    const char *source = job->options->calibration;
+
+    if (!source)
+        source = job->options->data ? job->options->data : "auto";
+    if (strcmp(source, "none") == 0)
+        return MUC_OK;
+    job->formats.calibration = &job->texts;
+    return muc_calibration_open(job->ctx, job->model, job->graph, source, &job->arena, &job->texts);
+}
+
+/* ---- quantizing ---- */
+
+static muc_status quantize(compress_job *job, muc_lowbit weights, muc_lowbit embedding)
+{
+    const char *out_path = job->out_path;
+
+    job->formats.weights = weights;
+    job->formats.embedding = embedding;
+    MUC_TRY(muc_lowbit_quantize(job->ctx, job->graph, &job->formats, &job->arena, &job->quantized));
+    return muc_compress_write(job->ctx, job->model, job->graph, &job->formats, &job->quantized,
+                              NULL, out_path);
+}
+
+static muc_status measure_flash(compress_job *job)
+{
+    const muc_model_options options = { .context = job->model->context };
+    muc_model *model;
+    muc_status status;
+
+    MUC_TRY(muc_model_open(job->ctx, job->out_path, &options, &model));
+    status = muc_decoder_measure(job->ctx, model, &job->size);
+    muc_model_close(model);
+    return status;
+}
+
+/* The formats asked for, or of falling size the first that fits. */
+static muc_status quantize_to_budget(compress_job *job)
+{
+    static const muc_lowbit sizes[][2] = {
+        { MUC_LOWBIT_INT8, MUC_LOWBIT_INT8 }, { MUC_LOWBIT_INT4, MUC_LOWBIT_INT8 },
+        { MUC_LOWBIT_INT4, MUC_LOWBIT_INT4 }, { MUC_LOWBIT_INT2, MUC_LOWBIT_INT8 },
+        { MUC_LOWBIT_INT2, MUC_LOWBIT_INT4 },
+    };
+    const muc_compress_options *o = job->options;
+    muc_lowbit weights = MUC_LOWBIT_INT2, embedding = MUC_LOWBIT_INT8;
+
+    if (o->weights)
+        MUC_TRY(find_format(job, o->weights, &weights));
+    if (o->embedding)
+        MUC_TRY(find_format(job, o->embedding, &embedding));
+    if (!o->flash_bytes)
+        return quantize(job, weights, embedding);
+    for (size_t i = 0; i < MUC_COUNT(sizes); i++) {
+        bool last = i + 1 == MUC_COUNT(sizes);
+
+        if (!last &&
+            ((o->weights && sizes[i][0] != weights) || (o->embedding && sizes[i][1] != embedding)))
+            continue;
+        MUC_TRY(quantize(job, o->weights ? weights : sizes[i][0],
+                         o->embedding ? embedding : sizes[i][1]));
+        MUC_TRY(measure_flash(job));
+        if (job->size.flash_bytes <= o->flash_bytes)
+            break;
+    }
+    return MUC_OK;
+}
+
+static muc_status measure_result(compress_job *job)
+{
+    const muc_model_options options = { .context = job->model->context };
+    uint64_t bytes = job->quantized.bytes;
+    const char *name;
+    muc_model *model;
+    muc_status status;
+
+    for (size_t i = 0; i < job->model->checkpoint.tensor_count; i++)
+        if (job->model->checkpoint.tensors[i].rank == 1)
+            bytes += 2 * job->model->checkpoint.tensors[i].elements;
+    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "%s, embedding %s",
+                             muc_lowbit_get(job->formats.weights)->name,
+                             muc_lowbit_get(job->formats.embedding)->name));
+    MUC_TRY(muc_model_open(job->ctx, job->out_path, &options, &model));
+    status = measure(job, name, model, bytes,
+                     8.0 * (double)job->quantized.bytes / (double)job->quantized.weights);
+    muc_model_close(model);
+    return status;
+}
+
+/* ---- report ---- */
+
+static void add_stage(muc_report *report, const muc_compress_options *options, const stage *s)
+{
+    muc_report_begin_row(report);
+    muc_report_add_text(report, "stage", "%s", s->name);
+    muc_report_add_count(report, "bytes", s->bytes);
+    muc_report_add_real(report, "bits_per_weight", s->bits);
+    if (options->text)
+        muc_report_add_real(report, "perplexity", s->perplexity);
+    if (options->task) {
+        muc_report_add_count(report, "exact", (uint64_t)s->exact);
+        muc_report_add_count(report, "cases", (uint64_t)s->cases);
+    }
+    muc_report_end(report);
+}
+
+/* but for the embedding and the head */
+static double bits_of_matrices(const compress_job *job)
+{
+    double bits = 0, weights = 0;
+
+    for (size_t i = 0; i < job->quantized.count; i++) {
+        const muc_lowbit_matrix *m = &job->quantized.matrices[i];
+        double elements = (double)m->n * m->k;
+
+        if (muc_hf_is_embedding(job->graph->tensors[m->tensor].name))
+            continue;
+        weights += elements;
+        bits += elements * muc_lowbit_bits_per_weight(m->format, m->k);
+    }
+    return weights > 0 ? bits / weights : 0;
+}
+
+static muc_status make_report(const compress_job *job, muc_report **out)
+{
+    const muc_lowbit_result *q = &job->quantized;
+    muc_report *report;
+
+    MUC_TRY(muc_report_new(job->ctx, out));
+    report = *out;
+    muc_report_add_text(report, "folder", "%s", job->out_path);
+    muc_report_add_text(report, "weights", "%s", muc_lowbit_get(job->formats.weights)->name);
+    muc_report_add_text(report, "embedding", "%s", muc_lowbit_get(job->formats.embedding)->name);
+    muc_report_add_real(report, "matrix_bits_per_weight", bits_of_matrices(job));
+    if (q->error > 0)
+        muc_report_add_real(report, "snr_db", 10 * muc_log(q->energy / q->error) / muc_log(10));
+    if (job->options->flash_bytes) {
+        muc_report_add_count(report, "flash_bytes", job->size.flash_bytes);
+        muc_report_add_count(report, "flash_budget", job->options->flash_bytes);
+        muc_report_add_count(report, "sram_bytes", job->size.sram_bytes);
+    }
+    muc_report_begin_table(report, "stages");
+    for (unsigned i = 0; i < job->stage_count; i++)
+        add_stage(report, job->options, &job->stages[i]);
+    muc_report_end(report);
+    return muc_report_status(job->ctx, report);
+}
+
+/* ---- the road ---- */
+
+static muc_status compress(compress_job *job)
+{
+    const muc_llama_options options = { .context = job->model->context };
+
+    MUC_TRY(check_model(job));
+    MUC_TRY(measure_source(job));
+    MUC_TRY(muc_llama_build(job->ctx, &job->model->checkpoint, &options, &job->graph));
+    MUC_TRY(open_texts(job));         /* what error feedback looks at */
+    MUC_TRY(quantize_to_budget(job)); /* the folder is there */
+    return measure_result(job);
+}
+
+muc_status muc_compress(muc_context *ctx, const muc_model *model,
+                        const muc_compress_options *options, const char *out_path, muc_report **out)
+{
+    compress_job job = { .ctx = ctx, .model = model, .options = options, .out_path = out_path };
+    muc_status status = compress(&job);
+
+    if (status == MUC_OK)
+        status = make_report(&job, out);
+    if (status == MUC_OK && options->flash_bytes && job.size.flash_bytes > options->flash_bytes)
+        status = muc_fail(ctx, MUC_NOFIT, out_path, MUC_NO_OFFSET,
+                          "its program takes %llu bytes of flash, %llu more than the budget",
+                          (unsigned long long)job.size.flash_bytes,
+                          (unsigned long long)(job.size.flash_bytes - options->flash_bytes));
+    muc_graph_free(job.graph);
+    muc_arena_free(&job.arena);
+    return status;
+}

@@ -1,0 +1,168 @@
+/* compress_write.c - a compressed model's folder: config.json, model.safetensors, the tokenizer. */
+#include <math.h>
+#include <string.h>
+
+#include "base/folder.h"
+#include "base/half.h"
+#include "driver/compress.h"
+#include "formats/hf/lowbit.h"
+#include "formats/hf/save.h"
+
+typedef struct writer {
+    muc_context *ctx;
+    const muc_model *model;
+    const muc_graph *graph;
+    const muc_lowbit_options *formats;
+    const muc_lowbit_result *quantized;
+    const char *tokenizer_path;
+    muc_folder *folder;
+    muc_arena arena;
+    muc_tensor_view *views;
+    size_t count;
+} writer;
+
+static const muc_lowbit_matrix *find(const writer *w, const char *name)
+{
+    for (size_t i = 0; i < w->quantized->count; i++)
+        if (strcmp(w->graph->tensors[w->quantized->matrices[i].tensor].name, name) == 0)
+            return &w->quantized->matrices[i];
+    return NULL;
+}
+
+static muc_status add_view(writer *w, const char *name, muc_dtype dtype, uint32_t rank,
+                           const uint64_t *dims, const void *data)
+{
+    muc_tensor_view *view = &w->views[w->count++];
+
+    *view = (muc_tensor_view){ .name = name, .dtype = dtype, .rank = rank, .data = data };
+    memcpy(view->dims, dims, rank * sizeof(*dims));
+    return muc_tensor_measure(w->ctx, view);
+}
+
+static muc_status add_matrix(writer *w, const char *name, const muc_lowbit_matrix *m)
+{
+    bool entries = muc_lowbit_get(m->format)->group != 0;
+    size_t numbers = muc_lowbit_numbers(m->format, m->k);
+    const uint64_t dims[] = { m->n, muc_lowbit_code_bytes(m->format, m->k) };
+    const uint64_t number_dims[] = { m->n, numbers / MUC_LOWBIT_ENTRIES, MUC_LOWBIT_ENTRIES };
+    const char *beside;
+    uint8_t *stored;
+
+    MUC_TRY(muc_arena_format(w->ctx, &w->arena, &beside, "%s%s", name,
+                             entries ? MUC_HF_CODEBOOK : MUC_HF_SCALE));
+    MUC_TRY(muc_arena_new(w->ctx, &w->arena, m->n * numbers, 2, (void **)&stored));
+    for (size_t i = 0; i < m->n * numbers; i++)
+        muc_store_u16(stored + 2 * i, m->numbers[i]);
+    MUC_TRY(add_view(w, name, m->format == MUC_LOWBIT_INT8 ? MUC_I8 : MUC_U8, 2, dims, m->codes));
+    return add_view(w, beside, MUC_F16, entries ? 3 : 1, number_dims, stored);
+}
+
+/* gains and biases: f16 if all of them are within its range */
+static muc_status add_vector(writer *w, const muc_tensor_view *from)
+{
+    muc_dtype dtype = MUC_F16;
+    float *values;
+    uint8_t *stored;
+
+    MUC_TRY(MUC_ARENA_NEW(w->ctx, &w->arena, from->elements, &values));
+    MUC_TRY(muc_tensor_to_f32(w->ctx, from, 0, from->elements, values));
+    for (uint64_t i = 0; i < from->elements; i++)
+        if (!isfinite(muc_f32_of_f16(muc_f16_of_f32(values[i]))))
+            dtype = MUC_F32;
+    MUC_TRY(muc_arena_new(w->ctx, &w->arena, from->elements, 4, (void **)&stored));
+    for (uint64_t i = 0; i < from->elements; i++)
+        if (dtype == MUC_F16)
+            muc_store_u16(stored + 2 * i, muc_f16_of_f32(values[i]));
+        else
+            muc_store_u32(stored + 4 * i, muc_f32_bits(values[i]));
+    return add_view(w, from->name, dtype, from->rank, from->dims, stored);
+}
+
+static muc_status write_weights(writer *w)
+{
+    const muc_checkpoint *checkpoint = &w->model->checkpoint;
+    muc_text text = { 0 };
+    muc_status status;
+
+    MUC_TRY(MUC_ARENA_NEW(w->ctx, &w->arena, 2 * checkpoint->tensor_count, &w->views));
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        const muc_tensor_view *view = &checkpoint->tensors[i];
+        const muc_lowbit_matrix *matrix = find(w, view->name);
+
+        MUC_TRY(matrix ? add_matrix(w, view->name, matrix) : add_vector(w, view));
+    }
+    status = muc_safetensors_print(w->ctx, w->views, w->count, &text);
+    if (status == MUC_OK)
+        status = muc_folder_write(w->folder, "model.safetensors", text.data, text.size);
+    muc_text_free(&text);
+    return status;
+}
+
+static muc_status write_config(const writer *w)
+{
+    muc_text text = { 0 };
+    const char *members;
+    muc_arena arena = { 0 };
+    muc_status status = muc_arena_format(
+        w->ctx, &arena, &members,
+        "  \"quantization_config\": {\"quant_method\": \"" MUC_HF_LOWBIT_METHOD
+        "\", \"weights\": \"%s\", \"embedding\": \"%s\"},\n",
+        muc_lowbit_get(w->formats->weights)->name, muc_lowbit_get(w->formats->embedding)->name);
+
+    if (status == MUC_OK) {
+        muc_hf_add_config(&w->model->checkpoint.config, members, &text);
+        status = muc_text_status(w->ctx, &text);
+    }
+    if (status == MUC_OK)
+        status = muc_folder_write(w->folder, "config.json", text.data, text.size);
+    muc_text_free(&text);
+    muc_arena_free(&arena);
+    return status;
+}
+
+static muc_status copy_tokenizer(const writer *w)
+{
+    const char *path = w->tokenizer_path ? w->tokenizer_path : w->model->checkpoint.tokenizer_path;
+    size_t length;
+    muc_status status;
+    muc_file file;
+
+    if (!path)
+        return MUC_OK;
+    length = strlen(path);
+    MUC_TRY(muc_file_open(w->ctx, path, &file));
+    status =
+        muc_folder_write(w->folder,
+                         length > 5 && strcmp(path + length - 5, ".json") == 0 ? "tokenizer.json"
+                                                                               : "tokenizer.model",
+                         file.bytes.data, file.bytes.size);
+    muc_file_close(&file);
+    return status;
+}
+
+static muc_status write_all(writer *w)
+{
+    const char *prompt = w->model->prompt_template;
+
+    MUC_TRY(write_weights(w));
+    MUC_TRY(write_config(w));
+    MUC_TRY(copy_tokenizer(w));
+    return prompt ? muc_folder_write(w->folder, "prompt.txt", prompt, strlen(prompt)) : MUC_OK;
+}
+
+muc_status muc_compress_write(muc_context *ctx, const muc_model *model, const muc_graph *graph,
+                              const muc_lowbit_options *formats, const muc_lowbit_result *quantized,
+                              const char *tokenizer_path, const char *out_path)
+{
+    writer w = { ctx, model, graph, formats, quantized, tokenizer_path, NULL, { 0 }, NULL, 0 };
+    muc_status status;
+
+    MUC_TRY(muc_folder_begin(ctx, out_path, &w.folder));
+    status = write_all(&w);
+    if (status == MUC_OK)
+        status = muc_folder_commit(w.folder);
+    else
+        muc_folder_discard(w.folder);
+    muc_arena_free(&w.arena);
+    return status;
+}
