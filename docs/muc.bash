@@ -6,12 +6,12 @@ _muc() {
         return
     fi
     case "${COMP_WORDS[1]}" in
-    compile) options="--output --type --target --machine --quant --bits --calib --act-terms --attention --patch --strip --ctx-size --tokenizer --threads --json --help" ;;
-    run) options="--output --input --qemu --dim --type --quant --calib --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
+    compile) options="--output --type --arch --target --machine --quant --bits --calib --act-terms --attention --patch --strip --ctx-size --tokenizer --threads --json --help" ;;
+    run) options="--output --input --qemu --dim --type --arch --quant --calib --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
-    verify) options="--input --type --quant --calib --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
+    verify) options="--input --type --arch --quant --calib --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
     report) options="--output --input --qemu --format --table --json --help" ;;
-    inspect) options="--dim --type --quant --calib --tokenizer --format --table --json --help" ;;
+    inspect) options="--dim --type --arch --quant --calib --tokenizer --format --table --json --help" ;;
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;

@@ -31,6 +31,10 @@ typedef struct muc_model_options {
     /* of a network: types of inputs that the file calls FLOAT and means as integers, "NAME=TYPE",
      * parted by commas; NULL: none */
     const char *types;
+    /* of a file of weights alone: the network that they belong to; of a PyTorch state dict a
+     * description (docs/TORCH.md) or an ONNX file, of Keras weights the model's to_json(); NULL:
+     * the file is a whole network */
+    const char *arch;
     /* of a network: "int8" makes its activations and weights int8, in the arithmetic of TFLite's
      * kernels, on scales chosen by running it on the arrays of a .npz or .npy file (samples along
      * the first dimension); NULL: it stays as it is */

@@ -118,6 +118,7 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
     muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
                                   .dims = args->values[OPTION_DIM],
                                   .types = args->values[OPTION_TYPE],
+                                  .arch = args->values[OPTION_ARCH],
                                   .inputs = args->values[OPTION_INPUT] };
     uint64_t context;
 

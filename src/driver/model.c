@@ -218,6 +218,7 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     if (options->inputs)
         MUC_TRY(muc_arrays_read(ctx, &model->arena, options->inputs, &model->arrays,
                                 &model->array_count));
+    how.arch = options->arch;
     how.known = model->arrays;
     how.known_count = model->array_count;
     MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
@@ -272,9 +273,10 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
 static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     MUC_TRY(open_any(ctx, model, options));
-    if (model->kind != MUC_MODEL_NETWORK && (options->dims || options->inputs))
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file is no network: it takes neither arrays nor dimensions");
+    if (model->kind != MUC_MODEL_NETWORK && (options->dims || options->inputs || options->arch))
+        return muc_fail(
+            ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+            "the file is no network: it takes neither arrays nor dimensions nor --arch");
     return MUC_OK;
 }
 

@@ -62,22 +62,44 @@ static muc_status read_source(muc_context *ctx, const muc_source *source,
                         "no network of a format that this muc reads");
     network->format = format->name;
     MUC_TRY(format->read(ctx, source, options ? options : &none, network));
+    if (options && options->arch && !network->arch_used)
+        return muc_fail(ctx, MUC_USAGE, source->path, MUC_NO_OFFSET,
+                        "the file holds a network of its own; --arch is for weights alone");
     return muc_graph_verify(ctx, network->graph);
+}
+
+/* its folder with its slash, for the root folder is nothing else */
+static muc_status map_source(muc_context *ctx, const char *path, muc_network *network,
+                             muc_source *out)
+{
+    const char *slash = strrchr(path, '/');
+
+    *out = (muc_source){ .folder = "." };
+    MUC_TRY(muc_arena_string(ctx, &network->arena, path, strlen(path), &out->path));
+    if (slash)
+        MUC_TRY(
+            muc_arena_string(ctx, &network->arena, path, (size_t)(slash - path) + 1, &out->folder));
+    return muc_mapped_open(ctx, &network->arena, &network->files, out->path, &out->bytes);
+}
+
+muc_status muc_network_open_arch(muc_context *ctx, const muc_source *source,
+                                 const muc_network_options *options, muc_network *network,
+                                 muc_source *out)
+{
+    if (!options->arch)
+        return muc_fail(ctx, MUC_USAGE, source->path, MUC_NO_OFFSET,
+                        "weights without the network they belong to: give it with --arch FILE");
+    network->arch_used = true;
+    return map_source(ctx, options->arch, network, out);
 }
 
 static muc_status open_path(muc_context *ctx, const char *path, const muc_network_options *options,
                             muc_network *network)
 {
-    muc_source source = { 0 };
-    const char *slash = strrchr(path, '/');
+    muc_source source;
 
-    MUC_TRY(muc_arena_string(ctx, &network->arena, path, strlen(path), &network->path));
-    source.path = network->path;
-    source.folder = ".";
-    if (slash) /* with its slash, for the root folder is nothing else */
-        MUC_TRY(muc_arena_string(ctx, &network->arena, path, (size_t)(slash - path) + 1,
-                                 &source.folder));
-    MUC_TRY(muc_mapped_open(ctx, &network->arena, &network->files, path, &source.bytes));
+    MUC_TRY(map_source(ctx, path, network, &source));
+    network->path = source.path;
     return read_source(ctx, &source, options, network);
 }
 

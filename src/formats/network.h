@@ -32,6 +32,7 @@ typedef struct muc_network_options {
     /* Types of inputs that the file calls FLOAT and means as integers (formats/onnx/integers.h). */
     const muc_network_type *types;
     size_t type_count;
+    const char *arch; /* path of the network that a file of weights alone belongs to; NULL: none */
 } muc_network_options;
 
 /* The array that is input number i of `count`: by name if every input finds one of its name, else
@@ -46,6 +47,7 @@ typedef struct muc_network {
     muc_arena arena;        /* what constants borrow, if not a mapped file */
     muc_mapped_file *files; /* mapped until muc_network_close */
     muc_graph *graph;
+    bool arch_used; /* the file named by the options' arch was opened */
 } muc_network;
 
 typedef bool muc_network_probe(const muc_source *source);
@@ -79,5 +81,11 @@ muc_status muc_network_open(muc_context *ctx, const char *path, const muc_networ
 muc_status muc_network_open_bytes(muc_context *ctx, muc_bytes bytes,
                                   const muc_network_options *options, muc_network *out);
 void muc_network_close(muc_network *network);
+
+/* For readers of weights alone: maps options->arch for as long as the network lives. Fails with
+ * MUC_USAGE where there is none. */
+muc_status muc_network_open_arch(muc_context *ctx, const muc_source *source,
+                                 const muc_network_options *options, muc_network *network,
+                                 muc_source *out);
 
 #endif

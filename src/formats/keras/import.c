@@ -196,40 +196,10 @@ muc_status muc_keras_transposed(muc_keras_import *im, const char *suffix, uint32
     return muc_keras_constant(im, suffix, rank, dims, data, id);
 }
 
-/* ---- attributes ---- */
-
-void muc_keras_set(muc_keras_attributes *a, muc_attribute_key key, int64_t value)
-{
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.integer = value };
-}
-
-void muc_keras_set_real(muc_keras_attributes *a, muc_attribute_key key, double value)
-{
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.real = value };
-}
-
-void muc_keras_set_integers(muc_keras_attributes *a, muc_attribute_key key, const int64_t *items,
-                            uint32_t count)
-{
-    int64_t *at = a->integers + a->integer_count;
-
-    memcpy(at, items, count * sizeof(*items));
-    a->integer_count += count;
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.integers = { at, count } };
-}
-
-void muc_keras_set_exprs(muc_keras_import *im, muc_keras_attributes *a, muc_attribute_key key,
-                         const int64_t *items, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        a->exprs[i] = muc_expr_const(im->graph->pool, (uint32_t)items[i]);
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.exprs = { a->exprs, count } };
-}
-
 /* ---- nodes ---- */
 
 muc_status muc_keras_step(muc_keras_import *im, muc_op op, const char *suffix,
-                          const uint32_t *inputs, uint32_t count, const muc_keras_attributes *a,
+                          const uint32_t *inputs, uint32_t count, const muc_attributes *a,
                           uint32_t *id)
 {
     const char *name;
@@ -242,7 +212,7 @@ muc_status muc_keras_step(muc_keras_import *im, muc_op op, const char *suffix,
 }
 
 muc_status muc_keras_last(muc_keras_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
-                          const muc_keras_attributes *a)
+                          const muc_attributes *a)
 {
     return muc_keras_step(im, op, "", inputs, count, a, &im->ids[im->call - im->model->calls]);
 }

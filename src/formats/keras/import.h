@@ -2,19 +2,11 @@
 #ifndef MUC_KERAS_IMPORT_H
 #define MUC_KERAS_IMPORT_H
 
+#include "formats/attributes.h"
 #include "formats/keras/weights.h"
 #include "graph/graph.h"
 
 enum { MUC_KERAS_MAX_ARRAYS = 4 };
-
-/* A node's attributes in the making; items are stored here until the node copies them. */
-typedef struct muc_keras_attributes {
-    muc_attribute items[8];
-    uint32_t count;
-    int64_t integers[64];
-    muc_expr exprs[MUC_GRAPH_MAX_RANK];
-    uint32_t integer_count;
-} muc_keras_attributes;
 
 /* One call of a layer at work. */
 typedef struct muc_keras_import {
@@ -71,23 +63,16 @@ muc_status muc_keras_transposed(muc_keras_import *im, const char *suffix, uint32
 
 /* ---- nodes ---- */
 
-void muc_keras_set(muc_keras_attributes *a, muc_attribute_key key, int64_t value);
-void muc_keras_set_real(muc_keras_attributes *a, muc_attribute_key key, double value);
-void muc_keras_set_integers(muc_keras_attributes *a, muc_attribute_key key, const int64_t *items,
-                            uint32_t count);
-/* At most MUC_GRAPH_MAX_RANK, once a node. */
-void muc_keras_set_exprs(muc_keras_import *im, muc_keras_attributes *a, muc_attribute_key key,
-                         const int64_t *items, uint32_t count);
 /* A node inside of what the layer stands for: "layer/suffix". */
 muc_status muc_keras_step(muc_keras_import *im, muc_op op, const char *suffix,
-                          const uint32_t *inputs, uint32_t count, const muc_keras_attributes *a,
+                          const uint32_t *inputs, uint32_t count, const muc_attributes *a,
                           uint32_t *id);
 /* The node that computes the call's output, of the layer's name; a may be NULL. */
 muc_status muc_keras_last(muc_keras_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
-                          const muc_keras_attributes *a);
+                          const muc_attributes *a);
 /* The same, then the activation that the layer's configuration names, if any. */
 muc_status muc_keras_activated(muc_keras_import *im, muc_op op, const uint32_t *inputs,
-                               uint32_t count, const muc_keras_attributes *a);
+                               uint32_t count, const muc_attributes *a);
 /* The call's output is the named activation of x. */
 muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x);
 /* The call's output is x itself. */

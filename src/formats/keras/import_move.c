@@ -16,9 +16,9 @@ muc_status muc_keras_import_nothing(muc_keras_import *im)
 
 static muc_status last_reshape(muc_keras_import *im, uint32_t x, const int64_t *dims, uint32_t rank)
 {
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
-    muc_keras_set_exprs(im, &a, MUC_KEY_SHAPE, dims, rank);
+    muc_attributes_set_exprs(&a, im->graph, MUC_KEY_SHAPE, dims, rank);
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
@@ -76,7 +76,7 @@ muc_status muc_keras_import_zero_padding(muc_keras_import *im)
     const json_t *padding = muc_keras_option(im, "padding");
     uint32_t x = muc_keras_input(im, 0), rank = im->spatial + 2;
     int64_t pads[2 * (MUC_GRAPH_MAX_RANK)] = { 0 };
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
     MUC_TRY(muc_keras_channels_last(im));
     if (muc_keras_rank(im, x) != rank)
@@ -98,14 +98,14 @@ muc_status muc_keras_import_zero_padding(muc_keras_import *im)
         if (!json_is_integer(item) || *at < 0 || *at > MAX_SIDE)
             return muc_keras_refuse(im, MUC_MALFORMED, "\"padding\" is not of 0 to 65536");
     }
-    muc_keras_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
+    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
 muc_status muc_keras_import_up_sampling(muc_keras_import *im)
 {
     uint32_t x = muc_keras_input(im, 0);
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t size[2], dims[4];
     const char *mode;
     bool linear;
@@ -124,11 +124,11 @@ muc_status muc_keras_import_up_sampling(muc_keras_import *im)
         dims[i] = muc_keras_dim(im, x, i) * (i == 1 || i == 2 ? size[i - 1] : 1);
     if (dims[1] > MAX_SIDE || dims[2] > MAX_SIDE)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "a result of more than 65536 rows or columns");
-    muc_keras_set_exprs(im, &a, MUC_KEY_SIZES, dims, 4);
-    muc_keras_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
-    muc_keras_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);
+    muc_attributes_set_exprs(&a, im->graph, MUC_KEY_SIZES, dims, 4);
+    muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
+    muc_attributes_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);
     if (!linear)
-        muc_keras_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
+        muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
@@ -161,7 +161,7 @@ muc_status muc_keras_import_function(muc_keras_import *im)
 
 muc_status muc_keras_import_concatenate(muc_keras_import *im)
 {
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t *inputs, count = im->call->input_count;
     int64_t axis, rank = muc_keras_rank(im, muc_keras_input(im, 0));
 
@@ -172,6 +172,6 @@ muc_status muc_keras_import_concatenate(muc_keras_import *im)
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &inputs));
     for (uint32_t i = 0; i < count; i++)
         inputs[i] = muc_keras_input(im, i);
-    muc_keras_set(&a, MUC_KEY_AXIS, axis < 0 ? axis + rank : axis);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis < 0 ? axis + rank : axis);
     return muc_keras_last(im, im->to, inputs, count, &a);
 }

@@ -10,7 +10,7 @@ static const int64_t ones[MAX_SPATIAL] = { 1, 1 };
 /* ---- windows ---- */
 
 /* strides, dilations and pads of a window over x; kernel is its size */
-static muc_status set_window(muc_keras_import *im, muc_keras_attributes *a, uint32_t x,
+static muc_status set_window(muc_keras_import *im, muc_attributes *a, uint32_t x,
                              const int64_t *kernel, const int64_t *strides,
                              const int64_t *dilations)
 {
@@ -34,15 +34,15 @@ static muc_status set_window(muc_keras_import *im, muc_keras_attributes *a, uint
         pads[i] = causal ? all : all / 2;
         pads[n + i] = all - pads[i];
     }
-    muc_keras_set_integers(a, MUC_KEY_STRIDES, strides, n);
+    muc_attributes_set_integers(a, MUC_KEY_STRIDES, strides, n);
     if (memcmp(dilations, ones, n * sizeof(*dilations)) != 0)
-        muc_keras_set_integers(a, MUC_KEY_DILATIONS, dilations, n);
-    muc_keras_set_integers(a, MUC_KEY_PADS, pads, 2 * n);
-    muc_keras_set(a, MUC_KEY_CHANNELS_LAST, 1);
+        muc_attributes_set_integers(a, MUC_KEY_DILATIONS, dilations, n);
+    muc_attributes_set_integers(a, MUC_KEY_PADS, pads, 2 * n);
+    muc_attributes_set(a, MUC_KEY_CHANNELS_LAST, 1);
     return MUC_OK;
 }
 
-static muc_status set_convolution(muc_keras_import *im, muc_keras_attributes *a, uint32_t x,
+static muc_status set_convolution(muc_keras_import *im, muc_attributes *a, uint32_t x,
                                   const int64_t *kernel)
 {
     int64_t strides[MAX_SPATIAL], dilations[MAX_SPATIAL];
@@ -104,7 +104,7 @@ static muc_status add_bias(muc_keras_import *im, uint32_t kernels, int64_t outpu
 /* kernel [spatial.., in / groups, out]: weights [out, spatial.., in / groups] */
 muc_status muc_keras_import_conv(muc_keras_import *im)
 {
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[3] = { muc_keras_input(im, 0) }, count = 2;
     int64_t kernel[MAX_SPATIAL], in, out, groups, dims[MAX_SPATIAL + 2];
 
@@ -118,12 +118,12 @@ muc_status muc_keras_import_conv(muc_keras_import *im)
     MUC_TRY(add_bias(im, 1, out, inputs, &count));
     MUC_TRY(set_convolution(im, &a, inputs[0], kernel));
     if (groups > 1)
-        muc_keras_set(&a, MUC_KEY_GROUPS, groups);
+        muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
     return muc_keras_activated(im, im->to, inputs, count, &a);
 }
 
 /* kernel [spatial.., in, multiplier]: weights [in * multiplier, spatial.., 1], groups = in */
-static muc_status depthwise_weights(muc_keras_import *im, muc_keras_attributes *a, uint32_t x,
+static muc_status depthwise_weights(muc_keras_import *im, muc_attributes *a, uint32_t x,
                                     uint32_t *weights, int64_t *outputs)
 {
     int64_t kernel[MAX_SPATIAL], in, multiplier;
@@ -134,13 +134,13 @@ static muc_status depthwise_weights(muc_keras_import *im, muc_keras_attributes *
     MUC_TRY(muc_keras_transposed(im, "depthwise_kernel", 0, *outputs, 4,
                                  (const int64_t[]){ *outputs, kernel[0], kernel[1], 1 }, weights));
     MUC_TRY(set_convolution(im, a, x, kernel));
-    muc_keras_set(a, MUC_KEY_GROUPS, in);
+    muc_attributes_set(a, MUC_KEY_GROUPS, in);
     return MUC_OK;
 }
 
 muc_status muc_keras_import_depthwise(muc_keras_import *im)
 {
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[3] = { muc_keras_input(im, 0) }, count = 2;
     int64_t outputs;
 
@@ -151,7 +151,7 @@ muc_status muc_keras_import_depthwise(muc_keras_import *im)
 
 muc_status muc_keras_import_separable(muc_keras_import *im)
 {
-    muc_keras_attributes a = { .count = 0 }, point = { .count = 0 };
+    muc_attributes a = { .count = 0 }, point = { .count = 0 };
     uint32_t inputs[3] = { muc_keras_input(im, 0) }, count = 2;
     int64_t between, kernel[MAX_SPATIAL], in, out;
 
@@ -163,7 +163,7 @@ muc_status muc_keras_import_separable(muc_keras_import *im)
     MUC_TRY(muc_keras_transposed(im, "pointwise_kernel", 1, out, 4,
                                  (const int64_t[]){ out, 1, 1, between }, &inputs[1]));
     MUC_TRY(add_bias(im, 2, out, inputs, &count));
-    muc_keras_set(&point, MUC_KEY_CHANNELS_LAST, 1);
+    muc_attributes_set(&point, MUC_KEY_CHANNELS_LAST, 1);
     return muc_keras_activated(im, im->to, inputs, count, &point);
 }
 
@@ -204,7 +204,7 @@ static muc_status add_vector(muc_keras_import *im, const char *suffix, bool stor
 
 muc_status muc_keras_import_batch_norm(muc_keras_import *im)
 {
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[5] = { muc_keras_input(im, 0) }, next = 0, rank = muc_keras_rank(im, inputs[0]);
     int64_t channels = muc_keras_dim(im, inputs[0], rank - 1), axis;
     bool scale, center;
@@ -222,9 +222,9 @@ muc_status muc_keras_import_batch_norm(muc_keras_import *im)
     MUC_TRY(add_vector(im, "moving_variance", true, 0, channels, &next, &inputs[4]));
     if (next != im->array_count)
         return muc_keras_refuse(im, MUC_MALFORMED, "more arrays of weights than scale and center");
-    muc_keras_set_real(&a, MUC_KEY_EPSILON, epsilon);
+    muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
     if (rank > 2)
-        muc_keras_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+        muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
     return muc_keras_last(im, im->to, inputs, 5, &a);
 }
 
@@ -233,14 +233,14 @@ muc_status muc_keras_import_batch_norm(muc_keras_import *im)
 muc_status muc_keras_import_pool(muc_keras_import *im)
 {
     static const int64_t twos[MAX_SPATIAL] = { 2, 2 };
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t x = muc_keras_input(im, 0);
     int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL];
 
     MUC_TRY(expect_pixels(im, x));
     MUC_TRY(muc_keras_integers(im, "pool_size|pool_length", im->spatial, 1, twos, kernel));
     MUC_TRY(muc_keras_integers(im, "strides|stride", im->spatial, 1, kernel, strides));
-    muc_keras_set_integers(&a, MUC_KEY_KERNEL, kernel, im->spatial);
+    muc_attributes_set_integers(&a, MUC_KEY_KERNEL, kernel, im->spatial);
     MUC_TRY(set_window(im, &a, x, kernel, strides, ones));
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
@@ -248,14 +248,14 @@ muc_status muc_keras_import_pool(muc_keras_import *im)
 muc_status muc_keras_import_global_pool(muc_keras_import *im)
 {
     static const int64_t axes[MAX_SPATIAL] = { 1, 2 };
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t x = muc_keras_input(im, 0);
     bool keep;
 
     MUC_TRY(expect_pixels(im, x));
     MUC_TRY(muc_keras_bool(im, "keepdims", false, &keep));
-    muc_keras_set_integers(&a, MUC_KEY_AXES, axes, im->spatial);
-    muc_keras_set(&a, MUC_KEY_KEEP_DIMS, keep);
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, im->spatial);
+    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, keep);
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
@@ -264,12 +264,12 @@ muc_status muc_keras_import_global_pool(muc_keras_import *im)
 static muc_status last_softmax(muc_keras_import *im, uint32_t x, int64_t axis)
 {
     int64_t rank = muc_keras_rank(im, x);
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
     if (axis < -rank || axis >= rank)
         return muc_keras_refuse(im, MUC_MALFORMED, "axis %" PRId64 " of %" PRId64 " dimensions",
                                 axis, rank);
-    muc_keras_set(&a, MUC_KEY_AXIS, axis < 0 ? axis + rank : axis);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis < 0 ? axis + rank : axis);
     return muc_keras_last(im, MUC_OP_SOFTMAX, &x, 1, &a);
 }
 
@@ -322,7 +322,7 @@ static muc_status activation_of(const muc_keras_import *im, const char **out)
 }
 
 muc_status muc_keras_activated(muc_keras_import *im, muc_op op, const uint32_t *inputs,
-                               uint32_t count, const muc_keras_attributes *a)
+                               uint32_t count, const muc_attributes *a)
 {
     const char *name;
     uint32_t id;
@@ -347,9 +347,9 @@ muc_status muc_keras_import_activation(muc_keras_import *im)
 
 static muc_status last_leaky(muc_keras_import *im, uint32_t x, double alpha)
 {
-    muc_keras_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
-    muc_keras_set_real(&a, MUC_KEY_ALPHA, alpha);
+    muc_attributes_set_real(&a, MUC_KEY_ALPHA, alpha);
     return muc_keras_last(im, MUC_OP_LEAKY_RELU, &x, 1, &a);
 }
 

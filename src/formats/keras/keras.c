@@ -29,45 +29,42 @@ static muc_status import_document(muc_context *ctx, const char *path, const json
     return muc_keras_import_model(&im);
 }
 
-/* the configuration of a .h5 is an attribute of its root */
-static muc_status find_config(muc_context *ctx, muc_hdf5 *file, muc_bytes bytes, muc_bytes *config)
+/* The configuration of a .h5 is an attribute of its root; of weights alone it is another file, as
+ * Model.to_json() gives it. */
+static muc_status find_config(muc_context *ctx, muc_hdf5 *file, const muc_source *source,
+                              const muc_network_options *options, muc_network *network,
+                              muc_bytes *config)
 {
     const char *const *strings;
+    muc_source arch;
     size_t count;
     bool found;
 
-    if (config->data)
-        return MUC_OK;
     MUC_TRY(muc_hdf5_strings(file, "", "model_config", &found, &strings, &count));
-    if (!found || count != 1)
-        return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, MUC_NO_OFFSET,
-                        "weights without the model they belong to: no attribute 'model_config'");
-    *config = (muc_bytes){ (const uint8_t *)strings[0], strlen(strings[0]), bytes.name };
+    if (!found || count != 1) {
+        MUC_TRY(muc_network_open_arch(ctx, source, options, network, &arch));
+        *config = arch.bytes;
+    } else {
+        *config = (muc_bytes){ (const uint8_t *)strings[0], strlen(strings[0]), source->path };
+    }
     return MUC_OK;
-}
-
-static muc_status read_file(muc_context *ctx, const char *path, muc_bytes bytes, muc_bytes config,
-                            muc_hdf5 *file, muc_network *network)
-{
-    json_t *document;
-    muc_status status;
-
-    MUC_TRY(find_config(ctx, file, bytes, &config));
-    MUC_TRY(muc_json_parse(ctx, config, 0, &document));
-    status = import_document(ctx, path, document, file, network);
-    json_decref(document);
-    return status;
 }
 
 muc_status muc_keras_read_network(muc_context *ctx, const muc_source *source,
                                   const muc_network_options *options, muc_network *network)
 {
     muc_keras_archive archive = { .weights = source->bytes };
+    json_t *document;
+    muc_status status;
     muc_hdf5 *file;
 
-    (void)options; /* every dimension but the batch has a size in the file */
     if (!muc_hdf5_probe(source->bytes))
         MUC_TRY(muc_keras_archive_read(ctx, &network->arena, source->bytes, &archive));
     MUC_TRY(muc_hdf5_open(ctx, &network->arena, archive.weights, &file));
-    return read_file(ctx, source->path, archive.weights, archive.config, file, network);
+    if (!archive.config.data)
+        MUC_TRY(find_config(ctx, file, source, options, network, &archive.config));
+    MUC_TRY(muc_json_parse(ctx, archive.config, 0, &document));
+    status = import_document(ctx, source->path, document, file, network);
+    json_decref(document);
+    return status;
 }

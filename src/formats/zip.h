@@ -1,0 +1,21 @@
+/* zip.h - members of a zip file in memory, by libzip behind the house's limits. */
+#ifndef MUC_ZIP_H
+#define MUC_ZIP_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+
+typedef struct muc_zip muc_zip;
+
+/* Borrows bytes and arena, where members live, until muc_zip_close. */
+muc_status muc_zip_open(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc_zip **out);
+void muc_zip_close(muc_zip *zip); /* NULL is fine */
+/* The name of member i; NULL beyond the last. Owned by zip. */
+const char *muc_zip_name(const muc_zip *zip, size_t i);
+/* A whole member, stored or deflated; all of them together in proportion to the archive. */
+muc_status muc_zip_read(muc_zip *zip, const char *name, muc_bytes *out);
+
+/* The name of the member that a zip begins with, of no NUL at its end; false if it is no zip. */
+bool muc_zip_first(muc_bytes bytes, muc_string_view *name);
+
+#endif
