@@ -1,5 +1,6 @@
 /* The forms of one trained model on hand are the same model, bit for bit. */
 #include "base/file.h"
+#include "formats/network.h"
 #include "tiny_model.h"
 
 static muc_context *ctx;
@@ -125,6 +126,35 @@ static void an_unknown_file_names_what_was_tried(void **state)
     CHECK_FAILS(ctx, MUC_IO, "cannot open", muc_checkpoint_open(ctx, "absent", &checkpoint));
 }
 
+static muc_status open_text(const char *text, muc_network *network)
+{
+    return muc_network_open_bytes(
+        ctx, (muc_bytes){ (const uint8_t *)text, strlen(text), "net.graph" }, NULL, network);
+}
+
+static void a_graph_as_text_is_a_network(void **state)
+{
+    muc_network network;
+
+    (void)state;
+    CHECK_OK(ctx, open_text("graph scores\ntensor x = input f32 [1, 3]\n"
+                            "tensor half = const f32 [1] values 0.5\n"
+                            "node y f32 [1, 3] = mul x, half\noutput y\n",
+                            &network));
+    assert_string_equal(network.format, "text");
+    CHECK_EQ(network.graph->node_count, 1);
+    CHECK_EQ(network.graph->output_count, 1);
+    muc_network_close(&network);
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "constant 'w'",
+                open_text("graph big\ntensor x = input f32 [1, 100]\n"
+                          "tensor w = const f32 [1, 100] bytes 400\n"
+                          "node y f32 [1, 100] = mul x, w\noutput y\n",
+                          &network));
+    CHECK_FAILS(ctx, MUC_MALFORMED, "net.graph",
+                open_text("graph wrong\ntensor x = input f32 [1, 3]\nnode y f32 [1, 4] = relu x\n",
+                          &network));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -133,6 +163,7 @@ int main(void)
         T(rescue_is_read_in_half_floats),
         T(the_oldest_form_is_cut_and_flipped_without_harm),
         T(an_unknown_file_names_what_was_tried),
+        T(a_graph_as_text_is_a_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
