@@ -5,6 +5,7 @@
  *   model.h     open, inspect, list               compile.h  quantize, compile, verify, assemble
  *   folder.h    C code for microcontrollers: run, verify, report
  *   compress.h  a checkpoint in few bits
+ *   train.h     train a language model
  */
 #ifndef MUC_MUC_H
 #define MUC_MUC_H
@@ -17,5 +18,6 @@
 #include "muc/report.h"
 #include "muc/run.h"
 #include "muc/status.h"
+#include "muc/train.h"
 
 #endif

@@ -13,7 +13,7 @@ enum { FIRST_MS = 1000, AGAIN_MS = 100, BAR = 30 };
 /* Steps may report from several threads. */
 static struct {
     pthread_mutex_t lock;
-    char step[64];
+    char step[96];
     uint64_t started_ms, drawn_ms;
     bool drawn;
 } bar = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -52,17 +52,25 @@ static void draw(uint64_t done, uint64_t total)
     bar.drawn = true;
 }
 
+/* what follows a colon are figures that change as the step goes on */
+static bool is_same_step(const char *step)
+{
+    size_t name = strcspn(step, ":");
+
+    return name == strcspn(bar.step, ":") && strncmp(step, bar.step, name) == 0;
+}
+
 static void progress(void *arg, const char *step, uint64_t done, uint64_t total)
 {
     uint64_t now = now_ms();
 
     (void)arg;
     pthread_mutex_lock(&bar.lock);
-    if (strncmp(step, bar.step, sizeof(bar.step) - 1) != 0) {
+    if (!is_same_step(step)) {
         wipe();
-        snprintf(bar.step, sizeof(bar.step), "%s", step);
         bar.started_ms = now;
     }
+    snprintf(bar.step, sizeof(bar.step), "%s", step);
     if (now - bar.started_ms >= FIRST_MS && now - bar.drawn_ms >= AGAIN_MS) {
         draw(done, total);
         bar.drawn_ms = now;

@@ -439,6 +439,47 @@ muc_status cli_eval(muc_context *ctx, const cli_args *args)
     return finish(ctx, args, status, report);
 }
 
+static muc_status train_numbers(const cli_args *args, muc_train_options *o)
+{
+    const uint64_t most = UINT64_C(1) << 40;
+    uint64_t window, vocabulary;
+
+    TRY(cli_count(args, OPTION_STEPS, 1, most, 0, &o->steps));
+    TRY(cli_count(args, OPTION_BATCH, 2, 1 << 24, 0, &o->batch));
+    TRY(cli_count(args, OPTION_WARM_UP, 1, most, 0, &o->warm_up));
+    TRY(cli_count(args, OPTION_EVERY, 1, most, 0, &o->every));
+    TRY(cli_count(args, OPTION_SEED, 0, UINT64_MAX, 0, &o->seed));
+    TRY(cli_count(args, OPTION_WINDOW, 1, UINT32_MAX, 0, &window));
+    TRY(cli_count(args, OPTION_VOCAB, 1, 1 << 20, 0, &vocabulary));
+    o->window = (uint32_t)window;
+    o->vocabulary = (uint32_t)vocabulary;
+    TRY(cli_real(args, OPTION_RATE, 1e-12, 1e3, 0, &o->rate));
+    TRY(cli_real(args, OPTION_LEAST_RATE, 0, 1, -1, &o->least_rate));
+    TRY(cli_real(args, OPTION_DECAY, 0, 1e3, -1, &o->decay));
+    TRY(cli_real(args, OPTION_CLIP, 0, 1e12, -1, &o->clip));
+    return cli_real(args, OPTION_PROMPT_LOSS, 0, 1, 0, &o->prompt_loss);
+}
+
+muc_status cli_train(muc_context *ctx, const cli_args *args)
+{
+    muc_train_options options = {
+        .data = args->values[OPTION_DATA],
+        .cases = cli_given(args, OPTION_CASES),
+        .held_out = args->values[OPTION_HELD_OUT],
+        .tokenizer = args->values[OPTION_TOKENIZER],
+        .resume = cli_given(args, OPTION_RESUME),
+    };
+    muc_report *report = NULL;
+    muc_status status;
+
+    TRY(need_output(args));
+    if (!options.data)
+        return cli_misuse(args, "say what to train on: --data FILE");
+    TRY(train_numbers(args, &options));
+    status = muc_train(ctx, args->operands[0], &options, args->values[OPTION_OUTPUT], &report);
+    return finish(ctx, args, status, report);
+}
+
 muc_status cli_report(muc_context *ctx, const cli_args *args)
 {
     muc_report *report = NULL;

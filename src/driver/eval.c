@@ -189,15 +189,11 @@ typedef struct task_work {
 static muc_status parse_case(muc_context *ctx, const char *name, muc_arena *arena, muc_passage p,
                              size_t number, task_case *out)
 {
-    const char *last = memrchr(p.text, '\n', p.size), *colon;
+    muc_case parts;
 
-    last = last ? last + 1 : p.text;
-    colon = memchr(last, ':', (size_t)(p.text + p.size - last));
-    if (!colon)
-        return muc_fail(ctx, MUC_MALFORMED, name, MUC_NO_OFFSET,
-                        "case %zu: its last line is not \"LABEL: ANSWER\"", number + 1);
-    out->expected = muc_strip((muc_passage){ colon + 1, (size_t)(p.text + p.size - colon - 1) });
-    return muc_arena_string(ctx, arena, p.text, (size_t)(colon + 1 - p.text), &out->prompt);
+    MUC_TRY(muc_read_case(ctx, name, p, number, &parts));
+    out->expected = parts.answer;
+    return muc_arena_string(ctx, arena, p.text, parts.prompt_bytes, &out->prompt);
 }
 
 /* an answer ends with its line */

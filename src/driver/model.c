@@ -133,15 +133,21 @@ static muc_status set_context(muc_context *ctx, muc_model *model, uint32_t asked
     return MUC_OK;
 }
 
-static muc_status open_checkpoint(muc_context *ctx, muc_model *model,
-                                  const muc_model_options *options)
+/* all that a checkpoint has besides its tensors */
+static muc_status open_rest(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
-    MUC_TRY(muc_checkpoint_open(ctx, model->path, &model->checkpoint));
     MUC_TRY(set_context(ctx, model, options->context, model->checkpoint.config.context));
     MUC_TRY(compile_tokenizer(ctx, model, options->tokenizer));
     MUC_TRY(open_tokenizer(ctx, model));
     set_tokens(model);
     return read_prompt_template(ctx, model);
+}
+
+static muc_status open_checkpoint(muc_context *ctx, muc_model *model,
+                                  const muc_model_options *options)
+{
+    MUC_TRY(muc_checkpoint_open(ctx, model->path, &model->checkpoint));
+    return open_rest(ctx, model, options);
 }
 
 static muc_status open_program(muc_context *ctx, muc_model *model, const muc_model_options *options)
@@ -299,6 +305,44 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
     }
     *out = model;
     return MUC_OK;
+}
+
+static muc_status open_untrained(muc_context *ctx, const char *path, const char *tokenizer,
+                                 uint32_t vocabulary, muc_model *model)
+{
+    const muc_model_options options = { .tokenizer = tokenizer };
+    muc_model_config *config = &model->checkpoint.config;
+
+    MUC_TRY(muc_arena_string(ctx, &model->arena, path, strlen(path), &model->path));
+    MUC_TRY(muc_checkpoint_open_config(ctx, path, &model->checkpoint));
+    if (vocabulary) {
+        config->vocabulary = vocabulary;
+        config->has_bos = false;
+        config->eos_count = 0;
+    }
+    MUC_TRY(open_rest(ctx, model, &options));
+    if (vocabulary) {
+        config->has_bos = true;
+        config->bos = model->tokens.begin;
+        config->eos_count = 1;
+        config->eos[0] = model->tokens.ends[0];
+    }
+    return MUC_OK;
+}
+
+muc_status muc_model_open_untrained(muc_context *ctx, const char *path, const char *tokenizer,
+                                    uint32_t vocabulary, muc_model **out)
+{
+    muc_model *model;
+    muc_status status;
+
+    MUC_TRY(MUC_NEW_ARRAY(ctx, path, 1, &model));
+    status = open_untrained(ctx, path, tokenizer, vocabulary, model);
+    if (status == MUC_OK)
+        *out = model;
+    else
+        muc_model_close(model);
+    return status;
 }
 
 void muc_model_close(muc_model *model)

@@ -50,6 +50,12 @@ struct muc_model {
     const char *prompt_template; /* with one "{prompt}" in it, or NULL */
 };
 
+/* What is to be trained: the configuration at path (a config.json) and a tokenizer, the one given
+ * or the one beside it, without weights. vocabulary: in place of the configuration's, whose special
+ * tokens become the tokenizer's; 0: as it is. */
+muc_status muc_model_open_untrained(muc_context *ctx, const char *path, const char *tokenizer,
+                                    uint32_t vocabulary, muc_model **out);
+
 /* Takes a copy of a prompt template, after checking it; source is for messages. */
 muc_status muc_model_set_template(muc_context *ctx, muc_model *model, const char *source,
                                   const char *text, size_t size);

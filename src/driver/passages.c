@@ -39,3 +39,19 @@ muc_status muc_split_passages(muc_context *ctx, muc_bytes bytes, const char *mar
         return muc_fail(ctx, MUC_MALFORMED, bytes.name, MUC_NO_OFFSET, "there is no text in it");
     return MUC_OK;
 }
+
+muc_status muc_read_case(muc_context *ctx, const char *name, muc_passage passage, size_t number,
+                         muc_case *out)
+{
+    const char *end = passage.text + passage.size;
+    const char *last = memrchr(passage.text, '\n', passage.size), *colon;
+
+    last = last ? last + 1 : passage.text;
+    colon = memchr(last, ':', (size_t)(end - last));
+    if (!colon)
+        return muc_fail(ctx, MUC_MALFORMED, name, MUC_NO_OFFSET,
+                        "case %zu: its last line is not \"LABEL: ANSWER\"", number + 1);
+    out->prompt_bytes = (size_t)(colon + 1 - passage.text);
+    out->answer = muc_strip((muc_passage){ colon + 1, (size_t)(end - colon - 1) });
+    return MUC_OK;
+}

@@ -20,4 +20,14 @@ muc_passage muc_strip(muc_passage text); /* without white space at both ends */
 muc_status muc_split_passages(muc_context *ctx, muc_bytes bytes, const char *mark, uint32_t limit,
                               muc_arena *arena, muc_passage **out, size_t *count);
 
+/* One case of a task: its last line is "LABEL: ANSWER". */
+typedef struct muc_case {
+    size_t prompt_bytes; /* of the passage, up to and including the last line's colon */
+    muc_passage answer;  /* stripped */
+} muc_case;
+
+/* number: of the case, from 0, for the message of MUC_MALFORMED; name: of its file. */
+muc_status muc_read_case(muc_context *ctx, const char *name, muc_passage passage, size_t number,
+                         muc_case *out);
+
 #endif

@@ -131,6 +131,21 @@ muc_status muc_checkpoint_open_bytes(muc_context *ctx, muc_bytes bytes, muc_chec
     return status;
 }
 
+muc_status muc_checkpoint_open_config(muc_context *ctx, const char *path, muc_checkpoint *out)
+{
+    muc_status status;
+
+    memset(out, 0, sizeof(*out));
+    status = muc_arena_string(ctx, &out->arena, path, strlen(path), &out->path);
+    if (status == MUC_OK)
+        status = muc_hf_read_config_file(ctx, out);
+    if (status == MUC_OK)
+        status = muc_checkpoint_check_config(ctx, out);
+    if (status != MUC_OK)
+        muc_checkpoint_close(out);
+    return status;
+}
+
 void muc_checkpoint_close(muc_checkpoint *checkpoint)
 {
     muc_mapped_close(checkpoint->files);

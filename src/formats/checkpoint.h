@@ -84,6 +84,9 @@ typedef struct muc_checkpoint {
 muc_status muc_checkpoint_open(muc_context *ctx, const char *path, muc_checkpoint *out);
 /* The same for a file that is in memory; bytes and their name must outlive the checkpoint. */
 muc_status muc_checkpoint_open_bytes(muc_context *ctx, muc_bytes bytes, muc_checkpoint *out);
+/* A Hugging Face config.json alone: the configuration and the path of the tokenizer beside it, if
+ * there is one, but no tensors. */
+muc_status muc_checkpoint_open_config(muc_context *ctx, const char *path, muc_checkpoint *out);
 void muc_checkpoint_close(muc_checkpoint *checkpoint);
 
 /* NULL if there is no tensor of that name. */

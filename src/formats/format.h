@@ -65,6 +65,9 @@ muc_status muc_tensor_measure(muc_context *ctx, muc_tensor_view *view);
  * whose layout follows from the configuration does it before. */
 muc_status muc_checkpoint_check_config(muc_context *ctx, const muc_checkpoint *checkpoint);
 
+/* Fills config from the config.json at checkpoint->path, and tokenizer_path from its folder. */
+muc_status muc_hf_read_config_file(muc_context *ctx, muc_checkpoint *checkpoint);
+
 /* Sorts the tensors by name, so that muc_checkpoint_find works; two of one name are refused. */
 muc_status muc_checkpoint_sort(muc_context *ctx, muc_checkpoint *checkpoint);
 

@@ -6,7 +6,7 @@
 #include "base/threads.h"
 #include "train/ops.h"
 
-enum { ROWS = 128, WEIGHT_PIECES = 8, LEAST_WEIGHT_ROWS = 16, COLUMNS = 16 };
+enum { ROWS = 512, WEIGHT_PIECES = 8, LEAST_WEIGHT_ROWS = 64, COLUMNS = 16 };
 
 /* OpenBLAS's own, in its cblas.h only */
 void openblas_set_num_threads(int count);

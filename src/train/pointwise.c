@@ -28,7 +28,8 @@ static size_t end_of(size_t count, size_t piece, size_t i)
 }
 
 /* sum of a[i] b[i] c[i] in LANES sums, so that it can be vector code */
-static muc_scalar dot3(const muc_scalar *a, const muc_scalar *b, const muc_scalar *c, size_t count)
+static inline muc_scalar dot3(const muc_scalar *a, const muc_scalar *b, const muc_scalar *c,
+                              size_t count)
 {
     muc_scalar lanes[LANES] = { 0 }, sum = 0;
     size_t i = 0;
@@ -43,7 +44,7 @@ static muc_scalar dot3(const muc_scalar *a, const muc_scalar *b, const muc_scala
     return sum;
 }
 
-static muc_scalar squares(const muc_scalar *x, size_t count)
+static inline muc_scalar squares(const muc_scalar *x, size_t count)
 {
     muc_scalar lanes[LANES] = { 0 }, sum = 0;
     size_t i = 0;
@@ -58,7 +59,7 @@ static muc_scalar squares(const muc_scalar *x, size_t count)
     return sum;
 }
 
-static muc_status norm_rows(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status norm_rows(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -89,7 +90,7 @@ muc_status muc_train_norm(muc_context *ctx, size_t rows, size_t width, double ep
     return muc_parallel_for(ctx, pieces_of(rows, ROWS), norm_rows, &w);
 }
 
-static muc_status gain_columns(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status gain_columns(void *arg, size_t piece)
 {
     const work *w = arg;
     size_t first = piece * COLUMNS, end = end_of(w->width, COLUMNS, piece);
@@ -100,7 +101,7 @@ static muc_status gain_columns(void *arg, size_t piece)
     return MUC_OK;
 }
 
-static muc_status norm_rows_back(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status norm_rows_back(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -137,7 +138,7 @@ muc_status muc_train_norm_back(muc_context *ctx, size_t rows, size_t width, cons
     return muc_parallel_for(ctx, pieces_of(rows, ROWS), norm_rows_back, &w);
 }
 
-static muc_status rope_rows(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status rope_rows(void *arg, size_t piece)
 {
     const work *w = arg;
     size_t half = w->width;
@@ -176,14 +177,14 @@ muc_status muc_train_rope(muc_context *ctx, size_t rows, size_t heads, size_t ha
     return muc_parallel_for(ctx, pieces_of(rows, ROWS), rope_rows, &w);
 }
 
-static muc_scalar sigmoid(muc_scalar x)
+static inline muc_scalar sigmoid(muc_scalar x)
 {
     muc_scalar least = -80;
 
     return 1 / (1 + muc_train_exp(x < least ? -least : -x));
 }
 
-static muc_status gate_elements(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status gate_elements(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -200,7 +201,7 @@ muc_status muc_train_gate(muc_context *ctx, size_t elements, const muc_scalar *g
     return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gate_elements, &w);
 }
 
-static muc_status gate_elements_back(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status gate_elements_back(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -221,7 +222,7 @@ muc_status muc_train_gate_back(muc_context *ctx, size_t elements, const muc_scal
     return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gate_elements_back, &w);
 }
 
-static double entropy_row(muc_scalar *row, size_t columns, size_t target, double weight)
+static inline double entropy_row(muc_scalar *row, size_t columns, size_t target, double weight)
 {
     muc_scalar most = row[0], at_target = row[target];
     double sum = 0;
@@ -238,7 +239,7 @@ static double entropy_row(muc_scalar *row, size_t columns, size_t target, double
     return muc_log(sum) - (double)(at_target - most);
 }
 
-static muc_status entropy_rows(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status entropy_rows(void *arg, size_t piece)
 {
     const work *w = arg;
 

@@ -21,18 +21,13 @@ bool muc_hf_probe(const muc_source *source)
     return source->is_folder || muc_safetensors_probe(source->bytes);
 }
 
-static muc_status folder_of(muc_context *ctx, const muc_source *source, muc_arena *arena,
-                            const char **out)
+/* of a file */
+static muc_status folder_of(muc_context *ctx, const char *path, muc_arena *arena, const char **out)
 {
-    const char *slash = strrchr(source->path, '/');
+    const char *slash = strrchr(path, '/');
 
-    if (source->is_folder)
-        *out = source->path;
-    else if (!slash)
-        *out = ".";
-    else
-        return muc_arena_string(ctx, arena, source->path, (size_t)(slash - source->path) + 1, out);
-    return MUC_OK;
+    *out = ".";
+    return slash ? muc_arena_string(ctx, arena, path, (size_t)(slash - path) + 1, out) : MUC_OK;
 }
 
 static muc_status path_in(muc_context *ctx, muc_arena *arena, const char *folder, const char *name,
@@ -200,9 +195,10 @@ static void drop_frequencies(muc_checkpoint *checkpoint)
 
 muc_status muc_hf_read(muc_context *ctx, const muc_source *source, muc_checkpoint *checkpoint)
 {
-    const char *folder;
+    const char *folder = source->path;
 
-    MUC_TRY(folder_of(ctx, source, &checkpoint->arena, &folder));
+    if (!source->is_folder)
+        MUC_TRY(folder_of(ctx, source->path, &checkpoint->arena, &folder));
     MUC_TRY(read_config(ctx, folder, checkpoint));
     MUC_TRY(find_tokenizer(ctx, folder, checkpoint));
     if (source->is_folder)
@@ -211,4 +207,16 @@ muc_status muc_hf_read(muc_context *ctx, const muc_source *source, muc_checkpoin
         MUC_TRY(muc_safetensors_read(ctx, source->bytes, checkpoint));
     drop_frequencies(checkpoint);
     return checkpoint->weights ? muc_hf_unpack(ctx, checkpoint) : MUC_OK;
+}
+
+muc_status muc_hf_read_config_file(muc_context *ctx, muc_checkpoint *checkpoint)
+{
+    const char *folder;
+    muc_bytes bytes;
+
+    checkpoint->format = "hf";
+    MUC_TRY(folder_of(ctx, checkpoint->path, &checkpoint->arena, &folder));
+    MUC_TRY(muc_checkpoint_map(ctx, checkpoint, checkpoint->path, &bytes));
+    MUC_TRY(muc_hf_read_config(ctx, bytes, checkpoint));
+    return find_tokenizer(ctx, folder, checkpoint);
 }

@@ -1,0 +1,13 @@
+/* train_absent.c - muc_train of a build without OpenBLAS. */
+#include "base/base.h"
+#include "muc/train.h"
+
+muc_status muc_train(muc_context *ctx, const char *path, const muc_train_options *options,
+                     const char *out_path, muc_report **out)
+{
+    (void)options;
+    (void)out_path;
+    (void)out;
+    return muc_fail(ctx, MUC_UNSUPPORTED, path, MUC_NO_OFFSET,
+                    "this muc was built without OpenBLAS, which training needs");
+}
