@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval verify report inspect dis as quantize compress targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval verify train report inspect dis as quantize compress targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -10,6 +10,7 @@ _muc() {
     run) options="--output --input --qemu --dim --type --arch --quant --calib --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
     verify) options="--input --type --arch --quant --calib --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
+    train) options="--output --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --resume --tokenizer --threads --format --table --json --help" ;;
     report) options="--output --input --qemu --format --table --json --help" ;;
     inspect) options="--dim --type --arch --quant --calib --tokenizer --format --table --json --help" ;;
     dis) options="--position --call --help" ;;
