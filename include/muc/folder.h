@@ -1,4 +1,5 @@
-/* muc/folder.h - the folders of C code that muc_compile writes for microcontrollers: built, run,
+/* muc/folder.h - the folders of C code that muc_compile writes for microcontrollers, and those
+ * of images that it writes for the CNN chip: built, run,
  * compared with the network, reported on. */
 #ifndef MUC_FOLDER_API_H
 #define MUC_FOLDER_API_H
@@ -22,9 +23,14 @@ muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input,
 /* Runs code and reference on the network's arrays and compares every tensor that the code
  * computes. Keys: exact, tensors, first_divergence, and the table "layers" (node, operator, values,
  * wrong, error). MUC_MISMATCH if an integer differs at all or a real number by more than 1e-4 of
- * its tensor's greatest; the report is made all the same. */
+ * its tensor's greatest; the report is made all the same.
+ *
+ * A folder of the CNN chip runs on its simulator, every layer beside float32. Keys: compared,
+ * worst_relative_error, tolerance, first_divergence, cycles and what else muc_report_folder counts,
+ * and the table "layers" (layer, node, operator, values, max_error, mean_error, relative, snr_db).
+ * trace: a CSV file to write, a line an instruction, or NULL. */
 muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
-                             muc_report **out);
+                             const char *trace, muc_report **out);
 
 /* What the code needs: name, machine, core, arena_bytes, arena_bound, constant_bytes, macs, and the
  * tables "layers" (name, function, shape, macs, constants, read, written, arena, node), "memory"
@@ -32,7 +38,12 @@ muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model
  * address, first, last); the page has pictures of the memories over time and of the graph. board:
  * NULL, or one of scripts/qemu_boards to build and run the code for, on the arrays of the file
  * input or on zeros; adds board, instructions, instructions_per_mac and flash_bytes, instructions
- * of each layer, and the table "sections" (file, code, constants, data, zeroed). */
+ * of each layer, and the table "sections" (file, code, constants, data, zeroed).
+ *
+ * Of a folder of the CNN chip: counts of a run (instructions, cycles, compute_cycles,
+ * memory_cycles, operations, pe_utilisation, bytes read and written), pe_bound, memory_bound,
+ * frame_bytes, frame_bound, filter_bytes, and the table "layers"; the page has pictures of both
+ * memories over time. */
 muc_status muc_report_folder(muc_context *ctx, const char *path, const char *board,
                              const char *input, muc_report **out);
 

@@ -173,6 +173,8 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
         .act_terms = args->values[OPTION_ACT_TERMS],
         .attention = args->values[OPTION_ATTENTION],
         .patch = args->values[OPTION_PATCH],
+        .pes = args->values[OPTION_PES],
+        .element = args->values[OPTION_ELEMENT],
         .strip = cli_given(args, OPTION_STRIP),
     };
     muc_report *report = NULL;
@@ -505,7 +507,8 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
 
     if (muc_is_code_folder(args->operands[0])) {
         TRY(open_operand(ctx, args, 1, &model));
-        status = muc_verify_folder(ctx, args->operands[0], model, &report);
+        status =
+            muc_verify_folder(ctx, args->operands[0], model, args->values[OPTION_TRACE], &report);
         muc_model_close(model);
         return finish(ctx, args, status, report);
     }

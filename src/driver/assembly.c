@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "driver/program.h"
 #include "muc/compile.h"
+#include "targets/cnnchip/program.h"
 #include "targets/uthinker/asm.h"
 
 /* the text itself, or the failure; either way nothing else is left to free */
@@ -23,7 +24,10 @@ muc_status muc_disassemble(muc_context *ctx, const char *path, char **text)
     muc_file file;
 
     MUC_TRY(muc_file_open(ctx, path, &file));
-    status = muc_uthinker_disassemble(ctx, file.bytes, &lines);
+    if (muc_cnnchip_is_program(file.bytes))
+        status = muc_cnnchip_disassemble(ctx, file.bytes, &lines);
+    else
+        status = muc_uthinker_disassemble(ctx, file.bytes, &lines);
     muc_file_close(&file);
     return hand_over(ctx, status, &lines, text);
 }
@@ -54,10 +58,14 @@ muc_status muc_assemble(muc_context *ctx, const char *path, const char *out_path
     muc_file file;
 
     MUC_TRY(muc_file_open(ctx, path, &file));
-    status = muc_uthinker_assemble(ctx, &arena, file.bytes, &bytes);
-    if (status == MUC_OK) {
-        bytes.name = path;
-        status = muc_program_open(ctx, bytes, &program);
+    if (muc_cnnchip_is_assembly(file.bytes)) {
+        status = muc_cnnchip_assemble(ctx, &arena, file.bytes, &bytes);
+    } else {
+        status = muc_uthinker_assemble(ctx, &arena, file.bytes, &bytes);
+        if (status == MUC_OK) {
+            bytes.name = path;
+            status = muc_program_open(ctx, bytes, &program);
+        }
     }
     if (status == MUC_OK)
         status = muc_file_write(ctx, out_path, bytes.data, bytes.size);

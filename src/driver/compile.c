@@ -323,6 +323,8 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
 
     if (strcmp(options->target ? options->target : fitting, "mcu") == 0)
         return muc_compile_mcu(ctx, model, options, out_path, out);
+    if (strcmp(options->target ? options->target : fitting, "cnnchip") == 0)
+        return muc_compile_cnnchip(ctx, model, options, out_path, out);
     status = compile(&job);
     if (status == MUC_OK)
         status = make_report(&job, out);

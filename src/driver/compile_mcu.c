@@ -11,8 +11,7 @@
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
 
-/* "models/kws.tflite" -> "kws" */
-static muc_status name_of(muc_context *ctx, muc_arena *arena, const char *path, const char **out)
+muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path, const char **out)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 
@@ -144,7 +143,7 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_compile_decoder(ctx, model, options, out_path, out);
     MUC_TRY(parse_patch(ctx, options->patch, &patches));
-    status = name_of(ctx, &arena, model->path, &name);
+    status = muc_name_of_path(ctx, &arena, model->path, &name);
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */
     if (status == MUC_OK)

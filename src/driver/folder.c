@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "driver/arrays.h"
+#include "driver/chip.h"
 #include "driver/codefolder.h"
 #include "driver/engine_code.h"
 #include "driver/network.h"
@@ -19,7 +20,7 @@ bool muc_is_code_folder(const char *path)
     if (is_one)
         muc_code_close(&folder);
     muc_context_free(ctx);
-    return is_one;
+    return is_one || muc_is_chip_folder(path);
 }
 
 bool muc_is_language_folder(const char *path)
@@ -142,6 +143,10 @@ muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input,
     muc_status status;
     uint8_t *data = NULL;
 
+    if (muc_is_chip_folder(path))
+        return board ? muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                                "is the CNN chip's, and runs on its simulator alone")
+                     : muc_chip_run_folder(ctx, path, input, output, out);
     MUC_TRY(muc_code_open(ctx, path, &folder));
     status = run_folder(ctx, &folder, input, output, board, &arena, &data, out);
     free(data);

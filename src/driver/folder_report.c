@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "driver/arrays.h"
+#include "driver/chip.h"
 #include "driver/codefolder.h"
 #include "muc/folder.h"
 #include "report/figures.h"
@@ -529,6 +530,10 @@ muc_status muc_report_folder(muc_context *ctx, const char *path, const char *boa
     folder_report r = { .ctx = ctx, .folder = &folder, .arena = &arena };
     muc_status status;
 
+    if (muc_is_chip_folder(path))
+        return board ? muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                                "is the CNN chip's, and runs on its simulator alone")
+                     : muc_chip_report(ctx, path, out);
     MUC_TRY(muc_code_open(ctx, path, &folder));
     status = muc_report_new(ctx, &r.report);
     if (status == MUC_OK)

@@ -246,7 +246,7 @@ static void add_top(muc_report *report, const muc_tensor_view *view)
     muc_text_free(&text);
 }
 
-static void add_array(muc_report *report, const muc_tensor_view *view)
+void muc_report_add_array(muc_report *report, const muc_tensor_view *view)
 {
     double least = INFINITY, most = -INFINITY;
     muc_text first = { 0 };
@@ -285,7 +285,7 @@ static muc_status run(muc_context *ctx, const muc_model *model, muc_arena *arena
         MUC_TRY(muc_arrays_write(ctx, output, results, graph->output_count));
     muc_report_begin_table(report, "outputs");
     for (uint32_t i = 0; i < graph->output_count; i++)
-        add_array(report, &results[i]);
+        muc_report_add_array(report, &results[i]);
     muc_report_end(report);
     return muc_report_status(ctx, report);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/chip.h"
 #include "driver/codefolder.h"
 #include "driver/compile.h"
 #include "driver/network.h"
@@ -146,7 +147,7 @@ static muc_status verify(muc_context *ctx, const muc_code_folder *folder, const 
 }
 
 muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
-                             muc_report **out)
+                             const char *trace, muc_report **out)
 {
     muc_arena arena = { 0 };
     muc_code_folder folder;
@@ -155,6 +156,11 @@ muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model
     if (network->kind != MUC_MODEL_NETWORK)
         return muc_fail(ctx, MUC_USAGE, network->path, MUC_NO_OFFSET,
                         "expected the network that %s was made of", path);
+    if (muc_is_chip_folder(path))
+        return muc_chip_verify(ctx, path, network, trace, out);
+    if (trace)
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "--trace is for folders of the CNN chip");
     MUC_TRY(muc_code_open(ctx, path, &folder));
     status = verify(ctx, &folder, network, &arena, out);
     muc_arena_free(&arena);

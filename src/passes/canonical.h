@@ -12,6 +12,8 @@ muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph);
 /* Folds padding into convolutions, batch norms and biases into the weights before them, products
  * with constants into linear, and the bounds of quantized activations into what they bound. */
 muc_status muc_fuse(muc_context *ctx, muc_graph *graph);
+/* The same, but batch norms stay: for a machine with a stage of its own for them. */
+muc_status muc_fuse_but_norms(muc_context *ctx, muc_graph *graph);
 /* Makes float32 constants of integer ones that are only dequantized: what a network of float
  * arithmetic with integer weights computes with. */
 muc_status muc_dequantize_constants(muc_context *ctx, muc_graph *graph);

@@ -381,3 +381,10 @@ muc_status muc_fuse(muc_context *ctx, muc_graph *graph)
 
     return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }
+
+muc_status muc_fuse_but_norms(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { make_linear, fold_bias, fold_padding, fold_bounds };
+
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
+}

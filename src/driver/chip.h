@@ -1,0 +1,81 @@
+/* chip.h - a folder that was compiled for the CNN chip, run on its simulator. */
+#ifndef MUC_DRIVER_CHIP_H
+#define MUC_DRIVER_CHIP_H
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "formats/checkpoint.h"
+#include "graph/graph.h"
+#include "targets/cnnchip/program.h"
+#include "targets/cnnchip/sim.h"
+
+/* Where a tensor is (map.json), checked against FRAME. */
+typedef struct muc_chip_place {
+    const char *name, *tensor; /* the port's name, if it is one; the tensor's */
+    muc_dtype dtype;
+    uint32_t rank;
+    uint64_t dims[MUC_MAX_RANK], elements, bytes; /* of the tensor */
+    bool in_frame, in_file;                       /* neither: the master has it */
+    uint64_t offset;                              /* in host.bin */
+    uint32_t address, c, h, w, rows, pitch;       /* in FRAME */
+    bool last;
+    double scale;
+    int32_t zero;
+    uint32_t border[4], border_value; /* top, bottom, left, right: the master's to write */
+} muc_chip_place;
+
+/* A tensor that the master has. */
+typedef struct muc_chip_tensor {
+    const char *name;
+    uint8_t *data; /* in the arena, of the tensor's type */
+    uint64_t bytes;
+} muc_chip_tensor;
+
+typedef struct muc_chip {
+    const char *path;
+    muc_arena arena;
+    muc_file map_file, program_file, frame_file, filter_file, host_file;
+    json_t *map;
+    muc_cnnchip_program program;
+    muc_cnnchip_sim sim; /* its memories are in the arena */
+    muc_chip_place *inputs, *outputs;
+    size_t input_count, output_count;
+    muc_chip_tensor *tensors;
+    size_t tensor_count, tensor_capacity;
+} muc_chip;
+
+/* Whether path is such a folder. */
+bool muc_is_chip_folder(const char *path);
+/* Opens it: program, images and map, each against the others. */
+muc_status muc_chip_open(muc_context *ctx, const char *path, muc_chip *out);
+void muc_chip_close(muc_chip *chip);
+
+/* Reads a place of the map: a member of an array of it. */
+muc_status muc_chip_read_place(muc_context *ctx, const muc_chip *chip, const json_t *item,
+                               muc_chip_place *out);
+/* A tensor's elements out of FRAME in the graph's order: float32 of f32, else stored integers. */
+void muc_chip_load(const muc_chip *chip, const muc_chip_place *place, uint8_t *out);
+
+/* Puts the arrays at their ports, runs the program, the host's steps between, and leaves results in
+ * outputs (in the chip's arena). */
+muc_status muc_chip_run(muc_context *ctx, muc_chip *chip, const muc_tensor_view *arrays,
+                        size_t array_count, muc_tensor_view **outputs);
+
+/* Of a trace's line: how many elements the instruction left, the least, the greatest, their mean
+ * and a checksum. */
+void muc_chip_trace_result(const muc_cnnchip_sim *sim, const muc_cnnchip_insn *insn,
+                           muc_text *text);
+
+/* muc_compile, muc_run_folder, muc_verify_folder, muc_report_folder for it. */
+struct muc_model;
+struct muc_report;
+struct muc_compile_options;
+muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const char *input,
+                               const char *output, struct muc_report **out);
+muc_status muc_chip_verify(muc_context *ctx, const char *path, const struct muc_model *network,
+                           const char *trace, struct muc_report **out);
+muc_status muc_chip_report(muc_context *ctx, const char *path, struct muc_report **out);
+
+#endif

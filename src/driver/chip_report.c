@@ -1,0 +1,557 @@
+/* chip_report.c - the CNN chip's folder executed, compared layer by layer, and reported on. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "driver/arrays.h"
+#include "driver/chip.h"
+#include "driver/compile.h"
+#include "driver/model.h"
+#include "driver/network.h"
+#include "driver/network_report.h"
+#include "muc/folder.h"
+#include "report/figures.h"
+#include "report/report.h"
+
+/* largest difference from float32, of a layer's greatest element, that passes */
+#define FP32_TOLERANCE 1e-5
+#define FP16_TOLERANCE 2e-2
+
+/* ---- run ---- */
+
+static double share_of(uint64_t part, double whole)
+{
+    return whole > 0 ? (double)part / whole : 0;
+}
+
+static void add_counts(muc_report *report, const muc_chip *chip)
+{
+    const muc_cnnchip_counts *c = &chip->sim.counts;
+
+    muc_report_add_count(report, "instructions", c->instructions);
+    muc_report_add_count(report, "cycles", c->cycles);
+    muc_report_add_count(report, "compute_cycles", c->compute_cycles);
+    muc_report_add_count(report, "memory_cycles", c->memory_cycles);
+    muc_report_add_count(report, "operations", c->operations);
+    if (chip->sim.pes)
+        muc_report_add_real(report, "pe_utilisation",
+                            share_of(c->operations, (double)chip->sim.pes * (double)c->cycles));
+    muc_report_add_count(report, "frame_read_bytes", c->frame_read_bytes);
+    muc_report_add_count(report, "frame_written_bytes", c->frame_written_bytes);
+    muc_report_add_count(report, "filter_read_bytes", c->filter_read_bytes);
+    muc_report_add_count(report, "filter_written_bytes", c->filter_written_bytes);
+    muc_report_add_count(report, "program_bytes", c->program_bytes);
+}
+
+static muc_status run_folder(muc_context *ctx, muc_chip *chip, const char *input,
+                             const char *output, muc_report **out)
+{
+    muc_tensor_view *arrays = NULL, *outputs;
+    size_t count = 0;
+
+    if (input)
+        MUC_TRY(muc_arrays_read(ctx, &chip->arena, input, &arrays, &count));
+    MUC_TRY(muc_chip_run(ctx, chip, arrays, count, &outputs));
+    if (output)
+        MUC_TRY(muc_arrays_write(ctx, output, outputs, chip->output_count));
+    MUC_TRY(muc_report_new(ctx, out));
+    add_counts(*out, chip);
+    muc_report_begin_table(*out, "outputs");
+    for (size_t i = 0; i < chip->output_count; i++)
+        muc_report_add_array(*out, &outputs[i]);
+    muc_report_end(*out);
+    return muc_report_status(ctx, *out);
+}
+
+muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const char *input,
+                               const char *output, muc_report **out)
+{
+    muc_status status;
+    muc_chip chip;
+
+    MUC_TRY(muc_chip_open(ctx, path, &chip));
+    status = run_folder(ctx, &chip, input, output, out);
+    muc_chip_close(&chip);
+    return status;
+}
+
+/* ---- verify: every layer beside the reference, as it comes out ---- */
+
+typedef struct comparison {
+    muc_context *ctx;
+    const muc_chip *chip;
+    const muc_graph *graph;
+    const muc_ref *ref;
+    muc_report *report;
+    const json_t *layers;
+    size_t next; /* layer whose last instruction comes next */
+    uint64_t instruction, cycles;
+    double tolerance, worst;
+    uint32_t compared, wrong;
+    char first[256]; /* the first divergence */
+    muc_text *trace; /* or NULL */
+    muc_status status;
+} comparison;
+
+/* the layer's tensor in the reference's graph, where an int8 one may have another name */
+static uint32_t find_reference(const comparison *c, const char *name)
+{
+    uint32_t id = muc_graph_find(c->graph, name);
+    size_t length = strlen(name);
+    char plain[256];
+
+    if (id != MUC_NO_ID || length < 5 || length >= sizeof(plain) ||
+        strcmp(name + length - 5, ".int8") != 0)
+        return id;
+    memcpy(plain, name, length - 5);
+    plain[length - 5] = '\0';
+    return muc_graph_find(c->graph, plain);
+}
+
+static double number_of(const muc_ref_view *view, size_t i)
+{
+    const muc_tensor_view array = { .dtype = view->dtype, .data = view->data };
+
+    return muc_array_element(&array, i);
+}
+
+/* of a sum of squares and a sum of squared differences */
+static double decibels(double signal, double noise)
+{
+    return noise > 0 && signal > 0 ? 10 * log10(signal / noise) : INFINITY;
+}
+
+static void compare_values(comparison *c, const json_t *layer, const muc_chip_place *place,
+                           const float *values, const muc_ref_view *view)
+{
+    double error = 0, sum = 0, greatest = 0, signal = 0, noise = 0, relative;
+    const char *op = json_string_value(json_object_get(layer, "op"));
+
+    for (size_t i = 0; i < view->elements; i++) {
+        double expected = number_of(view, i), difference = fabs(expected - (double)values[i]);
+
+        if (isnan(expected) && isnan(values[i]))
+            continue;
+        if (expected == (double)values[i])
+            difference = 0;
+        error = difference > error || isnan(difference) ? difference : error;
+        greatest = fmax(greatest, fabs(expected));
+        sum += difference;
+        signal += expected * expected;
+        noise += difference * difference;
+    }
+    relative = error > 0 ? error / fmax(greatest, 1e-30) : error;
+    c->compared++;
+    c->worst = relative > c->worst || isnan(relative) ? relative : c->worst;
+    if (!(relative <= c->tolerance) && c->wrong++ == 0)
+        snprintf(c->first, sizeof(c->first), "'%.200s'", place->tensor);
+    muc_report_begin_row(c->report);
+    muc_report_add_count(c->report, "layer", c->next + 1);
+    muc_report_add_text(c->report, "node", "%.48s", place->tensor);
+    muc_report_add_text(c->report, "operator", "%s", op ? op : "");
+    muc_report_add_count(c->report, "values", view->elements);
+    muc_report_add_real(c->report, "max_error", error);
+    muc_report_add_real(c->report, "mean_error", view->elements ? sum / (double)view->elements : 0);
+    muc_report_add_real(c->report, "relative", relative);
+    if (isfinite(decibels(signal, noise)))
+        muc_report_add_real(c->report, "snr_db", decibels(signal, noise));
+    muc_report_end(c->report);
+}
+
+static muc_status compare_layer(comparison *c, const json_t *layer)
+{
+    muc_chip_place place;
+    muc_ref_view view;
+    uint32_t id;
+    float *values;
+
+    MUC_TRY(muc_chip_read_place(c->ctx, c->chip, layer, &place));
+    id = find_reference(c, place.tensor);
+    if (id == MUC_NO_ID || !place.in_frame || !muc_ref_get(c->ref, id, &view) ||
+        view.elements != place.elements)
+        return MUC_OK;
+    place.dtype = MUC_F32; /* int8: what the integers stand for */
+    MUC_TRY(MUC_NEW_ARRAY(c->ctx, c->chip->path, (size_t)place.elements, &values));
+    muc_chip_load(c->chip, &place, (uint8_t *)values);
+    compare_values(c, layer, &place, values, &view);
+    free(values);
+    return MUC_OK;
+}
+
+/* number of the instruction behind the layer's last one; 0: it has none of its own */
+static uint64_t end_of(const json_t *layer)
+{
+    const json_t *steps = json_object_get(layer, "steps"), *range;
+
+    if (json_array_size(steps) == 0)
+        return 0;
+    range = json_object_get(json_array_get(steps, json_array_size(steps) - 1), "instructions");
+    return (uint64_t)json_integer_value(json_array_get(range, 1));
+}
+
+/* one line an instruction: what it was, what it cost, what it left */
+static void add_trace(comparison *c, const muc_cnnchip_sim *sim, uint32_t pc,
+                      const muc_cnnchip_counts *counts)
+{
+    muc_cnnchip_insn insn;
+    unsigned fault;
+
+    if (!muc_cnnchip_read_insn(sim->program + pc, sim->program_bytes - pc, &insn, &fault))
+        return;
+    muc_text_add(c->trace,
+                 "%" PRIu64 ",%" PRIu32 ",%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64
+                 ",%" PRIu64 ",%" PRIu64,
+                 c->instruction, pc, muc_cnnchip_op_get(insn.op).name, insn.layer, insn.part,
+                 insn.parts, counts->cycles, counts->compute_cycles, counts->operations);
+    muc_chip_trace_result(sim, &insn, c->trace);
+    muc_text_add(c->trace, "\n");
+}
+
+static void trace(void *arg, const muc_cnnchip_sim *sim, uint32_t pc, const uint32_t *words,
+                  const muc_cnnchip_counts *counts)
+{
+    comparison *c = arg;
+
+    (void)words;
+    if (c->trace)
+        add_trace(c, sim, pc, counts);
+    c->instruction++;
+    muc_progress(c->ctx, "layers", c->next, json_array_size(c->layers));
+    while (c->status == MUC_OK && c->next < json_array_size(c->layers)) {
+        const json_t *layer = json_array_get(c->layers, c->next);
+        uint64_t end = end_of(layer);
+
+        if (end > c->instruction)
+            break;
+        if (end == c->instruction)
+            c->status = compare_layer(c, layer);
+        c->next++;
+    }
+}
+
+static muc_status verify(muc_context *ctx, muc_chip *chip, const muc_model *network,
+                         const muc_ref *ref, muc_text *lines, muc_report **out)
+{
+    comparison c = { .ctx = ctx,
+                     .chip = chip,
+                     .graph = network->network.graph,
+                     .ref = ref,
+                     .layers = json_object_get(chip->map, "layers"),
+                     .tolerance = chip->program.element == MUC_CNNCHIP_fp32   ? FP32_TOLERANCE
+                                  : chip->program.element == MUC_CNNCHIP_fp16 ? FP16_TOLERANCE
+                                                                              : INFINITY,
+                     .trace = lines };
+    muc_tensor_view *outputs;
+
+    MUC_TRY(muc_report_new(ctx, out));
+    c.report = *out;
+    chip->sim.trace = trace;
+    chip->sim.trace_arg = &c;
+    muc_report_begin_table(c.report, "layers");
+    MUC_TRY(muc_chip_run(ctx, chip, network->arrays, network->array_count, &outputs));
+    MUC_TRY(c.status);
+    muc_report_end(c.report);
+    muc_report_add_count(c.report, "compared", c.compared);
+    muc_report_add_real(c.report, "worst_relative_error", c.worst);
+    if (isfinite(c.tolerance))
+        muc_report_add_real(c.report, "tolerance", c.tolerance);
+    if (c.first[0])
+        muc_report_add_text(c.report, "first_divergence", "%s", c.first);
+    add_counts(c.report, chip);
+    MUC_TRY(muc_report_status(ctx, c.report));
+    if (c.compared == 0)
+        return muc_fail(ctx, MUC_MISMATCH, chip->path, MUC_NO_OFFSET,
+                        "it was not made of this network: no layer has a name of it");
+    return c.first[0]
+               ? muc_fail(ctx, MUC_MISMATCH, chip->path, MUC_NO_OFFSET,
+                          "chip and reference differ by more than %g at %s", c.tolerance, c.first)
+               : MUC_OK;
+}
+
+static muc_status verify_folder(muc_context *ctx, muc_chip *chip, const muc_model *network,
+                                const char *path, muc_report **out)
+{
+    muc_graph *graph = network->network.graph;
+    muc_text lines = { 0 };
+    muc_status status;
+    muc_ref *ref;
+
+    MUC_TRY(chip->program.element == MUC_CNNCHIP_int8 ? muc_prepare_mcu(ctx, graph)
+                                                      : muc_prepare_cnnchip(ctx, graph));
+    MUC_TRY(muc_network_evaluate(ctx, graph, network->arrays, network->array_count, &chip->arena,
+                                 &ref));
+    if (path)
+        muc_text_add(&lines, "instruction,offset,operation,layer,part,parts,cycles,compute_cycles,"
+                             "operations,results,least,greatest,mean,crc32\n");
+    status = verify(ctx, chip, network, ref, path ? &lines : NULL, out);
+    if (path && (status == MUC_OK || status == MUC_MISMATCH)) {
+        muc_status written = muc_text_status(ctx, &lines);
+
+        if (written == MUC_OK)
+            written = muc_file_write(ctx, path, lines.data, lines.size);
+        status = status == MUC_OK ? written : status;
+    }
+    muc_text_free(&lines);
+    muc_ref_close(ref);
+    return status;
+}
+
+muc_status muc_chip_verify(muc_context *ctx, const char *path, const muc_model *network,
+                           const char *trace_path, muc_report **out)
+{
+    muc_status status;
+    muc_chip chip;
+
+    MUC_TRY(muc_chip_open(ctx, path, &chip));
+    status = verify_folder(ctx, &chip, network, trace_path, out);
+    muc_chip_close(&chip);
+    return status;
+}
+
+/* ---- report ---- */
+
+/* Counts of a layer, by its number. */
+typedef struct tally {
+    const json_t *layers;
+    muc_cnnchip_counts *counts; /* [layer count + 1] */
+    uint32_t *parts;            /* the most that an instruction names */
+    uint64_t blocks;            /* operations of CONV and DENSE */
+} tally;
+
+static void count_insn(void *arg, const muc_cnnchip_sim *sim, uint32_t pc, const uint32_t *words,
+                       const muc_cnnchip_counts *counts)
+{
+    tally *t = arg;
+    muc_cnnchip_insn insn;
+    unsigned fault;
+
+    (void)words;
+    if (!muc_cnnchip_read_insn(sim->program + pc, sim->program_bytes - pc, &insn, &fault) ||
+        insn.layer > json_array_size(t->layers))
+        return;
+    t->counts[insn.layer].instructions++;
+    t->counts[insn.layer].cycles += counts->cycles;
+    t->counts[insn.layer].compute_cycles += counts->compute_cycles;
+    t->counts[insn.layer].memory_cycles += counts->memory_cycles;
+    t->counts[insn.layer].operations += counts->operations;
+    t->counts[insn.layer].frame_read_bytes +=
+        counts->frame_read_bytes + counts->frame_written_bytes;
+    t->counts[insn.layer].filter_read_bytes +=
+        counts->filter_read_bytes + counts->filter_written_bytes;
+    t->parts[insn.layer] = insn.parts > t->parts[insn.layer] ? insn.parts : t->parts[insn.layer];
+    if (insn.op == MUC_CNNCHIP_CONV || insn.op == MUC_CNNCHIP_DENSE)
+        t->blocks += counts->operations;
+}
+
+static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
+{
+    static const muc_report_column columns[] = {
+        { "layer", NULL, "number in instructions" },
+        { "node", NULL, "the tensor that it computes" },
+        { "operator", NULL, NULL },
+        { "parts", NULL, "pieces that a block is split into" },
+        { "instructions", NULL, NULL },
+        { "cycles", NULL, "the larger of compute and memory cycles, summed" },
+        { "compute_cycles", NULL, "one block a cycle" },
+        { "memory_cycles", NULL, "bytes over the bus" },
+        { "utilisation", NULL, "useful operations of PEs and cycles" },
+        { "frame_bytes", "bytes", "read and written" },
+        { "filter_bytes", "bytes", "read and written" },
+        { NULL, NULL, NULL },
+    };
+
+    muc_report_begin_columns(report, "layers", columns);
+    for (size_t i = 0; i < json_array_size(t->layers); i++) {
+        const json_t *layer = json_array_get(t->layers, i);
+        const muc_cnnchip_counts *c = &t->counts[i + 1];
+        const char *tensor = json_string_value(json_object_get(layer, "tensor"));
+        const char *op = json_string_value(json_object_get(layer, "op"));
+
+        muc_report_begin_row(report);
+        muc_report_add_count(report, "layer", i + 1);
+        muc_report_add_text(report, "node", "%.48s", tensor ? tensor : "");
+        muc_report_add_text(report, "operator", "%s", op ? op : "");
+        muc_report_add_count(report, "parts", t->parts[i + 1] ? t->parts[i + 1] : 1);
+        muc_report_add_count(report, "instructions", c->instructions);
+        muc_report_add_count(report, "cycles", c->cycles);
+        muc_report_add_count(report, "compute_cycles", c->compute_cycles);
+        muc_report_add_count(report, "memory_cycles", c->memory_cycles);
+        if (chip->sim.pes)
+            muc_report_add_real(report, "utilisation",
+                                share_of(c->operations, (double)chip->sim.pes * (double)c->cycles));
+        muc_report_add_count(report, "frame_bytes", c->frame_read_bytes);
+        muc_report_add_count(report, "filter_bytes", c->filter_read_bytes);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
+static uint64_t divided(uint64_t whole, uint64_t by)
+{
+    return by ? (whole + by - 1) / by : 0;
+}
+
+static void add_bounds(muc_report *report, const muc_chip *chip, const tally *t)
+{
+    uint64_t bytes = chip->program.filter_image_bytes;
+
+    for (uint32_t i = 0; i < chip->program.port_count; i++) {
+        const muc_cnnchip_port *port = &chip->program.ports[i];
+
+        bytes += (uint64_t)port->c * port->h * port->w *
+                 muc_cnnchip_element_bytes(chip->program.element);
+    }
+    muc_report_add_count(report, "pe_bound", divided(t->blocks, chip->sim.pes));
+    muc_report_add_count(report, "memory_bound", divided(bytes, chip->sim.bus_bytes));
+}
+
+static uint64_t member(const json_t *item, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(item, key));
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+/* the steps that buffers count by: instructions' layers and the host's */
+static uint32_t step_count(const muc_chip *chip)
+{
+    size_t count = json_array_size(json_object_get(chip->map, "host_steps"));
+    const json_t *layers = json_object_get(chip->map, "layers");
+
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        count += json_array_size(json_object_get(json_array_get(layers, i), "steps"));
+    return (uint32_t)count;
+}
+
+static muc_status add_frame(muc_context *ctx, muc_report *report, muc_chip *chip)
+{
+    const json_t *items = json_object_get(chip->map, "buffers");
+    muc_memory_figure figure = { .title = "FRAME",
+                                 .step_count = step_count(chip) + 1,
+                                 .peak = chip->program.frame_bytes };
+    muc_memory_buffer *buffers;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, json_array_size(items) + 1, &buffers));
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        const json_t *item = json_array_get(items, i);
+        uint64_t last = member(item, "last"), first = member(item, "first");
+        const char *name = json_string_value(json_object_get(item, "name"));
+
+        if (last >= figure.step_count || first > last)
+            return muc_fail(ctx, MUC_MALFORMED, chip->map_file.bytes.name, MUC_NO_OFFSET,
+                            "a buffer that lives after the last step");
+        buffers[figure.buffer_count++] = (muc_memory_buffer){ .name = name ? name : "",
+                                                              .address = member(item, "address"),
+                                                              .bytes = member(item, "bytes"),
+                                                              .first = (uint32_t)first,
+                                                              .last = (uint32_t)last };
+    }
+    figure.buffers = buffers;
+    figure.bound = member(json_object_get(chip->map, "frame"), "bound");
+    muc_report_add_memory(report, &figure);
+    return MUC_OK;
+}
+
+/* weights and parameters lie in FILTER always, and are read by one step each; partial sums live
+ * while a layer is split */
+static muc_status add_filter(muc_context *ctx, muc_report *report, muc_chip *chip, const tally *t)
+{
+    const json_t *filter = json_object_get(chip->map, "filter");
+    muc_memory_figure figure = { .title = "FILTER: what each step reads",
+                                 .step_count = step_count(chip) + 1,
+                                 .peak = chip->program.filter_bytes };
+    uint32_t step = 0;
+    muc_memory_buffer *buffers;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, 2 * (size_t)figure.step_count + 1, &buffers));
+    for (size_t i = 0; i < json_array_size(t->layers); i++) {
+        const json_t *layer = json_array_get(t->layers, i);
+        const json_t *steps = json_object_get(layer, "steps");
+        const char *name = json_string_value(json_object_get(layer, "tensor"));
+
+        for (size_t k = 0; k < json_array_size(steps); k++, step++) {
+            const json_t *item = json_array_get(steps, k);
+
+            if (member(item, "weights_bytes"))
+                buffers[figure.buffer_count++] =
+                    (muc_memory_buffer){ .name = name,
+                                         .address = member(item, "weights"),
+                                         .bytes = member(item, "weights_bytes"),
+                                         .first = step,
+                                         .last = step };
+            if (t->parts[i + 1] > 1)
+                buffers[figure.buffer_count++] =
+                    (muc_memory_buffer){ .name = "partial sums",
+                                         .address = member(filter, "scratch"),
+                                         .bytes = member(filter, "scratch_bytes"),
+                                         .first = step,
+                                         .last = step };
+        }
+    }
+    figure.buffers = buffers;
+    muc_report_add_memory(report, &figure);
+    return MUC_OK;
+}
+
+static muc_status zero_inputs(muc_context *ctx, muc_chip *chip, muc_tensor_view **out)
+{
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, chip->input_count + 1, out));
+    for (size_t i = 0; i < chip->input_count; i++) {
+        const muc_chip_place *p = &chip->inputs[i];
+        uint8_t *data;
+
+        MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, (size_t)p->bytes + 1, &data));
+        (*out)[i] = (muc_tensor_view){ .name = p->name,
+                                       .dtype = p->dtype,
+                                       .rank = p->rank,
+                                       .elements = p->elements,
+                                       .bytes = p->bytes,
+                                       .data = data,
+                                       .file = chip->path };
+    }
+    return MUC_OK;
+}
+
+/* cycles do not depend on what is computed: the program runs once on zeros */
+static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **out)
+{
+    tally t = { .layers = json_object_get(chip->map, "layers") };
+    muc_tensor_view *zeros, *outputs;
+    const char *text;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, json_array_size(t.layers) + 1, &t.counts));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, json_array_size(t.layers) + 1, &t.parts));
+    chip->sim.trace = count_insn;
+    chip->sim.trace_arg = &t;
+    MUC_TRY(zero_inputs(ctx, chip, &zeros));
+    MUC_TRY(muc_chip_run(ctx, chip, zeros, chip->input_count, &outputs));
+    MUC_TRY(muc_report_new(ctx, out));
+    text = json_string_value(json_object_get(chip->map, "name"));
+    muc_report_add_text(*out, "name", "%s", text ? text : "");
+    text = json_string_value(json_object_get(chip->map, "machine"));
+    muc_report_add_text(*out, "machine", "%s", text ? text : "");
+    muc_report_add_text(*out, "element", "%s", muc_cnnchip_element_name(chip->program.element));
+    muc_report_add_count(*out, "pes", chip->sim.pes);
+    add_counts(*out, chip);
+    add_bounds(*out, chip, &t);
+    muc_report_add_count(*out, "frame_bytes", chip->program.frame_bytes);
+    muc_report_add_count(*out, "frame_bound", member(json_object_get(chip->map, "frame"), "bound"));
+    muc_report_add_count(*out, "filter_bytes", chip->program.filter_bytes);
+    add_layers(*out, chip, &t);
+    MUC_TRY(add_frame(ctx, *out, chip));
+    MUC_TRY(add_filter(ctx, *out, chip, &t));
+    return muc_report_status(ctx, *out);
+}
+
+muc_status muc_chip_report(muc_context *ctx, const char *path, muc_report **out)
+{
+    muc_status status;
+    muc_chip chip;
+
+    MUC_TRY(muc_chip_open(ctx, path, &chip));
+    status = report_folder(ctx, &chip, out);
+    muc_chip_close(&chip);
+    return status;
+}

@@ -1,0 +1,167 @@
+/* compile_cnnchip.c - the road from a network to the CNN chip's images. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/compile.h"
+#include "passes/canonical.h"
+#include "passes/fold.h"
+#include "passes/qdq.h"
+#include "report/report.h"
+#include "targets/cnnchip/cnnchip.h"
+
+muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph)
+{
+    MUC_TRY(muc_fold_quantization(ctx, graph));
+    MUC_TRY(muc_dequantize_constants(ctx, graph));
+    MUC_TRY(muc_fold(ctx, graph));
+    MUC_TRY(muc_canonicalise(ctx, graph));
+    MUC_TRY(muc_fuse_but_norms(ctx, graph)); /* the DSP stage does them */
+    return muc_lay_channels_last(ctx, graph);
+}
+
+/* ---- the machine ---- */
+
+static bool is_int8(const muc_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_ACTIVATION && graph->tensors[i].dtype == MUC_I8 &&
+            graph->tensors[i].quantization)
+            return true;
+    return false;
+}
+
+static muc_status read_pes(muc_context *ctx, const char *text, uint32_t *out)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (strcmp(text, "unlimited") == 0) {
+        *out = 0;
+        return MUC_OK;
+    }
+    if (text[0] < '0' || text[0] > '9' || *end || value < 4 || value > MUC_CNNCHIP_MOST_PES)
+        return muc_fail(ctx, MUC_USAGE, "processing elements", MUC_NO_OFFSET,
+                        "'%s': expected 4..%d or unlimited", text, MUC_CNNCHIP_MOST_PES);
+    *out = (uint32_t)value;
+    return MUC_OK;
+}
+
+static muc_status read_element(muc_context *ctx, const char *text, uint32_t *out)
+{
+    for (uint32_t i = 0; muc_cnnchip_element_name(i); i++)
+        if (strcmp(text, muc_cnnchip_element_name(i)) == 0) {
+            *out = i;
+            return MUC_OK;
+        }
+    return muc_fail(ctx, MUC_USAGE, "element", MUC_NO_OFFSET, "'%s': expected fp32, fp16 or int8",
+                    text);
+}
+
+/* an int8 network for no chip in particular is for one of int8 */
+static muc_status find_machine(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
+                               const muc_compile_options *options, muc_cnnchip_machine *out)
+{
+    MUC_TRY(muc_cnnchip_find_machine(ctx, arena, options->machine, out));
+    if (!options->machine && is_int8(graph))
+        out->element = MUC_CNNCHIP_int8;
+    if (options->element)
+        MUC_TRY(read_element(ctx, options->element, &out->element));
+    return options->pes ? read_pes(ctx, options->pes, &out->pes) : MUC_OK;
+}
+
+/* ---- report ---- */
+
+static void add_memory(muc_report *report, const char *memory, const char *use, uint64_t bytes)
+{
+    muc_report_begin_row(report);
+    muc_report_add_text(report, "memory", "%s", memory);
+    muc_report_add_text(report, "use", "%s", use);
+    muc_report_add_count(report, "bytes", bytes);
+    muc_report_end(report);
+}
+
+static void add_hosts(muc_report *report, const muc_cnnchip_lowering *l)
+{
+    muc_report_begin_table(report, "host_steps");
+    for (uint32_t h = 0; h < l->host_count; h++)
+        for (uint32_t i = 0; i < l->hosts[h].node_count; i++) {
+            const muc_node *node = &l->graph->nodes[l->hosts[h].nodes[i]];
+
+            muc_report_begin_row(report);
+            muc_report_add_count(report, "code", h + 1);
+            muc_report_add_text(report, "operator", "%s", muc_op_get(node->op)->name);
+            muc_report_add_text(report, "node", "%.48s", node->name);
+            muc_report_end(report);
+        }
+    muc_report_end(report);
+}
+
+static muc_status make_report(muc_context *ctx, const muc_cnnchip_build *build, const char *path,
+                              muc_report **out)
+{
+    const muc_cnnchip_lowering *l = &build->lowering;
+    muc_report *report;
+
+    MUC_TRY(muc_report_new(ctx, out));
+    report = *out;
+    muc_report_add_text(report, "folder", "%s", path);
+    muc_report_add_text(report, "name", "%s", build->name);
+    muc_report_add_text(report, "machine", "%s", build->machine.name);
+    muc_report_add_text(report, "element", "%s", muc_cnnchip_element_name(build->machine.element));
+    if (build->machine.pes)
+        muc_report_add_count(report, "pes", build->machine.pes);
+    else
+        muc_report_add_text(report, "pes", "unlimited");
+    muc_report_add_count(report, "layers", l->layer_count);
+    muc_report_add_count(report, "instructions", build->program.insn_count);
+    muc_report_add_count(report, "frame_bytes", l->plan.peak);
+    muc_report_add_count(report, "frame_bound", l->plan.least);
+    muc_report_begin_table(report, "memory");
+    add_memory(report, "FRAME", "tensors", l->plan.peak);
+    add_memory(report, "FILTER", "weights", l->weights_bytes);
+    add_memory(report, "FILTER", "parameters", l->params_bytes);
+    add_memory(report, "FILTER", "partial sums", l->scratch_bytes);
+    add_memory(report, "program", "instructions", build->program.code_bytes);
+    muc_report_end(report);
+    if (l->host_count)
+        add_hosts(report, l);
+    return muc_report_status(ctx, report);
+}
+
+/* ---- the road ---- */
+
+static muc_status compile(muc_context *ctx, const muc_model *model,
+                          const muc_compile_options *options, muc_arena *arena,
+                          const char *out_path, muc_report **out)
+{
+    muc_graph *graph = model->network.graph;
+    muc_cnnchip_machine machine;
+    muc_cnnchip_build *build;
+    muc_status status;
+    const char *name;
+
+    MUC_TRY(muc_name_of_path(ctx, arena, model->path, &name));
+    MUC_TRY(muc_prepare_cnnchip(ctx, graph)); /* passes */
+    MUC_TRY(find_machine(ctx, arena, graph, options, &machine));
+    MUC_TRY(muc_cnnchip_compile(ctx, graph, name, &machine, &build)); /* lower, plan, emit */
+    status = muc_cnnchip_write_folder(ctx, build, out_path);
+    if (status == MUC_OK)
+        status = make_report(ctx, build, out_path, out);
+    muc_cnnchip_build_free(build);
+    return status;
+}
+
+muc_status muc_compile_cnnchip(muc_context *ctx, const muc_model *model,
+                               const muc_compile_options *options, const char *out_path,
+                               muc_report **out)
+{
+    muc_arena arena = { 0 };
+    muc_status status;
+
+    if (model->kind != MUC_MODEL_NETWORK)
+        return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                        "target cnnchip compiles networks, not language models");
+    status = compile(ctx, model, options, &arena, out_path, out);
+    muc_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,286 @@
+/* cnnchip.c - the back end's road: lower, plan, emit, verify; and the folder that it fills. */
+#include "targets/cnnchip/cnnchip.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/folder.h"
+
+/* ---- the road ---- */
+
+/* the frame image: zeros, and the borders of inputs */
+static void draw_border(const muc_cnnchip_lowering *l, const muc_cnnchip_storage *s, uint8_t *frame)
+{
+    uint32_t rows = muc_cnnchip_rows(s), pitch = muc_cnnchip_pitch(s);
+    uint32_t bytes = muc_cnnchip_element_bytes(l->machine->element);
+
+    for (uint64_t i = 0; i < (uint64_t)s->c * rows * pitch; i++) {
+        uint32_t y = (uint32_t)(i / pitch % rows), x = (uint32_t)(i % pitch);
+
+        if (y >= s->border.t && y < s->border.t + s->h && x >= s->border.l &&
+            x < s->border.l + s->w)
+            continue;
+        for (uint32_t b = 0; b < bytes; b++)
+            frame[s->address + i * bytes + b] = (uint8_t)(s->border.value >> 8 * b);
+    }
+}
+
+static muc_status make_frame(muc_cnnchip_build *build)
+{
+    muc_cnnchip_lowering *l = &build->lowering;
+    uint64_t size = 0;
+    uint8_t *frame;
+
+    for (uint32_t i = 0; i < l->storage_count; i++) {
+        const muc_cnnchip_storage *s = &l->storages[i];
+        uint64_t end = s->address + (uint64_t)s->c * muc_cnnchip_rows(s) * muc_cnnchip_pitch(s) *
+                                        muc_cnnchip_element_bytes(l->machine->element);
+
+        if (s->port != MUC_NO_ID && end > size)
+            size = end;
+    }
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)size + 1, &frame));
+    for (uint32_t i = 0; i < l->storage_count; i++)
+        if (l->storages[i].port != MUC_NO_ID)
+            draw_border(l, &l->storages[i], frame);
+    build->frame_image = (muc_bytes){ frame, (size_t)size, "frame.bin" };
+    return MUC_OK;
+}
+
+/* parameters follow the weights; the arrays become one */
+static muc_status make_filter(muc_cnnchip_build *build)
+{
+    muc_cnnchip_lowering *l = &build->lowering;
+    size_t size = (size_t)(l->weights_bytes + l->params_bytes);
+    uint8_t *image;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, size + 1, &image));
+    memcpy(image, l->weights, (size_t)l->weights_bytes);
+    if (l->params_bytes)
+        memcpy(image + l->weights_bytes, l->params, (size_t)l->params_bytes);
+    build->filter_image = (muc_bytes){ image, size, "filter.bin" };
+    return MUC_OK;
+}
+
+static muc_cnnchip_port port_of(const muc_cnnchip_lowering *l, uint32_t tensor, bool is_output)
+{
+    const muc_cnnchip_value *v = &l->values[tensor];
+    muc_cnnchip_port port = { .is_output = is_output,
+                              .c = v->view.c,
+                              .h = v->view.h,
+                              .w = v->view.w,
+                              .scale = l->is_int8 ? v->scale : 1,
+                              .zero = l->is_int8 ? v->zero : 0 };
+
+    port.address = muc_cnnchip_locate(l, &v->view, &port.rows, &port.pitch);
+    return port;
+}
+
+static muc_status add_ports(muc_cnnchip_build *build)
+{
+    muc_cnnchip_lowering *l = &build->lowering;
+    muc_cnnchip_program *p = &build->program;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)l->storage_count + l->graph->output_count + 1,
+                          &p->ports));
+    for (uint32_t i = 0; i < l->storage_count; i++)
+        if (l->storages[i].port != MUC_NO_ID)
+            p->ports[p->port_count++] = port_of(l, l->storages[i].port_as, false);
+    for (uint32_t i = 0; i < l->graph->output_count; i++)
+        if (l->values[l->graph->outputs[i]].on_chip)
+            p->ports[p->port_count++] = port_of(l, l->graph->outputs[i], true);
+    return MUC_OK;
+}
+
+static muc_status add_code(muc_cnnchip_build *build)
+{
+    muc_cnnchip_lowering *l = &build->lowering;
+    muc_cnnchip_program *p = &build->program;
+    uint64_t bytes = 0, limit = l->machine->program_bytes;
+    uint8_t *code;
+
+    for (uint32_t i = 0; i < l->insn_count; i++)
+        bytes += 4 * (uint64_t)muc_cnnchip_op_get(l->insns[i].op).words;
+    limit = limit ? limit : UINT32_MAX / 2;
+    if (bytes > limit)
+        return muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
+                        "instructions of %" PRIu64 " bytes, the program has %" PRIu64, bytes,
+                        limit);
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)bytes, &code));
+    p->code = code;
+    p->code_bytes = (uint32_t)bytes;
+    p->insn_count = l->insn_count;
+    for (uint32_t i = 0; i < l->insn_count; i++) {
+        muc_cnnchip_write_insn(&l->insns[i], code);
+        code += 4 * (size_t)muc_cnnchip_op_get(l->insns[i].op).words;
+    }
+    return MUC_OK;
+}
+
+static muc_status make_program(muc_cnnchip_build *build)
+{
+    muc_cnnchip_lowering *l = &build->lowering;
+    muc_cnnchip_program *p = &build->program, check;
+
+    p->element = build->machine.element;
+    p->pes = build->machine.pes;
+    p->frame_bytes = (uint32_t)l->plan.peak;
+    p->frame_image_bytes = (uint32_t)build->frame_image.size;
+    p->frame_crc = muc_crc32(0, build->frame_image.data, build->frame_image.size);
+    p->filter_image_bytes = (uint32_t)build->filter_image.size;
+    p->filter_bytes = p->filter_image_bytes + (uint32_t)l->scratch_bytes;
+    p->filter_crc = muc_crc32(0, build->filter_image.data, build->filter_image.size);
+    MUC_TRY(add_ports(build));
+    MUC_TRY(add_code(build));
+    MUC_TRY(muc_cnnchip_write_program(l->ctx, &l->arena, p, &build->program_file));
+    return muc_cnnchip_read_program(l->ctx, &l->arena, build->program_file, &check) == MUC_OK
+               ? MUC_OK
+               : MUC_BUG;
+}
+
+muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const char *name,
+                               const muc_cnnchip_machine *machine, muc_cnnchip_build **out)
+{
+    muc_cnnchip_build *build = muc_calloc(1, sizeof(*build));
+    muc_status status = MUC_OK;
+    muc_cnnchip_lowering *l;
+
+    if (!build)
+        return muc_fail_nomem(ctx, "cnnchip", sizeof(*build));
+    l = &build->lowering;
+    build->name = name;
+    build->machine = *machine;
+    l->ctx = ctx;
+    l->graph = graph;
+    l->machine = &build->machine;
+    l->is_int8 = machine->element == MUC_CNNCHIP_int8;
+    status = muc_cnnchip_lower(l); /* nodes to steps */
+    if (status == MUC_OK)
+        status = muc_cnnchip_plan_frame(l); /* storages to addresses */
+    if (status == MUC_OK)
+        status = muc_cnnchip_emit(l); /* steps to instructions, weights to the filter image */
+    if (status == MUC_OK)
+        status = make_frame(build);
+    if (status == MUC_OK)
+        status = make_filter(build);
+    if (status == MUC_OK)
+        status = make_program(build); /* and the verifier's word on it */
+    if (status == MUC_OK)
+        *out = build;
+    else
+        muc_cnnchip_build_free(build);
+    return status;
+}
+
+void muc_cnnchip_build_free(muc_cnnchip_build *build)
+{
+    if (!build)
+        return;
+    muc_arena_free(&build->lowering.arena);
+    free(build);
+}
+
+/* ---- the folder ---- */
+
+static muc_status write_text(muc_context *ctx, muc_folder *folder, const char *name,
+                             muc_status status, muc_text *text)
+{
+    if (status == MUC_OK)
+        status = muc_text_status(ctx, text);
+    if (status == MUC_OK)
+        status = muc_folder_write(folder, name, text->data ? text->data : "", text->size);
+    muc_text_free(text);
+    return status;
+}
+
+static muc_status write_hex(muc_context *ctx, muc_folder *folder, const char *name, muc_bytes bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    muc_text text = { 0 };
+
+    for (size_t at = 0; at < bytes.size; at += 4) {
+        char line[10];
+
+        for (unsigned i = 0; i < 4; i++) {
+            uint8_t byte = at + 3 - i < bytes.size ? bytes.data[at + 3 - i] : 0;
+
+            line[2 * i] = digits[byte >> 4];
+            line[2 * i + 1] = digits[byte & 15];
+        }
+        line[8] = '\n';
+        muc_text_add_bytes(&text, line, 9);
+    }
+    return write_text(ctx, folder, name, MUC_OK, &text);
+}
+
+static muc_status write_host(muc_context *ctx, const muc_cnnchip_build *build, muc_folder *folder)
+{
+    const muc_cnnchip_lowering *l = &build->lowering;
+    muc_text data = { 0 };
+
+    for (uint32_t h = 0; h < l->host_count; h++) {
+        muc_text text = { 0 }, name = { 0 };
+        muc_status status;
+
+        muc_text_add(&name, "host_%" PRIu32 ".graph", h + 1);
+        status = muc_cnnchip_print_host(ctx, build, h, &text);
+        if (status == MUC_OK)
+            status = muc_text_status(ctx, &name);
+        status = write_text(ctx, folder, name.data ? name.data : "", status, &text);
+        muc_text_free(&name);
+        for (uint32_t i = 0; i < l->hosts[h].node_count; i++) {
+            const muc_node *node = &l->graph->nodes[l->hosts[h].nodes[i]];
+
+            for (uint32_t k = 0; k < node->input_count; k++)
+                if (muc_cnnchip_host_reads(l, h, i, k) &&
+                    muc_cnnchip_tensor(l, node->inputs[k])->kind == MUC_TENSOR_CONST)
+                    muc_text_add_bytes(&data, muc_cnnchip_tensor(l, node->inputs[k])->data,
+                                       (size_t)muc_cnnchip_tensor(l, node->inputs[k])->bytes);
+        }
+        if (status != MUC_OK) {
+            muc_text_free(&data);
+            return status;
+        }
+    }
+    return write_text(ctx, folder, "host.bin", MUC_OK, &data);
+}
+
+static muc_status write_files(muc_context *ctx, const muc_cnnchip_build *build, muc_folder *folder)
+{
+    const struct {
+        const char *name, *hex;
+        muc_bytes bytes;
+    } files[] = {
+        { "program.bin", "program.hex", build->program_file },
+        { "frame.bin", "frame.hex", build->frame_image },
+        { "filter.bin", "filter.hex", build->filter_image },
+    };
+    muc_text assembly = { 0 }, map = { 0 };
+    muc_status status;
+
+    for (size_t i = 0; i < MUC_COUNT(files); i++) {
+        MUC_TRY(muc_folder_write(folder, files[i].name, files[i].bytes.data, files[i].bytes.size));
+        if (i == 0 || files[i].bytes.size <= MUC_CNNCHIP_MOST_HEX_BYTES)
+            MUC_TRY(write_hex(ctx, folder, files[i].hex, files[i].bytes));
+    }
+    status = muc_cnnchip_disassemble(ctx, build->program_file, &assembly);
+    MUC_TRY(write_text(ctx, folder, "program.asm", status, &assembly));
+    muc_cnnchip_print_map(build, &map);
+    MUC_TRY(write_text(ctx, folder, "map.json", MUC_OK, &map));
+    return build->lowering.host_count ? write_host(ctx, build, folder) : MUC_OK;
+}
+
+muc_status muc_cnnchip_write_folder(muc_context *ctx, const muc_cnnchip_build *build,
+                                    const char *path)
+{
+    muc_folder *folder;
+    muc_status status;
+
+    MUC_TRY(muc_folder_begin(ctx, path, &folder));
+    status = write_files(ctx, build, folder);
+    if (status == MUC_OK)
+        return muc_folder_commit(folder);
+    muc_folder_discard(folder);
+    return status;
+}

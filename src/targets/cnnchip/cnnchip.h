@@ -1,0 +1,46 @@
+/* cnnchip.h - the back end for the CNN chip: a network in, memory images and a program out. */
+#ifndef MUC_CNNCHIP_H
+#define MUC_CNNCHIP_H
+
+#include "targets/cnnchip/lower.h"
+
+/* A compilation with its stages, for reports and tests. */
+typedef struct muc_cnnchip_build {
+    const char *name;
+    muc_cnnchip_machine machine;
+    muc_cnnchip_lowering lowering;
+    muc_cnnchip_program program;
+    muc_bytes frame_image, filter_image, program_file;
+} muc_cnnchip_build;
+
+/* Compiles a graph as muc_canonicalise, muc_fuse and muc_lay_channels_last leave it, float32 or
+ * int8 with scales as the machine's elements are. The build borrows the graph. Fails with
+ * MUC_UNSUPPORTED if nothing of it can run on the chip, MUC_NOFIT if a memory is too small. On
+ * failure there is nothing to free. */
+muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const char *name,
+                               const muc_cnnchip_machine *machine, muc_cnnchip_build **out);
+void muc_cnnchip_build_free(muc_cnnchip_build *build); /* NULL is fine */
+
+/* Writes program.bin, program.hex, program.asm, frame.bin, filter.bin (also as .hex, up to
+ * MUC_CNNCHIP_MOST_HEX_BYTES), map.json and a graph for each host step into a folder, which appears
+ * whole or not at all. The same build gives the same bytes. */
+enum { MUC_CNNCHIP_MOST_HEX_BYTES = 4 << 20 };
+muc_status muc_cnnchip_write_folder(muc_context *ctx, const muc_cnnchip_build *build,
+                                    const char *path);
+
+/* ---- private to this folder ---- */
+
+/* map.c: every address and layer, as JSON. */
+void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text);
+
+/* host.c: host step `index` as the text of a graph whose inputs are what it reads; constants of
+ * more elements than such a text holds are inputs too, and their bytes are added to `data`. */
+muc_status muc_cnnchip_print_host(muc_context *ctx, const muc_cnnchip_build *build, uint32_t index,
+                                  muc_text *text);
+/* Whether host step `index` reads a tensor that it does not make itself, for the first time as
+ * input k of node i. */
+bool muc_cnnchip_host_reads(const muc_cnnchip_lowering *l, uint32_t index, uint32_t i, uint32_t k);
+/* Of a constant that a host step reads: where its bytes begin in host.bin. */
+uint64_t muc_cnnchip_host_offset(const muc_cnnchip_lowering *l, uint32_t tensor);
+
+#endif

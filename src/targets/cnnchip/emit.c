@@ -1,0 +1,513 @@
+/* emit.c - steps to instructions, weights and parameters to the filter image.
+ *
+ * Until all are written, DSP tables count from the parameters' first byte and partial sums from the
+ * scratch's; finish() adds where these begin.
+ */
+#include <string.h>
+
+#include "base/half.h"
+#include "targets/cnnchip/lower.h"
+
+enum { Y = 0, X = 1, WORD = 4 };
+
+/* What a part of a layer computes of each block: channels, rows and columns of the window. */
+typedef struct part {
+    uint32_t i0, i1, u0, u1, v0, v1;
+} part;
+
+/* ---- addresses ---- */
+
+static uint64_t address_of_storage(const muc_cnnchip_lowering *l, uint32_t storage)
+{
+    uint64_t address = 0;
+
+    while (l->storages[storage].alias != MUC_NO_ID) {
+        address +=
+            l->storages[storage].alias_elements * muc_cnnchip_element_bytes(l->machine->element);
+        storage = l->storages[storage].alias;
+    }
+    return address + l->storages[storage].address;
+}
+
+uint32_t muc_cnnchip_locate(const muc_cnnchip_lowering *l, const muc_cnnchip_view *view,
+                            uint32_t *rows, uint32_t *pitch)
+{
+    muc_cnnchip_view root = muc_cnnchip_root(l, *view);
+    const muc_cnnchip_storage *s = &l->storages[root.storage];
+    uint64_t element;
+
+    *rows = muc_cnnchip_rows(s);
+    *pitch = muc_cnnchip_pitch(s);
+    element = (uint64_t)root.c0 * *rows + (uint32_t)(root.y0 + (int32_t)s->border.t);
+    element = element * *pitch + (uint32_t)(root.x0 + (int32_t)s->border.l);
+    return (uint32_t)(address_of_storage(l, root.storage) +
+                      element * muc_cnnchip_element_bytes(l->machine->element));
+}
+
+/* ---- the filter image ---- */
+
+static void put_element(muc_cnnchip_lowering *l, const muc_cnnchip_weights *w, int64_t at)
+{
+    uint8_t *out = l->weights + l->weights_bytes;
+    uint32_t bytes = muc_cnnchip_element_bytes(l->machine->element);
+
+    if (w->dtype == MUC_I8)
+        *out = w->data[at];
+    else if (bytes == 2)
+        muc_store_u16(out, muc_f16_of_f32(muc_f32_of_bits(muc_load_u32(w->data + 4 * at))));
+    else
+        memcpy(out, w->data + 4 * at, WORD);
+    l->weights_bytes += bytes;
+}
+
+/* weights of filters f0..f1-1; returns their address */
+static uint32_t put_weights(muc_cnnchip_lowering *l, const muc_cnnchip_weights *w, uint32_t f0,
+                            uint32_t f1, const part *p)
+{
+    uint64_t start = l->weights_bytes;
+
+    for (int64_t f = f0; f < f1; f++)
+        for (int64_t i = p->i0; i < p->i1; i++)
+            for (int64_t u = p->u0; u < p->u1; u++) {
+                int64_t at = w->base + f * w->by[0] + i * w->by[1] + u * w->by[2];
+
+                for (int64_t v = p->v0; v < p->v1; v++)
+                    put_element(l, w, at + v * w->by[3]);
+            }
+    return (uint32_t)start;
+}
+
+/* weights of elements k0..k1-1 of a dense layer's line */
+static uint32_t put_range(muc_cnnchip_lowering *l, const muc_cnnchip_step *step, uint32_t k0,
+                          uint32_t k1)
+{
+    const muc_cnnchip_weights *w = &step->weights;
+    uint32_t columns = step->in.w, pixels = step->in.h * columns;
+    uint64_t start = l->weights_bytes;
+
+    for (int64_t f = 0; f < step->out.c; f++)
+        for (uint32_t k = k0; k < k1; k++)
+            put_element(l, w,
+                        w->base + f * w->by[0] + k / pixels * w->by[1] +
+                            k % pixels / columns * w->by[2] + k % columns * w->by[3]);
+    return (uint32_t)start;
+}
+
+static muc_status put_dsp(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    uint8_t *out;
+
+    step->dsp_at = l->params_bytes;
+    if (!step->v1)
+        return MUC_OK;
+    MUC_TRY(muc_arena_grow(l->ctx, &l->arena, (size_t)l->params_bytes + 3 * WORD * step->out.c, 1,
+                           &l->params_capacity, (void **)&l->params));
+    out = l->params + l->params_bytes;
+    for (uint32_t c = 0; c < step->out.c; c++) {
+        muc_store_u32(out + (size_t)WORD * c, muc_f32_bits(step->v1[c]));
+        muc_store_u32(out + (size_t)WORD * (step->out.c + c), muc_f32_bits(step->v2[c]));
+        muc_store_u32(out + (size_t)WORD * (2 * (size_t)step->out.c + c), step->v3[c]);
+    }
+    l->params_bytes += 3 * (uint64_t)WORD * step->out.c;
+    return MUC_OK;
+}
+
+/* ---- instructions ---- */
+
+static muc_status add_insn(muc_cnnchip_lowering *l, muc_cnnchip_op op, const muc_cnnchip_step *step,
+                           muc_cnnchip_insn **out)
+{
+    MUC_TRY(muc_arena_grow(l->ctx, &l->arena, l->insn_count + (size_t)1, sizeof(*l->insns),
+                           &l->insn_capacity, (void **)&l->insns));
+    *out = &l->insns[l->insn_count++];
+    **out = (muc_cnnchip_insn){ .op = op };
+    if (step->kind != MUC_CNNCHIP_STEP_HOST)
+        (*out)->layer = step->layer + 1;
+    return MUC_OK;
+}
+
+static void set_source(const muc_cnnchip_lowering *l, const muc_cnnchip_view *view,
+                       muc_cnnchip_insn *insn)
+{
+    insn->src = muc_cnnchip_locate(l, view, &insn->src_rows, &insn->src_pitch);
+    insn->in_c = view->c;
+    insn->in_h = view->h;
+    insn->in_w = view->w;
+}
+
+/* DSP stage, activation and zero point of the result, for channels from c0 of the step's on */
+static void set_stage(const muc_cnnchip_step *step, uint32_t c0, muc_cnnchip_insn *insn)
+{
+    if (step->v1) {
+        insn->flags |= MUC_CNNCHIP_FLAG_dsp;
+        insn->dsp = (uint32_t)step->dsp_at + WORD * c0;
+    }
+    if (step->act) {
+        insn->flags |= MUC_CNNCHIP_FLAG_act;
+        insn->act_from = muc_f32_bits(step->act_from);
+        insn->act_slope = muc_f32_bits(step->act_slope);
+    }
+    insn->zero_out = (uint32_t)step->zero_out;
+}
+
+/* where elements go, and the border around them; c0 and c: channels of the step's result */
+static void set_result(const muc_cnnchip_lowering *l, const muc_cnnchip_step *step, uint32_t c0,
+                       uint32_t c, muc_cnnchip_insn *insn)
+{
+    muc_cnnchip_view out = step->out, root = muc_cnnchip_root(l, step->out);
+    const muc_cnnchip_border *border = &l->storages[root.storage].border;
+
+    out.c0 += c0;
+    insn->dst = muc_cnnchip_locate(l, &out, &insn->dst_rows, &insn->dst_pitch);
+    insn->out_c = c;
+    insn->out_h = out.h;
+    insn->out_w = out.w;
+    insn->step_h = step->step[Y];
+    insn->step_w = step->step[X];
+    if (step->border && root.y0 == 0 && root.x0 == 0) {
+        insn->pad_t = border->t;
+        insn->pad_b = border->b;
+        insn->pad_l = border->l;
+        insn->pad_r = border->r;
+        if (border->t || border->b || border->l || border->r)
+            insn->pad_value = border->value;
+    }
+}
+
+/* partial sums of c channels at S0, or at S1 behind it */
+static void set_partial(muc_cnnchip_lowering *l, const muc_cnnchip_step *step, uint32_t c,
+                        bool second, muc_cnnchip_insn *insn)
+{
+    uint64_t bytes = (uint64_t)c * step->out.h * step->out.w * WORD;
+
+    insn->flags |= MUC_CNNCHIP_FLAG_dst32;
+    insn->dst = second ? (uint32_t)bytes : 0;
+    insn->out_c = c;
+    insn->out_h = insn->dst_rows = step->out.h;
+    insn->out_w = insn->dst_pitch = step->out.w;
+    insn->step_h = insn->step_w = 1;
+    l->scratch_bytes = 2 * bytes > l->scratch_bytes ? 2 * bytes : l->scratch_bytes;
+}
+
+static uint32_t sixteen_bits(uint64_t count)
+{
+    return count > UINT16_MAX ? UINT16_MAX : (uint32_t)count;
+}
+
+/* the sum of S0 and S1: to S0, or the last to FRAME */
+static muc_status add_sum(muc_cnnchip_lowering *l, const muc_cnnchip_step *step, uint32_t c0,
+                          uint32_t c, uint64_t number, uint64_t parts)
+{
+    muc_cnnchip_insn *insn;
+
+    MUC_TRY(add_insn(l, MUC_CNNCHIP_ADD, step, &insn));
+    insn->flags = MUC_CNNCHIP_FLAG_src32;
+    insn->src1 = (uint32_t)((uint64_t)c * step->out.h * step->out.w * WORD);
+    insn->src_rows = insn->src1_rows = step->out.h;
+    insn->src_pitch = insn->src1_pitch = step->out.w;
+    insn->part = sixteen_bits(number);
+    insn->parts = sixteen_bits(parts);
+    if (number + 1 < parts) {
+        set_partial(l, step, c, false, insn);
+        return MUC_OK;
+    }
+    set_result(l, step, c0, c, insn);
+    set_stage(step, c0, insn);
+    return MUC_OK;
+}
+
+/* ---- convolutions ---- */
+
+/* One group, or all of them where each has one channel: filters f0.. of the step, c of them. */
+typedef struct conv {
+    muc_cnnchip_step *step;
+    uint32_t first_channel, channels, inputs, groups; /* inputs: channels of a block */
+    uint32_t f0, filters;
+} conv;
+
+static muc_status add_conv(muc_cnnchip_lowering *l, const conv *c, const part *p, uint64_t number,
+                           uint64_t parts)
+{
+    const muc_cnnchip_step *step = c->step;
+    muc_cnnchip_view view = step->in;
+    muc_cnnchip_insn *insn;
+
+    MUC_TRY(add_insn(l, MUC_CNNCHIP_CONV, step, &insn));
+    view.c0 += c->first_channel + (c->groups == 1 ? p->i0 : 0);
+    view.c = c->groups == 1 ? p->i1 - p->i0 : c->channels;
+    view.y0 += (int32_t)(p->u0 * step->dilation[Y]);
+    view.x0 += (int32_t)(p->v0 * step->dilation[X]);
+    view.h = (step->out.h - 1) * step->stride[Y] + (p->u1 - p->u0 - 1) * step->dilation[Y] + 1;
+    view.w = (step->out.w - 1) * step->stride[X] + (p->v1 - p->v0 - 1) * step->dilation[X] + 1;
+    set_source(l, &view, insn);
+    insn->groups = c->groups;
+    insn->filter = put_weights(l, &step->weights, c->f0, c->f0 + c->filters, p);
+    insn->kernel_h = p->u1 - p->u0;
+    insn->kernel_w = p->v1 - p->v0;
+    insn->dilation_h = step->dilation[Y];
+    insn->dilation_w = step->dilation[X];
+    insn->stride_h = step->stride[Y];
+    insn->stride_w = step->stride[X];
+    if (parts == 1) {
+        set_result(l, step, c->f0, c->filters, insn);
+        set_stage(step, c->f0, insn);
+        return MUC_OK;
+    }
+    insn->part = sixteen_bits(number);
+    insn->parts = sixteen_bits(parts);
+    set_partial(l, step, c->filters, number > 0, insn);
+    return number > 0 ? add_sum(l, step, c->f0, c->filters, number, parts) : MUC_OK;
+}
+
+static uint32_t pieces(uint32_t whole, uint32_t each)
+{
+    return (whole + each - 1) / each;
+}
+
+static uint32_t end_of(uint32_t first, uint32_t each, uint32_t whole)
+{
+    return whole - first < each ? whole : first + each;
+}
+
+/* along channels; if not even one fits, along rows of the window, then columns */
+static muc_status split_conv(muc_cnnchip_lowering *l, const conv *c)
+{
+    uint32_t rows = c->step->kernel[Y], columns = c->step->kernel[X], pes = l->machine->pes;
+    uint64_t area = (uint64_t)rows * columns, block = area * c->inputs, number = 0, parts;
+    uint32_t channels = c->inputs, lines = rows, width = columns;
+
+    if (pes && block > pes) {
+        channels = area <= pes ? (uint32_t)(pes / area) : 1;
+        lines = area <= pes ? rows : columns <= pes ? pes / columns : 1;
+        width = columns <= pes ? columns : pes;
+    }
+    parts = (uint64_t)pieces(c->inputs, channels) * pieces(rows, lines) * pieces(columns, width);
+    for (uint32_t i = 0; i < c->inputs; i += channels)
+        for (uint32_t u = 0; u < rows; u += lines)
+            for (uint32_t v = 0; v < columns; v += width) {
+                const part p = { i, end_of(i, channels, c->inputs), u, end_of(u, lines, rows),
+                                 v, end_of(v, width, columns) };
+
+                MUC_TRY(add_conv(l, c, &p, number++, parts));
+            }
+    return MUC_OK;
+}
+
+static muc_status emit_conv(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    uint32_t inputs = step->in.c / step->groups, filters = step->out.c / step->groups;
+    uint64_t block = (uint64_t)inputs * step->kernel[Y] * step->kernel[X];
+    conv c = { .step = step,
+               .channels = step->in.c,
+               .inputs = inputs,
+               .groups = step->groups,
+               .filters = step->out.c };
+
+    if (step->groups == 1 || inputs == 1 || l->machine->pes == 0 || block <= l->machine->pes)
+        return split_conv(l, &c);
+    c.groups = 1;
+    c.channels = inputs;
+    c.filters = filters;
+    for (uint32_t g = 0; g < step->groups; g++) {
+        c.first_channel = g * inputs;
+        c.f0 = g * filters;
+        MUC_TRY(split_conv(l, &c));
+    }
+    return MUC_OK;
+}
+
+/* ---- the others ---- */
+
+static muc_status emit_dense_part(muc_cnnchip_lowering *l, muc_cnnchip_step *step, uint32_t k0,
+                                  uint32_t k1, uint64_t number, uint64_t parts)
+{
+    muc_cnnchip_insn *insn;
+
+    MUC_TRY(add_insn(l, MUC_CNNCHIP_DENSE, step, &insn));
+    set_source(l, &step->in, insn);
+    insn->filter = put_range(l, step, k0, k1);
+    insn->out_c = step->out.c;
+    if (parts == 1) {
+        uint32_t rows, pitch;
+
+        insn->dst = muc_cnnchip_locate(l, &step->out, &rows, &pitch);
+        set_stage(step, 0, insn);
+        return MUC_OK;
+    }
+    insn->src += k0 * muc_cnnchip_element_bytes(l->machine->element);
+    insn->in_c = k1 - k0;
+    insn->in_h = insn->in_w = insn->src_rows = insn->src_pitch = 1;
+    insn->part = sixteen_bits(number);
+    insn->parts = sixteen_bits(parts);
+    set_partial(l, step, step->out.c, number > 0, insn);
+    insn->out_h = insn->out_w = insn->dst_rows = insn->dst_pitch = 0;
+    insn->step_h = insn->step_w = 0;
+    return number > 0 ? add_sum(l, step, 0, step->out.c, number, parts) : MUC_OK;
+}
+
+static muc_status emit_dense(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    uint32_t inputs = step->in.c * step->in.h * step->in.w, pes = l->machine->pes;
+    uint32_t each = pes && inputs > pes ? pes : inputs, number = 0;
+
+    for (uint32_t k = 0; k < inputs; k += each)
+        MUC_TRY(
+            emit_dense_part(l, step, k, end_of(k, each, inputs), number++, pieces(inputs, each)));
+    return MUC_OK;
+}
+
+static muc_status emit_pool(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    muc_cnnchip_insn *insn;
+
+    MUC_TRY(add_insn(l, MUC_CNNCHIP_MAXPOOL, step, &insn));
+    set_source(l, &step->in, insn);
+    set_result(l, step, 0, step->out.c, insn);
+    set_stage(step, 0, insn);
+    insn->zero_src = (uint32_t)step->zero_src;
+    insn->filter = 0; /* the placeholder is what FILTER begins with */
+    insn->kernel_h = step->kernel[Y];
+    insn->kernel_w = step->kernel[X];
+    insn->dilation_h = step->dilation[Y];
+    insn->dilation_w = step->dilation[X];
+    insn->stride_h = step->stride[Y];
+    insn->stride_w = step->stride[X];
+    return MUC_OK;
+}
+
+static muc_status emit_add(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    const part all = { 0, step->out.c, 0, step->out.h, 0, step->out.w };
+    muc_cnnchip_insn *insn;
+
+    MUC_TRY(add_insn(l, MUC_CNNCHIP_ADD, step, &insn));
+    insn->src = muc_cnnchip_locate(l, &step->in, &insn->src_rows, &insn->src_pitch);
+    set_result(l, step, 0, step->out.c, insn);
+    set_stage(step, 0, insn);
+    insn->factor = muc_f32_bits(step->factor);
+    insn->zero_src = (uint32_t)step->zero_src;
+    if (!step->two) {
+        insn->flags |= MUC_CNNCHIP_FLAG_one;
+        return MUC_OK;
+    }
+    insn->factor1 = muc_f32_bits(step->factor1);
+    insn->zero_src1 = (uint32_t)step->zero_src1;
+    if (!step->second.data) {
+        insn->src1 = muc_cnnchip_locate(l, &step->in1, &insn->src1_rows, &insn->src1_pitch);
+        return MUC_OK;
+    }
+    insn->flags |= MUC_CNNCHIP_FLAG_const1;
+    insn->src1 = put_weights(l, &step->second, 0, 1, &all);
+    insn->src1_rows = step->out.h;
+    insn->src1_pitch = step->out.w;
+    return MUC_OK;
+}
+
+static muc_status emit_end(muc_cnnchip_lowering *l, const muc_cnnchip_step *step)
+{
+    muc_cnnchip_insn *insn;
+
+    MUC_TRY(add_insn(l, MUC_CNNCHIP_END, step, &insn));
+    insn->code = step->host;
+    return MUC_OK;
+}
+
+static muc_status emit_step(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    switch (step->kind) {
+    case MUC_CNNCHIP_STEP_CONV:
+        return emit_conv(l, step);
+    case MUC_CNNCHIP_STEP_DENSE:
+        return emit_dense(l, step);
+    case MUC_CNNCHIP_STEP_POOL:
+        return emit_pool(l, step);
+    case MUC_CNNCHIP_STEP_ADD:
+        return emit_add(l, step);
+    case MUC_CNNCHIP_STEP_HOST:
+        break;
+    }
+    return emit_end(l, step);
+}
+
+/* ---- the road ---- */
+
+/* elements of the weights section, placeholder included */
+static muc_status reserve_weights(muc_cnnchip_lowering *l)
+{
+    uint64_t elements = 0, limit = l->machine->filter_bytes ? l->machine->filter_bytes : UINT32_MAX;
+    uint32_t ones = 0, bytes = muc_cnnchip_element_bytes(l->machine->element);
+    static const uint8_t one[4] = { 0, 0, 0x80, 0x3f }, integer_one = 1;
+    const muc_cnnchip_weights placeholder = { .data = l->is_int8 ? &integer_one : one,
+                                              .dtype = l->is_int8 ? MUC_I8 : MUC_F32 };
+
+    for (uint32_t i = 0; i < l->step_count; i++) {
+        const muc_cnnchip_step *s = &l->steps[i];
+        uint64_t window = (uint64_t)s->kernel[Y] * s->kernel[X];
+
+        if (s->kind == MUC_CNNCHIP_STEP_POOL)
+            ones = window > ones ? (uint32_t)window : ones;
+        else if (s->kind == MUC_CNNCHIP_STEP_ADD && s->second.data)
+            elements += (uint64_t)s->out.c * s->out.h * s->out.w;
+        else if (s->weights.data)
+            elements += s->out.c * (s->in.c / s->groups * window);
+    }
+    if ((elements + ones) * bytes > limit)
+        return muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
+                        "weights of %llu bytes, FILTER has %llu",
+                        (unsigned long long)((elements + ones) * bytes), (unsigned long long)limit);
+    MUC_TRY(
+        MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)((elements + ones) * bytes) + WORD, &l->weights));
+    for (uint32_t i = 0; i < ones; i++)
+        put_element(l, &placeholder, 0);
+    return MUC_OK;
+}
+
+/* addresses from where parameters and scratch begin */
+static muc_status finish(muc_cnnchip_lowering *l)
+{
+    uint64_t limit = l->machine->filter_bytes ? l->machine->filter_bytes : UINT32_MAX;
+    uint64_t params, scratch;
+
+    l->weights_bytes = (l->weights_bytes + WORD - 1) / WORD * WORD;
+    params = l->weights_bytes;
+    scratch = params + l->params_bytes;
+    if (scratch + l->scratch_bytes > limit)
+        return muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
+                        "weights, parameters and partial sums of %llu bytes, FILTER has %llu",
+                        (unsigned long long)(scratch + l->scratch_bytes),
+                        (unsigned long long)limit);
+    for (uint32_t i = 0; i < l->insn_count; i++) {
+        muc_cnnchip_insn *insn = &l->insns[i];
+
+        if (insn->flags & MUC_CNNCHIP_FLAG_dsp)
+            insn->dsp += (uint32_t)params;
+        if (insn->flags & MUC_CNNCHIP_FLAG_dst32)
+            insn->dst += (uint32_t)scratch;
+        if (insn->flags & MUC_CNNCHIP_FLAG_src32) {
+            insn->src += (uint32_t)scratch;
+            insn->src1 += (uint32_t)scratch;
+        }
+    }
+    return MUC_OK;
+}
+
+muc_status muc_cnnchip_emit(muc_cnnchip_lowering *l)
+{
+    static const muc_cnnchip_step end = { .kind = MUC_CNNCHIP_STEP_HOST };
+
+    MUC_TRY(reserve_weights(l));
+    for (uint32_t i = 0; i < l->step_count; i++) {
+        muc_cnnchip_step *step = &l->steps[i];
+
+        muc_progress(l->ctx, "instructions", i, l->step_count);
+        step->first_insn = l->insn_count;
+        step->weights_at = l->weights_bytes;
+        if (step->kind != MUC_CNNCHIP_STEP_HOST)
+            MUC_TRY(put_dsp(l, step));
+        MUC_TRY(emit_step(l, step));
+        step->weights_bytes = l->weights_bytes - step->weights_at;
+        step->end_insn = l->insn_count;
+    }
+    MUC_TRY(emit_end(l, &end));
+    return finish(l);
+}
