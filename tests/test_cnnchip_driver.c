@@ -7,7 +7,7 @@
 #include "mur_half.h"
 #include "targets/cnnchip/sim_registers.h"
 
-enum { BUS = 4096, FRAME = 256, FILTER = 1024, PROGRAM = 2048, HEADER = 64, PORT = 48 };
+enum { BUS = 4096, FRAME = 256, FILTER = 1024, PROGRAM = 2048, HEADER = 64, PORT = 48, PORTS = 4 };
 
 typedef struct fixture {
     muc_cnnchip_device device;
@@ -70,9 +70,11 @@ static const insn thrice = {
     .factor = 0x40400000,
 };
 
-static void put_port(uint8_t *p, uint32_t kind, uint32_t address, uint32_t size, uint32_t pitch)
+static void put_port(uint8_t *p, uint32_t kind, uint32_t step, uint32_t address, uint32_t channels,
+                     uint32_t size, uint32_t pitch, uint32_t last)
 {
-    const uint32_t words[] = { kind, address, 1, size, size, pitch, pitch, 0x3f800000, 0, 0, 0, 0 };
+    const uint32_t words[] = { kind,  address,    channels, size, size, pitch,
+                               pitch, 0x3f800000, 0,        step, last, 0 };
 
     for (int i = 0; i < 12; i++)
         put_word(p + 4 * i, words[i]);
@@ -91,7 +93,7 @@ static void seal(fixture *f)
 static void set_up(fixture *f, uint32_t made_for, uint32_t pes)
 {
     uint8_t *file = f->bus + PROGRAM;
-    uint32_t code = HEADER + 2 * PORT, at = code;
+    uint32_t code = HEADER + PORTS * PORT, at = code;
     const insn step = { .opcode = END, .code = 1 }, end = { .opcode = END };
 
     memset(f, 0, sizeof(*f));
@@ -101,8 +103,10 @@ static void set_up(fixture *f, uint32_t made_for, uint32_t pes)
     at += put_insn(file + at, &step);
     at += put_insn(file + at, &thrice);
     at += put_insn(file + at, &end);
-    put_port(file + HEADER, 0, 20, 2, 4);
-    put_port(file + HEADER + PORT, 1, 100, 3, 3);
+    put_port(file + HEADER, 0, 0, 20, 1, 2, 4, 0);
+    put_port(file + HEADER + PORT, 1, 0, 100, 1, 3, 3, 0);
+    put_port(file + HEADER + 2 * PORT, 2, 1, 64, 1, 3, 3, 0);
+    put_port(file + HEADER + 3 * PORT, 3, 1, 80, 1, 1, 1, 0);
     f->files = (mur_cnnchip_files){ .program = file,
                                     .program_bytes = at,
                                     .frame = f->frame_image,
@@ -110,7 +114,7 @@ static void set_up(fixture *f, uint32_t made_for, uint32_t pes)
                                     .filter = f->filter_image,
                                     .filter_bytes = 16 };
     const uint32_t header[] = {
-        MUR_CNNCHIP_MAGIC, 1, 0, made_for, code, at - code, 4, 136, 32, 64, 16, 2
+        MUR_CNNCHIP_MAGIC, 1, 0, made_for, code, at - code, 4, 136, 32, 64, 16, PORTS
     };
     for (int i = 0; i < 12; i++)
         put_word(file + 4 * i, header[i]);
@@ -165,10 +169,10 @@ static void a_network_runs_with_its_host_step_again_and_again(void **state)
         mur_cnnchip_start(&f.chip);
         CHECK_EQ(stopped(&f), MUR_OK);
         CHECK_EQ(f.chip.step, 1);
-        memcpy(&middle, f.bus + FRAME + 64 + 16, 4);
-        assert_float_equal(middle, 10.0f, 0);
-        middle = 100.0f; /* the host's step */
-        memcpy(f.bus + FRAME + 64 + 16, &middle, 4);
+        CHECK_EQ(mur_cnnchip_get(&f.chip, 2, out), MUR_OK); /* the host's step */
+        assert_float_equal(out[4], 10.0f, 0);
+        middle = 100.0f;
+        CHECK_EQ(mur_cnnchip_put(&f.chip, 3, &middle), MUR_OK);
         mur_cnnchip_resume(&f.chip);
         CHECK_EQ(stopped(&f), MUR_OK);
         CHECK_EQ(f.chip.step, 0);
@@ -176,7 +180,7 @@ static void a_network_runs_with_its_host_step_again_and_again(void **state)
         assert_memory_equal(out, expected, sizeof(out));
         CHECK_EQ(mur_cnnchip_cycles(&f.chip), 9 + 3); /* 9 sums; 9 elements by 4 */
     }
-    CHECK_EQ(mur_cnnchip_put(&f.chip, 2, image), MUR_E_INPUT);
+    CHECK_EQ(mur_cnnchip_put(&f.chip, PORTS, image), MUR_E_INPUT);
 }
 
 static void every_damaged_byte_is_found(void **state)
@@ -224,7 +228,10 @@ static void headers_and_ports_that_cannot_be_are_refused(void **state)
     refuses(28, 135, MUR_E_MALFORMED);        /* the output ends behind it */
     refuses(28, 513, MUR_E_NOFIT);
     refuses(32, 513, MUR_E_NOFIT);
-    refuses(HEADER, 2, MUR_E_MALFORMED); /* neither input nor output */
+    refuses(HEADER, 4, MUR_E_MALFORMED);      /* no kind */
+    refuses(HEADER, 2, MUR_E_MALFORMED);      /* of no host step */
+    refuses(HEADER + 36, 1, MUR_E_MALFORMED); /* an input of a host step */
+    refuses(HEADER + 40, 2, MUR_E_MALFORMED); /* no order */
     refuses(HEADER + 4, 0xfffffffc, MUR_E_MALFORMED);
     refuses(HEADER + 8, 0xffff, MUR_E_MALFORMED); /* channels */
     refuses(HEADER + 24, 1, MUR_E_MALFORMED);     /* pitch below the width */
@@ -254,7 +261,7 @@ static void a_fault_says_which_and_where(void **state)
 
     (void)state;
     set_up(&f, 0, 0);
-    put_word(f.bus + PROGRAM + HEADER + 2 * PORT + 4, 2); /* CONV's source */
+    put_word(f.bus + PROGRAM + HEADER + PORTS * PORT + 4, 2); /* CONV's source */
     seal(&f);
     CHECK_EQ(open_chip(&f), MUR_OK);
     mur_cnnchip_begin(&f.chip);
@@ -295,6 +302,36 @@ static void small_elements_are_rounded_to_even(void **state)
     assert_float_equal(back[3], 60.0f, 0);
 }
 
+/* the same bytes of FRAME as [2][2][2] with channels first and last, and as elements */
+static void the_networks_order_may_have_channels_last(void **state)
+{
+    static const float first[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, last[] = { 1, 5, 2, 6, 3, 7, 4, 8 };
+    static fixture f;
+    float back[8];
+
+    (void)state;
+    for (uint32_t order = 0; order < 2; order++) {
+        const float *values = order ? last : first;
+
+        set_up(&f, 0, 0);
+        put_port(f.bus + PROGRAM + HEADER, 0, 0, 20, 2, 2, 4, order);
+        seal(&f);
+        CHECK_EQ(open_chip(&f), MUR_OK);
+        CHECK_EQ(mur_cnnchip_put(&f.chip, 0, values), MUR_OK);
+        for (uint32_t i = 0; i < 8; i++)
+            assert_memory_equal(f.bus + FRAME + 20 + 4 * (i / 4 * 16 + i / 2 % 2 * 4 + i % 2),
+                                &first[i], 4);
+        CHECK_EQ(mur_cnnchip_get(&f.chip, 0, back), MUR_OK);
+        assert_memory_equal(back, values, sizeof(back));
+        memset(back, 0, sizeof(back));
+        CHECK_EQ(mur_cnnchip_get_elements(&f.chip, 0, back), MUR_OK);
+        assert_memory_equal(back, values, sizeof(back));
+        memset(f.bus + FRAME, 0, 128);
+        CHECK_EQ(mur_cnnchip_put_elements(&f.chip, 0, values), MUR_OK);
+        assert_memory_equal(f.bus + FRAME + 20 + 4 * 20, &first[6], 4);
+    }
+}
+
 static void halves_agree_with_the_compilers(void **state)
 {
     (void)state;
@@ -321,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_chip_that_is_too_small_or_none_is_refused),
         cmocka_unit_test(a_fault_says_which_and_where),
         cmocka_unit_test(small_elements_are_rounded_to_even),
+        cmocka_unit_test(the_networks_order_may_have_channels_last),
         cmocka_unit_test(halves_agree_with_the_compilers),
     };
 

@@ -66,11 +66,20 @@ typedef struct mur_cnnchip_files {
     uint32_t program_bytes, frame_bytes, filter_bytes;
 } mur_cnnchip_files;
 
-/* An input or output in FRAME, channel-major. */
+typedef enum mur_cnnchip_port_kind {
+    MUR_CNNCHIP_INPUT,
+    MUR_CNNCHIP_OUTPUT,
+    MUR_CNNCHIP_STEP_READS, /* what a host step reads, */
+    MUR_CNNCHIP_STEP_WRITES /* and what it leaves for the chip */
+} mur_cnnchip_port_kind;
+
+/* A tensor of the network in FRAME, channel-major. */
 typedef struct mur_cnnchip_port {
-    uint32_t is_output, address, channels, height, width, rows, pitch;
+    uint32_t kind, address, channels, height, width, rows, pitch;
     float scale; /* int8: value = scale * (q - zero); else 1 and 0 */
     int32_t zero;
+    uint32_t step;          /* of the last two kinds: which host step */
+    uint32_t channels_last; /* the network's order is [height][width][channels] */
 } mur_cnnchip_port;
 
 typedef struct mur_cnnchip {
@@ -92,10 +101,14 @@ void mur_cnnchip_begin(const mur_cnnchip *chip);
 
 /* Port number, from 0 on below chip->ports; MUR_E_INPUT beyond. */
 mur_status mur_cnnchip_port_of(const mur_cnnchip *chip, uint32_t number, mur_cnnchip_port *out);
-/* All values of a port, [channels][height][width] without gaps. In int8, put rounds value / scale
- * to the nearest (halves to even), adds the zero point and limits. MUR_E_INPUT: no such port. */
+/* All values of a port in the network's order: [channels][height][width], or channels last. In
+ * int8, put rounds value / scale to the nearest (halves to even), adds the zero point and limits.
+ * MUR_E_INPUT: no such port. */
 mur_status mur_cnnchip_put(const mur_cnnchip *chip, uint32_t number, const float *values);
 mur_status mur_cnnchip_get(const mur_cnnchip *chip, uint32_t number, float *values);
+/* The same of elements as the chip has them: float, binary16 or int8_t. */
+mur_status mur_cnnchip_put_elements(const mur_cnnchip *chip, uint32_t number, const void *elements);
+mur_status mur_cnnchip_get_elements(const mur_cnnchip *chip, uint32_t number, void *elements);
 
 void mur_cnnchip_start(mur_cnnchip *chip);
 /* After the host step that was due. */

@@ -82,7 +82,8 @@ static mur_status check_port(const mur_cnnchip *chip, uint32_t number)
     mur_cnnchip_port port;
     uint64_t elements;
 
-    if (mur_cnnchip_port_of(chip, number, &port) != MUR_OK || port.is_output > 1 ||
+    if (mur_cnnchip_port_of(chip, number, &port) != MUR_OK || port.kind > MUR_CNNCHIP_STEP_WRITES ||
+        (port.kind < MUR_CNNCHIP_STEP_READS) != (port.step == 0) || port.channels_last > 1 ||
         !port.channels || !port.height || !port.width || port.rows > 0xffff ||
         port.pitch > 0xffff || port.channels > 0xffff || port.height > port.rows ||
         port.width > port.pitch)
@@ -167,7 +168,7 @@ mur_status mur_cnnchip_port_of(const mur_cnnchip *chip, uint32_t number, mur_cnn
 
     if (number >= chip->ports)
         return MUR_E_INPUT;
-    out->is_output = word(chip, first);
+    out->kind = word(chip, first);
     out->address = word(chip, first + 1);
     out->channels = word(chip, first + 2);
     out->height = word(chip, first + 3);
@@ -177,6 +178,8 @@ mur_status mur_cnnchip_port_of(const mur_cnnchip *chip, uint32_t number, mur_cnn
     scale = word(chip, first + 7);
     memcpy(&out->scale, &scale, sizeof(out->scale));
     out->zero = (int32_t)word(chip, first + 8);
+    out->step = word(chip, first + 9);
+    out->channels_last = word(chip, first + 10);
     return MUR_OK;
 }
 
@@ -233,13 +236,39 @@ static float get_element(const mur_cnnchip_port *port, uint32_t element, const u
     return value;
 }
 
-/* calls for each element of a port in the order of values; one of in and out is NULL */
-static mur_status each_element(const mur_cnnchip *chip, uint32_t number, const float *in,
-                               float *out)
+typedef enum transfer { PUT_VALUES, GET_VALUES, PUT_ELEMENTS, GET_ELEMENTS } transfer;
+
+/* element number `at` of the network's order, between FRAME and the caller's array */
+static void move(const mur_cnnchip_port *port, uint32_t element, transfer what, uint8_t *frame,
+                 size_t at, uint8_t *array)
+{
+    uint32_t size = 4u >> element;
+    float value;
+
+    switch (what) {
+    case PUT_VALUES:
+        memcpy(&value, array + 4 * at, sizeof(value));
+        put_element(port, element, frame, value);
+        break;
+    case GET_VALUES:
+        value = get_element(port, element, frame);
+        memcpy(array + 4 * at, &value, sizeof(value));
+        break;
+    case PUT_ELEMENTS:
+        memcpy(frame, array + size * at, size);
+        break;
+    case GET_ELEMENTS:
+        memcpy(array + size * at, frame, size);
+        break;
+    }
+}
+
+/* array is only read where values or elements are put */
+static mur_status each_element(const mur_cnnchip *chip, uint32_t number, transfer what,
+                               uint8_t *array)
 {
     uint32_t size = element_bytes(chip);
     mur_cnnchip_port port;
-    size_t at = 0;
 
     if (mur_cnnchip_port_of(chip, number, &port) != MUR_OK)
         return MUR_E_INPUT;
@@ -248,23 +277,35 @@ static mur_status each_element(const mur_cnnchip *chip, uint32_t number, const f
             size_t row = ((size_t)c * port.rows + y) * port.pitch;
             uint8_t *p = chip->board->frame + port.address + row * size;
 
-            for (uint32_t x = 0; x < port.width; x++, p += size, at++)
-                if (in)
-                    put_element(&port, chip->element, p, in[at]);
-                else
-                    out[at] = get_element(&port, chip->element, p);
+            for (uint32_t x = 0; x < port.width; x++, p += size) {
+                size_t pixel = (size_t)y * port.width + x;
+                size_t at = port.channels_last ? pixel * port.channels + c
+                                               : (size_t)c * port.height * port.width + pixel;
+
+                move(&port, chip->element, what, p, at, array);
+            }
         }
     return MUR_OK;
 }
 
 mur_status mur_cnnchip_put(const mur_cnnchip *chip, uint32_t number, const float *values)
 {
-    return each_element(chip, number, values, NULL);
+    return each_element(chip, number, PUT_VALUES, (uint8_t *)(uintptr_t)values);
 }
 
 mur_status mur_cnnchip_get(const mur_cnnchip *chip, uint32_t number, float *values)
 {
-    return each_element(chip, number, NULL, values);
+    return each_element(chip, number, GET_VALUES, (uint8_t *)values);
+}
+
+mur_status mur_cnnchip_put_elements(const mur_cnnchip *chip, uint32_t number, const void *elements)
+{
+    return each_element(chip, number, PUT_ELEMENTS, (uint8_t *)(uintptr_t)elements);
+}
+
+mur_status mur_cnnchip_get_elements(const mur_cnnchip *chip, uint32_t number, void *elements)
+{
+    return each_element(chip, number, GET_ELEMENTS, elements);
 }
 
 /* ---- the run ---- */
