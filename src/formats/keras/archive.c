@@ -1,4 +1,4 @@
-/* archive.c - the two members that matter. */
+/* archive.c - the members of a .keras file. */
 #include "formats/keras/archive.h"
 
 #include <string.h>
@@ -28,6 +28,8 @@ muc_status muc_keras_archive_read(muc_context *ctx, muc_arena *arena, muc_bytes 
     status = muc_zip_read(zip, "config.json", &out->config);
     if (status == MUC_OK)
         status = muc_zip_read(zip, "model.weights.h5", &out->weights);
+    if (status == MUC_OK)
+        status = muc_zip_read(zip, "metadata.json", &out->metadata);
     muc_zip_close(zip);
     return status;
 }

@@ -6,7 +6,8 @@
 #include "base/bytes.h"
 
 typedef struct muc_keras_archive {
-    muc_bytes config, weights; /* config.json and model.weights.h5, arena-owned */
+    muc_bytes config, weights, metadata; /* config.json, model.weights.h5, metadata.json;
+                                          * arena-owned */
 } muc_keras_archive;
 
 /* whether it is a zip whose first member is one of a .keras file */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE = 320, MOST = 1 << 20 };
+enum { MESSAGE = 320, MOST = 1 << 20, MOST_CALLS = 1 << 14 };
 
 typedef struct row {
     const char *name;
@@ -29,8 +29,9 @@ muc_status muc_keras_refuse(const muc_keras_import *im, muc_status status, const
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    return muc_fail(im->ctx, status, im->model->file, MUC_NO_OFFSET, "layer '%.200s' (%.100s): %s",
-                    im->layer->name, im->layer->class_name, message);
+    return muc_fail(im->ctx, status, im->model->file, MUC_NO_OFFSET,
+                    "layer '%.100s%.200s' (%.100s): %s", im->prefix, im->layer->name,
+                    im->layer->class_name, message);
 }
 
 /* ---- configuration ---- */
@@ -107,22 +108,26 @@ muc_status muc_keras_word(const muc_keras_import *im, const char *keys, const ch
     return *out ? MUC_OK : unexpected(im, keys, "a string");
 }
 
-muc_status muc_keras_channels_last(const muc_keras_import *im)
+muc_status muc_keras_channels(const muc_keras_import *im, bool *first)
 {
     const char *order;
 
     MUC_TRY(muc_keras_word(im, "data_format|dim_ordering", "channels_last", &order));
-    return strcmp(order, "channels_last") == 0 || strcmp(order, "tf") == 0
+    *first = strcmp(order, "channels_first") == 0 || strcmp(order, "th") == 0;
+    return *first || strcmp(order, "channels_last") == 0 || strcmp(order, "tf") == 0
                ? MUC_OK
                : muc_keras_refuse(im, MUC_UNSUPPORTED,
-                                  "data_format '%.40s', expected channels_last", order);
+                                  "data_format '%.40s', expected channels_last or channels_first",
+                                  order);
 }
 
 /* ---- tensors ---- */
 
 uint32_t muc_keras_input(const muc_keras_import *im, uint32_t i)
 {
-    return im->ids[im->call->inputs[i]];
+    muc_keras_source source = im->call->inputs[i];
+
+    return im->results[source.call].ids[source.output];
 }
 
 uint32_t muc_keras_rank(const muc_keras_import *im, uint32_t id)
@@ -161,16 +166,27 @@ static muc_status free_name(muc_keras_import *im, const char *wanted, const char
     return MUC_OK;
 }
 
+/* the layer's constant of this suffix, if a call made it */
+static uint32_t find_constant(const muc_keras_import *im, const char *suffix)
+{
+    for (uint32_t i = 0; i < im->layer->constant_count; i++)
+        if (strcmp(im->layer->constants[i].suffix, suffix) == 0)
+            return im->layer->constants[i].id;
+    return MUC_NO_ID;
+}
+
 muc_status muc_keras_constant(muc_keras_import *im, const char *suffix, uint32_t rank,
                               const int64_t *dims, const float *data, uint32_t *id)
 {
     muc_tensor tensor = { .kind = MUC_TENSOR_CONST, .dtype = MUC_F32, .rank = rank };
+    muc_keras_layer *layer = &im->model->layers[im->call->layer];
     const char *name;
 
-    MUC_TRY(muc_arena_format(im->ctx, im->arena, &name, "%s/%s", im->layer->name, suffix));
-    *id = im->call->node > 0 ? muc_graph_find(im->graph, name) : MUC_NO_ID;
-    if (*id != MUC_NO_ID && im->graph->tensors[*id].kind == MUC_TENSOR_CONST)
+    *id = find_constant(im, suffix);
+    if (*id != MUC_NO_ID)
         return MUC_OK;
+    MUC_TRY(
+        muc_arena_format(im->ctx, im->arena, &name, "%s%s/%s", im->prefix, layer->name, suffix));
     MUC_TRY(free_name(im, name, &tensor.name));
     tensor.bytes = sizeof(float);
     for (uint32_t i = 0; i < rank; i++) {
@@ -179,21 +195,21 @@ muc_status muc_keras_constant(muc_keras_import *im, const char *suffix, uint32_t
     }
     MUC_TRY(muc_expr_status(im->graph->pool));
     tensor.data = (const uint8_t *)data;
-    return muc_graph_add_tensor(im->ctx, im->graph, &tensor, id);
+    MUC_TRY(muc_graph_add_tensor(im->ctx, im->graph, &tensor, id));
+    if (layer->constant_count == MUC_KERAS_MAX_CONSTANTS)
+        return muc_keras_refuse(im, MUC_BUG, "more constants than a layer has");
+    layer->constants[layer->constant_count].suffix = suffix;
+    layer->constants[layer->constant_count++].id = *id;
+    return MUC_OK;
 }
 
-muc_status muc_keras_transposed(muc_keras_import *im, const char *suffix, uint32_t i,
-                                int64_t columns, uint32_t rank, const int64_t *dims, uint32_t *id)
+muc_status muc_keras_number(muc_keras_import *im, const char *suffix, double value, uint32_t *id)
 {
-    const muc_hdf5_array *array = &im->arrays[i];
-    size_t n = (size_t)columns, rows_of = n ? (size_t)array->elements / n : 0;
     float *data;
 
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, (size_t)array->elements + 1, &data));
-    for (size_t r = 0; r < rows_of; r++)
-        for (size_t c = 0; c < n; c++)
-            data[c * rows_of + r] = array->data[r * n + c];
-    return muc_keras_constant(im, suffix, rank, dims, data, id);
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &data));
+    data[0] = (float)value;
+    return muc_keras_constant(im, suffix, 0, NULL, data, id);
 }
 
 /* ---- nodes ---- */
@@ -204,22 +220,28 @@ muc_status muc_keras_step(muc_keras_import *im, muc_op op, const char *suffix,
 {
     const char *name;
 
-    MUC_TRY(muc_arena_format(im->ctx, im->arena, &name, "%s%s%s", im->layer->name,
+    MUC_TRY(muc_arena_format(im->ctx, im->arena, &name, "%s%s%s%s", im->prefix, im->layer->name,
                              suffix[0] ? "/" : "", suffix));
     MUC_TRY(free_name(im, name, &name));
     return muc_graph_add_node(im->ctx, im->graph, op, name, inputs, count, a ? a->items : NULL,
                               a ? a->count : 0, id);
 }
 
+/* the one tensor of the call at work */
+static uint32_t *own_result(const muc_keras_import *im)
+{
+    return im->results[im->call - im->model->calls].ids;
+}
+
 muc_status muc_keras_last(muc_keras_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
                           const muc_attributes *a)
 {
-    return muc_keras_step(im, op, "", inputs, count, a, &im->ids[im->call - im->model->calls]);
+    return muc_keras_step(im, op, "", inputs, count, a, own_result(im));
 }
 
 void muc_keras_same(muc_keras_import *im, uint32_t x)
 {
-    im->ids[im->call - im->model->calls] = x;
+    *own_result(im) = x;
 }
 
 /* ---- the graph ---- */
@@ -229,7 +251,6 @@ static muc_status add_input(muc_keras_import *im, const char *name, const json_t
 {
     muc_tensor tensor = { .name = name, .kind = MUC_TENSOR_INPUT, .dtype = MUC_F32 };
     size_t rank = json_array_size(shape);
-    uint32_t *id = &im->ids[im->call - im->model->calls];
 
     if (rank < 2 || rank > MUC_GRAPH_MAX_RANK)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "an input shape of no list of 2 to 8 numbers");
@@ -245,17 +266,40 @@ static muc_status add_input(muc_keras_import *im, const char *name, const json_t
     tensor.rank = (uint32_t)rank;
     MUC_TRY(muc_expr_status(im->graph->pool));
     MUC_TRY(free_name(im, tensor.name, &tensor.name));
-    return muc_graph_add_tensor(im->ctx, im->graph, &tensor, id);
+    return muc_graph_add_tensor(im->ctx, im->graph, &tensor, own_result(im));
+}
+
+/* an inner model's input is what the model was called with */
+static bool take_given(muc_keras_import *im)
+{
+    uint32_t index = (uint32_t)(im->call - im->model->calls);
+
+    for (uint32_t i = 0; im->given && i < im->model->input_count; i++)
+        if (im->model->inputs[i].call == index) {
+            muc_keras_same(im, im->given[i]);
+            return true;
+        }
+    return false;
+}
+
+/* what the layer says of its input, or of a Sequential the model */
+static const json_t *input_shape(const muc_keras_import *im)
+{
+    const json_t *shape = muc_keras_option(im, "batch_shape|batch_input_shape");
+
+    return shape ? shape : im->model->built_shape;
 }
 
 muc_status muc_keras_import_input(muc_keras_import *im)
 {
     const char *dtype;
 
+    if (take_given(im))
+        return MUC_OK;
     MUC_TRY(muc_keras_word(im, "dtype|input_dtype", "float32", &dtype));
     if (strcmp(dtype, "float32") != 0)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "dtype '%.40s', expected float32", dtype);
-    return add_input(im, im->layer->name, muc_keras_option(im, "batch_shape|batch_input_shape"));
+    return add_input(im, im->layer->name, input_shape(im));
 }
 
 static const row *find_row(const char *name)
@@ -289,12 +333,66 @@ static muc_status read_arrays(muc_keras_import *im, const row *r)
 static muc_status import_first(muc_keras_import *im, const row *r)
 {
     muc_keras_call *call = &im->model->calls[im->call - im->model->calls];
+    muc_status status;
 
-    MUC_TRY(add_input(im, "input", muc_keras_option(im, "batch_shape|batch_input_shape")));
+    if (!take_given(im))
+        MUC_TRY(add_input(im, "input", input_shape(im)));
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &call->inputs));
-    call->inputs[0] = (uint32_t)(call - im->model->calls); /* its place holds its input till then */
+    /* its own place holds its input till then */
+    call->inputs[0] = (muc_keras_source){ (uint32_t)(call - im->model->calls), 0 };
     call->input_count = 1;
-    return r->import(im);
+    status = r->import(im);
+    call->input_count = 0; /* for the model's next call */
+    return status;
+}
+
+static muc_status import_calls(muc_keras_import *im);
+
+/* a layer that is a model: its calls are written out, below its name */
+static muc_status import_inner(muc_keras_import *im)
+{
+    muc_keras_layer *layer = &im->model->layers[im->call->layer];
+    uint32_t count = im->call->input_count, *given;
+    muc_keras_import inner = *im;
+    muc_keras_weights weights;
+    muc_keras_result *result = &im->results[im->call - im->model->calls];
+
+    if (!layer->inner) {
+        MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &layer->inner));
+        MUC_TRY(muc_keras_model_read(im->ctx, im->arena, im->model->file, layer->document,
+                                     layer->inner));
+    }
+    MUC_TRY(muc_keras_weights_inner(im->weights, layer, &weights));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &given));
+    for (uint32_t i = 0; i < count; i++)
+        given[i] = muc_keras_input(im, i);
+    inner.given = count > 0 ? given : im->given;
+    inner.model = layer->inner;
+    inner.weights = &weights;
+    if (inner.given && (count > 0 ? count : im->model->input_count) != inner.model->input_count)
+        return muc_keras_refuse(im, MUC_MALFORMED, "%" PRIu32 " inputs, expected %" PRIu32, count,
+                                inner.model->input_count);
+    MUC_TRY(muc_arena_format(im->ctx, im->arena, &inner.prefix, "%s%s/", im->prefix, layer->name));
+    MUC_TRY(import_calls(&inner));
+    result->count = inner.model->output_count;
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, result->count, &result->ids));
+    for (uint32_t i = 0; i < result->count; i++) {
+        muc_keras_source source = inner.model->outputs[i];
+
+        result->ids[i] = inner.results[source.call].ids[source.output];
+    }
+    return MUC_OK;
+}
+
+/* what the call takes are outputs that its layers have */
+static muc_status check_inputs(const muc_keras_import *im)
+{
+    for (uint32_t i = 0; i < im->call->input_count; i++)
+        if (im->call->inputs[i].output >= im->results[im->call->inputs[i].call].count)
+            return muc_keras_refuse(
+                im, MUC_MALFORMED, "an input is output %" PRIu32 " of a layer that has %" PRIu32,
+                im->call->inputs[i].output, im->results[im->call->inputs[i].call].count);
+    return MUC_OK;
 }
 
 static muc_status import_call(muc_keras_import *im, uint32_t index)
@@ -303,9 +401,14 @@ static muc_status import_call(muc_keras_import *im, uint32_t index)
 
     im->call = &im->model->calls[index];
     im->layer = &im->model->layers[im->call->layer];
+    MUC_TRY(check_inputs(im));
+    if (muc_keras_is_model(im->layer->class_name))
+        return import_inner(im);
     r = find_row(im->layer->class_name);
     if (!r)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "no row implements this class");
+    im->results[index].count = 1;
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &im->results[index].ids));
     im->to = r->to;
     im->spatial = r->spatial;
     MUC_TRY(read_arrays(im, r));
@@ -318,14 +421,38 @@ static muc_status import_call(muc_keras_import *im, uint32_t index)
     return r->import(im);
 }
 
-muc_status muc_keras_import_model(muc_keras_import *im)
+/* every call of the model, and that its outputs are there */
+static muc_status import_calls(muc_keras_import *im)
 {
     const muc_keras_model *model = im->model;
 
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, model->call_count, &im->ids));
+    if (model->call_count > *im->calls_left)
+        return muc_fail(im->ctx, MUC_UNSUPPORTED, model->file, MUC_NO_OFFSET,
+                        "configuration: more than %d calls of layers", MOST_CALLS);
+    *im->calls_left -= model->call_count;
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, model->call_count, &im->results));
     for (uint32_t i = 0; i < model->order_count; i++)
         MUC_TRY(import_call(im, model->order[i]));
     for (uint32_t i = 0; i < model->output_count; i++)
-        MUC_TRY(muc_graph_add_output(im->ctx, im->graph, im->ids[model->outputs[i]]));
+        if (model->outputs[i].output >= im->results[model->outputs[i].call].count)
+            return muc_fail(im->ctx, MUC_MALFORMED, model->file, MUC_NO_OFFSET,
+                            "configuration: output %" PRIu32 " of the model is none", i);
+    return MUC_OK;
+}
+
+muc_status muc_keras_import_model(muc_keras_import *im)
+{
+    const muc_keras_model *model = im->model;
+    uint32_t calls_left = MOST_CALLS;
+
+    im->prefix = "";
+    im->calls_left = &calls_left;
+    MUC_TRY(import_calls(im));
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        muc_keras_source source = model->outputs[i];
+
+        MUC_TRY(
+            muc_graph_add_output(im->ctx, im->graph, im->results[source.call].ids[source.output]));
+    }
     return MUC_OK;
 }

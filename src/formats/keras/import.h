@@ -8,14 +8,22 @@
 
 enum { MUC_KERAS_MAX_ARRAYS = 4 };
 
+/* The graph's tensors that a call gives; of a layer that is no model one. */
+typedef struct muc_keras_result {
+    uint32_t count, *ids;
+} muc_keras_result;
+
 /* One call of a layer at work. */
 typedef struct muc_keras_import {
     muc_context *ctx;
     muc_keras_model *model;
     muc_keras_weights *weights;
     muc_graph *graph;
-    muc_arena *arena; /* of constants */
-    uint32_t *ids;    /* the graph's tensor of each call */
+    muc_arena *arena;          /* of constants */
+    muc_keras_result *results; /* of each call */
+    const char *prefix;    /* of names: those of the models around this one, each with a slash */
+    const uint32_t *given; /* of an inner model: its inputs; NULL */
+    uint32_t *calls_left;  /* of all models together */
     const muc_keras_call *call;
     const muc_keras_layer *layer;
     uint32_t spatial; /* of the row */
@@ -43,8 +51,8 @@ muc_status muc_keras_integers(const muc_keras_import *im, const char *keys, uint
 /* "valid" if absent */
 muc_status muc_keras_word(const muc_keras_import *im, const char *keys, const char *fallback,
                           const char **out);
-/* Fails unless the layer's data are channels_last (or do not say). */
-muc_status muc_keras_channels_last(const muc_keras_import *im);
+/* Where a layer has its channels: *first tells that they stand before the pixels. */
+muc_status muc_keras_channels(const muc_keras_import *im, bool *first);
 
 /* ---- tensors ---- */
 
@@ -57,9 +65,8 @@ muc_status muc_keras_expect(const muc_keras_import *im, uint32_t i, const char *
 /* A constant "layer/suffix" of f32; the same one in each call of the layer. */
 muc_status muc_keras_constant(muc_keras_import *im, const char *suffix, uint32_t rank,
                               const int64_t *dims, const float *data, uint32_t *id);
-/* The same of array i as a matrix of `columns` columns, transposed. */
-muc_status muc_keras_transposed(muc_keras_import *im, const char *suffix, uint32_t i,
-                                int64_t columns, uint32_t rank, const int64_t *dims, uint32_t *id);
+/* The same for one number. */
+muc_status muc_keras_number(muc_keras_import *im, const char *suffix, double value, uint32_t *id);
 
 /* ---- nodes ---- */
 

@@ -33,15 +33,45 @@ static int64_t elements_of(const muc_keras_import *im, uint32_t x)
     return elements;
 }
 
+static muc_status transpose(muc_keras_import *im, const char *suffix, uint32_t x,
+                            const int64_t *perm, uint32_t *id)
+{
+    muc_attributes a = { .count = 0 };
+
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, muc_keras_rank(im, x));
+    return muc_keras_step(im, MUC_OP_TRANSPOSE, suffix, &x, 1, &a, id);
+}
+
+/* in the order of channels last, even if they come first; in Keras 1 as they come */
 muc_status muc_keras_import_flatten(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0);
+    uint32_t x = muc_keras_input(im, 0), rank = muc_keras_rank(im, x);
     int64_t dims[2] = { muc_keras_dim(im, x, 0), elements_of(im, x) };
+    bool first;
 
-    MUC_TRY(muc_keras_channels_last(im));
+    MUC_TRY(muc_keras_channels(im, &first));
+    if (first && rank > 2) {
+        int64_t perm[MUC_GRAPH_MAX_RANK] = { 0 };
+
+        for (uint32_t i = 1; i < rank; i++)
+            perm[i] = i + 1 < rank ? i + 1 : 1;
+        MUC_TRY(transpose(im, "channels_last", x, perm, &x));
+    }
     if (dims[1] < 1 || dims[1] > INT32_MAX)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "more than 2^31 - 1 elements");
     return last_reshape(im, x, dims, 2);
+}
+
+/* dims count from 1, for the batch stays */
+muc_status muc_keras_import_permute(muc_keras_import *im)
+{
+    uint32_t x = muc_keras_input(im, 0), rank = muc_keras_rank(im, x);
+    int64_t perm[MUC_GRAPH_MAX_RANK] = { 0 };
+    muc_attributes a = { .count = 0 };
+
+    MUC_TRY(muc_keras_integers(im, "dims", rank - 1, 1, NULL, perm + 1));
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, rank);
+    return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
 muc_status muc_keras_import_reshape(muc_keras_import *im)
@@ -69,60 +99,103 @@ muc_status muc_keras_import_reshape(muc_keras_import *im)
     return last_reshape(im, x, dims, rank);
 }
 
-/* n, [n of height, n of width], or [before, after] of each; of one dimension n or [before, after]
- */
-muc_status muc_keras_import_zero_padding(muc_keras_import *im)
+/* n, [n of height, n of width], or [before, after] of each; of one dimension n or [before, after];
+ * of Keras 1 [before, after, before, after] as well */
+static muc_status read_sides(const muc_keras_import *im, const char *key, int64_t sides[][2])
 {
-    const json_t *padding = muc_keras_option(im, "padding");
-    uint32_t x = muc_keras_input(im, 0), rank = im->spatial + 2;
-    int64_t pads[2 * (MUC_GRAPH_MAX_RANK)] = { 0 };
-    muc_attributes a = { .count = 0 };
+    const json_t *value = muc_keras_option(im, key);
+    bool flat = im->spatial == 2 && json_array_size(value) == 4;
 
-    MUC_TRY(muc_keras_channels_last(im));
-    if (muc_keras_rank(im, x) != rank)
-        return muc_keras_refuse(im, MUC_MALFORMED,
-                                "an input of %" PRIu32 " dimensions, expected %" PRIu32,
-                                muc_keras_rank(im, x), rank);
-    if (!json_is_integer(padding) && json_array_size(padding) != 2)
-        return muc_keras_refuse(im, MUC_MALFORMED, "\"padding\" is no number and no pair");
+    if (!json_is_integer(value) && json_array_size(value) != 2 && !flat)
+        return muc_keras_refuse(im, MUC_MALFORMED, "\"%s\" is no number and no pair", key);
     for (uint32_t i = 0; i < 2 * im->spatial; i++) {
         uint32_t d = i / 2, side = i % 2;
-        const json_t *item = json_is_integer(padding) ? padding
-                             : im->spatial == 1       ? json_array_get(padding, side)
-                                                      : json_array_get(padding, d);
-        int64_t *at = &pads[side * rank + 1 + d];
+        const json_t *item = json_is_integer(value) ? value
+                             : flat                 ? json_array_get(value, i)
+                             : im->spatial == 1     ? json_array_get(value, side)
+                                                    : json_array_get(value, d);
 
         if (json_is_array(item))
             item = json_array_get(item, side);
-        *at = json_integer_value(item);
-        if (!json_is_integer(item) || *at < 0 || *at > MAX_SIDE)
-            return muc_keras_refuse(im, MUC_MALFORMED, "\"padding\" is not of 0 to 65536");
+        sides[d][side] = json_integer_value(item);
+        if (!json_is_integer(item) || sides[d][side] < 0 || sides[d][side] > MAX_SIDE)
+            return muc_keras_refuse(im, MUC_MALFORMED, "\"%s\" is not of 0 to %d", key, MAX_SIDE);
+    }
+    return MUC_OK;
+}
+
+/* where the pixels begin */
+static muc_status first_pixel(const muc_keras_import *im, uint32_t x, uint32_t *at)
+{
+    bool first;
+
+    MUC_TRY(muc_keras_channels(im, &first));
+    *at = first ? 2 : 1;
+    return muc_keras_rank(im, x) == im->spatial + 2
+               ? MUC_OK
+               : muc_keras_refuse(im, MUC_MALFORMED,
+                                  "an input of %" PRIu32 " dimensions, expected %" PRIu32,
+                                  muc_keras_rank(im, x), im->spatial + 2);
+}
+
+muc_status muc_keras_import_zero_padding(muc_keras_import *im)
+{
+    uint32_t x = muc_keras_input(im, 0), rank = im->spatial + 2, at;
+    int64_t pads[2 * (MUC_GRAPH_MAX_RANK)] = { 0 }, sides[2][2];
+    muc_attributes a = { .count = 0 };
+
+    MUC_TRY(first_pixel(im, x, &at));
+    MUC_TRY(read_sides(im, "padding", sides));
+    for (uint32_t d = 0; d < im->spatial; d++) {
+        pads[at + d] = sides[d][0];
+        pads[rank + at + d] = sides[d][1];
     }
     muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
+muc_status muc_keras_import_cropping(muc_keras_import *im)
+{
+    uint32_t x = muc_keras_input(im, 0), at;
+    int64_t sides[2][2], axes[2], sizes[2];
+    muc_attributes a = { .count = 0 };
+    muc_expr starts[2];
+
+    MUC_TRY(first_pixel(im, x, &at));
+    MUC_TRY(read_sides(im, "cropping", sides));
+    for (uint32_t d = 0; d < im->spatial; d++) {
+        axes[d] = at + d;
+        sizes[d] = muc_keras_dim(im, x, at + d) - sides[d][0] - sides[d][1];
+        starts[d] = muc_expr_const(im->graph->pool, (uint32_t)sides[d][0]);
+        if (sizes[d] < 1)
+            return muc_keras_refuse(im, MUC_MALFORMED, "nothing is left of dimension %" PRIu32,
+                                    at + d);
+    }
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, im->spatial);
+    muc_attributes_set_exprs(&a, im->graph, MUC_KEY_SIZES, sizes, im->spatial);
+    a.items[a.count++] =
+        (muc_attribute){ .key = MUC_KEY_STARTS, .value.exprs = { starts, im->spatial } };
+    return muc_keras_last(im, im->to, &x, 1, &a);
+}
+
 muc_status muc_keras_import_up_sampling(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0);
+    uint32_t x = muc_keras_input(im, 0), at;
     muc_attributes a = { .count = 0 };
     int64_t size[2], dims[4];
     const char *mode;
     bool linear;
 
-    MUC_TRY(muc_keras_channels_last(im));
+    MUC_TRY(first_pixel(im, x, &at));
     MUC_TRY(muc_keras_word(im, "interpolation", "nearest", &mode));
     MUC_TRY(muc_keras_integers(im, "size", 2, 1, (const int64_t[]){ 2, 2 }, size));
     linear = strcmp(mode, "bilinear") == 0;
     if (!linear && strcmp(mode, "nearest") != 0)
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
                                 "interpolation '%.40s', expected nearest or bilinear", mode);
-    if (muc_keras_rank(im, x) != 4)
-        return muc_keras_refuse(im, MUC_MALFORMED, "an input of %" PRIu32 " dimensions, expected 4",
-                                muc_keras_rank(im, x));
     for (uint32_t i = 0; i < 4; i++)
-        dims[i] = muc_keras_dim(im, x, i) * (i == 1 || i == 2 ? size[i - 1] : 1);
-    if (dims[1] > MAX_SIDE || dims[2] > MAX_SIDE)
+        dims[i] = muc_keras_dim(im, x, i) * (i >= at && i < at + 2 ? size[i - at] : 1);
+    if (dims[at] > MAX_SIDE || dims[at + 1] > MAX_SIDE)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "a result of more than 65536 rows or columns");
     muc_attributes_set_exprs(&a, im->graph, MUC_KEY_SIZES, dims, 4);
     muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
@@ -135,7 +208,7 @@ muc_status muc_keras_import_up_sampling(muc_keras_import *im)
 /* ---- several inputs ---- */
 
 /* ((a op b) op c) .. */
-muc_status muc_keras_import_chain(muc_keras_import *im)
+static muc_status import_chain(muc_keras_import *im)
 {
     uint32_t pair[2] = { muc_keras_input(im, 0), 0 }, last = im->call->input_count - 1;
 
@@ -147,16 +220,117 @@ muc_status muc_keras_import_chain(muc_keras_import *im)
     return muc_keras_last(im, im->to, pair, 2, NULL);
 }
 
+muc_status muc_keras_import_many(muc_keras_import *im)
+{
+    uint32_t *inputs, count = im->call->input_count;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &inputs));
+    for (uint32_t i = 0; i < count; i++)
+        inputs[i] = muc_keras_input(im, i);
+    return muc_keras_last(im, im->to, inputs, count, NULL);
+}
+
+/* Keras 1's layer of several inputs */
+muc_status muc_keras_import_merge(muc_keras_import *im)
+{
+    static const struct {
+        const char *mode;
+        muc_op op;
+        muc_keras_importer *import;
+    } modes[] = {
+        { "sum", MUC_OP_ADD, import_chain },
+        { "mul", MUC_OP_MUL, import_chain },
+        { "ave", MUC_OP_MEAN, muc_keras_import_many },
+        { "max", MUC_OP_MAX, muc_keras_import_many },
+        { "concat", MUC_OP_CONCAT, muc_keras_import_concatenate },
+    };
+    const char *mode;
+
+    MUC_TRY(muc_keras_word(im, "mode", "sum", &mode));
+    for (size_t i = 0; i < MUC_COUNT(modes); i++) {
+        if (strcmp(modes[i].mode, mode) != 0)
+            continue;
+        im->to = modes[i].op;
+        return modes[i].import(im);
+    }
+    return muc_keras_refuse(im, MUC_UNSUPPORTED, "mode '%.40s'", mode);
+}
+
+/* x scale + offset */
+muc_status muc_keras_import_rescaling(muc_keras_import *im)
+{
+    uint32_t pair[2] = { muc_keras_input(im, 0) };
+    double scale, offset;
+
+    MUC_TRY(muc_keras_real(im, "scale", 1, &scale));
+    MUC_TRY(muc_keras_real(im, "offset", 0, &offset));
+    MUC_TRY(muc_keras_number(im, "scale", scale, &pair[1]));
+    MUC_TRY(muc_keras_step(im, MUC_OP_MUL, "scaled", pair, 2, NULL, &pair[0]));
+    MUC_TRY(muc_keras_number(im, "offset", offset, &pair[1]));
+    return muc_keras_last(im, im->to, pair, 2, NULL);
+}
+
+/* a number among a call's arguments, and whether it comes first: of Keras 2 the keyword y */
+static const json_t *number_of(const muc_keras_import *im, bool *first)
+{
+    const json_t *node = im->call->arguments, *args = json_object_get(node, "args");
+    const json_t *given =
+        json_array_get(json_is_array(json_array_get(node, 0)) ? json_array_get(node, 0) : node, 3);
+
+    *first = json_is_number(json_array_get(args, 0));
+    if (args)
+        return json_array_get(args, *first ? 0 : 1);
+    return json_object_get(given, "y");
+}
+
+/* two tensors, or a tensor and a number */
+muc_status muc_keras_import_arithmetic(muc_keras_import *im)
+{
+    uint32_t pair[2], number;
+    const json_t *value;
+    const char *suffix;
+    bool first;
+
+    if (im->call->input_count != 1)
+        return import_chain(im);
+    value = number_of(im, &first);
+    if (!json_is_number(value))
+        return muc_keras_refuse(im, MUC_UNSUPPORTED,
+                                "operands that are no two tensors and no "
+                                "tensor and a number");
+    /* another call of the layer may have another number */
+    MUC_TRY(muc_arena_format(im->ctx, im->arena, &suffix, "number%" PRIu32, im->call->node));
+    MUC_TRY(muc_keras_number(im, suffix, json_number_value(value), &number));
+    pair[first] = muc_keras_input(im, 0);
+    pair[!first] = number;
+    return muc_keras_last(im, im->to, pair, 2, NULL);
+}
+
 /* functions of TensorFlow that a model of Keras 2 calls as if they were layers */
 muc_status muc_keras_import_function(muc_keras_import *im)
 {
+    static const struct {
+        const char *name;
+        muc_op op;
+    } functions[] = {
+        { "__operators__.add", MUC_OP_ADD }, { "math.add", MUC_OP_ADD },
+        { "math.subtract", MUC_OP_SUB },     { "math.multiply", MUC_OP_MUL },
+        { "math.truediv", MUC_OP_DIV },      { "math.divide", MUC_OP_DIV },
+        { "nn.relu", MUC_OP_RELU },          { "nn.sigmoid", MUC_OP_SIGMOID },
+    };
     const char *name;
 
     MUC_TRY(muc_keras_word(im, "function", "", &name));
-    if (strcmp(name, "__operators__.add") != 0 && strcmp(name, "math.add") != 0)
-        return muc_keras_refuse(im, MUC_UNSUPPORTED, "function '%.100s', expected an addition",
-                                name);
-    return muc_keras_import_chain(im);
+    for (size_t i = 0; i < MUC_COUNT(functions); i++) {
+        if (strcmp(functions[i].name, name) != 0)
+            continue;
+        im->to = functions[i].op;
+        return im->to == MUC_OP_RELU || im->to == MUC_OP_SIGMOID ? muc_keras_import_many(im)
+                                                                 : muc_keras_import_arithmetic(im);
+    }
+    if (strcmp(name, "nn.relu6") == 0)
+        return muc_keras_activate(im, "relu6", muc_keras_input(im, 0));
+    return muc_keras_refuse(im, MUC_UNSUPPORTED, "function '%.100s'", name);
 }
 
 muc_status muc_keras_import_concatenate(muc_keras_import *im)

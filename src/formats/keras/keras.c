@@ -11,12 +11,30 @@ bool muc_keras_probe_network(const muc_source *source)
            (muc_hdf5_probe(source->bytes) || muc_keras_archive_probe(source->bytes));
 }
 
+/* Some meanings changed with Keras 3. A .keras file says its version in metadata.json, a .h5 in an
+ * attribute, a configuration alone by having no version but modules. */
+static muc_status is_third(muc_context *ctx, const muc_keras_archive *archive,
+                           const json_t *document, bool *out)
+{
+    const char *version = json_string_value(json_object_get(document, "keras_version"));
+    json_t *metadata;
+
+    *out = version ? version[0] == '3' : json_object_get(document, "module") != NULL;
+    if (!archive->metadata.data)
+        return MUC_OK;
+    MUC_TRY(muc_json_parse(ctx, archive->metadata, 0, &metadata));
+    version = json_string_value(json_object_get(metadata, "keras_version"));
+    *out = !version || version[0] == '3';
+    json_decref(metadata);
+    return MUC_OK;
+}
+
 static muc_status import_document(muc_context *ctx, const char *path, const json_t *document,
-                                  muc_hdf5 *file, muc_network *network)
+                                  muc_hdf5 *file, bool third, muc_network *network)
 {
     muc_keras_model model;
     muc_keras_weights weights = {
-        .ctx = ctx, .arena = &network->arena, .file = file, .name = path
+        .ctx = ctx, .arena = &network->arena, .file = file, .name = path, .third = third
     };
     muc_keras_import im = {
         .ctx = ctx, .model = &model, .weights = &weights, .arena = &network->arena
@@ -57,6 +75,7 @@ muc_status muc_keras_read_network(muc_context *ctx, const muc_source *source,
     json_t *document;
     muc_status status;
     muc_hdf5 *file;
+    bool third;
 
     if (!muc_hdf5_probe(source->bytes))
         MUC_TRY(muc_keras_archive_read(ctx, &network->arena, source->bytes, &archive));
@@ -64,7 +83,9 @@ muc_status muc_keras_read_network(muc_context *ctx, const muc_source *source,
     if (!archive.config.data)
         MUC_TRY(find_config(ctx, file, source, options, network, &archive.config));
     MUC_TRY(muc_json_parse(ctx, archive.config, 0, &document));
-    status = import_document(ctx, source->path, document, file, network);
+    status = is_third(ctx, &archive, document, &third);
+    if (status == MUC_OK)
+        status = import_document(ctx, source->path, document, file, third, network);
     json_decref(document);
     return status;
 }

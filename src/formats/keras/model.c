@@ -41,6 +41,7 @@ static muc_status read_layer(reader *r, const json_t *item, uint32_t index)
 {
     muc_keras_layer *layer = &r->model->layers[index];
 
+    layer->document = item;
     layer->class_name = string_of(item, "class_name");
     layer->config = json_object_get(item, "config");
     layer->inbound = json_object_get(item, "inbound_nodes");
@@ -81,17 +82,18 @@ static bool is_reference(const json_t *value)
 }
 
 static muc_status resolve(const reader *r, const char *user, const json_t *reference,
-                          uint32_t *call)
+                          muc_keras_source *out)
 {
     const char *name = json_string_value(json_array_get(reference, 0));
     json_int_t node = json_integer_value(json_array_get(reference, 1));
+    json_int_t output = json_integer_value(json_array_get(reference, 2));
 
     if (!is_reference(reference))
         return fail(r, MUC_MALFORMED, user, "an input is not [layer, node, tensor]");
     if (strcmp(name, "_CONSTANT_VALUE") == 0)
         return fail(r, MUC_UNSUPPORTED, user, "an input is a constant of the configuration");
-    if (json_integer_value(json_array_get(reference, 2)) != 0)
-        return fail(r, MUC_UNSUPPORTED, user, "an input is not the first output of its layer");
+    if (output < 0 || output > MAX_INPUTS)
+        return fail(r, MUC_MALFORMED, user, "an input is an output that its layer does not have");
     for (uint32_t i = 0; i < r->model->layer_count; i++) {
         const muc_keras_layer *layer = &r->model->layers[i];
 
@@ -99,7 +101,7 @@ static muc_status resolve(const reader *r, const char *user, const json_t *refer
             continue;
         if (node < 0 || node >= layer->call_count)
             return fail(r, MUC_MALFORMED, user, "an input is a call that its layer does not have");
-        *call = layer->first_call + (uint32_t)node;
+        *out = (muc_keras_source){ layer->first_call + (uint32_t)node, (uint32_t)output };
         return MUC_OK;
     }
     return muc_fail(r->ctx, MUC_MALFORMED, r->model->file, MUC_NO_OFFSET,
@@ -143,8 +145,6 @@ static muc_status add_reference(reader *r, muc_keras_call *call, const json_t *r
     if (!json_is_object(arguments))
         return fail(r, MUC_MALFORMED, r->model->layers[call->layer].name,
                     "arguments that are no object");
-    if (!call->kwargs)
-        call->kwargs = arguments;
     json_object_foreach((json_t *)(uintptr_t)arguments, key, value) if (is_reference(value))
         MUC_TRY(add_input(r, call, value));
     return MUC_OK;
@@ -156,10 +156,10 @@ static muc_status read_node(reader *r, muc_keras_call *call, const json_t *node)
     size_t i;
 
     r->input_capacity = 0;
+    call->arguments = node;
     if (json_is_object(node)) {
-        call->kwargs = json_object_get(node, "kwargs");
         MUC_TRY(add_tensors(r, call, json_object_get(node, "args")));
-        return add_tensors(r, call, call->kwargs);
+        return add_tensors(r, call, json_object_get(node, "kwargs"));
     }
     if (is_reference(node))
         return add_reference(r, call, node);
@@ -202,20 +202,20 @@ static muc_status read_sequence(reader *r)
 
     for (uint32_t i = 1; i < m->call_count; i++) {
         MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, 1, &m->calls[i].inputs));
-        m->calls[i].inputs[0] = i - 1;
+        m->calls[i].inputs[0] = (muc_keras_source){ i - 1, 0 };
         m->calls[i].input_count = 1;
     }
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, 1, &m->inputs));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, 1, &m->outputs));
-    m->inputs[0] = 0;
-    m->outputs[0] = m->call_count - 1;
+    m->inputs[0] = (muc_keras_source){ 0, 0 };
+    m->outputs[0] = (muc_keras_source){ m->call_count - 1, 0 };
     m->input_count = m->output_count = 1;
     return MUC_OK;
 }
 
 /* input_layers or output_layers: a list of references, or one alone */
-static muc_status read_ends(reader *r, const json_t *config, const char *key, uint32_t **out,
-                            uint32_t *count)
+static muc_status read_ends(reader *r, const json_t *config, const char *key,
+                            muc_keras_source **out, uint32_t *count)
 {
     const json_t *list = json_object_get(config, key);
     size_t size = is_reference(list) ? 1 : json_array_size(list);
@@ -269,7 +269,7 @@ static muc_status visit_from(reader *r, uint32_t output, uint8_t *states, visit 
             depth--;
             continue;
         }
-        input = call->inputs[top->next++];
+        input = call->inputs[top->next++].call;
         if (states[input] == OPEN)
             return fail(r, MUC_MALFORMED, m->layers[call->layer].name, "depends on itself");
         if (states[input] == NEW) {
@@ -288,10 +288,16 @@ static muc_status sort_calls(reader *r)
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->model->call_count, &states));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->model->call_count, &stack));
     for (uint32_t i = 0; i < r->model->input_count; i++)
-        MUC_TRY(visit_from(r, r->model->inputs[i], states, stack));
+        MUC_TRY(visit_from(r, r->model->inputs[i].call, states, stack));
     for (uint32_t i = 0; i < r->model->output_count; i++)
-        MUC_TRY(visit_from(r, r->model->outputs[i], states, stack));
+        MUC_TRY(visit_from(r, r->model->outputs[i].call, states, stack));
     return MUC_OK;
+}
+
+bool muc_keras_is_model(const char *class_name)
+{
+    return strcmp(class_name, "Sequential") == 0 || strcmp(class_name, "Functional") == 0 ||
+           strcmp(class_name, "Model") == 0;
 }
 
 muc_status muc_keras_model_read(muc_context *ctx, muc_arena *arena, const char *file,
@@ -305,12 +311,16 @@ muc_status muc_keras_model_read(muc_context *ctx, muc_arena *arena, const char *
     *out = (muc_keras_model){ .file = file };
     if (!class_name || !config)
         return fail_model(&r, MUC_MALFORMED, "no class_name or config");
-    if (!sequential && strcmp(class_name, "Functional") != 0 && strcmp(class_name, "Model") != 0)
+    if (!muc_keras_is_model(class_name))
         return muc_fail(ctx, MUC_UNSUPPORTED, file, MUC_NO_OFFSET,
                         "configuration: a model of class '%.100s', expected Sequential, Functional "
                         "or Model",
                         class_name);
     out->name = string_of(config, "name");
+    out->built_shape = json_object_get(config, "build_input_shape");
+    if (!out->built_shape)
+        out->built_shape =
+            json_object_get(json_object_get(document, "build_config"), "input_shape");
     /* Keras 1 and early 2 have the list of a Sequential alone */
     MUC_TRY(read_layers(&r, json_is_array(config) ? config : json_object_get(config, "layers")));
     MUC_TRY(new_calls(&r, sequential));

@@ -2,9 +2,24 @@
 #include "formats/keras/weights.h"
 
 #include <ctype.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { MAX_ARRAYS = 64, MAX_CLASS = 100 };
+
+/* Whether an attribute of the file's root begins with text; *out stays where there is none. */
+static muc_status root_begins(muc_keras_weights *w, const char *attribute, const char *text,
+                              bool *out)
+{
+    const char *const *strings;
+    size_t count;
+    bool found;
+
+    MUC_TRY(muc_hdf5_strings(w->file, "", attribute, &found, &strings, &count));
+    if (found && count == 1)
+        *out = strncmp(strings[0], text, strlen(text)) == 0;
+    return MUC_OK;
+}
 
 muc_status muc_keras_weights_open(muc_keras_weights *weights)
 {
@@ -15,6 +30,7 @@ muc_status muc_keras_weights_open(muc_keras_weights *weights)
     bool found = false;
 
     weights->root = "";
+    weights->group = NULL;
     weights->numbered = false;
     for (size_t i = 0; i < MUC_COUNT(roots) && !found; i++) {
         MUC_TRY(muc_hdf5_exists(weights->file, roots[i], &found));
@@ -23,7 +39,9 @@ muc_status muc_keras_weights_open(muc_keras_weights *weights)
             weights->numbered = i > 0;
         }
     }
-    return MUC_OK;
+    weights->theano = false;
+    MUC_TRY(root_begins(weights, "backend", "theano", &weights->theano));
+    return root_begins(weights, "keras_version", "3", &weights->third);
 }
 
 /* Keras's own to_snake_case: MaxPooling2D is max_pooling2d, LeakyReLU leaky_re_lu */
@@ -42,19 +60,45 @@ static void snake_case(const char *name, char *out)
     out[length] = '\0';
 }
 
+/* classes are counted in the order of layers */
+static muc_status numbered_folder(muc_keras_weights *w, const muc_keras_layer *layer,
+                                  const char **out)
+{
+    char class_name[2 * MAX_CLASS + 1];
+
+    snake_case(layer->class_name, class_name);
+    return layer->ordinal == 0
+               ? muc_arena_format(w->ctx, w->arena, out, "%s/%s", w->root, class_name)
+               : muc_arena_format(w->ctx, w->arena, out, "%s/%s_%u", w->root, class_name,
+                                  layer->ordinal);
+}
+
+static muc_status named_group(muc_keras_weights *w, const muc_keras_layer *layer, const char **out)
+{
+    return muc_arena_format(w->ctx, w->arena, out, "%s%s%s", w->root, w->root[0] ? "/" : "",
+                            layer->name);
+}
+
+muc_status muc_keras_weights_inner(muc_keras_weights *weights, const muc_keras_layer *layer,
+                                   muc_keras_weights *inner)
+{
+    const char *folder, *name = strrchr(weights->root, '/');
+
+    *inner = *weights;
+    if (!weights->numbered)
+        return weights->group ? MUC_OK : named_group(weights, layer, &inner->group);
+    MUC_TRY(numbered_folder(weights, layer, &folder));
+    return muc_arena_format(weights->ctx, weights->arena, &inner->root, "%s/%s", folder,
+                            name ? name + 1 : weights->root);
+}
+
 static muc_status numbered_arrays(muc_keras_weights *w, const muc_keras_layer *layer,
                                   const char **paths, size_t *count)
 {
-    char class_name[2 * MAX_CLASS + 1];
     const char *folder;
     bool more = true;
 
-    snake_case(layer->class_name, class_name);
-    if (layer->ordinal == 0)
-        MUC_TRY(muc_arena_format(w->ctx, w->arena, &folder, "%s/%s", w->root, class_name));
-    else
-        MUC_TRY(muc_arena_format(w->ctx, w->arena, &folder, "%s/%s_%u", w->root, class_name,
-                                 layer->ordinal));
+    MUC_TRY(numbered_folder(w, layer, &folder));
     for (*count = 0; *count < MAX_ARRAYS; ++*count) {
         MUC_TRY(muc_arena_format(w->ctx, w->arena, &paths[*count], "%s/vars/%zu", folder, *count));
         MUC_TRY(muc_hdf5_exists(w->file, paths[*count], &more));
@@ -64,25 +108,42 @@ static muc_status numbered_arrays(muc_keras_weights *w, const muc_keras_layer *l
     return MUC_OK;
 }
 
+/* "../LAYER/kernel:0", or of Keras 1 "LAYER_W" */
+static bool is_of_layer(const char *weight, const char *layer)
+{
+    size_t length = strlen(layer);
+    const char *last = strrchr(weight, '/');
+
+    if (!last)
+        return strncmp(weight, layer, length) == 0 && weight[length] == '_';
+    return (size_t)(last - weight) >= length && strncmp(last - length, layer, length) == 0 &&
+           ((size_t)(last - weight) == length || last[-(ptrdiff_t)length - 1] == '/');
+}
+
+/* the group of an inner model's outermost one lists the weights of all layers in it */
 static muc_status named_arrays(muc_keras_weights *w, const muc_keras_layer *layer,
                                const char **paths, size_t *count)
 {
-    const char *group, *const *names;
+    const char *group = w->group, *const * names;
+    size_t all;
     bool found;
 
     *count = 0;
-    MUC_TRY(muc_arena_format(w->ctx, w->arena, &group, "%s%s%s", w->root, w->root[0] ? "/" : "",
-                             layer->name));
+    if (!group)
+        MUC_TRY(named_group(w, layer, &group));
     MUC_TRY(muc_hdf5_exists(w->file, group, &found));
     if (!found) /* a layer without weights may have no group */
         return MUC_OK;
-    MUC_TRY(muc_hdf5_strings(w->file, group, "weight_names", &found, &names, count));
-    if (*count > MAX_ARRAYS)
-        return muc_fail(w->ctx, MUC_UNSUPPORTED, w->name, MUC_NO_OFFSET,
-                        "layer '%.200s': %zu arrays of weights, at most %d", layer->name, *count,
-                        MAX_ARRAYS);
-    for (size_t i = 0; i < *count; i++)
-        MUC_TRY(muc_arena_format(w->ctx, w->arena, &paths[i], "%s/%s", group, names[i]));
+    MUC_TRY(muc_hdf5_strings(w->file, group, "weight_names", &found, &names, &all));
+    for (size_t i = 0; i < all; i++) {
+        if (w->group && !is_of_layer(names[i], layer->name))
+            continue;
+        if (*count == MAX_ARRAYS)
+            return muc_fail(w->ctx, MUC_UNSUPPORTED, w->name, MUC_NO_OFFSET,
+                            "layer '%.200s': more than %d arrays of weights", layer->name,
+                            MAX_ARRAYS);
+        MUC_TRY(muc_arena_format(w->ctx, w->arena, &paths[(*count)++], "%s/%s", group, names[i]));
+    }
     return MUC_OK;
 }
 
