@@ -138,6 +138,16 @@ static const char *const mcu_graphs[] = {
     "relu t\noutput y\n",
     "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\n"
     "node y i8 [2, 1, 4] scale 0.1 zero 1 = reduce_mean a axes=[1]\noutput y\n",
+    "tensor a = input i8 [2, 3, 4, 5] scale 0.1 zero 3\n"
+    "node y i8 [2, 7, 6, 5] scale 0.1 zero 3 = resize a sizes=[2, 7, 6, 5] mode=linear "
+    "coordinates=half_pixel\noutput y\n",
+    "tensor a = input u8 [1, 2, 3, 4] scale 0.1 zero 3\n"
+    "node y u8 [1, 2, 9, 2] scale 0.1 zero 3 = resize a sizes=[1, 2, 9, 2] mode=nearest "
+    "coordinates=asymmetric\noutput y\n",
+    "tensor a = input f32 [4, 9]\nnode y f32 [4, 3], p i64 [4, 3] = top_k a axis=1 k=3\noutput "
+    "y\noutput p\n",
+    "tensor a = input i8 [4, 6]\nnode y i8 [2, 6], p i64 [2, 6] = top_k a axis=0 k=2 "
+    "largest=0\noutput y\noutput p\n",
     /* a residual whose buffers are shared */
     "tensor a = input f32 [4, 8]\ntensor w = input f32 [8, 8]\nnode t f32 [4, 8] = linear a, w\n"
     "node u f32 [4, 8] = relu t\nnode v f32 [4, 8] = linear u, w\nnode y f32 [4, 8] = add v, "

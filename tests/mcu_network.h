@@ -43,18 +43,24 @@ static inline mcu_batch mcu_batch_new(void)
     return batch;
 }
 
-/* The batch owns the graph from now on. */
-static inline void mcu_batch_add(mcu_batch *batch, muc_graph *graph, const char *machine)
+/* Compiles a graph, which the batch owns from then on. */
+static inline muc_status mcu_batch_try(mcu_batch *batch, muc_context *ctx, muc_graph *graph,
+                                       const char *machine)
 {
-    mcu_network *network;
+    muc_mcu_build *build;
     char name[32];
 
+    snprintf(name, sizeof(name), "n%zu", batch->count);
+    MUC_TRY(muc_mcu_compile(ctx, graph, name, machine, batch->patches, &build));
     batch->networks = realloc(batch->networks, (batch->count + 1) * sizeof(*batch->networks));
-    network = &batch->networks[batch->count];
-    network->graph = graph;
-    snprintf(name, sizeof(name), "n%zu", batch->count++);
-    CHECK_OK(batch->ctx,
-             muc_mcu_compile(batch->ctx, graph, name, machine, batch->patches, &network->build));
+    batch->networks[batch->count++] = (mcu_network){ graph, build };
+    return MUC_OK;
+}
+
+/* The same, which must succeed. */
+static inline void mcu_batch_add(mcu_batch *batch, muc_graph *graph, const char *machine)
+{
+    CHECK_OK(batch->ctx, mcu_batch_try(batch, batch->ctx, graph, machine));
 }
 
 /* Every network in a folder of its own. */

@@ -1,4 +1,4 @@
-/* mur_half.h - IEEE binary16 to and from binary32, in integer arithmetic. */
+/* mur_half.h - IEEE binary16 and bfloat16 to and from binary32, in integer arithmetic. */
 #ifndef MUR_HALF_H
 #define MUR_HALF_H
 
@@ -52,6 +52,26 @@ static inline uint16_t mur_half_of_float(float value)
     if (rest > middle || (rest == middle && (half & 1u)))
         half++;
     return (uint16_t)(sign | half);
+}
+
+static inline float mur_float_of_bfloat(uint16_t bfloat)
+{
+    uint32_t bits = (uint32_t)bfloat << 16;
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* Nearest, ties to even; a NaN stays one. */
+static inline uint16_t mur_bfloat_of_float(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
 #endif

@@ -63,6 +63,12 @@ static inline float mur_min(float x, float y)
     return x < y || x != x ? x : y;
 }
 
+/* -1, 0, 1 as x and y compare; NaN is above all */
+static inline int mur_order(float x, float y)
+{
+    return x < y || (y != y && x == x) ? -1 : x > y || (x != x && y == y) ? 1 : 0;
+}
+
 /* to nearest, halves to even */
 static inline float mur_round_even(float x)
 {
@@ -156,6 +162,14 @@ static inline float mur_fmod(float x, float y)
         rest -= most > rest ? most * 0.5f : most;
     }
     return mur_with_sign(rest, x);
+}
+
+/* the same with y's sign */
+static inline float mur_real_mod(float x, float y)
+{
+    float rest = mur_fmod(x, y);
+
+    return rest != 0.0f && (rest < 0.0f) != (y < 0.0f) ? rest + y : rest;
 }
 
 /* ---- exponentials ---- */

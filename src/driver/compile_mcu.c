@@ -84,6 +84,7 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 {
     MUC_TRY(muc_fold_quantization(ctx, graph));
     MUC_TRY(muc_dequantize_constants(ctx, graph));
+    MUC_TRY(muc_widen_halves(ctx, graph));
     MUC_TRY(muc_fold(ctx, graph));
     MUC_TRY(muc_canonicalise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));

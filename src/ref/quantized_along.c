@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/sampling.h"
 #include "ref/quantized.h"
 
 /* ---- softmax ---- */
@@ -119,46 +120,6 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
 
 /* ---- resizing of two dimensions, as TFLite does it ---- */
 
-typedef struct sampling {
-    size_t in, out;
-    muc_word coordinates;
-} sampling;
-
-static bool is_half(const sampling *s)
-{
-    return s->coordinates == MUC_WORD_HALF_PIXEL;
-}
-
-static bool is_corners(const sampling *s)
-{
-    return s->coordinates == MUC_WORD_ALIGN_CORNERS && s->out > 1;
-}
-
-/* in single precision, as TFLite */
-static size_t nearest(const sampling *s, size_t i)
-{
-    float scale =
-        is_corners(s) ? (float)(s->in - 1) / (float)(s->out - 1) : (float)s->in / (float)s->out;
-    float at = ((float)i + (is_half(s) ? 0.5f : 0.0f)) * scale;
-    size_t found = (size_t)(s->coordinates == MUC_WORD_ALIGN_CORNERS ? roundf(at) : floorf(at));
-
-    return found < s->in ? found : s->in - 1;
-}
-
-/* the two neighbours of output i, and the weight of the upper one in 1024ths */
-static void neighbours(const sampling *s, size_t i, size_t *lower, size_t *upper, int64_t *weight)
-{
-    int64_t in = (int64_t)s->in, out = (int64_t)s->out, one = 1 << 10;
-    int64_t scale =
-        is_corners(s) ? (one * (in - 1) + (out - 1) / 2) / (out - 1) : (one * in + out / 2) / out;
-    int64_t at = (int64_t)i * scale + (is_half(s) ? scale / 2 - (1 << 9) : 0);
-    int64_t low = at / one > 0 ? at / one : 0, high = (at + one - 1) / one;
-
-    *lower = (size_t)low;
-    *upper = (size_t)(high < in - 1 ? high : in - 1);
-    *weight = at - one * low;
-}
-
 /* the sum of four neighbours' shares, in 2^20ths */
 static int32_t blend(const muc_ref_call *call, size_t base, size_t at[2][2], const size_t step[2],
                      const int64_t weight[2])
@@ -190,7 +151,7 @@ muc_status muc_kernel_q_resize(const muc_ref_call *call)
     bool linear = muc_node_word_or(call->node, MUC_KEY_MODE, MUC_WORD_NEAREST) == MUC_WORD_LINEAR;
     muc_word coordinates = muc_node_word_or(call->node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
     const muc_ref_value *x = call->inputs[0], *y = call->output;
-    sampling s[2];
+    muc_sampling s[2];
     size_t step[2], channels, planes, plane_step, out = 0;
     uint32_t first;
 
@@ -200,7 +161,9 @@ muc_status muc_kernel_q_resize(const muc_ref_call *call)
          coordinates != MUC_WORD_ASYMMETRIC))
         return muc_ref_fail(call, "a quantized resize that TFLite does not know");
     for (uint32_t d = 0; d < 2; d++)
-        s[d] = (sampling){ x->dims[first + d], y->dims[first + d], coordinates };
+        s[d] = (muc_sampling){ .in = x->dims[first + d],
+                               .out = y->dims[first + d],
+                               .coordinates = coordinates };
     channels = first == 1 ? x->dims[3] : 1;
     planes = x->dims[0] * (first == 1 ? 1 : x->dims[1]);
     plane_step = x->dims[first] * x->dims[first + 1] * channels;
@@ -213,11 +176,11 @@ muc_status muc_kernel_q_resize(const muc_ref_call *call)
                 int64_t weight[2] = { 0 };
 
                 if (linear) {
-                    neighbours(&s[0], i, &at[0][0], &at[0][1], &weight[0]);
-                    neighbours(&s[1], j, &at[1][0], &at[1][1], &weight[1]);
+                    muc_sampling_neighbours_q(&s[0], i, &at[0][0], &at[0][1], &weight[0]);
+                    muc_sampling_neighbours_q(&s[1], j, &at[1][0], &at[1][1], &weight[1]);
                 } else {
-                    at[0][0] = at[0][1] = nearest(&s[0], i);
-                    at[1][0] = at[1][1] = nearest(&s[1], j);
+                    at[0][0] = at[0][1] = muc_sampling_nearest_q(&s[0], i);
+                    at[1][0] = at[1][1] = muc_sampling_nearest_q(&s[1], j);
                 }
                 for (size_t c = 0; c < channels; c++)
                     muc_q_put(y, out++, blend(call, p * plane_step + c, at, step, weight));

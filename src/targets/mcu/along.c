@@ -223,7 +223,14 @@ static const row_form forms[] = {
         { false, "mean /= (float)$n;" },
         { true, "square += (@a - mean) * (@a - mean);" },
         { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
+        { false, "@m = mean;" },
+        { false, "@d = square;" },
         { true, "@y = (@a - mean) * square * @b@c;" } } },
+    { MUC_OP_HARDMAX,
+      { { false, "float max = -1.0f / 0.0f;" },
+        { false, "int found = 0;" },
+        { true, "max = @a > max ? @a : max;" },
+        { true, "@y = !found && @a == max ? (found = 1, 1.0f) : 0.0f;" } } },
     { MUC_OP_INSTANCE_NORM,
       { { false, "float mean = 0.0f, square = 0.0f;" },
         { true, "mean += @a;" },
@@ -238,8 +245,23 @@ static const row_form forms[] = {
         { true, "@y = @a * square * @b;" } } },
 };
 
-static const row_form *find_rows(muc_op op)
+static const row_form first_order = { MUC_OP_LP_NORM,
+                                      { { false, "float sum = 0.0f;" },
+                                        { true, "sum += mur_abs(@a);" },
+                                        { true, "@y = sum == 0.0f ? 0.0f : @a / sum;" } } };
+
+static const row_form second_order = { MUC_OP_LP_NORM,
+                                       { { false, "float sum = 0.0f;" },
+                                         { true, "sum += @a * @a;" },
+                                         { false, "sum = mur_sqrt(sum);" },
+                                         { true, "@y = sum == 0.0f ? 0.0f : @a / sum;" } } };
+
+static const row_form *find_rows(const muc_node *node)
 {
+    muc_op op = node->op;
+
+    if (op == MUC_OP_LP_NORM)
+        return muc_node_integer(node, MUC_KEY_P) == 1 ? &first_order : &second_order;
     for (size_t i = 0; i < MUC_COUNT(forms); i++)
         if (forms[i].op == op)
             return &forms[i];
@@ -254,7 +276,8 @@ static void row_of(const muc_mcu_lowering *l, const muc_node *node, uint32_t *fi
 
     *first = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, x->rank - 1);
     *end = x->rank;
-    if (node->op == MUC_OP_SOFTMAX || node->op == MUC_OP_LOG_SOFTMAX)
+    if (node->op == MUC_OP_SOFTMAX || node->op == MUC_OP_LOG_SOFTMAX ||
+        node->op == MUC_OP_HARDMAX || node->op == MUC_OP_LP_NORM)
         *end = *first + 1;
     if (node->op == MUC_OP_INSTANCE_NORM) {
         *first = last ? 1 : 2;
@@ -269,7 +292,7 @@ bool muc_mcu_takes_rows(const muc_mcu_lowering *l, const muc_node *node)
     for (uint32_t i = 0; i < node->input_count; i++)
         if (muc_mcu_input(l, node, i) && muc_mcu_input(l, node, i)->dtype != MUC_F32)
             return false;
-    return node->output_count == 1 && x->rank > 0 &&
+    return (node->output_count == 1 || node->op == MUC_OP_LAYER_NORM) && x->rank > 0 &&
            (!muc_node_attribute(node, MUC_KEY_GROUP) ||
             muc_node_integer(node, MUC_KEY_GROUP) == muc_mcu_dim(l, x, x->rank - 1));
 }
@@ -280,7 +303,8 @@ static void print_row_line(muc_mcu_nest *nest, const muc_node *node, const char 
 
     for (; *line; line++) {
         if (*line == '@') {
-            uint32_t operand = line[1] == 'a' ? 0 : line[1] == 'y' ? 1 : line[1] == 'b' ? 2 : 3;
+            static const char names[] = "aybcmd";
+            uint32_t operand = (uint32_t)(strchr(names, line[1]) - names);
             bool absent = operand == 3 && !muc_mcu_input(nest->l, node, 2);
 
             line++;
@@ -355,8 +379,21 @@ static muc_mcu_nest rows_nest(muc_mcu_lowering *l, const muc_node *node)
             nest.outer = nest.loops;
     }
     parameter_strides(&nest, node, first, loop_of);
+    for (uint32_t i = 1; i < node->output_count; i++) { /* one number a row */
+        muc_mcu_operand *operand = muc_mcu_nest_add(&nest, muc_mcu_output_name(i));
+
+        for (uint32_t d = 0; d < first; d++)
+            operand->strides[loop_of[d]] = muc_mcu_dense(l, muc_mcu_output(l, node, i), d);
+    }
     muc_mcu_nest_simplify(&nest);
     return nest;
+}
+
+/* an output of a row that the node does not have */
+static bool is_absent(const muc_node *node, const muc_mcu_row_line *line)
+{
+    return (strncmp(line->text, "@m", 2) == 0 && node->output_count < 2) ||
+           (strncmp(line->text, "@d", 2) == 0 && node->output_count < 3);
 }
 
 muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
@@ -371,6 +408,8 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
     depth = 1 + nest.outer;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
     for (const muc_mcu_row_line *line = lines; line->text; line++) {
+        if (is_absent(node, line))
+            continue;
         if (line->each)
             muc_mcu_nest_open(&nest, nest.outer, nest.loops, depth);
         muc_mcu_indent(&l->text, line->each ? 1 + nest.loops : depth);
@@ -386,5 +425,5 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
 
 muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_write_row_lines(l, node, find_rows(node->op)->lines);
+    return muc_mcu_write_row_lines(l, node, find_rows(node)->lines);
 }

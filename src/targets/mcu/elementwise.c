@@ -43,15 +43,45 @@ static bool is_plain_number(const muc_tensor *tensor)
     return tensor->dtype == MUC_F32 || (info->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
 }
 
+/* forms that an attribute chooses */
+static const char *chosen_form(const muc_node *node, bool is_real)
+{
+    bool negative = muc_node_integer_or(node, MUC_KEY_DETECT_NEGATIVE, 1) == 1;
+    bool positive = muc_node_integer_or(node, MUC_KEY_DETECT_POSITIVE, 1) == 1;
+
+    switch ((unsigned)node->op) {
+    case MUC_OP_GELU:
+        return muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH
+                   ? "mur_real_gelu_tanh($a)"
+                   : NULL;
+    case MUC_OP_MOD:
+        if (muc_node_integer_or(node, MUC_KEY_FMOD, 0) == 1)
+            return is_real ? "mur_fmod($a, $b)"
+                           : "$b == 0 || ($b == ($S)-1 && ($S)-1 < 1) ? ($T)0 : ($T)($a % $b)";
+        return NULL;
+    case MUC_OP_IS_INF:
+        return negative && positive ? "($T)(mur_abs($a) == mur_float_of(MUR_INFINITY_BITS))"
+               : positive           ? "($T)($a == mur_float_of(MUR_INFINITY_BITS))"
+               : negative           ? "($T)(-$a == mur_float_of(MUR_INFINITY_BITS))"
+                                    : "($T)($a < $a)";
+    case MUC_OP_BIT_SHIFT:
+        if (muc_node_word_or(node, MUC_KEY_DIRECTION, MUC_WORD_LEFT) == MUC_WORD_RIGHT)
+            return "($U)$b >= 8 * sizeof($T) ? ($T)0 : ($T)($a >> $b)";
+        return NULL;
+    default:
+        return NULL;
+    }
+}
+
 static const char *find_form(const muc_mcu_lowering *l, const muc_node *node)
 {
     bool is_real = muc_mcu_input(l, node, 0)->dtype == MUC_F32;
     const form *forms = is_real ? reals : wholes;
     size_t count = is_real ? MUC_COUNT(reals) : MUC_COUNT(wholes);
+    const char *chosen = chosen_form(node, is_real);
 
-    if (node->op == MUC_OP_GELU &&
-        muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
-        return "mur_real_gelu_tanh($a)";
+    if (chosen)
+        return chosen;
     for (size_t i = 0; i < count; i++)
         if (forms[i].op == node->op)
             return forms[i].text;
@@ -295,22 +325,37 @@ muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
     return MUC_OK;
 }
 
-bool muc_mcu_takes_cast(const muc_mcu_lowering *l, const muc_node *node)
+static bool is_castable(const muc_tensor *tensor)
 {
-    return is_plain_number(muc_mcu_input(l, node, 0)) &&
-           is_plain_number(muc_mcu_output(l, node, 0));
+    return is_plain_number(tensor) || tensor->dtype == MUC_F16 || tensor->dtype == MUC_BF16 ||
+           tensor->dtype == MUC_F64;
 }
 
-/* the bounds of an integer type as float, and as it is */
-static void print_saturation(muc_text *text, muc_dtype dtype)
+bool muc_mcu_takes_cast(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_castable(muc_mcu_input(l, node, 0)) && is_castable(muc_mcu_output(l, node, 0));
+}
+
+/* what makes a float of a 16-bit one, or that of a float */
+static const char *half_function(muc_dtype dtype, bool widens)
+{
+    if (dtype == MUC_F16)
+        return widens ? "mur_float_of_half" : "mur_half_of_float";
+    if (dtype == MUC_BF16)
+        return widens ? "mur_float_of_bfloat" : "mur_bfloat_of_float";
+    return NULL;
+}
+
+/* the bounds of an integer type as a real number, and as it is */
+static void print_saturation(muc_text *text, muc_dtype dtype, bool of_double)
 {
     unsigned bits = muc_dtype_get(dtype)->block_bytes * 8;
     bool is_signed = dtype == MUC_I8 || dtype == MUC_I16 || dtype == MUC_I32 || dtype == MUC_I64;
     const char *type = is_signed ? "INT" : "UINT";
 
-    muc_mcu_print_real(text, ldexp(1, (int)bits - is_signed), false);
+    muc_mcu_print_real(text, ldexp(1, (int)bits - is_signed), of_double);
     muc_text_add(text, " ? %s%u_MAX : x <= ", type, bits);
-    muc_mcu_print_real(text, is_signed ? -ldexp(1, (int)bits - 1) : 0, false);
+    muc_mcu_print_real(text, is_signed ? -ldexp(1, (int)bits - 1) : 0, of_double);
     if (is_signed)
         muc_text_add(text, " ? INT%u_MIN", bits);
     else
@@ -320,6 +365,7 @@ static void print_saturation(muc_text *text, muc_dtype dtype)
 muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const char *widens = half_function(x->dtype, true), *narrows = half_function(y->dtype, false);
     const char *type = muc_mcu_c_type(y->dtype);
     muc_mcu_nest nest;
 
@@ -328,17 +374,21 @@ muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_text_add(&l->text, "const %s x = ", muc_mcu_c_type(x->dtype));
+    muc_text_add(&l->text, "const %s x = %s%s", widens ? "float" : muc_mcu_c_type(x->dtype),
+                 widens ? widens : "", widens ? "(" : "");
     muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, ";\n\n");
+    muc_text_add(&l->text, "%s;\n\n", widens ? ")" : "");
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
     muc_text_add(&l->text, " = ");
     if (y->dtype == MUC_BOOL) {
         muc_text_add(&l->text, "(uint8_t)(x != 0);\n");
-    } else if (x->dtype == MUC_F32 && y->dtype != MUC_F32) {
+    } else if (narrows) {
+        muc_text_add(&l->text, "%s((float)x);\n", narrows);
+    } else if (muc_dtype_get(y->dtype)->kind == MUC_DTYPE_INTEGER &&
+               muc_dtype_get(x->dtype)->kind != MUC_DTYPE_INTEGER) {
         muc_text_add(&l->text, "(%s)(x != x ? 0 : x >= ", type);
-        print_saturation(&l->text, y->dtype);
+        print_saturation(&l->text, y->dtype, x->dtype == MUC_F64);
         muc_text_add(&l->text, " : (%s)x);\n", type);
     } else {
         muc_text_add(&l->text, "(%s)x;\n", type);

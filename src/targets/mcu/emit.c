@@ -353,22 +353,38 @@ static void emit_pointers(const muc_mcu_program *program, const muc_mcu_ports *p
     }
 }
 
+/* a function's body, which is freed: the arena is what its argument points to */
+static void emit_body(muc_text *body, muc_text *text)
+{
+    const char *data = body->data ? body->data : "";
+
+    muc_text_add(text, "{\n    %s\n%s}\n",
+                 strstr(data, "arena + ") ? "uint8_t *const arena = memory;\n" : "(void)memory;",
+                 data);
+    text->failed |= body->failed;
+    muc_text_free(body);
+}
+
 static void emit_init(const muc_mcu_program *program, muc_text *text)
 {
     const char *name = program->name;
 
-    muc_text_add(text,
-                 "void %s_init(void *memory, %s_inputs *inputs, %s_outputs *outputs)\n"
-                 "{\n"
-                 "    uint8_t *const arena = memory;\n\n",
-                 name, name, name);
-    emit_pointers(program, &program->inputs, "inputs", MUC_MCU_WRITE, text);
-    emit_pointers(program, &program->outputs, "outputs", MUC_MCU_READ, text);
-    muc_text_add(text, "}\n\n");
+    muc_text body = { 0 };
+
+    muc_text_add(text, "void %s_init(void *memory, %s_inputs *inputs, %s_outputs *outputs)\n", name,
+                 name, name);
+    if (program->inputs.count == 0)
+        muc_text_add(&body, "    (void)inputs;\n");
+    emit_pointers(program, &program->inputs, "inputs", MUC_MCU_WRITE, &body);
+    emit_pointers(program, &program->outputs, "outputs", MUC_MCU_READ, &body);
+    emit_body(&body, text);
+    muc_text_add(text, "\n");
 }
 
 void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
 {
+    muc_text body = { 0 };
+
     muc_text_add(text, "/* %s.c - made by muc from '", program->name);
     print_comment_text(text, muc_mcu_origin(program));
     muc_text_add(text, "' for %s; not to be edited. */\n#include \"%s.h\"\n\n",
@@ -402,8 +418,10 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     emit_init(program, text);
     emit_reset(program, text);
     muc_mcu_print_run(program, "memory", text);
-    muc_text_add(text, "\n{\n    uint8_t *const arena = memory;\n\n");
-    emit_checks(program, text);
-    emit_steps(program, text);
-    muc_text_add(text, program->arguments ? "    return 0;\n}\n" : "}\n");
+    muc_text_add(text, "\n");
+    emit_checks(program, &body);
+    emit_steps(program, &body);
+    if (program->arguments)
+        muc_text_add(&body, "    return 0;\n");
+    emit_body(&body, text);
 }

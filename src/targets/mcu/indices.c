@@ -201,9 +201,7 @@ muc_status muc_mcu_write_gather_elements(muc_mcu_lowering *l, const muc_node *no
     muc_mcu_nest_print(&nest, &nest.operands[1], text);
     muc_text_add(text, ";\n");
     muc_mcu_indent(text, 1 + nest.loops);
-    muc_text_add(text,
-                 "const %s *from = a + (uint32_t)(index < 0 ? index + %" PRIu32
-                 " : index) * %" PRId64 "u;\n\n",
+    muc_text_add(text, "const %s *from = a + mur_place(index, %" PRIu32 ") * %" PRId64 "u;\n\n",
                  muc_mcu_c_type(x->dtype), muc_mcu_dim(l, x, axis),
                  muc_mcu_dense(l, x, axis).factor);
     muc_mcu_indent(text, 1 + nest.loops);

@@ -353,8 +353,24 @@ static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
     return status;
 }
 
+/* nothing is to be computed */
+static bool is_empty(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (muc_mcu_most_elements(l, muc_mcu_output(l, node, i)) != 0)
+            return false;
+    return true;
+}
+
 static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
 {
+    uint32_t value;
+
+    for (uint32_t i = 0; is_empty(l, node) && i < node->output_count; i++) {
+        MUC_TRY(muc_mcu_output_value(l, node, i, &value));
+        if (i + 1 == node->output_count)
+            return MUC_OK;
+    }
     for (size_t i = 0; i < MUC_COUNT(rows); i++) {
         if (rows[i].op != node->op || !rows[i].takes(l, node))
             continue;

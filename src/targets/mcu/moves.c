@@ -376,7 +376,7 @@ static const char *source_of(muc_word mode)
     if (mode == MUC_WORD_EDGE)
         return "o < 0 ? 0 : o >= n ? n - 1 : o";
     if (mode == MUC_WORD_REFLECT) /* there and back again */
-        return "n == 1 ? 0 : (o = ((o % (2 * n - 2)) + 2 * n - 2) % (2 * n - 2)) < n ? o : "
+        return "(o = ((o % (2 * n - 2)) + 2 * n - 2) % (2 * n - 2)) < n ? o : "
                "2 * n - 2 - o";
     return "((o % n) + n) % n";
 }
@@ -422,7 +422,7 @@ muc_status muc_mcu_write_pad(muc_mcu_lowering *l, const muc_node *node)
             muc_mcu_indent(text, depth);
             muc_text_add(text, "at += (i%u - %" PRIu32 "u) * %" PRId64 "u;\n", i, (uint32_t)pads[i],
                          stride);
-        } else {
+        } else if (extent > 1) {
             muc_mcu_indent(text, depth);
             muc_text_add(text, "{\n");
             muc_mcu_indent(text, depth + 1);
@@ -480,8 +480,7 @@ muc_status muc_mcu_write_gather(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest_print(&nest, b, text);
     muc_text_add(text, ";\n");
     muc_mcu_indent(text, 1 + nest.outer);
-    muc_text_add(text,
-                 "const %s *from = a + (uint32_t)(index < 0 ? index + %" PRIu32 " : index) * ",
+    muc_text_add(text, "const %s *from = a + mur_place(index, %" PRIu32 ") * ",
                  muc_mcu_c_type(x->dtype), muc_mcu_dim(l, x, axis));
     if (stride.expr != MUC_EXPR_NONE) {
         muc_mcu_print_expr(l->graph->pool, stride.expr, text);

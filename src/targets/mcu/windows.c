@@ -355,7 +355,6 @@ muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_nod
 bool muc_mcu_takes_pool_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
-           node->output_count == 1 &&
            (node->op == MUC_OP_MAX_POOL || muc_mcu_input(l, node, 0)->dtype == MUC_F32);
 }
 
@@ -378,11 +377,38 @@ static void count_padding(const window *w, unsigned depth)
     }
 }
 
+/* the index of the tap in x, with channels first */
+static void print_flat_index(const window *w, unsigned depth)
+{
+    bool column_major = muc_node_integer_or(w->node, MUC_KEY_COLUMN_MAJOR, 0) == 1;
+
+    muc_mcu_indent(&w->l->text, depth);
+    muc_text_add(&w->l->text, "place = n0 * %" PRIu32 "u + c0",
+                 muc_mcu_dim(w->l, w->x, w->channel));
+    if (column_major) {
+        uint32_t stride = 1;
+
+        muc_text_add(&w->l->text, ";\n");
+        line(w, depth, "place = place * %" PRIu64 "u",
+             muc_mcu_elements(w->l, w->x, w->first, w->first + w->spatial));
+        for (uint32_t i = 0; i < w->spatial; i++) {
+            line(w, depth + 1, "+ x%u * %" PRIu32 "u%s", i, stride, i + 1 < w->spatial ? "" : ";");
+            stride *= muc_mcu_dim(w->l, w->x, w->first + i);
+        }
+        return;
+    }
+    muc_text_add(&w->l->text, ";\n");
+    for (uint32_t i = 0; i < w->spatial; i++)
+        line(w, depth, "place = place * %" PRIu32 "u + x%u;", muc_mcu_dim(w->l, w->x, w->first + i),
+             i);
+}
+
 muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
 {
     window w = window_of(l, node);
     const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
-    bool is_max = node->op == MUC_OP_MAX_POOL;
+    bool is_max = node->op == MUC_OP_MAX_POOL, places = node->output_count > 1;
+    int64_t order = node->op == MUC_OP_LP_POOL ? muc_node_integer_or(node, MUC_KEY_P, 2) : 0;
     bool counts_padding = muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) != 0;
     const char *type = muc_mcu_c_type(w.x->dtype);
     unsigned outer, depth;
@@ -394,11 +420,13 @@ muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(use_tiles(&w, 1));
     outer = open_outputs(&w);
     line(&w, outer, "%s best = 0;", type);
+    if (places)
+        line(&w, outer, "int64_t place = 0;");
     if (is_max)
         line(&w, outer, "int any = 0;\n");
-    else if (counts_padding)
+    else if (counts_padding && order == 0)
         count_padding(&w, outer);
-    else
+    else if (order == 0)
         line(&w, outer, "uint32_t count = 0;\n");
     depth = open_taps(&w, outer);
     muc_mcu_indent(&l->text, depth);
@@ -406,16 +434,37 @@ muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
     print_place(&w, w.x, "x", "c0");
     muc_text_add(&l->text, "];\n\n");
     if (is_max) {
-        line(&w, depth, "if (!any || value > best)");
+        line(&w, depth, "if (!any || value > best) {");
         line(&w, depth + 1, "best = value;");
+        if (places) {
+            print_flat_index(&w, depth + 1);
+        }
+        line(&w, depth, "}");
         line(&w, depth, "any = 1;");
+    } else if (order) {
+        line(&w, depth,
+             order == 1   ? "best += mur_abs(value);"
+             : order == 2 ? "best += value * value;"
+                          : "best += mur_real_pow(mur_abs(value), %" PRId64 ".0f);",
+             order);
     } else {
         line(&w, depth, "best += value;");
         if (!counts_padding)
             line(&w, depth, "count++;");
     }
     close_all(&w, depth, outer);
-    set_output(&w, outer, is_max ? "best" : "best / (float)count");
+    if (order > 2)
+        line(&w, outer, "best = mur_real_pow(best, 1.0f / %" PRId64 ".0f);", order);
+    set_output(&w, outer,
+               is_max || order > 2 || order == 1 ? "best"
+               : order                           ? "mur_sqrt(best)"
+                                                 : "best / (float)count");
+    if (places) {
+        muc_mcu_indent(&l->text, outer);
+        muc_text_add(&l->text, "y1[");
+        print_place(&w, w.y, "o", "c0");
+        muc_text_add(&l->text, "] = place;\n");
+    }
     close_all(&w, outer, 1);
     return muc_mcu_end_function(l, 0, 0);
 }
