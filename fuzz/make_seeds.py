@@ -310,8 +310,32 @@ def npz():
     put("npz", "deflated", archive(zipfile.ZIP_DEFLATED, x=x))
 
 
+def images():
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    def png(width, height, depth, colour, rows, *more):
+        head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+        return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + b"".join(more) +
+                chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows))) + chunk(b"IEND", b""))
+
+    put("image", "grey.png", png(3, 2, 8, 0, [b"\0\x80\xff", b"\1\2\3"]))
+    put("image", "colour.png", png(2, 2, 8, 2, [b"\xff\0\0\0\xff\0", b"\0\0\xff\x40\x50\x60"]))
+    put("image", "alpha.png", png(1, 2, 8, 6, [b"\x11\x22\x33\0", b"\x11\x22\x33\xff"]))
+    put("image", "palette.png", png(2, 1, 1, 3, [b"\x40"], chunk(b"PLTE", b"\x10\x20\x30\x40\x50\x60")))
+    put("image", "bits_16.png", png(1, 1, 16, 0, [b"\x80\x00"]))
+    put("image", "cut_off.png", png(3, 2, 8, 0, [b"\0\x80\xff"]))
+    put("image", "enormous.png", png(1 << 30, 1 << 30, 8, 2, [b"\0"]))
+    put("image", "grey.pgm", b"P5 # a comment\n3 2\n255\n\0\x80\xff\1\2\3")
+    put("image", "text.ppm", b"P3\n1 1\n15\n0 7\t15\n")
+    put("image", "bits_16.ppm", b"P6 1 1 65535\n\x80\0\xff\xff\0\0")
+    put("image", "cut_off.pgm", b"P5 60000 60000 255\n\0")
+    put("image", "too_great.pgm", b"P2 1 1 99999 3")
+
+
 def main():
     npz()
+    images()
     for name, data in [*onnx_seeds.models(), *onnx_seeds.refused()]:
         put("onnx", name, data)
     tflite_models()

@@ -3,6 +3,7 @@
 
     tests/test_cli.py MUC      from the source root; tests of shared data are skipped without it
 """
+import gzip
 import json
 import os
 import pathlib
@@ -635,6 +636,45 @@ def test_a_description_that_was_edited_is_reported_within_bounds():
     description.update({"steps": 3, "buffers": {}, "memories": "no"})
     path.write_text(json.dumps(description))
     muc("report", code, "--format", "html")
+
+
+# ---- pictures ----
+
+def test_a_picture_in_every_form_gives_the_same_classes():
+    need_data()
+    network = DATA / "tflite/mnist_valid_q.tflite"
+    digits = gzip.open(DATA / "mnist/t10k-images-idx3-ubyte.gz").read()[16:16 + 784]
+    array = b"{'descr': '|u1', 'fortran_order': False, 'shape': (28, 28), }".ljust(117) + b"\n"
+    files = {"seven.pgm": b"P5\n28 28\n255\n" + digits, "seven.raw": digits,
+             "seven.npy": b"\x93NUMPY\1\0" + struct.pack("<H", len(array)) + array + digits}
+    (WORK / "labels").write_text("".join(f"digit {i}\n" for i in range(10)))
+    answers = []
+    for name, data in files.items():
+        (WORK / name).write_bytes(data)
+        answers.append(json.loads(muc("run", network, "--image", WORK / name, "--labels", WORK / "labels", "--json")[0]))
+        assert answers[-1]["classes"][0]["label"] == "digit 7" and answers[-1]["classes"][0]["score"] > 0.9, answers[-1]
+    assert all(answer == answers[0] for answer in answers)
+    has(answers[0]["image"], "28 x 28 grey")
+    code = WORK / "mnist_c"
+    muc("compile", network, "--target", "mcu", "-o", code)
+    found = json.loads(muc("run", code, "--image", WORK / "seven.pgm", "--labels", WORK / "labels", "--json")[0])
+    assert found["classes"] == answers[0]["classes"] and found["image"] == answers[0]["image"], found
+    muc("verify", code, network, "--image", WORK / "seven.pgm")
+    chip = WORK / "mnist_chip"
+    network_f32 = DATA / "keras/mnist_valid.h5"
+    formats = json.loads(muc("formats", "--json")[0])["formats"]
+    if any(row["name"] == "keras" for row in formats):
+        muc("compile", network_f32, "--target", "cnnchip", "-o", chip)
+        by_chip = json.loads(muc("run", chip, "--image", WORK / "seven.pgm", "--json")[0])["classes"]
+        by_ref = json.loads(muc("run", network_f32, "--image", WORK / "seven.pgm", "--json")[0])["classes"]
+        for a, b in zip(by_chip, by_ref):
+            assert a["class"] == b["class"] and abs(a["score"] - b["score"]) < 1e-6, (by_chip, by_ref)
+    other = json.loads(muc("run", network, "--image", WORK / "seven.pgm", "--preprocess", "scale=-1/255,mean=-1", "--json")[0])
+    assert other["image"].endswith("(sample * -0.00392157 - -1) / 1") and other["classes"] != answers[0]["classes"]
+    for words, arguments in ((("not both",), ("--input", WORK / "seven.npy")), (("not understood",), ("--preprocess", "x=1"))):
+        has(muc("run", network, "--image", WORK / "seven.pgm", *arguments, status=USAGE)[1], *words)
+    has(muc("run", network, "--image", WORK / "labels", status=UNSUPPORTED)[1], "784 bytes")
+    has(muc("run", network, "--image", WORK / "no.png", status=IO)[1], "no.png")
 
 
 def main():

@@ -5,19 +5,20 @@
 #define MUC_FOLDER_API_H
 
 #include "muc/model.h"
+#include "muc/run.h"
 
 /* Whether path is such a folder. */
 bool muc_is_code_folder(const char *path);
 /* Whether it is one of a language model, which muc_model_open takes to be run and evaluated. */
 bool muc_is_language_folder(const char *path);
 
-/* Builds the code in a temporary folder with the host's compiler (CC or cc) and runs it once on the
- * arrays of a .npz or .npy file, its inputs by name or position; real arrays for inputs that carry
- * quantization are quantized. Writes the results to a .npz file, unless output is NULL. The report
- * is the table "outputs" (name, type, elements, first, last). board: NULL, or one of
- * scripts/qemu_boards to build and run the code for instead, which takes its cross compiler and
- * QEMU; the report then has the keys board and instructions (executed by the network's run). */
-muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input, const char *output,
+/* Builds the code in a temporary folder with the host's compiler (CC or cc) and runs it once on
+ * arrays or on a picture; real arrays for inputs that carry quantization are quantized. The report
+ * is the table "outputs" (name, type, elements, first, last), with the keys that muc_run_network
+ * has for a picture. board: NULL, or one of scripts/qemu_boards to build and run the code for
+ * instead, which takes its cross compiler and QEMU; the report then has the keys board and
+ * instructions (executed by the network's run). */
+muc_status muc_run_folder(muc_context *ctx, const char *path, const muc_array_run *how,
                           const char *board, muc_report **out);
 
 /* Runs code and reference on the network's arrays and compares every tensor that the code

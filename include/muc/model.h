@@ -24,6 +24,9 @@ typedef struct muc_model_options {
     const char *dims;
     /* of a network: a .npz or .npy file with its inputs, for muc_run_network; NULL: none */
     const char *inputs;
+    /* of a network: a picture that becomes its first input, and what is done to it
+     * (muc_array_run); NULL: none, and what the input's shape and type ask for */
+    const char *image, *preprocess;
     /* of a network: files of further exports of it, each at another length; they become one network
      * for all lengths, for which context is the room in its caches. NULL and 0: none */
     const char *const *exports;

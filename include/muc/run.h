@@ -36,11 +36,26 @@ typedef struct muc_run_options {
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                    muc_report **out);
 
-/* Runs a network on the arrays of the file that it was opened with, in float32 and exact integers.
- * They are its inputs by name if every input finds one of its name, else by position. Writes the
- * results to a .npz file, unless output is NULL. The report is the table "outputs": name, dtype,
- * shape, min, max, values (the first eight), top (the indices of the greatest five). */
-muc_status muc_run_network(muc_context *ctx, const muc_model *model, const char *output,
+/* What a run on arrays takes and gives; every string may be NULL. */
+typedef struct muc_array_run {
+    const char *input; /* a .npz or .npy file, whose arrays are inputs by name if every input finds
+                          one of its name, else by position */
+    /* A picture for the first input instead: PNG, PGM, PPM, a .npy array of u8, or the input's
+     * samples, raw. By default it is sized and its channels made as the input's shape asks, and
+     * samples 0..255 become the range of the input's quantization, or 0..1. preprocess says
+     * otherwise: "scale=X, mean=X or X:Y:Z, std=X or X:Y:Z" for (sample * scale - mean) / std,
+     * "size=stretch|crop|exact", "layout=nhwc|nchw", "order=rgb|bgr", parted by commas. */
+    const char *image, *preprocess;
+    const char *labels; /* a file with the name of a class in each line */
+    const char *output; /* a .npz file to write the results to */
+} muc_array_run;
+
+/* Runs a network on the arrays, or the picture, that it was opened with, in float32 and exact
+ * integers; of how, only labels and output matter. The report is the table "outputs": name, dtype,
+ * shape, min, max, values (the first eight), top (the indices of the greatest five); with a picture
+ * also image (what was done to it), and with it or with labels the table "classes" (class, label,
+ * score) of the first result's greatest five. */
+muc_status muc_run_network(muc_context *ctx, const muc_model *model, const muc_array_run *how,
                            muc_report **out);
 
 #endif

@@ -119,7 +119,9 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
                                   .dims = args->values[OPTION_DIM],
                                   .types = args->values[OPTION_TYPE],
                                   .arch = args->values[OPTION_ARCH],
-                                  .inputs = args->values[OPTION_INPUT] };
+                                  .inputs = args->values[OPTION_INPUT],
+                                  .image = args->values[OPTION_IMAGE],
+                                  .preprocess = args->values[OPTION_PREPROCESS] };
     uint64_t context;
 
     TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
@@ -369,6 +371,13 @@ static void print_timings(const muc_report *report)
 muc_status cli_run(muc_context *ctx, const cli_args *args)
 {
     muc_run_options options = { .prompt = "" };
+    const muc_array_run arrays = {
+        .input = args->values[OPTION_INPUT],
+        .image = args->values[OPTION_IMAGE],
+        .preprocess = args->values[OPTION_PREPROCESS],
+        .labels = args->values[OPTION_LABELS],
+        .output = args->values[OPTION_OUTPUT],
+    };
     const char *prompt;
     char *owned;
     muc_report *report = NULL;
@@ -378,8 +387,8 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
 
     if (status == MUC_OK && muc_is_code_folder(args->operands[0]) &&
         (cli_given(args, OPTION_QEMU) || !muc_is_language_folder(args->operands[0]))) {
-        status = muc_run_folder(ctx, args->operands[0], args->values[OPTION_INPUT],
-                                args->values[OPTION_OUTPUT], args->values[OPTION_QEMU], &report);
+        status =
+            muc_run_folder(ctx, args->operands[0], &arrays, args->values[OPTION_QEMU], &report);
         return finish(ctx, args, status, report);
     }
     if (status == MUC_OK && cli_given(args, OPTION_QEMU))
@@ -397,7 +406,7 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     else if (status == MUC_OK && !is_network && cli_given(args, OPTION_OUTPUT))
         status = cli_misuse(args, "--output is for a network's results; text goes to stdout");
     else if (is_network)
-        status = muc_run_network(ctx, model, args->values[OPTION_OUTPUT], &report);
+        status = muc_run_network(ctx, model, &arrays, &report);
     else if (status == MUC_OK)
         status = muc_run(ctx, model, &options, &report);
     muc_model_close(model);

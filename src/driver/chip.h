@@ -72,8 +72,9 @@ void muc_chip_trace_result(const muc_cnnchip_sim *sim, const muc_cnnchip_insn *i
 struct muc_model;
 struct muc_report;
 struct muc_compile_options;
-muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const char *input,
-                               const char *output, struct muc_report **out);
+struct muc_array_run;
+muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const struct muc_array_run *how,
+                               struct muc_report **out);
 muc_status muc_chip_verify(muc_context *ctx, const char *path, const struct muc_model *network,
                            const char *trace, struct muc_report **out);
 muc_status muc_chip_report(muc_context *ctx, const char *path, struct muc_report **out);

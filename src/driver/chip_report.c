@@ -8,6 +8,7 @@
 #include "driver/arrays.h"
 #include "driver/chip.h"
 #include "driver/compile.h"
+#include "driver/image_input.h"
 #include "driver/model.h"
 #include "driver/network.h"
 #include "driver/network_report.h"
@@ -45,18 +46,64 @@ static void add_counts(muc_report *report, const muc_chip *chip)
     muc_report_add_count(report, "program_bytes", c->program_bytes);
 }
 
-static muc_status run_folder(muc_context *ctx, muc_chip *chip, const char *input,
-                             const char *output, muc_report **out)
+static muc_code_port port_of(const muc_chip_place *place)
 {
-    muc_tensor_view *arrays = NULL, *outputs;
-    size_t count = 0;
+    muc_code_port port = { .name = place->name,
+                           .field = place->name,
+                           .dtype = place->dtype,
+                           .rank = place->rank,
+                           .bytes = place->bytes,
+                           .quantized = muc_dtype_get(place->dtype)->kind == MUC_DTYPE_INTEGER,
+                           .scale = place->scale,
+                           .zero = place->zero };
 
-    if (input)
-        MUC_TRY(muc_arrays_read(ctx, &chip->arena, input, &arrays, &count));
+    memcpy(port.dims, place->dims, sizeof(port.dims));
+    return port;
+}
+
+/* arrays of a file, or a picture */
+static muc_status take_inputs(muc_context *ctx, muc_chip *chip, const muc_array_run *how,
+                              muc_tensor_view **arrays, size_t *count, const char **image)
+{
+    muc_code_port port;
+
+    *arrays = NULL;
+    *count = 0;
+    if (how->input && how->image)
+        return muc_fail(ctx, MUC_USAGE, how->image, MUC_NO_OFFSET,
+                        "the inputs are arrays (%s) or a picture, not both", how->input);
+    if (how->input)
+        return muc_arrays_read(ctx, &chip->arena, how->input, arrays, count);
+    if (!how->image)
+        return MUC_OK;
+    if (chip->input_count == 0)
+        return muc_fail(ctx, MUC_USAGE, chip->path, MUC_NO_OFFSET, "has no input for a picture");
+    port = port_of(&chip->inputs[0]);
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, 1, arrays));
+    *count = 1;
+    return muc_image_array(ctx, &chip->arena, how->image, how->preprocess, &port, *arrays, image);
+}
+
+static muc_status run_folder(muc_context *ctx, muc_chip *chip, const muc_array_run *how,
+                             muc_report **out)
+{
+    muc_tensor_view *arrays, *outputs;
+    const char *image = NULL;
+    muc_code_port first;
+    size_t count;
+
+    MUC_TRY(take_inputs(ctx, chip, how, &arrays, &count, &image));
     MUC_TRY(muc_chip_run(ctx, chip, arrays, count, &outputs));
-    if (output)
-        MUC_TRY(muc_arrays_write(ctx, output, outputs, chip->output_count));
+    if (how->output)
+        MUC_TRY(muc_arrays_write(ctx, how->output, outputs, chip->output_count));
     MUC_TRY(muc_report_new(ctx, out));
+    if (image)
+        muc_report_add_text(*out, "image", "%s", image);
+    if (chip->output_count && (image || how->labels)) {
+        first = port_of(&chip->outputs[0]);
+        first.quantized = first.quantized && outputs[0].dtype == first.dtype;
+        MUC_TRY(muc_image_add_classes(ctx, how->labels, &outputs[0], &first, *out));
+    }
     add_counts(*out, chip);
     muc_report_begin_table(*out, "outputs");
     for (size_t i = 0; i < chip->output_count; i++)
@@ -65,14 +112,14 @@ static muc_status run_folder(muc_context *ctx, muc_chip *chip, const char *input
     return muc_report_status(ctx, *out);
 }
 
-muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const char *input,
-                               const char *output, muc_report **out)
+muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const muc_array_run *how,
+                               muc_report **out)
 {
     muc_status status;
     muc_chip chip;
 
     MUC_TRY(muc_chip_open(ctx, path, &chip));
-    status = run_folder(ctx, &chip, input, output, out);
+    status = run_folder(ctx, &chip, how, out);
     muc_chip_close(&chip);
     return status;
 }

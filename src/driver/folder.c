@@ -8,6 +8,7 @@
 #include "driver/chip.h"
 #include "driver/codefolder.h"
 #include "driver/engine_code.h"
+#include "driver/image_input.h"
 #include "driver/network.h"
 #include "report/report.h"
 
@@ -104,38 +105,64 @@ static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *output
     return muc_report_status(ctx, report);
 }
 
-static muc_status run_folder(muc_context *ctx, const muc_code_folder *folder, const char *input,
-                             const char *output, const char *board, muc_arena *arena,
+/* the inputs, one after another: arrays, or a picture */
+static muc_status take_inputs(muc_context *ctx, const muc_code_folder *folder,
+                              const muc_array_run *how, muc_arena *arena, muc_bytes *out,
+                              const char **image)
+{
+    muc_tensor_view *arrays = NULL;
+    size_t count = 0;
+
+    if (how->input && how->image)
+        return muc_fail(ctx, MUC_USAGE, how->image, MUC_NO_OFFSET,
+                        "the inputs are arrays (%s) or a picture, not both", how->input);
+    if (how->image && folder->input_count == 0)
+        return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET, "has no input for a picture");
+    if (how->input)
+        MUC_TRY(muc_arrays_read(ctx, arena, how->input, &arrays, &count));
+    if (how->image) {
+        MUC_TRY(MUC_ARENA_NEW(ctx, arena, 1, &arrays));
+        MUC_TRY(muc_image_array(ctx, arena, how->image, how->preprocess, &folder->inputs[0], arrays,
+                                image));
+        count = 1;
+    }
+    return muc_code_gather(ctx, folder, arrays, count, arena, out);
+}
+
+static muc_status run_folder(muc_context *ctx, const muc_code_folder *folder,
+                             const muc_array_run *how, const char *board, muc_arena *arena,
                              uint8_t **data, muc_report **out)
 {
-    muc_tensor_view *arrays = NULL, *outputs;
-    size_t count = 0, bytes;
+    const char *image = NULL;
+    muc_tensor_view *outputs;
     uint64_t instructions;
     muc_bytes gathered;
+    size_t bytes;
 
     if (board && json_object_get(folder->json, "language_model"))
         return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
                         "is a language model's: bench/decoder/count runs those on boards");
-
-    if (input)
-        MUC_TRY(muc_arrays_read(ctx, arena, input, &arrays, &count));
-    MUC_TRY(muc_code_gather(ctx, folder, arrays, count, arena, &gathered));
+    MUC_TRY(take_inputs(ctx, folder, how, arena, &gathered, &image));
     if (board)
         MUC_TRY(muc_code_emulate(ctx, folder, board, gathered, data, &bytes, &instructions));
     else
         MUC_TRY(muc_code_run(ctx, folder, NULL, gathered, data, &bytes));
     MUC_TRY(take_outputs(ctx, folder, *data, bytes, arena, &outputs));
-    if (output)
-        MUC_TRY(muc_arrays_write(ctx, output, outputs, folder->output_count));
+    if (how->output)
+        MUC_TRY(muc_arrays_write(ctx, how->output, outputs, folder->output_count));
     MUC_TRY(muc_report_new(ctx, out));
     if (board) {
         muc_report_add_text(*out, "board", "%s", board);
         muc_report_add_count(*out, "instructions", instructions);
     }
+    if (image)
+        muc_report_add_text(*out, "image", "%s", image);
+    if (folder->output_count && (image || how->labels))
+        MUC_TRY(muc_image_add_classes(ctx, how->labels, &outputs[0], &folder->outputs[0], *out));
     return report_outputs(ctx, outputs, folder->output_count, *out);
 }
 
-muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input, const char *output,
+muc_status muc_run_folder(muc_context *ctx, const char *path, const muc_array_run *how,
                           const char *board, muc_report **out)
 {
     muc_arena arena = { 0 };
@@ -146,9 +173,9 @@ muc_status muc_run_folder(muc_context *ctx, const char *path, const char *input,
     if (muc_is_chip_folder(path))
         return board ? muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
                                 "is the CNN chip's, and runs on its simulator alone")
-                     : muc_chip_run_folder(ctx, path, input, output, out);
+                     : muc_chip_run_folder(ctx, path, how, out);
     MUC_TRY(muc_code_open(ctx, path, &folder));
-    status = run_folder(ctx, &folder, input, output, board, &arena, &data, out);
+    status = run_folder(ctx, &folder, how, board, &arena, &data, out);
     free(data);
     muc_arena_free(&arena);
     muc_code_close(&folder);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "driver/arrays.h"
+#include "driver/image_input.h"
 #include "driver/blocks.h"
 #include "driver/engine_code.h"
 #include "driver/exports.h"
@@ -203,6 +204,23 @@ static muc_status quantize_network(muc_context *ctx, muc_model *model,
                                model->calibration_count);
 }
 
+/* a picture as the network's first input */
+static muc_status take_image(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    muc_code_port port;
+
+    if (!options->image)
+        return MUC_OK;
+    if (options->inputs)
+        return muc_fail(ctx, MUC_USAGE, options->image, MUC_NO_OFFSET,
+                        "the inputs are arrays (%s) or a picture, not both", options->inputs);
+    MUC_TRY(muc_network_input_port(ctx, model->network.graph, &port));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &model->arena, 1, &model->arrays));
+    model->array_count = 1;
+    return muc_image_array(ctx, &model->arena, options->image, options->preprocess, &port,
+                           model->arrays, &model->image);
+}
+
 static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     muc_network_options how = { 0 };
@@ -231,7 +249,8 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     if (options->export_count)
         MUC_TRY(muc_model_unify(ctx, model, &how, options));
     MUC_TRY(muc_fold(ctx, model->network.graph));
-    return quantize_network(ctx, model, options);
+    MUC_TRY(quantize_network(ctx, model, options));
+    return take_image(ctx, model, options);
 }
 
 static muc_status open_code(muc_context *ctx, muc_model *model, const muc_model_options *options)
@@ -279,10 +298,11 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
 static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     MUC_TRY(open_any(ctx, model, options));
-    if (model->kind != MUC_MODEL_NETWORK && (options->dims || options->inputs || options->arch))
-        return muc_fail(
-            ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-            "the file is no network: it takes neither arrays nor dimensions nor --arch");
+    if (model->kind != MUC_MODEL_NETWORK &&
+        (options->dims || options->inputs || options->image || options->arch))
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file is no network: it takes neither arrays nor a picture nor "
+                        "dimensions nor --arch");
     return MUC_OK;
 }
 

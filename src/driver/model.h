@@ -37,6 +37,7 @@ struct muc_model {
     muc_unified unified;       /* of several exports, but for the graph, which is network's */
     muc_tensor_view *arrays;   /* that were given with it, in the arena */
     size_t array_count;
+    const char *image;            /* what was done to the picture that the array was; or NULL */
     muc_tensor_view *calibration; /* that made it int8, in the arena */
     size_t calibration_count;
     muc_bdt blocks;       /* of BLOCKS */

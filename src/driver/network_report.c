@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "driver/arrays.h"
+#include "driver/image_input.h"
 #include "driver/network.h"
 #include "driver/network_report.h"
 #include "muc/run.h"
@@ -274,23 +275,38 @@ void muc_report_add_array(muc_report *report, const muc_tensor_view *view)
     muc_text_free(&first);
 }
 
+static muc_status add_classes(muc_context *ctx, const muc_model *model, const muc_array_run *how,
+                              const muc_tensor_view *results, muc_report *report)
+{
+    const muc_graph *graph = model->network.graph;
+    muc_code_port output;
+
+    if (model->image)
+        muc_report_add_text(report, "image", "%s", model->image);
+    if (graph->output_count == 0 || !(model->image || how->labels))
+        return MUC_OK;
+    output = muc_network_number_port(&graph->tensors[graph->outputs[0]]);
+    return muc_image_add_classes(ctx, how->labels, &results[0], &output, report);
+}
+
 static muc_status run(muc_context *ctx, const muc_model *model, muc_arena *arena,
-                      const char *output, muc_report *report)
+                      const muc_array_run *how, muc_report *report)
 {
     muc_graph *graph = model->network.graph;
     muc_tensor_view *results;
 
     MUC_TRY(muc_network_run(ctx, graph, model->arrays, model->array_count, arena, &results));
-    if (output)
-        MUC_TRY(muc_arrays_write(ctx, output, results, graph->output_count));
+    if (how->output)
+        MUC_TRY(muc_arrays_write(ctx, how->output, results, graph->output_count));
     muc_report_begin_table(report, "outputs");
     for (uint32_t i = 0; i < graph->output_count; i++)
         muc_report_add_array(report, &results[i]);
     muc_report_end(report);
+    MUC_TRY(add_classes(ctx, model, how, results, report));
     return muc_report_status(ctx, report);
 }
 
-muc_status muc_run_network(muc_context *ctx, const muc_model *model, const char *output,
+muc_status muc_run_network(muc_context *ctx, const muc_model *model, const muc_array_run *how,
                            muc_report **out)
 {
     muc_arena arena = { 0 };
@@ -300,7 +316,7 @@ muc_status muc_run_network(muc_context *ctx, const muc_model *model, const char 
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "the file is no network: it runs on text, not on arrays");
     MUC_TRY(muc_report_new(ctx, out));
-    status = run(ctx, model, &arena, output, *out);
+    status = run(ctx, model, &arena, how, *out);
     muc_arena_free(&arena);
     return status;
 }
