@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mur_low.h"
+
 /* A vector of a token in the form of an instruction set: k elements of int8 (ref) or int16 (dsp),
  * zeros up to a multiple of 4. */
 #define MUR_REF_VECTOR_BYTES(k) (((uint32_t)(k) + 3u) / 4u * 4u)

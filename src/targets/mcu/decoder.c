@@ -6,8 +6,10 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "mur_decoder.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
@@ -23,16 +25,19 @@ typedef struct decoder_isa {
     size_t (*matrix_bytes)(uint32_t n, uint32_t k);
     void (*matrix_pack)(uint32_t n, uint32_t k, const int8_t *q, void *packed);
     size_t (*attention_bytes)(const mur_attention_q8 *op);
+    size_t (*low_bytes)(uint32_t bits, uint32_t n, uint32_t k);
+    void (*low_pack)(uint32_t bits, uint32_t n, uint32_t k, const int8_t *levels,
+                     const uint16_t *scales, void *packed);
 } decoder_isa;
 
 static const decoder_isa isas[] = {
     { MUC_MCU_ISA_NONE, "ref", 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
-      mur_ref_attention_bytes },
-    { MUC_MCU_ISA_DSP, "dsp", 2, mur_dsp_matrix_bytes, mur_dsp_matrix_pack,
-      mur_dsp_attention_bytes },
+      mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
+    { MUC_MCU_ISA_DSP, "dsp", 2, mur_dsp_matrix_bytes, mur_dsp_matrix_pack, mur_dsp_attention_bytes,
+      mur_dsp_low_bytes, mur_dsp_low_pack },
     /* Armv8.1-M has Armv7E-M's instructions too */
-    { MUC_MCU_ISA_MVE, "dsp", 2, mur_dsp_matrix_bytes, mur_dsp_matrix_pack,
-      mur_dsp_attention_bytes },
+    { MUC_MCU_ISA_MVE, "dsp", 2, mur_dsp_matrix_bytes, mur_dsp_matrix_pack, mur_dsp_attention_bytes,
+      mur_dsp_low_bytes, mur_dsp_low_pack },
 };
 
 static const decoder_isa *isa_of(const muc_mcu_lowering *l)
@@ -71,6 +76,32 @@ static bool is_matrix(const muc_tensor *tensor)
         if ((int8_t)tensor->data[i] == INT8_MIN)
             return false;
     return true;
+}
+
+static float scale_of_row(const muc_tensor *tensor, uint32_t row)
+{
+    return tensor->quantization->scales[tensor->quantization->count > 1 ? row : 0];
+}
+
+/* 2 or 4 if a matrix is one of so many bits (mur_low.h), else 8 */
+static uint32_t bits_of(const muc_mcu_lowering *l, const muc_tensor *tensor)
+{
+    int most = 0;
+
+    for (uint64_t i = 0; i < tensor->bytes; i++) {
+        int level = abs((int8_t)tensor->data[i]);
+
+        if (level % 2 == 0)
+            return 8;
+        most = level > most ? level : most;
+    }
+    for (uint32_t i = 0; i < muc_mcu_dim(l, tensor, 0); i++) {
+        float scale = scale_of_row(tensor, i), stored = muc_f32_of_f16(muc_f16_of_f32(scale));
+
+        if (stored < scale || stored > scale)
+            return 8;
+    }
+    return most <= 3 ? 2 : most <= 15 ? 4 : 8;
 }
 
 /* rows of a tensor of columns, as C; its inputs become arguments of the run */
@@ -158,6 +189,32 @@ static muc_status add_packed(muc_mcu_lowering *l, const muc_tensor *tensor, cons
     return muc_mcu_add_value(l->ctx, l->program, &value, &id);
 }
 
+/* the same of a matrix of few bits, its scales among the bytes */
+static muc_status add_packed_low(muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t bits,
+                                 const char *name)
+{
+    const decoder_isa *isa = isa_of(l);
+    uint32_t n = muc_mcu_dim(l, tensor, 0), k = muc_mcu_dim(l, tensor, 1), id;
+    muc_mcu_value value = {
+        .kind = MUC_MCU_CONST,
+        .name = name,
+        .tensor = tensor,
+        .view_of = MUC_NO_ID,
+        .bytes = isa->low_bytes(bits, n, k),
+        .used = true,
+    };
+    uint16_t *scales;
+    uint8_t *data;
+
+    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, value.bytes, 1, (void **)&data));
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, n, &scales));
+    for (uint32_t i = 0; i < n; i++)
+        scales[i] = muc_f16_of_f32(scale_of_row(tensor, i));
+    isa->low_pack(bits, n, k, (const int8_t *)tensor->data, scales, data);
+    value.data = data;
+    return muc_mcu_add_value(l->ctx, l->program, &value, &id);
+}
+
 /* "static const float NAME[] = { .. };" */
 static void define_floats(muc_mcu_lowering *l, const char *name, const float *values,
                           uint32_t count)
@@ -178,7 +235,7 @@ static muc_status define_scales(muc_mcu_lowering *l, const muc_tensor *tensor, c
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, n, &scales));
     for (uint32_t i = 0; i < n; i++)
-        scales[i] = tensor->quantization->scales[tensor->quantization->count > 1 ? i : 0];
+        scales[i] = scale_of_row(tensor, i);
     define_floats(l, name, scales, n);
     l->program->table_bytes += n * sizeof(*scales);
     return MUC_OK;
@@ -188,7 +245,8 @@ static muc_status define_scales(muc_mcu_lowering *l, const muc_tensor *tensor, c
 static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *tensor = muc_mcu_input(l, node, 1), *bias = NULL;
-    uint32_t id = node->inputs[1], bias_value;
+    uint32_t id = node->inputs[1], bias_value, bits = bits_of(l, tensor);
+    uint32_t n = muc_mcu_dim(l, tensor, 0), k = muc_mcu_dim(l, tensor, 1);
     const char *packed, *scales;
     bool is_new;
 
@@ -197,16 +255,19 @@ static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &packed, "w%" PRIu32 "_packed", id));
     MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &scales, "w%" PRIu32 "_scales", id));
     is_new = find_value(l->program, packed) == MUC_NO_ID;
-    if (is_new) {
+    if (is_new && bits < 8)
+        MUC_TRY(add_packed_low(l, tensor, bits, packed));
+    if (is_new && bits == 8) {
         MUC_TRY(add_packed(l, tensor, packed));
         MUC_TRY(define_scales(l, tensor, scales));
     }
-    l->step->packed_bytes =
-        isa_of(l)->matrix_bytes(muc_mcu_dim(l, tensor, 0), muc_mcu_dim(l, tensor, 1)) +
-        (uint64_t)muc_mcu_dim(l, tensor, 0) * sizeof(float);
-    muc_text_add(
-        &l->text, "static const mur_matrix_q8 %s_matrix = { %" PRIu32 ", %" PRIu32 ", %s, %s, ",
-        l->step->name, muc_mcu_dim(l, tensor, 0), muc_mcu_dim(l, tensor, 1), packed, scales);
+    l->step->packed_bytes = bits < 8 ? isa_of(l)->low_bytes(bits, n, k)
+                                     : isa_of(l)->matrix_bytes(n, k) + n * sizeof(float);
+    muc_text_add(&l->text,
+                 "static const mur_matrix_%s %s_matrix = { %" PRIu32 ", %" PRIu32 ", %s, ",
+                 bits < 8 ? "low" : "q8", l->step->name, n, k, packed);
+    if (bits == 8)
+        muc_text_add(&l->text, "%s, ", scales);
     if (bias) {
         MUC_TRY(muc_mcu_input_value(l, node, 2, &bias_value));
         l->program->values[bias_value].used = true;
@@ -253,6 +314,20 @@ static muc_status quantize_input(muc_mcu_lowering *l, const muc_node *node, uint
     return pass_value(l, MUC_MCU_WRITE, values[1], MUC_F32);
 }
 
+static const char *product_of(const muc_mcu_lowering *l, const muc_tensor *matrix)
+{
+    uint32_t bits = bits_of(l, matrix);
+
+    return bits == 2 ? "linear_q2" : bits == 4 ? "linear_q4" : "linear";
+}
+
+static const char *lookup_of(const muc_mcu_lowering *l, const muc_tensor *matrix)
+{
+    uint32_t bits = bits_of(l, matrix);
+
+    return bits == 2 ? "embed_q2" : bits == 4 ? "embed_q4" : "embed";
+}
+
 bool muc_mcu_takes_linear_q8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
@@ -268,7 +343,7 @@ muc_status muc_mcu_write_linear_q8(muc_mcu_lowering *l, const muc_node *node)
     uint32_t vectors[2];
 
     MUC_TRY(quantize_input(l, node, vectors));
-    MUC_TRY(begin(l, node, isa_of(l)->name, "linear"));
+    MUC_TRY(begin(l, node, isa_of(l)->name, product_of(l, w)));
     MUC_TRY(pass_matrix(l, node));
     MUC_TRY(pass_expr(l, x->dims[0]));
     MUC_TRY(pass_value(l, MUC_MCU_READ, vectors[0], MUC_U8));
@@ -286,7 +361,7 @@ muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)
 {
     uint32_t rows = muc_mcu_dim(l, muc_mcu_input(l, node, 1), 0);
 
-    MUC_TRY(begin(l, node, isa_of(l)->name, "embed"));
+    MUC_TRY(begin(l, node, isa_of(l)->name, lookup_of(l, muc_mcu_input(l, node, 1))));
     MUC_TRY(pass_matrix(l, node));
     /* a row a token */
     l->step->packed_bytes =
