@@ -251,6 +251,8 @@ muc_status cli_compress(muc_context *ctx, const cli_args *args)
         .calibration = args->values[OPTION_CALIBRATION],
         .text = args->values[OPTION_TEXT],
         .task = args->values[OPTION_TASK],
+        .data = args->values[OPTION_DATA],
+        .cases = cli_given(args, OPTION_CASES),
     };
     muc_report *report = NULL;
     uint64_t limit, window;
@@ -258,6 +260,10 @@ muc_status cli_compress(muc_context *ctx, const cli_args *args)
     muc_status status;
 
     TRY(need_output(args));
+    TRY(cli_count(args, OPTION_STEPS, 1, UINT32_MAX, 0, &options.steps));
+    TRY(cli_count(args, OPTION_BATCH, 2, 1 << 24, 0, &options.batch));
+    TRY(cli_count(args, OPTION_SEED, 0, UINT64_MAX, 0, &options.seed));
+    TRY(cli_real(args, OPTION_RATE, 1e-12, 1e3, 0, &options.rate));
     TRY(format_of(args, OPTION_BITS, &options.weights));
     TRY(format_of(args, OPTION_EMBED_BITS, &options.embedding));
     TRY(bytes_of(args, OPTION_BUDGET_FLASH, &options.flash_bytes));

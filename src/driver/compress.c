@@ -131,15 +131,18 @@ static muc_status open_texts(compress_job *job)
 
 /* ---- quantizing ---- */
 
+static muc_status write(const compress_job *job, const muc_tensor_view *tensors, size_t count)
+{
+    return muc_compress_write(job->ctx, job->model, tensors, count, job->graph, &job->formats,
+                              &job->quantized, NULL, job->out_path);
+}
+
 static muc_status quantize(compress_job *job, muc_lowbit weights, muc_lowbit embedding)
 {
-    const char *out_path = job->out_path;
-
     job->formats.weights = weights;
     job->formats.embedding = embedding;
     MUC_TRY(muc_lowbit_quantize(job->ctx, job->graph, &job->formats, &job->arena, &job->quantized));
-    return muc_compress_write(job->ctx, job->model, job->graph, &job->formats, &job->quantized,
-                              NULL, out_path);
+    return write(job, job->model->checkpoint.tensors, job->model->checkpoint.tensor_count);
 }
 
 static muc_status measure_flash(compress_job *job)
@@ -186,7 +189,7 @@ static muc_status quantize_to_budget(compress_job *job)
     return MUC_OK;
 }
 
-static muc_status measure_result(compress_job *job)
+static muc_status measure_result(compress_job *job, const char *how)
 {
     const muc_model_options options = { .context = job->model->context };
     uint64_t bytes = job->quantized.bytes;
@@ -197,14 +200,27 @@ static muc_status measure_result(compress_job *job)
     for (size_t i = 0; i < job->model->checkpoint.tensor_count; i++)
         if (job->model->checkpoint.tensors[i].rank == 1)
             bytes += 2 * job->model->checkpoint.tensors[i].elements;
-    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "%s, embedding %s",
+    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "%s, embedding %s%s",
                              muc_lowbit_get(job->formats.weights)->name,
-                             muc_lowbit_get(job->formats.embedding)->name));
+                             muc_lowbit_get(job->formats.embedding)->name, how));
     MUC_TRY(muc_model_open(job->ctx, job->out_path, &options, &model));
     status = measure(job, name, model, bytes,
                      8.0 * (double)job->quantized.bytes / (double)job->quantized.weights);
     muc_model_close(model);
     return status;
+}
+
+static muc_status train(compress_job *job)
+{
+    muc_compress_trained trained = { .arena = &job->arena };
+
+    if (!job->options->data)
+        return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
+                        "training needs a text: --data FILE");
+    MUC_TRY(muc_compress_train(job->ctx, job->model, job->graph, job->options, &job->formats,
+                               &trained));
+    job->quantized = trained.quantized;
+    return write(job, trained.tensors, trained.tensor_count);
 }
 
 /* ---- report ---- */
@@ -277,7 +293,11 @@ static muc_status compress(compress_job *job)
     MUC_TRY(muc_llama_build(job->ctx, &job->model->checkpoint, &options, &job->graph));
     MUC_TRY(open_texts(job));         /* what error feedback looks at */
     MUC_TRY(quantize_to_budget(job)); /* the folder is there */
-    return measure_result(job);
+    MUC_TRY(measure_result(job, ""));
+    if (!job->options->steps)
+        return MUC_OK;
+    MUC_TRY(train(job)); /* the same formats, better numbers */
+    return measure_result(job, ", trained");
 }
 
 muc_status muc_compress(muc_context *ctx, const muc_model *model,

@@ -11,6 +11,8 @@
 typedef struct writer {
     muc_context *ctx;
     const muc_model *model;
+    const muc_tensor_view *tensors;
+    size_t tensor_count;
     const muc_graph *graph;
     const muc_lowbit_options *formats;
     const muc_lowbit_result *quantized;
@@ -80,13 +82,12 @@ static muc_status add_vector(writer *w, const muc_tensor_view *from)
 
 static muc_status write_weights(writer *w)
 {
-    const muc_checkpoint *checkpoint = &w->model->checkpoint;
     muc_text text = { 0 };
     muc_status status;
 
-    MUC_TRY(MUC_ARENA_NEW(w->ctx, &w->arena, 2 * checkpoint->tensor_count, &w->views));
-    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
-        const muc_tensor_view *view = &checkpoint->tensors[i];
+    MUC_TRY(MUC_ARENA_NEW(w->ctx, &w->arena, 2 * w->tensor_count, &w->views));
+    for (size_t i = 0; i < w->tensor_count; i++) {
+        const muc_tensor_view *view = &w->tensors[i];
         const muc_lowbit_matrix *matrix = find(w, view->name);
 
         MUC_TRY(matrix ? add_matrix(w, view->name, matrix) : add_vector(w, view));
@@ -150,11 +151,20 @@ static muc_status write_all(writer *w)
     return prompt ? muc_folder_write(w->folder, "prompt.txt", prompt, strlen(prompt)) : MUC_OK;
 }
 
-muc_status muc_compress_write(muc_context *ctx, const muc_model *model, const muc_graph *graph,
-                              const muc_lowbit_options *formats, const muc_lowbit_result *quantized,
-                              const char *tokenizer_path, const char *out_path)
+muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
+                              const muc_tensor_view *tensors, size_t tensor_count,
+                              const muc_graph *graph, const muc_lowbit_options *formats,
+                              const muc_lowbit_result *quantized, const char *tokenizer_path,
+                              const char *out_path)
 {
-    writer w = { ctx, model, graph, formats, quantized, tokenizer_path, NULL, { 0 }, NULL, 0 };
+    writer w = { .ctx = ctx,
+                 .model = model,
+                 .tensors = tensors,
+                 .tensor_count = tensor_count,
+                 .graph = graph,
+                 .formats = formats,
+                 .quantized = quantized,
+                 .tokenizer_path = tokenizer_path };
     muc_status status;
 
     MUC_TRY(muc_folder_begin(ctx, out_path, &w.folder));

@@ -235,27 +235,30 @@ void muc_lowbit_encode_entries(muc_lowbit format, size_t k, const float *w, cons
 
 /* ---- rows ---- */
 
+void muc_lowbit_encode_levels(muc_lowbit format, size_t k, const float *w, uint16_t scale,
+                              uint8_t *codes)
+{
+    memset(codes, 0, muc_lowbit_code_bytes(format, k));
+    for (size_t i = 0; i < k; i++) {
+        int level = muc_lowbit_nearest(format, (double)w[i] / (double)muc_f32_of_f16(scale));
+
+        put_code(format, codes, i,
+                 format == MUC_LOWBIT_INT8 ? (uint8_t)level
+                                           : (unsigned)(level + muc_lowbit_most(format)) / 2);
+    }
+}
+
 void muc_lowbit_encode(muc_lowbit format, size_t k, const float *w, uint8_t *codes,
                        uint16_t *numbers)
 {
-    float scale;
-
     if (table[format].group) {
         for (size_t i = 0; i < k; i += GROUP)
             choose_book(k - i < GROUP ? k - i : GROUP, w + i,
                         numbers + i / GROUP * MUC_LOWBIT_ENTRIES);
         muc_lowbit_encode_entries(format, k, w, numbers, codes);
-        return;
-    }
-    memset(codes, 0, muc_lowbit_code_bytes(format, k));
-    scale = muc_lowbit_scale(format, k, w);
-    numbers[0] = muc_f16_of_f32(scale);
-    for (size_t i = 0; i < k; i++) {
-        int level = muc_lowbit_nearest(format, (double)w[i] / (double)scale);
-
-        put_code(format, codes, i,
-                 format == MUC_LOWBIT_INT8 ? (uint8_t)level
-                                           : (unsigned)(level + muc_lowbit_most(format)) / 2);
+    } else {
+        numbers[0] = muc_f16_of_f32(muc_lowbit_scale(format, k, w));
+        muc_lowbit_encode_levels(format, k, w, numbers[0], codes);
     }
 }
 

@@ -44,6 +44,9 @@ void muc_lowbit_encode(muc_lowbit format, size_t k, const float *w, uint8_t *cod
 /* The indices of the entries nearest to w, of codebooks that are there. */
 void muc_lowbit_encode_entries(muc_lowbit format, size_t k, const float *w, const uint16_t *numbers,
                                uint8_t *codes);
+/* The indices of the levels nearest to w under a scale that is there. */
+void muc_lowbit_encode_levels(muc_lowbit format, size_t k, const float *w, uint16_t scale,
+                              uint8_t *codes);
 /* Exact: each product of a scale and an integer has few bits. */
 void muc_lowbit_decode(muc_lowbit format, size_t k, const uint8_t *codes, const uint16_t *numbers,
                        float *out);

@@ -1,0 +1,14 @@
+/* compress_absent.c - compress_train.c in a build without OpenBLAS. */
+#include "driver/compress.h"
+
+muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_graph *graph,
+                              const muc_compress_options *options,
+                              const muc_lowbit_options *formats, muc_compress_trained *out)
+{
+    (void)graph;
+    (void)options;
+    (void)formats;
+    (void)out;
+    return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                    "this muc was built without OpenBLAS, which training needs");
+}

@@ -1,0 +1,158 @@
+/* compress_train.c - training on the way to few bits: the paper's three phases over one schedule of
+ * the rate, a part in float32, the greater part with rounded weights, the last with numbers that
+ * learn.
+ */
+#include <stdlib.h>
+
+#include "driver/compress.h"
+#include "driver/corpus.h"
+#include "formats/hf/lowbit.h"
+#include "train/export.h"
+#include "train/lowbit.h"
+
+/* shares of the steps: the first phase's end, the last one's begin */
+static const double real_share = 1.0 / 7, learn_share = 11.0 / 14;
+static const double number_rate = 2e-3;
+enum { BATCH = 2048, WARM_UP = 20 };
+
+typedef struct training {
+    muc_context *ctx;
+    const muc_model *model;
+    const muc_compress_options *options;
+    const muc_lowbit_options *formats;
+    const muc_graph *graph;
+    muc_compress_trained *out;
+    muc_arena arena;
+    muc_train_corpus corpus;
+    muc_train_shape shape;
+    muc_train_recipe recipe;
+    muc_train_trainer trainer;
+    muc_train_lowbit lowbit;
+} training;
+
+static muc_status set_up(training *t)
+{
+    const muc_compress_options *o = t->options;
+    const muc_corpus_options how = { .cases = o->cases, .seed = o->seed };
+    const muc_train_phases phases = {
+        .real = (uint64_t)((double)o->steps * real_share),
+        .learn = (uint64_t)((double)o->steps * learn_share),
+        .rate = number_rate,
+    };
+    uint64_t rows = o->batch ? o->batch : BATCH;
+    size_t window = o->window ? o->window : t->model->context;
+    muc_train_random random = { o->seed };
+    muc_train_place place = { 0 };
+
+    t->recipe = (muc_train_recipe){
+        .rate = o->rate > 0 ? o->rate : 1e-3,
+        .least_rate = 0.05 * (o->rate > 0 ? o->rate : 1e-3),
+        .steps = o->steps,
+        .warm_up = o->steps / 10 < WARM_UP ? o->steps / 10 : WARM_UP,
+        .beta1 = 0.9,
+        .beta2 = 0.95,
+        .epsilon = 1e-8,
+        .decay = 0.1,
+        .clip = 1,
+    };
+    place.random.state = muc_train_random_next(&random);
+    MUC_TRY(muc_corpus_read(t->ctx, t->model, o->data, &how, &t->arena, &t->corpus));
+    MUC_TRY(
+        muc_train_shape_make(t->ctx, &t->model->checkpoint.config, NULL, NULL, NULL, &t->shape));
+    MUC_TRY(muc_train_trainer_make(t->ctx, &t->shape, &t->recipe, &t->corpus,
+                                   window < rows ? window : rows, rows, &place, &t->trainer));
+    MUC_TRY(muc_train_import(t->ctx, &t->shape, &t->model->checkpoint, t->trainer.weights));
+    MUC_TRY(muc_train_lowbit_make(t->ctx, &t->shape, &t->recipe, &phases, t->formats->weights,
+                                  t->formats->embedding, &t->lowbit));
+    muc_train_lowbit_join(&t->lowbit, &t->trainer);
+    return MUC_OK;
+}
+
+static muc_status run(training *t)
+{
+    uint64_t steps = t->options->steps;
+
+    for (uint64_t i = 0; i < steps; i++) {
+        muc_train_note note;
+
+        MUC_TRY(muc_train_step(&t->trainer, &note));
+        t->out->tokens += note.tokens;
+        muc_progress(t->ctx, "training", i + 1, steps);
+    }
+    return MUC_OK;
+}
+
+/* what was trained, as tensors of float32 */
+static muc_status take_tensors(training *t)
+{
+    muc_compress_trained *out = t->out;
+    muc_scalar *weights;
+
+    MUC_TRY(MUC_ARENA_NEW(t->ctx, out->arena, t->shape.elements, &weights));
+    memcpy(weights, t->trainer.weights, t->shape.elements * sizeof(*weights));
+    MUC_TRY(MUC_ARENA_NEW(t->ctx, out->arena, t->shape.tensor_count, &out->tensors));
+    for (size_t i = 0; i < t->shape.tensor_count; i++) {
+        const muc_train_tensor *tensor = &t->shape.tensors[i];
+        const muc_tensor_view *view = muc_checkpoint_find(&t->model->checkpoint, tensor->name);
+
+        out->tensors[i] = *view;
+        out->tensors[i].dtype = MUC_F32;
+        out->tensors[i].data = (const uint8_t *)(weights + tensor->first);
+        MUC_TRY(muc_tensor_measure(t->ctx, &out->tensors[i]));
+    }
+    out->tensor_count = t->shape.tensor_count;
+    return MUC_OK;
+}
+
+static muc_status take_matrix(training *t, size_t tensor)
+{
+    const muc_train_tensor *from = &t->shape.tensors[tensor];
+    muc_lowbit_result *result = &t->out->quantized;
+    muc_lowbit_matrix *m = &result->matrices[result->count++];
+    size_t bytes, numbers;
+
+    *m = (muc_lowbit_matrix){ .tensor = muc_graph_find(t->graph, from->name),
+                              .format = muc_train_lowbit_format(&t->lowbit, from),
+                              .n = from->rows,
+                              .k = from->columns };
+    bytes = muc_lowbit_code_bytes(m->format, m->k);
+    numbers = muc_lowbit_numbers(m->format, m->k);
+    MUC_TRY(MUC_ARENA_NEW(t->ctx, t->out->arena, m->n * bytes, &m->codes));
+    MUC_TRY(MUC_ARENA_NEW(t->ctx, t->out->arena, m->n * numbers, &m->numbers));
+    for (uint32_t r = 0; r < m->n; r++)
+        muc_train_lowbit_row(&t->lowbit, tensor, r, t->trainer.weights, m->codes + r * bytes,
+                             m->numbers + r * numbers);
+    result->weights += (uint64_t)m->n * m->k;
+    result->bytes += m->n * (bytes + sizeof(uint16_t) * numbers);
+    return MUC_OK;
+}
+
+static muc_status take_matrices(training *t)
+{
+    MUC_TRY(
+        MUC_ARENA_NEW(t->ctx, t->out->arena, t->shape.tensor_count, &t->out->quantized.matrices));
+    for (size_t i = 0; i < t->shape.tensor_count; i++)
+        if (t->shape.tensors[i].columns)
+            MUC_TRY(take_matrix(t, i));
+    return MUC_OK;
+}
+
+muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_graph *graph,
+                              const muc_compress_options *options,
+                              const muc_lowbit_options *formats, muc_compress_trained *out)
+{
+    training t = { ctx, model, options, formats, graph, .out = out };
+    muc_status status = set_up(&t);
+
+    if (status == MUC_OK)
+        status = run(&t);
+    if (status == MUC_OK)
+        status = take_tensors(&t);
+    if (status == MUC_OK)
+        status = take_matrices(&t);
+    muc_train_lowbit_free(&t.lowbit);
+    muc_train_trainer_free(&t.trainer);
+    muc_train_shape_free(&t.shape);
+    muc_arena_free(&t.arena);
+    return status;
+}
