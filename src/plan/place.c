@@ -157,9 +157,11 @@ static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_
  * where a failure to decide counts as a no that proves nothing. */
 static muc_status search_least(muc_context *ctx, placer *p)
 {
+    uint64_t bound = p->least;
+
     p->work = SAVING_WORK;
-    MUC_TRY(search(ctx, p, p->least, 2));
-    for (uint64_t low = p->bodies.bound + 1; low < p->best && p->least < p->best;) {
+    MUC_TRY(search(ctx, p, bound, 2));
+    for (uint64_t low = bound + 1; low < p->best && p->least < p->best;) {
         uint64_t middle = low + (p->best - 1 - low) / 2;
 
         MUC_TRY(search(ctx, p, middle, 4));
@@ -187,13 +189,24 @@ static muc_status allocate(muc_context *ctx, placer *p)
     return MUC_NEW_ARRAY(ctx, "plan", (size_t)p->bodies.count + p->bodies.piece_count, &p->scratch);
 }
 
+/* the most units that live in one step, and each body needs its height */
+static uint64_t least_units(const muc_bodies *bodies)
+{
+    uint64_t least = bodies->bound;
+
+    for (uint32_t i = 0; i < bodies->count; i++)
+        if (bodies->body[i].height > least)
+            least = bodies->body[i].height;
+    return least;
+}
+
 static muc_status run(muc_context *ctx, placer *p, bool to_fit)
 {
     uint64_t capacity = p->plan->capacity / p->plan->alignment;
     uint64_t *reached = p->plan->reached; /* in units, until report */
 
     MUC_TRY(allocate(ctx, p));
-    p->least = p->bodies.bound;
+    p->least = least_units(&p->bodies);
     p->target = to_fit && capacity > p->least ? capacity : p->least;
     place_greedily(p, p->scratch + p->bodies.piece_count);
     reached[MUC_PLAN_GREEDY] = reached[MUC_PLAN_CLIMB] = reached[MUC_PLAN_EXACT] = p->best;

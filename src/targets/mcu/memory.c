@@ -138,8 +138,8 @@ typedef struct search {
     uint8_t *best_shares; /* those of the best placement */
     uint64_t *best;       /* its addresses, [plan->count] */
     uint64_t best_peak;   /* and what they need */
-    uint64_t least;       /* the lowest bound of any choice of shares */
-    uint32_t full_step;   /* where that bound comes from */
+    uint64_t least;       /* no choice of shares needs fewer */
+    uint32_t full_step;   /* the fullest step where all share that must */
 } search;
 
 /* quickly: by greedy orders alone */
@@ -161,10 +161,6 @@ static muc_status place_once(search *s, bool quickly)
     status = quickly ? muc_plan_fit(s->ctx, plan) : muc_plan_place(s->ctx, plan);
     plan->capacity = capacity;
     MUC_TRY(status);
-    if (plan->least < s->least) {
-        s->least = plan->least;
-        s->full_step = plan->full_step;
-    }
     if (plan->peak >= s->best_peak)
         return MUC_OK;
     s->best_peak = plan->peak;
@@ -174,11 +170,28 @@ static muc_status place_once(search *s, bool quickly)
     return MUC_OK;
 }
 
+static uint32_t count_usable(const muc_mcu_program *program, uint32_t s)
+{
+    const muc_mcu_step *step = &program->steps[s];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < step->overlap_count; i++)
+        count += is_usable(program, s, &step->overlaps[i]);
+    return count;
+}
+
 /* Buffers that share bytes are tied to each other, and a long chain of ties wanders through the
- * arena; so only steps that are the fullest share, one after another, as long as they are. */
+ * arena; so only steps that are the fullest share, one after another, as long as they are.
+ *
+ * That gives the bound, too. At a step live the same buffers whatever the others share, so without
+ * sharing there it needs what it needed when it was the fullest. A plan with fewer bytes than any
+ * of these steps needed shares at all of them; if each has one way to, such a plan needs what the
+ * bodies so tied need. */
 static muc_status share_where_full(search *s)
 {
     const muc_plan *plan = &s->program->plan;
+    uint64_t unshared = UINT64_MAX, shared;
+    bool has_choice = false;
 
     MUC_TRY(place_once(s, true));
     for (uint32_t turns = s->program->step_count; turns > 0; turns--) {
@@ -186,9 +199,14 @@ static muc_status share_where_full(search *s)
 
         if (full >= s->program->step_count || s->shares[full] || !best_overlap(s->program, full))
             break;
+        unshared = plan->live_bound < unshared ? plan->live_bound : unshared;
+        has_choice = has_choice || count_usable(s->program, full) > 1;
         s->shares[full] = best_overlap(s->program, full);
         MUC_TRY(place_once(s, true));
     }
+    shared = has_choice ? plan->live_bound : plan->least;
+    s->least = shared < unshared ? shared : unshared;
+    s->full_step = plan->full_step;
     return MUC_OK;
 }
 
@@ -234,11 +252,7 @@ static muc_status find_placement(muc_context *ctx, muc_mcu_program *program,
                                  const uint32_t *buffer_of)
 {
     muc_plan *plan = &program->plan;
-    search s = { .ctx = ctx,
-                 .program = program,
-                 .buffer_of = buffer_of,
-                 .best_peak = UINT64_MAX,
-                 .least = UINT64_MAX };
+    search s = { .ctx = ctx, .program = program, .buffer_of = buffer_of, .best_peak = UINT64_MAX };
 
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->step_count, &s.shares));
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->step_count, &s.best_shares));
@@ -250,6 +264,10 @@ static muc_status find_placement(muc_context *ctx, muc_mcu_program *program,
         MUC_TRY(share_everywhere(&s));
     if (s.best_peak > s.least)
         MUC_TRY(vary_shares(&s));
+    if (s.best_peak > s.least) {
+        memcpy(s.shares, s.best_shares, program->step_count);
+        MUC_TRY(place_once(&s, false));
+    }
     for (size_t i = 0; i < plan->count; i++)
         plan->buffers[i].address = s.best[i];
     plan->peak = s.best_peak;
