@@ -1,12 +1,11 @@
 /* float32.c - convolutions and linear layers on f32 with constant weights, by the runtime's
  * kernels.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "mur_nn_f32.h"
 #include "targets/mcu/emit.h"
-#include "targets/mcu/lower.h"
+#include "targets/mcu/layer.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiled_conv.h"
 
@@ -37,37 +36,12 @@ static bool takes_weights(const muc_mcu_lowering *l, const muc_node *node)
            is_constant(muc_mcu_input(l, node, 1)) && (!bias || is_constant(bias));
 }
 
-static void describe(muc_mcu_lowering *l, const mur_conv_f32 *layer, const char *packed)
+static void describe(muc_mcu_lowering *l, const mur_conv_s8 *shape, const char *packed)
 {
-    const struct {
-        const char *name;
-        int32_t value;
-    } fields[] = {
-        { "in_h", layer->in_h },
-        { "in_w", layer->in_w },
-        { "in_c", layer->in_c },
-        { "out_h", layer->out_h },
-        { "out_w", layer->out_w },
-        { "out_c", layer->out_c },
-        { "in_pitch", layer->in_pitch },
-        { "out_pitch", layer->out_pitch },
-        { "kernel_h", layer->kernel_h },
-        { "kernel_w", layer->kernel_w },
-        { "stride_h", layer->stride_h },
-        { "stride_w", layer->stride_w },
-        { "dilation_h", layer->dilation_h },
-        { "dilation_w", layer->dilation_w },
-        { "pad_top", layer->pad_top },
-        { "pad_left", layer->pad_left },
-        { "groups", layer->groups },
-    };
-
-    muc_text_add(&l->text, "static const mur_conv_f32 %s = {\n", l->step->name);
-    for (size_t i = 0; i < MUC_COUNT(fields); i++)
-        if (fields[i].value)
-            muc_text_add(&l->text, "    .%s = %" PRId32 ",\n", fields[i].name, fields[i].value);
+    muc_text_add(&l->text, "static const mur_conv_f32 %s = {", l->step->name);
+    muc_mcu_print_shape(&l->text, shape);
     muc_text_add(&l->text,
-                 "    .min = -1.0f / 0.0f,\n    .max = 1.0f / 0.0f,\n"
+                 "\n    .min = -1.0f / 0.0f,\n    .max = 1.0f / 0.0f,\n"
                  "    .packed = (const float *)(const void *)%s,\n};\n\n",
                  packed);
 }
@@ -119,25 +93,26 @@ static bool pack_part(const void *subject, const mur_conv_s8 *shape, uint32_t fi
     return true;
 }
 
-static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node, const mur_conv_f32 *layer,
+static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *shape,
                               const packing *p, uint64_t macs)
 {
-    size_t count = p->kernel->packed_elems(layer);
+    const mur_conv_f32 layer = { COPY_SHAPE(shape) };
+    size_t count = p->kernel->packed_elems(&layer);
     uint32_t packed;
     uint64_t offset;
     float *data;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
-    p->kernel->pack(layer, p->weights, p->bias, data);
+    p->kernel->pack(&layer, p->weights, p->bias, data);
     MUC_TRY(muc_mcu_begin_step(l, node, p->kernel->function));
     MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
     l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
     l->step->packed_bytes = count * sizeof(*data);
-    describe(l, layer, l->program->values[packed].name);
+    describe(l, shape, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
-    muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(layer) * (int64_t)sizeof(float));
+    muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(&layer) * (int64_t)sizeof(float));
     return muc_mcu_end_step(l, macs);
 }
 
@@ -145,13 +120,12 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
                               const muc_mcu_tiled_conv *conv, const char *function, uint64_t macs)
 {
     static const char in_tiles[] = "mur_tiles_conv_f32";
-    const mur_conv_f32 layer = { COPY_SHAPE(&conv->shape) };
     uint32_t packed;
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
     MUC_TRY(muc_mcu_begin_step(l, node, in_tiles));
     MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
-    describe(l, &layer, l->program->values[packed].name);
+    describe(l, &conv->shape, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     MUC_TRY(muc_mcu_pass_text(l, "%s", function));
@@ -161,22 +135,22 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
     return muc_mcu_end_step(l, macs);
 }
 
-static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_f32 *layer,
-                              uint64_t macs)
+static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_s8 shape)
 {
-    packing p = { .kernel = &kernels[layer->groups > 1] };
-    const mur_conv_s8 shape = { COPY_SHAPE(layer) };
+    packing p = { .kernel = &kernels[shape.groups > 1] };
     const muc_mcu_conv_packer packer = { &p, sizeof(float), part_bytes, pack_part, 0 };
     muc_mcu_tiled_conv tiled;
+    uint64_t macs = muc_mcu_conv_macs(&shape);
     bool fits;
 
+    muc_mcu_flatten_conv(&shape);
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &p.weights));
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &p.bias));
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p.kernel->function));
     l->program->uses_f32 = true;
     MUC_TRY(muc_mcu_find_conv_tiles(l, node, &shape, &packer, &tiled, &fits));
     return fits ? write_tiled(l, node, &tiled, p.kernel->function, macs)
-                : write_whole(l, node, layer, &p, macs);
+                : write_whole(l, node, &shape, &p, macs);
 }
 
 bool muc_mcu_takes_conv_f32(const muc_mcu_lowering *l, const muc_node *node)
@@ -192,37 +166,7 @@ bool muc_mcu_takes_conv_f32(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_conv_f32(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
-    mur_conv_f32 layer = {
-        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
-        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
-        .in_c = (int32_t)muc_mcu_dim(l, x, 3),
-        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
-        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
-        .out_c = (int32_t)muc_mcu_dim(l, y, 3),
-        .kernel_h = (uint16_t)muc_mcu_dim(l, w, 1),
-        .kernel_w = (uint16_t)muc_mcu_dim(l, w, 2),
-        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
-        .stride_w = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1),
-        .dilation_h = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1),
-        .dilation_w = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1),
-        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
-        .pad_left = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 1, 0),
-        .groups = (int32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1),
-    };
-    uint64_t macs = muc_mcu_most_elements(l, y) * layer.kernel_h * layer.kernel_w *
-                    (uint64_t)(layer.in_c / layer.groups);
-
-    if (layer.kernel_h == 1 && layer.kernel_w == 1 && layer.stride_h == 1 && layer.stride_w == 1 &&
-        layer.out_h == layer.in_h && layer.out_w == layer.in_w && layer.groups == 1) {
-        layer.in_w *= layer.in_h; /* a row of pixels */
-        layer.out_w = layer.in_w;
-        layer.in_h = layer.out_h = 1;
-    }
-    layer.in_pitch = layer.in_w * layer.in_c;
-    layer.out_pitch = layer.out_w * layer.out_c;
-    return write_layer(l, node, &layer, macs);
+    return write_layer(l, node, muc_mcu_conv_shape(l, node));
 }
 
 bool muc_mcu_takes_linear_f32(const muc_mcu_lowering *l, const muc_node *node)
@@ -232,26 +176,5 @@ bool muc_mcu_takes_linear_f32(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_linear_f32(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
-    int32_t rows = (int32_t)muc_mcu_elements(l, x, 0, x->rank - 1);
-    mur_conv_f32 layer = {
-        .in_h = 1,
-        .in_w = rows,
-        .in_c = (int32_t)muc_mcu_dim(l, w, 1),
-        .out_h = 1,
-        .out_w = rows,
-        .out_c = (int32_t)muc_mcu_dim(l, w, 0),
-        .kernel_h = 1,
-        .kernel_w = 1,
-        .stride_h = 1,
-        .stride_w = 1,
-        .dilation_h = 1,
-        .dilation_w = 1,
-        .groups = 1,
-    };
-
-    layer.in_pitch = rows * layer.in_c;
-    layer.out_pitch = rows * layer.out_c;
-    return write_layer(l, node, &layer,
-                       (uint64_t)rows * (uint64_t)layer.in_c * (uint64_t)layer.out_c);
+    return write_layer(l, node, muc_mcu_linear_shape(l, node));
 }

@@ -299,38 +299,20 @@ bool muc_mcu_takes_conv_s8(const muc_mcu_lowering *l, const muc_node *node)
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) && has_plain_weights(l, node);
 }
 
+static muc_status write_shape(muc_mcu_lowering *l, const muc_node *node, mur_conv_s8 shape)
+{
+    mur_conv_plain plain = { .weights = (const int8_t *)muc_mcu_input(l, node, 1)->data };
+
+    shape.in_zero = zero_of(muc_mcu_input(l, node, 0));
+    shape.output = output_of(l, node);
+    MUC_TRY(make_factors(l, node, (uint32_t)shape.out_c, &plain));
+    MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
+    return write_layer(l, node, &shape, &plain, muc_mcu_conv_macs(&shape));
+}
+
 muc_status muc_mcu_write_conv_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
-    mur_conv_plain plain = { .weights = (const int8_t *)w->data };
-    mur_conv_s8 layer = {
-        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
-        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
-        .in_c = (int32_t)muc_mcu_dim(l, x, 3),
-        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
-        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
-        .out_c = (int32_t)muc_mcu_dim(l, y, 3),
-        .kernel_h = (uint16_t)muc_mcu_dim(l, w, 1),
-        .kernel_w = (uint16_t)muc_mcu_dim(l, w, 2),
-        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
-        .stride_w = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1),
-        .dilation_h = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1),
-        .dilation_w = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1),
-        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
-        .pad_left = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 1, 0),
-        .groups = (int32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1),
-        .in_zero = zero_of(x),
-        .output = output_of(l, node),
-    };
-    uint64_t macs = (uint64_t)layer.out_h * (uint64_t)layer.out_w * (uint64_t)layer.out_c *
-                    layer.kernel_h * layer.kernel_w * (uint64_t)(layer.in_c / layer.groups);
-
-    layer.in_pitch = layer.in_w * layer.in_c;
-    layer.out_pitch = layer.out_w * layer.out_c;
-    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, &plain));
-    MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
-    return write_layer(l, node, &layer, &plain, macs);
+    return write_shape(l, node, muc_mcu_conv_shape(l, node));
 }
 
 bool muc_mcu_takes_linear_s8(const muc_mcu_lowering *l, const muc_node *node)
@@ -343,33 +325,7 @@ bool muc_mcu_takes_linear_s8(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_linear_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
-    mur_conv_plain plain = { .weights = (const int8_t *)w->data };
-    int32_t rows = (int32_t)muc_mcu_elements(l, x, 0, x->rank - 1);
-    mur_conv_s8 layer = {
-        .in_h = 1,
-        .in_w = rows,
-        .in_c = (int32_t)muc_mcu_dim(l, w, 1),
-        .out_h = 1,
-        .out_w = rows,
-        .out_c = (int32_t)muc_mcu_dim(l, w, 0),
-        .kernel_h = 1,
-        .kernel_w = 1,
-        .stride_h = 1,
-        .stride_w = 1,
-        .dilation_h = 1,
-        .dilation_w = 1,
-        .groups = 1,
-        .in_zero = zero_of(x),
-        .output = output_of(l, node),
-    };
-
-    layer.in_pitch = rows * layer.in_c;
-    layer.out_pitch = rows * layer.out_c;
-    MUC_TRY(make_factors(l, node, (uint32_t)layer.out_c, &plain));
-    MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
-    return write_layer(l, node, &layer, &plain,
-                       (uint64_t)rows * (uint64_t)layer.in_c * (uint64_t)layer.out_c);
+    return write_shape(l, node, muc_mcu_linear_shape(l, node));
 }
 
 /* ---- layers without weights ---- */

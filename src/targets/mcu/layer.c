@@ -71,6 +71,66 @@ void muc_mcu_flatten_conv(mur_conv_s8 *layer)
     layer->out_pitch = layer->out_w * layer->out_c;
 }
 
+/* ---- shapes ---- */
+
+mur_conv_s8 muc_mcu_conv_shape(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    mur_conv_s8 shape = {
+        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
+        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
+        .in_c = (int32_t)muc_mcu_dim(l, x, 3),
+        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
+        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
+        .out_c = (int32_t)muc_mcu_dim(l, y, 3),
+        .kernel_h = (uint16_t)muc_mcu_dim(l, w, 1),
+        .kernel_w = (uint16_t)muc_mcu_dim(l, w, 2),
+        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
+        .stride_w = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1),
+        .dilation_h = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1),
+        .dilation_w = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1),
+        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
+        .pad_left = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 1, 0),
+        .groups = (int32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1),
+    };
+
+    shape.in_pitch = shape.in_w * shape.in_c;
+    shape.out_pitch = shape.out_w * shape.out_c;
+    return shape;
+}
+
+mur_conv_s8 muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    int32_t rows = (int32_t)muc_mcu_elements(l, x, 0, x->rank - 1);
+    mur_conv_s8 shape = {
+        .in_h = 1,
+        .in_w = rows,
+        .in_c = (int32_t)muc_mcu_dim(l, w, 1),
+        .out_h = 1,
+        .out_w = rows,
+        .out_c = (int32_t)muc_mcu_dim(l, w, 0),
+        .kernel_h = 1,
+        .kernel_w = 1,
+        .stride_h = 1,
+        .stride_w = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+    };
+
+    shape.in_pitch = rows * shape.in_c;
+    shape.out_pitch = rows * shape.out_c;
+    return shape;
+}
+
+uint64_t muc_mcu_conv_macs(const mur_conv_s8 *shape)
+{
+    return (uint64_t)shape->out_h * (uint64_t)shape->out_w * (uint64_t)shape->out_c *
+           shape->kernel_h * shape->kernel_w * (uint64_t)(shape->in_c / shape->groups);
+}
+
 /* ---- text ---- */
 
 void muc_mcu_print_field(muc_text *text, const char *name, int64_t value)
@@ -89,7 +149,7 @@ void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output)
 
 #define FIELD(name) muc_mcu_print_field(text, #name, layer->name)
 
-void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed)
+void muc_mcu_print_shape(muc_text *text, const mur_conv_s8 *layer)
 {
     FIELD(in_h);
     FIELD(in_w);
@@ -108,6 +168,11 @@ void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *pa
     FIELD(pad_top);
     FIELD(pad_left);
     FIELD(groups);
+}
+
+void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed)
+{
+    muc_mcu_print_shape(text, layer);
     FIELD(in_zero);
     muc_mcu_print_output(text, &layer->output);
     muc_text_add(text, "\n    .packed = %s,", packed);
