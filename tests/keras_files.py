@@ -96,6 +96,19 @@ def convolve(x, kernel, strides=(1, 1), padding="valid", dilation=1, groups=1):
     return np.concatenate(parts, -1)
 
 
+def convolve_transposed(x, kernel, strides, padding):
+    """Each pixel adds the kernel, times it, to the result; "same" cuts it to size * stride."""
+    (kh, kw), (sh, sw) = kernel.shape[:2], strides
+    n, h, w = x.shape[:3]
+    y = np.zeros((n, h * sh + max(kh - sh, 0), w * sw + max(kw - sw, 0), kernel.shape[2]))
+    for i in range(h):
+        for j in range(w):
+            y[:, i * sh:i * sh + kh, j * sw:j * sw + kw] += np.einsum("nc,hwoc->nhwo", x[:, i, j],
+                                                                     kernel)
+    top, left = max(kh - sh, 0) // 2, max(kw - sw, 0) // 2
+    return y[:, top:top + h * sh, left:left + w * sw] if padding == "same" else y
+
+
 def depthwise(x, kernel, **how):
     n, m = kernel.shape[2:]
     spread = np.zeros((*kernel.shape[:2], n, n * m))
@@ -116,6 +129,8 @@ def evaluate(layer, xs, version):
     window = {k: o[k] for k in ("strides", "padding", "groups") if k in o}
     if layer.kind == "conv":
         x = convolve(x, w["kernel"], dilation=o.get("dilation_rate", 1), **window) + w.get("bias", 0)
+    elif layer.kind == "conv_transpose":
+        x = convolve_transposed(x, w["kernel"], o["strides"], o["padding"]) + w["bias"]
     elif layer.kind == "depthwise":
         x = depthwise(x, w["depthwise_kernel"], **window) + w["bias"]
     elif layer.kind == "separable":
@@ -201,6 +216,7 @@ def run(net, given, version=2):
 
 CLASSES = {  # kind: class, class of Keras 1
     "input": ("InputLayer",), "conv": ("Conv2D", "Convolution2D"), "depthwise": ("DepthwiseConv2D",),
+    "conv_transpose": ("Conv2DTranspose",),
     "separable": ("SeparableConv2D", "SeparableConvolution2D"), "dense": ("Dense",),
     "norm": ("BatchNormalization",), "layer_norm": ("LayerNormalization",),
     "max_pool": ("MaxPooling2D",), "average_pool": ("AveragePooling2D",),
@@ -234,12 +250,12 @@ def config(layer, version):
     if layer.kind == "norm":
         o |= {"axis": 1 if layer.first else -1, "epsilon": o.get("epsilon", 1e-3),
               "scale": "gamma" in w, "center": "beta" in w}
-    if layer.kind in ("conv", "dense", "depthwise", "separable"):
+    if layer.kind in ("conv", "conv_transpose", "dense", "depthwise", "separable"):
         o["use_bias"] = "bias" in w
     if version > 1:
         if layer.kind == "conv":
             o |= {"filters": w["kernel"].shape[-1], "kernel_size": list(w["kernel"].shape[:2])}
-        if layer.kind in ("conv", "flatten", "max_pool", "average_pool", "up_sampling",
+        if layer.kind in ("conv", "conv_transpose", "flatten", "max_pool", "average_pool", "up_sampling",
                           "zero_padding", "cropping", "depthwise", "separable") or "pool" in layer.kind:
             o["data_format"] = "channels_first" if layer.first else "channels_last"
     else:
@@ -349,7 +365,7 @@ def h5(net, version, document, group="model_weights", theano=False, libver="earl
 
 def snake(name):
     return {"InputLayer": "input_layer", "Conv2D": "conv2d", "DepthwiseConv2D": "depthwise_conv2d",
-            "SeparableConv2D": "separable_conv2d", "PReLU": "p_re_lu", "Dense": "dense",
+            "SeparableConv2D": "separable_conv2d", "Conv2DTranspose": "conv2d_transpose", "PReLU": "p_re_lu", "Dense": "dense",
             "BatchNormalization": "batch_normalization", "Functional": "functional",
             "LayerNormalization": "layer_normalization"}[name]
 

@@ -12,7 +12,8 @@ import sys
 import tempfile
 import zipfile
 
-from files import MALFORMED, ROOT, UNSUPPORTED, USAGE, close, muc, run_network, run_tests
+from files import (MALFORMED, ROOT, UNSUPPORTED, USAGE, close, muc, run_network, run_tests,
+                   write_npz)
 
 try:
     import h5py  # noqa: F401
@@ -107,12 +108,14 @@ def test_channels_may_come_first():
                                             ("pointwise_kernel", k.array(1, 1, 8, 6)),
                                             ("bias", k.array(6))], first=True),
            conv("g", "sep", 6, 6, size=1, groups=3, first=True),
+           Layer("conv_transpose", "up", "g", [("kernel", k.array(3, 2, 5, 6)), ("bias", k.array(5))],
+                 strides=(2, 1), padding="same", first=True),
            Layer("cropping", "crop", "g", cropping=[[1, 0], [0, 1]], first=True),
            Layer("concatenate", "cat", ["crop", "crop"], first=True),
            Layer("global_average_pool", "gap", "cat", first=True),
            Layer("global_max_pool", "gmp", "cat", first=True)]
-    check(k.h5(net, 2, k.functional_document(net, ["in"], ["gap", "gmp", "cat"], 2)), net,
-          ["gap", "gmp", "cat"], 2, first=True)
+    out = ["gap", "gmp", "cat", "up"]
+    check(k.h5(net, 2, k.functional_document(net, ["in"], out, 2)), net, out, 2, first=True)
 
 
 def weights_alone(net, group):
@@ -163,6 +166,11 @@ def everything():
                  [("depthwise_kernel", k.array(3, 3, 8, 1)), ("pointwise_kernel", k.array(1, 1, 8, 3)),
                   ("bias", k.array(3))], padding="same"))
     grouped = add(conv("grouped", "x", 4, 6, groups=2))
+    for i, (size, strides, padding) in enumerate((((3, 3), (2, 2), "same"), ((2, 3), (1, 2), "valid"),
+                                                  ((2, 1), (3, 2), "valid"), ((1, 2), (2, 2), "same"))):
+        output(Layer("conv_transpose", f"up{i}", "x", [("kernel", k.array(*size, 5, 4)),
+                                                       ("bias", k.array(5))],
+                     strides=strides, padding=padding))
     dilated = conv("dilated", "y", 4, 3, dilation_rate=2)
     dilated.weights.pop()  # no bias
     output(dilated)
@@ -231,6 +239,25 @@ def test_groups_of_many_members_are_found():
     for libver in ("earliest", "latest"):
         data = k.h5(net, 2, k.functional_document(net, ["x"], [net[-1].name], 2), libver=libver)
         check(data, net, [net[-1].name], 2)
+
+
+def test_a_u_net_becomes_code_that_verifies():
+    """Skips, pools, transposed convolutions and repeated pixels, in float32 and in int8."""
+    net = [Layer("input", "x", [], shape=(8, 8, 3)),
+           conv("c1", "x", 3, 4, padding="same", activation="relu"),
+           Layer("max_pool", "p", "c1", pool_size=(2, 2)), norm("n", "p", 4),
+           Layer("conv_transpose", "t", "n", [("kernel", k.array(2, 2, 5, 4)), ("bias", k.array(5))],
+                 strides=(2, 2), padding="same"),
+           Layer("up_sampling", "u", "n", size=(2, 2)), Layer("concatenate", "cat", ["c1", "t", "u"]),
+           conv("end", "cat", 13, 2, size=1, activation="sigmoid")]
+    model = put("unet", k.keras(net, k.functional_document(net, ["x"], ["end"], 3)))
+    image, samples = put("x.npz", b""), put("samples.npz", b"")
+    write_npz(image, [((1, 8, 8, 3), k.array(192).tolist())])
+    write_npz(samples, [((4, 8, 8, 3), k.array(768).tolist())])
+    for quant in ([], ["--quant", "int8", "--calib", samples]):
+        code = pathlib.Path(WORK.name) / f"code{len(quant)}"
+        muc("compile", model, *quant, "--target", "mcu", "--machine", "stm32f746", "-o", code)
+        muc("verify", code, model, *quant, "--input", image)
 
 
 # ---- files that are refused ----

@@ -242,6 +242,66 @@ muc_status muc_keras_import_separable(muc_keras_import *im)
     return muc_keras_activated(im, im->to, inputs, count, &point);
 }
 
+/* kernel [pixels.., out, in]; as the graph has it [out, pixels.., in], or with channels first [in,
+ * out, pixels..] */
+static muc_status add_transposed(muc_keras_import *im, const stored_kernel *k, bool first,
+                                 uint32_t *id)
+{
+    const int64_t dims[] = { k->in, k->size[0], k->size[1], k->out };
+    float *data;
+
+    if (first)
+        return add_kernel(im, "kernel", k, true, id);
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, (size_t)(k->pixels * k->in * k->out), &data));
+    for (int64_t p = 0; p < k->pixels; p++)
+        for (int64_t i = 0; i < k->in; i++)
+            memcpy(data + (i * k->pixels + p) * k->out,
+                   k->data + ((k->turned ? k->pixels - 1 - p : p) * k->in + i) * k->out,
+                   (size_t)k->out * sizeof(*data));
+    return muc_keras_constant(im, "kernel", 4, dims, data, id);
+}
+
+/* The gradient of a convolution: "same" gives size * stride pixels, "valid" all that a kernel
+ * reaches, and no fewer. */
+muc_status muc_keras_import_conv_transpose(muc_keras_import *im)
+{
+    muc_attributes a = { .count = 0 };
+    int64_t strides[MAX_SPATIAL], dilations[MAX_SPATIAL], groups;
+    int64_t pads[2 * MAX_SPATIAL] = { 0 }, more[MAX_SPATIAL] = { 0 };
+    uint32_t inputs[3], count = 2;
+    stored_kernel kernel;
+    bool same, causal;
+    pixels p;
+
+    MUC_TRY(pixels_of(im, &p));
+    MUC_TRY(kernel_of(im, 0, &kernel));
+    MUC_TRY(read_padding(im, &same, &causal));
+    MUC_TRY(muc_keras_integers(im, "strides|subsample", im->spatial, 1, ones, strides));
+    MUC_TRY(muc_keras_integers(im, "dilation_rate", im->spatial, 1, ones, dilations));
+    MUC_TRY(muc_keras_integers(im, "groups", 1, 1, ones, &groups));
+    if (muc_keras_option(im, "output_padding") || dilations[0] != 1 || dilations[1] != 1 ||
+        groups != 1 || kernel.out_first)
+        return muc_keras_refuse(im, MUC_UNSUPPORTED,
+                                "output_padding, dilation, groups or kernels of Keras 1");
+    for (uint32_t i = 0; i < im->spatial; i++) {
+        int64_t rest = kernel.size[i] - strides[i];
+
+        if (same && rest > 0) {
+            pads[i] = rest / 2;
+            pads[im->spatial + i] = rest - rest / 2;
+        }
+        more[i] = rest < 0 ? -rest : 0;
+    }
+    inputs[0] = p.x;
+    MUC_TRY(add_transposed(im, &kernel, p.first, &inputs[1]));
+    MUC_TRY(add_bias(im, 1, kernel.in, inputs, &count));
+    muc_attributes_set_integers(&a, MUC_KEY_STRIDES, strides, im->spatial);
+    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * im->spatial);
+    muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, more, im->spatial);
+    muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, !p.first);
+    return muc_keras_activated(im, im->to, inputs, count, &a);
+}
+
 /* ---- products and norms ---- */
 
 muc_status muc_keras_import_dense(muc_keras_import *im)

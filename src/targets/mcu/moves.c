@@ -223,6 +223,57 @@ muc_status muc_mcu_write_tile(muc_mcu_lowering *l, const muc_node *node)
     return write_single(l, node, &c);
 }
 
+/* of two quantizations, or none, that mean the same */
+static bool same_scale(const muc_quantization *a, const muc_quantization *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->count == 1 && b->count == 1 && memcmp(a->scales, b->scales, sizeof(float)) == 0 &&
+           a->zero_points[0] == b->zero_points[0];
+}
+
+/* element o of a dimension that grows n times is element o / n: cut off, or, where pixels are
+ * sampled at their middles, the nearest, which is never between two */
+bool muc_mcu_takes_repeat(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    muc_word coordinates = muc_node_word_or(node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
+    muc_word rounding = muc_node_word_or(node, MUC_KEY_ROUNDING, MUC_WORD_ROUND_PREFER_FLOOR);
+    bool cuts = coordinates == MUC_WORD_ASYMMETRIC && rounding == MUC_WORD_FLOOR;
+    bool nearest = coordinates == MUC_WORD_HALF_PIXEL && rounding == MUC_WORD_ROUND_PREFER_FLOOR;
+
+    if (muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST) != MUC_WORD_NEAREST ||
+        (!cuts && !nearest) || !muc_mcu_is_static(l, x) || !muc_mcu_is_static(l, y) ||
+        !same_scale(x->quantization, y->quantization) || muc_node_attribute(node, MUC_KEY_SCALES))
+        return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (muc_mcu_dim(l, x, i) == 0 || muc_mcu_dim(l, y, i) % muc_mcu_dim(l, x, i) != 0)
+            return false;
+    return true;
+}
+
+/* each dimension is two loops: elements, then the places of each */
+muc_status muc_mcu_write_repeat(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    copy c = begin_copy(l, x, "a", "y");
+    muc_expr_pool *pool = l->graph->pool;
+
+    c.nest.loops = 2 * x->rank;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t times = muc_mcu_dim(l, y, i) / muc_mcu_dim(l, x, i);
+        muc_mcu_stride step = muc_mcu_dense(l, y, i);
+
+        c.nest.extents[2 * i] = x->dims[i];
+        c.nest.extents[2 * i + 1] = muc_expr_const(pool, times);
+        c.nest.operands[0].strides[2 * i] = muc_mcu_dense(l, x, i);
+        c.nest.operands[1].strides[2 * i + 1] = step;
+        step.factor *= times;
+        c.nest.operands[1].strides[2 * i] = step;
+    }
+    return write_single(l, node, &c);
+}
+
 bool muc_mcu_takes_depth_space(const muc_mcu_lowering *l, const muc_node *node)
 {
     return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) && muc_mcu_input(l, node, 0)->rank == 4;
