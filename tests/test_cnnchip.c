@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "driver/chip.h"
 #include "driver/compile.h"
+#include "driver/model.h"
 #include "driver/network.h"
 #include "targets/cnnchip/cnnchip.h"
 
@@ -52,15 +53,19 @@ static void fill_constants(muc_context *ctx, muc_graph *graph)
 static muc_tensor_view random_input(muc_arena *arena, const muc_graph *graph, uint32_t id)
 {
     const muc_tensor *t = &graph->tensors[id];
-    muc_tensor_view view = { .name = t->name, .dtype = MUC_F32, .rank = t->rank, .file = "test" };
+    muc_tensor_view view = { .name = t->name, .dtype = t->dtype, .rank = t->rank, .file = "test" };
     float *data;
 
     for (uint32_t i = 0; i < t->rank; i++)
         view.dims[i] = muc_expr_get(graph->pool, t->dims[i])->immediate;
     CHECK_EQ(muc_tensor_measure(NULL, &view), MUC_OK);
     CHECK_EQ(MUC_ARENA_NEW(NULL, arena, (size_t)view.elements, &data), MUC_OK);
-    for (uint64_t i = 0; i < view.elements; i++)
-        data[i] = (float)(2 * random_unit() - 1);
+    for (uint64_t i = 0; i < view.elements; i++) {
+        if (t->dtype == MUC_F32)
+            data[i] = (float)(2 * random_unit() - 1);
+        else
+            ((uint8_t *)data)[i] = (uint8_t)random_u32();
+    }
     view.data = (const uint8_t *)data;
     return view;
 }
@@ -481,6 +486,68 @@ static void damaged_programs_are_refused(void **state)
     muc_context_free(ctx);
 }
 
+/* ---- networks as people publish them ---- */
+
+/* compiles a file as the command does and has every layer compared; the worst error */
+static double verify_file(const char *file, const char *count, const char *element)
+{
+    const muc_compile_options options = { .target = "cnnchip", .pes = count, .element = element };
+    char path[] = "/tmp/muc_chip_XXXXXX";
+    muc_context *ctx = muc_context_new(1);
+    muc_model *compiled, *model;
+    muc_report *report = NULL;
+    muc_tensor_view input;
+    muc_arena arena = { 0 };
+    double worst = -1;
+
+    CHECK(mkdtemp(path) != NULL);
+    remove_folder(path);
+    CHECK_OK(ctx, muc_model_open(ctx, file, NULL, &compiled));
+    CHECK_OK(ctx, muc_compile(ctx, compiled, &options, path, &report));
+    muc_report_free(report);
+    CHECK_OK(ctx, muc_model_open(ctx, file, NULL, &model));
+    for (uint32_t i = 0; i < model->network.graph->tensor_count; i++)
+        if (model->network.graph->tensors[i].kind == MUC_TENSOR_INPUT)
+            input = random_input(&arena, model->network.graph, i);
+    model->arrays = &input;
+    model->array_count = 1;
+    CHECK_OK(ctx, muc_chip_verify(ctx, path, model, NULL, &report));
+    CHECK(muc_report_number(report, "worst_relative_error", &worst));
+    muc_report_free(report);
+    muc_model_close(compiled);
+    muc_model_close(model);
+    muc_arena_free(&arena);
+    remove_folder(path);
+    muc_context_free(ctx);
+    return worst;
+}
+
+static void published_networks_agree_layer_by_layer_at_any_number_of_pes(void **state)
+{
+    const char *const files[] = { shared_data("keras/mnist_dw.h5"),
+                                  shared_data("keras/mnist_same.h5"), shared_data("keras/ad01.h5"),
+                                  shared_data("onnx/Convnet_maxpool.onnx"),
+                                  shared_data("onnx/resnet_2b.onnx") };
+    static const char *const counts[] = { "unlimited", "256", "64", "16", "9", "4" };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(files); i++)
+        for (size_t k = i % 2; k < MUC_COUNT(counts); k += 2)
+            CHECK(verify_file(files[i], counts[k], NULL) <= 1e-5);
+}
+
+/* the DSP stage rounds once, TFLite's multipliers twice: steps of a tensor apart, not more */
+static void integer_networks_stay_within_steps_of_their_scales(void **state)
+{
+    const char *const files[] = { shared_data("tflite/mnist_dw_q.tflite"),
+                                  shared_data("tflite/mnist_valid_q.tflite") };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(files); i++)
+        for (size_t k = 0; k < 2; k++)
+            CHECK(verify_file(files[i], k ? "9" : "64", "int8") <= 4.0 / 127);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +563,8 @@ int main(void)
         cmocka_unit_test(assembly_gives_the_same_bytes_again),
         cmocka_unit_test(verifier_and_simulator_find_the_same_faults),
         cmocka_unit_test(damaged_programs_are_refused),
+        cmocka_unit_test(published_networks_agree_layer_by_layer_at_any_number_of_pes),
+        cmocka_unit_test(integer_networks_stay_within_steps_of_their_scales),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,11 +157,13 @@ static uint32_t find_reference(const comparison *c, const char *name)
     return muc_graph_find(c->graph, plain);
 }
 
-static double number_of(const muc_ref_view *view, size_t i)
+/* what element i stands for */
+static double number_of(const muc_ref_view *view, const muc_quantization *q, size_t i)
 {
     const muc_tensor_view array = { .dtype = view->dtype, .data = view->data };
+    double value = muc_array_element(&array, i);
 
-    return muc_array_element(&array, i);
+    return q && q->count == 1 ? (double)q->scales[0] * (value - q->zero_points[0]) : value;
 }
 
 /* of a sum of squares and a sum of squared differences */
@@ -171,13 +173,15 @@ static double decibels(double signal, double noise)
 }
 
 static void compare_values(comparison *c, const json_t *layer, const muc_chip_place *place,
-                           const float *values, const muc_ref_view *view)
+                           const float *values, const muc_ref_view *view,
+                           const muc_quantization *quantization)
 {
     double error = 0, sum = 0, greatest = 0, signal = 0, noise = 0, relative;
     const char *op = json_string_value(json_object_get(layer, "op"));
 
     for (size_t i = 0; i < view->elements; i++) {
-        double expected = number_of(view, i), difference = fabs(expected - (double)values[i]);
+        double expected = number_of(view, quantization, i),
+               difference = fabs(expected - (double)values[i]);
 
         if (isnan(expected) && isnan(values[i]))
             continue;
@@ -222,7 +226,7 @@ static muc_status compare_layer(comparison *c, const json_t *layer)
     place.dtype = MUC_F32; /* int8: what the integers stand for */
     MUC_TRY(MUC_NEW_ARRAY(c->ctx, c->chip->path, (size_t)place.elements, &values));
     muc_chip_load(c->chip, &place, (uint8_t *)values);
-    compare_values(c, layer, &place, values, &view);
+    compare_values(c, layer, &place, values, &view, c->graph->tensors[id].quantization);
     free(values);
     return MUC_OK;
 }

@@ -9,11 +9,14 @@
 #include "report/report.h"
 #include "targets/cnnchip/cnnchip.h"
 
+/* that a network may make of its constants: FILTER holds 4 GiB */
+#define MOST_CONSTANT_BYTES ((uint64_t)2 << 30)
+
 muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph)
 {
     MUC_TRY(muc_fold_quantization(ctx, graph));
     MUC_TRY(muc_dequantize_constants(ctx, graph));
-    MUC_TRY(muc_fold(ctx, graph));
+    MUC_TRY(muc_fold_up_to(ctx, graph, MOST_CONSTANT_BYTES));
     MUC_TRY(muc_canonicalise(ctx, graph));
     MUC_TRY(muc_fuse_but_norms(ctx, graph)); /* the DSP stage does them */
     return muc_lay_channels_last(ctx, graph);

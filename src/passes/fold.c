@@ -65,7 +65,7 @@ static bool is_pair_of_step(const muc_graph *graph, const muc_node *node)
 }
 
 /* left: bytes that results may still have, less those of this node if it may be folded */
-static bool is_foldable(const muc_graph *graph, const muc_node *node, uint64_t *left)
+static bool is_foldable(const muc_graph *graph, const muc_node *node, bool all, uint64_t *left)
 {
     uint64_t read = 0, made = 0, bytes;
 
@@ -85,7 +85,7 @@ static bool is_foldable(const muc_graph *graph, const muc_node *node, uint64_t *
         if (!fixed_bytes(graph, node->outputs[i], &bytes) || !muc_add_u64(made, bytes, &made))
             return false;
     }
-    if ((made > SMALL_BYTES && made / MOST_GROWTH > read) || made > *left)
+    if ((!all && made > SMALL_BYTES && made / MOST_GROWTH > read) || made > *left)
         return false;
     *left -= made;
     return true;
@@ -264,19 +264,21 @@ static void pass_by(muc_node *node, const uint32_t *stands_for)
             ((uint32_t *)(uintptr_t)node->inputs)[i] = stands_for[node->inputs[i]];
 }
 
-static muc_status fold(muc_context *ctx, muc_graph *graph, uint32_t *stands_for)
+/* most_bytes: that results may have together, however small their operands are; 0: in proportion */
+static muc_status fold(muc_context *ctx, muc_graph *graph, uint64_t most_bytes,
+                       uint32_t *stands_for)
 {
-    uint64_t left = FREE_BYTES;
+    uint64_t left = most_bytes ? most_bytes : FREE_BYTES;
 
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         stands_for[i] = i;
-        left += graph->tensors[i].bytes * MOST_GROWTH;
+        left += most_bytes ? 0 : graph->tensors[i].bytes * MOST_GROWTH;
     }
     for (uint32_t i = 0; i < graph->node_count; i++) {
         muc_node *node = &graph->nodes[i];
 
         pass_by(node, stands_for);
-        if (is_foldable(graph, node, &left))
+        if (is_foldable(graph, node, most_bytes != 0, &left))
             MUC_TRY(fold_node(ctx, graph, node));
         else if (gives_input(graph, node))
             stands_for[node->outputs[0]] = node->inputs[0];
@@ -284,13 +286,23 @@ static muc_status fold(muc_context *ctx, muc_graph *graph, uint32_t *stands_for)
     return muc_graph_prune(ctx, graph);
 }
 
-muc_status muc_fold(muc_context *ctx, muc_graph *graph)
+static muc_status fold_graph(muc_context *ctx, muc_graph *graph, uint64_t most_bytes)
 {
     uint32_t *stands_for;
     muc_status status;
 
     MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, graph->tensor_count, &stands_for));
-    status = fold(ctx, graph, stands_for);
+    status = fold(ctx, graph, most_bytes, stands_for);
     free(stands_for);
     return status;
+}
+
+muc_status muc_fold(muc_context *ctx, muc_graph *graph)
+{
+    return fold_graph(ctx, graph, 0);
+}
+
+muc_status muc_fold_up_to(muc_context *ctx, muc_graph *graph, uint64_t most_bytes)
+{
+    return fold_graph(ctx, graph, most_bytes);
 }

@@ -9,5 +9,8 @@
  * their input unchanged are passed by; what nothing needs any more is taken out. Names of inputs
  * and outputs stay, indices change. The graph owns the new bytes. */
 muc_status muc_fold(muc_context *ctx, muc_graph *graph);
+/* The same for who needs every constant: results may be as large as they like, together at most
+ * most_bytes, which is not 0. */
+muc_status muc_fold_up_to(muc_context *ctx, muc_graph *graph, uint64_t most_bytes);
 
 #endif

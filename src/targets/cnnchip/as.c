@@ -113,9 +113,11 @@ static muc_status read_port(assembler *a)
     uint32_t bits;
 
     next_word(a);
-    port.is_output = strcmp(a->word, "output") == 0;
-    if (!port.is_output && strcmp(a->word, "input") != 0)
-        return fail(a, "expected input or output");
+    while (muc_cnnchip_port_name(port.kind) &&
+           strcmp(a->word, muc_cnnchip_port_name(port.kind)) != 0)
+        port.kind++;
+    if (!muc_cnnchip_port_name(port.kind))
+        return fail(a, "expected input, output, read or written");
     for (size_t i = 0; i < MUC_COUNT(counts); i++)
         MUC_TRY(next_count(a, counts[i]));
     next_word(a);
@@ -124,6 +126,8 @@ static muc_status read_port(assembler *a)
     next_word(a);
     MUC_TRY(parse_signed(a, a->word, &bits));
     port.zero = (int32_t)bits;
+    MUC_TRY(next_count(a, &port.step));
+    MUC_TRY(next_count(a, &port.last));
     MUC_TRY(muc_arena_grow(a->ctx, a->arena, p->port_count + (size_t)1, sizeof(port),
                            &a->port_capacity, (void **)&p->ports));
     p->ports[p->port_count++] = port;

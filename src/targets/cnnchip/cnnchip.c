@@ -48,48 +48,68 @@ static muc_status make_frame(muc_cnnchip_build *build)
     return MUC_OK;
 }
 
-/* parameters follow the weights; the arrays become one */
-static muc_status make_filter(muc_cnnchip_build *build)
+static muc_status add_port(muc_cnnchip_build *build, uint32_t tensor, muc_cnnchip_port_kind kind,
+                           uint32_t step)
 {
     muc_cnnchip_lowering *l = &build->lowering;
-    size_t size = (size_t)(l->weights_bytes + l->params_bytes);
-    uint8_t *image;
+    muc_cnnchip_program *p = &build->program;
+    const muc_cnnchip_value *v = &l->values[tensor];
+    muc_cnnchip_port *port;
 
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, size + 1, &image));
-    memcpy(image, l->weights, (size_t)l->weights_bytes);
-    if (l->params_bytes)
-        memcpy(image + l->weights_bytes, l->params, (size_t)l->params_bytes);
-    build->filter_image = (muc_bytes){ image, size, "filter.bin" };
+    if (!v->on_chip)
+        return MUC_OK;
+    MUC_TRY(muc_arena_grow(l->ctx, &l->arena, p->port_count + (size_t)1, sizeof(*p->ports),
+                           &build->port_capacity, (void **)&p->ports));
+    port = &p->ports[p->port_count++];
+    *port = (muc_cnnchip_port){ .kind = kind,
+                                .c = v->view.c,
+                                .h = v->view.h,
+                                .w = v->view.w,
+                                .scale = l->is_int8 ? v->scale : 1,
+                                .zero = l->is_int8 ? v->zero : 0,
+                                .step = step,
+                                .last = v->last };
+    port->address = muc_cnnchip_locate(l, &v->view, &port->rows, &port->pitch);
     return MUC_OK;
 }
 
-static muc_cnnchip_port port_of(const muc_cnnchip_lowering *l, uint32_t tensor, bool is_output)
+/* what host step `index` reads of FRAME, then what it writes there, in the order of map.json */
+static muc_status add_host_ports(muc_cnnchip_build *build, uint32_t index)
 {
-    const muc_cnnchip_value *v = &l->values[tensor];
-    muc_cnnchip_port port = { .is_output = is_output,
-                              .c = v->view.c,
-                              .h = v->view.h,
-                              .w = v->view.w,
-                              .scale = l->is_int8 ? v->scale : 1,
-                              .zero = l->is_int8 ? v->zero : 0 };
+    const muc_cnnchip_lowering *l = &build->lowering;
+    const muc_cnnchip_host *host = &l->hosts[index];
 
-    port.address = muc_cnnchip_locate(l, &v->view, &port.rows, &port.pitch);
-    return port;
+    for (uint32_t i = 0; i < host->node_count; i++) {
+        const muc_node *node = &l->graph->nodes[host->nodes[i]];
+
+        for (uint32_t k = 0; k < node->input_count; k++)
+            if (muc_cnnchip_host_reads(l, index, i, k))
+                MUC_TRY(add_port(build, node->inputs[k], MUC_CNNCHIP_PORT_READ, index + 1));
+    }
+    for (uint32_t i = 0; i < host->node_count; i++) {
+        const muc_node *node = &l->graph->nodes[host->nodes[i]];
+
+        for (uint32_t k = 0; k < node->output_count; k++)
+            MUC_TRY(add_port(build, node->outputs[k], MUC_CNNCHIP_PORT_WRITTEN, index + 1));
+    }
+    return MUC_OK;
 }
 
 static muc_status add_ports(muc_cnnchip_build *build)
 {
-    muc_cnnchip_lowering *l = &build->lowering;
-    muc_cnnchip_program *p = &build->program;
+    const muc_cnnchip_lowering *l = &build->lowering;
 
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)l->storage_count + l->graph->output_count + 1,
-                          &p->ports));
     for (uint32_t i = 0; i < l->storage_count; i++)
         if (l->storages[i].port != MUC_NO_ID)
-            p->ports[p->port_count++] = port_of(l, l->storages[i].port_as, false);
+            MUC_TRY(add_port(build, l->storages[i].port_as, MUC_CNNCHIP_PORT_INPUT, 0));
     for (uint32_t i = 0; i < l->graph->output_count; i++)
-        if (l->values[l->graph->outputs[i]].on_chip)
-            p->ports[p->port_count++] = port_of(l, l->graph->outputs[i], true);
+        MUC_TRY(add_port(build, l->graph->outputs[i], MUC_CNNCHIP_PORT_OUTPUT, 0));
+    for (uint32_t h = 0; h < l->host_count; h++)
+        MUC_TRY(add_host_ports(build, h));
+    if (build->program.port_count > MUC_CNNCHIP_MOST_PORTS)
+        return muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
+                        "%u tensors are the master's to read or write, at most %d can be",
+                        build->program.port_count, MUC_CNNCHIP_MOST_PORTS);
     return MUC_OK;
 }
 
@@ -123,6 +143,8 @@ static muc_status make_program(muc_cnnchip_build *build)
     muc_cnnchip_lowering *l = &build->lowering;
     muc_cnnchip_program *p = &build->program, check;
 
+    build->filter_image =
+        (muc_bytes){ l->weights, (size_t)(l->weights_bytes + l->params_bytes), "filter.bin" };
     p->element = build->machine.element;
     p->pes = build->machine.pes;
     p->frame_bytes = (uint32_t)l->plan.peak;
@@ -162,8 +184,6 @@ muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const c
         status = muc_cnnchip_emit(l); /* steps to instructions, weights to the filter image */
     if (status == MUC_OK)
         status = make_frame(build);
-    if (status == MUC_OK)
-        status = make_filter(build);
     if (status == MUC_OK)
         status = make_program(build); /* and the verifier's word on it */
     if (status == MUC_OK)

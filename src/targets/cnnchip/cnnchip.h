@@ -10,6 +10,7 @@ typedef struct muc_cnnchip_build {
     muc_cnnchip_machine machine;
     muc_cnnchip_lowering lowering;
     muc_cnnchip_program program;
+    size_t port_capacity;
     muc_bytes frame_image, filter_image, program_file;
 } muc_cnnchip_build;
 

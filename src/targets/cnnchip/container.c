@@ -4,9 +4,16 @@
 #include "base/half.h"
 #include "targets/cnnchip/program.h"
 
+const char *muc_cnnchip_port_name(uint32_t kind)
+{
+    static const char *const names[] = { "input", "output", "read", "written" };
+
+    return kind < MUC_COUNT(names) ? names[kind] : NULL;
+}
+
 static void write_port(const muc_cnnchip_port *port, uint8_t *out)
 {
-    const uint32_t words[] = { port->is_output,
+    const uint32_t words[] = { port->kind,
                                port->address,
                                port->c,
                                port->h,
@@ -14,7 +21,9 @@ static void write_port(const muc_cnnchip_port *port, uint8_t *out)
                                port->rows,
                                port->pitch,
                                muc_f32_bits(port->scale),
-                               (uint32_t)port->zero };
+                               (uint32_t)port->zero,
+                               port->step,
+                               port->last };
 
     for (size_t i = 0; i < MUC_COUNT(words); i++)
         muc_store_u32(out + 4 * i, words[i]);
@@ -115,9 +124,10 @@ static bool port_is_sound(const muc_cnnchip_program *program, const muc_cnnchip_
 {
     uint64_t bytes = muc_cnnchip_element_bytes(program->element), end;
 
-    if (port->is_output > 1 || !port->c || !port->h || !port->w || port->h > port->rows ||
-        port->w > port->pitch || port->rows > UINT16_MAX || port->pitch > UINT16_MAX ||
-        port->address % bytes || !(port->scale > 0))
+    if (port->kind >= MUC_CNNCHIP_PORT_KINDS || !port->c || !port->h || !port->w ||
+        port->h > port->rows || port->w > port->pitch || port->rows > UINT16_MAX ||
+        port->pitch > UINT16_MAX || port->address % bytes || !(port->scale > 0) || port->last > 1 ||
+        (port->step != 0) != (port->kind >= MUC_CNNCHIP_PORT_READ))
         return false;
     end = (port->h - 1) * (uint64_t)port->pitch + port->w;
     if (!muc_mul_u64(port->c - 1, (uint64_t)port->rows * port->pitch, &bytes) ||
@@ -137,7 +147,7 @@ static muc_status read_ports(muc_context *ctx, muc_arena *arena, muc_bytes bytes
         const uint8_t *p = bytes.data + at;
 
         out->ports[i] = (muc_cnnchip_port){
-            .is_output = muc_load_u32(p),
+            .kind = muc_load_u32(p),
             .address = muc_load_u32(p + 4),
             .c = muc_load_u32(p + 8),
             .h = muc_load_u32(p + 12),
@@ -146,9 +156,10 @@ static muc_status read_ports(muc_context *ctx, muc_arena *arena, muc_bytes bytes
             .pitch = muc_load_u32(p + 24),
             .scale = muc_f32_of_bits(muc_load_u32(p + 28)),
             .zero = (int32_t)muc_load_u32(p + 32),
+            .step = muc_load_u32(p + 36),
+            .last = muc_load_u32(p + 40),
         };
-        if (!port_is_sound(out, &out->ports[i]) || muc_load_u32(p + 36) || muc_load_u32(p + 40) ||
-            muc_load_u32(p + 44))
+        if (!port_is_sound(out, &out->ports[i]) || muc_load_u32(p + 44))
             return malformed(ctx, bytes, at, "a port that does not lie in FRAME, or is unknown");
     }
     return MUC_OK;

@@ -77,10 +77,11 @@ static void print_header(muc_text *text, const muc_cnnchip_program *p)
         muc_text_add(text,
                      ".port %s 0x%" PRIx32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32
                      " %" PRIu32 " ",
-                     port->is_output ? "output" : "input", port->address, port->c, port->h, port->w,
+                     muc_cnnchip_port_name(port->kind), port->address, port->c, port->h, port->w,
                      port->rows, port->pitch);
         print_real(text, muc_f32_bits(port->scale));
-        muc_text_add(text, " %" PRId32 "\n", port->zero);
+        muc_text_add(text, " %" PRId32 " %" PRIu32 " %" PRIu32 "\n", port->zero, port->step,
+                     port->last);
     }
 }
 

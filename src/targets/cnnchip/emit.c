@@ -100,8 +100,6 @@ static muc_status put_dsp(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
     step->dsp_at = l->params_bytes;
     if (!step->v1)
         return MUC_OK;
-    MUC_TRY(muc_arena_grow(l->ctx, &l->arena, (size_t)l->params_bytes + 3 * WORD * step->out.c, 1,
-                           &l->params_capacity, (void **)&l->params));
     out = l->params + l->params_bytes;
     for (uint32_t c = 0; c < step->out.c; c++) {
         muc_store_u32(out + (size_t)WORD * c, muc_f32_bits(step->v1[c]));
@@ -431,10 +429,11 @@ static muc_status emit_step(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 
 /* ---- the road ---- */
 
-/* elements of the weights section, placeholder included */
-static muc_status reserve_weights(muc_cnnchip_lowering *l)
+/* The filter image: weights, the pools' placeholder before them, then parameters. */
+static muc_status reserve_image(muc_cnnchip_lowering *l)
 {
-    uint64_t elements = 0, limit = l->machine->filter_bytes ? l->machine->filter_bytes : UINT32_MAX;
+    uint64_t elements = 0, params = 0, sections,
+             limit = l->machine->filter_bytes ? l->machine->filter_bytes : UINT32_MAX;
     uint32_t ones = 0, bytes = muc_cnnchip_element_bytes(l->machine->element);
     static const uint8_t one[4] = { 0, 0, 0x80, 0x3f }, integer_one = 1;
     const muc_cnnchip_weights placeholder = { .data = l->is_int8 ? &integer_one : one,
@@ -444,6 +443,8 @@ static muc_status reserve_weights(muc_cnnchip_lowering *l)
         const muc_cnnchip_step *s = &l->steps[i];
         uint64_t window = (uint64_t)s->kernel[Y] * s->kernel[X];
 
+        params += s->v1 ? 3 * (uint64_t)WORD * s->out.c : 0;
+
         if (s->kind == MUC_CNNCHIP_STEP_POOL)
             ones = window > ones ? (uint32_t)window : ones;
         else if (s->kind == MUC_CNNCHIP_STEP_ADD && s->second.data)
@@ -451,12 +452,13 @@ static muc_status reserve_weights(muc_cnnchip_lowering *l)
         else if (s->weights.data)
             elements += s->out.c * (s->in.c / s->groups * window);
     }
-    if ((elements + ones) * bytes > limit)
+    sections = ((elements + ones) * bytes + WORD - 1) / WORD * WORD;
+    if (sections + params > limit)
         return muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
-                        "weights of %llu bytes, FILTER has %llu",
-                        (unsigned long long)((elements + ones) * bytes), (unsigned long long)limit);
-    MUC_TRY(
-        MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)((elements + ones) * bytes) + WORD, &l->weights));
+                        "weights and parameters of %llu bytes, FILTER has %llu",
+                        (unsigned long long)(sections + params), (unsigned long long)limit);
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)(sections + params) + 1, &l->weights));
+    l->params = l->weights + sections;
     for (uint32_t i = 0; i < ones; i++)
         put_element(l, &placeholder, 0);
     return MUC_OK;
@@ -495,7 +497,7 @@ muc_status muc_cnnchip_emit(muc_cnnchip_lowering *l)
 {
     static const muc_cnnchip_step end = { .kind = MUC_CNNCHIP_STEP_HOST };
 
-    MUC_TRY(reserve_weights(l));
+    MUC_TRY(reserve_image(l));
     for (uint32_t i = 0; i < l->step_count; i++) {
         muc_cnnchip_step *step = &l->steps[i];
 

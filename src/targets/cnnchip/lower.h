@@ -132,9 +132,8 @@ typedef struct muc_cnnchip_lowering {
     muc_cnnchip_insn *insns;
     uint32_t insn_count;
     size_t insn_capacity;
-    uint8_t *weights, *params; /* the filter image's sections */
+    uint8_t *weights, *params; /* the filter image: two sections, one behind the other */
     uint64_t weights_bytes, params_bytes;
-    size_t weights_capacity, params_capacity;
     uint64_t scratch_bytes;
 
 } muc_cnnchip_lowering;

@@ -60,9 +60,17 @@ static void add_place(const muc_cnnchip_lowering *l, uint32_t tensor, muc_text *
 
 /* ---- inputs and outputs ---- */
 
-static void add_inputs(const muc_cnnchip_lowering *l, muc_text *text)
+/* the next port of the program, if the tensor is in FRAME */
+static void add_port(const muc_cnnchip_lowering *l, uint32_t tensor, uint32_t *port, muc_text *text)
 {
-    uint32_t count = 0;
+    if (l->values[tensor].on_chip)
+        muc_text_add(text, "\"port\": %" PRIu32 ", ", (*port)++);
+}
+
+/* returns how many ports these are */
+static uint32_t add_inputs(const muc_cnnchip_lowering *l, muc_text *text)
+{
+    uint32_t count = 0, port = 0;
 
     muc_text_add(text, "  \"inputs\": [");
     for (uint32_t i = 0; i < l->storage_count; i++) {
@@ -73,6 +81,7 @@ static void add_inputs(const muc_cnnchip_lowering *l, muc_text *text)
         muc_text_add(text, "%s    { ", count++ ? ",\n" : "\n");
         add_key(text, "name", muc_cnnchip_tensor(l, s->port)->name);
         muc_text_add(text, ", ");
+        add_port(l, s->port_as, &port, text);
         add_place(l, s->port_as, text);
         muc_text_add(text, " }");
     }
@@ -90,10 +99,12 @@ static void add_inputs(const muc_cnnchip_lowering *l, muc_text *text)
         muc_text_add(text, "%s    { ", i ? ",\n" : "\n");
         add_key(text, "name", muc_cnnchip_tensor(l, l->graph->outputs[i])->name);
         muc_text_add(text, ", ");
+        add_port(l, l->graph->outputs[i], &port, text);
         add_place(l, l->graph->outputs[i], text);
         muc_text_add(text, " }");
     }
     muc_text_add(text, "\n  ],\n");
+    return port;
 }
 
 /* ---- layers ---- */
@@ -147,7 +158,7 @@ static void add_layer(const muc_cnnchip_lowering *l, uint32_t layer, uint32_t *s
     muc_text_add(text, "] }");
 }
 
-static void add_hosts(const muc_cnnchip_lowering *l, muc_text *text)
+static void add_hosts(const muc_cnnchip_lowering *l, uint32_t port, muc_text *text)
 {
     for (uint32_t h = 0; h < l->host_count; h++) {
         const muc_cnnchip_host *host = &l->hosts[h];
@@ -169,6 +180,7 @@ static void add_hosts(const muc_cnnchip_lowering *l, muc_text *text)
                 if (!muc_cnnchip_host_reads(l, h, i, k))
                     continue;
                 muc_text_add(text, "%s        { ", count++ ? ",\n" : "\n");
+                add_port(l, node->inputs[k], &port, text);
                 add_place(l, node->inputs[k], text);
                 muc_text_add(text, " }");
             }
@@ -180,6 +192,7 @@ static void add_hosts(const muc_cnnchip_lowering *l, muc_text *text)
 
             for (uint32_t k = 0; k < node->output_count; k++) {
                 muc_text_add(text, "%s        { ", count++ ? ",\n" : "\n");
+                add_port(l, node->outputs[k], &port, text);
                 add_place(l, node->outputs[k], text);
                 muc_text_add(text, " }");
             }
@@ -223,7 +236,7 @@ static void add_memories(const muc_cnnchip_build *build, muc_text *text)
 void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)
 {
     const muc_cnnchip_lowering *l = &build->lowering;
-    uint32_t step = 0;
+    uint32_t step = 0, ports;
 
     muc_text_add(text, "{\n  \"target\": \"cnnchip\",\n  ");
     add_key(text, "name", build->name);
@@ -237,12 +250,12 @@ void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)
                  build->machine.pes, build->machine.bus_bytes, build->machine.clock_mhz,
                  build->program.insn_count);
     add_memories(build, text);
-    add_inputs(l, text);
+    ports = add_inputs(l, text);
     muc_text_add(text, "  \"layers\": [");
     for (uint32_t i = 0; i < l->layer_count; i++)
         add_layer(l, i, &step, text);
     muc_text_add(text, "\n  ],\n  \"host_steps\": [");
-    add_hosts(l, text);
+    add_hosts(l, ports, text);
     muc_text_add(text, "\n  ],\n  \"buffers\": [");
     add_buffers(l, text);
     muc_text_add(text, "\n  ]\n}\n");

@@ -16,13 +16,26 @@ enum {
     MUC_CNNCHIP_MOST_PORTS = 4096
 };
 
+typedef enum muc_cnnchip_port_kind {
+    MUC_CNNCHIP_PORT_INPUT,
+    MUC_CNNCHIP_PORT_OUTPUT,
+    MUC_CNNCHIP_PORT_READ,    /* by a host step */
+    MUC_CNNCHIP_PORT_WRITTEN, /* by a host step */
+    MUC_CNNCHIP_PORT_KINDS
+} muc_cnnchip_port_kind;
+
 typedef struct muc_cnnchip_port {
-    uint32_t is_output; /* 0 or 1 */
-    uint32_t address;   /* of element (0, 0, 0) in FRAME, bytes */
+    uint32_t kind;    /* muc_cnnchip_port_kind */
+    uint32_t address; /* of element (0, 0, 0) in FRAME, bytes */
     uint32_t c, h, w, rows, pitch;
     float scale; /* 1 but for int8 */
     int32_t zero;
+    uint32_t step; /* END's code; 0 of inputs and outputs */
+    uint32_t last; /* 1: the network counts elements as (y, x, c), else as (c, y, x) */
 } muc_cnnchip_port;
+
+/* "input", "output", "read", "written"; NULL: no such kind. */
+const char *muc_cnnchip_port_name(uint32_t kind);
 
 /* Everything in a program file. Pointers are borrowed, or of the arena that the program was read
  * into. */
