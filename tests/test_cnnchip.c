@@ -11,6 +11,7 @@
 #include "driver/compile.h"
 #include "driver/model.h"
 #include "driver/network.h"
+#include "passes/batch.h"
 #include "targets/cnnchip/cnnchip.h"
 
 static const uint32_t pes[] = { 0, 64, 9, 4 };
@@ -341,6 +342,40 @@ static void what_the_chip_cannot_do_the_master_does(void **state)
               2);
 }
 
+static void only_batches_whose_images_stay_apart_become_one_image(void **state)
+{
+    static const struct {
+        const char *lines;
+        uint32_t images;
+    } cases[] = {
+        { "node y f32 [2, 3] = relu x\n", 2 },
+        { "node f f32 [2, 1, 3] = reshape x shape=[2, 1, 3]\nnode y f32 [2, 1, 3] = neg f\n", 2 },
+        { "tensor k = const f32 [3] values 1, 2, 3\nnode y f32 [2, 3] = add x, k\n", 2 },
+        { "node y f32 [2, 3] = softmax x axis=0\n", 1 },
+        { "node y f32 [3, 2] = transpose x perm=[1, 0]\n", 1 },
+        { "node y f32 [1, 3] = reduce_mean x axes=[0]\n", 1 },
+        { "tensor k = const f32 [2, 3] values 1, 2, 3, 4, 5, 6\nnode y f32 [2, 3] = add x, k\n",
+          1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(cases); i++) {
+        muc_context *ctx = muc_context_new(1);
+        muc_text text = { 0 };
+        muc_graph *graph;
+        uint32_t images;
+
+        muc_text_add(&text, "graph g\ntensor x = input f32 [2, 3]\n%soutput y\n", cases[i].lines);
+        graph = graph_of(ctx, text.data);
+        CHECK_OK(ctx, muc_take_one_image(ctx, graph, &images));
+        if (images != cases[i].images)
+            fail_msg("case %zu: %u images, expected %u", i, images, cases[i].images);
+        muc_text_free(&text);
+        muc_graph_free(graph);
+        muc_context_free(ctx);
+    }
+}
+
 /* ---- programs ---- */
 
 /* layers of every instruction, split and not, with borders and an activation */
@@ -524,10 +559,11 @@ static double verify_file(const char *file, const char *count, const char *eleme
 
 static void published_networks_agree_layer_by_layer_at_any_number_of_pes(void **state)
 {
-    const char *const files[] = { shared_data("keras/mnist_dw.h5"),
-                                  shared_data("keras/mnist_same.h5"), shared_data("keras/ad01.h5"),
-                                  shared_data("onnx/Convnet_maxpool.onnx"),
-                                  shared_data("onnx/resnet_2b.onnx") };
+    const char *const files[] = {
+        shared_data("keras/mnist_dw.h5"),   shared_data("keras/mnist_same.h5"),
+        shared_data("keras/ad01.h5"),       shared_data("onnx/Convnet_maxpool.onnx"),
+        shared_data("onnx/resnet_2b.onnx"), shared_data("onnx/lenet5.onnx")
+    };
     static const char *const counts[] = { "unlimited", "256", "64", "16", "9", "4" };
 
     (void)state;
@@ -560,6 +596,7 @@ int main(void)
         cmocka_unit_test(transposed_convolutions_come_apart_into_phases),
         cmocka_unit_test(slices_splits_and_pads_are_views),
         cmocka_unit_test(what_the_chip_cannot_do_the_master_does),
+        cmocka_unit_test(only_batches_whose_images_stay_apart_become_one_image),
         cmocka_unit_test(assembly_gives_the_same_bytes_again),
         cmocka_unit_test(verifier_and_simulator_find_the_same_faults),
         cmocka_unit_test(damaged_programs_are_refused),

@@ -278,6 +278,7 @@ void muc_chip_close(muc_chip *chip)
     muc_file_close(&chip->frame_file);
     muc_file_close(&chip->filter_file);
     muc_file_close(&chip->host_file);
+    muc_arena_free(&chip->run);
     muc_arena_free(&chip->arena);
     memset(chip, 0, sizeof(*chip));
 }
@@ -307,9 +308,9 @@ static const muc_chip_tensor *find_tensor(const muc_chip *chip, const char *name
 static muc_status keep_tensor(muc_context *ctx, muc_chip *chip, const char *name, uint64_t bytes,
                               uint8_t **data)
 {
-    MUC_TRY(muc_arena_grow(ctx, &chip->arena, chip->tensor_count + 1, sizeof(*chip->tensors),
+    MUC_TRY(muc_arena_grow(ctx, &chip->run, chip->tensor_count + 1, sizeof(*chip->tensors),
                            &chip->tensor_capacity, (void **)&chip->tensors));
-    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, (size_t)bytes + 1, data));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->run, (size_t)bytes + 1, data));
     chip->tensors[chip->tensor_count++] = (muc_chip_tensor){ name, *data, bytes };
     return MUC_OK;
 }
@@ -326,7 +327,7 @@ static muc_status get_tensor(muc_context *ctx, muc_chip *chip, const muc_chip_pl
         return MUC_OK;
     }
     if (place->in_frame) {
-        MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, (size_t)place->bytes + 1, &data));
+        MUC_TRY(MUC_ARENA_NEW(ctx, &chip->run, (size_t)place->bytes + 1, &data));
         muc_chip_load(chip, place, data);
         *out = data;
         return MUC_OK;
@@ -371,7 +372,7 @@ static muc_status run_graph(muc_context *ctx, muc_chip *chip, const json_t *step
     muc_status status;
     muc_ref *ref;
 
-    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, count + 1, &inputs));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->run, count + 1, &inputs));
     for (size_t i = 0; i < count; i++) {
         muc_chip_place place;
         const uint8_t *data;
@@ -451,7 +452,7 @@ static muc_status put_inputs(muc_context *ctx, muc_chip *chip, const muc_tensor_
 {
     const char **names;
 
-    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, chip->input_count + 1, &names));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->run, chip->input_count + 1, &names));
     for (size_t i = 0; i < chip->input_count; i++)
         names[i] = chip->inputs[i].name;
     for (size_t i = 0; i < chip->input_count; i++) {
@@ -469,7 +470,7 @@ static muc_status put_inputs(muc_context *ctx, muc_chip *chip, const muc_tensor_
 
 static muc_status take_outputs(muc_context *ctx, muc_chip *chip, muc_tensor_view **out)
 {
-    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, chip->output_count + 1, out));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->run, chip->output_count + 1, out));
     for (size_t i = 0; i < chip->output_count; i++) {
         const muc_chip_place *p = &chip->outputs[i];
         muc_tensor_view *view = &(*out)[i];
@@ -492,7 +493,9 @@ muc_status muc_chip_run(muc_context *ctx, muc_chip *chip, const muc_tensor_view 
 
     if (chip->program.frame_image_bytes)
         memcpy(chip->sim.frame, chip->frame_file.bytes.data, chip->program.frame_image_bytes);
-    chip->tensor_count = 0;
+    muc_arena_free(&chip->run);
+    chip->tensors = NULL;
+    chip->tensor_count = chip->tensor_capacity = 0;
     MUC_TRY(put_inputs(ctx, chip, arrays, array_count));
     state = muc_cnnchip_sim_start(&chip->sim);
     while (state == MUC_CNNCHIP_ENDED && chip->sim.code != 0) {

@@ -29,13 +29,13 @@ typedef struct muc_chip_place {
 /* A tensor that the master has. */
 typedef struct muc_chip_tensor {
     const char *name;
-    uint8_t *data; /* in the arena, of the tensor's type */
+    uint8_t *data; /* of the tensor's type */
     uint64_t bytes;
 } muc_chip_tensor;
 
 typedef struct muc_chip {
     const char *path;
-    muc_arena arena;
+    muc_arena arena, run; /* run: from one run to the next */
     muc_file map_file, program_file, frame_file, filter_file, host_file;
     json_t *map;
     muc_cnnchip_program program;
@@ -59,7 +59,7 @@ muc_status muc_chip_read_place(muc_context *ctx, const muc_chip *chip, const jso
 void muc_chip_load(const muc_chip *chip, const muc_chip_place *place, uint8_t *out);
 
 /* Puts the arrays at their ports, runs the program, the host's steps between, and leaves results in
- * outputs (in the chip's arena). */
+ * outputs, which live until the next run. */
 muc_status muc_chip_run(muc_context *ctx, muc_chip *chip, const muc_tensor_view *arrays,
                         size_t array_count, muc_tensor_view **outputs);
 

@@ -84,22 +84,115 @@ static muc_status take_inputs(muc_context *ctx, muc_chip *chip, const muc_array_
     return muc_image_array(ctx, &chip->arena, how->image, how->preprocess, &port, *arrays, image);
 }
 
-static muc_status run_folder(muc_context *ctx, muc_chip *chip, const muc_array_run *how,
-                             muc_report **out)
+/* How many images the arrays hold: a multiple of what each input takes; 1 if they differ. */
+static uint64_t images_in(const muc_chip *chip, const muc_tensor_view *arrays, size_t count)
+{
+    uint64_t images = 0;
+
+    for (size_t i = 0; i < count && i < chip->input_count; i++) {
+        uint64_t each = chip->inputs[i].elements;
+        uint64_t own = each && arrays[i].elements % each == 0 ? arrays[i].elements / each : 1;
+
+        if (count != chip->input_count || (images && own != images))
+            return 1;
+        images = own;
+    }
+    return images ? images : 1;
+}
+
+/* image i of the arrays */
+static muc_status take_image(muc_context *ctx, muc_arena *arena, const muc_tensor_view *arrays,
+                             size_t count, uint64_t i, uint64_t images, muc_tensor_view **out)
+{
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, count + 1, out));
+    for (size_t k = 0; k < count; k++) {
+        (*out)[k] = arrays[k];
+        if (images == 1)
+            continue;
+        (*out)[k].elements /= images;
+        (*out)[k].bytes /= images;
+        (*out)[k].data += i * (*out)[k].bytes;
+    }
+    return MUC_OK;
+}
+
+/* results of image i go behind those before it; of a first dimension that counts images */
+static muc_status keep_results(muc_context *ctx, muc_arena *arena, const muc_chip *chip,
+                               const muc_tensor_view *from, uint64_t i, uint64_t images,
+                               muc_tensor_view *to)
+{
+    for (size_t k = 0; k < chip->output_count; k++) {
+        uint8_t *data = (uint8_t *)(uintptr_t)to[k].data;
+
+        if (i == 0) {
+            to[k] = from[k];
+            if (images > 1 && to[k].rank)
+                to[k].dims[0] *= images;
+            MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)(from[k].bytes * images) + 1, &data));
+            to[k].data = data;
+            to[k].elements = from[k].elements * images;
+            to[k].bytes = from[k].bytes * images;
+        }
+        memcpy(data + i * from[k].bytes, from[k].data, (size_t)from[k].bytes);
+    }
+    return MUC_OK;
+}
+
+static void add_up(muc_cnnchip_counts *sum, const muc_cnnchip_counts *run)
+{
+    sum->instructions += run->instructions;
+    sum->cycles += run->cycles;
+    sum->compute_cycles += run->compute_cycles;
+    sum->memory_cycles += run->memory_cycles;
+    sum->operations += run->operations;
+    sum->frame_read_bytes += run->frame_read_bytes;
+    sum->frame_written_bytes += run->frame_written_bytes;
+    sum->filter_read_bytes += run->filter_read_bytes;
+    sum->filter_written_bytes += run->filter_written_bytes;
+    sum->program_bytes += run->program_bytes;
+}
+
+/* one image after the other; counts of all are left in the chip */
+static muc_status run_images(muc_context *ctx, muc_chip *chip, muc_arena *arena,
+                             const muc_tensor_view *arrays, size_t count, uint64_t images,
+                             muc_tensor_view *outputs)
+{
+    muc_cnnchip_counts sum = { 0 };
+
+    for (uint64_t i = 0; i < images; i++) {
+        muc_tensor_view *image, *results;
+
+        muc_progress(ctx, "images", i, images);
+        MUC_TRY(take_image(ctx, arena, arrays, count, i, images, &image));
+        MUC_TRY(muc_chip_run(ctx, chip, image, count, &results));
+        MUC_TRY(keep_results(ctx, arena, chip, results, i, images, outputs));
+        add_up(&sum, &chip->sim.counts);
+    }
+    chip->sim.counts = sum;
+    return MUC_OK;
+}
+
+static muc_status run_folder(muc_context *ctx, muc_chip *chip, muc_arena *arena,
+                             const muc_array_run *how, muc_report **out)
 {
     muc_tensor_view *arrays, *outputs;
     const char *image = NULL;
     muc_code_port first;
+    uint64_t images;
     size_t count;
 
     MUC_TRY(take_inputs(ctx, chip, how, &arrays, &count, &image));
-    MUC_TRY(muc_chip_run(ctx, chip, arrays, count, &outputs));
+    images = images_in(chip, arrays, count);
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, chip->output_count + 1, &outputs));
+    MUC_TRY(run_images(ctx, chip, arena, arrays, count, images, outputs));
     if (how->output)
         MUC_TRY(muc_arrays_write(ctx, how->output, outputs, chip->output_count));
     MUC_TRY(muc_report_new(ctx, out));
+    if (images > 1)
+        muc_report_add_count(*out, "images", images);
     if (image)
         muc_report_add_text(*out, "image", "%s", image);
-    if (chip->output_count && (image || how->labels)) {
+    if (chip->output_count && images == 1 && (image || how->labels)) {
         first = port_of(&chip->outputs[0]);
         first.quantized = first.quantized && outputs[0].dtype == first.dtype;
         MUC_TRY(muc_image_add_classes(ctx, how->labels, &outputs[0], &first, *out));
@@ -115,11 +208,13 @@ static muc_status run_folder(muc_context *ctx, muc_chip *chip, const muc_array_r
 muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const muc_array_run *how,
                                muc_report **out)
 {
+    muc_arena arena = { 0 };
     muc_status status;
     muc_chip chip;
 
     MUC_TRY(muc_chip_open(ctx, path, &chip));
-    status = run_folder(ctx, &chip, how, out);
+    status = run_folder(ctx, &chip, &arena, how, out);
+    muc_arena_free(&arena);
     muc_chip_close(&chip);
     return status;
 }
@@ -283,7 +378,8 @@ static void trace(void *arg, const muc_cnnchip_sim *sim, uint32_t pc, const uint
 }
 
 static muc_status verify(muc_context *ctx, muc_chip *chip, const muc_model *network,
-                         const muc_ref *ref, muc_text *lines, muc_report **out)
+                         const muc_tensor_view *image, const muc_ref *ref, muc_text *lines,
+                         muc_report **out)
 {
     comparison c = { .ctx = ctx,
                      .chip = chip,
@@ -301,7 +397,7 @@ static muc_status verify(muc_context *ctx, muc_chip *chip, const muc_model *netw
     chip->sim.trace = trace;
     chip->sim.trace_arg = &c;
     muc_report_begin_table(c.report, "layers");
-    MUC_TRY(muc_chip_run(ctx, chip, network->arrays, network->array_count, &outputs));
+    MUC_TRY(muc_chip_run(ctx, chip, image, network->array_count, &outputs));
     MUC_TRY(c.status);
     muc_report_end(c.report);
     muc_report_add_count(c.report, "compared", c.compared);
@@ -325,18 +421,20 @@ static muc_status verify_folder(muc_context *ctx, muc_chip *chip, const muc_mode
                                 const char *path, muc_report **out)
 {
     muc_graph *graph = network->network.graph;
+    muc_tensor_view *image;
     muc_text lines = { 0 };
     muc_status status;
     muc_ref *ref;
 
     MUC_TRY(chip->program.element == MUC_CNNCHIP_int8 ? muc_prepare_mcu(ctx, graph)
                                                       : muc_prepare_cnnchip(ctx, graph));
-    MUC_TRY(muc_network_evaluate(ctx, graph, network->arrays, network->array_count, &chip->arena,
-                                 &ref));
+    MUC_TRY(take_image(ctx, &chip->arena, network->arrays, network->array_count, 0,
+                       images_in(chip, network->arrays, network->array_count), &image));
+    MUC_TRY(muc_network_evaluate(ctx, graph, image, network->array_count, &chip->arena, &ref));
     if (path)
         muc_text_add(&lines, "instruction,offset,operation,layer,part,parts,cycles,compute_cycles,"
                              "operations,results,least,greatest,mean,crc32\n");
-    status = verify(ctx, chip, network, ref, path ? &lines : NULL, out);
+    status = verify(ctx, chip, network, image, ref, path ? &lines : NULL, out);
     if (path && (status == MUC_OK || status == MUC_MISMATCH)) {
         muc_status written = muc_text_status(ctx, &lines);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/compile.h"
+#include "passes/batch.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
 #include "passes/qdq.h"
@@ -14,9 +15,12 @@
 
 muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph)
 {
+    uint32_t images;
+
     MUC_TRY(muc_fold_quantization(ctx, graph));
     MUC_TRY(muc_dequantize_constants(ctx, graph));
     MUC_TRY(muc_fold_up_to(ctx, graph, MOST_CONSTANT_BYTES));
+    MUC_TRY(muc_take_one_image(ctx, graph, &images)); /* of which runs take one at a time */
     MUC_TRY(muc_canonicalise(ctx, graph));
     MUC_TRY(muc_fuse_but_norms(ctx, graph)); /* the DSP stage does them */
     return muc_lay_channels_last(ctx, graph);
