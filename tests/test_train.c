@@ -8,6 +8,7 @@
 #include "random_model.h"
 #include "ref/ref.h"
 #include "train/export.h"
+#include "train/prune.h"
 #include "train/trainer.h"
 
 static char folder[] = "/tmp/muc-train-XXXXXX";
@@ -49,10 +50,10 @@ static const random_shape small = { .layers = 2,
 enum { LENGTH = 70 };
 
 /* mean of -ln p over one document, by the graph and the reference */
-static double reference_loss(muc_context *ctx, const muc_checkpoint *checkpoint,
+static double reference_loss(muc_context *ctx, const muc_checkpoint *checkpoint, bool level,
                              const int32_t *tokens)
 {
-    const muc_llama_options options = { .max_tokens = LENGTH };
+    const muc_llama_options options = { .max_tokens = LENGTH, .level = level };
     size_t rows, columns;
     const float *logits;
     muc_graph *graph;
@@ -112,7 +113,7 @@ static void the_loss_is_that_of_the_reference(void **state)
         double expected, found;
 
         random_relative(ctx, &small, relative == 1, &checkpoint);
-        expected = reference_loss(ctx, &checkpoint, tokens);
+        expected = reference_loss(ctx, &checkpoint, false, tokens);
         found = trained_loss(ctx, &checkpoint, tokens);
         print_message("reference %.7f, trainer %.7f\n", expected, found);
         CHECK(fabs(found - expected) < 2e-6 * expected);
@@ -566,6 +567,210 @@ static void a_method_changes_weights_and_gradients(void **state)
     end_run(&plain);
 }
 
+/* ---- pruning ---- */
+
+typedef struct pruning {
+    muc_context *ctx;
+    muc_checkpoint made;
+    muc_train_shape shape, cut;
+    muc_train_trainer trainer;
+    muc_train_pruner pruner;
+    uint32_t tokens[400];
+    size_t starts[5];
+    muc_train_corpus corpus;
+    muc_scalar *weights; /* of cut */
+} pruning;
+
+enum { PRUNE_STEPS = 30, DEAD = 5 };
+
+/* neurons DEAD.. of layer 1, a quarter of them, have no weight going in */
+static void kill_neurons(pruning *p)
+{
+    size_t at = p->shape.layers[1].at[MUC_LLAMA_UP], dim = p->shape.config.dim;
+
+    for (size_t n = DEAD; n < DEAD + 10; n++)
+        for (size_t i = 0; i < dim; i++)
+            p->trainer.weights[at + n * dim + i] = 0;
+}
+
+static void prune(pruning *p, const random_shape *model, bool qwen, double target)
+{
+    const muc_train_recipe recipe = { .rate = 1e-4,
+                                      .least_rate = 1e-4,
+                                      .steps = PRUNE_STEPS,
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.95,
+                                      .epsilon = 1e-8 };
+    const muc_train_place place = { .random = { 11 } };
+
+    memset(p, 0, sizeof(*p));
+    p->ctx = muc_context_new(2);
+    random_relative(p->ctx, model, qwen, &p->made);
+    for (size_t d = 0; d < 4; d++)
+        p->starts[d + 1] = 80 * (d + 1);
+    for (size_t i = 0; i < 320; i++)
+        p->tokens[i] = random_u32() % model->vocabulary;
+    p->corpus = (muc_train_corpus){ 4, p->starts, p->tokens, NULL };
+    CHECK_OK(p->ctx, muc_train_shape_make(p->ctx, &p->made.config, NULL, NULL, NULL, &p->shape));
+    CHECK_OK(p->ctx, muc_train_trainer_make(p->ctx, &p->shape, &recipe, &p->corpus, model->context,
+                                            320, &place, &p->trainer));
+    CHECK_OK(p->ctx, muc_train_import(p->ctx, &p->shape, &p->made, p->trainer.weights));
+    CHECK_OK(p->ctx, muc_train_pruner_make(p->ctx, &p->shape, target, PRUNE_STEPS, &p->pruner));
+    kill_neurons(p);
+    p->trainer.pass.hooks = &p->pruner.hooks;
+    p->trainer.method = p->pruner.method;
+    for (int i = 0; i < PRUNE_STEPS; i++) {
+        muc_train_note note;
+
+        CHECK_OK(p->ctx, muc_train_step(&p->trainer, &note));
+    }
+    CHECK_OK(p->ctx, muc_train_remove_masked(&p->pruner, p->trainer.weights, &p->cut, &p->weights));
+}
+
+static void end_pruning(pruning *p)
+{
+    free(p->weights);
+    muc_train_pruner_free(&p->pruner);
+    muc_train_trainer_free(&p->trainer);
+    muc_train_shape_free(&p->cut);
+    muc_train_shape_free(&p->shape);
+    muc_checkpoint_close(&p->made);
+    muc_context_free(p->ctx);
+}
+
+static double loss_of(pruning *p, const muc_train_shape *shape, const muc_train_hooks *hooks,
+                      const muc_scalar *weights)
+{
+    muc_train_pass pass;
+    uint64_t counted;
+    double loss;
+
+    CHECK_OK(p->ctx, muc_train_pass_make(p->ctx, shape, 320, &pass));
+    pass.hooks = hooks;
+    CHECK_OK(p->ctx, muc_train_measure(&pass, &p->corpus, 96, weights, &loss, &counted));
+    muc_train_pass_free(&pass);
+    return loss / (double)counted;
+}
+
+static void what_is_removed_had_no_effect_any_more(void **state)
+{
+    static const struct {
+        uint32_t heads, kv_heads;
+        bool qwen;
+    } kinds[] = { { 4, 4, false }, { 4, 2, false }, { 6, 1, false }, { 4, 2, true } };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(kinds); i++) {
+        random_shape model = small;
+        double masked, whole, cut;
+        pruning p;
+
+        model.heads = kinds[i].heads;
+        model.kv_heads = kinds[i].kv_heads;
+        prune(&p, &model, kinds[i].qwen, 0.5);
+        masked = loss_of(&p, &p.shape, &p.pruner.hooks, p.trainer.weights);
+        whole = loss_of(&p, &p.shape, NULL, p.trainer.weights);
+        cut = loss_of(&p, &p.cut, NULL, p.weights);
+        print_message("%u heads, %u of keys: loss %.6f, masked %.6f, removed %.6f\n", model.heads,
+                      model.kv_heads, whole, masked, cut);
+        CHECK(fabs(masked - cut) < 1e-6 * cut);
+        CHECK(fabs(masked - whole) > 1e-3 * whole);
+        end_pruning(&p);
+    }
+}
+
+static void half_of_heads_and_neurons_go_and_groups_stay_whole(void **state)
+{
+    uint32_t heads = 0, neurons = 0;
+    random_shape model = small;
+    pruning p;
+
+    (void)state;
+    model.heads = 6;
+    model.kv_heads = 3;
+    prune(&p, &model, false, 0.5);
+    CHECK(muc_train_pruned_share(&p.pruner, false) == 0.5);
+    CHECK(muc_train_pruned_share(&p.pruner, true) == 0.5);
+    for (size_t l = 0; l < 2; l++) {
+        CHECK_EQ(p.cut.layers[l].heads, 2 * p.cut.layers[l].kv_heads);
+        heads += p.cut.layers[l].heads;
+        neurons += p.cut.layers[l].ffn_dim;
+    }
+    CHECK_EQ(heads, 6);
+    CHECK_EQ(neurons, 40);
+    end_pruning(&p);
+}
+
+static void neurons_that_do_nothing_go_first(void **state)
+{
+    pruning p;
+    size_t first;
+
+    (void)state;
+    prune(&p, &small, false, 0.125); /* 10 of 80 */
+    first = p.pruner.layers[1].neurons;
+    for (size_t n = 0; n < 40; n++)
+        CHECK_EQ(p.pruner.scores[first + n] < 0, n >= DEAD && n < DEAD + 10);
+    CHECK_EQ(p.cut.layers[0].ffn_dim, 40);
+    CHECK_EQ(p.cut.layers[1].ffn_dim, 30);
+    end_pruning(&p);
+}
+
+static void a_layer_keeps_a_head_and_eight_neurons(void **state)
+{
+    pruning p;
+
+    (void)state;
+    prune(&p, &small, false, 0.95);
+    for (size_t l = 0; l < 2; l++) {
+        CHECK_EQ(p.cut.layers[l].kv_heads, 1);
+        CHECK_EQ(p.cut.layers[l].heads, 2);
+        CHECK_EQ(p.cut.layers[l].ffn_dim, 8);
+    }
+    end_pruning(&p);
+}
+
+/* the folder names each layer's numbers; graph and reference take them */
+static void layers_of_different_sizes_are_read_back(void **state)
+{
+    static const uint32_t neurons[] = { 40, 23 }, heads[] = { 2, 4 }, kv_heads[] = { 1, 2 };
+    muc_context *ctx = muc_context_new(1);
+    muc_train_random random = { 3 };
+    int32_t tokens[LENGTH];
+    muc_checkpoint made, read;
+    muc_train_shape shape;
+    muc_scalar *weights;
+
+    (void)state;
+    random_checkpoint(ctx, &small, &made);
+    CHECK_OK(ctx, muc_train_shape_make(ctx, &made.config, heads, kv_heads, neurons, &shape));
+    weights = malloc(shape.elements * sizeof(*weights));
+    for (size_t i = 0; i < shape.elements; i++)
+        weights[i] = (muc_scalar)(muc_train_random_normal(&random) * 0.2);
+    CHECK_OK(ctx, muc_train_export(ctx, &shape, weights, path_of(0, "pruned")));
+    CHECK_OK(ctx, muc_checkpoint_open(ctx, path_of(0, "pruned"), &read));
+    CHECK_EQ(read.config.ffn_dim, 40);
+    CHECK_EQ(read.config.heads, 4);
+    for (uint32_t l = 0; l < 2; l++) {
+        muc_model_config one = muc_config_of_layer(&read.config, l);
+
+        CHECK_EQ(one.heads, heads[l]);
+        CHECK_EQ(one.kv_heads, kv_heads[l]);
+        CHECK_EQ(one.ffn_dim, neurons[l]);
+    }
+    for (size_t i = 0; i < LENGTH; i++)
+        tokens[i] = (int32_t)(random_u32() % small.vocabulary);
+    CHECK(fabs(reference_loss(ctx, &read, false, tokens) - trained_loss(ctx, &read, tokens)) <
+          1e-5);
+    /* filled up with zeros it is the same function */
+    CHECK(fabs(reference_loss(ctx, &read, true, tokens) - trained_loss(ctx, &read, tokens)) < 1e-5);
+    muc_checkpoint_close(&read);
+    muc_checkpoint_close(&made);
+    free(weights);
+    muc_train_shape_free(&shape);
+    muc_context_free(ctx);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     muc_status status = MUC_NOMEM;
@@ -609,6 +814,11 @@ int main(void)
         cmocka_unit_test(a_resumed_run_is_the_uninterrupted_one),
         cmocka_unit_test(damaged_and_foreign_states_are_refused),
         cmocka_unit_test(a_method_changes_weights_and_gradients),
+        cmocka_unit_test(what_is_removed_had_no_effect_any_more),
+        cmocka_unit_test(half_of_heads_and_neurons_go_and_groups_stay_whole),
+        cmocka_unit_test(neurons_that_do_nothing_go_first),
+        cmocka_unit_test(a_layer_keeps_a_head_and_eight_neurons),
+        cmocka_unit_test(layers_of_different_sizes_are_read_back),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

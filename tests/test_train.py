@@ -105,8 +105,16 @@ def so_they_are_with_a_tied_head(folder):
 
 
 def a_run_that_was_killed_goes_on_to_the_same_bytes(folder):
+    goes_on(folder)
+
+
+def so_does_one_that_prunes(folder):
+    goes_on(folder, "--prune", 0.5)
+
+
+def goes_on(folder, *options):
     config, cases = setup(folder)
-    args = [config, "--data", cases, "--cases", "--tokenizer", "bytes", "--steps", 200, "--every",
+    args = [*options, config, "--data", cases, "--cases", "--tokenizer", "bytes", "--steps", 200, "--every",
             3, "--batch", 256, "--prompt-loss", "0.5", "--seed", 3]
     muc("train", *args, "-o", folder / "whole", "-t", 1)
     out, state = folder / "parts", folder / "parts/train.state"
@@ -137,6 +145,30 @@ def the_result_is_a_model_that_knows_its_answers(folder):
     assert [r["step"] for r in report["held_out"]] == list(range(15, 151, 15))
     done = json.loads(muc("eval", folder / "out", "--task", cases, "--json"))
     assert done["exact"] >= 22, done
+
+
+def a_pruned_model_goes_everywhere(folder):
+    config, cases = setup(folder)
+    out = folder / "out"
+    report = json.loads(muc("train", config, "--data", cases, "--cases", "--tokenizer", "bytes",
+                            "--steps", 60, "--rate", 1e-2, "--prune", 0.5, "-o", out, "--json"))
+    layers = report["layers"]
+    assert sum(r["kv_heads"] for r in layers) == 2 and sum(r["neurons"] for r in layers) == 48
+    assert all(r["heads"] == 2 * r["kv_heads"] for r in layers)
+    assert layers[0]["neurons"] != layers[1]["neurons"]
+    muc("inspect", out)
+    muc("compile", out, "-o", folder / "out.utp")
+    assert json.loads(muc("verify", folder / "out.utp", out, "--json"))["exact"]
+    made = json.loads(muc("compile", out, "--target", "mcu", "-o", folder / "c", "--json"))
+    assert made["self_check"]["kl"] < 0.05, made
+    assert len(muc("run", folder / "c", "-p", "say: go", "--raw", "-n", 8)) > 8
+    config_of = json.loads((out / "config.json").read_text())
+    config_of["intermediate_size"] = config_of["intermediate_size"][:1]
+    (out / "config.json").write_text(json.dumps(config_of))
+    assert "1 numbers for 2 layers" in muc("inspect", out, status=MALFORMED)
+    config_of["intermediate_size"] = [48, -1]
+    (out / "config.json").write_text(json.dumps(config_of))
+    assert "layer 1 is no number" in muc("inspect", out, status=MALFORMED)
 
 
 def a_page_shows_the_loss(folder):
@@ -195,7 +227,8 @@ def what_cannot_be_is_refused(folder):
 
 
 TESTS = [losses_norms_and_weights_are_those_of_pytorch, so_they_are_with_a_tied_head,
-         a_run_that_was_killed_goes_on_to_the_same_bytes,
+         a_run_that_was_killed_goes_on_to_the_same_bytes, so_does_one_that_prunes,
+         a_pruned_model_goes_everywhere,
          the_result_is_a_model_that_knows_its_answers, a_page_shows_the_loss, tokenizers_are_made_of_a_text,
          what_cannot_be_is_refused]
 

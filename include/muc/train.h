@@ -22,6 +22,7 @@ typedef struct muc_train_options {
     double prompt_loss;    /* share of the cases whose prompt is predicted too */
     uint64_t every; /* steps between states saved, and measurements on held_out [a tenth of all] */
     uint64_t seed;  /* of the first weights and the order of the data */
+    double prune;   /* share of heads and of neurons to remove, below 1; 0: none */
     bool resume;    /* go on with the run that out holds */
 } muc_train_options;
 
@@ -32,9 +33,15 @@ typedef struct muc_train_options {
  * bit (resume). The result depends on path, data and options alone, not on the number of threads;
  * another processor may round products otherwise.
  *
+ * With prune, the heads and neurons that matter least are masked while the model trains, more and
+ * more of them over the first four fifths of the steps, and removed at the end: the layers of the
+ * result differ in size. Heads of queries go with their head of keys; a layer keeps one head and
+ * eight neurons.
+ *
  * Keys: folder, parameters, documents, steps, tokens (fed), seconds and tokens_per_second (of this
  * call), loss (mean of the last tenth of the steps), held_out_loss and held_out_perplexity, and the
- * tables "curve" (step, loss: mean since the row before) and "held_out" (step, loss).
+ * tables "curve" (step, loss: mean since the row before) and "held_out" (step, loss); of a pruned
+ * model also the table "layers" (layer, heads, kv_heads, neurons).
  *
  * Fails with MUC_USAGE if out holds an unfinished run and resume is not asked for, or the other way
  * round; MUC_MALFORMED if it began with other options; MUC_UNSUPPORTED in a build without

@@ -474,6 +474,7 @@ static muc_status train_numbers(const cli_args *args, muc_train_options *o)
     TRY(cli_real(args, OPTION_LEAST_RATE, 0, 1, -1, &o->least_rate));
     TRY(cli_real(args, OPTION_DECAY, 0, 1e3, -1, &o->decay));
     TRY(cli_real(args, OPTION_CLIP, 0, 1e12, -1, &o->clip));
+    TRY(cli_real(args, OPTION_PRUNE, 0, 0.99, 0, &o->prune));
     return cli_real(args, OPTION_PROMPT_LOSS, 0, 1, 0, &o->prompt_loss);
 }
 

@@ -35,7 +35,7 @@ static muc_status widen_matrices(muc_context *ctx, muc_graph *graph)
 
 muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out)
 {
-    const muc_llama_options options = { .context = model->context };
+    const muc_llama_options options = { .context = model->context, .level = true };
 
     muc_status status;
 

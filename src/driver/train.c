@@ -12,6 +12,7 @@
 #include "text/learn.h"
 #include "text/vocabulary.h"
 #include "train/export.h"
+#include "train/prune.h"
 #include "train/trainer.h"
 
 enum { SAVE_SECONDS = 60 };
@@ -25,7 +26,9 @@ typedef struct job {
     muc_train_corpus corpus, held_out; /* documents 0: none */
     muc_train_shape shape;
     muc_train_trainer trainer;
-    uint32_t crc32; /* of all that the result depends on, but path's weights */
+    muc_train_pruner pruner; /* if options.prune */
+    muc_train_shape result;  /* of the pruned model */
+    uint32_t crc32;          /* of all that the result depends on, but path's weights */
     muc_train_log log;
     uint64_t first_step, tokens; /* tokens: fed since first_step */
     double began, saved;         /* seconds */
@@ -97,7 +100,7 @@ static uint32_t crc_of_run(const job *j)
 {
     const muc_train_options *o = &j->options;
     const uint64_t counts[] = { o->steps, o->batch, o->warm_up, o->seed, o->window, o->every };
-    const double reals[] = { o->rate, o->least_rate, o->decay, o->clip };
+    const double reals[] = { o->rate, o->least_rate, o->decay, o->clip, o->prune };
     uint32_t crc = crc_of(crc_of(0, counts, sizeof(counts)), reals, sizeof(reals));
 
     crc = crc_of(crc, j->corpus.starts, (j->corpus.documents + 1) * sizeof(*j->corpus.starts));
@@ -189,6 +192,19 @@ static muc_status read_data(job *j)
                : MUC_OK;
 }
 
+/* the last fifth of the steps is left to recover in */
+static muc_status begin_pruning(job *j)
+{
+    uint64_t steps = j->options.steps - j->options.steps / 5;
+
+    MUC_TRY(muc_train_pruner_make(j->ctx, &j->shape, j->options.prune, steps, &j->pruner));
+    j->trainer.pass.hooks = &j->pruner.hooks;
+    j->trainer.method = j->pruner.method;
+    j->trainer.extra = j->pruner.scores;
+    j->trainer.extra_bytes = j->pruner.units * sizeof(*j->pruner.scores);
+    return MUC_OK;
+}
+
 static muc_status make_trainer(job *j)
 {
     const muc_train_options *o = &j->options;
@@ -211,6 +227,8 @@ static muc_status make_trainer(job *j)
     place.random.state = muc_train_random_next(&random);
     MUC_TRY(muc_train_trainer_make(j->ctx, &j->shape, &recipe, &j->corpus, window, o->batch, &place,
                                    &j->trainer));
+    if (o->prune > 0)
+        MUC_TRY(begin_pruning(j));
     if (j->model->checkpoint.tensor_count)
         return muc_train_import(j->ctx, &j->shape, &j->model->checkpoint, j->trainer.weights);
     muc_train_initialise(&j->shape, &random, j->trainer.weights);
@@ -308,12 +326,26 @@ static muc_status copy_companions(job *j)
     return muc_path_exists(prompt) ? copy_file(j, prompt, "prompt.txt") : MUC_OK;
 }
 
+/* the model, without what was pruned */
+static muc_status export_model(job *j)
+{
+    muc_scalar *weights;
+    muc_status status;
+
+    if (j->options.prune <= 0)
+        return muc_train_export(j->ctx, &j->shape, j->trainer.weights, j->out_path);
+    MUC_TRY(muc_train_remove_masked(&j->pruner, j->trainer.weights, &j->result, &weights));
+    status = muc_train_export(j->ctx, &j->result, weights, j->out_path);
+    free(weights);
+    return status;
+}
+
 static muc_status finish_files(job *j)
 {
     const char *state;
 
     MUC_TRY(copy_companions(j));
-    MUC_TRY(muc_train_export(j->ctx, &j->shape, j->trainer.weights, j->out_path));
+    MUC_TRY(export_model(j));
     MUC_TRY(write_log(j));
     MUC_TRY(out_file(j, "train.state", &state));
     unlink(state); /* its run is finished; it may never have been written */
@@ -376,8 +408,25 @@ static muc_status run(job *j)
     return finish_files(j);
 }
 
+static void report_layers(const muc_train_shape *shape, muc_report *r)
+{
+    muc_report_begin_table(r, "layers");
+    for (uint32_t i = 0; i < shape->config.layers; i++) {
+        const muc_train_layer *layer = &shape->layers[i];
+
+        muc_report_begin_row(r);
+        muc_report_add_count(r, "layer", i);
+        muc_report_add_count(r, "heads", layer->heads);
+        muc_report_add_count(r, "kv_heads", layer->kv_heads);
+        muc_report_add_count(r, "neurons", layer->ffn_dim);
+        muc_report_end(r);
+    }
+    muc_report_end(r);
+}
+
 static muc_status report(const job *j, muc_report **out)
 {
+    const muc_train_shape *shape = j->options.prune > 0 ? &j->result : &j->shape;
     size_t tenth = (size_t)(j->options.steps + 9) / 10;
     double seconds = now() - j->began;
     double held_out = j->log.count ? j->log.rows[j->log.count - 1].held_out : -1;
@@ -386,8 +435,8 @@ static muc_status report(const job *j, muc_report **out)
 
     MUC_TRY(muc_report_new(j->ctx, &r));
     *out = r;
-    for (size_t t = 0; t < j->shape.tensor_count; t++)
-        parameters += j->shape.tensors[t].elements;
+    for (size_t t = 0; t < shape->tensor_count; t++)
+        parameters += shape->tensors[t].elements;
     muc_report_add_text(r, "folder", "%s", j->out_path);
     muc_report_add_count(r, "parameters", parameters);
     muc_report_add_count(r, "documents", j->corpus.documents);
@@ -400,6 +449,8 @@ static muc_status report(const job *j, muc_report **out)
         muc_report_add_real(r, "held_out_loss", held_out);
         muc_report_add_real(r, "held_out_perplexity", exp(held_out));
     }
+    if (j->options.prune > 0)
+        report_layers(shape, r);
     MUC_TRY(muc_train_log_report(j->ctx, &j->log, r));
     return muc_report_status(j->ctx, r);
 }
@@ -427,6 +478,8 @@ muc_status muc_train(muc_context *ctx, const char *path, const muc_train_options
 
     muc_train_log_free(&j.log);
     muc_train_trainer_free(&j.trainer);
+    muc_train_pruner_free(&j.pruner);
+    muc_train_shape_free(&j.result);
     muc_train_shape_free(&j.shape);
     muc_model_close(j.model);
     muc_arena_free(&j.arena);

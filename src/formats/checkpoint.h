@@ -41,11 +41,19 @@ typedef enum muc_rope_kind {
     MUC_ROPE_LLAMA3, /* low frequencies divided by factor, a ramp between */
 } muc_rope_kind;
 
+/* The numbers in which the layers of a pruned model differ. */
+typedef struct muc_layer_sizes {
+    uint32_t heads, kv_heads, ffn_dim;
+} muc_layer_sizes;
+
 /* Sizes count elements. bos and eos are below vocabulary. */
 typedef struct muc_model_config {
     const char *architecture; /* as the file names it */
     muc_family family;
     uint32_t dim, ffn_dim, layers, heads, kv_heads, head_dim, vocabulary;
+    /* [layers], owned by the checkpoint; then the three above are the greatest of all layers. NULL:
+     * every layer has those */
+    const muc_layer_sizes *layer_sizes;
     uint32_t context; /* positions the model was made for */
     double norm_epsilon, rope_theta;
     muc_rope_kind rope_kind;
@@ -63,6 +71,9 @@ typedef struct muc_model_config {
 } muc_model_config;
 
 typedef struct muc_mapped_file muc_mapped_file;
+
+/* The configuration of a model whose layers are all as this one. */
+muc_model_config muc_config_of_layer(const muc_model_config *config, uint32_t layer);
 
 /* Owns everything it points to. */
 typedef struct muc_checkpoint {

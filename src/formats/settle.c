@@ -71,6 +71,19 @@ static bool tensor_is_present(const muc_model_config *config, int when)
     }
 }
 
+muc_model_config muc_config_of_layer(const muc_model_config *config, uint32_t layer)
+{
+    muc_model_config out = *config;
+
+    if (config->layer_sizes) {
+        out.heads = config->layer_sizes[layer].heads;
+        out.kv_heads = config->layer_sizes[layer].kv_heads;
+        out.ffn_dim = config->layer_sizes[layer].ffn_dim;
+        out.layer_sizes = NULL;
+    }
+    return out;
+}
+
 muc_llama_tensor muc_llama_tensor_of(const muc_model_config *config, unsigned id)
 {
     static const struct row {
@@ -127,6 +140,18 @@ muc_status muc_checkpoint_sort(muc_context *ctx, muc_checkpoint *checkpoint)
     return MUC_OK;
 }
 
+static muc_status check_layer(muc_context *ctx, const muc_checkpoint *checkpoint, uint32_t layer)
+{
+    const muc_layer_sizes *all = checkpoint->config.layer_sizes, *sizes = &all[layer];
+
+    if (sizes->heads && sizes->kv_heads && sizes->ffn_dim && sizes->heads % sizes->kv_heads == 0)
+        return MUC_OK;
+    return FAIL(MUC_MALFORMED,
+                "layer %u has %u heads, %u of keys, %u neurons; expected one of each at least, and "
+                "heads a multiple of those of keys",
+                layer, sizes->heads, sizes->kv_heads, sizes->ffn_dim);
+}
+
 static muc_status check_sizes(muc_context *ctx, const muc_checkpoint *checkpoint)
 {
     const muc_model_config *config = &checkpoint->config;
@@ -140,7 +165,9 @@ static muc_status check_sizes(muc_context *ctx, const muc_checkpoint *checkpoint
             return FAIL(MUC_MALFORMED, "%s is %u, expected 1 to %u", limits[i].name, value,
                         limits[i].max);
     }
-    if (config->heads % config->kv_heads != 0)
+    for (uint32_t i = 0; config->layer_sizes && i < config->layers; i++)
+        MUC_TRY(check_layer(ctx, checkpoint, i));
+    if (!config->layer_sizes && config->heads % config->kv_heads != 0)
         return FAIL(MUC_MALFORMED, "heads, %u, is no multiple of kv_heads, %u", config->heads,
                     config->kv_heads);
     if (config->head_dim % 2 != 0)
@@ -246,8 +273,10 @@ static muc_status check_tensors(muc_context *ctx, const muc_checkpoint *checkpoi
         uint32_t times = tensor.per_layer ? config->layers : 1;
 
         for (uint32_t layer = 0; tensor.present && layer < times; layer++) {
+            const muc_model_config one = muc_config_of_layer(config, layer);
             char name[NAME_BYTES];
 
+            tensor = muc_llama_tensor_of(&one, id);
             snprintf(name, sizeof(name), tensor.hf, layer);
             MUC_TRY(check_tensor(ctx, checkpoint, &tensor, name, seen));
         }

@@ -12,6 +12,8 @@ typedef struct builder {
     muc_context *ctx;
     const muc_checkpoint *checkpoint;
     const muc_model_config *config;
+    muc_model_config sizes; /* of the layer's nodes */
+    bool level;             /* layers differ and must not */
     muc_graph *graph;
     uint32_t context, layer;
     muc_expr pos, m;
@@ -21,6 +23,45 @@ typedef struct builder {
 static muc_status name_of(builder *b, const char *stage, const char **out)
 {
     return muc_arena_format(b->ctx, &b->graph->arena, out, "layers.%u.%s", b->layer, stage);
+}
+
+/* A tensor of the greatest layer's size, zeros where the layer has nothing. What is added
+ * contributes nothing: its columns of o and down are zeros. New heads come after the old, so groups
+ * of queries must be as large as the greatest layer's, unless there is one head of keys. */
+static muc_status pad(builder *b, const muc_tensor_view *view, unsigned row, muc_tensor *tensor,
+                      const float **scales)
+{
+    const muc_model_config one = muc_config_of_layer(b->config, b->layer);
+    const muc_llama_tensor wanted = muc_llama_tensor_of(b->config, row);
+    const muc_dtype_info *type = muc_dtype_get(view->dtype);
+    uint64_t rows = wanted.dims[0], columns = wanted.dims[1] ? wanted.dims[1] : 1;
+    uint64_t has = view->rank == 2 ? view->dims[1] : 1, size = type->block_bytes;
+    uint8_t *data;
+    float *all;
+
+    if (view->dims[0] == rows && has == columns)
+        return MUC_OK;
+    if (type->block_elements != 1 ||
+        (b->config->kv_heads > 1 &&
+         one.heads / one.kv_heads != b->config->heads / b->config->kv_heads))
+        return muc_fail(b->ctx, MUC_UNSUPPORTED, view->file, view->offset,
+                        "tensor '%s' of type %s, with %u heads of which %u have keys, cannot be "
+                        "filled up with zeros to what other layers have",
+                        view->name, type->name, one.heads, one.kv_heads);
+    tensor->bytes = rows * columns * size;
+    MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, (size_t)tensor->bytes, &data));
+    for (uint64_t r = 0; r < view->dims[0]; r++)
+        memcpy(data + r * columns * size, view->data + r * has * size, (size_t)(has * size));
+    tensor->data = data;
+    for (uint32_t i = 0; i < view->rank; i++)
+        tensor->dims[i] = muc_expr_const(b->graph->pool, wanted.dims[i]);
+    if (!view->scales)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, (size_t)rows, &all));
+    for (uint64_t r = 0; r < rows; r++)
+        all[r] = r < view->dims[0] ? view->scales[r] : 1;
+    *scales = all;
+    return MUC_OK;
 }
 
 /* the checkpoint's tensor of a row of llama_tensors.def, as a constant; it may be there already */
@@ -49,9 +90,11 @@ static muc_status weight(builder *b, unsigned row, uint32_t *out)
     }
     tensor.data = view->data;
     tensor.bytes = view->bytes;
+    quantization.scales = view->scales;
+    if (b->level)
+        MUC_TRY(pad(b, view, row, &tensor, &quantization.scales));
     if (view->scales) {
-        quantization.count = (uint32_t)view->dims[0];
-        quantization.scales = view->scales;
+        quantization.count = muc_llama_tensor_of(&b->sizes, row).dims[0];
         MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, quantization.count, &zeros));
         quantization.zero_points = zeros;
         tensor.quantization = &quantization;
@@ -135,15 +178,15 @@ static muc_status cache(builder *b, const char *stage, uint32_t *out)
 
     MUC_TRY(name_of(b, stage, &tensor.name));
     tensor.dims[0] = muc_expr_const(b->graph->pool, b->context);
-    tensor.dims[1] = muc_expr_const(b->graph->pool, b->config->kv_heads * b->config->head_dim);
+    tensor.dims[1] = muc_expr_const(b->graph->pool, b->sizes.kv_heads * b->sizes.head_dim);
     return muc_graph_add_tensor(b->ctx, b->graph, &tensor, out);
 }
 
 static muc_status attend(builder *b, uint32_t q, uint32_t k, uint32_t v, uint32_t *out)
 {
     const muc_attribute attributes[] = {
-        { .key = MUC_KEY_HEADS, .value.integer = b->config->heads },
-        { .key = MUC_KEY_KV_HEADS, .value.integer = b->config->kv_heads },
+        { .key = MUC_KEY_HEADS, .value.integer = b->sizes.heads },
+        { .key = MUC_KEY_KV_HEADS, .value.integer = b->sizes.kv_heads },
         { .key = MUC_KEY_HEAD_DIM, .value.integer = b->config->head_dim },
         { .key = MUC_KEY_SCALE, .value.real = 1 / sqrt((double)b->config->head_dim) },
         { .key = MUC_KEY_POSITION, .value.expr = b->pos },
@@ -160,7 +203,7 @@ static muc_status attend(builder *b, uint32_t q, uint32_t k, uint32_t v, uint32_
 /* x + O(attention(norm x)) */
 static muc_status attention_block(builder *b, uint32_t x, uint32_t *out)
 {
-    const muc_model_config *c = b->config;
+    const muc_model_config *c = &b->sizes;
     uint32_t normed, q, k, v, y;
 
     MUC_TRY(layer_norm(b, "attention_norm", x, MUC_LLAMA_INPUT_NORM, 0, &normed));
@@ -250,6 +293,7 @@ static muc_status build(builder *b, const muc_llama_options *options, uint32_t m
     MUC_TRY(rope_tables(b));
     MUC_TRY(node(b, MUC_OP_EMBED, "embed", embed, 2, NULL, 0, &x));
     for (b->layer = 0; b->layer < b->config->layers; b->layer++) {
+        b->sizes = b->level ? *b->config : muc_config_of_layer(b->config, b->layer);
         MUC_TRY(attention_block(b, x, &x));
         MUC_TRY(feed_forward_block(b, x, &x));
     }
@@ -266,10 +310,11 @@ muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,
                            const muc_llama_options *options, muc_graph **out)
 {
     const muc_model_config *config = &checkpoint->config;
-    builder b = { .ctx = ctx, .checkpoint = checkpoint, .config = config };
+    builder b = { .ctx = ctx, .checkpoint = checkpoint, .config = config, .sizes = *config };
     uint32_t max_tokens = options->max_tokens ? options->max_tokens : DEFAULT_MAX_TOKENS;
     muc_status status;
 
+    b.level = options->level && config->layer_sizes;
     b.context = options->context ? options->context : config->context;
     if (b.context > config->context)
         return muc_fail(ctx, MUC_USAGE, checkpoint->path, MUC_NO_OFFSET,

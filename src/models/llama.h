@@ -10,6 +10,7 @@ typedef struct muc_llama_options {
     uint32_t context;    /* positions of the KV cache; 0: the model's own; never above it */
     uint32_t max_tokens; /* most tokens in one call; 0: 64, or context if that is smaller */
     bool last_only;      /* logits after the call's last token alone */
+    bool level;          /* heads and neurons of weight 0 make the layers of a pruned model alike */
 } muc_llama_options;
 
 /* Builds the graph of a checkpoint, which must outlive it: weights are borrowed in their file's
@@ -21,7 +22,8 @@ typedef struct muc_llama_options {
  * Nodes: embed; for each layer N layers.N.attention_norm, .q, .k, .v, (.q_norm, .k_norm,)
  * .q_rope, .k_rope, .attention, .o, .attention_residual, .ffn_norm, .gate, .up, .silu, .gated,
  * .down, .residual; (last,) final_norm, head. States: layers.N.k_cache, .v_cache, f32 [context,
- * kv_heads * head_dim]. Constants: the checkpoint's names, rope.cos and rope.sin.
+ * kv_heads * head_dim], by the layer's own numbers where layers differ. Constants: the checkpoint's
+ * names, rope.cos and rope.sin.
  *
  * Fails with MUC_UNSUPPORTED where the configuration asks for what no node does. */
 muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,

@@ -10,7 +10,7 @@ muc_status muc_train_import(muc_context *ctx, const muc_train_shape *shape,
                             const muc_checkpoint *checkpoint, muc_scalar *weights);
 
 /* Writes config.json and model.safetensors (F32) to folder, which is made if need be. A tokenizer
- * is the caller's to copy. Fails with MUC_UNSUPPORTED if layers differ in heads or neurons. */
+ * is the caller's to copy. */
 muc_status muc_train_export(muc_context *ctx, const muc_train_shape *shape,
                             const muc_scalar *weights, const char *folder);
 

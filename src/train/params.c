@@ -61,6 +61,31 @@ static muc_status check(muc_context *ctx, const muc_train_shape *shape, uint32_t
                     i, layer->heads, layer->kv_heads, layer->ffn_dim);
 }
 
+static void grow(uint32_t *most, uint32_t value)
+{
+    *most = value > *most ? value : *most;
+}
+
+/* the configuration of the layers as they are, its list in the shape's arena */
+static muc_status settle_config(muc_context *ctx, muc_train_shape *shape)
+{
+    muc_model_config *config = &shape->config;
+    muc_layer_sizes *sizes;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, &shape->arena, config->layers, &sizes));
+    config->heads = config->kv_heads = config->ffn_dim = 0;
+    for (uint32_t i = 0; i < config->layers; i++) {
+        const muc_train_layer *layer = &shape->layers[i];
+
+        sizes[i] = (muc_layer_sizes){ layer->heads, layer->kv_heads, layer->ffn_dim };
+        grow(&config->heads, layer->heads);
+        grow(&config->kv_heads, layer->kv_heads);
+        grow(&config->ffn_dim, layer->ffn_dim);
+    }
+    config->layer_sizes = sizes;
+    return MUC_OK;
+}
+
 static muc_status make(muc_context *ctx, const uint32_t *heads, const uint32_t *kv_heads,
                        const uint32_t *ffn_dims, muc_train_shape *shape)
 {
@@ -70,11 +95,14 @@ static muc_status make(muc_context *ctx, const uint32_t *heads, const uint32_t *
     MUC_TRY(MUC_ARENA_NEW(ctx, &shape->arena, ((size_t)config->layers + 1) * MUC_LLAMA_TENSOR_COUNT,
                           &shape->tensors));
     for (uint32_t i = 0; i < config->layers; i++) {
-        shape->layers[i].heads = heads ? heads[i] : config->heads;
-        shape->layers[i].kv_heads = kv_heads ? kv_heads[i] : config->kv_heads;
-        shape->layers[i].ffn_dim = ffn_dims ? ffn_dims[i] : config->ffn_dim;
+        const muc_model_config one = muc_config_of_layer(config, i);
+
+        shape->layers[i].heads = heads ? heads[i] : one.heads;
+        shape->layers[i].kv_heads = kv_heads ? kv_heads[i] : one.kv_heads;
+        shape->layers[i].ffn_dim = ffn_dims ? ffn_dims[i] : one.ffn_dim;
         MUC_TRY(check(ctx, shape, i));
     }
+    MUC_TRY(settle_config(ctx, shape));
     return lay_out(ctx, shape);
 }
 

@@ -28,14 +28,15 @@ typedef struct muc_train_tensor {
 /* Owns all it points to but config's strings. */
 typedef struct muc_train_shape {
     muc_arena arena;
-    muc_model_config config; /* its heads, kv_heads and ffn_dim are those of no layer: see layers */
+    muc_model_config config; /* its layer_sizes are those of layers */
     muc_train_layer *layers;
     size_t embed, final_norm, head; /* first elements; head is embed if tied */
     size_t tensor_count, elements;
     muc_train_tensor *tensors; /* in the order of the buffer: embed, layer by layer, the rest */
 } muc_train_shape;
 
-/* Lays the tensors out. heads, kv_heads, ffn_dims: of each layer, or NULL for config's. */
+/* Lays the tensors out. heads, kv_heads, ffn_dims: of each layer, or NULL for config's, which may
+ * differ from layer to layer too. */
 muc_status muc_train_shape_make(muc_context *ctx, const muc_model_config *config,
                                 const uint32_t *heads, const uint32_t *kv_heads,
                                 const uint32_t *ffn_dims, muc_train_shape *out);

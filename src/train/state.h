@@ -12,6 +12,8 @@ typedef struct muc_train_state {
     muc_train_adam *adam;
     muc_train_place *place;
     uint32_t recipe_crc32; /* of what must be the same when the run goes on: the caller's */
+    void *extra;           /* [extra_bytes] of the caller's, in the processor's order of bytes */
+    size_t extra_bytes;
 } muc_train_state;
 
 /* Writes the file whole or not at all. */

@@ -91,8 +91,8 @@ muc_status muc_train_trainer_save(const muc_train_trainer *trainer, uint32_t rec
                                   const char *path)
 {
     muc_train_trainer t = *trainer;
-    const muc_train_state state = { t.shape->elements, t.weights, &t.adam, &t.loader.place,
-                                    recipe_crc32 };
+    const muc_train_state state = { t.shape->elements, t.weights, &t.adam,      &t.loader.place,
+                                    recipe_crc32,      t.extra,   t.extra_bytes };
 
     return muc_train_state_save(t.ctx, &state, path);
 }
@@ -102,8 +102,10 @@ muc_status muc_train_trainer_load(muc_train_trainer *trainer, uint32_t recipe_cr
 {
     muc_train_loader *old = &trainer->loader, loader;
     muc_train_place place = old->place;
-    const muc_train_state state = { trainer->shape->elements, trainer->weights, &trainer->adam,
-                                    &place, recipe_crc32 };
+    const muc_train_state state = {
+        trainer->shape->elements, trainer->weights,    &trainer->adam, &place, recipe_crc32,
+        trainer->extra,           trainer->extra_bytes
+    };
 
     MUC_TRY(muc_train_state_load(trainer->ctx, path, &state));
     MUC_TRY(

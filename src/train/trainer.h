@@ -36,6 +36,8 @@ typedef struct muc_train_trainer {
     muc_train_adam adam;
     muc_scalar *weights; /* [shape->elements], the caller fills them; 0 now */
     muc_scalar *gradients;
+    void *extra; /* what a method adds to the saved state; the caller sets it; may be NULL */
+    size_t extra_bytes;
 } muc_train_trainer;
 
 /* corpus in windows of at most window tokens, rows tokens a batch; place: of the first batch.

@@ -249,19 +249,74 @@ static muc_status read_tokens(const reader *r)
     return MUC_OK;
 }
 
+/* A number, or one for each layer: then *sizes, made if need be, has it at offset at of each layer,
+ * and *out is the greatest. */
+static muc_status read_layers_u32(const reader *r, const char *key, size_t at,
+                                  muc_layer_sizes **sizes, uint32_t *out)
+{
+    const json_t *list = json_object_get(r->root, key), *item;
+    size_t i;
+
+    if (!json_is_array(list))
+        return read_u32(r, key, out);
+    if (json_array_size(list) != r->config->layers)
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                        "\"%s\" has %zu numbers for %u layers", key, json_array_size(list),
+                        r->config->layers);
+    if (!*sizes)
+        MUC_TRY(MUC_ARENA_NEW(r->ctx, &r->checkpoint->arena, json_array_size(list), sizes));
+    *out = 0;
+    json_array_foreach(list, i, item)
+    {
+        json_int_t value = json_integer_value(item);
+        uint32_t size = (uint32_t)value;
+
+        if (value < 1 || value > UINT32_MAX)
+            return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                            "\"%s\" of layer %zu is no number from 1 on", key, i);
+        memcpy((char *)&(*sizes)[i] + at, &size, sizeof(size));
+        *out = size > *out ? size : *out;
+    }
+    return MUC_OK;
+}
+
+/* heads and neurons; where one of them is a list, what is none holds for every layer */
+static muc_status read_layer_sizes(const reader *r)
+{
+    muc_model_config *config = r->config;
+    muc_layer_sizes *sizes = NULL;
+
+    MUC_TRY(read_layers_u32(r, "intermediate_size", offsetof(muc_layer_sizes, ffn_dim), &sizes,
+                            &config->ffn_dim));
+    MUC_TRY(read_layers_u32(r, "num_attention_heads", offsetof(muc_layer_sizes, heads), &sizes,
+                            &config->heads));
+    if (json_object_get(r->root, "num_key_value_heads"))
+        MUC_TRY(read_layers_u32(r, "num_key_value_heads", offsetof(muc_layer_sizes, kv_heads),
+                                &sizes, &config->kv_heads));
+    else
+        config->kv_heads = config->heads;
+    for (uint32_t i = 0; sizes && i < config->layers; i++) {
+        sizes[i].ffn_dim = sizes[i].ffn_dim ? sizes[i].ffn_dim : config->ffn_dim;
+        sizes[i].heads = sizes[i].heads ? sizes[i].heads : config->heads;
+        if (!sizes[i].kv_heads)
+            sizes[i].kv_heads =
+                json_object_get(r->root, "num_key_value_heads") ? config->kv_heads : sizes[i].heads;
+    }
+    config->layer_sizes = sizes;
+    return MUC_OK;
+}
+
 static muc_status read_sizes(const reader *r, const architecture *kind)
 {
     muc_model_config *config = r->config;
     uint32_t head_dim = kind->default_head_dim;
 
     MUC_TRY(read_u32(r, "hidden_size", &config->dim));
-    MUC_TRY(read_u32(r, "intermediate_size", &config->ffn_dim));
     MUC_TRY(read_u32(r, "num_hidden_layers", &config->layers));
-    MUC_TRY(read_u32(r, "num_attention_heads", &config->heads));
+    MUC_TRY(read_layer_sizes(r));
     MUC_TRY(read_u32(r, "vocab_size", &config->vocabulary));
     MUC_TRY(read_u32(r, "max_position_embeddings", &config->context));
-    MUC_TRY(read_u32_or(r, r->root, "num_key_value_heads", config->heads, &config->kv_heads));
-    if (head_dim == 0)
+    if (head_dim == 0 && !config->layer_sizes)
         head_dim = config->dim / config->heads;
     MUC_TRY(read_u32_or(r, r->root, "head_dim", head_dim, &config->head_dim));
     return muc_json_double_or(r->ctx, r->name, r->root, "rms_norm_eps", 1e-6,

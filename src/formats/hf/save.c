@@ -39,6 +39,31 @@ static void add_tokens(const muc_model_config *c, muc_text *text)
                      i + 1 < c->eos_count ? "" : "],\n");
 }
 
+static uint32_t layer_number(const muc_model_config *c, uint32_t layer, size_t at)
+{
+    uint32_t number;
+
+    memcpy(&number, (const char *)&c->layer_sizes[layer] + at, sizeof(number));
+    return number;
+}
+
+/* one number, or where layers differ in it a list */
+static void add_layers_u32(const muc_model_config *c, const char *key, size_t at, uint32_t all,
+                           muc_text *text)
+{
+    bool differ = false;
+
+    muc_text_add(text, "  \"%s\": ", key);
+    for (uint32_t i = 0; c->layer_sizes && i < c->layers; i++)
+        differ = differ || layer_number(c, i, at) != all;
+    if (!differ)
+        muc_text_add(text, "%u", all);
+    for (uint32_t i = 0; differ && i < c->layers; i++)
+        muc_text_add(text, "%s%u%s", i ? ", " : "[", layer_number(c, i, at),
+                     i + 1 < c->layers ? "" : "]");
+    muc_text_add(text, ",\n");
+}
+
 void muc_hf_add_config(const muc_model_config *c, const char *members, muc_text *text)
 {
     const struct row *row = families;
@@ -47,12 +72,13 @@ void muc_hf_add_config(const muc_model_config *c, const char *members, muc_text 
         row++;
     muc_text_add(text, "{\n  \"architectures\": [\"%s\"],\n  \"model_type\": \"%s\",\n", row->name,
                  row->type);
-    muc_text_add(text, "  \"hidden_size\": %u,\n  \"intermediate_size\": %u,\n", c->dim,
-                 c->ffn_dim);
-    muc_text_add(text, "  \"num_hidden_layers\": %u,\n  \"num_attention_heads\": %u,\n", c->layers,
-                 c->heads);
-    muc_text_add(text, "  \"num_key_value_heads\": %u,\n  \"head_dim\": %u,\n", c->kv_heads,
-                 c->head_dim);
+    muc_text_add(text, "  \"hidden_size\": %u,\n", c->dim);
+    add_layers_u32(c, "intermediate_size", offsetof(muc_layer_sizes, ffn_dim), c->ffn_dim, text);
+    muc_text_add(text, "  \"num_hidden_layers\": %u,\n", c->layers);
+    add_layers_u32(c, "num_attention_heads", offsetof(muc_layer_sizes, heads), c->heads, text);
+    add_layers_u32(c, "num_key_value_heads", offsetof(muc_layer_sizes, kv_heads), c->kv_heads,
+                   text);
+    muc_text_add(text, "  \"head_dim\": %u,\n", c->head_dim);
     muc_text_add(text, "  \"vocab_size\": %u,\n  \"max_position_embeddings\": %u,\n", c->vocabulary,
                  c->context);
     muc_text_add(text, "  \"rms_norm_eps\": %.17g,\n", c->norm_epsilon);

@@ -5,7 +5,8 @@
 #include "base/text.h"
 #include "formats/format.h"
 
-/* config.json of a configuration. members: further ones, each as "\"key\": value,\n", or "". */
+/* config.json of a configuration. members: further ones, each as "\"key\": value,\n", or "". Heads
+ * and neurons are lists where layers differ in them. */
 void muc_hf_add_config(const muc_model_config *config, const char *members, muc_text *text);
 
 /* A safetensors file of views (name, dtype, rank, dims, bytes, data; nothing else counts), in
