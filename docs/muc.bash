@@ -10,7 +10,7 @@ _muc() {
     run) options="--output --input --image --preprocess --labels --qemu --dim --type --arch --quant --calib --prompt --file --raw --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
     verify) options="--input --image --preprocess --type --arch --quant --calib --trace --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
-    train) options="--output --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --resume --tokenizer --threads --format --table --json --help" ;;
+    train) options="--output --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --help" ;;
     report) options="--output --input --qemu --format --table --json --help" ;;
     inspect) options="--dim --type --arch --quant --calib --tokenizer --format --table --json --help" ;;
     dis) options="--position --call --help" ;;
