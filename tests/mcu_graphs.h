@@ -148,6 +148,28 @@ static const char *const mcu_graphs[] = {
     "y\noutput p\n",
     "tensor a = input i8 [4, 6]\nnode y i8 [2, 6], p i64 [2, 6] = top_k a axis=0 k=2 "
     "largest=0\noutput y\noutput p\n",
+    /* padding that is wider than the window; channels first, all or each its own */
+    "tensor a = input i8 [1, 6, 5, 2]\ntensor b = input i8 [4, 3, 3, 2]\n"
+    "node y i32 [1, 5, 4, 4] = conv_integer a, b channels_last=1 strides=[2, 2] pads=[3, 2, 3, 2]\n"
+    "output y\n",
+    "tensor a = input i8 [1, 3, 6, 5]\ntensor b = input i8 [4, 3, 3, 3]\n"
+    "node y i32 [1, 4, 3, 3] = conv_integer a, b strides=[2, 2] pads=[1, 1, 1, 1]\noutput y\n",
+    "tensor a = input i8 [1, 6, 6, 5]\ntensor b = input i8 [6, 1, 3, 3]\n"
+    "node y i32 [1, 6, 3, 3] = conv_integer a, b groups=6 strides=[2, 2] pads=[1, 1, 1, "
+    "1]\noutput y\n",
+    "tensor a = input f32 [1, 3, 6, 2]\n"
+    "node y f32 [1, 3, 3, 1] = average_pool a kernel=[2, 2] strides=[2, 2]\noutput y\n",
+    /* long sums, which tiles of a small memory cut */
+    "tensor a = input f32 [3, 101]\ntensor b = input f32 [101, 5]\n"
+    "node y f32 [3, 5] = matmul a, b\noutput y\n",
+    "tensor a = input f32 [101]\ntensor b = input f32 [101, 5]\n"
+    "node y f32 [5] = matmul a, b\noutput y\n",
+    "tensor a = input f32 [2, 90]\ntensor w = input f32 [7, 90]\ntensor b = input f32 [7]\n"
+    "node y f32 [2, 7] = linear a, w, b\noutput y\n",
+    "tensor a = input i8 [1, 300]\ntensor b = input i8 [300, 9]\n"
+    "node y i32 [1, 9] = matmul_integer a, b\noutput y\n",
+    "tensor a = input f32 [4, 70]\ntensor b = input f32 [70, 3]\ntensor c = input f32 [3]\n"
+    "node y f32 [4, 3] = gemm a, b, c alpha=0.5 beta=2\noutput y\n",
     /* a residual whose buffers are shared */
     "tensor a = input f32 [4, 8]\ntensor w = input f32 [8, 8]\nnode t f32 [4, 8] = linear a, w\n"
     "node u f32 [4, 8] = relu t\nnode v f32 [4, 8] = linear u, w\nnode y f32 [4, 8] = add v, "

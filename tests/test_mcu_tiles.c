@@ -51,11 +51,32 @@ static void trained_networks_in_tiles_are_bit_exact(void **state)
     unlink(machine);
 }
 
+/* what the program says that its DMA moves in a run */
+static uint64_t bytes_moved(const muc_mcu_program *program)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (program->steps[i].tiles)
+            bytes += program->steps[i].tiles->in_bytes + program->steps[i].tiles->out_bytes;
+    return bytes;
+}
+
+static bool cuts_sums(const muc_mcu_program *program)
+{
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (program->steps[i].tiles && program->steps[i].tiles->depth_tile &&
+            program->steps[i].tiles->depth_tile < program->steps[i].tiles->depth)
+            return true;
+    return false;
+}
+
 static void operators_in_tiles_compute_what_ref_computes(void **state)
 {
     mcu_batch batch = mcu_batch_new();
     char machine[64];
-    size_t tiled = 0;
+    size_t tiled = 0, sums = 0;
+    const uint64_t *moved;
 
     (void)state;
     write_machine(machine, 192);
@@ -65,12 +86,20 @@ static void operators_in_tiles_compute_what_ref_computes(void **state)
         snprintf(text, sizeof(text), "graph test\n%s", mcu_graphs[i]);
         mcu_batch_add(&batch, graph_of(batch.ctx, text), machine);
         tiled += batch.networks[i].build->program.tiles.count > 0;
+        sums += cuts_sums(&batch.networks[i].build->program);
     }
-    print_message("%zu of %zu work in tiles\n", tiled, batch.count);
+    print_message("%zu of %zu work in tiles, %zu with partial sums\n", tiled, batch.count, sums);
     CHECK(tiled > batch.count / 2);
+    CHECK(sums >= 5);
     mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
-    for (size_t i = 0; i < batch.count; i++)
+    *(const void **)&moved = dlsym(batch.library, "mur_hal_host_bytes");
+    CHECK(moved != NULL);
+    for (size_t i = 0; i < batch.count; i++) {
+        uint64_t before = *moved;
+
         mcu_run(&batch, i, 1e-5);
+        CHECK_EQ(*moved - before, bytes_moved(&batch.networks[i].build->program));
+    }
     mcu_batch_free(&batch);
     unlink(machine);
 }

@@ -5,7 +5,8 @@
  * that a kernel sees a layer of `part` channels; packed weights come a part at a time, too. While a
  * tile is computed, the next one's operands come and the last one's result goes (double_buffered);
  * an operand whose tile stays the same is not fetched again. The tile is divided over cores by
- * parts, or by rows if it has only one part.
+ * parts, or by rows if it has only one part. Where what is summed over is cut, too, that is the
+ * innermost loop, and the result's tile stays and holds partial sums until its last turn.
  *
  * Order of calls to mur_hal.h: at the start of iteration i the moves of tile i + 1 start, then fork
  * and join of tile i, then a wait for the moves of i + 1, then the start of the result's move. All
@@ -31,6 +32,9 @@ typedef struct mur_tiles_operand {
     uint32_t channel_bytes;       /* of a pixel's channel; 0: parts follow one another, each of
                                      part_bytes, in the large memory as in the small (weights) */
     uint32_t rows, stride, window, pad;
+    uint32_t depth_bytes;   /* where a pixel, or else a channel, is a vector that is summed over:
+                               bytes   of its elements; 0: does not depend on depth so */
+    uint8_t rows_are_depth; /* its rows are what is summed over */
 } mur_tiles_operand;
 
 typedef struct mur_tiles {
@@ -42,6 +46,7 @@ typedef struct mur_tiles {
     uint8_t cores;
     uint8_t operand_count;           /* the result is the last */
     uint32_t scratch, scratch_bytes; /* of the first core, and from core to core */
+    uint32_t depth, depth_tile;      /* what is summed over, and of a tile; 0: not cut */
     mur_tiles_operand operands[MUR_TILES_OPERANDS];
 } mur_tiles;
 
@@ -50,6 +55,8 @@ typedef struct mur_tiles_piece {
     const void *layer;
     uint32_t row, rows;         /* of the result */
     uint32_t channel, channels; /* likewise: of one part */
+    uint32_t depth, depths;     /* of what is summed over */
+    uint8_t is_first, is_last;  /* of the turns over depth */
     uint8_t *data[MUR_TILES_OPERANDS];
     uint32_t data_row[MUR_TILES_OPERANDS];  /* the operand's row that lies there first */
     uint32_t data_rows[MUR_TILES_OPERANDS]; /* how many do */

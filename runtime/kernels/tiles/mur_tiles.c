@@ -10,6 +10,7 @@ typedef struct box {
     uint32_t row_index, channel_index;
     uint32_t row, rows;
     uint32_t part, parts; /* the first part, counted through the layer */
+    uint32_t depth_index, depth, depths;
 } box;
 
 typedef struct work {
@@ -32,19 +33,29 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static box box_of(const mur_tiles *t, uint32_t n)
+/* turns over what is summed over */
+static uint32_t turns_of(const mur_tiles *t)
 {
+    return t->depth ? divide_up(t->depth, t->depth_tile) : 1;
+}
+
+static box box_of(const mur_tiles *t, uint32_t iteration)
+{
+    uint32_t turns = turns_of(t), n = iteration / turns;
     uint32_t all_parts = divide_up(t->channels, t->part);
     uint32_t down = divide_up(t->rows, t->row_tile), across = divide_up(all_parts, t->parts);
     box b = {
         .row_index = t->channels_outer ? n % down : n / across,
         .channel_index = t->channels_outer ? n / down : n % across,
+        .depth_index = iteration % turns,
     };
 
     b.row = b.row_index * t->row_tile;
     b.rows = smaller(t->row_tile, t->rows - b.row);
     b.part = b.channel_index * t->parts;
     b.parts = smaller(t->parts, all_parts - b.part);
+    b.depth = b.depth_index * t->depth_tile;
+    b.depths = smaller(t->depth_tile, t->depth - b.depth);
     return b;
 }
 
@@ -53,13 +64,15 @@ static uint32_t channels_of(const mur_tiles *t, uint32_t part)
     return smaller(t->part, t->channels - part * t->part);
 }
 
-/* the operand's rows for these of the result: the first; how many */
-static uint32_t rows_for(const mur_tiles_operand *operand, uint32_t row, uint32_t rows,
-                         uint32_t *first)
+/* the operand's rows for these of the result, in a tile: the first; how many */
+static uint32_t rows_for(const mur_tiles_operand *operand, const box *b, uint32_t row,
+                         uint32_t rows, uint32_t *first)
 {
     int64_t begin, end;
 
-    *first = 0;
+    *first = operand->rows_are_depth ? b->depth : 0;
+    if (operand->rows_are_depth)
+        return b->depths;
     if (!operand->window)
         return operand->rows;
     begin = (int64_t)row * operand->stride - operand->pad;
@@ -73,10 +86,14 @@ static uint32_t rows_for(const mur_tiles_operand *operand, uint32_t row, uint32_
 }
 
 /* bytes of a row of a part in the small memory */
-static uint32_t line_bytes(const mur_tiles *t, const mur_tiles_operand *operand, uint32_t part)
+static uint32_t line_bytes(const mur_tiles *t, const mur_tiles_operand *operand, const box *b,
+                           uint32_t part)
 {
-    return operand->pixels * (operand->part_bytes ? channels_of(t, part) * operand->channel_bytes
-                                                  : operand->pixel_bytes);
+    uint32_t pixel = operand->depth_bytes ? b->depths * operand->depth_bytes : operand->pixel_bytes;
+
+    if (operand->part_bytes)
+        pixel = channels_of(t, part) * operand->channel_bytes;
+    return operand->pixels * pixel;
 }
 
 static mur_hal_ticket start(void *large, uint8_t *small, uint32_t rows, uint32_t row_bytes,
@@ -105,7 +122,8 @@ static mur_hal_ticket move_operand(const work *w, uint32_t i, const box *b, uint
     const mur_tiles_operand *operand = &t->operands[i];
     uint8_t *small = w->small + operand->at[w->slot[i]];
     int is_output = i + 1 == t->operand_count;
-    uint32_t first, rows = rows_for(operand, b->row, b->rows, &first);
+    uint32_t first, rows = rows_for(operand, b, b->row, b->rows, &first);
+    uint32_t depths = b->depths * operand->depth_bytes;
     mur_hal_ticket ticket = 0;
 
     if (operand->part_bytes && !operand->channel_bytes)
@@ -113,11 +131,16 @@ static mur_hal_ticket move_operand(const work *w, uint32_t i, const box *b, uint
                      operand->part_bytes, operand->part_bytes, is_output);
     if (!rows)
         return 0;
+    large += (size_t)b->depth * operand->depth_bytes;
     large += (size_t)first * operand->pixels * operand->pixel_bytes;
     if (!operand->part_bytes)
-        return start(large, small, rows * operand->pixels, operand->pixel_bytes,
+        return start(large, small, rows * operand->pixels, depths ? depths : operand->pixel_bytes,
                      operand->pixel_bytes, is_output);
-    for (uint32_t p = 0; p < b->parts; p++)
+    for (uint32_t p = 0; p < b->parts && depths; p++)
+        ticket = start(large + (size_t)(b->part + p) * t->part * operand->channel_bytes,
+                       small + (size_t)p * operand->part_bytes, channels_of(t, b->part + p), depths,
+                       operand->channel_bytes, is_output);
+    for (uint32_t p = 0; p < b->parts && !depths; p++)
         ticket = start(large + (size_t)(b->part + p) * t->part * operand->channel_bytes,
                        small + (size_t)p * operand->part_bytes, rows * operand->pixels,
                        channels_of(t, b->part + p) * operand->channel_bytes, operand->pixel_bytes,
@@ -129,7 +152,9 @@ static mur_hal_ticket move_operand(const work *w, uint32_t i, const box *b, uint
 static int changes(const mur_tiles_operand *operand, const box *now, const box *before)
 {
     return (operand->window && now->row_index != before->row_index) ||
-           (operand->part_bytes && now->channel_index != before->channel_index);
+           (operand->part_bytes && now->channel_index != before->channel_index) ||
+           ((operand->depth_bytes || operand->rows_are_depth) &&
+            now->depth_index != before->depth_index);
 }
 
 static mur_hal_ticket fetch(work *w, const box *now, const box *before, void *const *data)
@@ -157,6 +182,10 @@ static void compute_piece(const work *w, uint32_t core, uint32_t row, uint32_t r
         .rows = rows,
         .channel = (b->part + p) * t->part,
         .channels = channels_of(t, b->part + p),
+        .depth = b->depth,
+        .depths = b->depths,
+        .is_first = b->depth_index == 0,
+        .is_last = b->depth + b->depths == t->depth,
         .scratch = w->small + t->scratch + (size_t)core * t->scratch_bytes,
     };
 
@@ -164,11 +193,11 @@ static void compute_piece(const work *w, uint32_t core, uint32_t row, uint32_t r
         const mur_tiles_operand *operand = &t->operands[i];
         uint32_t tile_first;
 
-        (void)rows_for(operand, b->row, b->rows, &tile_first);
-        piece.data_rows[i] = rows_for(operand, row, rows, &piece.data_row[i]);
+        (void)rows_for(operand, b, b->row, b->rows, &tile_first);
+        piece.data_rows[i] = rows_for(operand, b, row, rows, &piece.data_row[i]);
         piece.data[i] =
             w->small + operand->at[w->slot[i]] + (size_t)p * operand->part_bytes +
-            (size_t)(piece.data_row[i] - tile_first) * line_bytes(t, operand, b->part + p);
+            (size_t)(piece.data_row[i] - tile_first) * line_bytes(t, operand, b, b->part + p);
     }
     w->compute(&piece, w->kernel);
 }
@@ -194,8 +223,9 @@ void mur_tiles_run(const mur_tiles *tiles, const void *layer, mur_tiles_compute 
                    const void *kernel, void *const data[MUR_TILES_OPERANDS], uint8_t *small)
 {
     uint32_t out = tiles->operand_count - 1u;
+    uint32_t turns = turns_of(tiles);
     uint32_t count = divide_up(tiles->rows, tiles->row_tile) *
-                     divide_up(divide_up(tiles->channels, tiles->part), tiles->parts);
+                     divide_up(divide_up(tiles->channels, tiles->part), tiles->parts) * turns;
     /* fetch and compute look at slots of their own: the next tile's come while this one's are read
      */
     work next = { tiles, layer, compute, kernel, small, NULL, { 0 } }, now;
@@ -204,7 +234,7 @@ void mur_tiles_run(const mur_tiles *tiles, const void *layer, mur_tiles_compute 
 
     mur_hal_wait(fetch(&next, &box_now, NULL, data));
     for (uint32_t n = 0; n < count; n++) {
-        uint8_t slot = tiles->double_buffered ? n & 1 : 0;
+        uint8_t slot = (uint8_t)(tiles->double_buffered ? n / turns & 1 : 0);
         mur_hal_ticket coming = 0;
 
         now = next;
@@ -217,7 +247,8 @@ void mur_tiles_run(const mur_tiles *tiles, const void *layer, mur_tiles_compute 
         mur_hal_fork(compute_share, &now, tiles->cores);
         mur_hal_join();
         mur_hal_wait(coming);
-        stored[slot] = move_operand(&now, out, &box_now, data[out]);
+        if (box_now.depth_index + 1 == turns)
+            stored[slot] = move_operand(&now, out, &box_now, data[out]);
         if (!tiles->double_buffered && n + 1 < count)
             mur_hal_wait(fetch(&next, &box_next, &box_now, data));
         box_now = box_next;

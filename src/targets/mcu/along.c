@@ -134,6 +134,7 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
     MUC_TRY(muc_mcu_begin_function(l, node));
     order_loops(&nest, node);
     muc_mcu_nest_simplify(&nest);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_CHANNELS));
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
     muc_mcu_indent(text, 1 + nest.outer);
     muc_text_add(text, "int32_t sum = %" PRId64 ";\n\n",
@@ -170,6 +171,7 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
     order_loops(&nest, node);
     MUC_TRY(muc_mcu_begin_function(l, node));
     muc_mcu_nest_simplify(&nest);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_CHANNELS));
     depth = 1 + nest.outer;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
     if (strstr(r->end, ")n")) {
@@ -404,7 +406,7 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = rows_nest(l, node);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, false));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_ROWS));
     depth = 1 + nest.outer;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
     for (const muc_mcu_row_line *line = lines; line->text; line++) {

@@ -247,7 +247,7 @@ muc_status muc_mcu_write_elementwise(muc_mcu_lowering *l, const muc_node *node)
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = muc_mcu_nest_pointwise(l, node, node->input_count);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     load_inputs(&nest, node, 1 + nest.loops);
     combine_all(&nest, node, find_form(l, node), 1 + nest.loops);
@@ -272,7 +272,7 @@ muc_status muc_mcu_write_where(muc_mcu_lowering *l, const muc_node *node)
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = muc_mcu_nest_pointwise(l, node, node->input_count);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[3], &l->text);
@@ -305,7 +305,7 @@ muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest_add(&nest, "b");
     muc_mcu_nest_add(&nest, "c");
     muc_mcu_nest_simplify(&nest);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_text_add(&l->text, "const %s x = ", muc_mcu_c_type(x->dtype));
@@ -371,7 +371,7 @@ muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = muc_mcu_nest_pointwise(l, node, node->input_count);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_text_add(&l->text, "const %s x = %s%s", widens ? "float" : muc_mcu_c_type(x->dtype),

@@ -92,15 +92,15 @@ static void add_tiles(const muc_mcu_step *step, muc_text *text)
     muc_text_add(text,
                  ",\n      \"tiles\": { \"rows\": %" PRIu32 ", \"row_tile\": %" PRIu32
                  ", \"channels\": %" PRIu32 ", \"channel_tile\": %" PRIu32 ", \"count\": %" PRIu32
-                 ", \"cores\": %" PRIu32
+                 ", \"cores\": %" PRIu32 ", \"depth\": %" PRIu32 ", \"depth_tile\": %" PRIu32
                  ",\n        \"outer\": \"%s\", \"double_buffered\": %s, \"bytes\": %" PRIu64
-                 ", \"bytes_in\": %" PRIu64 ", \"bytes_out\": %" PRIu64
-                 ",\n        \"compute_cycles\": %" PRIu64 ", \"dma_cycles\": %" PRIu64
-                 ", \"cycles\": %" PRIu64 " }",
-                 t->rows, t->row_tile, t->channels, t->channel_tile, t->count, t->cores,
-                 t->channels_outer ? "channels" : "rows", t->double_buffered ? "true" : "false",
-                 t->small_bytes, t->in_bytes, t->out_bytes, t->compute_cycles, t->dma_cycles,
-                 t->cycles);
+                 ", \"bytes_in\": %" PRIu64 ", \"constant_bytes_in\": %" PRIu64
+                 ", \"bytes_out\": %" PRIu64 ",\n        \"compute_cycles\": %" PRIu64
+                 ", \"dma_cycles\": %" PRIu64 ", \"cycles\": %" PRIu64 " }",
+                 t->rows, t->row_tile, t->channels, t->channel_tile, t->count, t->cores, t->depth,
+                 t->depth_tile, t->channels_outer ? "channels" : "rows",
+                 t->double_buffered ? "true" : "false", t->small_bytes, t->in_bytes,
+                 t->constant_bytes, t->out_bytes, t->compute_cycles, t->dma_cycles, t->cycles);
 }
 
 /* ---- steps ---- */

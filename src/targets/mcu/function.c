@@ -117,7 +117,7 @@ static void name_operands(const muc_mcu_lowering *l, const char *body, muc_text 
 /* the function of a piece, and *body becomes what runs it on all of them */
 static void print_pieces(const muc_mcu_lowering *l, muc_text *body, muc_text *text)
 {
-    static const char *const words[] = { "rows", "channels" };
+    static const char *const words[] = { "rows", "channels", "depths" };
     const muc_mcu_pieces *pieces = l->pieces;
     const char *name = l->step->name;
 

@@ -11,7 +11,7 @@
 #include "mur_nn.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/layer.h"
-#include "targets/mcu/lower.h"
+#include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiled_conv.h"
 
@@ -81,10 +81,13 @@ static mur_output_s8 output_of(const muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- descriptors ---- */
 
-/* "static const TYPE NAME = {", then fields, then "};" */
+/* "static const TYPE NAME = {", then fields, then "};"; in a piece "TYPE layer = {" */
 static void begin_descriptor(muc_mcu_lowering *l, const char *type)
 {
-    muc_text_add(&l->text, "static const %s %s = {", type, l->step->name);
+    if (l->pieces)
+        muc_text_add(&l->text, "    %s layer = {", type);
+    else
+        muc_text_add(&l->text, "static const %s %s = {", type, l->step->name);
 }
 
 static void add_field(muc_mcu_lowering *l, const char *name, int64_t value)
@@ -330,20 +333,30 @@ muc_status muc_mcu_write_linear_s8(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- layers without weights ---- */
 
-/* a step that calls a kernel of one name with a descriptor */
+/* a step that calls a kernel of one name with a descriptor, on pieces of the layer if they fit */
 static muc_status begin_kernel(muc_mcu_lowering *l, const muc_node *node, const char *name,
-                               const char *type)
+                               const char *type, const muc_mcu_tile_layer *layer)
 {
     const char *function = find_kernel(l, name);
+    bool fits;
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
-    MUC_TRY(muc_mcu_begin_step(l, node, function));
+    MUC_TRY(muc_mcu_begin_tiled_function(l, node, layer, &fits));
+    if (!fits)
+        MUC_TRY(muc_mcu_begin_step(l, node, function));
     begin_descriptor(l, type);
     return MUC_OK;
 }
 
-static muc_status end_kernel(muc_mcu_lowering *l, unsigned inputs)
+/* piece: what a piece changes of the layer */
+static muc_status end_kernel(muc_mcu_lowering *l, const char *name, unsigned inputs,
+                             const char *piece)
 {
+    if (l->pieces) {
+        muc_text_add(&l->text, "\n    };\n\n    %s\n    %s(&layer, a, %sy);\n", piece,
+                     find_kernel(l, name), inputs > 1 ? "b, " : "");
+        return muc_mcu_end_function(l, 0, 0);
+    }
     end_descriptor(l);
     MUC_TRY(pass_descriptor(l));
     for (unsigned i = 0; i < inputs; i++)
@@ -443,15 +456,25 @@ muc_status muc_mcu_write_mean_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const mur_output_s8 output = output_of(l, node);
-    uint32_t pixels = muc_mcu_dim(l, x, 1) * muc_mcu_dim(l, x, 2);
+    uint32_t pixels = muc_mcu_dim(l, x, 1) * muc_mcu_dim(l, x, 2), c = muc_mcu_dim(l, x, 3);
+    const muc_mcu_tile_layer cut = {
+        .name = node->name,
+        .rows = 1,
+        .channels = c,
+        .multiple = 1,
+        .operand_count = 2,
+        .operands = { { "a", .rows = 1, .pixels = pixels, .pixel_bytes = c, .channel_bytes = 1 },
+                      { "y", .rows = 1, .pixels = 1, .pixel_bytes = c, .channel_bytes = 1 } },
+        .work = pixels,
+    };
 
-    MUC_TRY(begin_kernel(l, node, "mean_s8", "mur_mean_s8"));
+    MUC_TRY(begin_kernel(l, node, "mean_s8", "mur_mean_s8", &cut));
     add_field(l, "pixels", pixels);
-    add_field(l, "c", muc_mcu_dim(l, x, 3));
+    add_field(l, "c", c);
     add_multiplier(l, "mul", "shift", muc_scale_mean(x, y, pixels));
     add_field(l, "in_zero", zero_of(x));
     add_output(l, &output);
-    return end_kernel(l, 1);
+    return end_kernel(l, "mean_s8", 1, "layer.c = (int32_t)channels;");
 }
 
 /* b's elements repeat along a's: b's shape is the end of a's */
@@ -478,9 +501,24 @@ static bool takes_pair(const muc_mcu_lowering *l, const muc_node *node)
            repeats(l, a, b) && muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y);
 }
 
-static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node)
+/* rows: an element, or as many as b repeats over */
+static muc_mcu_tile_layer cut_pair(const muc_mcu_lowering *l, const muc_node *node)
 {
-    MUC_TRY(end_kernel(l, 2));
+    uint64_t count = muc_mcu_most_elements(l, muc_mcu_input(l, node, 0));
+    uint64_t b_count = muc_mcu_most_elements(l, muc_mcu_input(l, node, 1));
+    bool repeats_b = b_count < count;
+
+    return muc_mcu_rows_layer(node, repeats_b ? count / b_count : count, repeats_b ? b_count : 1,
+                              repeats_b);
+}
+
+static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node, const char *name)
+{
+    bool repeats_b = cut_pair(l, node).operands[1].window == 0;
+
+    MUC_TRY(end_kernel(l, name, 2,
+                       repeats_b ? "layer.count = (int32_t)rows * layer.b_count;"
+                                 : "layer.count = layer.b_count = (int32_t)rows;"));
     for (uint32_t i = 0; i < 2; i++)
         if (muc_mcu_input(l, node, i)->kind != MUC_TENSOR_CONST &&
             muc_mcu_most_elements(l, muc_mcu_input(l, node, i)) ==
@@ -499,7 +537,7 @@ muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_add_scales scales = muc_scale_add(a, b, muc_mcu_output(l, node, 0));
     const mur_output_s8 output = output_of(l, node);
-
+    const muc_mcu_tile_layer cut = cut_pair(l, node);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     const mur_add_s8 layer = {
         .count = (int32_t)muc_mcu_most_elements(l, a),
@@ -519,8 +557,8 @@ muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
         .max = output.max,
     };
 
-    MUC_TRY(begin_kernel(l, node, "add_s8", "mur_add_s8"));
-    if (y->rank == 4 && muc_mcu_dim(l, y, 0) == 1 && layer.count == layer.b_count)
+    MUC_TRY(begin_kernel(l, node, "add_s8", "mur_add_s8", &cut));
+    if (!l->pieces && y->rank == 4 && muc_mcu_dim(l, y, 0) == 1 && layer.count == layer.b_count)
         MUC_TRY(keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_ADD,
                                                 .in_h = (int32_t)muc_mcu_dim(l, y, 1),
                                                 .in_w = (int32_t)muc_mcu_dim(l, y, 2),
@@ -530,7 +568,7 @@ muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
                                                 .out_c = (int32_t)muc_mcu_dim(l, y, 3),
                                                 .as.add = layer }));
     muc_mcu_print_add(&l->text, &layer);
-    return end_pair(l, node);
+    return end_pair(l, node, "add_s8");
 }
 
 bool muc_mcu_takes_mul_s8(const muc_mcu_lowering *l, const muc_node *node)
@@ -542,15 +580,16 @@ muc_status muc_mcu_write_mul_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const mur_output_s8 output = output_of(l, node);
+    const muc_mcu_tile_layer cut = cut_pair(l, node);
 
-    MUC_TRY(begin_kernel(l, node, "mul_s8", "mur_mul_s8"));
+    MUC_TRY(begin_kernel(l, node, "mul_s8", "mur_mul_s8", &cut));
     add_field(l, "count", (int64_t)muc_mcu_most_elements(l, a));
     add_field(l, "b_count", (int64_t)muc_mcu_most_elements(l, b));
     add_multiplier(l, "mul", "shift", muc_scale_mul(a, b, muc_mcu_output(l, node, 0)));
     add_field(l, "a_zero", zero_of(a));
     add_field(l, "b_zero", zero_of(b));
     add_output(l, &output);
-    return end_pair(l, node);
+    return end_pair(l, node, "mul_s8");
 }
 
 bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
@@ -566,13 +605,16 @@ muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     const muc_softmax_scales scales = muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
+    uint64_t rows = muc_mcu_elements(l, x, 0, x->rank - 1);
+    uint32_t columns = muc_mcu_dim(l, x, x->rank - 1);
+    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, rows, columns, false);
 
-    MUC_TRY(begin_kernel(l, node, "softmax_s8", "mur_softmax_s8"));
-    add_field(l, "rows", (int64_t)muc_mcu_elements(l, x, 0, x->rank - 1));
-    add_field(l, "columns", muc_mcu_dim(l, x, x->rank - 1));
+    MUC_TRY(begin_kernel(l, node, "softmax_s8", "mur_softmax_s8", &cut));
+    add_field(l, "rows", (int64_t)rows);
+    add_field(l, "columns", columns);
     add_multiplier(l, "mul", "shift", scales.difference);
     add_field(l, "diff_min", scales.least);
-    MUC_TRY(end_kernel(l, 1));
+    MUC_TRY(end_kernel(l, "softmax_s8", 1, "layer.rows = (int32_t)rows;"));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
 }
@@ -588,14 +630,28 @@ bool muc_mcu_takes_table_s8(const muc_mcu_lowering *l, const muc_node *node)
 muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char function[] = "mur_ref_table_s8";
+    const muc_mcu_tile_layer cut =
+        muc_mcu_rows_layer(node, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)), 1, false);
     uint32_t constant;
     int8_t *table;
+    bool fits;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &table));
     MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
-    MUC_TRY(muc_mcu_begin_step(l, node, function));
+    MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
+    if (!fits)
+        MUC_TRY(muc_mcu_begin_step(l, node, function));
     MUC_TRY(muc_mcu_new_constant(l, "table", table, 256, &constant));
+    if (fits) {
+        l->program->values[constant].used = true;
+        l->step->packed_bytes = 256;
+        muc_text_add(&l->text, "    %s((const int8_t *)%s, rows, a, y);\n", function,
+                     l->program->values[constant].name);
+        MUC_TRY(muc_mcu_end_function(l, 0, 0));
+        muc_mcu_may_overlap(l, 0, 0);
+        return MUC_OK;
+    }
     MUC_TRY(muc_mcu_pass_constant(l, constant, MUC_I8));
     MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0))));
     MUC_TRY(muc_mcu_pass_input(l, 0));
@@ -640,6 +696,7 @@ muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const mur_output_s8 output = output_of(l, node);
+    muc_mcu_tile_layer cut;
     muc_multiplier factor;
 
     if (x->dtype == MUC_F32)
@@ -647,14 +704,15 @@ muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
     if (scale_of(x) == scale_of(y) && zero_of(x) == zero_of(y))
         return muc_mcu_make_view(l, node, 0);
     factor = muc_scale_change(node->op, x, y);
-    MUC_TRY(begin_kernel(l, node, "requant_s8", "mur_requant_s8"));
+    cut = muc_mcu_rows_layer(node, muc_mcu_most_elements(l, x), 1, false);
+    MUC_TRY(begin_kernel(l, node, "requant_s8", "mur_requant_s8", &cut));
     add_field(l, "pixels", (int64_t)muc_mcu_most_elements(l, x));
     add_field(l, "c", 1);
     muc_text_add(&l->text, "\n    .mul = (const int32_t[]){ %" PRId32 " },", factor.mantissa);
     muc_text_add(&l->text, "\n    .shift = (const int32_t[]){ %" PRId32 " },", factor.shift);
     add_field(l, "in_zero", zero_of(x));
     add_output(l, &output);
-    MUC_TRY(end_kernel(l, 1));
+    MUC_TRY(end_kernel(l, "requant_s8", 1, "layer.pixels = (int32_t)rows;"));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
 }

@@ -2,8 +2,8 @@
  *
  * "[machine]" has name, core (cores.def), clock_mhz and, beyond one, cores. Each "[memory]" has
  * name, bytes (0: no limit), cycles_per_kb (to move 1024 bytes) and holds: some of weights, arena,
- * state, tiles. "[dma]", between the memory that holds the arena and the one that holds tiles, has
- * setup_cycles and cycles_per_kb.
+ * state, tiles. "[dma]", between the memory that holds tiles and those that hold weights and the
+ * arena, has setup_cycles and cycles_per_kb.
  */
 #ifndef MUC_MCU_MACHINE_H
 #define MUC_MCU_MACHINE_H

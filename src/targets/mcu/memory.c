@@ -280,13 +280,15 @@ muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
 {
     const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_ARENA);
     muc_plan *plan = &program->plan;
+    bool with_constants = memory == muc_mcu_memory_for(program->machine, MUC_MCU_WEIGHTS);
+    uint64_t constants = with_constants ? muc_mcu_constant_bytes(program) : 0;
     uint32_t *buffer_of;
 
     find_lifetimes(program);
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->value_count, &buffer_of));
     *plan = (muc_plan){
         .arena = memory->name,
-        .capacity = memory->bytes ? memory->bytes : UINT32_MAX,
+        .capacity = memory->bytes ? memory->bytes - constants : UINT32_MAX,
         .alignment = MUC_MCU_ALIGNMENT,
     };
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->value_count, &plan->buffers));

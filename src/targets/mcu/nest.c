@@ -173,8 +173,10 @@ void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, u
     for (uint32_t i = first; i < end; i++) {
         muc_mcu_indent(text, depth++);
         muc_text_add(text, "for (uint32_t i%" PRIu32 " = 0; i%" PRIu32 " < ", i, i);
-        if (i + 1 == nest->row_loop || i + 1 == nest->channel_loop)
-            muc_text_add(text, i + 1 == nest->row_loop ? "rows" : "channels");
+        if (i + 1 == nest->row_loop || i + 1 == nest->channel_loop || i + 1 == nest->depth_loop)
+            muc_text_add(text, i + 1 == nest->row_loop       ? "rows"
+                               : i + 1 == nest->channel_loop ? "channels"
+                                                             : "depths");
         else
             muc_mcu_print_expr(nest->l->graph->pool, nest->extents[i], text);
         muc_text_add(text, "; i%" PRIu32 "++) {\n", i);
@@ -211,8 +213,8 @@ static bool print_term(const muc_mcu_nest *nest, const muc_mcu_stride *stride, c
         muc_mcu_print_expr(nest->l->graph->pool, stride->expr, text);
         times = " * ";
     }
-    if (stride->of_piece) {
-        muc_text_add(text, "%schannels", times);
+    if (stride->of_channels || stride->of_depths) {
+        muc_text_add(text, "%s%s", times, stride->of_channels ? "channels" : "depths");
         times = " * ";
     }
     if (factor != 1 || !*times)

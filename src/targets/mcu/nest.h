@@ -15,7 +15,7 @@ enum { MUC_MCU_MOST_LOOPS = 16, MUC_MCU_MOST_OPERANDS = 8 };
 typedef struct muc_mcu_stride {
     int64_t factor;
     muc_expr expr;
-    bool of_piece; /* times the channels of a piece */
+    bool of_channels, of_depths; /* times those of a piece */
 } muc_mcu_stride;
 
 typedef struct muc_mcu_operand {
@@ -32,7 +32,8 @@ typedef struct muc_mcu_nest {
     muc_mcu_operand operands[MUC_MCU_MOST_OPERANDS];
     uint32_t operand_count;
     uint32_t outer; /* of the loops, so many may not be merged with those after them */
-    uint32_t row_loop, channel_loop; /* cut into pieces (muc_mcu_nest_tile); from 1, or 0 */
+    /* cut into pieces (muc_mcu_nest_tile); from 1, or 0 */
+    uint32_t row_loop, channel_loop, depth_loop;
 } muc_mcu_nest;
 
 /* loops: the dimensions of shape, if any */
@@ -51,12 +52,20 @@ void muc_mcu_nest_shift(muc_mcu_nest *nest, muc_mcu_operand *operand, muc_mcu_st
                         muc_expr index);
 /* Merges loops. */
 void muc_mcu_nest_simplify(muc_mcu_nest *nest);
-/* On a machine with tiles, the function at hand works in them if the nest allows it: the outermost
- * of its first `loops` loops is cut, or, with_channels, the innermost of them, or both, whichever
- * costs least. Before any of the nest is written; nothing else may be merged or shifted afterwards,
- * and the function uses no scratch and no array but the nest's. */
+/* What of a nest may be cut into tiles: the outermost loop, into rows; also the innermost one that
+ * the result depends on, into channels; and, where nothing else fits, the last loop, over which it
+ * sums, with partial sums in the result. */
+typedef enum muc_mcu_cut {
+    MUC_MCU_CUT_ROWS,
+    MUC_MCU_CUT_CHANNELS,
+    MUC_MCU_CUT_SUMS,
+} muc_mcu_cut;
+
+/* On a machine with tiles, the function at hand works in the cheapest that the nest allows, whose
+ * result depends on its first `loops` loops. Before any of the nest is written; nothing else may be
+ * merged or shifted afterwards, and the function uses no scratch and no array but the nest's. */
 muc_status muc_mcu_nest_tile(muc_mcu_nest *nest, const muc_node *node, uint32_t loops,
-                             bool with_channels);
+                             muc_mcu_cut cuts);
 /* Writes the heads of loops first..end-1, each deeper by one than the one before, the first at the
  * given depth, and as many closing braces. Depth 1 is a function's body. */
 void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth);

@@ -23,6 +23,22 @@ static bool is_plain_product(const muc_mcu_lowering *l, const muc_node *node)
     return is_plain(muc_mcu_output(l, node, 0));
 }
 
+/* the result is complete only after the last turn */
+static void keep_partial_sum(const muc_mcu_nest *nest, unsigned depth)
+{
+    muc_text *text = &nest->l->text;
+
+    muc_mcu_indent(text, depth);
+    muc_text_add(text, "if (!piece->is_last) {\n");
+    muc_mcu_indent(text, depth + 1);
+    muc_mcu_nest_print(nest, &nest->operands[2], text);
+    muc_text_add(text, " = sum;\n");
+    muc_mcu_indent(text, depth + 1);
+    muc_text_add(text, "continue;\n");
+    muc_mcu_indent(text, depth);
+    muc_text_add(text, "}\n");
+}
+
 /* the sum of a * b along the nest's last loop; start and end are expressions of C or NULL */
 static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const char *start,
                                 const char *factor)
@@ -35,10 +51,17 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
     uint64_t macs =
         muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, nest->extents[outer])->hi;
 
-    MUC_TRY(muc_mcu_nest_tile(nest, node, outer, true));
+    MUC_TRY(muc_mcu_nest_tile(nest, node, outer, MUC_MCU_CUT_SUMS));
     muc_mcu_nest_open(nest, 0, outer, 1);
     muc_mcu_indent(text, 1 + outer);
-    muc_text_add(text, "%s sum = %s;\n\n", muc_mcu_c_type(y->dtype), is_real ? "0.0f" : "0");
+    muc_text_add(text, "%s sum = ", muc_mcu_c_type(y->dtype));
+    if (nest->depth_loop) { /* partial sums lie in the result */
+        muc_text_add(text, "piece->is_first ? 0 : ");
+        muc_mcu_nest_print(nest, &nest->operands[2], text);
+        muc_text_add(text, ";\n\n");
+    } else {
+        muc_text_add(text, is_real ? "0.0f;\n\n" : "0;\n\n");
+    }
     muc_mcu_nest_open(nest, outer, outer + 1, 1 + outer);
     muc_mcu_indent(text, 2 + outer);
     if (is_real)
@@ -50,6 +73,8 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
     muc_mcu_nest_print(nest, &nest->operands[1], text);
     muc_text_add(text, is_real ? ";\n" : ");\n");
     muc_mcu_nest_close(nest, outer, outer + 1, 1 + outer);
+    if (nest->depth_loop)
+        keep_partial_sum(nest, 1 + outer);
     muc_mcu_indent(text, 1 + outer);
     muc_mcu_nest_print(nest, &nest->operands[2], text);
     muc_text_add(text, is_real ? " = %ssum" : " = (%s)(%ssum",

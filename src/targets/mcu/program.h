@@ -64,9 +64,11 @@ enum { MUC_MCU_MOST_OVERLAPS = 4 };
 typedef struct muc_mcu_step_tiles {
     uint32_t rows, channels;         /* of the result */
     uint32_t row_tile, channel_tile; /* of a tile; the last may be smaller */
+    uint32_t depth, depth_tile;      /* of what is summed over; 0 where that is not cut */
     uint32_t count, cores;
     bool channels_outer, double_buffered;
     uint64_t in_bytes, out_bytes; /* moved into the small memory, and out of it, in all */
+    uint64_t constant_bytes;      /* of in_bytes, those that come from the memory for weights */
     uint64_t small_bytes;         /* all buffers */
     uint64_t compute_cycles, dma_cycles, cycles; /* as the plan counts them */
 } muc_mcu_step_tiles;

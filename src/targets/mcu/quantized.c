@@ -45,7 +45,7 @@ static muc_status open_loops(muc_mcu_lowering *l, const muc_node *node, uint32_t
         muc_mcu_nest_broadcast(nest, muc_mcu_nest_add(nest, muc_mcu_input_name(i)),
                                muc_mcu_input(l, node, i), y->rank);
     muc_mcu_nest_simplify(nest);
-    MUC_TRY(muc_mcu_nest_tile(nest, node, nest->loops, false));
+    MUC_TRY(muc_mcu_nest_tile(nest, node, nest->loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(nest, 0, nest->loops, 1);
     for (uint32_t i = 0; i < inputs; i++) {
         muc_mcu_indent(&l->text, 1 + nest->loops);
@@ -202,7 +202,7 @@ muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *n
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "a"), x, x->rank);
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
     muc_mcu_nest_simplify(&nest);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
@@ -248,7 +248,7 @@ muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *n
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
     k = nest.loops++;
     nest.extents[k] = a->dims[a->rank - 1];
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, k, true));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, k, MUC_MCU_CUT_CHANNELS));
     muc_mcu_nest_open(&nest, 0, k, 1);
     muc_mcu_indent(text, 1 + k);
     muc_text_add(text, "int32_t sum = 0;\n\n");

@@ -67,7 +67,7 @@ static muc_status write_elements(muc_mcu_lowering *l, const muc_node *node, uint
     nest = muc_mcu_nest_pointwise(l, node, inputs);
     for (uint32_t i = inputs; i < node->input_count; i++)
         muc_mcu_nest_add(&nest, muc_mcu_input_name(i));
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, false));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[inputs], text);

@@ -1,4 +1,5 @@
-/* tiled_nest.c - nests in tiles: one loop is cut into rows, or one into channels, or both.
+/* tiled_nest.c - nests in tiles: one loop is cut into rows, or one into channels, or both; and the
+ * one that sums, if need be.
  *
  * Rows of an operand lie one behind another, so that a tile of them is one piece of memory in which
  * every index keeps its meaning. A tile of channels is packed more densely than the operand: there
@@ -13,7 +14,7 @@
 
 /* which loops are cut, or NO_LOOP */
 typedef struct cut {
-    uint32_t rows, channels;
+    uint32_t rows, channels, depth;
 } cut;
 
 static uint32_t extent_of(const muc_mcu_nest *nest, uint32_t loop)
@@ -76,7 +77,7 @@ static uint64_t reach(const muc_mcu_nest *nest, const muc_mcu_operand *operand, 
     for (uint32_t i = 0; i < nest->loops; i++) {
         int64_t stride = operand->strides[i].factor;
 
-        if (i != c.rows && i != c.channels && stride >= low && stride < high)
+        if (i != c.rows && i != c.channels && i != c.depth && stride >= low && stride < high)
             last += (uint64_t)(extent_of(nest, i) - 1) * (uint64_t)stride;
     }
     return last + 1;
@@ -123,6 +124,52 @@ static bool cut_channels(const muc_mcu_nest *nest, const muc_mcu_operand *operan
            reach(nest, operand, c, pixel, INT64_MAX) <= (uint64_t)row;
 }
 
+/* an operand that is summed over: a vector for each row or channel, or a row for each element */
+static bool cut_depth(const muc_mcu_nest *nest, const muc_mcu_operand *operand, cut c,
+                      uint64_t elements, uint32_t size, muc_mcu_tile_operand *out)
+{
+    int64_t row = stride_at(operand, c.rows), channel = stride_at(operand, c.channels);
+    int64_t step = stride_at(operand, c.depth), depth = extent_of(nest, c.depth);
+    int64_t channels = c.channels == NO_LOOP ? 1 : extent_of(nest, c.channels);
+    uint32_t rows = row ? extent_of(nest, c.rows) : 1;
+
+    *out = (muc_mcu_tile_operand){
+        .name = out->name, .rows = rows, .pixels = 1, .is_constant = out->is_constant
+    };
+    if (row)
+        out->stride = out->window = 1;
+    if (step == 1 && reach(nest, operand, c, 1, INT64_MAX) == 1 && (row == 0 || row == depth) &&
+        (channel == 0 || (channel == depth && row == 0))) {
+        out->depth_bytes = size;
+        out->pixel_bytes = (uint32_t)(depth * (channel ? channels : 1)) * size;
+        out->channel_bytes = (uint32_t)channel * size;
+        return (uint64_t)(rows * depth * (channel ? channels : 1)) <= elements;
+    }
+    out->rows = (uint32_t)depth;
+    out->rows_are_depth = true;
+    out->pixel_bytes = (uint32_t)step * size;
+    out->channel_bytes = (uint32_t)channel * size;
+    return row == 0 && (uint64_t)(depth * step) <= elements &&
+           (channel ? channel == 1 && step == channels && reach(nest, operand, c, 1, INT64_MAX) == 1
+                    : reach(nest, operand, c, 1, INT64_MAX) <= (uint64_t)step);
+}
+
+/* one operand */
+static bool cut_operand(const muc_mcu_nest *nest, const muc_mcu_operand *operand, cut c,
+                        const muc_tensor *tensor, muc_mcu_tile_operand *out)
+{
+    uint64_t elements = muc_mcu_most_elements(nest->l, tensor);
+    uint32_t size = muc_dtype_get(tensor->dtype)->block_bytes;
+
+    *out = (muc_mcu_tile_operand){ .name = operand->name,
+                                   .is_constant = tensor->kind == MUC_TENSOR_CONST };
+    if (stride_at(operand, c.depth))
+        return cut_depth(nest, operand, c, elements, size, out);
+    if (stride_at(operand, c.channels))
+        return cut_channels(nest, operand, c, elements, size, out);
+    return cut_rows(nest, operand, c, elements, size, out);
+}
+
 /* the layer as tiles see it; the result is the last operand */
 static bool describe(const muc_mcu_nest *nest, const muc_node *node, cut c,
                      muc_mcu_tile_layer *layer)
@@ -131,28 +178,25 @@ static bool describe(const muc_mcu_nest *nest, const muc_node *node, cut c,
         .name = nest->l->step->name,
         .rows = c.rows == NO_LOOP ? 1 : extent_of(nest, c.rows),
         .channels = c.channels == NO_LOOP ? 1 : extent_of(nest, c.channels),
+        .depth = c.depth == NO_LOOP ? 0 : extent_of(nest, c.depth),
         .multiple = 1,
         .work = 1,
     };
     for (uint32_t i = 0; i < nest->loops; i++)
-        layer->work *= i == c.rows || i == c.channels ? 1 : extent_of(nest, i);
+        layer->work *= i == c.rows || i == c.channels || i == c.depth ? 1 : extent_of(nest, i);
     for (unsigned results = 0; results < 2; results++)
         for (uint32_t k = 0; k < nest->operand_count; k++) {
             const muc_mcu_operand *operand = &nest->operands[k];
             const muc_tensor *tensor = tensor_of(nest, node, operand);
             bool is_result = tensor == muc_mcu_output(nest->l, node, 0);
             muc_mcu_tile_operand *out = &layer->operands[layer->operand_count];
-            bool fits;
 
             if (!tensor || is_result != results)
                 continue;
             layer->operand_count++;
-            *out = (muc_mcu_tile_operand){ .name = operand->name };
-            fits = (stride_at(operand, c.channels) ? cut_channels : cut_rows)(
-                nest, operand, c, muc_mcu_most_elements(nest->l, tensor),
-                muc_dtype_get(tensor->dtype)->block_bytes, out);
-            if (!fits || (is_result && ((c.rows != NO_LOOP && !out->window) ||
-                                        (c.channels != NO_LOOP && !out->channel_bytes))))
+            if (!cut_operand(nest, operand, c, tensor, out) ||
+                (is_result && ((c.rows != NO_LOOP && !out->window) ||
+                               (c.channels != NO_LOOP && !out->channel_bytes))))
                 return false;
         }
     return true;
@@ -163,28 +207,54 @@ static void apply(muc_mcu_nest *nest, cut c)
 {
     for (uint32_t k = 0; k < nest->operand_count; k++) {
         muc_mcu_operand *operand = &nest->operands[k];
-        int64_t channel = stride_at(operand, c.channels);
+        int64_t channel = stride_at(operand, c.channels), step = stride_at(operand, c.depth);
 
-        for (uint32_t i = 0; i < nest->loops && channel; i++)
-            if (i != c.channels && operand->strides[i].factor >= channel) {
-                operand->strides[i].factor /= extent_of(nest, c.channels);
-                operand->strides[i].of_piece = true;
+        for (uint32_t i = 0; i < nest->loops; i++) {
+            muc_mcu_stride *stride = &operand->strides[i];
+
+            if (step == 1 && i != c.depth && stride->factor > 0) {
+                stride->factor /= extent_of(nest, c.depth);
+                stride->of_depths = true;
+            } else if (step != 1 && channel && i != c.channels && stride->factor >= channel) {
+                stride->factor /= extent_of(nest, c.channels);
+                stride->of_channels = true;
             }
+        }
     }
+    if (c.depth != NO_LOOP)
+        nest->depth_loop = c.depth + 1;
     if (c.rows != NO_LOOP)
         nest->row_loop = c.rows + 1;
     if (c.channels != NO_LOOP)
         nest->channel_loop = c.channels + 1;
 }
 
+typedef struct choice {
+    muc_mcu_tile_layer layer;
+    muc_mcu_tiling tiling;
+    cut cut;
+    bool found;
+} choice;
+
+/* takes a way to cut the nest if it fits and is cheaper than the one chosen */
+static muc_status try_cut(const muc_mcu_nest *nest, const muc_node *node, cut c, choice *best)
+{
+    choice next = { .cut = c };
+
+    next.found = describe(nest, node, c, &next.layer);
+    if (next.found)
+        MUC_TRY(muc_mcu_find_tiles(nest->l, &next.layer, &next.tiling, &next.found));
+    if (next.found && (!best->found || next.tiling.plan.cycles < best->tiling.plan.cycles))
+        *best = next;
+    return MUC_OK;
+}
+
 muc_status muc_mcu_nest_tile(muc_mcu_nest *nest, const muc_node *node, uint32_t loops,
-                             bool with_channels)
+                             muc_mcu_cut cuts)
 {
     muc_mcu_lowering *l = nest->l;
     uint32_t first = 0, last = NO_LOOP;
-    muc_mcu_tile_layer best_layer;
-    muc_mcu_tiling best = { .plan.cycles = UINT64_MAX };
-    cut best_cut = { NO_LOOP, NO_LOOP };
+    choice best = { .found = false };
 
     if (!muc_mcu_has_tiles(l->program->machine) || !is_fixed(nest, node))
         return MUC_OK;
@@ -194,26 +264,20 @@ muc_status muc_mcu_nest_tile(muc_mcu_nest *nest, const muc_node *node, uint32_t 
         last = extent_of(nest, i) > 1 ? i : last;
     if (first >= loops)
         return MUC_OK;
-    for (unsigned way = 0; way < (with_channels ? 3u : 1u); way++) {
-        const cut cuts[] = { { first, NO_LOOP }, { first, last }, { NO_LOOP, first } };
-        muc_mcu_tile_layer layer;
-        muc_mcu_tiling tiling;
-        bool fits = (way != 1 || last != NO_LOOP) && describe(nest, node, cuts[way], &layer);
+    for (unsigned sums = 0; sums <= (cuts == MUC_MCU_CUT_SUMS) && !best.found; sums++) {
+        uint32_t depth = sums ? nest->loops - 1 : NO_LOOP;
 
-        if (fits)
-            MUC_TRY(muc_mcu_find_tiles(l, &layer, &tiling, &fits));
-        if (!fits || tiling.plan.cycles >= best.plan.cycles)
-            continue;
-        best = tiling;
-        best_layer = layer;
-        best_cut = cuts[way];
+        MUC_TRY(try_cut(nest, node, (cut){ first, NO_LOOP, depth }, &best));
+        if (cuts == MUC_MCU_CUT_ROWS)
+            break;
+        MUC_TRY(try_cut(nest, node, (cut){ NO_LOOP, first, depth }, &best));
+        if (last != NO_LOOP)
+            MUC_TRY(try_cut(nest, node, (cut){ first, last, depth }, &best));
     }
-    if (best.plan.cycles == UINT64_MAX) {
-        l->step->note = l->note;
-        l->note = NULL;
-        return MUC_OK;
-    }
+    l->step->note = best.found ? NULL : l->note;
     l->note = NULL;
-    apply(nest, best_cut);
-    return muc_mcu_begin_pieces(l, &best_layer, &best);
+    if (!best.found)
+        return MUC_OK;
+    apply(nest, best.cut);
+    return muc_mcu_begin_pieces(l, &best.layer, &best.tiling);
 }

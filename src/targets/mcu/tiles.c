@@ -6,8 +6,8 @@
 #include "targets/mcu/memory.h"
 #include "targets/mcu/runtime.h"
 
-enum { DIM_ROWS, DIM_CHANNELS, DIMS };
-enum { MOST_ROWS = 4096 }; /* more are cut in multiples */
+enum { DIM_ROWS, DIM_CHANNELS, DIM_DEPTH, DIMS };
+enum { MOST_ROWS = 4096, MOST_EXTENT = 1 << 24 }; /* more rows are cut in multiples; not at all */
 
 bool muc_mcu_has_tiles(const muc_mcu_machine *machine)
 {
@@ -35,6 +35,8 @@ static muc_tile_operand ask_operand(const muc_mcu_tile_layer *layer, uint32_t i)
         uint64_t least = align(layer->packed_bytes(layer->subject, layer->multiple));
 
         operand.unit_bytes = (least + layer->multiple - 1) / layer->multiple;
+    } else if (from->depth_bytes) {
+        operand.unit_bytes *= from->depth_bytes;
     } else {
         operand.unit_bytes *= from->channel_bytes ? from->channel_bytes : from->pixel_bytes;
     }
@@ -44,8 +46,11 @@ static muc_tile_operand ask_operand(const muc_mcu_tile_layer *layer, uint32_t i)
                                                               .window = from->window,
                                                               .pad = from->pad,
                                                               .limit = from->rows };
-    else if (!from->is_weights)
+    else if (!from->is_weights && !from->rows_are_depth)
         operand.unit_bytes *= from->rows;
+    if (from->depth_bytes || from->rows_are_depth)
+        operand.axes[operand.axis_count++] =
+            (muc_tile_axis){ .dim = DIM_DEPTH, .stride = 1, .window = 1 };
     if (from->is_weights || from->channel_bytes)
         operand.axes[operand.axis_count++] =
             (muc_tile_axis){ .dim = DIM_CHANNELS, .stride = 1, .window = 1 };
@@ -64,11 +69,18 @@ static muc_tile_node ask_node(const char *name, const muc_mcu_tile_layer *layer,
                                  .lanes = layer->rows < cores ? 1 : cores },
                   [DIM_CHANNELS] = { .name = "channels",
                                      .extent = layer->channels,
-                                     .multiple = layer->multiple } },
+                                     .multiple = layer->multiple },
+                  [DIM_DEPTH] = { .name = "depth",
+                                  .extent = layer->depth ? layer->depth : 1,
+                                  .multiple = layer->depth / MOST_ROWS + 1,
+                                  .reduction = true } },
     };
 
     for (uint32_t i = 0; i < layer->operand_count; i++)
         node.operands[i] = ask_operand(layer, i);
+    if (layer->depth) /* partial sums lie where the result will */
+        node.operands[node.operand_count++] =
+            (muc_tile_operand){ .name = "sums", .role = MUC_TILE_ACCUMULATOR };
     if (layer->scratch_bytes)
         node.operands[node.operand_count++] =
             (muc_tile_operand){ .name = "scratch",
@@ -122,8 +134,12 @@ static uint64_t size_buffers(const muc_mcu_tile_layer *layer, const muc_tile_pla
     for (uint32_t i = 0; i < layer->operand_count; i++) {
         const muc_mcu_tile_operand *from = &layer->operands[i];
         mur_tiles_operand *to = &tiles->operands[i];
-        uint32_t rows = from->is_weights ? 1 : most_rows(from, tiles->row_tile);
-        uint64_t part = (uint64_t)rows * from->pixels * tiles->part * from->channel_bytes;
+        uint32_t rows = from->is_weights       ? 1
+                        : from->rows_are_depth ? tiles->depth_tile
+                                               : most_rows(from, tiles->row_tile);
+        uint64_t depths = (uint64_t)tiles->depth_tile * from->depth_bytes;
+        uint64_t part = (uint64_t)rows * from->pixels * tiles->part *
+                        (from->channel_bytes && depths ? depths : from->channel_bytes);
 
         if (from->is_weights)
             part = align(layer->packed_bytes(layer->subject, tiles->part));
@@ -136,9 +152,11 @@ static uint64_t size_buffers(const muc_mcu_tile_layer *layer, const muc_tile_pla
             .stride = from->stride,
             .window = from->window,
             .pad = from->pad,
+            .depth_bytes = from->depth_bytes,
+            .rows_are_depth = from->rows_are_depth,
         };
-        bytes[i] =
-            align(part ? part * tiles->parts : (uint64_t)rows * from->pixels * from->pixel_bytes);
+        bytes[i] = align(part ? part * tiles->parts
+                              : rows * from->pixels * (depths ? depths : from->pixel_bytes));
         sum += bytes[i] * plan->copies[i];
     }
     return sum;
@@ -191,9 +209,12 @@ static void print_operand(const muc_mcu_lowering *l, const muc_mcu_tile_operand 
                  "          .part_bytes = %" PRIu32 ", .pixel_bytes = %" PRIu32
                  ", .pixels = %" PRIu32 ", .channel_bytes = %" PRIu32
                  ",\n          .rows = %" PRIu32 ", .stride = %" PRIu32 ", .window = %" PRIu32
-                 ", .pad = %" PRIu32 " },\n",
+                 ", .pad = %" PRIu32,
                  operand->part_bytes, operand->pixel_bytes, operand->pixels, operand->channel_bytes,
                  operand->rows, operand->stride, operand->window, operand->pad);
+    if (operand->depth_bytes)
+        muc_text_add(text, ", .depth_bytes = %" PRIu32, operand->depth_bytes);
+    muc_text_add(text, "%s },\n", operand->rows_are_depth ? ", .rows_are_depth = 1" : "");
 }
 
 static void print_tiles(const muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
@@ -212,6 +233,9 @@ static void print_tiles(const muc_mcu_lowering *l, const muc_mcu_tile_layer *lay
     if (layer->scratch_bytes)
         muc_text_add(text, "    .scratch = %s_scratch_0, .scratch_bytes = %" PRIu32 ",\n", name,
                      tiles->scratch_bytes);
+    if (tiles->depth)
+        muc_text_add(text, "    .depth = %" PRIu32 ", .depth_tile = %" PRIu32 ",\n", tiles->depth,
+                     tiles->depth_tile);
     muc_text_add(text, "    .operands = {\n");
     for (uint32_t i = 0; i < layer->operand_count; i++)
         print_operand(l, &layer->operands[i], &tiles->operands[i], tiling->plan.copies[i], text);
@@ -240,10 +264,18 @@ static uint32_t across_of(const mur_tiles *t)
     return divide_up(divide_up(t->channels, t->part), t->parts);
 }
 
-/* bytes of operand i that tile n moves, or 0 if they are there already */
-static uint64_t moved_by(const mur_tiles *t, uint32_t i, uint32_t n)
+static uint32_t turns_of(const mur_tiles *t)
+{
+    return t->depth ? divide_up(t->depth, t->depth_tile) : 1;
+}
+
+/* bytes of operand i that an iteration moves, or 0 if they are there already */
+static uint64_t moved_by(const mur_tiles *t, uint32_t i, uint32_t iteration)
 {
     const mur_tiles_operand *o = &t->operands[i];
+    uint32_t turns = turns_of(t), n = iteration / turns, turn = iteration % turns;
+    uint32_t depths = t->depth ? smaller(t->depth_tile, t->depth - turn * t->depth_tile) : 0;
+    bool by_depth = o->depth_bytes || o->rows_are_depth;
     uint32_t down = down_of(t), across = across_of(t);
     uint32_t row_index = t->channels_outer ? n % down : n / across;
     uint32_t column = t->channels_outer ? n / down : n % across;
@@ -254,8 +286,13 @@ static uint64_t moved_by(const mur_tiles *t, uint32_t i, uint32_t n)
     bool is_output = i + 1u == t->operand_count;
     uint64_t rows = o->rows;
 
-    if (n > 0 && !is_output && !(o->window && down_changes) && !(o->part_bytes && across_changes))
+    if (is_output && turn + 1 < turns)
         return 0;
+    if (iteration > 0 && !is_output && !(by_depth && turns > 1) &&
+        (turn > 0 || (!(o->window && down_changes) && !(o->part_bytes && across_changes))))
+        return 0;
+    if (o->rows_are_depth)
+        rows = depths;
     if (o->window) {
         uint32_t row = row_index * t->row_tile, count = smaller(t->row_tile, t->rows - row);
         int64_t begin = (int64_t)row * o->stride - o->pad;
@@ -267,11 +304,23 @@ static uint64_t moved_by(const mur_tiles *t, uint32_t i, uint32_t n)
     }
     if (o->part_bytes && !o->channel_bytes)
         return (uint64_t)divide_up(channels, t->part) * o->part_bytes;
+    if (o->depth_bytes)
+        return rows * o->pixels * (o->part_bytes ? channels : 1u) * depths * o->depth_bytes;
     return rows * o->pixels *
            (o->part_bytes ? (uint64_t)channels * o->channel_bytes : o->pixel_bytes);
 }
 
 /* ---- the search ---- */
+
+/* is one dimension's loop outside another's? */
+static bool comes_before(const muc_tile_plan *plan, uint32_t dim, uint32_t other)
+{
+    uint32_t i = 0;
+
+    while (plan->loops[i] != dim && plan->loops[i] != other)
+        i++;
+    return plan->loops[i] == dim;
+}
 
 /* tiles on a number of cores; *least is what the smallest need */
 static muc_status find_on(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer, uint32_t cores,
@@ -290,11 +339,13 @@ static muc_status find_on(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer, 
         .rows = layer->rows,
         .channels = layer->channels,
         .row_tile = result.best.tile[DIM_ROWS],
-        .channels_outer = result.best.loops[0] == DIM_CHANNELS,
+        .channels_outer = comes_before(&result.best, DIM_CHANNELS, DIM_ROWS),
         .double_buffered = result.best.double_buffered,
         .cores = (uint8_t)cores,
         .operand_count = (uint8_t)layer->operand_count,
         .scratch_bytes = (uint32_t)align(layer->scratch_bytes),
+        .depth = layer->depth,
+        .depth_tile = layer->depth ? result.best.tile[DIM_DEPTH] : 0,
     };
     *least = divide(layer, &result.best, machine.capacity_bytes, &out->tiles, out->bytes);
     return MUC_OK;
@@ -308,6 +359,8 @@ muc_status muc_mcu_find_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *lay
     uint64_t capacity = capacity_of(memory), least;
 
     *fits = false;
+    if (layer->rows > MOST_EXTENT || layer->channels > MOST_EXTENT || layer->depth > MOST_EXTENT)
+        return MUC_OK;
     for (uint32_t cores = machine->cores; cores > 0; cores /= 2) {
         MUC_TRY(find_on(l, layer, cores, out, &least));
         *fits = least <= capacity;
@@ -321,15 +374,18 @@ muc_status muc_mcu_find_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *lay
 }
 
 /* what is moved in all, by the loop of mur_tiles_run */
-static void count_moves(const mur_tiles *t, const muc_tile_plan *plan, muc_mcu_step_tiles *out)
+static void count_moves(const muc_mcu_tile_layer *layer, const mur_tiles *t,
+                        const muc_tile_plan *plan, muc_mcu_step_tiles *out)
 {
-    uint32_t count = down_of(t) * across_of(t);
+    uint32_t count = down_of(t) * across_of(t) * turns_of(t);
 
     *out = (muc_mcu_step_tiles){
         .rows = t->rows,
         .channels = t->channels,
         .row_tile = t->row_tile,
         .channel_tile = t->part * t->parts < t->channels ? t->part * t->parts : t->channels,
+        .depth = t->depth,
+        .depth_tile = t->depth_tile,
         .count = count,
         .cores = t->cores,
         .channels_outer = t->channels_outer,
@@ -339,10 +395,12 @@ static void count_moves(const mur_tiles *t, const muc_tile_plan *plan, muc_mcu_s
         .cycles = plan->cycles,
     };
     for (uint32_t i = 0; i < t->operand_count; i++) {
-        bool is_output = i + 1u == t->operand_count;
+        uint64_t moved = 0;
 
         for (uint32_t n = 0; n < count; n++)
-            *(is_output ? &out->out_bytes : &out->in_bytes) += moved_by(t, i, n);
+            moved += moved_by(t, i, n);
+        *(i + 1u == t->operand_count ? &out->out_bytes : &out->in_bytes) += moved;
+        out->constant_bytes += layer->operands[i].is_constant ? moved : 0;
     }
 }
 
@@ -361,7 +419,7 @@ muc_status muc_mcu_use_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *laye
         MUC_TRY(add_buffer(l, "scratch", 0,
                            (uint64_t)tiling->tiles.scratch_bytes * tiling->tiles.cores));
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &summary));
-    count_moves(&tiling->tiles, &tiling->plan, summary);
+    count_moves(layer, &tiling->tiles, &tiling->plan, summary);
     for (uint32_t i = 0; i < layer->operand_count; i++)
         summary->small_bytes += tiling->bytes[i] * tiling->plan.copies[i];
     summary->small_bytes += (uint64_t)tiling->tiles.scratch_bytes * tiling->tiles.cores;
@@ -387,6 +445,50 @@ muc_status muc_mcu_begin_pieces(muc_mcu_lowering *l, const muc_mcu_tile_layer *l
     muc_text_free(&text);
     l->pieces = pieces;
     return status;
+}
+
+muc_status muc_mcu_begin_tiled_function(muc_mcu_lowering *l, const muc_node *node,
+                                        const muc_mcu_tile_layer *layer, bool *fits)
+{
+    muc_mcu_tiling tiling;
+
+    *fits = muc_mcu_has_tiles(l->program->machine);
+    if (*fits)
+        MUC_TRY(muc_mcu_find_tiles(l, layer, &tiling, fits));
+    if (!*fits)
+        return MUC_OK;
+    MUC_TRY(muc_mcu_begin_step(l, node, NULL));
+    return muc_mcu_begin_pieces(l, layer, &tiling);
+}
+
+muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint64_t rows, uint64_t bytes,
+                                      bool b_stays)
+{
+    static const char *const names[] = { "a", "b" };
+    muc_mcu_tile_layer layer = {
+        .name = node->name,
+        .rows = rows < UINT32_MAX ? (uint32_t)rows : UINT32_MAX,
+        .channels = 1,
+        .multiple = 1,
+        .work = bytes,
+    };
+    const muc_mcu_tile_operand row = {
+        .rows = layer.rows, .stride = 1, .window = 1, .pixels = 1, .pixel_bytes = (uint32_t)bytes
+    };
+
+    for (uint32_t i = 0; i < node->input_count && i < MUC_COUNT(names); i++) {
+        muc_mcu_tile_operand *operand = &layer.operands[layer.operand_count++];
+
+        *operand = row;
+        operand->name = names[i];
+        if (i == 1 && b_stays) {
+            operand->rows = 1;
+            operand->window = 0;
+        }
+    }
+    layer.operands[layer.operand_count] = row;
+    layer.operands[layer.operand_count++].name = "y";
+    return layer;
 }
 
 /* ---- all steps together ---- */

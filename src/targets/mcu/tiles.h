@@ -18,15 +18,19 @@ typedef struct muc_mcu_tile_operand {
     uint32_t pixels, pixel_bytes;
     uint32_t channel_bytes; /* 0: does not follow the channels, or is weights */
     bool is_weights;        /* packed, in parts */
+    bool is_constant;       /* comes from the memory for weights */
+    uint32_t depth_bytes;   /* as in mur_tiles_operand */
+    bool rows_are_depth;
 } muc_mcu_tile_operand;
 
 typedef struct muc_mcu_tile_layer {
     const char *name; /* borrowed */
     uint32_t rows, channels;
+    uint32_t depth;    /* what is summed over, if that is to be cut; else 0 */
     uint32_t multiple; /* of channels in a part, but for the last one; channels: not to be cut */
     uint32_t operand_count; /* the result is the last; at most MUR_TILES_OPERANDS */
     muc_mcu_tile_operand operands[MUR_TILES_OPERANDS];
-    uint64_t work;          /* multiply-accumulates, or elements, for a channel of a row */
+    uint64_t work; /* multiply-accumulates, or elements, for a channel of a row (and one depth) */
     uint64_t scratch_bytes; /* for each core, at most */
     /* bytes of the packed weights of so many channels; not falling; NULL without weights */
     uint64_t (*packed_bytes)(const void *subject, uint32_t channels);
@@ -63,6 +67,16 @@ typedef struct muc_mcu_pieces {
  * `piece`, rows and channels. */
 muc_status muc_mcu_begin_pieces(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
                                 const muc_mcu_tiling *tiling);
+
+/* If the machine has tiles and this layer's fit, *fits is true and the function of a piece begins;
+ * nothing has begun otherwise. Operands are called as nest.h does. */
+muc_status muc_mcu_begin_tiled_function(muc_mcu_lowering *l, const muc_node *node,
+                                        const muc_mcu_tile_layer *layer, bool *fits);
+
+/* A layer of some rows of one or two inputs a, b and a result y, each of so many bytes; or b is the
+ * same for all rows. */
+muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint64_t rows, uint64_t bytes,
+                                      bool b_stays);
 
 /* Places the buffers of all steps in the small memory. MUC_NOFIT as muc_plan_check. */
 muc_status muc_mcu_place_tiles(muc_context *ctx, muc_mcu_program *program);

@@ -17,6 +17,7 @@ typedef struct window {
     uint32_t channel, first; /* dimensions of x and y: channels, and the first spatial one */
     const int64_t *strides, *dilations, *pads;
     uint32_t kernel[MOST_SPATIAL];
+    bool planes;     /* the text is that of a piece: some channels, which come first */
     bool tiled;      /* the text is that of a piece: some rows o0, some channels */
     bool by_channel; /* x has as many channels as y, each for its own */
 } window;
@@ -90,7 +91,7 @@ static void close_all(const window *w, unsigned depth, unsigned until)
 
 /* ---- tiles ---- */
 
-/* pixels of a row, as a piece has them too */
+/* pixels of a row, as a piece has them too; 1 where channels come first */
 static uint32_t row_pixels(const window *w, const muc_tensor *tensor)
 {
     return (uint32_t)muc_mcu_elements(w->l, tensor, w->first + 1, w->channel);
@@ -126,7 +127,55 @@ static muc_mcu_tile_operand tile_of_weights(const window *w, const muc_tensor *t
         .pixels = 1,
         .pixel_bytes = bytes,
         .channel_bytes = bytes / muc_mcu_dim(w->l, w->y, w->channel),
+        .is_constant = tensor->kind == MUC_TENSOR_CONST,
     };
+}
+
+/* an operand of which each channel of y has its own part, or all the whole */
+static muc_mcu_tile_operand plane_of(const window *w, const muc_tensor *tensor, const char *name,
+                                     bool by_channel)
+{
+    muc_mcu_tile_operand operand = tile_of_weights(w, tensor, name);
+
+    if (by_channel) {
+        operand.rows = muc_mcu_dim(w->l, w->y, w->channel);
+        operand.stride = operand.window = 1;
+        operand.pixel_bytes /= operand.rows;
+    }
+    operand.channel_bytes = 0;
+    return operand;
+}
+
+/* the step works in these tiles if they fit */
+static muc_status take(window *w, const muc_mcu_tile_layer *layer, bool *fits)
+{
+    muc_mcu_lowering *l = w->l;
+    muc_mcu_tiling tiling;
+
+    MUC_TRY(muc_mcu_find_tiles(l, layer, &tiling, fits));
+    l->step->note = l->note;
+    l->note = NULL;
+    return *fits ? muc_mcu_begin_pieces(l, layer, &tiling) : MUC_OK;
+}
+
+/* Channels first: some planes of y at a time. work: for one of their elements. */
+static muc_status use_planes(window *w, uint64_t work)
+{
+    muc_mcu_tile_layer layer = {
+        .name = w->l->step->name,
+        .rows = muc_mcu_dim(w->l, w->y, w->channel),
+        .channels = 1,
+        .multiple = 1,
+        .work = work * muc_mcu_elements(w->l, w->y, w->first, w->y->rank),
+    };
+
+    layer.operands[layer.operand_count++] = plane_of(w, w->x, "a", w->by_channel);
+    for (uint32_t i = 1; i < w->node->input_count; i++)
+        if (muc_mcu_input(w->l, w->node, i))
+            layer.operands[layer.operand_count++] =
+                plane_of(w, muc_mcu_input(w->l, w->node, i), muc_mcu_input_name(i), true);
+    layer.operands[layer.operand_count++] = plane_of(w, w->y, "y", true);
+    return take(w, &layer, &w->planes);
 }
 
 /* Works in tiles if the machine has them: rows of one image, channels last and either all together
@@ -143,18 +192,16 @@ static muc_status use_tiles(window *w, uint64_t inputs)
         .multiple = 1,
         .work = row_pixels(w, w->y) * inputs,
     };
-    muc_mcu_tiling tiling;
-    bool fits;
 
     for (uint32_t i = 0; i < w->spatial; i++)
         layer.work *= w->kernel[i];
+    if (muc_mcu_has_tiles(l->program->machine) && w->channel == 1 && muc_mcu_dim(l, w->y, 0) == 1)
+        return use_planes(w, layer.work);
 
     x.stride = (uint32_t)item(w->strides, 0, 1);
     x.window = (w->kernel[0] - 1) * (uint32_t)item(w->dilations, 0, 1) + 1;
     x.pad = (uint32_t)item(w->pads, 0, 0);
-    if (!muc_mcu_has_tiles(l->program->machine) || w->channel == 1 ||
-        muc_mcu_dim(l, w->y, 0) != 1 || x.pad >= x.window ||
-        (layer.rows - 1) * x.stride >= x.rows + x.pad)
+    if (!muc_mcu_has_tiles(l->program->machine) || w->channel == 1 || muc_mcu_dim(l, w->y, 0) != 1)
         return MUC_OK;
     layer.operands[layer.operand_count++] = x;
     for (uint32_t i = 1; i < w->node->input_count; i++)
@@ -162,11 +209,7 @@ static muc_status use_tiles(window *w, uint64_t inputs)
             layer.operands[layer.operand_count++] =
                 tile_of_weights(w, muc_mcu_input(l, w->node, i), muc_mcu_input_name(i));
     layer.operands[layer.operand_count++] = tile_of(w, w->y, "y", true);
-    MUC_TRY(muc_mcu_find_tiles(l, &layer, &tiling, &fits));
-    l->step->note = l->note;
-    l->note = NULL;
-    w->tiled = fits;
-    return fits ? muc_mcu_begin_pieces(l, &layer, &tiling) : MUC_OK;
+    return take(w, &layer, &w->tiled);
 }
 
 /* loops over images, places and channels of y: n0, o0.., c0 */
@@ -180,8 +223,8 @@ static unsigned open_outputs(const window *w)
             line(w, depth++, "for (uint32_t o0 = piece->row; o0 < piece->row + rows; o0++) {");
         else
             loop(w, &depth, "o", i, muc_mcu_dim(w->l, w->y, w->first + i));
-    if (w->tiled)
-        line(w, depth++, "for (uint32_t c0 = 0; c0 < channels; c0++) {");
+    if (w->tiled || w->planes)
+        line(w, depth++, "for (uint32_t c0 = 0; c0 < %s; c0++) {", w->tiled ? "channels" : "rows");
     else
         loop(w, &depth, "c", 0, muc_mcu_dim(w->l, w->y, w->channel));
     return depth;
