@@ -638,6 +638,23 @@ def test_a_description_that_was_edited_is_reported_within_bounds():
     muc("report", code, "--format", "html")
 
 
+def test_a_language_models_code_is_held_against_its_checkpoint_token_by_token():
+    code = compiled_code()
+    report = json.loads(muc("verify", code, ROOT / "models/rescue", "--prompt", "search the north corridor", "--json")[0])
+    assert report["exact"] and report["positions"] == len(report["tokens"]) > 3 and report["top1_agreement"] > 0.7, report
+    assert all(row["wrong"] == 0 for row in report["tokens"]) and 0 <= report["kl"] < 0.1, report
+    assert "from `rescue`" in (code / "README.md").read_text()
+    changed = WORK / "changed_c"
+    shutil.copytree(code, changed)
+    source = changed / "rescue.c"
+    before = source.read_text()
+    scale = re.search(r"_scales\[\d+\] = \{\s+(\S+),", before)
+    source.write_text(before[:scale.start(1)] + "0.25f" + before[scale.end(1):])
+    out, err = muc("verify", changed, ROOT / "models/rescue", "--json", status=MISMATCH)
+    has(err, "differ at position")
+    assert not json.loads(out)["exact"]
+
+
 # ---- pictures ----
 
 def test_a_picture_in_every_form_gives_the_same_classes():

@@ -33,6 +33,16 @@ muc_status muc_run_folder(muc_context *ctx, const char *path, const muc_array_ru
 muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
                              const char *trace, muc_report **out);
 
+/* Compares a language model's folder with the checkpoint that it was made of, token by token: on a
+ * prompt's tokens, or with prompt NULL on the text that the code makes greedily of nothing. Keys:
+ * exact (all logits are the bits of the reference in the code's arithmetic), positions, kl and
+ * top1_agreement (with the checkpoint in float32), first_divergence, and the table "tokens"
+ * (position, token, wrong, error: the largest difference from float32, kl, top1). MUC_MISMATCH if a
+ * bit differs; the report is made all the same. */
+muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
+                                      const muc_model *checkpoint, const char *prompt,
+                                      muc_report **out);
+
 /* What the code needs: name, machine, core, arena_bytes, arena_bound, constant_bytes, macs, and the
  * tables "layers" (name, function, shape, macs, constants, read, written, arena, node), "memory"
  * (use, memory, bytes, limit), "traffic" (memory, read, written) and "buffers" (name, bytes,

@@ -44,7 +44,8 @@ static void draw(uint64_t done, uint64_t total)
         fputc('[', stderr);
         for (unsigned i = 0; i < BAR; i++)
             fputc(i < filled ? '#' : ' ', stderr);
-        fprintf(stderr, "] %3u %%", (unsigned)(100.0 * (double)done / (double)total));
+        fprintf(stderr, "] %3u %%, %llu s", (unsigned)(100.0 * (double)done / (double)total),
+                (unsigned long long)((now_ms() - bar.started_ms) / 1000));
     } else {
         fprintf(stderr, "%llu", (unsigned long long)done);
     }

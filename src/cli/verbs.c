@@ -521,14 +521,18 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
     bool is_network;
     muc_status status;
 
-    if (muc_is_code_folder(args->operands[0])) {
-        TRY(open_operand(ctx, args, 1, &model));
-        status =
-            muc_verify_folder(ctx, args->operands[0], model, args->values[OPTION_TRACE], &report);
+    status = take_prompt(args, &owned, &prompt);
+    if (status == MUC_OK && muc_is_code_folder(args->operands[0])) {
+        status = open_operand(ctx, args, 1, &model);
+        if (status == MUC_OK && muc_is_language_folder(args->operands[0]))
+            status = muc_verify_language_folder(ctx, args->operands[0], model, prompt, &report);
+        else if (status == MUC_OK)
+            status = muc_verify_folder(ctx, args->operands[0], model, args->values[OPTION_TRACE],
+                                       &report);
         muc_model_close(model);
+        free(owned);
         return finish(ctx, args, status, report);
     }
-    status = take_prompt(args, &owned, &prompt);
     if (status == MUC_OK)
         status = open_operand(ctx, args, 0, &program);
     is_network = status == MUC_OK && muc_model_is_network(program);

@@ -46,15 +46,31 @@ static muc_status check_options(const decoder_job *job)
     return muc_model_need_tokenizer(job->ctx, job->model);
 }
 
-static muc_status build_graph(const decoder_job *job, bool last_only, muc_graph **out)
+static muc_status build_graph(const decoder_job *job, muc_graph **out)
+{
+    return muc_decoder_graph(job->ctx, job->model, job->model->context, true, out);
+}
+
+muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t context,
+                             bool is_real, muc_graph **out)
 {
     const muc_llama_options options = {
-        .context = job->model->context,
+        .context = context,
         .max_tokens = MOST_TOKENS,
-        .last_only = last_only,
+        .last_only = true,
     };
+    muc_hybrid_result ignored = { 0 };
+    muc_status status;
 
-    return muc_llama_build(job->ctx, &job->model->checkpoint, &options, out);
+    MUC_TRY(muc_llama_build(ctx, &model->checkpoint, &options, out));
+    if (is_real)
+        return MUC_OK;
+    status = muc_hybrid_quantize(ctx, *out, &ignored);
+    if (status != MUC_OK) {
+        muc_graph_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 static void describe(decoder_job *job)
@@ -93,6 +109,9 @@ static muc_status translate(decoder_job *job)
     muc_status status = name_of(job, &arena, &name);
 
     describe(job);
+    if (status == MUC_OK) /* what comments and the README say */
+        status =
+            muc_arena_string(job->ctx, &job->graph->arena, name, strlen(name), &job->graph->name);
     if (status == MUC_OK)
         status = muc_mcu_compile_lm(job->ctx, job->graph, name, job->options->machine,
                                     MUC_MCU_PATCHES_OFF, &job->lm, &job->build);
@@ -134,7 +153,7 @@ static muc_status self_check(decoder_job *job)
 {
     muc_ref *exact = NULL, *small = NULL;
     muc_graph *graph = NULL;
-    muc_status status = build_graph(job, true, &graph);
+    muc_status status = build_graph(job, &graph);
 
     if (status == MUC_OK)
         status = muc_ref_open(job->ctx, graph, &exact);
@@ -186,7 +205,7 @@ static muc_status make_report(const decoder_job *job, muc_report **out)
 static muc_status measure(decoder_job *job)
 {
     MUC_TRY(muc_model_need_tokenizer(job->ctx, job->model));
-    MUC_TRY(build_graph(job, true, &job->graph));
+    MUC_TRY(build_graph(job, &job->graph));
     MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, &job->quantized));
     return translate(job);
 }
@@ -214,7 +233,7 @@ muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, muc_dec
 static muc_status compile(decoder_job *job)
 {
     MUC_TRY(check_options(job));
-    MUC_TRY(build_graph(job, true, &job->graph));                        /* formats, models */
+    MUC_TRY(build_graph(job, &job->graph));                              /* formats, models */
     MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, &job->quantized)); /* passes: int8 */
     MUC_TRY(translate(job));  /* nodes to calls, planned memory */
     MUC_TRY(self_check(job)); /* against float32 */

@@ -242,6 +242,7 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         bindings[i] = r->bindings[i].value;
     MUC_TRY(muc_ref_open(r->ctx, r->graph, ref));
+    muc_ref_tell_progress(*ref);
     status = muc_ref_run(*ref, bindings, inputs, count);
     if (status != MUC_OK)
         muc_ref_close(*ref);

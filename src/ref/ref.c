@@ -39,6 +39,7 @@ struct muc_ref {
     muc_golden *golden;            /* NULL: float32 */
     muc_ref_probe *probe;
     void *probe_arg;
+    bool tells_progress;
 };
 
 /* makes room for bytes in *data, without keeping what it held; zero if it is new */
@@ -376,6 +377,11 @@ muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, siz
     return MUC_OK;
 }
 
+void muc_ref_tell_progress(muc_ref *ref)
+{
+    ref->tells_progress = true;
+}
+
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg)
 {
     ref->probe = probe;
@@ -491,8 +497,13 @@ muc_status muc_ref_run(muc_ref *ref, const uint32_t *bindings, const muc_ref_inp
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         if (graph->tensors[i].kind == MUC_TENSOR_INPUT)
             MUC_TRY(take_input(ref, i, bindings, inputs, input_count));
-    for (uint32_t i = ref->first_node; i < ref->end_node; i++)
+    for (uint32_t i = ref->first_node; i < ref->end_node; i++) {
+        if (ref->tells_progress)
+            muc_progress(ref->ctx, "layers", i, graph->node_count);
         MUC_TRY(run_node(ref, &graph->nodes[i], bindings));
+    }
+    if (ref->tells_progress)
+        muc_progress(ref->ctx, "layers", graph->node_count, graph->node_count);
     return MUC_OK;
 }
 

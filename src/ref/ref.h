@@ -49,6 +49,8 @@ void muc_ref_reset(muc_ref *ref);
  * with MUC_USAGE naming the state and both sizes. */
 muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, size_t bytes);
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg);
+/* From now on runs tell the progress hook how many layers they have done. */
+void muc_ref_tell_progress(muc_ref *ref);
 
 /* Runs all nodes. bindings[i] is the value of expression input i; every INPUT tensor must be given.
  * Fails with MUC_USAGE naming what is out of range, MUC_MALFORMED naming the node for a token
