@@ -655,6 +655,26 @@ def test_a_language_models_code_is_held_against_its_checkpoint_token_by_token():
     assert not json.loads(out)["exact"]
 
 
+def write_npy(path, shape, values):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}f", *values))
+
+
+def test_lengths_of_a_run_of_code_come_from_the_arrays_or_from_dim():
+    code = WORK / "open_c"
+    muc("compile", ROOT / "fuzz/corpus/onnx/shapes", "--target", "mcu", "-o", code)
+    for batch in (1, 3, 1024):
+        write_npy(WORK / "open.npy", (batch, 4, 6), [float(i) for i in range(24 * batch)])
+        for more in ((), ("--dim", f"batch={batch}")):
+            row = json.loads(muc("run", code, "--input", WORK / "open.npy", "--json", *more)[0])["outputs"][0]
+            assert row["elements"] == 24 * batch and row["last"] == 24 * batch - 1, row
+    has(muc("run", code, "--input", WORK / "open.npy", "--dim", "batch=7", status=USAGE)[1], "batch is 1024", "7 by --dim")
+    has(muc("run", code, status=USAGE)[1], "--dim batch=N")
+    write_npy(WORK / "open.npy", (1025, 4, 6), [0.0] * (24 * 1025))
+    has(muc("run", code, "--input", WORK / "open.npy", status=USAGE)[1], "1 to 1024")
+
+
 # ---- pictures ----
 
 def test_a_picture_in_every_form_gives_the_same_classes():

@@ -46,6 +46,7 @@ typedef struct muc_array_run {
      * otherwise: "scale=X, mean=X or X:Y:Z, std=X or X:Y:Z" for (sample * scale - mean) / std,
      * "size=stretch|crop|exact", "layout=nhwc|nchw", "order=rgb|bgr", parted by commas. */
     const char *image, *preprocess;
+    const char *dims;   /* of a folder of code: "NAME=N" of lengths that the arrays do not tell */
     const char *labels; /* a file with the name of a class in each line */
     const char *output; /* a .npz file to write the results to */
 } muc_array_run;

@@ -381,6 +381,7 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
         .input = args->values[OPTION_INPUT],
         .image = args->values[OPTION_IMAGE],
         .preprocess = args->values[OPTION_PREPROCESS],
+        .dims = args->values[OPTION_DIM],
         .labels = args->values[OPTION_LABELS],
         .output = args->values[OPTION_OUTPUT],
     };

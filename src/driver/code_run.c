@@ -145,7 +145,8 @@ typedef struct code_job {
 static muc_status build_and_run(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
                                 const char *temporary, code_job *job)
 {
-    const char *program, *in, *out, *source = NULL, *words[2] = { 0 };
+    const char *program, *in, *out, *source = NULL;
+    command run = { .count = 0 };
 
     MUC_TRY(muc_arena_format(ctx, arena, &program, "%s/program", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &in, "%s/in", temporary));
@@ -156,8 +157,10 @@ static muc_status build_and_run(muc_context *ctx, const muc_code_folder *folder,
     }
     MUC_TRY(build(ctx, folder, arena, source, false, program));
     MUC_TRY(muc_file_write(ctx, in, job->input.data, job->input.size));
-    words[0] = program;
-    MUC_TRY(run_child(ctx, words, in, out));
+    add_word(&run, program);
+    for (size_t i = 0; i < folder->argument_count; i++)
+        add_word(&run, folder->arguments[i]);
+    MUC_TRY(run_child(ctx, run.words, in, out));
     return read_output(ctx, out, &job->output, &job->output_bytes);
 }
 
@@ -191,6 +194,9 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     muc_file printed;
     int state;
 
+    if (json_array_size(json_object_get(folder->json, "arguments")))
+        return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
+                        "has lengths that a run decides: boards run networks of fixed lengths");
     if (access(RUN_NETWORK, X_OK))
         return muc_fail(ctx, MUC_IO, RUN_NETWORK, MUC_NO_OFFSET,
                         "is not there: boards are emulated from muc's source folder");

@@ -52,6 +52,7 @@ static muc_status read_port(muc_context *ctx, const char *file, const json_t *it
         out->dims[i] = (uint64_t)json_integer_value(json_array_get(dims, i));
     if (!muc_dtype_measure(out->dtype, out->rank, out->dims, &elements, &out->bytes))
         return muc_fail(ctx, MUC_MALFORMED, file, MUC_NO_OFFSET, "'%s' has no size", out->name);
+    out->extents = json_object_get(item, "extents");
     out->quantized = json_object_get(item, "scale") != NULL;
     out->scale = json_number_value(json_object_get(item, "scale"));
     out->zero = (int32_t)json_integer_value(json_object_get(item, "zero"));

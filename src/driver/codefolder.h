@@ -18,6 +18,7 @@ typedef struct muc_code_port {
     bool quantized;
     double scale;
     int32_t zero;
+    const json_t *extents; /* expressions of the folder's arguments, one a dimension; NULL: fixed */
 } muc_code_port;
 
 typedef struct muc_code_folder {
@@ -27,6 +28,8 @@ typedef struct muc_code_folder {
     json_t *json; /* NAME.json */
     muc_code_port *inputs, *outputs;
     size_t input_count, output_count;
+    const char **arguments; /* of a run, in main.c's order: of muc_code_bind */
+    size_t argument_count;
 } muc_code_folder;
 
 muc_status muc_code_open(muc_context *ctx, const char *path, muc_code_folder *out);
@@ -36,6 +39,13 @@ void muc_code_close(muc_code_folder *folder);
  * quantization, integers must be there exactly. out holds input->bytes. */
 muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
                             const muc_tensor_view *array, uint8_t *out);
+
+/* Decides the lengths that the network leaves open for a run on these arrays: by their shapes,
+ * where a dimension is a length itself, else by dims ("NAME=N", parted by commas, or NULL). Inputs
+ * and outputs get the sizes that they then have. MUC_USAGE naming a length that nothing decides, or
+ * that two decide differently, or out of its range. */
+muc_status muc_code_bind(muc_context *ctx, muc_code_folder *folder, const muc_tensor_view *arrays,
+                         size_t array_count, const char *dims, muc_arena *arena);
 
 /* The arrays, matched and converted, as the code reads them: one input after another. */
 muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,

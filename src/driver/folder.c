@@ -106,9 +106,8 @@ static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *output
 }
 
 /* the inputs, one after another: arrays, or a picture */
-static muc_status take_inputs(muc_context *ctx, const muc_code_folder *folder,
-                              const muc_array_run *how, muc_arena *arena, muc_bytes *out,
-                              const char **image)
+static muc_status take_inputs(muc_context *ctx, muc_code_folder *folder, const muc_array_run *how,
+                              muc_arena *arena, muc_bytes *out, const char **image)
 {
     muc_tensor_view *arrays = NULL;
     size_t count = 0;
@@ -126,12 +125,12 @@ static muc_status take_inputs(muc_context *ctx, const muc_code_folder *folder,
                                 image));
         count = 1;
     }
+    MUC_TRY(muc_code_bind(ctx, folder, arrays, count, how->dims, arena));
     return muc_code_gather(ctx, folder, arrays, count, arena, out);
 }
 
-static muc_status run_folder(muc_context *ctx, const muc_code_folder *folder,
-                             const muc_array_run *how, const char *board, muc_arena *arena,
-                             uint8_t **data, muc_report **out)
+static muc_status run_folder(muc_context *ctx, muc_code_folder *folder, const muc_array_run *how,
+                             const char *board, muc_arena *arena, uint8_t **data, muc_report **out)
 {
     const char *image = NULL;
     muc_tensor_view *outputs;

@@ -115,7 +115,7 @@ static muc_status report_all(comparison *c, const uint8_t *data, size_t bytes, s
     return muc_report_status(c->ctx, c->report);
 }
 
-static muc_status verify(muc_context *ctx, const muc_code_folder *folder, const muc_model *network,
+static muc_status verify(muc_context *ctx, muc_code_folder *folder, const muc_model *network,
                          muc_arena *arena, muc_report **out)
 {
     muc_graph *graph = network->network.graph;
@@ -127,6 +127,7 @@ static muc_status verify(muc_context *ctx, const muc_code_folder *folder, const 
     muc_ref *ref;
 
     MUC_TRY(muc_prepare_mcu(ctx, graph));
+    MUC_TRY(muc_code_bind(ctx, folder, network->arrays, network->array_count, NULL, arena));
     MUC_TRY(muc_code_gather(ctx, folder, network->arrays, network->array_count, arena, &gathered));
     MUC_TRY(muc_network_evaluate(ctx, graph, network->arrays, network->array_count, arena, &ref));
     c.ref = ref;

@@ -12,6 +12,49 @@ static void add_key(muc_text *text, const char *key, const char *value)
     muc_text_add_json(text, value);
 }
 
+/* the dimensions as expressions of the run's arguments, where one is not fixed */
+static void add_extents(const muc_mcu_program *program, const muc_tensor *tensor, muc_text *text)
+{
+    const muc_expr_pool *pool = program->graph->pool;
+    bool is_open = false;
+
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        is_open = is_open || !muc_expr_is_const(pool, tensor->dims[i]);
+    if (!is_open)
+        return;
+    muc_text_add(text, ", \"extents\": [");
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        muc_text_add(text, "%s\"", i ? ", " : "");
+        muc_expr_print(pool, tensor->dims[i], text);
+        muc_text_add(text, "\"");
+    }
+    muc_text_add(text, "]");
+}
+
+/* what a run is told of lengths, in this order */
+static void add_arguments(const muc_mcu_program *program, muc_text *text)
+{
+    const muc_expr_pool *pool = program->graph->pool;
+    const char *before = "";
+
+    if (!program->arguments)
+        return;
+    muc_text_add(text, "  \"arguments\": [");
+    for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
+        const muc_expr_input *input = muc_expr_get_input(pool, i);
+
+        if (!(program->arguments >> i & 1))
+            continue;
+        muc_text_add(text, "%s\n    { ", before);
+        add_key(text, "name", input->name);
+        muc_text_add(text,
+                     ", \"least\": %" PRIu32 ", \"most\": %" PRIu32 ", \"multiple\": %" PRIu32 " }",
+                     input->lo, input->hi, input->multiple ? input->multiple : 1);
+        before = ",";
+    }
+    muc_text_add(text, "\n  ],\n");
+}
+
 static void add_port(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
 {
     const muc_tensor *tensor = value->tensor;
@@ -31,6 +74,7 @@ static void add_port(const muc_mcu_program *program, const muc_mcu_value *value,
     if (q && q->count == 1)
         muc_text_add(text, ", \"scale\": %.9g, \"zero\": %" PRId32, (double)q->scales[0],
                      q->zero_points[0]);
+    add_extents(program, tensor, text);
     muc_text_add(text, " }");
 }
 
@@ -324,6 +368,7 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
                      program->loop.more_macs);
     if (program->lm)
         muc_mcu_lm_json(program, text);
+    add_arguments(program, text);
     add_ports(program, false, text);
     add_ports(program, true, text);
     add_memories(program, text);

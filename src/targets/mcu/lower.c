@@ -443,6 +443,13 @@ static muc_status lower_all(muc_mcu_lowering *l)
     return list_outputs(l);
 }
 
+/* the lengths that a tensor's dimensions depend on are arguments of the run */
+static void need_dims(muc_mcu_program *program, const muc_tensor *tensor)
+{
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        program->arguments |= muc_expr_get(program->graph->pool, tensor->dims[i])->inputs;
+}
+
 muc_status muc_mcu_lower(muc_context *ctx, muc_graph *graph, muc_mcu_program *program)
 {
     muc_mcu_lowering l = {
@@ -452,6 +459,13 @@ muc_status muc_mcu_lower(muc_context *ctx, muc_graph *graph, muc_mcu_program *pr
         .isa = muc_mcu_core_get(program->machine->core)->isa,
     };
     muc_status status = lower_all(&l);
+
+    /* whoever fills inputs and reads outputs must know how long they are */
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_INPUT)
+            need_dims(program, &graph->tensors[i]);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        need_dims(program, &graph->tensors[graph->outputs[i]]);
 
     muc_text_free(&l.text);
     return status;
