@@ -145,13 +145,26 @@ static muc_status quantize(compress_job *job, muc_lowbit weights, muc_lowbit emb
     return write(job, job->model->checkpoint.tensors, job->model->checkpoint.tensor_count);
 }
 
-static muc_status measure_flash(compress_job *job)
+/* What was written; its tokenizer is the given model's, which may have come from elsewhere. */
+static muc_status open_result(const compress_job *job, muc_model **out)
 {
     const muc_model_options options = { .context = job->model->context };
+    const muc_model *given = job->model;
+
+    MUC_TRY(muc_model_open(job->ctx, job->out_path, &options, out));
+    (*out)->tokenizer_form = given->tokenizer_form;
+    (*out)->tokenizer_bytes = given->tokenizer_bytes;
+    (*out)->tokenizer = given->tokenizer;
+    (*out)->tokens = given->tokens;
+    return MUC_OK;
+}
+
+static muc_status measure_flash(compress_job *job)
+{
     muc_model *model;
     muc_status status;
 
-    MUC_TRY(muc_model_open(job->ctx, job->out_path, &options, &model));
+    MUC_TRY(open_result(job, &model));
     status = muc_decoder_measure(job->ctx, model, &job->size);
     muc_model_close(model);
     return status;
@@ -191,7 +204,6 @@ static muc_status quantize_to_budget(compress_job *job)
 
 static muc_status measure_result(compress_job *job, const char *how)
 {
-    const muc_model_options options = { .context = job->model->context };
     uint64_t bytes = job->quantized.bytes;
     const char *name;
     muc_model *model;
@@ -203,7 +215,7 @@ static muc_status measure_result(compress_job *job, const char *how)
     MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "%s, embedding %s%s",
                              muc_lowbit_get(job->formats.weights)->name,
                              muc_lowbit_get(job->formats.embedding)->name, how));
-    MUC_TRY(muc_model_open(job->ctx, job->out_path, &options, &model));
+    MUC_TRY(open_result(job, &model));
     status = measure(job, name, model, bytes,
                      8.0 * (double)job->quantized.bytes / (double)job->quantized.weights);
     muc_model_close(model);

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""muc compress as a user meets it. Prints TAP.
+
+    tests/test_compress.py MUC      from the source root
+"""
+import json
+import sys
+
+import test_train
+from test_train import USAGE, muc, setup
+
+NOFIT = 3
+
+
+def two_bits_know_the_answers_too_once_trained(folder):
+    config, cases = setup(folder)
+    model, small = folder / "model", folder / "small"
+    muc("train", config, "--data", cases, "--cases", "--tokenizer", "bpe", "--vocab", 280, "--steps", 120,
+        "--rate", 1e-2, "-o", model)
+    report = json.loads(muc("compress", model, "--bits", 2, "--calib", "none", "--data", cases, "--cases", "--steps", 100,
+                            "--rate", 5e-3, "--task", cases, "-o", small, "--json"))
+    real, rounded, trained = (stage["exact"] for stage in report["stages"])
+    assert real >= 22 and trained >= 20 and trained > rounded, report["stages"]
+    assert report["matrix_bits_per_weight"] < 2.6, report
+    muc("compile", small, "--target", "mcu", "-o", folder / "c")
+    assert json.loads(muc("eval", folder / "c", "--task", cases, "--json"))["exact"] >= trained - 1
+    assert "more than the budget" in muc("compress", model, "--calib", "none", "--budget-flash", "1K", "-o",
+                                         small, status=NOFIT)
+    assert "--data" in muc("compress", model, "--steps", 5, "-o", small, status=USAGE)
+
+
+test_train.TESTS = [two_bits_know_the_answers_too_once_trained]
+
+if __name__ == "__main__":
+    sys.exit(test_train.main())
