@@ -29,7 +29,22 @@ def two_bits_know_the_answers_too_once_trained(folder):
     assert "--data" in muc("compress", model, "--steps", 5, "-o", small, status=USAGE)
 
 
-test_train.TESTS = [two_bits_know_the_answers_too_once_trained]
+def heads_and_neurons_go_before_bits_do(folder):
+    config, cases = setup(folder)
+    model, small = folder / "model", folder / "small"
+    muc("train", config, "--data", cases, "--cases", "--tokenizer", "bpe", "--vocab", 280, "--steps", 60,
+        "--rate", 1e-2, "-o", model)
+    report = json.loads(muc("compress", model, "--bits", 4, "--calib", "none", "--data", cases, "--cases", "--steps", 40,
+                            "--rate", 5e-3, "--prune", 0.5, "-o", small, "--json"))
+    assert [s["bytes"] for s in report["stages"][:2]] == sorted((s["bytes"] for s in report["stages"][:2]), reverse=True)
+    assert "pruned" in report["stages"][1]["stage"] and len(report["stages"]) == 4, report["stages"]
+    pruned = json.loads((folder / "small.pruned/config.json").read_text())
+    assert json.loads((small / "config.json").read_text())["intermediate_size"] == pruned["intermediate_size"]
+    assert len(muc("run", small, "-p", "say: go", "--raw", "-n", 8)) > 8
+    assert "--steps" in muc("compress", model, "--prune", 0.5, "-o", small, status=USAGE)
+
+
+test_train.TESTS = [two_bits_know_the_answers_too_once_trained, heads_and_neurons_go_before_bits_do]
 
 if __name__ == "__main__":
     sys.exit(test_train.main())

@@ -14,6 +14,8 @@ typedef struct muc_compress_options {
     const char *data;        /* a text file to train on; NULL: none */
     bool cases;              /* data has cases as muc_eval_task has them */
     uint64_t steps;          /* of training; 0: none */
+    double prune;            /* share of heads and of neurons to remove first, in a training of as
+                                many steps, below 1; 0: none */
     uint64_t batch;          /* most tokens of a step; 0: 2048 */
     double rate;             /* greatest rate of learning; 0: 0.001 */
     uint64_t seed;           /* of the order of the data */
@@ -24,7 +26,8 @@ typedef struct muc_compress_options {
                                 context */
 } muc_compress_options;
 
-/* Writes a Hugging Face folder (docs/COMPRESSION.md) that every other function opens. Keys: folder,
+/* Writes a Hugging Face folder (docs/COMPRESSION.md) that every other function opens; with prune
+ * also the pruned model in float32, out_path with ".pruned" behind it. Keys: folder,
  * weights, embedding, matrix_bits_per_weight (but for the embedding and the head), snr_db; with a
  * budget flash_bytes, flash_budget, sram_bytes; and the table "stages" (stage, bytes,
  * bits_per_weight, and as measured perplexity, exact, cases). Fails with MUC_NOFIT, after all is

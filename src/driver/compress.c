@@ -12,6 +12,7 @@
 #include "formats/hf/lowbit.h"
 #include "models/llama.h"
 #include "muc/eval.h"
+#include "muc/train.h"
 #include "report/report.h"
 
 enum { MOST_STAGES = 8 };
@@ -26,7 +27,8 @@ typedef struct stage {
 
 typedef struct compress_job {
     muc_context *ctx;
-    const muc_model *model;
+    const muc_model *model; /* what is quantized: as given, or pruned */
+    muc_model *pruned;      /* or NULL */
     const muc_compress_options *options;
     const char *out_path;
     muc_arena arena;
@@ -78,7 +80,7 @@ static muc_status measure(compress_job *job, const char *name, const muc_model *
     return status;
 }
 
-static muc_status measure_source(compress_job *job)
+static muc_status measure_source(compress_job *job, const char *name)
 {
     const muc_checkpoint *checkpoint = &job->model->checkpoint;
     uint64_t bytes = 0, matrix_bytes = 0, weights = 0;
@@ -90,8 +92,7 @@ static muc_status measure_source(compress_job *job)
             weights += checkpoint->tensors[i].elements;
         }
     }
-    return measure(job, "as given, in float32", job->model, bytes,
-                   8.0 * (double)matrix_bytes / (double)weights);
+    return measure(job, name, job->model, bytes, 8.0 * (double)matrix_bytes / (double)weights);
 }
 
 /* ---- options ---- */
@@ -106,6 +107,19 @@ static muc_status check_model(const compress_job *job)
     if (model->checkpoint.weights)
         return muc_fail(job->ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "its weights are %s already", model->checkpoint.weights);
+    return MUC_OK;
+}
+
+static muc_status check_training(const compress_job *job)
+{
+    const muc_compress_options *o = job->options;
+
+    if (o->steps && !o->data)
+        return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
+                        "training needs a text: --data FILE");
+    if (o->prune > 0 && !o->steps)
+        return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
+                        "pruning is done while training: --steps N");
     return MUC_OK;
 }
 
@@ -127,6 +141,39 @@ static muc_status open_texts(compress_job *job)
         return MUC_OK;
     job->formats.calibration = &job->texts;
     return muc_calibration_open(job->ctx, job->model, job->graph, source, &job->arena, &job->texts);
+}
+
+/* ---- pruning ---- */
+
+/* The rest goes on with a checkpoint without the heads and neurons that matter least. */
+static muc_status prune(compress_job *job)
+{
+    const muc_compress_options *o = job->options;
+    const muc_train_options training = {
+        .data = o->data,
+        .cases = o->cases,
+        .steps = o->steps,
+        .batch = o->batch,
+        .rate = o->rate,
+        .seed = o->seed,
+        .window = o->window,
+        .prune = o->prune,
+        .least_rate = -1,
+        .decay = -1,
+        .clip = -1,
+    };
+    const muc_model_options options = { .context = job->model->context };
+    muc_report *report = NULL;
+    const char *path, *name;
+
+    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &path, "%s.pruned", job->out_path));
+    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "pruned by %g, trained, in float32",
+                             o->prune));
+    MUC_TRY(muc_train(job->ctx, job->model->path, &training, path, &report));
+    muc_report_free(report);
+    MUC_TRY(muc_model_open(job->ctx, path, &options, &job->pruned));
+    job->model = job->pruned;
+    return measure_source(job, name);
 }
 
 /* ---- quantizing ---- */
@@ -226,9 +273,6 @@ static muc_status train(compress_job *job)
 {
     muc_compress_trained trained = { .arena = &job->arena };
 
-    if (!job->options->data)
-        return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
-                        "training needs a text: --data FILE");
     MUC_TRY(muc_compress_train(job->ctx, job->model, job->graph, job->options, &job->formats,
                                &trained));
     job->quantized = trained.quantized;
@@ -301,7 +345,10 @@ static muc_status compress(compress_job *job)
     const muc_llama_options options = { .context = job->model->context };
 
     MUC_TRY(check_model(job));
-    MUC_TRY(measure_source(job));
+    MUC_TRY(check_training(job));
+    MUC_TRY(measure_source(job, "as given, in float32"));
+    if (job->options->prune > 0)
+        MUC_TRY(prune(job));
     MUC_TRY(muc_llama_build(job->ctx, &job->model->checkpoint, &options, &job->graph));
     MUC_TRY(open_texts(job));         /* what error feedback looks at */
     MUC_TRY(quantize_to_budget(job)); /* the folder is there */
@@ -326,6 +373,7 @@ muc_status muc_compress(muc_context *ctx, const muc_model *model,
                           (unsigned long long)job.size.flash_bytes,
                           (unsigned long long)(job.size.flash_bytes - options->flash_bytes));
     muc_graph_free(job.graph);
+    muc_model_close(job.pruned);
     muc_arena_free(&job.arena);
     return status;
 }
