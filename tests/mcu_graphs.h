@@ -170,6 +170,34 @@ static const char *const mcu_graphs[] = {
     "node y i32 [1, 9] = matmul_integer a, b\noutput y\n",
     "tensor a = input f32 [4, 70]\ntensor b = input f32 [70, 3]\ntensor c = input f32 [3]\n"
     "node y f32 [4, 3] = gemm a, b, c alpha=0.5 beta=2\noutput y\n",
+    "tensor a = input i8 [300] scale 0.05 zero 3\n"
+    "node y i8 [300] scale 0.03 zero -100 = hard_swish a\noutput y\n",
+    "tensor a = input i8 [300] scale 0.05 zero 3\n"
+    "node y i8 [300] scale 0.03 zero -100 = silu a\noutput y\n",
+    "tensor a = input u8 [300] scale 0.05 zero 130\n"
+    "node y u8 [300] scale 0.00390625 zero 0 = sigmoid a\noutput y\n",
+    "tensor a = input u8 [300] scale 0.05 zero 130\n"
+    "node y u8 [300] scale 0.03 zero 20 = hard_swish a\noutput y\n",
+    "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\n"
+    "node y i8 [2, 3] scale 0.1 zero 3 = reduce_max a axes=[2] keep_dims=0\noutput y\n",
+    "tensor a = input u8 [2, 5, 4, 2] scale 0.1 zero 130\n"
+    "tensor w = const u8 [3, 2, 2, 2] scale 0.02 zero 120 values 1, 200, 3, 5, 130, 0, 255, 2, 3, "
+    "100, 0, 2, 11, 120, 121, 25, 2, 2, 30, 10, 0, 1, 2, 99\ntensor c = const i32 [3] values 100, "
+    "-100, 5\n"
+    "node y u8 [2, 3, 2, 3] scale 0.4 zero 120 = conv a, w, c channels_last=1 strides=[2, 2] "
+    "pads=[1, 0, 0, 0]\noutput y\n",
+    "tensor a = input i8 [2, 4, 4, 2] scale 0.1 zero 3\n"
+    "tensor w = const i8 [2, 2, 2, 1] scale 0.02 zero 0 values 1, -2, 3, 5, 13, 0, -1, 2\n"
+    "node t i8 [2, 4, 4, 2] scale 0.1 zero 2 = conv a, w channels_last=1 groups=2 pads=[1, 0, 0, "
+    "1]\n"
+    "node y i8 [2, 2, 2, 2] scale 0.1 zero 2 = average_pool t kernel=[3, 3] strides=[2, 2] "
+    "pads=[1, 1, 0, 0] channels_last=1\noutput y\n",
+    "tensor a = input u8 [3, 4] scale 0.1 zero 130\n"
+    "tensor w = const u8 [2, 4] scale 0.02 zero 120 values 1, 200, 3, 5, 130, 0, 255, 2\n"
+    "node y u8 [3, 2] scale 0.3 zero 100 = linear a, w\noutput y\n",
+    "tensor a = input u8 [1, 2, 5, 5] scale 0.1 zero 3\n"
+    "node y u8 [1, 2, 3, 3] scale 0.1 zero 3 = max_pool a kernel=[3, 3] strides=[2, 2] pads=[1, "
+    "1, 1, 1]\noutput y\n",
     /* a residual whose buffers are shared */
     "tensor a = input f32 [4, 8]\ntensor w = input f32 [8, 8]\nnode t f32 [4, 8] = linear a, w\n"
     "node u f32 [4, 8] = relu t\nnode v f32 [4, 8] = linear u, w\nnode y f32 [4, 8] = add v, "

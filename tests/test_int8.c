@@ -115,6 +115,54 @@ static void a_layer_is_within_what_its_scales_imply(void **state)
     muc_context_free(ctx);
 }
 
+/* every operator but the first and the last is one that was float once */
+static void more_operators_have_int8_forms(void **state)
+{
+    static const char text[] =
+        "graph more\n"
+        "tensor x = input f32 [1, 4, 4, 2]\n"
+        "tensor w = const f32 [4, 1, 1, 2] values 0.5, -1, 2, 0.25, -0.75, 1, 1, 1\n"
+        "tensor s = const f32 [4] values 0.1, 0.25, -0.5, 1\n"
+        "node c f32 [1, 4, 4, 4] = conv x, w channels_last=1\n"
+        "node h f32 [1, 4, 4, 4] = hard_swish c\n"
+        "node l f32 [1, 4, 4, 4] = leaky_relu h alpha=0.1\n"
+        "node i f32 [1, 4, 4, 4] = silu l\n"
+        "node p f32 [1, 4, 4, 4] = prelu i, s\n"
+        "node g f32 [1, 4, 4, 4] = hard_sigmoid p alpha=0.2 beta=0.5\n"
+        "node m f32 [1, 4, 4, 4] = matmul g, p\n"
+        "node r f32 [1, 8, 6, 4] = resize m sizes=[1, 8, 6, 4] mode=linear "
+        "coordinates=half_pixel\n"
+        "node y f32 [1, 1, 1, 4] = reduce_max r axes=[1, 2]\n"
+        "output y\n";
+    muc_context *ctx = muc_context_new(1);
+    float samples[SAMPLES][32];
+    muc_graph *real = graph_of(ctx, text), *integer;
+
+    (void)state;
+    seed = 7;
+    for (size_t i = 0; i < SAMPLES * 32; i++)
+        samples[i / 32][i % 32] = random_real();
+    integer = int8_of(ctx, text, samples[0], 32);
+    for (uint32_t i = 0; i < integer->node_count; i++)
+        if (integer->nodes[i].op != MUC_OP_QUANTIZE && integer->nodes[i].op != MUC_OP_DEQUANTIZE)
+            CHECK(integer->tensors[integer->nodes[i].outputs[0]].dtype == MUC_I8);
+    for (size_t s = 0; s < SAMPLES; s++) {
+        muc_ref *ref, *other;
+        const float *y = run(ctx, integer, samples[s], 32, &ref);
+        const float *exact = run(ctx, real, samples[s], 32, &other);
+
+        /* eight roundings of results up to 10, each of 1/256 of its range at most */
+        for (size_t i = 0; i < 4; i++)
+            if (!(fabsf(y[i] - exact[i]) <= 0.25f))
+                fail_msg("sample %zu: %g, expected %g", s, (double)y[i], (double)exact[i]);
+        muc_ref_close(ref);
+        muc_ref_close(other);
+    }
+    muc_graph_free(real);
+    muc_graph_free(integer);
+    muc_context_free(ctx);
+}
+
 /* two branches joined, an operator without an int8 form, a softmax at the end */
 static const char branches[] =
     "graph branches\n"
@@ -309,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_is_within_what_its_scales_imply),
+        cmocka_unit_test(more_operators_have_int8_forms),
         cmocka_unit_test(bounds_merge_and_joined_tensors_share_a_scale),
         cmocka_unit_test(any_number_of_threads_gives_the_same_network),
         cmocka_unit_test(what_calibrates_must_be_there_and_finite),

@@ -136,6 +136,40 @@ muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor
                                     to_relu.shift };
 }
 
+bool muc_hard_swish_is_known(const muc_hard_swish_scales *s)
+{
+    return s->out_shift <= 0 && s->out_shift >= -31 && s->relu_shift <= 31 && s->relu_shift >= -31;
+}
+
+static int16_t saturate16(int64_t x)
+{
+    return x > INT16_MAX ? INT16_MAX : x < INT16_MIN ? INT16_MIN : (int16_t)x;
+}
+
+/* a * b / 2^15, halves away from zero */
+static int16_t high_mul16(int16_t a, int16_t b)
+{
+    int32_t product = a * b, nudge = product >= 0 ? 1 << 14 : 1 - (1 << 14);
+
+    return saturate16((product + nudge) / (1 << 15));
+}
+
+int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s)
+{
+    int16_t fine = (int16_t)(q * (1 << 7)), scaled = high_mul16(fine, s->out), relu = fine, out;
+
+    if (s->relu_shift > 0)
+        relu = saturate16(relu * (INT64_C(1) << (s->relu_shift - 1)));
+    relu = high_mul16(relu, s->relu);
+    if (s->relu_shift > 0)
+        relu = saturate16((int64_t)relu * 2);
+    if (s->relu_shift < 0)
+        relu = (int16_t)muc_fixed_divide_pot(relu, -s->relu_shift);
+    relu = (int16_t)((relu + (1 << 15)) >> 1); /* -1..1 to 0..1 */
+    out = saturate16(relu * scaled / (1 << 15));
+    return muc_fixed_divide_pot(out, -s->out_shift);
+}
+
 /* ---- tables ---- */
 
 static bool function_of(const muc_node *node, double x, double *out)
@@ -144,6 +178,13 @@ static bool function_of(const muc_node *node, double x, double *out)
 
     if (op == MUC_OP_SIGMOID)
         *out = 1 / (1 + muc_exp(-x));
+    else if (op == MUC_OP_SILU)
+        *out = x / (1 + muc_exp(-muc_node_real_or(node, MUC_KEY_ALPHA, 1) * x));
+    else if (op == MUC_OP_MISH)
+        *out = x * muc_tanh(x > 30 ? x : muc_log1p(muc_exp(x)));
+    else if (op == MUC_OP_HARD_SIGMOID)
+        *out = fmax(
+            0, fmin(1, muc_node_real(node, MUC_KEY_ALPHA) * x + muc_node_real(node, MUC_KEY_BETA)));
     else if (op == MUC_OP_TANH)
         *out = muc_tanh(x);
     else if (op == MUC_OP_ELU)
@@ -158,25 +199,48 @@ static bool function_of(const muc_node *node, double x, double *out)
     return true;
 }
 
+/* the integer without the output's zero point, where integers of their own decide it */
+static bool fixed_function(const muc_node *node, const muc_tensor *x, const muc_tensor *out,
+                           int32_t q, int32_t *y)
+{
+    muc_hard_swish_scales s;
+
+    if (node->op == MUC_OP_LEAKY_RELU) {
+        *y = muc_multiply(q, q >= 0 ? muc_scale_change(MUC_OP_RELU, x, out)
+                                    : muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), out));
+        return true;
+    }
+    if (node->op != MUC_OP_HARD_SWISH)
+        return false;
+    s = muc_scale_hard_swish(x, out);
+    if (!muc_hard_swish_is_known(&s))
+        return false;
+    *y = muc_hard_swish(q, &s);
+    return true;
+}
+
 muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,
                            int8_t table[256])
 {
     const muc_tensor *x = &graph->tensors[node->inputs[0]];
     const muc_tensor *out = &graph->tensors[node->outputs[0]];
+    bool is_byte = muc_dtype_get(x->dtype)->block_bytes == 1 && out->dtype == x->dtype;
     float inverse = 1.0f / scale_of(out);
 
     for (int i = 0; i < 256; i++) {
-        int32_t q = x->dtype == MUC_I8 ? i - 128 : i, least, most;
-        float value = scale_of(x) * (float)(q - zero_of(x)), scaled;
+        int32_t q = (x->dtype == MUC_I8 ? i - 128 : i) - zero_of(x), least, most, whole;
+        float value = scale_of(x) * (float)q, scaled;
         double y;
 
-        if (muc_dtype_get(x->dtype)->block_bytes != 1 || out->dtype != x->dtype ||
-            !function_of(node, (double)value, &y))
+        muc_scale_clamp(node, out, &least, &most);
+        if (is_byte && fixed_function(node, x, out, q, &whole))
+            scaled = (float)whole + (float)zero_of(out); /* exact below 2^24, and clamped beyond */
+        else if (is_byte && function_of(node, (double)value, &y))
+            scaled = roundf((float)y * inverse) + (float)zero_of(out);
+        else
             return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
                             "node '%s': no table of %s for %s", node->name,
                             muc_op_get(node->op)->name, muc_dtype_get(x->dtype)->name);
-        bounds_of(out->dtype, &least, &most);
-        scaled = roundf((float)y * inverse) + (float)zero_of(out);
         table[i] = (int8_t)(uint8_t)(int32_t)(scaled < (float)least  ? (float)least
                                               : scaled > (float)most ? (float)most
                                                                      : scaled);

@@ -44,9 +44,14 @@ typedef struct muc_hard_swish_scales {
     int32_t out_shift, relu_shift;
 } muc_hard_swish_scales;
 muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor *out);
+/* Whether 16 bits hold what is shifted. */
+bool muc_hard_swish_is_known(const muc_hard_swish_scales *s);
+/* Of an input without its zero point: the output without its own. */
+int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s);
 
-/* The outputs for all 256 values of an int8 or uint8 input of sigmoid, tanh, elu or gelu: entry i
- * is for the input -128 + i, or i. MUC_UNSUPPORTED for another operator or type. */
+/* The outputs for all 256 values of an int8 or uint8 input of an operator that quantized.def gives
+ * a table, of leaky_relu or hard_swish: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED
+ * for another operator or type. */
 muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,
                            int8_t table[256]);
 

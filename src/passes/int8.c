@@ -114,6 +114,20 @@ static bool takes_bounds(const pass *p, const muc_node *node)
     return true;
 }
 
+/* what TFLite knows: two dimensions of four, by the nearest or by two neighbours each */
+static bool takes_resize(const pass *p, const muc_node *node)
+{
+    const muc_tensor *x = old(p, node->inputs[0]), *y = old(p, node->outputs[0]);
+    muc_word mode = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST);
+    muc_word places = muc_node_word_or(node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
+
+    return x->rank == 4 && x->dims[0] == y->dims[0] &&
+           (x->dims[3] == y->dims[3] || x->dims[1] == y->dims[1]) &&
+           (mode == MUC_WORD_NEAREST || mode == MUC_WORD_LINEAR) &&
+           (places == MUC_WORD_HALF_PIXEL || places == MUC_WORD_ALIGN_CORNERS ||
+            places == MUC_WORD_ASYMMETRIC);
+}
+
 static bool takes(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
@@ -126,6 +140,13 @@ static bool takes(const pass *p, const muc_node *node)
     case MUC_OP_SUB:
     case MUC_OP_MUL:
         return takes_pair(p, node);
+    case MUC_OP_PRELU:
+        return is_constant(p, node->inputs[1]) && !is_constant(p, node->inputs[0]);
+    case MUC_OP_MATMUL:
+        return x->rank >= 2 && old(p, node->inputs[1])->rank >= 2 &&
+               !is_constant(p, node->inputs[0]);
+    case MUC_OP_RESIZE:
+        return takes_resize(p, node);
     case MUC_OP_MAX_POOL:
     case MUC_OP_AVERAGE_POOL:
         return takes_window(p, node);
@@ -547,8 +568,9 @@ static muc_status emit_single(pass *p, const muc_node *node)
 {
     const muc_node *bound = bound_after(p, node);
     uint32_t out = bound ? bound->outputs[0] : node->outputs[0], count;
-    bool pair = node->op == MUC_OP_ADD || node->op == MUC_OP_SUB || node->op == MUC_OP_MUL;
-    unsigned first = pair ? wide_input(p, node) : 0;
+    bool turns = node->op == MUC_OP_ADD || node->op == MUC_OP_SUB || node->op == MUC_OP_MUL;
+    bool pair = turns || node->op == MUC_OP_PRELU || node->op == MUC_OP_MATMUL;
+    unsigned first = turns ? wide_input(p, node) : 0;
     muc_attribute attributes[MOST_ATTRIBUTES];
     muc_quantization q = quantization_of(p, out);
     uint32_t inputs[3] = { MUC_NO_ID, MUC_NO_ID, MUC_NO_ID };

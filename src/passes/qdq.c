@@ -189,6 +189,10 @@ static kind kind_of(muc_op op)
     case MUC_OP_LEAKY_RELU:
     case MUC_OP_SIGMOID:
     case MUC_OP_TANH:
+    case MUC_OP_GELU:
+    case MUC_OP_SILU:
+    case MUC_OP_HARD_SIGMOID:
+    case MUC_OP_HARD_SWISH:
         return ANY_SCALE;
     case MUC_OP_MAX_POOL:
     case MUC_OP_AVERAGE_POOL:

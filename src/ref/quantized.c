@@ -254,36 +254,7 @@ muc_status muc_kernel_q_table(const muc_ref_call *call)
     return MUC_OK;
 }
 
-/* ---- hard_swish, in 16 bits ---- */
-
-static int16_t saturate16(int64_t x)
-{
-    return x > INT16_MAX ? INT16_MAX : x < INT16_MIN ? INT16_MIN : (int16_t)x;
-}
-
-/* a * b / 2^15, halves away from zero */
-static int16_t high_mul16(int16_t a, int16_t b)
-{
-    int32_t product = a * b, nudge = product >= 0 ? 1 << 14 : 1 - (1 << 14);
-
-    return saturate16((product + nudge) / (1 << 15));
-}
-
-static int32_t hard_swish(int32_t q, const muc_hard_swish_scales *s)
-{
-    int16_t fine = (int16_t)(q * (1 << 7)), scaled = high_mul16(fine, s->out), relu = fine, out;
-
-    if (s->relu_shift > 0)
-        relu = saturate16(relu * (INT64_C(1) << (s->relu_shift - 1)));
-    relu = high_mul16(relu, s->relu);
-    if (s->relu_shift > 0)
-        relu = saturate16((int64_t)relu * 2);
-    if (s->relu_shift < 0)
-        relu = (int16_t)muc_fixed_divide_pot(relu, -s->relu_shift);
-    relu = (int16_t)((relu + (1 << 15)) >> 1); /* -1..1 to 0..1 */
-    out = saturate16(relu * scaled / (1 << 15));
-    return muc_fixed_divide_pot(out, -s->out_shift);
-}
+/* ---- hard_swish ---- */
 
 muc_status muc_kernel_q_hard_swish(const muc_ref_call *call)
 {
@@ -293,15 +264,14 @@ muc_status muc_kernel_q_hard_swish(const muc_ref_call *call)
 
     MUC_TRY(muc_q_check(call, false));
     scales = muc_scale_hard_swish(x, out);
-    if (x->dtype == MUC_I16 || scales.out_shift > 0 || scales.out_shift < -31 ||
-        scales.relu_shift > 31 || scales.relu_shift < -31)
+    if (x->dtype == MUC_I16 || !muc_hard_swish_is_known(&scales))
         return muc_ref_fail(call, "scales beyond hard_swish's 16 bits");
     muc_scale_clamp(call->node, out, &least, &most);
     for (size_t i = 0; i < call->output->elements; i++) {
         int32_t q = muc_q_get(call->inputs[0], i) - muc_q_zero(x);
 
         muc_q_put(call->output, i,
-                  muc_q_clamp(hard_swish(q, &scales), muc_q_zero(out), least, most));
+                  muc_q_clamp(muc_hard_swish(q, &scales), muc_q_zero(out), least, most));
     }
     return MUC_OK;
 }

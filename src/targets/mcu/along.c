@@ -41,6 +41,12 @@ static bool is_plain(const muc_tensor *tensor)
                                         !tensor->quantization && tensor->dtype != MUC_U64);
 }
 
+static bool is_quantized(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->quantization->count == 1 &&
+           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+}
+
 static const reduction *find_reduction(const muc_mcu_lowering *l, const muc_node *node)
 {
     bool whole = muc_mcu_input(l, node, 0)->dtype != MUC_F32;
@@ -63,7 +69,10 @@ static bool is_reduced(const muc_node *node, uint32_t axis)
 
 bool muc_mcu_takes_reduce(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_plain(muc_mcu_input(l, node, 0)) && find_reduction(l, node) != NULL;
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    bool ordered = node->op == MUC_OP_REDUCE_MAX || node->op == MUC_OP_REDUCE_MIN;
+
+    return (is_plain(x) || (ordered && is_quantized(x))) && find_reduction(l, node) != NULL;
 }
 
 /* operand 0 is x, operand 1 y; the loops that stay come first */
@@ -103,12 +112,6 @@ static void print_count(const muc_mcu_nest *nest, uint32_t first, uint32_t end)
 }
 
 /* ---- means and sums that carry quantization: TensorFlow Lite's arithmetic ---- */
-
-static bool is_quantized(const muc_tensor *tensor)
-{
-    return tensor->quantization && tensor->quantization->count == 1 &&
-           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
-}
 
 bool muc_mcu_takes_reduce_quantized(const muc_mcu_lowering *l, const muc_node *node)
 {

@@ -188,6 +188,39 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
     return close_loops(&nest, node, least, most);
 }
 
+/* ---- tables of uint8 ---- */
+
+bool muc_mcu_takes_table_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_quantized(muc_mcu_input(l, node, 0)) && is_quantized(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_input(l, node, 0)->dtype == MUC_U8 &&
+           muc_mcu_output(l, node, 0)->dtype == MUC_U8;
+}
+
+muc_status muc_mcu_write_table_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    int8_t table[256];
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_text_add(&l->text, "    static const uint8_t table[256] = {");
+    for (unsigned i = 0; i < 256; i++)
+        muc_text_add(&l->text, "%s%u,", i % 16 ? " " : "\n        ", (uint8_t)table[i]);
+    muc_text_add(&l->text, "\n    };\n\n");
+    nest = muc_mcu_nest_pointwise(l, node, 1);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = table[");
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, "];\n");
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
+}
+
 bool muc_mcu_takes_dequantize_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     return is_quantized(muc_mcu_input(l, node, 0)) && muc_mcu_output(l, node, 0)->dtype == MUC_F32;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "graph/scales.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/tiles.h"
@@ -330,6 +331,171 @@ muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
     set_output(&w, outer, "sum");
     close_all(&w, outer, 1);
     return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.y));
+}
+
+/* ---- TensorFlow Lite's arithmetic, for uint8, several images and weights with a zero point ----
+ */
+
+static bool is_byte(const muc_tensor *tensor)
+{
+    return tensor->quantization && (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8);
+}
+
+/* sums of bytes and a bias of 32 bits, to bytes of one scale */
+static bool is_byte_product(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    const muc_tensor *bias = muc_mcu_input(l, node, 2), *y = muc_mcu_output(l, node, 0);
+
+    return is_byte(x) && x->quantization->count == 1 && is_byte(w) && is_byte(y) &&
+           y->quantization->count == 1 && (!bias || bias->dtype == MUC_I32) &&
+           (w->quantization->count == 1 || w->quantization->axis == 0);
+}
+
+/* the zero point and the factor of the sums of each output channel */
+static void print_channels(const window *w, uint32_t channels)
+{
+    const muc_tensor *weights = muc_mcu_input(w->l, w->node, 1);
+    const muc_quantization *q = weights->quantization;
+
+    line(w, 1, "static const int32_t channel[%" PRIu32 "][3] = {", channels);
+    for (uint32_t c = 0; c < channels; c++) {
+        muc_multiplier m = muc_scale_product(w->node->op, w->x, weights, w->y, c);
+
+        line(w, 2, "{ %" PRId32 ", %" PRId32 ", %" PRId32 " },",
+             q->zero_points[q->count > 1 ? c : 0], m.mantissa, m.shift);
+    }
+    line(w, 1, "};\n");
+}
+
+/* the sum of channel c0 as an integer of y */
+static void set_requantized(const window *w, unsigned depth)
+{
+    int32_t least, most, zero = w->y->quantization->zero_points[0];
+
+    muc_scale_clamp(w->node, w->y, &least, &most);
+    line(w, depth, "sum = mur_clamp(mur_scale_q31(sum, channel[c0][1], channel[c0][2]),");
+    line(w, depth + 4, "%" PRId32 ", %" PRId32 ") + (%" PRId32 ");", least - zero, most - zero,
+         zero);
+}
+
+bool muc_mcu_takes_conv_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_static_window(l, node) && is_byte_product(l, node);
+}
+
+muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const muc_tensor *weights = muc_mcu_input(l, node, 1);
+    bool last = w.channel != 1;
+    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w.y, w.channel);
+    uint64_t taps = in;
+    unsigned outer, depth;
+    char value[32];
+
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        taps *= w.kernel[i];
+    }
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    print_channels(&w, out);
+    outer = open_outputs(&w);
+    line(&w, outer, "int32_t sum = %s;\n", muc_mcu_input(l, node, 2) ? "c[c0]" : "0");
+    depth = open_taps(&w, outer);
+    loop(&w, &depth, "i", 0, in);
+    line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out / groups,
+         in);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, "sum += (a[");
+    print_place(&w, w.x, "x", "from");
+    muc_text_add(&l->text, "] - (%" PRId32 ")) * (b[c0 * %" PRId64 "u + i0 * %" PRId64 "u",
+                 w.x->quantization->zero_points[0], muc_mcu_dense(l, weights, 0).factor,
+                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 1).factor);
+    for (uint32_t i = 0; i < w.spatial; i++)
+        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(&l->text, "] - channel[c0][0]);\n");
+    close_all(&w, depth, outer);
+    set_requantized(&w, outer);
+    snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
+    set_output(&w, outer, value);
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.y));
+}
+
+bool muc_mcu_takes_linear_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) && is_byte_product(l, node);
+}
+
+muc_status muc_mcu_write_linear_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = {
+        .l = l, .node = node, .x = muc_mcu_input(l, node, 0), .y = muc_mcu_output(l, node, 0)
+    };
+    uint32_t in = muc_mcu_dim(l, w.x, w.x->rank - 1), out = muc_mcu_dim(l, w.y, w.y->rank - 1);
+    unsigned depth = 1;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    print_channels(&w, out);
+    loop(&w, &depth, "r", 0, (uint32_t)muc_mcu_elements(l, w.x, 0, w.x->rank - 1));
+    loop(&w, &depth, "c", 0, out);
+    line(&w, depth, "int32_t sum = %s;\n", muc_mcu_input(l, node, 2) ? "c[c0]" : "0");
+    line(&w, depth, "for (uint32_t i = 0; i < %" PRIu32 "u; i++)", in);
+    line(&w, depth + 1,
+         "sum += (a[r0 * %" PRIu32 "u + i] - (%" PRId32 ")) * (b[c0 * %" PRIu32
+         "u + i] - channel[c0][0]);",
+         in, w.x->quantization->zero_points[0], in);
+    set_requantized(&w, depth);
+    line(&w, depth, "y[r0 * %" PRIu32 "u + c0] = (%s)sum;", out, muc_mcu_c_type(w.y->dtype));
+    close_all(&w, depth, 1);
+    return muc_mcu_end_function(l, 0, (uint64_t)in * muc_mcu_most_elements(l, w.y));
+}
+
+bool muc_mcu_takes_pool_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return is_static_window(l, node) && is_byte(x) && is_byte(y) && x->quantization->count == 1 &&
+           node->output_count == 1 && muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) == 0;
+}
+
+muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
+    bool is_max = node->op == MUC_OP_MAX_POOL;
+    int32_t least, most;
+    unsigned outer, depth;
+    char value[64];
+
+    muc_scale_clamp(node, w.y, &least, &most);
+    for (uint32_t i = 0; i < w.spatial; i++)
+        w.kernel[i] = (uint32_t)kernel[i];
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    outer = open_outputs(&w);
+    line(&w, outer, "int32_t best = %s;%s", is_max ? "INT32_MIN" : "0", is_max ? "\n" : "");
+    if (!is_max)
+        line(&w, outer, "int32_t count = 0;\n");
+    depth = open_taps(&w, outer);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, "const int32_t value = a[");
+    print_place(&w, w.x, "x", "c0");
+    muc_text_add(&l->text, "];\n\n");
+    line(&w, depth, is_max ? "best = value > best ? value : best;" : "best += value;");
+    if (!is_max)
+        line(&w, depth, "count++;");
+    close_all(&w, depth, outer);
+    if (!is_max)
+        line(&w, outer, "best = (best + (best > 0 ? count / 2 : -(count / 2))) / count;");
+    snprintf(value, sizeof(value), "(%s)mur_clamp(best, %" PRId32 ", %" PRId32 ")",
+             muc_mcu_c_type(w.y->dtype), least, most);
+    set_output(&w, outer, value);
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, 0);
 }
 
 /* ---- transposed convolution ---- */
