@@ -384,46 +384,131 @@ bool muc_mcu_takes_conv_quantized(const muc_mcu_lowering *l, const muc_node *nod
     return is_static_window(l, node) && is_byte_product(l, node);
 }
 
-muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *node)
-{
-    window w = window_of(l, node);
-    const muc_tensor *weights = muc_mcu_input(l, node, 1);
-    bool last = w.channel != 1;
-    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
-    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
-    uint32_t out = muc_mcu_dim(l, w.y, w.channel);
-    uint64_t taps = in;
-    unsigned outer, depth;
-    char value[32];
+/* A convolution of integers less their zero points: which input the weights are, and what C calls
+ * the rest. */
+typedef struct integer_conv {
+    uint32_t weights;
+    const char *bias, *x_zero, *w_zero;
+} integer_conv;
 
-    for (uint32_t i = 0; i < w.spatial; i++) {
-        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
-        taps *= w.kernel[i];
+/* loops over the output, and "sum" of one of its elements; returns their depth */
+static unsigned open_sums(window *w, const integer_conv *c, uint64_t *macs)
+{
+    muc_mcu_lowering *l = w->l;
+    const muc_tensor *weights = muc_mcu_input(l, w->node, c->weights);
+    bool last = w->channel != 1;
+    uint32_t groups = (uint32_t)muc_node_integer_or(w->node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w->x, w->channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w->y, w->channel);
+    unsigned outer, depth;
+
+    *macs = in * muc_mcu_most_elements(l, w->y);
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        w->kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        *macs *= w->kernel[i];
     }
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    print_channels(&w, out);
-    outer = open_outputs(&w);
-    line(&w, outer, "int32_t sum = %s;\n", muc_mcu_input(l, node, 2) ? "c[c0]" : "0");
-    depth = open_taps(&w, outer);
-    loop(&w, &depth, "i", 0, in);
-    line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out / groups,
+    outer = open_outputs(w);
+    line(w, outer, "int32_t sum = %s;\n", c->bias);
+    depth = open_taps(w, outer);
+    loop(w, &depth, "i", 0, in);
+    line(w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out / groups,
          in);
     muc_mcu_indent(&l->text, depth);
     muc_text_add(&l->text, "sum += (a[");
-    print_place(&w, w.x, "x", "from");
-    muc_text_add(&l->text, "] - (%" PRId32 ")) * (b[c0 * %" PRId64 "u + i0 * %" PRId64 "u",
-                 w.x->quantization->zero_points[0], muc_mcu_dense(l, weights, 0).factor,
+    print_place(w, w->x, "x", "from");
+    muc_text_add(&l->text, "] - %s) * (%s[c0 * %" PRId64 "u + i0 * %" PRId64 "u", c->x_zero,
+                 muc_mcu_input_name(c->weights), muc_mcu_dense(l, weights, 0).factor,
                  muc_mcu_dense(l, weights, last ? weights->rank - 1 : 1).factor);
-    for (uint32_t i = 0; i < w.spatial; i++)
+    for (uint32_t i = 0; i < w->spatial; i++)
         muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
                      muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
-    muc_text_add(&l->text, "] - channel[c0][0]);\n");
-    close_all(&w, depth, outer);
-    set_requantized(&w, outer);
+    muc_text_add(&l->text, "] - %s);\n", c->w_zero);
+    close_all(w, depth, outer);
+    return outer;
+}
+
+muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    char value[32], zero[16];
+    const integer_conv c = { 1, muc_mcu_input(l, node, 2) ? "c[c0]" : "0", zero, "channel[c0][0]" };
+    unsigned depth;
+    uint64_t macs;
+
+    snprintf(zero, sizeof(zero), "(%" PRId32 ")", w.x->quantization->zero_points[0]);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    print_channels(&w, muc_mcu_dim(l, w.y, w.channel));
+    depth = open_sums(&w, &c, &macs);
+    set_requantized(&w, depth);
     snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
-    set_output(&w, outer, value);
-    close_all(&w, outer, 1);
-    return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.y));
+    set_output(&w, depth, value);
+    close_all(&w, depth, 1);
+    return muc_mcu_end_function(l, 0, macs);
+}
+
+/* ---- ONNX's: zero points and scales are tensors ---- */
+
+static bool is_plain_byte(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8;
+}
+
+static bool all_inputs_static(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (muc_mcu_input(l, node, i) && !muc_mcu_is_static(l, muc_mcu_input(l, node, i)))
+            return false;
+    return true;
+}
+
+/* "d[c0]", or the only element, of a scale or zero point of the output's channels */
+static const char *channel_element(const muc_mcu_lowering *l, const muc_node *node, uint32_t input,
+                                   char *text, size_t size)
+{
+    const muc_tensor *tensor = muc_mcu_input(l, node, input);
+
+    if (!tensor)
+        return "0";
+    snprintf(text, size, "%s[%s]", muc_mcu_input_name(input),
+             muc_mcu_most_elements(l, tensor) > 1 ? "c0" : "0");
+    return text;
+}
+
+bool muc_mcu_takes_conv_linear(const muc_mcu_lowering *l, const muc_node *node)
+{
+    uint32_t weights = node->op == MUC_OP_QLINEAR_CONV ? 3 : 1;
+
+    return is_static_window(l, node) && all_inputs_static(l, node) &&
+           is_plain_byte(muc_mcu_input(l, node, 0)) &&
+           is_plain_byte(muc_mcu_input(l, node, weights)) &&
+           (node->op == MUC_OP_CONV_INTEGER || is_plain_byte(muc_mcu_output(l, node, 0)));
+}
+
+muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
+{
+    bool is_q = node->op == MUC_OP_QLINEAR_CONV;
+    window w = window_of(l, node);
+    char zero[16], scale[16];
+    const integer_conv c = { is_q ? 3 : 1, muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
+                             muc_mcu_input(l, node, 2) ? "c[0]" : "0",
+                             channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero)) };
+    int64_t low = 0, high = 0;
+    unsigned depth;
+    uint64_t macs;
+
+    muc_dtype_range(w.y->dtype, &low, &high);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    depth = open_sums(&w, &c, &macs);
+    if (is_q) {
+        line(&w, depth, "sum = mur_quantize_sum(sum, (double)b[0] * (double)%s / (double)g[0],",
+             channel_element(l, node, 4, scale, sizeof(scale)));
+        line(&w, depth + 4, "h[0], %" PRId64 ", %" PRId64 ");", low, high);
+        set_output(&w, depth, w.y->dtype == MUC_I8 ? "(int8_t)sum" : "(uint8_t)sum");
+    } else {
+        set_output(&w, depth, "sum");
+    }
+    close_all(&w, depth, 1);
+    return muc_mcu_end_function(l, 0, macs);
 }
 
 bool muc_mcu_takes_linear_quantized(const muc_mcu_lowering *l, const muc_node *node)
