@@ -16,26 +16,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 KERAS = ROOT.parent / "shared/data/keras"
 BOARDS = {"m4": ["arm-none-eabi-gcc", "qemu-system-arm"],
           "rv32": ["riscv64-unknown-elf-gcc", "qemu-system-riscv32"]}
-# windows in parts, a sigmoid by the master, a pool, a linear layer, a softmax
-TEXT = """graph small
-tensor x = input f32 [1, 2, 6, 6]
-tensor w = const f32 [2, 2, 3, 3] values {w}
-tensor b = const f32 [2] values 0.25, -0.5
-tensor v = const f32 [3, 18] values {v}
-node c f32 [1, 2, 6, 6] = conv x, w, b pads=[1, 1, 1, 1]
-node s f32 [1, 2, 6, 6] = sigmoid c
-node p f32 [1, 2, 3, 3] = max_pool s kernel=[2, 2] strides=[2, 2]
-node f f32 [1, 18] = reshape p shape=[1, 18]
-node l f32 [1, 3] = linear f, v
-node y f32 [1, 3] = softmax l axis=1
-output y
-"""
-
-
-def numbers(count, step):
-    return ", ".join(str(((i * step) % 17 - 8) / 8) for i in range(count))
-
-
 def write_npy(path, shape, values):
     header = str({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
@@ -78,9 +58,7 @@ def main():
     failed = number = 0
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
-        text = folder / "small.graph"
-        text.write_text(TEXT.format(w=numbers(36, 5), v=numbers(54, 7)))
-        networks = [("small", text, (1, 2, 6, 6)), ("mnist_dw", KERAS / "mnist_dw.h5", (1, 28, 28, 1))]
+        networks = [("small", ROOT / "examples/cnnchip/small.graph", (1, 2, 6, 6)), ("mnist_dw", KERAS / "mnist_dw.h5", (1, 28, 28, 1))]
         print(f"1..{len(networks) * len(BOARDS)}")
         for name, network, shape in networks:
             for board, tools in BOARDS.items():
