@@ -72,7 +72,7 @@ def check_graph(picture, inputs, steps):
         for other in groups[:i]:
             assert not overlap(group["rect"], other["rect"]), (group["title"], other["title"])
     names = {group["title"].split("\n")[0]: group["rect"] for group in groups}
-    assert all(step["name"] in names for step in steps)
+    assert all(step["name"] in names for step in steps), names
     # each arrow leaves a box's lower edge and meets another's upper edge
     lower = {(round((r[0] + r[2]) / 2), round(r[3])) for r in names.values()}
     upper = {(round((r[0] + r[2]) / 2), round(r[1])) for r in names.values()}
@@ -84,8 +84,12 @@ def check_graph(picture, inputs, steps):
     assert len(picture["arrows"]) == expected, (len(picture["arrows"]), expected)
 
 
+def find_browser():
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
 def check_page(folder):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    browser = find_browser()
     if not browser:
         return "# SKIP no Chromium: scripts/setup test installs it"
     code, page = folder / "code", folder / "page.html"
@@ -101,17 +105,43 @@ def check_page(folder):
     return f"# {len(groups)} buffers, {len(description['steps'])} steps"
 
 
+def check_chip_page(folder):
+    """The chip's page: both memories, and a graph of x, conv, sigmoid (host), pool, linear, softmax (host)."""
+    browser = find_browser()
+    if not browser:
+        return "# SKIP no Chromium: scripts/setup test installs it"
+    code, page = folder / "code", folder / "page.html"
+    subprocess.run([MUC, "compile", ROOT / "examples/cnnchip/small.graph", "--target", "cnnchip", "--pes", "9",
+                    "-o", code], check=True, capture_output=True)
+    subprocess.run([MUC, "report", code, "-o", page], check=True, capture_output=True)
+    description = json.loads((code / "map.json").read_text())
+    measured = measure(browser, page, folder)
+    assert measured["loads"] == 0, "the page loads something"
+    assert measured["rows"] == len(description["layers"]) == 3
+    assert len(measured["pictures"]) == 3
+    check_memory(measured["pictures"][0], description["buffers"])
+    check_graph(measured["pictures"][2], 1, [
+        {"name": name, "from": [before], "inputs": []}
+        for name, before in (("c", "x"), ("host step 1", "c"), ("p", "host step 1"), ("l", "p"), ("host step 2", "l"))])
+    assert [layer["from"] for layer in description["layers"]] == [["x"], ["s"], ["p"]]
+    assert [host["from"] for host in description["host_steps"]] == [["c"], ["l"]]
+    return ""
+
+
 def main():
-    print("1..1")
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            print(f"ok 1 - the page of a report, in Chromium {check_page(pathlib.Path(folder))}")
-            return 0
-        except (AssertionError, subprocess.SubprocessError) as error:
-            print("not ok 1 - the page of a report, in Chromium")
-            for line in f"{error}\n{getattr(error, 'stderr', '')}".splitlines():
-                print(f"# {line}")
-            return 1
+    checks = ((check_page, "the page of a report"), (check_chip_page, "the page of the CNN chip's report"))
+    failed = 0
+    print(f"1..{len(checks)}")
+    for number, (check, name) in enumerate(checks, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                print(f"ok {number} - {name}, in Chromium {check(pathlib.Path(folder))}")
+            except (AssertionError, subprocess.SubprocessError) as error:
+                failed = 1
+                print(f"not ok {number} - {name}, in Chromium")
+                for line in f"{error}\n{getattr(error, 'stderr', '')}".splitlines():
+                    print(f"# {line}")
+    return failed
 
 
 if __name__ == "__main__":

@@ -79,4 +79,7 @@ muc_status muc_chip_verify(muc_context *ctx, const char *path, const struct muc_
                            const char *trace, struct muc_report **out);
 muc_status muc_chip_report(muc_context *ctx, const char *path, struct muc_report **out);
 
+/* Adds the graph of inputs, layers and host steps to the report, for pages. */
+muc_status muc_chip_draw_graph(muc_context *ctx, muc_chip *chip, struct muc_report *report);
+
 #endif

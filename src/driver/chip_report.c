@@ -691,6 +691,7 @@ static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **o
     add_layers(*out, chip, &t);
     MUC_TRY(add_frame(ctx, *out, chip));
     MUC_TRY(add_filter(ctx, *out, chip, &t));
+    MUC_TRY(muc_chip_draw_graph(ctx, chip, *out));
     return muc_report_status(ctx, *out);
 }
 

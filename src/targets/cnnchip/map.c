@@ -1,5 +1,6 @@
 /* map.c - map.json: every address and layer, for people, for the master and for muc itself. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/half.h"
 #include "targets/cnnchip/cnnchip.h"
@@ -56,6 +57,68 @@ static void add_place(const muc_cnnchip_lowering *l, uint32_t tensor, muc_text *
         text, "\"at\": \"frame\", \"channels_last\": %s, \"scale\": %.9g, \"zero\": %" PRId32 ", ",
         v->last ? "true" : "false", (double)v->scale, v->zero);
     add_view(l, &v->view, text);
+}
+
+/* ---- what comes from what ---- */
+
+/* Layers and host steps are boxes; a box has the nodes that were fused into it. */
+typedef struct sources {
+    uint32_t *box;  /* [node_count]: number of the layer or host step that ends with it; 0: none */
+    uint32_t *told; /* [tensor_count]: the last box that named the tensor */
+    bool *wanted;   /* [node_count] */
+} sources;
+
+static bool open_sources(const muc_cnnchip_lowering *l, sources *s)
+{
+    s->box = muc_calloc(l->graph->node_count + (size_t)1, sizeof(*s->box));
+    s->told = muc_calloc(l->graph->tensor_count + (size_t)1, sizeof(*s->told));
+    s->wanted = muc_calloc(l->graph->node_count + (size_t)1, sizeof(*s->wanted));
+    if (!s->box || !s->told || !s->wanted)
+        return false;
+    for (uint32_t i = 0; i < l->layer_count; i++)
+        s->box[muc_cnnchip_tensor(l, l->layers[i].tensor)->producer] = i + 1;
+    for (uint32_t h = 0; h < l->host_count; h++)
+        for (uint32_t i = 0; i < l->hosts[h].node_count; i++)
+            s->box[l->hosts[h].nodes[i]] = l->layer_count + h + 1;
+    return true;
+}
+
+static void close_sources(sources *s)
+{
+    free(s->box);
+    free(s->told);
+    free(s->wanted);
+}
+
+/* Names the inputs and the results of other boxes that box `own` is made of, whose last node is
+ * `last`: up the graph from the wanted nodes. */
+static void add_from(const muc_cnnchip_lowering *l, sources *s, uint32_t own, uint32_t last,
+                     muc_text *text)
+{
+    const char *between = "";
+
+    muc_text_add(text, "\"from\": [");
+    for (uint32_t n = last + 1; n-- > 0;) {
+        const muc_node *node = &l->graph->nodes[n];
+
+        for (uint32_t k = 0; s->wanted[n] && k < node->input_count; k++) {
+            const muc_tensor *t;
+
+            if (node->inputs[k] == MUC_NO_ID || s->told[node->inputs[k]] == own)
+                continue;
+            t = muc_cnnchip_tensor(l, node->inputs[k]);
+            s->told[node->inputs[k]] = own;
+            if (t->producer != MUC_NO_ID && (!s->box[t->producer] || s->box[t->producer] == own)) {
+                s->wanted[t->producer] = true;
+            } else if (t->kind != MUC_TENSOR_CONST) {
+                muc_text_add(text, "%s", between);
+                muc_text_add_json(text, t->name);
+                between = ", ";
+            }
+        }
+        s->wanted[n] = false;
+    }
+    muc_text_add(text, "]");
 }
 
 /* ---- inputs and outputs ---- */
@@ -134,31 +197,36 @@ static void add_step(const muc_cnnchip_lowering *l, const muc_cnnchip_step *step
     muc_text_add(text, " }");
 }
 
-static void add_layer(const muc_cnnchip_lowering *l, uint32_t layer, uint32_t *step, muc_text *text)
+static void add_layer(const muc_cnnchip_lowering *l, sources *s, uint32_t layer, uint32_t *step,
+                      muc_text *text)
 {
     const muc_cnnchip_layer *it = &l->layers[layer];
+    uint32_t node = muc_cnnchip_tensor(l, it->tensor)->producer;
     bool first = true;
 
     muc_text_add(text, "%s    { \"layer\": %" PRIu32 ", ", layer ? ",\n" : "\n", layer + 1);
     add_key(text, "op", muc_op_get(it->op)->name);
     muc_text_add(text, ", ");
     add_place(l, it->tensor, text);
+    muc_text_add(text, ",\n      ");
+    s->wanted[node] = true;
+    add_from(l, s, layer + 1, node, text);
     muc_text_add(text, ",\n      \"steps\": [");
     for (; *step < l->step_count; ++*step) {
-        const muc_cnnchip_step *s = &l->steps[*step];
+        const muc_cnnchip_step *own = &l->steps[*step];
 
-        if (s->kind == MUC_CNNCHIP_STEP_HOST)
+        if (own->kind == MUC_CNNCHIP_STEP_HOST)
             continue;
-        if (s->layer != layer)
+        if (own->layer != layer)
             break;
         muc_text_add(text, first ? "\n        " : ",\n        ");
-        add_step(l, s, text);
+        add_step(l, own, text);
         first = false;
     }
     muc_text_add(text, "] }");
 }
 
-static void add_hosts(const muc_cnnchip_lowering *l, uint32_t port, muc_text *text)
+static void add_hosts(const muc_cnnchip_lowering *l, sources *s, uint32_t port, muc_text *text)
 {
     for (uint32_t h = 0; h < l->host_count; h++) {
         const muc_cnnchip_host *host = &l->hosts[h];
@@ -172,7 +240,11 @@ static void add_hosts(const muc_cnnchip_lowering *l, uint32_t port, muc_text *te
             muc_text_add(text, i ? ", " : "");
             muc_text_add_json(text, muc_op_get(l->graph->nodes[host->nodes[i]].op)->name);
         }
-        muc_text_add(text, "],\n      \"reads\": [");
+        muc_text_add(text, "],\n      ");
+        for (uint32_t i = 0; i < host->node_count; i++)
+            s->wanted[host->nodes[i]] = true;
+        add_from(l, s, l->layer_count + h + 1, host->nodes[host->node_count - 1], text);
+        muc_text_add(text, ",\n      \"reads\": [");
         for (uint32_t i = 0; i < host->node_count; i++) {
             const muc_node *node = &l->graph->nodes[host->nodes[i]];
 
@@ -237,7 +309,13 @@ void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)
 {
     const muc_cnnchip_lowering *l = &build->lowering;
     uint32_t step = 0, ports;
+    sources s = { 0 };
 
+    if (!open_sources(l, &s)) {
+        text->failed = true;
+        close_sources(&s);
+        return;
+    }
     muc_text_add(text, "{\n  \"target\": \"cnnchip\",\n  ");
     add_key(text, "name", build->name);
     muc_text_add(text, ",\n  ");
@@ -253,9 +331,10 @@ void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)
     ports = add_inputs(l, text);
     muc_text_add(text, "  \"layers\": [");
     for (uint32_t i = 0; i < l->layer_count; i++)
-        add_layer(l, i, &step, text);
+        add_layer(l, &s, i, &step, text);
     muc_text_add(text, "\n  ],\n  \"host_steps\": [");
-    add_hosts(l, ports, text);
+    add_hosts(l, &s, ports, text);
+    close_sources(&s);
     muc_text_add(text, "\n  ],\n  \"buffers\": [");
     add_buffers(l, text);
     muc_text_add(text, "\n  ]\n}\n");
