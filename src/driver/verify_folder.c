@@ -79,6 +79,14 @@ static void compare(comparison *c, const muc_tensor *tensor, const muc_ref_view 
     muc_report_end(c->report);
 }
 
+static muc_status other_network(const comparison *c)
+{
+    return muc_fail(
+        c->ctx, MUC_MISMATCH, c->graph->name, MUC_NO_OFFSET,
+        "the code was made of another network, or with other options: --quant, --calib, "
+        "--dim and --type are to be those of muc compile");
+}
+
 /* the records that trace_source wrote; the outputs that main.c writes come after them */
 static muc_status compare_all(comparison *c, const uint8_t *data, size_t bytes, size_t outputs)
 {
@@ -86,15 +94,18 @@ static muc_status compare_all(comparison *c, const uint8_t *data, size_t bytes, 
 
     while (end - at >= 8) {
         uint32_t id = muc_load_u32(data + at), size = muc_load_u32(data + at + 4);
+        const muc_tensor *tensor;
         muc_ref_view view;
 
         at += 8;
-        if (id >= c->graph->tensor_count || size > end - at)
-            return muc_fail(c->ctx, MUC_MISMATCH, c->graph->name, MUC_NO_OFFSET,
-                            "the code was not made of this network");
-        if (c->graph->tensors[id].producer != MUC_NO_ID && muc_ref_get(c->ref, id, &view) &&
-            view.elements * muc_dtype_get(c->graph->tensors[id].dtype)->block_bytes <= size)
-            compare(c, &c->graph->tensors[id], &view, data + at);
+        tensor = id < c->graph->tensor_count ? &c->graph->tensors[id] : NULL;
+        if (!tensor || size > end - at)
+            return other_network(c);
+        if (tensor->producer != MUC_NO_ID && muc_ref_get(c->ref, id, &view)) {
+            if (view.elements * muc_dtype_get(tensor->dtype)->block_bytes > size)
+                return other_network(c);
+            compare(c, tensor, &view, data + at);
+        }
         at += size;
     }
     return MUC_OK;

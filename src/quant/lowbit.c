@@ -59,7 +59,7 @@ static unsigned code_at(muc_lowbit format, const uint8_t *codes, size_t i)
 {
     unsigned bits = table[format].bits, a_byte = 8 / bits;
 
-    return codes[i / a_byte] >> i % a_byte * bits & ((1u << bits) - 1);
+    return (uint32_t)codes[i / a_byte] >> i % a_byte * bits & ((1u << bits) - 1);
 }
 
 static void put_code(muc_lowbit format, uint8_t *codes, size_t i, unsigned code)
