@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """One program, four machines: what muc runs here, a Cortex-M4, a Cortex-M7 and an RV32 run under
-QEMU, and print the same text.
+QEMU, and print the same text. So do folders of C code that are the built-in model.
 
     test_qemu.py MUC
 """
+import json
 import os
 import pathlib
 import shutil
@@ -24,6 +25,10 @@ MODELS = [
 ]
 
 
+# what the built-in model's C code is compiled for
+FOLDERS = {"m7": "mps2-an500", "rv32": "rv32"}
+
+
 def output(*command):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
@@ -31,10 +36,51 @@ def output(*command):
     return done.stdout
 
 
+def check_folder(muc, folder, machine):
+    """What differs between `muc run DIR` and `muc run DIR --qemu`, or None."""
+    code = os.path.join(folder, machine)
+    prompt = ["--prompt", MODELS[0][2]]
+    output(muc, "compile", "models/rescue", "--target", "mcu", "--machine", FOLDERS[machine], "-o", code)
+    for more in [[], ["-n", "5"]] if machine == "m7" else [["-n", "5"]]:
+        here = json.loads(output(muc, "run", code, "--json", *prompt, *more))
+        there = json.loads(output(muc, "run", code, "--json", *prompt, *more, "--qemu", machine))
+        for key in ("prompt", "text", "prompt_tokens", "tokens", "end"):
+            if here[key] != there[key]:
+                return f"{key} is {there[key]!r}, here {here[key]!r}"
+        if "return" not in here["text"] and not more:
+            return f"the text is {here['text']!r}"
+        if there["board"] != machine or not 0 < there["instructions"] < 20_000_000 * there["tokens"]:
+            return f"{there['instructions']} instructions"
+    for words in (["--temp", "1", "-p", "a"], ["--repeat-penalty", "1.5", "-p", "a"], ["-p", "a" * 3000]):
+        done = subprocess.run([muc, "run", code, *words, "--qemu", machine], capture_output=True, text=True)
+        if done.returncode != 7 or "boards take" not in done.stderr:
+            return f"{words} end with {done.returncode}, {done.stderr}"
+    return None
+
+
+def check_folders(muc, folder, number):
+    failed = 0
+    for machine in FOLDERS:
+        number += 1
+        line = f"{number} - the built-in model's C code on {machine} says what it says here"
+        missing = [t for t in MACHINES[machine] if not shutil.which(t)]
+        if missing:
+            print(f"ok {line} # SKIP {', '.join(missing)} is missing")
+            continue
+        try:
+            wrong = check_folder(muc, folder, machine)
+        except RuntimeError as error:
+            wrong = str(error)
+        failed += wrong is not None
+        print(f"not ok {line}\n# {wrong}" if wrong else f"ok {line}")
+        sys.stdout.flush()
+    return failed
+
+
 def main():
     muc = pathlib.Path(sys.argv[1]).resolve()
     failed = number = 0
-    print(f"1..{len(MODELS) * len(MACHINES)}")
+    print(f"1..{len(MODELS) * len(MACHINES) + len(FOLDERS)}")
     with tempfile.TemporaryDirectory() as folder:
         for name, model, prompt, tokens in MODELS:
             program = os.path.join(folder, name + ".utp")
@@ -61,6 +107,7 @@ def main():
                 if not good:
                     print(f"# here: {expected!r}\n# there: {text!r}")
                 sys.stdout.flush()
+        failed += check_folders(muc, folder, number)
     return 1 if failed else 0
 
 

@@ -25,14 +25,17 @@ typedef struct muc_run_options {
     bool raw;             /* take the prompt as it is, without the model's prompt template */
     uint32_t most_tokens; /* to generate; 0: until the model ends or its context is full */
     muc_sampling sampling;
+    const char *board; /* of a folder of code: the emulated board to run it on, where the likeliest
+                          token is taken and sampling must be all-zero; or NULL */
     muc_text_fn *text; /* or NULL */
     void *arg;
 } muc_run_options;
 
 /* Continues a prompt; the text begins with the prompt unless a template was filled. Keys of the
  * report: prompt, text, prompt_tokens, tokens, prompt_seconds, seconds, end ("end of text",
- * "length", "context" or "caller"), and the sampling. Works on checkpoints (float32) and programs
- * (simulated machine, SPEC.md's arithmetic). */
+ * "length", "context" or "caller"), and the sampling; of a board, whose seconds mean nothing and
+ * are left out, also board, prompt_instructions and instructions (of the tokens after the first).
+ * Works on checkpoints (float32) and programs (simulated machine, SPEC.md's arithmetic). */
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                    muc_report **out);
 

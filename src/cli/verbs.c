@@ -358,8 +358,21 @@ static muc_status run_options(const cli_args *args, muc_run_options *out)
     return cli_count(args, OPTION_SEED, 0, UINT64_MAX, 0, &out->sampling.seed);
 }
 
+/* of an emulated board, which has no time: instructions */
+static void print_counts(const muc_report *report, double prompt, double tokens, const char *end)
+{
+    double first = 0, others = 0;
+
+    muc_report_number(report, "prompt_instructions", &first);
+    muc_report_number(report, "instructions", &others);
+    fprintf(stderr, "prompt %.0f tokens in %.0f instructions, then %.0f tokens in %.0f", prompt,
+            first, tokens, others);
+    fprintf(stderr, ", ended by %s\n", end);
+}
+
 static void print_timings(const muc_report *report)
 {
+    const char *board;
     const char *end = "";
     double prompt = 0, prompt_seconds = 0, tokens = 0, seconds = 0;
 
@@ -368,6 +381,10 @@ static void print_timings(const muc_report *report)
     muc_report_number(report, "tokens", &tokens);
     muc_report_number(report, "seconds", &seconds);
     muc_report_string(report, "end", &end);
+    if (muc_report_string(report, "board", &board)) {
+        print_counts(report, prompt, tokens, end);
+        return;
+    }
     fprintf(stderr, "prompt %.0f tokens in %.3f s, then %.0f tokens in %.3f s", prompt,
             prompt_seconds, tokens, seconds);
     if (seconds > 0)
@@ -394,12 +411,13 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     muc_status status = run_options(args, &options);
 
     if (status == MUC_OK && muc_is_code_folder(args->operands[0]) &&
-        (cli_given(args, OPTION_QEMU) || !muc_is_language_folder(args->operands[0]))) {
+        !muc_is_language_folder(args->operands[0])) {
         status =
             muc_run_folder(ctx, args->operands[0], &arrays, args->values[OPTION_QEMU], &report);
         return finish(ctx, args, status, report);
     }
-    if (status == MUC_OK && cli_given(args, OPTION_QEMU))
+    options.board = args->values[OPTION_QEMU];
+    if (status == MUC_OK && options.board && !muc_is_code_folder(args->operands[0]))
         return cli_misuse(args, "--qemu runs a folder of C code that compile --target mcu wrote");
 
     if (status != MUC_OK)

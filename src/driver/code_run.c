@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
+
 enum { MOST_WORDS = 512, MOST_LINE = 512 };
 
 /* exit statuses of scripts/run_network and of timeout, which bounds it */
@@ -194,7 +196,8 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     muc_file printed;
     int state;
 
-    if (json_array_size(json_object_get(folder->json, "arguments")))
+    if (json_array_size(json_object_get(folder->json, "arguments")) &&
+        !json_object_get(folder->json, "language_model"))
         return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
                         "has lengths that a run decides: boards run networks of fixed lengths");
     if (access(RUN_NETWORK, X_OK))
@@ -275,6 +278,59 @@ muc_status muc_code_emulate(muc_context *ctx, const muc_code_folder *folder, con
     *output = job.output;
     *output_bytes = job.output_bytes;
     return MUC_OK;
+}
+
+/* what examples/qemu/lm_main.c writes: text, then three u32 */
+static muc_status take_speech(muc_context *ctx, const code_job *job, muc_code_speech *out)
+{
+    static const char *const ends[] = { "end of text", "length", "context" };
+    enum { TOLD = 12 };
+    const char *printed = job->printed, *text;
+    const uint8_t *told = job->output;
+    uint64_t count;
+    int length;
+
+    if (job->output_bytes >= TOLD)
+        told += job->output_bytes - TOLD;
+    if (job->output_bytes < TOLD || muc_load_u32(told + 8) >= MUC_COUNT(ends))
+        return muc_fail(ctx, MUC_IO, job->board, MUC_NO_OFFSET, "did not tell how its text ended");
+    out->prompt_tokens = muc_load_u32(told);
+    out->tokens = muc_load_u32(told + 4);
+    out->end = ends[muc_load_u32(told + 8)];
+    MUC_TRY(muc_arena_string(ctx, job->arena, (const char *)job->output, job->output_bytes - TOLD,
+                             &text));
+    out->text = (muc_bytes){ (const uint8_t *)text, job->output_bytes - TOLD, "text" };
+    if (sscanf(printed, "%" SCNu64 "%n", &out->prompt_instructions, &length) != 1)
+        return muc_fail(ctx, MUC_IO, RUN_NETWORK, MUC_NO_OFFSET, "printed no count");
+    out->instructions = 0;
+    for (printed += length; sscanf(printed, "%" SCNu64 "%n", &count, &length) == 1;
+         printed += length)
+        out->instructions += count;
+    return MUC_OK;
+}
+
+muc_status muc_code_speak(muc_context *ctx, const muc_code_folder *folder, const char *board,
+                          const char *prompt, uint32_t most_tokens, muc_arena *arena,
+                          muc_code_speech *out)
+{
+    enum { MOST_PROMPT = 2048 }; /* of lm_main.c */
+    code_job job = { .board = board, .mode = "--count", .arena = arena };
+    size_t size = strlen(prompt);
+    muc_status status;
+    uint8_t *input;
+
+    if (size > MOST_PROMPT)
+        return muc_fail(ctx, MUC_USAGE, board, MUC_NO_OFFSET,
+                        "boards take prompts of at most %d bytes, frame and all; this has %zu",
+                        MOST_PROMPT, size);
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, size + 4, &input));
+    muc_store_u32(input, most_tokens);
+    memcpy(input + 4, prompt, size);
+    job.input = (muc_bytes){ input, size + 4, "prompt" };
+    MUC_TRY(do_job(ctx, folder, &job));
+    status = take_speech(ctx, &job, out);
+    free(job.output);
+    return status;
 }
 
 /* "file CODE CONSTANTS DATA ZEROED NAME" or "instructions N" */

@@ -65,6 +65,22 @@ muc_status muc_code_emulate(muc_context *ctx, const muc_code_folder *folder, con
                             muc_bytes input, uint8_t **output, size_t *output_bytes,
                             uint64_t *instructions);
 
+/* What a language model's code said on a board. */
+typedef struct muc_code_speech {
+    muc_bytes text; /* in arena */
+    uint32_t prompt_tokens, tokens;
+    const char *end; /* as of muc_generation */
+    /* of the prompt and the choice of the first token, of all runs after it */
+    uint64_t prompt_instructions, instructions;
+} muc_code_speech;
+
+/* Builds a language model's folder for a board as muc_code_emulate does, and lets it continue a
+ * prompt, in its frame, by most_tokens, or 0 for no bound. MUC_USAGE for a prompt that the board
+ * has no room for. */
+muc_status muc_code_speak(muc_context *ctx, const muc_code_folder *folder, const char *board,
+                          const char *prompt, uint32_t most_tokens, muc_arena *arena,
+                          muc_code_speech *out);
+
 /* What a file of the folder, or of the compiler's libraries, gives to a board's image: bytes. */
 typedef struct muc_code_file {
     const char *name;

@@ -138,9 +138,6 @@ static muc_status run_folder(muc_context *ctx, muc_code_folder *folder, const mu
     muc_bytes gathered;
     size_t bytes;
 
-    if (board && json_object_get(folder->json, "language_model"))
-        return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
-                        "is a language model's: bench/decoder/count runs those on boards");
     MUC_TRY(take_inputs(ctx, folder, how, arena, &gathered, &image));
     if (board)
         MUC_TRY(muc_code_emulate(ctx, folder, board, gathered, data, &bytes, &instructions));

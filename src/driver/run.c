@@ -3,10 +3,17 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "driver/codefolder.h"
 #include "driver/generate.h"
 #include "muc/run.h"
 #include "report/report.h"
 #include "text/tokenizer.h"
+
+/* what a run leaves to be told */
+typedef struct run_result {
+    muc_generation generation;
+    muc_code_speech speech; /* on a board */
+} run_result;
 
 typedef struct run_sink {
     const muc_run_options *options;
@@ -25,14 +32,22 @@ static bool take_text(void *arg, const char *text, size_t size)
 }
 
 static void add_results(muc_report *report, const muc_run_options *options,
-                        const muc_generation *generation, const char *text)
+                        const run_result *result, const char *text)
 {
+    const muc_generation *generation = &result->generation;
+
     muc_report_add_text(report, "prompt", "%s", options->prompt);
     muc_report_add_text(report, "text", "%s", text ? text : "");
     muc_report_add_count(report, "prompt_tokens", generation->prompt_tokens);
     muc_report_add_count(report, "tokens", generation->tokens);
-    muc_report_add_real(report, "prompt_seconds", generation->prompt_seconds);
-    muc_report_add_real(report, "seconds", generation->seconds);
+    if (options->board) {
+        muc_report_add_text(report, "board", "%s", options->board);
+        muc_report_add_count(report, "prompt_instructions", result->speech.prompt_instructions);
+        muc_report_add_count(report, "instructions", result->speech.instructions);
+    } else {
+        muc_report_add_real(report, "prompt_seconds", generation->prompt_seconds);
+        muc_report_add_real(report, "seconds", generation->seconds);
+    }
     muc_report_add_text(report, "end", "%s", generation->end);
     muc_report_begin_group(report, "sampling");
     muc_report_add_real(report, "temperature", options->sampling.temperature);
@@ -60,8 +75,43 @@ static muc_status check_sampling(muc_context *ctx, const muc_sampling *sampling)
     return check_range(ctx, "temperature", sampling->temperature, 100);
 }
 
-static muc_status generate(muc_context *ctx, const muc_model *model, run_sink *sink,
-                           muc_generation *out)
+static muc_status check_board(muc_context *ctx, const muc_model *model,
+                              const muc_run_options *options)
+{
+    const muc_sampling *sampling = &options->sampling;
+
+    if (model->kind != MUC_MODEL_CODE)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "is no folder of C code: boards run nothing else");
+    if (sampling->temperature > 0 ||
+        (sampling->repeat_penalty != 0 && sampling->repeat_penalty != 1))
+        return muc_fail(ctx, MUC_USAGE, options->board, MUC_NO_OFFSET,
+                        "boards take the likeliest token: no temperature, no repeat penalty");
+    return MUC_OK;
+}
+
+static muc_status speak(muc_context *ctx, const muc_model *model, muc_arena *arena,
+                        const char *prompt, run_sink *sink, run_result *out)
+{
+    muc_code_folder folder;
+    muc_status status;
+
+    MUC_TRY(muc_code_open(ctx, model->path, &folder));
+    status = muc_code_speak(ctx, &folder, sink->options->board, prompt, sink->options->most_tokens,
+                            arena, &out->speech);
+    muc_code_close(&folder);
+    MUC_TRY(status);
+    take_text(sink, (const char *)out->speech.text.data, out->speech.text.size);
+    out->generation = (muc_generation){
+        .prompt_tokens = out->speech.prompt_tokens,
+        .tokens = out->speech.tokens,
+        .end = out->speech.end,
+    };
+    return MUC_OK;
+}
+
+static muc_status generate_here(muc_context *ctx, const muc_model *model, const char *prompt,
+                                run_sink *sink, muc_generation *out)
 {
     const muc_generate_options options = {
         .sampling = sink->options->sampling,
@@ -69,19 +119,30 @@ static muc_status generate(muc_context *ctx, const muc_model *model, run_sink *s
         .text = take_text,
         .arg = sink,
     };
-    const char *prompt = sink->options->prompt;
-    muc_arena arena = { 0 };
     muc_engine *engine;
     muc_status status;
 
     MUC_TRY(muc_engine_new(ctx, model, &engine));
+    status = muc_generate(engine, prompt, &options, out);
+    muc_engine_free(engine);
+    return status;
+}
+
+static muc_status generate(muc_context *ctx, const muc_model *model, run_sink *sink,
+                           run_result *out)
+{
+    const char *prompt = sink->options->prompt;
+    muc_arena arena = { 0 };
+    muc_status status;
+
     if (!sink->answers)
         take_text(sink, prompt, strlen(prompt));
     status = muc_model_dress_prompt(ctx, model, &arena, prompt, sink->options->raw, &prompt);
-    if (status == MUC_OK)
-        status = muc_generate(engine, prompt, &options, out);
+    if (status == MUC_OK && sink->options->board)
+        status = speak(ctx, model, &arena, prompt, sink, out);
+    else if (status == MUC_OK)
+        status = generate_here(ctx, model, prompt, sink, &out->generation);
     muc_arena_free(&arena);
-    muc_engine_free(engine);
     return status;
 }
 
@@ -92,18 +153,20 @@ muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_optio
         .options = options,
         .answers = model->prompt_template && !options->raw,
     };
-    muc_generation generation;
+    run_result result;
     muc_status status;
 
     MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(check_sampling(ctx, &options->sampling));
-    status = generate(ctx, model, &sink, &generation);
+    if (options->board)
+        MUC_TRY(check_board(ctx, model, options));
+    status = generate(ctx, model, &sink, &result);
     if (status == MUC_OK)
         status = muc_text_status(ctx, &sink.text);
     if (status == MUC_OK)
         status = muc_report_new(ctx, out);
     if (status == MUC_OK) {
-        add_results(*out, options, &generation, sink.text.data);
+        add_results(*out, options, &result, sink.text.data);
         status = muc_report_status(ctx, *out);
     }
     muc_text_free(&sink.text);
