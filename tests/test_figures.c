@@ -27,8 +27,8 @@ static char *page_of(muc_report *report)
 
 static void has(const char *page, const char *fragment)
 {
-    if (!strstr(page, fragment))
-        fail_msg("'%s' is not in\n%s", fragment, page);
+    if (!page || !strstr(page, fragment))
+        fail_msg("'%s' is not in\n%s", fragment, page ? page : "no page at all");
 }
 
 static size_t count_of(const char *page, const char *fragment)

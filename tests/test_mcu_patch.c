@@ -7,7 +7,7 @@
 enum { CHAINS = 24, MOST_TENSORS = 12 };
 
 typedef struct image {
-    char name[8];
+    char name[16];
     uint32_t h, w, c;
 } image;
 
