@@ -230,6 +230,72 @@ static void an_average_pool_counts_what_is_there(void **state)
     CHECK_RUN(n, x, expected);
 }
 
+/* sum * multiplier / 2^31, rounded, then / 2^right, halves away from zero: as TFLite says it, in
+ * terms of floors */
+static int64_t multiplied(int64_t sum, int64_t multiplier, int left, int right)
+{
+    int64_t product = sum * ((int64_t)1 << left) * multiplier;
+    int64_t high = (product + (product < 0 ? 1 - (1 << 30) : 1 << 30)) / ((int64_t)1 << 31);
+    int64_t whole = (int64_t)floor(fabs((double)high) / ldexp(1, right) + 0.5);
+
+    return high < 0 ? -whole : whole;
+}
+
+/* TFLite divides its multiplier by the count, shifted left as far as the count has bits */
+static int8_t mean_of(const int8_t *x, int count, int step, const float *scales,
+                      const int64_t *zeros)
+{
+    int shift, bits = 0;
+    int64_t multiplier = llround(ldexp(frexp((double)scales[0] / (double)scales[1], &shift), 31));
+    int64_t sum = 0, y;
+
+    while (count >> (bits + 1))
+        bits++;
+    for (int i = 0; i < count; i++)
+        sum += x[i * step] - zeros[0];
+    multiplier = multiplier * ((int64_t)1 << bits) / count;
+    shift -= bits;
+    y = zeros[1] + multiplied(sum, multiplier, shift > 0 ? shift : 0, shift < 0 ? -shift : 0);
+    return (int8_t)(y < -128 ? -128 : y > 127 ? 127 : y);
+}
+
+/* the middle dimension's, for all its lengths */
+static void a_mean_rounds_as_tflite_does(void **state)
+{
+    enum { MOST_COUNT = 13, COLUMNS = 40 };
+    static const float scales[3][2] = { { 1, 1 }, { 0.37f, 0.21f }, { 0.043f, 0.39f } };
+    static const int64_t zeros[3][2] = { { 0, 0 }, { -5, 17 }, { 100, -128 } };
+    static const int32_t axis[1] = { 1 };
+    /* 1.5 and -1.5 at scale 1: the first rounding takes a negative half up */
+    static const int8_t pair[4] = { 1, -1, 2, -2 }, halves[2] = { 2, -1 };
+
+    (void)state;
+    for (int count = 1; count <= MOST_COUNT; count++) {
+        for (int k = 0; k < 3; k++) {
+            net n = { .tensors = { Q("x", TFL_I8, 3, DIMS(1, count, COLUMNS), &scales[k][0],
+                                     &zeros[k][0]),
+                                   Q("y", TFL_I8, 2, DIMS(1, COLUMNS), &scales[k][1], &zeros[k][1]),
+                                   CONST("axis", TFL_I32, 1, DIMS(1), axis) },
+                      .operators = { { 40, 2, 2, 1, { 0, 2 }, { 1 }, 27, { 0 }, "" } },
+                      .tensor_count = 3,
+                      .operator_count = 1,
+                      .outputs = { 1 } };
+            int8_t x[MOST_COUNT * COLUMNS], found[MOST];
+
+            for (int i = 0; i < count * COLUMNS; i++)
+                x[i] = (int8_t)((i * 89 + i / 7 * 31 + k) % 256 - 128);
+            if (k == 0 && count == 2)
+                for (int i = 0; i < 4; i++)
+                    x[i / 2 * COLUMNS + i % 2] = pair[i];
+            CHECK_EQ(run(&n, x, (size_t)(count * COLUMNS), found), COLUMNS);
+            for (int j = 0; j < COLUMNS; j++)
+                CHECK_EQ(found[j], mean_of(x + j, count, COLUMNS, scales[k], zeros[k]));
+            if (k == 0 && count == 2)
+                assert_memory_equal(found, halves, sizeof(halves));
+        }
+    }
+}
+
 /* ---- element by element, for all values, within one unit of real arithmetic ---- */
 
 typedef double real_function(double x);
@@ -580,6 +646,7 @@ int main(void)
         T(a_transposed_convolution_keeps_the_same_padding),
         T(a_hybrid_fully_connected_takes_rows),
         T(an_average_pool_counts_what_is_there),
+        T(a_mean_rounds_as_tflite_does),
         T(every_value_of_a_function_is_right),
         T(sums_and_products_of_integers_are_those_of_reals),
         T(a_softmax_sums_to_one),
