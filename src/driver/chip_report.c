@@ -301,6 +301,8 @@ static void compare_values(comparison *c, const json_t *layer, const muc_chip_pl
     muc_report_add_real(c->report, "max_error", error);
     muc_report_add_real(c->report, "mean_error", view->elements ? sum / (double)view->elements : 0);
     muc_report_add_real(c->report, "relative", relative);
+    if (c->chip->program.element == MUC_CNNCHIP_int8 && place->scale > 0)
+        muc_report_add_real(c->report, "steps", error / place->scale);
     if (isfinite(decibels(signal, noise)))
         muc_report_add_real(c->report, "snr_db", decibels(signal, noise));
     muc_report_end(c->report);
