@@ -139,7 +139,8 @@ static void convolutions_have_any_padding_stride_dilation_and_groups(void **stat
     check_all("graph g\n"
               "tensor x = input f32 [1, 4, 9, 9]\n"
               "tensor w = const f32 [6, 2, 3, 2] bytes 288\n"
-              "node y f32 [1, 6, 7, 8] = conv x, w groups=2 dilations=[2, 3] pads=[1, 1, 1, 1]\n"
+              "tensor b = const f32 [6] bytes 24\n" /* split by group, each has a DSP table */
+              "node y f32 [1, 6, 7, 8] = conv x, w, b groups=2 dilations=[2, 3] pads=[1, 1, 1, 1]\n"
               "output y\n",
               0);
     check_all("graph g\n"

@@ -93,18 +93,31 @@ static uint32_t put_range(muc_cnnchip_lowering *l, const muc_cnnchip_step *step,
     return (uint32_t)start;
 }
 
+/* Whether a grouped convolution is split group by group: its blocks of several channels exceed the
+ * PEs. */
+static bool is_split_by_group(const muc_cnnchip_lowering *l, const muc_cnnchip_step *step)
+{
+    uint32_t inputs = step->groups ? step->in.c / step->groups : 0, pes = l->machine->pes;
+
+    return step->kind == MUC_CNNCHIP_STEP_CONV && step->groups > 1 && inputs > 1 && pes &&
+           (uint64_t)inputs * step->kernel[Y] * step->kernel[X] > pes;
+}
+
+/* a table of v1, v2, v3 for all channels, or one for each group that has instructions of its own */
 static muc_status put_dsp(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 {
-    uint8_t *out;
+    uint32_t width = is_split_by_group(l, step) ? step->out.c / step->groups : step->out.c;
 
     step->dsp_at = l->params_bytes;
     if (!step->v1)
         return MUC_OK;
-    out = l->params + l->params_bytes;
     for (uint32_t c = 0; c < step->out.c; c++) {
-        muc_store_u32(out + (size_t)WORD * c, muc_f32_bits(step->v1[c]));
-        muc_store_u32(out + (size_t)WORD * (step->out.c + c), muc_f32_bits(step->v2[c]));
-        muc_store_u32(out + (size_t)WORD * (2 * (size_t)step->out.c + c), step->v3[c]);
+        uint8_t *table = l->params + l->params_bytes + 3 * (size_t)WORD * (c - c % width);
+        size_t at = c % width;
+
+        muc_store_u32(table + WORD * at, muc_f32_bits(step->v1[c]));
+        muc_store_u32(table + WORD * (width + at), muc_f32_bits(step->v2[c]));
+        muc_store_u32(table + WORD * (2 * (size_t)width + at), step->v3[c]);
     }
     l->params_bytes += 3 * (uint64_t)WORD * step->out.c;
     return MUC_OK;
@@ -133,12 +146,13 @@ static void set_source(const muc_cnnchip_lowering *l, const muc_cnnchip_view *vi
     insn->in_w = view->w;
 }
 
-/* DSP stage, activation and zero point of the result, for channels from c0 of the step's on */
+/* DSP stage, activation and zero point of the result, for channels from c0 of the step's on, which
+ * begin a table of put_dsp */
 static void set_stage(const muc_cnnchip_step *step, uint32_t c0, muc_cnnchip_insn *insn)
 {
     if (step->v1) {
         insn->flags |= MUC_CNNCHIP_FLAG_dsp;
-        insn->dsp = (uint32_t)step->dsp_at + WORD * c0;
+        insn->dsp = (uint32_t)step->dsp_at + 3 * WORD * c0;
     }
     if (step->act) {
         insn->flags |= MUC_CNNCHIP_FLAG_act;
@@ -294,14 +308,13 @@ static muc_status split_conv(muc_cnnchip_lowering *l, const conv *c)
 static muc_status emit_conv(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 {
     uint32_t inputs = step->in.c / step->groups, filters = step->out.c / step->groups;
-    uint64_t block = (uint64_t)inputs * step->kernel[Y] * step->kernel[X];
     conv c = { .step = step,
                .channels = step->in.c,
                .inputs = inputs,
                .groups = step->groups,
                .filters = step->out.c };
 
-    if (step->groups == 1 || inputs == 1 || l->machine->pes == 0 || block <= l->machine->pes)
+    if (!is_split_by_group(l, step))
         return split_conv(l, &c);
     c.groups = 1;
     c.channels = inputs;
