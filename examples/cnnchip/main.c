@@ -7,44 +7,16 @@
  */
 #include <string.h>
 
+#include "firmware.h"
 #include "mur_cnnchip.h"
 #include "network.h"
-#include "semihosting.h"
 #include "targets/cnnchip/sim_registers.h"
 
 extern const uint8_t program_file[], program_file_end[], frame_file[], frame_file_end[];
 extern const uint8_t filter_file[], filter_file_end[], inputs[], inputs_end[];
-extern uint8_t heap_start[], heap_end[];
 
 static muc_cnnchip_device device;
 static mur_cnnchip chip;
-static uint8_t *heap;
-
-static void stop(const char *what, mur_status status)
-{
-    static const char *const meanings[] = {
-#define MEANING(name, value, meaning) [value] = meaning,
-        MUR_STATUS_TABLE(MEANING)
-#undef MEANING
-    };
-
-    host_print(HOST_STDERR, what);
-    host_print(HOST_STDERR, ": ");
-    host_print(HOST_STDERR, meanings[status]);
-    host_print(HOST_STDERR, "\n");
-    host_exit(status);
-}
-
-static void *take(uint32_t bytes)
-{
-    uint8_t *taken = heap;
-
-    bytes = (bytes + 15) & ~15u;
-    if (bytes > (uint32_t)(heap_end - heap))
-        stop("memory", MUR_E_NOFIT);
-    heap += bytes;
-    return taken;
-}
 
 static uint32_t read_register(void *arg, uint32_t offset)
 {

@@ -5,12 +5,11 @@
  */
 #include <string.h>
 
+#include "firmware.h"
 #include "mur_lm.h"
-#include "semihosting.h"
 #include "targets/uthinker/sim.h"
 
 extern const uint8_t program_file[], program_file_end[];
-extern uint8_t heap_start[], heap_end[];
 
 enum { ARGUMENTS = 2048, TOKENS = 2048 };
 
@@ -20,42 +19,11 @@ static mur_sim sim;
 static mur_hal hal;
 static mur_lm lm;
 
-/* ---- memory and messages ---- */
-
-static uint8_t *heap;
-
-static void stop(const char *what, mur_status status)
-{
-    static const char *const meanings[] = {
-#define MEANING(name, value, meaning) [value] = meaning,
-        MUR_STATUS_TABLE(MEANING)
-#undef MEANING
-    };
-
-    host_print(HOST_STDERR, what);
-    host_print(HOST_STDERR, ": ");
-    host_print(HOST_STDERR, meanings[status]);
-    host_print(HOST_STDERR, "\n");
-    host_exit(status);
-}
-
 static void tell(const char *before, uint32_t number, const char *after)
 {
     host_print(HOST_STDERR, before);
     host_print_number(HOST_STDERR, number);
     host_print(HOST_STDERR, after);
-}
-
-/* Memory for good: a device has no need to give any back. */
-static void *take(uint32_t bytes)
-{
-    uint8_t *taken = heap;
-
-    bytes = (bytes + 15) & ~15u;
-    if (bytes > (uint32_t)(heap_end - heap))
-        stop("memory", MUR_E_NOFIT);
-    heap += bytes;
-    return taken;
 }
 
 /* ---- the steps to a model that speaks ---- */
