@@ -380,18 +380,22 @@ static muc_status search_link(void *arg, muc_hdf5 *f, muc_reader *r)
     return muc_hdf5_address(f, r, "target of a link", &s->address);
 }
 
-/* link info: {0, flags, [largest order], heap, tree of names, ...} */
-static muc_status search_links(muc_hdf5 *f, muc_reader *r, search *s)
+enum { LINKS = 5, ATTRIBUTES = 8 }; /* kinds of version 2 trees */
+
+/* link or attribute info: {0, flags, [largest order], heap, tree of names, ...} */
+static muc_status walk_info(muc_hdf5 *f, muc_reader *r, uint32_t kind, muc_hdf5_dense_leaf *leaf,
+                            void *arg)
 {
+    uint32_t order_bytes = kind == LINKS ? 8 : 2;
     uint64_t heap, tree;
     uint8_t version, flags;
 
-    MUC_TRY(muc_read_u8(r, "version of a link info", &version));
-    MUC_TRY(muc_read_u8(r, "flags of a link info", &flags));
-    MUC_TRY(muc_hdf5_skip(r, flags & 1 ? 8 : 0, "link info"));
-    MUC_TRY(muc_hdf5_address(f, r, "heap of links", &heap));
-    MUC_TRY(muc_hdf5_address(f, r, "tree of links", &tree));
-    return heap == MUC_HDF5_NOWHERE ? MUC_OK : muc_hdf5_dense(f, heap, tree, 5, search_link, s);
+    MUC_TRY(muc_read_u8(r, "version of an info message", &version));
+    MUC_TRY(muc_read_u8(r, "flags of an info message", &flags));
+    MUC_TRY(muc_hdf5_skip(r, flags & 1 ? order_bytes : 0, "info message"));
+    MUC_TRY(muc_hdf5_address(f, r, "heap of names", &heap));
+    MUC_TRY(muc_hdf5_address(f, r, "tree of names", &tree));
+    return heap == MUC_HDF5_NOWHERE ? MUC_OK : muc_hdf5_dense(f, heap, tree, kind, leaf, arg);
 }
 
 static muc_status search_group(muc_hdf5 *f, uint64_t group, search *s)
@@ -410,7 +414,7 @@ static muc_status search_group(muc_hdf5 *f, uint64_t group, search *s)
         else if (message.type == MUC_HDF5_LINK)
             MUC_TRY(search_link(s, f, &message.body));
         else if (message.type == MUC_HDF5_LINK_INFO)
-            MUC_TRY(search_links(f, &message.body, s));
+            MUC_TRY(walk_info(f, &message.body, LINKS, search_link, s));
     }
 }
 
@@ -549,20 +553,6 @@ static muc_status read_attribute(void *arg, muc_hdf5 *f, muc_reader *r)
     return add_strings(f, n, r, &type, space.elements);
 }
 
-/* attribute info: {0, flags, [largest order], heap, tree of names, ...} */
-static muc_status read_attributes(muc_hdf5 *f, names *n, muc_reader *r)
-{
-    uint64_t heap, tree;
-    uint8_t version, flags;
-
-    MUC_TRY(muc_read_u8(r, "version of an attribute info", &version));
-    MUC_TRY(muc_read_u8(r, "flags of an attribute info", &flags));
-    MUC_TRY(muc_hdf5_skip(r, flags & 1 ? 2 : 0, "attribute info"));
-    MUC_TRY(muc_hdf5_address(f, r, "heap of attributes", &heap));
-    MUC_TRY(muc_hdf5_address(f, r, "tree of attributes", &tree));
-    return heap == MUC_HDF5_NOWHERE ? MUC_OK : muc_hdf5_dense(f, heap, tree, 8, read_attribute, n);
-}
-
 static muc_status find_attribute(muc_hdf5 *f, uint64_t object, const char *wanted, names *n)
 {
     muc_hdf5_walk walk;
@@ -579,7 +569,7 @@ static muc_status find_attribute(muc_hdf5 *f, uint64_t object, const char *wante
         if (message.type == MUC_HDF5_ATTRIBUTE && !message.shared)
             MUC_TRY(read_attribute(n, f, &message.body));
         else if (message.type == MUC_HDF5_ATTRIBUTE_INFO)
-            MUC_TRY(read_attributes(f, n, &message.body));
+            MUC_TRY(walk_info(f, &message.body, ATTRIBUTES, read_attribute, n));
     }
 }
 
