@@ -21,7 +21,7 @@ STORIES = ROOT / "../shared/data/llama"
 MODELS = [
     ("rescue", [], "search the north corridor for survivors, and come back", 40),
     ("stories260K", [STORIES / "stories260K.bin", "--tokenizer", STORIES / "tok512.bin"],
-     "Once upon a time", 30),
+     "Once upon a time,\nthere was", 30),
 ]
 
 
