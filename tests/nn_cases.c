@@ -64,69 +64,72 @@ static int32_t extent(int32_t in, int32_t kernel, int32_t stride, int32_t dilati
 static void draw_layer(mur_conv_s8 *l)
 {
     static const uint8_t kernels[] = { 1, 1, 3, 3, 5, 7 };
+    mur_conv_shape *shape = &l->shape;
     int32_t multiplier = chance(8) ? 2 : 1, pads_h, pads_w;
 
     memset(l, 0, sizeof(*l));
-    l->kernel_h = l->kernel_w = kernels[draw() % 6];
+    shape->kernel_h = shape->kernel_w = kernels[draw() % 6];
     if (chance(8))
-        l->kernel_w = (uint16_t)between(1, 9);
-    l->stride_h = l->stride_w = (uint16_t)(chance(3) ? 2 : 1);
+        shape->kernel_w = (uint16_t)between(1, 9);
+    shape->stride_h = shape->stride_w = (uint16_t)(chance(3) ? 2 : 1);
     if (chance(8))
-        l->stride_h = (uint16_t)between(1, 3);
-    l->dilation_h = l->dilation_w = 1;
+        shape->stride_h = (uint16_t)between(1, 3);
+    shape->dilation_h = shape->dilation_w = 1;
     if (chance(8))
-        l->dilation_w = l->dilation_h = (uint16_t)between(1, 3);
-    l->in_h = between(1, 12);
-    l->in_w = between(1, 14);
-    l->in_c = between(1, chance(4) ? 64 : 20);
-    l->groups = 1;
-    l->out_c = between(1, chance(4) ? 64 : 20);
+        shape->dilation_w = shape->dilation_h = (uint16_t)between(1, 3);
+    shape->in_h = between(1, 12);
+    shape->in_w = between(1, 14);
+    shape->in_c = between(1, chance(4) ? 64 : 20);
+    shape->groups = 1;
+    shape->out_c = between(1, chance(4) ? 64 : 20);
     if (chance(2)) { /* depthwise */
-        l->groups = l->in_c;
-        l->out_c = l->in_c * multiplier;
+        shape->groups = shape->in_c;
+        shape->out_c = shape->in_c * multiplier;
     } else if (chance(6)) {
-        l->groups = between(2, 4);
-        l->in_c = between(1, 6) * l->groups;
-        l->out_c = between(1, 6) * l->groups;
+        shape->groups = between(2, 4);
+        shape->in_c = between(1, 6) * shape->groups;
+        shape->out_c = between(1, 6) * shape->groups;
     } else if (chance(4)) { /* fully connected */
-        l->kernel_h = l->kernel_w = l->stride_h = l->stride_w = 1;
-        l->in_h = 1;
-        l->in_w = between(1, 3);
-        l->in_c = between(1, 300);
+        shape->kernel_h = shape->kernel_w = shape->stride_h = shape->stride_w = 1;
+        shape->in_h = 1;
+        shape->in_w = between(1, 3);
+        shape->in_c = between(1, 300);
     }
-    l->pad_top = (uint16_t)(draw() % l->kernel_h);
-    l->pad_left = (uint16_t)(draw() % l->kernel_w);
-    pads_h = l->pad_top + (int32_t)(draw() % l->kernel_h);
-    pads_w = l->pad_left + (int32_t)(draw() % l->kernel_w);
-    l->out_h = extent(l->in_h, l->kernel_h, l->stride_h, l->dilation_h, pads_h);
-    l->out_w = extent(l->in_w, l->kernel_w, l->stride_w, l->dilation_w, pads_w);
-    l->in_pitch = l->in_w * l->in_c + (chance(4) ? between(1, 9) : 0);
-    l->out_pitch = l->out_w * l->out_c + (chance(4) ? between(1, 9) : 0);
+    shape->pad_top = (uint16_t)(draw() % shape->kernel_h);
+    shape->pad_left = (uint16_t)(draw() % shape->kernel_w);
+    pads_h = shape->pad_top + (int32_t)(draw() % shape->kernel_h);
+    pads_w = shape->pad_left + (int32_t)(draw() % shape->kernel_w);
+    shape->out_h = extent(shape->in_h, shape->kernel_h, shape->stride_h, shape->dilation_h, pads_h);
+    shape->out_w = extent(shape->in_w, shape->kernel_w, shape->stride_w, shape->dilation_w, pads_w);
+    shape->in_pitch = shape->in_w * shape->in_c + (chance(4) ? between(1, 9) : 0);
+    shape->out_pitch = shape->out_w * shape->out_c + (chance(4) ? between(1, 9) : 0);
     l->in_zero = (int8_t)(chance(3) ? -128 : between(-128, 127));
 }
 
 static int32_t depth_of(const mur_conv_s8 *l)
 {
-    return l->in_c / l->groups;
+    return l->shape.in_c / l->shape.groups;
 }
 
 static int is_small_enough(const mur_conv_s8 *l)
 {
-    return l->out_h > 0 && l->out_w > 0 && l->in_h * l->in_pitch < MOST - GUARD &&
-           l->out_h * l->out_pitch < MOST - GUARD && l->out_c <= CHANNELS &&
-           l->out_c * l->kernel_h * l->kernel_w * depth_of(l) < MOST;
+    return l->shape.out_h > 0 && l->shape.out_w > 0 &&
+           l->shape.in_h * l->shape.in_pitch < MOST - GUARD &&
+           l->shape.out_h * l->shape.out_pitch < MOST - GUARD && l->shape.out_c <= CHANNELS &&
+           l->shape.out_c * l->shape.kernel_h * l->shape.kernel_w * depth_of(l) < MOST;
 }
 
 static void draw_numbers(mur_conv_s8 *l)
 {
-    int32_t taps = l->kernel_h * l->kernel_w * depth_of(l), large = chance(4), one;
+    const mur_conv_shape *shape = &l->shape;
+    int32_t taps = shape->kernel_h * shape->kernel_w * depth_of(l), large = chance(4), one;
     int32_t bits = 7; /* about the logarithm of the sums */
 
     while (taps >> (2 * (bits - 7)) != 0)
         bits++;
     for (int32_t i = 0; i < MOST; i++)
         input[i] = (int8_t)draw();
-    for (int32_t i = 0; i < l->out_c * taps; i++)
+    for (int32_t i = 0; i < shape->out_c * taps; i++)
         weights[i] = (int8_t)(large && chance(2) ? chance(2) ? -128 : 127 : between(-127, 127));
     l->output.kind = chance(3) ? MUR_REQUANT_SHIFT : MUR_REQUANT_Q31;
     l->output.shift = (uint8_t)(chance(8) ? between(0, 40) : bits + 4);
@@ -134,7 +137,7 @@ static void draw_numbers(mur_conv_s8 *l)
     l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
     l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
     one = chance(2); /* multiplier for all channels */
-    for (int32_t c = 0; c < l->out_c; c++) {
+    for (int32_t c = 0; c < shape->out_c; c++) {
         bias[c] = between(-30000, 30000);
         mul[c] = (int32_t)(draw() >> 2 | 1u << 30);
         shift[c] = chance(40) ? between(-31, 3) : between(-bits - 2, -bits + 3);
@@ -182,28 +185,31 @@ static int8_t judge_requant(const mur_conv_s8 *l, int64_t sum, int32_t c)
 
 static int64_t judge_sum(const mur_conv_s8 *l, int32_t y, int32_t x, int32_t c)
 {
-    int32_t depth = depth_of(l), first = c / (l->out_c / l->groups) * depth;
+    const mur_conv_shape *shape = &l->shape;
+    int32_t depth = depth_of(l), first = c / (shape->out_c / shape->groups) * depth;
     int64_t sum = bias[c];
 
-    for (int32_t i = 0; i < l->kernel_h * l->kernel_w; i++) {
-        int32_t row = y * l->stride_h - l->pad_top + i / l->kernel_w * l->dilation_h;
-        int32_t column = x * l->stride_w - l->pad_left + i % l->kernel_w * l->dilation_w;
+    for (int32_t i = 0; i < shape->kernel_h * shape->kernel_w; i++) {
+        int32_t row =
+            y * shape->stride_h - shape->pad_top + i / shape->kernel_w * shape->dilation_h;
+        int32_t column =
+            x * shape->stride_w - shape->pad_left + i % shape->kernel_w * shape->dilation_w;
 
-        if (row < 0 || row >= l->in_h || column < 0 || column >= l->in_w)
+        if (row < 0 || row >= shape->in_h || column < 0 || column >= shape->in_w)
             continue;
         for (int32_t k = 0; k < depth; k++)
-            sum += (input[row * l->in_pitch + column * l->in_c + first + k] - l->in_zero) *
-                   weights[(c * l->kernel_h * l->kernel_w + i) * depth + k];
+            sum += (input[row * shape->in_pitch + column * shape->in_c + first + k] - l->in_zero) *
+                   weights[(c * shape->kernel_h * shape->kernel_w + i) * depth + k];
     }
     return sum;
 }
 
 static void judge(const mur_conv_s8 *l)
 {
-    for (int32_t y = 0; y < l->out_h; y++)
-        for (int32_t x = 0; x < l->out_w; x++)
-            for (int32_t c = 0; c < l->out_c; c++)
-                expected[y * l->out_pitch + x * l->out_c + c] =
+    for (int32_t y = 0; y < l->shape.out_h; y++)
+        for (int32_t x = 0; x < l->shape.out_w; x++)
+            for (int32_t c = 0; c < l->shape.out_c; c++)
+                expected[y * l->shape.out_pitch + x * l->shape.out_c + c] =
                     judge_requant(l, judge_sum(l, y, x, c), c);
 }
 
@@ -230,12 +236,13 @@ static int32_t offset_of_input(const nn_kernel *kernel, const mur_conv_s8 *l, in
     if (!overlapping)
         return MOST;
     if (is_depthwise(kernel))
-        return l->out_c == l->in_c && l->in_pitch == l->in_w * l->in_c &&
-                       l->out_pitch == l->out_w * l->out_c && l->out_h <= l->in_h &&
-                       l->out_w <= l->in_w
+        return l->shape.out_c == l->shape.in_c &&
+                       l->shape.in_pitch == l->shape.in_w * l->shape.in_c &&
+                       l->shape.out_pitch == l->shape.out_w * l->shape.out_c &&
+                       l->shape.out_h <= l->shape.in_h && l->shape.out_w <= l->shape.in_w
                    ? 0
                    : MOST;
-    lead = mur_conv_s8_lead(l);
+    lead = mur_conv_s8_lead(&l->shape);
     return lead < -MOST / 2 ? -MOST / 2 : lead;
 }
 
@@ -243,7 +250,8 @@ static int32_t offset_of_input(const nn_kernel *kernel, const mur_conv_s8 *l, in
 static int32_t try_layer(const nn_kernel *kernel, mur_conv_s8 *l, const mur_conv_plain *plain,
                          int overlapping)
 {
-    int32_t rows = l->in_h * l->in_pitch, offset = offset_of_input(kernel, l, overlapping);
+    int32_t rows = l->shape.in_h * l->shape.in_pitch,
+            offset = offset_of_input(kernel, l, overlapping);
     size_t packed_bytes = kernel->packed_bytes(l), scratch_bytes = kernel->scratch_bytes(l);
     int8_t *out = memory + MOST, *in = out + offset;
 
@@ -254,20 +262,20 @@ static int32_t try_layer(const nn_kernel *kernel, mur_conv_s8 *l, const mur_conv
     kernel->pack(l, plain, packed);
     l->packed = packed;
     kernel->run(l, in, out, scratch);
-    for (int32_t y = 0; y < l->out_h; y++)
-        for (int32_t x = 0; x < l->out_w * l->out_c; x++)
-            if (out[y * l->out_pitch + x] != expected[y * l->out_pitch + x])
-                return y * l->out_pitch + x;
+    for (int32_t y = 0; y < l->shape.out_h; y++)
+        for (int32_t x = 0; x < l->shape.out_w * l->shape.out_c; x++)
+            if (out[y * l->shape.out_pitch + x] != expected[y * l->shape.out_pitch + x])
+                return y * l->shape.out_pitch + x;
     for (size_t i = 0; i < GUARD; i++)
         if (scratch[scratch_bytes + i] != 0x5a || packed[packed_bytes + i] != 0x5a)
             return -1;
     if (offset != MOST)
         return -2;
-    for (int32_t i = 0; i < l->out_h * l->out_pitch; i++)
-        if (i % l->out_pitch >= l->out_w * l->out_c && out[i] != 0x5a)
+    for (int32_t i = 0; i < l->shape.out_h * l->shape.out_pitch; i++)
+        if (i % l->shape.out_pitch >= l->shape.out_w * l->shape.out_c && out[i] != 0x5a)
             return -1;
     for (int32_t i = 1; i <= GUARD; i++)
-        if (out[-i] != 0x5a || out[l->out_h * l->out_pitch + i - 1] != 0x5a)
+        if (out[-i] != 0x5a || out[l->shape.out_h * l->shape.out_pitch + i - 1] != 0x5a)
             return -1;
     return memcmp(in, input, (size_t)rows) == 0 ? -2 : -1;
 }
@@ -275,7 +283,7 @@ static int32_t try_layer(const nn_kernel *kernel, mur_conv_s8 *l, const mur_conv
 nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping)
 {
     const mur_conv_plain plain = { weights, bias, mul, shift };
-    nn_result result = { 0, 0, { 0 }, 0 };
+    nn_result result = { .run = 0 };
     mur_conv_s8 l;
 
     state = 1;

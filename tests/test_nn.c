@@ -16,10 +16,11 @@ static void check_kernels(int overlapping)
         if (r.wrong != 0)
             fail_msg("%s: %u of %u layers wrong, first %dx%dx%d -> %dx%dx%d kernel %dx%d stride "
                      "%dx%d dilation %dx%d pads %d,%d groups %d pitches %d %d requant %d at %d",
-                     nn_kernels[i].name, r.wrong, r.run, l->in_h, l->in_w, l->in_c, l->out_h,
-                     l->out_w, l->out_c, l->kernel_h, l->kernel_w, l->stride_h, l->stride_w,
-                     l->dilation_h, l->dilation_w, l->pad_top, l->pad_left, l->groups, l->in_pitch,
-                     l->out_pitch, l->output.kind, r.at);
+                     nn_kernels[i].name, r.wrong, r.run, l->shape.in_h, l->shape.in_w,
+                     l->shape.in_c, l->shape.out_h, l->shape.out_w, l->shape.out_c,
+                     l->shape.kernel_h, l->shape.kernel_w, l->shape.stride_h, l->shape.stride_w,
+                     l->shape.dilation_h, l->shape.dilation_w, l->shape.pad_top, l->shape.pad_left,
+                     l->shape.groups, l->shape.in_pitch, l->shape.out_pitch, l->output.kind, r.at);
         CHECK(r.run >= 50);
         print_message("%s: %u layers\n", nn_kernels[i].name, r.run);
     }
@@ -51,32 +52,38 @@ static void kernels_without_weights_equal_plain_c(void **unused)
  * second window still starts at row 0's first pixel */
 static void lead_of_a_small_layer_is_as_counted_by_hand(void **unused)
 {
-    mur_conv_s8 l = { .in_h = 4,
-                      .in_w = 4,
-                      .in_c = 1,
-                      .out_h = 4,
-                      .out_w = 4,
-                      .out_c = 1,
-                      .in_pitch = 4,
-                      .out_pitch = 4,
-                      .kernel_h = 3,
-                      .kernel_w = 3,
-                      .stride_h = 1,
-                      .stride_w = 1,
-                      .dilation_h = 1,
-                      .dilation_w = 1,
-                      .pad_top = 1,
-                      .pad_left = 1,
-                      .groups = 1 };
+    mur_conv_s8 l = {
+        .shape = {
+            .in_h = 4,
+            .in_w = 4,
+            .in_c = 1,
+            .out_h = 4,
+            .out_w = 4,
+            .out_c = 1,
+            .in_pitch = 4,
+            .out_pitch = 4,
+            .kernel_h = 3,
+            .kernel_w = 3,
+            .stride_h = 1,
+            .stride_w = 1,
+            .dilation_h = 1,
+            .dilation_w = 1,
+            .pad_top = 1,
+            .pad_left = 1,
+            .groups = 1,
+        },
+    };
 
     (void)unused;
-    CHECK_EQ(mur_conv_s8_lead(&l), 6 - 1 + 0); /* (1, 0) written: 5 bytes; (1, 1) reads from 0 */
-    l.kernel_h = l.kernel_w = 1;
-    l.pad_top = l.pad_left = 0;
-    CHECK_EQ(mur_conv_s8_lead(&l), 0); /* pointwise: pixel by pixel in place */
-    l.out_c = 2;
-    l.out_pitch = 8;
-    CHECK_EQ(mur_conv_s8_lead(&l), 15); /* 15 pixels of 2 written, the 16th still to be read */
+    /* (1, 0) written: 5 bytes; (1, 1) reads from 0 */
+    CHECK_EQ(mur_conv_s8_lead(&l.shape), 6 - 1 + 0);
+    l.shape.kernel_h = l.shape.kernel_w = 1;
+    l.shape.pad_top = l.shape.pad_left = 0;
+    CHECK_EQ(mur_conv_s8_lead(&l.shape), 0); /* pointwise: pixel by pixel in place */
+    l.shape.out_c = 2;
+    l.shape.out_pitch = 8;
+    /* 15 pixels of 2 written, the 16th still to be read */
+    CHECK_EQ(mur_conv_s8_lead(&l.shape), 15);
 }
 
 /* a multiplier in the form of the descriptors */

@@ -139,29 +139,31 @@ static mur_tiles draw_tiles(uint32_t rows, uint32_t channels)
 static mur_conv_s8 draw_conv(void)
 {
     mur_conv_s8 l = {
-        .in_h = (int32_t)between(3, 9),
-        .in_w = (int32_t)between(3, 9),
-        .in_c = (int32_t)between(1, 9),
-        .out_c = (int32_t)between(1, 13),
-        .groups = 1,
-        .kernel_h = (uint16_t)between(1, 3),
-        .kernel_w = (uint16_t)between(1, 3),
-        .stride_h = (uint16_t)between(1, 2),
-        .stride_w = (uint16_t)between(1, 2),
-        .dilation_h = 1,
-        .dilation_w = 1,
+        .shape = {
+            .in_h = (int32_t)between(3, 9),
+            .in_w = (int32_t)between(3, 9),
+            .in_c = (int32_t)between(1, 9),
+            .out_c = (int32_t)between(1, 13),
+            .groups = 1,
+            .kernel_h = (uint16_t)between(1, 3),
+            .kernel_w = (uint16_t)between(1, 3),
+            .stride_h = (uint16_t)between(1, 2),
+            .stride_w = (uint16_t)between(1, 2),
+            .dilation_h = 1,
+            .dilation_w = 1,
+        },
         .in_zero = (int8_t)random_u32(),
         .output = { .kind = MUR_REQUANT_Q31, .zero = 3, .min = -128, .max = 127 },
     };
 
     if (random_u32() & 1)
-        l.groups = l.out_c = l.in_c;
-    l.pad_top = (uint16_t)between(0, l.kernel_h - 1u);
-    l.pad_left = (uint16_t)between(0, l.kernel_w - 1u);
-    l.out_h = (l.in_h + 2 * l.pad_top - l.kernel_h) / l.stride_h + 1;
-    l.out_w = (l.in_w + 2 * l.pad_left - l.kernel_w) / l.stride_w + 1;
-    l.in_pitch = l.in_w * l.in_c;
-    l.out_pitch = l.out_w * l.out_c;
+        l.shape.groups = l.shape.out_c = l.shape.in_c;
+    l.shape.pad_top = (uint16_t)between(0, l.shape.kernel_h - 1u);
+    l.shape.pad_left = (uint16_t)between(0, l.shape.kernel_w - 1u);
+    l.shape.out_h = (l.shape.in_h + 2 * l.shape.pad_top - l.shape.kernel_h) / l.shape.stride_h + 1;
+    l.shape.out_w = (l.shape.in_w + 2 * l.shape.pad_left - l.shape.kernel_w) / l.shape.stride_w + 1;
+    l.shape.in_pitch = l.shape.in_w * l.shape.in_c;
+    l.shape.out_pitch = l.shape.out_w * l.shape.out_c;
     return l;
 }
 
@@ -169,19 +171,20 @@ static mur_conv_s8 draw_conv(void)
 static uint32_t pack_parts(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint32_t part)
 {
     mur_conv_s8 some = *layer;
-    uint32_t inputs = (uint32_t)(layer->kernel_h * layer->kernel_w * (layer->in_c / layer->groups));
+    uint32_t inputs = (uint32_t)(layer->shape.kernel_h * layer->shape.kernel_w *
+                                 (layer->shape.in_c / layer->shape.groups));
     uint32_t bytes;
 
-    some.out_c = (int32_t)part;
+    some.shape.out_c = (int32_t)part;
     bytes = ((uint32_t)mur_ref_conv_s8_packed_bytes(&some) + 15) / 16 * 16;
-    for (uint32_t c = 0; c < (uint32_t)layer->out_c; c += part) {
+    for (uint32_t c = 0; c < (uint32_t)layer->shape.out_c; c += part) {
         mur_conv_plain p = { plain->weights + c * inputs, plain->bias + c, plain->mul + c,
                              plain->shift + c };
 
-        if ((uint32_t)layer->out_c - c < part)
-            some.out_c = layer->out_c - (int32_t)c;
-        if (layer->groups > 1)
-            some.in_c = some.groups = some.out_c;
+        if ((uint32_t)layer->shape.out_c - c < part)
+            some.shape.out_c = layer->shape.out_c - (int32_t)c;
+        if (layer->shape.groups > 1)
+            some.shape.in_c = some.shape.groups = some.shape.out_c;
         mur_ref_conv_s8_pack(&some, &p, packed + c / part * bytes);
     }
     return bytes;
@@ -196,34 +199,34 @@ static void convolutions_in_tiles_are_those_in_one_piece(void **state)
     problems = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
         mur_conv_s8 layer = draw_conv();
-        mur_tiles t = draw_tiles((uint32_t)layer.out_h, (uint32_t)layer.out_c);
-        uint32_t at = 0, bytes = (uint32_t)(layer.out_h * layer.out_pitch);
+        mur_tiles t = draw_tiles((uint32_t)layer.shape.out_h, (uint32_t)layer.shape.out_c);
+        uint32_t at = 0, bytes = (uint32_t)(layer.shape.out_h * layer.shape.out_pitch);
 
         for (unsigned c = 0; c < 16; c++) {
             bias[c] = (int32_t)between(0, 2000) - 1000;
             mul[c] = (int32_t)between(1u << 30, 0x7fffffff);
             shift[c] = -(int32_t)between(4, 9);
         }
-        draw_bytes(in, (size_t)(layer.in_h * layer.in_pitch));
+        draw_bytes(in, (size_t)(layer.shape.in_h * layer.shape.in_pitch));
         draw_bytes(weights, 2048);
         mur_ref_conv_s8_pack(&layer, &plain, whole_packed);
         layer.packed = whole_packed;
         mur_ref_conv_s8(&layer, in, expected, scratch);
 
         t.operand_count = 3;
-        t.operands[0] = (mur_tiles_operand){ .pixel_bytes = (uint32_t)layer.in_c,
-                                             .pixels = (uint32_t)layer.in_w,
-                                             .channel_bytes = layer.groups > 1,
-                                             .rows = (uint32_t)layer.in_h,
-                                             .stride = layer.stride_h,
-                                             .window = layer.kernel_h,
-                                             .pad = layer.pad_top };
+        t.operands[0] = (mur_tiles_operand){ .pixel_bytes = (uint32_t)layer.shape.in_c,
+                                             .pixels = (uint32_t)layer.shape.in_w,
+                                             .channel_bytes = layer.shape.groups > 1,
+                                             .rows = (uint32_t)layer.shape.in_h,
+                                             .stride = layer.shape.stride_h,
+                                             .window = layer.shape.kernel_h,
+                                             .pad = layer.shape.pad_top };
         t.operands[1] = (mur_tiles_operand){ .rows = 1, .pixels = 1 };
         t.operands[1].part_bytes = pack_parts(&layer, &plain, t.part);
-        t.operands[2] = (mur_tiles_operand){ .pixel_bytes = (uint32_t)layer.out_c,
-                                             .pixels = (uint32_t)layer.out_w,
+        t.operands[2] = (mur_tiles_operand){ .pixel_bytes = (uint32_t)layer.shape.out_c,
+                                             .pixels = (uint32_t)layer.shape.out_w,
                                              .channel_bytes = 1,
-                                             .rows = (uint32_t)layer.out_h,
+                                             .rows = (uint32_t)layer.shape.out_h,
                                              .stride = 1,
                                              .window = 1 };
         for (unsigned i = 0; i < 3; i++)
@@ -243,23 +246,27 @@ static void convolutions_in_tiles_are_those_in_one_piece(void **state)
 static void a_tile_that_stays_is_not_fetched_again(void **state)
 {
     /* 4 rows of one pixel, two channels in one part: the weights come once */
-    mur_conv_s8 layer = { .in_h = 4,
-                          .in_w = 1,
-                          .in_c = 2,
-                          .out_h = 4,
-                          .out_w = 1,
-                          .out_c = 2,
-                          .in_pitch = 2,
-                          .out_pitch = 2,
-                          .kernel_h = 1,
-                          .kernel_w = 1,
-                          .stride_h = 1,
-                          .stride_w = 1,
-                          .dilation_h = 1,
-                          .dilation_w = 1,
-                          .groups = 1,
-                          .packed = packed,
-                          .output = { .kind = MUR_REQUANT_Q31, .min = -128, .max = 127 } };
+    mur_conv_s8 layer = {
+        .shape = {
+            .in_h = 4,
+            .in_w = 1,
+            .in_c = 2,
+            .out_h = 4,
+            .out_w = 1,
+            .out_c = 2,
+            .in_pitch = 2,
+            .out_pitch = 2,
+            .kernel_h = 1,
+            .kernel_w = 1,
+            .stride_h = 1,
+            .stride_w = 1,
+            .dilation_h = 1,
+            .dilation_w = 1,
+            .groups = 1,
+        },
+        .packed = packed,
+        .output = { .kind = MUR_REQUANT_Q31, .min = -128, .max = 127 },
+    };
     const mur_tiles t = {
         .rows = 4,
         .channels = 2,

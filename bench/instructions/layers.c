@@ -110,28 +110,30 @@ static void run_weights(const layer *l)
     int32_t groups = l->kind == DEPTHWISE ? l->in_c : 1;
     int32_t count = l->kernel_h * l->kernel_w * l->in_c / groups * l->out_c;
     mur_conv_s8 conv = {
-        .in_h = flat ? 1 : l->in_h,
-        .in_w = flat ? l->in_h * l->in_w : l->in_w,
-        .in_c = l->in_c,
-        .out_h = flat ? 1 : l->out_h,
-        .out_w = flat ? l->out_h * l->out_w : l->out_w,
-        .out_c = l->out_c,
-        .kernel_h = (uint16_t)l->kernel_h,
-        .kernel_w = (uint16_t)l->kernel_w,
-        .stride_h = (uint16_t)l->stride,
-        .stride_w = (uint16_t)l->stride,
-        .dilation_h = 1,
-        .dilation_w = 1,
-        .pad_top = (uint16_t)l->top,
-        .pad_left = (uint16_t)l->left,
-        .groups = groups,
+        .shape = {
+            .in_h = flat ? 1 : l->in_h,
+            .in_w = flat ? l->in_h * l->in_w : l->in_w,
+            .in_c = l->in_c,
+            .out_h = flat ? 1 : l->out_h,
+            .out_w = flat ? l->out_h * l->out_w : l->out_w,
+            .out_c = l->out_c,
+            .kernel_h = (uint16_t)l->kernel_h,
+            .kernel_w = (uint16_t)l->kernel_w,
+            .stride_h = (uint16_t)l->stride,
+            .stride_w = (uint16_t)l->stride,
+            .dilation_h = 1,
+            .dilation_w = 1,
+            .pad_top = (uint16_t)l->top,
+            .pad_left = (uint16_t)l->left,
+            .groups = groups,
+        },
         .in_zero = -128,
         .output = { MUR_REQUANT_Q31, 0, -128, -128, 127 },
         .packed = packed,
     };
 
-    conv.in_pitch = conv.in_w * conv.in_c;
-    conv.out_pitch = conv.out_w * conv.out_c;
+    conv.shape.in_pitch = conv.shape.in_w * conv.shape.in_c;
+    conv.shape.out_pitch = conv.shape.out_w * conv.shape.out_c;
     for (int32_t i = 0; i < count; i++)
         weights[i] = (int8_t)(draw() % 81 - 40);
     for (int32_t c = 0; c < l->out_c; c++) {

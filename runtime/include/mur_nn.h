@@ -43,9 +43,21 @@ typedef struct mur_output_s8 {
     int8_t min, max;
 } mur_output_s8;
 
-/* Convolution, depthwise convolution (groups = in_c), fully connected layer (a 1x1 image, or n
- * vectors as an image of n pixels). A pointwise layer over dense rows should be described as one
- * row of h * w pixels.
+/* The dimensions of a convolution, a depthwise convolution (groups = in_c), or a fully connected
+ * layer (a 1x1 image, or n vectors as an image of n pixels), whatever the elements. A pointwise
+ * layer over dense rows should be described as one row of h * w pixels. */
+typedef struct mur_conv_shape {
+    int32_t in_h, in_w, in_c;
+    int32_t out_h, out_w, out_c;
+    int32_t in_pitch, out_pitch; /* elements from row to row, at least w * c */
+    uint16_t kernel_h, kernel_w;
+    uint16_t stride_h, stride_w;
+    uint16_t dilation_h, dilation_w;
+    uint16_t pad_top, pad_left; /* the rest follows from out_h and out_w */
+    int32_t groups;
+} mur_conv_shape;
+
+/* A layer on int8.
  *
  * in: int8 [in_h][in_pitch], out: int8 [out_h][out_pitch], a pixel's channels side by side.
  * Taps outside the image are in_zero. Sums must fit 32 bits.
@@ -55,14 +67,7 @@ typedef struct mur_output_s8 {
  * may be `in` if out_c = in_c, in_pitch = in_w * in_c, out_pitch = out_w * out_c, out_h <= in_h and
  * out_w <= in_w. */
 typedef struct mur_conv_s8 {
-    int32_t in_h, in_w, in_c;
-    int32_t out_h, out_w, out_c;
-    int32_t in_pitch, out_pitch; /* elements from row to row, at least w * c */
-    uint16_t kernel_h, kernel_w;
-    uint16_t stride_h, stride_w;
-    uint16_t dilation_h, dilation_w;
-    uint16_t pad_top, pad_left; /* the rest follows from out_h and out_w */
-    int32_t groups;
+    mur_conv_shape shape;
     int8_t in_zero;
     mur_output_s8 output;
     const void *packed; /* what mur_ISA_NAME_pack wrote */
@@ -78,7 +83,7 @@ typedef struct mur_conv_plain {
 
 /* The fewest bytes by which `in` must start after `out` for every conv kernel (not depthwise) to
  * overwrite its input: negative if it may start before, INT32_MIN if anything goes. On the host. */
-int32_t mur_conv_s8_lead(const mur_conv_s8 *layer);
+int32_t mur_conv_s8_lead(const mur_conv_shape *shape);
 
 /* Max and average pooling. Taps outside the image do not count. The average is rounded, halves
  * away from zero, and has its input's scale and zero point. out may be in if there is no padding,

@@ -10,19 +10,10 @@
 #ifndef MUR_NN_F32_H
 #define MUR_NN_F32_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "mur_nn.h"
 
-/* Members as in mur_conv_s8. A pointwise layer over dense rows should be described as one row. */
 typedef struct mur_conv_f32 {
-    int32_t in_h, in_w, in_c;
-    int32_t out_h, out_w, out_c;
-    int32_t in_pitch, out_pitch; /* elements */
-    uint16_t kernel_h, kernel_w;
-    uint16_t stride_h, stride_w;
-    uint16_t dilation_h, dilation_w;
-    uint16_t pad_top, pad_left;
-    int32_t groups;
+    mur_conv_shape shape;
     float min, max;      /* -INFINITY and INFINITY for none */
     const float *packed; /* what the kernel's _pack wrote */
 } mur_conv_f32;
@@ -34,15 +25,15 @@ void mur_depthwise_f32_run(const mur_conv_f32 *layer, const float *in, float *ou
 
 /* The fewest elements by which `in` must start after `out` for either kernel to overwrite its
  * input: negative if it may start before, INT32_MIN if anything goes. On the host. */
-int32_t mur_conv_f32_lead(const mur_conv_f32 *layer);
+int32_t mur_conv_f32_lead(const mur_conv_shape *shape);
 
 /* On the host. Both kernels take weights [out_c][kernel_h][kernel_w][in_c / groups] and bias
  * [out_c] or NULL; both sizes are in elements. */
-size_t mur_conv_f32_packed_elems(const mur_conv_f32 *layer);
-void mur_conv_f32_pack(const mur_conv_f32 *layer, const float *weights, const float *bias,
+size_t mur_conv_f32_packed_elems(const mur_conv_shape *shape);
+void mur_conv_f32_pack(const mur_conv_shape *shape, const float *weights, const float *bias,
                        float *packed);
-size_t mur_depthwise_f32_packed_elems(const mur_conv_f32 *layer);
-void mur_depthwise_f32_pack(const mur_conv_f32 *layer, const float *weights, const float *bias,
+size_t mur_depthwise_f32_packed_elems(const mur_conv_shape *shape);
+void mur_depthwise_f32_pack(const mur_conv_shape *shape, const float *weights, const float *bias,
                             float *packed);
 
 #endif

@@ -13,16 +13,17 @@ static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
 {
     const mur_conv_s8 *layer = window->layer;
     void (*run)(const mur_dsp_tile *) = pixels == 4 ? mur_dsp_tile4 : mur_dsp_tile1;
-    int32_t x_words = window->runs.words * 2 * pixels, channels = layer->out_c / layer->groups;
+    int32_t x_words = window->runs.words * 2 * pixels,
+            channels = layer->shape.out_c / layer->shape.groups;
     int32_t pair_words = mur_dsp_pair_words(&window->runs);
     mur_dsp_tile tile;
 
     tile.x_end = window->x;
     tile.w_end = layer->packed;
-    tile.out_step = layer->out_c;
+    tile.out_step = layer->shape.out_c;
     tile.zero = layer->output.zero;
     tile.odd = window->runs.words & 1;
-    for (int32_t group = 0; group < layer->groups; group++) {
+    for (int32_t group = 0; group < layer->shape.groups; group++) {
         tile.x = tile.x_end;
         tile.x_end = tile.x + x_words;
         tile.w = tile.w_end;
@@ -40,11 +41,11 @@ static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
             one.out_step = 2;
             run(&one);
             for (int32_t i = 0; i < pixels; i++)
-                tile.out[i * layer->out_c + channels - 1] = last[2 * i];
+                tile.out[i * layer->shape.out_c + channels - 1] = last[2 * i];
         }
     }
     if (layer->output.min != INT8_MIN || layer->output.max != INT8_MAX)
-        clamp(out, pixels * layer->out_c, &layer->output);
+        clamp(out, pixels * layer->shape.out_c, &layer->output);
 }
 
 void mur_dsp_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)

@@ -16,13 +16,13 @@ typedef struct mur_dsp_runs {
 
 static inline mur_dsp_runs mur_dsp_runs_of(const mur_conv_s8 *layer)
 {
-    int32_t whole = layer->groups == 1 && layer->dilation_w == 1, depth, runs;
+    int32_t whole = layer->shape.groups == 1 && layer->shape.dilation_w == 1, depth, runs;
     mur_dsp_runs r;
 
-    depth = layer->in_c / layer->groups;
-    r.a_row = whole ? 1 : layer->kernel_w;
-    r.bytes = whole ? layer->kernel_w * depth : depth;
-    runs = layer->kernel_h * r.a_row;
+    depth = layer->shape.in_c / layer->shape.groups;
+    r.a_row = whole ? 1 : layer->shape.kernel_w;
+    r.bytes = whole ? layer->shape.kernel_w * depth : depth;
+    runs = layer->shape.kernel_h * r.a_row;
     r.whole_words = runs * (r.bytes >> 2);
     r.words = r.whole_words + ((runs * (r.bytes & 3) + 3) >> 2);
     return r;

@@ -92,11 +92,11 @@ static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
 {
     const mur_conv_s8 *layer = window->layer;
     const mur_dsp_wide_channel *channel = layer->packed;
-    int32_t channels = layer->out_c / layer->groups, words = window->runs.words * 2;
-    const uint32_t *w = (const uint32_t *)(const void *)(channel + layer->out_c);
+    int32_t channels = layer->shape.out_c / layer->shape.groups, words = window->runs.words * 2;
+    const uint32_t *w = (const uint32_t *)(const void *)(channel + layer->shape.out_c);
     const uint32_t *x = window->x;
 
-    for (int32_t c = 0; c < layer->out_c;) {
+    for (int32_t c = 0; c < layer->shape.out_c;) {
         int32_t count = c % channels + 1 < channels ? 2 : 1, sums[8];
 
         if (pixels == 4) {
@@ -108,7 +108,7 @@ static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
         }
         for (int32_t j = 0; j < count; j++, channel++, c++)
             for (int32_t i = 0; i < pixels; i++)
-                out[i * layer->out_c + c] = mur_requant(
+                out[i * layer->shape.out_c + c] = mur_requant(
                     sums[4 * j + i] + channel->bias, channel->mul, channel->shift, &layer->output);
         w += words;
         if (c % channels == 0)

@@ -3,9 +3,9 @@
 
 static void clamp(const mur_conv_s8 *layer, int8_t *out)
 {
-    for (int32_t y = 0; y < layer->out_h; y++)
-        for (int32_t x = 0; x < layer->out_w; x++) {
-            int8_t *q = out + y * layer->out_pitch + x * layer->out_c;
+    for (int32_t y = 0; y < layer->shape.out_h; y++)
+        for (int32_t x = 0; x < layer->shape.out_w; x++) {
+            int8_t *q = out + y * layer->shape.out_pitch + x * layer->shape.out_c;
 
             *q = *q < layer->output.min   ? layer->output.min
                  : *q > layer->output.max ? layer->output.max

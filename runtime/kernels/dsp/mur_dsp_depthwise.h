@@ -20,14 +20,14 @@ static inline int32_t mur_dsp_plane_lead(int32_t words)
 /* The int16 plane of a channel: what the windows of an even number of output columns touch. */
 static inline int32_t mur_dsp_plane_columns(const mur_conv_s8 *layer)
 {
-    int32_t last = ((layer->out_w + 1) & ~1) - 2; /* the last pair of outputs */
+    int32_t last = ((layer->shape.out_w + 1) & ~1) - 2; /* the last pair of outputs */
 
-    return last * layer->stride_w + layer->kernel_w + 2 * layer->stride_w - 1;
+    return last * layer->shape.stride_w + layer->shape.kernel_w + 2 * layer->shape.stride_w - 1;
 }
 
 static inline int32_t mur_dsp_plane_rows(const mur_conv_s8 *layer)
 {
-    return (layer->out_h - 1) * layer->stride_h + layer->kernel_h;
+    return (layer->shape.out_h - 1) * layer->shape.stride_h + layer->shape.kernel_h;
 }
 
 /* words of the weights as pairs of int16, ahead of the plane in scratch */

@@ -13,12 +13,12 @@ static void run_channel(const mur_conv_s8 *layer, const uint32_t *head, const in
     (void)tail;
     row.rows = 1;
     row.out = (int8_t *)(void *)sums;
-    for (int32_t y = 0; y < layer->out_h; y++) {
+    for (int32_t y = 0; y < layer->shape.out_h; y++) {
         mur_dsp_run_plane(layer, &row);
         row.x += row.row_step / 2;
         row.x_end += row.row_step / 2;
-        for (int32_t x = 0; x < layer->out_w; x++)
-            out[y * layer->out_pitch + x * layer->out_c] =
+        for (int32_t x = 0; x < layer->shape.out_w; x++)
+            out[y * layer->shape.out_pitch + x * layer->shape.out_c] =
                 mur_requant(sums[x], (int32_t)head[1], (int32_t)head[2], &layer->output);
     }
 }

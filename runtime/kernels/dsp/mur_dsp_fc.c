@@ -100,7 +100,7 @@ static void widen(uint32_t *x, uint32_t *x_end, const int8_t *from, int32_t coun
 void mur_dsp_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     const mur_dsp_fc *packed = layer->packed;
-    int32_t x_words = mur_dsp_fc_words(layer), pairs = layer->out_c >> 1;
+    int32_t x_words = mur_dsp_fc_words(layer), pairs = layer->shape.out_c >> 1;
     uint32_t *x = scratch;
     product v;
 
@@ -109,23 +109,23 @@ void mur_dsp_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void
     v.mul = packed->mul;
     v.shift = packed->shift;
     v.zero = layer->output.zero;
-    for (int32_t i = 0; i < layer->in_w; i++, in += layer->in_c) {
-        widen(x, x + x_words, in, layer->in_c);
+    for (int32_t i = 0; i < layer->shape.in_w; i++, in += layer->shape.in_c) {
+        widen(x, x + x_words, in, layer->shape.in_c);
         v.w = (const uint32_t *)(const void *)(packed + 1);
         v.w_end = v.w + pairs * (2 + x_words);
         v.out = out;
         if (pairs != 0)
             multiply(&v);
-        if (layer->out_c & 1) {
+        if (layer->shape.out_c & 1) {
             int8_t last[2];
 
             v.w = v.w_end;
             v.w_end = v.w + 2 + x_words;
             v.out = last;
             multiply(&v);
-            out[layer->out_c - 1] = last[0];
+            out[layer->shape.out_c - 1] = last[0];
         }
-        for (int32_t c = 0; c < layer->out_c; c++, out++)
+        for (int32_t c = 0; c < layer->shape.out_c; c++, out++)
             *out = (int8_t)(*out < layer->output.min   ? layer->output.min
                             : *out > layer->output.max ? layer->output.max
                                                        : *out);

@@ -12,7 +12,7 @@ typedef struct mur_dsp_fc {
 /* pairs of inputs, a multiple of 4 */
 static inline int32_t mur_dsp_fc_words(const mur_conv_s8 *layer)
 {
-    return (layer->in_c + 7) / 8 * 4;
+    return (layer->shape.in_c + 7) / 8 * 4;
 }
 
 #endif

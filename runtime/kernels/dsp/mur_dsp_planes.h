@@ -23,7 +23,7 @@ static void mur_dsp_run_plane(const mur_conv_s8 *layer, const mur_dsp_plane *pla
         { mur_dsp_plane_7_1, mur_dsp_plane_7_2 },
     };
 
-    loops[layer->kernel_h / 2 - 1][layer->stride_w - 1](plane);
+    loops[layer->shape.kernel_h / 2 - 1][layer->shape.stride_w - 1](plane);
 }
 
 /* From a plane, set up but for what the channel's numbers are, to the channel's outputs at out.
@@ -35,37 +35,37 @@ typedef void mur_dsp_run_channel(const mur_conv_s8 *layer, const uint32_t *head,
 static void mur_dsp_run_planes(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
                                void *scratch, int32_t words, mur_dsp_run_channel *run)
 {
-    int32_t lead = mur_dsp_plane_lead(words), taps = layer->kernel_h * layer->kernel_w;
+    int32_t lead = mur_dsp_plane_lead(words), taps = layer->shape.kernel_h * layer->shape.kernel_w;
     const uint32_t *head = layer->packed;
-    const int8_t *tail = (const int8_t *)(head + words * layer->in_c);
+    const int8_t *tail = (const int8_t *)(head + words * layer->shape.in_c);
     int32_t columns = mur_dsp_plane_columns(layer), rows = mur_dsp_plane_rows(layer);
     uint32_t *weights = scratch;
     int16_t *x = (int16_t *)(weights + MUR_DSP_PLANE_WEIGHTS);
     mur_dsp_channel image;
     mur_dsp_plane plane;
 
-    image.to = x + layer->pad_top * columns + layer->pad_left;
-    image.step = layer->in_c;
-    image.rows = mur_dsp_least(layer->in_h, rows - layer->pad_top);
-    image.columns = mur_dsp_least(layer->in_w, columns - layer->pad_left);
+    image.to = x + layer->shape.pad_top * columns + layer->shape.pad_left;
+    image.step = layer->shape.in_c;
+    image.rows = mur_dsp_least(layer->shape.in_h, rows - layer->shape.pad_top);
+    image.columns = mur_dsp_least(layer->shape.in_w, columns - layer->shape.pad_left);
     image.to_rest = (columns - image.columns) * 2;
-    image.from_rest = layer->in_pitch - image.columns * layer->in_c;
+    image.from_rest = layer->shape.in_pitch - image.columns * layer->shape.in_c;
     plane.x = x;
-    plane.row_step = layer->stride_h * columns * 2;
+    plane.row_step = layer->shape.stride_h * columns * 2;
     plane.pitch = columns * 2;
-    plane.rows = layer->out_h;
-    plane.x_end = x + layer->out_w * layer->stride_w;
-    plane.out_step = layer->out_c;
+    plane.rows = layer->shape.out_h;
+    plane.x_end = x + layer->shape.out_w * layer->shape.stride_w;
+    plane.out_step = layer->shape.out_c;
     plane.zero = layer->output.zero;
-    plane.out_pitch = layer->out_pitch;
+    plane.out_pitch = layer->shape.out_pitch;
     plane.weights = weights;
     for (int32_t i = 0; i < rows * columns; i++)
         x[i] = layer->in_zero;
-    for (int32_t c = 0; c < layer->in_c; c++) {
+    for (int32_t c = 0; c < layer->shape.in_c; c++) {
         image.from = in + c;
         if (image.rows > 0)
             mur_dsp_gather(&image);
-        mur_dsp_expand(weights, tail + lead, layer->kernel_h, layer->stride_w);
+        mur_dsp_expand(weights, tail + lead, layer->shape.kernel_h, layer->shape.stride_w);
         plane.bias = (int32_t)head[0];
         run(layer, head, tail, &plane, out + c);
         head += words;

@@ -87,25 +87,27 @@ static const int8_t *mur_dsp_find_run(const mur_dsp_window *window, int32_t row,
     const mur_conv_s8 *layer = window->layer;
     int32_t bytes = window->runs.bytes, before = 0, inside = bytes;
 
-    if (row < 0 || row >= layer->in_h) {
+    if (row < 0 || row >= layer->shape.in_h) {
         inside = 0;
     } else if (window->runs.a_row == 1) { /* a run of whole pixels */
-        int32_t after = (column + layer->kernel_w - layer->in_w) * layer->in_c;
+        int32_t after = (column + layer->shape.kernel_w - layer->shape.in_w) * layer->shape.in_c;
 
-        before = column < 0 ? -column * layer->in_c : 0;
+        before = column < 0 ? -column * layer->shape.in_c : 0;
         before = before > bytes ? bytes : before;
         inside = bytes - before - (after > 0 ? after : 0);
     } else {
-        column += j * layer->dilation_w;
-        if (column < 0 || column >= layer->in_w)
+        column += j * layer->shape.dilation_w;
+        if (column < 0 || column >= layer->shape.in_w)
             inside = 0;
     }
     if (inside == bytes)
-        return window->in + row * layer->in_pitch + column * layer->in_c + group * bytes;
+        return window->in + row * layer->shape.in_pitch + column * layer->shape.in_c +
+               group * bytes;
     memset(window->border, layer->in_zero, (size_t)bytes);
     if (inside > 0)
         memcpy(window->border + before,
-               window->in + row * layer->in_pitch + (column < 0 ? 0 : column) * layer->in_c,
+               window->in + row * layer->shape.in_pitch +
+                   (column < 0 ? 0 : column) * layer->shape.in_c,
                (size_t)inside);
     return window->border;
 }
@@ -117,14 +119,15 @@ static void mur_dsp_gather1(const mur_dsp_window *window, uint32_t *x, int32_t p
     const mur_conv_s8 *layer = window->layer;
     int32_t words = window->runs.bytes >> 2, rest = window->runs.bytes & 3;
 
-    for (int32_t group = 0; group < layer->groups; group++, x += window->runs.words * 2 * pixels) {
+    for (int32_t group = 0; group < layer->shape.groups;
+         group++, x += window->runs.words * 2 * pixels) {
         uint32_t *to = x, *behind = x + window->runs.whole_words * 2 * pixels;
         int32_t at = 0;
 
-        for (int32_t i = 0; i < layer->kernel_h; i++)
+        for (int32_t i = 0; i < layer->shape.kernel_h; i++)
             for (int32_t j = 0; j < window->runs.a_row; j++) {
                 const int8_t *from =
-                    mur_dsp_find_run(window, top + i * layer->dilation_h, column, group, j);
+                    mur_dsp_find_run(window, top + i * layer->shape.dilation_h, column, group, j);
 
                 mur_dsp_widen1(to, pixels, from, words);
                 to += words * 2 * pixels;
@@ -139,15 +142,15 @@ static void mur_dsp_gather4(const mur_dsp_window *window, int32_t top, int32_t c
 {
     const mur_conv_s8 *layer = window->layer;
     int32_t words = window->runs.bytes >> 2, rest = window->runs.bytes & 3, at = 0;
-    int32_t step = layer->stride_w * layer->in_c;
+    int32_t step = layer->shape.stride_w * layer->shape.in_c;
     uint32_t *to = window->x, *behind = to + window->runs.whole_words * 8;
 
-    for (int32_t i = 0; i < layer->kernel_h; i++, to += words * 8) {
-        int32_t row = top + i * layer->dilation_h;
-        const int8_t *from = window->in + row * layer->in_pitch + column * layer->in_c;
+    for (int32_t i = 0; i < layer->shape.kernel_h; i++, to += words * 8) {
+        int32_t row = top + i * layer->shape.dilation_h;
+        const int8_t *from = window->in + row * layer->shape.in_pitch + column * layer->shape.in_c;
         int32_t by = step;
 
-        if (row < 0 || row >= layer->in_h) {
+        if (row < 0 || row >= layer->shape.in_h) {
             from = mur_dsp_find_run(window, row, column, 0, 0);
             by = 0;
         }
@@ -167,29 +170,29 @@ static int mur_dsp_is_inside(const mur_dsp_window *window, int32_t column)
 {
     const mur_conv_s8 *layer = window->layer;
 
-    return window->runs.a_row == 1 && layer->groups == 1 && column >= 0 &&
-           column + 3 * layer->stride_w + layer->kernel_w <= layer->in_w;
+    return window->runs.a_row == 1 && layer->shape.groups == 1 && column >= 0 &&
+           column + 3 * layer->shape.stride_w + layer->shape.kernel_w <= layer->shape.in_w;
 }
 
 static void mur_dsp_run_row(const mur_dsp_window *window, int32_t top, int8_t *out,
                             mur_dsp_multiply *multiply)
 {
     const mur_conv_s8 *layer = window->layer;
-    int32_t column = -layer->pad_left, x = 0;
+    int32_t column = -layer->shape.pad_left, x = 0;
 
-    for (; x + 4 <= layer->out_w; x += 4, column += 4 * layer->stride_w) {
+    for (; x + 4 <= layer->shape.out_w; x += 4, column += 4 * layer->shape.stride_w) {
         if (mur_dsp_is_inside(window, column))
             mur_dsp_gather4(window, top, column);
         else
             for (int32_t i = 0; i < 4; i++)
-                mur_dsp_gather1(window, window->x + i, 4, top, column + i * layer->stride_w);
+                mur_dsp_gather1(window, window->x + i, 4, top, column + i * layer->shape.stride_w);
         multiply(window, 4, out);
-        out += 4 * layer->out_c;
+        out += 4 * layer->shape.out_c;
     }
-    for (; x < layer->out_w; x++, column += layer->stride_w) {
+    for (; x < layer->shape.out_w; x++, column += layer->shape.stride_w) {
         mur_dsp_gather1(window, window->x, 1, top, column);
         multiply(window, 1, out);
-        out += layer->out_c;
+        out += layer->shape.out_c;
     }
 }
 
@@ -204,13 +207,13 @@ static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t 
     window.in = in;
     window.runs = mur_dsp_runs_of(layer);
     window.x = scratch;
-    x_bytes = (size_t)layer->groups * (size_t)window.runs.words * 32;
+    x_bytes = (size_t)layer->shape.groups * (size_t)window.runs.words * 32;
     window.border = (int8_t *)scratch + x_bytes;
     if (window.runs.words != window.runs.whole_words) /* their last word is not filled */
         memset(scratch, 0, x_bytes);
-    for (int32_t y = 0; y < layer->out_h; y++)
-        mur_dsp_run_row(&window, y * layer->stride_h - layer->pad_top, out + y * layer->out_pitch,
-                        multiply);
+    for (int32_t y = 0; y < layer->shape.out_h; y++)
+        mur_dsp_run_row(&window, y * layer->shape.stride_h - layer->shape.pad_top,
+                        out + y * layer->shape.out_pitch, multiply);
 }
 
 #endif

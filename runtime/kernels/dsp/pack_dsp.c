@@ -34,7 +34,8 @@ static view plain_view(const mur_conv_s8 *layer, const mur_conv_plain *plain, in
     view v;
     int64_t bias = plain->bias ? plain->bias[channel] : 0;
 
-    v.count = layer->kernel_h * layer->kernel_w * (layer->in_c / layer->groups);
+    v.count =
+        layer->shape.kernel_h * layer->shape.kernel_w * (layer->shape.in_c / layer->shape.groups);
     v.weights = plain->weights + channel * v.count;
     v.mul = plain->mul[channel];
     v.shift = plain->shift[channel];
@@ -79,7 +80,7 @@ typedef view viewer(const mur_conv_s8 *, const mur_conv_plain *, int32_t);
 static int32_t take_pair(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look,
                          int32_t c, view *a, view *b)
 {
-    int32_t channels = layer->out_c / layer->groups;
+    int32_t channels = layer->shape.out_c / layer->shape.groups;
 
     *a = *b = look(layer, plain, c);
     if (c % channels + 1 < channels) {
@@ -106,7 +107,7 @@ static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, view
 {
     if (layer->output.kind != MUR_REQUANT_Q31)
         return 0;
-    for (int32_t c = 0; c < layer->out_c;) {
+    for (int32_t c = 0; c < layer->shape.out_c;) {
         view a, b;
 
         c += take_pair(layer, plain, look, c, &a, &b);
@@ -126,7 +127,7 @@ int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
-    int32_t pairs = (layer->out_c / layer->groups + 1) / 2 * layer->groups;
+    int32_t pairs = (layer->shape.out_c / layer->shape.groups + 1) / 2 * layer->shape.groups;
 
     return (size_t)pairs * (size_t)mur_dsp_pair_words(&runs) * 4;
 }
@@ -135,7 +136,7 @@ size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
-    return (size_t)layer->groups * (size_t)runs.words * 32 +
+    return (size_t)layer->shape.groups * (size_t)runs.words * 32 +
            (((size_t)runs.bytes + 15) & ~(size_t)15);
 }
 
@@ -186,7 +187,7 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
     uint32_t *out = packed;
 
-    for (int32_t c = 0; c < layer->out_c;) {
+    for (int32_t c = 0; c < layer->shape.out_c;) {
         view a, b;
 
         c += take_pair(layer, plain, view_of, c, &a, &b);
@@ -201,7 +202,7 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
 
 int mur_dsp_conv_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    for (int32_t c = 0; c < layer->out_c; c++) {
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
         view v = plain_view(layer, plain, c);
 
         if (v.least < INT32_MIN || v.most > INT32_MAX)
@@ -213,9 +214,9 @@ int mur_dsp_conv_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pl
 size_t mur_dsp_conv_wide_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
-    int32_t pairs = (layer->out_c / layer->groups + 1) / 2 * layer->groups;
+    int32_t pairs = (layer->shape.out_c / layer->shape.groups + 1) / 2 * layer->shape.groups;
 
-    return (size_t)layer->out_c * sizeof(mur_dsp_wide_channel) +
+    return (size_t)layer->shape.out_c * sizeof(mur_dsp_wide_channel) +
            (size_t)pairs * (size_t)runs.words * 8;
 }
 
@@ -231,9 +232,9 @@ void mur_dsp_conv_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
     mur_dsp_wide_channel *channel = packed;
-    uint32_t *out = (uint32_t *)(channel + layer->out_c);
+    uint32_t *out = (uint32_t *)(channel + layer->shape.out_c);
 
-    for (int32_t c = 0; c < layer->out_c;) {
+    for (int32_t c = 0; c < layer->shape.out_c;) {
         view pair[2];
         int32_t count = take_pair(layer, plain, plain_view, c, &pair[0], &pair[1]);
 
@@ -259,11 +260,12 @@ size_t mur_dsp_conv_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
 
 int mur_dsp_fc_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    if (layer->kernel_h != 1 || layer->kernel_w != 1 || layer->groups != 1 || layer->in_h != 1 ||
-        layer->out_h != 1 || layer->in_w != layer->out_w || layer->stride_w != 1 ||
-        layer->pad_top != 0 || layer->pad_left != 0)
+    if (layer->shape.kernel_h != 1 || layer->shape.kernel_w != 1 || layer->shape.groups != 1 ||
+        layer->shape.in_h != 1 || layer->shape.out_h != 1 ||
+        layer->shape.in_w != layer->shape.out_w || layer->shape.stride_w != 1 ||
+        layer->shape.pad_top != 0 || layer->shape.pad_left != 0)
         return 0;
-    for (int32_t c = 1; c < layer->out_c; c++)
+    for (int32_t c = 1; c < layer->shape.out_c; c++)
         if (plain->mul[c] != plain->mul[0] || plain->shift[c] != plain->shift[0])
             return 0;
     return are_pairs(layer, plain, plain_view);
@@ -271,7 +273,7 @@ int mur_dsp_fc_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 
 size_t mur_dsp_fc_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    size_t pairs = ((size_t)layer->out_c + 1) / 2;
+    size_t pairs = ((size_t)layer->shape.out_c + 1) / 2;
 
     return sizeof(mur_dsp_fc) + pairs * (size_t)(2 + mur_dsp_fc_words(layer)) * 4;
 }
@@ -280,11 +282,12 @@ void mur_dsp_fc_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, v
 {
     mur_dsp_fc *head = packed;
     uint32_t *out = (uint32_t *)(head + 1);
-    mur_dsp_runs runs = { 1, layer->in_c, layer->in_c / 4, mur_dsp_fc_words(layer) / 2 };
+    mur_dsp_runs runs = { 1, layer->shape.in_c, layer->shape.in_c / 4,
+                          mur_dsp_fc_words(layer) / 2 };
 
     head->mul = (int32_t)(2 * (uint32_t)plain->mul[0]);
     head->shift = -plain->shift[0];
-    for (int32_t c = 0; c < layer->out_c;) {
+    for (int32_t c = 0; c < layer->shape.out_c;) {
         view a, b;
 
         c += take_pair(layer, plain, plain_view, c, &a, &b);
@@ -301,18 +304,19 @@ size_t mur_dsp_fc_s8_scratch_bytes(const mur_conv_s8 *layer)
 
 static int has_plane(const mur_conv_s8 *layer)
 {
-    int32_t size = layer->kernel_h;
+    int32_t size = layer->shape.kernel_h;
 
-    return layer->groups == layer->in_c && layer->out_c == layer->in_c && layer->kernel_w == size &&
-           (size == 3 || size == 5 || size == 7) && layer->stride_w <= 2 &&
-           layer->dilation_h == 1 && layer->dilation_w == 1;
+    return layer->shape.groups == layer->shape.in_c && layer->shape.out_c == layer->shape.in_c &&
+           layer->shape.kernel_w == size && (size == 3 || size == 5 || size == 7) &&
+           layer->shape.stride_w <= 2 && layer->shape.dilation_h == 1 &&
+           layer->shape.dilation_w == 1;
 }
 
 int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     if (layer->output.kind != MUR_REQUANT_Q31 || !has_plane(layer))
         return 0;
-    for (int32_t c = 0; c < layer->out_c; c++) {
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
         view v = view_of(layer, plain, c);
 
         if (!is_simple(&v, 32))
@@ -323,18 +327,18 @@ int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pl
 
 static size_t plane_bytes(const mur_conv_s8 *layer, int32_t words)
 {
-    int32_t taps = layer->kernel_h * layer->kernel_w;
+    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
 
-    return (size_t)layer->in_c * (size_t)(4 * words + mur_dsp_plane_lead(words) + taps);
+    return (size_t)layer->shape.in_c * (size_t)(4 * words + mur_dsp_plane_lead(words) + taps);
 }
 
 static void pack_planes(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look,
                         int32_t words, void *packed)
 {
     uint32_t *head = packed;
-    uint8_t *tail = (uint8_t *)(head + words * layer->in_c);
+    uint8_t *tail = (uint8_t *)(head + words * layer->shape.in_c);
 
-    for (int32_t c = 0; c < layer->in_c; c++) {
+    for (int32_t c = 0; c < layer->shape.in_c; c++) {
         view v = look(layer, plain, c);
 
         *head++ = (uint32_t)v.bias;
@@ -389,5 +393,5 @@ void mur_dsp_depthwise_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_pla
 
 size_t mur_dsp_depthwise_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return mur_dsp_depthwise_s8_scratch_bytes(layer) + (size_t)layer->out_w * 4;
+    return mur_dsp_depthwise_s8_scratch_bytes(layer) + (size_t)layer->shape.out_w * 4;
 }

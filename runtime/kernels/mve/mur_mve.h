@@ -29,13 +29,14 @@ typedef struct mur_mve_four {
 
 static inline int32_t mur_mve_inputs(const mur_conv_s8 *layer)
 {
-    return layer->kernel_h * layer->kernel_w * layer->in_c;
+    return layer->shape.kernel_h * layer->shape.kernel_w * layer->shape.in_c;
 }
 
 /* bytes of a row, and of all rows, that a depthwise layer's windows of one output row touch */
 static inline int32_t mur_mve_row_bytes(const mur_conv_s8 *layer)
 {
-    return ((layer->out_w - 1) * layer->stride_w + layer->kernel_w) * layer->in_c;
+    return ((layer->shape.out_w - 1) * layer->shape.stride_w + layer->shape.kernel_w) *
+           layer->shape.in_c;
 }
 
 #if MUR_HAVE_MVE

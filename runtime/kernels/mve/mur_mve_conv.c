@@ -66,7 +66,7 @@ static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
     uint32_t rest = (uint32_t)job->inputs % MUR_MVE_BYTES;
     size_t step = sizeof(mur_mve_four) + 4 * (size_t)job->inputs;
     const uint8_t *packed = job->layer->packed;
-    int32_t left = job->layer->out_c;
+    int32_t left = job->layer->shape.out_c;
 
     for (;; left -= 4, out += 4, packed += step) {
         const mur_mve_four *four = (const void *)packed;
@@ -104,8 +104,8 @@ static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
 {
     const uint8_t *packed = job->layer->packed;
 
-    for (int32_t c = 0; c < job->layer->out_c; c += 4) {
-        run_four(job, x, (const void *)packed, job->layer->out_c - c, out + c);
+    for (int32_t c = 0; c < job->layer->shape.out_c; c += 4) {
+        run_four(job, x, (const void *)packed, job->layer->shape.out_c - c, out + c);
         packed += sizeof(mur_mve_four) + 4 * (size_t)job->inputs;
     }
 }
@@ -115,17 +115,19 @@ static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
 static void gather(const conv_job *job, int32_t top, int32_t left)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t depth = layer->in_c, before = mur_clamp(-left, 0, layer->kernel_w);
-    int32_t after = mur_clamp(left + layer->kernel_w - layer->in_w, 0, layer->kernel_w - before);
-    int32_t inside = layer->kernel_w - before - after;
+    int32_t depth = layer->shape.in_c, before = mur_clamp(-left, 0, layer->shape.kernel_w);
+    int32_t after = mur_clamp(left + layer->shape.kernel_w - layer->shape.in_w, 0,
+                              layer->shape.kernel_w - before);
+    int32_t inside = layer->shape.kernel_w - before - after;
     int8_t *x = job->x;
 
-    for (int32_t i = 0; i < layer->kernel_h; i++, top++, x += layer->kernel_w * depth) {
-        if (before + after > 0 || top < 0 || top >= layer->in_h)
-            mur_mve_fill(x, layer->in_zero, layer->kernel_w * depth);
-        if (top >= 0 && top < layer->in_h)
+    for (int32_t i = 0; i < layer->shape.kernel_h; i++, top++, x += layer->shape.kernel_w * depth) {
+        if (before + after > 0 || top < 0 || top >= layer->shape.in_h)
+            mur_mve_fill(x, layer->in_zero, layer->shape.kernel_w * depth);
+        if (top >= 0 && top < layer->shape.in_h)
             mur_mve_copy(x + before * depth,
-                         job->in + top * layer->in_pitch + (left + before) * depth, inside * depth);
+                         job->in + top * layer->shape.in_pitch + (left + before) * depth,
+                         inside * depth);
     }
 }
 
@@ -137,20 +139,24 @@ void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, vo
     job.layer = layer;
     job.in = in;
     job.inputs = mur_mve_inputs(layer);
-    job.x = pixel + ((layer->out_c + 15) & ~15);
-    job.in_place = layer->kernel_h == 1 && layer->kernel_w == 1 && layer->pad_top == 0 &&
-                   layer->pad_left == 0 && job.inputs % MUR_MVE_BYTES == 0 &&
-                   (layer->out_h - 1) * layer->stride_h < layer->in_h &&
-                   (layer->out_w - 1) * layer->stride_w < layer->in_w;
+    job.x = pixel + ((layer->shape.out_c + 15) & ~15);
+    job.in_place = layer->shape.kernel_h == 1 && layer->shape.kernel_w == 1 &&
+                   layer->shape.pad_top == 0 && layer->shape.pad_left == 0 &&
+                   job.inputs % MUR_MVE_BYTES == 0 &&
+                   (layer->shape.out_h - 1) * layer->shape.stride_h < layer->shape.in_h &&
+                   (layer->shape.out_w - 1) * layer->shape.stride_w < layer->shape.in_w;
     mur_mve_fill(job.x + (job.inputs & ~(MUR_MVE_BYTES - 1)), 0, MUR_MVE_BYTES);
-    for (int32_t y = 0; y < layer->out_h; y++) {
-        int32_t top = y * layer->stride_h - layer->pad_top, left = -layer->pad_left;
-        int8_t *to = out + y * layer->out_pitch;
+    for (int32_t y = 0; y < layer->shape.out_h; y++) {
+        int32_t top = y * layer->shape.stride_h - layer->shape.pad_top,
+                left = -layer->shape.pad_left;
+        int8_t *to = out + y * layer->shape.out_pitch;
 
-        for (int32_t x = layer->out_w; x > 0; x--, left += layer->stride_w, to += layer->out_c)
+        for (int32_t x = layer->shape.out_w; x > 0;
+             x--, left += layer->shape.stride_w, to += layer->shape.out_c)
             if (job.in_place) {
-                run_channels(&job, in + top * layer->in_pitch + left * layer->in_c, pixel);
-                mur_mve_copy(to, pixel, layer->out_c);
+                run_channels(&job, in + top * layer->shape.in_pitch + left * layer->shape.in_c,
+                             pixel);
+                mur_mve_copy(to, pixel, layer->shape.out_c);
             } else {
                 gather(&job, top, left);
                 run_channels(&job, job.x, to);

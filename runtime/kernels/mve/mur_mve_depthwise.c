@@ -53,9 +53,9 @@ sum_window(const depthwise_row *row, int32_t at, const mur_mve_four *four, int32
 {
     const int8_t *w = (const int8_t *)(four + 2);
     eight_sums sums = { vldrwq_s32(four[0].bias), vldrwq_s32(four[1].bias) };
-    int32_t step = row->layer->in_c;
+    int32_t step = row->layer->shape.in_c;
 
-    for (int32_t i = 0; i < row->layer->kernel_h; i++) {
+    for (int32_t i = 0; i < row->layer->shape.kernel_h; i++) {
         const int8_t *x = row->rows[i] + at;
         int32_t left = kernel_w;
 
@@ -76,7 +76,7 @@ static inline eight_sums sum_3x3(const depthwise_row *row, int32_t at, const mur
     const int8_t *w = (const int8_t *)(four + 2);
     const int8_t *a = row->rows[0] + at, *b = row->rows[1] + at, *c = row->rows[2] + at;
     eight_sums sums = { vldrwq_s32(four[0].bias), vldrwq_s32(four[1].bias) };
-    int32_t step = row->layer->in_c;
+    int32_t step = row->layer->shape.in_c;
 
     ADD_TWO(sums, a, b, w, 0, 24);
     a += step;
@@ -91,15 +91,16 @@ static inline eight_sums sum_3x3(const depthwise_row *row, int32_t at, const mur
 
 static inline eight_sums sum_any(const depthwise_row *row, int32_t at, const mur_mve_four *four)
 {
-    switch (row->layer->kernel_w) {
+    switch (row->layer->shape.kernel_w) {
     case 3:
-        return row->layer->kernel_h == 3 ? sum_3x3(row, at, four) : sum_window(row, at, four, 3);
+        return row->layer->shape.kernel_h == 3 ? sum_3x3(row, at, four)
+                                               : sum_window(row, at, four, 3);
     case 5:
         return sum_window(row, at, four, 5);
     case 7:
         return sum_window(row, at, four, 7);
     default:
-        return sum_window(row, at, four, row->layer->kernel_w);
+        return sum_window(row, at, four, row->layer->shape.kernel_w);
     }
 }
 
@@ -107,18 +108,18 @@ static inline eight_sums sum_any(const depthwise_row *row, int32_t at, const mur
 static void run_eight(const depthwise_row *row, int32_t first, const mur_mve_four *four)
 {
     const mur_conv_s8 *layer = row->layer;
-    mve_pred16_t some = vctp16q((uint32_t)(layer->out_c - first));
+    mve_pred16_t some = vctp16q((uint32_t)(layer->shape.out_c - first));
     mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
     int32_t at = first;
     int8_t *to = row->out + first;
 
-    for (int32_t x = layer->out_w; x > 0; x--, to += layer->out_c) {
+    for (int32_t x = layer->shape.out_w; x > 0; x--, to += layer->shape.out_c) {
         eight_sums sums = sum_any(row, at, four);
 
         sums.even = mur_mve_output(sums.even, &four[0], &clamp);
         sums.odd = mur_mve_output(sums.odd, &four[1], &clamp);
         vstrbq_p_s16(to, vmovntq_s32(vreinterpretq_s16_s32(sums.even), sums.odd), some);
-        at += layer->stride_w * layer->in_c;
+        at += layer->shape.stride_w * layer->shape.in_c;
     }
 }
 
@@ -130,9 +131,9 @@ static int8_t run_one(const depthwise_row *row, int32_t at, int32_t i, const mur
     const int8_t *w = (const int8_t *)(four + 2) + i;
     int32_t sum = four[i & 1].bias[i >> 1];
 
-    for (int32_t r = 0; r < layer->kernel_h; r++)
-        for (int32_t j = 0; j < layer->kernel_w; j++, w += 8)
-            sum += row->rows[r][at + j * layer->in_c + i] * *w;
+    for (int32_t r = 0; r < layer->shape.kernel_h; r++)
+        for (int32_t j = 0; j < layer->shape.kernel_w; j++, w += 8)
+            sum += row->rows[r][at + j * layer->shape.in_c + i] * *w;
     return mur_mve_output(sum, &four[i & 1], i >> 1, &layer->output);
 }
 
@@ -140,10 +141,10 @@ static void run_eight(const depthwise_row *row, int32_t first, const mur_mve_fou
 {
     const mur_conv_s8 *layer = row->layer;
 
-    for (int32_t x = 0; x < layer->out_w; x++)
-        for (int32_t i = 0; i < 8 && first + i < layer->out_c; i++)
-            row->out[x * layer->out_c + first + i] =
-                run_one(row, x * layer->stride_w * layer->in_c + first, i, four);
+    for (int32_t x = 0; x < layer->shape.out_w; x++)
+        for (int32_t i = 0; i < 8 && first + i < layer->shape.out_c; i++)
+            row->out[x * layer->shape.out_c + first + i] =
+                run_one(row, x * layer->shape.stride_w * layer->shape.in_c + first, i, four);
 }
 
 #endif
@@ -151,37 +152,37 @@ static void run_eight(const depthwise_row *row, int32_t first, const mur_mve_fou
 /* row `y` of the input, with its borders */
 static void copy_row(const mur_conv_s8 *layer, const int8_t *in, int32_t y, int8_t *to)
 {
-    int32_t bytes = mur_mve_row_bytes(layer), before = layer->pad_left * layer->in_c;
-    int32_t inside = mur_clamp(layer->in_w * layer->in_c, 0, bytes - before);
+    int32_t bytes = mur_mve_row_bytes(layer), before = layer->shape.pad_left * layer->shape.in_c;
+    int32_t inside = mur_clamp(layer->shape.in_w * layer->shape.in_c, 0, bytes - before);
 
-    if (y < 0 || y >= layer->in_h) {
+    if (y < 0 || y >= layer->shape.in_h) {
         mur_mve_fill(to, layer->in_zero, bytes);
         return;
     }
     mur_mve_fill(to, layer->in_zero, before);
-    mur_mve_copy(to + before, in + y * layer->in_pitch, inside);
+    mur_mve_copy(to + before, in + y * layer->shape.in_pitch, inside);
     mur_mve_fill(to + before + inside, layer->in_zero, bytes - before - inside);
 }
 
 void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    int32_t pitch = mur_mve_row_bytes(layer), kernel_h = layer->kernel_h;
+    int32_t pitch = mur_mve_row_bytes(layer), kernel_h = layer->shape.kernel_h;
     int32_t copied = 0; /* rows from -pad_top on */
-    int32_t eight = (int32_t)sizeof(mur_mve_four) * 2 + kernel_h * layer->kernel_w * 8;
+    int32_t eight = (int32_t)sizeof(mur_mve_four) * 2 + kernel_h * layer->shape.kernel_w * 8;
     int8_t *ring = scratch;
     depthwise_row row;
 
     row.layer = layer;
-    for (int32_t y = 0; y < layer->out_h; y++) {
+    for (int32_t y = 0; y < layer->shape.out_h; y++) {
         const uint8_t *packed = layer->packed;
-        int32_t top = y * layer->stride_h;
+        int32_t top = y * layer->shape.stride_h;
 
         for (copied = copied < top ? top : copied; copied < top + kernel_h; copied++)
-            copy_row(layer, in, copied - layer->pad_top, ring + copied % kernel_h * pitch);
+            copy_row(layer, in, copied - layer->shape.pad_top, ring + copied % kernel_h * pitch);
         for (int32_t i = 0; i < kernel_h; i++)
             row.rows[i] = ring + (top + i) % kernel_h * pitch;
-        row.out = out + y * layer->out_pitch;
-        for (int32_t c = 0; c < layer->out_c; c += 8, packed += eight)
+        row.out = out + y * layer->shape.out_pitch;
+        for (int32_t c = 0; c < layer->shape.out_c; c += 8, packed += eight)
             run_eight(&row, c, (const void *)packed);
     }
 }

@@ -18,7 +18,7 @@ static int shifts_to_the_right(const mur_conv_s8 *layer, const mur_conv_plain *p
 {
     if (layer->output.kind != MUR_REQUANT_Q31)
         return 0;
-    for (int32_t c = 0; c < layer->out_c; c++)
+    for (int32_t c = 0; c < layer->shape.out_c; c++)
         if (plain->shift[c] > 0)
             return 0;
     return 1;
@@ -28,15 +28,15 @@ static int shifts_to_the_right(const mur_conv_s8 *layer, const mur_conv_plain *p
 
 int mur_mve_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    return layer->groups == 1 && layer->dilation_h == 1 && layer->dilation_w == 1 &&
-           shifts_to_the_right(layer, plain);
+    return layer->shape.groups == 1 && layer->shape.dilation_h == 1 &&
+           layer->shape.dilation_w == 1 && shifts_to_the_right(layer, plain);
 }
 
 size_t mur_mve_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     size_t four = sizeof(mur_mve_four) + 4 * (size_t)mur_mve_inputs(layer);
 
-    return (size_t)((layer->out_c + 3) / 4) * four + MUR_MVE_BYTES;
+    return (size_t)((layer->shape.out_c + 3) / 4) * four + MUR_MVE_BYTES;
 }
 
 void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -45,12 +45,12 @@ void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
     uint8_t *to = packed;
 
     memset(packed, 0, mur_mve_conv_s8_packed_bytes(layer));
-    for (int32_t first = 0; first < layer->out_c; first += 4) {
+    for (int32_t first = 0; first < layer->shape.out_c; first += 4) {
         uint8_t *bytes = to + sizeof(mur_mve_four);
         mur_mve_four four;
 
         memset(&four, 0, sizeof(four));
-        for (int32_t i = 0; i < 4 && first + i < layer->out_c; i++) {
+        for (int32_t i = 0; i < 4 && first + i < layer->shape.out_c; i++) {
             const int8_t *w = plain->weights + (first + i) * inputs;
 
             set_channel(layer, plain, first + i, w, inputs, &four, i);
@@ -70,7 +70,7 @@ size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     size_t inputs = (size_t)(mur_mve_inputs(layer) & ~(MUR_MVE_BYTES - 1)) + MUR_MVE_BYTES;
 
-    return (((size_t)layer->out_c + 15) & ~(size_t)15) + inputs;
+    return (((size_t)layer->shape.out_c + 15) & ~(size_t)15) + inputs;
 }
 
 /* ---- depthwise ---- */
@@ -78,14 +78,14 @@ size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 /* Two neighbouring products must not leave int16; rows above the image must fit the ring. */
 int mur_mve_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    int32_t taps = layer->kernel_h * layer->kernel_w;
+    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
 
-    if (layer->groups != layer->in_c || layer->out_c != layer->in_c || layer->dilation_h != 1 ||
-        layer->dilation_w != 1 || layer->kernel_h > MUR_MVE_ROWS ||
-        layer->pad_top >= layer->kernel_h || layer->pad_left >= layer->kernel_w ||
-        !shifts_to_the_right(layer, plain))
+    if (layer->shape.groups != layer->shape.in_c || layer->shape.out_c != layer->shape.in_c ||
+        layer->shape.dilation_h != 1 || layer->shape.dilation_w != 1 ||
+        layer->shape.kernel_h > MUR_MVE_ROWS || layer->shape.pad_top >= layer->shape.kernel_h ||
+        layer->shape.pad_left >= layer->shape.kernel_w || !shifts_to_the_right(layer, plain))
         return 0;
-    for (int32_t i = 0; i < layer->out_c * taps; i++)
+    for (int32_t i = 0; i < layer->shape.out_c * taps; i++)
         if (plain->weights[i] == -128)
             return 0;
     return 1;
@@ -93,25 +93,25 @@ int mur_mve_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pl
 
 static size_t bytes_of_eight(const mur_conv_s8 *layer)
 {
-    return 2 * sizeof(mur_mve_four) + 8 * (size_t)layer->kernel_h * layer->kernel_w;
+    return 2 * sizeof(mur_mve_four) + 8 * (size_t)layer->shape.kernel_h * layer->shape.kernel_w;
 }
 
 size_t mur_mve_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)((layer->out_c + 7) / 8) * bytes_of_eight(layer);
+    return (size_t)((layer->shape.out_c + 7) / 8) * bytes_of_eight(layer);
 }
 
 void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
-    int32_t taps = layer->kernel_h * layer->kernel_w;
+    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
     uint8_t *to = packed;
 
     memset(packed, 0, mur_mve_depthwise_s8_packed_bytes(layer));
-    for (int32_t first = 0; first < layer->out_c; first += 8, to += bytes_of_eight(layer)) {
+    for (int32_t first = 0; first < layer->shape.out_c; first += 8, to += bytes_of_eight(layer)) {
         mur_mve_four fours[2];
 
         memset(fours, 0, sizeof(fours));
-        for (int32_t i = 0; i < 8 && first + i < layer->out_c; i++) {
+        for (int32_t i = 0; i < 8 && first + i < layer->shape.out_c; i++) {
             const int8_t *w = plain->weights + (first + i) * taps;
 
             set_channel(layer, plain, first + i, w, taps, &fours[i & 1], i >> 1);
@@ -124,5 +124,5 @@ void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
 
 size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)layer->kernel_h * (size_t)mur_mve_row_bytes(layer) + MUR_MVE_BYTES;
+    return (size_t)layer->shape.kernel_h * (size_t)mur_mve_row_bytes(layer) + MUR_MVE_BYTES;
 }

@@ -43,34 +43,34 @@ typedef struct place {
  * left or to the right. */
 static void sum_taps(const mur_conv_f32 *l, const place *at, const float *w, mur_four_f32 sums[4])
 {
-    int32_t depth = l->in_c / l->groups, step = l->stride_w * l->in_c;
-    int32_t joined = l->groups == 1 && l->dilation_w == 1; /* a kernel row is one run */
+    int32_t depth = l->shape.in_c / l->shape.groups, step = l->shape.stride_w * l->shape.in_c;
+    int32_t joined = l->shape.groups == 1 && l->shape.dilation_w == 1; /* a kernel row is one run */
 
-    for (int32_t i = 0; i < l->kernel_h; i++) {
-        int32_t row = at->top + i * l->dilation_h, first = 0, last = l->kernel_w;
-        const float *x = at->in + row * l->in_pitch + at->left * l->in_c;
+    for (int32_t i = 0; i < l->shape.kernel_h; i++) {
+        int32_t row = at->top + i * l->shape.dilation_h, first = 0, last = l->shape.kernel_w;
+        const float *x = at->in + row * l->shape.in_pitch + at->left * l->shape.in_c;
 
-        if (row < 0 || row >= l->in_h) {
-            w += l->kernel_w * depth * 4;
+        if (row < 0 || row >= l->shape.in_h) {
+            w += l->shape.kernel_w * depth * 4;
             continue;
         }
         if (joined) {
             first = at->left < 0 ? -at->left : 0;
-            last = at->left + last > l->in_w ? l->in_w - at->left : last;
+            last = at->left + last > l->shape.in_w ? l->shape.in_w - at->left : last;
             if (at->pixels == 4)
-                run4(sums, w, x, step, l->kernel_w * depth);
+                run4(sums, w, x, step, l->shape.kernel_w * depth);
             else if (first < last)
                 mur_sum_f32(sums, w + first * depth * 4, x + first * depth, (last - first) * depth);
-            w += l->kernel_w * depth * 4;
+            w += l->shape.kernel_w * depth * 4;
             continue;
         }
-        for (int32_t j = 0; j < l->kernel_w; j++, w += depth * 4) {
-            int32_t column = at->left + j * l->dilation_w;
+        for (int32_t j = 0; j < l->shape.kernel_w; j++, w += depth * 4) {
+            int32_t column = at->left + j * l->shape.dilation_w;
 
             if (at->pixels == 4)
-                run4(sums, w, x + j * l->dilation_w * l->in_c, step, depth);
-            else if (column >= 0 && column < l->in_w)
-                mur_sum_f32(sums, w, x + j * l->dilation_w * l->in_c, depth);
+                run4(sums, w, x + j * l->shape.dilation_w * l->shape.in_c, step, depth);
+            else if (column >= 0 && column < l->shape.in_w)
+                mur_sum_f32(sums, w, x + j * l->shape.dilation_w * l->shape.in_c, depth);
         }
     }
 }
@@ -79,15 +79,15 @@ static void sum_taps(const mur_conv_f32 *l, const place *at, const float *w, mur
 static void run_pixels(const mur_conv_f32 *l, const float *in, int32_t top, int32_t left,
                        int32_t pixels, float *out)
 {
-    int32_t channels = l->out_c / l->groups, depth = l->in_c / l->groups;
-    int32_t block = 4 + l->kernel_h * l->kernel_w * depth * 4;
+    int32_t channels = l->shape.out_c / l->shape.groups, depth = l->shape.in_c / l->shape.groups;
+    int32_t block = 4 + l->shape.kernel_h * l->shape.kernel_w * depth * 4;
     const float *w = l->packed;
     place at;
 
     at.top = top;
     at.left = left;
     at.pixels = pixels;
-    for (int32_t group = 0; group < l->groups; group++, out += channels) {
+    for (int32_t group = 0; group < l->shape.groups; group++, out += channels) {
         at.in = in + group * depth;
         for (int32_t c = 0; c < channels; c += 4, w += block) {
             int32_t count = channels - c < 4 ? channels - c : 4;
@@ -97,26 +97,28 @@ static void run_pixels(const mur_conv_f32 *l, const float *in, int32_t top, int3
                 sums[i] = mur_load_f32(w);
             sum_taps(l, &at, w + 4, sums);
             for (int32_t i = 0; i < pixels; i++)
-                mur_store_f32(&sums[i], l->min, l->max, count, out + i * l->out_c + c);
+                mur_store_f32(&sums[i], l->min, l->max, count, out + i * l->shape.out_c + c);
         }
     }
 }
 
 void mur_conv_f32_run(const mur_conv_f32 *l, const float *in, float *out)
 {
-    int32_t reach = 3 * l->stride_w + (l->kernel_w - 1) * l->dilation_w; /* of four pixels */
+    int32_t reach =
+        3 * l->shape.stride_w + (l->shape.kernel_w - 1) * l->shape.dilation_w; /* of four pixels */
 
-    for (int32_t y = 0; y < l->out_h; y++) {
-        int32_t top = y * l->stride_h - l->pad_top, left = -l->pad_left, x = 0;
-        float *to = out + y * l->out_pitch;
+    for (int32_t y = 0; y < l->shape.out_h; y++) {
+        int32_t top = y * l->shape.stride_h - l->shape.pad_top, left = -l->shape.pad_left, x = 0;
+        float *to = out + y * l->shape.out_pitch;
 
-        while (x < l->out_w) {
-            int32_t pixels = x + 4 <= l->out_w && left >= 0 && left + reach < l->in_w ? 4 : 1;
+        while (x < l->shape.out_w) {
+            int32_t pixels =
+                x + 4 <= l->shape.out_w && left >= 0 && left + reach < l->shape.in_w ? 4 : 1;
 
             run_pixels(l, in, top, left, pixels, to);
             x += pixels;
-            left += pixels * l->stride_w;
-            to += pixels * l->out_c;
+            left += pixels * l->shape.stride_w;
+            to += pixels * l->shape.out_c;
         }
     }
 }

@@ -80,22 +80,22 @@ static void inside(int32_t at, int32_t dilation, int32_t kernel, int32_t size, i
 static void run_pixel(const mur_conv_f32 *l, const float *in, int32_t top, int32_t left, float *out)
 {
     int32_t row, row_end, column, column_end;
-    int32_t block = 4 + l->kernel_h * l->kernel_w * 4;
+    int32_t block = 4 + l->shape.kernel_h * l->shape.kernel_w * 4;
     const float *w = l->packed;
     window at;
 
-    inside(top, l->dilation_h, l->kernel_h, l->in_h, &row, &row_end);
-    inside(left, l->dilation_w, l->kernel_w, l->in_w, &column, &column_end);
+    inside(top, l->shape.dilation_h, l->shape.kernel_h, l->shape.in_h, &row, &row_end);
+    inside(left, l->shape.dilation_w, l->shape.kernel_w, l->shape.in_w, &column, &column_end);
     at.rows = row_end - row;
     at.taps = column_end - column;
-    at.step = l->dilation_w * l->in_c;
-    at.row_step = l->dilation_h * l->in_pitch;
-    at.w_row_step = l->kernel_w * 4;
+    at.step = l->shape.dilation_w * l->shape.in_c;
+    at.row_step = l->shape.dilation_h * l->shape.in_pitch;
+    at.w_row_step = l->shape.kernel_w * 4;
     at.w = w + 4 + row * at.w_row_step + column * 4;
-    at.x =
-        in + (top + row * l->dilation_h) * l->in_pitch + (left + column * l->dilation_w) * l->in_c;
-    for (int32_t c = 0; c < l->in_c; c += 4, w += block, at.w += block, at.x += 4) {
-        int32_t count = l->in_c - c < 4 ? l->in_c - c : 4;
+    at.x = in + (top + row * l->shape.dilation_h) * l->shape.in_pitch +
+           (left + column * l->shape.dilation_w) * l->shape.in_c;
+    for (int32_t c = 0; c < l->shape.in_c; c += 4, w += block, at.w += block, at.x += 4) {
+        int32_t count = l->shape.in_c - c < 4 ? l->shape.in_c - c : 4;
         mur_four_f32 sum = mur_load_f32(w);
 
         if (at.rows > 0 && at.taps > 0) {
@@ -110,8 +110,9 @@ static void run_pixel(const mur_conv_f32 *l, const float *in, int32_t top, int32
 
 void mur_depthwise_f32_run(const mur_conv_f32 *l, const float *in, float *out)
 {
-    for (int32_t y = 0; y < l->out_h; y++)
-        for (int32_t x = 0; x < l->out_w; x++)
-            run_pixel(l, in, y * l->stride_h - l->pad_top, x * l->stride_w - l->pad_left,
-                      out + y * l->out_pitch + x * l->out_c);
+    for (int32_t y = 0; y < l->shape.out_h; y++)
+        for (int32_t x = 0; x < l->shape.out_w; x++)
+            run_pixel(l, in, y * l->shape.stride_h - l->shape.pad_top,
+                      x * l->shape.stride_w - l->shape.pad_left,
+                      out + y * l->shape.out_pitch + x * l->shape.out_c);
 }

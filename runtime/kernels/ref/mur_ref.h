@@ -17,7 +17,7 @@ static inline const mur_ref_channel *mur_ref_channels(const mur_conv_s8 *layer)
 
 static inline const int8_t *mur_ref_weights(const mur_conv_s8 *layer)
 {
-    return (const int8_t *)(mur_ref_channels(layer) + layer->out_c);
+    return (const int8_t *)(mur_ref_channels(layer) + layer->shape.out_c);
 }
 
 #endif

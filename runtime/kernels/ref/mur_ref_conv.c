@@ -10,19 +10,22 @@ static int32_t sum_of_taps(const mur_conv_s8 *layer, const int8_t *in, int32_t y
                            int32_t channel)
 {
     const int8_t *w = mur_ref_weights(layer);
-    int32_t depth = layer->in_c / layer->groups;
-    int32_t first = channel / (layer->out_c / layer->groups) * depth;
+    int32_t depth = layer->shape.in_c / layer->shape.groups;
+    int32_t first = channel / (layer->shape.out_c / layer->shape.groups) * depth;
     int32_t sum = mur_ref_channels(layer)[channel].bias;
 
-    w += channel * layer->kernel_h * layer->kernel_w * depth;
-    for (int32_t i = 0; i < layer->kernel_h; i++) {
-        int32_t row = y * layer->stride_h - layer->pad_top + i * layer->dilation_h;
+    w += channel * layer->shape.kernel_h * layer->shape.kernel_w * depth;
+    for (int32_t i = 0; i < layer->shape.kernel_h; i++) {
+        int32_t row =
+            y * layer->shape.stride_h - layer->shape.pad_top + i * layer->shape.dilation_h;
 
-        for (int32_t j = 0; j < layer->kernel_w; j++, w += depth) {
-            int32_t column = x * layer->stride_w - layer->pad_left + j * layer->dilation_w;
-            int inside = row >= 0 && row < layer->in_h && column >= 0 && column < layer->in_w;
+        for (int32_t j = 0; j < layer->shape.kernel_w; j++, w += depth) {
+            int32_t column =
+                x * layer->shape.stride_w - layer->shape.pad_left + j * layer->shape.dilation_w;
+            int inside =
+                row >= 0 && row < layer->shape.in_h && column >= 0 && column < layer->shape.in_w;
             const int8_t *from =
-                inside ? in + row * layer->in_pitch + column * layer->in_c + first : in;
+                inside ? in + row * layer->shape.in_pitch + column * layer->shape.in_c + first : in;
 
             for (int32_t k = 0; k < depth; k++)
                 sum += (inside ? from[k] : layer->in_zero) * w[k];
@@ -43,13 +46,13 @@ void mur_ref_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, vo
 {
     int8_t *pixel = scratch; /* int8 [out_c]: a pixel's inputs are read before it is written */
 
-    for (int32_t y = 0; y < layer->out_h; y++) {
-        int8_t *to = out + y * layer->out_pitch;
+    for (int32_t y = 0; y < layer->shape.out_h; y++) {
+        int8_t *to = out + y * layer->shape.out_pitch;
 
-        for (int32_t x = 0; x < layer->out_w; x++, to += layer->out_c) {
-            for (int32_t c = 0; c < layer->out_c; c++)
+        for (int32_t x = 0; x < layer->shape.out_w; x++, to += layer->shape.out_c) {
+            for (int32_t c = 0; c < layer->shape.out_c; c++)
                 pixel[c] = output(layer, in, y, x, c);
-            memcpy(to, pixel, (size_t)layer->out_c);
+            memcpy(to, pixel, (size_t)layer->shape.out_c);
         }
     }
 }
@@ -58,15 +61,15 @@ void mur_ref_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
 {
     int8_t *plane = scratch; /* int8 [out_h][out_w]: a channel is read before it is written */
 
-    for (int32_t c = 0; c < layer->out_c; c++) {
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
         int8_t *from = plane;
 
-        for (int32_t y = 0; y < layer->out_h; y++)
-            for (int32_t x = 0; x < layer->out_w; x++)
+        for (int32_t y = 0; y < layer->shape.out_h; y++)
+            for (int32_t x = 0; x < layer->shape.out_w; x++)
                 *from++ = output(layer, in, y, x, c);
         from = plane;
-        for (int32_t y = 0; y < layer->out_h; y++)
-            for (int32_t x = 0; x < layer->out_w; x++)
-                out[y * layer->out_pitch + x * layer->out_c + c] = *from++;
+        for (int32_t y = 0; y < layer->shape.out_h; y++)
+            for (int32_t x = 0; x < layer->shape.out_w; x++)
+                out[y * layer->shape.out_pitch + x * layer->shape.out_c + c] = *from++;
     }
 }

@@ -1,7 +1,7 @@
 /* pack_f32.c - weights for the kernels of mur_nn_f32.h. On the host. */
 #include "mur_nn_f32.h"
 
-static int32_t taps_of(const mur_conv_f32 *l)
+static int32_t taps_of(const mur_conv_shape *l)
 {
     return l->kernel_h * l->kernel_w * (l->in_c / l->groups);
 }
@@ -20,14 +20,14 @@ static float *pack_channels(const float *weights, const float *bias, int32_t tap
     return out;
 }
 
-size_t mur_conv_f32_packed_elems(const mur_conv_f32 *l)
+size_t mur_conv_f32_packed_elems(const mur_conv_shape *l)
 {
     int32_t channels = l->out_c / l->groups;
 
     return (size_t)((channels + 3) / 4 * 4 * l->groups) * (size_t)(taps_of(l) + 1);
 }
 
-void mur_conv_f32_pack(const mur_conv_f32 *l, const float *weights, const float *bias,
+void mur_conv_f32_pack(const mur_conv_shape *l, const float *weights, const float *bias,
                        float *packed)
 {
     int32_t channels = l->out_c / l->groups;
@@ -37,7 +37,7 @@ void mur_conv_f32_pack(const mur_conv_f32 *l, const float *weights, const float 
 }
 
 /* where the window of output (y, x) begins to read */
-static int32_t first_read(const mur_conv_f32 *l, int32_t y, int32_t x)
+static int32_t first_read(const mur_conv_shape *l, int32_t y, int32_t x)
 {
     int32_t row = y * l->stride_h - l->pad_top, column = x * l->stride_w - l->pad_left;
 
@@ -46,7 +46,7 @@ static int32_t first_read(const mur_conv_f32 *l, int32_t y, int32_t x)
 
 /* What is written up to the end of four pixels must lie below all that is read from their first
  * window on. */
-int32_t mur_conv_f32_lead(const mur_conv_f32 *l)
+int32_t mur_conv_f32_lead(const mur_conv_shape *l)
 {
     int32_t lead = INT32_MIN;
 
@@ -62,12 +62,12 @@ int32_t mur_conv_f32_lead(const mur_conv_f32 *l)
     return lead;
 }
 
-size_t mur_depthwise_f32_packed_elems(const mur_conv_f32 *l)
+size_t mur_depthwise_f32_packed_elems(const mur_conv_shape *l)
 {
     return (size_t)((l->out_c + 3) / 4 * 4) * (size_t)(taps_of(l) + 1);
 }
 
-void mur_depthwise_f32_pack(const mur_conv_f32 *l, const float *weights, const float *bias,
+void mur_depthwise_f32_pack(const mur_conv_shape *l, const float *weights, const float *bias,
                             float *packed)
 {
     pack_channels(weights, bias, taps_of(l), 0, l->out_c, packed);

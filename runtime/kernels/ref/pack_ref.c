@@ -6,7 +6,8 @@
 
 static int32_t weights_of_channel(const mur_conv_s8 *layer)
 {
-    return layer->kernel_h * layer->kernel_w * (layer->in_c / layer->groups);
+    return layer->shape.kernel_h * layer->shape.kernel_w *
+           (layer->shape.in_c / layer->shape.groups);
 }
 
 int mur_ref_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
@@ -18,7 +19,8 @@ int mur_ref_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 
 size_t mur_ref_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)layer->out_c * (sizeof(mur_ref_channel) + (size_t)weights_of_channel(layer));
+    return (size_t)layer->shape.out_c *
+           (sizeof(mur_ref_channel) + (size_t)weights_of_channel(layer));
 }
 
 void mur_ref_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -27,7 +29,7 @@ void mur_ref_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
     int32_t count = weights_of_channel(layer);
     const int8_t *w = plain->weights;
 
-    for (int32_t c = 0; c < layer->out_c; c++, channel++) {
+    for (int32_t c = 0; c < layer->shape.out_c; c++, channel++) {
         int32_t sum = 0;
 
         for (int32_t k = 0; k < count; k++)
@@ -36,18 +38,18 @@ void mur_ref_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
         channel->mul = plain->mul[c];
         channel->shift = plain->shift[c];
     }
-    memcpy(channel, plain->weights, (size_t)layer->out_c * (size_t)count);
+    memcpy(channel, plain->weights, (size_t)layer->shape.out_c * (size_t)count);
 }
 
 size_t mur_ref_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)layer->out_c;
+    return (size_t)layer->shape.out_c;
 }
 
 int mur_ref_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     (void)plain;
-    return layer->groups == layer->in_c && layer->out_c % layer->in_c == 0;
+    return layer->shape.groups == layer->shape.in_c && layer->shape.out_c % layer->shape.in_c == 0;
 }
 
 size_t mur_ref_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -62,11 +64,11 @@ void mur_ref_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
 
 size_t mur_ref_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)layer->out_h * (size_t)layer->out_w;
+    return (size_t)layer->shape.out_h * (size_t)layer->shape.out_w;
 }
 
 /* where the window of output (y, x) begins to read */
-static int32_t first_read(const mur_conv_s8 *layer, int32_t y, int32_t x)
+static int32_t first_read(const mur_conv_shape *layer, int32_t y, int32_t x)
 {
     int32_t row = y * layer->stride_h - layer->pad_top;
     int32_t column = x * layer->stride_w - layer->pad_left;
@@ -75,7 +77,7 @@ static int32_t first_read(const mur_conv_s8 *layer, int32_t y, int32_t x)
 }
 
 /* What is written up to a pixel must lie below all that is read after it. */
-int32_t mur_conv_s8_lead(const mur_conv_s8 *layer)
+int32_t mur_conv_s8_lead(const mur_conv_shape *layer)
 {
     int32_t lead = INT32_MIN;
 

@@ -24,24 +24,27 @@ typedef struct mur_rv_head {
 
 static inline int32_t mur_rv_inputs(const mur_conv_s8 *layer)
 {
-    return layer->kernel_h * layer->kernel_w * (layer->in_c / layer->groups);
+    return layer->shape.kernel_h * layer->shape.kernel_w *
+           (layer->shape.in_c / layer->shape.groups);
 }
 
 static inline int32_t mur_rv_depthwise_bytes(const mur_conv_s8 *layer)
 {
-    return (int32_t)sizeof(mur_rv_channel) + ((layer->kernel_h * layer->kernel_w + 3) & ~3);
+    return (int32_t)sizeof(mur_rv_channel) +
+           ((layer->shape.kernel_h * layer->shape.kernel_w + 3) & ~3);
 }
 
 /* The plane of a channel: all that its windows touch, for outputs by fours. */
 static inline int32_t mur_rv_plane_columns(const mur_conv_s8 *layer)
 {
-    return (((layer->out_w + 3) & ~3) - 1) * layer->stride_w +
-           (layer->kernel_w - 1) * layer->dilation_w + 1;
+    return (((layer->shape.out_w + 3) & ~3) - 1) * layer->shape.stride_w +
+           (layer->shape.kernel_w - 1) * layer->shape.dilation_w + 1;
 }
 
 static inline int32_t mur_rv_plane_rows(const mur_conv_s8 *layer)
 {
-    return (layer->out_h - 1) * layer->stride_h + (layer->kernel_h - 1) * layer->dilation_h + 1;
+    return (layer->shape.out_h - 1) * layer->shape.stride_h +
+           (layer->shape.kernel_h - 1) * layer->shape.dilation_h + 1;
 }
 
 /* A layer's way from sums to bytes. */

@@ -21,16 +21,16 @@ static const int8_t *find_run(const conv_job *job, int32_t row, int32_t column, 
                               int8_t *border)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t columns = job->runs == 1 ? layer->kernel_w : 1, depth = job->run_bytes / columns;
-    const int8_t *from = job->in + row * layer->in_pitch + column * layer->in_c + first;
-    int is_row = row >= 0 && row < layer->in_h;
+    int32_t columns = job->runs == 1 ? layer->shape.kernel_w : 1, depth = job->run_bytes / columns;
+    const int8_t *from = job->in + row * layer->shape.in_pitch + column * layer->shape.in_c + first;
+    int is_row = row >= 0 && row < layer->shape.in_h;
 
-    if (is_row && column >= 0 && column + columns <= layer->in_w)
+    if (is_row && column >= 0 && column + columns <= layer->shape.in_w)
         return from;
     for (int32_t i = 0; i < job->run_bytes; i++) {
         int32_t at = column + i / depth;
 
-        border[i] = is_row && at >= 0 && at < layer->in_w ? from[i] : layer->in_zero;
+        border[i] = is_row && at >= 0 && at < layer->shape.in_w ? from[i] : layer->in_zero;
     }
     return border;
 }
@@ -54,19 +54,21 @@ static int8_t *put_one(int8_t *x, const int8_t *a, int32_t count)
 static void gather(const conv_job *job, void *x, int32_t pixels, int32_t top, int32_t left)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t depth = layer->in_c / layer->groups, used = mur_rv_inputs(layer);
+    int32_t depth = layer->shape.in_c / layer->shape.groups, used = mur_rv_inputs(layer);
 
-    for (int32_t first = 0; first < layer->in_c; first += depth) {
-        for (int32_t i = 0; i < layer->kernel_h; i++)
+    for (int32_t first = 0; first < layer->shape.in_c; first += depth) {
+        for (int32_t i = 0; i < layer->shape.kernel_h; i++)
             for (int32_t j = 0; j < job->runs; j++) {
-                int32_t row = top + i * layer->dilation_h, column = left + j * layer->dilation_w;
+                int32_t row = top + i * layer->shape.dilation_h,
+                        column = left + j * layer->shape.dilation_w;
                 const int8_t *a = find_run(job, row, column, first, job->border[0]);
 
                 if (pixels == 1)
                     x = put_one(x, a, job->run_bytes);
                 else
                     x = put_pair(
-                        x, a, find_run(job, row, column + layer->stride_w, first, job->border[1]),
+                        x, a,
+                        find_run(job, row, column + layer->shape.stride_w, first, job->border[1]),
                         job->run_bytes);
             }
         if (used != job->inputs) { /* its weight is 0 */
@@ -193,11 +195,11 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
                                                            int8_t *out)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t inputs = job->inputs, channels = layer->out_c / layer->groups;
+    int32_t inputs = job->inputs, channels = layer->shape.out_c / layer->shape.groups;
     const int8_t *w = (const int8_t *)layer->packed + sizeof(mur_rv_head);
     int32_t sums[MUR_RV_CHANNELS * MUR_RV_PIXELS];
 
-    for (int32_t group = 0; group < layer->groups; group++)
+    for (int32_t group = 0; group < layer->shape.groups; group++)
         for (int32_t c = 0; c < channels; c += MUR_RV_CHANNELS) {
             const mur_rv_channel *four = (const void *)w;
             const int32_t *sum = sums;
@@ -208,7 +210,7 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
             else
                 multiply4((const int32_t *)job->x + group * inputs * 2, four, w, sums);
             for (int32_t i = c; i < c + MUR_RV_CHANNELS && i < channels; i++, sum += pixels)
-                mur_rv_finish(&job->output, four++, sum, pixels, out++, layer->out_c);
+                mur_rv_finish(&job->output, four++, sum, pixels, out++, layer->shape.out_c);
         }
 }
 
@@ -225,15 +227,15 @@ static __attribute__((noinline)) void multiply_four(const conv_job *job, int8_t 
 static void run_row(const conv_job *job, int32_t top, int8_t *out)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t left = -layer->pad_left, step = layer->stride_w, x = layer->out_w;
+    int32_t left = -layer->shape.pad_left, step = layer->shape.stride_w, x = layer->shape.out_w;
 
     for (; x >= MUR_RV_PIXELS; x -= MUR_RV_PIXELS, left += 4 * step) {
         gather(job, job->x, 2, top, left);
         gather(job, (int32_t *)job->x + 1, 2, top, left + 2 * step);
         multiply_four(job, out);
-        out += MUR_RV_PIXELS * layer->out_c;
+        out += MUR_RV_PIXELS * layer->shape.out_c;
     }
-    for (; x > 0; x--, left += step, out += layer->out_c) {
+    for (; x > 0; x--, left += step, out += layer->shape.out_c) {
         gather(job, job->x, 1, top, left);
         multiply_one(job, out);
     }
@@ -241,20 +243,21 @@ static void run_row(const conv_job *job, int32_t top, int8_t *out)
 
 void mur_rv_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    int32_t whole = layer->groups == 1 && layer->dilation_w == 1, depth;
+    int32_t whole = layer->shape.groups == 1 && layer->shape.dilation_w == 1, depth;
     conv_job job;
 
-    depth = layer->in_c / layer->groups;
+    depth = layer->shape.in_c / layer->shape.groups;
     job.layer = layer;
     job.in = in;
     job.inputs = (mur_rv_inputs(layer) + 1) & ~1;
-    job.runs = whole ? 1 : layer->kernel_w;
-    job.run_bytes = whole ? layer->kernel_w * depth : depth;
+    job.runs = whole ? 1 : layer->shape.kernel_w;
+    job.run_bytes = whole ? layer->shape.kernel_w * depth : depth;
     job.x = scratch;
-    job.border[0] = (int8_t *)scratch + layer->groups * job.inputs * 8;
+    job.border[0] = (int8_t *)scratch + layer->shape.groups * job.inputs * 8;
     job.border[1] = job.border[0] + job.run_bytes;
     job.output.to = &layer->output;
     job.output.simple = (int32_t)((const mur_rv_head *)layer->packed)->simple;
-    for (int32_t y = 0; y < layer->out_h; y++)
-        run_row(&job, y * layer->stride_h - layer->pad_top, out + y * layer->out_pitch);
+    for (int32_t y = 0; y < layer->shape.out_h; y++)
+        run_row(&job, y * layer->shape.stride_h - layer->shape.pad_top,
+                out + y * layer->shape.out_pitch);
 }

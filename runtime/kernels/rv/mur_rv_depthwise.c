@@ -9,12 +9,12 @@
 /* A channel into the plane, whose border is there. */
 static void copy_plane(const mur_conv_s8 *layer, const int8_t *in, int8_t *plane)
 {
-    int32_t columns = mur_rv_plane_columns(layer), step = layer->in_c;
-    int32_t inside = mur_clamp(columns - layer->pad_left, 0, layer->in_w);
-    int32_t rows = mur_clamp(mur_rv_plane_rows(layer) - layer->pad_top, 0, layer->in_h);
+    int32_t columns = mur_rv_plane_columns(layer), step = layer->shape.in_c;
+    int32_t inside = mur_clamp(columns - layer->shape.pad_left, 0, layer->shape.in_w);
+    int32_t rows = mur_clamp(mur_rv_plane_rows(layer) - layer->shape.pad_top, 0, layer->shape.in_h);
 
-    plane += layer->pad_top * columns + layer->pad_left;
-    for (; rows > 0; rows--, plane += columns, in += layer->in_pitch) {
+    plane += layer->shape.pad_top * columns + layer->shape.pad_left;
+    for (; rows > 0; rows--, plane += columns, in += layer->shape.in_pitch) {
         const int8_t *from = in;
         int8_t *x = plane, *end = x + inside;
 
@@ -40,13 +40,14 @@ static void sum_any(const mur_conv_s8 *layer, const stretch *s)
 {
     const int8_t *x = s->x;
 
-    for (int32_t p = 0; p < s->count; p++, x += layer->stride_w) {
+    for (int32_t p = 0; p < s->count; p++, x += layer->shape.stride_w) {
         const int8_t *w = s->w, *row = x;
 
         s->sums[p] = s->bias;
-        for (int32_t i = 0; i < layer->kernel_h; i++, row += s->pitch * layer->dilation_h)
-            for (int32_t j = 0; j < layer->kernel_w; j++)
-                s->sums[p] += row[j * layer->dilation_w] * *w++;
+        for (int32_t i = 0; i < layer->shape.kernel_h;
+             i++, row += s->pitch * layer->shape.dilation_h)
+            for (int32_t j = 0; j < layer->shape.kernel_w; j++)
+                s->sums[p] += row[j * layer->shape.dilation_w] * *w++;
     }
 }
 
@@ -88,10 +89,10 @@ static inline __attribute__((always_inline)) void sum_square(const stretch *s, i
 
 static void sum(const mur_conv_s8 *layer, const stretch *s)
 {
-    int32_t square =
-        layer->kernel_h == layer->kernel_w && layer->dilation_h == 1 && layer->dilation_w == 1;
+    int32_t square = layer->shape.kernel_h == layer->shape.kernel_w &&
+                     layer->shape.dilation_h == 1 && layer->shape.dilation_w == 1;
 
-    switch (square ? layer->kernel_h * 10 + layer->stride_w : 0) {
+    switch (square ? layer->shape.kernel_h * 10 + layer->shape.stride_w : 0) {
     case 31:
         sum_square(s, 3, 1);
         break;
@@ -125,18 +126,18 @@ static void run_channel(const mur_conv_s8 *layer, const mur_rv_output *output,
     stretch s = { .w = (const int8_t *)(channel + 1), .sums = sums, .bias = channel->bias };
 
     s.pitch = mur_rv_plane_columns(layer);
-    for (int32_t y = 0; y < layer->out_h; y++, x += layer->stride_h * s.pitch) {
-        int8_t *to = out + y * layer->out_pitch;
+    for (int32_t y = 0; y < layer->shape.out_h; y++, x += layer->shape.stride_h * s.pitch) {
+        int8_t *to = out + y * layer->shape.out_pitch;
 
         s.x = x;
-        for (int32_t left = layer->out_w; left > 0; left -= SUMS) {
+        for (int32_t left = layer->shape.out_w; left > 0; left -= SUMS) {
             int32_t some = left < SUMS ? left : SUMS;
 
             s.count = some;
             sum(layer, &s);
-            mur_rv_finish(output, channel, sums, some, to, layer->out_c);
-            s.x += SUMS * layer->stride_w;
-            to += SUMS * layer->out_c;
+            mur_rv_finish(output, channel, sums, some, to, layer->shape.out_c);
+            s.x += SUMS * layer->shape.stride_w;
+            to += SUMS * layer->shape.out_c;
         }
     }
 }
@@ -146,11 +147,11 @@ void mur_rv_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out
     const mur_rv_head *head = layer->packed;
     mur_rv_output output = { &layer->output, (int32_t)head->simple };
     const uint8_t *channel = (const uint8_t *)(head + 1);
-    int32_t multiplier = layer->out_c / layer->in_c;
+    int32_t multiplier = layer->shape.out_c / layer->shape.in_c;
 
     memset(scratch, layer->in_zero,
            (size_t)mur_rv_plane_rows(layer) * (size_t)mur_rv_plane_columns(layer));
-    for (int32_t c = 0; c < layer->out_c; c++, channel += mur_rv_depthwise_bytes(layer)) {
+    for (int32_t c = 0; c < layer->shape.out_c; c++, channel += mur_rv_depthwise_bytes(layer)) {
         if (c % multiplier == 0)
             copy_plane(layer, in + c / multiplier, scratch);
         run_channel(layer, &output, (const void *)channel, scratch, out + c);

@@ -24,7 +24,7 @@ static void pack_head(const mur_conv_s8 *layer, const mur_conv_plain *plain, voi
 {
     mur_rv_head head = { 1 };
 
-    for (int32_t c = 0; c < layer->out_c; c++)
+    for (int32_t c = 0; c < layer->shape.out_c; c++)
         head.simple &= (uint32_t)is_simple(layer, plain, c);
     memcpy(packed, &head, sizeof(head));
 }
@@ -49,7 +49,7 @@ int mur_rv_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     int32_t inputs = mur_rv_inputs(layer);
 
-    for (int32_t c = 0; c < layer->out_c; c++)
+    for (int32_t c = 0; c < layer->shape.out_c; c++)
         for (int32_t k = 0; k + 1 < inputs; k += 2)
             if (plain->weights[c * inputs + k] == -128 &&
                 plain->weights[c * inputs + k + 1] == -128)
@@ -64,8 +64,9 @@ static size_t even_inputs(const mur_conv_s8 *layer)
 
 size_t mur_rv_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    int32_t channels = layer->out_c / layer->groups;
-    size_t fours = (size_t)((channels + MUR_RV_CHANNELS - 1) / MUR_RV_CHANNELS * layer->groups);
+    int32_t channels = layer->shape.out_c / layer->shape.groups;
+    size_t fours =
+        (size_t)((channels + MUR_RV_CHANNELS - 1) / MUR_RV_CHANNELS * layer->shape.groups);
 
     return sizeof(mur_rv_head) +
            fours * MUR_RV_CHANNELS * (sizeof(mur_rv_channel) + even_inputs(layer));
@@ -73,12 +74,12 @@ size_t mur_rv_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 
 void mur_rv_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
-    int32_t inputs = mur_rv_inputs(layer), channels = layer->out_c / layer->groups;
+    int32_t inputs = mur_rv_inputs(layer), channels = layer->shape.out_c / layer->shape.groups;
     uint8_t *to = (uint8_t *)packed + sizeof(mur_rv_head);
 
     memset(packed, 0, mur_rv_conv_s8_packed_bytes(layer));
     pack_head(layer, plain, packed);
-    for (int32_t group = 0; group < layer->groups; group++)
+    for (int32_t group = 0; group < layer->shape.groups; group++)
         for (int32_t first = 0; first < channels; first += MUR_RV_CHANNELS) {
             uint8_t *w = to + MUR_RV_CHANNELS * sizeof(mur_rv_channel);
 
@@ -97,9 +98,9 @@ void mur_rv_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, 
 size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     size_t border =
-        2 * (size_t)mur_rv_inputs(layer) / layer->kernel_h; /* at most two kernel rows */
+        2 * (size_t)mur_rv_inputs(layer) / layer->shape.kernel_h; /* at most two kernel rows */
 
-    return (size_t)layer->groups * even_inputs(layer) * 8 + border;
+    return (size_t)layer->shape.groups * even_inputs(layer) * 8 + border;
 }
 
 /* ---- depthwise ---- */
@@ -107,12 +108,12 @@ size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 int mur_rv_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     (void)plain;
-    return layer->groups == layer->in_c && layer->out_c % layer->in_c == 0;
+    return layer->shape.groups == layer->shape.in_c && layer->shape.out_c % layer->shape.in_c == 0;
 }
 
 size_t mur_rv_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    return sizeof(mur_rv_head) + (size_t)layer->out_c * (size_t)mur_rv_depthwise_bytes(layer);
+    return sizeof(mur_rv_head) + (size_t)layer->shape.out_c * (size_t)mur_rv_depthwise_bytes(layer);
 }
 
 void mur_rv_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -122,7 +123,7 @@ void mur_rv_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *pl
 
     memset(packed, 0, mur_rv_depthwise_s8_packed_bytes(layer));
     pack_head(layer, plain, packed);
-    for (int32_t c = 0; c < layer->out_c; c++, to += mur_rv_depthwise_bytes(layer)) {
+    for (int32_t c = 0; c < layer->shape.out_c; c++, to += mur_rv_depthwise_bytes(layer)) {
         mur_rv_channel channel = channel_of(layer, plain, c);
 
         memcpy(to, &channel, sizeof(channel));

@@ -9,30 +9,29 @@ static uint16_t pad_above(uint32_t row, uint32_t stride, uint32_t pad)
     return (uint16_t)(row * (uint64_t)stride < pad ? pad - row * stride : 0);
 }
 
-/* The members of the same names in mur_conv_s8 and mur_conv_f32. */
-#define CUT_CONV(layer, piece) \
-    do { \
-        if ((layer).groups > 1) /* depthwise: the input is cut with the result */ \
-            (layer).in_c = (layer).groups = (int32_t)(piece)->channels; \
-        (layer).out_c = (int32_t)(piece)->channels; \
-        (layer).in_h = (int32_t)(piece)->data_rows[0]; \
-        (layer).out_h = (int32_t)(piece)->rows; \
-        (layer).pad_top = pad_above((piece)->row, (layer).stride_h, (layer).pad_top); \
-        if ((layer).in_w == 1 && (layer).out_w == 1 && (layer).kernel_h == 1 && \
-            (layer).kernel_w == 1 && (layer).stride_h == 1) { /* a row of pixels */ \
-            (layer).in_w = (layer).out_w = (layer).out_h; \
-            (layer).in_h = (layer).out_h = 1; \
-        } \
-        (layer).in_pitch = (layer).in_w * (layer).in_c; \
-        (layer).out_pitch = (layer).out_w * (layer).out_c; \
-    } while (0)
+static void cut_conv(mur_conv_shape *shape, const mur_tiles_piece *piece)
+{
+    if (shape->groups > 1) /* depthwise: the input is cut with the result */
+        shape->in_c = shape->groups = (int32_t)piece->channels;
+    shape->out_c = (int32_t)piece->channels;
+    shape->in_h = (int32_t)piece->data_rows[0];
+    shape->out_h = (int32_t)piece->rows;
+    shape->pad_top = pad_above(piece->row, shape->stride_h, shape->pad_top);
+    if (shape->in_w == 1 && shape->out_w == 1 && shape->kernel_h == 1 && shape->kernel_w == 1 &&
+        shape->stride_h == 1) { /* a row of pixels */
+        shape->in_w = shape->out_w = shape->out_h;
+        shape->in_h = shape->out_h = 1;
+    }
+    shape->in_pitch = shape->in_w * shape->in_c;
+    shape->out_pitch = shape->out_w * shape->out_c;
+}
 
 static void compute_conv_s8(const mur_tiles_piece *piece, const void *kernel)
 {
     mur_tiles_conv_s8_kernel *const *run = kernel;
     mur_conv_s8 layer = *(const mur_conv_s8 *)piece->layer;
 
-    CUT_CONV(layer, piece);
+    cut_conv(&layer.shape, piece);
     layer.packed = piece->data[1];
     (*run)(&layer, (const int8_t *)piece->data[0], (int8_t *)piece->data[2], piece->scratch);
 }
@@ -52,7 +51,7 @@ static void compute_conv_f32(const mur_tiles_piece *piece, const void *kernel)
     mur_tiles_conv_f32_kernel *const *run = kernel;
     mur_conv_f32 layer = *(const mur_conv_f32 *)piece->layer;
 
-    CUT_CONV(layer, piece);
+    cut_conv(&layer.shape, piece);
     layer.packed = (const float *)(const void *)piece->data[1];
     (*run)(&layer, (const float *)(const void *)piece->data[0], (float *)(void *)piece->data[2]);
 }

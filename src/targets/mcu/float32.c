@@ -36,7 +36,7 @@ static bool takes_weights(const muc_mcu_lowering *l, const muc_node *node)
            is_constant(muc_mcu_input(l, node, 1)) && (!bias || is_constant(bias));
 }
 
-static void describe(muc_mcu_lowering *l, const mur_conv_s8 *shape, const char *packed)
+static void describe(muc_mcu_lowering *l, const mur_conv_shape *shape, const char *packed)
 {
     muc_text_add(&l->text, "static const mur_conv_f32 %s = {", l->step->name);
     muc_mcu_print_shape(&l->text, shape);
@@ -50,8 +50,9 @@ static void describe(muc_mcu_lowering *l, const mur_conv_s8 *shape, const char *
 
 typedef struct kernel {
     const char *function;
-    size_t (*packed_elems)(const mur_conv_f32 *layer);
-    void (*pack)(const mur_conv_f32 *layer, const float *weights, const float *bias, float *packed);
+    size_t (*packed_elems)(const mur_conv_shape *shape);
+    void (*pack)(const mur_conv_shape *shape, const float *weights, const float *bias,
+                 float *packed);
 } kernel;
 
 static const kernel kernels[] = {
@@ -65,45 +66,33 @@ typedef struct packing {
     const float *weights, *bias;
 } packing;
 
-/* the dimensions of a shape, and the layer that has them */
-#define COPY_SHAPE(from) \
-    .in_h = (from)->in_h, .in_w = (from)->in_w, .in_c = (from)->in_c, .out_h = (from)->out_h, \
-    .out_w = (from)->out_w, .out_c = (from)->out_c, .in_pitch = (from)->in_pitch, \
-    .out_pitch = (from)->out_pitch, .kernel_h = (from)->kernel_h, .kernel_w = (from)->kernel_w, \
-    .stride_h = (from)->stride_h, .stride_w = (from)->stride_w, .dilation_h = (from)->dilation_h, \
-    .dilation_w = (from)->dilation_w, .pad_top = (from)->pad_top, .pad_left = (from)->pad_left, \
-    .groups = (from)->groups
-
-static size_t part_bytes(const void *subject, const mur_conv_s8 *shape)
+static size_t part_bytes(const void *subject, const mur_conv_shape *shape)
 {
     const packing *p = subject;
-    const mur_conv_f32 layer = { COPY_SHAPE(shape) };
 
-    return p->kernel->packed_elems(&layer) * sizeof(float);
+    return p->kernel->packed_elems(shape) * sizeof(float);
 }
 
-static bool pack_part(const void *subject, const mur_conv_s8 *shape, uint32_t first, void *packed)
+static bool pack_part(const void *subject, const mur_conv_shape *shape, uint32_t first,
+                      void *packed)
 {
     const packing *p = subject;
-    const mur_conv_f32 layer = { COPY_SHAPE(shape) };
-    size_t inputs =
-        (size_t)shape->kernel_h * shape->kernel_w * (size_t)(shape->in_c / shape->groups);
+    size_t inputs = muc_mcu_conv_weights(shape);
 
-    p->kernel->pack(&layer, p->weights + first * inputs, p->bias ? p->bias + first : NULL, packed);
+    p->kernel->pack(shape, p->weights + first * inputs, p->bias ? p->bias + first : NULL, packed);
     return true;
 }
 
-static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *shape,
-                              const packing *p, uint64_t macs)
+static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
+                              const mur_conv_shape *shape, const packing *p, uint64_t macs)
 {
-    const mur_conv_f32 layer = { COPY_SHAPE(shape) };
-    size_t count = p->kernel->packed_elems(&layer);
+    size_t count = p->kernel->packed_elems(shape);
     uint32_t packed;
     uint64_t offset;
     float *data;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
-    p->kernel->pack(&layer, p->weights, p->bias, data);
+    p->kernel->pack(shape, p->weights, p->bias, data);
     MUC_TRY(muc_mcu_begin_step(l, node, p->kernel->function));
     MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
     l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
@@ -112,7 +101,7 @@ static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node, const m
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
-    muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(&layer) * (int64_t)sizeof(float));
+    muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(shape) * (int64_t)sizeof(float));
     return muc_mcu_end_step(l, macs);
 }
 
@@ -135,7 +124,7 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
     return muc_mcu_end_step(l, macs);
 }
 
-static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_s8 shape)
+static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_shape shape)
 {
     packing p = { .kernel = &kernels[shape.groups > 1] };
     const muc_mcu_conv_packer packer = { &p, sizeof(float), part_bytes, pack_part, 0 };

@@ -154,21 +154,32 @@ static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32
 /* a layer's kernel and weights, of which tiles take some channels */
 typedef struct packing {
     const muc_mcu_conv_kernel *kernel;
+    const mur_conv_s8 *layer;
     const mur_conv_plain *plain;
 } packing;
 
-static size_t part_bytes(const void *subject, const mur_conv_s8 *shape)
+static mur_conv_s8 part_of(const packing *p, const mur_conv_shape *shape)
 {
-    const packing *p = subject;
+    mur_conv_s8 part = *p->layer;
 
-    return p->kernel->packed_bytes(shape);
+    part.shape = *shape;
+    return part;
 }
 
-static bool pack_part(const void *subject, const mur_conv_s8 *shape, uint32_t first, void *packed)
+static size_t part_bytes(const void *subject, const mur_conv_shape *shape)
 {
     const packing *p = subject;
-    size_t inputs =
-        (size_t)shape->kernel_h * shape->kernel_w * (size_t)(shape->in_c / shape->groups);
+    const mur_conv_s8 part = part_of(p, shape);
+
+    return p->kernel->packed_bytes(&part);
+}
+
+static bool pack_part(const void *subject, const mur_conv_shape *shape, uint32_t first,
+                      void *packed)
+{
+    const packing *p = subject;
+    const mur_conv_s8 part = part_of(p, shape);
+    size_t inputs = muc_mcu_conv_weights(shape);
     const mur_conv_plain some = {
         .weights = p->plain->weights + first * inputs,
         .bias = p->plain->bias ? p->plain->bias + first : NULL,
@@ -176,17 +187,18 @@ static bool pack_part(const void *subject, const mur_conv_s8 *shape, uint32_t fi
         .shift = p->plain->shift + first,
     };
 
-    if (!p->kernel->fits(shape, &some))
+    if (!p->kernel->fits(&part, &some))
         return false;
-    p->kernel->pack(shape, &some, packed);
+    p->kernel->pack(&part, &some, packed);
     return true;
 }
 
-static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node,
-                                    const muc_mcu_tiled_conv *conv, const char *kernel,
-                                    uint64_t macs)
+static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node, const packing *p,
+                                    const muc_mcu_tiled_conv *conv, uint64_t macs)
 {
     static const char function[] = "mur_tiles_conv_s8";
+    const char *kernel = p->kernel->function;
+    const mur_conv_s8 upright = part_of(p, &conv->shape);
     uint32_t packed;
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel));
@@ -194,7 +206,7 @@ static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_begin_step(l, node, function));
     MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
     begin_descriptor(l, "mur_conv_s8");
-    muc_mcu_print_conv(&l->text, &conv->shape, l->program->values[packed].name);
+    muc_mcu_print_conv(&l->text, &upright, l->program->values[packed].name);
     end_descriptor(l);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     MUC_TRY(pass_descriptor(l));
@@ -224,12 +236,12 @@ static muc_status describe_layer(muc_mcu_lowering *l, const mur_conv_s8 *image,
     muc_mcu_print_conv(&l->text, layer, l->program->values[packed].name);
     end_descriptor(l);
     return keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_CONV,
-                                           .in_h = image->in_h,
-                                           .in_w = image->in_w,
-                                           .in_c = image->in_c,
-                                           .out_h = image->out_h,
-                                           .out_w = image->out_w,
-                                           .out_c = image->out_c,
+                                           .in_h = image->shape.in_h,
+                                           .in_w = image->shape.in_w,
+                                           .in_c = image->shape.in_c,
+                                           .out_h = image->shape.out_h,
+                                           .out_w = image->shape.out_w,
+                                           .out_c = image->shape.out_c,
                                            .as.conv = *image,
                                            .plain = *plain,
                                            .packed = packed });
@@ -245,14 +257,14 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const m
     muc_mcu_tiled_conv tiled;
     bool fits;
 
-    muc_mcu_flatten_conv(&layer);
+    muc_mcu_flatten_conv(&layer.shape);
     kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
-    subject = (packing){ kernel, plain };
+    subject = (packing){ kernel, &layer, plain };
     packer =
         (muc_mcu_conv_packer){ &subject, 1, part_bytes, pack_part, kernel->scratch_bytes(&layer) };
-    MUC_TRY(muc_mcu_find_conv_tiles(l, node, &layer, &packer, &tiled, &fits));
+    MUC_TRY(muc_mcu_find_conv_tiles(l, node, &layer.shape, &packer, &tiled, &fits));
     if (fits)
-        return write_tiled_layer(l, node, &tiled, kernel->function, macs);
+        return write_tiled_layer(l, node, &subject, &tiled, macs);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
     MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
     MUC_TRY(describe_layer(l, image, &layer, plain, kernel));
@@ -261,8 +273,9 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const m
     MUC_TRY(muc_mcu_pass_output(l, 0));
     MUC_TRY(muc_mcu_pass_scratch(l, kernel->scratch_bytes(&layer)));
     if (!muc_mcu_is_depthwise(kernel))
-        muc_mcu_may_overlap(l, 0, mur_conv_s8_lead(&layer));
-    else if (layer.out_c == layer.in_c && layer.out_h <= layer.in_h && layer.out_w <= layer.in_w)
+        muc_mcu_may_overlap(l, 0, mur_conv_s8_lead(&layer.shape));
+    else if (layer.shape.out_c == layer.shape.in_c && layer.shape.out_h <= layer.shape.in_h &&
+             layer.shape.out_w <= layer.shape.in_w)
         muc_mcu_may_overlap(l, 0, 0);
     return muc_mcu_end_step(l, macs);
 }
@@ -302,15 +315,16 @@ bool muc_mcu_takes_conv_s8(const muc_mcu_lowering *l, const muc_node *node)
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) && has_plain_weights(l, node);
 }
 
-static muc_status write_shape(muc_mcu_lowering *l, const muc_node *node, mur_conv_s8 shape)
+static muc_status write_shape(muc_mcu_lowering *l, const muc_node *node, mur_conv_shape shape)
 {
+    mur_conv_s8 layer = { .shape = shape };
     mur_conv_plain plain = { .weights = (const int8_t *)muc_mcu_input(l, node, 1)->data };
 
-    shape.in_zero = zero_of(muc_mcu_input(l, node, 0));
-    shape.output = output_of(l, node);
+    layer.in_zero = zero_of(muc_mcu_input(l, node, 0));
+    layer.output = output_of(l, node);
     MUC_TRY(make_factors(l, node, (uint32_t)shape.out_c, &plain));
     MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
-    return write_layer(l, node, &shape, &plain, muc_mcu_conv_macs(&shape));
+    return write_layer(l, node, &layer, &plain, muc_mcu_conv_macs(&shape));
 }
 
 muc_status muc_mcu_write_conv_s8(muc_mcu_lowering *l, const muc_node *node)

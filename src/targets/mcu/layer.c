@@ -46,7 +46,7 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
-        int worth = 2 * suits + (layers->groups > 1 && muc_mcu_is_depthwise(&kernels[i]));
+        int worth = 2 * suits + (layers->shape.groups > 1 && muc_mcu_is_depthwise(&kernels[i]));
 
         if (suits >= 0 && worth > best && fits_all(&kernels[i], layers, count, plain)) {
             found = &kernels[i];
@@ -56,7 +56,7 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
     return found;
 }
 
-void muc_mcu_flatten_conv(mur_conv_s8 *layer)
+void muc_mcu_flatten_conv(mur_conv_shape *layer)
 {
     if (layer->kernel_h != 1 || layer->kernel_w != 1 || layer->stride_h != 1 ||
         layer->stride_w != 1 || layer->pad_top || layer->pad_left || layer->out_h != layer->in_h ||
@@ -73,11 +73,11 @@ void muc_mcu_flatten_conv(mur_conv_s8 *layer)
 
 /* ---- shapes ---- */
 
-mur_conv_s8 muc_mcu_conv_shape(const muc_mcu_lowering *l, const muc_node *node)
+mur_conv_shape muc_mcu_conv_shape(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
-    mur_conv_s8 shape = {
+    mur_conv_shape shape = {
         .in_h = (int32_t)muc_mcu_dim(l, x, 1),
         .in_w = (int32_t)muc_mcu_dim(l, x, 2),
         .in_c = (int32_t)muc_mcu_dim(l, x, 3),
@@ -100,11 +100,11 @@ mur_conv_s8 muc_mcu_conv_shape(const muc_mcu_lowering *l, const muc_node *node)
     return shape;
 }
 
-mur_conv_s8 muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *node)
+mur_conv_shape muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
     int32_t rows = (int32_t)muc_mcu_elements(l, x, 0, x->rank - 1);
-    mur_conv_s8 shape = {
+    mur_conv_shape shape = {
         .in_h = 1,
         .in_w = rows,
         .in_c = (int32_t)muc_mcu_dim(l, w, 1),
@@ -125,18 +125,28 @@ mur_conv_s8 muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *node
     return shape;
 }
 
-uint64_t muc_mcu_conv_macs(const mur_conv_s8 *shape)
+size_t muc_mcu_conv_weights(const mur_conv_shape *shape)
+{
+    return (size_t)shape->kernel_h * shape->kernel_w * (size_t)(shape->in_c / shape->groups);
+}
+
+uint64_t muc_mcu_conv_macs(const mur_conv_shape *shape)
 {
     return (uint64_t)shape->out_h * (uint64_t)shape->out_w * (uint64_t)shape->out_c *
-           shape->kernel_h * shape->kernel_w * (uint64_t)(shape->in_c / shape->groups);
+           muc_mcu_conv_weights(shape);
 }
 
 /* ---- text ---- */
 
-void muc_mcu_print_field(muc_text *text, const char *name, int64_t value)
+static void print_field(muc_text *text, int indent, const char *name, int64_t value)
 {
     if (value)
-        muc_text_add(text, "\n    .%s = %" PRId64 ",", name, value);
+        muc_text_add(text, "\n%*s.%s = %" PRId64 ",", indent, "", name, value);
+}
+
+void muc_mcu_print_field(muc_text *text, const char *name, int64_t value)
+{
+    print_field(text, 4, name, value);
 }
 
 void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output)
@@ -148,31 +158,34 @@ void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output)
 }
 
 #define FIELD(name) muc_mcu_print_field(text, #name, layer->name)
+#define SHAPE_FIELD(name) print_field(text, 8, #name, layer->name)
 
-void muc_mcu_print_shape(muc_text *text, const mur_conv_s8 *layer)
+void muc_mcu_print_shape(muc_text *text, const mur_conv_shape *layer)
 {
-    FIELD(in_h);
-    FIELD(in_w);
-    FIELD(in_c);
-    FIELD(out_h);
-    FIELD(out_w);
-    FIELD(out_c);
-    FIELD(in_pitch);
-    FIELD(out_pitch);
-    FIELD(kernel_h);
-    FIELD(kernel_w);
-    FIELD(stride_h);
-    FIELD(stride_w);
-    FIELD(dilation_h);
-    FIELD(dilation_w);
-    FIELD(pad_top);
-    FIELD(pad_left);
-    FIELD(groups);
+    muc_text_add(text, "\n    .shape = {");
+    SHAPE_FIELD(in_h);
+    SHAPE_FIELD(in_w);
+    SHAPE_FIELD(in_c);
+    SHAPE_FIELD(out_h);
+    SHAPE_FIELD(out_w);
+    SHAPE_FIELD(out_c);
+    SHAPE_FIELD(in_pitch);
+    SHAPE_FIELD(out_pitch);
+    SHAPE_FIELD(kernel_h);
+    SHAPE_FIELD(kernel_w);
+    SHAPE_FIELD(stride_h);
+    SHAPE_FIELD(stride_w);
+    SHAPE_FIELD(dilation_h);
+    SHAPE_FIELD(dilation_w);
+    SHAPE_FIELD(pad_top);
+    SHAPE_FIELD(pad_left);
+    SHAPE_FIELD(groups);
+    muc_text_add(text, "\n    },");
 }
 
 void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed)
 {
-    muc_mcu_print_shape(text, layer);
+    muc_mcu_print_shape(text, &layer->shape);
     FIELD(in_zero);
     muc_mcu_print_output(text, &layer->output);
     muc_text_add(text, "\n    .packed = %s,", packed);

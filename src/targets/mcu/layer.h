@@ -40,14 +40,15 @@ struct muc_mcu_layer {
 };
 
 /* The dimensions of a convolution of images whose channels come last, or of a linear layer, whose
- * vectors are a row of pixels; rows are dense. The layer's quantization is the caller's, and floats
- * have their own descriptor. */
-mur_conv_s8 muc_mcu_conv_shape(const muc_mcu_lowering *l, const muc_node *node);
-mur_conv_s8 muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *node);
-uint64_t muc_mcu_conv_macs(const mur_conv_s8 *shape);
+ * vectors are a row of pixels; rows are dense. */
+mur_conv_shape muc_mcu_conv_shape(const muc_mcu_lowering *l, const muc_node *node);
+mur_conv_shape muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *node);
+uint64_t muc_mcu_conv_macs(const mur_conv_shape *shape);
+/* of one output channel */
+size_t muc_mcu_conv_weights(const mur_conv_shape *shape);
 
 /* A pointwise layer over dense rows, as one row of pixels; others stay as they are. */
-void muc_mcu_flatten_conv(mur_conv_s8 *layer);
+void muc_mcu_flatten_conv(mur_conv_shape *shape);
 
 /* The kernel that suits an instruction set best and fits all of some layers, which differ in
  * spatial dimensions and pads alone. There always is one. */
@@ -55,9 +56,8 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
                                              uint32_t count, const mur_conv_plain *plain);
 bool muc_mcu_is_depthwise(const muc_mcu_conv_kernel *kernel);
 
-/* The fields of a descriptor, ".in_h = 3," on a line each; fields that are 0 are left out. A
- * shape's are those that descriptors of bytes and of floats have in common. */
-void muc_mcu_print_shape(muc_text *text, const mur_conv_s8 *shape);
+/* The fields of a descriptor, ".in_h = 3," on a line each; fields that are 0 are left out. */
+void muc_mcu_print_shape(muc_text *text, const mur_conv_shape *shape);
 void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed);
 void muc_mcu_print_pool(muc_text *text, const mur_pool_s8 *layer);
 void muc_mcu_print_add(muc_text *text, const mur_add_s8 *layer);

@@ -108,7 +108,7 @@ static muc_patch_window window(uint32_t kernel, uint32_t stride, uint32_t dilati
 static muc_patch_stage describe(const muc_mcu_program *program, const muc_mcu_step *step)
 {
     const muc_mcu_layer *layer = step->layer;
-    const mur_conv_s8 *conv = &layer->as.conv;
+    const mur_conv_shape *conv = &layer->as.conv.shape;
     const mur_pool_s8 *pool = &layer->as.pool;
     uint32_t scratch = value_of(step, MUC_MCU_WORKING, 0);
     muc_patch_stage stage = {
@@ -371,8 +371,8 @@ static void slice_window(const chain *c, uint32_t stage, uint32_t patch, slice *
            part_of(c, false, patch, stage + 1)->range.first, &offsets[2], &out_pitch);
     if (layer->kind == MUC_MCU_LAYER_CONV) {
         s->as.conv = layer->as.conv;
-        SET_SLICE(&s->as.conv);
-        muc_mcu_flatten_conv(&s->as.conv);
+        SET_SLICE(&s->as.conv.shape);
+        muc_mcu_flatten_conv(&s->as.conv.shape);
     } else {
         s->as.pool = layer->as.pool;
         SET_SLICE(&s->as.pool);
@@ -569,9 +569,11 @@ static muc_status set_kernel(chain *c, muc_mcu_step *step, const stage_tables *t
 
         scratch = bytes > scratch ? bytes : scratch;
         if (!muc_mcu_is_depthwise(kernel))
-            *lead = mur_conv_s8_lead(s) > *lead ? mur_conv_s8_lead(s) : *lead;
-        else if (s->in_c != s->out_c || s->out_h > s->in_h || s->out_w > s->in_w ||
-                 s->in_pitch != s->in_w * s->in_c || s->out_pitch != s->out_w * s->out_c)
+            *lead = mur_conv_s8_lead(&s->shape) > *lead ? mur_conv_s8_lead(&s->shape) : *lead;
+        else if (s->shape.in_c != s->shape.out_c || s->shape.out_h > s->shape.in_h ||
+                 s->shape.out_w > s->shape.in_w ||
+                 s->shape.in_pitch != s->shape.in_w * s->shape.in_c ||
+                 s->shape.out_pitch != s->shape.out_w * s->shape.out_c)
             *overwrites = false;
     }
     if (muc_mcu_is_depthwise(kernel))

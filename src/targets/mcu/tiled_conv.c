@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* what the layer of some of the channels is */
-static mur_conv_s8 cut_channels(const mur_conv_s8 *layer, uint32_t channels)
+static mur_conv_shape cut_channels(const mur_conv_shape *layer, uint32_t channels)
 {
-    mur_conv_s8 part = *layer;
+    mur_conv_shape part = *layer;
 
     part.out_c = (int32_t)channels;
     if (part.groups > 1)
@@ -18,14 +18,14 @@ static mur_conv_s8 cut_channels(const mur_conv_s8 *layer, uint32_t channels)
 static uint64_t packed_bytes_of(const void *subject, uint32_t channels)
 {
     const muc_mcu_tiled_conv *conv = subject;
-    const mur_conv_s8 part = cut_channels(&conv->shape, channels);
+    const mur_conv_shape part = cut_channels(&conv->shape, channels);
 
     return conv->packer->packed_bytes(conv->packer->subject, &part);
 }
 
 /* every row needs some of the input, and channels are independent of each other or share all of it
  */
-static bool can_be_cut(const mur_conv_s8 *layer)
+static bool can_be_cut(const mur_conv_shape *layer)
 {
     int32_t window = (layer->kernel_h - 1) * layer->dilation_h + 1;
 
@@ -35,9 +35,9 @@ static bool can_be_cut(const mur_conv_s8 *layer)
 }
 
 /* vectors and pointwise layers are rows of one pixel, so that they can be cut anywhere */
-static mur_conv_s8 stand_upright(const mur_conv_s8 *layer)
+static mur_conv_shape stand_upright(const mur_conv_shape *layer)
 {
-    mur_conv_s8 upright = *layer;
+    mur_conv_shape upright = *layer;
 
     if (layer->in_h == 1 && layer->kernel_h == 1 && layer->kernel_w == 1 && layer->stride_h == 1 &&
         layer->stride_w == 1 && layer->pad_left == 0 && layer->out_w == layer->in_w) {
@@ -63,7 +63,7 @@ static muc_status pack_parts(muc_mcu_lowering *l, const muc_mcu_tiled_conv *conv
     memset(data, 0, parts * part_bytes);
     for (uint32_t p = 0; p < parts; p++) {
         uint32_t first = p * tiles->part, count = channels - first;
-        const mur_conv_s8 part =
+        const mur_conv_shape part =
             cut_channels(&conv->shape, count < tiles->part ? count : tiles->part);
 
         if (!packer->pack(packer->subject, &part, first, data + p * part_bytes))
@@ -77,7 +77,7 @@ static muc_status pack_parts(muc_mcu_lowering *l, const muc_mcu_tiled_conv *conv
 
 static muc_mcu_tile_layer tiles_of(const muc_mcu_tiled_conv *conv, const char *name)
 {
-    const mur_conv_s8 *layer = &conv->shape;
+    const mur_conv_shape *layer = &conv->shape;
     uint32_t bytes = conv->packer->element_bytes;
     bool is_depthwise = layer->groups > 1;
     enum { CHANNELS_TOGETHER = 4 }; /* of the kernels */
@@ -117,7 +117,7 @@ static muc_mcu_tile_layer tiles_of(const muc_mcu_tiled_conv *conv, const char *n
 }
 
 muc_status muc_mcu_find_conv_tiles(muc_mcu_lowering *l, const muc_node *node,
-                                   const mur_conv_s8 *whole, const muc_mcu_conv_packer *packer,
+                                   const mur_conv_shape *whole, const muc_mcu_conv_packer *packer,
                                    muc_mcu_tiled_conv *out, bool *fits)
 {
     muc_mcu_tile_layer layer;

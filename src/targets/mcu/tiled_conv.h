@@ -6,21 +6,20 @@
 #include "mur_nn.h"
 #include "targets/mcu/tiles.h"
 
-/* How a kernel's weights are packed. Of a shape only the dimensions count, whatever the elements.
- */
+/* How a kernel's weights are packed. */
 typedef struct muc_mcu_conv_packer {
     const void *subject;
     uint32_t element_bytes; /* of input and output */
-    size_t (*packed_bytes)(const void *subject, const mur_conv_s8 *shape);
+    size_t (*packed_bytes)(const void *subject, const mur_conv_shape *shape);
     /* the weights of shape->out_c channels from `first` on; false if the kernel does not take them
      */
-    bool (*pack)(const void *subject, const mur_conv_s8 *shape, uint32_t first, void *packed);
+    bool (*pack)(const void *subject, const mur_conv_shape *shape, uint32_t first, void *packed);
     size_t scratch_bytes; /* of any part of the layer, at most */
 } muc_mcu_conv_packer;
 
 /* A layer with weights in tiles. */
 typedef struct muc_mcu_tiled_conv {
-    mur_conv_s8 shape; /* as mur_tiles_conv_s8 and _f32 want it */
+    mur_conv_shape shape; /* as mur_tiles_conv_s8 and _f32 want it */
     const muc_mcu_conv_packer *packer;
     muc_mcu_tiling tiling;
 } muc_mcu_tiled_conv;
@@ -28,7 +27,7 @@ typedef struct muc_mcu_tiled_conv {
 /* Looks for tiles of a layer; *fits false if the machine has none, the layer cannot be cut, or the
  * smallest tiles do not fit. The packer is borrowed. */
 muc_status muc_mcu_find_conv_tiles(muc_mcu_lowering *l, const muc_node *node,
-                                   const mur_conv_s8 *whole, const muc_mcu_conv_packer *packer,
+                                   const mur_conv_shape *whole, const muc_mcu_conv_packer *packer,
                                    muc_mcu_tiled_conv *out, bool *fits);
 /* The step at hand works in them; *packed is the constant with the weights of its parts. */
 muc_status muc_mcu_use_conv_tiles(muc_mcu_lowering *l, const muc_mcu_tiled_conv *conv,
