@@ -49,6 +49,28 @@ static void fuzz_file(muc_bytes file)
     muc_context_free(ctx);
 }
 
+/* vocab.json up to the first zero byte, then merges.txt */
+static void fuzz_two_files(const uint8_t *data, size_t size)
+{
+    const uint8_t *end = size ? memchr(data, 0, size) : NULL;
+    muc_context *ctx = muc_context_new(1);
+    muc_arena arena = { 0 };
+    muc_vocabulary vocabulary;
+    mur_tokenizer tokenizer;
+    uint8_t *form;
+    size_t bytes, first = end ? (size_t)(end - data) : 0;
+
+    if (end &&
+        muc_vocabulary_read_gpt2(ctx, (muc_bytes){ data, first, "vocab.json" },
+                                 (muc_bytes){ end + 1, size - first - 1, "merges.txt" }, &arena,
+                                 &vocabulary) == MUC_OK &&
+        muc_tokenizer_compile(ctx, &vocabulary, &arena, &form, &bytes) == MUC_OK &&
+        muc_tokenizer_open(ctx, "fuzz", form, bytes, &tokenizer) == MUC_OK)
+        use(&tokenizer, data, size);
+    muc_arena_free(&arena);
+    muc_context_free(ctx);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint32_t *aligned = malloc(size + 4);
@@ -62,5 +84,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(aligned);
     fuzz_file((muc_bytes){ data, size, "fuzz" });
     fuzz_file((muc_bytes){ data, size, "fuzz.bin" });
+    fuzz_two_files(data, size);
     return 0;
 }

@@ -6,6 +6,7 @@ Besides it, BlockDialect blocks of every kind, tokenizers in every form and smal
 """
 import io
 import json
+import math
 import pathlib
 import struct
 import zipfile
@@ -190,6 +191,28 @@ def tokenizer_json():
         separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def gpt2():
+    """The harness's one input: config.json, a zero byte, model.safetensors."""
+    config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 4, "n_layer": 1,
+              "n_head": 2, "n_positions": 3, "vocab_size": 5, "n_inner": 2}
+    shapes = {"wte.weight": [5, 4], "wpe.weight": [3, 4], "ln_f.weight": [4], "ln_f.bias": [4],
+              "h.0.attn.bias": [1, 1, 3, 3], "h.0.attn.c_attn.weight": [4, 12],
+              "h.0.attn.c_attn.bias": [12], "h.0.attn.c_proj.weight": [4, 4],
+              "h.0.attn.c_proj.bias": [4], "h.0.ln_1.weight": [4], "h.0.ln_1.bias": [4],
+              "h.0.ln_2.weight": [4], "h.0.ln_2.bias": [4], "h.0.mlp.c_fc.weight": [4, 2],
+              "h.0.mlp.c_fc.bias": [2], "h.0.mlp.c_proj.weight": [2, 4], "h.0.mlp.c_proj.bias": [4]}
+    tensors = {f"transformer.{n}": ("F16", s, b"\0\x38" * math.prod(s)) for n, s in shapes.items()}
+    return json.dumps(config, separators=(",", ":")).encode() + b"\0" + safetensors(tensors)
+
+
+def tokenizer_two_files():
+    """vocab.json, a zero byte, merges.txt."""
+    whole = json.loads(tokenizer_json())
+    vocab = {**whole["model"]["vocab"], "<|endoftext|>": 258}
+    merges = "#version: 0.2\na b\n\u0120 ab\r\n"
+    return json.dumps(vocab, separators=(",", ":")).encode() + b"\0" + merges.encode()
+
+
 def tokenizer_form():
     """The compiled form, from its description in mur_tokenizer.h: the bytes, ab, and <s>."""
     texts = [bytes([b]) for b in range(256)] + [b"ab", b"<s>"]
@@ -342,7 +365,9 @@ def main():
     put("tokenizer", "sentencepiece", tokenizer_sentencepiece())
     put("tokenizer", "llama2c", tokenizer_llama2c())
     put("tokenizer", "huggingface", tokenizer_json())
+    put("tokenizer", "two_files", tokenizer_two_files())
     put("tokenizer", "form", tokenizer_form())
+    put("gpt2", "model", gpt2())
     blockdialect()
     llama2c()
     put("gguf", "model", gguf(3, True))

@@ -99,6 +99,57 @@ static inline void random_relative(muc_context *ctx, const random_shape *s, bool
     qsort(out->tensors, out->tensor_count, sizeof(*out->tensors), random_model_order);
 }
 
+/* kv_heads is not asked for: a GPT-2 has one for each head */
+static inline void random_gpt2(muc_context *ctx, const random_shape *s, muc_checkpoint *out)
+{
+    uint32_t wide = s->heads * s->head_dim;
+
+    memset(out, 0, sizeof(*out));
+    out->path = "random";
+    out->format = "memory";
+    out->config = (muc_model_config){ .architecture = "GPT2LMHeadModel",
+                                      .family = MUC_FAMILY_GPT2,
+                                      .dim = s->dim,
+                                      .ffn_dim = s->ffn_dim,
+                                      .layers = s->layers,
+                                      .heads = s->heads,
+                                      .kv_heads = s->heads,
+                                      .head_dim = s->head_dim,
+                                      .vocabulary = s->vocabulary,
+                                      .context = s->context,
+                                      .norm_epsilon = 1e-5,
+                                      .norm = MUC_NORM_LAYER,
+                                      .position = MUC_POSITION_LEARNED,
+                                      .ffn = MUC_FFN_PLAIN,
+                                      .tied = s->tied,
+                                      .qkv_bias = true,
+                                      .output_bias = true,
+                                      .ffn_bias = true,
+                                      .activation = "gelu_new" };
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, 5 + 16 * (size_t)s->layers, &out->tensors));
+    random_tensor(ctx, out, "model.embed_tokens.weight", 0, s->vocabulary, s->dim);
+    random_tensor(ctx, out, "model.embed_positions.weight", 0, s->context, s->dim);
+    random_tensor(ctx, out, "model.norm.weight", 0, s->dim, 0);
+    random_tensor(ctx, out, "model.norm.bias", 0, s->dim, 0);
+    if (!s->tied)
+        random_tensor(ctx, out, "lm_head.weight", 0, s->vocabulary, s->dim);
+    for (uint32_t l = 0; l < s->layers; l++) {
+#define LAYER_PAIR(name, rows, columns) \
+    random_tensor(ctx, out, "model.layers.%u." name ".weight", l, rows, columns); \
+    random_tensor(ctx, out, "model.layers.%u." name ".bias", l, rows, 0)
+        LAYER_PAIR("input_layernorm", s->dim, 0);
+        LAYER_PAIR("self_attn.q_proj", wide, s->dim);
+        LAYER_PAIR("self_attn.k_proj", wide, s->dim);
+        LAYER_PAIR("self_attn.v_proj", wide, s->dim);
+        LAYER_PAIR("self_attn.o_proj", s->dim, wide);
+        LAYER_PAIR("post_attention_layernorm", s->dim, 0);
+        LAYER_PAIR("mlp.up_proj", s->ffn_dim, s->dim);
+        LAYER_PAIR("mlp.down_proj", s->dim, s->ffn_dim);
+#undef LAYER_PAIR
+    }
+    qsort(out->tensors, out->tensor_count, sizeof(*out->tensors), random_model_order);
+}
+
 static inline void random_checkpoint(muc_context *ctx, const random_shape *s, muc_checkpoint *out)
 {
     random_relative(ctx, s, false, out);

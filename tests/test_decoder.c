@@ -323,6 +323,31 @@ static void the_norm_and_silu_are_near_their_real_values(void **state)
         assert_true(fabs(y[i] - x[i] / (1 + exp(-(double)x[i]))) < 1e-5);
 }
 
+/* widths with and without a rest; in place */
+static void the_layer_norm_is_near_its_real_value(void **state)
+{
+    float x[77], gain[77], bias[77], y[77];
+
+    (void)state;
+    random_floats(gain, 77, 2);
+    random_floats(bias, 77, 2);
+    for (unsigned width = 1; width <= 77; width += 19) {
+        random_floats(x, 77, 20);
+        memcpy(y, x, sizeof(y));
+        mur_layer_norm_f32(gain, bias, 1e-5f, 1, width, y, y);
+        for (unsigned i = 0; i < width; i++) {
+            double mean = 0, square = 0;
+
+            for (unsigned j = 0; j < width; j++)
+                mean += (double)x[j] / width;
+            for (unsigned j = 0; j < width; j++)
+                square += (x[j] - mean) * (x[j] - mean);
+            assert_true(fabs(y[i] - (x[i] - mean) / sqrt(square / width + 1e-5) * gain[i] -
+                             bias[i]) < 2e-5);
+        }
+    }
+}
+
 static void a_rotation_of_two_halves(void **state)
 {
     float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -342,6 +367,7 @@ int main(void)
         cmocka_unit_test(attention_is_the_formula_however_tokens_are_grouped),
         cmocka_unit_test(a_text_that_begins_anew_finds_nothing_of_the_last),
         cmocka_unit_test(the_norm_and_silu_are_near_their_real_values),
+        cmocka_unit_test(the_layer_norm_is_near_its_real_value),
         cmocka_unit_test(a_rotation_of_two_halves),
     };
 

@@ -128,7 +128,7 @@ static void other_graphs_are_refused_by_name(void **state)
     static const struct {
         const char *config, *fragment;
     } cases[] = {
-        { NAMED("GPT2LMHeadModel", "gpt2", ""), "architecture 'GPT2LMHeadModel' of model type" },
+        { NAMED("OPTForCausalLM", "opt", ""), "architecture 'OPTForCausalLM' of model type" },
         { NAMED("LlamaForCausalLM", "mistral", ""), "'LlamaForCausalLM' of model type 'mistral'" },
         { NAMED("MistralForCausalLM", "mistral", ",\"sliding_window\":4"),
           "\"sliding_window\" of 4 in a context of 10" },
@@ -155,6 +155,7 @@ static void other_graphs_are_refused_by_name(void **state)
         { "[]", "no JSON object" },
         { "{}", "names the architecture" },
         { "{\"model_type\":\"llama\"}", "\"hidden_size\" is missing" },
+        { NAMED("GPT2LMHeadModel", "gpt2", ""), "\"n_embd\" is missing" },
         { LLAMA(",\"head_dim\":\"4\""), "\"head_dim\" is not an integer" },
         { LLAMA(",\"bos_token_id\":-1"), "\"bos_token_id\" is no token id" },
         { LLAMA(",\"vocab_size\":7"), "duplicate" },

@@ -64,13 +64,15 @@ static void check_tokens(mcu_batch *batch, size_t network, const int32_t *tokens
     free(memory);
 }
 
-/* sizes that are no multiples of 4, more than 512 columns, biases, norms of heads, grouped heads */
+/* sizes that are no multiples of 4, more than 512 columns, biases, norms of heads, grouped heads; a
+ * GPT-2 */
 static void random_decoders_compute_what_ref_computes(void **state)
 {
     static const random_shape shapes[] = {
         { 2, 18, 3, 1, 6, 23, 29, 20, false },
         { 1, 30, 4, 2, 4, 530, 33, 9, true },
         { 1, 16, 2, 2, 8, 20, 12, 16, true },
+        { 2, 18, 3, 3, 6, 23, 29, 20, true },
     };
     muc_checkpoint checkpoints[MUC_COUNT(shapes)];
     mcu_batch batch = mcu_batch_new();
@@ -78,7 +80,10 @@ static void random_decoders_compute_what_ref_computes(void **state)
 
     (void)state;
     for (size_t i = 0; i < MUC_COUNT(shapes); i++) {
-        random_relative(batch.ctx, &shapes[i], i == 0, &checkpoints[i]);
+        if (i == 3)
+            random_gpt2(batch.ctx, &shapes[i], &checkpoints[i]);
+        else
+            random_relative(batch.ctx, &shapes[i], i == 0, &checkpoints[i]);
         for (size_t m = 0; m < MUC_COUNT(machines); m++)
             mcu_batch_add(&batch,
                           int8_graph(batch.ctx, &checkpoints[i], shapes[i].context, 5, i % 2 == 0),

@@ -1,4 +1,4 @@
-/* mur_decoder.h - the operators of a decoder (Llama and its relatives) with int8 weights.
+/* mur_decoder.h - the operators of a decoder (Llama and its relatives, GPT-2) with int8 weights.
  *
  * Activations are binary32 between operators. A matrix is int8 with one scale a row; what it
  * multiplies is quantized to int8 when it comes, with one scale a token; sums are int32. Keys and
@@ -57,6 +57,12 @@ typedef struct mur_attention_q8 {
  * gain [width]. y may be x. */
 void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t width,
                       const float *x, float *y);
+
+/* y = ((x - mean) * (1 / sqrt(dot(d, d) / width + epsilon))) * gain + bias, d = x - mean, mean =
+ * sum / width, the sum in the order of dot; for each of count groups of width. gain, bias [width].
+ * y may be x. */
+void mur_layer_norm_f32(const float *gain, const float *bias, float epsilon, uint32_t count,
+                        uint32_t width, const float *x, float *y);
 
 /* Rotates each head of rows of x, the first at position pos: with a and b the halves of a head,
  * y = (a * cos - b * sin, b * cos + a * sin). cosines, sines: [..][width / 2]. y may be x. */

@@ -342,7 +342,7 @@ static muc_status make_report(const compress_job *job, muc_report **out)
 
 static muc_status compress(compress_job *job)
 {
-    const muc_llama_options options = { .context = job->model->context };
+    const muc_llama_options options = { 0 }; /* every position is kept */
 
     MUC_TRY(check_model(job));
     MUC_TRY(check_training(job));

@@ -121,23 +121,20 @@ static muc_status write_config(const writer *w)
     return status;
 }
 
-static muc_status copy_tokenizer(const writer *w)
+static muc_status copy_tokenizer(writer *w)
 {
     const char *path = w->tokenizer_path ? w->tokenizer_path : w->model->checkpoint.tokenizer_path;
-    size_t length;
-    muc_status status;
+    muc_status status = MUC_OK;
+    muc_tokenizer_files files = { 0 };
     muc_file file;
 
-    if (!path)
-        return MUC_OK;
-    length = strlen(path);
-    MUC_TRY(muc_file_open(w->ctx, path, &file));
-    status =
-        muc_folder_write(w->folder,
-                         length > 5 && strcmp(path + length - 5, ".json") == 0 ? "tokenizer.json"
-                                                                               : "tokenizer.model",
-                         file.bytes.data, file.bytes.size);
-    muc_file_close(&file);
+    if (path)
+        MUC_TRY(muc_tokenizer_files_of(w->ctx, path, &w->arena, &files));
+    for (size_t i = 0; i < files.count && status == MUC_OK; i++) {
+        MUC_TRY(muc_file_open(w->ctx, files.files[i].path, &file));
+        status = muc_folder_write(w->folder, files.files[i].name, file.bytes.data, file.bytes.size);
+        muc_file_close(&file);
+    }
     return status;
 }
 

@@ -32,7 +32,14 @@ static void add_config(muc_report *report, const muc_model_config *config)
     muc_report_add_count(report, "vocabulary", config->vocabulary);
     muc_report_add_count(report, "context", config->context);
     muc_report_add_real(report, "norm_epsilon", config->norm_epsilon);
-    muc_report_add_real(report, "rope_theta", config->rope_theta);
+    if (config->position == MUC_POSITION_ROPE)
+        muc_report_add_real(report, "rope_theta", config->rope_theta);
+    muc_report_add_text(report, "norm", "%s",
+                        config->norm == MUC_NORM_LAYER ? "LayerNorm" : "RMSNorm");
+    muc_report_add_text(report, "positions", "%s",
+                        config->position == MUC_POSITION_LEARNED ? "learned" : "RoPE");
+    muc_report_add_text(report, "feed_forward", "%s%s", config->activation,
+                        config->ffn == MUC_FFN_GATED ? ", gated" : "");
     muc_report_add_bool(report, "tied_head", config->tied);
 }
 

@@ -327,6 +327,22 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
     return MUC_OK;
 }
 
+muc_status muc_tokenizer_files_of(muc_context *ctx, const char *path, muc_arena *arena,
+                                  muc_tokenizer_files *out)
+{
+    size_t size = strlen(path);
+    bool is_json = size > 5 && strcmp(path + size - 5, ".json") == 0;
+    const char *second;
+
+    MUC_TRY(muc_vocabulary_second_file(ctx, path, arena, &second));
+    *out = (muc_tokenizer_files){ .count = second ? 2 : 1 };
+    out->files[0].path = path;
+    out->files[0].name = second ? "vocab.json" : is_json ? "tokenizer.json" : "tokenizer.model";
+    out->files[1].path = second;
+    out->files[1].name = "merges.txt";
+    return MUC_OK;
+}
+
 static muc_status open_untrained(muc_context *ctx, const char *path, const char *tokenizer,
                                  uint32_t vocabulary, muc_model *model)
 {

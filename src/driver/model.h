@@ -61,6 +61,18 @@ muc_status muc_model_open_untrained(muc_context *ctx, const char *path, const ch
 muc_status muc_model_set_template(muc_context *ctx, muc_model *model, const char *source,
                                   const char *text, size_t size);
 
+/* What of a tokenizer is to be copied, and under which names a model's folder has it. */
+typedef struct muc_tokenizer_files {
+    size_t count;
+    struct {
+        const char *path, *name;
+    } files[2];
+} muc_tokenizer_files;
+
+/* path: of its file, or of its first. In the arena. */
+muc_status muc_tokenizer_files_of(muc_context *ctx, const char *path, muc_arena *arena,
+                                  muc_tokenizer_files *out);
+
 /* Fails with MUC_USAGE if the model has no tokenizer, telling how to give one. */
 muc_status muc_model_need_tokenizer(muc_context *ctx, const muc_model *model);
 

@@ -33,12 +33,29 @@ static muc_status widen_matrices(muc_context *ctx, muc_graph *graph)
     return muc_graph_verify(ctx, graph);
 }
 
+/* what becomes blocks is for uthinker, whose schedule has one way for each of these */
+static muc_status check_kind(muc_context *ctx, const muc_model *model)
+{
+    const muc_model_config *config = &model->checkpoint.config;
+    const char *what = config->norm != MUC_NORM_RMS            ? "LayerNorm, not RMSNorm"
+                       : config->position != MUC_POSITION_ROPE ? "learned positions, not RoPE"
+                       : config->ffn != MUC_FFN_GATED          ? "an FFN without gates"
+                                                               : NULL;
+
+    if (!what)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                    "a %s has %s: no stage of uthinker's schedule computes it; target mcu does",
+                    config->architecture, what);
+}
+
 muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out)
 {
     const muc_llama_options options = { .context = model->context, .level = true };
 
     muc_status status;
 
+    MUC_TRY(check_kind(ctx, model));
     MUC_TRY(muc_llama_build(ctx, &model->checkpoint, &options, out));
     status = widen_matrices(ctx, *out);
     if (status != MUC_OK) {

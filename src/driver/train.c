@@ -313,10 +313,12 @@ static muc_status copy_companions(job *j)
     const char *tokenizer =
         j->options.tokenizer ? j->options.tokenizer : j->model->checkpoint.tokenizer_path;
     const char *slash = strrchr(j->path, '/'), *folder, *prompt;
+    muc_tokenizer_files tokenizer_files = { 0 };
 
     if (tokenizer)
-        MUC_TRY(copy_file(j, tokenizer,
-                          ends_with(tokenizer, ".json") ? "tokenizer.json" : "tokenizer.model"));
+        MUC_TRY(muc_tokenizer_files_of(j->ctx, tokenizer, &j->arena, &tokenizer_files));
+    for (size_t i = 0; i < tokenizer_files.count; i++)
+        MUC_TRY(copy_file(j, tokenizer_files.files[i].path, tokenizer_files.files[i].name));
     if (muc_path_is_dir(j->path))
         folder = j->path;
     else

@@ -1,8 +1,9 @@
 /* checkpoint.h - what every reader of trained language models gives.
  *
- * Whatever the file's form, an opened checkpoint has Hugging Face's tensor names
- * ("model.layers.0.self_attn.q_proj.weight"), rows of q and k in rotate-half order, and a
- * configuration whose every number was checked against the tensors' shapes.
+ * Whatever the file's form and family, an opened checkpoint has the names that Hugging Face gives a
+ * Llama's tensors ("model.layers.0.self_attn.q_proj.weight"), matrices as [out, in], rows of q and
+ * k in rotate-half order, and a configuration whose every number was checked against the tensors'
+ * shapes.
  */
 #ifndef MUC_CHECKPOINT_H
 #define MUC_CHECKPOINT_H
@@ -34,12 +35,29 @@ typedef enum muc_family {
     MUC_FAMILY_MOBILELLM,
     MUC_FAMILY_QWEN2,
     MUC_FAMILY_QWEN3,
+    MUC_FAMILY_GPT2,
 } muc_family;
 
 typedef enum muc_rope_kind {
     MUC_ROPE_PLAIN,  /* frequency i of head_dim/2: theta^(-2i/head_dim) */
     MUC_ROPE_LLAMA3, /* low frequencies divided by factor, a ramp between */
 } muc_rope_kind;
+
+/* How a layer is made; what is 0 is Llama's way. */
+typedef enum muc_norm_kind {
+    MUC_NORM_RMS,   /* RMSNorm: a gain */
+    MUC_NORM_LAYER, /* LayerNorm: a gain and a bias */
+} muc_norm_kind;
+
+typedef enum muc_position_kind {
+    MUC_POSITION_ROPE,    /* q and k are rotated */
+    MUC_POSITION_LEARNED, /* a table's rows are added to the tokens' */
+} muc_position_kind;
+
+typedef enum muc_ffn_kind {
+    MUC_FFN_GATED, /* down(activation(gate x) * up x) */
+    MUC_FFN_PLAIN, /* down(activation(up x)) */
+} muc_ffn_kind;
 
 /* The numbers in which the layers of a pruned model differ. */
 typedef struct muc_layer_sizes {
@@ -61,9 +79,12 @@ typedef struct muc_model_config {
     uint32_t rope_original_context;
     bool rope_interleaved; /* the file had adjacent pairs; the reader reordered q and k */
     bool tied;             /* the head is model.embed_tokens.weight; no lm_head.weight exists */
-    bool qkv_bias, output_bias;
+    muc_norm_kind norm;
+    muc_position_kind position;
+    muc_ffn_kind ffn;
+    bool qkv_bias, output_bias, ffn_bias;
     bool head_norm;         /* RMSNorm of each head of q and k (Qwen3) */
-    const char *activation; /* "silu" */
+    const char *activation; /* "silu"; "gelu" or "gelu_new" (by tanh) where ffn is plain */
     bool has_bos;
     uint32_t bos;
     uint32_t eos_count; /* 0: none is known */

@@ -61,6 +61,10 @@ muc_status muc_checkpoint_add(muc_context *ctx, muc_checkpoint *checkpoint,
 /* Fills elements and bytes from dtype and dims, or fails naming the tensor. */
 muc_status muc_tensor_measure(muc_context *ctx, muc_tensor_view *view);
 
+/* family, and what it decides: kinds of norms, positions and FFNs, biases, a head that is tied
+ * unless a file says otherwise. */
+void muc_config_set_family(muc_model_config *config, muc_family family);
+
 /* Holds every number of config against its limits. muc_checkpoint_settle does it too; a reader
  * whose layout follows from the configuration does it before. */
 muc_status muc_checkpoint_check_config(muc_context *ctx, const muc_checkpoint *checkpoint);
@@ -95,5 +99,14 @@ muc_llama_tensor muc_llama_tensor_of(const muc_model_config *config, unsigned id
 /* The canonical name, arena-owned; layer is ignored where the tensor exists once. */
 muc_status muc_llama_tensor_name(muc_context *ctx, muc_arena *arena, unsigned id, uint32_t layer,
                                  const char **out);
+
+enum { MUC_FUSED_PARTS = 3 };
+
+/* Which of q, k and v (or of their biases) is part 0, 1, 2 of a tensor that holds all. */
+unsigned muc_fused_part(bool is_matrix, unsigned part);
+/* Adds the three parts of a matrix [q + k + v, in] or a vector [q + k + v] by the sizes of config,
+ * which was checked. Fails with MUC_MALFORMED if it has not their rows. */
+muc_status muc_checkpoint_add_fused(muc_context *ctx, muc_checkpoint *checkpoint,
+                                    const muc_tensor_view *fused, uint32_t layer);
 
 #endif

@@ -31,8 +31,18 @@ static const uint64_t max_kv_elements = UINT64_C(1) << 38;
 #define FAIL(status, ...) muc_fail(ctx, status, checkpoint->path, MUC_NO_OFFSET, __VA_ARGS__)
 
 /* the words of llama_tensors.def */
-enum { NONE, DIM, FFN_DIM, Q_DIM, KV_DIM, HEAD_DIM, VOCABULARY };
-enum { ALWAYS, UNTIED, QKV_BIAS, OUTPUT_BIAS, HEAD_NORM };
+enum { NONE, DIM, FFN_DIM, Q_DIM, KV_DIM, HEAD_DIM, VOCABULARY, CONTEXT };
+enum {
+    ALWAYS,
+    UNTIED,
+    QKV_BIAS,
+    OUTPUT_BIAS,
+    FFN_BIAS,
+    HEAD_NORM,
+    LAYER_NORM,
+    LEARNED_POSITIONS,
+    GATED,
+};
 enum { GLOBAL, LAYER };
 
 static uint32_t size_of_dimension(const muc_model_config *config, int dimension)
@@ -50,6 +60,8 @@ static uint32_t size_of_dimension(const muc_model_config *config, int dimension)
         return config->head_dim;
     case VOCABULARY:
         return config->vocabulary;
+    case CONTEXT:
+        return config->context;
     default:
         return 0;
     }
@@ -64,8 +76,16 @@ static bool tensor_is_present(const muc_model_config *config, int when)
         return config->qkv_bias;
     case OUTPUT_BIAS:
         return config->output_bias;
+    case FFN_BIAS:
+        return config->ffn_bias;
     case HEAD_NORM:
         return config->head_norm;
+    case LAYER_NORM:
+        return config->norm == MUC_NORM_LAYER;
+    case LEARNED_POSITIONS:
+        return config->position == MUC_POSITION_LEARNED;
+    case GATED:
+        return config->ffn == MUC_FFN_GATED;
     default:
         return true;
     }
@@ -82,6 +102,18 @@ muc_model_config muc_config_of_layer(const muc_model_config *config, uint32_t la
         out.layer_sizes = NULL;
     }
     return out;
+}
+
+void muc_config_set_family(muc_model_config *config, muc_family family)
+{
+    config->family = family;
+    if (family != MUC_FAMILY_GPT2)
+        return;
+    config->norm = MUC_NORM_LAYER;
+    config->position = MUC_POSITION_LEARNED;
+    config->ffn = MUC_FFN_PLAIN;
+    config->qkv_bias = config->output_bias = config->ffn_bias = true;
+    config->tied = true;
 }
 
 muc_llama_tensor muc_llama_tensor_of(const muc_model_config *config, unsigned id)
@@ -170,7 +202,7 @@ static muc_status check_sizes(muc_context *ctx, const muc_checkpoint *checkpoint
     if (!config->layer_sizes && config->heads % config->kv_heads != 0)
         return FAIL(MUC_MALFORMED, "heads, %u, is no multiple of kv_heads, %u", config->heads,
                     config->kv_heads);
-    if (config->head_dim % 2 != 0)
+    if (config->position == MUC_POSITION_ROPE && config->head_dim % 2 != 0)
         return FAIL(MUC_MALFORMED, "head_dim, %u, is odd", config->head_dim);
     if (2 * kv_dim * config->layers > max_kv_elements / config->context)
         return FAIL(MUC_UNSUPPORTED,
@@ -188,7 +220,8 @@ static muc_status check_numbers(muc_context *ctx, const muc_checkpoint *checkpoi
     if (!(config->norm_epsilon > 0 && config->norm_epsilon < 1))
         return FAIL(MUC_MALFORMED, "norm epsilon is %g, expected above 0 and below 1",
                     config->norm_epsilon);
-    if (!(config->rope_theta >= 1 && config->rope_theta <= 1e15))
+    if (config->position == MUC_POSITION_ROPE &&
+        !(config->rope_theta >= 1 && config->rope_theta <= 1e15))
         return FAIL(MUC_MALFORMED, "RoPE theta is %g, expected 1 to 1e15", config->rope_theta);
     if (config->rope_kind == MUC_ROPE_LLAMA3 &&
         !(config->rope_factor >= 1 && config->rope_factor <= 1e6 && config->rope_low_factor > 0 &&

@@ -93,8 +93,12 @@ static muc_status weight(builder *b, unsigned row, uint32_t *out)
     quantization.scales = view->scales;
     if (b->level)
         MUC_TRY(pad(b, view, row, &tensor, &quantization.scales));
+    if (row == MUC_LLAMA_POSITIONS) { /* the first of them */
+        tensor.bytes = view->bytes / view->dims[0] * b->context;
+        tensor.dims[0] = muc_expr_const(b->graph->pool, b->context);
+    }
     if (view->scales) {
-        quantization.count = muc_llama_tensor_of(&b->sizes, row).dims[0];
+        quantization.count = muc_expr_get(b->graph->pool, tensor.dims[0])->lo;
         MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, quantization.count, &zeros));
         quantization.zero_points = zeros;
         tensor.quantization = &quantization;
@@ -135,27 +139,35 @@ static muc_status linear(builder *b, const char *stage, uint32_t x, unsigned row
     return node(b, MUC_OP_LINEAR, name, inputs, bias_row ? 3 : 2, NULL, 0, out);
 }
 
-/* group 0: all columns together */
-static muc_status norm(builder *b, const char *name, uint32_t x, unsigned row, uint32_t group,
-                       uint32_t *out)
+/* group 0: all columns together; bias_row: as linear's, of a LayerNorm */
+static muc_status norm(builder *b, const char *name, uint32_t x, unsigned row, unsigned bias_row,
+                       uint32_t group, uint32_t *out)
 {
+    const muc_attribute axis[] = {
+        { .key = MUC_KEY_EPSILON, .value.real = b->config->norm_epsilon },
+        { .key = MUC_KEY_AXIS, .value.integer = 1 },
+    };
     const muc_attribute attributes[] = {
         { .key = MUC_KEY_EPSILON, .value.real = b->config->norm_epsilon },
         { .key = MUC_KEY_GROUP, .value.integer = group },
     };
-    uint32_t inputs[2] = { x };
+    uint32_t inputs[3] = { x };
 
     MUC_TRY(weight(b, row, &inputs[1]));
+    if (bias_row && b->config->norm == MUC_NORM_LAYER) {
+        MUC_TRY(weight(b, bias_row, &inputs[2]));
+        return node(b, MUC_OP_LAYER_NORM, name, inputs, 3, axis, MUC_COUNT(axis), out);
+    }
     return node(b, MUC_OP_RMSNORM, name, inputs, 2, attributes, group ? 2 : 1, out);
 }
 
-static muc_status layer_norm(builder *b, const char *stage, uint32_t x, unsigned row,
-                             uint32_t group, uint32_t *out)
+static muc_status stage_norm(builder *b, const char *stage, uint32_t x, unsigned row,
+                             unsigned bias_row, uint32_t group, uint32_t *out)
 {
     const char *name;
 
     MUC_TRY(name_of(b, stage, &name));
-    return norm(b, name, x, row, group, out);
+    return norm(b, name, x, row, bias_row, group, out);
 }
 
 static muc_status rope(builder *b, const char *stage, uint32_t x, uint32_t heads, uint32_t *out)
@@ -206,34 +218,61 @@ static muc_status attention_block(builder *b, uint32_t x, uint32_t *out)
     const muc_model_config *c = &b->sizes;
     uint32_t normed, q, k, v, y;
 
-    MUC_TRY(layer_norm(b, "attention_norm", x, MUC_LLAMA_INPUT_NORM, 0, &normed));
+    MUC_TRY(stage_norm(b, "attention_norm", x, MUC_LLAMA_INPUT_NORM, MUC_LLAMA_INPUT_NORM_BIAS, 0,
+                       &normed));
     MUC_TRY(linear(b, "q", normed, MUC_LLAMA_Q, c->qkv_bias ? MUC_LLAMA_Q_BIAS : 0, &q));
     MUC_TRY(linear(b, "k", normed, MUC_LLAMA_K, c->qkv_bias ? MUC_LLAMA_K_BIAS : 0, &k));
     MUC_TRY(linear(b, "v", normed, MUC_LLAMA_V, c->qkv_bias ? MUC_LLAMA_V_BIAS : 0, &v));
     if (c->head_norm) {
-        MUC_TRY(layer_norm(b, "q_norm", q, MUC_LLAMA_Q_NORM, c->head_dim, &q));
-        MUC_TRY(layer_norm(b, "k_norm", k, MUC_LLAMA_K_NORM, c->head_dim, &k));
+        MUC_TRY(stage_norm(b, "q_norm", q, MUC_LLAMA_Q_NORM, 0, c->head_dim, &q));
+        MUC_TRY(stage_norm(b, "k_norm", k, MUC_LLAMA_K_NORM, 0, c->head_dim, &k));
     }
-    MUC_TRY(rope(b, "q_rope", q, c->heads, &q));
-    MUC_TRY(rope(b, "k_rope", k, c->kv_heads, &k));
+    if (c->position == MUC_POSITION_ROPE) {
+        MUC_TRY(rope(b, "q_rope", q, c->heads, &q));
+        MUC_TRY(rope(b, "k_rope", k, c->kv_heads, &k));
+    }
     MUC_TRY(attend(b, q, k, v, &y));
     MUC_TRY(linear(b, "o", y, MUC_LLAMA_O, c->output_bias ? MUC_LLAMA_O_BIAS : 0, &y));
     return combine(b, MUC_OP_ADD, "attention_residual", x, y, out);
 }
 
-/* x + down(silu(gate n) * up n), n = norm x */
-static muc_status feed_forward_block(builder *b, uint32_t x, uint32_t *out)
+static muc_status gelu(builder *b, uint32_t x, uint32_t *out)
 {
-    uint32_t normed, gate, up, y;
+    const muc_attribute mode = { .key = MUC_KEY_MODE, .value.integer = MUC_WORD_TANH };
+    bool by_tanh = strcmp(b->config->activation, "gelu_new") == 0;
     const char *name;
 
-    MUC_TRY(layer_norm(b, "ffn_norm", x, MUC_LLAMA_FFN_NORM, 0, &normed));
+    MUC_TRY(name_of(b, "gelu", &name));
+    return node(b, MUC_OP_GELU, name, &x, 1, &mode, by_tanh, out);
+}
+
+/* silu(gate n) * up n */
+static muc_status gated(builder *b, uint32_t normed, uint32_t *out)
+{
+    uint32_t gate, up;
+    const char *name;
+
     MUC_TRY(linear(b, "gate", normed, MUC_LLAMA_GATE, 0, &gate));
     MUC_TRY(linear(b, "up", normed, MUC_LLAMA_UP, 0, &up));
     MUC_TRY(name_of(b, "silu", &name));
     MUC_TRY(node(b, MUC_OP_SILU, name, &gate, 1, NULL, 0, &gate));
-    MUC_TRY(combine(b, MUC_OP_MUL, "gated", gate, up, &y));
-    MUC_TRY(linear(b, "down", y, MUC_LLAMA_DOWN, 0, &y));
+    return combine(b, MUC_OP_MUL, "gated", gate, up, out);
+}
+
+/* x + down(neurons of norm x) */
+static muc_status feed_forward_block(builder *b, uint32_t x, uint32_t *out)
+{
+    bool bias = b->config->ffn_bias;
+    uint32_t normed, y;
+
+    MUC_TRY(stage_norm(b, "ffn_norm", x, MUC_LLAMA_FFN_NORM, MUC_LLAMA_FFN_NORM_BIAS, 0, &normed));
+    if (b->config->ffn == MUC_FFN_GATED) {
+        MUC_TRY(gated(b, normed, &y));
+    } else {
+        MUC_TRY(linear(b, "up", normed, MUC_LLAMA_UP, bias ? MUC_LLAMA_UP_BIAS : 0, &y));
+        MUC_TRY(gelu(b, y, &y));
+    }
+    MUC_TRY(linear(b, "down", y, MUC_LLAMA_DOWN, bias ? MUC_LLAMA_DOWN_BIAS : 0, &y));
     return combine(b, MUC_OP_ADD, "residual", x, y, out);
 }
 
@@ -262,6 +301,45 @@ static muc_status rope_tables(builder *b)
     return MUC_OK;
 }
 
+/* pos, pos + 1, .. of the call's tokens: [m] */
+static muc_status positions(builder *b, uint32_t *out)
+{
+    static const int32_t one = 1;
+    const muc_tensor step = { .name = "positions.step",
+                              .kind = MUC_TENSOR_CONST,
+                              .dtype = MUC_I32,
+                              .data = (const uint8_t *)&one,
+                              .bytes = sizeof(one) };
+    const muc_attribute first[] = {
+        { .key = MUC_KEY_VALUES, .value.exprs = { &b->pos, 1 } },
+        { .key = MUC_KEY_TO, .value.integer = MUC_I32 },
+    };
+    const muc_attribute scalar = { .key = MUC_KEY_SHAPE };
+    const muc_attribute size = { .key = MUC_KEY_SIZE, .value.expr = b->m };
+    uint32_t inputs[2];
+
+    MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &step, &inputs[1]));
+    MUC_TRY(node(b, MUC_OP_EXPRESSIONS, "positions.first", NULL, 0, first, 2, &inputs[0]));
+    MUC_TRY(node(b, MUC_OP_RESHAPE, "positions.scalar", inputs, 1, &scalar, 1, &inputs[0]));
+    return node(b, MUC_OP_RANGE, "positions", inputs, 2, &size, 1, out);
+}
+
+/* the rows of tokens, and of their positions where those are learned */
+static muc_status embed(builder *b, uint32_t tokens, uint32_t *out)
+{
+    uint32_t inputs[2] = { tokens }, sum[2];
+
+    MUC_TRY(weight(b, MUC_LLAMA_EMBED, &inputs[1]));
+    MUC_TRY(node(b, MUC_OP_EMBED, "embed", inputs, 2, NULL, 0, out));
+    if (b->config->position == MUC_POSITION_ROPE)
+        return rope_tables(b);
+    sum[0] = *out;
+    MUC_TRY(positions(b, &inputs[0]));
+    MUC_TRY(weight(b, MUC_LLAMA_POSITIONS, &inputs[1]));
+    MUC_TRY(node(b, MUC_OP_EMBED, "embed_positions", inputs, 2, NULL, 0, &sum[1]));
+    return node(b, MUC_OP_ADD, "embed_sum", sum, 2, NULL, 0, out);
+}
+
 /* the row of the call's last token */
 static muc_status take_last(builder *b, uint32_t x, uint32_t *out)
 {
@@ -282,16 +360,14 @@ static muc_status build(builder *b, const muc_llama_options *options, uint32_t m
 {
     muc_expr_pool *pool = b->graph->pool;
     muc_tensor tokens = { .name = "tokens", .kind = MUC_TENSOR_INPUT, .dtype = MUC_I32, .rank = 1 };
-    uint32_t embed[2], head[2], x;
+    uint32_t head[2], x;
 
     b->pos = muc_expr_new_input(pool, "pos", 0, b->context - 1, 1);
     b->m = muc_expr_new_input(pool, "m", 1, max_tokens, 1);
     MUC_TRY(muc_expr_assume(pool, muc_expr_add(pool, b->pos, b->m), b->context));
     tokens.dims[0] = b->m;
-    MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tokens, &embed[0]));
-    MUC_TRY(weight(b, MUC_LLAMA_EMBED, &embed[1]));
-    MUC_TRY(rope_tables(b));
-    MUC_TRY(node(b, MUC_OP_EMBED, "embed", embed, 2, NULL, 0, &x));
+    MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tokens, &x));
+    MUC_TRY(embed(b, x, &x));
     for (b->layer = 0; b->layer < b->config->layers; b->layer++) {
         b->sizes = b->level ? *b->config : muc_config_of_layer(b->config, b->layer);
         MUC_TRY(attention_block(b, x, &x));
@@ -299,7 +375,7 @@ static muc_status build(builder *b, const muc_llama_options *options, uint32_t m
     }
     if (options->last_only)
         MUC_TRY(take_last(b, x, &x));
-    MUC_TRY(norm(b, "final_norm", x, MUC_LLAMA_FINAL_NORM, 0, &head[0]));
+    MUC_TRY(norm(b, "final_norm", x, MUC_LLAMA_FINAL_NORM, MUC_LLAMA_FINAL_NORM_BIAS, 0, &head[0]));
     MUC_TRY(weight(b, b->config->tied ? MUC_LLAMA_EMBED : MUC_LLAMA_HEAD, &head[1]));
     MUC_TRY(node(b, MUC_OP_LINEAR, "head", head, 2, NULL, 0, &x));
     MUC_TRY(muc_graph_add_output(b->ctx, b->graph, x));
@@ -320,7 +396,7 @@ muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,
         return muc_fail(ctx, MUC_USAGE, checkpoint->path, MUC_NO_OFFSET,
                         "a context of %u, but the model was made for %u", b.context,
                         config->context);
-    if (strcmp(config->activation, "silu") != 0)
+    if (strcmp(config->activation, "silu") != 0 && config->ffn == MUC_FFN_GATED)
         return muc_fail(ctx, MUC_UNSUPPORTED, checkpoint->path, MUC_NO_OFFSET,
                         "activation '%s', expected 'silu'", config->activation);
     MUC_TRY(muc_graph_new(ctx, "llama", &b.graph));

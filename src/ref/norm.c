@@ -1,4 +1,5 @@
-/* norm.c - normalisations. Means and variances are sums in double, variances of differences. */
+/* norm.c - normalisations. Means and variances are sums in double, variances of differences;
+ * where a decoder's kernel has float32's order, in that. */
 #include <math.h>
 
 #include "ref/walk.h"
@@ -109,6 +110,54 @@ static void row_run(void *arg, size_t n, const size_t *at, const size_t *step)
     }
 }
 
+/* eight interleaved sums, in the order of muc_ref_dot */
+static float sum_of(const float *x, size_t n)
+{
+    float s[8] = { 0 }, sum;
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            s[j] += x[i + j];
+    sum = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    for (; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* rows as a decoder has them: one gain and one bias a column */
+static bool is_plain(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    bool is = x->rank > 0 && call->node->input_count == 3 && call->node->output_count == 1 &&
+              (size_t)muc_node_integer(call->node, MUC_KEY_AXIS) + 1 == x->rank;
+
+    for (unsigned i = 0; is && i < 3; i++)
+        is = call->inputs[i]->dtype == MUC_F32 &&
+             (i == 0 || (call->inputs[i]->rank == 1 && call->inputs[i]->elements == x->columns));
+    return is;
+}
+
+/* y = (x - mean) * factor * gain + bias in float32 (runtime/include/mur_decoder.h) */
+static void plain_rows(const muc_ref_call *call, float epsilon)
+{
+    const muc_ref_value *in = call->inputs[0];
+    const float *gain = muc_ref_floats(call->inputs[1]), *bias = muc_ref_floats(call->inputs[2]);
+    size_t width = in->columns;
+
+    for (size_t at = 0; at < in->elements; at += width) {
+        const float *x = muc_ref_floats(in) + at;
+        float *y = muc_ref_floats_out(call->output) + at, factor;
+        float mean = sum_of(x, width) / (float)width;
+
+        for (size_t i = 0; i < width; i++)
+            y[i] = x[i] - mean;
+        factor = 1 / sqrtf(muc_ref_dot(y, y, width) / (float)width + epsilon);
+        for (size_t i = 0; i < width; i++)
+            y[i] = y[i] * factor * gain[i] + bias[i];
+    }
+}
+
 muc_status muc_kernel_layer_norm(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
@@ -125,6 +174,10 @@ muc_status muc_kernel_layer_norm(const muc_ref_call *call)
     }
     if (width == 0)
         return muc_ref_fail(call, "nothing to normalise");
+    if (is_plain(call)) {
+        plain_rows(call, (float)epsilon);
+        return MUC_OK;
+    }
     muc_ref_walk_of(&shape, call->inputs + 1, call->node->input_count - 1, &walk);
     for (size_t i = 0; i < x->elements / width; i++) {
         statistics(x, (set){ i * width, 1, 0, width }, &r.mean, &variance);

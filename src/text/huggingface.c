@@ -1,4 +1,4 @@
-/* huggingface.c - reads tokenizer.json.
+/* huggingface.c - reads tokenizer.json, and the two files that were there before it.
  *
  * The file describes a pipeline. Each part is recognised by its structure: its JSON, keys sorted
  * and those without effect on ids removed, is looked up in a table. What is not there is refused.
@@ -426,5 +426,71 @@ muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc
     if (status == MUC_OK)
         status = read_model(&r);
     json_decref(r.root);
+    return status;
+}
+
+/* ---- vocab.json and merges.txt ---- */
+
+/* a line a merge, best first; the first may tell a version */
+static muc_status put_merges(const reader *r, muc_bytes file, json_t *merges)
+{
+    static const char version[] = "#version";
+    const char *at = (const char *)file.data, *end = at + file.size;
+
+    if (file.size >= sizeof(version) - 1 && memcmp(at, version, sizeof(version) - 1) == 0)
+        at = memchr(at, '\n', file.size);
+    for (; at && at < end; at = at < end ? at + 1 : end) {
+        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t size;
+
+        at = stop ? stop : end;
+        size = (size_t)(at - line);
+        size -= size > 0 && line[size - 1] == '\r';
+        if (size == 0)
+            continue;
+        if (json_array_size(merges) >= MUR_TOKENIZER_MAX_MERGES)
+            return fail(r, MUC_MALFORMED, "more than %d merges", MUR_TOKENIZER_MAX_MERGES);
+        if (json_array_append_new(merges, json_stringn(line, size)) != 0)
+            return muc_fail(r->ctx, MUC_MALFORMED, file.name,
+                            (uint64_t)(line - (const char *)file.data), "merge %zu is no UTF-8",
+                            json_array_size(merges));
+    }
+    return MUC_OK;
+}
+
+/* What Hugging Face's own conversion makes of the two: the tokenizer.json of GPT-2. */
+static muc_status assemble(reader *r, json_t *vocab, muc_bytes merges_file)
+{
+    static const char end_of_text[] = "<|endoftext|>";
+    json_t *merges = json_array(), *id = json_object_get(vocab, end_of_text);
+
+    r->root = json_pack("{s:{s:s,s:O,s:o},s:{s:s,s:b},s:{s:s},s:[]}", "model", "type", "BPE",
+                        "vocab", vocab, "merges", merges, "pre_tokenizer", "type", "ByteLevel",
+                        "add_prefix_space", 0, "decoder", "type", "ByteLevel", "added_tokens");
+    if (!r->root)
+        return muc_fail_nomem(r->ctx, r->source, sizeof(json_t));
+    r->model = json_object_get(r->root, "model");
+    if (id && json_array_append_new(
+                  json_object_get(r->root, "added_tokens"),
+                  json_pack("{s:s,s:O,s:b}", "content", end_of_text, "id", id, "special", 1)) != 0)
+        return muc_fail_nomem(r->ctx, r->source, sizeof(json_t));
+    MUC_TRY(put_merges(r, merges_file, merges));
+    return read_model(r);
+}
+
+muc_status muc_vocabulary_read_gpt2(muc_context *ctx, muc_bytes vocab_file, muc_bytes merges,
+                                    muc_arena *arena, muc_vocabulary *out)
+{
+    reader r = { .ctx = ctx, .source = vocab_file.name, .arena = arena, .out = out };
+    muc_status status;
+    json_t *vocab;
+
+    *out = (muc_vocabulary){ .source = vocab_file.name, .bos = MUR_NO_TOKEN, .eos = MUR_NO_TOKEN };
+    MUC_TRY(muc_json_parse(ctx, vocab_file, 0, &vocab));
+    status = json_is_object(vocab)
+                 ? assemble(&r, vocab, merges)
+                 : fail(&r, MUC_MALFORMED, "no JSON object of pieces and their ids");
+    json_decref(r.root);
+    json_decref(vocab);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "text/pieces.h"
 
 static muc_status fail(muc_context *ctx, const char *source, const char *what, const char *name)
@@ -120,11 +121,40 @@ static bool has_suffix(const char *name, const char *suffix)
     return n >= s && strcmp(name + n - s, suffix) == 0;
 }
 
+muc_status muc_vocabulary_second_file(muc_context *ctx, const char *path, muc_arena *arena,
+                                      const char **out)
+{
+    static const char first[] = "vocab.json", second[] = "merges.txt";
+    size_t folder = strlen(path) - (sizeof(first) - 1);
+
+    *out = NULL;
+    if (!has_suffix(path, first) || (folder > 0 && path[folder - 1] != '/'))
+        return MUC_OK;
+    return muc_arena_format(ctx, arena, out, "%.*s%s", (int)folder, path, second);
+}
+
+static muc_status read_two(muc_context *ctx, muc_bytes vocab, const char *second, muc_arena *arena,
+                           muc_vocabulary *out)
+{
+    muc_status status;
+    muc_file merges;
+
+    MUC_TRY(muc_file_open(ctx, second, &merges));
+    status = muc_vocabulary_read_gpt2(ctx, vocab, merges.bytes, arena, out);
+    muc_file_close(&merges);
+    return status;
+}
+
 muc_status muc_vocabulary_read(muc_context *ctx, muc_bytes file, size_t model_pieces,
                                muc_arena *arena, muc_vocabulary *out)
 {
+    const char *second;
+
     if (has_suffix(file.name, ".bin"))
         return muc_vocabulary_read_llama2c(ctx, file, model_pieces, arena, out);
+    MUC_TRY(muc_vocabulary_second_file(ctx, file.name, arena, &second));
+    if (second)
+        return read_two(ctx, file, second, arena, out);
     if (has_suffix(file.name, ".json") || looks_like_json(file))
         return muc_vocabulary_read_huggingface(ctx, file, arena, out);
     if (has_suffix(file.name, ".model") || looks_like_sentencepiece(file))

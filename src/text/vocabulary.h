@@ -55,6 +55,12 @@ muc_status muc_vocabulary_read_sentencepiece(muc_context *ctx, muc_bytes file, m
 muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc_arena *arena,
                                            muc_vocabulary *out);
 
+/* The two files of GPT-2's first release, which many folders have alone: vocab.json (pieces and
+ * their ids) and merges.txt (a merge a line). They mean a byte-level BPE with GPT-2's pattern whose
+ * one special token is <|endoftext|>. */
+muc_status muc_vocabulary_read_gpt2(muc_context *ctx, muc_bytes vocab, muc_bytes merges,
+                                    muc_arena *arena, muc_vocabulary *out);
+
 /* llama2.c tokenizer.bin. The file does not say how many pieces it has: count is the model's
  * vocabulary size, or 0 to take them all. */
 muc_status muc_vocabulary_read_llama2c(muc_context *ctx, muc_bytes file, size_t count,
@@ -65,7 +71,13 @@ muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,
                                     const muc_stored_vocabulary *stored, muc_arena *arena,
                                     muc_vocabulary *out);
 
-/* Chooses the reader by the file's name and content. model_pieces as `count` of llama2.c. */
+/* The second file of a tokenizer whose first is at path: merges.txt beside a vocab.json,
+ * arena-owned; NULL for other tokenizers, which are one file. */
+muc_status muc_vocabulary_second_file(muc_context *ctx, const char *path, muc_arena *arena,
+                                      const char **out);
+
+/* Chooses the reader by the file's name, which is its path, and content. model_pieces as `count` of
+ * llama2.c. */
 muc_status muc_vocabulary_read(muc_context *ctx, muc_bytes file, size_t model_pieces,
                                muc_arena *arena, muc_vocabulary *out);
 

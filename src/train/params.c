@@ -91,6 +91,9 @@ static muc_status make(muc_context *ctx, const uint32_t *heads, const uint32_t *
 {
     const muc_model_config *config = &shape->config;
 
+    if (config->family == MUC_FAMILY_GPT2)
+        return muc_fail(ctx, MUC_UNSUPPORTED, "train", MUC_NO_OFFSET,
+                        "a %s is not trained, only the Llama family is", config->architecture);
     MUC_TRY(MUC_ARENA_NEW(ctx, &shape->arena, config->layers, &shape->layers));
     MUC_TRY(MUC_ARENA_NEW(ctx, &shape->arena, ((size_t)config->layers + 1) * MUC_LLAMA_TENSOR_COUNT,
                           &shape->tensors));

@@ -50,7 +50,7 @@ static muc_status find_architecture(reader *r)
     if (!r->kind)
         return UNSUPPORTED(r, "architecture '%s' is none that muc knows", name);
     r->config->architecture = r->kind->name;
-    r->config->family = r->kind->family;
+    muc_config_set_family(r->config, r->kind->family);
     r->config->rope_interleaved = r->kind->interleaved;
     r->config->head_norm = r->kind->head_norm;
     return MUC_OK;
@@ -97,7 +97,9 @@ static muc_status read_sizes(const reader *r)
     head_dim = config->heads ? config->dim / config->heads : 0;
     MUC_TRY(read_u32_or(r, "attention.key_length", head_dim, &config->head_dim));
     MUC_TRY(read_u32_or(r, "attention.value_length", config->head_dim, &value_dim));
-    MUC_TRY(read_u32_or(r, "rope.dimension_count", config->head_dim, &rotary));
+    rotary = config->head_dim;
+    if (config->position == MUC_POSITION_ROPE)
+        MUC_TRY(read_u32_or(r, "rope.dimension_count", config->head_dim, &rotary));
     if (value_dim != config->head_dim || rotary != config->head_dim)
         return UNSUPPORTED(r, "keys of %u, values of %u, RoPE over %u elements of a head",
                            config->head_dim, value_dim, rotary);
@@ -110,8 +112,15 @@ static muc_status read_numbers(const reader *r)
     const char *scaling;
     double factor;
 
-    MUC_TRY(muc_gguf_double_or(&r->gguf, key_of(r, "attention.layer_norm_rms_epsilon", key), 0,
-                               &r->config->norm_epsilon));
+    MUC_TRY(muc_gguf_double_or(&r->gguf,
+                               key_of(r,
+                                      r->config->norm == MUC_NORM_LAYER
+                                          ? "attention.layer_norm_epsilon"
+                                          : "attention.layer_norm_rms_epsilon",
+                                      key),
+                               0, &r->config->norm_epsilon));
+    if (r->config->position != MUC_POSITION_ROPE)
+        return MUC_OK;
     MUC_TRY(muc_gguf_double_or(&r->gguf, key_of(r, "rope.freq_base", key), 10000,
                                &r->config->rope_theta));
     MUC_TRY(muc_gguf_string_or_null(&r->gguf, key_of(r, "rope.scaling.type", key), &scaling));
@@ -134,9 +143,10 @@ static muc_status check_features(const reader *r)
     if (window < r->config->context)
         return UNSUPPORTED(r, "a sliding window of %u in a context of %u", window,
                            r->config->context);
-    r->config->activation = "silu";
+    r->config->activation = r->config->ffn == MUC_FFN_GATED ? "silu" : "gelu_new";
     r->config->qkv_bias = r->kind->qkv_bias || find_tensor(r, "blk.0.attn_q.bias");
-    r->config->output_bias = find_tensor(r, "blk.0.attn_output.bias") != NULL;
+    r->config->output_bias =
+        r->config->ffn_bias || find_tensor(r, "blk.0.attn_output.bias") != NULL;
     return MUC_OK;
 }
 
@@ -185,6 +195,8 @@ static muc_status add_tensor(const reader *r, const muc_tensor_view *stored)
     bool inner = strncmp(name, prefix, sizeof(prefix) - 1) == 0 &&
                  split_name(name + sizeof(prefix) - 1, &layer, &suffix);
 
+    if (inner && (strcmp(suffix, ".attn_qkv.weight") == 0 || strcmp(suffix, ".attn_qkv.bias") == 0))
+        return muc_checkpoint_add_fused(r->gguf.ctx, r->checkpoint, &view, layer);
     for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
         muc_llama_tensor tensor = muc_llama_tensor_of(r->config, id);
         bool same = tensor.per_layer
@@ -210,6 +222,7 @@ muc_status muc_gguf_read(muc_context *ctx, const muc_source *source, muc_checkpo
     MUC_TRY(read_numbers(&r));
     MUC_TRY(check_features(&r));
     MUC_TRY(read_tokenizer(&r));
+    MUC_TRY(muc_checkpoint_check_config(ctx, checkpoint)); /* fused tensors are parted by it */
     for (size_t i = 0; i < r.gguf.tensor_count; i++)
         MUC_TRY(add_tensor(&r, &r.gguf.tensors[i]));
     return MUC_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "formats/format.h"
 #include "formats/hf/lowbit.h"
 #include "quant/lowbit.h"
 
@@ -19,11 +20,33 @@ typedef struct architecture {
     uint32_t default_head_dim;
     bias_rule qkv_bias, output_bias;
     bool head_norm, sliding_needs_switch;
+    const muc_hf_keys *keys;
 } architecture;
 
+static const muc_hf_keys keys_LLAMA = {
+    .dim = "hidden_size",
+    .layers = "num_hidden_layers",
+    .ffn_dim = "intermediate_size",
+    .heads = "num_attention_heads",
+    .kv_heads = "num_key_value_heads",
+    .context = "max_position_embeddings",
+    .epsilon = "rms_norm_eps",
+    .activation = "hidden_act",
+};
+static const muc_hf_keys keys_GPT2 = {
+    .dim = "n_embd",
+    .layers = "n_layer",
+    .ffn_dim = "n_inner",
+    .heads = "n_head",
+    .context = "n_positions",
+    .older_context = "n_ctx",
+    .epsilon = "layer_norm_epsilon",
+    .activation = "activation_function",
+};
+
 static const architecture architectures[] = {
-#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch) \
-    { name, type, MUC_FAMILY_##family, head_dim, qkv, output, norm, needs_switch },
+#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch, keys) \
+    { name, type, MUC_FAMILY_##family, head_dim, qkv, output, norm, needs_switch, &keys_##keys },
 #include "formats/hf/architectures.def"
 #undef MUC_HF_ARCHITECTURE
 };
@@ -34,7 +57,17 @@ typedef struct reader {
     const json_t *root;
     muc_checkpoint *checkpoint;
     muc_model_config *config;
+    const muc_hf_keys *keys;
 } reader;
+
+const muc_hf_keys *muc_hf_keys_of(muc_family family)
+{
+    const architecture *row = architectures;
+
+    while (row->family != family)
+        row++;
+    return row->keys;
+}
 
 #define UNSUPPORTED(r, ...) \
     muc_fail((r)->ctx, MUC_UNSUPPORTED, (r)->name, MUC_NO_OFFSET, __VA_ARGS__)
@@ -136,12 +169,46 @@ static muc_status read_quantization(const reader *r)
     return MUC_OK;
 }
 
+/* The name that the graph knows it by. */
+static muc_status read_activation(const reader *r, const architecture *kind)
+{
+    static const struct {
+        const char *name, *meaning;
+        bool is_plain; /* of an FFN without gates */
+    } known[] = {
+        { "silu", "silu", false },
+        { "gelu_new", "gelu_new", true },
+        { "gelu", "gelu", true },
+        { "gelu_fast", "gelu_new", true },
+        { "gelu_pytorch_tanh", "gelu_new", true },
+    };
+    bool is_plain = r->config->ffn == MUC_FFN_PLAIN;
+    const char *name;
+
+    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, r->root, kind->keys->activation, &name));
+    for (size_t i = 0; i < MUC_COUNT(known); i++)
+        if (known[i].is_plain == is_plain && (!name || strcmp(name, known[i].name) == 0)) {
+            r->config->activation = known[i].meaning;
+            return MUC_OK;
+        }
+    return UNSUPPORTED(r, "\"%s\" is '%s', expected %s", kind->keys->activation, name,
+                       is_plain ? "gelu_new or gelu" : "silu");
+}
+
 /* Everything that would need another graph. */
 static muc_status check_features(const reader *r, const architecture *kind)
 {
     static const char *const counts[] = { "num_local_experts", "num_experts", "n_routed_experts" };
-    static const char *const flags[] = { "mlp_bias", "layer_sharing" };
-    const char *activation;
+    static const struct {
+        const char *key;
+        bool is;
+    } flags[] = {
+        { "mlp_bias", false },
+        { "layer_sharing", false },
+        { "add_cross_attention", false },
+        { "scale_attn_by_inverse_layer_idx", false },
+        { "scale_attn_weights", true },
+    };
     double rotary;
 
     for (size_t i = 0; i < MUC_COUNT(counts); i++) {
@@ -154,18 +221,15 @@ static muc_status check_features(const reader *r, const architecture *kind)
     for (size_t i = 0; i < MUC_COUNT(flags); i++) {
         bool on;
 
-        MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, flags[i], false, &on));
-        if (on)
-            return UNSUPPORTED(r, "\"%s\": true", flags[i]);
+        MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, flags[i].key, flags[i].is, &on));
+        if (on != flags[i].is)
+            return UNSUPPORTED(r, "\"%s\": %s", flags[i].key, on ? "true" : "false");
     }
     MUC_TRY(read_quantization(r));
     MUC_TRY(muc_json_double_or(r->ctx, r->name, r->root, "partial_rotary_factor", 1, &rotary));
     if (rotary < 1 || rotary > 1)
         return UNSUPPORTED(r, "\"partial_rotary_factor\" of %g", rotary);
-    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, r->root, "hidden_act", &activation));
-    if (activation && strcmp(activation, "silu") != 0)
-        return UNSUPPORTED(r, "\"hidden_act\" is '%s', expected silu", activation);
-    r->config->activation = "silu";
+    MUC_TRY(read_activation(r, kind));
     return check_sliding_window(r, kind);
 }
 
@@ -284,23 +348,27 @@ static muc_status read_layers_u32(const reader *r, const char *key, size_t at,
 static muc_status read_layer_sizes(const reader *r)
 {
     muc_model_config *config = r->config;
+    const json_t *neurons = json_object_get(r->root, r->keys->ffn_dim);
+    bool has_kv_heads = json_object_get(r->root, r->keys->kv_heads) != NULL;
     muc_layer_sizes *sizes = NULL;
 
-    MUC_TRY(read_layers_u32(r, "intermediate_size", offsetof(muc_layer_sizes, ffn_dim), &sizes,
-                            &config->ffn_dim));
-    MUC_TRY(read_layers_u32(r, "num_attention_heads", offsetof(muc_layer_sizes, heads), &sizes,
+    if (config->ffn == MUC_FFN_PLAIN && (!neurons || json_is_null(neurons)))
+        config->ffn_dim = config->dim > UINT32_MAX / 4 ? UINT32_MAX : 4 * config->dim;
+    else
+        MUC_TRY(read_layers_u32(r, r->keys->ffn_dim, offsetof(muc_layer_sizes, ffn_dim), &sizes,
+                                &config->ffn_dim));
+    MUC_TRY(read_layers_u32(r, r->keys->heads, offsetof(muc_layer_sizes, heads), &sizes,
                             &config->heads));
-    if (json_object_get(r->root, "num_key_value_heads"))
-        MUC_TRY(read_layers_u32(r, "num_key_value_heads", offsetof(muc_layer_sizes, kv_heads),
-                                &sizes, &config->kv_heads));
+    if (has_kv_heads)
+        MUC_TRY(read_layers_u32(r, r->keys->kv_heads, offsetof(muc_layer_sizes, kv_heads), &sizes,
+                                &config->kv_heads));
     else
         config->kv_heads = config->heads;
     for (uint32_t i = 0; sizes && i < config->layers; i++) {
         sizes[i].ffn_dim = sizes[i].ffn_dim ? sizes[i].ffn_dim : config->ffn_dim;
         sizes[i].heads = sizes[i].heads ? sizes[i].heads : config->heads;
         if (!sizes[i].kv_heads)
-            sizes[i].kv_heads =
-                json_object_get(r->root, "num_key_value_heads") ? config->kv_heads : sizes[i].heads;
+            sizes[i].kv_heads = has_kv_heads ? config->kv_heads : sizes[i].heads;
     }
     config->layer_sizes = sizes;
     return MUC_OK;
@@ -311,16 +379,20 @@ static muc_status read_sizes(const reader *r, const architecture *kind)
     muc_model_config *config = r->config;
     uint32_t head_dim = kind->default_head_dim;
 
-    MUC_TRY(read_u32(r, "hidden_size", &config->dim));
-    MUC_TRY(read_u32(r, "num_hidden_layers", &config->layers));
+    MUC_TRY(read_u32(r, r->keys->dim, &config->dim));
+    MUC_TRY(read_u32(r, r->keys->layers, &config->layers));
     MUC_TRY(read_layer_sizes(r));
     MUC_TRY(read_u32(r, "vocab_size", &config->vocabulary));
-    MUC_TRY(read_u32(r, "max_position_embeddings", &config->context));
+    MUC_TRY(read_u32(r,
+                     r->keys->older_context && !json_object_get(r->root, r->keys->context)
+                         ? r->keys->older_context
+                         : r->keys->context,
+                     &config->context));
     if (head_dim == 0 && !config->layer_sizes)
         head_dim = config->dim / config->heads;
     MUC_TRY(read_u32_or(r, r->root, "head_dim", head_dim, &config->head_dim));
-    return muc_json_double_or(r->ctx, r->name, r->root, "rms_norm_eps", 1e-6,
-                              &config->norm_epsilon);
+    return muc_json_double_or(r->ctx, r->name, r->root, r->keys->epsilon,
+                              config->norm == MUC_NORM_LAYER ? 1e-5 : 1e-6, &config->norm_epsilon);
 }
 
 static muc_status read_biases(const reader *r, const architecture *kind)
@@ -331,11 +403,11 @@ static muc_status read_biases(const reader *r, const architecture *kind)
     if (bias && kind->qkv_bias == NEVER)
         return UNSUPPORTED(r, "\"attention_bias\": true in a %s", kind->name);
     r->config->qkv_bias = kind->qkv_bias == ALWAYS || (kind->qkv_bias == CONFIG && bias);
-    r->config->output_bias = kind->output_bias == CONFIG && bias;
+    r->config->output_bias = kind->output_bias == ALWAYS || (kind->output_bias == CONFIG && bias);
     return MUC_OK;
 }
 
-static muc_status read_root(const reader *r)
+static muc_status read_root(reader *r)
 {
     const architecture *kind = NULL;
 
@@ -343,21 +415,23 @@ static muc_status read_root(const reader *r)
         return muc_fail(r->ctx, MUC_MALFORMED, r->name, 0, "no JSON object");
     MUC_TRY(find_architecture(r, &kind));
     r->config->architecture = kind->name;
-    r->config->family = kind->family;
     r->config->head_norm = kind->head_norm;
+    r->keys = kind->keys;
+    muc_config_set_family(r->config, kind->family);
     MUC_TRY(read_sizes(r, kind));
     MUC_TRY(check_features(r, kind));
     MUC_TRY(read_biases(r, kind));
-    MUC_TRY(read_rope(r));
+    if (r->config->position == MUC_POSITION_ROPE)
+        MUC_TRY(read_rope(r));
     MUC_TRY(read_tokens(r));
-    return muc_json_bool_or(r->ctx, r->name, r->root, "tie_word_embeddings", false,
+    return muc_json_bool_or(r->ctx, r->name, r->root, "tie_word_embeddings", r->config->tied,
                             &r->config->tied);
 }
 
 muc_status muc_hf_read_config(muc_context *ctx, muc_bytes bytes, muc_checkpoint *checkpoint)
 {
     json_t *root;
-    reader r = { ctx, bytes.name, NULL, checkpoint, &checkpoint->config };
+    reader r = { ctx, bytes.name, NULL, checkpoint, &checkpoint->config, NULL };
     muc_status status;
 
     MUC_TRY(muc_json_parse(ctx, bytes, 0, &root));

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "formats/format.h"
 #include "formats/hf/config.h"
+#include "formats/hf/gpt2.h"
 #include "formats/hf/lowbit.h"
 #include "formats/hf/safetensors.h"
 
@@ -52,7 +53,7 @@ static muc_status read_config(muc_context *ctx, const char *folder, muc_checkpoi
  * tokens. */
 static muc_status find_tokenizer(muc_context *ctx, const char *folder, muc_checkpoint *checkpoint)
 {
-    static const char *const names[] = { "tokenizer.json", "tokenizer.model" };
+    static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab.json" };
 
     for (size_t i = 0; i < MUC_COUNT(names) && !checkpoint->tokenizer_path; i++) {
         const char *path;
@@ -206,7 +207,10 @@ muc_status muc_hf_read(muc_context *ctx, const muc_source *source, muc_checkpoin
     else
         MUC_TRY(muc_safetensors_read(ctx, source->bytes, checkpoint));
     drop_frequencies(checkpoint);
-    return checkpoint->weights ? muc_hf_unpack(ctx, checkpoint) : MUC_OK;
+    if (checkpoint->weights)
+        MUC_TRY(muc_hf_unpack(ctx, checkpoint));
+    return checkpoint->config.family == MUC_FAMILY_GPT2 ? muc_hf_gpt2_read(ctx, checkpoint)
+                                                        : MUC_OK;
 }
 
 muc_status muc_hf_read_config_file(muc_context *ctx, muc_checkpoint *checkpoint)

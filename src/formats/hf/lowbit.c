@@ -21,8 +21,12 @@ typedef struct packed {
 
 bool muc_hf_is_embedding(const char *name)
 {
-    return strcmp(name, muc_llama_tensor_of(&(muc_model_config){ 0 }, MUC_LLAMA_EMBED).hf) == 0 ||
-           strcmp(name, muc_llama_tensor_of(&(muc_model_config){ 0 }, MUC_LLAMA_HEAD).hf) == 0;
+    static const unsigned outer[] = { MUC_LLAMA_EMBED, MUC_LLAMA_POSITIONS, MUC_LLAMA_HEAD };
+
+    for (size_t i = 0; i < MUC_COUNT(outer); i++)
+        if (strcmp(name, muc_llama_tensor_of(&(muc_model_config){ 0 }, outer[i]).hf) == 0)
+            return true;
+    return false;
 }
 
 static muc_status check_numbers(const packed *p)

@@ -1,6 +1,8 @@
 /* save.c - a model as the folder that every reader takes. */
 #include "formats/hf/save.h"
 
+#include "formats/hf/config.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@ static const struct row {
     const char *name, *type;
     muc_family family;
 } families[] = {
-#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch) \
+#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch, keys) \
     { name, type, MUC_FAMILY_##family },
 #include "formats/hf/architectures.def"
 #undef MUC_HF_ARCHITECTURE
@@ -66,28 +68,32 @@ static void add_layers_u32(const muc_model_config *c, const char *key, size_t at
 
 void muc_hf_add_config(const muc_model_config *c, const char *members, muc_text *text)
 {
+    const muc_hf_keys *keys = muc_hf_keys_of(c->family);
     const struct row *row = families;
 
     while (row->family != c->family)
         row++;
     muc_text_add(text, "{\n  \"architectures\": [\"%s\"],\n  \"model_type\": \"%s\",\n", row->name,
                  row->type);
-    muc_text_add(text, "  \"hidden_size\": %u,\n", c->dim);
-    add_layers_u32(c, "intermediate_size", offsetof(muc_layer_sizes, ffn_dim), c->ffn_dim, text);
-    muc_text_add(text, "  \"num_hidden_layers\": %u,\n", c->layers);
-    add_layers_u32(c, "num_attention_heads", offsetof(muc_layer_sizes, heads), c->heads, text);
-    add_layers_u32(c, "num_key_value_heads", offsetof(muc_layer_sizes, kv_heads), c->kv_heads,
-                   text);
+    muc_text_add(text, "  \"%s\": %u,\n", keys->dim, c->dim);
+    add_layers_u32(c, keys->ffn_dim, offsetof(muc_layer_sizes, ffn_dim), c->ffn_dim, text);
+    muc_text_add(text, "  \"%s\": %u,\n", keys->layers, c->layers);
+    add_layers_u32(c, keys->heads, offsetof(muc_layer_sizes, heads), c->heads, text);
+    if (keys->kv_heads)
+        add_layers_u32(c, keys->kv_heads, offsetof(muc_layer_sizes, kv_heads), c->kv_heads, text);
     muc_text_add(text, "  \"head_dim\": %u,\n", c->head_dim);
-    muc_text_add(text, "  \"vocab_size\": %u,\n  \"max_position_embeddings\": %u,\n", c->vocabulary,
+    muc_text_add(text, "  \"vocab_size\": %u,\n  \"%s\": %u,\n", c->vocabulary, keys->context,
                  c->context);
-    muc_text_add(text, "  \"rms_norm_eps\": %.17g,\n", c->norm_epsilon);
-    add_rope(c, text);
+    muc_text_add(text, "  \"%s\": %.17g,\n", keys->epsilon, c->norm_epsilon);
+    if (c->position == MUC_POSITION_ROPE)
+        add_rope(c, text);
     add_tokens(c, text);
     muc_text_add(text, "%s", members);
-    muc_text_add(text, "  \"attention_bias\": %s,\n  \"tie_word_embeddings\": %s,\n",
-                 c->qkv_bias ? "true" : "false", c->tied ? "true" : "false");
-    muc_text_add(text, "  \"hidden_act\": \"silu\",\n  \"torch_dtype\": \"float32\"\n}\n");
+    if (c->family != MUC_FAMILY_GPT2)
+        muc_text_add(text, "  \"attention_bias\": %s,\n", c->qkv_bias ? "true" : "false");
+    muc_text_add(text, "  \"tie_word_embeddings\": %s,\n", c->tied ? "true" : "false");
+    muc_text_add(text, "  \"%s\": \"%s\",\n  \"torch_dtype\": \"float32\"\n}\n", keys->activation,
+                 c->activation);
 }
 
 /* ---- model.safetensors ---- */

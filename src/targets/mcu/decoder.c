@@ -453,7 +453,7 @@ bool muc_mcu_takes_rms_norm_f32(const muc_mcu_lowering *l, const muc_node *node)
            is_vector_of(l, muc_mcu_input(l, node, 1), width);
 }
 
-muc_status muc_mcu_write_rms_norm_f32(muc_mcu_lowering *l, const muc_node *node)
+static muc_status write_norm(muc_mcu_lowering *l, const muc_node *node, const char *function)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     muc_expr_pool *pool = l->graph->pool;
@@ -461,8 +461,9 @@ muc_status muc_mcu_write_rms_norm_f32(muc_mcu_lowering *l, const muc_node *node)
     muc_text epsilon = { 0 };
     muc_status status;
 
-    MUC_TRY(begin(l, node, "", "rms_norm_f32"));
-    MUC_TRY(muc_mcu_pass_input(l, 1));
+    MUC_TRY(begin(l, node, "", function));
+    for (uint32_t i = 1; i < node->input_count; i++)
+        MUC_TRY(muc_mcu_pass_input(l, i));
     muc_mcu_print_real(&epsilon, (double)(float)muc_node_real(node, MUC_KEY_EPSILON), false);
     status = muc_text_status(l->ctx, &epsilon);
     if (status == MUC_OK)
@@ -476,6 +477,26 @@ muc_status muc_mcu_write_rms_norm_f32(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_pass_output(l, 0));
     muc_mcu_may_overlap(l, 0, 0);
     return muc_mcu_end_step(l, 0);
+}
+
+muc_status muc_mcu_write_rms_norm_f32(muc_mcu_lowering *l, const muc_node *node)
+{
+    return write_norm(l, node, "rms_norm_f32");
+}
+
+bool muc_mcu_takes_layer_norm_f32(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *bias = muc_mcu_input(l, node, 2);
+    uint32_t width = x->rank == 2 ? muc_mcu_dim(l, x, 1) : 0;
+
+    return is_f32(x) && x->rank == 2 && muc_node_integer(node, MUC_KEY_AXIS) == 1 && bias &&
+           node->output_count == 1 && !muc_mcu_has_tiles(l->program->machine) &&
+           is_vector_of(l, muc_mcu_input(l, node, 1), width) && is_vector_of(l, bias, width);
+}
+
+muc_status muc_mcu_write_layer_norm_f32(muc_mcu_lowering *l, const muc_node *node)
+{
+    return write_norm(l, node, "layer_norm_f32");
 }
 
 bool muc_mcu_takes_rope_f32(const muc_mcu_lowering *l, const muc_node *node)

@@ -103,6 +103,8 @@ static void mark_includes(size_t file, bool *wanted, size_t *open, size_t *count
 
         if (strncmp(*line, word, sizeof(word) - 1) != 0 || !(end = strchr(name, '"')))
             continue;
+        for (const char *at = name; at < end; at++) /* of src/gen the file alone */
+            name = *at == '/' ? at + 1 : name;
         found = find_file(name, (size_t)(end - name));
         if (files[found].path && !wanted[found]) {
             wanted[found] = true;
@@ -115,12 +117,13 @@ static muc_status write_file(muc_context *ctx, muc_folder *folder, size_t file)
 {
     const char *path = files[file].path;
     const char *slash = strrchr(path, '/');
+    bool stays = is_source(path) || strncmp(path, "src/", 4) == 0;
     char name[128];
     muc_text text = { 0 };
     muc_status status;
 
-    snprintf(name, sizeof(name), "%s%s", is_source(path) ? "" : "include/",
-             is_source(path) ? path : slash + 1);
+    /* sources name headers beside them by their path, others by their name */
+    snprintf(name, sizeof(name), "%s%s", stays ? "" : "include/", stays ? path : slash + 1);
     for (const char *const *line = files[file].lines; *line; line++)
         muc_text_add(&text, "%s", *line);
     status = muc_text_status(ctx, &text);

@@ -1,0 +1,32 @@
+/* A GPT-2's folder in one input: config.json up to the first zero byte, then model.safetensors. */
+#include <string.h>
+
+#include "formats/hf/config.h"
+#include "formats/hf/gpt2.h"
+#include "formats/hf/safetensors.h"
+#include "fuzz.h"
+
+static muc_status read_model(muc_context *ctx, muc_bytes config, muc_bytes weights,
+                             muc_checkpoint *checkpoint)
+{
+    MUC_TRY(muc_hf_read_config(ctx, config, checkpoint));
+    MUC_TRY(muc_safetensors_read(ctx, weights, checkpoint));
+    MUC_TRY(muc_hf_gpt2_read(ctx, checkpoint));
+    return muc_checkpoint_settle(ctx, checkpoint);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *end = size ? memchr(data, 0, size) : NULL;
+    size_t config_size = end ? (size_t)(end - data) : size, after = config_size + (end != NULL);
+    muc_checkpoint checkpoint = { .path = "fuzz" };
+    muc_context *ctx = muc_context_new(1);
+
+    if (read_model(ctx, (muc_bytes){ data, config_size, "config.json" },
+                   (muc_bytes){ data + after, size - after, "model.safetensors" },
+                   &checkpoint) == MUC_OK)
+        fuzz_read_tensors(ctx, checkpoint.tensors, checkpoint.tensor_count);
+    muc_checkpoint_close(&checkpoint);
+    muc_context_free(ctx);
+    return 0;
+}
