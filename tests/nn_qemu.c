@@ -1,6 +1,7 @@
 /* nn_qemu.c - the cases of nn_cases.h on an emulated board: tests/test_nn_qemu.py builds and runs
  * it. Prints each kernel and its layers; leaves with 1 if one is wrong. */
 #include "nn_cases.h"
+#include "nn_f32_cases.h"
 #include "semihosting.h"
 
 int main(void);
@@ -45,5 +46,13 @@ int main(void)
     host_print(HOST_STDOUT, " layers without weights wrong ");
     host_print(HOST_STDOUT, name);
     host_print(HOST_STDOUT, "\n");
+    for (int depthwise = 0; depthwise < 2; depthwise++) {
+        uint32_t floats = nn_f32_check(60, depthwise).wrong;
+
+        host_print_number(HOST_STDOUT, floats);
+        host_print(HOST_STDOUT, depthwise ? " depthwise" : " other");
+        host_print(HOST_STDOUT, " layers on floats wrong\n");
+        wrong += floats;
+    }
     return wrong + others != 0;
 }

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BOARDS = sys.argv[1:] or ["m4", "rv32"]  # m7 and m33 run what m4 does
+BOARDS = sys.argv[1:] or ["m4", "m7", "m55", "rv32"]  # m33 runs what m4 does
 
 BUILD_AND_RUN = """
 set -euo pipefail
@@ -16,7 +16,7 @@ board "$1"
 $compiler -std=c11 -O2 -ffreestanding -ffp-contract=off -ffunction-sections -Wall -Wextra -Werror \
     -isystem runtime/freestanding -Iruntime/include -Iexamples/qemu -Itests -nostdlib \
     -Wl,--gc-sections,--no-warn-rwx-segments -L examples/qemu -T "$script" tests/nn_qemu.c \
-    tests/nn_cases.c runtime/kernels/*/*.c runtime/freestanding/string.c \
+    tests/nn_cases.c tests/nn_f32_cases.c runtime/kernels/*/*.c runtime/freestanding/string.c \
     examples/qemu/semihosting.c examples/qemu/$start -lgcc -o "$2"
 $emulator -display none -monitor none -serial none -kernel "$2" \
     -semihosting-config enable=on,target=native

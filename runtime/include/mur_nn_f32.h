@@ -2,7 +2,8 @@
  * each rounded once (compile with -ffp-contract=off) and added in a written order.
  *
  * An output is clamp(s, min, max), where s begins as the bias, to which weight * input is added for
- * each tap inside the image, by kernel row, kernel column, input channel. A NaN stays one.
+ * each tap inside the image, by kernel row, kernel column, input channel. A NaN stays one, but
+ * before relu one whose sign is set may become 0. Helium takes numbers below 2^-126 as zeros.
  *
  * Data are NHWC, one image a call; in: float [in_h][in_pitch], out: float [out_h][out_pitch]. out
  * may overlap in as far as mur_conv_f32_lead tells. Alignment: 4 bytes. Nothing is allocated; there
@@ -15,6 +16,7 @@
 typedef struct mur_conv_f32 {
     mur_conv_shape shape;
     float min, max;      /* -INFINITY and INFINITY for none */
+    int32_t relu;        /* what is not above 0 becomes +0, before min and max */
     const float *packed; /* what the kernel's _pack wrote */
 } mur_conv_f32;
 

@@ -4,121 +4,157 @@
  * each four channels their biases, then the taps in order, four channels side by side; a last block
  * is filled up with zeros. */
 #include "mur_nn_f32.h"
-#include "mur_f32.h"
+#include "mur_tile_f32.h"
 
-/* four channels of one pixel */
-static inline void add_products(mur_four_f32 *sum, const float *w, float x)
+enum { BYTES = (int)sizeof(float) };
+
+static void clamp(const mur_conv_f32 *l, int32_t count, float *out)
 {
-    sum->c[0] += w[0] * x;
-    sum->c[1] += w[1] * x;
-    sum->c[2] += w[2] * x;
-    sum->c[3] += w[3] * x;
-}
+    for (int32_t i = 0; i < count; i++) {
+        float x = out[i] < l->min ? l->min : out[i];
 
-/* count inputs of four pixels, `step` elements apart */
-static void run4(mur_four_f32 sums[4], const float *w, const float *x, int32_t step, int32_t count)
-{
-    mur_four_f32 a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    const float *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step;
-
-    for (const float *end = x + count; x != end; w += 4) {
-        add_products(&a, w, *x++);
-        add_products(&b, w, *x1++);
-        add_products(&c, w, *x2++);
-        add_products(&d, w, *x3++);
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-}
-
-/* where a kernel row's taps begin */
-typedef struct place {
-    const float *in; /* the group's first channel at the image's first pixel */
-    int32_t top, left, pixels;
-} place;
-
-/* The taps of one block, from w on, for 1 or 4 pixels; with 4, no window leaves the image to the
- * left or to the right. */
-static void sum_taps(const mur_conv_f32 *l, const place *at, const float *w, mur_four_f32 sums[4])
-{
-    int32_t depth = l->shape.in_c / l->shape.groups, step = l->shape.stride_w * l->shape.in_c;
-    int32_t joined = l->shape.groups == 1 && l->shape.dilation_w == 1; /* a kernel row is one run */
-
-    for (int32_t i = 0; i < l->shape.kernel_h; i++) {
-        int32_t row = at->top + i * l->shape.dilation_h, first = 0, last = l->shape.kernel_w;
-        const float *x = at->in + row * l->shape.in_pitch + at->left * l->shape.in_c;
-
-        if (row < 0 || row >= l->shape.in_h) {
-            w += l->shape.kernel_w * depth * 4;
-            continue;
-        }
-        if (joined) {
-            first = at->left < 0 ? -at->left : 0;
-            last = at->left + last > l->shape.in_w ? l->shape.in_w - at->left : last;
-            if (at->pixels == 4)
-                run4(sums, w, x, step, l->shape.kernel_w * depth);
-            else if (first < last)
-                mur_sum_f32(sums, w + first * depth * 4, x + first * depth, (last - first) * depth);
-            w += l->shape.kernel_w * depth * 4;
-            continue;
-        }
-        for (int32_t j = 0; j < l->shape.kernel_w; j++, w += depth * 4) {
-            int32_t column = at->left + j * l->shape.dilation_w;
-
-            if (at->pixels == 4)
-                run4(sums, w, x + j * l->shape.dilation_w * l->shape.in_c, step, depth);
-            else if (column >= 0 && column < l->shape.in_w)
-                mur_sum_f32(sums, w, x + j * l->shape.dilation_w * l->shape.in_c, depth);
-        }
+        out[i] = x > l->max ? l->max : x;
     }
 }
 
-/* all channels of 1 or 4 pixels at out */
-static void run_pixels(const mur_conv_f32 *l, const float *in, int32_t top, int32_t left,
-                       int32_t pixels, float *out)
+/* a group's channels of 1 or 4 pixels; returns the weights of the next group */
+static const float *run_group(mur_tile_f32 *t, const float *w, int32_t pixels, int32_t channels,
+                              float *out)
+{
+    int32_t rest = channels & 3;
+
+    t->blocks = channels >> 2;
+    if (t->blocks != 0)
+        w = pixels == 4 ? mur_tile4_f32(t, w, out) : mur_tile1_f32(t, w, out);
+    if (rest != 0) {
+        mur_tile_f32 last = *t;
+        float sums[16];
+
+        last.blocks = 1;
+        last.out_step = 4 * BYTES;
+        w = pixels == 4 ? mur_tile4_f32(&last, w, sums) : mur_tile1_f32(&last, w, sums);
+        for (int32_t i = 0; i < pixels; i++)
+            for (int32_t c = 0; c < rest; c++)
+                out[i * (t->out_step / BYTES) + channels - rest + c] = sums[i * 4 + c];
+    }
+    return w;
+}
+
+/* the same for a depthwise layer; no input beyond the channels is read */
+static void run_depths(mur_tile_f32 *t, const float *w, int32_t pixels, int32_t channels,
+                       float *out)
+{
+    t->blocks = channels >> 2;
+    if (t->blocks != 0)
+        w = pixels == 4 ? mur_depthwise4_f32(t, w, out) : mur_depthwise1_f32(t, w, out);
+    for (int32_t i = 0; i < pixels; i++)
+        for (int32_t c = 0; c < (channels & 3); c++) {
+            const float *x = t->x[i] + c, *tap = mur_moved(w + 4 + c, t->w_skip);
+            float sum = w[c];
+
+            for (int32_t row = 0; row < t->rows; row++) {
+                for (int32_t j = 0; j < t->taps; j++, tap += 4, x = mur_moved(x, t->tap_step))
+                    sum += *tap * *x;
+                x = mur_moved(x, t->row_jump);
+                tap = mur_moved(tap, t->w_jump);
+            }
+            out[i * (t->out_step / BYTES) + t->blocks * 4 + c] = t->relu && sum <= 0 ? 0 : sum;
+        }
+}
+
+/* the taps from first..end-1 on whose place lies inside `size` */
+static void find_inside(int32_t at, int32_t dilation, int32_t size, int32_t *first, int32_t *end)
+{
+    while (*first < *end && at + *first * dilation < 0)
+        ++*first;
+    while (*end > *first && at + (*end - 1) * dilation >= size)
+        --*end;
+}
+
+/* what a tile needs to know of a window whose part inside the image is these rows and columns */
+static void set_window(const mur_conv_f32 *l, mur_tile_f32 *t, int32_t first_row, int32_t rows,
+                       int32_t first_column, int32_t columns, int joined)
+{
+    int32_t depth = l->shape.in_c / l->shape.groups * BYTES;
+
+    t->rows = columns != 0 ? rows : 0;
+    t->run = joined ? columns * depth : depth;
+    t->taps = joined ? 1 : columns;
+    t->tap_step = l->shape.dilation_w * l->shape.in_c * BYTES;
+    t->tap_jump = joined ? 0 : t->tap_step - depth;
+    t->row_jump =
+        l->shape.dilation_h * l->shape.in_pitch * BYTES - t->taps * (t->run + t->tap_jump);
+    t->w_skip = t->rows != 0 ? (first_row * l->shape.kernel_w + first_column) * depth * 4 : 0;
+    t->w_jump = (l->shape.kernel_w - columns) * depth * 4;
+    t->w_rest = (l->shape.kernel_h - t->rows) * l->shape.kernel_w * depth * 4 - t->w_skip;
+}
+
+/* all channels of 1 or 4 pixels, the first of which has its first tap at x */
+static void run_pixels(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
+                       float *out)
 {
     int32_t channels = l->shape.out_c / l->shape.groups, depth = l->shape.in_c / l->shape.groups;
-    int32_t block = 4 + l->shape.kernel_h * l->shape.kernel_w * depth * 4;
     const float *w = l->packed;
-    place at;
 
-    at.top = top;
-    at.left = left;
-    at.pixels = pixels;
-    for (int32_t group = 0; group < l->shape.groups; group++, out += channels) {
-        at.in = in + group * depth;
-        for (int32_t c = 0; c < channels; c += 4, w += block) {
-            int32_t count = channels - c < 4 ? channels - c : 4;
-            mur_four_f32 sums[4];
+    for (int32_t group = 0; group < l->shape.groups; group++) {
+        for (int32_t i = 0; i < pixels; i++)
+            t->x[i] = x + i * l->shape.stride_w * l->shape.in_c + group * depth;
+        w = run_group(t, w, pixels, channels, out + group * channels);
+    }
+}
 
-            for (int32_t i = 0; i < pixels; i++)
-                sums[i] = mur_load_f32(w);
-            sum_taps(l, &at, w + 4, sums);
-            for (int32_t i = 0; i < pixels; i++)
-                mur_store_f32(&sums[i], l->min, l->max, count, out + i * l->shape.out_c + c);
-        }
+static void run_depthwise(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
+                          float *out)
+{
+    for (int32_t i = 0; i < pixels; i++)
+        t->x[i] = x + i * l->shape.stride_w * l->shape.in_c;
+    run_depths(t, l->packed, pixels, l->shape.in_c, out);
+}
+
+/* what computes 1 or 4 pixels */
+typedef void run_some(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
+                      float *out);
+
+static void run_row(const mur_conv_f32 *l, run_some *run, const float *in, int32_t y, float *out)
+{
+    int32_t reach =
+        3 * l->shape.stride_w + (l->shape.kernel_w - 1) * l->shape.dilation_w; /* of four pixels */
+    int32_t top = y * l->shape.stride_h - l->shape.pad_top, left = -l->shape.pad_left;
+    int32_t row = 0, row_end = l->shape.kernel_h, last_columns = -1;
+    int joined =
+        run == run_pixels && l->shape.groups == 1 && l->shape.dilation_w == 1; /* rows are runs */
+    mur_tile_f32 t;
+
+    find_inside(top, l->shape.dilation_h, l->shape.in_h, &row, &row_end);
+    t.out_step = l->shape.out_c * BYTES;
+    t.relu = l->relu;
+    for (int32_t x = 0, pixels; x < l->shape.out_w;
+         x += pixels, left += pixels * l->shape.stride_w) {
+        int32_t column = 0, column_end = l->shape.kernel_w, offset = 0;
+
+        pixels = x + 4 <= l->shape.out_w && left >= 0 && left + reach < l->shape.in_w ? 4 : 1;
+        if (pixels == 1)
+            find_inside(left, l->shape.dilation_w, l->shape.in_w, &column, &column_end);
+        if (column_end - column != last_columns || column != 0)
+            set_window(l, &t, row, row_end - row, column, column_end - column, joined);
+        last_columns = column == 0 ? column_end : -1;
+        if (t.rows != 0)
+            offset = (top + row * l->shape.dilation_h) * l->shape.in_pitch +
+                     (left + column * l->shape.dilation_w) * l->shape.in_c;
+        run(l, &t, in + offset, pixels, out + x * l->shape.out_c);
+        if (l->min != -1.0f / 0.0f || l->max != 1.0f / 0.0f)
+            clamp(l, pixels * l->shape.out_c, out + x * l->shape.out_c);
     }
 }
 
 void mur_conv_f32_run(const mur_conv_f32 *l, const float *in, float *out)
 {
-    int32_t reach =
-        3 * l->shape.stride_w + (l->shape.kernel_w - 1) * l->shape.dilation_w; /* of four pixels */
+    for (int32_t y = 0; y < l->shape.out_h; y++)
+        run_row(l, run_pixels, in, y, out + y * l->shape.out_pitch);
+}
 
-    for (int32_t y = 0; y < l->shape.out_h; y++) {
-        int32_t top = y * l->shape.stride_h - l->shape.pad_top, left = -l->shape.pad_left, x = 0;
-        float *to = out + y * l->shape.out_pitch;
-
-        while (x < l->shape.out_w) {
-            int32_t pixels =
-                x + 4 <= l->shape.out_w && left >= 0 && left + reach < l->shape.in_w ? 4 : 1;
-
-            run_pixels(l, in, top, left, pixels, to);
-            x += pixels;
-            left += pixels * l->shape.stride_w;
-            to += pixels * l->shape.out_c;
-        }
-    }
+void mur_depthwise_f32_run(const mur_conv_f32 *l, const float *in, float *out)
+{
+    for (int32_t y = 0; y < l->shape.out_h; y++)
+        run_row(l, run_depthwise, in, y, out + y * l->shape.out_pitch);
 }

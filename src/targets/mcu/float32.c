@@ -1,6 +1,7 @@
 /* float32.c - convolutions and linear layers on f32 with constant weights, by the runtime's
- * kernels.
+ * kernels, together with the relu or clip behind them.
  */
+#include <math.h>
 #include <string.h>
 
 #include "mur_nn_f32.h"
@@ -36,14 +37,83 @@ static bool takes_weights(const muc_mcu_lowering *l, const muc_node *node)
            is_constant(muc_mcu_input(l, node, 1)) && (!bias || is_constant(bias));
 }
 
-static void describe(muc_mcu_lowering *l, const mur_conv_shape *shape, const char *packed)
+/* ---- bounds ---- */
+
+/* relu or clip that alone reads what a layer computes, and becomes part of its step */
+typedef struct bounds {
+    const muc_node *node; /* NULL: none */
+    const float *least, *most;
+} bounds;
+
+static const muc_node *only_reader(const muc_mcu_lowering *l, uint32_t tensor)
+{
+    const muc_node *reader = NULL;
+
+    for (uint32_t i = 0; i < l->graph->output_count; i++)
+        if (l->graph->outputs[i] == tensor)
+            return NULL;
+    for (uint32_t i = 0; i < l->graph->node_count; i++)
+        for (uint32_t j = 0; j < l->graph->nodes[i].input_count; j++)
+            if (l->graph->nodes[i].inputs[j] == tensor) {
+                if (reader)
+                    return NULL;
+                reader = &l->graph->nodes[i];
+            }
+    return reader;
+}
+
+/* a bound of clip; *known becomes false if it is there but no finite constant */
+static muc_status find_bound(muc_mcu_lowering *l, const muc_node *clip, uint32_t i,
+                             const float **out, bool *known)
+{
+    const muc_tensor *tensor = muc_mcu_input(l, clip, i);
+
+    if (tensor && !is_constant(tensor))
+        *known = false;
+    if (*known)
+        MUC_TRY(copy_floats(l, tensor, out));
+    if (*out && !isfinite(**out))
+        *known = false;
+    return MUC_OK;
+}
+
+static muc_status find_bounds(muc_mcu_lowering *l, const muc_node *node, bounds *out)
+{
+    const muc_node *reader = only_reader(l, node->outputs[0]);
+    bool known = true;
+
+    *out = (bounds){ NULL, NULL, NULL };
+    if (!reader || (reader->op != MUC_OP_RELU && reader->op != MUC_OP_CLIP))
+        return MUC_OK;
+    if (reader->op == MUC_OP_CLIP) {
+        MUC_TRY(find_bound(l, reader, 1, &out->least, &known));
+        MUC_TRY(find_bound(l, reader, 2, &out->most, &known));
+    }
+    if (known)
+        out->node = reader;
+    else
+        *out = (bounds){ NULL, NULL, NULL };
+    return MUC_OK;
+}
+
+static void print_limit(muc_text *text, const char *name, const float *limit, const char *none)
+{
+    if (limit)
+        muc_text_add(text, "\n    .%s = %af,", name, (double)*limit);
+    else
+        muc_text_add(text, "\n    .%s = %s,", name, none);
+}
+
+static void describe(muc_mcu_lowering *l, const mur_conv_shape *shape, const bounds *limits,
+                     const char *packed)
 {
     muc_text_add(&l->text, "static const mur_conv_f32 %s = {", l->step->name);
     muc_mcu_print_shape(&l->text, shape);
-    muc_text_add(&l->text,
-                 "\n    .min = -1.0f / 0.0f,\n    .max = 1.0f / 0.0f,\n"
-                 "    .packed = (const float *)(const void *)%s,\n};\n\n",
-                 packed);
+    print_limit(&l->text, "min", limits->least, "-1.0f / 0.0f");
+    print_limit(&l->text, "max", limits->most, "1.0f / 0.0f");
+    if (limits->node && limits->node->op == MUC_OP_RELU)
+        muc_text_add(&l->text, "\n    .relu = 1,");
+    muc_text_add(&l->text, "\n    .packed = (const float *)(const void *)%s,\n};\n\n", packed);
 }
 
 /* ---- kernels ---- */
@@ -64,6 +134,7 @@ static const kernel kernels[] = {
 typedef struct packing {
     const kernel *kernel;
     const float *weights, *bias;
+    bounds bounds;
 } packing;
 
 static size_t part_bytes(const void *subject, const mur_conv_shape *shape)
@@ -97,7 +168,7 @@ static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
     l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
     l->step->packed_bytes = count * sizeof(*data);
-    describe(l, shape, l->program->values[packed].name);
+    describe(l, shape, &p->bounds, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
@@ -106,7 +177,7 @@ static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
 }
 
 static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
-                              const muc_mcu_tiled_conv *conv, const char *function, uint64_t macs)
+                              const muc_mcu_tiled_conv *conv, const packing *p, uint64_t macs)
 {
     static const char in_tiles[] = "mur_tiles_conv_f32";
     uint32_t packed;
@@ -114,10 +185,10 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
     MUC_TRY(muc_mcu_begin_step(l, node, in_tiles));
     MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
-    describe(l, &conv->shape, l->program->values[packed].name);
+    describe(l, &conv->shape, &p->bounds, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
-    MUC_TRY(muc_mcu_pass_text(l, "%s", function));
+    MUC_TRY(muc_mcu_pass_text(l, "%s", p->kernel->function));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
@@ -130,16 +201,24 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_con
     const muc_mcu_conv_packer packer = { &p, sizeof(float), part_bytes, pack_part, 0 };
     muc_mcu_tiled_conv tiled;
     uint64_t macs = muc_mcu_conv_macs(&shape);
+    muc_node *bounded;
     bool fits;
 
     muc_mcu_flatten_conv(&shape);
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &p.weights));
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &p.bias));
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p.kernel->function));
+    MUC_TRY(find_bounds(l, node, &p.bounds));
+    if (p.bounds.node) {
+        MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &bounded));
+        *bounded = *node;
+        bounded->name = p.bounds.node->name;
+        bounded->outputs = p.bounds.node->outputs;
+        node = bounded;
+    }
     l->program->uses_f32 = true;
     MUC_TRY(muc_mcu_find_conv_tiles(l, node, &shape, &packer, &tiled, &fits));
-    return fits ? write_tiled(l, node, &tiled, p.kernel->function, macs)
-                : write_whole(l, node, &shape, &p, macs);
+    return fits ? write_tiled(l, node, &tiled, &p, macs) : write_whole(l, node, &shape, &p, macs);
 }
 
 bool muc_mcu_takes_conv_f32(const muc_mcu_lowering *l, const muc_node *node)

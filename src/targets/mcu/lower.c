@@ -366,6 +366,8 @@ static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
 {
     uint32_t value;
 
+    if (l->program->value_of[node->outputs[0]] != MUC_NO_ID)
+        return MUC_OK; /* part of an earlier step */
     for (uint32_t i = 0; is_empty(l, node) && i < node->output_count; i++) {
         MUC_TRY(muc_mcu_output_value(l, node, i, &value));
         if (i + 1 == node->output_count)
