@@ -1,5 +1,6 @@
 /* nn_qemu.c - the cases of nn_cases.h on an emulated board: tests/test_nn_qemu.py builds and runs
  * it. Prints each kernel and its layers; leaves with 1 if one is wrong. */
+#include "low_cases.h"
 #include "nn_cases.h"
 #include "nn_f32_cases.h"
 #include "semihosting.h"
@@ -23,6 +24,28 @@ static void tell(const nn_result *r)
         host_print_number(HOST_STDOUT, (uint32_t)r->at);
     }
     host_print(HOST_STDOUT, "\n");
+}
+
+static uint32_t tell_matrices(const low_kernel *kernel)
+{
+    low_result r = low_check(kernel);
+
+    host_print(HOST_STDOUT, kernel->name);
+    host_print(HOST_STDOUT, " matrices of a decoder: ");
+    host_print_number(HOST_STDOUT, r.run);
+    host_print(HOST_STDOUT, ", wrong: ");
+    host_print_number(HOST_STDOUT, r.wrong);
+    if (r.wrong != 0) {
+        const uint32_t first[] = { r.bits, r.n, r.k, r.at };
+
+        host_print(HOST_STDOUT, "; first, its bits, rows, columns and number:");
+        for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++) {
+            host_print(HOST_STDOUT, " ");
+            host_print_number(HOST_STDOUT, first[i]);
+        }
+    }
+    host_print(HOST_STDOUT, "\n");
+    return r.wrong + (r.run == 0);
 }
 
 int main(void)
@@ -54,5 +77,7 @@ int main(void)
         host_print(HOST_STDOUT, " layers on floats wrong\n");
         wrong += floats;
     }
+    for (uint32_t i = 0; i < low_kernels_count; i++)
+        wrong += tell_matrices(&low_kernels[i]);
     return wrong + others != 0;
 }

@@ -13,9 +13,10 @@
  * below the last multiple of 8, from 0 on; with r[j] = part[j] + part[j + 4] it is
  * (r[0] + r[2]) + (r[1] + r[3]), to which the rest is added element by element.
  *
- * Kernels whose name has an instruction set are there for each: `ref` (plain C) and `dsp`
- * (Cortex-M4, M7, M33), which keep quantized vectors, packed matrices and caches in forms of their
- * own. The functions mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
+ * Kernels whose name has an instruction set are there for `ref` (plain C) and, with forms of their
+ * own for quantized vectors, packed matrices and caches, `dsp` (Cortex-M4, M7, M33). `mve`
+ * (Cortex-M55) has products of ref's vectors and matrices, with dsp's attention; `rv` (RV32IM)
+ * products. The functions mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
  *
  * Alignment: 4 bytes for everything.
  */
@@ -77,17 +78,26 @@ void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);
 
 /* ---- on int8, for one instruction set each ---- */
 
-#define MUR_DECODER(isa) \
+#define MUR_QUANTIZE(isa) \
     /* Quantizes rows of k elements to vectors, and their scales. */ \
     void mur_##isa##_quantize(uint32_t rows, uint32_t k, const float *x, void *vectors, \
-                              float *scales); \
+                              float *scales);
+
+#define MUR_LINEAR_Q8(isa) \
     /* out[r][n] = (float)sum * (scales[r] * matrix->scales[n]) (+ bias[n]); the sum is exact, \
      * k at most 132104. */ \
     void mur_##isa##_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors, \
-                            const float *scales, float *out); \
+                            const float *scales, float *out);
+
+#define MUR_MATRIX_Q8(isa) \
     /* out[r] = the matrix's row tokens[r], (float)q * its scale; tokens are 0..n-1 */ \
     void mur_##isa##_embed(const mur_matrix_q8 *matrix, uint32_t rows, const int32_t *tokens, \
                            float *out); \
+    /* on the host */ \
+    size_t mur_##isa##_matrix_bytes(uint32_t n, uint32_t k); \
+    void mur_##isa##_matrix_pack(uint32_t n, uint32_t k, const int8_t *q, void *packed);
+
+#define MUR_ATTENTION_Q8(isa) \
     /* Appends rows tokens' keys and values at position pos, quantized by head, then for each row \
      * r and head h, over the positions t up to pos + r, with the query quantized (scale s): \
      *     score[t] = ((float)sum * (s * scale)) * key_scales[t] \
@@ -102,11 +112,18 @@ void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);
                                void *values, float *key_scales, float *value_scales, float *out, \
                                void *scratch); \
     /* on the host */ \
-    size_t mur_##isa##_matrix_bytes(uint32_t n, uint32_t k); \
-    void mur_##isa##_matrix_pack(uint32_t n, uint32_t k, const int8_t *q, void *packed); \
     size_t mur_##isa##_attention_bytes(const mur_attention_q8 *op);
 
-MUR_DECODER(ref)
-MUR_DECODER(dsp)
+MUR_QUANTIZE(ref)
+MUR_QUANTIZE(dsp)
+MUR_QUANTIZE(mve)
+MUR_LINEAR_Q8(ref)
+MUR_LINEAR_Q8(dsp)
+MUR_LINEAR_Q8(mve)
+MUR_LINEAR_Q8(rv)
+MUR_MATRIX_Q8(ref)
+MUR_MATRIX_Q8(dsp)
+MUR_ATTENTION_Q8(ref)
+MUR_ATTENTION_Q8(dsp)
 
 #endif

@@ -2,8 +2,8 @@
  * -3..3 or -15..15, times the row's scale, a 16-bit float.
  *
  * The arithmetic is mur_decoder.h's: a level is an int8 number. So a matrix gives the same bits
- * whether it is stored in 2, 4 or 8 bits, as ref and dsp do. What a vector is, and its alignment,
- * stand there too.
+ * whether it is stored in 2, 4 or 8 bits. What a vector is, and its alignment, stand there too; mve
+ * and rv have ref's.
  */
 #ifndef MUR_LOW_H
 #define MUR_LOW_H
@@ -37,5 +37,7 @@ typedef struct mur_matrix_low {
 
 MUR_LOW(ref)
 MUR_LOW(dsp)
+MUR_LOW(mve)
+MUR_LOW(rv)
 
 #endif

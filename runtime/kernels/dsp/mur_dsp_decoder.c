@@ -1,48 +1,12 @@
-/* mur_dsp_decoder.c - matrices and vectors of a decoder on cores with SMLAD; see mur_dsp_pair.h.
+/* mur_dsp_decoder.c - matrices of a decoder on cores with SMLAD; see mur_dsp_pair.h.
  *
- * A vector is int16 [k], padded with zeros to a multiple of 4. A matrix: groups of four rows; of
- * each group, for every four columns, the words of pairs (rows 0 1, columns 0 1), (0 1, 2 3),
- * (2 3, 0 1), (2 3, 2 3).
+ * A matrix: groups of four rows; of each group, for every four columns, the words of pairs (rows 0
+ * 1, columns 0 1), (0 1, 2 3), (2 3, 0 1), (2 3, 2 3).
  */
 #include "mur_decoder.h"
-#include "mur_decoder_arith.h"
 #include "mur_dsp_pair.h"
 
-#include <string.h>
-
 enum { GROUP = 4, QUAD = 4 }; /* rows, columns */
-
-float mur_dsp_quantize_one(const float *x, uint32_t count, int16_t *q)
-{
-    float most = mur_most(x, count), inverse;
-
-    if (most < MUR_LEAST) {
-        memset(q, 0, count * sizeof(*q));
-        return 0;
-    }
-    inverse = 127.0f / most;
-    for (; count >= 4; count -= 4, x += 4, q += 4) {
-        q[0] = mur_round(x[0] * inverse);
-        q[1] = mur_round(x[1] * inverse);
-        q[2] = mur_round(x[2] * inverse);
-        q[3] = mur_round(x[3] * inverse);
-    }
-    for (; count != 0; count--)
-        *q++ = mur_round(*x++ * inverse);
-    return most / 127.0f;
-}
-
-void mur_dsp_quantize(uint32_t rows, uint32_t k, const float *x, void *vectors, float *scales)
-{
-    uint32_t padded = MUR_DSP_VECTOR_BYTES(k) / sizeof(int16_t);
-    int16_t *q = vectors;
-
-    for (uint32_t r = 0; r < rows; r++, x += k, q += padded) {
-        scales[r] = mur_dsp_quantize_one(x, k, q);
-        for (uint32_t i = k; i < padded; i++)
-            q[i] = 0;
-    }
-}
 
 /* What a column of groups of four rows is multiplied by, and where to. */
 typedef struct groups {

@@ -17,11 +17,12 @@
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiles.h"
 
-/* one instruction set's functions of the host, and its name */
+/* What an instruction set runs, by the set whose kernels do it, and the host's side of them. */
 typedef struct decoder_isa {
     muc_mcu_isa isa;
-    const char *name;
-    uint32_t element_bytes; /* of a vector */
+    const char *quantize, *product, *look_up, *attention;
+    const char *attention_helper; /* what attention calls and has in another file, or NULL */
+    uint32_t element_bytes;       /* of a vector */
     size_t (*matrix_bytes)(uint32_t n, uint32_t k);
     void (*matrix_pack)(uint32_t n, uint32_t k, const int8_t *q, void *packed);
     size_t (*attention_bytes)(const mur_attention_q8 *op);
@@ -31,13 +32,15 @@ typedef struct decoder_isa {
 } decoder_isa;
 
 static const decoder_isa isas[] = {
-    { MUC_MCU_ISA_NONE, "ref", 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
-      mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
-    { MUC_MCU_ISA_DSP, "dsp", 2, mur_dsp_matrix_bytes, mur_dsp_matrix_pack, mur_dsp_attention_bytes,
-      mur_dsp_low_bytes, mur_dsp_low_pack },
+    { MUC_MCU_ISA_NONE, "ref", "ref", "ref", "ref", NULL, 1, mur_ref_matrix_bytes,
+      mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
+    { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "mur_dsp_quantize_one", 2, mur_dsp_matrix_bytes,
+      mur_dsp_matrix_pack, mur_dsp_attention_bytes, mur_dsp_low_bytes, mur_dsp_low_pack },
     /* Armv8.1-M has Armv7E-M's instructions too */
-    { MUC_MCU_ISA_MVE, "dsp", 2, mur_dsp_matrix_bytes, mur_dsp_matrix_pack, mur_dsp_attention_bytes,
-      mur_dsp_low_bytes, mur_dsp_low_pack },
+    { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "dsp", "mur_dsp_quantize_one", 1, mur_ref_matrix_bytes,
+      mur_ref_matrix_pack, mur_dsp_attention_bytes, mur_mve_low_bytes, mur_mve_low_pack },
+    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "ref", NULL, 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
+      mur_ref_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
 };
 
 static const decoder_isa *isa_of(const muc_mcu_lowering *l)
@@ -303,7 +306,7 @@ static muc_status quantize_input(muc_mcu_lowering *l, const muc_node *node, uint
     for (unsigned i = 0; i < 2; i++)
         MUC_TRY(muc_mcu_add_value(l->ctx, l->program, &parts[i], &values[i]));
     MUC_TRY(muc_mcu_input_value(l, node, 0, &from));
-    MUC_TRY(function_of(l, isa->name, "quantize", &function));
+    MUC_TRY(function_of(l, isa->quantize, "quantize", &function));
     MUC_TRY(muc_mcu_add_step(l->ctx, l->program, NULL, "quantize", &l->step));
     l->step->function = function;
     l->step->text = "";
@@ -343,7 +346,7 @@ muc_status muc_mcu_write_linear_q8(muc_mcu_lowering *l, const muc_node *node)
     uint32_t vectors[2];
 
     MUC_TRY(quantize_input(l, node, vectors));
-    MUC_TRY(begin(l, node, isa_of(l)->name, product_of(l, w)));
+    MUC_TRY(begin(l, node, isa_of(l)->product, product_of(l, w)));
     MUC_TRY(pass_matrix(l, node));
     MUC_TRY(pass_expr(l, x->dims[0]));
     MUC_TRY(pass_value(l, MUC_MCU_READ, vectors[0], MUC_U8));
@@ -359,9 +362,12 @@ bool muc_mcu_takes_embed_q8(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)
 {
-    uint32_t rows = muc_mcu_dim(l, muc_mcu_input(l, node, 1), 0);
+    const muc_tensor *matrix = muc_mcu_input(l, node, 1);
+    const decoder_isa *isa = isa_of(l);
+    uint32_t rows = muc_mcu_dim(l, matrix, 0);
 
-    MUC_TRY(begin(l, node, isa_of(l)->name, lookup_of(l, muc_mcu_input(l, node, 1))));
+    MUC_TRY(begin(l, node, bits_of(l, matrix) == 8 ? isa->look_up : isa->product,
+                  lookup_of(l, matrix)));
     MUC_TRY(pass_matrix(l, node));
     /* a row a token */
     l->step->packed_bytes =
@@ -410,7 +416,9 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     mur_attention_q8 op = attention_of(l, node);
     uint64_t rows = muc_expr_get(l->graph->pool, q->dims[0])->hi;
 
-    MUC_TRY(begin(l, node, isa_of(l)->name, "attention"));
+    MUC_TRY(begin(l, node, isa_of(l)->attention, "attention"));
+    if (isa_of(l)->attention_helper)
+        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, isa_of(l)->attention_helper));
     muc_text_add(&l->text,
                  "static const mur_attention_q8 %s_heads = { %" PRIu32 ", %" PRIu32 ", %" PRIu32
                  ", %" PRIu32 ", ",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "targets/mcu/emit.h"
+#include "targets/mcu/runtime.h"
 
 typedef struct row {
     muc_op op;
@@ -452,6 +453,18 @@ static void need_dims(muc_mcu_program *program, const muc_tensor *tensor)
         program->arguments |= muc_expr_get(program->graph->pool, tensor->dims[i])->inputs;
 }
 
+/* What the compiler calls for binary32 where there is no floating point: ours takes the place of
+ * its library's. */
+static muc_status need_floats(muc_mcu_lowering *l)
+{
+    if (l->isa != MUC_MCU_ISA_RV)
+        return MUC_OK;
+    for (uint32_t i = 0; i < l->graph->tensor_count; i++)
+        if (l->graph->tensors[i].dtype == MUC_F32)
+            return muc_mcu_need_function(l->ctx, l->program, "mur_rv_float_add");
+    return MUC_OK;
+}
+
 muc_status muc_mcu_lower(muc_context *ctx, muc_graph *graph, muc_mcu_program *program)
 {
     muc_mcu_lowering l = {
@@ -462,6 +475,8 @@ muc_status muc_mcu_lower(muc_context *ctx, muc_graph *graph, muc_mcu_program *pr
     };
     muc_status status = lower_all(&l);
 
+    if (status == MUC_OK)
+        status = need_floats(&l);
     /* whoever fills inputs and reads outputs must know how long they are */
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         if (graph->tensors[i].kind == MUC_TENSOR_INPUT)
