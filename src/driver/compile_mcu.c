@@ -7,6 +7,7 @@
 #include "passes/canonical.h"
 #include "passes/fold.h"
 #include "passes/qdq.h"
+#include "passes/requantize.h"
 #include "report/report.h"
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
@@ -88,6 +89,9 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_fold(ctx, graph));
     MUC_TRY(muc_canonicalise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));
+    MUC_TRY(muc_fuse_requantizations(ctx, graph));
+    MUC_TRY(muc_shift_bytes(ctx, graph));
+    MUC_TRY(muc_fuse_requantizations(ctx, graph)); /* lookups of lookups */
     return muc_lay_channels_last(ctx, graph);
 }
 

@@ -58,12 +58,15 @@ static uint64_t products(muc_context *ctx, const muc_graph *graph, const muc_nod
     case MUC_OP_LINEAR:
     case MUC_OP_MATMUL_INTEGER:
     case MUC_OP_QLINEAR_MATMUL:
+    case MUC_OP_REQUANT_LINEAR:
+    case MUC_OP_REQUANT_MATMUL:
         return extent(ctx, graph, node->inputs[0], rank - 1, bindings);
     case MUC_OP_GEMM:
         return extent(ctx, graph, node->inputs[0],
                       muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ? 0 : 1, bindings);
     case MUC_OP_CONV:
     case MUC_OP_CONV_INTEGER:
+    case MUC_OP_REQUANT_CONV:
     case MUC_OP_QLINEAR_CONV: /* each filter's elements */
         weights = &graph->tensors[node->inputs[node->op == MUC_OP_QLINEAR_CONV ? 3 : 1]];
         outputs = extent(ctx, graph, (uint32_t)(weights - graph->tensors), 0, bindings);

@@ -56,6 +56,13 @@ muc_status muc_rule_word(const muc_rule *r, muc_attribute_key key, const muc_wor
                          size_t count);
 /* The dimensions that numpy gives input `with` and dims[0..*rank-1], which they replace. */
 muc_status muc_rule_broadcast(const muc_rule *r, uint32_t with, uint32_t *rank, muc_expr *dims);
+/* Input i is i8 or u8; one of these, or i16 for values of unknown sign. */
+muc_status muc_rule_expect_byte(const muc_rule *r, uint32_t i);
+muc_status muc_rule_expect_narrow(const muc_rule *r, uint32_t i);
+/* i32 sums of input 0, less its zero point (input `zero`, if it is there), and weights, input 1; of
+ * a product of matrices. */
+muc_status muc_shape_sums_of_conv(const muc_rule *r, uint32_t zero);
+muc_status muc_shape_sums_of_matmul(const muc_rule *r);
 /* channels_last of the node, and the dimension of channels of a tensor of this rank. */
 uint32_t muc_rule_channels(const muc_rule *r, uint32_t rank);
 

@@ -47,20 +47,28 @@ static muc_status like_x(const muc_rule *r, muc_dtype dtype)
     return MUC_OK;
 }
 
-muc_status muc_shape_requant_shift(const muc_rule *r)
+/* shift and clamp; output 0 is of type to */
+static muc_status set_requantized(const muc_rule *r)
 {
-    const muc_tensor *x = muc_rule_input(r, 0);
     int64_t to = muc_node_integer(r->node, MUC_KEY_TO), low, high;
     int64_t clamp_min = muc_node_integer(r->node, MUC_KEY_CLAMP_MIN);
     int64_t clamp_max = muc_node_integer(r->node, MUC_KEY_CLAMP_MAX);
-    muc_expr dims[MUC_GRAPH_MAX_RANK];
 
-    MUC_TRY(expect_bits(r, 0, 32));
     MUC_TRY(muc_rule_integer(r, MUC_KEY_SHIFT, 0, 31));
     if (!muc_dtype_range((muc_dtype)to, &low, &high) || low < INT32_MIN || high > INT32_MAX ||
         clamp_min < low || clamp_max > high || clamp_min > clamp_max)
         return muc_rule_fail(r, "clamp_min, clamp_max %lld, %lld, expected a range of type to",
                              (long long)clamp_min, (long long)clamp_max);
+    r->outputs[0].dtype = (muc_dtype)to;
+    return MUC_OK;
+}
+
+muc_status muc_shape_requant_shift(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0);
+    muc_expr dims[MUC_GRAPH_MAX_RANK];
+
+    MUC_TRY(expect_bits(r, 0, 32));
     for (uint32_t i = 1; i <= 2; i++) {
         uint32_t rank = x->rank;
 
@@ -71,7 +79,81 @@ muc_status muc_shape_requant_shift(const muc_rule *r)
         if (rank != x->rank || memcmp(dims, x->dims, rank * sizeof(*dims)) != 0)
             return muc_rule_unexpected(r, i, "a shape that is broadcast to the first input's");
     }
-    return like_x(r, (muc_dtype)to);
+    muc_rule_like(r, 0, x);
+    return set_requantized(r);
+}
+
+/* factors of sums, inputs i and i + 1: i32, one element, or one for each of `channels` */
+static muc_status expect_factors(const muc_rule *r, uint32_t i, muc_expr channels)
+{
+    for (uint32_t end = i + 2; i < end; i++) {
+        const muc_tensor *t = muc_rule_input(r, i);
+
+        if (t->dtype != MUC_I32)
+            return muc_rule_unexpected(r, i, "i32");
+        if (t->rank != 1 || t->dims[0] != channels)
+            MUC_TRY(muc_rule_expect_scalar(r, i));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_shape_requant_conv(const muc_rule *r)
+{
+    MUC_TRY(muc_shape_sums_of_conv(r, 4));
+    MUC_TRY(expect_factors(r, 2, muc_rule_input(r, 1)->dims[0]));
+    return set_requantized(r);
+}
+
+muc_status muc_shape_requant_linear(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0), *w = muc_rule_input(r, 1);
+
+    MUC_TRY(muc_rule_expect_narrow(r, 0));
+    MUC_TRY(muc_rule_expect_narrow(r, 1));
+    if (w->rank != 2 || x->rank == 0 || w->dims[1] != x->dims[x->rank - 1])
+        return muc_rule_unexpected(r, 1, "[N, K] for rows of K elements");
+    MUC_TRY(expect_factors(r, 2, w->dims[0]));
+    if (muc_rule_input(r, 4)) {
+        if (muc_rule_input(r, 4)->dtype != x->dtype)
+            return muc_rule_unexpected(r, 4, "%s", muc_dtype_get(x->dtype)->name);
+        MUC_TRY(muc_rule_expect_scalar(r, 4));
+    }
+    muc_rule_like(r, 0, x);
+    r->outputs[0].dims[x->rank - 1] = w->dims[0];
+    return set_requantized(r);
+}
+
+muc_status muc_shape_requant_matmul(const muc_rule *r)
+{
+    const muc_tensor *b = muc_rule_input(r, 1);
+
+    MUC_TRY(muc_shape_sums_of_matmul(r));
+    MUC_TRY(expect_factors(r, 2, b->rank > 1 ? b->dims[b->rank - 1] : MUC_EXPR_NONE));
+    return set_requantized(r);
+}
+
+muc_status muc_shape_requant_pair(const muc_rule *r)
+{
+    muc_tensor *out = &r->outputs[0];
+
+    MUC_TRY(muc_rule_expect_narrow(r, 0));
+    MUC_TRY(muc_rule_expect_narrow(r, 1));
+    MUC_TRY(expect_factors(r, 2, MUC_EXPR_NONE));
+    muc_rule_like(r, 0, muc_rule_input(r, 0));
+    MUC_TRY(muc_rule_broadcast(r, 1, &out->rank, out->dims));
+    return set_requantized(r);
+}
+
+muc_status muc_shape_lookup(const muc_rule *r)
+{
+    const muc_tensor *table = muc_rule_input(r, 1);
+    uint32_t size = 0;
+
+    MUC_TRY(muc_rule_expect_byte(r, 0));
+    MUC_TRY(muc_rule_expect_byte(r, 1));
+    if (table->rank != 1 || !muc_rule_const(r, table->dims[0], &size) || size != 256)
+        return muc_rule_unexpected(r, 1, "256 elements");
+    return like_x(r, table->dtype);
 }
 
 muc_status muc_shape_integer_norm(const muc_rule *r)

@@ -153,7 +153,7 @@ muc_status muc_shape_conv(const muc_rule *r)
     return convolve(r, 1, 2, true);
 }
 
-static muc_status expect_bytes(const muc_rule *r, uint32_t i)
+muc_status muc_rule_expect_byte(const muc_rule *r, uint32_t i)
 {
     muc_dtype dtype = muc_rule_input(r, i)->dtype;
 
@@ -174,21 +174,25 @@ static muc_status expect_zeros(const muc_rule *r, uint32_t i, uint32_t like, muc
     return muc_rule_expect_scalar(r, i);
 }
 
-/* bytes, or 16 bits for values of unknown sign */
-static muc_status expect_narrow(const muc_rule *r, uint32_t i)
+muc_status muc_rule_expect_narrow(const muc_rule *r, uint32_t i)
 {
-    return muc_rule_input(r, i)->dtype == MUC_I16 ? MUC_OK : expect_bytes(r, i);
+    return muc_rule_input(r, i)->dtype == MUC_I16 ? MUC_OK : muc_rule_expect_byte(r, i);
+}
+
+muc_status muc_shape_sums_of_conv(const muc_rule *r, uint32_t zero)
+{
+    MUC_TRY(muc_rule_expect_narrow(r, 0));
+    MUC_TRY(muc_rule_expect_narrow(r, 1));
+    MUC_TRY(convolve(r, 1, 0, false));
+    MUC_TRY(expect_zeros(r, zero, 0, MUC_EXPR_NONE));
+    r->outputs[0].dtype = MUC_I32;
+    return MUC_OK;
 }
 
 muc_status muc_shape_conv_integer(const muc_rule *r)
 {
-    MUC_TRY(expect_narrow(r, 0));
-    MUC_TRY(expect_narrow(r, 1));
-    MUC_TRY(convolve(r, 1, 0, false));
-    MUC_TRY(expect_zeros(r, 2, 0, MUC_EXPR_NONE));
-    MUC_TRY(expect_zeros(r, 3, 1, muc_rule_input(r, 1)->dims[0]));
-    r->outputs[0].dtype = MUC_I32;
-    return MUC_OK;
+    MUC_TRY(muc_shape_sums_of_conv(r, 2));
+    return expect_zeros(r, 3, 1, muc_rule_input(r, 1)->dims[0]);
 }
 
 /* scale and zero point of inputs i, i + 1, of values like those of input `like` */
@@ -207,13 +211,13 @@ muc_status muc_shape_qlinear_conv(const muc_rule *r)
 {
     muc_expr channels;
 
-    MUC_TRY(expect_bytes(r, 0));
-    MUC_TRY(expect_bytes(r, 3));
+    MUC_TRY(muc_rule_expect_byte(r, 0));
+    MUC_TRY(muc_rule_expect_byte(r, 3));
     MUC_TRY(convolve(r, 3, 0, false));
     channels = muc_rule_input(r, 3)->dims[0];
     MUC_TRY(expect_scale(r, 1, 0, MUC_EXPR_NONE));
     MUC_TRY(expect_scale(r, 4, 3, channels));
-    MUC_TRY(expect_bytes(r, 7));
+    MUC_TRY(muc_rule_expect_byte(r, 7));
     MUC_TRY(expect_scale(r, 6, 7, MUC_EXPR_NONE));
     MUC_TRY(expect_i32(r, 8, channels));
     r->outputs[0].dtype = muc_rule_input(r, 7)->dtype;
@@ -342,29 +346,34 @@ muc_status muc_shape_matmul(const muc_rule *r)
     return multiply(r, 0, 1);
 }
 
+muc_status muc_shape_sums_of_matmul(const muc_rule *r)
+{
+    MUC_TRY(muc_rule_expect_narrow(r, 0));
+    MUC_TRY(muc_rule_expect_narrow(r, 1));
+    MUC_TRY(multiply(r, 0, 1));
+    r->outputs[0].dtype = MUC_I32;
+    return MUC_OK;
+}
+
 muc_status muc_shape_matmul_integer(const muc_rule *r)
 {
     const muc_tensor *a = muc_rule_input(r, 0), *b = muc_rule_input(r, 1);
 
-    MUC_TRY(expect_narrow(r, 0));
-    MUC_TRY(expect_narrow(r, 1));
-    MUC_TRY(multiply(r, 0, 1));
+    MUC_TRY(muc_shape_sums_of_matmul(r));
     MUC_TRY(expect_zeros(r, 2, 0, a->rank > 1 ? a->dims[a->rank - 2] : MUC_EXPR_NONE));
-    MUC_TRY(expect_zeros(r, 3, 1, b->rank > 1 ? b->dims[b->rank - 1] : MUC_EXPR_NONE));
-    r->outputs[0].dtype = MUC_I32;
-    return MUC_OK;
+    return expect_zeros(r, 3, 1, b->rank > 1 ? b->dims[b->rank - 1] : MUC_EXPR_NONE);
 }
 
 muc_status muc_shape_qlinear_matmul(const muc_rule *r)
 {
     const muc_tensor *a = muc_rule_input(r, 0), *b = muc_rule_input(r, 3);
 
-    MUC_TRY(expect_bytes(r, 0));
-    MUC_TRY(expect_bytes(r, 3));
+    MUC_TRY(muc_rule_expect_byte(r, 0));
+    MUC_TRY(muc_rule_expect_byte(r, 3));
     MUC_TRY(multiply(r, 0, 3));
     MUC_TRY(expect_scale(r, 1, 0, a->rank > 1 ? a->dims[a->rank - 2] : MUC_EXPR_NONE));
     MUC_TRY(expect_scale(r, 4, 3, b->dims[b->rank - 1]));
-    MUC_TRY(expect_bytes(r, 7));
+    MUC_TRY(muc_rule_expect_byte(r, 7));
     MUC_TRY(expect_scale(r, 6, 7, MUC_EXPR_NONE));
     r->outputs[0].dtype = muc_rule_input(r, 7)->dtype;
     return MUC_OK;

@@ -288,9 +288,17 @@ static muc_status keep(layout *l, const muc_node *node)
 /* input i of operators over pixels that is weights, or none */
 static uint32_t weights_of(muc_op op)
 {
-    return op == MUC_OP_QLINEAR_CONV                                                       ? 3
-           : op == MUC_OP_CONV || op == MUC_OP_CONV_TRANSPOSE || op == MUC_OP_CONV_INTEGER ? 1
-                                                                                           : 0;
+    switch ((int)op) {
+    case MUC_OP_QLINEAR_CONV:
+        return 3;
+    case MUC_OP_CONV:
+    case MUC_OP_CONV_TRANSPOSE:
+    case MUC_OP_CONV_INTEGER:
+    case MUC_OP_REQUANT_CONV:
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 static bool is_over_pixels(const layout *l, const muc_node *node)
@@ -337,7 +345,7 @@ static muc_status lay_pixels(layout *l, const muc_node *node)
 /* inputs beyond the first that are parameters, not broadcast */
 static bool has_parameters(muc_op op)
 {
-    return op == MUC_OP_INTEGER_HARD_SWISH || op == MUC_OP_INTEGER_GELU;
+    return op == MUC_OP_INTEGER_HARD_SWISH || op == MUC_OP_INTEGER_GELU || op == MUC_OP_LOOKUP;
 }
 
 static bool is_one_element(const layout *l, uint32_t id)
@@ -599,6 +607,11 @@ static bool forms_agree(const layout *l, uint32_t id)
     return one_pixel || t->dims[1] == one;
 }
 
+static bool is_linear(muc_op op)
+{
+    return op == MUC_OP_LINEAR || op == MUC_OP_REQUANT_LINEAR;
+}
+
 /* [N, C, spatial..] to [N, all the rest], which only a linear with constant weights reads */
 static bool is_flattened_for_linear(const layout *l, const muc_node *node)
 {
@@ -606,7 +619,7 @@ static bool is_flattened_for_linear(const layout *l, const muc_node *node)
     const muc_tensor *x = old(l, node->inputs[0]), *y = old(l, node->outputs[0]);
     uint32_t dim;
 
-    if (!reader || reader->op != MUC_OP_LINEAR || reader->inputs[0] != node->outputs[0] ||
+    if (!reader || !is_linear(reader->op) || reader->inputs[0] != node->outputs[0] ||
         !is_plain_constant(l, reader->inputs[1]) || y->rank != 2 || y->dims[0] != x->dims[0])
         return false;
     for (uint32_t i = 1; i < x->rank; i++)
@@ -636,7 +649,7 @@ static muc_status lay_reshape(layout *l, const muc_node *node)
 static muc_status lay_linear(layout *l, const muc_node *node)
 {
     const muc_tensor *x, *w = old(l, node->inputs[1]);
-    uint32_t inputs[3], dims[MAX_RANK], perm[MAX_RANK], columns = 1, rows;
+    uint32_t inputs[5], dims[MAX_RANK], perm[MAX_RANK], columns = 1, rows;
     size_t width = muc_dtype_get(w->dtype)->block_bytes;
     muc_status status = MUC_OK;
     uint8_t *data;
@@ -679,7 +692,7 @@ static muc_status lay_node(layout *l, const muc_node *node)
         return lay_transpose(l, node);
     if (node->op == MUC_OP_RESHAPE)
         return lay_reshape(l, node);
-    if (node->op == MUC_OP_LINEAR)
+    if (is_linear(node->op))
         return lay_linear(l, node);
     if (muc_op_get(node->op)->flags & MUC_OP_POINTWISE)
         return lay_pointwise(l, node);

@@ -87,6 +87,37 @@ muc_status muc_kernel_requant_shift(const muc_ref_call *call)
     return MUC_OK;
 }
 
+muc_status muc_kernel_requant_pair(const muc_ref_call *call)
+{
+    const muc_node *node = call->node;
+    const muc_ref_value *const values[2] = { call->inputs[0], call->inputs[1] };
+    const unsigned shift = (unsigned)muc_node_integer(node, MUC_KEY_SHIFT);
+    const int32_t lo = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN);
+    const int32_t hi = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX);
+    walk w;
+
+    walk_start(&w, call->output, values);
+    for (size_t i = 0; i < call->output->elements; i++, walk_on(&w)) {
+        int32_t a = element(values[0], w.at[0]), b = element(values[1], w.at[1]);
+
+        set_element(call->output, i,
+                    muc_quantlib_requant(node->op == MUC_OP_REQUANT_ADD ? a + b : a * b,
+                                         words(call->inputs[2])[0], words(call->inputs[3])[0],
+                                         shift, lo, hi));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_kernel_lookup(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    int32_t least = x->dtype == MUC_I8 ? INT8_MIN : 0;
+
+    for (size_t i = 0; i < x->elements; i++)
+        set_element(call->output, i, element(call->inputs[1], (size_t)(element(x, i) - least)));
+    return MUC_OK;
+}
+
 /* Room for `arrays` rows of input 0 as i32. */
 static muc_status reserve_rows(const muc_ref_call *call, size_t arrays, int32_t **out)
 {

@@ -3,7 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "ref/quantlib.h"
 #include "ref/window.h"
+
+enum { NO_ZERO = MUC_GRAPH_MAX_INPUTS }; /* an input that no node has */
 
 /* element i of a scale or zero point, or its only one */
 static size_t pick(const muc_ref_value *value, size_t i)
@@ -182,6 +185,75 @@ muc_status muc_kernel_matmul_integer(const muc_ref_call *call)
     return muc_ref_product(call, &w.a, &w.b, &w.sums);
 }
 
+/* QuantLib's requantization of sums; channels' elements follow each other `inner` apart */
+static void shift_sums(const muc_ref_call *call, const int32_t *sums, size_t inner)
+{
+    const muc_ref_value *mul = call->inputs[2], *add = call->inputs[3];
+    const unsigned shift = (unsigned)muc_node_integer(call->node, MUC_KEY_SHIFT);
+    const int32_t lo = (int32_t)muc_node_integer(call->node, MUC_KEY_CLAMP_MIN);
+    const int32_t hi = (int32_t)muc_node_integer(call->node, MUC_KEY_CLAMP_MAX);
+
+    for (size_t i = 0; i < call->output->elements; i++) {
+        int32_t m = (int32_t)muc_ref_integer(mul, pick(mul, i / inner % mul->elements));
+        int32_t b = (int32_t)muc_ref_integer(add, pick(add, i / inner % add->elements));
+        int64_t value = muc_quantlib_requant(sums[i], m, b, shift, lo, hi);
+
+        muc_ref_store_integers(call->output, i, 1, &value);
+    }
+}
+
+/* elements of one channel of a convolution's output that lie together */
+static size_t plane_size(const muc_ref_call *call)
+{
+    bool channels_last = muc_node_integer_or(call->node, MUC_KEY_CHANNELS_LAST, 0) == 1;
+    size_t positions = 1;
+
+    for (uint32_t i = 2; !channels_last && i < call->output->rank; i++)
+        positions *= call->output->dims[i];
+    return positions ? positions : 1;
+}
+
+muc_status muc_kernel_requant_conv(const muc_ref_call *call)
+{
+    widened w;
+
+    MUC_TRY(widen_both(call, 0, 4, call->inputs[0]->elements + 1, 1, NO_ZERO,
+                       filter_size(call->inputs[1]), &w));
+    MUC_TRY(convolve(call, &w, NULL));
+    shift_sums(call, w.sums.data, plane_size(call));
+    return MUC_OK;
+}
+
+/* x [rows, k] times the transpose of w [n, k] */
+static void sum_rows(const muc_ref_value *x, const muc_ref_value *w, int32_t *sums)
+{
+    const int32_t *a = x->read, *b = w->read;
+
+    for (size_t i = 0; i < x->rows; i++)
+        for (size_t j = 0; j < w->rows; j++) {
+            uint32_t sum = 0;
+
+            for (size_t k = 0; k < w->columns; k++)
+                sum += (uint32_t)a[i * w->columns + k] * (uint32_t)b[j * w->columns + k];
+            *sums++ = (int32_t)sum;
+        }
+}
+
+muc_status muc_kernel_requant_matmul(const muc_ref_call *call)
+{
+    bool is_linear = call->node->op == MUC_OP_REQUANT_LINEAR;
+    widened w;
+
+    MUC_TRY(widen_both(call, 0, is_linear ? 4 : NO_ZERO, call->inputs[0]->elements + 1, 1, NO_ZERO,
+                       1, &w));
+    if (is_linear)
+        sum_rows(&w.a, &w.b, w.sums.data);
+    else
+        MUC_TRY(muc_ref_product(call, &w.a, &w.b, &w.sums));
+    shift_sums(call, w.sums.data, 1);
+    return MUC_OK;
+}
+
 /* sums times a scale * b scale / y scale; b's scales are one for inner elements of every extent */
 static void requantize(const muc_ref_call *call, const muc_ref_value *sums, size_t a_inner,
                        size_t b_inner)
@@ -202,16 +274,12 @@ static void requantize(const muc_ref_call *call, const muc_ref_value *sums, size
 
 muc_status muc_kernel_qlinear_conv(const muc_ref_call *call)
 {
-    bool channels_last = muc_node_integer_or(call->node, MUC_KEY_CHANNELS_LAST, 0) == 1;
-    size_t positions = 1;
     widened w;
 
-    for (uint32_t i = 2; !channels_last && i < call->output->rank; i++)
-        positions *= call->output->dims[i];
     MUC_TRY(widen_both(call, 0, 2, call->inputs[0]->elements + 1, 3, 5,
                        filter_size(call->inputs[3]), &w));
     MUC_TRY(convolve(call, &w, muc_ref_input_of(call, 8)));
-    requantize(call, &w.sums, 1, positions ? positions : 1);
+    requantize(call, &w.sums, 1, plane_size(call));
     return MUC_OK;
 }
 

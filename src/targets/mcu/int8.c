@@ -247,9 +247,10 @@ static muc_status describe_layer(muc_mcu_lowering *l, const mur_conv_s8 *image,
                                            .packed = packed });
 }
 
-static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *image,
-                              const mur_conv_plain *plain, uint64_t macs)
+muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *image,
+                               const mur_conv_plain *plain)
 {
+    const uint64_t macs = muc_mcu_conv_macs(&image->shape);
     mur_conv_s8 layer = *image;
     const muc_mcu_conv_kernel *kernel;
     packing subject;
@@ -324,7 +325,7 @@ static muc_status write_shape(muc_mcu_lowering *l, const muc_node *node, mur_con
     layer.output = output_of(l, node);
     MUC_TRY(make_factors(l, node, (uint32_t)shape.out_c, &plain));
     MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
-    return write_layer(l, node, &layer, &plain, muc_mcu_conv_macs(&shape));
+    return muc_mcu_write_layer(l, node, &layer, &plain);
 }
 
 muc_status muc_mcu_write_conv_s8(muc_mcu_lowering *l, const muc_node *node)
@@ -379,13 +380,23 @@ static muc_status end_kernel(muc_mcu_lowering *l, const char *name, unsigned inp
     return muc_mcu_end_step(l, 0);
 }
 
-bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
+/* the greatest of bytes is that whatever they mean */
+static bool is_pool_of_bytes(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    return is_s8(x) && is_s8(y) && x->rank == 4 && muc_mcu_is_static(l, x) &&
-           muc_mcu_dim(l, x, 0) == 1 && node->output_count == 1 && scale_of(x) == scale_of(y) &&
-           zero_of(x) == zero_of(y) && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+    if (node->op == MUC_OP_MAX_POOL && x->dtype == MUC_I8 && !x->quantization)
+        return true;
+    return is_s8(x) && is_s8(y) && scale_of(x) == scale_of(y) && zero_of(x) == zero_of(y);
+}
+
+bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_pool_of_bytes(l, node) && x->rank == 4 && muc_mcu_is_static(l, x) &&
+           muc_mcu_dim(l, x, 0) == 1 && node->output_count == 1 &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
            !muc_node_integers(node, MUC_KEY_DILATIONS) &&
            !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
 }
@@ -393,7 +404,8 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
 static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const mur_output_s8 output = output_of(l, node);
+    const mur_output_s8 all = { .min = INT8_MIN, .max = INT8_MAX };
+    const mur_output_s8 output = y->quantization ? output_of(l, node) : all;
     int32_t c = (int32_t)muc_mcu_dim(l, x, 3);
 
     return (mur_pool_s8){
@@ -641,37 +653,48 @@ bool muc_mcu_takes_table_s8(const muc_mcu_lowering *l, const muc_node *node)
            muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
 }
 
-muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
+muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
+                               const muc_mcu_tile_layer *cut, const uint8_t *table)
 {
     static const char function[] = "mur_ref_table_s8";
-    const muc_mcu_tile_layer cut =
-        muc_mcu_rows_layer(node, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)), 1, false);
-    uint32_t constant;
-    int8_t *table;
+    const uint64_t count = muc_mcu_most_elements(l, muc_mcu_input(l, node, 0));
+    uint32_t constant, value;
     bool fits;
 
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &table));
-    MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
-    MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
+    MUC_TRY(muc_mcu_begin_tiled_function(l, node, cut, &fits));
     if (!fits)
         MUC_TRY(muc_mcu_begin_step(l, node, function));
     MUC_TRY(muc_mcu_new_constant(l, "table", table, 256, &constant));
     if (fits) {
         l->program->values[constant].used = true;
         l->step->packed_bytes = 256;
-        muc_text_add(&l->text, "    %s((const int8_t *)%s, rows, a, y);\n", function,
+        muc_text_add(&l->text,
+                     "    %s((const int8_t *)%s, rows, (const int8_t *)a, (int8_t *)y);\n", function,
                      l->program->values[constant].name);
         MUC_TRY(muc_mcu_end_function(l, 0, 0));
-        muc_mcu_may_overlap(l, 0, 0);
-        return MUC_OK;
+    } else {
+        MUC_TRY(muc_mcu_pass_constant(l, constant, MUC_I8));
+        MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64, count));
+        MUC_TRY(muc_mcu_input_value(l, node, 0, &value));
+        MUC_TRY(muc_mcu_pass_constant(l, value, MUC_I8));
+        MUC_TRY(muc_mcu_pass_output(l, 0));
+        l->step->arguments[l->step->argument_count - 1].dtype = MUC_I8;
+        MUC_TRY(muc_mcu_end_step(l, 0));
     }
-    MUC_TRY(muc_mcu_pass_constant(l, constant, MUC_I8));
-    MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0))));
-    MUC_TRY(muc_mcu_pass_input(l, 0));
-    MUC_TRY(muc_mcu_pass_output(l, 0));
     muc_mcu_may_overlap(l, 0, 0);
-    return muc_mcu_end_step(l, 0);
+    return MUC_OK;
+}
+
+muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_mcu_tile_layer cut =
+        muc_mcu_rows_layer(node, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)), 1, false);
+    int8_t *table;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &table));
+    MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
+    return muc_mcu_write_table(l, node, &cut, (const uint8_t *)table);
 }
 
 /* ---- to and from real numbers ---- */

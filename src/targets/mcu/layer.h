@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "mur_nn.h"
 #include "targets/mcu/lower.h"
+#include "targets/mcu/tiles.h"
 
 /* A kernel with weights for one instruction set: a row of mur_nn.def. */
 typedef struct muc_mcu_conv_kernel {
@@ -46,6 +47,16 @@ mur_conv_shape muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *n
 uint64_t muc_mcu_conv_macs(const mur_conv_shape *shape);
 /* of one output channel */
 size_t muc_mcu_conv_weights(const mur_conv_shape *shape);
+
+/* The node's step: input 0 by a kernel of bytes, with the weights, to output 0. plain's arrays live
+ * in the program's arena. */
+muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *image,
+                               const mur_conv_plain *plain);
+
+/* The node's step: of each byte of input 0, read as int8, what a table in the program's arena has;
+ * its first element is for -128. cut: the layer as tiles may cut it. */
+muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
+                               const muc_mcu_tile_layer *cut, const uint8_t *table);
 
 /* A pointwise layer over dense rows, as one row of pixels; others stay as they are. */
 void muc_mcu_flatten_conv(mur_conv_shape *shape);

@@ -98,6 +98,9 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
 const char *muc_mcu_input_name(uint32_t i);
 const char *muc_mcu_output_name(uint32_t i);
 
+/* ", shift, least, most": the rest of the arguments of mur_quantlib_requant, by a node's attributes
+ */
+void muc_mcu_print_requant(muc_mcu_lowering *l, const muc_node *node);
 /* Writes "depth" levels of indentation. */
 void muc_mcu_indent(muc_text *text, unsigned depth);
 /* An expression of C of type uint32_t, in parentheses where it is no single word. */

@@ -99,6 +99,18 @@ static void add_literal(muc_text *text, int64_t value)
         muc_text_add(text, ", %" PRId64, value);
 }
 
+static void print_requant(const muc_node *node, muc_text *text)
+{
+    muc_text_add(text, ", %" PRId64, muc_node_integer(node, MUC_KEY_SHIFT));
+    add_literal(text, muc_node_integer(node, MUC_KEY_CLAMP_MIN));
+    add_literal(text, muc_node_integer(node, MUC_KEY_CLAMP_MAX));
+}
+
+void muc_mcu_print_requant(muc_mcu_lowering *l, const muc_node *node)
+{
+    print_requant(node, &l->text);
+}
+
 muc_status muc_mcu_write_integer_elements(muc_mcu_lowering *l, const muc_node *node)
 {
     muc_text rest = { 0 };
@@ -116,9 +128,7 @@ muc_status muc_mcu_write_integer_elements(muc_mcu_lowering *l, const muc_node *n
                      muc_node_integer(node, MUC_KEY_EPS));
         status = write_elements(l, node, 2, "mur_quantlib_div", rest.data ? rest.data : "");
     } else {
-        muc_text_add(&rest, ", %" PRId64, muc_node_integer(node, MUC_KEY_SHIFT));
-        add_literal(&rest, muc_node_integer(node, MUC_KEY_CLAMP_MIN));
-        add_literal(&rest, muc_node_integer(node, MUC_KEY_CLAMP_MAX));
+        print_requant(node, &rest);
         status = write_elements(l, node, 3, "mur_quantlib_requant", rest.data ? rest.data : "");
     }
     muc_text_free(&rest);

@@ -391,8 +391,8 @@ typedef struct integer_conv {
     const char *bias, *x_zero, *w_zero;
 } integer_conv;
 
-/* loops over the output, and "sum" of one of its elements; returns their depth */
-static unsigned open_sums(window *w, const integer_conv *c, uint64_t *macs)
+/* loops over the output, and "sum" of one of its elements; *at is their depth */
+static muc_status open_sums(window *w, const integer_conv *c, uint64_t *macs, unsigned *at)
 {
     muc_mcu_lowering *l = w->l;
     const muc_tensor *weights = muc_mcu_input(l, w->node, c->weights);
@@ -406,6 +406,10 @@ static unsigned open_sums(window *w, const integer_conv *c, uint64_t *macs)
     for (uint32_t i = 0; i < w->spatial; i++) {
         w->kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
         *macs *= w->kernel[i];
+    }
+    if (w->node->op == MUC_OP_REQUANT_CONV && (groups == 1 || (in == 1 && out == groups))) {
+        w->by_channel = groups > 1;
+        MUC_TRY(use_tiles(w, in));
     }
     outer = open_outputs(w);
     line(w, outer, "int32_t sum = %s;\n", c->bias);
@@ -424,7 +428,8 @@ static unsigned open_sums(window *w, const integer_conv *c, uint64_t *macs)
                      muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
     muc_text_add(&l->text, "] - %s);\n", c->w_zero);
     close_all(w, depth, outer);
-    return outer;
+    *at = outer;
+    return MUC_OK;
 }
 
 muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *node)
@@ -438,7 +443,7 @@ muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *nod
     snprintf(zero, sizeof(zero), "(%" PRId32 ")", w.x->quantization->zero_points[0]);
     MUC_TRY(muc_mcu_begin_function(l, node));
     print_channels(&w, muc_mcu_dim(l, w.y, w.channel));
-    depth = open_sums(&w, &c, &macs);
+    MUC_TRY(open_sums(&w, &c, &macs, &depth));
     set_requantized(&w, depth);
     snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
     set_output(&w, depth, value);
@@ -478,6 +483,8 @@ bool muc_mcu_takes_conv_linear(const muc_mcu_lowering *l, const muc_node *node)
 {
     uint32_t weights = node->op == MUC_OP_QLINEAR_CONV ? 3 : 1;
 
+    if (node->op == MUC_OP_REQUANT_CONV)
+        return is_static_window(l, node) && all_inputs_static(l, node);
     return is_static_window(l, node) && all_inputs_static(l, node) &&
            is_plain_byte(muc_mcu_input(l, node, 0)) &&
            is_plain_byte(muc_mcu_input(l, node, weights)) &&
@@ -486,20 +493,33 @@ bool muc_mcu_takes_conv_linear(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
 {
-    bool is_q = node->op == MUC_OP_QLINEAR_CONV;
+    bool is_q = node->op == MUC_OP_QLINEAR_CONV, is_shift = node->op == MUC_OP_REQUANT_CONV;
     window w = window_of(l, node);
     char zero[16], scale[16];
-    const integer_conv c = { is_q ? 3 : 1, muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
-                             muc_mcu_input(l, node, 2) ? "c[0]" : "0",
-                             channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero)) };
+    const integer_conv c = {
+        is_q ? 3 : 1,
+        muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
+        is_shift ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
+                 : muc_mcu_input(l, node, 2) ? "c[0]" : "0",
+        is_shift ? "0" : channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero))
+    };
     int64_t low = 0, high = 0;
     unsigned depth;
     uint64_t macs;
 
     muc_dtype_range(w.y->dtype, &low, &high);
     MUC_TRY(muc_mcu_begin_function(l, node));
-    depth = open_sums(&w, &c, &macs);
-    if (is_q) {
+    MUC_TRY(open_sums(&w, &c, &macs, &depth));
+    if (is_shift) {
+        muc_mcu_indent(&l->text, depth);
+        muc_text_add(&l->text, "sum = mur_quantlib_requant(sum, %s, ",
+                     channel_element(l, node, 2, scale, sizeof(scale)));
+        muc_text_add(&l->text, "%s", channel_element(l, node, 3, scale, sizeof(scale)));
+        muc_mcu_print_requant(l, node);
+        muc_text_add(&l->text, ");\n");
+        snprintf(scale, sizeof(scale), "(%s)sum", muc_mcu_c_type(w.y->dtype));
+        set_output(&w, depth, scale);
+    } else if (is_q) {
         line(&w, depth, "sum = mur_quantize_sum(sum, (double)b[0] * (double)%s / (double)g[0],",
              channel_element(l, node, 4, scale, sizeof(scale)));
         line(&w, depth + 4, "h[0], %" PRId64 ", %" PRId64 ");", low, high);
