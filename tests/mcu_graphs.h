@@ -99,6 +99,43 @@ static const char *const mcu_graphs[] = {
     "tensor a = input i16 [1, 4, 5, 5]\ntensor b = input i8 [4, 2, 3, 3]\n"
     "node y i32 [1, 4, 3, 3] = conv_integer a, b groups=2 strides=[2, 2] pads=[1, 1, 1, 1]\noutput "
     "y\n",
+    /* sums that are requantized where they are made */
+    "tensor a = input i8 [1, 6, 5, 3]\ntensor w = const i8 [4, 1, 2, 3] values 1, -2, 3, 4, -5, 6, "
+    "7, -128, 9, 10, 11, 127, 13, 14, -15, 16, 17, 18, 19, -20, 21, 22, 23, 24\n"
+    "tensor m = const i32 [4] values 700, -30000, 65536, 1\ntensor n = const i32 [4] values -7, "
+    "90000, 0, 5\ntensor z = const i8 [] values -128\n"
+    "node y i8 [1, 6, 3, 4] = requant_conv a, w, m, n, z channels_last=1 strides=[1, 2] pads=[0, "
+    "1, 0, 1] shift=17 clamp_min=-100 clamp_max=127 to=i8\noutput y\n",
+    "tensor a = input i16 [1, 4, 5, 5]\ntensor b = input i8 [4, 2, 3, 3]\ntensor m = input i32 "
+    "[4]\ntensor n = const i32 [] values 4097\n"
+    "node y u8 [1, 4, 3, 3] = requant_conv a, b, m, n groups=2 strides=[2, 2] pads=[1, 1, 1, 1] "
+    "shift=20 clamp_min=0 clamp_max=255 to=u8\noutput y\n",
+    "tensor a = input u8 [1, 6, 6, 5]\ntensor b = input i8 [6, 1, 3, 3]\ntensor m = const i32 [1] "
+    "values 70\ntensor z = const u8 [] values 99\n"
+    "node y i8 [1, 6, 3, 3] = requant_conv a, b, m, m, z groups=6 strides=[2, 2] pads=[1, 1, 1, 1] "
+    "shift=12 clamp_min=-128 clamp_max=127 to=i8\noutput y\n",
+    "tensor a = input i8 [3, 5]\ntensor w = const i8 [2, 5] values 1, -2, 3, 4, -5, 6, 7, -128, 9, "
+    "10\ntensor m = const i32 [2] values 700, -3000\ntensor n = const i32 [] values -7\n"
+    "node y i8 [3, 2] = requant_linear a, w, m, n shift=13 clamp_min=-128 clamp_max=127 "
+    "to=i8\noutput y\n",
+    "tensor a = input u8 [3, 200]\ntensor w = input i8 [7, 200]\ntensor m = input i32 [7]\ntensor "
+    "n = const i32 [] values -7\ntensor z = const u8 [] values 128\n"
+    "node y u8 [3, 7] = requant_linear a, w, m, n, z shift=17 clamp_min=0 clamp_max=200 "
+    "to=u8\noutput y\n",
+    "tensor a = input u8 [2, 3, 4]\ntensor b = input i8 [4, 5]\ntensor m = const i32 [5] values "
+    "700, -3000, 5, 6, 7\ntensor n = const i32 [1] values 8\n"
+    "node y i8 [2, 3, 5] = requant_matmul a, b, m, n shift=12 clamp_min=-128 clamp_max=127 "
+    "to=i8\noutput y\n",
+    "tensor a = input u8 [2, 33, 40]\ntensor b = input i8 [33, 1]\ntensor m = const i32 [] values "
+    "700\ntensor n = const i32 [1] values 8\n"
+    "node y i8 [2, 33, 40] = requant_add a, b, m, n shift=10 clamp_min=-128 clamp_max=127 "
+    "to=i8\noutput y\n",
+    "tensor a = input i16 [2, 3, 4]\ntensor b = input i8 [3, 1]\ntensor m = const i32 [] values "
+    "700\ntensor n = const i32 [1] values 8\n"
+    "node y i8 [2, 3, 4] = requant_mul a, b, m, n shift=20 clamp_min=-128 clamp_max=127 "
+    "to=i8\noutput y\n",
+    "tensor a = input u8 [2, 3, 40]\ntensor t = input i8 [256]\nnode y i8 [2, 3, 40] = lookup a, "
+    "t\noutput y\n",
     /* windows, norms and indices of other kinds */
     "tensor a = input f32 [1, 4, 3, 3]\ntensor b = input f32 [4, 2, 3, 3]\ntensor c = input f32 "
     "[4]\n"

@@ -7,7 +7,8 @@
 
 static const struct {
     const char *name, *machine;
-    uint64_t most_bytes; /* of the arena: what it took before sums were requantized in kernels / 2 */
+    uint64_t
+        most_bytes; /* of the arena: what it took before sums were requantized in kernels / 2 */
 } cases[] = {
     { "Models/MLPerf/KeywordSpotting", "stm32h743", 16000 },
     { "Models/MLPerf/ImageClassification", "stm32h743", 73728 },

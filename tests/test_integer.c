@@ -26,6 +26,49 @@ static void requantization_broadcasts_and_clamps(void **state)
                 -2147483648.0, 2147418112.0);
 }
 
+/* the numbers of requant_shift after conv_integer, matmul_integer, add, mul */
+static void sums_are_requantized_where_they_are_made(void **state)
+{
+    (void)state;
+    /* sums 9 and 6 with the zero point taken off; 9 * 3 + 1 and 6 * 5 - 2, / 4 */
+    CHECK_GIVES("tensor x = const u8 [1, 1, 1, 3] values 11, 12, 13\n"
+                "tensor w = const i8 [2, 1, 1, 3] values 1, 1, 2, 0, 0, 2\n"
+                "tensor mul = const i32 [2] values 3, 5\n"
+                "tensor add = const i32 [2] values 1, -2\n"
+                "tensor zero = const u8 [] values 10\n"
+                "node y i8 [1, 2, 1, 1] = requant_conv x, w, mul, add, zero shift=2 "
+                "clamp_min=-128 clamp_max=127 to=i8\n",
+                7, 7);
+    CHECK_GIVES("tensor x = const i16 [2, 2] values 300, -1, 2, 3\n"
+                "tensor w = const i8 [3, 2] values 1, 0, 0, 1, -1, -1\n"
+                "tensor mul = const i32 [] values 1\n"
+                "tensor add = const i32 [3] values 0, 10, 0\n"
+                "node y u8 [2, 3] = requant_linear x, w, mul, add shift=0 clamp_min=0 "
+                "clamp_max=255 to=u8\n",
+                255, 9, 0, 2, 13, 0);
+    CHECK_GIVES("tensor a = const i8 [1, 2] values 3, -4\n"
+                "tensor b = const i8 [2, 2] values 5, 6, 7, 8\n"
+                "tensor mul = const i32 [] values 1\n"
+                "tensor add = const i32 [1] values 0\n"
+                "node y i8 [1, 2] = requant_matmul a, b, mul, add shift=1 clamp_min=-7 "
+                "clamp_max=127 to=i8\n",
+                -6, -7);
+    CHECK_GIVES("tensor a = const i8 [2, 1] values -128, 127\n"
+                "tensor b = const u8 [2] values 0, 255\n"
+                "tensor mul = const i32 [] values 3\n"
+                "tensor add = const i32 [] values 2\n"
+                "node y i16 [2, 2] = requant_add a, b, mul, add shift=1 clamp_min=-32768 "
+                "clamp_max=32767 to=i16\n",
+                -191, 192, 192, 574);
+    CHECK_GIVES("tensor a = const i16 [2] values -32768, 5\n"
+                "tensor b = const i16 [1] values -32768\n"
+                "tensor mul = const i32 [] values 1\n"
+                "tensor add = const i32 [] values 0\n"
+                "node y i32 [2] = requant_mul a, b, mul, add shift=15 clamp_min=-2147483648 "
+                "clamp_max=2147483647 to=i32\n",
+                32768, -5);
+}
+
 static void norms_run_row_by_row(void **state)
 {
     (void)state;
@@ -136,6 +179,12 @@ static void wrong_operands_are_refused_by_name(void **state)
                             "tensor mul = const i32 [] values 1\n"
                             "node y u8 [1] = requant_shift x, mul, mul shift=32 "
                             "clamp_min=0 clamp_max=255 to=u8\n");
+    expect_refused("one element", "graph test\n"
+                                  "tensor x = const i8 [1, 2] values 1, 2\n"
+                                  "tensor w = const i8 [3, 2] values 1, 0, 0, 1, -1, -1\n"
+                                  "tensor mul = const i32 [2] values 1, 1\n"
+                                  "node y i8 [1, 3] = requant_linear x, w, mul, mul shift=0 "
+                                  "clamp_min=0 clamp_max=127 to=i8\n");
     expect_refused("16 bits", "graph test\n"
                               "tensor x = const i32 [1] values 1\n"
                               "tensor w = const i32 [1] values 1\n"
@@ -186,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requantization_broadcasts_and_clamps),
+        cmocka_unit_test(sums_are_requantized_where_they_are_made),
         cmocka_unit_test(norms_run_row_by_row),
         cmocka_unit_test(softmaxes_and_gates),
         cmocka_unit_test(appended_rows_stay),

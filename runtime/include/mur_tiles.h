@@ -21,7 +21,7 @@
 #include "mur_nn.h"
 #include "mur_nn_f32.h"
 
-enum { MUR_TILES_OPERANDS = 4, MUR_TILES_MOST_PARTS = 16 };
+enum { MUR_TILES_OPERANDS = 6, MUR_TILES_MOST_PARTS = 16 };
 
 /* Which of an operand's rows result rows y..y+n-1 need: those of y*stride - pad ..
  * (y+n-1)*stride - pad + window - 1 that lie within 0..rows-1; all of them if window is 0. */

@@ -179,12 +179,11 @@ static bool find_sums(const muc_rewrite *r, const muc_node *node, sums *s)
             continue;
         if (s->node->op == MUC_OP_MATMUL_INTEGER && s->w->rank < 2)
             return false;
-        channel = s->node->op == MUC_OP_MATMUL_INTEGER ? y->rank - 1
+        channel = s->node->op == MUC_OP_MATMUL_INTEGER                     ? y->rank - 1
                   : muc_node_integer_or(s->node, MUC_KEY_CHANNELS_LAST, 0) ? y->rank - 1
                                                                            : 1;
-        if (s->has_bias &&
-            (!find_factor(r, before->inputs[1 - side], y->rank, channel, &s->bias) ||
-             !s->bias.count))
+        if (s->has_bias && (!find_factor(r, before->inputs[1 - side], y->rank, channel, &s->bias) ||
+                            !s->bias.count))
             return false;
         return find_factor(r, node->inputs[1], y->rank, channel, &s->mul) &&
                find_factor(r, node->inputs[2], y->rank, channel, &s->add) &&
@@ -237,8 +236,7 @@ static muc_status fuse_products(muc_rewrite *r, const muc_node *node, bool *done
     else
         MUC_TRY(muc_rewrite_tensor(r, s.node->inputs[1], &inputs[1]));
     MUC_TRY(add_factors(r, &s.mul, &s.add, s.has_bias ? &s.bias : NULL, &inputs[2]));
-    return muc_rewrite_change(r, node, op, inputs, 4, attributes,
-                              count + s.node->attribute_count);
+    return muc_rewrite_change(r, node, op, inputs, 4, attributes, count + s.node->attribute_count);
 }
 
 /* ---- sums and products of two ---- */
@@ -265,8 +263,8 @@ static muc_status fuse_pair(muc_rewrite *r, const muc_node *node, bool *done)
     factor mul, add;
 
     if (!pair || (pair->op != MUC_OP_ADD && pair->op != MUC_OP_MUL) ||
-        !muc_rewrite_only_reader(r, node->inputs[0]) ||
-        !find_narrow(r, pair->inputs[0], &old[0]) || !find_narrow(r, pair->inputs[1], &old[1]) ||
+        !muc_rewrite_only_reader(r, node->inputs[0]) || !find_narrow(r, pair->inputs[0], &old[0]) ||
+        !find_narrow(r, pair->inputs[1], &old[1]) ||
         !find_factor(r, node->inputs[1], MUC_GRAPH_MAX_RANK, none, &mul) ||
         !find_factor(r, node->inputs[2], MUC_GRAPH_MAX_RANK, none, &add))
         return MUC_OK;
@@ -336,8 +334,8 @@ static bool apply(const muc_rewrite *r, const muc_node *node, int64_t *x)
         return true;
     case MUC_OP_CAST: /* to a type that holds it */
         return !muc_rewrite_old(r, node->outputs[0])->quantization &&
-               muc_dtype_get(to)->kind == MUC_DTYPE_INTEGER &&
-               muc_dtype_range(to, &low, &high) && *x >= low && *x <= high;
+               muc_dtype_get(to)->kind == MUC_DTYPE_INTEGER && muc_dtype_range(to, &low, &high) &&
+               *x >= low && *x <= high;
     default:
         return false;
     }

@@ -76,8 +76,7 @@ static bool gives(const shifting *s, const muc_node *node)
     case MUC_OP_REQUANT_ADD:
     case MUC_OP_REQUANT_MUL:
         return is_words(s, node->inputs[3]) &&
-               holds(s, node->inputs[3],
-                     (int64_t)SHIFT << muc_node_integer(node, MUC_KEY_SHIFT));
+               holds(s, node->inputs[3], (int64_t)SHIFT << muc_node_integer(node, MUC_KEY_SHIFT));
     case MUC_OP_LOOKUP:
         return muc_rewrite_is_constant(&s->r, node->inputs[1]);
     default:
@@ -98,8 +97,7 @@ static void find_wanted(shifting *s)
     for (uint32_t n = s->r.old.node_count; n-- > 0;) {
         const muc_node *node = &s->r.old.nodes[n];
         uint32_t out = node->outputs[0];
-        bool whole = s->r.needed[n] &&
-                     (gains(s, node) || (moves(node) && s->wanted[out]));
+        bool whole = s->r.needed[n] && (gains(s, node) || (moves(node) && s->wanted[out]));
 
         for (uint32_t i = 0; whole && i < operands(node); i++)
             if (is_u8(s, node->inputs[i]))
@@ -169,8 +167,7 @@ static muc_status lower(shifting *s, const muc_tensor *words, int64_t step, uint
     memcpy(items, words->data, count * sizeof(*items));
     for (size_t i = 0; i < count; i++)
         items[i] = (int32_t)(items[i] - step);
-    status =
-        muc_rewrite_constant(&s->r, words->name, words, items, count * sizeof(*items), out);
+    status = muc_rewrite_constant(&s->r, words->name, words, items, count * sizeof(*items), out);
     free(items);
     return status;
 }
@@ -219,10 +216,8 @@ static muc_status give_shifted(shifting *s, const muc_node *node, draft *d)
         MUC_TRY(lower(s, &s->r.graph->tensors[d->inputs[3]],
                       (int64_t)SHIFT << muc_node_integer(node, MUC_KEY_SHIFT), &d->inputs[3]));
         set_integer(d, count, MUC_KEY_TO, MUC_I8);
-        set_integer(d, count, MUC_KEY_CLAMP_MIN,
-                    muc_node_integer(node, MUC_KEY_CLAMP_MIN) - SHIFT);
-        set_integer(d, count, MUC_KEY_CLAMP_MAX,
-                    muc_node_integer(node, MUC_KEY_CLAMP_MAX) - SHIFT);
+        set_integer(d, count, MUC_KEY_CLAMP_MIN, muc_node_integer(node, MUC_KEY_CLAMP_MIN) - SHIFT);
+        set_integer(d, count, MUC_KEY_CLAMP_MAX, muc_node_integer(node, MUC_KEY_CLAMP_MAX) - SHIFT);
     }
     return muc_rewrite_add(&s->r, node->op, old(s, id)->name, d->inputs, d->count, d->attributes,
                            count, NULL, &s->shifted[id]);
@@ -239,8 +234,7 @@ static muc_status deal_with(shifting *s, const muc_node *node)
         any = any || (is_u8(s, node->inputs[i]) && s->wanted[node->inputs[i]]);
     if (!any || node->input_count > MOST_INPUTS || node->attribute_count > MOST_ATTRIBUTES)
         to_shifted = any = false;
-    memcpy(d.attributes, node->attributes,
-           any ? node->attribute_count * sizeof(*d.attributes) : 0);
+    memcpy(d.attributes, node->attributes, any ? node->attribute_count * sizeof(*d.attributes) : 0);
     for (uint32_t i = 0; i < node->input_count && any; i++) {
         bool second = i < operands(node) && is_u8(s, node->inputs[i]) &&
                       (moves(node) ? to_shifted : s->wanted[node->inputs[i]]);

@@ -25,10 +25,14 @@ static int32_t sum_of_taps(const mur_conv_s8 *layer, const int8_t *in, int32_t y
             int inside =
                 row >= 0 && row < layer->shape.in_h && column >= 0 && column < layer->shape.in_w;
             const int8_t *from =
-                inside ? in + row * layer->shape.in_pitch + column * layer->shape.in_c + first : in;
+                inside ? in + row * layer->shape.in_pitch + column * layer->shape.in_c + first : w;
 
-            for (int32_t k = 0; k < depth; k++)
-                sum += (inside ? from[k] : layer->in_zero) * w[k];
+            if (inside)
+                for (int32_t k = 0; k < depth; k++)
+                    sum += from[k] * w[k];
+            else
+                for (int32_t k = 0; k < depth; k++)
+                    sum += layer->in_zero * w[k];
         }
     }
     return sum;

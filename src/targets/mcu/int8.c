@@ -670,8 +670,8 @@ muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
         l->program->values[constant].used = true;
         l->step->packed_bytes = 256;
         muc_text_add(&l->text,
-                     "    %s((const int8_t *)%s, rows, (const int8_t *)a, (int8_t *)y);\n", function,
-                     l->program->values[constant].name);
+                     "    %s((const int8_t *)%s, rows, (const int8_t *)a, (int8_t *)y);\n",
+                     function, l->program->values[constant].name);
         MUC_TRY(muc_mcu_end_function(l, 0, 0));
     } else {
         MUC_TRY(muc_mcu_pass_constant(l, constant, MUC_I8));

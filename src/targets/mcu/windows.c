@@ -119,15 +119,15 @@ static muc_mcu_tile_operand tile_of(const window *w, const muc_tensor *tensor, c
 static muc_mcu_tile_operand tile_of_weights(const window *w, const muc_tensor *tensor,
                                             const char *name)
 {
-    uint32_t bytes = (uint32_t)muc_mcu_elements(w->l, tensor, 0, tensor->rank) *
-                     muc_dtype_get(tensor->dtype)->block_bytes;
+    uint32_t elements = (uint32_t)muc_mcu_elements(w->l, tensor, 0, tensor->rank);
+    uint32_t bytes = elements * muc_dtype_get(tensor->dtype)->block_bytes;
 
     return (muc_mcu_tile_operand){
         .name = name,
         .rows = 1,
         .pixels = 1,
         .pixel_bytes = bytes,
-        .channel_bytes = bytes / muc_mcu_dim(w->l, w->y, w->channel),
+        .channel_bytes = elements > 1 ? bytes / muc_mcu_dim(w->l, w->y, w->channel) : 0,
         .is_constant = tensor->kind == MUC_TENSOR_CONST,
     };
 }
@@ -138,7 +138,7 @@ static muc_mcu_tile_operand plane_of(const window *w, const muc_tensor *tensor, 
 {
     muc_mcu_tile_operand operand = tile_of_weights(w, tensor, name);
 
-    if (by_channel) {
+    if (by_channel && (operand.channel_bytes || tensor == w->x || tensor == w->y)) {
         operand.rows = muc_mcu_dim(w->l, w->y, w->channel);
         operand.stride = operand.window = 1;
         operand.pixel_bytes /= operand.rows;
@@ -496,13 +496,13 @@ muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
     bool is_q = node->op == MUC_OP_QLINEAR_CONV, is_shift = node->op == MUC_OP_REQUANT_CONV;
     window w = window_of(l, node);
     char zero[16], scale[16];
-    const integer_conv c = {
-        is_q ? 3 : 1,
-        muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
-        is_shift ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
-                 : muc_mcu_input(l, node, 2) ? "c[0]" : "0",
-        is_shift ? "0" : channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero))
-    };
+    const integer_conv c = { is_q ? 3 : 1, muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
+                             is_shift                    ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
+                             : muc_mcu_input(l, node, 2) ? "c[0]"
+                                                         : "0",
+                             is_shift
+                                 ? "0"
+                                 : channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero)) };
     int64_t low = 0, high = 0;
     unsigned depth;
     uint64_t macs;
