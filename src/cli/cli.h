@@ -43,7 +43,7 @@ typedef struct cli_option_row {
 extern const cli_verb_row cli_verbs[VERB_COUNT];
 extern const cli_option_row cli_options[OPTION_COUNT];
 
-enum { CLI_MAX_OPERANDS = 256 };
+enum { CLI_MAX_OPERANDS = 257 };
 
 /* Borrows argv. */
 struct cli_args {

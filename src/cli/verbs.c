@@ -111,9 +111,10 @@ static muc_status finish(muc_context *ctx, const cli_args *args, muc_status stat
     return status != MUC_OK ? status : printed;
 }
 
-/* quantized: as --quant and --calib say, if the file is a network */
-static muc_status open_as(muc_context *ctx, const cli_args *args, const char *path, bool quantized,
-                          muc_model **out)
+/* exports: of a network, up to a NULL, or NULL. quantized: as --quant and --calib say, if the file
+ * is a network. */
+static muc_status open_as(muc_context *ctx, const cli_args *args, const char *path,
+                          const char *const *exports, bool quantized, muc_model **out)
 {
     muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
                                   .dims = args->values[OPTION_DIM],
@@ -130,24 +131,25 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
         options.quant = args->values[OPTION_QUANT];
         options.calibration = args->values[OPTION_CALIBRATION];
     }
-    if (args->verb == VERB_compile && args->operands[0]) {
-        options.exports = args->operands + 1;
-        while (args->operands[1 + options.export_count])
+    if (exports)
+        while (exports[options.export_count])
             options.export_count++;
-    }
+    options.exports = exports;
     return muc_model_open(ctx, path, &options, out);
 }
 
 static muc_status open_model(muc_context *ctx, const cli_args *args, const char *path,
                              muc_model **out)
 {
-    return open_as(ctx, args, path, true, out);
+    return open_as(ctx, args, path, NULL, true, out);
 }
 
 static muc_status open_operand(muc_context *ctx, const cli_args *args, unsigned operand,
                                muc_model **out)
 {
-    return open_model(ctx, args, args->operands[operand], out);
+    const char *path = args->operands[operand];
+
+    return open_as(ctx, args, path, path ? &args->operands[operand + 1] : NULL, true, out);
 }
 
 static muc_status need_output(const cli_args *args)
@@ -412,6 +414,8 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
 
     if (status == MUC_OK && muc_is_code_folder(args->operands[0]) &&
         !muc_is_language_folder(args->operands[0])) {
+        if (args->operands[1])
+            return cli_misuse(args, "unexpected argument '%s' after a folder", args->operands[1]);
         status =
             muc_run_folder(ctx, args->operands[0], &arrays, args->values[OPTION_QEMU], &report);
         return finish(ctx, args, status, report);
@@ -554,12 +558,13 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
         return finish(ctx, args, status, report);
     }
     if (status == MUC_OK)
-        status = open_operand(ctx, args, 0, &program);
+        status = open_model(ctx, args, args->operands[0], &program);
     is_network = status == MUC_OK && muc_model_is_network(program);
-    if (is_network && !cli_given(args, OPTION_QUANT))
-        status = cli_misuse(args, "a network is compared with itself in --quant int8");
+    if (is_network && (!cli_given(args, OPTION_QUANT) || args->operands[1]))
+        status = cli_misuse(args, "a network is compared with itself in --quant int8, or a folder "
+                                  "made of it with it: muc verify FOLDER NETWORK");
     else if (is_network)
-        status = open_as(ctx, args, args->operands[0], false, &model);
+        status = open_as(ctx, args, args->operands[0], NULL, false, &model);
     else if (status == MUC_OK)
         status = open_operand(ctx, args, 1, &model);
     if (status == MUC_OK && is_network)

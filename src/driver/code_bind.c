@@ -1,4 +1,6 @@
-/* code_bind.c - lengths that a folder's network leaves open: what they are in a run. */
+/* code_bind.c - a run of a folder's code: the lengths that its network leaves open, and the arrays
+ * as it reads them.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 #include "driver/codefolder.h"
 #include "driver/network.h"
 #include "expr/expr.h"
+#include "passes/unify.h"
 
 typedef struct binder {
     muc_context *ctx;
@@ -117,18 +120,68 @@ static muc_status measure(binder *b, muc_code_port *port)
     return MUC_OK;
 }
 
-static muc_status resolve(binder *b, const muc_tensor_view *arrays, size_t array_count,
-                          const char *dims, muc_arena *arena)
+/* the array of an input or a cache, or NULL */
+static const muc_tensor_view *find_array(const muc_code_folder *folder,
+                                         const muc_tensor_view *arrays, size_t array_count,
+                                         const muc_code_port *port)
 {
-    muc_code_folder *folder = b->folder;
-    const char **names;
+    for (size_t i = 0; i < folder->array_count; i++)
+        if (strcmp(folder->arrays[i], port->name) == 0)
+            return muc_network_match(arrays, array_count, folder->arrays, folder->array_count, i);
+    for (size_t i = 0; i < array_count; i++)
+        if (strcmp(arrays[i].name, port->name) == 0)
+            return &arrays[i];
+    return NULL;
+}
 
-    MUC_TRY(MUC_ARENA_NEW(b->ctx, arena, folder->input_count + 1, &names));
-    for (size_t i = 0; i < folder->input_count; i++)
-        names[i] = folder->inputs[i].name;
-    for (size_t i = 0; i < folder->input_count; i++)
-        MUC_TRY(bind_array(b, &folder->inputs[i],
-                           muc_network_match(arrays, array_count, names, folder->input_count, i)));
+/* inputs first, then caches, as main.c reads them */
+static muc_code_port *port_at(const muc_code_folder *folder, size_t i)
+{
+    return i < folder->input_count ? &folder->inputs[i] : &folder->caches[i - folder->input_count];
+}
+
+static size_t port_count(const muc_code_folder *folder)
+{
+    return folder->input_count + folder->cache_count;
+}
+
+static bool is_record(const muc_code_folder *folder, const muc_code_port *port)
+{
+    return json_object_get(folder->json, "records") && strcmp(port->name, MUC_UNIFY_RECORD) == 0;
+}
+
+static json_int_t length_of(const json_t *record, const char *name)
+{
+    return json_integer_value(json_object_get(record, name));
+}
+
+/* the record of the export that has the lengths of this run */
+static muc_status choose_record(binder *b)
+{
+    const json_t *records = json_object_get(b->folder->json, "records");
+    uint32_t pos = muc_expr_find_input(b->pool, "pos"), m = muc_expr_find_input(b->pool, "m");
+
+    for (size_t i = 0; i < json_array_size(records); i++) {
+        const json_t *record = json_array_get(records, i);
+        const char *file = json_string_value(json_object_get(record, "file"));
+
+        if (file && !strchr(file, '/') &&
+            (pos == UINT32_MAX || b->values[pos] == length_of(record, "pos")) &&
+            (m == UINT32_MAX || b->values[m] == length_of(record, "m")))
+            return muc_arena_format(b->ctx, &b->folder->arena, &b->folder->record, "%s/%s",
+                                    b->folder->path, file);
+    }
+    return MUC_OK;
+}
+
+static muc_status bind_ports(binder *b, const muc_tensor_view *arrays, size_t array_count,
+                             const char *dims, muc_arena *arena)
+{
+    const muc_code_folder *folder = b->folder;
+
+    for (size_t i = 0; i < port_count(folder); i++)
+        MUC_TRY(bind_array(b, port_at(folder, i),
+                           find_array(folder, arrays, array_count, port_at(folder, i))));
     MUC_TRY(bind_named(b, dims, arena));
     for (uint32_t i = 0; i < muc_expr_input_count(b->pool); i++)
         if (!b->from[i])
@@ -136,31 +189,128 @@ static muc_status resolve(binder *b, const muc_tensor_view *arrays, size_t array
                             "no array says what %s is: give --dim %s=N",
                             muc_expr_get_input(b->pool, i)->name,
                             muc_expr_get_input(b->pool, i)->name);
-    for (size_t i = 0; i < folder->input_count; i++)
-        MUC_TRY(measure(b, &folder->inputs[i]));
+    return MUC_OK;
+}
+
+/* all that follows from the lengths */
+static muc_status settle(binder *b)
+{
+    muc_code_folder *folder = b->folder;
+    uint32_t count = muc_expr_input_count(b->pool);
+
+    for (size_t i = 0; i < port_count(folder); i++)
+        MUC_TRY(measure(b, port_at(folder, i)));
     for (size_t i = 0; i < folder->output_count; i++)
         MUC_TRY(measure(b, &folder->outputs[i]));
+    MUC_TRY(choose_record(b));
+    MUC_TRY(MUC_ARENA_NEW(b->ctx, &folder->arena, count + (size_t)1, &folder->arguments));
+    for (uint32_t i = 0; i < count; i++)
+        MUC_TRY(muc_arena_format(b->ctx, &folder->arena, &folder->arguments[i], "%" PRIu32,
+                                 b->values[i]));
+    folder->argument_count = count;
     return MUC_OK;
+}
+
+static muc_status begin(muc_context *ctx, muc_code_folder *folder, binder *b)
+{
+    const json_t *arguments = json_object_get(folder->json, "arguments");
+
+    *b = (binder){ .ctx = ctx, .folder = folder };
+    if (json_array_size(arguments) > MUC_EXPR_MAX_INPUTS)
+        return muc_fail(ctx, MUC_MALFORMED, folder->path, MUC_NO_OFFSET, "too many arguments");
+    MUC_TRY(muc_expr_pool_new(ctx, &folder->arena, &b->pool));
+    return declare(b, arguments);
 }
 
 muc_status muc_code_bind(muc_context *ctx, muc_code_folder *folder, const muc_tensor_view *arrays,
                          size_t array_count, const char *dims, muc_arena *arena)
 {
-    const json_t *arguments = json_object_get(folder->json, "arguments");
-    binder b = { .ctx = ctx, .folder = folder };
-    size_t count = json_array_size(arguments);
+    binder b;
 
-    if (count == 0 && !dims)
-        return MUC_OK;
-    if (count > MUC_EXPR_MAX_INPUTS)
-        return muc_fail(ctx, MUC_MALFORMED, folder->path, MUC_NO_OFFSET, "too many arguments");
-    MUC_TRY(muc_expr_pool_new(ctx, &folder->arena, &b.pool));
-    MUC_TRY(declare(&b, arguments));
-    MUC_TRY(resolve(&b, arrays, array_count, dims, arena));
-    MUC_TRY(MUC_ARENA_NEW(ctx, &folder->arena, count + 1, &folder->arguments));
-    for (uint32_t i = 0; i < muc_expr_input_count(b.pool); i++)
-        MUC_TRY(
-            muc_arena_format(ctx, &folder->arena, &folder->arguments[i], "%" PRIu32, b.values[i]));
-    folder->argument_count = count;
+    MUC_TRY(begin(ctx, folder, &b));
+    MUC_TRY(bind_ports(&b, arrays, array_count, dims, arena));
+    return settle(&b);
+}
+
+/* the export with most tokens; NULL where there is none */
+static const json_t *longest_export(const muc_code_folder *folder)
+{
+    const json_t *records = json_object_get(folder->json, "records"), *longest = NULL;
+    json_int_t most = -1;
+
+    for (size_t i = 0; i < json_array_size(records); i++) {
+        const json_t *record = json_array_get(records, i);
+        json_int_t tokens = length_of(record, "pos") + length_of(record, "m");
+
+        longest = tokens > most ? record : longest;
+        most = tokens > most ? tokens : most;
+    }
+    return longest;
+}
+
+muc_status muc_code_bind_most(muc_context *ctx, muc_code_folder *folder)
+{
+    const json_t *export = longest_export(folder);
+    binder b;
+
+    MUC_TRY(begin(ctx, folder, &b));
+    for (uint32_t i = 0; i < muc_expr_input_count(b.pool); i++) {
+        const muc_expr_input *input = muc_expr_get_input(b.pool, i);
+        const json_t *length = json_object_get(export, input->name);
+        uint32_t most = input->multiple ? input->hi - input->hi % input->multiple : input->hi;
+
+        MUC_TRY(bind(&b, i, length ? (uint64_t)json_integer_value(length) : most, "its range"));
+    }
+    return settle(&b);
+}
+
+/* ---- what the code reads ---- */
+
+static muc_status read_record(muc_context *ctx, const muc_code_folder *folder,
+                              const muc_code_port *port, uint8_t *out)
+{
+    muc_status status = MUC_OK;
+    muc_file file;
+
+    if (!folder->record)
+        return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
+                        "none of its exports has the lengths of this run: the calibration record "
+                        "is to be given as the array '%s'",
+                        port->name);
+    MUC_TRY(muc_file_open(ctx, folder->record, &file));
+    if (file.bytes.size == port->bytes)
+        memcpy(out, file.bytes.data, file.bytes.size);
+    else
+        status = muc_fail(ctx, MUC_MALFORMED, folder->record, MUC_NO_OFFSET,
+                          "%zu bytes, expected %" PRIu64, file.bytes.size, port->bytes);
+    muc_file_close(&file);
+    return status;
+}
+
+muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
+                           const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                           muc_bytes *out)
+{
+    size_t bytes = 0, at = 0;
+    uint8_t *data;
+
+    for (size_t i = 0; i < port_count(folder); i++)
+        bytes += (size_t)port_at(folder, i)->bytes;
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, bytes + 1, &data));
+    for (size_t i = 0; i < port_count(folder); i++) {
+        const muc_code_port *port = port_at(folder, i);
+        const muc_tensor_view *array = find_array(folder, arrays, array_count, port);
+
+        if (array)
+            MUC_TRY(muc_code_convert(ctx, port, array, data + at));
+        else if (is_record(folder, port))
+            MUC_TRY(read_record(ctx, folder, port, data + at));
+        else
+            return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
+                            "input %zu, '%s', has no array: %zu are given", i, port->name,
+                            array_count);
+        at += (size_t)port->bytes;
+    }
+    *out = (muc_bytes){ data, bytes, "inputs" };
     return MUC_OK;
 }

@@ -187,6 +187,20 @@ static muc_status judge_emulation(muc_context *ctx, const muc_code_folder *folde
                     "the code cannot be built for board %s, or failed there", board);
 }
 
+/* lengths as u32, which a board's main.c reads first, then the inputs */
+static muc_status write_board_input(muc_context *ctx, const muc_code_folder *folder,
+                                    muc_arena *arena, muc_bytes input, const char *path)
+{
+    size_t lengths = folder->argument_count * 4;
+    uint8_t *data;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, lengths + input.size + 1, &data));
+    for (size_t i = 0; i < folder->argument_count; i++)
+        muc_store_u32(data + 4 * i, (uint32_t)strtoul(folder->arguments[i], NULL, 10));
+    memcpy(data + lengths, input.data, input.size);
+    return muc_file_write(ctx, path, data, lengths + input.size);
+}
+
 /* all in a temporary folder */
 static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
                           const char *temporary, code_job *job)
@@ -196,17 +210,13 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     muc_file printed;
     int state;
 
-    if (json_array_size(json_object_get(folder->json, "arguments")) &&
-        !json_object_get(folder->json, "language_model"))
-        return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
-                        "has lengths that a run decides: boards run networks of fixed lengths");
     if (access(RUN_NETWORK, X_OK))
         return muc_fail(ctx, MUC_IO, RUN_NETWORK, MUC_NO_OFFSET,
                         "is not there: boards are emulated from muc's source folder");
     MUC_TRY(muc_arena_format(ctx, arena, &in, "%s/in", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &out, "%s/out", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &count, "%s/count", temporary));
-    MUC_TRY(muc_file_write(ctx, in, job->input.data, job->input.size));
+    MUC_TRY(write_board_input(ctx, folder, arena, job->input, in));
     const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, RUN_NETWORK, job->board,
                                   folder->path, in,   out,  job->mode,    NULL };
 

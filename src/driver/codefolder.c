@@ -71,6 +71,23 @@ static muc_status read_ports(muc_context *ctx, muc_code_folder *folder, const ch
     return MUC_OK;
 }
 
+/* several exports name their arrays; else these are the inputs */
+static muc_status name_arrays(muc_context *ctx, muc_code_folder *folder)
+{
+    const json_t *names = json_object_get(folder->json, "arrays");
+
+    folder->array_count = names ? json_array_size(names) : folder->input_count;
+    MUC_TRY(MUC_ARENA_NEW(ctx, &folder->arena, folder->array_count + 1, &folder->arrays));
+    for (size_t i = 0; i < folder->array_count; i++) {
+        folder->arrays[i] =
+            names ? json_string_value(json_array_get(names, i)) : folder->inputs[i].name;
+        if (!folder->arrays[i])
+            return muc_fail(ctx, MUC_MALFORMED, folder->path, MUC_NO_OFFSET,
+                            "the name of an array is damaged");
+    }
+    return MUC_OK;
+}
+
 static muc_status open_folder(muc_context *ctx, const char *path, muc_code_folder *folder)
 {
     const char *description;
@@ -83,6 +100,8 @@ static muc_status open_folder(muc_context *ctx, const char *path, muc_code_folde
     if (!folder->name)
         return muc_fail(ctx, MUC_MALFORMED, description, MUC_NO_OFFSET, "it has no name");
     MUC_TRY(read_ports(ctx, folder, "inputs", &folder->inputs, &folder->input_count));
+    MUC_TRY(read_ports(ctx, folder, "caches", &folder->caches, &folder->cache_count));
+    MUC_TRY(name_arrays(ctx, folder));
     return read_ports(ctx, folder, "outputs", &folder->outputs, &folder->output_count);
 }
 
@@ -150,9 +169,9 @@ muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
     uint32_t size = muc_dtype_get(input->dtype)->block_bytes;
     bool quantizes = input->quantized && is_real(array->dtype);
 
-    if (array->elements * size > input->bytes)
+    if (array->elements != input->bytes / size)
         return muc_fail(ctx, MUC_USAGE, array->file, array->offset,
-                        "'%s' has %llu elements, '%s' takes at most %llu", array->name,
+                        "'%s' has %llu elements, '%s' takes %llu", array->name,
                         (unsigned long long)array->elements, input->name,
                         (unsigned long long)(input->bytes / size));
     if (array->dtype == input->dtype) {

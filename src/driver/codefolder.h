@@ -27,9 +27,13 @@ typedef struct muc_code_folder {
     muc_file file;
     json_t *json; /* NAME.json */
     muc_code_port *inputs, *outputs;
-    size_t input_count, output_count;
+    muc_code_port *caches; /* what earlier runs left; read after the inputs */
+    size_t input_count, output_count, cache_count;
+    const char **arrays; /* names of what a run is given, in order: inputs, of exports caches too */
+    size_t array_count;
     const char **arguments; /* of a run, in main.c's order: of muc_code_bind */
     size_t argument_count;
+    const char *record; /* file of the calibration record that the run takes, or NULL */
 } muc_code_folder;
 
 muc_status muc_code_open(muc_context *ctx, const char *path, muc_code_folder *out);
@@ -42,12 +46,17 @@ muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
 
 /* Decides the lengths that the network leaves open for a run on these arrays: by their shapes,
  * where a dimension is a length itself, else by dims ("NAME=N", parted by commas, or NULL). Inputs
- * and outputs get the sizes that they then have. MUC_USAGE naming a length that nothing decides, or
- * that two decide differently, or out of its range. */
+ * and outputs get the sizes that they then have; of several exports the calibration record is that
+ * of the export with these lengths, unless an array "record" is given. MUC_USAGE naming a length
+ * that nothing decides, or that two decide differently, or out of its range. */
 muc_status muc_code_bind(muc_context *ctx, muc_code_folder *folder, const muc_tensor_view *arrays,
                          size_t array_count, const char *dims, muc_arena *arena);
 
-/* The arrays, matched and converted, as the code reads them: one input after another. */
+/* The same without arrays: the greatest lengths, of several exports those of the longest. */
+muc_status muc_code_bind_most(muc_context *ctx, muc_code_folder *folder);
+
+/* The arrays, matched and converted, as the code reads them: one input after another, then the
+ * caches. */
 muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
                            const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
                            muc_bytes *out);

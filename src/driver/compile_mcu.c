@@ -40,6 +40,20 @@ static void add_memory(muc_report *report, const char *use, const muc_mcu_memory
     muc_report_end(report);
 }
 
+static void add_exports(muc_report *report, const muc_mcu_exports *exports)
+{
+    if (exports->record_count == 0)
+        return;
+    muc_report_begin_table(report, "exports");
+    for (uint32_t i = 0; i < exports->record_count; i++) {
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "record", "%s", exports->records[i].file);
+        muc_report_add_count(report, "bytes", exports->record_bytes);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
 static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, const char *path,
                               muc_report **out)
 {
@@ -61,16 +75,8 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
     }
     muc_report_add_count(report, "arena_bytes", program->plan.peak);
     muc_report_add_count(report, "arena_bound", program->plan.least);
-    for (size_t i = 0; i < build->file_count; i++) {
-        if (i == 0)
-            muc_report_begin_table(report, "exports");
-        muc_report_begin_row(report);
-        muc_report_add_text(report, "record", "%s", build->files[i].name);
-        muc_report_add_count(report, "bytes", build->files[i].size);
-        muc_report_end(report);
-    }
-    if (build->file_count)
-        muc_report_end(report);
+    if (program->exports)
+        add_exports(report, program->exports);
     muc_report_begin_table(report, "memory");
     add_memory(report, "arena", muc_mcu_memory_for(&build->machine, MUC_MCU_ARENA),
                program->plan.peak);
@@ -96,23 +102,38 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 }
 
 /* "record_0_pos8_m1.i32": the calibration record of each export */
-static muc_status add_records(muc_context *ctx, const muc_model *model, muc_arena *arena,
+static muc_status add_records(muc_context *ctx, const muc_unified *u, muc_arena *arena,
+                              muc_mcu_exports *out)
+{
+    muc_mcu_record *records;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, u->export_count, &records));
+    for (uint32_t i = 0; i < u->export_count; i++) {
+        records[i].pos = u->exports[i].pos;
+        records[i].m = u->exports[i].m;
+        records[i].data = u->exports[i].record;
+        MUC_TRY(muc_arena_format(ctx, arena, &records[i].file, "record_%u_pos%u_m%u.i32", i,
+                                 records[i].pos, records[i].m));
+    }
+    out->records = records;
+    out->record_count = u->export_count;
+    out->record_bytes = u->record_words * sizeof(*u->exports->record);
+    return MUC_OK;
+}
+
+static muc_status add_unified(muc_context *ctx, const muc_unified *u, muc_arena *arena,
                               muc_mcu_build *build)
 {
-    const muc_unified *u = &model->unified;
-    muc_mcu_file *files;
+    muc_mcu_exports *exports;
 
-    if (!u->record_words)
+    if (!u->export_count)
         return MUC_OK;
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, u->export_count, &files));
-    for (uint32_t i = 0; i < u->export_count; i++) {
-        MUC_TRY(muc_arena_format(ctx, arena, &files[i].name, "record_%u_pos%u_m%u.i32", i,
-                                 u->exports[i].pos, u->exports[i].m));
-        files[i].data = u->exports[i].record;
-        files[i].size = u->record_words * sizeof(*u->exports[i].record);
-    }
-    build->files = files;
-    build->file_count = u->export_count;
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, 1, &exports));
+    exports->arrays = u->inputs;
+    exports->array_count = u->input_count;
+    if (u->record_words)
+        MUC_TRY(add_records(ctx, u, arena, exports));
+    build->program.exports = exports;
     return MUC_OK;
 }
 
@@ -155,7 +176,7 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         status =
             muc_mcu_compile(ctx, graph, name, options->machine, patches, &build); /* lower, plan */
     if (status == MUC_OK)
-        status = add_records(ctx, model, &arena, build); /* of several exports */
+        status = add_unified(ctx, &model->unified, &arena, build); /* several exports */
     if (status == MUC_OK)
         status = muc_mcu_write_folder(ctx, build, out_path); /* emit */
     if (status == MUC_OK)

@@ -24,6 +24,15 @@ static muc_status open_all(muc_context *ctx, const muc_network_options *how,
     return MUC_OK;
 }
 
+static muc_status keep_paths(muc_context *ctx, muc_model *model, const opened *o)
+{
+    MUC_TRY(MUC_ARENA_NEW(ctx, &model->arena, o->count, &model->exports));
+    for (uint32_t i = 0; i < o->count; i++)
+        MUC_TRY(muc_arena_string(ctx, &model->arena, o->paths[i], strlen(o->paths[i]),
+                                 &model->exports[i]));
+    return MUC_OK;
+}
+
 muc_status muc_model_unify(muc_context *ctx, muc_model *model, const muc_network_options *how,
                            const muc_model_options *options)
 {
@@ -44,6 +53,8 @@ muc_status muc_model_unify(muc_context *ctx, muc_model *model, const muc_network
     /* constants are the first export's, which stays open */
     for (uint32_t i = 1; i < o->count; i++)
         muc_network_close(&o->networks[i]);
+    if (status == MUC_OK)
+        status = keep_paths(ctx, model, o);
     if (status == MUC_OK) {
         muc_graph_free(model->network.graph);
         model->network.graph = model->unified.graph;

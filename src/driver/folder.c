@@ -31,35 +31,6 @@ bool muc_is_language_folder(const char *path)
 
 /* ---- run ---- */
 
-muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
-                           const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
-                           muc_bytes *out)
-{
-    size_t bytes = 0, at = 0;
-    const char **names;
-    uint8_t *data;
-
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, folder->input_count + 1, &names));
-    for (size_t i = 0; i < folder->input_count; i++) {
-        names[i] = folder->inputs[i].name;
-        bytes += (size_t)folder->inputs[i].bytes;
-    }
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, bytes + 1, &data));
-    for (size_t i = 0; i < folder->input_count; i++) {
-        const muc_tensor_view *array =
-            muc_network_match(arrays, array_count, names, folder->input_count, i);
-
-        if (!array)
-            return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
-                            "input %zu, '%s', has no array: %zu are given", i, names[i],
-                            array_count);
-        MUC_TRY(muc_code_convert(ctx, &folder->inputs[i], array, data + at));
-        at += (size_t)folder->inputs[i].bytes;
-    }
-    *out = (muc_bytes){ data, bytes, "inputs" };
-    return MUC_OK;
-}
-
 static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder, const uint8_t *data,
                                size_t bytes, muc_arena *arena, muc_tensor_view **out)
 {

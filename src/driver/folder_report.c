@@ -17,7 +17,7 @@ enum { MOST_STEPS = 1 << 20, NODE_LETTERS = 48 };
 
 typedef struct folder_report {
     muc_context *ctx;
-    const muc_code_folder *folder;
+    muc_code_folder *folder;
     muc_arena *arena;
     muc_report *report;
     const json_t *steps, *buffers, *tile_memory;
@@ -109,10 +109,14 @@ static muc_status count_on(folder_report *r, const char *board, const char *inpu
                         "tokens");
     if (input) {
         MUC_TRY(muc_arrays_read(r->ctx, r->arena, input, &arrays, &count));
+        MUC_TRY(muc_code_bind(r->ctx, r->folder, arrays, count, NULL, r->arena));
         MUC_TRY(muc_code_gather(r->ctx, r->folder, arrays, count, r->arena, &gathered));
     } else {
+        MUC_TRY(muc_code_bind_most(r->ctx, r->folder));
         for (size_t i = 0; i < r->folder->input_count; i++)
             bytes += r->folder->inputs[i].bytes;
+        for (size_t i = 0; i < r->folder->cache_count; i++)
+            bytes += r->folder->caches[i].bytes;
         MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, (size_t)bytes + 1, &zeros));
         gathered = (muc_bytes){ zeros, (size_t)bytes, "zeros" };
     }

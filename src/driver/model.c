@@ -245,6 +245,7 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     how.arch = options->arch;
     how.known = model->arrays;
     how.known_count = model->array_count;
+    model->how = how;
     MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
     if (options->export_count)
         MUC_TRY(muc_model_unify(ctx, model, &how, options));
@@ -298,6 +299,9 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
 static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     MUC_TRY(open_any(ctx, model, options));
+    if (model->kind != MUC_MODEL_NETWORK && options->export_count)
+        return muc_fail(ctx, MUC_USAGE, options->exports[0], MUC_NO_OFFSET,
+                        "stands after a model that is no network: only a network has exports");
     if (model->kind != MUC_MODEL_NETWORK &&
         (options->dims || options->inputs || options->image || options->arch))
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,

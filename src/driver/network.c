@@ -17,11 +17,20 @@ typedef struct binding {
     const char *input; /* that decided it, or NULL */
 } binding;
 
+/* a tensor that an array fills: an input, or of exports a cache */
+typedef struct port {
+    uint32_t tensor;
+    const muc_tensor_view *array;
+} port;
+
 typedef struct runner {
     muc_context *ctx;
     muc_graph *graph;
+    const muc_unified *unified; /* or NULL */
     muc_arena *arena;
     binding bindings[MUC_EXPR_MAX_INPUTS];
+    port *ports;
+    size_t port_count;
 } runner;
 
 static muc_status fail_shape(const runner *r, const muc_tensor *tensor,
@@ -41,36 +50,58 @@ static muc_status fail_shape(const runner *r, const muc_tensor *tensor,
     return status;
 }
 
-/* true if no dimension is open, and the array has as many elements */
-static bool same_elements(const runner *r, const muc_tensor *tensor, const muc_tensor_view *array)
+/* an open dimension that stands alone is what the array has there */
+static muc_status bind_dim(runner *r, uint32_t input, uint64_t value, const muc_tensor *tensor,
+                           const muc_tensor_view *array)
 {
-    uint64_t elements = 1;
+    binding *bound = &r->bindings[input];
 
+    if (value > UINT32_MAX || (bound->input && bound->value != value))
+        return fail_shape(r, tensor, array);
+    *bound = (binding){ (uint32_t)value, tensor->name };
+    return MUC_OK;
+}
+
+static bool is_fixed(const runner *r, const muc_tensor *tensor)
+{
     for (uint32_t i = 0; i < tensor->rank; i++)
-        if (!muc_expr_is_const(r->graph->pool, tensor->dims[i]) ||
-            !muc_mul_u64(elements, muc_expr_get(r->graph->pool, tensor->dims[i])->immediate,
-                         &elements))
+        if (!muc_expr_is_const(r->graph->pool, tensor->dims[i]))
             return false;
-    return elements == array->elements;
+    return true;
 }
 
 static muc_status bind_dims(runner *r, const muc_tensor *tensor, const muc_tensor_view *array)
 {
-    if (same_elements(r, tensor, array))
-        return MUC_OK;
     if (array->rank != tensor->rank)
-        return fail_shape(r, tensor, array);
+        return r->unified || is_fixed(r, tensor) ? MUC_OK : fail_shape(r, tensor, array);
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const muc_expr_node *node = muc_expr_get(r->graph->pool, tensor->dims[i]);
-        binding *bound = &r->bindings[node->immediate % MUC_EXPR_MAX_INPUTS];
 
-        if (array->dims[i] > UINT32_MAX ||
-            (node->op == MUC_EXPR_CONST && node->immediate != array->dims[i]) ||
-            (node->op == MUC_EXPR_INPUT && bound->input && bound->value != array->dims[i]))
-            return fail_shape(r, tensor, array);
         if (node->op == MUC_EXPR_INPUT)
-            *bound = (binding){ (uint32_t)array->dims[i], tensor->name };
+            MUC_TRY(bind_dim(r, node->immediate, array->dims[i], tensor, array));
     }
+    return MUC_OK;
+}
+
+/* All lengths are known: does the array fit? A fixed shape needs the number of elements alone, and
+ * so does an array of an export of another rank. */
+static muc_status check_shape(runner *r, const muc_tensor *tensor, const muc_tensor_view *array)
+{
+    uint32_t bindings[MUC_EXPR_MAX_INPUTS], dim;
+    bool same = array->rank == tensor->rank;
+    uint64_t elements = 1;
+
+    for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
+        bindings[i] = r->bindings[i].value;
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        MUC_TRY(muc_expr_eval(r->ctx, r->graph->pool, tensor->dims[i], bindings, &dim));
+        same = same && array->dims[i] == dim;
+        if (!muc_mul_u64(elements, dim, &elements))
+            return fail_shape(r, tensor, array);
+    }
+    if (elements != array->elements ||
+        (array->rank == tensor->rank && !same && !is_fixed(r, tensor)))
+        return fail_shape(r, tensor, array);
     return MUC_OK;
 }
 
@@ -170,38 +201,161 @@ static muc_status take_input(runner *r, const muc_tensor *t, const muc_tensor_vi
 {
     uint8_t *data;
 
-    MUC_TRY(bind_dims(r, t, array));
+    MUC_TRY(check_shape(r, t, array));
     MUC_TRY(convert(r, array, t->dtype, &data));
     *out = (muc_ref_input){ t->name, data,
                             (size_t)array->elements * muc_dtype_get(t->dtype)->block_bytes };
     return MUC_OK;
 }
 
+/* the axis along which a cache of exports grows; MUC_MAX_RANK of what is none */
+static uint32_t cache_axis(const runner *r, const char *name)
+{
+    for (uint32_t i = 0; r->unified && i < r->unified->cache_count; i++)
+        if (strcmp(r->unified->caches[i].name, name) == 0)
+            return r->unified->caches[i].axis;
+    return MUC_MAX_RANK;
+}
+
+/* what a cache holds: as many rows as there are positions */
+static muc_status bind_cache(runner *r, const muc_tensor *state, const muc_tensor_view *array)
+{
+    uint32_t pos = muc_expr_find_input(r->graph->pool, "pos");
+    uint32_t axis = cache_axis(r, state->name);
+
+    if (array->rank != state->rank || axis >= array->rank || pos == UINT32_MAX)
+        return fail_shape(r, state, array);
+    return bind_dim(r, pos, array->dims[axis], state, array);
+}
+
+/* the rows as the first of the state, which has room for more */
+static muc_status fill_cache(const runner *r, muc_ref *ref, uint32_t id,
+                             const muc_tensor_view *array)
+{
+    const muc_tensor *state = &r->graph->tensors[id];
+    uint32_t axis = cache_axis(r, state->name), room;
+    size_t blocks = 1, row = muc_dtype_get(state->dtype)->block_bytes;
+    uint8_t *rows, *all;
+
+    for (uint32_t i = 0; i < state->rank; i++) {
+        uint32_t dim = muc_expr_get(r->graph->pool, state->dims[i])->immediate;
+
+        if (i != axis && dim != array->dims[i])
+            return fail_shape(r, state, array);
+        blocks *= i < axis ? dim : 1;
+        row *= i > axis ? dim : 1;
+    }
+    room = muc_expr_get(r->graph->pool, state->dims[axis])->immediate;
+    if (array->dims[axis] > room)
+        return fail_shape(r, state, array);
+    MUC_TRY(convert(r, array, state->dtype, &rows));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, blocks * room * row + 1, &all));
+    for (size_t i = 0; i < blocks; i++)
+        memcpy(all + i * room * row, rows + i * (size_t)array->dims[axis] * row,
+               (size_t)array->dims[axis] * row);
+    return muc_ref_set_state(ref, id, all, blocks * room * row);
+}
+
+/* the record of the export of these lengths */
+static muc_status find_record(const runner *r, muc_ref_input *out)
+{
+    const muc_unified *u = r->unified;
+    uint32_t pos = muc_expr_find_input(r->graph->pool, "pos");
+    uint32_t m = muc_expr_find_input(r->graph->pool, "m");
+
+    for (uint32_t i = 0; i < u->export_count; i++)
+        if ((pos == UINT32_MAX || u->exports[i].pos == r->bindings[pos].value) &&
+            (m == UINT32_MAX || u->exports[i].m == r->bindings[m].value)) {
+            *out = (muc_ref_input){ MUC_UNIFY_RECORD, u->exports[i].record,
+                                    u->record_words * sizeof(*u->exports[i].record) };
+            return MUC_OK;
+        }
+    return muc_fail(r->ctx, MUC_USAGE, r->graph->name, MUC_NO_OFFSET,
+                    "none of the %" PRIu32 " exports has the arrays' lengths: the calibration "
+                    "record is to be given as the array '" MUC_UNIFY_RECORD "'",
+                    u->export_count);
+}
+
+/* the names that arrays have or would have, in order, and their tensors */
+static muc_status list_ports(runner *r, const char ***names, port **ports, size_t *count)
+{
+    const muc_graph *graph = r->graph;
+    const muc_unified *u = r->unified;
+
+    *count = 0;
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->tensor_count + (size_t)1, names));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->tensor_count + (size_t)1, ports));
+    for (uint32_t i = 0; u && i < u->input_count; i++) {
+        uint32_t id = muc_graph_find(graph, u->inputs[i]);
+
+        if (id == MUC_NO_ID || (graph->tensors[id].kind != MUC_TENSOR_INPUT &&
+                                graph->tensors[id].kind != MUC_TENSOR_STATE))
+            return muc_fail(r->ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
+                            "'%s' of the exports is no input of their graph", u->inputs[i]);
+        (*names)[*count] = u->inputs[i];
+        (*ports)[(*count)++].tensor = id;
+    }
+    for (uint32_t i = 0; !u && i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_INPUT) {
+            (*names)[*count] = graph->tensors[i].name;
+            (*ports)[(*count)++].tensor = i;
+        }
+    return MUC_OK;
+}
+
+static muc_status match_ports(runner *r, const muc_tensor_view *arrays, size_t array_count)
+{
+    const char **names;
+
+    MUC_TRY(list_ports(r, &names, &r->ports, &r->port_count));
+    for (size_t i = 0; i < r->port_count; i++) {
+        const muc_tensor *t = &r->graph->tensors[r->ports[i].tensor];
+        const muc_tensor_view *array =
+            muc_network_match(arrays, array_count, names, r->port_count, i);
+
+        if (!array)
+            return muc_fail(r->ctx, MUC_USAGE, r->graph->name, MUC_NO_OFFSET,
+                            "input %zu, '%s', has no array: %zu are given", i, names[i],
+                            array_count);
+        r->ports[i].array = array;
+        MUC_TRY(t->kind == MUC_TENSOR_STATE ? bind_cache(r, t, array) : bind_dims(r, t, array));
+    }
+    return MUC_OK;
+}
+
+static muc_status take_record(runner *r, const muc_tensor_view *arrays, size_t array_count,
+                              muc_ref_input *out)
+{
+    uint32_t id = muc_graph_find(r->graph, MUC_UNIFY_RECORD);
+
+    for (size_t i = 0; i < array_count; i++)
+        if (strcmp(arrays[i].name, MUC_UNIFY_RECORD) == 0 && id != MUC_NO_ID)
+            return take_input(r, &r->graph->tensors[id], &arrays[i], out);
+    return find_record(r, out);
+}
+
 static muc_status take_inputs(runner *r, const muc_tensor_view *arrays, size_t array_count,
                               muc_ref_input **out, size_t *count)
 {
-    const muc_graph *graph = r->graph;
-    const char **names;
-    uint32_t *inputs;
-
     *count = 0;
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->tensor_count + (size_t)1, &names));
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->tensor_count + (size_t)1, &inputs));
-    for (uint32_t i = 0; i < graph->tensor_count; i++)
-        if (graph->tensors[i].kind == MUC_TENSOR_INPUT) {
-            names[*count] = graph->tensors[i].name;
-            inputs[(*count)++] = i;
-        }
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, *count + 1, out));
-    for (size_t i = 0; i < *count; i++) {
-        const muc_tensor_view *array = muc_network_match(arrays, array_count, names, *count, i);
+    MUC_TRY(match_ports(r, arrays, array_count));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->port_count + 1, out));
+    for (size_t i = 0; i < r->port_count; i++) {
+        const muc_tensor *t = &r->graph->tensors[r->ports[i].tensor];
 
-        if (!array)
-            return muc_fail(r->ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
-                            "input %zu, '%s', has no array: %zu are given", i, names[i],
-                            array_count);
-        MUC_TRY(take_input(r, &graph->tensors[inputs[i]], array, &(*out)[i]));
+        if (t->kind == MUC_TENSOR_INPUT)
+            MUC_TRY(take_input(r, t, r->ports[i].array, &(*out)[(*count)++]));
     }
+    if (r->unified && r->unified->record_words)
+        MUC_TRY(take_record(r, arrays, array_count, &(*out)[(*count)++]));
+    return MUC_OK;
+}
+
+static muc_status fill_caches(const runner *r, muc_ref *ref)
+{
+    for (size_t i = 0; i < r->port_count; i++)
+        if (r->graph->tensors[r->ports[i].tensor].kind == MUC_TENSOR_STATE)
+            MUC_TRY(fill_cache(r, ref, r->ports[i].tensor, r->ports[i].array));
     return MUC_OK;
 }
 
@@ -243,7 +397,9 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
         bindings[i] = r->bindings[i].value;
     MUC_TRY(muc_ref_open(r->ctx, r->graph, ref));
     muc_ref_tell_progress(*ref);
-    status = muc_ref_run(*ref, bindings, inputs, count);
+    status = fill_caches(r, *ref);
+    if (status == MUC_OK)
+        status = muc_ref_run(*ref, bindings, inputs, count);
     if (status != MUC_OK)
         muc_ref_close(*ref);
     return status;
@@ -252,28 +408,37 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
 muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                                 size_t array_count, muc_arena *arena, muc_ref **ref)
 {
-    runner r = { .ctx = ctx, .graph = graph, .arena = arena };
+    return muc_exports_evaluate(ctx, graph, NULL, arrays, array_count, arena, ref);
+}
+
+muc_status muc_exports_evaluate(muc_context *ctx, muc_graph *graph, const muc_unified *unified,
+                                const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                                muc_ref **ref)
+{
+    runner r = { .ctx = ctx, .graph = graph, .unified = unified, .arena = arena };
 
     return evaluate(&r, arrays, array_count, ref);
 }
 
-static muc_status copy_outputs(runner *r, const muc_ref *ref, muc_tensor_view **outputs)
+muc_status muc_network_results(muc_context *ctx, muc_graph *graph, const muc_ref *ref,
+                               muc_arena *arena, muc_tensor_view **outputs)
 {
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->graph->output_count, outputs));
-    for (uint32_t i = 0; i < r->graph->output_count; i++)
-        MUC_TRY(copy_output(r, ref, r->graph->outputs[i], &(*outputs)[i]));
+    const runner r = { .ctx = ctx, .graph = graph, .arena = arena };
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, graph->output_count, outputs));
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        MUC_TRY(copy_output(&r, ref, graph->outputs[i], &(*outputs)[i]));
     return MUC_OK;
 }
 
 muc_status muc_network_run(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                            size_t array_count, muc_arena *arena, muc_tensor_view **outputs)
 {
-    runner r = { .ctx = ctx, .graph = graph, .arena = arena };
     muc_status status;
     muc_ref *ref;
 
-    MUC_TRY(evaluate(&r, arrays, array_count, &ref));
-    status = copy_outputs(&r, ref, outputs);
+    MUC_TRY(muc_network_evaluate(ctx, graph, arrays, array_count, arena, &ref));
+    status = muc_network_results(ctx, graph, ref, arena, outputs);
     muc_ref_close(ref);
     return status;
 }

@@ -1,4 +1,5 @@
-/* verify_folder.c - generated C compared with the reference, tensor by tensor.
+/* verify_folder.c - generated C compared with the reference, tensor by tensor; a program of several
+ * exports with each of them.
  *
  * The code is built with a function that it tells of every result, which writes them down: the
  * graph's tensor, the bytes, the data. The graph is the one that the code was made of.
@@ -11,6 +12,7 @@
 #include "driver/chip.h"
 #include "driver/codefolder.h"
 #include "driver/compile.h"
+#include "driver/made_arrays.h"
 #include "driver/network.h"
 #include "muc/folder.h"
 #include "report/report.h"
@@ -34,10 +36,12 @@ static const double tolerance = 1e-4; /* of a tensor's greatest number */
 
 typedef struct comparison {
     muc_context *ctx;
-    const muc_graph *graph;
-    const muc_ref *ref;
-    muc_report *report;
-    size_t tensors;
+    muc_code_folder *folder;
+    const muc_model *network;
+    muc_graph *graph; /* as it was compiled */
+    muc_ref *ref;
+    muc_report *report, *rows; /* rows: gets one for each tensor, or NULL */
+    size_t tensors, wrong;
     char first[MOST_FIRST];
 } comparison;
 
@@ -48,8 +52,8 @@ static double number_at(muc_dtype dtype, const uint8_t *data, uint64_t i)
     return muc_array_element(&view, i);
 }
 
-static void compare(comparison *c, const muc_tensor *tensor, const muc_ref_view *view,
-                    const uint8_t *data)
+static void compare(comparison *c, const muc_tensor *tensor, const char *what,
+                    const muc_ref_view *view, const uint8_t *data)
 {
     bool is_real = muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_FLOAT;
     double greatest = 0, error = 0;
@@ -69,14 +73,16 @@ static void compare(comparison *c, const muc_tensor *tensor, const muc_ref_view 
         snprintf(c->first, sizeof(c->first), "'%.200s'[%llu]", tensor->name,
                  (unsigned long long)first);
     c->tensors++;
-    muc_report_begin_row(c->report);
-    muc_report_add_text(c->report, "node", "%.48s", tensor->name);
-    muc_report_add_text(c->report, "operator", "%s",
-                        muc_op_get(c->graph->nodes[tensor->producer].op)->name);
-    muc_report_add_count(c->report, "values", view->elements);
-    muc_report_add_count(c->report, "wrong", wrong);
-    muc_report_add_real(c->report, "error", error);
-    muc_report_end(c->report);
+    c->wrong += wrong != 0;
+    if (!c->rows)
+        return;
+    muc_report_begin_row(c->rows);
+    muc_report_add_text(c->rows, "node", "%.48s", tensor->name);
+    muc_report_add_text(c->rows, "operator", "%s", what);
+    muc_report_add_count(c->rows, "values", view->elements);
+    muc_report_add_count(c->rows, "wrong", wrong);
+    muc_report_add_real(c->rows, "error", error);
+    muc_report_end(c->rows);
 }
 
 static muc_status other_network(const comparison *c)
@@ -104,63 +110,181 @@ static muc_status compare_all(comparison *c, const uint8_t *data, size_t bytes, 
         if (tensor->producer != MUC_NO_ID && muc_ref_get(c->ref, id, &view)) {
             if (view.elements * muc_dtype_get(tensor->dtype)->block_bytes > size)
                 return other_network(c);
-            compare(c, tensor, &view, data + at);
+            compare(c, tensor, muc_op_get(c->graph->nodes[tensor->producer].op)->name, &view,
+                    data + at);
         }
         at += size;
     }
     return MUC_OK;
 }
 
-static muc_status report_all(comparison *c, const uint8_t *data, size_t bytes, size_t outputs,
-                             muc_report **out)
+/* what main.c writes at the end: a network may have no other results */
+static muc_status compare_outputs(comparison *c, const uint8_t *data)
 {
-    MUC_TRY(muc_report_new(c->ctx, out));
-    c->report = *out;
-    muc_report_begin_table(c->report, "layers");
-    MUC_TRY(compare_all(c, data, bytes, outputs));
-    muc_report_end(c->report);
-    muc_report_add_bool(c->report, "exact", !c->first[0]);
-    muc_report_add_count(c->report, "tensors", c->tensors);
-    if (c->first[0])
-        muc_report_add_text(c->report, "first_divergence", "%s", c->first);
-    return muc_report_status(c->ctx, c->report);
+    for (uint32_t i = 0; i < c->graph->output_count; i++) {
+        const muc_tensor *tensor = &c->graph->tensors[c->graph->outputs[i]];
+        muc_ref_view view;
+        size_t at = 0, k = 0;
+
+        while (k < c->folder->output_count && strcmp(c->folder->outputs[k].name, tensor->name) != 0)
+            at += (size_t)c->folder->outputs[k++].bytes;
+        if (k == c->folder->output_count || !muc_ref_get(c->ref, c->graph->outputs[i], &view) ||
+            view.elements * muc_dtype_get(tensor->dtype)->block_bytes !=
+                c->folder->outputs[k].bytes)
+            return other_network(c);
+        compare(c, tensor, "output", &view, data + at);
+    }
+    return MUC_OK;
 }
 
-static muc_status verify(muc_context *ctx, muc_code_folder *folder, const muc_model *network,
-                         muc_arena *arena, muc_report **out)
+/* builds and runs the code on arrays, and compares what it tells with the session */
+static muc_status run_and_compare(comparison *c, const muc_tensor_view *arrays, size_t count,
+                                  muc_arena *arena)
 {
-    muc_graph *graph = network->network.graph;
-    comparison c = { .ctx = ctx, .graph = graph };
+    muc_code_folder *folder = c->folder;
     size_t bytes, outputs = 0;
     uint8_t *data = NULL;
     muc_bytes gathered;
     muc_status status;
-    muc_ref *ref;
 
-    MUC_TRY(muc_prepare_mcu(ctx, graph));
-    MUC_TRY(muc_code_bind(ctx, folder, network->arrays, network->array_count, NULL, arena));
-    MUC_TRY(muc_code_gather(ctx, folder, network->arrays, network->array_count, arena, &gathered));
-    MUC_TRY(muc_network_evaluate(ctx, graph, network->arrays, network->array_count, arena, &ref));
-    c.ref = ref;
+    MUC_TRY(muc_code_gather(c->ctx, folder, arrays, count, arena, &gathered));
     for (size_t i = 0; i < folder->output_count; i++)
         outputs += (size_t)folder->outputs[i].bytes;
-    status = muc_code_run(ctx, folder, trace_source, gathered, &data, &bytes);
+    status = muc_code_run(c->ctx, folder, trace_source, gathered, &data, &bytes);
     if (status == MUC_OK && bytes < outputs)
-        status = muc_fail(ctx, MUC_BUG, folder->path, MUC_NO_OFFSET,
+        status = muc_fail(c->ctx, MUC_BUG, folder->path, MUC_NO_OFFSET,
                           "the code wrote %zu bytes, fewer than its outputs have", bytes);
     if (status == MUC_OK)
-        status = report_all(&c, data, bytes, outputs, out);
+        status = compare_all(c, data, bytes, outputs);
+    if (status == MUC_OK)
+        status = compare_outputs(c, data + bytes - outputs);
     free(data);
-    muc_ref_close(ref);
-    if (status == MUC_OK && c.first[0])
-        status = muc_fail(ctx, MUC_MISMATCH, folder->path, MUC_NO_OFFSET,
-                          "the code and the reference differ at %s", c.first);
     return status;
+}
+
+/* the session is c->ref, to be closed */
+static muc_status compare_run(comparison *c, const muc_tensor_view *arrays, size_t count,
+                              muc_arena *arena)
+{
+    const muc_unified *u = &c->network->unified;
+
+    MUC_TRY(muc_code_bind(c->ctx, c->folder, arrays, count, NULL, arena));
+    MUC_TRY(muc_exports_evaluate(c->ctx, c->graph, u->export_count ? u : NULL, arrays, count, arena,
+                                 &c->ref));
+    return run_and_compare(c, arrays, count, arena);
+}
+
+static void close_run(comparison *c)
+{
+    muc_ref_close(c->ref);
+    c->ref = NULL;
+}
+
+/* ---- one network ---- */
+
+static muc_status compare_network(comparison *c, muc_arena *arena)
+{
+    muc_tensor_view *arrays = c->network->arrays;
+    size_t count = c->network->array_count;
+    muc_status status;
+
+    if (!count)
+        MUC_TRY(muc_made_arrays(c->ctx, c->graph, NULL, 0, arena, &arrays, &count));
+    c->rows = c->report;
+    muc_report_begin_table(c->report, "layers");
+    status = compare_run(c, arrays, count, arena);
+    muc_report_end(c->report);
+    close_run(c);
+    return status;
+}
+
+/* ---- several exports ---- */
+
+/* the export itself, opened alone, must compute what the program's graph does */
+static muc_status compare_alone(comparison *c, uint32_t export, const muc_tensor_view *arrays,
+                                size_t count, muc_arena *arena)
+{
+    const char *path = c->network->exports[export];
+    muc_tensor_view *expected, *found;
+    muc_network alone;
+    muc_status status;
+
+    MUC_TRY(muc_network_results(c->ctx, c->graph, c->ref, arena, &found));
+    MUC_TRY(muc_network_open(c->ctx, path, &c->network->how, &alone));
+    status = muc_network_run(c->ctx, alone.graph, arrays, count, arena, &expected);
+    for (uint32_t i = 0; status == MUC_OK && i < c->graph->output_count; i++)
+        if (found[i].bytes != expected[i].bytes ||
+            memcmp(found[i].data, expected[i].data, (size_t)found[i].bytes) != 0)
+            status =
+                muc_fail(c->ctx, MUC_MISMATCH, path, MUC_NO_OFFSET,
+                         "computes another '%s' than the program of all exports", expected[i].name);
+    muc_network_close(&alone);
+    return status;
+}
+
+static muc_status compare_export(comparison *c, uint32_t export, muc_arena *arena)
+{
+    const muc_unified *u = &c->network->unified;
+    size_t tensors = c->tensors, wrong = c->wrong, count;
+    muc_tensor_view *arrays;
+    muc_status status;
+
+    MUC_TRY(muc_made_arrays(c->ctx, c->graph, u, export, arena, &arrays, &count));
+    status = compare_run(c, arrays, count, arena);
+    if (status == MUC_OK)
+        status = compare_alone(c, export, arrays, count, arena);
+    close_run(c);
+    MUC_TRY(status);
+    muc_report_begin_row(c->report);
+    muc_report_add_text(c->report, "export", "%s", c->network->exports[export]);
+    muc_report_add_count(c->report, "pos", u->exports[export].pos);
+    muc_report_add_count(c->report, "m", u->exports[export].m);
+    muc_report_add_count(c->report, "tensors", c->tensors - tensors);
+    muc_report_add_count(c->report, "wrong", c->wrong - wrong);
+    muc_report_end(c->report);
+    return MUC_OK;
+}
+
+static muc_status compare_exports(comparison *c)
+{
+    muc_status status = MUC_OK;
+
+    muc_report_begin_table(c->report, "exports");
+    for (uint32_t i = 0; status == MUC_OK && i < c->network->unified.export_count; i++) {
+        muc_arena arena = { 0 };
+
+        status = compare_export(c, i, &arena);
+        muc_arena_free(&arena);
+    }
+    muc_report_end(c->report);
+    return status;
+}
+
+static muc_status verify(comparison *c, muc_arena *arena, muc_report **out)
+{
+    MUC_TRY(muc_prepare_mcu(c->ctx, c->graph));
+    MUC_TRY(muc_report_new(c->ctx, out));
+    c->report = *out;
+    /* arrays have the lengths of one export */
+    if (c->network->unified.export_count && !c->network->array_count)
+        MUC_TRY(compare_exports(c));
+    else
+        MUC_TRY(compare_network(c, arena));
+    muc_report_add_bool(c->report, "exact", !c->first[0]);
+    muc_report_add_count(c->report, "tensors", c->tensors);
+    if (c->first[0])
+        muc_report_add_text(c->report, "first_divergence", "%s", c->first);
+    MUC_TRY(muc_report_status(c->ctx, c->report));
+    if (!c->first[0])
+        return MUC_OK;
+    return muc_fail(c->ctx, MUC_MISMATCH, c->folder->path, MUC_NO_OFFSET,
+                    "the code and the reference differ at %s", c->first);
 }
 
 muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
                              const char *trace, muc_report **out)
 {
+    comparison c = { .ctx = ctx, .network = network, .graph = network->network.graph };
     muc_arena arena = { 0 };
     muc_code_folder folder;
     muc_status status;
@@ -174,7 +298,8 @@ muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
                         "--trace is for folders of the CNN chip");
     MUC_TRY(muc_code_open(ctx, path, &folder));
-    status = verify(ctx, &folder, network, &arena, out);
+    c.folder = &folder;
+    status = verify(&c, &arena, out);
     muc_arena_free(&arena);
     muc_code_close(&folder);
     return status;

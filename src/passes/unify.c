@@ -268,16 +268,26 @@ static muc_status build_state(muc_unifier *u, uint32_t node)
 
 static muc_status build_inputs(muc_unifier *u)
 {
+    const muc_graph *first = muc_unifier_first(u);
+    muc_unified *out = u->out;
     uint32_t inputs = 0;
 
-    for (uint32_t i = 0; i < muc_unifier_first(u)->tensor_count; i++)
-        inputs += muc_unifier_first(u)->tensors[i].kind == MUC_TENSOR_INPUT;
-    MUC_TRY(MUC_ARENA_NEW(u->ctx, &u->out->arena, inputs, &u->out->caches));
-    for (uint32_t i = 0; i < muc_unifier_first(u)->node_count; i++)
+    for (uint32_t i = 0; i < first->tensor_count; i++)
+        inputs += first->tensors[i].kind == MUC_TENSOR_INPUT;
+    MUC_TRY(MUC_ARENA_NEW(u->ctx, &out->arena, inputs, &out->caches));
+    MUC_TRY(MUC_ARENA_NEW(u->ctx, &out->arena, inputs, &out->inputs));
+    for (uint32_t i = 0; i < first->tensor_count; i++) {
+        const char *name = first->tensors[i].name;
+
+        if (first->tensors[i].kind == MUC_TENSOR_INPUT)
+            MUC_TRY(muc_arena_string(u->ctx, &out->arena, name, strlen(name),
+                                     &out->inputs[out->input_count++]));
+    }
+    for (uint32_t i = 0; i < first->node_count; i++)
         if (u->appends[i])
             MUC_TRY(build_state(u, i));
-    for (uint32_t i = 0; i < muc_unifier_first(u)->tensor_count; i++)
-        if (muc_unifier_first(u)->tensors[i].kind == MUC_TENSOR_INPUT && u->map[i] == MUC_NO_ID)
+    for (uint32_t i = 0; i < first->tensor_count; i++)
+        if (first->tensors[i].kind == MUC_TENSOR_INPUT && u->map[i] == MUC_NO_ID)
             MUC_TRY(build_input(u, i));
     return MUC_OK;
 }

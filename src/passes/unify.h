@@ -41,6 +41,8 @@ typedef struct muc_unified_cache {
 typedef struct muc_unified {
     muc_arena arena;
     muc_graph *graph;
+    const char **inputs; /* [input_count]: of an export, caches too, in the first one's order */
+    uint32_t input_count;
     uint32_t context;
     uint32_t record_words;       /* of the input MUC_UNIFY_RECORD; 0: there is none */
     muc_unified_export *exports; /* [export_count] */

@@ -99,13 +99,18 @@ bool onnx_number_expr(const onnx_import *im, const onnx_numbers *numbers, uint32
     return true;
 }
 
-/* the options' value of an input of the graph */
+/* the options' value of an input of the graph; of one with open dimensions it would be that of one
+ * length only */
 static muc_status find_given(onnx_import *im, const onnx_value *value, onnx_numbers **out)
 {
     const muc_tensor_view *known = onnx_known_input(im, value->name);
+    const muc_tensor *tensor = &im->graph->tensors[value->tensor];
 
     if (!known)
         return MUC_OK;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!muc_expr_is_const(im->graph->pool, tensor->dims[i]))
+            return MUC_OK;
     MUC_TRY(onnx_numbers_of_view(im, known, out));
     if (*out)
         (*out)->given = true;

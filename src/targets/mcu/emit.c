@@ -182,8 +182,7 @@ const char *muc_mcu_origin(const muc_mcu_program *program)
     return slash ? slash + 1 : program->graph->name;
 }
 
-/* a comment holds no end of a comment */
-static void print_comment_text(muc_text *text, const char *name)
+void muc_mcu_print_comment(muc_text *text, const char *name)
 {
     for (; *name; name++)
         muc_text_add(text, "%c", (*name == '*' && name[1] == '/') || *name < ' ' ? '_' : *name);
@@ -215,7 +214,7 @@ static void emit_call(const muc_mcu_program *program, const muc_mcu_step *step, 
         const muc_tensor *output = &program->graph->tensors[step->node->outputs[0]];
 
         muc_text_add(text, "%*s/* ", (int)indent, "");
-        print_comment_text(text, step->node->name);
+        muc_mcu_print_comment(text, step->node->name);
         muc_text_add(text, ": ");
         muc_tensor_print_shape(program->graph, output, text);
         muc_text_add(text, " */\n");
@@ -386,7 +385,7 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     muc_text body = { 0 };
 
     muc_text_add(text, "/* %s.c - made by muc from '", program->name);
-    print_comment_text(text, muc_mcu_origin(program));
+    muc_mcu_print_comment(text, muc_mcu_origin(program));
     muc_text_add(text, "' for %s; not to be edited. */\n#include \"%s.h\"\n\n",
                  program->machine->name, program->name);
     muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s",

@@ -16,6 +16,21 @@ uint32_t muc_mcu_trace_count(const muc_mcu_program *program, const muc_mcu_step 
 /* "void NAME_run(void *arena)", or with arguments and their return value. */
 void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_text *text);
 
+/* A name inside a comment of C, which it cannot end. */
+void muc_mcu_print_comment(muc_text *text, const char *name);
+/* "KWS_INPUT_1_", which the names of a value's constants begin with; of value NULL "KWS_" */
+void muc_mcu_print_prefix(const muc_mcu_program *program, const muc_mcu_value *value,
+                          muc_text *text);
+
+/* A state that an operator appends rows to: of dimension axis, the rows that a run finds there. */
+typedef struct muc_mcu_cache {
+    uint32_t axis;
+    muc_expr rows;
+} muc_mcu_cache;
+
+/* false if the value is none */
+bool muc_mcu_find_cache(const muc_mcu_program *program, uint32_t value, muc_mcu_cache *out);
+
 void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text);
 /* A program for a hosted C: inputs from stdin, outputs to stdout, both as they lie in memory. */

@@ -16,8 +16,8 @@ static void print_upper(muc_text *text, const char *name)
         muc_text_add(text, "%c", toupper((unsigned char)*name));
 }
 
-/* "KWS_INPUT_1_" */
-static void print_prefix(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
+void muc_mcu_print_prefix(const muc_mcu_program *program, const muc_mcu_value *value,
+                          muc_text *text)
 {
     print_upper(text, program->name);
     muc_text_add(text, "_");
@@ -30,12 +30,7 @@ static void print_prefix(const muc_mcu_program *program, const muc_mcu_value *va
 static void begin_define(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
 {
     muc_text_add(text, "#define ");
-    print_prefix(program, value, text);
-}
-
-static const muc_mcu_ports *ports_of(const muc_mcu_program *program, bool is_output)
-{
-    return is_output ? &program->outputs : &program->inputs;
+    muc_mcu_print_prefix(program, value, text);
 }
 
 static void emit_port(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
@@ -43,7 +38,9 @@ static void emit_port(const muc_mcu_program *program, const muc_mcu_value *value
     const muc_tensor *tensor = value->tensor;
     const muc_quantization *quantization = tensor->quantization;
 
-    muc_text_add(text, "/* %s '%s': ", value->is_output ? "output" : "input", tensor->name);
+    muc_text_add(text, "/* %s '", value->is_output ? "output" : "input");
+    muc_mcu_print_comment(text, tensor->name);
+    muc_text_add(text, "': ");
     muc_tensor_print_shape(program->graph, tensor, text);
     muc_text_add(text, " */\n");
     begin_define(program, value, text);
@@ -61,9 +58,31 @@ static void emit_port(const muc_mcu_program *program, const muc_mcu_value *value
     }
 }
 
+/* where a cache lies, for those who save and restore it */
+static void emit_cache(const muc_mcu_program *program, uint32_t id, muc_text *text)
+{
+    const muc_mcu_value *value = &program->values[id];
+    muc_mcu_cache cache;
+
+    if (program->lm || !muc_mcu_find_cache(program, id, &cache))
+        return;
+    muc_text_add(text, "/* cache '");
+    muc_mcu_print_comment(text, value->tensor->name);
+    muc_text_add(text, "': ");
+    muc_tensor_print_shape(program->graph, value->tensor, text);
+    muc_text_add(text, " at this place of the arena; of dimension %" PRIu32 " a run reads ",
+                 cache.axis);
+    muc_expr_print(program->graph->pool, cache.rows, text);
+    muc_text_add(text, " */\n");
+    begin_define(program, value, text);
+    muc_text_add(text, "OFFSET %" PRIu64 "u\n", value->address);
+    begin_define(program, value, text);
+    muc_text_add(text, "BYTES %" PRIu64 "u\n", value->bytes);
+}
+
 static void emit_ports(const muc_mcu_program *program, bool is_output, muc_text *text)
 {
-    const muc_mcu_ports *ports = ports_of(program, is_output);
+    const muc_mcu_ports *ports = is_output ? &program->outputs : &program->inputs;
     const char *word = is_output ? "outputs" : "inputs";
 
     muc_text_add(text, is_output
@@ -120,6 +139,8 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
     for (uint32_t i = 0; i < program->value_count; i++)
         if (program->values[i].kind == MUC_MCU_INPUT || program->values[i].is_output)
             emit_port(program, &program->values[i], text);
+    for (uint32_t i = 0; i < program->value_count; i++)
+        emit_cache(program, i, text);
     if (memory->bytes) {
         muc_text_add(text, "\ntypedef char %s_fits_%s[", name, memory->name);
         print_upper(text, name);
@@ -141,109 +162,6 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
     emit_arguments(program, text);
     muc_mcu_print_run(program, "arena", text);
     muc_text_add(text, ";\n\n#endif\n");
-}
-
-/* the bytes of a port in this run */
-static void print_bytes(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
-{
-    const muc_tensor *tensor = value->tensor;
-
-    for (uint32_t i = 0; i < tensor->rank; i++) {
-        if (muc_expr_is_const(program->graph->pool, tensor->dims[i]))
-            continue;
-        /* some dimension is an argument's */
-        muc_text_add(text, "(size_t)");
-        for (i = 0; i < tensor->rank; i++) {
-            muc_mcu_print_expr(program->graph->pool, tensor->dims[i], text);
-            muc_text_add(text, " * ");
-        }
-        muc_text_add(text, "%" PRIu32 "u", muc_dtype_get(tensor->dtype)->block_bytes);
-        return;
-    }
-    print_prefix(program, value, text);
-    muc_text_add(text, "BYTES");
-}
-
-static void emit_transfers(const muc_mcu_program *program, bool is_output, muc_text *text)
-{
-    const muc_mcu_ports *ports = ports_of(program, is_output);
-
-    for (uint32_t i = 0; i < ports->count; i++) {
-        const muc_mcu_value *value = &program->values[ports->values[i]];
-
-        muc_text_add(text,
-                     is_output ? "    if (!BOARD_WRITE(outputs.%s, "
-                               : "    if (!BOARD_READ(inputs.%s, ",
-                     value->name);
-        print_bytes(program, value, text);
-        muc_text_add(text, "))\n        return 1;\n");
-    }
-}
-
-/* the arguments of a run are those of the command line */
-static void emit_command_line(const muc_mcu_program *program, muc_text *text)
-{
-    unsigned word = 1;
-
-    for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
-        if (program->arguments >> i & 1) {
-            muc_text_add(
-                text,
-                "    const uint32_t %s = argc > %u ? (uint32_t)strtoul(argv[%u], NULL, 10) "
-                ": 0;\n",
-                muc_expr_get_input(program->graph->pool, i)->name, word, word);
-            word++;
-        }
-}
-
-static void emit_call(const muc_mcu_program *program, muc_text *text)
-{
-    muc_text_add(text, program->arguments ? "    if (%s_run(arena" : "    %s_run(arena",
-                 program->name);
-    for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
-        if (program->arguments >> i & 1)
-            muc_text_add(text, ", %s", muc_expr_get_input(program->graph->pool, i)->name);
-    muc_text_add(text, program->arguments ? "))\n        return 1;\n" : ");\n");
-}
-
-/* a board without files brings a header with these four */
-static const char input_and_output[] =
-    "#ifdef BOARD_HEADER\n"
-    "#include BOARD_HEADER\n"
-    "#else\n"
-    "#include <stdio.h>\n"
-    "#define BOARD_READ(data, bytes) (fread(data, 1, bytes, stdin) == (bytes))\n"
-    "#define BOARD_WRITE(data, bytes) (fwrite(data, 1, bytes, stdout) == (bytes))\n"
-    "#define BOARD_BEGIN() (void)0\n"
-    "#define BOARD_END() (void)0\n"
-    "#endif\n";
-
-void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
-{
-    const char *name = program->name;
-
-    muc_text_add(text,
-                 "/* main.c - an example: runs the network once. Inputs come from standard input, "
-                 "outputs go to\n * standard output, one after another, as they lie in memory.%s "
-                 "*/\n#include \"%s.h\"\n\n%s%s\nstatic uint8_t arena[",
-                 program->arguments ? " The run's arguments are the command line's." : "", name,
-                 program->arguments ? "#include <stdlib.h>\n\n" : "", input_and_output);
-    print_upper(text, name);
-    muc_text_add(text, "_ARENA_BYTES] __attribute__((aligned(");
-    print_upper(text, name);
-    muc_text_add(text, "_ARENA_ALIGNMENT)));\n\nint main(%s)\n{\n",
-                 program->arguments ? "int argc, char **argv" : "void");
-    emit_command_line(program, text);
-    muc_text_add(text, "    %s_inputs inputs;\n    %s_outputs outputs;\n\n", name, name);
-    muc_text_add(text, "    %s_init(arena, &inputs, &outputs);\n", name);
-    if (muc_mcu_has_state(program))
-        muc_text_add(text, "    %s_reset(arena);\n", name);
-    emit_transfers(program, false, text);
-    muc_text_add(text, "    BOARD_BEGIN();\n");
-    emit_call(program, text);
-    muc_text_add(text, "    BOARD_END();\n");
-    emit_transfers(program, true, text);
-    muc_text_add(text, "    return 0;\n}\n");
 }
 
 void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text)

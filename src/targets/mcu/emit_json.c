@@ -13,10 +13,11 @@ static void add_key(muc_text *text, const char *key, const char *value)
 }
 
 /* the dimensions as expressions of the run's arguments, where one is not fixed */
-static void add_extents(const muc_mcu_program *program, const muc_tensor *tensor, muc_text *text)
+static void add_extents(const muc_mcu_program *program, const muc_tensor *tensor,
+                        const muc_mcu_cache *cache, muc_text *text)
 {
     const muc_expr_pool *pool = program->graph->pool;
-    bool is_open = false;
+    bool is_open = cache != NULL;
 
     for (uint32_t i = 0; i < tensor->rank; i++)
         is_open = is_open || !muc_expr_is_const(pool, tensor->dims[i]);
@@ -25,7 +26,7 @@ static void add_extents(const muc_mcu_program *program, const muc_tensor *tensor
     muc_text_add(text, ", \"extents\": [");
     for (uint32_t i = 0; i < tensor->rank; i++) {
         muc_text_add(text, "%s\"", i ? ", " : "");
-        muc_expr_print(pool, tensor->dims[i], text);
+        muc_expr_print(pool, cache && i == cache->axis ? cache->rows : tensor->dims[i], text);
         muc_text_add(text, "\"");
     }
     muc_text_add(text, "]");
@@ -55,7 +56,9 @@ static void add_arguments(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, "\n  ],\n");
 }
 
-static void add_port(const muc_mcu_program *program, const muc_mcu_value *value, muc_text *text)
+/* cache: of a state, what a run reads of it; else NULL */
+static void add_port(const muc_mcu_program *program, const muc_mcu_value *value,
+                     const muc_mcu_cache *cache, muc_text *text)
 {
     const muc_tensor *tensor = value->tensor;
     const muc_quantization *q = tensor->quantization;
@@ -74,7 +77,7 @@ static void add_port(const muc_mcu_program *program, const muc_mcu_value *value,
     if (q && q->count == 1)
         muc_text_add(text, ", \"scale\": %.9g, \"zero\": %" PRId32, (double)q->scales[0],
                      q->zero_points[0]);
-    add_extents(program, tensor, text);
+    add_extents(program, tensor, cache, text);
     muc_text_add(text, " }");
 }
 
@@ -85,7 +88,42 @@ static void add_ports(const muc_mcu_program *program, bool outputs, muc_text *te
     muc_text_add(text, "  \"%s\": [", outputs ? "outputs" : "inputs");
     for (uint32_t i = 0; i < ports->count; i++) {
         muc_text_add(text, i ? ",\n" : "\n");
-        add_port(program, &program->values[ports->values[i]], text);
+        add_port(program, &program->values[ports->values[i]], NULL, text);
+    }
+    muc_text_add(text, "\n  ],\n");
+}
+
+static void add_caches(const muc_mcu_program *program, muc_text *text)
+{
+    const char *before = "  \"caches\": [\n", *end = "";
+    muc_mcu_cache cache;
+
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (muc_mcu_find_cache(program, i, &cache)) {
+            muc_text_add(text, "%s", before);
+            add_port(program, &program->values[i], &cache, text);
+            before = ",\n";
+            end = "\n  ],\n";
+        }
+    muc_text_add(text, "%s", end);
+}
+
+/* what exports call their inputs, and which record is whose */
+static void add_exports(const muc_mcu_exports *exports, muc_text *text)
+{
+    muc_text_add(text, "  \"arrays\": [");
+    for (uint32_t i = 0; i < exports->array_count; i++) {
+        muc_text_add(text, "%s", i ? ", " : "");
+        muc_text_add_json(text, exports->arrays[i]);
+    }
+    muc_text_add(text, "],\n  \"records\": [");
+    for (uint32_t i = 0; i < exports->record_count; i++) {
+        const muc_mcu_record *record = &exports->records[i];
+
+        muc_text_add(text, "%s\n    { \"pos\": %" PRIu32 ", \"m\": %" PRIu32 ", ", i ? "," : "",
+                     record->pos, record->m);
+        add_key(text, "file", record->file);
+        muc_text_add(text, " }");
     }
     muc_text_add(text, "\n  ],\n");
 }
@@ -371,6 +409,10 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
     add_arguments(program, text);
     add_ports(program, false, text);
     add_ports(program, true, text);
+    if (!program->lm)
+        add_caches(program, text);
+    if (program->exports)
+        add_exports(program->exports, text);
     add_memories(program, text);
     add_steps(program, text);
     if (program->tiles.count) {

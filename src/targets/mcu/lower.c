@@ -170,6 +170,12 @@ static bool is_program_output(const muc_mcu_lowering *l, uint32_t id)
     return false;
 }
 
+/* what the user may see: the value keeps its name */
+static bool is_outside(const muc_tensor *tensor)
+{
+    return tensor->kind == MUC_TENSOR_INPUT || tensor->kind == MUC_TENSOR_STATE;
+}
+
 static muc_status add_tensor(muc_mcu_lowering *l, uint32_t id, uint32_t *out)
 {
     static const muc_mcu_value_kind kinds[] = {
@@ -189,8 +195,7 @@ static muc_status add_tensor(muc_mcu_lowering *l, uint32_t id, uint32_t *out)
 
     value.used = value.is_output;
     MUC_TRY(measure(l, tensor, &value.bytes));
-    MUC_TRY(
-        name_value(l, tensor, value.is_output || tensor->kind == MUC_TENSOR_INPUT, &value.name));
+    MUC_TRY(name_value(l, tensor, value.is_output || is_outside(tensor), &value.name));
     MUC_TRY(muc_mcu_add_value(l->ctx, l->program, &value, out));
     l->program->value_of[id] = *out;
     return MUC_OK;

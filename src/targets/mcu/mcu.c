@@ -156,9 +156,10 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_fo
         MUC_TRY(write_text(ctx, program, muc_mcu_emit_main, "main.c", folder));
     MUC_TRY(write_text(ctx, program, muc_mcu_emit_cmake, "CMakeLists.txt", folder));
     MUC_TRY(write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
-    for (size_t i = 0; i < build->file_count; i++)
-        MUC_TRY(muc_folder_write(folder, build->files[i].name, build->files[i].data,
-                                 build->files[i].size));
+    for (uint32_t i = 0; program->exports && i < program->exports->record_count; i++)
+        MUC_TRY(muc_folder_write(folder, program->exports->records[i].file,
+                                 program->exports->records[i].data,
+                                 program->exports->record_bytes));
     MUC_TRY(muc_mcu_weights_write(ctx, program, folder));
     return muc_mcu_write_runtime(ctx, program, folder);
 }

@@ -7,19 +7,10 @@
 #include "targets/mcu/patch.h"
 #include "targets/mcu/program.h"
 
-/* A further file for the folder; all is borrowed. */
-typedef struct muc_mcu_file {
-    const char *name;
-    const void *data;
-    size_t size;
-} muc_mcu_file;
-
 /* A compilation with its stages, for reports and tests. */
 typedef struct muc_mcu_build {
     muc_mcu_machine machine;
     muc_mcu_program program;
-    const muc_mcu_file *files; /* set by the caller, if any */
-    size_t file_count;
 } muc_mcu_build;
 
 /* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:

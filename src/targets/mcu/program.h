@@ -111,12 +111,29 @@ typedef struct muc_mcu_ports {
 
 typedef struct muc_mcu_lm muc_mcu_lm;
 
+/* The calibration record of an export, as a file of the folder. */
+typedef struct muc_mcu_record {
+    const char *file;
+    uint32_t pos, m; /* the export's lengths */
+    const int32_t *data;
+} muc_mcu_record;
+
+/* Several exports that became one program (passes/unify.h). All is borrowed. */
+typedef struct muc_mcu_exports {
+    const char *const *arrays; /* names of an export's inputs, caches too, in its order */
+    uint32_t array_count;
+    const muc_mcu_record *records;
+    uint32_t record_count;
+    size_t record_bytes;
+} muc_mcu_exports;
+
 typedef struct muc_mcu_program {
     muc_arena arena;
     const char *name; /* an identifier of C, in small letters */
     const muc_graph *graph;
     const muc_mcu_machine *machine;
-    const muc_mcu_lm *lm; /* of a language model (lm.h), or NULL */
+    const muc_mcu_lm *lm;           /* of a language model (lm.h), or NULL */
+    const muc_mcu_exports *exports; /* set by the caller before it writes, or NULL */
     muc_mcu_value *values;
     uint32_t value_count;
     size_t value_capacity;

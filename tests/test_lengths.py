@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Networks whose lengths a run decides, from the command line: several exports of one network that become one program
+with caches and calibration records, and dimensions that a file leaves open. Prints TAP.
+
+    tests/test_lengths.py MUC [boards]     boards: on an emulated board instead, where its tools are at hand
+"""
+import io
+import json
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import zipfile
+
+import files
+from files import MISMATCH, ROOT, USAGE, muc
+
+sys.path.insert(0, str(ROOT / "fuzz"))
+import onnx_seeds as onnx
+
+SHAPES = ROOT / "fuzz/corpus/onnx/shapes"
+WIDTH = 4
+# rows in the cache, new rows, factor of the requantization: what calibrating at that length gave
+EXPORTS = {"short": (1, 1, 3000), "long": (7, 1, 2500), "prompt": (0, 5, 2000)}
+
+
+def export(folder, name):
+    """A layer of attention without a softmax in QuantLib's integers: new rows go to a cache, x is multiplied by it."""
+    pos, m, factor = EXPORTS[name]
+    weights = [1, -2, 3, 4, 5, 6, -7, 8, 9, -1, 2, 3, -4, 5, 6, 7]
+
+    def scalar(value):
+        return onnx.data(5, onnx.tensor("", [], [float(value)])) + onnx.number(20, 4)
+
+    def requant(x, y, mul):
+        return onnx.node("RequantShift", [x, mul, "none"], [y], n_levels=scalar(256), signed=scalar(1),
+                         div=scalar(1 << 16))
+
+    nodes = [onnx.node("MatMul", ["x", "w"], ["p"]), requant("p", "k", "mul"),
+             onnx.node("Concat", ["cache", "k"], ["all"], axis=1), requant("all", "same", "one"),
+             onnx.node("Transpose", ["same"], ["t"], perm=[0, 2, 1]), onnx.node("MatMul", ["x", "t"], ["scores"])]
+    path = folder / f"{name}.onnx"
+    path.write_bytes(onnx.model(
+        nodes, [onnx.value("x", [1, m, WIDTH]), onnx.value("cache", [1, pos, WIDTH])],
+        [onnx.value("scores", [1, m, pos + m]), onnx.value("same", [1, pos + m, WIDTH])],
+        [onnx.tensor("w", [WIDTH, WIDTH], [float(w) for w in weights]), onnx.tensor("mul", [], [float(factor)]),
+         onnx.tensor("one", [], [65536.0]), onnx.tensor("none", [], [0.0])]))
+    return path
+
+
+def inputs(folder, pos, m):
+    draw = random.Random(100 * pos + m)
+    path = folder / f"in_{pos}_{m}.npz"
+    files.write_npz(path, [((1, rows, WIDTH), [float(draw.randint(-128, 127)) for _ in range(rows * WIDTH)])
+                           for rows in (m, pos)])
+    return path
+
+
+def results(folder, *arguments):
+    path = folder / "out.npz"
+    path.unlink(missing_ok=True)
+    muc("run", *arguments, "--output", path)
+    return path.read_bytes()
+
+
+def all_exports(folder):
+    return [export(folder, name) for name in EXPORTS]
+
+
+def test_exports_run_as_one_network_at_the_length_that_the_arrays_have(folder):
+    paths = all_exports(folder)
+    for path, (pos, m, _) in zip(paths, EXPORTS.values()):
+        given = inputs(folder, pos, m)
+        alone, together = results(folder, path, "--input", given), results(folder, *paths, "--input", given)
+        assert shapes_and_values(alone) == shapes_and_values(together), path
+
+
+def shapes_and_values(archive):
+    """The arrays of a .npz file, whatever their names."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as file:
+        return [file.read(name) for name in file.namelist()]
+
+
+def test_the_code_of_exports_runs_at_every_length_of_theirs(folder):
+    paths = all_exports(folder)
+    muc("compile", *paths, "--machine", "host", "-o", folder / "code")
+    for path, (pos, m, _) in zip(paths, EXPORTS.values()):
+        given = inputs(folder, pos, m)
+        alone, code = results(folder, path, "--input", given), results(folder, folder / "code", "--input", given)
+        assert shapes_and_values(alone) == shapes_and_values(code), path
+    header = (folder / "code/short.h").read_text()
+    assert "SHORT_CACHE_OFFSET" in header, header
+
+
+def test_verify_compares_the_code_with_each_export(folder):
+    paths = all_exports(folder)
+    muc("compile", *paths, "--machine", "host", "-o", folder / "code")
+    found = json.loads(muc("verify", folder / "code", *paths, "--json"))
+    assert found["exact"] is True, found
+    assert [(row["pos"], row["m"], row["wrong"]) for row in found["exports"]] == \
+        [(pos, m, 0) for pos, m, _ in EXPORTS.values()], found
+    one = json.loads(muc("verify", folder / "code", *paths, "--input", inputs(folder, 7, 1), "--json"))
+    assert one["exact"] is True and "exports" not in one and len(one["layers"]) > 4, one
+    # code that was made of others is found out
+    other = EXPORTS["long"]
+    try:
+        EXPORTS["long"] = (7, 1, 2600)
+        changed = export(folder, "long")
+    finally:
+        EXPORTS["long"] = other
+    source = folder / "code/record_1_pos7_m1.i32"
+    assert source.stat().st_size == 4, "one factor differs"
+    muc("verify", folder / "code", paths[0], changed, paths[2], status=MISMATCH, message="differ at")
+
+
+def test_a_length_that_no_export_has_needs_a_record(folder):
+    paths = all_exports(folder)
+    given = inputs(folder, 3, 2)
+    muc("compile", *paths, "--machine", "host", "--ctx-size", 20, "-o", folder / "code")
+    for where in (paths, [folder / "code"]):
+        muc("run", *where, "--input", given, status=USAGE, message="calibration record")
+
+
+def test_what_takes_no_exports_says_so(folder):
+    short, long, _ = all_exports(folder)
+    muc("run", "models/rescue", short, "--prompt", "x", status=USAGE, message="only a network has exports")
+    muc("verify", short, long, status=USAGE, message="muc verify FOLDER NETWORK")
+    muc("run", short, short, "--input", inputs(folder, 1, 1), status=USAGE)
+    muc("compile", short, long, "--machine", "host", "-o", folder / "code")
+    muc("run", folder / "code", short, status=USAGE, message="unexpected argument")
+
+
+def test_open_dimensions_follow_from_the_arrays(folder):
+    given = folder / "x.npy"
+    given.write_bytes(files.npy((3, 4, 6), [i / 4 for i in range(72)]))
+    muc("compile", SHAPES, "--machine", "host", "-o", folder / "code")
+    alone, code = (results(folder, what, "--input", given) for what in (SHAPES, folder / "code"))
+    assert shapes_and_values(alone) == shapes_and_values(code)
+    for arguments in ([], ["--input", given]):
+        found = json.loads(muc("verify", folder / "code", SHAPES, *arguments, "--json"))
+        assert found["exact"] is True and found["tensors"] >= 1, found
+    given.write_bytes(files.npy((3, 4, 5), [0.0] * 60))
+    for what in (SHAPES, folder / "code"):
+        muc("run", what, "--input", given, status=USAGE, message="x")
+
+
+def boards_run_at_every_length(folder):
+    if not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"):
+        raise files.Skip("no emulator, or no cross compiler")
+    paths = all_exports(folder)
+    muc("compile", *paths, "--machine", "mps2-an500", "-o", folder / "code")
+    for pos, m, _ in list(EXPORTS.values())[1:]:
+        given = inputs(folder, pos, m)
+        host, board = results(folder, folder / "code", "--input", given), \
+            results(folder, folder / "code", "--input", given, "--qemu", "m7")
+        assert host == board, (pos, m)
+    report = json.loads(muc("report", folder / "code", "--qemu", "m7", "--json"))
+    assert report["instructions"] > 0, report
+    muc("compile", SHAPES, "--machine", "mps2-an500", "-o", folder / "open")
+    given = folder / "x.npy"
+    given.write_bytes(files.npy((3, 4, 6), [i / 4 for i in range(72)]))
+    assert results(folder, SHAPES, "--input", given) == results(folder, folder / "open", "--input", given, "--qemu", "m7")
+
+
+def in_a_folder(test):
+    def run():
+        with tempfile.TemporaryDirectory() as folder:
+            test(pathlib.Path(folder))
+    return run
+
+
+if __name__ == "__main__":
+    boards = {"test_boards_run_at_every_length": boards_run_at_every_length}
+    tests = boards if sys.argv[2:] == ["boards"] else {k: v for k, v in globals().items() if k.startswith("test_")}
+    sys.exit(files.run_tests({name: in_a_folder(test) for name, test in tests.items()}))
