@@ -81,6 +81,16 @@ def models():
         [value("x", ["batch", 4, 6])], [value("y", [])],
         [tensor("zero", [], [0], INT64), tensor("two", [], [2], INT64),
          tensor("axis", [1], [0], INT64), tensor("rest", [2], [-1, 3], INT64)])
+    # pads as torch computes them: axes the other way round, their ends turned into pairs
+    yield "pads", model(
+        [node("ConstantOfShape", ["two"], ["z"], value=data(5, tensor("", [1], [0], INT64)) + number(20, 4)),
+         node("Concat", ["given", "z"], ["c"], axis=0), node("Reshape", ["c", "pairs"], ["r"]),
+         node("Slice", ["r", "last", "first", "axis", "last"], ["f"]), node("Transpose", ["f"], ["t"], perm=[1, 0]),
+         node("Reshape", ["t", "last"], ["l"]), node("Cast", ["l"], ["p"], to=INT64), node("Pad", ["x", "p"], ["y"])],
+        [value("x", [4, 6])], [value("y", [])],
+        [tensor("two", [1], [2], INT64), tensor("given", [2], [1, 2], INT64),
+         tensor("pairs", [2], [-1, 2], INT64), tensor("last", [1], [-1], INT64),
+         tensor("first", [1], [-(1 << 63) + 1], INT64), tensor("axis", [1], [0], INT64)])
     # old versions: a flat softmax, bounds as attributes, a list of axes
     yield "old", model(
         [node("Clip", ["x"], ["c"], min=0.0, max=6.0), node("Softmax", ["c"], ["s"], axis=1),

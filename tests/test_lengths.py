@@ -124,7 +124,7 @@ def test_a_length_that_no_export_has_needs_a_record(folder):
 
 def test_what_takes_no_exports_says_so(folder):
     short, long, _ = all_exports(folder)
-    muc("run", "models/rescue", short, "--prompt", "x", status=USAGE, message="only a network has exports")
+    muc("run", ROOT / "models/rescue", short, "--prompt", "x", status=USAGE, message="only a network has exports")
     muc("verify", short, long, status=USAGE, message="muc verify FOLDER NETWORK")
     muc("run", short, short, "--input", inputs(folder, 1, 1), status=USAGE)
     muc("compile", short, long, "--machine", "host", "-o", folder / "code")

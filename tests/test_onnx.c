@@ -69,6 +69,15 @@ static void computed_shapes_are_expressions_of_dimensions(void **state)
                "output y\n");
 }
 
+static void pads_computed_by_moving_numbers_are_known(void **state)
+{
+    (void)state;
+    check_text(SEEDS "pads", NULL,
+               "tensor x = input f32 [4, 6]\n"
+               "node y f32 [4, 9] = pad x pads=[0, 1, 0, 2] mode=constant\n"
+               "output y\n");
+}
+
 static void old_versions_get_the_newest_meaning(void **state)
 {
     (void)state;
@@ -282,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(padding_is_written_out_and_nodes_put_in_order),
         T(computed_shapes_are_expressions_of_dimensions),
+        T(pads_computed_by_moving_numbers_are_known),
         T(old_versions_get_the_newest_meaning),
         T(functions_are_written_out_with_their_callers_attributes),
         T(a_known_condition_chooses_its_branch),

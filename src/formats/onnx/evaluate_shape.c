@@ -209,19 +209,6 @@ muc_status onnx_evaluate_gather(onnx_call *call, const onnx_numbers *const *x, o
     return MUC_OK;
 }
 
-/* operand i, or attribute name in version 1, as one integer; false if it is no constant */
-static muc_status one_integer(onnx_call *call, const char *name, uint32_t i, int64_t fallback,
-                              int64_t *out, bool *known)
-{
-    const int64_t *items;
-    size_t count;
-
-    MUC_TRY(onnx_operand_integers(call, name, i, &items, &count));
-    *known = !items || count == 1;
-    *out = items && count == 1 ? items[0] : fallback;
-    return MUC_OK;
-}
-
 static bool all_const(const onnx_numbers *x)
 {
     for (uint32_t i = 0; i < x->count; i++)
@@ -230,35 +217,114 @@ static bool all_const(const onnx_numbers *x)
     return true;
 }
 
-/* of vectors, by one range of constants */
+/* Where elements of a result lie among those of x: at first + sum of index * steps. */
+typedef struct moved {
+    uint32_t rank, dims[MUC_MAX_RANK];
+    int64_t first, steps[MUC_MAX_RANK];
+} moved;
+
+/* x itself */
+static moved all_of(const onnx_numbers *x)
+{
+    moved m = { .rank = x->rank };
+    int64_t step = 1;
+
+    for (uint32_t i = x->rank; i-- > 0; step *= x->dims[i]) {
+        m.dims[i] = x->dims[i];
+        m.steps[i] = step;
+    }
+    return m;
+}
+
+static muc_status take_moved(onnx_call *call, const onnx_numbers *x, const moved *m,
+                             onnx_numbers **out)
+{
+    onnx_numbers *numbers;
+
+    MUC_TRY(onnx_numbers_new(call->im, x->dtype, m->rank, m->dims, &numbers));
+    for (uint32_t i = 0; numbers && i < numbers->count; i++) {
+        int64_t at = m->first;
+        uint32_t rest = i;
+
+        for (uint32_t d = m->rank; d-- > 0; rest /= m->dims[d])
+            at += m->steps[d] * (rest % m->dims[d]);
+        numbers->items[i] = x->items[at];
+    }
+    *out = numbers;
+    return MUC_OK;
+}
+
+muc_status onnx_evaluate_transpose(onnx_call *call, const onnx_numbers *const *x,
+                                   onnx_numbers **out)
+{
+    uint32_t seen = 0;
+    moved all, m;
+    const int64_t *perm;
+    size_t count;
+
+    MUC_TRY(onnx_integers(call, "perm", &perm, &count));
+    if (!x[0] || (perm && count != x[0]->rank))
+        return MUC_OK;
+    all = all_of(x[0]);
+    m = all;
+    for (uint32_t i = 0; i < m.rank; i++) {
+        int64_t from = perm ? perm[i] : m.rank - 1 - i;
+
+        if (from < 0 || from >= m.rank || seen >> from & 1)
+            return MUC_OK; /* for the import to name */
+        seen |= 1u << from;
+        m.dims[i] = all.dims[from];
+        m.steps[i] = all.steps[from];
+    }
+    return take_moved(call, x[0], &m, out);
+}
+
+/* one axis of a slice by constants */
+static muc_status cut(onnx_call *call, moved *m, uint32_t axis, int64_t start, int64_t end,
+                      int64_t step)
+{
+    const onnx_number limits[] = { { .integer = start }, { .integer = end } };
+    muc_expr_pool *pool = call->im->graph->pool;
+    onnx_range range;
+
+    MUC_TRY(onnx_slice_range(call, muc_expr_const(pool, m->dims[axis]), &limits[0], &limits[1],
+                             step, &range));
+    m->first += m->steps[axis] * muc_expr_get(pool, range.start)->immediate;
+    m->dims[axis] = muc_expr_get(pool, range.size)->immediate;
+    m->steps[axis] *= step;
+    return MUC_OK;
+}
+
 muc_status onnx_evaluate_slice(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
 {
     static const char *const names[] = { "starts", "ends", "axes", "steps" };
-    int64_t bounds[4];
-    uint32_t first, count;
-    onnx_number limits[2];
-    onnx_range range;
-    bool known = true;
+    const int64_t *bounds[MUC_COUNT(names)];
+    size_t counts[MUC_COUNT(names)];
+    uint32_t seen = 0;
+    moved m;
 
-    if (!x[0] || x[0]->rank != 1)
+    if (!x[0])
         return MUC_OK;
     for (uint32_t i = 1; i < call->proto->n_input; i++)
         if (onnx_has_input(call, i) && (!x[i] || !all_const(x[i])))
             return MUC_OK;
-    for (uint32_t i = 0; i < 4 && known; i++)
-        MUC_TRY(one_integer(call, names[i], i + 1, i == 3, &bounds[i], &known));
-    if (!known || bounds[3] == 0)
-        return MUC_OK;
-    limits[0] = (onnx_number){ .integer = bounds[0] };
-    limits[1] = (onnx_number){ .integer = bounds[1] };
-    MUC_TRY(onnx_slice_range(call, muc_expr_const(call->im->graph->pool, x[0]->count), &limits[0],
-                             &limits[1], bounds[3], &range));
-    first = muc_expr_get(call->im->graph->pool, range.start)->immediate;
-    count = muc_expr_get(call->im->graph->pool, range.size)->immediate;
-    MUC_TRY(onnx_numbers_new(call->im, x[0]->dtype, 1, &count, out));
-    for (uint32_t i = 0; *out && i < count; i++)
-        (*out)->items[i] = x[0]->items[(int64_t)first + (int64_t)i * bounds[3]];
-    return MUC_OK;
+    for (uint32_t i = 0; i < MUC_COUNT(names); i++)
+        MUC_TRY(onnx_operand_integers(call, names[i], i + 1, &bounds[i], &counts[i]));
+    m = all_of(x[0]);
+    for (size_t i = 0; i < MUC_COUNT(names); i++)
+        if (i < 2 ? !bounds[i] || counts[i] != counts[0] : bounds[i] && counts[i] != counts[0])
+            return MUC_OK; /* for the import to name */
+    for (size_t i = 0; i < counts[0]; i++) {
+        int64_t step = bounds[3] ? bounds[3][i] : 1;
+        uint32_t axis;
+
+        MUC_TRY(onnx_axis(call, bounds[2] ? bounds[2][i] : (int64_t)i, m.rank, &axis));
+        if (step == 0 || seen >> axis & 1)
+            return MUC_OK;
+        seen |= 1u << axis;
+        MUC_TRY(cut(call, &m, axis, bounds[0][i], bounds[1][i], step));
+    }
+    return take_moved(call, x[0], &m, out);
 }
 
 /* dimensions that a vector of numbers asks for; false if they are not known */
