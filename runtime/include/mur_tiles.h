@@ -71,6 +71,50 @@ typedef void mur_tiles_compute(const mur_tiles_piece *piece, const void *kernel)
 void mur_tiles_run(const mur_tiles *tiles, const void *layer, mur_tiles_compute *compute,
                    const void *kernel, void *const data[MUR_TILES_OPERANDS], uint8_t *small);
 
+/* ---- layers one after another ----
+ *
+ * A chain's links are layers of which one makes what another reads; what lies between them never
+ * leaves the small memory. All work in turns: in each, link after link makes the rows of its result
+ * that the links after it need for theirs. What is in the small memory are columns, operands and
+ * results, of each of which some rows are there at a time: those kept from the turn before move to
+ * its beginning, new ones come behind them; so every row is fetched once and computed once.
+ *
+ * While a link computes, what the next one needs new comes, and what the one before it has made
+ * goes. Order of calls to mur_hal.h: the start of the next link's moves, fork and join, a wait for
+ * these moves, one for the result of the link before, then the start of this one's. */
+
+/* rows first..end-1 */
+typedef struct mur_tiles_span {
+    uint32_t first, end;
+} mur_tiles_span;
+
+typedef struct mur_tiles_column {
+    uint32_t at;        /* in bytes of the small memory */
+    uint32_t row_bytes; /* 0: packed weights */
+} mur_tiles_column;
+
+typedef struct mur_tiles_link {
+    const mur_tiles *tiles; /* buffers, tiles and loops are not looked at; all of its parts are one
+                               tile */
+    const void *layer;
+    mur_tiles_compute *compute;
+    const void *kernel;
+    uint8_t column[MUR_TILES_OPERANDS]; /* where each operand lies */
+    uint8_t moves[MUR_TILES_OPERANDS];  /* whether this link fetches it, or stores its result */
+    uint32_t skip[MUR_TILES_OPERANDS];  /* bytes of the column before the operand's first */
+} mur_tiles_link;
+
+typedef struct mur_tiles_chain {
+    const mur_tiles_link *links;
+    const mur_tiles_column *columns;
+    const mur_tiles_span *spans; /* of every column, turn after turn: the rows that are there */
+    uint32_t link_count, column_count, turns; /* at least two links if there is more than a turn */
+} mur_tiles_chain;
+
+/* data: where the operands of each link that it moves begin in the large memory. */
+void mur_tiles_run_chain(const mur_tiles_chain *chain, void *const data[][MUR_TILES_OPERANDS],
+                         uint8_t *small);
+
 typedef void mur_tiles_conv_s8_kernel(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
                                       void *scratch);
 typedef void mur_tiles_pool_s8_kernel(const mur_pool_s8 *layer, const int8_t *in, int8_t *out);
@@ -88,5 +132,9 @@ void mur_tiles_conv_f32(const mur_tiles *tiles, const mur_conv_f32 *layer,
 void mur_tiles_pool_s8(const mur_tiles *tiles, const mur_pool_s8 *layer,
                        mur_tiles_pool_s8_kernel *kernel, const int8_t *in, int8_t *out,
                        uint8_t *small);
+
+/* The same layers as links of a chain; kernel: a pointer to a pointer to the function. */
+mur_tiles_compute mur_tiles_piece_of_conv_s8, mur_tiles_piece_of_conv_f32;
+mur_tiles_compute mur_tiles_piece_of_pool_s8;
 
 #endif

@@ -113,8 +113,9 @@ static muc_status translate(decoder_job *job)
         status =
             muc_arena_string(job->ctx, &job->graph->arena, name, strlen(name), &job->graph->name);
     if (status == MUC_OK)
-        status = muc_mcu_compile_lm(job->ctx, job->graph, name, job->options->machine,
-                                    MUC_MCU_PATCHES_OFF, &job->lm, &job->build);
+        status = muc_mcu_compile_as(
+            job->ctx, job->graph, name, job->options->machine,
+            &(muc_mcu_choices){ .patches = MUC_MCU_PATCHES_OFF, .lm = &job->lm }, &job->build);
     muc_arena_free(&arena);
     return status;
 }

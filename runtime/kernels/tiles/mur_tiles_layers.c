@@ -26,7 +26,7 @@ static void cut_conv(mur_conv_shape *shape, const mur_tiles_piece *piece)
     shape->out_pitch = shape->out_w * shape->out_c;
 }
 
-static void compute_conv_s8(const mur_tiles_piece *piece, const void *kernel)
+void mur_tiles_piece_of_conv_s8(const mur_tiles_piece *piece, const void *kernel)
 {
     mur_tiles_conv_s8_kernel *const *run = kernel;
     mur_conv_s8 layer = *(const mur_conv_s8 *)piece->layer;
@@ -43,10 +43,10 @@ void mur_tiles_conv_s8(const mur_tiles *tiles, const mur_conv_s8 *layer,
     void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)in,
                                              (void *)(uintptr_t)layer->packed, out, NULL };
 
-    mur_tiles_run(tiles, layer, compute_conv_s8, &kernel, data, small);
+    mur_tiles_run(tiles, layer, mur_tiles_piece_of_conv_s8, &kernel, data, small);
 }
 
-static void compute_conv_f32(const mur_tiles_piece *piece, const void *kernel)
+void mur_tiles_piece_of_conv_f32(const mur_tiles_piece *piece, const void *kernel)
 {
     mur_tiles_conv_f32_kernel *const *run = kernel;
     mur_conv_f32 layer = *(const mur_conv_f32 *)piece->layer;
@@ -63,10 +63,10 @@ void mur_tiles_conv_f32(const mur_tiles *tiles, const mur_conv_f32 *layer,
     void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)in,
                                              (void *)(uintptr_t)layer->packed, out, NULL };
 
-    mur_tiles_run(tiles, layer, compute_conv_f32, &kernel, data, small);
+    mur_tiles_run(tiles, layer, mur_tiles_piece_of_conv_f32, &kernel, data, small);
 }
 
-static void compute_pool_s8(const mur_tiles_piece *piece, const void *kernel)
+void mur_tiles_piece_of_pool_s8(const mur_tiles_piece *piece, const void *kernel)
 {
     mur_tiles_pool_s8_kernel *const *run = kernel;
     mur_pool_s8 layer = *(const mur_pool_s8 *)piece->layer;
@@ -86,5 +86,5 @@ void mur_tiles_pool_s8(const mur_tiles *tiles, const mur_pool_s8 *layer,
 {
     void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)in, out, NULL, NULL };
 
-    mur_tiles_run(tiles, layer, compute_pool_s8, &kernel, data, small);
+    mur_tiles_run(tiles, layer, mur_tiles_piece_of_pool_s8, &kernel, data, small);
 }

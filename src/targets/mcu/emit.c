@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "targets/mcu/chains.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiles.h"
@@ -143,8 +144,8 @@ static void emit_constants(const muc_mcu_program *program, muc_text *text)
 
 /* ---- the run ---- */
 
-static void emit_argument(const muc_mcu_program *program, const muc_mcu_argument *argument,
-                          muc_text *text)
+void muc_mcu_print_argument(const muc_mcu_program *program, const muc_mcu_argument *argument,
+                            muc_text *text)
 {
     const char *type = muc_mcu_c_type(argument->dtype);
     const muc_mcu_value *value;
@@ -188,12 +189,21 @@ void muc_mcu_print_comment(muc_text *text, const char *name)
         muc_text_add(text, "%c", (*name == '*' && name[1] == '/') || *name < ' ' ? '_' : *name);
 }
 
+static bool is_small(const muc_mcu_program *program, uint32_t value)
+{
+    uint64_t offset;
+
+    return program->values[muc_mcu_root(program, value, &offset)].is_small;
+}
+
 /* the value of a node's output that a trace is told of, or MUC_NO_ID */
 static uint32_t traced(const muc_mcu_program *program, const muc_node *node, uint32_t output)
 {
     uint32_t id = program->value_of[node->outputs[output]];
 
-    return id == MUC_NO_ID || program->values[id].layout ? MUC_NO_ID : id;
+    if (id != MUC_NO_ID && (program->values[id].layout || is_small(program, id)))
+        return MUC_NO_ID;
+    return id;
 }
 
 uint32_t muc_mcu_trace_count(const muc_mcu_program *program, const muc_mcu_step *step)
@@ -222,7 +232,7 @@ static void emit_call(const muc_mcu_program *program, const muc_mcu_step *step, 
     muc_text_add(text, "%*s%s(", (int)indent, "", step->function);
     for (uint32_t i = 0; i < step->argument_count; i++) {
         muc_text_add(text, i ? ", " : "");
-        emit_argument(program, &step->arguments[i], text);
+        muc_mcu_print_argument(program, &step->arguments[i], text);
     }
     muc_text_add(text, ");\n");
 }
@@ -238,7 +248,7 @@ static void emit_trace(const muc_mcu_program *program, const muc_mcu_step *step,
         if (id == MUC_NO_ID)
             continue;
         muc_text_add(text, "    MUR_TRACE(%" PRIu32 ", ", step->node->outputs[i]);
-        emit_argument(program, &result, text);
+        muc_mcu_print_argument(program, &result, text);
         muc_text_add(text, ", %" PRIu64 ");\n", program->values[id].bytes);
     }
 }
@@ -263,9 +273,18 @@ static void emit_steps(const muc_mcu_program *program, muc_text *text)
     const muc_mcu_loop *loop = &program->loop;
 
     for (uint32_t i = 0; i < program->step_count; i++) {
+        const muc_mcu_chain *chain = muc_mcu_chain_of(program, i);
+
         if (loop->turns && i == loop->first) {
             emit_loop(program, text);
             i = loop->end - 1;
+            continue;
+        }
+        if (chain) {
+            muc_mcu_emit_chain_call(program, chain, text);
+            for (; i < chain->end; i++)
+                emit_trace(program, &program->steps[i], text);
+            i = chain->end - 1;
             continue;
         }
         emit_call(program, &program->steps[i], INDENT, text);
@@ -347,7 +366,7 @@ static void emit_pointers(const muc_mcu_program *program, const muc_mcu_ports *p
                                             .dtype = value->tensor->dtype };
 
         muc_text_add(text, "    %s->%s = ", word, value->name);
-        emit_argument(program, &argument, text);
+        muc_mcu_print_argument(program, &argument, text);
         muc_text_add(text, ";\n");
     }
 }
@@ -358,7 +377,9 @@ static void emit_body(muc_text *body, muc_text *text)
     const char *data = body->data ? body->data : "";
 
     muc_text_add(text, "{\n    %s\n%s}\n",
-                 strstr(data, "arena + ") ? "uint8_t *const arena = memory;\n" : "(void)memory;",
+                 strstr(data, "arena + ") || strstr(data, "(arena)")
+                     ? "uint8_t *const arena = memory;\n"
+                     : "(void)memory;",
                  data);
     text->failed |= body->failed;
     muc_text_free(body);
@@ -411,9 +432,14 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
         muc_mcu_weights_names(program, text);
     else
         emit_constants(program, text);
-    muc_mcu_emit_tiles(program, text);
-    for (uint32_t i = 0; i < program->step_count; i++)
+    muc_mcu_emit_tile_memory(program, text);
+    for (uint32_t i = 0; i < program->step_count; i++) {
         muc_text_add(text, "%s", program->steps[i].text);
+        if (program->steps[i].tiled && !muc_mcu_chain_of(program, i))
+            muc_mcu_emit_tiles(&program->steps[i], text);
+    }
+    for (uint32_t i = 0; i < program->chain_count; i++)
+        muc_mcu_emit_chain(program, &program->chains[i], text);
     emit_init(program, text);
     emit_reset(program, text);
     muc_mcu_print_run(program, "memory", text);

@@ -40,6 +40,9 @@ void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text);
 
+/* An argument of a call: an address in the array `arena`, or the name of a constant. */
+void muc_mcu_print_argument(const muc_mcu_program *program, const muc_mcu_argument *argument,
+                            muc_text *text);
 /* A number of C: exact, with the suffix and form of its type. */
 void muc_mcu_print_real(muc_text *text, double value, bool is_double);
 

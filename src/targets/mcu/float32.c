@@ -184,7 +184,8 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
     MUC_TRY(muc_mcu_begin_step(l, node, in_tiles));
-    MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
+    MUC_TRY(muc_mcu_use_conv_tiles(l, conv, "mur_tiles_piece_of_conv_f32",
+                                   "mur_tiles_conv_f32_kernel", p->kernel->function, &packed));
     describe(l, &conv->shape, &p->bounds, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
@@ -192,33 +193,36 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
+    muc_mcu_name_conv_values(l, packed);
     return muc_mcu_end_step(l, macs);
 }
 
 static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_shape shape)
 {
-    packing p = { .kernel = &kernels[shape.groups > 1] };
-    const muc_mcu_conv_packer packer = { &p, sizeof(float), part_bytes, pack_part, 0 };
-    muc_mcu_tiled_conv tiled;
+    const muc_mcu_tiled_conv *tiled;
     uint64_t macs = muc_mcu_conv_macs(&shape);
     muc_node *bounded;
-    bool fits;
+    packing *p;
 
     muc_mcu_flatten_conv(&shape);
-    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &p.weights));
-    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &p.bias));
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p.kernel->function));
-    MUC_TRY(find_bounds(l, node, &p.bounds));
-    if (p.bounds.node) {
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &p));
+    p->kernel = &kernels[shape.groups > 1];
+    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &p->weights));
+    MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &p->bias));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p->kernel->function));
+    MUC_TRY(find_bounds(l, node, &p->bounds));
+    if (p->bounds.node) {
         MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &bounded));
         *bounded = *node;
-        bounded->name = p.bounds.node->name;
-        bounded->outputs = p.bounds.node->outputs;
+        bounded->name = p->bounds.node->name;
+        bounded->outputs = p->bounds.node->outputs;
         node = bounded;
     }
     l->program->uses_f32 = true;
-    MUC_TRY(muc_mcu_find_conv_tiles(l, node, &shape, &packer, &tiled, &fits));
-    return fits ? write_tiled(l, node, &tiled, &p, macs) : write_whole(l, node, &shape, &p, macs);
+    MUC_TRY(muc_mcu_find_conv_tiles(
+        l, node, &shape, &(muc_mcu_conv_packer){ p, sizeof(float), part_bytes, pack_part, 0 },
+        &tiled));
+    return tiled ? write_tiled(l, node, tiled, p, macs) : write_whole(l, node, &shape, p, macs);
 }
 
 bool muc_mcu_takes_conv_f32(const muc_mcu_lowering *l, const muc_node *node)

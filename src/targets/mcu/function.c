@@ -121,9 +121,8 @@ static void print_pieces(const muc_mcu_lowering *l, muc_text *body, muc_text *te
     const muc_mcu_pieces *pieces = l->pieces;
     const char *name = l->step->name;
 
-    muc_text_add(text,
-                 "%sstatic void %s_piece(const mur_tiles_piece *piece, const void *kernel)\n{\n",
-                 pieces->text, name);
+    muc_text_add(
+        text, "static void %s_piece(const mur_tiles_piece *piece, const void *kernel)\n{\n", name);
     name_operands(l, body->data, text);
     for (size_t i = 0; i < MUC_COUNT(words); i++)
         if (speaks_of(body->data, words[i]))
@@ -138,6 +137,47 @@ static void print_pieces(const muc_mcu_lowering *l, muc_text *body, muc_text *te
                  name, name);
 }
 
+/* the values that the pieces' operands are */
+static void name_values(const muc_mcu_lowering *l)
+{
+    const muc_node *node = l->step->node;
+
+    for (uint32_t k = 0; k < l->pieces->count; k++) {
+        uint32_t i = 0;
+
+        while (i < node->input_count && strcmp(l->pieces->names[k], muc_mcu_input_name(i)) != 0)
+            i++;
+        l->step->tiled->values[k] =
+            l->program->value_of[i < node->input_count ? node->inputs[i] : node->outputs[0]];
+    }
+}
+
+/* the function's own text; of pieces, the one that runs them is kept apart */
+static muc_status print_function(muc_mcu_lowering *l, muc_text *head, muc_text *body)
+{
+    muc_text runner = { 0 }, *text = &l->text;
+    muc_status status;
+
+    if (l->pieces) {
+        print_pieces(l, body, &l->text);
+        name_values(l);
+        text = &runner;
+    }
+    MUC_TRY(muc_text_status(l->ctx, body));
+    if (head->data[head->size - 1] == ' ')
+        head->size -= 2; /* the comma after the last parameter */
+    else
+        muc_text_add(head, "void");
+    muc_text_add(text, "%.*s)\n{\n%s}\n\n", (int)head->size, head->data,
+                 body->data ? body->data : "");
+    status = muc_text_status(l->ctx, text);
+    if (status == MUC_OK && l->pieces)
+        status = muc_arena_string(l->ctx, &l->program->arena, runner.data, runner.size,
+                                  &l->step->tiled->runner);
+    muc_text_free(&runner);
+    return status;
+}
+
 muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uint64_t macs)
 {
     muc_text body = l->text, head = { 0 };
@@ -148,21 +188,12 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
     status = muc_text_status(l->ctx, &body);
     if (status == MUC_OK)
         status = pass_all(l, body.data ? body.data : "", scratch_bytes, &head);
-    if (status == MUC_OK && l->pieces)
-        print_pieces(l, &body, &l->text);
-    if (status == MUC_OK)
-        status = muc_text_status(l->ctx, &body);
     if (status == MUC_OK)
         status = muc_text_status(l->ctx, &head);
-    if (status == MUC_OK) {
-        if (head.data[head.size - 1] == ' ')
-            head.size -= 2; /* the comma after the last parameter */
-        else
-            muc_text_add(&head, "void");
-        muc_text_add(&l->text, "%.*s)\n{\n%s}\n\n", (int)head.size, head.data,
-                     body.data ? body.data : "");
+    if (status == MUC_OK)
+        status = print_function(l, &head, &body);
+    if (status == MUC_OK)
         status = muc_mcu_end_step(l, macs);
-    }
     l->pieces = NULL;
     muc_text_free(&body);
     muc_text_free(&head);

@@ -154,13 +154,13 @@ static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32
 /* a layer's kernel and weights, of which tiles take some channels */
 typedef struct packing {
     const muc_mcu_conv_kernel *kernel;
-    const mur_conv_s8 *layer;
-    const mur_conv_plain *plain;
+    mur_conv_s8 layer;
+    mur_conv_plain plain;
 } packing;
 
 static mur_conv_s8 part_of(const packing *p, const mur_conv_shape *shape)
 {
-    mur_conv_s8 part = *p->layer;
+    mur_conv_s8 part = p->layer;
 
     part.shape = *shape;
     return part;
@@ -181,10 +181,10 @@ static bool pack_part(const void *subject, const mur_conv_shape *shape, uint32_t
     const mur_conv_s8 part = part_of(p, shape);
     size_t inputs = muc_mcu_conv_weights(shape);
     const mur_conv_plain some = {
-        .weights = p->plain->weights + first * inputs,
-        .bias = p->plain->bias ? p->plain->bias + first : NULL,
-        .mul = p->plain->mul + first,
-        .shift = p->plain->shift + first,
+        .weights = p->plain.weights + first * inputs,
+        .bias = p->plain.bias ? p->plain.bias + first : NULL,
+        .mul = p->plain.mul + first,
+        .shift = p->plain.shift + first,
     };
 
     if (!p->kernel->fits(&part, &some))
@@ -204,7 +204,8 @@ static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node, c
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel));
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_step(l, node, function));
-    MUC_TRY(muc_mcu_use_conv_tiles(l, conv, &packed));
+    MUC_TRY(muc_mcu_use_conv_tiles(l, conv, "mur_tiles_piece_of_conv_s8",
+                                   "mur_tiles_conv_s8_kernel", kernel, &packed));
     begin_descriptor(l, "mur_conv_s8");
     muc_mcu_print_conv(&l->text, &upright, l->program->values[packed].name);
     end_descriptor(l);
@@ -214,6 +215,7 @@ static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node, c
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
+    muc_mcu_name_conv_values(l, packed);
     return muc_mcu_end_step(l, macs);
 }
 
@@ -253,19 +255,19 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     const uint64_t macs = muc_mcu_conv_macs(&image->shape);
     mur_conv_s8 layer = *image;
     const muc_mcu_conv_kernel *kernel;
-    packing subject;
-    muc_mcu_conv_packer packer;
-    muc_mcu_tiled_conv tiled;
-    bool fits;
+    const muc_mcu_tiled_conv *tiled;
+    packing *subject;
 
     muc_mcu_flatten_conv(&layer.shape);
     kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
-    subject = (packing){ kernel, &layer, plain };
-    packer =
-        (muc_mcu_conv_packer){ &subject, 1, part_bytes, pack_part, kernel->scratch_bytes(&layer) };
-    MUC_TRY(muc_mcu_find_conv_tiles(l, node, &layer.shape, &packer, &tiled, &fits));
-    if (fits)
-        return write_tiled_layer(l, node, &subject, &tiled, macs);
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &subject));
+    *subject = (packing){ kernel, layer, *plain };
+    MUC_TRY(muc_mcu_find_conv_tiles(
+        l, node, &layer.shape,
+        &(muc_mcu_conv_packer){ subject, 1, part_bytes, pack_part, kernel->scratch_bytes(&layer) },
+        &tiled));
+    if (tiled)
+        return write_tiled_layer(l, node, subject, tiled, macs);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
     MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
     MUC_TRY(describe_layer(l, image, &layer, plain, kernel));
@@ -445,7 +447,7 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_print_pool(&l->text, &layer);
     end_descriptor(l);
     if (fits) {
-        MUC_TRY(muc_mcu_use_pool_tiles(l, &layer, &tiling));
+        MUC_TRY(muc_mcu_use_pool_tiles(l, &layer, &tiling, function));
         MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     } else {
         MUC_TRY(keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_POOL,

@@ -44,30 +44,41 @@ static muc_status check_constants(muc_context *ctx, const muc_mcu_program *progr
                     bytes, bytes - memory->bytes, memory->bytes, program->machine->name);
 }
 
+/* buffers to addresses; chains leave some out, as many as must be */
+static muc_status plan_memory(muc_context *ctx, muc_mcu_program *program, muc_mcu_fuse fuse)
+{
+    MUC_TRY(muc_mcu_find_chains(ctx, program, fuse));
+    MUC_TRY(muc_mcu_plan_memory(ctx, program));
+    if (fuse != MUC_MCU_FUSE_AUTO || program->plan.peak <= program->plan.capacity)
+        return MUC_OK;
+    MUC_TRY(muc_mcu_find_chains(ctx, program, MUC_MCU_FUSE_LEAST));
+    return muc_mcu_plan_memory(ctx, program);
+}
+
 static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
-                          muc_mcu_patches patches, const muc_mcu_lm *lm, muc_mcu_build *build)
+                          const muc_mcu_choices *choices, muc_mcu_build *build)
 {
     muc_mcu_program *program = &build->program;
 
     MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
     program->graph = graph;
-    program->lm = lm;
+    program->lm = choices->lm;
     program->machine = &build->machine;
     MUC_TRY(set_name(ctx, program, name));
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
     MUC_TRY(muc_mcu_order_steps(ctx, program));
-    if (lm)
+    if (choices->lm)
         MUC_TRY(muc_mcu_lm_sources(ctx, program));
-    MUC_TRY(muc_mcu_plan_memory(ctx, program)); /* buffers to addresses */
-    MUC_TRY(muc_mcu_patch(ctx, program, patches));
+    MUC_TRY(plan_memory(ctx, program, choices->fuse));
+    MUC_TRY(muc_mcu_patch(ctx, program, choices->patches));
     MUC_TRY(check_constants(ctx, program)); /* patches may pack weights in another way */
     MUC_TRY(muc_mcu_weights_source(ctx, program));
     MUC_TRY(muc_mcu_place_tiles(ctx, program));
     return muc_plan_check(ctx, &program->plan);
 }
 
-muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *name,
-                              const char *machine, muc_mcu_patches patches, const muc_mcu_lm *lm,
+muc_status muc_mcu_compile_as(muc_context *ctx, muc_graph *graph, const char *name,
+                              const char *machine, const muc_mcu_choices *choices,
                               muc_mcu_build **out)
 {
     muc_mcu_build *build = muc_calloc(1, sizeof(*build));
@@ -75,7 +86,7 @@ muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *na
 
     if (!build)
         return muc_fail_nomem(ctx, "mcu", sizeof(*build));
-    status = compile(ctx, graph, name, machine, patches, lm, build);
+    status = compile(ctx, graph, name, machine, choices, build);
     if (status == MUC_OK)
         *out = build;
     else
@@ -86,7 +97,8 @@ muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *na
 muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
                            const char *machine, muc_mcu_patches patches, muc_mcu_build **out)
 {
-    return muc_mcu_compile_lm(ctx, graph, name, machine, patches, NULL, out);
+    return muc_mcu_compile_as(ctx, graph, name, machine, &(muc_mcu_choices){ .patches = patches },
+                              out);
 }
 
 void muc_mcu_build_free(muc_mcu_build *build)

@@ -2,6 +2,7 @@
 #ifndef MUC_MCU_H
 #define MUC_MCU_H
 
+#include "targets/mcu/chains.h"
 #include "targets/mcu/lm.h"
 #include "targets/mcu/machine.h"
 #include "targets/mcu/patch.h"
@@ -13,15 +14,22 @@ typedef struct muc_mcu_build {
     muc_mcu_program program;
 } muc_mcu_build;
 
+/* How a graph is compiled. */
+typedef struct muc_mcu_choices {
+    muc_mcu_patches patches; /* whether the first stages run patch by patch (patch.h) */
+    muc_mcu_fuse fuse;       /* whether steps in tiles become chains (chains.h) */
+    const muc_mcu_lm *lm;    /* of a language model, for the code around it; borrowed; or NULL */
+} muc_mcu_choices;
+
 /* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:
- * the host). patches: the first stages may run patch by patch (patch.h). name becomes the prefix of
- * all that is public in the C code. On failure there is nothing to free. */
+ * the host). name becomes the prefix of all that is public in the C code. On failure there is
+ * nothing to free. */
+muc_status muc_mcu_compile_as(muc_context *ctx, muc_graph *graph, const char *name,
+                              const char *machine, const muc_mcu_choices *choices,
+                              muc_mcu_build **out);
+/* The same with chains where they are cheaper. */
 muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
                            const char *machine, muc_mcu_patches patches, muc_mcu_build **out);
-/* The same for a language model, with the code around it. lm is borrowed like the graph. */
-muc_status muc_mcu_compile_lm(muc_context *ctx, muc_graph *graph, const char *name,
-                              const char *machine, muc_mcu_patches patches, const muc_mcu_lm *lm,
-                              muc_mcu_build **out);
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
 
 /* Writes NAME.c, NAME.h, main.c, CMakeLists.txt, README.md and the runtime's files into a folder,

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "targets/mcu/chains.h"
+
 enum {
     OVERLAP_STEP = 4,     /* outputs that share bytes still begin at whole words */
     VARY_TURNS = 4000,    /* changes of the choice who shares, and their cost in */
@@ -56,15 +58,23 @@ static void find_lifetimes(muc_mcu_program *program)
     for (uint32_t i = 0; i < program->value_count; i++)
         if (program->values[i].is_output)
             live_at(program, i, end);
-    for (uint32_t i = 0; i < program->value_count; i++)
+    for (uint32_t i = 0; i < program->value_count; i++) {
         live_in_loop(&program->loop, &program->values[i]);
+        for (uint32_t c = 0; c < program->chain_count; c++) {
+            const muc_mcu_chain *chain = &program->chains[c];
+
+            if (chain->turns > 1)
+                live_in_loop(&(muc_mcu_loop){ chain->first, chain->end, chain->turns, 0, 0, 0, 0 },
+                             &program->values[i]);
+        }
+    }
 }
 
 /* ---- shared bytes ---- */
 
 static bool in_arena(const muc_mcu_value *value)
 {
-    return value->kind != MUC_MCU_CONST && value->view_of == MUC_NO_ID &&
+    return value->kind != MUC_MCU_CONST && value->view_of == MUC_NO_ID && !value->is_small &&
            (value->used || value->is_output || value->kind == MUC_MCU_INPUT);
 }
 

@@ -32,6 +32,7 @@ typedef struct muc_mcu_value {
     const uint8_t *data; /* of a constant; borrowed */
     bool is_output;      /* of the graph */
     bool used;           /* by a call */
+    bool is_small;       /* lies in the memory for tiles alone, between steps of a chain */
     /* results of planning; of values that are no view of another */
     uint32_t first, last; /* steps in which it lives */
     uint64_t address;     /* in the arena */
@@ -70,10 +71,13 @@ typedef struct muc_mcu_step_tiles {
     uint64_t in_bytes, out_bytes; /* moved into the small memory, and out of it, in all */
     uint64_t constant_bytes;      /* of in_bytes, those that come from the memory for weights */
     uint64_t small_bytes;         /* all buffers */
-    uint64_t compute_cycles, dma_cycles, cycles; /* as the plan counts them */
+    uint64_t compute_cycles, dma_cycles, cycles; /* as the plan counts them; of a chain's steps that
+                                                  * of the chain stands with its first */
 } muc_mcu_step_tiles;
 
 typedef struct muc_mcu_layer muc_mcu_layer;
+typedef struct muc_mcu_tiled muc_mcu_tiled;
+typedef struct muc_mcu_chain muc_mcu_chain;
 
 typedef struct muc_mcu_step {
     const char *name;     /* an identifier of C, unique: "conv_3" */
@@ -89,6 +93,7 @@ typedef struct muc_mcu_step {
     uint64_t macs;
     uint64_t packed_bytes;           /* of constants that its descriptor points to */
     const muc_mcu_step_tiles *tiles; /* NULL: it works where its data lie */
+    muc_mcu_tiled *tiled;            /* tiles.h: how; NULL likewise */
     const char *note;                /* why, where it could work in tiles; or NULL */
     const muc_mcu_layer *layer;      /* layer.h: what it computes, if parts of it can be computed
                                       * alone; or NULL */
@@ -143,6 +148,9 @@ typedef struct muc_mcu_program {
     uint32_t step_count;
     size_t step_capacity;
     muc_mcu_loop loop;
+    muc_mcu_chain *chains; /* chains.h; by rising steps */
+    uint32_t chain_count;
+    size_t chain_capacity;
     const char **sources; /* files of runtime/ to be compiled, ascending */
     uint32_t source_count;
     size_t source_capacity;

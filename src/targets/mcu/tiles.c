@@ -97,7 +97,7 @@ static uint64_t capacity_of(const muc_mcu_memory *memory)
     return memory->bytes ? memory->bytes : UINT32_MAX;
 }
 
-static muc_tile_machine ask_machine(const muc_mcu_machine *machine, uint64_t work, uint32_t cores)
+muc_tile_machine muc_mcu_tile_machine(const muc_mcu_machine *machine, uint64_t work, uint32_t cores)
 {
     const muc_mcu_memory *memory = muc_mcu_memory_for(machine, MUC_MCU_TILES);
     uint32_t speed = 1024 / machine->dma_cycles_per_kb;
@@ -126,7 +126,7 @@ static uint32_t most_rows(const muc_mcu_tile_operand *operand, uint32_t rows)
 }
 
 /* the operands' buffers; all bytes together */
-static uint64_t size_buffers(const muc_mcu_tile_layer *layer, const muc_tile_plan *plan,
+static uint64_t size_buffers(const muc_mcu_tile_layer *layer, const uint32_t *copies,
                              mur_tiles *tiles, uint64_t *bytes)
 {
     uint64_t sum = align(layer->scratch_bytes) * tiles->cores;
@@ -157,89 +157,38 @@ static uint64_t size_buffers(const muc_mcu_tile_layer *layer, const muc_tile_pla
         };
         bytes[i] = align(part ? part * tiles->parts
                               : rows * from->pixels * (depths ? depths : from->pixel_bytes));
-        sum += bytes[i] * plan->copies[i];
+        sum += bytes[i] * copies[i];
     }
     return sum;
+}
+
+uint64_t muc_mcu_divide_tiles(const muc_mcu_tile_layer *layer, const uint32_t *copies,
+                              uint32_t channels, uint32_t parts, mur_tiles *tiles, uint64_t *bytes)
+{
+    tiles->part = (channels + parts - 1) / parts;
+    tiles->part = (tiles->part + layer->multiple - 1) / layer->multiple * layer->multiple;
+    if (tiles->part > channels)
+        tiles->part = channels;
+    tiles->parts = (channels + tiles->part - 1) / tiles->part;
+    return size_buffers(layer, copies, tiles, bytes);
 }
 
 /* Cores share a tile by rows if there are enough of them, else by parts of the channels. */
 static uint64_t divide(const muc_mcu_tile_layer *layer, const muc_tile_plan *plan,
                        uint64_t capacity, mur_tiles *tiles, uint64_t *bytes)
 {
-    uint32_t channels = plan->tile[DIM_CHANNELS], parts = 1;
+    uint32_t parts = 1;
     uint64_t sum;
 
     if (tiles->row_tile < tiles->cores)
         parts = tiles->cores < MUR_TILES_MOST_PARTS ? tiles->cores : MUR_TILES_MOST_PARTS;
-    tiles->part = (channels + parts - 1) / parts;
-    tiles->part = (tiles->part + layer->multiple - 1) / layer->multiple * layer->multiple;
-    if (tiles->part > channels)
-        tiles->part = channels;
-    tiles->parts = (channels + tiles->part - 1) / tiles->part;
-    sum = size_buffers(layer, plan, tiles, bytes);
+    sum = muc_mcu_divide_tiles(layer, plan->copies, plan->tile[DIM_CHANNELS], parts, tiles, bytes);
     if (sum > capacity && tiles->parts > 1) { /* the last part, which is smaller, took too much */
         tiles->parts--;
         tiles->double_buffered = false; /* more tiles than the plan counted buffers for */
-        sum = size_buffers(layer, plan, tiles, bytes);
+        sum = size_buffers(layer, plan->copies, tiles, bytes);
     }
     return sum;
-}
-
-static muc_status add_buffer(muc_mcu_lowering *l, const char *role, uint32_t copy, uint64_t bytes)
-{
-    muc_mcu_program *program = l->program;
-    muc_plan *plan = &program->tiles;
-    uint32_t step = program->step_count - 1;
-    muc_plan_buffer *buffer;
-
-    MUC_TRY(muc_arena_grow(l->ctx, &program->arena, plan->count + 1, sizeof(*buffer),
-                           &program->tiles_capacity, (void **)&plan->buffers));
-    buffer = &plan->buffers[plan->count++];
-    *buffer = (muc_plan_buffer){ .bytes = bytes, .first = step, .last = step };
-    return muc_arena_format(l->ctx, &program->arena, &buffer->name, "%s_%s_%" PRIu32, l->step->name,
-                            role, copy);
-}
-
-static void print_operand(const muc_mcu_lowering *l, const muc_mcu_tile_operand *from,
-                          const mur_tiles_operand *operand, uint32_t copies, muc_text *text)
-{
-    muc_text_add(text, "        { .at = { %s_%s_0, %s_%s_%u },\n", l->step->name, from->name,
-                 l->step->name, from->name, copies > 1 ? 1u : 0u);
-    muc_text_add(text,
-                 "          .part_bytes = %" PRIu32 ", .pixel_bytes = %" PRIu32
-                 ", .pixels = %" PRIu32 ", .channel_bytes = %" PRIu32
-                 ",\n          .rows = %" PRIu32 ", .stride = %" PRIu32 ", .window = %" PRIu32
-                 ", .pad = %" PRIu32,
-                 operand->part_bytes, operand->pixel_bytes, operand->pixels, operand->channel_bytes,
-                 operand->rows, operand->stride, operand->window, operand->pad);
-    if (operand->depth_bytes)
-        muc_text_add(text, ", .depth_bytes = %" PRIu32, operand->depth_bytes);
-    muc_text_add(text, "%s },\n", operand->rows_are_depth ? ", .rows_are_depth = 1" : "");
-}
-
-static void print_tiles(const muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
-                        const muc_mcu_tiling *tiling, muc_text *text)
-{
-    const mur_tiles *tiles = &tiling->tiles;
-    const char *name = l->step->name;
-
-    muc_text_add(text,
-                 "static const mur_tiles %s_tiles = {\n    .rows = %" PRIu32
-                 ", .channels = %" PRIu32 ", .row_tile = %" PRIu32 ",\n    .part = %" PRIu32
-                 ", .parts = %" PRIu32 ", .channels_outer = %u, .double_buffered = %u,\n"
-                 "    .cores = %u, .operand_count = %u,\n",
-                 name, tiles->rows, tiles->channels, tiles->row_tile, tiles->part, tiles->parts,
-                 tiles->channels_outer, tiles->double_buffered, tiles->cores, tiles->operand_count);
-    if (layer->scratch_bytes)
-        muc_text_add(text, "    .scratch = %s_scratch_0, .scratch_bytes = %" PRIu32 ",\n", name,
-                     tiles->scratch_bytes);
-    if (tiles->depth)
-        muc_text_add(text, "    .depth = %" PRIu32 ", .depth_tile = %" PRIu32 ",\n", tiles->depth,
-                     tiles->depth_tile);
-    muc_text_add(text, "    .operands = {\n");
-    for (uint32_t i = 0; i < layer->operand_count; i++)
-        print_operand(l, &layer->operands[i], &tiles->operands[i], tiling->plan.copies[i], text);
-    muc_text_add(text, "    },\n};\n\n");
 }
 
 /* ---- what is moved ---- */
@@ -326,7 +275,7 @@ static bool comes_before(const muc_tile_plan *plan, uint32_t dim, uint32_t other
 static muc_status find_on(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer, uint32_t cores,
                           muc_mcu_tiling *out, uint64_t *least)
 {
-    const muc_tile_machine machine = ask_machine(l->program->machine, layer->work, cores);
+    const muc_tile_machine machine = muc_mcu_tile_machine(l->program->machine, layer->work, cores);
     const muc_tile_node node = ask_node(layer->name, layer, cores);
     muc_tile_result result;
 
@@ -405,46 +354,41 @@ static void count_moves(const muc_mcu_tile_layer *layer, const mur_tiles *t,
 }
 
 muc_status muc_mcu_use_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
-                             const muc_mcu_tiling *tiling, muc_text *text)
+                             const muc_mcu_tiling *tiling, const char *compute)
 {
-    static const char *const needed[] = { "mur_tiles_run", "mur_hal_start" };
+    static const char *const needed[] = { "mur_tiles_run", "mur_tiles_share", "mur_hal_start" };
     muc_mcu_step_tiles *summary;
+    muc_mcu_tiled *tiled;
 
     for (size_t i = 0; i < MUC_COUNT(needed); i++)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, needed[i]));
-    for (uint32_t i = 0; i < layer->operand_count; i++)
-        for (uint32_t copy = 0; copy < tiling->plan.copies[i]; copy++)
-            MUC_TRY(add_buffer(l, layer->operands[i].name, copy, tiling->bytes[i]));
-    if (layer->scratch_bytes)
-        MUC_TRY(add_buffer(l, "scratch", 0,
-                           (uint64_t)tiling->tiles.scratch_bytes * tiling->tiles.cores));
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &tiled));
+    *tiled = (muc_mcu_tiled){ .layer = *layer, .tiling = *tiling, .compute = compute };
+    for (uint32_t i = 0; i < MUR_TILES_OPERANDS; i++)
+        tiled->values[i] = MUC_NO_ID;
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &summary));
     count_moves(layer, &tiling->tiles, &tiling->plan, summary);
     for (uint32_t i = 0; i < layer->operand_count; i++)
         summary->small_bytes += tiling->bytes[i] * tiling->plan.copies[i];
     summary->small_bytes += (uint64_t)tiling->tiles.scratch_bytes * tiling->tiles.cores;
     l->step->tiles = summary;
-    print_tiles(l, layer, tiling, text);
-    return muc_text_status(l->ctx, text);
+    l->step->tiled = tiled;
+    return MUC_OK;
 }
 
 muc_status muc_mcu_begin_pieces(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
                                 const muc_mcu_tiling *tiling)
 {
     muc_mcu_pieces *pieces;
-    muc_text text = { 0 };
-    muc_status status;
+    const char *compute;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &pieces));
     pieces->count = layer->operand_count;
     for (uint32_t i = 0; i < layer->operand_count; i++)
         pieces->names[i] = layer->operands[i].name;
-    status = muc_mcu_use_tiles(l, layer, tiling, &text);
-    if (status == MUC_OK)
-        status = muc_arena_string(l->ctx, &l->program->arena, text.data, text.size, &pieces->text);
-    muc_text_free(&text);
+    MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &compute, "%s_piece", l->step->name));
     l->pieces = pieces;
-    return status;
+    return muc_mcu_use_tiles(l, layer, tiling, compute);
 }
 
 muc_status muc_mcu_begin_tiled_function(muc_mcu_lowering *l, const muc_node *node,
@@ -489,38 +433,4 @@ muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint64_t rows, uint6
     layer.operands[layer.operand_count] = row;
     layer.operands[layer.operand_count++].name = "y";
     return layer;
-}
-
-/* ---- all steps together ---- */
-
-muc_status muc_mcu_place_tiles(muc_context *ctx, muc_mcu_program *program)
-{
-    const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_TILES);
-    muc_plan *plan = &program->tiles;
-
-    if (!plan->count)
-        return MUC_OK;
-    plan->arena = memory->name;
-    plan->capacity = capacity_of(memory);
-    plan->alignment = MUC_MCU_ALIGNMENT;
-    MUC_TRY(muc_plan_place(ctx, plan));
-    return muc_plan_check(ctx, plan);
-}
-
-void muc_mcu_emit_tiles(const muc_mcu_program *program, muc_text *text)
-{
-    const muc_plan *plan = &program->tiles;
-
-    if (!plan->count)
-        return;
-    muc_text_add(text,
-                 "#ifndef MUR_TILE_MEMORY /* a section of the small memory, %s */\n"
-                 "#define MUR_TILE_MEMORY\n"
-                 "#endif\n"
-                 "static uint8_t tile_memory[%" PRIu64 "] MUR_ALIGNED MUR_TILE_MEMORY;\n\nenum {\n",
-                 plan->arena, plan->peak);
-    for (size_t i = 0; i < plan->count; i++)
-        muc_text_add(text, "    %s = %" PRIu64 ",\n", plan->buffers[i].name,
-                     plan->buffers[i].address);
-    muc_text_add(text, "};\n\n");
 }

@@ -44,6 +44,21 @@ typedef struct muc_mcu_tiling {
     uint64_t bytes[MUR_TILES_OPERANDS]; /* of one buffer of each operand */
 } muc_mcu_tiling;
 
+/* How a step works in tiles. */
+struct muc_mcu_tiled {
+    muc_mcu_tile_layer layer;
+    muc_mcu_tiling tiling;
+    uint32_t values[MUR_TILES_OPERANDS]; /* of the program; MUC_NO_ID where none is told yet */
+    const char *compute;                 /* the function of a piece */
+    const char *descriptor;              /* the layer's, or NULL */
+    const char *kernel_type, *kernel;    /* what compute is told of, or NULL */
+    const char *runner;                  /* the function that runs all pieces, as text, or NULL */
+    uint32_t overlap_count;              /* of the step, while it is no part of a chain */
+    /* packs the weights anew for parts of so many channels; NULL without weights */
+    muc_status (*pack)(muc_context *ctx, struct muc_mcu_program *program, muc_mcu_step *step,
+                       const mur_tiles *tiles);
+};
+
 /* Whether the machine at hand has what tiles need. */
 bool muc_mcu_has_tiles(const muc_mcu_machine *machine);
 
@@ -51,16 +66,23 @@ bool muc_mcu_has_tiles(const muc_mcu_machine *machine);
  * the smallest fit, *fits is false and the step that begins next carries a note that says so. */
 muc_status muc_mcu_find_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
                               muc_mcu_tiling *out, bool *fits);
-/* The step at hand works in these tiles: prints "static const mur_tiles NAME_tiles" to *text, with
- * the buffers' places as names, and takes the files of the runtime that it needs. */
+/* The step at hand works in these tiles, "NAME_tiles" in its calls; the files of the runtime that
+ * this needs are taken. compute: the function of a piece. */
 muc_status muc_mcu_use_tiles(muc_mcu_lowering *l, const muc_mcu_tile_layer *layer,
-                             const muc_mcu_tiling *tiling, muc_text *text);
+                             const muc_mcu_tiling *tiling, const char *compute);
+/* Divides some channels into at most so many parts and sizes the buffers of the operands, for tiles
+ * of tiles->row_tile rows: sets part, parts and operands; of all buffers with these copies the
+ * bytes. */
+uint64_t muc_mcu_divide_tiles(const muc_mcu_tile_layer *layer, const uint32_t *copies,
+                              uint32_t channels, uint32_t parts, mur_tiles *tiles, uint64_t *bytes);
+/* What plan/tile.h and plan/chain.h count with, for a unit of work on so many cores. */
+muc_tile_machine muc_mcu_tile_machine(const muc_mcu_machine *machine, uint64_t work,
+                                      uint32_t cores);
 
 /* A function of the program that mur_tiles_run calls: "NAME_piece". */
 typedef struct muc_mcu_pieces {
     const char *names[MUR_TILES_OPERANDS]; /* of the operands, the result last */
     uint32_t count;
-    const char *text; /* the tiles */
 } muc_mcu_pieces;
 
 /* The function at hand, of muc_mcu_begin_function, is that of a piece: its body may speak of
@@ -78,9 +100,14 @@ muc_status muc_mcu_begin_tiled_function(muc_mcu_lowering *l, const muc_node *nod
 muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint64_t rows, uint64_t bytes,
                                       bool b_stays);
 
-/* Places the buffers of all steps in the small memory. MUC_NOFIT as muc_plan_check. */
+/* Places the buffers of all steps and chains in the small memory. MUC_NOFIT as muc_plan_check. */
 muc_status muc_mcu_place_tiles(muc_context *ctx, muc_mcu_program *program);
 /* The small memory and the names of places in it; nothing if no step works in tiles. */
-void muc_mcu_emit_tiles(const muc_mcu_program *program, muc_text *text);
+void muc_mcu_emit_tile_memory(const muc_mcu_program *program, muc_text *text);
+/* "static const mur_tiles NAME_tiles" and what runs the step, behind the step's own text. */
+void muc_mcu_emit_tiles(const muc_mcu_step *step, muc_text *text);
+/* The tiles alone; of a chain's link without buffers. */
+void muc_mcu_print_tiles(const muc_mcu_step *step, const mur_tiles *tiles, const uint32_t *copies,
+                         muc_text *text);
 
 #endif
