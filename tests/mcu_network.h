@@ -32,7 +32,7 @@ typedef struct mcu_batch {
     mcu_network *networks;
     size_t count;
     uint64_t seed;
-    muc_mcu_patches patches; /* of networks added from now on */
+    muc_mcu_choices choices; /* of networks added from now on */
 } mcu_batch;
 
 static inline mcu_batch mcu_batch_new(void)
@@ -51,7 +51,7 @@ static inline muc_status mcu_batch_try(mcu_batch *batch, muc_context *ctx, muc_g
     char name[32];
 
     snprintf(name, sizeof(name), "n%zu", batch->count);
-    MUC_TRY(muc_mcu_compile(ctx, graph, name, machine, batch->patches, &build));
+    MUC_TRY(muc_mcu_compile_as(ctx, graph, name, machine, &batch->choices, &build));
     batch->networks = realloc(batch->networks, (batch->count + 1) * sizeof(*batch->networks));
     batch->networks[batch->count++] = (mcu_network){ graph, build };
     return MUC_OK;

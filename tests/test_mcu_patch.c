@@ -2,6 +2,7 @@
  * with not a byte around the arena touched.
  */
 #include "mcu_network.h"
+#include "mcu_small_machine.h"
 #include "operators.h"
 
 enum { CHAINS = 24, MOST_TENSORS = 12 };
@@ -186,7 +187,7 @@ static void patches_compute_what_ref_computes(void **state)
     size_t patched = 0, overlapping = 0;
 
     (void)state;
-    batch.patches = MUC_MCU_PATCHES_LEAST;
+    batch.choices.patches = MUC_MCU_PATCHES_LEAST;
     for (size_t i = 0; i < CHAINS; i++)
         mcu_batch_add(&batch, random_chain(&batch), machines[i % MUC_COUNT(machines)]);
     mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
@@ -207,10 +208,57 @@ static void patches_compute_what_ref_computes(void **state)
     mcu_batch_free(&batch);
 }
 
+/* bytes that a program says its DMA moves in a run */
+static uint64_t bytes_moved(const muc_mcu_program *program)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (program->steps[i].tiles)
+            bytes += program->steps[i].tiles->in_bytes + program->steps[i].tiles->out_bytes;
+    return bytes;
+}
+
+static void layers_fused_in_a_small_memory_compute_what_ref_computes(void **state)
+{
+    static const unsigned sizes[] = { 1024, 1536, 3072 };
+    mcu_batch batch = mcu_batch_new();
+    size_t fused = 0, in_turns = 0;
+    const uint64_t *moved;
+
+    (void)state;
+    for (size_t i = 0; i < CHAINS; i++) {
+        char machine[64];
+
+        batch.choices.fuse = i % 4 ? MUC_MCU_FUSE_LEAST : MUC_MCU_FUSE_AUTO;
+        write_machine(machine, sizes[i % MUC_COUNT(sizes)]);
+        mcu_batch_add(&batch, random_chain(&batch), machine);
+        unlink(machine);
+    }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    *(const void **)&moved = dlsym(batch.library, "mur_hal_host_bytes");
+    CHECK(moved != NULL);
+    for (size_t i = 0; i < CHAINS; i++) {
+        const muc_mcu_program *program = &batch.networks[i].build->program;
+        uint64_t before = *moved;
+
+        mcu_run(&batch, i, 0);
+        CHECK_EQ(*moved - before, bytes_moved(program));
+        for (uint32_t c = 0; c < program->chain_count; c++) {
+            fused += program->chains[c].end - program->chains[c].first;
+            in_turns += program->chains[c].turns > 1;
+        }
+    }
+    print_message("%zu layers fused, %zu chains in turns\n", fused, in_turns);
+    assert_true(fused >= CHAINS && in_turns >= CHAINS / 8);
+    mcu_batch_free(&batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patches_compute_what_ref_computes),
+        cmocka_unit_test(layers_fused_in_a_small_memory_compute_what_ref_computes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,30 +1,11 @@
 /* Networks in tiles: on a machine with eight cores and little memory beside them, what is computed
  * is the same bits, while the host's board checks every move. */
 #include "mcu_graphs.h"
+#include "mcu_small_machine.h"
 #include "mcu_trained.h"
 #include "operators.h"
 
 static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant" };
-
-/* its first memory is fit for the network, its second for no layer as a whole */
-static const char machine_text[] = "[machine]\nname = small\ncore = rv32imc\ncores = 8\n"
-                                   "clock_mhz = 100\n"
-                                   "[memory]\nname = L2\nbytes = 1048576\ncycles_per_kb = 1024\n"
-                                   "holds = weights arena state\n"
-                                   "[memory]\nname = L1\nbytes = %u\ncycles_per_kb = 64\n"
-                                   "holds = tiles\n"
-                                   "[dma]\nsetup_cycles = 40\ncycles_per_kb = 128\n";
-
-static void write_machine(char path[64], unsigned bytes)
-{
-    FILE *file;
-
-    snprintf(path, 64, "/tmp/muc_machine_XXXXXX");
-    file = fdopen(mkstemp(path), "w");
-    CHECK(file != NULL);
-    fprintf(file, machine_text, bytes);
-    fclose(file);
-}
 
 static void trained_networks_in_tiles_are_bit_exact(void **state)
 {

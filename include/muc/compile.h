@@ -19,6 +19,7 @@ typedef struct muc_compile_options {
     const char *act_terms; /* "2" (default), "1", or by place: "2,p=1,v=1" (SPEC.md section 8) */
     const char *attention; /* "cache" (default) or "recompute" */
     const char *patch;     /* of mcu: "auto" (default), "least" or "off" */
+    const char *fuse;      /* the same, of layers in tiles */
     const char *pes; /* of cnnchip: processing elements, "4".. or "unlimited"; NULL: machine's */
     const char *element; /* of cnnchip: "fp32", "fp16" or "int8"; NULL: the machine's */
     bool strip;          /* leave the debug map out */

@@ -177,6 +177,7 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
         .act_terms = args->values[OPTION_ACT_TERMS],
         .attention = args->values[OPTION_ATTENTION],
         .patch = args->values[OPTION_PATCH],
+        .fuse = args->values[OPTION_FUSE],
         .pes = args->values[OPTION_PES],
         .element = args->values[OPTION_ELEMENT],
         .strip = cli_given(args, OPTION_STRIP),

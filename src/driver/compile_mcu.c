@@ -137,22 +137,34 @@ static muc_status add_unified(muc_context *ctx, const muc_unified *u, muc_arena 
     return MUC_OK;
 }
 
-static muc_status parse_patch(muc_context *ctx, const char *text, muc_mcu_patches *patches)
+/* auto, least or off: 0, 1 or 2; NULL: auto */
+static muc_status parse_when(muc_context *ctx, const char *option, const char *text, unsigned *out)
 {
-    static const char *const names[] = { [MUC_MCU_PATCHES_AUTO] = "auto",
-                                         [MUC_MCU_PATCHES_LEAST] = "least",
-                                         [MUC_MCU_PATCHES_OFF] = "off" };
+    static const char *const names[] = { "auto", "least", "off" };
 
-    *patches = MUC_MCU_PATCHES_AUTO;
-    for (size_t i = 0; text && i < MUC_COUNT(names); i++)
+    _Static_assert(MUC_MCU_PATCHES_LEAST == 1 && MUC_MCU_PATCHES_OFF == 2 &&
+                       MUC_MCU_FUSE_LEAST == 1 && MUC_MCU_FUSE_OFF == 2,
+                   "in the order of the names");
+    *out = 0;
+    for (unsigned i = 0; text && i < MUC_COUNT(names); i++)
         if (strcmp(text, names[i]) == 0) {
-            *patches = (muc_mcu_patches)i;
+            *out = i;
             return MUC_OK;
         }
-    if (!text)
-        return MUC_OK;
-    return muc_fail(ctx, MUC_USAGE, "patch", MUC_NO_OFFSET, "'%s': expected auto, least or off",
-                    text);
+    return text ? muc_fail(ctx, MUC_USAGE, option, MUC_NO_OFFSET,
+                           "'%s': expected auto, least or off", text)
+                : MUC_OK;
+}
+
+static muc_status choose(muc_context *ctx, const muc_compile_options *options,
+                         muc_mcu_choices *choices)
+{
+    unsigned patches, fuse;
+
+    MUC_TRY(parse_when(ctx, "patch", options->patch, &patches));
+    MUC_TRY(parse_when(ctx, "fuse", options->fuse, &fuse));
+    *choices = (muc_mcu_choices){ .patches = (muc_mcu_patches)patches, .fuse = (muc_mcu_fuse)fuse };
+    return MUC_OK;
 }
 
 muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
@@ -164,17 +176,17 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     muc_arena arena = { 0 };
     muc_status status;
     const char *name;
-    muc_mcu_patches patches;
+    muc_mcu_choices choices;
 
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_compile_decoder(ctx, model, options, out_path, out);
-    MUC_TRY(parse_patch(ctx, options->patch, &patches));
+    MUC_TRY(choose(ctx, options, &choices));
     status = muc_name_of_path(ctx, &arena, model->path, &name);
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */
     if (status == MUC_OK)
-        status =
-            muc_mcu_compile(ctx, graph, name, options->machine, patches, &build); /* lower, plan */
+        status = muc_mcu_compile_as(ctx, graph, name, options->machine, &choices,
+                                    &build); /* lower, plan */
     if (status == MUC_OK)
         status = add_unified(ctx, &model->unified, &arena, build); /* several exports */
     if (status == MUC_OK)

@@ -12,16 +12,10 @@
 #include "plan/chain.h"
 #include "targets/mcu/program.h"
 
-/* How chains are chosen: rows of a table, mode and name. */
-#define MUC_MCU_FUSE_TABLE(X) \
-    X(AUTO, "auto")   /* the fewest cycles; if the arena is too small then, as LEAST */ \
-    X(LEAST, "least") /* the fewest bytes moved */ \
-    X(OFF, "off")
-
 typedef enum muc_mcu_fuse {
-#define X(id, name) MUC_MCU_FUSE_##id,
-    MUC_MCU_FUSE_TABLE(X)
-#undef X
+    MUC_MCU_FUSE_AUTO,  /* the fewest cycles; if the arena is too small then, as LEAST */
+    MUC_MCU_FUSE_LEAST, /* the fewest bytes moved */
+    MUC_MCU_FUSE_OFF,
 } muc_mcu_fuse;
 
 typedef struct muc_mcu_link {
