@@ -20,8 +20,8 @@ enum {
     MUC_CHAIN_READS = 7,
     MUC_CHAIN_COLUMNS = 255,
     MUC_CHAIN_TURNS = 64,
-    MUC_CHAIN_NONE = UINT32_MAX,
 };
+#define MUC_CHAIN_NONE UINT32_MAX
 
 /* How a link reads a column, in rows of its own: for result rows o..o+t-1 those of o*stride - pad
  * .. (o+t-1)*stride - pad + window - 1 that lie within 0..rows-1; all if window is 0. */
