@@ -44,7 +44,22 @@ def heads_and_neurons_go_before_bits_do(folder):
     assert "--steps" in muc("compress", model, "--prune", 0.5, "-o", small, status=USAGE)
 
 
-test_train.TESTS = [two_bits_know_the_answers_too_once_trained, heads_and_neurons_go_before_bits_do]
+def a_gpt2_gets_small_too(folder):
+    config, cases = setup(folder, test_train.GPT2)
+    model, small = folder / "model", folder / "small"
+    muc("train", config, "--data", cases, "--cases", "--tokenizer", "bpe", "--vocab", 280, "--steps", 60,
+        "--rate", 1e-2, "-o", model)
+    report = json.loads(muc("compress", model, "--bits", 2, "--calib", "none", "--data", cases, "--cases", "--steps", 40,
+                            "--rate", 5e-3, "--prune", 0.25, "--task", cases, "-o", small, "--json"))
+    assert len(report["stages"]) == 4 and report["stages"][3]["exact"] >= report["stages"][2]["exact"], report
+    names = {t["name"]: t["dtype"] for t in json.loads(muc("inspect", small, "--json"))["tensors"]}
+    assert names["model.embed_positions.weight"] == names["model.layers.0.mlp.up_proj.weight"] == "i8", names
+    muc("compile", small, "--target", "mcu", "-o", folder / "c")
+    assert json.loads(muc("verify", folder / "c", small, "--json"))["exact"]
+
+
+test_train.TESTS = [two_bits_know_the_answers_too_once_trained, heads_and_neurons_go_before_bits_do,
+                    a_gpt2_gets_small_too]
 
 if __name__ == "__main__":
     sys.exit(test_train.main())

@@ -4,12 +4,10 @@
 
 #include "base/file.h"
 #include "base/real.h"
-#include "models/llama.h"
-#include "random_model.h"
-#include "ref/ref.h"
 #include "train/export.h"
 #include "train/prune.h"
 #include "train/trainer.h"
+#include "train_loss.h"
 
 static char folder[] = "/tmp/muc-train-XXXXXX";
 static char path_room[4][128];
@@ -35,102 +33,25 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-/* ---- the way there, against the reference ---- */
-
-static const random_shape small = { .layers = 2,
-                                    .dim = 24,
-                                    .heads = 4,
-                                    .kv_heads = 2,
-                                    .head_dim = 8,
-                                    .ffn_dim = 40,
-                                    .vocabulary = 50,
-                                    .context = 96,
-                                    .tied = false };
-
-enum { LENGTH = 70 };
-
-/* mean of -ln p over one document, by the graph and the reference */
-static double reference_loss(muc_context *ctx, const muc_checkpoint *checkpoint, bool level,
-                             const int32_t *tokens)
-{
-    const muc_llama_options options = { .max_tokens = LENGTH, .level = level };
-    size_t rows, columns;
-    const float *logits;
-    muc_graph *graph;
-    double sum = 0;
-    muc_ref *ref;
-
-    CHECK_OK(ctx, muc_llama_build(ctx, checkpoint, &options, &graph));
-    CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
-    CHECK_OK(ctx, muc_ref_run_tokens(ref, 0, tokens, LENGTH));
-    logits = muc_ref_read(ref, "head", &rows, &columns);
-    for (size_t r = 0; r + 1 < LENGTH; r++) {
-        double parts = 0;
-
-        for (size_t i = 0; i < columns; i++)
-            parts += exp(logits[r * columns + i]);
-        sum += log(parts) - logits[r * columns + (size_t)tokens[r + 1]];
-    }
-    muc_ref_close(ref);
-    muc_graph_free(graph);
-    return sum / (LENGTH - 1);
-}
-
-static double trained_loss(muc_context *ctx, const muc_checkpoint *checkpoint,
-                           const int32_t *tokens)
-{
-    static const size_t starts[] = { 0, LENGTH };
-    const muc_train_corpus corpus = { 1, starts, (const uint32_t *)tokens, NULL };
-    muc_train_shape shape;
-    muc_scalar *weights;
-    muc_train_pass pass;
-    uint64_t counted;
-    double loss;
-
-    CHECK_OK(ctx, muc_train_shape_make(ctx, &checkpoint->config, NULL, NULL, NULL, &shape));
-    CHECK_OK(ctx, muc_train_pass_make(ctx, &shape, LENGTH, &pass));
-    weights = malloc(shape.elements * sizeof(*weights));
-    CHECK(weights);
-    CHECK_OK(ctx, muc_train_import(ctx, &shape, checkpoint, weights));
-    CHECK_OK(ctx, muc_train_measure(&pass, &corpus, LENGTH, weights, &loss, &counted));
-    CHECK_EQ(counted, LENGTH - 1);
-    free(weights);
-    muc_train_pass_free(&pass);
-    muc_train_shape_free(&shape);
-    return loss / (double)counted;
-}
+/* ---- the way there, against the reference (train_loss.h) ---- */
 
 static void the_loss_is_that_of_the_reference(void **state)
 {
     muc_context *ctx = muc_context_new(1);
-    int32_t tokens[LENGTH];
 
     (void)state;
-    for (size_t i = 0; i < LENGTH; i++)
-        tokens[i] = (int32_t)(random_u32() % small.vocabulary);
-    for (int relative = 0; relative < 2; relative++) {
-        muc_checkpoint checkpoint;
-        double expected, found;
-
-        random_relative(ctx, &small, relative == 1, &checkpoint);
-        expected = reference_loss(ctx, &checkpoint, false, tokens);
-        found = trained_loss(ctx, &checkpoint, tokens);
-        print_message("reference %.7f, trainer %.7f\n", expected, found);
-        CHECK(fabs(found - expected) < 2e-6 * expected);
-        muc_checkpoint_close(&checkpoint);
-    }
+    check_loss(ctx, LLAMA);
+    check_loss(ctx, QWEN);
     muc_context_free(ctx);
 }
 
-static void a_folder_comes_back_as_it_was_written(void **state)
+static void check_folder(muc_context *ctx, kind k)
 {
-    muc_context *ctx = muc_context_new(1);
     muc_checkpoint made, read;
     muc_train_shape shape;
     muc_scalar *weights, *again;
 
-    (void)state;
-    random_checkpoint(ctx, &small, &made);
+    make_model(ctx, &small, k, &made);
     CHECK_OK(ctx, muc_train_shape_make(ctx, &made.config, NULL, NULL, NULL, &shape));
     weights = malloc(shape.elements * sizeof(*weights));
     again = malloc(shape.elements * sizeof(*again));
@@ -138,7 +59,8 @@ static void a_folder_comes_back_as_it_was_written(void **state)
     CHECK_OK(ctx, muc_train_export(ctx, &shape, weights, path_of(0, "model")));
     CHECK_OK(ctx, muc_checkpoint_open(ctx, path_of(0, "model"), &read));
     CHECK_EQ(read.config.dim, small.dim);
-    CHECK_EQ(read.config.kv_heads, small.kv_heads);
+    CHECK_EQ(read.config.head_dim, small.head_dim);
+    CHECK_EQ(read.config.kv_heads, k == GPT2 ? small.heads : small.kv_heads);
     CHECK(!read.config.tied && read.config.norm_epsilon == 1e-5);
     CHECK_OK(ctx, muc_train_import(ctx, &shape, &read, again));
     assert_memory_equal(weights, again, shape.elements * sizeof(*weights));
@@ -147,6 +69,14 @@ static void a_folder_comes_back_as_it_was_written(void **state)
     muc_checkpoint_close(&read);
     muc_checkpoint_close(&made);
     muc_train_shape_free(&shape);
+}
+
+static void a_folder_comes_back_as_it_was_written(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+
+    (void)state;
+    check_folder(ctx, LLAMA);
     muc_context_free(ctx);
 }
 
@@ -593,7 +523,7 @@ static void kill_neurons(pruning *p)
             p->trainer.weights[at + n * dim + i] = 0;
 }
 
-static void prune(pruning *p, const random_shape *model, bool qwen, double target)
+static void prune(pruning *p, const random_shape *model, kind k, double target)
 {
     const muc_train_recipe recipe = { .rate = 1e-4,
                                       .least_rate = 1e-4,
@@ -605,7 +535,7 @@ static void prune(pruning *p, const random_shape *model, bool qwen, double targe
 
     memset(p, 0, sizeof(*p));
     p->ctx = muc_context_new(2);
-    random_relative(p->ctx, model, qwen, &p->made);
+    make_model(p->ctx, model, k, &p->made);
     for (size_t d = 0; d < 4; d++)
         p->starts[d + 1] = 80 * (d + 1);
     for (size_t i = 0; i < 320; i++)
@@ -652,31 +582,32 @@ static double loss_of(pruning *p, const muc_train_shape *shape, const muc_train_
     return loss / (double)counted;
 }
 
+static void check_removal(uint32_t heads, uint32_t kv_heads, kind k)
+{
+    random_shape model = small;
+    double masked, whole, cut;
+    pruning p;
+
+    model.heads = heads;
+    model.kv_heads = kv_heads;
+    prune(&p, &model, k, 0.5);
+    masked = loss_of(&p, &p.shape, &p.pruner.hooks, p.trainer.weights);
+    whole = loss_of(&p, &p.shape, NULL, p.trainer.weights);
+    cut = loss_of(&p, &p.cut, NULL, p.weights);
+    print_message("%u heads, %u of keys: loss %.6f, masked %.6f, removed %.6f\n", heads, kv_heads,
+                  whole, masked, cut);
+    CHECK(fabs(masked - cut) < 1e-6 * cut);
+    CHECK(fabs(masked - whole) > 1e-3 * whole);
+    end_pruning(&p);
+}
+
 static void what_is_removed_had_no_effect_any_more(void **state)
 {
-    static const struct {
-        uint32_t heads, kv_heads;
-        bool qwen;
-    } kinds[] = { { 4, 4, false }, { 4, 2, false }, { 6, 1, false }, { 4, 2, true } };
-
     (void)state;
-    for (size_t i = 0; i < MUC_COUNT(kinds); i++) {
-        random_shape model = small;
-        double masked, whole, cut;
-        pruning p;
-
-        model.heads = kinds[i].heads;
-        model.kv_heads = kinds[i].kv_heads;
-        prune(&p, &model, kinds[i].qwen, 0.5);
-        masked = loss_of(&p, &p.shape, &p.pruner.hooks, p.trainer.weights);
-        whole = loss_of(&p, &p.shape, NULL, p.trainer.weights);
-        cut = loss_of(&p, &p.cut, NULL, p.weights);
-        print_message("%u heads, %u of keys: loss %.6f, masked %.6f, removed %.6f\n", model.heads,
-                      model.kv_heads, whole, masked, cut);
-        CHECK(fabs(masked - cut) < 1e-6 * cut);
-        CHECK(fabs(masked - whole) > 1e-3 * whole);
-        end_pruning(&p);
-    }
+    check_removal(4, 4, LLAMA);
+    check_removal(4, 2, LLAMA);
+    check_removal(6, 1, LLAMA);
+    check_removal(4, 2, QWEN);
 }
 
 static void half_of_heads_and_neurons_go_and_groups_stay_whole(void **state)
@@ -688,7 +619,7 @@ static void half_of_heads_and_neurons_go_and_groups_stay_whole(void **state)
     (void)state;
     model.heads = 6;
     model.kv_heads = 3;
-    prune(&p, &model, false, 0.5);
+    prune(&p, &model, LLAMA, 0.5);
     CHECK(muc_train_pruned_share(&p.pruner, false) == 0.5);
     CHECK(muc_train_pruned_share(&p.pruner, true) == 0.5);
     for (size_t l = 0; l < 2; l++) {
@@ -707,7 +638,7 @@ static void neurons_that_do_nothing_go_first(void **state)
     size_t first;
 
     (void)state;
-    prune(&p, &small, false, 0.125); /* 10 of 80 */
+    prune(&p, &small, LLAMA, 0.125); /* 10 of 80 */
     first = p.pruner.layers[1].neurons;
     for (size_t n = 0; n < 40; n++)
         CHECK_EQ(p.pruner.scores[first + n] < 0, n >= DEAD && n < DEAD + 10);
@@ -721,7 +652,7 @@ static void a_layer_keeps_a_head_and_eight_neurons(void **state)
     pruning p;
 
     (void)state;
-    prune(&p, &small, false, 0.95);
+    prune(&p, &small, LLAMA, 0.95);
     for (size_t l = 0; l < 2; l++) {
         CHECK_EQ(p.cut.layers[l].kv_heads, 1);
         CHECK_EQ(p.cut.layers[l].heads, 2);
@@ -731,18 +662,17 @@ static void a_layer_keeps_a_head_and_eight_neurons(void **state)
 }
 
 /* the folder names each layer's numbers; graph and reference take them */
-static void layers_of_different_sizes_are_read_back(void **state)
+static void check_sizes(muc_context *ctx, kind k)
 {
-    static const uint32_t neurons[] = { 40, 23 }, heads[] = { 2, 4 }, kv_heads[] = { 1, 2 };
-    muc_context *ctx = muc_context_new(1);
+    static const uint32_t neurons[] = { 40, 23 }, heads[] = { 2, 4 };
+    const uint32_t kv_heads[] = { k == GPT2 ? 2 : 1, k == GPT2 ? 4 : 2 };
     muc_train_random random = { 3 };
     int32_t tokens[LENGTH];
     muc_checkpoint made, read;
     muc_train_shape shape;
     muc_scalar *weights;
 
-    (void)state;
-    random_checkpoint(ctx, &small, &made);
+    make_model(ctx, &small, k, &made);
     CHECK_OK(ctx, muc_train_shape_make(ctx, &made.config, heads, kv_heads, neurons, &shape));
     weights = malloc(shape.elements * sizeof(*weights));
     for (size_t i = 0; i < shape.elements; i++)
@@ -768,6 +698,26 @@ static void layers_of_different_sizes_are_read_back(void **state)
     muc_checkpoint_close(&made);
     free(weights);
     muc_train_shape_free(&shape);
+}
+
+static void layers_of_different_sizes_are_read_back(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+
+    (void)state;
+    check_sizes(ctx, LLAMA);
+    muc_context_free(ctx);
+}
+
+static void all_of_that_of_a_gpt2(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+
+    (void)state;
+    check_loss(ctx, GPT2);
+    check_folder(ctx, GPT2);
+    check_removal(4, 4, GPT2);
+    check_sizes(ctx, GPT2);
     muc_context_free(ctx);
 }
 
@@ -820,6 +770,7 @@ int main(void)
         cmocka_unit_test(a_layer_keeps_a_head_and_eight_neurons),
         cmocka_unit_test(layers_of_different_sizes_are_read_back),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(all_of_that_of_a_gpt2),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

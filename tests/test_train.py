@@ -22,6 +22,11 @@ SHAPE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_s
          "tie_word_embeddings": False, "hidden_act": "silu"}
 
 
+GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 32, "n_layer": 2,
+        "n_head": 4, "n_positions": 128, "n_inner": 48, "vocab_size": 260,
+        "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}
+
+
 class Skip(Exception):
     pass
 
@@ -48,10 +53,10 @@ def oracle(job, folder):
     return json.loads(out)
 
 
-def setup(folder, **changes):
+def setup(folder, shape=SHAPE, **changes):
     """a configuration and 24 cases, which together are less than one batch"""
     chance = random.Random(5)
-    (folder / "config.json").write_text(json.dumps({**SHAPE, **changes}))
+    (folder / "config.json").write_text(json.dumps({**shape, **changes}))
     words = ["go", "scan", "report", "wait", "the hall", "the lab"]
     cases = ["say: " + " ".join(chance.choices(words, k=chance.randint(1, 4))) for _ in range(24)]
     (folder / "cases.txt").write_text("\n\n".join(f"{c}\ndo: {c[5:].upper()}" for c in cases))
@@ -104,6 +109,26 @@ def so_they_are_with_a_tied_head(folder):
     agrees_with_torch(folder, tie_word_embeddings=True, num_key_value_heads=1)
 
 
+def so_are_those_of_a_gpt2(folder):
+    agrees_with_torch(folder, shape=GPT2)
+    names = set(tensors_of(folder / "second"))
+    assert {"transformer.wpe.weight", "transformer.h.1.attn.c_attn.bias"} <= names, names
+    assert tensors_of(folder / "second")["transformer.h.0.mlp.c_fc.weight"] == [32, 48]
+    config = json.loads((folder / "second/config.json").read_text())
+    assert {**config, **GPT2, "n_inner": 48} == config, config
+
+
+def so_are_those_of_one_by_erf_with_a_head_of_its_own(folder):
+    agrees_with_torch(folder, shape=GPT2, activation_function="gelu", tie_word_embeddings=False)
+
+
+def tensors_of(folder):
+    """shapes by name"""
+    data = (folder / "model.safetensors").read_bytes()
+    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    return {name: t["shape"] for name, t in header.items() if name != "__metadata__"}
+
+
 def a_run_that_was_killed_goes_on_to_the_same_bytes(folder):
     goes_on(folder)
 
@@ -112,8 +137,12 @@ def so_does_one_that_prunes(folder):
     goes_on(folder, "--prune", 0.5)
 
 
-def goes_on(folder, *options):
-    config, cases = setup(folder)
+def so_does_a_gpt2(folder):
+    goes_on(folder, shape=GPT2)
+
+
+def goes_on(folder, *options, shape=SHAPE):
+    config, cases = setup(folder, shape)
     args = [*options, config, "--data", cases, "--cases", "--tokenizer", "bytes", "--steps", 200, "--every",
             3, "--batch", 256, "--prompt-loss", "0.5", "--seed", 3]
     muc("train", *args, "-o", folder / "whole", "-t", 1)
@@ -169,6 +198,21 @@ def a_pruned_model_goes_everywhere(folder):
     config_of["intermediate_size"] = [48, -1]
     (out / "config.json").write_text(json.dumps(config_of))
     assert "layer 1 is no number" in muc("inspect", out, status=MALFORMED)
+
+
+def so_does_a_pruned_gpt2(folder):
+    config, cases = setup(folder, GPT2)
+    out = folder / "out"
+    report = json.loads(muc("train", config, "--data", cases, "--cases", "--tokenizer", "bytes",
+                            "--steps", 60, "--rate", 1e-2, "--prune", 0.5, "-o", out, "--json"))
+    layers, shapes = report["layers"], tensors_of(out)
+    assert sum(r["heads"] for r in layers) == 4 and sum(r["neurons"] for r in layers) == 48
+    for i, r in enumerate(layers):
+        assert shapes[f"transformer.h.{i}.attn.c_attn.weight"] == [32, 24 * r["heads"]], shapes
+        assert shapes[f"transformer.h.{i}.mlp.c_proj.weight"] == [r["neurons"], 32], shapes
+    made = json.loads(muc("compile", out, "--target", "mcu", "-o", folder / "c", "--json"))
+    assert made["self_check"]["kl"] < 0.05, made
+    assert json.loads(muc("verify", folder / "c", out, "--json"))["exact"]
 
 
 def a_page_shows_the_loss(folder):
@@ -227,8 +271,9 @@ def what_cannot_be_is_refused(folder):
 
 
 TESTS = [losses_norms_and_weights_are_those_of_pytorch, so_they_are_with_a_tied_head,
-         a_run_that_was_killed_goes_on_to_the_same_bytes, so_does_one_that_prunes,
-         a_pruned_model_goes_everywhere,
+         so_are_those_of_a_gpt2, so_are_those_of_one_by_erf_with_a_head_of_its_own,
+         a_run_that_was_killed_goes_on_to_the_same_bytes, so_does_one_that_prunes, so_does_a_gpt2,
+         a_pruned_model_goes_everywhere, so_does_a_pruned_gpt2,
          the_result_is_a_model_that_knows_its_answers, a_page_shows_the_loss, tokenizers_are_made_of_a_text,
          what_cannot_be_is_refused]
 

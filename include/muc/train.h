@@ -1,4 +1,4 @@
-/* muc/train.h - trains a language model of the Llama family on the processor. */
+/* muc/train.h - trains a language model of the Llama family, or a GPT-2, on the processor. */
 #ifndef MUC_TRAIN_H
 #define MUC_TRAIN_H
 

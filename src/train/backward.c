@@ -1,4 +1,4 @@
-/* backward.c - the layers of a Llama in reverse: each gradient where its formula is. */
+/* backward.c - the layers of a Llama or a GPT-2 in reverse: each gradient where its formula is. */
 #include "train/model.h"
 
 typedef struct step {
@@ -32,6 +32,28 @@ static muc_status product(const step *s, unsigned row, unsigned bias_row, size_t
                                  dx, gradient(s, row), bias_row ? gradient(s, bias_row) : NULL);
 }
 
+/* pass->dwide: the gradient by kept->gated; pass->dnormed becomes that by kept->ffn */
+static muc_status neurons_back(const step *s)
+{
+    muc_train_pass *pass = s->pass;
+    const muc_model_config *config = &pass->shape->config;
+    muc_train_kept *kept = s->kept;
+    size_t elements = s->batch->rows * s->layer->ffn_dim, neurons = s->layer->ffn_dim;
+    bool is_gated = config->ffn == MUC_FFN_GATED;
+
+    if (is_gated) {
+        MUC_TRY(muc_train_gate_back(pass->ctx, elements, pass->dwide, kept->gate, kept->up));
+        MUC_TRY(product(s, MUC_LLAMA_GATE, 0, config->dim, neurons, kept->ffn, kept->gate, false,
+                        pass->dnormed));
+    } else {
+        MUC_TRY(muc_train_gelu_back(pass->ctx, elements,
+                                    strcmp(config->activation, "gelu_new") == 0, pass->dwide,
+                                    kept->up));
+    }
+    return product(s, MUC_LLAMA_UP, MUC_LLAMA_UP_BIAS, config->dim, neurons, kept->ffn, kept->up,
+                   is_gated, pass->dnormed);
+}
+
 /* pass->dx: the gradient by the layer's result, becomes that by kept->middle */
 static muc_status feed_forward_back(const step *s)
 {
@@ -39,18 +61,17 @@ static muc_status feed_forward_back(const step *s)
     muc_train_kept *kept = s->kept;
     size_t rows = s->batch->rows, dim = pass->shape->config.dim, neurons = s->layer->ffn_dim;
 
-    MUC_TRY(product(s, MUC_LLAMA_DOWN, 0, neurons, dim, kept->gated, pass->dx, false, pass->dwide));
+    MUC_TRY(product(s, MUC_LLAMA_DOWN, MUC_LLAMA_DOWN_BIAS, neurons, dim, kept->gated, pass->dx,
+                    false, pass->dwide));
     MUC_TRY(muc_train_hook_back(pass, MUC_TRAIN_SITE_NEURONS, s->number, rows, neurons, kept->gated,
                                 pass->dwide));
-    MUC_TRY(muc_train_gate_back(pass->ctx, rows * neurons, pass->dwide, kept->gate, kept->up));
-    MUC_TRY(
-        product(s, MUC_LLAMA_GATE, 0, dim, neurons, kept->ffn, kept->gate, false, pass->dnormed));
-    MUC_TRY(product(s, MUC_LLAMA_UP, 0, dim, neurons, kept->ffn, kept->up, true, pass->dnormed));
+    MUC_TRY(neurons_back(s));
     MUC_TRY(muc_train_hook_back(pass, MUC_TRAIN_SITE_FFN, s->number, rows, dim, kept->ffn,
                                 pass->dnormed));
     return muc_train_norm_back(pass->ctx, rows, dim, kept->middle, weight(s, MUC_LLAMA_FFN_NORM),
                                kept->middle_factors, pass->dnormed, true, pass->dx,
-                               gradient(s, MUC_LLAMA_FFN_NORM));
+                               gradient(s, MUC_LLAMA_FFN_NORM),
+                               gradient(s, MUC_LLAMA_FFN_NORM_BIAS));
 }
 
 /* dy, the gradient by rotated q or k, becomes that by their product */
@@ -60,12 +81,13 @@ static muc_status queries_back(const step *s, unsigned norm_row, uint32_t heads,
     muc_train_pass *pass = s->pass;
     uint32_t width = pass->shape->config.head_dim;
 
-    MUC_TRY(muc_train_rope(pass->ctx, s->batch->rows, heads, width / 2, s->batch->positions,
-                           pass->cosines, pass->sines, true, dy));
+    if (pass->shape->config.position == MUC_POSITION_ROPE)
+        MUC_TRY(muc_train_rope(pass->ctx, s->batch->rows, heads, width / 2, s->batch->positions,
+                               pass->cosines, pass->sines, true, dy));
     if (!gradient(s, norm_row))
         return MUC_OK;
     return muc_train_norm_back(pass->ctx, s->batch->rows * heads, width, raw, weight(s, norm_row),
-                               factors, dy, false, dy, gradient(s, norm_row));
+                               factors, dy, false, dy, gradient(s, norm_row), NULL);
 }
 
 /* pass->dx: the gradient by kept->middle, becomes that by kept->in */
@@ -97,16 +119,17 @@ static muc_status attention_back(const step *s)
                                 pass->dnormed));
     return muc_train_norm_back(pass->ctx, rows, dim, kept->in, weight(s, MUC_LLAMA_INPUT_NORM),
                                kept->in_factors, pass->dnormed, true, pass->dx,
-                               gradient(s, MUC_LLAMA_INPUT_NORM));
+                               gradient(s, MUC_LLAMA_INPUT_NORM),
+                               gradient(s, MUC_LLAMA_INPUT_NORM_BIAS));
 }
 
-/* in the order of rows: tokens repeat */
-static void embed_back(const muc_train_batch *batch, size_t dim, const muc_scalar *dx,
+/* in the order of rows: tokens, and positions, repeat */
+static void embed_back(const uint32_t *ids, size_t rows, size_t dim, const muc_scalar *dx,
                        muc_scalar *dtable)
 {
-    for (size_t r = 0; r < batch->rows; r++)
+    for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < dim; i++)
-            dtable[batch->tokens[r] * dim + i] += dx[r * dim + i];
+            dtable[ids[r] * dim + i] += dx[r * dim + i];
 }
 
 muc_status muc_train_backward(muc_train_pass *pass, const muc_train_batch *batch,
@@ -117,15 +140,18 @@ muc_status muc_train_backward(muc_train_pass *pass, const muc_train_batch *batch
 
     MUC_TRY(muc_train_hook_back(pass, MUC_TRAIN_SITE_OUTPUT, shape->config.layers, batch->rows, dim,
                                 pass->normed, pass->dnormed));
-    MUC_TRY(muc_train_norm_back(pass->ctx, batch->rows, dim, pass->last,
-                                weights + shape->final_norm, pass->last_factors, pass->dnormed,
-                                false, pass->dx, gradients + shape->final_norm));
+    MUC_TRY(muc_train_norm_back(
+        pass->ctx, batch->rows, dim, pass->last, weights + shape->final_norm, pass->last_factors,
+        pass->dnormed, false, pass->dx, gradients + shape->final_norm,
+        shape->final_norm_bias == MUC_TRAIN_ABSENT ? NULL : gradients + shape->final_norm_bias));
     for (uint32_t i = shape->config.layers; i-- > 0;) {
         step s = { pass, batch, weights, gradients, &shape->layers[i], &pass->kept[i], i };
 
         MUC_TRY(feed_forward_back(&s));
         MUC_TRY(attention_back(&s));
     }
-    embed_back(batch, dim, pass->dx, gradients + shape->embed);
+    embed_back(batch->tokens, batch->rows, dim, pass->dx, gradients + shape->embed);
+    if (shape->positions != MUC_TRAIN_ABSENT)
+        embed_back(batch->positions, batch->rows, dim, pass->dx, gradients + shape->positions);
     return MUC_OK;
 }

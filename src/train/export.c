@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "formats/hf/gpt2.h"
 #include "formats/hf/save.h"
 
 muc_status muc_train_import(muc_context *ctx, const muc_train_shape *shape,
@@ -30,6 +31,7 @@ muc_status muc_train_import(muc_context *ctx, const muc_train_shape *shape,
 static muc_status add_tensors(muc_context *ctx, const muc_train_shape *shape,
                               const muc_scalar *weights, muc_arena *arena, muc_text *text)
 {
+    size_t count = shape->tensor_count;
     muc_tensor_view *views;
     float *values;
 
@@ -53,7 +55,9 @@ static muc_status add_tensors(muc_context *ctx, const muc_train_shape *shape,
                                       .bytes = tensor->elements * sizeof(float),
                                       .data = (const uint8_t *)(values + tensor->first) };
     }
-    return muc_safetensors_print(ctx, views, shape->tensor_count, text);
+    if (shape->config.family == MUC_FAMILY_GPT2)
+        MUC_TRY(muc_hf_gpt2_store(ctx, &shape->config, views, count, arena, &views, &count));
+    return muc_safetensors_print(ctx, views, count, text);
 }
 
 static muc_status write(muc_context *ctx, const char *folder, const char *name,

@@ -1,4 +1,4 @@
-/* forward.c - the layers of a Llama over a batch, keeping what the way back needs. */
+/* forward.c - the layers of a Llama or a GPT-2 over a batch, keeping what the way back needs. */
 #include "train/model.h"
 
 typedef struct step {
@@ -18,8 +18,15 @@ static const muc_scalar *weight(const step *s, unsigned id)
     return at == MUC_TRAIN_ABSENT ? NULL : s->weights + at;
 }
 
+static void add(size_t count, const muc_scalar *x, muc_scalar *y)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] += x[i];
+}
+
+/* positions NULL: none are learned */
 static muc_status embed(const muc_train_pass *pass, const muc_train_batch *batch,
-                        const muc_scalar *table, muc_scalar *x)
+                        const muc_scalar *table, const muc_scalar *positions, muc_scalar *x)
 {
     const muc_model_config *config = &pass->shape->config;
 
@@ -30,11 +37,14 @@ static muc_status embed(const muc_train_pass *pass, const muc_train_batch *batch
                             batch->positions[r], config->vocabulary, config->context);
         memcpy(x + r * config->dim, table + (size_t)batch->tokens[r] * config->dim,
                config->dim * sizeof(*x));
+        if (positions)
+            add(config->dim, positions + (size_t)batch->positions[r] * config->dim,
+                x + r * config->dim);
     }
     return MUC_OK;
 }
 
-/* q or k of all heads: product, norm of heads where the family has one, rotation */
+/* q or k of all heads: product, and where the family has them norm of heads, rotation */
 static muc_status queries(const step *s, unsigned row, unsigned bias_row, unsigned norm_row,
                           uint32_t heads, muc_scalar *raw, muc_scalar *factors, muc_scalar *out)
 {
@@ -47,15 +57,11 @@ static muc_status queries(const step *s, unsigned row, unsigned bias_row, unsign
                              weight(s, bias_row), gain ? raw : out));
     if (gain)
         MUC_TRY(muc_train_norm(ctx, rows * heads, config->head_dim, config->norm_epsilon, raw, gain,
-                               factors, out));
+                               NULL, factors, out));
+    if (config->position != MUC_POSITION_ROPE)
+        return MUC_OK;
     return muc_train_rope(ctx, rows, heads, config->head_dim / 2, s->batch->positions,
                           s->pass->cosines, s->pass->sines, false, out);
-}
-
-static void add(size_t count, const muc_scalar *x, muc_scalar *y)
-{
-    for (size_t i = 0; i < count; i++)
-        y[i] += x[i];
 }
 
 /* kept->middle = kept->in + O(attention(norm in)) */
@@ -68,7 +74,8 @@ static muc_status attention_block(const step *s)
     size_t rows = s->batch->rows, wide = heads.heads * heads.width;
 
     MUC_TRY(muc_train_norm(ctx, rows, config->dim, config->norm_epsilon, kept->in,
-                           weight(s, MUC_LLAMA_INPUT_NORM), kept->in_factors, kept->normed));
+                           weight(s, MUC_LLAMA_INPUT_NORM), weight(s, MUC_LLAMA_INPUT_NORM_BIAS),
+                           kept->in_factors, kept->normed));
     MUC_TRY(muc_train_hook_forward(s->pass, MUC_TRAIN_SITE_ATTENTION, s->number, rows, config->dim,
                                    kept->normed));
     MUC_TRY(queries(s, MUC_LLAMA_Q, MUC_LLAMA_Q_BIAS, MUC_LLAMA_Q_NORM, s->layer->heads,
@@ -87,7 +94,25 @@ static muc_status attention_block(const step *s)
     return MUC_OK;
 }
 
-/* out = kept->middle + down(silu(gate n) * up n), n = norm middle */
+/* kept->gated = silu(gate n) * up n, or gelu(up n); n = kept->ffn */
+static muc_status neurons_of(const step *s)
+{
+    const muc_model_config *config = &s->pass->shape->config;
+    muc_context *ctx = s->pass->ctx;
+    muc_train_kept *kept = s->kept;
+    size_t rows = s->batch->rows, neurons = s->layer->ffn_dim;
+
+    MUC_TRY(muc_train_linear(ctx, rows, config->dim, neurons, kept->ffn, weight(s, MUC_LLAMA_UP),
+                             weight(s, MUC_LLAMA_UP_BIAS), kept->up));
+    if (config->ffn == MUC_FFN_PLAIN)
+        return muc_train_gelu(ctx, rows * neurons, strcmp(config->activation, "gelu_new") == 0,
+                              kept->up, kept->gated);
+    MUC_TRY(muc_train_linear(ctx, rows, config->dim, neurons, kept->ffn, weight(s, MUC_LLAMA_GATE),
+                             NULL, kept->gate));
+    return muc_train_gate(ctx, rows * neurons, kept->gate, kept->up, kept->gated);
+}
+
+/* out = kept->middle + down(neurons of norm middle) */
 static muc_status feed_forward_block(const step *s, muc_scalar *out)
 {
     const muc_model_config *config = &s->pass->shape->config;
@@ -96,18 +121,15 @@ static muc_status feed_forward_block(const step *s, muc_scalar *out)
     size_t rows = s->batch->rows, neurons = s->layer->ffn_dim;
 
     MUC_TRY(muc_train_norm(ctx, rows, config->dim, config->norm_epsilon, kept->middle,
-                           weight(s, MUC_LLAMA_FFN_NORM), kept->middle_factors, kept->ffn));
+                           weight(s, MUC_LLAMA_FFN_NORM), weight(s, MUC_LLAMA_FFN_NORM_BIAS),
+                           kept->middle_factors, kept->ffn));
     MUC_TRY(muc_train_hook_forward(s->pass, MUC_TRAIN_SITE_FFN, s->number, rows, config->dim,
                                    kept->ffn));
-    MUC_TRY(muc_train_linear(ctx, rows, config->dim, neurons, kept->ffn, weight(s, MUC_LLAMA_GATE),
-                             NULL, kept->gate));
-    MUC_TRY(muc_train_linear(ctx, rows, config->dim, neurons, kept->ffn, weight(s, MUC_LLAMA_UP),
-                             NULL, kept->up));
-    MUC_TRY(muc_train_gate(ctx, rows * neurons, kept->gate, kept->up, kept->gated));
+    MUC_TRY(neurons_of(s));
     MUC_TRY(muc_train_hook_forward(s->pass, MUC_TRAIN_SITE_NEURONS, s->number, rows, neurons,
                                    kept->gated));
     MUC_TRY(muc_train_linear(ctx, rows, neurons, config->dim, kept->gated,
-                             weight(s, MUC_LLAMA_DOWN), NULL, out));
+                             weight(s, MUC_LLAMA_DOWN), weight(s, MUC_LLAMA_DOWN_BIAS), out));
     add(rows * config->dim, kept->middle, out);
     return MUC_OK;
 }
@@ -118,16 +140,20 @@ muc_status muc_train_forward(muc_train_pass *pass, const muc_train_batch *batch,
     const muc_train_shape *shape = pass->shape;
     uint32_t layers = shape->config.layers;
 
-    MUC_TRY(embed(pass, batch, weights + shape->embed, layers ? pass->kept[0].in : pass->last));
+    MUC_TRY(embed(pass, batch, weights + shape->embed,
+                  shape->positions == MUC_TRAIN_ABSENT ? NULL : weights + shape->positions,
+                  layers ? pass->kept[0].in : pass->last));
     for (uint32_t i = 0; i < layers; i++) {
         step s = { pass, batch, weights, &shape->layers[i], &pass->kept[i], i };
 
         MUC_TRY(attention_block(&s));
         MUC_TRY(feed_forward_block(&s, i + 1 < layers ? pass->kept[i + 1].in : pass->last));
     }
-    MUC_TRY(muc_train_norm(pass->ctx, batch->rows, shape->config.dim, shape->config.norm_epsilon,
-                           pass->last, weights + shape->final_norm, pass->last_factors,
-                           pass->normed));
+    MUC_TRY(muc_train_norm(
+        pass->ctx, batch->rows, shape->config.dim, shape->config.norm_epsilon, pass->last,
+        weights + shape->final_norm,
+        shape->final_norm_bias == MUC_TRAIN_ABSENT ? NULL : weights + shape->final_norm_bias,
+        pass->last_factors, pass->normed));
     return muc_train_hook_forward(pass, MUC_TRAIN_SITE_OUTPUT, layers, batch->rows,
                                   shape->config.dim, pass->normed);
 }

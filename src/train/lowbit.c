@@ -11,7 +11,8 @@ static const double keep_mean = 0.9, keep_square = 0.99, least_square = 1e-24;
 
 muc_lowbit muc_train_lowbit_format(const muc_train_lowbit *q, const muc_train_tensor *tensor)
 {
-    bool outer = tensor->id == MUC_LLAMA_EMBED || tensor->id == MUC_LLAMA_HEAD;
+    bool outer = tensor->id == MUC_LLAMA_EMBED || tensor->id == MUC_LLAMA_POSITIONS ||
+                 tensor->id == MUC_LLAMA_HEAD;
     muc_lowbit format = outer ? q->embedding : q->weights;
 
     return tensor->columns % (8 / muc_lowbit_get(format)->bits) == 0 ? format : MUC_LOWBIT_INT8;

@@ -44,13 +44,13 @@ typedef struct muc_train_hooks {
 
 /* What the way back needs of a layer; [rows][...] */
 typedef struct muc_train_kept {
-    muc_scalar *in, *in_factors, *normed;      /* dim, 1, dim */
+    muc_scalar *in, *in_factors, *normed;      /* dim, 1 (of a LayerNorm 2), dim */
     muc_scalar *q, *k, *v;                     /* heads' widths, rotated */
     muc_scalar *q_raw, *k_raw;                 /* before their norm; NULL without one */
     muc_scalar *q_factors, *k_factors;         /* heads, kv_heads */
     muc_scalar *lse, *heads;                   /* heads, heads * width */
-    muc_scalar *middle, *middle_factors, *ffn; /* dim, 1, dim */
-    muc_scalar *gate, *up, *gated;             /* ffn_dim */
+    muc_scalar *middle, *middle_factors, *ffn; /* as these */
+    muc_scalar *gate, *up, *gated;             /* ffn_dim; gate: of a gated FFN */
 } muc_train_kept;
 
 typedef struct muc_train_pass {

@@ -1,4 +1,4 @@
-/* ops.h - the operators of the Llama family, forward and backward.
+/* ops.h - the operators of the Llama family and of GPT-2, forward and backward.
  *
  * Matrices are row-major, a row a token. How work is cut into pieces depends on shapes alone and
  * every sum has one order, so results are the same bits at any thread count. Gradients of
@@ -24,15 +24,18 @@ muc_status muc_train_linear_back(muc_context *ctx, size_t rows, size_t in, size_
                                  const muc_scalar *x, const muc_scalar *w, const muc_scalar *dy,
                                  bool add, muc_scalar *dx, muc_scalar *dw, muc_scalar *dbias);
 
-/* y = x * factor * gain, factor = 1 / sqrt(mean of squares + epsilon) of each row, kept for the way
- * back. y may be x. */
+/* bias NULL, RMSNorm: y = x * factor * gain, factor = 1 / sqrt(mean of squares + epsilon) of each
+ * row, kept in factors [rows] for the way back. Else LayerNorm: y = (x - mean) * factor * gain +
+ * bias, and the means lie after the factors. y may be x. */
 muc_status muc_train_norm(muc_context *ctx, size_t rows, size_t width, double epsilon,
-                          const muc_scalar *x, const muc_scalar *gain, muc_scalar *factors,
-                          muc_scalar *y);
-/* dx = gradient (+ dx if add), dgain += ...; dx may be dy if not add. */
+                          const muc_scalar *x, const muc_scalar *gain, const muc_scalar *bias,
+                          muc_scalar *factors, muc_scalar *y);
+/* dx = gradient (+ dx if add), dgain += ..., dbias += ... (NULL: RMSNorm); dx may be dy if not add.
+ */
 muc_status muc_train_norm_back(muc_context *ctx, size_t rows, size_t width, const muc_scalar *x,
                                const muc_scalar *gain, const muc_scalar *factors,
-                               const muc_scalar *dy, bool add, muc_scalar *dx, muc_scalar *dgain);
+                               const muc_scalar *dy, bool add, muc_scalar *dx, muc_scalar *dgain,
+                               muc_scalar *dbias);
 
 /* Rotates pairs (i, i + half) of every head in place; row r is at positions[r]. cosines and sines
  * [context][half]. back: by the opposite angle, which is the gradient. */
@@ -46,6 +49,13 @@ muc_status muc_train_gate(muc_context *ctx, size_t elements, const muc_scalar *g
 /* gate and up become their gradients */
 muc_status muc_train_gate_back(muc_context *ctx, size_t elements, const muc_scalar *dgated,
                                muc_scalar *gate, muc_scalar *up);
+
+/* y = x times the normal distribution at x, or by_tanh its approximation */
+muc_status muc_train_gelu(muc_context *ctx, size_t elements, bool by_tanh, const muc_scalar *x,
+                          muc_scalar *y);
+/* x becomes its gradient */
+muc_status muc_train_gelu_back(muc_context *ctx, size_t elements, bool by_tanh,
+                               const muc_scalar *dy, muc_scalar *x);
 
 /* Documents one after the other: document d is rows starts[d]..starts[d+1]-1, and no row sees
  * another document. */

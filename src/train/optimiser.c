@@ -149,6 +149,13 @@ muc_status muc_train_update(muc_context *ctx, const muc_train_shape *shape,
     return status;
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name), end_size = strlen(end);
+
+    return size >= end_size && strcmp(name + size - end_size, end) == 0;
+}
+
 void muc_train_initialise(const muc_train_shape *shape, muc_train_random *random,
                           muc_scalar *weights)
 {
@@ -158,8 +165,7 @@ void muc_train_initialise(const muc_train_shape *shape, muc_train_random *random
     for (size_t t = 0; t < shape->tensor_count; t++) {
         const muc_train_tensor *tensor = &shape->tensors[t];
         bool is_residual = tensor->id == MUC_LLAMA_O || tensor->id == MUC_LLAMA_DOWN;
-        bool is_bias = tensor->id == MUC_LLAMA_Q_BIAS || tensor->id == MUC_LLAMA_K_BIAS ||
-                       tensor->id == MUC_LLAMA_V_BIAS || tensor->id == MUC_LLAMA_O_BIAS;
+        bool is_bias = ends_with(tensor->name, ".bias");
 
         for (size_t i = 0; i < tensor->elements; i++)
             if (tensor->columns)

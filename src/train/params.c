@@ -32,6 +32,7 @@ static muc_status lay_out(muc_context *ctx, muc_train_shape *shape)
     muc_model_config config = shape->config;
 
     MUC_TRY(add(ctx, shape, &config, MUC_LLAMA_EMBED, 0, &shape->embed));
+    MUC_TRY(add(ctx, shape, &config, MUC_LLAMA_POSITIONS, 0, &shape->positions));
     for (uint32_t i = 0; i < config.layers; i++) {
         muc_train_layer *layer = &shape->layers[i];
 
@@ -43,6 +44,7 @@ static muc_status lay_out(muc_context *ctx, muc_train_shape *shape)
                 MUC_TRY(add(ctx, shape, &config, id, i, &layer->at[id]));
     }
     MUC_TRY(add(ctx, shape, &config, MUC_LLAMA_FINAL_NORM, 0, &shape->final_norm));
+    MUC_TRY(add(ctx, shape, &config, MUC_LLAMA_FINAL_NORM_BIAS, 0, &shape->final_norm_bias));
     MUC_TRY(add(ctx, shape, &config, MUC_LLAMA_HEAD, 0, &shape->head));
     if (config.tied)
         shape->head = shape->embed;
@@ -91,9 +93,6 @@ static muc_status make(muc_context *ctx, const uint32_t *heads, const uint32_t *
 {
     const muc_model_config *config = &shape->config;
 
-    if (config->family == MUC_FAMILY_GPT2)
-        return muc_fail(ctx, MUC_UNSUPPORTED, "train", MUC_NO_OFFSET,
-                        "a %s is not trained, only the Llama family is", config->architecture);
     MUC_TRY(MUC_ARENA_NEW(ctx, &shape->arena, config->layers, &shape->layers));
     MUC_TRY(MUC_ARENA_NEW(ctx, &shape->arena, ((size_t)config->layers + 1) * MUC_LLAMA_TENSOR_COUNT,
                           &shape->tensors));

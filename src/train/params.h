@@ -18,7 +18,7 @@ typedef struct muc_train_layer {
 #define MUC_TRAIN_ABSENT SIZE_MAX
 
 typedef struct muc_train_tensor {
-    const char *name;              /* Hugging Face's */
+    const char *name;              /* of the checkpoint */
     unsigned id;                   /* MUC_LLAMA_... */
     uint32_t layer, rows, columns; /* columns 0: a vector */
     size_t first, elements;
@@ -30,9 +30,10 @@ typedef struct muc_train_shape {
     muc_arena arena;
     muc_model_config config; /* its layer_sizes are those of layers */
     muc_train_layer *layers;
-    size_t embed, final_norm, head; /* first elements; head is embed if tied */
+    size_t embed, final_norm, head;    /* first elements; head is embed if tied */
+    size_t positions, final_norm_bias; /* MUC_TRAIN_ABSENT */
     size_t tensor_count, elements;
-    muc_train_tensor *tensors; /* in the order of the buffer: embed, layer by layer, the rest */
+    muc_train_tensor *tensors; /* in the order of the buffer: tables, layer by layer, the rest */
 } muc_train_shape;
 
 /* Lays the tensors out. heads, kv_heads, ffn_dims: of each layer, or NULL for config's, which may

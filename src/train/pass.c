@@ -14,18 +14,24 @@ static muc_status room(muc_train_pass *pass, size_t columns, muc_scalar **out)
     return MUC_ARENA_NEW(pass->ctx, &pass->arena, cells, out);
 }
 
+/* that a norm keeps of a row */
+static size_t factors_of(const muc_model_config *config)
+{
+    return config->norm == MUC_NORM_LAYER ? 2 : 1;
+}
+
 static muc_status keep_layer(muc_train_pass *pass, const muc_train_layer *layer,
                              muc_train_kept *kept)
 {
     const muc_model_config *config = &pass->shape->config;
     size_t wide = (size_t)layer->heads * config->head_dim;
-    size_t narrow = (size_t)layer->kv_heads * config->head_dim;
+    size_t narrow = (size_t)layer->kv_heads * config->head_dim, factors = factors_of(config);
     const struct {
         muc_scalar **out;
         size_t columns;
     } rooms[] = {
         { &kept->in, config->dim },
-        { &kept->in_factors, 1 },
+        { &kept->in_factors, factors },
         { &kept->normed, config->dim },
         { &kept->q, wide },
         { &kept->k, narrow },
@@ -33,9 +39,9 @@ static muc_status keep_layer(muc_train_pass *pass, const muc_train_layer *layer,
         { &kept->lse, layer->heads },
         { &kept->heads, wide },
         { &kept->middle, config->dim },
-        { &kept->middle_factors, 1 },
+        { &kept->middle_factors, factors },
         { &kept->ffn, config->dim },
-        { &kept->gate, layer->ffn_dim },
+        { &kept->gate, config->ffn == MUC_FFN_GATED ? layer->ffn_dim : 0 },
         { &kept->up, layer->ffn_dim },
         { &kept->gated, layer->ffn_dim },
         { &kept->q_raw, wide },
@@ -69,9 +75,11 @@ static muc_status make(muc_train_pass *pass)
     size_t table = (size_t)config->context * (config->head_dim / 2);
     size_t heads = 0, kv_heads = 0, widest = 0;
 
-    MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, table, &pass->cosines));
-    MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, table, &pass->sines));
-    MUC_TRY(muc_llama_rope(pass->ctx, config, config->context, pass->cosines, pass->sines));
+    if (config->position == MUC_POSITION_ROPE) {
+        MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, table, &pass->cosines));
+        MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, table, &pass->sines));
+        MUC_TRY(muc_llama_rope(pass->ctx, config, config->context, pass->cosines, pass->sines));
+    }
     MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, config->layers, &pass->kept));
     for (uint32_t i = 0; i < config->layers; i++) {
         const muc_train_layer *layer = &pass->shape->layers[i];
@@ -84,7 +92,7 @@ static muc_status make(muc_train_pass *pass)
         MUC_TRY(keep_layer(pass, layer, &pass->kept[i]));
     }
     MUC_TRY(room(pass, config->dim, &pass->last));
-    MUC_TRY(room(pass, 1, &pass->last_factors));
+    MUC_TRY(room(pass, factors_of(config), &pass->last_factors));
     MUC_TRY(room(pass, config->dim, &pass->normed));
     MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, pass->capacity, &pass->losses));
     MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, HEAD_ROWS * (size_t)config->vocabulary,

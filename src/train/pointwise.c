@@ -6,15 +6,15 @@ enum { ROWS = 64, COLUMNS = 16, ELEMENTS = 1 << 14, LANES = 16 };
 
 typedef struct work {
     size_t rows, width, heads;
-    const muc_scalar *x, *gain, *dy;
-    muc_scalar *factors, *y, *up, *dgain;
+    const muc_scalar *x, *gain, *bias, *dy;
+    muc_scalar *factors, *y, *up, *dgain, *dbias;
     const uint32_t *positions;
     const float *cosines, *sines;
     const int32_t *targets;
     double *losses;
     double weight;
     muc_scalar epsilon;
-    bool add, back;
+    bool add, back, by_tanh;
 } work;
 
 static size_t pieces_of(size_t count, size_t piece)
@@ -75,19 +75,69 @@ MUC_TRAIN_LOOP static muc_status norm_rows(void *arg, size_t piece)
     return MUC_OK;
 }
 
+/* sums of g, of (x - middle)^2 */
+static inline muc_scalar total(const muc_scalar *g, size_t count)
+{
+    muc_scalar lanes[LANES] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= count; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            lanes[j] += g[i + j];
+    for (; i < count; i++)
+        lanes[0] += g[i];
+    for (size_t j = 0; j < LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
+static inline muc_scalar squares_around(muc_scalar middle, const muc_scalar *x, size_t count)
+{
+    muc_scalar lanes[LANES] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= count; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            lanes[j] += (x[i + j] - middle) * (x[i + j] - middle);
+    for (; i < count; i++)
+        lanes[0] += (x[i] - middle) * (x[i] - middle);
+    for (size_t j = 0; j < LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
+MUC_TRAIN_LOOP static muc_status layer_rows(void *arg, size_t piece)
+{
+    const work *w = arg;
+    muc_scalar n = (muc_scalar)w->width;
+
+    for (size_t r = piece * ROWS; r < end_of(w->rows, ROWS, piece); r++) {
+        const muc_scalar *x = w->x + r * w->width;
+        muc_scalar mean = total(x, w->width) / n;
+        muc_scalar factor = 1 / muc_train_sqrt(squares_around(mean, x, w->width) / n + w->epsilon);
+
+        w->factors[r] = factor;
+        w->factors[w->rows + r] = mean;
+        for (size_t i = 0; i < w->width; i++)
+            w->y[r * w->width + i] = (x[i] - mean) * factor * w->gain[i] + w->bias[i];
+    }
+    return MUC_OK;
+}
+
 muc_status muc_train_norm(muc_context *ctx, size_t rows, size_t width, double epsilon,
-                          const muc_scalar *x, const muc_scalar *gain, muc_scalar *factors,
-                          muc_scalar *y)
+                          const muc_scalar *x, const muc_scalar *gain, const muc_scalar *bias,
+                          muc_scalar *factors, muc_scalar *y)
 {
     work w = { .rows = rows,
                .width = width,
                .epsilon = (muc_scalar)epsilon,
                .x = x,
                .gain = gain,
+               .bias = bias,
                .factors = factors,
                .y = y };
 
-    return muc_parallel_for(ctx, pieces_of(rows, ROWS), norm_rows, &w);
+    return muc_parallel_for(ctx, pieces_of(rows, ROWS), bias ? layer_rows : norm_rows, &w);
 }
 
 MUC_TRAIN_LOOP static muc_status gain_columns(void *arg, size_t piece)
@@ -119,9 +169,81 @@ MUC_TRAIN_LOOP static muc_status norm_rows_back(void *arg, size_t piece)
     return MUC_OK;
 }
 
+MUC_TRAIN_LOOP static muc_status layer_columns(void *arg, size_t piece)
+{
+    const work *w = arg;
+    size_t first = piece * COLUMNS, end = end_of(w->width, COLUMNS, piece);
+
+    for (size_t r = 0; r < w->rows; r++) {
+        muc_scalar factor = w->factors[r], mean = w->factors[w->rows + r];
+
+        for (size_t i = first; i < end; i++) {
+            muc_scalar slope = w->dy[r * w->width + i];
+
+            w->dgain[i] += slope * (w->x[r * w->width + i] - mean) * factor;
+            w->dbias[i] += slope;
+        }
+    }
+    return MUC_OK;
+}
+
+/* sum of dy gain (x - mean) */
+static inline muc_scalar along(const muc_scalar *dy, const muc_scalar *gain, const muc_scalar *x,
+                               muc_scalar mean, size_t count)
+{
+    muc_scalar lanes[LANES] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= count; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            lanes[j] += dy[i + j] * gain[i + j] * (x[i + j] - mean);
+    for (; i < count; i++)
+        lanes[0] += dy[i] * gain[i] * (x[i] - mean);
+    for (size_t j = 0; j < LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
+static inline muc_scalar dot(const muc_scalar *a, const muc_scalar *b, size_t count)
+{
+    muc_scalar lanes[LANES] = { 0 }, sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= count; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            lanes[j] += a[i + j] * b[i + j];
+    for (; i < count; i++)
+        lanes[0] += a[i] * b[i];
+    for (size_t j = 0; j < LANES; j++)
+        sum += lanes[j];
+    return sum;
+}
+
+/* dx = f (g - mean of g - (x - mean) f^2 mean of g (x - mean)), g = dy gain */
+MUC_TRAIN_LOOP static muc_status layer_rows_back(void *arg, size_t piece)
+{
+    const work *w = arg;
+    muc_scalar n = (muc_scalar)w->width;
+
+    for (size_t r = piece * ROWS; r < end_of(w->rows, ROWS, piece); r++) {
+        const muc_scalar *x = w->x + r * w->width, *dy = w->dy + r * w->width;
+        muc_scalar *dx = w->y + r * w->width, f = w->factors[r], mean = w->factors[w->rows + r];
+        muc_scalar level = dot(dy, w->gain, w->width) / n;
+        muc_scalar tilt = along(dy, w->gain, x, mean, w->width) * f * f / n;
+
+        for (size_t i = 0; i < w->width; i++) {
+            muc_scalar slope = f * (dy[i] * w->gain[i] - level - (x[i] - mean) * tilt);
+
+            dx[i] = w->add ? dx[i] + slope : slope;
+        }
+    }
+    return MUC_OK;
+}
+
 muc_status muc_train_norm_back(muc_context *ctx, size_t rows, size_t width, const muc_scalar *x,
                                const muc_scalar *gain, const muc_scalar *factors,
-                               const muc_scalar *dy, bool add, muc_scalar *dx, muc_scalar *dgain)
+                               const muc_scalar *dy, bool add, muc_scalar *dx, muc_scalar *dgain,
+                               muc_scalar *dbias)
 {
     work w = { .rows = rows,
                .width = width,
@@ -131,11 +253,14 @@ muc_status muc_train_norm_back(muc_context *ctx, size_t rows, size_t width, cons
                .add = add,
                .factors = (muc_scalar *)(uintptr_t)factors,
                .y = dx,
-               .dgain = dgain };
+               .dgain = dgain,
+               .dbias = dbias };
 
     /* first, for dx may be dy */
-    MUC_TRY(muc_parallel_for(ctx, pieces_of(width, COLUMNS), gain_columns, &w));
-    return muc_parallel_for(ctx, pieces_of(rows, ROWS), norm_rows_back, &w);
+    MUC_TRY(
+        muc_parallel_for(ctx, pieces_of(width, COLUMNS), dbias ? layer_columns : gain_columns, &w));
+    return muc_parallel_for(ctx, pieces_of(rows, ROWS), dbias ? layer_rows_back : norm_rows_back,
+                            &w);
 }
 
 MUC_TRAIN_LOOP static muc_status rope_rows(void *arg, size_t piece)
@@ -220,6 +345,68 @@ muc_status muc_train_gate_back(muc_context *ctx, size_t elements, const muc_scal
     work w = { .rows = elements, .dy = dgated, .y = gate, .up = up };
 
     return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gate_elements_back, &w);
+}
+
+/* ---- GELU: x times a share, the normal distribution or near it ---- */
+
+static const muc_scalar TANH_SCALE = (muc_scalar)1.59576912160573071176; /* sqrt(8 / pi) */
+static const muc_scalar TANH_CUBE = (muc_scalar)0.044715;
+
+/* (1 + tanh(u)) / 2 is the logistic function of 2u */
+static inline muc_scalar tanh_share(muc_scalar x)
+{
+    return sigmoid(TANH_SCALE * (x + TANH_CUBE * x * x * x));
+}
+
+static inline muc_scalar normal_share(muc_scalar x)
+{
+    return (muc_scalar)(0.5 + 0.5 * muc_erf((double)x * 0.70710678118654752440));
+}
+
+MUC_TRAIN_LOOP static muc_status gelu_elements(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t i = piece * ELEMENTS; w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++)
+        w->y[i] = w->x[i] * tanh_share(w->x[i]);
+    for (size_t i = piece * ELEMENTS; !w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++)
+        w->y[i] = w->x[i] * normal_share(w->x[i]);
+    return MUC_OK;
+}
+
+muc_status muc_train_gelu(muc_context *ctx, size_t elements, bool by_tanh, const muc_scalar *x,
+                          muc_scalar *y)
+{
+    work w = { .rows = elements, .by_tanh = by_tanh, .x = x, .y = y };
+
+    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gelu_elements, &w);
+}
+
+MUC_TRAIN_LOOP static muc_status gelu_elements_back(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t i = piece * ELEMENTS; w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++) {
+        muc_scalar x = w->y[i], s = tanh_share(x);
+        muc_scalar slope = TANH_SCALE * (1 + 3 * TANH_CUBE * x * x);
+
+        w->y[i] = w->dy[i] * (s + x * s * (1 - s) * slope);
+    }
+    for (size_t i = piece * ELEMENTS; !w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++) {
+        muc_scalar x = w->y[i];
+        double density = 0.39894228040143267794 * muc_exp(-0.5 * (double)x * (double)x);
+
+        w->y[i] = w->dy[i] * (normal_share(x) + x * (muc_scalar)density);
+    }
+    return MUC_OK;
+}
+
+muc_status muc_train_gelu_back(muc_context *ctx, size_t elements, bool by_tanh,
+                               const muc_scalar *dy, muc_scalar *x)
+{
+    work w = { .rows = elements, .by_tanh = by_tanh, .dy = dy, .y = x };
+
+    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gelu_elements_back, &w);
 }
 
 static inline double entropy_row(muc_scalar *row, size_t columns, size_t target, double weight)

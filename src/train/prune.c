@@ -266,6 +266,7 @@ static bool keeps(const cut *c, const muc_train_tensor *t, bool column, size_t i
                !is_masked(p, u->heads + i / width);
     case MUC_LLAMA_GATE:
     case MUC_LLAMA_UP:
+    case MUC_LLAMA_UP_BIAS:
         return column || !is_masked(p, u->neurons + i);
     case MUC_LLAMA_DOWN:
         return !column || !is_masked(p, u->neurons + i);

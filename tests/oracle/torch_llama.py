@@ -1,4 +1,5 @@
-"""A second implementation of the Llama family and of its training, in PyTorch: the judge of muc train.
+"""A second implementation of the Llama family and GPT-2, and of their training, in PyTorch: the judge of
+muc train.
 
     torch_llama.py train JOB.json    trains as JOB says and prints losses, norms and the distance
                                      of the weights from those of another folder
@@ -41,8 +42,45 @@ def rotate(x, cos, sin):
     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
 
 
+def gpt2_logits(config, w, tokens):
+    """of Hugging Face's tensors, where matrices are [in, out]"""
+    heads, epsilon = config["n_head"], config["layer_norm_epsilon"]
+    batch, length = tokens.shape
+    gelu = {"gelu_new": "tanh", "gelu": "none"}[config["activation_function"]]
+
+    def layer_norm(x, name):
+        return F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], epsilon)
+
+    def conv1d(x, name):
+        return x @ w[name + ".weight"] + w[name + ".bias"]
+
+    x = w["transformer.wte.weight"][tokens] + w["transformer.wpe.weight"][:length]
+    for i in range(config["n_layer"]):
+        p = f"transformer.h.{i}."
+        q, k, v = (t.view(batch, length, heads, -1).transpose(1, 2)
+                   for t in conv1d(layer_norm(x, p + "ln_1"), p + "attn.c_attn").chunk(3, dim=-1))
+        scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
+        scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), float("-inf"))
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, -1)
+        x = x + conv1d(mixed, p + "attn.c_proj")
+        neurons = F.gelu(conv1d(layer_norm(x, p + "ln_2"), p + "mlp.c_fc"), approximate=gelu)
+        x = x + conv1d(neurons, p + "mlp.c_proj")
+    x = layer_norm(x, "transformer.ln_f")
+    return F.linear(x, w.get("lm_head.weight", w["transformer.wte.weight"]))
+
+
+def forget_key_biases(tensors):
+    """They add the same to all scores of a query: what they become is chance."""
+    for name, t in tensors.items():
+        if name.endswith("c_attn.bias"):
+            third = t.numel() // 3
+            t.data[third:2 * third] = 0
+
+
 def logits_of(config, w, tokens):
     """tokens [batch, length] of documents, padded at their end: no row sees what follows it"""
+    if config["model_type"] == "gpt2":
+        return gpt2_logits(config, w, tokens)
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     width = config.get("head_dim", config["hidden_size"] // heads)
     epsilon = config["rms_norm_eps"]
@@ -120,6 +158,8 @@ def train(job):
     losses, norms = zip(*(trainer.step(i, tokens, targets) for i in range(job["steps"])))
     _, other = read_folder(job["other"])
     _, start = read_folder(job["folder"])
+    for tensors in (trainer.weights, other, start):
+        forget_key_biases(tensors)
     moved = sum((start[n] - t).pow(2).sum().item() for n, t in other.items())
     apart = sum((trainer.weights[n] - t).pow(2).sum().item() for n, t in other.items())
     return {"losses": losses, "norms": norms, "distance": math.sqrt(apart / moved)}
