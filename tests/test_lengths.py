@@ -145,6 +145,21 @@ def test_open_dimensions_follow_from_the_arrays(folder):
         muc("run", what, "--input", given, status=USAGE, message="x")
 
 
+def test_code_of_other_weights_or_options_is_refused_before_it_runs(folder):
+    def network(weight):
+        path = folder / f"net{weight}.onnx"
+        path.write_bytes(onnx.model([onnx.node("MatMul", ["x", "w"], ["y"])], [onnx.value("x", [3, 2])],
+                                    [onnx.value("y", [3, 2])], [onnx.tensor("w", [2, 2], [1.0, 2.0, 3.0, weight])]))
+        return path
+    samples = folder / "samples.npy"
+    samples.write_bytes(files.npy((3, 2), [1.0, -1.0, 0.5, 2.0, -2.0, 0.25]))
+    quantized = ("--quant", "int8", "--calib", samples)
+    muc("compile", network(4.0), *quantized, "--machine", "host", "-o", folder / "code")
+    muc("verify", folder / "code", network(4.0), *quantized)
+    muc("verify", folder / "code", network(4.5), *quantized, status=MISMATCH, message="another network than")
+    muc("verify", folder / "code", network(4.0), status=MISMATCH, message="given --quant int8 --calib samples.npy")
+
+
 def boards_run_at_every_length(folder):
     if not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"):
         raise files.Skip("no emulator, or no cross compiler")

@@ -22,6 +22,8 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
                            muc_report **out);
 /* What is done to a network's graph before a microcontroller's program is made of it. */
 muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph);
+/* Tells graphs apart, but for their names: of what muc_graph_print writes and all constants. */
+muc_status muc_graph_fingerprint(muc_context *ctx, const muc_graph *graph, uint32_t *out);
 
 /* "models/kws.tflite" -> "kws", in the arena. */
 muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path, const char **out);

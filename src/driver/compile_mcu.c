@@ -101,6 +101,25 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     return muc_lay_channels_last(ctx, graph);
 }
 
+muc_status muc_graph_fingerprint(muc_context *ctx, const muc_graph *graph, uint32_t *out)
+{
+    muc_text text = { 0 };
+    muc_status status;
+    const char *body;
+
+    muc_graph_print(graph, &text);
+    status = muc_text_status(ctx, &text);
+    body = text.data ? strchr(text.data, '\n') : NULL; /* after the graph's name */
+    *out = 0;
+    if (status == MUC_OK && body)
+        *out = muc_crc32(0, (const uint8_t *)body, strlen(body));
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_CONST && graph->tensors[i].data)
+            *out = muc_crc32(*out, graph->tensors[i].data, (size_t)graph->tensors[i].bytes);
+    muc_text_free(&text);
+    return status;
+}
+
 /* "record_0_pos8_m1.i32": the calibration record of each export */
 static muc_status add_records(muc_context *ctx, const muc_unified *u, muc_arena *arena,
                               muc_mcu_exports *out)
@@ -177,6 +196,7 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     muc_status status;
     const char *name;
     muc_mcu_choices choices;
+    uint32_t fingerprint = 0;
 
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_compile_decoder(ctx, model, options, out_path, out);
@@ -185,10 +205,16 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */
     if (status == MUC_OK)
+        status = muc_graph_fingerprint(ctx, graph, &fingerprint);
+    if (status == MUC_OK)
         status = muc_mcu_compile_as(ctx, graph, name, options->machine, &choices,
                                     &build); /* lower, plan */
     if (status == MUC_OK)
         status = add_unified(ctx, &model->unified, &arena, build); /* several exports */
+    if (status == MUC_OK) {
+        build->program.options = model->options;
+        build->program.fingerprint = fingerprint;
+    }
     if (status == MUC_OK)
         status = muc_mcu_write_folder(ctx, build, out_path); /* emit */
     if (status == MUC_OK)

@@ -221,6 +221,28 @@ static muc_status take_image(muc_context *ctx, muc_model *model, const muc_model
                            model->arrays, &model->image);
 }
 
+/* "--quant int8 --calib kws.npz": files without their folders */
+static muc_status note_options(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    const struct {
+        const char *name, *value;
+    } given[] = {
+        { "quant", options->quant }, { "calib", options->calibration }, { "dim", options->dims },
+        { "type", options->types },  { "arch", options->arch },
+    };
+
+    model->options = "";
+    for (size_t i = 0; i < MUC_COUNT(given); i++) {
+        const char *slash = given[i].value ? strrchr(given[i].value, '/') : NULL;
+
+        if (given[i].value)
+            MUC_TRY(muc_arena_format(ctx, &model->arena, &model->options, "%s%s--%s %s",
+                                     model->options, *model->options ? " " : "", given[i].name,
+                                     slash ? slash + 1 : given[i].value));
+    }
+    return MUC_OK;
+}
+
 static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     muc_network_options how = { 0 };
@@ -228,6 +250,7 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     muc_network_dim *dims;
 
     model->kind = MUC_MODEL_NETWORK;
+    MUC_TRY(note_options(ctx, model, options));
     if (options->tokenizer || (options->context && !options->export_count))
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "the file is a network, which has neither tokenizer nor context");

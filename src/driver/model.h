@@ -35,6 +35,7 @@ struct muc_model {
     muc_file file;             /* of the others but a NETWORK */
     muc_network network;       /* of a NETWORK */
     muc_unified unified;       /* of several exports, but for the graph, which is network's */
+    const char *options;       /* of a NETWORK: those that decide what its graph is, as written */
     muc_network_options how;   /* to open an export again */
     const char **exports;      /* their files, [unified.export_count] */
     muc_tensor_view *arrays;   /* that were given with it, in the arena */

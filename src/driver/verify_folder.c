@@ -87,10 +87,22 @@ static void compare(comparison *c, const muc_tensor *tensor, const char *what,
 
 static muc_status other_network(const comparison *c)
 {
-    return muc_fail(
-        c->ctx, MUC_MISMATCH, c->graph->name, MUC_NO_OFFSET,
-        "the code was made of another network, or with other options: --quant, --calib, "
-        "--dim and --type are to be those of muc compile");
+    const char *options = json_string_value(json_object_get(c->folder->json, "options"));
+
+    return muc_fail(c->ctx, MUC_MISMATCH, c->folder->path, MUC_NO_OFFSET,
+                    "the code was made of another network than '%s', or with other options: muc "
+                    "compile was given %s",
+                    c->network->path, options && *options ? options : "none");
+}
+
+/* what the code was made of, before anything is compared */
+static muc_status check_fingerprint(const comparison *c)
+{
+    const json_t *told = json_object_get(c->folder->json, "fingerprint");
+    uint32_t found;
+
+    MUC_TRY(muc_graph_fingerprint(c->ctx, c->graph, &found));
+    return told && json_integer_value(told) != (json_int_t)found ? other_network(c) : MUC_OK;
 }
 
 /* the records that trace_source wrote; the outputs that main.c writes come after them */
@@ -263,6 +275,7 @@ static muc_status compare_exports(comparison *c)
 static muc_status verify(comparison *c, muc_arena *arena, muc_report **out)
 {
     MUC_TRY(muc_prepare_mcu(c->ctx, c->graph));
+    MUC_TRY(check_fingerprint(c));
     MUC_TRY(muc_report_new(c->ctx, out));
     c->report = *out;
     /* arrays have the lengths of one export */

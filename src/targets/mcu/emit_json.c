@@ -406,6 +406,11 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
                      program->loop.more_macs);
     if (program->lm)
         muc_mcu_lm_json(program, text);
+    if (program->options) {
+        muc_text_add(text, "  ");
+        add_key(text, "options", program->options);
+        muc_text_add(text, ",\n  \"fingerprint\": %" PRIu32 ",\n", program->fingerprint);
+    }
     add_arguments(program, text);
     add_ports(program, false, text);
     add_ports(program, true, text);

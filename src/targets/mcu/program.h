@@ -138,7 +138,10 @@ typedef struct muc_mcu_program {
     const muc_graph *graph;
     const muc_mcu_machine *machine;
     const muc_mcu_lm *lm;           /* of a language model (lm.h), or NULL */
-    const muc_mcu_exports *exports; /* set by the caller before it writes, or NULL */
+    /* set by the caller before it writes, or NULL and 0 */
+    const muc_mcu_exports *exports;
+    const char *options;  /* of the command line, that made the graph what it is */
+    uint32_t fingerprint; /* of the graph */
     muc_mcu_value *values;
     uint32_t value_count;
     size_t value_capacity;
