@@ -120,14 +120,6 @@ typedef struct mur_add_s8 {
     int8_t a_zero, b_zero, zero, min, max;
 } mur_add_s8;
 
-/* Addition in Deeploy's arithmetic: y = rq(rq_a(a) + rq_b(b)), each rq a MUR_REQUANT_SHIFT with its
- * own clamp. One multiplier each; b repeats. */
-typedef struct mur_add_shift_s8 {
-    int32_t count, b_count;
-    int32_t a_mul, a_add, b_mul, b_add, mul, add;
-    mur_output_s8 a, b, output; /* kind is MUR_REQUANT_SHIFT in all */
-} mur_add_shift_s8;
-
 /* y = requant((a - a_zero) * (b - b_zero)); b repeats as in mur_add_s8. */
 typedef struct mur_mul_s8 {
     int32_t count, b_count;
@@ -144,13 +136,6 @@ typedef struct mur_requant_s8 {
     mur_output_s8 output;
 } mur_requant_s8;
 
-/* y = requant(x) of int32 sums. out may start where in does. */
-typedef struct mur_requant_s32 {
-    int32_t pixels, c;
-    const int32_t *mul, *shift;
-    mur_output_s8 output;
-} mur_requant_s32;
-
 /* Softmax in TensorFlow Lite's fixed-point arithmetic; the output's scale is 1/256, its zero point
  * -128. mul, shift (0..31): beta * the input's scale * 2^26 as a Q31 multiplier; differences from
  * the row's greatest below diff_min count as nothing. in may be out. */
@@ -158,52 +143,6 @@ typedef struct mur_softmax_s8 {
     int32_t rows, columns; /* columns below 4096 */
     int32_t mul, shift, diff_min;
 } mur_softmax_s8;
-
-/* rows of row_bytes, each pitch apart: concatenation, slices, the inside of a padded image. */
-typedef struct mur_copy {
-    int32_t rows, row_bytes, in_pitch, out_pitch;
-} mur_copy;
-
-/* An image with a border of the value `fill`. */
-typedef struct mur_pad_s8 {
-    int32_t in_h, in_w, c;
-    int32_t top, bottom, left, right;
-    int8_t fill;
-} mur_pad_s8;
-
-/* Nearest neighbour: out[y][x] = in[row[y]][column[x]]; the host knows the framework's rounding. */
-typedef struct mur_resize_s8 {
-    int32_t in_w, c, out_h, out_w;
-    const uint16_t *row, *column; /* [out_h], [out_w] */
-} mur_resize_s8;
-
-/* Batches of C [m][n] = requant((A [m][k] - a_zero) * (B - b_zero)), both sides data. Strides are
- * in elements. B is [n][k] (b_by_rows = 0: rows of keys) or [k][n] (b_by_rows = 1: rows of values).
- * `share` consecutive batches use the same B (grouped queries): it lies at
- * b + (batch / share) * b_batch. */
-typedef struct mur_matmul_s8 {
-    int32_t batch, m, n, k, share;
-    int32_t a_batch, a_row, b_batch, b_row, c_batch, c_row;
-    int32_t mul, shift; /* as in mur_conv_plain */
-    uint8_t b_by_rows;
-    int8_t a_zero, b_zero;
-    mur_output_s8 output;
-} mur_matmul_s8;
-
-/* Root mean square norm of each row: with t = q - in_zero and S = sum of t^2 + epsilon,
- *     s = floor(sqrt(S * 4^e)) for the e that makes 2^30 <= S * 4^e < 2^32, inv = floor(2^31 / s),
- *     m = mul * inv / 2^16 rounded down, doubled once if that leaves it below 2^30 (then d = 1);
- *     y = requant(t * w[c]) by the multiplier m and the shift `shift + e - 15 - d`, at least -31
- * so y = t * w / sqrt(S) * mul * 2^(shift - 31) + zero; the host puts sqrt(columns) into mul. out
- * may be in. */
-typedef struct mur_rms_norm_s8 {
-    int32_t rows, columns; /* columns 1..65536 */
-    const int16_t *w;      /* [columns] */
-    uint32_t epsilon;      /* in units of the input's squared scale times columns, at least 1 */
-    int32_t mul, shift;    /* 2^30 <= mul < 2^31 */
-    int8_t in_zero;
-    mur_output_s8 output; /* kind MUR_REQUANT_Q31 */
-} mur_rms_norm_s8;
 
 /* ---- the kernels ----
  *
@@ -223,19 +162,9 @@ typedef struct mur_rms_norm_s8 {
 #define MUR_NN_UNARY(isa, name, descriptor) \
     void mur_##isa##_##name(const descriptor *layer, const int8_t *in, int8_t *out);
 
-/* one input of int32 sums */
-#define MUR_NN_SUMS(isa, name, descriptor) \
-    void mur_##isa##_##name(const descriptor *layer, const int32_t *in, int8_t *out);
-
 /* two inputs */
 #define MUR_NN_BINARY(isa, name, descriptor) \
     void mur_##isa##_##name(const descriptor *layer, const int8_t *a, const int8_t *b, int8_t *out);
-
-/* two inputs and scratch */
-#define MUR_NN_PRODUCT(isa, name, descriptor) \
-    void mur_##isa##_##name(const descriptor *layer, const int8_t *a, const int8_t *b, \
-                            int8_t *out, void *scratch); \
-    size_t mur_##isa##_##name##_scratch_bytes(const descriptor *layer);
 
 #define MUR_NN(isa, name, kind, descriptor) MUR_NN_##kind(isa, name, descriptor)
 #include "mur_nn.def"

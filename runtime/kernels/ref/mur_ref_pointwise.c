@@ -15,18 +15,6 @@ void mur_ref_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, i
     }
 }
 
-void mur_ref_add_shift_s8(const mur_add_shift_s8 *layer, const int8_t *a, const int8_t *b,
-                          int8_t *out)
-{
-    for (int32_t i = 0, j = 0; i < layer->count; i++) {
-        int32_t x = mur_requant(a[i], layer->a_mul, layer->a_add, &layer->a);
-        int32_t y = mur_requant(b[j], layer->b_mul, layer->b_add, &layer->b);
-
-        out[i] = mur_requant(x + y, layer->mul, layer->add, &layer->output);
-        j = j + 1 == layer->b_count ? 0 : j + 1;
-    }
-}
-
 void mur_ref_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     for (int32_t i = 0, j = 0; i < layer->count; i++) {
@@ -43,13 +31,6 @@ void mur_ref_requant_s8(const mur_requant_s8 *layer, const int8_t *in, int8_t *o
         for (int32_t c = 0; c < layer->c; c++)
             *out++ =
                 mur_requant(*in++ - layer->in_zero, layer->mul[c], layer->shift[c], &layer->output);
-}
-
-void mur_ref_requant_s32(const mur_requant_s32 *layer, const int32_t *in, int8_t *out)
-{
-    for (int32_t i = 0; i < layer->pixels; i++)
-        for (int32_t c = 0; c < layer->c; c++)
-            *out++ = mur_requant(*in++, layer->mul[c], layer->shift[c], &layer->output);
 }
 
 void mur_ref_table_s8(const int8_t table[256], size_t count, const int8_t *in, int8_t *out)

@@ -137,7 +137,7 @@ typedef struct muc_mcu_program {
     const char *name; /* an identifier of C, in small letters */
     const muc_graph *graph;
     const muc_mcu_machine *machine;
-    const muc_mcu_lm *lm;           /* of a language model (lm.h), or NULL */
+    const muc_mcu_lm *lm; /* of a language model (lm.h), or NULL */
     /* set by the caller before it writes, or NULL and 0 */
     const muc_mcu_exports *exports;
     const char *options;  /* of the command line, that made the graph what it is */
