@@ -136,6 +136,23 @@ static const char *const mcu_graphs[] = {
     "to=i8\noutput y\n",
     "tensor a = input u8 [2, 3, 40]\ntensor t = input i8 [256]\nnode y i8 [2, 3, 40] = lookup a, "
     "t\noutput y\n",
+    /* layers with a state */
+    "tensor x = input f32 [5, 2, 3]\ntensor w = input f32 [2, 4, 3]\ntensor r = input f32 [2, 4, "
+    "4]\ntensor b = input f32 [2, 8]\ntensor n = const i32 [2] values 5, 3\n"
+    "node y f32 [5, 2, 2, 4], h f32 [2, 2, 4] = rnn x, w, r, b, n direction=bidirectional "
+    "mode=relu\noutput y\noutput h\n",
+    "tensor x = input f32 [2, 5, 3]\ntensor w = input f32 [1, 12, 3]\ntensor r = input f32 [1, 12, "
+    "4]\ntensor b = input f32 [1, 24]\ntensor n = const i32 [2] values 0, 4\ntensor s = input f32 "
+    "[2, 1, 4]\n"
+    "node y f32 [2, 5, 1, 4], h f32 [2, 1, 4] = gru x, w, r, b, n, s direction=reverse "
+    "batch_first=1 linear_before_reset=1\noutput y\noutput h\n",
+    "tensor x = input f32 [4, 1, 3]\ntensor w = input f32 [1, 12, 3]\ntensor r = input f32 [1, 12, "
+    "4]\nnode y f32 [4, 1, 1, 4] = gru x, w, r\noutput y\n",
+    "tensor x = input f32 [5, 2, 3]\ntensor w = input f32 [2, 24, 3]\ntensor r = input f32 [2, 24, "
+    "6]\ntensor b = input f32 [2, 48]\ntensor n = const i32 [2] values 4, 5\ntensor s = input f32 "
+    "[2, 2, 6]\ntensor p = input f32 [2, 18]\n"
+    "node y f32 [5, 2, 2, 6], h f32 [2, 2, 6], c f32 [2, 2, 6] = lstm x, w, r, b, n, s, s, p "
+    "direction=bidirectional\noutput y\noutput h\noutput c\n",
     /* windows, norms and indices of other kinds */
     "tensor a = input f32 [1, 4, 3, 3]\ntensor b = input f32 [4, 2, 3, 3]\ntensor c = input f32 "
     "[4]\n"
