@@ -117,6 +117,45 @@ def check_float(folder, network, board):
     return "the same bits"
 
 
+def field(number, data):
+    """A field of a protocol buffer: a number, or bytes."""
+    if isinstance(data, int):
+        return varint(number << 3) + varint(data)
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def varint(value):
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def check_large(folder, network, board):
+    """Weights of more than 4 MB, which come from a file of their own: y = x W of ONNX, on the board as in whole numbers."""
+    size, code, inputs, output = 1100, folder / network, folder / "large.npy", folder / "large.npz"
+    weights = [[(7 * i + 3 * j) % 5 - 2 for j in range(size)] for i in range(size)]
+    x = [i % 7 - 3 for i in range(size)]
+    tensor = b"".join((field(1, size), field(1, size), field(2, 1), field(8, b"w"),
+                       field(9, struct.pack(f"<{size * size}f", *sum(weights, [])))))
+    shape = field(1, field(1, 1)) + field(1, field(1, size))
+    port = [field(1, name) + field(2, field(1, field(1, 1) + field(2, shape))) for name in (b"x", b"y")]
+    graph = field(1, field(1, b"x") + field(1, b"w") + field(2, b"y") + field(4, b"MatMul"))
+    graph += field(2, b"g") + field(5, tensor) + field(11, port[0]) + field(12, port[1])
+    model = folder / f"{network}.onnx"
+    model.write_bytes(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {size})}}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    inputs.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + struct.pack(f"<{size}f", *x))
+    subprocess.run([MUC, "compile", model, "--machine", BOARDS[board][0], "-o", code], check=True, capture_output=True,
+                   text=True)
+    assert (code / f"{network}_weights.S").exists()
+    subprocess.run([MUC, "run", code, "--qemu", board, "--input", inputs, "--output", output], check=True,
+                   capture_output=True, text=True)
+    with zipfile.ZipFile(output) as archive:
+        data = archive.read(archive.namelist()[0])
+    y = struct.unpack(f"<{size}f", data[shape_of(data)[1]:])
+    assert list(y) == [sum(x[i] * weights[i][j] for i in range(size)) for j in range(size)]
+    return f"{4 * size * size} bytes of weights"
+
+
 def check_errors(folder, network, board):
     """Boards that are not known, and tools that are not there, are named."""
     code, tools, inputs = folder / "errors", folder / "tools", folder / "errors.npy"
@@ -141,6 +180,7 @@ def main():
     networks = list(LIMITS) if "all" in sys.argv else ["kws_ref_model"]
     cases = [(f"{network} on {board}", check, network, board) for network in networks for board in BOARDS]
     cases += [(f"a float network on {board}", check_float, "kws_ref_model_float32", board) for board in ("m7", "rv32")]
+    cases += [(f"large weights on {board}", check_large, f"large_{board}", board) for board in ("m7", "rv32")]
     cases.append(("errors of muc run --qemu", check_errors, "kws_ref_model", "m4"))
     failed = 0
     print(f"1..{len(cases)}")

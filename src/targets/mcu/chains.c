@@ -122,6 +122,7 @@ static bool can_link(const search *s, uint32_t step)
     out = tiled->layer.operand_count - 1;
     for (uint32_t i = 0; i <= out; i++)
         if (tiled->values[i] == MUC_NO_ID || program->values[tiled->values[i]].layout ||
+            program->values[tiled->values[i]].bytes == 0 ||
             row_bytes_of(&tiled->layer.operands[i]) * tiled->layer.operands[i].rows > UINT32_MAX)
             return false;
     for (uint32_t k = 0; k < program->steps[step].argument_count; k++) {

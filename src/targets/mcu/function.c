@@ -106,10 +106,9 @@ static void name_operands(const muc_mcu_lowering *l, const char *body, muc_text 
         type = muc_mcu_c_type(i < node->input_count ? muc_mcu_input(l, node, i)->dtype
                                                     : muc_mcu_output(l, node, 0)->dtype);
         if (i < node->input_count)
-            muc_text_add(text, "    const %s *const %s = (const %s *)(const void *)", type, name,
-                         type);
+            muc_text_add(text, "    const %s *%s = (const %s *)(const void *)", type, name, type);
         else
-            muc_text_add(text, "    %s *const %s = (%s *)(void *)", type, name, type);
+            muc_text_add(text, "    %s *%s = (%s *)(void *)", type, name, type);
         muc_text_add(text, "piece->data[%" PRIu32 "];\n", k);
     }
 }
@@ -178,6 +177,89 @@ static muc_status print_function(muc_mcu_lowering *l, muc_text *head, muc_text *
     return status;
 }
 
+/* ---- one piece ---- */
+
+enum { IN_PER_OUT = 8, IN_AT_LEAST = 1024 }; /* bytes */
+
+/* whether a tensor's bytes lie together, as many in every run */
+static bool is_plain(const muc_mcu_lowering *l, uint32_t id)
+{
+    const muc_tensor *tensor = &l->graph->tensors[id];
+    uint32_t value = l->program->value_of[id];
+
+    return muc_mcu_is_static(l, tensor) &&
+           (value == MUC_NO_ID || !l->program->values[value].layout) &&
+           tensor->kind != MUC_TENSOR_STATE;
+}
+
+static uint64_t bytes_of(const muc_mcu_lowering *l, const muc_tensor *tensor)
+{
+    return muc_mcu_most_elements(l, tensor) * muc_dtype_get(tensor->dtype)->block_bytes;
+}
+
+static void add_whole(muc_mcu_tile_layer *layer, const char *name, uint64_t bytes, bool is_constant)
+{
+    layer->operands[layer->operand_count++] = (muc_mcu_tile_operand){
+        .name = name,
+        .rows = 1,
+        .stride = 1,
+        .window = 1,
+        .pixels = 1,
+        .pixel_bytes = (uint32_t)bytes,
+        .is_constant = is_constant,
+    };
+}
+
+/* A function that does not cut its arrays as one piece of them all; false if it uses more than they
+ * are, or reads few of their bytes. */
+static bool is_whole(const muc_mcu_lowering *l, const char *body, uint64_t macs,
+                     muc_mcu_tile_layer *layer)
+{
+    const muc_node *node = l->step->node;
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    uint64_t out = bytes_of(l, y), in = 0;
+
+    if (node->output_count != 1 || !is_plain(l, node->outputs[0]) ||
+        l->program->values[l->program->value_of[node->outputs[0]]].view_of != MUC_NO_ID)
+        return false;
+    for (uint32_t i = 0; i < muc_expr_input_count(l->graph->pool); i++)
+        if (speaks_of(body, muc_expr_get_input(l->graph->pool, i)->name))
+            return false;
+    *layer = (muc_mcu_tile_layer){
+        .name = l->step->name, .rows = 1, .channels = 1, .multiple = 1, .work = macs
+    };
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const muc_tensor *x = muc_mcu_input(l, node, i);
+
+        if (!x || !speaks_of(body, muc_mcu_input_name(i)))
+            continue;
+        if (!is_plain(l, node->inputs[i]) || layer->operand_count + 1 == MUR_TILES_OPERANDS ||
+            bytes_of(l, x) > UINT32_MAX / 2 || bytes_of(l, x) == 0)
+            return false;
+        in += bytes_of(l, x);
+        add_whole(layer, muc_mcu_input_name(i), bytes_of(l, x), x->kind == MUC_TENSOR_CONST);
+    }
+    add_whole(layer, muc_mcu_output_name(0), out, false);
+    layer->work += muc_mcu_most_elements(l, y);
+    return out > 0 && in > 0 && out <= UINT32_MAX / 2 && in <= IN_PER_OUT * out + IN_AT_LEAST;
+}
+
+/* on a machine with tiles, what was not cut works on all of its arrays in the small memory */
+static muc_status try_whole(muc_mcu_lowering *l, const char *body, uint64_t macs)
+{
+    muc_mcu_tile_layer layer;
+    muc_mcu_tiling tiling;
+    bool fits;
+
+    if (l->pieces || !muc_mcu_has_tiles(l->program->machine) || !is_whole(l, body, macs, &layer))
+        return MUC_OK;
+    MUC_TRY(muc_mcu_find_tiles(l, &layer, &tiling, &fits));
+    if (!l->step->note)
+        l->step->note = l->note;
+    l->note = NULL;
+    return fits ? muc_mcu_begin_pieces(l, &layer, &tiling) : MUC_OK;
+}
+
 muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uint64_t macs)
 {
     muc_text body = l->text, head = { 0 };
@@ -186,6 +268,8 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
     l->text = (muc_text){ 0 };
     muc_text_add(&head, "static void %s(", l->step->name);
     status = muc_text_status(l->ctx, &body);
+    if (status == MUC_OK && !scratch_bytes)
+        status = try_whole(l, body.data ? body.data : "", macs);
     if (status == MUC_OK)
         status = pass_all(l, body.data ? body.data : "", scratch_bytes, &head);
     if (status == MUC_OK)

@@ -51,7 +51,7 @@ static void write_copy(const copy *c, unsigned depth)
         muc_text_add(text, ", &");
         muc_mcu_nest_print(&outer, &nest->operands[0], text);
         muc_text_add(text, ", ");
-        muc_mcu_print_expr(nest->l->graph->pool, nest->extents[loops], text);
+        muc_mcu_nest_print_extent(nest, loops, text);
         muc_text_add(text, " * %" PRIu32 "u);\n", c->bytes);
     } else {
         muc_mcu_nest_print(nest, &nest->operands[1], text);
@@ -102,6 +102,7 @@ static muc_status write_single(muc_mcu_lowering *l, const muc_node *node, copy *
     if (is_view(c, &offset) && offset * c->bytes % VIEW_ALIGNMENT == 0)
         return muc_mcu_make_view(l, node, (uint64_t)offset * c->bytes);
     MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(muc_mcu_nest_tile(&c->nest, node, c->nest.loops, MUC_MCU_CUT_CHANNELS));
     write_copy(c, 1);
     return muc_mcu_end_function(l, 0, 0);
 }
@@ -357,8 +358,9 @@ muc_status muc_mcu_write_concat(muc_mcu_lowering *l, const muc_node *node)
     for (uint32_t i = 0; i < node->input_count; i++) {
         const muc_tensor *piece = muc_mcu_input(l, node, i);
 
-        write_piece(l, piece, muc_mcu_output(l, node, 0), axis, from, muc_mcu_input_name(i), "y",
-                    true);
+        if (muc_mcu_most_elements(l, piece) > 0)
+            write_piece(l, piece, muc_mcu_output(l, node, 0), axis, from, muc_mcu_input_name(i),
+                        "y", true);
         from = muc_expr_add(l->graph->pool, from, piece->dims[axis]);
     }
     return muc_mcu_end_function(l, 0, 0);

@@ -166,6 +166,18 @@ void muc_mcu_indent(muc_text *text, unsigned depth)
     muc_text_add(text, "%*s", (int)depth * INDENT, "");
 }
 
+void muc_mcu_nest_print_extent(const muc_mcu_nest *nest, uint32_t loop, muc_text *text)
+{
+    if (loop + 1 == nest->row_loop)
+        muc_text_add(text, "rows");
+    else if (loop + 1 == nest->channel_loop)
+        muc_text_add(text, "channels");
+    else if (loop + 1 == nest->depth_loop)
+        muc_text_add(text, "depths");
+    else
+        muc_mcu_print_expr(nest->l->graph->pool, nest->extents[loop], text);
+}
+
 void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth)
 {
     muc_text *text = &nest->l->text;
@@ -173,12 +185,7 @@ void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, u
     for (uint32_t i = first; i < end; i++) {
         muc_mcu_indent(text, depth++);
         muc_text_add(text, "for (uint32_t i%" PRIu32 " = 0; i%" PRIu32 " < ", i, i);
-        if (i + 1 == nest->row_loop || i + 1 == nest->channel_loop || i + 1 == nest->depth_loop)
-            muc_text_add(text, i + 1 == nest->row_loop       ? "rows"
-                               : i + 1 == nest->channel_loop ? "channels"
-                                                             : "depths");
-        else
-            muc_mcu_print_expr(nest->l->graph->pool, nest->extents[i], text);
+        muc_mcu_nest_print_extent(nest, i, text);
         muc_text_add(text, "; i%" PRIu32 "++) {\n", i);
     }
 }
@@ -230,9 +237,12 @@ void muc_mcu_nest_print(const muc_mcu_nest *nest, const muc_mcu_operand *operand
     for (uint32_t i = 0; i < operand->offset_count; i++)
         first = print_term(nest, &operand->offsets[i], NULL, first, text);
     for (uint32_t i = 0; i < nest->loops; i++) {
-        char counter[16];
+        char counter[32];
 
-        snprintf(counter, sizeof(counter), "i%" PRIu32, i);
+        snprintf(counter, sizeof(counter),
+                 operand->from_row && i + 1 == nest->row_loop ? "(piece->row + i%" PRIu32 ")"
+                                                              : "i%" PRIu32,
+                 i);
         first = print_term(nest, &operand->strides[i], counter, first, text);
     }
     muc_text_add(text, first ? "0]" : "]");

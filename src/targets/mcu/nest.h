@@ -23,6 +23,7 @@ typedef struct muc_mcu_operand {
     muc_mcu_stride strides[MUC_MCU_MOST_LOOPS]; /* elements from turn to turn of each loop */
     muc_mcu_stride offsets[MUC_GRAPH_MAX_RANK]; /* terms of where it begins */
     uint32_t offset_count;
+    bool from_row; /* a piece has all of it: its row loop counts from the piece's first row on */
 } muc_mcu_operand;
 
 typedef struct muc_mcu_nest {
@@ -70,6 +71,8 @@ muc_status muc_mcu_nest_tile(muc_mcu_nest *nest, const muc_node *node, uint32_t 
  * given depth, and as many closing braces. Depth 1 is a function's body. */
 void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth);
 void muc_mcu_nest_close(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth);
+/* how often a loop turns, in a piece if it is cut */
+void muc_mcu_nest_print_extent(const muc_mcu_nest *nest, uint32_t loop, muc_text *text);
 /* "x[i0 * 64u + i1]" */
 void muc_mcu_nest_print(const muc_mcu_nest *nest, const muc_mcu_operand *operand, muc_text *text);
 /* Loops over the node's output with its first `inputs` inputs broadcast to it, and the output as

@@ -83,20 +83,31 @@ static uint64_t reach(const muc_mcu_nest *nest, const muc_mcu_operand *operand, 
     return last + 1;
 }
 
+/* whether an operand's rows do not lie one behind another: a piece of some needs all of it */
+static bool is_woven(const muc_mcu_nest *nest, const muc_mcu_operand *operand, cut c,
+                     uint64_t elements)
+{
+    uint64_t row = (uint64_t)stride_at(operand, c.rows);
+
+    return row && (row * extent_of(nest, c.rows) > elements ||
+                   reach(nest, operand, c, 0, INT64_MAX) > row);
+}
+
 /* an operand without channels */
 static bool cut_rows(const muc_mcu_nest *nest, const muc_mcu_operand *operand, cut c,
                      uint64_t elements, uint32_t size, muc_mcu_tile_operand *out)
 {
     uint64_t row = (uint64_t)stride_at(operand, c.rows);
+    bool woven = is_woven(nest, operand, c, elements);
 
     out->rows = out->pixels = 1;
     out->pixel_bytes = (uint32_t)elements * size;
-    if (row == 0)
-        return true;
+    if (row == 0 || woven)
+        return !woven || (c.channels == NO_LOOP && c.depth == NO_LOOP);
     out->rows = extent_of(nest, c.rows);
     out->stride = out->window = 1;
     out->pixel_bytes = (uint32_t)row * size;
-    return row * out->rows <= elements && reach(nest, operand, c, 0, INT64_MAX) <= row;
+    return true;
 }
 
 static bool cut_channels(const muc_mcu_nest *nest, const muc_mcu_operand *operand, cut c,
@@ -203,12 +214,15 @@ static bool describe(const muc_mcu_nest *nest, const muc_node *node, cut c,
 }
 
 /* from now on the nest's text is that of a piece */
-static void apply(muc_mcu_nest *nest, cut c)
+static void apply(muc_mcu_nest *nest, const muc_node *node, cut c)
 {
     for (uint32_t k = 0; k < nest->operand_count; k++) {
         muc_mcu_operand *operand = &nest->operands[k];
         int64_t channel = stride_at(operand, c.channels), step = stride_at(operand, c.depth);
+        const muc_tensor *tensor = tensor_of(nest, node, operand);
 
+        operand->from_row =
+            tensor && is_woven(nest, operand, c, muc_mcu_most_elements(nest->l, tensor));
         for (uint32_t i = 0; i < nest->loops; i++) {
             muc_mcu_stride *stride = &operand->strides[i];
 
@@ -270,14 +284,15 @@ muc_status muc_mcu_nest_tile(muc_mcu_nest *nest, const muc_node *node, uint32_t 
         MUC_TRY(try_cut(nest, node, (cut){ first, NO_LOOP, depth }, &best));
         if (cuts == MUC_MCU_CUT_ROWS)
             break;
-        MUC_TRY(try_cut(nest, node, (cut){ NO_LOOP, first, depth }, &best));
         if (last != NO_LOOP)
             MUC_TRY(try_cut(nest, node, (cut){ first, last, depth }, &best));
+        if (sums || !best.found) /* rows suit chains */
+            MUC_TRY(try_cut(nest, node, (cut){ NO_LOOP, first, depth }, &best));
     }
     l->step->note = best.found ? NULL : l->note;
     l->note = NULL;
     if (!best.found)
         return MUC_OK;
-    apply(nest, best.cut);
+    apply(nest, node, best.cut);
     return muc_mcu_begin_pieces(l, &best.layer, &best.tiling);
 }
