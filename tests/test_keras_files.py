@@ -277,6 +277,15 @@ def test_nothing_outside_of_a_file_is_opened():
     refused(seeds.h5(put=seeds.fletcher), UNSUPPORTED, "filter 3", env=plugin)
 
 
+def test_a_changed_byte_of_a_header_shows_in_its_checksum():
+    data = bytearray(seeds.h5("latest"))
+    for at, name in ((8 + 3, "superblock"), (data.index(b"OHDR") + 8, "object header")):
+        data[at] ^= 1
+        refused(bytes(data), MALFORMED, f"the {name} at")
+        data[at] ^= 1
+    muc("inspect", put("model", bytes(data)))
+
+
 def test_every_storage_of_reals_gives_the_same():
     net = [Layer("input", "x", [], shape=(2,)),
            Layer("dense", "d", "x", [("kernel", seeds.KERNEL), ("bias", seeds.BIAS)], activation="relu")]

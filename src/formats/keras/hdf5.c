@@ -150,7 +150,8 @@ static muc_status read_superblock(muc_hdf5 *f)
     if (version >= 2) {
         MUC_TRY(read_sizes(f, &r));
         MUC_TRY(muc_hdf5_skip(&r, 1, "flags"));
-        return read_root(f, &r, 2); /* extension, end of file */
+        MUC_TRY(read_root(f, &r, 2)); /* extension, end of file */
+        return muc_hdf5_check(f, 0, r.at, "superblock");
     }
     MUC_TRY(muc_hdf5_skip(&r, 4, "versions"));
     MUC_TRY(read_sizes(f, &r));
@@ -192,7 +193,7 @@ static muc_status begin_v1(muc_hdf5_walk *w, muc_reader *r)
 
 static muc_status begin_v2(muc_hdf5_walk *w, muc_reader *r)
 {
-    uint64_t size;
+    uint64_t begin = r->at, size;
     uint8_t version, flags;
 
     MUC_TRY(muc_hdf5_skip(r, 4, "OHDR"));
@@ -204,6 +205,9 @@ static muc_status begin_v2(muc_hdf5_walk *w, muc_reader *r)
     MUC_TRY(muc_hdf5_word(r, 1u << (flags & 3), "size of the header", &size));
     w->version = 2;
     w->ordered = (flags & 4) != 0;
+    if (size > w->file->bytes.size)
+        return muc_hdf5_fail(w->file, MUC_MALFORMED, "an object header of %" PRIu64 " bytes", size);
+    MUC_TRY(muc_hdf5_check(w->file, begin, r->at - begin + size, "object header"));
     return muc_hdf5_part(w->file, r->at, size, "object header", &w->at);
 }
 
@@ -248,7 +252,7 @@ static muc_status next_block(muc_hdf5_walk *w, bool *more)
     if (memcmp(letters, "OCHK", 4) != 0 || size < 8)
         return muc_hdf5_fail(w->file, MUC_MALFORMED, "no continuation at %" PRIu64, at);
     w->at.bytes.size -= 4; /* the checksum */
-    return MUC_OK;
+    return muc_hdf5_check(w->file, at, size - 4, "continuation");
 }
 
 static muc_status read_message(muc_hdf5_walk *w, muc_hdf5_message *out)

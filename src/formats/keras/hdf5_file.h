@@ -40,6 +40,11 @@ muc_status muc_hdf5_address(const muc_hdf5 *f, muc_reader *r, const char *what, 
 muc_status muc_hdf5_length(const muc_hdf5 *f, muc_reader *r, const char *what, uint64_t *out);
 muc_status muc_hdf5_skip(muc_reader *r, uint64_t bytes, const char *what);
 
+/* lookup3 of Bob Jenkins, started at 0, as HDF5 sums the metadata of its newer versions. */
+uint32_t muc_hdf5_checksum(const uint8_t *data, size_t size);
+/* The bytes from `begin`, behind which their checksum stands. */
+muc_status muc_hdf5_check(muc_hdf5 *f, uint64_t begin, uint64_t size, const char *what);
+
 /* ---- messages of an object ---- */
 
 enum {
