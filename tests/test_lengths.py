@@ -129,6 +129,9 @@ def test_what_takes_no_exports_says_so(folder):
     muc("run", short, short, "--input", inputs(folder, 1, 1), status=USAGE)
     muc("compile", short, long, "--machine", "host", "-o", folder / "code")
     muc("run", folder / "code", short, status=USAGE, message="unexpected argument")
+    muc("verify", folder / "code", status=USAGE, message="muc verify FOLDER NETWORK")
+    muc("run", folder, status=files.IO, message="neither a checkpoint, which has a config.json, nor code")
+    muc("report", folder / "nothing", status=files.IO, message="nothing: is no folder")
 
 
 def test_open_dimensions_follow_from_the_arrays(folder):

@@ -548,7 +548,11 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
 
     status = take_prompt(args, &owned, &prompt);
     if (status == MUC_OK && muc_is_code_folder(args->operands[0])) {
-        status = open_operand(ctx, args, 1, &model);
+        if (!args->operands[1] && !muc_is_language_folder(args->operands[0]))
+            status = cli_misuse(args, "say what %s was made of: muc verify FOLDER NETWORK",
+                                args->operands[0]);
+        if (status == MUC_OK)
+            status = open_operand(ctx, args, 1, &model);
         if (status == MUC_OK && muc_is_language_folder(args->operands[0]))
             status = muc_verify_language_folder(ctx, args->operands[0], model, prompt, &report);
         else if (status == MUC_OK)

@@ -92,6 +92,8 @@ static muc_status open_folder(muc_context *ctx, const char *path, muc_code_folde
 {
     const char *description;
 
+    if (!muc_path_is_dir(path))
+        return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "is no folder");
     MUC_TRY(muc_arena_string(ctx, &folder->arena, path, strlen(path), &folder->path));
     MUC_TRY(find_description(ctx, folder, &description));
     MUC_TRY(muc_file_open(ctx, description, &folder->file));

@@ -289,6 +289,18 @@ static muc_status open_code(muc_context *ctx, muc_model *model, const muc_model_
     return MUC_OK;
 }
 
+static muc_status need_checkpoint_folder(muc_context *ctx, muc_model *model)
+{
+    const char *config;
+
+    MUC_TRY(muc_arena_format(ctx, &model->arena, &config, "%s/config.json", model->path));
+    if (muc_path_exists(config))
+        return MUC_OK;
+    return muc_fail(ctx, MUC_IO, model->path, MUC_NO_OFFSET,
+                    "is a folder of neither a checkpoint, which has a config.json, nor code that "
+                    "muc compile wrote");
+}
+
 /* Programs and .bdt files carry their tokenizer; what no one else knows is for the checkpoint
  * readers. */
 static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_options *options)
@@ -298,8 +310,10 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
 
     if (muc_code_is_language_model(model->path))
         return open_code(ctx, model, options);
-    if (muc_path_is_dir(model->path))
+    if (muc_path_is_dir(model->path)) {
+        MUC_TRY(need_checkpoint_folder(ctx, model));
         return open_checkpoint(ctx, model, options);
+    }
     MUC_TRY(muc_file_open(ctx, model->path, &model->file));
     is_program = model->file.bytes.size >= 4 && memcmp(model->file.bytes.data, "UTP1", 4) == 0;
     is_blocks = muc_bdt_probe(model->file.bytes);
