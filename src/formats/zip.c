@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zip.h>
 
-enum { FREE_BYTES = 64 << 20, BYTES_PER_BYTE = 100 }; /* as in npz.c */
+enum { FREE_BYTES = 64 << 20, BYTES_PER_BYTE = 100 };
 enum { LOCAL_HEADER = 30 };
 
 struct muc_zip {

@@ -1,4 +1,4 @@
-/* npz.c - libzip behind the house's limits: what a member will take is known before it is read. */
+/* npz.c - arrays as members of a zip file, which zip.h reads and libzip writes. */
 #include "formats/npy/npz.h"
 
 #include <inttypes.h>
@@ -7,10 +7,85 @@
 #include <zip.h>
 
 #include "formats/npy/npy.h"
+#include "formats/zip.h"
 
-enum { MAX_MEMBERS = 4096, FREE_BYTES = 64 << 20, BYTES_PER_BYTE = 100 };
+enum { MAX_MEMBERS = 4096 };
 enum { FIRST_OF_1980 = 1 << 5 | 1 }; /* the earliest date that a zip can hold */
 static const char suffix[] = ".npy";
+
+/* the name of a member without its ".npy" */
+static muc_status array_name(muc_context *ctx, muc_arena *arena, const char *path,
+                             const char *member, const char **out)
+{
+    size_t length = strlen(member), end = sizeof(suffix) - 1;
+
+    if (length <= end || length > MUC_MAX_STRING || strcmp(member + length - end, suffix) != 0)
+        return muc_fail(ctx, MUC_UNSUPPORTED, path, MUC_NO_OFFSET,
+                        "member '%.100s' is no .npy file", member);
+    return muc_arena_string(ctx, arena, member, length - end, out);
+}
+
+static muc_status check_names(muc_context *ctx, const char *path, const muc_tensor_view *views,
+                              size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(views[i].name, views[j].name) == 0)
+                return muc_fail(ctx, MUC_MALFORMED, path, MUC_NO_OFFSET,
+                                "two arrays are named '%s'", views[i].name);
+    return MUC_OK;
+}
+
+static muc_status read_all(muc_context *ctx, muc_arena *arena, const char *path, muc_zip *zip,
+                           muc_tensor_view **out, size_t *count)
+{
+    muc_bytes bytes;
+    const char *member;
+
+    *count = 0;
+    while (muc_zip_name(zip, *count))
+        ++*count;
+    if (*count > MAX_MEMBERS)
+        return muc_fail(ctx, MUC_UNSUPPORTED, path, MUC_NO_OFFSET, "%zu members, at most %d",
+                        *count, MAX_MEMBERS);
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, *count, out));
+    for (size_t i = 0; i < *count; i++)
+        MUC_TRY(array_name(ctx, arena, path, muc_zip_name(zip, i), &(*out)[i].name));
+    MUC_TRY(check_names(ctx, path, *out, *count)); /* members are read by name */
+    for (size_t i = 0; i < *count; i++) {
+        const char *name = (*out)[i].name;
+
+        member = muc_zip_name(zip, i);
+        MUC_TRY(muc_zip_read(zip, member, &bytes));
+        MUC_TRY(muc_arena_format(ctx, arena, &bytes.name, "%s(%s)", path, name));
+        MUC_TRY(muc_npy_read_copy(ctx, arena, bytes, &(*out)[i]));
+        (*out)[i].name = name;
+    }
+    return MUC_OK;
+}
+
+muc_status muc_npz_read(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc_tensor_view **out,
+                        size_t *count)
+{
+    muc_status status;
+    muc_zip *zip;
+
+    if (bytes.size == 0) /* which libzip takes for an empty archive */
+        return muc_fail(ctx, MUC_MALFORMED, bytes.name, 0, "the file is empty");
+    MUC_TRY(muc_zip_open(ctx, arena, bytes, &zip));
+    status = read_all(ctx, arena, bytes.name, zip, out, count);
+    muc_zip_close(zip);
+    return status;
+}
+
+/* ---- writing ---- */
+
+typedef struct archive {
+    muc_context *ctx;
+    muc_arena *arena;
+    zip_t *zip;
+    const char *path;
+} archive;
 
 static muc_status fail_zip(muc_context *ctx, muc_status status, const char *path,
                            zip_error_t *error)
@@ -19,127 +94,6 @@ static muc_status fail_zip(muc_context *ctx, muc_status status, const char *path
     zip_error_fini(error);
     return status;
 }
-
-typedef struct archive {
-    muc_context *ctx;
-    muc_arena *arena;
-    zip_t *zip;
-    const char *path;
-    uint64_t left; /* bytes that members may still inflate to */
-} archive;
-
-static muc_status check_member(archive *a, const zip_stat_t *member)
-{
-    size_t length = strlen(member->name), end = sizeof(suffix) - 1;
-
-    if (length <= end || length > MUC_MAX_STRING || strcmp(member->name + length - end, suffix))
-        return muc_fail(a->ctx, MUC_UNSUPPORTED, a->path, MUC_NO_OFFSET,
-                        "member '%.100s' is no .npy file", member->name);
-    if (member->encryption_method != ZIP_EM_NONE ||
-        (member->comp_method != ZIP_CM_STORE && member->comp_method != ZIP_CM_DEFLATE))
-        return muc_fail(a->ctx, MUC_UNSUPPORTED, a->path, MUC_NO_OFFSET,
-                        "member '%s' is encrypted, or compressed by method %u", member->name,
-                        member->comp_method);
-    if (member->size > a->left)
-        return muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET,
-                        "member '%s' inflates to %" PRIu64
-                        " bytes, out of proportion to the archive",
-                        member->name, member->size);
-    a->left -= member->size;
-    return MUC_OK;
-}
-
-/* the whole of a member, and not a byte more than it was said to have */
-static muc_status inflate_member(archive *a, zip_uint64_t index, const zip_stat_t *member,
-                                 uint8_t *out)
-{
-    zip_file_t *file = zip_fopen_index(a->zip, index, 0);
-    zip_int64_t got = file ? zip_fread(file, out, member->size) : -1;
-    bool whole = got >= 0 && (uint64_t)got == member->size && zip_fread(file, out, 1) == 0;
-
-    if (file && zip_fclose(file) != 0)
-        whole = false; /* the checksum */
-    return whole ? MUC_OK
-                 : muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET, "member '%s' is damaged",
-                            member->name);
-}
-
-static muc_status read_member(archive *a, zip_uint64_t index, muc_tensor_view *out)
-{
-    zip_stat_t member;
-    const char *name, *place;
-    uint8_t *bytes;
-
-    zip_stat_init(&member);
-    if (zip_stat_index(a->zip, index, 0, &member) != 0 ||
-        (~member.valid & (ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD)) != 0)
-        return muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET,
-                        "member %" PRIu64 " has no name or no size", index);
-    MUC_TRY(check_member(a, &member));
-    MUC_TRY(muc_arena_string(a->ctx, a->arena, member.name,
-                             strlen(member.name) - (sizeof(suffix) - 1), &name));
-    MUC_TRY(muc_arena_format(a->ctx, a->arena, &place, "%s(%s)", a->path, name));
-    MUC_TRY(MUC_ARENA_NEW(a->ctx, a->arena, (size_t)member.size + 1, &bytes));
-    MUC_TRY(inflate_member(a, index, &member, bytes));
-    MUC_TRY(
-        muc_npy_read_copy(a->ctx, a->arena, (muc_bytes){ bytes, (size_t)member.size, place }, out));
-    out->name = name;
-    return MUC_OK;
-}
-
-static muc_status check_names(const archive *a, const muc_tensor_view *views, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(views[i].name, views[j].name) == 0)
-                return muc_fail(a->ctx, MUC_MALFORMED, a->path, MUC_NO_OFFSET,
-                                "two arrays are named '%s'", views[i].name);
-    return MUC_OK;
-}
-
-static muc_status read_all(archive *a, muc_tensor_view **out, size_t *count)
-{
-    zip_int64_t members = zip_get_num_entries(a->zip, 0);
-    muc_tensor_view *views;
-
-    if (members < 0 || members > MAX_MEMBERS)
-        return muc_fail(a->ctx, MUC_UNSUPPORTED, a->path, MUC_NO_OFFSET,
-                        "%" PRId64 " members, at most %d", members, MAX_MEMBERS);
-    MUC_TRY(MUC_ARENA_NEW(a->ctx, a->arena, (size_t)members, &views));
-    for (zip_int64_t i = 0; i < members; i++)
-        MUC_TRY(read_member(a, (zip_uint64_t)i, &views[i]));
-    *out = views;
-    *count = (size_t)members;
-    return check_names(a, views, *count);
-}
-
-muc_status muc_npz_read(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc_tensor_view **out,
-                        size_t *count)
-{
-    archive a = { ctx, arena, NULL, bytes.name,
-                  FREE_BYTES + (uint64_t)BYTES_PER_BYTE * bytes.size };
-    zip_error_t error;
-    zip_source_t *source;
-    muc_status status;
-
-    if (bytes.size == 0) /* which libzip takes for an empty archive */
-        return muc_fail(ctx, MUC_MALFORMED, bytes.name, 0, "the file is empty");
-    zip_error_init(&error);
-    source = zip_source_buffer_create(bytes.data, bytes.size, 0, &error);
-    if (!source)
-        return fail_zip(ctx, MUC_NOMEM, bytes.name, &error);
-    a.zip = zip_open_from_source(source, ZIP_RDONLY, &error);
-    if (!a.zip) {
-        zip_source_free(source);
-        return fail_zip(ctx, MUC_MALFORMED, bytes.name, &error);
-    }
-    zip_error_fini(&error);
-    status = read_all(&a, out, count);
-    zip_discard(a.zip);
-    return status;
-}
-
-/* ---- writing ---- */
 
 static muc_status add_member(archive *a, const muc_tensor_view *view)
 {
@@ -201,7 +155,7 @@ static muc_status write_out(archive *a, zip_source_t *source)
 /* takes ownership of the archive in a->zip, whose storage is source */
 static muc_status fill(archive *a, zip_source_t *source, const muc_tensor_view *views, size_t count)
 {
-    muc_status status = check_names(a, views, count);
+    muc_status status = check_names(a->ctx, a->path, views, count);
 
     for (size_t i = 0; i < count && status == MUC_OK; i++)
         status = add_member(a, &views[i]);
@@ -223,7 +177,7 @@ muc_status muc_npz_write(muc_context *ctx, const char *path, const muc_tensor_vi
                          size_t count)
 {
     muc_arena arena = { 0 };
-    archive a = { ctx, &arena, NULL, path, 0 };
+    archive a = { ctx, &arena, NULL, path };
     zip_error_t error;
     zip_source_t *source;
     muc_status status;
