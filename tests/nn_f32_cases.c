@@ -7,6 +7,7 @@ enum { MOST = 1 << 12, MOST_WEIGHTS = 1 << 13, MOST_CHANNELS = 20, PAD = 4 };
 
 static float memory[3 * MOST], in[MOST], out[MOST + PAD], weights[MOST_WEIGHTS];
 static float bias[MOST_CHANNELS], packed[MOST_WEIGHTS + 64 * MOST_CHANNELS];
+static const float limits[2] = { -0.25f, 6 };
 static uint32_t state = 1;
 
 static uint32_t next(void)
@@ -65,8 +66,7 @@ static int draw(mur_conv_f32 *l, int depthwise)
     l->shape.in_pitch = l->shape.in_w * l->shape.in_c + between(0, 2);
     l->shape.out_pitch = l->shape.out_w * l->shape.out_c + between(0, 2);
     l->relu = between(0, 1);
-    l->min = between(0, 3) == 0 ? 0 : -1.0f / 0.0f;
-    l->max = between(0, 3) == 0 ? 6 : 1.0f / 0.0f;
+    l->limits = between(0, 2) == 0 ? limits : NULL;
     return l->shape.in_h * l->shape.in_pitch <= MOST &&
            l->shape.out_h * l->shape.out_pitch <= MOST &&
            l->shape.out_c * l->shape.kernel_h * l->shape.kernel_w *
@@ -105,9 +105,9 @@ static float judge(const mur_conv_f32 *l, int32_t y, int32_t x, int32_t c)
             }
     if (l->relu && sum <= 0)
         sum = 0;
-    if (sum < l->min)
-        sum = l->min;
-    return sum > l->max ? l->max : sum;
+    if (l->limits && sum < l->limits[0])
+        sum = l->limits[0];
+    return l->limits && sum > l->limits[1] ? l->limits[1] : sum;
 }
 
 static int is_right(const mur_conv_f32 *l)

@@ -19,6 +19,7 @@ static void depthwise_ones_too(void **unused)
 
 static void no_bias_is_zero_and_nan_stays(void **unused)
 {
+    static const float limits[2] = { 0, 6 };
     float packed[16];
     mur_conv_f32 l = {
         .shape = {
@@ -38,8 +39,7 @@ static void no_bias_is_zero_and_nan_stays(void **unused)
             .dilation_w = 1,
             .groups = 1,
         },
-        .min = 0,
-        .max = 6,
+        .limits = limits,
         .packed = packed,
     };
     const float w[4] = { 1, 2, NAN, 0 }, x[2] = { 0.5f, 1 };

@@ -6,6 +6,10 @@ reset:
     la      sp, stack_top
     la      t0, trap_entry
     csrw    mtvec, t0
+#ifdef __riscv_flen
+    li      t0, 0x2000 /* mstatus.FS: the floating-point unit is on */
+    csrs    mstatus, t0
+#endif
     la      t0, bss_start
     la      t1, bss_end
 1:  bgeu    t0, t1, 2f

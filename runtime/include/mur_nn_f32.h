@@ -1,7 +1,7 @@
 /* mur_nn_f32.h - convolutions on binary32. The same bits on every machine: products and sums are
  * each rounded once (compile with -ffp-contract=off) and added in a written order.
  *
- * An output is clamp(s, min, max), where s begins as the bias, to which weight * input is added for
+ * An output is s within its bounds, where s begins as the bias, to which weight * input is added for
  * each tap inside the image, by kernel row, kernel column, input channel. A NaN stays one, but
  * before relu one whose sign is set may become 0. Helium takes numbers below 2^-126 as zeros.
  *
@@ -15,13 +15,16 @@
 
 typedef struct mur_conv_f32 {
     mur_conv_shape shape;
-    float min, max;      /* -INFINITY and INFINITY for none */
-    int32_t relu;        /* what is not above 0 becomes +0, before min and max */
+    int32_t relu;        /* what is not above 0 becomes +0 */
+    const float *limits; /* then what is below [0] becomes that, above [1] that; NULL: none */
     const float *packed; /* what the kernel's _pack wrote */
 } mur_conv_f32;
 
 /* convolutions, pointwise and fully connected layers (n vectors: an image of n pixels) */
 void mur_conv_f32_run(const mur_conv_f32 *layer, const float *in, float *out);
+/* One vector by a matrix, packed as for mur_conv_f32_run: a pixel of `inputs` channels above 0. */
+void mur_linear_f32(const float *packed, int32_t inputs, int32_t outputs, int32_t relu,
+                    const float *in, float *out);
 /* groups = in_c = out_c */
 void mur_depthwise_f32_run(const mur_conv_f32 *layer, const float *in, float *out);
 

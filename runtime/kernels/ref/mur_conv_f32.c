@@ -11,15 +11,15 @@ enum { BYTES = (int)sizeof(float) };
 static void clamp(const mur_conv_f32 *l, int32_t count, float *out)
 {
     for (int32_t i = 0; i < count; i++) {
-        float x = out[i] < l->min ? l->min : out[i];
+        float x = out[i] < l->limits[0] ? l->limits[0] : out[i];
 
-        out[i] = x > l->max ? l->max : x;
+        out[i] = x > l->limits[1] ? l->limits[1] : x;
     }
 }
 
 /* a group's channels of 1 or 4 pixels; returns the weights of the next group */
-static const float *run_group(mur_tile_f32 *t, const float *w, int32_t pixels, int32_t channels,
-                              float *out)
+MUR_SMALL const float *run_group(mur_tile_f32 *t, const float *w, int32_t pixels, int32_t channels,
+                                 float *out)
 {
     int32_t rest = channels & 3;
 
@@ -27,15 +27,16 @@ static const float *run_group(mur_tile_f32 *t, const float *w, int32_t pixels, i
     if (t->blocks != 0)
         w = pixels == 4 ? mur_tile4_f32(t, w, out) : mur_tile1_f32(t, w, out);
     if (rest != 0) {
-        mur_tile_f32 last = *t;
         float sums[16];
+        int32_t out_step = t->out_step;
 
-        last.blocks = 1;
-        last.out_step = 4 * BYTES;
-        w = pixels == 4 ? mur_tile4_f32(&last, w, sums) : mur_tile1_f32(&last, w, sums);
+        t->blocks = 1;
+        t->out_step = 4 * BYTES;
+        w = pixels == 4 ? mur_tile4_f32(t, w, sums) : mur_tile1_f32(t, w, sums);
+        t->out_step = out_step;
         for (int32_t i = 0; i < pixels; i++)
             for (int32_t c = 0; c < rest; c++)
-                out[i * (t->out_step / BYTES) + channels - rest + c] = sums[i * 4 + c];
+                out[i * (out_step / BYTES) + channels - rest + c] = sums[i * 4 + c];
     }
     return w;
 }
@@ -63,7 +64,7 @@ static void run_depths(mur_tile_f32 *t, const float *w, int32_t pixels, int32_t 
 }
 
 /* the taps from first..end-1 on whose place lies inside `size` */
-static void find_inside(int32_t at, int32_t dilation, int32_t size, int32_t *first, int32_t *end)
+MUR_SMALL void find_inside(int32_t at, int32_t dilation, int32_t size, int32_t *first, int32_t *end)
 {
     while (*first < *end && at + *first * dilation < 0)
         ++*first;
@@ -72,26 +73,25 @@ static void find_inside(int32_t at, int32_t dilation, int32_t size, int32_t *fir
 }
 
 /* what a tile needs to know of a window whose part inside the image is these rows and columns */
-static void set_window(const mur_conv_f32 *l, mur_tile_f32 *t, int32_t first_row, int32_t rows,
+static void set_window(const mur_conv_shape *s, mur_tile_f32 *t, int32_t first_row, int32_t rows,
                        int32_t first_column, int32_t columns, int joined)
 {
-    int32_t depth = l->shape.in_c / l->shape.groups * BYTES;
+    int32_t depth = s->in_c / s->groups * BYTES;
 
     t->rows = columns != 0 ? rows : 0;
     t->run = joined ? columns * depth : depth;
     t->taps = joined ? 1 : columns;
-    t->tap_step = l->shape.dilation_w * l->shape.in_c * BYTES;
+    t->tap_step = s->dilation_w * s->in_c * BYTES;
     t->tap_jump = joined ? 0 : t->tap_step - depth;
-    t->row_jump =
-        l->shape.dilation_h * l->shape.in_pitch * BYTES - t->taps * (t->run + t->tap_jump);
-    t->w_skip = t->rows != 0 ? (first_row * l->shape.kernel_w + first_column) * depth * 4 : 0;
-    t->w_jump = (l->shape.kernel_w - columns) * depth * 4;
-    t->w_rest = (l->shape.kernel_h - t->rows) * l->shape.kernel_w * depth * 4 - t->w_skip;
+    t->row_jump = s->dilation_h * s->in_pitch * BYTES - t->taps * (t->run + t->tap_jump);
+    t->w_skip = t->rows != 0 ? (first_row * s->kernel_w + first_column) * depth * 4 : 0;
+    t->w_jump = (s->kernel_w - columns) * depth * 4;
+    t->w_rest = (s->kernel_h - t->rows) * s->kernel_w * depth * 4 - t->w_skip;
 }
 
 /* all channels of 1 or 4 pixels, the first of which has its first tap at x */
-static void run_pixels(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
-                       float *out)
+MUR_SMALL void run_pixels(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
+                          float *out)
 {
     int32_t channels = l->shape.out_c / l->shape.groups, depth = l->shape.in_c / l->shape.groups;
     const float *w = l->packed;
@@ -103,58 +103,83 @@ static void run_pixels(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, i
     }
 }
 
-static void run_depthwise(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
-                          float *out)
+MUR_SMALL void run_depthwise(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
+                             float *out)
 {
     for (int32_t i = 0; i < pixels; i++)
         t->x[i] = x + i * l->shape.stride_w * l->shape.in_c;
     run_depths(t, l->packed, pixels, l->shape.in_c, out);
 }
 
-/* what computes 1 or 4 pixels */
-typedef void run_some(const mur_conv_f32 *l, mur_tile_f32 *t, const float *x, int32_t pixels,
-                      float *out);
-
-static void run_row(const mur_conv_f32 *l, run_some *run, const float *in, int32_t y, float *out)
+/* a row of outputs at `out` */
+static void run_row(const mur_conv_f32 *l, int depthwise, const float *in, int32_t top, float *out)
 {
-    int32_t reach =
-        3 * l->shape.stride_w + (l->shape.kernel_w - 1) * l->shape.dilation_w; /* of four pixels */
-    int32_t top = y * l->shape.stride_h - l->shape.pad_top, left = -l->shape.pad_left;
-    int32_t row = 0, row_end = l->shape.kernel_h, last_columns = -1;
-    int joined =
-        run == run_pixels && l->shape.groups == 1 && l->shape.dilation_w == 1; /* rows are runs */
+    const mur_conv_shape *s = &l->shape;
+    int32_t reach = 3 * s->stride_w + (s->kernel_w - 1) * s->dilation_w; /* of four pixels */
+    int32_t left = -s->pad_left, row = 0, row_end = s->kernel_h, pixels;
+    int joined = !depthwise && s->groups == 1 && s->dilation_w == 1; /* rows are runs */
     mur_tile_f32 t;
 
-    find_inside(top, l->shape.dilation_h, l->shape.in_h, &row, &row_end);
-    t.out_step = l->shape.out_c * BYTES;
+    find_inside(top, s->dilation_h, s->in_h, &row, &row_end);
+    in = mur_moved(in, (top + row * s->dilation_h) * s->in_pitch * BYTES);
+    t.out_step = s->out_c * BYTES;
     t.relu = l->relu;
-    for (int32_t x = 0, pixels; x < l->shape.out_w;
-         x += pixels, left += pixels * l->shape.stride_w) {
-        int32_t column = 0, column_end = l->shape.kernel_w, offset = 0;
+    for (int32_t x = 0; x < s->out_w; x += pixels, left += pixels * s->stride_w) {
+        int32_t column = 0, column_end = s->kernel_w;
+        const float *from;
 
-        pixels = x + 4 <= l->shape.out_w && left >= 0 && left + reach < l->shape.in_w ? 4 : 1;
-        if (pixels == 1)
-            find_inside(left, l->shape.dilation_w, l->shape.in_w, &column, &column_end);
-        if (column_end - column != last_columns || column != 0)
-            set_window(l, &t, row, row_end - row, column, column_end - column, joined);
-        last_columns = column == 0 ? column_end : -1;
-        if (t.rows != 0)
-            offset = (top + row * l->shape.dilation_h) * l->shape.in_pitch +
-                     (left + column * l->shape.dilation_w) * l->shape.in_c;
-        run(l, &t, in + offset, pixels, out + x * l->shape.out_c);
-        if (l->min != -1.0f / 0.0f || l->max != 1.0f / 0.0f)
-            clamp(l, pixels * l->shape.out_c, out + x * l->shape.out_c);
+        pixels = x + 4 <= s->out_w && left >= 0 && left + reach < s->in_w ? 4 : 1;
+        find_inside(left, s->dilation_w, s->in_w, &column, &column_end);
+        set_window(s, &t, row, row_end - row, column, column_end - column, joined);
+        from = mur_moved(in, (left + column * s->dilation_w) * s->in_c * BYTES);
+        if (depthwise)
+            run_depthwise(l, &t, from, pixels, out);
+        else
+            run_pixels(l, &t, from, pixels, out);
+        if (l->limits)
+            clamp(l, pixels * s->out_c, out);
+        out += pixels * s->out_c;
     }
+}
+
+MUR_SMALL void run_rows(const mur_conv_f32 *l, int depthwise, const float *in, float *out)
+{
+    for (int32_t y = 0; y < l->shape.out_h; y++)
+        run_row(l, depthwise, in, y * l->shape.stride_h - l->shape.pad_top,
+                out + y * l->shape.out_pitch);
 }
 
 void mur_conv_f32_run(const mur_conv_f32 *l, const float *in, float *out)
 {
-    for (int32_t y = 0; y < l->shape.out_h; y++)
-        run_row(l, run_pixels, in, y, out + y * l->shape.out_pitch);
+    run_rows(l, 0, in, out);
 }
 
 void mur_depthwise_f32_run(const mur_conv_f32 *l, const float *in, float *out)
 {
-    for (int32_t y = 0; y < l->shape.out_h; y++)
-        run_row(l, run_depthwise, in, y, out + y * l->shape.out_pitch);
+    run_rows(l, 1, in, out);
+}
+
+void mur_linear_f32(const float *packed, int32_t inputs, int32_t outputs, int32_t relu,
+                    const float *in, float *out)
+{
+    int32_t rest = outputs & 3;
+    mur_tile_f32 t;
+
+    t.x[0] = in;
+    t.run = inputs * BYTES;
+    t.taps = t.rows = 1;
+    t.tap_jump = t.row_jump = 0;
+    t.w_skip = t.w_jump = t.w_rest = 0;
+    t.relu = relu;
+    t.blocks = outputs >> 2;
+    if (t.blocks != 0)
+        packed = mur_tile1_f32(&t, packed, out);
+    if (rest != 0) {
+        float sums[4];
+
+        t.blocks = 1;
+        mur_tile1_f32(&t, packed, sums);
+        for (int32_t i = 0; i < rest; i++)
+            out[outputs - rest + i] = sums[i];
+    }
 }

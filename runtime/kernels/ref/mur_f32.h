@@ -5,11 +5,14 @@
 
 #include <stdint.h>
 
-/* for functions that several places call: flash is scarcer than calls are dear */
+/* for functions that several places call; and for what runs once a few pixels, which compilers keep
+ * small if they believe it to be rare: flash is scarcer than that is dear */
 #ifdef __GNUC__
-#define MUR_APART static __attribute__((noinline))
+#define MUR_APART static __attribute__((noinline, hot))
+#define MUR_SMALL static __attribute__((noinline, cold))
 #else
 #define MUR_APART static
+#define MUR_SMALL static
 #endif
 
 /* from + bytes, for pointers that leave on their way what they point into */
@@ -99,35 +102,40 @@ static inline void mur_store_f32(mur_four_f32 sum, int32_t relu, float *out)
 
 #else
 
+/* members, for compilers keep those in registers */
 typedef struct mur_four_f32 {
-    float c[4];
+    float a, b, c, d;
 } mur_four_f32;
 
 static inline mur_four_f32 mur_load_f32(const float *from)
 {
-    mur_four_f32 four = { { from[0], from[1], from[2], from[3] } };
+    mur_four_f32 four = { from[0], from[1], from[2], from[3] };
 
     return four;
 }
 
-static inline mur_four_f32 mur_add_scaled_f32(mur_four_f32 sum, mur_four_f32 w, float x)
+static inline mur_four_f32 mur_add_product_f32(mur_four_f32 sum, mur_four_f32 w, mur_four_f32 x)
 {
-    for (int i = 0; i < 4; i++)
-        sum.c[i] += w.c[i] * x;
+    sum.a += w.a * x.a;
+    sum.b += w.b * x.b;
+    sum.c += w.c * x.c;
+    sum.d += w.d * x.d;
     return sum;
 }
 
-static inline mur_four_f32 mur_add_product_f32(mur_four_f32 sum, mur_four_f32 w, mur_four_f32 x)
+static inline mur_four_f32 mur_add_scaled_f32(mur_four_f32 sum, mur_four_f32 w, float x)
 {
-    for (int i = 0; i < 4; i++)
-        sum.c[i] += w.c[i] * x.c[i];
-    return sum;
+    mur_four_f32 same = { x, x, x, x };
+
+    return mur_add_product_f32(sum, w, same);
 }
 
 static inline void mur_store_f32(mur_four_f32 sum, int32_t relu, float *out)
 {
-    for (int i = 0; i < 4; i++)
-        out[i] = relu && sum.c[i] <= 0 ? 0 : sum.c[i];
+    out[0] = relu && sum.a <= 0 ? 0 : sum.a;
+    out[1] = relu && sum.b <= 0 ? 0 : sum.b;
+    out[2] = relu && sum.c <= 0 ? 0 : sum.c;
+    out[3] = relu && sum.d <= 0 ? 0 : sum.d;
 }
 
 #endif

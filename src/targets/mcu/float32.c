@@ -1,6 +1,7 @@
 /* float32.c - convolutions and linear layers on f32 with constant weights, by the runtime's
  * kernels, together with the relu or clip behind them.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -96,23 +97,36 @@ static muc_status find_bounds(muc_mcu_lowering *l, const muc_node *node, bounds 
     return MUC_OK;
 }
 
-static void print_limit(muc_text *text, const char *name, const float *limit, const char *none)
+static bool is_relu(const bounds *limits)
+{
+    return limits->node && limits->node->op == MUC_OP_RELU;
+}
+
+static void print_limit(muc_text *text, const float *limit, const char *none)
 {
     if (limit)
-        muc_text_add(text, "\n    .%s = %af,", name, (double)*limit);
+        muc_text_add(text, "%af, ", (double)*limit);
     else
-        muc_text_add(text, "\n    .%s = %s,", name, none);
+        muc_text_add(text, "%s", none);
 }
 
 static void describe(muc_mcu_lowering *l, const mur_conv_shape *shape, const bounds *limits,
                      const char *packed)
 {
+    bool limited = limits->least || limits->most;
+
+    if (limited) {
+        muc_text_add(&l->text, "static const float %s_limits[2] = { ", l->step->name);
+        print_limit(&l->text, limits->least, "-1.0f / 0.0f, ");
+        print_limit(&l->text, limits->most, "1.0f / 0.0f, ");
+        muc_text_add(&l->text, "};\n");
+    }
     muc_text_add(&l->text, "static const mur_conv_f32 %s = {", l->step->name);
     muc_mcu_print_shape(&l->text, shape);
-    print_limit(&l->text, "min", limits->least, "-1.0f / 0.0f");
-    print_limit(&l->text, "max", limits->most, "1.0f / 0.0f");
-    if (limits->node && limits->node->op == MUC_OP_RELU)
+    if (is_relu(limits))
         muc_text_add(&l->text, "\n    .relu = 1,");
+    if (limited)
+        muc_text_add(&l->text, "\n    .limits = %s_limits,", l->step->name);
     muc_text_add(&l->text, "\n    .packed = (const float *)(const void *)%s,\n};\n\n", packed);
 }
 
@@ -154,9 +168,19 @@ static bool pack_part(const void *subject, const mur_conv_shape *shape, uint32_t
     return true;
 }
 
+/* one pixel by a matrix */
+static bool is_vector(const mur_conv_shape *shape)
+{
+    return shape->groups == 1 && shape->in_h == 1 && shape->in_w == 1 && shape->kernel_h == 1 &&
+           shape->kernel_w == 1 && shape->out_h == 1 && shape->out_w == 1;
+}
+
 static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
                               const mur_conv_shape *shape, const packing *p, uint64_t macs)
 {
+    static const char of_vector[] = "mur_linear_f32";
+    const char *function =
+        is_vector(shape) && !p->bounds.least && !p->bounds.most ? of_vector : p->kernel->function;
     size_t count = p->kernel->packed_elems(shape);
     uint32_t packed;
     uint64_t offset;
@@ -164,12 +188,19 @@ static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
     p->kernel->pack(shape, p->weights, p->bias, data);
-    MUC_TRY(muc_mcu_begin_step(l, node, p->kernel->function));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_step(l, node, function));
     MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
-    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
     l->step->packed_bytes = count * sizeof(*data);
-    describe(l, shape, &p->bounds, l->program->values[packed].name);
-    MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
+    if (function == of_vector) {
+        MUC_TRY(muc_mcu_pass_constant(l, packed, MUC_F32));
+        MUC_TRY(muc_mcu_pass_text(l, "%" PRId32 ", %" PRId32 ", %d", shape->in_c, shape->out_c,
+                                  is_relu(&p->bounds)));
+    } else {
+        l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
+        describe(l, shape, &p->bounds, l->program->values[packed].name);
+        MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
+    }
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(shape) * (int64_t)sizeof(float));
@@ -183,6 +214,7 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
     uint32_t packed;
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p->kernel->function));
     MUC_TRY(muc_mcu_begin_step(l, node, in_tiles));
     MUC_TRY(muc_mcu_use_conv_tiles(l, conv, "mur_tiles_piece_of_conv_f32",
                                    "mur_tiles_conv_f32_kernel", p->kernel->function, &packed));
@@ -209,7 +241,6 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_con
     p->kernel = &kernels[shape.groups > 1];
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &p->weights));
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &p->bias));
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p->kernel->function));
     MUC_TRY(find_bounds(l, node, &p->bounds));
     if (p->bounds.node) {
         MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &bounded));
