@@ -242,6 +242,39 @@ static void norms_and_biases_go_into_weights(void **state)
     muc_graph_free(graph);
 }
 
+/* some exporters give matrices and biases as many dimensions as the data have */
+static void a_stack_of_one_matrix_is_a_matrix(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input f32 [1, 2, 3]\n"
+                                  "tensor m = const f32 [1, 3, 2] values 1, 2, 3, 4, 5, 6\n"
+                                  "tensor b = const f32 [1, 1, 2] values 10, 20\n"
+                                  "node p f32 [1, 2, 2] = matmul x, m\n"
+                                  "node y f32 [1, 2, 2] = add p, b\n"
+                                  "output y\n",
+                                  muc_fuse, 1e-6);
+
+    (void)state;
+    CHECK_EQ(graph->node_count, 1);
+    CHECK_EQ(count_nodes(graph, MUC_OP_LINEAR), 1);
+    muc_graph_free(graph);
+}
+
+/* a matrix of higher rank than the data lifts the result's */
+static void a_matrix_of_more_dimensions_stays(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input f32 [2, 3]\n"
+                                  "tensor m = const f32 [1, 3, 2] values 1, 2, 3, 4, 5, 6\n"
+                                  "node y f32 [1, 2, 2] = matmul x, m\n"
+                                  "output y\n",
+                                  muc_fuse, 1e-6);
+
+    (void)state;
+    CHECK_EQ(count_nodes(graph, MUC_OP_MATMUL), 1);
+    muc_graph_free(graph);
+}
+
 static void padding_goes_into_a_convolution(void **state)
 {
     muc_graph *graph = check_text(
@@ -415,6 +448,8 @@ int main(void)
         T(a_transpose_that_moves_nothing_is_a_view),
         T(an_output_keeps_its_name),
         T(norms_and_biases_go_into_weights),
+        T(a_stack_of_one_matrix_is_a_matrix),
+        T(a_matrix_of_more_dimensions_stays),
         T(padding_goes_into_a_convolution),
         T(channels_first_becomes_channels_last),
         T(transposes_of_the_network_cancel),

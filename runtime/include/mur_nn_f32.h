@@ -1,8 +1,8 @@
 /* mur_nn_f32.h - convolutions on binary32. The same bits on every machine: products and sums are
  * each rounded once (compile with -ffp-contract=off) and added in a written order.
  *
- * An output is s within its bounds, where s begins as the bias, to which weight * input is added for
- * each tap inside the image, by kernel row, kernel column, input channel. A NaN stays one, but
+ * An output is s within its bounds, where s begins as the bias, to which weight * input is added
+ * for each tap inside the image, by kernel row, kernel column, input channel. A NaN stays one, but
  * before relu one whose sign is set may become 0. Helium takes numbers below 2^-126 as zeros.
  *
  * Data are NHWC, one image a call; in: float [in_h][in_pitch], out: float [out_h][out_pitch]. out

@@ -224,6 +224,17 @@ static muc_status fold_norm(muc_rewrite *r, const muc_node *node, bool *done)
     return status;
 }
 
+/* whether all dimensions but the last `kept` are 1, and there are those */
+static bool is_padded(const muc_rewrite *r, const muc_tensor *t, uint32_t kept)
+{
+    uint32_t extent;
+
+    for (uint32_t i = 0; i + kept < t->rank; i++)
+        if (!muc_rewrite_dim(&r->old, t, i, &extent) || extent != 1)
+            return false;
+    return t->rank >= kept;
+}
+
 /* add of a constant [channels] to a linear that has its outputs last */
 static muc_status fold_bias(muc_rewrite *r, const muc_node *node, bool *done)
 {
@@ -238,8 +249,9 @@ static muc_status fold_bias(muc_rewrite *r, const muc_node *node, bool *done)
         float *bias;
         size_t count;
 
-        if (!weighted || weighted->op != MUC_OP_LINEAR || b->rank != 1 ||
-            b->dims[0] != muc_rewrite_old(r, weighted->inputs[1])->dims[0])
+        if (!weighted || weighted->op != MUC_OP_LINEAR || !is_padded(r, b, 1) ||
+            b->rank > muc_rewrite_old(r, node->inputs[side])->rank ||
+            b->dims[b->rank - 1] != muc_rewrite_old(r, weighted->inputs[1])->dims[0])
             continue;
         bias = floats_of(r, node->inputs[1 - side], &count);
         offset = bias ? malloc(count * sizeof(double)) : NULL;
@@ -260,7 +272,7 @@ static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
 {
     bool gemm = node->op == MUC_OP_GEMM, transposed;
     uint32_t inputs[3], k, n;
-    const muc_tensor *w, *c;
+    const muc_tensor *w, *c, *x = muc_rewrite_old(r, node->inputs[0]);
     muc_tensor like;
     float *from, *to;
     size_t count;
@@ -270,9 +282,9 @@ static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
         return MUC_OK;
     w = muc_rewrite_old(r, node->inputs[1]);
     transposed = gemm && muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0) == 1;
-    if (w->rank != 2 || w->dtype != MUC_F32 || muc_rewrite_old(r, node->inputs[0])->rank < 2 ||
-        !muc_rewrite_dim(&r->old, w, transposed ? 1 : 0, &k) ||
-        !muc_rewrite_dim(&r->old, w, transposed ? 0 : 1, &n))
+    if (!is_padded(r, w, 2) || w->dtype != MUC_F32 || x->rank < w->rank ||
+        !muc_rewrite_dim(&r->old, w, w->rank - (transposed ? 1 : 2), &k) ||
+        !muc_rewrite_dim(&r->old, w, w->rank - (transposed ? 2 : 1), &n))
         return MUC_OK;
     if (gemm && (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
                  muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
@@ -291,6 +303,7 @@ static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
     for (size_t i = 0; i < count; i++)
         to[i] = transposed ? from[i] : from[i % k * n + i / k];
     like = *w;
+    like.rank = 2;
     like.dims[0] = muc_expr_const(r->graph->pool, n);
     like.dims[1] = muc_expr_const(r->graph->pool, k);
     *done = true;

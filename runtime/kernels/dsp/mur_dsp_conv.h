@@ -28,6 +28,21 @@ static inline mur_dsp_runs mur_dsp_runs_of(const mur_conv_s8 *layer)
     return r;
 }
 
+/* A single vector takes the scratch of one pixel, with no border beside it. */
+static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+
+    return s->in_h == 1 && s->out_h == 1 && s->out_w == 1 && s->kernel_h == 1 && s->kernel_w == 1 &&
+           s->pad_top == 0 && s->pad_left == 0;
+}
+
+/* bytes of the widened inputs of a tile's pixels */
+static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_dsp_runs *runs)
+{
+    return (size_t)layer->shape.groups * (size_t)runs->words * (mur_dsp_is_vector(layer) ? 8 : 32);
+}
+
 /* words of two channels' weights, with biases, multipliers and shifts */
 static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
 {

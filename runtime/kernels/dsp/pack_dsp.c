@@ -136,8 +136,8 @@ size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
-    return (size_t)layer->shape.groups * (size_t)runs.words * 32 +
-           (((size_t)runs.bytes + 15) & ~(size_t)15);
+    return mur_dsp_widened_bytes(layer, &runs) +
+           (mur_dsp_is_vector(layer) ? 0 : ((size_t)runs.bytes + 15) & ~(size_t)15);
 }
 
 /* The input at place `at` of the kernels' order, as an index of a channel's weights; -1 for none.
