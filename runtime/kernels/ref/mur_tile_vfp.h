@@ -12,12 +12,15 @@
         "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", \
         "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31", "cc", "memory"
 
+/* clang-format off */
+
 /* one element of four pixels */
 #define MUR_ADD_FOUR(x0, x1, x2, x3) \
-    "vldmia %[w]!, {s16-s19}\n" MUR_VFP_SCALED(s0, s1, s2, s3, s16, s17, s18, s19, x0) \
-        MUR_VFP_SCALED(s4, s5, s6, s7, s16, s17, s18, s19, x1) \
-            MUR_VFP_SCALED(s8, s9, s10, s11, s16, s17, s18, s19, x2) \
-                MUR_VFP_SCALED(s12, s13, s14, s15, s16, s17, s18, s19, x3)
+    "vldmia %[w]!, {s16-s19}\n" \
+    MUR_VFP_SCALED(s0, s1, s2, s3, s16, s17, s18, s19, x0) \
+    MUR_VFP_SCALED(s4, s5, s6, s7, s16, s17, s18, s19, x1) \
+    MUR_VFP_SCALED(s8, s9, s10, s11, s16, s17, s18, s19, x2) \
+    MUR_VFP_SCALED(s12, s13, s14, s15, s16, s17, s18, s19, x3)
 
 /* s0-s15, or s0-s3, to the address in ip, pixels lr bytes apart; r4 tells whether negative ones are
  * 0 */
@@ -31,83 +34,99 @@
     "add ip, ip, lr\n" \
     "vstm ip, {s12-s15}\n" \
     "b 9f\n" \
-    "8:\n" MUR_VFP_STORE_RELU(s0, s1, s2, s3) "add ip, ip, lr\n" MUR_VFP_STORE_RELU( \
-        s4, s5, s6, s7) "add ip, ip, lr\n" MUR_VFP_STORE_RELU(s8, s9, s10, \
-                                                              s11) "add ip, ip, " \
-                                                                   "lr\n" MUR_VFP_STORE_RELU( \
-                                                                       s12, s13, s14, s15) "9:" \
-                                                                                           "\n"
+    "8:\n" \
+    MUR_VFP_STORE_RELU(s0, s1, s2, s3) \
+    "add ip, ip, lr\n" \
+    MUR_VFP_STORE_RELU(s4, s5, s6, s7) \
+    "add ip, ip, lr\n" \
+    MUR_VFP_STORE_RELU(s8, s9, s10, s11) \
+    "add ip, ip, lr\n" \
+    MUR_VFP_STORE_RELU(s12, s13, s14, s15) \
+    "9:\n"
 #define MUR_VFP_STORE_PIXEL \
     "cbnz r4, 8f\n" \
     "vstm ip, {s0-s3}\n" \
     "b 9f\n" \
-    "8:\n" MUR_VFP_STORE_RELU(s0, s1, s2, s3) "9:\n"
+    "8:\n" \
+    MUR_VFP_STORE_RELU(s0, s1, s2, s3) \
+    "9:\n"
 
 /* two elements of four pixels */
 #define MUR_ADD_EIGHT \
     "vldmia r4!, {s20-s21}\n" \
     "vldmia r5!, {s22-s23}\n" \
     "vldmia r6!, {s24-s25}\n" \
-    "vldmia r8!, {s26-s27}\n" MUR_ADD_FOUR(s20, s22, s24, s26) MUR_ADD_FOUR(s21, s23, s25, s27)
+    "vldmia r8!, {s26-s27}\n" \
+    MUR_ADD_FOUR(s20, s22, s24, s26) \
+    MUR_ADD_FOUR(s21, s23, s25, s27)
+
+/* clang-format on */
 
 /* returns the weights of the next block */
 MUR_APART const float *mur_tile4_f32(const mur_tile_f32 *t, const float *w, float *out)
 {
     int32_t blocks = t->blocks, taps, rows;
 
-    __asm__ volatile("1: vldm %[w], {s0-s3}\n"
-                     "vldm %[w], {s4-s7}\n"
-                     "vldm %[w], {s8-s11}\n"
-                     "vldmia %[w]!, {s12-s15}\n"
-                     "ldr ip, [%[t], #36]\n"
-                     "ldm %[t], {r4-r6, r8}\n"
-                     "ldr %[rows], [%[t], #28]\n"
-                     "add %[w], %[w], ip\n"
-                     "cmp %[rows], #0\n"
-                     "beq 7f\n"
-                     "2: ldr %[taps], [%[t], #20]\n"
-                     "3: ldr ip, [%[t], #16]\n"
-                     "add lr, r4, ip\n"
-                     "bic ip, ip, #7\n"
-                     "add ip, ip, r4\n"
-                     "cmp r4, ip\n"
-                     "beq 5f\n"
-                     "4:\n" MUR_ADD_EIGHT "cmp r4, ip\n"
-                     "bne 4b\n"
-                     "5: cmp r4, lr\n"
-                     "beq 6f\n"
-                     "vldmia r4!, {s20}\n"
-                     "vldmia r5!, {s22}\n"
-                     "vldmia r6!, {s24}\n"
-                     "vldmia r8!, {s26}\n" MUR_ADD_FOUR(
-                         s20, s22, s24, s26) "b 5b\n"
-                                             "6: ldr ip, [%[t], #24]\n"
-                                             "subs %[taps], %[taps], #1\n"
-                                             "add r4, r4, ip\n"
-                                             "add r5, r5, ip\n"
-                                             "add r6, r6, ip\n"
-                                             "add r8, r8, ip\n"
-                                             "bne 3b\n"
-                                             "ldr ip, [%[t], #32]\n"
-                                             "ldr lr, [%[t], #40]\n"
-                                             "add r4, r4, ip\n"
-                                             "add r5, r5, ip\n"
-                                             "add r6, r6, ip\n"
-                                             "add r8, r8, ip\n"
-                                             "add %[w], %[w], lr\n"
-                                             "subs %[rows], %[rows], #1\n"
-                                             "bne 2b\n"
-                                             "7: ldrd ip, lr, [%[t], #44]\n" /* w_rest, out_step */
-                                             "add %[w], %[w], ip\n"
-                                             "ldr r4, [%[t], #52]\n"
-                                             "mov ip, %[out]\n" MUR_VFP_STORE_PIXELS
-                                             "add %[out], %[out], #16\n"
-                                             "subs %[blocks], %[blocks], #1\n"
-                                             "bne 1b\n"
-                     : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
-                       [taps] "=&r"(taps)
-                     : [t] "r"(t)
-                     : MUR_VFP_TAKEN);
+    /* clang-format off */
+    __asm__ volatile(
+        "1: vldm %[w], {s0-s3}\n"
+        "vldm %[w], {s4-s7}\n"
+        "vldm %[w], {s8-s11}\n"
+        "vldmia %[w]!, {s12-s15}\n"
+        "ldr ip, [%[t], #36]\n"
+        "ldm %[t], {r4-r6, r8}\n"
+        "ldr %[rows], [%[t], #28]\n"
+        "add %[w], %[w], ip\n"
+        "cmp %[rows], #0\n"
+        "beq 7f\n"
+        "2: ldr %[taps], [%[t], #20]\n"
+        "3: ldr ip, [%[t], #16]\n"
+        "add lr, r4, ip\n"
+        "bic ip, ip, #7\n"
+        "add ip, ip, r4\n"
+        "cmp r4, ip\n"
+        "beq 5f\n"
+        "4:\n"
+        MUR_ADD_EIGHT
+        "cmp r4, ip\n"
+        "bne 4b\n"
+        "5: cmp r4, lr\n"
+        "beq 6f\n"
+        "vldmia r4!, {s20}\n"
+        "vldmia r5!, {s22}\n"
+        "vldmia r6!, {s24}\n"
+        "vldmia r8!, {s26}\n"
+        MUR_ADD_FOUR(s20, s22, s24, s26)
+        "b 5b\n"
+        "6: ldr ip, [%[t], #24]\n"
+        "subs %[taps], %[taps], #1\n"
+        "add r4, r4, ip\n"
+        "add r5, r5, ip\n"
+        "add r6, r6, ip\n"
+        "add r8, r8, ip\n"
+        "bne 3b\n"
+        "ldr ip, [%[t], #32]\n"
+        "ldr lr, [%[t], #40]\n"
+        "add r4, r4, ip\n"
+        "add r5, r5, ip\n"
+        "add r6, r6, ip\n"
+        "add r8, r8, ip\n"
+        "add %[w], %[w], lr\n"
+        "subs %[rows], %[rows], #1\n"
+        "bne 2b\n"
+        "7: ldrd ip, lr, [%[t], #44]\n" /* w_rest, out_step */
+        "add %[w], %[w], ip\n"
+        "ldr r4, [%[t], #52]\n"
+        "mov ip, %[out]\n"
+        MUR_VFP_STORE_PIXELS
+        "add %[out], %[out], #16\n"
+        "subs %[blocks], %[blocks], #1\n"
+        "bne 1b\n"
+        : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
+          [taps] "=&r"(taps)
+        : [t] "r"(t)
+        : MUR_VFP_TAKEN);
+    /* clang-format on */
     return w;
 }
 
@@ -116,109 +135,123 @@ MUR_APART const float *mur_tile1_f32(const mur_tile_f32 *t, const float *w, floa
 {
     int32_t blocks = t->blocks, taps, rows;
 
-    __asm__ volatile("1: ldr ip, [%[t], #36]\n"
-                     "vldmia %[w]!, {s0-s3}\n"
-                     "ldr r4, [%[t]]\n"
-                     "ldr %[rows], [%[t], #28]\n"
-                     "add %[w], %[w], ip\n"
-                     "cmp %[rows], #0\n"
-                     "beq 7f\n"
-                     "2: ldr %[taps], [%[t], #20]\n"
-                     "3: ldr ip, [%[t], #16]\n"
-                     "add lr, r4, ip\n"
-                     "bic ip, ip, #15\n"
-                     "add ip, ip, r4\n"
-                     "cmp r4, ip\n"
-                     "beq 5f\n"
-                     "4: vldmia r4!, {s4-s7}\n"
-                     "vldmia %[w]!, {s8-s23}\n" MUR_VFP_SCALED(s0, s1, s2, s3, s8, s9, s10, s11, s4)
-                         MUR_VFP_SCALED(s0, s1, s2, s3, s12, s13, s14, s15, s5)
-                             MUR_VFP_SCALED(s0, s1, s2, s3, s16, s17, s18, s19, s6)
-                                 MUR_VFP_SCALED(s0, s1, s2, s3, s20, s21, s22, s23,
-                                                s7) "cmp r4, ip\n"
-                                                    "bne 4b\n"
-                                                    "5: cmp r4, lr\n"
-                                                    "beq 6f\n"
-                                                    "vldmia r4!, {s4}\n"
-                                                    "vldmia %[w]!, {s8-s11}\n" MUR_VFP_SCALED(
-                                                        s0, s1, s2, s3, s8, s9, s10, s11,
-                                                        s4) "b 5b\n"
-                                                            "6: ldr ip, [%[t], #24]\n"
-                                                            "subs %[taps], %[taps], #1\n"
-                                                            "add r4, r4, ip\n"
-                                                            "bne 3b\n"
-                                                            "ldr ip, [%[t], #32]\n"
-                                                            "ldr lr, [%[t], #40]\n"
-                                                            "add r4, r4, ip\n"
-                                                            "add %[w], %[w], lr\n"
-                                                            "subs %[rows], %[rows], #1\n"
-                                                            "bne 2b\n"
-                                                            "7: ldr ip, [%[t], #44]\n"
-                                                            "ldr r4, [%[t], #52]\n"
-                                                            "add %[w], %[w], ip\n"
-                                                            "mov ip, %[out]\n" MUR_VFP_STORE_PIXEL
-                                                            "add %[out], %[out], #16\n"
-                                                            "subs %[blocks], %[blocks], #1\n"
-                                                            "bne 1b\n"
-                     : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
-                       [taps] "=&r"(taps)
-                     : [t] "r"(t)
-                     : MUR_VFP_TAKEN);
+    /* clang-format off */
+    __asm__ volatile(
+        "1: ldr ip, [%[t], #36]\n"
+        "vldmia %[w]!, {s0-s3}\n"
+        "ldr r4, [%[t]]\n"
+        "ldr %[rows], [%[t], #28]\n"
+        "add %[w], %[w], ip\n"
+        "cmp %[rows], #0\n"
+        "beq 7f\n"
+        "2: ldr %[taps], [%[t], #20]\n"
+        "3: ldr ip, [%[t], #16]\n"
+        "add lr, r4, ip\n"
+        "bic ip, ip, #15\n"
+        "add ip, ip, r4\n"
+        "cmp r4, ip\n"
+        "beq 5f\n"
+        "4: vldmia r4!, {s4-s7}\n"
+        "vldmia %[w]!, {s8-s23}\n"
+        MUR_VFP_SCALED(s0, s1, s2, s3, s8, s9, s10, s11, s4)
+        MUR_VFP_SCALED(s0, s1, s2, s3, s12, s13, s14, s15, s5)
+        MUR_VFP_SCALED(s0, s1, s2, s3, s16, s17, s18, s19, s6)
+        MUR_VFP_SCALED(s0, s1, s2, s3, s20, s21, s22, s23, s7)
+        "cmp r4, ip\n"
+        "bne 4b\n"
+        "5: cmp r4, lr\n"
+        "beq 6f\n"
+        "vldmia r4!, {s4}\n"
+        "vldmia %[w]!, {s8-s11}\n"
+        MUR_VFP_SCALED(s0, s1, s2, s3, s8, s9, s10, s11, s4)
+        "b 5b\n"
+        "6: ldr ip, [%[t], #24]\n"
+        "subs %[taps], %[taps], #1\n"
+        "add r4, r4, ip\n"
+        "bne 3b\n"
+        "ldr ip, [%[t], #32]\n"
+        "ldr lr, [%[t], #40]\n"
+        "add r4, r4, ip\n"
+        "add %[w], %[w], lr\n"
+        "subs %[rows], %[rows], #1\n"
+        "bne 2b\n"
+        "7: ldr ip, [%[t], #44]\n"
+        "ldr r4, [%[t], #52]\n"
+        "add %[w], %[w], ip\n"
+        "mov ip, %[out]\n"
+        MUR_VFP_STORE_PIXEL
+        "add %[out], %[out], #16\n"
+        "subs %[blocks], %[blocks], #1\n"
+        "bne 1b\n"
+        : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
+          [taps] "=&r"(taps)
+        : [t] "r"(t)
+        : MUR_VFP_TAKEN);
+    /* clang-format on */
     return w;
 }
 
+/* clang-format off */
 /* one tap of a depthwise layer for one pixel: its inputs at x */
 #define MUR_ADD_TAP(a, b, c, d, x) \
     "vldm " #x ", {s20-s23}\n" \
-    "add " #x ", " #x \
-    ", ip\n" MUR_VFP_ADD_FOUR(a, b, c, d, s16, s17, s18, s19, s20, s21, s22, s23)
+    "add " #x ", " #x ", ip\n" \
+    MUR_VFP_ADD_FOUR(a, b, c, d, s16, s17, s18, s19, s20, s21, s22, s23)
+/* clang-format on */
 
 MUR_APART const float *mur_depthwise4_f32(mur_tile_f32 *t, const float *w, float *out)
 {
     int32_t blocks = t->blocks, taps, rows;
 
-    __asm__ volatile("1: vldm %[w], {s0-s3}\n"
-                     "vldm %[w], {s4-s7}\n"
-                     "vldm %[w], {s8-s11}\n"
-                     "vldmia %[w]!, {s12-s15}\n"
-                     "ldr ip, [%[t], #36]\n"
-                     "ldm %[t], {r4-r6, r8}\n"
-                     "ldr %[rows], [%[t], #28]\n"
-                     "add %[w], %[w], ip\n"
-                     "cmp %[rows], #0\n"
-                     "beq 4f\n"
-                     "2: ldr %[taps], [%[t], #20]\n"
-                     "ldr ip, [%[t], #56]\n"
-                     "3: vldmia %[w]!, {s16-s19}\n" MUR_ADD_TAP(s0, s1, s2, s3, r4) MUR_ADD_TAP(
-                         s4, s5, s6, s7, r5) MUR_ADD_TAP(s8, s9, s10, s11, r6)
-                         MUR_ADD_TAP(s12, s13, s14, s15, r8) "subs %[taps], %[taps], #1\n"
-                                                             "bne 3b\n"
-                                                             "ldr ip, [%[t], #32]\n"
-                                                             "ldr lr, [%[t], #40]\n"
-                                                             "add r4, r4, ip\n"
-                                                             "add r5, r5, ip\n"
-                                                             "add r6, r6, ip\n"
-                                                             "add r8, r8, ip\n"
-                                                             "add %[w], %[w], lr\n"
-                                                             "subs %[rows], %[rows], #1\n"
-                                                             "bne 2b\n"
-                                                             "4: ldm %[t], {r4-r6, r8}\n"
-                                                             "add r4, r4, #16\n"
-                                                             "add r5, r5, #16\n"
-                                                             "add r6, r6, #16\n"
-                                                             "add r8, r8, #16\n"
-                                                             "stm %[t], {r4-r6, r8}\n"
-                                                             "ldrd ip, lr, [%[t], #44]\n"
-                                                             "add %[w], %[w], ip\n"
-                                                             "ldr r4, [%[t], #52]\n"
-                                                             "mov ip, %[out]\n" MUR_VFP_STORE_PIXELS
-                                                             "add %[out], %[out], #16\n"
-                                                             "subs %[blocks], %[blocks], #1\n"
-                                                             "bne 1b\n"
-                     : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
-                       [taps] "=&r"(taps)
-                     : [t] "r"(t)
-                     : MUR_VFP_TAKEN);
+    /* clang-format off */
+    __asm__ volatile(
+        "1: vldm %[w], {s0-s3}\n"
+        "vldm %[w], {s4-s7}\n"
+        "vldm %[w], {s8-s11}\n"
+        "vldmia %[w]!, {s12-s15}\n"
+        "ldr ip, [%[t], #36]\n"
+        "ldm %[t], {r4-r6, r8}\n"
+        "ldr %[rows], [%[t], #28]\n"
+        "add %[w], %[w], ip\n"
+        "cmp %[rows], #0\n"
+        "beq 4f\n"
+        "2: ldr %[taps], [%[t], #20]\n"
+        "ldr ip, [%[t], #56]\n"
+        "3: vldmia %[w]!, {s16-s19}\n"
+        MUR_ADD_TAP(s0, s1, s2, s3, r4)
+        MUR_ADD_TAP(s4, s5, s6, s7, r5)
+        MUR_ADD_TAP(s8, s9, s10, s11, r6)
+        MUR_ADD_TAP(s12, s13, s14, s15, r8)
+        "subs %[taps], %[taps], #1\n"
+        "bne 3b\n"
+        "ldr ip, [%[t], #32]\n"
+        "ldr lr, [%[t], #40]\n"
+        "add r4, r4, ip\n"
+        "add r5, r5, ip\n"
+        "add r6, r6, ip\n"
+        "add r8, r8, ip\n"
+        "add %[w], %[w], lr\n"
+        "subs %[rows], %[rows], #1\n"
+        "bne 2b\n"
+        "4: ldm %[t], {r4-r6, r8}\n"
+        "add r4, r4, #16\n"
+        "add r5, r5, #16\n"
+        "add r6, r6, #16\n"
+        "add r8, r8, #16\n"
+        "stm %[t], {r4-r6, r8}\n"
+        "ldrd ip, lr, [%[t], #44]\n"
+        "add %[w], %[w], ip\n"
+        "ldr r4, [%[t], #52]\n"
+        "mov ip, %[out]\n"
+        MUR_VFP_STORE_PIXELS
+        "add %[out], %[out], #16\n"
+        "subs %[blocks], %[blocks], #1\n"
+        "bne 1b\n"
+        : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
+          [taps] "=&r"(taps)
+        : [t] "r"(t)
+        : MUR_VFP_TAKEN);
+    /* clang-format on */
     return w;
 }
 
@@ -226,38 +259,43 @@ MUR_APART const float *mur_depthwise1_f32(mur_tile_f32 *t, const float *w, float
 {
     int32_t blocks = t->blocks, taps, rows;
 
-    __asm__ volatile("1: ldr ip, [%[t], #36]\n"
-                     "vldmia %[w]!, {s0-s3}\n"
-                     "ldr r4, [%[t]]\n"
-                     "ldr %[rows], [%[t], #28]\n"
-                     "add %[w], %[w], ip\n"
-                     "cmp %[rows], #0\n"
-                     "beq 4f\n"
-                     "2: ldr %[taps], [%[t], #20]\n"
-                     "ldr ip, [%[t], #56]\n"
-                     "3: vldmia %[w]!, {s16-s19}\n" MUR_ADD_TAP(
-                         s0, s1, s2, s3, r4) "subs %[taps], %[taps], #1\n"
-                                             "bne 3b\n"
-                                             "ldr ip, [%[t], #32]\n"
-                                             "ldr lr, [%[t], #40]\n"
-                                             "add r4, r4, ip\n"
-                                             "add %[w], %[w], lr\n"
-                                             "subs %[rows], %[rows], #1\n"
-                                             "bne 2b\n"
-                                             "4: ldr r4, [%[t]]\n"
-                                             "ldr ip, [%[t], #44]\n"
-                                             "add r4, r4, #16\n"
-                                             "str r4, [%[t]]\n"
-                                             "add %[w], %[w], ip\n"
-                                             "ldr r4, [%[t], #52]\n"
-                                             "mov ip, %[out]\n" MUR_VFP_STORE_PIXEL
-                                             "add %[out], %[out], #16\n"
-                                             "subs %[blocks], %[blocks], #1\n"
-                                             "bne 1b\n"
-                     : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
-                       [taps] "=&r"(taps)
-                     : [t] "r"(t)
-                     : MUR_VFP_TAKEN);
+    /* clang-format off */
+    __asm__ volatile(
+        "1: ldr ip, [%[t], #36]\n"
+        "vldmia %[w]!, {s0-s3}\n"
+        "ldr r4, [%[t]]\n"
+        "ldr %[rows], [%[t], #28]\n"
+        "add %[w], %[w], ip\n"
+        "cmp %[rows], #0\n"
+        "beq 4f\n"
+        "2: ldr %[taps], [%[t], #20]\n"
+        "ldr ip, [%[t], #56]\n"
+        "3: vldmia %[w]!, {s16-s19}\n"
+        MUR_ADD_TAP(s0, s1, s2, s3, r4)
+        "subs %[taps], %[taps], #1\n"
+        "bne 3b\n"
+        "ldr ip, [%[t], #32]\n"
+        "ldr lr, [%[t], #40]\n"
+        "add r4, r4, ip\n"
+        "add %[w], %[w], lr\n"
+        "subs %[rows], %[rows], #1\n"
+        "bne 2b\n"
+        "4: ldr r4, [%[t]]\n"
+        "ldr ip, [%[t], #44]\n"
+        "add r4, r4, #16\n"
+        "str r4, [%[t]]\n"
+        "add %[w], %[w], ip\n"
+        "ldr r4, [%[t], #52]\n"
+        "mov ip, %[out]\n"
+        MUR_VFP_STORE_PIXEL
+        "add %[out], %[out], #16\n"
+        "subs %[blocks], %[blocks], #1\n"
+        "bne 1b\n"
+        : [w] "+r"(w), [out] "+r"(out), [blocks] "+r"(blocks), [rows] "=&r"(rows),
+          [taps] "=&r"(taps)
+        : [t] "r"(t)
+        : MUR_VFP_TAKEN);
+    /* clang-format on */
     return w;
 }
 
