@@ -348,6 +348,49 @@ static void transposes_of_the_network_cancel(void **state)
 /* ---- pairs of steps ---- */
 
 /* every product of scales is a power of two, so that real and integer arithmetic agree */
+/* what onnxruntime writes: bytes without a sign, operators on bytes, clips, products with [in, out]
+ */
+static void bytes_without_a_sign_become_signed_ones(void **state)
+{
+    muc_graph *graph = check_text(
+        "graph test\n"
+        "tensor x = input f32 [1, 1, 4, 4]\n"
+        "tensor sx = const f32 [] values 0.015625\n"
+        "tensor zx = const u8 [] values 131\n"
+        "tensor w = const i8 [2, 1, 2, 2] values 1, -2, 3, 4, -5, 6, 7, 8\n"
+        "tensor sw = const f32 [2] values 0.5, 0.25\n"
+        "tensor zw = const i8 [2] values 0, 0\n"
+        "tensor b = const i32 [2] values 64, -32\n"
+        "tensor sy = const f32 [] values 0.0625\n"
+        "tensor zy = const u8 [] values 128\n"
+        "tensor high = const f32 [] values 1.5\n"
+        "tensor low = const f32 [] values -1.5\n"
+        "tensor m = const i8 [8, 2] values 1, 2, 3, 4, -4, -3, -2, -1, 5, 5, 5, 5, 1, 1, 1, 1\n"
+        "tensor sm = const f32 [2] values 0.0625, 0.03125\n"
+        "node q u8 [1, 1, 4, 4] = quantize_linear x, sx, zx\n"
+        "node c u8 [1, 2, 3, 3] = qlinear_conv q, sx, zx, w, sw, zw, sy, zy, b\n"
+        "node p u8 [1, 2, 2, 2] = max_pool c kernel=[2, 2]\n"
+        "node f u8 [1, 8] = reshape p shape=[1, 8]\n"
+        "node fd f32 [1, 8] = dequantize_linear f, sy, zy\n"
+        "node md f32 [8, 2] = dequantize_linear m, sm, zw axis=1\n"
+        "node g f32 [1, 2] = matmul fd, md\n"
+        "node k f32 [1, 2] = clip g, low, high\n"
+        "node kq u8 [1, 2] = quantize_linear k, sy, zy\n"
+        "node y f32 [1, 2] = dequantize_linear kq, sy, zy\n"
+        "output y\n",
+        muc_fold_quantization, 0.07);
+
+    (void)state;
+    CHECK_OK(ctx, muc_fuse(ctx, graph));
+    CHECK_EQ(graph->node_count, 6); /* quantize, conv, max_pool, reshape, linear, dequantize */
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        CHECK(i + 1 == graph->node_count ||
+              graph->tensors[graph->nodes[i].outputs[0]].dtype == MUC_I8);
+    CHECK_EQ(graph->nodes[4].op, MUC_OP_LINEAR);
+    CHECK_EQ(muc_node_integer_or(graph->nodes + 4, MUC_KEY_CLAMP_MAX, 0), 24);
+    muc_graph_free(graph);
+}
+
 static void steps_around_operators_become_integer_operators(void **state)
 {
     muc_graph *graph =
@@ -453,6 +496,7 @@ int main(void)
         T(padding_goes_into_a_convolution),
         T(channels_first_becomes_channels_last),
         T(transposes_of_the_network_cancel),
+        T(bytes_without_a_sign_become_signed_ones),
         T(steps_around_operators_become_integer_operators),
         T(integer_networks_compute_the_same_bits),
         T(real_networks_compute_the_same_within_rounding),

@@ -10,4 +10,8 @@
  * differs from the real one by at most its roundings. What has no such arithmetic stays real. */
 muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph);
 
+/* Makes real operators between dequantize_linear and quantize_linear of qlinear_conv and
+ * qlinear_matmul by constants, and of what only moves quantized bytes. */
+muc_status muc_split_linear(muc_context *ctx, muc_graph *graph);
+
 #endif

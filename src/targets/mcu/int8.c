@@ -399,7 +399,8 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
     return is_pool_of_bytes(l, node) && x->rank == 4 && muc_mcu_is_static(l, x) &&
            muc_mcu_dim(l, x, 0) == 1 && node->output_count == 1 &&
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
-           !muc_node_integers(node, MUC_KEY_DILATIONS) &&
+           muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1) == 1 &&
+           muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 &&
            !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
 }
 
