@@ -73,7 +73,8 @@ static muc_status add_factors(muc_rewrite *r, const factor *mul, const factor *a
             continue;
         }
         for (size_t i = 0; i < some; i++)
-            items[i] = item(parts[p], i) + (p && bias ? item(bias, i) * item(mul, i) : 0);
+            items[i] = (int32_t)(item(parts[p], i) +
+                                 (p && bias ? (int64_t)item(bias, i) * item(mul, i) : 0));
         like.rank = some > 1;
         like.dims[0] = muc_expr_const(r->graph->pool, (uint32_t)some);
         status = muc_rewrite_constant(r, muc_rewrite_old(r, parts[p]->tensor)->name, &like, items,
