@@ -8,7 +8,7 @@
             mur_##form##_matrix_bytes, mur_##form##_matrix_pack, \
             { mur_##isa##_linear_q2, mur_##isa##_linear_q4 }, \
               { mur_##isa##_embed_q2, mur_##isa##_embed_q4 }, mur_##isa##_low_bytes, \
-                mur_##isa##_low_pack \
+                mur_##isa##_low_pack, mur_##isa##_linear_bd \
     }
 
 const low_kernel low_kernels[] = {
@@ -20,6 +20,7 @@ const low_kernel low_kernels[] = {
 const uint32_t low_kernels_count = sizeof(low_kernels) / sizeof(*low_kernels);
 
 enum { ROWS = 2, MOST_N = 35, MOST_K = 520, MOST_SIZE = 7000, GUARD = 16 };
+enum { BLOCKS = 5 }; /* instead of a number of bits */
 
 typedef struct matrix {
     uint32_t bits, n, k;
@@ -52,6 +53,28 @@ static float half(uint16_t bits)
     return x;
 }
 
+/* a row in blocks, each on a grid of its own */
+static void fill_blocks(int8_t *levels, uint32_t k, int extreme)
+{
+    static const uint8_t magnitudes[][8] = {
+#define MUR_DIALECT(id, a, b, c, d, e, f, g, h) { a, b, c, d, e, f, g, h },
+#include "mur_dialect.def"
+#undef MUR_DIALECT
+    };
+
+    for (uint32_t i = 0; i < k; i++) {
+        static uint32_t dialect, shift;
+        int level;
+
+        if (i % 32 == 0) {
+            dialect = extreme ? 0 : chance() % 16;
+            shift = extreme ? 3 : chance() % 4;
+        }
+        level = magnitudes[dialect][extreme ? 7 : chance() % 8] << shift;
+        levels[i] = (int8_t)(chance() & 1 && !extreme ? -level : level);
+    }
+}
+
 /* extreme: the largest numbers of one sign everywhere */
 static void fill(matrix *m, int extreme)
 {
@@ -63,6 +86,8 @@ static void fill(matrix *m, int extreme)
 
         m->levels[i] = (int8_t)(extreme ? (i / m->k % 2 ? most : -most) : level);
     }
+    for (uint32_t r = 0; m->bits == BLOCKS && r < m->n; r++)
+        fill_blocks(m->levels + r * m->k, m->k, extreme);
     for (uint32_t i = 0; i < m->n; i++) {
         m->scales[i] = (uint16_t)(1 + chance() % 0x7bff); /* subnormal ones too */
         m->real_scales[i] = half(m->scales[i]);
@@ -116,6 +141,14 @@ static void run(const low_kernel *kernel, const matrix *m, const float *scales,
             kernel->look_up_q8(&whole, ROWS, tokens, found);
         else
             kernel->multiply_q8(&whole, ROWS, vectors, scales, found);
+        return;
+    }
+    if (m->bits == BLOCKS) {
+        mur_bd_pack(m->n, m->k, m->levels, m->scales, packed);
+        if (tokens)
+            mur_ref_embed_bd(&low, ROWS, tokens, found);
+        else
+            kernel->multiply_bd(&low, ROWS, vectors, scales, found);
         return;
     }
     kernel->pack(m->bits, m->n, m->k, m->levels, m->scales, packed);
@@ -213,7 +246,7 @@ low_result low_check(const low_kernel *kernel)
     static const uint32_t sizes[][2] = { { 1, 1 },   { 8, 64 },  { 7, 31 },   { 12, 172 },
                                          { 9, 33 },  { 33, 4 },  { 16, 128 }, { 4, 512 },
                                          { 3, 520 }, { 19, 100 } };
-    static const uint32_t bits[] = { 2, 4, 8 };
+    static const uint32_t bits[] = { 2, 4, BLOCKS, 8 };
     low_result result = { 0, 0, 0, 0, 0, 0 };
     static matrix m;
 

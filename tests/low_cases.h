@@ -1,5 +1,5 @@
-/* low_cases.h - a decoder's matrices of 8, 4 and 2 bits, judged by sums of their levels written
- * out. Freestanding: the same cases run on the host and on emulated boards.
+/* low_cases.h - a decoder's matrices of 8, 4 and 2 bits, and BlockDialect's, judged by sums of
+ * their levels written out. Freestanding: the same cases run on the host and on emulated boards.
  */
 #ifndef LOW_CASES_H
 #define LOW_CASES_H
@@ -21,6 +21,8 @@ typedef struct low_kernel {
     void (*look_up[2])(const mur_matrix_low *, uint32_t, const int32_t *, float *);
     size_t (*bytes)(uint32_t, uint32_t, uint32_t);
     void (*pack)(uint32_t, uint32_t, uint32_t, const int8_t *, const uint16_t *, void *);
+    /* of BlockDialect */
+    void (*multiply_bd)(const mur_matrix_low *, uint32_t, const void *, const float *, float *);
 } low_kernel;
 
 extern const low_kernel low_kernels[];
@@ -28,7 +30,7 @@ extern const uint32_t low_kernels_count;
 
 typedef struct low_result {
     uint32_t run, wrong;     /* matrices; wrong ones have a wrong number or a write out of bounds */
-    uint32_t bits, n, k, at; /* the first wrong one's, and where in it */
+    uint32_t bits, n, k, at; /* the first wrong one's (5 bits: BlockDialect), and where in it */
 } low_result;
 
 low_result low_check(const low_kernel *kernel);

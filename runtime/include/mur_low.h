@@ -40,4 +40,32 @@ MUR_LOW(dsp)
 MUR_LOW(mve)
 MUR_LOW(rv)
 
+/* ---- BlockDialect ----
+ *
+ * Levels in blocks of 32 columns: each the magnitudes of one of sixteen dialects (mur_dialect.def),
+ * either sign, times 1, 2, 4 or 8; times the row's scale, a 16-bit float. These are int8 numbers
+ * again, and every instruction set has the same form of a matrix. */
+
+#define MUR_LINEAR_BD(isa) \
+    /* As mur_##isa##_linear on the levels. */ \
+    void mur_##isa##_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *vectors, \
+                               const float *scales, float *out);
+
+MUR_LINEAR_BD(ref)
+MUR_LINEAR_BD(dsp)
+MUR_LINEAR_BD(mve)
+MUR_LINEAR_BD(rv)
+
+/* As mur_ref_embed on the levels. */
+void mur_ref_embed_bd(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens,
+                      float *out);
+
+/* On the host: a header (mur_bd_arith.h) under which a block has these levels, 1 to 32 of them, or
+ * -1; bytes of a packed matrix, and its packing, with every block under a header and scales [n]
+ * above 0. */
+int mur_bd_header(const int8_t *levels, uint32_t count);
+size_t mur_bd_bytes(uint32_t n, uint32_t k);
+void mur_bd_pack(uint32_t n, uint32_t k, const int8_t *levels, const uint16_t *scales,
+                 void *packed);
+
 #endif
