@@ -10,8 +10,8 @@
 
 static const char *const machines[] = { "host", "mps2-an386", "mps3-an547", "rv32" };
 
-static muc_graph *int8_graph(muc_context *ctx, const muc_checkpoint *checkpoint, uint32_t context,
-                             uint32_t most, bool last_only)
+static muc_graph *graph_of(muc_context *ctx, const muc_checkpoint *checkpoint, uint32_t context,
+                           uint32_t most, bool last_only, muc_hybrid_levels levels)
 {
     const muc_llama_options options = {
         .context = context,
@@ -22,7 +22,7 @@ static muc_graph *int8_graph(muc_context *ctx, const muc_checkpoint *checkpoint,
     muc_graph *graph;
 
     CHECK_OK(ctx, muc_llama_build(ctx, checkpoint, &options, &graph));
-    CHECK_OK(ctx, muc_hybrid_quantize(ctx, graph, &result));
+    CHECK_OK(ctx, muc_hybrid_quantize(ctx, graph, levels, &result));
     return graph;
 }
 
@@ -86,7 +86,8 @@ static void random_decoders_compute_what_ref_computes(void **state)
             random_relative(batch.ctx, &shapes[i], i == 0, &checkpoints[i]);
         for (size_t m = 0; m < MUC_COUNT(machines); m++)
             mcu_batch_add(&batch,
-                          int8_graph(batch.ctx, &checkpoints[i], shapes[i].context, 5, i % 2 == 0),
+                          graph_of(batch.ctx, &checkpoints[i], shapes[i].context, 5, i % 2 == 0,
+                                   (i + m) % 2 ? MUC_HYBRID_BLOCKS : MUC_HYBRID_INT8),
                           machines[m]);
     }
     mcu_batch_build(&batch, "cc");
@@ -113,7 +114,7 @@ static void megabytes_of_weights_lie_in_a_file(void **state)
 
     (void)state;
     random_checkpoint(batch.ctx, &shape, &checkpoint);
-    mcu_batch_add(&batch, int8_graph(batch.ctx, &checkpoint, 8, 2, true), "host");
+    mcu_batch_add(&batch, graph_of(batch.ctx, &checkpoint, 8, 2, true, MUC_HYBRID_INT8), "host");
     mcu_batch_build(&batch, "cc");
     snprintf(path, sizeof(path), "%s/n0/n0_weights.bin", batch.root);
     CHECK_EQ(access(path, R_OK), 0);
@@ -131,7 +132,8 @@ static void check_model(const char *path, const char *prompt, uint32_t context)
 
     CHECK_OK(batch.ctx, muc_model_open(batch.ctx, path, NULL, &model));
     for (size_t m = 0; m < 2; m++) /* sizes that are multiples of 4: the others do nothing new */
-        mcu_batch_add(&batch, int8_graph(batch.ctx, &model->checkpoint, context, 8, true),
+        mcu_batch_add(&batch,
+                      graph_of(batch.ctx, &model->checkpoint, context, 8, true, MUC_HYBRID_INT8),
                       machines[m]);
     mcu_batch_build(&batch, "cc");
     CHECK_OK(batch.ctx, muc_tokenizer_encode(batch.ctx, &model->tokenizer, prompt, strlen(prompt),

@@ -36,9 +36,9 @@ static muc_status check_options(const decoder_job *job)
     if (job->model->kind != MUC_MODEL_CHECKPOINT)
         return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
                         "target mcu takes checkpoints, no blocks and no programs");
-    if (codec && strcmp(codec, "int8") != 0)
+    if (codec && strcmp(codec, "int8") != 0 && strcmp(codec, "bd4") != 0)
         return muc_fail(job->ctx, MUC_USAGE, "weights", MUC_NO_OFFSET,
-                        "target mcu has no codec '%s', only int8", codec);
+                        "target mcu has no codec '%s', only int8 and bd4", codec);
     if (options->weights.bits > 0 || options->weights.calibration || options->act_terms ||
         options->attention)
         return muc_fail(job->ctx, MUC_USAGE, "target mcu", MUC_NO_OFFSET,
@@ -46,13 +46,20 @@ static muc_status check_options(const decoder_job *job)
     return muc_model_need_tokenizer(job->ctx, job->model);
 }
 
+static muc_hybrid_levels levels_of(const decoder_job *job)
+{
+    const char *codec = job->options->weights.codec;
+
+    return codec && strcmp(codec, "bd4") == 0 ? MUC_HYBRID_BLOCKS : MUC_HYBRID_INT8;
+}
+
 static muc_status build_graph(const decoder_job *job, muc_graph **out)
 {
-    return muc_decoder_graph(job->ctx, job->model, job->model->context, true, out);
+    return muc_decoder_graph(job->ctx, job->model, job->model->context, NULL, out);
 }
 
 muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t context,
-                             bool is_real, muc_graph **out)
+                             const muc_hybrid_levels *levels, muc_graph **out)
 {
     const muc_llama_options options = {
         .context = context,
@@ -63,9 +70,9 @@ muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t 
     muc_status status;
 
     MUC_TRY(muc_llama_build(ctx, &model->checkpoint, &options, out));
-    if (is_real)
+    if (!levels)
         return MUC_OK;
-    status = muc_hybrid_quantize(ctx, *out, &ignored);
+    status = muc_hybrid_quantize(ctx, *out, *levels, &ignored);
     if (status != MUC_OK) {
         muc_graph_free(*out);
         *out = NULL;
@@ -83,6 +90,7 @@ static void describe(decoder_job *job)
         .prompt = model->prompt_template,
         .context = model->context,
         .vocabulary = model->checkpoint.config.vocabulary,
+        .blocks = levels_of(job) == MUC_HYBRID_BLOCKS,
         .most_tokens = model->context < MOST_TOKENS ? model->context : MOST_TOKENS,
     };
     memcpy(job->lm.ends, model->tokens.ends, sizeof(job->lm.ends));
@@ -207,7 +215,7 @@ static muc_status measure(decoder_job *job)
 {
     MUC_TRY(muc_model_need_tokenizer(job->ctx, job->model));
     MUC_TRY(build_graph(job, &job->graph));
-    MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, &job->quantized));
+    MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, levels_of(job), &job->quantized));
     return translate(job);
 }
 
@@ -234,8 +242,9 @@ muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, muc_dec
 static muc_status compile(decoder_job *job)
 {
     MUC_TRY(check_options(job));
-    MUC_TRY(build_graph(job, &job->graph));                              /* formats, models */
-    MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, &job->quantized)); /* passes: int8 */
+    MUC_TRY(build_graph(job, &job->graph));                           /* formats, models */
+    MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, levels_of(job), /* passes: int8 */
+                                &job->quantized));
     MUC_TRY(translate(job));  /* nodes to calls, planned memory */
     MUC_TRY(self_check(job)); /* against float32 */
     return muc_mcu_write_folder(job->ctx, job->build, job->out_path); /* C */

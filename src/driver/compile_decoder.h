@@ -5,16 +5,17 @@
 #include "driver/model.h"
 #include "graph/graph.h"
 #include "muc/compile.h"
+#include "passes/hybrid.h"
 
 /* muc_compile for target mcu: out_path becomes a folder. */
 muc_status muc_compile_decoder(muc_context *ctx, const muc_model *model,
                                const muc_compile_options *options, const char *out_path,
                                muc_report **out);
 
-/* The graph of a checkpoint that a program is made of, or with is_real that in float32; the logits
- * are those of a call's last token, "head". */
+/* The graph of a checkpoint that a program is made of, or with levels NULL that in float32; the
+ * logits are those of a call's last token, "head". */
 muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t context,
-                             bool is_real, muc_graph **out);
+                             const muc_hybrid_levels *levels, muc_graph **out);
 
 /* What a checkpoint's program would take. */
 typedef struct muc_decoder_size {

@@ -62,6 +62,8 @@ static muc_status read_numbers(muc_context *ctx, const muc_code_folder *folder, 
         return muc_fail(ctx, MUC_MALFORMED, folder->path, MUC_NO_OFFSET,
                         "what its description says of the language model is damaged");
     model->code->vocabulary = (uint32_t)vocabulary;
+    model->code->levels =
+        json_is_true(json_object_get(description, "blocks")) ? MUC_HYBRID_BLOCKS : MUC_HYBRID_INT8;
     model->context = (uint32_t)context;
     model->tokenizer_bytes = (size_t)tokenizer_bytes;
     memset(&model->tokens, 0xff, sizeof(model->tokens));

@@ -3,6 +3,7 @@
 #define MUC_DRIVER_ENGINE_CODE_H
 
 #include "driver/model.h"
+#include "passes/hybrid.h"
 
 /* What the code offers; it is called in this process. */
 struct muc_model_code {
@@ -10,6 +11,7 @@ struct muc_model_code {
     const float *(*feed)(void *arena, uint32_t pos, const uint32_t *tokens, uint32_t count);
     uint64_t arena_bytes;
     uint32_t vocabulary;
+    muc_hybrid_levels levels; /* of its matrices */
 };
 
 /* Whether path is such a folder. */

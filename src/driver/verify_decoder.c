@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "driver/compile_decoder.h"
 #include "driver/engine.h"
+#include "driver/engine_code.h"
 #include "driver/logits.h"
 #include "muc/folder.h"
 #include "ref/ref.h"
@@ -57,7 +58,8 @@ static muc_status open_all(trial *t)
                         "the code was made of a model of another shape than %s",
                         t->checkpoint->path);
     for (unsigned i = 0; i < 2; i++) {
-        MUC_TRY(muc_decoder_graph(t->ctx, t->checkpoint, t->code->context, i == 1, &t->graphs[i]));
+        MUC_TRY(muc_decoder_graph(t->ctx, t->checkpoint, t->code->context,
+                                  i == 1 ? NULL : &t->code->code->levels, &t->graphs[i]));
         MUC_TRY(muc_ref_open(t->ctx, t->graphs[i], &t->refs[i]));
     }
     return muc_engine_new(t->ctx, t->code, &t->engine);

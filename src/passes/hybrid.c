@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "quant/blockdialect.h"
 
 enum { MOST = 127, PART_ROWS = 64 };
 
 typedef struct matrix {
     muc_context *ctx;
     const muc_tensor *tensor;
+    muc_hybrid_levels levels;
     uint32_t n, k;
     int8_t *q;
     float *scales;  /* [n] */
@@ -23,11 +25,21 @@ static bool is_matrix_of(const muc_node *node)
     return node->op == MUC_OP_EMBED || (muc_op_get(node->op)->flags & MUC_OP_WEIGHTED) != 0;
 }
 
-/* one row: the scale takes its largest element to 127 */
+/* the scale takes the largest element to 127 */
+static void round_row(const float *x, uint32_t k, float most, int8_t *q, float *scale)
+{
+    *scale = most / MOST > 0 ? most / MOST : 1; /* a row of zeros, or next to them */
+    for (uint32_t i = 0; i < k; i++) {
+        double v = most / MOST > 0 ? nearbyint((double)x[i] / (double)*scale) : 0;
+
+        q[i] = (int8_t)(v > MOST ? MOST : v < -MOST ? -MOST : v);
+    }
+}
+
 static muc_status quantize_row(const matrix *m, uint32_t row, float *x, double *errors)
 {
     int8_t *q = m->q + (size_t)row * m->k;
-    float most = 0, scale;
+    float most = 0;
 
     if (!muc_dtype_to_f32(m->tensor->dtype, m->tensor->data, (uint64_t)row * m->k, m->k, x))
         return muc_fail(m->ctx, MUC_UNSUPPORTED, m->tensor->name, MUC_NO_OFFSET,
@@ -39,14 +51,13 @@ static muc_status quantize_row(const matrix *m, uint32_t row, float *x, double *
                             "element %u of row %u is not finite", i, row);
         most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
     }
-    scale = most / MOST;
-    m->scales[row] = scale > 0 ? scale : 1; /* a row of zeros, or next to them */
+    if (m->levels == MUC_HYBRID_BLOCKS)
+        muc_bd_row_levels(m->k, x, q, &m->scales[row]);
+    else
+        round_row(x, m->k, most, q, &m->scales[row]);
     for (uint32_t i = 0; i < m->k; i++) {
-        double v = scale > 0 ? nearbyint((double)x[i] / (double)scale) : 0, e;
+        double e = (double)x[i] - q[i] * (double)m->scales[row];
 
-        v = v > MOST ? MOST : v < -MOST ? -MOST : v;
-        q[i] = (int8_t)v;
-        e = (double)x[i] - v * (double)m->scales[row];
         errors[0] += e * e;
         errors[1] += (double)x[i] * (double)x[i];
     }
@@ -85,10 +96,12 @@ static muc_status quantize_rows(matrix *m, muc_hybrid_result *result)
     return status;
 }
 
+/* *saved: bytes that it takes less than one of any int8 numbers */
 static muc_status quantize_matrix(muc_context *ctx, muc_graph *graph, muc_tensor *tensor,
-                                  muc_hybrid_result *result)
+                                  muc_hybrid_levels levels, muc_hybrid_result *result,
+                                  uint64_t *saved)
 {
-    matrix m = { .ctx = ctx, .tensor = tensor };
+    matrix m = { .ctx = ctx, .tensor = tensor, .levels = levels };
     muc_quantization *quantization;
     int32_t *zeros;
     size_t count;
@@ -108,6 +121,10 @@ static muc_status quantize_matrix(muc_context *ctx, muc_graph *graph, muc_tensor
     tensor->data = (const uint8_t *)m.q;
     tensor->bytes = count;
     tensor->quantization = quantization;
+    if (levels == MUC_HYBRID_BLOCKS)
+        *saved +=
+            count + m.n * sizeof(float) -
+            m.n * ((m.k + 1) / 2 + (m.k + MUC_BD_ELEMS - 1) / MUC_BD_ELEMS + sizeof(uint16_t));
     return MUC_OK;
 }
 
@@ -173,8 +190,11 @@ static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
     return MUC_OK;
 }
 
-muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_result *out)
+muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_levels levels,
+                               muc_hybrid_result *out)
 {
+    uint64_t saved = 0;
+
     memset(out, 0, sizeof(*out));
     for (uint32_t i = 0; i < graph->node_count; i++) {
         muc_node *node = &graph->nodes[i];
@@ -182,7 +202,7 @@ muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_re
 
         muc_progress(ctx, "quantizing", i, graph->node_count);
         if (weight && weight->kind == MUC_TENSOR_CONST && !weight->quantization)
-            MUC_TRY(quantize_matrix(ctx, graph, weight, out));
+            MUC_TRY(quantize_matrix(ctx, graph, weight, levels, out, &saved));
         if (node->op == MUC_OP_ATTENTION)
             MUC_TRY(quantize_caches(ctx, graph, node));
     }
@@ -190,5 +210,6 @@ muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_re
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         MUC_TRY(widen(ctx, graph, &graph->tensors[i]));
     count_matrices(graph, out);
+    out->bytes -= saved;
     return muc_graph_verify(ctx, graph);
 }

@@ -96,6 +96,11 @@ void muc_bd_choose(const muc_bd_rule *rule, const float *w, const float *importa
 unsigned muc_bd_offers(uint32_t kinds, const float *w, const float *importance, unsigned rows,
                        muc_bd_offer offers[MUC_BD_MAX_OFFERS]);
 
+/* A row of k finite weights as int8 numbers times *scale, a power of two of 2^-16..2^12: blocks of
+ * 32 of them, each on the magnitudes of one dialect, times 1, 2, 4 or 8, by least squares. So a
+ * block is one of kind B4, and exponents of a row differ by 3 at most. */
+void muc_bd_row_levels(size_t k, const float *w, int8_t *levels, float *scale);
+
 /* ---- elements ---- */
 
 /* Puts element i on the block's nearest value to w, ties to the larger magnitude, and returns it.

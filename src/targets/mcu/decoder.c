@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "mur_bd_arith.h"
 #include "mur_decoder.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
@@ -86,25 +87,58 @@ static float scale_of_row(const muc_tensor *tensor, uint32_t row)
     return tensor->quantization->scales[tensor->quantization->count > 1 ? row : 0];
 }
 
-/* 2 or 4 if a matrix is one of so many bits (mur_low.h), else 8 */
-static uint32_t bits_of(const muc_mcu_lowering *l, const muc_tensor *tensor)
+/* How a matrix is stored. All but FORM_Q8 have 16-bit scales among their bytes (mur_low.h). */
+typedef enum form { FORM_Q8, FORM_BLOCKS, FORM_Q4, FORM_Q2 } matrix_form;
+
+static const struct {
+    const char *product, *look_up;
+    uint32_t bits;
+} forms[] = {
+    [FORM_Q8] = { "linear", "embed", 8 },
+    [FORM_BLOCKS] = { "linear_bd", "embed_bd", 4 },
+    [FORM_Q4] = { "linear_q4", "embed_q4", 4 },
+    [FORM_Q2] = { "linear_q2", "embed_q2", 2 },
+};
+
+static bool has_half_scales(const muc_mcu_lowering *l, const muc_tensor *tensor)
 {
+    for (uint32_t i = 0; i < muc_mcu_dim(l, tensor, 0); i++) {
+        float scale = scale_of_row(tensor, i), stored = muc_f32_of_f16(muc_f16_of_f32(scale));
+
+        if (stored < scale || stored > scale)
+            return false;
+    }
+    return true;
+}
+
+static bool has_blocks(const muc_mcu_lowering *l, const muc_tensor *tensor)
+{
+    uint32_t n = muc_mcu_dim(l, tensor, 0), k = muc_mcu_dim(l, tensor, 1);
+
+    for (uint32_t row = 0; row < n; row++)
+        for (uint32_t i = 0; i < k; i += MUR_BD_ELEMS)
+            if (mur_bd_header((const int8_t *)tensor->data + (size_t)row * k + i,
+                              mur_bd_count(k, i)) < 0)
+                return false;
+    return true;
+}
+
+static matrix_form form_of(const muc_mcu_lowering *l, const muc_tensor *tensor)
+{
+    bool is_odd = true;
     int most = 0;
 
     for (uint64_t i = 0; i < tensor->bytes; i++) {
         int level = abs((int8_t)tensor->data[i]);
 
-        if (level % 2 == 0)
-            return 8;
+        is_odd = is_odd && level % 2 != 0;
         most = level > most ? level : most;
     }
-    for (uint32_t i = 0; i < muc_mcu_dim(l, tensor, 0); i++) {
-        float scale = scale_of_row(tensor, i), stored = muc_f32_of_f16(muc_f16_of_f32(scale));
-
-        if (stored < scale || stored > scale)
-            return 8;
-    }
-    return most <= 3 ? 2 : most <= 15 ? 4 : 8;
+    if (!has_half_scales(l, tensor))
+        return FORM_Q8;
+    if (is_odd && most <= 15)
+        return most <= 3 ? FORM_Q2 : FORM_Q4;
+    return has_blocks(l, tensor) ? FORM_BLOCKS : FORM_Q8;
 }
 
 /* rows of a tensor of columns, as C; its inputs become arguments of the run */
@@ -192,8 +226,14 @@ static muc_status add_packed(muc_mcu_lowering *l, const muc_tensor *tensor, cons
     return muc_mcu_add_value(l->ctx, l->program, &value, &id);
 }
 
-/* the same of a matrix of few bits, its scales among the bytes */
-static muc_status add_packed_low(muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t bits,
+/* of another form than FORM_Q8 */
+static size_t low_bytes(const muc_mcu_lowering *l, matrix_form form, uint32_t n, uint32_t k)
+{
+    return form == FORM_BLOCKS ? mur_bd_bytes(n, k) : isa_of(l)->low_bytes(forms[form].bits, n, k);
+}
+
+/* the same of such a matrix, its scales among the bytes */
+static muc_status add_packed_low(muc_mcu_lowering *l, const muc_tensor *tensor, matrix_form form,
                                  const char *name)
 {
     const decoder_isa *isa = isa_of(l);
@@ -203,7 +243,7 @@ static muc_status add_packed_low(muc_mcu_lowering *l, const muc_tensor *tensor, 
         .name = name,
         .tensor = tensor,
         .view_of = MUC_NO_ID,
-        .bytes = isa->low_bytes(bits, n, k),
+        .bytes = low_bytes(l, form, n, k),
         .used = true,
     };
     uint16_t *scales;
@@ -213,7 +253,10 @@ static muc_status add_packed_low(muc_mcu_lowering *l, const muc_tensor *tensor, 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, n, &scales));
     for (uint32_t i = 0; i < n; i++)
         scales[i] = muc_f16_of_f32(scale_of_row(tensor, i));
-    isa->low_pack(bits, n, k, (const int8_t *)tensor->data, scales, data);
+    if (form == FORM_BLOCKS)
+        mur_bd_pack(n, k, (const int8_t *)tensor->data, scales, data);
+    else
+        isa->low_pack(forms[form].bits, n, k, (const int8_t *)tensor->data, scales, data);
     value.data = data;
     return muc_mcu_add_value(l->ctx, l->program, &value, &id);
 }
@@ -248,7 +291,8 @@ static muc_status define_scales(muc_mcu_lowering *l, const muc_tensor *tensor, c
 static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *tensor = muc_mcu_input(l, node, 1), *bias = NULL;
-    uint32_t id = node->inputs[1], bias_value, bits = bits_of(l, tensor);
+    uint32_t id = node->inputs[1], bias_value;
+    matrix_form form = form_of(l, tensor);
     uint32_t n = muc_mcu_dim(l, tensor, 0), k = muc_mcu_dim(l, tensor, 1);
     const char *packed, *scales;
     bool is_new;
@@ -258,18 +302,20 @@ static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &packed, "w%" PRIu32 "_packed", id));
     MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &scales, "w%" PRIu32 "_scales", id));
     is_new = find_value(l->program, packed) == MUC_NO_ID;
-    if (is_new && bits < 8)
-        MUC_TRY(add_packed_low(l, tensor, bits, packed));
-    if (is_new && bits == 8) {
+    if (is_new && form != FORM_Q8)
+        MUC_TRY(add_packed_low(l, tensor, form, packed));
+    if (form == FORM_BLOCKS) /* where the levels are */
+        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, "mur_ref_embed_bd"));
+    if (is_new && form == FORM_Q8) {
         MUC_TRY(add_packed(l, tensor, packed));
         MUC_TRY(define_scales(l, tensor, scales));
     }
-    l->step->packed_bytes = bits < 8 ? isa_of(l)->low_bytes(bits, n, k)
-                                     : isa_of(l)->matrix_bytes(n, k) + n * sizeof(float);
+    l->step->packed_bytes = form != FORM_Q8 ? low_bytes(l, form, n, k)
+                                            : isa_of(l)->matrix_bytes(n, k) + n * sizeof(float);
     muc_text_add(&l->text,
                  "static const mur_matrix_%s %s_matrix = { %" PRIu32 ", %" PRIu32 ", %s, ",
-                 bits < 8 ? "low" : "q8", l->step->name, n, k, packed);
-    if (bits == 8)
+                 form != FORM_Q8 ? "low" : "q8", l->step->name, n, k, packed);
+    if (form == FORM_Q8)
         muc_text_add(&l->text, "%s, ", scales);
     if (bias) {
         MUC_TRY(muc_mcu_input_value(l, node, 2, &bias_value));
@@ -317,20 +363,6 @@ static muc_status quantize_input(muc_mcu_lowering *l, const muc_node *node, uint
     return pass_value(l, MUC_MCU_WRITE, values[1], MUC_F32);
 }
 
-static const char *product_of(const muc_mcu_lowering *l, const muc_tensor *matrix)
-{
-    uint32_t bits = bits_of(l, matrix);
-
-    return bits == 2 ? "linear_q2" : bits == 4 ? "linear_q4" : "linear";
-}
-
-static const char *lookup_of(const muc_mcu_lowering *l, const muc_tensor *matrix)
-{
-    uint32_t bits = bits_of(l, matrix);
-
-    return bits == 2 ? "embed_q2" : bits == 4 ? "embed_q4" : "embed";
-}
-
 bool muc_mcu_takes_linear_q8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
@@ -346,7 +378,7 @@ muc_status muc_mcu_write_linear_q8(muc_mcu_lowering *l, const muc_node *node)
     uint32_t vectors[2];
 
     MUC_TRY(quantize_input(l, node, vectors));
-    MUC_TRY(begin(l, node, isa_of(l)->product, product_of(l, w)));
+    MUC_TRY(begin(l, node, isa_of(l)->product, forms[form_of(l, w)].product));
     MUC_TRY(pass_matrix(l, node));
     MUC_TRY(pass_expr(l, x->dims[0]));
     MUC_TRY(pass_value(l, MUC_MCU_READ, vectors[0], MUC_U8));
@@ -365,9 +397,13 @@ muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *matrix = muc_mcu_input(l, node, 1);
     const decoder_isa *isa = isa_of(l);
     uint32_t rows = muc_mcu_dim(l, matrix, 0);
+    matrix_form form = form_of(l, matrix);
 
-    MUC_TRY(begin(l, node, bits_of(l, matrix) == 8 ? isa->look_up : isa->product,
-                  lookup_of(l, matrix)));
+    MUC_TRY(begin(l, node,
+                  form == FORM_Q8       ? isa->look_up
+                  : form == FORM_BLOCKS ? "ref"
+                                        : isa->product,
+                  forms[form].look_up));
     MUC_TRY(pass_matrix(l, node));
     /* a row a token */
     l->step->packed_bytes =

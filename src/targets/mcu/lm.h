@@ -15,6 +15,7 @@ struct muc_mcu_lm {
     uint32_t ends[MUC_MCU_LM_ENDS]; /* tokens that end a text; UINT32_MAX: none */
     const char *prompt;             /* a text with "{prompt}" in it, or NULL */
     uint32_t context, vocabulary, most_tokens;
+    bool blocks; /* matrices are BlockDialect's */
 };
 
 /* Adds the sources that a language model needs besides its kernels. */
