@@ -199,9 +199,28 @@ static void what_cannot_be_is_refused_by_name(void **state)
 
     (void)state;
     open_scene(&s);
-    CHECK_FAILS(s.ctx, MUC_USAGE, "no codec 'bd4'", compile(&s, s.tiny, NULL, "bd4"));
+    CHECK_FAILS(s.ctx, MUC_USAGE, "no codec 'cb2'", compile(&s, s.tiny, NULL, "cb2"));
     CHECK_FAILS(s.ctx, MUC_USAGE, "stm32f746", compile(&s, s.tiny, "z80", NULL));
     CHECK_EQ(access(s.folder, F_OK), -1);
+    close_scene(&s);
+}
+
+/* MUC_MISMATCH if a bit of a logit is not the reference's */
+static void blocks_are_verified_as_blocks(void **state)
+{
+    static const muc_model_options how = { .tokenizer = "models/rescue/tokenizer.model",
+                                           .context = 96 };
+    muc_report *report = NULL;
+    muc_model *model;
+    scene s;
+
+    (void)state;
+    open_scene(&s);
+    CHECK_OK(s.ctx, compile(&s, s.tiny, "mps3-an547", "bd4"));
+    CHECK_OK(s.ctx, muc_model_open(s.ctx, s.tiny, &how, &model));
+    CHECK_OK(s.ctx, muc_verify_language_folder(s.ctx, s.folder, model, "turn left", &report));
+    muc_report_free(report);
+    muc_model_close(model);
     close_scene(&s);
 }
 
@@ -241,6 +260,7 @@ int main(void)
         cmocka_unit_test(the_example_says_it_too),
         cmocka_unit_test(the_code_compiles_without_warnings_for_every_core),
         cmocka_unit_test(what_cannot_be_is_refused_by_name),
+        cmocka_unit_test(blocks_are_verified_as_blocks),
         cmocka_unit_test(a_damaged_description_is_refused),
     };
 

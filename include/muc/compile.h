@@ -6,8 +6,8 @@
 
 /* How weights are stored; all-zero is the default. */
 typedef struct muc_weight_options {
-    const char *codec; /* "bd4": BlockDialect, the default; of target mcu "int8" is */
-    double bits;       /* most bits per stored weight, all bytes counted; 0: 4.8 */
+    const char *codec;       /* "bd4": BlockDialect, the default; of target mcu "int8" is */
+    double bits;             /* most bits per stored weight, all bytes counted; 0: 4.8 */
     const char *calibration; /* NULL: none; "auto": text that the model generates; a text file */
 } muc_weight_options;
 

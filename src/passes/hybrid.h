@@ -14,10 +14,10 @@ typedef struct muc_hybrid_result {
 typedef enum muc_hybrid_levels { MUC_HYBRID_INT8, MUC_HYBRID_BLOCKS } muc_hybrid_levels;
 
 /* Changes the graph in place: every constant matrix that a LINEAR multiplies by or an EMBED looks
- * up becomes i8 with a scale a row, v = scale * q, q in -127..127, unless it came so; the caches of every ATTENTION
- * become i8 with new states "NAME.scales", f32 [context, kv_heads], after them. The graph owns the
- * new bytes; all other constants of real numbers become f32. Fails with MUC_UNSUPPORTED on a weight
- * that is not finite or a matrix without data. */
+ * up becomes i8 with a scale a row, v = scale * q, q in -127..127, unless it came so; the caches of
+ * every ATTENTION become i8 with new states "NAME.scales", f32 [context, kv_heads], after them. The
+ * graph owns the new bytes; all other constants of real numbers become f32. Fails with
+ * MUC_UNSUPPORTED on a weight that is not finite or a matrix without data. */
 muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_levels levels,
                                muc_hybrid_result *out);
 
