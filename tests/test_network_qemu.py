@@ -97,6 +97,21 @@ def check_report(code, board, count):
     assert 0 <= int(size["code"]) + int(size["constants"]) - report["flash_bytes"] < 4096, (size, report["flash_bytes"])
 
 
+def check_patches(folder, network, board):
+    """Of layers that run patch by patch each has its own instructions."""
+    code = folder / "patches"
+    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board][0], "--patch", "least", "-o", code],
+                   check=True, capture_output=True, text=True)
+    patches = json.loads((code / f"{network}.json").read_text())["patches"]
+    done = subprocess.run([MUC, "report", code, "--qemu", board, "--json"], check=True, capture_output=True, text=True)
+    report = json.loads(done.stdout)
+    layers = report["layers"][patches["first"]:patches["first"] + patches["steps"]]
+    for layer in layers:  # a product takes an instruction or a few
+        assert layer["macs"] / 4 < layer["instructions"] < 20 * layer["macs"] + 10 ** 6, layer
+    assert abs(report["instructions"] - sum(layer["instructions"] for layer in report["layers"])) < 100
+    return f"{len(layers)} layers"
+
+
 def check_float(folder, network, board):
     """Real numbers, softmax included, have the same bits on every board as on the host, without a C library."""
     code, inputs = folder / f"{network}_{board}", folder / "real.npy"
@@ -181,6 +196,7 @@ def main():
     cases = [(f"{network} on {board}", check, network, board) for network in networks for board in BOARDS]
     cases += [(f"a float network on {board}", check_float, "kws_ref_model_float32", board) for board in ("m7", "rv32")]
     cases += [(f"large weights on {board}", check_large, f"large_{board}", board) for board in ("m7", "rv32")]
+    cases.append(("the report of a network that runs by patches", check_patches, "pretrainedResnet_quant", "m7"))
     cases.append(("errors of muc run --qemu", check_errors, "kws_ref_model", "m4"))
     failed = 0
     print(f"1..{len(cases)}")

@@ -75,15 +75,34 @@ static uint64_t tile_sum_of(const folder_report *r, const char *key)
 
 /* ---- a board's counts ---- */
 
+/* steps that run patch by patch: a count for each of them, in every turn */
+static size_t assign_patches(folder_report *r, const json_t *patches, size_t next)
+{
+    uint64_t first = count_of(patches, "first"), steps = count_of(patches, "steps");
+    uint64_t turns = count_of(patches, "rows") * count_of(patches, "columns");
+
+    for (uint64_t turn = 0; turn < turns; turn++)
+        for (uint64_t i = first; i < first + steps; i++) {
+            if (i >= r->step_count || next >= r->profile.count_count)
+                return next;
+            r->instructions[i] += r->profile.counts[next++];
+            r->is_counted[i] = true;
+        }
+    return next;
+}
+
 /* A count ends with each result that a step has. A step without is counted with the next one, or
  * with what stands after the last. */
 static void assign_counts(folder_report *r)
 {
+    const json_t *patches = json_object_get(r->folder->json, "patches");
     size_t next = 0, end = r->profile.count_count;
 
     for (uint32_t i = 0; i < r->step_count; i++) {
         uint64_t traces = count_of(json_array_get(r->steps, i), "traces");
 
+        if (patches && i == count_of(patches, "first"))
+            next = assign_patches(r, patches, next);
         for (uint64_t t = 0; t < traces && next < end; t++) {
             r->instructions[i] += r->profile.counts[next++];
             r->is_counted[i] = true;

@@ -262,8 +262,10 @@ static void emit_loop(const muc_mcu_program *program, muc_text *text)
                  "    /* %" PRIu32 " rows of %" PRIu32 " patches */\n"
                  "    for (unsigned patch = 0; patch < %" PRIu32 "u; patch++) {\n",
                  loop->grid_rows, loop->grid_columns, loop->turns);
-    for (uint32_t i = loop->first; i < loop->end; i++)
+    for (uint32_t i = loop->first; i < loop->end; i++) {
         emit_call(program, &program->steps[i], 2 * INDENT, text);
+        muc_text_add(text, "%*sMUR_STEP();\n", 2 * INDENT, "");
+    }
     muc_text_add(text, "    }\n");
     emit_trace(program, &program->steps[loop->end - 1], text);
 }
@@ -429,6 +431,10 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
                  "#elif !defined(MUR_TRACE)\n"
                  "#define MUR_TRACE(tensor, data, bytes) (void)0\n"
                  "#endif\n\n");
+    if (program->loop.turns)
+        muc_text_add(text, "#ifndef MUR_STEP /* after a part of a result */\n"
+                           "#define MUR_STEP() (void)0\n"
+                           "#endif\n\n");
     if (muc_mcu_weights_are_binary(program))
         muc_mcu_weights_names(program, text);
     else
