@@ -102,7 +102,7 @@ def check_patches(folder, network, board):
     code = folder / "patches"
     subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board][0], "--patch", "least", "-o", code],
                    check=True, capture_output=True, text=True)
-    patches = json.loads((code / f"{network}.json").read_text())["patches"]
+    patches = json.loads((code / f"{network.lower()}.json").read_text())["patches"]
     done = subprocess.run([MUC, "report", code, "--qemu", board, "--json"], check=True, capture_output=True, text=True)
     report = json.loads(done.stdout)
     layers = report["layers"][patches["first"]:patches["first"] + patches["steps"]]
