@@ -4,9 +4,10 @@
 
 #include "deeploy_folder.h"
 #include "driver/compile.h"
+#include "targets/mcu/tiles.h"
 
 static const char *const names[] = { "miniMobileNet", "MLPerf/KeywordSpotting", "TinyViT/Demo",
-                                     "CCT/FP32/CCT_1_16_16_32" };
+                                     "MLPerf/ImageClassification", "CCT/FP32/CCT_1_16_16_32" };
 
 /* multiplications of the steps that work in tiles, of a hundred */
 static unsigned percent_in_tiles(const muc_mcu_program *program)
@@ -18,6 +19,22 @@ static unsigned percent_in_tiles(const muc_mcu_program *program)
         tiled += program->steps[i].tiles ? program->steps[i].macs : 0;
     }
     return (unsigned)(tiled * 100 / all);
+}
+
+/* no operand has more bytes than what it lies in */
+static void check_operands(const muc_mcu_program *program)
+{
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const muc_mcu_tiled *tiled = program->steps[i].tiled;
+
+        for (uint32_t k = 0; tiled && k < tiled->layer.operand_count; k++) {
+            const muc_mcu_tile_operand *operand = &tiled->layer.operands[k];
+
+            if (!operand->is_weights)
+                CHECK((uint64_t)operand->rows * operand->pixels * operand->pixel_bytes <=
+                      program->values[tiled->values[k]].bytes);
+        }
+    }
 }
 
 static void networks_in_tiles_compute_what_ref_computes(void **state)
@@ -35,6 +52,7 @@ static void networks_in_tiles_compute_what_ref_computes(void **state)
         folder_open(batch.ctx, path, true, folders[i]);
         CHECK_OK(batch.ctx, muc_prepare_mcu(batch.ctx, folders[i]->network.graph));
         mcu_batch_add(&batch, folders[i]->network.graph, "siracusa");
+        check_operands(&batch.networks[i].build->program);
         CHECK(percent_in_tiles(&batch.networks[i].build->program) >= 99);
     }
     mcu_batch_build(&batch, "cc");

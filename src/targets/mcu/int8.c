@@ -537,7 +537,7 @@ static muc_mcu_tile_layer cut_pair(const muc_mcu_lowering *l, const muc_node *no
     uint64_t b_count = muc_mcu_most_elements(l, muc_mcu_input(l, node, 1));
     bool repeats_b = b_count < count;
 
-    return muc_mcu_rows_layer(node, repeats_b ? count / b_count : count, repeats_b ? b_count : 1,
+    return muc_mcu_rows_layer(node, 2, repeats_b ? count / b_count : count, repeats_b ? b_count : 1,
                               repeats_b);
 }
 
@@ -636,7 +636,7 @@ muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
     const muc_softmax_scales scales = muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
     uint64_t rows = muc_mcu_elements(l, x, 0, x->rank - 1);
     uint32_t columns = muc_mcu_dim(l, x, x->rank - 1);
-    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, rows, columns, false);
+    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, columns, false);
 
     MUC_TRY(begin_kernel(l, node, "softmax_s8", "mur_softmax_s8", &cut));
     add_field(l, "rows", (int64_t)rows);
@@ -692,7 +692,7 @@ muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
 muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_mcu_tile_layer cut =
-        muc_mcu_rows_layer(node, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)), 1, false);
+        muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)), 1, false);
     int8_t *table;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &table));
@@ -744,7 +744,7 @@ muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
     if (scale_of(x) == scale_of(y) && zero_of(x) == zero_of(y))
         return muc_mcu_make_view(l, node, 0);
     factor = muc_scale_change(node->op, x, y);
-    cut = muc_mcu_rows_layer(node, muc_mcu_most_elements(l, x), 1, false);
+    cut = muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x), 1, false);
     MUC_TRY(begin_kernel(l, node, "requant_s8", "mur_requant_s8", &cut));
     add_field(l, "pixels", (int64_t)muc_mcu_most_elements(l, x));
     add_field(l, "c", 1);

@@ -205,7 +205,7 @@ muc_status muc_mcu_write_lookup(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     const uint64_t count = muc_mcu_most_elements(l, x);
-    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, count, 1, false);
+    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, count, 1, false);
     unsigned turn = x->dtype == MUC_U8 ? 128 : 0;
     uint8_t *table;
 

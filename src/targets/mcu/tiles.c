@@ -405,8 +405,8 @@ muc_status muc_mcu_begin_tiled_function(muc_mcu_lowering *l, const muc_node *nod
     return muc_mcu_begin_pieces(l, layer, &tiling);
 }
 
-muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint64_t rows, uint64_t bytes,
-                                      bool b_stays)
+muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint32_t inputs, uint64_t rows,
+                                      uint64_t bytes, bool b_stays)
 {
     static const char *const names[] = { "a", "b" };
     muc_mcu_tile_layer layer = {
@@ -420,7 +420,7 @@ muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint64_t rows, uint6
         .rows = layer.rows, .stride = 1, .window = 1, .pixels = 1, .pixel_bytes = (uint32_t)bytes
     };
 
-    for (uint32_t i = 0; i < node->input_count && i < MUC_COUNT(names); i++) {
+    for (uint32_t i = 0; i < inputs && i < MUC_COUNT(names); i++) {
         muc_mcu_tile_operand *operand = &layer.operands[layer.operand_count++];
 
         *operand = row;

@@ -97,8 +97,8 @@ muc_status muc_mcu_begin_tiled_function(muc_mcu_lowering *l, const muc_node *nod
 
 /* A layer of some rows of one or two inputs a, b and a result y, each of so many bytes; or b is the
  * same for all rows. */
-muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint64_t rows, uint64_t bytes,
-                                      bool b_stays);
+muc_mcu_tile_layer muc_mcu_rows_layer(const muc_node *node, uint32_t inputs, uint64_t rows,
+                                      uint64_t bytes, bool b_stays);
 
 /* Places the buffers of all steps and chains in the small memory. MUC_NOFIT as muc_plan_check. */
 muc_status muc_mcu_place_tiles(muc_context *ctx, muc_mcu_program *program);
