@@ -4,6 +4,7 @@
  * must come back.
  */
 #include "base/json.h"
+#include "base/text.h"
 #include "formats/gguf/gguf.h"
 #include "tokenizer_fixture.h"
 
@@ -122,6 +123,38 @@ static void gpt2_gguf_gives_llama_cpp_ids(void **state)
     check_ggml_cases(&t, shared_data("tokenizers/ggml-vocab-gpt-2.gguf.inp"),
                      shared_data("tokenizers/ggml-vocab-gpt-2.gguf.out"));
     unload(&t);
+}
+
+/* the GGUF's pieces and merges as GPT-2's first release stored them */
+static void gpt2_of_two_files_is_the_same_tokenizer(void **state)
+{
+    loaded gguf = load_gguf(shared_data("tokenizers/ggml-vocab-gpt-2.gguf")), two = { .bytes = 0 };
+    const muc_vocabulary *v = &gguf.vocabulary;
+    muc_text vocab = { 0 }, merges = { 0 };
+
+    (void)state;
+    muc_text_add(&merges, "#version: 0.2\n");
+    for (size_t i = 0; i < v->count; i++) {
+        muc_text_add(&vocab, i ? "," : "{");
+        muc_text_add_json(&vocab, v->pieces[i].text);
+        muc_text_add(&vocab, ":%zu%s", i, i + 1 < v->count ? "" : "}");
+    }
+    for (size_t i = 0; i < v->merge_count; i++)
+        muc_text_add(&merges, "%s %s\n", v->pieces[v->merges[i].left].text,
+                     v->pieces[v->merges[i].right].text);
+    CHECK(v->count == 50257 && v->merge_count == 50000);
+    CHECK_OK(ctx, muc_vocabulary_read_gpt2(
+                      ctx, (muc_bytes){ (uint8_t *)vocab.data, vocab.size, "vocab.json" },
+                      (muc_bytes){ (uint8_t *)merges.data, merges.size, "merges.txt" }, &two.arena,
+                      &two.vocabulary));
+    CHECK_EQ(two.vocabulary.eos, 50256);
+    two.vocabulary.bos = v->bos; /* the two files name none */
+    compile(ctx, &two);
+    check_same_form(&gguf, &two);
+    muc_text_free(&vocab);
+    muc_text_free(&merges);
+    unload(&two);
+    unload(&gguf);
 }
 
 /* phi-2 has GPT-2's merges and adds pieces for runs of spaces; without these it is GPT-2 */
@@ -336,6 +369,7 @@ static const struct CMUnitTest tests[] = {
     TEST(llama2_json_gives_llama_cpp_ids),
     TEST(llama2_is_one_tokenizer_from_two_files),
     TEST(gpt2_gguf_gives_llama_cpp_ids),
+    TEST(gpt2_of_two_files_is_the_same_tokenizer),
     TEST(phi2_json_without_its_space_pieces_gives_gpt2_ids),
     TEST(phi2_space_pieces_are_found_longest_first),
     TEST(control_pieces_are_plain_text_unless_asked_for),

@@ -14,7 +14,7 @@ typedef struct work {
     double *losses;
     double weight;
     muc_scalar epsilon;
-    bool add, back, by_tanh;
+    bool add, back;
 } work;
 
 static size_t pieces_of(size_t count, size_t piece)
@@ -27,37 +27,35 @@ static size_t end_of(size_t count, size_t piece, size_t i)
     return (i + 1) * piece < count ? (i + 1) * piece : count;
 }
 
-/* sum of a[i] b[i] c[i] in LANES sums, so that it can be vector code */
-static inline muc_scalar dot3(const muc_scalar *a, const muc_scalar *b, const muc_scalar *c,
-                              size_t count)
-{
-    muc_scalar lanes[LANES] = { 0 }, sum = 0;
-    size_t i = 0;
+/* A sum over elements `at`, in LANES sums so that it can be vector code. */
+#define LANE_SUM(name, parameters, term) \
+    static inline muc_scalar name parameters \
+    { \
+        muc_scalar lanes[LANES] = { 0 }, sum = 0; \
+        size_t i = 0; \
+\
+        for (; i + LANES <= count; i += LANES) \
+            for (size_t j = 0, at = i; j < LANES; j++, at++) \
+                lanes[j] += term; \
+        for (size_t at = i; at < count; at++) \
+            lanes[0] += term; \
+        for (size_t j = 0; j < LANES; j++) \
+            sum += lanes[j]; \
+        return sum; \
+    }
 
-    for (; i + LANES <= count; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            lanes[j] += a[i + j] * b[i + j] * c[i + j];
-    for (; i < count; i++)
-        lanes[0] += a[i] * b[i] * c[i];
-    for (size_t j = 0; j < LANES; j++)
-        sum += lanes[j];
-    return sum;
-}
-
-static inline muc_scalar squares(const muc_scalar *x, size_t count)
-{
-    muc_scalar lanes[LANES] = { 0 }, sum = 0;
-    size_t i = 0;
-
-    for (; i + LANES <= count; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            lanes[j] += x[i + j] * x[i + j];
-    for (; i < count; i++)
-        lanes[0] += x[i] * x[i];
-    for (size_t j = 0; j < LANES; j++)
-        sum += lanes[j];
-    return sum;
-}
+LANE_SUM(total, (const muc_scalar *x, size_t count), x[at])
+LANE_SUM(squares, (const muc_scalar *x, size_t count), x[at] * x[at])
+LANE_SUM(squares_around, (muc_scalar mean, const muc_scalar *x, size_t count),
+         (x[at] - mean) * (x[at] - mean))
+LANE_SUM(dot, (const muc_scalar *a, const muc_scalar *b, size_t count), a[at] * b[at])
+LANE_SUM(dot3, (const muc_scalar *a, const muc_scalar *b, const muc_scalar *c, size_t count),
+         a[at] * b[at] * c[at])
+/* dot3 with c - mean */
+LANE_SUM(dot3_around,
+         (const muc_scalar *a, const muc_scalar *b, const muc_scalar *c, muc_scalar mean,
+          size_t count),
+         a[at] * b[at] * (c[at] - mean))
 
 MUC_TRAIN_LOOP static muc_status norm_rows(void *arg, size_t piece)
 {
@@ -73,37 +71,6 @@ MUC_TRAIN_LOOP static muc_status norm_rows(void *arg, size_t piece)
             w->y[r * w->width + i] = x[i] * factor * w->gain[i];
     }
     return MUC_OK;
-}
-
-/* sums of g, of (x - middle)^2 */
-static inline muc_scalar total(const muc_scalar *g, size_t count)
-{
-    muc_scalar lanes[LANES] = { 0 }, sum = 0;
-    size_t i = 0;
-
-    for (; i + LANES <= count; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            lanes[j] += g[i + j];
-    for (; i < count; i++)
-        lanes[0] += g[i];
-    for (size_t j = 0; j < LANES; j++)
-        sum += lanes[j];
-    return sum;
-}
-
-static inline muc_scalar squares_around(muc_scalar middle, const muc_scalar *x, size_t count)
-{
-    muc_scalar lanes[LANES] = { 0 }, sum = 0;
-    size_t i = 0;
-
-    for (; i + LANES <= count; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            lanes[j] += (x[i + j] - middle) * (x[i + j] - middle);
-    for (; i < count; i++)
-        lanes[0] += (x[i] - middle) * (x[i] - middle);
-    for (size_t j = 0; j < LANES; j++)
-        sum += lanes[j];
-    return sum;
 }
 
 MUC_TRAIN_LOOP static muc_status layer_rows(void *arg, size_t piece)
@@ -187,38 +154,6 @@ MUC_TRAIN_LOOP static muc_status layer_columns(void *arg, size_t piece)
     return MUC_OK;
 }
 
-/* sum of dy gain (x - mean) */
-static inline muc_scalar along(const muc_scalar *dy, const muc_scalar *gain, const muc_scalar *x,
-                               muc_scalar mean, size_t count)
-{
-    muc_scalar lanes[LANES] = { 0 }, sum = 0;
-    size_t i = 0;
-
-    for (; i + LANES <= count; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            lanes[j] += dy[i + j] * gain[i + j] * (x[i + j] - mean);
-    for (; i < count; i++)
-        lanes[0] += dy[i] * gain[i] * (x[i] - mean);
-    for (size_t j = 0; j < LANES; j++)
-        sum += lanes[j];
-    return sum;
-}
-
-static inline muc_scalar dot(const muc_scalar *a, const muc_scalar *b, size_t count)
-{
-    muc_scalar lanes[LANES] = { 0 }, sum = 0;
-    size_t i = 0;
-
-    for (; i + LANES <= count; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            lanes[j] += a[i + j] * b[i + j];
-    for (; i < count; i++)
-        lanes[0] += a[i] * b[i];
-    for (size_t j = 0; j < LANES; j++)
-        sum += lanes[j];
-    return sum;
-}
-
 /* dx = f (g - mean of g - (x - mean) f^2 mean of g (x - mean)), g = dy gain */
 MUC_TRAIN_LOOP static muc_status layer_rows_back(void *arg, size_t piece)
 {
@@ -229,7 +164,7 @@ MUC_TRAIN_LOOP static muc_status layer_rows_back(void *arg, size_t piece)
         const muc_scalar *x = w->x + r * w->width, *dy = w->dy + r * w->width;
         muc_scalar *dx = w->y + r * w->width, f = w->factors[r], mean = w->factors[w->rows + r];
         muc_scalar level = dot(dy, w->gain, w->width) / n;
-        muc_scalar tilt = along(dy, w->gain, x, mean, w->width) * f * f / n;
+        muc_scalar tilt = dot3_around(dy, w->gain, x, mean, w->width) * f * f / n;
 
         for (size_t i = 0; i < w->width; i++) {
             muc_scalar slope = f * (dy[i] * w->gain[i] - level - (x[i] - mean) * tilt);
@@ -363,13 +298,20 @@ static inline muc_scalar normal_share(muc_scalar x)
     return (muc_scalar)(0.5 + 0.5 * muc_erf((double)x * 0.70710678118654752440));
 }
 
-MUC_TRAIN_LOOP static muc_status gelu_elements(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status gelu_by_tanh(void *arg, size_t piece)
 {
     const work *w = arg;
 
-    for (size_t i = piece * ELEMENTS; w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++)
+    for (size_t i = piece * ELEMENTS; i < end_of(w->rows, ELEMENTS, piece); i++)
         w->y[i] = w->x[i] * tanh_share(w->x[i]);
-    for (size_t i = piece * ELEMENTS; !w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++)
+    return MUC_OK;
+}
+
+static muc_status gelu_by_erf(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t i = piece * ELEMENTS; i < end_of(w->rows, ELEMENTS, piece); i++)
         w->y[i] = w->x[i] * normal_share(w->x[i]);
     return MUC_OK;
 }
@@ -377,22 +319,30 @@ MUC_TRAIN_LOOP static muc_status gelu_elements(void *arg, size_t piece)
 muc_status muc_train_gelu(muc_context *ctx, size_t elements, bool by_tanh, const muc_scalar *x,
                           muc_scalar *y)
 {
-    work w = { .rows = elements, .by_tanh = by_tanh, .x = x, .y = y };
+    work w = { .rows = elements, .x = x, .y = y };
 
-    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gelu_elements, &w);
+    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS),
+                            by_tanh ? gelu_by_tanh : gelu_by_erf, &w);
 }
 
-MUC_TRAIN_LOOP static muc_status gelu_elements_back(void *arg, size_t piece)
+MUC_TRAIN_LOOP static muc_status gelu_by_tanh_back(void *arg, size_t piece)
 {
     const work *w = arg;
 
-    for (size_t i = piece * ELEMENTS; w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++) {
+    for (size_t i = piece * ELEMENTS; i < end_of(w->rows, ELEMENTS, piece); i++) {
         muc_scalar x = w->y[i], s = tanh_share(x);
         muc_scalar slope = TANH_SCALE * (1 + 3 * TANH_CUBE * x * x);
 
         w->y[i] = w->dy[i] * (s + x * s * (1 - s) * slope);
     }
-    for (size_t i = piece * ELEMENTS; !w->by_tanh && i < end_of(w->rows, ELEMENTS, piece); i++) {
+    return MUC_OK;
+}
+
+static muc_status gelu_by_erf_back(void *arg, size_t piece)
+{
+    const work *w = arg;
+
+    for (size_t i = piece * ELEMENTS; i < end_of(w->rows, ELEMENTS, piece); i++) {
         muc_scalar x = w->y[i];
         double density = 0.39894228040143267794 * muc_exp(-0.5 * (double)x * (double)x);
 
@@ -404,9 +354,10 @@ MUC_TRAIN_LOOP static muc_status gelu_elements_back(void *arg, size_t piece)
 muc_status muc_train_gelu_back(muc_context *ctx, size_t elements, bool by_tanh,
                                const muc_scalar *dy, muc_scalar *x)
 {
-    work w = { .rows = elements, .by_tanh = by_tanh, .dy = dy, .y = x };
+    work w = { .rows = elements, .dy = dy, .y = x };
 
-    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gelu_elements_back, &w);
+    return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS),
+                            by_tanh ? gelu_by_tanh_back : gelu_by_erf_back, &w);
 }
 
 static inline double entropy_row(muc_scalar *row, size_t columns, size_t target, double weight)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PLAIN, TRANSPOSED, FUSED, NAME_BYTES = 128 };
+enum { PLAIN, TRANSPOSED, FUSED, NAME_BYTES = 128, BLOCK = 32 };
 
 static const char prefix[] = "transformer.";
 
@@ -72,9 +72,12 @@ static muc_status transpose(muc_context *ctx, muc_arena *arena, muc_tensor_view 
                         "tensor '%s' of type %s has rank %u, expected a matrix [in, out]",
                         view->name, type->name, view->rank);
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)view->bytes, &copy));
-    for (uint64_t i = 0; i < a; i++)
-        for (uint64_t j = 0; j < b; j++)
-            memcpy(copy + (j * a + i) * size, view->data + (i * b + j) * size, (size_t)size);
+    for (uint64_t top = 0; top < a; top += BLOCK)
+        for (uint64_t left = 0; left < b; left += BLOCK)
+            for (uint64_t i = top; i < top + BLOCK && i < a; i++)
+                for (uint64_t j = left; j < left + BLOCK && j < b; j++)
+                    memcpy(copy + (j * a + i) * size, view->data + (i * b + j) * size,
+                           (size_t)size);
     view->dims[0] = b;
     view->dims[1] = a;
     view->data = copy;
