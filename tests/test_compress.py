@@ -4,6 +4,7 @@
     tests/test_compress.py MUC      from the source root
 """
 import json
+import random
 import sys
 
 import test_train
@@ -26,7 +27,26 @@ def two_bits_know_the_answers_too_once_trained(folder):
     assert json.loads(muc("eval", folder / "c", "--task", cases, "--json"))["exact"] >= trained - 1
     assert "more than the budget" in muc("compress", model, "--calib", "none", "--budget-flash", "1K", "-o",
                                          small, status=NOFIT)
-    assert "--data" in muc("compress", model, "--steps", 5, "-o", small, status=USAGE)
+    assert "--data" in muc("compress", model, "--steps", 5, "--cases", "-o", small, status=USAGE)
+
+
+def a_model_learns_two_bits_from_what_it_writes_itself(folder):
+    """texts with a rule: a letter follows from the two before it, but for one in eight"""
+    config, _ = setup(folder)
+    chance, texts = random.Random(3), []
+    for _ in range(300):
+        codes = [chance.randrange(20), chance.randrange(20)]
+        for _ in range(20):
+            codes.append(chance.randrange(20) if chance.random() < 0.125 else (5 * codes[-1] + 3 * codes[-2] + 1) % 20)
+        texts.append("".join(chr(ord("a") + code) for code in codes))
+    data, other, model, small = (folder / name for name in ("data.txt", "other.txt", "model", "small"))
+    data.write_text("<|endoftext|>".join(texts[:260]))
+    other.write_text("<|endoftext|>".join(texts[260:]))
+    muc("train", config, "--data", data, "--tokenizer", "bytes", "--steps", 200, "--rate", 2e-2, "--batch", 1024, "-o", model)
+    report = json.loads(muc("compress", model, "--bits", 2, "--calib", "none", "--steps", 60, "--rate", 5e-3, "--batch", 512,
+                            "--text", other, "-o", small, "--json"))
+    real, rounded, trained = (stage["perplexity"] for stage in report["stages"])
+    assert trained < 0.9 * rounded and trained < 1.2 * real, report["stages"]
 
 
 def heads_and_neurons_go_before_bits_do(folder):
@@ -41,7 +61,8 @@ def heads_and_neurons_go_before_bits_do(folder):
     pruned = json.loads((folder / "small.pruned/config.json").read_text())
     assert json.loads((small / "config.json").read_text())["intermediate_size"] == pruned["intermediate_size"]
     assert len(muc("run", small, "-p", "say: go", "--raw", "-n", 8)) > 8
-    assert "--steps" in muc("compress", model, "--prune", 0.5, "-o", small, status=USAGE)
+    assert "--steps" in muc("compress", model, "--prune", 0.5, "--data", cases, "-o", small, status=USAGE)
+    assert "--data" in muc("compress", model, "--prune", 0.5, "--steps", 5, "-o", small, status=USAGE)
 
 
 def a_gpt2_gets_small_too(folder):
@@ -59,7 +80,7 @@ def a_gpt2_gets_small_too(folder):
 
 
 test_train.TESTS = [two_bits_know_the_answers_too_once_trained, heads_and_neurons_go_before_bits_do,
-                    a_gpt2_gets_small_too]
+                    a_model_learns_two_bits_from_what_it_writes_itself, a_gpt2_gets_small_too]
 
 if __name__ == "__main__":
     sys.exit(test_train.main())

@@ -296,7 +296,7 @@ static void failed_allocations_are_reported(void **state)
 static void texts_are_drawn_as_the_model_says(void **state)
 {
     static const int32_t ends[] = { 5 };
-    const muc_calibration_marks marks = { 1, ends, 1 };
+    muc_calibration_marks marks = { .first = 1, .ends = ends, .end_count = 1 };
     muc_calibration written, again;
     double surprised = 0, entropy = 0, drawn = 0;
     muc_arena arena = { 0 };
@@ -335,6 +335,12 @@ static void texts_are_drawn_as_the_model_says(void **state)
     CHECK(fabs(surprised - entropy) < 0.05 * drawn);
     CHECK_EQ(again.count, written.count);
     assert_memory_equal(again.tokens, written.tokens, total * sizeof(*written.tokens));
+    marks.tokens = 100;
+    marks.longest = 7;
+    CHECK_OK(t.ctx, muc_calibration_generate(t.ctx, t.graph, &marks, &arena, &written));
+    for (uint32_t i = total = 0; i < written.count; total += written.lengths[i++])
+        CHECK(written.lengths[i] <= 7);
+    CHECK_EQ(total, 100);
     muc_ref_close(ref);
     muc_arena_free(&arena);
     toy_free(&t);
@@ -347,7 +353,7 @@ static double story_perplexity(double bits, bool calibrated)
 {
     static const muc_ref_terms two_terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2 };
     static const int32_t ends[] = { 1, 2 };
-    const muc_calibration_marks marks = { 1, ends, 2 };
+    const muc_calibration_marks marks = { .first = 1, .ends = ends, .end_count = 2 };
     const muc_llama_options as_made = { 0 };
     muc_context *ctx = muc_context_new(0);
     muc_quantize_options options = { .bits_per_weight = bits };

@@ -251,6 +251,58 @@ static void gradients_are_added_to_what_is_there(void **state)
     end(&s);
 }
 
+/* the gradient towards a teacher is the mean of those towards every token, as likely as the teacher
+ * finds it */
+static void a_teacher_is_followed_as_far_as_its_share(void **state)
+{
+    enum { ROW = 40 };
+    const double share = 0.3;
+    muc_model_config config = config_of(false, true);
+    muc_scalar *expected, *teacher;
+    muc_train_guide guide;
+    muc_train_pass guiding;
+    double loss, plain, sum = 0;
+    int32_t target;
+    setup s;
+
+    (void)state;
+    begin(&s, &config, NULL, NULL, NULL);
+    target = s.targets[ROW];
+    for (size_t r = 0; r < ROWS; r++)
+        s.targets[r] = -1;
+    expected = calloc(s.shape.elements, sizeof(*expected));
+    teacher = calloc(s.shape.elements, sizeof(*teacher));
+    for (size_t i = 0; i < s.shape.elements; i++)
+        teacher[i] = 1.5 * s.weights[s.shape.elements - 1 - i];
+    for (int32_t token = 0; token < VOCABULARY; token++) {
+        double likely;
+
+        s.targets[ROW] = token;
+        memset(s.gradients, 0, s.shape.elements * sizeof(*s.gradients));
+        CHECK_OK(s.ctx, muc_train_run(&s.pass, &s.batch, teacher, NULL, &loss));
+        CHECK_OK(s.ctx, muc_train_run(&s.pass, &s.batch, s.weights, s.gradients, &plain));
+        likely = share * exp(-loss) + (token == target ? 1 - share : 0);
+        sum += exp(-loss);
+        for (size_t i = 0; i < s.shape.elements; i++)
+            expected[i] += likely * s.gradients[i];
+    }
+    CHECK(fabs(sum - 1) < 1e-12);
+    s.targets[ROW] = target;
+    CHECK_OK(s.ctx, muc_train_run(&s.pass, &s.batch, s.weights, NULL, &plain));
+    CHECK_OK(s.ctx, muc_train_pass_make(s.ctx, &s.shape, ROWS, &guiding));
+    guide = (muc_train_guide){ &guiding, teacher, share };
+    s.pass.guide = &guide;
+    memset(s.gradients, 0, s.shape.elements * sizeof(*s.gradients));
+    CHECK_OK(s.ctx, muc_train_run(&s.pass, &s.batch, s.weights, s.gradients, &loss));
+    CHECK(loss == plain);
+    for (size_t i = 0; i < s.shape.elements; i++)
+        CHECK(fabs(s.gradients[i] - expected[i]) <= 1e-11 * (1 + fabs(expected[i])));
+    muc_train_pass_free(&guiding);
+    free(expected);
+    free(teacher);
+    end(&s);
+}
+
 static void documents_do_not_see_each_other(void **state)
 {
     muc_model_config config = config_of(false, false);
@@ -281,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_gpt2_with_either_gelu),
         cmocka_unit_test(hooks_are_part_of_the_function),
         cmocka_unit_test(gradients_are_added_to_what_is_there),
+        cmocka_unit_test(a_teacher_is_followed_as_far_as_its_share),
         cmocka_unit_test(documents_do_not_see_each_other),
     };
 

@@ -11,7 +11,7 @@ typedef struct muc_compress_options {
     const char *embedding; /* the same of the embedding and the head; NULL: int8, less if need be */
     const char *calibration; /* texts for error feedback: a file, "auto" (what the model writes
                                 itself) or "none"; NULL: data, or else auto */
-    const char *data;        /* a text file to train on; NULL: none */
+    const char *data;        /* a text file to train on; NULL: what the model writes itself */
     bool cases;              /* data has cases as muc_eval_task has them */
     uint64_t steps;          /* of training; 0: none */
     double prune;            /* share of heads and of neurons to remove first, in a training of as

@@ -66,16 +66,19 @@ static muc_status read_texts(muc_context *ctx, const muc_model *model, muc_bytes
     return MUC_OK;
 }
 
-static muc_status write_texts(muc_context *ctx, const muc_model *model, muc_graph *graph,
-                              muc_arena *arena, muc_calibration *out)
+muc_status muc_calibration_write(muc_context *ctx, const muc_model *model, muc_graph *graph,
+                                 uint32_t tokens, uint32_t longest, muc_arena *arena,
+                                 muc_calibration *out)
 {
     int32_t ends[MUC_MODEL_MAX_ENDS];
-    muc_calibration_marks marks = { .first = (int32_t)model->tokens.begin, .ends = ends };
+    muc_calibration_marks marks = {
+        .first = (int32_t)model->tokens.begin, .ends = ends, .tokens = tokens, .longest = longest
+    };
 
     if (model->tokens.begin == UINT32_MAX)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "no token begins its texts, so it cannot write its own: --calib takes a "
-                        "text file as well");
+                        "no token begins its texts, so it cannot write its own: --calib and --data "
+                        "take text files");
     for (unsigned i = 0; i < MUC_MODEL_MAX_ENDS; i++)
         if (model->tokens.ends[i] != UINT32_MAX)
             ends[marks.end_count++] = (int32_t)model->tokens.ends[i];
@@ -89,7 +92,7 @@ muc_status muc_calibration_open(muc_context *ctx, const muc_model *model, muc_gr
     muc_file file;
 
     if (strcmp(source, "auto") == 0)
-        return write_texts(ctx, model, graph, arena, out);
+        return muc_calibration_write(ctx, model, graph, 0, 0, arena, out);
     MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_file_open(ctx, source, &file));
     status = read_texts(ctx, model, file.bytes, arena, out);

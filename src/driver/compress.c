@@ -27,6 +27,7 @@ typedef struct stage {
 
 typedef struct compress_job {
     muc_context *ctx;
+    const muc_model *given;
     const muc_model *model; /* what is quantized: as given, or pruned */
     muc_model *pruned;      /* or NULL */
     const muc_compress_options *options;
@@ -114,9 +115,9 @@ static muc_status check_training(const compress_job *job)
 {
     const muc_compress_options *o = job->options;
 
-    if (o->steps && !o->data)
+    if (!o->data && (o->prune > 0 || o->cases))
         return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
-                        "training needs a text: --data FILE");
+                        "%s needs a text: --data FILE", o->cases ? "training on cases" : "pruning");
     if (o->prune > 0 && !o->steps)
         return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
                         "pruning is done while training: --steps N");
@@ -273,8 +274,8 @@ static muc_status train(compress_job *job)
 {
     muc_compress_trained trained = { .arena = &job->arena };
 
-    MUC_TRY(muc_compress_train(job->ctx, job->model, job->graph, job->options, &job->formats,
-                               &trained));
+    MUC_TRY(muc_compress_train(job->ctx, job->model, job->given, job->graph, job->options,
+                               &job->formats, &trained));
     job->quantized = trained.quantized;
     return write(job, trained.tensors, trained.tensor_count);
 }
@@ -362,7 +363,9 @@ static muc_status compress(compress_job *job)
 muc_status muc_compress(muc_context *ctx, const muc_model *model,
                         const muc_compress_options *options, const char *out_path, muc_report **out)
 {
-    compress_job job = { .ctx = ctx, .model = model, .options = options, .out_path = out_path };
+    compress_job job = {
+        .ctx = ctx, .given = model, .model = model, .options = options, .out_path = out_path
+    };
     muc_status status = compress(&job);
 
     if (status == MUC_OK)

@@ -1,10 +1,11 @@
 /* compress_absent.c - compress_train.c in a build without OpenBLAS. */
 #include "driver/compress.h"
 
-muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_graph *graph,
-                              const muc_compress_options *options,
+muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_model *teacher,
+                              const muc_graph *graph, const muc_compress_options *options,
                               const muc_lowbit_options *formats, muc_compress_trained *out)
 {
+    (void)teacher;
     (void)graph;
     (void)options;
     (void)formats;

@@ -1,23 +1,34 @@
-/* compress_train.c - training on the way to few bits: the paper's three phases over one schedule of
- * the rate, a part in float32, the greater part with rounded weights, the last with numbers that
- * learn.
+/* compress_train.c - training on the way to few bits: rounded weights learn what the model that was
+ * given predicts. The paper's codebooks go through the paper's three phases over one schedule of
+ * the rate: a part in float32, the greater part with codebooks that follow the weights, the last
+ * with codebooks that learn. Scales learn from the first step on.
  */
 #include <stdlib.h>
 
+#include "driver/calibration.h"
 #include "driver/compress.h"
 #include "driver/corpus.h"
 #include "formats/hf/lowbit.h"
+#include "models/llama.h"
 #include "train/export.h"
 #include "train/lowbit.h"
 
-/* shares of the steps: the first phase's end, the last one's begin */
-static const double real_share = 1.0 / 7, learn_share = 11.0 / 14;
-static const double number_rate = 2e-3;
-enum { BATCH = 2048, WARM_UP = 20 };
+enum { BATCH = 2048, WARM_UP = 20, LONGEST = 512, EPOCHS = 4, MOST_TOKENS = 1 << 20 };
+
+/* How much of what is learned is the teacher's prediction: of a given text, of its own texts, whose
+ * tokens say nothing that its predictions do not. */
+static const double share_of_data = 0.5, share_of_own = 1;
+
+/* Shares of the steps: the float32 phase's end, the begin of the one in which numbers
+ * learn; and their rate. */
+typedef struct course {
+    double real, learn, rate;
+} course;
+static const course of_scales = { 0, 0, 5e-3 }, of_codebooks = { 1.0 / 7, 11.0 / 14, 2e-3 };
 
 typedef struct training {
     muc_context *ctx;
-    const muc_model *model;
+    const muc_model *model, *teacher;
     const muc_compress_options *options;
     const muc_lowbit_options *formats;
     const muc_graph *graph;
@@ -28,16 +39,56 @@ typedef struct training {
     muc_train_recipe recipe;
     muc_train_trainer trainer;
     muc_train_lowbit lowbit;
+    muc_train_shape teacher_shape;
+    muc_train_pass teacher_pass;
+    muc_scalar *teacher_weights; /* malloc'ed */
+    muc_train_guide guide;
 } training;
+
+/* the model as it was given goes along with every step */
+static muc_status join_teacher(training *t, size_t rows)
+{
+    MUC_TRY(muc_train_shape_make(t->ctx, &t->teacher->checkpoint.config, NULL, NULL, NULL,
+                                 &t->teacher_shape));
+    MUC_TRY(muc_train_pass_make(t->ctx, &t->teacher_shape, rows, &t->teacher_pass));
+    MUC_TRY(MUC_NEW_ARRAY(t->ctx, "compress", t->teacher_shape.elements, &t->teacher_weights));
+    MUC_TRY(
+        muc_train_import(t->ctx, &t->teacher_shape, &t->teacher->checkpoint, t->teacher_weights));
+    t->guide = (muc_train_guide){ &t->teacher_pass, t->teacher_weights,
+                                  t->options->data ? share_of_data : share_of_own };
+    t->trainer.pass.guide = &t->guide;
+    return MUC_OK;
+}
+
+/* Its own texts, each token for EPOCHS steps. One that is shorter than it may be ended by itself.
+ */
+static muc_status write_corpus(training *t, uint64_t rows, size_t window)
+{
+    const muc_llama_options options = { .context = t->teacher->context };
+    uint64_t tokens = t->options->steps * rows / EPOCHS;
+    uint32_t longest = window < LONGEST ? (uint32_t)window : LONGEST;
+    muc_graph *graph;
+    muc_calibration texts;
+    muc_status status;
+
+    tokens = tokens > MOST_TOKENS ? MOST_TOKENS : tokens < longest ? longest : tokens;
+    MUC_TRY(muc_llama_build(t->ctx, &t->teacher->checkpoint, &options, &graph));
+    status = muc_calibration_write(t->ctx, t->teacher, graph, (uint32_t)tokens, longest, &t->arena,
+                                   &texts);
+    muc_graph_free(graph);
+    MUC_TRY(status);
+    return muc_corpus_of_texts(t->ctx, t->teacher, &texts, longest, &t->arena, &t->corpus);
+}
 
 static muc_status set_up(training *t)
 {
     const muc_compress_options *o = t->options;
     const muc_corpus_options how = { .cases = o->cases, .seed = o->seed };
+    const course *c = muc_lowbit_get(t->formats->weights)->group ? &of_codebooks : &of_scales;
     const muc_train_phases phases = {
-        .real = (uint64_t)((double)o->steps * real_share),
-        .learn = (uint64_t)((double)o->steps * learn_share),
-        .rate = number_rate,
+        .real = (uint64_t)((double)o->steps * c->real),
+        .learn = (uint64_t)((double)o->steps * c->learn),
+        .rate = c->rate,
     };
     uint64_t rows = o->batch ? o->batch : BATCH;
     size_t window = o->window ? o->window : t->model->context;
@@ -56,16 +107,20 @@ static muc_status set_up(training *t)
         .clip = 1,
     };
     place.random.state = muc_train_random_next(&random);
-    MUC_TRY(muc_corpus_read(t->ctx, t->model, o->data, &how, &t->arena, &t->corpus));
+    window = window < rows ? window : rows;
+    if (o->data)
+        MUC_TRY(muc_corpus_read(t->ctx, t->model, o->data, &how, &t->arena, &t->corpus));
+    else
+        MUC_TRY(write_corpus(t, rows, window));
     MUC_TRY(
         muc_train_shape_make(t->ctx, &t->model->checkpoint.config, NULL, NULL, NULL, &t->shape));
-    MUC_TRY(muc_train_trainer_make(t->ctx, &t->shape, &t->recipe, &t->corpus,
-                                   window < rows ? window : rows, rows, &place, &t->trainer));
+    MUC_TRY(muc_train_trainer_make(t->ctx, &t->shape, &t->recipe, &t->corpus, window, rows, &place,
+                                   &t->trainer));
     MUC_TRY(muc_train_import(t->ctx, &t->shape, &t->model->checkpoint, t->trainer.weights));
     MUC_TRY(muc_train_lowbit_make(t->ctx, &t->shape, &t->recipe, &phases, t->formats->weights,
                                   t->formats->embedding, &t->lowbit));
     muc_train_lowbit_join(&t->lowbit, &t->trainer);
-    return MUC_OK;
+    return join_teacher(t, rows);
 }
 
 static muc_status run(training *t)
@@ -137,11 +192,11 @@ static muc_status take_matrices(training *t)
     return MUC_OK;
 }
 
-muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_graph *graph,
-                              const muc_compress_options *options,
+muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_model *teacher,
+                              const muc_graph *graph, const muc_compress_options *options,
                               const muc_lowbit_options *formats, muc_compress_trained *out)
 {
-    training t = { ctx, model, options, formats, graph, .out = out };
+    training t = { ctx, model, teacher, options, formats, graph, .out = out };
     muc_status status = set_up(&t);
 
     if (status == MUC_OK)
@@ -150,6 +205,9 @@ muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const mu
         status = take_tensors(&t);
     if (status == MUC_OK)
         status = take_matrices(&t);
+    free(t.teacher_weights);
+    muc_train_pass_free(&t.teacher_pass);
+    muc_train_shape_free(&t.teacher_shape);
     muc_train_lowbit_free(&t.lowbit);
     muc_train_trainer_free(&t.trainer);
     muc_train_shape_free(&t.shape);

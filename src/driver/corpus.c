@@ -123,3 +123,27 @@ muc_status muc_corpus_read(muc_context *ctx, const muc_model *model, const char 
     muc_file_close(&file);
     return status;
 }
+
+muc_status muc_corpus_of_texts(muc_context *ctx, const muc_model *model,
+                               const muc_calibration *texts, uint32_t longest, muc_arena *arena,
+                               muc_train_corpus *out)
+{
+    uint32_t end = model->tokens.ends[0], *tokens;
+    size_t *starts, total = texts->count, from = 0;
+
+    for (uint32_t i = 0; i < texts->count; i++)
+        total += texts->lengths[i];
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, total, &tokens));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)texts->count + 1, &starts));
+    for (uint32_t i = 0; i < texts->count; i++) {
+        size_t at = starts[i];
+
+        for (uint32_t k = 0; k < texts->lengths[i]; k++)
+            tokens[at++] = (uint32_t)texts->tokens[from++];
+        if (texts->lengths[i] < longest && end != UINT32_MAX)
+            tokens[at++] = end;
+        starts[i + 1] = at;
+    }
+    *out = (muc_train_corpus){ texts->count, starts, tokens, NULL };
+    return MUC_OK;
+}

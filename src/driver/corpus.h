@@ -3,6 +3,7 @@
 #define MUC_DRIVER_CORPUS_H
 
 #include "driver/model.h"
+#include "passes/calibrate.h"
 #include "train/data.h"
 
 typedef struct muc_corpus_options {
@@ -17,5 +18,11 @@ typedef struct muc_corpus_options {
 muc_status muc_corpus_read(muc_context *ctx, const muc_model *model, const char *path,
                            const muc_corpus_options *options, muc_arena *arena,
                            muc_train_corpus *out);
+
+/* Texts that model wrote itself, each of at most `longest` tokens; a shorter one gets the model's
+ * end, which it drew. All is arena-owned. */
+muc_status muc_corpus_of_texts(muc_context *ctx, const muc_model *model,
+                               const muc_calibration *texts, uint32_t longest, muc_arena *arena,
+                               muc_train_corpus *out);
 
 #endif

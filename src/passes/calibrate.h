@@ -14,16 +14,17 @@ typedef struct muc_calibration {
     const int32_t *tokens;   /* one sequence behind the other */
 } muc_calibration;
 
-/* How a model's texts begin and end. */
+/* How a model's texts begin and end, and how much it is to write. */
 typedef struct muc_calibration_marks {
     int32_t first;       /* the token that every text starts with */
     const int32_t *ends; /* [end_count], those that end one */
     uint32_t end_count;
+    uint32_t tokens, longest; /* in all, in one text; 0: as below */
 } muc_calibration_marks;
 
 /* Texts that the model writes itself in float32: tokens drawn at temperature 1 from a fixed seed,
- * MUC_CALIBRATION_TOKENS in all, at most MUC_CALIBRATION_LENGTH in one. The same on every machine.
- * In the arena. The graph is one of models/llama.h. */
+ * MUC_CALIBRATION_TOKENS in all, at most MUC_CALIBRATION_LENGTH in one unless marks say otherwise.
+ * The same on every machine. In the arena. The graph is one of models/llama.h. */
 enum { MUC_CALIBRATION_TOKENS = 6440, MUC_CALIBRATION_LENGTH = 161 };
 muc_status muc_calibration_generate(muc_context *ctx, muc_graph *graph,
                                     const muc_calibration_marks *marks, muc_arena *arena,

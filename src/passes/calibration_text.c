@@ -67,19 +67,19 @@ static muc_status write_text(writing *w, uint32_t most, int32_t *tokens, uint32_
     return MUC_OK;
 }
 
-static muc_status write_texts(writing *w, uint32_t longest, int32_t *tokens, uint32_t *lengths,
-                              muc_calibration *out)
+static muc_status write_texts(writing *w, uint32_t all, uint32_t longest, int32_t *tokens,
+                              uint32_t *lengths, muc_calibration *out)
 {
     uint32_t total = 0;
 
     *out = (muc_calibration){ .lengths = lengths, .tokens = tokens };
-    while (total < MUC_CALIBRATION_TOKENS) {
-        uint32_t left = MUC_CALIBRATION_TOKENS - total;
+    while (total < all) {
+        uint32_t left = all - total;
 
         MUC_TRY(
             write_text(w, left < longest ? left : longest, tokens + total, &lengths[out->count]));
         total += lengths[out->count++];
-        muc_progress(w->ctx, "writing text to calibrate on", total, MUC_CALIBRATION_TOKENS);
+        muc_progress(w->ctx, "writing texts", total, all);
     }
     return MUC_OK;
 }
@@ -90,7 +90,9 @@ muc_status muc_calibration_generate(muc_context *ctx, muc_graph *graph,
 {
     const muc_tensor *logits = &graph->tensors[graph->outputs[0]];
     size_t vocabulary = muc_expr_get(graph->pool, logits->dims[1])->lo;
-    uint32_t pos = muc_expr_find_input(graph->pool, "pos"), longest = MUC_CALIBRATION_LENGTH;
+    uint32_t all = marks->tokens ? marks->tokens : MUC_CALIBRATION_TOKENS;
+    uint32_t longest = marks->longest ? marks->longest : MUC_CALIBRATION_LENGTH;
+    uint32_t pos = muc_expr_find_input(graph->pool, "pos");
     writing w = { .ctx = ctx, .graph = graph, .marks = marks };
     uint32_t *lengths;
     int32_t *tokens;
@@ -101,11 +103,11 @@ muc_status muc_calibration_generate(muc_context *ctx, muc_graph *graph,
                         "the graph has no input 'pos' to generate text by");
     if (muc_expr_get_input(graph->pool, pos)->hi + 1 < longest)
         longest = muc_expr_get_input(graph->pool, pos)->hi + 1;
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, MUC_CALIBRATION_TOKENS, &tokens));
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, MUC_CALIBRATION_TOKENS, &lengths));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, all, &tokens));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, all, &lengths));
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, vocabulary, &w.weights));
     MUC_TRY(muc_ref_open(ctx, graph, &w.ref));
-    status = write_texts(&w, longest, tokens, lengths, out);
+    status = write_texts(&w, all, longest, tokens, lengths, out);
     muc_ref_close(w.ref);
     return status;
 }

@@ -53,10 +53,19 @@ typedef struct muc_train_kept {
     muc_scalar *gate, *up, *gated;             /* ffn_dim; gate: of a gated FFN */
 } muc_train_kept;
 
+/* A teacher: the gradients of a pass become those of (1 - share) times the cross entropy with the
+ * targets plus share times that with what the teacher predicts. The loss stays the first. */
+typedef struct muc_train_guide {
+    struct muc_train_pass *pass; /* of a model of the same vocabulary; its activations are used */
+    const muc_scalar *weights;   /* of that model */
+    double share;                /* 0..1 */
+} muc_train_guide;
+
 typedef struct muc_train_pass {
     muc_context *ctx;
     const muc_train_shape *shape; /* borrowed */
     const muc_train_hooks *hooks; /* borrowed; NULL: none */
+    const muc_train_guide *guide; /* borrowed; NULL: none */
     muc_arena arena;
     size_t capacity; /* most rows of a batch */
     float *cosines, *sines;

@@ -118,6 +118,25 @@ void muc_train_pass_free(muc_train_pass *pass)
     muc_arena_free(&pass->arena);
 }
 
+/* (1 - s) (p - t) + s (p - q) = (p - t) - s (q - t): p predicted, q by the teacher, t the target */
+static muc_status follow_guide(muc_train_pass *pass, const muc_train_batch *batch, size_t first,
+                               size_t rows)
+{
+    const muc_train_guide *guide = pass->guide;
+    muc_train_pass *teacher = guide->pass;
+    const muc_model_config *config = &teacher->shape->config;
+
+    MUC_TRY(muc_train_linear(pass->ctx, rows, config->dim, config->vocabulary,
+                             teacher->normed + first * config->dim,
+                             guide->weights + teacher->shape->head, NULL, teacher->logits));
+    MUC_TRY(muc_train_entropy(pass->ctx, rows, config->vocabulary, batch->targets + first,
+                              -guide->share * batch->weight, teacher->logits,
+                              teacher->losses + first));
+    for (size_t i = 0; i < rows * config->vocabulary; i++)
+        pass->logits[i] += teacher->logits[i];
+    return MUC_OK;
+}
+
 /* the loss of a piece of rows and, on the way back, their pass->dnormed */
 static muc_status head_piece(muc_train_pass *pass, const muc_train_batch *batch, size_t first,
                              size_t rows, const muc_scalar *weights, muc_scalar *gradients)
@@ -131,6 +150,8 @@ static muc_status head_piece(muc_train_pass *pass, const muc_train_batch *batch,
                               batch->weight, pass->logits, pass->losses + first));
     if (!gradients)
         return MUC_OK;
+    if (pass->guide)
+        MUC_TRY(follow_guide(pass, batch, first, rows));
     return muc_train_linear_back(pass->ctx, rows, config->dim, config->vocabulary, x, w,
                                  pass->logits, false, pass->dnormed + first * config->dim,
                                  gradients + pass->shape->head, NULL);
@@ -143,6 +164,8 @@ muc_status muc_train_run(muc_train_pass *pass, const muc_train_batch *batch,
         return muc_fail(pass->ctx, MUC_BUG, "train", MUC_NO_OFFSET,
                         "a batch of %zu rows, room for %zu", batch->rows, pass->capacity);
     MUC_TRY(muc_train_forward(pass, batch, weights));
+    if (gradients && pass->guide)
+        MUC_TRY(muc_train_forward(pass->guide->pass, batch, pass->guide->weights));
     for (size_t first = 0; first < batch->rows; first += HEAD_ROWS) {
         size_t rows = batch->rows - first < HEAD_ROWS ? batch->rows - first : HEAD_ROWS;
 
