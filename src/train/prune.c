@@ -2,15 +2,22 @@
  */
 #include "train/prune.h"
 
+#include <float.h>
 #include <stdlib.h>
 
-enum { EACH = 50, LEAST_HEADS = 1, LEAST_NEURONS = 8 };
+enum { EACH = 50, LEAST_HEADS = 1, LEAST_NEURONS = 8, LANES = 4 };
 
 static const double FIRST_SHARE = 0.1, KEPT = 0.95;
 
 static bool is_masked(const muc_train_pruner *p, size_t unit)
 {
     return p->scores[unit] < 0;
+}
+
+/* its score stays, negative */
+static void mask_unit(const muc_train_pruner *p, size_t unit)
+{
+    p->scores[unit] = -fmax(p->scores[unit], DBL_MIN);
 }
 
 /* ---- in the pass ---- */
@@ -156,11 +163,48 @@ static muc_status mask_least(const muc_train_pruner *p, double share, bool neuro
 
         if (count_of(p, layer, neurons, &first) - masked_of(p, layer, neurons) <= least)
             continue;
-        p->scores[list[i].unit] = -1;
+        mask_unit(p, list[i].unit);
         masked++;
     }
     free(list);
     return MUC_OK;
+}
+
+/* masks the layer's least important neuron, or gives its most important masked one back */
+static void turn_neuron(const muc_train_pruner *p, uint32_t layer, bool back)
+{
+    size_t first, count = count_of(p, layer, true, &first), best = first + count;
+
+    for (size_t i = first; i < first + count; i++)
+        if (is_masked(p, i) == back && (best == first + count || p->scores[i] < p->scores[best]))
+            best = i;
+    if (back)
+        p->scores[best] = -p->scores[best];
+    else
+        mask_unit(p, best);
+}
+
+/* Every layer gets a multiple of LANES neurons: kernels take so many at a time, and so many indices
+ * of two bits fill a byte. Those with most beyond a multiple get some back for what the others
+ * lose; what is left of all shrinks by LANES - 1 at most. */
+static void round_layers(const muc_train_pruner *p)
+{
+    size_t first, over = 0, left;
+
+    for (uint32_t l = 0; l < p->shape->config.layers; l++)
+        over += (count_of(p, l, true, &first) - masked_of(p, l, true)) % LANES;
+    for (size_t beyond = LANES - 1; beyond > 0; beyond--)
+        for (uint32_t l = 0; l < p->shape->config.layers; l++) {
+            size_t masked = masked_of(p, l, true);
+            bool back = over >= LANES && masked >= LANES - beyond;
+
+            left = count_of(p, l, true, &first) - masked;
+            if (left % LANES != beyond || masked == 0 || (!back && left < LEAST_NEURONS + beyond))
+                continue;
+            over -= back ? LANES : 0;
+            for (size_t i = 0; i < (back ? LANES - beyond : beyond); i++)
+                turn_neuron(p, l, back);
+        }
 }
 
 static muc_status adjust(void *arg, uint64_t step, muc_scalar *weights, muc_scalar *gradients)
@@ -181,7 +225,10 @@ static muc_status adjust(void *arg, uint64_t step, muc_scalar *weights, muc_scal
     if (done > p->steps || (done % each != 0 && done != p->steps))
         return MUC_OK;
     MUC_TRY(mask_least(p, share, false));
-    return mask_least(p, share, true);
+    MUC_TRY(mask_least(p, share, true));
+    if (done == p->steps)
+        round_layers(p);
+    return MUC_OK;
 }
 
 /* ---- memory ---- */

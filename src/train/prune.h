@@ -4,9 +4,10 @@
  * A unit's importance in a step is the sum over tokens of |activation . gradient by it|: of a
  * head's output before o, of a gated neuron before down. It is averaged over steps (0.95) and
  * divided by the L2 norm of its layer's. Every 50 steps the least important units of all layers are
- * masked, for good, until their share is p(t) = target + (0.1 - target) (1 - t / N)^3, heads among
- * heads and neurons among neurons; a layer keeps one head and eight neurons. (MicroLLM, section B,
- * from gradients of the loss; the average, the norm and the cubic are ours.)
+ * masked, until their share is p(t) = target + (0.1 - target) (1 - t / N)^3, heads among heads and
+ * neurons among neurons; a layer keeps one head and eight neurons. (MicroLLM, section B, from
+ * gradients of the loss; the average, the norm and the cubic are ours.) At step N layers get
+ * multiples of four neurons: some have neurons back for what others lose.
  *
  * Where a layer has several heads of keys, the unit is such a head with all its heads of queries;
  * where it has one, a head of queries. So groups stay whole.
@@ -33,7 +34,8 @@ typedef struct muc_train_pruner {
     muc_train_method method; /* for the trainer */
     muc_train_units *layers;
     size_t units;
-    double *scores; /* [units] averages; negative: masked. All that a run's state needs */
+    double *scores; /* [units] averages; negative: masked, as it was then. All that a run's state
+                       needs */
     double *now;    /* [units] of this step */
 } muc_train_pruner;
 
