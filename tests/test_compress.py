@@ -4,6 +4,7 @@
     tests/test_compress.py MUC      from the source root
 """
 import json
+import pathlib
 import random
 import sys
 
@@ -11,6 +12,7 @@ import test_train
 from test_train import USAGE, muc, setup
 
 NOFIT = 3
+RESCUE = pathlib.Path(__file__).parent.parent / "models/rescue"
 
 
 def two_bits_know_the_answers_too_once_trained(folder):
@@ -55,7 +57,8 @@ def heads_and_neurons_go_before_bits_do(folder):
     muc("train", config, "--data", cases, "--cases", "--tokenizer", "bpe", "--vocab", 280, "--steps", 60,
         "--rate", 1e-2, "-o", model)
     report = json.loads(muc("compress", model, "--bits", 4, "--calib", "none", "--data", cases, "--cases", "--steps", 40,
-                            "--rate", 5e-3, "--prune", 0.5, "-o", small, "--json"))
+                            "--rate", 5e-3, "--prune", 0.5, "--teacher", model, "-o", small, "--json"))
+    assert "tokens" in muc("compress", model, "--steps", 5, "--teacher", RESCUE, "-o", small, status=USAGE)
     assert [s["bytes"] for s in report["stages"][:2]] == sorted((s["bytes"] for s in report["stages"][:2]), reverse=True)
     assert "pruned" in report["stages"][1]["stage"] and len(report["stages"]) == 4, report["stages"]
     pruned = json.loads((folder / "small.pruned/config.json").read_text())

@@ -12,14 +12,16 @@ typedef struct muc_compress_options {
     const char *calibration; /* texts for error feedback: a file, "auto" (what the model writes
                                 itself) or "none"; NULL: data, or else auto */
     const char *data;        /* a text file to train on; NULL: what the model writes itself */
-    bool cases;              /* data has cases as muc_eval_task has them */
-    uint64_t steps;          /* of training; 0: none */
-    double prune;            /* share of heads and of neurons to remove first, in a training of as
-                                many steps, below 1; 0: none */
-    uint64_t batch;          /* most tokens of a step; 0: 2048 */
-    double rate;             /* greatest rate of learning; 0: 0.001 */
-    uint64_t seed;           /* of the order of the data */
-    uint64_t flash_bytes;    /* most bytes of flash of its program for microcontrollers; 0: any */
+    const char *teacher;  /* a checkpoint with the same tokens, whose predictions are learned; NULL:
+                             the model as it is given */
+    bool cases;           /* data has cases as muc_eval_task has them */
+    uint64_t steps;       /* of training; 0: none */
+    double prune;         /* share of heads and of neurons to remove first, in a training of as
+                             many steps, below 1; 0: none */
+    uint64_t batch;       /* most tokens of a step; 0: 2048 */
+    double rate;          /* greatest rate of learning; 0: 0.001 */
+    uint64_t seed;        /* of the order of the data */
+    uint64_t flash_bytes; /* most bytes of flash of its program for microcontrollers; 0: any */
     const char *text, *task; /* files to measure every stage on; NULL: not on one */
     uint32_t limit;          /* most documents, or cases; 0: all */
     uint32_t window;         /* most tokens of a document, or of a piece that is trained on; 0: the

@@ -255,6 +255,7 @@ muc_status cli_compress(muc_context *ctx, const cli_args *args)
         .text = args->values[OPTION_TEXT],
         .task = args->values[OPTION_TASK],
         .data = args->values[OPTION_DATA],
+        .teacher = args->values[OPTION_TEACHER],
         .cases = cli_given(args, OPTION_CASES),
     };
     muc_report *report = NULL;

@@ -27,9 +27,10 @@ typedef struct stage {
 
 typedef struct compress_job {
     muc_context *ctx;
-    const muc_model *given;
-    const muc_model *model; /* what is quantized: as given, or pruned */
-    muc_model *pruned;      /* or NULL */
+    const muc_model *teacher;  /* as given, or what follows */
+    muc_model *opened_teacher; /* or NULL */
+    const muc_model *model;    /* what is quantized: as given, or pruned */
+    muc_model *pruned;         /* or NULL */
     const muc_compress_options *options;
     const char *out_path;
     muc_arena arena;
@@ -142,6 +143,23 @@ static muc_status open_texts(compress_job *job)
         return MUC_OK;
     job->formats.calibration = &job->texts;
     return muc_calibration_open(job->ctx, job->model, job->graph, source, &job->arena, &job->texts);
+}
+
+static muc_status open_teacher(compress_job *job)
+{
+    const muc_model_options options = { .context = job->model->context };
+    uint32_t tokens = job->model->checkpoint.config.vocabulary;
+    const muc_model *teacher;
+
+    if (!job->options->teacher)
+        return MUC_OK;
+    MUC_TRY(muc_model_open(job->ctx, job->options->teacher, &options, &job->opened_teacher));
+    job->teacher = teacher = job->opened_teacher;
+    if (teacher->kind == MUC_MODEL_CHECKPOINT && !teacher->checkpoint.weights &&
+        teacher->checkpoint.config.vocabulary == tokens)
+        return MUC_OK;
+    return muc_fail(job->ctx, MUC_USAGE, teacher->path, MUC_NO_OFFSET,
+                    "a teacher is a checkpoint in floating point of as many tokens, %u", tokens);
 }
 
 /* ---- pruning ---- */
@@ -274,7 +292,7 @@ static muc_status train(compress_job *job)
 {
     muc_compress_trained trained = { .arena = &job->arena };
 
-    MUC_TRY(muc_compress_train(job->ctx, job->model, job->given, job->graph, job->options,
+    MUC_TRY(muc_compress_train(job->ctx, job->model, job->teacher, job->graph, job->options,
                                &job->formats, &trained));
     job->quantized = trained.quantized;
     return write(job, trained.tensors, trained.tensor_count);
@@ -347,6 +365,7 @@ static muc_status compress(compress_job *job)
 
     MUC_TRY(check_model(job));
     MUC_TRY(check_training(job));
+    MUC_TRY(open_teacher(job));
     MUC_TRY(measure_source(job, "as given, in float32"));
     if (job->options->prune > 0)
         MUC_TRY(prune(job));
@@ -364,7 +383,7 @@ muc_status muc_compress(muc_context *ctx, const muc_model *model,
                         const muc_compress_options *options, const char *out_path, muc_report **out)
 {
     compress_job job = {
-        .ctx = ctx, .given = model, .model = model, .options = options, .out_path = out_path
+        .ctx = ctx, .teacher = model, .model = model, .options = options, .out_path = out_path
     };
     muc_status status = compress(&job);
 
@@ -377,6 +396,7 @@ muc_status muc_compress(muc_context *ctx, const muc_model *model,
                           (unsigned long long)(job.size.flash_bytes - options->flash_bytes));
     muc_graph_free(job.graph);
     muc_model_close(job.pruned);
+    muc_model_close(job.opened_teacher);
     muc_arena_free(&job.arena);
     return status;
 }
