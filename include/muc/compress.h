@@ -8,7 +8,8 @@
 typedef struct muc_compress_options {
     const char *weights;   /* "int8", "int4", "int2" or "cb2"; NULL: the most that fits flash_bytes,
                               int2 where no budget is given */
-    const char *embedding; /* the same of the embedding and the head; NULL: int8, less if need be */
+    const char *embedding; /* the same of the embedding and the head; NULL: int4 with weights of
+                              int4 or int2, else int8; with a budget, the most that fits */
     const char *calibration; /* texts for error feedback: a file, "auto" (what the model writes
                                 itself) or "none"; NULL: data, or else auto */
     const char *data;        /* a text file to train on; NULL: what the model writes itself */

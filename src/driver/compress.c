@@ -245,10 +245,12 @@ static muc_status quantize_to_budget(compress_job *job)
         { MUC_LOWBIT_INT2, MUC_LOWBIT_INT4 },
     };
     const muc_compress_options *o = job->options;
-    muc_lowbit weights = MUC_LOWBIT_INT2, embedding = MUC_LOWBIT_INT8;
+    muc_lowbit weights = MUC_LOWBIT_INT2, embedding;
 
     if (o->weights)
         MUC_TRY(find_format(job, o->weights, &weights));
+    embedding = weights == MUC_LOWBIT_INT4 || weights == MUC_LOWBIT_INT2 ? MUC_LOWBIT_INT4
+                                                                         : MUC_LOWBIT_INT8;
     if (o->embedding)
         MUC_TRY(find_format(job, o->embedding, &embedding));
     if (!o->flash_bytes)
