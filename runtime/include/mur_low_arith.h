@@ -16,17 +16,4 @@ static inline int32_t mur_low_most(uint32_t bits)
     return (1 << bits) - 1;
 }
 
-/* The functions of mur_low.h for 2 and 4 bits, of an instruction set's own multiply and embed. */
-#define MUR_LOW_FUNCTIONS(isa, bits) \
-    void mur_##isa##_linear_q##bits(const mur_matrix_low *matrix, uint32_t rows, \
-                                    const void *vectors, const float *scales, float *out) \
-    { \
-        multiply(bits, matrix, rows, vectors, scales, out); \
-    } \
-    void mur_##isa##_embed_q##bits(const mur_matrix_low *matrix, uint32_t rows, \
-                                   const int32_t *tokens, float *out) \
-    { \
-        embed(bits, matrix, rows, tokens, out); \
-    }
-
 #endif

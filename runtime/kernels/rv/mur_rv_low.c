@@ -133,6 +133,18 @@ static void multiply(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows,
     }
 }
 
+void mur_rv_linear_q2(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
+                      const float *scales, float *out)
+{
+    multiply(2, matrix, rows, vectors, scales, out);
+}
+
+void mur_rv_linear_q4(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
+                      const float *scales, float *out)
+{
+    multiply(4, matrix, rows, vectors, scales, out);
+}
+
 static void embed(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens,
                   float *out)
 {
@@ -149,5 +161,12 @@ static void embed(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows, co
     }
 }
 
-MUR_LOW_FUNCTIONS(rv, 2)
-MUR_LOW_FUNCTIONS(rv, 4)
+void mur_rv_embed_q2(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
+{
+    embed(2, matrix, rows, tokens, out);
+}
+
+void mur_rv_embed_q4(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
+{
+    embed(4, matrix, rows, tokens, out);
+}
