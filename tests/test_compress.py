@@ -63,7 +63,7 @@ def heads_and_neurons_go_before_bits_do(folder):
     assert "pruned" in report["stages"][1]["stage"] and len(report["stages"]) == 4, report["stages"]
     pruned = json.loads((folder / "small.pruned/config.json").read_text())
     assert json.loads((small / "config.json").read_text())["intermediate_size"] == pruned["intermediate_size"]
-    assert len(muc("run", small, "-p", "say: go", "--raw", "-n", 8)) > 8
+    assert muc("run", small, "-p", "say: go", "--raw", "-n", 8).startswith("say: go")
     assert "--steps" in muc("compress", model, "--prune", 0.5, "--data", cases, "-o", small, status=USAGE)
     assert "--data" in muc("compress", model, "--prune", 0.5, "--steps", 5, "-o", small, status=USAGE)
 

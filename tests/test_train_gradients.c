@@ -1,6 +1,8 @@
 /* test_train_gradients.c - the way back against differences of the way there, in double. */
 #include "check.h"
 
+#include <dlfcn.h>
+
 #include "train/model.h"
 #include "train/optimiser.h"
 
@@ -324,9 +326,47 @@ static void documents_do_not_see_each_other(void **state)
     end(&s);
 }
 
+/* Not this processor's, of which there are many, but those of every x86-64 with AVX2 and FMA; and
+ * one thread a product, however many the library would start. */
+static void products_are_the_same_kernels_on_every_processor(void **state)
+{
+    static const char core[] = "OPENBLAS_CORETYPE", threads[] = "OPENBLAS_NUM_THREADS";
+    char *(*name)(void), *(*build)(void);
+    int (*thread_count)(void);
+    muc_context *ctx = muc_context_new(1);
+    const char *before = getenv(core), *had = getenv(threads);
+    void *library, *found;
+
+    (void)state;
+    CHECK_OK(ctx, muc_train_open_blas(ctx));
+    muc_context_free(ctx);
+    CHECK(getenv(core) == before && getenv(threads) == had);
+    library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+    if (!library)
+        skip();
+#define FIND(function, symbol) \
+    do { \
+        found = dlsym(library, symbol); \
+        CHECK(found); \
+        memcpy(&(function), &found, sizeof(found)); \
+    } while (0)
+    FIND(name, "openblas_get_corename");
+    FIND(build, "openblas_get_config");
+    FIND(thread_count, "openblas_get_num_threads");
+#undef FIND
+    CHECK_EQ(thread_count(), 1);
+#ifdef __x86_64__
+    if (!before && strstr(build(), "DYNAMIC_ARCH") && __builtin_cpu_supports("avx2") &&
+        __builtin_cpu_supports("fma"))
+        assert_string_equal(name(), "Haswell");
+#endif
+    dlclose(library);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_the_same_kernels_on_every_processor),
         cmocka_unit_test(a_llama_with_a_head_of_its_own),
         cmocka_unit_test(biases_norms_of_heads_and_a_tied_head),
         cmocka_unit_test(layers_of_different_widths),

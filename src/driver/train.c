@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/real.h"
 #include "base/text.h"
 #include "driver/corpus.h"
 #include "driver/passages.h"
@@ -449,7 +450,7 @@ static muc_status report(const job *j, muc_report **out)
     muc_report_add_real(r, "loss", muc_train_log_mean(&j->log, tenth));
     if (held_out >= 0) {
         muc_report_add_real(r, "held_out_loss", held_out);
-        muc_report_add_real(r, "held_out_perplexity", exp(held_out));
+        muc_report_add_real(r, "held_out_perplexity", muc_exp(held_out));
     }
     if (j->options.prune > 0)
         report_layers(shape, r);

@@ -8,14 +8,6 @@
 
 enum { ROWS = 512, WEIGHT_PIECES = 8, LEAST_WEIGHT_ROWS = 64, COLUMNS = 16 };
 
-/* OpenBLAS's own, in its cblas.h only */
-void openblas_set_num_threads(int count);
-
-void muc_train_single_products(void)
-{
-    openblas_set_num_threads(1);
-}
-
 typedef struct product {
     size_t rows, in, out, piece;
     const muc_scalar *x, *w, *bias, *dy;

@@ -11,8 +11,12 @@
 #include "base/base.h"
 #include "train/real.h"
 
-/* Once before any other: products stay on the thread that asks for them. */
-void muc_train_single_products(void);
+/* Loads OpenBLAS; before any other of these, as often as one likes. Products stay on the thread
+ * that asks for them. An x86-64 with AVX2 and FMA gets the kernels of the first that had them,
+ * unless OPENBLAS_CORETYPE is set, so that all of them give the same bits; others get what the
+ * library finds best. The environment is changed meanwhile: no other thread may read it. Fails
+ * with MUC_UNSUPPORTED if there is no OpenBLAS. */
+muc_status muc_train_open_blas(muc_context *ctx);
 
 /* y [rows][out] = x [rows][in] w^T + bias; w [out][in]; bias [out] or NULL */
 muc_status muc_train_linear(muc_context *ctx, size_t rows, size_t in, size_t out,

@@ -106,7 +106,7 @@ muc_status muc_train_pass_make(muc_context *ctx, const muc_train_shape *shape, s
     muc_status status;
 
     *out = (muc_train_pass){ .ctx = ctx, .shape = shape, .capacity = capacity };
-    muc_train_single_products();
+    MUC_TRY(muc_train_open_blas(ctx));
     status = make(out);
     if (status != MUC_OK)
         muc_train_pass_free(out);

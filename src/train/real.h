@@ -34,11 +34,13 @@
 
 #ifdef MUC_TRAIN_DOUBLE
 typedef double muc_scalar;
-#define MUC_TRAIN_GEMM cblas_dgemm
+typedef __typeof__(cblas_dgemm) muc_train_gemm_function;
 #else
 typedef float muc_scalar;
-#define MUC_TRAIN_GEMM cblas_sgemm
+typedef __typeof__(cblas_sgemm) muc_train_gemm_function;
 #endif
+
+extern muc_train_gemm_function *muc_train_blas_gemm; /* NULL before muc_train_open_blas */
 
 static inline muc_scalar muc_train_sqrt(muc_scalar x)
 {
@@ -85,9 +87,9 @@ static inline void muc_train_gemm(bool a_turned, bool b_turned, size_t m, size_t
                                   const muc_scalar *b, size_t b_stride, muc_scalar beta,
                                   muc_scalar *c, size_t c_stride)
 {
-    MUC_TRAIN_GEMM(CblasRowMajor, a_turned ? CblasTrans : CblasNoTrans,
-                   b_turned ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, alpha, a,
-                   (int)a_stride, b, (int)b_stride, beta, c, (int)c_stride);
+    muc_train_blas_gemm(CblasRowMajor, a_turned ? CblasTrans : CblasNoTrans,
+                        b_turned ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, alpha, a,
+                        (int)a_stride, b, (int)b_stride, beta, c, (int)c_stride);
 }
 
 #endif
