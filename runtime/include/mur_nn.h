@@ -60,7 +60,8 @@ typedef struct mur_conv_shape {
 /* A layer on int8.
  *
  * in: int8 [in_h][in_pitch], out: int8 [out_h][out_pitch], a pixel's channels side by side.
- * Taps outside the image are in_zero. Sums must fit 32 bits.
+ * Taps outside the image are in_zero. Sums must fit 32 bits. Kernels for weights of another zero
+ * point than 0 are few: _fits tells.
  *
  * Order: a conv kernel writes pixels row by row from left to right, and a pixel only after all of
  * its inputs are read; so in and out may overlap: see mur_conv_s8_lead. A depthwise kernel's `out`
@@ -68,14 +69,14 @@ typedef struct mur_conv_shape {
  * out_w <= in_w. */
 typedef struct mur_conv_s8 {
     mur_conv_shape shape;
-    int8_t in_zero;
+    int8_t in_zero, weight_zero;
     mur_output_s8 output;
     const void *packed; /* what mur_ISA_NAME_pack wrote */
 } mur_conv_s8;
 
 /* A layer's weights as the world knows them. */
 typedef struct mur_conv_plain {
-    const int8_t *weights; /* [out_c][kernel_h][kernel_w][in_c / groups], zero point 0 */
+    const int8_t *weights; /* [out_c][kernel_h][kernel_w][in_c / groups] */
     const int32_t *bias;   /* [out_c], or NULL for zeros */
     const int32_t *mul;    /* [out_c] */
     const int32_t *shift;  /* [out_c]: shift of MUR_REQUANT_Q31, add of MUR_REQUANT_SHIFT */

@@ -45,6 +45,30 @@ static inline int32_t mur_scale_q31(int32_t x, int32_t mul, int32_t shift)
     return mur_divide_pot(mur_mul_q31(x, mul), -shift);
 }
 
+/* the same of a sum of 64 bits, by the multiplier's first 16 bits, halves up: for int16; shift
+ * -31..14 */
+static inline int32_t mur_scale_wide_q31(int64_t x, int32_t mul, int32_t shift)
+{
+    int32_t high = mul < 0x7FFF0000 ? (mul + (1 << 15)) >> 16 : 0x7FFF;
+
+    return (int32_t)((x * high + ((int64_t)1 << (14 - shift))) >> (15 - shift));
+}
+
+/* round(x / scale) + zero within least..most, of at most 16 bits, halves away from zero; what is no
+ * number is 0 */
+static inline int32_t mur_quantize_real(float x, float scale, int32_t zero, int32_t least,
+                                        int32_t most)
+{
+    int32_t whole;
+
+    x = x / scale;
+    x = x > 131072.0f ? 131072.0f : x < -131072.0f ? -131072.0f : x == x ? x : 0.0f;
+    whole = (int32_t)x;
+    x -= (float)whole; /* exact */
+    whole += x >= 0.5f ? 1 : x <= -0.5f ? -1 : 0;
+    return mur_clamp(whole + zero, least, most);
+}
+
 /* a sum to an int8; `shift` is the channel's: see mur_conv_plain */
 static inline int8_t mur_requant(int32_t sum, int32_t mul, int32_t shift, const mur_output_s8 *to)
 {

@@ -90,6 +90,7 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
 muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 {
     MUC_TRY(muc_fold_quantization(ctx, graph));
+    MUC_TRY(muc_shift_quantized(ctx, graph));
     MUC_TRY(muc_dequantize_constants(ctx, graph));
     MUC_TRY(muc_widen_halves(ctx, graph));
     MUC_TRY(muc_fold(ctx, graph));

@@ -41,6 +41,8 @@ int32_t muc_scale_quantize(const muc_tensor *tensor, float value)
     float q = roundf(value / scale_of(tensor));
 
     bounds_of(tensor->dtype, &least, &most);
+    if (q != q) /* no number is nothing */
+        return zero_of(tensor);
     if (!(q > -2e9f && q < 2e9f))
         return q > 0 ? most : least;
     if ((int64_t)q + zero_of(tensor) > most)
@@ -50,14 +52,16 @@ int32_t muc_scale_quantize(const muc_tensor *tensor, float value)
 
 /* TFLite's kernels for uint8 and its fully connected ones round the product of scales to float
  * where one scale serves all channels */
-muc_multiplier muc_scale_product(muc_op op, const muc_tensor *x, const muc_tensor *weights,
-                                 const muc_tensor *out, uint32_t channel)
+muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
+                                 const muc_tensor *weights, const muc_tensor *out, uint32_t channel)
 {
     const muc_quantization *w = weights->quantization;
     float scale = w->scales[w->count > 1 ? channel : 0];
     double product = (double)scale_of(x) * (double)scale;
+    bool single = x->dtype == MUC_U8 || node->op == MUC_OP_LINEAR || node->op == MUC_OP_MATMUL ||
+                  muc_node_integer_or(node, MUC_KEY_SINGLE, 0);
 
-    if (w->count == 1 && (x->dtype == MUC_U8 || op == MUC_OP_LINEAR || op == MUC_OP_MATMUL))
+    if (w->count == 1 && single)
         product = (double)(scale_of(x) * scale);
     return muc_multiplier_of(product / (double)scale_of(out));
 }

@@ -11,8 +11,9 @@
 
 /* Conv, conv_transpose, linear, matmul: sums of products of x and weights to the output's integers,
  * for an output channel; the channel counts where the weights have a scale each. */
-muc_multiplier muc_scale_product(muc_op op, const muc_tensor *x, const muc_tensor *weights,
-                                 const muc_tensor *out, uint32_t channel);
+muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
+                                 const muc_tensor *weights, const muc_tensor *out,
+                                 uint32_t channel);
 
 /* Quantize from integers, relu, clip, reduce_sum: x to the output's integers. */
 muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out);

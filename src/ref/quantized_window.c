@@ -82,7 +82,7 @@ static muc_status begin_sums(sums *s, size_t channels, size_t taps)
     for (size_t c = 0; c < channels; c++) {
         int32_t zero = w->quantization->zero_points[w->quantization->count > 1 ? c : 0];
 
-        s->factors[c] = muc_scale_product(call->node->op, x, w, out, (uint32_t)c);
+        s->factors[c] = muc_scale_product(call->node, x, w, out, (uint32_t)c);
         for (size_t i = 0; i < s->k; i++)
             s->weights[c * s->k + i] = muc_q_get(call->inputs[1], c * s->k + i) - zero;
     }
@@ -236,7 +236,7 @@ muc_status muc_kernel_q_matmul(const muc_ref_call *call)
     p.s.k = a->dims[a->rank - 1];
     p.s.zero_x = muc_q_zero(x);
     p.s.zero = muc_q_zero(out);
-    factor = muc_scale_product(call->node->op, x, call->input_tensors[1], out, 0);
+    factor = muc_scale_product(call->node, x, call->input_tensors[1], out, 0);
     muc_scale_clamp(call->node, out, &p.s.least, &p.s.most);
     stacks[2].rank -= (a->rank > 1) + (uint32_t)(b->rank > 1);
     muc_ref_walk_of(&stacks[2], operands, 2, &walk);
@@ -315,6 +315,7 @@ typedef struct pool {
     muc_ref_window w;
     ptrdiff_t *taps; /* [parts][w.taps] */
     int32_t least, most;
+    bool halves_up; /* of a mean of bytes, whose least is -128 */
 } pool;
 
 static int32_t pool_one(const pool *p, const ptrdiff_t *taps, size_t base, size_t step)
@@ -334,6 +335,8 @@ static int32_t pool_one(const pool *p, const ptrdiff_t *taps, size_t base, size_
     }
     if (!mean)
         return greatest;
+    if (p->halves_up)
+        return (sum + 128 * count + count / 2) / count - 128;
     return sum > 0 ? (sum + count / 2) / count : (sum - count / 2) / count;
 }
 
@@ -364,7 +367,8 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
 /* the output has the input's scale */
 muc_status muc_kernel_q_pool(const muc_ref_call *call)
 {
-    pool p = { .call = call };
+    pool p = { .call = call,
+               .halves_up = muc_node_attribute(call->node, MUC_KEY_ROUNDING) != NULL };
     void *taps;
 
     MUC_TRY(muc_q_check(call, false));

@@ -39,18 +39,19 @@ typedef struct mur_dsp_channel {
  * (w0,w1)(w1,w2) of each row; with stride 2: (w0,w1) of each row, then the three w2. Kernels 5 and
  * 7, each row: with stride 1 (w0,w1)(w1,w2)(w2,w3)..; with stride 2 (w0,w1)(w2,w3).. and the last.
  */
-static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, int32_t stride)
+static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, int32_t stride,
+                                  int32_t zero)
 {
     for (int32_t i = 0; i < size; i++, w += size) {
         for (int32_t j = 0; j + 1 < size; j += stride)
-            *out++ = (uint16_t)w[j] | (uint32_t)(uint16_t)w[j + 1] << 16;
+            *out++ = (uint16_t)(w[j] - zero) | (uint32_t)(uint16_t)(w[j + 1] - zero) << 16;
         if (stride == 2 && size > 3)
-            *out++ = (uint32_t)(uint16_t)w[size - 1];
+            *out++ = (uint32_t)(uint16_t)(w[size - 1] - zero);
     }
     if (stride == 2 && size == 3) {
         w -= 7; /* the first row's last */
-        *out++ = (uint16_t)w[0] | (uint32_t)(uint16_t)w[3] << 16;
-        *out++ = (uint32_t)(uint16_t)w[6];
+        *out++ = (uint16_t)(w[0] - zero) | (uint32_t)(uint16_t)(w[3] - zero) << 16;
+        *out++ = (uint32_t)(uint16_t)(w[6] - zero);
     }
 }
 

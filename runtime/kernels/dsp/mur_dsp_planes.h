@@ -65,7 +65,8 @@ static void mur_dsp_run_planes(const mur_conv_s8 *layer, const int8_t *in, int8_
         image.from = in + c;
         if (image.rows > 0)
             mur_dsp_gather(&image);
-        mur_dsp_expand(weights, tail + lead, layer->shape.kernel_h, layer->shape.stride_w);
+        mur_dsp_expand(weights, tail + lead, layer->shape.kernel_h, layer->shape.stride_w,
+                       words == MUR_DSP_PLANE_WORDS ? 0 : layer->weight_zero);
         plane.bias = (int32_t)head[0];
         run(layer, head, tail, &plane, out + c);
         head += words;

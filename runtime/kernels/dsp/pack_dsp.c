@@ -40,12 +40,14 @@ static view plain_view(const mur_conv_s8 *layer, const mur_conv_plain *plain, in
     v.mul = plain->mul[channel];
     v.shift = plain->shift[channel];
     for (int32_t k = 0; k < v.count; k++)
-        bias -= layer->in_zero * v.weights[k];
+        bias -= layer->in_zero * (v.weights[k] - layer->weight_zero);
     v.bias = (int32_t)bias;
     v.least = v.most = bias;
     for (int32_t k = 0; k < v.count; k++) {
-        v.least += v.weights[k] < 0 ? 127 * v.weights[k] : -128 * v.weights[k];
-        v.most += v.weights[k] < 0 ? -128 * v.weights[k] : 127 * v.weights[k];
+        int32_t w = v.weights[k] - layer->weight_zero;
+
+        v.least += w < 0 ? 127 * w : -128 * w;
+        v.most += w < 0 ? -128 * w : 127 * w;
     }
     return v;
 }
@@ -105,7 +107,7 @@ static int is_pair(const view *a, const view *b)
 /* do all pairs? */
 static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look)
 {
-    if (layer->output.kind != MUR_REQUANT_Q31)
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c;) {
         view a, b;
@@ -314,7 +316,7 @@ static int has_plane(const mur_conv_s8 *layer)
 
 int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    if (layer->output.kind != MUR_REQUANT_Q31 || !has_plane(layer))
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0 || !has_plane(layer))
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
         view v = view_of(layer, plain, c);

@@ -14,9 +14,10 @@ static void set_channel(const mur_conv_s8 *layer, const mur_conv_plain *plain, i
     four->shift[i] = plain->shift[channel];
 }
 
-static int shifts_to_the_right(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+/* shifts to the right alone, and weights of zero point 0 */
+static int is_plain(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    if (layer->output.kind != MUR_REQUANT_Q31)
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c; c++)
         if (plain->shift[c] > 0)
@@ -29,7 +30,7 @@ static int shifts_to_the_right(const mur_conv_s8 *layer, const mur_conv_plain *p
 int mur_mve_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     return layer->shape.groups == 1 && layer->shape.dilation_h == 1 &&
-           layer->shape.dilation_w == 1 && shifts_to_the_right(layer, plain);
+           layer->shape.dilation_w == 1 && is_plain(layer, plain);
 }
 
 size_t mur_mve_conv_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -83,7 +84,7 @@ int mur_mve_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pl
     if (layer->shape.groups != layer->shape.in_c || layer->shape.out_c != layer->shape.in_c ||
         layer->shape.dilation_h != 1 || layer->shape.dilation_w != 1 ||
         layer->shape.kernel_h > MUR_MVE_ROWS || layer->shape.pad_top >= layer->shape.kernel_h ||
-        layer->shape.pad_left >= layer->shape.kernel_w || !shifts_to_the_right(layer, plain))
+        layer->shape.pad_left >= layer->shape.kernel_w || !is_plain(layer, plain))
         return 0;
     for (int32_t i = 0; i < layer->shape.out_c * taps; i++)
         if (plain->weights[i] == -128)

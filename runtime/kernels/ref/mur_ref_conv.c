@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+static int32_t sum_of(const int8_t *x, int32_t count)
+{
+    int32_t sum = 0;
+
+    for (int32_t k = 0; k < count; k++)
+        sum += x[k];
+    return sum;
+}
+
 /* Sum of the taps of output (y, x, channel) inside the image; the bias has the input's zero point
  * in it for all taps, so those outside count as in_zero. */
 static int32_t sum_of_taps(const mur_conv_s8 *layer, const int8_t *in, int32_t y, int32_t x,
@@ -33,6 +42,8 @@ static int32_t sum_of_taps(const mur_conv_s8 *layer, const int8_t *in, int32_t y
             else
                 for (int32_t k = 0; k < depth; k++)
                     sum += layer->in_zero * w[k];
+            if (layer->weight_zero)
+                sum -= layer->weight_zero * (inside ? sum_of(from, depth) : depth * layer->in_zero);
         }
     }
     return sum;

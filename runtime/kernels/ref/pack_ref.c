@@ -33,7 +33,7 @@ void mur_ref_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
         int32_t sum = 0;
 
         for (int32_t k = 0; k < count; k++)
-            sum += *w++;
+            sum += *w++ - layer->weight_zero;
         channel->bias = (plain->bias ? plain->bias[c] : 0) - layer->in_zero * sum;
         channel->mul = plain->mul[c];
         channel->shift = plain->shift[c];

@@ -6,6 +6,7 @@
 #include "mur_nn_arith.h"
 
 enum { MUR_RV_CHANNELS = 4, MUR_RV_PIXELS = 4 }; /* of a tile of sums, in registers */
+enum { MUR_RV_ONES = 49 }; /* most taps of a depthwise kernel whose weights have a zero point */
 
 /* One output channel. */
 typedef struct mur_rv_channel {

@@ -190,6 +190,28 @@ static void multiply1(const int8_t *x, const mur_rv_channel *four, const int8_t 
     sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
 }
 
+/* takes the weights' zero point times a pixel's inputs, of a group, from its sums of four channels
+ */
+static __attribute__((noinline)) void correct(const conv_job *job, int32_t pixels, const void *x,
+                                              int32_t *sums)
+{
+    int32_t inputs = mur_rv_inputs(job->layer);
+
+    for (int32_t i = 0; i < pixels; i++) {
+        const int32_t *pair = (const int32_t *)x + (i >> 1);
+        const int8_t *one = x;
+        int32_t sum = 0;
+
+        for (int32_t k = 0; k < inputs; k++, pair += 2) {
+            int32_t low = pixels == 1 ? one[k] : (int16_t)*pair;
+
+            sum += i & 1 ? mur_asr(*pair - low, 16) : low;
+        }
+        for (int32_t c = 0; c < MUR_RV_CHANNELS; c++)
+            sums[c * pixels + i] -= job->layer->weight_zero * sum;
+    }
+}
+
 /* one or four pixels, gathered, to all output channels */
 static inline __attribute__((always_inline)) void multiply(const conv_job *job, int32_t pixels,
                                                            int8_t *out)
@@ -203,12 +225,16 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
         for (int32_t c = 0; c < channels; c += MUR_RV_CHANNELS) {
             const mur_rv_channel *four = (const void *)w;
             const int32_t *sum = sums;
+            const void *x = pixels == 1 ? (const void *)((const int8_t *)job->x + group * inputs)
+                                        : (const int32_t *)job->x + group * inputs * 2;
 
             w += MUR_RV_CHANNELS * ((int32_t)sizeof(*four) + inputs);
             if (pixels == 1)
-                multiply1((const int8_t *)job->x + group * inputs, four, w, sums);
+                multiply1(x, four, w, sums);
             else
-                multiply4((const int32_t *)job->x + group * inputs * 2, four, w, sums);
+                multiply4(x, four, w, sums);
+            if (layer->weight_zero != 0)
+                correct(job, pixels, x, sums);
             for (int32_t i = c; i < c + MUR_RV_CHANNELS && i < channels; i++, sum += pixels)
                 mur_rv_finish(&job->output, four++, sum, pixels, out++, layer->shape.out_c);
         }

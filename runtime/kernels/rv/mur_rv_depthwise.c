@@ -119,6 +119,22 @@ static void sum(const mur_conv_s8 *layer, const stretch *s)
 
 enum { SUMS = 48 }; /* of a stretch */
 
+/* takes the weights' zero point times the inputs of each window from its sum */
+static __attribute__((noinline)) void correct(const mur_conv_s8 *layer, const stretch *s)
+{
+    int8_t ones[MUR_RV_ONES];
+    int32_t inputs[SUMS];
+    stretch t = *s;
+
+    memset(ones, 1, sizeof(ones));
+    t.w = ones;
+    t.bias = 0;
+    t.sums = inputs;
+    sum(layer, &t);
+    for (int32_t i = 0; i < s->count; i++)
+        s->sums[i] -= layer->weight_zero * inputs[i];
+}
+
 static void run_channel(const mur_conv_s8 *layer, const mur_rv_output *output,
                         const mur_rv_channel *channel, const int8_t *x, int8_t *out)
 {
@@ -135,6 +151,8 @@ static void run_channel(const mur_conv_s8 *layer, const mur_rv_output *output,
 
             s.count = some;
             sum(layer, &s);
+            if (layer->weight_zero != 0)
+                correct(layer, &s);
             mur_rv_finish(output, channel, sums, some, to, layer->shape.out_c);
             s.x += SUMS * layer->shape.stride_w;
             to += SUMS * layer->shape.out_c;

@@ -11,7 +11,8 @@ static int is_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int3
     int64_t least = plain->bias ? plain->bias[channel] : 0, most = least;
 
     for (int32_t k = 0; k < inputs; k++) {
-        int32_t low = (-128 - layer->in_zero) * w[k], high = (127 - layer->in_zero) * w[k];
+        int32_t weight = w[k] - layer->weight_zero;
+        int32_t low = (-128 - layer->in_zero) * weight, high = (127 - layer->in_zero) * weight;
 
         least += low < high ? low : high;
         most += low < high ? high : low;
@@ -38,7 +39,7 @@ static mur_rv_channel channel_of(const mur_conv_s8 *layer, const mur_conv_plain 
                          plain->shift[channel] };
 
     for (int32_t k = 0; k < inputs; k++)
-        c.bias -= layer->in_zero * w[k];
+        c.bias -= layer->in_zero * (w[k] - layer->weight_zero);
     return c;
 }
 
@@ -108,7 +109,9 @@ size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 int mur_rv_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     (void)plain;
-    return layer->shape.groups == layer->shape.in_c && layer->shape.out_c % layer->shape.in_c == 0;
+    return layer->shape.groups == layer->shape.in_c &&
+           layer->shape.out_c % layer->shape.in_c == 0 &&
+           (layer->weight_zero == 0 || mur_rv_inputs(layer) <= MUR_RV_ONES);
 }
 
 size_t mur_rv_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)

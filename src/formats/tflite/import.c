@@ -40,6 +40,17 @@ static const row rows[CODE_COUNT] = {
 #undef TFLITE_ROW
 };
 
+enum { REAL_I16 = 1, REAL = 2 };
+
+/* which quantized integers an operator takes by way of real numbers */
+static const uint8_t through_reals[CODE_COUNT] = {
+#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note)
+#define TFLITE_REAL(name) [MUC_TFLITE_##name##_CODE] = REAL,
+#define TFLITE_REAL_I16(name) [MUC_TFLITE_##name##_CODE] = REAL_I16,
+#include "formats/tflite/ops.def"
+#undef TFLITE_ROW
+};
+
 muc_status muc_tflite_refuse(const muc_tflite_import *im, muc_status status, const char *format,
                              ...)
 {
@@ -407,13 +418,127 @@ const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im)
     return find_inner_mean(im, im->op);
 }
 
-static void mark_inner_means(const muc_tflite_import *im)
+/* ---- dilated convolutions ---- */
+
+static bool is_spread(const muc_tflite_operator *op, uint32_t code)
 {
-    for (uint32_t n = 0; n < im->model->operator_count; n++) {
-        const muc_tflite_operator *inner = find_inner_mean(im, &im->model->operators[n]);
+    return op && op->code == code && op->input_count == 3 && op->output_count == 1 &&
+           op->inputs[0] != MUC_TFLITE_NONE && op->inputs[1] != MUC_TFLITE_NONE &&
+           op->inputs[2] != MUC_TFLITE_NONE;
+}
+
+/* blocks and pads of two dimensions, if they are constants of 32 bits */
+static bool read_blocks(const muc_tflite_model *model, const muc_tflite_operator *op,
+                        int32_t block[2], int32_t pads[4])
+{
+    const muc_tflite_tensor *blocks = &model->tensors[op->inputs[1]];
+    const muc_tflite_tensor *edges = &model->tensors[op->inputs[2]];
+
+    if (!blocks->data || blocks->dtype != MUC_I32 || blocks->bytes != 8 || !edges->data ||
+        edges->dtype != MUC_I32 || edges->bytes != 16)
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        block[i] = (int32_t)muc_load_u32(blocks->data + 4 * i);
+    for (size_t i = 0; i < 4; i++)
+        pads[i] = (int32_t)muc_load_u32(edges->data + 4 * i);
+    return true;
+}
+
+/* a convolution without padding, step after step */
+static bool is_dense_conv(const muc_tflite_import *im, const muc_tflite_operator *op)
+{
+    muc_tflite_import from = *im;
+    bool depthwise;
+
+    if (!op || op->input_count < 2 || op->inputs[0] == MUC_TFLITE_NONE || op->output_count != 1 ||
+        (op->code != MUC_TFLITE_CONV_2D_CODE && op->code != MUC_TFLITE_DEPTHWISE_CONV_2D_CODE))
+        return false;
+    depthwise = op->code == MUC_TFLITE_DEPTHWISE_CONV_2D_CODE;
+    from.options = muc_flat_union_at(op->table, MUC_FLAT_OPERATOR_options, rows[op->code].options);
+#define OPTION(name) \
+    muc_tflite_option(&from, depthwise ? MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_##name \
+                                       : MUC_FLAT_CONV_2D_OPTIONS_##name)
+    return OPTION(padding) == 1 && OPTION(stride_h) == 1 && OPTION(stride_w) == 1 &&
+           OPTION(dilation_h) == 1 && OPTION(dilation_w) == 1;
+#undef OPTION
+}
+
+static bool means_same(const muc_tflite_tensor *a, const muc_tflite_tensor *b)
+{
+    return (!muc_tflite_is_quantized(a) && !muc_tflite_is_quantized(b)) || same_quantization(a, b);
+}
+
+bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operator *back,
+                            muc_tflite_phases *phases)
+{
+    const muc_tflite_model *model = im->model;
+    int32_t block[2][2], pads[2][4];
+
+    if (!is_spread(back, MUC_TFLITE_BATCH_TO_SPACE_ND_CODE))
+        return false;
+    phases->conv = producer_of(model, back->inputs[0]);
+    if (!is_dense_conv(im, phases->conv) || count_readers(model, back->inputs[0]) != 1)
+        return false;
+    phases->spread = producer_of(model, phases->conv->inputs[0]);
+    if (!is_spread(phases->spread, MUC_TFLITE_SPACE_TO_BATCH_ND_CODE) ||
+        !read_blocks(model, phases->spread, block[0], pads[0]) ||
+        !read_blocks(model, back, block[1], pads[1]) ||
+        model->tensors[phases->spread->inputs[0]].rank != 4 ||
+        !means_same(&model->tensors[phases->spread->inputs[0]],
+                    &model->tensors[phases->spread->outputs[0]]) ||
+        !means_same(&model->tensors[back->inputs[0]], &model->tensors[back->outputs[0]]))
+        return false;
+    for (uint32_t i = 0; i < 4; i++) {
+        int64_t pad = (int64_t)pads[0][i] - pads[1][i];
+
+        if (block[0][i / 2] != block[1][i / 2] || block[0][i / 2] < 1 || pads[1][i] < 0 ||
+            pad < 0 || pad > 1 << 24)
+            return false;
+        phases->dilations[i / 2] = block[0][i / 2];
+        phases->pads[i / 2 + 2 * (i % 2)] = pad;
+    }
+    return true;
+}
+
+static muc_status check_operands(const muc_tflite_import *im, const row *r);
+
+muc_status muc_tflite_import_dilated(muc_tflite_import *im, const muc_tflite_phases *phases)
+{
+    muc_tflite_operator whole = *phases->conv;
+    muc_tflite_import each = *im;
+    int32_t inputs[3];
+
+    if (whole.input_count > MUC_COUNT(inputs))
+        return muc_tflite_refuse(im, MUC_MALFORMED, "a convolution of %" PRIu32 " inputs",
+                                 whole.input_count);
+    memcpy(inputs, whole.inputs, whole.input_count * sizeof(*inputs));
+    inputs[0] = phases->spread->inputs[0];
+    whole.inputs = inputs;
+    whole.outputs = im->op->outputs;
+    each.op = &whole;
+    each.to = rows[whole.code].to;
+    each.phases = phases;
+    each.options =
+        muc_flat_union_at(whole.table, MUC_FLAT_OPERATOR_options, rows[whole.code].options);
+    MUC_TRY(check_operands(&each, &rows[whole.code]));
+    return rows[whole.code].import(&each);
+}
+
+static void mark_inner(const muc_tflite_import *im)
+{
+    const muc_tflite_model *model = im->model;
+
+    for (uint32_t n = 0; n < model->operator_count; n++) {
+        const muc_tflite_operator *inner = find_inner_mean(im, &model->operators[n]);
+        muc_tflite_phases phases;
 
         if (inner)
-            im->is_inner[inner - im->model->operators] = true;
+            im->is_inner[inner - model->operators] = true;
+        if (!muc_tflite_find_phases(im, &model->operators[n], &phases))
+            continue;
+        im->is_inner[phases.conv - model->operators] = true;
+        if (count_readers(model, phases.spread->outputs[0]) == 1)
+            im->is_inner[phases.spread - model->operators] = true;
     }
 }
 
@@ -448,6 +573,79 @@ static muc_status check_operands(const muc_tflite_import *im, const row *r)
     return MUC_OK;
 }
 
+/* ---- integers as the real numbers that they stand for ---- */
+
+static bool goes_through_reals(const muc_tflite_import *im)
+{
+    uint8_t which = through_reals[im->op->code];
+
+    for (uint32_t i = 0; which && i < im->op->input_count; i++) {
+        const muc_tflite_tensor *x = muc_tflite_in(im, i);
+
+        if (x && muc_tflite_is_quantized(x) && (which == REAL || x->dtype == MUC_I16))
+            return true;
+    }
+    return false;
+}
+
+static void make_real(muc_tflite_tensor *tensor)
+{
+    tensor->dtype = MUC_F32;
+    tensor->quantization.count = 0;
+    tensor->data = NULL;
+}
+
+/* The operator on a model whose operands are real: dequantized ones, and results to quantize. */
+static muc_status import_real(muc_tflite_import *im, const row *r)
+{
+    size_t count = im->model->tensor_count;
+    muc_tflite_model model = *im->model;
+    muc_tflite_import real = *im;
+    muc_tflite_operator one = *im->op;
+    muc_tflite_tensor *tensors;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &tensors));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &real.ids));
+    memcpy(tensors, model.tensors, count * sizeof(*tensors));
+    memcpy(real.ids, im->ids, count * sizeof(*real.ids));
+    model.tensors = tensors;
+    real.model = &model;
+    for (uint32_t i = 0; i < one.input_count; i++) {
+        int32_t at = one.inputs[i];
+
+        if (at == MUC_TFLITE_NONE || !muc_tflite_is_quantized(&tensors[at]))
+            continue;
+        MUC_TRY(muc_tflite_input(im, i, &real.ids[at]));
+        MUC_TRY(muc_tflite_step(im, MUC_OP_DEQUANTIZE, "real", &real.ids[at], 1, NULL, NULL,
+                                &real.ids[at]));
+        make_real(&tensors[at]);
+    }
+    for (uint32_t i = 0; i < one.output_count; i++) {
+        muc_tflite_tensor *out = &tensors[one.outputs[i]];
+
+        if (!muc_tflite_is_quantized(out))
+            continue;
+        make_real(out);
+        MUC_TRY(muc_arena_format(im->ctx, im->arena, &out->name, "%s/real", out->name));
+    }
+    MUC_TRY(r->import(&real));
+    for (uint32_t i = 0; i < one.output_count; i++) {
+        muc_tflite_attributes a = { .count = 0 };
+        muc_tflite_import last = *im;
+        muc_tflite_operator each = one;
+
+        im->ids[one.outputs[i]] = real.ids[one.outputs[i]];
+        if (!muc_tflite_is_quantized(muc_tflite_out(im, i)))
+            continue;
+        each.outputs = &one.outputs[i];
+        each.output_count = 1;
+        last.op = &each;
+        muc_tflite_set(&a, MUC_KEY_TO, muc_tflite_out(im, i)->dtype);
+        MUC_TRY(muc_tflite_last(&last, MUC_OP_QUANTIZE, &real.ids[one.outputs[i]], 1, &a));
+    }
+    return MUC_OK;
+}
+
 static muc_status import_operator(muc_tflite_import *im, uint32_t index)
 {
     const row *r;
@@ -463,7 +661,7 @@ static muc_status import_operator(muc_tflite_import *im, uint32_t index)
     MUC_TRY(check_operands(im, r));
     MUC_TRY(find_options(im, r));
     im->to = r->to;
-    return r->import(im);
+    return goes_through_reals(im) ? import_real(im, r) : r->import(im);
 }
 
 static muc_status import_operators(muc_tflite_import *im)
@@ -474,7 +672,7 @@ static muc_status import_operators(muc_tflite_import *im)
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &operators));
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &im->is_inner));
     mark_needed(im->model, tensors, operators);
-    mark_inner_means(im);
+    mark_inner(im);
     for (uint32_t i = 0; i < im->model->operator_count; i++)
         if (operators[i] && !im->is_inner[i])
             MUC_TRY(import_operator(im, i));

@@ -14,6 +14,18 @@ typedef struct muc_tflite_attributes {
     uint32_t integer_count, expr_count;
 } muc_tflite_attributes;
 
+/* Blocks [count] of space and their pads or crops [count][before, after]. */
+typedef struct muc_tflite_blocks {
+    int64_t block[2], pads[4];
+    uint32_t count;
+} muc_tflite_blocks;
+
+/* A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND as one with dilations. */
+typedef struct muc_tflite_phases {
+    const muc_tflite_operator *spread, *conv;
+    int64_t dilations[2], pads[4]; /* pads: before both dimensions, then after */
+} muc_tflite_phases;
+
 /* One operator at work. */
 typedef struct muc_tflite_import {
     muc_context *ctx;
@@ -21,11 +33,12 @@ typedef struct muc_tflite_import {
     muc_graph *graph;
     muc_arena *arena; /* of constants that are not as the file has them */
     uint32_t *ids;    /* the graph's tensor of each of the model's, or MUC_NO_ID */
-    bool *is_inner;   /* of operators: a mean that the next one takes over */
+    bool *is_inner;   /* of operators: what a later one takes over */
     const muc_tflite_operator *op;
     uint32_t index; /* of op */
     muc_flat options;
-    muc_op to; /* the row's operator of the graph */
+    muc_op to;                       /* the row's operator of the graph */
+    const muc_tflite_phases *phases; /* what a convolution's window is otherwise, or NULL */
 } muc_tflite_import;
 
 typedef muc_status muc_tflite_importer(muc_tflite_import *im);
@@ -37,6 +50,8 @@ enum {
     MUC_TFLITE_RELU_N1_TO_1,
     MUC_TFLITE_RELU6,
     MUC_TFLITE_TANH,
+    MUC_TFLITE_SIGN_BIT,
+    MUC_TFLITE_RELU_0_TO_1, /* no fused activation, but an operator */
 };
 
 /* Fails naming the operator. */
@@ -55,6 +70,13 @@ const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im);
 bool muc_tflite_means_are_pool(const muc_tflite_import *im, const muc_tflite_operator *inner,
                                const muc_tflite_operator *outer, bool *channels_last);
 bool muc_tflite_keeps_dims(const muc_tflite_operator *op);
+/* Whether a BATCH_TO_SPACE_ND ends what is a dilated convolution. */
+bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operator *back,
+                            muc_tflite_phases *phases);
+/* The operator at hand, a BATCH_TO_SPACE_ND, and those before it as that convolution. */
+muc_status muc_tflite_import_dilated(muc_tflite_import *im, const muc_tflite_phases *phases);
+/* Kernel, strides and pads of a pool. */
+muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_tflite_attributes *a);
 /* Integers of a constant input, at most `most` of them. */
 muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
                                int64_t *items, uint32_t *count);
@@ -95,6 +117,8 @@ muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activa
 muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_tensor *a,
                                  const muc_tflite_tensor *b);
 
+/* MIRROR_PAD of mode SYMMETRIC */
+muc_tflite_importer muc_tflite_import_symmetric_pad;
 #define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
     muc_tflite_importer muc_tflite_import_##import;
 #include "formats/tflite/ops.def"

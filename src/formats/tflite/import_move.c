@@ -77,7 +77,7 @@ muc_status muc_tflite_import_mirror_pad(muc_tflite_import *im)
     uint32_t input;
 
     if (muc_tflite_option(im, MUC_FLAT_MIRROR_PAD_OPTIONS_mode) != 0)
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "mode SYMMETRIC");
+        return muc_tflite_import_symmetric_pad(im);
     MUC_TRY(muc_tflite_input(im, 0, &input));
     MUC_TRY(set_pads(im, &a));
     muc_tflite_set(&a, MUC_KEY_MODE, MUC_WORD_REFLECT);
@@ -274,8 +274,16 @@ muc_status muc_tflite_import_slice(muc_tflite_import *im)
 typedef struct strided {
     int64_t begin[MAX_RANK], end[MAX_RANK], steps[MAX_RANK];
     int64_t starts[MAX_RANK], sizes[MAX_RANK];
-    int64_t begin_mask, end_mask, shrink_mask;
+    int64_t begin_mask, end_mask, shrink_mask; /* of dimensions of x */
+    bool reshapes;                             /* dimensions go or come */
 } strided;
+
+/* The masks of the lists, whose items need not be dimensions of x. */
+typedef struct strided_lists {
+    int64_t begin[MAX_RANK], end[MAX_RANK], steps[MAX_RANK];
+    int64_t begin_mask, end_mask, shrink_mask, ellipsis_mask, new_axis_mask;
+    uint32_t count;
+} strided_lists;
 
 /* a position as numpy has it, between least and most */
 static int64_t position(int64_t value, int64_t extent, int64_t least, int64_t most)
@@ -305,29 +313,78 @@ static muc_status slice_dimension(const muc_tflite_import *im, strided *s, uint3
     return MUC_OK;
 }
 
-static muc_status read_strided(const muc_tflite_import *im, strided *s)
+static muc_status read_lists(const muc_tflite_import *im, strided_lists *lists)
 {
-    uint32_t rank = muc_tflite_in(im, 0)->rank, count[3];
+    uint32_t count[3];
 
-    if (muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_ellipsis_mask) ||
-        muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_new_axis_mask) ||
-        muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_offset))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an ellipsis, a new axis or end as offset");
-    s->begin_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_begin_mask);
-    s->end_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_end_mask);
-    s->shrink_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_shrink_axis_mask);
-    MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, s->begin, &count[0]));
-    MUC_TRY(muc_tflite_integers(im, 2, MAX_RANK, s->end, &count[1]));
-    MUC_TRY(muc_tflite_integers(im, 3, MAX_RANK, s->steps, &count[2]));
-    if (count[0] > rank || count[1] != count[0] || count[2] != count[0])
+    lists->begin_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_begin_mask);
+    lists->end_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_end_mask);
+    lists->shrink_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_shrink_axis_mask);
+    lists->ellipsis_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_ellipsis_mask);
+    lists->new_axis_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_new_axis_mask);
+    MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, lists->begin, &count[0]));
+    MUC_TRY(muc_tflite_integers(im, 2, MAX_RANK, lists->end, &count[1]));
+    MUC_TRY(muc_tflite_integers(im, 3, MAX_RANK, lists->steps, &count[2]));
+    lists->count = count[0];
+    if (count[1] != count[0] || count[2] != count[0])
         return muc_tflite_refuse(im, MUC_MALFORMED,
                                  "begin, end and strides of %" PRIu32 ", %" PRIu32 " and %" PRIu32
-                                 " of %" PRIu32 " dimensions",
-                                 count[0], count[1], count[2], rank);
-    for (uint32_t i = count[0]; i < rank; i++) { /* the rest is taken whole */
+                                 " elements",
+                                 count[0], count[1], count[2]);
+    if (muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_offset)) /* end counts from begin */
+        for (uint32_t i = 0; i < lists->count; i++)
+            lists->end[i] += lists->begin[i];
+    return MUC_OK;
+}
+
+/* the lists' items that stand for one dimension of x each */
+static uint32_t count_dimensions(const strided_lists *lists)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < lists->count; i++)
+        count += !((lists->ellipsis_mask | lists->new_axis_mask) >> i & 1);
+    return count;
+}
+
+static muc_status read_strided(const muc_tflite_import *im, strided *s)
+{
+    uint32_t rank = muc_tflite_in(im, 0)->rank, d = 0, named;
+    strided_lists lists;
+
+    MUC_TRY(read_lists(im, &lists));
+    named = count_dimensions(&lists);
+    if (lists.ellipsis_mask & (lists.ellipsis_mask - 1))
+        return muc_tflite_refuse(im, MUC_MALFORMED, "several ellipses");
+    if (named > rank)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "%" PRIu32 " slices of %" PRIu32 " dimensions",
+                                 named, rank);
+    for (uint32_t i = 0; i < MAX_RANK; i++) { /* whole, unless told otherwise */
         s->begin_mask |= 1 << i;
         s->end_mask |= 1 << i;
         s->steps[i] = 1;
+    }
+    for (uint32_t i = 0; i < lists.count; i++) {
+        if (lists.ellipsis_mask >> i & 1) {
+            d += rank - named;
+            continue;
+        }
+        if (lists.new_axis_mask >> i & 1) {
+            s->reshapes = true;
+            continue;
+        }
+        s->begin[d] = lists.begin[i];
+        s->end[d] = lists.end[i];
+        s->steps[d] = lists.steps[i];
+        if (!(lists.begin_mask >> i & 1))
+            s->begin_mask &= ~(INT64_C(1) << d);
+        if (!(lists.end_mask >> i & 1))
+            s->end_mask &= ~(INT64_C(1) << d);
+        if (lists.shrink_mask >> i & 1) {
+            s->shrink_mask |= 1 << d;
+            s->reshapes = true;
+        }
+        d++;
     }
     for (uint32_t i = 0; i < rank; i++)
         MUC_TRY(slice_dimension(im, s, i));
@@ -343,7 +400,7 @@ muc_status muc_tflite_import_strided_slice(muc_tflite_import *im)
     MUC_TRY(read_strided(im, &s));
     MUC_TRY(muc_tflite_input(im, 0, &id));
     MUC_TRY(set_slice(im, &a, s.starts, s.sizes, s.steps));
-    if (s.shrink_mask == 0)
+    if (!s.reshapes)
         return move(im, id, &a);
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     MUC_TRY(muc_tflite_step(im, MUC_OP_SLICE, "slice", &id, 1, &a, muc_tflite_in(im, 0), &id));

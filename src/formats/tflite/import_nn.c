@@ -14,9 +14,10 @@ static bool bounds_of(int64_t activation, float *low, float *high)
     *low = activation == MUC_TFLITE_RELU_N1_TO_1 ? -1 : 0;
     *high = activation == MUC_TFLITE_RELU6          ? 6
             : activation == MUC_TFLITE_RELU_N1_TO_1 ? 1
+            : activation == MUC_TFLITE_RELU_0_TO_1  ? 1
                                                     : INFINITY;
     return activation == MUC_TFLITE_RELU || activation == MUC_TFLITE_RELU6 ||
-           activation == MUC_TFLITE_RELU_N1_TO_1;
+           activation == MUC_TFLITE_RELU_N1_TO_1 || activation == MUC_TFLITE_RELU_0_TO_1;
 }
 
 static muc_status no_activation(const muc_tflite_import *im, int64_t activation, const char *of)
@@ -123,7 +124,8 @@ muc_status muc_tflite_import_relu(muc_tflite_import *im)
         int64_t activation;
     } kinds[] = { { "RELU", MUC_TFLITE_RELU },
                   { "RELU6", MUC_TFLITE_RELU6 },
-                  { "RELU_N1_TO_1", MUC_TFLITE_RELU_N1_TO_1 } };
+                  { "RELU_N1_TO_1", MUC_TFLITE_RELU_N1_TO_1 },
+                  { "RELU_0_TO_1", MUC_TFLITE_RELU_0_TO_1 } };
     const muc_tflite_tensor *x = muc_tflite_in(im, 0), *out = muc_tflite_out(im, 0);
     uint32_t id;
 
@@ -168,6 +170,11 @@ static muc_status set_window(muc_tflite_import *im, muc_tflite_attributes *a, in
                                  x->rank);
     if (padding != SAME && padding != VALID)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "padding %" PRId64, padding);
+    if (im->phases) {
+        padding = VALID;
+        dilations = im->phases->dilations;
+        memcpy(pads, im->phases->pads, sizeof(pads));
+    }
     for (uint32_t i = 0; i < 2; i++) {
         if (strides[i] < 1 || dilations[i] < 1 || kernel[i] < 1)
             return muc_tflite_refuse(im, MUC_MALFORMED, "a kernel, stride or dilation below 1");
@@ -312,20 +319,26 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
                                 muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_activation));
 }
 
-muc_status muc_tflite_import_pool(muc_tflite_import *im)
+muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_tflite_attributes *a)
 {
     const int64_t kernel[2] = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_h),
                                 muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_w) };
     const int64_t strides[2] = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_h),
                                  muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_w) };
+
+    muc_tflite_set_integers(a, MUC_KEY_KERNEL, kernel, 2);
+    return set_window(im, a, muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_padding), kernel,
+                      strides, (const int64_t[]){ 1, 1 });
+}
+
+muc_status muc_tflite_import_pool(muc_tflite_import *im)
+{
     muc_tflite_attributes a = { .count = 0 };
     uint32_t input;
 
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_integers(&a, MUC_KEY_KERNEL, kernel, 2);
-    MUC_TRY(set_window(im, &a, muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_padding), kernel,
-                       strides, (const int64_t[]){ 1, 1 }));
+    MUC_TRY(muc_tflite_set_pool(im, &a));
     return muc_tflite_activated(im, im->to, &input, 1, &a,
                                 muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_activation));
 }

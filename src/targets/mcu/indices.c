@@ -151,8 +151,10 @@ muc_status muc_mcu_write_cum_sum(muc_mcu_lowering *l, const muc_node *node)
     bool exclusive = muc_node_integer_or(node, MUC_KEY_EXCLUSIVE, 0) != 0;
     bool reverse = muc_node_integer_or(node, MUC_KEY_REVERSE, 0) != 0;
     const char *type = muc_mcu_c_type(x->dtype);
-    char turn[48];
+    const char *put = "y[at] = sum;";
+    char turn[48], add[64];
 
+    snprintf(add, sizeof(add), "sum = (%s)(sum + value);", type);
     snprintf(turn, sizeof(turn), reverse ? "%" PRIu64 "u - k" : "k", r.extent - 1);
     MUC_TRY(muc_mcu_begin_function(l, node));
     muc_text_add(&l->text,
@@ -161,13 +163,13 @@ muc_status muc_mcu_write_cum_sum(muc_mcu_lowering *l, const muc_node *node)
                  "            %s sum = 0;\n\n"
                  "            for (uint32_t k = 0; k < %" PRIu64 "u; k++) {\n"
                  "                const uint32_t at = (o * %" PRIu64 "u + %s) * %" PRIu64 "u + i;\n"
-                 "                const %s before = sum;\n\n"
-                 "                sum = (%s)(sum + a[at]);\n"
-                 "                y[at] = %s;\n"
+                 "                const %s value = a[at];\n\n"
+                 "                %s\n"
+                 "                %s\n"
                  "            }\n"
                  "        }\n",
-                 r.outer, r.inner, type, r.extent, r.extent, turn, r.inner, type, type,
-                 exclusive ? "before" : "(void)before, sum");
+                 r.outer, r.inner, type, r.extent, r.extent, turn, r.inner, type,
+                 exclusive ? put : add, exclusive ? add : put);
     return muc_mcu_end_function(l, 0, 0);
 }
 

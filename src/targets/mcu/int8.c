@@ -141,7 +141,7 @@ static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, channels, &mul));
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, channels, &shift));
     for (uint32_t c = 0; c < channels; c++) {
-        muc_multiplier factor = muc_scale_product(node->op, x, w, y, c);
+        muc_multiplier factor = muc_scale_product(node, x, w, y, c);
 
         mul[c] = factor.mantissa;
         shift[c] = factor.shift;
@@ -290,7 +290,7 @@ static bool has_plain_weights(const muc_mcu_lowering *l, const muc_node *node)
     if (w->kind != MUC_TENSOR_CONST || w->dtype != MUC_I8 || !w->quantization || !w->data)
         return false;
     for (uint32_t i = 0; i < w->quantization->count; i++)
-        if (w->quantization->zero_points[i] != 0)
+        if (w->quantization->zero_points[i] != zero_of(w))
             return false;
     return !bias || (bias->kind == MUC_TENSOR_CONST && bias->dtype == MUC_I32 && bias->data);
 }
@@ -324,6 +324,7 @@ static muc_status write_shape(muc_mcu_lowering *l, const muc_node *node, mur_con
     mur_conv_plain plain = { .weights = (const int8_t *)muc_mcu_input(l, node, 1)->data };
 
     layer.in_zero = zero_of(muc_mcu_input(l, node, 0));
+    layer.weight_zero = zero_of(muc_mcu_input(l, node, 1));
     layer.output = output_of(l, node);
     MUC_TRY(make_factors(l, node, (uint32_t)shape.out_c, &plain));
     MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
@@ -396,9 +397,9 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return is_pool_of_bytes(l, node) && x->rank == 4 && muc_mcu_is_static(l, x) &&
-           muc_mcu_dim(l, x, 0) == 1 && node->output_count == 1 &&
-           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+    return is_pool_of_bytes(l, node) && !muc_node_attribute(node, MUC_KEY_ROUNDING) &&
+           x->rank == 4 && muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
+           node->output_count == 1 && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
            muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1) == 1 &&
            muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 &&
            !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);

@@ -187,6 +187,8 @@ void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *pa
 {
     muc_mcu_print_shape(text, &layer->shape);
     FIELD(in_zero);
+    if (layer->weight_zero)
+        FIELD(weight_zero);
     muc_mcu_print_output(text, &layer->output);
     muc_text_add(text, "\n    .packed = %s,", packed);
 }

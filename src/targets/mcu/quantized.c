@@ -14,6 +14,11 @@ static bool is_quantized(const muc_tensor *tensor)
            (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
 }
 
+static uint32_t width_of(const muc_tensor *tensor)
+{
+    return muc_dtype_get(tensor->dtype)->block_bytes;
+}
+
 static int32_t zero_of(const muc_tensor *tensor)
 {
     return tensor->quantization->zero_points[0];
@@ -74,7 +79,7 @@ static muc_status close_loops(muc_mcu_nest *nest, const muc_node *node, int32_t 
     for (uint32_t i = 0; i + 1 < nest->operand_count; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);
 
-        if (x->kind != MUC_TENSOR_CONST && x->dtype == y->dtype &&
+        if (x->kind != MUC_TENSOR_CONST && width_of(x) == width_of(y) &&
             muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y))
             muc_mcu_may_overlap(l, i, 0);
     }
@@ -167,6 +172,32 @@ static void tighten(const muc_mcu_lowering *l, const muc_node *node, int32_t *le
     }
 }
 
+/* the same bytes with a sign or without: 128 less, or more */
+static bool is_shift(const muc_node *node, const muc_tensor *x, const muc_tensor *y)
+{
+    return node->op == MUC_OP_QUANTIZE && width_of(x) == 1 && width_of(y) == 1 &&
+           x->dtype != y->dtype && x->quantization->scales[0] == y->quantization->scales[0] &&
+           zero_of(x) - zero_of(y) == (x->dtype == MUC_U8 ? 128 : -128);
+}
+
+static muc_status write_shift(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_pointwise(l, node, 1);
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = (%s)(", muc_mcu_c_type(y->dtype));
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, " %c 128);\n", x->dtype == MUC_U8 ? '-' : '+');
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
 muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
@@ -174,6 +205,8 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
     int32_t least, most;
     muc_mcu_nest nest;
 
+    if (is_shift(node, x, y))
+        return write_shift(l, node);
     muc_scale_clamp(node, y, &least, &most);
     tighten(l, node, &least, &most);
     MUC_TRY(muc_mcu_begin_function(l, node));
@@ -186,6 +219,31 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
         print_scaled(&l->text, "p", muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
     }
     return close_loops(&nest, node, least, most);
+}
+
+bool muc_mcu_takes_quantize_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_input(l, node, 0)->dtype == MUC_F32 && is_quantized(muc_mcu_output(l, node, 0));
+}
+
+muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_pointwise(l, node, 1);
+    int32_t least, most;
+
+    muc_scale_clamp(node, y, &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = (%s)mur_quantize_real(", muc_mcu_c_type(y->dtype));
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, ", ");
+    muc_mcu_print_real(&l->text, (double)y->quantization->scales[0], false);
+    muc_text_add(&l->text, ", %" PRId32 ", %" PRId32 ", %" PRId32 ");\n", zero_of(y), least, most);
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    return muc_mcu_end_function(l, 0, 0);
 }
 
 /* ---- tables of uint8 ---- */
@@ -296,7 +354,7 @@ muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *n
     muc_mcu_indent(text, 1 + k);
     muc_mcu_nest_print(&nest, &nest.operands[2], text);
     muc_text_add(text, " = (%s)(mur_clamp(", muc_mcu_c_type(y->dtype));
-    print_scaled(text, "sum", muc_scale_product(node->op, a, b, y, 0));
+    print_scaled(text, "sum", muc_scale_product(node, a, b, y, 0));
     muc_text_add(text, ", %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n", least - zero_of(y),
                  most - zero_of(y), zero_of(y));
     muc_mcu_nest_close(&nest, 0, k, 1);

@@ -6,89 +6,7 @@
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/tiles.h"
-
-enum { MOST_SPATIAL = 3 };
-
-/* A convolution or pool: dimensions by their meaning. */
-typedef struct window {
-    muc_mcu_lowering *l;
-    const muc_node *node;
-    const muc_tensor *x, *y;
-    uint32_t spatial;        /* dimensions */
-    uint32_t channel, first; /* dimensions of x and y: channels, and the first spatial one */
-    const int64_t *strides, *dilations, *pads;
-    uint32_t kernel[MOST_SPATIAL];
-    bool planes;     /* the text is that of a piece: some channels, which come first */
-    bool tiled;      /* the text is that of a piece: some rows o0, some channels */
-    bool by_channel; /* x has as many channels as y, each for its own */
-} window;
-
-static int64_t item(const int64_t *items, uint32_t i, int64_t fallback)
-{
-    return items ? items[i] : fallback;
-}
-
-static window window_of(muc_mcu_lowering *l, const muc_node *node)
-{
-    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
-    window w = {
-        .l = l,
-        .node = node,
-        .x = muc_mcu_input(l, node, 0),
-        .y = muc_mcu_output(l, node, 0),
-        .strides = muc_node_integers(node, MUC_KEY_STRIDES),
-        .dilations = muc_node_integers(node, MUC_KEY_DILATIONS),
-        .pads = muc_node_integers(node, MUC_KEY_PADS),
-    };
-
-    w.spatial = w.x->rank - 2;
-    w.channel = last ? w.x->rank - 1 : 1;
-    w.first = last ? 1 : 2;
-    return w;
-}
-
-static bool is_static_window(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-
-    return x->rank >= 3 && x->rank <= 2 + MOST_SPATIAL && muc_mcu_is_static(l, x) &&
-           muc_mcu_is_static(l, muc_mcu_output(l, node, 0));
-}
-
-static bool is_plain(const muc_tensor *tensor)
-{
-    return tensor->dtype == MUC_F32 ||
-           (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
-}
-
-static void loop(const window *w, unsigned *depth, const char *counter, uint32_t i, uint32_t extent)
-{
-    char name[16];
-
-    snprintf(name, sizeof(name), "%s%u", counter, i);
-    muc_mcu_indent(&w->l->text, (*depth)++);
-    muc_text_add(&w->l->text, "for (uint32_t %s = 0; %s < %" PRIu32 "u; %s++) {\n", name, name,
-                 extent, name);
-}
-
-static void line(const window *w, unsigned depth, const char *format, ...) MUC_PRINTF(3, 4);
-
-static void line(const window *w, unsigned depth, const char *format, ...)
-{
-    va_list args;
-
-    muc_mcu_indent(&w->l->text, depth);
-    va_start(args, format);
-    muc_text_add_args(&w->l->text, format, args);
-    va_end(args);
-    muc_text_add(&w->l->text, "\n");
-}
-
-static void close_all(const window *w, unsigned depth, unsigned until)
-{
-    while (depth > until)
-        line(w, --depth, "}");
-}
+#include "targets/mcu/windows.h"
 
 /* ---- tiles ---- */
 
@@ -341,14 +259,21 @@ static bool is_byte(const muc_tensor *tensor)
     return tensor->quantization && (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8);
 }
 
-/* sums of bytes and a bias of 32 bits, to bytes of one scale */
+static bool is_wide(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->dtype == MUC_I16;
+}
+
+/* sums of bytes and a bias of 32 bits, to bytes of one scale; or of int16 with bytes, in 64 bits */
 static bool is_byte_product(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
     const muc_tensor *bias = muc_mcu_input(l, node, 2), *y = muc_mcu_output(l, node, 0);
 
-    return is_byte(x) && x->quantization->count == 1 && is_byte(w) && is_byte(y) &&
-           y->quantization->count == 1 && (!bias || bias->dtype == MUC_I32) &&
+    return ((is_byte(x) && is_byte(y) && (!bias || bias->dtype == MUC_I32)) ||
+            (is_wide(x) && is_wide(y) &&
+             (!bias || bias->dtype == MUC_I32 || bias->dtype == MUC_I64))) &&
+           x->quantization->count == 1 && is_byte(w) && y->quantization->count == 1 &&
            (w->quantization->count == 1 || w->quantization->axis == 0);
 }
 
@@ -360,7 +285,7 @@ static void print_channels(const window *w, uint32_t channels)
 
     line(w, 1, "static const int32_t channel[%" PRIu32 "][3] = {", channels);
     for (uint32_t c = 0; c < channels; c++) {
-        muc_multiplier m = muc_scale_product(w->node->op, w->x, weights, w->y, c);
+        muc_multiplier m = muc_scale_product(w->node, w->x, weights, w->y, c);
 
         line(w, 2, "{ %" PRId32 ", %" PRId32 ", %" PRId32 " },",
              q->zero_points[q->count > 1 ? c : 0], m.mantissa, m.shift);
@@ -374,7 +299,8 @@ static void set_requantized(const window *w, unsigned depth)
     int32_t least, most, zero = w->y->quantization->zero_points[0];
 
     muc_scale_clamp(w->node, w->y, &least, &most);
-    line(w, depth, "sum = mur_clamp(mur_scale_q31(sum, channel[c0][1], channel[c0][2]),");
+    line(w, depth, "sum = mur_clamp(%s(sum, channel[c0][1], channel[c0][2]),",
+         is_wide(w->x) ? "mur_scale_wide_q31" : "mur_scale_q31");
     line(w, depth + 4, "%" PRId32 ", %" PRId32 ") + (%" PRId32 ");", least - zero, most - zero,
          zero);
 }
@@ -389,6 +315,7 @@ bool muc_mcu_takes_conv_quantized(const muc_mcu_lowering *l, const muc_node *nod
 typedef struct integer_conv {
     uint32_t weights;
     const char *bias, *x_zero, *w_zero;
+    bool wide; /* sums of 64 bits */
 } integer_conv;
 
 /* loops over the output, and "sum" of one of its elements; *at is their depth */
@@ -412,7 +339,7 @@ static muc_status open_sums(window *w, const integer_conv *c, uint64_t *macs, un
         MUC_TRY(use_tiles(w, in));
     }
     outer = open_outputs(w);
-    line(w, outer, "int32_t sum = %s;\n", c->bias);
+    line(w, outer, "%s sum = %s;\n", c->wide ? "int64_t" : "int32_t", c->bias);
     depth = open_taps(w, outer);
     loop(w, &depth, "i", 0, in);
     line(w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out / groups,
@@ -436,7 +363,8 @@ muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *nod
 {
     window w = window_of(l, node);
     char value[32], zero[16];
-    const integer_conv c = { 1, muc_mcu_input(l, node, 2) ? "c[c0]" : "0", zero, "channel[c0][0]" };
+    const integer_conv c = { 1, muc_mcu_input(l, node, 2) ? "c[c0]" : "0", zero, "channel[c0][0]",
+                             is_wide(w.x) };
     unsigned depth;
     uint64_t macs;
 
@@ -500,9 +428,9 @@ muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
                              is_shift                    ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
                              : muc_mcu_input(l, node, 2) ? "c[0]"
                                                          : "0",
-                             is_shift
-                                 ? "0"
-                                 : channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero)) };
+                             is_shift ? "0"
+                                      : channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero)),
+                             false };
     int64_t low = 0, high = 0;
     unsigned depth;
     uint64_t macs;
@@ -548,7 +476,8 @@ muc_status muc_mcu_write_linear_quantized(muc_mcu_lowering *l, const muc_node *n
     print_channels(&w, out);
     loop(&w, &depth, "r", 0, (uint32_t)muc_mcu_elements(l, w.x, 0, w.x->rank - 1));
     loop(&w, &depth, "c", 0, out);
-    line(&w, depth, "int32_t sum = %s;\n", muc_mcu_input(l, node, 2) ? "c[c0]" : "0");
+    line(&w, depth, "%s sum = %s;\n", is_wide(w.x) ? "int64_t" : "int32_t",
+         muc_mcu_input(l, node, 2) ? "c[c0]" : "0");
     line(&w, depth, "for (uint32_t i = 0; i < %" PRIu32 "u; i++)", in);
     line(&w, depth + 1,
          "sum += (a[r0 * %" PRIu32 "u + i] - (%" PRId32 ")) * (b[c0 * %" PRIu32
@@ -564,8 +493,9 @@ bool muc_mcu_takes_pool_quantized(const muc_mcu_lowering *l, const muc_node *nod
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    return is_static_window(l, node) && is_byte(x) && is_byte(y) && x->quantization->count == 1 &&
-           node->output_count == 1 && muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) == 0;
+    return is_static_window(l, node) && (is_byte(x) || is_wide(x)) && x->dtype == y->dtype &&
+           y->quantization && x->quantization->count == 1 && node->output_count == 1 &&
+           muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) == 0;
 }
 
 muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *node)
@@ -594,7 +524,9 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     if (!is_max)
         line(&w, depth, "count++;");
     close_all(&w, depth, outer);
-    if (!is_max)
+    if (!is_max && muc_node_attribute(node, MUC_KEY_ROUNDING)) /* halves up */
+        line(&w, outer, "best = (best + 128 * count + count / 2) / count - 128;");
+    else if (!is_max)
         line(&w, outer, "best = (best + (best > 0 ? count / 2 : -(count / 2))) / count;");
     snprintf(value, sizeof(value), "(%s)mur_clamp(best, %" PRId32 ", %" PRId32 ")",
              muc_mcu_c_type(w.y->dtype), least, most);
@@ -607,8 +539,13 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
 
 bool muc_mcu_takes_conv_transpose_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_static_window(l, node) && muc_mcu_input(l, node, 0)->dtype == MUC_F32 &&
-           muc_mcu_input(l, node, 1)->dtype == MUC_F32;
+    bool real =
+        muc_mcu_input(l, node, 0)->dtype == MUC_F32 && muc_mcu_input(l, node, 1)->dtype == MUC_F32;
+
+    return is_static_window(l, node) &&
+           (real ||
+            (is_byte_product(l, node) && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+             muc_node_integer_or(node, MUC_KEY_GROUPS, 1) == 1));
 }
 
 /* loops over the taps and the elements of x whose share of a place of y they are: k0.., x0.. */
@@ -627,6 +564,27 @@ static unsigned open_shares(const window *w, unsigned depth)
     return depth;
 }
 
+/* a share of the sum: an element of x times a weight, of integers less their zero points */
+static void add_share(const window *w, const muc_tensor *weights, uint32_t out, unsigned depth)
+{
+    bool last = w->channel != 1, quantized = w->x->quantization != NULL;
+
+    muc_mcu_indent(&w->l->text, depth);
+    muc_text_add(&w->l->text, quantized ? "sum += (a[" : "sum += a[");
+    print_place(w, w->x, "x", "from");
+    if (quantized)
+        muc_text_add(&w->l->text, "] - (%" PRId32 ")) * (b[", w->x->quantization->zero_points[0]);
+    else
+        muc_text_add(&w->l->text, "] * b[");
+    muc_text_add(&w->l->text, "from * %" PRId64 "u + c0 %% %" PRIu32 "u * %" PRId64 "u",
+                 muc_mcu_dense(w->l, weights, last ? weights->rank - 1 : 0).factor, out,
+                 muc_mcu_dense(w->l, weights, last ? 0 : 1).factor);
+    for (uint32_t i = 0; i < w->spatial; i++)
+        muc_text_add(&w->l->text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(w->l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(&w->l->text, quantized ? "] - channel[c0][0]);\n" : "];\n");
+}
+
 muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_node *node)
 {
     window w = window_of(l, node);
@@ -635,31 +593,30 @@ muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_nod
     uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
     uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
     uint32_t out = muc_mcu_dim(l, w.y, w.channel) / groups;
+    const char *start = muc_mcu_input(l, node, 2) ? "c[c0]" : w.x->quantization ? "0" : "0.0f";
+    const char *type = is_wide(w.x) ? "int64_t" : w.x->quantization ? "int32_t" : "float";
     unsigned outer, depth;
     uint64_t taps = in;
+    char value[32];
 
     for (uint32_t i = 0; i < w.spatial; i++) {
         w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
         taps *= w.kernel[i];
     }
     MUC_TRY(muc_mcu_begin_function(l, node));
+    if (w.x->quantization)
+        print_channels(&w, out);
     outer = open_outputs(&w);
-    line(&w, outer, "float sum = %s;\n", muc_mcu_input(l, node, 2) ? "c[c0]" : "0.0f");
+    line(&w, outer, "%s sum = %s;\n", type, start);
     depth = open_shares(&w, outer);
     loop(&w, &depth, "i", 0, in);
     line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out, in);
-    muc_mcu_indent(&l->text, depth);
-    muc_text_add(&l->text, "sum += a[");
-    print_place(&w, w.x, "x", "from");
-    muc_text_add(&l->text, "] * b[from * %" PRId64 "u + c0 %% %" PRIu32 "u * %" PRId64 "u",
-                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 0).factor, out,
-                 muc_mcu_dense(l, weights, last ? 0 : 1).factor);
-    for (uint32_t i = 0; i < w.spatial; i++)
-        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
-                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
-    muc_text_add(&l->text, "];\n");
+    add_share(&w, weights, out, depth);
     close_all(&w, depth, outer);
-    set_output(&w, outer, "sum");
+    if (w.x->quantization)
+        set_requantized(&w, outer);
+    snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
+    set_output(&w, outer, w.x->quantization ? value : "sum");
     close_all(&w, outer, 1);
     return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.x) / in * out);
 }
