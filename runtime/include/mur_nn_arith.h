@@ -56,8 +56,8 @@ static inline int32_t mur_scale_wide_q31(int64_t x, int32_t mul, int32_t shift)
 
 /* round(x / scale) + zero within least..most, of at most 16 bits, halves away from zero; what is no
  * number is 0 */
-static inline int32_t mur_quantize_real(float x, float scale, int32_t zero, int32_t least,
-                                        int32_t most)
+static inline int32_t mur_stored_real(float x, float scale, int32_t zero, int32_t least,
+                                      int32_t most)
 {
     int32_t whole;
 

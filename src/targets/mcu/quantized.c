@@ -237,7 +237,7 @@ muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *nod
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = (%s)mur_quantize_real(", muc_mcu_c_type(y->dtype));
+    muc_text_add(&l->text, " = (%s)mur_stored_real(", muc_mcu_c_type(y->dtype));
     muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
     muc_text_add(&l->text, ", ");
     muc_mcu_print_real(&l->text, (double)y->quantization->scales[0], false);

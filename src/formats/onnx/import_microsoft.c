@@ -1,0 +1,347 @@
+/* import_microsoft.c - ONNX Runtime's operators of domain com.microsoft: those that its quantizers
+ * write, and those that its optimisations make of several. A quantized one is ONNX's own between
+ * dequantized operands and a quantization, which is how it is defined. */
+#include <string.h>
+
+#include "formats/onnx/operators.h"
+
+enum { MOST_OPERANDS = 64 };
+
+/* ---- an operator of ONNX in the place of another ---- */
+
+/* a name that no value has */
+static muc_status fresh(onnx_call *call, const char *suffix, uint32_t i, const char **out)
+{
+    const char *output = onnx_has_output(call, 0) ? call->proto->output[0] : "";
+
+    for (uint32_t n = 0;; n++) {
+        MUC_TRY(muc_arena_format(call->im->ctx, &call->im->arena, out, "%s/%s%u.%u", output, suffix,
+                                 i, n));
+        if (!onnx_scope_find(&call->frame->scope, *out))
+            return MUC_OK;
+    }
+}
+
+/* The result of ONNX's operator `op` of these tensors and the node's attributes. */
+static muc_status import_inner(onnx_call *call, const char *op, int64_t version,
+                               const uint32_t *tensors, uint32_t count, uint32_t *out)
+{
+    Onnx__NodeProto proto = *call->proto;
+    char *names[MOST_OPERANDS], *output;
+    onnx_call inner = *call;
+    const char *name;
+    const onnx_value *result;
+
+    for (uint32_t i = 0; i < count; i++) {
+        onnx_value *value;
+
+        MUC_TRY(fresh(call, "operand", i, &name));
+        MUC_TRY(onnx_scope_add(call->im, &call->frame->scope, name, &value));
+        value->tensor = tensors[i];
+        names[i] = (char *)(uintptr_t)name;
+    }
+    MUC_TRY(fresh(call, "result", 0, &name));
+    output = (char *)(uintptr_t)name;
+    proto.domain = (char *)(uintptr_t) "";
+    proto.op_type = (char *)(uintptr_t)op;
+    proto.input = names;
+    proto.n_input = count;
+    proto.output = &output;
+    proto.n_output = 1;
+    inner.proto = &proto;
+    inner.version = version;
+    MUC_TRY(onnx_find_row(&inner));
+    MUC_TRY(inner.row->import(&inner));
+    call->used |= inner.used;
+    call->steps = inner.steps > call->steps ? inner.steps : call->steps;
+    result = onnx_scope_find(&call->frame->scope, name);
+    if (!result || result->tensor == MUC_NO_ID)
+        return onnx_fail(call, MUC_BUG, "no result of %s", op);
+    *out = result->tensor;
+    return MUC_OK;
+}
+
+static muc_status step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32_t *out)
+{
+    const uint32_t inputs[] = { a, b };
+
+    return onnx_step(call, op, inputs, 2, NULL, out);
+}
+
+/* ---- between steps ---- */
+
+/* input i as real numbers, by the scale and zero point behind it, which may differ along axis */
+static muc_status dequantize(onnx_call *call, uint32_t i, uint32_t axis, uint32_t *out)
+{
+    onnx_attributes a = { .count = 0 };
+    uint32_t inputs[3], size = 1;
+
+    MUC_TRY(onnx_input(call, i, &inputs[0]));
+    MUC_TRY(onnx_input(call, i + 1, &inputs[1]));
+    MUC_TRY(onnx_input_or_none(call, i + 2, &inputs[2]));
+    if (onnx_tensor(call, inputs[1])->rank > 0)
+        MUC_TRY(onnx_constant_dim(call, inputs[1], 0, &size));
+    if (size > 1)
+        onnx_set_integer(&a, MUC_KEY_AXIS, axis);
+    return onnx_step(call, MUC_OP_DEQUANTIZE_LINEAR, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
+                     out);
+}
+
+/* output 0 is x by the scale and zero point at inputs i and i + 1 */
+static muc_status quantize(onnx_call *call, uint32_t x, uint32_t i)
+{
+    uint32_t inputs[3] = { x };
+
+    MUC_TRY(onnx_input(call, i, &inputs[1]));
+    MUC_TRY(onnx_input_or_none(call, i + 1, &inputs[2]));
+    return onnx_emit(call, MUC_OP_QUANTIZE_LINEAR, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, NULL, 1);
+}
+
+/* channels last is the layout of ONNX Runtime's own transformations */
+static muc_status refuse_channels_last(onnx_call *call)
+{
+    int64_t last;
+
+    MUC_TRY(onnx_integer(call, "channels_last", 0, &last));
+    return last ? onnx_fail(call, MUC_UNSUPPORTED, "channels_last is 1") : MUC_OK;
+}
+
+/* QLinearAdd, QLinearMul, pools and functions: operands of three inputs each, then the output's
+ * scale and zero point */
+muc_status onnx_import_qlinear(onnx_call *call)
+{
+    const char *op = call->proto->op_type + strlen("QLinear");
+    uint32_t operands = strcmp(op, "Add") == 0 || strcmp(op, "Mul") == 0 ? 2 : 1;
+    uint32_t tensors[2], x;
+    int64_t version = NEWEST;
+
+    if (onnx_input_count(call) < 3 * operands + 1)
+        return onnx_fail(call, MUC_MALFORMED, "%u inputs, expected %u", onnx_input_count(call),
+                         3 * operands + 2);
+    if (strstr(op, "Pool"))
+        MUC_TRY(refuse_channels_last(call));
+    if (strcmp(op, "Softmax") == 0)
+        MUC_TRY(onnx_integer(call, "opset", 13, &version));
+    for (uint32_t i = 0; i < operands; i++)
+        MUC_TRY(dequantize(call, 3 * i, 0, &tensors[i]));
+    if (strcmp(op, "ReduceMean") == 0)
+        version = 13; /* axes are an attribute */
+    MUC_TRY(import_inner(call, op, version, tensors, operands, &x));
+    return quantize(call, x, 3 * operands);
+}
+
+/* the output's scale and zero point, then three inputs an operand */
+muc_status onnx_import_qlinear_concat(onnx_call *call)
+{
+    uint32_t count = (onnx_input_count(call) - 2) / 3, tensors[MOST_OPERANDS], x;
+
+    if (onnx_input_count(call) < 5 || onnx_input_count(call) != 2 + 3 * count ||
+        count > MOST_OPERANDS)
+        return onnx_fail(call, MUC_UNSUPPORTED, "%u inputs", onnx_input_count(call));
+    for (uint32_t i = 0; i < count; i++)
+        MUC_TRY(dequantize(call, 2 + 3 * i, 0, &tensors[i]));
+    MUC_TRY(import_inner(call, "Concat", NEWEST, tensors, count, &x));
+    return quantize(call, x, 0);
+}
+
+/* a, b, i32 sums c in the product's scale, the output's scale and zero point or real numbers */
+muc_status onnx_import_qgemm(onnx_call *call)
+{
+    onnx_attributes axis = { .count = 0 };
+    uint32_t tensors[3], bias[2], scales[2], x, size = 1, count = 2;
+    int64_t transposed;
+    double alpha;
+
+    if (onnx_input_count(call) < 6)
+        return onnx_fail(call, MUC_MALFORMED, "%u inputs, expected 9", onnx_input_count(call));
+    MUC_TRY(onnx_integer(call, "transB", 0, &transposed));
+    MUC_TRY(onnx_real(call, "alpha", 1, &alpha));
+    if (alpha != 1)
+        return onnx_fail(call, MUC_UNSUPPORTED, "alpha is %g", alpha);
+    MUC_TRY(dequantize(call, 0, 0, &tensors[0]));
+    MUC_TRY(dequantize(call, 3, transposed ? 0 : 1, &tensors[1]));
+    if (onnx_has_input(call, 6)) {
+        MUC_TRY(onnx_input(call, 1, &scales[0]));
+        MUC_TRY(onnx_input(call, 4, &scales[1]));
+        MUC_TRY(onnx_input(call, 6, &bias[0]));
+        MUC_TRY(step2(call, MUC_OP_MUL, scales[0], scales[1], &bias[1]));
+        if (onnx_tensor(call, bias[1])->rank > 0)
+            MUC_TRY(onnx_constant_dim(call, bias[1], 0, &size));
+        if (size > 1)
+            onnx_set_integer(&axis, MUC_KEY_AXIS, onnx_tensor(call, bias[0])->rank - 1);
+        MUC_TRY(onnx_step(call, MUC_OP_DEQUANTIZE_LINEAR, bias, 2, &axis, &tensors[2]));
+        count = 3;
+    }
+    MUC_TRY(import_inner(call, "Gemm", NEWEST, tensors, count, &x));
+    if (!onnx_has_input(call, 7))
+        return onnx_emit(call, MUC_OP_IDENTITY, &x, 1, NULL, 1);
+    return quantize(call, x, 7);
+}
+
+/* ---- products of integers as real numbers ---- */
+
+/* sums [.., N] times both scales, and a bias that may be left out */
+static muc_status scale_sums(onnx_call *call, uint32_t sums, const uint32_t scales[2],
+                             uint32_t bias)
+{
+    onnx_attributes to = { .count = 0 };
+    uint32_t pair[2];
+
+    onnx_set_dtype(&to, MUC_KEY_TO, MUC_F32);
+    MUC_TRY(onnx_step(call, MUC_OP_CAST, &sums, 1, &to, &pair[0]));
+    MUC_TRY(step2(call, MUC_OP_MUL, scales[0], scales[1], &pair[1]));
+    if (bias == MUC_NO_ID)
+        return onnx_emit(call, MUC_OP_MUL, pair, 2, NULL, 1);
+    MUC_TRY(onnx_step(call, MUC_OP_MUL, pair, 2, NULL, &pair[0]));
+    pair[1] = bias;
+    return onnx_emit(call, MUC_OP_ADD, pair, 2, NULL, 1);
+}
+
+/* a, b, scales of both, zero points of both, bias */
+muc_status onnx_import_matmul_integer_to_float(onnx_call *call)
+{
+    uint32_t inputs[4], scales[2], bias, sums;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        MUC_TRY(onnx_input(call, i, &inputs[i]));
+        MUC_TRY(onnx_input(call, 2 + i, &scales[i]));
+        MUC_TRY(onnx_input_or_none(call, 4 + i, &inputs[2 + i]));
+    }
+    MUC_TRY(onnx_input_or_none(call, 6, &bias));
+    MUC_TRY(onnx_step(call, MUC_OP_MATMUL_INTEGER, inputs, 4, NULL, &sums));
+    return scale_sums(call, sums, scales, bias);
+}
+
+/* x, which is quantized when it comes, b, its scale and zero point, bias */
+muc_status onnx_import_dynamic_matmul(onnx_call *call)
+{
+    uint32_t inputs[4], scales[2], x, bias, sums, quantized[3];
+    muc_new_node node = {
+        .op = MUC_OP_DYNAMIC_QUANTIZE_LINEAR, .input_count = 1, .inputs = &x, .output_count = 3
+    };
+
+    MUC_TRY(onnx_input(call, 0, &x));
+    MUC_TRY(onnx_input(call, 1, &inputs[1]));
+    MUC_TRY(onnx_input(call, 2, &scales[1]));
+    MUC_TRY(onnx_input_or_none(call, 3, &inputs[3]));
+    MUC_TRY(onnx_input_or_none(call, 4, &bias));
+    MUC_TRY(fresh(call, "bytes", 0, &node.name));
+    MUC_TRY(muc_graph_add(call->im->ctx, call->im->graph, &node, quantized));
+    inputs[0] = quantized[0];
+    scales[0] = quantized[1];
+    inputs[2] = quantized[2];
+    MUC_TRY(onnx_step(call, MUC_OP_MATMUL_INTEGER, inputs, 4, NULL, &sums));
+    return scale_sums(call, sums, scales, bias);
+}
+
+/* ---- what optimisations make ---- */
+
+/* Gelu of x, and of a bias before: BiasGelu, FastGelu (by tanh) */
+muc_status onnx_import_bias_gelu(onnx_call *call)
+{
+    onnx_attributes a = { .count = 0 };
+    uint32_t x, bias;
+
+    MUC_TRY(onnx_input(call, 0, &x));
+    MUC_TRY(onnx_input_or_none(call, 1, &bias));
+    if (bias != MUC_NO_ID)
+        MUC_TRY(step2(call, MUC_OP_ADD, x, bias, &x));
+    if (strcmp(call->proto->op_type, "FastGelu") == 0)
+        onnx_set_word(&a, MUC_KEY_MODE, MUC_WORD_TANH);
+    return onnx_emit(call, MUC_OP_GELU, &x, 1, &a, 1);
+}
+
+/* the last two dimensions exchanged, if they shall be */
+static muc_status exchange(onnx_call *call, const char *name, uint32_t *x)
+{
+    uint32_t rank = onnx_tensor(call, *x)->rank;
+    int64_t wanted, perm[MUC_GRAPH_MAX_RANK];
+    onnx_attributes a = { .count = 0 };
+
+    MUC_TRY(onnx_integer(call, name, 0, &wanted));
+    if (!wanted || rank < 2)
+        return MUC_OK;
+    for (uint32_t i = 0; i < rank; i++)
+        perm[i] = i;
+    perm[rank - 1] = rank - 2;
+    perm[rank - 2] = rank - 1;
+    onnx_set_integers(&a, MUC_KEY_PERM, perm, rank);
+    return onnx_step(call, MUC_OP_TRANSPOSE, x, 1, &a, x);
+}
+
+muc_status onnx_import_fused_matmul(onnx_call *call)
+{
+    static const char *const transposes[] = { "transA", "transB" };
+    static const char *const stacks[] = { "transBatchA", "transBatchB" };
+    uint32_t inputs[2];
+    int64_t stack;
+    double alpha;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        MUC_TRY(onnx_input(call, i, &inputs[i]));
+        MUC_TRY(onnx_integer(call, stacks[i], 0, &stack));
+        if (stack)
+            return onnx_fail(call, MUC_UNSUPPORTED, "%s is 1", stacks[i]);
+        MUC_TRY(exchange(call, transposes[i], &inputs[i]));
+    }
+    MUC_TRY(onnx_real(call, "alpha", 1, &alpha));
+    if (alpha == 1)
+        return onnx_emit(call, MUC_OP_MATMUL, inputs, 2, NULL, 1);
+    MUC_TRY(onnx_step(call, MUC_OP_MATMUL, inputs, 2, NULL, &inputs[0]));
+    MUC_TRY(onnx_scalar(call, onnx_tensor(call, inputs[0])->dtype, alpha, &inputs[1]));
+    return onnx_emit(call, MUC_OP_MUL, inputs, 2, NULL, 1);
+}
+
+/* a convolution and a function of its result */
+muc_status onnx_import_fused_conv(onnx_call *call)
+{
+    static const struct {
+        const char *name;
+        muc_op op;
+    } functions[] = { { "Relu", MUC_OP_RELU },
+                      { "Sigmoid", MUC_OP_SIGMOID },
+                      { "Tanh", MUC_OP_TANH } };
+    uint32_t tensors[3], x, count = onnx_has_input(call, 2) ? 3 : 2;
+    const char *activation;
+
+    if (onnx_has_input(call, 3))
+        return onnx_fail(call, MUC_UNSUPPORTED, "a sum with input 3");
+    for (uint32_t i = 0; i < count; i++)
+        MUC_TRY(onnx_input(call, i, &tensors[i]));
+    MUC_TRY(onnx_string(call, "activation", "", &activation));
+    MUC_TRY(import_inner(call, "Conv", NEWEST, tensors, count, &x));
+    for (size_t i = 0; i < MUC_COUNT(functions); i++)
+        if (strcmp(activation, functions[i].name) == 0)
+            return onnx_emit(call, functions[i].op, &x, 1, NULL, 1);
+    if (activation[0])
+        return onnx_fail(call, MUC_UNSUPPORTED, "activation '%.40s'", activation);
+    return onnx_emit(call, MUC_OP_IDENTITY, &x, 1, NULL, 1);
+}
+
+/* x + skip (+ bias), normalised; output 3 is the sum. Simplified: by the root of squares. */
+muc_status onnx_import_skip_norm(onnx_call *call)
+{
+    bool simple = strstr(call->proto->op_type, "Simplified") != NULL;
+    uint32_t x, skip, bias, inputs[3], at = simple ? 3 : 4, count = 2;
+    onnx_attributes a = { .count = 0 };
+    double epsilon;
+
+    MUC_TRY(onnx_input(call, 0, &x));
+    MUC_TRY(onnx_input(call, 1, &skip));
+    MUC_TRY(onnx_input(call, 2, &inputs[1]));
+    MUC_TRY(onnx_input_or_none(call, at, &bias));
+    MUC_TRY(onnx_real(call, "epsilon", 1e-12, &epsilon));
+    MUC_TRY(step2(call, MUC_OP_ADD, x, skip, &inputs[0]));
+    if (bias != MUC_NO_ID)
+        MUC_TRY(step2(call, MUC_OP_ADD, inputs[0], bias, &inputs[0]));
+    if (!simple && onnx_has_input(call, 3)) {
+        MUC_TRY(onnx_input(call, 3, &inputs[2]));
+        count = 3;
+    }
+    if (onnx_has_output(call, 1) || onnx_has_output(call, 2))
+        return onnx_fail(call, MUC_UNSUPPORTED, "outputs 1 and 2, mean and deviation");
+    onnx_set_integer(&a, MUC_KEY_AXIS, onnx_tensor(call, inputs[0])->rank - 1);
+    onnx_set_real(&a, MUC_KEY_EPSILON, epsilon);
+    MUC_TRY(onnx_bind(call, 3, inputs[0]));
+    return onnx_emit(call, simple ? MUC_OP_RMSNORM : MUC_OP_LAYER_NORM, inputs, count, &a, 1);
+}

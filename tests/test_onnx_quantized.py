@@ -1,0 +1,240 @@
+"""ONNX networks as ONNX Runtime's quantizers and optimisations write them: through the reference
+and through C, against NumPy by the operators' definitions."""
+import pathlib
+import sys
+import tempfile
+
+from files import ROOT, UNSUPPORTED, muc, run_tests
+
+try:
+    import numpy as np
+except ImportError as missing:
+    print(f"1..0 # SKIP {missing}")
+    sys.exit(0)
+sys.path.insert(0, str(ROOT / "fuzz"))
+from onnx_seeds import data, node, number, value  # noqa: E402
+
+RNG = np.random.default_rng(11)
+KINDS = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7}
+MICROSOFT = "com.microsoft"
+
+
+def initializer(name, array):
+    array = np.asarray(array)
+    return b"".join(number(1, d) for d in array.shape) + number(2, KINDS[str(array.dtype)]) + \
+        data(8, name) + data(9, array.tobytes())
+
+
+class Net:
+    """Nodes one after the other; constants are arrays in the places of inputs' names."""
+
+    def __init__(self, **inputs):
+        self.inputs, self.nodes, self.constants = inputs, [], []
+
+    def op(self, kind, inputs, outputs="y", domain="", **attributes):
+        names = []
+        for i in inputs:
+            if not isinstance(i, str):
+                self.constants.append(initializer(f"c{len(self.constants)}", i))
+                i = f"c{len(self.constants) - 1}"
+            names.append(i)
+        outputs = outputs.split()
+        self.nodes.append(node(kind, names, outputs, domain, **attributes))
+        return outputs[0]
+
+    def bytes(self, outputs):
+        ends = [value(name, shape, kind) for name, (shape, kind) in outputs.items()]
+        starts = [value(k, a.shape, KINDS[str(a.dtype)]) for k, a in self.inputs.items()]
+        graph = b"".join(data(1, n) for n in self.nodes) + data(2, "g") + \
+            b"".join(data(5, c) for c in self.constants) + \
+            b"".join(data(11, s) for s in starts) + b"".join(data(12, e) for e in ends)
+        return number(1, 8) + data(7, graph) + data(8, data(1, "") + number(2, 17)) + \
+            data(8, data(1, MICROSOFT) + number(2, 1))
+
+
+def run(net, expected, name="y", options=()):
+    """The reference's and the code's result, and the text of the code."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        file, given, got, code = [folder / n for n in ("net.onnx", "in.npz", "out.npz", "code")]
+        file.write_bytes(net.bytes({name: (expected.shape, KINDS[str(expected.dtype)])}))
+        np.savez(given, **net.inputs)
+        muc("run", file, "--input", given, "--output", got)
+        reference, = np.load(got).values()
+        muc("compile", file, "--target", "mcu", "-o", code)
+        muc("run", code, "--input", given, "--output", got)
+        made, = np.load(got).values()
+        return reference, made, (code / "net.c").read_text()
+
+
+def check(net, expected, step=0, tolerance=1e-5):
+    """Within a step of integers; the reference as the definition says."""
+    reference, made, text = run(net, expected)
+    assert reference.shape == made.shape == expected.shape, (reference.shape, expected.shape)
+    if expected.dtype == np.float32:
+        np.testing.assert_allclose(reference, expected, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(made, expected, rtol=tolerance, atol=tolerance)
+        return text
+    wide = expected.astype(np.int64)
+    assert (abs(reference - wide) > 0).sum() <= wide.size * 0.02, (reference, expected)
+    assert abs(reference - wide).max() <= 1, (reference, expected)
+    assert abs(made - wide).max() <= step, (made, expected)
+    return text
+
+
+def draw(*shape, dtype="uint8"):
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def real(x, scale, zero):
+    return (x.astype(np.float64) - zero) * np.float32(scale)
+
+
+def stored(x, scale, zero, dtype="uint8"):
+    info = np.iinfo(dtype)
+    return np.clip(np.rint(np.float32(x) / np.float32(scale)) + zero, info.min, info.max).astype(dtype)
+
+
+S, Z, F = np.float32(0.04), np.uint8(120), np.float32
+
+
+def unary(kind, function, shape=(1, 4, 6, 6), scale=0.03, zero=90, **attributes):
+    x = draw(*shape)
+    net = Net(x=x)
+    net.op(kind, ["x", S, Z, F(scale), np.uint8(zero)], domain=MICROSOFT, **attributes)
+    return check(net, stored(function(real(x, S, 120)), scale, zero), step=1)
+
+
+def test_sums_and_products_of_bytes():
+    for kind, function in (("QLinearAdd", np.add), ("QLinearMul", np.multiply)):
+        a, b = draw(1, 3, 5, 5), draw(1, 3, 5, 5)
+        net = Net(a=a, b=b)
+        net.op(kind, ["a", S, Z, "b", F(0.02), np.uint8(7), F(0.09), np.uint8(60)],
+               domain=MICROSOFT)
+        y = stored(function(real(a, S, 120), real(b, 0.02, 7)), 0.09, 60)
+        text = check(net, y, step=1)
+        assert f"mur_ref_{kind[7:].lower()}_s8(" in text, text
+
+
+def test_pools_and_functions_of_bytes():
+    unary("QLinearGlobalAveragePool", lambda x: x.mean((2, 3), keepdims=True))
+    unary("QLinearAveragePool",
+          lambda x: x.reshape(1, 4, 3, 2, 3, 2).mean((3, 5)), scale=0.04, zero=120,
+          kernel_shape=[2, 2], strides=[2, 2])
+    unary("QLinearLeakyRelu", lambda x: np.where(x > 0, x, 0.1 * x), alpha=0.1)
+    unary("QLinearSigmoid", lambda x: 1 / (1 + np.exp(-x)), scale=1 / 256, zero=0)
+    unary("QLinearSoftmax", lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True),
+          shape=(3, 10), scale=1 / 256, zero=0, axis=-1, opset=13)
+    unary("QLinearReduceMean", lambda x: x.mean(1), shape=(3, 10), axes=[1], keepdims=0)
+
+
+def test_bytes_are_joined():
+    a, b = draw(2, 3), draw(2, 4)
+    net = Net(a=a, b=b)
+    net.op("QLinearConcat", [F(0.05), np.uint8(100), "a", S, Z, "b", F(0.02), np.uint8(7)],
+           domain=MICROSOFT, axis=1)
+    y = np.concatenate([real(a, S, 120), real(b, 0.02, 7)], 1)
+    check(net, stored(y, 0.05, 100), step=1)
+
+
+def test_a_product_of_matrices_of_bytes():
+    for transposed in (0, 1):
+        x, w = draw(2, 20), draw(20, 6, dtype="int8")
+        scales, c = np.float32(RNG.uniform(0.01, 0.03, 6)), RNG.integers(-900, 900, 6).astype("i4")
+        net = Net(x=x)
+        net.op("QGemm", ["x", S, Z, w.T if transposed else w, scales, np.zeros(6, np.int8), c,
+                         F(0.5), np.uint8(128)], domain=MICROSOFT, transB=transposed)
+        y = real(x, S, 120) @ (w * scales.astype(np.float64)) + c * (S * scales).astype(np.float64)
+        text = check(net, stored(y, 0.5, 128), step=1)
+        assert "mur_ref_conv_s8(" in text, text
+
+
+def dynamic(x):
+    """DynamicQuantizeLinear."""
+    low, high = min(0, x.min()), max(0, x.max())
+    scale = F(F(high - low) / F(255))
+    zero = np.clip(np.rint(F(-low / scale)), 0, 255)
+    return np.clip(np.rint(x / scale) + zero, 0, 255), scale, zero
+
+
+def test_a_layer_quantized_when_it_runs():
+    x, w, bias = RNG.normal(0, 1, (3, 24)).astype("f4"), draw(24, 5), RNG.normal(0, 1, 5).astype("f4")
+    net = Net(x=x)
+    net.op("DynamicQuantizeLinear", ["x"], "q scale zero")
+    net.op("MatMulInteger", ["q", w, "zero", np.uint8(117)], "sums")
+    net.op("Cast", ["sums"], "real", to=1)
+    net.op("Mul", ["scale", F(0.013)], "scales")
+    net.op("Mul", ["real", "scales"], "scaled")
+    net.op("Add", ["scaled", bias])
+    q, scale, zero = dynamic(x)
+    y = (q - zero) @ (w.astype(np.float64) - 117) * (scale * F(0.013)) + bias
+    check(net, y.astype("f4"), tolerance=1e-4)
+    fused = Net(x=x)
+    fused.op("DynamicQuantizeMatMul", ["x", w, F(0.013), np.uint8(117), bias], domain=MICROSOFT)
+    check(fused, y.astype("f4"), tolerance=1e-4)
+
+
+def test_a_convolution_quantized_when_it_runs():
+    x, w = RNG.normal(0, 1, (1, 3, 6, 6)).astype("f4"), draw(4, 3, 3, 3)
+    net = Net(x=x)
+    net.op("DynamicQuantizeLinear", ["x"], "q scale zero")
+    net.op("ConvInteger", ["q", w, "zero", np.uint8(130)], "sums", pads=[1, 1, 1, 1])
+    net.op("Cast", ["sums"], "real", to=1)
+    net.op("Mul", ["scale", F(0.02)], "scales")
+    net.op("Mul", ["real", "scales"])
+    q, scale, zero = dynamic(x)
+    q = np.pad(q - zero, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    taps = np.stack([np.stack([q[:, :, i:i + 6, j:j + 6] for j in range(3)], -1)
+                     for i in range(3)], -2)
+    y = np.einsum("nchwij,ocij->nohw", taps, w.astype(np.float64) - 130) * (scale * F(0.02))
+    check(net, y.astype("f4"), tolerance=1e-4)
+
+
+def gelu(x):
+    from math import erf
+    return x / 2 * (1 + np.vectorize(erf)(x / np.sqrt(2)))
+
+
+def test_fused_operators():
+    x, b = RNG.normal(0, 1, (2, 3, 8)).astype("f4"), RNG.normal(0, 1, 8).astype("f4")
+    g = RNG.normal(1, 0.1, 8).astype("f4")
+    net = Net(x=x)
+    net.op("BiasGelu", ["x", b], domain=MICROSOFT)
+    check(net, gelu(x + b).astype("f4"))
+    net = Net(x=x)
+    net.op("FastGelu", ["x", b], domain=MICROSOFT)
+    s = x.astype("f8") + b
+    check(net, (s / 2 * (1 + np.tanh(0.7978845608 * (s + 0.044715 * s ** 3)))).astype("f4"))
+    net = Net(x=x)
+    net.op("QuickGelu", ["x"], domain=MICROSOFT, alpha=1.702)
+    check(net, (x / (1 + np.exp(-1.702 * x.astype("f8")))).astype("f4"))
+    net = Net(x=x, k=x)
+    net.op("FusedMatMul", ["x", "k"], domain=MICROSOFT, transB=1, alpha=0.25)
+    check(net, (0.25 * x.astype("f8") @ x.transpose(0, 2, 1)).astype("f4"))
+    for kind, extra in (("SkipLayerNormalization", [b]), ("SkipSimplifiedLayerNormalization", [])):
+        net = Net(x=x, s=x)
+        net.op(kind, ["x", "s", g] + extra, domain=MICROSOFT, epsilon=1e-5)
+        y = 2 * x.astype("f8")
+        y -= y.mean(-1, keepdims=True) if extra else 0
+        y = y / np.sqrt((y ** 2).mean(-1, keepdims=True) + 1e-5) * g + (b if extra else 0)
+        check(net, y.astype("f4"))
+    image, w = RNG.normal(0, 1, (1, 2, 4, 4)).astype("f4"), RNG.normal(0, 1, (3, 2, 1, 1)).astype("f4")
+    net = Net(x=image)
+    net.op("FusedConv", ["x", w], domain=MICROSOFT, activation="Relu")
+    check(net, np.maximum(np.einsum("nchw,oc->nohw", image, w[:, :, 0, 0]), 0))
+
+
+def test_what_is_not_known_is_named():
+    x = RNG.normal(0, 1, (1, 2, 8)).astype("f4")
+    for kind, message in (("QAttention", "QAttention"), ("DynamicQuantizeLSTM", "DynamicQuantizeLSTM")):
+        net = Net(x=x)
+        net.op(kind, ["x"], domain=MICROSOFT)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "net.onnx"
+            file.write_bytes(net.bytes({"y": (x.shape, 1)}))
+            muc("inspect", file, status=UNSUPPORTED, message=message)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))
