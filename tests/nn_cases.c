@@ -89,11 +89,11 @@ static void draw_layer(mur_conv_s8 *l)
         shape->groups = between(2, 4);
         shape->in_c = between(1, 6) * shape->groups;
         shape->out_c = between(1, 6) * shape->groups;
-    } else if (chance(4)) { /* fully connected */
+    } else if (chance(2)) { /* fully connected */
         shape->kernel_h = shape->kernel_w = shape->stride_h = shape->stride_w = 1;
         shape->in_h = 1;
         shape->in_w = between(1, 3);
-        shape->in_c = between(1, 300);
+        shape->in_c = between(1, chance(4) ? 1100 : 300);
     }
     shape->pad_top = (uint16_t)(draw() % shape->kernel_h);
     shape->pad_left = (uint16_t)(draw() % shape->kernel_w);
@@ -123,13 +123,14 @@ static int is_small_enough(const mur_conv_s8 *l)
 static void draw_numbers(mur_conv_s8 *l)
 {
     const mur_conv_shape *shape = &l->shape;
-    int32_t taps = shape->kernel_h * shape->kernel_w * depth_of(l), large = chance(4), one;
-    int32_t bits = 7; /* about the logarithm of the sums */
+    int32_t taps = shape->kernel_h * shape->kernel_w * depth_of(l), large = chance(4);
+    int32_t one = 0, few = 0; /* multipliers */
+    int32_t bits = 7;         /* about the logarithm of the sums */
 
     while (taps >> (2 * (bits - 7)) != 0)
         bits++;
     for (int32_t i = 0; i < MOST; i++)
-        input[i] = (int8_t)draw();
+        input[i] = (int8_t)(large && chance(2) ? -128 : (int32_t)draw());
     for (int32_t i = 0; i < shape->out_c * taps; i++)
         weights[i] = (int8_t)(large && chance(2) ? chance(2) ? -128 : 127 : between(-127, 127));
     l->output.kind = chance(3) ? MUR_REQUANT_SHIFT : MUR_REQUANT_Q31;
@@ -137,7 +138,10 @@ static void draw_numbers(mur_conv_s8 *l)
     l->output.zero = (int8_t)(l->output.kind == MUR_REQUANT_SHIFT ? 0 : between(-128, 127));
     l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
     l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
-    one = chance(2); /* multiplier for all channels */
+    if (chance(2))
+        one = 1;
+    else if (chance(2))
+        few = between(2, 9);
     for (int32_t c = 0; c < shape->out_c; c++) {
         bias[c] = between(-30000, 30000);
         mul[c] = (int32_t)(draw() >> 2 | 1u << 30);
@@ -146,6 +150,8 @@ static void draw_numbers(mur_conv_s8 *l)
             mul[c] = between(chance(4) ? -2000 : 1, 4000);
             shift[c] = between(-1000000, 1000000);
         }
+        if (few)
+            mul[c] = mul[c % few];
         if (one) {
             mul[c] = mul[0];
             shift[c] = shift[0];
@@ -217,9 +223,9 @@ static void judge(const mur_conv_s8 *l)
 
 /* ---- the trial ---- */
 
-static int is_depthwise(const nn_kernel *kernel)
+static int is_a(const nn_kernel *kernel, const char *wanted)
 {
-    const char *p = kernel->name, *wanted = "_depthwise";
+    const char *p = kernel->name;
 
     while (*p != '_')
         p++;
@@ -237,14 +243,14 @@ static int32_t offset_of_input(const nn_kernel *kernel, const mur_conv_s8 *l, in
 
     if (!overlapping)
         return MOST;
-    if (is_depthwise(kernel))
+    if (is_a(kernel, "_depthwise"))
         return l->shape.out_c == l->shape.in_c &&
                        l->shape.in_pitch == l->shape.in_w * l->shape.in_c &&
                        l->shape.out_pitch == l->shape.out_w * l->shape.out_c &&
                        l->shape.out_h <= l->shape.in_h && l->shape.out_w <= l->shape.in_w
                    ? 0
                    : MOST;
-    lead = mur_conv_s8_lead(&l->shape);
+    lead = is_a(kernel, "_fc") ? mur_fc_s8_lead(&l->shape) : mur_conv_s8_lead(&l->shape);
     return lead < -MOST / 2 ? -MOST / 2 : lead;
 }
 

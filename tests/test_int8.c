@@ -115,6 +115,55 @@ static void a_layer_is_within_what_its_scales_imply(void **state)
     muc_context_free(ctx);
 }
 
+/* however far apart their weights: a byte says which of eight mantissas and which exponent */
+static void scales_of_linears_channels_have_eight_mantissas(void **state)
+{
+    enum { CHANNELS = 60, ZEROS = 7 }; /* the second: a channel of zeros */
+    muc_context *ctx = muc_context_new(1);
+    float samples[SAMPLES][IN], most[CHANNELS] = { 0 }, mantissas[CHANNELS], greatest = 0;
+    muc_text text = { 0 };
+    const muc_quantization *q;
+    muc_graph *graph;
+    size_t count = 0;
+
+    (void)state;
+    seed = 6;
+    muc_text_add(&text, "graph layer\ntensor x = input f32 [1, %d]\ntensor w = const f32 [%d, %d]",
+                 IN, CHANNELS, IN);
+    for (size_t c = 0; c < CHANNELS; c++)
+        for (size_t i = 0; i < IN; i++) {
+            float w = c == ZEROS ? 0 : random_real() * expf((float)(c % 9) - 4);
+
+            most[c] = fmaxf(most[c], fabsf(w));
+            muc_text_add(&text, "%s%.9g", c + i ? ", " : " values ", (double)w);
+        }
+    muc_text_add(&text, "\nnode y f32 [1, %d] = linear x, w\noutput y\n", CHANNELS);
+    for (size_t i = 0; i < SAMPLES * IN; i++)
+        samples[i / IN][i % IN] = random_real();
+    graph = int8_of(ctx, text.data, samples[0], IN);
+    q = graph->tensors[muc_graph_find(graph, "w.int8")].quantization;
+    CHECK_EQ(q->count, CHANNELS);
+    for (size_t c = 0; c < CHANNELS; c++) {
+        double wide = (double)q->scales[c] * 127 / (double)most[c];
+        int exponent;
+        float mantissa = frexpf(q->scales[c], &exponent);
+        size_t i = 0;
+
+        if (c != ZEROS && !(wide > 1 - 1e-6 && wide < 1.0906)) /* 2^(1/8) */
+            fail_msg("channel %zu: %g of what its weights need", c, wide);
+        while (i < count && mantissas[i] != mantissa)
+            i++;
+        if (i == count)
+            mantissas[count++] = mantissa;
+        greatest = fmaxf(greatest, q->scales[c]);
+    }
+    CHECK_EQ(count, 8);
+    assert_true(q->scales[ZEROS] == greatest);
+    muc_graph_free(graph);
+    muc_text_free(&text);
+    muc_context_free(ctx);
+}
+
 /* every operator but the first and the last is one that was float once */
 static void more_operators_have_int8_forms(void **state)
 {
@@ -357,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_is_within_what_its_scales_imply),
+        cmocka_unit_test(scales_of_linears_channels_have_eight_mantissas),
         cmocka_unit_test(more_operators_have_int8_forms),
         cmocka_unit_test(bounds_merge_and_joined_tensors_share_a_scale),
         cmocka_unit_test(any_number_of_threads_gives_the_same_network),

@@ -1,5 +1,6 @@
 /* Networks as C for microcontrollers: what the generated code computes is what ref computes. */
 #include "mcu_network.h"
+#include "chance.h"
 #include "mcu_graphs.h"
 #include "operators.h"
 #include "targets/mcu/emit.h"
@@ -238,6 +239,56 @@ static void steps_run_in_the_order_that_needs_the_least_memory(void **state)
     mcu_batch_free(&batch);
 }
 
+/* A tensor of random bytes, as weights with a scale a channel, which are powers of 2^(1/8) or all
+ * the same. */
+static void write_weights(muc_text *text, const char *name, unsigned channels, unsigned inputs,
+                          bool one_scale)
+{
+    muc_text_add(text, "tensor %s = const i8 [%u, %u] scale ", name, channels, inputs);
+    for (unsigned c = 0; c < channels; c++)
+        muc_text_add(text, "%s%.9g", c ? ", " : "",
+                     0.01 * (one_scale ? 1 : exp2((double)(random_u32() % 20) / 8)));
+    muc_text_add(text, " zero ");
+    for (unsigned c = 0; c < channels; c++)
+        muc_text_add(text, c ? ", 0" : "0");
+    muc_text_add(text, " axis 0 values ");
+    for (unsigned i = 0; i < channels * inputs; i++)
+        muc_text_add(text, "%s%d", i ? ", " : "", (int)(random_u32() % 255) - 127);
+    muc_text_add(text, "\n");
+}
+
+static void fully_connected_layers_take_their_inputs_and_outputs_alone(void **state)
+{
+    static const char *const machines[] = { "mps2-an386", "mps2-an500", "mps3-an547", "rv32" };
+    mcu_batch batch = mcu_batch_new();
+    muc_text text = { 0 };
+
+    (void)state;
+    muc_text_add(&text, "graph fc\ntensor x = input i8 [1, 640] scale 0.1 zero 3\n");
+    write_weights(&text, "v", 16, 640, false);
+    write_weights(&text, "w", 30, 16, true);
+    muc_text_add(&text, "node t i8 [1, 16] scale 20 zero -8 = linear x, v\n"
+                        "node y i8 [1, 30] scale 60 zero 5 = linear t, w\noutput y\n");
+    for (size_t i = 0; i < MUC_COUNT(machines); i++) {
+        const muc_mcu_program *program;
+
+        mcu_batch_add(&batch, graph_of(batch.ctx, text.data), machines[i]);
+        program = &batch.networks[i].build->program;
+        CHECK_EQ(program->plan.peak, 640 + 16);
+        assert_non_null(strstr(program->steps[0].function, "_fc_coded_s8"));
+        assert_non_null(strstr(program->steps[1].function, "_fc_s8"));
+        /* one byte a channel beside its bias; one multiplier and shift for all */
+        assert_true(program->steps[0].packed_bytes <= 16 * 640 + 8 * 4 + 16 * (4 + 1) + 16);
+        assert_true(program->steps[1].packed_bytes <= 32 * 16 + 2 * 4 + 30 * 4 + 16);
+    }
+    muc_text_free(&text);
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        for (unsigned run = 0; run < 5; run++)
+            mcu_run(&batch, i, 0);
+    mcu_batch_free(&batch);
+}
+
 static void every_failed_allocation_is_told(void **state)
 {
     static const char text[] =
@@ -273,6 +324,7 @@ int main(void)
         cmocka_unit_test(one_program_serves_every_length),
         cmocka_unit_test(what_does_not_fit_or_has_no_row_is_named),
         cmocka_unit_test(steps_run_in_the_order_that_needs_the_least_memory),
+        cmocka_unit_test(fully_connected_layers_take_their_inputs_and_outputs_alone),
         cmocka_unit_test(every_failed_allocation_is_told),
     };
 

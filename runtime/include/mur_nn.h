@@ -64,7 +64,9 @@ typedef struct mur_conv_shape {
  * point than 0 are few: _fits tells.
  *
  * Order: a conv kernel writes pixels row by row from left to right, and a pixel only after all of
- * its inputs are read; so in and out may overlap: see mur_conv_s8_lead. A depthwise kernel's `out`
+ * its inputs are read; so in and out may overlap: see mur_conv_s8_lead. An fc kernel takes layers
+ * of up to three vectors and writes their outputs in order, each as soon as it is known: see
+ * mur_fc_s8_lead. A depthwise kernel's `out`
  * may be `in` if out_c = in_c, in_pitch = in_w * in_c, out_pitch = out_w * out_c, out_h <= in_h and
  * out_w <= in_w. */
 typedef struct mur_conv_s8 {
@@ -85,6 +87,8 @@ typedef struct mur_conv_plain {
 /* The fewest bytes by which `in` must start after `out` for every conv kernel (not depthwise) to
  * overwrite its input: negative if it may start before, INT32_MIN if anything goes. On the host. */
 int32_t mur_conv_s8_lead(const mur_conv_shape *shape);
+/* the same for every fc kernel: at least out_c */
+int32_t mur_fc_s8_lead(const mur_conv_shape *shape);
 
 /* Max and average pooling. Taps outside the image do not count. The average is rounded, halves
  * away from zero, and has its input's scale and zero point. out may be in if there is no padding,

@@ -488,18 +488,50 @@ typedef struct weights {
     int8_t *data;
 } weights;
 
-static muc_status quantize_weights(pass *p, uint32_t id, uint32_t bias, float x_scale, weights *w)
+/* The least power of 2^(1/8) that is not below a scale: so scales of any number of channels have
+ * eight mantissas in all, and a kernel keeps a byte a channel instead of two words. */
+static float round_up_scale(float scale)
 {
+    static const float powers[] = { 0x1.172b84p-1f, 0x1.306fe0p-1f, 0x1.4bfdaep-1f, 0x1.6a09e6p-1f,
+                                    0x1.8ace54p-1f, 0x1.ae89fap-1f, 0x1.d5818ep-1f };
+    int exponent;
+    float mantissa = frexpf(scale, &exponent);
+
+    for (size_t i = 0; i < MUC_COUNT(powers); i++)
+        if (mantissa <= powers[i])
+            return ldexpf(powers[i], exponent);
+    return ldexpf(1, exponent);
+}
+
+/* The scales of channels; channels of zeros of a linear node take the greatest. */
+static muc_status choose_weight_scales(pass *p, uint32_t id, bool linear, weights *w)
+{
+    float greatest = 0;
+
     for (size_t c = 0; c < w->channels; c++) {
         float most = 0;
-        double b;
 
         for (size_t i = 0; i < w->each; i++)
             most = fmaxf(most, fabsf(element(p, id, c * w->each + i)));
         if (!isfinite(most))
             return muc_fail(p->r.ctx, MUC_MALFORMED, old(p, id)->name, MUC_NO_OFFSET,
                             "channel %zu is not finite", c);
-        w->scales[c] = most / MOST > 1e-30f ? most / MOST : 1;
+        w->scales[c] = most / MOST > 1e-30f ? most / MOST : 0;
+        if (linear && w->scales[c] > 0)
+            w->scales[c] = round_up_scale(w->scales[c]);
+        greatest = fmaxf(greatest, w->scales[c]);
+    }
+    for (size_t c = 0; c < w->channels; c++)
+        if (w->scales[c] == 0)
+            w->scales[c] = linear && greatest > 0 ? greatest : 1;
+    return MUC_OK;
+}
+
+static muc_status quantize_weights(pass *p, uint32_t id, uint32_t bias, float x_scale, weights *w)
+{
+    for (size_t c = 0; c < w->channels; c++) {
+        double b;
+
         w->bias_scales[c] = x_scale * w->scales[c];
         for (size_t i = 0; i < w->each; i++)
             w->data[c * w->each + i] = round_to(element(p, id, c * w->each + i), w->scales[c], 0);
@@ -555,6 +587,8 @@ static muc_status make_weights(pass *p, const muc_node *node, uint32_t *out)
         status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.biases);
     if (status == MUC_OK)
         status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels * w.each, &w.data);
+    if (status == MUC_OK)
+        status = choose_weight_scales(p, id, node->op == MUC_OP_LINEAR, &w);
     if (status == MUC_OK)
         status = quantize_weights(p, id, bias, *quantization_of(p, node->inputs[0]).scales, &w);
     if (status == MUC_OK)

@@ -1,133 +1,190 @@
-/* mur_dsp_fc.c - fully connected layers with one multiplier for all channels: vectors of inputs,
- * one at a time, by pairs of channels in the form of mur_dsp_sums.h. */
-#include "mur_dsp_fc.h"
-
+/* mur_dsp_fc.c - fully connected layers of few vectors: four channels at a time, as two pairs in
+ * the form of mur_dsp_sums.h, share each input's widening.
+ *
+ * Weights: for each four channels, for four inputs, bytes 0 and 2 of the first pair, 1 and 3, then
+ * of the second pair; of the last one or two channels of the first pair alone. */
 #include "mur_dsp_sums.h"
+#include "mur_fc.h"
 
-/* The order of members is the assembly's. */
-typedef struct product {
-    const uint32_t *x, *x_end; /* pairs of inputs, a multiple of 4 */
-    const uint32_t *w,
-        *w_end; /* for each pair of channels: bias a, 256 * bias b + bias a, weights */
-    int8_t *out;
-    int32_t mul, shift; /* twice the multiplier, modulo 2^32; to the right */
-    int32_t zero;
-} product;
+enum { WORDS = 127 }; /* of four inputs: b's sums over so many have 24 bits */
+
+/* Products of words of inputs with one or two pairs, added to sums; returns the next weights. */
+static const uint32_t *add_words(const int8_t *x, int32_t words, const uint32_t *w, int32_t pairs,
+                                 int32_t *sums)
+{
+    int32_t a[2] = { 0, 0 }, b[2] = { 0, 0 };
+
+    for (; words > 0; words--, x += 4) {
+        uint32_t four = mur_four(x), even = mur_sxtb16(four), odd = mur_sxtb16_odd(four);
+
+        for (int32_t i = 0; i < pairs; i++, w += 2) {
+            a[i] = mur_smlad(odd, mur_sxtb16(w[1]), mur_smlad(even, mur_sxtb16(w[0]), a[i]));
+            b[i] = mur_smlad(odd, w[1], mur_smlad(even, w[0], b[i])); /* of 256 b + a */
+        }
+    }
+    for (int32_t i = 0; i < pairs; i++, sums += 2) {
+        sums[0] = (int32_t)((uint32_t)sums[0] + (uint32_t)a[i]);
+        sums[1] += mur_asr((int32_t)((uint32_t)b[i] - (uint32_t)a[i]), 8);
+    }
+    return w;
+}
 
 #if MUR_HAVE_DSP
 
-/* r0: sum of a; r1: of 256 b + a; r12: x, r11: its end; lr: w. On the stack a copy of *product. */
+/* four inputs and four channels */
+#define MAC16 \
+    "ldr r9, [r10], #4\n" \
+    "ldm r12!, {r4-r7}\n" \
+    "sxtb16 r8, r9\n" \
+    "sxtb16 r9, r9, ror #8\n" \
+    "smlad r1, r8, r4, r1\n" \
+    "sxtb16 r4, r4\n" \
+    "smlad r3, r8, r6, r3\n" \
+    "sxtb16 r6, r6\n" \
+    "smlad r0, r8, r4, r0\n" \
+    "smlad r2, r8, r6, r2\n" \
+    "smlad r1, r9, r5, r1\n" \
+    "sxtb16 r5, r5\n" \
+    "smlad r3, r9, r7, r3\n" \
+    "sxtb16 r7, r7\n" \
+    "smlad r0, r9, r5, r0\n" \
+    "smlad r2, r9, r7, r2\n"
+
+/* the same of two pairs and one word or more; x_end is behind the last */
 /* clang-format off */
-__attribute__((naked, noinline)) static void
-multiply(__attribute__((unused)) const product *p)
+__attribute__((naked, noinline)) static const uint32_t *
+add_fours(__attribute__((unused)) const int8_t *x, __attribute__((unused)) const int8_t *x_end,
+          __attribute__((unused)) const uint32_t *w, __attribute__((unused)) int32_t *sums)
 {
-    __asm__ volatile("push {r4-r11, lr}\n"
-                     "ldm r0, {r1-r8}\n"
-                     "push {r1-r8}\n"
-                     "mov lr, r3\n"
-                     "mov r11, r2\n"
-                     "1: ldrd r0, r1, [lr], #8\n"
-                     "ldr r12, [sp]\n"
-                     "2: ldm r12!, {r2-r5}\n"
-                     "ldm lr!, {r6-r9}\n"
-                     MUR_DSP_MAC2(r2, r6)
-                     MUR_DSP_MAC2(r3, r7)
-                     MUR_DSP_MAC2(r4, r8)
-                     MUR_DSP_MAC2(r5, r9)
-                     "cmp r12, r11\n"
-                     "bne 2b\n"
-                     "ldr r12, [sp, #16]\n"
-                     "ldrd r2, r3, [sp, #20]\n"
-                     "ldr r8, [sp, #28]\n"
-                     "sub r1, r1, r0\n"
-                     "asr r1, r1, #8\n"
-                     MUR_DSP_REQUANT(r0, r2, r3, r8)
-                     MUR_DSP_REQUANT(r1, r2, r3, r8)
-                     "ldr r6, [sp, #12]\n"
-                     "bfi r0, r1, #8, #8\n"
-                     "strh r0, [r12], #2\n"
-                     "str r12, [sp, #16]\n"
-                     "cmp lr, r6\n"
+    __asm__ volatile("push {r3-r11, lr}\n"
+                     "sub r4, r1, r0\n"
+                     "mov r10, r0\n"
+                     "mov r11, r1\n"
+                     "mov r12, r2\n"
+                     "mov r0, #0\n"
+                     "mov r1, #0\n"
+                     "mov r2, #0\n"
+                     "mov r3, #0\n"
+                     "tst r4, #4\n"
+                     "bne 2f\n"
+                     "1:\n"
+                     MAC16
+                     "2:\n"
+                     MAC16
+                     "cmp r10, r11\n"
                      "bne 1b\n"
-                     "add sp, sp, #32\n"
+                     "pop {r8}\n"
+                     "ldm r8, {r4-r7}\n"
+                     "sub r1, r1, r0\n"
+                     "sub r3, r3, r2\n"
+                     "add r4, r4, r0\n"
+                     "add r5, r5, r1, asr #8\n"
+                     "add r6, r6, r2\n"
+                     "add r7, r7, r3, asr #8\n"
+                     "stm r8, {r4-r7}\n"
+                     "mov r0, r12\n"
                      "pop {r4-r11, pc}\n");
 }
 /* clang-format on */
 
 #else
 
-static void multiply(const product *v)
+static const uint32_t *add_fours(const int8_t *x, const int8_t *x_end, const uint32_t *w,
+                                 int32_t *sums)
 {
-    const uint32_t mul = (uint32_t)v->mul, shift = (uint32_t)v->shift;
-    int8_t *out = v->out;
-
-    for (const uint32_t *w = v->w; w != v->w_end;) {
-        int32_t a = (int32_t)w[0], b = (int32_t)w[1];
-
-        w += 2;
-        for (const uint32_t *x = v->x; x != v->x_end; x++, w++) {
-            a = mur_smlad(*x, mur_sxtb16(*w), a);
-            b = mur_smlad(*x, *w, b);
-        }
-        b = (int32_t)((uint32_t)b - (uint32_t)a);
-        *out++ = mur_dsp_output(a, mul, shift, v->zero);
-        *out++ = mur_dsp_output(mur_asr(b, 8), mul, shift, v->zero);
-    }
+    return add_words(x, (int32_t)(x_end - x) >> 2, w, 2, sums);
 }
 
 #endif
 
-static void widen(uint32_t *x, uint32_t *x_end, const int8_t *from, int32_t count)
+/* the same of a run of inputs, of which `rest` are behind the last word */
+static inline const uint32_t *add_run(const int8_t *x, int32_t words, int32_t rest,
+                                      const uint32_t *w, int32_t pairs, int32_t *sums)
 {
-    for (; count >= 4; count -= 4, from += 4) {
-        uint32_t four = mur_four(from);
+    const int8_t *end = x + 4 * words;
 
-        *x++ = mur_sxtb16(four);
-        *x++ = mur_sxtb16_odd(four);
-    }
-    if (count > 0) {
-        uint32_t four = 0;
+    if (pairs == 2 && words > 0)
+        w = add_fours(x, end, w, sums);
+    else
+        w = add_words(x, words, w, pairs, sums);
+    if (rest > 0) {
+        int8_t last[4] = { 0, 0, 0, 0 };
 
-        while (count-- > 0)
-            four |= (uint32_t)(uint8_t)from[count] << (8 * count);
-        *x++ = mur_sxtb16(four);
-        *x++ = mur_sxtb16_odd(four);
+        while (rest-- > 0)
+            last[rest] = end[rest];
+        w = add_words(last, 1, w, pairs, sums);
     }
-    while (x != x_end)
-        *x++ = 0;
+    return w;
+}
+
+/* a sum to an int8 by a multiplier below 1/2 */
+static inline int32_t output(int32_t sum, int32_t mul, int32_t shift, int32_t zero)
+{
+#if MUR_HAVE_DSP
+    uint32_t twice = 2 * (uint32_t)mul;
+
+    /* clang-format off */
+    __asm__(MUR_DSP_REQUANT(%0, %1, %2, %3)
+            : "+r"(sum)
+            : "r"(twice), "r"(shift), "r"(zero)
+            : "cc");
+    /* clang-format on */
+    return sum;
+#else
+    return mur_dsp_output(sum, 2 * (uint32_t)mul, (uint32_t)shift, zero);
+#endif
+}
+
+static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
+{
+    for (; count > 0; count--, out++)
+        *out = *out < to->min ? to->min : *out > to->max ? to->max : *out;
+}
+
+/* outputs of one vector */
+static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out,
+                       int32_t coded)
+{
+    const uint32_t *w = (const uint32_t *)(const void *)fc->weights;
+    const int32_t *bias = fc->bias, *mul = fc->mul;
+    const uint8_t *codes = fc->codes;
+    int32_t zero = layer->output.zero;
+
+    for (int32_t channels = layer->shape.out_c; channels > 0; channels -= 4, bias += 4) {
+        /* what is packed goes on behind the last bias */
+        int32_t sums[4] = { bias[0], bias[1], bias[2], bias[3] };
+        int32_t pairs = channels > 2 ? 2 : 1, left = layer->shape.in_c;
+        const int8_t *x = in;
+
+        for (; left >= 4 * (WORDS + 1); left -= 4 * WORDS, x += 4 * WORDS)
+            w = add_run(x, WORDS, 0, w, pairs, sums);
+        w = add_run(x, left >> 2, left & 3, w, pairs, sums);
+        for (int32_t i = 0; i < 4 && i < channels; i++, codes += coded)
+            *out++ = (int8_t)output(sums[i], mul[*codes % MUR_FC_MULS], *codes / MUR_FC_MULS, zero);
+    }
+}
+
+static void run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int32_t coded)
+{
+    const mur_fc fc = mur_fc_of(layer, layer->packed, coded);
+    int32_t channels = layer->shape.out_c;
+
+    for (int32_t i = 0; i < mur_fc_rows(&layer->shape);
+         i++, in += layer->shape.in_c, out += channels) {
+        run_vector(layer, &fc, in, out, coded);
+        if (layer->output.min != INT8_MIN || layer->output.max != INT8_MAX)
+            clamp(out, channels, &layer->output);
+    }
 }
 
 void mur_dsp_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    const mur_dsp_fc *packed = layer->packed;
-    int32_t x_words = mur_dsp_fc_words(layer), pairs = layer->shape.out_c >> 1;
-    uint32_t *x = scratch;
-    product v;
+    (void)scratch;
+    run(layer, in, out, 0);
+}
 
-    v.x = x;
-    v.x_end = x + x_words;
-    v.mul = packed->mul;
-    v.shift = packed->shift;
-    v.zero = layer->output.zero;
-    for (int32_t i = 0; i < layer->shape.in_w; i++, in += layer->shape.in_c) {
-        widen(x, x + x_words, in, layer->shape.in_c);
-        v.w = (const uint32_t *)(const void *)(packed + 1);
-        v.w_end = v.w + pairs * (2 + x_words);
-        v.out = out;
-        if (pairs != 0)
-            multiply(&v);
-        if (layer->shape.out_c & 1) {
-            int8_t last[2];
-
-            v.w = v.w_end;
-            v.w_end = v.w + 2 + x_words;
-            v.out = last;
-            multiply(&v);
-            out[layer->shape.out_c - 1] = last[0];
-        }
-        for (int32_t c = 0; c < layer->shape.out_c; c++, out++)
-            *out = (int8_t)(*out < layer->output.min   ? layer->output.min
-                            : *out > layer->output.max ? layer->output.max
-                                                       : *out);
-    }
+void mur_dsp_fc_coded_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    (void)scratch;
+    run(layer, in, out, 1);
 }

@@ -2,7 +2,7 @@
 #include "mur_nn_arith.h"
 #include "mur_dsp_conv.h"
 #include "mur_dsp_depthwise.h"
-#include "mur_dsp_fc.h"
+#include "mur_fc.h"
 
 #include <string.h>
 
@@ -93,26 +93,30 @@ static int32_t take_pair(const mur_conv_s8 *layer, const mur_conv_plain *plain, 
     return 1;
 }
 
-/* do a and b fit the form of pairs? */
-static int is_pair(const view *a, const view *b)
+/* is there a halfword for each two weights? */
+static int fits_halfwords(const view *a, const view *b)
 {
-    if (!is_simple(a, 32) || !is_simple(b, 24))
-        return 0;
     for (int32_t k = 0; a->weights && b->weights && k < a->count; k++)
         if (b->weights[k] == -128 && a->weights[k] < 0)
-            return 0; /* no halfword holds the two */
+            return 0;
     return 1;
 }
 
+/* do a and b fit the form of pairs? */
+static int is_pair(const view *a, const view *b)
+{
+    return is_simple(a, 32) && is_simple(b, 24) && fits_halfwords(a, b);
+}
+
 /* do all pairs? */
-static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look)
+static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c;) {
         view a, b;
 
-        c += take_pair(layer, plain, look, c, &a, &b);
+        c += take_pair(layer, plain, view_of, c, &a, &b);
         if (!is_pair(&a, &b))
             return 0;
     }
@@ -123,7 +127,7 @@ static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, view
 
 int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    return are_pairs(layer, plain, view_of);
+    return are_pairs(layer, plain);
 }
 
 size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -260,47 +264,48 @@ size_t mur_dsp_conv_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
 
 /* ---- fully connected ---- */
 
-int mur_dsp_fc_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+/* sums of any number of inputs: mur_dsp_fc.c keeps those of b within 24 bits */
+static int fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    if (layer->shape.kernel_h != 1 || layer->shape.kernel_w != 1 || layer->shape.groups != 1 ||
-        layer->shape.in_h != 1 || layer->shape.out_h != 1 ||
-        layer->shape.in_w != layer->shape.out_w || layer->shape.stride_w != 1 ||
-        layer->shape.pad_top != 0 || layer->shape.pad_left != 0)
-        return 0;
-    for (int32_t c = 1; c < layer->shape.out_c; c++)
-        if (plain->mul[c] != plain->mul[0] || plain->shift[c] != plain->shift[0])
-            return 0;
-    return are_pairs(layer, plain, plain_view);
-}
-
-size_t mur_dsp_fc_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    size_t pairs = ((size_t)layer->shape.out_c + 1) / 2;
-
-    return sizeof(mur_dsp_fc) + pairs * (size_t)(2 + mur_dsp_fc_words(layer)) * 4;
-}
-
-void mur_dsp_fc_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
-{
-    mur_dsp_fc *head = packed;
-    uint32_t *out = (uint32_t *)(head + 1);
-    mur_dsp_runs runs = { 1, layer->shape.in_c, layer->shape.in_c / 4,
-                          mur_dsp_fc_words(layer) / 2 };
-
-    head->mul = (int32_t)(2 * (uint32_t)plain->mul[0]);
-    head->shift = -plain->shift[0];
     for (int32_t c = 0; c < layer->shape.out_c;) {
         view a, b;
 
         c += take_pair(layer, plain, plain_view, c, &a, &b);
-        out = pack_pair(&a, &b, &runs, out);
+        if (!is_simple(&a, 32) || !is_simple(&b, 32) || !fits_halfwords(&a, &b))
+            return 0;
+    }
+    return 1;
+}
+
+static size_t fc_weight_bytes(const mur_conv_s8 *layer)
+{
+    size_t words = ((size_t)layer->shape.in_c + 3) / 4;
+    size_t pairs = ((size_t)layer->shape.out_c + 1) / 2;
+
+    return words * pairs * 8;
+}
+
+static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint8_t *to)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    uint32_t *out = (uint32_t *)(void *)to;
+
+    for (int32_t c = 0; c < layer->shape.out_c; c += 4) {
+        int32_t pairs = layer->shape.out_c - c > 2 ? 2 : 1;
+        view a[2], b[2];
+
+        for (int32_t i = 0; i < pairs; i++)
+            (void)take_pair(layer, plain, plain_view, c + 2 * i, &a[i], &b[i]);
+        for (int32_t k = 0; k < runs.words; k++)
+            for (int32_t i = 0; i < pairs; i++) {
+                *out++ = weights_word(&a[i], &b[i], &runs, 4 * k);
+                *out++ = weights_word(&a[i], &b[i], &runs, 4 * k + 1);
+            }
     }
 }
 
-size_t mur_dsp_fc_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return (size_t)mur_dsp_fc_words(layer) * 4;
-}
+MUR_FC_KERNEL(dsp, fc_s8, 0)
+MUR_FC_KERNEL(dsp, fc_coded_s8, 1)
 
 /* ---- depthwise ---- */
 

@@ -20,6 +20,8 @@ enum { MUR_MVE_ROWS = 12 };  /* most rows of a depthwise kernel */
  * another, of 16 bytes each; the last inputs likewise, of as many bytes as there are. 16 bytes at
  * the very end may be read.
  *
+ * Of fc kernels: the same without mur_mve_four.
+ *
  * Of mur_mve_depthwise_s8: the channels by eights, the last filled up with zeros; of each eight two
  * mur_mve_four, its channels 0, 2, 4, 6 and 1, 3, 5, 7, then int8 [taps][8]. */
 typedef struct mur_mve_four {
@@ -30,6 +32,16 @@ typedef struct mur_mve_four {
 static inline int32_t mur_mve_inputs(const mur_conv_s8 *layer)
 {
     return layer->shape.kernel_h * layer->shape.kernel_w * layer->shape.in_c;
+}
+
+/* are a pixel's inputs whole vectors, and all inside the image? */
+static inline int32_t mur_mve_in_place(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+
+    return s->kernel_h == 1 && s->kernel_w == 1 && s->pad_top == 0 && s->pad_left == 0 &&
+           s->in_c % MUR_MVE_BYTES == 0 && (s->out_h - 1) * s->stride_h < s->in_h &&
+           (s->out_w - 1) * s->stride_w < s->in_w;
 }
 
 /* bytes of a row, and of all rows, that a depthwise layer's windows of one output row touch */

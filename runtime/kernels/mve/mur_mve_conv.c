@@ -2,7 +2,7 @@
  *
  * A pixel's inputs are one run of bytes: where they lie, if they fill whole vectors there, else
  * gathered in scratch and filled up with zeros. Four output channels at a time. */
-#include "mur_mve.h"
+#include "mur_mve_sums.h"
 
 typedef struct conv_job {
     const mur_conv_s8 *layer;
@@ -14,50 +14,6 @@ typedef struct conv_job {
 
 #if MUR_HAVE_MVE
 
-/* sums of four channels over whole vectors of inputs and the rest, whose weights are `rest` apart
- */
-static inline int32x4_t sums_of_four(const int8_t *x, const mur_mve_four *four, uint32_t vectors,
-                                     uint32_t rest)
-{
-    register int32_t a __asm__("r4") = four->bias[0];
-    register int32_t b __asm__("r6") = four->bias[1];
-    register int32_t c __asm__("r8") = four->bias[2];
-    register int32_t d __asm__("r10") = four->bias[3];
-    const int8_t *w = (const int8_t *)(four + 1);
-    int32x4_t sums;
-
-    if (vectors > 0)
-        __asm__ volatile("dls lr, %6\n"
-                         "1: vldrb.8 q0, [%4], #16\n"
-                         "vldrb.8 q1, [%5], #16\n"
-                         "vmladava.s8 %0, q0, q1\n"
-                         "vldrb.8 q2, [%5], #16\n"
-                         "vmladava.s8 %1, q0, q2\n"
-                         "vldrb.8 q1, [%5], #16\n"
-                         "vmladava.s8 %2, q0, q1\n"
-                         "vldrb.8 q2, [%5], #16\n"
-                         "vmladava.s8 %3, q0, q2\n"
-                         "le lr, 1b\n"
-                         : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(x), "+r"(w)
-                         : "r"(vectors)
-                         : "lr", "q0", "q1", "q2", "memory");
-    if (rest > 0) {
-        int8x16_t last = vldrbq_s8(x); /* zeros behind the inputs: weights there do not count */
-
-        a = vmladavaq_s8(a, last, vldrbq_s8(w));
-        w += rest;
-        b = vmladavaq_s8(b, last, vldrbq_s8(w));
-        w += rest;
-        c = vmladavaq_s8(c, last, vldrbq_s8(w));
-        d = vmladavaq_s8(d, last, vldrbq_s8(w + rest));
-    }
-    __asm__("vmov %q0[2], %q0[0], %1, %3\n"
-            "vmov %q0[3], %q0[1], %2, %4\n"
-            : "=w"(sums)
-            : "r"(a), "r"(b), "r"(c), "r"(d));
-    return sums;
-}
-
 /* a pixel whose inputs lie at x */
 static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
 {
@@ -66,11 +22,16 @@ static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
     uint32_t rest = (uint32_t)job->inputs % MUR_MVE_BYTES;
     size_t step = sizeof(mur_mve_four) + 4 * (size_t)job->inputs;
     const uint8_t *packed = job->layer->packed;
+    int8x16_t last = vdupq_n_s8(0); /* gathered, with zeros behind */
     int32_t left = job->layer->shape.out_c;
 
+    if (rest > 0)
+        last = vldrbq_s8(x + vectors * MUR_MVE_BYTES);
     for (;; left -= 4, out += 4, packed += step) {
         const mur_mve_four *four = (const void *)packed;
-        int32x4_t y = mur_mve_output(sums_of_four(x, four, vectors, rest), four, &clamp);
+        int32x4_t sums =
+            mur_mve_sums(x, vectors, last, rest, four->bias, (const int8_t *)(four + 1));
+        int32x4_t y = mur_mve_output(sums, four, &clamp);
 
         if (left <= 4) {
             vstrbq_p_s32(out, y, vctp32q((uint32_t)left));
@@ -82,31 +43,17 @@ static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
 
 #else
 
-static void run_four(const conv_job *job, const int8_t *x, const mur_mve_four *four,
-                     int32_t channels, int8_t *out)
-{
-    for (int32_t i = 0; i < channels && i < 4; i++) {
-        const int8_t *w = (const int8_t *)(four + 1);
-        int32_t sum = four->bias[i];
-
-        for (int32_t k = 0; k < job->inputs; k++) {
-            int32_t start = k & ~(MUR_MVE_BYTES - 1), length = job->inputs - start;
-
-            if (length > MUR_MVE_BYTES)
-                length = MUR_MVE_BYTES;
-            sum += x[k] * w[4 * start + i * length + (k - start)];
-        }
-        out[i] = mur_mve_output(sum, four, i, &job->layer->output);
-    }
-}
-
 static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
 {
     const uint8_t *packed = job->layer->packed;
 
-    for (int32_t c = 0; c < job->layer->shape.out_c; c += 4) {
-        run_four(job, x, (const void *)packed, job->layer->shape.out_c - c, out + c);
-        packed += sizeof(mur_mve_four) + 4 * (size_t)job->inputs;
+    for (int32_t c = 0; c < job->layer->shape.out_c; c++) {
+        const mur_mve_four *four = (const void *)packed;
+        int32_t sum = mur_mve_sum(x, job->inputs, (const int8_t *)(four + 1), c & 3);
+
+        out[c] = mur_mve_output(sum + four->bias[c & 3], four, c & 3, &job->layer->output);
+        if ((c & 3) == 3)
+            packed += sizeof(mur_mve_four) + 4 * (size_t)job->inputs;
     }
 }
 
@@ -133,19 +80,16 @@ static void gather(const conv_job *job, int32_t top, int32_t left)
 
 void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    int8_t *pixel = scratch; /* its outputs, while its inputs are still read */
+    int8_t *pixel = scratch; /* its outputs, while its inputs are still read where they lie */
     conv_job job;
 
     job.layer = layer;
     job.in = in;
     job.inputs = mur_mve_inputs(layer);
-    job.x = pixel + ((layer->shape.out_c + 15) & ~15);
-    job.in_place = layer->shape.kernel_h == 1 && layer->shape.kernel_w == 1 &&
-                   layer->shape.pad_top == 0 && layer->shape.pad_left == 0 &&
-                   job.inputs % MUR_MVE_BYTES == 0 &&
-                   (layer->shape.out_h - 1) * layer->shape.stride_h < layer->shape.in_h &&
-                   (layer->shape.out_w - 1) * layer->shape.stride_w < layer->shape.in_w;
-    mur_mve_fill(job.x + (job.inputs & ~(MUR_MVE_BYTES - 1)), 0, MUR_MVE_BYTES);
+    job.x = scratch;
+    job.in_place = mur_mve_in_place(layer);
+    if (!job.in_place)
+        mur_mve_fill(job.x + (job.inputs & ~(MUR_MVE_BYTES - 1)), 0, MUR_MVE_BYTES);
     for (int32_t y = 0; y < layer->shape.out_h; y++) {
         int32_t top = y * layer->shape.stride_h - layer->shape.pad_top,
                 left = -layer->shape.pad_left;

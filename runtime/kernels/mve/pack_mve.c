@@ -1,4 +1,5 @@
 /* pack_mve.c - weights for the kernels of this folder: mur_mve.h says how. On the host. */
+#include "mur_fc.h"
 #include "mur_mve.h"
 
 #include <string.h>
@@ -40,9 +41,22 @@ size_t mur_mve_conv_s8_packed_bytes(const mur_conv_s8 *layer)
     return (size_t)((layer->shape.out_c + 3) / 4) * four + MUR_MVE_BYTES;
 }
 
+/* weights of channel i of four */
+static void put_weights(const int8_t *w, int32_t inputs, int32_t i, uint8_t *to)
+{
+    int32_t last = inputs % MUR_MVE_BYTES;
+
+    for (int32_t k = 0; k < inputs; k++) {
+        int32_t start = k & ~(MUR_MVE_BYTES - 1);
+        int32_t length = start < inputs - last ? MUR_MVE_BYTES : last;
+
+        to[4 * start + i * length + k - start] = (uint8_t)w[k];
+    }
+}
+
 void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
-    int32_t inputs = mur_mve_inputs(layer), last = inputs % MUR_MVE_BYTES;
+    int32_t inputs = mur_mve_inputs(layer);
     uint8_t *to = packed;
 
     memset(packed, 0, mur_mve_conv_s8_packed_bytes(layer));
@@ -55,12 +69,7 @@ void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
             const int8_t *w = plain->weights + (first + i) * inputs;
 
             set_channel(layer, plain, first + i, w, inputs, &four, i);
-            for (int32_t k = 0; k < inputs; k++) {
-                int32_t start = k & ~(MUR_MVE_BYTES - 1);
-                int32_t length = start < inputs - last ? MUR_MVE_BYTES : last;
-
-                bytes[4 * start + i * length + k - start] = (uint8_t)w[k];
-            }
+            put_weights(w, inputs, i, bytes);
         }
         memcpy(to, &four, sizeof(four));
         to = bytes + 4 * inputs;
@@ -69,10 +78,42 @@ void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
 
 size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    size_t inputs = (size_t)(mur_mve_inputs(layer) & ~(MUR_MVE_BYTES - 1)) + MUR_MVE_BYTES;
+    size_t gathered = (size_t)(mur_mve_inputs(layer) & ~(MUR_MVE_BYTES - 1)) + MUR_MVE_BYTES;
+    size_t pixel = (size_t)layer->shape.out_c;
 
-    return (((size_t)layer->shape.out_c + 15) & ~(size_t)15) + inputs;
+    if (mur_mve_in_place(layer))
+        return pixel;
+    if (layer->shape.kernel_h == 1 && layer->shape.kernel_w == 1 && gathered < pixel)
+        return pixel; /* a part of the layer may be all inside */
+    return gathered;
 }
+
+/* ---- fully connected ---- */
+
+static int fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    (void)layer;
+    (void)plain;
+    return 1;
+}
+
+static size_t fc_weight_bytes(const mur_conv_s8 *layer)
+{
+    return (((size_t)layer->shape.out_c + 3) & ~(size_t)3) * (size_t)layer->shape.in_c +
+           MUR_MVE_BYTES;
+}
+
+static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint8_t *to)
+{
+    int32_t inputs = layer->shape.in_c;
+
+    memset(to, 0, fc_weight_bytes(layer));
+    for (int32_t c = 0; c < layer->shape.out_c; c++)
+        put_weights(plain->weights + c * inputs, inputs, c & 3, to + (c & ~3) * inputs);
+}
+
+MUR_FC_KERNEL(mve, fc_s8, 0)
+MUR_FC_KERNEL(mve, fc_coded_s8, 1)
 
 /* ---- depthwise ---- */
 

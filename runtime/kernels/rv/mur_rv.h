@@ -17,8 +17,9 @@ typedef struct mur_rv_channel {
 /* Packed weights begin with this, at a multiple of 16 bytes. Of mur_rv_conv_s8 follow, for each
  * group, its channels by fours, the last four filled up with channels of zeros: mur_rv_channel [4],
  * then int8 [inputs][4],
- * the inputs filled up to an even number. Of mur_rv_depthwise_s8, for each channel: mur_rv_channel,
- * then the kernel row by row, filled up to whole words. */
+ * the inputs filled up to an even number. Of fc kernels int8 [inputs][4] of each four. Of
+ * mur_rv_depthwise_s8, for each channel: mur_rv_channel, then the kernel row by row, filled up to
+ * whole words. */
 typedef struct mur_rv_head {
     uint32_t simple; /* MUR_REQUANT_Q31, shifts -21..-1, every sum has 31 bits */
 } mur_rv_head;
@@ -27,6 +28,12 @@ static inline int32_t mur_rv_inputs(const mur_conv_s8 *layer)
 {
     return layer->shape.kernel_h * layer->shape.kernel_w *
            (layer->shape.in_c / layer->shape.groups);
+}
+
+/* mur_rv_conv_s8 gathers an input of four pixels as two words, of one as a byte */
+static inline int32_t mur_rv_gathered_bytes(const mur_conv_s8 *layer)
+{
+    return layer->shape.out_w < MUR_RV_PIXELS ? 1 : 8;
 }
 
 static inline int32_t mur_rv_depthwise_bytes(const mur_conv_s8 *layer)

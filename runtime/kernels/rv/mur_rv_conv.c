@@ -3,7 +3,11 @@
  * Four neighbouring pixels at a time, of one where a row ends. Two pixels a, b share a word
  * x = a + 65536 b, so that one multiplication makes two products; the sum p of two such words times
  * weights has a's sum, of 16 bits, below b's. With s the sum of all p, and t that of all
- * (p + 32768) >> 16: b's sum is t, and a's s - 65536 t. 71 instructions for 32 products. */
+ * (p + 32768) >> 16: b's sum is t, and a's s - 65536 t. 71 instructions for 32 products.
+ *
+ * The sums of two products are -32512..32768, and the greatest, of four -128, is one too many for
+ * 16 bits: mur_rv_conv_wide_s8 adds 32767 - 65536 instead, so that its t is less by the number of
+ * p; it knows weights of any zero point, too. */
 #include "mur_rv.h"
 
 typedef struct conv_job {
@@ -122,39 +126,51 @@ static void gather(const conv_job *job, void *x, int32_t pixels, int32_t top, in
         " s8, 32(sp)\n" #op " s9, 36(sp)\n" #op " s10, 40(sp)\n" #op " s11, 44(sp)\n" #op \
         " ra, 48(sp)\n" #op " a3, 52(sp)\n"
 
-/* sums [channel][pixel] of four pixels and four channels */
-__attribute__((naked, noinline)) static void multiply4(__attribute__((unused)) const int32_t *x,
-                                                       __attribute__((unused))
-                                                       const mur_rv_channel *four,
-                                                       __attribute__((unused)) const int8_t *end,
-                                                       __attribute__((unused)) int32_t *sums)
-{
-    __asm__ volatile(
-        "addi sp, sp, -64\n" SAVED(sw) START(0, s0, s1, s2, s3) START(12, s4, s5, s6, s7)
-            START(24, s8, s9, s10, s11)
-                START(36, t4, t5, t6,
-                      ra) "li a3, 32768\n"
-                          "addi a1, a1, 48\n"
-                          "1: lw t0, 0(a0)\n"
-                          "lw t1, 4(a0)\n"
-                          "lw t2, 8(a0)\n"
-                          "lw t3, 12(a0)\n" CHANNEL(0, s0, s1, s2, s3) CHANNEL(1, s4, s5, s6, s7)
-                              CHANNEL(2, s8, s9, s10, s11) CHANNEL(
-                                  3, t4, t5, t6, ra) "addi a1, a1, 8\n"
-                                                     "addi a0, a0, 16\n"
-                                                     "bne a1, a2, 1b\n"
-                                                     "lw a3, 52(sp)\n" STORE(0, s0, s1, s2, s3)
-                                                         STORE(16, s4, s5, s6, s7)
-                                                             STORE(32, s8, s9, s10, s11)
-                                                                 STORE(48, t4, t5, t6, ra)
-                                                                     SAVED(lw) "addi sp, sp, 64\n"
-                                                                               "ret\n");
-}
+/* clang-format off */
+/* sums [channel][pixel] of four pixels and four channels; `round` is added before the shift */
+#define MULTIPLY4(name, round) \
+    __attribute__((naked, noinline)) static void name( \
+        __attribute__((unused)) const int32_t *x, \
+        __attribute__((unused)) const mur_rv_channel *four, \
+        __attribute__((unused)) const int8_t *end, __attribute__((unused)) int32_t *sums) \
+    { \
+        __asm__ volatile("addi sp, sp, -64\n" \
+                         SAVED(sw) \
+                         START(0, s0, s1, s2, s3) \
+                         START(12, s4, s5, s6, s7) \
+                         START(24, s8, s9, s10, s11) \
+                         START(36, t4, t5, t6, ra) \
+                         "li a3, " #round "\n" \
+                         "addi a1, a1, 48\n" \
+                         "1: lw t0, 0(a0)\n" \
+                         "lw t1, 4(a0)\n" \
+                         "lw t2, 8(a0)\n" \
+                         "lw t3, 12(a0)\n" \
+                         CHANNEL(0, s0, s1, s2, s3) \
+                         CHANNEL(1, s4, s5, s6, s7) \
+                         CHANNEL(2, s8, s9, s10, s11) \
+                         CHANNEL(3, t4, t5, t6, ra) \
+                         "addi a1, a1, 8\n" \
+                         "addi a0, a0, 16\n" \
+                         "bne a1, a2, 1b\n" \
+                         "lw a3, 52(sp)\n" \
+                         STORE(0, s0, s1, s2, s3) \
+                         STORE(16, s4, s5, s6, s7) \
+                         STORE(32, s8, s9, s10, s11) \
+                         STORE(48, t4, t5, t6, ra) \
+                         SAVED(lw) \
+                         "addi sp, sp, 64\n" \
+                         "ret\n"); \
+    }
+
+MULTIPLY4(multiply4, 32768)
+MULTIPLY4(multiply4_wide, -32769)
+/* clang-format on */
 
 #else
 
-static void multiply4(const int32_t *x, const mur_rv_channel *four, const int8_t *end,
-                      int32_t *sums)
+static void multiply4_by(const int32_t *x, const mur_rv_channel *four, const int8_t *end,
+                         int32_t *sums, uint32_t round)
 {
     const int8_t *start = (const int8_t *)(four + MUR_RV_CHANNELS);
 
@@ -164,14 +180,26 @@ static void multiply4(const int32_t *x, const mur_rv_channel *four, const int8_t
             int32_t t = 0, k = pair;
 
             for (const int8_t *w = start + i; w < end; w += 8, k += 4) {
-                int32_t p = x[k] * w[0] + x[k + 2] * w[4];
+                uint32_t p = (uint32_t)x[k] * (uint32_t)w[0] + (uint32_t)x[k + 2] * (uint32_t)w[4];
 
-                s += (uint32_t)p;
-                t += mur_asr(p + 32768, 16);
+                s += p;
+                t += mur_asr((int32_t)(p + round), 16);
             }
-            *sums++ = four->bias + (int32_t)(s - ((uint32_t)t << 16));
+            *sums++ = (int32_t)((uint32_t)four->bias + s - ((uint32_t)t << 16));
             *sums++ = four->bias + t;
         }
+}
+
+static void multiply4(const int32_t *x, const mur_rv_channel *four, const int8_t *end,
+                      int32_t *sums)
+{
+    multiply4_by(x, four, end, sums, 32768);
+}
+
+static void multiply4_wide(const int32_t *x, const mur_rv_channel *four, const int8_t *end,
+                           int32_t *sums)
+{
+    multiply4_by(x, four, end, sums, (uint32_t)-32769);
 }
 
 #endif
@@ -212,9 +240,18 @@ static __attribute__((noinline)) void correct(const conv_job *job, int32_t pixel
     }
 }
 
+/* what mur_rv_conv_wide_s8's t lack: 1 for each two inputs */
+static void widen(int32_t *sums, int32_t inputs)
+{
+    for (int32_t i = 0; i < MUR_RV_CHANNELS * MUR_RV_PIXELS; i += 2) {
+        sums[i] = (int32_t)((uint32_t)sums[i] - ((uint32_t)inputs << 15));
+        sums[i + 1] += inputs >> 1;
+    }
+}
+
 /* one or four pixels, gathered, to all output channels */
 static inline __attribute__((always_inline)) void multiply(const conv_job *job, int32_t pixels,
-                                                           int8_t *out)
+                                                           int32_t wide, int8_t *out)
 {
     const mur_conv_s8 *layer = job->layer;
     int32_t inputs = job->inputs, channels = layer->shape.out_c / layer->shape.groups;
@@ -231,9 +268,13 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
             w += MUR_RV_CHANNELS * ((int32_t)sizeof(*four) + inputs);
             if (pixels == 1)
                 multiply1(x, four, w, sums);
+            else if (wide)
+                multiply4_wide(x, four, w, sums);
             else
                 multiply4(x, four, w, sums);
-            if (layer->weight_zero != 0)
+            if (pixels != 1 && wide)
+                widen(sums, inputs);
+            if (wide && layer->weight_zero != 0)
                 correct(job, pixels, x, sums);
             for (int32_t i = c; i < c + MUR_RV_CHANNELS && i < channels; i++, sum += pixels)
                 mur_rv_finish(&job->output, four++, sum, pixels, out++, layer->shape.out_c);
@@ -242,15 +283,26 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
 
 static __attribute__((noinline)) void multiply_one(const conv_job *job, int8_t *out)
 {
-    multiply(job, 1, out);
+    multiply(job, 1, 0, out);
 }
 
 static __attribute__((noinline)) void multiply_four(const conv_job *job, int8_t *out)
 {
-    multiply(job, MUR_RV_PIXELS, out);
+    multiply(job, MUR_RV_PIXELS, 0, out);
 }
 
-static void run_row(const conv_job *job, int32_t top, int8_t *out)
+static __attribute__((noinline)) void multiply_one_wide(const conv_job *job, int8_t *out)
+{
+    multiply(job, 1, 1, out);
+}
+
+static __attribute__((noinline)) void multiply_four_wide(const conv_job *job, int8_t *out)
+{
+    multiply(job, MUR_RV_PIXELS, 1, out);
+}
+
+static inline __attribute__((always_inline)) void run_row(const conv_job *job, int32_t top,
+                                                          int32_t wide, int8_t *out)
 {
     const mur_conv_s8 *layer = job->layer;
     int32_t left = -layer->shape.pad_left, step = layer->shape.stride_w, x = layer->shape.out_w;
@@ -258,16 +310,23 @@ static void run_row(const conv_job *job, int32_t top, int8_t *out)
     for (; x >= MUR_RV_PIXELS; x -= MUR_RV_PIXELS, left += 4 * step) {
         gather(job, job->x, 2, top, left);
         gather(job, (int32_t *)job->x + 1, 2, top, left + 2 * step);
-        multiply_four(job, out);
+        if (wide)
+            multiply_four_wide(job, out);
+        else
+            multiply_four(job, out);
         out += MUR_RV_PIXELS * layer->shape.out_c;
     }
     for (; x > 0; x--, left += step, out += layer->shape.out_c) {
         gather(job, job->x, 1, top, left);
-        multiply_one(job, out);
+        if (wide)
+            multiply_one_wide(job, out);
+        else
+            multiply_one(job, out);
     }
 }
 
-void mur_rv_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, const int8_t *in,
+                                                      int8_t *out, void *scratch, int32_t wide)
 {
     int32_t whole = layer->shape.groups == 1 && layer->shape.dilation_w == 1, depth;
     conv_job job;
@@ -279,11 +338,22 @@ void mur_rv_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, voi
     job.runs = whole ? 1 : layer->shape.kernel_w;
     job.run_bytes = whole ? layer->shape.kernel_w * depth : depth;
     job.x = scratch;
-    job.border[0] = (int8_t *)scratch + layer->shape.groups * job.inputs * 8;
+    job.border[0] =
+        (int8_t *)scratch + layer->shape.groups * job.inputs * mur_rv_gathered_bytes(layer);
     job.border[1] = job.border[0] + job.run_bytes;
     job.output.to = &layer->output;
     job.output.simple = (int32_t)((const mur_rv_head *)layer->packed)->simple;
     for (int32_t y = 0; y < layer->shape.out_h; y++)
-        run_row(&job, y * layer->shape.stride_h - layer->shape.pad_top,
+        run_row(&job, y * layer->shape.stride_h - layer->shape.pad_top, wide,
                 out + y * layer->shape.out_pitch);
+}
+
+void mur_rv_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    run(layer, in, out, scratch, 0);
+}
+
+void mur_rv_conv_wide_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    run(layer, in, out, scratch, 1);
 }

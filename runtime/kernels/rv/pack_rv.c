@@ -1,4 +1,5 @@
 /* pack_rv.c - weights for the kernels of this folder: mur_rv.h says how. On the host. */
+#include "mur_fc.h"
 #include "mur_rv.h"
 
 #include <string.h>
@@ -50,6 +51,8 @@ int mur_rv_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     int32_t inputs = mur_rv_inputs(layer);
 
+    if (layer->weight_zero != 0)
+        return 0;
     for (int32_t c = 0; c < layer->shape.out_c; c++)
         for (int32_t k = 0; k + 1 < inputs; k += 2)
             if (plain->weights[c * inputs + k] == -128 &&
@@ -101,8 +104,67 @@ size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
     size_t border =
         2 * (size_t)mur_rv_inputs(layer) / layer->shape.kernel_h; /* at most two kernel rows */
 
-    return (size_t)layer->shape.groups * even_inputs(layer) * 8 + border;
+    return (size_t)layer->shape.groups * even_inputs(layer) * (size_t)mur_rv_gathered_bytes(layer) +
+           border;
 }
+
+/* ---- conv, wide: packed in the same way ---- */
+
+int mur_rv_conv_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    (void)layer;
+    (void)plain;
+    return 1;
+}
+
+size_t mur_rv_conv_wide_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return mur_rv_conv_s8_packed_bytes(layer);
+}
+
+void mur_rv_conv_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    mur_rv_conv_s8_pack(layer, plain, packed);
+}
+
+size_t mur_rv_conv_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return mur_rv_conv_s8_scratch_bytes(layer);
+}
+
+/* ---- fully connected ---- */
+
+static int fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    for (int32_t c = 0; c < layer->shape.out_c; c++)
+        if (!is_simple(layer, plain, c))
+            return 0;
+    return 1;
+}
+
+static size_t fc_weight_bytes(const mur_conv_s8 *layer)
+{
+    size_t fours = ((size_t)layer->shape.out_c + MUR_RV_CHANNELS - 1) / MUR_RV_CHANNELS;
+
+    return fours * MUR_RV_CHANNELS * (size_t)layer->shape.in_c;
+}
+
+static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint8_t *to)
+{
+    int32_t inputs = layer->shape.in_c;
+
+    memset(to, 0, fc_weight_bytes(layer));
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
+        int32_t i = c % MUR_RV_CHANNELS;
+
+        for (int32_t k = 0; k < inputs; k++)
+            to[(c - i) * inputs + k * MUR_RV_CHANNELS + i] =
+                (uint8_t)plain->weights[c * inputs + k];
+    }
+}
+
+MUR_FC_KERNEL(rv, fc_s8, 0)
+MUR_FC_KERNEL(rv, fc_coded_s8, 1)
 
 /* ---- depthwise ---- */
 

@@ -257,6 +257,7 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     const muc_mcu_conv_kernel *kernel;
     const muc_mcu_tiled_conv *tiled;
     packing *subject;
+    int32_t lead;
 
     muc_mcu_flatten_conv(&layer.shape);
     kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
@@ -275,11 +276,8 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     MUC_TRY(muc_mcu_pass_scratch(l, kernel->scratch_bytes(&layer)));
-    if (!muc_mcu_is_depthwise(kernel))
-        muc_mcu_may_overlap(l, 0, mur_conv_s8_lead(&layer.shape));
-    else if (layer.shape.out_c == layer.shape.in_c && layer.shape.out_h <= layer.shape.in_h &&
-             layer.shape.out_w <= layer.shape.in_w)
-        muc_mcu_may_overlap(l, 0, 0);
+    if (muc_mcu_conv_lead(kernel, &layer.shape, &lead))
+        muc_mcu_may_overlap(l, 0, lead);
     return muc_mcu_end_step(l, macs);
 }
 

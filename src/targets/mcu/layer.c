@@ -23,9 +23,22 @@ static const muc_mcu_conv_kernel kernels[] = {
 #undef MUR_NN
 };
 
-bool muc_mcu_is_depthwise(const muc_mcu_conv_kernel *kernel)
+static bool is_depthwise(const muc_mcu_conv_kernel *kernel)
 {
-    return strstr(kernel->function, "depthwise") != NULL;
+    return strstr(kernel->function, "_depthwise_") != NULL;
+}
+
+bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *shape,
+                       int32_t *lead)
+{
+    if (is_depthwise(kernel)) {
+        *lead = 0;
+        return shape->in_c == shape->out_c && shape->out_h <= shape->in_h &&
+               shape->out_w <= shape->in_w && shape->in_pitch == shape->in_w * shape->in_c &&
+               shape->out_pitch == shape->out_w * shape->out_c;
+    }
+    *lead = strstr(kernel->function, "_fc_") ? mur_fc_s8_lead(shape) : mur_conv_s8_lead(shape);
+    return true;
 }
 
 static bool fits_all(const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layers, uint32_t count,
@@ -46,7 +59,7 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
-        int worth = 2 * suits + (layers->shape.groups > 1 && muc_mcu_is_depthwise(&kernels[i]));
+        int worth = 2 * suits + (layers->shape.groups > 1 && is_depthwise(&kernels[i]));
 
         if (suits >= 0 && worth > best && fits_all(&kernels[i], layers, count, plain)) {
             found = &kernels[i];

@@ -65,7 +65,10 @@ void muc_mcu_flatten_conv(mur_conv_shape *shape);
  * spatial dimensions and pads alone. There always is one. */
 const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
                                              uint32_t count, const mur_conv_plain *plain);
-bool muc_mcu_is_depthwise(const muc_mcu_conv_kernel *kernel);
+/* Whether it can overwrite its input, and by how many bytes that must then start after the output.
+ */
+bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *shape,
+                       int32_t *lead);
 
 /* The fields of a descriptor, ".in_h = 3," on a line each; fields that are 0 are left out. */
 void muc_mcu_print_shape(muc_text *text, const mur_conv_shape *shape);

@@ -564,20 +564,13 @@ static muc_status set_kernel(chain *c, muc_mcu_step *step, const stage_tables *t
     *overwrites = true;
     *lead = INT32_MIN;
     for (uint32_t i = 0; i < t->slice_count; i++) {
-        const mur_conv_s8 *s = &slices[i];
-        uint64_t bytes = kernel->scratch_bytes(s);
+        uint64_t bytes = kernel->scratch_bytes(&slices[i]);
+        int32_t behind;
 
         scratch = bytes > scratch ? bytes : scratch;
-        if (!muc_mcu_is_depthwise(kernel))
-            *lead = mur_conv_s8_lead(&s->shape) > *lead ? mur_conv_s8_lead(&s->shape) : *lead;
-        else if (s->shape.in_c != s->shape.out_c || s->shape.out_h > s->shape.in_h ||
-                 s->shape.out_w > s->shape.in_w ||
-                 s->shape.in_pitch != s->shape.in_w * s->shape.in_c ||
-                 s->shape.out_pitch != s->shape.out_w * s->shape.out_c)
-            *overwrites = false;
+        *overwrites = muc_mcu_conv_lead(kernel, &slices[i].shape, &behind) && *overwrites;
+        *lead = behind > *lead ? behind : *lead;
     }
-    if (muc_mcu_is_depthwise(kernel))
-        *lead = 0;
     if (strcmp(kernel->function, step->function) != 0) {
         packed->bytes = step->packed_bytes = kernel->packed_bytes(slices);
         MUC_TRY(

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* what the layer of some of the channels is */
+/* what the layer of some of the channels is, in tiles: its rows are dense */
 static mur_conv_shape cut_channels(const mur_conv_shape *layer, uint32_t channels)
 {
     mur_conv_shape part = *layer;
@@ -12,6 +12,8 @@ static mur_conv_shape cut_channels(const mur_conv_shape *layer, uint32_t channel
     part.out_c = (int32_t)channels;
     if (part.groups > 1)
         part.groups = part.in_c = part.out_c;
+    part.in_pitch = part.in_w * part.in_c;
+    part.out_pitch = part.out_w * part.out_c;
     return part;
 }
 
