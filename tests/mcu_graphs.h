@@ -188,6 +188,13 @@ static const char *const mcu_graphs[] = {
     "alpha=0.1\noutput y\n",
     "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\ntensor b = input i8 [4, 5] scale 0.2 zero -5\n"
     "node y i8 [2, 3, 5] scale 2.5 zero 1 = matmul a, b\noutput y\n",
+    "tensor a = input i8 [3, 2, 5] scale 0.1 zero 3\ntensor b = const f32 [2, 5] values 1, -0.5, "
+    "2, 0.1, 0, "
+    "3, 1, 1, 0.7, -2\ntensor c = const f32 [2, 5] values 0.5, 1, -1, 0, 2, 0, 0, 0.1, -0.3, 4\n"
+    "node y i8 [3, 2, 5] scale 0.04 zero -7 = layer_norm a, b, c axis=1 epsilon=0.01\noutput y\n",
+    "tensor a = input i8 [4, 7] scale 0.05 zero -20\ntensor b = const f32 [7] values 1, -0.5, 2, "
+    "0.1, 0, 3, 1\n"
+    "node y i8 [4, 7] scale 0.02 zero 5 = rmsnorm a, b epsilon=0.001\noutput y\n",
     "tensor a = input u8 [7] scale 0.1 zero 3\nnode t f32 [7] = dequantize a\nnode y f32 [7] = "
     "relu t\noutput y\n",
     "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\n"

@@ -212,6 +212,123 @@ static void more_operators_have_int8_forms(void **state)
     muc_context_free(ctx);
 }
 
+/* the operators of a graph that is int8 but at its ends, "op op" */
+static void check_operators(const muc_graph *graph, const char *expected)
+{
+    muc_text found = { 0 };
+
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op != MUC_OP_QUANTIZE && graph->nodes[i].op != MUC_OP_DEQUANTIZE)
+            muc_text_add(&found, "%s%s%s", found.size ? " " : "",
+                         muc_op_get(graph->nodes[i].op)->name,
+                         graph->tensors[graph->nodes[i].outputs[0]].dtype == MUC_I8 ? "" : "!");
+    assert_string_equal(found.data, expected);
+    muc_text_free(&found);
+}
+
+/* the int8 network beside the one of real numbers, in steps of the output's scale */
+static void check_close(muc_context *ctx, const char *text, const float *samples, size_t elements,
+                        const char *operators, double steps)
+{
+    muc_graph *integer = int8_of(ctx, text, samples, elements), *real = graph_of(ctx, text);
+    const muc_tensor *y = &integer->tensors[integer->outputs[0]];
+    double bound =
+        steps *
+        (double)integer->tensors[integer->nodes[y->producer].inputs[0]].quantization->scales[0];
+    double worst = 0;
+
+    check_operators(integer, operators);
+    for (size_t s = 0; s < SAMPLES; s++) {
+        muc_ref *ref, *other;
+        const float *found = run(ctx, integer, samples + s * elements, elements, &ref);
+        const float *exact = run(ctx, real, samples + s * elements, elements, &other);
+
+        for (size_t i = 0; i < OUT; i++)
+            worst = fmax(worst, fabs((double)found[i] - (double)exact[i]));
+        muc_ref_close(ref);
+        muc_ref_close(other);
+    }
+    if (!(worst <= bound))
+        fail_msg("%s: %g, expected %g", operators, worst, bound);
+    muc_graph_free(integer);
+    muc_graph_free(real);
+}
+
+/* steps between two int8 tensors are one table; times a constant nothing at all */
+static void functions_of_one_tensor_are_tables(void **state)
+{
+    static const char text[] =
+        "graph functions\n"
+        "tensor x = input f32 [1, 4]\n"
+        "tensor w = const f32 [4, 4] values 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1\n"
+        "tensor k = const f32 [] values 0.35\n"
+        "tensor two = const f32 [1, 1] values 2\n"
+        "node c f32 [1, 4] = linear x, w\n"
+        "node e f32 [1, 4] = exp c\n"
+        "node a f32 [1, 4] = add e, two\n"
+        "node l f32 [1, 4] = log a\n"
+        "node s f32 [1, 4] = sin c\n"
+        "node p f32 [1, 4] = mul l, s\n"
+        "node n f32 [1, 4] = linear p, w\n"
+        "node m f32 [1, 4] = mul n, k\n"
+        "node y f32 [1, 4] = add m, x\n"
+        "output y\n";
+    muc_context *ctx = muc_context_new(1);
+    float samples[SAMPLES][4];
+
+    (void)state;
+    seed = 13;
+    for (size_t i = 0; i < SAMPLES * 4; i++)
+        samples[i / 4][i % 4] = 2 * random_real();
+    check_close(ctx, text, samples[0], 4, "linear lookup linear identity add", 5);
+    muc_context_free(ctx);
+}
+
+/* magnitudes over six decades: 256 equal steps would leave nothing of most */
+static void a_logarithm_of_an_input_stays_real(void **state)
+{
+    static const char text[] = "graph magnitudes\n"
+                               "tensor x = input f32 [1, 4]\n"
+                               "tensor e = const f32 [] values 1e-6\n"
+                               "tensor w = const f32 [4, 4] values 1, 2, 0, 0, 0, 1, 0, 0, 0, 0, "
+                               "1, 3, 0, 0, 0, 1\n"
+                               "node a f32 [1, 4] = add x, e\n"
+                               "node l f32 [1, 4] = log a\n"
+                               "node y f32 [1, 4] = linear l, w\n"
+                               "output y\n";
+    muc_context *ctx = muc_context_new(1);
+    float samples[SAMPLES][4];
+
+    (void)state;
+    seed = 17;
+    for (size_t i = 0; i < SAMPLES * 4; i++)
+        samples[i / 4][i % 4] = expf(7 * random_real());
+    check_close(ctx, text, samples[0], 4, "add! log! linear", 5);
+    muc_context_free(ctx);
+}
+
+static void norms_and_joined_constants_are_integers(void **state)
+{
+    static const char text[] = "graph norms\n"
+                               "tensor x = input f32 [1, 4, 8]\n"
+                               "tensor k = const f32 [1, 1, 8] values 5, 1, -1, 0.5, 1, 2, -4, 0\n"
+                               "tensor g = const f32 [8] values 1, 0.5, 2, -1, 1, 1, 0.1, 1.5\n"
+                               "tensor b = const f32 [8] values 0, 1, -1, 0.5, 0, 0, 2, 0\n"
+                               "node c f32 [1, 5, 8] = concat k, x axis=1\n"
+                               "node n f32 [1, 5, 8] = layer_norm c, g, b axis=2 epsilon=0.00001\n"
+                               "node y f32 [1, 5, 8] = rmsnorm n, g axis=2 epsilon=0.001\n"
+                               "output y\n";
+    muc_context *ctx = muc_context_new(1);
+    float samples[SAMPLES][32];
+
+    (void)state;
+    seed = 19;
+    for (size_t i = 0; i < SAMPLES * 32; i++)
+        samples[i / 32][i % 32] = 2 * random_real();
+    check_close(ctx, text, samples[0], 32, "concat layer_norm rmsnorm", 8);
+    muc_context_free(ctx);
+}
+
 /* two branches joined, an operator without an int8 form, a softmax at the end */
 static const char branches[] =
     "graph branches\n"
@@ -225,7 +342,7 @@ static const char branches[] =
     "node t f32 [1, 4, 4, 3] = tanh r\n"
     "node j f32 [1, 4, 4, 6] = concat r, t axis=3\n"
     "node m f32 [1, 2, 2, 6] = max_pool j kernel=[2, 2] strides=[2, 2] channels_last=1\n"
-    "node e f32 [1, 2, 2, 6] = softplus m\n"
+    "node e f32 [1, 2, 2, 6] = lp_norm m axis=3 p=2\n"
     "node g f32 [1, 1, 1, 6] = reduce_mean m axes=[1, 2]\n"
     "node f f32 [1, 6] = reshape g shape=[1, 6]\n"
     "node y f32 [1, 6] = softmax f axis=1\n"
@@ -408,6 +525,9 @@ int main(void)
         cmocka_unit_test(a_layer_is_within_what_its_scales_imply),
         cmocka_unit_test(scales_of_linears_channels_have_eight_mantissas),
         cmocka_unit_test(more_operators_have_int8_forms),
+        cmocka_unit_test(functions_of_one_tensor_are_tables),
+        cmocka_unit_test(a_logarithm_of_an_input_stays_real),
+        cmocka_unit_test(norms_and_joined_constants_are_integers),
         cmocka_unit_test(bounds_merge_and_joined_tensors_share_a_scale),
         cmocka_unit_test(any_number_of_threads_gives_the_same_network),
         cmocka_unit_test(what_calibrates_must_be_there_and_finite),

@@ -121,6 +121,41 @@ static void add_function(writer *w, const value *x)
     muc_text_add(&w->text, "%s%s%s\n", form, x->name, form + strlen(form) + 2);
 }
 
+/* a norm over the last dimension, as it is or in steps; a function in steps */
+static void add_steps(writer *w, const value *x)
+{
+    unsigned kind = pick(w, 0, 2), number = w->count;
+    value v = *x;
+    char shape[32];
+
+    if (kind < 2) {
+        snprintf(shape, sizeof(shape), "%u", x->dims[3]);
+        add_constant(w, "g", number, shape, x->dims[3]);
+        add_constant(w, "h", number, shape, x->dims[3]);
+    }
+    muc_text_add(&w->text,
+                 "tensor k%u = const f32 [] values 1.5\ntensor l%u = const f32 [] values 0.01\n",
+                 number, number);
+    if (kind == 2) {
+        snprintf(v.name, sizeof(v.name), "f%u", number);
+        begin_node(w, &v);
+        muc_text_add(&w->text, "tanh %s\n", x->name);
+        snprintf(v.name, sizeof(v.name), "a%u", number);
+        begin_node(w, &v);
+        muc_text_add(&w->text, "add f%u, k%u\n", number, number);
+    }
+    *next_value(w) = v;
+    snprintf(w->values[number].name, sizeof(v.name), "v%u", number);
+    begin_node(w, &w->values[number]);
+    if (kind == 2)
+        muc_text_add(&w->text, "mul a%u, %s\n", number, x->name);
+    else if (kind == 1)
+        muc_text_add(&w->text, "layer_norm %s, g%u, h%u axis=3 epsilon=0.01\n", x->name, number,
+                     number);
+    else
+        muc_text_add(&w->text, "rmsnorm %s, g%u axis=3 epsilon=0.01\n", x->name, number);
+}
+
 /* a channel's factor, or another value of the same shape */
 static void add_pair(writer *w, const value *x)
 {
@@ -188,7 +223,7 @@ static void write_network(writer *w)
 
         if (elements_of(&from) > 4000 || from.dims[1] > MOST_WEIGHTS / 2)
             continue;
-        switch (pick(w, 0, 5)) {
+        switch (pick(w, 0, 6)) {
         case 0:
         case 1:
             add_conv(w, &from);
@@ -201,6 +236,9 @@ static void write_network(writer *w)
             break;
         case 4:
             add_move(w, &from);
+            break;
+        case 5:
+            add_steps(w, &from);
             break;
         default:
             if (from.dims[2] > 1 && from.dims[3] > 1)

@@ -149,6 +149,22 @@ typedef struct mur_softmax_s8 {
     int32_t mul, shift, diff_min;
 } mur_softmax_s8;
 
+/* Layer norm and, if it is not centred, the norm by the root mean square. Of a row of columns
+ * (32768 at most) q, c is the sum of q - in_zero, or 0; d = columns (q - in_zero) - c, and W the
+ * sum of d^2 / columns, times 2^8, plus epsilon, at least 1. In floors, and in this order: W = w
+ * 4^s with w in 2^30 .. 2^32 - 1; r = min(2^31 / sqrt(w) * 2^15, 2^31 - 1) v = (d 2^head r / 2^32)
+ * gain / 2^32 v = v / 2^(shift + s), by 31 at most; where that is negative, clamp(v, -2^20, 2^20)
+ * times the power, 2^10 at most y = clamp((v + bias) / 2^8, min, max) |columns 255 2^head| below
+ * 2^31, |gain| below 2^31, |bias| below 2^29. in may be out. */
+typedef struct mur_norm_s8 {
+    int32_t rows, columns;
+    int32_t head, shift;
+    int64_t epsilon;               /* 0 .. 2^56 */
+    const int32_t *gains, *biases; /* [columns] */
+    uint8_t is_centred;
+    int8_t in_zero, min, max;
+} mur_norm_s8;
+
 /* ---- the kernels ----
  *
  * A row MUR_NN(ISA, NAME, KIND, DESCRIPTOR) of mur_nn.def declares what MUR_NN_KIND says. */

@@ -6,8 +6,10 @@
 #include "driver/compile_decoder.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
+#include "passes/patterns.h"
 #include "passes/qdq.h"
 #include "passes/requantize.h"
+#include "passes/windows.h"
 #include "report/report.h"
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
@@ -95,11 +97,12 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_widen_halves(ctx, graph));
     MUC_TRY(muc_fold(ctx, graph));
     MUC_TRY(muc_canonicalise(ctx, graph));
+    MUC_TRY(muc_recognise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));
     MUC_TRY(muc_fuse_requantizations(ctx, graph));
     MUC_TRY(muc_shift_bytes(ctx, graph));
     MUC_TRY(muc_fuse_requantizations(ctx, graph)); /* lookups of lookups */
-    return muc_lay_channels_last(ctx, graph);
+    return muc_lay_windows(ctx, graph);
 }
 
 muc_status muc_graph_fingerprint(muc_context *ctx, const muc_graph *graph, uint32_t *out)

@@ -8,6 +8,8 @@
 #include "driver/model.h"
 #include "muc/compile.h"
 #include "passes/canonical.h"
+#include "passes/patterns.h"
+#include "passes/windows.h"
 #include "report/report.h"
 
 /* ---- samples ---- */
@@ -151,8 +153,9 @@ static muc_status prepare(muc_context *ctx, muc_graph *graph)
 {
     MUC_TRY(muc_dequantize_constants(ctx, graph));
     MUC_TRY(muc_canonicalise(ctx, graph));
+    MUC_TRY(muc_recognise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));
-    return muc_lay_channels_last(ctx, graph);
+    return muc_lay_windows(ctx, graph);
 }
 
 muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,

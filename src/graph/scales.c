@@ -174,6 +174,55 @@ int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s)
     return muc_fixed_divide_pot(out, -s->out_shift);
 }
 
+/* ---- norms ---- */
+
+static double element(const muc_tensor *tensor, uint64_t i)
+{
+    float value;
+
+    muc_dtype_to_f32(MUC_F32, tensor->data, tensor->bytes == sizeof(float) ? 0 : i, 1, &value);
+    return (double)value;
+}
+
+/* f32 of n elements, or of one */
+static bool is_row(const muc_tensor *tensor, uint64_t n)
+{
+    return tensor->dtype == MUC_F32 && tensor->data &&
+           (tensor->bytes == sizeof(float) || tensor->bytes == n * sizeof(float));
+}
+
+bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tensor *bias,
+                    double epsilon, uint64_t n, const muc_tensor *out, int32_t *gains,
+                    int32_t *biases, muc_norm_scales *scales)
+{
+    const double most_epsilon = 0x1p56, most_bias = 0x1p28;
+    double fine = epsilon / ((double)scale_of(x) * (double)scale_of(x)), most = 0;
+    int exponent;
+
+    if (n == 0 || n > MUC_NORM_COLUMNS || !is_row(scale, n) || (bias && !is_row(bias, n)))
+        return false;
+    fine = 256 * fine * (double)n * (double)n;
+    for (uint64_t i = 0; i < n; i++)
+        most = fmax(most, fabs(element(scale, i)) / (double)scale_of(out));
+    if (!(most < 0x1p20 && fine < most_epsilon))
+        return false;
+    (void)frexp(most > 0x1p-20 ? most : 0x1p-20, &exponent); /* below 2^exponent */
+    *scales = (muc_norm_scales){ .columns = (int32_t)n, .epsilon = (int64_t)round(fine) };
+    while (255 * n << (scales->head + 1) < UINT64_C(1) << 31)
+        scales->head++;
+    scales->shift = 30 - exponent + scales->head - 30;
+    for (uint64_t i = 0; i < n; i++) {
+        double b = bias ? element(bias, i) / (double)scale_of(out) : 0;
+
+        gains[i] = (int32_t)round(ldexp(element(scale, i) / (double)scale_of(out), 30 - exponent));
+        b = round(256 * (b + zero_of(out))) + 128;
+        if (!(fabs(b) < most_bias))
+            return false;
+        biases[i] = (int32_t)b;
+    }
+    return true;
+}
+
 /* ---- tables ---- */
 
 static bool function_of(const muc_node *node, double x, double *out)

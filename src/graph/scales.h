@@ -50,6 +50,25 @@ bool muc_hard_swish_is_known(const muc_hard_swish_scales *s);
 /* Of an input without its zero point: the output without its own. */
 int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s);
 
+/* Layer_norm and rmsnorm of int8, by integers alone. A row has n columns q; c is their sum, of
+ * rmsnorm n times x's zero point; d = n q - c, and W = 2^8 sum(d^2) / n + epsilon, at least 1, so
+ * that d / sqrt(W / 2^8) is x normalised. Then, with floors and in this order: W = w 2^s with s
+ * even and w in 2^30 .. 2^32 - 1; m = floor(sqrt(w)) r = min(floor(2^31 / m) 2^15, 2^31 - 1) v = (d
+ * 2^head r / 2^32) gain / 2^32 v = v / 2^(shift + s / 2) (at most 31), or where that is a product:
+ * min(max(v, -2^20), 2^20) times it (at most 2^10) y = clamp((v + bias) / 2^8) A gain is scale /
+ * output scale * 2^(as much as 31 bits hold), a bias 2^8 times (bias / output scale + zero point),
+ * and 128. */
+enum { MUC_NORM_COLUMNS = 1 << 15 }; /* the most */
+typedef struct muc_norm_scales {
+    int32_t columns, head, shift;
+    int64_t epsilon; /* 2^8 n^2 epsilon / (x's scale)^2 */
+} muc_norm_scales;
+/* The scale and bias (which may be NULL) are f32 of n elements or one. False if there are too many
+ * columns, or the numbers are beyond what these integers hold. gains and biases [n] are filled. */
+bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tensor *bias,
+                    double epsilon, uint64_t n, const muc_tensor *out, int32_t *gains,
+                    int32_t *biases, muc_norm_scales *scales);
+
 /* The outputs for all 256 values of an int8 or uint8 input of an operator that quantized.def gives
  * a table, of leaky_relu or hard_swish: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED
  * for another operator or type. */

@@ -81,7 +81,7 @@ static muc_status normalise_from(const muc_rule *r, uint32_t axis)
     for (uint32_t i = axis; i < x->rank; i++)
         if (gain->rank != x->rank - axis || gain->dims[i - axis] != x->dims[i])
             return muc_rule_unexpected(r, 1, "input 0's dimensions from %u on", axis);
-    if (x->dtype == MUC_F32 ? !muc_rule_is_float(r, 1) : gain->dtype != x->dtype)
+    if (x->dtype == MUC_F32 || x->quantization ? !muc_rule_is_float(r, 1) : gain->dtype != x->dtype)
         return muc_rule_unexpected(r, 1, "input 0's type");
     muc_rule_like(r, 0, x);
     return MUC_OK;

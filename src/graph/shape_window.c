@@ -467,7 +467,7 @@ muc_status muc_shape_layer_norm(const muc_rule *r)
         muc_expr dims[MUC_GRAPH_MAX_RANK];
 
         memcpy(dims, x->dims + axis, rank * sizeof(*dims));
-        if (x->dtype != MUC_F32 || !muc_rule_is_float(r, i))
+        if ((x->dtype != MUC_F32 && !x->quantization) || !muc_rule_is_float(r, i))
             MUC_TRY(muc_rule_expect_type(r, i));
         MUC_TRY(muc_rule_broadcast(r, i, &rank, dims));
         if (rank != x->rank - axis || memcmp(dims, x->dims + axis, rank * sizeof(*dims)) != 0)

@@ -154,9 +154,65 @@ static muc_status view_transpose(muc_rewrite *r, const muc_node *node, bool *don
     return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
 }
 
+/* constant indices one after another from the first on, none negative past its dimension */
+static bool is_run(const muc_rewrite *r, const muc_node *node, uint32_t *first, uint32_t *count)
+{
+    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS), extent;
+    const muc_tensor *indices = muc_rewrite_old(r, node->inputs[1]);
+    size_t width = muc_dtype_get(indices->dtype)->block_bytes;
+    int64_t from;
+
+    if (!muc_rewrite_is_constant(r, node->inputs[1]) || indices->rank > 1 ||
+        indices->bytes < width || indices->bytes / width > UINT32_MAX ||
+        !muc_rewrite_dim(&r->old, in(r, node), axis, &extent))
+        return false;
+    *count = (uint32_t)(indices->bytes / width);
+    from = muc_dtype_integer(indices->dtype, indices->data);
+    from += from < 0 ? extent : 0;
+    if (from < 0 || from + *count > extent)
+        return false;
+    *first = (uint32_t)from;
+    for (uint32_t i = 1; i < *count; i++) {
+        int64_t at = muc_dtype_integer(indices->dtype, indices->data + i * width);
+
+        if (at + (at < 0 ? extent : 0) != from + i)
+            return false;
+    }
+    return true;
+}
+
+/* what is gathered from neighbours is a slice; of one index, without its dimension */
+static muc_status slice_gather(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    int64_t axis;
+    uint32_t first, count, x;
+    muc_expr start, size;
+    muc_attribute cut[3] = { { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
+                             { .key = MUC_KEY_STARTS, .value.exprs = { &start, 1 } },
+                             { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } } };
+    muc_attribute shape = { .key = MUC_KEY_SHAPE };
+
+    if (node->op != MUC_OP_GATHER || muc_node_integer_or(node, MUC_KEY_BATCH_DIMS, 0) != 0 ||
+        (in(r, node)->quantization && in(r, node)->quantization->count > 1) ||
+        !is_run(r, node, &first, &count))
+        return MUC_OK;
+    *done = true;
+    axis = muc_node_integer(node, MUC_KEY_AXIS);
+    start = muc_expr_const(r->graph->pool, first);
+    size = muc_expr_const(r->graph->pool, count);
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &x));
+    if (muc_rewrite_old(r, node->inputs[1])->rank == 1)
+        return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
+    MUC_TRY(muc_rewrite_add(r, MUC_OP_SLICE, node->name, &x, 1, cut, 3, NULL, &x));
+    shape.value.exprs.items = out(r, node)->dims;
+    shape.value.exprs.count = out(r, node)->rank;
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
+}
+
 muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph)
 {
-    static muc_rewrite_rule *const rules[] = { drop_nothing, join_moves, view_transpose };
+    static muc_rewrite_rule *const rules[] = { drop_nothing, join_moves, view_transpose,
+                                               slice_gather };
 
     return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }

@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 
 /* Drops nodes that no output depends on and nodes that do nothing, joins views and transposes in a
- * row, and makes a view of a transpose that moves no element. */
+ * row, makes a view of a transpose that moves no element, and a slice of a gather of neighbours. */
 muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph);
 /* Folds padding into convolutions, batch norms and biases into the weights before them, products
  * with constants into linear, and the bounds of quantized activations into what they bound. */

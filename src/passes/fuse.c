@@ -123,13 +123,20 @@ static float *floats_of(const muc_rewrite *r, uint32_t id, size_t *count)
     return out;
 }
 
-/* conv or linear with f32 weights [out, ..] that are constant, read by one node alone */
+/* weights [in, out, kernel..] */
+static bool is_transposed(const muc_node *node)
+{
+    return node->op == MUC_OP_CONV_TRANSPOSE && muc_node_integer_or(node, MUC_KEY_GROUPS, 1) == 1 &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 0;
+}
+
+/* conv, its transposed or linear with f32 weights that are constant, read by one node alone */
 static const muc_node *weighted_before(const muc_rewrite *r, uint32_t tensor)
 {
     const muc_node *node = muc_rewrite_producer(r, tensor);
     uint32_t bias;
 
-    if (!node || (node->op != MUC_OP_CONV && node->op != MUC_OP_LINEAR) ||
+    if (!node || (node->op != MUC_OP_CONV && node->op != MUC_OP_LINEAR && !is_transposed(node)) ||
         !muc_rewrite_only_reader(r, tensor) || !muc_rewrite_is_constant(r, node->inputs[1]) ||
         muc_rewrite_old(r, node->inputs[1])->dtype != MUC_F32)
         return NULL;
@@ -150,17 +157,20 @@ static muc_status fold_into(muc_rewrite *r, const muc_node *node, const muc_node
     uint32_t inputs[3];
     size_t count = 0, each;
     size_t bias_count = 0;
+    uint32_t in;
     float *weights = floats_of(r, weighted->inputs[1], &count);
     float *old_bias = floats_of(r, muc_node_input(weighted, 2), &bias_count);
     float *bias = malloc(channels * sizeof(float));
     muc_status status = weights && bias ? MUC_OK : muc_fail_nomem(r->ctx, r->old.name, count);
 
-    each = count / channels;
+    each = count / channels; /* weights in a row that have one factor */
+    if (is_transposed(weighted) && muc_rewrite_dim(&r->old, w, 0, &in) && in > 0)
+        each /= in;
+    for (size_t i = 0; status == MUC_OK && factor && i < count; i++)
+        weights[i] = (float)(factor[i / each % channels] * (double)weights[i]);
     for (size_t c = 0; status == MUC_OK && c < channels; c++) {
         double f = factor ? factor[c] : 1;
 
-        for (size_t i = 0; factor && i < each; i++)
-            weights[c * each + i] = (float)(f * (double)weights[c * each + i]);
         bias[c] = (float)(f * (old_bias ? (double)old_bias[c] : 0) + offset[c]);
     }
     like.dims[0] = muc_expr_const(r->graph->pool, (uint32_t)channels);

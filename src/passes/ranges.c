@@ -48,7 +48,7 @@ static muc_status reach_to(muc_context *ctx, muc_range *range, float most)
     return MUC_OK;
 }
 
-static void count(muc_range *range, float x)
+static void count_one(muc_range *range, float x)
 {
     double bin = ((double)x / (double)range->reach + 1) * (BINS / 2);
 
@@ -56,15 +56,14 @@ static void count(muc_range *range, float x)
         range->counts[bin < 0 ? 0 : bin >= BINS ? BINS - 1 : (size_t)bin]++;
 }
 
-static muc_status add_tensor(muc_context *ctx, muc_range *range, const muc_tensor *tensor,
-                             const muc_ref_view *view)
+muc_status muc_range_add(muc_context *ctx, muc_range *range, const char *name, const float *x,
+                         size_t count)
 {
-    const float *x = view->data;
     float least = range->least, most = range->most;
 
-    for (size_t i = 0; i < view->elements; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!isfinite(x[i]))
-            return muc_fail(ctx, MUC_MALFORMED, tensor->name, MUC_NO_OFFSET,
+            return muc_fail(ctx, MUC_MALFORMED, name, MUC_NO_OFFSET,
                             "element %zu is not finite on what calibrates it", i);
         least = x[i] < least ? x[i] : least;
         most = x[i] > most ? x[i] : most;
@@ -74,8 +73,8 @@ static muc_status add_tensor(muc_context *ctx, muc_range *range, const muc_tenso
     range->least = least;
     range->most = most;
     MUC_TRY(reach_to(ctx, range, fmaxf(-least, most)));
-    for (size_t i = 0; i < view->elements; i++)
-        count(range, x[i]);
+    for (size_t i = 0; i < count; i++)
+        count_one(range, x[i]);
     return MUC_OK;
 }
 
@@ -89,7 +88,8 @@ muc_status muc_ranges_add(muc_context *ctx, muc_ranges *ranges, const muc_ref *r
 
         if ((tensor->kind == MUC_TENSOR_INPUT || tensor->kind == MUC_TENSOR_ACTIVATION) &&
             tensor->dtype == MUC_F32 && muc_ref_get(ref, i, &view))
-            MUC_TRY(add_tensor(ctx, &ranges->tensors[i], tensor, &view));
+            MUC_TRY(
+                muc_range_add(ctx, &ranges->tensors[i], tensor->name, view.data, view.elements));
     }
     ranges->runs++;
     return MUC_OK;

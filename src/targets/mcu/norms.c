@@ -1,8 +1,12 @@
-/* norms.c - norms over channels, as loops over f32. */
+/* norms.c - norms over channels, as loops over f32, and of int8 rows by the runtime's kernel. */
 #include <inttypes.h>
 
+#include "graph/scales.h"
 #include "targets/mcu/emit.h"
+#include "targets/mcu/layer.h"
 #include "targets/mcu/nest.h"
+#include "targets/mcu/runtime.h"
+#include "targets/mcu/tiles.h"
 
 static uint32_t channel_of(const muc_mcu_lowering *l, const muc_node *node)
 {
@@ -145,6 +149,89 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
         }
     }
     muc_text_add(text, "    }\n");
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
+/* ---- int8 ---- */
+
+static bool is_s8(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_I8 && tensor->quantization && tensor->quantization->count == 1;
+}
+
+/* columns of a row */
+static uint64_t width_of(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return muc_mcu_elements(
+        l, x, (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1), x->rank);
+}
+
+bool muc_mcu_takes_norm_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        const muc_tensor *row = muc_mcu_input(l, node, i);
+
+        if (row && (row->kind != MUC_TENSOR_CONST || row->dtype != MUC_F32 || !row->data))
+            return false;
+    }
+    return node->output_count == 1 && is_s8(muc_mcu_input(l, node, 0)) &&
+           is_s8(muc_mcu_output(l, node, 0)) && muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
+           width_of(l, node) > 0 && !muc_node_attribute(node, MUC_KEY_GROUP);
+}
+
+static void print_words(muc_mcu_lowering *l, const char *name, const int32_t *words, uint64_t count)
+{
+    muc_text_add(&l->text, "    static const int32_t %s[%" PRIu64 "] = {", name, count);
+    for (uint64_t i = 0; i < count; i++)
+        muc_text_add(&l->text, "%s%" PRId32 ",", i % 8 ? " " : "\n        ", words[i]);
+    muc_text_add(&l->text, "\n    };\n");
+    l->program->table_bytes += count * sizeof(*words);
+}
+
+muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    static const char function[] = "mur_ref_norm_s8";
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const uint64_t width = width_of(l, node), rows = muc_mcu_most_elements(l, x) / width;
+    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, width, false);
+    muc_norm_scales scales;
+    int32_t *gains, least, most;
+    bool fits;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)(2 * width), &gains));
+    if (!muc_scale_norm(x, muc_mcu_input(l, node, 1), muc_mcu_input(l, node, 2),
+                        muc_node_real(node, MUC_KEY_EPSILON), width, y, gains, gains + width,
+                        &scales))
+        return muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
+                        "node '%s': an int8 norm of %" PRIu64 " columns whose numbers 32 bits do "
+                        "not hold",
+                        node->name, width);
+    muc_scale_clamp(node, y, &least, &most);
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
+    if (!fits)
+        MUC_TRY(muc_mcu_begin_function(l, node));
+    print_words(l, "gains", gains, width);
+    print_words(l, "biases", gains + width, width);
+    muc_text_add(&l->text, "    %smur_norm_s8 layer = {", fits ? "" : "static const ");
+    muc_mcu_print_field(&l->text, "rows", (int64_t)rows);
+    muc_mcu_print_field(&l->text, "columns", (int64_t)width);
+    muc_mcu_print_field(&l->text, "head", scales.head);
+    muc_mcu_print_field(&l->text, "shift", scales.shift);
+    muc_text_add(&l->text,
+                 "\n    .epsilon = INT64_C(%" PRId64
+                 "),\n    .gains = gains,\n    .biases = biases,",
+                 scales.epsilon);
+    muc_mcu_print_field(&l->text, "is_centred", node->op == MUC_OP_LAYER_NORM);
+    muc_mcu_print_field(&l->text, "in_zero", x->quantization->zero_points[0]);
+    muc_mcu_print_field(&l->text, "min", least);
+    muc_mcu_print_field(&l->text, "max", most);
+    muc_text_add(&l->text, "\n    };\n\n%s    %s(&layer, a, y);\n",
+                 fits ? "    layer.rows = (int32_t)rows;\n" : "", function);
     MUC_TRY(muc_mcu_end_function(l, 0, 0));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;

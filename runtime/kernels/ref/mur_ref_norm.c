@@ -1,0 +1,90 @@
+/* mur_ref_norm.c - norms of int8 rows by integers alone: mur_norm_s8. */
+#include "mur_nn_arith.h"
+
+/* floor(sqrt(x)), 2^15 or more of an x of 2^30 or more, bit by bit */
+static uint32_t root_of(uint32_t x)
+{
+    uint32_t root = 0, bit = 1u << 30;
+
+    for (int i = 0; i < 16; i++, bit >>= 2) {
+        const uint32_t tried = root + bit;
+
+        root >>= 1;
+        if (x >= tried) {
+            x -= tried;
+            root += bit;
+        }
+    }
+    return root;
+}
+
+static inline int32_t high_product(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * b) >> 32);
+}
+
+/* 1 / sqrt(w) in 31 bits, and what results are shifted by */
+static int32_t inverse_of(const mur_norm_s8 *layer, uint64_t w, int32_t *shift)
+{
+    uint32_t high, quotient;
+
+    *shift = layer->shift;
+    for (; w >> 32; *shift += 1)
+        w >>= 2;
+    for (high = (uint32_t)w; high < 1u << 30; *shift -= 1)
+        high <<= 2;
+    quotient = (1u << 31) / root_of(high);
+    return quotient < 1u << 16 ? (int32_t)(quotient << 15) : INT32_MAX;
+}
+
+/* what the row's elements are n times less, and the inverse of their deviation */
+static int32_t inverse_of_row(const mur_norm_s8 *layer, const int8_t *in, int32_t *centre,
+                              int32_t *shift)
+{
+    const int32_t n = layer->columns;
+    int32_t sum = 0;
+    uint32_t squares = 0;
+    uint64_t w;
+
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t q = in[i] - layer->in_zero;
+
+        sum += q;
+        squares += (uint32_t)(q * q);
+    }
+    *centre = layer->is_centred ? sum : 0;
+    w = (uint64_t)(uint32_t)n * squares - (uint64_t)((int64_t)*centre * *centre);
+    w = (w << 8) + (uint64_t)layer->epsilon;
+    *centre += n * layer->in_zero;
+    return inverse_of(layer, w ? w : 1, shift);
+}
+
+void mur_ref_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
+{
+    const int32_t n = layer->columns, step = n * (1 << layer->head);
+
+    for (int32_t row = 0; row < layer->rows; row++, in += n, out += n) {
+        int32_t centre, shift, by;
+        const int32_t inverse = inverse_of_row(layer, in, &centre, &shift);
+
+        centre *= 1 << layer->head;
+        by = shift < 31 ? shift : 31;
+        if (shift >= 0) {
+            for (int32_t i = 0; i < n; i++) {
+                int32_t v = high_product(in[i] * step - centre, inverse);
+
+                v = mur_asr(high_product(v, layer->gains[i]), by) + layer->biases[i];
+                out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+            }
+            continue;
+        }
+        by = 1 << (shift > -10 ? -shift : 10);
+        for (int32_t i = 0; i < n; i++) { /* nearly constant rows */
+            int32_t v = high_product(in[i] * step - centre, inverse);
+
+            v = mur_clamp(high_product(v, layer->gains[i]), -(1 << 20), 1 << 20);
+            v = v * by + layer->biases[i];
+            out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+        }
+    }
+}

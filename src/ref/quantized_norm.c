@@ -1,0 +1,114 @@
+/* quantized_norm.c - norms of int8 rows, as graph/scales.h defines them. */
+#include "ref/quantized.h"
+
+typedef struct norm {
+    const muc_ref_call *call;
+    muc_norm_scales scales;
+    const int32_t *gains, *biases; /* [columns] */
+    int32_t zero, least, most;
+    bool is_centred;
+} norm;
+
+/* floor(x / 2^by) */
+static int64_t floor_shift(int64_t x, int by)
+{
+    int64_t divisor = INT64_C(1) << by;
+
+    return x >= 0 ? x / divisor : -((-x + divisor - 1) / divisor);
+}
+
+/* the greatest m with m^2 <= x */
+static uint32_t root_of(uint64_t x)
+{
+    uint64_t low = 0, high = UINT64_C(1) << 32;
+
+    while (high - low > 1) {
+        uint64_t middle = (low + high) / 2;
+
+        if (middle <= x / middle)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (uint32_t)low;
+}
+
+/* r of a row, and what its results are shifted by */
+static int64_t inverse_of(const norm *n, uint64_t w, int *shift)
+{
+    int s = 0;
+    int64_t r;
+
+    for (; w >= UINT64_C(1) << 32; s += 2)
+        w /= 4;
+    for (; w < UINT64_C(1) << 30; s -= 2)
+        w *= 4;
+    *shift = n->scales.shift + s / 2;
+    r = (INT64_C(1) << 31) / root_of(w) * (1 << 15);
+    return r < INT32_MAX ? r : INT32_MAX;
+}
+
+static void normalise_row(const norm *n, size_t first)
+{
+    const muc_ref_value *x = n->call->inputs[0];
+    int64_t columns = n->scales.columns, sum = 0, squares = 0, r;
+    uint64_t w;
+    int shift;
+
+    for (int64_t i = 0; i < columns; i++) {
+        int64_t q = muc_q_get(x, first + (size_t)i) - n->zero;
+
+        sum += q;
+        squares += q * q;
+    }
+    if (!n->is_centred)
+        sum = 0;
+    w = (uint64_t)(columns * squares - sum * sum) * 256 + (uint64_t)n->scales.epsilon;
+    r = inverse_of(n, w ? w : 1, &shift);
+    for (int64_t i = 0; i < columns; i++) {
+        int64_t q = muc_q_get(x, first + (size_t)i) - n->zero;
+        int64_t v = floor_shift((columns * q - sum) * (INT64_C(1) << n->scales.head) * r, 32);
+
+        v = floor_shift(v * n->gains[i], 32);
+        if (shift >= 0)
+            v = floor_shift(v, shift < 31 ? shift : 31);
+        else
+            v = muc_q_clamp(v, 0, -(1 << 20), 1 << 20) *
+                (INT64_C(1) << (shift > -10 ? -shift : 10));
+        muc_q_put(n->call->output, first + (size_t)i,
+                  muc_q_clamp(floor_shift(v + n->biases[i], 8), 0, n->least, n->most));
+    }
+}
+
+muc_status muc_kernel_q_norm(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
+    bool is_centred = call->node->op == MUC_OP_LAYER_NORM;
+    const muc_ref_value *value = call->inputs[0];
+    norm n = { .call = call, .zero = muc_q_zero(x), .is_centred = is_centred };
+    size_t columns = 1;
+    int32_t *gains;
+    void *memory;
+
+    if (call->node->output_count != 1 || x->dtype != MUC_I8 || out->dtype != MUC_I8 ||
+        x->quantization->count != 1 || !out->quantization || out->quantization->count != 1 ||
+        muc_node_attribute(call->node, MUC_KEY_GROUP))
+        return muc_ref_fail(call, "a quantized norm that is not of i8, whole and of one output");
+    for (uint32_t i = (uint32_t)muc_node_integer_or(call->node, MUC_KEY_AXIS, value->rank - 1);
+         i < value->rank; i++)
+        columns *= value->dims[i];
+    MUC_TRY(muc_ref_reserve(call, 2 * columns * sizeof(int32_t), &memory));
+    gains = memory;
+    if (!muc_scale_norm(x, call->input_tensors[1],
+                        muc_ref_input_of(call, 2) ? call->input_tensors[2] : NULL,
+                        muc_node_real(call->node, MUC_KEY_EPSILON), columns, out, gains,
+                        gains + columns, &n.scales))
+        return muc_ref_fail(call,
+                            "a quantized norm beyond 32 bits, or of gains that are not known");
+    n.gains = gains;
+    n.biases = gains + columns;
+    muc_scale_clamp(call->node, out, &n.least, &n.most);
+    for (size_t first = 0; first < value->elements; first += columns)
+        normalise_row(&n, first);
+    return MUC_OK;
+}

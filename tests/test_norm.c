@@ -1,0 +1,182 @@
+/* Norms of int8 rows: ref beside real numbers, the runtime's kernel beside ref, bit for bit. */
+#include "chance.h"
+#include "graph/scales.h"
+#include "mur_nn.h"
+#include "operators.h"
+
+enum { MOST_ROWS = 4, MOST_COLUMNS = 800 };
+
+/* One norm: x [rows][columns] with scales, and what the rows' numbers are like. */
+typedef struct norm {
+    int rows, columns, in_zero, zero;
+    double in_scale, scale, epsilon;
+    bool is_centred;
+    float gains[MOST_COLUMNS], biases[MOST_COLUMNS];
+    int8_t x[MOST_ROWS * MOST_COLUMNS];
+} norm;
+
+static int between(int least, int most)
+{
+    return least + (int)(random_u32() % (unsigned)(most - least + 1));
+}
+
+static void draw(norm *n)
+{
+    int spread = between(0, 3), centre = between(-100, 100);
+
+    n->rows = between(1, MOST_ROWS);
+    n->columns = between(0, 3) ? between(1, 40) : between(1, MOST_COLUMNS);
+    n->in_zero = between(-128, 127);
+    n->zero = between(-60, 60);
+    n->in_scale = exp(2 * random_gaussian() - 3);
+    n->epsilon = between(0, 3) ? 1e-5 : 1;
+    n->is_centred = between(0, 1);
+    n->scale = 0.01 + 0.03 * random_unit();
+    for (int c = 0; c < n->columns; c++) {
+        n->gains[c] = (float)random_gaussian();
+        n->biases[c] = (float)random_gaussian();
+    }
+    for (int i = 0; i < n->rows * n->columns; i++) {
+        /* any byte, a few steps, all the same but some, all the same */
+        double q = spread == 3   ? random_gaussian() * 40
+                   : spread == 2 ? centre + 1.5 * random_gaussian()
+                   : spread == 1 ? centre + (between(0, 30) == 0)
+                                 : centre;
+
+        n->x[i] = (int8_t)fmax(-128, fmin(127, round(q)));
+    }
+}
+
+static void run_ref(muc_context *ctx, const norm *n, int8_t *y)
+{
+    const muc_ref_input input = { "x", n->x, (size_t)(n->rows * n->columns) };
+    const uint32_t bindings[1] = { 0 };
+    muc_text text = { 0 };
+    muc_graph *graph;
+    muc_ref_view view;
+    muc_ref *ref;
+
+    muc_text_add(&text, "graph norm\ntensor x = input i8 [%d, %d] scale %.9g zero %d\n", n->rows,
+                 n->columns, n->in_scale, n->in_zero);
+    for (int b = 0; b < 2; b++) {
+        muc_text_add(&text, "tensor %s = const f32 [%d] values ", b ? "b" : "g", n->columns);
+        for (int c = 0; c < n->columns; c++)
+            muc_text_add(&text, "%s%.9g", c ? ", " : "", (double)(b ? n->biases : n->gains)[c]);
+        muc_text_add(&text, "\n");
+    }
+    muc_text_add(&text, "node y i8 [%d, %d] scale %.9g zero %d = %s x, g%s axis=1 epsilon=%.17g\n",
+                 n->rows, n->columns, n->scale, n->zero, n->is_centred ? "layer_norm" : "rmsnorm",
+                 n->is_centred ? ", b" : "", n->epsilon);
+    muc_text_add(&text, "output y\n");
+    graph = graph_of(ctx, text.data);
+    CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
+    CHECK_OK(ctx, muc_ref_run(ref, bindings, &input, 1));
+    CHECK(muc_ref_get(ref, graph->outputs[0], &view));
+    memcpy(y, view.data, (size_t)(n->rows * n->columns));
+    muc_ref_close(ref);
+    muc_graph_free(graph);
+    muc_text_free(&text);
+}
+
+static void run_kernel(const norm *n, int8_t *y)
+{
+    float in_scale = (float)n->in_scale, scale = (float)n->scale;
+    int32_t in_zero = n->in_zero, zero = n->zero;
+    const muc_quantization xq = { 1, 0, &in_scale, &in_zero }, yq = { 1, 0, &scale, &zero };
+    const muc_tensor x = { .dtype = MUC_I8, .quantization = &xq };
+    const muc_tensor out = { .dtype = MUC_I8, .quantization = &yq };
+    const muc_tensor g = { .dtype = MUC_F32,
+                           .data = (const uint8_t *)n->gains,
+                           .bytes = (uint64_t)n->columns * sizeof(float) };
+    muc_tensor b = g;
+    int32_t gains[MOST_COLUMNS], biases[MOST_COLUMNS];
+    mur_norm_s8 layer = { .rows = n->rows,
+                          .columns = n->columns,
+                          .gains = gains,
+                          .biases = biases,
+                          .is_centred = n->is_centred,
+                          .in_zero = (int8_t)n->in_zero,
+                          .min = -128,
+                          .max = 127 };
+    muc_norm_scales scales;
+
+    b.data = (const uint8_t *)n->biases;
+    CHECK(muc_scale_norm(&x, &g, n->is_centred ? &b : NULL, n->epsilon, (uint64_t)n->columns, &out,
+                         gains, biases, &scales));
+    layer.head = scales.head;
+    layer.shift = scales.shift;
+    layer.epsilon = scales.epsilon;
+    memcpy(y, n->x, (size_t)(n->rows * n->columns));
+    mur_ref_norm_s8(&layer, y, y); /* in place */
+}
+
+/* the real norm in steps of the output, as far as a byte reaches */
+static double real_value(const norm *n, int row, int column)
+{
+    const int8_t *x = n->x + row * n->columns;
+    double mean = 0, square = 0, y;
+
+    for (int c = 0; n->is_centred && c < n->columns; c++)
+        mean += (x[c] - n->in_zero) * n->in_scale / n->columns;
+    for (int c = 0; c < n->columns; c++)
+        square += pow((x[c] - n->in_zero) * n->in_scale - mean, 2) / n->columns;
+    y = ((x[column] - n->in_zero) * n->in_scale - mean) / sqrt(square + n->epsilon);
+    y = y * (double)n->gains[column] + (n->is_centred ? (double)n->biases[column] : 0);
+    return fmax(-128, fmin(127, y / n->scale + n->zero));
+}
+
+static void they_are_near_the_real_ones_and_equal_ref(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+    static int8_t expected[MOST_ROWS * MOST_COLUMNS], y[MOST_ROWS * MOST_COLUMNS];
+    static norm n;
+
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        draw(&n);
+        run_ref(ctx, &n, expected);
+        run_kernel(&n, y);
+        for (int i = 0; i < n.rows * n.columns; i++) {
+            double exact = real_value(&n, i / n.columns, i % n.columns);
+
+            if (expected[i] != y[i])
+                fail_msg("round %d, element %d: the kernel gives %d, ref %d", round, i, y[i],
+                         expected[i]);
+            /* half a step, and what 15 bits of the inverse leave */
+            if (!(fabs(exact - expected[i]) <= 0.53))
+                fail_msg("round %d, element %d of %d columns: %d, exactly %g", round, i, n.columns,
+                         expected[i], exact);
+        }
+    }
+    muc_context_free(ctx);
+}
+
+static void numbers_beyond_32_bits_are_refused(void **state)
+{
+    float gain = 1, in_scale = 1, tiny = 1e-7f, huge = 1e30f;
+    int32_t zero = 0, numbers[2];
+    const muc_quantization xq = { 1, 0, &in_scale, &zero }, yq = { 1, 0, &tiny, &zero };
+    muc_tensor x = { .dtype = MUC_I8, .quantization = &xq };
+    muc_tensor g = { .dtype = MUC_F32, .data = (const uint8_t *)&gain, .bytes = sizeof(gain) };
+    muc_tensor b = { .dtype = MUC_F32, .data = (const uint8_t *)&huge, .bytes = sizeof(huge) };
+    muc_tensor y = x;
+    muc_norm_scales scales;
+
+    (void)state;
+    CHECK(muc_scale_norm(&x, &g, NULL, 1e-5, 1, &y, numbers, numbers + 1, &scales));
+    CHECK(!muc_scale_norm(&x, &g, &b, 1e-5, 1, &y, numbers, numbers + 1, &scales));
+    CHECK(!muc_scale_norm(&x, &g, NULL, 1e30, 1, &y, numbers, numbers + 1, &scales));
+    CHECK(!muc_scale_norm(&x, &g, NULL, 1e-5, MUC_NORM_COLUMNS + 1, &y, numbers, numbers, &scales));
+    y.quantization = &yq;
+    CHECK(!muc_scale_norm(&x, &g, NULL, 1e-5, 1, &y, numbers, numbers + 1, &scales));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_are_near_the_real_ones_and_equal_ref),
+        cmocka_unit_test(numbers_beyond_32_bits_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* Operators over pixels in other forms compute the same: real numbers within rounding, int8 bit for
+ * bit. */
+#include "chance.h"
+#include "operators.h"
+#include "passes/canonical.h"
+#include "passes/windows.h"
+
+enum { MOST = 4096 };
+
+static unsigned between(unsigned least, unsigned most)
+{
+    return least + random_u32() % (most - least + 1);
+}
+
+static void add_numbers(muc_text *text, const char *head, size_t count, bool integers)
+{
+    muc_text_add(text, "%s values ", head);
+    for (size_t i = 0; i < count; i++)
+        muc_text_add(text, "%s%g", i ? ", " : "",
+                     integers ? (double)between(0, 254) - 127 : round(64 * random_gaussian()) / 64);
+    muc_text_add(text, "\n");
+}
+
+/* the graph's output for numbers that are always the same */
+static size_t run(muc_context *ctx, muc_graph *graph, uint8_t *out)
+{
+    const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
+    const muc_tensor *x = &graph->tensors[muc_graph_find(graph, "x")];
+    static float reals[MOST];
+    static int8_t bytes[MOST];
+    muc_ref_input input = { "x", x->dtype == MUC_F32 ? (void *)reals : (void *)bytes, 0 };
+    uint64_t elements, size;
+    muc_ref_view view;
+    muc_ref *ref;
+
+    CHECK_OK(ctx, muc_tensor_measure_bound(ctx, graph, x, bindings, &elements, &size));
+    CHECK(elements <= MOST);
+    input.bytes = (size_t)size;
+    for (size_t i = 0; i < elements; i++) {
+        uint32_t bits = (uint32_t)i * 2654435761u;
+
+        reals[i] = (float)(bits >> 12) / 524288 - 1;
+        bytes[i] = (int8_t)(bits >> 24);
+    }
+    CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
+    CHECK_OK(ctx, muc_ref_run(ref, bindings, &input, 1));
+    CHECK(muc_ref_get(ref, graph->outputs[0], &view));
+    size = view.elements * (view.dtype == MUC_F32 ? sizeof(float) : 1);
+    CHECK(size <= MOST * sizeof(float));
+    memcpy(out, view.data, (size_t)size);
+    muc_ref_close(ref);
+    return view.elements;
+}
+
+static uint32_t count_of(const muc_graph *graph, muc_op op)
+{
+    uint32_t count = 0;
+
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        count += graph->nodes[n].op == op;
+    return count;
+}
+
+/* the same before and after, and no node of this kind left */
+static void check_same(const char *text, muc_op gone)
+{
+    static float before[MOST], after[MOST];
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph = graph_of(ctx, text);
+    bool real = graph->tensors[graph->outputs[0]].dtype == MUC_F32;
+    size_t elements = run(ctx, graph, (uint8_t *)before);
+
+    CHECK_OK(ctx, muc_fuse(ctx, graph));
+    CHECK_OK(ctx, muc_lay_windows(ctx, graph));
+    CHECK_OK(ctx, muc_graph_verify(ctx, graph));
+    CHECK_EQ(count_of(graph, gone), 0);
+    CHECK_EQ(run(ctx, graph, (uint8_t *)after), elements);
+    for (size_t i = 0; real && i < elements; i++)
+        if (!(fabsf(before[i] - after[i]) <= 1e-5f * fmaxf(1, fabsf(before[i]))))
+            fail_msg("element %zu is %g, was %g, of\n%s", i, (double)after[i], (double)before[i],
+                     text);
+    if (!real && memcmp(before, after, elements) != 0)
+        fail_msg("other bits, of\n%s", text);
+    muc_graph_free(graph);
+    muc_context_free(ctx);
+}
+
+/* a transposed convolution over one or two dimensions, channels first or, of int8, last */
+static void write_transposed(muc_text *text, bool is_int8)
+{
+    unsigned spatial = is_int8 ? 2 : between(1, 2), in = between(1, 4), out = between(1, 4);
+    unsigned size[2], kernel[2], stride[2], begin[2], end[2], more[2], made[2], taps = 1;
+    unsigned equal = between(0, 2);
+    char dims[2][32] = { "", "" }, window[32] = "";
+
+    for (unsigned d = 0; d < spatial; d++) {
+        do {
+            size[d] = between(1, 6);
+            kernel[d] = between(1, 5);
+            stride[d] = equal && d ? stride[0] : between(1, 3);
+            begin[d] = between(0, kernel[d] - 1);
+            end[d] = between(0, kernel[d] - 1);
+            more[d] = between(0, stride[d] - 1);
+        } while ((size[d] - 1) * stride[d] + kernel[d] + more[d] <= begin[d] + end[d]);
+        made[d] = (size[d] - 1) * stride[d] + kernel[d] + more[d] - begin[d] - end[d];
+        taps *= kernel[d];
+        snprintf(dims[0] + strlen(dims[0]), 16, ", %u", size[d]);
+        snprintf(dims[1] + strlen(dims[1]), 16, ", %u", made[d]);
+        snprintf(window + strlen(window), 16, ", %u", kernel[d]);
+    }
+    muc_text_add(text, "graph transposed\n");
+    if (is_int8) {
+        muc_text_add(text, "tensor x = input i8 [2%s, %u] scale 0.05 zero 3\n", dims[0], in);
+        muc_text_add(text, "tensor w = const i8 [%u%s, %u] scale", out, window, in);
+        for (unsigned c = 0; c < out; c++)
+            muc_text_add(text, "%s 0.%u", c ? "," : "", c + 1);
+        muc_text_add(text, " zero");
+        for (unsigned c = 0; c < out; c++)
+            muc_text_add(text, "%s 0", c ? "," : "");
+        if (out > 1)
+            muc_text_add(text, " axis 0");
+        add_numbers(text, "", (size_t)out * taps * in, true);
+        muc_text_add(text, "tensor b = const i32 [%u]", out);
+        add_numbers(text, "", out, true);
+        muc_text_add(text,
+                     "node y i8 [2%s, %u] scale 0.5 zero -9 = conv_transpose x, w, b "
+                     "channels_last=1 clamp_min=-100",
+                     dims[1], out);
+    } else {
+        muc_text_add(text, "tensor x = input f32 [2, %u%s]\ntensor w = const f32 [%u, %u%s]", in,
+                     dims[0], in, out, window);
+        add_numbers(text, "", (size_t)out * taps * in, false);
+        muc_text_add(text, "tensor b = const f32 [%u]", out);
+        add_numbers(text, "", out, false);
+        for (unsigned i = 0; i < 3; i++) {
+            muc_text_add(text, "tensor n%u = const f32 [%u]", i, out);
+            add_numbers(text, "", out, false);
+        }
+        muc_text_add(text, "tensor v = const f32 [%u] values ", out);
+        for (unsigned c = 0; c < out; c++)
+            muc_text_add(text, "%s%u", c ? ", " : "", c + 1);
+        muc_text_add(text, "\nnode c f32 [2, %u%s] = conv_transpose x, w, b", out, dims[1]);
+    }
+    for (unsigned kind = 0; kind < 4; kind++) {
+        static const char *const names[] = { "strides", "pads", "output_padding", "dilations" };
+        const unsigned *const items[] = { stride, begin, more };
+
+        muc_text_add(text, " %s=[", names[kind]);
+        for (unsigned d = 0; d < spatial; d++)
+            muc_text_add(text, "%s%u", d ? ", " : "", kind < 3 ? items[kind][d] : 1);
+        for (unsigned d = 0; kind == 1 && d < spatial; d++)
+            muc_text_add(text, ", %u", end[d]);
+        muc_text_add(text, "]");
+    }
+    muc_text_add(text, "\n");
+    if (!is_int8)
+        muc_text_add(text,
+                     "node d f32 [2, %u%s] = batch_norm c, n0, n1, n2, v epsilon=0.01\n"
+                     "node y f32 [2, %u%s] = relu d\n",
+                     out, dims[1], out, dims[1]);
+    muc_text_add(text, "output y\n");
+}
+
+static void transposed_convolutions_make_blocks(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 120; round++) {
+        muc_text text = { 0 };
+
+        write_transposed(&text, round % 2);
+        check_same(text.data, MUC_OP_CONV_TRANSPOSE);
+        muc_text_free(&text);
+    }
+}
+
+static void lines_and_norms_become_convolutions_over_pixels(void **state)
+{
+    static const char line[] = "graph line\n"
+                               "tensor x = input f32 [2, 3, 9]\n"
+                               "tensor s = const f32 [3] values 1, 2, -1\n"
+                               "tensor v = const f32 [3] values 1, 2, 0.5\n"
+                               "tensor w = const f32 [2, 3, 2] values 1, 2, 3, 4, 5, 6, -1, 0, 1, "
+                               "2, -2, 0.5\n"
+                               "node n f32 [2, 3, 9] = batch_norm x, s, v, s, v epsilon=0.001\n"
+                               "node r f32 [2, 3, 9] = relu n\n"
+                               "node c f32 [2, 2, 10] = conv r, w dilations=[2] pads=[2, 1]\n"
+                               "node t f32 [2, 2, 10] = tanh c\n"
+                               "node m f32 [2, 2, 5] = max_pool t kernel=[2] strides=[2]\n"
+                               "node y f32 [2, 2, 4] = average_pool m kernel=[2]\n"
+                               "output y\n";
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph = graph_of(ctx, line);
+
+    (void)state;
+    check_same(line, MUC_OP_BATCH_NORM);
+    CHECK_OK(ctx, muc_lay_windows(ctx, graph));
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const muc_node *node = &graph->nodes[n];
+
+        if (node->op == MUC_OP_CONV || node->op == MUC_OP_MAX_POOL || node->op == MUC_OP_TANH)
+            CHECK_EQ(graph->tensors[node->inputs[0]].rank, 4);
+        if (node->op == MUC_OP_RELU)
+            CHECK_EQ(graph->nodes[graph->tensors[node->inputs[0]].producer].op, MUC_OP_CONV);
+    }
+    CHECK_EQ(count_of(graph, MUC_OP_CONV), 2);
+    muc_graph_free(graph);
+    muc_context_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transposed_convolutions_make_blocks),
+        cmocka_unit_test(lines_and_norms_become_convolutions_over_pixels),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
