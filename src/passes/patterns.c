@@ -156,8 +156,9 @@ static bool is_factor_node(const muc_rewrite *r, const muc_node *node)
 {
     double scalar;
 
-    return node && (node->op == MUC_OP_MUL ||
-                    (node->op == MUC_OP_DIV && scalar_of(r, node->inputs[1], &scalar) && scalar));
+    return node &&
+           (node->op == MUC_OP_MUL ||
+            (node->op == MUC_OP_DIV && scalar_of(r, node->inputs[1], &scalar) && scalar != 0));
 }
 
 /* the factors of a product; nested ones' if nothing else reads those */
