@@ -192,6 +192,10 @@ static const char *const mcu_graphs[] = {
     "2, 0.1, 0, "
     "3, 1, 1, 0.7, -2\ntensor c = const f32 [2, 5] values 0.5, 1, -1, 0, 2, 0, 0, 0.1, -0.3, 4\n"
     "node y i8 [3, 2, 5] scale 0.04 zero -7 = layer_norm a, b, c axis=1 epsilon=0.01\noutput y\n",
+    "tensor a = input i8 [3, 2, 5] scale 0.1 zero 3\n"
+    "node y i8 [3, 2, 5] scale 0.06 zero 127 = log_softmax a axis=2\noutput y\n",
+    "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\ntensor b = input i8 [3, 1] scale 0.2 zero -5\n"
+    "node y i8 [2, 3, 4] scale 0.25 zero 1 = div a, b\noutput y\n",
     "tensor a = input i8 [4, 7] scale 0.05 zero -20\ntensor b = const f32 [7] values 1, -0.5, 2, "
     "0.1, 0, 3, 1\n"
     "node y i8 [4, 7] scale 0.02 zero 5 = rmsnorm a, b epsilon=0.001\noutput y\n",

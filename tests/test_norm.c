@@ -171,9 +171,86 @@ static void numbers_beyond_32_bits_are_refused(void **state)
     CHECK(!muc_scale_norm(&x, &g, NULL, 1e-5, 1, &y, numbers, numbers + 1, &scales));
 }
 
+/* ---- log_softmax ---- */
+
+/* two rows of any bytes, or all the same, by ref and by the kernel */
+static void check_log_softmax(muc_context *ctx, int columns, int zero, float in_scale, float scale,
+                              bool flat)
+{
+    static int8_t x[2 * MOST_COLUMNS], y[2 * MOST_COLUMNS];
+    int32_t zeros[] = { 0, zero };
+    const muc_quantization xq = { 1, 0, &in_scale, &zeros[0] }, yq = { 1, 0, &scale, &zeros[1] };
+    const muc_tensor in = { .dtype = MUC_I8, .quantization = &xq };
+    const muc_tensor out = { .dtype = MUC_I8, .quantization = &yq };
+    const muc_ref_input input = { "x", x, (size_t)(2 * columns) };
+    const uint32_t bindings[1] = { 0 };
+    muc_log_softmax_scales s;
+    mur_log_softmax_s8 layer = { 2, columns, s.exps, 0, 0, (int8_t)zero, -128, 127 };
+    muc_text text = { 0 };
+    muc_ref_view view;
+    muc_graph *graph;
+    muc_ref *ref;
+
+    for (int i = 0; i < 2 * columns; i++)
+        x[i] = (int8_t)(flat ? 5 : between(-128, 127));
+    muc_text_add(&text,
+                 "graph log\ntensor x = input i8 [2, %d] scale %.9g zero 0\n"
+                 "node y i8 [2, %d] scale %.9g zero %d = log_softmax x axis=1\noutput y\n",
+                 columns, (double)in_scale, columns, (double)scale, zero);
+    graph = graph_of(ctx, text.data);
+    CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
+    CHECK_OK(ctx, muc_ref_run(ref, bindings, &input, 1));
+    CHECK(muc_ref_get(ref, graph->outputs[0], &view));
+    CHECK(muc_scale_log_softmax(&in, (uint64_t)columns, &out, &s));
+    layer.step = s.step;
+    layer.log_step = s.log_step;
+    mur_ref_log_softmax_s8(&layer, x, y);
+    assert_memory_equal(view.data, y, (size_t)(2 * columns));
+    for (int i = 0; i < 2 * columns; i++) {
+        double sum = 0, exact;
+
+        for (int c = 0; c < columns; c++)
+            sum += exp((double)in_scale * x[i / columns * columns + c]);
+        exact = ((double)in_scale * x[i] - log(sum)) / (double)scale + zero;
+        if (!(fabs(fmax(-128, exact) - y[i]) <= 0.52))
+            fail_msg("element %d of %d columns: %d, exactly %g", i, columns, y[i], exact);
+    }
+    muc_ref_close(ref);
+    muc_graph_free(graph);
+    muc_text_free(&text);
+}
+
+static void logarithms_of_softmax_are_near_the_real_ones_and_equal_ref(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+
+    (void)state;
+    for (int round = 0; round < 200; round++)
+        check_log_softmax(ctx, between(1, between(0, 3) ? 12 : MOST_COLUMNS), between(60, 127),
+                          (float)exp(random_gaussian() - 3), (float)(0.01 + 0.1 * random_unit()),
+                          round % 7 == 0);
+    muc_context_free(ctx);
+}
+
+static void quotients_are_near_the_real_ones(void **state)
+{
+    static const char text[] =
+        "graph quotient\n"
+        "tensor a = const i8 [7] scale 0.1 zero 3 values -128, 127, 3, 4, -50, 60, 9\n"
+        "tensor b = const i8 [7] scale 0.05 zero -5 values 10, -128, 44, 127, -4, -6, 30\n"
+        "node y i8 [7] scale 0.25 zero 1 = div a, b\noutput y\n";
+    /* round((a - 3) * 0.1 / ((b + 5) * 0.05) / 0.25) + 1, within a byte */
+    const double expected[] = { -69, -7, 1, 1, -128, -128, 2 };
+
+    (void)state;
+    check_values_at(__LINE__, text, "y", expected, 7, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logarithms_of_softmax_are_near_the_real_ones_and_equal_ref),
+        cmocka_unit_test(quotients_are_near_the_real_ones),
         cmocka_unit_test(they_are_near_the_real_ones_and_equal_ref),
         cmocka_unit_test(numbers_beyond_32_bits_are_refused),
     };

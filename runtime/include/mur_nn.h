@@ -165,6 +165,17 @@ typedef struct mur_norm_s8 {
     int8_t in_zero, min, max;
 } mur_norm_s8;
 
+/* Logarithm of softmax, by integers: an element k below its row's greatest counts as exps[k], which
+ * is 2^20 e^-(k * scale); log is log2 of their sum in 2^-16ths, less 20 2^16, rounded down bit by
+ * bit. y = clamp((2^16 zero + 2^15 - k step - (log log_step / 2^16)) / 2^16, min, max), in floors
+ * step below 2^22, log_step below 2^25. in may be out. */
+typedef struct mur_log_softmax_s8 {
+    int32_t rows, columns; /* columns below 4096 */
+    const uint32_t *exps;  /* [256] */
+    int32_t step, log_step;
+    int8_t zero, min, max;
+} mur_log_softmax_s8;
+
 /* ---- the kernels ----
  *
  * A row MUR_NN(ISA, NAME, KIND, DESCRIPTOR) of mur_nn.def declares what MUR_NN_KIND says. */

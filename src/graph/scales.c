@@ -174,6 +174,34 @@ int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s)
     return muc_fixed_divide_pot(out, -s->out_shift);
 }
 
+muc_multiplier muc_scale_div(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
+{
+    double factor = (double)scale_of(a) / ((double)scale_of(b) * (double)scale_of(out));
+
+    return muc_multiplier_of(fmin(ldexp(factor, -MUC_DIV_SHIFT), 1 << 30));
+}
+
+bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tensor *out,
+                           muc_log_softmax_scales *scales)
+{
+    const double ln_2 = 0.6931471805599453, one = 1 << 16;
+    double step = one * (double)scale_of(x) / (double)scale_of(out);
+    double log_step = one * ln_2 / (double)scale_of(out);
+
+    if (columns == 0 || columns > MUC_LOG_SOFTMAX_COLUMNS || !(step < 1 << 22) ||
+        !(log_step < 1 << 25))
+        return false;
+    for (int k = 0; k < 256; k++) {
+        double below = -k * (double)scale_of(x);
+
+        scales->exps[k] =
+            below < -30 ? 0 : (uint32_t)round(ldexp(muc_exp(below), MUC_LOG_SOFTMAX_ONE));
+    }
+    scales->step = (int32_t)round(step);
+    scales->log_step = (int32_t)round(log_step);
+    return true;
+}
+
 /* ---- norms ---- */
 
 static double element(const muc_tensor *tensor, uint64_t i)

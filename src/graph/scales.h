@@ -50,6 +50,25 @@ bool muc_hard_swish_is_known(const muc_hard_swish_scales *s);
 /* Of an input without its zero point: the output without its own. */
 int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s);
 
+/* Div of a and b, both of 8 bits: a 2^20 / b, truncated, where a b that stands for 0 counts as its
+ * least step, to the output's integers. */
+enum { MUC_DIV_SHIFT = 20 };
+muc_multiplier muc_scale_div(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out);
+
+/* Log_softmax of int8 rows, by integers alone. An element k steps below its row's greatest counts
+ * as exps[k] = 2^20 e^(-k * x's scale); l is the logarithm to base 2 of their sum in 2^-16ths, less
+ * 20, its fraction found bit by bit: of m in 2^31 .. 2^32 - 1, the sum without its power of two, a
+ * bit is whether floor(m^2 / 2^31) is 2^32 or more, and m becomes that, or its half. Then y =
+ * clamp((2^16 zero + 2^15 - k step - floor(l log_step / 2^16)) / 2^16), rounded down */
+enum { MUC_LOG_SOFTMAX_COLUMNS = 4095, MUC_LOG_SOFTMAX_ONE = 20 };
+typedef struct muc_log_softmax_scales {
+    uint32_t exps[256];
+    int32_t step, log_step; /* 2^16 x's scale / output scale, 2^16 ln(2) / output scale */
+} muc_log_softmax_scales;
+/* False if there are more columns, or scales so far apart that 32 bits do not hold the steps. */
+bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tensor *out,
+                           muc_log_softmax_scales *scales);
+
 /* Layer_norm and rmsnorm of int8, by integers alone. A row has n columns q; c is their sum, of
  * rmsnorm n times x's zero point; d = n q - c, and W = 2^8 sum(d^2) / n + epsilon, at least 1, so
  * that d / sqrt(W / 2^8) is x normalised. Then, with floors and in this order: W = w 2^s with s

@@ -292,7 +292,8 @@ static muc_status emit_single(pass *p, const muc_node *node)
     const muc_node *bound = muc_int8_bound_after(p, node);
     uint32_t out = bound ? bound->outputs[0] : node->outputs[0], count;
     bool turns = node->op == MUC_OP_ADD || node->op == MUC_OP_SUB || node->op == MUC_OP_MUL;
-    bool pair = turns || node->op == MUC_OP_PRELU || node->op == MUC_OP_MATMUL;
+    bool pair =
+        turns || node->op == MUC_OP_PRELU || node->op == MUC_OP_MATMUL || node->op == MUC_OP_DIV;
     unsigned first = turns ? muc_int8_wide_input(p, node) : 0;
     muc_attribute attributes[MOST_ATTRIBUTES];
     muc_quantization q = quantization_of(p, out);

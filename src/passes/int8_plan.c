@@ -41,7 +41,8 @@ static bool takes_weights(const pass *p, const muc_node *node)
 /* the input that the other repeats in; sums and products may change places */
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node)
 {
-    return !same_dims(old(p, node->inputs[0]), old(p, node->outputs[0])) && node->op != MUC_OP_SUB;
+    return !same_dims(old(p, node->inputs[0]), old(p, node->outputs[0])) &&
+           node->op != MUC_OP_SUB && node->op != MUC_OP_DIV;
 }
 
 static bool takes_pair(const pass *p, const muc_node *node)
@@ -101,6 +102,7 @@ static bool takes_norm(const pass *p, const muc_node *node)
 static bool takes(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
+    uint32_t columns;
 
     switch ((unsigned)node->op) {
     case MUC_OP_CONV:
@@ -109,6 +111,7 @@ static bool takes(const pass *p, const muc_node *node)
     case MUC_OP_ADD:
     case MUC_OP_SUB:
     case MUC_OP_MUL:
+    case MUC_OP_DIV:
         return takes_pair(p, node);
     case MUC_OP_MIN:
     case MUC_OP_MAX:
@@ -126,6 +129,10 @@ static bool takes(const pass *p, const muc_node *node)
     case MUC_OP_MAX_POOL:
     case MUC_OP_AVERAGE_POOL:
         return takes_window(p, node);
+    case MUC_OP_LOG_SOFTMAX:
+        return muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank &&
+               muc_rewrite_dim(&p->r.old, x, x->rank - 1, &columns) && columns > 0 &&
+               columns <= MUC_LOG_SOFTMAX_COLUMNS;
     case MUC_OP_SOFTMAX:
         return muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank;
     case MUC_OP_PAD:

@@ -65,6 +65,13 @@ static int32_t mul(const work *w, int32_t a, int32_t b)
     return muc_multiply((a - w->zero_a) * (b - w->zero_b), w->product);
 }
 
+static int32_t quotient(const work *w, int32_t a, int32_t b)
+{
+    int32_t divisor = b == w->zero_b ? 1 : b - w->zero_b;
+
+    return muc_multiply((a - w->zero_a) * (1 << MUC_DIV_SHIFT) / divisor, w->product);
+}
+
 static int32_t prelu(const work *w, int32_t a, int32_t b)
 {
     if (a >= w->zero_a)
@@ -85,8 +92,9 @@ static int32_t lesser(const work *w, int32_t a, int32_t b)
 static combine *combine_of(muc_op op)
 {
     static combine *const table[MUC_OP_COUNT] = {
-        [MUC_OP_ADD] = add,     [MUC_OP_SUB] = sub,     [MUC_OP_MUL] = mul,
-        [MUC_OP_PRELU] = prelu, [MUC_OP_MAX] = greater, [MUC_OP_MIN] = lesser,
+        [MUC_OP_ADD] = add,      [MUC_OP_SUB] = sub,     [MUC_OP_MUL] = mul,
+        [MUC_OP_PRELU] = prelu,  [MUC_OP_MAX] = greater, [MUC_OP_MIN] = lesser,
+        [MUC_OP_DIV] = quotient,
     };
 
     return table[op];
@@ -131,11 +139,13 @@ muc_status muc_kernel_q_binary(const muc_ref_call *call)
         return muc_ref_fail(call, "%u quantized inputs, expected 2", call->node->input_count);
     if (w.f == greater || w.f == lesser)
         MUC_TRY(check_same_scale(call));
+    if (w.f == quotient && (a->dtype == MUC_I16 || b->dtype == MUC_I16))
+        return muc_ref_fail(call, "a quantized quotient of 16 bits");
     w.zero_a = muc_q_zero(a);
     w.zero_b = muc_q_zero(b);
     w.zero = muc_q_zero(out);
     w.add = muc_scale_add(a, b, out);
-    w.product = muc_scale_mul(a, b, out);
+    w.product = w.f == quotient ? muc_scale_div(a, b, out) : muc_scale_mul(a, b, out);
     w.change = muc_scale_change(MUC_OP_RELU, a, out);
     muc_scale_clamp(call->node, out, &w.least, &w.most);
     muc_ref_walk_of(call->output, call->inputs, 2, &walk);

@@ -1,4 +1,5 @@
-/* quantized_norm.c - norms of int8 rows, as graph/scales.h defines them. */
+/* quantized_norm.c - norms and logarithms of softmax of int8 rows, as graph/scales.h defines them.
+ */
 #include "ref/quantized.h"
 
 typedef struct norm {
@@ -110,5 +111,61 @@ muc_status muc_kernel_q_norm(const muc_ref_call *call)
     muc_scale_clamp(call->node, out, &n.least, &n.most);
     for (size_t first = 0; first < value->elements; first += columns)
         normalise_row(&n, first);
+    return MUC_OK;
+}
+
+/* ---- log_softmax ---- */
+
+/* log2(x) in 2^-16ths, x above 0 */
+static int64_t logarithm_of(uint64_t x)
+{
+    int64_t log = 31;
+
+    for (; x < UINT64_C(1) << 31; x *= 2)
+        log--;
+    for (int bit = 0; bit < 16; bit++) {
+        bool above;
+
+        x = x * x >> 31;
+        above = x >= UINT64_C(1) << 32;
+        log = 2 * log + above;
+        x >>= above;
+    }
+    return log;
+}
+
+muc_status muc_kernel_q_log_softmax(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
+    const muc_ref_value *in = call->inputs[0];
+    muc_log_softmax_scales s;
+    int32_t least, most;
+
+    MUC_TRY(muc_q_check(call, false));
+    if (x->dtype != MUC_I8 || out->dtype != MUC_I8 ||
+        muc_node_integer(call->node, MUC_KEY_AXIS) + 1 != in->rank ||
+        !muc_scale_log_softmax(x, in->columns, out, &s))
+        return muc_ref_fail(call, "a quantized log_softmax that is not of i8, along the last "
+                                  "dimension and of few columns");
+    muc_scale_clamp(call->node, out, &least, &most);
+    for (size_t first = 0; first < in->elements; first += in->columns) {
+        int32_t greatest = INT8_MIN;
+        uint64_t sum = 0;
+        int64_t log;
+
+        for (size_t i = first; i < first + in->columns; i++)
+            greatest = muc_q_get(in, i) > greatest ? muc_q_get(in, i) : greatest;
+        for (size_t i = first; i < first + in->columns; i++)
+            sum += s.exps[greatest - muc_q_get(in, i)];
+        log = logarithm_of(sum) - (MUC_LOG_SOFTMAX_ONE << 16);
+        log = floor_shift(log * s.log_step, 16);
+        for (size_t i = first; i < first + in->columns; i++) {
+            int64_t below = (int64_t)(greatest - muc_q_get(in, i)) * s.step + log;
+
+            muc_q_put(
+                call->output, i,
+                muc_q_clamp(floor_shift((1 << 15) - below, 16), muc_q_zero(out), least, most));
+        }
+    }
     return MUC_OK;
 }

@@ -1,4 +1,4 @@
-/* mur_ref_norm.c - norms of int8 rows by integers alone: mur_norm_s8. */
+/* mur_ref_norm.c - norms and logarithms of softmax of int8 rows by integers alone. */
 #include "mur_nn_arith.h"
 
 /* floor(sqrt(x)), 2^15 or more of an x of 2^30 or more, bit by bit */
@@ -85,6 +85,44 @@ void mur_ref_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
             v = mur_clamp(high_product(v, layer->gains[i]), -(1 << 20), 1 << 20);
             v = v * by + layer->biases[i];
             out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+        }
+    }
+}
+
+/* log2(x) in 2^-16ths, x at least 2^20 */
+static int32_t logarithm_of(uint32_t x)
+{
+    int32_t log = 31;
+
+    for (; x < 1u << 31; x <<= 1)
+        log--;
+    for (int bit = 0; bit < 16; bit++) {
+        const uint64_t square = (uint64_t)x * x >> 31;
+
+        log = (log << 1) + (int32_t)(square >> 32);
+        x = square >> 32 ? (uint32_t)(square >> 1) : (uint32_t)square;
+    }
+    return log;
+}
+
+void mur_ref_log_softmax_s8(const mur_log_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    const int32_t n = layer->columns;
+
+    for (int32_t row = 0; row < layer->rows; row++, in += n, out += n) {
+        int32_t greatest = INT8_MIN, log;
+        uint32_t sum = 0;
+
+        for (int32_t i = 0; i < n; i++)
+            greatest = in[i] > greatest ? in[i] : greatest;
+        for (int32_t i = 0; i < n; i++)
+            sum += layer->exps[greatest - in[i]];
+        log = logarithm_of(sum) - (20 << 16);
+        log = (1 << 15) - (int32_t)(((int64_t)log * layer->log_step) >> 16);
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t y = mur_asr(log - (greatest - in[i]) * layer->step, 16) + layer->zero;
+
+            out[i] = (int8_t)mur_clamp(y, layer->min, layer->max);
         }
     }
 }

@@ -236,3 +236,51 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
 }
+
+bool muc_mcu_takes_log_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    muc_log_softmax_scales scales;
+
+    return is_s8(x) && is_s8(y) && muc_mcu_is_static(l, x) &&
+           muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank &&
+           muc_scale_log_softmax(x, muc_mcu_dim(l, x, x->rank - 1), y, &scales);
+}
+
+muc_status muc_mcu_write_log_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    static const char function[] = "mur_ref_log_softmax_s8";
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const uint32_t columns = muc_mcu_dim(l, x, x->rank - 1);
+    const uint64_t rows = muc_mcu_most_elements(l, x) / columns;
+    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, columns, false);
+    muc_log_softmax_scales scales;
+    int32_t least, most;
+    bool fits;
+
+    (void)muc_scale_log_softmax(x, columns, y, &scales);
+    muc_scale_clamp(node, y, &least, &most);
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
+    if (!fits)
+        MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_text_add(&l->text, "    static const uint32_t exps[256] = {");
+    for (unsigned k = 0; k < 256; k++)
+        muc_text_add(&l->text, "%s%" PRIu32 ",", k % 10 ? " " : "\n        ", scales.exps[k]);
+    muc_text_add(&l->text, "\n    };\n    %smur_log_softmax_s8 layer = {",
+                 fits ? "" : "static const ");
+    l->program->table_bytes += sizeof(scales.exps);
+    muc_mcu_print_field(&l->text, "rows", (int64_t)rows);
+    muc_mcu_print_field(&l->text, "columns", columns);
+    muc_text_add(&l->text, "\n    .exps = exps,");
+    muc_mcu_print_field(&l->text, "step", scales.step);
+    muc_mcu_print_field(&l->text, "log_step", scales.log_step);
+    muc_mcu_print_field(&l->text, "zero", y->quantization->zero_points[0]);
+    muc_mcu_print_field(&l->text, "min", least);
+    muc_mcu_print_field(&l->text, "max", most);
+    muc_text_add(&l->text, "\n    };\n\n%s    %s(&layer, a, y);\n",
+                 fits ? "    layer.rows = (int32_t)rows;\n" : "", function);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}

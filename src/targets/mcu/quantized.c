@@ -90,6 +90,9 @@ static muc_status close_loops(muc_mcu_nest *nest, const muc_node *node, int32_t 
 
 bool muc_mcu_takes_pair_quantized(const muc_mcu_lowering *l, const muc_node *node)
 {
+    if (node->op == MUC_OP_DIV && (muc_mcu_input(l, node, 0)->dtype == MUC_I16 ||
+                                   muc_mcu_input(l, node, 1)->dtype == MUC_I16))
+        return false;
     return node->input_count == 2 && is_quantized(muc_mcu_input(l, node, 0)) &&
            is_quantized(muc_mcu_input(l, node, 1)) && is_quantized(muc_mcu_output(l, node, 0));
 }
@@ -115,6 +118,11 @@ static void print_pair(muc_mcu_lowering *l, const muc_node *node)
         muc_text_add(text, ")");
     } else if (node->op == MUC_OP_MUL) {
         print_scaled(text, "p * q", muc_scale_mul(a, b, y));
+    } else if (node->op == MUC_OP_DIV) {
+        char quotient[64];
+
+        snprintf(quotient, sizeof(quotient), "p * (1 << %d) / (q == 0 ? 1 : q)", MUC_DIV_SHIFT);
+        print_scaled(text, quotient, muc_scale_div(a, b, y));
     } else if (node->op == MUC_OP_PRELU) {
         muc_text_add(text, "p >= 0 ? ");
         print_scaled(text, "p", muc_scale_change(MUC_OP_RELU, a, y));
