@@ -172,12 +172,18 @@ static muc_status add_repeated(muc_rewrite *r, const blocks *b, const muc_tensor
     return status;
 }
 
+/* what the convolution has of its own; the rest is how sums become integers */
+static bool is_shape(muc_attribute_key key)
+{
+    return key == MUC_KEY_CHANNELS_LAST || key == MUC_KEY_PADS || key == MUC_KEY_STRIDES ||
+           key == MUC_KEY_DILATIONS || key == MUC_KEY_OUTPUT_PADDING || key == MUC_KEY_GROUPS;
+}
+
 /* [N, made.., phases * C] */
 static muc_status add_conv(muc_rewrite *r, const muc_node *node, const blocks *b, uint32_t *out)
 {
-    static const muc_attribute_key clamps[] = { MUC_KEY_CLAMP_MIN, MUC_KEY_CLAMP_MAX };
     uint32_t bias = muc_node_input(node, 2), inputs[3], count = 2;
-    muc_attribute attributes[4];
+    muc_attribute attributes[MOST_ATTRIBUTES];
     int64_t pads[2 * SPATIAL];
 
     MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
@@ -191,9 +197,9 @@ static muc_status add_conv(muc_rewrite *r, const muc_node *node, const blocks *b
     attributes[0] = (muc_attribute){ .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 };
     attributes[1] =
         (muc_attribute){ .key = MUC_KEY_PADS, .value.integers = { pads, 2 * b->spatial } };
-    for (unsigned i = 0; i < 2; i++)
-        if (muc_node_attribute(node, clamps[i]))
-            attributes[count++] = *muc_node_attribute(node, clamps[i]);
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        if (!is_shape(node->attributes[i].key) && count < MOST_ATTRIBUTES)
+            attributes[count++] = node->attributes[i];
     return muc_rewrite_add(r, MUC_OP_CONV, node->name, inputs, bias == MUC_NO_ID ? 2 : 3,
                            attributes, count, old(r, node->outputs[0])->quantization, out);
 }
