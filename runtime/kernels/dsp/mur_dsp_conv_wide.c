@@ -115,6 +115,15 @@ static void find_offsets(const mur_dsp_window *window, const uint32_t *x, int32_
         offsets[i] = layer->weight_zero * sum_of_inputs(x + i, pixels, inputs);
 }
 
+static __attribute__((noinline)) void subtract(const int32_t *offsets, int32_t pixels,
+                                               int32_t *sums)
+{
+    for (int32_t i = 0; i < pixels; i++) {
+        sums[i] -= offsets[i];
+        sums[4 + i] -= offsets[i];
+    }
+}
+
 static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
 {
     const mur_conv_s8 *layer = window->layer;
@@ -122,13 +131,11 @@ static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
     int32_t channels = layer->shape.out_c / layer->shape.groups, words = window->runs.words * 2;
     const uint32_t *w = (const uint32_t *)(const void *)(channel + layer->shape.out_c);
     const uint32_t *x = window->x;
-    int32_t offsets[4] = { 0, 0, 0, 0 };
+    int32_t offsets[4];
 
     for (int32_t c = 0; c < layer->shape.out_c;) {
         int32_t count = c % channels + 1 < channels ? 2 : 1, sums[8];
 
-        if (layer->weight_zero != 0 && c % channels == 0)
-            find_offsets(window, x, pixels, offsets);
         if (pixels == 4) {
             const sums_of_four run = { x, x + words * 4, w, sums };
 
@@ -136,11 +143,15 @@ static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
         } else {
             sum1(x, x + words, w, sums);
         }
+        if (layer->weight_zero != 0) {
+            if (c % channels == 0)
+                find_offsets(window, x, pixels, offsets);
+            subtract(offsets, pixels, sums);
+        }
         for (int32_t j = 0; j < count; j++, channel++, c++)
             for (int32_t i = 0; i < pixels; i++)
-                out[i * layer->shape.out_c + c] =
-                    mur_requant(sums[4 * j + i] + channel->bias - offsets[i], channel->mul,
-                                channel->shift, &layer->output);
+                out[i * layer->shape.out_c + c] = mur_requant(
+                    sums[4 * j + i] + channel->bias, channel->mul, channel->shift, &layer->output);
         w += words;
         if (c % channels == 0)
             x += words * pixels; /* the next group's inputs */
