@@ -56,6 +56,8 @@ def heads_and_neurons_go_before_bits_do(folder):
     model, small = folder / "model", folder / "small"
     muc("train", config, "--data", cases, "--cases", "--tokenizer", "bpe", "--vocab", 280, "--steps", 60,
         "--rate", 1e-2, "-o", model)
+    (folder / "small.pruned").mkdir()
+    (folder / "small.pruned/train.state").write_text("of a run that was interrupted")
     report = json.loads(muc("compress", model, "--bits", 4, "--calib", "none", "--data", cases, "--cases", "--steps", 40,
                             "--rate", 5e-3, "--prune", 0.5, "--teacher", model, "-o", small, "--json"))
     assert "tokens" in muc("compress", model, "--steps", 5, "--teacher", RESCUE, "-o", small, status=USAGE)
@@ -66,6 +68,7 @@ def heads_and_neurons_go_before_bits_do(folder):
     assert muc("run", small, "-p", "say: go", "--raw", "-n", 8).startswith("say: go")
     assert "--steps" in muc("compress", model, "--prune", 0.5, "--data", cases, "-o", small, status=USAGE)
     assert "--data" in muc("compress", model, "--prune", 0.5, "--steps", 5, "-o", small, status=USAGE)
+    assert "give one" in muc("compress", model, "--bits", 2, "--quant", "cb2", "-o", small, status=USAGE)
 
 
 def a_gpt2_gets_small_too(folder):

@@ -269,6 +269,8 @@ muc_status cli_compress(muc_context *ctx, const cli_args *args)
     TRY(cli_count(args, OPTION_SEED, 0, UINT64_MAX, 0, &options.seed));
     TRY(cli_real(args, OPTION_RATE, 1e-12, 1e3, 0, &options.rate));
     TRY(cli_real(args, OPTION_PRUNE, 0, 0.99, 0, &options.prune));
+    if (options.weights && cli_given(args, OPTION_BITS))
+        return cli_misuse(args, "both --bits and --quant say what weights become: give one");
     TRY(format_of(args, OPTION_BITS, &options.weights));
     TRY(format_of(args, OPTION_EMBED_BITS, &options.embedding));
     TRY(bytes_of(args, OPTION_BUDGET_FLASH, &options.flash_bytes));

@@ -3,6 +3,7 @@
  */
 #include "muc/compress.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -183,11 +184,13 @@ static muc_status prune(compress_job *job)
     };
     const muc_model_options options = { .context = job->model->context };
     muc_report *report = NULL;
-    const char *path, *name;
+    const char *path, *name, *state;
 
     MUC_TRY(muc_arena_format(job->ctx, &job->arena, &path, "%s.pruned", job->out_path));
     MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "pruned by %g, trained, in float32",
                              o->prune));
+    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &state, "%s/train.state", path));
+    remove(state); /* of a compression that was interrupted, of whatever model: we begin anew */
     MUC_TRY(muc_train(job->ctx, job->model->path, &training, path, &report));
     muc_report_free(report);
     MUC_TRY(muc_model_open(job->ctx, path, &options, &job->pruned));

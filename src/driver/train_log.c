@@ -142,6 +142,20 @@ static const muc_report_column held_out_columns[] = {
     { NULL, NULL, NULL },
 };
 
+static void report_held_out(const muc_train_log *log, muc_report *report)
+{
+    muc_report_begin_columns(report, "held_out", held_out_columns);
+    for (size_t i = 0; i < log->count; i++) {
+        if (log->rows[i].held_out < 0)
+            continue;
+        muc_report_begin_row(report);
+        muc_report_add_count(report, "step", log->rows[i].step);
+        muc_report_add_real(report, "loss", log->rows[i].held_out);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
 muc_status muc_train_log_report(muc_context *ctx, const muc_train_log *log, muc_report *report)
 {
     size_t stretch = (log->count + STRETCHES - 1) / STRETCHES;
@@ -160,15 +174,7 @@ muc_status muc_train_log_report(muc_context *ctx, const muc_train_log *log, muc_
         muc_report_end(report);
     }
     muc_report_end(report);
-    muc_report_begin_columns(report, "held_out", held_out_columns);
-    for (size_t i = 0; i < log->count; i++) {
-        if (log->rows[i].held_out < 0)
-            continue;
-        muc_report_begin_row(report);
-        muc_report_add_count(report, "step", log->rows[i].step);
-        muc_report_add_real(report, "loss", log->rows[i].held_out);
-        muc_report_end(report);
-    }
-    muc_report_end(report);
+    if (log->count && log->rows[log->count - 1].held_out >= 0)
+        report_held_out(log, report);
     return MUC_OK;
 }
