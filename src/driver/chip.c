@@ -107,8 +107,11 @@ static muc_status read_places(muc_context *ctx, muc_chip *chip, const json_t *it
 {
     *count = json_array_size(items);
     MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, *count + 1, out));
-    for (size_t i = 0; i < *count; i++)
+    for (size_t i = 0; i < *count; i++) {
         MUC_TRY(muc_chip_read_place(ctx, chip, json_array_get(items, i), &(*out)[i]));
+        if (!(*out)[i].name)
+            return damaged(ctx, chip, "an input or output without a name");
+    }
     return MUC_OK;
 }
 
@@ -459,10 +462,10 @@ static muc_status put_inputs(muc_context *ctx, muc_chip *chip, const muc_tensor_
         const muc_tensor_view *array =
             muc_network_match(arrays, array_count, names, chip->input_count, i);
 
-        if (!array || !names[i])
+        if (!array)
             return muc_fail(ctx, MUC_USAGE, chip->path, MUC_NO_OFFSET,
-                            "input %zu, '%s', has no array: %zu are given", i,
-                            names[i] ? names[i] : "", array_count);
+                            "input %zu, '%s', has no array: %zu are given", i, names[i],
+                            array_count);
         MUC_TRY(put_input(ctx, chip, &chip->inputs[i], array));
     }
     return MUC_OK;
