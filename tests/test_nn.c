@@ -122,7 +122,7 @@ static void softmax_equals_tensorflow_lite(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        mur_softmax_s8 layer = { 1, cases[i].columns, cases[i].mul, 24, -124 };
+        mur_softmax_s8 layer = { 1, cases[i].columns, cases[i].mul, 24, -124, NULL };
         int8_t out[12];
 
         mur_ref_softmax_s8(&layer, cases[i].in, out);
@@ -135,7 +135,7 @@ static void softmax_is_near_the_real_one(void **unused)
 {
     enum { COLUMNS = 600 };
     const double scale = 0.05; /* of the input */
-    mur_softmax_s8 layer = { 1, COLUMNS, 0, 0, -256 };
+    mur_softmax_s8 layer = { 1, COLUMNS, 0, 0, -256, NULL };
     int8_t x[COLUMNS], y[COLUMNS];
 
     (void)unused;

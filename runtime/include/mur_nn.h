@@ -143,10 +143,12 @@ typedef struct mur_requant_s8 {
 
 /* Softmax in TensorFlow Lite's fixed-point arithmetic; the output's scale is 1/256, its zero point
  * -128. mul, shift (0..31): beta * the input's scale * 2^26 as a Q31 multiplier; differences from
- * the row's greatest below diff_min count as nothing. in may be out. */
+ * the row's greatest below diff_min count as nothing. exps, if not NULL: the exponentials in Q0.31
+ * of all differences, exps[d] for greatest - d; the same bits. in may be out. */
 typedef struct mur_softmax_s8 {
     int32_t rows, columns; /* columns below 4096 */
     int32_t mul, shift, diff_min;
+    const int32_t *exps; /* [256] */
 } mur_softmax_s8;
 
 /* Layer norm and, if it is not centred, the norm by the root mean square. Of a row of columns

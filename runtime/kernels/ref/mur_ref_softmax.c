@@ -61,6 +61,13 @@ static int32_t leading_zeros(uint32_t x)
     return count;
 }
 
+/* e^(below * scale), Q0.31 */
+static int32_t exp_below(const mur_softmax_s8 *layer, int32_t below)
+{
+    return layer->exps ? layer->exps[-below]
+                       : exp_of(mur_scale_q31(below, layer->mul, layer->shift));
+}
+
 static void softmax_row(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
 {
     int32_t greatest = INT8_MIN, sum = 0, zeros, scale, shift;
@@ -71,7 +78,7 @@ static void softmax_row(const mur_softmax_s8 *layer, const int8_t *in, int8_t *o
         int32_t below = in[i] - greatest;
 
         if (below >= layer->diff_min)
-            sum += mur_divide_pot(exp_of(mur_scale_q31(below, layer->mul, layer->shift)), 12);
+            sum += mur_divide_pot(exp_below(layer, below), 12);
     }
     zeros = leading_zeros((uint32_t)sum);
     scale = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << zeros) - (1u << 31)));
@@ -80,8 +87,7 @@ static void softmax_row(const mur_softmax_s8 *layer, const int8_t *in, int8_t *o
         int32_t below = in[i] - greatest, x = 0;
 
         if (below >= layer->diff_min && shift <= 31) { /* beyond 31 all round to 0 */
-            x = exp_of(mur_scale_q31(below, layer->mul, layer->shift));
-            x = mur_divide_pot(mur_mul_q31(scale, x), shift);
+            x = mur_divide_pot(mur_mul_q31(scale, exp_below(layer, below)), shift);
         }
         out[i] = (int8_t)mur_clamp(x - 128, INT8_MIN, INT8_MAX);
     }
