@@ -44,10 +44,10 @@ int32_t muc_fixed_divide_pot(int32_t x, int n)
     return (int32_t)(x < 0 ? -rounded : rounded);
 }
 
-/* x * 2^n as a machine wraps it */
+/* x * 2^n modulo 2^32; n comes from files, too */
 static int32_t shift_left(int32_t x, int n)
 {
-    return (int32_t)((uint32_t)x << n);
+    return n < 32 ? (int32_t)((uint32_t)x << n) : 0;
 }
 
 static int32_t saturate(int64_t x)
