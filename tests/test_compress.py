@@ -6,10 +6,11 @@
 import json
 import pathlib
 import random
+import struct
 import sys
 
 import test_train
-from test_train import USAGE, muc, setup
+from test_train import MALFORMED, UNSUPPORTED, USAGE, muc, setup
 
 NOFIT = 3
 RESCUE = pathlib.Path(__file__).parent.parent / "models/rescue"
@@ -85,8 +86,56 @@ def a_gpt2_gets_small_too(folder):
     assert json.loads(muc("verify", folder / "c", small, "--json"))["exact"]
 
 
-test_train.TESTS = [two_bits_know_the_answers_too_once_trained, heads_and_neurons_go_before_bits_do,
-                    a_model_learns_two_bits_from_what_it_writes_itself, a_gpt2_gets_small_too]
+def stored(folder):
+    """tensors of a folder's model.safetensors: type, shape and bytes of each"""
+    data = (folder / "model.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    return {name: (t["dtype"], t["shape"], data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]])
+            for name, t in header.items() if name != "__metadata__"}
+
+
+def two_bits_are_up_to_two_and_a_half(folder):
+    """the first down projections have 4 bits, and what is stored is near to what was given"""
+    small, config = folder / "small", folder / "small/config.json"
+    report = json.loads(muc("compress", RESCUE, "--bits", 2, "--calib", "none", "-o", small, "--json"))
+    formats = json.loads(config.read_text())["quantization_config"]
+    finer = [f"model.layers.{layer}.mlp.down_proj.weight" for layer in range(report["finer_matrices"])]
+    assert formats["finer"] == finer and formats["weights"] == "int2" and len(finer) == 2, formats
+    before, after = stored(RESCUE), stored(small)
+    bits = weights = 0
+    for name, (dtype, shape, data) in before.items():
+        if len(shape) != 2:
+            continue
+        n, k = shape
+        width = 4 if name in finer or "embed" in name else 2
+        codes, scales = after[name], after[name + "_scale"]
+        assert codes[0] == "U8" and codes[1] == [n, k * width // 8] and scales[:2] == ("F16", [n]), name
+        bits, weights = bits + 8 * (len(codes[2]) + len(scales[2])), weights + n * k
+        row, most = n // 2, 2 ** width - 1
+        real = struct.unpack(f"<{k}e", data[2 * k * row:2 * k * (row + 1)])
+        scale, = struct.unpack("<e", scales[2][2 * row:2 * row + 2])
+        for i, x in enumerate(real):
+            byte = codes[2][(row * k + i) * width // 8]
+            level = 2 * (byte >> i * width % 8 & most) - most
+            assert abs(x - scale * level) <= scale * 1.001 or (abs(level) == most and x * level > 0), (name, i)
+    assert 2.2 < bits / weights <= 2.5 and abs(bits / weights - report["stages"][-1]["bits_per_weight"]) < 1e-9
+    muc("compile", small, "--target", "mcu", "-o", folder / "c")
+    assert json.loads(muc("verify", folder / "c", small, "--json"))["exact"]
+    assert "finer" not in json.loads(muc("compress", RESCUE, "--quant", "int2", "--calib", "none", "-o", folder / "pure",
+                                         "--json")) and "finer" not in (folder / "pure/config.json").read_text()
+    text = config.read_text()
+    for old, new, message, status in (("layers.1.mlp", "layers.9.mlp", "no matrix", MALFORMED), ('"finer": [', '"finer": [7, ', "no name", UNSUPPORTED),
+                              ('"weights": "int2"', '"weights": "int4"', "int2 weights", UNSUPPORTED),
+                              (', "model.layers.1.mlp.down_proj.weight"', "", "expected", MALFORMED)):
+        assert old in text
+        config.write_text(text.replace(old, new))
+        assert message in muc("inspect", small, status=status), message
+
+
+test_train.TESTS = [two_bits_are_up_to_two_and_a_half, two_bits_know_the_answers_too_once_trained,
+                    heads_and_neurons_go_before_bits_do, a_model_learns_two_bits_from_what_it_writes_itself,
+                    a_gpt2_gets_small_too]
 
 if __name__ == "__main__":
     sys.exit(test_train.main())

@@ -43,6 +43,7 @@ typedef struct run {
     muc_train_recipe recipe;
     muc_train_trainer trainer;
     muc_train_lowbit lowbit;
+    muc_lowbit formats[32];
 } run;
 
 static const muc_train_corpus corpus = { DOCUMENTS, starts, tokens, NULL };
@@ -80,8 +81,11 @@ static void begin(run *r, const muc_train_phases *phases, muc_lowbit weights)
     muc_train_initialise(&r->shape, &random, r->trainer.weights);
     if (!phases)
         return;
-    CHECK_OK(ctx, muc_train_lowbit_make(ctx, &r->shape, &r->recipe, phases, weights,
-                                        MUC_LOWBIT_INT8, &r->lowbit));
+    assert_in_range(r->shape.tensor_count, 1, 32);
+    for (size_t t = 0; t < r->shape.tensor_count; t++)
+        r->formats[t] = r->shape.tensors[t].id == MUC_LLAMA_EMBED ? MUC_LOWBIT_INT8 : weights;
+    CHECK_OK(ctx,
+             muc_train_lowbit_make(ctx, &r->shape, &r->recipe, phases, r->formats, &r->lowbit));
     muc_train_lowbit_join(&r->lowbit, &r->trainer);
 }
 
@@ -114,8 +118,8 @@ static void store(const run *r, const muc_scalar *weights, muc_scalar *out)
             uint8_t codes[64];
 
             muc_train_lowbit_row(&r->lowbit, t, row, weights, codes, numbers);
-            muc_lowbit_decode(muc_train_lowbit_format(&r->lowbit, tensor), tensor->columns, codes,
-                              numbers, out + tensor->first + row * tensor->columns);
+            muc_lowbit_decode(r->formats[t], tensor->columns, codes, numbers,
+                              out + tensor->first + row * tensor->columns);
         }
     }
 }

@@ -8,6 +8,8 @@
 typedef struct muc_compress_options {
     const char *weights;   /* "int8", "int4", "int2" or "cb2"; NULL: the most that fits flash_bytes,
                               int2 where no budget is given */
+    bool pure;             /* int2: in all matrices; otherwise down projections, the first layers'
+                              first, take int4 as far as 2.5 bits a weight, the embedding counted, allow */
     const char *embedding; /* the same of the embedding and the head; NULL: int4 with weights of
                               int4 or int2, else int8; with a budget, the most that fits */
     const char *calibration; /* texts for error feedback: a file, "auto" (what the model writes
@@ -31,10 +33,11 @@ typedef struct muc_compress_options {
 
 /* Writes a Hugging Face folder (docs/COMPRESSION.md) that every other function opens; with prune
  * also the pruned model in float32, out_path with ".pruned" behind it. Keys: folder,
- * weights, embedding, matrix_bits_per_weight (but for the embedding and the head), snr_db; with a
- * budget flash_bytes, flash_budget, sram_bytes; and the table "stages" (stage, bytes,
- * bits_per_weight, and as measured perplexity, exact, cases). Fails with MUC_NOFIT, after all is
- * written, if the program exceeds its budget; the message tells by how much. */
+ * weights, finer_matrices (that have int4 where weights say int2), embedding,
+ * matrix_bits_per_weight (but for the embedding and the head), snr_db; with a budget flash_bytes,
+ * flash_budget, sram_bytes; and the table "stages" (stage, bytes, bits_per_weight, and as measured
+ * perplexity, exact, cases). Fails with MUC_NOFIT, after all is written, if the program exceeds its
+ * budget; the message tells by how much. */
 muc_status muc_compress(muc_context *ctx, const muc_model *model,
                         const muc_compress_options *options, const char *out_path,
                         muc_report **out);

@@ -251,6 +251,7 @@ muc_status cli_compress(muc_context *ctx, const cli_args *args)
 {
     muc_compress_options options = {
         .weights = args->values[OPTION_QUANT],
+        .pure = cli_given(args, OPTION_QUANT),
         .calibration = args->values[OPTION_CALIBRATION],
         .text = args->values[OPTION_TEXT],
         .task = args->values[OPTION_TASK],

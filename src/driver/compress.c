@@ -18,6 +18,9 @@
 
 enum { MOST_STAGES = 8 };
 
+/* a weight, of "2 bits": on average, scales and the embedding included */
+static const double most_bits = 2.5;
+
 /* One row of the table. */
 typedef struct stage {
     const char *name;
@@ -206,10 +209,50 @@ static muc_status write(const compress_job *job, const muc_tensor_view *tensors,
                               &job->quantized, NULL, job->out_path);
 }
 
-static muc_status quantize(compress_job *job, muc_lowbit weights, muc_lowbit embedding)
+/* The down projections of the first layers, whose rounding costs most for their size
+ * (docs/COMPRESSION.md), have 4 bits as long as all weights have most_bits on average. */
+static muc_status choose_finer(compress_job *job)
+{
+    const muc_checkpoint *checkpoint = &job->model->checkpoint;
+    double weights = 0, bits = 0;
+    const char **names;
+
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        const muc_tensor_view *t = &checkpoint->tensors[i];
+        muc_lowbit format =
+            muc_hf_is_embedding(t->name) ? job->formats.embedding : job->formats.weights;
+
+        if (t->rank != 2)
+            continue;
+        weights += (double)t->elements;
+        bits += (double)t->elements *
+                muc_lowbit_bits_per_weight(muc_lowbit_for_row(format, t->dims[1]), t->dims[1]);
+    }
+    MUC_TRY(MUC_ARENA_NEW(job->ctx, &job->arena, checkpoint->config.layers, &names));
+    job->formats.finer = names;
+    for (uint32_t layer = 0; layer < checkpoint->config.layers; layer++) {
+        const char **name = &names[job->formats.finer_count];
+        const muc_tensor_view *t;
+
+        MUC_TRY(muc_llama_tensor_name(job->ctx, &job->arena, MUC_LLAMA_DOWN, layer, name));
+        t = muc_checkpoint_find(checkpoint, *name);
+        if (muc_lowbit_for_row(MUC_LOWBIT_INT2, t->dims[1]) != MUC_LOWBIT_INT2)
+            continue;
+        bits += (double)t->elements * 2;
+        if (bits > most_bits * weights)
+            break;
+        job->formats.finer_count++;
+    }
+    return MUC_OK;
+}
+
+static muc_status quantize(compress_job *job, muc_lowbit weights, muc_lowbit embedding, bool pure)
 {
     job->formats.weights = weights;
     job->formats.embedding = embedding;
+    job->formats.finer_count = 0;
+    if (weights == MUC_LOWBIT_INT2 && !pure)
+        MUC_TRY(choose_finer(job));
     MUC_TRY(muc_lowbit_quantize(job->ctx, job->graph, &job->formats, &job->arena, &job->quantized));
     return write(job, job->model->checkpoint.tensors, job->model->checkpoint.tensor_count);
 }
@@ -242,10 +285,13 @@ static muc_status measure_flash(compress_job *job)
 /* The formats asked for, or of falling size the first that fits. */
 static muc_status quantize_to_budget(compress_job *job)
 {
-    static const muc_lowbit sizes[][2] = {
-        { MUC_LOWBIT_INT8, MUC_LOWBIT_INT8 }, { MUC_LOWBIT_INT4, MUC_LOWBIT_INT8 },
-        { MUC_LOWBIT_INT4, MUC_LOWBIT_INT4 }, { MUC_LOWBIT_INT2, MUC_LOWBIT_INT8 },
-        { MUC_LOWBIT_INT2, MUC_LOWBIT_INT4 },
+    static const struct {
+        muc_lowbit weights, embedding;
+        bool pure;
+    } sizes[] = {
+        { MUC_LOWBIT_INT8, MUC_LOWBIT_INT8, false }, { MUC_LOWBIT_INT4, MUC_LOWBIT_INT8, false },
+        { MUC_LOWBIT_INT4, MUC_LOWBIT_INT4, false }, { MUC_LOWBIT_INT2, MUC_LOWBIT_INT8, false },
+        { MUC_LOWBIT_INT2, MUC_LOWBIT_INT4, false }, { MUC_LOWBIT_INT2, MUC_LOWBIT_INT4, true },
     };
     const muc_compress_options *o = job->options;
     muc_lowbit weights = MUC_LOWBIT_INT2, embedding;
@@ -257,15 +303,15 @@ static muc_status quantize_to_budget(compress_job *job)
     if (o->embedding)
         MUC_TRY(find_format(job, o->embedding, &embedding));
     if (!o->flash_bytes)
-        return quantize(job, weights, embedding);
+        return quantize(job, weights, embedding, o->pure);
     for (size_t i = 0; i < MUC_COUNT(sizes); i++) {
         bool last = i + 1 == MUC_COUNT(sizes);
 
-        if (!last &&
-            ((o->weights && sizes[i][0] != weights) || (o->embedding && sizes[i][1] != embedding)))
+        if (!last && ((o->weights && sizes[i].weights != weights) ||
+                      (o->embedding && sizes[i].embedding != embedding)))
             continue;
-        MUC_TRY(quantize(job, o->weights ? weights : sizes[i][0],
-                         o->embedding ? embedding : sizes[i][1]));
+        MUC_TRY(quantize(job, o->weights ? weights : sizes[i].weights,
+                         o->embedding ? embedding : sizes[i].embedding, o->pure || sizes[i].pure));
         MUC_TRY(measure_flash(job));
         if (job->size.flash_bytes <= o->flash_bytes)
             break;
@@ -276,15 +322,18 @@ static muc_status quantize_to_budget(compress_job *job)
 static muc_status measure_result(compress_job *job, const char *how)
 {
     uint64_t bytes = job->quantized.bytes;
-    const char *name;
+    const char *name, *finer = "";
     muc_model *model;
     muc_status status;
 
     for (size_t i = 0; i < job->model->checkpoint.tensor_count; i++)
         if (job->model->checkpoint.tensors[i].rank == 1)
             bytes += 2 * job->model->checkpoint.tensors[i].elements;
-    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "%s, embedding %s%s",
-                             muc_lowbit_get(job->formats.weights)->name,
+    if (job->formats.finer_count)
+        MUC_TRY(muc_arena_format(job->ctx, &job->arena, &finer, ", %zu of %u down int4",
+                                 job->formats.finer_count, job->model->checkpoint.config.layers));
+    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "%s%s, embedding %s%s",
+                             muc_lowbit_get(job->formats.weights)->name, finer,
                              muc_lowbit_get(job->formats.embedding)->name, how));
     MUC_TRY(open_result(job, &model));
     status = measure(job, name, model, bytes,
@@ -298,7 +347,7 @@ static muc_status train(compress_job *job)
     muc_compress_trained trained = { .arena = &job->arena };
 
     MUC_TRY(muc_compress_train(job->ctx, job->model, job->teacher, job->graph, job->options,
-                               &job->formats, &trained));
+                               &job->quantized, &trained));
     job->quantized = trained.quantized;
     return write(job, trained.tensors, trained.tensor_count);
 }
@@ -346,6 +395,7 @@ static muc_status make_report(const compress_job *job, muc_report **out)
     report = *out;
     muc_report_add_text(report, "folder", "%s", job->out_path);
     muc_report_add_text(report, "weights", "%s", muc_lowbit_get(job->formats.weights)->name);
+    muc_report_add_count(report, "finer_matrices", job->formats.finer_count);
     muc_report_add_text(report, "embedding", "%s", muc_lowbit_get(job->formats.embedding)->name);
     muc_report_add_real(report, "matrix_bits_per_weight", bits_of_matrices(job));
     if (q->error > 0)

@@ -24,11 +24,11 @@ typedef struct muc_compress_trained {
     uint64_t tokens;             /* that were fed */
 } muc_compress_trained;
 
-/* Trains options->steps steps towards these formats, on options->data, or without it on texts that
- * the teacher writes: the model as it was given, what model was pruned from, or another. out->arena
- * is set, all else zero. Fails with MUC_UNSUPPORTED in a build without OpenBLAS. */
+/* Trains options->steps steps towards the formats of `rounded`, on options->data, or without it on
+ * texts that the teacher writes: the model as it was given, what model was pruned from, or another.
+ * out->arena is set, all else zero. Fails with MUC_UNSUPPORTED in a build without OpenBLAS. */
 muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_model *teacher,
                               const muc_graph *graph, const muc_compress_options *options,
-                              const muc_lowbit_options *formats, muc_compress_trained *out);
+                              const muc_lowbit_result *rounded, muc_compress_trained *out);
 
 #endif

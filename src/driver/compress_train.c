@@ -30,8 +30,9 @@ typedef struct training {
     muc_context *ctx;
     const muc_model *model, *teacher;
     const muc_compress_options *options;
-    const muc_lowbit_options *formats;
     const muc_graph *graph;
+    const muc_lowbit_result *rounded;
+    muc_lowbit *formats; /* [shape.tensor_count] */
     muc_compress_trained *out;
     muc_arena arena;
     muc_train_corpus corpus;
@@ -80,11 +81,39 @@ static muc_status write_corpus(training *t, uint64_t rows, size_t window)
     return muc_corpus_of_texts(t->ctx, t->teacher, &texts, longest, &t->arena, &t->corpus);
 }
 
+static const muc_lowbit_matrix *matrix_of(const training *t, size_t tensor)
+{
+    uint32_t id = muc_graph_find(t->graph, t->shape.tensors[tensor].name);
+    const muc_lowbit_matrix *m = t->rounded->matrices;
+
+    while (m->tensor != id)
+        m++;
+    return m;
+}
+
+static muc_status take_formats(training *t)
+{
+    MUC_TRY(MUC_ARENA_NEW(t->ctx, &t->arena, t->shape.tensor_count, &t->formats));
+    for (size_t i = 0; i < t->shape.tensor_count; i++)
+        if (t->shape.tensors[i].columns)
+            t->formats[i] = matrix_of(t, i)->format;
+    return MUC_OK;
+}
+
+static bool has_codebooks(const training *t)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < t->rounded->count; i++)
+        found = found || muc_lowbit_get(t->rounded->matrices[i].format)->group;
+    return found;
+}
+
 static muc_status set_up(training *t)
 {
     const muc_compress_options *o = t->options;
     const muc_corpus_options how = { .cases = o->cases, .seed = o->seed };
-    const course *c = muc_lowbit_get(t->formats->weights)->group ? &of_codebooks : &of_scales;
+    const course *c = has_codebooks(t) ? &of_codebooks : &of_scales;
     const muc_train_phases phases = {
         .real = (uint64_t)((double)o->steps * c->real),
         .learn = (uint64_t)((double)o->steps * c->learn),
@@ -117,8 +146,8 @@ static muc_status set_up(training *t)
     MUC_TRY(muc_train_trainer_make(t->ctx, &t->shape, &t->recipe, &t->corpus, window, rows, &place,
                                    &t->trainer));
     MUC_TRY(muc_train_import(t->ctx, &t->shape, &t->model->checkpoint, t->trainer.weights));
-    MUC_TRY(muc_train_lowbit_make(t->ctx, &t->shape, &t->recipe, &phases, t->formats->weights,
-                                  t->formats->embedding, &t->lowbit));
+    MUC_TRY(take_formats(t));
+    MUC_TRY(muc_train_lowbit_make(t->ctx, &t->shape, &t->recipe, &phases, t->formats, &t->lowbit));
     muc_train_lowbit_join(&t->lowbit, &t->trainer);
     return join_teacher(t, rows);
 }
@@ -166,8 +195,8 @@ static muc_status take_matrix(training *t, size_t tensor)
     muc_lowbit_matrix *m = &result->matrices[result->count++];
     size_t bytes, numbers;
 
-    *m = (muc_lowbit_matrix){ .tensor = muc_graph_find(t->graph, from->name),
-                              .format = muc_train_lowbit_format(&t->lowbit, from),
+    *m = (muc_lowbit_matrix){ .tensor = matrix_of(t, tensor)->tensor,
+                              .format = t->formats[tensor],
                               .n = from->rows,
                               .k = from->columns };
     bytes = muc_lowbit_code_bytes(m->format, m->k);
@@ -194,9 +223,9 @@ static muc_status take_matrices(training *t)
 
 muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_model *teacher,
                               const muc_graph *graph, const muc_compress_options *options,
-                              const muc_lowbit_options *formats, muc_compress_trained *out)
+                              const muc_lowbit_result *rounded, muc_compress_trained *out)
 {
-    training t = { ctx, model, teacher, options, formats, graph, .out = out };
+    training t = { ctx, model, teacher, options, graph, rounded, .out = out };
     muc_status status = set_up(&t);
 
     if (status == MUC_OK)

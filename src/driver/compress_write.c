@@ -99,25 +99,34 @@ static muc_status write_weights(writer *w)
     return status;
 }
 
+static void add_formats(const writer *w, muc_text *text)
+{
+    const muc_lowbit_options *f = w->formats;
+
+    muc_text_add(text,
+                 "  \"quantization_config\": {\"quant_method\": \"" MUC_HF_LOWBIT_METHOD
+                 "\", \"weights\": \"%s\", \"embedding\": \"%s\"",
+                 muc_lowbit_get(f->weights)->name, muc_lowbit_get(f->embedding)->name);
+    for (size_t i = 0; i < f->finer_count; i++)
+        muc_text_add(text, "%s\"%s\"", i ? ", " : ",\n    \"" MUC_HF_FINER "\": [", f->finer[i]);
+    muc_text_add(text, "%s},\n", f->finer_count ? "]" : "");
+}
+
 static muc_status write_config(const writer *w)
 {
-    muc_text text = { 0 };
-    const char *members;
-    muc_arena arena = { 0 };
-    muc_status status = muc_arena_format(
-        w->ctx, &arena, &members,
-        "  \"quantization_config\": {\"quant_method\": \"" MUC_HF_LOWBIT_METHOD
-        "\", \"weights\": \"%s\", \"embedding\": \"%s\"},\n",
-        muc_lowbit_get(w->formats->weights)->name, muc_lowbit_get(w->formats->embedding)->name);
+    muc_text text = { 0 }, members = { 0 };
+    muc_status status;
 
+    add_formats(w, &members);
+    status = muc_text_status(w->ctx, &members);
     if (status == MUC_OK) {
-        muc_hf_add_config(&w->model->checkpoint.config, members, &text);
+        muc_hf_add_config(&w->model->checkpoint.config, members.data, &text);
         status = muc_text_status(w->ctx, &text);
     }
     if (status == MUC_OK)
         status = muc_folder_write(w->folder, "config.json", text.data, text.size);
     muc_text_free(&text);
-    muc_arena_free(&arena);
+    muc_text_free(&members);
     return status;
 }
 

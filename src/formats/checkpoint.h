@@ -108,6 +108,8 @@ typedef struct muc_checkpoint {
     const char *tokenizer_path;              /* tokenizer.json or tokenizer.model, or NULL */
     const muc_stored_vocabulary *vocabulary; /* NULL unless the file holds one */
     const char *weights, *embedding; /* formats of quant/lowbit.def, or NULL: not compressed */
+    const char *const *finer;        /* names of matrices in int4 where weights are int2 */
+    size_t finer_count;
     size_t tensor_capacity;
 } muc_checkpoint;
 

@@ -35,7 +35,10 @@ static muc_lowbit format_of(const quantizing *q, uint32_t node, uint32_t k)
         is_last = is_last && !is_matrix_of(&graph->nodes[i]);
     if (graph->nodes[node].op == MUC_OP_EMBED || is_last)
         format = q->options->embedding;
-    return k % (8 / muc_lowbit_get(format)->bits) == 0 ? format : MUC_LOWBIT_INT8;
+    for (size_t i = 0; i < q->options->finer_count; i++)
+        if (strcmp(graph->tensors[graph->nodes[node].inputs[1]].name, q->options->finer[i]) == 0)
+            format = MUC_LOWBIT_INT4;
+    return muc_lowbit_for_row(format, k);
 }
 
 static muc_status collect(quantizing *q)

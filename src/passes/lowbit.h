@@ -15,6 +15,8 @@ typedef struct muc_lowbit_matrix {
 
 typedef struct muc_lowbit_options {
     muc_lowbit weights, embedding; /* embedding: of what is looked up, and of the last LINEAR */
+    const char *const *finer;      /* names of matrices that take int4 instead of weights */
+    size_t finer_count;
     const muc_calibration *calibration; /* texts for error feedback, or NULL: least squares */
 } muc_lowbit_options;
 

@@ -31,6 +31,11 @@ bool muc_lowbit_find(const char *name, muc_lowbit *out)
     return false;
 }
 
+muc_lowbit muc_lowbit_for_row(muc_lowbit format, size_t k)
+{
+    return k % (8 / table[format].bits) == 0 ? format : MUC_LOWBIT_INT8;
+}
+
 size_t muc_lowbit_code_bytes(muc_lowbit format, size_t k)
 {
     size_t a_byte = 8 / table[format].bits;

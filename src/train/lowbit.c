@@ -9,15 +9,6 @@
 enum { LLOYD_EVERY = 10 };
 static const double keep_mean = 0.9, keep_square = 0.99, least_square = 1e-24;
 
-muc_lowbit muc_train_lowbit_format(const muc_train_lowbit *q, const muc_train_tensor *tensor)
-{
-    bool outer = tensor->id == MUC_LLAMA_EMBED || tensor->id == MUC_LLAMA_POSITIONS ||
-                 tensor->id == MUC_LLAMA_HEAD;
-    muc_lowbit format = outer ? q->embedding : q->weights;
-
-    return tensor->columns % (8 / muc_lowbit_get(format)->bits) == 0 ? format : MUC_LOWBIT_INT8;
-}
-
 /* ---- one row ---- */
 
 typedef struct row {
@@ -31,7 +22,7 @@ typedef struct row {
 static row row_of(const muc_train_lowbit *q, size_t tensor, size_t r, const muc_scalar *weights)
 {
     const muc_train_tensor *t = &q->shape->tensors[tensor];
-    muc_lowbit format = muc_train_lowbit_format(q, t);
+    muc_lowbit format = q->formats[tensor];
     size_t at = q->first[tensor] + r * muc_lowbit_numbers(format, t->columns);
 
     return (row){ format, t->columns, weights + t->first + r * t->columns, q->numbers + at,
@@ -295,8 +286,7 @@ static muc_status make(muc_train_lowbit *q)
 
         q->first[t] = q->count;
         if (tensor->columns)
-            q->count += tensor->rows *
-                        muc_lowbit_numbers(muc_train_lowbit_format(q, tensor), tensor->columns);
+            q->count += tensor->rows * muc_lowbit_numbers(q->formats[t], tensor->columns);
     }
     MUC_TRY(MUC_ARENA_NEW(q->ctx, &q->arena, q->count, &q->numbers));
     MUC_TRY(MUC_ARENA_NEW(q->ctx, &q->arena, 2 * q->count, &q->moments));
@@ -305,16 +295,13 @@ static muc_status make(muc_train_lowbit *q)
 
 muc_status muc_train_lowbit_make(muc_context *ctx, const muc_train_shape *shape,
                                  const muc_train_recipe *recipe, const muc_train_phases *phases,
-                                 muc_lowbit weights, muc_lowbit embedding, muc_train_lowbit *out)
+                                 const muc_lowbit *formats, muc_train_lowbit *out)
 {
     muc_status status;
 
-    *out = (muc_train_lowbit){ .ctx = ctx,
-                               .shape = shape,
-                               .phases = *phases,
-                               .weights = weights,
-                               .embedding = embedding,
-                               .recipe = recipe };
+    *out = (muc_train_lowbit){
+        .ctx = ctx, .shape = shape, .phases = *phases, .formats = formats, .recipe = recipe
+    };
     status = make(out);
     if (status != MUC_OK)
         muc_train_lowbit_free(out);

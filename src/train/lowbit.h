@@ -21,7 +21,7 @@ typedef struct muc_train_lowbit {
     muc_context *ctx;
     const muc_train_shape *shape; /* borrowed */
     muc_train_phases phases;
-    muc_lowbit weights, embedding;
+    const muc_lowbit *formats;      /* borrowed: [tensor_count], of matrices */
     const muc_train_recipe *recipe; /* borrowed: of the run */
     muc_arena arena;
     size_t *first;   /* [tensor_count], of a tensor's numbers */
@@ -33,17 +33,17 @@ typedef struct muc_train_lowbit {
     muc_scalar *used; /* [shape->elements] */
 } muc_train_lowbit;
 
-/* recipe and shape must outlive it. */
+/* formats: [tensor_count], those of vectors do not matter. recipe, shape and formats must outlive
+ * it.
+ */
 muc_status muc_train_lowbit_make(muc_context *ctx, const muc_train_shape *shape,
                                  const muc_train_recipe *recipe, const muc_train_phases *phases,
-                                 muc_lowbit weights, muc_lowbit embedding, muc_train_lowbit *out);
+                                 const muc_lowbit *formats, muc_train_lowbit *out);
 void muc_train_lowbit_free(muc_train_lowbit *lowbit);
 
 /* Has the trainer's steps go through it. */
 void muc_train_lowbit_join(muc_train_lowbit *lowbit, muc_train_trainer *trainer);
 
-/* The format of a tensor; a vector, or rows that are no whole number of bytes, have int8. */
-muc_lowbit muc_train_lowbit_format(const muc_train_lowbit *lowbit, const muc_train_tensor *tensor);
 /* A row as indices and 16-bit floats, for muc_lowbit_decode: what the next step would compute with.
  */
 void muc_train_lowbit_row(const muc_train_lowbit *lowbit, size_t tensor, size_t row,

@@ -137,6 +137,34 @@ static muc_status check_sliding_window(const reader *r, const architecture *kind
     return MUC_OK;
 }
 
+/* the names of matrices that have int4 where weights are int2 */
+static muc_status read_finer(const reader *r, const json_t *object)
+{
+    const json_t *list = json_object_get(object, MUC_HF_FINER);
+    size_t count = json_array_size(list);
+    const char **names;
+
+    if (!list)
+        return MUC_OK;
+    if (!json_is_array(list) || strcmp(r->checkpoint->weights, "int2") != 0)
+        return UNSUPPORTED(r, "\"quantization_config\": \"" MUC_HF_FINER
+                              "\" is expected to be an array, beside int2 weights");
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, &r->checkpoint->arena, count, &names));
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+
+        if (!name)
+            return UNSUPPORTED(r,
+                               "\"quantization_config\": \"" MUC_HF_FINER
+                               "\": element %zu is no name of a tensor",
+                               i);
+        MUC_TRY(muc_arena_format(r->ctx, &r->checkpoint->arena, &names[i], "%s", name));
+    }
+    r->checkpoint->finer = names;
+    r->checkpoint->finer_count = count;
+    return MUC_OK;
+}
+
 /* "quantization_config" as muc compress writes it: the formats of matrices and of the embedding */
 static muc_status read_quantization(const reader *r)
 {
@@ -166,7 +194,7 @@ static muc_status read_quantization(const reader *r)
                                formats[i].key, name ? name : "missing");
         *formats[i].out = muc_lowbit_get(format)->name;
     }
-    return MUC_OK;
+    return read_finer(r, object);
 }
 
 /* The name that the graph knows it by. */

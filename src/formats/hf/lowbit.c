@@ -102,6 +102,9 @@ static muc_status find_numbers(packed *p)
         !p->view->elements)
         return MUC_OK;
     muc_lowbit_find(is_embedding ? p->checkpoint->embedding : p->checkpoint->weights, &p->format);
+    for (size_t i = 0; i < p->checkpoint->finer_count; i++)
+        if (strcmp(p->view->name, p->checkpoint->finer[i]) == 0)
+            p->format = MUC_LOWBIT_INT4;
     if (p->view->dtype == MUC_I8)
         p->format = MUC_LOWBIT_INT8;
     MUC_TRY(muc_arena_format(p->ctx, &p->checkpoint->arena, &name, "%s%s", p->view->name,
@@ -120,12 +123,28 @@ static muc_status unpack(packed *p)
     return muc_tensor_measure(p->ctx, p->view);
 }
 
+/* Each name of a matrix in more bits is one of a matrix. */
+static muc_status check_finer(muc_context *ctx, const muc_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < checkpoint->finer_count; i++) {
+        const muc_tensor_view *view = muc_checkpoint_find(checkpoint, checkpoint->finer[i]);
+
+        if (!view || view->dtype != MUC_U8 || view->rank != 2)
+            return muc_fail(ctx, MUC_MALFORMED, checkpoint->path, MUC_NO_OFFSET,
+                            "\"quantization_config\": \"" MUC_HF_FINER
+                            "\" has '%s', which is no matrix of indices",
+                            checkpoint->finer[i]);
+    }
+    return MUC_OK;
+}
+
 muc_status muc_hf_unpack(muc_context *ctx, muc_checkpoint *checkpoint)
 {
     size_t kept = 0;
     bool *used;
 
     MUC_TRY(muc_checkpoint_sort(ctx, checkpoint));
+    MUC_TRY(check_finer(ctx, checkpoint));
     MUC_TRY(MUC_ARENA_NEW(ctx, &checkpoint->arena, checkpoint->tensor_count, &used));
     for (size_t i = 0; i < checkpoint->tensor_count; i++) {
         packed p = { .ctx = ctx, .checkpoint = checkpoint, .view = &checkpoint->tensors[i] };

@@ -2,8 +2,9 @@
  *
  * A matrix NAME [n][k] is I8 [n, k] (int8) or U8 [n, bytes of a row's indices], and beside it lies
  * NAME_scale, F16 [n], or NAME_codebook, F16 [n, groups, 4]. config.json's "quantization_config"
- * names the format of the embedding and the head, and that of all other matrices; rows that are no
- * whole number of bytes are int8.
+ * names the format of the embedding and the head, and that of all other matrices, and lists under
+ * "finer" those that have int4 where the others have int2; rows that are no whole number of bytes
+ * are int8.
  */
 #ifndef MUC_HF_LOWBIT_H
 #define MUC_HF_LOWBIT_H
@@ -11,6 +12,7 @@
 #include "formats/format.h"
 
 #define MUC_HF_LOWBIT_METHOD "muc"
+#define MUC_HF_FINER "finer"
 #define MUC_HF_SCALE "_scale"
 #define MUC_HF_CODEBOOK "_codebook"
 
