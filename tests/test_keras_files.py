@@ -18,8 +18,6 @@ from files import (MALFORMED, ROOT, UNSUPPORTED, USAGE, close, muc, run_network,
 try:
     import h5py  # noqa: F401
 except ImportError:
-    if sys.executable != "/usr/bin/python3" and pathlib.Path("/usr/bin/python3").exists():
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
     print("1..0 # SKIP no h5py")
     sys.exit(0)
 

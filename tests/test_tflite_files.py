@@ -165,7 +165,7 @@ def test_weights_near_their_zero_point_have_none():
                   [(0, 0), (1, 1), (2, 1), (3, 0)])
     n.model.outputs = [y[0]]
     text = check(n.model, [x[1]], [y[1]], ("stm32f746",))
-    assert "mur_dsp_fc_s8(" in text and "weight_zero" not in text, text
+    assert "mur_dsp_conv_s8(" in text and "weight_zero" not in text, text
 
 
 # ---- operators of real numbers and plain integers, one network each ----

@@ -41,17 +41,16 @@ def muc(*args, status=OK):
     return done.stdout if status == OK else done.stderr
 
 
-def torch_python():
-    for python in (sys.executable, "/usr/bin/python3"):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
-            return python
-    raise Skip("no PyTorch")
+def need_torch():
+    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode:
+        raise Skip("no PyTorch")
 
 
 def oracle(job, folder):
+    need_torch()
     path = folder / "job.json"
     path.write_text(json.dumps(job))
-    out = subprocess.run([torch_python(), ROOT / "tests/oracle/torch_llama.py", "train", path],
+    out = subprocess.run([sys.executable, ROOT / "tests/oracle/torch_llama.py", "train", path],
                          check=True, capture_output=True, text=True).stdout
     return json.loads(out)
 

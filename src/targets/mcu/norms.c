@@ -192,6 +192,23 @@ static void print_words(muc_mcu_lowering *l, const char *name, const int32_t *wo
     l->program->table_bytes += count * sizeof(*words);
 }
 
+/* the end of a layer of rows, whose last fields are y's bounds, and its call; in tiles the rows are
+ * the piece's */
+static muc_status end_rows_layer(muc_mcu_lowering *l, const muc_node *node, const muc_tensor *y,
+                                 const char *function, bool in_tiles)
+{
+    int32_t least, most;
+
+    muc_scale_clamp(node, y, &least, &most);
+    muc_mcu_print_field(&l->text, "min", least);
+    muc_mcu_print_field(&l->text, "max", most);
+    muc_text_add(&l->text, "\n    };\n\n%s    %s(&layer, a, y);\n",
+                 in_tiles ? "    layer.rows = (int32_t)rows;\n" : "", function);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
 muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char function[] = "mur_ref_norm_s8";
@@ -199,7 +216,7 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
     const uint64_t width = width_of(l, node), rows = muc_mcu_most_elements(l, x) / width;
     const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, width, false);
     muc_norm_scales scales;
-    int32_t *gains, least, most;
+    int32_t *gains;
     bool fits;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)(2 * width), &gains));
@@ -210,7 +227,6 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
                         "node '%s': an int8 norm of %" PRIu64 " columns whose numbers 32 bits do "
                         "not hold",
                         node->name, width);
-    muc_scale_clamp(node, y, &least, &most);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
     if (!fits)
@@ -228,13 +244,7 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
                  scales.epsilon);
     muc_mcu_print_field(&l->text, "is_centred", node->op == MUC_OP_LAYER_NORM);
     muc_mcu_print_field(&l->text, "in_zero", x->quantization->zero_points[0]);
-    muc_mcu_print_field(&l->text, "min", least);
-    muc_mcu_print_field(&l->text, "max", most);
-    muc_text_add(&l->text, "\n    };\n\n%s    %s(&layer, a, y);\n",
-                 fits ? "    layer.rows = (int32_t)rows;\n" : "", function);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return MUC_OK;
+    return end_rows_layer(l, node, y, function, fits);
 }
 
 bool muc_mcu_takes_log_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
@@ -255,11 +265,9 @@ muc_status muc_mcu_write_log_softmax_s8(muc_mcu_lowering *l, const muc_node *nod
     const uint64_t rows = muc_mcu_most_elements(l, x) / columns;
     const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, columns, false);
     muc_log_softmax_scales scales;
-    int32_t least, most;
     bool fits;
 
     (void)muc_scale_log_softmax(x, columns, y, &scales);
-    muc_scale_clamp(node, y, &least, &most);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
     if (!fits)
@@ -276,11 +284,5 @@ muc_status muc_mcu_write_log_softmax_s8(muc_mcu_lowering *l, const muc_node *nod
     muc_mcu_print_field(&l->text, "step", scales.step);
     muc_mcu_print_field(&l->text, "log_step", scales.log_step);
     muc_mcu_print_field(&l->text, "zero", y->quantization->zero_points[0]);
-    muc_mcu_print_field(&l->text, "min", least);
-    muc_mcu_print_field(&l->text, "max", most);
-    muc_text_add(&l->text, "\n    };\n\n%s    %s(&layer, a, y);\n",
-                 fits ? "    layer.rows = (int32_t)rows;\n" : "", function);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return MUC_OK;
+    return end_rows_layer(l, node, y, function, fits);
 }
