@@ -1,6 +1,7 @@
 /* test_mcu_decoder.c - decoders as C for microcontrollers: every bit of their logits is ref's, with
  * the plain kernels and with those for SMLAD, however tokens are grouped. */
 #include "mcu_network.h"
+#include "mcu_small_machine.h"
 
 #include "driver/model.h"
 #include "models/llama.h"
@@ -8,7 +9,8 @@
 #include "random_model.h"
 #include "text/tokenizer.h"
 
-static const char *const machines[] = { "host", "mps2-an386", "mps3-an547", "rv32" };
+/* the last: eight cores and a small memory that holds tiles */
+static const char *const machines[] = { "host", "mps2-an386", "mps3-an547", "rv32", "siracusa" };
 
 static muc_graph *graph_of(muc_context *ctx, const muc_checkpoint *checkpoint, uint32_t context,
                            uint32_t most, bool last_only, muc_hybrid_levels levels)
@@ -103,6 +105,57 @@ static void random_decoders_compute_what_ref_computes(void **state)
         muc_checkpoint_close(&checkpoints[i]);
 }
 
+/* where the small memory holds few rows of a matrix at a time, or none with all columns */
+static void tiles_of_any_size_compute_what_ref_computes(void **state)
+{
+    static const random_shape shapes[] = {
+        { 1, 32, 4, 2, 8, 40, 70, 12, false }, /* one matrix is looked up and multiplied */
+        { 1, 18, 6, 3, 6, 23, 33, 9, true },
+    };
+    static const unsigned bytes[] = { 900, 3000, 20000 };
+    static const muc_hybrid_levels levels[] = { MUC_HYBRID_INT8, MUC_HYBRID_BLOCKS };
+    const size_t networks = MUC_COUNT(bytes) * MUC_COUNT(levels);
+    mcu_batch batch = mcu_batch_new();
+    muc_checkpoint checkpoints[MUC_COUNT(shapes)];
+    uint32_t tiled = 0, plain = 0, heads = 0;
+    int32_t tokens[12];
+    char path[64];
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(shapes); i++) {
+        random_relative(batch.ctx, &shapes[i], i == 0, &checkpoints[i]);
+        for (size_t n = 0; n < networks; n++) {
+            write_machine(path, bytes[n / MUC_COUNT(levels)]);
+            mcu_batch_add(&batch,
+                          graph_of(batch.ctx, &checkpoints[i], shapes[i].context, 5, true,
+                                   levels[n % MUC_COUNT(levels)]),
+                          path);
+            unlink(path);
+        }
+    }
+    for (size_t n = 0; n < batch.count; n++) {
+        const muc_mcu_program *program = &batch.networks[n].build->program;
+
+        for (uint32_t i = 0; i < program->step_count; i++) {
+            tiled += strncmp(program->steps[i].function, "mur_tiles_linear", 16) == 0;
+            plain += strncmp(program->steps[i].function, "mur_rv_linear", 13) == 0;
+            heads += strcmp(program->steps[i].function, "mur_tiles_attention") == 0;
+        }
+    }
+    CHECK(tiled > plain && plain > 0 && heads > 0);
+    mcu_batch_build(&batch, "cc");
+    for (size_t n = 0; n < batch.count; n++) {
+        const random_shape *shape = &shapes[n / networks];
+
+        for (uint32_t t = 0; t < shape->context; t++)
+            tokens[t] = (int32_t)(mcu_random(&batch) % shape->vocabulary);
+        check_tokens(&batch, n, tokens, shape->context, 5);
+    }
+    mcu_batch_free(&batch);
+    for (size_t i = 0; i < MUC_COUNT(shapes); i++)
+        muc_checkpoint_close(&checkpoints[i]);
+}
+
 /* beyond 4 MB weights are a binary file that the assembler takes in */
 static void megabytes_of_weights_lie_in_a_file(void **state)
 {
@@ -161,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_decoders_compute_what_ref_computes),
+        cmocka_unit_test(tiles_of_any_size_compute_what_ref_computes),
         cmocka_unit_test(megabytes_of_weights_lie_in_a_file),
         cmocka_unit_test(trained_models_compute_what_ref_computes),
     };

@@ -12,11 +12,12 @@
 #include "base/half.h"
 #include "mur_bd_arith.h"
 #include "mur_decoder.h"
+#include "targets/mcu/decoder_tiles.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
+#include "targets/mcu/memory.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
-#include "targets/mcu/tiles.h"
 
 /* What an instruction set runs, by the set whose kernels do it, and the host's side of them. */
 typedef struct decoder_isa {
@@ -191,6 +192,20 @@ static muc_status begin(muc_mcu_lowering *l, const muc_node *node, const char *i
     return muc_mcu_begin_step(l, node, function);
 }
 
+/* A step that runs a kernel, on tiles if there are any. */
+static muc_status begin_either(muc_mcu_lowering *l, const muc_node *node, const char *kernel,
+                               const char *runner, const muc_mcu_tile_layer *layer,
+                               const muc_mcu_tiling *tiling)
+{
+    if (!layer)
+        return muc_mcu_begin_step(l, node, kernel);
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, runner));
+    l->program->tiles_decoder = true;
+    MUC_TRY(muc_mcu_begin_step(l, node, runner));
+    MUC_TRY(muc_mcu_use_tiles(l, layer, tiling, runner));
+    return muc_mcu_pass_text(l, "&%s_tiles", l->step->name);
+}
+
 /* elements of a tensor whose columns are fixed: "m * 64u" */
 static muc_status pass_count(muc_mcu_lowering *l, const muc_tensor *tensor)
 {
@@ -205,58 +220,80 @@ static muc_status pass_count(muc_mcu_lowering *l, const muc_tensor *tensor)
 
 /* ---- matrices ---- */
 
-/* the tensor's packed bytes as a constant of the program */
-static muc_status add_packed(muc_mcu_lowering *l, const muc_tensor *tensor, const char *name)
+/* how rows of a matrix are packed, for some of them or all */
+typedef struct packing {
+    const decoder_isa *isa;
+    const muc_tensor *tensor;
+    matrix_form form;
+    uint32_t n, k;
+} packing;
+
+/* lives as long as the program, whose tiles are sized by it */
+static muc_status packing_of(muc_mcu_lowering *l, const muc_tensor *tensor, packing **out)
 {
-    const decoder_isa *isa = isa_of(l);
-    uint32_t n = muc_mcu_dim(l, tensor, 0), k = muc_mcu_dim(l, tensor, 1), id;
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, out));
+    **out = (packing){ isa_of(l), tensor, form_of(l, tensor), muc_mcu_dim(l, tensor, 0),
+                       muc_mcu_dim(l, tensor, 1) };
+    return MUC_OK;
+}
+
+static uint64_t packed_bytes(const void *subject, uint32_t rows)
+{
+    const packing *p = subject;
+
+    switch (p->form) {
+    case FORM_Q8:
+        return p->isa->matrix_bytes(rows, p->k);
+    case FORM_BLOCKS:
+        return mur_bd_bytes(rows, p->k);
+    case FORM_Q4:
+    case FORM_Q2:
+    default:
+        return p->isa->low_bytes(forms[p->form].bits, rows, p->k);
+    }
+}
+
+/* scales: room for those of as many rows, unless the form has none */
+static void pack_rows(const packing *p, uint32_t first, uint32_t rows, uint16_t *scales, void *out)
+{
+    const int8_t *q = (const int8_t *)p->tensor->data + (size_t)first * p->k;
+
+    if (p->form == FORM_Q8) {
+        p->isa->matrix_pack(rows, p->k, q, out);
+        return;
+    }
+    for (uint32_t i = 0; i < rows; i++)
+        scales[i] = muc_f16_of_f32(scale_of_row(p->tensor, first + i));
+    if (p->form == FORM_BLOCKS)
+        mur_bd_pack(rows, p->k, q, scales, out);
+    else
+        p->isa->low_pack(forms[p->form].bits, rows, p->k, q, scales, out);
+}
+
+/* The packed matrix as a constant of the program, in parts of so many rows if it is cut. */
+static muc_status add_packed(muc_mcu_lowering *l, const packing *p, const mur_tiles *tiles,
+                             const char *name)
+{
+    uint32_t part = tiles ? tiles->part : p->n, parts = (p->n + part - 1) / part, id;
+    uint64_t part_bytes =
+        tiles ? tiles->operands[MUC_MCU_PRODUCT_PACKED].part_bytes : packed_bytes(p, p->n);
     muc_mcu_value value = {
         .kind = MUC_MCU_CONST,
         .name = name,
-        .tensor = tensor,
+        .tensor = p->tensor,
         .view_of = MUC_NO_ID,
-        .bytes = isa->matrix_bytes(n, k),
-        .used = true,
-    };
-    uint8_t *data;
-
-    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, value.bytes, 1, (void **)&data));
-    isa->matrix_pack(n, k, (const int8_t *)tensor->data, data);
-    value.data = data;
-    return muc_mcu_add_value(l->ctx, l->program, &value, &id);
-}
-
-/* of another form than FORM_Q8 */
-static size_t low_bytes(const muc_mcu_lowering *l, matrix_form form, uint32_t n, uint32_t k)
-{
-    return form == FORM_BLOCKS ? mur_bd_bytes(n, k) : isa_of(l)->low_bytes(forms[form].bits, n, k);
-}
-
-/* the same of such a matrix, its scales among the bytes */
-static muc_status add_packed_low(muc_mcu_lowering *l, const muc_tensor *tensor, matrix_form form,
-                                 const char *name)
-{
-    const decoder_isa *isa = isa_of(l);
-    uint32_t n = muc_mcu_dim(l, tensor, 0), k = muc_mcu_dim(l, tensor, 1), id;
-    muc_mcu_value value = {
-        .kind = MUC_MCU_CONST,
-        .name = name,
-        .tensor = tensor,
-        .view_of = MUC_NO_ID,
-        .bytes = low_bytes(l, form, n, k),
+        .bytes = parts * part_bytes,
         .used = true,
     };
     uint16_t *scales;
     uint8_t *data;
 
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, value.bytes, 1, (void **)&data));
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, n, &scales));
-    for (uint32_t i = 0; i < n; i++)
-        scales[i] = muc_f16_of_f32(scale_of_row(tensor, i));
-    if (form == FORM_BLOCKS)
-        mur_bd_pack(n, k, (const int8_t *)tensor->data, scales, data);
-    else
-        isa->low_pack(forms[form].bits, n, k, (const int8_t *)tensor->data, scales, data);
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, part, &scales));
+    memset(data, 0, value.bytes);
+    for (uint32_t i = 0; i < parts; i++)
+        pack_rows(p, i * part, p->n - i * part < part ? p->n - i * part : part, scales,
+                  data + i * part_bytes);
     value.data = data;
     return muc_mcu_add_value(l->ctx, l->program, &value, &id);
 }
@@ -287,35 +324,53 @@ static muc_status define_scales(muc_mcu_lowering *l, const muc_tensor *tensor, c
     return MUC_OK;
 }
 
-/* Passes the descriptor of input 1 as a matrix; what it needs is defined where it is used first. */
-static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node)
+/* A packed matrix whose rows follow one another gets zeros up to whole parts. */
+static muc_status fill_parts(muc_mcu_lowering *l, uint32_t rows, const mur_tiles *tiles,
+                             muc_mcu_value *value)
 {
-    const muc_tensor *tensor = muc_mcu_input(l, node, 1), *bias = NULL;
-    uint32_t id = node->inputs[1], bias_value;
-    matrix_form form = form_of(l, tensor);
-    uint32_t n = muc_mcu_dim(l, tensor, 0), k = muc_mcu_dim(l, tensor, 1);
+    uint64_t bytes = (rows + tiles->part - 1) / tiles->part *
+                     (uint64_t)tiles->operands[MUC_MCU_PRODUCT_PACKED].part_bytes;
+    uint8_t *data;
+
+    if (bytes <= value->bytes)
+        return MUC_OK;
+    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
+    memcpy(data, value->data, value->bytes);
+    memset(data + value->bytes, 0, bytes - value->bytes);
+    value->data = data;
+    value->bytes = bytes;
+    return MUC_OK;
+}
+
+/* Passes the descriptor of input 1 as a matrix, cut if there are tiles; what it needs is defined
+ * where it is used first. */
+static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node, const packing *p,
+                              const mur_tiles *tiles)
+{
+    const muc_tensor *bias = NULL;
+    uint32_t id = node->inputs[1], value, bias_value;
+    bool is_q8 = p->form == FORM_Q8;
     const char *packed, *scales;
-    bool is_new;
 
     if (node->op == MUC_OP_LINEAR)
         bias = muc_mcu_input(l, node, 2);
     MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &packed, "w%" PRIu32 "_packed", id));
     MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, &scales, "w%" PRIu32 "_scales", id));
-    is_new = find_value(l->program, packed) == MUC_NO_ID;
-    if (is_new && form != FORM_Q8)
-        MUC_TRY(add_packed_low(l, tensor, form, packed));
-    if (form == FORM_BLOCKS) /* where the levels are */
-        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, "mur_ref_embed_bd"));
-    if (is_new && form == FORM_Q8) {
-        MUC_TRY(add_packed(l, tensor, packed));
-        MUC_TRY(define_scales(l, tensor, scales));
+    value = find_value(l->program, packed);
+    if (value == MUC_NO_ID) {
+        MUC_TRY(add_packed(l, p, tiles, packed));
+        if (is_q8)
+            MUC_TRY(define_scales(l, p->tensor, scales));
+    } else if (tiles) {
+        MUC_TRY(fill_parts(l, p->n, tiles, &l->program->values[value]));
     }
-    l->step->packed_bytes = form != FORM_Q8 ? low_bytes(l, form, n, k)
-                                            : isa_of(l)->matrix_bytes(n, k) + n * sizeof(float);
+    if (p->form == FORM_BLOCKS) /* where the levels are */
+        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, "mur_ref_embed_bd"));
+    l->step->packed_bytes = packed_bytes(p, p->n) + (is_q8 ? p->n * sizeof(float) : 0);
     muc_text_add(&l->text,
                  "static const mur_matrix_%s %s_matrix = { %" PRIu32 ", %" PRIu32 ", %s, ",
-                 form != FORM_Q8 ? "low" : "q8", l->step->name, n, k, packed);
-    if (form == FORM_Q8)
+                 is_q8 ? "q8" : "low", l->step->name, p->n, p->k, packed);
+    if (is_q8)
         muc_text_add(&l->text, "%s, ", scales);
     if (bias) {
         MUC_TRY(muc_mcu_input_value(l, node, 2, &bias_value));
@@ -372,18 +427,71 @@ bool muc_mcu_takes_linear_q8(const muc_mcu_lowering *l, const muc_node *node)
            (!bias || is_vector_of(l, bias, muc_mcu_dim(l, w, 0)));
 }
 
+/* do others use the matrix, too? */
+static bool is_shared(const muc_mcu_lowering *l, uint32_t tensor)
+{
+    uint32_t uses = 0;
+
+    for (uint32_t n = 0; n < l->graph->node_count; n++)
+        for (uint32_t i = 0; i < l->graph->nodes[n].input_count; i++)
+            uses += l->graph->nodes[n].inputs[i] == tensor;
+    return uses > 1;
+}
+
+/* Tiles of a product, if the machine has any and they fit. Each part of a matrix is packed as one
+ * of its own: where the whole is used, too, that must come to the same. */
+static muc_status find_product_tiles(muc_mcu_lowering *l, const muc_node *node, const packing *p,
+                                     muc_mcu_tile_layer *layer, muc_mcu_tiling *tiling, bool *fits)
+{
+    enum { TOGETHER = 4, LOW_TOGETHER = 16 }; /* rows in the kernels */
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    const muc_expr_node *rows = muc_expr_get(l->graph->pool, x->dims[0]);
+    muc_mcu_product product = {
+        .rows = rows->hi,
+        .n = p->n,
+        .k = p->k,
+        .multiple = p->form == FORM_Q8 ? TOGETHER : LOW_TOGETHER,
+        .vector_bytes = MUR_REF_VECTOR_BYTES(p->k) * p->isa->element_bytes,
+        .has_scales = p->form == FORM_Q8,
+        .has_bias = muc_mcu_input(l, node, 2) != NULL,
+        .packed_bytes = packed_bytes,
+        .subject = p,
+    };
+    bool follow = p->form == FORM_Q8 && p->isa->matrix_bytes == mur_ref_matrix_bytes;
+
+    *fits = muc_mcu_has_tiles(l->program->machine) && rows->lo > 0 &&
+            (follow || !is_shared(l, node->inputs[1]));
+    while (follow && (uint64_t)product.multiple * p->k % MUC_MCU_ALIGNMENT != 0)
+        product.multiple *= 2;
+    *layer = muc_mcu_product_layer(node->name, &product);
+    return *fits ? muc_mcu_find_tiles(l, layer, tiling, fits) : MUC_OK;
+}
+
 muc_status muc_mcu_write_linear_q8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    const char *kernel, *runner;
+    muc_mcu_tile_layer layer;
+    muc_mcu_tiling tiling;
     uint32_t vectors[2];
+    packing *p;
+    bool fits;
 
+    MUC_TRY(packing_of(l, w, &p));
+    runner = p->form == FORM_Q8 ? "mur_tiles_linear" : "mur_tiles_linear_low";
     MUC_TRY(quantize_input(l, node, vectors));
-    MUC_TRY(begin(l, node, isa_of(l)->product, forms[form_of(l, w)].product));
-    MUC_TRY(pass_matrix(l, node));
+    MUC_TRY(function_of(l, p->isa->product, forms[p->form].product, &kernel));
+    MUC_TRY(find_product_tiles(l, node, p, &layer, &tiling, &fits));
+    MUC_TRY(begin_either(l, node, kernel, runner, fits ? &layer : NULL, &tiling));
+    MUC_TRY(pass_matrix(l, node, p, fits ? &tiling.tiles : NULL));
+    if (fits)
+        MUC_TRY(muc_mcu_pass_text(l, "%s", kernel));
     MUC_TRY(pass_expr(l, x->dims[0]));
     MUC_TRY(pass_value(l, MUC_MCU_READ, vectors[0], MUC_U8));
     MUC_TRY(pass_value(l, MUC_MCU_READ, vectors[1], MUC_F32));
     MUC_TRY(muc_mcu_pass_output(l, 0));
+    if (fits)
+        MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
     return muc_mcu_end_step(l, w->bytes * muc_expr_get(l->graph->pool, x->dims[0])->hi);
 }
 
@@ -394,20 +502,18 @@ bool muc_mcu_takes_embed_q8(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *matrix = muc_mcu_input(l, node, 1);
-    const decoder_isa *isa = isa_of(l);
-    uint32_t rows = muc_mcu_dim(l, matrix, 0);
-    matrix_form form = form_of(l, matrix);
+    packing *p;
 
+    MUC_TRY(packing_of(l, muc_mcu_input(l, node, 1), &p));
     MUC_TRY(begin(l, node,
-                  form == FORM_Q8       ? isa->look_up
-                  : form == FORM_BLOCKS ? "ref"
-                                        : isa->product,
-                  forms[form].look_up));
-    MUC_TRY(pass_matrix(l, node));
+                  p->form == FORM_Q8       ? p->isa->look_up
+                  : p->form == FORM_BLOCKS ? "ref"
+                                           : p->isa->product,
+                  forms[p->form].look_up));
+    MUC_TRY(pass_matrix(l, node, p, NULL));
     /* a row a token */
     l->step->packed_bytes =
-        l->step->packed_bytes / rows * muc_mcu_most_elements(l, muc_mcu_input(l, node, 0));
+        l->step->packed_bytes / p->n * muc_mcu_most_elements(l, muc_mcu_input(l, node, 0));
     MUC_TRY(pass_expr(l, muc_mcu_input(l, node, 0)->dims[0]));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
@@ -446,15 +552,37 @@ static muc_status pass_cache(muc_mcu_lowering *l, const muc_node *node, uint32_t
     return pass_value(l, is_scales ? MUC_MCU_WRITE : MUC_MCU_WORKING, value, MUC_F32);
 }
 
+/* Tiles of heads; tokens are computed in order, so one head of keys is for one core. */
+static muc_status find_attention_tiles(muc_mcu_lowering *l, const muc_node *node,
+                                       const mur_attention_q8 *op, muc_mcu_tile_layer *layer,
+                                       muc_mcu_tiling *tiling, bool *fits)
+{
+    const muc_expr_node *rows = muc_expr_get(l->graph->pool, muc_mcu_input(l, node, 0)->dims[0]);
+
+    *layer = muc_mcu_attention_layer(node->name, op, rows->hi, isa_of(l)->attention_bytes(op));
+    *fits = muc_mcu_has_tiles(l->program->machine) && rows->lo > 0 && op->kv_heads > 1 &&
+            isa_of(l)->attention_bytes == mur_ref_attention_bytes; /* ref's caches */
+    if (*fits)
+        MUC_TRY(muc_mcu_find_tiles(l, layer, tiling, fits));
+    *fits = *fits && tiling->tiles.parts > 1;
+    return MUC_OK;
+}
+
 muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *q = muc_mcu_input(l, node, 0);
     mur_attention_q8 op = attention_of(l, node);
     uint64_t rows = muc_expr_get(l->graph->pool, q->dims[0])->hi;
+    const char *kernel;
+    muc_mcu_tile_layer layer;
+    muc_mcu_tiling tiling;
+    bool fits;
 
-    MUC_TRY(begin(l, node, isa_of(l)->attention, "attention"));
+    MUC_TRY(function_of(l, isa_of(l)->attention, "attention", &kernel));
     if (isa_of(l)->attention_helper)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, isa_of(l)->attention_helper));
+    MUC_TRY(find_attention_tiles(l, node, &op, &layer, &tiling, &fits));
+    MUC_TRY(begin_either(l, node, kernel, "mur_tiles_attention", fits ? &layer : NULL, &tiling));
     muc_text_add(&l->text,
                  "static const mur_attention_q8 %s_heads = { %" PRIu32 ", %" PRIu32 ", %" PRIu32
                  ", %" PRIu32 ", ",
@@ -462,6 +590,8 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_print_real(&l->text, (double)op.scale, false);
     muc_text_add(&l->text, " };\n\n");
     MUC_TRY(muc_mcu_pass_text(l, "&%s_heads", l->step->name));
+    if (fits)
+        MUC_TRY(muc_mcu_pass_text(l, "%s", kernel));
     MUC_TRY(pass_expr(l, muc_node_expr(node, MUC_KEY_POSITION)));
     MUC_TRY(pass_expr(l, q->dims[0]));
     for (uint32_t i = 0; i < 3; i++)
@@ -471,7 +601,10 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
                            i < 5 ? MUR_CACHE_BYTES(&op)
                                  : (uint64_t)op.kv_heads * op.context * sizeof(float)));
     MUC_TRY(muc_mcu_pass_output(l, 0));
-    MUC_TRY(muc_mcu_pass_scratch(l, isa_of(l)->attention_bytes(&op)));
+    if (fits)
+        MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
+    else
+        MUC_TRY(muc_mcu_pass_scratch(l, isa_of(l)->attention_bytes(&op)));
     muc_mcu_may_overlap(l, 0, 0);
     return muc_mcu_end_step(l, 2 * rows * op.heads * op.context * op.width);
 }
@@ -497,15 +630,55 @@ bool muc_mcu_takes_rms_norm_f32(const muc_mcu_lowering *l, const muc_node *node)
            is_vector_of(l, muc_mcu_input(l, node, 1), width);
 }
 
-static muc_status write_norm(muc_mcu_lowering *l, const muc_node *node, const char *function)
+/* in tiles, if the machine has any and every run the same rows */
+static muc_status write_tiled_norm(muc_mcu_lowering *l, const muc_node *node, const char *function,
+                                   bool *done)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    uint32_t width = norm_width(l, node), bytes = width * (uint32_t)sizeof(float);
+    muc_mcu_tile_layer layer =
+        muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x) / width, bytes, false);
+    const muc_mcu_tile_operand y = layer.operands[1];
+
+    for (uint32_t i = 1; i < node->input_count; i++)
+        layer.operands[i] = (muc_mcu_tile_operand){ .name = muc_mcu_input_name(i),
+                                                    .rows = 1,
+                                                    .stride = 1,
+                                                    .pixels = 1,
+                                                    .pixel_bytes = bytes,
+                                                    .is_constant = true };
+    layer.operands[node->input_count] = y;
+    layer.operand_count = node->input_count + 1;
+    *done = muc_mcu_is_static(l, x);
+    if (*done)
+        MUC_TRY(muc_mcu_begin_tiled_function(l, node, &layer, done));
+    if (!*done)
+        return MUC_OK;
+    muc_text_add(&l->text, "    %s(", function);
+    for (uint32_t i = 1; i < node->input_count; i++)
+        muc_text_add(&l->text, "%s, ", muc_mcu_input_name(i));
+    muc_mcu_print_real(&l->text, (double)(float)muc_node_real(node, MUC_KEY_EPSILON), false);
+    muc_text_add(&l->text, ", rows, %" PRIu32 ", a, y);\n", width);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
+static muc_status write_norm(muc_mcu_lowering *l, const muc_node *node, const char *name)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     muc_expr_pool *pool = l->graph->pool;
     uint32_t width = norm_width(l, node);
+    const char *function;
     muc_text epsilon = { 0 };
     muc_status status;
+    bool done;
 
-    MUC_TRY(begin(l, node, "", function));
+    MUC_TRY(function_of(l, "", name, &function));
+    MUC_TRY(write_tiled_norm(l, node, function, &done));
+    if (done)
+        return MUC_OK;
+    MUC_TRY(muc_mcu_begin_step(l, node, function));
     for (uint32_t i = 1; i < node->input_count; i++)
         MUC_TRY(muc_mcu_pass_input(l, i));
     muc_mcu_print_real(&epsilon, (double)(float)muc_node_real(node, MUC_KEY_EPSILON), false);
@@ -534,8 +707,8 @@ bool muc_mcu_takes_layer_norm_f32(const muc_mcu_lowering *l, const muc_node *nod
     uint32_t width = x->rank == 2 ? muc_mcu_dim(l, x, 1) : 0;
 
     return is_f32(x) && x->rank == 2 && muc_node_integer(node, MUC_KEY_AXIS) == 1 && bias &&
-           node->output_count == 1 && !muc_mcu_has_tiles(l->program->machine) &&
-           is_vector_of(l, muc_mcu_input(l, node, 1), width) && is_vector_of(l, bias, width);
+           node->output_count == 1 && is_vector_of(l, muc_mcu_input(l, node, 1), width) &&
+           is_vector_of(l, bias, width);
 }
 
 muc_status muc_mcu_write_layer_norm_f32(muc_mcu_lowering *l, const muc_node *node)

@@ -159,6 +159,7 @@ typedef struct muc_mcu_program {
     size_t source_capacity;
     bool uses_f32;        /* calls kernels of mur_nn_f32.h */
     bool uses_decoder;    /* calls functions of mur_decoder.h */
+    bool tiles_decoder;   /* calls functions of mur_tiles_decoder.h */
     bool uses_recurrent;  /* calls mur_recurrent_f32_run */
     uint64_t table_bytes; /* of numbers in steps' text */
     uint64_t arguments;   /* bit i: the run has expression input i as an argument */

@@ -57,6 +57,12 @@ static muc_tile_operand ask_operand(const muc_mcu_tile_layer *layer, uint32_t i)
     return operand;
 }
 
+/* Cores share a tile by rows if there are enough of them, else by parts of the channels. */
+static bool by_channels(const muc_mcu_tile_layer *layer, uint32_t rows, uint32_t cores)
+{
+    return layer->rows_vary || rows < cores;
+}
+
 static muc_tile_node ask_node(const char *name, const muc_mcu_tile_layer *layer, uint32_t cores)
 {
     muc_tile_node node = {
@@ -66,10 +72,11 @@ static muc_tile_node ask_node(const char *name, const muc_mcu_tile_layer *layer,
         .dims = { [DIM_ROWS] = { .name = "rows",
                                  .extent = layer->rows,
                                  .multiple = layer->rows / MOST_ROWS + 1,
-                                 .lanes = layer->rows < cores ? 1 : cores },
+                                 .lanes = by_channels(layer, layer->rows, cores) ? 1 : cores },
                   [DIM_CHANNELS] = { .name = "channels",
                                      .extent = layer->channels,
-                                     .multiple = layer->multiple },
+                                     .multiple = layer->multiple,
+                                     .lanes = layer->rows_vary ? layer->multiple * cores : 1 },
                   [DIM_DEPTH] = { .name = "depth",
                                   .extent = layer->depth ? layer->depth : 1,
                                   .multiple = layer->depth / MOST_ROWS + 1,
@@ -173,14 +180,13 @@ uint64_t muc_mcu_divide_tiles(const muc_mcu_tile_layer *layer, const uint32_t *c
     return size_buffers(layer, copies, tiles, bytes);
 }
 
-/* Cores share a tile by rows if there are enough of them, else by parts of the channels. */
 static uint64_t divide(const muc_mcu_tile_layer *layer, const muc_tile_plan *plan,
                        uint64_t capacity, mur_tiles *tiles, uint64_t *bytes)
 {
     uint32_t parts = 1;
     uint64_t sum;
 
-    if (tiles->row_tile < tiles->cores)
+    if (by_channels(layer, tiles->row_tile, tiles->cores))
         parts = tiles->cores < MUR_TILES_MOST_PARTS ? tiles->cores : MUR_TILES_MOST_PARTS;
     sum = muc_mcu_divide_tiles(layer, plan->copies, plan->tile[DIM_CHANNELS], parts, tiles, bytes);
     if (sum > capacity && tiles->parts > 1) { /* the last part, which is smaller, took too much */
