@@ -67,6 +67,15 @@ def model(nodes, inputs, outputs, initializers=(), opset=13, functions=(), domai
 
 def models():
     yield "attention", attention()
+    yield "cache", cache()
+    # a sum over two letters, a stack of products, and a result that the equation does not name
+    yield "einsum", model(
+        [node("Einsum", ["x", "w"], ["q"], equation="btd, hdk -> bhtk"),
+         node("Einsum", ["q", "q"], ["scores"], equation="bhtk,bhsk->bhts"),
+         node("Einsum", ["scores", "q", "v"], ["y"], equation="bhts,bhsk,ht->bk"),
+         node("Einsum", ["v"], ["z"], equation="ji")],
+        [value("x", [1, "t", 4]), value("v", [2, "t"])], [value("y", []), value("z", [])],
+        [tensor("w", [2, 4, 3], [0.5] * 24)])
     # a convolution, its nodes in the wrong order, its padding automatic
     yield "conv", model(
         [node("Relu", ["c"], ["y"]),
@@ -153,6 +162,31 @@ def attention():
                  [c("i0", [0], []), c("i1", [1], []), c("a0", [0]), c("a1", [1]), c("heads", [2, 8]),
                   c("minus", [-1]), c("end", [(1 << 63) - 1]), tensor("low", [], [-1e4]),
                   tensor("w", [16, 16], [0.25] * 256)], opset=17)
+
+
+def cache():
+    """The mask and positions of new tokens behind a cache, a mask's length a sum of both."""
+    def c(name, values, dims=None):
+        return tensor(name, [len(values)] if dims is None else dims, values, INT64)
+
+    one = data(5, tensor("", [1], [1], INT64)) + number(20, 4)
+    low = data(5, tensor("", [1], [-8.0])) + number(20, 4)
+    nodes = [
+        node("Shape", ["p"], ["ps"]), node("Gather", ["ps", "i0"], ["past"], axis=0), node("Shape", ["x"], ["xs"]),
+        node("Gather", ["xs", "i0"], ["new"], axis=0), node("Add", ["past", "new"], ["all"]),
+        node("Range", ["past", "all", "i1"], ["at"]), node("Add", ["past", "i1"], ["diagonal"]),
+        node("Unsqueeze", ["new", "a0"], ["nu"]), node("Unsqueeze", ["all", "a0"], ["au"]),
+        node("Concat", ["nu", "au"], ["square"], axis=0), node("ConstantOfShape", ["square"], ["full"], value=low),
+        node("Trilu", ["full", "diagonal"], ["upper"]), node("Add", ["upper", "mask"], ["y"]),
+        # expand(new, -1), as PyTorch writes it
+        node("Concat", ["nu", "minus"], ["es"], axis=0), node("Shape", ["es"], ["er"]),
+        node("ConstantOfShape", ["er"], ["ones"], value=one), node("Mul", ["ones", "minus"], ["neg"]),
+        node("Equal", ["es", "neg"], ["open"]), node("Where", ["open", "ones", "es"], ["es2"]),
+        node("Expand", ["row", "es2"], ["rows"]), node("Add", ["rows", "x"], ["z"])]
+    return model(nodes, [value("mask", ["past + new"]), value("p", ["past", 4]), value("x", ["new", 4])],
+                 [value("at", [], INT64), value("y", []), value("z", [])],
+                 [c("i0", [0], []), c("i1", [1], []), c("a0", [0]), c("minus", [-1]), tensor("row", [1, 4], [0.5] * 4)],
+                 opset=14)
 
 
 def refused():

@@ -94,6 +94,13 @@ static void simple_forms_are_simplified(void **state)
         { "sel(pos, m, m)", "m" },
         { "pos << 0", "pos" },
         { "2*3 + 4", "10" },
+        { "(m - 1) + 3", "m + 2" },
+        { "(m - 1) + 1", "m" },
+        { "((m + 4) - 6) + 5", "m - 2 + 5" }, /* m may be 1, where m - 2 is 0 */
+        { "(m - 1)*2 + 2", "m*2" },
+        { "((pos + m) - 1)*3", "(pos + m)*3 - 3" },
+        { "(m*4 - 4) / 2", "m*2 - 2" },
+        { "cdiv((m + 7) - 8, 8)", "cdiv(m - 1, 8)" },
     };
     fixture f;
 

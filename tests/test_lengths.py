@@ -148,6 +148,36 @@ def test_open_dimensions_follow_from_the_arrays(folder):
         muc("run", what, "--input", given, status=USAGE, message="x")
 
 
+def test_the_code_of_a_network_with_an_open_batch_is_made_for_one_image(folder):
+    path, given = folder / "net.onnx", folder / "x.npy"
+    path.write_bytes(onnx.model([onnx.node("Conv", ["x", "w"], ["y"])], [onnx.value("x", ["N", 1, 4, 4])],
+                                [onnx.value("y", ["N", 2, 2, 2])],
+                                [onnx.tensor("w", [2, 1, 3, 3], [i / 4 for i in range(18)])]))
+    given.write_bytes(files.npy((1, 1, 4, 4), [float(i) for i in range(16)]))
+    muc("compile", path, "--target", "mcu", "-o", folder / "code", status=files.UNSUPPORTED,
+        message="dimension 'N' is open, 1..1024; --dim sets it, as N=1 or N=1..16")
+    muc("compile", path, "--target", "mcu", "--dim", "N=1", "-o", folder / "code")
+    found = json.loads(muc("verify", folder / "code", path, "--dim", "N=1", "--input", given, "--json"))
+    assert found["exact"] is True, found
+    muc("verify", folder / "code", path, "--input", given, status=MISMATCH, message="given --dim N=1")
+    assert shapes_and_values(results(folder, path, "--input", given)) == \
+        shapes_and_values(results(folder, folder / "code", "--input", given))
+
+
+def test_a_length_is_a_sum_of_others(folder):
+    path, given = ROOT / "fuzz/corpus/onnx/cache", folder / "in.npz"
+    dims = ("--dim", "past=0..9,new=1..4")
+    files.write_npz(given, [((7,), [0.5] * 7), ((4, 4), [1.0] * 16), ((3, 4), [2.0] * 12)])
+    muc("compile", path, "--target", "mcu", *dims, "-o", folder / "code")
+    found = json.loads(muc("verify", folder / "code", path, *dims, "--input", given, "--json"))
+    assert found["exact"] is True, found
+    files.write_npz(given, [((6,), [0.5] * 6), ((4, 4), [1.0] * 16), ((3, 4), [2.0] * 12)])
+    muc("run", path, *dims, "--input", given, status=USAGE, message="[past + new]")
+    muc("run", path, "--dim", "new=past..4", "--input", given, status=USAGE, message="NAME=FORMULA")
+    muc("run", path, "--dim", "new=other+1", "--input", given, status=USAGE,
+        message="'other+1' is no sum or product of numbers and of the inputs' other dimensions")
+
+
 def test_code_of_other_weights_or_options_is_refused_before_it_runs(folder):
     def network(weight):
         path = folder / f"net{weight}.onnx"

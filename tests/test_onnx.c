@@ -53,7 +53,8 @@ static void padding_is_written_out_and_nodes_put_in_order(void **state)
 
 static void computed_shapes_are_expressions_of_dimensions(void **state)
 {
-    static const muc_network_dim three = { "batch", 3, 3 }, range = { "batch", 1, 64 };
+    static const muc_network_dim three = { "batch", 3, 3, NULL };
+    static const muc_network_dim range = { "batch", 1, 64, NULL };
     const muc_network_options fixed = { .dims = &three, .dim_count = 1 };
     const muc_network_options open = { .dims = &range, .dim_count = 1 };
 
@@ -154,7 +155,6 @@ static void attention_of_any_length_is_read(void **state)
         "node row i64 [1, seq] = reshape at shape=[1, seq]\n"
         "node column i64 [seq, 1] = reshape at shape=[seq, 1]\n"
         "node m bool [seq, seq] = less_or_equal row, column\n"
-        "node ms i64 [4] = expressions values=[batch, 1, seq, seq] to=i64\n"
         "node mask bool [batch, 1, seq, seq] = expand m shape=[batch, 1, seq, seq]\n"
         "node masked f32 [batch, 2, seq, seq] = where mask, scores, low\n"
         "node p f32 [batch, 2, seq, seq] = softmax masked axis=3\n"
@@ -167,6 +167,84 @@ static void attention_of_any_length_is_read(void **state)
         "steps=[1]\n"
         "output y\n"
         "output rest\n");
+}
+
+/* the dimension "past + new" of the file, or one that the options call a sum */
+static void lengths_behind_a_cache_are_sums_of_dimensions(void **state)
+{
+    static const muc_network_dim dims[] = {
+        { "past", 0, 9, NULL },
+        { "new", 2, 2, NULL },
+        { "past + new", 0, 0, "2*past - 1 + new" },
+    };
+    const muc_network_options some = { .dims = dims, .dim_count = 2 };
+    const muc_network_options all = { .dims = dims, .dim_count = 3 };
+
+    (void)state;
+    check_text(SEEDS "cache", &some,
+               "input past 0..9\n"
+               "tensor mask = input f32 [past + 2]\n"
+               "tensor p = input f32 [past, 4]\n"
+               "tensor x = input f32 [2, 4]\n"
+               "tensor i1 = const i64 [] values 1\n"
+               "tensor full/1 = const f32 [] values -8\n"
+               "tensor upper/3 = const i64 [] values 1\n"
+               "tensor upper/8 = const i64 [] values 1\n"
+               "tensor upper/11 = const f32 [] values 0\n"
+               "tensor row = const f32 [1, 4] values 0.5, 0.5, 0.5, 0.5\n"
+               "node past/vector i64 [1] = expressions values=[past] to=i64\n"
+               "node past i64 [] = reshape past/vector shape=[]\n"
+               "node at i64 [2] = range past, i1 size=2\n"
+               "node full f32 [2, past + 2] = expand full/1 shape=[2, past + 2]\n"
+               "node upper/1 i64 [1] = expressions values=[past + 1] to=i64\n"
+               "node upper/2 i64 [] = reshape upper/1 shape=[]\n"
+               "node upper/4 i64 [2] = range upper/2, upper/3 size=2\n"
+               "node upper/5 i64 [2, 1] = reshape upper/4 shape=[2, 1]\n"
+               "node upper/6 i64 [1] = expressions values=[0] to=i64\n"
+               "node upper/7 i64 [] = reshape upper/6 shape=[]\n"
+               "node upper/9 i64 [past + 2] = range upper/7, upper/8 size=past + 2\n"
+               "node upper/10 bool [2, past + 2] = less_or_equal upper/5, upper/9\n"
+               "node upper f32 [2, past + 2] = where upper/10, full, upper/11\n"
+               "node y f32 [2, past + 2] = add upper, mask\n"
+               "node rows f32 [2, 4] = expand row shape=[2, 4]\n"
+               "node z f32 [2, 4] = add rows, x\n"
+               "output at\n"
+               "output y\n"
+               "output z\n");
+    CHECK_FAILS(ctx, MUC_MALFORMED, "'mask') is f32 [past*2 - 1 + 2], expected a shape",
+                muc_network_open(ctx, SEEDS "cache", &all, &network));
+}
+
+static void einsum_is_products_of_matrices(void **state)
+{
+    (void)state;
+    check_text(SEEDS "einsum", NULL,
+               "input t 1..1024\n"
+               "tensor x = input f32 [1, t, 4]\n"
+               "tensor v = input f32 [2, t]\n"
+               "tensor w = const f32 [2, 4, 3] values 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, "
+               "0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5\n"
+               "node q/1 f32 [t, 4] = reshape x shape=[t, 4]\n"
+               "node q/2 f32 [4, 2, 3] = transpose w perm=[1, 0, 2]\n"
+               "node q/3 f32 [4, 6] = reshape q/2 shape=[4, 6]\n"
+               "node q/4 f32 [t, 6] = matmul q/1, q/3\n"
+               "node q/5 f32 [1, t, 2, 3] = reshape q/4 shape=[1, t, 2, 3]\n"
+               "node q/6 f32 [1, 2, t, 3] = transpose q/5 perm=[0, 2, 1, 3]\n"
+               "node q f32 [1, 2, t, 3] = identity q/6\n"
+               "node scores/1 f32 [1, 2, 3, t] = transpose q perm=[0, 1, 3, 2]\n"
+               "node scores/2 f32 [1, 2, t, t] = matmul q, scores/1\n"
+               "node scores f32 [1, 2, t, t] = identity scores/2\n"
+               "node y/1 f32 [1, 2, t, 3] = matmul scores, q\n"
+               "node y/2 f32 [1, 3, 2, t] = transpose y/1 perm=[0, 3, 1, 2]\n"
+               "node y/3 f32 [3, t*2] = reshape y/2 shape=[3, t*2]\n"
+               "node y/4 f32 [t*2, 1] = reshape v shape=[t*2, 1]\n"
+               "node y/5 f32 [3, 1] = matmul y/3, y/4\n"
+               "node y/6 f32 [1, 3] = reshape y/5 shape=[1, 3]\n"
+               "node y f32 [1, 3] = identity y/6\n"
+               "node z/1 f32 [t, 2] = transpose v perm=[1, 0]\n"
+               "node z f32 [t, 2] = identity z/1\n"
+               "output y\n"
+               "output z\n");
 }
 
 static void an_input_that_decides_a_shape_must_be_known(void **state)
@@ -297,6 +375,8 @@ int main(void)
         T(a_known_condition_chooses_its_branch),
         T(constants_of_every_form_and_outputs_of_every_kind),
         T(attention_of_any_length_is_read),
+        T(lengths_behind_a_cache_are_sums_of_dimensions),
+        T(einsum_is_products_of_matrices),
         T(an_input_that_decides_a_shape_must_be_known),
         T(what_is_not_read_is_named),
         T(published_networks_are_read),

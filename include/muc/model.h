@@ -20,7 +20,7 @@ typedef struct muc_model_options {
     const char *tokenizer; /* a file to use in place of the model's own; NULL: its own, if any */
     uint32_t context;      /* positions to plan for, at most the model's own; 0: its own */
     /* of a network: ranges of the dimensions that it leaves open, "NAME=N" or "NAME=LO..HI", parted
-     * by commas; NULL: 1..1024 each */
+     * by commas, or what they are of others, "NAME=past + m"; NULL: 1..1024 each */
     const char *dims;
     /* of a network: a .npz or .npy file with its inputs, for muc_run_network; NULL: none */
     const char *inputs;

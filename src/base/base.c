@@ -110,6 +110,21 @@ muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uin
     return status;
 }
 
+void muc_hint(muc_context *ctx, const char *format, ...)
+{
+    size_t used = strlen(ctx->message), size = sizeof(ctx->message) - used;
+    va_list args;
+
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->failed && size > 2) {
+        snprintf(ctx->message + used, size, "; ");
+        va_start(args, format);
+        vsnprintf(ctx->message + used + 2, size - 2, format, args);
+        va_end(args);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 muc_status muc_fail_nomem(muc_context *ctx, const char *source, size_t bytes)
 {
     return muc_fail(ctx, MUC_NOMEM, source, MUC_NO_OFFSET, "no memory for %zu bytes", bytes);

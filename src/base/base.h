@@ -31,6 +31,8 @@
  * source is a file's path or a room's name; later calls only return status. Thread-safe. */
 muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uint64_t offset,
                     const char *format, ...) MUC_PRINTF(5, 6);
+/* Adds "; HINT" to the context's failure, if there is one. */
+void muc_hint(muc_context *ctx, const char *format, ...) MUC_PRINTF(2, 3);
 /* The usual sentence for a failed host allocation. */
 muc_status muc_fail_nomem(muc_context *ctx, const char *source, size_t bytes);
 

@@ -1,6 +1,7 @@
 /* arrays.c - reads and writes the arrays of a user's files, by what the files begin with. */
 #include "driver/arrays.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,15 +77,9 @@ static bool take_number(const char **at, uint32_t *out)
     return value <= INT32_MAX;
 }
 
-/* "NAME=N" or "NAME=LO..HI", up to a comma or the end */
-static bool take_dim(const char **at, const char **name, size_t *length, muc_network_dim *out)
+/* "N" or "LO..HI", up to a comma or the end */
+static bool take_range(const char **at, muc_network_dim *out)
 {
-    *name = *at;
-    *length = strcspn(*at, "=,");
-    *at += *length;
-    if (*length == 0 || **at != '=')
-        return false;
-    ++*at;
     if (!take_number(at, &out->lo))
         return false;
     out->hi = out->lo;
@@ -96,11 +91,38 @@ static bool take_dim(const char **at, const char **name, size_t *length, muc_net
     return out->lo <= out->hi && (**at == ',' || **at == '\0');
 }
 
+/* "NAME=" and a range, or a formula of other dimensions, which has letters */
+static bool take_dim(muc_context *ctx, muc_arena *arena, const char **at, muc_network_dim *out,
+                     muc_status *status)
+{
+    size_t length = strcspn(*at, "=,");
+    const char *name = *at, *value = *at + length + 1;
+
+    if (length == 0 || name[length] != '=')
+        return false;
+    *status = muc_arena_string(ctx, arena, name, length, &out->name);
+    *at = value;
+    if (*status != MUC_OK || take_range(at, out))
+        return true;
+    *at = value;
+    length = strcspn(value, ",");
+    if (length == 0 || memchr(value, '.', length) || memchr(value, '=', length))
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (!isalpha((unsigned char)value[i]))
+            continue;
+        *at += length;
+        *status = muc_arena_string(ctx, arena, value, length, &out->formula);
+        return true;
+    }
+    return false;
+}
+
 muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text,
                             muc_network_dim **out, size_t *count)
 {
-    size_t most = 1, length;
-    const char *name;
+    muc_status status = MUC_OK;
+    size_t most = 1;
 
     for (const char *p = text; *p; p++)
         most += *p == ',';
@@ -109,10 +131,11 @@ muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text
     for (const char *at = text;; at++) {
         muc_network_dim *dim = &(*out)[*count];
 
-        if (!take_dim(&at, &name, &length, dim))
+        *dim = (muc_network_dim){ .name = NULL };
+        if (!take_dim(ctx, arena, &at, dim, &status))
             return muc_fail(ctx, MUC_USAGE, "dimensions", (uint64_t)(at - text),
-                            "'%s' is no list of NAME=N or NAME=LO..HI", text);
-        MUC_TRY(muc_arena_string(ctx, arena, name, length, &dim->name));
+                            "'%s' is no list of NAME=N, NAME=LO..HI or NAME=FORMULA", text);
+        MUC_TRY(status);
         ++*count;
         if (*at == '\0')
             return MUC_OK;

@@ -92,7 +92,7 @@ static muc_status bind_named(binder *b, const char *dims, muc_arena *arena)
     for (size_t i = 0; i < count; i++) {
         uint32_t input = muc_expr_find_input(b->pool, list[i].name);
 
-        if (input == UINT32_MAX || list[i].lo != list[i].hi)
+        if (input == UINT32_MAX || list[i].formula || list[i].lo != list[i].hi)
             return muc_fail(b->ctx, MUC_USAGE, b->folder->path, MUC_NO_OFFSET,
                             "--dim %s: expected NAME=N of a dimension that the code leaves open",
                             list[i].name);

@@ -223,6 +223,8 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         status = muc_mcu_write_folder(ctx, build, out_path); /* emit */
     if (status == MUC_OK)
         status = make_report(ctx, build, out_path, out);
+    if (status != MUC_OK)
+        muc_network_hint(ctx, graph);
     muc_mcu_build_free(build);
     muc_arena_free(&arena);
     return status;

@@ -241,6 +241,10 @@ static muc_expr fold_add(muc_expr_pool *pool, muc_expr a, const uint32_t *c)
         return a;
     if (c && split(pool, a, MUC_EXPR_ADD, &x, &inner) && inner <= UINT32_MAX - *c)
         return with_const(pool, MUC_EXPR_ADD, x, inner + *c);
+    /* a difference that stops at 0 is not one that can be taken back */
+    if (c && split(pool, a, MUC_EXPR_SUB, &x, &inner) && pool->nodes[x].lo >= inner)
+        return *c >= inner ? with_const(pool, MUC_EXPR_ADD, x, *c - inner)
+                           : with_const(pool, MUC_EXPR_SUB, x, inner - *c);
     return MUC_EXPR_NONE;
 }
 
@@ -275,6 +279,9 @@ static muc_expr fold_mul(muc_expr_pool *pool, muc_expr a, const uint32_t *c)
         return a;
     if (c && *c && split(pool, a, MUC_EXPR_MUL, &x, &inner) && inner <= UINT32_MAX / *c)
         return with_const(pool, MUC_EXPR_MUL, x, inner * *c);
+    if (c && *c && split(pool, a, MUC_EXPR_SUB, &x, &inner) && pool->nodes[x].lo >= inner &&
+        pool->nodes[x].hi <= UINT32_MAX / *c)
+        return with_const(pool, MUC_EXPR_SUB, with_const(pool, MUC_EXPR_MUL, x, *c), inner * *c);
     return MUC_EXPR_NONE;
 }
 
@@ -292,6 +299,8 @@ static muc_expr fold_quotient(muc_expr_pool *pool, muc_expr_op op, muc_expr a, u
         return with_const(pool, op, x, c / inner);
     if (split(pool, a, op, &x, &inner) && inner <= UINT32_MAX / c)
         return with_const(pool, op, x, inner * c);
+    if (split(pool, a, MUC_EXPR_SUB, &x, &inner) && inner % c == 0 && pool->nodes[x].lo >= inner)
+        return with_const(pool, MUC_EXPR_SUB, with_const(pool, op, x, c), inner / c);
     if (op == MUC_EXPR_CDIV && pool->nodes[a].multiple % c == 0)
         return with_const(pool, MUC_EXPR_DIV, a, c);
     return MUC_EXPR_NONE;

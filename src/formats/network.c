@@ -129,6 +129,22 @@ muc_status muc_network_open_bytes(muc_context *ctx, muc_bytes bytes,
     return status;
 }
 
+void muc_network_hint(muc_context *ctx, const muc_graph *graph)
+{
+    const char *first = NULL;
+
+    for (uint32_t i = 0; i < muc_expr_input_count(graph->pool); i++) {
+        const muc_expr_input *input = muc_expr_get_input(graph->pool, i);
+
+        if (input->lo != 1 || input->hi != MUC_NETWORK_MOST_DIM)
+            continue;
+        muc_hint(ctx, "dimension '%s' is open, 1..%d", input->name, MUC_NETWORK_MOST_DIM);
+        first = first ? first : input->name;
+    }
+    if (first)
+        muc_hint(ctx, "--dim sets it, as %s=1 or %s=1..16", first, first);
+}
+
 void muc_network_close(muc_network *network)
 {
     muc_graph_free(network->graph);

@@ -9,10 +9,14 @@
 #include "formats/format.h"
 #include "graph/graph.h"
 
+/* Dimensions that a file leaves open are 1..this unless the options say otherwise. */
+#define MUC_NETWORK_MOST_DIM 1024
+
 /* The range of a named dimension that the file leaves open, ends included. */
 typedef struct muc_network_dim {
     const char *name;
     uint32_t lo, hi;
+    const char *formula; /* of other dimensions, "past + m"; NULL: a range */
 } muc_network_dim;
 
 /* What an input is, where that is more than the file says. */
@@ -81,6 +85,9 @@ muc_status muc_network_open(muc_context *ctx, const char *path, const muc_networ
 muc_status muc_network_open_bytes(muc_context *ctx, muc_bytes bytes,
                                   const muc_network_options *options, muc_network *out);
 void muc_network_close(muc_network *network);
+/* To the context's failure: how to narrow a dimension of the graph that is as open as can be, if
+ * there is one. */
+void muc_network_hint(muc_context *ctx, const muc_graph *graph);
 
 /* For readers of weights alone: maps options->arch for as long as the network lives. Fails with
  * MUC_USAGE where there is none. */

@@ -40,14 +40,28 @@ static void set_dim(const onnx_call *call, muc_expr dim, onnx_number *out)
         *out = (onnx_number){ .expr = dim };
 }
 
+/* of input 0: numbers that no tensor may hold have a shape, too */
+static muc_status find_shape(onnx_call *call, const onnx_numbers *x, onnx_shape *out)
+{
+    uint32_t tensor;
+
+    if (!x) {
+        MUC_TRY(onnx_input(call, 0, &tensor));
+        *out = onnx_shape_of(call, tensor);
+        return MUC_OK;
+    }
+    out->rank = x->rank;
+    for (uint32_t i = 0; i < x->rank; i++)
+        out->dims[i] = muc_expr_const(call->im->graph->pool, x->dims[i]);
+    return MUC_OK;
+}
+
 muc_status onnx_evaluate_shape(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
 {
-    uint32_t tensor, first, end, count;
+    uint32_t first, end, count;
     onnx_shape shape;
 
-    (void)x;
-    MUC_TRY(onnx_input(call, 0, &tensor));
-    shape = onnx_shape_of(call, tensor);
+    MUC_TRY(find_shape(call, x[0], &shape));
     MUC_TRY(shape_bounds(call, shape.rank, &first, &end));
     count = end - first;
     MUC_TRY(onnx_numbers_new(call->im, MUC_I64, 1, &count, out));
@@ -61,11 +75,8 @@ muc_status onnx_evaluate_size(onnx_call *call, const onnx_numbers *const *x, onn
 {
     muc_expr product = muc_expr_const(call->im->graph->pool, 1);
     onnx_shape shape;
-    uint32_t tensor;
 
-    (void)x;
-    MUC_TRY(onnx_input(call, 0, &tensor));
-    shape = onnx_shape_of(call, tensor);
+    MUC_TRY(find_shape(call, x[0], &shape));
     for (uint32_t i = 0; i < shape.rank; i++)
         product = muc_expr_mul(call->im->graph->pool, product, shape.dims[i]);
     MUC_TRY(muc_expr_status(call->im->graph->pool));
@@ -172,6 +183,8 @@ muc_status onnx_evaluate_concat(onnx_call *call, const onnx_numbers *const *x, o
     int64_t axis;
 
     MUC_TRY(onnx_integer(call, "axis", 0, &axis));
+    if (count == 0)
+        return MUC_OK; /* for the import to name */
     for (uint32_t i = 0; i < count; i++) {
         if (!x[i] || x[i]->rank != 1 || x[i]->dtype != x[0]->dtype)
             return MUC_OK; /* of shapes, which are vectors */

@@ -220,6 +220,16 @@ onnx_shape onnx_shape_of(const onnx_call *call, uint32_t tensor);
 /* The node's dimension must be known: naming it and the input. */
 muc_status onnx_constant_dim(const onnx_call *call, uint32_t tensor, uint32_t i, uint32_t *out);
 
+/* ---- dimensions of inputs ---- */
+
+/* Dimension i of an input: a number, or what its name and the options make of it. */
+muc_status onnx_read_dim(onnx_import *im, const char *input,
+                         const Onnx__TensorShapeProto__Dimension *dim, uint32_t i, muc_expr *out);
+/* Makes inputs of expressions of the open dimensions that are no sums of others; shape may be NULL.
+ */
+muc_status onnx_declare_dims(onnx_import *im, const char *input,
+                             const Onnx__TensorShapeProto *shape);
+
 /* ---- numbers ---- */
 
 muc_status onnx_numbers_new(onnx_import *im, muc_dtype dtype, uint32_t rank, const uint32_t *dims,

@@ -186,24 +186,30 @@ muc_status onnx_import_one_hot(onnx_call *call)
     return onnx_emit(call, MUC_OP_ONE_HOT, inputs, 2, &a, 1);
 }
 
+/* whole numbers of a bound that expressions of dimensions decide; false if it is another */
+static bool bound_expr(onnx_call *call, const onnx_numbers *bound, muc_expr *out)
+{
+    return bound->count == 1 && onnx_number_expr(call->im, bound, 0, out);
+}
+
 /* max(ceil((limit - start) / delta), 0) elements */
 muc_status onnx_import_range(onnx_call *call)
 {
     muc_expr_pool *pool = call->im->graph->pool;
     double start, limit, delta, count;
     onnx_attributes a = { .count = 0 };
-    const onnx_numbers *end;
+    const onnx_numbers *first, *end;
+    muc_expr size, from, to;
     uint32_t inputs[2];
-    muc_expr size;
 
-    MUC_TRY(onnx_known_real(call, 0, &start));
     MUC_TRY(onnx_known_real(call, 2, &delta));
+    MUC_TRY(onnx_known(call, 0, &first));
     MUC_TRY(onnx_known(call, 1, &end));
-    if (end->count == 1 && end->items[0].expr != MUC_EXPR_NONE && start >= 0 && delta >= 1 &&
-        delta <= INT32_MAX && start <= INT32_MAX) {
-        size = muc_expr_cdiv(pool, muc_expr_sub_const(pool, end->items[0].expr, (uint32_t)start),
-                             (uint32_t)delta);
+    if (bound_expr(call, first, &from) && bound_expr(call, end, &to) && delta >= 1 &&
+        delta <= INT32_MAX) {
+        size = muc_expr_cdiv(pool, muc_expr_sub(pool, to, from), (uint32_t)delta);
     } else {
+        MUC_TRY(onnx_known_real(call, 0, &start));
         MUC_TRY(onnx_known_real(call, 1, &limit));
         count = ceil((limit - start) / delta);
         if (!(count <= INT32_MAX))

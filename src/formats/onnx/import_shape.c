@@ -348,16 +348,65 @@ muc_status onnx_import_tile(onnx_call *call)
     return onnx_emit(call, MUC_OP_TILE, &x, 1, &a, 1);
 }
 
+/* 0, 1, ... of dimension `dim` of a tensor, plus `first`, as a vector or as a column */
+static muc_status count_up(onnx_call *call, uint32_t tensor, uint32_t dim, muc_expr first,
+                           bool column, uint32_t *out)
+{
+    const muc_expr one = muc_expr_const(call->im->graph->pool, 1);
+    const muc_expr size = onnx_dim(call, tensor, dim), shape[] = { size, one };
+    onnx_attributes a = { .count = 0 };
+    uint32_t inputs[2];
+
+    onnx_set_exprs(&a, MUC_KEY_VALUES, &first, 1);
+    onnx_set_dtype(&a, MUC_KEY_TO, MUC_I64);
+    MUC_TRY(onnx_step(call, MUC_OP_EXPRESSIONS, NULL, 0, &a, &inputs[0]));
+    a.count = 0;
+    onnx_set_exprs(&a, MUC_KEY_SHAPE, NULL, 0);
+    MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, inputs, 1, &a, &inputs[0]));
+    MUC_TRY(onnx_scalar(call, MUC_I64, 1, &inputs[1]));
+    a.count = 0;
+    onnx_set_expr(&a, MUC_KEY_SIZE, size);
+    MUC_TRY(onnx_step(call, MUC_OP_RANGE, inputs, 2, &a, out));
+    if (!column)
+        return MUC_OK;
+    a.count = 0;
+    onnx_set_exprs(&a, MUC_KEY_SHAPE, shape, 2);
+    return onnx_step(call, MUC_OP_RESHAPE, out, 1, &a, out);
+}
+
+/* A diagonal that dimensions decide, 0 at least: a choice by row + diagonal and column. */
+static muc_status trilu_by_lengths(onnx_call *call, uint32_t x, bool upper, muc_expr diagonal)
+{
+    const muc_expr none = muc_expr_const(call->im->graph->pool, 0);
+    uint32_t rank = onnx_tensor(call, x)->rank, rows, columns, order[2], choice[3];
+
+    if (rank < 2)
+        return onnx_fail(call, MUC_MALFORMED, "x has %u dimensions, expected 2 or more", rank);
+    MUC_TRY(count_up(call, x, rank - 2, diagonal, true, &rows));
+    MUC_TRY(count_up(call, x, rank - 1, none, false, &columns));
+    order[0] = upper ? rows : columns; /* the smaller where x stays */
+    order[1] = upper ? columns : rows;
+    MUC_TRY(onnx_step(call, MUC_OP_LESS_OR_EQUAL, order, 2, NULL, &choice[0]));
+    choice[1] = x;
+    MUC_TRY(onnx_scalar(call, onnx_tensor(call, x)->dtype, 0, &choice[2]));
+    return onnx_emit(call, MUC_OP_WHERE, choice, 3, NULL, 1);
+}
+
 muc_status onnx_import_trilu(onnx_call *call)
 {
     onnx_attributes a = { .count = 0 };
     int64_t upper, diagonal = 0;
+    const onnx_numbers *k;
     uint32_t x;
 
     MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(onnx_integer(call, "upper", 1, &upper));
-    if (onnx_has_input(call, 1))
+    if (onnx_has_input(call, 1)) {
+        MUC_TRY(onnx_known(call, 1, &k));
+        if (k->count == 1 && k->items[0].expr != MUC_EXPR_NONE)
+            return trilu_by_lengths(call, x, upper != 0, k->items[0].expr);
         MUC_TRY(onnx_known_integer(call, 1, &diagonal));
+    }
     onnx_set_integer(&a, MUC_KEY_UPPER, upper);
     onnx_set_integer(&a, MUC_KEY_DIAGONAL, diagonal);
     return onnx_emit(call, MUC_OP_TRILU, &x, 1, &a, 1);

@@ -1,5 +1,4 @@
 /* onnx.c - a model's file becomes a graph: inputs, initializers, nodes in order, outputs. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "formats/onnx/import.h"
 #include "formats/onnx/integers.h"
 
-enum { GRAPH_FIELD = 7, DEFAULT_MOST = 1024, MAX_DIM = 1 << 30 };
+enum { GRAPH_FIELD = 7, MAX_DIM = 1 << 30 };
 /* budgets: what any file has, and what a byte of it adds */
 enum { FREE_NODES = 65536, FREE_NUMBERS = 1 << 20, FREE_FILLED = 64 << 20, FILLED_PER_BYTE = 64 };
 
@@ -24,51 +23,6 @@ bool muc_onnx_probe_network(const muc_source *source)
 }
 
 /* ---- inputs ---- */
-
-/* An expression's input of this name; what is no letter, digit or '_' becomes '_'. */
-static muc_status named_dim(onnx_import *im, const char *name, muc_expr *out)
-{
-    uint32_t lo = 1, hi = DEFAULT_MOST;
-    char identifier[128];
-    size_t length = 0;
-
-    for (size_t i = 0; i < im->options->dim_count; i++)
-        if (strcmp(im->options->dims[i].name, name) == 0) {
-            lo = im->options->dims[i].lo;
-            hi = im->options->dims[i].hi;
-            im->dims_used[i] = true;
-        }
-    if (isdigit((unsigned char)name[0]))
-        identifier[length++] = '_';
-    for (; *name && length < sizeof(identifier) - 1; name++)
-        identifier[length++] = *name;
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)identifier[i]) || (unsigned char)identifier[i] > 127)
-            identifier[i] = '_';
-    identifier[length] = '\0';
-    *out = lo == hi ? muc_expr_const(im->graph->pool, lo)
-                    : muc_expr_new_input(im->graph->pool, identifier, lo, hi, 1);
-    return muc_expr_status(im->graph->pool);
-}
-
-static muc_status read_dim(onnx_import *im, const char *input,
-                           const Onnx__TensorShapeProto__Dimension *dim, uint32_t i, muc_expr *out)
-{
-    const char *name;
-
-    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
-        if (dim->dim_value < 0 || dim->dim_value > MAX_DIM)
-            return FAIL(im, MUC_MALFORMED, "input '%s': dimension %u is %" PRId64, input, i,
-                        dim->dim_value);
-        *out = muc_expr_const(im->graph->pool, (uint32_t)dim->dim_value);
-        return MUC_OK;
-    }
-    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-        dim->dim_param[0] != '\0')
-        return named_dim(im, dim->dim_param, out);
-    MUC_TRY(muc_arena_format(im->ctx, &im->arena, &name, "%s_%u", input, i));
-    return named_dim(im, name, out);
-}
 
 const muc_tensor_view *onnx_known_input(const onnx_import *im, const char *name)
 {
@@ -115,7 +69,7 @@ static muc_status read_shape(onnx_import *im, const Onnx__ValueInfoProto *info,
                         info->name, type->shape->n_dim, MUC_GRAPH_MAX_RANK);
         tensor->rank = (uint32_t)type->shape->n_dim;
         for (uint32_t i = 0; i < tensor->rank; i++)
-            MUC_TRY(read_dim(im, info->name, type->shape->dim[i], i, &tensor->dims[i]));
+            MUC_TRY(onnx_read_dim(im, info->name, type->shape->dim[i], i, &tensor->dims[i]));
         return MUC_OK;
     }
     if (!known)
@@ -221,6 +175,20 @@ static muc_status check_dims_used(const onnx_import *im)
     return MUC_OK;
 }
 
+/* open dimensions by their own names, before sums of them are read */
+static muc_status declare_dims(onnx_import *im, const onnx_frame *frame,
+                               const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__ValueInfoProto *info = graph->input[i];
+
+        if (info->name && info->type && !is_weight(frame, info->name) &&
+            info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+            MUC_TRY(onnx_declare_dims(im, info->name, info->type->tensor_type->shape));
+    }
+    return MUC_OK;
+}
+
 static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
 {
     onnx_frame frame = { 0 };
@@ -230,6 +198,7 @@ static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
     MUC_TRY(read_initializers(im, &frame, graph));
     MUC_TRY(match_known(im, &frame, graph));
     MUC_TRY(onnx_find_integers(im, graph, &im->integers));
+    MUC_TRY(declare_dims(im, &frame, graph));
     for (size_t i = 0; i < graph->n_input; i++)
         MUC_TRY(read_input(im, &frame, graph->input[i]));
     MUC_TRY(check_dims_used(im));
@@ -267,6 +236,8 @@ muc_status muc_onnx_read_network(muc_context *ctx, const muc_source *source,
     im.filled_left = FREE_FILLED + (uint64_t)FILLED_PER_BYTE * source->bytes.size;
     im.store = (muc_onnx_store){ source->path, source->folder, &network->arena, &network->files };
     status = read_model(&im);
+    if (status != MUC_OK && im.graph)
+        muc_network_hint(ctx, im.graph);
     muc_arena_free(&im.arena);
     return status;
 }

@@ -324,11 +324,6 @@ muc_status muc_mcu_write_depth_space(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- several pieces ---- */
 
-static bool is_const_along(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t axis)
-{
-    return muc_expr_is_const(l->graph->pool, tensor->dims[axis]);
-}
-
 bool muc_mcu_takes_concat(const muc_mcu_lowering *l, const muc_node *node)
 {
     (void)l;
@@ -502,9 +497,8 @@ muc_status muc_mcu_write_pad(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_gather(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_node_integer_or(node, MUC_KEY_BATCH_DIMS, 0) == 0 &&
-           is_const_along(l, muc_mcu_input(l, node, 0),
-                          (uint32_t)muc_node_integer(node, MUC_KEY_AXIS));
+    (void)l;
+    return muc_node_integer_or(node, MUC_KEY_BATCH_DIMS, 0) == 0;
 }
 
 muc_status muc_mcu_write_gather(muc_mcu_lowering *l, const muc_node *node)
@@ -533,8 +527,9 @@ muc_status muc_mcu_write_gather(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest_print(&nest, b, text);
     muc_text_add(text, ";\n");
     muc_mcu_indent(text, 1 + nest.outer);
-    muc_text_add(text, "const %s *from = a + mur_place(index, %" PRIu32 ") * ",
-                 muc_mcu_c_type(x->dtype), muc_mcu_dim(l, x, axis));
+    muc_text_add(text, "const %s *from = a + mur_place(index, ", muc_mcu_c_type(x->dtype));
+    muc_mcu_print_expr(l->graph->pool, x->dims[axis], text);
+    muc_text_add(text, ") * ");
     if (stride.expr != MUC_EXPR_NONE) {
         muc_mcu_print_expr(l->graph->pool, stride.expr, text);
         muc_text_add(text, " * ");
