@@ -12,7 +12,6 @@
       mur_##isa##_##name##_pack, \
       mur_##isa##_##name##_scratch_bytes },
 #define MUR_NN_CASE_UNARY(isa, name)
-#define MUR_NN_CASE_SUMS(isa, name)
 #define MUR_NN_CASE_BINARY(isa, name)
 #define MUR_NN_CASE_PRODUCT(isa, name)
 
@@ -419,6 +418,142 @@ uint32_t nn_check_others(uint32_t rounds, const char **name)
             wrong++;
             *name = adders[i].name;
         }
+    }
+    return wrong;
+}
+
+/* ---- products of two computed matrices ---- */
+
+typedef struct product {
+    const char *name;
+    void (*run)(const mur_matmul_s8 *, const void *, const void *, void *, void *);
+    size_t (*scratch_bytes)(const mur_matmul_s8 *);
+} product;
+
+#define PRODUCT_CONV(isa, name)
+#define PRODUCT_UNARY(isa, name)
+#define PRODUCT_BINARY(isa, name)
+#define PRODUCT_PRODUCT(isa, name) \
+    { #isa "_" #name, mur_##isa##_##name, mur_##isa##_##name##_scratch_bytes },
+static const product products[] = {
+#define MUR_NN(isa, name, kind, descriptor) PRODUCT_##kind(isa, name)
+#include "mur_nn.def"
+#undef MUR_NN
+};
+
+static void draw_product(mur_matmul_s8 *l)
+{
+    int32_t bits = 8;
+
+    memset(l, 0, sizeof(*l));
+    l->rows = chance(4) ? 1 : between(1, chance(4) ? 30 : 9);
+    l->columns = between(1, chance(3) ? 70 : 9);
+    l->depth = between(1, chance(3) ? 200 : 20);
+    l->a_pitch = l->depth + (chance(3) ? between(1, 5) : 0);
+    l->b_row = l->b_column = 1;
+    if (chance(2))
+        l->b_row = l->columns + (chance(3) ? between(1, 5) : 0);
+    else
+        l->b_column = l->depth + (chance(3) ? between(1, 5) : 0);
+    l->out_pitch = l->columns + (chance(3) ? between(1, 5) : 0);
+    l->a_flip = chance(3) ? 0x80 : 0;
+    l->b_flip = chance(3) ? 0x80 : 0;
+    l->out_flip = chance(3) ? 0x80 : 0;
+    l->a_zero = (int8_t)(chance(3) ? 0 : chance(3) ? -128 : between(-128, 127));
+    l->b_zero = (int8_t)(chance(3) ? 0 : chance(3) ? -128 : between(-128, 127));
+    while (l->depth >> (2 * (bits - 8)) != 0)
+        bits++;
+    l->output.kind = chance(3) ? MUR_REQUANT_SHIFT : MUR_REQUANT_Q31;
+    l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
+    l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
+    l->mul = (int32_t)(draw() >> 2 | 1u << 30);
+    l->shift = chance(20) ? between(-31, 3) : between(-bits - 2, -bits + 3);
+    l->output.zero = (int8_t)between(-128, 127);
+    if (l->output.kind != MUR_REQUANT_SHIFT)
+        return;
+    l->output.zero = 0;
+    l->output.shift = (uint8_t)(chance(8) ? between(0, 40) : bits + 4);
+    l->mul = between(chance(4) ? -2000 : 1, 4000);
+    l->add = (int64_t)between(-1000000, 1000000) * (chance(8) ? 1 << 20 : 1);
+}
+
+/* a number in the byte at p, and its zero point, as the world knows them */
+static int32_t number(const uint8_t *p, uint8_t flip)
+{
+    return flip ? *p : (int8_t)*p;
+}
+
+static int32_t zero_point(int8_t zero, uint8_t flip)
+{
+    return flip ? zero + 128 : zero;
+}
+
+static void judge_product(const mur_matmul_s8 *l, const uint8_t *a, const uint8_t *b)
+{
+    const mur_conv_s8 like = { .output = l->output };
+
+    for (int32_t i = 0; i < l->rows; i++)
+        for (int32_t j = 0; j < l->columns; j++) {
+            int64_t sum = 0, y;
+
+            for (int32_t k = 0; k < l->depth; k++)
+                sum +=
+                    (number(a + i * l->a_pitch + k, l->a_flip) - zero_point(l->a_zero, l->a_flip)) *
+                    (number(b + k * l->b_row + j * l->b_column, l->b_flip) -
+                     zero_point(l->b_zero, l->b_flip));
+            if (l->output.kind == MUR_REQUANT_SHIFT) {
+                y = floor_divide(sum * l->mul + l->add, power(l->output.shift));
+                y = y < l->output.min ? l->output.min : y > l->output.max ? l->output.max : y;
+            } else {
+                mul[0] = l->mul;
+                shift[0] = l->shift;
+                y = judge_requant(&like, sum, 0);
+            }
+            expected[i * l->out_pitch + j] = (int8_t)(l->out_flip ? (uint8_t)(y + 128) : y);
+        }
+}
+
+static int is_product_right(const product *kernel, const mur_matmul_s8 *l)
+{
+    const int8_t *out = memory + GUARD;
+    int32_t bytes = (l->rows - 1) * l->out_pitch + l->columns;
+    size_t scratch_bytes = kernel->scratch_bytes(l);
+
+    memset(memory, 0x5a, sizeof(memory));
+    memset(scratch, 0x5a, sizeof(scratch));
+    kernel->run(l, input, weights, memory + GUARD, scratch);
+    for (int32_t i = -GUARD; i < bytes + GUARD; i++) {
+        int inside = i >= 0 && i < bytes && i % l->out_pitch < l->columns;
+
+        if (out[i] != (inside ? expected[i] : 0x5a))
+            return 0;
+    }
+    for (size_t i = 0; i < GUARD; i++)
+        if (scratch[scratch_bytes + i] != 0x5a)
+            return 0;
+    return 1;
+}
+
+uint32_t nn_check_products(uint32_t rounds, const char **name)
+{
+    uint32_t wrong = 0;
+    mur_matmul_s8 l;
+
+    state = 1;
+    while (rounds-- != 0) {
+        int32_t large = chance(4);
+
+        draw_product(&l);
+        for (int32_t i = 0; i < MOST; i++) {
+            input[i] = (int8_t)(large && chance(2) ? -128 : (int32_t)draw());
+            weights[i] = (int8_t)(large && chance(2) ? chance(4) ? 127 : -128 : (int32_t)draw());
+        }
+        judge_product(&l, (const uint8_t *)input, (const uint8_t *)weights);
+        for (size_t i = 0; i < sizeof(products) / sizeof(*products); i++)
+            if (!is_product_right(&products[i], &l)) {
+                wrong++;
+                *name = products[i].name;
+            }
     }
     return wrong;
 }

@@ -50,7 +50,7 @@ static uint32_t tell_matrices(const low_kernel *kernel)
 
 int main(void)
 {
-    uint32_t wrong = 0, others;
+    uint32_t wrong = 0, others, products;
     const char *name;
 
     host_open();
@@ -67,6 +67,11 @@ int main(void)
     others = nn_check_others(100, &name);
     host_print_number(HOST_STDOUT, others);
     host_print(HOST_STDOUT, " layers without weights wrong ");
+    host_print(HOST_STDOUT, name);
+    host_print(HOST_STDOUT, "\n");
+    others += products = nn_check_products(100, &name);
+    host_print_number(HOST_STDOUT, products);
+    host_print(HOST_STDOUT, " products of computed matrices wrong ");
     host_print(HOST_STDOUT, name);
     host_print(HOST_STDOUT, "\n");
     for (int depthwise = 0; depthwise < 2; depthwise++) {

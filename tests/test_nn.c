@@ -48,6 +48,16 @@ static void kernels_without_weights_equal_plain_c(void **unused)
         fail_msg("%u layers, the last of %s", wrong, name);
 }
 
+static void products_of_computed_matrices_equal_their_definition(void **unused)
+{
+    const char *name = "";
+    uint32_t wrong = nn_check_products(1500, &name);
+
+    (void)unused;
+    if (wrong != 0)
+        fail_msg("%u products, the last of %s", wrong, name);
+}
+
 /* 3x3 over 4 columns of one channel: when row 0 and the first pixel of row 1 are written, row 1's
  * second window still starts at row 0's first pixel */
 static void lead_of_a_small_layer_is_as_counted_by_hand(void **unused)
@@ -267,6 +277,7 @@ int main(void)
         cmocka_unit_test(layers_with_weights_equal_their_definition),
         cmocka_unit_test(they_overwrite_their_input_where_that_is_allowed),
         cmocka_unit_test(kernels_without_weights_equal_plain_c),
+        cmocka_unit_test(products_of_computed_matrices_equal_their_definition),
         cmocka_unit_test(lead_of_a_small_layer_is_as_counted_by_hand),
         cmocka_unit_test(softmax_equals_tensorflow_lite),
         cmocka_unit_test(softmax_is_near_the_real_one),

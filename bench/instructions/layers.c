@@ -35,7 +35,6 @@ typedef struct other {
 #define KERNEL_CONV(isa, name) \
     { #isa, #name, mur_##isa##_##name, mur_##isa##_##name##_fits, mur_##isa##_##name##_pack },
 #define KERNEL_UNARY(isa, name)
-#define KERNEL_SUMS(isa, name)
 #define KERNEL_BINARY(isa, name)
 #define KERNEL_PRODUCT(isa, name)
 

@@ -133,6 +133,23 @@ typedef struct mur_mul_s8 {
     mur_output_s8 output;
 } mur_mul_s8;
 
+/* Products of two matrices that a run computes:
+ *     out[i][j] = requant(sum over k < depth of (a[i][k] - a_zero) * (b[k][j] - b_zero))
+ * a's rows lie a_pitch apart, out's out_pitch, with a row's bytes side by side; b's rows lie b_row
+ * apart, its columns b_column, one of the two being 1. Each is of int8 or, if its flip is 0x80, of
+ * uint8, whose zero point (and least and greatest) stand here as int8, 128 less. mul: of all
+ * outputs; shift: of MUR_REQUANT_Q31, add: of MUR_REQUANT_SHIFT, whose products and sums must fit
+ * 63 bits. depth: 32768 at most. out overlaps neither a nor b. */
+typedef struct mur_matmul_s8 {
+    int32_t rows, columns, depth;
+    int32_t a_pitch, b_row, b_column, out_pitch;
+    uint8_t a_flip, b_flip, out_flip;
+    int8_t a_zero, b_zero;
+    int32_t mul, shift;
+    int64_t add;
+    mur_output_s8 output;
+} mur_matmul_s8;
+
 /* y = requant(q - in_zero), one multiplier a channel; in and out [pixels][c]. in may be out. */
 typedef struct mur_requant_s8 {
     int32_t pixels, c;
@@ -199,6 +216,12 @@ typedef struct mur_log_softmax_s8 {
 /* two inputs */
 #define MUR_NN_BINARY(isa, name, descriptor) \
     void mur_##isa##_##name(const descriptor *layer, const int8_t *a, const int8_t *b, int8_t *out);
+
+/* two matrices, of bytes; scratch_bytes on the host */
+#define MUR_NN_PRODUCT(isa, name, descriptor) \
+    void mur_##isa##_##name(const descriptor *layer, const void *a, const void *b, void *out, \
+                            void *scratch); \
+    size_t mur_##isa##_##name##_scratch_bytes(const descriptor *layer);
 
 #define MUR_NN(isa, name, kind, descriptor) MUR_NN_##kind(isa, name, descriptor)
 #include "mur_nn.def"

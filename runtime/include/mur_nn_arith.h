@@ -83,4 +83,34 @@ static inline int8_t mur_requant(int32_t sum, int32_t mul, int32_t shift, const 
     return (int8_t)(wide < to->min ? to->min : wide > to->max ? to->max : wide);
 }
 
+/* x >> by within 32 bits, saturated; in words, since few cores shift 64 bits */
+static inline int32_t mur_shift_wide(int64_t x, uint32_t by)
+{
+    int32_t high = (int32_t)(x >> 32);
+
+    if (by - 1 < 31) {
+        if (mur_asr(high, (int32_t)by - 1) == mur_asr(high, 31))
+            return (int32_t)((uint32_t)x >> by | (uint32_t)high << (32 - by));
+        return high < 0 ? INT32_MIN : INT32_MAX;
+    }
+    x >>= by;
+    return x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : (int32_t)x;
+}
+
+/* a sum of mur_matmul_s8 to its byte */
+static inline uint8_t mur_matmul_output(const mur_matmul_s8 *layer, int32_t sum)
+{
+    const mur_output_s8 *to = &layer->output;
+    int32_t y;
+
+    if (to->kind == MUR_REQUANT_Q31) {
+        y = mur_scale_q31(sum, layer->mul, layer->shift);
+        y = mur_clamp(y, to->min - to->zero, to->max - to->zero) + to->zero;
+    } else {
+        y = mur_shift_wide((int64_t)sum * layer->mul + layer->add, to->shift);
+        y = mur_clamp(y, to->min, to->max);
+    }
+    return (uint8_t)y ^ layer->out_flip;
+}
+
 #endif

@@ -72,4 +72,32 @@ static inline uint32_t mur_sxtb16_odd(uint32_t a)
 #endif
 }
 
+/* bytes 0 and 2, added to the halves of a sum */
+static inline uint32_t mur_sxtab16(uint32_t sum, uint32_t a)
+{
+#if MUR_HAVE_DSP
+    uint32_t out;
+
+    __asm__("sxtab16 %0, %1, %2" : "=r"(out) : "r"(sum), "r"(a));
+    return out;
+#else
+    uint32_t wide = mur_sxtb16(a);
+
+    return ((sum + wide) & 0xffffu) | (((sum >> 16) + (wide >> 16)) << 16);
+#endif
+}
+
+/* bytes 1 and 3 */
+static inline uint32_t mur_sxtab16_odd(uint32_t sum, uint32_t a)
+{
+#if MUR_HAVE_DSP
+    uint32_t out;
+
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(out) : "r"(sum), "r"(a));
+    return out;
+#else
+    return mur_sxtab16(sum, a >> 8);
+#endif
+}
+
 #endif

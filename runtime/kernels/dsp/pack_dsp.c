@@ -2,6 +2,7 @@
 #include "mur_nn_arith.h"
 #include "mur_dsp_conv.h"
 #include "mur_dsp_depthwise.h"
+#include "mur_dsp_matmul.h"
 #include "mur_fc.h"
 
 #include <string.h>
@@ -401,4 +402,12 @@ void mur_dsp_depthwise_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_pla
 size_t mur_dsp_depthwise_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     return mur_dsp_depthwise_s8_scratch_bytes(layer) + (size_t)layer->shape.out_w * 4;
+}
+
+/* ---- matmul ---- */
+
+size_t mur_dsp_matmul_s8_scratch_bytes(const mur_matmul_s8 *layer)
+{
+    return (size_t)mur_dsp_matmul_words(layer) *
+           (size_t)(mur_dsp_matmul_pairs(layer) + (layer->rows == 1 ? 1 : 4)) * 4;
 }

@@ -1,6 +1,7 @@
 /* pack_mve.c - weights for the kernels of this folder: mur_mve.h says how. On the host. */
 #include "mur_fc.h"
 #include "mur_mve.h"
+#include "mur_mve_matmul.h"
 
 #include <string.h>
 
@@ -167,4 +168,12 @@ void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
 size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     return (size_t)layer->shape.kernel_h * (size_t)mur_mve_row_bytes(layer) + MUR_MVE_BYTES;
+}
+
+/* ---- matmul ---- */
+
+size_t mur_mve_matmul_s8_scratch_bytes(const mur_matmul_s8 *layer)
+{
+    return (size_t)mur_mve_matmul_fours(layer) * (size_t)mur_mve_matmul_bytes(layer) +
+           MUR_MVE_BYTES + (layer->a_flip ? (size_t)layer->depth : 0);
 }

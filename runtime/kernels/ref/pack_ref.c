@@ -94,3 +94,9 @@ int32_t mur_conv_s8_lead(const mur_conv_shape *layer)
         }
     return lead;
 }
+
+size_t mur_ref_matmul_s8_scratch_bytes(const mur_matmul_s8 *layer)
+{
+    (void)layer;
+    return 0;
+}

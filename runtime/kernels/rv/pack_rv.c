@@ -1,6 +1,7 @@
 /* pack_rv.c - weights for the kernels of this folder: mur_rv.h says how. On the host. */
 #include "mur_fc.h"
 #include "mur_rv.h"
+#include "mur_rv_matmul.h"
 
 #include <string.h>
 
@@ -199,4 +200,12 @@ void mur_rv_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *pl
 size_t mur_rv_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     return (size_t)mur_rv_plane_rows(layer) * (size_t)mur_rv_plane_columns(layer);
+}
+
+/* ---- matmul ---- */
+
+size_t mur_rv_matmul_s8_scratch_bytes(const mur_matmul_s8 *layer)
+{
+    return (size_t)mur_rv_matmul_fours(layer) * (size_t)mur_rv_matmul_bytes(layer) +
+           (size_t)mur_rv_matmul_inputs(layer) * 8;
 }

@@ -15,7 +15,6 @@ enum { isa_rv = MUC_MCU_ISA_RV };
       mur_##isa##_##name##_pack, mur_##isa##_##name##_scratch_bytes },
 #define ROW_UNARY(isa, name)
 #define ROW_BINARY(isa, name)
-#define ROW_SUMS(isa, name)
 #define ROW_PRODUCT(isa, name)
 static const muc_mcu_conv_kernel kernels[] = {
 #define MUR_NN(isa, name, kind, descriptor) ROW_##kind(isa, name)

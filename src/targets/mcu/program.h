@@ -27,12 +27,12 @@ typedef struct muc_mcu_value {
     uint64_t bytes;           /* the most there can be */
     uint32_t view_of; /* the value whose bytes these are, from view_offset on, or MUC_NO_ID */
     uint64_t view_offset;
-    const muc_tensor
-        *layout;         /* a tensor with this one's strides, where it is not packed; or NULL */
-    const uint8_t *data; /* of a constant; borrowed */
-    bool is_output;      /* of the graph */
-    bool used;           /* by a call */
-    bool is_small;       /* lies in the memory for tiles alone, between steps of a chain */
+    const muc_tensor *layout; /* a tensor with this one's strides, where it is not packed, or that
+                               * it is a transpose of, which only a product reads; or NULL */
+    const uint8_t *data;      /* of a constant; borrowed */
+    bool is_output;           /* of the graph */
+    bool used;                /* by a call */
+    bool is_small;            /* lies in the memory for tiles alone, between steps of a chain */
     /* results of planning; of values that are no view of another */
     uint32_t first, last; /* steps in which it lives */
     uint64_t address;     /* in the arena */

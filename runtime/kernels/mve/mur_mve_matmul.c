@@ -1,0 +1,172 @@
+/* mur_mve_matmul.c - products of two computed matrices.
+ *
+ * Sixteen of b's columns are packed by fours, vectors of each column side by side; then each row of
+ * a is multiplied with them, where it lies or, of uint8, where its copy as int8 does. What b's zero
+ * point takes from a sum is that times the sum of the row. */
+#include "mur_mve_matmul.h"
+
+#include "mur_mve_sums.h"
+
+typedef struct job {
+    const mur_matmul_s8 *layer;
+    int8_t *panel, *x;
+    int32_t bytes;  /* of four columns */
+    int32_t simple; /* MUR_REQUANT_Q31, no shift to the left */
+} job;
+
+static int32_t sum_of(const int8_t *x, int32_t count)
+{
+    int32_t sum = 0;
+
+#if MUR_HAVE_MVE
+    for (; count > 0; count -= MUR_MVE_BYTES, x += MUR_MVE_BYTES)
+        sum = vaddvaq_p_s8(sum, vldrbq_z_s8(x, vctp8q((uint32_t)count)), vctp8q((uint32_t)count));
+#else
+    for (int32_t k = 0; k < count; k++)
+        sum += x[k];
+#endif
+    return sum;
+}
+
+/* bytes with or without a sign as int8 */
+static void copy_flipped(int8_t *to, const uint8_t *from, uint8_t flip, int32_t count)
+{
+#if MUR_HAVE_MVE
+    const int8x16_t flips = vdupq_n_s8((int8_t)flip);
+
+    for (; count > 0; count -= MUR_MVE_BYTES, to += MUR_MVE_BYTES, from += MUR_MVE_BYTES) {
+        mve_pred16_t inside = vctp8q((uint32_t)count);
+        int8x16_t bytes = vldrbq_z_s8((const int8_t *)(const void *)from, inside);
+
+        vstrbq_p_s8(to, veorq_s8(bytes, flips), inside);
+    }
+#else
+    for (int32_t k = 0; k < count; k++)
+        to[k] = (int8_t)(from[k] ^ flip);
+#endif
+}
+
+/* bytes first.. of some columns, `length` of each side by side */
+static void pack_piece(const mur_matmul_s8 *layer, const uint8_t *b, int32_t columns,
+                       int32_t length, int8_t *to)
+{
+    int32_t row = layer->b_row, flip = layer->b_flip;
+
+    if (layer->b_row == 1) {
+        for (; columns > 0; columns--, b += layer->b_column, to += length)
+            copy_flipped(to, b, layer->b_flip, length);
+        return;
+    }
+    for (int8_t *end = to + length; to != end; to++, b += row) {
+        int8_t *at = to;
+
+        for (int32_t i = 0; i < columns; i++, at += length)
+            *at = (int8_t)(b[i * layer->b_column] ^ flip);
+    }
+}
+
+static void pack_panel(const job *w, const uint8_t *b, int32_t columns)
+{
+    const mur_matmul_s8 *layer = w->layer;
+
+    for (int8_t *four = w->panel; columns > 0;
+         columns -= 4, four += w->bytes, b += 4 * layer->b_column) {
+        int32_t *bias = (void *)four, count = columns < 4 ? columns : 4;
+
+        for (int32_t i = 0; i < 4; i++)
+            bias[i] = layer->a_zero * layer->depth * layer->b_zero;
+        for (int32_t k = 0; k < layer->depth; k += MUR_MVE_BYTES) {
+            int32_t left = layer->depth - k, length = left < MUR_MVE_BYTES ? left : MUR_MVE_BYTES;
+            int8_t *to = four + 16 + 4 * k;
+
+            pack_piece(layer, b + k * layer->b_row, count, length, to);
+            for (int32_t i = 0; layer->a_zero != 0 && i < count; i++)
+                bias[i] -= layer->a_zero * sum_of(to + i * length, length);
+        }
+    }
+}
+
+#if MUR_HAVE_MVE
+
+/* one row of int8 with the panel */
+static void run_row(const job *w, const int8_t *x, int32_t left, uint8_t *out)
+{
+    const mur_matmul_s8 *layer = w->layer;
+    const mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
+    uint32_t vectors = (uint32_t)layer->depth / MUR_MVE_BYTES;
+    uint32_t rest = (uint32_t)layer->depth % MUR_MVE_BYTES;
+    int32_t offset = layer->b_zero == 0 ? 0 : layer->b_zero * sum_of(x, layer->depth);
+    int8x16_t last = vldrbq_z_s8(x + vectors * MUR_MVE_BYTES, vctp8q(rest));
+
+    for (const int8_t *four = w->panel; left > 0; left -= 4, out += 4, four += w->bytes) {
+        int32x4_t sums =
+            mur_mve_sums(x, vectors, last, rest, (const int32_t *)(const void *)four, four + 16);
+
+        sums = vsubq_n_s32(sums, offset);
+        if (w->simple) {
+            sums = mur_mve_scale(sums, vdupq_n_s32(layer->mul), vdupq_n_s32(layer->shift));
+            sums = vminq_s32(vmaxq_s32(vaddq_n_s32(sums, clamp.zero), clamp.min), clamp.max);
+            sums = veorq_s32(sums, vdupq_n_s32(layer->out_flip));
+        } else {
+            int32_t y[4];
+
+            vstrwq_s32(y, sums);
+            for (int32_t i = 0; i < 4; i++)
+                y[i] = mur_matmul_output(layer, y[i]);
+            sums = vldrwq_s32(y);
+        }
+        vstrbq_p_s32((int8_t *)out, sums, vctp32q((uint32_t)left));
+    }
+}
+
+#else
+
+static void run_row(const job *w, const int8_t *x, int32_t columns, uint8_t *out)
+{
+    const mur_matmul_s8 *layer = w->layer;
+    int32_t offset = layer->b_zero * sum_of(x, layer->depth);
+
+    for (int32_t c = 0; c < columns; c++) {
+        const int8_t *four = w->panel + (c >> 2) * w->bytes;
+
+        out[c] =
+            mur_matmul_output(layer, mur_mve_sum(x, layer->depth, four + 16, c & 3) +
+                                         ((const int32_t *)(const void *)four)[c & 3] - offset);
+    }
+}
+
+#endif
+
+static void run_panel(const job *w, const uint8_t *a, int32_t columns, uint8_t *out)
+{
+    const mur_matmul_s8 *layer = w->layer;
+
+    for (int32_t i = 0; i < layer->rows; i++, a += layer->a_pitch, out += layer->out_pitch) {
+        const int8_t *x = (const int8_t *)a;
+
+        if (layer->a_flip) {
+            copy_flipped(w->x, a, layer->a_flip, layer->depth);
+            x = w->x;
+        }
+        run_row(w, x, columns, out);
+    }
+}
+
+void mur_mve_matmul_s8(const mur_matmul_s8 *layer, const void *a, const void *b, void *out,
+                       void *scratch)
+{
+    int32_t fours = mur_mve_matmul_fours(layer), panel = 4 * fours;
+    job w;
+
+    w.layer = layer;
+    w.bytes = mur_mve_matmul_bytes(layer);
+    w.panel = scratch;
+    w.x = w.panel + fours * w.bytes + MUR_MVE_BYTES;
+    w.simple = layer->output.kind == MUR_REQUANT_Q31 && layer->shift <= 0;
+    for (int32_t column = 0; column < layer->columns; column += panel) {
+        int32_t left = layer->columns - column, columns = left < panel ? left : panel;
+
+        pack_panel(&w, (const uint8_t *)b + column * layer->b_column, columns);
+        run_panel(&w, a, columns, (uint8_t *)out + column);
+    }
+}

@@ -1,0 +1,142 @@
+/* Products of two computed tensors as C, by kernels of every instruction set: what ref computes. */
+#include "mcu_network.h"
+#include "operators.h"
+#include "targets/mcu/emit.h"
+
+static const char *const machines[] = { "host", "stm32h743", "mps3-an547", "rv32" };
+
+/* inputs a, b, c are random */
+static const char *const graphs[] = {
+    /* rows of all batches at once; tails of every kind; zero points on both sides */
+    "tensor a = input i8 [2, 9, 23] scale 0.1 zero 3\ntensor b = input i8 [23, 21] scale 0.2 zero "
+    "-5\nnode y i8 [2, 9, 21] scale 2.5 zero 1 = matmul a, b\noutput y\n",
+    "tensor a = input u8 [2, 1, 7, 33] scale 0.1 zero 120\ntensor b = input u8 [3, 33, 6] scale "
+    "0.2 zero 130\nnode y u8 [2, 3, 7, 6] scale 2.5 zero 128 = matmul a, b\noutput y\n",
+    "tensor a = input i8 [4, 1, 64] scale 0.1 zero -128\ntensor b = input i8 [4, 64, 17] scale 0.2 "
+    "zero 0\nnode y i8 [4, 1, 17] scale 2.5 zero 1 = matmul a, b\noutput y\n",
+    /* heads, transposed where they are read, rows of b or columns of it side by side */
+    "tensor a = input i8 [1, 9, 36] scale 0.1 zero 3\ntensor b = input i8 [1, 11, 36] scale 0.2 "
+    "zero -5\n"
+    "node s i8 [1, 9, 3, 12] scale 0.1 zero 3 = reshape a shape=[1, 9, 3, 12]\n"
+    "node t i8 [1, 11, 3, 12] scale 0.2 zero -5 = reshape b shape=[1, 11, 3, 12]\n"
+    "node q i8 [1, 3, 9, 12] scale 0.1 zero 3 = transpose s perm=[0, 2, 1, 3]\n"
+    "node k i8 [1, 3, 12, 11] scale 0.2 zero -5 = transpose t perm=[0, 2, 3, 1]\n"
+    "node p i8 [1, 3, 9, 11] scale 1.5 zero 2 = matmul q, k\n"
+    "node v i8 [1, 3, 11, 12] scale 0.2 zero -5 = transpose t perm=[0, 2, 1, 3]\n"
+    "node y i8 [1, 3, 9, 12] scale 9 zero 7 = matmul p, v\noutput y\n",
+    /* a transpose that others read too, and one of both sides */
+    "tensor a = input i8 [14, 14] scale 0.1 zero 3\n"
+    "node t i8 [14, 14] scale 0.1 zero 3 = transpose a perm=[1, 0]\n"
+    "node p i8 [14, 14] scale 0.3 zero 2 = matmul t, t\n"
+    "node y i8 [14, 14] scale 0.3 zero 2 = add p, t\noutput y\n",
+    /* QuantLib's, factors that are data */
+    "tensor a = input u8 [2, 9, 16] \ntensor b = input i8 [2, 16, 13]\ntensor m = input i32 [1]\n"
+    "tensor n = input i32 []\nnode y u8 [2, 9, 13] = requant_matmul a, b, m, n shift=9 clamp_min=3 "
+    "clamp_max=250 to=u8\noutput y\n",
+    "tensor a = input i8 [9, 16] \ntensor b = input u8 [16, 13]\ntensor m = const i32 [1] values "
+    "77\ntensor n = const i32 [] values 2147483647\n"
+    "node y i8 [9, 13] = requant_matmul a, b, m, n shift=30 clamp_min=-128 clamp_max=127 "
+    "to=i8\noutput y\n",
+};
+
+static bool calls_kernel(const muc_mcu_program *program, const char *what)
+{
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (strstr(program->steps[i].text, what))
+            return true;
+    return false;
+}
+
+static void products_of_bytes_have_the_bits_of_ref(void **state)
+{
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        for (size_t i = 0; i < MUC_COUNT(graphs); i++) {
+            char text[2048];
+
+            snprintf(text, sizeof(text), "graph test\n%s", graphs[i]);
+            mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+            CHECK(calls_kernel(&batch.networks[batch.count - 1].build->program, "_matmul_s8("));
+        }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        mcu_run(&batch, i, 0);
+    mcu_batch_free(&batch);
+}
+
+/* no step transposes what a product reads in its own way */
+static void transposes_of_heads_are_no_steps(void **state)
+{
+    mcu_batch batch = mcu_batch_new();
+    char text[2048];
+
+    (void)state;
+    snprintf(text, sizeof(text), "graph test\n%s", graphs[3]);
+    mcu_batch_add(&batch, graph_of(batch.ctx, text), "host");
+    CHECK_EQ(batch.networks[0].build->program.step_count, 2);
+    mcu_batch_free(&batch);
+}
+
+/* rows at a position of a cache, which a product reads where they lie */
+static void lengths_are_known_when_it_runs(void **state)
+{
+    static const char text[] =
+        "graph test\ninput pos 0..7\ninput m 1..8\nassume pos + m at most 8\n"
+        "tensor x = input i8 [m, 2, 16]\ntensor cache = state i8 [8, 2, 16]\n"
+        "tensor f = const i32 [] values 77\ntensor g = const i32 [] values -900\n"
+        "node seen i8 [pos + m, 2, 16] = append cache, x axis=0 position=pos\n"
+        "node q i8 [2, m, 16] = transpose x perm=[1, 0, 2]\n"
+        "node k i8 [2, 16, pos + m] = transpose seen perm=[1, 2, 0]\n"
+        "node v i8 [2, pos + m, 16] = transpose seen perm=[1, 0, 2]\n"
+        "node p i8 [2, m, pos + m] = requant_matmul q, k, f, g shift=15 clamp_min=-128 "
+        "clamp_max=127 to=i8\n"
+        "node y i8 [2, m, 16] = requant_matmul p, v, f, g shift=14 clamp_min=-100 clamp_max=127 "
+        "to=i8\noutput y\n";
+    static const uint32_t calls[][2] = { { 0, 3 }, { 3, 1 }, { 4, 4 } };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t n = 0; n < batch.count; n++) {
+        mcu_arena arena = mcu_arena_new(&batch, n);
+        int (*run)(void *, uint32_t, uint32_t);
+        void (*reset)(void *);
+        muc_ref *ref;
+
+        CHECK(calls_kernel(&batch.networks[n].build->program, "_matmul_s8("));
+        *(void **)&run = mcu_symbol(&batch, n, "run");
+        *(void **)&reset = mcu_symbol(&batch, n, "reset");
+        CHECK_OK(batch.ctx, muc_ref_open(batch.ctx, batch.networks[n].graph, &ref));
+        reset(arena.arena);
+        for (size_t i = 0; i < MUC_COUNT(calls); i++) {
+            int8_t x[8 * 32];
+            const muc_ref_input input = { "x", x, calls[i][1] * 32 };
+            muc_ref_view view;
+
+            mcu_fill(&batch, MUC_I8, x, sizeof(x));
+            memcpy(arena.in[0], x, input.bytes);
+            CHECK_OK(batch.ctx, muc_ref_run(ref, calls[i], &input, 1));
+            CHECK_EQ(run(arena.arena, calls[i][0], calls[i][1]), 0);
+            CHECK(muc_ref_get(ref, muc_graph_find(batch.networks[n].graph, "y"), &view));
+            mcu_compare(n, "y", MUC_I8, view.data, arena.out[0], view.elements, 0);
+        }
+        muc_ref_close(ref);
+        mcu_arena_free(&arena);
+    }
+    mcu_batch_free(&batch);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_bytes_have_the_bits_of_ref),
+        cmocka_unit_test(transposes_of_heads_are_no_steps),
+        cmocka_unit_test(lengths_are_known_when_it_runs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
