@@ -270,28 +270,39 @@ def flat_text(text):
     return flat_vector("B", text.encode())
 
 
-def tflite(tensors, operators, inputs, outputs):
-    """tensors: (name, type, shape, scales, zero points, data); operators: (code, version, inputs,
-    outputs, option, options)."""
-    buffers, tables = [flat_table({})], []
+VARIABLE = object()  # data of a tensor that a network keeps
+
+
+def tflite_graph(tensors, operators, inputs, outputs, buffers, all_codes):
+    """As tflite's; adds to buffers, of which the first is empty."""
+    tables = []
     for name, kind, shape, scales, zeros, data in tensors:
         fields = {0: flat_vector("i", shape), 1: ("b", kind), 3: flat_text(name),
                   7: flat_vector("i", [-1] + shape[1:])}
         if scales:
             fields[4] = flat_table({2: flat_vector("f", scales), 3: flat_vector("q", zeros)})
-        if data is not None:
+        if data is VARIABLE:
+            fields[5] = ("B", 1)
+        elif data is not None:
             fields[2] = ("I", len(buffers))
             buffers.append(flat_table({0: flat_vector("B", data)}))
         tables.append(flat_table(fields))
-    codes = sorted({(code, version) for code, version, *_ in operators})
-    rows = [flat_table({0: ("I", codes.index((code, version))), 1: flat_vector("i", reads),
+    rows = [flat_table({0: ("I", all_codes.index((code, version))), 1: flat_vector("i", reads),
                         2: flat_vector("i", writes), 3: ("B", option), 4: flat_table(options)})
             for code, version, reads, writes, option, options in operators]
-    graph = flat_table({0: flat_vector(None, tables), 1: flat_vector("i", inputs),
-                        2: flat_vector("i", outputs), 3: flat_vector(None, rows)})
+    return flat_table({0: flat_vector(None, tables), 1: flat_vector("i", inputs),
+                       2: flat_vector("i", outputs), 3: flat_vector(None, rows)})
+
+
+def tflite(*graphs):
+    """graphs: tensors, operators, inputs and outputs of each; tensors: (name, type, shape, scales,
+    zero points, data); operators: (code, version, inputs, outputs, option, options)."""
+    buffers = [flat_table({})]
+    codes = sorted({(code, version) for _, operators, *_ in graphs for code, version, *_ in operators})
+    tables = [flat_vector(None, [tflite_graph(*g, buffers, codes) for g in graphs])]
     codes = [flat_table({0: ("b", min(code, 127)), 2: ("i", version), 3: ("i", code)})
              for code, version in codes]
-    model = flat_table({0: ("I", 3), 1: flat_vector(None, codes), 2: flat_vector(None, [graph]),
+    model = flat_table({0: ("I", 3), 1: flat_vector(None, codes), 2: tables[0],
                         4: flat_vector(None, buffers)})
     out = bytearray(b"\0\0\0\0TFL3")
     struct.pack_into("<I", out, 0, model(out))
@@ -301,18 +312,58 @@ def tflite(tensors, operators, inputs, outputs):
 def tflite_models():
     """An int8 convolution 2x2 with a fused ReLU, then a softmax; a float addition."""
     int8, int32, float32 = 9, 2, 0
-    put("tflite", "conv", tflite(
+    put("tflite", "conv", tflite((
         [("x", int8, [1, 3, 3, 1], [0.5], [-3], None),
          ("w", int8, [2, 2, 2, 1], [0.25, 0.125], [0, 0], bytes(range(250, 256)) + b"\1\2"),
          ("b", int32, [2], [0.125, 0.0625], [0, 0], struct.pack("<2i", 5, -7)),
          ("y", int8, [1, 2, 2, 2], [0.75], [4], None),
          ("z", int8, [1, 2, 2, 2], [1 / 256], [-128], None)],
         [(3, 3, [0, 1, 2], [3], 1, {0: ("b", 1), 1: ("i", 1), 2: ("i", 1), 3: ("b", 1)}),
-         (25, 2, [3], [4], 9, {0: ("f", 1.0)})], [0], [4]))
-    put("tflite", "add", tflite(
+         (25, 2, [3], [4], 9, {0: ("f", 1.0)})], [0], [4])))
+    put("tflite", "add", tflite((
         [("a", float32, [2, 3], [], [], None), ("b", float32, [3], [], [], floats(3)),
          ("c", float32, [2, 3], [], [], None)],
-        [(0, 1, [0, 1], [2], 11, {0: ("b", 3)})], [0], [2]))
+        [(0, 1, [0, 1], [2], 11, {0: ("b", 3)})], [0], [2])))
+    tflite_states(int8, int32, float32)
+
+
+def tflite_states(int8, int32, float32):
+    """Networks that keep something: SVDF and LSTM of integers and of floats, resource variables."""
+    int16, resource = 7, 13
+    put("tflite", "svdf", tflite((
+        [("x", int8, [1, 3], [0.5], [-3], None), ("f", int8, [4, 3], [0.25], [0], bytes(range(12))),
+         ("t", int16, [4, 2], [0.125], [0], bytes(range(16))),
+         ("b", int32, [2], [0.5], [0], struct.pack("<2i", 5, -7)),
+         ("s", int16, [1, 8], [4.0], [0], VARIABLE), ("y", int8, [1, 2], [8.0], [1], None)],
+        [(27, 3, [0, 1, 2, 3, 4], [5], 6, {0: ("i", 2), 1: ("b", 1)})], [0], [5])))
+    put("tflite", "svdf_float", tflite((
+        [("x", float32, [1, 3], [], [], None), ("f", float32, [4, 3], [], [], floats(12)),
+         ("t", float32, [4, 2], [], [], floats(8)), ("s", float32, [1, 8], [], [], VARIABLE),
+         ("y", float32, [1, 4], [], [], None)],
+        [(27, 1, [0, 1, 2, -1, 3], [4], 6, {0: ("i", 1), 1: ("b", 0)})], [0], [4])))
+    for name, kind, cell, scale in (("lstm", int8, int16, [2 ** -6]), ("lstm_float", float32, float32,
+                                                                         [])):
+        data = (lambda n: bytes(range(1, n + 1))) if scale else floats
+        bias = int32 if scale else float32
+        zero = [0] * len(scale)
+        put("tflite", name, tflite((
+            [("x", kind, [1, 2, 2], scale, zero, None)] +
+            [(f"w{i}", kind, [2, 2], scale, zero, data(4)) for i in range(8)] +
+            [(f"b{i}", bias, [2], [], [], struct.pack("<2i", 9, -9) if scale else floats(2))
+             for i in range(4)] +
+            [("h", kind, [1, 2], scale, zero, VARIABLE),
+             ("c", cell, [1, 2], [2 ** -12] if scale else [], zero, VARIABLE),
+             ("y", kind, [1, 2, 2], scale, zero, None)],
+            [(44, 1, list(range(9)) + [-1] * 3 + list(range(9, 13)) + [-1, -1, 13, 14] + [-1] * 4,
+              [15], 71, {0: ("b", 4), 1: ("f", 10.0), 2: ("f", 0.0), 3: ("B", 0)})], [0], [15])))
+    handle = (142, 1, [], [1], 111, {1: flat_text("kept")})
+    put("tflite", "variable", tflite(
+        ([("x", float32, [2], [], [], None), ("v", resource, [1], [], [], None),
+          ("r", float32, [2], [], [], None), ("y", float32, [2], [], [], None)],
+         [(129, 1, [], [], 103, {0: ("i", 1)}), handle, (143, 1, [1], [2], 112, {}),
+          (0, 1, [0, 2], [3], 11, {}), (144, 1, [1, 3], [], 113, {})], [0], [3]),
+        ([("z", float32, [2], [], [], bytes(8)), ("v", resource, [1], [], [], None)],
+         [handle, (144, 1, [1, 0], [], 113, {})], [], [])))
 
 
 def npz():

@@ -160,7 +160,10 @@ static void what_is_not_understood_is_named(void **state)
     SPOILED(code_at[0], 3, 199, MUC_UNSUPPORTED, "operator 199 is none");
     SPOILED(tensor_at[0], 1, 17, MUC_UNSUPPORTED, "tensor 'x' is of type 17 (INT4)");
     SPOILED(tensor_at[0], 1, 99, MUC_UNSUPPORTED, "type 99 (unknown)");
-    SPOILED(tensor_at[2], 5, 1, MUC_UNSUPPORTED, "tensor 'y' is a variable");
+    SPOILED(tensor_at[2], 5, 1, MUC_MALFORMED, "computes tensor 'y' again");
+    SPOILED(tensor_at[0], 5, 1, MUC_UNSUPPORTED, "the input 'x' is a variable");
+    SPOILED(tensor_at[1], 5, 1, MUC_MALFORMED, "tensor 'w' is a variable with data");
+    SPOILED(tensor_at[0], 1, 13, MUC_UNSUPPORTED, "the input 'x' is a resource");
 
     tfl_write(&file, &source);
     flat_put(&file, source.code_at[0], 0, 32);

@@ -13,7 +13,7 @@ from files import ROOT
 FORMATS = ROOT / "src" / "formats" / "tflite"
 CODES = {name: int(code) for code, name in
          re.findall(r"TFLITE_OPERATOR\((\d+), (\w+)\)", (FORMATS / "operators.def").read_text())}
-TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9}
+TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9, "resource": 13}
 
 
 class Flat:
@@ -84,6 +84,7 @@ class Tensor:
 class Model:
     def __init__(self):
         self.tensors, self.operators, self.inputs, self.outputs = [], [], [], []
+        self.others = []
 
     def add(self, *args, **options):
         self.tensors.append(Tensor(*args, **options))
@@ -98,21 +99,30 @@ class Model:
         return self.add(name, data.shape, data.dtype, data=data, **options)
 
     def op(self, kind, inputs, outputs, option=0, options=(), version=1):
-        """option: number in the union; options: (slot, value). Returns the only output."""
+        """option: number in the union; options: (slot, value). Returns the first output."""
         outputs = outputs if isinstance(outputs, list) else [outputs]
         self.operators.append((kind, inputs, outputs, option, options, version))
-        return outputs[0]
+        return outputs[0] if outputs else None
 
     def bytes(self):
+        """The file; graphs in others are its further subgraphs."""
+        graphs = [self] + self.others
         flat = Flat()
-        index = {id(t): i for i, t in enumerate(self.tensors)}
-        where = lambda ts: [-1 if t is None else index[id(t)] for t in ts]
         root = flat.table(8)
         struct.pack_into("<I", flat.data, 0, root)
         flat.put(root, 0, 3)
-        codes = flat.tables(root, 1, len(self.operators), 4)
-        graph, = flat.tables(root, 2, 1, 5)
-        buffers = flat.tables(root, 4, len(self.tensors) + 1, 3)
+        codes = flat.tables(root, 1, sum(len(g.operators) for g in graphs), 4)
+        tables = flat.tables(root, 2, len(graphs), 5)
+        buffers = flat.tables(root, 4, sum(len(g.tensors) for g in graphs) + 1, 3)
+        first, code = 1, 0
+        for graph, table in zip(graphs, tables):
+            graph.write(flat, table, codes, code, buffers, first)
+            first, code = first + len(graph.tensors), code + len(graph.operators)
+        return bytes(flat.data)
+
+    def write(self, flat, graph, codes, first_code, buffers, first_buffer):
+        index = {id(t): i for i, t in enumerate(self.tensors)}
+        where = lambda ts: [-1 if t is None else index[id(t)] for t in ts]
         tensors = flat.tables(graph, 0, len(self.tensors), 8)
         flat.vector(graph, 1, where(self.inputs), "i")
         flat.vector(graph, 2, where(self.outputs), "i")
@@ -130,14 +140,14 @@ class Model:
             if t.variable:
                 flat.put(at, 5, 1)
             if t.data is not None:
-                flat.put(at, 2, i + 1)
-                flat.blob(buffers[i + 1], 0, np.ascontiguousarray(t.data).tobytes())
-        for (kind, inputs, outputs, option, options, version), code, at in zip(self.operators, codes,
-                                                                              operators):
+                flat.put(at, 2, first_buffer + i)
+                flat.blob(buffers[first_buffer + i], 0, np.ascontiguousarray(t.data).tobytes())
+        for i, (kind, inputs, outputs, option, options, version) in enumerate(self.operators):
+            code, at = codes[first_code + i], operators[i]
             flat.put(code, 0, min(CODES[kind], 127))
             flat.put(code, 2, version)
             flat.put(code, 3, CODES[kind])
-            flat.put(at, 0, codes.index(code))
+            flat.put(at, 0, first_code + i)
             flat.vector(at, 1, where(inputs), "i")
             flat.vector(at, 2, where(outputs), "i")
             if option:
@@ -145,11 +155,12 @@ class Model:
                 table = flat.table(max(8, 1 + max((slot for slot, _ in options), default=0)))
                 flat.link(at, 4, table)
                 for slot, value in options:
-                    if isinstance(value, (list, tuple)):
+                    if isinstance(value, str):
+                        flat.blob(table, slot, value.encode())
+                    elif isinstance(value, (list, tuple)):
                         flat.vector(table, slot, value, "i")
                     else:
                         flat.put(table, slot, value)
-        return bytes(flat.data)
 
 
 # ---- integers ----

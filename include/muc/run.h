@@ -42,7 +42,9 @@ muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_optio
 /* What a run on arrays takes and gives; every string may be NULL. */
 typedef struct muc_array_run {
     const char *input; /* a .npz or .npy file, whose arrays are inputs by name if every input finds
-                          one of its name, else by position */
+                          one of its name, else by position; of a network that keeps a state,
+                          arrays with one dimension before those of the inputs are for several runs
+                          in a row, and so are the results */
     /* A picture for the first input instead: PNG, PGM, PPM, a .npy array of u8, or the input's
      * samples, raw. By default it is sized and its channels made as the input's shape asks, and
      * samples 0..255 become the range of the input's quantization, or 0..1. preprocess says

@@ -1,6 +1,7 @@
-/* mur_recurrent.h - layers on binary32 that carry a state from step to step: RNN, GRU and LSTM as
- * ONNX defines them. The same bits on every machine: sums are made in a written order (compile with
- * -ffp-contract=off), sigmoid and tanh are those of mur_real.h.
+/* mur_recurrent.h - layers that carry a state from step to step: RNN, GRU and LSTM as ONNX defines
+ * them, and TensorFlow Lite's LSTM of integers and SVDF. The same bits on every machine: sums are
+ * made in a written order (compile with -ffp-contract=off), sigmoid and tanh of binary32 are those
+ * of mur_real.h.
  */
 #ifndef MUR_RECURRENT_H
 #define MUR_RECURRENT_H
@@ -19,6 +20,7 @@ typedef struct mur_recurrent_f32 {
     uint8_t batch_first;         /* 1: the batch is dimension 0 of x, y and states */
     uint8_t relu;                /* of MUR_RNN: relu, not tanh */
     uint8_t linear_before_reset; /* of MUR_GRU */
+    float cell_clip;             /* of MUR_LSTM: c stays within it and less it; 0: no bound */
 } mur_recurrent_f32;
 
 /* Operands; all but x, w and r may be NULL: zeros, full lengths, results that nobody wants.
@@ -44,5 +46,61 @@ static inline size_t mur_recurrent_f32_scratch_bytes(const mur_recurrent_f32 *la
 {
     return ((size_t)2 + 2 * layer->gates) * layer->hidden * sizeof(float);
 }
+
+/* An LSTM of integers, as TensorFlow Lite for Microcontrollers computes it; gates are i o f c. A
+ * gate is the sum of two integers in Q3.12, of products with x and with h, each mur_scale_q31 of
+ * its factor and saturated to 16 bits, as the sum is; its function, in Q0.15, comes from a table of
+ * sigmoid(i / 24). c = f c / 2^15 + i g * in, h = o tanh(c) * out + zero, each step saturated. */
+typedef struct mur_lstm_s8 {
+    uint32_t steps, batch, inputs, hidden;
+    uint8_t batch_first;          /* 1: the batch is dimension 0 of x and y */
+    int32_t x_mul[4], x_shift[4]; /* of gates */
+    int32_t h_mul[4], h_shift[4];
+    int32_t in_mul, in_shift, out_mul, out_shift;
+    int32_t cell_shift;             /* c's scale is 2^(cell_shift - 12); -12..12 */
+    int32_t clip;                   /* of c; 32768: no bound */
+    int32_t zero;                   /* h's */
+    const int32_t *x_bias, *h_bias; /* [4][hidden], less zero points times weights */
+    const uint16_t *sigmoid;        /* [256] */
+} mur_lstm_s8;
+
+/* x [batch][steps][inputs] or [steps][batch][inputs], w [4][hidden][inputs], r [4][hidden][hidden],
+ * states h and c [batch][hidden]; y as x, of hidden elements, and the states behind the last step.
+ * No result may overlap another operand. */
+typedef struct mur_lstm_s8_operands {
+    const int8_t *x, *w, *r, *h;
+    const int16_t *c;
+    int8_t *y, *last_h;
+    int16_t *last_c;
+} mur_lstm_s8_operands;
+
+/* scratch: mur_lstm_s8_scratch_bytes, aligned to 2 bytes */
+void mur_lstm_s8_run(const mur_lstm_s8 *layer, const mur_lstm_s8_operands *operands, void *scratch);
+
+static inline size_t mur_lstm_s8_scratch_bytes(const mur_lstm_s8 *layer)
+{
+    return (size_t)4 * layer->hidden * sizeof(int16_t);
+}
+
+/* Filters over time ("SVDF"): each filter's product with x goes behind its last memory - 1 ones,
+ * which move up; unit i is the sum of rank filters' products with time, plus a bias. */
+typedef struct mur_svdf {
+    uint32_t batch, inputs, units, rank, memory;
+    /* of integers: factors of values and of units, zero points of the state and the result, and
+     * what the values begin with, [units * rank], or NULL */
+    int32_t value_mul, value_shift, unit_mul, unit_shift;
+    int32_t state_zero, zero;
+    const int32_t *offsets;
+} mur_svdf;
+
+/* x [batch][inputs], feature [units * rank][inputs], time [units * rank][memory], bias [units] or
+ * NULL, state [batch][units * rank][memory], which is changed; y [batch][units] */
+void mur_svdf_f32_run(const mur_svdf *layer, const float *x, const float *feature,
+                      const float *time, const float *bias, float *state, float *y);
+/* The same of integers, with a state and time of 16 or of 8 bits. */
+void mur_svdf_s16_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
+                      const int16_t *time, const int32_t *bias, int16_t *state, int8_t *y);
+void mur_svdf_s8_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
+                     const int8_t *time, const int32_t *bias, int8_t *state, int8_t *y);
 
 #endif

@@ -8,6 +8,7 @@
 #include "driver/arrays.h"
 #include "driver/codefolder.h"
 #include "driver/network.h"
+#include "driver/runs.h"
 #include "expr/expr.h"
 #include "passes/unify.h"
 
@@ -287,22 +288,35 @@ static muc_status read_record(muc_context *ctx, const muc_code_folder *folder,
     return status;
 }
 
-muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
-                           const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
-                           muc_bytes *out)
+muc_status muc_code_runs(muc_context *ctx, const muc_code_folder *folder,
+                         const muc_tensor_view *arrays, size_t array_count, uint64_t *runs)
 {
-    size_t bytes = 0, at = 0;
-    uint8_t *data;
-
-    for (size_t i = 0; i < port_count(folder); i++)
-        bytes += (size_t)port_at(folder, i)->bytes;
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, bytes + 1, &data));
-    for (size_t i = 0; i < port_count(folder); i++) {
-        const muc_code_port *port = port_at(folder, i);
+    *runs = 0;
+    for (size_t i = 0; folder->streams && i < folder->input_count; i++) {
+        const muc_code_port *port = &folder->inputs[i];
         const muc_tensor_view *array = find_array(folder, arrays, array_count, port);
 
         if (array)
-            MUC_TRY(muc_code_convert(ctx, port, array, data + at));
+            MUC_TRY(muc_runs_add(ctx, port->name, port->rank, port->dims, array, runs));
+    }
+    return MUC_OK;
+}
+
+/* run `run` of those that the arrays are for */
+static muc_status gather(muc_context *ctx, const muc_code_folder *folder,
+                         const muc_tensor_view *arrays, size_t array_count, uint64_t runs,
+                         uint64_t run, uint8_t *data)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < port_count(folder); i++) {
+        const muc_code_port *port = port_at(folder, i);
+        const muc_tensor_view *array = find_array(folder, arrays, array_count, port);
+        const muc_tensor_view slice =
+            array && runs ? muc_runs_slice(array, port->rank, run) : (muc_tensor_view){ 0 };
+
+        if (array)
+            MUC_TRY(muc_code_convert(ctx, port, runs ? &slice : array, data + at));
         else if (is_record(folder, port))
             MUC_TRY(read_record(ctx, folder, port, data + at));
         else
@@ -311,6 +325,25 @@ muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
                             array_count);
         at += (size_t)port->bytes;
     }
-    *out = (muc_bytes){ data, bytes, "inputs" };
+    return MUC_OK;
+}
+
+muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
+                           const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                           muc_bytes *out)
+{
+    uint64_t runs, each = 0, bytes;
+    uint8_t *data;
+
+    MUC_TRY(muc_code_runs(ctx, folder, arrays, array_count, &runs));
+    for (size_t i = 0; i < port_count(folder); i++)
+        each += port_at(folder, i)->bytes;
+    if (!muc_mul_u64(each, runs ? runs : 1, &bytes) || bytes >= SIZE_MAX)
+        return muc_fail(ctx, MUC_UNSUPPORTED, folder->path, MUC_NO_OFFSET,
+                        "%" PRIu64 " runs in a row are too many", runs);
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)bytes + 1, &data));
+    for (uint64_t run = 0; run < (runs ? runs : 1); run++)
+        MUC_TRY(gather(ctx, folder, arrays, array_count, runs, run, data + run * each));
+    *out = (muc_bytes){ data, (size_t)bytes, "inputs" };
     return MUC_OK;
 }

@@ -101,6 +101,7 @@ static muc_status open_folder(muc_context *ctx, const char *path, muc_code_folde
     MUC_TRY(muc_json_string_or_null(ctx, description, folder->json, "name", &folder->name));
     if (!folder->name)
         return muc_fail(ctx, MUC_MALFORMED, description, MUC_NO_OFFSET, "it has no name");
+    MUC_TRY(muc_json_bool_or(ctx, description, folder->json, "streams", false, &folder->streams));
     MUC_TRY(read_ports(ctx, folder, "inputs", &folder->inputs, &folder->input_count));
     MUC_TRY(read_ports(ctx, folder, "caches", &folder->caches, &folder->cache_count));
     MUC_TRY(name_arrays(ctx, folder));

@@ -33,6 +33,7 @@ typedef struct muc_code_folder {
     size_t array_count;
     const char **arguments; /* of a run, in main.c's order: of muc_code_bind */
     size_t argument_count;
+    bool streams;       /* it runs as long as there is input, with a state that it keeps */
     const char *record; /* file of the calibration record that the run takes, or NULL */
 } muc_code_folder;
 
@@ -55,8 +56,12 @@ muc_status muc_code_bind(muc_context *ctx, muc_code_folder *folder, const muc_te
 /* The same without arrays: the greatest lengths, of several exports those of the longest. */
 muc_status muc_code_bind_most(muc_context *ctx, muc_code_folder *folder);
 
+/* How many runs in a row the arrays are for (driver/runs.h), 0: one, whose arrays have no dimension
+ * for runs. */
+muc_status muc_code_runs(muc_context *ctx, const muc_code_folder *folder,
+                         const muc_tensor_view *arrays, size_t array_count, uint64_t *runs);
 /* The arrays, matched and converted, as the code reads them: one input after another, then the
- * caches. */
+ * caches; so for each of several runs. */
 muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
                            const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
                            muc_bytes *out);

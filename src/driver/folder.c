@@ -10,6 +10,7 @@
 #include "driver/engine_code.h"
 #include "driver/image_input.h"
 #include "driver/network.h"
+#include "driver/runs.h"
 #include "report/report.h"
 
 bool muc_is_code_folder(const char *path)
@@ -31,6 +32,7 @@ bool muc_is_language_folder(const char *path)
 
 /* ---- run ---- */
 
+/* of one run */
 static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder, const uint8_t *data,
                                size_t bytes, muc_arena *arena, muc_tensor_view **out)
 {
@@ -52,6 +54,31 @@ static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder, 
         memcpy(view->dims, port->dims, sizeof(view->dims));
         MUC_TRY(muc_tensor_measure(ctx, view));
         at += (size_t)port->bytes;
+    }
+    return MUC_OK;
+}
+
+/* of several runs, 0: of one; all as they were written, one run after another */
+static muc_status take_runs(muc_context *ctx, const muc_code_folder *folder, uint64_t runs,
+                            const uint8_t *data, size_t bytes, muc_arena *arena,
+                            muc_tensor_view **out)
+{
+    uint64_t each = 0;
+
+    for (size_t i = 0; i < folder->output_count; i++)
+        each += folder->outputs[i].bytes;
+    MUC_TRY(take_outputs(ctx, folder, data, bytes, arena, out));
+    if (runs && bytes / runs < each)
+        return muc_fail(ctx, MUC_BUG, folder->path, MUC_NO_OFFSET,
+                        "the code wrote %zu bytes, fewer than its outputs have", bytes);
+    for (size_t i = 0, at = 0; runs && i < folder->output_count; i++) {
+        const muc_tensor_view one = (*out)[i];
+        uint8_t *to;
+
+        MUC_TRY(muc_runs_stack(ctx, arena, runs, &one, &(*out)[i], &to));
+        for (uint64_t run = 0; run < runs; run++)
+            memcpy(to + run * one.bytes, data + run * each + at, (size_t)one.bytes);
+        at += (size_t)one.bytes;
     }
     return MUC_OK;
 }
@@ -78,7 +105,7 @@ static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *output
 
 /* the inputs, one after another: arrays, or a picture */
 static muc_status take_inputs(muc_context *ctx, muc_code_folder *folder, const muc_array_run *how,
-                              muc_arena *arena, muc_bytes *out, const char **image)
+                              muc_arena *arena, muc_bytes *out, const char **image, uint64_t *runs)
 {
     muc_tensor_view *arrays = NULL;
     size_t count = 0;
@@ -97,6 +124,7 @@ static muc_status take_inputs(muc_context *ctx, muc_code_folder *folder, const m
         count = 1;
     }
     MUC_TRY(muc_code_bind(ctx, folder, arrays, count, how->dims, arena));
+    MUC_TRY(muc_code_runs(ctx, folder, arrays, count, runs));
     return muc_code_gather(ctx, folder, arrays, count, arena, out);
 }
 
@@ -107,14 +135,15 @@ static muc_status run_folder(muc_context *ctx, muc_code_folder *folder, const mu
     muc_tensor_view *outputs;
     uint64_t instructions;
     muc_bytes gathered;
+    uint64_t runs;
     size_t bytes;
 
-    MUC_TRY(take_inputs(ctx, folder, how, arena, &gathered, &image));
+    MUC_TRY(take_inputs(ctx, folder, how, arena, &gathered, &image, &runs));
     if (board)
         MUC_TRY(muc_code_emulate(ctx, folder, board, gathered, data, &bytes, &instructions));
     else
         MUC_TRY(muc_code_run(ctx, folder, NULL, gathered, data, &bytes));
-    MUC_TRY(take_outputs(ctx, folder, *data, bytes, arena, &outputs));
+    MUC_TRY(take_runs(ctx, folder, runs, *data, bytes, arena, &outputs));
     if (how->output)
         MUC_TRY(muc_arrays_write(ctx, how->output, outputs, folder->output_count));
     MUC_TRY(muc_report_new(ctx, out));

@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "base/text.h"
+#include "driver/runs.h"
 #include "ref/ref.h"
 
 /* ---- dimensions ---- */
@@ -402,6 +403,108 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
         status = muc_ref_run(*ref, bindings, inputs, count);
     if (status != MUC_OK)
         muc_ref_close(*ref);
+    return status;
+}
+
+/* ---- runs in a row ---- */
+
+/* what arrays an input has, as its shape, which is fixed; false if it is not */
+static bool fixed_dims(const runner *r, const muc_tensor *tensor, uint64_t dims[MUC_MAX_RANK])
+{
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        if (!muc_expr_is_const(r->graph->pool, tensor->dims[i]))
+            return false;
+        dims[i] = muc_expr_get(r->graph->pool, tensor->dims[i])->immediate;
+    }
+    return true;
+}
+
+static bool keeps_state(const runner *r)
+{
+    for (uint32_t i = 0; i < r->graph->tensor_count; i++)
+        if (r->graph->tensors[i].kind == MUC_TENSOR_STATE)
+            return true;
+    return false;
+}
+
+/* how many runs the arrays are for, 0: one */
+static muc_status count_runs(runner *r, const muc_tensor_view *arrays, size_t count, uint64_t *runs)
+{
+    uint64_t dims[MUC_MAX_RANK];
+    const char **names;
+    port *ports;
+    size_t most;
+
+    *runs = 0;
+    if (r->unified || !keeps_state(r))
+        return MUC_OK;
+    MUC_TRY(list_ports(r, &names, &ports, &most));
+    for (size_t i = 0; i < most; i++) {
+        const muc_tensor *t = &r->graph->tensors[ports[i].tensor];
+        const muc_tensor_view *array = muc_network_match(arrays, count, names, most, i);
+
+        if (array && fixed_dims(r, t, dims))
+            MUC_TRY(muc_runs_add(r->ctx, t->name, t->rank, dims, array, runs));
+    }
+    return MUC_OK;
+}
+
+/* run i of the session, whose inputs are in ports */
+static muc_status run_one(runner *r, muc_ref *ref, uint64_t i)
+{
+    const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
+    muc_ref_input *inputs;
+
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->port_count + 1, &inputs));
+    for (size_t p = 0; p < r->port_count; p++) {
+        const muc_tensor *t = &r->graph->tensors[r->ports[p].tensor];
+        const muc_tensor_view slice = muc_runs_slice(r->ports[p].array, t->rank, i);
+
+        MUC_TRY(take_input(r, t, &slice, &inputs[p]));
+    }
+    return muc_ref_run(ref, bindings, inputs, r->port_count);
+}
+
+static muc_status run_row(runner *r, muc_ref *ref, uint64_t runs, muc_tensor_view **outputs)
+{
+    const muc_graph *graph = r->graph;
+    uint8_t **data;
+
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->output_count, outputs));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, graph->output_count, &data));
+    for (uint64_t run = 0; run < runs; run++) {
+        MUC_TRY(run_one(r, ref, run));
+        for (uint32_t i = 0; i < graph->output_count; i++) {
+            muc_tensor_view one;
+
+            MUC_TRY(copy_output(r, ref, graph->outputs[i], &one));
+            if (run == 0)
+                MUC_TRY(muc_runs_stack(r->ctx, r->arena, runs, &one, &(*outputs)[i], &data[i]));
+            memcpy(data[i] + run * one.bytes, one.data, (size_t)one.bytes);
+        }
+    }
+    return MUC_OK;
+}
+
+muc_status muc_network_run_row(muc_context *ctx, muc_graph *graph, const muc_unified *unified,
+                               const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                               muc_tensor_view **outputs)
+{
+    runner r = { .ctx = ctx, .graph = graph, .unified = unified, .arena = arena };
+    muc_status status;
+    uint64_t runs;
+    muc_ref *ref;
+
+    MUC_TRY(count_runs(&r, arrays, array_count, &runs));
+    if (runs) {
+        MUC_TRY(match_ports(&r, arrays, array_count));
+        MUC_TRY(muc_ref_open(ctx, graph, &ref));
+        status = run_row(&r, ref, runs, outputs);
+    } else {
+        MUC_TRY(evaluate(&r, arrays, array_count, &ref));
+        status = muc_network_results(ctx, graph, ref, arena, outputs);
+    }
+    muc_ref_close(ref);
     return status;
 }
 

@@ -24,6 +24,11 @@ muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_te
 muc_status muc_exports_evaluate(muc_context *ctx, muc_graph *graph, const muc_unified *unified,
                                 const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
                                 muc_ref **ref);
+/* The same, closed: results as muc_network_run gives them. A graph of fixed shapes that keeps a
+ * state may be given arrays for several runs in a row (driver/runs.h): so are its results. */
+muc_status muc_network_run_row(muc_context *ctx, muc_graph *graph, const muc_unified *unified,
+                               const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                               muc_tensor_view **outputs);
 /* Copies a session's results, as muc_network_run gives them. */
 muc_status muc_network_results(muc_context *ctx, muc_graph *graph, const muc_ref *ref,
                                muc_arena *arena, muc_tensor_view **outputs);

@@ -298,14 +298,9 @@ static muc_status run(muc_context *ctx, const muc_model *model, muc_arena *arena
     const muc_unified *unified = model->unified.export_count ? &model->unified : NULL;
     muc_graph *graph = model->network.graph;
     muc_tensor_view *results;
-    muc_status status;
-    muc_ref *ref;
 
-    MUC_TRY(
-        muc_exports_evaluate(ctx, graph, unified, model->arrays, model->array_count, arena, &ref));
-    status = muc_network_results(ctx, graph, ref, arena, &results);
-    muc_ref_close(ref);
-    MUC_TRY(status);
+    MUC_TRY(muc_network_run_row(ctx, graph, unified, model->arrays, model->array_count, arena,
+                                &results));
     if (how->output)
         MUC_TRY(muc_arrays_write(ctx, how->output, results, graph->output_count));
     muc_report_begin_table(report, "outputs");

@@ -149,6 +149,11 @@ static uint32_t *find_slot(const muc_graph *graph, const char *name)
     return &graph->names.slots[i];
 }
 
+int muc_tensor_first_byte(const muc_tensor *state)
+{
+    return state->quantization && state->dtype == MUC_I8 ? state->quantization->zero_points[0] : 0;
+}
+
 uint32_t muc_graph_find(const muc_graph *graph, const char *name)
 {
     /* an empty slot holds 0, which becomes MUC_NO_ID */

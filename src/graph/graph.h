@@ -106,7 +106,7 @@ typedef struct muc_attribute {
 typedef enum muc_tensor_kind {
     MUC_TENSOR_INPUT,      /* given by the caller of every run */
     MUC_TENSOR_CONST,      /* weights and tables */
-    MUC_TENSOR_STATE,      /* kept from run to run, zero at first */
+    MUC_TENSOR_STATE,      /* kept from run to run; at first 0, or the zero point of i8 */
     MUC_TENSOR_ACTIVATION, /* computed by a node */
     MUC_TENSOR_KIND_COUNT
 } muc_tensor_kind;
@@ -224,6 +224,9 @@ int64_t muc_node_item_or(const muc_node *node, muc_attribute_key key, uint32_t i
 /* Input i's tensor, or MUC_NO_ID where it is absent or beyond the node's inputs. */
 uint32_t muc_node_input(const muc_node *node, uint32_t i);
 
+/* What every byte of a STATE is at first: TFLite fills its variables with the zero point where that
+ * is a byte, else with zeros. */
+int muc_tensor_first_byte(const muc_tensor *state);
 /* Elements and bytes of a tensor for the given bindings (checked before), or MUC_UNSUPPORTED if
  * they overflow. */
 muc_status muc_tensor_measure_bound(muc_context *ctx, const muc_graph *graph,

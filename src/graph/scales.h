@@ -88,6 +88,32 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
                     double epsilon, uint64_t n, const muc_tensor *out, int32_t *gains,
                     int32_t *biases, muc_norm_scales *scales);
 
+/* Sigmoid(i / 24) in Q0.16, less a sixteenth of its curvature, so that lines between them err to
+ * both sides; the last is 1: TFLite's table of both functions of 16 bits. */
+void muc_scale_sigmoid_table(uint16_t table[256]);
+/* Sigmoid of x in Q3.12 in Q0.15; tanh of x in units of 2^(shift - 12), -15 <= shift <= 12. */
+int32_t muc_scale_sigmoid(const uint16_t table[256], int32_t x);
+int32_t muc_scale_tanh(const uint16_t table[256], int32_t x, int32_t shift);
+
+/* Svdf: products of x to the state's integers, those of the state to the output's. */
+typedef struct muc_svdf_scales {
+    muc_multiplier feature, time;
+} muc_svdf_scales;
+/* False if weights have zero points or several scales, or a factor is 2^30 or more. */
+bool muc_scale_svdf(const muc_graph *graph, const muc_node *node, muc_svdf_scales *out);
+
+/* Lstm, as TensorFlow Lite for Microcontrollers computes it: gates i, o, f, c are the sum of two
+ * integers in Q3.12, of x and of h; their functions are in Q0.15. */
+typedef struct muc_lstm_scales {
+    muc_multiplier in[4], again[4];       /* of a gate: sums of x, and of h */
+    muc_multiplier forget, input, output; /* f c and i g to c, o tanh(c) to h */
+    int32_t cell_shift;                   /* c's scale is 2^(cell_shift - 12) */
+    int32_t clip;                         /* of c; INT32_MAX: none */
+} muc_lstm_scales;
+/* False if c's scale is no power of two, or out of range, or weights have zero points or several
+ * scales in a gate, or a factor is 2^30 or more. */
+bool muc_scale_lstm(const muc_graph *graph, const muc_node *node, muc_lstm_scales *out);
+
 /* The outputs for all 256 values of an int8 or uint8 input of an operator that quantized.def gives
  * a table, of leaky_relu or hard_swish: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED
  * for another operator or type. */

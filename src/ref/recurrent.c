@@ -9,6 +9,7 @@ typedef struct cell {
     const muc_ref_call *call;
     size_t inputs, hidden, gates, direction;
     double *x, *h, *c, *sums, *again; /* [inputs], [hidden] each; [gates][hidden] twice */
+    double clip;                      /* of c; 0: none */
 } cell;
 
 static double sigmoid(double x)
@@ -90,6 +91,8 @@ static void step_lstm(const cell *s)
         double f = sigmoid(sum_of(s, 2, j) + element(s, 7, 3 * n, 2 * n + j) * s->c[j]);
 
         s->c[j] = (double)(float)(f * s->c[j] + i * muc_tanh(sum_of(s, 3, j)));
+        if (s->clip > 0)
+            s->c[j] = s->c[j] > s->clip ? s->clip : s->c[j] < -s->clip ? -s->clip : s->c[j];
         s->h[j] =
             sigmoid(sum_of(s, 1, j) + element(s, 7, 3 * n, n + j) * s->c[j]) * muc_tanh(s->c[j]);
     }
@@ -167,7 +170,10 @@ muc_status muc_kernel_recurrent(const muc_ref_call *call)
     const muc_ref_value *x = call->inputs[0];
     size_t steps = x->dims[first ? 1 : 0], batch = x->dims[first ? 0 : 1];
     size_t directions = direction == MUC_WORD_BIDIRECTIONAL ? 2 : 1;
-    cell s = { .call = call, .inputs = x->dims[2], .hidden = call->inputs[2]->dims[2] };
+    cell s = { .call = call,
+               .inputs = x->dims[2],
+               .hidden = call->inputs[2]->dims[2],
+               .clip = (double)(float)muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0) };
     void *room;
 
     s.gates = call->inputs[2]->dims[1] / s.hidden;

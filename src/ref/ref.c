@@ -266,6 +266,7 @@ static muc_status prepare(muc_ref *ref)
         else
             MUC_TRY(reserve_value(ref, &ref->values[i]));
     }
+    muc_ref_reset(ref);
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t j = 1; j < graph->nodes[i].input_count; j++) {
             uint32_t id = graph->nodes[i].inputs[j];
@@ -358,8 +359,9 @@ void muc_ref_close(muc_ref *ref)
 void muc_ref_reset(muc_ref *ref)
 {
     for (uint32_t i = 0; i < ref->graph->tensor_count; i++)
-        if (ref->graph->tensors[i].kind == MUC_TENSOR_STATE)
-            memset(ref->values[i].data, 0, ref->values[i].capacity);
+        if (ref->graph->tensors[i].kind == MUC_TENSOR_STATE && ref->values[i].capacity)
+            memset(ref->values[i].data, muc_tensor_first_byte(&ref->graph->tensors[i]),
+                   ref->values[i].capacity);
     if (ref->golden)
         muc_golden_reset(ref->golden);
 }

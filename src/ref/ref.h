@@ -43,7 +43,7 @@ muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out);
 muc_status muc_ref_open_limited(muc_context *ctx, muc_graph *graph, size_t max_bytes,
                                 muc_ref **out);
 void muc_ref_close(muc_ref *ref); /* NULL is fine */
-/* All states are zero again. */
+/* All states are zero again; of i8 with quantization, their zero points. */
 void muc_ref_reset(muc_ref *ref);
 /* Copies what a STATE tensor holds from now on: all its elements, of its type as it is kept. Fails
  * with MUC_USAGE naming the state and both sizes. */

@@ -79,11 +79,15 @@ static float peep(const cell *s, uint32_t gate, uint32_t j)
 
 static void step_lstm(const cell *s)
 {
+    const float clip = s->layer->cell_clip;
+
     for (uint32_t j = 0; j < s->layer->hidden; j++) {
         float in = mur_real_sigmoid(sum_of(s, 0, j) + peep(s, 0, j));
         float forget = mur_real_sigmoid(sum_of(s, 2, j) + peep(s, 2, j));
 
         s->c[j] = forget * s->c[j] + in * mur_real_tanh(sum_of(s, 3, j));
+        if (clip > 0.0f)
+            s->c[j] = s->c[j] > clip ? clip : s->c[j] < -clip ? -clip : s->c[j];
         s->h[j] = mur_real_sigmoid(sum_of(s, 1, j) + peep(s, 1, j)) * mur_real_tanh(s->c[j]);
     }
 }

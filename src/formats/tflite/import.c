@@ -142,10 +142,43 @@ muc_status muc_tflite_input(muc_tflite_import *im, uint32_t i, uint32_t *id)
     *id = MUC_NO_ID;
     if (!source)
         return MUC_OK;
+    if (source->is_variable || source->is_resource)
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "input %" PRIu32 " is the %s '%s'", i,
+                                 source->is_variable ? "variable" : "resource", source->name);
     known = &im->ids[im->op->inputs[i]];
     if (*known == MUC_NO_ID)
         MUC_TRY(add_tensor(im, source, MUC_TENSOR_CONST, known));
     *id = *known;
+    return MUC_OK;
+}
+
+muc_status muc_tflite_new_state(muc_tflite_import *im, const muc_tflite_tensor *like,
+                                const char *name, uint32_t *id)
+{
+    muc_tflite_tensor named = *like;
+
+    named.name = name;
+    if (muc_tflite_is_quantized(like) && like->dtype != MUC_I8 && like->quantization.zero_points[0])
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                 "the variable '%s' has the zero point %" PRId32, name,
+                                 like->quantization.zero_points[0]);
+    return add_tensor(im, &named, MUC_TENSOR_STATE, id);
+}
+
+muc_status muc_tflite_state(muc_tflite_import *im, uint32_t i, uint32_t *id)
+{
+    const muc_tflite_tensor *source = muc_tflite_in(im, i);
+
+    if (!source)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 ", a state, is absent", i);
+    if (!source->is_variable)
+        return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 ", '%s', is no variable", i,
+                                 source->name);
+    *id = im->ids[im->op->inputs[i]];
+    if (*id != MUC_NO_ID)
+        return MUC_OK;
+    MUC_TRY(muc_tflite_new_state(im, source, source->name, id));
+    im->ids[im->op->inputs[i]] = *id;
     return MUC_OK;
 }
 
@@ -271,6 +304,18 @@ muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
     return muc_graph_add(im->ctx, im->graph, &node, id);
 }
 
+muc_status muc_tflite_add(muc_tflite_import *im, muc_new_node *node, const char *suffix,
+                          uint32_t *outputs)
+{
+    const muc_tflite_tensor *after =
+        im->op->output_count ? muc_tflite_out(im, 0) : muc_tflite_in(im, 1);
+    const char *name;
+
+    MUC_TRY(muc_arena_format(im->ctx, im->arena, &name, "%s/%s", after->name, suffix));
+    MUC_TRY(free_name(im, name, &node->name));
+    return muc_graph_add(im->ctx, im->graph, node, outputs);
+}
+
 /* what was derived is what the file says */
 static muc_status check_output(const muc_tflite_import *im, uint32_t i, uint32_t id)
 {
@@ -337,6 +382,9 @@ static void mark_needed(const muc_tflite_model *model, bool *tensors, bool *oper
         const muc_tflite_operator *op = &model->operators[n];
         uint32_t shape = op->code < CODE_COUNT ? rows[op->code].shape : UINT32_MAX;
 
+        /* what is left for the next run is wanted too */
+        operators[n] =
+            op->code == MUC_TFLITE_ASSIGN_VARIABLE_CODE || op->code == MUC_TFLITE_CALL_ONCE_CODE;
         for (uint32_t i = 0; i < op->output_count; i++)
             operators[n] = operators[n] || tensors[op->outputs[i]];
         for (uint32_t i = 0; operators[n] && i < op->input_count; i++)
@@ -561,7 +609,8 @@ static muc_status check_operands(const muc_tflite_import *im, const row *r)
         return muc_tflite_refuse(im, MUC_MALFORMED,
                                  "%" PRIu32 " inputs, expected %" PRIu32 " to %" PRIu32,
                                  im->op->input_count, r->least, r->most);
-    if (im->op->output_count == 0 || im->op->output_count > MUC_GRAPH_MAX_OUTPUTS)
+    if ((im->op->output_count == 0 && r->to != MUC_OP_ASSIGN) ||
+        im->op->output_count > MUC_GRAPH_MAX_OUTPUTS)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "%" PRIu32 " outputs, expected 1 to %d",
                                  im->op->output_count, MUC_GRAPH_MAX_OUTPUTS);
     for (uint32_t i = 0; i < r->least; i++)
@@ -684,6 +733,9 @@ static muc_status import_model(muc_tflite_import *im)
     const muc_tflite_model *model = im->model;
 
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, model->tensor_count, &im->ids));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, model->tensor_count, &im->handles));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, MUC_TFLITE_MOST_VARIABLES, &im->variables));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &im->variable_count));
     for (uint32_t i = 0; i < model->tensor_count; i++)
         im->ids[i] = MUC_NO_ID;
     for (uint32_t i = 0; i < model->input_count; i++)

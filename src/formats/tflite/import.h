@@ -26,6 +26,15 @@ typedef struct muc_tflite_phases {
     int64_t dilations[2], pads[4]; /* pads: before both dimensions, then after */
 } muc_tflite_phases;
 
+/* A resource variable: of all handles of its name one. */
+typedef struct muc_tflite_variable {
+    const char *container, *name;
+    const muc_tflite_tensor *like; /* what is read or assigned first; NULL: nothing yet */
+    uint32_t id;                   /* the graph's state, or MUC_NO_ID */
+} muc_tflite_variable;
+
+enum { MUC_TFLITE_MOST_VARIABLES = 256 };
+
 /* One operator at work. */
 typedef struct muc_tflite_import {
     muc_context *ctx;
@@ -38,6 +47,9 @@ typedef struct muc_tflite_import {
     uint32_t index; /* of op */
     muc_flat options;
     muc_op to;                       /* the row's operator of the graph */
+    muc_tflite_variable *variables;  /* [MUC_TFLITE_MOST_VARIABLES] */
+    uint32_t *variable_count;        /* of them */
+    uint32_t *handles;               /* of the model's tensors: 1 + a variable, or 0 */
     const muc_tflite_phases *phases; /* what a convolution's window is otherwise, or NULL */
 } muc_tflite_import;
 
@@ -64,6 +76,13 @@ const muc_tflite_tensor *muc_tflite_out(const muc_tflite_import *im, uint32_t i)
 bool muc_tflite_is_quantized(const muc_tflite_tensor *tensor);
 /* The graph's tensor of input i, a constant being added at its first use; MUC_NO_ID: absent. */
 muc_status muc_tflite_input(muc_tflite_import *im, uint32_t i, uint32_t *id);
+/* The state that input i, a variable, is in the graph. */
+muc_status muc_tflite_state(muc_tflite_import *im, uint32_t i, uint32_t *id);
+/* A state like a tensor of the model. */
+muc_status muc_tflite_new_state(muc_tflite_import *im, const muc_tflite_tensor *like,
+                                const char *name, uint32_t *id);
+/* An int8 constant of real activations, dequantized; else *id stays. */
+muc_status muc_tflite_dequantize(muc_tflite_import *im, uint32_t i, uint32_t *id);
 /* The mean before this one if both are one pool, else NULL. */
 const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im);
 /* Whether two means, of one scale, are over the pixels of a [N, H, W, C] or [N, C, H, W]. */
@@ -103,6 +122,9 @@ muc_status muc_tflite_constant(muc_tflite_import *im, const char *name, const mu
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                            const uint32_t *inputs, uint32_t count, const muc_tflite_attributes *a,
                            const muc_tflite_tensor *quantized_like, uint32_t *id);
+/* Adds any node of the operator's, named after output 0 or, where there is none, input 1. */
+muc_status muc_tflite_add(muc_tflite_import *im, muc_new_node *node, const char *suffix,
+                          uint32_t *outputs);
 /* Adds the node that computes the operator's outputs; a may be NULL. */
 muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
                            const muc_tflite_attributes *a);

@@ -194,7 +194,7 @@ static muc_status set_window(muc_tflite_import *im, muc_tflite_attributes *a, in
 }
 
 /* weights of an input of real numbers may be integers: these are what they stand for */
-static muc_status dequantize_weights(muc_tflite_import *im, uint32_t i, uint32_t *id)
+muc_status muc_tflite_dequantize(muc_tflite_import *im, uint32_t i, uint32_t *id)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0), *weights = muc_tflite_in(im, i);
 
@@ -213,7 +213,7 @@ muc_status muc_tflite_import_conv(muc_tflite_import *im)
         return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
     for (uint32_t i = 0; i < 3; i++)
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
-    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
     MUC_TRY(set_window(
         im, &a, muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_padding),
         (const int64_t[]){ w->dims[1], w->dims[2] },
@@ -264,7 +264,7 @@ muc_status muc_tflite_import_depthwise(muc_tflite_import *im)
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
     MUC_TRY(transpose_weights(im, w, &inputs[1]));
     MUC_TRY(muc_tflite_input(im, 2, &inputs[2]));
-    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
     MUC_TRY(set_window(
         im, &a, muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_padding),
         (const int64_t[]){ w->dims[1], w->dims[2] },
@@ -383,7 +383,7 @@ muc_status muc_tflite_import_fully_connected(muc_tflite_import *im)
     for (uint32_t i = 0; i < 3; i++)
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
     MUC_TRY(as_rows(im, w->dims[1], &inputs[0]));
-    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
     return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a, activation);
 }
 
@@ -409,7 +409,7 @@ muc_status muc_tflite_import_batch_matmul(muc_tflite_import *im)
 
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
     MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    MUC_TRY(dequantize_weights(im, 1, &inputs[1]));
+    MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
     if (muc_tflite_option(im, MUC_FLAT_BATCH_MATMUL_OPTIONS_adj_x))
         MUC_TRY(adjoint(im, 0, "a", &inputs[0]));
     if (muc_tflite_option(im, MUC_FLAT_BATCH_MATMUL_OPTIONS_adj_y))

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+enum { RESOURCE = 13 };
 enum { MODEL_VERSION = 3, MAX_ITEMS = 65536, MAX_NAME = 1024, PLACEHOLDER = 127, CUSTOM = 32 };
 
 typedef struct reader {
@@ -34,12 +35,12 @@ static const struct type_row {
     bool known;
     muc_dtype dtype;
 } types[] = {
-    { "FLOAT32", true, MUC_F32 }, { "FLOAT16", true, MUC_F16 },   { "INT32", true, MUC_I32 },
-    { "UINT8", true, MUC_U8 },    { "INT64", true, MUC_I64 },     { "STRING", false, MUC_F32 },
-    { "BOOL", true, MUC_BOOL },   { "INT16", true, MUC_I16 },     { "COMPLEX64", false, MUC_F32 },
-    { "INT8", true, MUC_I8 },     { "FLOAT64", true, MUC_F64 },   { "COMPLEX128", false, MUC_F32 },
-    { "UINT64", true, MUC_U64 },  { "RESOURCE", false, MUC_F32 }, { "VARIANT", false, MUC_F32 },
-    { "UINT32", true, MUC_U32 },  { "UINT16", true, MUC_U16 },    { "INT4", false, MUC_F32 },
+    { "FLOAT32", true, MUC_F32 }, { "FLOAT16", true, MUC_F16 },  { "INT32", true, MUC_I32 },
+    { "UINT8", true, MUC_U8 },    { "INT64", true, MUC_I64 },    { "STRING", false, MUC_F32 },
+    { "BOOL", true, MUC_BOOL },   { "INT16", true, MUC_I16 },    { "COMPLEX64", false, MUC_F32 },
+    { "INT8", true, MUC_I8 },     { "FLOAT64", true, MUC_F64 },  { "COMPLEX128", false, MUC_F32 },
+    { "UINT64", true, MUC_U64 },  { "RESOURCE", true, MUC_I32 }, { "VARIANT", false, MUC_F32 },
+    { "UINT32", true, MUC_U32 },  { "UINT16", true, MUC_U16 },   { "INT4", false, MUC_F32 },
 };
 
 /* at most MAX_ITEMS of a vector, which is what graphs hold */
@@ -213,11 +214,15 @@ static muc_status read_tensor(const reader *r, muc_flat table, muc_tflite_tensor
     tensor->dtype = types[type].dtype;
     if (muc_flat_table_at(table, MUC_FLAT_TENSOR_sparsity).data)
         return REFUSE(r, MUC_UNSUPPORTED, table.at, "tensor '%s' is sparse", tensor->name);
-    if (muc_flat_integer(table, MUC_FLAT_TENSOR_is_variable))
-        return REFUSE(r, MUC_UNSUPPORTED, table.at, "tensor '%s' is a variable", tensor->name);
+    tensor->is_resource = type == RESOURCE;
+    tensor->is_variable = muc_flat_integer(table, MUC_FLAT_TENSOR_is_variable) != 0;
     MUC_TRY(read_shape(r, table, tensor));
     MUC_TRY(read_quantization(r, table, tensor));
-    return read_data(r, table, tensor);
+    MUC_TRY(read_data(r, table, tensor));
+    if ((tensor->is_variable || tensor->is_resource) && tensor->data)
+        return REFUSE(r, MUC_MALFORMED, table.at, "tensor '%s' is a %s with data", tensor->name,
+                      tensor->is_variable ? "variable" : "resource");
+    return MUC_OK;
 }
 
 static muc_status read_tensors(reader *r, muc_tflite_model *model)
@@ -305,6 +310,18 @@ static muc_status read_operators(const reader *r, muc_tflite_model *model)
     return MUC_OK;
 }
 
+/* what the network's user gives or takes is no variable of its own */
+static muc_status check_port(const reader *r, const muc_tflite_model *model, int32_t tensor,
+                             const char *what)
+{
+    const muc_tflite_tensor *t = &model->tensors[tensor];
+
+    if (t->is_variable || t->is_resource)
+        return REFUSE(r, MUC_UNSUPPORTED, r->graph.at, "the %s '%s' is a %s", what, t->name,
+                      t->is_variable ? "variable" : "resource");
+    return MUC_OK;
+}
+
 /* every tensor that is read was given, is a constant, or was computed before, by one operator */
 static muc_status check_order(const reader *r, const muc_tflite_model *model)
 {
@@ -312,9 +329,11 @@ static muc_status check_order(const reader *r, const muc_tflite_model *model)
 
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, model->tensor_count, &known));
     for (uint32_t i = 0; i < model->tensor_count; i++)
-        known[i] = model->tensors[i].data != NULL;
-    for (uint32_t i = 0; i < model->input_count; i++)
+        known[i] = model->tensors[i].data != NULL || model->tensors[i].is_variable;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        MUC_TRY(check_port(r, model, model->inputs[i], "input"));
         known[model->inputs[i]] = true;
+    }
     for (uint32_t n = 0; n < model->operator_count; n++) {
         const muc_tflite_operator *op = &model->operators[n];
 
@@ -333,10 +352,12 @@ static muc_status check_order(const reader *r, const muc_tflite_model *model)
             known[op->outputs[i]] = true;
         }
     }
-    for (uint32_t i = 0; i < model->output_count; i++)
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        MUC_TRY(check_port(r, model, model->outputs[i], "output"));
         if (!known[model->outputs[i]])
             return REFUSE(r, MUC_MALFORMED, r->graph.at, "the output '%s' is never computed",
                           model->tensors[model->outputs[i]].name);
+    }
     return MUC_OK;
 }
 
@@ -366,20 +387,47 @@ static muc_status find_graph(reader *r)
     return MUC_OK;
 }
 
+/* the subgraph that r->graph is */
+static muc_status read_graph(reader *r, muc_tflite_model *out)
+{
+    out->file = r->file;
+    out->root = r->model;
+    MUC_TRY(read_tensors(r, out));
+    MUC_TRY(
+        read_indices(r, r->graph, MUC_FLAT_SUBGRAPH_inputs, 0, &out->inputs, &out->input_count));
+    MUC_TRY(
+        read_indices(r, r->graph, MUC_FLAT_SUBGRAPH_outputs, 0, &out->outputs, &out->output_count));
+    MUC_TRY(read_operators(r, out));
+    return check_order(r, out);
+}
+
 muc_status muc_tflite_read(muc_context *ctx, muc_bytes file, muc_arena *arena,
                            muc_tflite_model *out)
 {
     reader r = { .ctx = ctx, .file = file, .arena = arena };
 
     memset(out, 0, sizeof(*out));
-    out->file = file;
     MUC_TRY(muc_flat_verify(ctx, file, &r.model));
     MUC_TRY(find_graph(&r));
-    MUC_TRY(read_tensors(&r, out));
-    MUC_TRY(
-        read_indices(&r, r.graph, MUC_FLAT_SUBGRAPH_inputs, 0, &out->inputs, &out->input_count));
-    MUC_TRY(
-        read_indices(&r, r.graph, MUC_FLAT_SUBGRAPH_outputs, 0, &out->outputs, &out->output_count));
-    MUC_TRY(read_operators(&r, out));
-    return check_order(&r, out);
+    return read_graph(&r, out);
+}
+
+muc_status muc_tflite_read_subgraph(muc_context *ctx, const muc_tflite_model *of, int64_t index,
+                                    muc_arena *arena, muc_tflite_model *out)
+{
+    reader r = { .ctx = ctx, .file = of->file, .arena = arena, .model = of->root };
+
+    memset(out, 0, sizeof(*out));
+    if (index < 0 || index >= muc_flat_count(r.model, MUC_FLAT_MODEL_subgraphs))
+        return REFUSE(&r, MUC_MALFORMED, r.model.at, "there is no subgraph %" PRId64, index);
+    r.graph = muc_flat_table_of(r.model, MUC_FLAT_MODEL_subgraphs, (uint32_t)index);
+    return read_graph(&r, out);
+}
+
+muc_status muc_tflite_text(muc_context *ctx, const muc_tflite_model *model, muc_flat table,
+                           muc_flat_field field, muc_arena *arena, const char **out)
+{
+    const reader r = { .ctx = ctx, .file = model->file, .arena = arena, .model = model->root };
+
+    return read_string(&r, table, field, out);
 }

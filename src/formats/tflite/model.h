@@ -23,6 +23,8 @@ typedef struct muc_tflite_tensor {
     uint32_t dims[MUC_GRAPH_MAX_RANK];
     unsigned open; /* bit i: dims[i] is an example's, any size is meant (shape_signature -1) */
     const uint8_t *data; /* of a constant, borrowed from the file, of no alignment; else NULL */
+    bool is_variable;    /* kept from run to run; at first 0, or the zero point of i8 */
+    bool is_resource;    /* the handle of a variable; type and shape mean nothing */
     uint64_t bytes;
     muc_tflite_quantization quantization;
 } muc_tflite_tensor;
@@ -37,6 +39,7 @@ typedef struct muc_tflite_operator {
 
 typedef struct muc_tflite_model {
     muc_bytes file;
+    muc_flat root; /* MODEL */
     uint32_t tensor_count, operator_count, input_count, output_count;
     const muc_tflite_tensor *tensors;
     const muc_tflite_operator *operators; /* each after those whose outputs it reads */
@@ -48,6 +51,14 @@ typedef struct muc_tflite_model {
  * custom operators, a second entry point. */
 muc_status muc_tflite_read(muc_context *ctx, muc_bytes file, muc_arena *arena,
                            muc_tflite_model *out);
+
+/* The same of another subgraph of the file that a model was read from: it may have neither inputs
+ * nor outputs. MUC_MALFORMED if there is no such one. */
+muc_status muc_tflite_read_subgraph(muc_context *ctx, const muc_tflite_model *of, int64_t index,
+                                    muc_arena *arena, muc_tflite_model *out);
+/* A text of a table, "" where it is absent; in arena. */
+muc_status muc_tflite_text(muc_context *ctx, const muc_tflite_model *model, muc_flat table,
+                           muc_flat_field field, muc_arena *arena, const char **out);
 
 /* "CONV_2D", or NULL if the schema has no such operator. */
 const char *muc_tflite_operator_name(uint32_t code);

@@ -353,8 +353,10 @@ static void emit_reset(const muc_mcu_program *program, muc_text *text)
                  program->name);
     for (uint32_t i = 0; i < program->value_count; i++)
         if (program->values[i].kind == MUC_MCU_STATE_DATA)
-            muc_text_add(text, "    memset(arena + %" PRIu64 ", 0, %" PRIu64 ");\n",
-                         program->values[i].address, program->values[i].bytes);
+            muc_text_add(text, "    memset(arena + %" PRIu64 ", %d, %" PRIu64 ");\n",
+                         program->values[i].address,
+                         muc_tensor_first_byte(program->values[i].tensor),
+                         program->values[i].bytes);
     muc_text_add(text, "}\n\n");
 }
 

@@ -22,6 +22,8 @@ void muc_mcu_print_comment(muc_text *text, const char *name);
 void muc_mcu_print_prefix(const muc_mcu_program *program, const muc_mcu_value *value,
                           muc_text *text);
 
+/* Whether main.c runs the network as long as there is input: it keeps a state, but no cache. */
+bool muc_mcu_streams(const muc_mcu_program *program);
 /* A state that an operator appends rows to: of dimension axis, the rows that a run finds there. */
 typedef struct muc_mcu_cache {
     uint32_t axis;

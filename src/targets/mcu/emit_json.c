@@ -411,6 +411,8 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
         add_key(text, "options", program->options);
         muc_text_add(text, ",\n  \"fingerprint\": %" PRIu32 ",\n", program->fingerprint);
     }
+    if (muc_mcu_streams(program))
+        muc_text_add(text, "  \"streams\": true,\n");
     add_arguments(program, text);
     add_ports(program, false, text);
     add_ports(program, true, text);

@@ -1,7 +1,9 @@
 /* emit_main.c - main.c of a network: an example, and what muc run builds. It reads the lengths that
- * a run decides, the inputs and what the caches hold, runs once, and writes the outputs.
+ * a run decides, the inputs and what the caches hold, runs once, and writes the outputs; of a
+ * network with another state it does so as long as there is input.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
@@ -80,6 +82,12 @@ static void print_blocks(const muc_mcu_program *program, const muc_tensor *state
     muc_text_add(text, "%" PRIu32 "u))\n        return 1;\n", element_bytes(state));
 }
 
+bool muc_mcu_streams(const muc_mcu_program *program)
+{
+    return muc_mcu_has_state(program) && !has_cache(program) && !program->lm &&
+           !program->arguments && program->inputs.count > 0;
+}
+
 static void emit_reads(const muc_mcu_program *program, muc_text *text)
 {
     for (uint32_t i = 0; i < program->inputs.count; i++) {
@@ -87,7 +95,7 @@ static void emit_reads(const muc_mcu_program *program, muc_text *text)
 
         muc_text_add(text, "    if (!BOARD_READ(inputs.%s, ", value->name);
         print_bytes(program, value, text);
-        muc_text_add(text, "))\n        return 1;\n");
+        muc_text_add(text, "))\n        return %d;\n", i > 0 || !muc_mcu_streams(program));
     }
     for (uint32_t i = 0; i < program->value_count; i++) {
         const muc_mcu_value *value = &program->values[i];
@@ -190,14 +198,42 @@ static void emit_board(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, "ARENA_ALIGNMENT)));\n\n");
 }
 
+static void emit_round(const muc_mcu_program *program, muc_text *text)
+{
+    emit_reads(program, text);
+    muc_text_add(text, "    BOARD_BEGIN();\n");
+    emit_call(program, text);
+    muc_text_add(text, "    BOARD_END();\n");
+    emit_writes(program, text);
+}
+
+/* the round again and again: its lines one level deeper */
+static void emit_rounds(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text round = { 0 };
+
+    emit_round(program, &round);
+    muc_text_add(text, "    for (;;) {\n");
+    for (const char *line = round.data ? round.data : ""; *line;) {
+        size_t length = strcspn(line, "\n") + 1;
+
+        muc_text_add(text, "    %.*s", (int)length, line);
+        line += length;
+    }
+    muc_text_add(text, "    }\n");
+    text->failed |= round.failed;
+    muc_text_free(&round);
+}
+
 void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
 {
     const char *name = program->name;
 
     muc_text_add(text,
-                 "/* main.c - an example: runs the network once. Inputs come from standard input, "
+                 "/* main.c - an example: runs the network %s. Inputs come from standard input, "
                  "outputs go to\n * standard output, one after another, as they lie in memory.%s%s "
                  "*/\n#include \"%s.h\"\n\n",
+                 muc_mcu_streams(program) ? "as long as there is input" : "once",
                  program->arguments ? " The run's lengths are the command line's arguments." : "",
                  has_cache(program) ? "\n * What the caches hold comes after the inputs." : "",
                  name);
@@ -210,10 +246,11 @@ void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, "    %s_init(arena, &inputs, &outputs);\n", name);
     if (muc_mcu_has_state(program))
         muc_text_add(text, "    %s_reset(arena);\n", name);
-    emit_reads(program, text);
-    muc_text_add(text, "    BOARD_BEGIN();\n");
-    emit_call(program, text);
-    muc_text_add(text, "    BOARD_END();\n");
-    emit_writes(program, text);
+    if (muc_mcu_streams(program)) {
+        emit_rounds(program, text);
+        muc_text_add(text, "}\n");
+        return;
+    }
+    emit_round(program, text);
     muc_text_add(text, "    return 0;\n}\n");
 }

@@ -63,8 +63,8 @@ static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scrat
 
         if (node->inputs[i] == MUC_NO_ID || !(speaks_of(body, name) || is_in_pieces(l, name)))
             continue;
-        muc_text_add(head, "const %s *%s, ", muc_mcu_c_type(muc_mcu_input(l, node, i)->dtype),
-                     name);
+        muc_text_add(head, "%s%s *%s, ", muc_mcu_is_state(l, node, i) ? "" : "const ",
+                     muc_mcu_c_type(muc_mcu_input(l, node, i)->dtype), name);
         MUC_TRY(muc_mcu_pass_input(l, i));
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -88,6 +88,16 @@ static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scrat
         MUC_TRY(muc_mcu_pass_text(l, "%s", name));
     }
     return MUC_OK;
+}
+
+void muc_mcu_print_words(muc_mcu_lowering *l, const char *name, const int32_t *words,
+                         uint64_t count)
+{
+    muc_text_add(&l->text, "    static const int32_t %s[%" PRIu64 "] = {", name, count);
+    for (uint64_t i = 0; i < count; i++)
+        muc_text_add(&l->text, "%s%" PRId32 ",", i % 8 ? " " : "\n        ", words[i]);
+    muc_text_add(&l->text, "\n    };\n");
+    l->program->table_bytes += count * sizeof(*words);
 }
 
 /* what the piece function's operands are called there */

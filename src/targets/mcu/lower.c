@@ -30,6 +30,13 @@ const muc_tensor *muc_mcu_input(const muc_mcu_lowering *l, const muc_node *node,
     return id == MUC_NO_ID ? NULL : &l->graph->tensors[id];
 }
 
+bool muc_mcu_is_state(const muc_mcu_lowering *l, const muc_node *node, uint32_t i)
+{
+    const muc_tensor *tensor = muc_mcu_input(l, node, i);
+
+    return tensor && tensor->kind == MUC_TENSOR_STATE;
+}
+
 const muc_tensor *muc_mcu_output(const muc_mcu_lowering *l, const muc_node *node, uint32_t i)
 {
     return &l->graph->tensors[node->outputs[i]];
@@ -288,7 +295,7 @@ muc_status muc_mcu_pass_input(muc_mcu_lowering *l, uint32_t i)
     uint32_t value;
 
     MUC_TRY(muc_mcu_input_value(l, l->step->node, i, &value));
-    return pass(l, MUC_MCU_READ, value);
+    return pass(l, muc_mcu_is_state(l, l->step->node, i) ? MUC_MCU_WRITE : MUC_MCU_READ, value);
 }
 
 muc_status muc_mcu_pass_output(muc_mcu_lowering *l, uint32_t i)

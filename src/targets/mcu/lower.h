@@ -43,6 +43,7 @@ const muc_tensor *muc_mcu_input(const muc_mcu_lowering *l, const muc_node *node,
 const muc_tensor *muc_mcu_output(const muc_mcu_lowering *l, const muc_node *node, uint32_t i);
 /* A dimension that is the same number in every run; 0 if it is not. */
 uint32_t muc_mcu_dim(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t i);
+bool muc_mcu_is_state(const muc_mcu_lowering *l, const muc_node *node, uint32_t i);
 /* Elements of dims[from..end-1]; 0 if one is not the same in every run. */
 uint64_t muc_mcu_elements(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t from,
                           uint32_t end);

@@ -385,16 +385,36 @@ muc_status muc_mcu_write_split(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- states ---- */
 
-bool muc_mcu_takes_append(const muc_mcu_lowering *l, const muc_node *node)
+bool muc_mcu_takes_read(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_input(l, node, 0)->kind == MUC_TENSOR_STATE;
+    return muc_mcu_is_state(l, node, 0);
 }
 
-/* the new rows go into the state at their position; what later nodes see are the state's first */
+muc_status muc_mcu_write_read(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *state = muc_mcu_input(l, node, 0);
+    copy c = begin_copy(l, state, "a", "y");
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    dense_strides(&c, &c.nest.operands[0], state);
+    dense_strides(&c, &c.nest.operands[1], state);
+    muc_mcu_nest_simplify(&c.nest);
+    write_copy(&c, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+bool muc_mcu_takes_append(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_is_state(l, node, 0);
+}
+
+/* the new rows go into the state at their position, of assign at its begin; what later nodes see
+ * are the state's first */
 muc_status muc_mcu_write_append(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *state = muc_mcu_input(l, node, 0), *rows = muc_mcu_input(l, node, 1);
-    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS), in, out;
+    bool appends = node->op == MUC_OP_APPEND;
+    uint32_t axis = appends ? (uint32_t)muc_node_integer(node, MUC_KEY_AXIS) : 0, in, out;
     copy c = begin_copy(l, rows, "b", "y");
 
     MUC_TRY(muc_mcu_input_value(l, node, 0, &in));
@@ -404,8 +424,9 @@ muc_status muc_mcu_write_append(muc_mcu_lowering *l, const muc_node *node)
     l->program->values[out].layout = state;
     dense_strides(&c, &c.nest.operands[0], rows);
     dense_strides(&c, &c.nest.operands[1], state);
-    muc_mcu_nest_shift(&c.nest, &c.nest.operands[1], c.nest.operands[1].strides[axis],
-                       muc_node_expr(node, MUC_KEY_POSITION));
+    if (appends)
+        muc_mcu_nest_shift(&c.nest, &c.nest.operands[1], c.nest.operands[1].strides[axis],
+                           muc_node_expr(node, MUC_KEY_POSITION));
     muc_mcu_nest_simplify(&c.nest);
     write_copy(&c, 1);
     return muc_mcu_end_function(l, 0, 0);

@@ -94,9 +94,15 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
                                    const muc_mcu_row_line *lines);
 
 /* A step that is a function of the program: its body is to be written to l->text, with inputs as
- * arrays a, b, c, ..., outputs as y, y1, y2, ... and, if bytes are asked for, scratch. */
+ * arrays a, b, c, ... (constant but for states), outputs as y, y1, y2, ... and, if bytes are asked
+ * for, scratch. */
 muc_status muc_mcu_begin_function(muc_mcu_lowering *l, const muc_node *node);
 muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uint64_t macs);
+/* A table of the function at hand: "static const int32_t NAME[count]". */
+void muc_mcu_print_words(muc_mcu_lowering *l, const char *name, const int32_t *words,
+                         uint64_t count);
+/* "const TYPE operands = { ... };" of a layer of runtime/mur_recurrent.h. */
+void muc_mcu_print_recurrent_operands(muc_mcu_lowering *l, const muc_node *node, const char *type);
 /* "a", "b", ...; "y", "y1", ... */
 const char *muc_mcu_input_name(uint32_t i);
 const char *muc_mcu_output_name(uint32_t i);

@@ -183,15 +183,6 @@ bool muc_mcu_takes_norm_s8(const muc_mcu_lowering *l, const muc_node *node)
            width_of(l, node) > 0 && !muc_node_attribute(node, MUC_KEY_GROUP);
 }
 
-static void print_words(muc_mcu_lowering *l, const char *name, const int32_t *words, uint64_t count)
-{
-    muc_text_add(&l->text, "    static const int32_t %s[%" PRIu64 "] = {", name, count);
-    for (uint64_t i = 0; i < count; i++)
-        muc_text_add(&l->text, "%s%" PRId32 ",", i % 8 ? " " : "\n        ", words[i]);
-    muc_text_add(&l->text, "\n    };\n");
-    l->program->table_bytes += count * sizeof(*words);
-}
-
 /* the end of a layer of rows, whose last fields are y's bounds, and its call; in tiles the rows are
  * the piece's */
 static muc_status end_rows_layer(muc_mcu_lowering *l, const muc_node *node, const muc_tensor *y,
@@ -231,8 +222,8 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
     if (!fits)
         MUC_TRY(muc_mcu_begin_function(l, node));
-    print_words(l, "gains", gains, width);
-    print_words(l, "biases", gains + width, width);
+    muc_mcu_print_words(l, "gains", gains, width);
+    muc_mcu_print_words(l, "biases", gains + width, width);
     muc_text_add(&l->text, "    %smur_norm_s8 layer = {", fits ? "" : "static const ");
     muc_mcu_print_field(&l->text, "rows", (int64_t)rows);
     muc_mcu_print_field(&l->text, "columns", (int64_t)width);

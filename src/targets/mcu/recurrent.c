@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "mur_recurrent.h"
+#include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
 
@@ -28,13 +29,28 @@ static mur_recurrent_f32 layer_of(const muc_mcu_lowering *l, const muc_node *nod
         .batch_first = first,
         .relu = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_TANH) == MUC_WORD_RELU,
         .linear_before_reset = (uint8_t)muc_node_integer_or(node, MUC_KEY_LINEAR_BEFORE_RESET, 0),
+        .cell_clip = (float)muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0),
     };
+}
+
+/* biases of integers are in the layer */
+void muc_mcu_print_recurrent_operands(muc_mcu_lowering *l, const muc_node *node, const char *type)
+{
+    static const char *const inputs[] = { "x", "w", "r", "bias", "lengths", "h", "c", "peephole" };
+    static const char *const outputs[] = { "y", "last_h", "last_c" };
+    muc_text *text = &l->text;
+
+    muc_text_add(text, "    const %s operands = {\n", type);
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (muc_mcu_input(l, node, i) && !(i == 3 && muc_mcu_input(l, node, 0)->quantization))
+            muc_text_add(text, "        .%s = %s,\n", inputs[i], muc_mcu_input_name(i));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        muc_text_add(text, "        .%s = %s,\n", outputs[i], muc_mcu_output_name(i));
+    muc_text_add(text, "    };\n\n");
 }
 
 muc_status muc_mcu_write_recurrent(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char *const inputs[] = { "x", "w", "r", "bias", "lengths", "h", "c", "peephole" };
-    static const char *const outputs[] = { "y", "last_h", "last_c" };
     static const char function[] = "mur_recurrent_f32_run";
     const mur_recurrent_f32 layer = layer_of(l, node);
     muc_text *text = &l->text;
@@ -47,17 +63,18 @@ muc_status muc_mcu_write_recurrent(muc_mcu_lowering *l, const muc_node *node)
                  "        .steps = %" PRIu32 ", .batch = %" PRIu32 ", .inputs = %" PRIu32
                  ", .hidden = %" PRIu32 ",\n"
                  "        .gates = %u, .directions = %u, .backwards = %u, .batch_first = %u,\n"
-                 "        .relu = %u, .linear_before_reset = %u,\n    };\n",
+                 "        .relu = %u, .linear_before_reset = %u,\n",
                  layer.steps, layer.batch, layer.inputs, layer.hidden, layer.gates,
                  layer.directions, layer.backwards, layer.batch_first, layer.relu,
                  layer.linear_before_reset);
-    muc_text_add(text, "    const mur_recurrent_operands operands = {\n");
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (muc_mcu_input(l, node, i))
-            muc_text_add(text, "        .%s = %s,\n", inputs[i], muc_mcu_input_name(i));
-    for (uint32_t i = 0; i < node->output_count; i++)
-        muc_text_add(text, "        .%s = %s,\n", outputs[i], muc_mcu_output_name(i));
-    muc_text_add(text, "    };\n\n    %s(&layer, &operands, scratch);\n", function);
+    if (layer.cell_clip > 0) {
+        muc_text_add(text, "        .cell_clip = ");
+        muc_mcu_print_real(text, (double)layer.cell_clip, false);
+        muc_text_add(text, ",\n");
+    }
+    muc_text_add(text, "    };\n");
+    muc_mcu_print_recurrent_operands(l, node, "mur_recurrent_operands");
+    muc_text_add(text, "    %s(&layer, &operands, scratch);\n", function);
     return muc_mcu_end_function(l, mur_recurrent_f32_scratch_bytes(&layer),
                                 (uint64_t)layer.steps * layer.batch * layer.directions *
                                     layer.gates * layer.hidden * (layer.inputs + layer.hidden));

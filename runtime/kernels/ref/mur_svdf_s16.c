@@ -1,0 +1,11 @@
+/* mur_svdf_s16.c - see mur_recurrent.h. */
+#define VALUE int16_t
+#define LEAST INT16_MIN
+#define MOST INT16_MAX
+#include "mur_svdf_int.h"
+
+void mur_svdf_s16_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
+                      const int16_t *time, const int32_t *bias, int16_t *state, int8_t *y)
+{
+    mur_svdf_int_run(layer, x, feature, time, bias, state, y);
+}

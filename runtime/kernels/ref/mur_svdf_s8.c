@@ -1,0 +1,11 @@
+/* mur_svdf_s8.c - see mur_recurrent.h. */
+#define VALUE int8_t
+#define LEAST INT8_MIN
+#define MOST INT8_MAX
+#include "mur_svdf_int.h"
+
+void mur_svdf_s8_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
+                     const int8_t *time, const int32_t *bias, int8_t *state, int8_t *y)
+{
+    mur_svdf_int_run(layer, x, feature, time, bias, state, y);
+}

@@ -1,0 +1,122 @@
+/* scales_recurrent.c - factors of layers that carry a state: see scales.h. */
+#include <math.h>
+
+#include "base/real.h"
+#include "graph/scales.h"
+
+static float scale_of(const muc_tensor *tensor)
+{
+    return tensor->quantization->scales[0];
+}
+
+void muc_scale_sigmoid_table(uint16_t table[256])
+{
+    const double most = 65536, step = 1.0 / 24;
+
+    for (int i = 0; i < 255; i++) {
+        double s = 1 / (1 + muc_exp(-i * step));
+        double curvature = s * (1 - s) * (1 - 2 * s) * step * step;
+
+        table[i] = (uint16_t)(most * (s - curvature / 16) + 0.5);
+    }
+    table[255] = 65535;
+}
+
+int32_t muc_scale_sigmoid(const uint16_t table[256], int32_t x)
+{
+    int32_t wide = 3 * x, result;
+    uint32_t size = (uint32_t)(wide < 0 ? -wide : wide), i = size >> 9;
+
+    result = i >= 255 ? 0x7fff << 10
+                      : (int32_t)(((uint32_t)table[i] << 9) +
+                                  (size & 0x1ff) * (uint32_t)(table[i + 1] - table[i]));
+    result = wide < 0 ? (1 << 25) - result + (1 << 9) - 1 : result + (1 << 9);
+    return result >> 10;
+}
+
+int32_t muc_scale_tanh(const uint16_t table[256], int32_t x, int32_t shift)
+{
+    int32_t wide = shift < 0 ? (3 * x + (1 << (-shift - 1))) >> -shift : 3 * x * (1 << shift);
+    int32_t result;
+    uint32_t size = (uint32_t)(wide < 0 ? -wide : wide), i = size >> 8;
+
+    result = i >= 255 ? 0xffff << 8
+                      : (int32_t)(((uint32_t)table[i] << 8) +
+                                  (size & 0xff) * (uint32_t)(table[i + 1] - table[i]));
+    result = wide < 0 ? -result + (1 << 23) + (1 << 7) - 1 : result - (1 << 23) + (1 << 7);
+    return result >> 8;
+}
+
+/* false if it shifts by more than an int32 has */
+static bool take_factor(double factor, muc_multiplier *out)
+{
+    if (!(factor < 1 << 30))
+        return false;
+    *out = muc_multiplier_of(factor);
+    return true;
+}
+
+bool muc_scale_svdf(const muc_graph *graph, const muc_node *node, muc_svdf_scales *out)
+{
+    const muc_tensor *x = &graph->tensors[node->inputs[0]];
+    const muc_tensor *feature = &graph->tensors[node->inputs[1]];
+    const muc_tensor *time = &graph->tensors[node->inputs[2]];
+    const muc_tensor *state = &graph->tensors[node->inputs[3]];
+    const muc_tensor *y = &graph->tensors[node->outputs[0]];
+
+    for (uint32_t i = 0; i < 4; i++)
+        if (graph->tensors[node->inputs[i]].quantization->count != 1)
+            return false;
+    if (feature->quantization->zero_points[0] || time->quantization->zero_points[0])
+        return false;
+    return take_factor((double)(scale_of(x) * scale_of(feature) / scale_of(state)),
+                       &out->feature) &&
+           take_factor((double)(scale_of(state) * scale_of(time) / scale_of(y)), &out->time);
+}
+
+/* the one scale of a gate's rows, below 0 if there is none, or their zero points are not 0 */
+static float gate_scale(const muc_tensor *weights, uint32_t gate, uint32_t hidden)
+{
+    const muc_quantization *q = weights->quantization;
+
+    for (uint32_t i = 0; i < q->count; i++)
+        if (q->zero_points[i])
+            return -1;
+    if (q->count == 1)
+        return q->scales[0];
+    for (uint32_t i = 0; i < hidden; i++)
+        if (q->axis != 1 || q->count != 4 * hidden ||
+            q->scales[gate * hidden + i] != q->scales[gate * hidden])
+            return -1;
+    return q->scales[gate * hidden];
+}
+
+bool muc_scale_lstm(const muc_graph *graph, const muc_node *node, muc_lstm_scales *out)
+{
+    enum { FRACTION = 12, LEAST = -24 };
+    const muc_tensor *x = &graph->tensors[node->inputs[0]], *w = &graph->tensors[node->inputs[1]];
+    const muc_tensor *r = &graph->tensors[node->inputs[2]], *h = &graph->tensors[node->inputs[5]];
+    const muc_tensor *c = &graph->tensors[node->inputs[6]];
+    const double unit = 1.0 / 32768, clip = muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0);
+    uint32_t hidden = muc_expr_get(graph->pool, r->dims[2])->immediate;
+    int power;
+
+    if (frexpf(scale_of(c), &power) != 0.5f || power - 1 < LEAST || power > 1 ||
+        c->quantization->zero_points[0])
+        return false;
+    out->cell_shift = FRACTION + power - 1;
+    for (uint32_t gate = 0; gate < 4; gate++) {
+        float by[2] = { gate_scale(w, gate, hidden), gate_scale(r, gate, hidden) };
+
+        if (by[0] < 0 || by[1] < 0 ||
+            !take_factor((double)(scale_of(x) * by[0]) * (1 << FRACTION), &out->in[gate]) ||
+            !take_factor((double)(scale_of(h) * by[1]) * (1 << FRACTION), &out->again[gate]))
+            return false;
+    }
+    out->forget = muc_multiplier_of(unit);
+    out->clip = !(clip > 0)                               ? INT32_MAX
+                : clip / (double)scale_of(c) >= INT16_MAX ? INT16_MAX
+                                                          : (int32_t)(clip / (double)scale_of(c));
+    return take_factor(unit * unit / (double)scale_of(c), &out->input) &&
+           take_factor(unit * unit / (double)scale_of(h), &out->output);
+}
