@@ -230,10 +230,10 @@ void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
     const char *name = program->name;
 
     muc_text_add(text,
-                 "/* main.c - an example: runs the network %s. Inputs come from standard input, "
+                 "/* main.c - an example: runs the network %s Inputs come from standard input, "
                  "outputs go to\n * standard output, one after another, as they lie in memory.%s%s "
                  "*/\n#include \"%s.h\"\n\n",
-                 muc_mcu_streams(program) ? "as long as there is input" : "once",
+                 muc_mcu_streams(program) ? "as long as there is input.\n *" : "once.",
                  program->arguments ? " The run's lengths are the command line's arguments." : "",
                  has_cache(program) ? "\n * What the caches hold comes after the inputs." : "",
                  name);
