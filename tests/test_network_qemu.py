@@ -132,6 +132,48 @@ def check_float(folder, network, board):
     return "the same bits"
 
 
+def check_tiles(folder, network, board):
+    """Code for a DMA and eight cores, on a board that has neither."""
+    code, inputs, output = folder / "tiles", folder / "tiles.npy", folder / "tiles.npz"
+    with zipfile.ZipFile(DATA / f"golden/{network}.npz") as archive:
+        write_npy(inputs, *first_of(archive, "input"))
+        expected = first_of(archive, "output")[1]
+    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", "siracusa", "-o", code], check=True,
+                   capture_output=True, text=True)
+    done = subprocess.run([MUC, "run", code, "--qemu", board, "--input", inputs, "--output", output], check=True,
+                          capture_output=True, text=True)
+    assert not done.stderr, done.stderr
+    with zipfile.ZipFile(output) as archive:
+        data = archive.read(archive.namelist()[0])
+    assert data[shape_of(data)[1]:] == expected, (data, expected)
+    return "the same bits"
+
+
+def check_speech(folder, network, board):
+    """A language model's layers, of the token after a prompt; for a machine with tiles."""
+    code, prompt = folder / "speech", folder / "prompt.txt"
+    subprocess.run([MUC, "compile", ROOT / "models/rescue", "--target", "mcu", "--machine", "siracusa", "-o", code], check=True,
+                   capture_output=True, text=True)
+    spoken = subprocess.run([MUC, "run", ROOT / "models/rescue", "--prompt", "go to the lab", "--json"], check=True,
+                            capture_output=True, text=True)
+    tokens = json.loads(spoken.stdout)["prompt_tokens"]
+    for text, position in ((None, None), ("command: go to the lab\nplan:", tokens)):
+        options = [] if text is None else ["--input", prompt]
+        prompt.write_text(text or "")
+        done = subprocess.run([MUC, "report", code, "--qemu", board, "--json", *options], check=True, capture_output=True,
+                              text=True)
+        report = json.loads(done.stdout)
+        layers = report["layers"]
+        counted = sum(layer.get("instructions", 0) for layer in layers)
+        assert 10 ** 6 < counted < report["instructions"] < counted * 1.1, (counted, report["instructions"])
+        assert all(layer["instructions"] > 10 ** 4 for layer in layers if "linear" in layer["function"]), layers
+        assert position is None or report["position"] == position, report["position"]
+    prompt.write_bytes(b"")
+    done = subprocess.run([MUC, "report", code, "--qemu", board, "--input", folder / "none"], capture_output=True, text=True)
+    assert done.returncode == 5 and "none" in done.stderr, (done.returncode, done.stderr)
+    return f"{len(layers)} layers"
+
+
 def field(number, data):
     """A field of a protocol buffer: a number, or bytes."""
     if isinstance(data, int):
@@ -197,6 +239,8 @@ def main():
     cases += [(f"a float network on {board}", check_float, "kws_ref_model_float32", board) for board in ("m7", "rv32")]
     cases += [(f"large weights on {board}", check_large, f"large_{board}", board) for board in ("m7", "rv32")]
     cases.append(("the report of a network that runs by patches", check_patches, "pretrainedResnet_quant", "m7"))
+    cases.append(("code with tiles", check_tiles, "kws_ref_model", "rv32"))
+    cases.append(("the report of a language model", check_speech, "rescue", "rv32"))
     cases.append(("errors of muc run --qemu", check_errors, "kws_ref_model", "m4"))
     failed = 0
     print(f"1..{len(cases)}")

@@ -49,7 +49,9 @@ muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
  * address, first, last); the page has pictures of the memories over time and of the graph. board:
  * NULL, or one of scripts/qemu_boards to build and run the code for, on the arrays of the file
  * input or on zeros; adds board, instructions, instructions_per_mac and flash_bytes, instructions
- * of each layer, and the table "sections" (file, code, constants, data, zeroed).
+ * of each layer, and the table "sections" (file, code, constants, data, zeroed). Of a language
+ * model these are of the first token after a prompt, input's text or some words, and of the choice
+ * of the next: adds position instead of instructions_per_mac.
  *
  * Of a folder of the CNN chip: counts of a run (instructions, cycles, compute_cycles,
  * memory_cycles, operations, pe_utilisation, bytes read and written), pe_bound, memory_bound,

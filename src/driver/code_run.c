@@ -386,10 +386,16 @@ muc_status muc_code_profile_on(muc_context *ctx, const muc_code_folder *folder, 
                                muc_bytes input, muc_arena *arena, muc_code_profile *out)
 {
     code_job job = { .board = board, .mode = "--profile", .input = input, .arena = arena };
+    const char *output;
+    muc_status status;
 
     MUC_TRY(do_job(ctx, folder, &job));
+    status = muc_arena_string(ctx, arena, (const char *)job.output, job.output_bytes, &output);
     free(job.output);
-    return take_profile(ctx, arena, job.printed, out);
+    MUC_TRY(status);
+    MUC_TRY(take_profile(ctx, arena, job.printed, out));
+    out->output = (muc_bytes){ (const uint8_t *)output, job.output_bytes, "output" };
+    return MUC_OK;
 }
 
 muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void **library)

@@ -106,6 +106,7 @@ typedef struct muc_code_profile {
     size_t file_count;
     uint64_t *counts; /* instructions from one traced result to the next, then to the end */
     size_t count_count;
+    muc_bytes output; /* what the board wrote */
 } muc_code_profile;
 
 /* Builds and runs on a board as muc_code_emulate does; the results are in arena. */

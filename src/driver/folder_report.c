@@ -3,9 +3,12 @@
  * All but instructions and sections is in the folder's description. A description that was edited
  * shows what it says, within bounds.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "driver/arrays.h"
 #include "driver/chip.h"
@@ -26,6 +29,8 @@ typedef struct folder_report {
     muc_code_profile profile; /* of a board; nothing without */
     uint64_t *instructions;   /* [step_count]; NULL without a board */
     bool *is_counted;         /* [step_count] */
+    bool speaks;              /* is a language model */
+    uint32_t position;        /* of the token that is counted, if it is */
 } folder_report;
 
 static const char *text_of(const json_t *object, const char *key)
@@ -114,32 +119,84 @@ static void assign_counts(folder_report *r)
     }
 }
 
-static muc_status count_on(folder_report *r, const char *board, const char *input)
+/* inputs and caches as the board reads them, of a file or zeros */
+static muc_status gather_inputs(folder_report *r, const char *input, muc_bytes *out)
 {
     muc_tensor_view *arrays;
-    muc_bytes gathered;
     uint64_t bytes = 0;
     size_t count;
     uint8_t *zeros;
 
-    if (json_object_get(r->folder->json, "language_model"))
-        return muc_fail(r->ctx, MUC_USAGE, r->folder->path, MUC_NO_OFFSET,
-                        "is a language model's: muc run --qemu counts the instructions of its "
-                        "tokens");
     if (input) {
         MUC_TRY(muc_arrays_read(r->ctx, r->arena, input, &arrays, &count));
         MUC_TRY(muc_code_bind(r->ctx, r->folder, arrays, count, NULL, r->arena));
-        MUC_TRY(muc_code_gather(r->ctx, r->folder, arrays, count, r->arena, &gathered));
-    } else {
-        MUC_TRY(muc_code_bind_most(r->ctx, r->folder));
-        for (size_t i = 0; i < r->folder->input_count; i++)
-            bytes += r->folder->inputs[i].bytes;
-        for (size_t i = 0; i < r->folder->cache_count; i++)
-            bytes += r->folder->caches[i].bytes;
-        MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, (size_t)bytes + 1, &zeros));
-        gathered = (muc_bytes){ zeros, (size_t)bytes, "zeros" };
+        return muc_code_gather(r->ctx, r->folder, arrays, count, r->arena, out);
     }
+    MUC_TRY(muc_code_bind_most(r->ctx, r->folder));
+    for (size_t i = 0; i < r->folder->input_count; i++)
+        bytes += r->folder->inputs[i].bytes;
+    for (size_t i = 0; i < r->folder->cache_count; i++)
+        bytes += r->folder->caches[i].bytes;
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, (size_t)bytes + 1, &zeros));
+    *out = (muc_bytes){ zeros, (size_t)bytes, "zeros" };
+    return MUC_OK;
+}
+
+/* a language model's prompt as examples/qemu/lm_main.c reads it, of a file of text or this one */
+static const char some_prompt[] = "Once upon a time";
+
+static muc_status gather_prompt(folder_report *r, const char *input, muc_bytes *out)
+{
+    enum { TOKENS = 2, HEAD = 4 }; /* the run that chooses the first is the prompt's */
+    muc_bytes prompt = { (const uint8_t *)some_prompt, sizeof(some_prompt) - 1, "prompt" };
+    muc_file file = { 0 };
+    muc_status status;
+    uint8_t *bytes;
+
+    if (input) {
+        MUC_TRY(muc_file_open(r->ctx, input, &file));
+        prompt = file.bytes;
+    }
+    status = muc_arena_new(r->ctx, r->arena, prompt.size + HEAD, 1, (void **)&bytes);
+    if (status == MUC_OK) {
+        muc_store_u32(bytes, TOKENS);
+        memcpy(bytes + HEAD, prompt.data, prompt.size);
+        *out = (muc_bytes){ bytes, prompt.size + HEAD, "prompt" };
+    }
+    muc_file_close(&file);
+    return status;
+}
+
+/* Keeps the counts of the last run, of the token after the prompt: with the choice of the next. */
+static muc_status keep_token(folder_report *r)
+{
+    enum {
+        TOLD = 12
+    }; /* the board's last words: tokens of the prompt, tokens made, why it ended */
+    muc_code_profile *p = &r->profile;
+    uint64_t run = sum_of(r, "traces") + 1;
+
+    if (p->output.size < TOLD || p->count_count < run)
+        return muc_fail(r->ctx, MUC_IO, r->folder->path, MUC_NO_OFFSET,
+                        "the board told of %zu results, %" PRIu64 " are expected", p->count_count,
+                        run);
+    if (muc_load_u32(p->output.data + p->output.size - 8) == 0)
+        return muc_fail(r->ctx, MUC_USAGE, r->folder->path, MUC_NO_OFFSET,
+                        "the model says nothing after this prompt");
+    r->position = muc_load_u32(p->output.data + p->output.size - TOLD);
+    p->counts += p->count_count - run;
+    p->count_count = run;
+    return MUC_OK;
+}
+
+static muc_status count_on(folder_report *r, const char *board, const char *input)
+{
+    muc_bytes gathered;
+
+    MUC_TRY((r->speaks ? gather_prompt : gather_inputs)(r, input, &gathered));
     MUC_TRY(muc_code_profile_on(r->ctx, r->folder, board, gathered, r->arena, &r->profile));
+    if (r->speaks)
+        MUC_TRY(keep_token(r));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->instructions));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->is_counted));
     assign_counts(r);
@@ -159,7 +216,9 @@ static void add_counted_facts(folder_report *r, const char *board, uint64_t macs
             r->profile.files[i].code + r->profile.files[i].constants + r->profile.files[i].data;
     muc_report_add_text(r->report, "board", "%s", board);
     muc_report_add_count(r->report, "instructions", instructions);
-    if (macs)
+    if (r->speaks)
+        muc_report_add_count(r->report, "position", r->position);
+    else if (macs)
         muc_report_add_real(r->report, "instructions_per_mac", (double)instructions / (double)macs);
     muc_report_add_count(r->report, "flash_bytes", flash);
 }
@@ -225,7 +284,7 @@ static void add_tiles(folder_report *r, const json_t *tiles)
 static void add_counted(folder_report *r, uint32_t step, uint64_t macs)
 {
     muc_report_add_count(r->report, "instructions", r->instructions[step]);
-    if (macs)
+    if (macs && !r->speaks) /* whose macs are those of the longest run */
         muc_report_add_real(r->report, "per_mac", (double)r->instructions[step] / (double)macs);
 }
 
@@ -527,6 +586,7 @@ static muc_status make_report(folder_report *r, const char *board, const char *i
     r->steps = json_object_get(r->folder->json, "steps");
     r->buffers = json_object_get(r->folder->json, "buffers");
     r->tile_memory = json_object_get(r->folder->json, "tile_memory");
+    r->speaks = json_object_get(r->folder->json, "language_model") != NULL;
     if (json_array_size(r->steps) > MOST_STEPS)
         return muc_fail(r->ctx, MUC_MALFORMED, r->folder->path, MUC_NO_OFFSET,
                         "its description has %zu steps, at most %d are expected",

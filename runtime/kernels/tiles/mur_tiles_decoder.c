@@ -1,4 +1,4 @@
-/* mur_tiles_decoder.c - a decoder's kernels on pieces of matrices, and on some of the heads. */
+/* mur_tiles_decoder.c - a decoder's kernels on pieces of matrices, heads and elements. */
 #include "mur_tiles_decoder.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@ static const float *floats(const uint8_t *data)
     return (const float *)(const void *)data;
 }
 
-/* there are as many rows as there are tokens in a call */
+/* there are fewer rows in shorter calls */
 static void run_rows(const mur_tiles *tiles, uint32_t rows, const void *layer,
                      mur_tiles_compute *compute, const void *kernel,
                      void *const data[MUR_TILES_OPERANDS], uint8_t *small)
@@ -109,4 +109,37 @@ void mur_tiles_attention(const mur_tiles *tiles, const mur_attention_q8 *op,
     };
 
     run_rows(tiles, rows, &whole, compute_attention, &kernel, data, small);
+}
+
+static void compute_unary(const mur_tiles_piece *piece, const void *kernel)
+{
+    mur_tiles_unary_kernel *const *run = kernel;
+
+    (*run)(piece->rows, floats(piece->data[0]), (float *)(void *)piece->data[1]);
+}
+
+void mur_tiles_unary_f32(const mur_tiles *tiles, mur_tiles_unary_kernel *kernel, uint32_t count,
+                         const float *x, float *y, uint8_t *small)
+{
+    void *const data[MUR_TILES_OPERANDS] = { (void *)(uintptr_t)x, y, NULL, NULL, NULL, NULL };
+
+    run_rows(tiles, count, NULL, compute_unary, &kernel, data, small);
+}
+
+static void compute_binary(const mur_tiles_piece *piece, const void *kernel)
+{
+    mur_tiles_binary_kernel *const *run = kernel;
+
+    (*run)(piece->rows, floats(piece->data[0]), floats(piece->data[1]),
+           (float *)(void *)piece->data[2]);
+}
+
+void mur_tiles_binary_f32(const mur_tiles *tiles, mur_tiles_binary_kernel *kernel, uint32_t count,
+                          const float *a, const float *b, float *y, uint8_t *small)
+{
+    void *const data[MUR_TILES_OPERANDS] = {
+        (void *)(uintptr_t)a, (void *)(uintptr_t)b, y, NULL, NULL, NULL
+    };
+
+    run_rows(tiles, count, NULL, compute_binary, &kernel, data, small);
 }

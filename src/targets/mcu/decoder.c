@@ -1,5 +1,5 @@
 /* decoder.c - the operators of a decoder, by runtime/kernels: int8 matrices and caches
- * (mur_decoder.h), and binary32 between them in the runtime's own arithmetic, bit for bit ref's.
+ * (mur_decoder.h), bit for bit as ref computes them.
  *
  * A vector that several matrices multiply is quantized once. A matrix that is looked up and
  * multiplied lies in flash once.
@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "mur_bd_arith.h"
 #include "mur_decoder.h"
+#include "targets/mcu/decoder.h"
 #include "targets/mcu/decoder_tiles.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
@@ -55,14 +56,14 @@ static const decoder_isa *isa_of(const muc_mcu_lowering *l)
 
 /* ---- what rows share ---- */
 
-static bool is_f32(const muc_tensor *tensor)
+bool muc_mcu_is_f32(const muc_tensor *tensor)
 {
     return tensor && tensor->dtype == MUC_F32;
 }
 
-static bool is_vector_of(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t count)
+bool muc_mcu_is_vector_of(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t count)
 {
-    return is_f32(tensor) && tensor->kind == MUC_TENSOR_CONST && tensor->data &&
+    return muc_mcu_is_f32(tensor) && tensor->kind == MUC_TENSOR_CONST && tensor->data &&
            tensor->rank == 1 && muc_mcu_dim(l, tensor, 0) == count;
 }
 
@@ -142,8 +143,7 @@ static matrix_form form_of(const muc_mcu_lowering *l, const muc_tensor *tensor)
     return has_blocks(l, tensor) ? FORM_BLOCKS : FORM_Q8;
 }
 
-/* rows of a tensor of columns, as C; its inputs become arguments of the run */
-static muc_status pass_expr(muc_mcu_lowering *l, muc_expr e)
+muc_status muc_mcu_pass_expr(muc_mcu_lowering *l, muc_expr e)
 {
     muc_text text = { 0 };
     muc_status status;
@@ -173,9 +173,8 @@ static uint32_t find_value(const muc_mcu_program *program, const char *name)
     return MUC_NO_ID;
 }
 
-/* "mur_dsp_linear" */
-static muc_status function_of(muc_mcu_lowering *l, const char *isa, const char *name,
-                              const char **out)
+muc_status muc_mcu_decoder_function(muc_mcu_lowering *l, const char *isa, const char *name,
+                                    const char **out)
 {
     MUC_TRY(muc_arena_format(l->ctx, &l->program->arena, out, "mur_%s%s%s", isa, *isa ? "_" : "",
                              name));
@@ -188,14 +187,13 @@ static muc_status begin(muc_mcu_lowering *l, const muc_node *node, const char *i
 {
     const char *function;
 
-    MUC_TRY(function_of(l, isa, name, &function));
+    MUC_TRY(muc_mcu_decoder_function(l, isa, name, &function));
     return muc_mcu_begin_step(l, node, function);
 }
 
-/* A step that runs a kernel, on tiles if there are any. */
-static muc_status begin_either(muc_mcu_lowering *l, const muc_node *node, const char *kernel,
-                               const char *runner, const muc_mcu_tile_layer *layer,
-                               const muc_mcu_tiling *tiling)
+muc_status muc_mcu_begin_either(muc_mcu_lowering *l, const muc_node *node, const char *kernel,
+                                const char *runner, const muc_mcu_tile_layer *layer,
+                                const muc_mcu_tiling *tiling)
 {
     if (!layer)
         return muc_mcu_begin_step(l, node, kernel);
@@ -206,8 +204,7 @@ static muc_status begin_either(muc_mcu_lowering *l, const muc_node *node, const 
     return muc_mcu_pass_text(l, "&%s_tiles", l->step->name);
 }
 
-/* elements of a tensor whose columns are fixed: "m * 64u" */
-static muc_status pass_count(muc_mcu_lowering *l, const muc_tensor *tensor)
+muc_status muc_mcu_pass_count(muc_mcu_lowering *l, const muc_tensor *tensor)
 {
     muc_expr_pool *pool = l->graph->pool;
     muc_expr count = tensor->rank ? tensor->dims[0] : muc_expr_const(pool, 1);
@@ -215,7 +212,7 @@ static muc_status pass_count(muc_mcu_lowering *l, const muc_tensor *tensor)
     for (uint32_t i = 1; i < tensor->rank; i++)
         count = muc_expr_mul(pool, count, tensor->dims[i]);
     MUC_TRY(muc_expr_status(pool));
-    return pass_expr(l, count);
+    return muc_mcu_pass_expr(l, count);
 }
 
 /* ---- matrices ---- */
@@ -407,11 +404,11 @@ static muc_status quantize_input(muc_mcu_lowering *l, const muc_node *node, uint
     for (unsigned i = 0; i < 2; i++)
         MUC_TRY(muc_mcu_add_value(l->ctx, l->program, &parts[i], &values[i]));
     MUC_TRY(muc_mcu_input_value(l, node, 0, &from));
-    MUC_TRY(function_of(l, isa->quantize, "quantize", &function));
+    MUC_TRY(muc_mcu_decoder_function(l, isa->quantize, "quantize", &function));
     MUC_TRY(muc_mcu_add_step(l->ctx, l->program, NULL, "quantize", &l->step));
     l->step->function = function;
     l->step->text = "";
-    MUC_TRY(pass_expr(l, x->dims[0]));
+    MUC_TRY(muc_mcu_pass_expr(l, x->dims[0]));
     MUC_TRY(muc_mcu_pass_text(l, "%" PRIu32 "u", k));
     MUC_TRY(pass_value(l, MUC_MCU_READ, from, MUC_F32));
     MUC_TRY(pass_value(l, MUC_MCU_WORKING, values[0], MUC_U8));
@@ -423,8 +420,8 @@ bool muc_mcu_takes_linear_q8(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
     const muc_tensor *bias = muc_mcu_input(l, node, 2);
 
-    return is_f32(x) && x->rank == 2 && is_matrix(w) &&
-           (!bias || is_vector_of(l, bias, muc_mcu_dim(l, w, 0)));
+    return muc_mcu_is_f32(x) && x->rank == 2 && is_matrix(w) &&
+           (!bias || muc_mcu_is_vector_of(l, bias, muc_mcu_dim(l, w, 0)));
 }
 
 /* do others use the matrix, too? */
@@ -480,13 +477,13 @@ muc_status muc_mcu_write_linear_q8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(packing_of(l, w, &p));
     runner = p->form == FORM_Q8 ? "mur_tiles_linear" : "mur_tiles_linear_low";
     MUC_TRY(quantize_input(l, node, vectors));
-    MUC_TRY(function_of(l, p->isa->product, forms[p->form].product, &kernel));
+    MUC_TRY(muc_mcu_decoder_function(l, p->isa->product, forms[p->form].product, &kernel));
     MUC_TRY(find_product_tiles(l, node, p, &layer, &tiling, &fits));
-    MUC_TRY(begin_either(l, node, kernel, runner, fits ? &layer : NULL, &tiling));
+    MUC_TRY(muc_mcu_begin_either(l, node, kernel, runner, fits ? &layer : NULL, &tiling));
     MUC_TRY(pass_matrix(l, node, p, fits ? &tiling.tiles : NULL));
     if (fits)
         MUC_TRY(muc_mcu_pass_text(l, "%s", kernel));
-    MUC_TRY(pass_expr(l, x->dims[0]));
+    MUC_TRY(muc_mcu_pass_expr(l, x->dims[0]));
     MUC_TRY(pass_value(l, MUC_MCU_READ, vectors[0], MUC_U8));
     MUC_TRY(pass_value(l, MUC_MCU_READ, vectors[1], MUC_F32));
     MUC_TRY(muc_mcu_pass_output(l, 0));
@@ -514,7 +511,7 @@ muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)
     /* a row a token */
     l->step->packed_bytes =
         l->step->packed_bytes / p->n * muc_mcu_most_elements(l, muc_mcu_input(l, node, 0));
-    MUC_TRY(pass_expr(l, muc_mcu_input(l, node, 0)->dims[0]));
+    MUC_TRY(muc_mcu_pass_expr(l, muc_mcu_input(l, node, 0)->dims[0]));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     return muc_mcu_end_step(l, 0);
@@ -578,11 +575,12 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_tiling tiling;
     bool fits;
 
-    MUC_TRY(function_of(l, isa_of(l)->attention, "attention", &kernel));
+    MUC_TRY(muc_mcu_decoder_function(l, isa_of(l)->attention, "attention", &kernel));
     if (isa_of(l)->attention_helper)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, isa_of(l)->attention_helper));
     MUC_TRY(find_attention_tiles(l, node, &op, &layer, &tiling, &fits));
-    MUC_TRY(begin_either(l, node, kernel, "mur_tiles_attention", fits ? &layer : NULL, &tiling));
+    MUC_TRY(muc_mcu_begin_either(l, node, kernel, "mur_tiles_attention", fits ? &layer : NULL,
+                                 &tiling));
     muc_text_add(&l->text,
                  "static const mur_attention_q8 %s_heads = { %" PRIu32 ", %" PRIu32 ", %" PRIu32
                  ", %" PRIu32 ", ",
@@ -592,8 +590,8 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_pass_text(l, "&%s_heads", l->step->name));
     if (fits)
         MUC_TRY(muc_mcu_pass_text(l, "%s", kernel));
-    MUC_TRY(pass_expr(l, muc_node_expr(node, MUC_KEY_POSITION)));
-    MUC_TRY(pass_expr(l, q->dims[0]));
+    MUC_TRY(muc_mcu_pass_expr(l, muc_node_expr(node, MUC_KEY_POSITION)));
+    MUC_TRY(muc_mcu_pass_expr(l, q->dims[0]));
     for (uint32_t i = 0; i < 3; i++)
         MUC_TRY(muc_mcu_pass_input(l, i));
     for (uint32_t i = 3; i < 7; i++)
@@ -607,175 +605,4 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
         MUC_TRY(muc_mcu_pass_scratch(l, isa_of(l)->attention_bytes(&op)));
     muc_mcu_may_overlap(l, 0, 0);
     return muc_mcu_end_step(l, 2 * rows * op.heads * op.context * op.width);
-}
-
-/* ---- binary32 ---- */
-
-/* columns that are normalised together, or 0 */
-static uint32_t norm_width(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    const muc_attribute *group = muc_node_attribute(node, MUC_KEY_GROUP);
-
-    if (x->rank != 2 || muc_node_integer_or(node, MUC_KEY_AXIS, 1) != 1)
-        return 0;
-    return group ? (uint32_t)group->value.integer : muc_mcu_dim(l, x, 1);
-}
-
-bool muc_mcu_takes_rms_norm_f32(const muc_mcu_lowering *l, const muc_node *node)
-{
-    uint32_t width = norm_width(l, node);
-
-    return is_f32(muc_mcu_input(l, node, 0)) && width &&
-           is_vector_of(l, muc_mcu_input(l, node, 1), width);
-}
-
-/* in tiles, if the machine has any and every run the same rows */
-static muc_status write_tiled_norm(muc_mcu_lowering *l, const muc_node *node, const char *function,
-                                   bool *done)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    uint32_t width = norm_width(l, node), bytes = width * (uint32_t)sizeof(float);
-    muc_mcu_tile_layer layer =
-        muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x) / width, bytes, false);
-    const muc_mcu_tile_operand y = layer.operands[1];
-
-    for (uint32_t i = 1; i < node->input_count; i++)
-        layer.operands[i] = (muc_mcu_tile_operand){ .name = muc_mcu_input_name(i),
-                                                    .rows = 1,
-                                                    .stride = 1,
-                                                    .pixels = 1,
-                                                    .pixel_bytes = bytes,
-                                                    .is_constant = true };
-    layer.operands[node->input_count] = y;
-    layer.operand_count = node->input_count + 1;
-    *done = muc_mcu_is_static(l, x);
-    if (*done)
-        MUC_TRY(muc_mcu_begin_tiled_function(l, node, &layer, done));
-    if (!*done)
-        return MUC_OK;
-    muc_text_add(&l->text, "    %s(", function);
-    for (uint32_t i = 1; i < node->input_count; i++)
-        muc_text_add(&l->text, "%s, ", muc_mcu_input_name(i));
-    muc_mcu_print_real(&l->text, (double)(float)muc_node_real(node, MUC_KEY_EPSILON), false);
-    muc_text_add(&l->text, ", rows, %" PRIu32 ", a, y);\n", width);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return MUC_OK;
-}
-
-static muc_status write_norm(muc_mcu_lowering *l, const muc_node *node, const char *name)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    muc_expr_pool *pool = l->graph->pool;
-    uint32_t width = norm_width(l, node);
-    const char *function;
-    muc_text epsilon = { 0 };
-    muc_status status;
-    bool done;
-
-    MUC_TRY(function_of(l, "", name, &function));
-    MUC_TRY(write_tiled_norm(l, node, function, &done));
-    if (done)
-        return MUC_OK;
-    MUC_TRY(muc_mcu_begin_step(l, node, function));
-    for (uint32_t i = 1; i < node->input_count; i++)
-        MUC_TRY(muc_mcu_pass_input(l, i));
-    muc_mcu_print_real(&epsilon, (double)(float)muc_node_real(node, MUC_KEY_EPSILON), false);
-    status = muc_text_status(l->ctx, &epsilon);
-    if (status == MUC_OK)
-        status = muc_mcu_pass_text(l, "%s", epsilon.data);
-    muc_text_free(&epsilon);
-    MUC_TRY(status);
-    MUC_TRY(pass_expr(
-        l, muc_expr_mul(pool, x->dims[0], muc_expr_const(pool, muc_mcu_dim(l, x, 1) / width))));
-    MUC_TRY(muc_mcu_pass_text(l, "%" PRIu32 "u", width));
-    MUC_TRY(muc_mcu_pass_input(l, 0));
-    MUC_TRY(muc_mcu_pass_output(l, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return muc_mcu_end_step(l, 0);
-}
-
-muc_status muc_mcu_write_rms_norm_f32(muc_mcu_lowering *l, const muc_node *node)
-{
-    return write_norm(l, node, "rms_norm_f32");
-}
-
-bool muc_mcu_takes_layer_norm_f32(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *bias = muc_mcu_input(l, node, 2);
-    uint32_t width = x->rank == 2 ? muc_mcu_dim(l, x, 1) : 0;
-
-    return is_f32(x) && x->rank == 2 && muc_node_integer(node, MUC_KEY_AXIS) == 1 && bias &&
-           node->output_count == 1 && is_vector_of(l, muc_mcu_input(l, node, 1), width) &&
-           is_vector_of(l, bias, width);
-}
-
-muc_status muc_mcu_write_layer_norm_f32(muc_mcu_lowering *l, const muc_node *node)
-{
-    return write_norm(l, node, "layer_norm_f32");
-}
-
-bool muc_mcu_takes_rope_f32(const muc_mcu_lowering *l, const muc_node *node)
-{
-    for (uint32_t i = 1; i < 3; i++) {
-        const muc_tensor *table = muc_mcu_input(l, node, i);
-
-        if (!is_f32(table) || table->kind != MUC_TENSOR_CONST || !table->data)
-            return false;
-    }
-    return true;
-}
-
-muc_status muc_mcu_write_rope_f32(muc_mcu_lowering *l, const muc_node *node)
-{
-    MUC_TRY(begin(l, node, "", "rope_f32"));
-    MUC_TRY(muc_mcu_pass_input(l, 1));
-    MUC_TRY(muc_mcu_pass_input(l, 2));
-    MUC_TRY(pass_expr(l, muc_node_expr(node, MUC_KEY_POSITION)));
-    MUC_TRY(pass_expr(l, muc_mcu_input(l, node, 0)->dims[0]));
-    MUC_TRY(muc_mcu_pass_text(l, "%" PRId64 "u", muc_node_integer(node, MUC_KEY_HEADS)));
-    MUC_TRY(muc_mcu_pass_text(l, "%" PRId64 "u", muc_node_integer(node, MUC_KEY_HEAD_DIM)));
-    MUC_TRY(muc_mcu_pass_input(l, 0));
-    MUC_TRY(muc_mcu_pass_output(l, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return muc_mcu_end_step(l, 0);
-}
-
-bool muc_mcu_takes_silu_f32(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return is_f32(muc_mcu_input(l, node, 0)) && muc_node_real_or(node, MUC_KEY_ALPHA, 1) == 1;
-}
-
-muc_status muc_mcu_write_silu_f32(muc_mcu_lowering *l, const muc_node *node)
-{
-    MUC_TRY(begin(l, node, "", "silu_f32"));
-    MUC_TRY(pass_count(l, muc_mcu_input(l, node, 0)));
-    MUC_TRY(muc_mcu_pass_input(l, 0));
-    MUC_TRY(muc_mcu_pass_output(l, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return muc_mcu_end_step(l, 0);
-}
-
-/* a and b of one shape, each computed at run time */
-bool muc_mcu_takes_pair_f32(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-
-    return is_f32(a) && a->rank == b->rank && a->kind != MUC_TENSOR_CONST &&
-           b->kind != MUC_TENSOR_CONST &&
-           !muc_mcu_has_tiles(l->program->machine) && /* where the loops of others work in tiles */
-           memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
-}
-
-muc_status muc_mcu_write_pair_f32(muc_mcu_lowering *l, const muc_node *node)
-{
-    MUC_TRY(begin(l, node, "", node->op == MUC_OP_ADD ? "add_f32" : "mul_f32"));
-    MUC_TRY(pass_count(l, muc_mcu_input(l, node, 0)));
-    for (uint32_t i = 0; i < 2; i++)
-        MUC_TRY(muc_mcu_pass_input(l, i));
-    MUC_TRY(muc_mcu_pass_output(l, 0));
-    for (uint32_t i = 0; i < 2; i++)
-        muc_mcu_may_overlap(l, i, 0);
-    return muc_mcu_end_step(l, 0);
 }

@@ -26,7 +26,7 @@ muc_mcu_tile_layer muc_mcu_product_layer(const char *name, const muc_mcu_product
     muc_mcu_tile_layer layer = {
         .name = name,
         .rows = product->rows,
-        .rows_vary = true,
+        .by_parts = true,
         .channels = product->n,
         .multiple = product->n < product->multiple ? product->n : product->multiple,
         .operand_count = 3,
@@ -61,7 +61,7 @@ muc_mcu_tile_layer muc_mcu_attention_layer(const char *name, const mur_attention
     muc_mcu_tile_layer layer = {
         .name = name,
         .rows = rows,
-        .rows_vary = true,
+        .by_parts = true,
         .channels = op->kv_heads,
         .multiple = 1,
         .operand_count = 4,

@@ -60,7 +60,7 @@ static muc_tile_operand ask_operand(const muc_mcu_tile_layer *layer, uint32_t i)
 /* Cores share a tile by rows if there are enough of them, else by parts of the channels. */
 static bool by_channels(const muc_mcu_tile_layer *layer, uint32_t rows, uint32_t cores)
 {
-    return layer->rows_vary || rows < cores;
+    return layer->by_parts || rows < cores;
 }
 
 static muc_tile_node ask_node(const char *name, const muc_mcu_tile_layer *layer, uint32_t cores)
@@ -76,7 +76,7 @@ static muc_tile_node ask_node(const char *name, const muc_mcu_tile_layer *layer,
                   [DIM_CHANNELS] = { .name = "channels",
                                      .extent = layer->channels,
                                      .multiple = layer->multiple,
-                                     .lanes = layer->rows_vary ? layer->multiple * cores : 1 },
+                                     .lanes = layer->by_parts ? layer->multiple * cores : 1 },
                   [DIM_DEPTH] = { .name = "depth",
                                   .extent = layer->depth ? layer->depth : 1,
                                   .multiple = layer->depth / MOST_ROWS + 1,

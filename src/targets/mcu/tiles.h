@@ -26,7 +26,7 @@ typedef struct muc_mcu_tile_operand {
 typedef struct muc_mcu_tile_layer {
     const char *name; /* borrowed */
     uint32_t rows, channels;
-    bool rows_vary;    /* a run may have fewer: cores share a tile by channels */
+    bool by_parts;     /* cores share a tile by channels, however many rows a run has */
     uint32_t depth;    /* what is summed over, if that is to be cut; else 0 */
     uint32_t multiple; /* of channels in a part, but for the last one; channels: not to be cut */
     uint32_t operand_count; /* the result is the last; at most MUR_TILES_OPERANDS */

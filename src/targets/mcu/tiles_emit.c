@@ -77,8 +77,9 @@ void muc_mcu_emit_tile_memory(const muc_mcu_program *program, muc_text *text)
                  "#ifndef MUR_TILE_MEMORY /* a section of the small memory, %s */\n"
                  "#define MUR_TILE_MEMORY\n"
                  "#endif\n"
-                 "static uint8_t tile_memory[%" PRIu64 "] MUR_ALIGNED MUR_TILE_MEMORY;\n\nenum {\n",
-                 plan->arena, plan->peak);
+                 "static uint8_t tile_memory[%" PRIu64 "] __attribute__((aligned(%d))) "
+                 "MUR_TILE_MEMORY;\n\nenum {\n",
+                 plan->arena, plan->peak, MUC_MCU_ALIGNMENT);
     for (size_t i = 0; i < plan->count; i++)
         muc_text_add(text, "    %s = %" PRIu64 ",\n", plan->buffers[i].name,
                      plan->buffers[i].address);
