@@ -714,6 +714,38 @@ def test_a_picture_in_every_form_gives_the_same_classes():
     has(muc("run", network, "--image", WORK / "no.png", status=IO)[1], "no.png")
 
 
+def test_a_network_is_calibrated_on_a_folder_of_pictures():
+    network, folder, samples = WORK / "small.graph", WORK / "pictures", []
+    weights = ", ".join(str((i * 5 % 17 - 8) / 8) for i in range(18))
+    network.write_text(f"""graph small
+tensor x = input f32 [1, 1, 6, 6]
+tensor w = const f32 [2, 1, 3, 3] values {weights}
+node c f32 [1, 2, 6, 6] = conv x, w pads=[1, 1, 1, 1]
+node y f32 [1, 2, 6, 6] = relu c
+output y
+""")
+    (folder / "more").mkdir(parents=True)
+    for i, name in enumerate(("a.pgm", "b.pgm", "more/c.pgm")):
+        pixels = bytes((i * 67 + j * 29) % 256 for j in range(36))
+        (folder / name).write_bytes(b"P5\n%d %d\n255\n" % (6, 6) + pixels)
+        samples += [(p * (1 / 255) - 0.5) / 0.25 for p in pixels]
+    (folder / ".hidden").write_text("no picture")
+    write_npy(WORK / "samples.npy", (3, 1, 6, 6), samples)
+    prepare = ["--preprocess", "scale=1/255,mean=0.5,std=0.25"]
+    source = []
+    for name, calibration in (("by_pictures", [folder, *prepare]), ("by_array", [WORK / "samples.npy"])):
+        muc("compile", network, "--target", "mcu", "--quant", "int8", "--calib", *calibration, "-o", WORK / name)
+        source.append((WORK / name / "small.c").read_text())
+    assert source[0] == source[1]
+    muc("verify", WORK / "by_pictures", network, "--quant", "int8", "--calib", f"{folder}/", *prepare, "--image", folder / "b.pgm")
+    has(muc("verify", WORK / "by_pictures", network, "--quant", "int8", "--calib", folder, "--image", folder / "b.pgm",
+            status=MISMATCH)[1], "--preprocess")
+    (folder / "text").write_text("no picture")
+    has(muc("compile", network, "--quant", "int8", "--calib", folder, "-o", WORK / "no", status=UNSUPPORTED)[1], "text")
+    (WORK / "empty").mkdir()
+    has(muc("compile", network, "--quant", "int8", "--calib", WORK / "empty", "-o", WORK / "no", status=USAGE)[1], "no pictures")
+
+
 def main():
     tests = [(name, f) for name, f in globals().items() if name.startswith("test_")]
     print(f"1..{len(tests)}")

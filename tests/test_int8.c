@@ -447,7 +447,7 @@ static void what_calibrates_must_be_there_and_finite(void **state)
                 muc_network_to_int8(ctx, graph, &array, 1));
     muc_graph_free(graph);
     CHECK_FAILS(
-        ctx, MUC_USAGE, "needs --calib FILE",
+        ctx, MUC_USAGE, "needs --calib",
         muc_model_open(ctx, shared_data("tflite/kws_ref_model_float32.tflite"), &options, &model));
     muc_context_free(ctx);
 }

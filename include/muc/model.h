@@ -40,7 +40,8 @@ typedef struct muc_model_options {
     const char *arch;
     /* of a network: "int8" makes its activations and weights int8, in the arithmetic of TFLite's
      * kernels, on scales chosen by running it on the arrays of a .npz or .npy file (samples along
-     * the first dimension); NULL: it stays as it is */
+     * the first dimension), or on a picture or a folder of them, made its first input as preprocess
+     * says; NULL: it stays as it is */
     const char *quant, *calibration;
 } muc_model_options;
 

@@ -12,6 +12,7 @@
 #include "driver/engine_code.h"
 #include "driver/exports.h"
 #include "driver/network_int8.h"
+#include "driver/pictures.h"
 #include "driver/program.h"
 #include "passes/fold.h"
 #include "text/tokenizer.h"
@@ -185,6 +186,21 @@ static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_mode
     return open_tokenizer(ctx, model);
 }
 
+/* what a network is calibrated on: arrays, or pictures of its first input */
+static muc_status read_samples(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    muc_code_port port;
+
+    if (!muc_is_pictures(options->calibration))
+        return muc_arrays_read(ctx, &model->arena, options->calibration, &model->calibration,
+                               &model->calibration_count);
+    MUC_TRY(muc_network_input_port(ctx, model->network.graph, &port));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &model->arena, 1, &model->calibration));
+    model->calibration_count = 1;
+    return muc_pictures_read(ctx, &model->arena, options->calibration, options->preprocess, &port,
+                             model->calibration);
+}
+
 static muc_status quantize_network(muc_context *ctx, muc_model *model,
                                    const muc_model_options *options)
 {
@@ -196,10 +212,9 @@ static muc_status quantize_network(muc_context *ctx, muc_model *model,
                         options->quant ? options->quant : "without --quant");
     if (!options->calibration)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "--quant int8 of a network needs --calib FILE: a .npz or .npy file with "
-                        "samples of its inputs");
-    MUC_TRY(muc_arrays_read(ctx, &model->arena, options->calibration, &model->calibration,
-                            &model->calibration_count));
+                        "--quant int8 of a network needs --calib: a .npz or .npy file with samples "
+                        "of its inputs, or a folder of pictures");
+    MUC_TRY(read_samples(ctx, model, options));
     return muc_network_to_int8(ctx, model->network.graph, model->calibration,
                                model->calibration_count);
 }
@@ -226,19 +241,31 @@ static muc_status note_options(muc_context *ctx, muc_model *model, const muc_mod
 {
     const struct {
         const char *name, *value;
+        bool is_path;
     } given[] = {
-        { "quant", options->quant }, { "calib", options->calibration }, { "dim", options->dims },
-        { "type", options->types },  { "arch", options->arch },
+        { "quant", options->quant, false },
+        { "calib", options->calibration, true },
+        { "preprocess", options->calibration ? options->preprocess : NULL, false },
+        { "dim", options->dims, false },
+        { "type", options->types, false },
+        { "arch", options->arch, true },
     };
 
     model->options = "";
     for (size_t i = 0; i < MUC_COUNT(given); i++) {
-        const char *slash = given[i].value ? strrchr(given[i].value, '/') : NULL;
+        const char *value = given[i].value;
+        size_t end = value ? strlen(value) : 0, begin;
 
-        if (given[i].value)
-            MUC_TRY(muc_arena_format(ctx, &model->arena, &model->options, "%s%s--%s %s",
-                                     model->options, *model->options ? " " : "", given[i].name,
-                                     slash ? slash + 1 : given[i].value));
+        if (!value)
+            continue;
+        while (given[i].is_path && end > 1 && value[end - 1] == '/')
+            end--;
+        begin = given[i].is_path ? end : 0;
+        while (begin > 0 && value[begin - 1] != '/')
+            begin--;
+        MUC_TRY(muc_arena_format(ctx, &model->arena, &model->options, "%s%s--%s %.*s",
+                                 model->options, *model->options ? " " : "", given[i].name,
+                                 (int)(end - begin), value + begin));
     }
     return MUC_OK;
 }
