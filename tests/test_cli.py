@@ -9,12 +9,15 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import stat
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
+import zlib
 
 MUC = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -211,10 +214,53 @@ def test_a_model_that_shrinks_while_it_runs_ends_with_a_message():
 
 
 def test_standard_output_that_cannot_be_written_is_an_error():
-    with open("/dev/full", "w") as full:
-        done = subprocess.run([MUC, "formats"], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == IO, done
-    has(done.stderr, "standard output")
+    for verb in ("formats", "ops"):  # less, and more than a buffer
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([MUC, verb], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == IO, (verb, done)
+        has(done.stderr, "standard output")
+
+
+def test_a_pipe_is_written_and_not_replaced():
+    path, source = WORK / "pipe", WORK / "rescue.s"
+    program_file = program()
+    with open(source, "wb") as text:
+        subprocess.run([MUC, "dis", program_file], stdout=text, check=True)
+    os.mkfifo(path)
+    writer = subprocess.Popen([MUC, "as", source, "-o", path], stderr=subprocess.PIPE)
+    with open(path, "rb") as reader:
+        found = reader.read()
+    assert writer.wait(timeout=60) == OK and stat.S_ISFIFO(path.stat().st_mode)
+    assert found == program_file.read_bytes()
+
+
+def test_a_signal_leaves_no_temporary_files():
+    code, folder, compiler = compiled_code(), WORK / "temporary", WORK / "slow_cc"
+    compiler.write_text("#!/bin/sh\nexec sleep 60\n")
+    compiler.chmod(0o755)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        folder.mkdir(exist_ok=True)
+        run = subprocess.Popen([MUC, "run", code, "--prompt", "x"], stderr=subprocess.PIPE, start_new_session=True,
+                               env={**os.environ, "CC": str(compiler), "TMPDIR": str(folder)})
+        end = time.time() + 60
+        while not any(folder.glob("muc.*")) and time.time() < end:
+            time.sleep(0.02)
+        assert any(folder.iterdir())
+        run.send_signal(number)
+        assert run.wait(timeout=60) == -number
+        os.killpg(run.pid, signal.SIGKILL)  # the compiler, which a terminal would have told, too
+        assert not any(folder.iterdir()), list(folder.iterdir())
+
+
+def test_a_chip_program_that_claims_four_gigabytes_is_refused():
+    chip = WORK / "greedy_chip"
+    muc("compile", "examples/cnnchip/small.graph", "--target", "cnnchip", "--pes", 16, "-o", chip)
+    head = bytearray((chip / "program.bin").read_bytes())
+    struct.pack_into("<I", head, 28, 0xfffffff0)
+    struct.pack_into("<I", head, 60, zlib.crc32(head[:60]))
+    (chip / "program.bin").write_bytes(head)
+    for verb in (["run", chip, "--input", chip / "frame.bin"], ["report", chip]):
+        has(muc(*verb, status=UNSUPPORTED)[1], "program.bin", "4294967280 bytes of FRAME", "the simulator has")
 
 
 # ---- right results ----

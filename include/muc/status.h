@@ -40,6 +40,10 @@ void muc_context_free(muc_context *ctx);
 void muc_context_set_progress(muc_context *ctx, muc_progress_fn *fn, void *arg);
 unsigned muc_context_threads(const muc_context *ctx);
 
+/* Removes the temporary files and folders of all calls that have not returned: for a program that a
+ * signal ends. Not for signal handlers; nothing of this library may be called afterwards. */
+void muc_remove_temporaries(void);
+
 /* The first failure's sentence, without a line end; "" if none. Owned by the context. */
 const char *muc_error_message(const muc_context *ctx);
 /* Forgets the failure, so that the context can be used again. */

@@ -10,10 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
+
 struct muc_output {
     muc_context *ctx;
     FILE *stream;
     char *path, *temporary;
+    bool special; /* path is written itself */
 };
 
 static char *join(const char *dir, const char *name)
@@ -163,14 +166,43 @@ static void output_free(muc_output *output)
     free(output);
 }
 
-muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out)
+/* a device or a pipe, which nothing may replace, is written as it is */
+static bool is_special(const char *path)
 {
-    muc_output *output = muc_calloc(1, sizeof(*output));
-    size_t size = strlen(path) + sizeof(".XXXXXX");
+    struct stat info;
+
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/* a temporary file beside the path; -1: errno says why there is none */
+static int create_temporary(muc_output *output)
+{
     mode_t mask = umask(0);
     int fd;
 
     umask(mask);
+    fd = mkstemp(output->temporary);
+    if (fd >= 0) {
+        muc_temporary_note(output->temporary);
+        fchmod(fd, 0666 & ~mask);
+    }
+    return fd;
+}
+
+static void remove_temporary(const muc_output *output)
+{
+    if (output->special)
+        return;
+    unlink(output->temporary);
+    muc_temporary_forget(output->temporary);
+}
+
+muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out)
+{
+    muc_output *output = muc_calloc(1, sizeof(*output));
+    size_t size = strlen(path) + sizeof(".XXXXXX");
+    int fd;
+
     if (!output)
         return muc_fail_nomem(ctx, path, sizeof(*output));
     output->ctx = ctx;
@@ -181,17 +213,16 @@ muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out
         return muc_fail_nomem(ctx, path, size);
     }
     snprintf(output->temporary, size, "%s.XXXXXX", path);
-    fd = mkstemp(output->temporary);
-    if (fd >= 0) {
-        fchmod(fd, 0666 & ~mask);
+    output->special = is_special(path);
+    fd = output->special ? open(path, O_WRONLY | O_CLOEXEC) : create_temporary(output);
+    if (fd >= 0)
         output->stream = fdopen(fd, "wb");
-    }
     if (!output->stream) {
         muc_status status = fail_errno(ctx, path, "cannot create");
 
         if (fd >= 0) {
             close(fd);
-            unlink(output->temporary);
+            remove_temporary(output);
         }
         output_free(output);
         return status;
@@ -210,13 +241,16 @@ muc_status muc_output_write(muc_output *output, const void *data, size_t size)
 muc_status muc_output_commit(muc_output *output)
 {
     muc_status status = MUC_OK;
-    bool failed = fflush(output->stream) != 0 || fsync(fileno(output->stream)) != 0;
+    bool failed =
+        fflush(output->stream) != 0 || (!output->special && fsync(fileno(output->stream)) != 0);
 
     failed = fclose(output->stream) != 0 || failed;
     output->stream = NULL;
-    if (failed || rename(output->temporary, output->path) != 0) {
+    if (failed || (!output->special && rename(output->temporary, output->path) != 0)) {
         status = fail_errno(output->ctx, output->path, "cannot write");
-        unlink(output->temporary);
+        remove_temporary(output);
+    } else if (!output->special) {
+        muc_temporary_forget(output->temporary);
     }
     output_free(output);
     return status;
@@ -224,7 +258,7 @@ muc_status muc_output_commit(muc_output *output)
 
 void muc_output_discard(muc_output *output)
 {
-    unlink(output->temporary);
+    remove_temporary(output);
     output_free(output);
 }
 

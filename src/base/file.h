@@ -21,7 +21,7 @@ bool muc_path_is_dir(const char *path);
 bool muc_path_exists(const char *path);
 
 /* An output: bytes gather in a temporary file beside path; commit renames it, so that path
- * either keeps its old content or has all of the new. */
+ * either keeps its old content or has all of the new. A device or a pipe is written itself. */
 typedef struct muc_output muc_output;
 
 muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out);

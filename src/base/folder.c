@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/temporary.h"
 #include "base/text.h"
 
 #define LIST "FILES"
@@ -85,19 +86,6 @@ static muc_status may_replace(muc_folder *folder)
     return MUC_OK;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *place)
-{
-    (void)info;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
-static void remove_folder(const char *path)
-{
-    nftw(path, remove_one, MOST_OPEN, FTW_PHYS | FTW_DEPTH);
-}
-
 /* ---- writing ---- */
 
 static void folder_free(muc_folder *folder)
@@ -123,6 +111,7 @@ static muc_status begin(muc_folder *folder, const char *path)
     folder->temporary = (char *)temporary;
     if (!mkdtemp(folder->temporary))
         return fail_errno(folder->ctx, folder->path, "cannot create");
+    muc_temporary_note(folder->temporary);
     chmod(folder->temporary, 0777 & ~mask);
     return MUC_OK;
 }
@@ -165,6 +154,7 @@ static muc_status put_in_place(muc_folder *folder)
     MUC_TRY(muc_arena_format(folder->ctx, &folder->arena, &path, "%s/" LIST, folder->temporary));
     MUC_TRY(muc_file_write(folder->ctx, path, folder->list.data ? folder->list.data : "",
                            folder->list.size));
+    muc_temporary_forget(folder->temporary); /* whatever ends the program, one of both stays */
     if (muc_path_exists(folder->path)) {
         MUC_TRY(may_replace(folder)); /* still */
         MUC_TRY(muc_arena_format(folder->ctx, &folder->arena, &old, "%s.old", folder->temporary));
@@ -179,7 +169,7 @@ static muc_status put_in_place(muc_folder *folder)
         return status;
     }
     if (old)
-        remove_folder(old);
+        muc_temporary_remove(old);
     return MUC_OK;
 }
 
@@ -188,13 +178,13 @@ muc_status muc_folder_commit(muc_folder *folder)
     muc_status status = put_in_place(folder);
 
     if (status != MUC_OK)
-        remove_folder(folder->temporary);
+        muc_temporary_remove(folder->temporary);
     folder_free(folder);
     return status;
 }
 
 void muc_folder_discard(muc_folder *folder)
 {
-    remove_folder(folder->temporary);
+    muc_temporary_remove(folder->temporary);
     folder_free(folder);
 }

@@ -81,6 +81,9 @@ void cli_show_progress(muc_context *ctx);
 void cli_end_progress(void); /* wipes the bar, so that other output can follow */
 /* A file that shrinks while it is mapped ends the process with a message and MUC_IO. */
 void cli_catch_shrinking_files(void);
+/* Signals that end the program remove its temporary files first. Before any other thread is there.
+ */
+void cli_clear_away_on_signals(void);
 
 #define CLI_VERB(name, operands, least, most, summary, explanation, example) cli_verb_fn cli_##name;
 #include "cli/cli.def"

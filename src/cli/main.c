@@ -64,8 +64,9 @@ int main(int argc, char **argv)
     muc_status status;
 
     cli_catch_shrinking_files();
+    cli_clear_away_on_signals();
     status = dispatch(argc, argv);
-    if (fflush(stdout) != 0 && status == MUC_OK) {
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == MUC_OK) {
         fprintf(stderr, "muc: standard output cannot be written\n");
         status = MUC_IO;
     }

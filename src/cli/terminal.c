@@ -1,4 +1,5 @@
-/* terminal.c - the progress bar, and the message for a file that shrinks under our feet. */
+/* terminal.c - the progress bar, the message for a file that shrinks under our feet, and what is
+ * cleared away when a signal ends the program. */
 #include "cli/cli.h"
 
 #include <pthread.h>
@@ -109,4 +110,39 @@ void cli_catch_shrinking_files(void)
     struct sigaction action = { .sa_handler = on_bus_error };
 
     sigaction(SIGBUS, &action, NULL);
+}
+
+/* waits for one of these, in a thread of its own: a handler could remove nothing */
+static void *clear_away(void *arg)
+{
+    const sigset_t *ending = arg;
+    sigset_t mine;
+    int number;
+
+    if (sigwait(ending, &number) != 0)
+        return NULL;
+    cli_end_progress();
+    muc_remove_temporaries();
+    signal(number, SIG_DFL);
+    sigemptyset(&mine);
+    sigaddset(&mine, number);
+    pthread_sigmask(SIG_UNBLOCK, &mine, NULL);
+    kill(getpid(), number);
+    return NULL;
+}
+
+void cli_clear_away_on_signals(void)
+{
+    static sigset_t ending;
+    pthread_t thread;
+
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ending, NULL);
+    if (pthread_create(&thread, NULL, clear_away, &ending) == 0)
+        pthread_detach(thread);
+    else
+        pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
 }

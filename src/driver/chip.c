@@ -10,6 +10,7 @@
 #include "ref/ref.h"
 
 enum { MOST_BORDER = 255, MOST_SIDE = 65535, FP16 = 2, INT8 = 1 };
+enum { MOST_MEMORY = 1 << 30 }; /* bytes of FRAME, and of FILTER, that the simulator has */
 
 /* ---- places ---- */
 
@@ -217,10 +218,25 @@ static muc_status check_image(muc_context *ctx, muc_bytes image, uint32_t bytes,
     return MUC_OK;
 }
 
+/* a program file of a few bytes may claim all that addresses reach */
+static muc_status check_memories(muc_context *ctx, const muc_chip *chip)
+{
+    const muc_cnnchip_program *p = &chip->program;
+
+    if (p->frame_bytes <= MOST_MEMORY && p->filter_bytes <= MOST_MEMORY)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_UNSUPPORTED, chip->program_file.bytes.name, 28,
+                    "the program needs %u bytes of FRAME and %u of FILTER; the simulator has %u of "
+                    "each",
+                    p->frame_bytes, p->filter_bytes, (unsigned)MOST_MEMORY);
+}
+
 static muc_status make_memories(muc_context *ctx, muc_chip *chip)
 {
     const muc_cnnchip_program *p = &chip->program;
     bool sound = true;
+
+    MUC_TRY(check_memories(ctx, chip));
 
     MUC_TRY(check_image(ctx, chip->frame_file.bytes, p->frame_image_bytes, p->frame_crc));
     MUC_TRY(check_image(ctx, chip->filter_file.bytes, p->filter_image_bytes, p->filter_crc));
@@ -239,7 +255,7 @@ static muc_status make_memories(muc_context *ctx, muc_chip *chip)
     return sound ? MUC_OK : damaged(ctx, chip, "bus_bytes");
 }
 
-static muc_status open_folder(muc_context *ctx, const char *path, muc_chip *chip)
+static muc_status open_map(muc_context *ctx, const char *path, muc_chip *chip)
 {
     const char *target;
 
@@ -247,8 +263,14 @@ static muc_status open_folder(muc_context *ctx, const char *path, muc_chip *chip
     MUC_TRY(open_file(ctx, chip, "map.json", &chip->map_file));
     MUC_TRY(muc_json_parse(ctx, chip->map_file.bytes, 0, &chip->map));
     MUC_TRY(muc_json_string_or_null(ctx, chip->map_file.bytes.name, chip->map, "target", &target));
-    if (!target || strcmp(target, "cnnchip") != 0)
-        return damaged(ctx, chip, "it is not of the CNN chip");
+    return target && strcmp(target, "cnnchip") == 0
+               ? MUC_OK
+               : damaged(ctx, chip, "it is not of the CNN chip");
+}
+
+static muc_status open_folder(muc_context *ctx, const char *path, muc_chip *chip)
+{
+    MUC_TRY(open_map(ctx, path, chip));
     MUC_TRY(open_file(ctx, chip, "program.bin", &chip->program_file));
     MUC_TRY(open_file(ctx, chip, "frame.bin", &chip->frame_file));
     MUC_TRY(open_file(ctx, chip, "filter.bin", &chip->filter_file));
@@ -289,11 +311,10 @@ void muc_chip_close(muc_chip *chip)
 bool muc_is_chip_folder(const char *path)
 {
     muc_context *ctx = path && muc_path_is_dir(path) ? muc_context_new(1) : NULL;
-    muc_chip chip;
-    bool is_one = ctx && muc_chip_open(ctx, path, &chip) == MUC_OK;
+    muc_chip chip = { 0 };
+    bool is_one = ctx && open_map(ctx, path, &chip) == MUC_OK;
 
-    if (is_one)
-        muc_chip_close(&chip);
+    muc_chip_close(&chip); /* whoever opens it tells what is wrong with the rest */
     muc_context_free(ctx);
     return is_one;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/temporary.h"
 
 enum { MOST_WORDS = 512, MOST_LINE = 512 };
 
@@ -29,18 +31,25 @@ static muc_status await_child(muc_context *ctx, const char *const *words, const 
                               const char *out, int *state)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
     pid_t child;
     int error;
 
+    sigemptyset(&none); /* what this program waits for ends a child */
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
     if (in)
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in, O_RDONLY, 0);
     if (out)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
                                          0600);
-    error =
-        posix_spawnp(&child, words[0], &actions, NULL, (char *const *)(uintptr_t)words, environ);
+    error = posix_spawnp(&child, words[0], &actions, &attributes, (char *const *)(uintptr_t)words,
+                         environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     if (error)
         return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
                         strerror(error));
@@ -235,25 +244,22 @@ static muc_status make_temporary(muc_context *ctx, muc_arena *arena, const char 
     const char *base = getenv("TMPDIR");
 
     MUC_TRY(muc_arena_format(ctx, arena, out, "%s/muc.XXXXXX", base && *base ? base : "/tmp"));
-    if (mkdtemp((char *)(uintptr_t)*out))
-        return MUC_OK;
-    return muc_fail(ctx, MUC_IO, *out, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
+    if (!mkdtemp((char *)(uintptr_t)*out))
+        return muc_fail(ctx, MUC_IO, *out, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
+    muc_temporary_note(*out);
+    return MUC_OK;
 }
 
 static muc_status do_job(muc_context *ctx, const muc_code_folder *folder, code_job *job)
 {
-    static const char *const files[] = { "program", "in", "out", "trace.c", "count" };
-    const char *temporary, *path;
+    const char *temporary;
     muc_arena arena = { 0 };
     muc_status status = make_temporary(ctx, &arena, &temporary);
 
     if (status == MUC_OK) {
         status = job->board ? emulate(ctx, folder, &arena, temporary, job)
                             : build_and_run(ctx, folder, &arena, temporary, job);
-        for (size_t i = 0; i < MUC_COUNT(files); i++)
-            if (muc_arena_format(ctx, &arena, &path, "%s/%s", temporary, files[i]) == MUC_OK)
-                unlink(path);
-        rmdir(temporary);
+        muc_temporary_remove(temporary);
     }
     muc_arena_free(&arena);
     return status;
@@ -414,9 +420,7 @@ muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void *
     if (status == MUC_OK && !(*library = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
         status =
             muc_fail(ctx, MUC_IO, folder->path, MUC_NO_OFFSET, "cannot be loaded: %s", dlerror());
-    if (path)
-        unlink(path);
-    rmdir(temporary);
+    muc_temporary_remove(temporary);
     muc_arena_free(&arena);
     return status;
 }

@@ -94,7 +94,7 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_fold_quantization(ctx, graph));
     MUC_TRY(muc_shift_quantized(ctx, graph));
     MUC_TRY(muc_dequantize_constants(ctx, graph));
-    MUC_TRY(muc_widen_halves(ctx, graph));
+    MUC_TRY(muc_compute_in_f32(ctx, graph));
     MUC_TRY(muc_fold(ctx, graph));
     MUC_TRY(muc_canonicalise(ctx, graph));
     MUC_TRY(muc_recognise(ctx, graph));

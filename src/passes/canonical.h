@@ -17,8 +17,9 @@ muc_status muc_fuse_but_norms(muc_context *ctx, muc_graph *graph);
 /* Makes float32 constants of integer ones that are only dequantized: what a network of float
  * arithmetic with integer weights computes with. */
 muc_status muc_dequantize_constants(muc_context *ctx, muc_graph *graph);
-/* Puts casts to f32 and back around arithmetic on 16-bit floats; constants become f32. */
-muc_status muc_widen_halves(muc_context *ctx, muc_graph *graph);
+/* Puts casts to f32 and back around arithmetic on 16-bit floats and on f64; constants become f32.
+ */
+muc_status muc_compute_in_f32(muc_context *ctx, muc_graph *graph);
 /* Turns operators with channels first into channels last: constant weights are laid anew, and the
  * transposes that remain stand at inputs, outputs and operators that mix dimensions. */
 muc_status muc_lay_channels_last(muc_context *ctx, muc_graph *graph);

@@ -157,8 +157,8 @@ static int by_place(const void *a, const void *b)
 
 static muc_status check_places(const file *f)
 {
-    muc_tensor_view *views = f->checkpoint->tensors + f->first;
     size_t count = f->checkpoint->tensor_count - f->first;
+    muc_tensor_view *views = count ? f->checkpoint->tensors + f->first : NULL;
     uint64_t end = f->data_offset;
 
     if (count > 0)

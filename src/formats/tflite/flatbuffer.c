@@ -94,10 +94,11 @@ static muc_flat table_or_none(muc_flat from, size_t at)
 int64_t muc_flat_integer(muc_flat table, muc_flat_field field)
 {
     size_t at = field_at(table, field);
-    const uint8_t *p = table.data + at;
+    const uint8_t *p;
 
     if (!at)
         return fields[field].unless;
+    p = table.data + at;
     if (kinds[fields[field].kind].width == 1)
         return fields[field].kind == MUC_FLAT_I8 ? (int64_t)(int8_t)*p : *p;
     assert(fields[field].kind == MUC_FLAT_I32 || fields[field].kind == MUC_FLAT_U32);

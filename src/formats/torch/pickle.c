@@ -81,7 +81,7 @@ static muc_status pop_marked(machine *m, value ***items, size_t *count)
     if (m->mark_count == 0)
         return muc_read_fail(m->r, "the pickle looks for a mark that it did not set");
     start = m->marks[--m->mark_count];
-    *items = m->stack + start;
+    *items = m->stack ? m->stack + start : NULL;
     *count = m->depth - start;
     m->depth = start;
     return MUC_OK;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "targets/mcu/emit.h"
 #include "targets/mcu/runtime.h"
@@ -93,10 +94,35 @@ static muc_status measure(const muc_mcu_lowering *l, const muc_tensor *tensor, u
                     "tensor '%s' has more than 4 GiB", tensor->name);
 }
 
+/* words that a header for C and C++ cannot call a member, and a port whose sizes would be the
+ * arena's */
+static bool is_reserved(const char *name)
+{
+    static const char *const words[] = {
+        "alignas",  "alignof",   "and",     "and_eq",     "arena",     "asm",       "auto",
+        "bitand",   "bitor",     "bool",    "break",      "case",      "catch",     "char",
+        "class",    "compl",     "const",   "const_cast", "constexpr", "continue",  "decltype",
+        "default",  "delete",    "do",      "double",     "else",      "enum",      "explicit",
+        "export",   "extern",    "false",   "float",      "for",       "friend",    "goto",
+        "if",       "inline",    "int",     "long",       "mutable",   "namespace", "new",
+        "noexcept", "not",       "not_eq",  "nullptr",    "operator",  "or",        "or_eq",
+        "private",  "protected", "public",  "register",   "restrict",  "return",    "short",
+        "signed",   "sizeof",    "static",  "struct",     "switch",    "template",  "this",
+        "throw",    "true",      "try",     "typedef",    "typeid",    "typename",  "union",
+        "unsigned", "using",     "virtual", "void",       "volatile",  "wchar_t",   "while",
+        "xor",      "xor_eq",
+    };
+
+    for (size_t i = 0; i < MUC_COUNT(words); i++)
+        if (strcasecmp(words[i], name) == 0)
+            return true;
+    return false;
+}
+
 static bool name_is_taken(const muc_mcu_program *program, const char *name)
 {
     for (uint32_t i = 0; i < program->value_count; i++)
-        if (strcmp(program->values[i].name, name) == 0)
+        if (strcasecmp(program->values[i].name, name) == 0) /* macros are capitals */
             return true;
     return false;
 }
@@ -113,6 +139,8 @@ static muc_status name_value(muc_mcu_lowering *l, const muc_tensor *tensor, bool
                                 tensor->kind == MUC_TENSOR_CONST ? "w" : "t",
                                 (unsigned)(tensor - l->graph->tensors));
     MUC_TRY(muc_mcu_identifier(l->ctx, &program->arena, tensor->name, &name));
+    if (is_reserved(name))
+        MUC_TRY(muc_arena_format(l->ctx, &program->arena, &name, "%s_", name));
     *out = name;
     for (unsigned i = 2; name_is_taken(program, *out); i++)
         MUC_TRY(muc_arena_format(l->ctx, &program->arena, out, "%s_%u", name, i));

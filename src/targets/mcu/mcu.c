@@ -27,7 +27,9 @@ static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const cha
     for (; *small; small++)
         *small = (char)tolower((unsigned char)*small);
     program->name = identifier;
-    return MUC_OK;
+    if (strcmp(identifier, "main") != 0)
+        return MUC_OK;
+    return muc_arena_format(ctx, &program->arena, &program->name, "main_network"); /* main.c */
 }
 
 /* constants, and no code yet, against the memory that holds both */

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""ONNX networks that compile although their names or types fit no C as they are. Prints TAP.
+
+    tests/test_networks.py MUC
+"""
+import json
+import pathlib
+import sys
+import tempfile
+
+import files
+from files import ROOT, muc
+
+sys.path.insert(0, str(ROOT / "fuzz"))
+import onnx_seeds as onnx
+
+DOUBLE = 11
+
+
+def agrees(folder, network, dims, values):
+    """The network's own results; those of its code are the same, compiled without a warning."""
+    given, code = folder / "in.npy", folder / "code"
+    given.write_bytes(files.npy(dims, values))
+    muc("compile", network, "--target", "mcu", "-o", code)
+    found = json.loads(muc("verify", code, network, "--input", given, "--json"))
+    assert found["exact"] is True, found
+    results = []
+    for what in (network, code):
+        muc("run", what, "--input", given, "--output", folder / "out.npz")
+        results.append([values for _, _, values in files.read_npz(folder / "out.npz")])
+    for a, b in zip(*results, strict=True):
+        files.close(b, a)
+    return results[0], code
+
+
+def test_words_of_c_and_names_that_differ_by_case_are_outputs(folder):
+    names = ["int", "INT", "class", "arena", "x", "main.c"]
+    path = folder / "main.onnx"
+    path.write_bytes(onnx.model([onnx.node("Mul", ["in", f"k{i}"], [name]) for i, name in enumerate(names)],
+                                [onnx.value("in", [2])], [onnx.value(name, [2]) for name in names],
+                                [onnx.tensor(f"k{i}", [1], [float(i)]) for i in range(len(names))]))
+    results, code = agrees(folder, path, (2,), [1.0, -3.0])
+    assert results == [[i * 1.0, i * -3.0] for i in range(len(names))], results
+    assert (code / "main_network.h").exists() and (code / "main.c").exists()
+
+
+
+
+def test_doubles_on_the_way_are_computed_as_floats(folder):
+    path = folder / "wide.onnx"
+    wide = onnx.data(5, onnx.number(1, 1) + onnx.number(2, DOUBLE) + onnx.data(9, files.struct.pack("<d", 0.1)))
+    path.write_bytes(onnx.model(
+        [onnx.node("Cast", ["x"], ["d"], to=DOUBLE), onnx.node("Constant", [], ["tenth"], value=wide + onnx.number(20, 4)),
+         onnx.node("Mul", ["d", "tenth"], ["m"]), onnx.node("Reshape", ["m", "shape"], ["r"]),
+         onnx.node("Tanh", ["r"], ["t"]), onnx.node("Cast", ["t"], ["y"], to=1)],
+        [onnx.value("x", [2, 2])], [onnx.value("y", [4])], [onnx.tensor("shape", [1], [4], 7)]))
+    results, code = agrees(folder, path, (2, 2), [1.0, -2.0, 3.0, 0.5])
+    files.close(results[0], [0.09966799, -0.19737532, 0.29131261, 0.04995838])
+    assert "double" not in (code / "wide.c").read_text()
+
+
+def in_a_folder(test):
+    def run():
+        with tempfile.TemporaryDirectory() as folder:
+            test(pathlib.Path(folder))
+    return run
+
+
+if __name__ == "__main__":
+    tests = {k: v for k, v in globals().items() if k.startswith("test_")}
+    sys.exit(files.run_tests({name: in_a_folder(test) for name, test in tests.items()}))
