@@ -792,6 +792,74 @@ output y
     has(muc("compile", network, "--quant", "int8", "--calib", WORK / "empty", "-o", WORK / "no", status=USAGE)[1], "no pictures")
 
 
+# ---- texts ----
+
+TOKENIZER = ROOT / "models/rescue/tokenizer.model"
+
+
+def test_a_network_of_tokens_runs_on_a_text():
+    network = WORK / "echo.graph"  # the token itself comes next, as long as the mask has tokens
+    network.write_text("""graph echo
+tensor input_ids = input i64 [1, 12]
+tensor attention_mask = input i64 [1, 12]
+tensor position_ids = input i64 [1, 12]
+tensor pair = const f32 [2] values 0.0, 3.5
+node h f32 [1, 12, 512] = one_hot input_ids, pair axis=2 size=512
+node m i64 [1, 12] = mul attention_mask, position_ids
+node f f32 [1, 12] = cast m to=f32
+node g f32 [1, 12, 1] = reshape f shape=[1, 12, 1]
+node y f32 [1, 12, 512] = mul h, g
+output y
+""")
+    found = json.loads(muc("run", network, "--prompt", "go home", "--tokenizer", TOKENIZER, "--json")[0])
+    first, second = found["next"][:2]
+    assert "go home".endswith(first["text"].strip()) and first["text"] and second["score"] == 0, found["next"]
+    last = first["score"] / 3.5  # the position of the last token
+    assert last == int(last) and 1 <= last < 6, found["next"]
+    longer = "go home and come back to the lab"
+    has(muc("run", network, "--prompt", longer, "--tokenizer", TOKENIZER, status=USAGE)[1], "12 at most")
+    has(muc("run", network, "--prompt", longer, status=USAGE)[1], "--tokenizer")
+    network.write_text(network.read_text().replace("position_ids", "depth"))
+    has(muc("run", network, "--prompt", "go", "--tokenizer", TOKENIZER, status=USAGE)[1], "'depth'")
+    has(muc("run", ROOT / "examples/cnnchip/small.graph", "--prompt", "go", "--tokenizer", TOKENIZER, status=USAGE)[1],
+        "no input takes tokens")
+
+
+def test_a_network_of_tokens_is_calibrated_on_a_text():
+    network, text = WORK / "tokens.graph", WORK / "text.txt"
+    weights = ", ".join(str((i * 5 % 17 - 8) / 8) for i in range(24))
+    network.write_text(f"""graph tokens
+tensor input_ids = input i32 [1, 8]
+tensor w = const f32 [3, 8] values {weights}
+node f f32 [1, 8] = cast input_ids to=f32
+node y f32 [1, 3] = linear f, w
+output y
+""")
+    words = "search the north corridor for survivors, then come back and go to the lab"
+    text.write_text(words)
+    spell = WORK / "spell.graph"  # what the tokens are
+    spell.write_text("""graph spell
+tensor input_ids = input i32 [1, 64]
+node y f32 [1, 64] = cast input_ids to=f32
+output y
+""")
+    muc("run", spell, "--prompt", words, "--tokenizer", TOKENIZER, "-o", WORK / "tokens.npz")
+    with zipfile.ZipFile(WORK / "tokens.npz") as archive:
+        data = archive.read(archive.namelist()[0])
+    tokens = [int(x) for x in struct.unpack("<64f", data[-256:])]
+    count = max(i for i, token in enumerate(tokens) if token) + 1
+    assert count >= 16, tokens
+    rows = count // 8
+    header = f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({rows}, 8), }}".encode().ljust(117) + b"\n"
+    (WORK / "tokens.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header
+                                      + struct.pack(f"<{8 * rows}i", *tokens[:8 * rows]))
+    source = []
+    for name, calibration in (("by_text", [text, "--tokenizer", TOKENIZER]), ("by_tokens", [WORK / "tokens.npy"])):
+        muc("compile", network, "--target", "mcu", "--quant", "int8", "--calib", *calibration, "-o", WORK / name)
+        source.append((WORK / name / "tokens.c").read_text())
+    assert source[0] == source[1]
+
+
 def main():
     tests = [(name, f) for name, f in globals().items() if name.startswith("test_")]
     print(f"1..{len(tests)}")

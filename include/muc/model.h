@@ -27,6 +27,8 @@ typedef struct muc_model_options {
     /* of a network: a picture that becomes its first input, and what is done to it
      * (muc_array_run); NULL: none, and what the input's shape and type ask for */
     const char *image, *preprocess;
+    /* of a network of tokens, with a tokenizer: a text that becomes its inputs; NULL: none */
+    const char *text;
     /* of a network: files of further exports of it, each at another length; they become one network
      * for all lengths, for which context is the room in its caches. NULL and 0: none */
     const char *const *exports;
@@ -41,7 +43,7 @@ typedef struct muc_model_options {
     /* of a network: "int8" makes its activations and weights int8, in the arithmetic of TFLite's
      * kernels, on scales chosen by running it on the arrays of a .npz or .npy file (samples along
      * the first dimension), or on a picture or a folder of them, made its first input as preprocess
-     * says; NULL: it stays as it is */
+     * says, or, with a tokenizer, on a text; NULL: it stays as it is */
     const char *quant, *calibration;
 } muc_model_options;
 

@@ -111,10 +111,12 @@ static muc_status finish(muc_context *ctx, const cli_args *args, muc_status stat
     return status != MUC_OK ? status : printed;
 }
 
-/* exports: of a network, up to a NULL, or NULL. quantized: as --quant and --calib say, if the file
- * is a network. */
+/* exports: of a network, up to a NULL, or NULL. text: its inputs, or NULL. quantized: as --quant
+ * and
+ * --calib say, if the file is a network. */
 static muc_status open_as(muc_context *ctx, const cli_args *args, const char *path,
-                          const char *const *exports, bool quantized, muc_model **out)
+                          const char *const *exports, const char *text, bool quantized,
+                          muc_model **out)
 {
     muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
                                   .dims = args->values[OPTION_DIM],
@@ -122,7 +124,8 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
                                   .arch = args->values[OPTION_ARCH],
                                   .inputs = args->values[OPTION_INPUT],
                                   .image = args->values[OPTION_IMAGE],
-                                  .preprocess = args->values[OPTION_PREPROCESS] };
+                                  .preprocess = args->values[OPTION_PREPROCESS],
+                                  .text = text };
     uint64_t context;
 
     TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
@@ -141,15 +144,15 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
 static muc_status open_model(muc_context *ctx, const cli_args *args, const char *path,
                              muc_model **out)
 {
-    return open_as(ctx, args, path, NULL, true, out);
+    return open_as(ctx, args, path, NULL, NULL, true, out);
 }
 
 static muc_status open_operand(muc_context *ctx, const cli_args *args, unsigned operand,
-                               muc_model **out)
+                               const char *text, muc_model **out)
 {
     const char *path = args->operands[operand];
 
-    return open_as(ctx, args, path, path ? &args->operands[operand + 1] : NULL, true, out);
+    return open_as(ctx, args, path, path ? &args->operands[operand + 1] : NULL, text, true, out);
 }
 
 static muc_status need_output(const cli_args *args)
@@ -188,7 +191,7 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
 
     TRY(need_output(args));
     TRY(weight_options(args, &options.weights));
-    TRY(open_operand(ctx, args, 0, &model));
+    TRY(open_operand(ctx, args, 0, NULL, &model));
     status = muc_compile(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
     muc_model_close(model);
     return finish(ctx, args, status, report);
@@ -203,7 +206,7 @@ muc_status cli_quantize(muc_context *ctx, const cli_args *args)
 
     TRY(need_output(args));
     TRY(weight_options(args, &options));
-    TRY(open_operand(ctx, args, 0, &model));
+    TRY(open_operand(ctx, args, 0, NULL, &model));
     status = muc_quantize(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
     muc_model_close(model);
     return finish(ctx, args, status, report);
@@ -279,7 +282,7 @@ muc_status cli_compress(muc_context *ctx, const cli_args *args)
     TRY(cli_count(args, OPTION_WINDOW, 2, UINT32_MAX, 0, &window));
     options.limit = (uint32_t)limit;
     options.window = (uint32_t)window;
-    TRY(open_operand(ctx, args, 0, &model));
+    TRY(open_operand(ctx, args, 0, NULL, &model));
     status = muc_compress(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
     muc_model_close(model);
     return finish(ctx, args, status, report);
@@ -434,11 +437,9 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
     status = take_prompt(args, &owned, &prompt);
     options.prompt = prompt ? prompt : "";
     if (status == MUC_OK)
-        status = open_operand(ctx, args, 0, &model);
+        status = open_operand(ctx, args, 0, prompt, &model);
     is_network = status == MUC_OK && muc_model_is_network(model);
-    if (is_network && prompt)
-        status = cli_misuse(args, "a network runs on arrays (--input), not on a prompt");
-    else if (status == MUC_OK && !is_network && cli_given(args, OPTION_OUTPUT))
+    if (status == MUC_OK && !is_network && cli_given(args, OPTION_OUTPUT))
         status = cli_misuse(args, "--output is for a network's results; text goes to stdout");
     else if (is_network)
         status = muc_run_network(ctx, model, &arrays, &report);
@@ -472,7 +473,7 @@ muc_status cli_eval(muc_context *ctx, const cli_args *args)
     TRY(cli_count(args, OPTION_LIMIT, 1, UINT32_MAX, 0, &limit));
     options.window = (uint32_t)window;
     options.limit = (uint32_t)limit;
-    status = open_operand(ctx, args, 0, &model);
+    status = open_operand(ctx, args, 0, NULL, &model);
     if (status == MUC_OK && cli_given(args, OPTION_REFERENCE))
         status = open_model(ctx, args, args->values[OPTION_REFERENCE], &reference);
     options.reference = reference;
@@ -556,7 +557,7 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
             status = cli_misuse(args, "say what %s was made of: muc verify FOLDER NETWORK",
                                 args->operands[0]);
         if (status == MUC_OK)
-            status = open_operand(ctx, args, 1, &model);
+            status = open_operand(ctx, args, 1, NULL, &model);
         if (status == MUC_OK && muc_is_language_folder(args->operands[0]))
             status = muc_verify_language_folder(ctx, args->operands[0], model, prompt, &report);
         else if (status == MUC_OK)
@@ -573,9 +574,9 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
         status = cli_misuse(args, "a network is compared with itself in --quant int8, or a folder "
                                   "made of it with it: muc verify FOLDER NETWORK");
     else if (is_network)
-        status = open_as(ctx, args, args->operands[0], NULL, false, &model);
+        status = open_as(ctx, args, args->operands[0], NULL, NULL, false, &model);
     else if (status == MUC_OK)
-        status = open_operand(ctx, args, 1, &model);
+        status = open_operand(ctx, args, 1, NULL, &model);
     if (status == MUC_OK && is_network)
         status = muc_verify_int8(ctx, program, model, &report);
     else if (status == MUC_OK)
@@ -594,7 +595,7 @@ muc_status cli_inspect(muc_context *ctx, const cli_args *args)
     muc_model *model;
     muc_status status;
 
-    TRY(open_operand(ctx, args, 0, &model));
+    TRY(open_operand(ctx, args, 0, NULL, &model));
     status = muc_inspect(ctx, model, &report);
     muc_model_close(model);
     return finish(ctx, args, status, report);

@@ -40,6 +40,27 @@ static muc_status read_npy(muc_context *ctx, muc_arena *arena, muc_bytes bytes,
     return MUC_OK;
 }
 
+static bool is_zip(muc_bytes bytes)
+{
+    return bytes.size >= 2 && memcmp(bytes.data, "PK", 2) == 0;
+}
+
+bool muc_is_arrays(const char *path)
+{
+    static const char npy[] = "\x93NUMPY";
+    muc_context *quiet = muc_context_new(1);
+    muc_file file;
+    bool is = false;
+
+    if (quiet && muc_file_open(quiet, path, &file) == MUC_OK) {
+        is = is_zip(file.bytes) || (file.bytes.size >= sizeof(npy) - 1 &&
+                                    memcmp(file.bytes.data, npy, sizeof(npy) - 1) == 0);
+        muc_file_close(&file);
+    }
+    muc_context_free(quiet);
+    return is;
+}
+
 muc_status muc_arrays_read(muc_context *ctx, muc_arena *arena, const char *path,
                            muc_tensor_view **out, size_t *count)
 {
@@ -47,7 +68,7 @@ muc_status muc_arrays_read(muc_context *ctx, muc_arena *arena, const char *path,
     muc_file file;
 
     MUC_TRY(muc_file_open(ctx, path, &file));
-    if (file.bytes.size >= 2 && memcmp(file.bytes.data, "PK", 2) == 0)
+    if (is_zip(file.bytes))
         status = muc_npz_read(ctx, arena, file.bytes, out, count);
     else
         status = read_npy(ctx, arena, file.bytes, out, count);

@@ -7,6 +7,8 @@
 /* All arrays of a .npz file, or the one of a .npy file, whose name is the file's. In arena. */
 muc_status muc_arrays_read(muc_context *ctx, muc_arena *arena, const char *path,
                            muc_tensor_view **out, size_t *count);
+/* Whether a file begins as one of these; false for what cannot be read. */
+bool muc_is_arrays(const char *path);
 /* To a .npz file. */
 muc_status muc_arrays_write(muc_context *ctx, const char *path, const muc_tensor_view *arrays,
                             size_t count);

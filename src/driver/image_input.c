@@ -527,7 +527,7 @@ muc_status muc_network_input_port(muc_context *ctx, const muc_graph *graph, muc_
 
 /* ---- classes ---- */
 
-enum { TOP = 5, MOST_LABEL = 120 };
+enum { MOST_LABEL = 120 };
 
 /* line number `line` of a text, from 0; "" beyond its end */
 static muc_bytes line_of(muc_bytes text, uint64_t line)
@@ -541,32 +541,12 @@ static muc_bytes line_of(muc_bytes text, uint64_t line)
     return (muc_bytes){ text.data + at, end - at, text.name };
 }
 
-static size_t find_top(const muc_tensor_view *result, uint64_t top[TOP])
-{
-    size_t count = 0;
-
-    for (uint64_t i = 0; i < result->elements; i++) {
-        double value = muc_array_element(result, i);
-        size_t at = count;
-
-        while (at > 0 && value > muc_array_element(result, top[at - 1]))
-            at--;
-        if (at == TOP)
-            continue;
-        count += count < TOP;
-        for (size_t j = count - 1; j > at; j--)
-            top[j] = top[j - 1];
-        top[at] = i;
-    }
-    return count;
-}
-
 muc_status muc_image_add_classes(muc_context *ctx, const char *labels,
                                  const muc_tensor_view *result, const muc_code_port *output,
                                  muc_report *report)
 {
-    uint64_t top[TOP];
-    size_t count = find_top(result, top);
+    uint64_t top[MUC_ARRAY_TOP];
+    size_t count = muc_array_top(result, 0, result->elements, top);
     muc_file file = { 0 };
 
     if (labels)

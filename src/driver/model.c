@@ -14,6 +14,7 @@
 #include "driver/network_int8.h"
 #include "driver/pictures.h"
 #include "driver/program.h"
+#include "driver/text_input.h"
 #include "passes/fold.h"
 #include "text/tokenizer.h"
 
@@ -29,7 +30,9 @@ static void settle_special_tokens(const muc_model_config *config, muc_vocabulary
         vocabulary->eos = config->eos[0];
 }
 
-static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const char *path)
+/* pieces: the most that the model has */
+static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const char *path,
+                                    uint32_t pieces)
 {
     const muc_model_config *config = &model->checkpoint.config;
     const muc_stored_vocabulary *stored = model->checkpoint.vocabulary;
@@ -42,17 +45,16 @@ static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const ch
         path = model->checkpoint.tokenizer_path;
     if (path) {
         MUC_TRY(muc_file_open(ctx, path, &file));
-        status =
-            muc_vocabulary_read(ctx, file.bytes, config->vocabulary, &model->arena, &vocabulary);
+        status = muc_vocabulary_read(ctx, file.bytes, pieces, &model->arena, &vocabulary);
     } else if (stored) {
         status = muc_vocabulary_of_stored(ctx, model->path, stored, &model->arena, &vocabulary);
     } else {
         return MUC_OK;
     }
-    if (status == MUC_OK && vocabulary.count > config->vocabulary)
-        status = muc_fail(ctx, MUC_MALFORMED, path ? path : model->path, MUC_NO_OFFSET,
-                          "the tokenizer has %zu pieces, the model only %u", vocabulary.count,
-                          config->vocabulary);
+    if (status == MUC_OK && vocabulary.count > pieces)
+        status =
+            muc_fail(ctx, MUC_MALFORMED, path ? path : model->path, MUC_NO_OFFSET,
+                     "the tokenizer has %zu pieces, the model only %u", vocabulary.count, pieces);
     if (status == MUC_OK) {
         settle_special_tokens(config, &vocabulary);
         status =
@@ -139,7 +141,7 @@ static muc_status set_context(muc_context *ctx, muc_model *model, uint32_t asked
 static muc_status open_rest(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     MUC_TRY(set_context(ctx, model, options->context, model->checkpoint.config.context));
-    MUC_TRY(compile_tokenizer(ctx, model, options->tokenizer));
+    MUC_TRY(compile_tokenizer(ctx, model, options->tokenizer, model->checkpoint.config.vocabulary));
     MUC_TRY(open_tokenizer(ctx, model));
     set_tokens(model);
     return read_prompt_template(ctx, model);
@@ -186,14 +188,30 @@ static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_mode
     return open_tokenizer(ctx, model);
 }
 
-/* what a network is calibrated on: arrays, or pictures of its first input */
+static muc_status read_text(muc_context *ctx, muc_model *model, const char *path)
+{
+    uint32_t tokens;
+    muc_status status;
+    muc_file file;
+
+    MUC_TRY(muc_file_open(ctx, path, &file));
+    status =
+        muc_text_arrays(ctx, &model->arena, model->network.graph, &model->tokenizer, file.bytes,
+                        true, &model->calibration, &model->calibration_count, &tokens);
+    muc_file_close(&file);
+    return status;
+}
+
+/* what a network is calibrated on: arrays, pictures of its first input, or a text */
 static muc_status read_samples(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     muc_code_port port;
 
     if (!muc_is_pictures(options->calibration))
-        return muc_arrays_read(ctx, &model->arena, options->calibration, &model->calibration,
-                               &model->calibration_count);
+        return options->tokenizer && !muc_is_arrays(options->calibration)
+                   ? read_text(ctx, model, options->calibration)
+                   : muc_arrays_read(ctx, &model->arena, options->calibration, &model->calibration,
+                                     &model->calibration_count);
     MUC_TRY(muc_network_input_port(ctx, model->network.graph, &port));
     MUC_TRY(MUC_ARENA_NEW(ctx, &model->arena, 1, &model->calibration));
     model->calibration_count = 1;
@@ -234,6 +252,25 @@ static muc_status take_image(muc_context *ctx, muc_model *model, const muc_model
     model->array_count = 1;
     return muc_image_array(ctx, &model->arena, options->image, options->preprocess, &port,
                            model->arrays, &model->image);
+}
+
+/* a text as the network's inputs */
+static muc_status take_text(muc_context *ctx, muc_model *model, const muc_model_options *options)
+{
+    muc_bytes text = { (const uint8_t *)options->text, 0, "prompt" };
+
+    if (!options->text)
+        return MUC_OK;
+    if (options->inputs || options->image)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the inputs are a text, arrays or a picture, not two of them");
+    if (!options->tokenizer)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "a network takes a text with --tokenizer FILE; otherwise it runs on arrays "
+                        "(--input)");
+    text.size = strlen(options->text);
+    return muc_text_arrays(ctx, &model->arena, model->network.graph, &model->tokenizer, text, false,
+                           &model->arrays, &model->array_count, &model->text_tokens);
 }
 
 /* "--quant int8 --calib kws.npz": files without their folders */
@@ -278,9 +315,9 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
 
     model->kind = MUC_MODEL_NETWORK;
     MUC_TRY(note_options(ctx, model, options));
-    if (options->tokenizer || (options->context && !options->export_count))
+    if (options->context && !options->export_count)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file is a network, which has neither tokenizer nor context");
+                        "the file is a network, which has no context");
     if (options->dims) {
         MUC_TRY(muc_network_dims(ctx, &model->arena, options->dims, &dims, &how.dim_count));
         how.dims = dims;
@@ -300,7 +337,12 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     if (options->export_count)
         MUC_TRY(muc_model_unify(ctx, model, &how, options));
     MUC_TRY(muc_fold(ctx, model->network.graph));
+    if (options->tokenizer) {
+        MUC_TRY(compile_tokenizer(ctx, model, options->tokenizer, UINT32_MAX));
+        MUC_TRY(open_tokenizer(ctx, model));
+    }
     MUC_TRY(quantize_network(ctx, model, options));
+    MUC_TRY(take_text(ctx, model, options));
     return take_image(ctx, model, options);
 }
 

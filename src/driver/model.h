@@ -41,6 +41,7 @@ struct muc_model {
     muc_tensor_view *arrays;   /* that were given with it, in the arena */
     size_t array_count;
     const char *image;            /* what was done to the picture that the array was; or NULL */
+    uint32_t text_tokens;         /* of the text that the arrays were, or 0 */
     muc_tensor_view *calibration; /* that made it int8, in the arena */
     size_t calibration_count;
     muc_bdt blocks;       /* of BLOCKS */

@@ -144,6 +144,27 @@ double muc_array_element(const muc_tensor_view *view, uint64_t i)
     return load(view, i).real;
 }
 
+size_t muc_array_top(const muc_tensor_view *view, uint64_t first, uint64_t count,
+                     uint64_t top[MUC_ARRAY_TOP])
+{
+    size_t found = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        double value = muc_array_element(view, first + i);
+        size_t at = found;
+
+        while (at > 0 && value > muc_array_element(view, first + top[at - 1]))
+            at--;
+        if (at == MUC_ARRAY_TOP)
+            continue;
+        found += found < MUC_ARRAY_TOP;
+        for (size_t j = found - 1; j > at; j--)
+            top[j] = top[j - 1];
+        top[at] = i;
+    }
+    return found;
+}
+
 /* false if the type does not hold it */
 static bool store(muc_dtype dtype, const element *e, bool from_integer, uint8_t *p)
 {

@@ -35,5 +35,10 @@ muc_status muc_network_results(muc_context *ctx, muc_graph *graph, const muc_ref
 
 /* Element i of an array of any type, as a double. */
 double muc_array_element(const muc_tensor_view *view, uint64_t i);
+/* The indices, from first on, of the greatest of count elements, the first of equals first; how
+ * many there are. */
+enum { MUC_ARRAY_TOP = 5 };
+size_t muc_array_top(const muc_tensor_view *view, uint64_t first, uint64_t count,
+                     uint64_t top[MUC_ARRAY_TOP]);
 
 #endif

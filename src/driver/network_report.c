@@ -8,6 +8,7 @@
 #include "driver/arrays.h"
 #include "driver/image_input.h"
 #include "driver/network.h"
+#include "driver/text_input.h"
 #include "driver/network_report.h"
 #include "muc/run.h"
 
@@ -210,7 +211,7 @@ muc_status muc_network_inspect(muc_context *ctx, const muc_network *network, muc
 
 /* ---- muc run ---- */
 
-enum { FIRST = 8, TOP = 5 };
+enum { FIRST = 8 };
 
 static void add_shape(muc_report *report, const muc_tensor_view *view)
 {
@@ -224,27 +225,13 @@ static void add_shape(muc_report *report, const muc_tensor_view *view)
     muc_text_free(&text);
 }
 
-/* the indices of the greatest values, the first of equals first */
 static void add_top(muc_report *report, const muc_tensor_view *view)
 {
-    uint64_t top[TOP];
-    unsigned count = 0;
+    uint64_t top[MUC_ARRAY_TOP];
+    size_t count = muc_array_top(view, 0, view->elements, top);
     muc_text text = { 0 };
 
-    for (uint64_t i = 0; i < view->elements; i++) {
-        double value = muc_array_element(view, i);
-        unsigned at = count;
-
-        while (at > 0 && value > muc_array_element(view, top[at - 1]))
-            at--;
-        if (at == TOP)
-            continue;
-        count += count < TOP;
-        for (unsigned j = count - 1; j > at; j--)
-            top[j] = top[j - 1];
-        top[at] = i;
-    }
-    for (unsigned i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         muc_text_add(&text, "%s%" PRIu64, i ? " " : "", top[i]);
     muc_report_add_text(report, "top", "%s", text.data ? text.data : "");
     muc_text_free(&text);
@@ -308,6 +295,8 @@ static muc_status run(muc_context *ctx, const muc_model *model, muc_arena *arena
         muc_report_add_array(report, &results[i]);
     muc_report_end(report);
     MUC_TRY(add_classes(ctx, model, how, results, report));
+    if (model->text_tokens && graph->output_count > 0)
+        muc_text_add_next(&model->tokenizer, model->text_tokens, &results[0], report);
     return muc_report_status(ctx, report);
 }
 
