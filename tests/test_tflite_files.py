@@ -362,7 +362,7 @@ def test_integers_become_real_where_they_must():
     through("LOG_SOFTMAX", lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True)), [-100], "int8",
             0.05, 3, 16 / 256, 127)
     through("LESS", lambda a, b: a < b, [-100, -100], "int8", 0.05, 3, 0, 0)
-    through("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), [-9000], "int16", 0.001, 0, 1 / 32768, 0)
+    through("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), [-9000], "int16", 0.001, 0, 1 / 30000, 0)
     through("SOFTMAX", lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True), [-9000], "int16",
             0.0005, 0, 1 / 32768, 0, 9, [(0, 1.0)])
 
@@ -424,6 +424,90 @@ def test_a_transposed_convolution_of_bytes():
                                   model.add("y", y.shape, dtype, scale=0.3, zero=zero), 49,
                                   [(0, 0), (1, 2), (2, 2)], version=3)]
         check(model, [x], [y])
+
+
+
+# ---- integers of 16 bits, and forms of 8 that have no kernel of their own ----
+
+def bytes_between(shape, low=-128, high=128):
+    return RNG.integers(low, high, shape).astype(np.int8)
+
+
+def narrow(kind, arrays, outputs, scales, zeros, constants=(), option=0, options=(), dtype="int8"):
+    """Checks an operator of integers: scales and zero points of the inputs, then of the outputs;
+    constants: of plain i32, or of dtype with the next scale."""
+    model, at, inputs = Model(), 0, []
+    for a in arrays:
+        inputs.append(model.input(f"x{at}", a.shape, dtype, scale=scales[at], zero=zeros[at]))
+        at += 1
+    for c in constants:
+        plain = c.dtype != np.dtype(dtype)
+        inputs.append(model.constant(f"c{len(inputs)}", c, **({} if plain else
+                                                                {"scale": scales[at], "zero": zeros[at]})))
+        at += not plain
+    for y in outputs:
+        model.outputs.append(model.add(f"y{at}", y.shape, dtype, scale=scales[at], zero=zeros[at]))
+        at += 1
+    model.op(kind, inputs, model.outputs, option, options, 2)
+    check(model, arrays, outputs)
+
+
+def rescaled(sums, scale_in, scale_out, zero):
+    factor = multiplier(np.float64(np.float32(scale_in)) / np.float64(np.float32(scale_out)))
+    return clamp(scaled(sums, factor) + zero, -128, 127).astype(np.int8)
+
+
+def test_int8_sums_extremes_concatenations_and_slices():
+    x = bytes_between((2, 5, 3))
+    sums = (x.astype(np.int64) - 7).sum(1)
+    narrow("SUM", [x], [rescaled(sums, 0.04, 0.1, -9)], [0.04, 0.1], [7, -9], [ints(1)], 27, [(0, 0)])
+    a, b = bytes_between((3, 4)), bytes_between((4,))
+    narrow("MAXIMUM", [a, b], [np.maximum(a, b)], [0.5] * 3, [3] * 3, option=39)
+    narrow("MINIMUM", [a], [np.minimum(a, b)], [0.5] * 3, [3] * 3, [b], option=39)
+    c = bytes_between((2, 4))
+    narrow("CONCATENATION", [a], [np.concatenate([a, c])], [0.5] * 3, [3] * 3, [c], 10,
+           [(0, 0), (1, 0)])
+    other = np.concatenate([a, rescaled(c.astype(np.int64) - 20, 0.3, 0.5, 3)])
+    narrow("CONCATENATION", [a], [other], [0.5, 0.3, 0.5], [3, 20, 3], [c], 10, [(0, 0), (1, 0)])
+    narrow("GATHER", [x], [x[:, 3]], [0.5] * 2, [3] * 2, [np.int32(3)], 23, [(0, 1), (1, 0)])
+    narrow("GATHER", [x], [x[:, 1:4]], [0.5] * 2, [3] * 2, [ints(1, 2, 3)], 23, [(0, 1), (1, 0)])
+
+
+def line_table():
+    """TFLite's sigmoid(i / 24) in Q0.16, less a sixteenth of its curvature"""
+    s = 1 / (1 + np.exp(-np.arange(256) / 24))
+    table = np.floor(65536 * (s - s * (1 - s) * (1 - 2 * s) / 24 ** 2 / 16) + 0.5).astype(np.int64)
+    table[255] = 65535
+    return table
+
+
+def lines(x, scale, is_tanh):
+    """Logistic and Tanh of int16, and what their Prepare makes of the scale"""
+    log2 = np.log2(np.float32(scale))
+    power = int(np.round(log2)) + 12
+    if abs(log2 - np.round(log2)) < 1e-3 and 0 <= power <= is_tanh:
+        x = x.astype(np.int64) * (3 << power)
+    else:
+        factor, shift = np.float64(np.float32(scale)) * 4096 * 3, 0
+        while factor <= 32767 / 2 and shift <= 30:
+            factor, shift = factor * 2, shift + 1
+        x = (x.astype(np.int64) * int(factor) + (1 << shift - 1 if shift else 0)) >> shift
+    size, by, table = np.abs(x), 8 if is_tanh else 9, line_table()
+    at = np.minimum(size >> by, 254)
+    line = (table[at] << by) + (size & (1 << by) - 1) * (table[at + 1] - table[at])
+    if is_tanh:
+        y = np.where(size >> 8 >= 255, 0xFFFF << 8, line)
+        return np.where(x >= 0, y - (1 << 23) + 128, -y + (1 << 23) + 127) >> 8
+    y = np.where(size >> 9 >= 255, 0x7FFF << 10, line)
+    return np.where(x >= 0, y + 512, (1 << 25) - y + 511) >> 10
+
+
+def test_int16_sigmoid_and_tanh_are_exact():
+    x = np.concatenate([RNG.integers(-32768, 32768, 300), [-32768, 32767, 0, 1, -1]]).astype(np.int16)
+    for scale in (2.0 ** -12, 2.0 ** -11, 0.00031, 1e-6, 2.0):
+        for kind, is_tanh in (("LOGISTIC", False), ("TANH", True)):
+            narrow(kind, [x], [lines(x, scale, is_tanh).astype(np.int16)], [scale, 2.0 ** -15],
+                   [0, 0], dtype="int16")
 
 
 if __name__ == "__main__":

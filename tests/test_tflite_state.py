@@ -130,7 +130,7 @@ def integer_svdf(kind, memory, zeros, rank=2, bias=True, units=8, inputs=11):
 def test_svdf_of_integers_is_exact_with_a_state_of_16_bits():
     model, x, expected = integer_svdf("int16", 10, [3, 0, -5])
     text = check(model, [x], [expected], ("host", "mps3-an547"))
-    assert "mur_svdf_s16_run(" in text
+    assert "mur_dsp_svdf_s16_run(" in text
     model, x, expected = integer_svdf("int16", 1, [-128, 0, 100], rank=1, bias=False)
     check(model, [x], [expected], ("host",))
 
@@ -296,7 +296,7 @@ def integer_lstm(power, zeros, clip, time_major=False, big=1, hidden=9, columns=
 def test_lstm_of_integers_is_exact():
     model, x, expected = integer_lstm(-12, [5, -3], 10.0)
     text = check(model, [x], [expected], ("host", "mps3-an547"))
-    assert "mur_lstm_s8_run(" in text
+    assert "mur_dsp_lstm_s8_run(" in text
     for power, zeros, clip, time_major, big in ((-11, [-128, 17], 0.0, True, 1),
                                                 (-14, [0, 0], 0.0, False, 1),
                                                 (-15, [1, 1], 0.7, False, 1),
@@ -361,6 +361,99 @@ def test_variables_that_begin_as_something_else_are_refused():
     model = variables_model()
     refuse(spoil(model, lambda inputs, _: inputs.__setitem__(0, inputs[1])), MALFORMED,
            "no handle of a variable")
+
+
+# ---- a network as keyword spotters are: int16 in, SVDF, int8 and a softmax of int16 ----
+
+def high(a, b):
+    """gemmlowp's SaturatingRoundingDoublingHighMul"""
+    product = int(a) * int(b)
+    product += (1 << 30) if product >= 0 else 1 - (1 << 30)
+    return product >> 31 if product >= 0 else -(-product >> 31)
+
+
+def divide(x, by):
+    """RoundingDivideByPOT"""
+    return (x >> by) + ((x & (1 << by) - 1) > ((1 << by) - 1 >> 1) + (x < 0))
+
+
+def saturate(x):
+    return max(-2 ** 31, min(2 ** 31 - 1, x))
+
+
+def exp_of(a):
+    """exp_on_negative_values, Q5.26 to Q0.31"""
+    if a == 0:
+        return 2 ** 31 - 1
+    quarter = 1 << 24
+    fraction = (a & quarter - 1) - quarter
+    x = saturate(fraction << 5) + (1 << 28)
+    x2, x3, x4 = high(x, x), high(high(x, x), x), high(high(x, x), high(x, x))
+    rest = divide(high(divide(x4, 2) + x3, 715827883) + x2, 1)
+    result = 1895147668 + high(1895147668, x + rest)
+    for bit, factor in enumerate((1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)):
+        if (fraction - a) >> 24 + bit & 1:
+            result = high(result, factor)
+    return result
+
+
+def share_of_sum(total):
+    """GetReciprocal of Q12.19: Q0.31, and the bits over one"""
+    zeros = 32 - int(total).bit_length()
+    a = (int(total) << zeros) - 2 ** 31
+    half = (a + 2 ** 31 - 1 + 1) // 2
+    x = 1515870810 + high(half, -1010580540)
+    for _ in range(3):
+        x += saturate(high(x, (1 << 29) - high(half, x)) << 2)
+    return saturate(x << 1), 12 - zeros
+
+
+def softmax_i16(q, scale):
+    """reference_ops::Softmax of int8 to int16, of one row"""
+    beta = multiplier(min(np.float64(np.float32(scale)) * (1 << 26), 2 ** 31 - 1.0))
+    # differences too great for their Q5.26, CalculateInputRadius
+    radius = -int(np.floor(31 * 2.0 ** 26 / 2.0 ** beta[1])) if beta[1] > 0 else -255
+    diff = q.astype(np.int64) - int(q.max())
+    exps = [exp_of(int(scaled(d, beta))) if d >= radius else 0 for d in diff]
+    one, bits = share_of_sum(sum(divide(e, 12) for e in exps))
+    return clamp(np.array([divide(high(one, e), bits + 15) if e else 0 for e in exps]) - 32768, *SHORT)
+
+
+def requantized(x, zero_in, scale_in, scale_out, zero_out):
+    factor = multiplier(np.float64(np.float32(scale_in)) / np.float64(np.float32(scale_out)))
+    return clamp(scaled(x.astype(np.int64) - zero_in, factor) + zero_out, *BYTE)
+
+
+def test_a_keyword_spotter_is_exact():
+    x = RNG.integers(-32768, 32768, (RUNS + 4, 1, 11)).astype(np.int16)
+    bytes_in = requantized(x, 0, 0.0002, 0.05, -4).astype(np.int8)
+    feature, time = bytes_of(12, 11), RNG.integers(-9000, 9000, (12, 8)).astype(np.int16)
+    scales, units = [0.05, 0.02, 1e-4, 0.004, 0.06], 6
+    s = [np.float32(v) for v in scales]
+    first = multiplier(np.float64(s[0] * s[1] / s[3]))
+    second = multiplier(np.float64(s[3] * s[2] / s[4]))
+    hidden = svdf(bytes_in, feature, time, None, 2,
+                  lambda v: clamp(scaled(v, first), *SHORT),
+                  lambda v: clamp(scaled(v, second) - 128, *BYTE), -4, 0)
+    weights, bias = bytes_of(5, units), RNG.integers(-3000, 3000, 5).astype(np.int32)
+    last = multiplier(np.float64(s[4] * np.float32(0.002)) / np.float64(np.float32(0.03)))
+    scores = clamp(scaled((hidden + 128) @ weights.astype(np.int64).T + bias, last) + 10, *BYTE)
+    expected = np.array([[softmax_i16(row, 0.03) for row in run] for run in scores]).astype(np.int16)
+    assert len(np.unique(expected)) > 25, "results alike would prove nothing"
+    model = svdf_model(bytes_in, feature, time, None, 2, units, 1, "int16",
+                       (scales, [-4, 0, -128]))
+    wide = model.add("wide", (1, 11), "int16", scale=0.0002)
+    before = Model()
+    before.tensors = model.tensors
+    before.op("QUANTIZE", [wide], model.inputs[0], 89)
+    model.operators, model.inputs = before.operators + model.operators, [wide]
+    fc = model.op("FULLY_CONNECTED", [model.outputs[0], model.constant("w", weights, scale=0.002),
+                                      model.constant("b", bias, scale=s[4] * 0.002)],
+                  model.add("scores", (1, 5), "int8", scale=0.03, zero=10), 8, [(0, 0)])
+    out = model.add("shares", (1, 5), "int16", scale=1 / 65536, zero=-32768)
+    model.outputs = [model.op("SOFTMAX", [fc], out, 9, [(0, 1.0)])]
+    text = check(model, [x], [expected], ("host", "stm32f746"))
+    assert "mur_ref_softmax_s16(" in text
 
 
 # ---- runs in a row ----

@@ -227,6 +227,9 @@ typedef struct mur_log_softmax_s8 {
 #include "mur_nn.def"
 #undef MUR_NN
 
+/* The same softmax to int16, of zero point -32768 and scale 1 / 65536; out is not in. */
+void mur_ref_softmax_s16(const mur_softmax_s8 *layer, const int8_t *in, int16_t *out);
+
 /* out[i] = table[in[i] + 128]: every function of one int8. in may be out. */
 void mur_ref_table_s8(const int8_t table[256], size_t count, const int8_t *in, int8_t *out);
 

@@ -91,9 +91,16 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
 /* Sigmoid(i / 24) in Q0.16, less a sixteenth of its curvature, so that lines between them err to
  * both sides; the last is 1: TFLite's table of both functions of 16 bits. */
 void muc_scale_sigmoid_table(uint16_t table[256]);
-/* Sigmoid of x in Q3.12 in Q0.15; tanh of x in units of 2^(shift - 12), -15 <= shift <= 12. */
+/* Both of x in units of 1 / 12288, in Q0.15. */
 int32_t muc_scale_sigmoid(const uint16_t table[256], int32_t x);
-int32_t muc_scale_tanh(const uint16_t table[256], int32_t x, int32_t shift);
+int32_t muc_scale_tanh(const uint16_t table[256], int32_t x);
+/* What the integers of a scale are in such units: (x mul + round) >> shift. */
+typedef struct muc_table_scale {
+    int32_t mul, shift, round;
+} muc_table_scale;
+/* The scale of i16 to the table, false where TFLite has no such kernel: of sigmoid or tanh to i16
+ * of scale 2^-15, both of zero point 0. */
+bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out);
 
 /* Svdf: products of x to the state's integers, those of the state to the output's. */
 typedef struct muc_svdf_scales {

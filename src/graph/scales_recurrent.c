@@ -24,27 +24,54 @@ void muc_scale_sigmoid_table(uint16_t table[256])
 
 int32_t muc_scale_sigmoid(const uint16_t table[256], int32_t x)
 {
-    int32_t wide = 3 * x, result;
-    uint32_t size = (uint32_t)(wide < 0 ? -wide : wide), i = size >> 9;
+    uint32_t size = (uint32_t)(x < 0 ? -x : x), i = size >> 9;
+    int32_t y = 0x7fff << 10;
 
-    result = i >= 255 ? 0x7fff << 10
-                      : (int32_t)(((uint32_t)table[i] << 9) +
-                                  (size & 0x1ff) * (uint32_t)(table[i + 1] - table[i]));
-    result = wide < 0 ? (1 << 25) - result + (1 << 9) - 1 : result + (1 << 9);
-    return result >> 10;
+    if (i < 255)
+        y = (table[i] << 9) + (int32_t)(size & 0x1ff) * (table[i + 1] - table[i]);
+    return (x < 0 ? (1 << 25) - y + 511 : y + 512) >> 10;
 }
 
-int32_t muc_scale_tanh(const uint16_t table[256], int32_t x, int32_t shift)
+int32_t muc_scale_tanh(const uint16_t table[256], int32_t x)
 {
-    int32_t wide = shift < 0 ? (3 * x + (1 << (-shift - 1))) >> -shift : 3 * x * (1 << shift);
-    int32_t result;
-    uint32_t size = (uint32_t)(wide < 0 ? -wide : wide), i = size >> 8;
+    uint32_t size = (uint32_t)(x < 0 ? -x : x), i = size >> 8;
+    int32_t y = 0xffff << 8;
 
-    result = i >= 255 ? 0xffff << 8
-                      : (int32_t)(((uint32_t)table[i] << 8) +
-                                  (size & 0xff) * (uint32_t)(table[i + 1] - table[i]));
-    result = wide < 0 ? -result + (1 << 23) + (1 << 7) - 1 : result - (1 << 23) + (1 << 7);
-    return result >> 8;
+    if (i < 255)
+        y = (table[i] << 8) + (int32_t)(size & 0xff) * (table[i + 1] - table[i]);
+    return (x < 0 ? (1 << 23) - y + 127 : y - (1 << 23) + 128) >> 8;
+}
+
+/* whether a scale is about a power of two, as TFLite sees it */
+static bool is_power(float scale, int *power)
+{
+    double log2 = muc_log((double)scale) / muc_log(2), nearest = floor(log2 + 0.5);
+
+    *power = (int)nearest;
+    return fabs(log2 - nearest) < 1e-3;
+}
+
+bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out)
+{
+    enum { FRACTION = 12, MOST_SHIFT = 30 };
+    const double most = 32767;
+    double factor = (double)x * (1 << FRACTION) * 3;
+    int power;
+
+    if (!is_power(y, &power) || power != -15)
+        return false;
+    *out = (muc_table_scale){ 0 };
+    if (is_power(x, &power) && power + FRACTION >= 0 && power + FRACTION <= (op == MUC_OP_TANH)) {
+        out->mul = 3 << (power + FRACTION);
+        return true;
+    }
+    for (; factor <= most / 2 && out->shift <= MOST_SHIFT; out->shift++)
+        factor *= 2;
+    if (factor > most)
+        return false;
+    out->mul = (int32_t)factor;
+    out->round = out->shift ? (int32_t)(UINT32_C(1) << (out->shift - 1)) : 0;
+    return true;
 }
 
 /* false if it shifts by more than an int32 has */

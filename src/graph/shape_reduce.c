@@ -15,6 +15,19 @@ muc_status muc_shape_axis(const muc_rule *r)
     return MUC_OK;
 }
 
+muc_status muc_shape_softmax(const muc_rule *r)
+{
+    const muc_tensor *x = muc_rule_input(r, 0);
+    muc_dtype to = (muc_dtype)muc_node_integer_or(r->node, MUC_KEY_TO, x->dtype);
+
+    if (to != x->dtype && !(x->quantization && x->dtype == MUC_I8 && to == MUC_I16))
+        return muc_rule_fail(r, "to is %s, expected i16 of i8, or the type of the input",
+                             muc_dtype_get(to)->name);
+    MUC_TRY(muc_shape_axis(r));
+    r->outputs[0].dtype = to;
+    return MUC_OK;
+}
+
 /* the dimensions of x without those of the mask, or with 1 in their place */
 static muc_status remove_axes(const muc_rule *r, uint32_t mask)
 {

@@ -251,6 +251,29 @@ muc_status muc_kernel_q_leaky_relu(const muc_ref_call *call)
 }
 
 /* sigmoid, tanh, ..: every result is known beforehand */
+/* sigmoid and tanh of int16 */
+static muc_status table_of_i16(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0], *y = muc_q_out(call);
+    muc_op op = call->node->op;
+    muc_table_scale scale;
+    uint16_t table[256];
+
+    if ((op != MUC_OP_SIGMOID && op != MUC_OP_TANH) || y->dtype != MUC_I16 || muc_q_zero(x) ||
+        muc_q_zero(y) ||
+        !muc_scale_of_table(op, x->quantization->scales[0], y->quantization->scales[0], &scale))
+        return muc_ref_fail(call, "a table of int16 is for sigmoid and tanh to int16 of scale "
+                                  "2^-15, without zero points");
+    muc_scale_sigmoid_table(table);
+    for (size_t i = 0; i < call->output->elements; i++) {
+        int32_t wide = (muc_q_get(call->inputs[0], i) * scale.mul + scale.round) >> scale.shift;
+
+        muc_q_put(call->output, i,
+                  op == MUC_OP_TANH ? muc_scale_tanh(table, wide) : muc_scale_sigmoid(table, wide));
+    }
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_table(const muc_ref_call *call)
 {
     const uint8_t *x = call->inputs[0]->read;
@@ -258,6 +281,8 @@ muc_status muc_kernel_q_table(const muc_ref_call *call)
     int8_t table[256];
 
     MUC_TRY(muc_q_check(call, false));
+    if (call->inputs[0]->dtype == MUC_I16)
+        return table_of_i16(call);
     MUC_TRY(muc_scale_table(call->ctx, call->graph, call->node, table));
     for (size_t i = 0; i < call->output->elements; i++)
         y[i] = (uint8_t)table[x[i] ^ flip];

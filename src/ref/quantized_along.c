@@ -47,7 +47,7 @@ muc_status muc_kernel_q_softmax(const muc_ref_call *call)
     muc_softmax_scales scales;
 
     MUC_TRY(muc_q_check(call, false));
-    if (call->output->dtype == MUC_I16 || along.extent > 1 << SUM_BITS)
+    if (call->inputs[0]->dtype == MUC_I16 || along.extent > 1 << SUM_BITS)
         return muc_ref_fail(call, "a quantized softmax of %zu elements of %s", along.extent,
                             muc_dtype_get(call->output->dtype)->name);
     scales =

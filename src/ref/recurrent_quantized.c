@@ -107,14 +107,20 @@ static int32_t sum_gate(const cell *s, size_t gate, size_t j, size_t x)
     return to_i16(sum + to_i16(muc_multiply((int32_t)again, s->scales.again[gate])));
 }
 
+/* c in units of 2^(shift - 12) to a third of 2^-12 */
+static int32_t widen(int32_t c, int32_t shift)
+{
+    return shift < 0 ? (3 * c + (1 << (-shift - 1))) >> -shift : 3 * c * (1 << shift);
+}
+
 static void step(const cell *s, size_t x)
 {
     for (size_t gate = 0; gate < GATES; gate++)
         for (size_t j = 0; j < s->hidden; j++) {
             int32_t sum = sum_gate(s, gate, j, x);
 
-            s->gates[gate][j] =
-                gate == CELL ? muc_scale_tanh(s->table, sum, 0) : muc_scale_sigmoid(s->table, sum);
+            s->gates[gate][j] = gate == CELL ? muc_scale_tanh(s->table, 3 * sum)
+                                             : muc_scale_sigmoid(s->table, 3 * sum);
         }
     for (size_t j = 0; j < s->hidden; j++) {
         int32_t kept = to_i16(muc_multiply(s->gates[FORGET][j] * s->c[j], s->scales.forget));
@@ -122,7 +128,7 @@ static void step(const cell *s, size_t x)
         int32_t c = to_i16(kept + added), out;
 
         s->c[j] = s->scales.clip == INT32_MAX ? c : clamp(c, -s->scales.clip, s->scales.clip);
-        out = s->gates[OUT][j] * muc_scale_tanh(s->table, s->c[j], s->scales.cell_shift);
+        out = s->gates[OUT][j] * muc_scale_tanh(s->table, widen(s->c[j], s->scales.cell_shift));
         s->h[j] = muc_q_clamp(muc_multiply(out, s->scales.output), s->zero_h, INT8_MIN, INT8_MAX);
     }
 }

@@ -1,6 +1,6 @@
-/* mur_ref_softmax.c - TensorFlow Lite's int8 softmax: gemmlowp's fixed point, Qi.f with f = 31 - i.
- * The exponential is a polynomial on (-1/4, 0] times one factor for each higher bit; the reciprocal
- * is three steps of Newton's. */
+/* mur_ref_softmax.c - TensorFlow Lite's softmax of int8: gemmlowp's fixed point, Qi.f with f = 31 -
+ * i. The exponential is a polynomial on (-1/4, 0] times one factor for each higher bit; the
+ * reciprocal is three steps of Newton's. */
 #include "mur_nn_arith.h"
 
 /* x * 2^by, saturated */
@@ -68,33 +68,56 @@ static int32_t exp_below(const mur_softmax_s8 *layer, int32_t below)
                        : exp_of(mur_scale_q31(below, layer->mul, layer->shift));
 }
 
-static void softmax_row(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+/* A row at work: e^(q - greatest) times scale is its share, in 2^-shift, beyond 31 nothing. */
+typedef struct row {
+    int32_t greatest, scale, shift;
+} row;
+
+/* shares of `bits` bits */
+static row begin_row(const mur_softmax_s8 *layer, const int8_t *in, int32_t bits)
 {
-    int32_t greatest = INT8_MIN, sum = 0, zeros, scale, shift;
+    row r = { INT8_MIN, 0, 0 };
+    int32_t sum = 0, zeros;
 
     for (int32_t i = 0; i < layer->columns; i++)
-        greatest = in[i] > greatest ? in[i] : greatest;
+        r.greatest = in[i] > r.greatest ? in[i] : r.greatest;
     for (int32_t i = 0; i < layer->columns; i++) {
-        int32_t below = in[i] - greatest;
+        int32_t below = in[i] - r.greatest;
 
         if (below >= layer->diff_min)
             sum += mur_divide_pot(exp_below(layer, below), 12);
     }
     zeros = leading_zeros((uint32_t)sum);
-    scale = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << zeros) - (1u << 31)));
-    shift = 12 - zeros + 31 - 8;
-    for (int32_t i = 0; i < layer->columns; i++) {
-        int32_t below = in[i] - greatest, x = 0;
+    r.scale = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << zeros) - (1u << 31)));
+    r.shift = 12 - zeros + 31 - bits;
+    return r;
+}
 
-        if (below >= layer->diff_min && shift <= 31) { /* beyond 31 all round to 0 */
-            x = mur_divide_pot(mur_mul_q31(scale, exp_below(layer, below)), shift);
-        }
-        out[i] = (int8_t)mur_clamp(x - 128, INT8_MIN, INT8_MAX);
-    }
+static int32_t share_of(const mur_softmax_s8 *layer, const row *r, int32_t q)
+{
+    int32_t below = q - r->greatest;
+
+    if (below < layer->diff_min || r->shift > 31)
+        return 0;
+    return mur_divide_pot(mur_mul_q31(r->scale, exp_below(layer, below)), r->shift);
 }
 
 void mur_ref_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
 {
-    for (int32_t y = 0; y < layer->rows; y++)
-        softmax_row(layer, in + y * layer->columns, out + y * layer->columns);
+    for (int32_t y = 0; y < layer->rows; y++, in += layer->columns, out += layer->columns) {
+        const row r = begin_row(layer, in, 8);
+
+        for (int32_t i = 0; i < layer->columns; i++)
+            out[i] = (int8_t)mur_clamp(share_of(layer, &r, in[i]) - 128, INT8_MIN, INT8_MAX);
+    }
+}
+
+void mur_ref_softmax_s16(const mur_softmax_s8 *layer, const int8_t *in, int16_t *out)
+{
+    for (int32_t y = 0; y < layer->rows; y++, in += layer->columns, out += layer->columns) {
+        const row r = begin_row(layer, in, 16);
+
+        for (int32_t i = 0; i < layer->columns; i++)
+            out[i] = (int16_t)mur_clamp(share_of(layer, &r, in[i]) - 32768, INT16_MIN, INT16_MAX);
+    }
 }

@@ -1,7 +1,10 @@
 /* mur_svdf_s16.c - see mur_recurrent.h. */
+#include "mur_dot.h"
+#define dot mur_dot_s8
 #define VALUE int16_t
 #define LEAST INT16_MIN
 #define MOST INT16_MAX
+#define dot_time(weights, state, count, zero, sum) mur_dot_s16(weights, state, count, sum)
 #include "mur_svdf_int.h"
 
 void mur_svdf_s16_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,

@@ -1,7 +1,10 @@
 /* mur_svdf_s8.c - see mur_recurrent.h. */
+#include "mur_dot.h"
+#define dot mur_dot_s8
 #define VALUE int8_t
 #define LEAST INT8_MIN
 #define MOST INT8_MAX
+#define dot_time(weights, state, count, zero, sum) mur_dot_less_s8(weights, state, count, zero, sum)
 #include "mur_svdf_int.h"
 
 void mur_svdf_s8_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,

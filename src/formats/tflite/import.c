@@ -628,6 +628,8 @@ static bool goes_through_reals(const muc_tflite_import *im)
 {
     uint8_t which = through_reals[im->op->code];
 
+    if (which == REAL_I16 && muc_tflite_has_table(im, rows[im->op->code].to))
+        return false;
     for (uint32_t i = 0; which && i < im->op->input_count; i++) {
         const muc_tflite_tensor *x = muc_tflite_in(im, i);
 

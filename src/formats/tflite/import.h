@@ -76,6 +76,8 @@ const muc_tflite_tensor *muc_tflite_out(const muc_tflite_import *im, uint32_t i)
 bool muc_tflite_is_quantized(const muc_tflite_tensor *tensor);
 /* The graph's tensor of input i, a constant being added at its first use; MUC_NO_ID: absent. */
 muc_status muc_tflite_input(muc_tflite_import *im, uint32_t i, uint32_t *id);
+/* Whether an operator is sigmoid or tanh of int16 that TFLite has a table for. */
+bool muc_tflite_has_table(const muc_tflite_import *im, muc_op op);
 /* The state that input i, a variable, is in the graph. */
 muc_status muc_tflite_state(muc_tflite_import *im, uint32_t i, uint32_t *id);
 /* A state like a tensor of the model. */

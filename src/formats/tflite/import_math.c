@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/tflite/import.h"
+#include "graph/scales.h"
 
 enum { MOST_INPUTS = 1024 };
 
@@ -40,6 +41,18 @@ muc_status muc_tflite_import_binary(muc_tflite_import *im)
         for (uint32_t i = 1; i < count; i++)
             MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_in(im, i)));
     return muc_tflite_activated(im, im->to, inputs, count, &a, activation_of(im));
+}
+
+bool muc_tflite_has_table(const muc_tflite_import *im, muc_op op)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *y = muc_tflite_out(im, 0);
+    muc_table_scale scale;
+
+    return (op == MUC_OP_SIGMOID || op == MUC_OP_TANH) && x->dtype == MUC_I16 &&
+           y->dtype == MUC_I16 && x->quantization.count == 1 && y->quantization.count == 1 &&
+           x->quantization.zero_points[0] == 0 && y->quantization.zero_points[0] == 0 &&
+           x->quantization.scales[0] > 0 && y->quantization.scales[0] > 0 &&
+           muc_scale_of_table(op, x->quantization.scales[0], y->quantization.scales[0], &scale);
 }
 
 muc_status muc_tflite_import_unary(muc_tflite_import *im)

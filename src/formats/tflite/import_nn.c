@@ -440,6 +440,8 @@ muc_status muc_tflite_import_softmax(muc_tflite_import *im)
         return muc_tflite_refuse(im, MUC_MALFORMED, "beta %g", (double)beta);
     if (beta != 1)
         muc_tflite_set_real(&a, MUC_KEY_BETA, (double)beta);
+    if (x->dtype == MUC_I8 && muc_tflite_out(im, 0)->dtype == MUC_I16)
+        muc_tflite_set(&a, MUC_KEY_TO, MUC_I16);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 

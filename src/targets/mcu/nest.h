@@ -101,6 +101,8 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
 /* A table of the function at hand: "static const int32_t NAME[count]". */
 void muc_mcu_print_words(muc_mcu_lowering *l, const char *name, const int32_t *words,
                          uint64_t count);
+/* The table of mur_sigmoid.h, `sigmoid`. */
+void muc_mcu_print_sigmoid_table(muc_mcu_lowering *l);
 /* "const TYPE operands = { ... };" of a layer of runtime/mur_recurrent.h. */
 void muc_mcu_print_recurrent_operands(muc_mcu_lowering *l, const muc_node *node, const char *type);
 /* "a", "b", ...; "y", "y1", ... */

@@ -277,3 +277,31 @@ muc_status muc_mcu_write_log_softmax_s8(muc_mcu_lowering *l, const muc_node *nod
     muc_mcu_print_field(&l->text, "zero", y->quantization->zero_points[0]);
     return end_rows_layer(l, node, y, function, fits);
 }
+
+/* ---- softmax to int16 ---- */
+
+bool muc_mcu_takes_softmax_s16(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return is_s8(x) && y->dtype == MUC_I16 && y->quantization && muc_mcu_is_static(l, x) &&
+           muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank;
+}
+
+muc_status muc_mcu_write_softmax_s16(muc_mcu_lowering *l, const muc_node *node)
+{
+    static const char function[] = "mur_ref_softmax_s16";
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    const muc_softmax_scales scales = muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_text_add(&l->text, "    static const mur_softmax_s8 layer = {");
+    muc_mcu_print_field(&l->text, "rows", (int64_t)muc_mcu_elements(l, x, 0, x->rank - 1));
+    muc_mcu_print_field(&l->text, "columns", muc_mcu_dim(l, x, x->rank - 1));
+    muc_mcu_print_field(&l->text, "mul", scales.difference.mantissa);
+    muc_mcu_print_field(&l->text, "shift", scales.difference.shift);
+    muc_mcu_print_field(&l->text, "diff_min", scales.least);
+    muc_text_add(&l->text, "\n    };\n\n    %s(&layer, a, y);\n", function);
+    return muc_mcu_end_function(l, 0, 0);
+}

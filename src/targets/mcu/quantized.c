@@ -287,6 +287,48 @@ muc_status muc_mcu_write_table_quantized(muc_mcu_lowering *l, const muc_node *no
     return MUC_OK;
 }
 
+/* ---- tables of int16 ---- */
+
+static bool table_scale(const muc_mcu_lowering *l, const muc_node *node, muc_table_scale *out)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return is_quantized(x) && is_quantized(y) && x->dtype == MUC_I16 && y->dtype == MUC_I16 &&
+           !x->quantization->zero_points[0] && !y->quantization->zero_points[0] &&
+           muc_scale_of_table(node->op, x->quantization->scales[0], y->quantization->scales[0],
+                              out);
+}
+
+bool muc_mcu_takes_sigmoid_s16(const muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_table_scale scale;
+
+    return table_scale(l, node, &scale);
+}
+
+muc_status muc_mcu_write_sigmoid_s16(muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_table_scale scale;
+    muc_mcu_nest nest;
+
+    (void)table_scale(l, node, &scale);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_print_sigmoid_table(l);
+    nest = muc_mcu_nest_pointwise(l, node, 1);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = (int16_t)mur_%s_q15(sigmoid, mur_asr(",
+                 node->op == MUC_OP_TANH ? "tanh" : "sigmoid");
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, " * %" PRId32 " + %" PRId32 ", %" PRId32 "));\n", scale.mul, scale.round,
+                 scale.shift);
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
+}
+
 bool muc_mcu_takes_dequantize_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     return is_quantized(muc_mcu_input(l, node, 0)) && muc_mcu_output(l, node, 0)->dtype == MUC_F32;

@@ -23,6 +23,12 @@ static int32_t offset_of(const muc_tensor *weights, uint64_t row, uint32_t colum
     return (int32_t)sum;
 }
 
+/* whether the instruction set has SMLAD */
+static bool has_dsp(const muc_mcu_lowering *l)
+{
+    return muc_mcu_isa_suits(l->isa, MUC_MCU_ISA_DSP) >= 0;
+}
+
 /* ---- svdf ---- */
 
 static mur_svdf svdf_of(const muc_mcu_lowering *l, const muc_node *node)
@@ -79,7 +85,8 @@ bool muc_mcu_takes_svdf(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     muc_svdf_scales scales;
 
-    if (!muc_mcu_is_static(l, x))
+    if (!muc_mcu_is_static(l, x) || (muc_mcu_input(l, node, 3)->dtype == MUC_I16 &&
+                                     muc_mcu_input(l, node, 3)->quantization->zero_points[0]))
         return false;
     return x->quantization
                ? y->dtype == MUC_I8 && feature->data && muc_scale_svdf(l->graph, node, &scales)
@@ -90,9 +97,10 @@ muc_status muc_mcu_write_svdf(muc_mcu_lowering *l, const muc_node *node)
 {
     const mur_svdf layer = svdf_of(l, node);
     muc_dtype state = muc_mcu_input(l, node, 3)->dtype;
-    const char *function = state == MUC_F32   ? "mur_svdf_f32_run"
-                           : state == MUC_I16 ? "mur_svdf_s16_run"
-                                              : "mur_svdf_s8_run";
+    const char *function = state == MUC_F32  ? "mur_svdf_f32_run"
+                           : state == MUC_I8 ? "mur_svdf_s8_run"
+                           : has_dsp(l)      ? "mur_dsp_svdf_s16_run"
+                                             : "mur_svdf_s16_run";
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     l->program->uses_recurrent = true;
@@ -105,6 +113,18 @@ muc_status muc_mcu_write_svdf(muc_mcu_lowering *l, const muc_node *node)
 }
 
 /* ---- lstm ---- */
+
+void muc_mcu_print_sigmoid_table(muc_mcu_lowering *l)
+{
+    uint16_t table[256];
+
+    muc_scale_sigmoid_table(table);
+    muc_text_add(&l->text, "    static const uint16_t sigmoid[256] = {");
+    for (unsigned i = 0; i < 256; i++)
+        muc_text_add(&l->text, "%s%u,", i % 12 ? " " : "\n        ", table[i]);
+    muc_text_add(&l->text, "\n    };\n");
+    l->program->table_bytes += sizeof(table);
+}
 
 static mur_lstm_s8 lstm_of(const muc_mcu_lowering *l, const muc_node *node)
 {
@@ -170,7 +190,6 @@ static muc_status print_biases(muc_mcu_lowering *l, const muc_node *node, const 
     const muc_tensor *x = muc_mcu_input(l, node, 0), *h = muc_mcu_input(l, node, 5);
     const muc_tensor *bias = muc_mcu_input(l, node, 3);
     const uint64_t rows = 4 * (uint64_t)layer->hidden;
-    uint16_t table[256];
     int32_t *words;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)rows, &words));
@@ -182,18 +201,13 @@ static muc_status print_biases(muc_mcu_lowering *l, const muc_node *node, const 
         words[row] = offset_of(muc_mcu_input(l, node, 2), row, layer->hidden,
                                h->quantization->zero_points[0], bias, rows + row);
     muc_mcu_print_words(l, "h_bias", words, rows);
-    muc_scale_sigmoid_table(table);
-    muc_text_add(&l->text, "    static const uint16_t sigmoid[256] = {");
-    for (unsigned i = 0; i < 256; i++)
-        muc_text_add(&l->text, "%s%u,", i % 12 ? " " : "\n        ", table[i]);
-    muc_text_add(&l->text, "\n    };\n");
-    l->program->table_bytes += sizeof(table);
+    muc_mcu_print_sigmoid_table(l);
     return MUC_OK;
 }
 
 muc_status muc_mcu_write_lstm_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char function[] = "mur_lstm_s8_run";
+    const char *function = has_dsp(l) ? "mur_dsp_lstm_s8_run" : "mur_lstm_s8_run";
     const mur_lstm_s8 layer = lstm_of(l, node);
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
