@@ -236,14 +236,16 @@ def test_a_pipe_is_written_and_not_replaced():
 
 def test_a_signal_leaves_no_temporary_files():
     code, folder, compiler = compiled_code(), WORK / "temporary", WORK / "slow_cc"
-    compiler.write_text("#!/bin/sh\nexec sleep 60\n")
+    started = WORK / "started"
+    compiler.write_text(f"#!/bin/sh\ntouch {started}\nexec sleep 60\n")
     compiler.chmod(0o755)
+    folder.mkdir()
     for number in (signal.SIGINT, signal.SIGTERM):
-        folder.mkdir(exist_ok=True)
+        started.unlink(missing_ok=True)
         run = subprocess.Popen([MUC, "run", code, "--prompt", "x"], stderr=subprocess.PIPE, start_new_session=True,
                                env={**os.environ, "CC": str(compiler), "TMPDIR": str(folder)})
         end = time.time() + 60
-        while not any(folder.glob("muc.*")) and time.time() < end:
+        while not started.exists() and time.time() < end:
             time.sleep(0.02)
         assert any(folder.iterdir())
         run.send_signal(number)

@@ -46,6 +46,23 @@ def test_words_of_c_and_names_that_differ_by_case_are_outputs(folder):
 
 
 
+def test_channels_in_another_place_are_no_input(folder):
+    path, code = folder / "net.onnx", folder / "code"
+    path.write_bytes(onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", [1, 3, 2, 2])],
+                                [onnx.value("y", [1, 3, 2, 2])]))
+    muc("compile", path, "--target", "mcu", "-o", code)
+    for dims, status in (((1, 3, 2, 2), files.OK), ((12,), files.OK), ((3, 4), files.OK), ((3, 2, 2), files.OK),
+                         ((1, 2, 2, 3), files.USAGE), ((2, 3, 2), files.USAGE)):
+        given = folder / "x.npy"
+        given.write_bytes(files.npy(dims, [1.0] * 12))
+        muc("run", path, "--input", given, status=status, message="[1, 3, 2, 2], the array" if status else "")
+        muc("run", code, "--input", given, status=status, message="in another order" if status else "")
+    samples = folder / "samples.npy"
+    samples.write_bytes(files.npy((4, 2, 2, 3), [1.0] * 48))
+    muc("run", path, "--quant", "int8", "--calib", samples, "--input", folder / "x.npy", status=files.USAGE,
+        message="[1, 3, 2, 2], the array")
+
+
 def test_doubles_on_the_way_are_computed_as_floats(folder):
     path = folder / "wide.onnx"
     wide = onnx.data(5, onnx.number(1, 1) + onnx.number(2, DOUBLE) + onnx.data(9, files.struct.pack("<d", 0.1)))

@@ -83,6 +83,38 @@ muc_status muc_arrays_write(muc_context *ctx, const char *path, const muc_tensor
     return muc_npz_write(ctx, path, arrays, count);
 }
 
+/* ---- shapes ---- */
+
+/* the dimensions that are not 1 */
+static uint32_t squeeze(uint32_t rank, const uint64_t *dims, uint64_t *out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < rank; i++)
+        if (dims[i] != 1)
+            out[count++] = dims[i];
+    return count;
+}
+
+bool muc_is_reordered(const muc_tensor_view *array, uint32_t rank, const uint64_t *dims)
+{
+    uint64_t a[MUC_MAX_RANK], b[MUC_MAX_RANK];
+    uint32_t count = squeeze(array->rank, array->dims, a), left = squeeze(rank, dims, b);
+
+    if (count != left || memcmp(a, b, count * sizeof(*a)) == 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = 0;
+
+        while (at < left && b[at] != a[i])
+            at++;
+        if (at == left)
+            return false;
+        b[at] = b[--left];
+    }
+    return true;
+}
+
 /* ---- dimensions ---- */
 
 static bool take_number(const char **at, uint32_t *out)

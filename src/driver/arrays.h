@@ -13,6 +13,10 @@ bool muc_is_arrays(const char *path);
 muc_status muc_arrays_write(muc_context *ctx, const char *path, const muc_tensor_view *arrays,
                             size_t count);
 
+/* Whether an array has the dimensions of a shape, but in another order: channels first and last
+ * taken for each other. Dimensions of 1 count for nothing. */
+bool muc_is_reordered(const muc_tensor_view *array, uint32_t rank, const uint64_t *dims);
+
 /* "NAME=N" and "NAME=LO..HI", parted by commas; in arena. */
 muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text,
                             muc_network_dim **out, size_t *count);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "driver/arrays.h"
 #include "driver/network.h"
 
 enum { MOST_LIST = 1 << 16 };
@@ -177,6 +178,10 @@ muc_status muc_code_convert(muc_context *ctx, const muc_code_port *input,
                         "'%s' has %llu elements, '%s' takes %llu", array->name,
                         (unsigned long long)array->elements, input->name,
                         (unsigned long long)(input->bytes / size));
+    if (muc_is_reordered(array, input->rank, input->dims))
+        return muc_fail(ctx, MUC_USAGE, array->file, array->offset,
+                        "'%s' has the dimensions of '%s' in another order", array->name,
+                        input->name);
     if (array->dtype == input->dtype) {
         memcpy(out, array->data, (size_t)array->bytes);
         return MUC_OK;

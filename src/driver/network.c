@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "base/text.h"
+#include "driver/arrays.h"
 #include "driver/runs.h"
 #include "ref/ref.h"
 
@@ -84,23 +85,24 @@ static muc_status bind_dims(runner *r, const muc_tensor *tensor, const muc_tenso
     return MUC_OK;
 }
 
-/* All lengths are known: does the array fit? A fixed shape needs the number of elements alone, and
- * so does an array of an export of another rank. */
+/* All lengths are known: does the array fit? A fixed shape needs the number of elements alone, in
+ * no other order of dimensions, and so does an array of an export of another rank. */
 static muc_status check_shape(runner *r, const muc_tensor *tensor, const muc_tensor_view *array)
 {
     uint32_t bindings[MUC_EXPR_MAX_INPUTS], dim;
     bool same = array->rank == tensor->rank;
-    uint64_t elements = 1;
+    uint64_t elements = 1, dims[MUC_GRAPH_MAX_RANK];
 
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         bindings[i] = r->bindings[i].value;
     for (uint32_t i = 0; i < tensor->rank; i++) {
         MUC_TRY(muc_expr_eval(r->ctx, r->graph->pool, tensor->dims[i], bindings, &dim));
         same = same && array->dims[i] == dim;
+        dims[i] = dim;
         if (!muc_mul_u64(elements, dim, &elements))
             return fail_shape(r, tensor, array);
     }
-    if (elements != array->elements ||
+    if (elements != array->elements || muc_is_reordered(array, tensor->rank, dims) ||
         (array->rank == tensor->rank && !same && !is_fixed(r, tensor)))
         return fail_shape(r, tensor, array);
     return MUC_OK;
