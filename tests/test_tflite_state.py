@@ -470,6 +470,15 @@ def test_runs_in_a_row_need_as_many_of_each_input():
         muc("run", file, "--input", given, status=USAGE, message="runs in a row")
         np.savez(given, x[0], reals(2, 4))  # one run
         muc("run", file, "--input", given)
+        # of another rank, but of as many elements as each run has: the same in all of them
+        z, got, code = reals(2, 2, 2), pathlib.Path(folder) / "out.npz", pathlib.Path(folder) / "c"
+        np.savez(given, x, z)
+        muc("run", file, "--input", given, "--output", got)
+        y, sums = np.load(got).values()
+        np.testing.assert_array_equal(sums, y + z.reshape(2, 4))
+        muc("compile", file, "--target", "mcu", "-o", code)
+        muc("run", code, "--input", given, "--output", got)
+        np.testing.assert_allclose(list(np.load(got).values())[1], sums, atol=2e-5)
 
 
 # ---- what files may do wrong ----

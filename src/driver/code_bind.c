@@ -312,8 +312,9 @@ static muc_status gather(muc_context *ctx, const muc_code_folder *folder,
     for (size_t i = 0; i < port_count(folder); i++) {
         const muc_code_port *port = port_at(folder, i);
         const muc_tensor_view *array = find_array(folder, arrays, array_count, port);
-        const muc_tensor_view slice =
-            array && runs ? muc_runs_slice(array, port->rank, run) : (muc_tensor_view){ 0 };
+        const muc_tensor_view slice = array && runs
+                                          ? muc_runs_slice(array, port->rank, port->dims, run)
+                                          : (muc_tensor_view){ 0 };
 
         if (array)
             MUC_TRY(muc_code_convert(ctx, port, runs ? &slice : array, data + at));

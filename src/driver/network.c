@@ -481,7 +481,10 @@ static muc_status run_one(runner *r, muc_ref *ref, uint64_t i)
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->port_count + 1, &inputs));
     for (size_t p = 0; p < r->port_count; p++) {
         const muc_tensor *t = &r->graph->tensors[r->ports[p].tensor];
-        const muc_tensor_view slice = muc_runs_slice(r->ports[p].array, t->rank, i);
+        uint64_t dims[MUC_MAX_RANK];
+        const muc_tensor_view slice = fixed_dims(r, t, dims)
+                                          ? muc_runs_slice(r->ports[p].array, t->rank, dims, i)
+                                          : *r->ports[p].array;
 
         MUC_TRY(take_input(r, t, &slice, &inputs[p]));
     }

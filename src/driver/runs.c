@@ -26,11 +26,12 @@ muc_status muc_runs_add(muc_context *ctx, const char *input, uint32_t rank, cons
     return MUC_OK;
 }
 
-muc_tensor_view muc_runs_slice(const muc_tensor_view *array, uint32_t rank, uint64_t i)
+muc_tensor_view muc_runs_slice(const muc_tensor_view *array, uint32_t rank, const uint64_t *dims,
+                               uint64_t i)
 {
     muc_tensor_view slice = *array;
 
-    if (array->rank != rank + 1)
+    if (!is_for_runs(array, rank, dims))
         return slice;
     slice.rank = rank;
     memmove(slice.dims, array->dims + 1, rank * sizeof(*slice.dims));
