@@ -161,3 +161,63 @@ nn_f32_result nn_f32_check(uint32_t rounds, int depthwise)
     }
     return result;
 }
+
+/* ---- products of two computed matrices ---- */
+
+static void draw_product(mur_matmul_f32 *l)
+{
+    l->rows = between(1, 11);
+    l->columns = between(1, 21);
+    l->depth = between(1, between(0, 3) == 0 ? 90 : 9);
+    l->a_pitch = l->depth + between(0, 3);
+    l->out_pitch = l->columns + between(0, 3);
+    l->b_row = l->b_column = 1;
+    if (between(0, 1))
+        l->b_row = l->columns + between(0, 3);
+    else
+        l->b_column = l->depth + between(0, 3);
+}
+
+static int is_product_right(const mur_matmul_f32 *l)
+{
+    for (int32_t i = 0; i < MOST + PAD; i++) {
+        int32_t row = i / l->out_pitch, column = i % l->out_pitch;
+        float wanted = 12345;
+
+        if (row < l->rows && column < l->columns) {
+            wanted = 0;
+            for (int32_t k = 0; k < l->depth; k++) {
+                volatile float term =
+                    in[row * l->a_pitch + k] * weights[k * l->b_row + column * l->b_column];
+
+                wanted = wanted + term;
+            }
+        }
+        if (memcmp(&out[i], &wanted, sizeof(wanted)) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+uint32_t nn_f32_check_products(uint32_t rounds)
+{
+    uint32_t wrong = 0;
+
+    while (rounds-- > 0) {
+        mur_matmul_f32 l;
+        size_t scratch_floats;
+
+        draw_product(&l);
+        for (int32_t i = 0; i < MOST; i++)
+            in[i] = real();
+        for (int32_t i = 0; i < MOST_WEIGHTS; i++)
+            weights[i] = real();
+        for (int32_t i = 0; i < MOST + PAD; i++)
+            out[i] = 12345;
+        scratch_floats = mur_matmul_f32_scratch_bytes(&l) / sizeof(float);
+        packed[scratch_floats] = 54321;
+        mur_matmul_f32_run(&l, in, weights, out, packed);
+        wrong += !is_product_right(&l) || packed[scratch_floats] != 54321;
+    }
+    return wrong;
+}

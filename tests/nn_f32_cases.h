@@ -16,4 +16,7 @@ typedef struct nn_f32_result {
 /* `rounds` random layers, each also with its output over its input as far as that is allowed. */
 nn_f32_result nn_f32_check(uint32_t rounds, int depthwise);
 
+/* `rounds` random products of two computed matrices: how many are wrong. */
+uint32_t nn_f32_check_products(uint32_t rounds);
+
 #endif

@@ -82,6 +82,10 @@ int main(void)
         host_print(HOST_STDOUT, " layers on floats wrong\n");
         wrong += floats;
     }
+    products = nn_f32_check_products(60);
+    wrong += products;
+    host_print_number(HOST_STDOUT, products);
+    host_print(HOST_STDOUT, " products of floats wrong\n");
     for (uint32_t i = 0; i < low_kernels_count; i++)
         wrong += tell_matrices(&low_kernels[i]);
     return wrong + others != 0;

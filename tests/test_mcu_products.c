@@ -1,4 +1,5 @@
-/* Products of two computed tensors as C, by kernels of every instruction set: what ref computes. */
+/* Products of two computed tensors, and layers of several images, as C by kernels of every
+ * instruction set: what ref computes. */
 #include "mcu_network.h"
 #include "operators.h"
 #include "targets/mcu/emit.h"
@@ -39,10 +40,60 @@ static const char *const graphs[] = {
     "to=i8\noutput y\n",
 };
 
+static const char *const float_graphs[] = {
+    "tensor a = input f32 [2, 9, 23]\ntensor b = input f32 [23, 21]\n"
+    "node y f32 [2, 9, 21] = matmul a, b\noutput y\n",
+    "tensor a = input f32 [4, 1, 64]\ntensor b = input f32 [4, 64, 17]\n"
+    "node y f32 [4, 1, 17] = matmul a, b\noutput y\n",
+    "tensor a = input f32 [1, 9, 3, 12]\ntensor b = input f32 [1, 11, 3, 12]\n"
+    "node q f32 [1, 3, 9, 12] = transpose a perm=[0, 2, 1, 3]\n"
+    "node k f32 [1, 3, 12, 11] = transpose b perm=[0, 2, 3, 1]\n"
+    "node p f32 [1, 3, 9, 11] = matmul q, k\n"
+    "node v f32 [1, 3, 11, 12] = transpose b perm=[0, 2, 1, 3]\n"
+    "node y f32 [1, 3, 9, 12] = matmul p, v\noutput y\n",
+};
+
+/* several images: convolutions, pointwise ones, depthwise ones, pools */
+static const char *const image_graphs[] = {
+    "tensor a = input i8 [3, 5, 4, 2] scale 0.1 zero 3\n"
+    "tensor w = const i8 [3, 2, 2, 2] scale 0.05 zero 0 values 1, -2, 3, 5, 1, 0, -1, 2, 3, 1, 0, "
+    "2, -1, 1, 1, 25, 2, 2, -3, 1, 0, 1, 2, -1\ntensor c = const i32 [3] values 1, -1, 5\n"
+    "tensor p = const i8 [3, 1, 1, 3] scale 0.05 zero 0 values 11, -12, 13, 5, 31, 0, -81, 2, 30\n"
+    "tensor d = const i8 [3, 3, 3, 1] scale 0.05 zero 0 values 1, 2, 3, 4, -5, 6, 7, 8, 9, 9, 8, "
+    "7, -6, 5, 4, 3, 2, 1, 1, 2, 3, 4, 5, -6, 7, 8, 9\n"
+    "node t i8 [3, 5, 4, 3] scale 0.02 zero 1 = conv a, w, c channels_last=1 pads=[1, 0, 0, 1]\n"
+    "node u i8 [3, 5, 4, 3] scale 0.04 zero 5 = conv t, p channels_last=1\n"
+    "node v i8 [3, 5, 4, 3] scale 0.06 zero 5 = conv u, d channels_last=1 groups=3 pads=[1, 1, 1, "
+    "1]\n"
+    "node y i8 [3, 3, 2, 3] scale 0.06 zero 5 = max_pool v kernel=[2, 2] strides=[2, 2] pads=[0, "
+    "0, 1, 0] channels_last=1\n"
+    "node z i8 [3, 2, 1, 3] scale 0.06 zero 5 = average_pool y kernel=[2, 2] "
+    "channels_last=1\noutput y\noutput z\n",
+    "tensor a = input f32 [3, 5, 4, 2]\n"
+    "tensor w = const f32 [3, 2, 2, 2] values 1, -2, 3, 5, 1, 0, -1, 2, 3, 1, 0, 2, -1, 1, 1, 25, "
+    "2, 2, -3, 1, 0, 1, 2, -1\ntensor c = const f32 [3] values 1, -1, 5\n"
+    "tensor p = const f32 [3, 1, 1, 3] values 11, -12, 13, 5, 31, 0, -81, 2, 30\n"
+    "tensor d = const f32 [3, 3, 3, 1] values 1, 2, 3, 4, -5, 6, 7, 8, 9, 9, 8, 7, -6, 5, 4, 3, 2, "
+    "1, 1, 2, 3, 4, 5, -6, 7, 8, 9\n"
+    "node t f32 [3, 5, 4, 3] = conv a, w, c channels_last=1 pads=[1, 0, 0, 1]\n"
+    "node r f32 [3, 5, 4, 3] = relu t\n"
+    "node u f32 [3, 5, 4, 3] = conv r, p channels_last=1\n"
+    "node y f32 [3, 5, 4, 3] = conv u, d channels_last=1 groups=3 pads=[1, 1, 1, 1]\noutput y\n",
+    /* groups of several channels */
+    "tensor a = input f32 [1, 3, 4, 4]\n"
+    "tensor w = const f32 [6, 1, 2, 2] values 1, -2, 3, 5, 1, 0, -1, 2, 3, 1, 0, 2, -1, 1, 1, 25, "
+    "2, 2, -3, 1, 0, 1, 2, -1\n"
+    "node y f32 [1, 3, 3, 6] = conv a, w channels_last=1 groups=2\noutput y\n",
+    "tensor a = input i8 [2, 4, 3, 2]\ntensor w = const i8 [2, 2, 1, 2] values 1, -2, 3, 5, 1, 0, "
+    "-1, 2\ntensor m = const i32 [] values 77\ntensor n = const i32 [] values 2000\n"
+    "node y i8 [2, 3, 3, 2] = requant_conv a, w, m, n channels_last=1 shift=9 clamp_min=-128 "
+    "clamp_max=127 to=i8\noutput y\n",
+};
+
 static bool calls_kernel(const muc_mcu_program *program, const char *what)
 {
     for (uint32_t i = 0; i < program->step_count; i++)
-        if (strstr(program->steps[i].text, what))
+        if (strstr(program->steps[i].text, what) || strstr(program->steps[i].function, what))
             return true;
     return false;
 }
@@ -63,6 +114,51 @@ static void products_of_bytes_have_the_bits_of_ref(void **state)
     mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
     for (size_t i = 0; i < batch.count; i++)
         mcu_run(&batch, i, 0);
+    mcu_batch_free(&batch);
+}
+
+static void products_of_floats_are_those_of_ref(void **state)
+{
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(float_graphs); i++) {
+        char text[1024];
+
+        snprintf(text, sizeof(text), "graph test\n%s", float_graphs[i]);
+        mcu_batch_add(&batch, graph_of(batch.ctx, text), "host");
+        CHECK(calls_kernel(&batch.networks[i].build->program, "mur_matmul_f32_run("));
+    }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        mcu_run(&batch, i, 1e-5);
+    mcu_batch_free(&batch);
+}
+
+static bool calls_only_kernels(const muc_mcu_program *program)
+{
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (!strstr(program->steps[i].text, "mur_"))
+            return false;
+    return true;
+}
+
+static void images_are_computed_one_after_another(void **state)
+{
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        for (size_t i = 0; i < MUC_COUNT(image_graphs); i++) {
+            char text[2048];
+
+            snprintf(text, sizeof(text), "graph test\n%s", image_graphs[i]);
+            mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+            CHECK(calls_only_kernels(&batch.networks[batch.count - 1].build->program));
+        }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        mcu_run(&batch, i, 1e-5);
     mcu_batch_free(&batch);
 }
 
@@ -134,6 +230,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_bytes_have_the_bits_of_ref),
+        cmocka_unit_test(products_of_floats_are_those_of_ref),
+        cmocka_unit_test(images_are_computed_one_after_another),
         cmocka_unit_test(transposes_of_heads_are_no_steps),
         cmocka_unit_test(lengths_are_known_when_it_runs),
     };

@@ -85,10 +85,54 @@ static void operators_in_tiles_compute_what_ref_computes(void **state)
     unlink(machine);
 }
 
+/* pointwise over one column, whose strides and pads say nothing of the next pixel */
+static void columns_in_tiles_are_rows_of_neighbours(void **state)
+{
+    static const char *const graphs[] = {
+        "tensor a = input i8 [1, 60, 1, 4] scale 0.1 zero 3\ntensor w = const i8 [3, 1, 1, 4] "
+        "scale "
+        "0.05 "
+        "zero 0 values 1, -2, 3, 5, 1, 0, -1, 2, 3, 1, 0, 2\n"
+        "node y i8 [1, 60, 1, 3] scale 0.1 zero 1 = conv a, w channels_last=1 strides=[1, "
+        "2]\noutput "
+        "y\n",
+        "tensor a = input f32 [1, 60, 1, 4]\ntensor w = const f32 [3, 1, 1, 4] values 1, -2, 3, 5, "
+        "1, "
+        "0, "
+        "-1, 2, 3, 1, 0, 2\n"
+        "node y f32 [1, 60, 1, 3] = conv a, w channels_last=1 strides=[1, 3]\noutput y\n",
+        "tensor a = input f32 [1, 60, 1, 4]\ntensor w = const f32 [3, 1, 1, 4] values 1, -2, 3, 5, "
+        "1, "
+        "0, "
+        "-1, 2, 3, 1, 0, 2\ntensor c = const f32 [3] values 1, -1, 5\n"
+        "node y f32 [1, 60, 1, 3] = conv a, w, c channels_last=1 strides=[1, 3] pads=[0, 1, 0, "
+        "1]\noutput "
+        "y\n",
+    };
+    mcu_batch batch = mcu_batch_new();
+    char machine[64];
+
+    (void)state;
+    write_machine(machine, 1024);
+    for (size_t i = 0; i < MUC_COUNT(graphs); i++) {
+        char text[1024];
+
+        snprintf(text, sizeof(text), "graph test\n%s", graphs[i]);
+        mcu_batch_add(&batch, graph_of(batch.ctx, text), machine);
+        CHECK(batch.networks[i].build->program.tiles.count > 0);
+    }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        mcu_run(&batch, i, 1e-5);
+    mcu_batch_free(&batch);
+    unlink(machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_in_tiles_compute_what_ref_computes),
+        cmocka_unit_test(columns_in_tiles_are_rows_of_neighbours),
         cmocka_unit_test(trained_networks_in_tiles_are_bit_exact),
     };
 

@@ -17,6 +17,12 @@ static void depthwise_ones_too(void **unused)
     CHECK_EQ(nn_f32_check(600, 1).wrong, 0);
 }
 
+static void products_of_computed_matrices_add_in_order(void **unused)
+{
+    (void)unused;
+    CHECK_EQ(nn_f32_check_products(300), 0);
+}
+
 static void no_bias_is_zero_and_nan_stays(void **unused)
 {
     static const float limits[2] = { 0, 6 };
@@ -76,6 +82,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_add_in_the_written_order),
         cmocka_unit_test(depthwise_ones_too),
+        cmocka_unit_test(products_of_computed_matrices_add_in_order),
         cmocka_unit_test(no_bias_is_zero_and_nan_stays),
         cmocka_unit_test(packing_stays_in_its_bounds),
     };

@@ -6,8 +6,8 @@
  * before relu one whose sign is set may become 0. Helium takes numbers below 2^-126 as zeros.
  *
  * Data are NHWC, one image a call; in: float [in_h][in_pitch], out: float [out_h][out_pitch]. out
- * may overlap in as far as mur_conv_f32_lead tells. Alignment: 4 bytes. Nothing is allocated; there
- * is no scratch. */
+ * may overlap in as far as mur_conv_f32_lead tells. Alignment: 4 bytes. Nothing is allocated; only
+ * products of two computed matrices need scratch. */
 #ifndef MUR_NN_F32_H
 #define MUR_NN_F32_H
 
@@ -27,6 +27,21 @@ void mur_linear_f32(const float *packed, int32_t inputs, int32_t outputs, int32_
                     const float *in, float *out);
 /* groups = in_c = out_c */
 void mur_depthwise_f32_run(const mur_conv_f32 *layer, const float *in, float *out);
+
+/* Products of two matrices that a run computes: out[i][j] is the sum of a[i][k] * b[k][j], from 0
+ * on, by k. Of a and out a row's elements lie side by side, of b a row's or a column's; all in
+ * elements. depth: at least 1. out overlaps neither a nor b. */
+typedef struct mur_matmul_f32 {
+    int32_t rows, columns, depth;
+    int32_t a_pitch, b_row, b_column, out_pitch;
+} mur_matmul_f32;
+
+enum { MUR_MATMUL_F32_PANEL = 8 }; /* columns of b in scratch at a time */
+
+void mur_matmul_f32_run(const mur_matmul_f32 *layer, const float *a, const float *b, float *out,
+                        void *scratch);
+/* on the host; rows count for nothing */
+size_t mur_matmul_f32_scratch_bytes(const mur_matmul_f32 *layer);
 
 /* The fewest elements by which `in` must start after `out` for either kernel to overwrite its
  * input: negative if it may start before, INT32_MIN if anything goes. On the host. */

@@ -183,3 +183,41 @@ void mur_linear_f32(const float *packed, int32_t inputs, int32_t outputs, int32_
             out[outputs - rest + i] = sums[i];
     }
 }
+
+/* four columns as weights of four channels, with biases of 0 */
+static float *pack_columns(const mur_matmul_f32 *l, const float *b, int32_t columns, float *to)
+{
+    for (int32_t i = 0; i < 4; i++)
+        *to++ = 0;
+    for (int32_t k = 0; k < l->depth; k++, b += l->b_row)
+        for (int32_t i = 0; i < 4; i++)
+            *to++ = i < columns ? b[i * l->b_column] : 0;
+    return to;
+}
+
+void mur_matmul_f32_run(const mur_matmul_f32 *l, const float *a, const float *b, float *out,
+                        void *scratch)
+{
+    mur_tile_f32 t;
+
+    t.run = l->depth * BYTES;
+    t.taps = t.rows = 1;
+    t.tap_jump = t.row_jump = 0;
+    t.w_skip = t.w_jump = t.w_rest = 0;
+    t.out_step = l->out_pitch * BYTES;
+    t.relu = 0;
+    for (int32_t column = 0; column < l->columns; column += MUR_MATMUL_F32_PANEL) {
+        int32_t left = l->columns - column, pixels;
+        int32_t columns = left < MUR_MATMUL_F32_PANEL ? left : MUR_MATMUL_F32_PANEL;
+        float *packed = scratch;
+
+        for (int32_t c = 0; c < columns; c += 4)
+            packed = pack_columns(l, b + (column + c) * l->b_column, columns - c, packed);
+        for (int32_t row = 0; row < l->rows; row += pixels) {
+            pixels = row + 4 <= l->rows ? 4 : 1;
+            for (int32_t i = 0; i < pixels; i++)
+                t.x[i] = a + (row + i) * l->a_pitch;
+            (void)run_group(&t, scratch, pixels, columns, out + row * l->out_pitch + column);
+        }
+    }
+}

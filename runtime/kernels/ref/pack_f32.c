@@ -72,3 +72,10 @@ void mur_depthwise_f32_pack(const mur_conv_shape *l, const float *weights, const
 {
     pack_channels(weights, bias, taps_of(l), 0, l->out_c, packed);
 }
+
+size_t mur_matmul_f32_scratch_bytes(const mur_matmul_f32 *l)
+{
+    int32_t columns = l->columns < MUR_MATMUL_F32_PANEL ? l->columns : MUR_MATMUL_F32_PANEL;
+
+    return (size_t)((columns + 3) / 4 * 4) * ((size_t)l->depth + 1) * sizeof(float);
+}

@@ -9,16 +9,25 @@ static uint16_t pad_above(uint32_t row, uint32_t stride, uint32_t pad)
     return (uint16_t)(row * (uint64_t)stride < pad ? pad - row * stride : 0);
 }
 
+/* is a column of pixels a row of them that was set upright? Only then scratch is that of a row. */
+static int was_row(const mur_conv_shape *shape)
+{
+    return shape->in_w == 1 && shape->out_w == 1 && shape->in_h == shape->out_h &&
+           shape->kernel_h == 1 && shape->kernel_w == 1 && shape->stride_h == 1 &&
+           shape->stride_w == 1 && shape->pad_top == 0 && shape->pad_left == 0;
+}
+
 static void cut_conv(mur_conv_shape *shape, const mur_tiles_piece *piece)
 {
+    int row = was_row(shape);
+
     if (shape->groups > 1) /* depthwise: the input is cut with the result */
         shape->in_c = shape->groups = (int32_t)piece->channels;
     shape->out_c = (int32_t)piece->channels;
     shape->in_h = (int32_t)piece->data_rows[0];
     shape->out_h = (int32_t)piece->rows;
     shape->pad_top = pad_above(piece->row, shape->stride_h, shape->pad_top);
-    if (shape->in_w == 1 && shape->out_w == 1 && shape->kernel_h == 1 && shape->kernel_w == 1 &&
-        shape->stride_h == 1) { /* a row of pixels */
+    if (row) {
         shape->in_w = shape->out_w = shape->out_h;
         shape->in_h = shape->out_h = 1;
     }

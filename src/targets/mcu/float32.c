@@ -7,7 +7,9 @@
 
 #include "mur_nn_f32.h"
 #include "targets/mcu/emit.h"
+#include "targets/mcu/images.h"
 #include "targets/mcu/layer.h"
+#include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiled_conv.h"
 
@@ -110,23 +112,24 @@ static void print_limit(muc_text *text, const float *limit, const char *none)
         muc_text_add(text, "%s", none);
 }
 
-static void describe(muc_mcu_lowering *l, const mur_conv_shape *shape, const bounds *limits,
-                     const char *packed)
+/* the descriptor `name` and its bounds */
+static void describe(muc_mcu_lowering *l, const char *name, const mur_conv_shape *shape,
+                     const bounds *limits, const char *packed)
 {
     bool limited = limits->least || limits->most;
 
     if (limited) {
-        muc_text_add(&l->text, "static const float %s_limits[2] = { ", l->step->name);
+        muc_text_add(&l->text, "static const float %s_limits[2] = { ", name);
         print_limit(&l->text, limits->least, "-1.0f / 0.0f, ");
         print_limit(&l->text, limits->most, "1.0f / 0.0f, ");
         muc_text_add(&l->text, "};\n");
     }
-    muc_text_add(&l->text, "static const mur_conv_f32 %s = {", l->step->name);
+    muc_text_add(&l->text, "static const mur_conv_f32 %s = {", name);
     muc_mcu_print_shape(&l->text, shape);
     if (is_relu(limits))
         muc_text_add(&l->text, "\n    .relu = 1,");
     if (limited)
-        muc_text_add(&l->text, "\n    .limits = %s_limits,", l->step->name);
+        muc_text_add(&l->text, "\n    .limits = %s_limits,", name);
     muc_text_add(&l->text, "\n    .packed = (const float *)(const void *)%s,\n};\n\n", packed);
 }
 
@@ -198,13 +201,40 @@ static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
                                   is_relu(&p->bounds)));
     } else {
         l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
-        describe(l, shape, &p->bounds, l->program->values[packed].name);
+        describe(l, l->step->name, shape, &p->bounds, l->program->values[packed].name);
         MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     }
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     muc_mcu_may_overlap(l, 0, mur_conv_f32_lead(shape) * (int64_t)sizeof(float));
     return muc_mcu_end_step(l, macs);
+}
+
+static muc_status write_images(muc_mcu_lowering *l, const muc_node *node, uint32_t images,
+                               const mur_conv_shape *s, const packing *p, uint64_t macs)
+{
+    size_t count = p->kernel->packed_elems(s);
+    uint32_t packed;
+    uint64_t offset;
+    float *data;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
+    p->kernel->pack(s, p->weights, p->bias, data);
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p->kernel->function));
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
+    l->step->packed_bytes = count * sizeof(*data);
+    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
+    describe(l, "layer", s, &p->bounds, l->program->values[packed].name);
+    return muc_mcu_end_images(
+        l, &(muc_mcu_images){ .function = p->kernel->function,
+                              .count = images,
+                              .in_elements = (uint64_t)s->in_h * (uint64_t)s->in_pitch,
+                              .out_elements = (uint64_t)s->out_h * (uint64_t)s->out_pitch,
+                              .element_bytes = sizeof(float),
+                              .overlaps = true,
+                              .lead = mur_conv_f32_lead(s),
+                              .macs = macs });
 }
 
 static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
@@ -218,7 +248,7 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_begin_step(l, node, in_tiles));
     MUC_TRY(muc_mcu_use_conv_tiles(l, conv, "mur_tiles_piece_of_conv_f32",
                                    "mur_tiles_conv_f32_kernel", p->kernel->function, &packed));
-    describe(l, &conv->shape, &p->bounds, l->program->values[packed].name);
+    describe(l, l->step->name, &conv->shape, &p->bounds, l->program->values[packed].name);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
     MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     MUC_TRY(muc_mcu_pass_text(l, "%s", p->kernel->function));
@@ -229,16 +259,23 @@ static muc_status write_tiled(muc_mcu_lowering *l, const muc_node *node,
     return muc_mcu_end_step(l, macs);
 }
 
+static bool is_depthwise(const mur_conv_shape *shape)
+{
+    return shape->groups > 1 && shape->groups == shape->in_c && shape->groups == shape->out_c;
+}
+
 static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_conv_shape shape)
 {
     const muc_mcu_tiled_conv *tiled;
-    uint64_t macs = muc_mcu_conv_macs(&shape);
+    uint32_t images = muc_mcu_images_of(l, node, &shape);
+    uint64_t macs = images * muc_mcu_conv_macs(&shape);
     muc_node *bounded;
     packing *p;
 
     muc_mcu_flatten_conv(&shape);
+    images = muc_mcu_join_images(&shape, images);
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &p));
-    p->kernel = &kernels[shape.groups > 1];
+    p->kernel = &kernels[is_depthwise(&shape)];
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 1), &p->weights));
     MUC_TRY(copy_floats(l, muc_mcu_input(l, node, 2), &p->bias));
     MUC_TRY(find_bounds(l, node, &p->bounds));
@@ -250,6 +287,8 @@ static muc_status write_layer(muc_mcu_lowering *l, const muc_node *node, mur_con
         node = bounded;
     }
     l->program->uses_f32 = true;
+    if (images > 1)
+        return write_images(l, node, images, &shape, p, macs);
     MUC_TRY(muc_mcu_find_conv_tiles(
         l, node, &shape, &(muc_mcu_conv_packer){ p, sizeof(float), part_bytes, pack_part, 0 },
         &tiled));
@@ -261,10 +300,11 @@ bool muc_mcu_takes_conv_f32(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     int64_t groups = muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
 
-    return takes_weights(l, node) && x->rank == 4 && muc_mcu_dim(l, x, 0) == 1 &&
+    return takes_weights(l, node) && x->rank == 4 && muc_mcu_takes_images(l, x) &&
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
-           (groups == 1 || (groups == muc_mcu_dim(l, x, 3) &&
-                            groups == muc_mcu_dim(l, muc_mcu_output(l, node, 0), 3)));
+           (groups == 1 || !muc_mcu_has_tiles(l->program->machine) ||
+            (groups == muc_mcu_dim(l, x, 3) &&
+             groups == muc_mcu_dim(l, muc_mcu_output(l, node, 0), 3)));
 }
 
 muc_status muc_mcu_write_conv_f32(muc_mcu_lowering *l, const muc_node *node)

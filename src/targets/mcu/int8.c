@@ -10,6 +10,7 @@
 #include "graph/scales.h"
 #include "mur_nn.h"
 #include "targets/mcu/emit.h"
+#include "targets/mcu/images.h"
 #include "targets/mcu/layer.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
@@ -252,15 +253,20 @@ static muc_status describe_layer(muc_mcu_lowering *l, const mur_conv_s8 *image,
 muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *image,
                                const mur_conv_plain *plain)
 {
-    const uint64_t macs = muc_mcu_conv_macs(&image->shape);
+    const uint32_t all = muc_mcu_images_of(l, node, &image->shape);
+    const uint64_t macs = all * muc_mcu_conv_macs(&image->shape);
     mur_conv_s8 layer = *image;
+    uint32_t images = all;
     const muc_mcu_conv_kernel *kernel;
     const muc_mcu_tiled_conv *tiled;
     packing *subject;
     int32_t lead;
 
     muc_mcu_flatten_conv(&layer.shape);
+    images = muc_mcu_join_images(&layer.shape, images);
     kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
+    if (images > 1)
+        return muc_mcu_write_conv_images(l, node, images, kernel, &layer, plain);
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &subject));
     *subject = (packing){ kernel, layer, *plain };
     MUC_TRY(muc_mcu_find_conv_tiles(
@@ -272,6 +278,7 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
     MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
     MUC_TRY(describe_layer(l, image, &layer, plain, kernel));
+    l->step->layer = all > 1 ? NULL : l->step->layer; /* patches are of one image */
     MUC_TRY(pass_descriptor(l));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
@@ -312,8 +319,8 @@ bool muc_mcu_takes_conv_s8(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
     return is_s8(x) && is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
-           muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
-           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) && has_plain_weights(l, node);
+           muc_mcu_takes_images(l, x) && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+           has_plain_weights(l, node);
 }
 
 static muc_status write_shape(muc_mcu_lowering *l, const muc_node *node, mur_conv_shape shape)
@@ -396,8 +403,8 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
     return is_pool_of_bytes(l, node) && !muc_node_attribute(node, MUC_KEY_ROUNDING) &&
-           x->rank == 4 && muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
-           node->output_count == 1 && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+           x->rank == 4 && muc_mcu_takes_images(l, x) && node->output_count == 1 &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
            muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1) == 1 &&
            muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 &&
            !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
@@ -438,6 +445,8 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_tiling tiling;
     bool fits;
 
+    if (muc_mcu_dim(l, muc_mcu_input(l, node, 0), 0) > 1)
+        return muc_mcu_write_pool_images(l, node, function, &layer);
     MUC_TRY(muc_mcu_find_pool_tiles(l, node, &layer, &tiling, &fits));
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     if (fits)

@@ -70,10 +70,11 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
 
 void muc_mcu_flatten_conv(mur_conv_shape *layer)
 {
+    if (layer->out_w == 1 && layer->in_w == 1 && layer->kernel_w == 1 && layer->pad_left == 0)
+        layer->stride_w = 1; /* of one column, whatever it was */
     if (layer->kernel_h != 1 || layer->kernel_w != 1 || layer->stride_h != 1 ||
         layer->stride_w != 1 || layer->pad_top || layer->pad_left || layer->out_h != layer->in_h ||
-        layer->out_w != layer->in_w || layer->groups != 1 ||
-        layer->in_pitch != layer->in_w * layer->in_c ||
+        layer->out_w != layer->in_w || layer->in_pitch != layer->in_w * layer->in_c ||
         layer->out_pitch != layer->out_w * layer->out_c)
         return;
     layer->in_w *= layer->in_h; /* a row of pixels */

@@ -48,8 +48,8 @@ uint64_t muc_mcu_conv_macs(const mur_conv_shape *shape);
 /* of one output channel */
 size_t muc_mcu_conv_weights(const mur_conv_shape *shape);
 
-/* The node's step: input 0 by a kernel of bytes, with the weights, to output 0. plain's arrays live
- * in the program's arena. */
+/* The node's step: input 0, images of this layer, by a kernel of bytes, with the weights, to output
+ * 0. plain's arrays live in the program's arena. */
 muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *image,
                                const mur_conv_plain *plain);
 
@@ -58,7 +58,7 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
 muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
                                const muc_mcu_tile_layer *cut, const uint8_t *table);
 
-/* A pointwise layer over dense rows, as one row of pixels; others stay as they are. */
+/* A pointwise layer over dense rows, as one row of pixels; others compute what they did. */
 void muc_mcu_flatten_conv(mur_conv_shape *shape);
 
 /* The kernel that suits an instruction set best and fits all of some layers, which differ in

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "graph/scales.h"
-#include "mur_nn.h"
+#include "mur_nn_f32.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiles.h"
@@ -64,15 +64,20 @@ static bool is_worth_it(const muc_mcu_lowering *l, const muc_node *node)
                LEAST_PRODUCTS;
 }
 
-/* matrices of bytes in a layout that the kernels know; tiles have loops that they can cut */
-static bool takes_bytes(const muc_mcu_lowering *l, const muc_node *node)
+/* matrices whose layout the kernels know; tiles have loops that they can cut */
+static bool takes_matrices(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_expr_node *depth = muc_expr_get(l->graph->pool, a->dims[a->rank ? a->rank - 1 : 0]);
 
-    return is_byte(a) && is_byte(b) && is_byte(muc_mcu_output(l, node, 0)) && a->rank >= 2 &&
-           b->rank >= 2 && depth->lo >= 1 && depth->hi <= MOST_DEPTH && is_worth_it(l, node) &&
-           !muc_mcu_has_tiles(l->program->machine);
+    return a->rank >= 2 && b->rank >= 2 && depth->lo >= 1 && depth->hi <= MOST_DEPTH &&
+           is_worth_it(l, node) && !muc_mcu_has_tiles(l->program->machine);
+}
+
+static bool takes_bytes(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_byte(muc_mcu_input(l, node, 0)) && is_byte(muc_mcu_input(l, node, 1)) &&
+           is_byte(muc_mcu_output(l, node, 0)) && takes_matrices(l, node);
 }
 
 /* ---- operands that are transposed where they are read ---- */
@@ -128,7 +133,8 @@ bool muc_mcu_takes_turned_operand(const muc_mcu_lowering *l, const muc_node *nod
     const muc_node *reader = only_reader(l->graph, node->outputs[0], &input);
 
     if (!reader || input > 1 || y->rank < 2 ||
-        !((reader->op == MUC_OP_MATMUL && muc_mcu_takes_matmul_s8(l, reader)) ||
+        !((reader->op == MUC_OP_MATMUL &&
+           (muc_mcu_takes_matmul_s8(l, reader) || muc_mcu_takes_matmul_f32(l, reader))) ||
           (reader->op == MUC_OP_REQUANT_MATMUL && muc_mcu_takes_requant_matmul_s8(l, reader))))
         return false;
     return perm[last] == last || (input == 1 && perm[last - 1] == last);
@@ -145,6 +151,7 @@ muc_status muc_mcu_write_turned_operand(muc_mcu_lowering *l, const muc_node *nod
 
 /* what of a descriptor differs between the operators, as text: Q31's or QuantLib's numbers */
 typedef struct product {
+    bool is_real;           /* and then nothing below counts */
     int32_t a_zero, b_zero; /* of the bytes as int8 */
     mur_output_s8 output;
     char factors[96]; /* ".mul = .., .shift = .." */
@@ -226,7 +233,7 @@ static loops find_loops(muc_mcu_lowering *l, const muc_node *node)
 
 static bool is_fixed(const muc_mcu_lowering *l, const muc_node *node, const product *p)
 {
-    return p->is_constant && muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
+    return (p->is_constant || p->is_real) && muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
            muc_mcu_is_static(l, muc_mcu_input(l, node, 1)) &&
            muc_mcu_is_static(l, muc_mcu_output(l, node, 0));
 }
@@ -238,8 +245,8 @@ static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const pr
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     muc_text *text = &l->text;
 
-    muc_text_add(text, "    %sconst mur_matmul_s8 layer = {\n",
-                 is_fixed(l, node, p) ? "static " : "");
+    muc_text_add(text, "    %sconst mur_matmul_%s layer = {\n",
+                 is_fixed(l, node, p) ? "static " : "", p->is_real ? "f32" : "s8");
     if (around->rows == MUC_EXPR_NONE)
         print_number(text, "rows", 1);
     else
@@ -252,6 +259,10 @@ static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const pr
     }
     print_stride(l, "b_row", stride_of(l, b, b->rank - 2));
     print_stride(l, "b_column", stride_of(l, b, b->rank - 1));
+    if (p->is_real) {
+        muc_text_add(text, "    };\n\n");
+        return;
+    }
     print_number(text, "a_flip", flip_of(a));
     print_number(text, "b_flip", flip_of(b));
     print_number(text, "out_flip", flip_of(y));
@@ -263,36 +274,40 @@ static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const pr
                  p->output.shift, p->output.zero, p->output.min, p->output.max);
 }
 
-/* the greatest scratch of any lengths */
+/* the greatest scratch of any lengths; by NULL: of floats */
 static uint64_t scratch_of(const muc_mcu_lowering *l, const muc_node *node, const loops *around,
                            const kernel *by)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const int32_t columns = (int32_t)most_of(l, y->dims[y->rank - 1]);
+    const int32_t depth = (int32_t)most_of(l, a->dims[a->rank - 1]);
+    const mur_matmul_f32 real = { .columns = columns, .depth = depth };
     const mur_matmul_s8 most = {
         .rows = around->rows == MUC_EXPR_NONE ? 1 : (int32_t)most_of(l, around->rows),
-        .columns = (int32_t)most_of(l, y->dims[y->rank - 1]),
-        .depth = (int32_t)most_of(l, a->dims[a->rank - 1]),
+        .columns = columns,
+        .depth = depth,
         .a_flip = flip_of(a),
     };
 
-    return by->scratch_bytes(&most);
+    return by ? by->scratch_bytes(&most) : mur_matmul_f32_scratch_bytes(&real);
 }
 
 static muc_status write_product(muc_mcu_lowering *l, const muc_node *node, const product *p)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0);
-    const kernel *by = find_kernel(l->isa);
+    const kernel *by = p->is_real ? NULL : find_kernel(l->isa);
+    const char *function = by ? by->function : "mur_matmul_f32_run";
     loops around;
     uint64_t scratch;
 
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, by->function));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_function(l, node));
     around = find_loops(l, node);
     scratch = scratch_of(l, node, &around, by);
     print_descriptor(l, node, p, &around);
     muc_mcu_nest_open(&around.nest, 0, around.nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + around.nest.loops);
-    muc_text_add(&l->text, "%s(&layer, &", by->function);
+    muc_text_add(&l->text, "%s(&layer, &", function);
     muc_mcu_nest_print(&around.nest, around.a, &l->text);
     muc_text_add(&l->text, ", &");
     muc_mcu_nest_print(&around.nest, around.b, &l->text);
@@ -303,6 +318,20 @@ static muc_status write_product(muc_mcu_lowering *l, const muc_node *node, const
     return muc_mcu_end_function(l, scratch,
                                 muc_mcu_most_elements(l, muc_mcu_output(l, node, 0)) *
                                     most_of(l, a->dims[a->rank - 1]));
+}
+
+/* ---- floats ---- */
+
+bool muc_mcu_takes_matmul_f32(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_input(l, node, 0)->dtype == MUC_F32 &&
+           muc_mcu_input(l, node, 1)->dtype == MUC_F32 && takes_matrices(l, node);
+}
+
+muc_status muc_mcu_write_matmul_f32(muc_mcu_lowering *l, const muc_node *node)
+{
+    l->program->uses_f32 = true;
+    return write_product(l, node, &(product){ .is_real = true });
 }
 
 /* ---- TensorFlow Lite's arithmetic ---- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "targets/mcu/emit.h"
+#include "targets/mcu/images.h"
 #include "targets/mcu/layer.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
@@ -77,7 +78,7 @@ bool muc_mcu_takes_requant_conv_s8(const muc_mcu_lowering *l, const muc_node *no
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return x->rank == 4 && muc_mcu_dim(l, x, 0) == 1 &&
+    return x->rank == 4 && muc_mcu_takes_images(l, x) &&
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) && takes_product(l, node);
 }
 
