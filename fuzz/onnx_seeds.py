@@ -106,6 +106,9 @@ def models():
          node("ReduceSum", ["s"], ["r"], axes=[-1], keepdims=0),
          node("Slice", ["r"], ["y"], starts=[-1], ends=[1 << 40], axes=[1])],
         [value("x", [2, 3, 4])], [value("y", [])], opset=9)
+    # a bound that no integer reaches
+    yield "great_bound", model([node("Clip", ["x"], ["y"], min=-1e20, max=1e20)], [value("x", [2])],
+                               [value("y", [2])], opset=9)
     # a function of the model, called twice, whose attribute is the caller's
     twice = (data(1, "Twice") + data(4, "a") + data(5, "b") + data(6, "slope") +
              data(7, data(1, "a") + data(2, "t") + data(4, "LeakyRelu") +

@@ -1,6 +1,7 @@
 /* node.c - what importers of operators are made of: operands, attributes, nodes of the graph. */
 #include <inttypes.h>
 #include <math.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -534,9 +535,19 @@ muc_status onnx_constant(onnx_call *call, const char *name, muc_dtype dtype, uin
     return muc_graph_add_tensor(call->im->ctx, call->im->graph, &tensor, out);
 }
 
+/* cut off, and within what an integer holds */
+static int64_t whole_number(double value)
+{
+    const double most = 9223372036854774784.0; /* the greatest below 2^63 */
+
+    if (isnan(value))
+        return 0;
+    return (int64_t)(value > most ? most : value < -most ? -most : value);
+}
+
 muc_status onnx_scalar(onnx_call *call, muc_dtype dtype, double value, uint32_t *out)
 {
-    const onnx_number number = { MUC_EXPR_NONE, (int64_t)value, value };
+    const onnx_number number = { MUC_EXPR_NONE, whole_number(value), value };
     uint32_t bytes = muc_dtype_get(dtype)->block_bytes;
     uint8_t *data;
 
