@@ -304,7 +304,8 @@ static muc_status cut(onnx_call *call, moved *m, uint32_t axis, int64_t start, i
                              step, &range));
     m->first += m->steps[axis] * muc_expr_get(pool, range.start)->immediate;
     m->dims[axis] = muc_expr_get(pool, range.size)->immediate;
-    m->steps[axis] *= step;
+    /* a step beyond the dimension leaves one element, and may be any number */
+    m->steps[axis] = m->dims[axis] > 1 ? m->steps[axis] * step : 0;
     return MUC_OK;
 }
 
