@@ -27,11 +27,15 @@ static void every_built_in_machine_is_described_in_full(void **state)
     CHECK_EQ(muc_mcu_core_get(machine.core)->isa, MUC_MCU_ISA_DSP);
     CHECK_EQ(muc_mcu_memory_for(&machine, MUC_MCU_ARENA)->bytes, 320 * 1024);
     CHECK(!muc_mcu_memory_for(&machine, MUC_MCU_TILES));
+    CHECK_OK(ctx, muc_mcu_find_machine(ctx, &arena, "mps2-an547", &machine));
+    assert_string_equal(muc_mcu_core_get(machine.core)->name, "cortex-m55");
     CHECK_OK(ctx, muc_mcu_find_machine(ctx, &arena, "siracusa", &machine));
     CHECK_EQ(machine.cores, 8);
     CHECK_EQ(muc_mcu_memory_for(&machine, MUC_MCU_TILES)->bytes, 256 * 1024);
     CHECK_FAILS(ctx, MUC_USAGE, "'stm32' is neither a file nor one of host, mps2-an386",
                 muc_mcu_find_machine(ctx, &arena, "stm32", &machine));
+    CHECK_FAILS(ctx, MUC_USAGE, "neither a file",
+                muc_mcu_find_machine(ctx, &arena, "mps2-an54", &machine));
     muc_arena_free(&arena);
     muc_context_free(ctx);
 }

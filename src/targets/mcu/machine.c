@@ -247,6 +247,15 @@ void muc_mcu_list_machines(muc_text *text)
         muc_text_add(text, "%s%s", i ? ", " : "", built_in[i].name);
 }
 
+/* Arm's boards go by the number of their image: mps2-an547 is mps3-an547. */
+static bool is_called(const char *machine, const char *name)
+{
+    const char *image = strstr(machine, "-an"), *asked = strstr(name, "-an");
+
+    return strcmp(machine, name) == 0 ||
+           (image && asked && strncmp(name, "mps", 3) == 0 && strcmp(image, asked) == 0);
+}
+
 muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
                                 muc_mcu_machine *out)
 {
@@ -260,7 +269,7 @@ muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *
         const muc_bytes description = { (const uint8_t *)built_in[i].text, strlen(built_in[i].text),
                                         built_in[i].name };
 
-        if (strcmp(name, built_in[i].name) == 0)
+        if (is_called(built_in[i].name, name))
             return muc_mcu_read_machine(ctx, arena, description, out);
     }
     if (!muc_path_exists(name)) {
