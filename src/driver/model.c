@@ -514,7 +514,8 @@ muc_status muc_model_need_tokenizer(muc_context *ctx, const muc_model *model)
 {
     if (model->kind == MUC_MODEL_NETWORK)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file is a network, not a language model's checkpoint");
+                        "the file is a network, which runs on arrays (--input), not a language "
+                        "model's checkpoint");
     if (model->tokenizer_bytes)
         return MUC_OK;
     return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
