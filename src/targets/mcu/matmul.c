@@ -206,29 +206,29 @@ static void walk(muc_mcu_nest *nest, muc_mcu_operand *operand, const muc_tensor 
             operand->strides[ahead + i] = stride_of(nest->l, t, i);
 }
 
-static loops find_loops(muc_mcu_lowering *l, const muc_node *node)
+/* out must stay where it is: its operands are the nest's */
+static void find_loops(muc_mcu_lowering *l, const muc_node *node, loops *out)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
-    loops out = { .nest = muc_mcu_nest_of(l, y), .rows = MUC_EXPR_NONE };
     uint32_t last;
 
-    out.a = muc_mcu_nest_add(&out.nest, "a");
-    out.b = muc_mcu_nest_add(&out.nest, "b");
-    out.y = muc_mcu_nest_add(&out.nest, "y");
-    walk(&out.nest, out.a, a, 1);
-    walk(&out.nest, out.b, b, 2); /* whose rows are summed over */
-    walk(&out.nest, out.y, y, 1);
-    out.nest.loops = y->rank - 1;
-    muc_mcu_nest_simplify(&out.nest);
-    last = out.nest.loops - 1;
-    if (out.nest.loops == 0 || out.b->strides[last].factor != 0)
-        return out;
-    out.rows = out.nest.extents[last];
-    out.a_pitch = out.a->strides[last];
-    out.out_pitch = out.y->strides[last];
-    out.nest.loops = last;
-    return out;
+    *out = (loops){ .nest = muc_mcu_nest_of(l, y), .rows = MUC_EXPR_NONE };
+    out->a = muc_mcu_nest_add(&out->nest, "a");
+    out->b = muc_mcu_nest_add(&out->nest, "b");
+    out->y = muc_mcu_nest_add(&out->nest, "y");
+    walk(&out->nest, out->a, a, 1);
+    walk(&out->nest, out->b, b, 2); /* whose rows are summed over */
+    walk(&out->nest, out->y, y, 1);
+    out->nest.loops = y->rank - 1;
+    muc_mcu_nest_simplify(&out->nest);
+    last = out->nest.loops - 1;
+    if (out->nest.loops == 0 || out->b->strides[last].factor != 0)
+        return;
+    out->rows = out->nest.extents[last];
+    out->a_pitch = out->a->strides[last];
+    out->out_pitch = out->y->strides[last];
+    out->nest.loops = last;
 }
 
 static bool is_fixed(const muc_mcu_lowering *l, const muc_node *node, const product *p)
@@ -302,7 +302,7 @@ static muc_status write_product(muc_mcu_lowering *l, const muc_node *node, const
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_function(l, node));
-    around = find_loops(l, node);
+    find_loops(l, node, &around);
     scratch = scratch_of(l, node, &around, by);
     print_descriptor(l, node, p, &around);
     muc_mcu_nest_open(&around.nest, 0, around.nest.loops, 1);
