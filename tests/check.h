@@ -36,6 +36,15 @@
         muc_error_clear(ctx); \
     } while (0)
 
+/* Whether to run less of what repeats itself: under sanitizers, where a run is slow and its second
+ * round touches the memory of the first. */
+static inline int brief(void)
+{
+    const char *slow = getenv("MUC_TESTS_SLOW");
+
+    return slow && strcmp(slow, "0") == 0;
+}
+
 /* The path of a file of the shared data, or the test is skipped with a message. */
 static inline const char *shared_data(const char *path)
 {

@@ -490,7 +490,7 @@ static void every_stage_is_the_golden_models_on_random_models(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MUC_COUNT(shapes); i++)
-        for (uint32_t t = 0; t < 4; t++) {
+        for (uint32_t t = brief() ? 2 : 0; t < 4; t++) {
             const muc_uthinker_options options = { .terms = t == 0   ? all_two
                                                             : t == 1 ? all_one
                                                                      : mixed[t - 2] };
@@ -520,7 +520,7 @@ static void every_stage_is_the_golden_models_on_stories260k(void **state)
     const char *path = shared_data("llama/stories260K.bin");
 
     (void)state;
-    for (int recompute = 0; recompute < 2; recompute++) {
+    for (int recompute = brief(); recompute < 2; recompute++) {
         const muc_uthinker_options options = { .terms = all_two, .recompute = recompute };
         subject s;
 
@@ -585,7 +585,7 @@ static void queues_may_run_in_any_order(void **state)
 
         open_random(&s, shape, &options, 8);
         random_tokens(&s, tokens, shape->context);
-        for (uint32_t order = 0; order < 4; order++) {
+        for (uint32_t order = 0; order < (brief() ? 2 : 4); order++) {
             open_board(&eager, &s, MUR_SIM_EAGER, 1);
             open_board(&other, &s, order == 0 ? MUR_SIM_LAZY : MUR_SIM_RANDOM, order);
             for (uint32_t pos = 0, call = 0; pos < shape->context; call++) {

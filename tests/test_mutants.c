@@ -310,8 +310,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_board_reports_what_an_unverified_program_does),
     };
 
-    if (getenv("MUC_TESTS_SLOW") && strcmp(getenv("MUC_TESTS_SLOW"), "0") == 0)
-        mutants /= 6; /* under sanitizers */
+    if (brief())
+        mutants /= 2;
     if (argc > 1)
         mutants = strtoull(argv[1], NULL, 10);
     if (argc > 2)

@@ -408,6 +408,8 @@ static void terms_are_a_choice_of_each_stage(void **state)
         .x = 1, .k = 1, .p = 1, .f = 1, .l = 1, .q = 2, .v = 2, .o = 2, .h = 2
     };
     check_trained("llama/stories260K.bin", &options, MUR_SIM_EAGER);
+    if (brief())
+        return;
     options.terms = (muc_uthinker_terms){
         .x = 2, .k = 2, .p = 2, .f = 2, .l = 2, .q = 1, .v = 1, .o = 1, .h = 1
     };

@@ -123,12 +123,15 @@ static muc_status make_cut(calibrating *c, uint32_t node, cut *out)
     return MUC_OK;
 }
 
-static muc_status restore(const model *m, const snapshot *kept)
+static muc_status restore(const model *m, size_t chunk)
 {
     const cut *from = &m->of->from;
 
-    for (size_t i = 0; i < from->live_count; i++)
-        MUC_TRY(muc_ref_put(m->ref, from->live[i], kept[i].data, kept[i].rows, kept[i].columns));
+    for (size_t i = 0; i < from->live_count; i++) {
+        const snapshot *kept = &m->kept[chunk * from->live_count + i];
+
+        MUC_TRY(muc_ref_put(m->ref, from->live[i], kept->data, kept->rows, kept->columns));
+    }
     return MUC_OK;
 }
 
@@ -159,7 +162,7 @@ static muc_status advance_chunk(const model *m, size_t i, snapshot *after)
     const calibrating *c = m->of;
     const chunk *part = &c->chunks[i];
 
-    MUC_TRY(restore(m, m->kept + i * c->from.live_count));
+    MUC_TRY(restore(m, i));
     MUC_TRY(muc_ref_run_tokens(m->ref, part->position, part->tokens, part->count));
     return keep(m, after + i * c->to.live_count);
 }

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""Networks and their code as a user meets them: arrays, pictures, texts, reports. Prints TAP.
+
+    tests/test_cli_networks.py MUC      from the source root
+"""
+import gzip
+import json
+import pathlib
+import re
+import shutil
+import struct
+import sys
+import tempfile
+import zipfile
+
+from cli import TOKENIZER, WORK, compiled_code, has, muc, need_data, write_npy
+from files import DATA, IO, MALFORMED, MISMATCH, ROOT, Skip, UNSUPPORTED, USAGE, npy, run_tests
+
+CONV = ROOT / "fuzz/corpus/onnx/conv"
+
+
+def npz(path, **arrays):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (dims, values) in arrays.items():
+            archive.writestr(name + ".npy", npy(dims, values))
+    return path
+
+
+def need_networks():
+    if "onnx" not in muc("formats")[0]:
+        raise Skip("this muc reads no ONNX")
+
+
+def test_a_network_runs_on_arrays_by_name_or_by_position_and_writes_its_results():
+    need_networks()
+    ones = ((1, 1, 4, 4), [1.0] * 16)
+    with tempfile.TemporaryDirectory() as folder:
+        result = pathlib.Path(folder) / "out.npz"
+        for arrays in ({"x": ones}, {"other": ones}, {"a": ((2,), [0.0, 0.0]), "x": ones}):
+            out, _ = muc("run", CONV, "--input", npz(f"{folder}/in.npz", **arrays), "-o", result)
+            has(out, "y     f32    [1, 2, 2, 2]")
+            with zipfile.ZipFile(result) as archive:
+                assert archive.namelist() == ["y.npy"]
+                values = struct.unpack("<8f", archive.read("y.npy")[-32:])
+            assert values == (9, 6, 6, 4, 9, 6, 6, 4), values
+
+
+def test_wrong_inputs_of_a_network_are_named():
+    need_networks()
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = npz(f"{folder}/in.npz", x=((1, 1, 4, 5), [1.0] * 20))
+        has(muc("run", CONV, status=USAGE)[1], "input 0, 'x', has no array: 0 are given")
+        has(muc("run", CONV, "--input", wrong, status=USAGE)[1],
+            "input 'x' is f32 [1, 1, 4, 4], the array 'x' is f32 [1, 1, 4, 5]")
+        has(muc("run", CONV, "--input", CONV, status=MALFORMED)[1], "no .npy file")
+        has(muc("eval", CONV, "--text", CONV, status=USAGE)[1], "runs on arrays")
+        has(muc("inspect", CONV, "--dim", "a=2,b", status=USAGE)[1], "no list of NAME=N")
+        has(muc("inspect", CONV, "--dim", "a=2", status=USAGE)[1], "no input has an open dimension 'a'")
+        has(muc("run", CONV, "--prompt", "x", status=USAGE)[1], "runs on arrays (--input)")
+        has(muc("inspect", "models/rescue", "--dim", "a=2", status=USAGE)[1], "is no network")
+        cut = pathlib.Path(folder) / "cut.onnx"
+        cut.write_bytes(CONV.read_bytes()[:100])
+        has(muc("inspect", cut, status=MALFORMED)[1], "field 7 has 226 bytes, the file 95 more")
+
+
+def test_a_network_is_shown_as_understood():
+    need_networks()
+    found = json.loads(muc("inspect", CONV, "--json")[0])
+    assert (found["format"], found["nodes"], found["parameters"]) == ("onnx", 2, 18)
+    assert found["macs"] == 2 * 2 * 2 * 9
+    assert found["inputs"] == [{"name": "x", "shape": "f32 [1, 1, 4, 4]"}]
+    shapes = ROOT / "fuzz/corpus/onnx/shapes"
+    found = json.loads(muc("inspect", shapes, "--json", "--dim", "batch=2..5")[0])
+    assert found["dimensions"] == [{"name": "batch", "least": 2, "most": 5}]
+    assert found["outputs"] == [{"name": "y", "shape": "f32 [batch*2, 4, 3]"}]
+
+
+def test_report_is_text_json_csv_or_a_page():
+    code = compiled_code()
+    text = muc("report", code)[0]
+    has(text, "arena bound", "layers:", "buffers:", "traffic:")
+    report = json.loads(muc("report", code, "--format", "json")[0])
+    assert report == json.loads(muc("report", code, "--json")[0])
+    steps = json.loads((code / "rescue.json").read_text())["steps"]
+    assert [row["name"] for row in report["layers"]] == [step["name"] for step in steps]
+    assert report["macs"] == sum(step["macs"] for step in steps)
+    rows = muc("report", code, "--format", "csv")[0].splitlines()
+    assert rows[0].startswith("name,function,") and len(rows) == 1 + len(steps), rows[:2]
+    has(muc("report", code, "--format", "csv", "--table", "buffers")[0].splitlines()[0], "name,bytes,address")
+    page = muc("report", code, "--format", "html")[0]
+    assert page.startswith("<!DOCTYPE html>") and page.count("<svg") == 2, page[:200]
+    for word in ("<script", "http:", "https:", "src=", "@import", "url(http"):
+        assert word not in page, word
+
+
+def test_report_writes_a_file_whose_end_says_the_form():
+    code = compiled_code()
+    for form in ("json", "csv", "html"):
+        path = WORK / f"report.{form}"
+        out = muc("report", code, "-o", path)[0]
+        assert out == "" and path.read_text().strip() == muc("report", code, "--format", form)[0].strip(), form
+    muc("report", code, "-o", WORK / "report.txt", "--format", "json")
+    json.loads((WORK / "report.txt").read_text())
+    first = (WORK / "report.html").read_bytes()
+    muc("report", code, "-o", WORK / "report.html")
+    assert first == (WORK / "report.html").read_bytes()
+
+
+def test_what_a_report_cannot_do_is_told():
+    code = compiled_code()
+    has(muc("report", code, "--format", "pdf", status=USAGE)[1], "pdf", "html")
+    has(muc("report", code, "--format", "csv", "--table", "weights", status=USAGE)[1], "weights", "layers", "buffers")
+    has(muc("report", code, "--input", "x.npz", status=USAGE)[1], "--qemu")
+    has(muc("report", code, "-o", WORK / "no/such/report.html", status=IO)[1], "no/such")
+
+
+def test_a_description_that_was_edited_is_reported_within_bounds():
+    code = WORK / "edited"
+    shutil.copytree(compiled_code(), code)
+    path = code / "rescue.json"
+    description = json.loads(path.read_text())
+    description["steps"][1].update({"from": [7, -1, 10**12, "x"], "inputs": [99], "macs": -3, "traces": 10**15})
+    description["buffers"][0].update({"first": 10**11, "last": -5, "address": 2**62, "bytes": 2**62})
+    description["buffers"][1] = 7
+    description["memories"].append({"use": "<b>", "memory": None})
+    path.write_text(json.dumps(description))
+    for form in ("text", "html", "csv", "json"):
+        muc("report", code, "--format", form)
+    description.update({"steps": 3, "buffers": {}, "memories": "no"})
+    path.write_text(json.dumps(description))
+    muc("report", code, "--format", "html")
+
+
+def test_a_language_models_code_is_held_against_its_checkpoint_token_by_token():
+    code = compiled_code()
+    report = json.loads(muc("verify", code, ROOT / "models/rescue", "--prompt", "search the north corridor", "--json")[0])
+    assert report["exact"] and report["positions"] == len(report["tokens"]) > 3 and report["top1_agreement"] > 0.7, report
+    assert all(row["wrong"] == 0 for row in report["tokens"]) and 0 <= report["kl"] < 0.1, report
+    assert "from `rescue`" in (code / "README.md").read_text()
+    changed = WORK / "changed_c"
+    shutil.copytree(code, changed)
+    source = changed / "rescue.c"
+    before = source.read_text()
+    scale = re.search(r"_scales\[\d+\] = \{\s+(\S+),", before)
+    source.write_text(before[:scale.start(1)] + "0.25f" + before[scale.end(1):])
+    out, err = muc("verify", changed, ROOT / "models/rescue", "--json", status=MISMATCH)
+    has(err, "differ at position")
+    assert not json.loads(out)["exact"]
+
+
+def test_lengths_of_a_run_of_code_come_from_the_arrays_or_from_dim():
+    code = WORK / "open_c"
+    muc("compile", ROOT / "fuzz/corpus/onnx/shapes", "--target", "mcu", "-o", code)
+    for batch in (1, 3, 1024):
+        write_npy(WORK / "open.npy", (batch, 4, 6), [float(i) for i in range(24 * batch)])
+        for more in ((), ("--dim", f"batch={batch}")):
+            row = json.loads(muc("run", code, "--input", WORK / "open.npy", "--json", *more)[0])["outputs"][0]
+            assert row["elements"] == 24 * batch and row["last"] == 24 * batch - 1, row
+    has(muc("run", code, "--input", WORK / "open.npy", "--dim", "batch=7", status=USAGE)[1], "batch is 1024", "7 by --dim")
+    has(muc("run", code, status=USAGE)[1], "--dim batch=N")
+    write_npy(WORK / "open.npy", (1025, 4, 6), [0.0] * (24 * 1025))
+    has(muc("run", code, "--input", WORK / "open.npy", status=USAGE)[1], "1 to 1024")
+
+
+# ---- pictures ----
+
+def test_a_picture_in_every_form_gives_the_same_classes():
+    need_data()
+    network = DATA / "tflite/mnist_valid_q.tflite"
+    digits = gzip.open(DATA / "mnist/t10k-images-idx3-ubyte.gz").read()[16:16 + 784]
+    array = b"{'descr': '|u1', 'fortran_order': False, 'shape': (28, 28), }".ljust(117) + b"\n"
+    files = {"seven.pgm": b"P5\n28 28\n255\n" + digits, "seven.raw": digits,
+             "seven.npy": b"\x93NUMPY\1\0" + struct.pack("<H", len(array)) + array + digits}
+    (WORK / "labels").write_text("".join(f"digit {i}\n" for i in range(10)))
+    answers = []
+    for name, data in files.items():
+        (WORK / name).write_bytes(data)
+        answers.append(json.loads(muc("run", network, "--image", WORK / name, "--labels", WORK / "labels", "--json")[0]))
+        assert answers[-1]["classes"][0]["label"] == "digit 7" and answers[-1]["classes"][0]["score"] > 0.9, answers[-1]
+    assert all(answer == answers[0] for answer in answers)
+    has(answers[0]["image"], "28 x 28 grey")
+    code = WORK / "mnist_c"
+    muc("compile", network, "--target", "mcu", "-o", code)
+    found = json.loads(muc("run", code, "--image", WORK / "seven.pgm", "--labels", WORK / "labels", "--json")[0])
+    assert found["classes"] == answers[0]["classes"] and found["image"] == answers[0]["image"], found
+    muc("verify", code, network, "--image", WORK / "seven.pgm")
+    chip = WORK / "mnist_chip"
+    network_f32 = DATA / "keras/mnist_valid.h5"
+    formats = json.loads(muc("formats", "--json")[0])["formats"]
+    if any(row["name"] == "keras" for row in formats):
+        muc("compile", network_f32, "--target", "cnnchip", "-o", chip)
+        by_chip = json.loads(muc("run", chip, "--image", WORK / "seven.pgm", "--json")[0])["classes"]
+        by_ref = json.loads(muc("run", network_f32, "--image", WORK / "seven.pgm", "--json")[0])["classes"]
+        for a, b in zip(by_chip, by_ref):
+            assert a["class"] == b["class"] and abs(a["score"] - b["score"]) < 1e-6, (by_chip, by_ref)
+    other = json.loads(muc("run", network, "--image", WORK / "seven.pgm", "--preprocess", "scale=-1/255,mean=-1", "--json")[0])
+    assert other["image"].endswith("(sample * -0.00392157 - -1) / 1") and other["classes"] != answers[0]["classes"]
+    for words, arguments in ((("not both",), ("--input", WORK / "seven.npy")), (("not understood",), ("--preprocess", "x=1"))):
+        has(muc("run", network, "--image", WORK / "seven.pgm", *arguments, status=USAGE)[1], *words)
+    has(muc("run", network, "--image", WORK / "labels", status=UNSUPPORTED)[1], "784 bytes")
+    has(muc("run", network, "--image", WORK / "no.png", status=IO)[1], "no.png")
+
+
+def test_a_network_is_calibrated_on_a_folder_of_pictures():
+    network, folder, samples = WORK / "small.graph", WORK / "pictures", []
+    weights = ", ".join(str((i * 5 % 17 - 8) / 8) for i in range(18))
+    network.write_text(f"""graph small
+tensor x = input f32 [1, 1, 6, 6]
+tensor w = const f32 [2, 1, 3, 3] values {weights}
+node c f32 [1, 2, 6, 6] = conv x, w pads=[1, 1, 1, 1]
+node y f32 [1, 2, 6, 6] = relu c
+output y
+""")
+    (folder / "more").mkdir(parents=True)
+    for i, name in enumerate(("a.pgm", "b.pgm", "more/c.pgm")):
+        pixels = bytes((i * 67 + j * 29) % 256 for j in range(36))
+        (folder / name).write_bytes(b"P5\n%d %d\n255\n" % (6, 6) + pixels)
+        samples += [(p * (1 / 255) - 0.5) / 0.25 for p in pixels]
+    (folder / ".hidden").write_text("no picture")
+    write_npy(WORK / "samples.npy", (3, 1, 6, 6), samples)
+    prepare = ["--preprocess", "scale=1/255,mean=0.5,std=0.25"]
+    source = []
+    for name, calibration in (("by_pictures", [folder, *prepare]), ("by_array", [WORK / "samples.npy"])):
+        muc("compile", network, "--target", "mcu", "--quant", "int8", "--calib", *calibration, "-o", WORK / name)
+        source.append((WORK / name / "small.c").read_text())
+    assert source[0] == source[1]
+    muc("verify", WORK / "by_pictures", network, "--quant", "int8", "--calib", f"{folder}/", *prepare, "--image", folder / "b.pgm")
+    has(muc("verify", WORK / "by_pictures", network, "--quant", "int8", "--calib", folder, "--image", folder / "b.pgm",
+            status=MISMATCH)[1], "--preprocess")
+    (folder / "text").write_text("no picture")
+    has(muc("compile", network, "--quant", "int8", "--calib", folder, "-o", WORK / "no", status=UNSUPPORTED)[1], "text")
+    (WORK / "empty").mkdir()
+    has(muc("compile", network, "--quant", "int8", "--calib", WORK / "empty", "-o", WORK / "no", status=USAGE)[1], "no pictures")
+
+
+def test_a_network_of_tokens_runs_on_a_text():
+    network = WORK / "echo.graph"  # the token itself comes next, as long as the mask has tokens
+    network.write_text("""graph echo
+tensor input_ids = input i64 [1, 12]
+tensor attention_mask = input i64 [1, 12]
+tensor position_ids = input i64 [1, 12]
+tensor pair = const f32 [2] values 0.0, 3.5
+node h f32 [1, 12, 512] = one_hot input_ids, pair axis=2 size=512
+node m i64 [1, 12] = mul attention_mask, position_ids
+node f f32 [1, 12] = cast m to=f32
+node g f32 [1, 12, 1] = reshape f shape=[1, 12, 1]
+node y f32 [1, 12, 512] = mul h, g
+output y
+""")
+    found = json.loads(muc("run", network, "--prompt", "go home", "--tokenizer", TOKENIZER, "--json")[0])
+    first, second = found["next"][:2]
+    assert "go home".endswith(first["text"].strip()) and first["text"] and second["score"] == 0, found["next"]
+    last = first["score"] / 3.5  # the position of the last token
+    assert last == int(last) and 1 <= last < 6, found["next"]
+    longer = "go home and come back to the lab"
+    has(muc("run", network, "--prompt", longer, "--tokenizer", TOKENIZER, status=USAGE)[1], "12 at most")
+    has(muc("run", network, "--prompt", longer, status=USAGE)[1], "--tokenizer")
+    network.write_text(network.read_text().replace("position_ids", "depth"))
+    has(muc("run", network, "--prompt", "go", "--tokenizer", TOKENIZER, status=USAGE)[1], "'depth'")
+    has(muc("run", ROOT / "examples/cnnchip/small.graph", "--prompt", "go", "--tokenizer", TOKENIZER, status=USAGE)[1],
+        "no input takes tokens")
+
+
+def test_a_network_of_tokens_is_calibrated_on_a_text():
+    network, text = WORK / "tokens.graph", WORK / "text.txt"
+    weights = ", ".join(str((i * 5 % 17 - 8) / 8) for i in range(24))
+    network.write_text(f"""graph tokens
+tensor input_ids = input i32 [1, 8]
+tensor w = const f32 [3, 8] values {weights}
+node f f32 [1, 8] = cast input_ids to=f32
+node y f32 [1, 3] = linear f, w
+output y
+""")
+    words = "search the north corridor for survivors, then come back and go to the lab"
+    text.write_text(words)
+    spell = WORK / "spell.graph"  # what the tokens are
+    spell.write_text("""graph spell
+tensor input_ids = input i32 [1, 64]
+node y f32 [1, 64] = cast input_ids to=f32
+output y
+""")
+    muc("run", spell, "--prompt", words, "--tokenizer", TOKENIZER, "-o", WORK / "tokens.npz")
+    with zipfile.ZipFile(WORK / "tokens.npz") as archive:
+        data = archive.read(archive.namelist()[0])
+    tokens = [int(x) for x in struct.unpack("<64f", data[-256:])]
+    count = max(i for i, token in enumerate(tokens) if token) + 1
+    assert count >= 16, tokens
+    rows = count // 8
+    header = f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({rows}, 8), }}".encode().ljust(117) + b"\n"
+    (WORK / "tokens.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header
+                                      + struct.pack(f"<{8 * rows}i", *tokens[:8 * rows]))
+    source = []
+    for name, calibration in (("by_text", [text, "--tokenizer", TOKENIZER]), ("by_tokens", [WORK / "tokens.npy"])):
+        muc("compile", network, "--target", "mcu", "--quant", "int8", "--calib", *calibration, "-o", WORK / name)
+        source.append((WORK / name / "tokens.c").read_text())
+    assert source[0] == source[1]
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Programs of the µThinker as a user meets them: compiled, run, read, damaged. Prints TAP.
+
+    tests/test_cli_programs.py MUC      from the source root
+"""
+import json
+import re
+import shutil
+import sys
+
+from cli import BRIEF, COMMAND, PLAN, STORIES, WORK, has, muc, need_data, program
+from files import DATA, IO, MALFORMED, MISMATCH, NOFIT, ROOT, UNSUPPORTED, USAGE, run_tests
+
+
+def test_a_compiled_program_answers_as_the_checkpoint_does():
+    out, err = muc("run", program(), "--prompt", COMMAND)
+    assert out == PLAN, out
+    has(err, "end of text")
+
+
+def test_compile_reports_its_self_check_and_every_buffer():
+    report = json.loads(muc("compile", "-o", WORK / "report.utp", "--json")[0])
+    assert report["bytes"] == (WORK / "report.utp").stat().st_size
+    assert report["bits_per_weight"] <= 4.8
+    assert report["self_check"]["positions"] == 16 and 0 <= report["self_check"]["kl"] < 0.05
+    memory = {row["place"]: row for row in report["memory"]}
+    for buffer in ("I0", "I1", "W0", "W1", "GB"):
+        assert 0 < memory[buffer]["bytes"] <= memory[buffer]["limit"], memory
+    assert memory["flash"]["bytes"] == report["bytes"]
+
+
+def test_every_form_of_stories260K_and_every_thread_count_give_the_same_program():
+    need_data()
+    seen = set()
+    for name, model in STORIES.items():
+        for threads in (1, 2):
+            out = WORK / "form.utp"
+            muc("compile", *model, "-o", out, "-t", threads)
+            seen.add(out.read_bytes())
+    assert len(seen) == 1
+
+
+def test_a_bdt_file_compiles_to_the_same_bytes_as_its_checkpoint():
+    blocks, out = WORK / "rescue.bdt", WORK / "from-bdt.utp"
+    report = json.loads(muc("quantize", "-o", blocks, "--bits", 5.2, "--json")[0])
+    assert report["bits_per_weight"] <= 5.2, report
+    muc("compile", blocks, "-o", out)
+    assert out.read_bytes() == program("rescue", "--bits", 5.2).read_bytes()
+    has(muc("run", blocks, status=UNSUPPORTED)[1], "muc compile")
+    has(muc("compile", blocks, "--bits", 5, "-o", out, status=USAGE)[1], "quantized already")
+
+
+def test_stories260K_keeps_its_perplexity_on_the_machine():
+    need_data()
+    if BRIEF:
+        return
+    out, _ = muc("eval", program("stories"), "--text", DATA / "text/tinystories_sample.txt",
+                 "--reference", DATA / "llama/stories260K-hf", "--json")
+    report = json.loads(out)
+    assert report["tokens"] == 1804 and report["arithmetic"] == "uthinker", report
+    assert report["perplexity"] <= 4.12 and report["bits_per_weight"] <= 4.8, report
+    assert abs(report["reference_perplexity"] - 3.5482) < 0.0005, report
+    assert report["kl"] < 0.2 and report["top1_agreement"] > 0.75, report
+
+
+def test_the_first_hundred_plans_are_right_on_the_machine():
+    count = 20 if BRIEF else 100
+    report = json.loads(muc("eval", program(), "--task", "models/rescue/test.txt", "--limit", count,
+                            "--json")[0])
+    assert report["exact"] >= 0.98 * count, report
+
+
+def test_recomputed_keys_give_the_same_text_and_no_key_cache():
+    need_data()
+    args = ["-p", "Once upon a time", "-n", 150]
+    cached = muc("run", program("stories"), *args)[0]
+    assert muc("run", program("stories", "--attention", "recompute"), *args)[0] == cached
+
+
+def test_a_stripped_program_runs_the_same():
+    small, whole = program("rescue", "--strip"), program()
+    assert small.stat().st_size < whole.stat().st_size
+    assert muc("run", small, "-p", COMMAND)[0] == PLAN
+    assert "placeholders" not in json.loads(muc("inspect", small, "--json")[0])
+
+
+def test_inspect_shows_a_programs_sections_entries_and_placeholders():
+    report = json.loads(muc("inspect", program(), "--json")[0])
+    assert {row["name"] for row in report["sections"]} >= {"CODE", "WGTS", "TOKN", "GOLD", "PRMT"}
+    assert [row["name"] for row in report["entries"]] == ["DECODE", "PREFILL"]
+    assert any("pos" in row["label"] for row in report["placeholders"])
+
+
+def test_verify_finds_every_stage_exact():
+    for options in ([], ["--act-terms", "2,p=1,v=1"], ["--attention", "recompute"]):
+        out, _ = muc("verify", program("rescue", *options), "--json", "--prompt",
+                     f"command: {COMMAND} and then find fire in the lab and photo the lab and map "
+                     "the south hall and scan gas and return and map "
+                     "the north hall and wait ten seconds and then mark the lab\nplan:")
+        report = json.loads(out)
+        assert report["exact"] is True and report["positions"] > 64, report
+        stages = {row["stage"]: row for row in report["stages"]}
+        assert all(row["wrong"] == 0 for row in stages.values()), report
+        assert stages["logits"]["values"] > 0 and stages["logits"]["snr_db"] > 10, report
+
+
+def test_verify_names_the_first_stage_that_differs():
+    model = WORK / "other"
+    shutil.copytree(ROOT / "models/rescue", model)
+    weights = bytearray((model / "model.safetensors").read_bytes())
+    header = json.loads(weights[8:8 + int.from_bytes(weights[:8], "little")])
+    start = 8 + int.from_bytes(weights[:8], "little")
+    at = start + header["model.layers.2.post_attention_layernorm.weight"]["data_offsets"][0]
+    weights[at:at + 2] = b"\x00\x40"  # a gain becomes 2.0
+    (model / "model.safetensors").write_bytes(weights)
+    out, err = muc("verify", program(), model, status=MISMATCH)
+    has(out, "exact             no")
+    has(err, "layer 2, gate, column 0")
+
+
+def test_verify_refuses_a_program_of_another_model():
+    need_data()
+    has(muc("verify", program(), *STORIES["Hugging Face"], status=MISMATCH)[1], "another shape")
+
+
+def test_a_program_survives_its_disassembly_byte_for_byte():
+    for options in ([], ["--strip"]):
+        source, text, back = program("rescue", *options), WORK / "text.s", WORK / "back.utp"
+        text.write_text(muc("dis", source)[0])
+        muc("as", text, "-o", back)
+        assert back.read_bytes() == source.read_bytes()
+
+
+def test_dis_lists_what_a_program_issues_at_a_position():
+    first, _ = muc("dis", program(), "--position", 0)
+    later, _ = muc("dis", program(), "--position", 100)
+    batch, _ = muc("dis", program(), "--position", 100, "--call", 20)
+    assert first.count("\n") > 100 and first != later != batch
+    has(first, "MM ")
+    has(muc("dis", program(), "--position", 256, status=USAGE)[1], "256")
+    has(muc("dis", program(), "--call", 2, status=USAGE)[1], "--position")
+
+
+def test_a_wrong_line_of_assembly_is_named():
+    text = WORK / "wrong.s"
+    lines = muc("dis", program())[0].splitlines()
+    at = next(i for i, line in enumerate(lines) if line.lstrip().startswith("MM "))
+    text.write_text("\n".join([*lines[:at], lines[at].replace("MM ", "MX "), *lines[at + 1:]]))
+    has(muc("as", text, "-o", WORK / "never.utp", status=MALFORMED)[1], f"line {at + 1}")
+    text.write_text("\n".join(line if not line.lstrip().startswith("MM ") else
+                              re.sub(r" wait=[0-9,]+", "", line) for line in lines))
+    has(muc("as", text, "-o", WORK / "never.utp", status=MALFORMED)[1], "verifier refuses")
+    assert not (WORK / "never.utp").exists()
+
+
+def test_wrong_compile_options_are_told():
+    out = ["-o", WORK / "never.utp"]
+    has(muc("compile", status=USAGE)[1], "-o FILE")
+    has(muc("compile", "--act-terms", "3", *out, status=USAGE)[1], "expected 1 or 2")
+    has(muc("compile", "--act-terms", "2,z=1", *out, status=USAGE)[1], "x q k p v o f h l")
+    has(muc("compile", "--attention", "none", *out, status=USAGE)[1], "cache or recompute")
+    has(muc("compile", "--target", "z80", *out, status=USAGE)[1], "muc targets")
+    has(muc("compile", "--quant", "int1", *out, status=USAGE)[1], "bd4")
+    has(muc("compile", "--bits", "0.5", *out, status=USAGE)[1], "from 1 to 16")
+    has(muc("compile", "--ctx-size", "9999", *out, status=USAGE)[1], "256")
+    has(muc("compile", program(), *out, status=USAGE)[1], "program already")
+    has(muc("compile", "-o", "/no/such/folder/x.utp", status=IO)[1], "/no/such/folder/x.utp")
+    assert not (WORK / "never.utp").exists()
+
+
+def test_a_machine_too_small_is_refused_with_the_place_and_the_bytes():
+    text = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text()
+    machine = WORK / "small.ini"
+    machine.write_text(text.replace("gb = 262144", "gb = 1024"))
+    has(muc("compile", "--machine", machine, "-o", WORK / "never.utp", status=NOFIT)[1], "GB")
+    machine.write_text(text.replace("gb =", "bg ="))
+    has(muc("compile", "--machine", machine, "-o", WORK / "never.utp", status=MALFORMED)[1],
+        "small.ini", "line 10")
+
+
+def damaged(source, name, step):
+    """Cuts and flips of a file, spread over its length; all of the first 256 bytes are flipped."""
+    path = WORK / name
+    data = source.read_bytes()
+    for cut in sorted({0, 1, 4, 63, 64, 100, len(data) // 2, len(data) - 1}):
+        path.write_bytes(data[:cut])
+        yield f"cut at {cut}", path
+    for at in [*range(0, 256, 7), *range(256, len(data), step)]:
+        broken = bytearray(data)
+        broken[at] ^= 0x10
+        path.write_bytes(broken)
+        yield f"flipped at {at}", path
+
+
+def test_damaged_programs_and_bdt_files_are_refused_by_name():
+    for what, path in damaged(program(), "damaged.utp", 29989):
+        _, err = muc("run", path, "-n", 1, "-p", "x", status={MALFORMED, UNSUPPORTED})
+        assert "damaged.utp" in err, (what, err)
+    blocks = WORK / "whole.bdt"
+    muc("quantize", "-o", blocks)
+    for what, path in damaged(blocks, "damaged.bdt", 29989):
+        muc("inspect", path, status={MALFORMED, UNSUPPORTED})
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))
