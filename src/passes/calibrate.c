@@ -123,12 +123,12 @@ static muc_status make_cut(calibrating *c, uint32_t node, cut *out)
     return MUC_OK;
 }
 
-static muc_status restore(const model *m, size_t chunk)
+static muc_status restore(const model *m, size_t index)
 {
     const cut *from = &m->of->from;
 
     for (size_t i = 0; i < from->live_count; i++) {
-        const snapshot *kept = &m->kept[chunk * from->live_count + i];
+        const snapshot *kept = &m->kept[index * from->live_count + i];
 
         MUC_TRY(muc_ref_put(m->ref, from->live[i], kept->data, kept->rows, kept->columns));
     }
