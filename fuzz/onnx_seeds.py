@@ -76,6 +76,14 @@ def models():
          node("Einsum", ["v"], ["z"], equation="ji")],
         [value("x", [1, "t", 4]), value("v", [2, "t"])], [value("y", []), value("z", [])],
         [tensor("w", [2, 4, 3], [0.5] * 24)])
+    # gradients, and a step of training
+    yield "gradients", model(
+        [node("ConvGrad", ["d", "x", "w"], ["dx", "dw", "db"], strides=[2, 1], pads=[1, 0, 0, 0], group=2),
+         node("LayerNormalizationGrad", ["dx", "x", "g", "g"], ["dn"], epsilon=0.01),
+         node("SoftmaxGrad_13", ["dn", "x"], ["ds"], axis=1), node("GeluGrad", ["ds", "x"], ["y"]),
+         node("SGD", ["w", "dw"], ["new"], lr=0.5)],
+        [value("d", [1, 2, 2, 2]), value("x", [1, 2, 3, 4])], [value("y", []), value("new", [])],
+        [tensor("w", [2, 1, 2, 3], [0.5] * 12), tensor("g", [4], [1.0] * 4)])
     # a convolution, its nodes in the wrong order, its padding automatic
     yield "conv", model(
         [node("Relu", ["c"], ["y"]),

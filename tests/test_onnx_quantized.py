@@ -1,10 +1,10 @@
-"""ONNX networks as ONNX Runtime's quantizers and optimisations write them: through the reference
-and through C, against NumPy by the operators' definitions."""
+"""ONNX networks as ONNX Runtime's quantizers, optimisations and training write them: through the
+reference and through C, against NumPy by the operators' definitions."""
 import pathlib
 import sys
 import tempfile
 
-from files import ROOT, UNSUPPORTED, muc, run_tests
+from files import MALFORMED, ROOT, UNSUPPORTED, muc, run_tests
 
 try:
     import numpy as np
@@ -67,9 +67,9 @@ def run(net, expected, name="y", options=()):
         return reference, made, (code / "net.c").read_text()
 
 
-def check(net, expected, step=0, tolerance=1e-5):
+def check(net, expected, name="y", step=0, tolerance=1e-5):
     """Within a step of integers; the reference as the definition says."""
-    reference, made, text = run(net, expected)
+    reference, made, text = run(net, expected, name)
     assert reference.shape == made.shape == expected.shape, (reference.shape, expected.shape)
     if expected.dtype == np.float32:
         np.testing.assert_allclose(reference, expected, rtol=tolerance, atol=tolerance)
@@ -226,15 +226,127 @@ def test_fused_operators():
     check(net, np.maximum(np.einsum("nchw,oc->nohw", image, w[:, :, 0, 0]), 0))
 
 
+def derivative(function, x, dy, step=1e-5):
+    """of the sum of function(x) dy, by differences"""
+    x, out = x.astype("f8"), np.zeros(x.shape)
+    for i in np.ndindex(*x.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = x.copy()
+            moved[i] += sign * step
+            ends.append((function(moved) * dy).sum())
+        out[i] = (ends[0] - ends[1]) / (2 * step)
+    return out.astype("f4")
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def test_gradients_are_the_derivatives_of_what_they_are_of():
+    x, dy = RNG.normal(0, 1, (2, 3, 4)).astype("f4"), RNG.normal(0, 1, (2, 3, 4)).astype("f4")
+    relu, sigmoid = lambda x: np.maximum(x, 0), lambda x: 1 / (1 + np.exp(-x))
+    logarithms = lambda axis: lambda x: np.log(softmax(x, axis))
+    middle = lambda x: softmax(x, 1)
+    for kind, function, of_y, attributes in (
+            ("ReluGrad", relu, True, {}), ("ReluGrad", relu, False, {}), ("SigmoidGrad", sigmoid, True, {}),
+            ("TanhGrad", np.tanh, True, {}), ("GeluGrad", gelu, False, {}), ("SoftmaxGrad", softmax, True, {"axis": 2}),
+            ("SoftmaxGrad_13", middle, True, {"axis": 1}), ("LogSoftmaxGrad", logarithms(-1), True, {"axis": -1}),
+            ("LogSoftmaxGrad_13", logarithms(1), True, {"axis": 1})):
+        y = function(x.astype("f8")).astype("f4")
+        net = Net(dy=dy, x=y if of_y else x)
+        net.op(kind, ["dy", "x"], domain=MICROSOFT, **attributes)
+        check(net, derivative(function, x, dy), tolerance=1e-4)
+
+
+def convolved(x, w, strides, dilations, pads, groups):
+    """of images [N, C, H, W], by the definition"""
+    x = np.pad(x, ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
+    reach = [d * (k - 1) + 1 for d, k in zip(dilations, w.shape[2:])]
+    size = [(n - r) // s + 1 for n, r, s in zip(x.shape[2:], reach, strides)]
+    out = np.zeros((x.shape[0], w.shape[0], *size))
+    each, filters = x.shape[1] // groups, w.shape[0] // groups
+    for m in range(w.shape[0]):
+        part = x[:, m // filters * each:][:, :each]
+        for i, j in np.ndindex(*size):
+            top, left = i * strides[0], j * strides[1]
+            patch = part[:, :, top:top + reach[0]:dilations[0], left:left + reach[1]:dilations[1]]
+            out[:, m, i, j] = (patch * w[m]).sum((1, 2, 3))
+    return out
+
+
+def test_the_gradients_of_convolutions():
+    for shape, wide, strides, dilations, pads, groups in (
+            ((2, 3, 5, 6), (4, 3, 3, 2), (1, 1), (1, 1), (0, 0, 0, 0), 1), ((1, 2, 7, 6), (3, 2, 3, 3), (2, 2), (1, 1), (1, 1, 1, 1), 1),
+            ((2, 4, 6, 8), (4, 1, 3, 3), (2, 3), (1, 1), (1, 0, 0, 2), 4), ((2, 4, 7, 7), (6, 2, 2, 3), (1, 2), (2, 1), (0, 1, 1, 0), 2),
+            ((1, 3, 6, 6), (2, 3, 1, 1), (4, 4), (1, 1), (0, 0, 0, 0), 1)):
+        x, w = RNG.normal(0, 1, shape).astype("f4"), RNG.normal(0, 1, wide).astype("f4")
+        of = (strides, dilations, pads, groups)
+        dy = RNG.normal(0, 1, convolved(x, w, *of).shape).astype("f4")
+        for output, expected in (("dx", derivative(lambda x: convolved(x, w, *of), x, dy)),
+                                 ("dw", derivative(lambda w: convolved(x, w, *of), w, dy)), ("db", dy.sum((0, 2, 3)))):
+            net = Net(dy=dy, x=x, w=w)
+            net.op("ConvGrad", ["dy", "x", "w"], "dx dw db", MICROSOFT, strides=list(strides), dilations=list(dilations),
+                   pads=list(pads), group=groups, kernel_shape=list(wide[2:]))
+            check(net, expected, output, tolerance=1e-4)
+
+
+def test_the_gradients_of_a_layer_norm_in_both_forms():
+    x, dy = RNG.normal(0, 1, (2, 3, 4)).astype("f4"), RNG.normal(0, 1, (2, 3, 4)).astype("f4")
+    scale, bias = RNG.normal(1, 0.2, 4).astype("f4"), RNG.normal(0, 1, 4).astype("f4")
+
+    def norm(x, scale=scale.astype("f8"), bias=0):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-3) * scale + bias
+
+    net = Net(dy=dy, x=x)
+    net.op("LayerNormalizationGrad", ["dy", "x", scale, bias], domain=MICROSOFT, axis=-1, epsilon=1e-3)
+    check(net, derivative(norm, x, dy), tolerance=1e-4)
+    mean = x.mean(-1, keepdims=True)
+    inverse = 1 / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-3)
+    for output, expected in (("dx", derivative(norm, x, dy)),
+                             ("dscale", derivative(lambda s: norm(x, s), scale, dy)),
+                             ("dbias", derivative(lambda b: norm(x, 1, b), bias, dy))):
+        net = Net(dy=dy, x=x, mean=mean, inverse=inverse)
+        net.op("LayerNormalizationGrad", ["dy", "x", scale, "mean", "inverse"], "dx dscale dbias", MICROSOFT, axis=-1)
+        check(net, expected, output, tolerance=1e-4)
+
+
+def test_a_step_of_training():
+    """a linear classifier: loss, gradients, new weights"""
+    x, w = RNG.normal(0, 1, (3, 5)).astype("f4"), RNG.normal(0, 1, (4, 5)).astype("f4")
+    labels, dy = np.array([2, 0, 3]), np.array(1, dtype="f4")
+    loss = lambda w: -np.log(softmax(x @ w.T))[np.arange(3), labels].mean()
+    net = Net(x=x, w=w, labels=labels, dy=dy)
+    net.op("Gemm", ["x", "w"], "logits", transB=1)
+    net.op("SoftmaxCrossEntropyLoss", ["logits", "labels"], "loss log_prob")
+    net.op("SoftmaxCrossEntropyLossGrad", ["dy", "log_prob", "labels"], "dlogits", MICROSOFT)
+    net.op("Gemm", ["dlogits", "x"], "dw", transA=1)
+    net.op("SGD", ["w", "dw"], "new", lr=0.5)
+    net.op("DebugPrint", ["new"], domain="Deeploy")
+    check(net, (w - 0.5 * derivative(loss, w, 1.0)).astype("f4"), tolerance=1e-4)
+    net = Net(x=x)
+    net.op("SoftmaxGrad", ["x", "x"], domain=MICROSOFT, axis=0)
+    refused(net, x.shape, "axis 0 of 2 is not the last")
+    net = Net(x=x)
+    net.op("SGD", ["x", "x"])
+    refused(net, x.shape, "'lr' is missing", MALFORMED)
+
+
+def refused(net, shape, message, status=UNSUPPORTED):
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "net.onnx"
+        file.write_bytes(net.bytes({"y": (shape, 1)}))
+        muc("inspect", file, status=status, message=message)
+
+
 def test_what_is_not_known_is_named():
     x = RNG.normal(0, 1, (1, 2, 8)).astype("f4")
     for kind, message in (("QAttention", "QAttention"), ("DynamicQuantizeLSTM", "DynamicQuantizeLSTM")):
         net = Net(x=x)
         net.op(kind, ["x"], domain=MICROSOFT)
-        with tempfile.TemporaryDirectory() as folder:
-            file = pathlib.Path(folder) / "net.onnx"
-            file.write_bytes(net.bytes({"y": (x.shape, 1)}))
-            muc("inspect", file, status=UNSUPPORTED, message=message)
+        refused(net, x.shape, message)
 
 
 if __name__ == "__main__":

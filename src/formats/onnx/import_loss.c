@@ -13,12 +13,15 @@ typedef struct loss {
     const char *reduction;
 } loss;
 
-static muc_status step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b,
-                        const onnx_attributes *attributes, uint32_t *out)
+/* a read at the indices, along an axis */
+static muc_status gather(onnx_call *call, muc_op op, uint32_t a, uint32_t indices, int64_t axis,
+                         uint32_t *out)
 {
-    const uint32_t inputs[] = { a, b };
+    const uint32_t inputs[] = { a, indices };
+    onnx_attributes attributes = { .count = 0 };
 
-    return onnx_step(call, op, inputs, 2, attributes, out);
+    onnx_set_integer(&attributes, MUC_KEY_AXIS, axis);
+    return onnx_step(call, op, inputs, 2, &attributes, out);
 }
 
 static muc_status choose(onnx_call *call, uint32_t condition, uint32_t a, uint32_t b, uint32_t *out)
@@ -55,7 +58,7 @@ static muc_status mask_target(onnx_call *call, loss *l)
     if (!l->ignores)
         return MUC_OK;
     MUC_TRY(onnx_scalar(call, dtype, (double)l->ignored, &constant));
-    MUC_TRY(step2(call, MUC_OP_EQUAL, l->target, constant, NULL, &same));
+    MUC_TRY(onnx_step2(call, MUC_OP_EQUAL, l->target, constant, &same));
     MUC_TRY(onnx_step(call, MUC_OP_NOT, &same, 1, NULL, &l->valid));
     MUC_TRY(onnx_scalar(call, dtype, 0, &constant));
     return choose(call, l->valid, l->target, constant, &l->target);
@@ -64,7 +67,7 @@ static muc_status mask_target(onnx_call *call, loss *l)
 /* -log_prob of each target, in target's shape */
 static muc_status pick(onnx_call *call, const loss *l, uint32_t *out)
 {
-    onnx_attributes spread = { .count = 0 }, axis = { .count = 0 }, back = { .count = 0 };
+    onnx_attributes spread = { .count = 0 }, back = { .count = 0 };
     muc_expr dims[MUC_GRAPH_MAX_RANK];
     uint32_t indices;
 
@@ -72,10 +75,9 @@ static muc_status pick(onnx_call *call, const loss *l, uint32_t *out)
     dims[1] = muc_expr_const(call->im->graph->pool, 1);
     memcpy(dims + 2, l->shape.dims + 1, (l->shape.rank - 1) * sizeof(*dims));
     onnx_set_exprs(&spread, MUC_KEY_SHAPE, dims, l->shape.rank + 1);
-    onnx_set_integer(&axis, MUC_KEY_AXIS, 1);
     onnx_set_exprs(&back, MUC_KEY_SHAPE, l->shape.dims, l->shape.rank);
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, &l->target, 1, &spread, &indices));
-    MUC_TRY(step2(call, MUC_OP_GATHER_ELEMENTS, l->log_prob, indices, &axis, out));
+    MUC_TRY(gather(call, MUC_OP_GATHER_ELEMENTS, l->log_prob, indices, 1, out));
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, out, 1, &back, out));
     return onnx_step(call, MUC_OP_NEG, out, 1, NULL, out);
 }
@@ -84,13 +86,11 @@ static muc_status pick(onnx_call *call, const loss *l, uint32_t *out)
 static muc_status weigh(onnx_call *call, const loss *l, uint32_t *out)
 {
     muc_dtype dtype = onnx_tensor(call, l->log_prob)->dtype;
-    onnx_attributes axis = { .count = 0 };
     uint32_t zero;
 
     *out = MUC_NO_ID;
-    onnx_set_integer(&axis, MUC_KEY_AXIS, 0);
     if (l->weight != MUC_NO_ID)
-        MUC_TRY(step2(call, MUC_OP_GATHER, l->weight, l->target, &axis, out));
+        MUC_TRY(gather(call, MUC_OP_GATHER, l->weight, l->target, 0, out));
     else if (l->ignores)
         MUC_TRY(onnx_scalar(call, dtype, 1, out));
     if (!l->ignores)
@@ -135,7 +135,7 @@ static muc_status import_loss(onnx_call *call, loss *l)
     MUC_TRY(pick(call, l, &each));
     MUC_TRY(weigh(call, l, &weights));
     if (weights != MUC_NO_ID)
-        MUC_TRY(step2(call, MUC_OP_MUL, each, weights, NULL, &each));
+        MUC_TRY(onnx_step2(call, MUC_OP_MUL, each, weights, &each));
     return emit_reduced(call, l, each, weights);
 }
 
@@ -154,8 +154,8 @@ muc_status onnx_import_cross_entropy(onnx_call *call)
 
     if (onnx_wants_log_probabilities(call))
         return onnx_import_log_probabilities(call);
-    MUC_TRY(take_operands(call, &l));
     onnx_set_integer(&axis, MUC_KEY_AXIS, 1);
+    MUC_TRY(take_operands(call, &l));
     MUC_TRY(onnx_step(call, MUC_OP_LOG_SOFTMAX, &l.log_prob, 1, &axis, &l.log_prob));
     MUC_TRY(import_loss(call, &l));
     return onnx_bind(call, 1, l.log_prob);

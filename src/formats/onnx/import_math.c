@@ -274,34 +274,17 @@ muc_status onnx_import_top_k(onnx_call *call)
 
 /* ---- norms ---- */
 
-static muc_status binary(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32_t *out)
-{
-    const uint32_t inputs[] = { a, b };
-
-    return onnx_step(call, op, inputs, 2, NULL, out);
-}
-
-static muc_status reduced(onnx_call *call, uint32_t x, const int64_t *axes, uint32_t count,
-                          bool keep, uint32_t *out)
-{
-    onnx_attributes a = { .count = 0 };
-
-    onnx_set_integers(&a, MUC_KEY_AXES, axes, count);
-    onnx_set_integer(&a, MUC_KEY_KEEP_DIMS, keep);
-    return onnx_step(call, MUC_OP_REDUCE_MEAN, &x, 1, &a, out);
-}
-
 /* mean and variance of x over axes, with and without the dimensions */
 static muc_status moments(onnx_call *call, uint32_t x, const int64_t *axes, uint32_t count,
                           bool keep, uint32_t *mean, uint32_t *variance)
 {
     uint32_t centre, rest;
 
-    MUC_TRY(reduced(call, x, axes, count, keep, mean));
-    MUC_TRY(reduced(call, x, axes, count, true, &centre));
-    MUC_TRY(binary(call, MUC_OP_SUB, x, centre, &rest));
-    MUC_TRY(binary(call, MUC_OP_MUL, rest, rest, &rest));
-    return reduced(call, rest, axes, count, keep, variance);
+    MUC_TRY(onnx_reduced(call, MUC_OP_REDUCE_MEAN, x, axes, count, keep, mean));
+    MUC_TRY(onnx_reduced(call, MUC_OP_REDUCE_MEAN, x, axes, count, true, &centre));
+    MUC_TRY(onnx_step2(call, MUC_OP_SUB, x, centre, &rest));
+    MUC_TRY(onnx_step2(call, MUC_OP_MUL, rest, rest, &rest));
+    return onnx_reduced(call, MUC_OP_REDUCE_MEAN, rest, axes, count, keep, variance);
 }
 
 /* running * momentum + current * (1 - momentum) */
@@ -314,10 +297,10 @@ static muc_status bind_running(onnx_call *call, uint32_t output, uint32_t runnin
     if (!onnx_has_output(call, output))
         return MUC_OK;
     MUC_TRY(onnx_scalar(call, dtype, momentum, &factor));
-    MUC_TRY(binary(call, MUC_OP_MUL, running, factor, &old));
+    MUC_TRY(onnx_step2(call, MUC_OP_MUL, running, factor, &old));
     MUC_TRY(onnx_scalar(call, dtype, 1 - momentum, &factor));
-    MUC_TRY(binary(call, MUC_OP_MUL, current, factor, &new));
-    MUC_TRY(binary(call, MUC_OP_ADD, old, new, &old));
+    MUC_TRY(onnx_step2(call, MUC_OP_MUL, current, factor, &new));
+    MUC_TRY(onnx_step2(call, MUC_OP_ADD, old, new, &old));
     return onnx_bind(call, output, old);
 }
 
@@ -409,8 +392,8 @@ muc_status onnx_import_mean_variance_norm(onnx_call *call)
     MUC_TRY(moments(call, x, items, used, true, &mean, &variance));
     MUC_TRY(onnx_step(call, MUC_OP_SQRT, &variance, 1, NULL, &variance));
     MUC_TRY(onnx_scalar(call, onnx_tensor(call, x)->dtype, 1e-9, &tiny));
-    MUC_TRY(binary(call, MUC_OP_ADD, variance, tiny, &pair[1]));
-    MUC_TRY(binary(call, MUC_OP_SUB, x, mean, &pair[0]));
+    MUC_TRY(onnx_step2(call, MUC_OP_ADD, variance, tiny, &pair[1]));
+    MUC_TRY(onnx_step2(call, MUC_OP_SUB, x, mean, &pair[0]));
     return onnx_emit(call, MUC_OP_DIV, pair, 2, NULL, 1);
 }
 

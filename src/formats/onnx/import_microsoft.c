@@ -61,13 +61,6 @@ static muc_status import_inner(onnx_call *call, const char *op, int64_t version,
     return MUC_OK;
 }
 
-static muc_status step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32_t *out)
-{
-    const uint32_t inputs[] = { a, b };
-
-    return onnx_step(call, op, inputs, 2, NULL, out);
-}
-
 /* ---- between steps ---- */
 
 /* input i as real numbers, by the scale and zero point behind it, which may differ along axis */
@@ -164,7 +157,7 @@ muc_status onnx_import_qgemm(onnx_call *call)
         MUC_TRY(onnx_input(call, 1, &scales[0]));
         MUC_TRY(onnx_input(call, 4, &scales[1]));
         MUC_TRY(onnx_input(call, 6, &bias[0]));
-        MUC_TRY(step2(call, MUC_OP_MUL, scales[0], scales[1], &bias[1]));
+        MUC_TRY(onnx_step2(call, MUC_OP_MUL, scales[0], scales[1], &bias[1]));
         if (onnx_tensor(call, bias[1])->rank > 0)
             MUC_TRY(onnx_constant_dim(call, bias[1], 0, &size));
         if (size > 1)
@@ -189,7 +182,7 @@ static muc_status scale_sums(onnx_call *call, uint32_t sums, const uint32_t scal
 
     onnx_set_dtype(&to, MUC_KEY_TO, MUC_F32);
     MUC_TRY(onnx_step(call, MUC_OP_CAST, &sums, 1, &to, &pair[0]));
-    MUC_TRY(step2(call, MUC_OP_MUL, scales[0], scales[1], &pair[1]));
+    MUC_TRY(onnx_step2(call, MUC_OP_MUL, scales[0], scales[1], &pair[1]));
     if (bias == MUC_NO_ID)
         return onnx_emit(call, MUC_OP_MUL, pair, 2, NULL, 1);
     MUC_TRY(onnx_step(call, MUC_OP_MUL, pair, 2, NULL, &pair[0]));
@@ -245,7 +238,7 @@ muc_status onnx_import_bias_gelu(onnx_call *call)
     MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(onnx_input_or_none(call, 1, &bias));
     if (bias != MUC_NO_ID)
-        MUC_TRY(step2(call, MUC_OP_ADD, x, bias, &x));
+        MUC_TRY(onnx_step2(call, MUC_OP_ADD, x, bias, &x));
     if (strcmp(call->proto->op_type, "FastGelu") == 0)
         onnx_set_word(&a, MUC_KEY_MODE, MUC_WORD_TANH);
     return onnx_emit(call, MUC_OP_GELU, &x, 1, &a, 1);
@@ -331,9 +324,9 @@ muc_status onnx_import_skip_norm(onnx_call *call)
     MUC_TRY(onnx_input(call, 2, &inputs[1]));
     MUC_TRY(onnx_input_or_none(call, at, &bias));
     MUC_TRY(onnx_real(call, "epsilon", 1e-12, &epsilon));
-    MUC_TRY(step2(call, MUC_OP_ADD, x, skip, &inputs[0]));
+    MUC_TRY(onnx_step2(call, MUC_OP_ADD, x, skip, &inputs[0]));
     if (bias != MUC_NO_ID)
-        MUC_TRY(step2(call, MUC_OP_ADD, inputs[0], bias, &inputs[0]));
+        MUC_TRY(onnx_step2(call, MUC_OP_ADD, inputs[0], bias, &inputs[0]));
     if (!simple && onnx_has_input(call, 3)) {
         MUC_TRY(onnx_input(call, 3, &inputs[2]));
         count = 3;

@@ -45,21 +45,27 @@ muc_status onnx_import_log_probabilities(onnx_call *call)
     return onnx_emit(call, MUC_OP_LOG_SOFTMAX, &logits, 1, &attributes, 1);
 }
 
-/* (e^log_prob - 1 at the label) / N^2: the mean over N images, begun with 1 / N */
+/* (e^log_prob - 1 at the label) dy / N, the gradient of the mean over N images; dy is 1 / N where
+ * it is no input, as in Deeploy's networks */
 muc_status onnx_import_cross_entropy_gradient(onnx_call *call)
 {
     onnx_attributes attributes = { .count = 0 };
-    float *off_on;
-    uint32_t operands[2], one_hot[2], images, classes, two = 2;
+    uint32_t operands[2], one_hot[2], images, classes, two = 2, first = onnx_input_count(call) == 3;
     const char *reduction;
+    double factor;
+    float *off_on;
 
     MUC_TRY(onnx_string(call, "reduction", "mean", &reduction));
-    if (onnx_input_count(call) != 2 || strcmp(reduction, "mean") != 0)
+    if (onnx_input_count(call) != first + 2 || strcmp(reduction, "mean") != 0)
         return onnx_fail(call, MUC_UNSUPPORTED, "only the mean of log_prob and labels is known");
-    MUC_TRY(onnx_input(call, 0, &operands[0]));
-    MUC_TRY(onnx_input(call, 1, &one_hot[0]));
+    MUC_TRY(onnx_input(call, first, &operands[0]));
+    MUC_TRY(onnx_input(call, first + 1, &one_hot[0]));
+    if (onnx_tensor(call, operands[0])->rank != 2)
+        return onnx_fail(call, MUC_UNSUPPORTED, "log_prob has %u dimensions, expected 2",
+                         onnx_tensor(call, operands[0])->rank);
     MUC_TRY(onnx_constant_dim(call, operands[0], 0, &images));
     MUC_TRY(onnx_constant_dim(call, operands[0], 1, &classes));
+    factor = 1 / (first ? (double)images : (double)images * images);
     MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->network->arena, two, &off_on));
     off_on[1] = 1;
     MUC_TRY(onnx_constant(call, NULL, MUC_F32, 1, &two, (const uint8_t *)off_on,
@@ -69,6 +75,10 @@ muc_status onnx_import_cross_entropy_gradient(onnx_call *call)
     MUC_TRY(onnx_step(call, MUC_OP_EXP, operands, 1, NULL, &operands[0]));
     MUC_TRY(onnx_step(call, MUC_OP_ONE_HOT, one_hot, 2, &attributes, &operands[1]));
     MUC_TRY(onnx_step(call, MUC_OP_SUB, operands, 2, NULL, &operands[0]));
-    MUC_TRY(onnx_scalar(call, MUC_F32, 1 / ((double)images * images), &operands[1]));
+    MUC_TRY(onnx_scalar(call, MUC_F32, factor, &operands[1]));
+    if (first) {
+        MUC_TRY(onnx_step2(call, MUC_OP_MUL, operands[0], operands[1], &operands[0]));
+        MUC_TRY(onnx_input(call, 0, &operands[1]));
+    }
     return onnx_emit(call, MUC_OP_MUL, operands, 2, NULL, 1);
 }

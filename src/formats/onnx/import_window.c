@@ -183,6 +183,158 @@ muc_status onnx_import_conv_transpose(onnx_call *call)
     return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, count, &a, 1);
 }
 
+/* ---- the gradient of a convolution ---- */
+
+/* y = conv(x, weights) in numbers */
+typedef struct conv_gradient {
+    window w;
+    uint32_t dy, x, weights;
+    uint32_t images, channels, groups, filters; /* N, C, g, M */
+    uint32_t x_size[MAX_SPATIAL], y_size[MAX_SPATIAL];
+} conv_gradient;
+
+static muc_status take_conv_gradient(onnx_call *call, conv_gradient *c)
+{
+    int64_t groups;
+
+    MUC_TRY(onnx_input(call, 0, &c->dy));
+    MUC_TRY(onnx_input(call, 1, &c->x));
+    MUC_TRY(onnx_input(call, 2, &c->weights));
+    MUC_TRY(take_window(call, c->x, &c->w));
+    if (onnx_tensor(call, c->dy)->rank != 2 + c->w.spatial ||
+        onnx_tensor(call, c->weights)->rank != 2 + c->w.spatial)
+        return onnx_fail(call, MUC_MALFORMED, "dy, x and weights differ in their dimensions");
+    MUC_TRY(check_kernel(call, c->weights, &c->w));
+    MUC_TRY(settle_padding(call, c->x, &c->w));
+    MUC_TRY(onnx_integer(call, "group", 1, &groups));
+    MUC_TRY(onnx_constant_dim(call, c->x, 0, &c->images));
+    MUC_TRY(onnx_constant_dim(call, c->x, 1, &c->channels));
+    MUC_TRY(onnx_constant_dim(call, c->dy, 1, &c->filters));
+    if (groups < 1 || c->channels % groups != 0 || c->filters % groups != 0)
+        return onnx_fail(call, MUC_MALFORMED, "%" PRId64 " groups of %u and %u channels", groups,
+                         c->channels, c->filters);
+    c->groups = (uint32_t)groups;
+    for (uint32_t i = 0; i < c->w.spatial; i++) {
+        MUC_TRY(onnx_constant_dim(call, c->x, 2 + i, &c->x_size[i]));
+        MUC_TRY(onnx_constant_dim(call, c->dy, 2 + i, &c->y_size[i]));
+    }
+    return MUC_OK;
+}
+
+/* what x and its padding have beyond the last window */
+static int64_t beyond(const conv_gradient *c, uint32_t i)
+{
+    const window *w = &c->w;
+
+    return c->x_size[i] + w->pads[i] + w->pads[w->spatial + i] -
+           w->strides[i] * ((int64_t)c->y_size[i] - 1) - w->dilations[i] * (w->kernel[i] - 1) - 1;
+}
+
+static muc_status emit_input_gradient(onnx_call *call, const conv_gradient *c)
+{
+    const uint32_t inputs[] = { c->dy, c->weights };
+    onnx_attributes a = { .count = 0 };
+    int64_t padding[MAX_SPATIAL];
+
+    for (uint32_t i = 0; i < c->w.spatial; i++)
+        padding[i] = beyond(c, i);
+    onnx_set_integer(&a, MUC_KEY_GROUPS, c->groups);
+    set_window(&a, &c->w);
+    onnx_set_integers(&a, MUC_KEY_OUTPUT_PADDING, padding, c->w.spatial);
+    return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, 2, &a, 1);
+}
+
+/* dimensions 0 and 1 change places */
+static muc_status swap_first(onnx_call *call, uint32_t x, uint32_t *out)
+{
+    int64_t order[2 + MAX_SPATIAL] = { 1, 0, 2, 3, 4 };
+    onnx_attributes a = { .count = 0 };
+
+    onnx_set_integers(&a, MUC_KEY_PERM, order, onnx_tensor(call, x)->rank);
+    return onnx_step(call, MUC_OP_TRANSPOSE, &x, 1, &a, out);
+}
+
+/* x [N, g C/g, ..] as [C/g, g N, ..] */
+static muc_status images_as_channels(onnx_call *call, const conv_gradient *c, uint32_t *x)
+{
+    muc_expr_pool *pool = call->im->graph->pool;
+    onnx_attributes split = { .count = 0 }, turn = { .count = 0 }, join = { .count = 0 };
+    const int64_t order[3 + MAX_SPATIAL] = { 2, 1, 0, 3, 4, 5 };
+    uint32_t each = c->channels / c->groups, rank = 2 + c->w.spatial;
+    muc_expr apart[3 + MAX_SPATIAL] = { muc_expr_const(pool, c->images),
+                                        muc_expr_const(pool, c->groups),
+                                        muc_expr_const(pool, each) };
+    muc_expr joint[2 + MAX_SPATIAL] = { apart[2], muc_expr_const(pool, c->groups * c->images) };
+
+    for (uint32_t i = 0; i < c->w.spatial; i++)
+        apart[3 + i] = joint[2 + i] = onnx_dim(call, *x, 2 + i);
+    onnx_set_exprs(&split, MUC_KEY_SHAPE, apart, rank + 1);
+    onnx_set_integers(&turn, MUC_KEY_PERM, order, rank + 1);
+    onnx_set_exprs(&join, MUC_KEY_SHAPE, joint, rank);
+    MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, x, 1, &split, x));
+    MUC_TRY(onnx_step(call, MUC_OP_TRANSPOSE, x, 1, &turn, x));
+    return onnx_step(call, MUC_OP_RESHAPE, x, 1, &join, x);
+}
+
+/* x with its padding, up to the end of the last window */
+static muc_status pad_input(onnx_call *call, const conv_gradient *c, uint32_t *x)
+{
+    int64_t pads[2 * (2 + MAX_SPATIAL)] = { 0 };
+    onnx_attributes a = { .count = 0 };
+    uint32_t spatial = c->w.spatial;
+
+    for (uint32_t i = 0; i < spatial; i++) {
+        pads[2 + i] = c->w.pads[i];
+        pads[2 + spatial + 2 + i] = c->w.pads[spatial + i] - beyond(c, i);
+    }
+    onnx_set_integers(&a, MUC_KEY_PADS, pads, 2 * (2 + spatial));
+    onnx_set_word(&a, MUC_KEY_MODE, MUC_WORD_CONSTANT);
+    return onnx_step(call, MUC_OP_PAD, x, 1, &a, x);
+}
+
+/* A convolution again: of x, whose images are summed over as channels are, with dy as weights,
+ * whose elements are strides apart. */
+static muc_status bind_weight_gradient(onnx_call *call, const conv_gradient *c)
+{
+    onnx_attributes a = { .count = 0 };
+    uint32_t operands[2] = { c->x };
+    window w = { .spatial = c->w.spatial };
+
+    if (!onnx_has_output(call, 1))
+        return MUC_OK;
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = c->y_size[i];
+        w.strides[i] = c->w.dilations[i];
+        w.dilations[i] = c->w.strides[i];
+    }
+    onnx_set_integer(&a, MUC_KEY_GROUPS, c->groups);
+    set_window(&a, &w);
+    MUC_TRY(pad_input(call, c, &operands[0]));
+    MUC_TRY(images_as_channels(call, c, &operands[0]));
+    MUC_TRY(swap_first(call, c->dy, &operands[1]));
+    MUC_TRY(onnx_step(call, MUC_OP_CONV, operands, 2, &a, &operands[0]));
+    MUC_TRY(swap_first(call, operands[0], &operands[0]));
+    return onnx_bind(call, 1, operands[0]);
+}
+
+/* of dy, x and weights: the gradients of x, weights and bias */
+muc_status onnx_import_conv_gradient(onnx_call *call)
+{
+    const int64_t axes[] = { 0, 2, 3, 4 };
+    conv_gradient c;
+    uint32_t sum;
+
+    MUC_TRY(take_conv_gradient(call, &c));
+    MUC_TRY(bind_weight_gradient(call, &c));
+    if (onnx_has_output(call, 2)) {
+        MUC_TRY(onnx_reduced(call, MUC_OP_REDUCE_SUM, c.dy, axes, 1 + c.w.spatial, false, &sum));
+        MUC_TRY(onnx_bind(call, 2, sum));
+    }
+    return onnx_has_output(call, 0) ? emit_input_gradient(call, &c) : MUC_OK;
+}
+
+/* ---- pools ---- */
+
 /* what only one of the pools knows */
 static muc_status pool_attribute(onnx_call *call, muc_op op, const char *name,
                                  muc_attribute_key key, int64_t fallback, onnx_attributes *a)

@@ -465,6 +465,23 @@ muc_status onnx_step(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_
     return add_node(call, &node, out);
 }
 
+muc_status onnx_step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32_t *out)
+{
+    const uint32_t inputs[] = { a, b };
+
+    return onnx_step(call, op, inputs, 2, NULL, out);
+}
+
+muc_status onnx_reduced(onnx_call *call, muc_op op, uint32_t x, const int64_t *axes, uint32_t count,
+                        bool keep_dims, uint32_t *out)
+{
+    onnx_attributes a = { .count = 0 };
+
+    onnx_set_integers(&a, MUC_KEY_AXES, axes, count);
+    onnx_set_integer(&a, MUC_KEY_KEEP_DIMS, keep_dims);
+    return onnx_step(call, op, &x, 1, &a, out);
+}
+
 muc_status onnx_bind(onnx_call *call, uint32_t i, uint32_t tensor)
 {
     onnx_value *value;
