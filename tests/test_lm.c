@@ -306,11 +306,12 @@ static void tokens_that_cannot_be_fed_are_refused(void **state)
 static void golden_vectors_are_compared(void **state)
 {
     static mur_gold gold[70];
-    uint32_t bytes = 4 * program.meta->vocabulary, position;
+    uint32_t bytes, position;
     board b;
 
     (void)state;
     shared_data("llama/stories260K.bin");
+    bytes = 4 * program.meta->vocabulary;
     board_open(&b, MUR_SIM_EAGER);
     CHECK_EQ(mur_lm_self_test(&b.lm, NULL), MUR_E_UNSUPPORTED); /* there are none */
     for (uint32_t i = 0; i < 70; i++) {
