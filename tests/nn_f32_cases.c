@@ -137,6 +137,16 @@ static int may_overlap(const mur_conv_f32 *l, int depthwise)
     return 1;
 }
 
+static void draw_operands(void)
+{
+    for (int32_t i = 0; i < MOST; i++)
+        in[i] = real();
+    for (int32_t i = 0; i < MOST_WEIGHTS; i++)
+        weights[i] = real();
+    for (int32_t i = 0; i < MOST + PAD; i++)
+        out[i] = 12345;
+}
+
 nn_f32_result nn_f32_check(uint32_t rounds, int depthwise)
 {
     nn_f32_result result;
@@ -146,12 +156,7 @@ nn_f32_result nn_f32_check(uint32_t rounds, int depthwise)
         mur_conv_f32 l = nn_f32_draw(depthwise);
 
         l.packed = packed;
-        for (int32_t i = 0; i < MOST; i++)
-            in[i] = real();
-        for (int32_t i = 0; i < MOST_WEIGHTS; i++)
-            weights[i] = real();
-        for (int32_t i = 0; i < MOST + PAD; i++)
-            out[i] = 12345;
+        draw_operands();
         for (int32_t i = 0; i < MOST_CHANNELS; i++)
             bias[i] = real();
         (depthwise ? mur_depthwise_f32_pack : mur_conv_f32_pack)(&l.shape, weights, bias, packed);
@@ -208,12 +213,7 @@ uint32_t nn_f32_check_products(uint32_t rounds)
         size_t scratch_floats;
 
         draw_product(&l);
-        for (int32_t i = 0; i < MOST; i++)
-            in[i] = real();
-        for (int32_t i = 0; i < MOST_WEIGHTS; i++)
-            weights[i] = real();
-        for (int32_t i = 0; i < MOST + PAD; i++)
-            out[i] = 12345;
+        draw_operands();
         scratch_floats = mur_matmul_f32_scratch_bytes(&l) / sizeof(float);
         packed[scratch_floats] = 54321;
         mur_matmul_f32_run(&l, in, weights, out, packed);

@@ -112,8 +112,7 @@ static muc_status finish(muc_context *ctx, const cli_args *args, muc_status stat
 }
 
 /* exports: of a network, up to a NULL, or NULL. text: its inputs, or NULL. quantized: as --quant
- * and
- * --calib say, if the file is a network. */
+ * and --calib say, if the file is a network. */
 static muc_status open_as(muc_context *ctx, const cli_args *args, const char *path,
                           const char *const *exports, const char *text, bool quantized,
                           muc_model **out)

@@ -250,7 +250,6 @@ muc_status muc_kernel_q_leaky_relu(const muc_ref_call *call)
     return MUC_OK;
 }
 
-/* sigmoid, tanh, ..: every result is known beforehand */
 /* sigmoid and tanh of int16 */
 static muc_status table_of_i16(const muc_ref_call *call)
 {
@@ -274,6 +273,7 @@ static muc_status table_of_i16(const muc_ref_call *call)
     return MUC_OK;
 }
 
+/* sigmoid, tanh, ..: every result is known beforehand */
 muc_status muc_kernel_q_table(const muc_ref_call *call)
 {
     const uint8_t *x = call->inputs[0]->read;

@@ -178,29 +178,33 @@ static bool is_vector(const mur_conv_shape *shape)
            shape->kernel_w == 1 && shape->out_h == 1 && shape->out_w == 1;
 }
 
+static muc_status pack_whole(muc_mcu_lowering *l, const mur_conv_shape *shape, const packing *p,
+                             uint32_t *packed)
+{
+    size_t count = p->kernel->packed_elems(shape);
+    float *data;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
+    p->kernel->pack(shape, p->weights, p->bias, data);
+    return muc_mcu_new_packed(l, "weights", data, count * sizeof(*data), packed);
+}
+
 static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
                               const mur_conv_shape *shape, const packing *p, uint64_t macs)
 {
     static const char of_vector[] = "mur_linear_f32";
     const char *function =
         is_vector(shape) && !p->bounds.least && !p->bounds.most ? of_vector : p->kernel->function;
-    size_t count = p->kernel->packed_elems(shape);
     uint32_t packed;
-    uint64_t offset;
-    float *data;
 
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
-    p->kernel->pack(shape, p->weights, p->bias, data);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_step(l, node, function));
-    MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
-    l->step->packed_bytes = count * sizeof(*data);
+    MUC_TRY(pack_whole(l, shape, p, &packed));
     if (function == of_vector) {
         MUC_TRY(muc_mcu_pass_constant(l, packed, MUC_F32));
         MUC_TRY(muc_mcu_pass_text(l, "%" PRId32 ", %" PRId32 ", %d", shape->in_c, shape->out_c,
                                   is_relu(&p->bounds)));
     } else {
-        l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
         describe(l, l->step->name, shape, &p->bounds, l->program->values[packed].name);
         MUC_TRY(muc_mcu_pass_text(l, "&%s", l->step->name));
     }
@@ -213,18 +217,11 @@ static muc_status write_whole(muc_mcu_lowering *l, const muc_node *node,
 static muc_status write_images(muc_mcu_lowering *l, const muc_node *node, uint32_t images,
                                const mur_conv_shape *s, const packing *p, uint64_t macs)
 {
-    size_t count = p->kernel->packed_elems(s);
     uint32_t packed;
-    uint64_t offset;
-    float *data;
 
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
-    p->kernel->pack(s, p->weights, p->bias, data);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, p->kernel->function));
     MUC_TRY(muc_mcu_begin_function(l, node));
-    MUC_TRY(muc_mcu_new_constant(l, "weights", data, count * sizeof(*data), &packed));
-    l->step->packed_bytes = count * sizeof(*data);
-    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
+    MUC_TRY(pack_whole(l, s, p, &packed));
     describe(l, "layer", s, &p->bounds, l->program->values[packed].name);
     return muc_mcu_end_images(
         l, &(muc_mcu_images){ .function = p->kernel->function,

@@ -69,7 +69,6 @@ muc_status muc_mcu_write_conv_images(muc_mcu_lowering *l, const muc_node *node, 
                                      const mur_conv_plain *plain)
 {
     const mur_conv_shape *s = &layer->shape;
-    const size_t bytes = kernel->packed_bytes(layer);
     int32_t lead = 0;
     muc_mcu_images call = {
         .function = kernel->function,
@@ -82,18 +81,12 @@ muc_status muc_mcu_write_conv_images(muc_mcu_lowering *l, const muc_node *node, 
         .macs = images * muc_mcu_conv_macs(s),
     };
     uint32_t packed;
-    uint64_t offset;
-    uint8_t *data;
 
     call.overlaps = muc_mcu_conv_lead(kernel, s, &lead);
     call.lead = lead;
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
     MUC_TRY(muc_mcu_begin_function(l, node));
-    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
-    kernel->pack(layer, plain, data);
-    MUC_TRY(muc_mcu_new_constant(l, "weights", data, bytes, &packed));
-    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
-    l->step->packed_bytes = bytes;
+    MUC_TRY(muc_mcu_pack_conv(l, kernel, layer, plain, &packed));
     muc_text_add(&l->text, "    static const mur_conv_s8 layer = {");
     muc_mcu_print_conv(&l->text, layer, l->program->values[packed].name);
     muc_text_add(&l->text, "\n    };\n\n");

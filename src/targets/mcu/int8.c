@@ -225,16 +225,9 @@ static muc_status describe_layer(muc_mcu_lowering *l, const mur_conv_s8 *image,
                                  const mur_conv_s8 *layer, const mur_conv_plain *plain,
                                  const muc_mcu_conv_kernel *kernel)
 {
-    size_t bytes = kernel->packed_bytes(layer);
     uint32_t packed;
-    uint64_t offset;
-    uint8_t *data;
 
-    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
-    kernel->pack(layer, plain, data);
-    MUC_TRY(muc_mcu_new_constant(l, "weights", data, bytes, &packed));
-    l->program->values[muc_mcu_root(l->program, packed, &offset)].used = true;
-    l->step->packed_bytes = bytes;
+    MUC_TRY(muc_mcu_pack_conv(l, kernel, layer, plain, &packed));
     begin_descriptor(l, "mur_conv_s8");
     muc_mcu_print_conv(&l->text, layer, l->program->values[packed].name);
     end_descriptor(l);
@@ -256,14 +249,14 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     const uint32_t all = muc_mcu_images_of(l, node, &image->shape);
     const uint64_t macs = all * muc_mcu_conv_macs(&image->shape);
     mur_conv_s8 layer = *image;
-    uint32_t images = all;
     const muc_mcu_conv_kernel *kernel;
     const muc_mcu_tiled_conv *tiled;
     packing *subject;
+    uint32_t images;
     int32_t lead;
 
     muc_mcu_flatten_conv(&layer.shape);
-    images = muc_mcu_join_images(&layer.shape, images);
+    images = muc_mcu_join_images(&layer.shape, all);
     kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
     if (images > 1)
         return muc_mcu_write_conv_images(l, node, images, kernel, &layer, plain);
@@ -648,9 +641,7 @@ static muc_status add_exponentials(muc_mcu_lowering *l, const muc_softmax_scales
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, DIFFERENCES, &exps));
     for (int32_t d = 0; d < DIFFERENCES; d++)
         exps[d] = -d < scales->least ? 0 : muc_fixed_exp(muc_multiply(-d, scales->difference));
-    MUC_TRY(muc_mcu_new_constant(l, "exps", exps, DIFFERENCES * sizeof(*exps), &constant));
-    l->program->values[constant].used = true;
-    l->step->packed_bytes = DIFFERENCES * sizeof(*exps);
+    MUC_TRY(muc_mcu_new_packed(l, "exps", exps, DIFFERENCES * sizeof(*exps), &constant));
     muc_text_add(&l->text, "\n    .exps = (const int32_t *)(const void *)%s,",
                  l->program->values[constant].name);
     return MUC_OK;

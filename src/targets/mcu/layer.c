@@ -27,6 +27,18 @@ static bool is_depthwise(const muc_mcu_conv_kernel *kernel)
     return strstr(kernel->function, "_depthwise_") != NULL;
 }
 
+muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *kernel,
+                             const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                             uint32_t *packed)
+{
+    size_t bytes = kernel->packed_bytes(layer);
+    uint8_t *data;
+
+    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
+    kernel->pack(layer, plain, data);
+    return muc_mcu_new_packed(l, "weights", data, bytes, packed);
+}
+
 bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *shape,
                        int32_t *lead)
 {

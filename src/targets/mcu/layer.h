@@ -70,6 +70,11 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
 bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *shape,
                        int32_t *lead);
 
+/* The weights, packed for the kernel, as a constant of the step. */
+muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *kernel,
+                             const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                             uint32_t *packed);
+
 /* The fields of a descriptor, ".in_h = 3," on a line each; fields that are 0 are left out. */
 void muc_mcu_print_shape(muc_text *text, const mur_conv_shape *shape);
 void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed);

@@ -279,6 +279,15 @@ muc_status muc_mcu_new_constant(muc_mcu_lowering *l, const char *name, const voi
     return muc_mcu_add_value(l->ctx, l->program, &value, out);
 }
 
+muc_status muc_mcu_new_packed(muc_mcu_lowering *l, const char *name, const void *data,
+                              uint64_t bytes, uint32_t *out)
+{
+    MUC_TRY(muc_mcu_new_constant(l, name, data, bytes, out));
+    l->program->values[*out].used = true;
+    l->step->packed_bytes = bytes;
+    return MUC_OK;
+}
+
 /* ---- steps ---- */
 
 muc_status muc_mcu_begin_step(muc_mcu_lowering *l, const muc_node *node, const char *function)

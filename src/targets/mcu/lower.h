@@ -62,6 +62,9 @@ muc_status muc_mcu_make_view(muc_mcu_lowering *l, const muc_node *node, uint64_t
 /* A constant of the program's own; data lives in its arena. */
 muc_status muc_mcu_new_constant(muc_mcu_lowering *l, const char *name, const void *data,
                                 uint64_t bytes, uint32_t *out);
+/* The same, packed for the step's kernel, where the step's text names it. */
+muc_status muc_mcu_new_packed(muc_mcu_lowering *l, const char *name, const void *data,
+                              uint64_t bytes, uint32_t *out);
 
 /* A step begins; arguments follow in order, then its end. function NULL: the step's own name. */
 muc_status muc_mcu_begin_step(muc_mcu_lowering *l, const muc_node *node, const char *function);

@@ -155,7 +155,7 @@ muc_status muc_mcu_use_conv_tiles(muc_mcu_lowering *l, const muc_mcu_tiled_conv 
                                   uint32_t *packed)
 {
     const muc_mcu_tile_layer layer = tiles_of(conv, l->step->name);
-    uint64_t offset, bytes;
+    uint64_t bytes;
     uint8_t *data;
 
     MUC_TRY(muc_mcu_use_tiles(l, &layer, &conv->tiling, compute));
@@ -163,9 +163,7 @@ muc_status muc_mcu_use_conv_tiles(muc_mcu_lowering *l, const muc_mcu_tiled_conv 
     l->step->tiled->kernel = kernel;
     l->step->tiled->pack = pack_again;
     MUC_TRY(pack_parts(l->ctx, l->program, l->step, conv, &conv->tiling.tiles, &data, &bytes));
-    l->step->packed_bytes = bytes;
-    MUC_TRY(muc_mcu_new_constant(l, "weights", data, bytes, packed));
-    l->program->values[muc_mcu_root(l->program, *packed, &offset)].used = true;
+    MUC_TRY(muc_mcu_new_packed(l, "weights", data, bytes, packed));
     return muc_arena_format(l->ctx, &l->program->arena, &l->step->tiled->descriptor, "&%s",
                             l->step->name);
 }

@@ -1,4 +1,4 @@
-/* halves.c - arithmetic on 16-bit floats, and on f64, as casts to f32, the operator, and a cast
+/* in_f32.c - arithmetic on 16-bit floats, and on f64, as casts to f32, the operator, and a cast
  * back: of 16-bit floats what the reference does, and all that a machine without such arithmetic
  * can do; exporters write f64 by accident, and what follows a cast to it from f32 reads the f32. */
 #include <stdlib.h>
