@@ -6,6 +6,7 @@
 import json
 import re
 import shutil
+import subprocess
 import sys
 
 from cli import BRIEF, COMMAND, PLAN, STORIES, WORK, has, muc, need_data, program
@@ -163,9 +164,33 @@ def test_wrong_compile_options_are_told():
     has(muc("compile", "--quant", "int1", *out, status=USAGE)[1], "bd4")
     has(muc("compile", "--bits", "0.5", *out, status=USAGE)[1], "from 1 to 16")
     has(muc("compile", "--ctx-size", "9999", *out, status=USAGE)[1], "256")
-    has(muc("compile", program(), *out, status=USAGE)[1], "program already")
+    has(muc("compile", program(), *out, status=USAGE)[1], "compiled already")
     has(muc("compile", "-o", "/no/such/folder/x.utp", status=IO)[1], "/no/such/folder/x.utp")
     assert not (WORK / "never.utp").exists()
+
+
+def test_a_target_does_what_its_row_says():
+    network, model = ROOT / "examples/cnnchip/small.graph", ROOT / "models/rescue"
+    for target, takes, refuses in [("uthinker", model, network), ("mcu", network, program()),
+                                   ("cnnchip", network, model)]:
+        out = WORK / f"of_{target}"
+        has(muc("compile", refuses, "--target", target, "-o", out, status={UNSUPPORTED, USAGE})[1], str(refuses))
+        assert not out.exists()
+        muc("compile", takes, "--target", target, "-o", out)
+        made = {"uthinker": out, "mcu": out / "small.c", "cnnchip": out / "program.bin"}[target]
+        assert made.is_file(), list(out.iterdir())
+
+
+def test_a_row_of_the_targets_without_its_function_does_not_build():
+    rows, place = (ROOT / "src/driver/targets.def").read_text(), WORK / "rows" / "driver"
+    place.mkdir(parents=True)
+    for row, built in [("", True), ('MUC_TARGET(other, KIND(NETWORK), "another")\n', False)]:
+        (place / "targets.def").write_text(rows + row)
+        include = [WORK / "rows", ROOT / "src", ROOT / "include", ROOT / "runtime/include"]
+        done = subprocess.run(["cc", "-std=c11", "-fsyntax-only", *(f"-I{path}" for path in include),
+                               ROOT / "src/driver/target.c"], capture_output=True, text=True)
+        assert (done.returncode == 0) == built, done.stderr
+        assert built or "muc_compile_other" in done.stderr, done.stderr
 
 
 def test_a_machine_too_small_is_refused_with_the_place_and_the_bytes():

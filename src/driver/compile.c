@@ -9,8 +9,8 @@
 #include "driver/engine.h"
 #include "driver/logits.h"
 #include "driver/program.h"
+#include "driver/target.h"
 #include "models/llama.h"
-#include "muc/compile.h"
 #include "report/report.h"
 #include "targets/uthinker/uthinker.h"
 
@@ -87,12 +87,8 @@ static muc_status read_machine(muc_context *ctx, const char *path, muc_arena *ar
 static muc_status choose_target(compile_job *job)
 {
     const muc_compile_options *options = job->options;
-    const char *target = options->target;
 
     job->target = muc_uthinker_defaults;
-    if (target && !muc_target_find(target))
-        return muc_fail(job->ctx, MUC_USAGE, "target", MUC_NO_OFFSET,
-                        "there is no '%s'; muc targets lists them", target);
     if (options->act_terms)
         MUC_TRY(parse_terms(job->ctx, options->act_terms, &job->target.terms));
     if (options->attention)
@@ -106,12 +102,6 @@ static muc_status build_graph(compile_job *job)
 {
     if (job->model->kind == MUC_MODEL_BLOCKS)
         return muc_blocks_graph(job->ctx, job->model, &job->graph);
-    if (job->model->kind == MUC_MODEL_PROGRAM)
-        return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
-                        "it is a program already");
-    if (job->model->kind == MUC_MODEL_NETWORK)
-        return muc_fail(job->ctx, MUC_UNSUPPORTED, job->model->path, MUC_NO_OFFSET,
-                        "target uthinker compiles language models, not networks");
     return muc_model_graph(job->ctx, job->model, &job->graph);
 }
 
@@ -314,18 +304,13 @@ static muc_status compile(compile_job *job)
     return muc_file_write(job->ctx, job->out_path, program->data, program->size);
 }
 
-muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
-                       const char *out_path, muc_report **out)
+muc_status muc_compile_uthinker(muc_context *ctx, const muc_model *model,
+                                const muc_compile_options *options, const char *out_path,
+                                muc_report **out)
 {
     compile_job job = { .ctx = ctx, .model = model, .options = options, .out_path = out_path };
-    const char *fitting = model->kind == MUC_MODEL_NETWORK ? "mcu" : "uthinker";
-    muc_status status;
+    muc_status status = compile(&job);
 
-    if (strcmp(options->target ? options->target : fitting, "mcu") == 0)
-        return muc_compile_mcu(ctx, model, options, out_path, out);
-    if (strcmp(options->target ? options->target : fitting, "cnnchip") == 0)
-        return muc_compile_cnnchip(ctx, model, options, out_path, out);
-    status = compile(&job);
     if (status == MUC_OK)
         status = make_report(&job, out);
     muc_uthinker_build_free(job.build);

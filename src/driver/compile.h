@@ -16,10 +16,6 @@ muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
                               muc_quantize_result *out);
 double muc_graph_bits_per_weight(const muc_graph *graph);
 
-/* muc_compile for microcontrollers (compile_mcu.c). */
-muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
-                           const muc_compile_options *options, const char *out_path,
-                           muc_report **out);
 /* What is done to a network's graph before a microcontroller's program is made of it. */
 muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph);
 /* Tells graphs apart, but for their names: of what muc_graph_print writes and all constants. */
@@ -28,14 +24,7 @@ muc_status muc_graph_fingerprint(muc_context *ctx, const muc_graph *graph, uint3
 /* "models/kws.tflite" -> "kws", in the arena. */
 muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path, const char **out);
 
-/* muc_compile for the CNN chip (compile_cnnchip.c). */
-muc_status muc_compile_cnnchip(muc_context *ctx, const muc_model *model,
-                               const muc_compile_options *options, const char *out_path,
-                               muc_report **out);
 /* What is done to a network's graph before the chip's program is made of it. */
 muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph);
-
-/* Whether there is a target of this name. */
-bool muc_target_find(const char *name);
 
 #endif

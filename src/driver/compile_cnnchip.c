@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/compile.h"
+#include "driver/target.h"
 #include "passes/batch.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
@@ -163,12 +164,8 @@ muc_status muc_compile_cnnchip(muc_context *ctx, const muc_model *model,
                                muc_report **out)
 {
     muc_arena arena = { 0 };
-    muc_status status;
+    muc_status status = compile(ctx, model, options, &arena, out_path, out);
 
-    if (model->kind != MUC_MODEL_NETWORK)
-        return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
-                        "target cnnchip compiles networks, not language models");
-    status = compile(ctx, model, options, &arena, out_path, out);
     muc_arena_free(&arena);
     return status;
 }

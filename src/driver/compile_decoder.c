@@ -33,9 +33,6 @@ static muc_status check_options(const decoder_job *job)
     const muc_compile_options *options = job->options;
     const char *codec = options->weights.codec;
 
-    if (job->model->kind != MUC_MODEL_CHECKPOINT)
-        return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
-                        "target mcu takes checkpoints, no blocks and no programs");
     if (codec && strcmp(codec, "int8") != 0 && strcmp(codec, "bd4") != 0)
         return muc_fail(job->ctx, MUC_USAGE, "weights", MUC_NO_OFFSET,
                         "target mcu has no codec '%s', only int8 and bd4", codec);

@@ -4,6 +4,7 @@
 
 #include "driver/compile.h"
 #include "driver/compile_decoder.h"
+#include "driver/target.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
 #include "passes/patterns.h"

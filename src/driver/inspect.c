@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "driver/compile.h"
+#include "driver/model.h"
 #include "driver/network_report.h"
 #include "driver/program.h"
 #include "formats/network.h"
@@ -157,37 +157,6 @@ muc_status muc_list_formats(muc_context *ctx, muc_report **out)
         const muc_network_format *format = muc_network_format_get(i);
 
         add_format(*out, format->name, "network", format->meaning);
-    }
-    muc_report_end(*out);
-    return muc_report_status(ctx, *out);
-}
-
-static const struct {
-    const char *name, *meaning;
-} targets[] = {
-#define MUC_TARGET(name, meaning) { #name, meaning },
-#include "driver/targets.def"
-#undef MUC_TARGET
-};
-
-bool muc_target_find(const char *name)
-{
-    for (size_t i = 0; i < MUC_COUNT(targets); i++) {
-        if (strcmp(name, targets[i].name) == 0)
-            return true;
-    }
-    return false;
-}
-
-muc_status muc_list_targets(muc_context *ctx, muc_report **out)
-{
-    MUC_TRY(muc_report_new(ctx, out));
-    muc_report_begin_table(*out, "targets");
-    for (size_t i = 0; i < MUC_COUNT(targets); i++) {
-        muc_report_begin_row(*out);
-        muc_report_add_text(*out, "name", "%s", targets[i].name);
-        muc_report_add_text(*out, "meaning", "%s", targets[i].meaning);
-        muc_report_end(*out);
     }
     muc_report_end(*out);
     return muc_report_status(ctx, *out);

@@ -1,0 +1,95 @@
+/* target.c - which target a model is compiled for, and the list of all. */
+#include "driver/target.h"
+
+#include <string.h>
+
+#include "report/report.h"
+
+static const char *const kind_names[] = {
+    [MUC_MODEL_CHECKPOINT] = "checkpoints of language models",
+    [MUC_MODEL_BLOCKS] = ".bdt files",
+    [MUC_MODEL_PROGRAM] = "programs",
+    [MUC_MODEL_NETWORK] = "networks",
+    [MUC_MODEL_CODE] = "folders of code",
+};
+
+static const muc_target targets[] = {
+#define KIND(kind) (1u << MUC_MODEL_##kind)
+#define MUC_TARGET(name, takes, meaning) { #name, meaning, takes, muc_compile_##name },
+#include "driver/targets.def"
+#undef MUC_TARGET
+#undef KIND
+};
+
+const muc_target *muc_target_get(size_t i)
+{
+    return i < MUC_COUNT(targets) ? &targets[i] : NULL;
+}
+
+static bool takes(const muc_target *target, const muc_model *model)
+{
+    return target->takes >> model->kind & 1;
+}
+
+/* the first that takes the model, or NULL */
+static const muc_target *find_default(const muc_model *model)
+{
+    size_t i = 0;
+
+    while (i < MUC_COUNT(targets) && !takes(&targets[i], model))
+        i++;
+    return muc_target_get(i);
+}
+
+static muc_status find_named(muc_context *ctx, const char *name, const muc_target **out)
+{
+    for (size_t i = 0; i < MUC_COUNT(targets); i++)
+        if (strcmp(name, targets[i].name) == 0) {
+            *out = &targets[i];
+            return MUC_OK;
+        }
+    return muc_fail(ctx, MUC_USAGE, "target", MUC_NO_OFFSET,
+                    "there is no '%s'; muc targets lists them", name);
+}
+
+static muc_status find(muc_context *ctx, const muc_model *model, const char *name,
+                       const muc_target **out)
+{
+    const muc_target *fitting = find_default(model);
+
+    if (!fitting)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "is compiled already: no target takes %s", kind_names[model->kind]);
+    *out = fitting;
+    if (!name)
+        return MUC_OK;
+    MUC_TRY(find_named(ctx, name, out));
+    if (takes(*out, model))
+        return MUC_OK;
+    return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                    "target %s does not take %s; --target %s does", name, kind_names[model->kind],
+                    fitting->name);
+}
+
+muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
+                       const char *out_path, muc_report **out)
+{
+    const muc_target *target = NULL;
+
+    MUC_TRY(find(ctx, model, options->target, &target));
+    return target->compile(ctx, model, options, out_path, out);
+}
+
+muc_status muc_list_targets(muc_context *ctx, muc_report **out)
+{
+    MUC_TRY(muc_report_new(ctx, out));
+    muc_report_begin_table(*out, "targets");
+    for (size_t i = 0; i < MUC_COUNT(targets); i++) {
+        muc_report_begin_row(*out);
+        muc_report_add_text(*out, "name", "%s", targets[i].name);
+        muc_report_add_text(*out, "meaning", "%s", targets[i].meaning);
+        muc_report_end(*out);
+    }
+    muc_report_end(*out);
+    return muc_report_status(ctx, *out);
+}
