@@ -70,7 +70,8 @@ static inline void mcu_batch_write(mcu_batch *batch)
         char path[128];
 
         snprintf(path, sizeof(path), "%s/n%zu", batch->root, i);
-        CHECK_OK(batch->ctx, muc_mcu_write_folder(batch->ctx, batch->networks[i].build, path));
+        CHECK_OK(batch->ctx,
+                 muc_mcu_write_folder(batch->ctx, batch->networks[i].build, path, NULL));
     }
 }
 

@@ -4,7 +4,9 @@
     tests/test_networks.py MUC
 """
 import json
+import math
 import pathlib
+import random
 import sys
 import tempfile
 
@@ -74,6 +76,43 @@ def test_doubles_on_the_way_are_computed_as_floats(folder):
     results, code = agrees(folder, path, (2, 2), [1.0, -2.0, 3.0, 0.5])
     files.close(results[0], [0.09966799, -0.19737532, 0.29131261, 0.04995838])
     assert "double" not in (code / "wide.c").read_text()
+
+
+def test_patches_that_leave_out_what_a_pool_drops_can_be_read_back(folder):
+    """Keras's example for MNIST: its second pool drops a row and a column of 11."""
+    draw = random.Random(1)
+    path, samples, given, code = (folder / name for name in ("net.onnx", "samples.npy", "in.npy", "code"))
+
+    def weights(name, *dims):
+        return onnx.tensor(name, dims, [draw.gauss(0, 0.1) for _ in range(math.prod(dims))])
+
+    path.write_bytes(onnx.model(
+        [onnx.node("Conv", ["x", "w1"], ["c1"]), onnx.node("Relu", ["c1"], ["r1"]),
+         onnx.node("MaxPool", ["r1"], ["p1"], kernel_shape=[2, 2], strides=[2, 2]),
+         onnx.node("Conv", ["p1", "w2"], ["c2"]), onnx.node("Relu", ["c2"], ["r2"]),
+         onnx.node("MaxPool", ["r2"], ["p2"], kernel_shape=[2, 2], strides=[2, 2]),
+         onnx.node("Flatten", ["p2"], ["f"]), onnx.node("MatMul", ["f", "w3"], ["y"])],
+        [onnx.value("x", [1, 1, 28, 28])], [onnx.value("y", [1, 10])],
+        [weights("w1", 32, 1, 3, 3), weights("w2", 64, 32, 3, 3), weights("w3", 1600, 10)]))
+    given.write_bytes(files.npy((1, 1, 28, 28), [draw.random() for _ in range(784)]))
+    samples.write_bytes(files.npy((4, 1, 28, 28), [draw.random() for _ in range(4 * 784)]))
+    quant = ["--quant", "int8", "--calib", samples]
+    told = json.loads(muc("compile", path, *quant, "--patch", "least", "-o", code, "--json"))
+    whole = 26 * 26 * 9 * 32 + 11 * 11 * 9 * 32 * 64 + 16000
+    assert told["macs"] - told["recomputed_macs"] == whole and told["recomputed_macs"] < 0, told
+    assert json.loads(muc("verify", code, path, *quant, "--input", given, "--json"))["exact"] is True
+    assert json.loads(muc("report", code, "--json"))["recomputed_macs"] == told["recomputed_macs"]
+    muc("run", code, "--input", given)
+
+
+def test_arrays_that_the_reference_refuses_end_a_comparison(folder):
+    path, code, given = folder / "net.onnx", folder / "code", folder / "in.npz"
+    path.write_bytes(onnx.model([onnx.node("Gather", ["x", "at"], ["y"])],
+                                [onnx.value("x", [3, 2]), onnx.value("at", [2], onnx.INT64)],
+                                [onnx.value("y", [2, 2])]))
+    muc("compile", path, "--target", "mcu", "-o", code)
+    files.write_npz(given, [((3, 2), [1.0] * 6), ((2,), [0.0, 3.0])])
+    muc("verify", code, path, "--input", given, status=files.MALFORMED, message="index 3 at 1")
 
 
 def in_a_folder(test):

@@ -146,14 +146,20 @@ muc_status muc_folder_write(muc_folder *folder, const char *name, const void *da
     return muc_file_write(folder->ctx, path, data, size);
 }
 
-static muc_status put_in_place(muc_folder *folder)
+static muc_status write_list(muc_folder *folder)
 {
-    const char *path, *old = NULL;
+    const char *path;
 
     MUC_TRY(muc_text_status(folder->ctx, &folder->list));
     MUC_TRY(muc_arena_format(folder->ctx, &folder->arena, &path, "%s/" LIST, folder->temporary));
-    MUC_TRY(muc_file_write(folder->ctx, path, folder->list.data ? folder->list.data : "",
-                           folder->list.size));
+    return muc_file_write(folder->ctx, path, folder->list.data ? folder->list.data : "",
+                          folder->list.size);
+}
+
+static muc_status put_in_place(muc_folder *folder)
+{
+    const char *old = NULL;
+
     muc_temporary_forget(folder->temporary); /* whatever ends the program, one of both stays */
     if (muc_path_exists(folder->path)) {
         MUC_TRY(may_replace(folder)); /* still */
@@ -173,10 +179,14 @@ static muc_status put_in_place(muc_folder *folder)
     return MUC_OK;
 }
 
-muc_status muc_folder_commit(muc_folder *folder)
+muc_status muc_folder_commit(muc_folder *folder, muc_folder_check *check)
 {
-    muc_status status = put_in_place(folder);
+    muc_status status = write_list(folder);
 
+    if (status == MUC_OK && check)
+        status = check(folder->ctx, folder->temporary);
+    if (status == MUC_OK)
+        status = put_in_place(folder);
     if (status != MUC_OK)
         muc_temporary_remove(folder->temporary);
     folder_free(folder);

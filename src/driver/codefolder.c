@@ -128,6 +128,16 @@ void muc_code_close(muc_code_folder *folder)
     memset(folder, 0, sizeof(*folder));
 }
 
+muc_status muc_code_check(muc_context *ctx, const char *path)
+{
+    muc_code_folder folder;
+
+    if (muc_code_open(ctx, path, &folder) != MUC_OK)
+        return MUC_BUG;
+    muc_code_close(&folder);
+    return MUC_OK;
+}
+
 /* ---- arrays ---- */
 
 /* as TensorFlow Lite quantizes: nearest, halves away from zero, saturated */

@@ -39,6 +39,8 @@ typedef struct muc_code_folder {
 
 muc_status muc_code_open(muc_context *ctx, const char *path, muc_code_folder *out);
 void muc_code_close(muc_code_folder *folder);
+/* Whether a folder that was just written can be opened, else MUC_BUG: a defect of muc. */
+muc_status muc_code_check(muc_context *ctx, const char *path);
 
 /* Elements of an array as an input wants them: real numbers are quantized where it carries
  * quantization, integers must be there exactly. out holds input->bytes. */

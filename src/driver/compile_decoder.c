@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "driver/codefolder.h"
 #include "driver/logits.h"
 #include "models/llama.h"
 #include "passes/hybrid.h"
@@ -244,7 +245,7 @@ static muc_status compile(decoder_job *job)
                                 &job->quantized));
     MUC_TRY(translate(job));  /* nodes to calls, planned memory */
     MUC_TRY(self_check(job)); /* against float32 */
-    return muc_mcu_write_folder(job->ctx, job->build, job->out_path); /* C */
+    return muc_mcu_write_folder(job->ctx, job->build, job->out_path, muc_code_check); /* C */
 }
 
 muc_status muc_compile_decoder(muc_context *ctx, const muc_model *model,

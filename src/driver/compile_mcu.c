@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "driver/codefolder.h"
 #include "driver/compile.h"
 #include "driver/compile_decoder.h"
 #include "driver/target.h"
@@ -71,7 +72,7 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
     muc_report_add_count(report, "steps", program->step_count);
     muc_report_add_count(report, "macs", macs_of(program));
     if (program->loop.turns) {
-        muc_report_add_count(report, "recomputed_macs", program->loop.more_macs);
+        muc_report_add_integer(report, "recomputed_macs", program->loop.more_macs);
         muc_report_add_text(report, "patches", "%" PRIu32 " x %" PRIu32 " of %" PRIu32 " layers",
                             program->loop.grid_rows, program->loop.grid_columns,
                             program->loop.end - program->loop.first);
@@ -221,7 +222,7 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         build->program.fingerprint = fingerprint;
     }
     if (status == MUC_OK)
-        status = muc_mcu_write_folder(ctx, build, out_path); /* emit */
+        status = muc_mcu_write_folder(ctx, build, out_path, muc_code_check); /* emit */
     if (status == MUC_OK)
         status = make_report(ctx, build, out_path, out);
     if (status != MUC_OK)

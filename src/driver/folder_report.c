@@ -54,8 +54,8 @@ static void copy_value(muc_report *report, const json_t *object, const char *key
 
     if (json_is_string(value))
         muc_report_add_text(report, key, "%s", json_string_value(value));
-    else if (json_is_integer(value) && json_integer_value(value) >= 0)
-        muc_report_add_count(report, key, (uint64_t)json_integer_value(value));
+    else if (json_is_integer(value))
+        muc_report_add_integer(report, key, json_integer_value(value));
     else if (json_is_boolean(value))
         muc_report_add_bool(report, key, json_boolean_value(value));
 }
@@ -234,7 +234,8 @@ static void add_facts(folder_report *r, const char *board)
         copy_value(r->report, r->folder->json, facts[i]);
     muc_report_add_count(r->report, "macs", macs);
     if (patches) {
-        muc_report_add_count(r->report, "recomputed_macs", count_of(patches, "more_macs"));
+        muc_report_add_integer(r->report, "recomputed_macs",
+                               json_integer_value(json_object_get(patches, "more_macs")));
         muc_report_add_text(r->report, "patches", "%llu x %llu of %llu layers",
                             (unsigned long long)count_of(patches, "rows"),
                             (unsigned long long)count_of(patches, "columns"),

@@ -416,6 +416,7 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
     muc_status status;
     size_t count;
 
+    *ref = NULL;
     MUC_TRY(take_inputs(r, arrays, array_count, &inputs, &count));
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         bindings[i] = r->bindings[i].value;
@@ -424,8 +425,10 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
     status = fill_caches(r, *ref);
     if (status == MUC_OK)
         status = muc_ref_run(*ref, bindings, inputs, count);
-    if (status != MUC_OK)
+    if (status != MUC_OK) {
         muc_ref_close(*ref);
+        *ref = NULL;
+    }
     return status;
 }
 

@@ -14,7 +14,7 @@
 muc_status muc_network_run(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                            size_t array_count, muc_arena *arena, muc_tensor_view **outputs);
 
-/* The same; the results are in the session, which is to be closed. */
+/* The same; the results are in the session, which is to be closed, NULL after a failure. */
 muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                                 size_t array_count, muc_arena *arena, muc_ref **ref);
 

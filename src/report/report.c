@@ -76,6 +76,11 @@ void muc_report_add_count(muc_report *report, const char *key, uint64_t value)
     add(report, key, json_integer((json_int_t)value));
 }
 
+void muc_report_add_integer(muc_report *report, const char *key, int64_t value)
+{
+    add(report, key, json_integer(value));
+}
+
 void muc_report_add_real(muc_report *report, const char *key, double value)
 {
     /* JSON has no number for these */

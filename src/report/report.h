@@ -16,6 +16,7 @@ muc_status muc_report_status(muc_context *ctx, const muc_report *report);
 void muc_report_add_text(muc_report *report, const char *key, const char *format, ...)
     MUC_PRINTF(3, 4);
 void muc_report_add_count(muc_report *report, const char *key, uint64_t value);
+void muc_report_add_integer(muc_report *report, const char *key, int64_t value);
 void muc_report_add_real(muc_report *report, const char *key, double value);
 void muc_report_add_bool(muc_report *report, const char *key, bool value);
 

@@ -300,7 +300,7 @@ muc_status muc_cnnchip_write_folder(muc_context *ctx, const muc_cnnchip_build *b
     MUC_TRY(muc_folder_begin(ctx, path, &folder));
     status = write_files(ctx, build, folder);
     if (status == MUC_OK)
-        return muc_folder_commit(folder);
+        return muc_folder_commit(folder, NULL);
     muc_folder_discard(folder);
     return status;
 }

@@ -400,7 +400,7 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
         muc_text_add(text,
                      "  \"patches\": { \"first\": %" PRIu32 ", \"steps\": %" PRIu32
                      ", \"rows\": %" PRIu32 ", \"columns\": %" PRIu32
-                     ", \"arena_without\": %" PRIu64 ", \"more_macs\": %" PRIu64 " },\n",
+                     ", \"arena_without\": %" PRIu64 ", \"more_macs\": %" PRId64 " },\n",
                      program->loop.first, program->loop.end - program->loop.first,
                      program->loop.grid_rows, program->loop.grid_columns, program->loop.plain_peak,
                      program->loop.more_macs);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/folder.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/lower.h"
 #include "targets/mcu/memory.h"
@@ -178,7 +177,8 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_fo
     return muc_mcu_write_runtime(ctx, program, folder);
 }
 
-muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path)
+muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path,
+                                muc_folder_check *check)
 {
     muc_folder *folder;
     muc_status status;
@@ -186,7 +186,7 @@ muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, co
     MUC_TRY(muc_folder_begin(ctx, path, &folder));
     status = write_all(ctx, build, folder);
     if (status == MUC_OK)
-        return muc_folder_commit(folder);
+        return muc_folder_commit(folder, check);
     muc_folder_discard(folder);
     return status;
 }

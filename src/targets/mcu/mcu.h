@@ -2,6 +2,7 @@
 #ifndef MUC_MCU_H
 #define MUC_MCU_H
 
+#include "base/folder.h"
 #include "targets/mcu/chains.h"
 #include "targets/mcu/lm.h"
 #include "targets/mcu/machine.h"
@@ -33,7 +34,9 @@ muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
 
 /* Writes NAME.c, NAME.h, main.c, CMakeLists.txt, README.md and the runtime's files into a folder,
- * which appears whole or not at all. The same build gives the same bytes. */
-muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path);
+ * which appears whole or not at all, after check, which may be NULL. The same build gives the same
+ * bytes. */
+muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path,
+                                muc_folder_check *check);
 
 #endif

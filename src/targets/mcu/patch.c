@@ -675,7 +675,7 @@ static muc_status change_steps(chain *c)
         .grid_rows = c->plan.grid_rows,
         .grid_columns = c->plan.grid_columns,
         .plain_peak = c->program->plan.peak,
-        .more_macs = c->plan.macs - c->plan.plain_macs,
+        .more_macs = (int64_t)c->plan.macs - (int64_t)c->plan.plain_macs,
     };
     free(tables);
     muc_text_free(&text);

@@ -105,7 +105,9 @@ typedef struct muc_mcu_loop {
     uint32_t first, end, turns;
     uint32_t grid_rows, grid_columns;
     uint64_t plain_peak; /* of the plan without it */
-    uint64_t more_macs;  /* multiply-accumulates of a run that would not be without it */
+    /* multiply-accumulates of a run that would not be without it; below 0 where patches leave out
+     * more, since nothing reads it, than they compute twice */
+    int64_t more_macs;
 } muc_mcu_loop;
 
 /* Values that the user fills or reads. */
