@@ -1,4 +1,5 @@
 /* The base room: readers stay in bounds, outputs appear whole, halves round as IEEE says. */
+#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -104,29 +105,60 @@ static void paths_cannot_leave_the_folder(void **state)
 
     (void)state;
     CHECK_FAILS(ctx, MUC_MALFORMED, "not inside",
-                muc_file_open_beneath(ctx, "tests", "../meson.build", &file));
+                muc_file_open_beneath(ctx, "tests", "../meson.build", NULL, &file));
     CHECK_FAILS(ctx, MUC_MALFORMED, "not inside",
-                muc_file_open_beneath(ctx, "tests", "/etc/passwd", &file));
+                muc_file_open_beneath(ctx, "tests", "/etc/passwd", NULL, &file));
     CHECK_FAILS(ctx, MUC_MALFORMED, "not inside",
-                muc_file_open_beneath(ctx, "tests", "a/../../b", &file));
-    CHECK_OK(ctx, muc_file_open_beneath(ctx, "tests", "check.h", &file));
+                muc_file_open_beneath(ctx, "tests", "a/../../b", NULL, &file));
+    CHECK_OK(ctx, muc_file_open_beneath(ctx, "tests", "check.h", NULL, &file));
     CHECK(file.bytes.size > 0);
     muc_file_close(&file);
     CHECK_FAILS(ctx, MUC_IO, "not a regular file", muc_file_open(ctx, "tests", &file));
 }
 
-static void symbolic_links_are_not_followed(void **state)
+/* in TMP/snapshot, as in the cache of Hugging Face's hub: links to TMP/blobs/data */
+static void links_in_the_folder_are_followed_where_they_may_lead(void **state)
 {
-    char dir[] = "/tmp/muc_test_XXXXXX", link[64];
+    static const char *const links[][2] = { { "../blobs/data", "hub" },
+                                            { "../blobs/data", "owner" },
+                                            { "/etc/passwd", "away" },
+                                            { "nothing", "broken" } };
+    char dir[] = "/tmp/muc_test_XXXXXX", command[64];
+    int home = open(".", O_RDONLY | O_DIRECTORY);
     muc_file file;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    snprintf(link, sizeof(link), "%s/link", dir);
-    CHECK_EQ(symlink("/etc/passwd", link), 0);
-    CHECK_FAILS(ctx, MUC_IO, "cannot open", muc_file_open_beneath(ctx, dir, "link", &file));
-    unlink(link);
-    rmdir(dir);
+    CHECK(home >= 0 && chdir(dir) == 0);
+    CHECK(mkdir("blobs", 0777) == 0 && mkdir("snapshot", 0777) == 0);
+    CHECK_OK(ctx, muc_file_write(ctx, "blobs/data", "data", 4));
+    CHECK_OK(ctx, muc_file_write(ctx, "snapshot/own", "own", 3));
+    CHECK_EQ(chdir("snapshot"), 0);
+    for (size_t i = 0; i < MUC_COUNT(links); i++)
+        CHECK_EQ(symlink(links[i][0], links[i][1]), 0);
+    CHECK_EQ(chdir(".."), 0);
+
+    CHECK_OK(ctx, muc_file_open_beneath(ctx, "snapshot", "hub", NULL, &file));
+    assert_memory_equal(file.bytes.data, "data", file.bytes.size);
+    muc_file_close(&file);
+    CHECK_OK(ctx, muc_file_open_beneath(ctx, "snapshot", "away", NULL, &file));
+    muc_file_close(&file);
+    CHECK_FAILS(ctx, MUC_IO, "cannot open",
+                muc_file_open_beneath(ctx, "snapshot", "broken", NULL, &file));
+
+    CHECK_OK(ctx, muc_file_open_beneath(ctx, "snapshot", "hub", "snapshot/owner", &file));
+    muc_file_close(&file);
+    CHECK_OK(ctx, muc_file_open_beneath(ctx, "snapshot", "own", "snapshot/owner", &file));
+    muc_file_close(&file);
+    CHECK_FAILS(ctx, MUC_MALFORMED, "snapshot/hub: is a link that leads out of the model's folder",
+                muc_file_open_beneath(ctx, "snapshot", "hub", "snapshot/own", &file));
+    CHECK_FAILS(ctx, MUC_MALFORMED, "to '/etc/passwd'",
+                muc_file_open_beneath(ctx, "snapshot", "away", "snapshot/owner", &file));
+    CHECK_FAILS(ctx, MUC_IO, "cannot open",
+                muc_file_open_beneath(ctx, "snapshot", "broken", "snapshot/own", &file));
+    CHECK(fchdir(home) == 0 && close(home) == 0);
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    CHECK_EQ(system(command), 0);
 }
 
 static void output_appears_whole_or_not_at_all(void **state)
@@ -225,7 +257,7 @@ int main(void)
         T(halves_round_to_nearest_even),
         T(elementary_functions_agree_with_libm),
         T(paths_cannot_leave_the_folder),
-        T(symbolic_links_are_not_followed),
+        T(links_in_the_folder_are_followed_where_they_may_lead),
         T(output_appears_whole_or_not_at_all),
         T(json_limits_hold),
         T(parallel_for_runs_each_index_once),

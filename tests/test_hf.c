@@ -563,6 +563,35 @@ static void shards_make_one_model(void **state)
     muc_text_free(&index);
 }
 
+/* folder/NAME becomes a link that leaves the folder, as in the cache of Hugging Face's hub */
+static void make_link(const char *name)
+{
+    char blob[64], target[128], link[128];
+
+    snprintf(blob, sizeof(blob), "blob-%s", name);
+    snprintf(target, sizeof(target), "../%s/%s", strrchr(folder, '/') + 1, blob);
+    snprintf(link, sizeof(link), "%s", path_in(name));
+    CHECK_EQ(rename(link, path_in(blob)), 0);
+    CHECK_EQ(symlink(target, link), 0);
+}
+
+static void shards_may_be_links_that_the_user_made(void **state)
+{
+    static const char *const names[] = { "config.json", "one.safetensors", "two.safetensors",
+                                         "model.safetensors.index.json" };
+    muc_text index = put_shards();
+    muc_checkpoint checkpoint;
+
+    (void)state;
+    put_file(index_name, index.data, index.size);
+    for (size_t i = 0; i < MUC_COUNT(names); i++)
+        make_link(names[i]);
+    CHECK_OK(ctx, muc_checkpoint_open(ctx, folder, &checkpoint));
+    check_tiny(ctx, &checkpoint, true);
+    muc_checkpoint_close(&checkpoint);
+    muc_text_free(&index);
+}
+
 static void the_weight_map_is_held_to_the_shards(void **state)
 {
     static const struct {
@@ -718,6 +747,7 @@ int main(void)
         T(tensors_without_a_place_are_refused),
         T(sizes_that_no_model_has_are_refused),
         T(shards_make_one_model),
+        T(shards_may_be_links_that_the_user_made),
         T(the_weight_map_is_held_to_the_shards),
         T(damaged_weights_are_told_or_harmless),
         T(damaged_text_is_told_or_harmless),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/temporary.h"
+#include "base/text.h"
 
 struct muc_output {
     muc_context *ctx;
@@ -18,16 +19,6 @@ struct muc_output {
     char *path, *temporary;
     bool special; /* path is written itself */
 };
-
-static char *join(const char *dir, const char *name)
-{
-    size_t size = strlen(dir) + strlen(name) + 2;
-    char *path = muc_calloc(size, 1);
-
-    if (path)
-        snprintf(path, size, "%s/%s", dir, name);
-    return path;
-}
 
 static char *copy(const char *text)
 {
@@ -91,23 +82,6 @@ muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out)
     return open_fd(ctx, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), name, out);
 }
 
-/* one openat a component, so that no kernel newer than the users' is needed */
-static int open_beneath(const char *dir, char *path)
-{
-    int fd = open(dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-
-    for (char *save = NULL, *part = strtok_r(path, "/", &save); part && fd >= 0;) {
-        char *next = strtok_r(NULL, "/", &save);
-        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (next ? O_DIRECTORY : 0);
-        int inner = openat(fd, part, flags);
-
-        close(fd);
-        fd = inner;
-        part = next;
-    }
-    return fd;
-}
-
 static bool has_parent_step(const char *path)
 {
     for (const char *p = path; *p; p += strcspn(p, "/"), p += *p == '/')
@@ -116,25 +90,60 @@ static bool has_parent_step(const char *path)
     return false;
 }
 
-muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *path, muc_file *out)
+/* whether real, a path without links, is or lies in the folder (or, file: beside the file) named so
+ */
+static bool lies_in(const char *real, const char *name, bool file)
 {
-    char *parts, *name;
-    int fd;
+    char *folder = realpath(name, NULL);
+    size_t length = folder ? strlen(folder) : 0;
+    bool inside;
+
+    while (file && length > 0 && folder[length - 1] != '/')
+        length--;
+    if (length > 0 && folder[length - 1] == '/')
+        length--;
+    inside = folder && strncmp(real, folder, length) == 0 &&
+             (real[length] == '/' || real[length] == '\0');
+    free(folder);
+    return inside;
+}
+
+static muc_status check_links(muc_context *ctx, const char *dir, const char *owner,
+                              const char *path)
+{
+    char *real = realpath(path, NULL);
+    muc_status status = MUC_OK;
+
+    if (!real)
+        return fail_errno(ctx, path, "cannot open");
+    if (!lies_in(real, dir, false) && !lies_in(real, owner, true))
+        status = muc_fail(ctx, MUC_MALFORMED, path, MUC_NO_OFFSET,
+                          "is a link that leads out of the model's folder, to '%s'; copy the file "
+                          "into the folder",
+                          real);
+    free(real);
+    return status;
+}
+
+muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *path,
+                                 const char *owner, muc_file *out)
+{
+    const char *separator = dir[0] && dir[strlen(dir) - 1] == '/' ? "" : "/";
+    muc_text name = { 0 };
+    muc_status status;
 
     memset(out, 0, sizeof(*out));
     if (path[0] == '\0' || path[0] == '/' || has_parent_step(path))
         return muc_fail(ctx, MUC_MALFORMED, dir, MUC_NO_OFFSET,
                         "refers to '%s', which is not inside the model's folder", path);
-    parts = copy(path);
-    name = join(dir, path);
-    if (!parts || !name) {
-        free(parts);
-        free(name);
-        return muc_fail_nomem(ctx, path, strlen(path));
-    }
-    fd = open_beneath(dir, parts);
-    free(parts);
-    return open_fd(ctx, fd, name, out);
+    muc_text_add(&name, "%s%s%s", dir, separator, path);
+    status = muc_text_status(ctx, &name);
+    if (status == MUC_OK && owner)
+        status = check_links(ctx, dir, owner, name.data);
+    if (status == MUC_OK)
+        status = muc_file_open(ctx, name.data, out);
+    muc_text_free(&name);
+    return status;
 }
 
 void muc_file_close(muc_file *file)

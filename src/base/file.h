@@ -12,10 +12,12 @@ typedef struct muc_file {
 
 /* Maps a regular file read-only. An empty file gives size 0. */
 muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out);
-/* The same for a path found inside a model's file: it must be relative, stay below dir, and pass
- * no symbolic link and no "..". */
+/* The same for a path found inside a model's file: it must be relative and have no "..". Symbolic
+ * links in dir are the user's own arrangement (the cache of Hugging Face's hub is made of them) and
+ * are followed; but where owner, the path of the file that names this one, is given, what is opened
+ * must lie in dir or beside the file that owner really is, for bytes that are taken as they are. */
 muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *path,
-                                 muc_file *out);
+                                 const char *owner, muc_file *out);
 void muc_file_close(muc_file *file);
 bool muc_path_is_dir(const char *path);
 bool muc_path_exists(const char *path);

@@ -22,7 +22,8 @@ muc_status muc_checkpoint_map(muc_context *ctx, muc_checkpoint *checkpoint, cons
 muc_status muc_checkpoint_map_beneath(muc_context *ctx, muc_checkpoint *checkpoint,
                                       const char *folder, const char *path, muc_bytes *out)
 {
-    return muc_mapped_open_beneath(ctx, &checkpoint->arena, &checkpoint->files, folder, path, out);
+    return muc_mapped_open_beneath(ctx, &checkpoint->arena, &checkpoint->files, folder, path, NULL,
+                                   out);
 }
 
 muc_status muc_checkpoint_add(muc_context *ctx, muc_checkpoint *checkpoint,

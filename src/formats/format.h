@@ -44,7 +44,8 @@ muc_status muc_mapped_open(muc_context *ctx, muc_arena *arena, muc_mapped_file *
                            const char *path, muc_bytes *out);
 /* The same for a path found in a file of the model's folder; see muc_file_open_beneath. */
 muc_status muc_mapped_open_beneath(muc_context *ctx, muc_arena *arena, muc_mapped_file **list,
-                                   const char *folder, const char *path, muc_bytes *out);
+                                   const char *folder, const char *path, const char *owner,
+                                   muc_bytes *out);
 void muc_mapped_close(muc_mapped_file *list);
 
 /* Maps a file that lives as long as the checkpoint. */

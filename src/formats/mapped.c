@@ -31,12 +31,13 @@ muc_status muc_mapped_open(muc_context *ctx, muc_arena *arena, muc_mapped_file *
 }
 
 muc_status muc_mapped_open_beneath(muc_context *ctx, muc_arena *arena, muc_mapped_file **list,
-                                   const char *folder, const char *path, muc_bytes *out)
+                                   const char *folder, const char *path, const char *owner,
+                                   muc_bytes *out)
 {
     muc_file *file;
 
     MUC_TRY(new_file(ctx, arena, list, &file));
-    MUC_TRY(muc_file_open_beneath(ctx, folder, path, file));
+    MUC_TRY(muc_file_open_beneath(ctx, folder, path, owner, file));
     *out = file->bytes;
     return MUC_OK;
 }

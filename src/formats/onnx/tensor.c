@@ -220,7 +220,7 @@ static muc_status take_external(const reading *r)
                     "its external data has %" PRIu64 " bytes, the shape asks for %" PRIu64,
                     p.length, r->view->bytes);
     MUC_TRY(muc_mapped_open_beneath(r->ctx, r->store->arena, r->store->files, r->store->folder,
-                                    p.location, &file));
+                                    p.location, r->store->path, &file));
     if (p.offset > file.size || r->view->bytes > file.size - p.offset)
         return FAIL(r, MUC_MALFORMED,
                     "its data, %" PRIu64 " bytes at %" PRIu64 ", is beyond the %zu bytes of '%s'",

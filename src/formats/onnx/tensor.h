@@ -8,7 +8,7 @@
 
 /* What tensors of one file share. */
 typedef struct muc_onnx_store {
-    const char *path;        /* of the file, for messages */
+    const char *path;        /* of the file */
     const char *folder;      /* of external data; NULL: there is none */
     muc_arena *arena;        /* of elements that are stored as lists of numbers */
     muc_mapped_file **files; /* gets the files of external data */
