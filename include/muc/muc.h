@@ -6,6 +6,9 @@
  *   folder.h    C code for microcontrollers: run, verify, report
  *   compress.h  a checkpoint in few bits
  *   train.h     train a language model
+ *
+ * Numbers are read and written as C has them, whatever locale the calling thread has set; it has
+ * C's while it calls back.
  */
 #ifndef MUC_MUC_H
 #define MUC_MUC_H

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/locale.h"
+
 enum { MAX_WORKERS = 64 };
 
 typedef struct work {
@@ -29,6 +31,7 @@ unsigned muc_processor_count(void)
 
 static void *run(void *arg)
 {
+    MUC_IN_C_LOCALE;
     work *w = arg;
 
     for (;;) {

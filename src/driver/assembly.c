@@ -1,5 +1,6 @@
 /* assembly.c - programs as text, and back. */
 #include "base/file.h"
+#include "base/locale.h"
 #include "driver/program.h"
 #include "muc/compile.h"
 #include "targets/cnnchip/program.h"
@@ -19,6 +20,7 @@ static muc_status hand_over(muc_context *ctx, muc_status status, muc_text *text,
 
 muc_status muc_disassemble(muc_context *ctx, const char *path, char **text)
 {
+    MUC_IN_C_LOCALE;
     muc_text lines = { 0 };
     muc_status status;
     muc_file file;
@@ -35,6 +37,7 @@ muc_status muc_disassemble(muc_context *ctx, const char *path, char **text)
 muc_status muc_list_resolved(muc_context *ctx, const char *path, uint32_t position, uint32_t tokens,
                              char **text)
 {
+    MUC_IN_C_LOCALE;
     muc_entry_kind kind = tokens == 1 ? MUC_ENTRY_DECODE : MUC_ENTRY_PREFILL;
     muc_text lines = { 0 };
     mur_program program;
@@ -51,6 +54,7 @@ muc_status muc_list_resolved(muc_context *ctx, const char *path, uint32_t positi
 
 muc_status muc_assemble(muc_context *ctx, const char *path, const char *out_path)
 {
+    MUC_IN_C_LOCALE;
     muc_arena arena = { 0 };
     mur_program program;
     muc_bytes bytes;

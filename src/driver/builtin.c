@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/locale.h"
 #include "muc/model.h"
 
 #define BUILTIN "models/rescue"
 
 muc_status muc_builtin_path(muc_context *ctx, const char **out)
 {
+    MUC_IN_C_LOCALE;
+
     static const char in_source[] = MUC_SOURCE_ROOT "/" BUILTIN;
     static char beside_command[4096];
     char command[3072];

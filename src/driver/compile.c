@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "driver/blocks.h"
 #include "driver/engine.h"
 #include "driver/logits.h"
@@ -308,6 +309,8 @@ muc_status muc_compile_uthinker(muc_context *ctx, const muc_model *model,
                                 const muc_compile_options *options, const char *out_path,
                                 muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     compile_job job = { .ctx = ctx, .model = model, .options = options, .out_path = out_path };
     muc_status status = compile(&job);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/real.h"
 #include "driver/calibration.h"
 #include "driver/compile_decoder.h"
@@ -437,6 +438,8 @@ static muc_status compress(compress_job *job)
 muc_status muc_compress(muc_context *ctx, const muc_model *model,
                         const muc_compress_options *options, const char *out_path, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     compress_job job = {
         .ctx = ctx, .teacher = model, .model = model, .options = options, .out_path = out_path
     };

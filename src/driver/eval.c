@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/locale.h"
 #include "base/text.h"
 #include "driver/generate.h"
 #include "driver/logits.h"
@@ -143,6 +144,8 @@ static muc_status report_text(muc_context *ctx, const text_work *work, const cha
 muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *path,
                          const muc_eval_options *options, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     text_work work = { .model = model, .options = options };
     muc_engine_facts facts;
     muc_arena arena = { 0 };
@@ -288,6 +291,8 @@ static muc_status read_cases(muc_context *ctx, muc_bytes bytes, uint32_t limit, 
 muc_status muc_eval_task(muc_context *ctx, const muc_model *model, const char *path,
                          const muc_eval_options *options, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     task_work work = { 0 };
     muc_engine_facts facts;
     muc_arena arena = { 0 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "driver/arrays.h"
 #include "driver/chip.h"
 #include "driver/codefolder.h"
@@ -15,6 +16,7 @@
 
 bool muc_is_code_folder(const char *path)
 {
+    MUC_IN_C_LOCALE;
     muc_context *ctx = path && muc_path_is_dir(path) ? muc_context_new(1) : NULL;
     muc_code_folder folder;
     bool is_one = ctx && muc_code_open(ctx, path, &folder) == MUC_OK;
@@ -27,6 +29,8 @@ bool muc_is_code_folder(const char *path)
 
 bool muc_is_language_folder(const char *path)
 {
+    MUC_IN_C_LOCALE;
+
     return muc_code_is_language_model(path);
 }
 
@@ -161,6 +165,7 @@ static muc_status run_folder(muc_context *ctx, muc_code_folder *folder, const mu
 muc_status muc_run_folder(muc_context *ctx, const char *path, const muc_array_run *how,
                           const char *board, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
     muc_arena arena = { 0 };
     muc_code_folder folder;
     muc_status status;

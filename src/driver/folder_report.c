@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/locale.h"
 #include "base/text.h"
 #include "driver/arrays.h"
 #include "driver/chip.h"
@@ -609,6 +610,7 @@ static muc_status make_report(folder_report *r, const char *board, const char *i
 muc_status muc_report_folder(muc_context *ctx, const char *path, const char *board,
                              const char *input, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
     muc_arena arena = { 0 };
     muc_code_folder folder;
     folder_report r = { .ctx = ctx, .folder = &folder, .arena = &arena };

@@ -1,6 +1,7 @@
 /* inspect.c - what files hold and what the compiler supports, from the tables. */
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/text.h"
 #include "driver/model.h"
 #include "driver/network_report.h"
@@ -110,6 +111,7 @@ static void add_blocks(muc_report *report, const muc_model *model)
 
 muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
     muc_report *report;
 
     MUC_TRY(muc_report_new(ctx, out));
@@ -148,6 +150,8 @@ static void add_format(muc_report *report, const char *name, const char *kind, c
 
 muc_status muc_list_formats(muc_context *ctx, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     MUC_TRY(muc_report_new(ctx, out));
     muc_report_begin_table(*out, "formats");
     for (size_t i = 0; i < muc_format_count; i++) {
@@ -204,6 +208,8 @@ static void add_onnx(muc_report *report, muc_op op)
 
 muc_status muc_list_operators(muc_context *ctx, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     MUC_TRY(muc_report_new(ctx, out));
     muc_report_begin_table(*out, "operators");
     for (unsigned op = 0; op < MUC_OP_COUNT; op++) {

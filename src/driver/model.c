@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "driver/arrays.h"
 #include "driver/image_input.h"
 #include "driver/blocks.h"
@@ -419,6 +420,8 @@ static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_mod
 muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_options *options,
                           muc_model **out)
 {
+    MUC_IN_C_LOCALE;
+
     static const muc_model_options defaults;
     muc_model *model;
     muc_status status;
@@ -507,6 +510,8 @@ void muc_model_close(muc_model *model)
 
 bool muc_model_is_network(const muc_model *model)
 {
+    MUC_IN_C_LOCALE;
+
     return model->kind == MUC_MODEL_NETWORK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "driver/model.h"
 #include "muc/compile.h"
 #include "passes/canonical.h"
@@ -338,6 +339,8 @@ static muc_status report_layers(const comparison *c, size_t samples, muc_report 
 muc_status muc_verify_int8(muc_context *ctx, const muc_model *integer, const muc_model *real,
                            muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     comparison c = { .ctx = ctx, .real = real->network.graph, .integer = integer->network.graph };
     const muc_tensor_view *arrays = integer->array_count ? integer->arrays : integer->calibration;
     size_t count = integer->array_count ? integer->array_count : integer->calibration_count;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/locale.h"
 #include "driver/arrays.h"
 #include "driver/image_input.h"
 #include "driver/network.h"
@@ -303,6 +304,7 @@ static muc_status run(muc_context *ctx, const muc_model *model, muc_arena *arena
 muc_status muc_run_network(muc_context *ctx, const muc_model *model, const muc_array_run *how,
                            muc_report **out)
 {
+    MUC_IN_C_LOCALE;
     muc_arena arena = { 0 };
     muc_status status;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "base/locale.h"
 #include "driver/blocks.h"
 #include "driver/calibration.h"
 #include "driver/compile.h"
@@ -180,6 +181,7 @@ static muc_status report_blocks(muc_context *ctx, const char *path,
 muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weight_options *options,
                         const char *out_path, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
     muc_quantize_result result;
     muc_graph *graph;
     muc_status status;

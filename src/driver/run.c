@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/locale.h"
 #include "driver/codefolder.h"
 #include "driver/generate.h"
 #include "muc/run.h"
@@ -149,6 +150,8 @@ static muc_status generate(muc_context *ctx, const muc_model *model, run_sink *s
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                    muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     run_sink sink = {
         .options = options,
         .answers = model->prompt_template && !options->raw,

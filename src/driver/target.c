@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/locale.h"
 #include "report/report.h"
 
 static const char *const kind_names[] = {
@@ -74,6 +75,7 @@ static muc_status find(muc_context *ctx, const muc_model *model, const char *nam
 muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
                        const char *out_path, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
     const muc_target *target = NULL;
 
     MUC_TRY(find(ctx, model, options->target, &target));
@@ -82,6 +84,8 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
 
 muc_status muc_list_targets(muc_context *ctx, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     MUC_TRY(muc_report_new(ctx, out));
     muc_report_begin_table(*out, "targets");
     for (size_t i = 0; i < MUC_COUNT(targets); i++) {

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/locale.h"
 #include "base/real.h"
 #include "base/text.h"
 #include "driver/corpus.h"
@@ -476,6 +477,8 @@ static muc_status train(job *j, muc_report **out)
 muc_status muc_train(muc_context *ctx, const char *path, const muc_train_options *options,
                      const char *out_path, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     job j = { .ctx = ctx, .options = *options, .path = path, .out_path = out_path };
     muc_status status = train(&j, out);
 

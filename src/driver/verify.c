@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/locale.h"
 #include "base/real.h"
 #include "driver/compile.h"
 #include "driver/engine.h"
@@ -467,6 +468,8 @@ static muc_status report_trial(const trial *t, muc_report **out)
 muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,
                       const char *prompt, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     trial t = { .ctx = ctx, .program = program, .model = model };
     muc_status status = need_same_shape(&t);
 

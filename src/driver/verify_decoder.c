@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/locale.h"
 #include "driver/compile_decoder.h"
 #include "driver/engine.h"
 #include "driver/engine_code.h"
@@ -161,6 +162,8 @@ muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
                                       const muc_model *checkpoint, const char *prompt,
                                       muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     trial t = { .ctx = ctx, .checkpoint = checkpoint };
     muc_model *code;
     muc_status status;

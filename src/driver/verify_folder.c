@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "driver/chip.h"
+#include "base/locale.h"
 #include "driver/codefolder.h"
 #include "driver/compile.h"
 #include "driver/made_arrays.h"
@@ -325,6 +326,8 @@ static muc_status verify(comparison *c, muc_arena *arena, muc_report **out)
 muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
                              const char *trace, muc_report **out)
 {
+    MUC_IN_C_LOCALE;
+
     comparison c = { .ctx = ctx, .network = network, .graph = network->network.graph };
     muc_arena arena = { 0 };
     muc_code_folder folder;

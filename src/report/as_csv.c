@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/tree.h"
+#include "base/locale.h"
 
 /* Text with a comma, a quote or a line end stands in quotes. */
 static void print_field(muc_text *text, const char *field)
@@ -84,6 +85,7 @@ static muc_status no_table(muc_context *ctx, const muc_report *report, const cha
 muc_status muc_report_as_csv(muc_context *ctx, const muc_report *report, const char *table,
                              char **out)
 {
+    MUC_IN_C_LOCALE;
     const char *name = table ? table : first_table(report);
     muc_text text = { 0 };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/svg.h"
+#include "base/locale.h"
 
 static const char style[] =
     "body{font:15px/1.45 system-ui,sans-serif;color:#222;background:#fff;margin:2em auto;"
@@ -180,6 +181,7 @@ static void add_sections(muc_text *text, const muc_report *report)
 muc_status muc_report_as_html(muc_context *ctx, const muc_report *report, const char *title,
                               char **out)
 {
+    MUC_IN_C_LOCALE;
     muc_text text = { 0 };
 
     MUC_TRY(muc_report_status(ctx, report));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report/tree.h"
+#include "base/locale.h"
 
 typedef struct text_column {
     const char *key;
@@ -132,6 +133,7 @@ static void print_title(muc_text *text, const char *key)
 
 muc_status muc_report_as_text(muc_context *ctx, const muc_report *report, char **out)
 {
+    MUC_IN_C_LOCALE;
     const json_t *root = report->open[0];
     muc_text text = { 0 };
     const char *key;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/locale.h"
 #include "report/tree.h"
 
 muc_status muc_report_new(muc_context *ctx, muc_report **out)
@@ -162,6 +163,7 @@ static const json_t *find(const muc_report *report, const char *path)
 
 bool muc_report_number(const muc_report *report, const char *path, double *out)
 {
+    MUC_IN_C_LOCALE;
     const json_t *value = find(report, path);
 
     if (!json_is_number(value))
@@ -172,17 +174,23 @@ bool muc_report_number(const muc_report *report, const char *path, double *out)
 
 bool muc_report_string(const muc_report *report, const char *path, const char **out)
 {
+    MUC_IN_C_LOCALE;
+
     *out = json_string_value(find(report, path));
     return *out != NULL;
 }
 
 muc_status muc_report_save(muc_context *ctx, const char *path, const char *form)
 {
+    MUC_IN_C_LOCALE;
+
     return muc_file_write(ctx, path, form, strlen(form));
 }
 
 muc_status muc_report_as_json(muc_context *ctx, const muc_report *report, char **out)
 {
+    MUC_IN_C_LOCALE;
+
     MUC_TRY(muc_report_status(ctx, report));
     *out = json_dumps(report->open[0], JSON_INDENT(2) | JSON_ENSURE_ASCII);
     return *out ? MUC_OK : muc_fail_nomem(ctx, "report", 0);
