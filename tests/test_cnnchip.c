@@ -72,6 +72,8 @@ static double difference(const muc_tensor_view *expected, const muc_tensor_view 
     return error / fmax(greatest, 1e-30);
 }
 
+static uint64_t last_compute_cycles; /* of check_network's run */
+
 /* compiles the text for a machine, runs the folder, and holds the outputs against ref */
 static void check_network(const char *text, uint32_t element, uint32_t count, double tolerance,
                           uint32_t host_steps)
@@ -101,6 +103,9 @@ static void check_network(const char *text, uint32_t element, uint32_t count, do
     CHECK_OK(ctx, muc_cnnchip_write_folder(ctx, build, path));
     CHECK_OK(ctx, muc_chip_open(ctx, path, &chip));
     CHECK_OK(ctx, muc_chip_run(ctx, &chip, arrays, inputs, &found));
+    last_compute_cycles = chip.sim.counts.compute_cycles;
+    CHECK_EQ(chip.sim.counts.cycles, build->lowering.cycles);
+    CHECK(build->lowering.cycles >= build->lowering.least_cycles);
     CHECK_EQ(chip.output_count, plain->output_count);
     for (size_t i = 0; i < chip.output_count; i++) {
         double error = difference(&expected[i], &found[i]);
@@ -347,6 +352,146 @@ static void only_batches_whose_images_stay_apart_become_one_image(void **state)
     }
 }
 
+/* ---- splitting ---- */
+
+/* A convolution on a bus of 16 bytes, as SPEC.md section 7 counts it. */
+typedef struct block {
+    uint32_t channels, rows, columns, filters, side, pes; /* side: rows, columns of the result */
+} block;
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t up(uint64_t whole, uint64_t by)
+{
+    return (whole + by - 1) / by;
+}
+
+/* One part's CONV, and the ADD behind it. */
+static uint64_t part_cycles(const block *b, uint32_t i, uint32_t u, uint32_t v)
+{
+    uint64_t results = (uint64_t)b->filters * b->side * b->side;
+    uint64_t view = (uint64_t)i * (b->side + u - 1) * (b->side + v - 1);
+    uint64_t weights = (uint64_t)b->filters * i * u * v;
+
+    return larger(results, up(4 * (view + weights + results + 19), 16)) +
+           larger(up(results, b->pes), up(4 * (3 * results + 18), 16));
+}
+
+/* the fewest cycles of all ways to cut (i, u, v) across, again and again */
+static uint64_t fewest_cycles(const block *b, uint32_t i, uint32_t u, uint32_t v)
+{
+    uint64_t best = UINT64_MAX;
+
+    if (i * u * v <= b->pes)
+        return part_cycles(b, i, u, v);
+    for (uint32_t k = 1; k < i; k++) {
+        uint64_t cycles = fewest_cycles(b, k, u, v) + fewest_cycles(b, i - k, u, v);
+
+        best = cycles < best ? cycles : best;
+    }
+    for (uint32_t k = 1; k < u; k++) {
+        uint64_t cycles = fewest_cycles(b, i, k, v) + fewest_cycles(b, i, u - k, v);
+
+        best = cycles < best ? cycles : best;
+    }
+    for (uint32_t k = 1; k < v; k++) {
+        uint64_t cycles = fewest_cycles(b, i, u, k) + fewest_cycles(b, i, u, v - k);
+
+        best = cycles < best ? cycles : best;
+    }
+    return best;
+}
+
+/* compiled alone, without a border; split into parts whose last sum has no stage */
+static void compile_block(const block *b, uint64_t *cycles, uint64_t *least)
+{
+    muc_cnnchip_machine machine = machine_of(MUC_CNNCHIP_fp32, b->pes);
+    muc_context *ctx = muc_context_new(1);
+    muc_cnnchip_build *build;
+    muc_text text = { 0 };
+    muc_graph *graph;
+
+    muc_text_add(&text,
+                 "graph g\ntensor x = input f32 [1, %u, %u, %u]\n"
+                 "tensor w = const f32 [%u, %u, %u, %u] bytes %u\n"
+                 "node y f32 [1, %u, %u, %u] = conv x, w\noutput y\n",
+                 b->channels, b->side + b->rows - 1, b->side + b->columns - 1, b->filters,
+                 b->channels, b->rows, b->columns,
+                 4 * b->filters * b->channels * b->rows * b->columns, b->filters, b->side, b->side);
+    graph = graph_of(ctx, text.data);
+    fill_constants(ctx, graph);
+    CHECK_OK(ctx, muc_prepare_cnnchip(ctx, graph));
+    CHECK_OK(ctx, muc_cnnchip_compile(ctx, graph, "block", &machine, &build));
+    *cycles = build->lowering.steps[0].cycles;
+    *least = build->lowering.steps[0].least_cycles;
+    muc_cnnchip_build_free(build);
+    muc_graph_free(graph);
+    muc_text_free(&text);
+    muc_context_free(ctx);
+}
+
+static void blocks_are_cut_into_boxes_of_the_fewest_cycles(void **state)
+{
+    static const block blocks[] = {
+        { 3, 3, 3, 4, 6, 4 },  /* 8 parts: no grid of boxes has fewer than 9 */
+        { 4, 3, 3, 4, 6, 16 }, /* 3 of rows, where whole channels were 4 */
+        { 4, 3, 3, 1, 6, 7 },  /* one filter: the view costs more than the results */
+        { 2, 1, 7, 3, 5, 5 },  { 2, 4, 4, 5, 5, 6 }, { 5, 2, 3, 2, 9, 4 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(blocks); i++) {
+        const block *b = &blocks[i];
+        uint64_t results = (uint64_t)b->filters * b->side * b->side, cycles, least, sum;
+
+        compile_block(b, &cycles, &least);
+        sum = larger(up(results, b->pes), up(4 * (3 * results + 18), 16));
+        CHECK_EQ(cycles, fewest_cycles(b, b->channels, b->rows, b->columns) - sum);
+        CHECK(least <= cycles);
+    }
+}
+
+/* the window's rows and columns apart took 9 elements an element of the result; 4 x 4 of 4 x 4
+ * take 5 */
+static void pools_are_split_into_pools_of_the_fewest_cycles(void **state)
+{
+    static const struct {
+        uint32_t channels, side, kernel, stride, dilation, pes;
+        uint64_t results; /* of all stages; 0: not known */
+    } cases[] = {
+        { 2, 32, 8, 8, 1, 16, 2 * (8 * 8 + 4 * 4) },
+        { 2, 9, 3, 2, 1, 4, 2 * (9 * 4 + 4 * 4) },
+        { 1, 20, 13, 1, 1, 16, 0 },
+        { 3, 21, 5, 3, 2, 4, 0 },
+        { 1, 19, 7, 2, 3, 5, 0 },
+        { 2, 15, 15, 1, 1, 9, 0 },
+        { 1, 70, 64, 6, 1, 4, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(cases); i++) {
+        uint32_t span = (cases[i].kernel - 1) * cases[i].dilation + 1;
+        uint32_t out = (cases[i].side - span) / cases[i].stride + 1;
+        muc_text text = { 0 };
+
+        muc_text_add(&text,
+                     "graph g\ntensor x = input f32 [1, %u, %u, %u]\n"
+                     "node y f32 [1, %u, %u, %u] = max_pool x kernel=[%u, %u] strides=[%u, %u] "
+                     "dilations=[%u, %u]\noutput y\n",
+                     cases[i].channels, cases[i].side, cases[i].side, cases[i].channels, out, out,
+                     cases[i].kernel, cases[i].kernel, cases[i].stride, cases[i].stride,
+                     cases[i].dilation, cases[i].dilation);
+        last_compute_cycles = 0;
+        check_network(text.data, MUC_CNNCHIP_fp32, cases[i].pes, 0, 0);
+        if (cases[i].results)
+            CHECK_EQ(last_compute_cycles, cases[i].results);
+        muc_text_free(&text);
+    }
+}
+
 /* ---- programs ---- */
 
 /* layers of every instruction, split and not, with borders and an activation */
@@ -505,6 +650,8 @@ int main(void)
         cmocka_unit_test(slices_splits_and_pads_are_views),
         cmocka_unit_test(what_the_chip_cannot_do_the_master_does),
         cmocka_unit_test(only_batches_whose_images_stay_apart_become_one_image),
+        cmocka_unit_test(blocks_are_cut_into_boxes_of_the_fewest_cycles),
+        cmocka_unit_test(pools_are_split_into_pools_of_the_fewest_cycles),
         cmocka_unit_test(assembly_gives_the_same_bytes_again),
         cmocka_unit_test(verifier_and_simulator_find_the_same_faults),
         cmocka_unit_test(damaged_programs_are_refused),

@@ -20,6 +20,13 @@
 #define FP32_TOLERANCE 1e-5
 #define FP16_TOLERANCE 2e-2
 
+static uint64_t member(const json_t *item, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(item, key));
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
 /* ---- run ---- */
 
 static double share_of(uint64_t part, double whole)
@@ -505,6 +512,7 @@ static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
         { "parts", NULL, "pieces that a block is split into" },
         { "instructions", NULL, NULL },
         { "cycles", NULL, "the larger of compute and memory cycles, summed" },
+        { "bound", "cycles", "fewer than this no way to split takes" },
         { "compute_cycles", NULL, "one block a cycle" },
         { "memory_cycles", NULL, "bytes over the bus" },
         { "utilisation", NULL, "useful operations of PEs and cycles" },
@@ -527,6 +535,7 @@ static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
         muc_report_add_count(report, "parts", t->parts[i + 1] ? t->parts[i + 1] : 1);
         muc_report_add_count(report, "instructions", c->instructions);
         muc_report_add_count(report, "cycles", c->cycles);
+        muc_report_add_count(report, "bound", member(layer, "cycles_bound"));
         muc_report_add_count(report, "compute_cycles", c->compute_cycles);
         muc_report_add_count(report, "memory_cycles", c->memory_cycles);
         if (chip->sim.pes)
@@ -554,15 +563,9 @@ static void add_bounds(muc_report *report, const muc_chip *chip, const tally *t)
         bytes += (uint64_t)port->c * port->h * port->w *
                  muc_cnnchip_element_bytes(chip->program.element);
     }
+    muc_report_add_count(report, "cycles_bound", member(chip->map, "cycles_bound"));
     muc_report_add_count(report, "pe_bound", divided(t->blocks, chip->sim.pes));
     muc_report_add_count(report, "memory_bound", divided(bytes, chip->sim.bus_bytes));
-}
-
-static uint64_t member(const json_t *item, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(item, key));
-
-    return value > 0 ? (uint64_t)value : 0;
 }
 
 /* the steps that buffers count by: instructions' layers and the host's */

@@ -122,6 +122,8 @@ static muc_status make_report(muc_context *ctx, const muc_cnnchip_build *build, 
         muc_report_add_text(report, "pes", "unlimited");
     muc_report_add_count(report, "layers", l->layer_count);
     muc_report_add_count(report, "instructions", build->program.insn_count);
+    muc_report_add_count(report, "cycles", l->cycles);
+    muc_report_add_count(report, "cycles_bound", l->least_cycles);
     muc_report_add_count(report, "frame_bytes", l->plan.peak);
     muc_report_add_count(report, "frame_bound", l->plan.least);
     muc_report_begin_table(report, "memory");

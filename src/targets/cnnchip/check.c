@@ -107,7 +107,7 @@ static bool shape_is_sound(const checker *c)
            window_fits(i->in_w, i->out_w, i->kernel_w, i->dilation_w, i->stride_w);
 }
 
-static uint64_t block_of(const muc_cnnchip_insn *i)
+uint64_t muc_cnnchip_block(const muc_cnnchip_insn *i)
 {
     if (i->op == MUC_CNNCHIP_ADD)
         return 1;
@@ -172,7 +172,7 @@ static bool result_is_inside(const checker *c)
 static bool weights_are_inside(const checker *c)
 {
     const muc_cnnchip_insn *i = c->i;
-    uint64_t limit = c->program->filter_bytes, weights = block_of(i);
+    uint64_t limit = c->program->filter_bytes, weights = muc_cnnchip_block(i);
 
     if (i->op != MUC_CNNCHIP_MAXPOOL)
         weights *= i->out_c;
@@ -204,7 +204,7 @@ unsigned muc_cnnchip_check(const muc_cnnchip_program *program, const muc_cnnchip
         return FLAGS;
     if (!shape_is_sound(&c))
         return SHAPE;
-    if (program->pes && block_of(insn) > program->pes)
+    if (program->pes && muc_cnnchip_block(insn) > program->pes)
         return PES;
     if (!is_aligned(&c))
         return ALIGN;

@@ -10,11 +10,6 @@
 
 enum { Y = 0, X = 1, WORD = 4 };
 
-/* What a part of a layer computes of each block: channels, rows and columns of the window. */
-typedef struct part {
-    uint32_t i0, i1, u0, u1, v0, v1;
-} part;
-
 /* ---- addresses ---- */
 
 static uint64_t address_of_storage(const muc_cnnchip_lowering *l, uint32_t storage)
@@ -62,31 +57,31 @@ static void put_element(muc_cnnchip_lowering *l, const muc_cnnchip_weights *w, i
 
 /* weights of filters f0..f1-1; returns their address */
 static uint32_t put_weights(muc_cnnchip_lowering *l, const muc_cnnchip_weights *w, uint32_t f0,
-                            uint32_t f1, const part *p)
+                            uint32_t f1, const muc_cnnchip_part *p)
 {
     uint64_t start = l->weights_bytes;
 
     for (int64_t f = f0; f < f1; f++)
-        for (int64_t i = p->i0; i < p->i1; i++)
-            for (int64_t u = p->u0; u < p->u1; u++) {
+        for (int64_t i = p->first[0]; i < p->first[0] + p->size[0]; i++)
+            for (int64_t u = p->first[1]; u < p->first[1] + p->size[1]; u++) {
                 int64_t at = w->base + f * w->by[0] + i * w->by[1] + u * w->by[2];
 
-                for (int64_t v = p->v0; v < p->v1; v++)
+                for (int64_t v = p->first[2]; v < p->first[2] + p->size[2]; v++)
                     put_element(l, w, at + v * w->by[3]);
             }
     return (uint32_t)start;
 }
 
-/* weights of elements k0..k1-1 of a dense layer's line */
-static uint32_t put_range(muc_cnnchip_lowering *l, const muc_cnnchip_step *step, uint32_t k0,
-                          uint32_t k1)
+/* weights of a range of a dense layer's line */
+static uint32_t put_range(muc_cnnchip_lowering *l, const muc_cnnchip_step *step,
+                          const muc_cnnchip_part *p)
 {
     const muc_cnnchip_weights *w = &step->weights;
     uint32_t columns = step->in.w, pixels = step->in.h * columns;
     uint64_t start = l->weights_bytes;
 
     for (int64_t f = 0; f < step->out.c; f++)
-        for (uint32_t k = k0; k < k1; k++)
+        for (uint32_t k = p->first[0]; k < p->first[0] + p->size[0]; k++)
             put_element(l, w,
                         w->base + f * w->by[0] + k / pixels * w->by[1] +
                             k % pixels / columns * w->by[2] + k % columns * w->by[3]);
@@ -144,6 +139,16 @@ static void set_source(const muc_cnnchip_lowering *l, const muc_cnnchip_view *vi
     insn->in_c = view->c;
     insn->in_h = view->h;
     insn->in_w = view->w;
+}
+
+static void set_window(const muc_cnnchip_step *step, muc_cnnchip_insn *insn)
+{
+    insn->kernel_h = step->kernel[Y];
+    insn->kernel_w = step->kernel[X];
+    insn->dilation_h = step->dilation[Y];
+    insn->dilation_w = step->dilation[X];
+    insn->stride_h = step->stride[Y];
+    insn->stride_w = step->stride[X];
 }
 
 /* DSP stage, activation and zero point of the result, for channels from c0 of the step's on, which
@@ -228,144 +233,131 @@ static muc_status add_sum(muc_cnnchip_lowering *l, const muc_cnnchip_step *step,
     return MUC_OK;
 }
 
-/* ---- convolutions ---- */
+/* ---- products ---- */
 
-/* One group, or all of them where each has one channel: filters f0.. of the step, c of them. */
-typedef struct conv {
+/* What one or more instructions compute of a CONV or DENSE: all, or one group. */
+typedef struct product {
     muc_cnnchip_step *step;
-    uint32_t first_channel, channels, inputs, groups; /* inputs: channels of a block */
-    uint32_t f0, filters;
-} conv;
+    uint32_t f0, filters;   /* of the step's */
+    muc_cnnchip_insn whole; /* as if there were PEs enough, but where its weights and results go */
+} product;
 
-static muc_status add_conv(muc_cnnchip_lowering *l, const conv *c, const part *p, uint64_t number,
-                           uint64_t parts)
+static void set_whole_result(const muc_cnnchip_lowering *l, const product *p,
+                             muc_cnnchip_insn *insn)
 {
-    const muc_cnnchip_step *step = c->step;
-    muc_cnnchip_view view = step->in;
+    uint32_t rows, pitch;
+
+    if (insn->op == MUC_CNNCHIP_DENSE)
+        insn->dst = muc_cnnchip_locate(l, &p->step->out, &rows, &pitch);
+    else
+        set_result(l, p->step, p->f0, p->filters, insn);
+    set_stage(p->step, p->f0, insn);
+}
+
+static uint32_t put_part(muc_cnnchip_lowering *l, const product *p, const muc_cnnchip_part *part)
+{
+    if (p->whole.op == MUC_CNNCHIP_DENSE)
+        return put_range(l, p->step, part);
+    return put_weights(l, &p->step->weights, p->f0, p->f0 + p->filters, part);
+}
+
+/* Part `number` of `parts`: the elements from its first on, its sum to those before. */
+static muc_status add_part(muc_cnnchip_lowering *l, const product *p, const muc_cnnchip_part *part,
+                           uint64_t number, uint64_t parts)
+{
+    uint64_t bytes = muc_cnnchip_element_bytes(l->machine->element), row = p->whole.src_pitch;
     muc_cnnchip_insn *insn;
 
-    MUC_TRY(add_insn(l, MUC_CNNCHIP_CONV, step, &insn));
-    view.c0 += c->first_channel + (c->groups == 1 ? p->i0 : 0);
-    view.c = c->groups == 1 ? p->i1 - p->i0 : c->channels;
-    view.y0 += (int32_t)(p->u0 * step->dilation[Y]);
-    view.x0 += (int32_t)(p->v0 * step->dilation[X]);
-    view.h = (step->out.h - 1) * step->stride[Y] + (p->u1 - p->u0 - 1) * step->dilation[Y] + 1;
-    view.w = (step->out.w - 1) * step->stride[X] + (p->v1 - p->v0 - 1) * step->dilation[X] + 1;
-    set_source(l, &view, insn);
-    insn->groups = c->groups;
-    insn->filter = put_weights(l, &step->weights, c->f0, c->f0 + c->filters, p);
-    insn->kernel_h = p->u1 - p->u0;
-    insn->kernel_w = p->v1 - p->v0;
-    insn->dilation_h = step->dilation[Y];
-    insn->dilation_w = step->dilation[X];
-    insn->stride_h = step->stride[Y];
-    insn->stride_w = step->stride[X];
+    MUC_TRY(add_insn(l, p->whole.op, p->step, &insn));
+    *insn = p->whole;
+    insn->filter = put_part(l, p, part);
     if (parts == 1) {
-        set_result(l, step, c->f0, c->filters, insn);
-        set_stage(step, c->f0, insn);
+        set_whole_result(l, p, insn);
         return MUC_OK;
     }
+    muc_cnnchip_shrink(insn, part->size);
     insn->part = sixteen_bits(number);
     insn->parts = sixteen_bits(parts);
-    set_partial(l, step, c->filters, number > 0, insn);
-    return number > 0 ? add_sum(l, step, c->f0, c->filters, number, parts) : MUC_OK;
-}
-
-static uint32_t pieces(uint32_t whole, uint32_t each)
-{
-    return (whole + each - 1) / each;
-}
-
-static uint32_t end_of(uint32_t first, uint32_t each, uint32_t whole)
-{
-    return whole - first < each ? whole : first + each;
-}
-
-/* along channels; if not even one fits, along rows of the window, then columns */
-static muc_status split_conv(muc_cnnchip_lowering *l, const conv *c)
-{
-    uint32_t rows = c->step->kernel[Y], columns = c->step->kernel[X], pes = l->machine->pes;
-    uint64_t area = (uint64_t)rows * columns, block = area * c->inputs, number = 0, parts;
-    uint32_t channels = c->inputs, lines = rows, width = columns;
-
-    if (pes && block > pes) {
-        channels = area <= pes ? (uint32_t)(pes / area) : 1;
-        lines = area <= pes ? rows : columns <= pes ? pes / columns : 1;
-        width = columns <= pes ? columns : pes;
+    set_partial(l, p->step, p->filters, number > 0, insn);
+    if (insn->op == MUC_CNNCHIP_DENSE) { /* a line without gaps */
+        insn->src_rows = insn->src_pitch = 1;
+        insn->src += (uint32_t)(part->first[0] * bytes);
+        insn->out_h = insn->out_w = insn->dst_rows = insn->dst_pitch = 0;
+        insn->step_h = insn->step_w = 0;
+    } else {
+        insn->src += (uint32_t)((part->first[0] * (uint64_t)insn->src_rows * row +
+                                 part->first[1] * (uint64_t)insn->dilation_h * row +
+                                 part->first[2] * (uint64_t)insn->dilation_w) *
+                                bytes);
     }
-    parts = (uint64_t)pieces(c->inputs, channels) * pieces(rows, lines) * pieces(columns, width);
-    for (uint32_t i = 0; i < c->inputs; i += channels)
-        for (uint32_t u = 0; u < rows; u += lines)
-            for (uint32_t v = 0; v < columns; v += width) {
-                const part p = { i, end_of(i, channels, c->inputs), u, end_of(u, lines, rows),
-                                 v, end_of(v, width, columns) };
+    return number > 0 ? add_sum(l, p->step, p->f0, p->filters, number, parts) : MUC_OK;
+}
 
-                MUC_TRY(add_conv(l, c, &p, number++, parts));
-            }
+static muc_status emit_product(muc_cnnchip_lowering *l, const product *p)
+{
+    muc_cnnchip_part whole = { .first = { 0 } }, *parts = &whole;
+    size_t count = 1;
+
+    muc_cnnchip_block_sizes(&p->whole, whole.size);
+    if (l->machine->pes && muc_cnnchip_block(&p->whole) > l->machine->pes)
+        MUC_TRY(muc_cnnchip_split(l, &p->whole, &parts, &count));
+    for (size_t i = 0; i < count; i++)
+        MUC_TRY(add_part(l, p, &parts[i], i, count));
     return MUC_OK;
 }
 
-static muc_status emit_conv(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+/* The step as one instruction, whatever its block. */
+static void set_product(const muc_cnnchip_lowering *l, muc_cnnchip_step *step, product *p)
+{
+    bool dense = step->kind == MUC_CNNCHIP_STEP_DENSE;
+    muc_cnnchip_insn *insn = &p->whole;
+
+    *p = (product){ .step = step, .filters = step->out.c };
+    insn->op = dense ? MUC_CNNCHIP_DENSE : MUC_CNNCHIP_CONV;
+    insn->layer = step->layer + 1;
+    set_source(l, &step->in, insn);
+    insn->out_c = step->out.c;
+    if (dense)
+        return;
+    insn->groups = step->groups;
+    insn->out_h = step->out.h;
+    insn->out_w = step->out.w;
+    set_window(step, insn);
+}
+
+static muc_status emit_conv(muc_cnnchip_lowering *l, muc_cnnchip_step *step, product *p)
 {
     uint32_t inputs = step->in.c / step->groups, filters = step->out.c / step->groups;
-    conv c = { .step = step,
-               .channels = step->in.c,
-               .inputs = inputs,
-               .groups = step->groups,
-               .filters = step->out.c };
+    muc_cnnchip_view view = step->in;
 
     if (!is_split_by_group(l, step))
-        return split_conv(l, &c);
-    c.groups = 1;
-    c.channels = inputs;
-    c.filters = filters;
+        return emit_product(l, p);
+    p->whole.groups = 1;
+    p->whole.out_c = p->filters = filters;
+    view.c = inputs;
     for (uint32_t g = 0; g < step->groups; g++) {
-        c.first_channel = g * inputs;
-        c.f0 = g * filters;
-        MUC_TRY(split_conv(l, &c));
+        p->f0 = g * filters;
+        set_source(l, &view, &p->whole);
+        view.c0 += inputs;
+        MUC_TRY(emit_product(l, p));
     }
     return MUC_OK;
+}
+
+static muc_status emit_products(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    muc_cnnchip_insn whole;
+    product p;
+
+    set_product(l, step, &p);
+    whole = p.whole;
+    set_whole_result(l, &p, &whole);
+    step->split = true;
+    step->least_cycles = muc_cnnchip_least_cycles(l->machine, &whole);
+    return step->kind == MUC_CNNCHIP_STEP_DENSE ? emit_product(l, &p) : emit_conv(l, step, &p);
 }
 
 /* ---- the others ---- */
-
-static muc_status emit_dense_part(muc_cnnchip_lowering *l, muc_cnnchip_step *step, uint32_t k0,
-                                  uint32_t k1, uint64_t number, uint64_t parts)
-{
-    muc_cnnchip_insn *insn;
-
-    MUC_TRY(add_insn(l, MUC_CNNCHIP_DENSE, step, &insn));
-    set_source(l, &step->in, insn);
-    insn->filter = put_range(l, step, k0, k1);
-    insn->out_c = step->out.c;
-    if (parts == 1) {
-        uint32_t rows, pitch;
-
-        insn->dst = muc_cnnchip_locate(l, &step->out, &rows, &pitch);
-        set_stage(step, 0, insn);
-        return MUC_OK;
-    }
-    insn->src += k0 * muc_cnnchip_element_bytes(l->machine->element);
-    insn->in_c = k1 - k0;
-    insn->in_h = insn->in_w = insn->src_rows = insn->src_pitch = 1;
-    insn->part = sixteen_bits(number);
-    insn->parts = sixteen_bits(parts);
-    set_partial(l, step, step->out.c, number > 0, insn);
-    insn->out_h = insn->out_w = insn->dst_rows = insn->dst_pitch = 0;
-    insn->step_h = insn->step_w = 0;
-    return number > 0 ? add_sum(l, step, 0, step->out.c, number, parts) : MUC_OK;
-}
-
-static muc_status emit_dense(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
-{
-    uint32_t inputs = step->in.c * step->in.h * step->in.w, pes = l->machine->pes;
-    uint32_t each = pes && inputs > pes ? pes : inputs, number = 0;
-
-    for (uint32_t k = 0; k < inputs; k += each)
-        MUC_TRY(
-            emit_dense_part(l, step, k, end_of(k, each, inputs), number++, pieces(inputs, each)));
-    return MUC_OK;
-}
 
 static muc_status emit_pool(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 {
@@ -377,18 +369,15 @@ static muc_status emit_pool(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
     set_stage(step, 0, insn);
     insn->zero_src = (uint32_t)step->zero_src;
     insn->filter = 0; /* the placeholder is what FILTER begins with */
-    insn->kernel_h = step->kernel[Y];
-    insn->kernel_w = step->kernel[X];
-    insn->dilation_h = step->dilation[Y];
-    insn->dilation_w = step->dilation[X];
-    insn->stride_h = step->stride[Y];
-    insn->stride_w = step->stride[X];
+    set_window(step, insn);
+    if (step->split && step->border)
+        step->least_cycles = muc_cnnchip_compute_cycles(l->machine, insn);
     return MUC_OK;
 }
 
 static muc_status emit_add(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 {
-    const part all = { 0, step->out.c, 0, step->out.h, 0, step->out.w };
+    const muc_cnnchip_part all = { { 0 }, { step->out.c, step->out.h, step->out.w } };
     muc_cnnchip_insn *insn;
 
     MUC_TRY(add_insn(l, MUC_CNNCHIP_ADD, step, &insn));
@@ -427,9 +416,8 @@ static muc_status emit_step(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 {
     switch (step->kind) {
     case MUC_CNNCHIP_STEP_CONV:
-        return emit_conv(l, step);
     case MUC_CNNCHIP_STEP_DENSE:
-        return emit_dense(l, step);
+        return emit_products(l, step);
     case MUC_CNNCHIP_STEP_POOL:
         return emit_pool(l, step);
     case MUC_CNNCHIP_STEP_ADD:
@@ -438,6 +426,16 @@ static muc_status emit_step(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
         break;
     }
     return emit_end(l, step);
+}
+
+static void count_cycles(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
+{
+    for (uint32_t i = step->first_insn; i < l->insn_count; i++)
+        step->cycles += muc_cnnchip_cycles(l->machine, &l->insns[i]);
+    if (!step->split)
+        step->least_cycles = step->cycles;
+    l->cycles += step->cycles;
+    l->least_cycles += step->least_cycles;
 }
 
 /* ---- the road ---- */
@@ -508,7 +506,7 @@ static muc_status finish(muc_cnnchip_lowering *l)
 
 muc_status muc_cnnchip_emit(muc_cnnchip_lowering *l)
 {
-    static const muc_cnnchip_step end = { .kind = MUC_CNNCHIP_STEP_HOST };
+    muc_cnnchip_step end = { .kind = MUC_CNNCHIP_STEP_HOST };
 
     MUC_TRY(reserve_image(l));
     for (uint32_t i = 0; i < l->step_count; i++) {
@@ -520,9 +518,12 @@ muc_status muc_cnnchip_emit(muc_cnnchip_lowering *l)
         if (step->kind != MUC_CNNCHIP_STEP_HOST)
             MUC_TRY(put_dsp(l, step));
         MUC_TRY(emit_step(l, step));
+        count_cycles(l, step);
         step->weights_bytes = l->weights_bytes - step->weights_at;
         step->end_insn = l->insn_count;
     }
+    end.first_insn = l->insn_count;
     MUC_TRY(emit_end(l, &end));
+    count_cycles(l, &end);
     return finish(l);
 }

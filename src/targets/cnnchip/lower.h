@@ -87,8 +87,11 @@ typedef struct muc_cnnchip_step {
     float factor, factor1;
     int32_t zero_src, zero_src1, zero_out;
     uint32_t host; /* of a host step: its number, from 1 */
-    /* results: instructions, first and behind the last; bytes of filter image and parameters */
+    bool split;    /* least_cycles is not just cycles */
+    /* results: instructions, first and behind the last; bytes of filter image and parameters;
+     * cycles of the instructions, and what no way to split takes fewer than */
     uint32_t first_insn, end_insn;
+    uint64_t cycles, least_cycles;
     uint64_t weights_at, weights_bytes, dsp_at;
 } muc_cnnchip_step;
 
@@ -135,7 +138,7 @@ typedef struct muc_cnnchip_lowering {
     uint8_t *weights, *params; /* the filter image: two sections, one behind the other */
     uint64_t weights_bytes, params_bytes;
     uint64_t scratch_bytes;
-
+    uint64_t cycles, least_cycles; /* of all steps */
 } muc_cnnchip_lowering;
 
 /* Whether a node was lowered; if not, the master computes it. */
@@ -211,9 +214,56 @@ muc_cnnchip_rule muc_cnnchip_lower_alias, muc_cnnchip_lower_transpose, muc_cnnch
     muc_cnnchip_lower_slice, muc_cnnchip_lower_split, muc_cnnchip_lower_pad_node,
     muc_cnnchip_lower_quantize, muc_cnnchip_lower_dequantize;
 
+/* ---- pools.c ---- */
+
+/* One direction, rows or columns, of a window over an image. */
+typedef struct muc_cnnchip_side {
+    uint32_t kernel, stride, dilation, in, out;
+    int64_t pad; /* rows or columns before the first */
+} muc_cnnchip_side;
+
+/* Greatest elements of windows, side[0] down and side[1] across, which lie wholly in the view: one
+ * step, or several where the window exceeds the PEs, of the fewest cycles. The last is final and
+ * has the border. */
+muc_status muc_cnnchip_add_pool(muc_cnnchip_lowering *l, const muc_cnnchip_side *side,
+                                muc_cnnchip_view in, muc_cnnchip_view out);
+
 /* int8: bounds of the node's result that its stage does not keep by itself, by one or two ADDs in
  * place. */
 muc_status muc_cnnchip_keep_bounds(muc_cnnchip_lowering *l, const muc_node *node);
+
+/* ---- cycles.c: what SPEC.md section 7 counts ---- */
+
+uint64_t muc_cnnchip_cycles(const muc_cnnchip_machine *machine, const muc_cnnchip_insn *insn);
+/* Without the bus. */
+uint64_t muc_cnnchip_compute_cycles(const muc_cnnchip_machine *machine,
+                                    const muc_cnnchip_insn *insn);
+/* Of the ADD that adds one part of a CONV or DENSE to the parts before. */
+uint64_t muc_cnnchip_sum_cycles(const muc_cnnchip_machine *machine,
+                                const muc_cnnchip_insn *product);
+/* What no way to split a CONV or DENSE into parts, gathered by ADDs, can beat. The instruction is
+ * the whole one, whatever its block, with DSP stage and border. */
+uint64_t muc_cnnchip_least_cycles(const muc_cnnchip_machine *machine,
+                                  const muc_cnnchip_insn *product);
+
+/* ---- split.c ---- */
+
+enum { MUC_CNNCHIP_AXES = 3 };
+
+/* What a part computes of each block: channels of a group (DENSE: elements of its input), rows and
+ * columns of the window. */
+typedef struct muc_cnnchip_part {
+    uint32_t first[MUC_CNNCHIP_AXES], size[MUC_CNNCHIP_AXES];
+} muc_cnnchip_part;
+
+/* The block of a CONV or DENSE, along each axis. */
+void muc_cnnchip_block_sizes(const muc_cnnchip_insn *whole, uint32_t *size);
+/* Leaves of the instruction's blocks a part of this size: the sizes of its view and window. */
+void muc_cnnchip_shrink(muc_cnnchip_insn *insn, const uint32_t *size);
+/* Cuts blocks that exceed the PEs: parts of the fewest cycles, in the arena. whole is a DENSE, or a
+ * CONV of one group or of one channel a group, without addresses, flags and border. */
+muc_status muc_cnnchip_split(muc_cnnchip_lowering *l, const muc_cnnchip_insn *whole,
+                             muc_cnnchip_part **parts, size_t *count);
 
 /* ---- the road ---- */
 

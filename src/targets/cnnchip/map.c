@@ -197,6 +197,16 @@ static void add_step(const muc_cnnchip_lowering *l, const muc_cnnchip_step *step
     muc_text_add(text, " }");
 }
 
+static uint64_t least_cycles(const muc_cnnchip_lowering *l, uint32_t layer)
+{
+    uint64_t cycles = 0;
+
+    for (uint32_t i = 0; i < l->step_count; i++)
+        if (l->steps[i].kind != MUC_CNNCHIP_STEP_HOST && l->steps[i].layer == layer)
+            cycles += l->steps[i].least_cycles;
+    return cycles;
+}
+
 static void add_layer(const muc_cnnchip_lowering *l, sources *s, uint32_t layer, uint32_t *step,
                       muc_text *text)
 {
@@ -208,7 +218,7 @@ static void add_layer(const muc_cnnchip_lowering *l, sources *s, uint32_t layer,
     add_key(text, "op", muc_op_get(it->op)->name);
     muc_text_add(text, ", ");
     add_place(l, it->tensor, text);
-    muc_text_add(text, ",\n      ");
+    muc_text_add(text, ",\n      \"cycles_bound\": %" PRIu64 ", ", least_cycles(l, layer));
     s->wanted[node] = true;
     add_from(l, s, layer + 1, node, text);
     muc_text_add(text, ",\n      \"steps\": [");
@@ -324,9 +334,10 @@ void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)
     add_key(text, "element", muc_cnnchip_element_name(build->machine.element));
     muc_text_add(text,
                  ",\n  \"pes\": %" PRIu32 ",\n  \"bus_bytes\": %" PRIu32
-                 ",\n  \"clock_mhz\": %" PRIu32 ",\n  \"instructions\": %" PRIu32 ",\n",
+                 ",\n  \"clock_mhz\": %" PRIu32 ",\n  \"instructions\": %" PRIu32
+                 ",\n  \"cycles\": %" PRIu64 ",\n  \"cycles_bound\": %" PRIu64 ",\n",
                  build->machine.pes, build->machine.bus_bytes, build->machine.clock_mhz,
-                 build->program.insn_count);
+                 build->program.insn_count, l->cycles, l->least_cycles);
     add_memories(build, text);
     ports = add_inputs(l, text);
     muc_text_add(text, "  \"layers\": [");

@@ -59,6 +59,8 @@ muc_status muc_cnnchip_read_program(muc_context *ctx, muc_arena *arena, muc_byte
 /* Whether the bytes begin as a program of this chip does. */
 bool muc_cnnchip_is_program(muc_bytes bytes);
 
+/* Elements that one result is computed from (SPEC.md section 3); not of END. */
+uint64_t muc_cnnchip_block(const muc_cnnchip_insn *insn);
 /* The checks of SPEC.md section 6 on one instruction, for a program's sizes; 0, or the first fault
  * that counts. */
 unsigned muc_cnnchip_check(const muc_cnnchip_program *program, const muc_cnnchip_insn *insn);

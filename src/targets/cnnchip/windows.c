@@ -9,11 +9,7 @@ enum { MOST_WINDOW = 255, MOST_SIDE = 65535, Y = 0, X = 1 };
 
 /* ---- windows ---- */
 
-/* One direction, rows or columns, of a window over an image. */
-typedef struct side {
-    uint32_t kernel, stride, dilation, in, out;
-    int64_t pad; /* rows or columns before the first */
-} side;
+typedef muc_cnnchip_side side;
 
 typedef struct window {
     bool last;
@@ -390,56 +386,6 @@ muc_status muc_cnnchip_lower_linear(muc_cnnchip_lowering *l, const muc_node *nod
 
 /* ---- greatest elements ---- */
 
-/* Windows along one direction, of at most as many elements as there are PEs: wider ones are the
- * greatest of overlapping narrower ones. Returns what they leave in a storage of its own; the last
- * writes to out. */
-static muc_status pool_along(muc_cnnchip_lowering *l, uint32_t d, const side *s,
-                             muc_cnnchip_view in, muc_cnnchip_view out)
-{
-    uint32_t pes = l->machine->pes, kernel = s->kernel, storage;
-    muc_cnnchip_step *step;
-
-    while (pes && kernel > pes) {
-        muc_cnnchip_view next = in;
-
-        (d == Y ? &next.h : &next.w)[0] -= (pes - 1) * s->dilation;
-        MUC_TRY(muc_cnnchip_new_storage(l, l->storages[out.storage].name, next.c, next.h, next.w,
-                                        &storage));
-        next = muc_cnnchip_whole(l, storage);
-        MUC_TRY(muc_cnnchip_add_step(l, MUC_CNNCHIP_STEP_POOL, in, next, &step));
-        step->kernel[d] = pes;
-        step->dilation[d] = s->dilation;
-        kernel -= pes - 1;
-        in = next;
-    }
-    MUC_TRY(muc_cnnchip_add_step(l, MUC_CNNCHIP_STEP_POOL, in, out, &step));
-    step->kernel[d] = kernel;
-    step->dilation[d] = s->dilation;
-    step->stride[d] = s->stride;
-    return MUC_OK;
-}
-
-static muc_status add_pool(muc_cnnchip_lowering *l, const window *w, muc_cnnchip_view in,
-                           muc_cnnchip_view out)
-{
-    const side *y = &w->side[Y], *x = &w->side[X];
-    muc_cnnchip_step *step;
-    uint32_t storage;
-
-    if (l->machine->pes == 0 || (uint64_t)y->kernel * x->kernel <= l->machine->pes) {
-        MUC_TRY(muc_cnnchip_add_step(l, MUC_CNNCHIP_STEP_POOL, in, out, &step));
-        set_window(step, w);
-    } else {
-        MUC_TRY(muc_cnnchip_new_storage(l, l->storages[out.storage].name, in.c, in.h, x->out,
-                                        &storage));
-        MUC_TRY(pool_along(l, X, x, in, muc_cnnchip_whole(l, storage)));
-        MUC_TRY(pool_along(l, Y, y, muc_cnnchip_whole(l, storage), out));
-    }
-    step = &l->steps[l->step_count - 1];
-    step->border = step->final = true;
-    return MUC_OK;
-}
-
 static bool same_scale(const muc_cnnchip_lowering *l, const muc_node *node)
 {
     const muc_cnnchip_value *x = &l->values[node->inputs[0]], *out = &l->values[node->outputs[0]];
@@ -477,7 +423,7 @@ muc_status muc_cnnchip_lower_max_pool(muc_cnnchip_lowering *l, const muc_node *n
     MUC_TRY(pad_for(l, &w, in, muc_cnnchip_bits(l, l->is_int8 ? -128 : -INFINITY), &in));
     MUC_TRY(muc_cnnchip_result(l, node->outputs[0], w.last, w.channels, w.side[Y].out,
                                w.side[X].out, &out));
-    MUC_TRY(add_pool(l, &w, in, out));
+    MUC_TRY(muc_cnnchip_add_pool(l, w.side, in, out));
     return muc_cnnchip_keep_bounds(l, node);
 }
 
@@ -628,7 +574,7 @@ muc_status muc_cnnchip_lower_reduce(muc_cnnchip_lowering *l, const muc_node *nod
     w.side[X] = (side){ in.w, 1, 1, in.w, 1, 0 };
     MUC_TRY(muc_cnnchip_result(l, node->outputs[0], last, in.c, 1, 1, &out));
     if (is_max)
-        return add_pool(l, &w, in, out);
+        return muc_cnnchip_add_pool(l, w.side, in, out);
     y = stretch_from(&w.side[Y], 0, in.h, false);
     x = stretch_from(&w.side[X], 0, in.w, false);
     MUC_TRY(add_mean(l, node, &w, in, out, &y, &x,
