@@ -115,6 +115,54 @@ def test_arrays_that_the_reference_refuses_end_a_comparison(folder):
     muc("verify", code, path, "--input", given, status=files.MALFORMED, message="index 3 at 1")
 
 
+def of_one_operator(folder, values, nodes, constants=(), opset=13, outputs=1, quant=()):
+    """What ref makes of values [1, 1, N], exactly what the code does too."""
+    path, given, code, out = (folder / name for name in ("net.onnx", "in.npy", "code", "out.npz"))
+    path.write_bytes(onnx.model(nodes, [onnx.value("x", [1, 1, len(values)])],
+                                [onnx.value(f"y{i}", []) for i in range(outputs)], constants, opset=opset))
+    given.write_bytes(files.npy((1, 1, len(values)), values))
+    muc("compile", path, *quant, "--target", "mcu", "-o", code)
+    assert json.loads(muc("verify", code, path, *quant, "--input", given, "--json"))["exact"] is True, nodes
+    muc("run", path, *quant, "--input", given, "--output", out)
+    return files.read_npz(out)[0][2]
+
+
+def test_of_bounds_that_cross_the_upper_one_wins(folder):
+    """ONNX: Clip is min(max(x, low), high)."""
+    values, samples = [0.0, 3.0, -1.0, 1.5], folder / "samples.npy"
+    samples.write_bytes(files.npy((2, 1, 4), [-4.0, 4.0, 1.0, 0.0] * 2))
+    clip, bounds = onnx.node("Clip", ["x", "low", "high"], ["y0"]), [onnx.tensor("low", [], [2.0]), onnx.tensor("high", [], [1.0])]
+    weights = onnx.tensor("w", [1, 1, 1], [1.0])
+    after_conv = [onnx.node("Conv", ["x", "w"], ["c"]), onnx.node("Clip", ["c", "low", "high"], ["y0"])]
+    assert of_one_operator(folder, values, [clip], bounds) == [1.0] * 4
+    assert of_one_operator(folder, values, [onnx.node("Clip", ["x"], ["y0"], min=2.0, max=1.0)], opset=9) == [1.0] * 4
+    assert of_one_operator(folder, values, after_conv, [weights, *bounds]) == [1.0] * 4
+    assert of_one_operator(folder, values, after_conv, [weights, *bounds],
+                           quant=["--quant", "int8", "--calib", samples]) == [1.0] * 4
+    integers = [onnx.node("Cast", ["x"], ["i"], to=7), onnx.node("Clip", ["i", "low", "high"], ["c"]),
+                onnx.node("Cast", ["c"], ["y0"], to=1)]
+    bounds = [onnx.tensor("low", [], [2], onnx.INT64), onnx.tensor("high", [], [1], onnx.INT64)]
+    assert of_one_operator(folder, values, integers, bounds) == [1.0] * 4
+
+
+def test_what_is_no_number_stays_so_in_code_too(folder):
+    values = [math.nan, 1.0, -math.inf, 0.0, math.nan, 2.0]
+    lowest = onnx.tensor("low", [], [0.0])
+    assert str(of_one_operator(folder, values, [onnx.node("Clip", ["x", "low"], ["y0"])], [lowest])) == \
+        "[nan, 1.0, 0.0, 0.0, nan, 2.0]"
+    for name in ("Relu", "Max", "Min"):
+        inputs = ["x"] if name == "Relu" else ["x", "low"]
+        found = of_one_operator(folder, values, [onnx.node(name, inputs, ["y0"])], [lowest])
+        assert math.isnan(found[0]) and math.isnan(found[4]), (name, found)
+    for name in ("ReduceMax", "ReduceMin"):
+        found = of_one_operator(folder, values, [onnx.node(name, ["x"], ["y0"])])
+        assert math.isnan(found[0]), (name, found)
+    assert math.isnan(of_one_operator(folder, values, [onnx.node("GlobalMaxPool", ["x"], ["y0"])])[0])
+    for name, best in (("ArgMax", 0.0), ("ArgMin", 2.0)): # a NaN is above all
+        found = of_one_operator(folder, values, [onnx.node(name, ["x"], ["i"], axis=2), onnx.node("Cast", ["i"], ["y0"], to=1)])
+        assert found == [best], (name, found)
+
+
 def in_a_folder(test):
     def run():
         with tempfile.TemporaryDirectory() as folder:

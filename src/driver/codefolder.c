@@ -149,6 +149,8 @@ static double quantize(const muc_code_port *input, double real)
     double most = ldexp(1, (int)bits - is_signed) - 1;
     double q = (double)roundf((float)real / (float)input->scale) + input->zero;
 
+    if (q != q) /* no number is nothing, as for the reference */
+        return input->zero;
     return q < least ? least : q > most ? most : q;
 }
 

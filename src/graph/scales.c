@@ -27,12 +27,15 @@ static void bounds_of(muc_dtype dtype, int32_t *least, int32_t *most)
 void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least, int32_t *most)
 {
     int64_t low, high;
+    int32_t least_of_type;
 
     bounds_of(out->dtype, least, most);
+    least_of_type = *least;
     low = muc_node_integer_or(node, MUC_KEY_CLAMP_MIN, *least);
     high = muc_node_integer_or(node, MUC_KEY_CLAMP_MAX, *most);
     *least = low > *least ? (int32_t)(low < *most ? low : *most) : *least;
-    *most = high < *most ? (int32_t)(high > *least ? high : *least) : *most;
+    *most = high < *most ? (int32_t)(high > least_of_type ? high : least_of_type) : *most;
+    muc_scale_uncross(least, *most);
 }
 
 int32_t muc_scale_quantize(const muc_tensor *tensor, float value)

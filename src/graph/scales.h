@@ -130,7 +130,13 @@ muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_n
 /* Real numbers to integers of a quantization of one scale: nearest, halves away from zero, within
  * the type's bounds. */
 int32_t muc_scale_quantize(const muc_tensor *tensor, float value);
-/* The type's bounds, or the node's attributes clamp_min and clamp_max where they are tighter. */
+/* The type's bounds, or the node's attributes clamp_min and clamp_max where they are tighter; least
+ * is never above most. */
 void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least, int32_t *most);
+/* Of bounds that cross the upper one wins, as in ONNX: it becomes both. */
+static inline void muc_scale_uncross(int32_t *least, int32_t most)
+{
+    *least = *least < most ? *least : most;
+}
 
 #endif

@@ -56,7 +56,8 @@ static bool takes_pair(const pass *p, const muc_node *node)
 static bool takes_bounds(const pass *p, const muc_node *node)
 {
     for (uint32_t i = 1; i < node->input_count; i++)
-        if (node->inputs[i] != MUC_NO_ID && !is_constant(p, node->inputs[i]))
+        if (node->inputs[i] != MUC_NO_ID &&
+            (!is_constant(p, node->inputs[i]) || isnan(element(p, node->inputs[i], 0))))
             return false;
     return true;
 }

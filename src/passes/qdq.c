@@ -440,6 +440,8 @@ static muc_status quantize_bound(muc_rewrite *r, uint32_t bound, const muc_tenso
     if (bound == MUC_NO_ID)
         return MUC_OK;
     memcpy(&real, muc_rewrite_old(r, bound)->data, sizeof(real));
+    if (real != real) /* bounds nothing */
+        return MUC_OK;
     byte = (uint8_t)muc_scale_quantize(out, real);
     return muc_rewrite_constant(r, "bound", &like, &byte, 1, id);
 }

@@ -175,6 +175,7 @@ static void real_bounds(const muc_ref_call *call, int32_t *least, int32_t *most)
         if (i == 2 && q < *most)
             *most = q;
     }
+    muc_scale_uncross(least, *most);
 }
 
 /* relu, clip, and quantize from another quantization, of i32 too */

@@ -19,8 +19,8 @@ typedef struct reduction {
 static const reduction reductions[] = {
     { MUC_OP_REDUCE_SUM, false, "float", "0.0f", "sum + x", "sum" },
     { MUC_OP_REDUCE_MEAN, false, "float", "0.0f", "sum + x", "sum / (float)n" },
-    { MUC_OP_REDUCE_MAX, false, "float", "-1.0f / 0.0f", "x > sum ? x : sum", "sum" },
-    { MUC_OP_REDUCE_MIN, false, "float", "1.0f / 0.0f", "x < sum ? x : sum", "sum" },
+    { MUC_OP_REDUCE_MAX, false, "float", "-1.0f / 0.0f", "mur_max(x, sum)", "sum" },
+    { MUC_OP_REDUCE_MIN, false, "float", "1.0f / 0.0f", "mur_min(x, sum)", "sum" },
     { MUC_OP_REDUCE_PROD, false, "float", "1.0f", "sum * x", "sum" },
     { MUC_OP_REDUCE_L1, false, "float", "0.0f", "sum + mur_abs(x)", "sum" },
     { MUC_OP_REDUCE_L2, false, "float", "0.0f", "sum + x * x", "mur_sqrt(sum)" },

@@ -294,7 +294,7 @@ bool muc_mcu_takes_clip(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char *const bounds[] = { "", " < b[0] ? b[0] : ", " > c[0] ? c[0] : " };
+    static const char *const bounds[] = { "", "x < b[0] ? b[0] : x", "x > c[0] ? c[0] : x" };
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     muc_mcu_nest nest;
 
@@ -308,17 +308,18 @@ muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_text_add(&l->text, "const %s x = ", muc_mcu_c_type(x->dtype));
+    muc_text_add(&l->text, "%s x = ", muc_mcu_c_type(x->dtype));
     muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
     muc_text_add(&l->text, ";\n\n");
+    for (uint32_t i = 1; i < 3; i++) { /* the upper bound last: it wins where they cross */
+        if (!muc_mcu_input(l, node, i))
+            continue;
+        muc_mcu_indent(&l->text, 1 + nest.loops);
+        muc_text_add(&l->text, "x = %s;\n", bounds[i]);
+    }
     muc_mcu_indent(&l->text, 1 + nest.loops);
     muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = ");
-    /* the upper bound wins where they cross */
-    for (uint32_t i = 2; i > 0; i--)
-        if (muc_mcu_input(l, node, i))
-            muc_text_add(&l->text, "x%s", bounds[i]);
-    muc_text_add(&l->text, "x;\n");
+    muc_text_add(&l->text, " = x;\n");
     muc_mcu_nest_close(&nest, 0, nest.loops, 1);
     MUC_TRY(muc_mcu_end_function(l, 0, 0));
     muc_mcu_may_overlap(l, 0, 0);

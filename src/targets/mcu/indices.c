@@ -33,6 +33,7 @@ muc_status muc_mcu_write_arg(muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     around r = around_of(l, x, (uint32_t)muc_node_integer(node, MUC_KEY_AXIS));
     bool last = muc_node_integer_or(node, MUC_KEY_SELECT_LAST, 0) != 0;
+    const char *order = x->dtype == MUC_F32 ? "mur_order(p, q)" : "((p > q) - (p < q))";
 
     MUC_TRY(muc_mcu_begin_function(l, node));
     muc_text_add(&l->text,
@@ -40,13 +41,16 @@ muc_status muc_mcu_write_arg(muc_mcu_lowering *l, const muc_node *node)
                  "        for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
                  "            const %s *x = a + o * %" PRIu64 "u + i;\n"
                  "            uint32_t best = 0;\n\n"
-                 "            for (uint32_t k = 1; k < %" PRIu64 "u; k++)\n"
-                 "                if (x[k * %" PRIu64 "u] %s%s x[best * %" PRIu64 "u])\n"
+                 "            for (uint32_t k = 1; k < %" PRIu64 "u; k++) {\n"
+                 "                const %s p = x[k * %" PRIu64 "u], q = x[best * %" PRIu64 "u];\n\n"
+                 "                if (%s %s%s 0)\n"
                  "                    best = k;\n"
+                 "            }\n"
                  "            y[o * %" PRIu64 "u + i] = best;\n"
                  "        }\n",
-                 r.outer, r.inner, muc_mcu_c_type(x->dtype), r.extent * r.inner, r.extent, r.inner,
-                 node->op == MUC_OP_ARG_MAX ? ">" : "<", last ? "=" : "", r.inner, r.inner);
+                 r.outer, r.inner, muc_mcu_c_type(x->dtype), r.extent * r.inner, r.extent,
+                 muc_mcu_c_type(x->dtype), r.inner, r.inner, order,
+                 node->op == MUC_OP_ARG_MAX ? ">" : "<", last ? "=" : "", r.inner);
     return muc_mcu_end_function(l, 0, 0);
 }
 

@@ -178,6 +178,7 @@ static void tighten(const muc_mcu_lowering *l, const muc_node *node, int32_t *le
         if (i == 2 && q < *most)
             *most = q;
     }
+    muc_scale_uncross(least, *most);
 }
 
 /* the same bytes with a sign or without: 128 less, or more */
