@@ -145,7 +145,8 @@ typedef struct mur_verdict {
     uint32_t entry;         /* where: the entry, */
     uint32_t word;          /* and in CODE the first word of the item at fault */
     uint32_t operand;       /* what the reason's row says, which says also if these two are set: */
-    uint32_t value, limit;  /* what was found, and the most allowed */
+    uint64_t value;         /* what was found, */
+    uint32_t limit;         /* and the most allowed */
     uint32_t steps;         /* if accepted: most items that any entry executes, for any input */
 } mur_verdict;
 

@@ -89,7 +89,8 @@ mur_status mur_embed(const mur_program *program, void *io, const uint32_t *words
     const uint32_t *tokens = io;
 
     /* products below 2^30 */
-    if (seq > weights || dst % 4 != 0 || 4 * rows > size || dst > size || 4 * k * rows > size - dst)
+    if (weights < 4 || seq > weights - 4 || dst % 4 != 0 || 4 * rows > size ||
+        (rows != 0 && (dst > size || 4 * k * rows > size - dst)))
         return MUR_E_FAULT;
     for (uint32_t i = 0; i < rows; i++) {
         float *out = (float *)io + dst / 4 + i * k;

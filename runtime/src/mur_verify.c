@@ -99,7 +99,7 @@ typedef uint32_t refusal;
             return try_; \
     } while (0)
 
-static refusal at_most(mur_verifier *v, refusal otherwise, uint32_t value, uint32_t limit)
+static refusal at_most(mur_verifier *v, refusal otherwise, uint64_t value, uint32_t limit)
 {
     v->verdict.value = value;
     v->verdict.limit = limit;
@@ -232,26 +232,29 @@ static void derive(mur_verifier *v)
     hi[AT(k_4)] = 4 * k;
 }
 
-/* Nothing overflows but an offset in a region: rows and counts have 12 bits, other factors 18 at
- * most. */
+/* Only the end of an access in a region may exceed 32 bits: rows and counts have 12 bits, other
+ * factors 18 at most. */
 static refusal check_access(mur_verifier *v, uint32_t engine, uint32_t row)
 {
     uint32_t place = mur_bits(row, 0, OPERAND_BITS), address = mur_bits(row, 6, OPERAND_BITS);
     uint32_t rows = v->hi[mur_bits(row, 12, OPERAND_BITS)];
     uint32_t size = v->hi[mur_bits(row, 24, OPERAND_BITS)], mode = mur_bits(row, 30, 1);
     uint32_t scale = place == AT(gb) ? 2 : 0;
-    uint32_t first = v->lo[address] << scale, last = v->hi[address] << scale, end, half;
+    uint32_t first = v->lo[address] << scale, last = v->hi[address] << scale, half;
+    uint64_t end;
 
+    if (place == AT(io) && (first != last || first % 4 != 0)) /* the CPU's words */
+        return ABOUT(ALIGNMENT, address);
     if (rows == 0)
         return 0;
     size = (size + (rows - 1) * v->hi[mur_bits(row, 18, OPERAND_BITS)]) << scale;
-    end = last + size < last ? UINT32_MAX : last + size;
+    end = (uint64_t)last + size;
     for (uint32_t i = v->lo[place]; i <= v->hi[place]; i++) {
         TRY(at_most(v, ABOUT(BOUNDS, address), end, v->bytes[i]));
         half = i < MUR_BUFFERS ? v->bytes[i] / 2 : UINT32_MAX;
         if (size != 0 && first < half)
             TRY(touch(v, engine, mode, 2 * i));
-        if (end > half)
+        if (size != 0 && end > half) /* never of a region */
             TRY(touch(v, engine, mode, 2 * i + 1));
     }
     return 0;
@@ -335,24 +338,35 @@ static refusal check_table(mur_verifier *v, uint32_t number, uint32_t dst, const
 
 #define BIT(op) (1u << MUR_OP_##op)
 
+enum {
+    ALONE = BIT(SEL) | BIT(TABLE), /* no right operand in w1 */
+    DIVIDES = BIT(DIV) | BIT(CDIV) | BIT(MOD),
+    SHIFTS = BIT(SHL) | BIT(SHR)
+};
+
 static refusal check_eval(mur_verifier *v, const uint32_t *item)
 {
     uint32_t op = MUR_CODE_GET(item[0], EVAL, op), dst = MUR_CODE_GET(item[0], EVAL, dst);
-    uint32_t slot = MUR_CODE_GET(item[0], EVAL, a), is, lo, b_lo = item[1], b_hi = b_lo;
+    uint32_t slot = MUR_CODE_GET(item[0], EVAL, a), b = MUR_CODE_GET(item[0], EVAL, b);
+    uint32_t constant = MUR_CODE_GET(item[0], EVAL, immediate), unused = b, is, b_lo, b_hi;
     const mur_range *a = &v->slot[slot];
     uint64_t hi;
 
     if (op == 0 || op > MUR_OP_TABLE)
         return MUR_REASON_ITEM;
     is = 1u << op;
+    if (!constant && (is & BIT(TABLE)) == 0)
+        unused = is & BIT(SEL) ? 0 : item[1];
+    if (unused != 0 || (is & (constant ? ALONE : DIVIDES | SHIFTS)) != 0)
+        return MUR_REASON_ITEM;
     TRY(check_read(v, slot));
     if (is & BIT(TABLE))
         return check_table(v, item[1], dst, a);
-    if (!MUR_CODE_GET(item[0], EVAL, immediate)) {
-        slot = MUR_CODE_GET(item[0], EVAL, b);
-        TRY(check_read(v, slot));
-        b_lo = v->slot[slot].lo;
-        b_hi = v->slot[slot].hi;
+    b_lo = b_hi = item[1];
+    if (!constant) {
+        TRY(check_read(v, b));
+        b_lo = v->slot[b].lo;
+        b_hi = v->slot[b].hi;
     }
     if (is & BIT(SEL)) { /* one of b and c */
         TRY(check_read(v, item[1]));
@@ -361,23 +375,17 @@ static refusal check_eval(mur_verifier *v, const uint32_t *item)
     }
     if (is & (BIT(EQ) | BIT(LT)))
         return write_slot(v, dst, 0, 1);
-    if ((is & (BIT(DIV) | BIT(CDIV) | BIT(MOD)) && b_lo == 0) ||
-        (is & (BIT(SHL) | BIT(SHR)) && b_hi > 31))
+    if ((is & DIVIDES && b_lo == 0) || (is & SHIFTS && b_lo > 31))
         return MUR_REASON_RIGHT;
     if (is & (BIT(AND) | BIT(MOD))) { /* at most a, and at most b or below it */
         b_hi -= op == MUR_OP_MOD;
         return write_slot(v, dst, 0, a->hi < b_hi ? a->hi : b_hi);
     }
-    if (is & (BIT(SUB) | BIT(DIV) | BIT(CDIV) | BIT(SHR))) { /* these fall as b rises */
-        lo = b_lo;
-        b_lo = b_hi;
-        b_hi = lo;
-    }
-    lo = (uint32_t)mur_eval(op, a->lo, b_lo);
-    hi = mur_eval(op, a->hi, b_hi);
+    hi = mur_eval(op, a->hi, op == MUR_OP_SUB ? b_lo : b_hi); /* a - b falls as b rises */
     if (hi > UINT32_MAX)
         return ABOUT(OVERFLOW, dst);
-    return write_slot(v, dst, lo, (uint32_t)hi);
+    return write_slot(v, dst, (uint32_t)mur_eval(op, a->lo, op == MUR_OP_SUB ? b_hi : b_lo),
+                      (uint32_t)hi);
 }
 
 /* ---- loops ---- */
@@ -411,6 +419,8 @@ static refusal check_for(mur_verifier *v, const uint32_t *item)
         TRY(check_read(v, slot));
         loop->count = v->slot[slot];
         TRY(at_most(v, ABOUT(COUNT, slot), loop->count.hi, item[1]));
+    } else if (slot != 0) {
+        return MUR_REASON_ITEM;
     }
     if (v->scope[loop->variable] != 0)
         return ABOUT(SCOPE, loop->variable);
@@ -486,6 +496,8 @@ static refusal check_item(mur_verifier *v)
             return MUR_REASON_NESTING;
         if (v->at + words != v->end)
             return MUR_REASON_CUT;
+        if (v->steps > v->verdict.steps)
+            v->verdict.steps = v->steps;
         v->end = 0;
         return 0;
     }
@@ -534,8 +546,6 @@ mur_status mur_verify(mur_program *program, mur_verifier *v)
     for (uint32_t i = 0; found == 0 && i < program->entry_count; i++) {
         v->verdict.entry = i;
         found = check_entry(v, &program->entries[i]);
-        if (v->steps > v->verdict.steps)
-            v->verdict.steps = v->steps;
     }
     v->verdict.reason = (enum mur_reason)(found & 0xff);
     v->verdict.operand = found >> 8;

@@ -1,6 +1,7 @@
 /* program.c - what the device does at load, with sentences for people. */
 #include "driver/program.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -106,7 +107,7 @@ static void add_reason(muc_text *text, const mur_verdict *verdict)
     }
     for (; *at; at++) {
         if (at[0] == '%' && (at[1] == 'v' || at[1] == 'l'))
-            muc_text_add(text, "%u", *++at == 'v' ? verdict->value : verdict->limit);
+            muc_text_add(text, "%" PRIu64, *++at == 'v' ? verdict->value : verdict->limit);
         else
             muc_text_add_bytes(text, at, 1);
     }

@@ -16,7 +16,7 @@
 #error "the machine's arithmetic is binary32 without excess precision"
 #endif
 
-enum { CHUNK = 64, TILE_COLUMNS = 8, TILE_ROWS = 64 };
+enum { CHUNK = 64, TILE_COLUMNS = 8, TILE_ROWS = 64, MOST_GROUP = 255 };
 
 enum opcode {
 #define MUR_INSN(name, opcode, words, engine, meaning) OP_##name = opcode,
@@ -55,14 +55,14 @@ static const char bad_operand[] = "operand that the instruction does not take";
 
 static int inside(uint32_t size, uint32_t start, uint32_t length)
 {
-    return length == 0 || (start < size && length <= size - start);
+    return start <= size && length <= size - start;
 }
 
-/* rows of `length` each, `pitch` apart */
+/* rows of `length` each, `pitch` apart, from the first to the end of the last */
 static int rows_inside(uint32_t size, uint32_t start, uint32_t rows, uint32_t pitch,
                        uint32_t length)
 {
-    return rows == 0 || length == 0 || inside(size, start, (rows - 1) * pitch + length);
+    return rows == 0 || inside(size, start, (rows - 1) * pitch + length);
 }
 
 static int gb_inside(const mur_sim *sim, uint32_t start, uint32_t rows, uint32_t pitch,
@@ -77,11 +77,21 @@ static uint32_t slots_bytes(uint32_t k, uint32_t terms)
            (k % MUR_BLOCK_ELEMS != 0 ? mur_block_slot_bytes(k % MUR_BLOCK_ELEMS, terms) : 0);
 }
 
+static int takes_slots(uint32_t dst, uint32_t terms)
+{
+    return dst < MUR_GB && terms >= 1 && terms <= MUR_BLOCK_TERMS;
+}
+
+static int takes_group(uint32_t group)
+{
+    return group >= 1 && group <= MOST_GROUP;
+}
+
 /* where rows of slots go: `rows` times slots(k, terms), `pitch` bytes apart, from daddr of dst */
 static const char *check_slots(const mur_sim *sim, uint32_t dst, uint32_t daddr, uint32_t rows,
                                uint32_t pitch, uint32_t k, uint32_t terms)
 {
-    if (dst >= MUR_GB || terms < 1 || terms > MUR_BLOCK_TERMS)
+    if (!takes_slots(dst, terms))
         return bad_operand;
     if (!rows_inside(sim->memory.buffer_bytes[dst], daddr, rows, pitch, slots_bytes(k, terms)))
         return outside_buffer;
@@ -294,8 +304,10 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
     uint32_t down = (k + TILE_ROWS - 1) / TILE_ROWS, size = sim->memory.region_bytes[MUR_WGTS];
     const uint8_t *sequence = sim->memory.wgts + seq;
 
-    if (!inside(sim->memory.region_bytes[MUR_IO], 0, 4 * rows) ||
-        !inside(sim->memory.region_bytes[MUR_IO], dst, 4 * k * rows) || seq > size)
+    if (dst % 4 != 0)
+        return bad_operand;
+    if (!inside(size, seq, 4) || !inside(sim->memory.region_bytes[MUR_IO], 0, 4 * rows) ||
+        !rows_inside(sim->memory.region_bytes[MUR_IO], dst, rows, 4 * k, 4 * k))
         return outside_region;
     size -= seq;
     for (uint32_t row = 0; row < rows; row++) {
@@ -430,8 +442,6 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
     if (src > MUR_I1 || wsrc < MUR_W0 || wsrc > MUR_W1 || op.terms < 1 ||
         op.terms > MUR_BLOCK_TERMS)
         return bad_operand;
-    if (rows == 0)
-        return NULL;
     if (!rows_inside(memory->buffer_bytes[src], saddr, rows, op.left_pitch,
                      slots_bytes(op.k, op.terms)) ||
         !inside(memory->buffer_bytes[wsrc], waddr, wlen) ||
@@ -464,7 +474,7 @@ static const char *run_NORM(mur_sim *sim, const uint32_t *w)
     const float *gain = sim->memory.gb + gaddr;
     uint8_t *out;
 
-    if (reason || rows == 0)
+    if (reason)
         return reason;
     if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k))
         return outside_buffer;
@@ -591,7 +601,7 @@ static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
     uint32_t saddr = get(w, SMAX_saddr), taddr = get(w, SMAX_taddr), oaddr = get(w, SMAX_oaddr);
     uint32_t dst = get(w, SMAX_dst), daddr = get(w, SMAX_daddr), dpitch = get(w, SMAX_dpitch);
 
-    if (group == 0 || valid < 1 || valid > CHUNK)
+    if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > CHUNK)
         return bad_operand;
     for (uint32_t row = skip * group; row < rows; row++) {
         uint32_t v = valid + row / group - skip;
@@ -619,7 +629,7 @@ static const char *run_DIV(mur_sim *sim, const uint32_t *w)
     uint32_t saddr = get(w, DIV_saddr), taddr = get(w, DIV_taddr);
     uint32_t daddr = get(w, DIV_daddr), dpitch = get(w, DIV_dpitch);
 
-    if (group == 0)
+    if (!takes_group(group))
         return bad_operand;
     if (!gb_inside(sim, saddr, rows, k, k) || !gb_inside(sim, taddr + 1, rows, 2, 1))
         return outside_buffer;
