@@ -250,6 +250,8 @@ muc_status muc_graph_verify(muc_context *ctx, muc_graph *graph);
  * more than MUC_GRAPH_PRINTED_ELEMENTS have sizes but no data then. */
 enum { MUC_GRAPH_PRINTED_ELEMENTS = 64 };
 void muc_graph_print(const muc_graph *graph, muc_text *text);
+/* The same with the values of every constant that has data: parsing it gives the whole graph. */
+void muc_graph_print_whole(const muc_graph *graph, muc_text *text);
 muc_status muc_graph_parse(muc_context *ctx, muc_bytes text, muc_graph **out);
 /* "f32 [m, 64]" */
 void muc_tensor_print_shape(const muc_graph *graph, const muc_tensor *tensor, muc_text *text);

@@ -125,14 +125,14 @@ static void print_element(const muc_tensor *tensor, uint64_t i, muc_text *text)
     }
 }
 
-/* values of a small constant, else its size */
-static void print_constant(const muc_tensor *tensor, muc_text *text)
+/* values of a constant of at most so many elements, else its size */
+static void print_constant(const muc_tensor *tensor, uint64_t most, muc_text *text)
 {
     const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
     uint64_t count = tensor->bytes / info->block_bytes;
 
-    if (!tensor->data || count == 0 || count > MUC_GRAPH_PRINTED_ELEMENTS ||
-        info->block_elements != 1 || tensor->sequence_bytes) {
+    if (!tensor->data || count == 0 || count > most || info->block_elements != 1 ||
+        tensor->sequence_bytes) {
         muc_text_add(text, " bytes %llu", (unsigned long long)tensor->bytes);
         return;
     }
@@ -142,7 +142,8 @@ static void print_constant(const muc_tensor *tensor, muc_text *text)
     }
 }
 
-static void print_tensor(const muc_graph *graph, const muc_tensor *tensor, muc_text *text)
+static void print_tensor(const muc_graph *graph, const muc_tensor *tensor, uint64_t most,
+                         muc_text *text)
 {
     if (tensor->kind == MUC_TENSOR_ACTIVATION)
         return;
@@ -152,7 +153,7 @@ static void print_tensor(const muc_graph *graph, const muc_tensor *tensor, muc_t
     muc_tensor_print_shape(graph, tensor, text);
     print_quantization(tensor, text);
     if (tensor->kind == MUC_TENSOR_CONST)
-        print_constant(tensor, text);
+        print_constant(tensor, most, text);
     if (tensor->sequence_bytes)
         muc_text_add(text, " sequence %llu", (unsigned long long)tensor->sequence_bytes);
     muc_text_add(text, "\n");
@@ -232,14 +233,15 @@ static void print_node(const muc_graph *graph, const muc_node *node, muc_text *t
     muc_text_add(text, "\n");
 }
 
-void muc_graph_print(const muc_graph *graph, muc_text *text)
+/* constants of at most so many elements with their values */
+static void print_graph(const muc_graph *graph, uint64_t most, muc_text *text)
 {
     muc_text_add(text, "graph ");
     print_name(graph->name, text);
     muc_text_add(text, "\n");
     print_pool(graph->pool, text);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        print_tensor(graph, &graph->tensors[i], text);
+        print_tensor(graph, &graph->tensors[i], most, text);
     for (uint32_t i = 0; i < graph->node_count; i++)
         print_node(graph, &graph->nodes[i], text);
     for (uint32_t i = 0; i < graph->output_count; i++) {
@@ -247,4 +249,14 @@ void muc_graph_print(const muc_graph *graph, muc_text *text)
         print_name(graph->tensors[graph->outputs[i]].name, text);
         muc_text_add(text, "\n");
     }
+}
+
+void muc_graph_print(const muc_graph *graph, muc_text *text)
+{
+    print_graph(graph, MUC_GRAPH_PRINTED_ELEMENTS, text);
+}
+
+void muc_graph_print_whole(const muc_graph *graph, muc_text *text)
+{
+    print_graph(graph, UINT64_MAX, text);
 }

@@ -1,0 +1,521 @@
+/* differ_check.c - one network from its text to a verdict. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "differ.h"
+#include "driver/compile.h"
+#include "driver/network_int8.h"
+#include "driver/network.h"
+#include "ref/ref.h"
+
+enum { MOST_INPUTS = 64, RUNS = 4, SECONDS = 10, TRIALS = 4, SAMPLES = 4 };
+
+/* of a tensor's greatest number */
+static const double near = 1e-5;
+
+typedef struct check {
+    muc_context *ctx;
+    const fuzz_how *how;
+    char *message;
+    muc_graph *written, *prepared;
+    muc_ref *first, *second; /* of either */
+    muc_mcu_build *build;
+    fuzz_code *code;
+    fuzz_chance chance;
+    muc_arena arena;
+    uint32_t bindings[RUNS][MUC_EXPR_MAX_INPUTS];
+    muc_ref_input inputs[RUNS][MOST_INPUTS];
+    size_t input_count;
+    uint32_t runs;
+} check;
+
+/* ---- arrays ---- */
+
+/* "x3:-2:2" holds -2..2; other names what is harmless for the type */
+static void range_of_input(const muc_tensor *t, double *lo, double *hi)
+{
+    const char *colon = strchr(t->name, ':');
+    char *end;
+
+    *lo = muc_dtype_get(t->dtype)->kind == MUC_DTYPE_FLOAT ? -2 : 0;
+    *hi = t->dtype == MUC_BOOL ? 1 : 2;
+    if (!colon)
+        return;
+    *lo = strtod(colon + 1, &end);
+    *hi = *end == ':' ? strtod(end + 1, NULL) : *lo;
+}
+
+static void fill(check *c, const muc_tensor *t, uint8_t *data, uint64_t count)
+{
+    bool is_real = muc_dtype_get(t->dtype)->kind == MUC_DTYPE_FLOAT;
+    double lo, hi;
+
+    range_of_input(t, &lo, &hi);
+    for (uint64_t i = 0; i < count; i++) {
+        double unit = fuzz_draw(&c->chance, 1 << 20) / (double)(1 << 20);
+
+        fuzz_store(t->dtype, data, i,
+                   is_real ? lo + (hi - lo) * floor(unit * 4096) / 4096
+                           : lo + floor(unit * (hi - lo + 1)));
+    }
+}
+
+static bool draw_inputs(check *c, uint32_t run)
+{
+    const muc_graph *graph = c->written;
+
+    c->input_count = 0;
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        const muc_tensor *t = &graph->tensors[i];
+        uint64_t elements, bytes;
+        uint8_t *data;
+
+        if (t->kind != MUC_TENSOR_INPUT)
+            continue;
+        if (c->input_count == MOST_INPUTS ||
+            muc_tensor_measure_bound(c->ctx, graph, t, c->bindings[run], &elements, &bytes) !=
+                MUC_OK ||
+            muc_arena_new(c->ctx, &c->arena, (size_t)bytes + 1, 1, (void **)&data) != MUC_OK)
+            return false;
+        fill(c, t, data, elements);
+        c->inputs[run][c->input_count++] = (muc_ref_input){ t->name, data, (size_t)bytes };
+    }
+    return true;
+}
+
+/* least, greatest, then any lengths; each run has arrays of its own */
+static bool draw_runs(check *c)
+{
+    const muc_expr_pool *pool = c->written->pool;
+    uint32_t lengths = muc_expr_input_count(pool);
+
+    for (uint32_t tries = 0; c->runs < RUNS && tries < 8 * RUNS; tries++) {
+        uint32_t *b = c->bindings[c->runs];
+
+        for (uint32_t i = 0; i < lengths; i++) {
+            const muc_expr_input *in = muc_expr_get_input(pool, i);
+            uint32_t steps = (in->hi - in->lo) / in->multiple;
+
+            b[i] = tries == 0   ? in->lo
+                   : tries == 1 ? in->hi
+                                : in->lo + in->multiple * fuzz_draw(&c->chance, steps + 1);
+        }
+        if (muc_expr_check_bindings(c->ctx, pool, b) != MUC_OK) {
+            muc_error_clear(c->ctx);
+            continue;
+        }
+        if (!draw_inputs(c, c->runs))
+            return false;
+        c->runs += 1;
+        if (lengths == 0 && c->runs == 2)
+            break;
+    }
+    return c->runs > 0;
+}
+
+/* ---- comparison ---- */
+
+static double number_at(muc_dtype dtype, const void *data, uint64_t i)
+{
+    const muc_tensor_view view = { .dtype = dtype, .elements = i + 1, .data = data };
+
+    return muc_array_element(&view, i);
+}
+
+static double difference(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || a == b ? 0 : fabs(a - b);
+}
+
+/* the first element that is off by more than `near` of the greatest, or the count */
+static uint64_t first_wrong(const muc_ref_view *expected, muc_dtype dtype, const void *found)
+{
+    bool is_real = muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT;
+    double greatest = 1, bound = dtype == MUC_F16 ? 1e-3 : dtype == MUC_BF16 ? 1e-2 : near;
+
+    for (uint64_t i = 0; i < expected->elements; i++) {
+        double e = fabs(number_at(expected->dtype, expected->data, i));
+
+        greatest = isfinite(e) && e > greatest ? e : greatest;
+    }
+    for (uint64_t i = 0; i < expected->elements; i++) {
+        double e = number_at(expected->dtype, expected->data, i), f = number_at(dtype, found, i);
+
+        if (!(difference(e, f) <= (is_real ? bound * greatest : 0)))
+            return i;
+    }
+    return expected->elements;
+}
+
+/* ---- noise: what rounding in another order would have changed ---- */
+
+static bool has_noise(const muc_graph *graph, const muc_node *node)
+{
+    muc_dtype dtype = graph->tensors[node->outputs[0]].dtype;
+
+    switch ((int)node->op) {
+    case MUC_OP_RELU:
+    case MUC_OP_ABS:
+    case MUC_OP_NEG:
+    case MUC_OP_MIN:
+    case MUC_OP_MAX:
+    case MUC_OP_WHERE:
+    case MUC_OP_DEQUANTIZE:
+    case MUC_OP_CAST:
+        return false;
+    default:
+        return muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT &&
+               !(muc_op_get(node->op)->flags & MUC_OP_MOVES);
+    }
+}
+
+/* a part in 2^21, and of the greatest a part in 2^23 */
+static void add_noise(check *c, const muc_ref_view *view)
+{
+    float *data = (float *)(uintptr_t)view->data; /* the session's own, between two nodes */
+    double greatest = 0;
+
+    if (view->dtype != MUC_F32)
+        return;
+    for (size_t i = 0; i < view->elements; i++)
+        greatest = fmax(greatest, isfinite(data[i]) ? fabs((double)data[i]) : 0);
+    for (size_t i = 0; i < view->elements; i++) {
+        double r = (fuzz_draw(&c->chance, 2048) - 1023.5) / 1024;
+
+        data[i] = (float)((double)data[i] * (1 + r / 2097152) + r * greatest / 8388608);
+    }
+}
+
+static bool run_with_noise(check *c, muc_ref *ref, uint32_t last)
+{
+    const muc_graph *graph = c->prepared;
+
+    muc_ref_reset(ref);
+    for (uint32_t run = 0; run <= last; run++)
+        for (uint32_t i = 0; i < graph->node_count; i++) {
+            muc_ref_set_range(ref, i, i + 1);
+            if (muc_ref_run(ref, c->bindings[run], c->inputs[run], c->input_count) != MUC_OK)
+                return false;
+            for (uint32_t o = 0; o < graph->nodes[i].output_count; o++) {
+                muc_ref_view view;
+
+                if (has_noise(graph, &graph->nodes[i]) &&
+                    muc_ref_get(ref, graph->nodes[i].outputs[o], &view))
+                    add_noise(c, &view);
+            }
+        }
+    return true;
+}
+
+/* whether noise moves an element as far as it was found from what is expected */
+static bool noise_explains(check *c, uint32_t run, uint32_t tensor, const muc_ref_view *expected,
+                           muc_dtype dtype, const void *found)
+{
+    double *reach = calloc(expected->elements + 1, sizeof(*reach));
+    bool explained = true;
+    muc_ref *ref;
+
+    if (!reach || muc_ref_open(c->ctx, c->prepared, &ref) != MUC_OK)
+        abort();
+    for (uint32_t t = 0; t < TRIALS; t++) {
+        muc_ref_view view;
+        bool ran = run_with_noise(c, ref, run) && muc_ref_get(ref, tensor, &view) &&
+                   view.elements == expected->elements;
+
+        for (size_t i = 0; i < expected->elements; i++) {
+            double e = number_at(expected->dtype, expected->data, i);
+            double d = ran ? difference(e, number_at(view.dtype, view.data, i)) : INFINITY;
+
+            reach[i] = isnan(d) ? INFINITY : fmax(reach[i], d);
+        }
+    }
+    for (size_t i = 0; i < expected->elements; i++) {
+        double e = number_at(expected->dtype, expected->data, i);
+
+        if (!(difference(e, number_at(dtype, found, i)) <= 16 * reach[i] + near * fabs(e)))
+            explained = false;
+    }
+    muc_error_clear(c->ctx);
+    muc_ref_close(ref);
+    free(reach);
+    return explained;
+}
+
+static fuzz_verdict judge(check *c, fuzz_verdict verdict, uint32_t run, const muc_tensor *t,
+                          const muc_ref_view *expected, const void *found)
+{
+    uint64_t at = first_wrong(expected, t->dtype, found);
+    uint32_t id = muc_graph_find(c->prepared, t->name);
+
+    if (at == expected->elements)
+        return FUZZ_SAME;
+    if (noise_explains(c, run, id, expected, t->dtype, found))
+        return FUZZ_UNSTABLE;
+    snprintf(c->message, FUZZ_MESSAGE, "run %u: '%s'[%llu] is %.9g, expected %.9g", run, t->name,
+             (unsigned long long)at, number_at(t->dtype, found, at),
+             number_at(expected->dtype, expected->data, at));
+    return verdict;
+}
+
+static fuzz_verdict worse(fuzz_verdict a, fuzz_verdict b)
+{
+    return a > b ? a : b;
+}
+
+/* what passes left of each output beside what it was */
+static fuzz_verdict compare_passes(check *c, uint32_t run)
+{
+    fuzz_verdict verdict = FUZZ_SAME;
+
+    for (uint32_t i = 0; i < c->written->output_count && verdict < FUZZ_WRONG; i++) {
+        const muc_tensor *t = &c->written->tensors[c->written->outputs[i]];
+        uint32_t id = muc_graph_find(c->prepared, t->name);
+        muc_ref_view expected, found;
+
+        if (id == MUC_NO_ID || c->prepared->tensors[id].dtype != t->dtype ||
+            !muc_ref_get(c->first, c->written->outputs[i], &expected) ||
+            !muc_ref_get(c->second, id, &found))
+            continue;
+        if (found.elements != expected.elements) {
+            snprintf(c->message, FUZZ_MESSAGE, "'%s' has another shape", t->name);
+            return FUZZ_PASSES;
+        }
+        if (found.dtype == t->dtype)
+            verdict = worse(verdict, judge(c, FUZZ_PASSES, run, t, &expected, found.data));
+    }
+    return verdict;
+}
+
+static fuzz_verdict compare_code(check *c, uint32_t run)
+{
+    const muc_mcu_program *program = &c->build->program;
+    fuzz_verdict verdict = FUZZ_SAME;
+
+    for (uint32_t p = 0; p < program->outputs.count && verdict < FUZZ_WRONG; p++) {
+        const muc_tensor *t = program->values[program->outputs.values[p]].tensor;
+        muc_ref_view expected;
+
+        if (muc_ref_get(c->second, (uint32_t)(t - c->prepared->tensors), &expected))
+            verdict = worse(verdict,
+                            judge(c, FUZZ_WRONG, run, t, &expected, fuzz_code_output(c->code, p)));
+    }
+    if (verdict < FUZZ_WRONG && !fuzz_code_is_whole(c->code)) {
+        snprintf(c->message, FUZZ_MESSAGE, "bytes around the arena were written");
+        verdict = FUZZ_BROKEN;
+    }
+    return verdict;
+}
+
+/* the code's inputs: the network's, or what it first makes of them */
+static void give_inputs(check *c, uint32_t run)
+{
+    const muc_mcu_program *program = &c->build->program;
+
+    for (uint32_t p = 0; p < program->inputs.count; p++) {
+        const muc_tensor *t = program->values[program->inputs.values[p]].tensor;
+        muc_ref_view view;
+        bool given = false;
+
+        for (size_t i = 0; i < c->input_count; i++)
+            if (strcmp(c->inputs[run][i].name, t->name) == 0) {
+                memcpy(fuzz_code_input(c->code, p), c->inputs[run][i].data,
+                       c->inputs[run][i].bytes);
+                given = true;
+            }
+        if (!given && muc_ref_get(c->second, (uint32_t)(t - c->prepared->tensors), &view))
+            memcpy(fuzz_code_input(c->code, p), view.data,
+                   view.elements * muc_dtype_get(view.dtype)->block_bytes);
+    }
+}
+
+/* whether passes may change a result by roundings */
+static bool folds_pairs(const muc_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        muc_op op = graph->nodes[i].op;
+
+        if (op == MUC_OP_QUANTIZE_LINEAR || op == MUC_OP_DEQUANTIZE_LINEAR ||
+            op == MUC_OP_QLINEAR_CONV || op == MUC_OP_QLINEAR_MATMUL)
+            return true;
+    }
+    return false;
+}
+
+static fuzz_verdict compare_run(check *c, uint32_t run)
+{
+    muc_status first = muc_ref_run(c->first, c->bindings[run], c->inputs[run], c->input_count);
+    fuzz_verdict verdict = FUZZ_SAME;
+    muc_status second;
+    int status;
+
+    if (first != MUC_OK)
+        snprintf(c->message, FUZZ_MESSAGE, "run %u: %.200s", run, muc_error_message(c->ctx));
+    muc_error_clear(c->ctx);
+    second = muc_ref_run(c->second, c->bindings[run], c->inputs[run], c->input_count);
+    muc_error_clear(c->ctx);
+    if (first == MUC_OK && second != MUC_OK) {
+        snprintf(c->message, FUZZ_MESSAGE, "run %u: refused after passes", run);
+        return FUZZ_PASSES;
+    }
+    if (second == MUC_OK)
+        give_inputs(c, run);
+    status = fuzz_code_run(c->code, c->bindings[run]);
+    if (first != MUC_OK)
+        return status == 0 ? FUZZ_ANSWERED : FUZZ_INVALID;
+    if (status != 0) {
+        snprintf(c->message, FUZZ_MESSAGE, "run %u: status %d", run, status);
+        return FUZZ_STOPPED;
+    }
+    verdict = compare_code(c, run);
+    if (verdict < FUZZ_WRONG && !folds_pairs(c->written))
+        verdict = worse(verdict, compare_passes(c, run));
+    return verdict;
+}
+
+/* ---- the road ---- */
+
+static muc_graph *open_text(check *c, const char *text)
+{
+    const muc_bytes bytes = { (const uint8_t *)text, strlen(text), "n.graph" };
+    muc_graph *graph = NULL;
+
+    return muc_graph_parse(c->ctx, bytes, &graph) == MUC_OK ? graph : NULL;
+}
+
+static bool make_int8(check *c, muc_graph *graph)
+{
+    muc_tensor_view arrays[MOST_INPUTS];
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < graph->tensor_count && count < MOST_INPUTS; i++) {
+        const muc_tensor *t = &graph->tensors[i];
+        muc_tensor_view *view = &arrays[count];
+        uint64_t elements, bytes;
+        uint8_t *data;
+
+        if (t->kind != MUC_TENSOR_INPUT)
+            continue;
+        if (muc_tensor_measure_bound(c->ctx, graph, t, c->bindings[0], &elements, &bytes) !=
+                MUC_OK ||
+            muc_arena_new(c->ctx, &c->arena, (size_t)bytes * SAMPLES + 1, 1, (void **)&data) !=
+                MUC_OK)
+            return false;
+        fill(c, t, data, SAMPLES * elements);
+        *view = (muc_tensor_view){ .name = t->name, .file = "fuzz", .dtype = t->dtype, .rank = 2 };
+        view->dims[0] = SAMPLES;
+        view->dims[1] = elements;
+        view->elements = SAMPLES * elements;
+        view->bytes = SAMPLES * bytes;
+        view->data = data;
+        count++;
+    }
+    return muc_network_to_int8(c->ctx, graph, arrays, count) == MUC_OK;
+}
+
+static fuzz_verdict refuse(check *c, fuzz_verdict verdict)
+{
+    snprintf(c->message, FUZZ_MESSAGE, "%.250s", muc_error_message(c->ctx));
+    return verdict;
+}
+
+static fuzz_verdict open_both(check *c, const char *text)
+{
+    uint64_t state = c->chance.state;
+
+    c->written = open_text(c, text);
+    if (!c->written)
+        return refuse(c, FUZZ_INVALID);
+    if (c->how->to_int8 && !make_int8(c, c->written))
+        return refuse(c, FUZZ_REFUSED);
+    if (muc_ref_open(c->ctx, c->written, &c->first) != MUC_OK)
+        return refuse(c, FUZZ_INVALID);
+    c->chance.state = state;
+    c->prepared = open_text(c, text);
+    if (!c->prepared || (c->how->to_int8 && !make_int8(c, c->prepared)) ||
+        muc_prepare_mcu(c->ctx, c->prepared) != MUC_OK)
+        return refuse(c, FUZZ_REFUSED);
+    if (muc_ref_open(c->ctx, c->prepared, &c->second) != MUC_OK)
+        return refuse(c, FUZZ_PASSES);
+    return FUZZ_SAME;
+}
+
+static fuzz_verdict run_all(check *c, const char *text)
+{
+    fuzz_verdict verdict = open_both(c, text);
+
+    if (verdict != FUZZ_SAME)
+        return verdict;
+    if (!draw_runs(c))
+        return refuse(c, FUZZ_INVALID);
+    if (muc_mcu_compile_as(c->ctx, c->prepared, "n", c->how->machine, &c->how->choices,
+                           &c->build) != MUC_OK)
+        return refuse(c, FUZZ_REFUSED);
+    c->code = fuzz_code_new(c->build, c->message);
+    if (!c->code)
+        return FUZZ_BROKEN;
+    fuzz_code_reset(c->code);
+    for (uint32_t run = 0; run < c->runs && verdict < FUZZ_WRONG; run++)
+        verdict = worse(verdict, compare_run(c, run));
+    return verdict;
+}
+
+fuzz_verdict fuzz_check(const char *text, const fuzz_how *how, char message[FUZZ_MESSAGE])
+{
+    check *c = calloc(1, sizeof(*c));
+    fuzz_verdict verdict;
+
+    if (!c)
+        abort();
+    message[0] = '\0';
+    c->ctx = muc_context_new(1);
+    c->how = how;
+    c->message = message;
+    c->chance.state = how->seed;
+    verdict = run_all(c, text);
+    fuzz_code_free(c->code);
+    muc_mcu_build_free(c->build);
+    muc_ref_close(c->first);
+    muc_ref_close(c->second);
+    muc_graph_free(c->written);
+    muc_graph_free(c->prepared);
+    muc_arena_free(&c->arena);
+    muc_context_free(c->ctx);
+    free(c);
+    return verdict;
+}
+
+fuzz_verdict fuzz_check_apart(const char *text, const fuzz_how *how, char message[FUZZ_MESSAGE])
+{
+    struct shared {
+        fuzz_verdict verdict;
+        char message[FUZZ_MESSAGE];
+    } *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    fuzz_verdict verdict;
+    int status = 0;
+    pid_t child;
+
+    if (shared == MAP_FAILED)
+        abort();
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        alarm(SECONDS);
+        shared->verdict = fuzz_check(text, how, shared->message);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        abort();
+    verdict = WIFEXITED(status)             ? shared->verdict
+              : WTERMSIG(status) == SIGALRM ? FUZZ_SLOW
+                                            : FUZZ_CRASHED;
+    memcpy(message, shared->message, FUZZ_MESSAGE);
+    munmap(shared, sizeof(*shared));
+    return verdict;
+}
