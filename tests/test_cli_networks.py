@@ -201,6 +201,31 @@ def test_a_picture_in_every_form_gives_the_same_classes():
     has(muc("run", network, "--image", WORK / "no.png", status=IO)[1], "no.png")
 
 
+def chip_network(name, weight):
+    weights = ", ".join(str((i * weight % 17 - 8) / 8) for i in range(54))
+    (WORK / name).write_text(f"""graph small
+tensor x = input f32 [1, 1, 12, 12]
+tensor w = const f32 [6, 1, 3, 3] values {weights}
+node c f32 [1, 6, 12, 12] = conv x, w pads=[1, 1, 1, 1]
+node r f32 [1, 6, 12, 12] = relu c
+node p f32 [1, 6, 6, 6] = max_pool r kernel=[2, 2] strides=[2, 2]
+output p
+""")
+    return WORK / name
+
+
+def test_a_chip_folder_is_checked_and_knows_its_network():
+    network, chip = chip_network("chip_a.graph", 5), WORK / "checked_chip"
+    made = json.loads(muc("compile", network, "--target", "cnnchip", "--pes", 4, "-o", chip, "--json")[0])
+    assert made["self_check"]["layers"] == "2 of 2" and made["self_check"]["worst_relative_error"] < 1e-5, made
+    assert made["cycles_bound"] <= made["cycles"]
+    report = json.loads(muc("report", chip, "--json")[0])
+    assert (report["cycles"], report["cycles_bound"]) == (made["cycles"], made["cycles_bound"])
+    found = json.loads(muc("verify", chip, network, "--json")[0])
+    assert found["compared"] == 2 and found["worst_relative_error"] < 1e-5, found
+    has(muc("verify", chip, chip_network("chip_b.graph", 7), status=MISMATCH)[1], "made of another network than", "chip_b.graph")
+
+
 def test_a_network_is_calibrated_on_a_folder_of_pictures():
     network, folder, samples = WORK / "small.graph", WORK / "pictures", []
     weights = ", ".join(str((i * 5 % 17 - 8) / 8) for i in range(18))

@@ -100,7 +100,7 @@ static void check_network(const char *text, uint32_t element, uint32_t count, do
     CHECK_OK(ctx, muc_cnnchip_compile(ctx, graph, "test", &machine, &build));
     CHECK_EQ(build->lowering.host_count, host_steps);
     CHECK(build->lowering.plan.peak >= build->lowering.plan.least);
-    CHECK_OK(ctx, muc_cnnchip_write_folder(ctx, build, path));
+    CHECK_OK(ctx, muc_cnnchip_write_folder(ctx, build, path, NULL, NULL));
     CHECK_OK(ctx, muc_chip_open(ctx, path, &chip));
     CHECK_OK(ctx, muc_chip_run(ctx, &chip, arrays, inputs, &found));
     last_compute_cycles = chip.sim.counts.compute_cycles;

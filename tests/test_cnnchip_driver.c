@@ -276,12 +276,11 @@ static void a_fault_says_which_and_where(void **state)
     CHECK_EQ(f.chip.fault, MUC_CNNCHIP_FAULT_frame);
 }
 
-/* the value nearest to each multiple, and the middles between them, in both kinds of small elements
- */
-static void small_elements_are_rounded_to_even(void **state)
+/* middles go away from 0, as in the reference */
+static void integers_are_quantized_as_the_network_quantizes(void **state)
 {
     static const float values[] = { 0.75f, 0.25f, -0.25f, 1000.0f };
-    static const uint8_t bytes[] = { 7 + 2, 7 + 0, 7 - 0, 127 };
+    static const uint8_t bytes[] = { 7 + 2, 7 + 1, 7 - 1, 127 };
     static fixture f;
     float back[4];
 
@@ -357,7 +356,7 @@ int main(void)
         cmocka_unit_test(headers_and_ports_that_cannot_be_are_refused),
         cmocka_unit_test(a_chip_that_is_too_small_or_none_is_refused),
         cmocka_unit_test(a_fault_says_which_and_where),
-        cmocka_unit_test(small_elements_are_rounded_to_even),
+        cmocka_unit_test(integers_are_quantized_as_the_network_quantizes),
         cmocka_unit_test(the_networks_order_may_have_channels_last),
         cmocka_unit_test(halves_agree_with_the_compilers),
     };

@@ -105,7 +105,7 @@ static muc_status write_folder(place *p, const char *name, const char *text)
     MUC_TRY(muc_folder_begin(p->ctx, p->path, &folder));
     CHECK_OK(p->ctx, muc_folder_write(folder, name, text, strlen(text)));
     CHECK(!muc_path_exists(p->file) || strcmp(text, "new") == 0);
-    return muc_folder_commit(folder, NULL);
+    return muc_folder_commit(folder, NULL, NULL);
 }
 
 static void clean_up(place *p)

@@ -102,8 +102,8 @@ void mur_cnnchip_begin(const mur_cnnchip *chip);
 /* Port number, from 0 on below chip->ports; MUR_E_INPUT beyond. */
 mur_status mur_cnnchip_port_of(const mur_cnnchip *chip, uint32_t number, mur_cnnchip_port *out);
 /* All values of a port in the network's order: [channels][height][width], or channels last. In
- * int8, put rounds value / scale to the nearest (halves to even), adds the zero point and limits.
- * MUR_E_INPUT: no such port. */
+ * int8, put rounds value / scale to the nearest (halves away from 0), adds the zero point and
+ * limits. MUR_E_INPUT: no such port. */
 mur_status mur_cnnchip_put(const mur_cnnchip *chip, uint32_t number, const float *values);
 mur_status mur_cnnchip_get(const mur_cnnchip *chip, uint32_t number, float *values);
 /* The same of elements as the chip has them: float, binary16 or int8_t. */

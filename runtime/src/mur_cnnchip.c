@@ -183,7 +183,7 @@ mur_status mur_cnnchip_port_of(const mur_cnnchip *chip, uint32_t number, mur_cnn
     return MUR_OK;
 }
 
-/* value / scale to the nearest, halves to even, + zero, limited */
+/* value / scale to the nearest, halves away from zero as networks are quantized, + zero, limited */
 static uint8_t quantize(float value, float scale, int32_t zero)
 {
     float ratio = value / scale, part;
@@ -194,9 +194,9 @@ static uint8_t quantize(float value, float scale, int32_t zero)
     ratio = ratio < -512.0f ? -512.0f : ratio > 512.0f ? 512.0f : ratio;
     q = (int32_t)ratio;
     part = ratio - (float)q;
-    if (part > 0.5f || (part == 0.5f && q % 2))
+    if (part >= 0.5f)
         q++;
-    else if (part < -0.5f || (part == -0.5f && q % 2))
+    else if (part <= -0.5f)
         q--;
     q += zero;
     return (uint8_t)(q < -128 ? -128 : q > 127 ? 127 : q);

@@ -179,12 +179,12 @@ static muc_status put_in_place(muc_folder *folder)
     return MUC_OK;
 }
 
-muc_status muc_folder_commit(muc_folder *folder, muc_folder_check *check)
+muc_status muc_folder_commit(muc_folder *folder, muc_folder_check *check, void *arg)
 {
     muc_status status = write_list(folder);
 
     if (status == MUC_OK && check)
-        status = check(folder->ctx, folder->temporary);
+        status = check(folder->ctx, folder->temporary, arg);
     if (status == MUC_OK)
         status = put_in_place(folder);
     if (status != MUC_OK)

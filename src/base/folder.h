@@ -13,12 +13,12 @@ typedef struct muc_folder muc_folder;
 muc_status muc_folder_begin(muc_context *ctx, const char *path, muc_folder **out);
 /* name is relative and may pass through folders, which are made. */
 muc_status muc_folder_write(muc_folder *folder, const char *name, const void *data, size_t size);
-/* Whether the files at path can be read as what they are. */
-typedef muc_status muc_folder_check(muc_context *ctx, const char *path);
+/* Whether the files at path can be read as what they are; arg: as given to commit. */
+typedef muc_status muc_folder_check(muc_context *ctx, const char *path, void *arg);
 
 /* Both release the folder; commit removes what was written when it fails. check, unless it is NULL,
  * is asked of the temporary folder before that is renamed. */
-muc_status muc_folder_commit(muc_folder *folder, muc_folder_check *check);
+muc_status muc_folder_commit(muc_folder *folder, muc_folder_check *check, void *arg);
 void muc_folder_discard(muc_folder *folder);
 
 #endif

@@ -165,7 +165,7 @@ static void store_real(const muc_chip *chip, const muc_chip_place *p, float real
     } else if (bytes == FP16) {
         muc_store_u16(at, muc_f16_of_f32(real));
     } else {
-        q = round((double)real / p->scale) + p->zero;
+        q = roundf(real / (float)p->scale) + (double)p->zero; /* as the reference quantizes */
         *at = (uint8_t)(int8_t)(isnan(q) ? p->zero : fmax(-128, fmin(127, q)));
     }
 }
@@ -218,12 +218,17 @@ static muc_status check_image(muc_context *ctx, muc_bytes image, uint32_t bytes,
     return MUC_OK;
 }
 
+bool muc_chip_fits(const muc_cnnchip_program *program)
+{
+    return program->frame_bytes <= MOST_MEMORY && program->filter_bytes <= MOST_MEMORY;
+}
+
 /* a program file of a few bytes may claim all that addresses reach */
 static muc_status check_memories(muc_context *ctx, const muc_chip *chip)
 {
     const muc_cnnchip_program *p = &chip->program;
 
-    if (p->frame_bytes <= MOST_MEMORY && p->filter_bytes <= MOST_MEMORY)
+    if (muc_chip_fits(p))
         return MUC_OK;
     return muc_fail(ctx, MUC_UNSUPPORTED, chip->program_file.bytes.name, 28,
                     "the program needs %u bytes of FRAME and %u of FILTER; the simulator has %u of "
@@ -454,8 +459,7 @@ static muc_status put_input(muc_context *ctx, muc_chip *chip, const muc_chip_pla
         if (p->dtype == MUC_F32) {
             memcpy(data + 4 * i, &real, sizeof(real));
         } else if (p->in_frame && muc_dtype_get(array->dtype)->kind == MUC_DTYPE_FLOAT) {
-            value = round(value / p->scale) + p->zero;
-            data[i] = (uint8_t)(int8_t)(isnan(value) ? p->zero : fmax(-128, fmin(127, value)));
+            store_real(chip, p, real, &data[i]);
         } else if (array->dtype == p->dtype) {
             memcpy(data, array->data, (size_t)array->bytes);
             break;
@@ -521,11 +525,15 @@ muc_status muc_chip_run(muc_context *ctx, muc_chip *chip, const muc_tensor_view 
     chip->tensors = NULL;
     chip->tensor_count = chip->tensor_capacity = 0;
     MUC_TRY(put_inputs(ctx, chip, arrays, array_count));
+    chip->sim.program_bytes = chip->stop ? chip->stop : chip->program.code_bytes;
     state = muc_cnnchip_sim_start(&chip->sim);
     while (state == MUC_CNNCHIP_ENDED && chip->sim.code != 0) {
         MUC_TRY(run_host(ctx, chip, chip->sim.code));
         state = muc_cnnchip_sim_resume(&chip->sim);
     }
+    *outputs = NULL;
+    if (chip->stop && chip->sim.pc == chip->stop)
+        return MUC_OK;
     if (state != MUC_CNNCHIP_ENDED)
         return muc_fail(ctx, MUC_BUG, chip->path, MUC_NO_OFFSET,
                         "the chip stopped at byte %u of the code with fault %u", chip->sim.pc,

@@ -40,6 +40,7 @@ typedef struct muc_chip {
     json_t *map;
     muc_cnnchip_program program;
     muc_cnnchip_sim sim; /* its memories are in the arena */
+    uint32_t stop; /* byte of the code that runs end before, without results; 0: they run all */
     muc_chip_place *inputs, *outputs;
     size_t input_count, output_count;
     muc_chip_tensor *tensors;
@@ -51,6 +52,9 @@ bool muc_is_chip_folder(const char *path);
 /* Opens it: program, images and map, each against the others. */
 muc_status muc_chip_open(muc_context *ctx, const char *path, muc_chip *out);
 void muc_chip_close(muc_chip *chip);
+
+/* Whether the simulator has memories of the program's sizes. */
+bool muc_chip_fits(const muc_cnnchip_program *program);
 
 /* Reads a place of the map: a member of an array of it. */
 muc_status muc_chip_read_place(muc_context *ctx, const muc_chip *chip, const json_t *item,
@@ -73,11 +77,35 @@ struct muc_model;
 struct muc_report;
 struct muc_compile_options;
 struct muc_array_run;
+
+/* How far a folder's layers are from the reference. */
+typedef struct muc_chip_check {
+    uint32_t layers, of; /* compared; that there are */
+    double worst;        /* greatest difference, of its layer's greatest element */
+    uint64_t cycles;     /* counted by the simulator; 0: it did not run all */
+    bool agrees;         /* within the tolerance */
+    char first[256];     /* the first layer that does not */
+} muc_chip_check;
+
+/* Runs a folder on inputs made up and compares layers with the reference on the graph that it was
+ * made of: all, or of a large network the first, of at most MUC_CHIP_CHECKED operations. */
+#define MUC_CHIP_CHECKED ((uint64_t)1 << 29)
+muc_status muc_chip_self_check(muc_context *ctx, const char *path, muc_graph *graph,
+                               muc_chip_check *out);
+
 muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const struct muc_array_run *how,
                                struct muc_report **out);
 muc_status muc_chip_verify(muc_context *ctx, const char *path, const struct muc_model *network,
                            const char *trace, struct muc_report **out);
 muc_status muc_chip_report(muc_context *ctx, const char *path, struct muc_report **out);
+
+/* What the run counted. */
+void muc_chip_add_counts(struct muc_report *report, const muc_chip *chip);
+/* How many images the arrays hold: a multiple of what each input takes; 1 if they differ. */
+uint64_t muc_chip_images(const muc_chip *chip, const muc_tensor_view *arrays, size_t count);
+/* Image i of the arrays. */
+muc_status muc_chip_take_image(muc_context *ctx, muc_arena *arena, const muc_tensor_view *arrays,
+                               size_t count, uint64_t i, uint64_t images, muc_tensor_view **out);
 
 /* Adds the graph of inputs, layers and host steps to the report, for pages. */
 muc_status muc_chip_draw_graph(muc_context *ctx, muc_chip *chip, struct muc_report *report);

@@ -1,4 +1,4 @@
-/* chip_report.c - the CNN chip's folder executed, compared layer by layer, and reported on. */
+/* chip_report.c - the CNN chip's folder executed and reported on. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,10 +16,6 @@
 #include "report/figures.h"
 #include "report/report.h"
 
-/* largest difference from float32, of a layer's greatest element, that passes */
-#define FP32_TOLERANCE 1e-5
-#define FP16_TOLERANCE 2e-2
-
 static uint64_t member(const json_t *item, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(item, key));
@@ -34,7 +30,7 @@ static double share_of(uint64_t part, double whole)
     return whole > 0 ? (double)part / whole : 0;
 }
 
-static void add_counts(muc_report *report, const muc_chip *chip)
+void muc_chip_add_counts(muc_report *report, const muc_chip *chip)
 {
     const muc_cnnchip_counts *c = &chip->sim.counts;
 
@@ -91,8 +87,7 @@ static muc_status take_inputs(muc_context *ctx, muc_chip *chip, const muc_array_
     return muc_image_array(ctx, &chip->arena, how->image, how->preprocess, &port, *arrays, image);
 }
 
-/* How many images the arrays hold: a multiple of what each input takes; 1 if they differ. */
-static uint64_t images_in(const muc_chip *chip, const muc_tensor_view *arrays, size_t count)
+uint64_t muc_chip_images(const muc_chip *chip, const muc_tensor_view *arrays, size_t count)
 {
     uint64_t images = 0;
 
@@ -107,9 +102,8 @@ static uint64_t images_in(const muc_chip *chip, const muc_tensor_view *arrays, s
     return images ? images : 1;
 }
 
-/* image i of the arrays */
-static muc_status take_image(muc_context *ctx, muc_arena *arena, const muc_tensor_view *arrays,
-                             size_t count, uint64_t i, uint64_t images, muc_tensor_view **out)
+muc_status muc_chip_take_image(muc_context *ctx, muc_arena *arena, const muc_tensor_view *arrays,
+                               size_t count, uint64_t i, uint64_t images, muc_tensor_view **out)
 {
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, count + 1, out));
     for (size_t k = 0; k < count; k++) {
@@ -170,7 +164,7 @@ static muc_status run_images(muc_context *ctx, muc_chip *chip, muc_arena *arena,
         muc_tensor_view *image, *results;
 
         muc_progress(ctx, "images", i, images);
-        MUC_TRY(take_image(ctx, arena, arrays, count, i, images, &image));
+        MUC_TRY(muc_chip_take_image(ctx, arena, arrays, count, i, images, &image));
         MUC_TRY(muc_chip_run(ctx, chip, image, count, &results));
         MUC_TRY(keep_results(ctx, arena, chip, results, i, images, outputs));
         add_up(&sum, &chip->sim.counts);
@@ -189,7 +183,7 @@ static muc_status run_folder(muc_context *ctx, muc_chip *chip, muc_arena *arena,
     size_t count;
 
     MUC_TRY(take_inputs(ctx, chip, how, &arrays, &count, &image));
-    images = images_in(chip, arrays, count);
+    images = muc_chip_images(chip, arrays, count);
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, chip->output_count + 1, &outputs));
     MUC_TRY(run_images(ctx, chip, arena, arrays, count, images, outputs));
     if (how->output)
@@ -204,7 +198,7 @@ static muc_status run_folder(muc_context *ctx, muc_chip *chip, muc_arena *arena,
         first.quantized = first.quantized && outputs[0].dtype == first.dtype;
         MUC_TRY(muc_image_add_classes(ctx, how->labels, &outputs[0], &first, *out));
     }
-    add_counts(*out, chip);
+    muc_chip_add_counts(*out, chip);
     muc_report_begin_table(*out, "outputs");
     for (size_t i = 0; i < chip->output_count; i++)
         muc_report_add_array(*out, &outputs[i]);
@@ -222,248 +216,6 @@ muc_status muc_chip_run_folder(muc_context *ctx, const char *path, const muc_arr
     MUC_TRY(muc_chip_open(ctx, path, &chip));
     status = run_folder(ctx, &chip, &arena, how, out);
     muc_arena_free(&arena);
-    muc_chip_close(&chip);
-    return status;
-}
-
-/* ---- verify: every layer beside the reference, as it comes out ---- */
-
-typedef struct comparison {
-    muc_context *ctx;
-    const muc_chip *chip;
-    const muc_graph *graph;
-    const muc_ref *ref;
-    muc_report *report;
-    const json_t *layers;
-    size_t next; /* layer whose last instruction comes next */
-    uint64_t instruction, cycles;
-    double tolerance, worst;
-    uint32_t compared, wrong;
-    char first[256]; /* the first divergence */
-    muc_text *trace; /* or NULL */
-    muc_status status;
-} comparison;
-
-/* the layer's tensor in the reference's graph, where an int8 one may have another name */
-static uint32_t find_reference(const comparison *c, const char *name)
-{
-    uint32_t id = muc_graph_find(c->graph, name);
-    size_t length = strlen(name);
-    char plain[256];
-
-    if (id != MUC_NO_ID || length < 5 || length >= sizeof(plain) ||
-        strcmp(name + length - 5, ".int8") != 0)
-        return id;
-    memcpy(plain, name, length - 5);
-    plain[length - 5] = '\0';
-    return muc_graph_find(c->graph, plain);
-}
-
-/* what element i stands for */
-static double number_of(const muc_ref_view *view, const muc_quantization *q, size_t i)
-{
-    const muc_tensor_view array = { .dtype = view->dtype, .data = view->data };
-    double value = muc_array_element(&array, i);
-
-    return q && q->count == 1 ? (double)q->scales[0] * (value - q->zero_points[0]) : value;
-}
-
-/* of a sum of squares and a sum of squared differences */
-static double decibels(double signal, double noise)
-{
-    return noise > 0 && signal > 0 ? 10 * log10(signal / noise) : INFINITY;
-}
-
-static void compare_values(comparison *c, const json_t *layer, const muc_chip_place *place,
-                           const float *values, const muc_ref_view *view,
-                           const muc_quantization *quantization)
-{
-    double error = 0, sum = 0, greatest = 0, signal = 0, noise = 0, relative;
-    const char *op = json_string_value(json_object_get(layer, "op"));
-
-    for (size_t i = 0; i < view->elements; i++) {
-        double expected = number_of(view, quantization, i),
-               difference = fabs(expected - (double)values[i]);
-
-        if (isnan(expected) && isnan(values[i]))
-            continue;
-        if (expected == (double)values[i])
-            difference = 0;
-        error = difference > error || isnan(difference) ? difference : error;
-        greatest = fmax(greatest, fabs(expected));
-        sum += difference;
-        signal += expected * expected;
-        noise += difference * difference;
-    }
-    relative = error > 0 ? error / fmax(greatest, 1e-30) : error;
-    c->compared++;
-    c->worst = relative > c->worst || isnan(relative) ? relative : c->worst;
-    if (!(relative <= c->tolerance) && c->wrong++ == 0)
-        snprintf(c->first, sizeof(c->first), "'%.200s'", place->tensor);
-    muc_report_begin_row(c->report);
-    muc_report_add_count(c->report, "layer", c->next + 1);
-    muc_report_add_text(c->report, "node", "%.48s", place->tensor);
-    muc_report_add_text(c->report, "operator", "%s", op ? op : "");
-    muc_report_add_count(c->report, "values", view->elements);
-    muc_report_add_real(c->report, "max_error", error);
-    muc_report_add_real(c->report, "mean_error", view->elements ? sum / (double)view->elements : 0);
-    muc_report_add_real(c->report, "relative", relative);
-    if (c->chip->program.element == MUC_CNNCHIP_int8 && place->scale > 0)
-        muc_report_add_real(c->report, "steps", error / place->scale);
-    if (isfinite(decibels(signal, noise)))
-        muc_report_add_real(c->report, "snr_db", decibels(signal, noise));
-    muc_report_end(c->report);
-}
-
-static muc_status compare_layer(comparison *c, const json_t *layer)
-{
-    muc_chip_place place;
-    muc_ref_view view;
-    uint32_t id;
-    float *values;
-
-    MUC_TRY(muc_chip_read_place(c->ctx, c->chip, layer, &place));
-    id = find_reference(c, place.tensor);
-    if (id == MUC_NO_ID || !place.in_frame || !muc_ref_get(c->ref, id, &view) ||
-        view.elements != place.elements)
-        return MUC_OK;
-    place.dtype = MUC_F32; /* int8: what the integers stand for */
-    MUC_TRY(MUC_NEW_ARRAY(c->ctx, c->chip->path, (size_t)place.elements, &values));
-    muc_chip_load(c->chip, &place, (uint8_t *)values);
-    compare_values(c, layer, &place, values, &view, c->graph->tensors[id].quantization);
-    free(values);
-    return MUC_OK;
-}
-
-/* number of the instruction behind the layer's last one; 0: it has none of its own */
-static uint64_t end_of(const json_t *layer)
-{
-    const json_t *steps = json_object_get(layer, "steps"), *range;
-
-    if (json_array_size(steps) == 0)
-        return 0;
-    range = json_object_get(json_array_get(steps, json_array_size(steps) - 1), "instructions");
-    return (uint64_t)json_integer_value(json_array_get(range, 1));
-}
-
-/* one line an instruction: what it was, what it cost, what it left */
-static void add_trace(comparison *c, const muc_cnnchip_sim *sim, uint32_t pc,
-                      const muc_cnnchip_counts *counts)
-{
-    muc_cnnchip_insn insn;
-    unsigned fault;
-
-    if (!muc_cnnchip_read_insn(sim->program + pc, sim->program_bytes - pc, &insn, &fault))
-        return;
-    muc_text_add(c->trace,
-                 "%" PRIu64 ",%" PRIu32 ",%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64
-                 ",%" PRIu64 ",%" PRIu64,
-                 c->instruction, pc, muc_cnnchip_op_get(insn.op).name, insn.layer, insn.part,
-                 insn.parts, counts->cycles, counts->compute_cycles, counts->operations);
-    muc_chip_trace_result(sim, &insn, c->trace);
-    muc_text_add(c->trace, "\n");
-}
-
-static void trace(void *arg, const muc_cnnchip_sim *sim, uint32_t pc, const uint32_t *words,
-                  const muc_cnnchip_counts *counts)
-{
-    comparison *c = arg;
-
-    (void)words;
-    if (c->trace)
-        add_trace(c, sim, pc, counts);
-    c->instruction++;
-    muc_progress(c->ctx, "layers", c->next, json_array_size(c->layers));
-    while (c->status == MUC_OK && c->next < json_array_size(c->layers)) {
-        const json_t *layer = json_array_get(c->layers, c->next);
-        uint64_t end = end_of(layer);
-
-        if (end > c->instruction)
-            break;
-        if (end == c->instruction)
-            c->status = compare_layer(c, layer);
-        c->next++;
-    }
-}
-
-static muc_status verify(muc_context *ctx, muc_chip *chip, const muc_model *network,
-                         const muc_tensor_view *image, const muc_ref *ref, muc_text *lines,
-                         muc_report **out)
-{
-    comparison c = { .ctx = ctx,
-                     .chip = chip,
-                     .graph = network->network.graph,
-                     .ref = ref,
-                     .layers = json_object_get(chip->map, "layers"),
-                     .tolerance = chip->program.element == MUC_CNNCHIP_fp32   ? FP32_TOLERANCE
-                                  : chip->program.element == MUC_CNNCHIP_fp16 ? FP16_TOLERANCE
-                                                                              : INFINITY,
-                     .trace = lines };
-    muc_tensor_view *outputs;
-
-    MUC_TRY(muc_report_new(ctx, out));
-    c.report = *out;
-    chip->sim.trace = trace;
-    chip->sim.trace_arg = &c;
-    muc_report_begin_table(c.report, "layers");
-    MUC_TRY(muc_chip_run(ctx, chip, image, network->array_count, &outputs));
-    MUC_TRY(c.status);
-    muc_report_end(c.report);
-    muc_report_add_count(c.report, "compared", c.compared);
-    muc_report_add_real(c.report, "worst_relative_error", c.worst);
-    if (isfinite(c.tolerance))
-        muc_report_add_real(c.report, "tolerance", c.tolerance);
-    if (c.first[0])
-        muc_report_add_text(c.report, "first_divergence", "%s", c.first);
-    add_counts(c.report, chip);
-    MUC_TRY(muc_report_status(ctx, c.report));
-    if (c.compared == 0)
-        return muc_fail(ctx, MUC_MISMATCH, chip->path, MUC_NO_OFFSET,
-                        "it was not made of this network: no layer has a name of it");
-    return c.first[0]
-               ? muc_fail(ctx, MUC_MISMATCH, chip->path, MUC_NO_OFFSET,
-                          "chip and reference differ by more than %g at %s", c.tolerance, c.first)
-               : MUC_OK;
-}
-
-static muc_status verify_folder(muc_context *ctx, muc_chip *chip, const muc_model *network,
-                                const char *path, muc_report **out)
-{
-    muc_graph *graph = network->network.graph;
-    muc_tensor_view *image;
-    muc_text lines = { 0 };
-    muc_status status;
-    muc_ref *ref;
-
-    MUC_TRY(chip->program.element == MUC_CNNCHIP_int8 ? muc_prepare_mcu(ctx, graph)
-                                                      : muc_prepare_cnnchip(ctx, graph));
-    MUC_TRY(take_image(ctx, &chip->arena, network->arrays, network->array_count, 0,
-                       images_in(chip, network->arrays, network->array_count), &image));
-    MUC_TRY(muc_network_evaluate(ctx, graph, image, network->array_count, &chip->arena, &ref));
-    if (path)
-        muc_text_add(&lines, "instruction,offset,operation,layer,part,parts,cycles,compute_cycles,"
-                             "operations,results,least,greatest,mean,crc32\n");
-    status = verify(ctx, chip, network, image, ref, path ? &lines : NULL, out);
-    if (path && (status == MUC_OK || status == MUC_MISMATCH)) {
-        muc_status written = muc_text_status(ctx, &lines);
-
-        if (written == MUC_OK)
-            written = muc_file_write(ctx, path, lines.data, lines.size);
-        status = status == MUC_OK ? written : status;
-    }
-    muc_text_free(&lines);
-    muc_ref_close(ref);
-    return status;
-}
-
-muc_status muc_chip_verify(muc_context *ctx, const char *path, const muc_model *network,
-                           const char *trace_path, muc_report **out)
-{
-    muc_status status;
-    muc_chip chip;
-
-    MUC_TRY(muc_chip_open(ctx, path, &chip));
-    status = verify_folder(ctx, &chip, network, trace_path, out);
     muc_chip_close(&chip);
     return status;
 }
@@ -688,7 +440,7 @@ static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **o
     muc_report_add_text(*out, "machine", "%s", text ? text : "");
     muc_report_add_text(*out, "element", "%s", muc_cnnchip_element_name(chip->program.element));
     muc_report_add_count(*out, "pes", chip->sim.pes);
-    add_counts(*out, chip);
+    muc_chip_add_counts(*out, chip);
     add_bounds(*out, chip, &t);
     muc_report_add_count(*out, "frame_bytes", chip->program.frame_bytes);
     muc_report_add_count(*out, "frame_bound", member(json_object_get(chip->map, "frame"), "bound"));

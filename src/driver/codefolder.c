@@ -128,10 +128,11 @@ void muc_code_close(muc_code_folder *folder)
     memset(folder, 0, sizeof(*folder));
 }
 
-muc_status muc_code_check(muc_context *ctx, const char *path)
+muc_status muc_code_check(muc_context *ctx, const char *path, void *arg)
 {
     muc_code_folder folder;
 
+    (void)arg;
     if (muc_code_open(ctx, path, &folder) != MUC_OK)
         return MUC_BUG;
     muc_code_close(&folder);

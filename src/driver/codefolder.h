@@ -4,9 +4,10 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json.h"
 #include "formats/checkpoint.h"
-#include "graph/dtype.h"
+#include "graph/graph.h"
 
 /* An input or output as the code has it. */
 typedef struct muc_code_port {
@@ -39,8 +40,16 @@ typedef struct muc_code_folder {
 
 muc_status muc_code_open(muc_context *ctx, const char *path, muc_code_folder *out);
 void muc_code_close(muc_code_folder *folder);
+/* A folder's description tells the fingerprint of the graph that it was made of, and the options
+ * that made that. MUC_MISMATCH naming the options if this graph, of the file `network`, has
+ * another. */
+muc_status muc_check_fingerprint(muc_context *ctx, const char *path, const json_t *json,
+                                 const muc_graph *graph, const char *network);
+/* MUC_MISMATCH, in the same words. */
+muc_status muc_other_network(muc_context *ctx, const char *path, const json_t *json,
+                             const char *network);
 /* Whether a folder that was just written can be opened, else MUC_BUG: a defect of muc. */
-muc_status muc_code_check(muc_context *ctx, const char *path);
+muc_folder_check muc_code_check;
 
 /* Elements of an array as an input wants them: real numbers are quantized where it carries
  * quantization, integers must be there exactly. out holds input->bytes. */

@@ -1,7 +1,9 @@
 /* compile_cnnchip.c - the road from a network to the CNN chip's images. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/chip.h"
 #include "driver/compile.h"
 #include "driver/target.h"
 #include "passes/batch.h"
@@ -104,8 +106,22 @@ static void add_hosts(muc_report *report, const muc_cnnchip_lowering *l)
     muc_report_end(report);
 }
 
-static muc_status make_report(muc_context *ctx, const muc_cnnchip_build *build, const char *path,
-                              muc_report **out)
+static void add_check(muc_report *report, const muc_chip_check *check)
+{
+    muc_report_begin_group(report, "self_check");
+    if (check->layers == 0)
+        muc_report_add_text(report, "layers", "none: the network is too large");
+    else
+        muc_report_add_text(report, "layers", "%u of %u", check->layers, check->of);
+    if (check->layers)
+        muc_report_add_real(report, "worst_relative_error", check->worst);
+    if (check->first[0])
+        muc_report_add_text(report, "first_divergence", "%s", check->first);
+    muc_report_end(report);
+}
+
+static muc_status make_report(muc_context *ctx, const muc_cnnchip_build *build,
+                              const muc_chip_check *check, const char *path, muc_report **out)
 {
     const muc_cnnchip_lowering *l = &build->lowering;
     muc_report *report;
@@ -126,6 +142,7 @@ static muc_status make_report(muc_context *ctx, const muc_cnnchip_build *build, 
     muc_report_add_count(report, "cycles_bound", l->least_cycles);
     muc_report_add_count(report, "frame_bytes", l->plan.peak);
     muc_report_add_count(report, "frame_bound", l->plan.least);
+    add_check(report, check);
     muc_report_begin_table(report, "memory");
     add_memory(report, "FRAME", "tensors", l->plan.peak);
     add_memory(report, "FILTER", "weights", l->weights_bytes);
@@ -140,23 +157,59 @@ static muc_status make_report(muc_context *ctx, const muc_cnnchip_build *build, 
 
 /* ---- the road ---- */
 
+typedef struct chip_job {
+    muc_graph *graph;
+    const muc_cnnchip_build *build;
+    muc_chip_check check;
+} chip_job;
+
+/* no rounding of binary32 leaves a layer this far from the reference, of its greatest element */
+#define MOST_ROUNDING 0.1
+
+/* The simulator runs what was written, and layers are compared with the reference. What is wrong is
+ * a defect of muc; small differences are told. */
+static muc_status self_check(muc_context *ctx, const char *path, void *arg)
+{
+    chip_job *job = arg;
+
+    if (!muc_chip_fits(&job->build->program))
+        return MUC_OK;
+    MUC_TRY(muc_chip_self_check(ctx, path, job->graph, &job->check));
+    if (job->build->machine.element == MUC_CNNCHIP_fp32 && job->check.worst > MOST_ROUNDING)
+        return muc_fail(ctx, MUC_BUG, path, MUC_NO_OFFSET,
+                        "the program computes something else than the network: %s is off by %g of "
+                        "its greatest element",
+                        job->check.first, job->check.worst);
+    if (job->check.cycles && job->check.cycles != job->build->lowering.cycles)
+        return muc_fail(ctx, MUC_BUG, path, MUC_NO_OFFSET,
+                        "the simulator counts %" PRIu64 " cycles, the compiler %" PRIu64,
+                        job->check.cycles, job->build->lowering.cycles);
+    return MUC_OK;
+}
+
 static muc_status compile(muc_context *ctx, const muc_model *model,
                           const muc_compile_options *options, muc_arena *arena,
                           const char *out_path, muc_report **out)
 {
     muc_graph *graph = model->network.graph;
+    chip_job job = { .graph = graph };
     muc_cnnchip_machine machine;
     muc_cnnchip_build *build;
+    uint32_t fingerprint;
     muc_status status;
     const char *name;
 
     MUC_TRY(muc_name_of_path(ctx, arena, model->path, &name));
     MUC_TRY(muc_prepare_cnnchip(ctx, graph)); /* passes */
+    MUC_TRY(muc_graph_fingerprint(ctx, graph, &fingerprint));
     MUC_TRY(find_machine(ctx, arena, graph, options, &machine));
     MUC_TRY(muc_cnnchip_compile(ctx, graph, name, &machine, &build)); /* lower, plan, emit */
-    status = muc_cnnchip_write_folder(ctx, build, out_path);
+    build->options = model->options;
+    build->fingerprint = fingerprint;
+    job.build = build;
+    status = muc_cnnchip_write_folder(ctx, build, out_path, self_check, &job);
     if (status == MUC_OK)
-        status = make_report(ctx, build, out_path, out);
+        status = make_report(ctx, build, &job.check, out_path, out);
     muc_cnnchip_build_free(build);
     return status;
 }

@@ -176,7 +176,7 @@ muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
     MUC_TRY(muc_folder_begin(ctx, out_path, &w.folder));
     status = write_all(&w);
     if (status == MUC_OK)
-        status = muc_folder_commit(w.folder, NULL);
+        status = muc_folder_commit(w.folder, NULL, NULL);
     else
         muc_folder_discard(w.folder);
     muc_arena_free(&w.arena);

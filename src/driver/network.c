@@ -33,6 +33,7 @@ typedef struct runner {
     binding bindings[MUC_EXPR_MAX_INPUTS];
     port *ports;
     size_t port_count;
+    uint32_t end; /* node that runs end before; 0: they run all */
 } runner;
 
 static muc_status fail_shape(const runner *r, const muc_tensor *tensor,
@@ -422,6 +423,8 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
         bindings[i] = r->bindings[i].value;
     MUC_TRY(muc_ref_open(r->ctx, r->graph, ref));
     muc_ref_tell_progress(*ref);
+    if (r->end)
+        muc_ref_set_range(*ref, 0, r->end);
     status = fill_caches(r, *ref);
     if (status == MUC_OK)
         status = muc_ref_run(*ref, bindings, inputs, count);
@@ -535,6 +538,15 @@ muc_status muc_network_run_row(muc_context *ctx, muc_graph *graph, const muc_uni
     }
     muc_ref_close(ref);
     return status;
+}
+
+muc_status muc_network_evaluate_first(muc_context *ctx, muc_graph *graph,
+                                      const muc_tensor_view *arrays, size_t array_count,
+                                      uint32_t end, muc_arena *arena, muc_ref **ref)
+{
+    runner r = { .ctx = ctx, .graph = graph, .arena = arena, .end = end };
+
+    return evaluate(&r, arrays, array_count, ref);
 }
 
 muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,

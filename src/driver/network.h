@@ -18,6 +18,11 @@ muc_status muc_network_run(muc_context *ctx, muc_graph *graph, const muc_tensor_
 muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                                 size_t array_count, muc_arena *arena, muc_ref **ref);
 
+/* The same of the nodes before `end` alone; 0: of all. */
+muc_status muc_network_evaluate_first(muc_context *ctx, muc_graph *graph,
+                                      const muc_tensor_view *arrays, size_t array_count,
+                                      uint32_t end, muc_arena *arena, muc_ref **ref);
+
 /* The same of a graph that muc_unify made of several exports and may have been changed since. The
  * arrays are those of an export, caches among them; the calibration record is that of the export
  * with their lengths, unless an array "record" is given. */

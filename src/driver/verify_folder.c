@@ -86,24 +86,32 @@ static void compare(comparison *c, const muc_tensor *tensor, const char *what,
     muc_report_end(c->rows);
 }
 
-static muc_status other_network(const comparison *c)
+muc_status muc_other_network(muc_context *ctx, const char *path, const json_t *json,
+                             const char *network)
 {
-    const char *options = json_string_value(json_object_get(c->folder->json, "options"));
+    const char *options = json_string_value(json_object_get(json, "options"));
 
-    return muc_fail(c->ctx, MUC_MISMATCH, c->folder->path, MUC_NO_OFFSET,
-                    "the code was made of another network than '%s', or with other options: muc "
+    return muc_fail(ctx, MUC_MISMATCH, path, MUC_NO_OFFSET,
+                    "it was made of another network than '%s', or with other options: muc "
                     "compile was given %s",
-                    c->network->path, options && *options ? options : "none");
+                    network, options && *options ? options : "none");
 }
 
-/* what the code was made of, before anything is compared */
-static muc_status check_fingerprint(const comparison *c)
+muc_status muc_check_fingerprint(muc_context *ctx, const char *path, const json_t *json,
+                                 const muc_graph *graph, const char *network)
 {
-    const json_t *told = json_object_get(c->folder->json, "fingerprint");
+    const json_t *told = json_object_get(json, "fingerprint");
     uint32_t found;
 
-    MUC_TRY(muc_graph_fingerprint(c->ctx, c->graph, &found));
-    return told && json_integer_value(told) != (json_int_t)found ? other_network(c) : MUC_OK;
+    MUC_TRY(muc_graph_fingerprint(ctx, graph, &found));
+    return told && json_integer_value(told) != (json_int_t)found
+               ? muc_other_network(ctx, path, json, network)
+               : MUC_OK;
+}
+
+static muc_status other_network(const comparison *c)
+{
+    return muc_other_network(c->ctx, c->folder->path, c->folder->json, c->network->path);
 }
 
 /* the records that trace_source wrote; the outputs that main.c writes come after them */
@@ -304,7 +312,8 @@ static muc_status compare_exports(comparison *c)
 static muc_status verify(comparison *c, muc_arena *arena, muc_report **out)
 {
     MUC_TRY(muc_prepare_mcu(c->ctx, c->graph));
-    MUC_TRY(check_fingerprint(c));
+    MUC_TRY(muc_check_fingerprint(c->ctx, c->folder->path, c->folder->json, c->graph,
+                                  c->network->path));
     MUC_TRY(muc_report_new(c->ctx, out));
     c->report = *out;
     /* arrays have the lengths of one export */

@@ -2,11 +2,14 @@
 #ifndef MUC_CNNCHIP_H
 #define MUC_CNNCHIP_H
 
+#include "base/folder.h"
 #include "targets/cnnchip/lower.h"
 
 /* A compilation with its stages, for reports and tests. */
 typedef struct muc_cnnchip_build {
     const char *name;
+    const char *options;  /* that made the graph what it is, for the map; or NULL */
+    uint32_t fingerprint; /* of the graph */
     muc_cnnchip_machine machine;
     muc_cnnchip_lowering lowering;
     muc_cnnchip_program program;
@@ -24,10 +27,10 @@ void muc_cnnchip_build_free(muc_cnnchip_build *build); /* NULL is fine */
 
 /* Writes program.bin, program.hex, program.asm, frame.bin, filter.bin (also as .hex, up to
  * MUC_CNNCHIP_MOST_HEX_BYTES), map.json and a graph for each host step into a folder, which appears
- * whole or not at all. The same build gives the same bytes. */
+ * whole or not at all, after check, which may be NULL. The same build gives the same bytes. */
 enum { MUC_CNNCHIP_MOST_HEX_BYTES = 4 << 20 };
 muc_status muc_cnnchip_write_folder(muc_context *ctx, const muc_cnnchip_build *build,
-                                    const char *path);
+                                    const char *path, muc_folder_check *check, void *arg);
 
 /* ---- private to this folder ---- */
 

@@ -329,6 +329,11 @@ void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)
     muc_text_add(text, "{\n  \"target\": \"cnnchip\",\n  ");
     add_key(text, "name", build->name);
     muc_text_add(text, ",\n  ");
+    if (build->options) {
+        add_key(text, "options", build->options);
+        muc_text_add(text, ",\n  ");
+    }
+    muc_text_add(text, "\"fingerprint\": %" PRIu32 ",\n  ", build->fingerprint);
     add_key(text, "machine", build->machine.name);
     muc_text_add(text, ",\n  ");
     add_key(text, "element", muc_cnnchip_element_name(build->machine.element));
