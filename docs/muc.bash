@@ -16,7 +16,7 @@ _muc() {
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;
-    compress) options="--output --quant --bits --embed-bits --budget-flash --calib --seed --text --task --window --limit --data --teacher --cases --steps --batch --rate --prune --ctx-size --tokenizer --threads --json --help" ;;
+    compress) options="--output --machine --quant --bits --embed-bits --budget-flash --calib --seed --text --task --window --limit --data --teacher --cases --steps --batch --rate --prune --ctx-size --tokenizer --threads --json --help" ;;
     targets) options="--json --help" ;;
     formats) options="--json --help" ;;
     ops) options="--json --help" ;;

@@ -133,7 +133,34 @@ def two_bits_are_up_to_two_and_a_half(folder):
         assert message in muc("inspect", small, status=status), message
 
 
-test_train.TESTS = [two_bits_are_up_to_two_and_a_half, two_bits_know_the_answers_too_once_trained,
+def bits_per_weight_are_one_figure_everywhere(folder):
+    """by hand: bytes of every matrix and of its scales; in C an int8 row has a scale of four bytes, others one of two"""
+    for quant, stored_width, c_bits in (("int8", 8, lambda n, k: 8 * (k + 4)), ("int4", 4, lambda n, k: 4 * k + 16),
+                                        ("int2", None, lambda n, k: (4 if n == 512 else 2) * k + 16)):
+        small, code = folder / f"of_{quant}", folder / f"c_{quant}"
+        report = json.loads(muc("compress", RESCUE, "--quant", quant, "--calib", "none", "-o", small, "--json"))
+        bits = weights = in_c = 0
+        tensors = stored(small)
+        for name, (_, shape, data) in stored(RESCUE).items():
+            if len(shape) == 2:
+                n, k = shape
+                bits += 8 * (len(tensors[name][2]) + len(tensors[name + "_scale"][2]))
+                weights, in_c = weights + n * k, in_c + n * c_bits(n, k)
+        assert stored_width is None or bits == stored_width * weights + 16 * sum(
+            shape[0] for _, shape, _ in stored(RESCUE).values() if len(shape) == 2)
+        compiled = json.loads(muc("compile", small, "--target", "mcu", "-o", code, "--json"))
+        figures = {"compress": report["stages"][-1], "inspect": json.loads(muc("inspect", small, "--json")),
+                   "compile": compiled, "report": json.loads(muc("report", code, "--json"))}
+        for verb, found in figures.items():
+            expected = (bits if verb in ("compress", "inspect") else in_c) / weights
+            assert abs(found["bits_per_weight"] - expected) < 1e-12, (quant, verb, found["bits_per_weight"], expected)
+        assert compiled["weights"] == weights
+    blocks = json.loads(muc("compile", RESCUE, "--target", "mcu", "--quant", "bd4", "-o", folder / "bd", "--json"))
+    assert 4.25 < blocks["bits_per_weight"] < 4.5, blocks
+    assert json.loads(muc("inspect", RESCUE, "--json"))["bits_per_weight"] == 16
+
+
+test_train.TESTS = [bits_per_weight_are_one_figure_everywhere, two_bits_are_up_to_two_and_a_half, two_bits_know_the_answers_too_once_trained,
                     heads_and_neurons_go_before_bits_do, a_model_learns_two_bits_from_what_it_writes_itself,
                     a_gpt2_gets_small_too]
 

@@ -233,6 +233,24 @@ def check_errors(folder, network, board):
     return "named"
 
 
+def check_flash(folder, bits, board):
+    """What compress and compile say of flash is what an image takes, and a budget of that much is kept."""
+    small, code = folder / f"small_{board}", folder / f"flash_{board}"
+    machine = ["--machine", BOARDS[board][0]]
+
+    def ask(*command):
+        done = subprocess.run([MUC, *map(str, command), "--json"], check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)
+
+    ask("compress", ROOT / "models/rescue", "--bits", bits, "--calib", "none", "-o", small)
+    told = ask("compile", small, "--target", "mcu", *machine, "-o", code)["flash_bytes"]
+    taken = ask("report", code, "--qemu", board)["flash_bytes"]
+    assert taken - 1500 <= told <= taken, (told, taken)
+    fits = ask("compress", ROOT / "models/rescue", "--bits", bits, "--calib", "none", "--budget-flash", taken, *machine, "-o", small)
+    assert fits["flash_bytes"] == told, (fits["flash_bytes"], told)
+    return f"{told} of {taken}"
+
+
 def main():
     networks = list(LIMITS) if "all" in sys.argv else ["kws_ref_model"]
     cases = [(f"{network} on {board}", check, network, board) for network in networks for board in BOARDS]
@@ -241,6 +259,8 @@ def main():
     cases.append(("the report of a network that runs by patches", check_patches, "pretrainedResnet_quant", "m7"))
     cases.append(("code with tiles", check_tiles, "kws_ref_model", "rv32"))
     cases.append(("the report of a language model", check_speech, "rescue", "rv32"))
+    cases += [(f"flash of {bits} bits on {board}", check_flash, bits, board) for bits, board in
+              (("2", "m4"), ("4", "m55"), ("8", "rv32"))]
     cases.append(("errors of muc run --qemu", check_errors, "kws_ref_model", "m4"))
     failed = 0
     print(f"1..{len(cases)}")

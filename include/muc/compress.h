@@ -25,6 +25,8 @@ typedef struct muc_compress_options {
     double rate;          /* greatest rate of learning; 0: 0.001 */
     uint64_t seed;        /* of the order of the data */
     uint64_t flash_bytes; /* most bytes of flash of its program for microcontrollers; 0: any */
+    const char
+        *machine; /* that flash_bytes are of, as muc_compile has it; NULL: the target's own */
     const char *text, *task; /* files to measure every stage on; NULL: not on one */
     uint32_t limit;          /* most documents, or cases; 0: all */
     uint32_t window;         /* most tokens of a document, or of a piece that is trained on; 0: the

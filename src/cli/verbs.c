@@ -260,6 +260,7 @@ muc_status cli_compress(muc_context *ctx, const cli_args *args)
         .data = args->values[OPTION_DATA],
         .teacher = args->values[OPTION_TEACHER],
         .cases = cli_given(args, OPTION_CASES),
+        .machine = args->values[OPTION_MACHINE],
     };
     muc_report *report = NULL;
     uint64_t limit, window;

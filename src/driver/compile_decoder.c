@@ -187,9 +187,8 @@ static muc_status make_report(const decoder_job *job, muc_report **out)
     muc_report_add_text(report, "folder", "%s", job->out_path);
     muc_report_add_text(report, "name", "%s", program->name);
     muc_report_add_text(report, "machine", "%s", program->machine->name);
-    muc_report_add_count(report, "weights", quantized->weights);
-    muc_report_add_real(report, "bits_per_weight",
-                        8.0 * (double)quantized->bytes / (double)quantized->weights);
+    muc_report_add_count(report, "weights", program->weights);
+    muc_report_add_bits_per_weight(report, program->weight_bytes, program->weights);
     if (quantized->error > 0)
         muc_report_add_real(report, "snr_db",
                             10 * muc_log(quantized->energy / quantized->error) / muc_log(10));
@@ -199,6 +198,7 @@ static muc_status make_report(const decoder_job *job, muc_report **out)
     muc_report_add_count(report, "arena_bound", program->plan.least);
     muc_report_add_count(report, "constant_bytes", muc_mcu_constant_bytes(program));
     muc_report_add_count(report, "tokenizer_bytes", job->lm.tokenizer_bytes);
+    muc_report_add_count(report, "flash_bytes", muc_mcu_language_bytes(program));
     muc_report_begin_group(report, "self_check");
     muc_report_add_count(report, "positions", job->positions);
     muc_report_add_real(report, "kl", job->kl);
@@ -217,17 +217,16 @@ static muc_status measure(decoder_job *job)
     return translate(job);
 }
 
-muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, muc_decoder_size *out)
+muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, const char *machine,
+                               muc_decoder_size *out)
 {
-    const muc_compile_options options = { 0 };
+    const muc_compile_options options = { .machine = machine };
     decoder_job job = { .ctx = ctx, .model = model, .options = &options };
     muc_status status = measure(&job);
 
     if (status == MUC_OK)
         *out = (muc_decoder_size){
-            .flash_bytes = muc_mcu_constant_bytes(&job.build->program) +
-                           job.build->program.table_bytes + job.lm.tokenizer_bytes +
-                           MUC_DECODER_CODE_BYTES,
+            .flash_bytes = muc_mcu_language_bytes(&job.build->program),
             .sram_bytes = job.build->program.plan.peak,
         };
     muc_mcu_build_free(job.build);

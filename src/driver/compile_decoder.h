@@ -19,12 +19,12 @@ muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t 
 
 /* What a checkpoint's program would take. */
 typedef struct muc_decoder_size {
-    uint64_t flash_bytes; /* constants, tokenizer and MUC_DECODER_CODE_BYTES */
+    uint64_t flash_bytes; /* muc_mcu_language_bytes */
     uint64_t sram_bytes;  /* the arena */
 } muc_decoder_size;
 
-/* Code and its tables, the C library's part included: bench/decoder/count measures less. */
-enum { MUC_DECODER_CODE_BYTES = 32768 };
-muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, muc_decoder_size *out);
+/* machine: as muc_compile has it; NULL: the target's own. */
+muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, const char *machine,
+                               muc_decoder_size *out);
 
 #endif

@@ -25,8 +25,8 @@ static const double most_bits = 2.5;
 /* One row of the table. */
 typedef struct stage {
     const char *name;
-    uint64_t bytes; /* of all tensors, as stored */
-    double bits;    /* a weight of a matrix */
+    uint64_t bytes;                 /* of all tensors, as stored */
+    uint64_t weights, weight_bytes; /* of matrices */
     double perplexity, exact, cases;
 } stage;
 
@@ -59,16 +59,19 @@ static muc_status number_of(const compress_job *job, const muc_report *report, c
                           key);
 }
 
-static muc_status measure(compress_job *job, const char *name, const muc_model *model,
-                          uint64_t bytes, double bits)
+static muc_status measure(compress_job *job, const char *name, const muc_model *model)
 {
+    const muc_checkpoint *checkpoint = &model->checkpoint;
     const muc_compress_options *o = job->options;
     const muc_eval_options eval = { .limit = o->limit, .window = o->window };
     stage *s = &job->stages[job->stage_count++];
     muc_report *report = NULL;
     muc_status status = MUC_OK;
 
-    *s = (stage){ .name = name, .bytes = bytes, .bits = bits };
+    *s = (stage){ .name = name };
+    for (size_t i = 0; i < checkpoint->tensor_count; i++)
+        s->bytes += muc_checkpoint_stored(&checkpoint->tensors[i]);
+    muc_checkpoint_weights(checkpoint, &s->weights, &s->weight_bytes);
     if (o->text) {
         status = muc_eval_text(job->ctx, model, o->text, &eval, &report);
         if (status == MUC_OK)
@@ -85,21 +88,6 @@ static muc_status measure(compress_job *job, const char *name, const muc_model *
         muc_report_free(report);
     }
     return status;
-}
-
-static muc_status measure_source(compress_job *job, const char *name)
-{
-    const muc_checkpoint *checkpoint = &job->model->checkpoint;
-    uint64_t bytes = 0, matrix_bytes = 0, weights = 0;
-
-    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
-        bytes += checkpoint->tensors[i].bytes;
-        if (checkpoint->tensors[i].rank == 2) {
-            matrix_bytes += checkpoint->tensors[i].bytes;
-            weights += checkpoint->tensors[i].elements;
-        }
-    }
-    return measure(job, name, job->model, bytes, 8.0 * (double)matrix_bytes / (double)weights);
 }
 
 /* ---- options ---- */
@@ -199,7 +187,7 @@ static muc_status prune(compress_job *job)
     muc_report_free(report);
     MUC_TRY(muc_model_open(job->ctx, path, &options, &job->pruned));
     job->model = job->pruned;
-    return measure_source(job, name);
+    return measure(job, name, job->model);
 }
 
 /* ---- quantizing ---- */
@@ -278,7 +266,7 @@ static muc_status measure_flash(compress_job *job)
     muc_status status;
 
     MUC_TRY(open_result(job, &model));
-    status = muc_decoder_measure(job->ctx, model, &job->size);
+    status = muc_decoder_measure(job->ctx, model, job->options->machine, &job->size);
     muc_model_close(model);
     return status;
 }
@@ -322,14 +310,10 @@ static muc_status quantize_to_budget(compress_job *job)
 
 static muc_status measure_result(compress_job *job, const char *how)
 {
-    uint64_t bytes = job->quantized.bytes;
     const char *name, *finer = "";
     muc_model *model;
     muc_status status;
 
-    for (size_t i = 0; i < job->model->checkpoint.tensor_count; i++)
-        if (job->model->checkpoint.tensors[i].rank == 1)
-            bytes += 2 * job->model->checkpoint.tensors[i].elements;
     if (job->formats.finer_count)
         MUC_TRY(muc_arena_format(job->ctx, &job->arena, &finer, ", %zu of %u down int4",
                                  job->formats.finer_count, job->model->checkpoint.config.layers));
@@ -337,8 +321,7 @@ static muc_status measure_result(compress_job *job, const char *how)
                              muc_lowbit_get(job->formats.weights)->name, finer,
                              muc_lowbit_get(job->formats.embedding)->name, how));
     MUC_TRY(open_result(job, &model));
-    status = measure(job, name, model, bytes,
-                     8.0 * (double)job->quantized.bytes / (double)job->quantized.weights);
+    status = measure(job, name, model);
     muc_model_close(model);
     return status;
 }
@@ -360,7 +343,7 @@ static void add_stage(muc_report *report, const muc_compress_options *options, c
     muc_report_begin_row(report);
     muc_report_add_text(report, "stage", "%s", s->name);
     muc_report_add_count(report, "bytes", s->bytes);
-    muc_report_add_real(report, "bits_per_weight", s->bits);
+    muc_report_add_bits_per_weight(report, s->weight_bytes, s->weights);
     if (options->text)
         muc_report_add_real(report, "perplexity", s->perplexity);
     if (options->task) {
@@ -422,7 +405,7 @@ static muc_status compress(compress_job *job)
     MUC_TRY(check_model(job));
     MUC_TRY(check_training(job));
     MUC_TRY(open_teacher(job));
-    MUC_TRY(measure_source(job, "as given, in float32"));
+    MUC_TRY(measure(job, "as given, in float32", job->model));
     if (job->options->prune > 0)
         MUC_TRY(prune(job));
     MUC_TRY(muc_llama_build(job->ctx, &job->model->checkpoint, &options, &job->graph));

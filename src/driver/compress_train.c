@@ -206,8 +206,6 @@ static muc_status take_matrix(training *t, size_t tensor)
     for (uint32_t r = 0; r < m->n; r++)
         muc_train_lowbit_row(&t->lowbit, tensor, r, t->trainer.weights, m->codes + r * bytes,
                              m->numbers + r * numbers);
-    result->weights += (uint64_t)m->n * m->k;
-    result->bytes += m->n * (bytes + sizeof(uint16_t) * numbers);
     return MUC_OK;
 }
 

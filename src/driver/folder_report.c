@@ -229,11 +229,15 @@ static void add_facts(folder_report *r, const char *board)
     static const char *const facts[] = { "name",        "machine",     "core",
                                          "arena_bytes", "arena_bound", "constant_bytes" };
     const json_t *patches = json_object_get(r->folder->json, "patches");
+    const json_t *speech = json_object_get(r->folder->json, "language_model");
     uint64_t macs = sum_of(r, "macs");
 
     for (size_t i = 0; i < MUC_COUNT(facts); i++)
         copy_value(r->report, r->folder->json, facts[i]);
     muc_report_add_count(r->report, "macs", macs);
+    if (r->speaks)
+        muc_report_add_bits_per_weight(r->report, count_of(speech, "weight_bytes"),
+                                       count_of(speech, "weights"));
     if (patches) {
         muc_report_add_integer(r->report, "recomputed_macs",
                                json_integer_value(json_object_get(patches, "more_macs")));

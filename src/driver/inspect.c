@@ -58,7 +58,7 @@ static void add_tokenizer(muc_report *report, const muc_model *model)
 static void add_checkpoint(muc_report *report, const muc_model *model)
 {
     const muc_checkpoint *checkpoint = &model->checkpoint;
-    uint64_t weights = 0;
+    uint64_t weights = 0, bytes;
     muc_text shape = { 0 };
 
     for (size_t i = 0; i < checkpoint->tensor_count; i++)
@@ -66,6 +66,8 @@ static void add_checkpoint(muc_report *report, const muc_model *model)
     muc_report_add_text(report, "format", "%s", checkpoint->format);
     add_config(report, &checkpoint->config);
     muc_report_add_count(report, "weights", weights);
+    muc_checkpoint_weights(checkpoint, &weights, &bytes);
+    muc_report_add_bits_per_weight(report, bytes, weights);
     add_tokenizer(report, model);
     if (model->prompt_template)
         muc_report_add_text(report, "prompt_template", "%s", model->prompt_template);

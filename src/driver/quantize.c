@@ -162,8 +162,7 @@ static muc_status report_blocks(muc_context *ctx, const char *path,
     muc_report_add_text(report, "file", "%s", path);
     muc_report_add_count(report, "weights", result->weights);
     muc_report_add_count(report, "bytes", result->bytes);
-    muc_report_add_real(report, "bits_per_weight",
-                        8.0 * (double)result->bytes / (double)result->weights);
+    muc_report_add_bits_per_weight(report, result->bytes, result->weights);
     if (result->error > 0)
         muc_report_add_real(report, "snr_db", 10 * muc_log(result->energy / result->error) / ln10);
     muc_report_add_count(report, "shared_headers", result->shared);

@@ -41,6 +41,22 @@ muc_status muc_checkpoint_add(muc_context *ctx, muc_checkpoint *checkpoint,
     return MUC_OK;
 }
 
+uint64_t muc_checkpoint_stored(const muc_tensor_view *tensor)
+{
+    return tensor->stored_bytes ? tensor->stored_bytes : tensor->bytes;
+}
+
+void muc_checkpoint_weights(const muc_checkpoint *checkpoint, uint64_t *weights, uint64_t *bytes)
+{
+    *weights = *bytes = 0;
+    for (size_t i = 0; i < checkpoint->tensor_count; i++) {
+        if (checkpoint->tensors[i].rank != 2)
+            continue;
+        *weights += checkpoint->tensors[i].elements;
+        *bytes += muc_checkpoint_stored(&checkpoint->tensors[i]);
+    }
+}
+
 const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name)
 {
     size_t low = 0, high = checkpoint->tensor_count;

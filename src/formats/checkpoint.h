@@ -22,11 +22,13 @@ typedef struct muc_tensor_view {
     uint32_t rank;
     uint64_t dims[MUC_MAX_RANK];
     uint64_t elements, bytes;
-    const uint8_t *data; /* of no alignment; in the mapped file, or in the checkpoint's arena */
-    const float *scales; /* of a matrix of i8 that stands for real numbers: [dims[0]], what each
-                            row's elements are multiplied by; else NULL */
-    const char *file;    /* where it was stored, for messages */
-    uint64_t offset;     /* of its first byte in that file */
+    const uint8_t *data;   /* of no alignment; in the mapped file, or in the checkpoint's arena */
+    const float *scales;   /* of a matrix of i8 that stands for real numbers: [dims[0]], what each
+                              row's elements are multiplied by; else NULL */
+    uint64_t stored_bytes; /* of a matrix that the file has in few bits: there, with scales or
+                              codebooks; else 0 */
+    const char *file;      /* where it was stored, for messages */
+    uint64_t offset;       /* of its first byte in that file */
 } muc_tensor_view;
 
 typedef enum muc_family {
@@ -125,6 +127,11 @@ void muc_checkpoint_close(muc_checkpoint *checkpoint);
 
 /* NULL if there is no tensor of that name. */
 const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name);
+
+/* Bytes in its file, with scales or codebooks. */
+uint64_t muc_checkpoint_stored(const muc_tensor_view *tensor);
+/* All its matrices: elements, and bytes as muc_checkpoint_stored has them. */
+void muc_checkpoint_weights(const muc_checkpoint *checkpoint, uint64_t *weights, uint64_t *bytes);
 
 /* Converts elements first..first+count-1 of a tensor of any float type, or with scales. A value
  * that is not finite is MUC_MALFORMED, naming the tensor and the element; so is a tensor of

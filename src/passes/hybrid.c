@@ -96,10 +96,8 @@ static muc_status quantize_rows(matrix *m, muc_hybrid_result *result)
     return status;
 }
 
-/* *saved: bytes that it takes less than one of any int8 numbers */
 static muc_status quantize_matrix(muc_context *ctx, muc_graph *graph, muc_tensor *tensor,
-                                  muc_hybrid_levels levels, muc_hybrid_result *result,
-                                  uint64_t *saved)
+                                  muc_hybrid_levels levels, muc_hybrid_result *result)
 {
     matrix m = { .ctx = ctx, .tensor = tensor, .levels = levels };
     muc_quantization *quantization;
@@ -121,24 +119,7 @@ static muc_status quantize_matrix(muc_context *ctx, muc_graph *graph, muc_tensor
     tensor->data = (const uint8_t *)m.q;
     tensor->bytes = count;
     tensor->quantization = quantization;
-    if (levels == MUC_HYBRID_BLOCKS)
-        *saved +=
-            count + m.n * sizeof(float) -
-            m.n * ((m.k + 1) / 2 + (m.k + MUC_BD_ELEMS - 1) / MUC_BD_ELEMS + sizeof(uint16_t));
     return MUC_OK;
-}
-
-/* those that came quantized included */
-static void count_matrices(const muc_graph *graph, muc_hybrid_result *result)
-{
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        const muc_tensor *tensor = &graph->tensors[i];
-
-        if (tensor->kind != MUC_TENSOR_CONST || tensor->dtype != MUC_I8 || !tensor->quantization)
-            continue;
-        result->weights += tensor->bytes;
-        result->bytes += tensor->bytes + tensor->quantization->count * sizeof(float);
-    }
 }
 
 /* the state of scales beside a cache */
@@ -193,8 +174,6 @@ static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
 muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_levels levels,
                                muc_hybrid_result *out)
 {
-    uint64_t saved = 0;
-
     memset(out, 0, sizeof(*out));
     for (uint32_t i = 0; i < graph->node_count; i++) {
         muc_node *node = &graph->nodes[i];
@@ -202,14 +181,12 @@ muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_le
 
         muc_progress(ctx, "quantizing", i, graph->node_count);
         if (weight && weight->kind == MUC_TENSOR_CONST && !weight->quantization)
-            MUC_TRY(quantize_matrix(ctx, graph, weight, levels, out, &saved));
+            MUC_TRY(quantize_matrix(ctx, graph, weight, levels, out));
         if (node->op == MUC_OP_ATTENTION)
             MUC_TRY(quantize_caches(ctx, graph, node));
     }
     muc_progress(ctx, "quantizing", graph->node_count, graph->node_count);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         MUC_TRY(widen(ctx, graph, &graph->tensors[i]));
-    count_matrices(graph, out);
-    out->bytes -= saved;
     return muc_graph_verify(ctx, graph);
 }

@@ -6,8 +6,7 @@
 #include "graph/graph.h"
 
 typedef struct muc_hybrid_result {
-    uint64_t weights, bytes; /* of all matrices; bytes with their scales and headers */
-    double error, energy;    /* sums of (w - v)^2 and w^2 */
+    double error, energy; /* sums of (w - v)^2 and w^2 */
 } muc_hybrid_result;
 
 /* What matrices become: any int8 numbers, or those of BlockDialect's blocks (muc_bd_row_levels). */

@@ -65,9 +65,6 @@ static muc_status collect(quantizing *q)
                               &m->codes));
         MUC_TRY(MUC_ARENA_NEW(q->ctx, q->arena, m->n * muc_lowbit_numbers(m->format, m->k),
                               &m->numbers));
-        q->result->weights += (uint64_t)m->n * m->k;
-        q->result->bytes += m->n * (muc_lowbit_code_bytes(m->format, m->k) +
-                                    sizeof(uint16_t) * muc_lowbit_numbers(m->format, m->k));
         q->result->count++;
     }
     return MUC_OK;

@@ -24,7 +24,6 @@ typedef struct muc_lowbit_options {
 typedef struct muc_lowbit_result {
     muc_lowbit_matrix *matrices;
     size_t count;
-    uint64_t weights, bytes;
     double error, energy; /* sums of (w - v)^2 and w^2 */
 } muc_lowbit_result;
 

@@ -91,6 +91,11 @@ void muc_report_add_real(muc_report *report, const char *key, double value)
         add(report, key, json_real(value));
 }
 
+void muc_report_add_bits_per_weight(muc_report *report, uint64_t bytes, uint64_t weights)
+{
+    muc_report_add_real(report, "bits_per_weight", 8.0 * (double)bytes / (double)weights);
+}
+
 void muc_report_add_bool(muc_report *report, const char *key, bool value)
 {
     add(report, key, json_boolean(value));

@@ -18,6 +18,10 @@ void muc_report_add_text(muc_report *report, const char *key, const char *format
 void muc_report_add_count(muc_report *report, const char *key, uint64_t value);
 void muc_report_add_integer(muc_report *report, const char *key, int64_t value);
 void muc_report_add_real(muc_report *report, const char *key, double value);
+/* "bits_per_weight", wherever it is told: all bytes of the matrices that a model multiplies by or
+ * looks rows up in, embedding and head included, one that is both counted once, with their scales,
+ * codebooks and headers; gains, biases and tables of rotations are not among them. */
+void muc_report_add_bits_per_weight(muc_report *report, uint64_t bytes, uint64_t weights);
 void muc_report_add_bool(muc_report *report, const char *key, bool value);
 
 /* A group is an object of its own; a table is a list of rows with the same keys. Each begin has

@@ -118,6 +118,7 @@ static muc_status unpack(packed *p)
     p->n = p->view->dims[0];
     p->k = p->view->dims[1] * (8 / muc_lowbit_get(p->format)->bits);
     MUC_TRY(check_numbers(p));
+    p->view->stored_bytes = p->view->bytes + p->numbers->bytes;
     MUC_TRY(muc_lowbit_get(p->format)->group ? unpack_entries(p) : unpack_levels(p));
     p->view->dims[1] = p->k;
     return muc_tensor_measure(p->ctx, p->view);

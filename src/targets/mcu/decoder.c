@@ -358,6 +358,8 @@ static muc_status pass_matrix(muc_mcu_lowering *l, const muc_node *node, const p
         MUC_TRY(add_packed(l, p, tiles, packed));
         if (is_q8)
             MUC_TRY(define_scales(l, p->tensor, scales));
+        l->program->weights += (uint64_t)p->n * p->k;
+        l->program->weight_bytes += packed_bytes(p, p->n) + (is_q8 ? p->n * sizeof(float) : 0);
     } else if (tiles) {
         MUC_TRY(fill_parts(l, p->n, tiles, &l->program->values[value]));
     }

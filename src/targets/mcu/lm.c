@@ -178,7 +178,8 @@ void muc_mcu_lm_json(const muc_mcu_program *program, muc_text *text)
         muc_text_add(text, "%s%" PRIu32, before, lm->ends[i]);
         before = ", ";
     }
-    muc_text_add(text, "]%s },\n", lm->blocks ? ", \"blocks\": true" : "");
+    muc_text_add(text, "], \"weights\": %" PRIu64 ", \"weight_bytes\": %" PRIu64 "%s },\n",
+                 program->weights, program->weight_bytes, lm->blocks ? ", \"blocks\": true" : "");
 }
 
 muc_status muc_mcu_lm_sources(muc_context *ctx, muc_mcu_program *program)

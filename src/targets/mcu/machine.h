@@ -18,6 +18,7 @@ typedef enum muc_mcu_isa {
     MUC_MCU_ISA_DSP, /* Armv7E-M: pairs of 16 bits */
     MUC_MCU_ISA_MVE, /* Armv8.1-M: vectors of 128 bits */
     MUC_MCU_ISA_RV,  /* RV32IM */
+    MUC_MCU_ISA_COUNT,
 } muc_mcu_isa;
 
 typedef enum muc_mcu_core {

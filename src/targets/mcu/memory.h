@@ -13,5 +13,9 @@ muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program);
 
 /* Bytes of constants that calls use. */
 uint64_t muc_mcu_constant_bytes(const muc_mcu_program *program);
+/* Flash of a language model's program: constants, tokenizer and tables, which are known, and code
+ * as code_bytes.def has it; of images by gcc 12 it is at most 1 KB below them and not above. What
+ * starts a core, and a C library's printf, are not counted. */
+uint64_t muc_mcu_language_bytes(const muc_mcu_program *program);
 
 #endif

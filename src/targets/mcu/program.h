@@ -164,7 +164,10 @@ typedef struct muc_mcu_program {
     bool tiles_decoder;   /* calls functions of mur_tiles_decoder.h */
     bool uses_recurrent;  /* calls mur_recurrent_f32_run */
     uint64_t table_bytes; /* of numbers in steps' text */
-    uint64_t arguments;   /* bit i: the run has expression input i as an argument */
+    /* of a language model: elements of its matrices, one that is used twice counted once, and their
+     * bytes in flash, with scales */
+    uint64_t weights, weight_bytes;
+    uint64_t arguments; /* bit i: the run has expression input i as an argument */
     /* the memory plan; names borrowed from values */
     muc_plan plan;
     muc_plan tiles; /* of the small memory; no buffers where no step works in tiles */
