@@ -179,6 +179,32 @@ static void promises_narrow_and_are_kept(void **state)
     end(&f);
 }
 
+static void requirements_are_known_or_kept(void **state)
+{
+    fixture f;
+    muc_expr four, eight, half;
+    uint32_t good[] = { 2, 1 }, bad[] = { 3, 1 };
+
+    (void)state;
+    begin(&f);
+    four = muc_expr_mul_const(f.pool, f.pos, 4);
+    eight = muc_expr_const(f.pool, 8);
+    half = muc_expr_sub(f.pool, muc_expr_min(f.pool, four, f.m), f.pos);
+    CHECK_EQ(muc_expr_holds(f.pool, four, true, four), MUC_EXPR_ALWAYS);
+    CHECK_EQ(muc_expr_holds(f.pool, half, false, f.m), MUC_EXPR_ALWAYS);
+    CHECK_EQ(muc_expr_holds(f.pool, four, true, muc_expr_const(f.pool, 6)), MUC_EXPR_NEVER);
+    CHECK_EQ(muc_expr_holds(f.pool, four, false, eight), MUC_EXPR_SOMETIMES);
+    CHECK_EQ(muc_expr_holds(f.pool, four, true, eight), MUC_EXPR_SOMETIMES);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(f.ctx, muc_expr_require(f.pool, four, true, eight, "net", "node 'y': elements"));
+    CHECK(muc_expr_get_promise(f.pool, 0) && !muc_expr_get_promise(f.pool, 1));
+    CHECK_EQ(muc_expr_get(f.pool, four)->hi, 4 * muc_expr_get(f.pool, f.pos)->hi);
+    CHECK_OK(f.ctx, muc_expr_check_bindings(f.ctx, f.pool, good));
+    CHECK_FAILS(f.ctx, MUC_USAGE, "net: node 'y': elements: pos*4 is 12, expected 8",
+                muc_expr_check_bindings(f.ctx, f.pool, bad));
+    end(&f);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     static const char *const bad[] = { "",           "pos +",          "(pos",    "min(pos)",
@@ -440,6 +466,7 @@ int main(void)
         cmocka_unit_test(text_says_what_depends_on_what),
         cmocka_unit_test(tables_give_entries_and_spans),
         cmocka_unit_test(promises_narrow_and_are_kept),
+        cmocka_unit_test(requirements_are_known_or_kept),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(overflow_is_an_error_not_a_wrap),
         cmocka_unit_test(a_huge_expression_is_refused),

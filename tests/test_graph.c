@@ -200,9 +200,10 @@ static void wrong_networks_are_refused_by_name(void **state)
                           "the kernel spans 19 of 11");
     check_network_refused("c, *, high", "*, c, high", "node 'r': input 0 is tensor");
     check_network_refused("shape=[n, 32]", "shape=[n, 31]", "as many elements as shape has");
-    check_network_refused("sizes=[8, 24]", "sizes=[8, 23]", "sizes add up to 31 of 32 elements");
+    check_network_refused("sizes=[8, 24]", "sizes=[8, 23]",
+                          "the axis and the sum of sizes: 32, expected 31");
     check_network_refused("starts=[1] sizes=[1] ", "starts=[1] sizes=[3] ",
-                          "leave the 2 of dimension 3");
+                          "way back of the slice of dimension 3: 2, expected at most 1");
     check_network_refused("steps=[-1]", "steps=[0]", "a step of 0");
     check_network_refused("mode=tanh", "mode=reflect", "mode is reflect, which gelu does not know");
     check_network_refused("mode=tanh", "mode=elsewhere", "a word that attributes know");

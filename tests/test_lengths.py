@@ -148,6 +148,41 @@ def test_open_dimensions_follow_from_the_arrays(folder):
         muc("run", what, "--input", given, status=USAGE, message="x")
 
 
+def refused_by_both(folder, model, dims, good, bad, message):
+    """The reference and the code agree on arrays that fit, and both name the node where they do not."""
+    path, code, given = folder / "net.onnx", folder / "code", folder / "in.npz"
+    path.write_bytes(model)
+    muc("compile", path, "--target", "mcu", *dims, "-o", code)
+    for arrays, status in ((good, files.OK), (bad, USAGE)):
+        files.write_npz(given, arrays)
+        muc("verify", code, path, *dims, "--input", given, status=status, message=message if status else "")
+        for what in ([path, *dims], [code]):
+            muc("run", *what, "--input", given, status=status, message=message if status else "")
+    return code
+
+
+def test_lengths_with_which_shapes_do_not_fit_are_refused_by_the_code_too(folder):
+    dims, x, out = ["--dim", "N=1..8"], [onnx.value("x", ["N", 4])], [onnx.value("y", [])]
+
+    def array(n, width=4):
+        return [((n, width), [i / 4 for i in range(n * width)])]
+
+    def reshape(*shape):
+        return onnx.model([onnx.node("Reshape", ["x", "s"], ["y"])], x, out,
+                          [onnx.tensor("s", [len(shape)], list(shape), onnx.INT64)])
+
+    code = refused_by_both(folder, reshape(1, 8), dims, array(2), array(3), "node 'y': as many elements")
+    header, main = ((code / name).read_text() for name in ("net.h", "main.c"))
+    assert "int net_run(void *arena, uint32_t N);" in header and "N is not 2" in main, main
+    refused_by_both(folder, reshape(-1, 8), dims, array(4), array(5), "node 'y': as many elements")
+    pieces = [onnx.tensor("p", [2], [2, 3], onnx.INT64)]
+    split = onnx.model([onnx.node("Split", ["x", "p"], ["y", "z"])], x, out + [onnx.value("z", [])], pieces)
+    refused_by_both(folder, split, dims, array(5), array(4), "the sum of sizes")
+    (folder / "net.onnx").write_bytes(reshape(1, 6))
+    for verb in (["inspect"], ["compile", "-o", folder / "none"]):
+        muc(verb[0], folder / "net.onnx", *verb[1:], *dims, status=files.MALFORMED, message="expected 3")
+
+
 def test_the_code_of_a_network_with_an_open_batch_is_made_for_one_image(folder):
     path, given = folder / "net.onnx", folder / "x.npy"
     path.write_bytes(onnx.model([onnx.node("Conv", ["x", "w"], ["y"])], [onnx.value("x", ["N", 1, 4, 4])],

@@ -115,6 +115,33 @@ def test_arrays_that_the_reference_refuses_end_a_comparison(folder):
     muc("verify", code, path, "--input", given, status=files.MALFORMED, message="index 3 at 1")
 
 
+def test_indices_that_a_tensor_does_not_have_are_refused_by_the_code_too(folder):
+    path, code, given = folder / "net.onnx", folder / "code", folder / "in.npz"
+    x, update = ((3, 2), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), ((2, 2), [7.0] * 4)
+    for name, index, bad, more in (
+            ("Gather", ((2,), [2.0, -3.0]), ((2,), [0.0, 3.0]), []),
+            ("GatherElements", ((2, 2), [2.0, -3.0, 0.0, 1.0]), ((2, 2), [0.0, -4.0, 0.0, 0.0]), []),
+            ("GatherND", ((2, 2), [2.0, -2.0, 0.0, 1.0]), ((2, 2), [0.0, 2.0, 0.0, 0.0]), []),
+            ("ScatterElements", ((2, 2), [2.0, 0.0, 0.0, 1.0]), ((2, 2), [0.0, 5.0, 0.0, 0.0]), [update]),
+            ("ScatterND", ((2, 1), [1.0, 0.0]), ((2, 1), [3.0, 0.0]), [update]),
+            ("ReverseSequence", ((2,), [3.0, 2.0]), ((2,), [4.0, 1.0]), [])):
+        inputs = ["x", "at"] + ["u"] * len(more)
+        path.write_bytes(onnx.model(
+            [onnx.node(name, inputs, ["y"])],
+            [onnx.value("x", [3, 2]), onnx.value("at", list(index[0]), onnx.INT64)] +
+            [onnx.value("u", list(u[0])) for u in more], [onnx.value("y", [])]))
+        muc("compile", path, "--target", "mcu", "-o", code)
+        assert "int net_run(void *arena);" in (code / "net.h").read_text(), name
+        files.write_npz(given, [x, index, *more])
+        muc("verify", code, path, "--input", given)
+        files.write_npz(given, [x, bad, *more])
+        muc("run", path, "--input", given, status=files.MALFORMED, message="node 'y'")
+        muc("run", code, "--input", given, status=files.USAGE, message="node 'y': 'at' holds what is out of range")
+    path.write_bytes(onnx.model([onnx.node("Gather", ["x", "at"], ["y"])], [onnx.value("x", [3, 2])],
+                                [onnx.value("y", [])], [onnx.tensor("at", [2], [0, 3], onnx.INT64)]))
+    muc("compile", path, "--target", "mcu", "-o", code, status=files.MALFORMED, message="'at' holds 3 at 1, expected -3..2")
+
+
 def of_one_operator(folder, values, nodes, constants=(), opset=13, outputs=1, quant=()):
     """What ref makes of values [1, 1, N], exactly what the code does too."""
     path, given, code, out = (folder / name for name in ("net.onnx", "in.npy", "code", "out.npz"))

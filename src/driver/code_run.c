@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/temporary.h"
+#include "targets/mcu/emit.h"
 
 enum { MOST_WORDS = 512, MOST_LINE = 512 };
 
@@ -26,9 +27,9 @@ enum { NO_BOARD = 7, NOT_IN_TIME = 124, NO_TOOL = 127 };
 
 extern char **environ;
 
-/* stdin and stdout are files, unless NULL; *state is waitpid's */
+/* stdin, stdout and stderr are files, unless NULL; *state is waitpid's */
 static muc_status await_child(muc_context *ctx, const char *const *words, const char *in,
-                              const char *out, int *state)
+                              const char *out, const char *err, int *state)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -46,6 +47,9 @@ static muc_status await_child(muc_context *ctx, const char *const *words, const 
     if (out)
         posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
                                          0600);
+    if (err)
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC,
+                                         0600);
     error = posix_spawnp(&child, words[0], &actions, &attributes, (char *const *)(uintptr_t)words,
                          environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -59,17 +63,34 @@ static muc_status await_child(muc_context *ctx, const char *const *words, const 
     return MUC_OK;
 }
 
-static muc_status run_child(muc_context *ctx, const char *const *words, const char *in,
-                            const char *out)
+static muc_status judge_child(muc_context *ctx, const char *name, int state)
 {
-    int state;
-
-    MUC_TRY(await_child(ctx, words, in, out, &state));
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return MUC_OK;
-    return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "%s %d",
+    return muc_fail(ctx, MUC_IO, name, MUC_NO_OFFSET, "%s %d",
                     WIFSIGNALED(state) ? "was ended by signal" : "failed with status",
                     WIFSIGNALED(state) ? WTERMSIG(state) : WEXITSTATUS(state));
+}
+
+/* the program of a folder, with what it tells of lengths or data that it refuses */
+static muc_status run_program(muc_context *ctx, const muc_code_folder *folder,
+                              const char *const *words, const char *in, const char *out,
+                              const char *err)
+{
+    const uint8_t *end;
+    muc_status status;
+    muc_file told;
+    int state;
+
+    MUC_TRY(await_child(ctx, words, in, out, err, &state));
+    if (!WIFEXITED(state) || WEXITSTATUS(state) != MUC_MCU_REFUSED)
+        return judge_child(ctx, words[0], state);
+    MUC_TRY(muc_file_open(ctx, err, &told));
+    end = told.bytes.size ? memchr(told.bytes.data, '\n', told.bytes.size) : NULL;
+    status = muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET, "%.*s",
+                      end ? (int)(end - told.bytes.data) : 0, (const char *)told.bytes.data);
+    muc_file_close(&told);
+    return status;
 }
 
 typedef struct command {
@@ -100,6 +121,7 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
     const json_t *sources = json_object_get(folder->json, "sources");
     const char *compiler = getenv("CC"), *name;
     command c = { .count = 0 };
+    int state;
 
     add_word(&c, compiler && *compiler ? compiler : "cc");
     add_word(&c, "-std=c99");
@@ -124,7 +146,8 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
         add_word(&c, trace);
     add_word(&c, "-o");
     add_word(&c, program);
-    return run_child(ctx, c.words, NULL, NULL);
+    MUC_TRY(await_child(ctx, c.words, NULL, NULL, NULL, &state));
+    return judge_child(ctx, c.words[0], state);
 }
 
 static muc_status read_output(muc_context *ctx, const char *path, uint8_t **out, size_t *bytes)
@@ -156,12 +179,13 @@ typedef struct code_job {
 static muc_status build_and_run(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
                                 const char *temporary, code_job *job)
 {
-    const char *program, *in, *out, *source = NULL;
+    const char *program, *in, *out, *err, *source = NULL;
     command run = { .count = 0 };
 
     MUC_TRY(muc_arena_format(ctx, arena, &program, "%s/program", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &in, "%s/in", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &out, "%s/out", temporary));
+    MUC_TRY(muc_arena_format(ctx, arena, &err, "%s/err", temporary));
     if (job->trace) {
         MUC_TRY(muc_arena_format(ctx, arena, &source, "%s/trace.c", temporary));
         MUC_TRY(muc_file_write(ctx, source, job->trace, strlen(job->trace)));
@@ -171,7 +195,7 @@ static muc_status build_and_run(muc_context *ctx, const muc_code_folder *folder,
     add_word(&run, program);
     for (size_t i = 0; i < folder->argument_count; i++)
         add_word(&run, folder->arguments[i]);
-    MUC_TRY(run_child(ctx, run.words, in, out));
+    MUC_TRY(run_program(ctx, folder, run.words, in, out, err));
     return read_output(ctx, out, &job->output, &job->output_bytes);
 }
 
@@ -229,7 +253,7 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, RUN_NETWORK, job->board,
                                   folder->path, in,   out,  job->mode,    NULL };
 
-    MUC_TRY(await_child(ctx, words, NULL, count, &state));
+    MUC_TRY(await_child(ctx, words, NULL, count, NULL, &state));
     MUC_TRY(judge_emulation(ctx, folder, job->board, state));
     MUC_TRY(muc_file_open(ctx, count, &printed));
     status = muc_arena_string(ctx, job->arena, (const char *)printed.bytes.data, printed.bytes.size,

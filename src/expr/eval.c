@@ -105,16 +105,19 @@ muc_status muc_expr_eval(muc_context *ctx, const muc_expr_pool *pool, muc_expr e
 static muc_status check_promise(muc_context *ctx, const muc_expr_pool *pool,
                                 const muc_expr_promise *promise, const uint32_t *values)
 {
+    const char *what = promise->what ? promise->what : "";
     muc_text text = { 0 };
     muc_status status;
-    uint32_t value;
+    uint32_t a, b;
 
-    MUC_TRY(muc_expr_eval(ctx, pool, promise->e, values, &value));
-    if (value <= promise->hi)
+    MUC_TRY(muc_expr_eval(ctx, pool, promise->a, values, &a));
+    MUC_TRY(muc_expr_eval(ctx, pool, promise->b, values, &b));
+    if (promise->equal ? a == b : a <= b)
         return MUC_OK;
-    muc_expr_print(pool, promise->e, &text);
-    status = muc_fail(ctx, MUC_USAGE, "expr", MUC_NO_OFFSET, "%s is %u, expected at most %u",
-                      text.data ? text.data : "a value", value, promise->hi);
+    muc_expr_print(pool, promise->a, &text);
+    status = muc_fail(ctx, MUC_USAGE, promise->what ? promise->source : "expr", MUC_NO_OFFSET,
+                      "%s%s%s is %u, expected %s%u", what, *what ? ": " : "",
+                      text.data ? text.data : "a value", a, promise->equal ? "" : "at most ", b);
     muc_text_free(&text);
     return status;
 }

@@ -54,6 +54,13 @@ typedef struct muc_expr_table {
     bool never_falls; /* SPAN may be asked of it */
 } muc_expr_table;
 
+/* a <= b, or a == b, for every binding that is used. */
+typedef struct muc_expr_promise {
+    muc_expr a, b;
+    bool equal;
+    const char *source, *what; /* "net.onnx", "node 'y': elements"; NULL: of muc_expr_assume */
+} muc_expr_promise;
+
 typedef struct muc_expr_pool muc_expr_pool;
 
 /* The pool and all it holds live in arena; ctx is where builders report. */
@@ -68,6 +75,13 @@ muc_expr muc_expr_new_input(muc_expr_pool *pool, const char *name, uint32_t lo, 
 /* Promises that e <= hi for every binding that will be used; muc_expr_check_bindings refuses the
  * others. Expressions built on e afterwards use it: promise before building. */
 muc_status muc_expr_assume(muc_expr_pool *pool, muc_expr e, uint32_t hi);
+/* Whether a <= b, or a == b, holds for all bindings, for none, or is up to them. */
+typedef enum muc_expr_truth { MUC_EXPR_NEVER, MUC_EXPR_SOMETIMES, MUC_EXPR_ALWAYS } muc_expr_truth;
+muc_expr_truth muc_expr_holds(const muc_expr_pool *pool, muc_expr a, bool equal, muc_expr b);
+/* Lets muc_expr_check_bindings refuse bindings for which a <= b, or a == b, does not hold; source
+ * and what, copied, are for its message. Expressions do not use it; asked again it does nothing. */
+muc_status muc_expr_require(muc_expr_pool *pool, muc_expr a, bool equal, muc_expr b,
+                            const char *source, const char *what);
 /* Registers a table (1 <= count) under a fresh identifier; *out is its index. */
 muc_status muc_expr_new_table(muc_expr_pool *pool, const char *name, const uint32_t *values,
                               uint32_t count, uint32_t *out);
@@ -125,8 +139,8 @@ const muc_expr_table *muc_expr_get_table(const muc_expr_pool *pool, uint32_t ind
 /* The input's or table's index, or UINT32_MAX. */
 uint32_t muc_expr_find_input(const muc_expr_pool *pool, const char *name);
 uint32_t muc_expr_find_table(const muc_expr_pool *pool, const char *name);
-/* Promise number i of muc_expr_assume; false beyond the last. */
-bool muc_expr_assumption(const muc_expr_pool *pool, uint32_t i, muc_expr *e, uint32_t *hi);
+/* Promise number i of muc_expr_assume and muc_expr_require; NULL beyond the last. */
+const muc_expr_promise *muc_expr_get_promise(const muc_expr_pool *pool, uint32_t i);
 
 static inline bool muc_expr_is_const(const muc_expr_pool *pool, muc_expr e)
 {

@@ -197,8 +197,18 @@ muc_expr muc_expr_new_input(muc_expr_pool *pool, const char *name, uint32_t lo, 
     return status == MUC_OK ? out : refuse(pool, status);
 }
 
+static muc_status add_promise(muc_expr_pool *pool, const muc_expr_promise *promise)
+{
+    MUC_TRY(pool->status);
+    MUC_TRY(muc_arena_grow(pool->ctx, pool->arena, pool->promise_count + 1, sizeof(*promise),
+                           &pool->promise_capacity, (void **)&pool->promises));
+    pool->promises[pool->promise_count++] = *promise;
+    return MUC_OK;
+}
+
 muc_status muc_expr_assume(muc_expr_pool *pool, muc_expr e, uint32_t hi)
 {
+    muc_expr_promise promise = { .a = e, .b = muc_expr_const(pool, hi) };
     muc_expr_node *node;
 
     MUC_TRY(pool->status);
@@ -206,9 +216,7 @@ muc_status muc_expr_assume(muc_expr_pool *pool, muc_expr e, uint32_t hi)
     if (node->lo > hi)
         return muc_fail(pool->ctx, MUC_MALFORMED, "expr", MUC_NO_OFFSET,
                         "a value of at least %u is promised to be at most %u", node->lo, hi);
-    MUC_TRY(muc_arena_grow(pool->ctx, pool->arena, pool->promise_count + 1, sizeof(*pool->promises),
-                           &pool->promise_capacity, (void **)&pool->promises));
-    pool->promises[pool->promise_count++] = (muc_expr_promise){ e, hi };
+    MUC_TRY(add_promise(pool, &promise));
     if (hi < node->hi)
         node->hi = hi;
     node->may_overflow = false;
@@ -217,13 +225,55 @@ muc_status muc_expr_assume(muc_expr_pool *pool, muc_expr e, uint32_t hi)
     return MUC_OK;
 }
 
-bool muc_expr_assumption(const muc_expr_pool *pool, uint32_t i, muc_expr *e, uint32_t *hi)
+/* an a that is made of x <= b by what never makes more of it */
+static bool is_at_most(const muc_expr_pool *pool, muc_expr a, muc_expr b)
 {
-    if (i >= pool->promise_count)
-        return false;
-    *e = pool->promises[i].e;
-    *hi = pool->promises[i].hi;
-    return true;
+    const muc_expr_node *node = &pool->nodes[a];
+
+    if (a == b || node->hi <= pool->nodes[b].lo)
+        return true;
+    if (node->op == MUC_EXPR_MIN)
+        return is_at_most(pool, node->operands[0], b) || is_at_most(pool, node->operands[1], b);
+    if (node->op == MUC_EXPR_SEL)
+        return is_at_most(pool, node->operands[1], b) && is_at_most(pool, node->operands[2], b);
+    return (node->op == MUC_EXPR_SUB || node->op == MUC_EXPR_DIV || node->op == MUC_EXPR_CDIV) &&
+           is_at_most(pool, node->operands[0], b);
+}
+
+muc_expr_truth muc_expr_holds(const muc_expr_pool *pool, muc_expr a, bool equal, muc_expr b)
+{
+    const muc_expr_node *x = &pool->nodes[a], *y = &pool->nodes[b];
+
+    if (equal ? a == b || (x->lo == x->hi && y->lo == y->hi && x->lo == y->lo)
+              : is_at_most(pool, a, b))
+        return MUC_EXPR_ALWAYS;
+    if (x->lo > y->hi || (equal && x->hi < y->lo))
+        return MUC_EXPR_NEVER;
+    if (equal && y->lo == y->hi && (x->multiple ? y->lo % x->multiple != 0 : y->lo != 0))
+        return MUC_EXPR_NEVER;
+    return MUC_EXPR_SOMETIMES;
+}
+
+muc_status muc_expr_require(muc_expr_pool *pool, muc_expr a, bool equal, muc_expr b,
+                            const char *source, const char *what)
+{
+    muc_expr_promise promise = { .a = a, .b = b, .equal = equal };
+
+    MUC_TRY(pool->status);
+    for (size_t i = 0; i < pool->promise_count; i++) {
+        const muc_expr_promise *known = &pool->promises[i];
+
+        if (known->a == a && known->b == b && known->equal == equal && known->what)
+            return MUC_OK;
+    }
+    MUC_TRY(muc_arena_string(pool->ctx, pool->arena, source, strlen(source), &promise.source));
+    MUC_TRY(muc_arena_string(pool->ctx, pool->arena, what, strlen(what), &promise.what));
+    return add_promise(pool, &promise);
+}
+
+const muc_expr_promise *muc_expr_get_promise(const muc_expr_pool *pool, uint32_t i)
+{
+    return i < pool->promise_count ? &pool->promises[i] : NULL;
 }
 
 muc_status muc_expr_new_table(muc_expr_pool *pool, const char *name, const uint32_t *values,

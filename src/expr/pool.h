@@ -4,11 +4,6 @@
 
 #include "expr/expr.h"
 
-typedef struct muc_expr_promise {
-    muc_expr e;
-    uint32_t hi;
-} muc_expr_promise;
-
 struct muc_expr_pool {
     muc_context *ctx;
     muc_arena *arena;

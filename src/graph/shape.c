@@ -65,6 +65,40 @@ muc_expr muc_rule_dim(const muc_rule *r, uint64_t value)
     return value > UINT32_MAX ? MUC_EXPR_NONE : muc_expr_const(r->graph->pool, (uint32_t)value);
 }
 
+static void print_range(const muc_rule *r, muc_expr e, muc_text *text)
+{
+    const muc_expr_node *node = muc_expr_get(r->graph->pool, e);
+
+    muc_expr_print(r->graph->pool, e, text);
+    if (node->lo < node->hi)
+        muc_text_add(text, " (%u..%u)", node->lo, node->hi);
+}
+
+muc_status muc_rule_require(const muc_rule *r, const char *what, muc_expr a, bool equal, muc_expr b)
+{
+    muc_text text = { 0 };
+    muc_expr_truth truth;
+    muc_status status;
+
+    MUC_TRY(muc_expr_status(r->graph->pool));
+    truth = muc_expr_holds(r->graph->pool, a, equal, b);
+    if (truth == MUC_EXPR_ALWAYS)
+        return MUC_OK;
+    if (truth == MUC_EXPR_NEVER) {
+        print_range(r, a, &text);
+        muc_text_add(&text, equal ? ", expected " : ", expected at most ");
+        print_range(r, b, &text);
+        status = muc_rule_fail(r, "%s: %s", what, text.data ? text.data : "?");
+    } else {
+        muc_text_add(&text, "node '%s': %s", r->node->name, what);
+        status = muc_text_status(r->ctx, &text);
+        if (status == MUC_OK)
+            status = muc_expr_require(r->graph->pool, a, equal, b, r->graph->name, text.data);
+    }
+    muc_text_free(&text);
+    return status;
+}
+
 void muc_rule_like(const muc_rule *r, uint32_t output, const muc_tensor *tensor)
 {
     r->outputs[output].dtype = tensor->dtype;

@@ -35,6 +35,11 @@ bool muc_rule_is_integer(const muc_rule *r, uint32_t i); /* bool is none */
 bool muc_rule_const(const muc_rule *r, muc_expr dim, uint32_t *value);
 muc_expr muc_rule_dim(const muc_rule *r, uint64_t value);
 
+/* a <= b, or a == b: fails where it never holds; where it is up to a run's lengths, whoever binds
+ * them checks it, and generated code does. what: "elements". */
+muc_status muc_rule_require(const muc_rule *r, const char *what, muc_expr a, bool equal,
+                            muc_expr b);
+
 /* Output i has the type, rank and dimensions of a tensor. */
 void muc_rule_like(const muc_rule *r, uint32_t output, const muc_tensor *tensor);
 /* Input i has input 0's type. */

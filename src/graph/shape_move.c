@@ -1,50 +1,108 @@
 /* shape_move.c - rules of operators that move elements about, choose among them or make them. */
 #include "graph/shape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/check.h"
 
 enum { MOST_EXTENT = 1 << 24 };
 
-/* the product of dimensions: constant ones, and the others' ids sorted */
+enum { MOST_FACTORS = 4 * MUC_GRAPH_MAX_RANK };
+
+/* the product of dimensions: what is constant of it, and the other factors' ids sorted */
 typedef struct product {
     uint64_t constant;
-    muc_expr symbols[MUC_GRAPH_MAX_RANK];
+    muc_expr symbols[MOST_FACTORS];
     uint32_t count;
 } product;
 
-static bool multiply(const muc_rule *r, uint32_t rank, const muc_expr *dims, product *out)
+static bool multiply(const muc_rule *r, muc_expr e, product *out)
 {
-    out->constant = 1;
-    out->count = 0;
-    for (uint32_t i = 0; i < rank; i++) {
-        uint32_t value, at;
+    const muc_expr_node *node = muc_expr_get(r->graph->pool, e);
+    uint32_t value, at;
 
-        if (muc_rule_const(r, dims[i], &value)) {
-            if (!muc_mul_u64(out->constant, value, &out->constant))
-                return false;
-            continue;
-        }
-        for (at = out->count++; at > 0 && out->symbols[at - 1] > dims[i]; at--)
-            out->symbols[at] = out->symbols[at - 1];
-        out->symbols[at] = dims[i];
+    if (muc_rule_const(r, e, &value))
+        return muc_mul_u64(out->constant, value, &out->constant);
+    if (node->op == MUC_EXPR_MUL) {
+        muc_expr second = node->operands[1];
+
+        return multiply(r, node->operands[0], out) && multiply(r, second, out);
     }
+    if (out->count == MOST_FACTORS)
+        return false;
+    for (at = out->count++; at > 0 && out->symbols[at - 1] > e; at--)
+        out->symbols[at] = out->symbols[at - 1];
+    out->symbols[at] = e;
     return true;
 }
 
-/* Whether two shapes surely differ in their number of elements. Of shapes that depend on inputs in
- * different ways nobody can tell here: who runs the node checks. */
-static bool sizes_differ(const muc_rule *r, const muc_tensor *a, const muc_tensor *b)
+static bool product_of(const muc_rule *r, const muc_tensor *tensor, product *out)
 {
+    out->constant = 1;
+    out->count = 0;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!multiply(r, tensor->dims[i], out))
+            return false;
+    return true;
+}
+
+/* what two products have in common, unless it can be 0, leaves both */
+static void cancel(const muc_rule *r, product *p, product *q)
+{
+    uint64_t a = p->constant, b = q->constant;
+    uint32_t kept = 0;
+
+    while (b) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    if (p->constant && q->constant) {
+        p->constant /= a;
+        q->constant /= a;
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t j = 0;
+
+        while (j < q->count && q->symbols[j] != p->symbols[i])
+            j++;
+        if (j == q->count || muc_expr_get(r->graph->pool, p->symbols[i])->lo == 0) {
+            p->symbols[kept++] = p->symbols[i];
+            continue;
+        }
+        q->count--;
+        memmove(&q->symbols[j], &q->symbols[j + 1], (q->count - j) * sizeof(q->symbols[0]));
+    }
+    p->count = kept;
+}
+
+static muc_expr expression_of(const muc_rule *r, const product *p)
+{
+    muc_expr e = muc_rule_dim(r, p->constant);
+
+    for (uint32_t i = 0; i < p->count && e != MUC_EXPR_NONE; i++)
+        e = muc_expr_mul(r->graph->pool, p->symbols[i], e);
+    return e;
+}
+
+/* Both have the same number of elements. */
+static muc_status require_size(const muc_rule *r, const muc_tensor *a, const muc_tensor *b)
+{
+    bool equal;
     product p, q;
 
-    if (!multiply(r, a->rank, a->dims, &p) || !multiply(r, b->rank, b->dims, &q))
-        return true;
-    if (p.count == 0 && q.count == 0)
-        return p.constant != q.constant;
-    return p.count == q.count && p.constant != q.constant &&
-           memcmp(p.symbols, q.symbols, p.count * sizeof(p.symbols[0])) == 0;
+    if (!product_of(r, a, &p) || !product_of(r, b, &q))
+        return muc_rule_unexpected(r, 0, "as many elements as shape has");
+    equal = p.count == q.count && memcmp(p.symbols, q.symbols, p.count * sizeof(*p.symbols)) == 0;
+    if (equal && p.constant == q.constant)
+        return MUC_OK;
+    cancel(r, &p, &q);
+    if ((p.count == 0 && q.count == 0) || p.constant > UINT32_MAX || q.constant > UINT32_MAX)
+        return muc_rule_unexpected(r, 0, "as many elements as shape has");
+    return muc_rule_require(r, "as many elements as shape has", expression_of(r, &p), true,
+                            expression_of(r, &q));
 }
 
 /* output 0 has the dimensions of an EXPRS attribute */
@@ -67,9 +125,7 @@ static muc_status set_shape(const muc_rule *r, muc_attribute_key key)
 muc_status muc_shape_reshape(const muc_rule *r)
 {
     MUC_TRY(set_shape(r, MUC_KEY_SHAPE));
-    if (sizes_differ(r, muc_rule_input(r, 0), &r->outputs[0]))
-        return muc_rule_unexpected(r, 0, "as many elements as shape has");
-    return MUC_OK;
+    return require_size(r, muc_rule_input(r, 0), &r->outputs[0]);
 }
 
 muc_status muc_shape_expand(const muc_rule *r)
@@ -127,21 +183,52 @@ muc_status muc_shape_concat(const muc_rule *r)
     return MUC_OK;
 }
 
-/* start + (size - 1) * step is inside, as far as that can be told here; kernels check again */
-static muc_status check_slice(const muc_rule *r, uint32_t axis, muc_expr start, muc_expr size,
-                              int64_t step)
+/* from the first of size elements to the last: (size - 1) * apart; fails beyond 32 bits */
+static muc_status span_of(const muc_rule *r, muc_expr size, uint64_t apart, muc_expr *out)
 {
-    uint32_t first, count, extent;
+    muc_expr_pool *pool = r->graph->pool;
+    uint64_t span = apart;
+    uint32_t count;
 
-    if (!muc_rule_const(r, start, &first) || !muc_rule_const(r, size, &count) ||
-        !muc_rule_const(r, muc_rule_input(r, 0)->dims[axis], &extent) || count == 0)
+    if (!muc_rule_const(r, size, &count)) {
+        muc_expr more = muc_expr_sub_const(pool, muc_expr_max(pool, size, muc_rule_dim(r, 1)), 1);
+
+        *out = muc_expr_mul_const(pool, more, (uint32_t)apart);
+        return muc_expr_status(pool);
+    }
+    if (count == 0)
+        span = 0;
+    else if (!muc_mul_u64(apart, count - 1, &span) || span > UINT32_MAX)
+        return muc_rule_fail(r, "%u elements, %llu apart, are no part of a dimension", count,
+                             (unsigned long long)apart);
+    *out = muc_rule_dim(r, span);
+    return muc_expr_status(pool);
+}
+
+/* start + (size - 1) * step is inside, unless size is 0 */
+static muc_status require_slice(const muc_rule *r, uint32_t axis, muc_expr start, muc_expr size,
+                                int64_t step)
+{
+    muc_expr_pool *pool = r->graph->pool;
+    muc_expr extent = muc_rule_input(r, 0)->dims[axis], none = muc_rule_dim(r, 0);
+    muc_expr span = MUC_EXPR_NONE, end;
+    char what[64];
+    const muc_expr_node *node = muc_expr_get(pool, size);
+
+    if (node->hi == 0)
         return MUC_OK;
-    if (first >= extent || (count - 1) > UINT32_MAX / (step < 0 ? -step : step) ||
-        (int64_t)first + (int64_t)(count - 1) * step < 0 ||
-        (int64_t)first + (int64_t)(count - 1) * step >= extent)
-        return muc_rule_fail(r, "%u elements from %u on, %lld apart, leave the %u of dimension %u",
-                             count, first, (long long)step, extent, axis);
-    return MUC_OK;
+    if (step == 1 && node->op == MUC_EXPR_SUB && node->operands[1] == start &&
+        muc_expr_holds(pool, node->operands[0], false, extent) == MUC_EXPR_ALWAYS)
+        return MUC_OK;
+    MUC_TRY(span_of(r, size, (uint64_t)(step < 0 ? -step : step), &span));
+    snprintf(what, sizeof(what), "way back of the slice of dimension %u", axis);
+    if (step < 0)
+        MUC_TRY(muc_rule_require(r, what, span, false, start));
+    end = muc_expr_add_const(pool, step < 0 ? start : muc_expr_add(pool, start, span), 1);
+    if (muc_expr_get(pool, size)->lo == 0)
+        end = muc_expr_sel(pool, size, end, none);
+    snprintf(what, sizeof(what), "end of the slice of dimension %u", axis);
+    return muc_rule_require(r, what, end, false, extent);
 }
 
 muc_status muc_shape_slice(const muc_rule *r)
@@ -163,7 +250,7 @@ muc_status muc_shape_slice(const muc_rule *r)
         if (mask >> axis & 1 || (steps && steps[i] == 0))
             return muc_rule_fail(r, "an axis twice, or a step of 0");
         mask |= 1u << axis;
-        MUC_TRY(check_slice(r, axis, starts[i], sizes[i], steps ? steps[i] : 1));
+        MUC_TRY(require_slice(r, axis, starts[i], sizes[i], steps ? steps[i] : 1));
         r->outputs[0].dims[axis] = sizes[i];
     }
     return MUC_OK;
@@ -183,13 +270,7 @@ muc_status muc_shape_split(const muc_rule *r)
         r->outputs[i].dims[axis] = sizes[i];
         sum = muc_expr_add(r->graph->pool, sum, sizes[i]);
     }
-    MUC_TRY(muc_expr_status(r->graph->pool));
-    if (sum != x->dims[axis] && muc_expr_is_const(r->graph->pool, sum) &&
-        muc_expr_is_const(r->graph->pool, x->dims[axis]))
-        return muc_rule_fail(r, "sizes add up to %u of %u elements",
-                             muc_expr_get(r->graph->pool, sum)->immediate,
-                             muc_expr_get(r->graph->pool, x->dims[axis])->immediate);
-    return MUC_OK;
+    return muc_rule_require(r, "the axis and the sum of sizes", x->dims[axis], true, sum);
 }
 
 /* dim + change, which must not fall below 0 */
@@ -225,6 +306,9 @@ muc_status muc_shape_pad(const muc_rule *r)
     for (uint32_t i = 0; i < x->rank; i++) {
         muc_expr *dim = &r->outputs[0].dims[i];
 
+        if (muc_node_word_or(r->node, MUC_KEY_MODE, modes[0]) != modes[0] &&
+            (pads[i] > 0 || pads[x->rank + i] > 0))
+            MUC_TRY(muc_rule_require(r, "an element to pad with", muc_rule_dim(r, 1), false, *dim));
         MUC_TRY(change(r, *dim, pads[i] < 0 ? pads[i] : 0, dim));
         MUC_TRY(change(r, *dim, pads[x->rank + i] < 0 ? pads[x->rank + i] : 0, dim));
         MUC_TRY(change(r, *dim, (pads[i] > 0 ? pads[i] : 0), dim));
@@ -277,7 +361,7 @@ muc_status muc_shape_gather(const muc_rule *r)
     return MUC_OK;
 }
 
-/* as far as can be told: no dimension of input i but axis is longer than input 0's */
+/* no dimension of input i but axis is longer than input 0's */
 static muc_status expect_within(const muc_rule *r, uint32_t i, uint32_t axis)
 {
     const muc_tensor *x = muc_rule_input(r, 0), *t = muc_rule_input(r, i);
@@ -285,10 +369,9 @@ static muc_status expect_within(const muc_rule *r, uint32_t i, uint32_t axis)
     if (t->rank != x->rank)
         return muc_rule_unexpected(r, i, "rank %u", x->rank);
     for (uint32_t d = 0; d < x->rank; d++)
-        if (d != axis && t->dims[d] != x->dims[d] &&
-            muc_expr_get(r->graph->pool, t->dims[d])->lo >
-                muc_expr_get(r->graph->pool, x->dims[d])->hi)
-            return muc_rule_unexpected(r, i, "no dimension longer than input 0's");
+        if (d != axis)
+            MUC_TRY(
+                muc_rule_require(r, "indices along a dimension", t->dims[d], false, x->dims[d]));
     return MUC_OK;
 }
 

@@ -63,23 +63,14 @@ muc_status muc_shape_reduce(const muc_rule *r)
     return remove_axes(r, mask);
 }
 
-/* the extent of input 0 along axis is at least this */
-static muc_status expect_extent(const muc_rule *r, uint32_t axis, uint32_t least)
-{
-    const muc_tensor *x = muc_rule_input(r, 0);
-
-    if (muc_expr_get(r->graph->pool, x->dims[axis])->lo < least)
-        return muc_rule_unexpected(r, 0, "at least %u elements along dimension %u", least, axis);
-    return MUC_OK;
-}
-
 muc_status muc_shape_arg(const muc_rule *r)
 {
     uint32_t axis;
 
     MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, muc_rule_input(r, 0)->rank, &axis));
     MUC_TRY(muc_rule_integer(r, MUC_KEY_SELECT_LAST, 0, 1));
-    MUC_TRY(expect_extent(r, axis, 1));
+    MUC_TRY(muc_rule_require(r, "elements to choose from", muc_rule_dim(r, 1), false,
+                             muc_rule_input(r, 0)->dims[axis]));
     MUC_TRY(remove_axes(r, 1u << axis));
     r->outputs[0].dtype = MUC_I64;
     return MUC_OK;
@@ -92,7 +83,7 @@ muc_status muc_shape_top_k(const muc_rule *r)
 
     MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, muc_rule_input(r, 0)->rank, &axis));
     MUC_TRY(muc_rule_integer(r, MUC_KEY_LARGEST, 0, 1));
-    MUC_TRY(expect_extent(r, axis, muc_expr_get(r->graph->pool, k)->hi));
+    MUC_TRY(muc_rule_require(r, "k", k, false, muc_rule_input(r, 0)->dims[axis]));
     for (uint32_t i = 0; i < 2; i++) {
         muc_rule_like(r, i, muc_rule_input(r, 0));
         r->outputs[i].dims[axis] = k;

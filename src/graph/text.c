@@ -56,8 +56,7 @@ void muc_tensor_print_shape(const muc_graph *graph, const muc_tensor *tensor, mu
 
 static void print_pool(const muc_expr_pool *pool, muc_text *text)
 {
-    muc_expr e;
-    uint32_t hi;
+    const muc_expr_promise *promise;
 
     for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
         const muc_expr_input *input = muc_expr_get_input(pool, i);
@@ -75,10 +74,12 @@ static void print_pool(const muc_expr_pool *pool, muc_text *text)
             muc_text_add(text, "%s%u", j ? ", " : "", table->values[j]);
         muc_text_add(text, "\n");
     }
-    for (uint32_t i = 0; muc_expr_assumption(pool, i, &e, &hi); i++) {
+    for (uint32_t i = 0; (promise = muc_expr_get_promise(pool, i)); i++) {
+        if (promise->what)
+            continue; /* of a node's shape, which promises it again */
         muc_text_add(text, "assume ");
-        muc_expr_print(pool, e, text);
-        muc_text_add(text, " at most %u\n", hi);
+        muc_expr_print(pool, promise->a, text);
+        muc_text_add(text, " at most %u\n", muc_expr_get(pool, promise->b)->immediate);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "targets/mcu/chains.h"
+#include "targets/mcu/checks.h"
 #include "targets/mcu/nest.h"
 #include "targets/mcu/runtime.h"
 #include "targets/mcu/tiles.h"
@@ -283,12 +284,15 @@ static void emit_steps(const muc_mcu_program *program, muc_text *text)
             continue;
         }
         if (chain) {
+            for (uint32_t j = i; j < chain->end; j++)
+                muc_mcu_emit_checks(program, &program->steps[j], text);
             muc_mcu_emit_chain_call(program, chain, text);
             for (; i < chain->end; i++)
                 emit_trace(program, &program->steps[i], text);
             i = chain->end - 1;
             continue;
         }
+        muc_mcu_emit_checks(program, &program->steps[i], text);
         emit_call(program, &program->steps[i], INDENT, text);
         emit_trace(program, &program->steps[i], text);
     }
@@ -304,45 +308,12 @@ bool muc_mcu_has_state(const muc_mcu_program *program)
 
 void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_text *text)
 {
-    muc_text_add(text, "%s %s_run(void *%s", program->arguments ? "int" : "void", program->name,
-                 arena);
+    muc_text_add(text, "%s %s_run(void *%s", muc_mcu_may_refuse(program) ? "int" : "void",
+                 program->name, arena);
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         if (program->arguments >> i & 1)
             muc_text_add(text, ", uint32_t %s", muc_expr_get_input(program->graph->pool, i)->name);
     muc_text_add(text, ")");
-}
-
-/* what the graph promises of its inputs, and what it was told to assume */
-static void emit_checks(const muc_mcu_program *program, muc_text *text)
-{
-    const muc_expr_pool *pool = program->graph->pool;
-    unsigned number = 0;
-    muc_expr e;
-    uint32_t hi;
-
-    if (!program->arguments)
-        return;
-    for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
-        const muc_expr_input *input = muc_expr_get_input(pool, i);
-
-        if (!(program->arguments >> i & 1))
-            continue;
-        muc_text_add(text, "    if (");
-        if (input->lo)
-            muc_text_add(text, "%s < %" PRIu32 "u || ", input->name, input->lo);
-        muc_text_add(text, "%s > %" PRIu32 "u", input->name, input->hi);
-        if (input->multiple > 1)
-            muc_text_add(text, " || %s %% %" PRIu32 "u != 0", input->name, input->multiple);
-        muc_text_add(text, ")\n        return %u;\n", ++number);
-    }
-    for (uint32_t i = 0; muc_expr_assumption(pool, i, &e, &hi); i++) {
-        if (muc_expr_get(pool, e)->inputs & ~program->arguments)
-            continue;
-        muc_text_add(text, "    if (");
-        muc_mcu_print_expr(pool, e, text);
-        muc_text_add(text, " > %" PRIu32 "u)\n        return %u;\n", hi, ++number);
-    }
-    muc_text_add(text, "\n");
 }
 
 static void emit_reset(const muc_mcu_program *program, muc_text *text)
@@ -454,9 +425,9 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     emit_reset(program, text);
     muc_mcu_print_run(program, "memory", text);
     muc_text_add(text, "\n");
-    emit_checks(program, &body);
+    muc_mcu_emit_first_checks(program, &body);
     emit_steps(program, &body);
-    if (program->arguments)
+    if (muc_mcu_may_refuse(program))
         muc_text_add(&body, "    return 0;\n");
     emit_body(&body, text);
 }

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 
+#include "targets/mcu/checks.h"
 #include "targets/mcu/memory.h"
 #include "targets/mcu/weights.h"
 #include "targets/mcu/nest.h"
@@ -105,16 +106,17 @@ static void emit_arguments(const muc_mcu_program *program, muc_text *text)
 {
     const muc_expr_pool *pool = program->graph->pool;
 
-    if (!program->arguments)
+    if (!muc_mcu_may_refuse(program))
         return;
-    muc_text_add(text, "/* Returns 0, or 1 + the number of the check that an argument fails:");
+    muc_text_add(text, "/* Returns 0, or the number of the check that failed; main.c names them:");
     for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
         const muc_expr_input *input = muc_expr_get_input(pool, i);
 
         if (program->arguments >> i & 1)
             muc_text_add(text, " %s %" PRIu32 "..%" PRIu32 ",", input->name, input->lo, input->hi);
     }
-    muc_text_add(text, "\n * and what the network assumes of their sums. */\n");
+    muc_text_add(text,
+                 "\n * what shapes want of them, and nodes of their data, before they run. */\n");
 }
 
 void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)

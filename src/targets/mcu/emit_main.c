@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "targets/mcu/checks.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/nest.h"
 
@@ -150,12 +151,18 @@ static void emit_lengths(const muc_mcu_program *program, muc_text *text)
 
 static void emit_call(const muc_mcu_program *program, muc_text *text)
 {
-    muc_text_add(text, program->arguments ? "    if (%s_run(arena" : "    %s_run(arena",
-                 program->name);
+    bool refuses = muc_mcu_may_refuse(program);
+
+    muc_text_add(text, "    %s%s_run(arena", refuses ? "refused = " : "", program->name);
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         if (program->arguments >> i & 1)
             muc_text_add(text, ", %s", muc_expr_get_input(program->graph->pool, i)->name);
-    muc_text_add(text, program->arguments ? "))\n        return 1;\n" : ");\n");
+    muc_text_add(text, ");\n");
+    if (refuses)
+        muc_text_add(text,
+                     "    if (refused) {\n        BOARD_REFUSE(refused);\n"
+                     "        return %d;\n    }\n",
+                     MUC_MCU_REFUSED);
 }
 
 /* a board without files brings a header with these; its lengths may come from anywhere */
@@ -190,8 +197,17 @@ static void emit_board(const muc_mcu_program *program, muc_text *text)
 {
     muc_text_add(text, "#ifdef BOARD_HEADER\n#include BOARD_HEADER\n#else\n#include <stdio.h>\n%s",
                  program->arguments ? "#include <stdlib.h>\n" : "");
-    muc_text_add(text, "%s%s#endif\n\nstatic uint8_t arena[", input_and_output,
-                 program->arguments ? length_of_command_line : "");
+    muc_text_add(text, "%s%s", input_and_output, program->arguments ? length_of_command_line : "");
+    if (muc_mcu_may_refuse(program)) {
+        muc_text_add(text,
+                     "#define BOARD_REFUSE(number) fprintf(stderr, \"%s: %%s\\n\", "
+                     "refusals[(number) - 1])\n\nstatic const char *const refusals[] = {\n",
+                     program->name);
+        muc_mcu_emit_refusals(program, text);
+        muc_text_add(text,
+                     "};\n#endif\n#ifndef BOARD_REFUSE\n#define BOARD_REFUSE(number) (void)0\n");
+    }
+    muc_text_add(text, "#endif\n\nstatic uint8_t arena[");
     muc_mcu_print_prefix(program, NULL, text);
     muc_text_add(text, "ARENA_BYTES] __attribute__((aligned(");
     muc_mcu_print_prefix(program, NULL, text);
@@ -242,7 +258,8 @@ void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
         muc_text_add(text, "%s", rows_functions);
     muc_text_add(text, "int main(%s)\n{\n", program->arguments ? "int argc, char **argv" : "void");
     emit_lengths(program, text);
-    muc_text_add(text, "    %s_inputs inputs;\n    %s_outputs outputs;\n\n", name, name);
+    muc_text_add(text, "    %s_inputs inputs;\n    %s_outputs outputs;\n%s\n", name, name,
+                 muc_mcu_may_refuse(program) ? "    int refused;\n" : "");
     muc_text_add(text, "    %s_init(arena, &inputs, &outputs);\n", name);
     if (muc_mcu_has_state(program))
         muc_text_add(text, "    %s_reset(arena);\n", name);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "targets/mcu/checks.h"
 #include "targets/mcu/emit.h"
 #include "targets/mcu/runtime.h"
 
@@ -414,7 +415,7 @@ static bool is_empty(const muc_mcu_lowering *l, const muc_node *node)
 
 static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
 {
-    uint32_t value;
+    uint32_t value, first = l->program->step_count;
 
     if (l->program->value_of[node->outputs[0]] != MUC_NO_ID)
         return MUC_OK; /* part of an earlier step */
@@ -427,7 +428,8 @@ static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
         if (rows[i].op != node->op || !rows[i].takes(l, node))
             continue;
         l->kernel = rows[i].name;
-        return rows[i].write(l, node);
+        MUC_TRY(rows[i].write(l, node));
+        return muc_mcu_add_checks(l, node, first);
     }
     return refuse(l, node);
 }

@@ -1,5 +1,6 @@
 /* places.c - operators whose indices are data: gathering and scattering of slices, the greatest in
- * order, sequences turned round. Indices that no tensor has are brought into it. */
+ * order, sequences turned round. Indices that no tensor has, which
+ * the run refuses (checks.h), are brought into it. */
 #include <inttypes.h>
 
 #include "targets/mcu/emit.h"

@@ -79,6 +79,14 @@ typedef struct muc_mcu_layer muc_mcu_layer;
 typedef struct muc_mcu_tiled muc_mcu_tiled;
 typedef struct muc_mcu_chain muc_mcu_chain;
 
+/* What a step wants of its data (checks.h). */
+typedef struct muc_mcu_check {
+    const char *function;      /* of C, in the step's text: 0 if it has not got it */
+    const char *lengths;       /* ", N": the arguments after the first */
+    muc_mcu_argument argument; /* the data */
+    const muc_tensor *tensor;  /* the same */
+} muc_mcu_check;
+
 typedef struct muc_mcu_step {
     const char *name;     /* an identifier of C, unique: "conv_3" */
     const char *kernel;   /* the row of kernels.def */
@@ -90,6 +98,9 @@ typedef struct muc_mcu_step {
     size_t argument_capacity;
     muc_mcu_overlap overlaps[MUC_MCU_MOST_OVERLAPS];
     uint32_t overlap_count;
+    muc_mcu_check *checks;
+    uint32_t check_count;
+    size_t check_capacity;
     uint64_t macs;
     uint64_t packed_bytes;           /* of constants that its descriptor points to */
     const muc_mcu_step_tiles *tiles; /* NULL: it works where its data lie */
