@@ -187,7 +187,7 @@ def test_a_row_of_the_targets_without_its_function_does_not_build():
     for row, built in [("", True), ('MUC_TARGET(other, KIND(NETWORK), "another")\n', False)]:
         (place / "targets.def").write_text(rows + row)
         include = [WORK / "rows", ROOT / "src", ROOT / "include", ROOT / "runtime/include"]
-        done = subprocess.run(["cc", "-std=c11", "-fsyntax-only", *(f"-I{path}" for path in include),
+        done = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", *(f"-I{path}" for path in include),
                                ROOT / "src/driver/target.c"], capture_output=True, text=True)
         assert (done.returncode == 0) == built, done.stderr
         assert built or "muc_compile_other" in done.stderr, done.stderr

@@ -99,11 +99,42 @@ static muc_status choose_target(compile_job *job)
 
 /* ---- graph and weights ---- */
 
-static muc_status build_graph(compile_job *job)
+/* Messages of the target are about the graph's name. */
+static muc_status name_graph(const compile_job *job, muc_graph *graph)
+{
+    const char *path = job->model->path;
+
+    return muc_arena_string(job->ctx, &graph->arena, path, strlen(path), &graph->name);
+}
+
+static muc_status check_shapes(compile_job *job)
+{
+    muc_graph *graph;
+    muc_status status;
+
+    if (job->model->kind != MUC_MODEL_CHECKPOINT) /* it is quantized already, or refused */
+        return MUC_OK;
+    MUC_TRY(muc_model_shapes(job->ctx, job->model, &graph));
+    status = name_graph(job, graph);
+    if (status == MUC_OK)
+        status = muc_uthinker_check_shapes(job->ctx, graph, &job->machine, &job->target);
+    if (status == MUC_UNSUPPORTED)
+        muc_hint(job->ctx, "--target mcu compiles such models");
+    muc_graph_free(graph);
+    return status;
+}
+
+static muc_status open_graph(compile_job *job)
 {
     if (job->model->kind == MUC_MODEL_BLOCKS)
         return muc_blocks_graph(job->ctx, job->model, &job->graph);
     return muc_model_graph(job->ctx, job->model, &job->graph);
+}
+
+static muc_status build_graph(compile_job *job)
+{
+    MUC_TRY(open_graph(job));
+    return name_graph(job, job->graph);
 }
 
 static muc_status quantize(compile_job *job)
@@ -294,6 +325,7 @@ static muc_status compile(compile_job *job)
     const muc_bytes *program;
 
     MUC_TRY(choose_target(job));      /* the machine, and what its schedule may choose */
+    MUC_TRY(check_shapes(job));       /* what cannot fit is refused before any weight is read */
     MUC_TRY(build_graph(job));        /* formats, models: a graph with symbolic shapes */
     MUC_TRY(quantize(job));           /* passes, quant: weights become blocks */
     MUC_TRY(translate(job));          /* match, lay out, lower, flatten, emit */

@@ -9,6 +9,8 @@
 
 /* The graph of a checkpoint, for the context that the model was opened for. */
 muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out);
+/* The same without any value, to see what fits before weights are read. */
+muc_status muc_model_shapes(muc_context *ctx, const muc_model *model, muc_graph **out);
 
 /* Weights become blocks, all other constants float32: what a target, or a .bdt file, takes. */
 muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,

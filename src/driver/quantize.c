@@ -50,6 +50,14 @@ static muc_status check_kind(muc_context *ctx, const muc_model *model)
                     config->architecture, what);
 }
 
+muc_status muc_model_shapes(muc_context *ctx, const muc_model *model, muc_graph **out)
+{
+    const muc_llama_options options = { .context = model->context, .level = true, .shapes = true };
+
+    MUC_TRY(check_kind(ctx, model));
+    return muc_llama_build(ctx, &model->checkpoint, &options, out);
+}
+
 muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out)
 {
     const muc_llama_options options = { .context = model->context, .level = true };

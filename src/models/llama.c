@@ -14,6 +14,7 @@ typedef struct builder {
     const muc_model_config *config;
     muc_model_config sizes; /* of the layer's nodes */
     bool level;             /* layers differ and must not */
+    bool shapes;            /* no data */
     muc_graph *graph;
     uint32_t context, layer;
     muc_expr pos, m;
@@ -49,12 +50,14 @@ static muc_status pad(builder *b, const muc_tensor_view *view, unsigned row, muc
                         "filled up with zeros to what other layers have",
                         view->name, type->name, one.heads, one.kv_heads);
     tensor->bytes = rows * columns * size;
+    for (uint32_t i = 0; i < view->rank; i++)
+        tensor->dims[i] = muc_expr_const(b->graph->pool, wanted.dims[i]);
+    if (b->shapes)
+        return MUC_OK;
     MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, (size_t)tensor->bytes, &data));
     for (uint64_t r = 0; r < view->dims[0]; r++)
         memcpy(data + r * columns * size, view->data + r * has * size, (size_t)(has * size));
     tensor->data = data;
-    for (uint32_t i = 0; i < view->rank; i++)
-        tensor->dims[i] = muc_expr_const(b->graph->pool, wanted.dims[i]);
     if (!view->scales)
         return MUC_OK;
     MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, (size_t)rows, &all));
@@ -97,7 +100,9 @@ static muc_status weight(builder *b, unsigned row, uint32_t *out)
         tensor.bytes = view->bytes / view->dims[0] * b->context;
         tensor.dims[0] = muc_expr_const(b->graph->pool, b->context);
     }
-    if (view->scales) {
+    if (b->shapes)
+        tensor.data = NULL;
+    if (view->scales && !b->shapes) {
         quantization.count = muc_expr_get(b->graph->pool, tensor.dims[0])->lo;
         MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, quantization.count, &zeros));
         quantization.zero_points = zeros;
@@ -280,16 +285,17 @@ static muc_status rope_tables(builder *b)
 {
     size_t count = (size_t)b->context * (b->config->head_dim / 2);
     muc_tensor tensor = { .kind = MUC_TENSOR_CONST, .dtype = MUC_F32, .rank = 2 };
-    float *tables[2];
+    float *tables[2] = { NULL, NULL };
 
     if (count > MAX_TABLE)
         return muc_fail(b->ctx, MUC_UNSUPPORTED, b->checkpoint->path, MUC_NO_OFFSET,
                         "a context of %u needs RoPE tables of %zu elements, at most %d: ask for "
                         "a shorter one",
                         b->context, count, MAX_TABLE);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2 && !b->shapes; i++)
         MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, count, &tables[i]));
-    MUC_TRY(muc_llama_rope(b->ctx, b->config, b->context, tables[0], tables[1]));
+    if (!b->shapes)
+        MUC_TRY(muc_llama_rope(b->ctx, b->config, b->context, tables[0], tables[1]));
     tensor.dims[0] = muc_expr_const(b->graph->pool, b->context);
     tensor.dims[1] = muc_expr_const(b->graph->pool, b->config->head_dim / 2);
     tensor.bytes = count * sizeof(float);
@@ -391,6 +397,7 @@ muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,
     muc_status status;
 
     b.level = options->level && config->layer_sizes;
+    b.shapes = options->shapes;
     b.context = options->context ? options->context : config->context;
     if (b.context > config->context)
         return muc_fail(ctx, MUC_USAGE, checkpoint->path, MUC_NO_OFFSET,

@@ -40,6 +40,18 @@ uint64_t muc_bd_index_bytes(uint32_t n, uint32_t k)
     return 4 * ((uint64_t)pieces(n, MUC_BD_TILE_N) * pieces(k, MUC_BD_TILE_K) + 1);
 }
 
+uint64_t muc_bd_least_column_bytes(uint32_t k)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t at = 0; at < k; at += MUC_BD_ELEMS) {
+        bytes += muc_bd_kind_bytes(MUC_BD_B4, smaller(MUC_BD_ELEMS, k - at));
+        if (at % MUC_BD_TILE_K != 0)
+            bytes -= 2; /* the header of the block above it */
+    }
+    return bytes;
+}
+
 static muc_status grid_of(muc_context *ctx, const char *name, uint64_t offset, uint32_t n,
                           uint32_t k, grid *out)
 {

@@ -29,6 +29,8 @@ muc_bd_matrix muc_bd_matrix_of(const char *name, const float *values, uint32_t n
 
 /* Bytes of the index in front of a sequence of such a matrix. */
 uint64_t muc_bd_index_bytes(uint32_t n, uint32_t k);
+/* Fewest bytes of a column of k elements without a block of zeros: B4, headers shared. */
+uint64_t muc_bd_least_column_bytes(uint32_t k);
 
 typedef struct muc_bd_sequence {
     uint8_t *data; /* owned: muc_bd_sequence_free */

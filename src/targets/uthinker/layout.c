@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/half.h"
 #include "plan/place.h"
+#include "quant/bd_sequence.h"
 
 enum {
     TOKENS = 64, /* of a chunk of the context: the T' tile of the paper */
@@ -141,6 +142,18 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, muc_uthinker_plac
     return 0;
 }
 
+static muc_status refuse_buffer(muc_context *ctx, const muc_uthinker_layout *layout,
+                                enum mur_buffer buffer, const muc_plan *plan)
+{
+    return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+                    "%s needs %llu bytes, %llu more than it has, for %u tokens in one call; the "
+                    "machine (--machine FILE) must have %s of at least %llu",
+                    buffer_names[buffer], (unsigned long long)plan->peak,
+                    (unsigned long long)(plan->peak - plan->capacity), layout->options.rows,
+                    muc_uthinker_machine_key(buffer),
+                    (unsigned long long)aligned(plan->peak, MUC_UTHINKER_BUFFER_MULTIPLE));
+}
+
 /* places what lies in one of I0, I1, GB for the layout's rows; *fits says whether it did */
 static muc_status place_buffer(muc_context *ctx, muc_uthinker_layout *layout,
                                enum mur_buffer buffer, bool must_fit, bool *fits)
@@ -165,7 +178,7 @@ static muc_status place_buffer(muc_context *ctx, muc_uthinker_layout *layout,
     MUC_TRY(muc_plan_place(ctx, &plan));
     *fits = plan.peak <= plan.capacity;
     if (!*fits)
-        return must_fit ? muc_plan_check(ctx, &plan) : MUC_OK;
+        return must_fit ? refuse_buffer(ctx, layout, buffer, &plan) : MUC_OK;
     layout->used_bytes[buffer] = (uint32_t)plan.peak;
     layout->bound_bytes[buffer] = (uint32_t)plan.live_bound;
     for (size_t i = 0; i < plan.count; i++) {
@@ -183,11 +196,14 @@ static muc_status check_half(muc_context *ctx, muc_uthinker_layout *layout, enum
 
     if (bytes > half) {
         *fits = false;
-        return must_fit ? muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
-                                   "%s needs %llu bytes, %llu more than half of %s has", what,
-                                   (unsigned long long)bytes, (unsigned long long)(bytes - half),
-                                   buffer_names[buffer])
-                        : MUC_OK;
+        return must_fit
+                   ? muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+                              "%s needs %llu bytes, %llu more than half of %s has; the "
+                              "machine (--machine FILE) must have %s of at least %llu",
+                              what, (unsigned long long)bytes, (unsigned long long)(bytes - half),
+                              buffer_names[buffer], muc_uthinker_machine_key(buffer),
+                              (unsigned long long)aligned(2 * bytes, MUC_UTHINKER_BUFFER_MULTIPLE))
+                   : MUC_OK;
     }
     layout->used_bytes[buffer] = (uint32_t)larger(layout->used_bytes[buffer], bytes);
     layout->bound_bytes[buffer] = layout->used_bytes[buffer];
@@ -223,7 +239,7 @@ static muc_status choose_rows(muc_context *ctx, muc_uthinker_layout *layout)
              most = smaller(layout->machine.rows, layout->options.context);
 
     if (asked > most)
-        return muc_fail(ctx, MUC_USAGE, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(ctx, MUC_USAGE, layout->source, MUC_NO_OFFSET,
                         "%u tokens in one call, at most %u are possible", asked, most);
     memcpy(used, layout->used_bytes, sizeof(used));
     for (uint32_t rows = asked ? asked : most;; rows--) {
@@ -287,6 +303,8 @@ static uint32_t largest_chunk(const muc_uthinker_model *model, muc_matrix_kind k
     muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
     uint32_t most = 0;
 
+    if (!model->weights[kind][0].sequence)
+        return (uint32_t)(smaller(chunk, n) * muc_bd_least_column_bytes(shape.k));
     for (uint32_t i = 0; i < shape.count; i++)
         for (uint32_t s = 0; s < streams; s++)
             for (uint32_t c = 0; c < n; c += smaller(chunk, n - c)) {
@@ -300,16 +318,43 @@ static uint32_t largest_chunk(const muc_uthinker_model *model, muc_matrix_kind k
     return most;
 }
 
+static bool is_ffn(muc_matrix_kind kind)
+{
+    return kind == MUC_MATRIX_GATE || kind == MUC_MATRIX_UP;
+}
+
+/* the narrowest chunk of a kind */
+static uint32_t step_of(muc_matrix_kind kind)
+{
+    return is_ffn(kind) ? GATE_COLUMNS : TILE_N;
+}
+
+/* bytes of the smallest W buffers that hold the narrowest chunk of every kind twice */
+static uint64_t least_buffer(const muc_uthinker_model *model, const muc_uthinker_layout *layout)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
+        muc_matrix_kind kind = (muc_matrix_kind)i;
+        const muc_uthinker_matrix *matrix = &layout->matrix[kind];
+
+        if (is_streamed(model, kind))
+            most =
+                larger(most, largest_chunk(model, kind, matrix->n, matrix->streams, step_of(kind)));
+    }
+    return aligned(2 * most, MUC_UTHINKER_BUFFER_MULTIPLE);
+}
+
 /* The widest chunk for the given kinds, which share it. */
 static muc_status choose_chunk(muc_context *ctx, const muc_uthinker_model *model,
                                muc_uthinker_layout *layout, const muc_matrix_kind *kinds,
-                               uint32_t kind_count, uint32_t step)
+                               uint32_t kind_count)
 {
     muc_uthinker_matrix *first = &layout->matrix[kinds[0]];
     uint32_t half =
         smaller(layout->machine.buffer_bytes[MUR_W0], layout->machine.buffer_bytes[MUR_W1]) / 2;
-    uint32_t whole = (first->n + step - 1) / step * step, chunk = smaller(whole, MAX_COLUMNS);
-    uint32_t most = 0;
+    uint32_t step = step_of(kinds[0]), whole = (first->n + step - 1) / step * step;
+    uint32_t chunk = smaller(whole, MAX_COLUMNS), most = 0;
 
     for (; chunk >= step; chunk -= step) {
         most = 0;
@@ -320,9 +365,13 @@ static muc_status choose_chunk(muc_context *ctx, const muc_uthinker_model *model
             break;
     }
     if (chunk < step)
-        return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
-                        "%u columns of '%s' need %u bytes, %u more than half of a W buffer has",
-                        step, model->weights[kinds[0]][0].name, most, most - half);
+        return muc_fail(
+            ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+            "%u columns of '%s' need %s%u bytes, %u more than half of a W buffer has; the "
+            "machine (--machine FILE) must have wbuf0 and wbuf1 of at least %llu",
+            step, model->weights[kinds[0]][0].name,
+            model->weights[kinds[0]][0].sequence ? "" : "at least ", most, most - half,
+            (unsigned long long)least_buffer(model, layout));
     for (uint32_t i = 0; i < kind_count; i++) {
         layout->matrix[kinds[i]].chunk = smaller(chunk, first->n);
         layout->matrix[kinds[i]].chunks = (first->n + chunk - 1) / chunk;
@@ -334,11 +383,8 @@ static muc_status choose_chunk(muc_context *ctx, const muc_uthinker_model *model
     return MUC_OK;
 }
 
-static muc_status choose_chunks(muc_context *ctx, const muc_uthinker_model *model,
-                                muc_uthinker_layout *layout)
+static void measure_matrices(const muc_uthinker_model *model, muc_uthinker_layout *layout)
 {
-    static const muc_matrix_kind ffn[] = { MUC_MATRIX_GATE, MUC_MATRIX_UP };
-
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
         muc_matrix_kind kind = (muc_matrix_kind)i;
         muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
@@ -348,13 +394,26 @@ static muc_status choose_chunks(muc_context *ctx, const muc_uthinker_model *mode
         layout->matrix[kind].streams = by_head ? model->kv_heads : 1;
         layout->matrix[kind].n = shape.n / layout->matrix[kind].streams;
         layout->matrix[kind].table = UINT32_MAX;
-        if (is_streamed(model, kind) && kind != MUC_MATRIX_GATE && kind != MUC_MATRIX_UP)
-            MUC_TRY(choose_chunk(ctx, model, layout, &kind, 1, TILE_N));
     }
-    MUC_TRY(choose_chunk(ctx, model, layout, ffn, MUC_COUNT(ffn), GATE_COLUMNS));
+}
+
+static muc_status choose_chunks(muc_context *ctx, const muc_uthinker_model *model,
+                                muc_uthinker_layout *layout)
+{
+    static const muc_matrix_kind ffn[] = { MUC_MATRIX_GATE, MUC_MATRIX_UP };
+
+    measure_matrices(model, layout);
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
+        muc_matrix_kind kind = (muc_matrix_kind)i;
+
+        if (is_streamed(model, kind) && !is_ffn(kind))
+            MUC_TRY(choose_chunk(ctx, model, layout, &kind, 1));
+    }
+    MUC_TRY(choose_chunk(ctx, model, layout, ffn, MUC_COUNT(ffn)));
     if (layout->options.recompute && layout->matrix[MUC_MATRIX_K].chunks > 2)
-        return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
-                        "recompute attention keeps a head's '%s' in W1: it takes %u halves",
+        return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+                        "recompute attention keeps a head's '%s' in W1: it takes %u halves; "
+                        "--attention cache would do",
                         model->weights[MUC_MATRIX_K][0].name, layout->matrix[MUC_MATRIX_K].chunks);
     return MUC_OK;
 }
@@ -372,7 +431,7 @@ static muc_status place_sequence(muc_context *ctx, const muc_uthinker_model *mod
     for (uint32_t i = 0; i < shape.count; i++)
         bytes += model->weights[kind][i].bytes - 4 * (tiles + 1);
     if (*offset + bytes > UINT32_MAX)
-        return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
                         "weights up to '%s' take 4 GiB or more", model->weights[kind][0].name);
     matrix->offset = (uint32_t)*offset;
     matrix->bytes = (uint32_t)bytes;
@@ -422,7 +481,8 @@ static muc_status lay_out_weights(muc_context *ctx, muc_arena *arena,
             MUC_TRY(make_table(ctx, arena, model, (muc_matrix_kind)i, layout, &end));
     offset = larger(offset, aligned(end, SEQUENCE_ALIGNMENT));
     if (offset > UINT32_MAX)
-        return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET, "weights take 4 GiB or more");
+        return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+                        "weights take 4 GiB or more");
     layout->wgts_bytes = (uint32_t)offset;
     return MUC_OK;
 }
@@ -435,14 +495,15 @@ typedef struct region_part {
 } region_part;
 
 /* one part after the other; the region's size includes `reach`, what intervals see */
-static muc_status lay_out_region(muc_context *ctx, const char *name, const region_part *parts,
-                                 size_t count, uint64_t *end)
+static muc_status lay_out_region(muc_context *ctx, const muc_uthinker_layout *layout,
+                                 const char *name, const region_part *parts, size_t count,
+                                 uint64_t *end)
 {
     *end = 0;
     for (size_t i = 0; i < count; i++) {
         *end = aligned(*end, parts[i].alignment);
         if (*end > UINT32_MAX || parts[i].bytes > UINT32_MAX - *end)
-            return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
+            return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
                             "region %s takes 4 GiB or more", name);
         *parts[i].offset = (uint32_t)*end;
         *end += parts[i].bytes;
@@ -450,13 +511,13 @@ static muc_status lay_out_region(muc_context *ctx, const char *name, const regio
     return MUC_OK;
 }
 
-static muc_status finish_region(muc_context *ctx, const char *name, uint64_t end, uint64_t reach,
-                                uint32_t *bytes)
+static muc_status finish_region(muc_context *ctx, const muc_uthinker_layout *layout,
+                                const char *name, uint64_t end, uint64_t reach, uint32_t *bytes)
 {
     end = aligned(larger(end, reach), SLOT_ALIGNMENT);
     if (end > UINT32_MAX)
-        return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET, "region %s takes 4 GiB or more",
-                        name);
+        return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+                        "region %s takes 4 GiB or more", name);
     *bytes = (uint32_t)end;
     return MUC_OK;
 }
@@ -481,7 +542,7 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
         { &layout->x_cache, recompute ? product(product(layout->layers, padded), x_row) : 0, 1 },
     };
 
-    MUC_TRY(lay_out_region(ctx, "KV", parts, MUC_COUNT(parts), &end));
+    MUC_TRY(lay_out_region(ctx, layout, "KV", parts, MUC_COUNT(parts), &end));
     reach = layout->v_tail + parts[2].bytes + (rows - 1) * 4 * hd;
     if (recompute)
         reach = larger(reach, end - padded * x_row + past * x_row);
@@ -491,22 +552,39 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
 
         reach = larger(reach, (streams - 1) * key_head + before + past * row);
     }
-    return finish_region(ctx, "KV", end, reach, &layout->kv_bytes);
+    return finish_region(ctx, layout, "KV", end, reach, &layout->kv_bytes);
+}
+
+/* The longest context that DRAM holds, in whole chunks, or 0. */
+static uint32_t context_for(const muc_uthinker_layout *layout, uint64_t surplus)
+{
+    uint64_t caches = (uint64_t)layout->v_tail + layout->kv_bytes - layout->x_cache;
+    uint64_t chunks = layout->padded_context / TOKENS, chunk = caches / chunks;
+    uint64_t fewer = chunk != 0 ? surplus / chunk + 1 : chunks;
+
+    return fewer < chunks ? (uint32_t)(chunks - fewer) * TOKENS : 0;
 }
 
 static muc_status check_dram(muc_context *ctx, const muc_uthinker_layout *layout)
 {
     uint64_t need = (uint64_t)layout->kv_bytes + layout->io_bytes, has = layout->machine.dram_bytes;
+    uint32_t context;
 
     if (has == 0 || need <= has)
         return MUC_OK;
-    return muc_fail(
-        ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
-        "DRAM needs %llu bytes, %llu more than the machine has; KV takes %u of them for "
-        "a context of %u, a smaller one (--ctx-size) or fewer terms (--act-terms k=1,v=1) "
-        "would help",
-        (unsigned long long)need, (unsigned long long)(need - has), layout->kv_bytes,
-        layout->options.context);
+    context = context_for(layout, need - has);
+    muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+             "DRAM needs %llu bytes, %llu more than the machine has; KV takes %u of them for a "
+             "context of %u",
+             (unsigned long long)need, (unsigned long long)(need - has), layout->kv_bytes,
+             layout->options.context);
+    if (context != 0)
+        muc_hint(ctx, "--ctx-size %u would do", context);
+    muc_hint(ctx,
+             "fewer terms (--act-terms k=1,v=1) would help, as would a machine (--machine FILE) "
+             "with dram = %llu",
+             (unsigned long long)need);
+    return MUC_NOFIT;
 }
 
 static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
@@ -525,24 +603,26 @@ static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
         { &layout->gain_final, 4 * d, 1 },
     };
 
-    MUC_TRY(lay_out_region(ctx, "IO", io, MUC_COUNT(io), &end));
-    MUC_TRY(finish_region(ctx, "IO", end, 0, &layout->io_bytes));
-    MUC_TRY(lay_out_region(ctx, "PARM", parm, MUC_COUNT(parm), &end));
+    MUC_TRY(lay_out_region(ctx, layout, "IO", io, MUC_COUNT(io), &end));
+    MUC_TRY(finish_region(ctx, layout, "IO", end, 0, &layout->io_bytes));
+    MUC_TRY(lay_out_region(ctx, layout, "PARM", parm, MUC_COUNT(parm), &end));
     reach = product(context - 1 + rows, row);
     if (layout->options.recompute)
         reach = larger(reach, product(layout->padded_context, row));
-    MUC_TRY(finish_region(ctx, "PARM", end, reach, &layout->parm_bytes));
+    MUC_TRY(finish_region(ctx, layout, "PARM", end, reach, &layout->parm_bytes));
     MUC_TRY(lay_out_kv(ctx, layout));
     return check_dram(ctx, layout);
 }
 
-muc_status muc_uthinker_lay_out(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
-                                const muc_uthinker_machine *machine,
-                                const muc_uthinker_options *options, muc_uthinker_layout *out)
+/* what follows from the model and the options alone */
+static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
+                        const muc_uthinker_machine *machine, const muc_uthinker_options *options,
+                        muc_uthinker_layout *layout)
 {
     uint32_t context = options->context ? options->context : model->context;
 
-    *out = (muc_uthinker_layout){
+    *layout = (muc_uthinker_layout){
+        .source = model->source,
         .machine = *machine,
         .options = *options,
         .layers = model->layers,
@@ -559,14 +639,43 @@ muc_status muc_uthinker_lay_out(muc_context *ctx, muc_arena *arena, const muc_ut
         .scale = muc_f32_bits(model->scale),
         .padded_context = (context + TOKENS - 1) / TOKENS * TOKENS,
     };
-    out->options.context = context;
-    if (context > model->context)
-        return muc_fail(ctx, MUC_USAGE, "uthinker", MUC_NO_OFFSET,
-                        "a context of %u, the model has positions for %u", context, model->context);
+    layout->options.context = context;
+    if (context <= model->context)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_USAGE, layout->source, MUC_NO_OFFSET,
+                    "a context of %u, the model has positions for %u", context, model->context);
+}
+
+muc_status muc_uthinker_lay_out(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
+                                const muc_uthinker_machine *machine,
+                                const muc_uthinker_options *options, muc_uthinker_layout *out)
+{
+    MUC_TRY(begin(ctx, model, machine, options, out));
     MUC_TRY(choose_chunks(ctx, model, out));
     MUC_TRY(choose_rows(ctx, out));
     MUC_TRY(lay_out_regions(ctx, out));
     return lay_out_weights(ctx, arena, model, out);
+}
+
+muc_status muc_uthinker_lay_out_least(muc_context *ctx, const muc_uthinker_model *model,
+                                      const muc_uthinker_machine *machine,
+                                      const muc_uthinker_options *options, muc_uthinker_layout *out)
+{
+    uint64_t end = 0;
+
+    MUC_TRY(begin(ctx, model, machine, options, out));
+    MUC_TRY(choose_chunks(ctx, model, out));
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
+        muc_matrix_kind kind = (muc_matrix_kind)i;
+
+        out->matrix[kind].chunk = smaller(out->matrix[kind].n, step_of(kind));
+        MUC_TRY(place_sequence(ctx, model, kind, out, &end));
+    }
+    out->wgts_bytes = (uint32_t)end;
+    if (out->options.rows == 0)
+        out->options.rows = 1;
+    MUC_TRY(choose_rows(ctx, out));
+    return lay_out_regions(ctx, out);
 }
 
 void muc_uthinker_layout_print(const muc_uthinker_layout *layout, muc_text *text)

@@ -11,6 +11,8 @@
 #include "mur.h"
 #include "targets/uthinker/model.h"
 
+enum { MUC_UTHINKER_BUFFER_MULTIPLE = 64 }; /* of buffers' bytes */
+
 typedef struct muc_uthinker_machine {
     const char *name;
     uint32_t buffer_bytes[MUR_BUFFERS]; /* each a multiple of 64; a bank is half of one */
@@ -104,6 +106,7 @@ typedef struct muc_uthinker_matrix {
 } muc_uthinker_matrix;
 
 typedef struct muc_uthinker_layout {
+    const char *source; /* the model's */
     muc_uthinker_machine machine;
     muc_uthinker_options options; /* with context and rows resolved, never 0 */
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
@@ -129,6 +132,7 @@ typedef struct muc_uthinker_layout {
 } muc_uthinker_layout;
 
 const char *muc_uthinker_buffer_name(enum mur_buffer buffer); /* "I0" */
+const char *muc_uthinker_machine_key(enum mur_buffer buffer); /* "ibuf0", of machine files */
 enum mur_buffer muc_uthinker_place_buffer(muc_uthinker_place place);
 /* B(k, terms) of SPEC.md section 3. */
 uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);
@@ -140,6 +144,14 @@ uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s);
 muc_status muc_uthinker_lay_out(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
                                 const muc_uthinker_machine *machine,
                                 const muc_uthinker_options *options, muc_uthinker_layout *out);
+
+/* The same with the fewest bytes, for a model matched by its shapes: the narrowest chunks and,
+ * unless they are asked for, one row. What does not fit so fits in no way. Without tables and
+ * addresses. */
+muc_status muc_uthinker_lay_out_least(muc_context *ctx, const muc_uthinker_model *model,
+                                      const muc_uthinker_machine *machine,
+                                      const muc_uthinker_options *options,
+                                      muc_uthinker_layout *out);
 
 /* Every place, buffer and region, one line each, peaks beside their bounds. */
 void muc_uthinker_layout_print(const muc_uthinker_layout *layout, muc_text *text);

@@ -7,7 +7,7 @@
 
 #include <machine_text.h> /* made by the build from machines/uthinker.ini */
 
-enum { NAME_CHARACTERS = 64, BUFFER_MULTIPLE = 64 };
+enum { NAME_CHARACTERS = 64 };
 
 /* What a description says: the words of MACH in their order, then what bounds a program without
  * changing it, so that no fingerprint depends on it. */
@@ -32,6 +32,11 @@ enum {
     KEYS
 };
 _Static_assert(KEYS == MUC_COUNT(keys), "a key for every word of MACH and every bound");
+
+const char *muc_uthinker_machine_key(enum mur_buffer buffer)
+{
+    return keys[KEY_FIRST_BUFFER + (uint32_t)buffer];
+}
 
 typedef struct parser {
     muc_ini ini;
@@ -63,7 +68,7 @@ static muc_status read_number(parser *p, uint32_t key)
     if (value < limits[key].min || value > limits[key].max)
         return muc_ini_fail(&p->ini, at, "'%s' is %u, expected %u..%u", keys[key], value,
                             limits[key].min, limits[key].max);
-    if (is_buffer && value % BUFFER_MULTIPLE)
+    if (is_buffer && value % MUC_UTHINKER_BUFFER_MULTIPLE)
         return muc_ini_fail(&p->ini, at, "not a multiple of 64 bytes");
     p->values[key] = value;
     return MUC_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "quant/bd_sequence.h"
 
 enum { HEAD_MULTIPLE = 8, MAX_SIZE = 65535 };
 
@@ -20,7 +21,8 @@ typedef struct matching {
     muc_context *ctx;
     muc_arena *arena;
     const muc_graph *graph;
-    bool *seen; /* [nodes] */
+    bool shapes; /* look at no value */
+    bool *seen;  /* [nodes] */
     const muc_node *embed, *final_norm, *head;
     layer_nodes *layers; /* the last one first */
     size_t layer_count, capacity;
@@ -39,8 +41,17 @@ const char *muc_matrix_name(muc_matrix_kind kind)
 
 static muc_status refuse(const matching *m, const muc_node *node, const char *why)
 {
-    return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET, "node '%s': %s", node->name,
-                    why);
+    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET, "node '%s': %s",
+                    node->name, why);
+}
+
+static muc_status refuse_bias(const matching *m, const muc_node *node)
+{
+    if (node->input_count <= 2)
+        return MUC_OK;
+    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                    "node '%s' adds the bias '%s'; no stage of uthinker's schedule adds one",
+                    node->name, m->graph->tensors[node->inputs[2]].name);
 }
 
 static const muc_node *producer(const matching *m, uint32_t tensor)
@@ -57,16 +68,16 @@ static muc_status expect(matching *m, const muc_node *user, uint32_t input, muc_
     const muc_node *node = producer(m, user->inputs[input]);
 
     if (!node)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s': input %u is '%s', expected the result of the %s (%s)",
                         user->name, input, m->graph->tensors[user->inputs[input]].name, role,
                         muc_op_get(op)->name);
     if (node->op != op)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
-                        "node '%s' is %s, the machine's schedule has the %s (%s) here", node->name,
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "node '%s' is %s, uthinker's schedule has the %s (%s) here", node->name,
                         muc_op_get(node->op)->name, role, muc_op_get(op)->name);
-    if (op == MUC_OP_LINEAR && node->input_count > 2)
-        return refuse(m, node, "a bias; no stage of the schedule adds one");
+    if (op == MUC_OP_LINEAR)
+        MUC_TRY(refuse_bias(m, node));
     m->seen[node - m->graph->nodes] = true;
     *out = node;
     return MUC_OK;
@@ -88,8 +99,8 @@ static muc_status expect_same(matching *m, const muc_node *node, uint32_t input,
 {
     if (node->inputs[input] == tensor)
         return MUC_OK;
-    return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
-                    "node '%s': input %u is '%s', the machine's schedule has '%s' here", node->name,
+    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                    "node '%s': input %u is '%s', uthinker's schedule has '%s' here", node->name,
                     input, m->graph->tensors[node->inputs[input]].name,
                     m->graph->tensors[tensor].name);
 }
@@ -147,10 +158,9 @@ static muc_status match_nodes(matching *m)
 
     m->head = graph->output_count == 1 ? producer(m, graph->outputs[0]) : NULL;
     if (!m->head || m->head->op != MUC_OP_LINEAR)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
-                        "graph '%s' does not end in one linear, the LM head", graph->name);
-    if (m->head->input_count > 2)
-        return refuse(m, m->head, "a bias; no stage of the schedule adds one");
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "the graph does not end in one linear, the LM head");
+    MUC_TRY(refuse_bias(m, m->head));
     m->seen[m->head - graph->nodes] = true;
     MUC_TRY(expect(m, m->head, 0, MUC_OP_RMSNORM, "final norm", &m->final_norm));
     for (user = m->final_norm;;) {
@@ -205,12 +215,12 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
     out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
     out->scale = (float)muc_node_real(layer->attention, MUC_KEY_SCALE);
     if (out->head_width % HEAD_MULTIPLE)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s': heads of %u elements, the machine's tiles have %u columns",
                         layer->attention->name, out->head_width, HEAD_MULTIPLE);
     if (out->layers > MAX_SIZE || out->width > MAX_SIZE || out->ffn_width > MAX_SIZE ||
         (uint64_t)out->heads * out->head_width > MAX_SIZE || out->vocabulary >= 1u << 24)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "a model of %u layers, width %u, %u heads of %u, feed-forward width %u, "
                         "vocabulary %u is larger than instructions can express",
                         out->layers, out->width, out->heads, out->head_width, out->ffn_width,
@@ -228,12 +238,19 @@ static muc_status take_weight(const matching *m, const muc_node *node, muc_matri
     const uint8_t *off = tensor->sequence;
 
     if (dim(m, tensor, 0) != shape.n || dim(m, tensor, 1) != shape.k)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s': weight '%s' is [%u, %u], other layers have [%u, %u]",
                         node->name, tensor->name, dim(m, tensor, 0), dim(m, tensor, 1), shape.n,
                         shape.k);
+    if (m->shapes) {
+        uint64_t columns = shape.n * muc_bd_least_column_bytes(shape.k);
+
+        *out = (muc_uthinker_weight){ tensor->name, NULL,
+                                      muc_bd_index_bytes(shape.n, shape.k) + columns };
+        return MUC_OK;
+    }
     if (!off)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s': weight '%s' is not quantized", node->name, tensor->name);
     if (tensor->sequence_bytes > UINT32_MAX || tensor->sequence_bytes < 4 * (tiles + 1) ||
         muc_load_u32(off) != 4 * (tiles + 1) ||
@@ -297,7 +314,7 @@ static muc_status take_floats(const matching *m, const muc_node *node, uint32_t 
     const muc_tensor *tensor = input_of(m, node, input);
 
     if (!tensor->data || !muc_dtype_to_f32(tensor->dtype, tensor->data, first, count, out))
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, "uthinker", MUC_NO_OFFSET,
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s': '%s' has no values", node->name, tensor->name);
     return MUC_OK;
 }
@@ -411,19 +428,33 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
     return check_rope(m, layer->k_rope, model->kv_heads, model);
 }
 
+static muc_status match(matching *m, muc_uthinker_model *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->source = m->graph->name;
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, m->graph->node_count, &m->seen));
+    MUC_TRY(match_nodes(m));
+    MUC_TRY(measure(m, out));
+    MUC_TRY(check_norm(m, m->final_norm, out));
+    for (size_t l = 0; l < m->layer_count; l++)
+        MUC_TRY(check_layer(m, m->layer_count - 1 - l, out));
+    return take_weights(m, out);
+}
+
 muc_status muc_uthinker_match(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
                               muc_uthinker_model *out)
 {
     matching m = { .ctx = ctx, .arena = arena, .graph = graph };
 
-    memset(out, 0, sizeof(*out));
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, graph->node_count, &m.seen));
-    MUC_TRY(match_nodes(&m));
-    MUC_TRY(measure(&m, out));
-    MUC_TRY(check_norm(&m, m.final_norm, out));
-    for (size_t l = 0; l < m.layer_count; l++)
-        MUC_TRY(check_layer(&m, m.layer_count - 1 - l, out));
-    MUC_TRY(take_weights(&m, out));
+    MUC_TRY(match(&m, out));
     MUC_TRY(take_gains(&m, out));
     return take_rope(&m, out);
+}
+
+muc_status muc_uthinker_match_shapes(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
+                                     muc_uthinker_model *out)
+{
+    matching m = { .ctx = ctx, .arena = arena, .graph = graph, .shapes = true };
+
+    return match(&m, out);
 }

@@ -30,7 +30,8 @@ typedef enum muc_matrix_kind {
 
 const char *muc_matrix_name(muc_matrix_kind kind);
 
-/* A matrix as a BlockDialect sequence (docs/SPEC-blockdialect.md section 5), borrowed. */
+/* A matrix as a BlockDialect sequence (docs/SPEC-blockdialect.md section 5), borrowed; or, where
+ * shapes alone are known, NULL and the fewest bytes of one without blocks of zeros. */
 typedef struct muc_uthinker_weight {
     const char *name;
     const uint8_t *sequence;
@@ -38,6 +39,7 @@ typedef struct muc_uthinker_weight {
 } muc_uthinker_weight;
 
 typedef struct muc_uthinker_model {
+    const char *source; /* what messages are about: the graph's name, borrowed */
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
     uint32_t context; /* positions that RoPE tables and caches have rows for */
     bool tied;        /* the head is the embedding; it has no weights of its own */
@@ -59,5 +61,9 @@ muc_matrix_shape muc_uthinker_matrix_shape(const muc_uthinker_model *model, muc_
  * MUC_UNSUPPORTED naming the node that no stage of the schedule computes. */
 muc_status muc_uthinker_match(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
                               muc_uthinker_model *out);
+/* The same before the weights are quantized: looks at no value of any constant, and the result has
+ * none (gains and rope are NULL). */
+muc_status muc_uthinker_match_shapes(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
+                                     muc_uthinker_model *out);
 
 #endif

@@ -7,18 +7,44 @@ const muc_uthinker_options muc_uthinker_defaults = {
     .terms = { .x = 2, .q = 2, .k = 2, .p = 2, .v = 2, .o = 2, .f = 2, .h = 2, .l = 2 },
 };
 
+/* more: what else would help */
+static muc_status check_flash(muc_context *ctx, const muc_uthinker_layout *layout, uint64_t bytes,
+                              const char *more)
+{
+    uint64_t has = layout->machine.flash_bytes;
+
+    if (has == 0 || bytes <= has)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
+                    "flash needs %llu bytes, %llu more than the machine has; the weights take %u "
+                    "of them; %s the machine (--machine FILE) must have flash of at least %llu",
+                    (unsigned long long)bytes, (unsigned long long)(bytes - has),
+                    layout->wgts_bytes, more, (unsigned long long)bytes);
+}
+
 static muc_status write_program(muc_context *ctx, muc_uthinker_build *build)
 {
-    uint64_t has = build->layout.machine.flash_bytes;
-
     MUC_TRY(muc_container_write(ctx, &build->arena, &build->sections, &build->program));
-    if (has == 0 || build->program.size <= has)
-        return MUC_OK;
-    return muc_fail(ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
-                    "flash needs %zu bytes, %llu more than the machine has; the weights take %u of "
-                    "them, fewer bits (--bits) would help",
-                    build->program.size, (unsigned long long)(build->program.size - has),
-                    build->layout.wgts_bytes);
+    return check_flash(ctx, &build->layout, build->program.size,
+                       "fewer bits (--bits) would help, or");
+}
+
+muc_status muc_uthinker_check_shapes(muc_context *ctx, const muc_graph *graph,
+                                     const muc_uthinker_machine *machine,
+                                     const muc_uthinker_options *options)
+{
+    muc_uthinker_model model;
+    muc_uthinker_layout layout;
+    muc_arena arena = { 0 };
+    muc_status status = muc_uthinker_match_shapes(ctx, &arena, graph, &model);
+
+    if (status == MUC_OK)
+        status = muc_uthinker_lay_out_least(ctx, &model, machine, options, &layout);
+    if (status == MUC_OK)
+        status = check_flash(ctx, &layout, (uint64_t)layout.wgts_bytes + layout.parm_bytes,
+                             "with the fewest bits there are;");
+    muc_arena_free(&arena);
+    return status;
 }
 
 static muc_status compile(muc_context *ctx, const muc_graph *graph,

@@ -20,6 +20,13 @@ typedef struct muc_uthinker_build {
     muc_bytes program; /* the file */
 } muc_uthinker_build;
 
+/* Refuses from shapes alone, before anything is quantized, a graph that muc_uthinker_compile would
+ * refuse whatever its weights: MUC_UNSUPPORTED where no stage computes a node, MUC_NOFIT where the
+ * fewest bytes are too many. Blocks of zeros, which could take fewer, are not counted on. */
+muc_status muc_uthinker_check_shapes(muc_context *ctx, const muc_graph *graph,
+                                     const muc_uthinker_machine *machine,
+                                     const muc_uthinker_options *options);
+
 /* Compiles a graph whose weight matrices carry BlockDialect sequences, borrowed until
  * muc_uthinker_build_free. Runs no program: GOLD is added later (muc_uthinker_set_section). The
  * same inputs give the same bytes. On failure there is nothing to free. */
