@@ -12,6 +12,7 @@ import struct
 import sys
 import tempfile
 import zipfile
+import zlib
 
 from cli import TOKENIZER, WORK, compiled_code, has, muc, need_data, write_npy
 from files import DATA, IO, MALFORMED, MISMATCH, ROOT, Skip, UNSUPPORTED, USAGE, npy, run_tests
@@ -224,6 +225,72 @@ def test_a_chip_folder_is_checked_and_knows_its_network():
     found = json.loads(muc("verify", chip, network, "--json")[0])
     assert found["compared"] == 2 and found["worst_relative_error"] < 1e-5, found
     has(muc("verify", chip, chip_network("chip_b.graph", 7), status=MISMATCH)[1], "made of another network than", "chip_b.graph")
+
+
+def numbers(count, step=37):
+    return ", ".join(str((i * step % 61 - 30) / 30) for i in range(count))
+
+
+# every operator that the chip has for int8, between tensors of several scales
+MANY = f"""graph many
+tensor x = input f32 [1, 2, 8, 8]
+tensor w1 = const f32 [4, 2, 3, 2] values {numbers(48)}
+tensor b1 = const f32 [4] values {numbers(4)}
+tensor k1 = const f32 [4, 1, 1] values {numbers(4)}
+tensor k2 = const f32 [1] values 0.37
+tensor k3 = const f32 [1, 4, 1, 1] values {numbers(4)}
+tensor wt = const f32 [4, 2, 2, 2] values {numbers(32)}
+tensor wl = const f32 [3, 4] values {numbers(12)}
+tensor wd = const f32 [4, 1, 3, 3] values {numbers(36)}
+node c f32 [1, 4, 8, 8] = conv x, w1, b1 pads=[1, 0, 1, 1]
+node l f32 [1, 4, 8, 8] = leaky_relu c alpha=0.3
+node a f32 [1, 4, 8, 8] = add l, k1
+node m f32 [1, 4, 8, 8] = mul a, k3
+node s f32 [1, 4, 8, 8] = sub l, m
+node n f32 [1, 4, 8, 8] = sub k2, s
+node d f32 [1, 4, 8, 8] = div n, k2
+node r f32 [1, 4, 8, 8] = relu d
+node dw f32 [1, 4, 8, 8] = conv r, wd pads=[1, 1, 1, 1] groups=4
+node p f32 [1, 4, 4, 4] = max_pool dw kernel=[3, 3] strides=[2, 2] pads=[1, 1, 0, 0]
+node v f32 [1, 4, 4, 4] = average_pool l kernel=[3, 3] strides=[2, 2] pads=[1, 1, 0, 0]
+node i f32 [1, 4, 4, 4] = average_pool s kernel=[3, 3] strides=[2, 2] pads=[1, 1, 0, 0] count_include_pad=1
+node j f32 [1, 12, 4, 4] = concat p, v, i axis=1
+node z f32 [1, 4, 4, 4] = slice j axes=[1] starts=[3] sizes=[4]
+node u f32 [1, 2, 8, 8] = conv_transpose z, wt strides=[2, 2]
+node e f32 [1, 4, 8, 8] = resize z sizes=[1, 4, 8, 8] mode=nearest coordinates=asymmetric rounding=floor
+node g f32 [1, 4, 8, 8] = add e, a
+node h f32 [1, 4] = reduce_mean g axes=[2, 3] keep_dims=0
+node y f32 [1, 3] = linear h, wl
+output y
+output u
+output g
+"""
+
+
+def test_a_chip_of_int8_is_judged_bit_for_bit_and_by_its_distance_from_float32():
+    network, samples, chip = WORK / "many.graph", WORK / "many.npy", WORK / "many_chip"
+    network.write_text(MANY)
+    write_npy(samples, (4, 2, 8, 8), [(i * 29 % 101 - 50) / 30 for i in range(512)])
+    quantized = ("--quant", "int8", "--calib", samples)
+    for pes in ("unlimited", 9, 4):
+        made = json.loads(muc("compile", network, "--target", "cnnchip", *quantized, "--pes", pes, "-o", chip, "--json")[0])
+        assert made["self_check"] == {"layers": "14 of 14", "exact": True}, made
+        found = json.loads(muc("verify", chip, network, *quantized, "--json")[0])
+        assert found["exact"] and found["compared_exactly"] == 14 and not any(row["wrong"] for row in found["layers"]), found
+        assert all(row["rms_error"] < row["bound"] for row in found["outputs"]), found
+    has(muc("verify", chip, network, status=MISMATCH)[1], "with other options", "--quant int8 --calib many.npy")
+    ones = WORK / "ones.npy"
+    write_npy(ones, (1, 2, 8, 8), [1e4] * 128)
+    has(muc("verify", chip, network, *quantized, "--input", ones, status=MISMATCH)[1], "is off at RMS by", "more than 0.25")
+    filters, program = bytearray((chip / "filter.bin").read_bytes()), bytearray((chip / "program.bin").read_bytes())
+    filters[20] ^= 1  # a weight, by one step
+    struct.pack_into("<I", program, 52, zlib.crc32(filters))
+    struct.pack_into("<I", program, 60, zlib.crc32(program[:60]))
+    (chip / "filter.bin").write_bytes(filters)
+    (chip / "program.bin").write_bytes(program)
+    out, err = muc("verify", chip, network, *quantized, "--json", status=MISMATCH)
+    assert not json.loads(out)["exact"]
+    has(err, "chip's arithmetic differ at 'c'")
 
 
 def test_a_network_is_calibrated_on_a_folder_of_pictures():

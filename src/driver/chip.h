@@ -80,11 +80,12 @@ struct muc_array_run;
 
 /* How far a folder's layers are from the reference. */
 typedef struct muc_chip_check {
-    uint32_t layers, of; /* compared; that there are */
-    double worst;        /* greatest difference, of its layer's greatest element */
-    uint64_t cycles;     /* counted by the simulator; 0: it did not run all */
-    bool agrees;         /* within the tolerance */
-    char first[256];     /* the first layer that does not */
+    uint32_t layers, of;   /* compared; that there are */
+    uint32_t exact_layers; /* of int8: compared bit for bit with the chip's arithmetic */
+    double worst;          /* greatest difference, of its layer's greatest element */
+    uint64_t cycles;       /* counted by the simulator; 0: it did not run all */
+    bool agrees;           /* within the tolerance */
+    char first[256];       /* the first layer that does not */
 } muc_chip_check;
 
 /* Runs a folder on inputs made up and compares layers with the reference on the graph that it was

@@ -113,7 +113,9 @@ static void add_check(muc_report *report, const muc_chip_check *check)
         muc_report_add_text(report, "layers", "none: the network is too large");
     else
         muc_report_add_text(report, "layers", "%u of %u", check->layers, check->of);
-    if (check->layers)
+    if (check->exact_layers)
+        muc_report_add_bool(report, "exact", check->agrees);
+    else if (check->layers)
         muc_report_add_real(report, "worst_relative_error", check->worst);
     if (check->first[0])
         muc_report_add_text(report, "first_divergence", "%s", check->first);
@@ -180,6 +182,10 @@ static muc_status self_check(muc_context *ctx, const char *path, void *arg)
                         "the program computes something else than the network: %s is off by %g of "
                         "its greatest element",
                         job->check.first, job->check.worst);
+    if (job->check.exact_layers && !job->check.agrees)
+        return muc_fail(ctx, MUC_BUG, path, MUC_NO_OFFSET,
+                        "the program and the reference in the chip's arithmetic differ at %s",
+                        job->check.first);
     if (job->check.cycles && job->check.cycles != job->build->lowering.cycles)
         return muc_fail(ctx, MUC_BUG, path, MUC_NO_OFFSET,
                         "the simulator counts %" PRIu64 " cycles, the compiler %" PRIu64,

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "driver/arrays.h"
 #include "driver/runs.h"
-#include "ref/ref.h"
+#include "ref/chip_integers.h"
 
 /* ---- dimensions ---- */
 
@@ -33,7 +33,8 @@ typedef struct runner {
     binding bindings[MUC_EXPR_MAX_INPUTS];
     port *ports;
     size_t port_count;
-    uint32_t end; /* node that runs end before; 0: they run all */
+    uint32_t end;        /* node that runs end before; 0: they run all */
+    const bool *on_chip; /* or NULL */
 } runner;
 
 static muc_status fail_shape(const runner *r, const muc_tensor *tensor,
@@ -421,7 +422,7 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
     MUC_TRY(take_inputs(r, arrays, array_count, &inputs, &count));
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         bindings[i] = r->bindings[i].value;
-    MUC_TRY(muc_ref_open(r->ctx, r->graph, ref));
+    MUC_TRY(muc_ref_open_chip(r->ctx, r->graph, r->on_chip, ref));
     muc_ref_tell_progress(*ref);
     if (r->end)
         muc_ref_set_range(*ref, 0, r->end);
@@ -542,9 +543,10 @@ muc_status muc_network_run_row(muc_context *ctx, muc_graph *graph, const muc_uni
 
 muc_status muc_network_evaluate_first(muc_context *ctx, muc_graph *graph,
                                       const muc_tensor_view *arrays, size_t array_count,
-                                      uint32_t end, muc_arena *arena, muc_ref **ref)
+                                      uint32_t end, const bool *on_chip, muc_arena *arena,
+                                      muc_ref **ref)
 {
-    runner r = { .ctx = ctx, .graph = graph, .arena = arena, .end = end };
+    runner r = { .ctx = ctx, .graph = graph, .arena = arena, .end = end, .on_chip = on_chip };
 
     return evaluate(&r, arrays, array_count, ref);
 }

@@ -18,10 +18,12 @@ muc_status muc_network_run(muc_context *ctx, muc_graph *graph, const muc_tensor_
 muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                                 size_t array_count, muc_arena *arena, muc_ref **ref);
 
-/* The same of the nodes before `end` alone; 0: of all. */
+/* The same of the nodes before `end` alone (0: of all), those marked in on_chip [node_count],
+ * unless that is NULL, as the CNN chip computes them (ref/chip_integers.h). */
 muc_status muc_network_evaluate_first(muc_context *ctx, muc_graph *graph,
                                       const muc_tensor_view *arrays, size_t array_count,
-                                      uint32_t end, muc_arena *arena, muc_ref **ref);
+                                      uint32_t end, const bool *on_chip, muc_arena *arena,
+                                      muc_ref **ref);
 
 /* The same of a graph that muc_unify made of several exports and may have been changed since. The
  * arrays are those of an export, caches among them; the calibration record is that of the export

@@ -38,6 +38,7 @@ typedef struct muc_ref_call {
     muc_ref_value *output;                  /* outputs[0] */
     muc_ref_scratch *scratch;               /* of muc_ref_reserve */
     muc_golden *golden;                     /* in the machine's arithmetic, else NULL */
+    bool on_chip;                           /* in the CNN chip's (chip_integers.h) */
     muc_ref_probe *probe;                   /* may be NULL */
     void *probe_arg;
 } muc_ref_call;
@@ -48,6 +49,7 @@ typedef muc_status muc_ref_kernel(const muc_ref_call *call);
 #include "ref/kernels.def"
 #include "ref/quantized.def"
 #include "ref/hybrid.def"
+#include "ref/chip_integers.def"
 #undef MUC_REF_KERNEL
 
 /* NULL where no kernel exists. */

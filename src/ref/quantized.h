@@ -50,6 +50,9 @@ static inline int32_t muc_q_clamp(int64_t q, int32_t zero, int32_t least, int32_
     return q + zero < least ? least : q + zero > most ? most : (int32_t)(q + zero);
 }
 
+/* The CNN chip's rounding: limited to -65536..65536, halves to even. */
+int32_t muc_q_chip(float y);
+
 /* Fails unless inputs and output are of these types and have one scale each; weights (input 1 of a
  * kernel with has_weights) may have several. */
 muc_status muc_q_check(const muc_ref_call *call, bool has_weights);

@@ -97,6 +97,7 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
     muc_multiplier m;
     muc_ref_walk walk;
     int32_t least, most;
+    double factor;
     void *memory;
 
     MUC_TRY(muc_q_check(call, false));
@@ -110,11 +111,14 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
     m = call->node->op == MUC_OP_REDUCE_MEAN ? muc_scale_mean(x, out, count)
                                              : muc_scale_change(call->node->op, x, out);
     muc_scale_clamp(call->node, out, &least, &most);
-    for (size_t i = 0; i < elements; i++)
-        muc_q_put(
-            call->output, i,
-            muc_q_clamp(muc_multiply((int32_t)(r.sums[i] - (int64_t)count * muc_q_zero(x)), m),
-                        muc_q_zero(out), least, most));
+    factor = call->node->op == MUC_OP_REDUCE_MEAN ? 1.0 / (double)count : 1;
+    factor = factor * (double)x->quantization->scales[0] / (double)out->quantization->scales[0];
+    for (size_t i = 0; i < elements; i++) {
+        int32_t sum = (int32_t)(r.sums[i] - (int64_t)count * muc_q_zero(x));
+        int32_t q = call->on_chip ? muc_q_chip((float)factor * (float)sum) : muc_multiply(sum, m);
+
+        muc_q_put(call->output, i, muc_q_clamp(q, muc_q_zero(out), least, most));
+    }
     return MUC_OK;
 }
 

@@ -14,6 +14,7 @@ typedef struct sums {
     size_t groups, in_each, out_each, k;
     int32_t *weights;        /* [out][k], without their zero points */
     muc_multiplier *factors; /* [out] */
+    float *chip;             /* [out]: the CNN chip's, instead */
     uint8_t *scratch;        /* [parts]: taps, then a patch of k integers */
     size_t scratch_bytes;
     int32_t zero_x, zero, least, most;
@@ -49,12 +50,24 @@ static void put_sum(const sums *s, size_t at, size_t channel, int64_t sum)
 {
     int64_t q;
 
-    if (s->is_wide)
+    if (s->call->on_chip)
+        q = muc_q_chip(s->chip[channel] *
+                       (float)(int32_t)((uint32_t)sum + (uint32_t)bias_of(s, channel)));
+    else if (s->is_wide)
         q = muc_multiply_wide(sum + bias_of(s, channel), s->factors[channel]);
     else
         q = muc_multiply((int32_t)((uint32_t)sum + (uint32_t)bias_of(s, channel)),
                          s->factors[channel]);
     muc_q_put(s->call->output, at, muc_q_clamp(q, s->zero, s->least, s->most));
+}
+
+/* one rounding to binary32, behind all that is exact in doubles */
+static float chip_factor(const muc_tensor *x, const muc_tensor *w, const muc_tensor *out, size_t c)
+{
+    float scale = w->quantization->scales[w->quantization->count > 1 ? c : 0];
+
+    return (float)((double)x->quantization->scales[0] * (double)scale /
+                   (double)out->quantization->scales[0]);
 }
 
 /* the weights without zero points, and scratch for k integers and taps a part */
@@ -74,15 +87,17 @@ static muc_status begin_sums(sums *s, size_t channels, size_t taps)
     s->scratch_bytes = (taps * sizeof(ptrdiff_t) + s->k * sizeof(int32_t) + 63) / 64 * 64;
     weights = (weights + 63) / 64 * 64;
     factors = (factors + 63) / 64 * 64;
-    MUC_TRY(muc_ref_reserve(call, weights + factors + muc_ref_parts(call->ctx) * s->scratch_bytes,
-                            &memory));
+    MUC_TRY(muc_ref_reserve(
+        call, weights + 2 * factors + muc_ref_parts(call->ctx) * s->scratch_bytes, &memory));
     s->weights = memory;
     s->factors = (muc_multiplier *)(void *)((uint8_t *)memory + weights);
-    s->scratch = (uint8_t *)memory + weights + factors;
+    s->chip = (float *)(void *)((uint8_t *)memory + weights + factors);
+    s->scratch = (uint8_t *)memory + weights + 2 * factors;
     for (size_t c = 0; c < channels; c++) {
         int32_t zero = w->quantization->zero_points[w->quantization->count > 1 ? c : 0];
 
         s->factors[c] = muc_scale_product(call->node, x, w, out, (uint32_t)c);
+        s->chip[c] = chip_factor(x, w, out, c);
         for (size_t i = 0; i < s->k; i++)
             s->weights[c * s->k + i] = muc_q_get(call->inputs[1], c * s->k + i) - zero;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "ref/chip_integers.h"
 #include "ref/golden.h"
 #include "ref/kernels.h"
 
@@ -37,6 +38,7 @@ struct muc_ref {
     muc_ref_scratch scratch;
     uint32_t first_node, end_node; /* that runs compute */
     muc_golden *golden;            /* NULL: float32 */
+    const bool *on_chip;           /* [node_count]: in the CNN chip's arithmetic; or NULL */
     muc_ref_probe *probe;
     void *probe_arg;
     bool tells_progress;
@@ -203,6 +205,14 @@ muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
 
 static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)
 {
+#define MUC_REF_KERNEL(op, kernel) [MUC_OP_##op] = kernel,
+    static muc_ref_kernel *const chip[MUC_OP_COUNT] = {
+#include "ref/chip_integers.def"
+    };
+#undef MUC_REF_KERNEL
+
+    if (ref->on_chip && ref->on_chip[node - ref->graph->nodes] && chip[node->op])
+        return chip[node->op];
     return ref->golden ? muc_golden_kernel_of(ref->graph, node)
                        : muc_ref_kernel_of(ref->graph, node);
 }
@@ -298,7 +308,7 @@ static muc_status make_tables(muc_ref *ref)
 
 /* terms is NULL for float32 */
 static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref_terms *terms,
-                               size_t max_bytes, muc_ref **out)
+                               const bool *on_chip, size_t max_bytes, muc_ref **out)
 {
     muc_ref *ref;
     muc_status status;
@@ -307,6 +317,7 @@ static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref
     MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, 1, &ref));
     ref->ctx = ctx;
     ref->graph = graph;
+    ref->on_chip = on_chip;
     ref->end_node = graph->node_count;
     ref->budget.most = max_bytes;
     ref->scratch.budget = &ref->budget;
@@ -325,18 +336,23 @@ static muc_status open_session(muc_context *ctx, muc_graph *graph, const muc_ref
 
 muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out)
 {
-    return open_session(ctx, graph, NULL, SIZE_MAX, out);
+    return open_session(ctx, graph, NULL, NULL, SIZE_MAX, out);
+}
+
+muc_status muc_ref_open_chip(muc_context *ctx, muc_graph *graph, const bool *on_chip, muc_ref **out)
+{
+    return open_session(ctx, graph, NULL, on_chip, SIZE_MAX, out);
 }
 
 muc_status muc_ref_open_limited(muc_context *ctx, muc_graph *graph, size_t max_bytes, muc_ref **out)
 {
-    return open_session(ctx, graph, NULL, max_bytes, out);
+    return open_session(ctx, graph, NULL, NULL, max_bytes, out);
 }
 
 muc_status muc_ref_open_machine(muc_context *ctx, muc_graph *graph, const muc_ref_terms *terms,
                                 muc_ref **out)
 {
-    return open_session(ctx, graph, terms, SIZE_MAX, out);
+    return open_session(ctx, graph, terms, NULL, SIZE_MAX, out);
 }
 
 void muc_ref_close(muc_ref *ref)
@@ -472,6 +488,7 @@ static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *b
                           .outputs = ref->outputs,
                           .scratch = &ref->scratch,
                           .golden = ref->golden,
+                          .on_chip = ref->on_chip && ref->on_chip[node - ref->graph->nodes],
                           .probe = ref->probe,
                           .probe_arg = ref->probe_arg };
 
