@@ -190,6 +190,62 @@ def test_what_is_no_number_stays_so_in_code_too(folder):
         assert found == [best], (name, found)
 
 
+def decibels(exact, found):
+    noise = sum((a - b) ** 2 for a, b in zip(exact, found))
+    return 10 * math.log10(sum(a * a for a in exact) / noise) if noise else math.inf
+
+
+def detection_head(draw, last):
+    """Boxes up to 300 and scores up to 1 of one tensor of features, brought together."""
+    def weights(name, *dims, scale=1.0):
+        each = math.prod(dims[1:])
+        return onnx.tensor(name, dims, [draw.gauss(0, scale / each ** 0.5) for _ in range(math.prod(dims))])
+
+    nodes = [onnx.node("Conv", ["x", "w1"], ["c1"]), onnx.node("Relu", ["c1"], ["h"]),
+             onnx.node("Conv", ["h", "wb"], ["b0"]), onnx.node("Relu", ["b0"], ["b1"]),
+             onnx.node("Mul", ["b1", "k"], ["boxes"]), onnx.node("Conv", ["h", "ws"], ["s0"])]
+    constants = [weights("w1", 8, 3, 3, 3, scale=2), weights("wb", 4, 8, 1, 1), weights("ws", 3, 8, 1, 1, scale=3),
+                 weights("wm", 5, 7, 1, 1), onnx.tensor("k", [], [150.0]),
+                 *(onnx.tensor(f"i{i}", [1], [i], onnx.INT64) for i in (0, 1, 4, 7))]
+    return onnx.model(nodes + last, [onnx.value("x", [1, 3, 8, 8])], [onnx.value(n, []) for n in ("y", "z")], constants)
+
+
+def test_the_scale_of_a_concat_stays_with_the_concat(folder):
+    """Scores keep their own levels, whatever they stand beside."""
+    path, code, samples, given, out = (folder / n for n in ("net.onnx", "code", "s.npy", "in.npy", "out.npz"))
+    sigmoid, concat = onnx.node("Sigmoid", ["s0"], ["s1"]), onnx.node("Concat", ["boxes", "s1"], ["c"], axis=1)
+    raw = onnx.node("Concat", ["boxes", "s0"], ["c"], axis=1)
+    turned = onnx.node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1])
+    heads = {  # names of scores alone: z; of the rest: y
+        "together": [sigmoid, concat, onnx.node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1]),
+                     onnx.node("Identity", ["s1"], ["z"])],
+        "apart again": [sigmoid, concat, turned, onnx.node("Slice", ["t", "i0", "i4", "i1"], ["y"]),
+                        onnx.node("Slice", ["c", "i4", "i7", "i1"], ["z"])],
+        "before the sigmoid": [raw, turned, onnx.node("Slice", ["c", "i0", "i4", "i1"], ["y"]),
+                               onnx.node("Slice", ["c", "i4", "i7", "i1"], ["s2"]), onnx.node("Sigmoid", ["s2"], ["z"])],
+        "for a convolution": [sigmoid, concat, onnx.node("Conv", ["c", "wm"], ["y"]), onnx.node("Identity", ["s1"], ["z"])],
+        "the greater": [sigmoid, onnx.node("ReduceMax", ["boxes"], ["m"], axes=[1]), onnx.node("Max", ["m", "s1"], ["y"]),
+                        onnx.node("Identity", ["s1"], ["z"])]}
+    for name, last in heads.items():
+        draw = random.Random(7)
+        path.write_bytes(detection_head(draw, last))
+        samples.write_bytes(files.npy((16, 3, 8, 8), [draw.random() for _ in range(16 * 192)]))
+        given.write_bytes(files.npy((1, 3, 8, 8), [draw.random() for _ in range(192)]))
+        quant = ["--quant", "int8", "--calib", samples]
+        results = []
+        for options in ([], quant):
+            muc("run", path, *options, "--input", given, "--output", out)
+            results.append({array: values for array, _, values in files.read_npz(out)})
+        for array, least in (("y", 30), ("z", 40)):
+            found = decibels(results[0][array], results[1][array])
+            assert found > least, f"{name}: '{array}' has {found:.1f} dB"
+        if name == "together":
+            scores = [[v for i, v in enumerate(r["y"]) if i % 7 >= 4] for r in results]
+            assert decibels(*scores) > 40, decibels(*scores)
+        muc("compile", path, *quant, "--target", "mcu", "-o", code)
+        assert json.loads(muc("verify", code, path, *quant, "--input", given, "--json"))["exact"] is True, name
+
+
 def in_a_folder(test):
     def run():
         with tempfile.TemporaryDirectory() as folder:

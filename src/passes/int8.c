@@ -14,6 +14,7 @@ static muc_status allocate(pass *p)
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->forms));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->merged));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->available));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->last));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->functions));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->parents));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->sources));
@@ -31,6 +32,7 @@ static void release(pass *p)
     free(p->forms);
     free(p->merged);
     free(p->available);
+    free(p->last);
     free(p->functions);
     free(p->parents);
     free(p->sources);

@@ -1,5 +1,6 @@
 /* int8_emit.c - the int8 graph, node by node. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "graph/scales.h"
@@ -445,10 +446,27 @@ static muc_status emit_norm(pass *p, const muc_node *node)
                      node->attribute_count, &q, &p->made[out]);
 }
 
+/* an input on the scale of what it comes together with others in */
+static muc_status need_on_scale(pass *p, const muc_node *node, uint32_t i, uint32_t *out)
+{
+    uint32_t id = node->inputs[i], y = node->outputs[0], x;
+    muc_quantization q = quantization_of(p, y);
+    const char *name;
+    char suffix[24];
+
+    MUC_TRY(need_int8(p, id, &x));
+    *out = x;
+    if (root(p, id) == root(p, y))
+        return MUC_OK;
+    snprintf(suffix, sizeof(suffix), "in%u", i);
+    MUC_TRY(suffixed(p, y, suffix, &name));
+    return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &x, 1, &to_int8, 1, &q, out);
+}
+
 static muc_status emit_shared(pass *p, const muc_node *node)
 {
     const muc_quantization *quantization[MUC_GRAPH_MAX_OUTPUTS];
-    muc_quantization q = quantization_of(p, node->inputs[0]);
+    muc_quantization q = quantization_of(p, node->outputs[0]);
     const char *names[MUC_GRAPH_MAX_OUTPUTS];
     uint32_t outputs[MUC_GRAPH_MAX_OUTPUTS];
     uint32_t *inputs;
@@ -463,7 +481,7 @@ static muc_status emit_shared(pass *p, const muc_node *node)
 
     added.inputs = inputs;
     for (uint32_t i = 0; i < node->input_count && status == MUC_OK; i++)
-        status = need_int8(p, node->inputs[i], &inputs[i]);
+        status = need_on_scale(p, node, i, &inputs[i]);
     for (uint32_t i = 0; i < node->output_count && status == MUC_OK; i++) {
         quantization[i] = &q;
         status = int8_name(p, node->outputs[i], &names[i]);

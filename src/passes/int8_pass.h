@@ -30,6 +30,7 @@ typedef struct pass {
     muc_int8_result *result;
     form *forms;         /* of old nodes */
     bool *available;     /* of old tensors: an int8 form costs no conversion */
+    bool *last;          /* of old tensors: no node computes with their elements as one */
     bool *merged;        /* of old nodes: bounds that the node before keeps */
     uint32_t *functions; /* of old tensors: the one whose elements alone decide its own */
     uint32_t *parents;   /* of old tensors: trees of those that share a scale */
@@ -92,6 +93,9 @@ muc_status muc_int8_plan(pass *p);
 void muc_int8_set_scale(const pass *p, uint32_t tensor, float least, float most);
 /* The scale that TFLite's kernel gives, if it has no choice. */
 bool muc_int8_fixed_scale(muc_op op, float *scale, int32_t *zero);
+/* The distance of the levels that a tensor has alone: moved ones that of what they are moved from.
+ * 0: nothing was seen. Needs the forms of the nodes before. */
+float muc_int8_step(const pass *p, uint32_t tensor);
 /* Fills parents, sources, scales and zeros. */
 muc_status muc_int8_scales(pass *p);
 

@@ -62,6 +62,19 @@ static bool takes_bounds(const pass *p, const muc_node *node)
     return true;
 }
 
+/* whether an input's levels are several times finer than those of all inputs together: scores
+ * beside boxes, which then stay float32 if nothing computes with both */
+static bool drowns_an_input(const pass *p, const muc_node *node)
+{
+    const float several = 4; /* 12 dB */
+    float step = muc_int8_step(p, node->outputs[0]);
+
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (!is_constant(p, node->inputs[i]) && step > several * muc_int8_step(p, node->inputs[i]))
+            return true;
+    return false;
+}
+
 /* what TFLite knows: two dimensions of four, by the nearest or by two neighbours each */
 static bool takes_resize(const pass *p, const muc_node *node)
 {
@@ -140,6 +153,8 @@ static bool takes(const pass *p, const muc_node *node)
         return node->input_count == 1;
     case MUC_OP_CLIP:
         return takes_bounds(p, node);
+    case MUC_OP_CONCAT:
+        return !p->last[node->outputs[0]] || !drowns_an_input(p, node);
     default:
         return true;
     }
@@ -210,6 +225,28 @@ static void find_functions(pass *p)
 static bool is_function(const pass *p, const muc_node *node)
 {
     return p->functions[node->outputs[0]] != node->outputs[0];
+}
+
+/* marks tensors whose elements no node computes with as one: what is done to each alone, to parts
+ * of them or in float32 is better off with float32 than with levels that are too coarse for some */
+static void find_last(const pass *p)
+{
+    const muc_graph *graph = &p->r.old;
+
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        p->last[i] = true;
+    for (uint32_t n = graph->node_count; n-- > 0;) {
+        const muc_node *node = &graph->nodes[n];
+        form kind = muc_int8_form_of(node->op);
+        bool is_part = node->op == MUC_OP_SLICE || node->op == MUC_OP_SPLIT;
+        bool keeps = is_function(p, node) || (kind == SHARED && node->input_count == 1);
+
+        if (!p->r.needed[n] || is_part || (keeps ? p->last[node->outputs[0]] : kind == FLOAT))
+            continue;
+        for (uint32_t i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != MUC_NO_ID)
+                p->last[node->inputs[i]] = false;
+    }
 }
 
 /* marks tensors that others than functions of what they are themselves functions of read */
@@ -346,6 +383,7 @@ muc_status muc_int8_plan(pass *p)
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         p->available[i] = graph->tensors[i].kind == MUC_TENSOR_INPUT && is_real(p, i);
     find_functions(p);
+    find_last(p);
     MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, graph->name, graph->tensor_count, &results));
     find_results(p, results);
     status = plan_nodes(p, results);

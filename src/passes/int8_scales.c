@@ -1,4 +1,9 @@
-/* int8_scales.c - on which scales. */
+/* int8_scales.c - on which scales.
+ *
+ * What only moves elements keeps the scale of what it moves. A node that brings tensors together
+ * (concat, max, min) has the scale of its output; a tensor that it reads takes that too where
+ * nothing is lost, since nobody else reads it or its own scale is hardly finer, and is requantized
+ * for it elsewhere. So no tensor has a coarse scale for the sake of its neighbour in a concat. */
 #include <stdlib.h>
 
 #include "passes/int8_pass.h"
@@ -10,11 +15,25 @@ static void share(pass *p, uint32_t a, uint32_t b)
     p->parents[a > b ? a : b] = a > b ? b : a;
 }
 
+/* a node whose inputs come together */
+static bool is_meeting(const pass *p, uint32_t node)
+{
+    return p->r.needed[node] && p->forms[node] == SHARED && p->r.old.nodes[node].input_count > 1;
+}
+
+/* whether its numbers are those of other tensors of its scale */
 static bool is_moved(const pass *p, uint32_t tensor)
 {
     uint32_t producer = old(p, tensor)->producer;
+    const muc_node *node;
 
-    return producer != MUC_NO_ID && p->forms[producer] == SHARED;
+    if (producer == MUC_NO_ID || p->forms[producer] != SHARED)
+        return false;
+    node = &p->r.old.nodes[producer];
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (root(p, node->inputs[i]) != root(p, tensor))
+            return false;
+    return true;
 }
 
 void muc_int8_set_scale(const pass *p, uint32_t tensor, float least, float most)
@@ -36,6 +55,26 @@ bool muc_int8_fixed_scale(muc_op op, float *scale, int32_t *zero)
     *scale = op == MUC_OP_TANH ? 1 / 128.0f : 1 / 256.0f;
     *zero = op == MUC_OP_TANH ? 0 : LEAST;
     return muc_int8_form_of(op) == FIXED;
+}
+
+float muc_int8_step(const pass *p, uint32_t tensor)
+{
+    uint32_t producer = old(p, tensor)->producer;
+    float least, most, scale;
+    int32_t zero;
+
+    while (producer != MUC_NO_ID && p->forms[producer] == SHARED &&
+           p->r.old.nodes[producer].input_count == 1) {
+        tensor = p->r.old.nodes[producer].inputs[0];
+        producer = old(p, tensor)->producer;
+    }
+    if (producer != MUC_NO_ID && p->forms[producer] == FIXED &&
+        muc_int8_fixed_scale(p->r.old.nodes[producer].op, &scale, &zero))
+        return scale;
+    if (!p->ranges->tensors[tensor].counts)
+        return 0;
+    muc_range_choose(&p->ranges->tensors[tensor], LEVELS, &least, &most);
+    return (most - least) / (LEVELS - 1);
 }
 
 /* constants that are moved beside activations */
@@ -120,6 +159,44 @@ static muc_status choose_scales(pass *p)
     return status;
 }
 
+/* ---- who shares ---- */
+
+/* whether a tree's tensors are read by the node alone, and by moves within the tree */
+static bool is_private(const pass *p, uint32_t tree, uint32_t node)
+{
+    const muc_graph *graph = &p->r.old;
+
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (p->r.is_output[i] && root(p, i) == tree)
+            return false;
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; p->r.needed[n] && n != node && i < graph->nodes[n].input_count; i++) {
+            uint32_t id = graph->nodes[n].inputs[i];
+
+            if (id != MUC_NO_ID && root(p, id) == tree &&
+                !(p->forms[n] == SHARED && root(p, graph->nodes[n].outputs[0]) == tree))
+                return false;
+        }
+    return true;
+}
+
+/* the inputs that lose nothing by the scale of what they come together in */
+static void share_meeting(pass *p, uint32_t n)
+{
+    const float hardly = 1.25f; /* 2 dB */
+    const muc_node *node = &p->r.old.nodes[n];
+    uint32_t out = node->outputs[0];
+    float step = muc_int8_step(p, out);
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        uint32_t id = node->inputs[i];
+
+        if (is_private(p, root(p, id), n) ||
+            (!is_constant(p, id) && step <= hardly * muc_int8_step(p, id)))
+            share(p, id, out);
+    }
+}
+
 muc_status muc_int8_scales(pass *p)
 {
     const muc_graph *graph = &p->r.old;
@@ -129,12 +206,12 @@ muc_status muc_int8_scales(pass *p)
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const muc_node *node = &graph->nodes[n];
 
-        if (p->forms[n] != SHARED)
-            continue;
-        for (uint32_t i = 0; i < node->input_count; i++)
-            share(p, node->inputs[0], node->inputs[i]);
-        for (uint32_t i = 0; i < node->output_count; i++)
+        for (uint32_t i = 0; p->forms[n] == SHARED && !is_meeting(p, n) && i < node->output_count;
+             i++)
             share(p, node->inputs[0], node->outputs[i]);
     }
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        if (is_meeting(p, n))
+            share_meeting(p, n);
     return choose_scales(p);
 }
