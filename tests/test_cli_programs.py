@@ -184,7 +184,7 @@ def test_a_target_does_what_its_row_says():
 def test_a_row_of_the_targets_without_its_function_does_not_build():
     rows, place = (ROOT / "src/driver/targets.def").read_text(), WORK / "rows" / "driver"
     place.mkdir(parents=True)
-    for row, built in [("", True), ('MUC_TARGET(other, KIND(NETWORK), "another")\n', False)]:
+    for row, built in [("", True), ('MUC_TARGET(other, KIND(NETWORK), folder, "another")\n', False)]:
         (place / "targets.def").write_text(rows + row)
         include = [WORK / "rows", ROOT / "src", ROOT / "include", ROOT / "runtime/include"]
         done = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", *(f"-I{path}" for path in include),

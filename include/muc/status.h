@@ -6,6 +6,7 @@
 #ifndef MUC_STATUS_H
 #define MUC_STATUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,13 @@ muc_context *muc_context_new(unsigned threads);
 void muc_context_free(muc_context *ctx);
 void muc_context_set_progress(muc_context *ctx, muc_progress_fn *fn, void *arg);
 unsigned muc_context_threads(const muc_context *ctx);
+
+/* What a call of this context has read no later call of it overwrites, under whatever name. A file
+ * that the caller itself has read is protected in the same way. */
+muc_status muc_input_protect(muc_context *ctx, const char *path);
+/* Folders that calls write replace those of earlier calls, but not if a file in them was edited
+ * since: unless forced. Files that no call wrote are never removed. */
+void muc_context_set_force(muc_context *ctx, bool force);
 
 /* Removes the temporary files and folders of all calls that have not returned: for a program that a
  * signal ends. Not for signal handlers; nothing of this library may be called afterwards. */

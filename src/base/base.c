@@ -6,14 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/threads.h"
+
+/* a file that was read, or written */
+typedef struct known_file {
+    uint64_t device, inode;
+    bool own; /* written by this context: no input, whoever reads it */
+    char *path;
+} known_file;
 
 struct muc_context {
     pthread_mutex_t lock;
     unsigned threads;
     muc_progress_fn *progress;
     void *progress_arg;
+    bool force;
+    known_file *files;
+    size_t file_count, file_capacity;
     bool failed;
     char message[1024];
 };
@@ -53,6 +64,9 @@ void muc_context_free(muc_context *ctx)
 {
     if (!ctx)
         return;
+    for (size_t i = 0; i < ctx->file_count; i++)
+        free(ctx->files[i].path);
+    free(ctx->files);
     pthread_mutex_destroy(&ctx->lock);
     free(ctx);
 }
@@ -67,6 +81,97 @@ unsigned muc_context_threads(const muc_context *ctx)
 {
     return ctx->threads;
 }
+
+/* ---- files ---- */
+
+void muc_context_set_force(muc_context *ctx, bool force)
+{
+    ctx->force = force;
+}
+
+bool muc_context_force(const muc_context *ctx)
+{
+    return ctx->force;
+}
+
+static known_file *find_file(const muc_context *ctx, uint64_t device, uint64_t inode)
+{
+    for (size_t i = 0; i < ctx->file_count; i++)
+        if (ctx->files[i].inode == inode && ctx->files[i].device == device)
+            return &ctx->files[i];
+    return NULL;
+}
+
+static bool reserve_file(muc_context *ctx)
+{
+    size_t capacity = ctx->file_capacity ? 2 * ctx->file_capacity : 16;
+    known_file *grown;
+
+    if (ctx->file_count < ctx->file_capacity)
+        return true;
+    grown = muc_calloc(capacity, sizeof(*grown));
+    if (!grown)
+        return false;
+    if (ctx->file_count)
+        memcpy(grown, ctx->files, ctx->file_count * sizeof(*grown));
+    free(ctx->files);
+    ctx->files = grown;
+    ctx->file_capacity = capacity;
+    return true;
+}
+
+static bool add_file(muc_context *ctx, const char *path, const known_file *file)
+{
+    known_file *known = find_file(ctx, file->device, file->inode);
+    size_t size = strlen(path) + 1;
+    char *name;
+
+    if (known) {
+        known->own |= file->own;
+        return true;
+    }
+    name = reserve_file(ctx) ? muc_calloc(size, 1) : NULL;
+    if (!name)
+        return false;
+    memcpy(name, path, size);
+    ctx->files[ctx->file_count] = *file;
+    ctx->files[ctx->file_count++].path = name;
+    return true;
+}
+
+muc_status muc_file_note(muc_context *ctx, const char *path, const struct stat *info, bool own)
+{
+    const known_file file = { info->st_dev, info->st_ino, own, NULL };
+    bool added;
+
+    pthread_mutex_lock(&ctx->lock);
+    added = add_file(ctx, path, &file);
+    pthread_mutex_unlock(&ctx->lock);
+    return added ? MUC_OK : muc_fail_nomem(ctx, path, sizeof(file));
+}
+
+/* a file that was removed since may have left its number to another */
+static bool is_there(const known_file *file)
+{
+    struct stat info;
+
+    return stat(file->path, &info) == 0 && info.st_ino == file->inode &&
+           info.st_dev == file->device;
+}
+
+const char *muc_input_find(muc_context *ctx, const struct stat *info)
+{
+    const known_file *file;
+    const char *path;
+
+    pthread_mutex_lock(&ctx->lock);
+    file = find_file(ctx, info->st_dev, info->st_ino);
+    path = file && !file->own && is_there(file) ? file->path : NULL;
+    pthread_mutex_unlock(&ctx->lock);
+    return path;
+}
+
+/* ---- the error sink ---- */
 
 const char *muc_error_message(const muc_context *ctx)
 {

@@ -36,6 +36,15 @@ void muc_hint(muc_context *ctx, const char *format, ...) MUC_PRINTF(2, 3);
 /* The usual sentence for a failed host allocation. */
 muc_status muc_fail_nomem(muc_context *ctx, const char *source, size_t bytes);
 
+/* Files that the context has read are its inputs, unless they are its own, written by it: no input
+ * is overwritten. path is copied. */
+struct stat;
+muc_status muc_file_note(muc_context *ctx, const char *path, const struct stat *info, bool own);
+/* The path of the input that a file is, or NULL. */
+const char *muc_input_find(muc_context *ctx, const struct stat *info);
+/* What muc_context_set_force was told. */
+bool muc_context_force(const muc_context *ctx);
+
 void muc_progress(muc_context *ctx, const char *step, uint64_t done, uint64_t total);
 
 /* malloc family that reports; bytes 0 gives a non-NULL pointer. count*size is checked.

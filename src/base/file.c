@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/locale.h"
 #include "base/temporary.h"
 #include "base/text.h"
 
@@ -35,14 +36,18 @@ static muc_status fail_errno(muc_context *ctx, const char *path, const char *wha
     return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "%s: %s", what, strerror(errno));
 }
 
-static muc_status map(muc_context *ctx, int fd, muc_file *file)
+static muc_status map(muc_context *ctx, int fd, bool is_input, muc_file *file)
 {
     struct stat info;
 
     if (fstat(fd, &info) != 0)
         return fail_errno(ctx, file->path, "cannot stat");
     if (!S_ISREG(info.st_mode))
-        return muc_fail(ctx, MUC_IO, file->path, MUC_NO_OFFSET, "not a regular file");
+        return muc_fail(ctx, MUC_IO, file->path, MUC_NO_OFFSET,
+                        S_ISDIR(info.st_mode) ? "is a folder, not a regular file"
+                                              : "not a regular file");
+    if (is_input)
+        MUC_TRY(muc_file_note(ctx, file->path, &info, false));
     file->bytes.name = file->path;
     file->bytes.size = (size_t)info.st_size;
     file->bytes.data = (const uint8_t *)"";
@@ -58,13 +63,13 @@ static muc_status map(muc_context *ctx, int fd, muc_file *file)
 }
 
 /* takes ownership of fd (which may be -1, errno telling why) and path */
-static muc_status open_fd(muc_context *ctx, int fd, char *path, muc_file *out)
+static muc_status open_fd(muc_context *ctx, int fd, char *path, bool is_input, muc_file *out)
 {
     muc_status status;
 
     memset(out, 0, sizeof(*out));
     out->path = path;
-    status = fd < 0 ? fail_errno(ctx, path, "cannot open") : map(ctx, fd, out);
+    status = fd < 0 ? fail_errno(ctx, path, "cannot open") : map(ctx, fd, is_input, out);
     if (fd >= 0)
         close(fd);
     if (status != MUC_OK)
@@ -72,14 +77,24 @@ static muc_status open_fd(muc_context *ctx, int fd, char *path, muc_file *out)
     return status;
 }
 
-muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out)
+static muc_status open_path(muc_context *ctx, const char *path, bool is_input, muc_file *out)
 {
     char *name = copy(path);
 
     memset(out, 0, sizeof(*out));
     if (!name)
         return muc_fail_nomem(ctx, path, strlen(path));
-    return open_fd(ctx, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), name, out);
+    return open_fd(ctx, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), name, is_input, out);
+}
+
+muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out)
+{
+    return open_path(ctx, path, true, out);
+}
+
+muc_status muc_file_open_own(muc_context *ctx, const char *path, muc_file *out)
+{
+    return open_path(ctx, path, false, out);
 }
 
 static bool has_parent_step(const char *path)
@@ -166,6 +181,51 @@ bool muc_path_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+/* ---- writing ---- */
+
+muc_status muc_input_protect(muc_context *ctx, const char *path)
+{
+    MUC_IN_C_LOCALE;
+    struct stat info;
+
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return MUC_OK;
+    return muc_file_note(ctx, path, &info, false);
+}
+
+static muc_status check_parent(muc_context *ctx, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = copy(slash ? path : ".");
+    bool writable;
+
+    if (!parent)
+        return muc_fail_nomem(ctx, path, strlen(path));
+    if (slash)
+        parent[slash == path ? 1 : slash - path] = '\0';
+    writable = access(parent, W_OK | X_OK) == 0;
+    free(parent);
+    return writable ? MUC_OK : fail_errno(ctx, path, "cannot create");
+}
+
+muc_status muc_output_precheck(muc_context *ctx, const char *path)
+{
+    struct stat info;
+    const char *input;
+
+    if (stat(path, &info) != 0)
+        return check_parent(ctx, path);
+    if (S_ISDIR(info.st_mode))
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET, "is a folder; name a file to write");
+    if (!S_ISREG(info.st_mode))
+        return MUC_OK;
+    input = muc_input_find(ctx, &info);
+    if (input)
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "would overwrite the input %s; write to another file", input);
+    return check_parent(ctx, path);
+}
+
 static void output_free(muc_output *output)
 {
     if (output->stream)
@@ -190,11 +250,9 @@ static int create_temporary(muc_output *output)
     int fd;
 
     umask(mask);
-    fd = mkstemp(output->temporary);
-    if (fd >= 0) {
-        muc_temporary_note(output->temporary);
+    fd = muc_temporary_file(output->temporary);
+    if (fd >= 0)
         fchmod(fd, 0666 & ~mask);
-    }
     return fd;
 }
 
@@ -210,10 +268,15 @@ muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out
 {
     muc_output *output = muc_calloc(1, sizeof(*output));
     size_t size = strlen(path) + sizeof(".XXXXXX");
+    muc_status status = muc_output_precheck(ctx, path);
     int fd;
 
     if (!output)
         return muc_fail_nomem(ctx, path, sizeof(*output));
+    if (status != MUC_OK) {
+        free(output);
+        return status;
+    }
     output->ctx = ctx;
     output->path = copy(path);
     output->temporary = muc_calloc(size, 1);
@@ -227,7 +290,7 @@ muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out
     if (fd >= 0)
         output->stream = fdopen(fd, "wb");
     if (!output->stream) {
-        muc_status status = fail_errno(ctx, path, "cannot create");
+        status = fail_errno(ctx, path, "cannot create");
 
         if (fd >= 0) {
             close(fd);
@@ -247,11 +310,22 @@ muc_status muc_output_write(muc_output *output, const void *data, size_t size)
     return MUC_OK;
 }
 
+/* on the disk, and known as this context's own */
+static bool settle(const muc_output *output)
+{
+    int fd = fileno(output->stream);
+    struct stat info;
+
+    if (fflush(output->stream) != 0 || output->special)
+        return !ferror(output->stream);
+    return fsync(fd) == 0 && fstat(fd, &info) == 0 &&
+           muc_file_note(output->ctx, output->path, &info, true) == MUC_OK;
+}
+
 muc_status muc_output_commit(muc_output *output)
 {
     muc_status status = MUC_OK;
-    bool failed =
-        fflush(output->stream) != 0 || (!output->special && fsync(fileno(output->stream)) != 0);
+    bool failed = !settle(output);
 
     failed = fclose(output->stream) != 0 || failed;
     output->stream = NULL;

@@ -10,8 +10,11 @@ typedef struct muc_file {
     char *path;
 } muc_file;
 
-/* Maps a regular file read-only. An empty file gives size 0. */
+/* Maps a regular file read-only. An empty file gives size 0. The file is an input of the context
+ * from now on, which no output replaces. */
 muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out);
+/* The same for a file that muc wrote for itself: no input. */
+muc_status muc_file_open_own(muc_context *ctx, const char *path, muc_file *out);
 /* The same for a path found inside a model's file: it must be relative and have no "..". Symbolic
  * links in dir are the user's own arrangement (the cache of Hugging Face's hub is made of them) and
  * are followed; but where owner, the path of the file that names this one, is given, what is opened
@@ -21,6 +24,10 @@ muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *
 void muc_file_close(muc_file *file);
 bool muc_path_is_dir(const char *path);
 bool muc_path_exists(const char *path);
+
+/* Whether a file can be written to path, asked before the work: MUC_USAGE if that would replace an
+ * input of the context, by whatever name, or a folder; MUC_IO if nothing can be made there. */
+muc_status muc_output_precheck(muc_context *ctx, const char *path);
 
 /* An output: bytes gather in a temporary file beside path; commit renames it, so that path
  * either keeps its old content or has all of the new. A device or a pipe is written itself. */

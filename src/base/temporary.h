@@ -1,14 +1,25 @@
-/* temporary.h - files and folders that go away with the program, should a signal end it. */
+/* temporary.h - files, folders and child processes that go away with the program, should a signal
+ * end it. Thread-safe. */
 #ifndef MUC_TEMPORARY_H
 #define MUC_TEMPORARY_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
-/* A file or folder, there from now on. Where memory is out it is not noted. Thread-safe. */
-void muc_temporary_note(const char *path);
+/* As mkstemp and mkdtemp, errno too; what they make is noted. */
+int muc_temporary_file(char *template);
+bool muc_temporary_folder(char *template);
 /* It has its place, or was removed. */
 void muc_temporary_forget(const char *path);
-/* Removes a folder with all that is in it, and forgets it. */
+/* Removes a file, or a folder with all that is in it, and forgets it. */
 void muc_temporary_remove(const char *path);
+/* Puts a temporary folder where another folder is, which becomes the temporary one. Whatever ends
+ * the program, one of both is at path. False: neither was moved, errno says why. */
+bool muc_temporary_exchange(const char *temporary, const char *path);
+
+/* A child process that is ended with the program; to be forgotten before it is reaped. */
+void muc_child_note(pid_t child);
+void muc_child_forget(pid_t child);
 
 #endif

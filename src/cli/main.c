@@ -4,8 +4,33 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_THREADS = 1024 };
+
+/* A file that the command line names is no output, whenever it is read. */
+static muc_status protect(muc_context *ctx, const cli_args *args, const char *path)
+{
+    struct stat input, output;
+
+    if (stat(path, &input) == 0 && S_ISREG(input.st_mode) && fstat(STDOUT_FILENO, &output) == 0 &&
+        input.st_ino == output.st_ino && input.st_dev == output.st_dev)
+        return cli_misuse(args, "%s is an input, and standard output goes to it", path);
+    return muc_input_protect(ctx, path);
+}
+
+static muc_status protect_inputs(muc_context *ctx, const cli_args *args)
+{
+    muc_status status = MUC_OK;
+
+    for (unsigned i = 0; args->operands[i] && status == MUC_OK; i++)
+        status = protect(ctx, args, args->operands[i]);
+    for (unsigned o = 0; o < OPTION_COUNT && status == MUC_OK; o++)
+        if (args->values[o] && o != OPTION_OUTPUT && o != OPTION_TRACE)
+            status = protect(ctx, args, args->values[o]);
+    return status;
+}
 
 static muc_status run_verb(const cli_args *args)
 {
@@ -19,8 +44,11 @@ static muc_status run_verb(const cli_args *args)
     ctx = muc_context_new((unsigned)threads);
     if (!ctx)
         return MUC_NOMEM;
+    muc_context_set_force(ctx, cli_given(args, OPTION_FORCE));
     cli_show_progress(ctx);
-    status = cli_verbs[args->verb].run(ctx, args);
+    status = protect_inputs(ctx, args);
+    if (status == MUC_OK)
+        status = cli_verbs[args->verb].run(ctx, args);
     cli_end_progress();
     if (status != MUC_OK && muc_error_message(ctx)[0])
         fprintf(stderr, "muc: %s\n", muc_error_message(ctx));
@@ -63,10 +91,10 @@ int main(int argc, char **argv)
 {
     muc_status status;
 
-    cli_catch_shrinking_files();
-    cli_clear_away_on_signals();
+    cli_catch_signals();
     status = dispatch(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == MUC_OK) {
+        cli_end_by_broken_pipe();
         fprintf(stderr, "muc: standard output cannot be written\n");
         status = MUC_IO;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/folder.h"
 #include "base/half.h"
 #include "driver/network.h"
 #include "ref/ref.h"
@@ -269,7 +270,7 @@ static muc_status open_map(muc_context *ctx, const char *path, muc_chip *chip)
     MUC_TRY(muc_json_parse(ctx, chip->map_file.bytes, 0, &chip->map));
     MUC_TRY(muc_json_string_or_null(ctx, chip->map_file.bytes.name, chip->map, "target", &target));
     return target && strcmp(target, "cnnchip") == 0
-               ? MUC_OK
+               ? muc_folder_protect(ctx, path)
                : damaged(ctx, chip, "it is not of the CNN chip");
 }
 

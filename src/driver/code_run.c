@@ -27,20 +27,44 @@ enum { NO_BOARD = 7, NOT_IN_TIME = 124, NO_TOOL = 127 };
 
 extern char **environ;
 
+/* what this program waits for, or ignores, ends a child */
+static void let_signals_end(posix_spawnattr_t *attributes)
+{
+    sigset_t none, ignored;
+
+    sigemptyset(&none);
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGXFSZ);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &ignored);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+/* *state is waitpid's */
+static void await(pid_t child, int *state)
+{
+    siginfo_t info;
+
+    muc_child_note(child);
+    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    muc_child_forget(child);
+    *state = 0;
+    while (waitpid(child, state, 0) < 0 && errno == EINTR)
+        ;
+}
+
 /* stdin, stdout and stderr are files, unless NULL; *state is waitpid's */
 static muc_status await_child(muc_context *ctx, const char *const *words, const char *in,
                               const char *out, const char *err, int *state)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none;
     pid_t child;
     int error;
 
-    sigemptyset(&none); /* what this program waits for ends a child */
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    let_signals_end(&attributes);
     posix_spawn_file_actions_init(&actions);
     if (in)
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in, O_RDONLY, 0);
@@ -57,9 +81,7 @@ static muc_status await_child(muc_context *ctx, const char *const *words, const 
     if (error)
         return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
                         strerror(error));
-    *state = 0;
-    while (waitpid(child, state, 0) < 0 && errno == EINTR)
-        ;
+    await(child, state);
     return MUC_OK;
 }
 
@@ -85,7 +107,7 @@ static muc_status run_program(muc_context *ctx, const muc_code_folder *folder,
     MUC_TRY(await_child(ctx, words, in, out, err, &state));
     if (!WIFEXITED(state) || WEXITSTATUS(state) != MUC_MCU_REFUSED)
         return judge_child(ctx, words[0], state);
-    MUC_TRY(muc_file_open(ctx, err, &told));
+    MUC_TRY(muc_file_open_own(ctx, err, &told));
     end = told.bytes.size ? memchr(told.bytes.data, '\n', told.bytes.size) : NULL;
     status = muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET, "%.*s",
                       end ? (int)(end - told.bytes.data) : 0, (const char *)told.bytes.data);
@@ -155,7 +177,7 @@ static muc_status read_output(muc_context *ctx, const char *path, uint8_t **out,
     muc_file file;
     muc_status status;
 
-    MUC_TRY(muc_file_open(ctx, path, &file));
+    MUC_TRY(muc_file_open_own(ctx, path, &file));
     status = MUC_NEW_ARRAY(ctx, path, file.bytes.size + 1, out);
     if (status == MUC_OK && file.bytes.size)
         memcpy(*out, file.bytes.data, file.bytes.size);
@@ -255,7 +277,7 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
 
     MUC_TRY(await_child(ctx, words, NULL, count, NULL, &state));
     MUC_TRY(judge_emulation(ctx, folder, job->board, state));
-    MUC_TRY(muc_file_open(ctx, count, &printed));
+    MUC_TRY(muc_file_open_own(ctx, count, &printed));
     status = muc_arena_string(ctx, job->arena, (const char *)printed.bytes.data, printed.bytes.size,
                               &job->printed);
     muc_file_close(&printed);
@@ -268,9 +290,8 @@ static muc_status make_temporary(muc_context *ctx, muc_arena *arena, const char 
     const char *base = getenv("TMPDIR");
 
     MUC_TRY(muc_arena_format(ctx, arena, out, "%s/muc.XXXXXX", base && *base ? base : "/tmp"));
-    if (!mkdtemp((char *)(uintptr_t)*out))
+    if (!muc_temporary_folder((char *)(uintptr_t)*out))
         return muc_fail(ctx, MUC_IO, *out, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
-    muc_temporary_note(*out);
     return MUC_OK;
 }
 

@@ -4,35 +4,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/folder.h"
 #include "base/text.h"
 #include "driver/arrays.h"
 #include "driver/network.h"
 
-enum { MOST_LIST = 1 << 16 };
-
 /* ---- the description ---- */
 
-/* the file of the list FILES that ends in ".json" */
 static muc_status find_description(muc_context *ctx, muc_code_folder *folder, const char **out)
 {
-    const char *list, *text, *end;
-    muc_file file;
-    muc_status status;
-
-    MUC_TRY(muc_arena_format(ctx, &folder->arena, &list, "%s/FILES", folder->path));
-    MUC_TRY(muc_file_open(ctx, list, &file));
-    status = muc_arena_string(ctx, &folder->arena, (const char *)file.bytes.data,
-                              file.bytes.size < MOST_LIST ? file.bytes.size : MOST_LIST, &text);
-    muc_file_close(&file);
-    MUC_TRY(status);
-    end = strstr(text, ".json\n");
-    if (!end)
-        return muc_fail(ctx, MUC_MALFORMED, list, MUC_NO_OFFSET,
-                        "names no description: this is no folder of generated code");
-    while (text < end && memchr(text, '\n', (size_t)(end - text)))
-        text = (const char *)memchr(text, '\n', (size_t)(end - text)) + 1;
-    return muc_arena_format(ctx, &folder->arena, out, "%s/%.*s.json", folder->path,
-                            (int)(end - text), text);
+    MUC_TRY(muc_folder_find(ctx, folder->path, ".json", &folder->arena, out));
+    if (*out)
+        return muc_folder_protect(ctx, folder->path);
+    return muc_fail(ctx, MUC_MALFORMED, folder->path, MUC_NO_OFFSET,
+                    "its FILES names no description: this is no folder of generated code");
 }
 
 static muc_status read_port(muc_context *ctx, const char *file, const json_t *item,

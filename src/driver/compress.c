@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/folder.h"
 #include "base/locale.h"
 #include "base/real.h"
 #include "driver/calibration.h"
@@ -426,8 +427,10 @@ muc_status muc_compress(muc_context *ctx, const muc_model *model,
     compress_job job = {
         .ctx = ctx, .teacher = model, .model = model, .options = options, .out_path = out_path
     };
-    muc_status status = compress(&job);
+    muc_status status = muc_folder_precheck(ctx, out_path);
 
+    if (status == MUC_OK)
+        status = compress(&job);
     if (status == MUC_OK)
         status = make_report(&job, out);
     if (status == MUC_OK && options->flash_bytes && job.size.flash_bytes > options->flash_bytes)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/file.h"
+#include "base/folder.h"
 #include "base/locale.h"
 #include "report/report.h"
 
@@ -16,7 +18,8 @@ static const char *const kind_names[] = {
 
 static const muc_target targets[] = {
 #define KIND(kind) (1u << MUC_MODEL_##kind)
-#define MUC_TARGET(name, takes, meaning) { #name, meaning, takes, muc_compile_##name },
+#define MUC_TARGET(name, takes, writes, meaning) \
+    { #name, meaning, takes, muc_##writes##_precheck, muc_compile_##name },
 #include "driver/targets.def"
 #undef MUC_TARGET
 #undef KIND
@@ -79,6 +82,7 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
     const muc_target *target = NULL;
 
     MUC_TRY(find(ctx, model, options->target, &target));
+    MUC_TRY(target->precheck(ctx, out_path));
     return target->compile(ctx, model, options, out_path, out);
 }
 

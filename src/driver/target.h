@@ -19,6 +19,7 @@ muc_target_compile muc_compile_cnnchip;  /* compile_cnnchip.c */
 typedef struct muc_target {
     const char *name, *meaning;
     unsigned takes; /* bit k: models of muc_model_kind k */
+    muc_status (*precheck)(muc_context *ctx, const char *path); /* before the work */
     muc_target_compile *compile;
 } muc_target;
 

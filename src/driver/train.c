@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/locale.h"
 #include "base/real.h"
 #include "base/text.h"
@@ -54,6 +55,31 @@ static bool ends_with(const char *text, const char *end)
     size_t size = strlen(text), end_size = strlen(end);
 
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+/* ---- the folder ---- */
+
+/* what a finished run leaves */
+static const char *const out_names[] = { "config.json",     "model.safetensors", "tokenizer.json",
+                                         "tokenizer.model", "vocab.json",        "merges.txt",
+                                         "prompt.txt",      "train.csv" };
+
+static muc_status list_files(job *j)
+{
+    return muc_folder_list(j->ctx, j->out_path, out_names, MUC_COUNT(out_names));
+}
+
+/* of a new run: that it replaces neither another's nor files that it reads */
+static muc_status may_begin(job *j)
+{
+    const char *state;
+
+    MUC_TRY(out_file(j, "train.state", &state));
+    if (muc_path_exists(state))
+        return muc_fail(j->ctx, MUC_USAGE, state, MUC_NO_OFFSET,
+                        "the folder holds an unfinished run: go on with it (--resume), or remove "
+                        "this file");
+    return muc_folder_precheck_files(j->ctx, j->out_path, out_names, MUC_COUNT(out_names));
 }
 
 /* ---- options ---- */
@@ -138,6 +164,8 @@ static muc_status learn_tokenizer(job *j, uint32_t pieces, const char **path)
         status = muc_make_dir(j->ctx, j->out_path);
     if (status == MUC_OK)
         status = muc_file_write(j->ctx, *path, json.data, json.size);
+    if (status == MUC_OK)
+        status = list_files(j);
     muc_text_free(&json);
     muc_arena_free(&scratch);
     muc_file_close(&file);
@@ -156,7 +184,7 @@ static muc_status open_with_new_tokenizer(job *j, bool bytes)
                         "config.json");
     MUC_TRY(learn_tokenizer(j, bytes ? MUC_LEARN_LEAST_PIECES : j->options.vocabulary,
                             &j->options.tokenizer));
-    MUC_TRY(muc_file_open(j->ctx, j->options.tokenizer, &file));
+    MUC_TRY(muc_file_open_own(j->ctx, j->options.tokenizer, &file));
     status = muc_vocabulary_read(j->ctx, file.bytes, 0, &j->arena, &vocabulary);
     muc_file_close(&file);
     MUC_TRY(status);
@@ -244,7 +272,7 @@ static muc_status read_log(job *j, const char *path)
     muc_status status;
     muc_file file;
 
-    MUC_TRY(muc_file_open(j->ctx, path, &file));
+    MUC_TRY(muc_file_open_own(j->ctx, path, &file));
     status = muc_train_log_of_csv(j->ctx, file.bytes, j->trainer.adam.step, &j->log);
     muc_file_close(&file);
     return status;
@@ -256,12 +284,10 @@ static muc_status begin_or_resume(job *j)
 
     MUC_TRY(out_file(j, "train.state", &state));
     MUC_TRY(out_file(j, "train.csv", &csv));
-    if (!j->options.resume && muc_path_exists(state))
-        return muc_fail(j->ctx, MUC_USAGE, state, MUC_NO_OFFSET,
-                        "the folder holds an unfinished run: go on with it (--resume), or remove "
-                        "this file");
-    if (!j->options.resume)
+    if (!j->options.resume) {
+        MUC_TRY(may_begin(j)); /* now that all inputs are known */
         return muc_make_dir(j->ctx, j->out_path);
+    }
     if (!muc_path_exists(state))
         return muc_fail(j->ctx, MUC_USAGE, state, MUC_NO_OFFSET,
                         "there is no such file: the folder holds no unfinished run");
@@ -289,6 +315,7 @@ static muc_status save(job *j)
     const char *path;
 
     MUC_TRY(write_log(j));
+    MUC_TRY(list_files(j));
     MUC_TRY(out_file(j, "train.state", &path));
     j->saved = now();
     return muc_train_trainer_save(&j->trainer, j->crc32, path);
@@ -351,6 +378,7 @@ static muc_status finish_files(job *j)
     MUC_TRY(copy_companions(j));
     MUC_TRY(export_model(j));
     MUC_TRY(write_log(j));
+    MUC_TRY(list_files(j));
     MUC_TRY(out_file(j, "train.state", &state));
     unlink(state); /* its run is finished; it may never have been written */
     return MUC_OK;
@@ -464,6 +492,8 @@ static muc_status train(job *j, muc_report **out)
     if (!j->options.data)
         return muc_fail(j->ctx, MUC_USAGE, "train", MUC_NO_OFFSET, "no data to train on");
     fill_defaults(j);
+    if (!j->options.resume)
+        MUC_TRY(may_begin(j));
     MUC_TRY(open_model(j));
     MUC_TRY(check_options(j));
     MUC_TRY(read_data(j));

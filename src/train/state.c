@@ -96,7 +96,7 @@ muc_status muc_train_state_load(muc_context *ctx, const char *path, const muc_tr
     muc_file file;
     muc_status status;
 
-    MUC_TRY(muc_file_open(ctx, path, &file));
+    MUC_TRY(muc_file_open_own(ctx, path, &file));
     status = read(ctx, file.bytes, state);
     muc_file_close(&file);
     return status;
