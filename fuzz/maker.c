@@ -421,7 +421,7 @@ uint32_t fuzz_add(fuzz_maker *m, muc_op op, const uint32_t *inputs, uint32_t cou
                                        : result_quantization(m, op, inputs[0], range));
 }
 
-uint32_t fuzz_alike(fuzz_maker *m, uint32_t x)
+uint32_t fuzz_alike(fuzz_maker *m, uint32_t x, bool same_scale)
 {
     const muc_tensor *t = fuzz_tensor(m, x);
     uint32_t first = fuzz_pick(m, m->live_count);
@@ -430,6 +430,10 @@ uint32_t fuzz_alike(fuzz_maker *m, uint32_t x)
         uint32_t id = m->live[(first + i) % m->live_count];
         const muc_tensor *other = fuzz_tensor(m, id);
 
+        if (t->quantization && other->quantization && same_scale &&
+            (other->quantization->scales[0] != t->quantization->scales[0] ||
+             other->quantization->zero_points[0] != t->quantization->zero_points[0]))
+            continue;
         if (id != x && other->dtype == t->dtype && other->rank == t->rank &&
             !other->quantization == !t->quantization &&
             memcmp(other->dims, t->dims, t->rank * sizeof(*t->dims)) == 0)
@@ -509,6 +513,28 @@ static uint32_t choose(fuzz_maker *m, muc_op op)
     return MUC_NO_ID;
 }
 
+/* what x may be, for FUZZ_RARE: plain integers; quantized i16, u8; open lengths; f16 or bf16 */
+enum { WHOLE = 1, WORD = 2, BYTE = 4, OPEN = 8, HALF = 16 };
+
+static bool is_rare(const fuzz_maker *m, muc_op op, uint32_t x)
+{
+    static const unsigned rare[MUC_OP_COUNT] = {
+#define FUZZ_RARE(op, of) [MUC_OP_##op] = (of),
+#include "maker.def"
+#undef FUZZ_RARE
+    };
+    const muc_tensor *t = fuzz_tensor(m, x);
+    unsigned is = fuzz_is_fixed(m, x) ? 0 : OPEN;
+
+    if (t->quantization)
+        is |= t->dtype == MUC_I16 ? WORD : t->dtype == MUC_U8 ? BYTE : 0;
+    else if (!fuzz_is_real(m, x))
+        is |= WHOLE;
+    if (t->dtype == MUC_F16 || t->dtype == MUC_BF16)
+        is |= HALF;
+    return (rare[op] & is) != 0;
+}
+
 static void add_first_inputs(fuzz_maker *m)
 {
     static const muc_dtype halves[] = { MUC_F16, MUC_BF16, MUC_F64 };
@@ -523,7 +549,7 @@ static void add_first_inputs(fuzz_maker *m)
         double lo = -2, hi = 2;
         uint32_t id;
 
-        for (uint32_t d = 0; d < shape.rank; d++)
+        for (uint32_t d = 0; d < 4; d++)
             shape.dims[d] =
                 shape.rank > 3 && d == 0 ? (fuzz_one_in(m, 6) ? 2 : 1) : fuzz_between(m, 1, 8);
         if (m->style == FUZZ_IN_RECURRENT)
@@ -548,7 +574,7 @@ static void add_first_inputs(fuzz_maker *m)
 
             hi = muc_dtype_range(shape.dtype, &low, &high) && high < 30000 ? (double)high : 1000;
             hi = shape.dtype == MUC_BOOL ? 1 : hi;
-            lo = low < 0 ? -hi - (hi < 200) : 0;
+            lo = low < 0 && shape.dtype != MUC_BOOL ? -hi - (hi < 200) : 0;
         }
         id = fuzz_input(m, &shape, lo, hi, q);
         if (id != MUC_NO_ID)
@@ -562,8 +588,9 @@ static void add_open_inputs(fuzz_maker *m)
     muc_expr_pool *pool = m->graph->pool;
     uint32_t rank = fuzz_between(m, 2, 4), open = fuzz_pick(m, rank);
     uint32_t least = fuzz_between(m, 1, 2);
-    muc_expr n = muc_expr_new_input(pool, "n", least, least + fuzz_between(m, 1, 7), 1);
-    muc_expr k = fuzz_one_in(m, 3) ? muc_expr_new_input(pool, "k", 0, fuzz_between(m, 1, 5), 1) : n;
+    muc_expr n = muc_expr_new_input(pool, "len_n", least, least + fuzz_between(m, 1, 7), 1);
+    muc_expr k =
+        fuzz_one_in(m, 3) ? muc_expr_new_input(pool, "len_k", 0, fuzz_between(m, 1, 5), 1) : n;
     muc_tensor t = { .kind = MUC_TENSOR_INPUT, .dtype = MUC_F32, .rank = rank };
 
     t.producer = MUC_NO_ID;
@@ -623,7 +650,8 @@ static void grow(fuzz_maker *m)
             continue;
         x = choose(m, r->op);
         m->attribute_count = 0;
-        if (x != MUC_NO_ID && m->live_count + 8 < FUZZ_MOST_TENSORS)
+        if (x != MUC_NO_ID && m->live_count + 8 < FUZZ_MOST_TENSORS &&
+            (!is_rare(m, r->op, x) || fuzz_one_in(m, 32)))
             r->writer(m, r->op, x);
     }
 }

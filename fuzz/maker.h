@@ -141,9 +141,8 @@ uint32_t fuzz_operand(fuzz_maker *m, const fuzz_shape *shape, double lo, double 
 const muc_quantization *fuzz_quantization(fuzz_maker *m, muc_dtype dtype, double most,
                                           uint32_t count, uint32_t axis);
 
-/* A live tensor of the same type, shape and (unless any will do) another one than x; else
- * MUC_NO_ID. */
-uint32_t fuzz_alike(fuzz_maker *m, uint32_t x);
+/* Another live tensor of x's type and shape, and of its scale if asked; else MUC_NO_ID. */
+uint32_t fuzz_alike(fuzz_maker *m, uint32_t x, bool same_scale);
 /* x within lo..hi, by a clip where its range is not. */
 uint32_t fuzz_tame(fuzz_maker *m, uint32_t x, double lo, double hi);
 

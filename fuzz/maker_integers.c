@@ -332,7 +332,7 @@ void fuzz_write_requant_matmul(fuzz_maker *m, muc_op op, uint32_t x)
 
 void fuzz_write_requant_pair(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t inputs[4] = { x, fuzz_alike(m, x) };
+    uint32_t inputs[4] = { x, fuzz_alike(m, x, false) };
     fuzz_shape shape = { MUC_I8, 1, { 1 } };
     fuzz_range range;
     double mul;

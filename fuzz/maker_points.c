@@ -180,7 +180,9 @@ static uint32_t second_operand(fuzz_maker *m, muc_op op, uint32_t x)
 {
     const muc_tensor *t = fuzz_tensor(m, x);
     bool is_free = op != MUC_OP_DIV && op != MUC_OP_POW && op != MUC_OP_MOD;
-    uint32_t other = is_free && fuzz_one_in(m, 2) ? fuzz_alike(m, x) : MUC_NO_ID;
+    uint32_t other = is_free && fuzz_one_in(m, 2)
+                         ? fuzz_alike(m, x, op == MUC_OP_MIN || op == MUC_OP_MAX)
+                         : MUC_NO_ID;
     fuzz_range range = operand_range(m, op, x);
     const muc_quantization *q = NULL;
     fuzz_shape shape;
@@ -247,7 +249,7 @@ void fuzz_write_binary(fuzz_maker *m, muc_op op, uint32_t x)
 /* x and what came before it, in its shape */
 void fuzz_write_residual(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t inputs[2] = { x, fuzz_alike(m, x) };
+    uint32_t inputs[2] = { x, fuzz_alike(m, x, false) };
 
     if (inputs[1] != MUC_NO_ID)
         fuzz_add(m, op, inputs, 2, 1, binary_range(op, m->ranges[x], m->ranges[inputs[1]]));
@@ -277,7 +279,7 @@ void fuzz_write_where(fuzz_maker *m, muc_op op, uint32_t x)
 
     shape.dtype = fuzz_one_in(m, 3) ? MUC_I32 : MUC_F32;
     inputs[1] = fuzz_operand(m, &shape, -2, 2, NULL);
-    inputs[2] = inputs[1] == MUC_NO_ID ? MUC_NO_ID : fuzz_alike(m, inputs[1]);
+    inputs[2] = inputs[1] == MUC_NO_ID ? MUC_NO_ID : fuzz_alike(m, inputs[1], false);
     if (inputs[2] == MUC_NO_ID)
         inputs[2] = fuzz_operand(m, &shape, -2, 2, NULL);
     fuzz_add(m, op, inputs, 3, 1, (fuzz_range){ -2, 2 });
@@ -304,7 +306,8 @@ static uint32_t weights(fuzz_maker *m, uint32_t x, uint32_t n, uint32_t k)
 {
     muc_dtype dtype = fuzz_tensor(m, x)->dtype;
     fuzz_shape shape = FUZZ_SHAPE(dtype, n, k);
-    bool hybrid = dtype == MUC_F32 && fuzz_one_in(m, m->style == FUZZ_IN_DECODER ? 2 : 6);
+    bool hybrid = dtype == MUC_F32 && (fuzz_tensor(m, x)->rank == 2 || fuzz_one_in(m, 32)) &&
+                  fuzz_one_in(m, m->style == FUZZ_IN_DECODER ? 2 : 6);
     const muc_quantization *q = NULL;
 
     if (fuzz_tensor(m, x)->quantization || hybrid) {

@@ -141,7 +141,7 @@ void fuzz_write_embed(fuzz_maker *m, muc_op op, uint32_t x)
 
     if (m->ranges[x].lo < 0 || m->ranges[x].hi > 15)
         return;
-    if (fuzz_one_in(m, 2)) {
+    if (!fuzz_one_in(m, 32)) {
         shape.dtype = MUC_I8;
         inputs[1] = fuzz_constant(m, &shape, -127, 127, fuzz_quantization(m, MUC_I8, 2, 16, 0));
     } else {
@@ -167,7 +167,7 @@ void fuzz_write_rope(fuzz_maker *m, muc_op op, uint32_t x)
 
 void fuzz_write_attention(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t columns = columns_of(m, x), heads, kv, width, inputs[7], small = fuzz_one_in(m, 2);
+    uint32_t columns = columns_of(m, x), heads, kv, width, inputs[7], small = !fuzz_one_in(m, 32);
     fuzz_shape shape = { small ? MUC_I8 : MUC_F32, 2, { CONTEXT, 0 } };
 
     if (columns == 0 || columns % 4 || fuzz_most(m, x) > 64)

@@ -155,7 +155,8 @@ void fuzz_write_conv_transpose(fuzz_maker *m, muc_op op, uint32_t x)
 
     if (fuzz_is_real(m, x) && fuzz_most(m, x) > 64)
         x = fuzz_tame(m, x, -8, 8);
-    if (x == MUC_NO_ID || !read_image(m, x, &im))
+    if (x == MUC_NO_ID || !read_image(m, x, &im) ||
+        (fuzz_tensor(m, x)->quantization && !im.last && !fuzz_one_in(m, 64)))
         return;
     w = draw_window(m, &im, true);
     groups = fuzz_tensor(m, x)->quantization ? 1 : draw_groups(m, im.channels);
@@ -178,12 +179,13 @@ void fuzz_write_pool(fuzz_maker *m, muc_op op, uint32_t x)
 
     if (!read_image(m, x, &im))
         return;
+    dilate = dilate && !fuzz_tensor(m, x)->quantization;
     w = draw_window(m, &im, dilate);
     fuzz_set_integers(m, MUC_KEY_KERNEL, w.kernel, im.spatial);
     set_window(m, &im, &w, dilate);
     if (fuzz_one_in(m, 6))
         fuzz_set_integer(m, MUC_KEY_CEIL_MODE, 1);
-    if (op == MUC_OP_AVERAGE_POOL && fuzz_one_in(m, 3))
+    if (op == MUC_OP_AVERAGE_POOL && fuzz_one_in(m, fuzz_tensor(m, x)->quantization ? 32 : 3))
         fuzz_set_integer(m, MUC_KEY_COUNT_INCLUDE_PAD, 1);
     if (op == MUC_OP_LP_POOL)
         fuzz_set_integer(m, MUC_KEY_P, fuzz_between(m, 1, 3));
@@ -298,7 +300,7 @@ void fuzz_write_row_norm(fuzz_maker *m, muc_op op, uint32_t x)
     uint32_t axis = t->rank && fuzz_one_in(m, 3) ? fuzz_pick(m, t->rank) : t->rank - 1;
     fuzz_shape shape = { t->quantization ? MUC_F32 : t->dtype, 0, { 0 } };
     uint32_t inputs[3] = { x, MUC_NO_ID, MUC_NO_ID };
-    bool half = shape.dtype == MUC_F32 && fuzz_one_in(m, 8);
+    bool half = shape.dtype == MUC_F32 && fuzz_one_in(m, t->quantization ? 64 : 8);
 
     if (t->rank == 0)
         return;
@@ -346,11 +348,12 @@ void fuzz_write_along(fuzz_maker *m, muc_op op, uint32_t x)
         x = fuzz_tame(m, x, -8, 8);
     if (x == MUC_NO_ID)
         return;
-    axis = fuzz_one_in(m, 2) ? t->rank - 1 : fuzz_pick(m, t->rank);
+    axis = fuzz_one_in(m, t->quantization && op != MUC_OP_ARG_MAX ? 32 : 2) ? fuzz_pick(m, t->rank)
+                                                                            : t->rank - 1;
     fuzz_set_integer(m, MUC_KEY_AXIS, axis);
     if (op == MUC_OP_LP_NORM)
         fuzz_set_integer(m, MUC_KEY_P, fuzz_between(m, 1, 2));
-    if (op == MUC_OP_SOFTMAX && fuzz_one_in(m, 4))
+    if (op == MUC_OP_SOFTMAX && fuzz_one_in(m, 4) && fuzz_tensor(m, x)->dtype != MUC_F16)
         fuzz_set_real(m, MUC_KEY_BETA, 0.5);
     if (op == MUC_OP_CUM_SUM) {
         fuzz_set_integer(m, MUC_KEY_EXCLUSIVE, fuzz_pick(m, 2));

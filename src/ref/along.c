@@ -29,10 +29,11 @@ static double greatest(const line *l)
 
 static void softmax(line *l)
 {
+    double beta = muc_node_real_or(l->call->node, MUC_KEY_BETA, 1);
     double most = greatest(l), sum = 0;
 
     for (size_t i = 0; i < l->n; i++) {
-        l->y[i] = muc_exp(l->x[i] - most);
+        l->y[i] = muc_exp(beta * (l->x[i] - most));
         sum += l->y[i];
     }
     for (size_t i = 0; i < l->n; i++)
@@ -118,15 +119,15 @@ static size_t line_at(muc_ref_along a, size_t i)
     return i / a.inner * a.extent * a.inner + i % a.inner;
 }
 
-/* y = softmax(x) or its logarithm, elements step apart, in the steps of generated code */
-static void softmax_f32(const float *x, float *y, size_t n, size_t step, bool is_log)
+/* y = softmax(beta x) or its logarithm, elements step apart, in the steps of generated code */
+static void softmax_f32(const float *x, float *y, size_t n, size_t step, float beta, bool is_log)
 {
     float most = -INFINITY, sum = 0;
 
     for (size_t i = 0; i < n; i++)
         most = x[i * step] > most ? x[i * step] : most;
     for (size_t i = 0; i < n; i++) {
-        float e = mur_real_exp(x[i * step] - most);
+        float e = mur_real_exp(beta * (x[i * step] - most));
 
         sum += e;
         if (!is_log)
@@ -142,6 +143,7 @@ muc_status muc_kernel_softmax(const muc_ref_call *call)
 {
     bool is_log = call->node->op == MUC_OP_LOG_SOFTMAX;
     muc_ref_along a = along_of(call, call->output);
+    float beta = (float)muc_node_real_or(call->node, MUC_KEY_BETA, 1);
     const float *x = call->inputs[0]->read;
 
     if (call->output->dtype != MUC_F32)
@@ -149,7 +151,7 @@ muc_status muc_kernel_softmax(const muc_ref_call *call)
     for (size_t i = 0; i < a.outer * a.inner; i++) {
         size_t at = line_at(a, i);
 
-        softmax_f32(x + at, (float *)call->output->data + at, a.extent, a.inner, is_log);
+        softmax_f32(x + at, (float *)call->output->data + at, a.extent, a.inner, beta, is_log);
     }
     return MUC_OK;
 }

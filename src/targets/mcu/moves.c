@@ -25,13 +25,17 @@ static bool is_expr_one(const muc_mcu_stride *stride)
     return stride->expr == MUC_EXPR_NONE;
 }
 
+/* from element to element; a tile's channels or depths may lie between */
+static bool is_step_one(const muc_mcu_stride *stride)
+{
+    return stride->factor == 1 && is_expr_one(stride) && !stride->of_channels && !stride->of_depths;
+}
+
 /* the innermost loop walks through both without a gap */
 static bool is_block(const muc_mcu_nest *nest)
 {
-    const muc_mcu_stride *a = &nest->operands[0].strides[nest->loops - 1];
-    const muc_mcu_stride *y = &nest->operands[1].strides[nest->loops - 1];
-
-    return a->factor == 1 && is_expr_one(a) && y->factor == 1 && is_expr_one(y);
+    return is_step_one(&nest->operands[0].strides[nest->loops - 1]) &&
+           is_step_one(&nest->operands[1].strides[nest->loops - 1]);
 }
 
 static void write_copy(const copy *c, unsigned depth)
