@@ -90,7 +90,7 @@ void fuzz_write_unary(fuzz_maker *m, muc_op op, uint32_t x)
 
     if (jumps(op) && m->noisy[x] && !fuzz_one_in(m, 16))
         return;
-    if (fuzz_is_real(m, x) && !fuzz_one_in(m, 16))
+    if (fuzz_is_real(m, x))
         x = fuzz_tame(m, x, domain.lo, domain.hi);
     if (x == MUC_NO_ID)
         return;
