@@ -253,24 +253,36 @@ static void check_seed(uint64_t seed, fuzz_style style)
     note(verdict, message, seed, style);
 }
 
-/* seeds first..end - 1 in processes of EACH, which may die */
+static volatile sig_atomic_t enough;
+
+static void stop(int number)
+{
+    (void)number;
+    enough = 1;
+}
+
+/* seeds first..end - 1 in processes of EACH, which may die; fewer after SIGTERM */
 static void check_seeds(uint64_t first, uint64_t end, fuzz_style style)
 {
-    while (first < end) {
-        uint64_t stop = end - first < EACH ? end : first + EACH;
+    const struct sigaction end_early = { .sa_handler = stop, .sa_flags = SA_RESTART };
+
+    sigaction(SIGTERM, &end_early, NULL);
+    while (first < end && !enough) {
+        uint64_t last = end - first < EACH ? end : first + EACH;
         int status = 0;
         pid_t child;
 
         fflush(NULL);
         child = fork();
         if (child == 0) {
-            for (uint64_t seed = first; seed < stop; seed++)
+            signal(SIGTERM, SIG_IGN);
+            for (uint64_t seed = first; seed < last; seed++)
                 check_seed(seed, style);
             _exit(0);
         }
         if (child < 0 || waitpid(child, &status, 0) != child)
             abort();
-        first = stop;
+        first = last;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
             continue;
         if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)

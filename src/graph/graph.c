@@ -25,14 +25,10 @@ static const char *const words[] = {
 #undef MUC_WORD
 };
 
-enum { OPTIONAL, REQUIRED };
+enum { NONE, OPTIONAL, REQUIRED };
 
-static const struct {
-    muc_op op;
-    muc_attribute_key key;
-    int need;
-} op_attributes[] = {
-#define MUC_OP_ATTRIBUTE(op, key, need) { MUC_OP_##op, MUC_KEY_##key, need },
+static const uint8_t needs[MUC_OP_COUNT][MUC_KEY_COUNT] = {
+#define MUC_OP_ATTRIBUTE(op, key, need) [MUC_OP_##op][MUC_KEY_##key] = need,
 #include "graph/op_attributes.def"
 #undef MUC_OP_ATTRIBUTE
 };
@@ -87,13 +83,10 @@ bool muc_word_find(const char *name, muc_word *out)
 
 bool muc_op_takes(muc_op op, muc_attribute_key key, bool *required)
 {
-    for (unsigned i = 0; i < MUC_COUNT(op_attributes); i++) {
-        if (op_attributes[i].op == op && op_attributes[i].key == key) {
-            *required = op_attributes[i].need == REQUIRED;
-            return true;
-        }
-    }
-    return false;
+    if (op >= MUC_OP_COUNT || key >= MUC_KEY_COUNT)
+        return false;
+    *required = needs[op][key] == REQUIRED;
+    return needs[op][key] != NONE;
 }
 
 const char *muc_tensor_kind_name(muc_tensor_kind kind)
