@@ -216,6 +216,8 @@ uint32_t fuzz_input(fuzz_maker *m, const fuzz_shape *shape, double lo, double hi
     char name[64];
     uint32_t id;
 
+    if (shape->dtype == MUC_BOOL)
+        lo = 0, hi = 1;
     snprintf(name, sizeof(name), "x%u:%g:%g", m->graph->tensor_count, lo, hi);
     t.name = name;
     t.kind = MUC_TENSOR_INPUT;
