@@ -13,7 +13,7 @@
 
 enum {
     MAX_BUFFERS = 65536,
-    /* of exact searches, in sections of bodies looked at, which take some nanoseconds each: to save
+    /* of exact searches, in cells (floors.h) looked at, which take some nanoseconds each: to save
      * bytes a second at most, to fit at all more */
     SAVING_WORK = 100000000,
     FITTING_WORK = 1500000000,

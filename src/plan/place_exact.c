@@ -1,291 +1,338 @@
 /* place_exact.c - a search through all left-justified placements.
  *
- * After Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
- * Learning" (ASPLOS 2023). If a placement fits, so does one in which no body can be moved down
- * alone, because moving down never harms; only those are searched. In such a placement every body
- * rests on the ground or on another, so placing bodies by rising address, each as low as those
- * before it allow, reaches all of them. At each level, the lowest address that a body not placed
- * could have, one of these is placed or shut, that is, not placed until something below lifts it.
- * Five rules prune:
+ * If a placement fits, so does one in which no body can be moved down alone, because moving down
+ * never harms; only those are searched. That, and the bound for each section of time, are after
+ * Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning"
+ * (ASPLOS 2023); how the search branches is our own.
  *
- *  sections   In each section of time (a maximal set of bodies that live together) the bodies not
- *             yet placed must fit below the capacity, none below the lowest address that it can
- *             still have.
- *  support    A body that is shut can only come to rest on one that is not placed yet.
- *  dominance  No body is left shut with so much room below the level that it fits there.
- *  need       If a section would be too full unless one of its bodies is placed at this level, only
- *             those are tried; of several such sections, one with few choices and many failures.
+ * A section is a maximal set of bodies that live together. Its floor is the lowest address that is
+ * left there. A valley is a run of sections with one floor between higher ones: what comes to lie
+ * on its floor is inside it. So some section of a valley is chosen, and each body that may lie
+ * there on the floor is tried; in the end none of them does, and the floor rises to the next
+ * address at which one could. The section with the fewest ways, and the most failures of late, is
+ * chosen, wherever it is. What prunes:
+ *
+ *  sections   The bodies not placed yet, one above the other, none below the lowest address that it
+ *             can still have, must end below the capacity in each section.
+ *  support    A body lies on the ground or on another one, not above room that nothing will use.
  *  parts      Bodies left over that fall into groups without common steps are searched apart.
+ *  memory     What is left (bodies, floors) has failed before, in whatever order it was reached.
  *
- * Which of several bodies to try first is a guess from their shapes, from where the search failed
- * before, and from chance; many are tried in turn. Work is counted, not seconds.
+ * Of the bodies that may lie on the floor, one that leaves little room unused goes first; the rest
+ * is a guess from shapes, from where the search failed before, and from chance. Many guesses are
+ * tried in turn. Work is counted, not seconds.
  */
-#include "plan/bodies.h"
+#include "plan/floors.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     MOST_BODIES = 1024,
-    UNIT = 4, /* nodes for each body: the shortest time to follow a guess */
+    UNIT = 4,           /* nodes for each body: the shortest time to follow a guess */
+    MEMORY = 1 << 20,   /* failures remembered; a new one takes an old one's place */
+    NO_WAY = UINT32_MAX /* of a section: the search cannot branch there */
 };
 
-/* sections in which a body occupies the same units */
-typedef struct span {
-    uint32_t first, last;
-    uint64_t low, high;
-} span;
+/* What is thought of bodies: a score from shapes by weight, and of places: the less is unused, and
+ * the more neighbours are level, the better. */
+enum key { CONTENTION, DURATION, AREA, HEIGHT, FAILS, KEYS };
+
+typedef struct guess {
+    uint32_t weights[KEYS], noise, level, unused;
+} guess;
+
+typedef struct choice {
+    int64_t score;
+    uint32_t body;
+} choice;
+
+/* bodies left that hang together by common steps, and their sections */
+typedef struct part {
+    const uint32_t *list;
+    uint32_t count, first, last;
+} part;
 
 typedef struct search {
-    muc_bodies *bodies;
-    uint64_t capacity;
-    uint32_t section_count;
-    span *spans;       /* of each piece, in the order of pieces */
-    uint64_t *floor;   /* of each section: the lowest unit above what is placed */
-    uint64_t *rest;    /* of each section: units of the bodies that are not placed */
-    uint64_t *total;   /* of each section: units of all its bodies */
-    uint64_t *least;   /* of each section: scratch */
-    uint64_t *second;  /* of each section: scratch */
-    uint32_t *holder;  /* of each section: scratch */
-    uint64_t *fails;   /* of each section: how often it was too full of late */
-    uint64_t *shut;    /* of each body: it is not placed below this address any more */
-    uint64_t *low;     /* of each body not placed: the lowest address it could have now */
-    uint32_t *queue;   /* scratch */
-    uint64_t *lifted;  /* of each body not placed: the lowest it can still get */
-    uint32_t *rank;    /* of each body: its turn among those with equal addresses */
-    uint32_t *by_rank; /* the bodies in that order */
-    bool *is_twin;     /* of each body: like the one ranked before it */
-    bool *is_placed;   /* of each body */
-    uint64_t *stack;   /* what the nodes on the way down remember */
+    const muc_bodies *bodies;
+    muc_floors floors;
+    uint32_t *valley;   /* of each section: 1 + the first of its valley; 0: it is in none */
+    uint32_t *end;      /* of each section: the last with the same floor beside it */
+    uint32_t *ways;     /* of each section: bodies that may lie on its floor, or NO_WAY */
+    uint64_t *next;     /* of a valley's first section: its floor's next address is not lower */
+    int32_t *crossings; /* scratch: bodies that reach from a section into the next */
+    bool *is_there;     /* of each body: scratch */
+    int64_t *score;     /* of each body: how early it is tried */
+    uint32_t *rank;     /* of each body: its place in by_rank */
+    uint32_t *by_rank;
+    bool *is_twin;    /* of each body: like the one ranked before it */
+    uint64_t *mark;   /* of each body: a number drawn for it */
+    uint64_t *memory; /* states that failed */
+    uint64_t *stack;  /* what the nodes on the way down remember */
     size_t stack_used;
-    uint64_t nodes, node_limit;
-    uint64_t work, work_limit; /* sections of bodies looked at */
+    guess by;
+    uint64_t nodes, node_limit, work_limit;
     bool out_of_nodes;
     muc_chance chance;
 } search;
 
-/* ---- sections ---- */
-
-static int by_value(const void *left, const void *right)
+static const muc_cell *cells_of(const search *s, uint32_t body, const muc_cell **end)
 {
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
+    return muc_cells(s->floors.of_body, s->floors.body_at, body, end);
 }
 
-/* Between two changes of who lives nothing happens; of those stretches, only the ones after a birth
- * and before a death are not part of another. Doubled times tell births (even) from deaths (odd).
- * Returns how many sections there are and puts their doubled times of death, rising, into ends. */
-static uint32_t find_sections(const muc_bodies *bodies, uint64_t *ends)
+/* ---- where to branch ---- */
+
+static void find_valleys(search *s, const part *p)
 {
-    uint32_t count = 0, events = 0;
+    const uint64_t *floor = s->floors.floor;
 
-    for (uint32_t i = 0; i < bodies->piece_count; i++) {
-        ends[events++] = 2 * (uint64_t)bodies->pieces[i].first;
-        ends[events++] = 2 * (uint64_t)bodies->pieces[i].last + 1;
-    }
-    qsort(ends, events, sizeof(*ends), by_value);
-    for (uint32_t i = 1; i < events; i++)
-        if (ends[i] % 2 == 1 && ends[i - 1] % 2 == 0)
-            ends[count++] = ends[i];
-    return count;
-}
+    for (uint32_t k = p->first, end; k <= p->last; k = end + 1) {
+        uint64_t left = k > p->first ? floor[k - 1] : UINT64_MAX, right;
+        bool is_valley;
 
-/* the first section whose end is at or after the doubled time */
-static uint32_t section_at(const uint64_t *ends, uint32_t count, uint64_t time)
-{
-    uint32_t low = 0;
-
-    while (count > 0) {
-        uint32_t half = count / 2;
-
-        if (ends[low + half] < time) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
+        for (end = k; end < p->last && floor[end + 1] == floor[k];)
+            end++;
+        right = end < p->last ? floor[end + 1] : UINT64_MAX;
+        is_valley = left > floor[k] && right > floor[k];
+        /* what reaches out of the valley lies above one of its sides */
+        s->next[k] = left < right ? left : right;
+        for (uint32_t i = k; i <= end; i++) {
+            s->valley[i] = is_valley ? k + 1 : 0;
+            s->end[i] = end;
+            s->ways[i] = is_valley ? 0 : NO_WAY;
         }
     }
-    return low;
 }
 
-static void find_spans(search *s, const uint64_t *ends)
-{
-    for (uint32_t i = 0; i < s->bodies->piece_count; i++) {
-        const muc_piece *piece = &s->bodies->pieces[i];
-        /* a section ends before the piece does, or with it */
-        span found = { section_at(ends, s->section_count, 2 * (uint64_t)piece->first),
-                       section_at(ends, s->section_count, 2 * (uint64_t)piece->last + 2) - 1,
-                       piece->low, piece->high };
+typedef enum place_now {
+    NEVER, /* not at the address that it would have now */
+    NOW,
+    LATER, /* there perhaps, but something could come below it first */
+} place_now;
 
-        s->spans[i] = found;
-        for (uint32_t k = found.first; k <= found.last; k++)
-            s->total[k] += found.high - found.low;
+static place_now can_place(const search *s, uint32_t body)
+{
+    const muc_floors *f = &s->floors;
+    const muc_cell *end, *cell = cells_of(s, body, &end);
+    bool is_supported = f->low[body] == 0;
+
+    if (s->is_twin[body] && !f->is_placed[s->by_rank[s->rank[body] - 1]])
+        return NEVER;
+    for (; cell < end; cell++) {
+        if (s->bodies->flat && (!s->valley[cell->other] || f->floor[cell->other] != f->low[body]))
+            return LATER;
+        is_supported = is_supported || f->top[cell->other] == f->low[body] + cell->low;
+    }
+    return is_supported ? NOW : NEVER;
+}
+
+/* counts a body among the ways of the sections on whose floors it would lie */
+static void add_way(search *s, uint32_t body, place_now when)
+{
+    const muc_floors *f = &s->floors;
+    const muc_cell *end, *cell = cells_of(s, body, &end);
+
+    for (; cell < end; cell++) {
+        uint32_t k = cell->other, valley = s->valley[k];
+        uint64_t top = s->bodies->flat ? f->low[body] + cell->high : 0;
+
+        if (valley && top < s->next[valley - 1])
+            s->next[valley - 1] = top;
+        if (s->ways[k] != NO_WAY && f->floor[k] == f->low[body] + cell->low)
+            s->ways[k] = when == NOW ? s->ways[k] + 1 : NO_WAY;
     }
 }
 
-/* ---- one node ---- */
-
-/* The list by rising low, ties by rank. It is nearly in that order already. */
-static void sort_list(const search *s, uint32_t *list, uint32_t count)
+/* The section with the fewest ways to go on, the floor's own rise included, and the most failures.
+ */
+static uint32_t find_best(const search *s, const part *p)
 {
-    for (uint32_t n = 1; n < count; n++) {
-        uint32_t body = list[n], to = n;
+    const muc_floors *f = &s->floors;
+    uint32_t best = NO_WAY;
+    uint64_t best_ways = 0;
 
-        for (; to > 0 &&
-               (s->low[list[to - 1]] > s->low[body] ||
-                (s->low[list[to - 1]] == s->low[body] && s->rank[list[to - 1]] > s->rank[body]));
-             to--)
-            list[to] = list[to - 1];
-        list[to] = body;
+    for (uint32_t k = p->first; k <= p->last; k++) {
+        uint64_t ways = s->ways[k];
+
+        if (ways == NO_WAY)
+            continue;
+        ways += f->floor[k] + f->rest[k] < f->capacity &&
+                s->next[s->valley[k] - 1] <= f->capacity - f->rest[k];
+        ways *= ways;
+        if (best == NO_WAY || ways * (1 + f->fails[best]) < best_ways * (1 + f->fails[k])) {
+            best = k;
+            best_ways = ways;
+        }
     }
+    return best;
 }
 
-/* It may be placed where it would lie now. */
-static bool is_open(const search *s, uint32_t body)
+/* Puts the bodies that may be placed now into found. Returns the section in which to branch. */
+static uint32_t choose(search *s, const part *p, uint32_t *found, uint32_t *found_count)
 {
-    return s->low[body] >= s->shut[body];
-}
+    *found_count = 0;
+    find_valleys(s, p);
+    for (uint32_t n = 0; n < p->count; n++) {
+        place_now when = can_place(s, p->list[n]);
 
-static void find_low(search *s, uint32_t index)
-{
-    const muc_body *body = &s->bodies->body[index];
-    uint64_t low = 0;
-
-    for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++) {
-        const span *run = &s->spans[i];
-
-        for (uint32_t k = run->first; k <= run->last; k++)
-            if (s->floor[k] > low + run->low)
-                low = s->floor[k] - run->low;
-        s->work += run->last - run->first + 1;
+        if (when == NOW)
+            found[(*found_count)++] = p->list[n];
+        /* what has one piece and must wait reaches out of the valley: it is above the floor */
+        if (when == NOW || (when == LATER && s->bodies->body[p->list[n]].piece_count > 1))
+            add_way(s, p->list[n], when);
     }
-    s->low[index] = low;
+    s->floors.work += p->count + (p->last - p->first);
+    return find_best(s, p);
 }
 
-/* the lowest end that another body of the list can have where this one lives; s->least, second
- * and holder tell the lowest two of each section */
-static uint64_t lowest_support(const search *s, uint32_t index)
+/* the lowest end of a body that is not there but may come to lie below this one, which is */
+static uint64_t lowest_support(search *s, uint32_t body)
 {
-    const muc_body *body = &s->bodies->body[index];
+    muc_floors *f = &s->floors;
+    const muc_cell *end, *cell = cells_of(s, body, &end);
     uint64_t lowest = UINT64_MAX;
 
-    for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
-        for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
-            uint64_t end = s->holder[k] == index ? s->second[k] : s->least[k];
+    for (; cell < end; cell++) {
+        const muc_cell *beyond, *other;
 
-            lowest = end < lowest ? end : lowest;
+        other = muc_cells(f->of_section, f->section_at, cell->other, &beyond);
+        f->work += (uint64_t)(beyond - other);
+        for (; other < beyond; other++) {
+            uint64_t top = f->low[other->other] + other->high - cell->low;
+
+            if (!f->is_placed[other->other] && !s->is_there[other->other] && top < lowest &&
+                top > f->low[body])
+                lowest = top;
         }
+    }
     return lowest;
 }
 
-static void find_supports(search *s, const uint32_t *list, uint32_t count, uint64_t level)
+/* the lowest that the section's floor can be when no body lies where it is now */
+static uint64_t next_floor(search *s, uint32_t section)
 {
-    for (uint32_t k = 0; k < s->section_count; k++)
-        s->least[k] = s->second[k] = UINT64_MAX;
-    for (uint32_t n = 0; n < count; n++) {
-        const muc_body *body = &s->bodies->body[list[n]];
-        uint64_t at = s->low[list[n]] > level ? s->low[list[n]] : level;
+    const muc_floors *f = &s->floors;
+    const muc_cell *end, *first = muc_cells(f->of_section, f->section_at, section, &end);
+    uint64_t next = UINT64_MAX;
 
-        for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
-            for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
-                uint64_t end = at + s->spans[i].high;
+    for (const muc_cell *cell = first; cell < end; cell++)
+        s->is_there[cell->other] = true;
+    for (const muc_cell *cell = first; cell < end; cell++) {
+        uint64_t bottom = f->low[cell->other] + cell->low;
 
-                if (end < s->least[k]) {
-                    s->second[k] = s->least[k];
-                    s->least[k] = end;
-                    s->holder[k] = list[n];
-                } else if (end < s->second[k]) {
-                    s->second[k] = end;
-                }
-            }
-    }
-}
-
-/* Every section has room for its bodies, one above the other by the lowest they can get. */
-static bool sections_suffice(search *s, const uint32_t *list, uint32_t count)
-{
-    for (uint32_t n = 0; n < count; n++) {
-        uint32_t to = n;
-
-        for (; to > 0 && s->lifted[s->queue[to - 1]] > s->lifted[list[n]]; to--)
-            s->queue[to] = s->queue[to - 1];
-        s->queue[to] = list[n];
-    }
-    memset(s->least, 0, s->section_count * sizeof(*s->least));
-    for (uint32_t n = 0; n < count; n++) {
-        const muc_body *body = &s->bodies->body[s->queue[n]];
-
-        for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
-            for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
-                uint64_t at = s->lifted[s->queue[n]] + s->spans[i].low;
-
-                at = at > s->least[k] ? at : s->least[k];
-                s->least[k] = at + s->spans[i].high - s->spans[i].low;
-                if (s->least[k] > s->capacity) {
-                    s->fails[k]++;
-                    return false;
-                }
-            }
-    }
-    return true;
-}
-
-/* Computes low and lifted of the bodies in the list, sorts it by low, and finds the level. False if
- * they cannot all be placed. */
-static bool infer(search *s, uint32_t *list, uint32_t count, uint64_t *level)
-{
-    bool closed = false;
-
-    *level = UINT64_MAX;
-    for (uint32_t n = 0; n < count; n++) {
-        find_low(s, list[n]);
-        s->lifted[list[n]] = s->low[list[n]];
-        if (!is_open(s, list[n]))
-            closed = true;
-        else if (s->low[list[n]] < *level)
-            *level = s->low[list[n]];
-    }
-    if (*level == UINT64_MAX)
-        return false;
-    for (uint32_t n = 0; n < count; n++)
-        if (s->low[list[n]] + s->bodies->body[list[n]].height <= *level)
-            return false;
-    sort_list(s, list, count);
-    if (closed && s->bodies->flat) {
-        find_supports(s, list, count, *level);
-        for (uint32_t n = 0; n < count; n++)
-            if (!is_open(s, list[n])) {
-                s->lifted[list[n]] = lowest_support(s, list[n]);
-                if (s->lifted[list[n]] == UINT64_MAX)
-                    return false;
-            }
-    }
-    return sections_suffice(s, list, count);
-}
-
-static void place(search *s, uint32_t index, uint64_t at)
-{
-    muc_body *body = &s->bodies->body[index];
-
-    body->at = at;
-    s->is_placed[index] = true;
-    for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
-        for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
-            s->floor[k] = at + s->spans[i].high;
-            s->rest[k] -= s->spans[i].high - s->spans[i].low;
+        if (f->is_placed[cell->other])
+            continue;
+        if (bottom == f->floor[section]) {
+            bottom = lowest_support(s, cell->other);
+            bottom = bottom == UINT64_MAX ? bottom : bottom + cell->low;
         }
+        next = bottom < next ? bottom : next;
+    }
+    for (const muc_cell *cell = first; cell < end; cell++)
+        s->is_there[cell->other] = false;
+    return next;
 }
 
-/* all but the floors */
-static void unplace(search *s, uint32_t index)
+/* No body lies on the section's floor. False: then the rest has no room. */
+static bool leave_floor(search *s, uint32_t section)
 {
-    const muc_body *body = &s->bodies->body[index];
+    muc_floors *f = &s->floors;
+    uint64_t next = f->capacity;
 
-    s->is_placed[index] = false;
-    for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
-        for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++)
-            s->rest[k] += s->spans[i].high - s->spans[i].low;
+    if (f->floor[section] + f->rest[section] < f->capacity)
+        next = next_floor(s, section);
+    if (next > f->capacity - f->rest[section]) {
+        f->fails[section]++;
+        return false;
+    }
+    return muc_floors_raise(f, section, next);
+}
+
+/* ---- in which order ---- */
+
+/* the binary logarithm in 1/256, straight between powers of two */
+static int64_t logarithm(uint64_t value)
+{
+    uint32_t power = 63;
+
+    if (value == 0)
+        return 0;
+    while (!(value >> power & 1))
+        power--;
+    return (int64_t)(256 * power +
+                     (power > 8 ? value >> (power - 8) & 255 : value << (8 - power) & 255));
+}
+
+/* how often the body's ends and those of its valley, or its top and what is beside it, agree */
+static int64_t count_level(const search *s, uint32_t body, const part *p)
+{
+    const uint64_t *floor = s->floors.floor;
+    uint32_t first = muc_first_section(&s->floors, body);
+    uint32_t last = muc_last_section(&s->floors, body);
+    uint64_t top = s->floors.low[body] + s->bodies->body[body].height;
+    bool left = s->valley[first] == first + 1, right = s->end[last] == last;
+
+    return left + right + (left && first > p->first && floor[first - 1] == top) +
+           (right && last < p->last && floor[last + 1] == top);
+}
+
+/* units that are taken or wanted; all, where no body is left */
+static uint64_t count_units(const muc_floors *f, const part *p)
+{
+    uint64_t units = 0;
+
+    for (uint32_t k = p->first; k <= p->last; k++)
+        units += f->rest[k] ? f->floor[k] + f->rest[k] : f->capacity;
+    return units;
+}
+
+static bool lies_on(const search *s, uint32_t body, uint32_t section)
+{
+    const muc_cell *end, *cell = cells_of(s, body, &end);
+
+    while (cell < end && cell->other < section)
+        cell++;
+    return cell < end && cell->other == section &&
+           s->floors.low[body] + cell->low == s->floors.floor[section];
+}
+
+static uint32_t insert(choice *choices, uint32_t count, choice added)
+{
+    uint32_t to = count;
+
+    for (; to > 0 && choices[to - 1].score < added.score; to--)
+        choices[to] = choices[to - 1];
+    choices[to] = added;
+    return count + 1;
+}
+
+/* Of the bodies found, those that may lie on the section's floor, the best first. If there are
+ * several, each is placed, to see what would be unused. */
+static uint32_t order(search *s, const part *p, const muc_floors_copy *before, uint32_t section,
+                      const uint32_t *found, uint32_t found_count, choice *choices)
+{
+    uint64_t units = count_units(&s->floors, p);
+    bool only = s->ways[section] == 1;
+    uint32_t chosen = 0;
+
+    for (uint32_t n = 0; n < found_count; n++) {
+        choice next = { s->score[found[n]], found[n] };
+        bool good = true;
+
+        if (!lies_on(s, found[n], section))
+            continue;
+        if (!only) {
+            next.score += count_level(s, found[n], p) * s->by.level;
+            good = muc_floors_place(&s->floors, found[n]);
+            if (good)
+                next.score -= logarithm(count_units(&s->floors, p) - units + 1) * s->by.unused;
+            muc_floors_return(&s->floors, p->list, p->count, before);
+        }
+        if (good)
+            chosen = insert(choices, chosen, next);
+    }
+    return chosen;
 }
 
 /* ---- the tree ---- */
@@ -298,217 +345,144 @@ static void *push(search *s, size_t count, size_t size)
     return top;
 }
 
-static bool is_choice(const search *s, uint32_t body, uint64_t level)
+/* The part's first and last section, and the last of those whose bodies hang together with the
+ * earliest. */
+static uint32_t find_part(search *s, part *p)
 {
-    return s->low[body] == level && is_open(s, body) &&
-           !(s->is_twin[body] && !s->is_placed[s->by_rank[s->rank[body] - 1]]);
-}
+    int32_t reach = 0;
 
-/* A section that is too full unless a choice that lives there is placed at this level, of those the
- * one with few choices that was often too full; UINT32_MAX: there is none. */
-static uint32_t find_needy(search *s, const uint32_t *list, uint32_t count, uint64_t level)
-{
-    uint32_t best = UINT32_MAX;
+    memset(s->crossings, 0, s->floors.sections * sizeof(*s->crossings));
+    p->first = UINT32_MAX;
+    p->last = 0;
+    for (uint32_t n = 0; n < p->count; n++) {
+        uint32_t first = muc_first_section(&s->floors, p->list[n]);
+        uint32_t last = muc_last_section(&s->floors, p->list[n]);
 
-    find_supports(s, list, count, level);
-    for (uint32_t n = 0; n < count; n++)
-        if (is_choice(s, list[n], level))
-            s->lifted[list[n]] = lowest_support(s, list[n]);
-    memset(s->holder, 0, s->section_count * sizeof(*s->holder));
-    for (uint32_t k = 0; k < s->section_count; k++)
-        s->least[k] = UINT64_MAX;
-    for (uint32_t n = 0; n < count; n++) {
-        const muc_body *body = &s->bodies->body[list[n]];
-        bool may_come = is_choice(s, list[n], level);
-
-        for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
-            for (uint32_t k = s->spans[i].first; k <= s->spans[i].last; k++) {
-                s->holder[k] += may_come;
-                if (s->lifted[list[n]] < s->least[k])
-                    s->least[k] = s->lifted[list[n]];
-            }
+        p->first = first < p->first ? first : p->first;
+        p->last = last > p->last ? last : p->last;
+        s->crossings[first]++;
+        s->crossings[last]--;
     }
-    for (uint32_t k = 0; k < s->section_count; k++)
-        if (s->holder[k] > 0 &&
-            (s->least[k] == UINT64_MAX || s->least[k] + s->rest[k] > s->capacity) &&
-            (best == UINT32_MAX ||
-             s->holder[k] * (1 + s->fails[best]) < s->holder[best] * (1 + s->fails[k])))
-            best = k;
-    return best;
+    for (uint32_t k = p->first; k < p->last; k++) {
+        reach += s->crossings[k];
+        if (reach == 0)
+            return k;
+    }
+    return p->last;
 }
 
-static bool lives_in(const search *s, uint32_t index, uint32_t section)
+static bool descend(search *s, const uint32_t *list, uint32_t count);
+
+/* the bodies up to a section, then the others */
+static bool descend_parts(search *s, const part *p, uint32_t end)
 {
-    const muc_body *body = &s->bodies->body[index];
+    uint32_t *list = push(s, p->count, sizeof(*list));
+    uint32_t near = 0, far = p->count;
 
-    for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++)
-        if (s->spans[i].first <= section && section <= s->spans[i].last)
-            return true;
-    return false;
+    for (uint32_t n = 0; n < p->count; n++)
+        if (muc_last_section(&s->floors, p->list[n]) <= end)
+            list[near++] = p->list[n];
+        else
+            list[--far] = p->list[n];
+    return descend(s, list, near) && descend(s, list + far, p->count - far);
 }
 
-static bool descend(search *s, uint32_t *list, uint32_t count);
+/* a number for what is left: bodies, floors, and what can support them. Not 0. */
+static uint64_t state_of(const search *s, const part *p)
+{
+    const muc_floors *f = &s->floors;
+    uint64_t state = 0;
 
-/* Places one body after another of those that may come at this level, until the rest can be placed;
- * leaves those that could not be shut. */
-static bool try_choices(search *s, const uint32_t *list, uint32_t count, uint64_t level,
-                        uint32_t needy)
+    for (uint32_t n = 0; n < p->count; n++)
+        state ^= s->mark[p->list[n]];
+    for (uint32_t k = p->first; k <= p->last; k++) {
+        uint64_t here = f->rest[k] ? 2 * f->floor[k] + (f->top[k] == f->floor[k]) : UINT64_MAX;
+
+        state = (state ^ here) * 0x9e3779b97f4a7c15u;
+        state ^= state >> 32;
+    }
+    return state | 1;
+}
+
+/* Places one after the other of the bodies that may lie on the section's floor, until the rest can
+ * be placed. */
+static bool try_choices(search *s, const part *p, const muc_floors_copy *before,
+                        const choice *choices, uint32_t chosen)
 {
     size_t mark = s->stack_used;
-    uint32_t *choices = push(s, count, sizeof(*choices));
-    uint32_t *others = push(s, count, sizeof(*others));
-    uint64_t *floors = push(s, s->section_count, sizeof(*floors));
-    uint32_t found = 0;
+    uint32_t *others = push(s, p->count, sizeof(*others));
     bool done = false;
 
-    for (uint32_t n = 0; n < count; n++)
-        if (is_choice(s, list[n], level) && (needy == UINT32_MAX || lives_in(s, list[n], needy)))
-            choices[found++] = list[n];
-    memcpy(floors, s->floor, s->section_count * sizeof(*floors));
-    for (uint32_t i = 0; i < found && !done && !s->out_of_nodes; i++) {
+    for (uint32_t i = 0; i < chosen && !done && !s->out_of_nodes; i++) {
         uint32_t left = 0;
 
-        for (uint32_t n = 0; n < count; n++)
-            if (list[n] != choices[i])
-                others[left++] = list[n];
-        place(s, choices[i], level);
-        done = descend(s, others, left);
-        if (!done) {
-            unplace(s, choices[i]);
-            memcpy(s->floor, floors, s->section_count * sizeof(*floors));
-            s->shut[choices[i]] = level + 1;
-        }
+        for (uint32_t n = 0; n < p->count; n++)
+            if (p->list[n] != choices[i].body)
+                others[left++] = p->list[n];
+        done = muc_floors_place(&s->floors, choices[i].body) && descend(s, others, left);
+        if (!done)
+            muc_floors_return(&s->floors, p->list, p->count, before);
     }
     s->stack_used = mark;
     return done;
 }
 
-/* Numbers the groups of bodies without common steps; part: of each section, its group. */
-static uint32_t find_parts(search *s, const uint32_t *list, uint32_t count, uint32_t *part)
+/* places the part's bodies from the floors as they are; false as for descend */
+static bool branch(search *s, const part *p)
 {
-    uint32_t parts = 0;
+    size_t size = s->floors.sections;
+    muc_floors_copy before = { .floor = push(s, size, sizeof(uint64_t)),
+                               .top = push(s, size, sizeof(uint64_t)),
+                               .rest = push(s, size, sizeof(uint64_t)),
+                               .low = push(s, p->count, sizeof(uint64_t)) };
+    uint32_t *found = push(s, p->count, sizeof(*found));
+    choice *choices = push(s, p->count, sizeof(*choices));
 
-    /* least: whether a body begins there; second: how many reach from there into the next section,
-     * at first as differences */
-    memset(s->least, 0, s->section_count * sizeof(*s->least));
-    memset(s->second, 0, s->section_count * sizeof(*s->second));
-    for (uint32_t n = 0; n < count; n++) {
-        const muc_body *body = &s->bodies->body[list[n]];
+    while (s->nodes < s->node_limit && s->floors.work <= s->work_limit) {
+        uint32_t found_count, chosen, section = choose(s, p, found, &found_count);
 
-        s->least[s->spans[body->pieces].first] = 1;
-        s->second[s->spans[body->pieces].first]++;
-        s->second[s->spans[body->pieces + body->piece_count - 1].last]--;
-    }
-    for (uint32_t k = 0; k < s->section_count; k++) {
-        bool inside = k > 0 && s->second[k - 1] > 0;
-
-        parts += !inside && s->least[k];
-        part[k] = parts - 1;
-        s->second[k] += k > 0 ? s->second[k - 1] : 0;
-    }
-    return parts;
-}
-
-/* each part on its own; what was placed is undone if one of them fails */
-static bool descend_parts(search *s, const uint32_t *list, uint32_t count, const uint32_t *part,
-                          uint32_t parts)
-{
-    uint32_t *members = push(s, count, sizeof(*members));
-    uint64_t *floors = push(s, s->section_count, sizeof(*floors));
-    uint64_t *rests = push(s, s->section_count, sizeof(*rests));
-    bool found = true;
-
-    memcpy(floors, s->floor, s->section_count * sizeof(*floors));
-    memcpy(rests, s->rest, s->section_count * sizeof(*rests));
-    for (uint32_t p = 0; p < parts && found; p++) {
-        uint32_t size = 0;
-
-        for (uint32_t n = 0; n < count; n++)
-            if (part[s->spans[s->bodies->body[list[n]].pieces].first] == p)
-                members[size++] = list[n];
-        found = descend(s, members, size);
-    }
-    if (!found) {
-        memcpy(s->floor, floors, s->section_count * sizeof(*floors));
-        memcpy(s->rest, rests, s->section_count * sizeof(*rests));
-        for (uint32_t n = 0; n < count; n++)
-            s->is_placed[list[n]] = false;
-    }
-    return found;
-}
-
-/* Places all bodies of the list. False: there is no way, or no nodes left. */
-static bool descend(search *s, uint32_t *list, uint32_t count)
-{
-    size_t mark = s->stack_used;
-    uint64_t *shut = push(s, count, sizeof(*shut)), level;
-    uint32_t *part = push(s, s->section_count, sizeof(*part)),
-             *members = push(s, count, sizeof(*members));
-    bool done = count == 0;
-
-    memcpy(members, list, count * sizeof(*members));
-    for (uint32_t n = 0; n < count; n++)
-        shut[n] = s->shut[list[n]];
-    while (!done && !s->out_of_nodes) {
-        uint32_t parts, needy;
-
-        if (s->nodes == s->node_limit || s->work > s->work_limit) {
-            s->out_of_nodes = true;
-            break;
-        }
         s->nodes++;
-        if (!infer(s, list, count, &level))
-            break;
-        parts = find_parts(s, list, count, part);
-        if (parts > 1) {
-            done = descend_parts(s, list, count, part, parts);
-            break;
-        }
-        needy = s->bodies->flat ? find_needy(s, list, count, level) : UINT32_MAX;
-        done = try_choices(s, list, count, level, needy);
-        if (needy != UINT32_MAX)
-            break;
+        if (section == NO_WAY)
+            return false;
+        muc_floors_keep(&s->floors, p->list, p->count, &before);
+        chosen = order(s, p, &before, section, found, found_count, choices);
+        if (try_choices(s, p, &before, choices, chosen))
+            return true;
+        if (s->out_of_nodes || !leave_floor(s, section))
+            return false;
     }
-    for (uint32_t n = 0; n < count; n++)
-        s->shut[members[n]] = shut[n];
+    s->out_of_nodes = true;
+    return false;
+}
+
+/* Places all bodies of the list. False: there is no way, or no nodes are left; some bodies may then
+ * be placed all the same. */
+static bool descend(search *s, const uint32_t *list, uint32_t count)
+{
+    part p = { .list = list, .count = count };
+    size_t mark = s->stack_used;
+    uint32_t end;
+    bool done;
+
+    if (count == 0)
+        return true;
+    end = find_part(s, &p);
+    if (end < p.last) {
+        done = descend_parts(s, &p, end);
+    } else {
+        uint64_t state = state_of(s, &p);
+
+        if (s->memory[state % MEMORY] == state)
+            return false;
+        done = branch(s, &p);
+        if (!done && !s->out_of_nodes)
+            s->memory[state % MEMORY] = state;
+    }
     s->stack_used = mark;
     return done;
 }
 
 /* ---- guesses ---- */
-
-enum key { CONTENTION, DURATION, AREA, HEIGHT, FAILS, KEYS };
-
-/* a body's score is the sum of the logarithms of its keys by weight, and of some noise */
-typedef struct guess {
-    uint32_t weights[KEYS], noise;
-} guess;
-
-typedef struct ranked {
-    uint64_t score;
-    uint32_t body;
-} ranked;
-
-static int by_score(const void *left, const void *right)
-{
-    const ranked *a = left, *b = right;
-
-    if (a->score != b->score)
-        return a->score > b->score ? -1 : 1;
-    return a->body < b->body ? -1 : 1;
-}
-
-/* the binary logarithm in 1/256, straight between powers of two */
-static uint64_t logarithm(uint64_t value)
-{
-    uint32_t power = 63;
-
-    if (value == 0)
-        return 0;
-    while (!(value >> power & 1))
-        power--;
-    return 256 * power + (power > 8 ? value >> (power - 8) & 255 : value << (8 - power) & 255);
-}
 
 /* The first guess is by duration; the others are drawn. The contention of bodies differs little
  * where it matters, and where it failed before matters most, so these two weigh more. */
@@ -516,6 +490,8 @@ static guess draw(muc_chance *chance, uint32_t turn)
 {
     guess next = { .weights = { [DURATION] = 1024, [AREA] = 1 } };
 
+    next.level = 256 * muc_choose(chance, 1024);
+    next.unused = 1024 * muc_choose(chance, 64);
     if (turn == 0)
         return next;
     for (uint32_t i = 0; i < KEYS; i++)
@@ -526,40 +502,45 @@ static guess draw(muc_chance *chance, uint32_t turn)
     return next;
 }
 
-static void find_keys(const search *s, uint32_t index, uint64_t keys[KEYS])
+static void find_keys(const search *s, uint32_t body, uint64_t keys[KEYS])
 {
-    const muc_body *body = &s->bodies->body[index];
+    const muc_floors *f = &s->floors;
+    const muc_cell *end, *cell = cells_of(s, body, &end);
 
     memset(keys, 0, KEYS * sizeof(*keys));
-    keys[HEIGHT] = body->height;
-    for (uint32_t i = body->pieces; i < body->pieces + body->piece_count; i++) {
-        const span *run = &s->spans[i];
+    keys[HEIGHT] = s->bodies->body[body].height;
+    keys[DURATION] = (uint64_t)(end - cell);
+    for (; cell < end; cell++) {
+        uint64_t total = f->total[cell->other], fails = f->fails[cell->other];
 
-        keys[DURATION] += run->last - run->first + 1;
-        keys[AREA] += (run->last - run->first + 1) * (run->high - run->low);
-        for (uint32_t k = run->first; k <= run->last; k++) {
-            keys[CONTENTION] = s->total[k] > keys[CONTENTION] ? s->total[k] : keys[CONTENTION];
-            keys[FAILS] = s->fails[k] > keys[FAILS] ? s->fails[k] : keys[FAILS];
-        }
+        keys[AREA] += cell->high - cell->low;
+        keys[CONTENTION] = total > keys[CONTENTION] ? total : keys[CONTENTION];
+        keys[FAILS] = fails > keys[FAILS] ? fails : keys[FAILS];
     }
 }
 
 static bool are_twins(const search *s, uint32_t a, uint32_t b)
 {
-    const muc_body *first = &s->bodies->body[a], *second = &s->bodies->body[b];
+    const muc_cell *a_end, *b_end, *p = cells_of(s, a, &a_end), *q = cells_of(s, b, &b_end);
 
-    if (first->piece_count != second->piece_count)
+    if (a_end - p != b_end - q)
         return false;
-    for (uint32_t i = 0; i < first->piece_count; i++) {
-        const span *p = &s->spans[first->pieces + i], *q = &s->spans[second->pieces + i];
-
-        if (p->first != q->first || p->last != q->last || p->low != q->low || p->high != q->high)
+    for (; p < a_end; p++, q++)
+        if (p->other != q->other || p->low != q->low || p->high != q->high)
             return false;
-    }
     return true;
 }
 
-static void rank_by(search *s, const guess *by, ranked *ranking)
+static int by_score(const void *left, const void *right)
+{
+    const choice *a = left, *b = right;
+
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
+    return a->body < b->body ? -1 : 1;
+}
+
+static void rank(search *s, choice *ranking)
 {
     uint32_t count = s->bodies->count;
 
@@ -567,11 +548,12 @@ static void rank_by(search *s, const guess *by, ranked *ranking)
         uint64_t keys[KEYS];
 
         find_keys(s, i, keys);
-        ranking[i] = (ranked){ .body = i };
+        ranking[i] = (choice){ .body = i };
         for (uint32_t k = 0; k < KEYS; k++)
-            ranking[i].score += by->weights[k] * logarithm(keys[k]);
-        if (by->noise)
-            ranking[i].score += 256 * (uint64_t)muc_choose(&s->chance, by->noise);
+            ranking[i].score += s->by.weights[k] * logarithm(keys[k]);
+        if (s->by.noise)
+            ranking[i].score += 256 * (int64_t)muc_choose(&s->chance, s->by.noise);
+        s->score[i] = ranking[i].score;
     }
     qsort(ranking, count, sizeof(*ranking), by_score);
     for (uint32_t i = 0; i < count; i++) {
@@ -582,19 +564,12 @@ static void rank_by(search *s, const guess *by, ranked *ranking)
 }
 
 /* one guess, at most `limit` nodes */
-static bool search_once(search *s, const guess *by, uint64_t limit, ranked *ranking, uint32_t *list)
+static bool search_once(search *s, uint64_t limit, choice *ranking)
 {
-    uint32_t count = s->bodies->count;
-
-    rank_by(s, by, ranking);
-    memset(s->floor, 0, s->section_count * sizeof(*s->floor));
-    memcpy(s->rest, s->total, s->section_count * sizeof(*s->rest));
-    memset(s->is_placed, 0, count * sizeof(*s->is_placed));
-    memset(s->shut, 0, count * sizeof(*s->shut));
-    memcpy(list, s->by_rank, count * sizeof(*list));
+    rank(s, ranking);
     s->out_of_nodes = false;
     s->node_limit = s->nodes + limit;
-    return descend(s, list, count);
+    return muc_floors_reset(&s->floors) && descend(s, s->by_rank, s->bodies->count);
 }
 
 /* Luby's sequence 1 1 2 1 1 2 4 ...: its k-th element, from 1 on, is 2^(p-1) if k is 2^p - 1, else
@@ -614,103 +589,82 @@ static uint64_t luby(uint64_t k)
 
 /* Guess after guess. How long each is followed is Luby's sequence, which wastes little whatever the
  * right length is, and in the end is long enough for a proof. */
-static muc_exact_result search_all(search *s, ranked *ranking, uint32_t *list)
+static muc_exact_result search_all(search *s, choice *ranking)
 {
     for (uint32_t turn = 0;; turn++) {
-        guess next = draw(&s->chance, turn);
-        uint64_t limit = UNIT * s->bodies->count * luby((uint64_t)turn + 1);
-
-        if (search_once(s, &next, limit, ranking, list))
+        s->by = draw(&s->chance, turn);
+        if (search_once(s, UNIT * s->bodies->count * luby((uint64_t)turn + 1), ranking))
             return MUC_EXACT_FOUND;
         if (!s->out_of_nodes)
             return s->bodies->flat ? MUC_EXACT_NONE : MUC_EXACT_UNKNOWN;
-        if (s->work > s->work_limit)
+        if (s->floors.work > s->work_limit)
             return MUC_EXACT_UNKNOWN;
-        for (uint32_t k = 0; k < s->section_count; k++)
-            s->fails[k] -= s->fails[k] / 8;
+        for (uint32_t k = 0; k < s->floors.sections; k++)
+            s->floors.fails[k] -= s->floors.fails[k] / 8;
     }
 }
 
-/* what all levels of the tree, and as many splits into parts, can remember at once */
+/* what all levels of the tree can remember at once: a list is shorter than the one above it */
 static size_t stack_words(size_t count, size_t sections)
 {
-    size_t level = count + sections + 2 * count + count + 6; /* descend, try_choices */
-    size_t split = count + 2 * sections + 3;
-
-    return count * (level + sections + split);
+    return (count + 1) * (3 * sections + 5 * count + 8);
 }
 
-static muc_status allocate(muc_context *ctx, search *s, ranked **ranking, uint32_t **list)
+static muc_status prepare(muc_context *ctx, search *s, choice **ranking)
 {
-    size_t count = s->bodies->count, sections = s->section_count, pieces = s->bodies->piece_count;
+    size_t count = s->bodies->count, sections = s->floors.sections;
 
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", pieces, &s->spans));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->floor));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->rest));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->total));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->least));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->second));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->holder));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->fails));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->shut));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->low));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->lifted));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->queue));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->valley));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->end));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->ways));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->next));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->crossings));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->is_there));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->score));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->rank));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->by_rank));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->is_twin));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->is_placed));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->mark));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", (size_t)MEMORY, &s->memory));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", stack_words(count, sections), &s->stack));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, list));
-    return MUC_NEW_ARRAY(ctx, "plan", count, ranking);
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, ranking));
+    for (size_t i = 0; i < count; i++)
+        s->mark[i] =
+            (uint64_t)muc_choose(&s->chance, UINT32_MAX) << 32 | muc_choose(&s->chance, UINT32_MAX);
+    return MUC_OK;
 }
 
 static void release(search *s)
 {
-    free(s->spans);
-    free(s->floor);
-    free(s->rest);
-    free(s->total);
-    free(s->least);
-    free(s->second);
-    free(s->holder);
-    free(s->fails);
-    free(s->shut);
-    free(s->low);
-    free(s->lifted);
-    free(s->queue);
-    free(s->rank);
-    free(s->by_rank);
-    free(s->is_twin);
-    free(s->is_placed);
-    free(s->stack);
+    void *arrays[] = { s->valley,   s->end,    s->ways, s->next,    s->crossings,
+                       s->is_there, s->score,  s->rank, s->by_rank, s->is_twin,
+                       s->mark,     s->memory, s->stack };
+
+    for (size_t i = 0; i < MUC_COUNT(arrays); i++)
+        free(arrays[i]);
+    muc_floors_free(&s->floors);
 }
 
 muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capacity,
                             uint64_t *budget, uint64_t *nodes, muc_exact_result *result)
 {
-    search s = { .bodies = bodies, .capacity = capacity, .chance = { 7 }, .work_limit = *budget };
-    ranked *ranking = NULL;
-    uint32_t *list = NULL;
-    uint64_t *ends = NULL;
+    search s = { .bodies = bodies, .chance = { 7 }, .work_limit = *budget };
+    choice *ranking = NULL;
     muc_status status;
 
     *result = MUC_EXACT_UNKNOWN;
     if (bodies->count > MOST_BODIES || bodies->piece_count > 2 * MOST_BODIES)
         return MUC_OK;
-    status = MUC_NEW_ARRAY(ctx, "plan", 2 * (size_t)bodies->piece_count, &ends);
+    status = muc_floors_build(ctx, bodies, capacity, &s.floors);
+    if (status == MUC_OK)
+        status = prepare(ctx, &s, &ranking);
     if (status == MUC_OK) {
-        s.section_count = find_sections(bodies, ends);
-        status = allocate(ctx, &s, &ranking, &list);
-    }
-    if (status == MUC_OK) {
-        find_spans(&s, ends);
-        *result = search_all(&s, ranking, list);
+        *result = search_all(&s, ranking);
+        for (uint32_t i = 0; i < bodies->count && *result == MUC_EXACT_FOUND; i++)
+            bodies->body[i].at = s.floors.low[i];
         *nodes += s.nodes;
-        *budget -= s.work < *budget ? s.work : *budget;
+        *budget -= s.floors.work < *budget ? s.floors.work : *budget;
     }
-    free(ends);
-    free(list);
     free(ranking);
     release(&s);
     return status;
