@@ -13,7 +13,7 @@ static volatile uint8_t seen;
 /* The input's own first bytes are the text. */
 static void use(const mur_tokenizer *tokenizer, const uint8_t *text, size_t size)
 {
-    uint32_t scratch[(TEXT_BYTES + 1) * 5], ids[2 * TEXT_BYTES + 2];
+    uint32_t scratch[(TEXT_BYTES + 1) * 16], ids[3 * TEXT_BYTES + 2];
     const uint8_t *bytes;
     size_t count;
 
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!aligned)
         return 0;
     memcpy(aligned, data, size);
-    if (mur_tokenizer_open(&tokenizer, aligned, size, mur_split_unicode) == MUR_OK)
+    if (mur_tokenizer_open(&tokenizer, aligned, size, mur_split_unicode, mur_nfc) == MUR_OK)
         use(&tokenizer, data, size);
     free(aligned);
     fuzz_file((muc_bytes){ data, size, "fuzz" });

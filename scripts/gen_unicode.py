@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Writes runtime/src/gen/mur_unicode.h: the classes of characters that pre-tokenizers tell apart.
+"""Writes runtime/src/gen/mur_unicode.h, the classes of characters that pre-tokenizers tell apart, and
+runtime/src/gen/mur_nfc.h, what the normal form NFC needs.
 
-The committed file was made with Python's Unicode 14 tables; another Unicode version gives another
-file, which says so in its first line.
+The committed files were made with Python's Unicode 14 tables; another Unicode version gives other
+files, which say so in their first line.
 
-    gen_unicode.py            writes the file
-    gen_unicode.py --check    compares it with what would be written
+    gen_unicode.py            writes the files
+    gen_unicode.py --check    compares them with what would be written
 """
 import pathlib
 import sys
 import unicodedata
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "runtime/src/gen/mur_unicode.h"
+OUT = pathlib.Path(__file__).resolve().parent.parent / "runtime/src/gen"
+HANGUL = range(0xAC00, 0xAC00 + 11172)  # which are computed
 SKIPPED = 77  # what Meson takes for a skipped test
 OTHER, LETTER, NUMBER, SPACE = range(4)
 # the property White_Space, which is \\s in the regular expressions of the tokenizers
@@ -25,32 +27,68 @@ def class_of(code):
     return {"L": LETTER, "N": NUMBER}.get(unicodedata.category(chr(code))[0], OTHER)
 
 
-def main():
+def head(*lines):
+    return [f"/* Made by scripts/gen_unicode.py from Unicode {unicodedata.unidata_version}; "
+            "do not edit.", " *", *(f" * {line}" for line in lines[:-1]), f" * {lines[-1]} */"]
+
+
+def array(declaration, entries, a_line=10):
+    rows = [" ".join(f"{e}," for e in entries[i:i + a_line]) for i in range(0, len(entries), a_line)]
+    return [f"static const {declaration} = {{", *(f"    {row}" for row in rows), "};"]
+
+
+def runs(value_of, bits):
     entries, last = [], None
     for code in range(0x110000):
-        here = class_of(code)
+        here = value_of(code)
         if here != last:
-            entries.append(code << 2 | here)
+            entries.append(f"0x{code << bits | here:x}")
             last = here
-    lines = [f"/* Made by scripts/gen_unicode.py from Unicode {unicodedata.unidata_version}; "
-             "do not edit.",
-             " *",
-             " * First character << 2 | class of each run of characters of one class:",
-             " * 0 other, 1 letter (L*), 2 number (N*), 3 white space. */",
-             "static const uint32_t unicode_runs[] = {"]
-    for i in range(0, len(entries), 10):
-        lines.append("    " + " ".join(f"0x{e:x}," for e in entries[i:i + 10]))
-    lines.append("};")
-    text = "\n".join(lines) + "\n"
+    return entries
+
+
+def classes_file():
+    return head("First character << 2 | class of each run of characters of one class:",
+                "0 other, 1 letter (L*), 2 number (N*), 3 white space.") + \
+        array("uint32_t unicode_runs[]", runs(class_of, 2))
+
+
+def nfc_file():
+    """canonical decompositions into two, or one, by character; which of them compose, by their parts"""
+    parts = {}
+    for code in range(0x110000):
+        mapping = unicodedata.decomposition(chr(code))
+        if mapping and not mapping.startswith("<") and code not in HANGUL:
+            first, second = ([int(c, 16) for c in mapping.split()] + [0])[:2]
+            parts[code] = first, second
+    decompositions = [f"{{ 0x{code | (second & 0x7ff) << 21:x}u, 0x{first | second >> 11 << 21:x}u }}"
+                      for code, (first, second) in parts.items()]
+    places = {code: place for place, code in enumerate(parts)}
+    composites = sorted((pair, code) for code, pair in parts.items()
+                        if pair[1] and unicodedata.normalize("NFC", chr(code)) == chr(code))
+    return head("nfc_decompositions: character | low 11 bits of its second part << 21, first part | high bits of the second",
+                "<< 21, by character; second part 0: the first alone. nfc_compositions: those that compose, by first and second",
+                "part. nfc_classes: first character << 8 | combining class of each run of characters of one class.") + \
+        array("uint32_t nfc_decompositions[][2]", decompositions, 5) + \
+        array("uint16_t nfc_compositions[]", [str(places[code]) for _, code in composites], 20) + \
+        array("uint32_t nfc_classes[]", runs(lambda code: unicodedata.combining(chr(code)), 8))
+
+
+def main():
+    files = {"mur_unicode.h": classes_file(), "mur_nfc.h": nfc_file()}
     if sys.argv[1:] != ["--check"]:
-        OUT.parent.mkdir(exist_ok=True)
-        OUT.write_text(text)
+        OUT.mkdir(exist_ok=True)
+        for name, lines in files.items():
+            (OUT / name).write_text("\n".join(lines) + "\n")
         return 0
-    committed = OUT.read_text()
-    if committed.splitlines()[0] != lines[0]:
-        print(f"the tables are of another Unicode version than {unicodedata.unidata_version}")
-        return SKIPPED
-    return 0 if committed == text else f"{OUT} is not what this script writes"
+    for name, lines in files.items():
+        committed = (OUT / name).read_text()
+        if committed.splitlines()[0] != lines[0]:
+            print(f"the tables are of another Unicode version than {unicodedata.unidata_version}")
+            return SKIPPED
+        if committed != "\n".join(lines) + "\n":
+            return f"{OUT / name} is not what this script writes"
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import stat
 import struct
@@ -243,6 +244,50 @@ def test_a_prompt_comes_from_standard_input_or_a_file():
 def test_a_raw_prompt_is_continued_as_it_is():
     raw = f"command: {COMMAND}\nplan:"
     assert muc("run", "--raw", "-p", raw)[0] == raw + " " + PLAN
+
+
+def byte_tokenizer(eos):
+    """tokenizer.json of bytes from id 3 on, and the token </s>, special or not, where the built-in model ends a text"""
+    codes = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in codes]
+    alphabet = {b: chr(b) if b in codes else chr(256 + others.index(b)) for b in range(256)}
+    path = WORK / f"bytes_{eos}.json"
+    path.write_text(json.dumps({
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+        "added_tokens": [{"id": 2, "content": "</s>", "special": eos == "special"}],
+        "model": {"type": "BPE", "vocab": {alphabet[b]: 3 + b for b in range(256)}, "merges": []}}))
+    return path
+
+
+def test_special_tokens_are_read_in_prompts_and_nowhere_else():
+    text = WORK / "special.txt"
+    text.write_text("ab</s>cd")
+    for tokenizer, begins in ((None, 1), (byte_tokenizer("special"), 0), (byte_tokenizer("user"), 0)):
+        options = ["--tokenizer", tokenizer] if tokenizer else []
+        count = {}
+        for name, prompt, more in (("none", "abcd", []), ("special", "ab</s>cd", []), ("plain", "ab</s>cd", ["--no-special"])):
+            report = json.loads(muc("run", *options, "--prompt", prompt, "--raw", "-n", 1, *more, "--json")[0])
+            count[name] = report["prompt_tokens"]
+        predicted = json.loads(muc("eval", *options, "--text", text, "--json")[0])["tokens"]
+        assert count["special"] <= count["none"] + 2 < count["plain"] == predicted + 1, (tokenizer, count, predicted)
+        if tokenizer:
+            assert (count["special"], count["plain"]) == (5, 8), count
+
+
+def test_the_generated_main_reads_special_tokens_too():
+    code = WORK / "special_c"
+    shutil.copytree(compiled_code(), code)
+    told = {prompt: json.loads(muc("run", code, "--prompt", prompt, "--raw", "-n", 4, "--json")[0])["text"][len(prompt):]
+            for prompt in ("go</s>lab", "golab")}
+    description = next(code.glob("*.json"))
+    name = json.loads(description.read_text())["name"]
+    sources = [code / f"{name}.c", code / "main.c", *(code / s for s in json.loads(description.read_text())["sources"])]
+    (code / f"{name}_lm.c").write_text(re.sub(r'(_prompt\[\w*\] = )".*"', r'\1""', (code / f"{name}_lm.c").read_text()))
+    subprocess.run(["cc", "-std=c99", "-O1", "-ffp-contract=off", f"-I{code}", f"-I{code}/include", *sources, "-o", WORK / "main"],
+                   check=True)
+    for prompt, text in told.items():
+        done = subprocess.run([WORK / "main", prompt, "4"], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == (prompt + text).strip(), (done.stdout, prompt, text)
 
 
 def test_run_reports_as_json():

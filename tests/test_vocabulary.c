@@ -433,6 +433,36 @@ static void byte_level_merges_only_what_is_listed(void **state)
     muc_text_free(&file);
 }
 
+/* as Qwen's file asks for it; the standard's own examples */
+static void the_normal_form_is_made_where_the_file_asks_for_it(void **state)
+{
+    static const char none[] = "{\"normalizer\":null", nfc[] = "{\"normalizer\":{\"type\":\"NFC\"}";
+    muc_text plain = make_byte_level(GPT2_CUTS, "", ",\"ab\":256", "\"a b\""), file = { 0 };
+    mur_tokenizer opened;
+    loaded t;
+
+    (void)state;
+    muc_text_add(&file, "%s%s", nfc, plain.data + sizeof(none) - 1);
+    t = load_bytes(ctx, "nfc.json", file.data, file.size);
+    CHECK_IDS(ctx, &t, "e\xcc\x81", 0, 0xc3, 0xa9);
+    CHECK_IDS(ctx, &t, "\xe2\x84\xab", 0, 0xc3, 0x85); /* the sign of Angstrom */
+    CHECK_IDS(ctx, &t, "q\xcc\x87\xcc\xa3", 0, 'q', 0xcc, 0xa3, 0xcc, 0x87); /* marks in order */
+    CHECK_IDS(ctx, &t, "\xe1\x84\x80\xe1\x85\xa1", 0, 0xea, 0xb0, 0x80);     /* Hangul */
+    CHECK_IDS(ctx, &t, "ab\xff\xcc", 0, 256, 0xff, 0xcc);
+    /* nothing composes with a special piece */
+    CHECK_IDS(ctx, &t, "ab<|endoftext|>\xcc\xb8 e\xcc\x81", MUR_ENCODE_SPECIAL, 256, 300, 0xcc,
+              0xb8, ' ', 0xc3, 0xa9);
+    CHECK_EQ(mur_tokenizer_open(&opened, t.form, t.bytes, mur_split_unicode, NULL),
+             MUR_E_UNSUPPORTED);
+    unload(&t);
+    t = load_bytes(ctx, "plain.json", plain.data, plain.size);
+    CHECK_IDS(ctx, &t, "e\xcc\x81", 0, 'e', 0xcc, 0x81);
+    CHECK_EQ(mur_tokenizer_open(&opened, t.form, t.bytes, mur_split_unicode, NULL), MUR_OK);
+    unload(&t);
+    muc_text_free(&plain);
+    muc_text_free(&file);
+}
+
 /* "ignore_merges": a segment that is a piece is taken as it is */
 static void whole_pieces_are_taken_where_the_file_says_so(void **state)
 {
@@ -616,7 +646,7 @@ static void use_form(const uint8_t *form, size_t bytes)
     const uint8_t *out;
     volatile uint8_t last = 0;
 
-    if (mur_tokenizer_open(&t, form, bytes, mur_split_unicode) != MUR_OK)
+    if (mur_tokenizer_open(&t, form, bytes, mur_split_unicode, mur_nfc) != MUR_OK)
         return;
     CHECK_EQ(mur_tokenizer_encode(&t, (const uint8_t *)sample, strlen(sample),
                                   MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, scratch, sizeof(scratch),
@@ -711,9 +741,10 @@ static void damaged_forms_are_refused_or_harmless(void **state)
 
         CHECK(copy != NULL);
         memcpy(copy, t.form, t.bytes);
-        CHECK_EQ(mur_tokenizer_open(&opened, copy, t.bytes, mur_split_unicode), MUR_OK);
+        CHECK_EQ(mur_tokenizer_open(&opened, copy, t.bytes, mur_split_unicode, mur_nfc), MUR_OK);
         for (size_t size = 0; size < t.bytes; size++)
-            CHECK_EQ(mur_tokenizer_open(&opened, copy, size, mur_split_unicode), MUR_E_MALFORMED);
+            CHECK_EQ(mur_tokenizer_open(&opened, copy, size, mur_split_unicode, mur_nfc),
+                     MUR_E_MALFORMED);
         for (size_t at = 0; at < t.bytes; at++)
             for (unsigned value = 0; value < 256; value += at < 64 ? 1 : 37) {
                 copy[at] = (uint8_t)(t.form[at] + value);
@@ -733,7 +764,7 @@ static void a_form_with_cuts_needs_the_splitter(void **state)
     mur_tokenizer opened;
 
     (void)state;
-    CHECK_EQ(mur_tokenizer_open(&opened, t.form, t.bytes, NULL), MUR_E_UNSUPPORTED);
+    CHECK_EQ(mur_tokenizer_open(&opened, t.form, t.bytes, NULL, NULL), MUR_E_UNSUPPORTED);
     unload(&t);
     muc_text_free(&file);
 }
@@ -743,7 +774,7 @@ static void too_little_memory_is_said_not_exceeded(void **state)
     muc_text file = make_llama2c(&greetings);
     loaded t = load_bytes(ctx, "a.bin", file.data, file.size);
     const uint8_t *text = (const uint8_t *)"hello hello he";
-    size_t count, needed = mur_tokenizer_scratch_bytes(14);
+    size_t count, needed = mur_tokenizer_scratch_bytes(&t.tokenizer, 14);
 
     (void)state;
     for (size_t capacity = 0; capacity < 5; capacity++)
@@ -799,6 +830,7 @@ int main(void)
         TEST(small_texts_have_the_ids_worked_out_by_hand),
         TEST(random_vocabularies_agree_with_the_naive_tokenizer),
         TEST(byte_level_merges_only_what_is_listed),
+        TEST(the_normal_form_is_made_where_the_file_asks_for_it),
         TEST(whole_pieces_are_taken_where_the_file_says_so),
         TEST(other_sentencepiece_models_are_refused_by_name),
         TEST(other_json_is_refused_by_name),

@@ -80,8 +80,9 @@ static void start_model(void)
         stop("self test", status);
     }
     tell("self test: ", position, " positions, every bit\n");
-    status = mur_tokenizer_open(&tokenizer, program.section[MUR_SECTION_TOKN],
-                                program.section_bytes[MUR_SECTION_TOKN], mur_split_unicode);
+    status =
+        mur_tokenizer_open(&tokenizer, program.section[MUR_SECTION_TOKN],
+                           program.section_bytes[MUR_SECTION_TOKN], mur_split_unicode, mur_nfc);
     if (status != MUR_OK)
         stop("tokenizer", status);
 }
@@ -148,7 +149,7 @@ static void speak(void)
     uint32_t *ids = take(TOKENS * sizeof(*ids)), most;
     const char *words = read_arguments(arguments, &most);
     size_t size = frame_prompt(words, prompt), count;
-    uint32_t scratch_bytes = (uint32_t)mur_tokenizer_scratch_bytes(size);
+    uint32_t scratch_bytes = (uint32_t)mur_tokenizer_scratch_bytes(&tokenizer, size);
     mur_sampler sampler = { 0, 1, 0, 0, 0 }; /* the likeliest token, always */
     int answers = program.section[MUR_SECTION_PRMT] != NULL, leading = answers;
     mur_lm_text text = {

@@ -27,8 +27,10 @@ typedef struct muc_model_options {
     /* of a network: a picture that becomes its first input, and what is done to it
      * (muc_array_run); NULL: none, and what the input's shape and type ask for */
     const char *image, *preprocess;
-    /* of a network of tokens, with a tokenizer: a text that becomes its inputs; NULL: none */
+    /* of a network of tokens, with a tokenizer: a text that becomes its inputs; NULL: none. Special
+     * tokens written in it become themselves, or with no_special stay text */
     const char *text;
+    bool no_special;
     /* of a network: files of further exports of it, each at another length; they become one network
      * for all lengths, for which context is the room in its caches. NULL and 0: none */
     const char *const *exports;

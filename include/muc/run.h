@@ -23,6 +23,8 @@ typedef bool muc_text_fn(void *arg, const char *text, size_t size);
 typedef struct muc_run_options {
     const char *prompt;   /* UTF-8, NUL-terminated; "" starts from the begin-of-text token */
     bool raw;             /* take the prompt as it is, without the model's prompt template */
+    bool no_special;      /* special tokens written in the prompt, "</s>", stay text, as they do in
+                             texts that are evaluated, calibrated or trained on */
     uint32_t most_tokens; /* to generate; 0: until the model ends or its context is full */
     muc_sampling sampling;
     const char *board; /* of a folder of code: the emulated board to run it on, where the likeliest

@@ -19,7 +19,7 @@
  * longest first text       bytes            as they are in plain text: U+2581 is a space, a byte
  * piece is its byte, the byte-level alphabet is undone; padded with 0 to a word
  *
- * Input is taken as it is: a tokenizer that asks for the normal form NFC is given NFC text.
+ * A tokenizer that asks for the normal form NFC puts what is between special pieces in it first.
  */
 #ifndef MUR_TOKENIZER_H
 #define MUR_TOKENIZER_H
@@ -63,7 +63,8 @@ enum {
     MUR_TOKENIZER_BYTES = 1,        /* the byte alphabet, not characters */
     MUR_TOKENIZER_PREFIX = 2,       /* a space is put before the text */
     MUR_TOKENIZER_PREFIX_AGAIN = 4, /* and after each special piece */
-    MUR_TOKENIZER_ADD_BOS = 8       /* a text begins with bos */
+    MUR_TOKENIZER_ADD_BOS = 8,      /* a text begins with bos */
+    MUR_TOKENIZER_NFC = 16          /* text is brought to the normal form NFC */
 };
 
 typedef struct mur_tokenizer_header {
@@ -81,33 +82,53 @@ typedef size_t mur_split(mur_pattern pattern, const uint8_t *text, size_t size);
 /* The splitter of all patterns; it alone brings in the Unicode tables (mur_split.c). */
 mur_split mur_split_unicode;
 
+/* Writes text's normal form as UTF-8 over words[0..word_count-1], and its bytes to *out_size. Bytes
+ * that are no UTF-8 stay. 3 words for each byte of text and twice MUR_NFC_PARTS always suffice;
+ * returns 0 if word_count is too few. */
+typedef int mur_normalize(const uint8_t *text, size_t size, uint32_t *words, size_t word_count,
+                          size_t *out_size);
+
+enum {
+    MUR_NFC_PARTS = 5,  /* more than any character has */
+    MUR_NFC_GROWTH = 3, /* most bytes that come of one */
+};
+
+/* The normal form NFC; it alone brings in its tables (mur_normalize.c). */
+mur_normalize mur_nfc;
+
 /* Borrows the compiled form; no member but header is for callers. */
 typedef struct mur_tokenizer {
     const mur_tokenizer_header *header;
     const uint32_t *pieces, *merges, *byte_ids, *index, *specials;
     const uint8_t *text;
     mur_split *split;
+    mur_normalize *normalize;
     uint8_t special_starts[32]; /* bit b: a special piece begins with byte b */
 } mur_tokenizer;
 
 /* Checks a compiled form of at most `bytes` bytes in one pass, so that all later use is within
  * bounds and ends whatever the form holds. split: mur_split_unicode, or NULL where every tokenizer
- * is of the SentencePiece family.
- * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version or a pattern without split. */
+ * is of the SentencePiece family; normalize: mur_nfc, or NULL where none asks for NFC.
+ * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version, a pattern without split or
+ * NFC without normalize. */
 mur_status mur_tokenizer_open(mur_tokenizer *tokenizer, const void *form, size_t bytes,
-                              mur_split *split);
+                              mur_split *split, mur_normalize *normalize);
 
 /* Scratch that suffices to encode text_bytes bytes, at most MUR_TOKENIZER_MAX_TEXT: 20 bytes a
- * byte. Less will do where the longest segment between two cuts is shorter than the text. */
-size_t mur_tokenizer_scratch_bytes(size_t text_bytes);
+ * byte, with NFC 64. Less will do, with NFC 24 and a little, where the longest segment between two
+ * cuts is shorter than the text. */
+size_t mur_tokenizer_scratch_bytes(const mur_tokenizer *tokenizer, size_t text_bytes);
+
+/* The most ids that come of text_bytes bytes: 2 a byte, with NFC 3, and 2; usually a quarter of
+ * one. */
+size_t mur_tokenizer_most_ids(const mur_tokenizer *tokenizer, size_t text_bytes);
 
 enum {
     MUR_ENCODE_BOS = 1,    /* begin with bos if the tokenizer does so */
     MUR_ENCODE_SPECIAL = 2 /* unknown and control pieces written in the text become themselves */
 };
 
-/* Encodes size bytes, meant to be UTF-8; any other byte is encoded as itself. At most 2 size + 2
- * ids result; usually a quarter of size.
+/* Encodes size bytes, meant to be UTF-8; any other byte is encoded as itself.
  *   scratch   4-byte-aligned, see mur_tokenizer_scratch_bytes
  *   ids       capacity elements; *count of them are written
  * Returns MUR_E_NOFIT if the scratch or the capacity is too small. Time n log n, no recursion. */

@@ -61,7 +61,7 @@ static int header_ok(const mur_tokenizer_header *h, size_t bytes)
     return h->bytes <= bytes &&
            h->bytes == sizeof(*h) + 8 * (h->pieces + 1) + 8 * h->merges + 4 * BYTE_IDS +
                            4 * h->indexed + 4 * h->specials + ((h->text_bytes + 3) & ~3u) &&
-           h->pattern < MUR_PATTERN_COUNT && h->flags < 2 * MUR_TOKENIZER_ADD_BOS &&
+           h->pattern < MUR_PATTERN_COUNT && h->flags < 2 * MUR_TOKENIZER_NFC &&
            (h->bos < h->pieces || h->bos == MUR_NO_TOKEN) &&
            (h->eos < h->pieces || h->eos == MUR_NO_TOKEN);
 }
@@ -116,7 +116,8 @@ static int byte_ids_ok(const mur_tokenizer *t)
     return 1;
 }
 
-mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, mur_split *split)
+mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, mur_split *split,
+                              mur_normalize *normalize)
 {
     const mur_tokenizer_header *h = form;
 
@@ -126,7 +127,7 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, 
         return MUR_E_UNSUPPORTED;
     if (!header_ok(h, bytes))
         return MUR_E_MALFORMED;
-    if (h->pattern > MUR_PATTERN_SPACES && !split)
+    if ((h->pattern > MUR_PATTERN_SPACES && !split) || (h->flags & MUR_TOKENIZER_NFC && !normalize))
         return MUR_E_UNSUPPORTED;
 
     t->header = h;
@@ -137,6 +138,7 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, 
     t->specials = t->index + h->indexed;
     t->text = (const uint8_t *)(t->specials + h->specials);
     t->split = split;
+    t->normalize = normalize;
     if (!pieces_ok(t) || !merges_ok(t) || !byte_ids_ok(t) || !ids_ok(t, t->index, h->indexed) ||
         !ids_ok(t, t->specials, h->specials))
         return MUR_E_MALFORMED;
@@ -214,6 +216,8 @@ typedef struct encoder {
      * tournament: node i > 0 holds the winning position of nodes 2i and 2i + 1 */
     uint32_t *id, *prev, *next, *merge, *tree;
     size_t room; /* symbols that the scratch holds */
+    uint8_t *scratch;
+    size_t scratch_bytes;
     uint32_t symbols;
     uint32_t *ids;
     size_t capacity, count;
@@ -366,11 +370,41 @@ static size_t split_at_spaces(const uint8_t *text, size_t size)
     return i;
 }
 
-/* A stretch of text without special pieces. */
+/* The scratch from byte `used` on, a multiple of 4, becomes symbols. */
+static void lay_out_scratch(encoder *e, size_t used)
+{
+    e->room = (e->scratch_bytes - used) / SYMBOL_BYTES;
+    e->id = (uint32_t *)(void *)(e->scratch + used);
+    e->prev = e->id + e->room;
+    e->next = e->prev + e->room;
+    e->merge = e->next + e->room;
+    e->tree = e->merge + e->room;
+}
+
+/* Characters below U+0300, whose bytes are below 0xcc, are in NFC however they follow. */
+static int needs_nfc(const mur_tokenizer *t, const uint8_t *text, size_t size)
+{
+    size_t i = 0;
+
+    while (i < size && text[i] < 0xcc)
+        i++;
+    return t->header->flags & MUR_TOKENIZER_NFC && i < size;
+}
+
+/* A stretch of text without special pieces. Its normal form lies at the scratch's start. */
 static mur_status encode_stretch(encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
 {
     const mur_pattern pattern = (mur_pattern)e->t->header->pattern;
+    size_t used = 0;
 
+    if (needs_nfc(e->t, text, size)) {
+        if (!e->t->normalize(text, size, (uint32_t *)(void *)e->scratch, e->scratch_bytes / 4,
+                             &size))
+            return MUR_E_NOFIT;
+        text = e->scratch;
+        used = (size + 3) & ~(size_t)3;
+    }
+    lay_out_scratch(e, used);
     while (size > 0) {
         const size_t length = pattern == MUR_PATTERN_WHOLE    ? size
                               : pattern == MUR_PATTERN_SPACES ? split_at_spaces(text, size)
@@ -386,19 +420,16 @@ static mur_status encode_stretch(encoder *e, const uint8_t *text, size_t size, u
     return MUR_OK;
 }
 
-size_t mur_tokenizer_scratch_bytes(size_t text_bytes)
+size_t mur_tokenizer_scratch_bytes(const mur_tokenizer *t, size_t text_bytes)
 {
-    return (text_bytes + 1) * SYMBOL_BYTES;
+    return (text_bytes + 1) * (t->header->flags & MUR_TOKENIZER_NFC
+                                   ? MUR_NFC_GROWTH * (SYMBOL_BYTES + 1) + 1
+                                   : SYMBOL_BYTES);
 }
 
-static void lay_out_scratch(encoder *e, void *scratch, size_t bytes)
+size_t mur_tokenizer_most_ids(const mur_tokenizer *t, size_t text_bytes)
 {
-    e->room = bytes / SYMBOL_BYTES;
-    e->id = scratch;
-    e->prev = e->id + e->room;
-    e->next = e->prev + e->room;
-    e->merge = e->next + e->room;
-    e->tree = e->merge + e->room;
+    return (t->header->flags & MUR_TOKENIZER_NFC ? MUR_NFC_GROWTH : 2) * text_bytes + 2;
 }
 
 mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, size_t size,
@@ -413,7 +444,8 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
     e.t = t;
     e.ids = ids;
     e.capacity = capacity;
-    lay_out_scratch(&e, scratch, scratch_bytes);
+    e.scratch = scratch;
+    e.scratch_bytes = scratch_bytes;
     if (size > MUR_TOKENIZER_MAX_TEXT)
         return MUR_E_NOFIT;
     if (flags & MUR_ENCODE_BOS && policy & MUR_TOKENIZER_ADD_BOS && t->header->bos != NONE)

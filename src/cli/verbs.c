@@ -124,7 +124,8 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
                                   .inputs = args->values[OPTION_INPUT],
                                   .image = args->values[OPTION_IMAGE],
                                   .preprocess = args->values[OPTION_PREPROCESS],
-                                  .text = text };
+                                  .text = text,
+                                  .no_special = cli_given(args, OPTION_NO_SPECIAL) };
     uint64_t context;
 
     TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
@@ -353,6 +354,7 @@ static muc_status run_options(const cli_args *args, muc_run_options *out)
     uint64_t count;
 
     out->raw = cli_given(args, OPTION_RAW);
+    out->no_special = cli_given(args, OPTION_NO_SPECIAL);
     if (!cli_given(args, OPTION_JSON))
         out->text = print_text;
     if (cli_given(args, OPTION_TOKENS) && strcmp(args->values[OPTION_TOKENS], "-1") != 0) {

@@ -151,7 +151,8 @@ muc_status muc_generate(muc_engine *engine, const char *prompt, const muc_genera
 
     *out = (muc_generation){ 0 };
     MUC_TRY(muc_tokenizer_encode(engine->ctx, &engine->model->tokenizer, prompt, strlen(prompt),
-                                 MUR_ENCODE_BOS, &tokens, &count));
+                                 MUR_ENCODE_BOS | (options->special ? MUR_ENCODE_SPECIAL : 0),
+                                 &tokens, &count));
     status = feed_and_continue(engine, tokens, count, options, out);
     free(tokens);
     return status;

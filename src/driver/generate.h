@@ -10,6 +10,7 @@ typedef struct muc_generate_options {
     uint32_t most_tokens; /* 0: until the end of the text or of the context */
     muc_text_fn *text;    /* or NULL */
     void *arg;
+    bool special; /* unknown and control pieces written in the prompt become themselves */
 } muc_generate_options;
 
 typedef struct muc_generation {

@@ -22,6 +22,13 @@
 #define PROMPT_MARK "{prompt}"
 enum { MOST_TEMPLATE_BYTES = 65536 };
 
+/* What begins or ends a text is no text, even if the file calls it a token of the user's. */
+static void set_control(muc_vocabulary *vocabulary, uint32_t id)
+{
+    if (id < vocabulary->count && vocabulary->pieces[id].type == MUR_PIECE_USER)
+        vocabulary->pieces[id].type = MUR_PIECE_CONTROL;
+}
+
 /* What the configuration says of special tokens comes before what the tokenizer's file says. */
 static void settle_special_tokens(const muc_model_config *config, muc_vocabulary *vocabulary)
 {
@@ -29,6 +36,10 @@ static void settle_special_tokens(const muc_model_config *config, muc_vocabulary
         vocabulary->bos = config->bos;
     if (config->eos_count)
         vocabulary->eos = config->eos[0];
+    set_control(vocabulary, vocabulary->bos);
+    for (uint32_t i = 0; i < config->eos_count; i++)
+        set_control(vocabulary, config->eos[i]);
+    set_control(vocabulary, vocabulary->eos);
 }
 
 /* pieces: the most that the model has */
@@ -198,7 +209,7 @@ static muc_status read_text(muc_context *ctx, muc_model *model, const char *path
     MUC_TRY(muc_file_open(ctx, path, &file));
     status =
         muc_text_arrays(ctx, &model->arena, model->network.graph, &model->tokenizer, file.bytes,
-                        true, &model->calibration, &model->calibration_count, &tokens);
+                        true, 0, &model->calibration, &model->calibration_count, &tokens);
     muc_file_close(&file);
     return status;
 }
@@ -271,7 +282,8 @@ static muc_status take_text(muc_context *ctx, muc_model *model, const muc_model_
                         "(--input)");
     text.size = strlen(options->text);
     return muc_text_arrays(ctx, &model->arena, model->network.graph, &model->tokenizer, text, false,
-                           &model->arrays, &model->array_count, &model->text_tokens);
+                           options->no_special ? 0 : MUR_ENCODE_SPECIAL, &model->arrays,
+                           &model->array_count, &model->text_tokens);
 }
 
 /* "--quant int8 --calib kws.npz": files without their folders */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/locale.h"
+#include "base/text.h"
 #include "driver/codefolder.h"
 #include "driver/generate.h"
 #include "muc/run.h"
@@ -88,6 +88,9 @@ static muc_status check_board(muc_context *ctx, const muc_model *model,
         (sampling->repeat_penalty != 0 && sampling->repeat_penalty != 1))
         return muc_fail(ctx, MUC_USAGE, options->board, MUC_NO_OFFSET,
                         "boards take the likeliest token: no temperature, no repeat penalty");
+    if (options->no_special)
+        return muc_fail(ctx, MUC_USAGE, options->board, MUC_NO_OFFSET,
+                        "boards take special tokens in a prompt: run without --no-special");
     return MUC_OK;
 }
 
@@ -119,6 +122,7 @@ static muc_status generate_here(muc_context *ctx, const muc_model *model, const 
         .most_tokens = sink->options->most_tokens,
         .text = take_text,
         .arg = sink,
+        .special = !sink->options->no_special,
     };
     muc_engine *engine;
     muc_status status;

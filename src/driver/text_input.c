@@ -158,14 +158,15 @@ static muc_status make_arrays(muc_context *ctx, muc_arena *arena, const muc_grap
 
 muc_status muc_text_arrays(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
                            const mur_tokenizer *tokenizer, muc_bytes text, bool windows,
-                           muc_tensor_view **out, size_t *count, uint32_t *token_count)
+                           uint32_t flags, muc_tensor_view **out, size_t *count,
+                           uint32_t *token_count)
 {
     token_run run = { 0 };
     uint32_t *tokens;
     muc_status status;
 
-    MUC_TRY(muc_tokenizer_encode(ctx, tokenizer, (const char *)text.data, text.size, MUR_ENCODE_BOS,
-                                 &tokens, &run.count));
+    MUC_TRY(muc_tokenizer_encode(ctx, tokenizer, (const char *)text.data, text.size,
+                                 MUR_ENCODE_BOS | flags, &tokens, &run.count));
     run.tokens = tokens;
     status = make_arrays(ctx, arena, graph, windows, &run, out, count);
     *token_count = (uint32_t)run.count;

@@ -11,10 +11,12 @@
 
 /* The arrays of all inputs, in arena. windows: a text of more tokens than a run takes becomes
  * several samples, along the first dimension, and its rest is dropped; otherwise that is
- * MUC_USAGE, as are an empty text and an input that is none of the above. */
+ * MUC_USAGE, as are an empty text and an input that is none of the above. flags: MUR_ENCODE_SPECIAL
+ * or 0. */
 muc_status muc_text_arrays(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
                            const mur_tokenizer *tokenizer, muc_bytes text, bool windows,
-                           muc_tensor_view **out, size_t *count, uint32_t *token_count);
+                           uint32_t flags, muc_tensor_view **out, size_t *count,
+                           uint32_t *token_count);
 
 /* Adds the table "next" (token, text, score): the greatest of the row of the last token, or of the
  * last row, if a result has a column for each piece of the tokenizer; nothing otherwise. */

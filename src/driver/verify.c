@@ -334,7 +334,7 @@ static muc_status choose_tokens(trial *t, const char *prompt)
     if (prompt) {
         MUC_TRY(muc_model_need_tokenizer(t->ctx, t->program));
         MUC_TRY(muc_tokenizer_encode(t->ctx, &t->program->tokenizer, prompt, strlen(prompt),
-                                     MUR_ENCODE_BOS, &t->tokens, &t->count));
+                                     MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &t->tokens, &t->count));
     } else {
         MUC_TRY(MUC_NEW_ARRAY(t->ctx, "verify", rows, &t->tokens));
         for (uint32_t i = 0; i < rows; i++)

@@ -35,7 +35,7 @@ static muc_status choose_tokens(trial *t, const char *prompt)
     t->count = MOST_POSITIONS;
     if (prompt)
         MUC_TRY(muc_tokenizer_encode(t->ctx, &t->code->tokenizer, prompt, strlen(prompt),
-                                     MUR_ENCODE_BOS, &t->tokens, &t->count));
+                                     MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &t->tokens, &t->count));
     if (!prompt && t->count > t->code->context)
         t->count = t->code->context;
     if (t->count == 0 || t->count > t->code->context)

@@ -191,6 +191,8 @@ static uint32_t form_flags(const muc_vocabulary *v)
         flags |= MUR_TOKENIZER_PREFIX;
     if (v->prefix && v->prefix_again)
         flags |= MUR_TOKENIZER_PREFIX_AGAIN;
+    if (v->nfc)
+        flags |= MUR_TOKENIZER_NFC;
     if (v->add_bos && v->bos != MUR_NO_TOKEN)
         flags |= MUR_TOKENIZER_ADD_BOS;
     return flags;
@@ -272,17 +274,21 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
 static muc_status index_unreached_pieces(form_parts *f)
 {
     const muc_vocabulary *v = f->vocabulary;
+    muc_vocabulary as_it_is = *v;
+    form_parts parts = *f;
     uint32_t ids[MUC_PIECE_MAX_BYTES];
-    const size_t scratch_bytes = mur_tokenizer_scratch_bytes(MUC_PIECE_MAX_BYTES);
     uint8_t *form;
     uint32_t *scratch;
-    size_t bytes, count;
+    size_t bytes, count, scratch_bytes;
     mur_tokenizer plain;
 
-    MUC_TRY(lay_out(f, &form, &bytes));
+    as_it_is.nfc = false;
+    parts.vocabulary = &as_it_is;
+    MUC_TRY(lay_out(&parts, &form, &bytes));
     MUC_TRY(muc_tokenizer_open(f->ctx, v->source, form, bytes, &plain));
     /* a piece's text is not searched for special ones */
     memset(plain.special_starts, 0, sizeof(plain.special_starts));
+    scratch_bytes = mur_tokenizer_scratch_bytes(&plain, MUC_PIECE_MAX_BYTES);
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, scratch_bytes / 4, &scratch));
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
     for (uint32_t i = 0; i < v->count; i++) {

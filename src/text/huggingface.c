@@ -21,6 +21,7 @@
 /* What the recognised parts mean. */
 typedef enum part_meaning {
     NOTHING,
+    NORMAL_FORM,     /* normalizer: NFC */
     MARK_SPACES,     /* normalizer: a space is U+2581 */
     MARK_AND_PREFIX, /* and one more is put before the text */
     GPT2_CUTS,       /* pre-tokenizer */
@@ -37,7 +38,9 @@ typedef struct known_part {
 
 static const known_part known_parts[] = {
     { "normalizer", "null", NOTHING },
-    { "normalizer", "{\"type\":\"NFC\"}", NOTHING },
+    { "normalizer", "{\"type\":\"NFC\"}", NORMAL_FORM },
+    { "normalizer", "{\"normalizers\":[{\"type\":\"NFC\"}],\"type\":\"Sequence\"}", NORMAL_FORM },
+    { "normalizer", "{\"normalizers\":[],\"type\":\"Sequence\"}", NOTHING },
     { "normalizer", REPLACE_SPACE, MARK_SPACES },
     { "normalizer",
       "{\"normalizers\":[{\"prepend\":\"" MUC_SPACE_MARK "\",\"type\":\"Prepend\"}," REPLACE_SPACE
@@ -180,8 +183,9 @@ static muc_status read_pipeline(const reader *r, bool byte_fallback)
         v->prefix = v->prefix_again = normalizer == MARK_AND_PREFIX;
         return MUC_OK;
     }
-    if (!byte_fallback && v->pattern != MUR_PATTERN_WHOLE && normalizer == NOTHING &&
-        decoder == BYTES) {
+    if (!byte_fallback && v->pattern != MUR_PATTERN_WHOLE &&
+        (normalizer == NOTHING || normalizer == NORMAL_FORM) && decoder == BYTES) {
+        v->nfc = normalizer == NORMAL_FORM;
         v->alphabet = MUC_ALPHABET_BYTES;
         return MUC_OK;
     }
@@ -295,6 +299,13 @@ static muc_status read_vocab(const reader *r, json_t *vocab)
     return MUC_OK;
 }
 
+static bool is_ascii(const char *text)
+{
+    while (*text > 0)
+        text++;
+    return *text == 0;
+}
+
 static muc_status read_added_token(const reader *r, const json_t *token)
 {
     static const char *const refused[] = { "single_word", "lstrip", "rstrip" };
@@ -310,6 +321,11 @@ static muc_status read_added_token(const reader *r, const json_t *token)
     if (!special && r->out->alphabet == MUC_ALPHABET_CHARACTERS &&
         json_is_true(json_object_get(token, "normalized")))
         return fail(r, MUC_UNSUPPORTED, "added token '%.100s' that is normalized", content);
+    if (!special && r->out->nfc && !is_ascii(content) &&
+        json_is_true(json_object_get(token, "normalized")))
+        return fail(r, MUC_UNSUPPORTED,
+                    "added token '%.100s' that is normalized and has other letters than ASCII",
+                    content);
     if (piece->text && strcmp(piece->text, content) != 0)
         return fail(r, MUC_MALFORMED, "added token '%.100s' has the id of '%.100s'", content,
                     piece->text);

@@ -6,7 +6,7 @@
 muc_status muc_tokenizer_open(muc_context *ctx, const char *source, const uint8_t *form,
                               size_t bytes, mur_tokenizer *out)
 {
-    const mur_status status = mur_tokenizer_open(out, form, bytes, mur_split_unicode);
+    const mur_status status = mur_tokenizer_open(out, form, bytes, mur_split_unicode, mur_nfc);
 
     if (status == MUR_OK)
         return MUC_OK;
@@ -28,8 +28,8 @@ muc_status muc_tokenizer_encode(muc_context *ctx, const mur_tokenizer *tokenizer
     if (size > MUR_TOKENIZER_MAX_TEXT)
         return muc_fail(ctx, MUC_UNSUPPORTED, "text", MUC_NO_OFFSET,
                         "a text of %zu bytes, expected at most %d", size, MUR_TOKENIZER_MAX_TEXT);
-    scratch_bytes = mur_tokenizer_scratch_bytes(size);
-    capacity = 2 * size + 2;
+    scratch_bytes = mur_tokenizer_scratch_bytes(tokenizer, size);
+    capacity = mur_tokenizer_most_ids(tokenizer, size);
     MUC_TRY(MUC_NEW_ARRAY(ctx, "text", scratch_bytes / 4, &scratch));
     if (muc_new_array(ctx, "text", capacity, sizeof(**ids), (void **)ids) != MUC_OK) {
         free(scratch);

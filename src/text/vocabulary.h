@@ -38,6 +38,7 @@ typedef struct muc_vocabulary {
     size_t merge_count;
     bool takes_whole_pieces;   /* a segment that is a piece is not merged ("ignore_merges") */
     bool prefix, prefix_again; /* MUR_TOKENIZER_PREFIX, MUR_TOKENIZER_PREFIX_AGAIN */
+    bool nfc;                  /* text is brought to the normal form NFC */
     bool add_bos;
     uint32_t bos, eos; /* MUR_NO_TOKEN if the file names none; callers may set them */
 } muc_vocabulary;

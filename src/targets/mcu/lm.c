@@ -56,17 +56,22 @@ static void print_tokenizer(const muc_mcu_program *program, muc_text *text)
                      i % A_LINE == A_LINE - 1 || i + 1 == lm->tokenizer_bytes / 4 ? "\n" : "");
 }
 
-static bool needs_split(const muc_mcu_lm *lm)
+static bool has_flag(const muc_mcu_lm *lm, uint32_t flag)
 {
     mur_tokenizer_header header;
 
     memcpy(&header, lm->tokenizer, sizeof(header));
-    return (header.flags & MUR_TOKENIZER_BYTES) != 0;
+    return (header.flags & flag) != 0;
 }
 
 static void print_split(const muc_mcu_program *program, muc_text *text)
 {
-    muc_text_add(text, needs_split(program->lm) ? "mur_split_unicode" : "NULL");
+    muc_text_add(text, has_flag(program->lm, MUR_TOKENIZER_BYTES) ? "mur_split_unicode" : "NULL");
+}
+
+static void print_normalize(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text, has_flag(program->lm, MUR_TOKENIZER_NFC) ? "mur_nfc" : "NULL");
 }
 
 /* as a string of C, whatever its bytes are */
@@ -110,6 +115,7 @@ static const struct {
     { "tokenizer_bytes", print_tokenizer_bytes },
     { "tokenizer", print_tokenizer },
     { "split", print_split },
+    { "normalize", print_normalize },
     { "prompt", print_prompt },
     { "ends", print_ends },
 };
@@ -190,5 +196,9 @@ muc_status muc_mcu_lm_sources(muc_context *ctx, muc_mcu_program *program)
     MUC_TRY(muc_mcu_add_source(ctx, program, own));
     MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_sampler.c"));
     MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_tokenizer.c"));
-    return needs_split(program->lm) ? muc_mcu_add_source(ctx, program, "src/mur_split.c") : MUC_OK;
+    if (has_flag(program->lm, MUR_TOKENIZER_BYTES))
+        MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_split.c"));
+    if (has_flag(program->lm, MUR_TOKENIZER_NFC))
+        MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_normalize.c"));
+    return MUC_OK;
 }
