@@ -416,7 +416,7 @@ static bool make_int8(check *c, muc_graph *graph)
         view->data = data;
         count++;
     }
-    return muc_network_to_int8(c->ctx, graph, arrays, count) == MUC_OK;
+    return muc_network_to_int8(c->ctx, graph, arrays, count, NULL) == MUC_OK;
 }
 
 static fuzz_verdict refuse(check *c, fuzz_verdict verdict)

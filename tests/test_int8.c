@@ -36,7 +36,7 @@ static muc_graph *int8_of(muc_context *ctx, const char *text, const float *sampl
                               .data = (const uint8_t *)samples,
                               .bytes = SAMPLES * elements * sizeof(float) };
 
-    CHECK_OK(ctx, muc_network_to_int8(ctx, graph, &array, 1));
+    CHECK_OK(ctx, muc_network_to_int8(ctx, graph, &array, 1, NULL));
     CHECK_OK(ctx, muc_graph_verify(ctx, graph));
     return graph;
 }
@@ -430,21 +430,22 @@ static void what_calibrates_must_be_there_and_finite(void **state)
     muc_model_options options = { .quant = "int8" };
 
     (void)state;
-    CHECK_FAILS(ctx, MUC_USAGE, "no arrays are given", muc_network_to_int8(ctx, graph, NULL, 0));
+    CHECK_FAILS(ctx, MUC_USAGE, "no arrays are given",
+                muc_network_to_int8(ctx, graph, NULL, 0, NULL));
     muc_graph_free(graph);
     graph = graph_of(ctx, branches);
     array.dims[0] = array.elements = 33;
     array.data = (const uint8_t *)x;
     array.bytes = sizeof(x);
     CHECK_FAILS(ctx, MUC_USAGE, "no whole number of its 32 elements",
-                muc_network_to_int8(ctx, graph, &array, 1));
+                muc_network_to_int8(ctx, graph, &array, 1, NULL));
     muc_graph_free(graph);
     graph = graph_of(ctx, branches);
     array.dims[0] = array.elements = 32;
     array.bytes = 32 * sizeof(float);
     x[7] = NAN;
     CHECK_FAILS(ctx, MUC_MALFORMED, "is not finite on what calibrates it",
-                muc_network_to_int8(ctx, graph, &array, 1));
+                muc_network_to_int8(ctx, graph, &array, 1, NULL));
     muc_graph_free(graph);
     CHECK_FAILS(
         ctx, MUC_USAGE, "needs --calib",

@@ -270,7 +270,7 @@ static muc_graph *graph_as_written(muc_context *ctx, const writer *w, bool is_in
     array.elements = SAMPLES * each;
     array.data = (const uint8_t *)samples;
     array.bytes = array.elements * sizeof(*samples);
-    CHECK_OK(ctx, muc_network_to_int8(ctx, graph, &array, 1));
+    CHECK_OK(ctx, muc_network_to_int8(ctx, graph, &array, 1, NULL));
     free(samples);
     return graph;
 }

@@ -246,6 +246,42 @@ def test_the_scale_of_a_concat_stays_with_the_concat(folder):
         assert json.loads(muc("verify", code, path, *quant, "--input", given, "--json"))["exact"] is True, name
 
 
+def test_what_stays_float_or_loses_much_is_named_and_kept_on_demand(folder):
+    """One convolution makes boxes and scores, whose scale is that of the boxes."""
+    draw = random.Random(3)
+    path, code, samples, given, out = (folder / n for n in ("net.onnx", "code", "s.npy", "in.npy", "out.npz"))
+    rows = [draw.gauss(0, 100 if i < 32 else 1) / 3 for i in range(56)]
+    recurrent = [onnx.tensor(name, dims, [draw.gauss(0, 0.3) for _ in range(math.prod(dims))])
+                 for name, dims in (("lw", (1, 8, 3)), ("lr", (1, 8, 2)))]
+    path.write_bytes(onnx.model(
+        [onnx.node("Conv", ["x", "w"], ["head"]), onnx.node("Slice", ["head", "i4", "i7", "i1"], ["s"]),
+         onnx.node("Sigmoid", ["s"], ["scores"]), onnx.node("Slice", ["head", "i0", "i4", "i1"], ["boxes"]),
+         onnx.node("Reshape", ["scores", "shape"], ["steps"]), onnx.node("LSTM", ["steps", "lw", "lr"], ["last"], hidden_size=2)],
+        [onnx.value("x", [1, 8, 4, 4])], [onnx.value(n, []) for n in ("boxes", "scores", "last")],
+        [onnx.tensor("w", [7, 8, 1, 1], rows), onnx.tensor("shape", [3], [16, 1, 3], onnx.INT64), *recurrent,
+         *(onnx.tensor(f"i{i}", [1], [i], onnx.INT64) for i in (0, 1, 4, 7))]))
+    samples.write_bytes(files.npy((8, 8, 4, 4), [draw.random() for _ in range(8 * 128)]))
+    given.write_bytes(files.npy((1, 8, 4, 4), [draw.random() for _ in range(128)]))
+    muc("run", path, "--input", given, "--output", out)
+    exact = files.read_npz(out)[1][2]
+    quant = ["--quant", "int8", "--calib", samples]
+    for keep, least in ([], 5), (["--keep-float", "head"], 45), (["--keep-float", "Conv,boxes"], 45):
+        told = json.loads(muc("compile", path, *quant, *keep, "--target", "mcu", "-o", code, "--json"))
+        low = {row["node"]: row["snr_db"] for row in told.get("below_25_db", [])}
+        real = {row["node"]: row["operator"] for row in told["float32"]}
+        assert real["last"] == "lstm" and ("head" in real) == bool(keep), real
+        assert ("s" in low) != bool(keep) and all(db < 25 for db in low.values()), low
+        muc("run", path, *quant, *keep, "--input", given, "--output", out)
+        found = decibels(exact, files.read_npz(out)[1][2])
+        assert found > least, (keep, found)
+        assert json.loads(muc("verify", code, path, *quant, *keep, "--input", given, "--json"))["exact"] is True
+    text = muc("compile", path, *quant, "--target", "mcu", "-o", code)
+    assert "below 25 db:" in text and "float32:" in text, text
+    muc("verify", code, path, *quant, *keep, "--input", given, status=files.MISMATCH, message="other options")
+    muc("compile", path, *quant, "--keep-float", "heed", "-o", code, status=files.USAGE, message="nodes are ")
+    muc("compile", path, "--keep-float", "head", "-o", code, status=files.USAGE, message="--quant int8")
+
+
 def in_a_folder(test):
     def run():
         with tempfile.TemporaryDirectory() as folder:

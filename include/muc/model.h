@@ -47,6 +47,9 @@ typedef struct muc_model_options {
      * the first dimension), or on a picture or a folder of them, made its first input as preprocess
      * says, or, with a tokenizer, on a text; NULL: it stays as it is */
     const char *quant, *calibration;
+    /* of a network with quant: what stays float32, names of nodes or of their outputs, or
+     * operators, parted by commas; NULL: what has no int8 form alone */
+    const char *keep_float;
 } muc_model_options;
 
 /* path NULL opens the built-in model; options NULL is all-zero. A model without a tokenizer opens,

@@ -133,6 +133,7 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
     if (quantized) {
         options.quant = args->values[OPTION_QUANT];
         options.calibration = args->values[OPTION_CALIBRATION];
+        options.keep_float = args->values[OPTION_KEEP_FLOAT];
     }
     if (exports)
         while (exports[options.export_count])

@@ -5,6 +5,7 @@
 #include "driver/codefolder.h"
 #include "driver/compile.h"
 #include "driver/compile_decoder.h"
+#include "driver/network_int8.h"
 #include "driver/target.h"
 #include "passes/canonical.h"
 #include "passes/fold.h"
@@ -56,6 +57,33 @@ static void add_exports(muc_report *report, const muc_mcu_exports *exports)
         muc_report_end(report);
     }
     muc_report_end(report);
+}
+
+/* what a network that was quantized lost */
+static void add_losses(muc_report *report, const muc_int8_loss *losses, size_t count)
+{
+    static const char *const tables[] = { "below_25_db", "float32" };
+
+    _Static_assert(MUC_INT8_LOW_DB == 25, "the table's name");
+    for (unsigned table = 0; table < 2; table++) {
+        bool any = false;
+
+        for (size_t i = 0; i < count; i++) {
+            if (losses[i].is_float != table)
+                continue;
+            if (!any)
+                muc_report_begin_table(report, tables[table]);
+            any = true;
+            muc_report_begin_row(report);
+            muc_report_add_text(report, "node", "%s", losses[i].node);
+            muc_report_add_text(report, "operator", "%s", losses[i].op);
+            if (table == 0)
+                muc_report_add_real(report, "snr_db", losses[i].snr_db);
+            muc_report_end(report);
+        }
+        if (any)
+            muc_report_end(report);
+    }
 }
 
 static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, const char *path,
@@ -202,12 +230,16 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     muc_status status;
     const char *name;
     muc_mcu_choices choices;
+    muc_int8_loss *losses = NULL;
+    size_t loss_count = 0;
     uint32_t fingerprint = 0;
 
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_compile_decoder(ctx, model, options, out_path, out);
     MUC_TRY(choose(ctx, options, &choices));
     status = muc_name_of_path(ctx, &arena, model->path, &name);
+    if (status == MUC_OK && model->calibration_count)
+        status = muc_int8_losses(ctx, model, &arena, &losses, &loss_count);
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */
     if (status == MUC_OK)
@@ -225,6 +257,10 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         status = muc_mcu_write_folder(ctx, build, out_path, muc_code_check); /* emit */
     if (status == MUC_OK)
         status = make_report(ctx, build, out_path, out);
+    if (status == MUC_OK)
+        add_losses(*out, losses, loss_count);
+    if (status == MUC_OK)
+        status = muc_report_status(ctx, *out);
     if (status != MUC_OK)
         muc_network_hint(ctx, graph);
     muc_mcu_build_free(build);

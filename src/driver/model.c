@@ -234,6 +234,9 @@ static muc_status read_samples(muc_context *ctx, muc_model *model, const muc_mod
 static muc_status quantize_network(muc_context *ctx, muc_model *model,
                                    const muc_model_options *options)
 {
+    if (!options->quant && options->keep_float)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "--keep-float says what --quant int8 leaves in float32; give that too");
     if (!options->quant && !options->calibration)
         return MUC_OK;
     if (!options->quant || strcmp(options->quant, "int8") != 0)
@@ -246,7 +249,7 @@ static muc_status quantize_network(muc_context *ctx, muc_model *model,
                         "of its inputs, or a folder of pictures");
     MUC_TRY(read_samples(ctx, model, options));
     return muc_network_to_int8(ctx, model->network.graph, model->calibration,
-                               model->calibration_count);
+                               model->calibration_count, options->keep_float);
 }
 
 /* a picture as the network's first input */
@@ -295,6 +298,7 @@ static muc_status note_options(muc_context *ctx, muc_model *model, const muc_mod
     } given[] = {
         { "quant", options->quant, false },
         { "calib", options->calibration, true },
+        { "keep-float", options->keep_float, false },
         { "preprocess", options->calibration ? options->preprocess : NULL, false },
         { "dim", options->dims, false },
         { "type", options->types, false },

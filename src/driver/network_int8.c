@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/locale.h"
-#include "driver/model.h"
 #include "muc/compile.h"
 #include "passes/canonical.h"
+#include "passes/fold.h"
 #include "passes/patterns.h"
 #include "passes/windows.h"
 #include "report/report.h"
@@ -160,7 +160,7 @@ static muc_status prepare(muc_context *ctx, muc_graph *graph)
 }
 
 muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
-                               size_t array_count)
+                               size_t array_count, const char *keep)
 {
     muc_tensor_view *sample;
     muc_int8_result result;
@@ -175,7 +175,7 @@ muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_ten
     if (status == MUC_OK)
         status = calibrate(ctx, graph, &samples, sample, &ranges);
     if (status == MUC_OK)
-        status = muc_int8_quantize(ctx, graph, &ranges, &result);
+        status = muc_int8_quantize(ctx, graph, &ranges, keep, &result);
     muc_ranges_free(&ranges);
     free(sample);
     return status;
@@ -282,16 +282,20 @@ static void compare_outputs(comparison *c, const muc_ref *real, const muc_ref *i
     }
 }
 
-static muc_status compare_samples(comparison *c, const muc_samples *samples,
+/* of all samples `most`, evenly */
+static muc_status compare_samples(comparison *c, const muc_samples *samples, size_t most,
                                   muc_tensor_view *arrays)
 {
-    for (size_t i = 0; i < samples->count; i++) {
+    size_t count = most < samples->count ? most : samples->count;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i * samples->count / count;
         muc_ref *real, *integer;
         muc_status status;
 
-        muc_progress(c->ctx, "comparing", i, samples->count);
-        MUC_TRY(run_sample(c->ctx, c->real, samples, i, arrays, &real));
-        status = run_sample(c->ctx, c->integer, samples, i, arrays, &integer);
+        muc_progress(c->ctx, "comparing", i, count);
+        MUC_TRY(run_sample(c->ctx, c->real, samples, at, arrays, &real));
+        status = run_sample(c->ctx, c->integer, samples, at, arrays, &integer);
         if (status == MUC_OK) {
             for (size_t l = 0; l < c->layer_count; l++)
                 compare_layer(c, &c->layers[l], real, integer);
@@ -301,7 +305,7 @@ static muc_status compare_samples(comparison *c, const muc_samples *samples,
         muc_ref_close(real);
         MUC_TRY(status);
     }
-    muc_progress(c->ctx, "comparing", samples->count, samples->count);
+    muc_progress(c->ctx, "comparing", count, count);
     return MUC_OK;
 }
 
@@ -336,6 +340,25 @@ static muc_status report_layers(const comparison *c, size_t samples, muc_report 
     return muc_report_status(c->ctx, *out);
 }
 
+/* fills the layers; samples: how many there are */
+static muc_status compare(comparison *c, const muc_tensor_view *arrays, size_t count, size_t most,
+                          muc_arena *arena, size_t *sample_count)
+{
+    muc_tensor_view *sample;
+    muc_samples samples;
+    muc_status status;
+
+    MUC_TRY(prepare(c->ctx, c->real));
+    MUC_TRY(muc_samples_of(c->ctx, c->real, arrays, count, &samples));
+    MUC_TRY(MUC_NEW_ARRAY(c->ctx, c->real->name, count, &sample));
+    status = find_layers(c, arena);
+    if (status == MUC_OK)
+        status = compare_samples(c, &samples, most, sample);
+    *sample_count = samples.count;
+    free(sample);
+    return status;
+}
+
 muc_status muc_verify_int8(muc_context *ctx, const muc_model *integer, const muc_model *real,
                            muc_report **out)
 {
@@ -344,20 +367,72 @@ muc_status muc_verify_int8(muc_context *ctx, const muc_model *integer, const muc
     comparison c = { .ctx = ctx, .real = real->network.graph, .integer = integer->network.graph };
     const muc_tensor_view *arrays = integer->array_count ? integer->arrays : integer->calibration;
     size_t count = integer->array_count ? integer->array_count : integer->calibration_count;
-    muc_tensor_view *sample;
     muc_arena arena = { 0 };
-    muc_samples samples;
+    muc_status status = compare(&c, arrays, count, SIZE_MAX, &arena, &count);
+
+    if (status == MUC_OK)
+        status = report_layers(&c, count, out);
+    muc_arena_free(&arena);
+    return status;
+}
+
+/* ---- what is worth a word ---- */
+
+/* computes with real numbers where its neighbours have integers */
+static bool stays_float(const muc_graph *graph, const muc_node *node)
+{
+    return node->op != MUC_OP_DEQUANTIZE && node->input_count > 0 &&
+           muc_dtype_get(graph->tensors[node->outputs[0]].dtype)->kind == MUC_DTYPE_FLOAT;
+}
+
+static muc_status add_loss(const comparison *c, muc_arena *arena, const char *name, muc_op op,
+                           muc_int8_loss loss, muc_int8_loss *list, size_t *count)
+{
+    MUC_TRY(muc_arena_string(c->ctx, arena, name, strlen(name), &loss.node));
+    loss.op = muc_op_get(op)->name;
+    list[(*count)++] = loss;
+    return MUC_OK;
+}
+
+static muc_status list_losses(const comparison *c, muc_arena *arena, muc_int8_loss **out,
+                              size_t *count)
+{
+    const muc_graph *graph = c->integer;
+
+    *count = 0;
+    MUC_TRY(MUC_ARENA_NEW(c->ctx, arena, graph->node_count + c->layer_count + 1, out));
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        if (stays_float(graph, &graph->nodes[n]))
+            MUC_TRY(add_loss(c, arena, graph->nodes[n].name, graph->nodes[n].op,
+                             (muc_int8_loss){ .is_float = true }, *out, count));
+    for (size_t i = 0; i < c->layer_count; i++) {
+        const layer *l = &c->layers[i];
+        const muc_tensor *tensor = &c->real->tensors[l->real];
+        muc_int8_loss loss = { .snr_db = decibels(l->signal, l->noise) };
+
+        if (l->noise > 0 && l->signal > 0 && loss.snr_db < MUC_INT8_LOW_DB)
+            MUC_TRY(add_loss(c, arena, tensor->name, c->real->nodes[tensor->producer].op, loss,
+                             *out, count));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_int8_losses(muc_context *ctx, const muc_model *model, muc_arena *arena,
+                           muc_int8_loss **out, size_t *count)
+{
+    comparison c = { .ctx = ctx, .integer = model->network.graph };
+    size_t samples;
+    muc_network real;
     muc_status status;
 
-    MUC_TRY(prepare(ctx, c.real));
-    MUC_TRY(muc_samples_of(ctx, c.real, arrays, count, &samples));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, c.real->name, count, &sample));
-    status = find_layers(&c, &arena);
+    MUC_TRY(muc_network_open(ctx, model->path, &model->how, &real));
+    c.real = real.graph;
+    status = muc_fold(ctx, real.graph);
     if (status == MUC_OK)
-        status = compare_samples(&c, &samples, sample);
+        status = compare(&c, model->calibration, model->calibration_count, MUC_INT8_LOSS_SAMPLES,
+                         arena, &samples);
     if (status == MUC_OK)
-        status = report_layers(&c, samples.count, out);
-    muc_arena_free(&arena);
-    free(sample);
+        status = list_losses(&c, arena, out, count);
+    muc_network_close(&real);
     return status;
 }

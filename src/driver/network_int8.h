@@ -2,6 +2,7 @@
 #ifndef MUC_DRIVER_NETWORK_INT8_H
 #define MUC_DRIVER_NETWORK_INT8_H
 
+#include "driver/model.h"
 #include "driver/network.h"
 #include "passes/int8.h"
 
@@ -23,8 +24,22 @@ muc_status muc_samples_of(muc_context *ctx, const muc_graph *graph, const muc_te
 void muc_samples_get(const muc_samples *samples, size_t i, muc_tensor_view *out, size_t *out_count);
 
 /* Makes the graph canonical, lays its channels last, calibrates it on every sample and makes it
- * int8. */
+ * int8. keep: what stays float32, names of nodes or operators parted by commas, or NULL. */
 muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
-                               size_t array_count);
+                               size_t array_count, const char *keep);
+
+/* What a network lost when it became int8. */
+typedef struct muc_int8_loss {
+    const char *node, *op;
+    bool is_float; /* it stayed float32, else its result is below MUC_INT8_LOW_DB */
+    double snr_db;
+} muc_int8_loss;
+
+enum { MUC_INT8_LOW_DB = 25, MUC_INT8_LOSS_SAMPLES = 16 };
+
+/* Opens the file of an int8 network again and compares both on at most so many of the samples that
+ * it was calibrated on. Names are in arena. */
+muc_status muc_int8_losses(muc_context *ctx, const muc_model *model, muc_arena *arena,
+                           muc_int8_loss **out, size_t *count);
 
 #endif

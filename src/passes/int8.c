@@ -13,6 +13,7 @@ static muc_status allocate(pass *p)
 
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->forms));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->merged));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->kept));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->available));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->last));
     MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->functions));
@@ -31,6 +32,7 @@ static void release(pass *p)
     muc_rewrite_free(&p->r);
     free(p->forms);
     free(p->merged);
+    free(p->kept);
     free(p->available);
     free(p->last);
     free(p->functions);
@@ -42,7 +44,7 @@ static void release(pass *p)
 }
 
 muc_status muc_int8_quantize(muc_context *ctx, muc_graph *graph, const muc_ranges *ranges,
-                             muc_int8_result *out)
+                             const char *keep, muc_int8_result *out)
 {
     pass p = { .ranges = ranges, .result = out };
     muc_status status;
@@ -53,6 +55,8 @@ muc_status muc_int8_quantize(muc_context *ctx, muc_graph *graph, const muc_range
     status = muc_rewrite_begin(ctx, graph, &p.r);
     if (status == MUC_OK)
         status = allocate(&p);
+    if (status == MUC_OK)
+        status = muc_int8_keep(&p, keep);
     if (status == MUC_OK)
         status = muc_int8_plan(&p);
     if (status == MUC_OK)

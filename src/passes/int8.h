@@ -16,8 +16,8 @@ typedef struct muc_int8_result {
  * DEQUANTIZE; so do operators that int8.def has no row for. An int8 tensor has its float tensor's
  * name, or "NAME.int8" where that is one of the graph's inputs or outputs or is computed in float.
  * Run it on what muc_canonicalise, muc_fuse and muc_lay_channels_last gave. MUC_UNSUPPORTED if
- * nothing can be int8. */
+ * nothing can be int8. keep: what stays float32, of muc_int8_keep. */
 muc_status muc_int8_quantize(muc_context *ctx, muc_graph *graph, const muc_ranges *ranges,
-                             muc_int8_result *out);
+                             const char *keep, muc_int8_result *out);
 
 #endif

@@ -217,7 +217,7 @@ static void find_functions(pass *p)
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const muc_node *node = &graph->nodes[n];
 
-        if (p->r.needed[n] && node->input_count && !keeps_with_sums(p, node))
+        if (p->r.needed[n] && node->input_count && !p->kept[n] && !keeps_with_sums(p, node))
             p->functions[node->outputs[0]] = muc_pointwise_function(&p->r, node, p->functions);
     }
 }
@@ -364,7 +364,9 @@ static muc_status plan_nodes(pass *p, const bool *results)
 
         if (!p->r.needed[n])
             continue;
-        if (node->input_count && is_function(p, node))
+        if (p->kept[n])
+            p->forms[n] = FLOAT;
+        else if (node->input_count && is_function(p, node))
             MUC_TRY(plan_function(p, node, results, &p->forms[n]));
         else
             p->forms[n] = plan_node(p, node);

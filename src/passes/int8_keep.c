@@ -1,0 +1,82 @@
+/* int8_keep.c - nodes that stay float32 because somebody asks for it, by name or by operator. */
+#include <ctype.h>
+
+#include "passes/int8_pass.h"
+
+/* "LeakyRelu" is leaky_relu */
+static bool is_operator(muc_op op, const char *word, size_t length)
+{
+    const char *name = muc_op_get(op)->name;
+
+    for (size_t i = 0; i < length; i++) {
+        if (word[i] == '_')
+            continue;
+        while (*name == '_')
+            name++;
+        if (tolower((unsigned char)word[i]) != *name++)
+            return false;
+    }
+    return *name == '\0';
+}
+
+static bool is_node(const pass *p, const muc_node *node, const char *word, size_t length)
+{
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        const char *name = old(p, node->outputs[i])->name;
+
+        if (strlen(name) == length && memcmp(name, word, length) == 0)
+            return true;
+    }
+    return is_operator(node->op, word, length);
+}
+
+/* whether a node before has the operator, too */
+static bool is_told(const pass *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (p->r.needed[i] && p->r.old.nodes[i].op == p->r.old.nodes[n].op)
+            return true;
+    return false;
+}
+
+static muc_status unknown(const pass *p, const char *word, size_t length)
+{
+    enum { MOST_NAMES = 400 };
+    muc_text names = { 0 }, operators = { 0 };
+    muc_status status;
+
+    for (uint32_t n = 0; n < p->r.old.node_count; n++) {
+        if (!p->r.needed[n])
+            continue;
+        if (names.size < MOST_NAMES)
+            muc_text_add(&names, "%s%s", names.size ? ", " : "", p->r.old.nodes[n].name);
+        else if (names.data[names.size - 1] != '.')
+            muc_text_add(&names, ", ...");
+        if (!is_told(p, n))
+            muc_text_add(&operators, "%s%s", operators.size ? ", " : "",
+                         muc_op_get(p->r.old.nodes[n].op)->name);
+    }
+    status = muc_fail(p->r.ctx, MUC_USAGE, p->r.old.name, MUC_NO_OFFSET,
+                      "no node that could stay float32 is '%.*s'; nodes are %s; their operators %s",
+                      (int)length, word, names.size ? names.data : "none",
+                      operators.size ? operators.data : "none");
+    muc_text_free(&names);
+    muc_text_free(&operators);
+    return status;
+}
+
+muc_status muc_int8_keep(pass *p, const char *list)
+{
+    for (const char *at = list; at && *at; at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        bool found = false;
+
+        for (uint32_t n = 0; n < p->r.old.node_count; n++)
+            if (p->r.needed[n] && is_node(p, &p->r.old.nodes[n], at, length))
+                p->kept[n] = found = true;
+        if (!found)
+            return unknown(p, at, length);
+        at += length;
+    }
+    return MUC_OK;
+}
