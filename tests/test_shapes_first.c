@@ -177,16 +177,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    static const char *const names[] = { "config.json", "model.safetensors", "machine.ini" };
-    char path[128];
+    char command[96];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-        unlink(path);
-    }
     muc_context_free(ctx);
-    return rmdir(folder);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    return system(command);
 }
 
 static void open_model(const shape *s, uint32_t context, muc_model **out)
@@ -345,6 +341,85 @@ static void flash_is_weighed_with_the_fewest_bits(void **state)
             "must have flash of at least ");
 }
 
+/* ---- C for microcontrollers ---- */
+
+static void flash_that_no_number_of_bits_fits_is_told(void **state)
+{
+    const muc_compile_options options = { .target = "mcu", .machine = "nrf52840" };
+
+    (void)state;
+    REFUSED(MUC_NOFIT, &qwen2, 512, &options, "constants take 49", "of flash of machine nRF52840",
+            "no number of bits is few enough");
+    REFUSED(MUC_NOFIT, &qwen3, 512, &options, "constants take 59", "no number of bits");
+}
+
+static const char *board(uint32_t flash_bytes, uint32_t sram_bytes)
+{
+    static char path[128];
+    FILE *file = open_in_folder("machine.ini", "w");
+
+    fprintf(file,
+            "[machine]\nname = test\ncore = cortex-m7\nclock_mhz = 400\n"
+            "[memory]\nname = flash\nbytes = %u\ncycles_per_kb = 100\nholds = weights\n"
+            "[memory]\nname = SRAM\nbytes = %u\ncycles_per_kb = 10\nholds = arena state\n",
+            flash_bytes, sram_bytes);
+    fclose(file);
+    snprintf(path, sizeof(path), "%s/machine.ini", folder);
+    return path;
+}
+
+static void flash_names_the_weights_that_would_fit(void **state)
+{
+    muc_compile_options options = { .target = "mcu" };
+
+    (void)state;
+    options.machine = board(90000000, 0);
+    REFUSED(MUC_NOFIT, &smol, 512, &options, "--quant bd4 would do");
+    options.machine = board(60000000, 0);
+    REFUSED(MUC_NOFIT, &smol, 512, &options, "muc compress --bits 2 would do");
+    options.weights.codec = "bd4";
+    REFUSED(MUC_NOFIT, &smol, 512, &options, "muc compress --bits 2 would do");
+}
+
+static void sram_names_the_context_that_would_do(void **state)
+{
+    muc_compile_options options = { .target = "mcu" };
+
+    (void)state;
+    options.machine = board(0, 8000000);
+    REFUSED(MUC_NOFIT, &smol, 0, &options, "SRAM needs 25319488 bytes", "--ctx-size 6");
+    options.machine = board(0, 100000);
+    REFUSED(MUC_NOFIT, &smol, 0, &options, "SRAM needs ");
+}
+
+/* compiled for the context that a refusal named */
+static void the_context_that_sram_names_does(void **state)
+{
+    muc_compile_options options = { .target = "mcu", .machine = board(0, 100000) };
+    char out[128];
+    muc_model_options how = { 0 };
+    muc_report *report = NULL;
+    unsigned context = 0;
+    muc_model *model;
+    const char *hint;
+
+    (void)state;
+    snprintf(out, sizeof(out), "%s/code", folder);
+    CHECK_OK(ctx, muc_model_open(ctx, "models/rescue", NULL, &model));
+    CHECK_EQ(muc_compile(ctx, model, &options, out, &report), MUC_NOFIT);
+    muc_model_close(model);
+    hint = strstr(muc_error_message(ctx), "--ctx-size ");
+    assert_non_null(hint);
+    CHECK_EQ(sscanf(hint, "--ctx-size %u would do", &context), 1);
+    muc_error_clear(ctx);
+    CHECK(context > 32 && context < 256);
+    how.context = context;
+    CHECK_OK(ctx, muc_model_open(ctx, "models/rescue", &how, &model));
+    CHECK_OK(ctx, muc_compile(ctx, model, &options, out, &report));
+    muc_report_free(report);
+    muc_model_close(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +430,10 @@ int main(void)
         SHAPES_TEST(buffers_of_activations_name_their_least_size),
         SHAPES_TEST(dram_names_the_context_that_would_do),
         SHAPES_TEST(flash_is_weighed_with_the_fewest_bits),
+        SHAPES_TEST(flash_that_no_number_of_bits_fits_is_told),
+        SHAPES_TEST(flash_names_the_weights_that_would_fit),
+        SHAPES_TEST(sram_names_the_context_that_would_do),
+        SHAPES_TEST(the_context_that_sram_names_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

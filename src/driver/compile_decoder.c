@@ -14,7 +14,7 @@
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
 
-enum { MOST_TOKENS = 16, CHECKED_POSITIONS = 16 };
+enum { MOST_TOKENS = 16, CHECKED_POSITIONS = 16, MOST_PLANS = 4 };
 
 typedef struct decoder_job {
     muc_context *ctx;
@@ -56,14 +56,17 @@ static muc_status build_graph(const decoder_job *job, muc_graph **out)
     return muc_decoder_graph(job->ctx, job->model, job->model->context, NULL, out);
 }
 
+static muc_llama_options options_of(uint32_t context, bool shapes)
+{
+    return (muc_llama_options){
+        .context = context, .max_tokens = MOST_TOKENS, .last_only = true, .shapes = shapes
+    };
+}
+
 muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t context,
                              const muc_hybrid_levels *levels, muc_graph **out)
 {
-    const muc_llama_options options = {
-        .context = context,
-        .max_tokens = MOST_TOKENS,
-        .last_only = true,
-    };
+    const muc_llama_options options = options_of(context, false);
     muc_hybrid_result ignored = { 0 };
     muc_status status;
 
@@ -123,6 +126,67 @@ static muc_status translate(decoder_job *job)
             job->ctx, job->graph, name, job->options->machine,
             &(muc_mcu_choices){ .patches = MUC_MCU_PATCHES_OFF, .lm = &job->lm }, &job->build);
     muc_arena_free(&arena);
+    return status;
+}
+
+static bool is_compressed(const muc_checkpoint *checkpoint)
+{
+    for (size_t i = 0; i < checkpoint->tensor_count; i++)
+        if (checkpoint->tensors[i].scales)
+            return true;
+    return false;
+}
+
+/* *shorter: as of muc_mcu_lm */
+static muc_status plan_shapes(decoder_job *job, muc_graph *graph, uint32_t context,
+                              uint32_t *shorter)
+{
+    const muc_mcu_choices choices = { .patches = MUC_MCU_PATCHES_OFF, .lm = &job->lm };
+    const char *path = job->model->path;
+    muc_mcu_build *build = NULL;
+    muc_hybrid_result ignored;
+
+    MUC_TRY(muc_arena_string(job->ctx, &graph->arena, path, strlen(path), &graph->name));
+    MUC_TRY(muc_hybrid_quantize(job->ctx, graph, MUC_HYBRID_SHAPES, &ignored));
+    describe(job);
+    job->lm.context = context;
+    job->lm.shapes = true;
+    job->lm.shorter = shorter;
+    MUC_TRY(muc_mcu_compile_as(job->ctx, graph, "shapes", job->options->machine, &choices, &build));
+    muc_mcu_build_free(build);
+    return MUC_OK;
+}
+
+static muc_status check_context(decoder_job *job, uint32_t context, uint32_t *shorter)
+{
+    const muc_llama_options options = options_of(context, true);
+    muc_status status;
+    muc_graph *graph;
+
+    *shorter = 0;
+    MUC_TRY(muc_llama_build(job->ctx, &job->model->checkpoint, &options, &graph));
+    status = plan_shapes(job, graph, context, shorter);
+    muc_graph_free(graph);
+    return status;
+}
+
+/* The whole plan before a weight is read. Those of a compressed checkpoint say themselves how many
+ * bits they have, and nothing is left to be quantized. */
+static muc_status check_shapes(decoder_job *job)
+{
+    uint32_t context = job->model->context, shorter;
+    muc_status status;
+
+    if (is_compressed(&job->model->checkpoint))
+        return MUC_OK;
+    status = check_context(job, context, &shorter);
+    for (uint32_t i = 0; status != MUC_OK && shorter != 0 && i < MOST_PLANS; i++) {
+        context = shorter;
+        if (check_context(job, context, &shorter) != MUC_OK) /* says nothing more */
+            continue;
+        muc_hint(job->ctx, "--ctx-size %u would do", context);
+        shorter = 0;
+    }
     return status;
 }
 
@@ -240,6 +304,7 @@ muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, const c
 static muc_status compile(decoder_job *job)
 {
     MUC_TRY(check_options(job));
+    MUC_TRY(check_shapes(job)); /* what cannot fit is refused before any weight is read */
     MUC_TRY(build_graph(job, &job->graph));                           /* formats, models */
     MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, levels_of(job), /* passes: int8 */
                                 &job->quantized));

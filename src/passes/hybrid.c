@@ -104,16 +104,21 @@ static muc_status quantize_matrix(muc_context *ctx, muc_graph *graph, muc_tensor
     int32_t *zeros;
     size_t count;
 
-    if (!tensor->data)
+    if (!tensor->data && levels != MUC_HYBRID_SHAPES)
         return muc_fail(ctx, MUC_UNSUPPORTED, tensor->name, MUC_NO_OFFSET, "no data");
     m.n = muc_expr_get(graph->pool, tensor->dims[0])->lo;
     m.k = muc_expr_get(graph->pool, tensor->dims[1])->lo;
     count = (size_t)m.n * m.k;
-    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, count, &m.q));
     MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, m.n, &m.scales));
     MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, m.n, &zeros));
     MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, 1, &quantization));
-    MUC_TRY(quantize_rows(&m, result));
+    if (levels == MUC_HYBRID_SHAPES) {
+        for (uint32_t i = 0; i < m.n; i++)
+            m.scales[i] = 1;
+    } else {
+        MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, count, &m.q));
+        MUC_TRY(quantize_rows(&m, result));
+    }
     *quantization = (muc_quantization){ .count = m.n, .scales = m.scales, .zero_points = zeros };
     tensor->dtype = MUC_I8;
     tensor->data = (const uint8_t *)m.q;
@@ -154,19 +159,22 @@ static muc_status quantize_caches(muc_context *ctx, muc_graph *graph, muc_node *
 }
 
 /* gains, biases and tables of any type of real numbers become f32 */
-static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
+static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor,
+                        muc_hybrid_levels levels)
 {
     const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
     uint64_t count = tensor->bytes / info->block_bytes * info->block_elements;
     float *values;
 
     if (tensor->kind != MUC_TENSOR_CONST || info->kind != MUC_DTYPE_FLOAT ||
-        tensor->dtype == MUC_F32 || !tensor->data)
+        tensor->dtype == MUC_F32 || (!tensor->data && levels != MUC_HYBRID_SHAPES))
         return MUC_OK;
-    MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, count, &values));
-    muc_dtype_to_f32(tensor->dtype, tensor->data, 0, count, values);
+    if (tensor->data) {
+        MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, count, &values));
+        muc_dtype_to_f32(tensor->dtype, tensor->data, 0, count, values);
+        tensor->data = (const uint8_t *)values;
+    }
     tensor->dtype = MUC_F32;
-    tensor->data = (const uint8_t *)values;
     tensor->bytes = count * sizeof(*values);
     return MUC_OK;
 }
@@ -179,14 +187,16 @@ muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_le
         muc_node *node = &graph->nodes[i];
         muc_tensor *weight = is_matrix_of(node) ? &graph->tensors[node->inputs[1]] : NULL;
 
-        muc_progress(ctx, "quantizing", i, graph->node_count);
+        if (levels != MUC_HYBRID_SHAPES)
+            muc_progress(ctx, "quantizing", i, graph->node_count);
         if (weight && weight->kind == MUC_TENSOR_CONST && !weight->quantization)
             MUC_TRY(quantize_matrix(ctx, graph, weight, levels, out));
         if (node->op == MUC_OP_ATTENTION)
             MUC_TRY(quantize_caches(ctx, graph, node));
     }
-    muc_progress(ctx, "quantizing", graph->node_count, graph->node_count);
+    if (levels != MUC_HYBRID_SHAPES)
+        muc_progress(ctx, "quantizing", graph->node_count, graph->node_count);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        MUC_TRY(widen(ctx, graph, &graph->tensors[i]));
+        MUC_TRY(widen(ctx, graph, &graph->tensors[i], levels));
     return muc_graph_verify(ctx, graph);
 }

@@ -9,8 +9,13 @@ typedef struct muc_hybrid_result {
     double error, energy; /* sums of (w - v)^2 and w^2 */
 } muc_hybrid_result;
 
-/* What matrices become: any int8 numbers, or those of BlockDialect's blocks (muc_bd_row_levels). */
-typedef enum muc_hybrid_levels { MUC_HYBRID_INT8, MUC_HYBRID_BLOCKS } muc_hybrid_levels;
+/* What matrices become: any int8 numbers, or those of BlockDialect's blocks (muc_bd_row_levels); of
+ * a graph whose constants have no data, for a plan, types and shapes alone. */
+typedef enum muc_hybrid_levels {
+    MUC_HYBRID_INT8,
+    MUC_HYBRID_BLOCKS,
+    MUC_HYBRID_SHAPES
+} muc_hybrid_levels;
 
 /* Changes the graph in place: every constant matrix that a LINEAR multiplies by or an EMBED looks
  * up becomes i8 with a scale a row, v = scale * q, q in -127..127, unless it came so; the caches of

@@ -328,7 +328,7 @@ muc_status muc_plan_check(muc_context *ctx, const muc_plan *plan)
     add_largest(plan, &largest);
     status = muc_text_status(ctx, &largest);
     if (status == MUC_OK)
-        status = muc_fail(ctx, MUC_NOFIT, "plan", MUC_NO_OFFSET,
+        status = muc_fail(ctx, MUC_NOFIT, plan->source ? plan->source : "plan", MUC_NO_OFFSET,
                           "%s needs %llu bytes, %llu more than it has; it is fullest in step %u, "
                           "with %llu bytes, the largest of them %s; %s",
                           plan->arena, (unsigned long long)plan->peak,

@@ -41,6 +41,7 @@ typedef enum muc_plan_stage {
 
 typedef struct muc_plan {
     const char *arena;  /* its name, for messages: a memory level, a hardware buffer */
+    const char *source; /* what messages are about: a model, a network; NULL: not told */
     uint64_t capacity;  /* bytes of the arena */
     uint64_t alignment; /* a power of two */
     muc_plan_buffer *buffers;

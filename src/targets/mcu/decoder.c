@@ -18,6 +18,7 @@
 #include "targets/mcu/lower.h"
 #include "targets/mcu/memory.h"
 #include "targets/mcu/nest.h"
+#include "targets/mcu/lm.h"
 #include "targets/mcu/runtime.h"
 
 /* What an instruction set runs, by the set whose kernels do it, and the host's side of them. */
@@ -61,24 +62,31 @@ bool muc_mcu_is_f32(const muc_tensor *tensor)
     return tensor && tensor->dtype == MUC_F32;
 }
 
+bool muc_mcu_is_known(const muc_mcu_lowering *l, const muc_tensor *tensor)
+{
+    const muc_mcu_lm *lm = l->program->lm;
+
+    return tensor->kind == MUC_TENSOR_CONST && (tensor->data || (lm && lm->shapes));
+}
+
 bool muc_mcu_is_vector_of(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t count)
 {
-    return muc_mcu_is_f32(tensor) && tensor->kind == MUC_TENSOR_CONST && tensor->data &&
-           tensor->rank == 1 && muc_mcu_dim(l, tensor, 0) == count;
+    return muc_mcu_is_f32(tensor) && muc_mcu_is_known(l, tensor) && tensor->rank == 1 &&
+           muc_mcu_dim(l, tensor, 0) == count;
 }
 
 /* i8 [n, k] around zero with a scale a row */
-static bool is_matrix(const muc_tensor *tensor)
+static bool is_matrix(const muc_mcu_lowering *l, const muc_tensor *tensor)
 {
     const muc_quantization *q = tensor->quantization;
 
-    if (tensor->kind != MUC_TENSOR_CONST || tensor->dtype != MUC_I8 || !tensor->data || !q ||
-        q->axis != 0 || tensor->rank != 2)
+    if (!muc_mcu_is_known(l, tensor) || tensor->dtype != MUC_I8 || !q || q->axis != 0 ||
+        tensor->rank != 2)
         return false;
     for (uint32_t i = 0; i < q->count; i++)
         if (q->zero_points[i] != 0)
             return false;
-    for (uint64_t i = 0; i < tensor->bytes; i++)
+    for (uint64_t i = 0; i < tensor->bytes && tensor->data; i++)
         if ((int8_t)tensor->data[i] == INT8_MIN)
             return false;
     return true;
@@ -130,6 +138,8 @@ static matrix_form form_of(const muc_mcu_lowering *l, const muc_tensor *tensor)
     bool is_odd = true;
     int most = 0;
 
+    if (!tensor->data)
+        return l->program->lm->blocks ? FORM_BLOCKS : FORM_Q8;
     for (uint64_t i = 0; i < tensor->bytes; i++) {
         int level = abs((int8_t)tensor->data[i]);
 
@@ -285,6 +295,8 @@ static muc_status add_packed(muc_mcu_lowering *l, const packing *p, const mur_ti
     uint16_t *scales;
     uint8_t *data;
 
+    if (!p->tensor->data)
+        return muc_mcu_add_value(l->ctx, l->program, &value, &id);
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, value.bytes, 1, (void **)&data));
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, part, &scales));
     memset(data, 0, value.bytes);
@@ -313,11 +325,13 @@ static muc_status define_scales(muc_mcu_lowering *l, const muc_tensor *tensor, c
     uint32_t n = muc_mcu_dim(l, tensor, 0);
     float *scales;
 
+    l->program->table_bytes += n * sizeof(*scales);
+    if (!tensor->data)
+        return MUC_OK;
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, n, &scales));
     for (uint32_t i = 0; i < n; i++)
         scales[i] = scale_of_row(tensor, i);
     define_floats(l, name, scales, n);
-    l->program->table_bytes += n * sizeof(*scales);
     return MUC_OK;
 }
 
@@ -331,10 +345,12 @@ static muc_status fill_parts(muc_mcu_lowering *l, uint32_t rows, const mur_tiles
 
     if (bytes <= value->bytes)
         return MUC_OK;
-    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
-    memcpy(data, value->data, value->bytes);
-    memset(data + value->bytes, 0, bytes - value->bytes);
-    value->data = data;
+    if (value->data) {
+        MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
+        memcpy(data, value->data, value->bytes);
+        memset(data + value->bytes, 0, bytes - value->bytes);
+        value->data = data;
+    }
     value->bytes = bytes;
     return MUC_OK;
 }
@@ -422,7 +438,7 @@ bool muc_mcu_takes_linear_q8(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
     const muc_tensor *bias = muc_mcu_input(l, node, 2);
 
-    return muc_mcu_is_f32(x) && x->rank == 2 && is_matrix(w) &&
+    return muc_mcu_is_f32(x) && x->rank == 2 && is_matrix(l, w) &&
            (!bias || muc_mcu_is_vector_of(l, bias, muc_mcu_dim(l, w, 0)));
 }
 
@@ -496,7 +512,7 @@ muc_status muc_mcu_write_linear_q8(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_embed_q8(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_input(l, node, 0)->dtype == MUC_I32 && is_matrix(muc_mcu_input(l, node, 1));
+    return muc_mcu_input(l, node, 0)->dtype == MUC_I32 && is_matrix(l, muc_mcu_input(l, node, 1));
 }
 
 muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)

@@ -7,6 +7,8 @@
 #include "targets/mcu/tiles.h"
 
 bool muc_mcu_is_f32(const muc_tensor *tensor);
+/* a constant with data, unless a plan from shapes alone is wanted */
+bool muc_mcu_is_known(const muc_mcu_lowering *l, const muc_tensor *tensor);
 /* a constant of f32 [count] */
 bool muc_mcu_is_vector_of(const muc_mcu_lowering *l, const muc_tensor *tensor, uint32_t count);
 

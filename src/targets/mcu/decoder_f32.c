@@ -116,7 +116,7 @@ bool muc_mcu_takes_rope_f32(const muc_mcu_lowering *l, const muc_node *node)
     for (uint32_t i = 1; i < 3; i++) {
         const muc_tensor *table = muc_mcu_input(l, node, i);
 
-        if (!muc_mcu_is_f32(table) || table->kind != MUC_TENSOR_CONST || !table->data)
+        if (!muc_mcu_is_f32(table) || !muc_mcu_is_known(l, table))
             return false;
     }
     return true;

@@ -16,6 +16,10 @@ struct muc_mcu_lm {
     const char *prompt;             /* a text with "{prompt}" in it, or NULL */
     uint32_t context, vocabulary, most_tokens;
     bool blocks; /* matrices are BlockDialect's */
+    bool shapes; /* constants have no data: the plan alone is wanted, no code */
+    /* where a plan that does not fit leaves the context whose caches may leave room enough, or 0 if
+     * none does; or NULL */
+    uint32_t *shorter;
 };
 
 /* Adds the sources that a language model needs besides its kernels. */

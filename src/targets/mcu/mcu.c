@@ -31,6 +31,25 @@ static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const cha
     return muc_arena_format(ctx, &program->arena, &program->name, "main_network"); /* main.c */
 }
 
+/* which way to store weights would make `bytes` of constants fit */
+static void hint_at_fewer_bits(muc_context *ctx, const muc_mcu_program *program, uint64_t bytes,
+                               uint64_t limit)
+{
+    uint64_t rest = bytes > program->weight_bytes ? bytes - program->weight_bytes : 0;
+
+    if (!program->lm && program->uses_f32)
+        muc_hint(ctx, "--quant int8 takes about a quarter of that");
+    if (!program->lm)
+        return;
+    if (!program->lm->blocks && rest + program->weights * 9 / 16 <= limit) /* 4.5 bits */
+        muc_hint(ctx, "--quant bd4 would do");
+    else if (rest + program->weights * 5 / 16 <= limit) /* 2.5 bits */
+        muc_hint(ctx, "muc compress --bits 2 would do");
+    else
+        muc_hint(ctx, "no number of bits is few enough, even 2 a weight take %" PRIu64 " bytes",
+                 rest + program->weights / 4);
+}
+
 /* constants, and no code yet, against the memory that holds both */
 static muc_status check_constants(muc_context *ctx, const muc_mcu_program *program)
 {
@@ -39,10 +58,43 @@ static muc_status check_constants(muc_context *ctx, const muc_mcu_program *progr
 
     if (memory->bytes == 0 || bytes <= memory->bytes)
         return MUC_OK;
-    return muc_fail(ctx, MUC_NOFIT, memory->name, MUC_NO_OFFSET,
-                    "constants take %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu32
-                    " of machine %s",
-                    bytes, bytes - memory->bytes, memory->bytes, program->machine->name);
+    muc_fail(ctx, MUC_NOFIT, program->graph->name, MUC_NO_OFFSET,
+             "constants take %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu32
+             " of %s of machine %s",
+             bytes, bytes - memory->bytes, memory->bytes, memory->name, program->machine->name);
+    hint_at_fewer_bits(ctx, program, bytes, memory->bytes);
+    return MUC_NOFIT;
+}
+
+/* the context whose caches leave room for what is too much now, if all else is the same, or 0 */
+static uint32_t context_for(const muc_mcu_program *program)
+{
+    uint64_t states = 0, surplus = program->plan.peak - program->plan.capacity, fewer;
+
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (program->values[i].kind == MUC_MCU_STATE_DATA) {
+            states += program->values[i].bytes;
+            surplus += MUC_MCU_ALIGNMENT; /* in front of the next, for a shorter one */
+        }
+    if (states < program->lm->context)
+        return 0;
+    fewer = surplus / (states / program->lm->context) + 1;
+    return fewer < program->lm->context ? program->lm->context - (uint32_t)fewer : 0;
+}
+
+static muc_status check_arena(muc_context *ctx, const muc_mcu_program *program)
+{
+    muc_status status = muc_plan_check(ctx, &program->plan);
+
+    if (status != MUC_NOFIT)
+        return status;
+    if (program->lm && program->lm->shorter)
+        *program->lm->shorter = context_for(program);
+    else if (program->lm)
+        muc_hint(ctx, "a shorter context (--ctx-size) would help");
+    else if (program->uses_f32)
+        muc_hint(ctx, "--quant int8 takes about a quarter");
+    return status;
 }
 
 /* buffers to addresses; chains leave some out, as many as must be */
@@ -75,7 +127,7 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
     MUC_TRY(check_constants(ctx, program)); /* patches may pack weights in another way */
     MUC_TRY(muc_mcu_weights_source(ctx, program));
     MUC_TRY(muc_mcu_place_tiles(ctx, program));
-    return muc_plan_check(ctx, &program->plan);
+    return check_arena(ctx, program);
 }
 
 muc_status muc_mcu_compile_as(muc_context *ctx, muc_graph *graph, const char *name,

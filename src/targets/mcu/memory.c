@@ -298,6 +298,7 @@ muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->value_count, &buffer_of));
     *plan = (muc_plan){
         .arena = memory->name,
+        .source = program->graph->name,
         .capacity = memory->bytes ? memory->bytes - constants : UINT32_MAX,
         .alignment = MUC_MCU_ALIGNMENT,
     };
