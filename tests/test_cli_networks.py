@@ -76,21 +76,10 @@ def test_a_network_is_shown_as_understood():
     assert found["outputs"] == [{"name": "y", "shape": "f32 [batch*2, 4, 3]"}]
 
 
-def test_cycles_that_nobody_measured_are_called_planned():
-    code = WORK / "tiles"
-    muc("compile", ROOT / "examples/cnnchip/small.graph", "--target", "mcu", "--machine", "siracusa", "-o", code)
-    rows = muc("report", code, "--format", "csv")[0].splitlines()
-    columns = rows[0].split(",")
-    assert "planned_cycles" in columns and "cycles" not in columns, columns
-    assert any(row.split(",")[columns.index("planned_cycles")] for row in rows[1:]), rows
-    tiles = [step["tiles"] for step in json.loads((code / "small.json").read_text())["steps"] if "tiles" in step]
-    assert all(key.startswith("planned_") for step in tiles for key in step if "cycles" in key), tiles
-
-
 def test_report_is_text_json_csv_or_a_page():
     code = compiled_code()
     text = muc("report", code)[0]
-    has(text, "arena bound", "arena placement  optimal", "layers:", "buffers:", "traffic:")
+    has(text, "arena bound", "layers:", "buffers:", "traffic:")
     report = json.loads(muc("report", code, "--format", "json")[0])
     assert report == json.loads(muc("report", code, "--json")[0])
     steps = json.loads((code / "rescue.json").read_text())["steps"]

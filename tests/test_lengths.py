@@ -173,7 +173,7 @@ def test_lengths_with_which_shapes_do_not_fit_are_refused_by_the_code_too(folder
 
     code = refused_by_both(folder, reshape(1, 8), dims, array(2), array(3), "node 'y': as many elements")
     header, main = ((code / name).read_text() for name in ("net.h", "main.c"))
-    assert "int net_run(void *arena, uint32_t N);" in header and "N is not 2" in main, main
+    assert "int net_run(void *arena, uint32_t dim_N);" in header and "N is not 2" in main, main
     refused_by_both(folder, reshape(-1, 8), dims, array(4), array(5), "node 'y': as many elements")
     pieces = [onnx.tensor("p", [2], [2, 3], onnx.INT64)]
     split = onnx.model([onnx.node("Split", ["x", "p"], ["y", "z"])], x, out + [onnx.value("z", [])], pieces)
@@ -244,6 +244,21 @@ def boards_run_at_every_length(folder):
     given = folder / "x.npy"
     given.write_bytes(files.npy((3, 4, 6), [i / 4 for i in range(72)]))
     assert results(folder, SHAPES, "--input", given) == results(folder, folder / "open", "--input", given, "--qemu", "m7")
+
+
+def test_dimensions_may_be_called_as_anything_in_c(folder):
+    """What generated code calls its own, and words of C: the same results under every name."""
+    path, code, given = folder / "net.onnx", folder / "code", folder / "x.npy"
+    given.write_bytes(files.npy((3, 4), [i / 4 for i in range(12)]))
+    for name in ("n", "y", "a", "x", "i0", "sum", "int", "for", "arena", "inputs", "argc", "refused", "memory", "dim_n"):
+        path.write_bytes(onnx.model(
+            [onnx.node("ReduceMean", ["x"], ["means"], axes=[0], keepdims=0),
+             onnx.node("Clip", ["x", "low", "high"], ["clipped"]),
+             onnx.node("Concat", ["x", "clipped"], ["both"], axis=0)],
+            [onnx.value("x", [name, 4])], [onnx.value("means", [4]), onnx.value("both", [name, 4])],
+            [onnx.tensor("low", [], [0.5]), onnx.tensor("high", [], [2.0])]))
+        muc("compile", path, "--target", "mcu", "--dim", f"{name}=1..8", "-o", code)
+        assert results(folder, path, "--input", given) == results(folder, code, "--input", given), name
 
 
 def in_a_folder(test):

@@ -263,10 +263,10 @@ static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
         { "operator", NULL, NULL },
         { "parts", NULL, "pieces that a block is split into" },
         { "instructions", NULL, NULL },
-        { "cycles", NULL, "by SPEC's formulas: the larger of compute and memory, summed" },
+        { "cycles", NULL, "the larger of compute and memory cycles, summed" },
         { "bound", "cycles", "fewer than this no way to split takes" },
-        { "compute_cycles", NULL, "by SPEC's formulas: one block a cycle" },
-        { "memory_cycles", NULL, "by SPEC's formulas: bytes over the bus" },
+        { "compute_cycles", NULL, "one block a cycle" },
+        { "memory_cycles", NULL, "bytes over the bus" },
         { "utilisation", NULL, "useful operations of PEs and cycles" },
         { "frame_bytes", "bytes", "read and written" },
         { "filter_bytes", "bytes", "read and written" },
@@ -444,9 +444,6 @@ static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **o
     add_bounds(*out, chip, &t);
     muc_report_add_count(*out, "frame_bytes", chip->program.frame_bytes);
     muc_report_add_count(*out, "frame_bound", member(json_object_get(chip->map, "frame"), "bound"));
-    text = json_string_value(json_object_get(json_object_get(chip->map, "frame"), "placement"));
-    if (text)
-        muc_report_add_text(*out, "frame_placement", "%s", text);
     muc_report_add_count(*out, "filter_bytes", chip->program.filter_bytes);
     add_layers(*out, chip, &t);
     MUC_TRY(add_frame(ctx, *out, chip));

@@ -144,7 +144,6 @@ static muc_status make_report(muc_context *ctx, const muc_cnnchip_build *build,
     muc_report_add_count(report, "cycles_bound", l->least_cycles);
     muc_report_add_count(report, "frame_bytes", l->plan.peak);
     muc_report_add_count(report, "frame_bound", l->plan.least);
-    muc_report_add_text(report, "frame_placement", "%s", muc_plan_proof(&l->plan));
     add_check(report, check);
     muc_report_begin_table(report, "memory");
     add_memory(report, "FRAME", "tensors", l->plan.peak);

@@ -260,7 +260,6 @@ static muc_status make_report(const decoder_job *job, muc_report **out)
     muc_report_add_count(report, "tokens_per_call", job->lm.most_tokens);
     muc_report_add_count(report, "arena_bytes", program->plan.peak);
     muc_report_add_count(report, "arena_bound", program->plan.least);
-    muc_report_add_text(report, "arena_placement", "%s", muc_plan_proof(&program->plan));
     muc_report_add_count(report, "constant_bytes", muc_mcu_constant_bytes(program));
     muc_report_add_count(report, "tokenizer_bytes", job->lm.tokenizer_bytes);
     muc_report_add_count(report, "flash_bytes", muc_mcu_language_bytes(program));

@@ -107,7 +107,6 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
     }
     muc_report_add_count(report, "arena_bytes", program->plan.peak);
     muc_report_add_count(report, "arena_bound", program->plan.least);
-    muc_report_add_text(report, "arena_placement", "%s", muc_plan_proof(&program->plan));
     if (program->exports)
         add_exports(report, program->exports);
     muc_report_begin_table(report, "memory");

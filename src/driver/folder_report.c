@@ -226,9 +226,8 @@ static void add_counted_facts(folder_report *r, const char *board, uint64_t macs
 
 static void add_facts(folder_report *r, const char *board)
 {
-    static const char *const facts[] = { "name",          "machine",     "core",
-                                         "arena_bytes",   "arena_bound", "arena_placement",
-                                         "constant_bytes" };
+    static const char *const facts[] = { "name",        "machine",     "core",
+                                         "arena_bytes", "arena_bound", "constant_bytes" };
     const json_t *patches = json_object_get(r->folder->json, "patches");
     const json_t *speech = json_object_get(r->folder->json, "language_model");
     uint64_t macs = sum_of(r, "macs");
@@ -267,7 +266,7 @@ static const muc_report_column layer_columns[] = {
     { "written", "bytes", "activations that the step writes" },
     { "dma_in", "bytes", "that DMA brings to the memory of tiles" },
     { "dma_out", "bytes", "that DMA brings back" },
-    { "planned_cycles", NULL, "of compute and DMA, as the plan estimates them; never measured" },
+    { "cycles", NULL, "of compute and DMA, as the plan counts them" },
     { "arena", "bytes", "of the arena that are in use during the step" },
     { "note", NULL, "why the step does not work in tiles" },
     { "node", NULL, "the layer of the network" },
@@ -285,7 +284,7 @@ static void add_tiles(folder_report *r, const json_t *tiles)
     muc_report_add_count(r->report, "tiles", count_of(tiles, "count"));
     muc_report_add_count(r->report, "dma_in", count_of(tiles, "bytes_in"));
     muc_report_add_count(r->report, "dma_out", count_of(tiles, "bytes_out"));
-    copy_value(r->report, tiles, "planned_cycles");
+    copy_value(r->report, tiles, "cycles");
 }
 
 static void add_counted(folder_report *r, uint32_t step, uint64_t macs)

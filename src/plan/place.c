@@ -274,11 +274,6 @@ muc_status muc_plan_fit(muc_context *ctx, muc_plan *plan)
 
 /* ---- what is said ---- */
 
-const char *muc_plan_proof(const muc_plan *plan)
-{
-    return plan->peak == plan->least ? "optimal" : "not proven";
-}
-
 static bool lives_at(const muc_plan_buffer *buffer, uint32_t step)
 {
     return buffer->persistent || (buffer->first <= step && step <= buffer->last);
@@ -350,7 +345,8 @@ void muc_plan_print(const muc_plan *plan, muc_text *text)
         else
             muc_text_add(text, "steps %u..%u\n", buffer->first, buffer->last);
     }
-    muc_text_add(text, "%-8s peak %llu of %llu bytes; no placement needs fewer than %llu: %s\n",
+    muc_text_add(text, "%-8s peak %llu of %llu bytes; no placement needs fewer than %llu%s\n",
                  plan->arena, (unsigned long long)plan->peak, (unsigned long long)plan->capacity,
-                 (unsigned long long)plan->least, muc_plan_proof(plan));
+                 (unsigned long long)plan->least,
+                 plan->peak == plan->least ? ": it is the least there is" : "");
 }

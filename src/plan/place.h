@@ -64,10 +64,6 @@ muc_status muc_plan_place(muc_context *ctx, muc_plan *plan);
  * least > capacity afterwards means that none fits. */
 muc_status muc_plan_fit(muc_context *ctx, muc_plan *plan);
 
-/* What is known of a placement's peak: "optimal", if it is the least that is possible, or "not
- * proven". Static text. */
-const char *muc_plan_proof(const muc_plan *plan);
-
 /* MUC_NOFIT if the placement exceeds the arena. Names the arena, the bytes that lack, the three
  * largest buffers of the fullest step, and what would help: fewer bytes live in that step if the
  * bound is above capacity, a better placement if it is not (and whether one exists, as far as

@@ -304,8 +304,8 @@ static void add_memories(const muc_cnnchip_build *build, muc_text *text)
 
     muc_text_add(text,
                  "  \"frame\": { \"bytes\": %" PRIu32 ", \"bound\": %" PRIu64
-                 ", \"placement\": \"%s\", \"image_bytes\": %" PRIu32 " },\n",
-                 p->frame_bytes, l->plan.least, muc_plan_proof(&l->plan), p->frame_image_bytes);
+                 ", \"image_bytes\": %" PRIu32 " },\n",
+                 p->frame_bytes, l->plan.least, p->frame_image_bytes);
     muc_text_add(text,
                  "  \"filter\": { \"bytes\": %" PRIu32 ", \"image_bytes\": %" PRIu32
                  ", \"weights_bytes\": %" PRIu64 ", \"parameters\": %" PRIu64

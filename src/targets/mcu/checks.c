@@ -80,8 +80,10 @@ static void print_lengths(const muc_mcu_lowering *l, uint64_t inputs, const char
                           muc_text *text)
 {
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
-        if (inputs >> i & 1)
-            muc_text_add(text, ", %s%s", type, muc_expr_get_input(l->graph->pool, i)->name);
+        if (inputs >> i & 1) {
+            muc_text_add(text, ", %s", type);
+            muc_mcu_print_dim(l->graph->pool, i, text);
+        }
 }
 
 static uint64_t lengths_of(const muc_mcu_lowering *l, const muc_tensor *tensor, const wanted *w)
@@ -266,7 +268,8 @@ bool muc_mcu_may_refuse(const muc_mcu_program *program)
     return program->arguments != 0;
 }
 
-void muc_mcu_emit_first_checks(const muc_mcu_program *program, muc_text *text)
+void muc_mcu_emit_first_checks(const muc_mcu_program *program, const char *before,
+                               const char *after, muc_text *text)
 {
     const muc_expr_pool *pool = program->graph->pool;
     const muc_expr_promise *promise;
@@ -278,18 +281,19 @@ void muc_mcu_emit_first_checks(const muc_mcu_program *program, muc_text *text)
     for (uint32_t i = 0; (input = next_argument(program, &i));) {
         muc_text_add(text, "    if (");
         if (input->lo)
-            muc_text_add(text, "%s < %" PRIu32 "u || ", input->name, input->lo);
-        muc_text_add(text, "%s > %" PRIu32 "u", input->name, input->hi);
+            muc_text_add(text, MUC_MCU_DIM "%s < %" PRIu32 "u || ", input->name, input->lo);
+        muc_text_add(text, MUC_MCU_DIM "%s > %" PRIu32 "u", input->name, input->hi);
         if (input->multiple > 1)
-            muc_text_add(text, " || %s %% %" PRIu32 "u != 0", input->name, input->multiple);
-        muc_text_add(text, ")\n        return %u;\n", ++number);
+            muc_text_add(text, " || " MUC_MCU_DIM "%s %% %" PRIu32 "u != 0", input->name,
+                         input->multiple);
+        muc_text_add(text, ")%s%u%s", before, ++number, after);
     }
     for (uint32_t i = 0; (promise = next_promise(program, &i));) {
         muc_text_add(text, "    if (");
         muc_mcu_print_expr(pool, promise->a, text);
         muc_text_add(text, promise->equal ? " != " : " > ");
         muc_mcu_print_expr(pool, promise->b, text);
-        muc_text_add(text, ")\n        return %u;\n", ++number);
+        muc_text_add(text, ")%s%u%s", before, ++number, after);
     }
     muc_text_add(text, "\n");
 }

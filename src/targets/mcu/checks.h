@@ -17,8 +17,10 @@ muc_status muc_mcu_add_checks(muc_mcu_lowering *l, const muc_node *node, uint32_
 
 /* Whether NAME_run returns a status. */
 bool muc_mcu_may_refuse(const muc_mcu_program *program);
-/* The checks that a run begins with; those before the call of a step. */
-void muc_mcu_emit_first_checks(const muc_mcu_program *program, muc_text *text);
+/* "if (...)" before NUMBER after, for each check of the run's lengths. */
+void muc_mcu_emit_first_checks(const muc_mcu_program *program, const char *before,
+                               const char *after, muc_text *text);
+/* The checks before the call of a step. */
 void muc_mcu_emit_checks(const muc_mcu_program *program, const muc_mcu_step *step, muc_text *text);
 /* The sentences of all checks, each as a string of C on a line of its own with a comma. */
 void muc_mcu_emit_refusals(const muc_mcu_program *program, muc_text *text);

@@ -311,8 +311,10 @@ void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_te
     muc_text_add(text, "%s %s_run(void *%s", muc_mcu_may_refuse(program) ? "int" : "void",
                  program->name, arena);
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
-        if (program->arguments >> i & 1)
-            muc_text_add(text, ", uint32_t %s", muc_expr_get_input(program->graph->pool, i)->name);
+        if (program->arguments >> i & 1) {
+            muc_text_add(text, ", uint32_t ");
+            muc_mcu_print_dim(program->graph->pool, i, text);
+        }
     muc_text_add(text, ")");
 }
 
@@ -425,7 +427,7 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     emit_reset(program, text);
     muc_mcu_print_run(program, "memory", text);
     muc_text_add(text, "\n");
-    muc_mcu_emit_first_checks(program, &body);
+    muc_mcu_emit_first_checks(program, "\n        return ", ";\n", &body);
     emit_steps(program, &body);
     if (muc_mcu_may_refuse(program))
         muc_text_add(&body, "    return 0;\n");

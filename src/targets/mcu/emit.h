@@ -38,7 +38,7 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text);
 /* A program for a hosted C: inputs from stdin, outputs to stdout, both as they lie in memory. It
  * ends with MUC_MCU_REFUSED, and a sentence on stderr, where the run refuses its lengths or data.
  */
-enum { MUC_MCU_REFUSED = 2 };
+#define MUC_MCU_REFUSED 2
 void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text);
 /* NAME.json, which muc run, verify and report read. */

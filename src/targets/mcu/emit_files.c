@@ -113,7 +113,8 @@ static void emit_arguments(const muc_mcu_program *program, muc_text *text)
         const muc_expr_input *input = muc_expr_get_input(pool, i);
 
         if (program->arguments >> i & 1)
-            muc_text_add(text, " %s %" PRIu32 "..%" PRIu32 ",", input->name, input->lo, input->hi);
+            muc_text_add(text, " " MUC_MCU_DIM "%s %" PRIu32 "..%" PRIu32 ",", input->name,
+                         input->lo, input->hi);
     }
     muc_text_add(text,
                  "\n * what shapes want of them, and nodes of their data, before they run. */\n");

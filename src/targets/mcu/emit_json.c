@@ -177,8 +177,8 @@ static void add_tiles(const muc_mcu_step *step, muc_text *text)
                  ", \"cores\": %" PRIu32 ", \"depth\": %" PRIu32 ", \"depth_tile\": %" PRIu32
                  ",\n        \"outer\": \"%s\", \"double_buffered\": %s, \"bytes\": %" PRIu64
                  ", \"bytes_in\": %" PRIu64 ", \"constant_bytes_in\": %" PRIu64
-                 ", \"bytes_out\": %" PRIu64 ",\n        \"planned_compute_cycles\": %" PRIu64
-                 ", \"planned_dma_cycles\": %" PRIu64 ", \"planned_cycles\": %" PRIu64 " }",
+                 ", \"bytes_out\": %" PRIu64 ",\n        \"compute_cycles\": %" PRIu64
+                 ", \"dma_cycles\": %" PRIu64 ", \"cycles\": %" PRIu64 " }",
                  t->rows, t->row_tile, t->channels, t->channel_tile, t->count, t->cores, t->depth,
                  t->depth_tile, t->channels_outer ? "channels" : "rows",
                  t->double_buffered ? "true" : "false", t->small_bytes, t->in_bytes,
@@ -383,10 +383,8 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
     add_key(text, "core", core->name);
     muc_text_add(text,
                  ",\n  \"arena_bytes\": %" PRIu64 ",\n  \"arena_bound\": %" PRIu64
-                 ",\n  \"arena_placement\": \"%s\",\n  \"constant_bytes\": %" PRIu64
-                 ",\n  \"sources\": [",
-                 program->plan.peak, program->plan.least, muc_plan_proof(&program->plan),
-                 muc_mcu_constant_bytes(program));
+                 ",\n  \"constant_bytes\": %" PRIu64 ",\n  \"sources\": [",
+                 program->plan.peak, program->plan.least, muc_mcu_constant_bytes(program));
     for (uint32_t i = 0; i < program->source_count; i++) {
         muc_text_add(text, "%s", i ? ", " : "");
         muc_text_add_json(text, program->sources[i]);

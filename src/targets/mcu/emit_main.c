@@ -144,10 +144,19 @@ static void emit_lengths(const muc_mcu_program *program, muc_text *text)
     unsigned word = 1;
 
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
-        if (program->arguments >> i & 1)
-            muc_text_add(text, "    const uint32_t %s = BOARD_LENGTH(argc, argv, %u);\n",
-                         muc_expr_get_input(program->graph->pool, i)->name, word++);
+        if (program->arguments >> i & 1) {
+            muc_text_add(text, "    const uint32_t ");
+            muc_mcu_print_dim(program->graph->pool, i, text);
+            muc_text_add(text, " = BOARD_LENGTH(argc, argv, %u);\n", word++);
+        }
 }
+
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+
+/* around the number of a check that failed */
+static const char before_refused[] = " {\n        BOARD_REFUSE(";
+static const char after_refused[] = ");\n        return " TEXT(MUC_MCU_REFUSED) ";\n    }\n";
 
 static void emit_call(const muc_mcu_program *program, muc_text *text)
 {
@@ -155,14 +164,13 @@ static void emit_call(const muc_mcu_program *program, muc_text *text)
 
     muc_text_add(text, "    %s%s_run(arena", refuses ? "refused = " : "", program->name);
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
-        if (program->arguments >> i & 1)
-            muc_text_add(text, ", %s", muc_expr_get_input(program->graph->pool, i)->name);
+        if (program->arguments >> i & 1) {
+            muc_text_add(text, ", ");
+            muc_mcu_print_dim(program->graph->pool, i, text);
+        }
     muc_text_add(text, ");\n");
     if (refuses)
-        muc_text_add(text,
-                     "    if (refused) {\n        BOARD_REFUSE(refused);\n"
-                     "        return %d;\n    }\n",
-                     MUC_MCU_REFUSED);
+        muc_text_add(text, "    if (refused)%srefused%s", before_refused, after_refused);
 }
 
 /* a board without files brings a header with these; its lengths may come from anywhere */
@@ -260,6 +268,8 @@ void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
     emit_lengths(program, text);
     muc_text_add(text, "    %s_inputs inputs;\n    %s_outputs outputs;\n%s\n", name, name,
                  muc_mcu_may_refuse(program) ? "    int refused;\n" : "");
+    /* before as much is read as they say */
+    muc_mcu_emit_first_checks(program, before_refused, after_refused, text);
     muc_text_add(text, "    %s_init(arena, &inputs, &outputs);\n", name);
     if (muc_mcu_has_state(program))
         muc_text_add(text, "    %s_reset(arena);\n", name);

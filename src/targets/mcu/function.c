@@ -23,18 +23,32 @@ const char *muc_mcu_output_name(uint32_t i)
     return i < MUC_COUNT(names) ? names[i] : "?";
 }
 
+static bool in_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* whether a text has the identifier that is prefix and word */
+static bool has_word(const char *text, const char *prefix, const char *word)
+{
+    size_t before = strlen(prefix), length = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, prefix)); at++)
+        if ((at == text || !in_word(at[-1])) && strncmp(at + before, word, length) == 0 &&
+            !in_word(at[before + length]))
+            return true;
+    return false;
+}
+
 /* whether a text speaks of an identifier */
 static bool speaks_of(const char *text, const char *word)
 {
-    size_t length = strlen(word);
+    return has_word(text, word, "");
+}
 
-    for (const char *at = text; (at = strstr(at, word)); at++) {
-        bool begins = at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
-
-        if (begins && !(isalnum((unsigned char)at[length]) || at[length] == '_'))
-            return true;
-    }
-    return false;
+static bool speaks_of_dim(const char *text, const muc_expr_pool *pool, uint32_t input)
+{
+    return has_word(text, MUC_MCU_DIM, muc_expr_get_input(pool, input)->name);
 }
 
 muc_status muc_mcu_begin_function(muc_mcu_lowering *l, const muc_node *node)
@@ -79,13 +93,13 @@ static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scrat
         MUC_TRY(muc_mcu_pass_scratch(l, scratch_bytes));
     }
     for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
-        const char *name = muc_expr_get_input(pool, i)->name;
-
-        if (!speaks_of(body, name))
+        if (!speaks_of_dim(body, pool, i))
             continue;
-        muc_text_add(head, "uint32_t %s, ", name);
+        muc_text_add(head, "uint32_t ");
+        muc_mcu_print_dim(pool, i, head);
+        muc_text_add(head, ", ");
         l->program->arguments |= UINT64_C(1) << i;
-        MUC_TRY(muc_mcu_pass_text(l, "%s", name));
+        MUC_TRY(muc_mcu_pass_text(l, MUC_MCU_DIM "%s", muc_expr_get_input(pool, i)->name));
     }
     return MUC_OK;
 }
@@ -233,7 +247,7 @@ static bool is_whole(const muc_mcu_lowering *l, const char *body, uint64_t macs,
         l->program->values[l->program->value_of[node->outputs[0]]].view_of != MUC_NO_ID)
         return false;
     for (uint32_t i = 0; i < muc_expr_input_count(l->graph->pool); i++)
-        if (speaks_of(body, muc_expr_get_input(l->graph->pool, i)->name))
+        if (speaks_of_dim(body, l->graph->pool, i))
             return false;
     *layer = (muc_mcu_tile_layer){
         .name = l->step->name, .rows = 1, .channels = 1, .multiple = 1, .work = macs

@@ -20,6 +20,11 @@ static const char *const operators[] = {
     [MUC_EXPR_SHR] = "(a >> b)",         [MUC_EXPR_SEL] = "(a ? b : c)",
 };
 
+void muc_mcu_print_dim(const muc_expr_pool *pool, uint32_t input, muc_text *text)
+{
+    muc_text_add(text, MUC_MCU_DIM "%s", muc_expr_get_input(pool, input)->name);
+}
+
 void muc_mcu_print_expr(const muc_expr_pool *pool, muc_expr e, muc_text *text)
 {
     const muc_expr_node *node = muc_expr_get(pool, e);
@@ -28,7 +33,7 @@ void muc_mcu_print_expr(const muc_expr_pool *pool, muc_expr e, muc_text *text)
     if (node->op == MUC_EXPR_CONST)
         muc_text_add(text, "%" PRIu32 "u", node->immediate);
     else if (node->op == MUC_EXPR_INPUT)
-        muc_text_add(text, "%s", muc_expr_get_input(pool, node->immediate)->name);
+        muc_mcu_print_dim(pool, node->immediate, text);
     for (const char *at = form ? form : ""; *at; at++) {
         if (*at >= 'a' && *at <= 'c')
             muc_mcu_print_expr(pool, node->operands[*at - 'a'], text);

@@ -114,6 +114,10 @@ const char *muc_mcu_output_name(uint32_t i);
 void muc_mcu_print_requant(muc_mcu_lowering *l, const muc_node *node);
 /* Writes "depth" levels of indentation. */
 void muc_mcu_indent(muc_text *text, unsigned depth);
+/* The name that an input of expressions has in C. Files name their dimensions as they please; with
+ * this before it, no name is a word of C or one that generated code has for something else. */
+#define MUC_MCU_DIM "dim_"
+void muc_mcu_print_dim(const muc_expr_pool *pool, uint32_t input, muc_text *text);
 /* An expression of C of type uint32_t, in parentheses where it is no single word. */
 void muc_mcu_print_expr(const muc_expr_pool *pool, muc_expr e, muc_text *text);
 
