@@ -22,6 +22,7 @@ typedef struct muc_compile_options {
     const char *fuse;      /* the same, of layers in tiles */
     const char *pes; /* of cnnchip: processing elements, "4".. or "unlimited"; NULL: machine's */
     const char *element; /* of cnnchip: "fp32", "fp16" or "int8"; NULL: the machine's */
+    const char *hex;     /* of cnnchip: bits of a line of .hex, "bus" or "none"; NULL: 32 */
     bool strip;          /* leave the debug map out */
 } muc_compile_options;
 

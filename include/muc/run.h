@@ -56,6 +56,8 @@ typedef struct muc_array_run {
     const char *dims;   /* of a folder of code: "NAME=N" of lengths that the arrays do not tell */
     const char *labels; /* a file with the name of a class in each line */
     const char *output; /* a .npz file to write the results to */
+    const char *dump; /* of a folder of the CNN chip: a folder to write its memories to, after each
+                         instruction; or NULL */
 } muc_array_run;
 
 /* Runs a network on the arrays, or the picture, that it was opened with, in float32 and exact

@@ -184,6 +184,7 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
         .fuse = args->values[OPTION_FUSE],
         .pes = args->values[OPTION_PES],
         .element = args->values[OPTION_ELEMENT],
+        .hex = args->values[OPTION_HEX],
         .strip = cli_given(args, OPTION_STRIP),
     };
     muc_report *report = NULL;
@@ -415,6 +416,7 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
         .dims = args->values[OPTION_DIM],
         .labels = args->values[OPTION_LABELS],
         .output = args->values[OPTION_OUTPUT],
+        .dump = args->values[OPTION_DUMP],
     };
     const char *prompt;
     char *owned;

@@ -497,6 +497,38 @@ static muc_status put_inputs(muc_context *ctx, muc_chip *chip, const muc_tensor_
     return MUC_OK;
 }
 
+static muc_status fill_frame(muc_context *ctx, muc_chip *chip, const muc_tensor_view *arrays,
+                             size_t count)
+{
+    MUC_TRY(read_places(ctx, chip, json_object_get(chip->map, "inputs"), &chip->inputs,
+                        &chip->input_count));
+    for (size_t i = 0; i < chip->input_count; i++)
+        if (!chip->inputs[i].in_frame)
+            return muc_fail(ctx, MUC_UNSUPPORTED, arrays->file, MUC_NO_OFFSET,
+                            "input '%s' is the master's alone: it is no part of the frame image",
+                            chip->inputs[i].name);
+    if (muc_chip_images(chip, arrays, count) != 1)
+        return muc_fail(ctx, MUC_USAGE, arrays->file, MUC_NO_OFFSET,
+                        "holds several images; the frame image takes one");
+    return put_inputs(ctx, chip, arrays, count);
+}
+
+muc_status muc_chip_fill_frame(muc_context *ctx, muc_bytes map, const muc_cnnchip_program *program,
+                               const muc_tensor_view *arrays, size_t count, uint8_t *frame)
+{
+    muc_chip chip = { .path = map.name, .program = *program };
+    muc_status status;
+
+    chip.map_file.bytes = map;
+    chip.sim.frame = frame;
+    MUC_TRY(muc_json_parse(ctx, map, 0, &chip.map));
+    status = fill_frame(ctx, &chip, arrays, count);
+    json_decref(chip.map);
+    muc_arena_free(&chip.run);
+    muc_arena_free(&chip.arena);
+    return status;
+}
+
 static muc_status take_outputs(muc_context *ctx, muc_chip *chip, muc_tensor_view **out)
 {
     MUC_TRY(MUC_ARENA_NEW(ctx, &chip->run, chip->output_count + 1, out));
@@ -525,7 +557,8 @@ muc_status muc_chip_run(muc_context *ctx, muc_chip *chip, const muc_tensor_view 
     muc_arena_free(&chip->run);
     chip->tensors = NULL;
     chip->tensor_count = chip->tensor_capacity = 0;
-    MUC_TRY(put_inputs(ctx, chip, arrays, array_count));
+    if (array_count || !json_is_true(json_object_get(chip->map, "inputs_in_frame")))
+        MUC_TRY(put_inputs(ctx, chip, arrays, array_count));
     chip->sim.program_bytes = chip->stop ? chip->stop : chip->program.code_bytes;
     state = muc_cnnchip_sim_start(&chip->sim);
     while (state == MUC_CNNCHIP_ENDED && chip->sim.code != 0) {
@@ -543,6 +576,16 @@ muc_status muc_chip_run(muc_context *ctx, muc_chip *chip, const muc_tensor_view 
 }
 
 /* ---- traces ---- */
+
+uint64_t muc_chip_layer_end(const json_t *layer)
+{
+    const json_t *steps = json_object_get(layer, "steps"), *range;
+
+    if (json_array_size(steps) == 0)
+        return 0;
+    range = json_object_get(json_array_get(steps, json_array_size(steps) - 1), "instructions");
+    return (uint64_t)json_integer_value(json_array_get(range, 1));
+}
 
 void muc_chip_trace_result(const muc_cnnchip_sim *sim, const muc_cnnchip_insn *insn, muc_text *text)
 {

@@ -62,10 +62,21 @@ muc_status muc_chip_read_place(muc_context *ctx, const muc_chip *chip, const jso
 /* A tensor's elements out of FRAME in the graph's order: float32 of f32, else stored integers. */
 void muc_chip_load(const muc_chip *chip, const muc_chip_place *place, uint8_t *out);
 
-/* Puts the arrays at their ports, runs the program, the host's steps between, and leaves results in
- * outputs, which live until the next run. */
+/* Puts the arrays at their ports (none: the frame image has them), runs the program, the host's
+ * steps between, and leaves results in outputs, which live until the next run. */
 muc_status muc_chip_run(muc_context *ctx, muc_chip *chip, const muc_tensor_view *arrays,
                         size_t array_count, muc_tensor_view **outputs);
+
+/* Puts arrays at the inputs' places in a frame image, as muc_chip_run does; map: map.json's text.
+ * Fails with MUC_UNSUPPORTED naming an input that does not lie in FRAME. */
+muc_status muc_chip_fill_frame(muc_context *ctx, muc_bytes map, const muc_cnnchip_program *program,
+                               const muc_tensor_view *arrays, size_t count, uint8_t *frame);
+/* The same as muc_chip_run, and writes what instructions leave: FRAME, or the partial sums, as .hex
+ * after each, every layer as .npy, and index.csv that tells which is which. */
+muc_status muc_chip_dump(muc_context *ctx, muc_chip *chip, const char *path,
+                         const muc_tensor_view *arrays, size_t count, muc_tensor_view **outputs);
+/* Number of the instruction behind a layer's last one; 0: it has none of its own. */
+uint64_t muc_chip_layer_end(const json_t *layer);
 
 /* Of a trace's line: how many elements the instruction left, the least, the greatest, their mean
  * and a checksum. */

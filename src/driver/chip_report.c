@@ -173,6 +173,19 @@ static muc_status run_images(muc_context *ctx, muc_chip *chip, muc_arena *arena,
     return MUC_OK;
 }
 
+static muc_status run_dumped(muc_context *ctx, muc_chip *chip, muc_arena *arena, const char *path,
+                             const muc_tensor_view *arrays, size_t count, uint64_t images,
+                             muc_tensor_view *outputs)
+{
+    muc_tensor_view *results;
+
+    if (images > 1)
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "%llu images are given; a dump is of one", (unsigned long long)images);
+    MUC_TRY(muc_chip_dump(ctx, chip, path, arrays, count, &results));
+    return keep_results(ctx, arena, chip, results, 0, 1, outputs);
+}
+
 static muc_status run_folder(muc_context *ctx, muc_chip *chip, muc_arena *arena,
                              const muc_array_run *how, muc_report **out)
 {
@@ -185,7 +198,10 @@ static muc_status run_folder(muc_context *ctx, muc_chip *chip, muc_arena *arena,
     MUC_TRY(take_inputs(ctx, chip, how, &arrays, &count, &image));
     images = muc_chip_images(chip, arrays, count);
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, chip->output_count + 1, &outputs));
-    MUC_TRY(run_images(ctx, chip, arena, arrays, count, images, outputs));
+    if (how->dump)
+        MUC_TRY(run_dumped(ctx, chip, arena, how->dump, arrays, count, images, outputs));
+    else
+        MUC_TRY(run_images(ctx, chip, arena, arrays, count, images, outputs));
     if (how->output)
         MUC_TRY(muc_arrays_write(ctx, how->output, outputs, chip->output_count));
     MUC_TRY(muc_report_new(ctx, out));

@@ -162,17 +162,6 @@ static muc_status compare_layer(comparison *c, const json_t *layer)
     return MUC_OK;
 }
 
-/* number of the instruction behind the layer's last one; 0: it has none of its own */
-static uint64_t end_of(const json_t *layer)
-{
-    const json_t *steps = json_object_get(layer, "steps"), *range;
-
-    if (json_array_size(steps) == 0)
-        return 0;
-    range = json_object_get(json_array_get(steps, json_array_size(steps) - 1), "instructions");
-    return (uint64_t)json_integer_value(json_array_get(range, 1));
-}
-
 /* one line an instruction: what it was, what it cost, what it left */
 static void add_trace(comparison *c, const muc_cnnchip_sim *sim, uint32_t pc,
                       const muc_cnnchip_counts *counts)
@@ -203,7 +192,7 @@ static void trace(void *arg, const muc_cnnchip_sim *sim, uint32_t pc, const uint
     muc_progress(c->ctx, "layers", c->next, json_array_size(c->layers));
     while (c->status == MUC_OK && c->next < json_array_size(c->layers)) {
         const json_t *layer = json_array_get(c->layers, c->next);
-        uint64_t end = end_of(layer);
+        uint64_t end = muc_chip_layer_end(layer);
 
         if (end > c->instruction)
             break;
@@ -335,8 +324,8 @@ static size_t limit_run(muc_chip *chip)
         operations += operations_of(&insn);
         if (operations > MUC_CHIP_CHECKED)
             return within;
-        for (;
-             layer < json_array_size(layers) && end_of(json_array_get(layers, layer)) <= count + 1;
+        for (; layer < json_array_size(layers) &&
+               muc_chip_layer_end(json_array_get(layers, layer)) <= count + 1;
              layer++) {
             within = layer + 1;
             chip->stop = at;

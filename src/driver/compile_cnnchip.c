@@ -79,6 +79,31 @@ static muc_status find_machine(muc_context *ctx, muc_arena *arena, const muc_gra
     return options->pes ? read_pes(ctx, options->pes, &out->pes) : MUC_OK;
 }
 
+/* bits of a line of .hex: of 8 to 8192 a multiple of 8; 0: none */
+static muc_status read_hex(muc_context *ctx, const char *text, const muc_cnnchip_machine *machine,
+                           uint32_t *out)
+{
+    unsigned long value;
+    char *end;
+
+    if (strcmp(text, "none") == 0) {
+        *out = 0;
+        return MUC_OK;
+    }
+    value = strcmp(text, "bus") == 0 ? 8ul * machine->bus_bytes : strtoul(text, &end, 10);
+    if (strcmp(text, "bus") == 0 && value == 0)
+        return muc_fail(ctx, MUC_USAGE, "hex", MUC_NO_OFFSET,
+                        "the machine's bus has no width; give the bits of a line");
+    if (strcmp(text, "bus") != 0 && (text[0] < '0' || text[0] > '9' || *end))
+        value = 0;
+    if (value < 8 || value > MUC_CNNCHIP_MOST_HEX_BITS || value % 8)
+        return muc_fail(ctx, MUC_USAGE, "hex", MUC_NO_OFFSET,
+                        "'%s': expected a multiple of 8 from 8 to %d, bus or none", text,
+                        MUC_CNNCHIP_MOST_HEX_BITS);
+    *out = (uint32_t)value;
+    return MUC_OK;
+}
+
 /* ---- report ---- */
 
 static void add_memory(muc_report *report, const char *memory, const char *use, uint64_t bytes)
@@ -193,6 +218,37 @@ static muc_status self_check(muc_context *ctx, const char *path, void *arg)
     return MUC_OK;
 }
 
+/* inputs that were given with the network, quantized and bordered, become part of the image */
+static muc_status put_inputs(muc_context *ctx, muc_cnnchip_build *build, const muc_model *model,
+                             muc_arena *arena)
+{
+    muc_bytes image = build->frame_image;
+    muc_text map = { 0 };
+    muc_status status;
+    uint8_t *frame;
+
+    if (model->array_count == 0)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, image.size + 1, &frame));
+    memcpy(frame, image.data, image.size);
+    muc_cnnchip_print_map(build, &map);
+    status = muc_text_status(ctx, &map);
+    if (status == MUC_OK)
+        status =
+            muc_chip_fill_frame(ctx, (muc_bytes){ (const uint8_t *)map.data, map.size, "map.json" },
+                                &build->program, model->arrays, model->array_count, frame);
+    muc_text_free(&map);
+    return status == MUC_OK ? muc_cnnchip_set_frame(build, frame) : status;
+}
+
+static muc_status finish(muc_context *ctx, muc_cnnchip_build *build, const muc_model *model,
+                         const muc_compile_options *options, muc_arena *arena)
+{
+    if (options->hex)
+        MUC_TRY(read_hex(ctx, options->hex, &build->machine, &build->hex_bits));
+    return put_inputs(ctx, build, model, arena);
+}
+
 static muc_status compile(muc_context *ctx, const muc_model *model,
                           const muc_compile_options *options, muc_arena *arena,
                           const char *out_path, muc_report **out)
@@ -213,7 +269,9 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
     build->options = model->options;
     build->fingerprint = fingerprint;
     job.build = build;
-    status = muc_cnnchip_write_folder(ctx, build, out_path, self_check, &job);
+    status = finish(ctx, build, model, options, arena);
+    if (status == MUC_OK)
+        status = muc_cnnchip_write_folder(ctx, build, out_path, self_check, &job);
     if (status == MUC_OK)
         status = make_report(ctx, build, &job.check, out_path, out);
     muc_cnnchip_build_free(build);

@@ -83,6 +83,10 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
 
     MUC_TRY(find(ctx, model, options->target, &target));
     MUC_TRY(target->precheck(ctx, out_path));
+    if (model->array_count && strcmp(target->name, "cnnchip") != 0)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "inputs become part of what target cnnchip makes, not of target %s",
+                        target->name);
     return target->compile(ctx, model, options, out_path, out);
 }
 

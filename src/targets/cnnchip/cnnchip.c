@@ -138,10 +138,30 @@ static muc_status add_code(muc_cnnchip_build *build)
     return MUC_OK;
 }
 
-static muc_status make_program(muc_cnnchip_build *build)
+/* the file, with the sum of the frame image, and the verifier's word on it */
+static muc_status seal(muc_cnnchip_build *build)
 {
     muc_cnnchip_lowering *l = &build->lowering;
     muc_cnnchip_program *p = &build->program, check;
+
+    p->frame_crc = muc_crc32(0, build->frame_image.data, build->frame_image.size);
+    MUC_TRY(muc_cnnchip_write_program(l->ctx, &l->arena, p, &build->program_file));
+    return muc_cnnchip_read_program(l->ctx, &l->arena, build->program_file, &check) == MUC_OK
+               ? MUC_OK
+               : MUC_BUG;
+}
+
+muc_status muc_cnnchip_set_frame(muc_cnnchip_build *build, const uint8_t *frame)
+{
+    build->frame_image.data = frame;
+    build->inputs_in_frame = true;
+    return seal(build);
+}
+
+static muc_status make_program(muc_cnnchip_build *build)
+{
+    muc_cnnchip_lowering *l = &build->lowering;
+    muc_cnnchip_program *p = &build->program;
 
     build->filter_image =
         (muc_bytes){ l->weights, (size_t)(l->weights_bytes + l->params_bytes), "filter.bin" };
@@ -149,16 +169,12 @@ static muc_status make_program(muc_cnnchip_build *build)
     p->pes = build->machine.pes;
     p->frame_bytes = (uint32_t)l->plan.peak;
     p->frame_image_bytes = (uint32_t)build->frame_image.size;
-    p->frame_crc = muc_crc32(0, build->frame_image.data, build->frame_image.size);
     p->filter_image_bytes = (uint32_t)build->filter_image.size;
     p->filter_bytes = p->filter_image_bytes + (uint32_t)l->scratch_bytes;
     p->filter_crc = muc_crc32(0, build->filter_image.data, build->filter_image.size);
     MUC_TRY(add_ports(build));
     MUC_TRY(add_code(build));
-    MUC_TRY(muc_cnnchip_write_program(l->ctx, &l->arena, p, &build->program_file));
-    return muc_cnnchip_read_program(l->ctx, &l->arena, build->program_file, &check) == MUC_OK
-               ? MUC_OK
-               : MUC_BUG;
+    return seal(build);
 }
 
 muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const char *name,
@@ -173,6 +189,7 @@ muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const c
     l = &build->lowering;
     build->name = name;
     build->machine = *machine;
+    build->hex_bits = 32;
     l->ctx = ctx;
     l->graph = graph;
     l->machine = &build->machine;
@@ -214,24 +231,28 @@ static muc_status write_text(muc_context *ctx, muc_folder *folder, const char *n
     return status;
 }
 
-static muc_status write_hex(muc_context *ctx, muc_folder *folder, const char *name, muc_bytes bytes)
+muc_status muc_cnnchip_write_hex(muc_context *ctx, muc_folder *folder, const char *name,
+                                 muc_bytes bytes, uint32_t line_bytes)
 {
     static const char digits[] = "0123456789abcdef";
-    muc_text text = { 0 };
+    size_t lines = (bytes.size + line_bytes - 1) / line_bytes, at = 0;
+    muc_status status;
+    char *text;
 
-    for (size_t at = 0; at < bytes.size; at += 4) {
-        char line[10];
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, lines * (2 * (size_t)line_bytes + 1) + 1, &text));
+    for (size_t line = 0; line < lines; line++) {
+        for (size_t i = line_bytes; i-- > 0;) {
+            size_t from = line * line_bytes + i;
+            uint8_t byte = from < bytes.size ? bytes.data[from] : 0;
 
-        for (unsigned i = 0; i < 4; i++) {
-            uint8_t byte = at + 3 - i < bytes.size ? bytes.data[at + 3 - i] : 0;
-
-            line[2 * i] = digits[byte >> 4];
-            line[2 * i + 1] = digits[byte & 15];
+            text[at++] = digits[byte >> 4];
+            text[at++] = digits[byte & 15];
         }
-        line[8] = '\n';
-        muc_text_add_bytes(&text, line, 9);
+        text[at++] = '\n';
     }
-    return write_text(ctx, folder, name, MUC_OK, &text);
+    status = muc_folder_write(folder, name, text, at);
+    free(text);
+    return status;
 }
 
 static muc_status write_host(muc_context *ctx, const muc_cnnchip_build *build, muc_folder *folder)
@@ -281,8 +302,9 @@ static muc_status write_files(muc_context *ctx, const muc_cnnchip_build *build, 
 
     for (size_t i = 0; i < MUC_COUNT(files); i++) {
         MUC_TRY(muc_folder_write(folder, files[i].name, files[i].bytes.data, files[i].bytes.size));
-        if (i == 0 || files[i].bytes.size <= MUC_CNNCHIP_MOST_HEX_BYTES)
-            MUC_TRY(write_hex(ctx, folder, files[i].hex, files[i].bytes));
+        if (build->hex_bits)
+            MUC_TRY(muc_cnnchip_write_hex(ctx, folder, files[i].hex, files[i].bytes,
+                                          build->hex_bits / 8));
     }
     status = muc_cnnchip_disassemble(ctx, build->program_file, &assembly);
     MUC_TRY(write_text(ctx, folder, "program.asm", status, &assembly));

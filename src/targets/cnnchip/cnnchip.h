@@ -15,6 +15,8 @@ typedef struct muc_cnnchip_build {
     muc_cnnchip_program program;
     size_t port_capacity;
     muc_bytes frame_image, filter_image, program_file;
+    bool inputs_in_frame; /* the frame image has them, not only borders */
+    uint32_t hex_bits;    /* of a line of the .hex files; 0: there are none */
 } muc_cnnchip_build;
 
 /* Compiles a graph as muc_canonicalise, muc_fuse and muc_lay_channels_last leave it, float32 or
@@ -25,17 +27,23 @@ muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const c
                                const muc_cnnchip_machine *machine, muc_cnnchip_build **out);
 void muc_cnnchip_build_free(muc_cnnchip_build *build); /* NULL is fine */
 
-/* Writes program.bin, program.hex, program.asm, frame.bin, filter.bin (also as .hex, up to
- * MUC_CNNCHIP_MOST_HEX_BYTES), map.json and a graph for each host step into a folder, which appears
- * whole or not at all, after check, which may be NULL. The same build gives the same bytes. */
-enum { MUC_CNNCHIP_MOST_HEX_BYTES = 4 << 20 };
+/* Writes program.bin, program.hex, program.asm, frame.bin, filter.bin (also as .hex), map.json and
+ * a graph for each host step into a folder, which appears whole or not at all, after check, which
+ * may be NULL. The same build gives the same bytes. */
 muc_status muc_cnnchip_write_folder(muc_context *ctx, const muc_cnnchip_build *build,
                                     const char *path, muc_folder_check *check, void *arg);
 
-/* ---- private to this folder ---- */
-
-/* map.c: every address and layer, as JSON. */
+/* A frame image of the same size with inputs in it, borrowed; the program file is made anew. */
+muc_status muc_cnnchip_set_frame(muc_cnnchip_build *build, const uint8_t *frame);
+/* Bytes as text for $readmemh, line_bytes a line, the lowest address in its last digits; the last
+ * line is filled with 0. */
+enum { MUC_CNNCHIP_MOST_HEX_BITS = 8192 };
+muc_status muc_cnnchip_write_hex(muc_context *ctx, muc_folder *folder, const char *name,
+                                 muc_bytes bytes, uint32_t line_bytes);
+/* map.json: every address and layer. */
 void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text);
+
+/* ---- private to this folder ---- */
 
 /* host.c: host step `index` as the text of a graph whose inputs are what it reads; constants of
  * more elements than such a text holds are inputs too, and their bytes are added to `data`. */

@@ -343,6 +343,8 @@ void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)
                  ",\n  \"cycles\": %" PRIu64 ",\n  \"cycles_bound\": %" PRIu64 ",\n",
                  build->machine.pes, build->machine.bus_bytes, build->machine.clock_mhz,
                  build->program.insn_count, l->cycles, l->least_cycles);
+    muc_text_add(text, "  \"hex_bits\": %" PRIu32 ",\n  \"inputs_in_frame\": %s,\n",
+                 build->hex_bits, build->inputs_in_frame ? "true" : "false");
     add_memories(build, text);
     ports = add_inputs(l, text);
     muc_text_add(text, "  \"layers\": [");
