@@ -1,9 +1,11 @@
 # The front door for those who type make; the work is in scripts/ and meson.build.
 PROMPT ?= search the north corridor for survivors and come back
-.PHONY: all run test check install dist clean
+# where make install puts things, if not below /usr/local; DESTDIR stands before it, for packages
+PREFIX ?=
+.PHONY: all run test check install uninstall dist clean
 
 all:
-	@scripts/build
+	@scripts/build $(if $(PREFIX),build -Dprefix=$(PREFIX))
 run:
 	@scripts/muc run --prompt "$(PROMPT)"
 test:
@@ -12,6 +14,8 @@ check:
 	@.ci/run
 install: all
 	meson install -C build
+uninstall: # what the last install put in place
+	ninja -C build uninstall
 dist: all
 	meson dist -C build
 clean:

@@ -4,6 +4,8 @@
 
 #include "muc/model.h"
 
+MUC_API_BEGIN
+
 /* How weights are stored; all-zero is the default. */
 typedef struct muc_weight_options {
     const char *codec;       /* "bd4": BlockDialect, the default; of target mcu "int8" is */
@@ -65,5 +67,7 @@ muc_status muc_assemble(muc_context *ctx, const char *path, const char *out_path
  * resolved. */
 muc_status muc_list_resolved(muc_context *ctx, const char *path, uint32_t position, uint32_t tokens,
                              char **text);
+
+MUC_API_END
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "muc/model.h"
 
+MUC_API_BEGIN
+
 /* All-zero is the default. */
 typedef struct muc_compress_options {
     const char *weights;   /* "int8", "int4", "int2" or "cb2"; NULL: the most that fits flash_bytes,
@@ -43,5 +45,7 @@ typedef struct muc_compress_options {
 muc_status muc_compress(muc_context *ctx, const muc_model *model,
                         const muc_compress_options *options, const char *out_path,
                         muc_report **out);
+
+MUC_API_END
 
 #endif

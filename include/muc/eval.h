@@ -4,6 +4,8 @@
 
 #include "muc/model.h"
 
+MUC_API_BEGIN
+
 typedef struct muc_eval_options {
     uint32_t window;            /* most tokens of a document; 0: the model's context */
     uint32_t limit;             /* most documents or cases; 0: all */
@@ -28,5 +30,7 @@ muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *p
  * "wrong" (case, expected, found). */
 muc_status muc_eval_task(muc_context *ctx, const muc_model *model, const char *path,
                          const muc_eval_options *options, muc_report **out);
+
+MUC_API_END
 
 #endif

@@ -7,6 +7,8 @@
 #include "muc/model.h"
 #include "muc/run.h"
 
+MUC_API_BEGIN
+
 /* Whether path is such a folder. */
 bool muc_is_code_folder(const char *path);
 /* Whether it is one of a language model, which muc_model_open takes to be run and evaluated. */
@@ -59,5 +61,7 @@ muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
  * memories over time. */
 muc_status muc_report_folder(muc_context *ctx, const char *path, const char *board,
                              const char *input, muc_report **out);
+
+MUC_API_END
 
 #endif

@@ -12,6 +12,8 @@
 
 #include "muc/report.h"
 
+MUC_API_BEGIN
+
 /* Maps its files until muc_model_close; its context must outlive it. Once open it is only read,
  * so several sessions may share it. */
 typedef struct muc_model muc_model;
@@ -59,7 +61,8 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
 void muc_model_close(muc_model *model); /* NULL is fine */
 
 /* The folder of the built-in model, valid until the process ends.
- * Fails with MUC_IO where it is neither beside the command (../share/muc) nor in the source. */
+ * Fails with MUC_IO where it is neither beside the library, or the program that holds it
+ * (../share/muc, ../../share/muc), nor where muc was to be installed. */
 muc_status muc_builtin_path(muc_context *ctx, const char **out);
 
 /* True of a network, which runs on arrays, not on text. */
@@ -78,5 +81,7 @@ muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **ou
 muc_status muc_list_formats(muc_context *ctx, muc_report **out);
 muc_status muc_list_targets(muc_context *ctx, muc_report **out);
 muc_status muc_list_operators(muc_context *ctx, muc_report **out);
+
+MUC_API_END
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "muc/status.h"
 
+MUC_API_BEGIN
+
 typedef struct muc_report muc_report;
 
 void muc_report_free(muc_report *report); /* NULL is fine */
@@ -34,5 +36,7 @@ muc_status muc_report_save(muc_context *ctx, const char *path, const char *form)
  * string. The string is borrowed from the report. */
 bool muc_report_number(const muc_report *report, const char *path, double *out);
 bool muc_report_string(const muc_report *report, const char *path, const char **out);
+
+MUC_API_END
 
 #endif

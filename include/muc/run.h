@@ -4,6 +4,8 @@
 
 #include "muc/model.h"
 
+MUC_API_BEGIN
+
 /* How the next token is drawn from the logits, in this order; all-zero takes the likeliest token.
  * The same seed gives the same text on every machine. */
 typedef struct muc_sampling {
@@ -67,5 +69,7 @@ typedef struct muc_array_run {
  * score) of the first result's greatest five. */
 muc_status muc_run_network(muc_context *ctx, const muc_model *model, const muc_array_run *how,
                            muc_report **out);
+
+MUC_API_END
 
 #endif

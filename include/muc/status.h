@@ -10,6 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Around declarations, which are C's in C++ too. */
+#ifdef __cplusplus
+#define MUC_API_BEGIN extern "C" {
+#define MUC_API_END }
+#else
+#define MUC_API_BEGIN
+#define MUC_API_END
+#endif
+
+MUC_API_BEGIN
+
 /* name, value, meaning */
 #define MUC_STATUS_TABLE(X) \
     X(OK, 0, "success") \
@@ -59,5 +70,7 @@ void muc_error_clear(muc_context *ctx);
 
 const char *muc_status_name(muc_status status);    /* "MALFORMED" */
 const char *muc_status_meaning(muc_status status); /* "input violates its file format" */
+
+MUC_API_END
 
 #endif

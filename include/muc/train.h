@@ -4,6 +4,8 @@
 
 #include "muc/report.h"
 
+MUC_API_BEGIN
+
 /* All-zero is the default but for data. Numbers that are 0 mean what stands in brackets. */
 typedef struct muc_train_options {
     const char *data;      /* a text, its documents parted by "<|endoftext|>" */
@@ -48,5 +50,7 @@ typedef struct muc_train_options {
  * OpenBLAS. */
 muc_status muc_train(muc_context *ctx, const char *path, const muc_train_options *options,
                      const char *out_path, muc_report **out);
+
+MUC_API_END
 
 #endif

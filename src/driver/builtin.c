@@ -1,36 +1,30 @@
 /* builtin.c - where the built-in model lies. */
+#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/locale.h"
+#include "driver/installed.h"
 #include "muc/model.h"
 
-#define BUILTIN "models/rescue"
+static char builtin[PATH_MAX + 16];
+
+static void find_builtin(void)
+{
+    snprintf(builtin, sizeof(builtin), "%s/models/rescue", muc_data_folder());
+}
 
 muc_status muc_builtin_path(muc_context *ctx, const char **out)
 {
     MUC_IN_C_LOCALE;
 
-    static const char in_source[] = MUC_SOURCE_ROOT "/" BUILTIN;
-    static char beside_command[4096];
-    char command[3072];
-    ssize_t length = readlink("/proc/self/exe", command, sizeof(command) - 1);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    if (length > 0) {
-        command[length] = '\0';
-        *strrchr(command, '/') = '\0';
-        snprintf(beside_command, sizeof(beside_command), "%s/../share/muc/" BUILTIN, command);
-        if (muc_path_is_dir(beside_command)) {
-            *out = beside_command;
-            return MUC_OK;
-        }
-    }
-    if (muc_path_is_dir(in_source)) {
-        *out = in_source;
-        return MUC_OK;
-    }
-    return muc_fail(ctx, MUC_IO, "built-in model", MUC_NO_OFFSET,
-                    "neither %s nor %s is there; name a model instead", beside_command, in_source);
+    pthread_once(&once, find_builtin);
+    if (!muc_path_is_dir(builtin))
+        return muc_fail(ctx, MUC_IO, builtin, MUC_NO_OFFSET,
+                        "the built-in model is not there; name a model instead");
+    *out = builtin;
+    return MUC_OK;
 }

@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/temporary.h"
+#include "driver/installed.h"
 #include "targets/mcu/emit.h"
 
 enum { MOST_WORDS = 512, MOST_LINE = 512 };
@@ -23,7 +24,6 @@ enum { MOST_WORDS = 512, MOST_LINE = 512 };
 /* exit statuses of scripts/run_network and of timeout, which bounds it */
 enum { NO_BOARD = 7, NOT_IN_TIME = 124, NO_TOOL = 127 };
 #define MOST_SECONDS "300"
-#define RUN_NETWORK MUC_SOURCE_ROOT "/scripts/run_network"
 
 extern char **environ;
 
@@ -260,19 +260,20 @@ static muc_status write_board_input(muc_context *ctx, const muc_code_folder *fol
 static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
                           const char *temporary, code_job *job)
 {
-    const char *in, *out, *count;
+    const char *script, *in, *out, *count;
     muc_status status;
     muc_file printed;
     int state;
 
-    if (access(RUN_NETWORK, X_OK))
-        return muc_fail(ctx, MUC_IO, RUN_NETWORK, MUC_NO_OFFSET,
-                        "is not there: boards are emulated from muc's source folder");
+    MUC_TRY(muc_arena_format(ctx, arena, &script, "%s/scripts/run_network", muc_data_folder()));
+    if (access(script, X_OK))
+        return muc_fail(ctx, MUC_IO, script, MUC_NO_OFFSET,
+                        "is not there: muc was installed without what runs emulated boards");
     MUC_TRY(muc_arena_format(ctx, arena, &in, "%s/in", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &out, "%s/out", temporary));
     MUC_TRY(muc_arena_format(ctx, arena, &count, "%s/count", temporary));
     MUC_TRY(write_board_input(ctx, folder, arena, job->input, in));
-    const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, RUN_NETWORK, job->board,
+    const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, script, job->board,
                                   folder->path, in,   out,  job->mode,    NULL };
 
     MUC_TRY(await_child(ctx, words, NULL, count, NULL, &state));
@@ -330,7 +331,7 @@ muc_status muc_code_emulate(muc_context *ctx, const muc_code_folder *folder, con
     muc_status status = do_job(ctx, folder, &job);
 
     if (status == MUC_OK && sscanf(job.printed, "%" SCNu64, instructions) != 1)
-        status = muc_fail(ctx, MUC_IO, RUN_NETWORK, MUC_NO_OFFSET, "printed no count");
+        status = muc_fail(ctx, MUC_IO, "run_network", MUC_NO_OFFSET, "printed no count");
     muc_arena_free(&arena);
     if (status != MUC_OK) {
         free(job.output);
@@ -362,7 +363,7 @@ static muc_status take_speech(muc_context *ctx, const code_job *job, muc_code_sp
                              &text));
     out->text = (muc_bytes){ (const uint8_t *)text, job->output_bytes - TOLD, "text" };
     if (sscanf(printed, "%" SCNu64 "%n", &out->prompt_instructions, &length) != 1)
-        return muc_fail(ctx, MUC_IO, RUN_NETWORK, MUC_NO_OFFSET, "printed no count");
+        return muc_fail(ctx, MUC_IO, "run_network", MUC_NO_OFFSET, "printed no count");
     out->instructions = 0;
     for (printed += length; sscanf(printed, "%" SCNu64 "%n", &count, &length) == 1;
          printed += length)

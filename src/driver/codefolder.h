@@ -84,7 +84,7 @@ muc_status muc_code_run(muc_context *ctx, const muc_code_folder *folder, const c
                         muc_bytes input, uint8_t **output, size_t *output_bytes);
 
 /* Builds the folder's code for an emulated board, one of scripts/qemu_boards, and runs it there,
- * with muc's own source folder, the board's cross compiler and QEMU: as muc_code_run, and
+ * with the scripts installed with muc, the board's cross compiler and QEMU: as muc_code_run, and
  * *instructions counts those of the network's run. */
 muc_status muc_code_emulate(muc_context *ctx, const muc_code_folder *folder, const char *board,
                             muc_bytes input, uint8_t **output, size_t *output_bytes,
