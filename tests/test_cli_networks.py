@@ -451,5 +451,76 @@ output y
     assert source[0] == source[1]
 
 
+def field(number, data):
+    """A field of a protocol buffer: a number, or bytes."""
+    def varint(value):
+        return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+    return varint(number << 3) + varint(data) if isinstance(data, int) else varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def write_doubles(path, arrays):
+    with zipfile.ZipFile(path, "w") as file:
+        for name, values in arrays.items():
+            header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': (1, {len(values)}), }}".ljust(117) + "\n"
+            file.writestr(f"{name}.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode()
+                          + struct.pack(f"<{len(values)}d", *values))
+
+
+def onnx_of_floats(folder, factor, op, a, b, golden):
+    """y = (a + b) * factor, or op of it, every value called FLOAT, with arrays beside it as Deeploy has them"""
+    folder.mkdir()
+    count = len(a)
+
+    def port(name):
+        shape = field(1, field(1, 1)) + field(1, field(1, count))
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+
+    def node(kind, inputs, output):
+        return field(1, b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, kind))
+
+    graph = node(b"Add", [b"A", b"B"], b"s") + node(b"Mul", [b"s", b"c"], b"m") + node(op, [b"m"], b"y")
+    graph += field(2, b"g") + field(5, field(1, 1) + field(2, 1) + field(8, b"c") + field(9, struct.pack("<f", factor)))
+    graph += field(11, port(b"A")) + field(11, port(b"B")) + field(12, port(b"y"))
+    (folder / "network.onnx").write_bytes(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
+    write_doubles(folder / "inputs.npz", {"A": a, "B": b})
+    if golden:
+        write_doubles(folder / "outputs.npz", {"y": golden})
+    return folder / "network.onnx"
+
+
+def read_numbers(path):
+    with zipfile.ZipFile(path) as file:
+        data = file.read(file.namelist()[0])
+    end = 10 + struct.unpack_from("<H", data, 8)[0]
+    kind = {b"<f4": "f", b"<i4": "i"}[re.search(rb"'descr': '(...)'", data[:end])[1]]
+    return kind, list(struct.unpack(f"<{(len(data) - end) // 4}{kind}", data[end:]))
+
+
+def test_whole_numbers_called_float_are_computed_as_integers():
+    """sums beyond 2^24, which float32 rounds; everything whole and closed over integers, or else floats as the file says"""
+    a, b = [2 ** 27 + 7919 * i * i for i in range(125)], [3 * i - 99 for i in range(125)]
+    y = [3 * (p + q) for p, q in zip(a, b)]
+    out = WORK / "whole.npz"
+    net = onnx_of_floats(WORK / "whole", 3, b"Relu", a, b, y)
+    has(muc("inspect", net)[0], "integers, as inputs.npz and outputs.npz")
+    muc("run", net, "--input", WORK / "whole/inputs.npz", "--output", out)
+    assert read_numbers(out) == ("i", y)
+    muc("compile", net, "--target", "mcu", "-o", WORK / "whole_c")
+    muc("run", WORK / "whole_c", "--input", WORK / "whole/inputs.npz", "--output", out)
+    assert read_numbers(out) == ("i", y)
+    muc("run", net, "--type", "A=f32,B=f32", "--input", WORK / "whole/inputs.npz", "--output", out)
+    kind, numbers = read_numbers(out)
+    assert kind == "f" and sum(p != q for p, q in zip(numbers, y)) > 60
+    pixels = [i % 256 for i in range(125)]
+    for name, factor, op, golden in (("fractions", 0.5, b"Relu", [float(p) for p in pixels]),
+                                     ("open", 3, b"Sigmoid", [1.0] * 125), ("real", 3, b"Relu", [6.5 * p for p in pixels]),
+                                     ("alone", 3, b"Relu", None)):
+        net = onnx_of_floats(WORK / name, factor, op, pixels, pixels, golden)
+        muc("run", net, "--input", WORK / name / "inputs.npz", "--output", out)
+        assert read_numbers(out)[0] == "f" and "integers" not in muc("inspect", net)[0], name
+    muc("compile", WORK / "fractions/network.onnx", "--target", "mcu", "--quant", "int8", "--calib", WORK / "fractions/inputs.npz",
+        "-o", WORK / "pixels_c")
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

@@ -324,6 +324,44 @@ static muc_status note_options(muc_context *ctx, muc_model *model, const muc_mod
     return MUC_OK;
 }
 
+/* The arrays of NAME beside the network, if they are whole numbers alone; one that is no archive of
+ * arrays says nothing. */
+static size_t whole_beside(muc_context *ctx, muc_model *model, const char *name,
+                           muc_tensor_view **out)
+{
+    const char *slash = strrchr(model->path, '/');
+    double least, most;
+    const char *path;
+    size_t count = 0;
+
+    if (muc_arena_format(ctx, &model->arena, &path, "%.*s%s",
+                         slash ? (int)(slash + 1 - model->path) : 0, model->path, name) != MUC_OK ||
+        !muc_is_arrays(path) || muc_arrays_read(ctx, &model->arena, path, out, &count) != MUC_OK)
+        count = 0;
+    muc_error_clear(ctx);
+    for (size_t i = 0; i < count; i++)
+        if (!muc_tensor_range(&(*out)[i], &least, &most))
+            return 0;
+    return count;
+}
+
+/* A network that cannot be had in integers is what its file says. */
+static muc_status open_whole(muc_context *ctx, muc_model *model, muc_network_options *how)
+{
+    muc_tensor_view *inputs, *results;
+    size_t count = whole_beside(ctx, model, "inputs.npz", &inputs);
+
+    if (!count || !whole_beside(ctx, model, "outputs.npz", &results))
+        return muc_network_open(ctx, model->path, how, &model->network);
+    how->whole = inputs;
+    how->whole_count = count;
+    if (muc_network_open(ctx, model->path, how, &model->network) == MUC_OK)
+        return MUC_OK;
+    muc_error_clear(ctx);
+    how->whole_count = 0;
+    return muc_network_open(ctx, model->path, how, &model->network);
+}
+
 static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     muc_network_options how = { 0 };
@@ -349,8 +387,11 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     how.arch = options->arch;
     how.known = model->arrays;
     how.known_count = model->array_count;
+    if (options->types)
+        MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
+    else
+        MUC_TRY(open_whole(ctx, model, &how));
     model->how = how;
-    MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
     if (options->export_count)
         MUC_TRY(muc_model_unify(ctx, model, &how, options));
     MUC_TRY(muc_fold(ctx, model->network.graph));

@@ -191,6 +191,10 @@ muc_status muc_network_inspect(muc_context *ctx, const muc_network *network, muc
                           muc_dtype_get(tensor->dtype)->block_elements;
     }
     muc_report_add_text(report, "format", "%s", network->format);
+    if (network->reads_integers)
+        muc_report_add_text(report, "values",
+                            "integers, as inputs.npz and outputs.npz beside the file are; --type "
+                            "NAME=f32 has them read as floats");
     muc_report_add_count(report, "nodes", graph->node_count);
     muc_report_add_count(report, "parameters", parameters);
     muc_report_add_count(report, "weight_bytes", bytes);

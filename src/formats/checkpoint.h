@@ -128,6 +128,9 @@ void muc_checkpoint_close(muc_checkpoint *checkpoint);
 /* NULL if there is no tensor of that name. */
 const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name);
 
+/* The least and the most element of a tensor of numbers; false if one of them is no whole number of
+ * 32 bits. Of no elements: 0 and 0. */
+bool muc_tensor_range(const muc_tensor_view *tensor, double *least, double *most);
 /* Bytes in its file, with scales or codebooks. */
 uint64_t muc_checkpoint_stored(const muc_tensor_view *tensor);
 /* All its matrices: elements, and bytes as muc_checkpoint_stored has them. */

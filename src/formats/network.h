@@ -36,6 +36,10 @@ typedef struct muc_network_options {
     /* Types of inputs that the file calls FLOAT and means as integers (formats/onnx/integers.h). */
     const muc_network_type *types;
     size_t type_count;
+    /* Samples of the inputs, as muc_network_match gives them, where they and the results that
+     * belong to them are whole numbers of 32 bits (formats/onnx/integers.h); 0: none. */
+    const muc_tensor_view *whole;
+    size_t whole_count;
     const char *arch; /* path of the network that a file of weights alone belongs to; NULL: none */
 } muc_network_options;
 
@@ -51,7 +55,8 @@ typedef struct muc_network {
     muc_arena arena;        /* what constants borrow, if not a mapped file */
     muc_mapped_file *files; /* mapped until muc_network_close */
     muc_graph *graph;
-    bool arch_used; /* the file named by the options' arch was opened */
+    bool reads_integers; /* of whole samples: values that the file calls FLOAT are integers */
+    bool arch_used;      /* the file named by the options' arch was opened */
 } muc_network;
 
 typedef bool muc_network_probe(const muc_source *source);

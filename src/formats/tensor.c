@@ -1,5 +1,6 @@
 /* tensor.c - the size of a tensor, and its elements as float32 whatever their type. */
 #include <math.h>
+#include <string.h>
 
 #include "formats/format.h"
 
@@ -44,4 +45,49 @@ muc_status muc_tensor_to_f32(muc_context *ctx, const muc_tensor_view *view, uint
                             "tensor '%s': element %llu is not finite", view->name,
                             (unsigned long long)(first + n));
     return MUC_OK;
+}
+
+/* anything but a number: NAN */
+static double number_at(const muc_tensor_view *t, uint64_t i)
+{
+    const uint8_t *at = t->data + i * muc_dtype_get(t->dtype)->block_bytes;
+    double wide;
+    float x;
+
+    switch ((int)t->dtype) {
+    case MUC_F64:
+        memcpy(&wide, at, sizeof(wide));
+        return wide;
+    case MUC_I64:
+        return (double)(int64_t)muc_load_u64(at);
+    case MUC_I32:
+        return (int32_t)muc_load_u32(at);
+    case MUC_I16:
+        return (int16_t)muc_load_u16(at);
+    case MUC_U16:
+        return muc_load_u16(at);
+    case MUC_I8:
+        return (int8_t)*at;
+    case MUC_U8:
+        return *at;
+    case MUC_F32:
+    case MUC_F16:
+        return muc_dtype_to_f32(t->dtype, t->data, i, 1, &x) ? (double)x : NAN;
+    default:
+        return NAN;
+    }
+}
+
+bool muc_tensor_range(const muc_tensor_view *tensor, double *least, double *most)
+{
+    *least = *most = 0;
+    for (uint64_t i = 0; i < tensor->elements; i++) {
+        double x = number_at(tensor, i);
+
+        if (!(x >= INT32_MIN && x <= INT32_MAX) || x != (double)(int64_t)x)
+            return false;
+        *least = x < *least ? x : *least;
+        *most = x > *most ? x : *most;
+    }
+    return true;
 }

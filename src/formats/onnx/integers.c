@@ -152,6 +152,30 @@ static value *enter_given(onnx_integer_values *integers, const char *name, muc_d
     return v;
 }
 
+/* the smallest that holds the sample of input number i */
+static muc_dtype type_of_sample(const onnx_import *im, const Onnx__GraphProto *graph, size_t i)
+{
+    static const muc_dtype types[] = { MUC_I8, MUC_U8, MUC_I16 };
+    const muc_network_options *o = im->options;
+    const char *name = graph->input[i]->name;
+    const muc_tensor_view *view = NULL;
+    int64_t low, high;
+    double least, most;
+
+    for (size_t k = 0; k < o->whole_count && !view; k++)
+        if (strcmp(o->whole[k].name, name) == 0)
+            view = &o->whole[k];
+    if (!view)
+        view = i < o->whole_count ? &o->whole[i] : NULL;
+    if (!view)
+        return MUC_I32;
+    muc_tensor_range(view, &least, &most);
+    for (size_t k = 0; k < MUC_COUNT(types); k++)
+        if (muc_dtype_range(types[k], &low, &high) && least >= (double)low && most <= (double)high)
+            return types[k];
+    return MUC_I32;
+}
+
 /* Inputs: what the caller says; else what the file says, unless it says FLOAT, or integers of 64
  * bits, which are indices and shapes. */
 static muc_status enter_inputs(onnx_import *im, const Onnx__GraphProto *graph,
@@ -171,6 +195,8 @@ static muc_status enter_inputs(onnx_import *im, const Onnx__GraphProto *graph,
         MUC_TRY(muc_onnx_dtype(im->ctx, im->source->path, input->name, type->elem_type, &dtype));
         if (muc_dtype_range(dtype, &low, &high) && low >= INT32_MIN && high <= INT32_MAX)
             enter_given(integers, input->name, dtype)->declared = true;
+        else if (dtype == MUC_F32 && im->network->reads_integers)
+            enter_given(integers, input->name, type_of_sample(im, graph, i));
     }
     for (size_t i = 0; i < im->options->type_count; i++)
         enter_given(integers, im->options->types[i].name, im->options->types[i].dtype);
@@ -303,6 +329,29 @@ static bool is_known_from_operators(const Onnx__GraphProto *graph)
     return false;
 }
 
+/* products of matrices may have factors, which are 1 by default */
+static bool has_fraction(const Onnx__NodeProto *node)
+{
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (node->attribute[i]->type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT &&
+            node->attribute[i]->f != truncf(node->attribute[i]->f))
+            return true;
+    return false;
+}
+
+/* Integers give integers, whatever they are: every operator has a row, every constant is whole. */
+static bool is_closed(const Onnx__GraphProto *graph, const onnx_integer_values *integers)
+{
+    for (size_t i = 0; i < graph->n_node; i++)
+        if (strcmp(graph->node[i]->op_type, "Constant") != 0 &&
+            (row_of(graph->node[i]->op_type)->rule == ONNX_NOTHING || has_fraction(graph->node[i])))
+            return false;
+    for (size_t i = 0; i < integers->capacity; i++)
+        if (integers->values[i].kind == REAL)
+            return false;
+    return true;
+}
+
 static bool says_integer(const muc_network_options *options)
 {
     for (size_t i = 0; i < options->type_count; i++)
@@ -355,11 +404,16 @@ muc_status onnx_find_integers(onnx_import *im, const Onnx__GraphProto *graph,
     onnx_integer_values *integers;
 
     *out = NULL;
-    if (!is_known_from_operators(graph) && !says_integer(im->options))
+    if (!is_known_from_operators(graph) && !says_integer(im->options) && !im->options->whole_count)
         return MUC_OK;
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, 1, &integers));
     MUC_TRY(enter_names(im, graph, integers));
     MUC_TRY(enter_constants(im, graph, integers));
+    if (!is_known_from_operators(graph) && !says_integer(im->options)) {
+        if (!is_closed(graph, integers))
+            return MUC_OK;
+        im->network->reads_integers = true;
+    }
     MUC_TRY(enter_inputs(im, graph, integers));
     for (size_t i = 0; i < graph->n_node; i++)
         MUC_TRY(enter_result(im, graph->node[i], integers));

@@ -4,8 +4,11 @@
  * what an operator of QuantLib reads or gives, and what is joined to such a value by operators that
  * move or compute integers (integers.def), constants of whole numbers fitting either kind. Where no
  * such operator is and the caller names no integer input, nothing is an integer but what the file
- * calls one. An input that is an integer has the type that the caller gave, else that of the
- * integers it is moved together with (a cache), else i16, which holds signed and unsigned bytes.
+ * calls one; unless sample inputs and results are whole numbers, the constants too, and every
+ * operator has a row: then all is integer, and inputs that the file calls FLOAT have the smallest
+ * type that holds the sample. An input that is an integer has the type that the caller gave, else
+ * that of the integers it is moved together with (a cache), else i16, which holds signed and
+ * unsigned bytes.
  */
 #ifndef MUC_ONNX_INTEGERS_H
 #define MUC_ONNX_INTEGERS_H
