@@ -160,7 +160,7 @@ def test_wrong_compile_options_are_told():
     has(muc("compile", "--act-terms", "3", *out, status=USAGE)[1], "expected 1 or 2")
     has(muc("compile", "--act-terms", "2,z=1", *out, status=USAGE)[1], "x q k p v o f h l")
     has(muc("compile", "--attention", "none", *out, status=USAGE)[1], "cache or recompute")
-    has(muc("compile", "--target", "z80", *out, status=USAGE)[1], "muc targets")
+    has(muc("compile", "--target", "z80", *out, status=USAGE)[1], "uthinker, mcu or cnnchip")
     has(muc("compile", "--quant", "int1", *out, status=USAGE)[1], "bd4")
     has(muc("compile", "--bits", "0.5", *out, status=USAGE)[1], "from 1 to 16")
     has(muc("compile", "--ctx-size", "9999", *out, status=USAGE)[1], "256")

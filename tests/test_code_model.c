@@ -199,7 +199,8 @@ static void what_cannot_be_is_refused_by_name(void **state)
 
     (void)state;
     open_scene(&s);
-    CHECK_FAILS(s.ctx, MUC_USAGE, "no codec 'cb2'", compile(&s, s.tiny, NULL, "cb2"));
+    CHECK_FAILS(s.ctx, MUC_USAGE, "no 'cb2'; expected int8 or bd4",
+                compile(&s, s.tiny, NULL, "cb2"));
     CHECK_FAILS(s.ctx, MUC_USAGE, "stm32f746", compile(&s, s.tiny, "z80", NULL));
     CHECK_EQ(access(s.folder, F_OK), -1);
     close_scene(&s);

@@ -175,6 +175,7 @@ static void damaged_folders_are_refused(void **state)
     };
 
     (void)state;
+    muc_context_set_force(ctx, true); /* what is damaged was edited */
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         muc_report *report = NULL;
         muc_model *model = NULL;
@@ -191,16 +192,17 @@ static void what_is_compressed_is_not_compressed_again(void **state)
     const muc_compress_options options = { .weights = "int4", .calibration = "none" };
     muc_report *report = NULL;
     muc_model *model;
+    char other[96];
 
     (void)state;
+    snprintf(other, sizeof(other), "%s_2", out);
     CHECK_OK(ctx, compress("int2", NULL, &report));
     muc_report_free(report);
     CHECK_OK(ctx, muc_model_open(ctx, out, NULL, &model));
     report = NULL;
-    CHECK_FAILS(ctx, MUC_USAGE, "int2 already",
-                muc_compress(ctx, model, &options, source, &report));
+    CHECK_FAILS(ctx, MUC_USAGE, "int2 already", muc_compress(ctx, model, &options, other, &report));
     muc_model_close(model);
-    CHECK_FAILS(ctx, MUC_USAGE, "no format 'int3'", compress("int3", NULL, &report));
+    CHECK_FAILS(ctx, MUC_USAGE, "there is no 'int3'", compress("int3", NULL, &report));
 }
 
 int main(void)

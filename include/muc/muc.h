@@ -4,6 +4,7 @@
  *   report.h    results for people and programs   eval.h     perplexity, tasks
  *   model.h     open, inspect, list               compile.h  quantize, compile, verify, assemble
  *   folder.h    C code for microcontrollers: run, verify, report
+ *   guess.h     what a misspelt word was meant to be
  *   compress.h  a checkpoint in few bits
  *   train.h     train a language model
  *
@@ -17,6 +18,7 @@
 #include "muc/compress.h"
 #include "muc/eval.h"
 #include "muc/folder.h"
+#include "muc/guess.h"
 #include "muc/model.h"
 #include "muc/report.h"
 #include "muc/run.h"

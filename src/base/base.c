@@ -184,6 +184,15 @@ void muc_error_clear(muc_context *ctx)
     ctx->message[0] = '\0';
 }
 
+/* names of a file may hold what a terminal would obey */
+static void hide_controls(char *message)
+{
+    for (; *message; message++)
+        if (((unsigned char)*message < 0x20 && *message != '\n' && *message != '\t') ||
+            *message == 0x7f)
+            *message = '?';
+}
+
 static void write_message(muc_context *ctx, const char *source, uint64_t offset, const char *format,
                           va_list args)
 {
@@ -197,6 +206,7 @@ static void write_message(muc_context *ctx, const char *source, uint64_t offset,
     if (n > 0)
         used = (size_t)n < size ? (size_t)n : size - 1;
     vsnprintf(ctx->message + used, size - used, format, args);
+    hide_controls(ctx->message);
 }
 
 muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uint64_t offset,

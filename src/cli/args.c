@@ -22,58 +22,18 @@ const cli_option_row cli_options[OPTION_COUNT] = {
 #include "cli/cli.def"
 };
 
-/* Edit distance of two short words: insertions, deletions and replacements. */
-static unsigned distance(const char *a, const char *b)
-{
-    enum { LONGEST = 32 };
-    unsigned row[LONGEST + 1];
-    size_t rows = strlen(a), columns = strlen(b);
-
-    if (rows > LONGEST || columns > LONGEST)
-        return LONGEST;
-    for (size_t j = 0; j <= columns; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; i <= rows; i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= columns; j++) {
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[columns];
-}
-
-/* a guess is worth saying if it is near: a third of the word at most */
-static bool is_nearer(const char *word, const char *candidate, unsigned *nearest)
-{
-    unsigned d = distance(word, candidate);
-
-    if (d >= *nearest || 3 * d > strlen(candidate) + 2)
-        return false;
-    *nearest = d;
-    return true;
-}
-
 cli_verb cli_find_verb(const char *name)
 {
-    unsigned nearest = UINT32_MAX;
-    const char *guess = NULL;
+    muc_guess guess = { .word = name };
 
     for (unsigned v = 0; v < VERB_COUNT; v++) {
         if (strcmp(name, cli_verbs[v].name) == 0)
             return (cli_verb)v;
-        if (is_nearer(name, cli_verbs[v].name, &nearest))
-            guess = cli_verbs[v].name;
+        muc_guess_try(&guess, cli_verbs[v].name);
     }
     fprintf(stderr, "muc: there is no verb '%s'", name);
-    if (guess)
-        fprintf(stderr, "; did you mean '%s'?", guess);
+    if (guess.best)
+        fprintf(stderr, "; did you mean '%s'?", guess.best);
     fprintf(stderr, "\nmuc help lists them.\n");
     return VERB_COUNT;
 }
@@ -92,18 +52,16 @@ muc_status cli_misuse(const cli_args *args, const char *format, ...)
 
 static muc_status unknown_option(const cli_args *args, const char *word)
 {
-    unsigned nearest = UINT32_MAX;
-    const char *guess = NULL;
+    muc_guess guess = { .word = word };
 
     for (unsigned o = 0; o < OPTION_COUNT; o++) {
         if (strcmp(word, cli_options[o].name) == 0)
             return cli_misuse(args, "option '--%s' belongs to other verbs", word);
-        if (cli_options[o].verbs & 1u << args->verb &&
-            is_nearer(word, cli_options[o].name, &nearest))
-            guess = cli_options[o].name;
+        if (cli_options[o].verbs & 1u << args->verb)
+            muc_guess_try(&guess, cli_options[o].name);
     }
-    if (guess)
-        return cli_misuse(args, "unknown option '--%s'; did you mean '--%s'?", word, guess);
+    if (guess.best)
+        return cli_misuse(args, "unknown option '--%s'; did you mean '--%s'?", word, guess.best);
     return cli_misuse(args, "unknown option '--%s'; muc %s --help lists them", word,
                       cli_verbs[args->verb].name);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/real.h"
 #include "driver/codefolder.h"
 #include "driver/logits.h"
@@ -32,16 +33,17 @@ typedef struct decoder_job {
 static muc_status check_options(const decoder_job *job)
 {
     const muc_compile_options *options = job->options;
+    static const char *const codecs[] = { "int8", "bd4" };
     const char *codec = options->weights.codec;
+    unsigned found;
 
-    if (codec && strcmp(codec, "int8") != 0 && strcmp(codec, "bd4") != 0)
-        return muc_fail(job->ctx, MUC_USAGE, "weights", MUC_NO_OFFSET,
-                        "target mcu has no codec '%s', only int8 and bd4", codec);
+    if (codec)
+        MUC_TRY(muc_choose(job->ctx, "--quant", codec, codecs, MUC_COUNT(codecs), &found));
     if (options->weights.bits > 0 || options->weights.calibration || options->act_terms ||
         options->attention)
         return muc_fail(job->ctx, MUC_USAGE, "target mcu", MUC_NO_OFFSET,
                         "bits, calibration, terms and ways of attention are uthinker's");
-    return muc_model_need_tokenizer(job->ctx, job->model);
+    return MUC_OK;
 }
 
 static muc_hybrid_levels levels_of(const decoder_job *job)

@@ -8,6 +8,7 @@
 
 #include "base/folder.h"
 #include "base/locale.h"
+#include "base/choice.h"
 #include "base/real.h"
 #include "driver/calibration.h"
 #include "driver/compile_decoder.h"
@@ -121,10 +122,12 @@ static muc_status check_training(const compress_job *job)
 
 static muc_status find_format(const compress_job *job, const char *name, muc_lowbit *out)
 {
-    if (muc_lowbit_find(name, out))
-        return MUC_OK;
-    return muc_fail(job->ctx, MUC_USAGE, "compress", MUC_NO_OFFSET,
-                    "there is no format '%s'; expected int8, int4, int2 or cb2", name);
+    static const char *const formats[] = { "int8", "int4", "int2", "cb2" };
+    unsigned found;
+
+    return muc_lowbit_find(name, out)
+               ? MUC_OK
+               : muc_choose(job->ctx, "--quant", name, formats, MUC_COUNT(formats), &found);
 }
 
 static muc_status open_texts(compress_job *job)

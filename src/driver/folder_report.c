@@ -624,6 +624,10 @@ muc_status muc_report_folder(muc_context *ctx, const char *path, const char *boa
         return board ? muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
                                 "is the CNN chip's, and runs on its simulator alone")
                      : muc_chip_report(ctx, path, out);
+    if (!muc_is_code_folder(path) && muc_path_exists(path))
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "is no folder that muc compile wrote: report tells what generated code "
+                        "needs; muc inspect shows what a model holds");
     MUC_TRY(muc_code_open(ctx, path, &folder));
     status = muc_report_new(ctx, &r.report);
     if (status == MUC_OK)

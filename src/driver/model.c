@@ -16,6 +16,7 @@
 #include "driver/pictures.h"
 #include "driver/program.h"
 #include "driver/text_input.h"
+#include "formats/mistaken.h"
 #include "passes/fold.h"
 #include "text/tokenizer.h"
 
@@ -57,7 +58,9 @@ static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const ch
         path = model->checkpoint.tokenizer_path;
     if (path) {
         MUC_TRY(muc_file_open(ctx, path, &file));
-        status = muc_vocabulary_read(ctx, file.bytes, pieces, &model->arena, &vocabulary);
+        status = muc_refuse_mistaken(ctx, file.bytes);
+        if (status == MUC_OK)
+            status = muc_vocabulary_read(ctx, file.bytes, pieces, &model->arena, &vocabulary);
     } else if (stored) {
         status = muc_vocabulary_of_stored(ctx, model->path, stored, &model->arena, &vocabulary);
     } else {
@@ -442,6 +445,7 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
         return open_checkpoint(ctx, model, options);
     }
     MUC_TRY(muc_file_open(ctx, model->path, &model->file));
+    MUC_TRY(muc_refuse_mistaken(ctx, model->file.bytes));
     is_program = model->file.bytes.size >= 4 && memcmp(model->file.bytes.data, "UTP1", 4) == 0;
     is_blocks = muc_bdt_probe(model->file.bytes);
     if ((is_program || is_blocks) && options->tokenizer)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/real.h"
 #include "base/locale.h"
 #include "driver/blocks.h"
@@ -96,10 +97,10 @@ static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
 
 static muc_status check_codec(muc_context *ctx, const char *codec)
 {
-    if (!codec || strcmp(codec, "bd4") == 0)
-        return MUC_OK;
-    return muc_fail(ctx, MUC_USAGE, "weights", MUC_NO_OFFSET, "there is no codec '%s', only bd4",
-                    codec);
+    static const char *const codecs[] = { "bd4" };
+    unsigned found;
+
+    return codec ? muc_choose(ctx, "--quant", codec, codecs, MUC_COUNT(codecs), &found) : MUC_OK;
 }
 
 static muc_status quantize_weights(muc_context *ctx, const muc_model *model,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/locale.h"
@@ -23,6 +24,19 @@ static const muc_target targets[] = {
 #include "driver/targets.def"
 #undef MUC_TARGET
 #undef KIND
+};
+
+/* those that are built in; every target takes the file of another */
+static const struct {
+    const char *target, *name, *meaning;
+} machines[] = {
+    { "uthinker", "(default)", "the paper's machine; others are .ini files" },
+#define MUC_MCU_MACHINE(id, name, meaning) { "mcu", name, meaning },
+#include "targets/mcu/machines.def"
+#undef MUC_MCU_MACHINE
+#define MUC_CNNCHIP_MACHINE(id, name, meaning) { "cnnchip", name, meaning },
+#include "targets/cnnchip/machines.def"
+#undef MUC_CNNCHIP_MACHINE
 };
 
 const muc_target *muc_target_get(size_t i)
@@ -47,13 +61,16 @@ static const muc_target *find_default(const muc_model *model)
 
 static muc_status find_named(muc_context *ctx, const char *name, const muc_target **out)
 {
-    for (size_t i = 0; i < MUC_COUNT(targets); i++)
-        if (strcmp(name, targets[i].name) == 0) {
-            *out = &targets[i];
-            return MUC_OK;
-        }
-    return muc_fail(ctx, MUC_USAGE, "target", MUC_NO_OFFSET,
-                    "there is no '%s'; muc targets lists them", name);
+    static const char *const names[] = {
+#define MUC_TARGET(name, takes, writes, meaning) #name,
+#include "driver/targets.def"
+#undef MUC_TARGET
+    };
+    unsigned found = 0;
+
+    MUC_TRY(muc_choose(ctx, "--target", name, names, MUC_COUNT(names), &found));
+    *out = &targets[found];
+    return MUC_OK;
 }
 
 static muc_status find(muc_context *ctx, const muc_model *model, const char *name,
@@ -82,6 +99,8 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
     const muc_target *target = NULL;
 
     MUC_TRY(find(ctx, model, options->target, &target));
+    if (model->kind != MUC_MODEL_NETWORK)
+        MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(target->precheck(ctx, out_path));
     if (model->array_count && strcmp(target->name, "cnnchip") != 0)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
@@ -100,6 +119,15 @@ muc_status muc_list_targets(muc_context *ctx, muc_report **out)
         muc_report_begin_row(*out);
         muc_report_add_text(*out, "name", "%s", targets[i].name);
         muc_report_add_text(*out, "meaning", "%s", targets[i].meaning);
+        muc_report_end(*out);
+    }
+    muc_report_end(*out);
+    muc_report_begin_table(*out, "machines");
+    for (size_t i = 0; i < MUC_COUNT(machines); i++) {
+        muc_report_begin_row(*out);
+        muc_report_add_text(*out, "target", "%s", machines[i].target);
+        muc_report_add_text(*out, "name", "%s", machines[i].name);
+        muc_report_add_text(*out, "meaning", "%s", machines[i].meaning);
         muc_report_end(*out);
     }
     muc_report_end(*out);

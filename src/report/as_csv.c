@@ -5,14 +5,17 @@
 #include "report/tree.h"
 #include "base/locale.h"
 
-/* Text with a comma, a quote or a line end stands in quotes. */
+/* Text with a comma, a quote or a line end stands in quotes. What begins like a formula, which a
+ * spreadsheet would compute, is made text by an apostrophe. */
 static void print_field(muc_text *text, const char *field)
 {
-    if (!field[strcspn(field, ",\"\r\n")]) {
+    bool is_formula = *field && strchr("=+-@\t\r", *field);
+
+    if (!is_formula && !field[strcspn(field, ",\"\r\n")]) {
         muc_text_add(text, "%s", field);
         return;
     }
-    muc_text_add(text, "\"");
+    muc_text_add(text, is_formula ? "\"'" : "\"");
     for (; *field; field++)
         muc_text_add(text, *field == '"' ? "\"\"" : "%c", *field);
     muc_text_add(text, "\"");

@@ -272,11 +272,24 @@ bool muc_report_is_numeric(const json_t *table, const char *column)
 
 /* ---- printing ---- */
 
+/* a terminal would obey control characters, those of U+0080..U+009f too: \x1b stands for one */
+static void print_visible(muc_text *text, const char *string)
+{
+    for (const unsigned char *p = (const unsigned char *)string; *p; p++) {
+        if ((*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)
+            muc_text_add(text, "\\x%02x", *p);
+        else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+            muc_text_add(text, "\\x%02x", *++p);
+        else
+            muc_text_add_bytes(text, p, 1);
+    }
+}
+
 void muc_report_print_scalar(muc_text *text, const json_t *value)
 {
     switch (value ? json_typeof(value) : JSON_NULL) {
     case JSON_STRING:
-        muc_text_add(text, "%s", json_string_value(value));
+        print_visible(text, json_string_value(value));
         break;
     case JSON_INTEGER:
         muc_text_add(text, "%lld", (long long)json_integer_value(value));

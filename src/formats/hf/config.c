@@ -93,6 +93,11 @@ static muc_status read_u32_or(const reader *r, const json_t *object, const char 
 
 static muc_status find_architecture(const reader *r, const architecture **out)
 {
+    static const char known[] =
+#define MUC_HF_ARCHITECTURE(name, ...) " " name
+#include "formats/hf/architectures.def"
+#undef MUC_HF_ARCHITECTURE
+        ;
     const json_t *list = json_object_get(r->root, "architectures");
     const char *name = json_string_value(json_array_get(list, 0)), *type;
 
@@ -109,8 +114,8 @@ static muc_status find_architecture(const reader *r, const architecture **out)
             return MUC_OK;
         }
     }
-    return UNSUPPORTED(r, "architecture '%s' of model type '%s' is none that muc knows",
-                       name ? name : "not named", type ? type : "not named");
+    return UNSUPPORTED(r, "architecture '%s' of model type '%s' is none that muc knows:%s",
+                       name ? name : "not named", type ? type : "not named", known);
 }
 
 static muc_status check_sliding_window(const reader *r, const architecture *kind)

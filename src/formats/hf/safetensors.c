@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "formats/format.h"
+#include "formats/mistaken.h"
 
 enum { PREFIX_BYTES = 8, MAX_HEADER_BYTES = 100 * 1000 * 1000, TENSOR_KEYS = 3, MAX_RANK = 4 };
 
@@ -191,6 +192,7 @@ muc_status muc_safetensors_read(muc_context *ctx, muc_bytes bytes, muc_checkpoin
     muc_status status;
     json_t *header;
 
+    MUC_TRY(muc_refuse_mistaken(ctx, bytes));
     MUC_TRY(muc_read_u64(&reader, "the header's size", &size));
     if (size > MAX_HEADER_BYTES)
         return muc_fail(ctx, MUC_MALFORMED, bytes.name, 0, "a header of %llu bytes, at most %d",

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/file.h"
 #include "base/ini.h"
 #include "targets/cnnchip/isa.h"
@@ -15,6 +16,13 @@ static const struct {
     const char *name, *text;
 } built_in[] = {
 #define MUC_CNNCHIP_MACHINE(id, name, meaning) { name, machine_##id },
+#include "targets/cnnchip/machines.def"
+#undef MUC_CNNCHIP_MACHINE
+};
+
+static const char *const names[] = {
+/* or the path of a file */
+#define MUC_CNNCHIP_MACHINE(id, name, meaning) name,
 #include "targets/cnnchip/machines.def"
 #undef MUC_CNNCHIP_MACHINE
 };
@@ -128,22 +136,10 @@ muc_status muc_cnnchip_read_machine(muc_context *ctx, muc_arena *arena, muc_byte
     return MUC_OK;
 }
 
-static muc_status fail_unknown(muc_context *ctx, const char *name)
-{
-    muc_text text = { 0 };
-    muc_status status;
-
-    for (size_t i = 0; i < MUC_COUNT(built_in); i++)
-        muc_text_add(&text, "%s%s", i ? ", " : "", built_in[i].name);
-    status = muc_fail(ctx, MUC_USAGE, "machine", MUC_NO_OFFSET,
-                      "'%s' is neither a file nor one of %s", name, text.data ? text.data : "");
-    muc_text_free(&text);
-    return status;
-}
-
 muc_status muc_cnnchip_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
                                     muc_cnnchip_machine *out)
 {
+    unsigned found;
     muc_status status;
     muc_file file;
 
@@ -155,7 +151,7 @@ muc_status muc_cnnchip_find_machine(muc_context *ctx, muc_arena *arena, const ch
             return muc_cnnchip_read_machine(ctx, arena, text, out);
     }
     if (!muc_path_exists(name))
-        return fail_unknown(ctx, name);
+        return muc_choose(ctx, "--machine", name, names, MUC_COUNT(names), &found);
     MUC_TRY(muc_file_open(ctx, name, &file));
     status = muc_cnnchip_read_machine(ctx, arena, file.bytes, out);
     muc_file_close(&file);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/file.h"
 #include "base/ini.h"
 
@@ -20,6 +21,13 @@ static const struct {
     const char *name, *text;
 } built_in[] = {
 #define MUC_MCU_MACHINE(id, name, meaning) { name, machine_##id },
+#include "targets/mcu/machines.def"
+#undef MUC_MCU_MACHINE
+};
+
+static const char *const names[] = {
+/* or the path of a file */
+#define MUC_MCU_MACHINE(id, name, meaning) name,
 #include "targets/mcu/machines.def"
 #undef MUC_MCU_MACHINE
 };
@@ -241,12 +249,6 @@ muc_status muc_mcu_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes te
     return check_machine(&p);
 }
 
-void muc_mcu_list_machines(muc_text *text)
-{
-    for (unsigned i = 0; i < MUC_COUNT(built_in); i++)
-        muc_text_add(text, "%s%s", i ? ", " : "", built_in[i].name);
-}
-
 /* Arm's boards go by the number of their image: mps2-an547 is mps3-an547. */
 static bool is_called(const char *machine, const char *name)
 {
@@ -259,7 +261,7 @@ static bool is_called(const char *machine, const char *name)
 muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
                                 muc_mcu_machine *out)
 {
-    muc_text text = { 0 };
+    unsigned found;
     muc_status status;
     muc_file file;
 
@@ -272,13 +274,8 @@ muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *
         if (is_called(built_in[i].name, name))
             return muc_mcu_read_machine(ctx, arena, description, out);
     }
-    if (!muc_path_exists(name)) {
-        muc_mcu_list_machines(&text);
-        status = muc_fail(ctx, MUC_USAGE, "machine", MUC_NO_OFFSET,
-                          "'%s' is neither a file nor one of %s", name, text.data);
-        muc_text_free(&text);
-        return status;
-    }
+    if (!muc_path_exists(name))
+        return muc_choose(ctx, "--machine", name, names, MUC_COUNT(names), &found);
     MUC_TRY(muc_file_open(ctx, name, &file));
     status = muc_mcu_read_machine(ctx, arena, file.bytes, out);
     muc_file_close(&file);

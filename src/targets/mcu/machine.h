@@ -73,8 +73,6 @@ muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *
                                 muc_mcu_machine *out);
 muc_status muc_mcu_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes text,
                                 muc_mcu_machine *out);
-/* Adds the names of the built-in machines, parted by ", ". */
-void muc_mcu_list_machines(muc_text *text);
 /* The memory for a use; every machine has one for weights, the arena and state. NULL: no tiles. */
 const muc_mcu_memory *muc_mcu_memory_for(const muc_mcu_machine *machine, muc_mcu_use use);
 

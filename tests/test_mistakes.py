@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""What a newcomer does wrong, and what muc says of it: the file, what was found, what was expected, what to do next. Prints TAP.
+
+    tests/test_mistakes.py MUC      from the source root
+"""
+import csv
+import gzip
+import io
+import json
+import shutil
+import sys
+
+from cli import WORK, has, muc
+from files import IO, MALFORMED, NOFIT, ROOT, UNSUPPORTED, USAGE, npy, run_tests
+
+RESCUE, NETWORK = ROOT / "models/rescue", ROOT / "examples/cnnchip/small.graph"
+OUT = ["-o", WORK / "out"]
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 12\n"
+PAGE = b"<!DOCTYPE html><html><title>404</title></html>"
+
+
+def copy(name, **changes):
+    """The built-in model with files changed (their bytes) or removed (None); _ is a dot."""
+    folder = shutil.copytree(RESCUE, WORK / name, ignore=shutil.ignore_patterns("train", "*.txt"))
+    for file, content in changes.items():
+        path = folder / file.replace("_", ".")
+        path.unlink() if content is None else path.write_bytes(content)
+    return folder
+
+
+def file(name, content):
+    path = WORK / name
+    path.write_bytes(content)
+    return path
+
+
+def architecture(name):
+    config = json.loads((RESCUE / "config.json").read_text())
+    return json.dumps({**config, "architectures": [name], "model_type": "falcon"}).encode()
+
+
+WEIGHTS = (RESCUE / "model.safetensors").read_bytes()
+NO_TOKENIZER = copy("no_tokenizer", tokenizer_model=None)
+THREE = file("three.npy", npy([3], [1, 2, 3]))
+
+# arguments, exit status, pieces of the message
+MISTAKES = [
+    (["evla"], USAGE, ["'evla'", "did you mean 'eval'?", "muc help"]),
+    (["run", "--temperature", "1"], USAGE, ["--temperature", "did you mean '--temp'?"]),
+    (["compile", "--target", "mcuu", *OUT], USAGE, ["'mcuu'", "uthinker, mcu or cnnchip", "did you mean 'mcu'?"]),
+    (["compile", "--target", "mcu", "--quant", "int3", *OUT], USAGE,
+     ["'int3'", "int8 or bd4", "did you mean 'int8'?"]),
+    (["compress", "--quant", "int3", *OUT], USAGE, ["'int3'", "int8, int4, int2 or cb2", "did you mean"]),
+    (["compile", "--target", "mcu", "--machine", "stm32f745", *OUT], USAGE,
+     ["'stm32f745'", "nrf52840", "did you mean 'stm32f746'?"]),
+    (["compile", NETWORK, "--target", "cnnchip", "--machine", "pe65", *OUT], USAGE, ["'pe65'", "did you mean 'pe64'?"]),
+    (["run", WORK / "nosuch"], IO, ["nosuch", "No such file"]),
+    (["inspect", WORK], IO, [str(WORK), "config.json"]),
+    (["inspect", copy("no_weights", model_safetensors=None)], IO, ["no_weights/model.safetensors"]),
+    (["inspect", copy("cut", model_safetensors=WEIGHTS[:1000])], MALFORMED,
+     ["cut/model.safetensors", "needs 4336 bytes", "992 left"]),
+    (["inspect", file("pointer.gguf", POINTER)], MALFORMED, ["pointer.gguf", "Git LFS", "git lfs pull"]),
+    (["run", copy("pointer", model_safetensors=POINTER)], MALFORMED,
+     ["pointer/model.safetensors", "Git LFS", "git lfs pull"]),
+    (["run", copy("page", tokenizer_model=PAGE)], MALFORMED, ["page/tokenizer.model", "HTML", "download"]),
+    (["inspect", file("page.onnx", PAGE)], MALFORMED, ["page.onnx", "HTML", "download"]),
+    (["inspect", file("net.onnx.gz", gzip.compress(b"x"))], MALFORMED, ["net.onnx.gz", "gunzip"]),
+    (["inspect", file("nothing.gguf", b"")], MALFORMED, ["nothing.gguf", "empty"]),
+    (["inspect", copy("falcon", config_json=architecture("FalconForCausalLM"))], UNSUPPORTED,
+     ["falcon/config.json", "FalconForCausalLM", "LlamaForCausalLM", "GPT2LMHeadModel"]),
+    (["compile", NETWORK, "--target", "uthinker", *OUT], UNSUPPORTED, ["small.graph", "networks", "--target mcu does"]),
+    (["compile", RESCUE, "--target", "cnnchip", *OUT], UNSUPPORTED, ["models/rescue", "--target uthinker does"]),
+    (["report", RESCUE], USAGE, ["models/rescue", "report tells", "muc inspect"]),
+    (["compile", NO_TOKENIZER, *OUT], USAGE, ["no_tokenizer", "--tokenizer FILE"]),
+    (["compile", NO_TOKENIZER, "--target", "mcu", *OUT], USAGE, ["no_tokenizer", "--tokenizer FILE"]),
+    (["run", NO_TOKENIZER], USAGE, ["no_tokenizer", "--tokenizer FILE"]),
+    (["run", NETWORK], USAGE, ["'x'", "no array"]),
+    (["run", NETWORK, "--input", THREE], USAGE, ["'x'", "f32 [1, 2, 6, 6]", "three.npy", "f32 [3]"]),
+    (["run", NETWORK, "--prompt", "hello"], USAGE, ["small.graph", "--tokenizer FILE", "--input"]),
+    (["run", RESCUE, "--prompt", "go to the lab " * 200], USAGE, ["models/rescue", "prompt has", "context 256"]),
+    (["compile", NETWORK, "--target", "mcu", "--quant", "int8", *OUT], USAGE, ["small.graph", "--calib", ".npz"]),
+    (["compress", "--budget-flash", "1K", "--calib", "none", *OUT], NOFIT, ["bytes of flash", "more than the budget"]),
+    (["compile", *OUT[:1], WORK / "no/such/folder"], IO, ["no/such/folder", "No such file"]),
+    (["compile", "-o", WORK], USAGE, [str(WORK), "is a folder", "name a file"]),
+]
+
+
+def test_a_mistake_is_told_with_what_to_do():
+    for arguments, status, pieces in MISTAKES:
+        out, err = muc(*arguments, status=status)
+        has(err, *pieces)
+        assert len(err.splitlines()) <= 2, err
+
+
+def test_targets_lists_the_machines_of_each():
+    report = json.loads(muc("targets", "--json")[0])
+    machines = {(row["target"], row["name"]) for row in report["machines"]}
+    assert {("mcu", "stm32f746"), ("cnnchip", "pe64")} <= machines
+    assert {target for target, _ in machines} == {row["name"] for row in report["targets"]}
+
+
+# ---- names that do harm ----
+
+def test_names_do_no_harm_on_terminals_and_in_spreadsheets():
+    graph = NETWORK.read_text()
+    for name in ("=1+2", "+1", "-1", "@x"):
+        path = file("harm.graph", graph.replace("tensor x", f'tensor "{name}"').replace("conv x,", f'conv "{name}",').encode())
+        rows = list(csv.reader(io.StringIO(muc("inspect", path, "--format", "csv", "--table", "inputs")[0])))
+        assert any("'" + name in row for row in rows), rows
+        assert name in json.dumps(json.loads(muc("inspect", path, "--json")[0]))
+    _, err = muc("inspect", copy("evil", config_json=architecture("evil\x1b[2J\x07")), status=UNSUPPORTED)
+    assert "evil?[2J?" in err and "\x1b" not in err and "\x07" not in err, err
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))
