@@ -172,6 +172,7 @@ def test_lengths_with_which_shapes_do_not_fit_are_refused_by_the_code_too(folder
                           [onnx.tensor("s", [len(shape)], list(shape), onnx.INT64)])
 
     code = refused_by_both(folder, reshape(1, 8), dims, array(2), array(3), "node 'y': as many elements")
+    muc("verify", code, folder / "net.onnx", *dims)  # on arrays that it makes: N = 2
     header, main = ((code / name).read_text() for name in ("net.h", "main.c"))
     assert "int net_run(void *arena, uint32_t dim_N);" in header and "N is not 2" in main, main
     refused_by_both(folder, reshape(-1, 8), dims, array(4), array(5), "node 'y': as many elements")

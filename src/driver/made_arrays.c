@@ -42,6 +42,44 @@ static void bind(maker *m, uint32_t export)
         m->bindings[tokens] = m->unified->exports[export].m;
 }
 
+/* the next of a few lengths of each input, all combinations in turn */
+static void next_lengths(maker *m)
+{
+    enum { FEW = 16 };
+    const muc_expr_pool *pool = m->graph->pool;
+
+    for (uint32_t i = 0; i < muc_expr_input_count(pool); i++) {
+        const muc_expr_input *input = muc_expr_get_input(pool, i);
+        uint32_t length = m->bindings[i];
+
+        if (input->hi - length >= input->multiple &&
+            length - input->lo < (FEW - 1) * (uint64_t)input->multiple) {
+            m->bindings[i] = length + input->multiple;
+            return;
+        }
+        m->bindings[i] = input->lo;
+    }
+}
+
+/* other lengths where the shapes do not fit at these, if a few tries find some */
+static void fit_lengths(maker *m)
+{
+    enum { TRIES = 4096 };
+    muc_context *quiet = muc_context_new(1); /* what does not fit is no failure */
+    uint32_t first[MUC_EXPR_MAX_INPUTS];
+    uint32_t tries = 0;
+
+    memcpy(first, m->bindings, sizeof(first));
+    while (quiet && tries < TRIES &&
+           muc_expr_check_bindings(quiet, m->graph->pool, m->bindings) != MUC_OK) {
+        next_lengths(m);
+        tries++;
+    }
+    if (tries == TRIES)
+        memcpy(m->bindings, first, sizeof(first));
+    muc_context_free(quiet);
+}
+
 static void fill(maker *m, const muc_tensor_view *view, uint8_t *data)
 {
     uint32_t size = muc_dtype_get(view->dtype)->block_bytes;
@@ -101,6 +139,8 @@ muc_status muc_made_arrays(muc_context *ctx, const muc_graph *graph, const muc_u
     };
 
     bind(&m, export);
+    if (!unified)
+        fit_lengths(&m);
     *count = 0;
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, graph->tensor_count + (size_t)1, out));
     for (uint32_t i = 0; unified && i < unified->input_count; i++) {
