@@ -28,6 +28,8 @@ static const char *const machine_names[] = { "host",     "host", "mps2-an500", "
 static const unsigned small_memories[] = { 1024, 4096, 16384 };
 static char small_machines[MUC_COUNT(small_memories)][64];
 
+static const char *const processing_elements[] = { "0", "4", "9", "16", "64", "256" };
+
 enum { MACHINES = MUC_COUNT(machine_names) + MUC_COUNT(small_memories) };
 
 static const char *machine_of(uint32_t i)
@@ -72,6 +74,8 @@ static fuzz_how draw_how(fuzz_chance *chance, fuzz_style style)
     how.choices.patches = patches == 3 ? MUC_MCU_PATCHES_LEAST : (muc_mcu_patches)patches;
     how.choices.fuse = (muc_mcu_fuse)fuse;
     how.to_int8 = style == FUZZ_IN_QUANTIZED;
+    if ((style == FUZZ_IN_IMAGE || style == FUZZ_IN_IMAGE_LAST) && fuzz_draw(chance, 4) == 0)
+        how.chip = processing_elements[fuzz_draw(chance, MUC_COUNT(processing_elements))];
     how.seed = chance->state;
     return how;
 }
@@ -91,7 +95,7 @@ typedef struct tally {
     uint32_t style;
     uint64_t networks, nodes, verdicts[FUZZ_VERDICT_COUNT], hash_count;
     uint32_t ops[MUC_OP_COUNT], dtypes[MUC_DTYPE_COUNT], styles[FUZZ_STYLE_COUNT];
-    uint32_t first, last, open, states, per_channel, per_tensor, lengths[7];
+    uint32_t first, last, open, states, chips, per_channel, per_tensor, lengths[7];
     uint32_t kind_count;
     kind kinds[MOST_KINDS];
     uint64_t hashes[MOST_HASHES];
@@ -245,6 +249,7 @@ static void check_seed(uint64_t seed, fuzz_style style)
     all->current = seed;
     all->style = style;
     text = draw(seed, &style, &how, true);
+    all->chips += how.chip != NULL;
     all->style = style;
     alarm(SECONDS);
     verdict = fuzz_check(text, &how, message);
@@ -308,6 +313,8 @@ static void print_how(const fuzz_how *how)
 {
     static const char *const names[] = { "auto", "least", "off" };
 
+    if (how->chip)
+        printf("# cnnchip of %s processing elements (0: any number)\n", how->chip);
     printf("# machine %s, patch %s, fuse %s%s\n", how->machine, names[how->choices.patches],
            names[how->choices.fuse], how->to_int8 ? ", quant int8" : "");
 }
@@ -382,6 +389,7 @@ static void print_counts(void)
         printf("type %s %u\n", muc_dtype_get((muc_dtype)i)->name, all->dtypes[i]);
     printf("channels first %u\nchannels last %u\nlengths of a run %u\nstates %u\n", all->first,
            all->last, all->open, all->states);
+    printf("on the CNN chip %u\n", all->chips);
     printf("scales of tensors %u\nscales of channels %u\n", all->per_tensor, all->per_channel);
     for (uint32_t i = 0; i < MUC_COUNT(all->lengths); i++)
         printf("nodes from %u %u\n", 10 * i, all->lengths[i]);

@@ -3,14 +3,16 @@
 #define FUZZ_DIFFER_H
 
 #include "maker.h"
+#include "formats/format.h"
 #include "targets/mcu/mcu.h"
 
 /* How a network is compiled and on what it runs. */
 typedef struct fuzz_how {
     const char *machine; /* of a microcontroller */
     muc_mcu_choices choices;
-    bool to_int8;  /* --quant int8 */
-    uint64_t seed; /* of the arrays */
+    bool to_int8;     /* --quant int8 */
+    const char *chip; /* of these processing elements instead, or NULL */
+    uint64_t seed;    /* of the arrays */
 } fuzz_how;
 
 /* What came of it: FUZZ_VERDICT(id, "name", a failure, "meaning") */

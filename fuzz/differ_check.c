@@ -9,15 +9,17 @@
 #include <unistd.h>
 
 #include "differ.h"
+#include "driver/chip.h"
 #include "driver/compile.h"
 #include "driver/network_int8.h"
 #include "driver/network.h"
 #include "ref/ref.h"
+#include "targets/cnnchip/cnnchip.h"
 
 enum { MOST_INPUTS = 64, RUNS = 4, SECONDS = 10, TRIALS = 4, SAMPLES = 4 };
 
-/* of a tensor's greatest number */
-static const double near = 1e-5;
+/* of a tensor's greatest number; the chip's functions are its own */
+static const double near = 1e-5, near_on_chip = 1e-3;
 
 typedef struct check {
     muc_context *ctx;
@@ -134,10 +136,13 @@ static double difference(double a, double b)
 }
 
 /* the first element that is off by more than `near` of the greatest, or the count */
-static uint64_t first_wrong(const muc_ref_view *expected, muc_dtype dtype, const void *found)
+static uint64_t first_wrong(const check *c, const muc_ref_view *expected, muc_dtype dtype,
+                            const void *found)
 {
     bool is_real = muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT;
-    double greatest = 1, bound = dtype == MUC_F16 ? 1e-3 : dtype == MUC_BF16 ? 1e-2 : near;
+    double greatest = 1, bound = c->how->chip ? near_on_chip : near;
+
+    bound = dtype == MUC_F16 ? 1e-3 : dtype == MUC_BF16 ? 1e-2 : bound;
 
     for (uint64_t i = 0; i < expected->elements; i++) {
         double e = fabs(number_at(expected->dtype, expected->data, i));
@@ -251,7 +256,7 @@ static bool noise_explains(check *c, uint32_t run, uint32_t tensor, const muc_re
 static fuzz_verdict judge(check *c, fuzz_verdict verdict, uint32_t run, const muc_tensor *t,
                           const muc_ref_view *expected, const void *found)
 {
-    uint64_t at = first_wrong(expected, t->dtype, found);
+    uint64_t at = first_wrong(c, expected, t->dtype, found);
     uint32_t id = muc_graph_find(c->prepared, t->name);
 
     if (at == expected->elements)
@@ -446,6 +451,84 @@ static fuzz_verdict open_both(check *c, const char *text)
     return FUZZ_SAME;
 }
 
+/* ---- the CNN chip ---- */
+
+/* what the chip computed beside the network as it was written */
+static fuzz_verdict compare_chip(check *c, const muc_chip *chip, const muc_tensor_view *outputs)
+{
+    fuzz_verdict verdict = FUZZ_SAME;
+
+    for (size_t i = 0; i < chip->output_count && verdict < FUZZ_WRONG; i++) {
+        uint32_t id = muc_graph_find(c->written, outputs[i].name);
+        muc_ref_view expected;
+
+        if (id != MUC_NO_ID && c->written->tensors[id].dtype == outputs[i].dtype &&
+            muc_graph_find(c->prepared, outputs[i].name) != MUC_NO_ID &&
+            muc_ref_get(c->first, id, &expected) && expected.elements == outputs[i].elements)
+            verdict = worse(verdict, judge(c, FUZZ_WRONG, 0, &c->written->tensors[id], &expected,
+                                           outputs[i].data));
+    }
+    return verdict;
+}
+
+/* the folder is read back and run */
+static fuzz_verdict run_chip(check *c, const char *folder)
+{
+    muc_tensor_view arrays[MOST_INPUTS], *outputs;
+    fuzz_verdict verdict = FUZZ_BROKEN;
+    muc_chip chip;
+
+    for (size_t i = 0; i < c->input_count; i++) {
+        uint32_t id = muc_graph_find(c->written, c->inputs[0][i].name);
+        const muc_tensor *t = &c->written->tensors[id];
+
+        arrays[i] = (muc_tensor_view){ .name = t->name, .file = "fuzz", .dtype = t->dtype };
+        arrays[i].rank = t->rank;
+        for (uint32_t d = 0; d < t->rank; d++)
+            arrays[i].dims[d] = muc_expr_get(c->written->pool, t->dims[d])->hi;
+        arrays[i].bytes = c->inputs[0][i].bytes;
+        arrays[i].elements = arrays[i].bytes / muc_dtype_get(t->dtype)->block_bytes;
+        arrays[i].data = c->inputs[0][i].data;
+    }
+    if (muc_chip_open(c->ctx, folder, &chip) != MUC_OK)
+        return refuse(c, verdict);
+    if (muc_chip_run(c->ctx, &chip, arrays, c->input_count, &outputs) == MUC_OK)
+        verdict = compare_chip(c, &chip, outputs);
+    else
+        refuse(c, verdict);
+    muc_chip_close(&chip);
+    return verdict;
+}
+
+static fuzz_verdict check_chip(check *c, const char *text)
+{
+    char folder[] = "/tmp/muc_chip_XXXXXX", command[64];
+    muc_cnnchip_build *build = NULL;
+    muc_cnnchip_machine machine;
+    fuzz_verdict verdict = FUZZ_REFUSED;
+
+    c->written = open_text(c, text);
+    c->prepared = open_text(c, text);
+    if (!c->written || !c->prepared || muc_ref_open(c->ctx, c->written, &c->first) != MUC_OK ||
+        !draw_runs(c) ||
+        muc_ref_run(c->first, c->bindings[0], c->inputs[0], c->input_count) != MUC_OK)
+        return refuse(c, FUZZ_INVALID);
+    if (muc_prepare_cnnchip(c->ctx, c->prepared) != MUC_OK ||
+        muc_cnnchip_find_machine(c->ctx, &c->arena, NULL, &machine) != MUC_OK)
+        return refuse(c, verdict);
+    machine.pes = (uint32_t)strtoul(c->how->chip, NULL, 10);
+    if (muc_cnnchip_compile(c->ctx, c->prepared, "n", &machine, &build) != MUC_OK ||
+        !mkdtemp(folder) || rmdir(folder) != 0)
+        return refuse(c, verdict);
+    if (muc_cnnchip_write_folder(c->ctx, build, folder, NULL, NULL) == MUC_OK)
+        verdict = run_chip(c, folder);
+    else
+        refuse(c, verdict);
+    muc_cnnchip_build_free(build);
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command) == 0 ? verdict : FUZZ_BROKEN;
+}
+
 static fuzz_verdict run_all(check *c, const char *text)
 {
     fuzz_verdict verdict = open_both(c, text);
@@ -478,7 +561,7 @@ fuzz_verdict fuzz_check(const char *text, const fuzz_how *how, char message[FUZZ
     c->how = how;
     c->message = message;
     c->chance.state = how->seed;
-    verdict = run_all(c, text);
+    verdict = how->chip ? check_chip(c, text) : run_all(c, text);
     fuzz_code_free(c->code);
     muc_mcu_build_free(c->build);
     muc_ref_close(c->first);
