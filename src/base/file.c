@@ -311,30 +311,30 @@ muc_status muc_output_write(muc_output *output, const void *data, size_t size)
 }
 
 /* on the disk, and known as this context's own */
-static bool settle(const muc_output *output)
+static muc_status settle(const muc_output *output)
 {
     int fd = fileno(output->stream);
     struct stat info;
+    bool written = fflush(output->stream) == 0 && !ferror(output->stream);
 
-    if (fflush(output->stream) != 0 || output->special)
-        return !ferror(output->stream);
-    return fsync(fd) == 0 && fstat(fd, &info) == 0 &&
-           muc_file_note(output->ctx, output->path, &info, true) == MUC_OK;
+    if (!written || (!output->special && (fsync(fd) != 0 || fstat(fd, &info) != 0)))
+        return fail_errno(output->ctx, output->path, "cannot write");
+    return output->special ? MUC_OK : muc_file_note(output->ctx, output->path, &info, true);
 }
 
 muc_status muc_output_commit(muc_output *output)
 {
-    muc_status status = MUC_OK;
-    bool failed = !settle(output);
+    muc_status status = settle(output);
 
-    failed = fclose(output->stream) != 0 || failed;
-    output->stream = NULL;
-    if (failed || (!output->special && rename(output->temporary, output->path) != 0)) {
+    if ((fclose(output->stream) != 0 ||
+         (status == MUC_OK && !output->special && rename(output->temporary, output->path) != 0)) &&
+        status == MUC_OK)
         status = fail_errno(output->ctx, output->path, "cannot write");
+    output->stream = NULL;
+    if (status != MUC_OK)
         remove_temporary(output);
-    } else if (!output->special) {
+    else if (!output->special)
         muc_temporary_forget(output->temporary);
-    }
     output_free(output);
     return status;
 }

@@ -16,6 +16,6 @@ void muc_locale_leave(muc_locale *locale);
  * we start: printf, strtod, tolower and jansson obey the thread's locale until the function
  * returns. */
 #define MUC_IN_C_LOCALE \
-    muc_locale in_c_locale __attribute__((cleanup(muc_locale_leave))) = muc_locale_enter()
+    muc_locale in_c_locale __attribute__((cleanup(muc_locale_leave), unused)) = muc_locale_enter()
 
 #endif
