@@ -1,4 +1,5 @@
 /* test_lower.c - from a graph to a program: what is recognised, what fits, what comes out. */
+#include <inttypes.h>
 #include "uthinker_fixture.h"
 
 /* ---- programs ---- */
@@ -16,7 +17,7 @@ static void open_verified(const muc_uthinker_build *build, mur_program *program)
     CHECK_EQ(mur_open(program, build->program.data, build->program.size), MUR_OK);
     CHECK_EQ(mur_check(program, &section), MUR_OK);
     if (mur_verify(program, &verifier) != MUR_OK)
-        fail_msg("entry %u, word %u: %s (operand %u, value %u, limit %u)", verdict->entry,
+        fail_msg("entry %u, word %u: %s (operand %u, value %" PRIu64 ", limit %u)", verdict->entry,
                  verdict->word, reasons[verdict->reason], verdict->operand, verdict->value,
                  verdict->limit);
 }

@@ -29,10 +29,10 @@
 
 enum {
     MOST_BODIES = 1024,
-    UNIT = 4,           /* nodes for each body: the shortest time to follow a guess */
-    MEMORY = 1 << 20,   /* failures remembered; a new one takes an old one's place */
-    NO_WAY = UINT32_MAX /* of a section: the search cannot branch there */
+    UNIT = 4,         /* nodes for each body: the shortest time to follow a guess */
+    MEMORY = 1 << 20, /* failures remembered; a new one takes an old one's place */
 };
+#define NO_WAY UINT32_MAX /* of a section: the search cannot branch there */
 
 /* What is thought of bodies: a score from shapes by weight, and of places: the less is unused, and
  * the more neighbours are level, the better. */
