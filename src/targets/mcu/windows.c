@@ -114,14 +114,15 @@ static muc_status use_tiles(window *w, uint64_t inputs)
 
     for (uint32_t i = 0; i < w->spatial; i++)
         layer.work *= w->kernel[i];
-    if (muc_mcu_has_tiles(l->program->machine) && w->channel == 1 && muc_mcu_dim(l, w->y, 0) == 1)
+    if (!muc_mcu_has_tiles(l->program->machine) || muc_mcu_dim(l, w->y, 0) != 1 ||
+        w->node->output_count != 1) /* pieces write y alone */
+        return MUC_OK;
+    if (w->channel == 1)
         return use_planes(w, layer.work);
 
     x.stride = (uint32_t)item(w->strides, 0, 1);
     x.window = (w->kernel[0] - 1) * (uint32_t)item(w->dilations, 0, 1) + 1;
     x.pad = (uint32_t)item(w->pads, 0, 0);
-    if (!muc_mcu_has_tiles(l->program->machine) || w->channel == 1 || muc_mcu_dim(l, w->y, 0) != 1)
-        return MUC_OK;
     layer.operands[layer.operand_count++] = x;
     for (uint32_t i = 1; i < w->node->input_count; i++)
         if (muc_mcu_input(l, w->node, i))
