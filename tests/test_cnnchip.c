@@ -637,6 +637,43 @@ static void damaged_programs_are_refused(void **state)
     muc_context_free(ctx);
 }
 
+static void outputs_may_be_constant_of_half_floats_or_padded_inputs(void **state)
+{
+    (void)state;
+    check_all("graph g\n"
+              "tensor start = const i64 [] values -3\n"
+              "tensor step = const i64 [] values 2\n"
+              "tensor low = const f32 [] values 0\n"
+              "tensor high = const f32 [] values 6\n"
+              "tensor x = input f32 [1, 2, 4, 4]\n"
+              "node y f32 [1, 2, 4, 4] = clip x, low, high\n"
+              "node r i64 [5] = range start, step size=5\n"
+              "output y\n"
+              "output r\n",
+              0);
+    check_all("graph g\n"
+              "tensor x = input f32 [1, 2, 4, 4]\n"
+              "tensor low = const f32 [] values 0\n"
+              "tensor high = const f32 [] values 6\n"
+              "node c f32 [1, 2, 4, 4] = clip x, low, high\n"
+              "node b bf16 [1, 2, 4, 4] = cast c to=bf16\n"
+              "node h f16 [1, 2, 4, 4] = cast b to=f16\n"
+              "output c\n"
+              "output b\n"
+              "output h\n",
+              1);
+    check_all("graph g\n"
+              "tensor x = input f32 [1, 1, 8, 3]\n"
+              "tensor a = input f32 [1, 1, 4, 4]\n"
+              "tensor low = const f32 [] values 0\n"
+              "tensor high = const f32 [] values 6\n"
+              "node c f32 [1, 1, 4, 4] = clip a, low, high\n"
+              "node p f32 [1, 1, 10, 3] = pad x pads=[0, 0, 0, 0, 0, 0, 2, 0] mode=constant\n"
+              "output c\n"
+              "output p\n",
+              0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -655,6 +692,7 @@ int main(void)
         cmocka_unit_test(assembly_gives_the_same_bytes_again),
         cmocka_unit_test(verifier_and_simulator_find_the_same_faults),
         cmocka_unit_test(damaged_programs_are_refused),
+        cmocka_unit_test(outputs_may_be_constant_of_half_floats_or_padded_inputs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,13 +274,27 @@ static muc_status open_map(muc_context *ctx, const char *path, muc_chip *chip)
                : damaged(ctx, chip, "it is not of the CNN chip");
 }
 
+/* constants of host steps, and outputs that are constant */
+static bool has_host_file(const json_t *map)
+{
+    const json_t *outputs = json_object_get(map, "outputs");
+    bool has = json_array_size(json_object_get(map, "host_steps")) > 0;
+
+    for (size_t i = 0; i < json_array_size(outputs) && !has; i++) {
+        const char *at = json_string_value(json_object_get(json_array_get(outputs, i), "at"));
+
+        has = at && strcmp(at, "host.bin") == 0;
+    }
+    return has;
+}
+
 static muc_status open_folder(muc_context *ctx, const char *path, muc_chip *chip)
 {
     MUC_TRY(open_map(ctx, path, chip));
     MUC_TRY(open_file(ctx, chip, "program.bin", &chip->program_file));
     MUC_TRY(open_file(ctx, chip, "frame.bin", &chip->frame_file));
     MUC_TRY(open_file(ctx, chip, "filter.bin", &chip->filter_file));
-    if (json_array_size(json_object_get(chip->map, "host_steps")))
+    if (has_host_file(chip->map))
         MUC_TRY(open_file(ctx, chip, "host.bin", &chip->host_file));
     MUC_TRY(muc_cnnchip_read_program(ctx, &chip->arena, chip->program_file.bytes, &chip->program));
     MUC_TRY(make_memories(ctx, chip));
@@ -371,22 +385,37 @@ static muc_status get_tensor(muc_context *ctx, muc_chip *chip, const muc_chip_pl
 
 /* ---- host steps ---- */
 
+/* the reference keeps f16 and bf16 as f32; what the master keeps has the tensor's own type */
+static void narrow(const muc_ref_view *view, muc_dtype dtype, uint8_t *out)
+{
+    const float *values = view->data;
+
+    for (uint64_t i = 0; i < view->elements; i++)
+        muc_store_u16(out + 2 * i,
+                      dtype == MUC_F16 ? muc_f16_of_f32(values[i]) : muc_bf16_of_f32(values[i]));
+}
+
 static muc_status put_results(muc_context *ctx, muc_chip *chip, const muc_graph *graph,
                               const muc_ref *ref, const json_t *writes)
 {
     for (size_t i = 0; i < json_array_size(writes); i++) {
         muc_chip_place place;
         muc_ref_view view;
+        bool is_half;
         uint32_t id;
         uint8_t *data;
 
         MUC_TRY(muc_chip_read_place(ctx, chip, json_array_get(writes, i), &place));
+        is_half = place.dtype == MUC_F16 || place.dtype == MUC_BF16;
         id = muc_graph_find(graph, place.tensor);
-        if (id == MUC_NO_ID || !muc_ref_get(ref, id, &view) || view.dtype != place.dtype ||
-            view.elements != place.elements)
+        if (id == MUC_NO_ID || !muc_ref_get(ref, id, &view) ||
+            view.dtype != (is_half ? MUC_F32 : place.dtype) || view.elements != place.elements)
             return damaged(ctx, chip, place.tensor);
         MUC_TRY(keep_tensor(ctx, chip, place.tensor, place.bytes, &data));
-        memcpy(data, view.data, (size_t)place.bytes);
+        if (is_half)
+            narrow(&view, place.dtype, data);
+        else
+            memcpy(data, view.data, (size_t)place.bytes);
         if (place.in_frame)
             save(chip, &place, data);
     }

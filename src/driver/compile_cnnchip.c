@@ -200,7 +200,7 @@ static muc_status self_check(muc_context *ctx, const char *path, void *arg)
     chip_job *job = arg;
 
     if (!muc_chip_fits(&job->build->program))
-        return MUC_OK;
+        return MUC_OK; /* the simulator refuses to open it */
     MUC_TRY(muc_chip_self_check(ctx, path, job->graph, &job->check));
     if (job->build->machine.element == MUC_CNNCHIP_fp32 && job->check.worst > MOST_ROUNDING)
         return muc_fail(ctx, MUC_BUG, path, MUC_NO_OFFSET,

@@ -270,20 +270,11 @@ static muc_status write_host(muc_context *ctx, const muc_cnnchip_build *build, m
             status = muc_text_status(ctx, &name);
         status = write_text(ctx, folder, name.data ? name.data : "", status, &text);
         muc_text_free(&name);
-        for (uint32_t i = 0; i < l->hosts[h].node_count; i++) {
-            const muc_node *node = &l->graph->nodes[l->hosts[h].nodes[i]];
-
-            for (uint32_t k = 0; k < node->input_count; k++)
-                if (muc_cnnchip_host_reads(l, h, i, k) &&
-                    muc_cnnchip_tensor(l, node->inputs[k])->kind == MUC_TENSOR_CONST)
-                    muc_text_add_bytes(&data, muc_cnnchip_tensor(l, node->inputs[k])->data,
-                                       (size_t)muc_cnnchip_tensor(l, node->inputs[k])->bytes);
-        }
-        if (status != MUC_OK) {
-            muc_text_free(&data);
-            return status;
-        }
+        MUC_TRY(status);
     }
+    if (l->host_count == 0 && muc_cnnchip_host_data(l, MUC_NO_ID, NULL) == 0)
+        return MUC_OK;
+    muc_cnnchip_host_data(l, MUC_NO_ID, &data);
     return write_text(ctx, folder, "host.bin", MUC_OK, &data);
 }
 
@@ -310,7 +301,7 @@ static muc_status write_files(muc_context *ctx, const muc_cnnchip_build *build, 
     MUC_TRY(write_text(ctx, folder, "program.asm", status, &assembly));
     muc_cnnchip_print_map(build, &map);
     MUC_TRY(write_text(ctx, folder, "map.json", MUC_OK, &map));
-    return build->lowering.host_count ? write_host(ctx, build, folder) : MUC_OK;
+    return write_host(ctx, build, folder);
 }
 
 muc_status muc_cnnchip_write_folder(muc_context *ctx, const muc_cnnchip_build *build,

@@ -52,7 +52,8 @@ muc_status muc_cnnchip_print_host(muc_context *ctx, const muc_cnnchip_build *bui
 /* Whether host step `index` reads a tensor that it does not make itself, for the first time as
  * input k of node i. */
 bool muc_cnnchip_host_reads(const muc_cnnchip_lowering *l, uint32_t index, uint32_t i, uint32_t k);
-/* Of a constant that a host step reads: where its bytes begin in host.bin. */
-uint64_t muc_cnnchip_host_offset(const muc_cnnchip_lowering *l, uint32_t tensor);
+/* host.bin holds the constants that host steps read and those that are outputs. Returns where the
+ * bytes of this one begin, and adds what lies before to data (or NULL); of MUC_NO_ID, the whole. */
+uint64_t muc_cnnchip_host_data(const muc_cnnchip_lowering *l, uint32_t tensor, muc_text *data);
 
 #endif

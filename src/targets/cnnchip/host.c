@@ -29,7 +29,21 @@ bool muc_cnnchip_host_reads(const muc_cnnchip_lowering *l, uint32_t index, uint3
     return tensor != MUC_NO_ID && !is_known(l, index, i, k, tensor);
 }
 
-uint64_t muc_cnnchip_host_offset(const muc_cnnchip_lowering *l, uint32_t tensor)
+/* passes a tensor that host.bin holds if it is constant; true: it is the one looked for */
+static bool pass(const muc_cnnchip_lowering *l, uint32_t id, uint32_t wanted, muc_text *data,
+                 uint64_t *offset)
+{
+    const muc_tensor *t = muc_cnnchip_tensor(l, id);
+
+    if (id == wanted || t->kind != MUC_TENSOR_CONST)
+        return id == wanted;
+    *offset += t->bytes;
+    if (data)
+        muc_text_add_bytes(data, t->data, (size_t)t->bytes);
+    return false;
+}
+
+uint64_t muc_cnnchip_host_data(const muc_cnnchip_lowering *l, uint32_t tensor, muc_text *data)
 {
     uint64_t offset = 0;
 
@@ -37,17 +51,14 @@ uint64_t muc_cnnchip_host_offset(const muc_cnnchip_lowering *l, uint32_t tensor)
         for (uint32_t i = 0; i < l->hosts[h].node_count; i++) {
             const muc_node *node = &l->graph->nodes[l->hosts[h].nodes[i]];
 
-            for (uint32_t k = 0; k < node->input_count; k++) {
-                const muc_tensor *t;
-
-                if (!muc_cnnchip_host_reads(l, h, i, k))
-                    continue;
-                if (node->inputs[k] == tensor)
+            for (uint32_t k = 0; k < node->input_count; k++)
+                if (muc_cnnchip_host_reads(l, h, i, k) &&
+                    pass(l, node->inputs[k], tensor, data, &offset))
                     return offset;
-                t = muc_cnnchip_tensor(l, node->inputs[k]);
-                offset += t->kind == MUC_TENSOR_CONST ? t->bytes : 0;
-            }
         }
+    for (uint32_t i = 0; i < l->graph->output_count; i++)
+        if (pass(l, l->graph->outputs[i], tensor, data, &offset))
+            break;
     return offset;
 }
 

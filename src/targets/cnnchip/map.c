@@ -18,13 +18,15 @@ static void add_view(const muc_cnnchip_lowering *l, const muc_cnnchip_view *view
     muc_cnnchip_view root = muc_cnnchip_root(l, *view);
     const muc_cnnchip_storage *s = &l->storages[root.storage];
     const muc_cnnchip_border *b = &s->border;
+    /* a padded tensor reaches into the border: it has none of its own */
+    bool is_first = root.y0 == 0 && root.x0 == 0 && view->h <= s->h && view->w <= s->w;
     uint32_t rows, pitch, address = muc_cnnchip_locate(l, view, &rows, &pitch);
 
     muc_text_add(text,
                  "\"address\": %" PRIu32 ", \"c\": %" PRIu32 ", \"h\": %" PRIu32 ", \"w\": %" PRIu32
                  ", \"rows\": %" PRIu32 ", \"pitch\": %" PRIu32,
                  address, view->c, view->h, view->w, rows, pitch);
-    if (root.y0 == 0 && root.x0 == 0 && (b->t || b->b || b->l || b->r))
+    if (is_first && (b->t || b->b || b->l || b->r))
         muc_text_add(text,
                      ", \"border\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32 ", %" PRIu32
                      "], \"border_value\": %" PRIu32,
@@ -46,7 +48,7 @@ static void add_place(const muc_cnnchip_lowering *l, uint32_t tensor, muc_text *
     muc_text_add(text, "], ");
     if (t->kind == MUC_TENSOR_CONST) {
         muc_text_add(text, "\"at\": \"host.bin\", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64,
-                     muc_cnnchip_host_offset(l, tensor), t->bytes);
+                     muc_cnnchip_host_data(l, tensor, NULL), t->bytes);
         return;
     }
     if (!v->on_chip) {
