@@ -15,7 +15,7 @@ import zipfile
 import zlib
 
 from cli import TOKENIZER, WORK, compiled_code, has, muc, need_data, write_npy
-from files import DATA, IO, MALFORMED, MISMATCH, ROOT, Skip, UNSUPPORTED, USAGE, npy, run_tests
+from files import DATA, IO, MALFORMED, MISMATCH, NOFIT, ROOT, Skip, UNSUPPORTED, USAGE, npy, run_tests
 
 CONV = ROOT / "fuzz/corpus/onnx/conv"
 
@@ -354,6 +354,76 @@ def test_a_chip_of_int8_is_judged_bit_for_bit_and_by_its_distance_from_float32()
     out, err = muc("verify", chip, network, *quantized, "--json", status=MISMATCH)
     assert not json.loads(out)["exact"]
     has(err, "chip's arithmetic differ at 'c'")
+
+
+def board(flash, sram):
+    path = WORK / "board.ini"
+    path.write_text(f"""[machine]
+name = test
+core = cortex-m7
+clock_mhz = 400
+[memory]
+name = flash
+bytes = {flash}
+cycles_per_kb = 100
+holds = weights
+[memory]
+name = SRAM
+bytes = {sram}
+cycles_per_kb = 10
+holds = arena state
+""")
+    return ["--target", "mcu", "--machine", path]
+
+
+def int8_chip(frame, weights):
+    path = WORK / "chip.ini"
+    path.write_text(f"""[machine]
+name = test
+element = int8
+pes = 64
+bus_bytes = 16
+clock_mhz = 200
+frame_bytes = {frame}
+filter_bytes = {weights}
+""")
+    return ["--target", "cnnchip", "--machine", path]
+
+
+def test_what_cannot_fit_is_refused_before_it_is_calibrated():
+    network, samples, folder = WORK / "many.graph", WORK / "many.npy", WORK / "fits"
+    network.write_text(MANY)
+    write_npy(samples, (4, 2, 8, 8), [(i * 29 % 101 - 50) / 30 for i in range(512)])
+    for make, needed, ends in ((board, (856, 1600), ("constants take 856 bytes", "SRAM needs 1600 bytes")),
+                               (int8_chip, (1492, 1060), ("FRAME needs 1492 bytes", "of 1060 bytes, FILTER has"))):
+        for i, message in enumerate(ends):
+            limits = [0, 0]
+            limits[i] = 128
+            err = muc("compile", network, *make(*limits), "--quant", "int8", "--calib", WORK / "unread.npy", "-o", folder,
+                      status=NOFIT)[1]
+            has(err, message)
+        # what the samples' scales need is never refused
+        muc("compile", network, *make(*needed), "--quant", "int8", "--calib", samples, "-o", folder, "--force")
+        for i in range(2):
+            limits = [n - (k == i) * 16 for k, n in enumerate(needed)]
+            muc("compile", network, *make(*limits), "--quant", "int8", "--calib", samples, "-o", folder, "--force", status=NOFIT)
+
+
+def test_what_stands_in_the_way_is_told_before_it_is_calibrated():
+    network, taken, others = WORK / "many.graph", WORK / "taken", WORK / "others"
+    network.write_text(MANY)
+    taken.write_text("mine")
+    others.mkdir()
+    (others / "letter").write_text("mine")
+    calibrated = ("--quant", "int8", "--calib", WORK / "unread.npy")
+    for target in ("mcu", "cnnchip"):
+        for output, name in ((taken, "taken"), (others, "letter")):
+            has(muc("compile", network, "--target", target, *calibrated, "-o", output, status=USAGE)[1], name)
+        has(muc("compile", network, "--target", target, *calibrated, "--keep-float", "cc", "-o", WORK / "no", status=USAGE)[1], "'cc'")
+        has(muc("compile", network, "--target", target, *calibrated, "--machine", WORK / "none.ini", "-o", WORK / "no",
+                status=USAGE)[1], "none.ini")
+        has(muc("compile", network, "--target", target, *calibrated, "-o", WORK / "no", status=IO)[1], "unread.npy")
+    assert taken.read_text() == "mine"
 
 
 def test_a_network_is_calibrated_on_a_folder_of_pictures():

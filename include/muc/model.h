@@ -52,6 +52,10 @@ typedef struct muc_model_options {
     /* of a network with quant: what stays float32, names of nodes or of their outputs, or
      * operators, parted by commas; NULL: what has no int8 form alone */
     const char *keep_float;
+    /* of a network with quant: what it is opened for, a muc_compile with these options to this
+     * path, which then refuses before the network is calibrated what cannot fit; NULL: anything */
+    const struct muc_compile_options *compile;
+    const char *compile_path;
 } muc_model_options;
 
 /* path NULL opens the built-in model; options NULL is all-zero. A model without a tokenizer opens,

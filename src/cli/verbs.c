@@ -112,10 +112,10 @@ static muc_status finish(muc_context *ctx, const cli_args *args, muc_status stat
 }
 
 /* exports: of a network, up to a NULL, or NULL. text: its inputs, or NULL. quantized: as --quant
- * and --calib say, if the file is a network. */
+ * and --calib say, if the file is a network; for muc_compile with these options, or NULL. */
 static muc_status open_as(muc_context *ctx, const cli_args *args, const char *path,
                           const char *const *exports, const char *text, bool quantized,
-                          muc_model **out)
+                          const muc_compile_options *compile, muc_model **out)
 {
     muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
                                   .dims = args->values[OPTION_DIM],
@@ -125,7 +125,9 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
                                   .image = args->values[OPTION_IMAGE],
                                   .preprocess = args->values[OPTION_PREPROCESS],
                                   .text = text,
-                                  .no_special = cli_given(args, OPTION_NO_SPECIAL) };
+                                  .no_special = cli_given(args, OPTION_NO_SPECIAL),
+                                  .compile = compile,
+                                  .compile_path = args->values[OPTION_OUTPUT] };
     uint64_t context;
 
     TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
@@ -145,7 +147,7 @@ static muc_status open_as(muc_context *ctx, const cli_args *args, const char *pa
 static muc_status open_model(muc_context *ctx, const cli_args *args, const char *path,
                              muc_model **out)
 {
-    return open_as(ctx, args, path, NULL, NULL, true, out);
+    return open_as(ctx, args, path, NULL, NULL, true, NULL, out);
 }
 
 static muc_status open_operand(muc_context *ctx, const cli_args *args, unsigned operand,
@@ -153,7 +155,8 @@ static muc_status open_operand(muc_context *ctx, const cli_args *args, unsigned 
 {
     const char *path = args->operands[operand];
 
-    return open_as(ctx, args, path, path ? &args->operands[operand + 1] : NULL, text, true, out);
+    return open_as(ctx, args, path, path ? &args->operands[operand + 1] : NULL, text, true, NULL,
+                   out);
 }
 
 static muc_status need_output(const cli_args *args)
@@ -187,13 +190,14 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
         .hex = args->values[OPTION_HEX],
         .strip = cli_given(args, OPTION_STRIP),
     };
+    const char *path = args->operands[0];
     muc_report *report = NULL;
     muc_model *model;
     muc_status status;
 
     TRY(need_output(args));
     TRY(weight_options(args, &options.weights));
-    TRY(open_operand(ctx, args, 0, NULL, &model));
+    TRY(open_as(ctx, args, path, path ? &args->operands[1] : NULL, NULL, true, &options, &model));
     status = muc_compile(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
     muc_model_close(model);
     return finish(ctx, args, status, report);
@@ -579,7 +583,7 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
         status = cli_misuse(args, "a network is compared with itself in --quant int8, or a folder "
                                   "made of it with it: muc verify FOLDER NETWORK");
     else if (is_network)
-        status = open_as(ctx, args, args->operands[0], NULL, NULL, false, &model);
+        status = open_as(ctx, args, args->operands[0], NULL, NULL, false, NULL, &model);
     else if (status == MUC_OK)
         status = open_operand(ctx, args, 1, NULL, &model);
     if (status == MUC_OK && is_network)

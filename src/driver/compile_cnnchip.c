@@ -270,9 +270,9 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
     build->fingerprint = fingerprint;
     job.build = build;
     status = finish(ctx, build, model, options, arena);
-    if (status == MUC_OK)
+    if (status == MUC_OK && out_path)
         status = muc_cnnchip_write_folder(ctx, build, out_path, self_check, &job);
-    if (status == MUC_OK)
+    if (status == MUC_OK && out_path)
         status = make_report(ctx, build, &job.check, out_path, out);
     muc_cnnchip_build_free(build);
     return status;

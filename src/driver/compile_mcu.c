@@ -220,6 +220,15 @@ static muc_status choose(muc_context *ctx, const muc_compile_options *options,
     return MUC_OK;
 }
 
+static muc_status write(muc_context *ctx, const muc_mcu_build *build, const muc_int8_loss *losses,
+                        size_t loss_count, const char *path, muc_report **out)
+{
+    MUC_TRY(muc_mcu_write_folder(ctx, build, path, muc_code_check)); /* emit */
+    MUC_TRY(make_report(ctx, build, path, out));
+    add_losses(*out, losses, loss_count);
+    return muc_report_status(ctx, *out);
+}
+
 muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
                            const muc_compile_options *options, const char *out_path,
                            muc_report **out)
@@ -253,14 +262,8 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         build->program.options = model->options;
         build->program.fingerprint = fingerprint;
     }
-    if (status == MUC_OK)
-        status = muc_mcu_write_folder(ctx, build, out_path, muc_code_check); /* emit */
-    if (status == MUC_OK)
-        status = make_report(ctx, build, out_path, out);
-    if (status == MUC_OK)
-        add_losses(*out, losses, loss_count);
-    if (status == MUC_OK)
-        status = muc_report_status(ctx, *out);
+    if (status == MUC_OK && out_path)
+        status = write(ctx, build, losses, loss_count, out_path, out);
     if (status != MUC_OK)
         muc_network_hint(ctx, graph);
     muc_mcu_build_free(build);

@@ -15,6 +15,7 @@
 #include "driver/network_int8.h"
 #include "driver/pictures.h"
 #include "driver/program.h"
+#include "driver/target.h"
 #include "driver/text_input.h"
 #include "formats/mistaken.h"
 #include "passes/fold.h"
@@ -250,6 +251,9 @@ static muc_status quantize_network(muc_context *ctx, muc_model *model,
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "--quant int8 of a network needs --calib: a .npz or .npy file with samples "
                         "of its inputs, or a folder of pictures");
+    if (options->compile)
+        MUC_TRY(muc_compile_precheck(ctx, model, options->compile, options->keep_float,
+                                     options->compile_path));
     MUC_TRY(read_samples(ctx, model, options));
     return muc_network_to_int8(ctx, model->network.graph, model->calibration,
                                model->calibration_count, options->keep_float);

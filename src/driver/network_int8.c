@@ -181,6 +181,46 @@ muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_ten
     return status;
 }
 
+/* the network as its file has it, once more */
+static muc_status open_again(muc_context *ctx, const muc_model *model, muc_network *out)
+{
+    muc_status status;
+
+    MUC_TRY(muc_network_open(ctx, model->path, &model->how, out));
+    status = muc_fold(ctx, out->graph);
+    if (status != MUC_OK)
+        muc_network_close(out);
+    return status;
+}
+
+static muc_status assume_int8(muc_context *ctx, muc_graph *graph, const char *keep)
+{
+    muc_int8_result result;
+    muc_ranges ranges;
+    muc_status status;
+
+    MUC_TRY(prepare(ctx, graph));
+    status = muc_ranges_new(ctx, graph, &ranges);
+    if (status == MUC_OK)
+        status = muc_ranges_assume(ctx, &ranges);
+    if (status == MUC_OK)
+        status = muc_int8_quantize(ctx, graph, &ranges, keep, &result);
+    muc_ranges_free(&ranges);
+    return status;
+}
+
+muc_status muc_network_assume_int8(muc_context *ctx, const muc_model *model, const char *keep,
+                                   muc_network *out)
+{
+    muc_status status;
+
+    MUC_TRY(open_again(ctx, model, out));
+    status = assume_int8(ctx, out->graph, keep);
+    if (status != MUC_OK)
+        muc_network_close(out);
+    return status;
+}
+
 /* ---- int8 beside float32 ---- */
 
 /* One layer over all samples. */
@@ -425,12 +465,10 @@ muc_status muc_int8_losses(muc_context *ctx, const muc_model *model, muc_arena *
     muc_network real;
     muc_status status;
 
-    MUC_TRY(muc_network_open(ctx, model->path, &model->how, &real));
+    MUC_TRY(open_again(ctx, model, &real));
     c.real = real.graph;
-    status = muc_fold(ctx, real.graph);
-    if (status == MUC_OK)
-        status = compare(&c, model->calibration, model->calibration_count, MUC_INT8_LOSS_SAMPLES,
-                         arena, &samples);
+    status = compare(&c, model->calibration, model->calibration_count, MUC_INT8_LOSS_SAMPLES, arena,
+                     &samples);
     if (status == MUC_OK)
         status = list_losses(&c, arena, out, count);
     muc_network_close(&real);

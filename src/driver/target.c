@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/locale.h"
+#include "driver/network_int8.h"
 #include "report/report.h"
 
 static const char *const kind_names[] = {
@@ -92,20 +93,56 @@ static muc_status find(muc_context *ctx, const muc_model *model, const char *nam
                     fitting->name);
 }
 
+/* the target, to which nothing but its memories stands in the way */
+static muc_status choose(muc_context *ctx, const muc_model *model, const char *name,
+                         const char *out_path, const muc_target **out)
+{
+    MUC_TRY(find(ctx, model, name, out));
+    if (model->kind != MUC_MODEL_NETWORK)
+        MUC_TRY(muc_model_need_tokenizer(ctx, model));
+    MUC_TRY((*out)->precheck(ctx, out_path));
+    if (model->array_count && strcmp((*out)->name, "cnnchip") != 0)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "inputs become part of what target cnnchip makes, not of target %s",
+                        (*out)->name);
+    return MUC_OK;
+}
+
+/* of a copy whose scales nobody has measured; only what no scale changes is a refusal */
+static muc_status plan(muc_context *ctx, const muc_model *model, const muc_target *target,
+                       const muc_compile_options *options, const char *keep)
+{
+    muc_model copy = { .kind = MUC_MODEL_NETWORK, .path = model->path, .options = model->options };
+    muc_status status = muc_network_assume_int8(ctx, model, keep, &copy.network);
+
+    if (status == MUC_OK) {
+        status = target->compile(ctx, &copy, options, NULL, NULL);
+        muc_network_close(&copy.network);
+    }
+    if (status == MUC_NOFIT || status == MUC_USAGE || status == MUC_IO)
+        return status;
+    muc_error_clear(ctx);
+    return MUC_OK;
+}
+
+muc_status muc_compile_precheck(muc_context *ctx, const muc_model *model,
+                                const muc_compile_options *options, const char *keep,
+                                const char *out_path)
+{
+    const muc_target *target = NULL;
+
+    MUC_TRY(choose(ctx, model, options->target, out_path, &target));
+    /* several exports make one network, which no file can be opened as again */
+    return model->unified.export_count ? MUC_OK : plan(ctx, model, target, options, keep);
+}
+
 muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
                        const char *out_path, muc_report **out)
 {
     MUC_IN_C_LOCALE;
     const muc_target *target = NULL;
 
-    MUC_TRY(find(ctx, model, options->target, &target));
-    if (model->kind != MUC_MODEL_NETWORK)
-        MUC_TRY(muc_model_need_tokenizer(ctx, model));
-    MUC_TRY(target->precheck(ctx, out_path));
-    if (model->array_count && strcmp(target->name, "cnnchip") != 0)
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "inputs become part of what target cnnchip makes, not of target %s",
-                        target->name);
+    MUC_TRY(choose(ctx, model, options->target, out_path, &target));
     return target->compile(ctx, model, options, out_path, out);
 }
 

@@ -78,6 +78,13 @@ muc_status muc_range_add(muc_context *ctx, muc_range *range, const char *name, c
     return MUC_OK;
 }
 
+/* has values that a run decides */
+static bool is_seen(const muc_tensor *tensor)
+{
+    return (tensor->kind == MUC_TENSOR_INPUT || tensor->kind == MUC_TENSOR_ACTIVATION) &&
+           tensor->dtype == MUC_F32;
+}
+
 muc_status muc_ranges_add(muc_context *ctx, muc_ranges *ranges, const muc_ref *ref)
 {
     const muc_graph *graph = ranges->graph;
@@ -86,10 +93,23 @@ muc_status muc_ranges_add(muc_context *ctx, muc_ranges *ranges, const muc_ref *r
         const muc_tensor *tensor = &graph->tensors[i];
         muc_ref_view view;
 
-        if ((tensor->kind == MUC_TENSOR_INPUT || tensor->kind == MUC_TENSOR_ACTIVATION) &&
-            tensor->dtype == MUC_F32 && muc_ref_get(ref, i, &view))
+        if (is_seen(tensor) && muc_ref_get(ref, i, &view))
             MUC_TRY(
                 muc_range_add(ctx, &ranges->tensors[i], tensor->name, view.data, view.elements));
+    }
+    ranges->runs++;
+    return MUC_OK;
+}
+
+muc_status muc_ranges_assume(muc_context *ctx, muc_ranges *ranges)
+{
+    static const float ends[] = { 0, 1 };
+
+    for (uint32_t i = 0; i < ranges->count; i++) {
+        const muc_tensor *tensor = &ranges->graph->tensors[i];
+
+        if (is_seen(tensor))
+            MUC_TRY(muc_range_add(ctx, &ranges->tensors[i], tensor->name, ends, MUC_COUNT(ends)));
     }
     ranges->runs++;
     return MUC_OK;
