@@ -354,11 +354,14 @@ void muc_mcu_emit_refusals(const muc_mcu_program *program, muc_text *text)
         muc_expr_print(pool, promise->b, &line);
         end_sentence(&line, text);
     }
-    for (const muc_mcu_step *s = program->steps; s < program->steps + program->step_count; s++)
-        for (uint32_t i = 0; i < s->check_count; i++) {
-            muc_text_add(&line, "node '%s': '%s' holds what is out of range", s->node->name,
-                         s->checks[i].tensor->name);
+    for (uint32_t k = 0; k < program->step_count; k++) {
+        const muc_mcu_step *step = &program->steps[k];
+
+        for (uint32_t i = 0; i < step->check_count; i++) {
+            muc_text_add(&line, "node '%s': '%s' holds what is out of range", step->node->name,
+                         step->checks[i].tensor->name);
             end_sentence(&line, text);
         }
+    }
     muc_text_free(&line);
 }
