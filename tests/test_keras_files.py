@@ -6,6 +6,7 @@
 Skipped without h5py.
 """
 import copy
+import json
 import os
 import pathlib
 import sys
@@ -261,7 +262,7 @@ def test_a_u_net_becomes_code_that_verifies():
 # ---- files that are refused ----
 
 def refused(data, status, message, **more):
-    muc("inspect", put("model", data), status=status, message=message, **more)
+    muc("run", put("model", data), status=status, message=message, **more)
 
 
 def test_nothing_outside_of_a_file_is_opened():
@@ -318,7 +319,7 @@ def test_a_wrong_configuration_names_file_and_layer():
         return lambda config: layer(config, name).update({"class_name": value})
 
     for change, status, message in (
-            (kind("p1", "LSTM"), UNSUPPORTED, "layer 'p1' (LSTM): no row implements this class"),
+            (kind("p1", "LSTM"), UNSUPPORTED, "an operator of the network: LSTM (1 node, 'p1'); muc ops"),
             (inputs("c1", "c2"), MALFORMED, "depends on itself"),
             (inputs("c1", "nobody"), MALFORMED, "its input 'nobody' is no layer"),
             (inputs("c1", "pad@7"), MALFORMED, "a call that its layer does not have"),
@@ -341,6 +342,15 @@ def test_a_wrong_configuration_names_file_and_layer():
         refused(changed(change), status, message)
     refused(k.h5([], 2, {"class_name": "Subclassed", "config": {}}), UNSUPPORTED, "'Subclassed'")
     refused(k.h5([], 2, {"class_name": "Sequential"}), MALFORMED, "no class_name or config")
+
+
+def test_a_model_with_unknown_layers_is_shown():
+    net = [Layer("input", "in", [], shape=(2,)), Layer("activation", "a", "in", activation="relu")]
+    document = k.functional_document(net, ["in"], ["a"], 2)
+    document["config"]["layers"][1]["class_name"] = "Fancy"
+    out = muc("inspect", put("model", k.h5(net, 2, document)), "--json", status=0)
+    found = {(row["operator"], row["supported"]) for row in json.loads(out)["operators"]}
+    assert found == {("InputLayer", True), ("Fancy", False)}, found
 
 
 def test_calls_that_multiply_are_counted():

@@ -99,6 +99,62 @@ def test_targets_lists_the_machines_of_each():
     assert {target for target, _ in machines} == {row["name"] for row in report["targets"]}
 
 
+# ---- operators that muc does not have ----
+
+def field(number, content):
+    """A field of a protobuf message: a number, or bytes with their length."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n % 128 + 128]) + varint(n // 128)
+
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def onnx(nodes, functions=()):
+    """A model from x [N, 3] to the last node's result; a node: (name, operator, domain, inputs, output)."""
+    def node(name, kind, domain, inputs, output):
+        return b"".join(field(1, i.encode()) for i in inputs) + field(2, output.encode()) + \
+            field(3, name.encode()) + field(4, kind.encode()) + field(7, domain.encode())
+
+    def port(name):
+        dims = field(1, field(2, b"N")) + field(1, field(1, 3))
+        return field(1, name.encode()) + field(2, field(1, field(1, 1) + field(2, dims)))
+
+    opsets = [field(8, field(1, domain) + field(2, version)) for domain, version in ((b"", 13), (b"my.lab", 1))]
+    graph = b"".join(field(1, node(*n)) for n in nodes) + field(2, b"g") + \
+        field(11, port("x")) + field(12, port(nodes[-1][4]))
+    bodies = [field(25, field(1, name.encode()) + field(4, b"a") + field(5, b"b") + field(7, node(*body)) +
+                    field(9, field(1, b"") + field(2, 13)) + field(10, b"my.lab")) for name, body in functions]
+    return field(1, 8) + field(7, graph) + b"".join(opsets + bodies)
+
+
+LACKING = onnx([("first", "Wobble", "", ["x"], "a"), ("plain", "Relu", "", ["a"], "b"),
+                ("second", "Wobble", "", ["b"], "c"), ("third", "Spin", "my.lab", ["c"], "d"),
+                ("call", "Body", "my.lab", ["d"], "e")],
+               [("Body", ("inner", "Twist", "", ["a"], "b")), ("Unused", ("none", "Nothing", "", ["a"], "b"))])
+
+
+def test_all_operators_that_muc_lacks_are_named_at_once():
+    _, err = muc("compile", file("lacking.onnx", LACKING), "--target", "mcu", *OUT, status=UNSUPPORTED)
+    has(err, "lacking.onnx", "Wobble (2 nodes, the first 'first')", "my.lab.Spin (1 node, 'third')",
+        "Twist (1 node, 'inner')", "muc ops")
+    assert "Relu" not in err and "Nothing" not in err, err
+
+
+def test_a_network_that_lacks_operators_is_shown():
+    report = json.loads(muc("inspect", file("lacking.onnx", LACKING), "--json")[0])
+    assert [(row["name"], row["shape"]) for row in report["inputs"]] == [("x", "f32 [N, 3]")]
+    assert [(row["name"], row["shape"]) for row in report["outputs"]] == [("e", "f32 [N, 3]")]
+    assert {row["operator"]: (row["nodes"], row["supported"]) for row in report["operators"]} == {
+        "Wobble": (2, False), "Relu": (1, True), "my.lab.Spin": (1, False), "my.lab.Body": (1, True), "Twist": (1, False)}
+    many = onnx([(f"n{i}", f"Kind{i}", "", ["x" if i == 0 else f"v{i - 1}"], f"v{i}") for i in range(300)])
+    rows = json.loads(muc("inspect", file("many.onnx", many), "--json")[0])["operators"]
+    assert sum(row["nodes"] for row in rows) == 300
+    _, err = muc("run", WORK / "many.onnx", status=UNSUPPORTED)
+    has(err, "Kind0 ", "Kind15 ", "more; muc ops")
+
+
 # ---- names that do harm ----
 
 def test_names_do_no_harm_on_terminals_and_in_spreadsheets():

@@ -288,7 +288,7 @@ static void what_is_not_read_is_named(void **state)
     } cases[] = {
         { SEEDS "bad_cycle", MUC_MALFORMED, "'a' is computed from itself" },
         { SEEDS "bad_operator", MUC_UNSUPPORTED,
-          "node 'y' (Frobnicate): muc knows no such operator of domain '', version 13" },
+          "muc does not have an operator of the network: Frobnicate (1 node, 'y'); muc ops lists" },
         { SEEDS "bad_version", MUC_UNSUPPORTED,
           "node 'y' (Add): version 6 of the operator set of domain ''; muc reads the operator in "
           "versions 7 to" },

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "check.h"
+#include "formats/network.h"
 #include "formats/tflite/model.h"
 #include "tflite_writer.h"
 
@@ -154,10 +155,10 @@ static void what_is_not_understood_is_named(void **state)
 {
     tfl_model source = linear();
     size_t signature, custom;
+    muc_network network;
 
     (void)state;
     SPOILED(root, 0, 2, MUC_UNSUPPORTED, "schema version 2, not 3");
-    SPOILED(code_at[0], 3, 199, MUC_UNSUPPORTED, "operator 199 is none");
     SPOILED(tensor_at[0], 1, 17, MUC_UNSUPPORTED, "tensor 'x' is of type 17 (INT4)");
     SPOILED(tensor_at[0], 1, 99, MUC_UNSUPPORTED, "type 99 (unknown)");
     SPOILED(tensor_at[2], 5, 1, MUC_MALFORMED, "computes tensor 'y' again");
@@ -170,8 +171,13 @@ static void what_is_not_understood_is_named(void **state)
     flat_put(&file, source.code_at[0], 3, 32);
     custom = source.code_at[0];
     flat_text(&file, custom, 1, "NoSuchOperator");
-    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "the custom operator 'NoSuchOperator'",
-                muc_tflite_read(ctx, written(), &arena, &model));
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "an operator of the network: NoSuchOperator (1 node, 'y')",
+                muc_network_open_bytes(ctx, written(), NULL, &network));
+
+    tfl_write(&file, &source);
+    flat_put(&file, source.code_at[0], 3, 199);
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "an operator of the network: operator 199 (1 node, 'y')",
+                muc_network_open_bytes(ctx, written(), NULL, &network));
 
     tfl_write(&file, &source);
     flat_link(&file, source.tensor_at[1], 6, flat_new_table(&file, 3));

@@ -620,7 +620,7 @@ static void what_no_row_implements_is_named(void **state)
     (void)state;
     write_net(&n);
     CHECK_FAILS(
-        ctx, MUC_UNSUPPORTED, "operator 0 (LSTM) 'y': no row implements this operator",
+        ctx, MUC_UNSUPPORTED, "an operator of the network: LSTM (1 node, 'y'); muc ops",
         muc_network_open_bytes(ctx, (muc_bytes){ file.data, file.size, "net" }, NULL, &network));
     n.operators[0].code = 14;
     n.operators[0].version = 9;

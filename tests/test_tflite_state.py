@@ -487,7 +487,7 @@ def refuse(model, status, message):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "net.tflite"
         file.write_bytes(model.bytes())
-        muc("inspect", file, status=status, message=message)
+        muc("run", file, status=status, message=message)
 
 
 def spoil(model, change):
@@ -547,7 +547,7 @@ def test_control_flow_is_refused_by_name():
         model = Model()
         x = model.input("x", (3,))
         model.outputs = [model.op(name, [x, x], model.add("y", (3,)))]
-        refuse(model, UNSUPPORTED, f"({name}) 'y': no row implements this operator")
+        refuse(model, UNSUPPORTED, f"an operator of the network: {name} (1 node, 'y'); muc ops")
 
 
 if __name__ == "__main__":

@@ -78,6 +78,11 @@ bool muc_model_is_network(const muc_model *model);
  * dim, layers, heads, ..., and the table "tensors"; of a program: file, machine, sizes, and the
  * tables "entries", "sections" and "placeholders". */
 muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **out);
+/* The same of a file, of a network with operators that muc does not have too, which muc_model_open
+ * refuses: its keys are file, format and nodes, and the tables "inputs", "outputs" and "operators",
+ * names and shapes as the file has them. A row of "operators" has the key supported. */
+muc_status muc_inspect_file(muc_context *ctx, const char *path, const muc_model_options *options,
+                            muc_report **out);
 
 /* What is supported, printed from the tables: the table "formats" (name, kind, meaning), "targets"
  * (name, meaning) or "operators" (name, inputs, reference, mcu, onnx,

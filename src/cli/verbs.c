@@ -112,35 +112,45 @@ static muc_status finish(muc_context *ctx, const cli_args *args, muc_status stat
 }
 
 /* exports: of a network, up to a NULL, or NULL. text: its inputs, or NULL. quantized: as --quant
- * and --calib say, if the file is a network; for muc_compile with these options, or NULL. */
+ * and --calib say, if the file is a network. */
+static muc_status model_options(const cli_args *args, const char *const *exports, const char *text,
+                                bool quantized, muc_model_options *out)
+{
+    uint64_t context;
+
+    TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
+    *out = (muc_model_options){ .tokenizer = args->values[OPTION_TOKENIZER],
+                                .context = (uint32_t)context,
+                                .dims = args->values[OPTION_DIM],
+                                .types = args->values[OPTION_TYPE],
+                                .arch = args->values[OPTION_ARCH],
+                                .inputs = args->values[OPTION_INPUT],
+                                .image = args->values[OPTION_IMAGE],
+                                .preprocess = args->values[OPTION_PREPROCESS],
+                                .text = text,
+                                .no_special = cli_given(args, OPTION_NO_SPECIAL),
+                                .exports = exports };
+    if (quantized) {
+        out->quant = args->values[OPTION_QUANT];
+        out->calibration = args->values[OPTION_CALIBRATION];
+        out->keep_float = args->values[OPTION_KEEP_FLOAT];
+    }
+    if (exports)
+        while (exports[out->export_count])
+            out->export_count++;
+    return MUC_OK;
+}
+
+/* compile: for muc_compile with these options, or NULL */
 static muc_status open_as(muc_context *ctx, const cli_args *args, const char *path,
                           const char *const *exports, const char *text, bool quantized,
                           const muc_compile_options *compile, muc_model **out)
 {
-    muc_model_options options = { .tokenizer = args->values[OPTION_TOKENIZER],
-                                  .dims = args->values[OPTION_DIM],
-                                  .types = args->values[OPTION_TYPE],
-                                  .arch = args->values[OPTION_ARCH],
-                                  .inputs = args->values[OPTION_INPUT],
-                                  .image = args->values[OPTION_IMAGE],
-                                  .preprocess = args->values[OPTION_PREPROCESS],
-                                  .text = text,
-                                  .no_special = cli_given(args, OPTION_NO_SPECIAL),
-                                  .compile = compile,
-                                  .compile_path = args->values[OPTION_OUTPUT] };
-    uint64_t context;
+    muc_model_options options;
 
-    TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
-    options.context = (uint32_t)context;
-    if (quantized) {
-        options.quant = args->values[OPTION_QUANT];
-        options.calibration = args->values[OPTION_CALIBRATION];
-        options.keep_float = args->values[OPTION_KEEP_FLOAT];
-    }
-    if (exports)
-        while (exports[options.export_count])
-            options.export_count++;
-    options.exports = exports;
+    TRY(model_options(args, exports, text, quantized, &options));
+    options.compile = compile;
+    options.compile_path = args->values[OPTION_OUTPUT];
     return muc_model_open(ctx, path, &options, out);
 }
 
@@ -600,13 +610,12 @@ muc_status cli_verify(muc_context *ctx, const cli_args *args)
 
 muc_status cli_inspect(muc_context *ctx, const cli_args *args)
 {
+    muc_model_options options;
     muc_report *report = NULL;
-    muc_model *model;
     muc_status status;
 
-    TRY(open_operand(ctx, args, 0, NULL, &model));
-    status = muc_inspect(ctx, model, &report);
-    muc_model_close(model);
+    TRY(model_options(args, NULL, NULL, true, &options));
+    status = muc_inspect_file(ctx, args->operands[0], &options, &report);
     return finish(ctx, args, status, report);
 }
 

@@ -392,12 +392,15 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
         MUC_TRY(muc_arrays_read(ctx, &model->arena, options->inputs, &model->arrays,
                                 &model->array_count));
     how.arch = options->arch;
+    how.may_list = model->may_list;
     how.known = model->arrays;
     how.known_count = model->array_count;
     if (options->types)
         MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
     else
         MUC_TRY(open_whole(ctx, model, &how));
+    if (model->network.listing.lacks)
+        return MUC_OK;
     model->how = how;
     if (options->export_count)
         MUC_TRY(muc_model_unify(ctx, model, &how, options));
@@ -482,11 +485,9 @@ static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_mod
     return MUC_OK;
 }
 
-muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_options *options,
-                          muc_model **out)
+static muc_status open_path(muc_context *ctx, const char *path, const muc_model_options *options,
+                            bool may_list, muc_model **out)
 {
-    MUC_IN_C_LOCALE;
-
     static const muc_model_options defaults;
     muc_model *model;
     muc_status status;
@@ -494,6 +495,7 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
     if (!path)
         MUC_TRY(muc_builtin_path(ctx, &path));
     MUC_TRY(MUC_NEW_ARRAY(ctx, path, 1, &model));
+    model->may_list = may_list;
     status = muc_arena_string(ctx, &model->arena, path, strlen(path), &model->path);
     if (status == MUC_OK)
         status = open_checked(ctx, model, options ? options : &defaults);
@@ -503,6 +505,27 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
     }
     *out = model;
     return MUC_OK;
+}
+
+muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_options *options,
+                          muc_model **out)
+{
+    MUC_IN_C_LOCALE;
+
+    return open_path(ctx, path, options, false, out);
+}
+
+muc_status muc_inspect_file(muc_context *ctx, const char *path, const muc_model_options *options,
+                            muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+    muc_model *model;
+    muc_status status;
+
+    MUC_TRY(open_path(ctx, path, options, true, &model));
+    status = muc_inspect(ctx, model, out);
+    muc_model_close(model);
+    return status;
 }
 
 muc_status muc_tokenizer_files_of(muc_context *ctx, const char *path, muc_arena *arena,

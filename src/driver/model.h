@@ -29,6 +29,7 @@ typedef struct muc_model_code muc_model_code; /* engine_code.h */
 
 struct muc_model {
     muc_model_kind kind;
+    bool may_list;    /* a NETWORK that lacks operators opens as a listing, for muc_inspect_file */
     const char *path; /* in the arena, as all that has no other home */
     muc_arena arena;
     muc_checkpoint checkpoint; /* of a CHECKPOINT */

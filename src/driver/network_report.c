@@ -176,11 +176,49 @@ static void add_operators(muc_report *report, const muc_graph *graph)
     muc_report_end(report);
 }
 
+static void add_ports(muc_report *report, const muc_listing *listing, bool are_outputs)
+{
+    muc_report_begin_table(report, are_outputs ? "outputs" : "inputs");
+    for (size_t i = 0; i < listing->port_count; i++) {
+        if (listing->ports[i].is_output != are_outputs)
+            continue;
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "name", "%s", listing->ports[i].name);
+        muc_report_add_text(report, "shape", "%s", listing->ports[i].shape);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
+static void add_listing(muc_report *report, const muc_listing *listing)
+{
+    muc_report_add_count(report, "nodes", listing->nodes);
+    add_ports(report, listing, false);
+    add_ports(report, listing, true);
+    muc_report_begin_table(report, "operators");
+    for (size_t i = 0; i < listing->operator_count; i++) {
+        const muc_listed_operator *row = &listing->operators[i];
+
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "operator", "%s", row->type);
+        muc_report_add_count(report, "nodes", row->nodes);
+        muc_report_add_bool(report, "supported", row->supported);
+        muc_report_add_text(report, "first", "%s", row->first);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
 muc_status muc_network_inspect(muc_context *ctx, const muc_network *network, muc_report *report)
 {
     const muc_graph *graph = network->graph;
     uint64_t parameters = 0, bytes = 0, macs;
 
+    if (network->listing.lacks) {
+        muc_report_add_text(report, "format", "%s", network->format);
+        add_listing(report, &network->listing);
+        return MUC_OK;
+    }
     MUC_TRY(count_macs(ctx, graph, &macs));
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         const muc_tensor *tensor = &graph->tensors[i];

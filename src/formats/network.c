@@ -65,7 +65,7 @@ static muc_status read_source(muc_context *ctx, const muc_source *source,
     if (options && options->arch && !network->arch_used)
         return muc_fail(ctx, MUC_USAGE, source->path, MUC_NO_OFFSET,
                         "the file holds a network of its own; --arch is for weights alone");
-    return muc_graph_verify(ctx, network->graph);
+    return network->listing.lacks ? MUC_OK : muc_graph_verify(ctx, network->graph);
 }
 
 /* its folder with its slash, for the root folder is nothing else */

@@ -7,6 +7,7 @@
 #define MUC_NETWORK_H
 
 #include "formats/format.h"
+#include "formats/listing.h"
 #include "graph/graph.h"
 
 /* Dimensions that a file leaves open are 1..this unless the options say otherwise. */
@@ -40,6 +41,7 @@ typedef struct muc_network_options {
      * belong to them are whole numbers of 32 bits (formats/onnx/integers.h); 0: none. */
     const muc_tensor_view *whole;
     size_t whole_count;
+    bool may_list;    /* a network with operators that muc does not have opens as a listing */
     const char *arch; /* path of the network that a file of weights alone belongs to; NULL: none */
 } muc_network_options;
 
@@ -55,12 +57,14 @@ typedef struct muc_network {
     muc_arena arena;        /* what constants borrow, if not a mapped file */
     muc_mapped_file *files; /* mapped until muc_network_close */
     muc_graph *graph;
+    muc_listing listing; /* where it lacks operators, and may: in the place of the graph */
     bool reads_integers; /* of whole samples: values that the file calls FLOAT are integers */
     bool arch_used;      /* the file named by the options' arch was opened */
 } muc_network;
 
 typedef bool muc_network_probe(const muc_source *source);
-/* Fills network->graph; arena and files belong to the caller, on failure too. */
+/* Fills network->graph, or the listing of a network that lacks operators; arena and files belong to
+ * the caller, on failure too. */
 typedef muc_status muc_network_read(muc_context *ctx, const muc_source *source,
                                     const muc_network_options *options, muc_network *network);
 

@@ -357,11 +357,6 @@ static muc_status import_inner(muc_keras_import *im)
     muc_keras_weights weights;
     muc_keras_result *result = &im->results[im->call - im->model->calls];
 
-    if (!layer->inner) {
-        MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &layer->inner));
-        MUC_TRY(muc_keras_model_read(im->ctx, im->arena, im->model->file, layer->document,
-                                     layer->inner));
-    }
     MUC_TRY(muc_keras_weights_inner(im->weights, layer, &weights));
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &given));
     for (uint32_t i = 0; i < count; i++)
@@ -405,8 +400,6 @@ static muc_status import_call(muc_keras_import *im, uint32_t index)
     if (muc_keras_is_model(im->layer->class_name))
         return import_inner(im);
     r = find_row(im->layer->class_name);
-    if (!r)
-        return muc_keras_refuse(im, MUC_UNSUPPORTED, "no row implements this class");
     im->results[index].count = 1;
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &im->results[index].ids));
     im->to = r->to;
@@ -419,6 +412,67 @@ static muc_status import_call(muc_keras_import *im, uint32_t index)
                                 "%" PRIu32 " inputs, expected %" PRIu32 " to %" PRIu32,
                                 im->call->input_count, r->least_inputs, r->most_inputs);
     return r->import(im);
+}
+
+/* Lists what each call of the model makes; an inner model's nodes are listed, and read, once. */
+static muc_status list_calls(const muc_keras_import *im, muc_keras_model *model,
+                             muc_listing *listing)
+{
+    for (uint32_t i = 0; i < model->order_count; i++) {
+        muc_keras_layer *layer = &model->layers[model->calls[model->order[i]].layer];
+
+        if (!muc_keras_is_model(layer->class_name)) {
+            MUC_TRY(muc_listing_add(im->ctx, im->arena, listing, layer->class_name, layer->name,
+                                    find_row(layer->class_name) != NULL));
+            continue;
+        }
+        if (layer->inner)
+            continue;
+        MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &layer->inner));
+        MUC_TRY(
+            muc_keras_model_read(im->ctx, im->arena, model->file, layer->document, layer->inner));
+        MUC_TRY(list_calls(im, layer->inner, listing));
+    }
+    return MUC_OK;
+}
+
+static muc_status list_ports(const muc_keras_import *im, muc_listing *listing,
+                             const muc_keras_source *ports, uint32_t count, bool are_outputs)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const muc_keras_layer *layer = &im->model->layers[im->model->calls[ports[i].call].layer];
+        muc_keras_import port = *im;
+        const json_t *shape, *item;
+        muc_text text = { 0 };
+        size_t k;
+
+        port.layer = layer;
+        shape = are_outputs ? NULL : input_shape(&port); /* outputs: what only the graph tells */
+        json_array_foreach(shape, k, item)
+        {
+            muc_text_add(&text, "%s", k ? ", " : "f32 [");
+            if (json_is_integer(item))
+                muc_text_add(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(item));
+            else
+                muc_text_add(&text, "?");
+        }
+        muc_text_add(&text, "%s", text.size ? "]" : "");
+        MUC_TRY(muc_listing_add_port(im->ctx, im->arena, listing, layer->name, &text, are_outputs));
+    }
+    return MUC_OK;
+}
+
+muc_status muc_keras_list_model(const muc_keras_import *im, bool may_list, muc_listing *listing)
+{
+    const muc_keras_model *model = im->model;
+
+    MUC_TRY(list_calls(im, im->model, listing));
+    if (!listing->lacks)
+        return MUC_OK;
+    if (!may_list)
+        return muc_listing_refuse(im->ctx, model->file, listing);
+    MUC_TRY(list_ports(im, listing, model->inputs, model->input_count, false));
+    return list_ports(im, listing, model->outputs, model->output_count, true);
 }
 
 /* every call of the model, and that its outputs are there */

@@ -4,6 +4,7 @@
 
 #include "formats/attributes.h"
 #include "formats/keras/weights.h"
+#include "formats/listing.h"
 #include "graph/graph.h"
 
 enum { MUC_KERAS_MAX_ARRAYS = 4 };
@@ -85,7 +86,10 @@ muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x
 /* The call's output is x itself. */
 void muc_keras_same(muc_keras_import *im, uint32_t x);
 
-/* The whole model as a graph. */
+/* Lists the model's layers, and reads its inner models. One that lacks layers is refused, or with
+ * may_list its inputs and outputs are listed too. */
+muc_status muc_keras_list_model(const muc_keras_import *im, bool may_list, muc_listing *listing);
+/* The whole model as a graph, once it is listed. */
 muc_status muc_keras_import_model(muc_keras_import *im);
 
 #define KERAS_LAYER(name, least, most, least_in, most_in, spatial, to, import) \

@@ -30,7 +30,7 @@ static muc_status is_third(muc_context *ctx, const muc_keras_archive *archive,
 }
 
 static muc_status import_document(muc_context *ctx, const char *path, const json_t *document,
-                                  muc_hdf5 *file, bool third, muc_network *network)
+                                  muc_hdf5 *file, bool third, bool may_list, muc_network *network)
 {
     muc_keras_model model;
     muc_keras_weights weights = {
@@ -41,6 +41,9 @@ static muc_status import_document(muc_context *ctx, const char *path, const json
     };
 
     MUC_TRY(muc_keras_model_read(ctx, &network->arena, path, document, &model));
+    MUC_TRY(muc_keras_list_model(&im, may_list, &network->listing));
+    if (network->listing.lacks)
+        return MUC_OK;
     MUC_TRY(muc_keras_weights_open(&weights));
     MUC_TRY(muc_graph_new(ctx, path, &network->graph));
     im.graph = network->graph;
@@ -85,7 +88,8 @@ muc_status muc_keras_read_network(muc_context *ctx, const muc_source *source,
     MUC_TRY(muc_json_parse(ctx, archive.config, 0, &document));
     status = is_third(ctx, &archive, document, &third);
     if (status == MUC_OK)
-        status = import_document(ctx, source->path, document, file, third, network);
+        status =
+            import_document(ctx, source->path, document, file, third, options->may_list, network);
     json_decref(document);
     return status;
 }

@@ -42,6 +42,57 @@ static const Onnx__FunctionProto *find_function(const onnx_import *im, const Onn
     return NULL;
 }
 
+/* ---- the listing ---- */
+
+/* functions whose nodes are to be listed, each once */
+typedef struct listed_functions {
+    size_t *items, count; /* [the model's functions] */
+    bool *is_among;
+} listed_functions;
+
+static muc_status list_node(onnx_import *im, const onnx_frame *frame, const Onnx__NodeProto *node,
+                            listed_functions *functions)
+{
+    const Onnx__FunctionProto *function = find_function(im, node);
+    const char *domain = domain_of(node->domain), *type = text(node->op_type), *name;
+    bool supported = function || onnx_has_row(domain, type);
+    size_t i;
+
+    for (i = 0; function && im->model->functions[i] != function;)
+        i++;
+    if (function && !functions->is_among[i]) {
+        functions->is_among[i] = true;
+        functions->items[functions->count++] = i;
+    }
+    /* a domain that the model does not import is told of by the reader */
+    supported = supported || (frame && version_of(frame, domain) == 0);
+    name = text(node->name);
+    if (name[0] == '\0' && node->n_output)
+        name = text(node->output[0]);
+    if (domain[0])
+        MUC_TRY(muc_arena_format(im->ctx, &im->network->arena, &type, "%s.%s", domain, type));
+    return muc_listing_add(im->ctx, &im->network->arena, &im->network->listing, type, name,
+                           supported);
+}
+
+muc_status onnx_list_nodes(onnx_import *im, const onnx_frame *frame, const Onnx__GraphProto *graph)
+{
+    size_t function_count = im->model->n_functions;
+    listed_functions functions = { 0 };
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, function_count + 1, &functions.items));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, function_count + 1, &functions.is_among));
+    for (size_t i = 0; i < graph->n_node; i++)
+        MUC_TRY(list_node(im, frame, graph->node[i], &functions));
+    for (size_t f = 0; f < functions.count; f++) {
+        const Onnx__FunctionProto *function = im->model->functions[functions.items[f]];
+
+        for (size_t i = 0; i < function->n_node; i++)
+            MUC_TRY(list_node(im, NULL, function->node[i], &functions));
+    }
+    return MUC_OK;
+}
+
 /* ---- functions ---- */
 
 static muc_status function_opsets(onnx_call *call, const Onnx__FunctionProto *function,

@@ -121,6 +121,11 @@ struct onnx_call {
     bool integers; /* computes integers although the file says FLOAT */
 };
 
+/* Whether any version of an operator has a row. */
+bool onnx_has_row(const char *domain, const char *name);
+/* Lists the nodes of the graph and of the functions that it calls; of the branches of conditions
+ * only the one that is taken is read, later. */
+muc_status onnx_list_nodes(onnx_import *im, const onnx_frame *frame, const Onnx__GraphProto *graph);
 /* Finds the row of a node. MUC_UNSUPPORTED naming node, domain, operator and version. */
 muc_status onnx_find_row(onnx_call *call);
 /* Imports all nodes of a frame whose values are in its scope. */

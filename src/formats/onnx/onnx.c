@@ -189,6 +189,45 @@ static muc_status declare_dims(onnx_import *im, const onnx_frame *frame,
     return MUC_OK;
 }
 
+/* ---- a network that lacks operators ---- */
+
+static muc_status list_port(onnx_import *im, const Onnx__ValueInfoProto *info, bool is_output)
+{
+    const Onnx__TypeProto__Tensor *type =
+        info->type && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+            ? info->type->tensor_type
+            : NULL;
+    muc_text text = { 0 };
+
+    if (type)
+        muc_text_add(&text, "%s%s", muc_onnx_type_name(type->elem_type), type->shape ? " [" : "");
+    for (size_t i = 0; type && type->shape && i < type->shape->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = type->shape->dim[i];
+
+        muc_text_add(&text, "%s", i ? ", " : "");
+        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+            muc_text_add(&text, "%" PRId64, dim->dim_value);
+        else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+            muc_text_add(&text, "%s", dim->dim_param);
+        else
+            muc_text_add(&text, "?");
+    }
+    muc_text_add(&text, "%s", type && type->shape ? "]" : "");
+    return muc_listing_add_port(im->ctx, &im->network->arena, &im->network->listing,
+                                info->name ? info->name : "", &text, is_output);
+}
+
+static muc_status list_ports(onnx_import *im, const onnx_frame *frame,
+                             const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_input; i++)
+        if (!graph->input[i]->name || !is_weight(frame, graph->input[i]->name))
+            MUC_TRY(list_port(im, graph->input[i], false));
+    for (size_t i = 0; i < graph->n_output; i++)
+        MUC_TRY(list_port(im, graph->output[i], true));
+    return MUC_OK;
+}
+
 static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
 {
     onnx_frame frame = { 0 };
@@ -196,6 +235,11 @@ static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, im->options->dim_count + 1, &im->dims_used));
     MUC_TRY(read_opsets(im, &frame));
     MUC_TRY(read_initializers(im, &frame, graph));
+    MUC_TRY(onnx_list_nodes(im, &frame, graph));
+    if (im->network->listing.lacks)
+        return im->options->may_list
+                   ? list_ports(im, &frame, graph)
+                   : muc_listing_refuse(im->ctx, im->source->path, &im->network->listing);
     MUC_TRY(match_known(im, &frame, graph));
     MUC_TRY(onnx_find_integers(im, graph, &im->integers));
     MUC_TRY(declare_dims(im, &frame, graph));

@@ -31,6 +31,20 @@ static const char *text(const char *s)
     return s ? s : "";
 }
 
+static bool is_row_of(const onnx_row *row, const char *domain, const char *name)
+{
+    return strcmp(row->name, name) == 0 &&
+           (strcmp(row->domain, domain) == 0 || strcmp(row->domain, "*") == 0);
+}
+
+bool onnx_has_row(const char *domain, const char *name)
+{
+    for (size_t i = 0; i < MUC_COUNT(rows); i++)
+        if (is_row_of(&rows[i], domain, name))
+            return true;
+    return false;
+}
+
 muc_status onnx_find_row(onnx_call *call)
 {
     const char *domain = text(call->proto->domain), *name = text(call->proto->op_type);
@@ -39,8 +53,7 @@ muc_status onnx_find_row(onnx_call *call)
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
     for (size_t i = 0; i < MUC_COUNT(rows); i++) {
-        if (strcmp(rows[i].name, name) != 0 ||
-            (strcmp(rows[i].domain, domain) != 0 && strcmp(rows[i].domain, "*") != 0))
+        if (!is_row_of(&rows[i], domain, name))
             continue;
         call->row = other = &rows[i];
         if (call->version >= rows[i].first && call->version <= rows[i].last)

@@ -29,21 +29,27 @@ static const struct row *find_type(int32_t number)
     return NULL;
 }
 
+const char *muc_onnx_type_name(int32_t number)
+{
+    const struct row *row = find_type(number);
+    const ProtobufCEnumValue *named =
+        protobuf_c_enum_descriptor_get_value(&onnx__tensor_proto__data_type__descriptor, number);
+
+    return row ? muc_dtype_get(row->dtype)->name : named ? named->name : "?";
+}
+
 muc_status muc_onnx_dtype(muc_context *ctx, const char *path, const char *what, int32_t number,
                           muc_dtype *out)
 {
     const struct row *row = find_type(number);
-    const ProtobufCEnumValue *named;
 
     if (row) {
         *out = row->dtype;
         return MUC_OK;
     }
-    named =
-        protobuf_c_enum_descriptor_get_value(&onnx__tensor_proto__data_type__descriptor, number);
     return muc_fail(ctx, MUC_UNSUPPORTED, path, MUC_NO_OFFSET,
                     "'%s' is of type %s (%d), which muc's graphs do not have", what,
-                    named ? named->name : "number", number);
+                    muc_onnx_type_name(number), number);
 }
 
 typedef struct reading {

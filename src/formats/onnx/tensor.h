@@ -14,6 +14,9 @@ typedef struct muc_onnx_store {
     muc_mapped_file **files; /* gets the files of external data */
 } muc_onnx_store;
 
+/* The name of a number of TensorProto.DataType, the graph's where it has the type, else ONNX's;
+ * "?" of no type. */
+const char *muc_onnx_type_name(int32_t number);
 /* A number of TensorProto.DataType as an element type; what names the place in the message. */
 muc_status muc_onnx_dtype(muc_context *ctx, const char *path, const char *what, int32_t number,
                           muc_dtype *out);

@@ -60,10 +60,10 @@ muc_status muc_tflite_refuse(const muc_tflite_import *im, muc_status status, con
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    return muc_fail(
-        im->ctx, status, im->model->file.name, im->op->table.at,
-        "operator %" PRIu32 " (%s) '%.200s': %s", im->index, muc_tflite_operator_name(im->op->code),
-        im->op->output_count ? im->model->tensors[im->op->outputs[0]].name : "", message);
+    return muc_fail(im->ctx, status, im->model->file.name, im->op->table.at,
+                    "operator %" PRIu32 " (%s) '%.200s': %s", im->index, im->op->name,
+                    im->op->output_count ? im->model->tensors[im->op->outputs[0]].name : "",
+                    message);
 }
 
 /* ---- tensors ---- */
@@ -704,8 +704,6 @@ static muc_status import_operator(muc_tflite_import *im, uint32_t index)
     im->op = &im->model->operators[index];
     im->index = index;
     r = &rows[im->op->code];
-    if (!r->import)
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "no row implements this operator");
     if (im->op->version > r->version)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "version %" PRId32 ", known up to %" PRId32,
                                  im->op->version, r->version);
@@ -715,14 +713,9 @@ static muc_status import_operator(muc_tflite_import *im, uint32_t index)
     return goes_through_reals(im) ? import_real(im, r) : r->import(im);
 }
 
-static muc_status import_operators(muc_tflite_import *im)
+static muc_status import_operators(muc_tflite_import *im, const bool *operators)
 {
-    bool *tensors, *operators;
-
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->tensor_count, &tensors));
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &operators));
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &im->is_inner));
-    mark_needed(im->model, tensors, operators);
     mark_inner(im);
     for (uint32_t i = 0; i < im->model->operator_count; i++)
         if (operators[i] && !im->is_inner[i])
@@ -730,7 +723,46 @@ static muc_status import_operators(muc_tflite_import *im)
     return MUC_OK;
 }
 
-static muc_status import_model(muc_tflite_import *im)
+/* ---- the listing ---- */
+
+/* operators that a result needs, and those that no row implements */
+static muc_status list_operators(muc_tflite_import *im, muc_listing *listing, bool **out)
+{
+    const muc_tflite_model *model = im->model;
+    bool *tensors, *needed;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, model->tensor_count, &tensors));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, model->operator_count, &needed));
+    mark_needed(model, tensors, needed);
+    for (uint32_t i = 0; i < model->operator_count; i++) {
+        const muc_tflite_operator *op = &model->operators[i];
+
+        MUC_TRY(muc_listing_add(im->ctx, im->arena, listing, op->name,
+                                op->output_count ? model->tensors[op->outputs[0]].name : "",
+                                !needed[i] || rows[op->code].import));
+    }
+    *out = needed;
+    return MUC_OK;
+}
+
+static muc_status list_ports(const muc_tflite_import *im, muc_listing *listing,
+                             const int32_t *tensors, uint32_t count, bool are_outputs)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const muc_tflite_tensor *tensor = &im->model->tensors[tensors[i]];
+        muc_text text = { 0 };
+
+        muc_text_add(&text, "%s [", muc_dtype_get(tensor->dtype)->name);
+        for (uint32_t k = 0; k < tensor->rank; k++)
+            muc_text_add(&text, "%s%" PRIu32, k ? ", " : "", tensor->dims[k]);
+        muc_text_add(&text, "]");
+        MUC_TRY(
+            muc_listing_add_port(im->ctx, im->arena, listing, tensor->name, &text, are_outputs));
+    }
+    return MUC_OK;
+}
+
+static muc_status import_model(muc_tflite_import *im, const bool *operators)
 {
     const muc_tflite_model *model = im->model;
 
@@ -743,7 +775,7 @@ static muc_status import_model(muc_tflite_import *im)
     for (uint32_t i = 0; i < model->input_count; i++)
         MUC_TRY(add_tensor(im, &model->tensors[model->inputs[i]], MUC_TENSOR_INPUT,
                            &im->ids[model->inputs[i]]));
-    MUC_TRY(import_operators(im));
+    MUC_TRY(import_operators(im, operators));
     for (uint32_t i = 0; i < model->output_count; i++) {
         uint32_t *id = &im->ids[model->outputs[i]];
 
@@ -765,9 +797,18 @@ muc_status muc_tflite_read_network(muc_context *ctx, const muc_source *source,
     muc_tflite_model model;
     muc_tflite_import im = { .ctx = ctx, .model = &model, .arena = &network->arena };
 
-    (void)options; /* every dimension has a size in the file */
+    muc_listing *listing = &network->listing;
+    bool *operators;
+
     MUC_TRY(muc_tflite_read(ctx, source->bytes, &network->arena, &model));
+    MUC_TRY(list_operators(&im, listing, &operators));
+    if (listing->lacks) {
+        if (!options->may_list)
+            return muc_listing_refuse(ctx, source->path, listing);
+        MUC_TRY(list_ports(&im, listing, model.inputs, model.input_count, false));
+        return list_ports(&im, listing, model.outputs, model.output_count, true);
+    }
     MUC_TRY(muc_graph_new(ctx, source->path, &network->graph));
     im.graph = network->graph;
-    return import_model(&im);
+    return import_model(&im, operators);
 }

@@ -413,7 +413,7 @@ muc_status muc_tflite_import_call_once(muc_tflite_import *im)
                                      im->arena, &once));
     for (uint32_t i = 0; i < once.operator_count; i++) {
         const muc_tflite_operator *op = &once.operators[i];
-        const char *name = muc_tflite_operator_name(op->code);
+        const char *name = op->name;
         bool assigns = strcmp(name, "ASSIGN_VARIABLE") == 0 && op->input_count == 2 &&
                        op->inputs[1] != MUC_TFLITE_NONE;
 

@@ -270,11 +270,14 @@ static muc_status read_code(const reader *r, muc_flat table, muc_tflite_operator
 
     code = old > code ? old : code;
     MUC_TRY(read_string(r, table, MUC_FLAT_OPERATOR_CODE_custom, &custom));
-    if (code == CUSTOM)
-        return REFUSE(r, MUC_UNSUPPORTED, table.at, "the custom operator '%s'", custom);
-    if (code < 0 || code > UINT16_MAX || !muc_tflite_operator_name((uint32_t)code))
-        return REFUSE(r, MUC_UNSUPPORTED, table.at, "operator %" PRId64 " is none that muc knows",
-                      code);
+    if (code == CUSTOM) {
+        op->name = custom;
+    } else if (code < 0 || code > UINT16_MAX || !muc_tflite_operator_name((uint32_t)code)) {
+        MUC_TRY(muc_arena_format(r->ctx, r->arena, &op->name, "operator %" PRId64, code));
+        code = CUSTOM;
+    } else {
+        op->name = muc_tflite_operator_name((uint32_t)code);
+    }
     op->code = (uint32_t)code;
     op->version = (int32_t)muc_flat_integer(table, MUC_FLAT_OPERATOR_CODE_version);
     return MUC_OK;
@@ -341,13 +344,11 @@ static muc_status check_order(const reader *r, const muc_tflite_model *model)
             if (op->inputs[i] != MUC_TFLITE_NONE && !known[op->inputs[i]])
                 return REFUSE(r, MUC_MALFORMED, op->table.at,
                               "operator %" PRIu32 " (%s) reads tensor '%s' before it is computed",
-                              n, muc_tflite_operator_name(op->code),
-                              model->tensors[op->inputs[i]].name);
+                              n, op->name, model->tensors[op->inputs[i]].name);
         for (uint32_t i = 0; i < op->output_count; i++) {
             if (known[op->outputs[i]])
                 return REFUSE(r, MUC_MALFORMED, op->table.at,
-                              "operator %" PRIu32 " (%s) computes tensor '%s' again", n,
-                              muc_tflite_operator_name(op->code),
+                              "operator %" PRIu32 " (%s) computes tensor '%s' again", n, op->name,
                               model->tensors[op->outputs[i]].name);
             known[op->outputs[i]] = true;
         }

@@ -30,7 +30,8 @@ typedef struct muc_tflite_tensor {
 } muc_tflite_tensor;
 
 typedef struct muc_tflite_operator {
-    uint32_t code; /* BuiltinOperator */
+    uint32_t code;    /* BuiltinOperator; CUSTOM of one that the schema does not have either */
+    const char *name; /* the schema's, or a custom operator's */
     int32_t version;
     uint32_t input_count, output_count;
     const int32_t *inputs, *outputs; /* tensors; inputs may be MUC_TFLITE_NONE */
@@ -48,7 +49,7 @@ typedef struct muc_tflite_model {
 
 /* Reads subgraph 0. All that is not borrowed from file lives in arena. Fails with MUC_MALFORMED,
  * or MUC_UNSUPPORTED naming what no reader here understands: versions, types, sparse tensors,
- * custom operators, a second entry point. */
+ * a second entry point. A custom operator is one of the model, by its name. */
 muc_status muc_tflite_read(muc_context *ctx, muc_bytes file, muc_arena *arena,
                            muc_tflite_model *out);
 

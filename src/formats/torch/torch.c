@@ -53,6 +53,8 @@ muc_status muc_torch_read_network(muc_context *ctx, const muc_source *source,
     if (format) {
         inner.arch = NULL;
         MUC_TRY(format->read(ctx, &arch, &inner, network));
+        if (network->listing.lacks)
+            return MUC_OK;
         return replace_constants(ctx, &state, network->graph);
     }
     MUC_TRY(muc_arch_parse(ctx, &network->arena, arch.bytes, &text));
