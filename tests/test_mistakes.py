@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import shutil
 import sys
 
@@ -97,6 +98,17 @@ def test_targets_lists_the_machines_of_each():
     machines = {(row["target"], row["name"]) for row in report["machines"]}
     assert {("mcu", "stm32f746"), ("cnnchip", "pe64")} <= machines
     assert {target for target, _ in machines} == {row["name"] for row in report["targets"]}
+
+
+def test_help_of_a_verb_has_only_its_own_text():
+    verbs = re.findall(r"^  (?!muc )([a-z]+) ", muc("--help")[0], re.M)
+    assert "compress" in verbs, verbs
+    for verb in verbs:
+        options = muc(verb, "--help")[0].partition("\n  ")[2]
+        other = re.search(r"\bof (%s)\b" % "|".join(v for v in verbs if v != "report"), options)
+        assert not other, (verb, other)
+    assert "--budget-flash is for" in muc("compress", "--help")[0]
+    assert "--budget-flash" not in muc("compile", "--help")[0]
 
 
 # ---- operators that muc does not have ----

@@ -11,6 +11,24 @@ static bool is_on(cli_option option, cli_verb verb)
     return (cli_options[option].verbs >> verb & 1) != 0;
 }
 
+/* what the option means to the verb */
+static const char *meaning_of(cli_option option, cli_verb verb)
+{
+    static const struct {
+        cli_option option;
+        cli_verb verb;
+        const char *meaning;
+    } texts[] = {
+#define CLI_TEXT(id, verb, meaning) { OPTION_##id, VERB_##verb, meaning },
+#include "cli/cli.def"
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (texts[i].option == option && texts[i].verb == verb)
+            return texts[i].meaning;
+    return cli_options[option].meaning;
+}
+
 /* Fills lines of WIDTH columns, each after the first indented. */
 static void print_filled(const char *text, unsigned indent)
 {
@@ -72,7 +90,7 @@ void cli_print_verb_help(cli_verb verb)
         snprintf(names, sizeof(names), "%s--%s%s%s", letter, row->name, row->value ? " " : "",
                  row->value ? row->value : "");
         printf("  %-*s", COLUMN - 2, names);
-        print_filled(row->meaning, COLUMN);
+        print_filled(meaning_of((cli_option)o, verb), COLUMN);
     }
     printf("\nexample: %s\n", cli_verbs[verb].example);
 }
@@ -99,8 +117,10 @@ static void print_roff_line(const char *before, const char *text)
     putchar('\n');
 }
 
-static void print_man_option(const cli_option_row *row)
+static void print_man_option(cli_option option, cli_verb verb)
 {
+    const cli_option_row *row = &cli_options[option];
+
     printf(".TP\n");
     if (row->letter)
         printf("\\fB\\-%c\\fR, ", row->letter);
@@ -113,7 +133,7 @@ static void print_man_option(const cli_option_row *row)
         printf("\\fR");
     }
     putchar('\n');
-    print_roff_line("", row->meaning);
+    print_roff_line("", meaning_of(option, verb));
 }
 
 void cli_print_man(void)
@@ -135,7 +155,7 @@ void cli_print_man(void)
         print_roff_line(".PP\n", cli_verbs[v].explanation);
         for (unsigned o = 0; o < OPTION_COUNT; o++) {
             if (is_on((cli_option)o, (cli_verb)v) && o != OPTION_HELP)
-                print_man_option(&cli_options[o]);
+                print_man_option((cli_option)o, (cli_verb)v);
         }
         printf(".PP\nExample:\n.PP\n.EX\n");
         print_roff_line("    ", cli_verbs[v].example);
