@@ -338,7 +338,7 @@ def refused(net, shape, message, status=UNSUPPORTED):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "net.onnx"
         file.write_bytes(net.bytes({"y": (shape, 1)}))
-        muc("inspect", file, status=status, message=message)
+        muc("run", file, status=status, message=message)
 
 
 def test_what_is_not_known_is_named():

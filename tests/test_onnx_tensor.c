@@ -83,7 +83,7 @@ static void what_is_wrong_is_named(void **state)
                 READ("\x08\x01\x10\x01\x4a\x03\0\0\0\x42\x01w", &view));
     CHECK_FAILS(ctx, MUC_UNSUPPORTED, "'w' is of type STRING (8)",
                 READ("\x10\x08\x42\x01w", &view));
-    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "'w' is of type number (22)",
+    CHECK_FAILS(ctx, MUC_UNSUPPORTED, "'w' is of type unknown (22)",
                 READ("\x10\x16\x42\x01w", &view));
     CHECK_FAILS(ctx, MUC_MALFORMED, "tensor 'w': element 0, 300, is no number of type UINT8",
                 READ("\x10\x02\x28\xac\x02\x42\x01w", &view));

@@ -35,7 +35,7 @@ const char *muc_onnx_type_name(int32_t number)
     const ProtobufCEnumValue *named =
         protobuf_c_enum_descriptor_get_value(&onnx__tensor_proto__data_type__descriptor, number);
 
-    return row ? muc_dtype_get(row->dtype)->name : named ? named->name : "?";
+    return row ? muc_dtype_get(row->dtype)->name : named ? named->name : "unknown";
 }
 
 muc_status muc_onnx_dtype(muc_context *ctx, const char *path, const char *what, int32_t number,
