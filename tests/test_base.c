@@ -161,6 +161,30 @@ static void links_in_the_folder_are_followed_where_they_may_lead(void **state)
     CHECK_EQ(system(command), 0);
 }
 
+static void what_a_path_leads_to_has_a_name(void **state)
+{
+    static const struct {
+        const char *path, *name;
+    } cases[] = {
+        { "models/kws.int8.tflite", "kws.int8" },
+        { "kws", "kws" },
+        { ".hidden", ".hidden" },
+        { "no/such/folder.d/", "folder" },
+        { "/tmp/", "tmp" },
+        { "/tmp/.", "tmp" },
+        { "/usr/..", "" },
+    };
+    muc_arena arena = { 0 };
+    const char *name;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        CHECK_OK(ctx, muc_name_of_path(ctx, &arena, cases[i].path, &name));
+        assert_string_equal(name, cases[i].name);
+    }
+    muc_arena_free(&arena);
+}
+
 static void output_appears_whole_or_not_at_all(void **state)
 {
     char dir[] = "/tmp/muc_test_XXXXXX", path[64];
@@ -258,6 +282,7 @@ int main(void)
         T(elementary_functions_agree_with_libm),
         T(paths_cannot_leave_the_folder),
         T(links_in_the_folder_are_followed_where_they_may_lead),
+        T(what_a_path_leads_to_has_a_name),
         T(output_appears_whole_or_not_at_all),
         T(json_limits_hold),
         T(parallel_for_runs_each_index_once),

@@ -364,3 +364,32 @@ muc_status muc_make_dir(muc_context *ctx, const char *path)
         return MUC_OK;
     return fail_errno(ctx, path, "cannot make the folder");
 }
+
+/* the part of a path behind its last slash but those at its end, and its length */
+static const char *last_part(const char *path, size_t *length)
+{
+    const char *end = path + strlen(path), *begin;
+
+    while (end > path && end[-1] == '/')
+        end--;
+    for (begin = end; begin > path && begin[-1] != '/';)
+        begin--;
+    *length = (size_t)(end - begin);
+    return begin;
+}
+
+muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path, const char **out)
+{
+    size_t length;
+    const char *name = last_part(path, &length), *dot;
+    char *real = strspn(name, ".") == length ? realpath(path, NULL) : NULL; /* ".", "..", "/" */
+    muc_status status;
+
+    if (real)
+        name = last_part(real, &length);
+    dot = muc_path_is_dir(path) ? NULL : memrchr(name, '.', length);
+    status =
+        muc_arena_string(ctx, arena, name, dot && dot > name ? (size_t)(dot - name) : length, out);
+    free(real);
+    return status;
+}

@@ -2,6 +2,7 @@
 #ifndef MUC_FILE_H
 #define MUC_FILE_H
 
+#include "base/arena.h"
 #include "base/bytes.h"
 
 typedef struct muc_file {
@@ -23,6 +24,9 @@ muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *
                                  const char *owner, muc_file *out);
 void muc_file_close(muc_file *file);
 bool muc_path_is_dir(const char *path);
+/* What a path's file or folder is called, in the arena: "kws.int8" of "models/kws.int8.tflite",
+ * "rescue" of "models/rescue/" and, where that is the current folder, of ".". */
+muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path, const char **out);
 bool muc_path_exists(const char *path);
 
 /* Whether a file can be written to path, asked before the work: MUC_USAGE if that would replace an

@@ -23,9 +23,6 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph);
 /* Tells graphs apart, but for their names: of what muc_graph_print writes and all constants. */
 muc_status muc_graph_fingerprint(muc_context *ctx, const muc_graph *graph, uint32_t *out);
 
-/* "models/kws.tflite" -> "kws", in the arena. */
-muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path, const char **out);
-
 /* What is done to a network's graph before the chip's program is made of it. */
 muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph);
 

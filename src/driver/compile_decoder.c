@@ -99,25 +99,11 @@ static void describe(decoder_job *job)
     memcpy(job->lm.ends, model->tokens.ends, sizeof(job->lm.ends));
 }
 
-/* "stories260K" of "models/stories260K.bin" */
-static muc_status name_of(const decoder_job *job, muc_arena *arena, const char **out)
-{
-    const char *path = job->model->path, *end = path + strlen(path), *begin, *dot;
-
-    while (end > path && end[-1] == '/')
-        end--;
-    for (begin = end; begin > path && begin[-1] != '/';)
-        begin--;
-    dot = memrchr(begin, '.', (size_t)(end - begin));
-    return muc_arena_string(job->ctx, arena, begin,
-                            (size_t)((dot && dot > begin ? dot : end) - begin), out);
-}
-
 static muc_status translate(decoder_job *job)
 {
     muc_arena arena = { 0 };
     const char *name;
-    muc_status status = name_of(job, &arena, &name);
+    muc_status status = muc_name_of_path(job->ctx, &arena, job->model->path, &name);
 
     describe(job);
     if (status == MUC_OK) /* what comments and the README say */

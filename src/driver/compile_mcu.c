@@ -17,13 +17,6 @@
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
 
-muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path, const char **out)
-{
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-
-    return muc_arena_string(ctx, arena, base, strcspn(base, "."), out);
-}
-
 static uint64_t macs_of(const muc_mcu_program *program)
 {
     uint64_t macs = 0;
