@@ -13,6 +13,7 @@
 #include "passes/qdq.h"
 #include "passes/requantize.h"
 #include "passes/windows.h"
+#include "ref/ref.h"
 #include "report/report.h"
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
@@ -109,6 +110,16 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
                muc_mcu_constant_bytes(program));
     muc_report_end(report);
     return muc_report_status(ctx, report);
+}
+
+/* what the reference would refuse in every run is refused here, by its words */
+static muc_status check_as_reference(muc_context *ctx, muc_graph *graph)
+{
+    muc_ref *ref;
+
+    MUC_TRY(muc_ref_open(ctx, graph, &ref));
+    muc_ref_close(ref);
+    return MUC_OK;
 }
 
 /* the same for the code and for what it is compared with */
@@ -242,6 +253,8 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     status = muc_name_of_path(ctx, &arena, model->path, &name);
     if (status == MUC_OK && model->calibration_count)
         status = muc_int8_losses(ctx, model, &arena, &losses, &loss_count);
+    if (status == MUC_OK)
+        status = check_as_reference(ctx, graph);
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */
     if (status == MUC_OK)

@@ -436,6 +436,16 @@ int64_t muc_node_item_or(const muc_node *node, muc_attribute_key key, uint32_t i
     return items ? items[i] : fallback;
 }
 
+bool muc_node_counts_padding(const muc_node *node)
+{
+    const muc_attribute *pads = muc_node_attribute(node, MUC_KEY_PADS);
+
+    for (uint32_t i = 0; pads && i < pads->value.integers.count; i++)
+        if (pads->value.integers.items[i] != 0)
+            return muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) != 0;
+    return false;
+}
+
 uint32_t muc_node_input(const muc_node *node, uint32_t i)
 {
     return i < node->input_count ? node->inputs[i] : MUC_NO_ID;

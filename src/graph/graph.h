@@ -221,6 +221,8 @@ muc_word muc_node_word_or(const muc_node *node, muc_attribute_key key, muc_word 
 const int64_t *muc_node_integers(const muc_node *node, muc_attribute_key key);
 /* Item i of them, which there must be if the attribute is. */
 int64_t muc_node_item_or(const muc_node *node, muc_attribute_key key, uint32_t i, int64_t fallback);
+/* Whether a pool's mean counts elements of its padding. */
+bool muc_node_counts_padding(const muc_node *node);
 /* Input i's tensor, or MUC_NO_ID where it is absent or beyond the node's inputs. */
 uint32_t muc_node_input(const muc_node *node, uint32_t i);
 

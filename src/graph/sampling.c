@@ -137,6 +137,45 @@ bool muc_sampling_is_kept(const muc_sampling *s)
 
 /* ---- TensorFlow Lite's way for integers ---- */
 
+/* the scales are those of the sizes */
+static bool has_own_scales(const muc_graph *graph, const muc_node *node, const muc_tensor *x,
+                           const muc_tensor *y)
+{
+    const muc_attribute *scales = muc_node_attribute(node, MUC_KEY_SCALES);
+
+    for (uint32_t d = 0; scales && d < x->rank; d++) {
+        const muc_expr_node *in = muc_expr_get(graph->pool, x->dims[d]);
+        const muc_expr_node *out = muc_expr_get(graph->pool, y->dims[d]);
+
+        if (x->dims[d] == y->dims[d] ? scales->value.reals.items[d] != 1
+                                     : in->lo != in->hi || out->lo != out->hi ||
+                                           scales->value.reals.items[d] * in->hi != out->hi)
+            return true;
+    }
+    return false;
+}
+
+bool muc_resize_as_tflite(const muc_graph *graph, const muc_node *node, uint32_t *first)
+{
+    const muc_tensor *x = &graph->tensors[node->inputs[0]], *y = &graph->tensors[node->outputs[0]];
+    muc_word coordinates = muc_node_word_or(node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
+    muc_word rounding = muc_node_word_or(node, MUC_KEY_ROUNDING, MUC_WORD_ROUND_PREFER_FLOOR);
+    muc_word mode = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST);
+
+    if (x->rank != 4 || x->dims[0] != y->dims[0] || has_own_scales(graph, node, x, y) ||
+        muc_node_integer_or(node, MUC_KEY_ANTIALIAS, 0) ||
+        muc_node_integer_or(node, MUC_KEY_EXCLUDE_OUTSIDE, 0))
+        return false;
+    *first = x->dims[3] == y->dims[3] ? 1 : 2;
+    if (*first == 2 && x->dims[1] != y->dims[1])
+        return false;
+    if (coordinates == MUC_WORD_ASYMMETRIC)
+        return mode == MUC_WORD_LINEAR || (mode == MUC_WORD_NEAREST && rounding == MUC_WORD_FLOOR);
+    return (coordinates == MUC_WORD_HALF_PIXEL || coordinates == MUC_WORD_ALIGN_CORNERS) &&
+           (mode == MUC_WORD_LINEAR ||
+            (mode == MUC_WORD_NEAREST && rounding == MUC_WORD_ROUND_PREFER_CEIL));
+}
+
 static bool is_half(const muc_sampling *s)
 {
     return s->coordinates == MUC_WORD_HALF_PIXEL;

@@ -32,6 +32,9 @@ size_t muc_sampling_neighbours(const muc_sampling *s, ptrdiff_t *first);
 void muc_sampling_weigh(const muc_sampling *s, size_t i, size_t count, double *weights,
                         ptrdiff_t *first);
 
+/* Whether TensorFlow Lite has this resize for quantized tensors: of two neighbouring dimensions,
+ * the first of which is given, of [N, H, W, C] or [N, C, H, W]. */
+bool muc_resize_as_tflite(const muc_graph *graph, const muc_node *node, uint32_t *first);
 /* As TensorFlow Lite has it for quantized tensors: the nearest, in single precision; the two
  * neighbours, and the weight of the upper one in 1024ths. */
 size_t muc_sampling_nearest_q(const muc_sampling *s, size_t i);

@@ -211,15 +211,18 @@ static double element(const muc_tensor *tensor, uint64_t i)
 {
     float value;
 
-    muc_dtype_to_f32(MUC_F32, tensor->data, tensor->bytes == sizeof(float) ? 0 : i, 1, &value);
+    muc_dtype_to_f32(tensor->dtype, tensor->data,
+                     tensor->bytes == muc_dtype_get(tensor->dtype)->block_bytes ? 0 : i, 1, &value);
     return (double)value;
 }
 
-/* f32 of n elements, or of one */
+/* real numbers, n elements or one */
 static bool is_row(const muc_tensor *tensor, uint64_t n)
 {
-    return tensor->dtype == MUC_F32 && tensor->data &&
-           (tensor->bytes == sizeof(float) || tensor->bytes == n * sizeof(float));
+    const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
+
+    return info->kind == MUC_DTYPE_FLOAT && info->block_elements == 1 && tensor->data &&
+           (tensor->bytes == info->block_bytes || tensor->bytes == n * info->block_bytes);
 }
 
 bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tensor *bias,
@@ -245,10 +248,12 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
     for (uint64_t i = 0; i < n; i++) {
         double b = bias ? element(bias, i) / (double)scale_of(out) : 0;
 
-        gains[i] = (int32_t)round(ldexp(element(scale, i) / (double)scale_of(out), 30 - exponent));
         b = round(256 * (b + zero_of(out))) + 128;
         if (!(fabs(b) < most_bias))
             return false;
+        if (!gains)
+            continue;
+        gains[i] = (int32_t)round(ldexp(element(scale, i) / (double)scale_of(out), 30 - exponent));
         biases[i] = (int32_t)b;
     }
     return true;

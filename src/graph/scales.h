@@ -82,8 +82,9 @@ typedef struct muc_norm_scales {
     int32_t columns, head, shift;
     int64_t epsilon; /* 2^8 n^2 epsilon / (x's scale)^2 */
 } muc_norm_scales;
-/* The scale and bias (which may be NULL) are f32 of n elements or one. False if there are too many
- * columns, or the numbers are beyond what these integers hold. gains and biases [n] are filled. */
+/* The scale and bias (which may be NULL) are real constants of n elements or one. False if there
+ * are too many columns, or the numbers are beyond what these integers hold. gains and biases [n]
+ * are filled, unless they are NULL. */
 bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tensor *bias,
                     double epsilon, uint64_t n, const muc_tensor *out, int32_t *gains,
                     int32_t *biases, muc_norm_scales *scales);

@@ -1,6 +1,7 @@
 /* int8_plan.c - which nodes compute in int8. */
 #include <stdlib.h>
 
+#include "graph/sampling.h"
 #include "graph/scales.h"
 #include "passes/int8_pass.h"
 #include "passes/pointwise.h"
@@ -27,7 +28,7 @@ static bool takes_window(const pass *p, const muc_node *node)
 
     return x->rank == 4 && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1 &&
            muc_rewrite_dim(&p->r.old, x, 3, &channels) && (groups == 1 || groups == channels) &&
-           node->output_count == 1 && muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) == 0;
+           node->output_count == 1;
 }
 
 static bool takes_weights(const pass *p, const muc_node *node)
@@ -75,18 +76,21 @@ static bool drowns_an_input(const pass *p, const muc_node *node)
     return false;
 }
 
-/* what TFLite knows: two dimensions of four, by the nearest or by two neighbours each */
+/* what TFLite knows, or the nearest element of a fixed shape */
 static bool takes_resize(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]), *y = old(p, node->outputs[0]);
-    muc_word mode = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST);
-    muc_word places = muc_node_word_or(node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
+    uint32_t unused;
 
-    return x->rank == 4 && x->dims[0] == y->dims[0] &&
-           (x->dims[3] == y->dims[3] || x->dims[1] == y->dims[1]) &&
-           (mode == MUC_WORD_NEAREST || mode == MUC_WORD_LINEAR) &&
-           (places == MUC_WORD_HALF_PIXEL || places == MUC_WORD_ALIGN_CORNERS ||
-            places == MUC_WORD_ASYMMETRIC);
+    if (muc_resize_as_tflite(&p->r.old, node, &unused))
+        return true;
+    for (uint32_t d = 0; d < x->rank; d++)
+        if (!muc_rewrite_dim(&p->r.old, x, d, &unused) ||
+            !muc_rewrite_dim(&p->r.old, y, d, &unused))
+            return false;
+    return muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST) == MUC_WORD_NEAREST &&
+           muc_node_word_or(node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL) !=
+               MUC_WORD_TF_CROP_AND_RESIZE;
 }
 
 /* rows of constant gains and biases */

@@ -44,13 +44,20 @@ typedef struct muc_ref_call {
 } muc_ref_call;
 
 typedef muc_status muc_ref_kernel(const muc_ref_call *call);
+/* Refuses what the node's kernel would refuse in every run, by muc_ref_fail. Of the call there are
+ * ctx, graph, node and input_tensors. */
+typedef muc_status muc_ref_check(const muc_ref_call *call);
 
 #define MUC_REF_KERNEL(op, kernel) muc_ref_kernel kernel;
+#define MUC_REF_QUANTIZED(op, kernel, check) \
+    muc_ref_kernel kernel; \
+    muc_ref_check check;
 #include "ref/kernels.def"
 #include "ref/quantized.def"
 #include "ref/hybrid.def"
 #include "ref/chip_integers.def"
 #undef MUC_REF_KERNEL
+#undef MUC_REF_QUANTIZED
 
 /* NULL where no kernel exists. */
 muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node);

@@ -56,30 +56,6 @@ static size_t greatest(const pool *p, const ptrdiff_t *taps, size_t base, size_t
     return best;
 }
 
-/* elements of a window that an average_pool divides by: inside x, or inside x and its padding */
-static size_t counted(const pool *p, size_t at, const ptrdiff_t *taps)
-{
-    const muc_ref_window *w = &p->w;
-    size_t count = 1;
-
-    if (!p->count_padding) {
-        count = 0;
-        for (size_t t = 0; t < w->taps; t++)
-            count += taps[t] >= 0;
-        return count;
-    }
-    for (unsigned d = MUC_REF_SPATIAL; d-- > 0; at /= w->out[d]) {
-        /* a window of ceil_mode may reach beyond the padding, which does not count */
-        size_t start = at % w->out[d] * w->stride[d], end = w->begin[d] + w->in[d] + w->end[d];
-        size_t inside = 0;
-
-        for (size_t k = 0; k < w->kernel[d]; k++)
-            inside += start + k * w->dilation[d] < end;
-        count *= inside;
-    }
-    return count;
-}
-
 /* the mean, or the root of the sum of powers, of one window */
 static void mean(const pool *p, const ptrdiff_t *taps, size_t base, size_t step, size_t count,
                  size_t out)
@@ -109,7 +85,7 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
         size_t image = i / w->out_positions, position = i % w->out_positions, count;
 
         muc_ref_window_taps(w, position, taps);
-        count = counted(p, position, taps);
+        count = muc_ref_window_counted(w, position, taps, p->count_padding);
         for (size_t c = 0; c < w->channels; c++) {
             size_t plane = image * w->channels + c;
             size_t base =

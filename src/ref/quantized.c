@@ -9,14 +9,15 @@ static bool is_narrow(muc_dtype dtype)
     return dtype == MUC_I8 || dtype == MUC_U8 || dtype == MUC_I16;
 }
 
-muc_status muc_q_check(const muc_ref_call *call, bool has_weights)
+/* a bias, behind weights, has the scale of its sums */
+static muc_status check_tensors(const muc_ref_call *call, bool has_weights)
 {
     const muc_tensor *out = muc_q_out(call);
 
     for (uint32_t i = 0; i < call->node->input_count; i++) {
         const muc_tensor *t = call->input_tensors[i];
 
-        if (!t || (has_weights && i > 1)) /* a bias has the scale of its sums */
+        if (!t || (has_weights && i > 1))
             continue;
         if (!t->quantization || !is_narrow(t->dtype))
             return muc_ref_fail(call, "input %u is no quantized i8, u8 or i16", i);
@@ -25,6 +26,28 @@ muc_status muc_q_check(const muc_ref_call *call, bool has_weights)
     }
     if (!is_narrow(out->dtype) || !out->quantization || out->quantization->count > 1)
         return muc_ref_fail(call, "the output is no i8, u8 or i16 of one scale");
+    return MUC_OK;
+}
+
+muc_status muc_check_q_nothing(const muc_ref_call *call)
+{
+    (void)call;
+    return MUC_OK;
+}
+
+muc_status muc_check_q_operands(const muc_ref_call *call)
+{
+    return check_tensors(call, false);
+}
+
+muc_status muc_q_check_weights(const muc_ref_call *call, uint32_t axis)
+{
+    const muc_quantization *q = call->input_tensors[1]->quantization;
+
+    MUC_TRY(check_tensors(call, true));
+    if (q->count > 1 && q->axis != axis)
+        return muc_ref_fail(call, "weights of a scale each along dimension %u, not %u", q->axis,
+                            axis);
     return MUC_OK;
 }
 
@@ -39,7 +62,7 @@ struct work {
     combine *f;
     int32_t zero_a, zero_b, zero, least, most;
     muc_add_scales add;
-    muc_multiplier product, change;
+    muc_multiplier product, change, change_b;
     size_t done;
 };
 
@@ -81,12 +104,18 @@ static int32_t prelu(const work *w, int32_t a, int32_t b)
 
 static int32_t greater(const work *w, int32_t a, int32_t b)
 {
-    return (a > b ? a : b) - w->zero;
+    int32_t p = muc_multiply(a - w->zero_a, w->change);
+    int32_t q = muc_multiply(b - w->zero_b, w->change_b);
+
+    return p > q ? p : q;
 }
 
 static int32_t lesser(const work *w, int32_t a, int32_t b)
 {
-    return (a < b ? a : b) - w->zero;
+    int32_t p = muc_multiply(a - w->zero_a, w->change);
+    int32_t q = muc_multiply(b - w->zero_b, w->change_b);
+
+    return p < q ? p : q;
 }
 
 static combine *combine_of(muc_op op)
@@ -113,40 +142,31 @@ static void run_binary(void *arg, size_t n, const size_t *at, const size_t *step
     }
 }
 
-/* max and min compare stored integers, which therefore must stand for the same numbers */
-static muc_status check_same_scale(const muc_ref_call *call)
+muc_status muc_check_q_pair(const muc_ref_call *call)
 {
-    const muc_quantization *q = muc_q_out(call)->quantization;
-
-    for (uint32_t i = 0; i < call->node->input_count; i++) {
-        const muc_quantization *p = call->input_tensors[i]->quantization;
-
-        if (fabsf(p->scales[0] - q->scales[0]) > 1e-6f || p->zero_points[0] != q->zero_points[0])
-            return muc_ref_fail(call, "input %u has another scale than the output", i);
-    }
+    MUC_TRY(muc_check_q_operands(call));
+    if (call->node->input_count != 2)
+        return muc_ref_fail(call, "%u quantized inputs, expected 2", call->node->input_count);
+    if (call->node->op == MUC_OP_DIV &&
+        (call->input_tensors[0]->dtype == MUC_I16 || call->input_tensors[1]->dtype == MUC_I16))
+        return muc_ref_fail(call, "a quantized quotient of 16 bits");
     return MUC_OK;
 }
 
 muc_status muc_kernel_q_binary(const muc_ref_call *call)
 {
     const muc_tensor *a = call->input_tensors[0], *out = muc_q_out(call);
-    const muc_tensor *b = call->node->input_count > 1 ? call->input_tensors[1] : a;
+    const muc_tensor *b = call->input_tensors[1];
     work w = { .call = call, .f = combine_of(call->node->op) };
     muc_ref_walk walk;
 
-    MUC_TRY(muc_q_check(call, false));
-    if (call->node->input_count != 2)
-        return muc_ref_fail(call, "%u quantized inputs, expected 2", call->node->input_count);
-    if (w.f == greater || w.f == lesser)
-        MUC_TRY(check_same_scale(call));
-    if (w.f == quotient && (a->dtype == MUC_I16 || b->dtype == MUC_I16))
-        return muc_ref_fail(call, "a quantized quotient of 16 bits");
     w.zero_a = muc_q_zero(a);
     w.zero_b = muc_q_zero(b);
     w.zero = muc_q_zero(out);
     w.add = muc_scale_add(a, b, out);
     w.product = w.f == quotient ? muc_scale_div(a, b, out) : muc_scale_mul(a, b, out);
     w.change = muc_scale_change(MUC_OP_RELU, a, out);
+    w.change_b = muc_scale_change(MUC_OP_RELU, b, out);
     muc_scale_clamp(call->node, out, &w.least, &w.most);
     muc_ref_walk_of(call->output, call->inputs, 2, &walk);
     muc_ref_walk_each(&walk, run_binary, &w);
@@ -182,15 +202,10 @@ static void real_bounds(const muc_ref_call *call, int32_t *least, int32_t *most)
 muc_status muc_kernel_q_change(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    int32_t zero_x, zero = muc_q_zero(out), least, most;
-    muc_multiplier m;
+    const muc_multiplier m = muc_scale_change(call->node->op, x, out);
+    const int32_t zero_x = muc_q_zero(x), zero = muc_q_zero(out);
+    int32_t least, most;
 
-    if (!x->quantization || x->quantization->count > 1)
-        return muc_ref_fail(call, "an input of not one scale");
-    if (call->node->op != MUC_OP_QUANTIZE)
-        MUC_TRY(muc_q_check(call, false));
-    zero_x = muc_q_zero(x);
-    m = muc_scale_change(call->node->op, x, out);
     muc_scale_clamp(call->node, out, &least, &most);
     real_bounds(call, &least, &most);
     for (size_t i = 0; i < call->output->elements; i++)
@@ -200,17 +215,29 @@ muc_status muc_kernel_q_change(const muc_ref_call *call)
     return MUC_OK;
 }
 
+muc_status muc_check_q_quantize(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
+
+    if (x->quantization && x->quantization->count > 1)
+        return muc_ref_fail(call, "an input of not one scale");
+    if (!x->quantization && muc_dtype_get(x->dtype)->kind != MUC_DTYPE_FLOAT)
+        return muc_ref_fail(call, "%s without a scale", muc_dtype_get(x->dtype)->name);
+    if (!out->quantization || out->quantization->count > 1)
+        return muc_ref_fail(call, "an output of not one scale");
+    return MUC_OK;
+}
+
+/* of f64, too, in float32 */
 muc_status muc_kernel_q_quantize(const muc_ref_call *call)
 {
     const muc_tensor *out = muc_q_out(call);
-    const float *x = call->inputs[0]->read;
 
     if (call->input_tensors[0]->quantization)
         return muc_kernel_q_change(call);
-    if (call->inputs[0]->dtype != MUC_F32 || !out->quantization || out->quantization->count > 1)
-        return muc_ref_fail(call, "not f32 to one scale");
     for (size_t i = 0; i < call->output->elements; i++)
-        muc_q_put(call->output, i, muc_scale_quantize(out, x[i]));
+        muc_q_put(call->output, i,
+                  muc_scale_quantize(out, (float)muc_ref_real(call->inputs[0], i)));
     return MUC_OK;
 }
 
@@ -234,12 +261,10 @@ muc_status muc_kernel_q_dequantize(const muc_ref_call *call)
 muc_status muc_kernel_q_leaky_relu(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    muc_multiplier above, below;
+    const muc_multiplier above = muc_scale_change(MUC_OP_RELU, x, out);
+    const muc_multiplier below = muc_scale_leak(x, muc_node_real(call->node, MUC_KEY_ALPHA), out);
     int32_t least, most;
 
-    MUC_TRY(muc_q_check(call, false));
-    above = muc_scale_change(MUC_OP_RELU, x, out);
-    below = muc_scale_leak(x, muc_node_real(call->node, MUC_KEY_ALPHA), out);
     muc_scale_clamp(call->node, out, &least, &most);
     for (size_t i = 0; i < call->output->elements; i++) {
         int32_t q = muc_q_get(call->inputs[0], i) - muc_q_zero(x);
@@ -252,18 +277,37 @@ muc_status muc_kernel_q_leaky_relu(const muc_ref_call *call)
 }
 
 /* sigmoid and tanh of int16 */
-static muc_status table_of_i16(const muc_ref_call *call)
+static bool table_scale(const muc_ref_call *call, muc_table_scale *scale)
 {
     const muc_tensor *x = call->input_tensors[0], *y = muc_q_out(call);
+    muc_op op = call->node->op;
+
+    return (op == MUC_OP_SIGMOID || op == MUC_OP_TANH) && y->dtype == MUC_I16 && !muc_q_zero(x) &&
+           !muc_q_zero(y) &&
+           muc_scale_of_table(op, x->quantization->scales[0], y->quantization->scales[0], scale);
+}
+
+muc_status muc_check_q_table(const muc_ref_call *call)
+{
+    muc_table_scale scale;
+    int8_t table[256];
+
+    MUC_TRY(muc_check_q_operands(call));
+    if (call->input_tensors[0]->dtype != MUC_I16)
+        return muc_scale_table(call->ctx, call->graph, call->node, table);
+    if (!table_scale(call, &scale))
+        return muc_ref_fail(call, "a table of int16 is for sigmoid and tanh to int16 of scale "
+                                  "2^-15, without zero points");
+    return MUC_OK;
+}
+
+static void table_of_i16(const muc_ref_call *call)
+{
     muc_op op = call->node->op;
     muc_table_scale scale;
     uint16_t table[256];
 
-    if ((op != MUC_OP_SIGMOID && op != MUC_OP_TANH) || y->dtype != MUC_I16 || muc_q_zero(x) ||
-        muc_q_zero(y) ||
-        !muc_scale_of_table(op, x->quantization->scales[0], y->quantization->scales[0], &scale))
-        return muc_ref_fail(call, "a table of int16 is for sigmoid and tanh to int16 of scale "
-                                  "2^-15, without zero points");
+    (void)table_scale(call, &scale);
     muc_scale_sigmoid_table(table);
     for (size_t i = 0; i < call->output->elements; i++) {
         int32_t wide = (muc_q_get(call->inputs[0], i) * scale.mul + scale.round) >> scale.shift;
@@ -271,7 +315,6 @@ static muc_status table_of_i16(const muc_ref_call *call)
         muc_q_put(call->output, i,
                   op == MUC_OP_TANH ? muc_scale_tanh(table, wide) : muc_scale_sigmoid(table, wide));
     }
-    return MUC_OK;
 }
 
 /* sigmoid, tanh, ..: every result is known beforehand */
@@ -281,9 +324,10 @@ muc_status muc_kernel_q_table(const muc_ref_call *call)
     uint8_t *y = call->output->data, flip = call->inputs[0]->dtype == MUC_I8 ? 128 : 0;
     int8_t table[256];
 
-    MUC_TRY(muc_q_check(call, false));
-    if (call->inputs[0]->dtype == MUC_I16)
-        return table_of_i16(call);
+    if (call->inputs[0]->dtype == MUC_I16) {
+        table_of_i16(call);
+        return MUC_OK;
+    }
     MUC_TRY(muc_scale_table(call->ctx, call->graph, call->node, table));
     for (size_t i = 0; i < call->output->elements; i++)
         y[i] = (uint8_t)table[x[i] ^ flip];
@@ -292,16 +336,23 @@ muc_status muc_kernel_q_table(const muc_ref_call *call)
 
 /* ---- hard_swish ---- */
 
+muc_status muc_check_q_hard_swish(const muc_ref_call *call)
+{
+    muc_hard_swish_scales scales;
+
+    MUC_TRY(muc_check_q_operands(call));
+    scales = muc_scale_hard_swish(call->input_tensors[0], muc_q_out(call));
+    if (call->input_tensors[0]->dtype == MUC_I16 || !muc_hard_swish_is_known(&scales))
+        return muc_ref_fail(call, "scales beyond hard_swish's 16 bits");
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_hard_swish(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    muc_hard_swish_scales scales;
+    const muc_hard_swish_scales scales = muc_scale_hard_swish(x, out);
     int32_t least, most;
 
-    MUC_TRY(muc_q_check(call, false));
-    scales = muc_scale_hard_swish(x, out);
-    if (x->dtype == MUC_I16 || !muc_hard_swish_is_known(&scales))
-        return muc_ref_fail(call, "scales beyond hard_swish's 16 bits");
     muc_scale_clamp(call->node, out, &least, &most);
     for (size_t i = 0; i < call->output->elements; i++) {
         int32_t q = muc_q_get(call->inputs[0], i) - muc_q_zero(x);

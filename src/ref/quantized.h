@@ -53,8 +53,14 @@ static inline int32_t muc_q_clamp(int64_t q, int32_t zero, int32_t least, int32_
 /* The CNN chip's rounding: limited to -65536..65536, halves to even. */
 int32_t muc_q_chip(float y);
 
-/* Fails unless inputs and output are of these types and have one scale each; weights (input 1 of a
- * kernel with has_weights) may have several. */
-muc_status muc_q_check(const muc_ref_call *call, bool has_weights);
+/* The most elements along dimension d of a node's tensor. */
+static inline uint32_t muc_q_most(const muc_ref_call *call, const muc_tensor *tensor, uint32_t d)
+{
+    return muc_expr_get(call->graph->pool, tensor->dims[d])->hi;
+}
+
+/* Fails unless input 1, and the others as in muc_check_q_operands, are quantized i8, u8 or i16,
+ * input 1 with a scale for each element of dimension axis or one for all. */
+muc_status muc_q_check_weights(const muc_ref_call *call, uint32_t axis);
 
 #endif

@@ -40,18 +40,27 @@ static void softmax_one(const muc_ref_call *call, const muc_softmax_scales *s,
     }
 }
 
+muc_status muc_check_q_softmax(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0];
+    uint32_t extent = muc_q_most(call, x, (uint32_t)muc_node_integer(call->node, MUC_KEY_AXIS));
+
+    MUC_TRY(muc_check_q_operands(call));
+    if (x->dtype == MUC_I16 || extent > 1 << SUM_BITS)
+        return muc_ref_fail(call,
+                            "a quantized softmax of %u elements of %s, expected at most %d of i8 "
+                            "or u8",
+                            extent, muc_dtype_get(x->dtype)->name, 1 << SUM_BITS);
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_softmax(const muc_ref_call *call)
 {
+    const muc_softmax_scales scales =
+        muc_scale_softmax(call->input_tensors[0], muc_node_real_or(call->node, MUC_KEY_BETA, 1));
     muc_ref_along along =
         muc_ref_along_of(call->inputs[0], (size_t)muc_node_integer(call->node, MUC_KEY_AXIS));
-    muc_softmax_scales scales;
 
-    MUC_TRY(muc_q_check(call, false));
-    if (call->inputs[0]->dtype == MUC_I16 || along.extent > 1 << SUM_BITS)
-        return muc_ref_fail(call, "a quantized softmax of %zu elements of %s", along.extent,
-                            muc_dtype_get(call->output->dtype)->name);
-    scales =
-        muc_scale_softmax(call->input_tensors[0], muc_node_real_or(call->node, MUC_KEY_BETA, 1));
     for (size_t o = 0; o < along.outer; o++)
         for (size_t i = 0; along.extent && i < along.inner; i++)
             softmax_one(call, &scales, &along, o * along.extent * along.inner + i);
@@ -100,7 +109,6 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
     double factor;
     void *memory;
 
-    MUC_TRY(muc_q_check(call, false));
     if (count == 0)
         return elements ? muc_ref_fail(call, "a mean or sum of nothing") : MUC_OK;
     MUC_TRY(muc_ref_reserve(call, elements * sizeof(*r.sums), &memory));
@@ -139,15 +147,18 @@ static int32_t blend(const muc_ref_call *call, size_t base, size_t at[2][2], con
     return (int32_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
 }
 
-/* the first of two neighbouring dimensions that change, of [N, H, W, C] or [N, C, H, W] */
-static bool find_pixels(const muc_ref_call *call, uint32_t *first)
+muc_status muc_check_q_resize(const muc_ref_call *call)
 {
-    const muc_ref_value *x = call->inputs[0], *y = call->output;
+    muc_word coordinates = muc_node_word_or(call->node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
+    muc_word mode = muc_node_word_or(call->node, MUC_KEY_MODE, MUC_WORD_NEAREST);
+    uint32_t first;
 
-    if (x->rank != 4 || x->dims[0] != y->dims[0])
-        return false;
-    *first = x->dims[3] == y->dims[3] ? 1 : 2;
-    return *first == 1 || x->dims[1] == y->dims[1];
+    MUC_TRY(muc_check_q_operands(call));
+    if (muc_resize_as_tflite(call->graph, call->node, &first) ||
+        (mode == MUC_WORD_NEAREST && coordinates != MUC_WORD_TF_CROP_AND_RESIZE))
+        return MUC_OK;
+    return muc_ref_fail(call, "a quantized resize that TFLite does not know, and not by the "
+                              "nearest element");
 }
 
 muc_status muc_kernel_q_resize(const muc_ref_call *call)
@@ -159,11 +170,8 @@ muc_status muc_kernel_q_resize(const muc_ref_call *call)
     size_t step[2], channels, planes, plane_step, out = 0;
     uint32_t first;
 
-    MUC_TRY(muc_q_check(call, false));
-    if (!find_pixels(call, &first) ||
-        (coordinates != MUC_WORD_HALF_PIXEL && coordinates != MUC_WORD_ALIGN_CORNERS &&
-         coordinates != MUC_WORD_ASYMMETRIC))
-        return muc_ref_fail(call, "a quantized resize that TFLite does not know");
+    if (!muc_resize_as_tflite(call->graph, call->node, &first))
+        return muc_kernel_resize(call);
     for (uint32_t d = 0; d < 2; d++)
         s[d] = (muc_sampling){ .in = x->dims[first + d],
                                .out = y->dims[first + d],

@@ -81,31 +81,60 @@ static void normalise_row(const norm *n, size_t first)
     }
 }
 
+static bool find_scales(const muc_ref_call *call, size_t columns, int32_t *gains, int32_t *biases,
+                        muc_norm_scales *scales)
+{
+    const muc_tensor *bias = call->node->input_count > 2 ? call->input_tensors[2] : NULL;
+
+    return muc_scale_norm(call->input_tensors[0], call->input_tensors[1], bias,
+                          muc_node_real(call->node, MUC_KEY_EPSILON), columns, muc_q_out(call),
+                          gains, biases, scales);
+}
+
+static uint32_t first_axis(const muc_ref_call *call)
+{
+    return (uint32_t)muc_node_integer_or(call->node, MUC_KEY_AXIS,
+                                         (int64_t)call->input_tensors[0]->rank - 1);
+}
+
+muc_status muc_check_q_norm(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
+    muc_norm_scales scales;
+    uint64_t columns = 1;
+
+    if (call->node->output_count != 1 || x->dtype != MUC_I8 || out->dtype != MUC_I8 ||
+        !x->quantization || x->quantization->count != 1 || !out->quantization ||
+        out->quantization->count != 1 || muc_node_attribute(call->node, MUC_KEY_GROUP))
+        return muc_ref_fail(call, "a quantized norm that is not of i8, whole and of one output");
+    for (uint32_t i = first_axis(call); i < x->rank; i++)
+        if (!muc_mul_u64(columns, muc_q_most(call, x, i), &columns))
+            columns = MUC_NORM_COLUMNS + 1;
+    if (columns > MUC_NORM_COLUMNS || !find_scales(call, (size_t)columns, NULL, NULL, &scales))
+        return muc_ref_fail(call,
+                            "a quantized norm of %u columns at most whose numbers 32 bits do "
+                            "not hold, or of gains that are not known",
+                            MUC_NORM_COLUMNS);
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_norm(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    bool is_centred = call->node->op == MUC_OP_LAYER_NORM;
     const muc_ref_value *value = call->inputs[0];
-    norm n = { .call = call, .zero = muc_q_zero(x), .is_centred = is_centred };
+    norm n = { .call = call,
+               .zero = muc_q_zero(x),
+               .is_centred = call->node->op == MUC_OP_LAYER_NORM };
     size_t columns = 1;
     int32_t *gains;
     void *memory;
 
-    if (call->node->output_count != 1 || x->dtype != MUC_I8 || out->dtype != MUC_I8 ||
-        x->quantization->count != 1 || !out->quantization || out->quantization->count != 1 ||
-        muc_node_attribute(call->node, MUC_KEY_GROUP))
-        return muc_ref_fail(call, "a quantized norm that is not of i8, whole and of one output");
-    for (uint32_t i = (uint32_t)muc_node_integer_or(call->node, MUC_KEY_AXIS, value->rank - 1);
-         i < value->rank; i++)
+    for (uint32_t i = first_axis(call); i < value->rank; i++)
         columns *= value->dims[i];
     MUC_TRY(muc_ref_reserve(call, 2 * columns * sizeof(int32_t), &memory));
     gains = memory;
-    if (!muc_scale_norm(x, call->input_tensors[1],
-                        muc_ref_input_of(call, 2) ? call->input_tensors[2] : NULL,
-                        muc_node_real(call->node, MUC_KEY_EPSILON), columns, out, gains,
-                        gains + columns, &n.scales))
-        return muc_ref_fail(call,
-                            "a quantized norm beyond 32 bits, or of gains that are not known");
+    if (!find_scales(call, columns, gains, gains + columns, &n.scales))
+        return muc_ref_fail(call, "gains that are not known for %zu columns", columns);
     n.gains = gains;
     n.biases = gains + columns;
     muc_scale_clamp(call->node, out, &n.least, &n.most);
@@ -134,6 +163,20 @@ static int64_t logarithm_of(uint64_t x)
     return log;
 }
 
+muc_status muc_check_q_log_softmax(const muc_ref_call *call)
+{
+    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
+    muc_log_softmax_scales s;
+
+    MUC_TRY(muc_check_q_operands(call));
+    if (x->dtype != MUC_I8 || out->dtype != MUC_I8 ||
+        muc_node_integer(call->node, MUC_KEY_AXIS) + 1 != x->rank ||
+        !muc_scale_log_softmax(x, muc_q_most(call, x, x->rank - 1), out, &s))
+        return muc_ref_fail(call, "a quantized log_softmax that is not of i8, along the last "
+                                  "dimension and of few columns");
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_log_softmax(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
@@ -141,12 +184,7 @@ muc_status muc_kernel_q_log_softmax(const muc_ref_call *call)
     muc_log_softmax_scales s;
     int32_t least, most;
 
-    MUC_TRY(muc_q_check(call, false));
-    if (x->dtype != MUC_I8 || out->dtype != MUC_I8 ||
-        muc_node_integer(call->node, MUC_KEY_AXIS) + 1 != in->rank ||
-        !muc_scale_log_softmax(x, in->columns, out, &s))
-        return muc_ref_fail(call, "a quantized log_softmax that is not of i8, along the last "
-                                  "dimension and of few columns");
+    (void)muc_scale_log_softmax(x, in->columns, out, &s);
     muc_scale_clamp(call->node, out, &least, &most);
     for (size_t first = 0; first < in->elements; first += in->columns) {
         int32_t greatest = INT8_MIN;

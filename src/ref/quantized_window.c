@@ -12,6 +12,7 @@ typedef struct sums {
     const muc_ref_call *call;
     muc_ref_window w;
     size_t groups, in_each, out_each, k;
+    bool is_turned;          /* weights come as [in, out, taps], as transposed ones do */
     int32_t *weights;        /* [out][k], without their zero points */
     muc_multiplier *factors; /* [out] */
     float *chip;             /* [out]: the CNN chip's, instead */
@@ -70,6 +71,14 @@ static float chip_factor(const muc_tensor *x, const muc_tensor *w, const muc_ten
                    (double)out->quantization->scales[0]);
 }
 
+/* where weight i of k of a channel lies: by taps, of each the input's channels, for turned ones */
+static size_t weight_place(const sums *s, size_t channels, size_t channel, size_t i)
+{
+    size_t in = s->w.channels;
+
+    return s->is_turned ? (i % in * channels + channel) * s->w.taps + i / in : channel * s->k + i;
+}
+
 /* the weights without zero points, and scratch for k integers and taps a part */
 static muc_status begin_sums(sums *s, size_t channels, size_t taps)
 {
@@ -99,19 +108,9 @@ static muc_status begin_sums(sums *s, size_t channels, size_t taps)
         s->factors[c] = muc_scale_product(call->node, x, w, out, (uint32_t)c);
         s->chip[c] = chip_factor(x, w, out, c);
         for (size_t i = 0; i < s->k; i++)
-            s->weights[c * s->k + i] = muc_q_get(call->inputs[1], c * s->k + i) - zero;
+            s->weights[c * s->k + i] =
+                muc_q_get(call->inputs[1], weight_place(s, channels, c, i)) - zero;
     }
-    return MUC_OK;
-}
-
-static muc_status check_weights(const muc_ref_call *call, uint32_t axis)
-{
-    const muc_quantization *q = call->input_tensors[1]->quantization;
-
-    MUC_TRY(muc_q_check(call, true));
-    if (q->count > 1 && q->axis != axis)
-        return muc_ref_fail(call, "weights of a scale each along dimension %u, not %u", q->axis,
-                            axis);
     return MUC_OK;
 }
 
@@ -157,12 +156,16 @@ static void convolve(void *arg, size_t part, size_t first, size_t end)
     }
 }
 
+muc_status muc_check_q_weights(const muc_ref_call *call)
+{
+    return muc_q_check_weights(call, 0);
+}
+
 muc_status muc_kernel_q_conv(const muc_ref_call *call)
 {
     sums s = { .call = call, .groups = (size_t)muc_node_integer_or(call->node, MUC_KEY_GROUPS, 1) };
     size_t units;
 
-    MUC_TRY(check_weights(call, 0));
     MUC_TRY(muc_ref_window_of(call, call->inputs[0], call->inputs[1], call->output, &s.w));
     s.in_each = s.w.channels / s.groups;
     s.out_each = s.w.out_channels / s.groups;
@@ -191,7 +194,6 @@ muc_status muc_kernel_q_linear(const muc_ref_call *call)
     sums s = { .call = call, .k = call->inputs[1]->columns };
     size_t rows = call->inputs[0]->rows, channels = call->inputs[1]->rows;
 
-    MUC_TRY(check_weights(call, 0));
     MUC_TRY(begin_sums(&s, channels, 0));
     return muc_ref_split(call->ctx, rows, rows * channels * s.k, multiply_rows, &s);
 }
@@ -245,7 +247,6 @@ muc_status muc_kernel_q_matmul(const muc_ref_call *call)
     const muc_ref_value *const operands[] = { &stacks[0], &stacks[1] };
     muc_ref_walk walk;
 
-    MUC_TRY(muc_q_check(call, false));
     p.m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
     p.n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
     p.s.k = a->dims[a->rank - 1];
@@ -261,7 +262,15 @@ muc_status muc_kernel_q_matmul(const muc_ref_call *call)
 
 /* ---- transposed convolution ---- */
 
-/* an image's sums, each input element times the weights that it meets; channels last */
+/* channel c at a position of an image */
+static size_t place_of(bool channels_last, size_t image, size_t channels, size_t positions,
+                       size_t c, size_t position)
+{
+    return channels_last ? (image * positions + position) * channels + c
+                         : (image * channels + c) * positions + position;
+}
+
+/* an image's sums [positions][channels], each input element times the weights that it meets */
 static void scatter(const sums *s, size_t image, int64_t *out)
 {
     const muc_ref_window *w = &s->w; /* of the output as the convolution's input */
@@ -279,7 +288,8 @@ static void scatter(const sums *s, size_t image, int64_t *out)
 
                 for (size_t i = 0; i < in; i++)
                     sum += (int64_t)weights[i] *
-                           (muc_q_get(s->call->inputs[0], (image * w->positions + at) * in + i) -
+                           (muc_q_get(s->call->inputs[0],
+                                      place_of(w->channels_last, image, in, w->positions, i, at)) -
                             s->zero_x);
                 out[(size_t)taps[t] * channels + c] += sum;
             }
@@ -299,16 +309,24 @@ static muc_status transposed_window(const muc_ref_call *call, muc_ref_window *w)
     return MUC_OK;
 }
 
+muc_status muc_check_q_conv_transpose(const muc_ref_call *call)
+{
+    bool channels_last = muc_node_integer_or(call->node, MUC_KEY_CHANNELS_LAST, 0) == 1;
+
+    MUC_TRY(muc_q_check_weights(call, channels_last ? 0 : 1));
+    if (muc_node_integer_or(call->node, MUC_KEY_GROUPS, 1) != 1)
+        return muc_ref_fail(call, "quantized in groups");
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_conv_transpose(const muc_ref_call *call)
 {
     sums s = { .call = call };
     size_t elements;
     int64_t *out;
 
-    MUC_TRY(check_weights(call, 0));
     MUC_TRY(transposed_window(call, &s.w));
-    if (!s.w.channels_last)
-        return muc_ref_fail(call, "quantized with channels first");
+    s.is_turned = !s.w.channels_last;
     s.k = s.w.channels * s.w.taps;
     MUC_TRY(begin_sums(&s, s.w.out_channels, s.w.taps));
     elements = s.w.out_positions * s.w.out_channels;
@@ -316,8 +334,14 @@ muc_status muc_kernel_q_conv_transpose(const muc_ref_call *call)
     for (size_t image = 0; image < s.w.batch; image++) {
         memset(out, 0, elements * sizeof(*out));
         scatter(&s, image, out);
-        for (size_t i = 0; i < elements; i++)
-            put_sum(&s, image * elements + i, i % s.w.out_channels, out[i]);
+        for (size_t i = 0; i < elements; i++) {
+            size_t c = i % s.w.out_channels, position = i / s.w.out_channels;
+
+            put_sum(&s,
+                    place_of(s.w.channels_last, image, s.w.out_channels, s.w.out_positions, c,
+                             position),
+                    c, out[i]);
+        }
     }
     free(out);
     return MUC_OK;
@@ -330,10 +354,14 @@ typedef struct pool {
     muc_ref_window w;
     ptrdiff_t *taps; /* [parts][w.taps] */
     int32_t least, most;
+    int32_t zero; /* what padding holds */
+    bool counts_padding;
     bool halves_up; /* of a mean of bytes, whose least is -128 */
 } pool;
 
-static int32_t pool_one(const pool *p, const ptrdiff_t *taps, size_t base, size_t step)
+/* counted: the elements that a mean is of, those of the padding, too */
+static int32_t pool_one(const pool *p, const ptrdiff_t *taps, int32_t counted, size_t base,
+                        size_t step)
 {
     bool mean = p->call->node->op == MUC_OP_AVERAGE_POOL;
     int32_t count = 0, sum = 0, greatest = INT32_MIN;
@@ -350,6 +378,8 @@ static int32_t pool_one(const pool *p, const ptrdiff_t *taps, size_t base, size_
     }
     if (!mean)
         return greatest;
+    sum += (counted - count) * p->zero;
+    count = counted;
     if (p->halves_up)
         return (sum + 128 * count + count / 2) / count - 128;
     return sum > 0 ? (sum + count / 2) / count : (sum - count / 2) / count;
@@ -364,8 +394,10 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
 
     for (size_t i = first; i < end; i++) {
         size_t image = i / w->out_positions, position = i % w->out_positions;
+        int32_t counted;
 
         muc_ref_window_taps(w, position, taps);
+        counted = (int32_t)muc_ref_window_counted(w, position, taps, p->counts_padding);
         for (size_t c = 0; c < w->channels; c++) {
             size_t plane = image * w->channels + c;
             size_t base =
@@ -374,22 +406,28 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
                                          : plane * w->out_positions + position;
 
             muc_q_put(p->call->output, at,
-                      muc_q_clamp(pool_one(p, taps, base, step), 0, p->least, p->most));
+                      muc_q_clamp(pool_one(p, taps, counted, base, step), 0, p->least, p->most));
         }
     }
+}
+
+muc_status muc_check_q_pool(const muc_ref_call *call)
+{
+    MUC_TRY(muc_check_q_operands(call));
+    if (call->node->output_count > 1)
+        return muc_ref_fail(call, "quantized with indices");
+    return MUC_OK;
 }
 
 /* the output has the input's scale */
 muc_status muc_kernel_q_pool(const muc_ref_call *call)
 {
     pool p = { .call = call,
+               .zero = muc_q_zero(call->input_tensors[0]),
+               .counts_padding = muc_node_counts_padding(call->node),
                .halves_up = muc_node_attribute(call->node, MUC_KEY_ROUNDING) != NULL };
     void *taps;
 
-    MUC_TRY(muc_q_check(call, false));
-    if (call->node->output_count > 1 ||
-        muc_node_integer_or(call->node, MUC_KEY_COUNT_INCLUDE_PAD, 0))
-        return muc_ref_fail(call, "quantized with indices or with padding in the mean");
     MUC_TRY(muc_ref_window_of(call, call->inputs[0], NULL, call->output, &p.w));
     MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * p.w.taps * sizeof(*p.taps), &taps));
     p.taps = taps;

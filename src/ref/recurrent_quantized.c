@@ -37,6 +37,16 @@ static int32_t add(int32_t a, int32_t b)
 
 /* ---- svdf ---- */
 
+muc_status muc_check_q_svdf(const muc_ref_call *call)
+{
+    muc_svdf_scales scales;
+
+    if (!muc_scale_svdf(call->graph, call->node, &scales))
+        return muc_ref_fail(call, "weights with zero points or several scales, or scales too far "
+                                  "apart");
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_svdf(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0], *feature = call->inputs[1], *time = call->inputs[2];
@@ -49,9 +59,7 @@ muc_status muc_kernel_q_svdf(const muc_ref_call *call)
     muc_svdf_scales scales;
 
     state.read = state.data;
-    if (!muc_scale_svdf(call->graph, call->node, &scales))
-        return muc_ref_fail(call, "weights with zero points or several scales, or scales too far "
-                                  "apart");
+    (void)muc_scale_svdf(call->graph, call->node, &scales);
     for (size_t n = 0; n < x->rows; n++)
         for (size_t u = 0; u < units; u++) {
             int32_t sum = bias_at(bias, u);
@@ -141,6 +149,16 @@ static void put(const muc_ref_call *call, uint32_t output, size_t row, size_t hi
         muc_q_put(call->outputs[output], row * hidden + j, from[j]);
 }
 
+muc_status muc_check_q_lstm(const muc_ref_call *call)
+{
+    muc_lstm_scales scales;
+
+    if (!muc_scale_lstm(call->graph, call->node, &scales))
+        return muc_ref_fail(call, "a scale of c that is no power of two from 2^-24 to 1, weights "
+                                  "with zero points, or scales too far apart");
+    return MUC_OK;
+}
+
 muc_status muc_kernel_q_lstm(const muc_ref_call *call)
 {
     bool first = muc_node_integer_or(call->node, MUC_KEY_BATCH_FIRST, 0) == 1;
@@ -149,9 +167,7 @@ muc_status muc_kernel_q_lstm(const muc_ref_call *call)
     cell s = { .call = call, .hidden = call->inputs[2]->dims[2], .inputs = x->dims[2] };
     void *room;
 
-    if (!muc_scale_lstm(call->graph, call->node, &s.scales))
-        return muc_ref_fail(call, "a scale of c that is no power of two from 2^-24 to 1, weights "
-                                  "with zero points, or scales too far apart");
+    (void)muc_scale_lstm(call->graph, call->node, &s.scales);
     MUC_TRY(muc_ref_reserve(call, (GATES + 2) * s.hidden * sizeof(int32_t), &room));
     for (size_t i = 0; i < GATES; i++)
         s.gates[i] = (int32_t *)room + i * s.hidden;

@@ -176,6 +176,27 @@ static bool is_quantized(const muc_graph *graph, uint32_t tensor)
     return tensor != MUC_NO_ID && graph->tensors[tensor].quantization != NULL;
 }
 
+/* a row of quantized.def */
+typedef struct quantized_row {
+    muc_ref_kernel *kernel;
+    muc_ref_check *check;
+} quantized_row;
+
+/* NULL for a node that computes on no quantized integers; what it gives may hold no kernel */
+static const quantized_row *quantized_row_of(const muc_graph *graph, const muc_node *node)
+{
+    static const quantized_row rows[MUC_OP_COUNT] = {
+#define MUC_REF_QUANTIZED(op, kernel, check) [MUC_OP_##op] = { kernel, check },
+#include "ref/quantized.def"
+#undef MUC_REF_QUANTIZED
+    };
+    const quantized_row *row = &rows[node->op];
+
+    if (!is_quantized(graph, muc_node_input(node, 0)) && !is_quantized(graph, node->outputs[0]))
+        return NULL;
+    return row->kernel || !(muc_op_get(node->op)->flags & MUC_OP_MOVES) ? row : NULL;
+}
+
 muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
 {
 #define MUC_REF_KERNEL(op, kernel) [MUC_OP_##op] = kernel,
@@ -183,20 +204,16 @@ muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
 #include "ref/kernels.def"
     };
     /* the last entry is there lest a table without rows be empty */
-    static muc_ref_kernel *const quantized[MUC_OP_COUNT + 1] = {
-#include "ref/quantized.def"
-        [MUC_OP_COUNT] = NULL,
-    };
     static muc_ref_kernel *const hybrid[MUC_OP_COUNT + 1] = {
 #include "ref/hybrid.def"
         [MUC_OP_COUNT] = NULL,
     };
 #undef MUC_REF_KERNEL
+    const quantized_row *quantized = quantized_row_of(graph, node);
     unsigned flags = muc_op_get(node->op)->flags;
 
-    if ((is_quantized(graph, muc_node_input(node, 0)) || is_quantized(graph, node->outputs[0])) &&
-        (quantized[node->op] || !(flags & MUC_OP_MOVES)))
-        return quantized[node->op];
+    if (quantized)
+        return quantized->kernel;
     if ((flags & MUC_OP_MIXED && is_quantized(graph, muc_node_input(node, 1))) ||
         (node->op == MUC_OP_ATTENTION && node->input_count > 5))
         return hybrid[node->op];
@@ -224,6 +241,27 @@ static bool is_mixed(const muc_graph *graph, const muc_node *node, uint32_t inpu
            graph->tensors[node->outputs[0]].dtype == MUC_F32;
 }
 
+/* whether a kernel runs the node, and takes its types, scales and shapes */
+static muc_status check_kernel(const muc_ref *ref, const muc_node *node)
+{
+    const muc_graph *graph = ref->graph;
+    const quantized_row *row = quantized_row_of(graph, node);
+    muc_ref_call call = {
+        .ctx = ref->ctx, .graph = graph, .node = node, .input_tensors = ref->input_tensors
+    };
+
+    if (!kernel_of(ref, node))
+        return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                        "node '%s': no kernel runs %s%s", node->name, muc_op_get(node->op)->name,
+                        graph->tensors[node->outputs[0]].quantization ? ", quantized" : "");
+    if (!row || row->kernel != kernel_of(ref, node))
+        return MUC_OK;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        ref->input_tensors[i] =
+            node->inputs[i] == MUC_NO_ID ? NULL : &graph->tensors[node->inputs[i]];
+    return row->check(&call);
+}
+
 static muc_status check_readers(muc_ref *ref)
 {
     const muc_graph *graph = ref->graph;
@@ -239,11 +277,7 @@ static muc_status check_readers(muc_ref *ref)
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const muc_node *node = &graph->nodes[i];
 
-        if (!kernel_of(ref, node))
-            return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                            "node '%s': no kernel runs %s%s", node->name,
-                            muc_op_get(node->op)->name,
-                            graph->tensors[node->outputs[0]].quantization ? ", quantized" : "");
+        MUC_TRY(check_kernel(ref, node));
         for (uint32_t j = 0; j < node->input_count; j++) {
             uint32_t id = node->inputs[j];
             bool mixed = is_mixed(graph, node, j);

@@ -76,3 +76,22 @@ void muc_ref_window_taps(const muc_ref_window *w, size_t at, ptrdiff_t *taps)
         }
     }
 }
+
+size_t muc_ref_window_counted(const muc_ref_window *w, size_t at, const ptrdiff_t *taps,
+                              bool counts_padding)
+{
+    size_t count = counts_padding ? 1 : 0;
+
+    for (size_t t = 0; !counts_padding && t < w->taps; t++)
+        count += taps[t] >= 0;
+    for (unsigned d = MUC_REF_SPATIAL; counts_padding && d-- > 0; at /= w->out[d]) {
+        /* a window of ceil_mode may reach beyond the padding, which does not count */
+        size_t start = at % w->out[d] * w->stride[d], end = w->begin[d] + w->in[d] + w->end[d];
+        size_t inside = 0;
+
+        for (size_t k = 0; k < w->kernel[d]; k++)
+            inside += start + k * w->dilation[d] < end;
+        count *= inside;
+    }
+    return count;
+}

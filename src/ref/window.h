@@ -24,6 +24,10 @@ muc_status muc_ref_window_of(const muc_ref_call *call, const muc_ref_value *x,
 /* The positions in x, or -1 in the padding, of the taps [w->taps] of output position `at`. */
 void muc_ref_window_taps(const muc_ref_window *w, size_t at, ptrdiff_t *taps);
 
+/* How many of these taps a mean is of: those in x, or all before the end of the padding. */
+size_t muc_ref_window_counted(const muc_ref_window *w, size_t at, const ptrdiff_t *taps,
+                              bool counts_padding);
+
 /* Convolution of x [batch, channels, ..] with weights [out, channels / groups, ..], or with the
  * channels last, all of one type: F32, F64 or I32; adds bias [out] of that type unless NULL. */
 muc_status muc_ref_convolve(const muc_ref_call *call, const muc_ref_window *w, muc_dtype dtype,

@@ -399,8 +399,7 @@ bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
            x->rank == 4 && muc_mcu_takes_images(l, x) && node->output_count == 1 &&
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
            muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1) == 1 &&
-           muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 &&
-           !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
+           muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 && !muc_node_counts_padding(node);
 }
 
 static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)

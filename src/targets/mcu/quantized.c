@@ -37,6 +37,15 @@ static void print_scaled(muc_text *text, const char *x, muc_multiplier m)
     muc_text_add(text, ")");
 }
 
+/* the same of an integer of 17 bits at most, which times 1 is itself */
+static void print_changed(muc_text *text, const char *x, muc_multiplier m)
+{
+    if (m.mantissa == 1 << 30 && m.shift == 1)
+        muc_text_add(text, "%s", x);
+    else
+        print_scaled(text, x, m);
+}
+
 /* loops over the output, with p and q the inputs' integers, without their zero points */
 static muc_status open_loops(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
                              muc_mcu_nest *nest)
@@ -129,7 +138,16 @@ static void print_pair(muc_mcu_lowering *l, const muc_node *node)
         muc_text_add(text, " : ");
         print_scaled(text, "p * q", muc_scale_mul(a, b, y));
     } else {
-        muc_text_add(text, node->op == MUC_OP_MAX ? "p > q ? p : q" : "p < q ? p : q");
+        const muc_multiplier p = muc_scale_change(MUC_OP_RELU, a, y);
+        const muc_multiplier q = muc_scale_change(MUC_OP_RELU, b, y);
+
+        print_changed(text, "p", p);
+        muc_text_add(text, node->op == MUC_OP_MAX ? " > " : " < ");
+        print_changed(text, "q", q);
+        muc_text_add(text, " ? ");
+        print_changed(text, "p", p);
+        muc_text_add(text, " : ");
+        print_changed(text, "q", q);
     }
 }
 

@@ -50,7 +50,7 @@ bool muc_mcu_takes_resize_loops(const muc_mcu_lowering *l, const muc_node *node)
     resize r;
 
     if (!muc_mcu_is_static(l, x) || !muc_mcu_is_static(l, y) || muc_mcu_most_elements(l, x) == 0 ||
-        (x->dtype != MUC_F32 && (x->quantization || !is_nearest(node))))
+        (x->dtype != MUC_F32 && !is_nearest(node)) || (x->quantization && crops(node)))
         return false;
     r = resize_of(l, node);
     for (uint32_t d = 0; d < x->rank; d++)
@@ -225,31 +225,15 @@ muc_status muc_mcu_write_resize_loops(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- TensorFlow Lite's, of two dimensions ---- */
 
-/* the first of the two dimensions, of [N, H, W, C] or [N, C, H, W] */
-static bool find_pixels(const muc_mcu_lowering *l, const muc_node *node, uint32_t *first)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-
-    if (x->rank != 4 || muc_mcu_dim(l, x, 0) != muc_mcu_dim(l, y, 0))
-        return false;
-    *first = muc_mcu_dim(l, x, 3) == muc_mcu_dim(l, y, 3) ? 1 : 2;
-    return *first == 1 || muc_mcu_dim(l, x, 1) == muc_mcu_dim(l, y, 1);
-}
-
 bool muc_mcu_takes_resize_quantized(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    muc_word coordinates = muc_node_word_or(node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
-    muc_word mode = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST);
     uint32_t first;
 
     return x->quantization && x->quantization->count == 1 && muc_mcu_is_static(l, x) &&
            muc_mcu_is_static(l, y) && muc_mcu_most_elements(l, x) > 0 &&
            (x->dtype == MUC_I8 || x->dtype == MUC_U8 || x->dtype == MUC_I16) &&
-           (mode == MUC_WORD_NEAREST || mode == MUC_WORD_LINEAR) &&
-           (coordinates == MUC_WORD_HALF_PIXEL || coordinates == MUC_WORD_ALIGN_CORNERS ||
-            coordinates == MUC_WORD_ASYMMETRIC) &&
-           find_pixels(l, node, &first);
+           muc_resize_as_tflite(l->graph, node, &first);
 }
 
 /* where the lower and the upper neighbour lie, and the upper one's weight in 1024ths */
@@ -280,7 +264,7 @@ muc_status muc_mcu_write_resize_quantized(muc_mcu_lowering *l, const muc_node *n
     uint32_t first = 1;
     uint64_t channels, planes;
 
-    find_pixels(l, node, &first);
+    muc_resize_as_tflite(l->graph, node, &first);
     channels = first == 1 ? muc_mcu_dim(l, x, 3) : 1;
     planes = muc_mcu_elements(l, x, 0, first);
     MUC_TRY(muc_mcu_begin_function(l, node));

@@ -490,13 +490,31 @@ muc_status muc_mcu_write_linear_quantized(muc_mcu_lowering *l, const muc_node *n
     return muc_mcu_end_function(l, 0, (uint64_t)in * muc_mcu_most_elements(l, w.y));
 }
 
+/* taps that count in a mean although they lie in the padding: those before the padded end */
+static void count_padding(const window *w, unsigned depth)
+{
+    line(w, depth, "int32_t count = 1;\n");
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        uint64_t padded = muc_mcu_dim(w->l, w->x, w->first + i) + (uint64_t)item(w->pads, i, 0) +
+                          (uint64_t)item(w->pads, w->spatial + i, 0);
+        int64_t dilation = item(w->dilations, i, 1);
+
+        line(w, depth, "{");
+        line(w, depth + 1, "int32_t inside = 0;\n");
+        line(w, depth + 1, "for (uint32_t k = 0; k < %" PRIu32 "u; k++)", w->kernel[i]);
+        line(w, depth + 2, "inside += o%u * %" PRId64 "u + k * %" PRId64 "u < %" PRIu64 "u;", i,
+             item(w->strides, i, 1), dilation, padded);
+        line(w, depth + 1, "count *= inside;");
+        line(w, depth, "}");
+    }
+}
+
 bool muc_mcu_takes_pool_quantized(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
     return is_static_window(l, node) && (is_byte(x) || is_wide(x)) && x->dtype == y->dtype &&
-           y->quantization && x->quantization->count == 1 && node->output_count == 1 &&
-           muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) == 0;
+           y->quantization && x->quantization->count == 1 && node->output_count == 1;
 }
 
 muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *node)
@@ -504,6 +522,8 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     window w = window_of(l, node);
     const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
     bool is_max = node->op == MUC_OP_MAX_POOL;
+    bool counts_padding = muc_node_counts_padding(node);
+    const char *read = counts_padding ? "read" : "count";
     int32_t least, most;
     unsigned outer, depth;
     char value[64];
@@ -515,7 +535,7 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     outer = open_outputs(&w);
     line(&w, outer, "int32_t best = %s;%s", is_max ? "INT32_MIN" : "0", is_max ? "\n" : "");
     if (!is_max)
-        line(&w, outer, "int32_t count = 0;\n");
+        line(&w, outer, "int32_t %s = 0;\n", read);
     depth = open_taps(&w, outer);
     muc_mcu_indent(&l->text, depth);
     muc_text_add(&l->text, "const int32_t value = a[");
@@ -523,8 +543,13 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     muc_text_add(&l->text, "];\n\n");
     line(&w, depth, is_max ? "best = value > best ? value : best;" : "best += value;");
     if (!is_max)
-        line(&w, depth, "count++;");
+        line(&w, depth, "%s++;", read);
     close_all(&w, depth, outer);
+    if (counts_padding) {
+        count_padding(&w, outer);
+        line(&w, outer, "best += (count - %s) * (%" PRId32 ");", read,
+             w.x->quantization->zero_points[0]);
+    }
     if (!is_max && muc_node_attribute(node, MUC_KEY_ROUNDING)) /* halves up */
         line(&w, outer, "best = (best + 128 * count + count / 2) / count - 128;");
     else if (!is_max)
@@ -630,25 +655,6 @@ bool muc_mcu_takes_pool_loops(const muc_mcu_lowering *l, const muc_node *node)
            (node->op == MUC_OP_MAX_POOL || muc_mcu_input(l, node, 0)->dtype == MUC_F32);
 }
 
-/* taps that count in a mean although they lie in the padding: those before the padded end */
-static void count_padding(const window *w, unsigned depth)
-{
-    line(w, depth, "uint32_t count = 1;\n");
-    for (uint32_t i = 0; i < w->spatial; i++) {
-        uint64_t padded = muc_mcu_dim(w->l, w->x, w->first + i) + (uint64_t)item(w->pads, i, 0) +
-                          (uint64_t)item(w->pads, w->spatial + i, 0);
-        int64_t dilation = item(w->dilations, i, 1);
-
-        line(w, depth, "{");
-        line(w, depth + 1, "uint32_t inside = 0;\n");
-        line(w, depth + 1, "for (uint32_t k = 0; k < %" PRIu32 "u; k++)", w->kernel[i]);
-        line(w, depth + 2, "inside += o%u * %" PRId64 "u + k * %" PRId64 "u < %" PRIu64 "u;", i,
-             item(w->strides, i, 1), dilation, padded);
-        line(w, depth + 1, "count *= inside;");
-        line(w, depth, "}");
-    }
-}
-
 /* the index of the tap in x, with channels first */
 static void print_flat_index(const window *w, unsigned depth)
 {
@@ -681,7 +687,7 @@ muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
     const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
     bool is_max = node->op == MUC_OP_MAX_POOL, places = node->output_count > 1;
     int64_t order = node->op == MUC_OP_LP_POOL ? muc_node_integer_or(node, MUC_KEY_P, 2) : 0;
-    bool counts_padding = muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) != 0;
+    bool counts_padding = muc_node_counts_padding(node);
     const char *type = muc_mcu_c_type(w.x->dtype);
     unsigned outer, depth;
 
