@@ -10,6 +10,7 @@
 #include "base/real.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "base/visible.h"
 #include "check.h"
 
 static muc_context *ctx;
@@ -34,6 +35,46 @@ static void first_message_wins(void **state)
     muc_fail(ctx, MUC_MALFORMED, "a.bin", 12, "first %d", 1);
     muc_fail(ctx, MUC_IO, "b.bin", 13, "second");
     assert_string_equal(muc_error_message(ctx), "a.bin: offset 12: first 1");
+}
+
+static void messages_and_hints_show_what_a_terminal_would_obey(void **state)
+{
+    (void)state;
+    muc_fail(ctx, MUC_MALFORMED, "a\x1b[2J", MUC_NO_OFFSET, "tensor '%s'", "b\n\x9b\xc2\x9b");
+    muc_hint(ctx, "rename %s",
+             "\xe2\x80\xae"
+             "c\xc3\xa9");
+    assert_string_equal(muc_error_message(ctx),
+                        "a\\x1b[2J: tensor 'b\\n\\x9b\\u009b'; rename \\u202ec\xc3\xa9");
+}
+
+static void a_visible_name_is_cut_between_characters(void **state)
+{
+    static const char *const kept[] = { "",       "",       "a",
+                                        "a",      "a",      "a",
+                                        "a\\xff", "a\\xff", "a\\xff\xc3\xa9" };
+    char out[9];
+
+    (void)state;
+    for (size_t size = 1; size < 9; size++) {
+        CHECK_EQ(muc_visible("a\xff\xc3\xa9", out, size), 7);
+        assert_string_equal(out, kept[size]);
+    }
+}
+
+static void each_code_point_is_read_as_it_is_written(void **state)
+{
+    char text[4];
+    size_t size;
+
+    (void)state;
+    for (int32_t code = 1; code < 0x110000; code++) {
+        size_t written = muc_utf8_write((uint32_t)code, text);
+        bool is_half = code >= 0xd800 && code < 0xe000;
+
+        if (muc_utf8_read(text, written, &size) != (is_half ? -1 : code) || size != written)
+            fail_msg("U+%04x", (unsigned)code);
+    }
 }
 
 static void reader_refuses_to_leave_its_bytes(void **state)
@@ -276,6 +317,9 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(first_message_wins),
+        T(messages_and_hints_show_what_a_terminal_would_obey),
+        T(a_visible_name_is_cut_between_characters),
+        T(each_code_point_is_read_as_it_is_written),
         T(reader_refuses_to_leave_its_bytes),
         T(every_half_survives_the_round_trip),
         T(halves_round_to_nearest_even),

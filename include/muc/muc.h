@@ -5,6 +5,7 @@
  *   model.h     open, inspect, list               compile.h  quantize, compile, verify, assemble
  *   folder.h    C code for microcontrollers: run, verify, report
  *   guess.h     what a misspelt word was meant to be
+ *   visible.h   names in a form that does no harm where it is printed
  *   compress.h  a checkpoint in few bits
  *   train.h     train a language model
  *
@@ -24,5 +25,6 @@
 #include "muc/run.h"
 #include "muc/status.h"
 #include "muc/train.h"
+#include "muc/visible.h"
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/threads.h"
+#include "base/visible.h"
 
 /* a file that was read, or written */
 typedef struct known_file {
@@ -184,29 +185,25 @@ void muc_error_clear(muc_context *ctx)
     ctx->message[0] = '\0';
 }
 
-/* names of a file may hold what a terminal would obey */
-static void hide_controls(char *message)
+/* adds to the message, in the form that muc/visible.h describes: a name may hold what a terminal
+ * would obey */
+static void add_visible(muc_context *ctx, const char *format, va_list args)
 {
-    for (; *message; message++)
-        if (((unsigned char)*message < 0x20 && *message != '\n' && *message != '\t') ||
-            *message == 0x7f)
-            *message = '?';
+    size_t used = strlen(ctx->message);
+    char plain[sizeof(ctx->message)];
+
+    vsnprintf(plain, sizeof(plain), format, args);
+    muc_visible(plain, ctx->message + used, sizeof(ctx->message) - used);
 }
 
-static void write_message(muc_context *ctx, const char *source, uint64_t offset, const char *format,
-                          va_list args)
+static void add(muc_context *ctx, const char *format, ...) MUC_PRINTF(2, 3);
+static void add(muc_context *ctx, const char *format, ...)
 {
-    size_t size = sizeof(ctx->message), used = 0;
-    int n;
+    va_list args;
 
-    if (offset == MUC_NO_OFFSET)
-        n = snprintf(ctx->message, size, "%s: ", source);
-    else
-        n = snprintf(ctx->message, size, "%s: offset %llu: ", source, (unsigned long long)offset);
-    if (n > 0)
-        used = (size_t)n < size ? (size_t)n : size - 1;
-    vsnprintf(ctx->message + used, size - used, format, args);
-    hide_controls(ctx->message);
+    va_start(args, format);
+    add_visible(ctx, format, args);
+    va_end(args);
 }
 
 muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uint64_t offset,
@@ -217,8 +214,11 @@ muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uin
     pthread_mutex_lock(&ctx->lock);
     if (!ctx->failed) {
         ctx->failed = true;
+        add(ctx, "%s: ", source);
+        if (offset != MUC_NO_OFFSET)
+            add(ctx, "offset %llu: ", (unsigned long long)offset);
         va_start(args, format);
-        write_message(ctx, source, offset, format, args);
+        add_visible(ctx, format, args);
         va_end(args);
     }
     pthread_mutex_unlock(&ctx->lock);
@@ -227,14 +227,13 @@ muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uin
 
 void muc_hint(muc_context *ctx, const char *format, ...)
 {
-    size_t used = strlen(ctx->message), size = sizeof(ctx->message) - used;
     va_list args;
 
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->failed && size > 2) {
-        snprintf(ctx->message + used, size, "; ");
+    if (ctx->failed) {
+        add(ctx, "; ");
         va_start(args, format);
-        vsnprintf(ctx->message + used + 2, size - 2, format, args);
+        add_visible(ctx, format, args);
         va_end(args);
     }
     pthread_mutex_unlock(&ctx->lock);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/visible.h"
+
 static bool reserve(muc_text *text, size_t more)
 {
     size_t capacity = text->capacity ? text->capacity : 256;
@@ -63,17 +65,63 @@ void muc_text_add(muc_text *text, const char *format, ...)
     va_end(args);
 }
 
+void muc_text_add_visible(muc_text *text, const char *string)
+{
+    char piece[MUC_VISIBLE_BYTES];
+    size_t step;
+
+    for (; (step = muc_visible_character(string, piece)); string += step)
+        muc_text_add_bytes(text, piece, strlen(piece));
+}
+
+void muc_text_add_utf8(muc_text *text, const char *string)
+{
+    size_t size;
+
+    for (; *string; string += size)
+        if (muc_utf8_read(string, strnlen(string, 4), &size) >= 0) {
+            muc_text_add_bytes(text, string, size);
+        } else {
+            muc_text_add(text, "\\x%02x", (unsigned char)*string);
+            size = 1;
+        }
+}
+
 void muc_text_add_json(muc_text *text, const char *string)
 {
+    size_t size;
+
     muc_text_add(text, "\"");
-    for (const unsigned char *p = (const unsigned char *)string; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            muc_text_add(text, "\\%c", *p);
-        else if (*p < 0x20)
-            muc_text_add(text, "\\u%04x", *p);
-        else
-            muc_text_add_bytes(text, p, 1);
+    for (; *string; string += size) {
+        int32_t code = muc_utf8_read(string, strnlen(string, 4), &size);
+
+        if (code < 0) {
+            muc_text_add(text, "\\\\x%02x", (unsigned char)*string);
+            size = 1;
+        } else if (code == '"' || code == '\\') {
+            muc_text_add(text, "\\%c", *string);
+        } else if (muc_is_harmful(code)) {
+            muc_text_add(text, "\\u%04x", (unsigned)code);
+        } else {
+            muc_text_add_bytes(text, string, size);
+        }
     }
+    muc_text_add(text, "\"");
+}
+
+void muc_text_add_csv(muc_text *text, const char *string)
+{
+    bool is_formula = *string && strchr("=+-@", *string);
+    char piece[MUC_VISIBLE_BYTES];
+    size_t step;
+
+    if (!is_formula && !string[strcspn(string, ",\"")]) {
+        muc_text_add_visible(text, string);
+        return;
+    }
+    muc_text_add(text, is_formula ? "\"'" : "\"");
+    for (; (step = muc_visible_character(string, piece)); string += step)
+        muc_text_add(text, *string == '"' ? "\"\"" : "%s", piece);
     muc_text_add(text, "\"");
 }
 

@@ -22,6 +22,21 @@ const cli_option_row cli_options[OPTION_COUNT] = {
 #include "cli/cli.def"
 };
 
+enum { MOST_LETTERS = 1024 };
+
+/* a line on standard error; names in it do no harm on a terminal */
+static void say(const char *format, ...)
+{
+    char plain[MOST_LETTERS], visible[2 * MOST_LETTERS];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(plain, sizeof(plain), format, list);
+    va_end(list);
+    muc_visible(plain, visible, sizeof(visible));
+    fprintf(stderr, "%s\n", visible);
+}
+
 cli_verb cli_find_verb(const char *name)
 {
     muc_guess guess = { .word = name };
@@ -31,22 +46,23 @@ cli_verb cli_find_verb(const char *name)
             return (cli_verb)v;
         muc_guess_try(&guess, cli_verbs[v].name);
     }
-    fprintf(stderr, "muc: there is no verb '%s'", name);
     if (guess.best)
-        fprintf(stderr, "; did you mean '%s'?", guess.best);
-    fprintf(stderr, "\nmuc help lists them.\n");
+        say("muc: there is no verb '%s'; did you mean '%s'?", name, guess.best);
+    else
+        say("muc: there is no verb '%s'", name);
+    fprintf(stderr, "muc help lists them.\n");
     return VERB_COUNT;
 }
 
 muc_status cli_misuse(const cli_args *args, const char *format, ...)
 {
+    char sentence[MOST_LETTERS];
     va_list list;
 
-    fprintf(stderr, "muc %s: ", cli_verbs[args->verb].name);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    vsnprintf(sentence, sizeof(sentence), format, list);
     va_end(list);
-    fprintf(stderr, "\n");
+    say("muc %s: %s", cli_verbs[args->verb].name, sentence);
     return MUC_USAGE;
 }
 

@@ -62,17 +62,19 @@ static bool is_same_step(const char *step)
     return name == strcspn(bar.step, ":") && strncmp(step, bar.step, name) == 0;
 }
 
-static void progress(void *arg, const char *step, uint64_t done, uint64_t total)
+static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
 {
     uint64_t now = now_ms();
+    char step[sizeof(bar.step)];
 
     (void)arg;
+    muc_visible(name, step, sizeof(step));
     pthread_mutex_lock(&bar.lock);
     if (!is_same_step(step)) {
         wipe();
         bar.started_ms = now;
     }
-    snprintf(bar.step, sizeof(bar.step), "%s", step);
+    memcpy(bar.step, step, sizeof(step));
     if (now - bar.started_ms >= FIRST_MS && now - bar.drawn_ms >= AGAIN_MS) {
         draw(done, total);
         bar.drawn_ms = now;

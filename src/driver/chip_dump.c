@@ -67,7 +67,7 @@ static muc_status add_layer(dump *d, const muc_cnnchip_insn *insn)
     MUC_TRY(muc_arena_format(d->ctx, &d->chip->run, &name, "layer_%03zu.npy", d->next + 1));
     muc_text_add(&d->index, "%" PRIu64 ",%s,%zu,,,%s,", d->instruction,
                  muc_cnnchip_op_get(insn->op).name, d->next + 1, name);
-    muc_text_add_json(&d->index, place.tensor);
+    muc_text_add_csv(&d->index, place.tensor);
     muc_text_add(&d->index, "\n");
     return write_layer(d, &place, name);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/visible.h"
+
 enum { MAX_ITEMS = 1 << 24, MAX_NAME = 65536 };
 
 static const muc_op_info ops[] = {
@@ -149,8 +151,35 @@ int muc_tensor_first_byte(const muc_tensor *state)
 
 uint32_t muc_graph_find(const muc_graph *graph, const char *name)
 {
+    muc_text utf8 = { 0 };
+    uint32_t id = MUC_NO_ID;
+
+    if (!graph->names.capacity)
+        return MUC_NO_ID;
     /* an empty slot holds 0, which becomes MUC_NO_ID */
-    return graph->names.capacity ? *find_slot(graph, name) - 1 : MUC_NO_ID;
+    if (muc_is_utf8(name, strlen(name)))
+        return *find_slot(graph, name) - 1;
+    muc_text_add_utf8(&utf8, name);
+    if (!utf8.failed)
+        id = *find_slot(graph, utf8.data) - 1;
+    muc_text_free(&utf8);
+    return id;
+}
+
+/* copies a name, as UTF-8 */
+static muc_status copy_name(muc_context *ctx, muc_graph *graph, const char *name, const char **out)
+{
+    muc_text utf8 = { 0 };
+    muc_status status;
+
+    if (muc_is_utf8(name, strlen(name)))
+        return muc_arena_string(ctx, &graph->arena, name, strlen(name), out);
+    muc_text_add_utf8(&utf8, name);
+    status = muc_text_status(ctx, &utf8);
+    if (status == MUC_OK)
+        status = muc_arena_string(ctx, &graph->arena, utf8.data, utf8.size, out);
+    muc_text_free(&utf8);
+    return status;
 }
 
 static muc_status grow_names(muc_context *ctx, muc_graph *graph)
@@ -193,7 +222,7 @@ static muc_status append(muc_context *ctx, muc_graph *graph, const muc_tensor *t
                            &graph->tensor_capacity, (void **)&graph->tensors));
     added = &graph->tensors[graph->tensor_count];
     *added = *tensor;
-    MUC_TRY(muc_arena_string(ctx, &graph->arena, tensor->name, length, &added->name));
+    MUC_TRY(copy_name(ctx, graph, tensor->name, &added->name));
     *out = graph->tensor_count++;
     *find_slot(graph, added->name) = *out + 1;
     return MUC_OK;

@@ -187,8 +187,9 @@ muc_status muc_graph_new(muc_context *ctx, const char *name, muc_graph **out);
 void muc_graph_free(muc_graph *graph); /* NULL is fine */
 
 /* Declares an INPUT, CONST or STATE tensor from name, kind, dtype, rank, dims, and for a CONST data
- * and bytes (checked against the shape). Copies name and quantization. Fails with MUC_MALFORMED if
- * the name is taken or the shape impossible. */
+ * and bytes (checked against the shape). Copies name, as muc_text_add_utf8
+ * spells it, and quantization. Fails with MUC_MALFORMED if the name is taken or the shape
+ * impossible. */
 muc_status muc_graph_add_tensor(muc_context *ctx, muc_graph *graph, const muc_tensor *tensor,
                                 uint32_t *out);
 /* Appends a node and its outputs, whose shapes are derived: "name", then "name:1", ... Copies all

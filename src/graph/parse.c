@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/visible.h"
 
 enum { MAX_TEXT = 1 << 28, MAX_NAME = 65536 };
 
@@ -64,27 +65,47 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* the character at the cursor of a JSON string as muc_text_add_json writes it; 0: none */
-static char string_character(parser *p)
+/* the four digits of an escape, or 0: none, or half of a surrogate pair */
+static uint32_t escaped_code(const char *at)
+{
+    uint32_t code = 0;
+
+    for (int i = 0; i < 4; i++) {
+        if (hex(at[i]) < 0)
+            return 0;
+        code = code * 16 + (uint32_t)hex(at[i]);
+    }
+    return code >= 0xd800 && code < 0xe000 ? 0 : code;
+}
+
+/* the character at the cursor of a JSON string as muc_text_add_json writes it, or a byte of it;
+ * gives its bytes, 0: none */
+static size_t string_character(parser *p, char out[4])
 {
     const char *at = p->at;
-    char c;
+    uint32_t code = 0;
 
     if ((unsigned char)*at < 0x20)
-        return '\0';
+        return 0;
     if (*at != '\\') {
-        p->at++;
-        return *at;
+        out[0] = *p->at++;
+        return 1;
     }
     if (at[1] == '"' || at[1] == '\\') {
         p->at += 2;
-        return at[1];
+        out[0] = at[1];
+        return 1;
     }
-    if (strncmp(at, "\\u00", 4) != 0 || hex(at[4]) < 0 || hex(at[5]) < 0)
-        return '\0';
-    c = (char)(hex(at[4]) * 16 + hex(at[5]));
-    p->at += 6;
-    return c;
+    if (at[1] == 'u')
+        code = escaped_code(at + 2);
+    p->at += code ? 6 : 0;
+    return code ? muc_utf8_write(code, out) : 0;
+}
+
+/* whether a character may stand in a word without quotes */
+static bool is_bare(char c)
+{
+    return c > ' ' && c <= '~' && c != ',' && c != '=';
 }
 
 /* a bare word or a string, into p->name */
@@ -96,12 +117,15 @@ static muc_status read_name(parser *p)
     skip_blanks(p);
     quoted = *p->at == '"';
     p->at += quoted;
-    while (quoted ? *p->at != '"' : *p->at > ' ' && *p->at != ',' && *p->at != '=') {
-        char c = quoted ? string_character(p) : *p->at++;
+    while (quoted ? *p->at != '"' : is_bare(*p->at)) {
+        char character[4] = { *p->at };
+        size_t size = quoted ? string_character(p, character) : 1;
 
-        if (c == '\0' || length == MAX_NAME)
+        p->at += !quoted;
+        if (size == 0 || length + size > MAX_NAME)
             return unexpected(p, "a name of at most 64 KiB");
-        p->name[length++] = c;
+        memcpy(p->name + length, character, size);
+        length += size;
     }
     p->at += quoted;
     p->name[length] = '\0';

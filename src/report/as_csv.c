@@ -1,31 +1,13 @@
 /* as_csv.c - one table of a report as comma-separated values (RFC 4180, but lines end as Unix ends
  * them). */
-#include <string.h>
-
 #include "report/tree.h"
 #include "base/locale.h"
-
-/* Text with a comma, a quote or a line end stands in quotes. What begins like a formula, which a
- * spreadsheet would compute, is made text by an apostrophe. */
-static void print_field(muc_text *text, const char *field)
-{
-    bool is_formula = *field && strchr("=+-@\t\r", *field);
-
-    if (!is_formula && !field[strcspn(field, ",\"\r\n")]) {
-        muc_text_add(text, "%s", field);
-        return;
-    }
-    muc_text_add(text, is_formula ? "\"'" : "\"");
-    for (; *field; field++)
-        muc_text_add(text, *field == '"' ? "\"\"" : "%c", *field);
-    muc_text_add(text, "\"");
-}
 
 /* Numbers are as exact as in JSON; a value that is not there is an empty field. */
 static void print_value(muc_text *text, const json_t *value)
 {
     if (json_is_string(value))
-        print_field(text, json_string_value(value));
+        muc_text_add_csv(text, json_string_value(value));
     else if (json_is_real(value))
         muc_text_add(text, "%.17g", json_real_value(value));
     else if (value && !json_is_null(value))
@@ -40,7 +22,7 @@ static void print_rows(muc_text *text, const muc_report *report, const char *tab
 
     for (size_t c = 0; c < count; c++) {
         muc_text_add(text, c ? "," : "");
-        print_field(text, columns[c].key);
+        muc_text_add_csv(text, columns[c].key);
     }
     muc_text_add(text, "\n");
     json_array_foreach(json_object_get(report->open[0], table), index, row)

@@ -2,7 +2,7 @@
  *
  * Each is drawn when it is added, so that nothing of what describes it need live longer; only the
  * HTML form shows it. Numbers in pictures are cut off at a tenth of a pixel: the same description
- * gives the same bytes. Text is UTF-8 or is shown without what is not ASCII; NULL text is left out.
+ * gives the same bytes. Text is shown in its visible form; NULL text is left out.
  */
 #ifndef MUC_REPORT_FIGURES_H
 #define MUC_REPORT_FIGURES_H

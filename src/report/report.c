@@ -48,12 +48,14 @@ static void add(muc_report *report, const char *key, json_t *value)
 json_t *muc_report_string_of(muc_text *text)
 {
     json_t *string = json_stringn(text->data ? text->data : "", text->size);
+    muc_text whole = { 0 };
 
     if (string || !text->data)
         return string;
-    for (size_t i = 0; i < text->size; i++)
-        text->data[i] = (unsigned char)text->data[i] < 0x80 ? text->data[i] : '?';
-    return json_stringn(text->data, text->size);
+    muc_text_add_utf8(&whole, text->data);
+    string = whole.failed ? NULL : json_stringn(whole.data, whole.size);
+    muc_text_free(&whole);
+    return string;
 }
 
 void muc_report_add_text(muc_report *report, const char *key, const char *format, ...)
@@ -195,10 +197,16 @@ muc_status muc_report_save(muc_context *ctx, const char *path, const char *form)
 muc_status muc_report_as_json(muc_context *ctx, const muc_report *report, char **out)
 {
     MUC_IN_C_LOCALE;
+    muc_text text = { 0 };
+    char *ascii;
 
     MUC_TRY(muc_report_status(ctx, report));
-    *out = json_dumps(report->open[0], JSON_INDENT(2) | JSON_ENSURE_ASCII);
-    return *out ? MUC_OK : muc_fail_nomem(ctx, "report", 0);
+    ascii = json_dumps(report->open[0], JSON_INDENT(2) | JSON_ENSURE_ASCII);
+    for (const char *at = ascii; at && *at; at++)
+        muc_text_add(&text, *at == 0x7f ? "\\u007f" : "%c", *at); /* DEL is ASCII to jansson */
+    text.failed |= !ascii;
+    free(ascii);
+    return muc_report_take_text(ctx, &text, out);
 }
 
 /* ---- tables ---- */
@@ -272,24 +280,11 @@ bool muc_report_is_numeric(const json_t *table, const char *column)
 
 /* ---- printing ---- */
 
-/* a terminal would obey control characters, those of U+0080..U+009f too: \x1b stands for one */
-static void print_visible(muc_text *text, const char *string)
-{
-    for (const unsigned char *p = (const unsigned char *)string; *p; p++) {
-        if ((*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)
-            muc_text_add(text, "\\x%02x", *p);
-        else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
-            muc_text_add(text, "\\x%02x", *++p);
-        else
-            muc_text_add_bytes(text, p, 1);
-    }
-}
-
 void muc_report_print_scalar(muc_text *text, const json_t *value)
 {
     switch (value ? json_typeof(value) : JSON_NULL) {
     case JSON_STRING:
-        print_visible(text, json_string_value(value));
+        muc_text_add_visible(text, json_string_value(value));
         break;
     case JSON_INTEGER:
         muc_text_add(text, "%lld", (long long)json_integer_value(value));

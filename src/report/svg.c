@@ -5,49 +5,51 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_byte(muc_text *text, unsigned char byte)
+#include "base/visible.h"
+
+/* the visible form of one character; returns its bytes, 0 at the end */
+static size_t add_character(muc_text *text, const char *string)
 {
-    if (byte == '<')
+    char piece[MUC_VISIBLE_BYTES];
+    size_t size = muc_visible_character(string, piece);
+
+    if (*string == '<')
         muc_text_add(text, "&lt;");
-    else if (byte == '>')
+    else if (*string == '>')
         muc_text_add(text, "&gt;");
-    else if (byte == '&')
+    else if (*string == '&')
         muc_text_add(text, "&amp;");
-    else if (byte == '"')
+    else if (*string == '"')
         muc_text_add(text, "&quot;");
-    else if ((byte < 0x20 && byte != '\n') || byte == 0x7f)
-        muc_text_add(text, "?");
     else
-        muc_text_add_bytes(text, &byte, 1);
+        muc_text_add(text, "%s", *string == '\n' ? "\n" : piece); /* a tip has several lines */
+    return size;
 }
 
 void muc_xml_add(muc_text *text, const char *string)
 {
-    for (; string && *string; string++)
-        add_byte(text, (unsigned char)*string);
+    for (size_t size; string && (size = add_character(text, string)); string += size)
+        ;
 }
 
-static bool continues(char byte)
+static size_t characters_of(const char *string)
 {
-    return ((unsigned char)byte & 0xc0) == 0x80;
+    char piece[MUC_VISIBLE_BYTES];
+    size_t count = 0, size;
+
+    for (; (size = muc_visible_character(string, piece)); string += size)
+        count++;
+    return count;
 }
 
 void muc_xml_add_cut(muc_text *text, const char *string, size_t most)
 {
-    size_t characters = 0;
-
-    for (const char *p = string; p && *p; p++)
-        characters += !continues(*p);
-    if (characters <= most) {
+    if (!string || characters_of(string) <= most) {
         muc_xml_add(text, string);
         return;
     }
-    for (size_t seen = 0; *string; string++) {
-        seen += !continues(*string);
-        if (seen >= most)
-            break;
-        add_byte(text, (unsigned char)*string);
-    }
+    for (size_t kept = 1; kept < most; kept++)
+        string += add_character(text, string);
     muc_text_add(text, "…");
 }
 

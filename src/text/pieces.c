@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/visible.h"
+
 muc_status muc_pieces_new(muc_context *ctx, muc_arena *arena, uint64_t count, muc_vocabulary *out)
 {
     if (count == 0 || count > MUR_TOKENIZER_MAX_PIECES)
@@ -30,39 +32,6 @@ muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_voca
                         "piece %zu is not UTF-8", id);
     piece->size = size;
     return muc_arena_string(ctx, arena, text, size, &piece->text);
-}
-
-/* The code point at the head of the text and its bytes, or -1. */
-static int32_t code_point(const char *text, size_t left, size_t *size)
-{
-    static const int32_t smallest[5] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const uint8_t *p = (const uint8_t *)text;
-    int32_t code;
-
-    *size = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (*size == 1)
-        return p[0];
-    if (p[0] < 0xc0 || p[0] > 0xf4 || *size > left)
-        return -1;
-    code = p[0] & (0x7f >> *size);
-    for (size_t i = 1; i < *size; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return -1;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    if (code < smallest[*size] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return -1;
-    return code;
-}
-
-bool muc_is_utf8(const char *text, size_t size)
-{
-    size_t step;
-
-    for (size_t at = 0; at < size; at += step)
-        if (code_point(text + at, size - at, &step) < 0)
-            return false;
-    return true;
 }
 
 int muc_byte_piece_value(const char *text, size_t size)
@@ -93,7 +62,7 @@ static bool is_visible(int byte)
 
 int muc_byte_of_character(const char *text, size_t left, size_t *size)
 {
-    int32_t code = code_point(text, left, size), hidden = 0x100;
+    int32_t code = muc_utf8_read(text, left, size), hidden = 0x100;
 
     if (code < 0x100)
         return code >= 0 && is_visible(code) ? code : -1;

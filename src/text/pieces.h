@@ -13,7 +13,6 @@ muc_status muc_pieces_new(muc_context *ctx, muc_arena *arena, uint64_t count, mu
 muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
                               size_t id, const char *text, size_t size);
 
-bool muc_is_utf8(const char *text, size_t size);
 /* 0..255 for "<0x00>".."<0xFF>", otherwise -1. */
 int muc_byte_piece_value(const char *text, size_t size);
 /* The byte that a character of GPT-2's byte alphabet stands for, or -1. Its UTF-8 bytes go to

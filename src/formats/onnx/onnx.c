@@ -136,7 +136,7 @@ static muc_status add_output(onnx_import *im, onnx_frame *frame, const Onnx__Val
     if (!value)
         return FAIL(im, MUC_MALFORMED, "output '%s' is computed nowhere", name);
     MUC_TRY(onnx_materialise(im, value, &tensor));
-    if (strcmp(im->graph->tensors[tensor].name, name) != 0) {
+    if (muc_graph_find(im->graph, name) != tensor) {
         node.inputs = &tensor;
         MUC_TRY(muc_graph_add(im->ctx, im->graph, &node, &tensor));
     }

@@ -327,11 +327,15 @@ void muc_mcu_emit_checks(const muc_mcu_program *program, const muc_mcu_step *ste
 /* a string of C on a line of its own; names may hold anything */
 static void end_sentence(muc_text *line, muc_text *text)
 {
-    for (size_t i = 0; i < line->size; i++)
-        if ((unsigned char)line->data[i] < ' ' || strchr("\"\\?", line->data[i]))
-            line->data[i] = '_';
-    muc_text_add(text, "    \"%s\",\n", line->size ? line->data : "");
-    text->failed |= line->failed;
+    muc_text visible = { 0 };
+
+    muc_text_add_visible(&visible, line->size ? line->data : "");
+    muc_text_add(text, "    \"");
+    for (size_t i = 0; i < visible.size; i++)
+        muc_text_add(text, strchr("\"\\?", visible.data[i]) ? "\\%c" : "%c", visible.data[i]);
+    muc_text_add(text, "\",\n");
+    text->failed |= line->failed || visible.failed;
+    muc_text_free(&visible);
     line->size = 0;
 }
 

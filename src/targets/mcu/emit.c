@@ -133,8 +133,11 @@ static void emit_constants(const muc_mcu_program *program, muc_text *text)
 
         if (value->kind != MUC_MCU_CONST || value->view_of != MUC_NO_ID || !value->used)
             continue;
-        if (value->tensor)
-            muc_text_add(text, "/* %s */\n", value->tensor->name);
+        if (value->tensor) {
+            muc_text_add(text, "/* ");
+            muc_mcu_print_comment(text, value->tensor->name);
+            muc_text_add(text, " */\n");
+        }
         muc_text_add(text, "static const %s %s[%" PRIu64 "] MUR_ALIGNED = {\n",
                      muc_mcu_c_type(dtype), value->name,
                      value->bytes / muc_dtype_get(dtype)->block_bytes);
@@ -186,8 +189,19 @@ const char *muc_mcu_origin(const muc_mcu_program *program)
 
 void muc_mcu_print_comment(muc_text *text, const char *name)
 {
-    for (; *name; name++)
-        muc_text_add(text, "%c", (*name == '*' && name[1] == '/') || *name < ' ' ? '_' : *name);
+    muc_text visible = { 0 };
+    char before = ' ';
+
+    muc_text_add_visible(&visible, name);
+    for (size_t i = 0; i < visible.size; i++) {
+        bool is_mark =
+            (before == '*' && visible.data[i] == '/') || (before == '/' && visible.data[i] == '*');
+
+        before = visible.data[i];
+        muc_text_add(text, is_mark ? " %c" : "%c", before);
+    }
+    text->failed |= visible.failed;
+    muc_text_free(&visible);
 }
 
 static bool is_small(const muc_mcu_program *program, uint32_t value)

@@ -188,14 +188,16 @@ void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
 
     for (uint32_t i = 0; i < program->step_count; i++)
         macs += program->steps[i].macs;
+    muc_text_add(text, "# %s\n\nMade by muc from `", program->name);
+    muc_text_add_visible(text, muc_mcu_origin(program));
     muc_text_add(
         text,
-        "# %s\n\nMade by muc from `%s` for %s: %" PRIu64 " multiply-accumulates a run, %" PRIu64
-        " bytes of memory,\n%" PRIu64 " bytes of constants. The interface is `%s.h`, an "
+        "` for %s: %" PRIu64 " multiply-accumulates a run, %" PRIu64 " bytes of memory,\n%" PRIu64
+        " bytes of constants. The interface is `%s.h`, an "
         "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I. -Iinclude %s.c "
         "main.c",
-        program->name, muc_mcu_origin(program), program->machine->name, macs, program->plan.peak,
-        muc_mcu_constant_bytes(program), program->name, flags, *flags ? " " : "", program->name);
+        program->machine->name, macs, program->plan.peak, muc_mcu_constant_bytes(program),
+        program->name, flags, *flags ? " " : "", program->name);
     for (uint32_t i = 0; i < program->source_count; i++)
         muc_text_add(text, " %s", program->sources[i]);
     muc_text_add(text, "\n");
