@@ -438,6 +438,38 @@ def test_what_stands_in_the_way_is_told_before_it_is_calibrated():
     assert taken.read_text() == "mine"
 
 
+EXPORT = """graph export
+tensor x = input f32 [{m}, 16]
+tensor one = const f32 [1] values 1.0
+node w f32 [64, 16] = expand one shape=[64, 16]
+node l f32 [{m}, 64] = linear x, w
+node y f32 [{m}, 64] = relu l
+output y
+"""
+
+
+def test_several_exports_are_refused_before_they_are_calibrated():
+    short, long, calibrated = WORK / "two.graph", WORK / "five.graph", ("--quant", "int8", "--calib", WORK / "unread.npy")
+    short.write_text(EXPORT.format(m=2))
+    long.write_text(EXPORT.format(m=5))
+    has(muc("compile", short, long, "--target", "mcu", *calibrated, "-o", WORK / "no", status=UNSUPPORTED)[1],
+        "no kernel for linear of i8 [m, 16]")
+    has(muc("compile", short, long, "--target", "cnnchip", *calibrated, "-o", WORK / "no", status=UNSUPPORTED)[1], "open")
+
+
+def test_a_memory_of_the_chip_that_is_too_small_is_told_with_what_would_do():
+    network, folder = WORK / "small.graph", WORK / "no"
+    network.write_text((ROOT / "examples/cnnchip/small.graph").read_text().replace("graph small", "graph " + network.name))
+    machine = WORK / "tiny.ini"
+    for key in ("frame_bytes", "filter_bytes", "program_bytes"):
+        text = f"[machine]\nname = t\nelement = fp32\npes = 16\nclock_mhz = 1\n{key} = "
+        machine.write_text(text + "8\n")
+        err = muc("compile", network, "--target", "cnnchip", "--machine", machine, "-o", folder, status=NOFIT)[1]
+        has(err, network.name, "--machine FILE", key, "--pes" if key == "program_bytes" else "--element fp16")
+        machine.write_text(text + re.search(key + r" of (\d+) would do", err)[1] + "\n")
+        muc("compile", network, "--target", "cnnchip", "--machine", machine, "-o", folder, "--force")
+
+
 def test_a_network_is_calibrated_on_a_folder_of_pictures():
     network, folder, samples = WORK / "small.graph", WORK / "pictures", []
     weights = ", ".join(str((i * 5 % 17 - 8) / 8) for i in range(18))

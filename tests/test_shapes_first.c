@@ -1,10 +1,11 @@
-/* What cannot be compiled is refused from shapes: checkpoints of up to a billion weights whose
- * pages must not be read, in sparse files. A read is a segmentation fault. */
+/* What cannot be compiled is refused from shapes: checkpoints and networks of up to a billion
+ * weights whose pages must not be read. A read is a segmentation fault. */
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "check.h"
 #include "driver/compile.h"
+#include "driver/target.h"
 #include "targets/uthinker/uthinker.h"
 
 typedef struct shape {
@@ -420,6 +421,113 @@ static void the_context_that_sram_names_does(void **state)
     muc_model_close(model);
 }
 
+/* ---- networks ---- */
+
+/* 66 million weights */
+static const char *const network = "graph large\n"
+                                   "tensor x = input f32 [1, 64, 16, 16]\n"
+                                   "tensor w = const f32 [256, 64, 3, 3] bytes 589824\n"
+                                   "tensor v = const f32 [1000, 65536] bytes 262144000\n"
+                                   "node c f32 [1, 256, 16, 16] = conv x, w pads=[1, 1, 1, 1]\n"
+                                   "node r f32 [1, 256, 16, 16] = relu c\n"
+                                   "node f f32 [1, 65536] = reshape r shape=[1, 65536]\n"
+                                   "node y f32 [1, 1000] = linear f, v\n"
+                                   "output y\n";
+
+/* The network with constants that crash whoever reads them. */
+static void open_network(muc_model *out)
+{
+    const muc_bytes text = { (const uint8_t *)network, strlen(network), "large.graph" };
+    muc_graph *graph;
+
+    CHECK_OK(ctx, muc_graph_parse(ctx, text, &graph));
+    *out = (muc_model){ .kind = MUC_MODEL_NETWORK, .path = "large.graph", .network.graph = graph };
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        muc_tensor *tensor = &graph->tensors[i];
+
+        if (tensor->kind != MUC_TENSOR_CONST)
+            continue;
+        tensor->data = mmap(NULL, (size_t)tensor->bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        CHECK(tensor->data != MAP_FAILED);
+    }
+}
+
+static void close_network(const muc_model *model)
+{
+    for (uint32_t i = 0; i < model->network.graph->tensor_count; i++) {
+        const muc_tensor *tensor = &model->network.graph->tensors[i];
+
+        if (tensor->kind == MUC_TENSOR_CONST)
+            CHECK_EQ(munmap((void *)(uintptr_t)tensor->data, (size_t)tensor->bytes), 0);
+    }
+    muc_graph_free(model->network.graph);
+}
+
+/* in float32, and as int8 before a sample is read, where a chip of float32 has nothing to do */
+static void check_network(const char *target, const char *machine_path, const char *real,
+                          const char *integer)
+{
+    bool is_chip = strcmp(target, "cnnchip") == 0;
+    const muc_compile_options options = { .target = target, .machine = machine_path };
+    muc_report *report = NULL;
+    muc_model model;
+
+    open_network(&model);
+    CHECK_FAILS(ctx, MUC_NOFIT, real,
+                muc_compile(ctx, &model, &options, "/tmp/muc-shapes-never-written", &report));
+    CHECK_FAILS(ctx, is_chip ? MUC_UNSUPPORTED : MUC_NOFIT, integer,
+                muc_compile_precheck(ctx, &model, &options, NULL, "/tmp/muc-shapes-never-written"));
+    close_network(&model);
+}
+
+static const char *chip(const char *element, const char *memory, uint32_t bytes)
+{
+    static char path[128];
+    FILE *file = open_in_folder("chip.ini", "w");
+
+    fprintf(file, "[machine]\nname = test\nelement = %s\npes = 0\nclock_mhz = 100\n%s = %u\n",
+            element, memory, bytes);
+    fclose(file);
+    snprintf(path, sizeof(path), "%s/chip.ini", folder);
+    return path;
+}
+
+static void a_network_of_66_million_weights_is_refused_by_its_shapes(void **state)
+{
+    (void)state;
+    /* 4 or 1 byte for each of 256 * 64 * 9 + 1000 * 65536 weights, and for 1256 biases */
+    check_network("mcu", board(1000000, 0), "constants take 262738848 bytes",
+                  "constants take 6569");
+    /* the convolution's result, 4 * 256 * 16 * 16, and lines of its input */
+    check_network("mcu", board(0, 50000), "SRAM needs 267520 bytes", "SRAM needs ");
+    /* the input has a border */
+    check_network("cnnchip", chip("fp32", "frame_bytes", 50000), "FRAME needs 345088 bytes",
+                  "nothing of it can run on the chip");
+    check_network("cnnchip", chip("fp32", "filter_bytes", 50000), "partial sums of 262733824 bytes",
+                  "--element int8");
+    check_network("cnnchip", chip("fp16", "filter_bytes", 50000), "partial sums of 131366912 bytes",
+                  "--element int8");
+    check_network("cnnchip", chip("fp32", "program_bytes", 100), "the program has 100",
+                  "--element int8");
+}
+
+static void int8_of_66_million_weights_is_refused_by_its_shapes(void **state)
+{
+    muc_compile_options options = { .target = "cnnchip" };
+    muc_model model;
+
+    (void)state;
+    open_network(&model);
+    options.machine = chip("int8", "frame_bytes", 50000);
+    CHECK_FAILS(ctx, MUC_NOFIT, "FRAME needs 86272 bytes",
+                muc_compile_precheck(ctx, &model, &options, NULL, "/tmp/muc-shapes-never-written"));
+    options.machine = chip("int8", "filter_bytes", 50000);
+    CHECK_FAILS(ctx, MUC_NOFIT, "filter_bytes of 65698528 would do", /* 12 bytes a channel */
+                muc_compile_precheck(ctx, &model, &options, NULL, "/tmp/muc-shapes-never-written"));
+    close_network(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +542,8 @@ int main(void)
         SHAPES_TEST(flash_names_the_weights_that_would_fit),
         SHAPES_TEST(sram_names_the_context_that_would_do),
         SHAPES_TEST(the_context_that_sram_names_does),
+        SHAPES_TEST(a_network_of_66_million_weights_is_refused_by_its_shapes),
+        SHAPES_TEST(int8_of_66_million_weights_is_refused_by_its_shapes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,11 +242,14 @@ static muc_status put_inputs(muc_context *ctx, muc_cnnchip_build *build, const m
 }
 
 static muc_status finish(muc_context *ctx, muc_cnnchip_build *build, const muc_model *model,
-                         const muc_compile_options *options, muc_arena *arena)
+                         muc_arena *arena, const char *out_path, muc_report **out)
 {
-    if (options->hex)
-        MUC_TRY(read_hex(ctx, options->hex, &build->machine, &build->hex_bits));
-    return put_inputs(ctx, build, model, arena);
+    chip_job job = { .graph = model->network.graph, .build = build };
+
+    MUC_TRY(muc_graph_fingerprint(ctx, job.graph, &build->fingerprint));
+    MUC_TRY(put_inputs(ctx, build, model, arena));
+    MUC_TRY(muc_cnnchip_write_folder(ctx, build, out_path, self_check, &job));
+    return make_report(ctx, build, &job.check, out_path, out);
 }
 
 static muc_status compile(muc_context *ctx, const muc_model *model,
@@ -254,26 +257,25 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
                           const char *out_path, muc_report **out)
 {
     muc_graph *graph = model->network.graph;
-    chip_job job = { .graph = graph };
+    uint32_t hex_bits = 32;
     muc_cnnchip_machine machine;
     muc_cnnchip_build *build;
-    uint32_t fingerprint;
     muc_status status;
     const char *name;
 
     MUC_TRY(muc_name_of_path(ctx, arena, model->path, &name));
     MUC_TRY(muc_prepare_cnnchip(ctx, graph)); /* passes */
-    MUC_TRY(muc_graph_fingerprint(ctx, graph, &fingerprint));
     MUC_TRY(find_machine(ctx, arena, graph, options, &machine));
-    MUC_TRY(muc_cnnchip_compile(ctx, graph, name, &machine, &build)); /* lower, plan, emit */
+    if (options->hex)
+        MUC_TRY(read_hex(ctx, options->hex, &machine, &hex_bits));
+    status = muc_cnnchip_compile(ctx, graph, name, &machine, &build); /* lower, plan, emit */
+    if (status == MUC_UNSUPPORTED && is_int8(graph) && machine.element != MUC_CNNCHIP_int8)
+        muc_hint(ctx, "networks of int8 take --element int8");
+    MUC_TRY(status);
     build->options = model->options;
-    build->fingerprint = fingerprint;
-    job.build = build;
-    status = finish(ctx, build, model, options, arena);
-    if (status == MUC_OK && out_path)
-        status = muc_cnnchip_write_folder(ctx, build, out_path, self_check, &job);
-    if (status == MUC_OK && out_path)
-        status = make_report(ctx, build, &job.check, out_path, out);
+    build->hex_bits = hex_bits;
+    if (out_path)
+        status = finish(ctx, build, model, arena, out_path, out);
     muc_cnnchip_build_free(build);
     return status;
 }

@@ -257,7 +257,7 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         status = check_as_reference(ctx, graph);
     if (status == MUC_OK)
         status = muc_prepare_mcu(ctx, graph); /* passes */
-    if (status == MUC_OK)
+    if (status == MUC_OK && out_path)
         status = muc_graph_fingerprint(ctx, graph, &fingerprint);
     if (status == MUC_OK)
         status = muc_mcu_compile_as(ctx, graph, name, options->machine, &choices,

@@ -181,19 +181,7 @@ muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_ten
     return status;
 }
 
-/* the network as its file has it, once more */
-static muc_status open_again(muc_context *ctx, const muc_model *model, muc_network *out)
-{
-    muc_status status;
-
-    MUC_TRY(muc_network_open(ctx, model->path, &model->how, out));
-    status = muc_fold(ctx, out->graph);
-    if (status != MUC_OK)
-        muc_network_close(out);
-    return status;
-}
-
-static muc_status assume_int8(muc_context *ctx, muc_graph *graph, const char *keep)
+muc_status muc_network_assume_int8(muc_context *ctx, muc_graph *graph, const muc_int8_guess *guess)
 {
     muc_int8_result result;
     muc_ranges ranges;
@@ -202,22 +190,10 @@ static muc_status assume_int8(muc_context *ctx, muc_graph *graph, const char *ke
     MUC_TRY(prepare(ctx, graph));
     status = muc_ranges_new(ctx, graph, &ranges);
     if (status == MUC_OK)
-        status = muc_ranges_assume(ctx, &ranges);
+        status = muc_ranges_assume(ctx, &ranges, guess->unlike);
     if (status == MUC_OK)
-        status = muc_int8_quantize(ctx, graph, &ranges, keep, &result);
+        status = muc_int8_quantize(ctx, graph, &ranges, guess->keep, &result);
     muc_ranges_free(&ranges);
-    return status;
-}
-
-muc_status muc_network_assume_int8(muc_context *ctx, const muc_model *model, const char *keep,
-                                   muc_network *out)
-{
-    muc_status status;
-
-    MUC_TRY(open_again(ctx, model, out));
-    status = assume_int8(ctx, out->graph, keep);
-    if (status != MUC_OK)
-        muc_network_close(out);
     return status;
 }
 
@@ -455,6 +431,18 @@ static muc_status list_losses(const comparison *c, muc_arena *arena, muc_int8_lo
                              *out, count));
     }
     return MUC_OK;
+}
+
+/* the network as its file has it, once more */
+static muc_status open_again(muc_context *ctx, const muc_model *model, muc_network *out)
+{
+    muc_status status;
+
+    MUC_TRY(muc_network_open(ctx, model->path, &model->how, out));
+    status = muc_fold(ctx, out->graph);
+    if (status != MUC_OK)
+        muc_network_close(out);
+    return status;
 }
 
 muc_status muc_int8_losses(muc_context *ctx, const muc_model *model, muc_arena *arena,

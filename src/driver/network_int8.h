@@ -28,10 +28,12 @@ void muc_samples_get(const muc_samples *samples, size_t i, muc_tensor_view *out,
 muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                                size_t array_count, const char *keep);
 
-/* Opens a network's file again and makes it int8 with scales that no sample decided: for plans of
- * its memory before it is calibrated. */
-muc_status muc_network_assume_int8(muc_context *ctx, const muc_model *model, const char *keep,
-                                   muc_network *out);
+/* The same with scales that no sample decided, for plans before it is calibrated. */
+typedef struct muc_int8_guess {
+    const char *keep; /* of muc_network_to_int8 */
+    bool unlike;      /* tensors have several scales, not one */
+} muc_int8_guess;
+muc_status muc_network_assume_int8(muc_context *ctx, muc_graph *graph, const muc_int8_guess *guess);
 
 /* What a network lost when it became int8. */
 typedef struct muc_int8_loss {

@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/locale.h"
 #include "driver/network_int8.h"
+#include "passes/outline.h"
 #include "report/report.h"
 
 static const char *const kind_names[] = {
@@ -108,18 +109,36 @@ static muc_status choose(muc_context *ctx, const muc_model *model, const char *n
     return MUC_OK;
 }
 
-/* of a copy whose scales nobody has measured; only what no scale changes is a refusal */
-static muc_status plan(muc_context *ctx, const muc_model *model, const muc_target *target,
-                       const muc_compile_options *options, const char *keep)
-{
-    muc_model copy = { .kind = MUC_MODEL_NETWORK, .path = model->path, .options = model->options };
-    muc_status status = muc_network_assume_int8(ctx, model, keep, &copy.network);
+/* Constants from which on a plan that only shapes decide is worth its time before they are read. */
+#define LARGE_CONSTANTS ((uint64_t)16 << 20)
 
-    if (status == MUC_OK) {
+/* Plans a copy of the network without its weights, unless their bytes are fewer than least_bytes.
+ */
+static muc_status plan(muc_context *ctx, const muc_model *model, const muc_target *target,
+                       const muc_compile_options *options, uint64_t least_bytes,
+                       const muc_int8_guess *int8)
+{
+    muc_model copy = { .kind = MUC_MODEL_NETWORK,
+                       .path = model->path,
+                       .options = model->options,
+                       .unified = model->unified };
+    muc_status status = MUC_OK;
+
+    MUC_TRY(muc_outline(ctx, model->network.graph, least_bytes, &copy.network.graph));
+    if (!copy.network.graph)
+        return MUC_OK;
+    if (int8)
+        status = muc_network_assume_int8(ctx, copy.network.graph, int8);
+    if (status == MUC_OK)
         status = target->compile(ctx, &copy, options, NULL, NULL);
-        muc_network_close(&copy.network);
-    }
-    if (status == MUC_NOFIT || status == MUC_USAGE || status == MUC_IO)
+    muc_graph_free(copy.network.graph);
+    return status;
+}
+
+/* What weights do not change is a refusal; all else is for the compilation itself to tell. */
+static muc_status judge(muc_context *ctx, muc_status status)
+{
+    if (status == MUC_NOFIT || status == MUC_USAGE || status == MUC_IO || status == MUC_UNSUPPORTED)
         return status;
     muc_error_clear(ctx);
     return MUC_OK;
@@ -130,10 +149,17 @@ muc_status muc_compile_precheck(muc_context *ctx, const muc_model *model,
                                 const char *out_path)
 {
     const muc_target *target = NULL;
+    muc_int8_guess guess = { .keep = keep };
+    muc_status status;
 
     MUC_TRY(choose(ctx, model, options->target, out_path, &target));
-    /* several exports make one network, which no file can be opened as again */
-    return model->unified.export_count ? MUC_OK : plan(ctx, model, target, options, keep);
+    status = plan(ctx, model, target, options, 0, &guess);
+    if (status == MUC_UNSUPPORTED) { /* whatever the scales are? */
+        muc_error_clear(ctx);
+        guess.unlike = true;
+        status = plan(ctx, model, target, options, 0, &guess);
+    }
+    return judge(ctx, status);
 }
 
 muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
@@ -143,6 +169,8 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
     const muc_target *target = NULL;
 
     MUC_TRY(choose(ctx, model, options->target, out_path, &target));
+    if (model->kind == MUC_MODEL_NETWORK)
+        MUC_TRY(judge(ctx, plan(ctx, model, target, options, LARGE_CONSTANTS, NULL)));
     return target->compile(ctx, model, options, out_path, out);
 }
 

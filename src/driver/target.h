@@ -25,8 +25,8 @@ typedef struct muc_target {
 } muc_target;
 
 /* Before a network is calibrated for int8: refuses what muc_compile will refuse whatever the
- * samples are, an output that may not be written or memories that are too small, from shapes. keep:
- * of muc_network_to_int8. */
+ * samples are, an output that may not be written, operators that the target lacks or memories that
+ * are too small, from shapes. keep: of muc_network_to_int8. */
 muc_status muc_compile_precheck(muc_context *ctx, const muc_model *model,
                                 const muc_compile_options *options, const char *keep,
                                 const char *out_path);

@@ -65,6 +65,10 @@ typedef struct muc_expr_pool muc_expr_pool;
 
 /* The pool and all it holds live in arena; ctx is where builders report. */
 muc_status muc_expr_pool_new(muc_context *ctx, muc_arena *arena, muc_expr_pool **out);
+/* Another pool in which every expression of this one has the same id. It borrows names and tables
+ * of this one, which must live longer. */
+muc_status muc_expr_pool_copy(muc_context *ctx, muc_arena *arena, const muc_expr_pool *from,
+                              muc_expr_pool **out);
 muc_status muc_expr_status(const muc_expr_pool *pool);
 
 muc_expr muc_expr_const(muc_expr_pool *pool, uint32_t value);

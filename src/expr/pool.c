@@ -22,6 +22,36 @@ muc_status muc_expr_pool_new(muc_context *ctx, muc_arena *arena, muc_expr_pool *
     return MUC_OK;
 }
 
+/* *items of one arena, count of them, in another */
+static muc_status move_items(const muc_expr_pool *pool, size_t count, size_t size, void **items)
+{
+    void *copy;
+
+    MUC_TRY(muc_arena_new(pool->ctx, pool->arena, count + 1, size, &copy));
+    if (count)
+        memcpy(copy, *items, count * size);
+    *items = copy;
+    return MUC_OK;
+}
+
+muc_status muc_expr_pool_copy(muc_context *ctx, muc_arena *arena, const muc_expr_pool *from,
+                              muc_expr_pool **out)
+{
+    muc_expr_pool *pool;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, 1, &pool));
+    *pool = *from;
+    pool->ctx = ctx;
+    pool->arena = arena;
+    MUC_TRY(move_items(pool, pool->node_capacity, sizeof(*pool->nodes), (void **)&pool->nodes));
+    MUC_TRY(move_items(pool, pool->bucket_count, sizeof(*pool->buckets), (void **)&pool->buckets));
+    MUC_TRY(move_items(pool, pool->table_capacity, sizeof(*pool->tables), (void **)&pool->tables));
+    MUC_TRY(move_items(pool, pool->promise_capacity, sizeof(*pool->promises),
+                       (void **)&pool->promises));
+    *out = pool;
+    return MUC_OK;
+}
+
 muc_status muc_expr_status(const muc_expr_pool *pool)
 {
     return pool->status;

@@ -171,6 +171,10 @@ typedef struct muc_graph {
     uint32_t tensor_count, node_count, output_count;
     size_t tensor_capacity, node_capacity, output_capacity;
     muc_names names;
+    /* of a graph for plans alone (muc_outline): what its large constants are in place of their
+     * values; else NULL */
+    const uint8_t *zeros;
+    uint64_t zero_bytes;
 } muc_graph;
 
 const muc_op_info *muc_op_get(muc_op op);
@@ -205,6 +209,12 @@ muc_status muc_graph_add(muc_context *ctx, muc_graph *graph, const muc_new_node 
                          uint32_t *outputs);
 /* Makes a tensor one of the graph's results. */
 muc_status muc_graph_add_output(muc_context *ctx, muc_graph *graph, uint32_t tensor);
+
+/* Whether a constant of the graph has a shape, but zeros in place of its values. */
+static inline bool muc_graph_is_shape(const muc_graph *graph, const muc_tensor *constant)
+{
+    return graph->zeros && constant->data == graph->zeros;
+}
 
 /* A tensor's index, or MUC_NO_ID. */
 uint32_t muc_graph_find(const muc_graph *graph, const char *name);

@@ -16,32 +16,37 @@ static double real_at(const muc_tensor *tensor, const muc_quantization *q, uint6
                     q->zero_points[at]);
 }
 
-/* a dequantized constant is a constant of real numbers */
-static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
+/* the same numbers in float32 */
+static muc_status add_reals(muc_rewrite *r, const char *name, const muc_tensor *from, uint32_t *out)
 {
-    const muc_tensor *from =
-        node->op == MUC_OP_DEQUANTIZE ? muc_rewrite_old(r, node->inputs[0]) : NULL;
-    muc_tensor like;
-    uint64_t count, inner = 1;
+    uint64_t count = from->bytes / muc_dtype_get(from->dtype)->block_bytes, inner = 1;
+    muc_tensor like = *from;
     muc_status status;
     float *data;
 
-    if (!from || !muc_rewrite_is_constant(r, node->inputs[0]) || r->is_output[node->outputs[0]])
-        return MUC_OK;
-    *done = true;
-    count = from->bytes / muc_dtype_get(from->dtype)->block_bytes;
+    like.dtype = MUC_F32;
+    like.quantization = NULL;
+    if (muc_rewrite_is_shape(r, from, count * sizeof(*data)))
+        return muc_rewrite_constant(r, name, &like, from->data, count * sizeof(*data), out);
     for (uint32_t d = from->quantization->axis + 1; d < from->rank; d++)
         inner *= muc_expr_get(r->graph->pool, from->dims[d])->immediate;
     MUC_TRY(MUC_NEW_ARRAY(r->ctx, from->name, (size_t)count, &data));
     for (uint64_t i = 0; i < count; i++)
         data[i] = (float)real_at(from, from->quantization, i, inner);
-    like = *from;
-    like.dtype = MUC_F32;
-    like.quantization = NULL;
-    status = muc_rewrite_constant(r, muc_rewrite_old(r, node->outputs[0])->name, &like, data,
-                                  count * sizeof(*data), &r->map[node->outputs[0]]);
+    status = muc_rewrite_constant(r, name, &like, data, count * sizeof(*data), out);
     free(data);
     return status;
+}
+
+/* a dequantized constant is a constant of real numbers */
+static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    if (node->op != MUC_OP_DEQUANTIZE || !muc_rewrite_is_constant(r, node->inputs[0]) ||
+        r->is_output[node->outputs[0]])
+        return MUC_OK;
+    *done = true;
+    return add_reals(r, muc_rewrite_old(r, node->outputs[0])->name,
+                     muc_rewrite_old(r, node->inputs[0]), &r->map[node->outputs[0]]);
 }
 
 muc_status muc_dequantize_constants(muc_context *ctx, muc_graph *graph)

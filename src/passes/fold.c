@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "passes/outline.h"
 #include "ref/ref.h"
 
 /* Results may be larger than operands by this factor, and any may be small; together, no more than
@@ -183,6 +184,14 @@ static void store(muc_dtype dtype, const muc_ref_view *view, uint8_t *out)
                       dtype == MUC_F16 ? muc_f16_of_f32(values[i]) : muc_bf16_of_f32(values[i]));
 }
 
+static void set_constant(muc_tensor *tensor, const uint8_t *data, uint64_t bytes)
+{
+    tensor->kind = MUC_TENSOR_CONST;
+    tensor->producer = MUC_NO_ID;
+    tensor->data = data;
+    tensor->bytes = bytes;
+}
+
 static muc_status take_result(const folding *f, const muc_ref *ref, uint32_t i)
 {
     muc_tensor *tensor = &f->graph->tensors[f->node->outputs[i]];
@@ -199,10 +208,7 @@ static muc_status take_result(const folding *f, const muc_ref *ref, uint32_t i)
         memcpy(data, view.data, (size_t)bytes);
     else
         store(tensor->dtype, &view, data);
-    tensor->kind = MUC_TENSOR_CONST;
-    tensor->producer = MUC_NO_ID;
-    tensor->data = data;
-    tensor->bytes = bytes;
+    set_constant(tensor, data, bytes);
     return MUC_OK;
 }
 
@@ -221,12 +227,30 @@ static muc_status run_alone(folding *f)
     return status;
 }
 
+/* In a graph of shapes a large result is another shape: nothing is computed. */
+static bool become_shapes(muc_graph *graph, muc_node *node)
+{
+    muc_tensor *tensor = &graph->tensors[node->outputs[0]];
+    uint64_t bytes;
+
+    if (!graph->zeros || node->output_count != 1 ||
+        muc_dtype_get(tensor->dtype)->kind != MUC_DTYPE_FLOAT ||
+        !fixed_bytes(graph, node->outputs[0], &bytes) || bytes < MUC_OUTLINE_BYTES ||
+        bytes > graph->zero_bytes)
+        return false;
+    set_constant(tensor, graph->zeros, bytes);
+    node->output_count = 0; /* and so nothing needs it */
+    return true;
+}
+
 /* What the reference cannot run stays as it is, to be told by whoever needs it. */
 static muc_status fold_node(muc_context *ctx, muc_graph *graph, muc_node *node)
 {
     folding f = { .ctx = ctx, .graph = graph, .node = node };
     muc_status status;
 
+    if (become_shapes(graph, node))
+        return MUC_OK;
     MUC_TRY(muc_graph_new(ctx, graph->name, &f.alone));
     status = run_alone(&f);
     muc_graph_free(f.alone);

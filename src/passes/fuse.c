@@ -147,48 +147,65 @@ static const muc_node *weighted_before(const muc_rewrite *r, uint32_t tensor)
                : NULL;
 }
 
+/* the weights of a node, those of each channel times its factor */
+static muc_status scale_weights(muc_rewrite *r, const muc_node *weighted, const double *factor,
+                                size_t channels, uint32_t *out)
+{
+    const muc_tensor *w = muc_rewrite_old(r, weighted->inputs[1]);
+    size_t count = 0, each;
+    muc_status status;
+    float *weights;
+    uint32_t in;
+
+    if (muc_rewrite_is_shape(r, w, w->bytes))
+        return muc_rewrite_constant(r, w->name, w, w->data, w->bytes, out);
+    weights = floats_of(r, weighted->inputs[1], &count);
+    if (!weights)
+        return muc_fail_nomem(r->ctx, r->old.name, count);
+    each = count / channels; /* weights in a row that have one factor */
+    if (is_transposed(weighted) && muc_rewrite_dim(&r->old, w, 0, &in) && in > 0)
+        each /= in;
+    for (size_t i = 0; i < count; i++)
+        weights[i] = (float)(factor[i / each % channels] * (double)weights[i]);
+    status = muc_rewrite_constant(r, w->name, w, weights, count * sizeof(float), out);
+    free(weights);
+    return status;
+}
+
+static muc_status scale_bias(muc_rewrite *r, const muc_node *weighted, const double *factor,
+                             const double *offset, size_t channels, uint32_t *out)
+{
+    muc_tensor like = { .dtype = MUC_F32, .rank = 1 };
+    size_t count = 0;
+    float *old = floats_of(r, muc_node_input(weighted, 2), &count);
+    float *bias = malloc(channels * sizeof(float));
+    muc_status status = bias ? MUC_OK : muc_fail_nomem(r->ctx, r->old.name, channels);
+
+    for (size_t c = 0; status == MUC_OK && c < channels; c++)
+        bias[c] = (float)((factor ? factor[c] : 1) * (old ? (double)old[c] : 0) + offset[c]);
+    like.dims[0] = muc_expr_const(r->graph->pool, (uint32_t)channels);
+    if (status == MUC_OK)
+        status = muc_rewrite_constant(r, "bias", &like, bias, channels * sizeof(float), out);
+    free(old);
+    free(bias);
+    return status;
+}
+
 /* `node`, whose result is factor[c] * y + offset[c] of weighted's result y, becomes weighted with
  * other weights and bias; factor NULL is 1 */
 static muc_status fold_into(muc_rewrite *r, const muc_node *node, const muc_node *weighted,
                             const double *factor, const double *offset, size_t channels)
 {
-    const muc_tensor *w = muc_rewrite_old(r, weighted->inputs[1]);
-    muc_tensor like = { .dtype = MUC_F32, .rank = 1 };
     uint32_t inputs[3];
-    size_t count = 0, each;
-    size_t bias_count = 0;
-    uint32_t in;
-    float *weights = floats_of(r, weighted->inputs[1], &count);
-    float *old_bias = floats_of(r, muc_node_input(weighted, 2), &bias_count);
-    float *bias = malloc(channels * sizeof(float));
-    muc_status status = weights && bias ? MUC_OK : muc_fail_nomem(r->ctx, r->old.name, count);
 
-    each = count / channels; /* weights in a row that have one factor */
-    if (is_transposed(weighted) && muc_rewrite_dim(&r->old, w, 0, &in) && in > 0)
-        each /= in;
-    for (size_t i = 0; status == MUC_OK && factor && i < count; i++)
-        weights[i] = (float)(factor[i / each % channels] * (double)weights[i]);
-    for (size_t c = 0; status == MUC_OK && c < channels; c++) {
-        double f = factor ? factor[c] : 1;
-
-        bias[c] = (float)(f * (old_bias ? (double)old_bias[c] : 0) + offset[c]);
-    }
-    like.dims[0] = muc_expr_const(r->graph->pool, (uint32_t)channels);
-    if (status == MUC_OK)
-        status = muc_rewrite_tensor(r, weighted->inputs[0], &inputs[0]);
-    if (status == MUC_OK && factor)
-        status = muc_rewrite_constant(r, w->name, w, weights, count * sizeof(float), &inputs[1]);
-    else if (status == MUC_OK)
-        status = muc_rewrite_tensor(r, weighted->inputs[1], &inputs[1]);
-    if (status == MUC_OK)
-        status = muc_rewrite_constant(r, "bias", &like, bias, channels * sizeof(float), &inputs[2]);
-    if (status == MUC_OK)
-        status = muc_rewrite_change(r, node, weighted->op, inputs, 3, weighted->attributes,
-                                    weighted->attribute_count);
-    free(weights);
-    free(old_bias);
-    free(bias);
-    return status;
+    MUC_TRY(muc_rewrite_tensor(r, weighted->inputs[0], &inputs[0]));
+    if (factor)
+        MUC_TRY(scale_weights(r, weighted, factor, channels, &inputs[1]));
+    else
+        MUC_TRY(muc_rewrite_tensor(r, weighted->inputs[1], &inputs[1]));
+    MUC_TRY(scale_bias(r, weighted, factor, offset, channels, &inputs[2]));
+    return muc_rewrite_change(r, node, weighted->op, inputs, 3, weighted->attributes,
+                              weighted->attribute_count);
 }
 
 /* the dimension of channels is the one that the weights' outputs are */
@@ -277,6 +294,30 @@ static muc_status fold_bias(muc_rewrite *r, const muc_node *node, bool *done)
     return status;
 }
 
+/* a constant [k, n] as [n, k], or with n 1 as it lies, of the shape of `like` */
+static muc_status add_rows(muc_rewrite *r, uint32_t constant, const muc_tensor *like, uint32_t n,
+                           uint32_t *out)
+{
+    const muc_tensor *w = muc_rewrite_old(r, constant);
+    size_t count = 0, k;
+    muc_status status;
+    float *from, *to;
+
+    if (n == 1 || muc_rewrite_is_shape(r, w, w->bytes))
+        return muc_rewrite_constant(r, w->name, like, w->data, w->bytes, out);
+    from = floats_of(r, constant, &count);
+    to = malloc(count * sizeof(float) + 1);
+    status = from && to ? MUC_OK : muc_fail_nomem(r->ctx, r->old.name, count * sizeof(float));
+    k = count / n;
+    for (size_t i = 0; status == MUC_OK && i < count; i++)
+        to[i] = from[i % k * n + i / k];
+    if (status == MUC_OK)
+        status = muc_rewrite_constant(r, w->name, like, to, count * sizeof(float), out);
+    free(from);
+    free(to);
+    return status;
+}
+
 /* matmul with a constant [k, n], and gemm with one, as linear */
 static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
 {
@@ -284,9 +325,6 @@ static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
     uint32_t inputs[3], k, n;
     const muc_tensor *w, *c, *x = muc_rewrite_old(r, node->inputs[0]);
     muc_tensor like;
-    float *from, *to;
-    size_t count;
-    muc_status status;
 
     if ((!gemm && node->op != MUC_OP_MATMUL) || !muc_rewrite_is_constant(r, node->inputs[1]))
         return MUC_OK;
@@ -303,30 +341,16 @@ static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
     c = muc_node_input(node, 2) == MUC_NO_ID ? NULL : muc_rewrite_old(r, node->inputs[2]);
     if (c && (c->rank != 1 || c->dims[0] != w->dims[transposed ? 0 : 1]))
         return MUC_OK;
-    from = floats_of(r, node->inputs[1], &count);
-    to = malloc(count * sizeof(float) + 1);
-    if (!from || !to) {
-        free(from);
-        free(to);
-        return muc_fail_nomem(r->ctx, r->old.name, count * sizeof(float));
-    }
-    for (size_t i = 0; i < count; i++)
-        to[i] = transposed ? from[i] : from[i % k * n + i / k];
     like = *w;
     like.rank = 2;
     like.dims[0] = muc_expr_const(r->graph->pool, n);
     like.dims[1] = muc_expr_const(r->graph->pool, k);
     *done = true;
-    status = muc_rewrite_tensor(r, node->inputs[0], &inputs[0]);
-    if (status == MUC_OK)
-        status = muc_rewrite_constant(r, w->name, &like, to, count * sizeof(float), &inputs[1]);
-    if (status == MUC_OK && c)
-        status = muc_rewrite_tensor(r, node->inputs[2], &inputs[2]);
-    if (status == MUC_OK)
-        status = muc_rewrite_change(r, node, MUC_OP_LINEAR, inputs, c ? 3 : 2, NULL, 0);
-    free(from);
-    free(to);
-    return status;
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
+    MUC_TRY(add_rows(r, node->inputs[1], &like, transposed ? 1 : n, &inputs[1]));
+    if (c)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[2], &inputs[2]));
+    return muc_rewrite_change(r, node, MUC_OP_LINEAR, inputs, c ? 3 : 2, NULL, 0);
 }
 
 /* ---- bounds of integers ---- */

@@ -176,6 +176,7 @@ typedef struct weights {
     float *scales, *bias_scales; /* [channels] */
     int32_t *zeros, *biases;     /* [channels] */
     int8_t *data;
+    bool is_shape; /* data are the zeros of a graph of shapes */
 } weights;
 
 /* The least power of 2^(1/8) that is not below a scale: so scales of any number of channels have
@@ -199,9 +200,9 @@ static muc_status choose_weight_scales(pass *p, uint32_t id, bool linear, weight
     float greatest = 0;
 
     for (size_t c = 0; c < w->channels; c++) {
-        float most = 0;
+        float most = w->is_shape ? 1 : 0;
 
-        for (size_t i = 0; i < w->each; i++)
+        for (size_t i = 0; i < w->each && !w->is_shape; i++)
             most = fmaxf(most, fabsf(element(p, id, c * w->each + i)));
         if (!isfinite(most))
             return muc_fail(p->r.ctx, MUC_MALFORMED, old(p, id)->name, MUC_NO_OFFSET,
@@ -223,7 +224,7 @@ static muc_status quantize_weights(pass *p, uint32_t id, uint32_t bias, float x_
         double b;
 
         w->bias_scales[c] = x_scale * w->scales[c];
-        for (size_t i = 0; i < w->each; i++)
+        for (size_t i = 0; i < w->each && !w->is_shape; i++)
             w->data[c * w->each + i] = round_to(element(p, id, c * w->each + i), w->scales[c], 0);
         if (bias == MUC_NO_ID)
             continue;
@@ -268,6 +269,8 @@ static muc_status make_weights(pass *p, const muc_node *node, uint32_t *out)
     (void)muc_rewrite_dim(&p->r.old, old(p, id), 0, &channels);
     w.channels = channels;
     w.each = channels ? (size_t)elements_of(p, id) / channels : 0;
+    w.is_shape = muc_rewrite_is_shape(&p->r, old(p, id), w.channels * w.each);
+    w.data = w.is_shape ? (int8_t *)(uintptr_t)old(p, id)->data : NULL;
     status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.scales);
     if (status == MUC_OK)
         status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.bias_scales);
@@ -275,7 +278,7 @@ static muc_status make_weights(pass *p, const muc_node *node, uint32_t *out)
         status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.zeros);
     if (status == MUC_OK)
         status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.biases);
-    if (status == MUC_OK)
+    if (status == MUC_OK && !w.is_shape)
         status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels * w.each, &w.data);
     if (status == MUC_OK)
         status = choose_weight_scales(p, id, node->op == MUC_OP_LINEAR, &w);

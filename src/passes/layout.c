@@ -99,6 +99,8 @@ static muc_status add_permuted(layout *l, uint32_t id, uint32_t rank, const uint
                 quantization.axis = i;
         like.quantization = &quantization;
     }
+    if (muc_rewrite_is_shape(&l->r, t, t->bytes))
+        return muc_rewrite_constant(&l->r, t->name, &like, t->data, t->bytes, out);
     data = malloc((size_t)t->bytes + 1);
     if (!data)
         return muc_fail_nomem(l->r.ctx, l->r.old.name, (size_t)t->bytes);
@@ -645,18 +647,16 @@ static muc_status lay_reshape(layout *l, const muc_node *node)
                               node->attribute_count);
 }
 
-/* columns of the weights in the order of the flattened last form */
-static muc_status lay_linear(layout *l, const muc_node *node)
+/* columns of the weights in the order of the flattened last form of x */
+static muc_status lay_columns(layout *l, const muc_tensor *x, const muc_tensor *w, uint32_t *out)
 {
-    const muc_tensor *x, *w = old(l, node->inputs[1]);
-    uint32_t inputs[5], dims[MAX_RANK], perm[MAX_RANK], columns = 1, rows;
+    uint32_t dims[MAX_RANK], perm[MAX_RANK], columns = 1, rows;
     size_t width = muc_dtype_get(w->dtype)->block_bytes;
-    muc_status status = MUC_OK;
+    muc_status status;
     uint8_t *data;
 
-    if (l->flat[node->inputs[0]] == MUC_NO_ID)
-        return keep(l, node);
-    x = old(l, l->flat[node->inputs[0]]);
+    if (muc_rewrite_is_shape(&l->r, w, w->bytes))
+        return muc_rewrite_constant(&l->r, w->name, w, w->data, w->bytes, out);
     for (uint32_t i = 1; i < x->rank; i++) {
         muc_rewrite_dim(&l->r.old, x, i, &dims[i - 1]);
         perm[i - 1] = i == x->rank - 1 ? 0 : i;
@@ -671,8 +671,19 @@ static muc_status lay_linear(layout *l, const muc_node *node)
     for (size_t n = 0; n < rows; n++)
         permute(w->data + n * columns * width, width, x->rank - 1, dims, perm,
                 data + n * columns * width);
-    status = muc_rewrite_constant(&l->r, w->name, w, data, w->bytes, &inputs[1]);
+    status = muc_rewrite_constant(&l->r, w->name, w, data, w->bytes, out);
     free(data);
+    return status;
+}
+
+static muc_status lay_linear(layout *l, const muc_node *node)
+{
+    uint32_t inputs[5], flat = l->flat[node->inputs[0]];
+    muc_status status;
+
+    if (flat == MUC_NO_ID)
+        return keep(l, node);
+    status = lay_columns(l, old(l, flat), old(l, node->inputs[1]), &inputs[1]);
     for (uint32_t i = 0; i < node->input_count && status == MUC_OK; i++)
         if (i != 1)
             status = get_first(l, node->inputs[i], &inputs[i]);

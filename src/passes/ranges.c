@@ -101,12 +101,12 @@ muc_status muc_ranges_add(muc_context *ctx, muc_ranges *ranges, const muc_ref *r
     return MUC_OK;
 }
 
-muc_status muc_ranges_assume(muc_context *ctx, muc_ranges *ranges)
+muc_status muc_ranges_assume(muc_context *ctx, muc_ranges *ranges, bool unlike)
 {
-    static const float ends[] = { 0, 1 };
-
     for (uint32_t i = 0; i < ranges->count; i++) {
         const muc_tensor *tensor = &ranges->graph->tensors[i];
+        const float ends[] = { unlike ? -0.25f * (float)(i % 3) : 0,
+                               unlike ? (float)(1 + i % 5) : 1 };
 
         if (is_seen(tensor))
             MUC_TRY(muc_range_add(ctx, &ranges->tensors[i], tensor->name, ends, MUC_COUNT(ends)));

@@ -26,9 +26,9 @@ void muc_ranges_free(muc_ranges *ranges);
 /* Adds the f32 inputs and activations of a run of the graph. MUC_MALFORMED naming a tensor that is
  * not finite. */
 muc_status muc_ranges_add(muc_context *ctx, muc_ranges *ranges, const muc_ref *ref);
-/* A run on which every f32 tensor went from 0 to 1, in place of one that was not made: for plans,
- * which need shapes and types alone. */
-muc_status muc_ranges_assume(muc_context *ctx, muc_ranges *ranges);
+/* A run on which every f32 tensor went from 0 to 1 (unlike: from some number to another), in place
+ * of one that was not made: for plans, which need shapes and types alone. */
+muc_status muc_ranges_assume(muc_context *ctx, muc_ranges *ranges, bool unlike);
 /* Adds numbers, of a tensor of this name. */
 muc_status muc_range_add(muc_context *ctx, muc_range *range, const char *name, const float *x,
                          size_t count);

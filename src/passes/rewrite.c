@@ -167,11 +167,14 @@ muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tens
     muc_tensor tensor = *like;
     uint8_t *copy;
 
-    MUC_TRY(muc_arena_new(r->ctx, &r->graph->arena, (size_t)bytes, 1, (void **)&copy));
-    memcpy(copy, data, (size_t)bytes);
+    tensor.data = data;
+    if (!muc_graph_is_shape(r->graph, &tensor)) {
+        MUC_TRY(muc_arena_new(r->ctx, &r->graph->arena, (size_t)bytes, 1, (void **)&copy));
+        memcpy(copy, data, (size_t)bytes);
+        tensor.data = copy;
+    }
     MUC_TRY(free_name(r, name, &tensor.name));
     tensor.kind = MUC_TENSOR_CONST;
-    tensor.data = copy;
     tensor.bytes = bytes;
     return muc_graph_add_tensor(r->ctx, r->graph, &tensor, out);
 }
@@ -252,6 +255,11 @@ bool muc_rewrite_is_constant(const muc_rewrite *r, uint32_t tensor)
 {
     return tensor != MUC_NO_ID && r->old.tensors[tensor].kind == MUC_TENSOR_CONST &&
            r->old.tensors[tensor].data;
+}
+
+bool muc_rewrite_is_shape(const muc_rewrite *r, const muc_tensor *constant, uint64_t bytes)
+{
+    return muc_graph_is_shape(r->graph, constant) && bytes <= r->graph->zero_bytes;
 }
 
 bool muc_rewrite_dim(const muc_graph *graph, const muc_tensor *tensor, uint32_t i, uint32_t *out)

@@ -39,7 +39,8 @@ muc_status muc_rewrite_add(muc_rewrite *r, muc_op op, const char *name, const ui
                            uint32_t input_count, const muc_attribute *attributes,
                            uint32_t attribute_count, const muc_quantization *quantization,
                            uint32_t *out);
-/* Adds a constant; data is copied into the graph's arena. */
+/* Adds a constant; data is copied into the graph's arena, but for the zeros of a graph of shapes.
+ */
 muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tensor *like,
                                 const void *data, uint64_t bytes, uint32_t *out);
 /* Outputs, and the proof that all is well. */
@@ -68,6 +69,9 @@ const muc_node *muc_rewrite_only_reader(const muc_rewrite *r, uint32_t tensor);
 const muc_node *muc_rewrite_producer(const muc_rewrite *r, uint32_t tensor);
 /* A constant with data. */
 bool muc_rewrite_is_constant(const muc_rewrite *r, uint32_t tensor);
+/* A constant of which only the shape is known, and of as many bytes as the new one that is to be
+ * made of it: that is then made of the same data. */
+bool muc_rewrite_is_shape(const muc_rewrite *r, const muc_tensor *constant, uint64_t bytes);
 /* Dimension i's value; false if it is no constant. */
 bool muc_rewrite_dim(const muc_graph *graph, const muc_tensor *tensor, uint32_t i, uint32_t *out);
 

@@ -139,6 +139,8 @@ static muc_status add_spread(muc_rewrite *r, const blocks *b, const muc_tensor *
         MUC_TRY(repeat_quantization(r, w->quantization, phases, &q));
         like.quantization = &q;
     }
+    if (muc_rewrite_is_shape(r, w, bytes))
+        return muc_rewrite_constant(r, w->name, &like, w->data, bytes, out);
     data = malloc(bytes + 1);
     if (!data)
         return muc_fail_nomem(r->ctx, r->old.name, bytes);

@@ -123,10 +123,14 @@ static muc_status add_code(muc_cnnchip_build *build)
     for (uint32_t i = 0; i < l->insn_count; i++)
         bytes += 4 * (uint64_t)muc_cnnchip_op_get(l->insns[i].op).words;
     limit = limit ? limit : UINT32_MAX / 2;
-    if (bytes > limit)
-        return muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
-                        "instructions of %" PRIu64 " bytes, the program has %" PRIu64, bytes,
-                        limit);
+    if (bytes > limit) {
+        muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
+                 "instructions of %" PRIu64 " bytes, the program has %" PRIu64, bytes, limit);
+        muc_hint(l->ctx, "--machine FILE with program_bytes of %" PRIu64 " would do", bytes);
+        if (l->machine->pes)
+            muc_hint(l->ctx, "more processing elements (--pes) split fewer layers");
+        return MUC_NOFIT;
+    }
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)bytes, &code));
     p->code = code;
     p->code_bytes = (uint32_t)bytes;
@@ -158,11 +162,12 @@ muc_status muc_cnnchip_set_frame(muc_cnnchip_build *build, const uint8_t *frame)
     return seal(build);
 }
 
-static muc_status make_program(muc_cnnchip_build *build)
+static muc_status make_images(muc_cnnchip_build *build)
 {
     muc_cnnchip_lowering *l = &build->lowering;
     muc_cnnchip_program *p = &build->program;
 
+    MUC_TRY(make_frame(build));
     build->filter_image =
         (muc_bytes){ l->weights, (size_t)(l->weights_bytes + l->params_bytes), "filter.bin" };
     p->element = build->machine.element;
@@ -172,8 +177,6 @@ static muc_status make_program(muc_cnnchip_build *build)
     p->filter_image_bytes = (uint32_t)build->filter_image.size;
     p->filter_bytes = p->filter_image_bytes + (uint32_t)l->scratch_bytes;
     p->filter_crc = muc_crc32(0, build->filter_image.data, build->filter_image.size);
-    MUC_TRY(add_ports(build));
-    MUC_TRY(add_code(build));
     return seal(build);
 }
 
@@ -200,9 +203,11 @@ muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const c
     if (status == MUC_OK)
         status = muc_cnnchip_emit(l); /* steps to instructions, weights to the filter image */
     if (status == MUC_OK)
-        status = make_frame(build);
+        status = add_ports(build);
     if (status == MUC_OK)
-        status = make_program(build); /* and the verifier's word on it */
+        status = add_code(build);
+    if (status == MUC_OK && !graph->zeros)
+        status = make_images(build); /* and the verifier's word on them */
     if (status == MUC_OK)
         *out = build;
     else

@@ -20,9 +20,9 @@ typedef struct muc_cnnchip_build {
 } muc_cnnchip_build;
 
 /* Compiles a graph as muc_canonicalise, muc_fuse and muc_lay_channels_last leave it, float32 or
- * int8 with scales as the machine's elements are. The build borrows the graph. Fails with
- * MUC_UNSUPPORTED if nothing of it can run on the chip, MUC_NOFIT if a memory is too small. On
- * failure there is nothing to free. */
+ * int8 with scales as the machine's elements are. The build borrows the graph; that of a graph of
+ * shapes (passes/outline.h) has no images. Fails with MUC_UNSUPPORTED if nothing of it can run on
+ * the chip, MUC_NOFIT if a memory is too small. On failure there is nothing to free. */
 muc_status muc_cnnchip_compile(muc_context *ctx, const muc_graph *graph, const char *name,
                                const muc_cnnchip_machine *machine, muc_cnnchip_build **out);
 void muc_cnnchip_build_free(muc_cnnchip_build *build); /* NULL is fine */

@@ -55,12 +55,23 @@ static void put_element(muc_cnnchip_lowering *l, const muc_cnnchip_weights *w, i
     l->weights_bytes += bytes;
 }
 
+/* where so many elements would begin, of a network whose weights are shapes alone */
+static bool skip_elements(muc_cnnchip_lowering *l, uint64_t count)
+{
+    if (!l->graph->zeros)
+        return false;
+    l->weights_bytes += count * muc_cnnchip_element_bytes(l->machine->element);
+    return true;
+}
+
 /* weights of filters f0..f1-1; returns their address */
 static uint32_t put_weights(muc_cnnchip_lowering *l, const muc_cnnchip_weights *w, uint32_t f0,
                             uint32_t f1, const muc_cnnchip_part *p)
 {
     uint64_t start = l->weights_bytes;
 
+    if (skip_elements(l, (uint64_t)(f1 - f0) * p->size[0] * p->size[1] * p->size[2]))
+        return (uint32_t)start;
     for (int64_t f = f0; f < f1; f++)
         for (int64_t i = p->first[0]; i < p->first[0] + p->size[0]; i++)
             for (int64_t u = p->first[1]; u < p->first[1] + p->size[1]; u++) {
@@ -80,6 +91,8 @@ static uint32_t put_range(muc_cnnchip_lowering *l, const muc_cnnchip_step *step,
     uint32_t columns = step->in.w, pixels = step->in.h * columns;
     uint64_t start = l->weights_bytes;
 
+    if (skip_elements(l, (uint64_t)step->out.c * p->size[0]))
+        return (uint32_t)start;
     for (int64_t f = 0; f < step->out.c; f++)
         for (uint32_t k = p->first[0]; k < p->first[0] + p->size[0]; k++)
             put_element(l, w,
@@ -106,7 +119,7 @@ static muc_status put_dsp(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
     step->dsp_at = l->params_bytes;
     if (!step->v1)
         return MUC_OK;
-    for (uint32_t c = 0; c < step->out.c; c++) {
+    for (uint32_t c = 0; c < step->out.c && !l->graph->zeros; c++) {
         uint8_t *table = l->params + l->params_bytes + 3 * (size_t)WORD * (c - c % width);
         size_t at = c % width;
 
@@ -440,11 +453,27 @@ static void count_cycles(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 
 /* ---- the road ---- */
 
+/* bytes: weights, parameters and partial sums, as far as they are known */
+static muc_status check_filter(const muc_cnnchip_lowering *l, uint64_t bytes)
+{
+    uint64_t limit = l->machine->filter_bytes ? l->machine->filter_bytes : UINT32_MAX;
+
+    if (bytes <= limit)
+        return MUC_OK;
+    muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
+             "weights, parameters and partial sums of %llu bytes, FILTER has %llu",
+             (unsigned long long)bytes, (unsigned long long)limit);
+    muc_cnnchip_hint(l, "filter_bytes", bytes);
+    if (l->scratch_bytes)
+        muc_hint(l->ctx, "partial sums take %llu of it, and nothing with --pes unlimited",
+                 (unsigned long long)l->scratch_bytes);
+    return MUC_NOFIT;
+}
+
 /* The filter image: weights, the pools' placeholder before them, then parameters. */
 static muc_status reserve_image(muc_cnnchip_lowering *l)
 {
-    uint64_t elements = 0, params = 0, sections,
-             limit = l->machine->filter_bytes ? l->machine->filter_bytes : UINT32_MAX;
+    uint64_t elements = 0, params = 0, sections;
     uint32_t ones = 0, bytes = muc_cnnchip_element_bytes(l->machine->element);
     static const uint8_t one[4] = { 0, 0, 0x80, 0x3f }, integer_one = 1;
     const muc_cnnchip_weights placeholder = { .data = l->is_int8 ? &integer_one : one,
@@ -464,10 +493,10 @@ static muc_status reserve_image(muc_cnnchip_lowering *l)
             elements += s->out.c * (s->in.c / s->groups * window);
     }
     sections = ((elements + ones) * bytes + WORD - 1) / WORD * WORD;
-    if (sections + params > limit)
-        return muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
-                        "weights and parameters of %llu bytes, FILTER has %llu",
-                        (unsigned long long)(sections + params), (unsigned long long)limit);
+    if (sections + params > UINT32_MAX)
+        return check_filter(l, sections + params);
+    if (skip_elements(l, ones))
+        return MUC_OK;
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, (size_t)(sections + params) + 1, &l->weights));
     l->params = l->weights + sections;
     for (uint32_t i = 0; i < ones; i++)
@@ -478,17 +507,12 @@ static muc_status reserve_image(muc_cnnchip_lowering *l)
 /* addresses from where parameters and scratch begin */
 static muc_status finish(muc_cnnchip_lowering *l)
 {
-    uint64_t limit = l->machine->filter_bytes ? l->machine->filter_bytes : UINT32_MAX;
     uint64_t params, scratch;
 
     l->weights_bytes = (l->weights_bytes + WORD - 1) / WORD * WORD;
     params = l->weights_bytes;
     scratch = params + l->params_bytes;
-    if (scratch + l->scratch_bytes > limit)
-        return muc_fail(l->ctx, MUC_NOFIT, l->graph->name, MUC_NO_OFFSET,
-                        "weights, parameters and partial sums of %llu bytes, FILTER has %llu",
-                        (unsigned long long)(scratch + l->scratch_bytes),
-                        (unsigned long long)limit);
+    MUC_TRY(check_filter(l, scratch + l->scratch_bytes));
     for (uint32_t i = 0; i < l->insn_count; i++) {
         muc_cnnchip_insn *insn = &l->insns[i];
 

@@ -270,6 +270,9 @@ muc_status muc_cnnchip_split(muc_cnnchip_lowering *l, const muc_cnnchip_insn *wh
 muc_status muc_cnnchip_lower(muc_cnnchip_lowering *l);
 /* Lifetimes, shared bytes, addresses. MUC_NOFIT where FRAME is too small. */
 muc_status muc_cnnchip_plan_frame(muc_cnnchip_lowering *l);
+/* Adds to the message of a memory that is too small what would do: this many bytes (0: more than
+ * addresses reach) at `key` of the machine, and elements of fewer bytes. Returns MUC_NOFIT. */
+muc_status muc_cnnchip_hint(const muc_cnnchip_lowering *l, const char *key, uint64_t bytes);
 /* Steps to instructions and the filter image's sections. */
 muc_status muc_cnnchip_emit(muc_cnnchip_lowering *l);
 

@@ -115,6 +115,24 @@ static void keep(muc_cnnchip_lowering *l, const uint32_t *buffer_of)
             l->storages[i].address = l->plan.buffers[buffer_of[i]].address;
 }
 
+muc_status muc_cnnchip_hint(const muc_cnnchip_lowering *l, const char *key, uint64_t bytes)
+{
+    if (bytes <= UINT32_MAX)
+        muc_hint(l->ctx, "--machine FILE with %s of %llu would do", key, (unsigned long long)bytes);
+    if (l->machine->element == MUC_CNNCHIP_fp32)
+        muc_hint(l->ctx, "--element fp16 takes about half");
+    if (l->machine->element != MUC_CNNCHIP_int8)
+        muc_hint(l->ctx, "--quant int8 --calib SAMPLES takes about a quarter of fp32");
+    return MUC_NOFIT;
+}
+
+static muc_status check(const muc_cnnchip_lowering *l)
+{
+    muc_status status = muc_plan_check(l->ctx, &l->plan);
+
+    return status == MUC_NOFIT ? muc_cnnchip_hint(l, "frame_bytes", l->plan.peak) : status;
+}
+
 muc_status muc_cnnchip_plan_frame(muc_cnnchip_lowering *l)
 {
     muc_plan *plan = &l->plan;
@@ -125,6 +143,7 @@ muc_status muc_cnnchip_plan_frame(muc_cnnchip_lowering *l)
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, l->storage_count + (size_t)1, &buffer_of));
     *plan = (muc_plan){
         .arena = "FRAME",
+        .source = l->graph->name,
         .capacity = l->machine->frame_bytes ? l->machine->frame_bytes : UINT32_MAX,
         .alignment = ALIGNMENT,
     };
@@ -153,5 +172,5 @@ muc_status muc_cnnchip_plan_frame(muc_cnnchip_lowering *l)
             plan->buffers[buffer_of[i]].address = l->storages[i].address;
     plan->peak = plan->peak < apart ? plan->peak : apart;
     plan->least = plan->least < least ? plan->least : least;
-    return muc_plan_check(l->ctx, plan);
+    return check(l);
 }

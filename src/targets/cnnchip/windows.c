@@ -116,13 +116,14 @@ static bool takes_weights(const muc_cnnchip_lowering *l, const muc_node *node)
     return true;
 }
 
-/* the sum of filter f's integers */
-static int32_t sum_of(const muc_cnnchip_step *step, uint32_t f, uint32_t inputs)
+/* the sum of filter f's integers; 0 of shapes alone */
+static int32_t sum_of(const muc_cnnchip_lowering *l, const muc_cnnchip_step *step, uint32_t f,
+                      uint32_t inputs)
 {
     const muc_cnnchip_weights *w = &step->weights;
     int32_t sum = 0;
 
-    for (uint32_t i = 0; i < inputs; i++)
+    for (uint32_t i = 0; i < inputs && !l->graph->zeros; i++)
         for (uint32_t u = 0; u < step->kernel[Y]; u++)
             for (uint32_t v = 0; v < step->kernel[X]; v++)
                 sum +=
@@ -151,7 +152,7 @@ static muc_status set_dsp(muc_cnnchip_lowering *l, const muc_node *node, uint32_
             continue;
         step->v1[f] = (float)((double)x->scale * (double)scales->scales[scales->count > 1 ? f : 0] /
                               (double)out->scale);
-        step->v3[f] = b - (uint32_t)x->zero * (uint32_t)sum_of(step, f, inputs);
+        step->v3[f] = b - (uint32_t)x->zero * (uint32_t)sum_of(l, step, f, inputs);
     }
     step->zero_out = out->zero;
     return MUC_OK;

@@ -21,6 +21,10 @@ static muc_status copy_floats(muc_mcu_lowering *l, const muc_tensor *tensor, con
     *out = NULL;
     if (!tensor)
         return MUC_OK;
+    if (muc_graph_is_shape(l->graph, tensor)) {
+        *out = (const float *)(const void *)tensor->data;
+        return MUC_OK;
+    }
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, (size_t)tensor->bytes, 1, (void **)&copy));
     memcpy(copy, tensor->data, (size_t)tensor->bytes);
     *out = copy;
@@ -182,8 +186,11 @@ static muc_status pack_whole(muc_mcu_lowering *l, const mur_conv_shape *shape, c
                              uint32_t *packed)
 {
     size_t count = p->kernel->packed_elems(shape);
+    const uint8_t *zeros = muc_mcu_zeros(l, count * sizeof(float));
     float *data;
 
+    if (zeros)
+        return muc_mcu_new_packed(l, "weights", zeros, count * sizeof(*data), packed);
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, count, &data));
     p->kernel->pack(shape, p->weights, p->bias, data);
     return muc_mcu_new_packed(l, "weights", data, count * sizeof(*data), packed);

@@ -32,8 +32,11 @@ muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *ker
                              uint32_t *packed)
 {
     size_t bytes = kernel->packed_bytes(layer);
+    const uint8_t *zeros = muc_mcu_zeros(l, bytes);
     uint8_t *data;
 
+    if (zeros)
+        return muc_mcu_new_packed(l, "weights", zeros, bytes, packed);
     MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
     kernel->pack(layer, plain, data);
     return muc_mcu_new_packed(l, "weights", data, bytes, packed);

@@ -62,6 +62,11 @@ muc_status muc_mcu_make_view(muc_mcu_lowering *l, const muc_node *node, uint64_t
 /* A constant of the program's own; data lives in its arena. */
 muc_status muc_mcu_new_constant(muc_mcu_lowering *l, const char *name, const void *data,
                                 uint64_t bytes, uint32_t *out);
+/* Of a graph of shapes alone: what stands for so many bytes of packed weights; else NULL. */
+static inline const uint8_t *muc_mcu_zeros(const muc_mcu_lowering *l, uint64_t bytes)
+{
+    return bytes <= l->graph->zero_bytes ? l->graph->zeros : NULL;
+}
 /* The same, packed for the step's kernel, where the step's text names it. */
 muc_status muc_mcu_new_packed(muc_mcu_lowering *l, const char *name, const void *data,
                               uint64_t bytes, uint32_t *out);
