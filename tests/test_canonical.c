@@ -211,6 +211,60 @@ static void an_output_keeps_its_name(void **state)
     muc_graph_free(graph);
 }
 
+static void a_vector_in_a_product_is_a_matrix(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input i8 [4] scale 0.5 zero 3\n"
+                                  "tensor m = input i8 [2, 4, 3] scale 0.25 zero -1\n"
+                                  "tensor k = const f32 [4] values 1, -2, 3, 4\n"
+                                  "tensor f = input f32 [2, 4]\n"
+                                  "node a i8 [2, 3] scale 2 zero 5 = matmul x, m\n"
+                                  "node b i8 [] scale 2 zero 5 = matmul x, x\n"
+                                  "node c f32 [2] = matmul f, k\n"
+                                  "output a\n"
+                                  "output b\n"
+                                  "output c\n",
+                                  muc_canonicalise, 1e-6);
+
+    (void)state;
+    CHECK_EQ(count_nodes(graph, MUC_OP_MATMUL), 3);
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (uint32_t j = 0; graph->nodes[i].op == MUC_OP_MATMUL && j < 2; j++)
+            CHECK(graph->tensors[graph->nodes[i].inputs[j]].rank >= 2);
+    muc_graph_free(graph);
+}
+
+/* what moves 16-bit floats alone keeps them as they are */
+static void states_that_are_computed_with_are_f32(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input f16 [1, 3]\n"
+                                  "tensor s = state f16 [1, 4]\n"
+                                  "tensor o = state f64 [1, 3]\n"
+                                  "tensor k = state f16 [4, 3]\n"
+                                  "tensor f = const f16 [2, 3] values 1, -1, 0.5, 0.25, 1, 2\n"
+                                  "tensor t = const f16 [2, 2] values 1, -1, 0.5, 0.25\n"
+                                  "node r f16 [1, 2] = svdf x, f, t, s rank=1\n"
+                                  "node v f16 [1, 4] = read s\n"
+                                  "node u f64 [1, 3] = read o\n"
+                                  "node w f64 [1, 3] = cast x to=f64\n"
+                                  "node g f64 [1, 3] = add u, w\n"
+                                  "node h f64 [1, 3] = assign o, g\n"
+                                  "node i f32 [1, 3] = cast h to=f32\n"
+                                  "node a f16 [4, 3] = append k, x axis=0 position=3\n"
+                                  "output r\n"
+                                  "output v\n"
+                                  "output i\n"
+                                  "output a\n",
+                                  muc_compute_in_f32, 1e-6);
+
+    (void)state;
+    CHECK(graph->tensors[muc_graph_find(graph, "s")].dtype == MUC_F32);
+    CHECK(graph->tensors[muc_graph_find(graph, "o")].dtype == MUC_F32);
+    CHECK(graph->tensors[muc_graph_find(graph, "k")].dtype == MUC_F16);
+    muc_graph_free(graph);
+}
+
 /* ---- fuse ---- */
 
 static void norms_and_biases_go_into_weights(void **state)
@@ -490,6 +544,8 @@ int main(void)
         T(what_does_nothing_goes),
         T(a_transpose_that_moves_nothing_is_a_view),
         T(an_output_keeps_its_name),
+        T(a_vector_in_a_product_is_a_matrix),
+        T(states_that_are_computed_with_are_f32),
         T(norms_and_biases_go_into_weights),
         T(a_stack_of_one_matrix_is_a_matrix),
         T(a_matrix_of_more_dimensions_stays),

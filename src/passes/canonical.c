@@ -1,4 +1,4 @@
-/* canonical.c - nodes that do nothing, and views of views. */
+/* canonical.c - nodes that do nothing, views of views, and forms of which one will do. */
 #include "passes/canonical.h"
 
 #include <string.h>
@@ -209,10 +209,56 @@ static muc_status slice_gather(muc_rewrite *r, const muc_node *node, bool *done)
     return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
 }
 
+/* the row or column of a product that a vector is, as a matrix */
+static muc_status add_matrix(muc_rewrite *r, const muc_node *node, uint32_t side, uint32_t *out)
+{
+    const muc_tensor *t = muc_rewrite_old(r, node->inputs[side]);
+    const muc_expr one = muc_expr_const(r->graph->pool, 1);
+    muc_tensor like = *t;
+    muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { like.dims, 2 } };
+
+    like.rank = 2;
+    like.dims[1 - side] = t->dims[0];
+    like.dims[side] = one;
+    if (muc_rewrite_is_constant(r, node->inputs[side]))
+        return muc_rewrite_constant(r, t->name, &like, t->data, t->bytes, out);
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[side], out));
+    return muc_rewrite_add(r, MUC_OP_RESHAPE, t->name, out, 1, &shape, 1, NULL, out);
+}
+
+/* every product is of matrices */
+static muc_status widen_vectors(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    muc_attribute shape = { .key = MUC_KEY_SHAPE };
+    bool any = false;
+    uint32_t inputs[2];
+
+    for (uint32_t side = 0; node->op == MUC_OP_MATMUL && side < 2; side++) {
+        const muc_tensor *t = muc_rewrite_old(r, node->inputs[side]);
+
+        if (t->rank == 1 && t->quantization && t->quantization->count > 1)
+            return MUC_OK;
+        any = any || t->rank == 1;
+    }
+    if (!any)
+        return MUC_OK;
+    *done = true;
+    for (uint32_t side = 0; side < 2; side++)
+        if (muc_rewrite_old(r, node->inputs[side])->rank == 1)
+            MUC_TRY(add_matrix(r, node, side, &inputs[side]));
+        else
+            MUC_TRY(muc_rewrite_tensor(r, node->inputs[side], &inputs[side]));
+    MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, 2, node->attributes,
+                            node->attribute_count, out(r, node)->quantization, &inputs[0]));
+    shape.value.exprs.items = out(r, node)->dims;
+    shape.value.exprs.count = out(r, node)->rank;
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, inputs, 1, &shape, 1);
+}
+
 muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph)
 {
     static muc_rewrite_rule *const rules[] = { drop_nothing, join_moves, view_transpose,
-                                               slice_gather };
+                                               slice_gather, widen_vectors };
 
     return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }

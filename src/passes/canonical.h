@@ -7,7 +7,8 @@
 #include "graph/graph.h"
 
 /* Drops nodes that no output depends on and nodes that do nothing, joins views and transposes in a
- * row, makes a view of a transpose that moves no element, and a slice of a gather of neighbours. */
+ * row, makes a view of a transpose that moves no element, a slice of a gather of neighbours, and
+ * matrices of the vectors in products. */
 muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph);
 /* Folds padding into convolutions, batch norms and biases into the weights before them, products
  * with constants into linear, and the bounds of quantized activations into what they bound. */

@@ -72,11 +72,18 @@ static bool has_others(const muc_rewrite *r, const muc_node *node)
     return is_other(muc_rewrite_old(r, node->outputs[0]));
 }
 
-/* 16-bit floats are moved as they are stored */
+static bool moves(muc_op op)
+{
+    return (muc_op_get(op)->flags & MUC_OP_MOVES) || op == MUC_OP_APPEND;
+}
+
+/* 16-bit floats are moved as they are stored; to and from a state of f32 they are converted */
 static bool moves_halves(const muc_rewrite *r, const muc_node *node)
 {
-    return (muc_op_get(node->op)->flags & MUC_OP_MOVES) &&
-           muc_rewrite_old(r, node->outputs[0])->dtype != MUC_F64;
+    muc_dtype dtype = muc_rewrite_old(r, node->outputs[0])->dtype;
+
+    return moves(node->op) && dtype != MUC_F64 && node->inputs[0] != MUC_NO_ID &&
+           muc_rewrite_old(r, node->inputs[0])->dtype == dtype;
 }
 
 static muc_status compute_in_f32(muc_rewrite *r, const muc_node *node, bool *done)
@@ -127,9 +134,28 @@ static muc_status cast_back(muc_rewrite *r, const muc_node *node, bool *done)
     return muc_rewrite_change(r, node, MUC_OP_IDENTITY, &x, 1, NULL, 0);
 }
 
+/* States of f64, and of 16-bit floats that are computed with, become f32, as the reference keeps
+ * the latter; the rules then put casts around what reads them. */
+static void widen_states(muc_graph *graph)
+{
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const muc_node *node = &graph->nodes[n];
+
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            muc_tensor *state =
+                node->inputs[i] == MUC_NO_ID ? NULL : &graph->tensors[node->inputs[i]];
+
+            if (state && state->kind == MUC_TENSOR_STATE && is_other(state) &&
+                (state->dtype == MUC_F64 || !moves(node->op)))
+                state->dtype = MUC_F32;
+        }
+    }
+}
+
 muc_status muc_compute_in_f32(muc_context *ctx, muc_graph *graph)
 {
     static muc_rewrite_rule *const rules[] = { compute_in_f32, cast_back };
 
+    widen_states(graph);
     return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }
