@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "differ.h"
+#include "differ_count.h"
+#include "targets/cnnchip/isa.h"
+#include "targets/cnnchip/sim.h"
 
-enum { SECONDS = 10, MOST_KINDS = 512, MOST_REDUCED = 24, EACH = 200, MOST_HASHES = 1 << 20 };
+enum { SECONDS = 10, MOST_KINDS = 512, MOST_REDUCED = 24, EACH = 200 };
 
 /* ---- how a network is compiled ---- */
 
@@ -66,16 +68,40 @@ static void write_machines(void)
     atexit(remove_machines);
 }
 
-static fuzz_how draw_how(fuzz_chance *chance, fuzz_style style)
+/* what the chip may take */
+static bool is_image(fuzz_style style)
+{
+    return style == FUZZ_IN_IMAGE || style == FUZZ_IN_IMAGE_LAST || style == FUZZ_IN_QUANTIZED ||
+           style == FUZZ_IN_INT8_IMAGE;
+}
+
+/* whether a decoder's caches are i8 already */
+static bool is_small(const muc_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_STATE && graph->tensors[i].dtype == MUC_I8)
+            return true;
+    return false;
+}
+
+static fuzz_how draw_how(fuzz_chance *chance, fuzz_style style, const muc_graph *graph)
 {
     fuzz_how how = { .machine = machine_of(fuzz_draw(chance, MACHINES)) };
+    static const fuzz_quant decoders[] = { FUZZ_QUANT_NONE, FUZZ_QUANT_HYBRID, FUZZ_QUANT_BLOCKS };
     uint32_t patches = fuzz_draw(chance, 4), fuse = fuzz_draw(chance, 3);
 
     how.choices.patches = patches == 3 ? MUC_MCU_PATCHES_LEAST : (muc_mcu_patches)patches;
     how.choices.fuse = (muc_mcu_fuse)fuse;
-    how.to_int8 = style == FUZZ_IN_QUANTIZED;
-    if ((style == FUZZ_IN_IMAGE || style == FUZZ_IN_IMAGE_LAST) && fuzz_draw(chance, 4) == 0)
+    if (style == FUZZ_IN_QUANTIZED)
+        how.quant = FUZZ_QUANT_INT8;
+    if (style == FUZZ_IN_DECODER && !is_small(graph))
+        how.quant = decoders[fuzz_draw(chance, MUC_COUNT(decoders))];
+    if (is_image(style) && fuzz_draw(chance, 4) == 0) {
         how.chip = processing_elements[fuzz_draw(chance, MUC_COUNT(processing_elements))];
+        how.element = style == FUZZ_IN_QUANTIZED || style == FUZZ_IN_INT8_IMAGE ? MUC_CNNCHIP_int8
+                      : fuzz_draw(chance, 3)                                    ? MUC_CNNCHIP_fp32
+                                                                                : MUC_CNNCHIP_fp16;
+    }
     how.seed = chance->state;
     return how;
 }
@@ -93,90 +119,13 @@ typedef struct kind {
 typedef struct tally {
     uint64_t current; /* the seed at work */
     uint32_t style;
-    uint64_t networks, nodes, verdicts[FUZZ_VERDICT_COUNT], hash_count;
-    uint32_t ops[MUC_OP_COUNT], dtypes[MUC_DTYPE_COUNT], styles[FUZZ_STYLE_COUNT];
-    uint32_t first, last, open, states, chips, per_channel, per_tensor, lengths[7];
+    uint64_t verdicts[FUZZ_VERDICT_COUNT];
     uint32_t kind_count;
     kind kinds[MOST_KINDS];
-    uint64_t hashes[MOST_HASHES];
+    fuzz_counts counts;
 } tally;
 
 static tally *all;
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
-}
-
-/* operators, types, shapes and how they are joined */
-static uint64_t structure_of(const muc_graph *graph)
-{
-    uint64_t hash = 1;
-
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const muc_node *node = &graph->nodes[i];
-
-        hash = mix(hash, node->op);
-        for (uint32_t k = 0; k < node->input_count; k++)
-            hash = mix(hash, node->inputs[k]);
-        for (uint32_t k = 0; k < node->output_count; k++) {
-            const muc_tensor *t = &graph->tensors[node->outputs[k]];
-
-            hash = mix(hash, (uint64_t)t->dtype << 8 | t->rank);
-            for (uint32_t d = 0; d < t->rank; d++)
-                hash = mix(hash, muc_expr_get(graph->pool, t->dims[d])->hi);
-        }
-    }
-    return hash;
-}
-
-static void count_nodes(const muc_graph *graph)
-{
-    bool ops[MUC_OP_COUNT] = { false }, first = false, last = false;
-
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        bool takes, required;
-
-        ops[graph->nodes[i].op] = true;
-        takes = muc_op_takes(graph->nodes[i].op, MUC_KEY_CHANNELS_LAST, &required);
-        if (takes && muc_node_integer_or(&graph->nodes[i], MUC_KEY_CHANNELS_LAST, 0))
-            last = true;
-        else if (takes)
-            first = true;
-    }
-    for (uint32_t i = 0; i < MUC_OP_COUNT; i++)
-        all->ops[i] += ops[i];
-    all->first += first;
-    all->last += last;
-    all->nodes += graph->node_count;
-    all->lengths[graph->node_count < 60 ? graph->node_count / 10 : 6]++;
-}
-
-static void count_network(const muc_graph *graph, fuzz_style style)
-{
-    bool dtypes[MUC_DTYPE_COUNT] = { false }, state = false, channels = false, whole = false;
-
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        const muc_tensor *t = &graph->tensors[i];
-
-        dtypes[t->dtype] = true;
-        state = state || t->kind == MUC_TENSOR_STATE;
-        channels = channels || (t->quantization && t->quantization->count > 1);
-        whole = whole || (t->quantization && t->quantization->count == 1);
-    }
-    for (uint32_t i = 0; i < MUC_DTYPE_COUNT; i++)
-        all->dtypes[i] += dtypes[i];
-    all->states += state;
-    all->per_channel += channels;
-    all->per_tensor += whole;
-    all->open += muc_expr_input_count(graph->pool) > 0;
-    all->styles[style]++;
-    all->networks++;
-    count_nodes(graph);
-    if (all->hash_count < MOST_HASHES)
-        all->hashes[all->hash_count++] = structure_of(graph);
-}
 
 /* numbers do not tell kinds apart */
 static void without_numbers(char *text)
@@ -222,18 +171,19 @@ static void note(fuzz_verdict verdict, const char *message, uint64_t seed, fuzz_
 
 /* ---- networks of seeds ---- */
 
-/* the seed's network as text, and how it is to be compiled; the text is to be freed */
-static char *draw(uint64_t seed, fuzz_style *style, fuzz_how *how, bool count)
+/* The seed's network as text, to be freed, and how it is to be compiled; counted if traits are
+ * wanted. */
+static char *draw(uint64_t seed, fuzz_style *style, fuzz_how *how, fuzz_traits *traits)
 {
     fuzz_chance chance = { .state = seed * 0x9e3779b97f4a7c15u };
     muc_context *ctx = muc_context_new(1);
     muc_graph *graph = fuzz_make_network(ctx, &chance, style);
     muc_text text = { 0 };
 
-    *how = draw_how(&chance, *style);
+    *how = draw_how(&chance, *style, graph);
     muc_graph_print_whole(graph, &text);
-    if (count)
-        count_network(graph, *style);
+    if (traits)
+        fuzz_count_drawn(&all->counts, graph, *style, how, traits);
     muc_graph_free(graph);
     muc_context_free(ctx);
     return text.data;
@@ -243,19 +193,21 @@ static void check_seed(uint64_t seed, fuzz_style style)
 {
     char message[FUZZ_MESSAGE];
     fuzz_verdict verdict;
+    fuzz_traits traits;
     fuzz_how how;
     char *text;
 
     all->current = seed;
     all->style = style;
-    text = draw(seed, &style, &how, true);
-    all->chips += how.chip != NULL;
+    text = draw(seed, &style, &how, &traits);
     all->style = style;
     alarm(SECONDS);
     verdict = fuzz_check(text, &how, message);
     alarm(0);
     free(text);
     note(verdict, message, seed, style);
+    if (verdict != FUZZ_INVALID && verdict != FUZZ_REFUSED)
+        fuzz_count_compared(&all->counts, &traits);
 }
 
 static volatile sig_atomic_t enough;
@@ -312,11 +264,14 @@ static const struct {
 static void print_how(const fuzz_how *how)
 {
     static const char *const names[] = { "auto", "least", "off" };
+    static const char *const quants[] = { "", ", quant int8", ", quant int8 of a decoder",
+                                          ", quant bd4 of a decoder" };
 
     if (how->chip)
-        printf("# cnnchip of %s processing elements (0: any number)\n", how->chip);
+        printf("# cnnchip %s of %s processing elements (0: any number)\n",
+               muc_cnnchip_element_name(how->element), how->chip);
     printf("# machine %s, patch %s, fuse %s%s\n", how->machine, names[how->choices.patches],
-           names[how->choices.fuse], how->to_int8 ? ", quant int8" : "");
+           names[how->choices.fuse], quants[how->quant]);
 }
 
 static void print_failure(const kind *k, fuzz_style wanted)
@@ -325,7 +280,7 @@ static void print_failure(const kind *k, fuzz_style wanted)
     fuzz_style style = wanted;
     fuzz_how how;
 
-    text = draw(k->seed, &style, &how, false);
+    text = draw(k->seed, &style, &how, NULL);
     small = fuzz_reduce(text, &how, k->verdict);
     fuzz_check_apart(small, &how, message);
     printf("\n## %s: seed %" PRIu64 ", style %s: %s\n", verdicts[k->verdict].name, k->seed,
@@ -343,7 +298,7 @@ static void print_kinds(fuzz_style style)
     for (uint32_t v = 0; v < FUZZ_VERDICT_COUNT; v++)
         printf("%-10s %" PRIu64 "\n", verdicts[v].name, all->verdicts[v]);
     for (uint32_t i = 0; i < all->kind_count; i++)
-        if (all->kinds[i].verdict == FUZZ_REFUSED || all->kinds[i].verdict == FUZZ_INVALID)
+        if (all->kinds[i].verdict != FUZZ_UNSTABLE)
             printf("%s %" PRIu64 " (seed %" PRIu64 "): %s\n", verdicts[all->kinds[i].verdict].name,
                    all->kinds[i].count, all->kinds[i].seed, all->kinds[i].message);
     if (getenv("FUZZ_ONLY_COUNT")) /* of failures made small */
@@ -355,24 +310,7 @@ static void print_kinds(fuzz_style style)
         }
 }
 
-static int compare_hashes(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static uint64_t distinct(void)
-{
-    uint64_t count = 0;
-
-    qsort(all->hashes, (size_t)all->hash_count, sizeof(*all->hashes), compare_hashes);
-    for (uint64_t i = 0; i < all->hash_count; i++)
-        count += i == 0 || all->hashes[i] != all->hashes[i - 1];
-    return count;
-}
-
-static void print_counts(void)
+static void print_speed(void)
 {
     struct rusage own, children;
     double seconds;
@@ -382,21 +320,8 @@ static void print_counts(void)
     seconds = (double)(own.ru_utime.tv_sec + own.ru_stime.tv_sec + children.ru_utime.tv_sec +
                        children.ru_stime.tv_sec) +
               1e-6;
-    printf("networks %" PRIu64 ", distinct %" PRIu64 ", nodes %" PRIu64
-           ", %.0f processor seconds, %.0f networks a second\n",
-           all->networks, distinct(), all->nodes, seconds, (double)all->networks / seconds);
-    for (uint32_t i = 0; i < FUZZ_STYLE_COUNT; i++)
-        printf("style %s %u\n", fuzz_style_name((fuzz_style)i), all->styles[i]);
-    for (uint32_t i = 0; i < MUC_DTYPE_COUNT; i++)
-        printf("type %s %u\n", muc_dtype_get((muc_dtype)i)->name, all->dtypes[i]);
-    printf("channels first %u\nchannels last %u\nlengths of a run %u\nstates %u\n", all->first,
-           all->last, all->open, all->states);
-    printf("on the CNN chip %u\n", all->chips);
-    printf("scales of tensors %u\nscales of channels %u\n", all->per_tensor, all->per_channel);
-    for (uint32_t i = 0; i < MUC_COUNT(all->lengths); i++)
-        printf("nodes from %u %u\n", 10 * i, all->lengths[i]);
-    for (uint32_t i = 0; i < MUC_OP_COUNT; i++)
-        printf("operator %s %u\n", muc_op_get((muc_op)i)->name, all->ops[i]);
+    printf("%.0f processor seconds, %.0f networks a second\n", seconds,
+           (double)all->counts.networks / seconds);
 }
 
 static bool failed(void)
@@ -409,25 +334,48 @@ static bool failed(void)
 
 /* ---- files ---- */
 
+/* way i: each machine with all choices, then what --quant makes of it, then the chip */
+static bool way(uint32_t i, fuzz_how *how)
+{
+    *how = (fuzz_how){ .machine = machine_of(i / 3 % MACHINES), .seed = i };
+    how->choices.patches = (muc_mcu_patches)(i % 3);
+    how->choices.fuse = (muc_mcu_fuse)(i % 3);
+    if (i < 3 * MACHINES)
+        return true;
+    i -= 3 * MACHINES;
+    if (i < FUZZ_QUANT_BLOCKS)
+        how->quant = (fuzz_quant)(i + 1);
+    else
+        how->chip = processing_elements[i % 2 ? 0 : 2];
+    how->element = i < FUZZ_QUANT_BLOCKS ? 0 : (i - FUZZ_QUANT_BLOCKS) / 2;
+    return i < FUZZ_QUANT_BLOCKS || muc_cnnchip_element_name(how->element);
+}
+
+/* A text that no way compares is a failure too. */
 static bool check_text(const char *path, const char *text)
 {
-    char message[FUZZ_MESSAGE];
+    char message[FUZZ_MESSAGE], why[FUZZ_MESSAGE] = "";
+    uint32_t compared = 0;
     bool ok = true;
+    fuzz_how how;
 
-    for (uint32_t i = 0; i < 3 * MACHINES; i++) {
-        fuzz_how how = { .machine = machine_of(i / 3), .seed = i };
-        fuzz_verdict verdict;
+    for (uint32_t i = 0; way(i, &how); i++) {
+        fuzz_verdict verdict = fuzz_check_apart(text, &how, message);
 
-        how.choices.patches = (muc_mcu_patches)(i % 3);
-        how.choices.fuse = (muc_mcu_fuse)(i % 3);
-        verdict = fuzz_check_apart(text, &how, message);
-        if (!verdicts[verdict].fails)
-            continue;
-        printf("%s: %s: %s\n", path, verdicts[verdict].name, message);
-        print_how(&how);
-        ok = false;
+        if (verdicts[verdict].fails) {
+            printf("%s: %s: %s\n", path, verdicts[verdict].name, message);
+            print_how(&how);
+            ok = false;
+        }
+        if (verdict != FUZZ_INVALID && verdict != FUZZ_REFUSED)
+            compared++;
+        else if (!why[0])
+            memcpy(why, message, sizeof(why));
     }
-    return ok;
+    if (compared)
+        return ok;
+    printf("%s: nothing was compared: %s\n", path, why);
+    return false;
 }
 
 static bool check_file(const char *path)
@@ -438,7 +386,8 @@ static bool check_file(const char *path)
     bool ok;
 
     if (muc_file_open(ctx, path, &file) != MUC_OK) {
-        fprintf(stderr, "%s\n", muc_error_message(ctx));
+        printf("%s\n", muc_error_message(ctx));
+        muc_context_free(ctx);
         return false;
     }
     text = strndup((const char *)file.bytes.data, file.bytes.size);
@@ -449,34 +398,44 @@ static bool check_file(const char *path)
     return ok;
 }
 
-static fuzz_style find_style(const char *name)
+static bool find_style(const char *name, fuzz_style *out)
 {
     uint32_t i = 0;
 
     while (i < FUZZ_STYLE_COUNT && strcmp(fuzz_style_name((fuzz_style)i), name) != 0)
         i++;
-    return (fuzz_style)i;
+    *out = (fuzz_style)i;
+    return i < FUZZ_STYLE_COUNT;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: differ COUNT [FIRST SEED [STYLE]] | differ FILE...\n");
+    return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    fuzz_style style = argc > 3 ? find_style(argv[3]) : FUZZ_STYLE_COUNT;
-    bool ok = true;
+    fuzz_style style = FUZZ_STYLE_COUNT;
+    bool ok = true, enough_of_all;
 
-    write_machines();
     if (argc < 2)
-        return EXIT_FAILURE;
+        return usage();
+    write_machines();
     if (!isdigit((unsigned char)argv[1][0])) {
         for (int i = 1; i < argc; i++)
             ok = check_file(argv[i]) && ok;
         return ok ? EXIT_SUCCESS : EXIT_FAILURE;
     }
+    if (argc > 3 && !find_style(argv[3], &style))
+        return usage();
     all = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
         abort();
     check_seeds(first, first + strtoull(argv[1], NULL, 10), style);
     print_kinds(style);
-    print_counts();
-    return failed() ? EXIT_FAILURE : EXIT_SUCCESS;
+    print_speed();
+    enough_of_all = fuzz_print_counts(&all->counts);
+    return failed() || !enough_of_all ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,12 +6,21 @@
 #include "formats/format.h"
 #include "targets/mcu/mcu.h"
 
+/* --quant: of a network int8; of a decoder int8, or the numbers of BlockDialect. */
+typedef enum fuzz_quant {
+    FUZZ_QUANT_NONE,
+    FUZZ_QUANT_INT8,
+    FUZZ_QUANT_HYBRID,
+    FUZZ_QUANT_BLOCKS
+} fuzz_quant;
+
 /* How a network is compiled and on what it runs. */
 typedef struct fuzz_how {
     const char *machine; /* of a microcontroller */
     muc_mcu_choices choices;
-    bool to_int8;     /* --quant int8 */
+    fuzz_quant quant;
     const char *chip; /* of these processing elements instead, or NULL */
+    uint32_t element; /* of the chip: a number of isa.def */
     uint64_t seed;    /* of the arrays */
 } fuzz_how;
 
@@ -19,6 +28,7 @@ typedef struct fuzz_how {
 #define FUZZ_VERDICTS(X) \
     X(SAME, "same", false, "the code's results are the reference's") \
     X(UNSTABLE, "unstable", false, "different, as rounding alone makes the reference different") \
+    X(BOTH, "both refuse", false, "the reference refuses a run, and so does the code") \
     X(INVALID, "invalid", false, "the reference refuses the network") \
     X(REFUSED, "refused", false, "the compiler refuses what the reference runs") \
     X(WRONG, "wrong", true, "the code's results are others than the reference's") \

@@ -13,13 +13,14 @@
 #include "driver/compile.h"
 #include "driver/network_int8.h"
 #include "driver/network.h"
+#include "passes/hybrid.h"
 #include "ref/ref.h"
 #include "targets/cnnchip/cnnchip.h"
 
 enum { MOST_INPUTS = 64, RUNS = 4, SECONDS = 10, TRIALS = 4, SAMPLES = 4 };
 
-/* of a tensor's greatest number; the chip's functions are its own */
-static const double near = 1e-5, near_on_chip = 1e-3;
+/* of a tensor's greatest number; in_half: on the chip in fp16 */
+static const double near = 1e-5, near_in_half = 2e-2;
 
 typedef struct check {
     muc_context *ctx;
@@ -130,6 +131,11 @@ static double number_at(muc_dtype dtype, const void *data, uint64_t i)
     return muc_array_element(&view, i);
 }
 
+static bool is_half(const check *c)
+{
+    return c->how->chip && c->how->element == MUC_CNNCHIP_fp16;
+}
+
 static double difference(double a, double b)
 {
     return (isnan(a) && isnan(b)) || a == b ? 0 : fabs(a - b);
@@ -140,9 +146,9 @@ static uint64_t first_wrong(const check *c, const muc_ref_view *expected, muc_dt
                             const void *found)
 {
     bool is_real = muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT;
-    double greatest = 1, bound = c->how->chip ? near_on_chip : near;
+    double greatest = 1, bound = dtype == MUC_F16 ? 1e-3 : dtype == MUC_BF16 ? 1e-2 : near;
 
-    bound = dtype == MUC_F16 ? 1e-3 : dtype == MUC_BF16 ? 1e-2 : bound;
+    bound = is_half(c) ? near_in_half : bound;
 
     for (uint64_t i = 0; i < expected->elements; i++) {
         double e = fabs(number_at(expected->dtype, expected->data, i));
@@ -181,11 +187,26 @@ static bool has_noise(const muc_graph *graph, const muc_node *node)
     }
 }
 
-/* a part in 2^21, and of the greatest a part in 2^23 */
-static void add_noise(check *c, const muc_ref_view *view)
+/* The chip computes a clip as hi - relu(hi - x), whose last bit is that of the bound. */
+static double greatest_bound(const check *c, const muc_node *node)
+{
+    double greatest = 0;
+
+    for (uint32_t i = 1; c->how->chip && node->op == MUC_OP_CLIP && i < node->input_count; i++) {
+        const muc_tensor *t =
+            node->inputs[i] == MUC_NO_ID ? NULL : &c->prepared->tensors[node->inputs[i]];
+
+        if (t && t->data && isfinite(number_at(t->dtype, t->data, 0)))
+            greatest = fmax(greatest, fabs(number_at(t->dtype, t->data, 0)));
+    }
+    return greatest;
+}
+
+/* a part in 2^21, and of the greatest a part in 2^23; of 16-bit floats in 2^10 and 2^12 */
+static void add_noise(check *c, const muc_node *node, const muc_ref_view *view)
 {
     float *data = (float *)(uintptr_t)view->data; /* the session's own, between two nodes */
-    double greatest = 0;
+    double greatest = greatest_bound(c, node), part = is_half(c) ? 1024 : 2097152;
 
     if (view->dtype != MUC_F32)
         return;
@@ -194,7 +215,7 @@ static void add_noise(check *c, const muc_ref_view *view)
     for (size_t i = 0; i < view->elements; i++) {
         double r = (fuzz_draw(&c->chance, 2048) - 1023.5) / 1024;
 
-        data[i] = (float)((double)data[i] * (1 + r / 2097152) + r * greatest / 8388608);
+        data[i] = (float)((double)data[i] * (1 + r / part) + r * greatest / (4 * part));
     }
 }
 
@@ -213,7 +234,7 @@ static bool run_with_noise(check *c, muc_ref *ref, uint32_t last)
 
                 if (has_noise(graph, &graph->nodes[i]) &&
                     muc_ref_get(ref, graph->nodes[i].outputs[o], &view))
-                    add_noise(c, &view);
+                    add_noise(c, &graph->nodes[i], &view);
             }
         }
     return true;
@@ -373,7 +394,7 @@ static fuzz_verdict compare_run(check *c, uint32_t run)
         give_inputs(c, run);
     status = fuzz_code_run(c->code, c->bindings[run]);
     if (first != MUC_OK)
-        return status == 0 ? FUZZ_ANSWERED : FUZZ_INVALID;
+        return status == 0 ? FUZZ_ANSWERED : FUZZ_BOTH;
     if (status != 0) {
         snprintf(c->message, FUZZ_MESSAGE, "run %u: status %d", run, status);
         return FUZZ_STOPPED;
@@ -424,6 +445,25 @@ static bool make_int8(check *c, muc_graph *graph)
     return muc_network_to_int8(c->ctx, graph, arrays, count, NULL) == MUC_OK;
 }
 
+/* as --quant says */
+static bool quantize(check *c, muc_graph *graph)
+{
+    const muc_hybrid_levels levels =
+        c->how->quant == FUZZ_QUANT_BLOCKS ? MUC_HYBRID_BLOCKS : MUC_HYBRID_INT8;
+    muc_hybrid_result ignored = { 0 };
+
+    switch (c->how->quant) {
+    case FUZZ_QUANT_INT8:
+        return make_int8(c, graph);
+    case FUZZ_QUANT_HYBRID:
+    case FUZZ_QUANT_BLOCKS:
+        return muc_hybrid_quantize(c->ctx, graph, levels, &ignored) == MUC_OK;
+    case FUZZ_QUANT_NONE:
+    default:
+        return true;
+    }
+}
+
 static fuzz_verdict refuse(check *c, fuzz_verdict verdict)
 {
     snprintf(c->message, FUZZ_MESSAGE, "%.250s", muc_error_message(c->ctx));
@@ -437,14 +477,13 @@ static fuzz_verdict open_both(check *c, const char *text)
     c->written = open_text(c, text);
     if (!c->written)
         return refuse(c, FUZZ_INVALID);
-    if (c->how->to_int8 && !make_int8(c, c->written))
+    if (!quantize(c, c->written))
         return refuse(c, FUZZ_REFUSED);
     if (muc_ref_open(c->ctx, c->written, &c->first) != MUC_OK)
         return refuse(c, FUZZ_INVALID);
     c->chance.state = state;
     c->prepared = open_text(c, text);
-    if (!c->prepared || (c->how->to_int8 && !make_int8(c, c->prepared)) ||
-        muc_prepare_mcu(c->ctx, c->prepared) != MUC_OK)
+    if (!c->prepared || !quantize(c, c->prepared) || muc_prepare_mcu(c->ctx, c->prepared) != MUC_OK)
         return refuse(c, FUZZ_REFUSED);
     if (muc_ref_open(c->ctx, c->prepared, &c->second) != MUC_OK)
         return refuse(c, FUZZ_PASSES);
@@ -471,6 +510,20 @@ static fuzz_verdict compare_chip(check *c, const muc_chip *chip, const muc_tenso
         }
     }
     return verdict;
+}
+
+/* int8, which is not TFLite's: each layer beside the reference in the chip's arithmetic, bit for
+ * bit, on inputs of its own */
+static fuzz_verdict check_layers(check *c, const char *folder)
+{
+    muc_chip_check found;
+
+    if (muc_chip_self_check(c->ctx, folder, c->prepared, &found) != MUC_OK)
+        return refuse(c, FUZZ_BROKEN);
+    if (found.agrees)
+        return FUZZ_SAME;
+    snprintf(c->message, FUZZ_MESSAGE, "layer %.100s differs", found.first);
+    return FUZZ_WRONG;
 }
 
 /* the folder is read back and run, on the first of several images */
@@ -503,7 +556,8 @@ static fuzz_verdict run_chip(check *c, const char *folder)
     if (muc_chip_open(c->ctx, folder, &chip) != MUC_OK)
         return refuse(c, verdict);
     if (muc_chip_run(c->ctx, &chip, arrays, c->input_count, &outputs) == MUC_OK)
-        verdict = compare_chip(c, &chip, outputs);
+        verdict = c->how->element == MUC_CNNCHIP_int8 ? check_layers(c, folder)
+                                                      : compare_chip(c, &chip, outputs);
     else
         refuse(c, verdict);
     muc_chip_close(&chip);
@@ -523,10 +577,11 @@ static fuzz_verdict check_chip(check *c, const char *text)
         !draw_runs(c) ||
         muc_ref_run(c->first, c->bindings[0], c->inputs[0], c->input_count) != MUC_OK)
         return refuse(c, FUZZ_INVALID);
-    if (muc_prepare_cnnchip(c->ctx, c->prepared) != MUC_OK ||
+    if (!quantize(c, c->prepared) || muc_prepare_cnnchip(c->ctx, c->prepared) != MUC_OK ||
         muc_cnnchip_find_machine(c->ctx, &c->arena, NULL, &machine) != MUC_OK)
         return refuse(c, verdict);
     machine.pes = (uint32_t)strtoul(c->how->chip, NULL, 10);
+    machine.element = c->how->element;
     if (muc_cnnchip_compile(c->ctx, c->prepared, "n", &machine, &build) != MUC_OK ||
         !mkdtemp(folder) || rmdir(folder) != 0)
         return refuse(c, verdict);

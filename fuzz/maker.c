@@ -128,6 +128,20 @@ void fuzz_store(muc_dtype dtype, uint8_t *data, uint64_t i, double value)
         memcpy(data + i * width, &integer, width);
 }
 
+/* blocks whose scales are up to most / 127: any numbers in them are up to most */
+static void draw_blocks(fuzz_maker *m, muc_dtype dtype, uint8_t *data, uint64_t bytes, double most)
+{
+    const muc_dtype_info *info = muc_dtype_get(dtype);
+
+    for (uint64_t at = 0; at < bytes; at += info->block_bytes) {
+        double scale = most / (dtype == MUC_Q8_0 ? 127 : 8) * (1 - fuzz_pick(m, 64) / 128.0);
+
+        fuzz_store(MUC_F16, data + at, 0, scale);
+        for (uint32_t i = 2; i < info->block_bytes; i++)
+            data[at + i] = (uint8_t)fuzz_pick(m, 256);
+    }
+}
+
 /* a multiple of 1/64 in lo..hi; of integers whole */
 static double draw_number(fuzz_maker *m, muc_dtype dtype, double lo, double hi)
 {
@@ -177,7 +191,8 @@ static muc_tensor shaped(fuzz_maker *m, const fuzz_shape *shape, const muc_quant
 uint32_t fuzz_constant(fuzz_maker *m, const fuzz_shape *shape, double lo, double hi,
                        const muc_quantization *quantization)
 {
-    uint32_t width = muc_dtype_get(shape->dtype)->block_bytes, count = 1, id;
+    const muc_dtype_info *info = muc_dtype_get(shape->dtype);
+    uint32_t count = 1, id;
     muc_tensor t = shaped(m, shape, quantization);
     uint8_t *data;
     char name[24];
@@ -185,15 +200,17 @@ uint32_t fuzz_constant(fuzz_maker *m, const fuzz_shape *shape, double lo, double
     for (uint32_t i = 0; i < shape->rank; i++)
         if ((count *= shape->dims[i]) > FUZZ_MOST_ELEMENTS)
             return MUC_NO_ID;
-    if (muc_arena_new(m->ctx, &m->graph->arena, count + 1, width, (void **)&data) != MUC_OK)
+    t.bytes = (uint64_t)count / info->block_elements * info->block_bytes;
+    if (muc_arena_new(m->ctx, &m->graph->arena, (size_t)t.bytes + 1, 1, (void **)&data) != MUC_OK)
         abort();
-    for (uint32_t i = 0; i < count; i++)
+    if (info->block_elements > 1)
+        draw_blocks(m, shape->dtype, data, t.bytes, hi);
+    for (uint32_t i = 0; info->block_elements == 1 && i < count; i++)
         fuzz_store(shape->dtype, data, i, draw_number(m, shape->dtype, lo, hi));
     snprintf(name, sizeof(name), "c%u", m->graph->tensor_count);
     t.name = name;
     t.kind = MUC_TENSOR_CONST;
     t.data = data;
-    t.bytes = (uint64_t)count * width;
     id = declare(m, &t, range_of(quantization, lo, hi));
     return id;
 }
@@ -265,6 +282,15 @@ const muc_quantization *fuzz_quantization(fuzz_maker *m, muc_dtype dtype, double
     }
     q.scales = copy_of(m, scales, count * sizeof(*scales));
     q.zero_points = copy_of(m, zeros, count * sizeof(*zeros));
+    return copy_of(m, &q, sizeof(q));
+}
+
+const muc_quantization *fuzz_scale(fuzz_maker *m, float scale, int32_t zero)
+{
+    muc_quantization q = { 1, 0, NULL, NULL };
+
+    q.scales = copy_of(m, &scale, sizeof(scale));
+    q.zero_points = copy_of(m, &zero, sizeof(zero));
     return copy_of(m, &q, sizeof(q));
 }
 
@@ -379,7 +405,6 @@ static const muc_quantization *result_quantization(fuzz_maker *m, muc_op op, uin
     const muc_tensor *t = fuzz_tensor(m, x);
     double most = fmax(fabs(range.lo), fabs(range.hi));
     bool is_word = t->dtype == MUC_I16;
-    muc_quantization q = { 1, 0, NULL, NULL };
     float scale = 0;
     int32_t zero = 0;
 
@@ -395,9 +420,7 @@ static const muc_quantization *result_quantization(fuzz_maker *m, muc_op op, uin
         return t->quantization;
     if (scale == 0)
         return fuzz_quantization(m, t->dtype, most, 1, 0);
-    q.scales = copy_of(m, &scale, sizeof(scale));
-    q.zero_points = copy_of(m, &zero, sizeof(zero));
-    return copy_of(m, &q, sizeof(q));
+    return fuzz_scale(m, scale, zero);
 }
 
 /* whether the result has to be of the scale of x */
@@ -555,8 +578,10 @@ static void add_first_inputs(fuzz_maker *m)
             shape.dims[d] =
                 shape.rank > 3 && d == 0 ? (fuzz_one_in(m, 6) ? 2 : 1) : fuzz_between(m, 1, 8);
         if (m->style == FUZZ_IN_RECURRENT)
-            shape.rank = 3, shape.dims[0] = fuzz_between(m, 1, 5),
-            shape.dims[1] = fuzz_between(m, 1, 2);
+            shape.rank = fuzz_one_in(m, 3) ? 2 : 3, shape.dims[0] = fuzz_between(m, 1, 5),
+            shape.dims[1] = fuzz_between(m, 1, shape.rank == 2 ? 8 : 2);
+        if (m->style == FUZZ_IN_RECURRENT && fuzz_one_in(m, 3))
+            shape.dtype = MUC_I8, q = fuzz_quantization(m, MUC_I8, 2, 1, 0);
         if (m->style == FUZZ_IN_HALF)
             shape.dtype = halves[fuzz_pick(m, 3)];
         if (m->style == FUZZ_IN_WHOLE)
@@ -588,7 +613,7 @@ static void add_first_inputs(fuzz_maker *m)
 static void add_open_inputs(fuzz_maker *m)
 {
     muc_expr_pool *pool = m->graph->pool;
-    uint32_t rank = fuzz_between(m, 2, 4), open = fuzz_pick(m, rank);
+    uint32_t rank = fuzz_one_in(m, 2) ? 4 : fuzz_between(m, 2, 3), open = fuzz_pick(m, rank);
     uint32_t least = fuzz_between(m, 1, 2);
     muc_expr n = muc_expr_new_input(pool, "len_n", least, least + fuzz_between(m, 1, 7), 1);
     muc_expr k =
@@ -624,6 +649,7 @@ static void add_decoder_inputs(fuzz_maker *m)
     uint32_t id;
 
     t.producer = MUC_NO_ID;
+    m->plain_rows = fuzz_one_in(m, 2);
     if (muc_expr_assume(pool, muc_expr_add(pool, pos, count), 8) != MUC_OK)
         abort();
     t.dims[0] = count;
@@ -633,7 +659,7 @@ static void add_decoder_inputs(fuzz_maker *m)
         t.name = "x1:-2:2";
         t.dtype = MUC_F32;
         t.rank = 2;
-        t.dims[1] = fuzz_number(m, 8 * fuzz_between(m, 1, 4));
+        t.dims[1] = fuzz_number(m, 8 * (fuzz_one_in(m, 2) ? 4 : fuzz_between(m, 1, 4)));
         m->live[m->live_count++] = declare(m, &t, (fuzz_range){ -2, 2 });
     } else {
         fuzz_write_embed(m, MUC_OP_EMBED, id);
@@ -642,7 +668,8 @@ static void add_decoder_inputs(fuzz_maker *m)
 
 static void grow(fuzz_maker *m)
 {
-    uint32_t wanted = fuzz_between(m, 5, fuzz_one_in(m, 4) ? FUZZ_MOST_NODES : 24);
+    uint32_t most = FUZZ_MOST_NODES - FUZZ_MOST_WRITTEN;
+    uint32_t wanted = fuzz_between(m, FUZZ_FEWEST_NODES, fuzz_one_in(m, 4) ? most : 24);
 
     for (uint32_t tries = 0; tries < 8 * wanted && m->nodes < wanted; tries++) {
         const row *r = &rows[fuzz_pick(m, MUC_COUNT(rows))];

@@ -48,7 +48,9 @@ enum {
 };
 
 enum {
+    FUZZ_FEWEST_NODES = 5,
     FUZZ_MOST_NODES = 60,
+    FUZZ_MOST_WRITTEN = 3, /* nodes, by one writer */
     FUZZ_MOST_ATTRIBUTES = 16,
     FUZZ_MOST_ELEMENTS = 2048, /* of a tensor */
     FUZZ_MOST_TENSORS = 1024,
@@ -64,7 +66,8 @@ typedef struct fuzz_maker {
     muc_graph *graph;
     fuzz_chance *chance;
     fuzz_style style;
-    uint32_t nodes;                       /* that were added */
+    bool plain_rows; /* of a decoder: matrices and caches are i8, nothing is left to --quant */
+    uint32_t nodes;  /* that were added */
     fuzz_range ranges[FUZZ_MOST_TENSORS]; /* where a tensor's numbers probably are */
     bool noisy[FUZZ_MOST_TENSORS];        /* its bits depend on the order of sums or on formulas */
     bool read[FUZZ_MOST_TENSORS];         /* by a node */
@@ -140,6 +143,12 @@ uint32_t fuzz_operand(fuzz_maker *m, const fuzz_shape *shape, double lo, double 
  * type. */
 const muc_quantization *fuzz_quantization(fuzz_maker *m, muc_dtype dtype, double most,
                                           uint32_t count, uint32_t axis);
+
+/* A matrix [n, k] of rows of int8 or fewer bits with a scale each, which f32 is multiplied by; of
+ * decoders also of other types, which --quant int8 makes such rows of. */
+uint32_t fuzz_rows(fuzz_maker *m, uint32_t n, uint32_t k);
+/* The quantization of this scale and zero point for all elements. */
+const muc_quantization *fuzz_scale(fuzz_maker *m, float scale, int32_t zero);
 
 /* Another live tensor of x's type and shape, and of its scale if asked; else MUC_NO_ID. */
 uint32_t fuzz_alike(fuzz_maker *m, uint32_t x, bool same_scale);

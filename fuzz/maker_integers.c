@@ -297,37 +297,25 @@ void fuzz_write_requant_conv(fuzz_maker *m, muc_op op, uint32_t x)
     fuzz_add(m, op, inputs, 5, 1, range);
 }
 
-void fuzz_write_requant_linear(fuzz_maker *m, muc_op op, uint32_t x)
+/* weights of a linear [n, k], of a matmul [k, n] */
+void fuzz_write_requant_product(fuzz_maker *m, muc_op op, uint32_t x)
 {
     uint32_t rank = fuzz_tensor(m, x)->rank, inputs[5] = { x }, n = fuzz_between(m, 1, 9);
     uint32_t k = rank ? fuzz_dim(m, x, rank - 1) : 0;
+    bool is_linear = op == MUC_OP_REQUANT_LINEAR;
     fuzz_range range;
     double mul;
 
     if (!is_narrow(m, x) || !k)
         return;
     range = set_requantized(m, &mul, 127 * fuzz_most(m, x) * 3);
-    inputs[1] = fuzz_operand(m, &FUZZ_SHAPE(MUC_I8, n, k), -128, 127, NULL);
+    inputs[1] =
+        fuzz_operand(m, &FUZZ_SHAPE(MUC_I8, is_linear ? n : k, is_linear ? k : n), -128, 127, NULL);
     set_factors(m, inputs + 2, n, mul);
-    inputs[4] = fuzz_one_in(m, 2)
+    inputs[4] = is_linear && fuzz_one_in(m, 2)
                     ? fuzz_constant(m, &FUZZ_SCALAR(fuzz_tensor(m, x)->dtype), 0, 100, NULL)
                     : MUC_NO_ID;
-    fuzz_add(m, op, inputs, 5, 1, range);
-}
-
-void fuzz_write_requant_matmul(fuzz_maker *m, muc_op op, uint32_t x)
-{
-    uint32_t rank = fuzz_tensor(m, x)->rank, inputs[4] = { x }, n = fuzz_between(m, 1, 9);
-    uint32_t k = rank ? fuzz_dim(m, x, rank - 1) : 0;
-    fuzz_range range;
-    double mul;
-
-    if (!is_narrow(m, x) || !k)
-        return;
-    range = set_requantized(m, &mul, 127 * fuzz_most(m, x) * 3);
-    inputs[1] = fuzz_operand(m, &FUZZ_SHAPE(MUC_I8, k, n), -128, 127, NULL);
-    set_factors(m, inputs + 2, n, mul);
-    fuzz_add(m, op, inputs, 4, 1, range);
+    fuzz_add(m, op, inputs, is_linear ? 5 : 4, 1, range);
 }
 
 void fuzz_write_requant_pair(fuzz_maker *m, muc_op op, uint32_t x)

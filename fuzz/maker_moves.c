@@ -234,22 +234,6 @@ void fuzz_write_gather(fuzz_maker *m, muc_op op, uint32_t x)
     fuzz_add(m, op, inputs, 2, 1, m->ranges[x]);
 }
 
-void fuzz_write_gather_elements(fuzz_maker *m, muc_op op, uint32_t x)
-{
-    const muc_tensor *t = fuzz_tensor(m, x);
-    fuzz_shape shape = { MUC_I64, t->rank, { 0 } };
-    uint32_t axis, inputs[2] = { x };
-
-    if (t->rank == 0 || !fuzz_is_fixed(m, x))
-        return;
-    axis = fuzz_pick(m, t->rank);
-    for (uint32_t i = 0; i < t->rank; i++)
-        shape.dims[i] = fuzz_between(m, 1, fuzz_dim(m, x, i));
-    inputs[1] = indices(m, shape, fuzz_dim(m, x, axis));
-    fuzz_set_integer(m, MUC_KEY_AXIS, axis);
-    fuzz_add(m, op, inputs, 2, 1, m->ranges[x]);
-}
-
 /* tuples of indices into the first dimensions, of which one is shared by all: in 0..least - 1 */
 static uint32_t tuples(fuzz_maker *m, uint32_t x, uint32_t depth, uint32_t rows)
 {
@@ -290,8 +274,10 @@ static uint32_t updates(fuzz_maker *m, uint32_t x, fuzz_shape shape)
                         t->quantization);
 }
 
-void fuzz_write_scatter_elements(fuzz_maker *m, muc_op op, uint32_t x)
+/* gather_elements, or scatter_elements with what it puts there */
+void fuzz_write_elements(fuzz_maker *m, muc_op op, uint32_t x)
 {
+    bool scatters = op == MUC_OP_SCATTER_ELEMENTS;
     const muc_tensor *t = fuzz_tensor(m, x);
     fuzz_shape shape = { MUC_I64, t->rank, { 0 } };
     uint32_t axis, inputs[3] = { x };
@@ -302,10 +288,12 @@ void fuzz_write_scatter_elements(fuzz_maker *m, muc_op op, uint32_t x)
     for (uint32_t i = 0; i < t->rank; i++)
         shape.dims[i] = fuzz_between(m, 1, fuzz_dim(m, x, i));
     inputs[1] = indices(m, shape, fuzz_dim(m, x, axis));
-    inputs[2] = updates(m, x, shape);
     fuzz_set_integer(m, MUC_KEY_AXIS, axis);
-    fuzz_set_integer(m, MUC_KEY_REDUCTION, reduction(m, x));
-    fuzz_add(m, op, inputs, 3, 1, m->ranges[x]);
+    if (scatters) {
+        inputs[2] = updates(m, x, shape);
+        fuzz_set_integer(m, MUC_KEY_REDUCTION, reduction(m, x));
+    }
+    fuzz_add(m, op, inputs, scatters ? 3 : 2, 1, m->ranges[x]);
 }
 
 void fuzz_write_scatter_nd(fuzz_maker *m, muc_op op, uint32_t x)

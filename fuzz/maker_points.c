@@ -301,19 +301,44 @@ void fuzz_write_lookup(fuzz_maker *m, muc_op op, uint32_t x)
 
 /* ---- products ---- */
 
-/* matrices of few bits, or as x is; a scale for each of n rows */
+uint32_t fuzz_rows(fuzz_maker *m, uint32_t n, uint32_t k)
+{
+    static const int32_t most_levels[] = { 127, 3, 15 };
+    static const muc_dtype others[] = { MUC_Q8_0, MUC_Q4_0, MUC_Q8_0, MUC_Q4_0,
+                                        MUC_F16,  MUC_BF16, MUC_F32 };
+    int32_t most = most_levels[fuzz_pick(m, MUC_COUNT(most_levels))];
+    fuzz_shape shape = FUZZ_SHAPE(MUC_I8, n, k);
+    muc_quantization *q;
+    uint32_t id;
+
+    if (m->style == FUZZ_IN_DECODER && !m->plain_rows && k % 32 == 0 && !fuzz_one_in(m, 3)) {
+        shape.dtype = others[fuzz_pick(m, MUC_COUNT(others))];
+        return fuzz_constant(m, &shape, -1.5, 1.5, NULL);
+    }
+    q = (muc_quantization *)(uintptr_t)fuzz_quantization(m, MUC_I8, 1, n, 0);
+    for (uint32_t i = 0; q && n > 1 && i < n && most < 127; i++) /* of 16 bits, as few bits have */
+        ((float *)(uintptr_t)q->scales)[i] = (float)(1 + fuzz_pick(m, 64)) / (float)(8 * most);
+    id = q ? fuzz_constant(m, &shape, -most, most, q) : MUC_NO_ID;
+    for (uint32_t i = 0; id != MUC_NO_ID && most < 127 && i < n * k; i++)
+        fuzz_store(MUC_I8, (uint8_t *)(uintptr_t)fuzz_tensor(m, id)->data, i,
+                   2.0 * fuzz_pick(m, (uint32_t)most + 1) - most);
+    return id;
+}
+
+/* rows of int8 or fewer bits, or as x is; a scale for each of n rows */
 static uint32_t weights(fuzz_maker *m, uint32_t x, uint32_t n, uint32_t k)
 {
     muc_dtype dtype = fuzz_tensor(m, x)->dtype;
     fuzz_shape shape = FUZZ_SHAPE(dtype, n, k);
-    bool hybrid = dtype == MUC_F32 && (fuzz_tensor(m, x)->rank == 2 || fuzz_one_in(m, 32)) &&
-                  fuzz_one_in(m, m->style == FUZZ_IN_DECODER ? 2 : 6);
     const muc_quantization *q = NULL;
 
-    if (fuzz_tensor(m, x)->quantization || hybrid) {
-        if (dtype == MUC_F32 || dtype == MUC_I16)
+    if (dtype == MUC_F32 && (fuzz_tensor(m, x)->rank == 2 || fuzz_one_in(m, 32)) &&
+        fuzz_one_in(m, m->style == FUZZ_IN_DECODER ? 2 : 6))
+        return fuzz_rows(m, n, k);
+    if (fuzz_tensor(m, x)->quantization) {
+        if (dtype == MUC_I16)
             shape.dtype = MUC_I8;
-        q = fuzz_quantization(m, shape.dtype, 1, fuzz_one_in(m, 2) || hybrid ? n : 1, 0);
+        q = fuzz_quantization(m, shape.dtype, 1, fuzz_one_in(m, 2) ? n : 1, 0);
     }
     if (shape.dtype == MUC_I8)
         return fuzz_constant(m, &shape, -127, 127, q);
@@ -350,7 +375,7 @@ void fuzz_write_linear(fuzz_maker *m, muc_op op, uint32_t x)
     if (x == MUC_NO_ID)
         return;
     inputs[0] = x;
-    inputs[1] = weights(m, x, fuzz_one_in(m, 3) ? k : n, k);
+    inputs[1] = weights(m, x, fuzz_one_in(m, 3) != (m->style == FUZZ_IN_DECODER) ? k : n, k);
     if (inputs[1] == MUC_NO_ID)
         return;
     inputs[2] = bias(m, x, fuzz_dim(m, inputs[1], 0));

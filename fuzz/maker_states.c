@@ -26,6 +26,41 @@ static uint32_t new_state(fuzz_maker *m, const fuzz_shape *shape, const muc_quan
     return id;
 }
 
+/* an operand of i8 or i16 around zero in this scale */
+static uint32_t narrow(fuzz_maker *m, fuzz_shape shape, float scale)
+{
+    return fuzz_constant(m, &shape, -100, 100, fuzz_scale(m, scale, 0));
+}
+
+/* TFLite's layer of integers: x i8 [steps, batch, K], h i8, c i16, both states */
+static void write_lstm_s8(fuzz_maker *m, uint32_t x)
+{
+    uint32_t hidden = fuzz_between(m, 1, 5), first = fuzz_one_in(m, 2), inputs[7], batch;
+    const muc_quantization *h = fuzz_quantization(m, MUC_I8, 1, 1, 0);
+
+    x = fuzz_tensor(m, x)->dtype == MUC_I8 ? x : MUC_NO_ID;
+    if (x == MUC_NO_ID || fuzz_tensor(m, x)->rank != 3 || !fuzz_is_fixed(m, x))
+        return;
+    batch = fuzz_dim(m, x, first ? 0 : 1);
+    inputs[0] = x;
+    inputs[1] = narrow(m, FUZZ_SHAPE(MUC_I8, 1, 4 * hidden, fuzz_dim(m, x, 2)), 0.01f);
+    inputs[2] = narrow(m, FUZZ_SHAPE(MUC_I8, 1, 4 * hidden, hidden), 0.02f);
+    inputs[3] = fuzz_one_in(m, 3)
+                    ? MUC_NO_ID
+                    : fuzz_constant(m, &FUZZ_SHAPE(MUC_I32, 1, 8 * hidden), -9000, 9000, NULL);
+    inputs[4] = MUC_NO_ID;
+    inputs[5] = new_state(
+        m, first ? &FUZZ_SHAPE(MUC_I8, batch, 1, hidden) : &FUZZ_SHAPE(MUC_I8, 1, batch, hidden),
+        h);
+    inputs[6] = new_state(
+        m, first ? &FUZZ_SHAPE(MUC_I16, batch, 1, hidden) : &FUZZ_SHAPE(MUC_I16, 1, batch, hidden),
+        fuzz_scale(m, fuzz_one_in(m, 2) ? 1.0f / 2048 : 1.0f / 4096, 0));
+    fuzz_set_integer(m, MUC_KEY_BATCH_FIRST, first);
+    if (fuzz_one_in(m, 3))
+        fuzz_set_real(m, MUC_KEY_CELL_CLIP, 4);
+    fuzz_add_as(m, MUC_OP_LSTM, inputs, 7, 1, (fuzz_range){ -1, 1 }, h);
+}
+
 /* x [steps, batch, K] */
 void fuzz_write_recurrent(fuzz_maker *m, muc_op op, uint32_t x)
 {
@@ -34,6 +69,8 @@ void fuzz_write_recurrent(fuzz_maker *m, muc_op op, uint32_t x)
     uint32_t inputs[8], batch, steps, d = both + 1;
     fuzz_shape state;
 
+    if (op == MUC_OP_LSTM && fuzz_tensor(m, x)->quantization)
+        write_lstm_s8(m, x);
     if (fuzz_tensor(m, x)->rank != 3 || fuzz_tensor(m, x)->dtype != MUC_F32 || !fuzz_is_fixed(m, x))
         return;
     x = fuzz_tame(m, x, -8, 8);
@@ -70,24 +107,36 @@ void fuzz_write_recurrent(fuzz_maker *m, muc_op op, uint32_t x)
 
 void fuzz_write_svdf(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t rank = fuzz_between(m, 1, 2), units = fuzz_between(m, 1, 4), memory, inputs[5], rows;
-    fuzz_shape shape = { MUC_F32, 2, { 0 } };
+    uint32_t rank = fuzz_between(m, 1, 2), units = fuzz_between(m, 1, 4), memory, inputs[5];
+    bool is_i8 = fuzz_tensor(m, x)->dtype == MUC_I8 && fuzz_tensor(m, x)->quantization;
+    fuzz_shape feature, time, state;
 
-    if (fuzz_tensor(m, x)->rank != 2 || fuzz_tensor(m, x)->dtype != MUC_F32 || !fuzz_is_fixed(m, x))
+    if (fuzz_tensor(m, x)->rank != 2 || (fuzz_tensor(m, x)->dtype != MUC_F32 && !is_i8) ||
+        !fuzz_is_fixed(m, x))
         return;
     x = fuzz_tame(m, x, -8, 8);
     if (x == MUC_NO_ID)
         return;
     memory = fuzz_between(m, 1, 5);
-    rows = fuzz_dim(m, x, 0);
+    feature = FUZZ_SHAPE(MUC_F32, rank * units, fuzz_dim(m, x, 1));
+    time = FUZZ_SHAPE(MUC_F32, rank * units, memory);
+    state = FUZZ_SHAPE(MUC_F32, fuzz_dim(m, x, 0), rank * units * memory);
     inputs[0] = x;
-    inputs[1] = fuzz_operand(m, &FUZZ_SHAPE(MUC_F32, rank * units, fuzz_dim(m, x, 1)), -1, 1, NULL);
-    inputs[2] = fuzz_operand(m, &FUZZ_SHAPE(MUC_F32, rank * units, memory), -1, 1, NULL);
-    shape.dims[0] = rows;
-    shape.dims[1] = rank * units * memory;
-    inputs[3] = new_state(m, &shape, NULL);
-    inputs[4] =
-        fuzz_pick(m, 3) ? fuzz_operand(m, &FUZZ_SHAPE(MUC_F32, units), -1, 1, NULL) : MUC_NO_ID;
+    if (is_i8) {
+        feature.dtype = MUC_I8;
+        state.dtype = time.dtype = fuzz_one_in(m, 2) ? MUC_I8 : MUC_I16;
+        inputs[1] = narrow(m, feature, 0.01f);
+        inputs[2] = narrow(m, time, 0.02f);
+        inputs[3] = new_state(m, &state, fuzz_scale(m, state.dtype == MUC_I8 ? 0.05f : 0.001f, 0));
+    } else {
+        inputs[1] = fuzz_operand(m, &feature, -1, 1, NULL);
+        inputs[2] = fuzz_operand(m, &time, -1, 1, NULL);
+        inputs[3] = new_state(m, &state, NULL);
+    }
+    inputs[4] = MUC_NO_ID;
+    if (fuzz_pick(m, 3))
+        inputs[4] = is_i8 ? fuzz_constant(m, &FUZZ_SHAPE(MUC_I32, units), -900, 900, NULL)
+                          : fuzz_operand(m, &FUZZ_SHAPE(MUC_F32, units), -1, 1, NULL);
     fuzz_set_integer(m, MUC_KEY_RANK, rank);
     fuzz_add(m, op, inputs, 5, 1, (fuzz_range){ -16, 16 });
 }
@@ -136,17 +185,11 @@ static uint32_t columns_of(const fuzz_maker *m, uint32_t x)
 
 void fuzz_write_embed(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t inputs[2] = { x }, columns = 8 * fuzz_between(m, 1, 4);
-    fuzz_shape shape = FUZZ_SHAPE(MUC_F32, 16, columns);
+    uint32_t inputs[2] = { x }, columns = 8 * (fuzz_one_in(m, 2) ? 4 : fuzz_between(m, 1, 4));
 
     if (m->ranges[x].lo < 0 || m->ranges[x].hi > 15)
         return;
-    if (!fuzz_one_in(m, 32)) {
-        shape.dtype = MUC_I8;
-        inputs[1] = fuzz_constant(m, &shape, -127, 127, fuzz_quantization(m, MUC_I8, 2, 16, 0));
-    } else {
-        inputs[1] = fuzz_constant(m, &shape, -2, 2, NULL);
-    }
+    inputs[1] = fuzz_rows(m, 16, columns);
     fuzz_add(m, op, inputs, 2, 1, (fuzz_range){ -2, 2 });
 }
 
@@ -167,7 +210,7 @@ void fuzz_write_rope(fuzz_maker *m, muc_op op, uint32_t x)
 
 void fuzz_write_attention(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t columns = columns_of(m, x), heads, kv, width, inputs[7], small = !fuzz_one_in(m, 32);
+    uint32_t columns = columns_of(m, x), heads, kv, width, inputs[7], small = m->plain_rows;
     fuzz_shape shape = { small ? MUC_I8 : MUC_F32, 2, { CONTEXT, 0 } };
 
     if (columns == 0 || columns % 4 || fuzz_most(m, x) > 64)

@@ -67,6 +67,29 @@ static void text_is_read_and_printed_exactly(void **state)
 }
 
 /* the text with one word replaced by another must be refused with these words */
+static void blocks_are_printed_as_their_bytes(void **state)
+{
+    const char written[] = "graph n\n"
+                           "tensor w = const q4_0 [1, 32] values 0, 48, 1, 2, 3, 4, 5, 6, 7, 8, 9, "
+                           "10, 11, 12, 13, 14, 255, 16\n"
+                           "tensor x = input f32 [32]\n"
+                           "node y f32 [1] = linear x, w\n"
+                           "output y\n";
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph = parsed(ctx, written);
+    muc_text text = { 0 };
+    float last;
+
+    (void)state;
+    muc_graph_print_whole(graph, &text);
+    assert_string_equal(text.data, written);
+    assert_true(muc_dtype_to_f32(MUC_Q4_0, graph->tensors[0].data, 31, 1, &last));
+    assert_true(last == 0.125f * (1 - 8)); /* the upper half of the last byte, less 8 */
+    muc_text_free(&text);
+    muc_graph_free(graph);
+    muc_context_free(ctx);
+}
+
 static void check_refused(const char *found, const char *replacement, const char *message)
 {
     muc_context *ctx = muc_context_new(1);
@@ -316,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_read_and_printed_exactly),
+        cmocka_unit_test(blocks_are_printed_as_their_bytes),
         cmocka_unit_test(wrong_graphs_are_refused_by_name),
         cmocka_unit_test(networks_are_read_and_printed_exactly),
         cmocka_unit_test(wrong_networks_are_refused_by_name),

@@ -317,21 +317,22 @@ static muc_status read_element(parser *p, muc_dtype dtype, uint8_t *out)
     return MUC_OK;
 }
 
-/* the elements of a constant, kept in the graph's arena */
+/* the elements of a constant, of types of blocks its bytes, kept in the graph's arena */
 static muc_status read_values(parser *p, muc_tensor *tensor)
 {
-    const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
+    muc_dtype dtype = muc_dtype_get(tensor->dtype)->block_elements > 1 ? MUC_U8 : tensor->dtype;
+    uint32_t width = muc_dtype_get(dtype)->block_bytes;
     size_t capacity = 0;
     uint8_t *data = NULL;
     void *kept;
 
-    if (tensor->kind != MUC_TENSOR_CONST || info->block_elements != 1)
-        return unexpected(p, "a constant of plain elements before this");
+    if (tensor->kind != MUC_TENSOR_CONST)
+        return unexpected(p, "a constant before this");
     do {
-        MUC_TRY(muc_arena_grow(p->ctx, &p->scratch, (size_t)tensor->bytes + info->block_bytes, 1,
-                               &capacity, (void **)&data));
-        MUC_TRY(read_element(p, tensor->dtype, data + tensor->bytes));
-        tensor->bytes += info->block_bytes;
+        MUC_TRY(muc_arena_grow(p->ctx, &p->scratch, (size_t)tensor->bytes + width, 1, &capacity,
+                               (void **)&data));
+        MUC_TRY(read_element(p, dtype, data + tensor->bytes));
+        tensor->bytes += width;
     } while (accept(p, ","));
     MUC_TRY(muc_arena_new(p->ctx, &p->graph->arena, (size_t)tensor->bytes, 1, &kept));
     memcpy(kept, data, (size_t)tensor->bytes);

@@ -126,20 +126,24 @@ static void print_element(const muc_tensor *tensor, uint64_t i, muc_text *text)
     }
 }
 
-/* values of a constant of at most so many elements, else its size */
+/* values of a constant of at most so many elements, of types of blocks its bytes; else its size */
 static void print_constant(const muc_tensor *tensor, uint64_t most, muc_text *text)
 {
     const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
-    uint64_t count = tensor->bytes / info->block_bytes;
+    uint64_t count = tensor->bytes / info->block_bytes * info->block_elements;
 
-    if (!tensor->data || count == 0 || count > most || info->block_elements != 1 ||
-        tensor->sequence_bytes) {
+    if (!tensor->data || count == 0 || count > most || tensor->sequence_bytes) {
         muc_text_add(text, " bytes %llu", (unsigned long long)tensor->bytes);
         return;
     }
+    if (info->block_elements > 1)
+        count = tensor->bytes;
     for (uint64_t i = 0; i < count; i++) {
         muc_text_add(text, i ? ", " : " values ");
-        print_element(tensor, i, text);
+        if (info->block_elements > 1)
+            muc_text_add(text, "%u", tensor->data[i]);
+        else
+            print_element(tensor, i, text);
     }
 }
 
