@@ -92,6 +92,18 @@ static bool draw_inputs(check *c, uint32_t run)
     return true;
 }
 
+/* Whether a run may begin at its position: not behind what the run before left of its tokens, as
+ * caches have nothing there. */
+static bool follows(const check *c)
+{
+    const muc_expr_pool *pool = c->written->pool;
+    uint32_t pos = muc_expr_find_input(pool, "pos"), m = muc_expr_find_input(pool, "m");
+    const uint32_t *last = c->runs ? c->bindings[c->runs - 1] : NULL;
+
+    return pos == MUC_NO_ID || m == MUC_NO_ID ||
+           c->bindings[c->runs][pos] <= (last ? last[pos] + last[m] : 0);
+}
+
 /* least, greatest, then any lengths; each run has arrays of its own */
 static bool draw_runs(check *c)
 {
@@ -109,7 +121,7 @@ static bool draw_runs(check *c)
                    : tries == 1 ? in->hi
                                 : in->lo + in->multiple * fuzz_draw(&c->chance, steps + 1);
         }
-        if (muc_expr_check_bindings(c->ctx, pool, b) != MUC_OK) {
+        if (muc_expr_check_bindings(c->ctx, pool, b) != MUC_OK || !follows(c)) {
             muc_error_clear(c->ctx);
             continue;
         }

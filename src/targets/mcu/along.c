@@ -9,7 +9,7 @@
 #include "targets/mcu/nest.h"
 
 /* What a reduction does: before the first element, with each, and at the end; sum is the result so
- * far, x the element, n how many there are. */
+ * far, x the element, n how many there are, most the greatest of them, or 0 if that is infinite. */
 typedef struct reduction {
     muc_op op;
     bool whole; /* for integers, else for f32 */
@@ -25,8 +25,8 @@ static const reduction reductions[] = {
     { MUC_OP_REDUCE_L1, false, "float", "0.0f", "sum + mur_abs(x)", "sum" },
     { MUC_OP_REDUCE_L2, false, "float", "0.0f", "sum + x * x", "mur_sqrt(sum)" },
     { MUC_OP_REDUCE_LOG_SUM, false, "float", "0.0f", "sum + x", "mur_real_log(sum)" },
-    { MUC_OP_REDUCE_LOG_SUM_EXP, false, "float", "0.0f", "sum + mur_real_exp(x)",
-      "mur_real_log(sum)" },
+    { MUC_OP_REDUCE_LOG_SUM_EXP, false, "float", "0.0f", "sum + mur_real_exp(x - most)",
+      "mur_real_log(sum) + most" },
     { MUC_OP_REDUCE_SUM_SQUARE, false, "float", "0.0f", "sum + x * x", "sum" },
     { MUC_OP_REDUCE_SUM, true, "int64_t", "0", "sum + (int64_t)x", "sum" },
     { MUC_OP_REDUCE_MEAN, true, "int64_t", "0", "sum + (int64_t)x", "sum / (int64_t)n" },
@@ -161,10 +161,27 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
 
 /* ---- plain numbers ---- */
 
+/* a loop over the elements of a result, x in turn: "name = each;" */
+static void print_turns(muc_mcu_nest *nest, const muc_tensor *x, unsigned depth, const char *name,
+                        const char *each)
+{
+    muc_text *text = &nest->l->text;
+
+    muc_mcu_nest_open(nest, nest->outer, nest->loops, depth);
+    muc_mcu_indent(text, 1 + nest->loops);
+    muc_text_add(text, "const %s x = ", muc_mcu_c_type(x->dtype));
+    muc_mcu_nest_print(nest, &nest->operands[0], text);
+    muc_text_add(text, ";\n\n");
+    muc_mcu_indent(text, 1 + nest->loops);
+    muc_text_add(text, "%s = %s;\n", name, each);
+    muc_mcu_nest_close(nest, nest->outer, nest->loops, depth);
+}
+
 muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
 {
     const reduction *r = find_reduction(l, node);
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    bool needs_most = strstr(r->each, "most") != NULL;
     muc_mcu_nest nest = { .l = l };
     muc_text *text = &l->text;
     unsigned depth;
@@ -184,15 +201,14 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
         muc_text_add(text, ";\n");
     }
     muc_mcu_indent(text, depth);
-    muc_text_add(text, "%s sum = %s;\n\n", r->type, r->start);
-    muc_mcu_nest_open(&nest, nest.outer, nest.loops, depth);
-    muc_mcu_indent(text, 1 + nest.loops);
-    muc_text_add(text, "const %s x = ", muc_mcu_c_type(x->dtype));
-    muc_mcu_nest_print(&nest, &nest.operands[0], text);
-    muc_text_add(text, ";\n\n");
-    muc_mcu_indent(text, 1 + nest.loops);
-    muc_text_add(text, "sum = %s;\n", r->each);
-    muc_mcu_nest_close(&nest, nest.outer, nest.loops, depth);
+    muc_text_add(text, "%s sum = %s%s;\n\n", r->type, r->start,
+                 needs_most ? ", most = -1.0f / 0.0f" : "");
+    if (needs_most) {
+        print_turns(&nest, x, depth, "most", "mur_max(x, most)");
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "most = most - most == 0.0f ? most : 0.0f;\n");
+    }
+    print_turns(&nest, x, depth, "sum", r->each);
     muc_mcu_indent(text, depth);
     muc_mcu_nest_print(&nest, &nest.operands[1], text);
     muc_text_add(text, " = (%s)(%s);\n", muc_mcu_c_type(y->dtype), r->end);
