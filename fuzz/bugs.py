@@ -21,8 +21,8 @@ BUGS = [
     ("src/passes/layout.c", "if (i >= missing && !muc_rewrite_dim(&l->r.old, t, i - missing, &dims[i]))",
      "if (i > missing && !muc_rewrite_dim(&l->r.old, t, i - missing, &dims[i]))"),
     # plan
-    ("src/plan/place.c", "(buffer->first <= step && step <= buffer->last)",
-     "(buffer->first <= step && step < buffer->last)"),
+    ("src/plan/lifetimes.c", "(p->first <= q->last && q->first <= p->last)",
+     "(p->first < q->last && q->first < p->last)"),
     ("src/targets/mcu/memory.c", "int64_t lead = overlap->lead > 0 ? overlap->lead : 0;", "int64_t lead = 0;"),
     # targets/mcu
     ("src/targets/mcu/elementwise.c", "muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y) &&",

@@ -333,7 +333,9 @@ static uint32_t weights(fuzz_maker *m, uint32_t x, uint32_t n, uint32_t k)
     const muc_quantization *q = NULL;
 
     if (dtype == MUC_F32 && (fuzz_tensor(m, x)->rank == 2 || fuzz_one_in(m, 32)) &&
-        fuzz_one_in(m, m->style == FUZZ_IN_DECODER ? 2 : 6))
+        fuzz_one_in(m, m->style != FUZZ_IN_DECODER ? 6
+                       : m->plain_rows             ? 2
+                                                   : 1))
         return fuzz_rows(m, n, k);
     if (fuzz_tensor(m, x)->quantization) {
         if (dtype == MUC_I16)

@@ -143,7 +143,9 @@ void fuzz_write_conv(fuzz_maker *m, muc_op op, uint32_t x)
     inputs[2] = bias_of(m, x, out);
     set_window(m, &im, &w, fuzz_one_in(m, 2));
     set_groups(m, groups);
-    fuzz_add(m, op, inputs, 3, 1, sum_range(m, x, w.taps * im.channels / groups));
+    x = fuzz_add(m, op, inputs, 3, 1, sum_range(m, x, w.taps * im.channels / groups));
+    if (x != MUC_NO_ID && fuzz_is_real(m, x) && fuzz_one_in(m, 5)) /* folded where it may be */
+        fuzz_write_channel_norm(m, MUC_OP_BATCH_NORM, x);
 }
 
 void fuzz_write_conv_transpose(fuzz_maker *m, muc_op op, uint32_t x)

@@ -161,19 +161,19 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
 
 /* ---- plain numbers ---- */
 
-/* a loop over the elements of a result, x in turn: "name = each;" */
+/* a loop over the elements of a result, each in turn with a name: "sum = each;" */
 static void print_turns(muc_mcu_nest *nest, const muc_tensor *x, unsigned depth, const char *name,
-                        const char *each)
+                        const char *sum, const char *each)
 {
     muc_text *text = &nest->l->text;
 
     muc_mcu_nest_open(nest, nest->outer, nest->loops, depth);
     muc_mcu_indent(text, 1 + nest->loops);
-    muc_text_add(text, "const %s x = ", muc_mcu_c_type(x->dtype));
+    muc_text_add(text, "const %s %s = ", muc_mcu_c_type(x->dtype), name);
     muc_mcu_nest_print(nest, &nest->operands[0], text);
     muc_text_add(text, ";\n\n");
     muc_mcu_indent(text, 1 + nest->loops);
-    muc_text_add(text, "%s = %s;\n", name, each);
+    muc_text_add(text, "%s = %s;\n", sum, each);
     muc_mcu_nest_close(nest, nest->outer, nest->loops, depth);
 }
 
@@ -204,11 +204,11 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
     muc_text_add(text, "%s sum = %s%s;\n\n", r->type, r->start,
                  needs_most ? ", most = -1.0f / 0.0f" : "");
     if (needs_most) {
-        print_turns(&nest, x, depth, "most", "mur_max(x, most)");
+        print_turns(&nest, x, depth, "e", "most", "mur_max(e, most)");
         muc_mcu_indent(text, depth);
         muc_text_add(text, "most = most - most == 0.0f ? most : 0.0f;\n");
     }
-    print_turns(&nest, x, depth, "sum", r->each);
+    print_turns(&nest, x, depth, "x", "sum", r->each);
     muc_mcu_indent(text, depth);
     muc_mcu_nest_print(&nest, &nest.operands[1], text);
     muc_text_add(text, " = (%s)(%s);\n", muc_mcu_c_type(y->dtype), r->end);
