@@ -326,6 +326,12 @@ static muc_status join_affine(muc_cnnchip_lowering *l, muc_cnnchip_step *step, c
     return MUC_OK;
 }
 
+/* whether the channels of x, as it lies, are those of the image that is meant */
+static bool lies_so(const muc_cnnchip_lowering *l, uint32_t x, bool last)
+{
+    return l->values[x].last == last || muc_cnnchip_tensor(l, x)->rank <= 2;
+}
+
 static muc_status apply(muc_cnnchip_lowering *l, const muc_node *node, uint32_t x, bool last,
                         const affine *a, bool *done)
 {
@@ -334,7 +340,7 @@ static muc_status apply(muc_cnnchip_lowering *l, const muc_node *node, uint32_t 
     muc_cnnchip_view in;
     muc_cnnchip_step *step;
 
-    if (find_stage(l, x, &first, &end)) {
+    if (lies_so(l, x, last) && find_stage(l, x, &first, &end)) {
         *done = true;
         for (uint32_t i = first; i < end; i++)
             if (l->steps[i].final)
