@@ -347,7 +347,9 @@ def test_a_chip_of_int8_is_judged_bit_for_bit_and_by_its_distance_from_float32()
     for pes in ("unlimited", 9, 4):
         made = json.loads(muc("compile", network, "--target", "cnnchip", *quantized, "--pes", pes, "-o", chip, "--json")[0])
         count = int(made["self_check"]["layers"].split()[0])  # a concatenation in place has no instruction
-        assert made["self_check"]["exact"] and count >= made["layers"] - 1 >= 12, made
+        assert made["self_check"]["exact"] and (count, made["layers"]) == (15, 16), made
+        assert {row["operator"] for row in made["host_steps"]} == {"lookup", "depth_to_space", "transpose", "dequantize"}, made
+        assert [row["operator"] for row in made["below_25_db"]] == ["conv", "depth_to_space", "transpose"], made  # of output u
         found = json.loads(muc("verify", chip, network, *quantized, "--json")[0])
         assert found["exact"] and found["compared_exactly"] == count and not any(row["wrong"] for row in found["layers"]), found
         operators = {row["operator"] for row in found["layers"]}
@@ -366,6 +368,32 @@ def test_a_chip_of_int8_is_judged_bit_for_bit_and_by_its_distance_from_float32()
     out, err = muc("verify", chip, network, *quantized, "--json", status=MISMATCH)
     assert not json.loads(out)["exact"]
     has(err, "chip's arithmetic differ at 'c'")
+
+
+# q has r's integers, for a hundredth of the numbers
+RESCALED = f"""graph rescaled
+tensor x = input f32 [1, 2, 4, 4]
+tensor k = const f32 [1] values 0.01
+tensor w = const f32 [2, 2, 1, 1] values {numbers(4)}
+node r f32 [1, 2, 4, 4] = max_pool x kernel=[1, 1]
+node q f32 [1, 2, 4, 4] = mul r, k
+node c f32 [1, 2, 4, 4] = conv q, w
+node s f32 [1, 2, 4, 4] = sigmoid c
+output s
+"""
+
+
+def test_the_same_integers_on_another_scale_are_other_numbers_on_the_chip():
+    network, samples, chip = WORK / "rescaled.graph", WORK / "rescaled.npy", WORK / "rescaled_chip"
+    network.write_text(RESCALED)
+    write_npy(samples, (4, 2, 4, 4), [(i * 29 % 101 - 50) / 30 for i in range(128)])
+    quantized = ("--quant", "int8", "--calib", samples)
+    made = json.loads(muc("compile", network, "--target", "cnnchip", *quantized, "-o", chip, "--json")[0])
+    assert made["self_check"]["exact"] and "float32" not in made, made
+    found = json.loads(muc("verify", chip, network, *quantized, "--json")[0])
+    assert found["exact"] and all(row["rms_error"] < row["bound"] for row in found["outputs"]), found
+    kept = json.loads(muc("compile", network, "--target", "cnnchip", *quantized, "--keep-float", "sigmoid", "-o", chip, "--force", "--json")[0])
+    assert {"node": "s/last", "operator": "sigmoid"} in kept["float32"], kept
 
 
 def board(flash, sram):

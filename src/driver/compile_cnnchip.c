@@ -5,6 +5,7 @@
 
 #include "driver/chip.h"
 #include "driver/compile.h"
+#include "driver/network_int8.h"
 #include "driver/target.h"
 #include "passes/batch.h"
 #include "passes/canonical.h"
@@ -241,15 +242,24 @@ static muc_status put_inputs(muc_context *ctx, muc_cnnchip_build *build, const m
     return status == MUC_OK ? muc_cnnchip_set_frame(build, frame) : status;
 }
 
+/* what a network that was quantized lost, of the graph as it was quantized */
+typedef struct losses {
+    muc_int8_loss *items;
+    size_t count;
+} losses;
+
 static muc_status finish(muc_context *ctx, muc_cnnchip_build *build, const muc_model *model,
-                         muc_arena *arena, const char *out_path, muc_report **out)
+                         const losses *lost, muc_arena *arena, const char *out_path,
+                         muc_report **out)
 {
     chip_job job = { .graph = model->network.graph, .build = build };
 
     MUC_TRY(muc_graph_fingerprint(ctx, job.graph, &build->fingerprint));
     MUC_TRY(put_inputs(ctx, build, model, arena));
     MUC_TRY(muc_cnnchip_write_folder(ctx, build, out_path, self_check, &job));
-    return make_report(ctx, build, &job.check, out_path, out);
+    MUC_TRY(make_report(ctx, build, &job.check, out_path, out));
+    muc_int8_report_losses(*out, lost->items, lost->count);
+    return muc_report_status(ctx, *out);
 }
 
 static muc_status compile(muc_context *ctx, const muc_model *model,
@@ -257,6 +267,7 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
                           const char *out_path, muc_report **out)
 {
     muc_graph *graph = model->network.graph;
+    losses lost = { NULL, 0 };
     uint32_t hex_bits = 32;
     muc_cnnchip_machine machine;
     muc_cnnchip_build *build;
@@ -264,6 +275,8 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
     const char *name;
 
     MUC_TRY(muc_name_of_path(ctx, arena, model->path, &name));
+    if (model->calibration_count)
+        MUC_TRY(muc_int8_losses(ctx, model, arena, &lost.items, &lost.count));
     MUC_TRY(muc_prepare_cnnchip(ctx, graph)); /* passes */
     MUC_TRY(find_machine(ctx, arena, graph, options, &machine));
     if (options->hex)
@@ -275,7 +288,7 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
     build->options = model->options;
     build->hex_bits = hex_bits;
     if (out_path)
-        status = finish(ctx, build, model, arena, out_path, out);
+        status = finish(ctx, build, model, &lost, arena, out_path, out);
     muc_cnnchip_build_free(build);
     return status;
 }

@@ -53,33 +53,6 @@ static void add_exports(muc_report *report, const muc_mcu_exports *exports)
     muc_report_end(report);
 }
 
-/* what a network that was quantized lost */
-static void add_losses(muc_report *report, const muc_int8_loss *losses, size_t count)
-{
-    static const char *const tables[] = { "below_25_db", "float32" };
-
-    _Static_assert(MUC_INT8_LOW_DB == 25, "the table's name");
-    for (unsigned table = 0; table < 2; table++) {
-        bool any = false;
-
-        for (size_t i = 0; i < count; i++) {
-            if (losses[i].is_float != table)
-                continue;
-            if (!any)
-                muc_report_begin_table(report, tables[table]);
-            any = true;
-            muc_report_begin_row(report);
-            muc_report_add_text(report, "node", "%s", losses[i].node);
-            muc_report_add_text(report, "operator", "%s", losses[i].op);
-            if (table == 0)
-                muc_report_add_real(report, "snr_db", losses[i].snr_db);
-            muc_report_end(report);
-        }
-        if (any)
-            muc_report_end(report);
-    }
-}
-
 static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, const char *path,
                               muc_report **out)
 {
@@ -229,7 +202,7 @@ static muc_status write(muc_context *ctx, const muc_mcu_build *build, const muc_
 {
     MUC_TRY(muc_mcu_write_folder(ctx, build, path, muc_code_check)); /* emit */
     MUC_TRY(make_report(ctx, build, path, out));
-    add_losses(*out, losses, loss_count);
+    muc_int8_report_losses(*out, losses, loss_count);
     return muc_report_status(ctx, *out);
 }
 

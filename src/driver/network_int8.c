@@ -462,3 +462,29 @@ muc_status muc_int8_losses(muc_context *ctx, const muc_model *model, muc_arena *
     muc_network_close(&real);
     return status;
 }
+
+void muc_int8_report_losses(muc_report *report, const muc_int8_loss *losses, size_t count)
+{
+    static const char *const tables[] = { "below_25_db", "float32" };
+
+    _Static_assert(MUC_INT8_LOW_DB == 25, "the table's name");
+    for (unsigned table = 0; table < 2; table++) {
+        bool any = false;
+
+        for (size_t i = 0; i < count; i++) {
+            if (losses[i].is_float != table)
+                continue;
+            if (!any)
+                muc_report_begin_table(report, tables[table]);
+            any = true;
+            muc_report_begin_row(report);
+            muc_report_add_text(report, "node", "%s", losses[i].node);
+            muc_report_add_text(report, "operator", "%s", losses[i].op);
+            if (table == 0)
+                muc_report_add_real(report, "snr_db", losses[i].snr_db);
+            muc_report_end(report);
+        }
+        if (any)
+            muc_report_end(report);
+    }
+}

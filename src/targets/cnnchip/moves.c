@@ -21,8 +21,16 @@ static muc_status find_value(muc_cnnchip_lowering *l, uint32_t tensor, muc_cnnch
 static void set_value(muc_cnnchip_lowering *l, uint32_t tensor, const muc_cnnchip_value *from,
                       uint32_t source)
 {
+    const muc_cnnchip_value own = l->values[tensor];
+    bool rescaled = muc_cnnchip_tensor(l, tensor)->quantization &&
+                    (own.scale != from->scale || own.zero != from->zero);
+
     l->values[tensor] = *from;
-    if (l->readers[source] != 1) /* nothing behind it may change what others read */
+    if (rescaled) { /* the same integers for other numbers */
+        l->values[tensor].scale = own.scale;
+        l->values[tensor].zero = own.zero;
+    }
+    if (rescaled || l->readers[source] != 1) /* nothing behind it may change what others read */
         l->values[tensor].layer = MUC_NO_ID;
 }
 
