@@ -351,8 +351,8 @@ static fuzz_verdict compare_code(check *c, uint32_t run)
     return verdict;
 }
 
-/* the code's inputs: the network's, or what it first makes of them */
-static void give_inputs(check *c, uint32_t run)
+/* the code's inputs: the network's, or what it first makes of them, where the reference ran */
+static void give_inputs(check *c, uint32_t run, bool ran)
 {
     const muc_mcu_program *program = &c->build->program;
 
@@ -367,7 +367,7 @@ static void give_inputs(check *c, uint32_t run)
                        c->inputs[run][i].bytes);
                 given = true;
             }
-        if (!given && muc_ref_get(c->second, (uint32_t)(t - c->prepared->tensors), &view))
+        if (!given && ran && muc_ref_get(c->second, (uint32_t)(t - c->prepared->tensors), &view))
             memcpy(fuzz_code_input(c->code, p), view.data,
                    view.elements * muc_dtype_get(view.dtype)->block_bytes);
     }
@@ -402,8 +402,7 @@ static fuzz_verdict compare_run(check *c, uint32_t run)
         snprintf(c->message, FUZZ_MESSAGE, "run %u: refused after passes", run);
         return FUZZ_PASSES;
     }
-    if (second == MUC_OK)
-        give_inputs(c, run);
+    give_inputs(c, run, second == MUC_OK);
     status = fuzz_code_run(c->code, c->bindings[run]);
     if (first != MUC_OK)
         return status == 0 ? FUZZ_ANSWERED : FUZZ_BOTH;

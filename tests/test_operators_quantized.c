@@ -127,6 +127,10 @@ static void what_no_run_could_compute_is_refused_when_a_session_opens(void **sta
                    "node y i8 [1, 1, 6, 1] scale 1 zero 0 = resize x sizes=[1, 1, 6, 1] "
                    "mode=cubic\noutput y\n",
                    "a quantized resize that TFLite does not know");
+    expect_refused("graph test\ntensor x = input f32 [3, 2]\n"
+                   "tensor w = const u8 [1, 2] scale 0.1 zero 0 values 1, 2\n"
+                   "node y f32 [3, 1] = linear x, w\noutput y\n",
+                   "'w' beside real numbers, expected i8");
 }
 
 int main(void)

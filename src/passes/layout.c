@@ -487,6 +487,18 @@ static void map_slice(const layout *l, const muc_node *node, attributes *a)
                             .value.integers = { a->integers, axes->value.integers.count } });
 }
 
+static bool is_quantized(const layout *l, const muc_node *node)
+{
+    return old(l, node->inputs[0])->quantization != NULL;
+}
+
+/* integers, of which two neighbouring dimensions change: not the pixels' */
+static bool resizes_channels(const layout *l, const muc_node *node)
+{
+    return is_quantized(l, node) &&
+           old(l, node->inputs[0])->dims[1] != old(l, node->outputs[0])->dims[1];
+}
+
 typedef enum fate {
     KEEP,  /* in the first form */
     LAST,  /* the output has the last form */
@@ -499,10 +511,13 @@ static fate fate_of(const layout *l, const muc_node *node, attributes *a)
     uint32_t rank = old(l, node->inputs[0])->rank;
 
     switch ((unsigned)node->op) {
+    case MUC_OP_SOFTMAX:
+    case MUC_OP_LOG_SOFTMAX: /* integers along the last dimension alone */
+        map_axis(l, node, a);
+        return is_quantized(l, node) && muc_node_integer(node, MUC_KEY_AXIS) + 1 == rank ? KEEP
+                                                                                         : LAST;
     case MUC_OP_CONCAT:
     case MUC_OP_SPLIT:
-    case MUC_OP_SOFTMAX:
-    case MUC_OP_LOG_SOFTMAX:
     case MUC_OP_LP_NORM:
         map_axis(l, node, a);
         return LAST;
@@ -514,7 +529,7 @@ static fate fate_of(const layout *l, const muc_node *node, attributes *a)
         return LAST;
     case MUC_OP_RESIZE:
         map_resize(a, node, rank);
-        return muc_node_attribute(node, MUC_KEY_ROI) ? KEEP : LAST;
+        return muc_node_attribute(node, MUC_KEY_ROI) || resizes_channels(l, node) ? KEEP : LAST;
     case MUC_OP_TILE:
         map_exprs(a, node, MUC_KEY_REPEATS, rank);
         return LAST;

@@ -47,11 +47,11 @@ static float scale_of(const muc_quantization *quantization, size_t row)
 }
 
 /* weights are int8 [rows][columns] around zero, at most a scale a row */
-static muc_status check_weights(const muc_ref_call *call)
+muc_status muc_check_hybrid_weights(const muc_ref_call *call)
 {
     const muc_quantization *q = call->input_tensors[1]->quantization;
 
-    if (call->inputs[1]->dtype != MUC_I8 || (q->count > 1 && q->axis != 0))
+    if (call->input_tensors[1]->dtype != MUC_I8 || (q->count > 1 && q->axis != 0))
         return muc_fail(call->ctx, MUC_UNSUPPORTED, call->graph->name, MUC_NO_OFFSET,
                         "node '%s': '%s' beside real numbers, expected i8 with scales along "
                         "dimension 0",
@@ -70,7 +70,6 @@ muc_status muc_kernel_embed_hybrid(const muc_ref_call *call)
     const int8_t *rows = table->read;
     size_t width = table->columns, row;
 
-    MUC_TRY(check_weights(call));
     for (size_t i = 0; i < call->inputs[0]->columns; i++) {
         float *out = muc_ref_floats_out(call->output) + i * width, scale;
 
@@ -120,7 +119,6 @@ muc_status muc_kernel_linear_hybrid(const muc_ref_call *call)
     int8_t *q;
     void *room;
 
-    MUC_TRY(check_weights(call));
     MUC_TRY(muc_ref_reserve(call, rows * (sizeof(float) + k), &room));
     scales = room;
     q = (int8_t *)(scales + rows);

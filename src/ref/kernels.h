@@ -49,7 +49,7 @@ typedef muc_status muc_ref_kernel(const muc_ref_call *call);
 typedef muc_status muc_ref_check(const muc_ref_call *call);
 
 #define MUC_REF_KERNEL(op, kernel) muc_ref_kernel kernel;
-#define MUC_REF_QUANTIZED(op, kernel, check) \
+#define MUC_REF_CHECKED(op, kernel, check) \
     muc_ref_kernel kernel; \
     muc_ref_check check;
 #include "ref/kernels.def"
@@ -57,7 +57,7 @@ typedef muc_status muc_ref_check(const muc_ref_call *call);
 #include "ref/hybrid.def"
 #include "ref/chip_integers.def"
 #undef MUC_REF_KERNEL
-#undef MUC_REF_QUANTIZED
+#undef MUC_REF_CHECKED
 
 /* NULL where no kernel exists. */
 muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node);

@@ -3,8 +3,8 @@
  * They repeat TFLite's reference kernels bit for bit: sums of products in 32 bits (64 for 16-bit
  * activations), and graph/scales.h's factors with two roundings.
  */
-#ifndef MUC_REF_QUANTIZED_H
-#define MUC_REF_QUANTIZED_H
+#ifndef MUC_REF_CHECKED_H
+#define MUC_REF_CHECKED_H
 
 #include "graph/scales.h"
 #include "ref/walk.h"

@@ -176,25 +176,32 @@ static bool is_quantized(const muc_graph *graph, uint32_t tensor)
     return tensor != MUC_NO_ID && graph->tensors[tensor].quantization != NULL;
 }
 
-/* a row of quantized.def */
-typedef struct quantized_row {
+/* a row of quantized.def or hybrid.def */
+typedef struct checked_row {
     muc_ref_kernel *kernel;
     muc_ref_check *check;
-} quantized_row;
+} checked_row;
 
-/* NULL for a node that computes on no quantized integers; what it gives may hold no kernel */
-static const quantized_row *quantized_row_of(const muc_graph *graph, const muc_node *node)
+/* NULL for a node that computes on no quantized tensor; what it gives may hold no kernel */
+static const checked_row *checked_row_of(const muc_graph *graph, const muc_node *node)
 {
-    static const quantized_row rows[MUC_OP_COUNT] = {
-#define MUC_REF_QUANTIZED(op, kernel, check) [MUC_OP_##op] = { kernel, check },
+#define MUC_REF_CHECKED(op, kernel, check) [MUC_OP_##op] = { kernel, check },
+    static const checked_row quantized[MUC_OP_COUNT] = {
 #include "ref/quantized.def"
-#undef MUC_REF_QUANTIZED
     };
-    const quantized_row *row = &rows[node->op];
+    static const checked_row hybrid[MUC_OP_COUNT] = {
+#include "ref/hybrid.def"
+    };
+#undef MUC_REF_CHECKED
+    unsigned flags = muc_op_get(node->op)->flags;
 
-    if (!is_quantized(graph, muc_node_input(node, 0)) && !is_quantized(graph, node->outputs[0]))
-        return NULL;
-    return row->kernel || !(muc_op_get(node->op)->flags & MUC_OP_MOVES) ? row : NULL;
+    if ((is_quantized(graph, muc_node_input(node, 0)) || is_quantized(graph, node->outputs[0])) &&
+        (quantized[node->op].kernel || !(flags & MUC_OP_MOVES)))
+        return &quantized[node->op];
+    if ((flags & MUC_OP_MIXED && is_quantized(graph, muc_node_input(node, 1))) ||
+        (node->op == MUC_OP_ATTENTION && node->input_count > 5))
+        return &hybrid[node->op];
+    return NULL;
 }
 
 muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
@@ -203,21 +210,10 @@ muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
     static muc_ref_kernel *const plain[MUC_OP_COUNT] = {
 #include "ref/kernels.def"
     };
-    /* the last entry is there lest a table without rows be empty */
-    static muc_ref_kernel *const hybrid[MUC_OP_COUNT + 1] = {
-#include "ref/hybrid.def"
-        [MUC_OP_COUNT] = NULL,
-    };
 #undef MUC_REF_KERNEL
-    const quantized_row *quantized = quantized_row_of(graph, node);
-    unsigned flags = muc_op_get(node->op)->flags;
+    const checked_row *row = checked_row_of(graph, node);
 
-    if (quantized)
-        return quantized->kernel;
-    if ((flags & MUC_OP_MIXED && is_quantized(graph, muc_node_input(node, 1))) ||
-        (node->op == MUC_OP_ATTENTION && node->input_count > 5))
-        return hybrid[node->op];
-    return plain[node->op];
+    return row ? row->kernel : plain[node->op];
 }
 
 static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)
@@ -245,7 +241,7 @@ static bool is_mixed(const muc_graph *graph, const muc_node *node, uint32_t inpu
 static muc_status check_kernel(const muc_ref *ref, const muc_node *node)
 {
     const muc_graph *graph = ref->graph;
-    const quantized_row *row = quantized_row_of(graph, node);
+    const checked_row *row = checked_row_of(graph, node);
     muc_ref_call call = {
         .ctx = ref->ctx, .graph = graph, .node = node, .input_tensors = ref->input_tensors
     };

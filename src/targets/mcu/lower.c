@@ -318,13 +318,19 @@ static muc_status pass(muc_mcu_lowering *l, muc_mcu_argument_kind kind, uint32_t
 muc_status muc_mcu_pass_text(muc_mcu_lowering *l, const char *format, ...)
 {
     muc_mcu_argument argument = { .kind = MUC_MCU_TEXT };
-    char text[160];
+    muc_text text = { 0 };
+    muc_status status;
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    muc_text_add_args(&text, format, args);
     va_end(args);
-    MUC_TRY(muc_arena_string(l->ctx, &l->program->arena, text, strlen(text), &argument.text));
+    status = muc_text_status(l->ctx, &text);
+    if (status == MUC_OK)
+        status = muc_arena_string(l->ctx, &l->program->arena, text.data ? text.data : "", text.size,
+                                  &argument.text);
+    muc_text_free(&text);
+    MUC_TRY(status);
     return muc_mcu_add_argument(l->ctx, l->program, l->step, &argument);
 }
 
