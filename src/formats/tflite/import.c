@@ -23,14 +23,7 @@ typedef struct row {
     muc_op to;
 } row;
 
-enum {
-#define TFLITE_OPERATOR(number, name) MUC_TFLITE_##name##_CODE = number,
-#include "formats/tflite/operators.def"
-#undef TFLITE_OPERATOR
-    CODE_COUNT
-};
-
-static const row rows[CODE_COUNT] = {
+static const row rows[MUC_TFLITE_CODE_COUNT] = {
 #define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
     [MUC_TFLITE_##name##_CODE] = { note,    muc_tflite_import_##import, \
                                    version, MUC_FLAT_##options, \
@@ -43,7 +36,7 @@ static const row rows[CODE_COUNT] = {
 enum { REAL_I16 = 1, REAL = 2 };
 
 /* which quantized integers an operator takes by way of real numbers */
-static const uint8_t through_reals[CODE_COUNT] = {
+static const uint8_t through_reals[MUC_TFLITE_CODE_COUNT] = {
 #define TFLITE_ROW(name, version, options, least, most, shape, to, import, note)
 #define TFLITE_REAL(name) [MUC_TFLITE_##name##_CODE] = REAL,
 #define TFLITE_REAL_I16(name) [MUC_TFLITE_##name##_CODE] = REAL_I16,
@@ -380,7 +373,7 @@ static void mark_needed(const muc_tflite_model *model, bool *tensors, bool *oper
         tensors[model->outputs[i]] = true;
     for (uint32_t n = model->operator_count; n-- > 0;) {
         const muc_tflite_operator *op = &model->operators[n];
-        uint32_t shape = op->code < CODE_COUNT ? rows[op->code].shape : UINT32_MAX;
+        uint32_t shape = op->code < MUC_TFLITE_CODE_COUNT ? rows[op->code].shape : UINT32_MAX;
 
         /* what is left for the next run is wanted too */
         operators[n] =
@@ -391,161 +384,6 @@ static void mark_needed(const muc_tflite_model *model, bool *tensors, bool *oper
             if (op->inputs[i] != MUC_TFLITE_NONE && i != shape)
                 tensors[op->inputs[i]] = true;
     }
-}
-
-static const muc_tflite_operator *producer_of(const muc_tflite_model *model, int32_t tensor)
-{
-    for (uint32_t n = 0; n < model->operator_count; n++)
-        for (uint32_t i = 0; i < model->operators[n].output_count; i++)
-            if (model->operators[n].outputs[i] == tensor)
-                return &model->operators[n];
-    return NULL;
-}
-
-static uint32_t count_readers(const muc_tflite_model *model, int32_t tensor)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < model->output_count; i++)
-        count += model->outputs[i] == tensor;
-    for (uint32_t n = 0; n < model->operator_count; n++)
-        for (uint32_t i = 0; i < model->operators[n].input_count; i++)
-            count += model->operators[n].inputs[i] == tensor;
-    return count;
-}
-
-static bool same_quantization(const muc_tflite_tensor *a, const muc_tflite_tensor *b)
-{
-    return muc_tflite_is_quantized(a) && muc_tflite_is_quantized(b) && a->quantization.count == 1 &&
-           b->quantization.count == 1 && a->quantization.scales[0] == b->quantization.scales[0] &&
-           a->quantization.zero_points[0] == b->quantization.zero_points[0];
-}
-
-bool muc_tflite_keeps_dims(const muc_tflite_operator *op)
-{
-    muc_flat options =
-        muc_flat_union_at(op->table, MUC_FLAT_OPERATOR_options, MUC_FLAT_REDUCER_OPTIONS);
-
-    return muc_flat_integer(options, MUC_FLAT_REDUCER_OPTIONS_keep_dims) != 0;
-}
-
-static bool is_mean(const muc_tflite_operator *op)
-{
-    return op && op->code == MUC_TFLITE_MEAN_CODE && op->input_count == 2 &&
-           op->output_count == 1 && op->inputs[0] != MUC_TFLITE_NONE &&
-           op->inputs[1] != MUC_TFLITE_NONE;
-}
-
-/* A mean over width and then one over height, which some converters write, is an average pool:
- * rounded once, as TinyEngine and CMSIS-NN compute it and the published results of MCUNet are. */
-static const muc_tflite_operator *find_inner_mean(const muc_tflite_import *im,
-                                                  const muc_tflite_operator *outer)
-{
-    const muc_tflite_model *model = im->model;
-    const muc_tflite_operator *inner;
-    const muc_tflite_tensor *between;
-    bool channels_last;
-
-    if (!is_mean(outer))
-        return NULL;
-    inner = producer_of(model, outer->inputs[0]);
-    if (!is_mean(inner) || is_mean(producer_of(model, inner->inputs[0])) ||
-        muc_tflite_keeps_dims(inner) != muc_tflite_keeps_dims(outer) ||
-        count_readers(model, outer->inputs[0]) != 1)
-        return NULL;
-    between = &model->tensors[outer->inputs[0]];
-    return same_quantization(&model->tensors[inner->inputs[0]], between) &&
-                   same_quantization(between, &model->tensors[outer->outputs[0]]) &&
-                   muc_tflite_means_are_pool(im, inner, outer, &channels_last)
-               ? inner
-               : NULL;
-}
-
-const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im)
-{
-    return find_inner_mean(im, im->op);
-}
-
-/* ---- dilated convolutions ---- */
-
-static bool is_spread(const muc_tflite_operator *op, uint32_t code)
-{
-    return op && op->code == code && op->input_count == 3 && op->output_count == 1 &&
-           op->inputs[0] != MUC_TFLITE_NONE && op->inputs[1] != MUC_TFLITE_NONE &&
-           op->inputs[2] != MUC_TFLITE_NONE;
-}
-
-/* blocks and pads of two dimensions, if they are constants of 32 bits */
-static bool read_blocks(const muc_tflite_model *model, const muc_tflite_operator *op,
-                        int32_t block[2], int32_t pads[4])
-{
-    const muc_tflite_tensor *blocks = &model->tensors[op->inputs[1]];
-    const muc_tflite_tensor *edges = &model->tensors[op->inputs[2]];
-
-    if (!blocks->data || blocks->dtype != MUC_I32 || blocks->bytes != 8 || !edges->data ||
-        edges->dtype != MUC_I32 || edges->bytes != 16)
-        return false;
-    for (size_t i = 0; i < 2; i++)
-        block[i] = (int32_t)muc_load_u32(blocks->data + 4 * i);
-    for (size_t i = 0; i < 4; i++)
-        pads[i] = (int32_t)muc_load_u32(edges->data + 4 * i);
-    return true;
-}
-
-/* a convolution without padding, step after step */
-static bool is_dense_conv(const muc_tflite_import *im, const muc_tflite_operator *op)
-{
-    muc_tflite_import from = *im;
-    bool depthwise;
-
-    if (!op || op->input_count < 2 || op->inputs[0] == MUC_TFLITE_NONE || op->output_count != 1 ||
-        (op->code != MUC_TFLITE_CONV_2D_CODE && op->code != MUC_TFLITE_DEPTHWISE_CONV_2D_CODE))
-        return false;
-    depthwise = op->code == MUC_TFLITE_DEPTHWISE_CONV_2D_CODE;
-    from.options = muc_flat_union_at(op->table, MUC_FLAT_OPERATOR_options, rows[op->code].options);
-#define OPTION(name) \
-    muc_tflite_option(&from, depthwise ? MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_##name \
-                                       : MUC_FLAT_CONV_2D_OPTIONS_##name)
-    return OPTION(padding) == 1 && OPTION(stride_h) == 1 && OPTION(stride_w) == 1 &&
-           OPTION(dilation_h) == 1 && OPTION(dilation_w) == 1;
-#undef OPTION
-}
-
-static bool means_same(const muc_tflite_tensor *a, const muc_tflite_tensor *b)
-{
-    return (!muc_tflite_is_quantized(a) && !muc_tflite_is_quantized(b)) || same_quantization(a, b);
-}
-
-bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operator *back,
-                            muc_tflite_phases *phases)
-{
-    const muc_tflite_model *model = im->model;
-    int32_t block[2][2], pads[2][4];
-
-    if (!is_spread(back, MUC_TFLITE_BATCH_TO_SPACE_ND_CODE))
-        return false;
-    phases->conv = producer_of(model, back->inputs[0]);
-    if (!is_dense_conv(im, phases->conv) || count_readers(model, back->inputs[0]) != 1)
-        return false;
-    phases->spread = producer_of(model, phases->conv->inputs[0]);
-    if (!is_spread(phases->spread, MUC_TFLITE_SPACE_TO_BATCH_ND_CODE) ||
-        !read_blocks(model, phases->spread, block[0], pads[0]) ||
-        !read_blocks(model, back, block[1], pads[1]) ||
-        model->tensors[phases->spread->inputs[0]].rank != 4 ||
-        !means_same(&model->tensors[phases->spread->inputs[0]],
-                    &model->tensors[phases->spread->outputs[0]]) ||
-        !means_same(&model->tensors[back->inputs[0]], &model->tensors[back->outputs[0]]))
-        return false;
-    for (uint32_t i = 0; i < 4; i++) {
-        int64_t pad = (int64_t)pads[0][i] - pads[1][i];
-
-        if (block[0][i / 2] != block[1][i / 2] || block[0][i / 2] < 1 || pads[1][i] < 0 ||
-            pad < 0 || pad > 1 << 24)
-            return false;
-        phases->dilations[i / 2] = block[0][i / 2];
-        phases->pads[i / 2 + 2 * (i % 2)] = pad;
-    }
-    return true;
 }
 
 static muc_status check_operands(const muc_tflite_import *im, const row *r);
@@ -570,24 +408,6 @@ muc_status muc_tflite_import_dilated(muc_tflite_import *im, const muc_tflite_pha
         muc_flat_union_at(whole.table, MUC_FLAT_OPERATOR_options, rows[whole.code].options);
     MUC_TRY(check_operands(&each, &rows[whole.code]));
     return rows[whole.code].import(&each);
-}
-
-static void mark_inner(const muc_tflite_import *im)
-{
-    const muc_tflite_model *model = im->model;
-
-    for (uint32_t n = 0; n < model->operator_count; n++) {
-        const muc_tflite_operator *inner = find_inner_mean(im, &model->operators[n]);
-        muc_tflite_phases phases;
-
-        if (inner)
-            im->is_inner[inner - model->operators] = true;
-        if (!muc_tflite_find_phases(im, &model->operators[n], &phases))
-            continue;
-        im->is_inner[phases.conv - model->operators] = true;
-        if (count_readers(model, phases.spread->outputs[0]) == 1)
-            im->is_inner[phases.spread - model->operators] = true;
-    }
 }
 
 /* its options are of the expected kind, or absent, as where they hold nothing but defaults */
@@ -716,7 +536,7 @@ static muc_status import_operator(muc_tflite_import *im, uint32_t index)
 static muc_status import_operators(muc_tflite_import *im, const bool *operators)
 {
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, im->model->operator_count, &im->is_inner));
-    mark_inner(im);
+    muc_tflite_mark_inner(im);
     for (uint32_t i = 0; i < im->model->operator_count; i++)
         if (operators[i] && !im->is_inner[i])
             MUC_TRY(import_operator(im, i));

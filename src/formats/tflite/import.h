@@ -20,6 +20,14 @@ typedef struct muc_tflite_blocks {
     uint32_t count;
 } muc_tflite_blocks;
 
+/* TFLite's numbers of operators: MUC_TFLITE_CONV_2D_CODE, ... */
+enum {
+#define TFLITE_OPERATOR(number, name) MUC_TFLITE_##name##_CODE = number,
+#include "formats/tflite/operators.def"
+#undef TFLITE_OPERATOR
+    MUC_TFLITE_CODE_COUNT
+};
+
 /* A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND as one with dilations. */
 typedef struct muc_tflite_phases {
     const muc_tflite_operator *spread, *conv;
@@ -87,6 +95,8 @@ muc_status muc_tflite_new_state(muc_tflite_import *im, const muc_tflite_tensor *
 muc_status muc_tflite_dequantize(muc_tflite_import *im, uint32_t i, uint32_t *id);
 /* The mean before this one if both are one pool, else NULL. */
 const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im);
+/* Marks the operators that are imported with one behind them. */
+void muc_tflite_mark_inner(const muc_tflite_import *im);
 /* Whether two means, of one scale, are over the pixels of a [N, H, W, C] or [N, C, H, W]. */
 bool muc_tflite_means_are_pool(const muc_tflite_import *im, const muc_tflite_operator *inner,
                                const muc_tflite_operator *outer, bool *channels_last);
