@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "differ.h"
+#include "targets/mcu/checks.h"
 #include "targets/mcu/emit.h"
 
 enum { GUARD = 64, MOST_PORTS = 64, GUARD_BYTE = 0xa5 };
@@ -123,17 +124,19 @@ void fuzz_code_reset(fuzz_code *code)
 int fuzz_code_run(fuzz_code *code, const uint32_t *bindings)
 {
     uint32_t arguments[MUC_EXPR_MAX_INPUTS] = { 0 }, count = 0;
-    int (*one)(void *, uint32_t), (*two)(void *, uint32_t, uint32_t);
-    void (*none)(void *);
+    int (*none)(void *), (*one)(void *, uint32_t), (*two)(void *, uint32_t, uint32_t);
+    void (*never)(void *); /* refuses */
 
     for (uint32_t i = 0; i < MUC_EXPR_MAX_INPUTS; i++)
         if (code->program->arguments >> i & 1)
             arguments[count++] = bindings[i];
-    *(void **)&none = *(void **)&one = *(void **)&two = code->run;
-    if (count == 0) {
-        none(code->arena);
+    *(void **)&none = *(void **)&one = *(void **)&two = *(void **)&never = code->run;
+    if (!muc_mcu_may_refuse(code->program)) {
+        never(code->arena);
         return 0;
     }
+    if (count == 0)
+        return none(code->arena);
     return count == 1 ? one(code->arena, arguments[0])
                       : two(code->arena, arguments[0], arguments[1]);
 }

@@ -187,16 +187,15 @@ muc_status muc_mcu_write_reverse_sequence(muc_mcu_lowering *l, const muc_node *n
     uint64_t inner = muc_mcu_elements(l, x, time + 1, x->rank);
 
     MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_text_add(&l->text,
-                 "    for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
-                 "        const uint32_t step = i / %" PRIu64 "u %% %" PRIu32 "u;\n"
-                 "        const uint32_t last = mur_place((int64_t)b[i / %" PRIu64 "u %% %" PRIu32
-                 "u] - 1, %" PRIu32 ");\n\n"
-                 "        y[i] = a[step <= last ? i + (last - 2 * step) * %" PRIu64 "u : i];\n"
-                 "    }\n",
-                 muc_mcu_most_elements(l, x), inner, steps,
-                 muc_mcu_elements(l, x, batch + 1, x->rank), muc_mcu_dim(l, x, batch), steps,
-                 inner);
+    muc_text_add(
+        &l->text,
+        "    for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
+        "        const uint32_t step = i / %" PRIu64 "u %% %" PRIu32 "u;\n"
+        "        const uint32_t length = (uint32_t)b[i / %" PRIu64 "u %% %" PRIu32 "u];\n\n"
+        "        y[i] = a[step < length ? i + (length - 1 - 2 * step) * %" PRIu64 "u : i];\n"
+        "    }\n",
+        muc_mcu_most_elements(l, x), inner, steps, muc_mcu_elements(l, x, batch + 1, x->rank),
+        muc_mcu_dim(l, x, batch), inner);
     return muc_mcu_end_function(l, 0, 0);
 }
 
