@@ -396,6 +396,39 @@ def test_the_same_integers_on_another_scale_are_other_numbers_on_the_chip():
     assert {"node": "s/last", "operator": "sigmoid"} in kept["float32"], kept
 
 
+# z, and the parts of p, have c's integers on scales of their own
+MOVED = f"""graph moved
+tensor x = input f32 [1, 2, 4, 4]
+tensor w = const i8 [2, 2, 1, 1] scale 0.01 zero 0 values 50, -25, 12, 100
+tensor v = const i8 [1, 1, 1, 1] scale 0.01 zero 0 values 50
+tensor u = const i8 [1, 2, 1, 1] scale 0.01 zero 0 values 50, 20
+node q i8 [1, 2, 4, 4] scale 0.02 zero 3 = quantize x to=i8
+node c i8 [1, 2, 4, 4] scale 0.02 zero 3 = conv q, w
+node z i8 [1, 1, 4, 4] scale 0.05 zero -4 = slice c axes=[1] starts=[1] sizes=[1]
+node s i8 [1, 1, 4, 4] scale 0.04 zero 7, t i8 [1, 1, 4, 4] scale 0.03 zero -4 = split c axis=1 sizes=[1, 1]
+node r i8 [1, 2, 4, 4] scale 0.01 zero 5 = reshape c shape=[1, 2, 4, 4]
+node dz i8 [1, 1, 4, 4] scale 0.02 zero 0 = conv z, v
+node ds i8 [1, 1, 4, 4] scale 0.02 zero 0 = conv s, v
+node dt i8 [1, 1, 4, 4] scale 0.02 zero 0 = conv t, v
+node dr i8 [1, 1, 4, 4] scale 0.02 zero 0 = conv r, u
+node yz f32 [1, 1, 4, 4] = dequantize dz
+node ys f32 [1, 1, 4, 4] = dequantize ds
+node yt f32 [1, 1, 4, 4] = dequantize dt
+node yr f32 [1, 1, 4, 4] = dequantize dr
+output yz
+output ys
+output yt
+output yr
+"""
+
+
+def test_what_is_moved_has_the_scale_that_the_network_gives_it():
+    network, chip = WORK / "moved.graph", WORK / "moved_chip"
+    network.write_text(MOVED)
+    made = json.loads(muc("compile", network, "--target", "cnnchip", "-o", chip, "--json")[0])
+    assert made["self_check"] == {"layers": "5 of 5", "exact": True}, made
+
+
 def board(flash, sram):
     path = WORK / "board.ini"
     path.write_text(f"""[machine]

@@ -18,6 +18,8 @@ static muc_status find_value(muc_cnnchip_lowering *l, uint32_t tensor, muc_cnnch
     return MUC_OK;
 }
 
+/* The tensor has the elements of `from`, which `source` has: the same numbers, or in int8 the same
+ * integers on its own scale. */
 static void set_value(muc_cnnchip_lowering *l, uint32_t tensor, const muc_cnnchip_value *from,
                       uint32_t source)
 {
@@ -140,7 +142,7 @@ muc_status muc_cnnchip_lower_slice(muc_cnnchip_lowering *l, const muc_node *node
     }
     *done = true;
     v.layer = MUC_NO_ID;
-    l->values[node->outputs[0]] = v;
+    set_value(l, node->outputs[0], &v, node->inputs[0]);
     return MUC_OK;
 }
 
@@ -159,7 +161,7 @@ muc_status muc_cnnchip_lower_split(muc_cnnchip_lowering *l, const muc_node *node
     for (uint32_t i = 0; i < node->output_count; i++) {
         uint32_t size = muc_cnnchip_dim(l, node->outputs[i], axis);
 
-        l->values[node->outputs[i]] = v;
+        set_value(l, node->outputs[i], &v, node->inputs[0]);
         narrow(&l->values[node->outputs[i]], rank, axis, first, size);
         first += size;
     }
@@ -298,7 +300,7 @@ muc_status muc_cnnchip_lower_pad_node(muc_cnnchip_lowering *l, const muc_node *n
     MUC_TRY(muc_cnnchip_begin_layer(l, node));
     MUC_TRY(muc_cnnchip_pad(l, v.view, &border, &v.view));
     v.layer = MUC_NO_ID;
-    l->values[node->outputs[0]] = v;
+    set_value(l, node->outputs[0], &v, node->inputs[0]);
     return MUC_OK;
 }
 
