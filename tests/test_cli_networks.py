@@ -239,6 +239,35 @@ def test_a_chip_folder_is_checked_and_knows_its_network():
     has(muc("verify", chip, chip_network("chip_b.graph", 7), status=MISMATCH)[1], "made of another network than", "chip_b.graph")
 
 
+def test_what_the_host_puts_into_the_frame_it_reads_back_in_another_step():
+    network, chip, arrays = WORK / "back.graph", WORK / "back_chip", WORK / "back.npz"
+    network.write_text("""graph back
+tensor x = input f32 [7, 5, 1]
+tensor z = input f32 []
+tensor w = const f32 [5, 2, 1] values 0.75, 0.5, 0.25, -0.5, -0.25, -0.5, -1, 2, -3, 4
+tensor b = const f32 [2] values -0.5, 0.25
+tensor lo = const f32 [] values -5
+tensor hi = const f32 [] values 5
+node h f32 [7, 5, 1] = hard_swish x
+node r f32 [7, 5] = reduce_max h axes=[2] keep_dims=0
+node t f32 [7, 2, 1] = conv_transpose h, w, b strides=[2]
+node c f32 [] = clip z, lo, hi
+node e f32 [] = exp c
+output e
+output t
+output r
+""")
+    npz(arrays, x=((7, 5, 1), [(i * 13 % 35 - 17) / 8 for i in range(35)]), z=((), [0.5]))
+    muc("compile", network, "--target", "cnnchip", "--pes", 9, "-o", chip)
+    found = []
+    for program in (network, chip):
+        muc("run", program, "--input", arrays, "-o", WORK / "back_out.npz")
+        with zipfile.ZipFile(WORK / "back_out.npz") as archive:
+            data = archive.read("t.npy")[-14 * 4:]
+        found.append(struct.unpack("<14f", data))
+    assert all(abs(a - b) < 1e-5 for a, b in zip(*found)), found
+
+
 def bytes_of_hex(path, digits):
     lines = path.read_text().split()
     assert all(len(line) == digits for line in lines), lines[:2]

@@ -48,13 +48,41 @@ muc_status muc_cnnchip_add_dsp(muc_cnnchip_lowering *l, muc_cnnchip_step *step)
 
 /* ---- the master's nodes ---- */
 
-/* the host step that this node joins: the last, if no step of the chip came after it */
-static muc_status host_for(muc_cnnchip_lowering *l, uint32_t *out)
+/* whether the host step writes the tensor's elements to FRAME, as another tensor */
+static bool writes_as_another(const muc_cnnchip_lowering *l, const muc_cnnchip_host *host,
+                              uint32_t tensor)
+{
+    bool found = false;
+
+    if (tensor == MUC_NO_ID || !l->values[tensor].on_chip)
+        return false;
+    for (uint32_t n = 0; n < host->node_count; n++) {
+        const muc_node *node = &l->graph->nodes[host->nodes[n]];
+
+        for (uint32_t i = 0; i < node->output_count; i++) {
+            const muc_cnnchip_value *v = &l->values[node->outputs[i]];
+
+            if (node->outputs[i] == tensor)
+                return false;
+            found =
+                found || (v->on_chip && muc_cnnchip_root(l, v->view).storage ==
+                                            muc_cnnchip_root(l, l->values[tensor].view).storage);
+        }
+    }
+    return found;
+}
+
+/* the host step that this node joins: the last, if no step of the chip came after it, and the node
+ * reads nothing by way of FRAME that is written when the step ends */
+static muc_status host_for(muc_cnnchip_lowering *l, const muc_node *node, uint32_t *out)
 {
     const muc_cnnchip_view none = { .storage = MUC_NO_ID };
+    bool joins = l->host_count && l->hosts[l->host_count - 1].step + 1 == l->step_count;
     muc_cnnchip_step *step;
 
-    if (l->host_count && l->hosts[l->host_count - 1].step + 1 == l->step_count) {
+    for (uint32_t i = 0; joins && i < node->input_count; i++)
+        joins = !writes_as_another(l, &l->hosts[l->host_count - 1], node->inputs[i]);
+    if (joins) {
         *out = l->host_count - 1;
         return MUC_OK;
     }
@@ -72,7 +100,7 @@ static muc_status give_to_host(muc_cnnchip_lowering *l, const muc_node *node)
     muc_cnnchip_host *host;
     uint32_t index;
 
-    MUC_TRY(host_for(l, &index));
+    MUC_TRY(host_for(l, node, &index));
     host = &l->hosts[index];
     MUC_TRY(muc_arena_grow(l->ctx, &l->arena, host->node_count + (size_t)1, sizeof(*host->nodes),
                            &host->capacity, (void **)&host->nodes));
