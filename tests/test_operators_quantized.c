@@ -67,6 +67,11 @@ static void gains_of_other_floats_are_numbers_too(void **state)
     CHECK_NEAR(NORM("bf16"), 0.02, 64, 32, -96);
     CHECK_NEAR(NORM("f64"), 0.02, 64, 32, -96);
 #undef NORM
+    CHECK_NEAR("tensor x = const i8 [1, 3] scale 1 zero 0 values 8, 8, -8\n"
+               "tensor c = const f32 [3] values 0.5, 0.25, 0.75\n"
+               "node g f32 [3] = add c, c\n"
+               "node y i8 [1, 3] scale 0.015625 zero 0 = rmsnorm x, g epsilon=0.00001\noutput y\n",
+               0.02, 64, 32, -96);
     CHECK_GIVES("tensor x = const f64 [4] values 0.25, -0.74, 100, -1\n"
                 "node y i8 [4] scale 0.5 zero 1 = quantize x to=i8\noutput y\n",
                 2, 0, 127, -1);
@@ -120,9 +125,9 @@ static void what_no_run_could_compute_is_refused_when_a_session_opens(void **sta
                    "node y i16 [2] scale 1 zero 0 = tanh x\noutput y\n",
                    "a table of int16 is for sigmoid and tanh");
     expect_refused("graph test\ntensor x = input i8 [1, 3] scale 1 zero 0\n"
-                   "tensor g = input f32 [3]\n"
-                   "node y i8 [1, 3] scale 1 zero 0 = rmsnorm x, g epsilon=0.001\noutput y\n",
-                   "of gains that are not known");
+                   "tensor g = const f32 [3] values 1, 2, 3\n"
+                   "node y i8 [1, 3] scale 1 zero 0 = rmsnorm x, g epsilon=1e30\noutput y\n",
+                   "whose numbers 32 bits do not hold");
     expect_refused("graph test\ntensor x = input i8 [1, 1, 4, 1] scale 1 zero 0\n"
                    "node y i8 [1, 1, 6, 1] scale 1 zero 0 = resize x sizes=[1, 1, 6, 1] "
                    "mode=cubic\noutput y\n",

@@ -81,14 +81,38 @@ static void normalise_row(const norm *n, size_t first)
     }
 }
 
+/* input i with its numbers in this run; in a check, with those of a constant; NULL: absent */
+static const muc_tensor *row_of(const muc_ref_call *call, uint32_t i, muc_tensor *row)
+{
+    const muc_tensor *t = i < call->node->input_count ? call->input_tensors[i] : NULL;
+
+    if (!t || !call->inputs)
+        return t;
+    *row = *t;
+    row->dtype = call->inputs[i]->dtype;
+    row->data = call->inputs[i]->read;
+    row->bytes = call->inputs[i]->elements * muc_dtype_get(row->dtype)->block_bytes;
+    return row;
+}
+
 static bool find_scales(const muc_ref_call *call, size_t columns, int32_t *gains, int32_t *biases,
                         muc_norm_scales *scales)
 {
-    const muc_tensor *bias = call->node->input_count > 2 ? call->input_tensors[2] : NULL;
+    muc_tensor rows[2];
 
-    return muc_scale_norm(call->input_tensors[0], call->input_tensors[1], bias,
-                          muc_node_real(call->node, MUC_KEY_EPSILON), columns, muc_q_out(call),
-                          gains, biases, scales);
+    return muc_scale_norm(call->input_tensors[0], row_of(call, 1, &rows[0]),
+                          row_of(call, 2, &rows[1]), muc_node_real(call->node, MUC_KEY_EPSILON),
+                          columns, muc_q_out(call), gains, biases, scales);
+}
+
+/* whether gains and biases are known before a run */
+static bool are_known(const muc_ref_call *call)
+{
+    bool known = true;
+
+    for (uint32_t i = 1; i < call->node->input_count; i++)
+        known = known && (!call->input_tensors[i] || call->input_tensors[i]->data);
+    return known;
 }
 
 static uint32_t first_axis(const muc_ref_call *call)
@@ -110,10 +134,11 @@ muc_status muc_check_q_norm(const muc_ref_call *call)
     for (uint32_t i = first_axis(call); i < x->rank; i++)
         if (!muc_mul_u64(columns, muc_q_most(call, x, i), &columns))
             columns = MUC_NORM_COLUMNS + 1;
-    if (columns > MUC_NORM_COLUMNS || !find_scales(call, (size_t)columns, NULL, NULL, &scales))
+    if (columns > MUC_NORM_COLUMNS ||
+        (are_known(call) && !find_scales(call, (size_t)columns, NULL, NULL, &scales)))
         return muc_ref_fail(call,
-                            "a quantized norm of %u columns at most whose numbers 32 bits do "
-                            "not hold, or of gains that are not known",
+                            "a quantized norm of more than %d columns, or whose numbers 32 "
+                            "bits do not hold",
                             MUC_NORM_COLUMNS);
     return MUC_OK;
 }
@@ -134,7 +159,7 @@ muc_status muc_kernel_q_norm(const muc_ref_call *call)
     MUC_TRY(muc_ref_reserve(call, 2 * columns * sizeof(int32_t), &memory));
     gains = memory;
     if (!find_scales(call, columns, gains, gains + columns, &n.scales))
-        return muc_ref_fail(call, "gains that are not known for %zu columns", columns);
+        return muc_ref_fail(call, "gains or biases that 32 bits do not hold");
     n.gains = gains;
     n.biases = gains + columns;
     muc_scale_clamp(call->node, out, &n.least, &n.most);

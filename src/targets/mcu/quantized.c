@@ -390,6 +390,7 @@ muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *n
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     muc_mcu_nest nest = muc_mcu_nest_of(l, y);
+    bool is_wide = a->dtype == MUC_I16; /* sums of 64 bits, as TFLite has them */
     muc_text *text = &l->text;
     int32_t least, most;
     uint32_t k;
@@ -411,10 +412,10 @@ muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *n
     MUC_TRY(muc_mcu_nest_tile(&nest, node, k, MUC_MCU_CUT_CHANNELS));
     muc_mcu_nest_open(&nest, 0, k, 1);
     muc_mcu_indent(text, 1 + k);
-    muc_text_add(text, "int32_t sum = 0;\n\n");
+    muc_text_add(text, "%s sum = 0;\n\n", is_wide ? "int64_t" : "int32_t");
     muc_mcu_nest_open(&nest, k, k + 1, 1 + k);
     muc_mcu_indent(text, 2 + k);
-    muc_text_add(text, "sum += (");
+    muc_text_add(text, is_wide ? "sum += (int64_t)(" : "sum += (");
     muc_mcu_nest_print(&nest, &nest.operands[0], text);
     muc_text_add(text, " - (%" PRId32 ")) * (", zero_of(a));
     muc_mcu_nest_print(&nest, &nest.operands[1], text);
@@ -423,8 +424,9 @@ muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *n
     muc_mcu_indent(text, 1 + k);
     muc_mcu_nest_print(&nest, &nest.operands[2], text);
     muc_text_add(text, " = (%s)(mur_clamp(", muc_mcu_c_type(y->dtype));
-    print_scaled(text, "sum", muc_scale_product(node, a, b, y, 0));
-    muc_text_add(text, ", %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n", least - zero_of(y),
+    muc_text_add(text, is_wide ? "mur_scale_wide_q31(sum, " : "mur_scale_q31(sum, ");
+    print_multiplier(text, muc_scale_product(node, a, b, y, 0));
+    muc_text_add(text, "), %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n", least - zero_of(y),
                  most - zero_of(y), zero_of(y));
     muc_mcu_nest_close(&nest, 0, k, 1);
     return muc_mcu_end_function(
