@@ -306,10 +306,28 @@ static void failed_allocations_are_told(void **state)
     muc_arena_free(&arena);
 }
 
+/* by the polynomial, bit after bit */
+static uint32_t crc_by_bits(const uint8_t *data, size_t size)
+{
+    uint32_t crc = UINT32_MAX;
+
+    for (size_t bit = 0; bit < 8 * size; bit++)
+        crc = crc >> 1 ^ ((crc ^ data[bit / 8] >> bit % 8) & 1 ? 0xedb88320 : 0);
+    return ~crc;
+}
+
 static void crc_is_that_of_zlib(void **state)
 {
+    uint8_t data[40];
+
     (void)state;
     CHECK_EQ(muc_crc32(0, (const uint8_t *)"123456789", 9), 0xcbf43926);
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (uint8_t)(i * 167 + 13);
+    for (size_t first = 0; first < 9; first++)
+        for (size_t size = 0; size + first <= sizeof(data); size++)
+            CHECK_EQ(muc_crc32(0, data + first, size), crc_by_bits(data + first, size));
+    CHECK_EQ(muc_crc32(muc_crc32(0, data, 21), data + 21, 19), muc_crc32(0, data, 40));
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* bytes.c - every length is held against what is left before a pointer moves. */
 #include "base/bytes.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,19 +71,42 @@ muc_status muc_read_f32(muc_reader *reader, const char *what, float *out)
     return MUC_OK;
 }
 
+enum { CRC_BYTES = 8 };
+
+/* [k][b]: what byte b changes that k bytes follow */
+static uint32_t crc_tables[CRC_BYTES][256];
+
+static void make_crc_tables(void)
+{
+    for (uint32_t b = 0; b < 256; b++) {
+        uint32_t crc = b;
+
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? 0xedb88320 ^ crc >> 1 : crc >> 1;
+        crc_tables[0][b] = crc;
+    }
+    for (int k = 1; k < CRC_BYTES; k++)
+        for (uint32_t b = 0; b < 256; b++) {
+            uint32_t before = crc_tables[k - 1][b];
+
+            crc_tables[k][b] = crc_tables[0][before & 255] ^ before >> 8;
+        }
+}
+
 uint32_t muc_crc32(uint32_t crc, const uint8_t *data, size_t size)
 {
-    /* one nibble a step: sixteen words of table, fast enough for images read once */
-    static const uint32_t table[16] = {
-        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
-        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
-    };
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+    pthread_once(&once, make_crc_tables);
     crc = ~crc;
-    for (size_t i = 0; i < size; i++) {
-        crc = table[(crc ^ data[i]) & 15] ^ crc >> 4;
-        crc = table[(crc ^ data[i] >> 4) & 15] ^ crc >> 4;
+    for (; size >= CRC_BYTES; data += CRC_BYTES, size -= CRC_BYTES) {
+        uint64_t x = muc_load_u64(data) ^ crc;
+
+        crc = 0;
+        for (int k = 0; k < CRC_BYTES; k++)
+            crc ^= crc_tables[CRC_BYTES - 1 - k][x >> 8 * k & 255];
     }
+    for (; size > 0; data++, size--)
+        crc = crc_tables[0][(crc ^ *data) & 255] ^ crc >> 8;
     return ~crc;
 }
