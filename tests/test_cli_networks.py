@@ -50,13 +50,13 @@ def test_wrong_inputs_of_a_network_are_named():
     need_networks()
     with tempfile.TemporaryDirectory() as folder:
         wrong = npz(f"{folder}/in.npz", x=((1, 1, 4, 5), [1.0] * 20))
-        has(muc("run", CONV, status=USAGE)[1], "input 0, 'x', has no array: 0 are given")
+        has(muc("run", CONV, status=USAGE)[1], "input 'x' has no array: give a .npz or .npy file")
         has(muc("run", CONV, "--input", wrong, status=USAGE)[1],
             "input 'x' is f32 [1, 1, 4, 4], the array 'x' is f32 [1, 1, 4, 5]")
         has(muc("run", CONV, "--input", CONV, status=MALFORMED)[1], "no .npy file")
         has(muc("eval", CONV, "--text", CONV, status=USAGE)[1], "runs on arrays")
         has(muc("inspect", CONV, "--dim", "a=2,b", status=USAGE)[1], "no list of NAME=N")
-        has(muc("inspect", CONV, "--dim", "a=2", status=USAGE)[1], "no input has an open dimension 'a'")
+        has(muc("inspect", CONV, "--dim", "a=2", status=USAGE)[1], "there is no open dimension 'a'")
         has(muc("run", CONV, "--prompt", "x", status=USAGE)[1], "runs on arrays (--input)")
         has(muc("inspect", "models/rescue", "--dim", "a=2", status=USAGE)[1], "is no network")
         cut = pathlib.Path(folder) / "cut.onnx"
@@ -297,7 +297,7 @@ def test_a_frame_image_holds_the_input_and_hex_lines_have_the_buss_width():
         assert bytes_of_hex(plain / f"{name}.hex", 8)[:len(stored)] == (plain / f"{name}.bin").read_bytes()
     with_input = json.loads(muc("run", plain, "--input", array, "--json")[0])
     assert json.loads(muc("run", chip, "--json")[0]) == with_input
-    has(muc("run", plain, status=USAGE)[1], "input 0, 'x', has no array")
+    has(muc("run", plain, status=USAGE)[1], "input 'x' has no array")
     muc("compile", *options, "--hex", "none", "-o", plain)
     assert not list(plain.glob("*.hex"))
     for width in ("7", "bits", "0"):

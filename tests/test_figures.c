@@ -117,7 +117,8 @@ static void a_table_that_is_not_there_is_named(void **state)
 
     (void)state;
     CHECK_EQ(muc_report_as_csv(ctx, report, "buffers", &text), MUC_USAGE);
-    assert_string_equal(muc_error_message(ctx), "report: no table 'buffers'; there is: layers");
+    assert_string_equal(muc_error_message(ctx),
+                        "report: there is no table 'buffers'; expected layers");
     muc_error_clear(ctx);
     muc_report_free(report);
 }

@@ -346,7 +346,8 @@ static void machine_descriptions_are_read_strictly(void **state)
     check_machine("name = x\n", MUC_MALFORMED,
                   "m.ini: offset 0: line 1, column 1: expected [machine]");
     check_machine("[machine]\nname = x\nisa = 2\n", MUC_UNSUPPORTED, "line 3: isa 2");
-    check_machine("[machine]\n  depth = 1\n", MUC_MALFORMED, "line 2, column 3: no such key");
+    check_machine("[machine]\n  depth = 1\n", MUC_MALFORMED,
+                  "line 2, column 3: there is no key 'depth'");
     check_machine("[machine]\nrows = 65\n", MUC_MALFORMED,
                   "line 2, column 8: 'rows' is 65, expected 1..64");
     check_machine("[machine]\ngb = 100\n", MUC_MALFORMED, "'gb' is 100, expected 128..1048576");

@@ -64,8 +64,9 @@ static void descriptions_are_read_strictly(void **state)
     check_machine(MACHINE MEMORY("weights arena state")
                       MEMORY("tiles") "[dma]\nsetup_cycles = 0\ncycles_per_kb = 1",
                   MUC_OK, "");
-    check_machine("name = x\n", MUC_MALFORMED, "line 1, column 1: no such key here");
-    check_machine("[machine]\ncore = z80\n", MUC_MALFORMED, "line 2, column 8: no such core");
+    check_machine("name = x\n", MUC_MALFORMED, "line 1, column 1: there is no key 'name'");
+    check_machine("[machine]\ncore = z80\n", MUC_MALFORMED,
+                  "line 2, column 8: there is no core 'z80'; expected");
     check_machine(MACHINE "cores = 65\n", MUC_MALFORMED, "'cores' is 65, expected 1..64");
     check_machine(MACHINE "name = y\n", MUC_MALFORMED, "line 5, column 1: this key is there twice");
     check_machine("[machine]\nname = x\n[memory]\n", MUC_MALFORMED, "the key 'core' of the");

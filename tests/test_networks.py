@@ -278,7 +278,7 @@ def test_what_stays_float_or_loses_much_is_named_and_kept_on_demand(folder):
     text = muc("compile", path, *quant, "--target", "mcu", "-o", code)
     assert "below 25 db:" in text and "float32:" in text, text
     muc("verify", code, path, *quant, *keep, "--input", given, status=files.MISMATCH, message="other options")
-    muc("compile", path, *quant, "--keep-float", "heed", "-o", code, status=files.USAGE, message="nodes are ")
+    muc("compile", path, *quant, "--keep-float", "heed", "-o", code, status=files.USAGE, message="did you mean 'head'?")
     muc("compile", path, "--keep-float", "head", "-o", code, status=files.USAGE, message="--quant int8")
 
 

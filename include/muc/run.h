@@ -45,7 +45,7 @@ muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_optio
 
 /* What a run on arrays takes and gives; every string may be NULL. */
 typedef struct muc_array_run {
-    const char *input; /* a .npz or .npy file, whose arrays are inputs by name if every input finds
+    const char *input; /* a .npz or .npy file, whose arrays are inputs by name if any input finds
                           one of its name, else by position; of a network that keeps a state,
                           arrays with one dimension before those of the inputs are for several runs
                           in a row, and so are the results */

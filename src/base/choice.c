@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "muc/guess.h"
-
-enum { LONGEST = 32, LEAST_BEGINNING = 3 };
+enum { LONGEST = 32, LEAST_BEGINNING = 3, MOST_TOLD = 20 };
 
 /* insertions, deletions and replacements between two short words */
 static unsigned distance(const char *a, const char *b)
@@ -56,28 +53,71 @@ void muc_guess_try(muc_guess *guess, const char *candidate)
     guess->distance = d;
 }
 
+/* ---- words that are not found ---- */
+
+void muc_choice_begin(muc_choice *choice, const char *word, size_t size)
+{
+    memset(choice, 0, sizeof(*choice));
+    if (size >= sizeof(choice->word))
+        size = sizeof(choice->word) - 1;
+    memcpy(choice->word, word, size); /* cleared above */
+    choice->guess.word = choice->word;
+}
+
+void muc_choice_add(muc_choice *choice, const char *name)
+{
+    if (choice->last && strcmp(choice->last, name) == 0)
+        return;
+    muc_guess_try(&choice->guess, name);
+    if (choice->last && choice->count < MOST_TOLD)
+        muc_text_add(&choice->list, "%s%s", choice->list.size ? ", " : "", choice->last);
+    choice->last = name;
+    choice->count++;
+}
+
+muc_text muc_choice_end(muc_choice *choice, const char *what)
+{
+    const char *list = choice->list.data;
+    muc_text text = { 0 };
+
+    muc_text_add(&text, "there is no %s%s'%s'; ", what, *what ? " " : "", choice->word);
+    if (choice->count > MOST_TOLD)
+        muc_text_add(&text, "expected %s or one of %zu more", list, choice->count - MOST_TOLD + 1);
+    else if (choice->last)
+        muc_text_add(&text, "expected %s%s%s", list ? list : "", list ? " or " : "", choice->last);
+    else
+        muc_text_add(&text, "there are none");
+    if (choice->guess.best)
+        muc_text_add(&text, "; did you mean '%s'?", choice->guess.best);
+    text.failed |= choice->list.failed;
+    muc_text_free(&choice->list);
+    return text;
+}
+
+muc_status muc_choice_refuse(muc_context *ctx, muc_choice *choice, muc_status status,
+                             const char *subject, const char *what)
+{
+    muc_text text = muc_choice_end(choice, what);
+    muc_status told = muc_text_status(ctx, &text);
+
+    if (told == MUC_OK)
+        told = muc_fail(ctx, status, subject, MUC_NO_OFFSET, "%s", text.data);
+    muc_text_free(&text);
+    return told;
+}
+
 muc_status muc_choose(muc_context *ctx, const char *subject, const char *word,
                       const char *const *names, size_t count, unsigned *out)
 {
-    muc_guess guess = { .word = word };
-    muc_text list = { 0 };
-    muc_status status;
+    muc_choice choice;
 
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         if (strcmp(word, names[i]) == 0) {
             *out = i;
-            muc_text_free(&list);
             return MUC_OK;
         }
-        muc_guess_try(&guess, names[i]);
-        muc_text_add(&list, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", names[i]);
-    }
-    status = muc_text_status(ctx, &list);
-    if (status == MUC_OK)
-        status =
-            muc_fail(ctx, MUC_USAGE, subject, MUC_NO_OFFSET, "there is no '%s'; expected %s%s%s%s",
-                     word, list.data ? list.data : "nothing", guess.best ? "; did you mean '" : "",
-                     guess.best ? guess.best : "", guess.best ? "'?" : "");
-    muc_text_free(&list);
-    return status;
+    muc_choice_begin(&choice, word, strlen(word));
+    for (size_t i = 0; i < count; i++)
+        muc_choice_add(&choice, names[i]);
+    return muc_choice_refuse(ctx, &choice, MUC_USAGE, subject, "");
 }

@@ -26,7 +26,7 @@ static muc_string_view trimmed(const char *from, const char *to)
 muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, ...)
 {
     size_t offset = (size_t)(at - (const char *)ini->text.data);
-    char message[256];
+    char message[512];
     va_list args;
 
     va_start(args, format);
@@ -34,6 +34,17 @@ muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, 
     va_end(args);
     return muc_fail(ini->ctx, MUC_MALFORMED, ini->text.name, offset, "line %u, column %zu: %s",
                     ini->line, offset - ini->at + 1, message);
+}
+
+muc_status muc_ini_refuse(const muc_ini *ini, const char *at, muc_choice *choice, const char *what)
+{
+    muc_text text = muc_choice_end(choice, what);
+    muc_status status = muc_text_status(ini->ctx, &text);
+
+    if (status == MUC_OK)
+        status = muc_ini_fail(ini, at, "%s", text.data);
+    muc_text_free(&text);
+    return status;
 }
 
 static muc_status read_line(muc_ini *ini, muc_string_view line)

@@ -3,6 +3,7 @@
 #define MUC_INI_H
 
 #include "base/bytes.h"
+#include "base/choice.h"
 
 /* A cursor over the text. Views point into the text and have no blanks at their ends. */
 typedef struct muc_ini {
@@ -29,6 +30,8 @@ bool muc_ini_next(muc_ini *ini, muc_status *status);
 /* Fails with MUC_MALFORMED naming file, line and column of a place in the text. */
 muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, ...)
     MUC_PRINTF(3, 4);
+/* The same of a word that is not of the set that choice was told; ends the choice. */
+muc_status muc_ini_refuse(const muc_ini *ini, const char *at, muc_choice *choice, const char *what);
 /* The value as a decimal number of at most 32 bits. */
 muc_status muc_ini_number(const muc_ini *ini, uint32_t *out);
 bool muc_view_is(muc_string_view view, const char *word);

@@ -37,6 +37,7 @@ static muc_status report_form_of(const cli_args *args, report_form *out)
 {
     const char *word = args->values[OPTION_FORMAT];
     const char *file = report_file(args), *end = file ? strrchr(file, '.') : NULL;
+    muc_guess guess = { .word = word };
 
     *out = cli_given(args, OPTION_JSON) ? FORM_JSON : FORM_TEXT;
     if (!word && (*out != FORM_TEXT || !end))
@@ -46,7 +47,13 @@ static muc_status report_form_of(const cli_args *args, report_form *out)
             *out = (report_form)form;
             return MUC_OK;
         }
-    return word ? cli_misuse(args, "--format is text, json, csv or html, not '%s'", word) : MUC_OK;
+    for (unsigned form = 0; word && form < FORM_COUNT; form++)
+        muc_guess_try(&guess, form_names[form]);
+    if (!word)
+        return MUC_OK;
+    return cli_misuse(args, "--format is text, json, csv or html, not '%s'%s%s%s", word,
+                      guess.best ? "; did you mean '" : "", guess.best ? guess.best : "",
+                      guess.best ? "'?" : "");
 }
 
 static muc_status make_page(muc_context *ctx, const cli_args *args, const muc_report *report,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "formats/npy/npy.h"
 #ifdef MUC_WITH_NPZ
 #include "formats/npy/npz.h"
@@ -195,10 +196,11 @@ muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text
     }
 }
 
+enum { MOST_TYPE = 16 };
+
 /* NAME=TYPE at *at; its name is *length bytes */
-static bool take_type(const char **at, const char **name, size_t *length, muc_dtype *out)
+static bool take_type(const char **at, const char **name, size_t *length, char type[MOST_TYPE])
 {
-    char type[16];
     size_t size;
 
     *name = *at;
@@ -207,18 +209,32 @@ static bool take_type(const char **at, const char **name, size_t *length, muc_dt
     if (*length == 0 || **at != '=')
         return false;
     size = strcspn(++*at, ",");
-    if (size >= sizeof(type))
+    if (size >= MOST_TYPE)
         return false;
     memcpy(type, *at, size);
     type[size] = '\0';
     *at += size;
-    return muc_dtype_find(type, out);
+    return true;
+}
+
+static muc_status find_type(muc_context *ctx, const char *word, muc_dtype *out)
+{
+    muc_choice choice;
+
+    if (muc_dtype_find(word, out))
+        return MUC_OK;
+    muc_choice_begin(&choice, word, strlen(word));
+    for (unsigned i = 0; i < MUC_DTYPE_COUNT; i++)
+        if (muc_dtype_get((muc_dtype)i)->block_elements == 1)
+            muc_choice_add(&choice, muc_dtype_get((muc_dtype)i)->name);
+    return muc_choice_refuse(ctx, &choice, MUC_USAGE, "--type", "type");
 }
 
 muc_status muc_network_types(muc_context *ctx, muc_arena *arena, const char *text,
                              muc_network_type **out, size_t *count)
 {
     size_t most = 1, length;
+    char word[MOST_TYPE];
     const char *name;
 
     for (const char *p = text; *p; p++)
@@ -228,9 +244,10 @@ muc_status muc_network_types(muc_context *ctx, muc_arena *arena, const char *tex
     for (const char *at = text;; at++) {
         muc_network_type *type = &(*out)[*count];
 
-        if (!take_type(&at, &name, &length, &type->dtype))
+        if (!take_type(&at, &name, &length, word))
             return muc_fail(ctx, MUC_USAGE, "types", (uint64_t)(at - text),
                             "'%s' is no list of NAME=TYPE, as input=u8", text);
+        MUC_TRY(find_type(ctx, word, &type->dtype));
         MUC_TRY(muc_arena_string(ctx, arena, name, length, &type->name));
         ++*count;
         if (*at == '\0')

@@ -158,3 +158,16 @@ muc_status muc_blocks_graph(muc_context *ctx, const muc_model *model, muc_graph 
         *out = graph;
     return status;
 }
+
+muc_status muc_blocks_vocabulary(muc_context *ctx, const muc_model *model, uint32_t *out)
+{
+    const muc_tensor *logits;
+    muc_graph *graph;
+
+    MUC_TRY(muc_blocks_graph(ctx, model, &graph));
+    logits = graph->output_count ? &graph->tensors[graph->outputs[0]] : NULL;
+    *out =
+        logits && logits->rank ? muc_expr_get(graph->pool, logits->dims[logits->rank - 1])->lo : 0;
+    muc_graph_free(graph);
+    return MUC_OK;
+}

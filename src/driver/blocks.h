@@ -12,6 +12,9 @@ muc_status muc_blocks_write(muc_context *ctx, const muc_model *model, const muc_
 /* Opens model->file: fills blocks, tokens, tokenizer and prompt template. */
 muc_status muc_blocks_open(muc_context *ctx, muc_model *model);
 
+/* How many tokens an opened .bdt file's model knows: the last dimension of its logits. */
+muc_status muc_blocks_vocabulary(muc_context *ctx, const muc_model *model, uint32_t *out);
+
 /* The graph of an opened .bdt file; it borrows the file's bytes. */
 muc_status muc_blocks_graph(muc_context *ctx, const muc_model *model, muc_graph **out);
 

@@ -518,9 +518,7 @@ static muc_status put_inputs(muc_context *ctx, muc_chip *chip, const muc_tensor_
             muc_network_match(arrays, array_count, names, chip->input_count, i);
 
         if (!array)
-            return muc_fail(ctx, MUC_USAGE, chip->path, MUC_NO_OFFSET,
-                            "input %zu, '%s', has no array: %zu are given", i, names[i],
-                            array_count);
+            return muc_network_refuse_input(ctx, chip->path, arrays, array_count, names[i]);
         MUC_TRY(put_input(ctx, chip, &chip->inputs[i], array));
     }
     return MUC_OK;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "driver/arrays.h"
 #include "driver/codefolder.h"
 #include "driver/network.h"
@@ -82,6 +83,16 @@ static muc_status bind_array(binder *b, const muc_code_port *port, const muc_ten
     return MUC_OK;
 }
 
+static muc_status unknown_dim(const binder *b, const char *name)
+{
+    muc_choice choice;
+
+    muc_choice_begin(&choice, name, strlen(name));
+    for (uint32_t i = 0; i < muc_expr_input_count(b->pool); i++)
+        muc_choice_add(&choice, muc_expr_get_input(b->pool, i)->name);
+    return muc_choice_refuse(b->ctx, &choice, MUC_USAGE, b->folder->path, "open dimension");
+}
+
 static muc_status bind_named(binder *b, const char *dims, muc_arena *arena)
 {
     muc_network_dim *list;
@@ -93,10 +104,12 @@ static muc_status bind_named(binder *b, const char *dims, muc_arena *arena)
     for (size_t i = 0; i < count; i++) {
         uint32_t input = muc_expr_find_input(b->pool, list[i].name);
 
-        if (input == UINT32_MAX || list[i].formula || list[i].lo != list[i].hi)
+        if (input == UINT32_MAX)
+            return unknown_dim(b, list[i].name);
+        if (list[i].formula || list[i].lo != list[i].hi)
             return muc_fail(b->ctx, MUC_USAGE, b->folder->path, MUC_NO_OFFSET,
-                            "--dim %s: expected NAME=N of a dimension that the code leaves open",
-                            list[i].name);
+                            "--dim %s: the code has its range already; expected a number, as %s=%u",
+                            list[i].name, list[i].name, muc_expr_get_input(b->pool, input)->lo);
         MUC_TRY(bind(b, input, list[i].lo, "--dim"));
     }
     return MUC_OK;
@@ -321,9 +334,7 @@ static muc_status gather(muc_context *ctx, const muc_code_folder *folder,
         else if (is_record(folder, port))
             MUC_TRY(read_record(ctx, folder, port, data + at));
         else
-            return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET,
-                            "input %zu, '%s', has no array: %zu are given", i, port->name,
-                            array_count);
+            return muc_network_refuse_input(ctx, folder->path, arrays, array_count, port->name);
         at += (size_t)port->bytes;
     }
     return MUC_OK;

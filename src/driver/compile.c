@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/locale.h"
 #include "driver/blocks.h"
 #include "driver/engine.h"
@@ -64,11 +65,12 @@ static muc_status parse_terms(muc_context *ctx, const char *text, muc_uthinker_t
 
 static muc_status parse_attention(muc_context *ctx, const char *text, bool *recompute)
 {
-    *recompute = strcmp(text, "recompute") == 0;
-    if (*recompute || strcmp(text, "cache") == 0)
-        return MUC_OK;
-    return muc_fail(ctx, MUC_USAGE, "attention", MUC_NO_OFFSET, "'%s': expected cache or recompute",
-                    text);
+    static const char *const kinds[] = { "cache", "recompute" };
+    unsigned found;
+
+    MUC_TRY(muc_choose(ctx, "--attention", text, kinds, MUC_COUNT(kinds), &found));
+    *recompute = found == 1;
+    return MUC_OK;
 }
 
 static muc_status read_machine(muc_context *ctx, const char *path, muc_arena *arena,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "driver/chip.h"
 #include "driver/compile.h"
 #include "driver/network_int8.h"
@@ -59,13 +60,13 @@ static muc_status read_pes(muc_context *ctx, const char *text, uint32_t *out)
 
 static muc_status read_element(muc_context *ctx, const char *text, uint32_t *out)
 {
-    for (uint32_t i = 0; muc_cnnchip_element_name(i); i++)
-        if (strcmp(text, muc_cnnchip_element_name(i)) == 0) {
-            *out = i;
-            return MUC_OK;
-        }
-    return muc_fail(ctx, MUC_USAGE, "element", MUC_NO_OFFSET, "'%s': expected fp32, fp16 or int8",
-                    text);
+    enum { MOST = 8 };
+    const char *names[MOST];
+    uint32_t count = 0;
+
+    for (; count < MOST && muc_cnnchip_element_name(count); count++)
+        names[count] = muc_cnnchip_element_name(count);
+    return muc_choose(ctx, "--element", text, names, count, out);
 }
 
 /* an int8 network for no chip in particular is for one of int8 */

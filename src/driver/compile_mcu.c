@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "driver/codefolder.h"
 #include "driver/compile.h"
 #include "driver/compile_decoder.h"
@@ -176,14 +177,7 @@ static muc_status parse_when(muc_context *ctx, const char *option, const char *t
                        MUC_MCU_FUSE_LEAST == 1 && MUC_MCU_FUSE_OFF == 2,
                    "in the order of the names");
     *out = 0;
-    for (unsigned i = 0; text && i < MUC_COUNT(names); i++)
-        if (strcmp(text, names[i]) == 0) {
-            *out = i;
-            return MUC_OK;
-        }
-    return text ? muc_fail(ctx, MUC_USAGE, option, MUC_NO_OFFSET,
-                           "'%s': expected auto, least or off", text)
-                : MUC_OK;
+    return text ? muc_choose(ctx, option, text, names, MUC_COUNT(names), out) : MUC_OK;
 }
 
 static muc_status choose(muc_context *ctx, const muc_compile_options *options,
@@ -191,8 +185,8 @@ static muc_status choose(muc_context *ctx, const muc_compile_options *options,
 {
     unsigned patches, fuse;
 
-    MUC_TRY(parse_when(ctx, "patch", options->patch, &patches));
-    MUC_TRY(parse_when(ctx, "fuse", options->fuse, &fuse));
+    MUC_TRY(parse_when(ctx, "--patch", options->patch, &patches));
+    MUC_TRY(parse_when(ctx, "--fuse", options->fuse, &fuse));
     *choices = (muc_mcu_choices){ .patches = (muc_mcu_patches)patches, .fuse = (muc_mcu_fuse)fuse };
     return MUC_OK;
 }

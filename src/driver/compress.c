@@ -168,6 +168,7 @@ static muc_status prune(compress_job *job)
     const muc_train_options training = {
         .data = o->data,
         .cases = o->cases,
+        .tokenizer = job->model->checkpoint.tokenizer_path,
         .steps = o->steps,
         .batch = o->batch,
         .rate = o->rate,
@@ -199,7 +200,7 @@ static muc_status prune(compress_job *job)
 static muc_status write(const compress_job *job, const muc_tensor_view *tensors, size_t count)
 {
     return muc_compress_write(job->ctx, job->model, tensors, count, job->graph, &job->formats,
-                              &job->quantized, NULL, job->out_path);
+                              &job->quantized, job->out_path);
 }
 
 /* The down projections of the first layers, whose rounding costs most for their size

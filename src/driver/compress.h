@@ -8,12 +8,11 @@
 
 /* Writes model's folder (tensors: those of the checkpoint, or what became of them) with its
  * matrices as quantized; formats go to config.json. The tokenizer's file is copied if the model
- * came with one. */
+ * came with one, or was given one. */
 muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
                               const muc_tensor_view *tensors, size_t tensor_count,
                               const muc_graph *graph, const muc_lowbit_options *formats,
-                              const muc_lowbit_result *quantized, const char *tokenizer_path,
-                              const char *out_path);
+                              const muc_lowbit_result *quantized, const char *out_path);
 
 /* What training leaves. */
 typedef struct muc_compress_trained {

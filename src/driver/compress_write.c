@@ -16,7 +16,6 @@ typedef struct writer {
     const muc_graph *graph;
     const muc_lowbit_options *formats;
     const muc_lowbit_result *quantized;
-    const char *tokenizer_path;
     muc_folder *folder;
     muc_arena arena;
     muc_tensor_view *views;
@@ -132,7 +131,7 @@ static muc_status write_config(const writer *w)
 
 static muc_status copy_tokenizer(writer *w)
 {
-    const char *path = w->tokenizer_path ? w->tokenizer_path : w->model->checkpoint.tokenizer_path;
+    const char *path = w->model->checkpoint.tokenizer_path;
     muc_status status = MUC_OK;
     muc_tokenizer_files files = { 0 };
     muc_file file;
@@ -160,8 +159,7 @@ static muc_status write_all(writer *w)
 muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
                               const muc_tensor_view *tensors, size_t tensor_count,
                               const muc_graph *graph, const muc_lowbit_options *formats,
-                              const muc_lowbit_result *quantized, const char *tokenizer_path,
-                              const char *out_path)
+                              const muc_lowbit_result *quantized, const char *out_path)
 {
     writer w = { .ctx = ctx,
                  .model = model,
@@ -169,8 +167,7 @@ muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
                  .tensor_count = tensor_count,
                  .graph = graph,
                  .formats = formats,
-                 .quantized = quantized,
-                 .tokenizer_path = tokenizer_path };
+                 .quantized = quantized };
     muc_status status;
 
     MUC_TRY(muc_folder_begin(ctx, out_path, &w.folder));

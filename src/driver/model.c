@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/locale.h"
 #include "driver/arrays.h"
 #include "driver/image_input.h"
@@ -44,7 +45,7 @@ static void settle_special_tokens(const muc_model_config *config, muc_vocabulary
     set_control(vocabulary, vocabulary->eos);
 }
 
-/* pieces: the most that the model has */
+/* path: NULL: what the checkpoint stores, if it does; pieces: the most that the model has */
 static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const char *path,
                                     uint32_t pieces)
 {
@@ -55,8 +56,6 @@ static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const ch
     muc_status status;
     uint8_t *form;
 
-    if (!path)
-        path = model->checkpoint.tokenizer_path;
     if (path) {
         MUC_TRY(muc_file_open(ctx, path, &file));
         status = muc_refuse_mistaken(ctx, file.bytes);
@@ -156,11 +155,43 @@ static muc_status set_context(muc_context *ctx, muc_model *model, uint32_t asked
 /* all that a checkpoint has besides its tensors */
 static muc_status open_rest(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
-    MUC_TRY(set_context(ctx, model, options->context, model->checkpoint.config.context));
-    MUC_TRY(compile_tokenizer(ctx, model, options->tokenizer, model->checkpoint.config.vocabulary));
+    muc_checkpoint *checkpoint = &model->checkpoint;
+    const char *given = options->tokenizer;
+
+    MUC_TRY(set_context(ctx, model, options->context, checkpoint->config.context));
+    if (given) /* in the place of its own, in what is written of it too */
+        MUC_TRY(muc_arena_string(ctx, &model->arena, given, strlen(given),
+                                 &checkpoint->tokenizer_path));
+    MUC_TRY(
+        compile_tokenizer(ctx, model, checkpoint->tokenizer_path, checkpoint->config.vocabulary));
     MUC_TRY(open_tokenizer(ctx, model));
     set_tokens(model);
     return read_prompt_template(ctx, model);
+}
+
+/* the tokenizer of a file that carries its own, or none: then the one that is given, of
+ * at most so many pieces */
+static muc_status open_carried(muc_context *ctx, muc_model *model, const char *given,
+                               uint32_t pieces)
+{
+    muc_model_config *config = &model->checkpoint.config;
+
+    if (given && model->tokenizer_bytes)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "the file carries its tokenizer; --tokenizer is for models without one");
+    if (!given)
+        return open_tokenizer(ctx, model);
+    config->has_bos = model->tokens.begin != MUR_NO_TOKEN;
+    config->bos = model->tokens.begin;
+    while (config->eos_count < MUC_MODEL_MAX_ENDS &&
+           model->tokens.ends[config->eos_count] != MUR_NO_TOKEN) {
+        config->eos[config->eos_count] = model->tokens.ends[config->eos_count];
+        config->eos_count++;
+    }
+    MUC_TRY(compile_tokenizer(ctx, model, given, pieces));
+    MUC_TRY(open_tokenizer(ctx, model));
+    set_tokens(model);
+    return MUC_OK;
 }
 
 static muc_status open_checkpoint(muc_context *ctx, muc_model *model,
@@ -182,7 +213,7 @@ static muc_status open_program(muc_context *ctx, muc_model *model, const muc_mod
     model->tokens = (muc_model_tokens){ meta->bos, { meta->eos, meta->eos2, meta->eos3 } };
     model->tokenizer_form = program->section[MUR_SECTION_TOKN];
     model->tokenizer_bytes = program->section_bytes[MUR_SECTION_TOKN];
-    MUC_TRY(open_tokenizer(ctx, model));
+    MUC_TRY(open_carried(ctx, model, options->tokenizer, meta->vocabulary));
     if (model->tokenizer_bytes && model->tokenizer.header->pieces > meta->vocabulary)
         return muc_fail(ctx, MUC_MALFORMED, model->path, MUC_NO_OFFSET,
                         "the tokenizer has %u pieces, the model only %u",
@@ -196,12 +227,16 @@ static muc_status open_program(muc_context *ctx, muc_model *model, const muc_mod
 
 static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
+    uint32_t pieces = 0;
+
     model->kind = MUC_MODEL_BLOCKS;
     if (options->context)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "a .bdt file has its context; ask for another when it is made");
     MUC_TRY(muc_blocks_open(ctx, model));
-    return open_tokenizer(ctx, model);
+    if (options->tokenizer)
+        MUC_TRY(muc_blocks_vocabulary(ctx, model, &pieces));
+    return open_carried(ctx, model, options->tokenizer, pieces);
 }
 
 static muc_status read_text(muc_context *ctx, muc_model *model, const char *path)
@@ -238,15 +273,19 @@ static muc_status read_samples(muc_context *ctx, muc_model *model, const muc_mod
 static muc_status quantize_network(muc_context *ctx, muc_model *model,
                                    const muc_model_options *options)
 {
+    static const char *const codecs[] = { "int8" };
+    unsigned found;
+
     if (!options->quant && options->keep_float)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "--keep-float says what --quant int8 leaves in float32; give that too");
     if (!options->quant && !options->calibration)
         return MUC_OK;
-    if (!options->quant || strcmp(options->quant, "int8") != 0)
+    if (!options->quant)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "a network is quantized by --quant int8, not %s",
-                        options->quant ? options->quant : "without --quant");
+                        "--calib says what --quant int8 measures ranges on; give that too");
+    MUC_TRY(
+        muc_choose(ctx, "--quant of a network", options->quant, codecs, MUC_COUNT(codecs), &found));
     if (!options->calibration)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "--quant int8 of a network needs --calib: a .npz or .npy file with samples "
@@ -418,7 +457,7 @@ static muc_status open_code(muc_context *ctx, muc_model *model, const muc_model_
 {
     if (options->tokenizer)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the folder carries its tokenizer; --tokenizer is for checkpoints");
+                        "the folder carries its tokenizer; --tokenizer is for models without one");
     MUC_TRY(muc_model_open_code(ctx, model));
     MUC_TRY(set_context(ctx, model, options->context, model->context));
     MUC_TRY(open_tokenizer(ctx, model));
@@ -455,9 +494,6 @@ static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_o
     MUC_TRY(muc_refuse_mistaken(ctx, model->file.bytes));
     is_program = model->file.bytes.size >= 4 && memcmp(model->file.bytes.data, "UTP1", 4) == 0;
     is_blocks = muc_bdt_probe(model->file.bytes);
-    if ((is_program || is_blocks) && options->tokenizer)
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file carries its tokenizer; --tokenizer is for checkpoints");
     if (is_program)
         return open_program(ctx, model, options);
     if (is_blocks)

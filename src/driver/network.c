@@ -340,9 +340,7 @@ static muc_status match_ports(runner *r, const muc_tensor_view *arrays, size_t a
             muc_network_match(arrays, array_count, names, r->port_count, i);
 
         if (!array)
-            return muc_fail(r->ctx, MUC_USAGE, r->graph->name, MUC_NO_OFFSET,
-                            "input %zu, '%s', has no array: %zu are given", i, names[i],
-                            array_count);
+            return muc_network_refuse_input(r->ctx, r->graph->name, arrays, array_count, names[i]);
         r->ports[i].array = array;
         MUC_TRY(t->kind == MUC_TENSOR_STATE ? bind_cache(r, t, array) : bind_dims(r, t, array));
     }

@@ -44,6 +44,14 @@ muc_status muc_listing_add(muc_context *ctx, muc_arena *arena, muc_listing *list
     return MUC_OK;
 }
 
+bool muc_listing_is_short(const muc_listing *listing)
+{
+    for (size_t i = 0; i < listing->operator_count; i++)
+        if (!listing->operators[i].supported)
+            return true;
+    return false;
+}
+
 muc_status muc_listing_add_port(muc_context *ctx, muc_arena *arena, muc_listing *listing,
                                 const char *name, muc_text *shape, bool is_output)
 {

@@ -31,6 +31,8 @@ typedef struct muc_listing {
 /* Counts a node. After many different operators the others are counted as one. */
 muc_status muc_listing_add(muc_context *ctx, muc_arena *arena, muc_listing *listing,
                            const char *type, const char *node, bool supported);
+/* Whether a node was counted that is not supported, though the network may do without it. */
+bool muc_listing_is_short(const muc_listing *listing);
 /* Adds an input or an output; frees shape. */
 muc_status muc_listing_add_port(muc_context *ctx, muc_arena *arena, muc_listing *listing,
                                 const char *name, muc_text *shape, bool is_output);

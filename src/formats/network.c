@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/text.h"
+#include "muc/guess.h"
+
 /* the last row ends the list, which optional rows may leave empty */
 static const muc_network_format formats[] = {
 #define MUC_NETWORK(name, meaning) \
@@ -42,13 +45,41 @@ static const muc_tensor_view *find_array(const muc_tensor_view *arrays, size_t c
 const muc_tensor_view *muc_network_match(const muc_tensor_view *arrays, size_t array_count,
                                          const char *const *names, size_t count, size_t i)
 {
-    bool by_name = true;
-
     for (size_t j = 0; j < count; j++)
-        by_name = by_name && find_array(arrays, array_count, names[j]);
-    if (by_name)
-        return find_array(arrays, array_count, names[i]);
+        if (find_array(arrays, array_count, names[j]))
+            return find_array(arrays, array_count, names[i]);
     return i < array_count ? &arrays[i] : NULL;
+}
+
+muc_status muc_network_refuse_input(muc_context *ctx, const char *path,
+                                    const muc_tensor_view *arrays, size_t array_count,
+                                    const char *name)
+{
+    enum { MOST_TOLD = 20 };
+    muc_guess guess = { .word = name };
+    muc_text text = { 0 };
+    muc_status status;
+
+    muc_text_add(&text, "input '%s' has no array", name);
+    if (array_count == 0)
+        muc_text_add(&text, ": give a .npz or .npy file with --input");
+    else
+        muc_text_add(&text, "; the file has ");
+    for (size_t i = 0; i < array_count; i++) {
+        if (i < MOST_TOLD)
+            muc_text_add(&text, "%s'%s'", i ? ", " : "", arrays[i].name);
+        muc_guess_try(&guess, arrays[i].name);
+    }
+    if (array_count)
+        muc_text_add(&text, "%s: give one of each input's name, or one for each in their order",
+                     array_count > MOST_TOLD ? ", ..." : "");
+    if (guess.best)
+        muc_text_add(&text, "; is '%s' meant for it?", guess.best);
+    status = muc_text_status(ctx, &text);
+    if (status == MUC_OK)
+        status = muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET, "%s", text.data);
+    muc_text_free(&text);
+    return status;
 }
 
 static muc_status read_source(muc_context *ctx, const muc_source *source,
@@ -91,6 +122,16 @@ muc_status muc_network_open_arch(muc_context *ctx, const muc_source *source,
                         "weights without the network they belong to: give it with --arch FILE");
     network->arch_used = true;
     return map_source(ctx, options->arch, network, out);
+}
+
+muc_status muc_network_refuse_shapes(muc_context *ctx, const muc_source *source,
+                                     const muc_network_options *options)
+{
+    return options->dim_count || options->type_count
+               ? muc_fail(ctx, MUC_USAGE, source->path, MUC_NO_OFFSET,
+                          "the file says itself which lengths and types it has; --dim and --type "
+                          "are for ONNX files, which may leave them open")
+               : MUC_OK;
 }
 
 static muc_status open_path(muc_context *ctx, const char *path, const muc_network_options *options,

@@ -45,10 +45,14 @@ typedef struct muc_network_options {
     const char *arch; /* path of the network that a file of weights alone belongs to; NULL: none */
 } muc_network_options;
 
-/* The array that is input number i of `count`: by name if every input finds one of its name, else
- * by position; NULL: there is none. */
+/* The array that is input number i of `count`: by name if any input finds one of its name, else by
+ * position; NULL: there is none. */
 const muc_tensor_view *muc_network_match(const muc_tensor_view *arrays, size_t array_count,
                                          const char *const *names, size_t count, size_t i);
+/* Fails with MUC_USAGE: the network at path has an input without an array. */
+muc_status muc_network_refuse_input(muc_context *ctx, const char *path,
+                                    const muc_tensor_view *arrays, size_t array_count,
+                                    const char *name);
 
 /* Owns everything it points to. */
 typedef struct muc_network {
@@ -98,6 +102,10 @@ void muc_network_close(muc_network *network);
  * there is one. */
 void muc_network_hint(muc_context *ctx, const muc_graph *graph);
 
+/* For readers of files that leave no dimension or type open: fails with MUC_USAGE if the options
+ * say what these are. */
+muc_status muc_network_refuse_shapes(muc_context *ctx, const muc_source *source,
+                                     const muc_network_options *options);
 /* For readers of weights alone: maps options->arch for as long as the network lives. Fails with
  * MUC_USAGE where there is none. */
 muc_status muc_network_open_arch(muc_context *ctx, const muc_source *source,

@@ -1,6 +1,7 @@
 /* int8_keep.c - nodes that stay float32 because somebody asks for it, by name or by operator. */
 #include <ctype.h>
 
+#include "base/choice.h"
 #include "passes/int8_pass.h"
 
 /* "LeakyRelu" is leaky_relu */
@@ -41,28 +42,17 @@ static bool is_told(const pass *p, uint32_t n)
 
 static muc_status unknown(const pass *p, const char *word, size_t length)
 {
-    enum { MOST_NAMES = 400 };
-    muc_text names = { 0 }, operators = { 0 };
-    muc_status status;
+    muc_choice choice;
 
-    for (uint32_t n = 0; n < p->r.old.node_count; n++) {
-        if (!p->r.needed[n])
-            continue;
-        if (names.size < MOST_NAMES)
-            muc_text_add(&names, "%s%s", names.size ? ", " : "", p->r.old.nodes[n].name);
-        else if (names.data[names.size - 1] != '.')
-            muc_text_add(&names, ", ...");
-        if (!is_told(p, n))
-            muc_text_add(&operators, "%s%s", operators.size ? ", " : "",
-                         muc_op_get(p->r.old.nodes[n].op)->name);
-    }
-    status = muc_fail(p->r.ctx, MUC_USAGE, p->r.old.name, MUC_NO_OFFSET,
-                      "no node that could stay float32 is '%.*s'; nodes are %s; their operators %s",
-                      (int)length, word, names.size ? names.data : "none",
-                      operators.size ? operators.data : "none");
-    muc_text_free(&names);
-    muc_text_free(&operators);
-    return status;
+    muc_choice_begin(&choice, word, length);
+    for (uint32_t n = 0; n < p->r.old.node_count; n++)
+        if (p->r.needed[n] && !is_told(p, n))
+            muc_choice_add(&choice, muc_op_get(p->r.old.nodes[n].op)->name);
+    for (uint32_t n = 0; n < p->r.old.node_count; n++)
+        if (p->r.needed[n])
+            muc_choice_add(&choice, p->r.old.nodes[n].name);
+    return muc_choice_refuse(p->r.ctx, &choice, MUC_USAGE, p->r.old.name,
+                             "operator or node to keep in float32 called");
 }
 
 muc_status muc_int8_keep(pass *p, const char *list)

@@ -1,5 +1,8 @@
 /* as_csv.c - one table of a report as comma-separated values (RFC 4180, but lines end as Unix ends
  * them). */
+#include <string.h>
+
+#include "base/choice.h"
 #include "report/tree.h"
 #include "base/locale.h"
 
@@ -51,20 +54,17 @@ static const char *first_table(const muc_report *report)
 
 static muc_status no_table(muc_context *ctx, const muc_report *report, const char *wanted)
 {
-    muc_text names = { 0 };
+    muc_choice choice;
     const char *key;
     json_t *value;
-    muc_status status;
 
+    muc_choice_begin(&choice, wanted, strlen(wanted));
     json_object_foreach(report->open[0], key, value)
     {
         if (json_is_array(value))
-            muc_text_add(&names, "%s%s", names.size ? ", " : "", key);
+            muc_choice_add(&choice, key);
     }
-    status = muc_fail(ctx, MUC_USAGE, "report", MUC_NO_OFFSET, "no table '%s'; there is: %s",
-                      wanted, names.data ? names.data : "none");
-    muc_text_free(&names);
-    return status;
+    return muc_choice_refuse(ctx, &choice, MUC_USAGE, "report", "table");
 }
 
 muc_status muc_report_as_csv(muc_context *ctx, const muc_report *report, const char *table,

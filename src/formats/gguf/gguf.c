@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "formats/format.h"
 
 enum { KEY_BYTES = 128, LAYER_DIGITS = 5 };
@@ -38,6 +39,7 @@ bool muc_gguf_probe(const muc_source *source)
 
 static muc_status find_architecture(reader *r)
 {
+    muc_choice choice;
     const char *name;
 
     MUC_TRY(muc_gguf_string_or_null(&r->gguf, "general.architecture", &name));
@@ -47,8 +49,13 @@ static muc_status find_architecture(reader *r)
     if (!name)
         return muc_fail(r->gguf.ctx, MUC_MALFORMED, r->gguf.bytes.name, MUC_NO_OFFSET,
                         "'general.architecture' is missing");
-    if (!r->kind)
-        return UNSUPPORTED(r, "architecture '%s' is none that muc knows", name);
+    if (!r->kind) {
+        muc_choice_begin(&choice, name, strlen(name));
+        for (size_t i = 0; i < MUC_COUNT(architectures); i++)
+            muc_choice_add(&choice, architectures[i].name);
+        return muc_choice_refuse(r->gguf.ctx, &choice, MUC_UNSUPPORTED, r->gguf.bytes.name,
+                                 "known architecture");
+    }
     r->config->architecture = r->kind->name;
     muc_config_set_family(r->config, r->kind->family);
     r->config->rope_interleaved = r->kind->interleaved;

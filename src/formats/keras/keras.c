@@ -80,6 +80,7 @@ muc_status muc_keras_read_network(muc_context *ctx, const muc_source *source,
     muc_hdf5 *file;
     bool third;
 
+    MUC_TRY(muc_network_refuse_shapes(ctx, source, options));
     if (!muc_hdf5_probe(source->bytes))
         MUC_TRY(muc_keras_archive_read(ctx, &network->arena, source->bytes, &archive));
     MUC_TRY(muc_hdf5_open(ctx, &network->arena, archive.weights, &file));

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "formats/format.h"
@@ -60,13 +61,23 @@ static bool take(scanner *s, const char *text)
 
 static muc_status scan_type(scanner *s)
 {
+    muc_choice choice;
+    size_t end;
+
     for (size_t i = 0; i < MUC_COUNT(types); i++) {
         if (take(s, types[i].descr)) {
             s->view->dtype = types[i].dtype;
             return MUC_OK;
         }
     }
-    return fail(s, MUC_UNSUPPORTED, "'descr' is no little-endian number type that muc reads");
+    take(s, "'");
+    for (end = s->at; end < s->end && s->file.data[end] != '\'' && s->file.data[end] != ',' &&
+                      s->file.data[end] != '}';)
+        end++;
+    muc_choice_begin(&choice, (const char *)s->file.data + s->at, end - s->at);
+    for (size_t i = 0; i < MUC_COUNT(types); i++)
+        muc_choice_add(&choice, types[i].descr);
+    return muc_choice_refuse(s->ctx, &choice, MUC_UNSUPPORTED, s->file.name, "type of elements");
 }
 
 static muc_status scan_order(scanner *s)

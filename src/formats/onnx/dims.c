@@ -12,20 +12,6 @@
 
 enum { MAX_DIM = 1 << 30, MAX_NAME = 128 };
 
-static const muc_network_dim *option_of(const onnx_import *im, const char *name, size_t length,
-                                        size_t *index)
-{
-    for (size_t i = 0; i < im->options->dim_count; i++) {
-        const muc_network_dim *dim = &im->options->dims[i];
-
-        if (strncmp(dim->name, name, length) == 0 && dim->name[length] == '\0') {
-            *index = i;
-            return dim;
-        }
-    }
-    return NULL;
-}
-
 /* What is no letter, digit or '_' becomes '_'. */
 static void identifier_of(const char *name, size_t length, char out[MAX_NAME])
 {
@@ -39,6 +25,25 @@ static void identifier_of(const char *name, size_t length, char out[MAX_NAME])
         out[used++] = (char)(isalnum(c) && c < 128 ? c : '_');
     }
     out[used] = '\0';
+}
+
+/* by the file's name of the dimension, or by what muc makes of it */
+static const muc_network_dim *option_of(const onnx_import *im, const char *name, size_t length,
+                                        size_t *index)
+{
+    char identifier[MAX_NAME];
+
+    identifier_of(name, length, identifier);
+    for (size_t i = 0; i < im->options->dim_count; i++) {
+        const muc_network_dim *dim = &im->options->dims[i];
+
+        if (strcmp(dim->name, identifier) == 0 ||
+            (strncmp(dim->name, name, length) == 0 && dim->name[length] == '\0')) {
+            *index = i;
+            return dim;
+        }
+    }
+    return NULL;
 }
 
 /* ---- formulas ---- */

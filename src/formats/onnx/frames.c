@@ -75,6 +75,36 @@ static muc_status list_node(onnx_import *im, const onnx_frame *frame, const Onnx
                            supported);
 }
 
+static muc_status list_branches(onnx_import *im, const onnx_frame *frame,
+                                const Onnx__NodeProto *node, listed_functions *functions);
+
+static muc_status list_nodes(onnx_import *im, const onnx_frame *frame,
+                             Onnx__NodeProto *const *nodes, size_t count,
+                             listed_functions *functions)
+{
+    for (size_t i = 0; i < count; i++) {
+        MUC_TRY(list_node(im, frame, nodes[i], functions));
+        MUC_TRY(list_branches(im, frame, nodes[i], functions));
+    }
+    return MUC_OK;
+}
+
+/* Which branch of an If is taken is known later: what it lacks refuses no network yet. */
+static muc_status list_branches(onnx_import *im, const onnx_frame *frame,
+                                const Onnx__NodeProto *node, listed_functions *functions)
+{
+    bool lacks = im->network->listing.lacks;
+
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        const Onnx__GraphProto *graph = node->attribute[i]->g;
+
+        if (graph)
+            MUC_TRY(list_nodes(im, frame, graph->node, graph->n_node, functions));
+    }
+    im->network->listing.lacks = lacks;
+    return MUC_OK;
+}
+
 muc_status onnx_list_nodes(onnx_import *im, const onnx_frame *frame, const Onnx__GraphProto *graph)
 {
     size_t function_count = im->model->n_functions;
@@ -82,13 +112,11 @@ muc_status onnx_list_nodes(onnx_import *im, const onnx_frame *frame, const Onnx_
 
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, function_count + 1, &functions.items));
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, function_count + 1, &functions.is_among));
-    for (size_t i = 0; i < graph->n_node; i++)
-        MUC_TRY(list_node(im, frame, graph->node[i], &functions));
+    MUC_TRY(list_nodes(im, frame, graph->node, graph->n_node, &functions));
     for (size_t f = 0; f < functions.count; f++) {
         const Onnx__FunctionProto *function = im->model->functions[functions.items[f]];
 
-        for (size_t i = 0; i < function->n_node; i++)
-            MUC_TRY(list_node(im, NULL, function->node[i], &functions));
+        MUC_TRY(list_nodes(im, NULL, function->node, function->n_node, &functions));
     }
     return MUC_OK;
 }

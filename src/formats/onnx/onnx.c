@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/choice.h"
 #include "formats/onnx/decode.h"
 #include "formats/onnx/import.h"
 #include "formats/onnx/integers.h"
@@ -168,10 +169,37 @@ static muc_status read_opsets(onnx_import *im, onnx_frame *frame)
 /* a range for a dimension that is not there is a mistake */
 static muc_status check_dims_used(const onnx_import *im)
 {
-    for (size_t i = 0; i < im->options->dim_count; i++)
-        if (!im->dims_used[i])
-            return FAIL(im, MUC_USAGE, "no input has an open dimension '%s'",
-                        im->options->dims[i].name);
+    const muc_expr_pool *pool = im->graph->pool;
+    muc_choice choice;
+    size_t i = 0;
+
+    while (i < im->options->dim_count && im->dims_used[i])
+        i++;
+    if (i == im->options->dim_count)
+        return MUC_OK;
+    muc_choice_begin(&choice, im->options->dims[i].name, strlen(im->options->dims[i].name));
+    for (uint32_t d = 0; d < muc_expr_input_count(pool); d++)
+        muc_choice_add(&choice, muc_expr_get_input(pool, d)->name);
+    return muc_choice_refuse(im->ctx, &choice, MUC_USAGE, im->source->path, "open dimension");
+}
+
+/* so is a type for an input that is not there */
+static muc_status check_types_used(const onnx_import *im)
+{
+    for (size_t i = 0; i < im->options->type_count; i++) {
+        const char *name = im->options->types[i].name;
+        muc_choice choice;
+        size_t k = 0;
+
+        while (k < im->input_count && strcmp(im->input_names[k], name) != 0)
+            k++;
+        if (k < im->input_count)
+            continue;
+        muc_choice_begin(&choice, name, strlen(name));
+        for (k = 0; k < im->input_count; k++)
+            muc_choice_add(&choice, im->input_names[k]);
+        return muc_choice_refuse(im->ctx, &choice, MUC_USAGE, im->source->path, "input");
+    }
     return MUC_OK;
 }
 
@@ -231,6 +259,7 @@ static muc_status list_ports(onnx_import *im, const onnx_frame *frame,
 static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
 {
     onnx_frame frame = { 0 };
+    muc_status status;
 
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, im->options->dim_count + 1, &im->dims_used));
     MUC_TRY(read_opsets(im, &frame));
@@ -246,7 +275,15 @@ static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
     for (size_t i = 0; i < graph->n_input; i++)
         MUC_TRY(read_input(im, &frame, graph->input[i]));
     MUC_TRY(check_dims_used(im));
-    MUC_TRY(onnx_import_nodes(im, &frame, graph->node, graph->n_node));
+    MUC_TRY(check_types_used(im));
+    status = onnx_import_nodes(im, &frame, graph->node, graph->n_node);
+    if (status == MUC_UNSUPPORTED && im->options->may_list &&
+        muc_listing_is_short(&im->network->listing)) { /* a branch that is taken */
+        muc_error_clear(im->ctx);
+        im->network->listing.lacks = true;
+        return list_ports(im, &frame, graph);
+    }
+    MUC_TRY(status);
     if (graph->n_output == 0)
         return FAIL(im, MUC_MALFORMED, "the graph has no output");
     for (size_t i = 0; i < graph->n_output; i++)

@@ -67,6 +67,9 @@ muc_status onnx_find_row(onnx_call *call)
                          "version %" PRId64 " of the operator set of domain '%s'; muc reads the "
                          "operator in versions %" PRId64 " to %" PRId64,
                          call->version, domain, other->first, other->last);
+    if (muc_listing_is_short(&call->im->network->listing)) /* of a branch */
+        return muc_listing_refuse(call->im->ctx, call->im->source->path,
+                                  &call->im->network->listing);
     return onnx_fail(call, MUC_UNSUPPORTED,
                      "muc knows no such operator of domain '%s', version %" PRId64, domain,
                      call->version);

@@ -14,9 +14,7 @@ bool muc_text_probe_network(const muc_source *source)
 muc_status muc_text_read_network(muc_context *ctx, const muc_source *source,
                                  const muc_network_options *options, muc_network *network)
 {
-    if (options->dim_count || options->type_count)
-        return muc_fail(ctx, MUC_USAGE, source->path, MUC_NO_OFFSET,
-                        "the text of a graph says itself which lengths and types it has");
+    MUC_TRY(muc_network_refuse_shapes(ctx, source, options));
     MUC_TRY(muc_graph_parse(ctx, source->bytes, &network->graph));
     for (uint32_t i = 0; i < network->graph->tensor_count; i++) {
         const muc_tensor *tensor = &network->graph->tensors[i];

@@ -620,6 +620,7 @@ muc_status muc_tflite_read_network(muc_context *ctx, const muc_source *source,
     muc_listing *listing = &network->listing;
     bool *operators;
 
+    MUC_TRY(muc_network_refuse_shapes(ctx, source, options));
     MUC_TRY(muc_tflite_read(ctx, source->bytes, &network->arena, &model));
     MUC_TRY(list_operators(&im, listing, &operators));
     if (listing->lacks) {

@@ -57,6 +57,7 @@ muc_status muc_torch_read_network(muc_context *ctx, const muc_source *source,
             return MUC_OK;
         return replace_constants(ctx, &state, network->graph);
     }
+    MUC_TRY(muc_network_refuse_shapes(ctx, &arch, options));
     MUC_TRY(muc_arch_parse(ctx, &network->arena, arch.bytes, &text));
     MUC_TRY(muc_graph_new(ctx, source->path, &network->graph));
     return muc_arch_build(&text, &state, network->graph);

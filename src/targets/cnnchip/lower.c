@@ -141,6 +141,19 @@ static muc_status lower_node(muc_cnnchip_lowering *l, const muc_node *node)
     return give_to_host(l, node);
 }
 
+static muc_status refuse_open(const muc_cnnchip_lowering *l, const muc_tensor *t, uint32_t d)
+{
+    const muc_expr_node *dim = muc_expr_get(l->graph->pool, t->dims[d]);
+    muc_status status =
+        muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
+                 "dimension %u of '%s' is open; the chip wants all sizes", d, t->name);
+
+    if (dim->op == MUC_EXPR_INPUT)
+        muc_hint(l->ctx, "--dim %s=1 sets it",
+                 muc_expr_get_input(l->graph->pool, dim->immediate)->name);
+    return status;
+}
+
 static muc_status check_dims(muc_cnnchip_lowering *l)
 {
     for (uint32_t i = 0; i < l->graph->tensor_count; i++) {
@@ -148,9 +161,7 @@ static muc_status check_dims(muc_cnnchip_lowering *l)
 
         for (uint32_t d = 0; d < t->rank; d++)
             if (!muc_expr_is_const(l->graph->pool, t->dims[d]))
-                return muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
-                                "dimension %u of '%s' is open; the chip wants all sizes", d,
-                                t->name);
+                return refuse_open(l, t, d);
         if (t->kind == MUC_TENSOR_STATE)
             return muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
                             "'%s' is kept from run to run; the chip keeps nothing", t->name);
@@ -186,6 +197,30 @@ static muc_status begin(muc_cnnchip_lowering *l)
     return MUC_OK;
 }
 
+/* none of its operators is the chip's */
+static muc_status refuse_all(const muc_cnnchip_lowering *l)
+{
+    enum { MOST_BYTES = 200 };
+    bool told[MUC_OP_COUNT] = { false };
+    muc_text operators = { 0 };
+    muc_status status;
+
+    for (uint32_t i = 0; i < l->graph->node_count; i++) {
+        muc_op op = l->graph->nodes[i].op;
+
+        if (!told[op] && operators.size < MOST_BYTES)
+            muc_text_add(&operators, "%s%s", operators.size ? ", " : "", muc_op_get(op)->name);
+        told[op] = true;
+    }
+    status = muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
+                      "nothing of it can run on the chip, whose elements are %s: its operators are "
+                      "%s; --target mcu takes whole networks",
+                      muc_cnnchip_element_name(l->machine->element),
+                      operators.data ? operators.data : "none");
+    muc_text_free(&operators);
+    return status;
+}
+
 muc_status muc_cnnchip_lower(muc_cnnchip_lowering *l)
 {
     uint32_t on_chip = 0;
@@ -196,9 +231,7 @@ muc_status muc_cnnchip_lower(muc_cnnchip_lowering *l)
     for (uint32_t i = 0; i < l->step_count; i++)
         on_chip += l->steps[i].kind != MUC_CNNCHIP_STEP_HOST;
     if (on_chip == 0)
-        return muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
-                        "nothing of it can run on the chip, whose elements are %s",
-                        muc_cnnchip_element_name(l->machine->element));
+        return refuse_all(l);
     if (l->layer_count > UINT16_MAX || l->host_count > UINT16_MAX)
         return muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
                         "more than %d layers", UINT16_MAX);

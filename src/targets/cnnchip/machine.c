@@ -99,6 +99,8 @@ static muc_status read_number(parser *p, size_t key)
 
 static muc_status read_pair(parser *p)
 {
+    muc_choice choice;
+
     for (size_t i = 0; p->has_machine && i < MUC_COUNT(keys); i++) {
         if (!muc_view_is(p->ini.key, keys[i].name))
             continue;
@@ -109,7 +111,10 @@ static muc_status read_pair(parser *p)
             return read_name(p);
         return keys[i].type == ELEMENT ? read_element(p) : read_number(p, i);
     }
-    return muc_ini_fail(&p->ini, p->ini.key.data, "no such key here");
+    muc_choice_begin(&choice, p->ini.key.data, p->ini.key.size);
+    for (size_t i = 0; p->has_machine && i < MUC_COUNT(keys); i++)
+        muc_choice_add(&choice, keys[i].name);
+    return muc_ini_refuse(&p->ini, p->ini.key.data, &choice, "key");
 }
 
 muc_status muc_cnnchip_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes text,

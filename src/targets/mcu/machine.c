@@ -96,13 +96,18 @@ static muc_status read_name(parser *p, const char **out)
 
 static muc_status read_core(parser *p, muc_mcu_core *out)
 {
+    muc_choice choice;
+
     for (unsigned i = 0; i < MUC_COUNT(cores); i++) {
         if (muc_view_is(p->ini.value, cores[i].name)) {
             *out = (muc_mcu_core)i;
             return MUC_OK;
         }
     }
-    return muc_ini_fail(&p->ini, p->ini.value.data, "no such core");
+    muc_choice_begin(&choice, p->ini.value.data, p->ini.value.size);
+    for (unsigned i = 0; i < MUC_COUNT(cores); i++)
+        muc_choice_add(&choice, cores[i].name);
+    return muc_ini_refuse(&p->ini, p->ini.value.data, &choice, "core");
 }
 
 static muc_status read_uses(parser *p, unsigned *out)
@@ -163,6 +168,8 @@ static muc_status read_value(parser *p, size_t key)
 
 static muc_status read_pair(parser *p)
 {
+    muc_choice choice;
+
     for (size_t i = 0; i < MUC_COUNT(keys); i++) {
         if (keys[i].section != p->section || !muc_view_is(p->ini.key, keys[i].name))
             continue;
@@ -171,7 +178,11 @@ static muc_status read_pair(parser *p)
         p->seen |= 1u << i;
         return read_value(p, i);
     }
-    return muc_ini_fail(&p->ini, p->ini.key.data, "no such key here");
+    muc_choice_begin(&choice, p->ini.key.data, p->ini.key.size);
+    for (size_t i = 0; i < MUC_COUNT(keys); i++)
+        if (keys[i].section == p->section)
+            muc_choice_add(&choice, keys[i].name);
+    return muc_ini_refuse(&p->ini, p->ini.key.data, &choice, "key");
 }
 
 static muc_status end_section(parser *p)

@@ -90,6 +90,7 @@ static muc_status read_name(parser *p)
 
 static muc_status read_line(parser *p, bool *in_section)
 {
+    muc_choice choice;
     size_t key = 0;
 
     if (p->ini.key.size == 0) {
@@ -105,8 +106,12 @@ static muc_status read_line(parser *p, bool *in_section)
         return read_name(p);
     while (key < KEYS && !muc_view_is(p->ini.key, keys[key]))
         key++;
-    if (key == KEYS)
-        return muc_ini_fail(&p->ini, p->ini.key.data, "no such key");
+    if (key == KEYS) {
+        muc_choice_begin(&choice, p->ini.key.data, p->ini.key.size);
+        for (key = 0; key < KEYS; key++)
+            muc_choice_add(&choice, keys[key]);
+        return muc_ini_refuse(&p->ini, p->ini.key.data, &choice, "key");
+    }
     if (p->seen[key])
         return muc_ini_fail(&p->ini, p->ini.key.data, "this key is there twice");
     p->seen[key] = true;
