@@ -101,7 +101,7 @@ static void other_files_are_refused_by_name(void **state)
         const char *fragment;
     } cases[] = {
         { "{'descr': '>f4', 'fortran_order': False, 'shape': (), }", 4, MUC_UNSUPPORTED,
-          "'descr' is no little-endian" },
+          "there is no little-endian number type" },
         { "{'descr': '<f4', 'fortran_order': True, 'shape': (), }", 4, MUC_UNSUPPORTED,
           "Fortran order" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4,
