@@ -343,7 +343,11 @@ def test_sampling_is_the_same_for_the_same_seed_and_differs_for_another():
 def test_lists_are_the_tables():
     formats = json.loads(muc("formats", "--json")[0])["formats"]
     assert {"hf", "llama2c", "gguf"} <= {row["name"] for row in formats}, formats
-    assert len(json.loads(muc("ops", "--json")[0])["operators"]) >= 8
+    operators = {row["name"]: row for row in json.loads(muc("ops", "--json")[0])["operators"]}
+    assert operators["linear"]["tflite"] == "FULLY_CONNECTED", operators["linear"]
+    assert {"CONV_2D", "DEPTHWISE_CONV_2D"} <= set(operators["conv"]["tflite"].split()), operators["conv"]
+    if "keras" in {row["name"] for row in formats}:
+        assert operators["linear"]["keras"] == "Dense" and "ReLU" in operators["relu"]["keras"], operators["linear"]
 
 
 def test_inspect_shows_the_architecture_as_understood():

@@ -85,8 +85,8 @@ muc_status muc_inspect_file(muc_context *ctx, const char *path, const muc_model_
                             muc_report **out);
 
 /* What is supported, printed from the tables: the table "formats" (name, kind, meaning), "targets"
- * (name, meaning) or "operators" (name, inputs, reference, mcu, onnx,
- * meaning). */
+ * (name, meaning) or "operators" (name, inputs, reference, mcu, onnx, tflite,
+ * keras, meaning). */
 muc_status muc_list_formats(muc_context *ctx, muc_report **out);
 muc_status muc_list_targets(muc_context *ctx, muc_report **out);
 muc_status muc_list_operators(muc_context *ctx, muc_report **out);

@@ -208,6 +208,43 @@ static void add_onnx(muc_report *report, muc_op op)
     muc_text_free(&names);
 }
 
+typedef struct named_op {
+    const char *name;
+    muc_op op;
+} named_op;
+
+/* of TFLite's operators and of Keras's layers and activations; the last row ends the list */
+static const named_op tflite_ops[] = {
+#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
+    { #name, MUC_OP_##to },
+#include "formats/tflite/ops.def"
+#undef TFLITE_ROW
+    { NULL, MUC_OP_COUNT },
+};
+static const named_op keras_ops[] = {
+#ifdef MUC_WITH_KERAS
+#define KERAS_LAYER(name, least, most, least_inputs, most_inputs, spatial, op, import) \
+    { #name, MUC_OP_##op },
+#include "formats/keras/layers.def"
+#undef KERAS_LAYER
+#define KERAS_ACTIVATION(name, op) { name, MUC_OP_##op },
+#include "formats/keras/activations.def"
+#undef KERAS_ACTIVATION
+#endif
+    { NULL, MUC_OP_COUNT },
+};
+
+static void add_named(muc_report *report, const char *key, const named_op *rows, muc_op op)
+{
+    muc_text names = { 0 };
+
+    for (; rows->name; rows++)
+        if (rows->op == op)
+            muc_text_add(&names, "%s%s", names.size ? " " : "", rows->name);
+    muc_report_add_text(report, key, "%s", names.data ? names.data : "");
+    muc_text_free(&names);
+}
+
 muc_status muc_list_operators(muc_context *ctx, muc_report **out)
 {
     MUC_IN_C_LOCALE;
@@ -223,6 +260,8 @@ muc_status muc_list_operators(muc_context *ctx, muc_report **out)
         muc_report_add_bool(*out, "reference", is_among((muc_op)op, ref_ops, MUC_COUNT(ref_ops)));
         muc_report_add_bool(*out, "mcu", is_among((muc_op)op, mcu_ops, MUC_COUNT(mcu_ops)));
         add_onnx(*out, (muc_op)op);
+        add_named(*out, "tflite", tflite_ops, (muc_op)op);
+        add_named(*out, "keras", keras_ops, (muc_op)op);
         muc_report_add_text(*out, "meaning", "%s", info->meaning);
         muc_report_end(*out);
     }
