@@ -77,7 +77,8 @@ static muc_status scan_type(scanner *s)
     muc_choice_begin(&choice, (const char *)s->file.data + s->at, end - s->at);
     for (size_t i = 0; i < MUC_COUNT(types); i++)
         muc_choice_add(&choice, types[i].descr);
-    return muc_choice_refuse(s->ctx, &choice, MUC_UNSUPPORTED, s->file.name, "little-endian number type");
+    return muc_choice_refuse(s->ctx, &choice, MUC_UNSUPPORTED, s->file.name,
+                             "little-endian number type");
 }
 
 static muc_status scan_order(scanner *s)
