@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Puts bugs into the compiler, one after another, and tells which of them networks drawn by chance find.
 
-    fuzz/bugs.py [BUILD [NETWORKS [FIRST [LAST]]]]     from the source root, whose files are put back afterwards
+    fuzz/bugs.py [BUILD [NETWORKS [NUMBER...]]]     from the source root, whose files are put back afterwards
 
 Each bug is a file, a text that is there once, and what stands in its place. A row whose text is not there any more is told: choose
 another place for it.
 """
 import pathlib
+import shutil
 import subprocess
 import sys
 
 FAILURES = ["wrong", "passes", "answered", "stopped", "broken", "crashed", "slow"]
+STEP, FIRST_SEED = 1000, 5000000
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUGS = [
     # passes
@@ -59,9 +61,9 @@ def build(folder):
     return subprocess.run(["ninja", "-C", folder, "fuzz/differ"], cwd=ROOT, capture_output=True).returncode == 0
 
 
-def failures(folder, networks):
-    """How many networks fail, of seeds that no bug was chosen by; any number where there is no end of it."""
-    command = [f"{folder}/fuzz/differ", str(networks), "5000000"]
+def failures(program, networks, first):
+    """How many networks fail, of the seeds from first on; any number where there is no end of it."""
+    command = [program, str(networks), str(first)]
     try:
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, env={"FUZZ_ONLY_COUNT": "1"})
     except subprocess.TimeoutExpired:
@@ -70,31 +72,45 @@ def failures(folder, networks):
     return sum(int(counts.get(name, 0)) for name in FAILURES)
 
 
+def networks_until_found(folder, networks):
+    """After how many networks more fail than without the bug, of seeds that no bug was chosen by; None: never."""
+    for done in range(0, networks, STEP):
+        first = FIRST_SEED + done
+        if failures(f"{folder}/fuzz/differ", STEP, first) > failures(f"{folder}/differ_before", STEP, first):
+            return done + STEP
+    return None
+
+
+def put_in(folder, networks, name, old, new):
+    """What comes of one bug."""
+    path = ROOT / name
+    text = path.read_text()
+    if text.count(old) != 1:
+        return f"'{old}' is there {text.count(old)} times"
+    try:
+        path.write_text(text.replace(old, new))
+        if not build(folder):
+            return "does not build"
+        after = networks_until_found(folder, networks)
+        return f"found by {after} networks" if after else "MISSED"
+    finally:
+        path.write_text(text)
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else "build"
-    networks = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-    first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    last = int(sys.argv[4]) if len(sys.argv) > 4 else len(BUGS)
+    networks = int(sys.argv[2]) if len(sys.argv) > 2 else 10000
+    chosen = [int(n) for n in sys.argv[3:]] or range(1, len(BUGS) + 1)
     found = 0
-    before = failures(folder, networks) if build(folder) else 0
-    for number, (name, old, new) in enumerate(BUGS, 1):
-        if not first <= number <= last:
-            continue
-        path = ROOT / name
-        text = path.read_text()
-        if text.count(old) != 1:
-            print(f"{number} {name}: '{old}' is there {text.count(old)} times")
-            continue
-        try:
-            path.write_text(text.replace(old, new))
-            result = "does not build" if not build(folder) else \
-                "found" if failures(folder, networks) > before else "MISSED"
-        finally:
-            path.write_text(text)
-        found += result == "found"
-        print(f"{number} {name}: {result}", flush=True)
+    if not build(folder):
+        sys.exit(f"{folder} does not build without a bug")
+    shutil.copy(f"{folder}/fuzz/differ", f"{folder}/differ_before")
+    for number in chosen:
+        result = put_in(folder, networks, *BUGS[number - 1])
+        found += result.startswith("found")
+        print(f"{number} {BUGS[number - 1][0]}: {result}", flush=True)
     build(folder)
-    print(f"{found} of {last - first + 1} found by {networks} networks each")
+    print(f"{found} of {len(chosen)} found by {networks} networks each")
     return 0
 
 

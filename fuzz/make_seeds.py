@@ -205,6 +205,48 @@ def gpt2():
     return json.dumps(config, separators=(",", ":")).encode() + b"\0" + safetensors(tensors)
 
 
+def language_model():
+    """A Llama of dim 4 for the tokenizer that the harness has: config.json, a zero byte, model.safetensors."""
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4, "intermediate_size": 4,
+              "num_hidden_layers": 1, "num_attention_heads": 1, "max_position_embeddings": 4, "vocab_size": 260,
+              "rms_norm_eps": 1e-5, "tie_word_embeddings": True}
+    layer = {"self_attn.q_proj": [4, 4], "self_attn.k_proj": [4, 4], "self_attn.v_proj": [4, 4],
+             "self_attn.o_proj": [4, 4], "mlp.gate_proj": [4, 4], "mlp.up_proj": [4, 4], "mlp.down_proj": [4, 4],
+             "input_layernorm": [4], "post_attention_layernorm": [4]}
+    shapes = {"embed_tokens": [260, 4], "norm": [4], **{f"layers.0.{n}": s for n, s in layer.items()}}
+    tensors = {f"model.{n}.weight": ("BF16", s, b"\0\x3f" * math.prod(s)) for n, s in shapes.items()}
+    return json.dumps(config, separators=(",", ":")).encode() + b"\0" + safetensors(tensors)
+
+
+CHIP_GRAPH = b"""graph tiny
+tensor x = input f32 [1, 4, 4, 2]
+tensor w = const f32 [3, 2, 2, 2] values """ + b", ".join(b"%d" % i for i in range(-12, 12)) + b"""
+node c f32 [1, 3, 3, 3] = conv x, w channels_last=1
+node r f32 [1, 3, 3, 3] = relu c
+node p f32 [1, 1, 1, 3] = max_pool r kernel=[2, 2] strides=[2, 2] channels_last=1
+node s f32 [1, 1, 1, 3] = softmax p axis=3
+output s
+"""
+
+
+def road():
+    """A byte for the target and its options, then a file of another harness's corpus or a language model."""
+    for name in ("onnx/conv", "onnx/attention", "onnx/shapes", "tflite/conv", "tflite/lstm", "tflite/svdf",
+                 "keras/one_chunk", "keras/heap"):
+        put("road", name.replace("/", "_"), b"\0" + (CORPUS / name).read_bytes())
+    for way in (0, 1, 3, 5):
+        put("road", f"graph_{way}", bytes([way]) + CHIP_GRAPH)
+    put("road", "language_model", b"\4" + language_model())
+
+
+def folder():
+    """The name of a file, a line end, what it holds instead."""
+    put("folder", "code", b"mcu/tiny.json\n{}")
+    put("folder", "files", b"mcu/FILES\n0 tiny.json\n")
+    put("folder", "host", b"chip/host_0.graph\ngraph host\ntensor a = input f32 [1, 1, 2, 2]\n"
+                          b"node t f32 [1, 1, 2, 2] = tanh a\noutput t\n")
+
+
 def tokenizer_two_files():
     """vocab.json, a zero byte, merges.txt."""
     whole = json.loads(tokenizer_json())
@@ -419,6 +461,8 @@ def main():
     put("tokenizer", "two_files", tokenizer_two_files())
     put("tokenizer", "form", tokenizer_form())
     put("gpt2", "model", gpt2())
+    road()
+    folder()
     blockdialect()
     llama2c()
     put("gguf", "model", gguf(3, True))

@@ -1,7 +1,7 @@
 /* replay.c - runs a harness over the files of a folder, without libFuzzer.
  *
- * Besides each file as it is, every prefix of it and every single byte inverted are run: a small
- * corpus then covers much of what a short fuzzing run would find.
+ * Besides each file as it is, every prefix of it and every single byte inverted are run, or every
+ * STEPth: a small corpus then covers much of what a short fuzzing run would find.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -22,18 +22,19 @@ static void run(const uint8_t *data, size_t size)
     free(copy);
 }
 
-static void replay(uint8_t *data, size_t size)
+static void replay(uint8_t *data, size_t size, size_t step)
 {
-    for (size_t cut = 0; cut <= size; cut++)
+    run(data, size);
+    for (size_t cut = 0; cut < size; cut += step)
         run(data, cut);
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i += step) {
         data[i] ^= 0xff;
         run(data, size);
         data[i] ^= 0xff;
     }
 }
 
-static bool replay_file(const char *folder, const char *name)
+static bool replay_file(const char *folder, const char *name, size_t step)
 {
     uint8_t data[1 << 16];
     char path[4096];
@@ -48,7 +49,7 @@ static bool replay_file(const char *folder, const char *name)
     }
     size = fread(data, 1, sizeof(data), file);
     fclose(file);
-    replay(data, size);
+    replay(data, size, step);
     return true;
 }
 
@@ -60,15 +61,16 @@ static int visible(const struct dirent *entry)
 int main(int argc, char **argv)
 {
     struct dirent **entries;
-    int count = argc == 2 ? scandir(argv[1], &entries, visible, alphasort) : -1;
+    size_t step = argc == 3 ? strtoul(argv[2], NULL, 10) : 1;
+    int count = argc > 1 && step > 0 ? scandir(argv[1], &entries, visible, alphasort) : -1;
     bool ok = count > 0;
 
     for (int i = 0; i < count; i++) {
-        ok = replay_file(argv[1], entries[i]->d_name) && ok;
+        ok = replay_file(argv[1], entries[i]->d_name, step) && ok;
         free(entries[i]);
     }
     if (count >= 0)
         free(entries);
-    printf("%s: %d files\n", argc == 2 ? argv[1] : "usage: replay FOLDER", count);
+    printf("%s: %d files\n", count >= 0 ? argv[1] : "usage: replay FOLDER [STEP]", count);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
