@@ -649,7 +649,7 @@ static void add_decoder_inputs(fuzz_maker *m)
     uint32_t id;
 
     t.producer = MUC_NO_ID;
-    m->plain_rows = fuzz_one_in(m, 2);
+    m->plain_rows = fuzz_one_in(m, 3);
     if (muc_expr_assume(pool, muc_expr_add(pool, pos, count), 8) != MUC_OK)
         abort();
     t.dims[0] = count;
@@ -659,7 +659,7 @@ static void add_decoder_inputs(fuzz_maker *m)
         t.name = "x1:-2:2";
         t.dtype = MUC_F32;
         t.rank = 2;
-        t.dims[1] = fuzz_number(m, 8 * (fuzz_one_in(m, 2) ? 4 : fuzz_between(m, 1, 4)));
+        t.dims[1] = fuzz_number(m, 8 * (m->plain_rows ? fuzz_between(m, 1, 4) : 4));
         m->live[m->live_count++] = declare(m, &t, (fuzz_range){ -2, 2 });
     } else {
         fuzz_write_embed(m, MUC_OP_EMBED, id);

@@ -185,7 +185,7 @@ static uint32_t columns_of(const fuzz_maker *m, uint32_t x)
 
 void fuzz_write_embed(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t inputs[2] = { x }, columns = 8 * (fuzz_one_in(m, 2) ? 4 : fuzz_between(m, 1, 4));
+    uint32_t inputs[2] = { x }, columns = 8 * (m->plain_rows ? fuzz_between(m, 1, 4) : 4);
 
     if (m->ranges[x].lo < 0 || m->ranges[x].hi > 15)
         return;
