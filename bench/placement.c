@@ -2,8 +2,8 @@
  * lists made to be hard.
  *
  *     placement FILE...           NAME.CAPACITY.csv, each placed to fit and in as little as can be
- *     placement --generate SEEDS [FIRST [ALIGNMENT]]
- *                                 of each kind of ../tests/packings.h, seeds FIRST.. (0), to fit
+ *     placement --generate SEEDS [FIRST]   of each kind of ../tests/packings.h, seeds FIRST.. (0),
+ * to fit
  *
  * A file has a line `id,lower,upper,size` and one such line a buffer, which lives in steps
  * lower..upper-1; its capacity is the number in its name.
@@ -112,11 +112,9 @@ int main(int argc, char **argv)
 
     printf("%-20s %-5s %7s %9s %9s %9s %9s %9s %8s\n", "list", "to", "buffers", "bound", "greedy",
            "climb", "exact", "nodes", "seconds");
-    if (generate) {
-        plan.alignment = argc > 4 ? strtoul(argv[4], NULL, 10) : 1;
+    if (generate)
         status = place_generated(ctx, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0,
                                  (uint32_t)strtoul(argv[2], NULL, 10), &plan);
-    }
     for (int i = 1; i < argc && !generate && status == MUC_OK; i++)
         status = place_file(ctx, argv[i], &plan);
     if (status != MUC_OK)

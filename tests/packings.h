@@ -12,7 +12,7 @@
 
 #include "plan/place.h"
 
-enum { PACKING_SIDE = 1024, PACKING_UNIT = 1024, PACKING_MOST = 512 };
+enum { PACKING_SIDE = 1024, PACKING_UNIT = 1024, PACKING_MOST = 1024 };
 
 typedef struct packing_kind {
     const char *name;
@@ -21,17 +21,23 @@ typedef struct packing_kind {
     uint32_t wheels;        /* of cuts: so many of 100 are wheels */
     uint32_t width, height; /* of heaps: about that many units of steps and bytes a piece */
     uint32_t dropped;       /* of 100 pieces, so many are left out */
+    uint32_t whole;         /* of cuts: so many of 100 up to eight times as large are not cut */
+    uint32_t alignment;
 } packing_kind;
 
-/* after A; C; with holes; D; E; with wheels; with wheels and holes; heaps after B, D, E, F; holes
- */
+/* after A; C; with holes; D; E; with wheels; with wheels and holes; heaps after B, D, E, F; holes;
+ * few and many pieces, large and tiny ones, aligned ones */
 static const packing_kind packing_kinds[] = {
-    { "cuts", 134, 50, 0, 0, 0, 0 },          { "cuts-small", 93, 50, 0, 0, 0, 0 },
-    { "cuts-holes", 100, 50, 0, 0, 0, 5 },    { "cuts-long", 83, 35, 0, 0, 0, 10 },
-    { "cuts-short", 80, 65, 0, 0, 0, 0 },     { "wheels", 134, 50, 40, 0, 0, 0 },
-    { "wheels-holes", 110, 50, 30, 0, 0, 5 }, { "heap", 0, 0, 0, 120, 50, 0 },
-    { "heap-long", 0, 0, 0, 250, 25, 0 },     { "heap-short", 0, 0, 0, 70, 80, 0 },
-    { "heap-tall", 0, 0, 0, 40, 100, 0 },     { "heap-holes", 0, 0, 0, 120, 50, 5 },
+    { "cuts", 134, 50, 0, 0, 0, 0, 0, 1 },          { "cuts-small", 93, 50, 0, 0, 0, 0, 0, 1 },
+    { "cuts-holes", 100, 50, 0, 0, 0, 5, 0, 1 },    { "cuts-long", 83, 35, 0, 0, 0, 10, 0, 1 },
+    { "cuts-short", 80, 65, 0, 0, 0, 0, 0, 1 },     { "wheels", 134, 50, 40, 0, 0, 0, 0, 1 },
+    { "wheels-holes", 110, 50, 30, 0, 0, 5, 0, 1 }, { "heap", 0, 0, 0, 120, 50, 0, 0, 1 },
+    { "heap-long", 0, 0, 0, 250, 25, 0, 0, 1 },     { "heap-short", 0, 0, 0, 70, 80, 0, 0, 1 },
+    { "heap-tall", 0, 0, 0, 40, 100, 0, 0, 1 },     { "heap-holes", 0, 0, 0, 120, 50, 5, 0, 1 },
+    { "few", 700, 50, 20, 0, 0, 5, 0, 1 },          { "many", 60, 50, 0, 0, 0, 0, 0, 1 },
+    { "many-holes", 70, 50, 0, 0, 0, 3, 0, 1 },     { "mixed", 60, 50, 20, 0, 0, 0, 60, 1 },
+    { "mixed-holes", 60, 50, 20, 0, 0, 5, 60, 16 }, { "by-4", 120, 50, 20, 0, 0, 0, 0, 4 },
+    { "by-4-holes", 120, 50, 0, 0, 0, 5, 0, 4 },    { "by-16", 0, 0, 0, 120, 50, 0, 0, 16 },
 };
 
 typedef struct packing_piece {
@@ -98,7 +104,9 @@ static inline void packing_cuts(packing *p, const packing_kind *kind)
     for (uint32_t i = 0; i < p->count;) {
         packing_piece r = p->pieces[i];
 
-        if ((uint64_t)r.width * r.height <= largest) {
+        if ((uint64_t)r.width * r.height <= largest ||
+            (kind->whole && (uint64_t)r.width * r.height <= 8 * largest &&
+             packing_choose(p, 100) < kind->whole)) {
             i++;
             continue;
         }
@@ -159,8 +167,9 @@ static inline void packing_heap(packing *p, const packing_kind *kind)
 }
 
 /* Fills plan->buffers (room for PACKING_MOST) with the list of a kind and seed, in an order that
- * tells nothing, and sets its capacity. Sizes are less than a multiple of the plan's alignment by
- * chance. */
+ * tells nothing, and sets its capacity and alignment. Sizes are less than a multiple of that by
+ * chance.
+ */
 static inline void packing_list(const packing_kind *kind, uint32_t seed, muc_plan *plan)
 {
     packing p = { .chance = 0x9e3779b97f4a7c15u * (seed + 1) };
@@ -170,6 +179,7 @@ static inline void packing_list(const packing_kind *kind, uint32_t seed, muc_pla
     else
         packing_cuts(&p, kind);
     plan->capacity = (uint64_t)PACKING_SIDE * PACKING_UNIT;
+    plan->alignment = kind->alignment;
     plan->count = 0;
     while (p.count > 0) {
         uint32_t i = packing_choose(&p, p.count);

@@ -358,20 +358,19 @@ static void every_hard_instance_fits_its_capacity(void **state)
 
 /* ---- what is said ---- */
 
-/* full arenas cut to pieces: the solution is known, and nothing may be left unused */
+/* full arenas cut to pieces, of which some are left out: a solution is known */
 static void what_was_cut_from_a_full_arena_fits_again(void **state)
 {
     muc_context *ctx = muc_context_new(1);
 
     (void)state;
-    for (size_t i = 0; i < MUC_COUNT(packing_kinds); i++) {
+    for (uint32_t i = 0; i < 2 * MUC_COUNT(packing_kinds); i++) {
         static muc_plan_buffer buffers[PACKING_MOST];
-        muc_plan plan = { .arena = packing_kinds[i].name,
-                          .alignment = i % 2 ? 64 : 1,
-                          .buffers = buffers };
+        const packing_kind *kind = &packing_kinds[i / 2];
+        muc_plan plan = { .arena = kind->name, .buffers = buffers };
 
-        packing_list(&packing_kinds[i], 1, &plan);
-        CHECK(plan.count > 100);
+        packing_list(kind, 1 + i % 2, &plan);
+        CHECK(plan.count >= 20);
         CHECK_OK(ctx, muc_plan_fit(ctx, &plan));
         CHECK_OK(ctx, muc_plan_check(ctx, &plan));
         check_apart(&plan);

@@ -75,9 +75,16 @@ typedef enum muc_exact_result {
 } muc_exact_result;
 
 /* Searches a placement of at most `capacity` units. The work that it spends, which is bounded, is
- * taken from *budget; the nodes that it visits are added to *nodes. Bodies that are not flat are
- * searched too, but then nothing is proven. */
+ * taken from *budget; the nodes that it visits are added to *nodes, on which its choices depend,
+ * too. Bodies that are not flat are searched too, but then nothing is proven. */
 muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capacity,
                             uint64_t *budget, uint64_t *nodes, muc_exact_result *result);
+
+/* The bodies, in each step of which at most `capacity` units live, and after them bodies that make
+ * them as many where that matters: a guess (numbered from 0) of how what is unused hangs together.
+ * A placement of all is one of the bodies; that there is none says nothing of them. *out owns its
+ * arrays even after a failure; body_of and offset_of are NULL. */
+muc_status muc_bodies_fill(muc_context *ctx, const muc_bodies *bodies, uint64_t capacity,
+                           uint32_t guess, muc_chance *chance, muc_bodies *out);
 
 #endif

@@ -103,6 +103,7 @@ static muc_status allocate(muc_context *ctx, muc_floors *f, size_t cells)
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &f->is_placed));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &f->bottoms));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", f->sections, &f->queue));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", f->sections, &f->step));
     return MUC_NEW_ARRAY(ctx, "plan", f->sections, &f->is_queued);
 }
 
@@ -123,8 +124,12 @@ muc_status muc_floors_build(muc_context *ctx, const muc_bodies *bodies, uint64_t
         cells += end - first;
     }
     status = allocate(ctx, out, cells);
-    if (status == MUC_OK)
+    if (status == MUC_OK) {
         find_cells(out, ends);
+        for (uint32_t k = 0; k < out->sections; k++)
+            out->step[k] = (uint32_t)(ends[k] / 2);
+        status = muc_floors_find_borders(ctx, out);
+    }
     free(ends);
     return status;
 }
@@ -133,7 +138,8 @@ void muc_floors_free(muc_floors *f)
 {
     void *arrays[] = { f->of_body, f->body_at, f->of_section, f->section_at, f->floor,
                        f->top,     f->rest,    f->total,      f->fails,      f->low,
-                       f->bottoms, f->queue,   f->is_queued,  f->is_placed };
+                       f->bottoms, f->queue,   f->is_queued,  f->is_placed,  f->step,
+                       f->ends,    f->ends_at, f->is_plain };
 
     for (size_t i = 0; i < MUC_COUNT(arrays); i++)
         free(arrays[i]);
@@ -150,6 +156,20 @@ static void enqueue(muc_floors *f, uint32_t section)
     }
 }
 
+bool muc_floors_lift(muc_floors *f, uint32_t body, uint64_t low, uint32_t section)
+{
+    if (f->low[body] >= low)
+        return true;
+    f->low[body] = low;
+    if (low + f->bodies->body[body].height > f->capacity) {
+        f->fails[section]++;
+        return false;
+    }
+    for (size_t n = f->body_at[body]; n < f->body_at[body + 1]; n++)
+        enqueue(f, f->of_body[n].other);
+    return true;
+}
+
 /* Lifts the section's bodies onto its floor; queues the sections in which they live. False: one of
  * them ends above the capacity. */
 static bool lift(muc_floors *f, uint32_t section)
@@ -157,19 +177,10 @@ static bool lift(muc_floors *f, uint32_t section)
     const muc_cell *end, *lifted = muc_cells(f->of_section, f->section_at, section, &end);
 
     enqueue(f, section);
-    for (; lifted < end; lifted++) {
-        uint32_t body = lifted->other;
-
-        if (f->is_placed[body] || f->low[body] + lifted->low >= f->floor[section])
-            continue;
-        f->low[body] = f->floor[section] - lifted->low;
-        if (f->low[body] + f->bodies->body[body].height > f->capacity) {
-            f->fails[section]++;
+    for (; lifted < end; lifted++)
+        if (!f->is_placed[lifted->other] && f->floor[section] > lifted->low &&
+            !muc_floors_lift(f, lifted->other, f->floor[section] - lifted->low, section))
             return false;
-        }
-        for (size_t n = f->body_at[body]; n < f->body_at[body + 1]; n++)
-            enqueue(f, f->of_body[n].other);
-    }
     return true;
 }
 
@@ -215,6 +226,8 @@ static bool settle(muc_floors *f, bool good)
             f->fails[section]++;
             good = false;
         }
+        good = good && (section == 0 || muc_floors_meet(f, section - 1)) &&
+               (section + 1 == f->sections || muc_floors_meet(f, section));
     }
     return good;
 }

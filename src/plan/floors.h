@@ -22,6 +22,12 @@ typedef struct muc_floors {
     size_t *body_at;   /* of each body: its first in of_body; and the end */
     muc_cell *of_section;
     size_t *section_at;
+    uint32_t *step; /* of each section: one in which all its bodies live */
+    /* of each border, which is between a section and the next: the cells of bodies that only live
+     * before it, then of those that only live after it */
+    muc_cell *ends;
+    size_t *ends_at; /* of border k: 2 * k and 2 * k + 1; and the end */
+    bool *is_plain;  /* of each border: what lives on both sides occupies the same units there */
     uint64_t *floor; /* of each section; UINT64_MAX: all its bodies are placed */
     uint64_t *top;   /* of each section: the end of what is placed */
     uint64_t *rest;  /* of each section: units of the bodies that are not placed */
@@ -70,8 +76,16 @@ bool muc_floors_reset(muc_floors *floors);
 /* Puts a body at the lowest address that it could have. */
 bool muc_floors_place(muc_floors *floors, uint32_t body);
 
+/* Lets a body that is left not lie below an address, seen from a section. */
+bool muc_floors_lift(muc_floors *floors, uint32_t body, uint64_t low, uint32_t section);
+
 /* Lets nothing that is left lie below an address in a section. */
 bool muc_floors_raise(muc_floors *floors, uint32_t section, uint64_t floor);
+
+/* floors_meet.c: finds the borders; and lifts what has to be higher because two sections that have
+ * nothing to waste meet there. */
+muc_status muc_floors_find_borders(muc_context *ctx, muc_floors *floors);
+bool muc_floors_meet(muc_floors *floors, uint32_t border);
 
 /* Keeps, and brings back, what the bodies of a list and the sections are like. Those of the list
  * are not placed. */

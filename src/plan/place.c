@@ -16,7 +16,9 @@ enum {
     /* of exact searches, in cells (floors.h) looked at, which take some nanoseconds each: to save
      * bytes a second at most, to fit at all more */
     SAVING_WORK = 100000000,
-    FITTING_WORK = 1500000000,
+    FITTING_WORK = 1200000000,
+    TURN_WORK = 2000000, /* of FITTING_WORK, and for each pair of bodies: */
+    PAIR_WORK = 100,
     SHOWN = 3, /* buffers of the fullest step, in messages */
 };
 
@@ -32,6 +34,7 @@ typedef struct placer {
     uint64_t least;  /* no placement needs fewer units */
     uint64_t target; /* a peak to be content with */
     uint64_t work;   /* left for exact searches */
+    muc_chance chance;
     uint64_t *at;    /* the best placement */
     uint32_t *order; /* the best order of first fit */
     uint32_t *scratch;
@@ -131,26 +134,54 @@ static muc_status climb(muc_context *ctx, placer *p)
     return MUC_OK;
 }
 
-/* a placement of at most `capacity` units; lowers best or raises least, if it can tell. Spends at
- * most a share of the work that is left. */
-static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_t share)
+/* takes the addresses of the exact search, of which the first bodies are the plan's */
+static void keep_found(placer *p, const muc_bodies *found)
 {
-    uint64_t budget = p->work / share, left = p->work - budget;
+    uint64_t peak = 0;
+
+    for (uint32_t i = 0; i < p->bodies.count; i++) {
+        muc_body *body = &p->bodies.body[i];
+
+        body->at = found->body[i].at;
+        peak = body->at + body->height > peak ? body->at + body->height : peak;
+    }
+    keep(p, peak, MUC_PLAN_EXACT);
+}
+
+/* A placement of at most `capacity` units; lowers best or raises least, if it can tell. Spends at
+ * most `budget` of the work that is left. */
+static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_t budget)
+{
+    uint64_t left = p->work - budget;
     muc_exact_result result;
 
     MUC_TRY(muc_bodies_exact(ctx, &p->bodies, capacity, &budget, &p->plan->nodes, &result));
     p->work = left + budget;
-    if (result == MUC_EXACT_FOUND) {
-        uint64_t peak = 0;
-
-        for (uint32_t i = 0; i < p->bodies.count; i++)
-            if (p->bodies.body[i].at + p->bodies.body[i].height > peak)
-                peak = p->bodies.body[i].at + p->bodies.body[i].height;
-        keep(p, peak, MUC_PLAN_EXACT);
-    }
+    if (result == MUC_EXACT_FOUND)
+        keep_found(p, &p->bodies);
     if (result == MUC_EXACT_NONE)
         p->least = capacity + 1;
     return MUC_OK;
+}
+
+/* the same with what is unused as bodies, which proves nothing */
+static muc_status search_filled(muc_context *ctx, placer *p, uint64_t capacity, uint64_t budget,
+                                uint32_t guess)
+{
+    uint64_t left = p->work - budget;
+    muc_bodies filled;
+    muc_exact_result result;
+    muc_status status = muc_bodies_fill(ctx, &p->bodies, capacity, guess, &p->chance, &filled);
+
+    if (status == MUC_OK)
+        status = muc_bodies_exact(ctx, &filled, capacity, &budget, &p->plan->nodes, &result);
+    if (status == MUC_OK) {
+        p->work = left + budget - (budget < filled.count ? budget : filled.count);
+        if (result == MUC_EXACT_FOUND)
+            keep_found(p, &filled);
+    }
+    muc_bodies_free(&filled);
+    return status;
 }
 
 /* The bound first, for it can mostly be had; then between what is had and what may be possible,
@@ -160,22 +191,48 @@ static muc_status search_least(muc_context *ctx, placer *p)
     uint64_t bound = p->least;
 
     p->work = SAVING_WORK;
-    MUC_TRY(search(ctx, p, bound, 2));
+    MUC_TRY(search(ctx, p, bound, p->work / 2));
     for (uint64_t low = bound + 1; low < p->best && p->least < p->best;) {
         uint64_t middle = low + (p->best - 1 - low) / 2;
 
-        MUC_TRY(search(ctx, p, middle, 4));
+        MUC_TRY(search(ctx, p, middle, p->work / 4));
         low = p->best <= middle ? low : middle + 1;
     }
     return MUC_OK;
 }
 
+/* Nothing fits that was found: what nearly does, in steps that double. */
+static muc_status search_near(muc_context *ctx, placer *p, uint64_t capacity)
+{
+    uint64_t excess = capacity / 64 + 1;
+
+    p->work = SAVING_WORK;
+    for (; p->best > capacity + excess && p->work > 0; excess *= 2)
+        MUC_TRY(search(ctx, p, capacity + excess, p->work / 2));
+    return MUC_OK;
+}
+
+/* By turns the bodies as they are and three guesses of what is unused, followed for 1 1 1 1 2 2 2
+ * 2 1 1 1 1 4 ... turns' work. */
 static muc_status search_fit(muc_context *ctx, placer *p, uint64_t capacity)
 {
+    uint64_t count = p->bodies.count;
+
     if (p->best <= capacity || p->least > capacity)
         return MUC_OK;
     p->work = FITTING_WORK;
-    return search(ctx, p, capacity, 1);
+    p->chance = (muc_chance){ 3 };
+    for (uint32_t turn = 0; p->best > capacity && p->least <= capacity && p->work > 0; turn++) {
+        uint32_t round = turn / 4 + 1;
+        uint64_t budget = (TURN_WORK + PAIR_WORK * count * count) * (round & (~round + 1));
+
+        budget = budget < p->work ? budget : p->work;
+        if (turn % 4 == 0)
+            MUC_TRY(search(ctx, p, capacity, budget));
+        else
+            MUC_TRY(search_filled(ctx, p, capacity, budget, turn - round));
+    }
+    return p->best > capacity && p->least <= capacity ? search_near(ctx, p, capacity) : MUC_OK;
 }
 
 /* ---- the plan ---- */

@@ -14,6 +14,8 @@
  *
  *  sections   The bodies not placed yet, one above the other, none below the lowest address that it
  *             can still have, must end below the capacity in each section.
+ *  borders    Where two sections meet that have nothing to waste, the bodies that end there and
+ *             those that begin there cover the same addresses (floors_meet.c).
  *  support    A body lies on the ground or on another one, not above room that nothing will use.
  *  parts      Bodies left over that fall into groups without common steps are searched apart.
  *  memory     What is left (bodies, floors) has failed before, in whatever order it was reached.
@@ -28,7 +30,7 @@
 #include <string.h>
 
 enum {
-    MOST_BODIES = 1024,
+    MOST_BODIES = 1536,
     UNIT = 4,         /* nodes for each body: the shortest time to follow a guess */
     MEMORY = 1 << 20, /* failures remembered; a new one takes an old one's place */
 };
@@ -648,13 +650,15 @@ static void release(search *s)
 muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capacity,
                             uint64_t *budget, uint64_t *nodes, muc_exact_result *result)
 {
-    search s = { .bodies = bodies, .chance = { 7 }, .work_limit = *budget };
+    search s = { .bodies = bodies, .chance = { 2 * *nodes + 7 }, .work_limit = *budget };
     choice *ranking = NULL;
     muc_status status;
 
     *result = MUC_EXACT_UNKNOWN;
-    if (bodies->count > MOST_BODIES || bodies->piece_count > 2 * MOST_BODIES)
+    if (bodies->count > MOST_BODIES || bodies->piece_count > 2 * MOST_BODIES) {
+        *budget = 0;
         return MUC_OK;
+    }
     status = muc_floors_build(ctx, bodies, capacity, &s.floors);
     if (status == MUC_OK)
         status = prepare(ctx, &s, &ranking);
