@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "differ.h"
-#include "driver/chip.h"
-#include "driver/compile.h"
-#include "driver/network_int8.h"
-#include "driver/network.h"
 #include "passes/hybrid.h"
+#include "targets/cnnchip/run/chip.h"
+#include "targets/target.h"
+#include "run/network_int8.h"
+#include "run/network.h"
 #include "ref/ref.h"
 #include "targets/cnnchip/cnnchip.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "driver/model.h"
+#include "run/model.h"
 #include "fuzz.h"
 #include "muc/compile.h"
 #include "muc/folder.h"

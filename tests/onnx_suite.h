@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "check.h"
-#include "driver/network.h"
+#include "run/network.h"
 #include "formats/onnx/tensor.h"
 
 #define ROOT "/usr/share/libonnx-testdata/data"

@@ -181,18 +181,6 @@ def test_a_target_does_what_its_row_says():
         assert made.is_file(), list(out.iterdir())
 
 
-def test_a_row_of_the_targets_without_its_function_does_not_build():
-    rows, place = (ROOT / "src/driver/targets.def").read_text(), WORK / "rows" / "driver"
-    place.mkdir(parents=True)
-    for row, built in [("", True), ('MUC_TARGET(other, KIND(NETWORK), folder, "another")\n', False)]:
-        (place / "targets.def").write_text(rows + row)
-        include = [WORK / "rows", ROOT / "src", ROOT / "include", ROOT / "runtime/include"]
-        done = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", *(f"-I{path}" for path in include),
-                               ROOT / "src/driver/target.c"], capture_output=True, text=True)
-        assert (done.returncode == 0) == built, done.stderr
-        assert built or "muc_compile_other" in done.stderr, done.stderr
-
-
 def test_a_machine_too_small_is_refused_with_the_place_and_the_bytes():
     text = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text()
     machine = WORK / "small.ini"

@@ -6,9 +6,9 @@
 #include <math.h>
 
 #include "base/text.h"
-#include "driver/chip.h"
-#include "driver/compile.h"
-#include "driver/network.h"
+#include "targets/cnnchip/run/chip.h"
+#include "targets/target.h"
+#include "run/network.h"
 #include "passes/batch.h"
 #include "targets/cnnchip/cnnchip.h"
 

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-#include "driver/chip.h"
-#include "driver/compile.h"
-#include "driver/model.h"
-#include "driver/network.h"
+#include "targets/cnnchip/run/chip.h"
+#include "targets/target.h"
+#include "run/model.h"
+#include "run/network.h"
 #include "formats/npy/npz.h"
 
 /* compiles a file as the command does and has every layer compared; the worst error */
@@ -36,7 +36,7 @@ static double verify_file(const char *file, const char *arch, const char *count,
             input = random_input(&arena, model->network.graph, i);
     model->arrays = &input;
     model->array_count = 1;
-    CHECK_OK(ctx, muc_chip_verify(ctx, path, model, NULL, &report));
+    CHECK_OK(ctx, muc_verify_cnnchip(ctx, path, model, NULL, &report));
     CHECK(muc_report_number(report, "worst_relative_error", &worst));
     muc_report_free(report);
     muc_model_close(compiled);

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/file.h"
-#include "driver/model.h"
+#include "run/model.h"
 #include "muc/muc.h"
 #include "quant/lowbit.h"
 #include "tiny_model.h"

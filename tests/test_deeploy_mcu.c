@@ -3,7 +3,7 @@
 #include "mcu_network.h"
 
 #include "deeploy_folder.h"
-#include "driver/compile.h"
+#include "targets/target.h"
 
 static const struct {
     const char *name, *machine;

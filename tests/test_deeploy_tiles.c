@@ -3,7 +3,7 @@
 #include "mcu_network.h"
 
 #include "deeploy_folder.h"
-#include "driver/compile.h"
+#include "targets/target.h"
 #include "targets/mcu/tiles.h"
 
 static const char *const names[] = { "miniMobileNet", "MLPerf/KeywordSpotting", "TinyViT/Demo",

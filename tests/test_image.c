@@ -3,15 +3,15 @@
 
 #include <math.h>
 
-#include "driver/image_input.h"
-#include "driver/model.h"
-#include "driver/network.h"
+#include "run/image_input.h"
+#include "run/model.h"
+#include "run/network.h"
 
 static muc_context *ctx;
 
-static muc_code_port port_of(muc_dtype dtype, uint32_t rank, const uint64_t *dims)
+static muc_port port_of(muc_dtype dtype, uint32_t rank, const uint64_t *dims)
 {
-    muc_code_port port = { .name = "input", .field = "input", .dtype = dtype, .rank = rank };
+    muc_port port = { .name = "input", .field = "input", .dtype = dtype, .rank = rank };
     uint64_t elements;
 
     memcpy(port.dims, dims, rank * sizeof(*dims));
@@ -19,7 +19,7 @@ static muc_code_port port_of(muc_dtype dtype, uint32_t rank, const uint64_t *dim
     return port;
 }
 
-static muc_code_port quantized(muc_code_port port, double scale, int32_t zero)
+static muc_port quantized(muc_port port, double scale, int32_t zero)
 {
     port.quantized = true;
     port.scale = scale;
@@ -27,7 +27,7 @@ static muc_code_port quantized(muc_code_port port, double scale, int32_t zero)
     return port;
 }
 
-static muc_image_plan plan_of(const muc_code_port *port, const char *says)
+static muc_image_plan plan_of(const muc_port *port, const char *says)
 {
     muc_image_plan plan;
 
@@ -35,7 +35,7 @@ static muc_image_plan plan_of(const muc_code_port *port, const char *says)
     return plan;
 }
 
-static void fill(const muc_image *image, const muc_code_port *port, const char *says, void *out)
+static void fill(const muc_image *image, const muc_port *port, const char *says, void *out)
 {
     muc_image_plan plan = plan_of(port, says);
 
@@ -166,7 +166,7 @@ static void the_shape_says_size_channels_and_layout(void **state)
 
     (void)state;
     for (size_t i = 0; i < MUC_COUNT(shapes); i++) {
-        muc_code_port port = port_of(MUC_F32, shapes[i].rank, shapes[i].dims);
+        muc_port port = port_of(MUC_F32, shapes[i].rank, shapes[i].dims);
         muc_image_plan plan = plan_of(&port, NULL);
 
         CHECK_EQ(plan.height, shapes[i].height);
@@ -178,7 +178,7 @@ static void the_shape_says_size_channels_and_layout(void **state)
 
 static void an_input_without_a_shape_of_pictures_is_refused(void **state)
 {
-    const muc_code_port ports[] = {
+    const muc_port ports[] = {
         port_of(MUC_F32, 4, (uint64_t[]){ 1, 5, 8, 8 }),
         port_of(MUC_F32, 2, (uint64_t[]){ 1, 7 }),
         port_of(MUC_F32, 0, NULL),
@@ -196,10 +196,10 @@ static void the_quantization_says_what_samples_mean(void **state)
 {
     const uint64_t dims[] = { 1, 1, 3, 1 };
     const muc_image image = { 3, 1, 1, (const uint8_t[]){ 0, 128, 255 } };
-    const muc_code_port plain = port_of(MUC_I8, 4, dims);
+    const muc_port plain = port_of(MUC_I8, 4, dims);
     static const int8_t whole[] = { -128, 0, 127 };
     const struct {
-        muc_code_port port;
+        muc_port port;
     } cases[] = {
         { plain },                             /* nothing is known: minus 128 */
         { quantized(plain, 1.0 / 255, -128) }, /* 0..1 */
@@ -222,7 +222,7 @@ static void the_quantization_says_what_samples_mean(void **state)
 static void mean_and_std_are_taken_channel_by_channel(void **state)
 {
     const muc_image image = { 1, 1, 3, (const uint8_t[]){ 255, 0, 51 } };
-    const muc_code_port port = port_of(MUC_F32, 4, (uint64_t[]){ 1, 3, 1, 1 });
+    const muc_port port = port_of(MUC_F32, 4, (uint64_t[]){ 1, 3, 1, 1 });
     float out[3];
 
     (void)state;
@@ -238,7 +238,7 @@ static void words_that_are_not_understood_are_told(void **state)
     static const char *const wrong[] = { "scale",     "scale=x",     "mean=1:2", "std=0",
                                          "size=huge", "layout=hwcn", "order=",   "mean=1:2:3:4",
                                          "scale=nan", "colour=1",    "scale=1/0" };
-    const muc_code_port port = port_of(MUC_F32, 4, (uint64_t[]){ 1, 8, 8, 3 });
+    const muc_port port = port_of(MUC_F32, 4, (uint64_t[]){ 1, 8, 8, 3 });
     muc_image_plan plan;
 
     (void)state;
@@ -261,7 +261,7 @@ static void a_picture_of_one_colour_keeps_it_at_every_size(void **state)
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (uint8_t[]){ 10, 200, 33 }[i % 3];
     for (size_t i = 0; i < MUC_COUNT(sides); i++) {
-        const muc_code_port port = port_of(MUC_U8, 4, (uint64_t[]){ 1, sides[i], 9, 3 });
+        const muc_port port = port_of(MUC_U8, 4, (uint64_t[]){ 1, sides[i], 9, 3 });
         uint8_t out[32 * 9 * 3];
 
         fill(&image, &port, i % 2 ? "size=crop" : NULL, out);
@@ -274,8 +274,8 @@ static void halving_takes_means_and_doubling_steps_between(void **state)
 {
     const muc_image wide = { 4, 1, 1, (const uint8_t[]){ 0, 0, 200, 200 } };
     const muc_image narrow = { 2, 1, 1, (const uint8_t[]){ 0, 100 } };
-    const muc_code_port two = port_of(MUC_F64, 4, (uint64_t[]){ 1, 1, 2, 1 });
-    const muc_code_port four = port_of(MUC_F64, 4, (uint64_t[]){ 1, 1, 4, 1 });
+    const muc_port two = port_of(MUC_F64, 4, (uint64_t[]){ 1, 1, 2, 1 });
+    const muc_port four = port_of(MUC_F64, 4, (uint64_t[]){ 1, 1, 4, 1 });
     double out[4];
 
     (void)state;
@@ -291,7 +291,7 @@ static void halving_takes_means_and_doubling_steps_between(void **state)
 static void cropping_takes_the_middle_and_exact_no_other_size(void **state)
 {
     const muc_image image = { 4, 2, 1, (const uint8_t[]){ 9, 1, 2, 9, 9, 3, 4, 9 } };
-    const muc_code_port port = port_of(MUC_U8, 4, (uint64_t[]){ 1, 2, 2, 1 });
+    const muc_port port = port_of(MUC_U8, 4, (uint64_t[]){ 1, 2, 2, 1 });
     static const uint8_t middle[] = { 1, 2, 3, 4 };
     muc_image_plan plan = plan_of(&port, "size=exact");
     uint8_t out[4];
@@ -308,8 +308,8 @@ static void colours_become_grey_by_their_luminance_and_grey_is_repeated(void **s
 {
     const muc_image colour = { 3, 1, 3, (const uint8_t[]){ 255, 0, 0, 0, 255, 0, 0, 0, 255 } };
     const muc_image grey = { 1, 1, 1, (const uint8_t[]){ 77 } };
-    const muc_code_port one = port_of(MUC_U8, 4, (uint64_t[]){ 1, 1, 3, 1 });
-    const muc_code_port three = port_of(MUC_U8, 4, (uint64_t[]){ 1, 1, 1, 3 });
+    const muc_port one = port_of(MUC_U8, 4, (uint64_t[]){ 1, 1, 3, 1 });
+    const muc_port three = port_of(MUC_U8, 4, (uint64_t[]){ 1, 1, 1, 3 });
     uint8_t out[3];
 
     (void)state;
@@ -341,7 +341,7 @@ static uint32_t answer(muc_graph *graph, const muc_image *image)
     muc_tensor_view *results, view = { .name = "x", .file = "picture" };
     muc_arena arena = { 0 };
     muc_image_plan plan;
-    muc_code_port port;
+    muc_port port;
     uint32_t best = 0;
     uint8_t *data;
 

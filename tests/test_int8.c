@@ -1,7 +1,7 @@
 /* test_int8.c - float networks become int8: structure, error bounds, agreement, determinism. */
 #include "operators.h"
 
-#include "driver/network_int8.h"
+#include "run/network_int8.h"
 #include "muc/compile.h"
 
 enum { SAMPLES = 60, IN = 8, OUT = 4 };

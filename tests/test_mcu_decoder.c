@@ -3,7 +3,7 @@
 #include "mcu_network.h"
 #include "mcu_small_machine.h"
 
-#include "driver/model.h"
+#include "run/model.h"
 #include "models/llama.h"
 #include "passes/hybrid.h"
 #include "random_model.h"

@@ -3,8 +3,8 @@
  *
  *     test_mcu_random [NETWORKS [SEED]]
  */
-#include "driver/compile.h"
-#include "driver/network_int8.h"
+#include "targets/target.h"
+#include "run/network_int8.h"
 #include "mcu_network.h"
 #include "operators.h"
 

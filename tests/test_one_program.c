@@ -2,7 +2,7 @@
  * become one graph, which with each export's calibration record and caches gives that export's
  * expected outputs, caches included, bit for bit: in ref, and as the C code of one compilation. */
 #include "deeploy_folder.h"
-#include "driver/compile.h"
+#include "targets/target.h"
 #include "mcu_network.h"
 #include "muc/compile.h"
 #include "muc/model.h"

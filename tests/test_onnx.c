@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "base/file.h"
 #include "check.h"
-#include "driver/network.h"
+#include "run/network.h"
 #include "formats/onnx/tensor.h"
 
 static muc_context *ctx;

@@ -6,7 +6,7 @@
  * and told.
  */
 #include "base/half.h"
-#include "driver/compile.h"
+#include "targets/target.h"
 #include "mcu_network.h"
 #include "onnx_suite.h"
 

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "driver/compile.h"
-#include "driver/target.h"
+#include "run/model_graph.h"
 #include "targets/uthinker/uthinker.h"
 
 typedef struct shape {

@@ -1,10 +1,8 @@
-/* assembly.c - programs as text, and back. */
+/* assembly.c - programs as text, and back, by the target whose they are. */
 #include "base/file.h"
 #include "base/locale.h"
-#include "driver/program.h"
 #include "muc/compile.h"
-#include "targets/cnnchip/program.h"
-#include "targets/uthinker/asm.h"
+#include "targets/target.h"
 
 /* the text itself, or the failure; either way nothing else is left to free */
 static muc_status hand_over(muc_context *ctx, muc_status status, muc_text *text, char **out)
@@ -18,6 +16,24 @@ static muc_status hand_over(muc_context *ctx, muc_status status, muc_text *text,
     return status;
 }
 
+/* whose program, or text, this is; the first target that has any tells what is wrong with others */
+static const muc_target_assembly *assembly_of(muc_bytes bytes, bool text)
+{
+    const muc_target_assembly *first = NULL;
+    const muc_target *target;
+
+    for (size_t i = 0; (target = muc_target_get(i)); i++) {
+        const muc_target_assembly *assembly = target->assembly;
+
+        if (!assembly->assemble)
+            continue;
+        if (text ? assembly->is_text(bytes) : assembly->is_program(bytes))
+            return assembly;
+        first = first ? first : assembly;
+    }
+    return first;
+}
+
 muc_status muc_disassemble(muc_context *ctx, const char *path, char **text)
 {
     MUC_IN_C_LOCALE;
@@ -26,10 +42,7 @@ muc_status muc_disassemble(muc_context *ctx, const char *path, char **text)
     muc_file file;
 
     MUC_TRY(muc_file_open(ctx, path, &file));
-    if (muc_cnnchip_is_program(file.bytes))
-        status = muc_cnnchip_disassemble(ctx, file.bytes, &lines);
-    else
-        status = muc_uthinker_disassemble(ctx, file.bytes, &lines);
+    status = assembly_of(file.bytes, false)->disassemble(ctx, file.bytes, &lines);
     muc_file_close(&file);
     return hand_over(ctx, status, &lines, text);
 }
@@ -38,16 +51,17 @@ muc_status muc_list_resolved(muc_context *ctx, const char *path, uint32_t positi
                              char **text)
 {
     MUC_IN_C_LOCALE;
-    muc_entry_kind kind = tokens == 1 ? MUC_ENTRY_DECODE : MUC_ENTRY_PREFILL;
+    const muc_target_assembly *assembly;
     muc_text lines = { 0 };
-    mur_program program;
     muc_status status;
     muc_file file;
 
     MUC_TRY(muc_file_open(ctx, path, &file));
-    status = muc_program_open(ctx, file.bytes, &program);
-    if (status == MUC_OK)
-        status = muc_uthinker_list_resolved(ctx, file.bytes, kind, position, tokens, &lines);
+    assembly = assembly_of(file.bytes, false);
+    status = assembly->list_resolved
+                 ? assembly->list_resolved(ctx, file.bytes, position, tokens, &lines)
+                 : muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                            "its program is the same for every length: muc dis without --resolve");
     muc_file_close(&file);
     return hand_over(ctx, status, &lines, text);
 }
@@ -56,21 +70,12 @@ muc_status muc_assemble(muc_context *ctx, const char *path, const char *out_path
 {
     MUC_IN_C_LOCALE;
     muc_arena arena = { 0 };
-    mur_program program;
     muc_bytes bytes;
     muc_status status;
     muc_file file;
 
     MUC_TRY(muc_file_open(ctx, path, &file));
-    if (muc_cnnchip_is_assembly(file.bytes)) {
-        status = muc_cnnchip_assemble(ctx, &arena, file.bytes, &bytes);
-    } else {
-        status = muc_uthinker_assemble(ctx, &arena, file.bytes, &bytes);
-        if (status == MUC_OK) {
-            bytes.name = path;
-            status = muc_program_open(ctx, bytes, &program);
-        }
-    }
+    status = assembly_of(file.bytes, true)->assemble(ctx, &arena, file.bytes, &bytes);
     if (status == MUC_OK)
         status = muc_file_write(ctx, out_path, bytes.data, bytes.size);
     muc_arena_free(&arena);

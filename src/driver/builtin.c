@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/locale.h"
-#include "driver/installed.h"
+#include "run/installed.h"
 #include "muc/model.h"
 
 static char builtin[PATH_MAX + 16];

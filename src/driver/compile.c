@@ -1,357 +1,178 @@
-/* compile.c - the road from a model to a program. compile(), at the end, is its table of contents.
- */
+/* compile.c - which target a model is compiled for, and the list of all. */
 #include "driver/compile.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/choice.h"
+#include "base/file.h"
+#include "base/folder.h"
 #include "base/locale.h"
-#include "driver/blocks.h"
-#include "driver/engine.h"
-#include "driver/logits.h"
-#include "driver/program.h"
-#include "driver/target.h"
-#include "models/llama.h"
+#include "passes/outline.h"
+#include "run/network_int8.h"
 #include "report/report.h"
-#include "targets/uthinker/uthinker.h"
 
-enum { GOLDEN_POSITIONS = 16 };
+enum { MOST_TARGETS = 32 };
 
-typedef struct compile_job {
-    muc_context *ctx;
-    const muc_model *model;
-    const muc_compile_options *options;
-    const char *out_path;
-    muc_arena arena;
-    muc_uthinker_machine machine;
-    muc_uthinker_options target;
-    muc_graph *graph;
-    muc_uthinker_build *build;
-    muc_model program; /* the result, as if it had been opened; borrows from build */
-    uint32_t positions, token[GOLDEN_POSITIONS];
-    float *logits; /* [positions][vocabulary] of the program */
-    bool checked;
-    double kl, agreement;
-} compile_job;
+static const char *const kind_names[] = {
+    [MUC_MODEL_CHECKPOINT] = "checkpoints of language models",
+    [MUC_MODEL_BLOCKS] = ".bdt files",
+    [MUC_MODEL_NETWORK] = "networks",
+    [MUC_MODEL_COMPILED] = "programs",
+};
 
-/* ---- options ---- */
-
-static muc_status parse_terms(muc_context *ctx, const char *text, muc_uthinker_terms *out)
+static bool takes(const muc_target *target, const muc_model *model)
 {
-    for (const char *at = text; *at; at += *at == ',') {
-        size_t length = strcspn(at, ",");
-        char letter = at[0], digit = at[length - 1];
-        bool all = length == 1, known = all;
+    return target->takes >> model->kind & 1;
+}
 
-        if (length != 1 && (length != 3 || at[1] != '='))
-            digit = 0;
-#define SET_TERM(name, meaning) \
-    if (digit && (all || letter == #name[0])) { \
-        out->name = (uint8_t)(digit - '0'); \
-        known = true; \
-    }
-        MUC_UTHINKER_TERMS(SET_TERM)
-#undef SET_TERM
-        if (!known || (digit != '1' && digit != '2'))
-            return muc_fail(ctx, MUC_USAGE, "terms of activations", MUC_NO_OFFSET,
-                            "'%s': expected 1 or 2, or places with theirs, as 2,p=1,v=1; places "
-                            "are x q k p v o f h l",
-                            text);
-        at += length;
-    }
+/* the first that takes the model, or NULL */
+static const muc_target *find_default(const muc_model *model)
+{
+    const muc_target *target;
+
+    for (size_t i = 0; (target = muc_target_get(i)) && !takes(target, model);)
+        i++;
+    return target;
+}
+
+static muc_status find_named(muc_context *ctx, const char *name, const muc_target **out)
+{
+    const char *names[MOST_TARGETS];
+    const muc_target *target;
+    size_t count = 0;
+    unsigned found = 0;
+
+    for (; count < MOST_TARGETS && (target = muc_target_get(count)); count++)
+        names[count] = target->name;
+    MUC_TRY(muc_choose(ctx, "--target", name, names, count, &found));
+    *out = muc_target_get(found);
     return MUC_OK;
 }
 
-static muc_status parse_attention(muc_context *ctx, const char *text, bool *recompute)
+static muc_status find(muc_context *ctx, const muc_model *model, const char *name,
+                       const muc_target **out)
 {
-    static const char *const kinds[] = { "cache", "recompute" };
-    unsigned found;
+    const muc_target *fitting = find_default(model);
 
-    MUC_TRY(muc_choose(ctx, "--attention", text, kinds, MUC_COUNT(kinds), &found));
-    *recompute = found == 1;
-    return MUC_OK;
-}
-
-static muc_status read_machine(muc_context *ctx, const char *path, muc_arena *arena,
-                               muc_uthinker_machine *out)
-{
-    muc_status status;
-    muc_file file;
-
-    if (!path)
-        return muc_uthinker_read_machine(ctx, arena, muc_uthinker_default_machine(), out);
-    MUC_TRY(muc_file_open(ctx, path, &file));
-    status = muc_uthinker_read_machine(ctx, arena, file.bytes, out);
-    muc_file_close(&file);
-    return status;
-}
-
-static muc_status choose_target(compile_job *job)
-{
-    const muc_compile_options *options = job->options;
-
-    job->target = muc_uthinker_defaults;
-    if (options->act_terms)
-        MUC_TRY(parse_terms(job->ctx, options->act_terms, &job->target.terms));
-    if (options->attention)
-        MUC_TRY(parse_attention(job->ctx, options->attention, &job->target.recompute));
-    return read_machine(job->ctx, options->machine, &job->arena, &job->machine);
-}
-
-/* ---- graph and weights ---- */
-
-/* Messages of the target are about the graph's name. */
-static muc_status name_graph(const compile_job *job, muc_graph *graph)
-{
-    const char *path = job->model->path;
-
-    return muc_arena_string(job->ctx, &graph->arena, path, strlen(path), &graph->name);
-}
-
-static muc_status check_shapes(compile_job *job)
-{
-    muc_graph *graph;
-    muc_status status;
-
-    if (job->model->kind != MUC_MODEL_CHECKPOINT) /* it is quantized already, or refused */
+    if (!fitting)
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "is compiled already: no target takes %s", kind_names[model->kind]);
+    *out = fitting;
+    if (!name)
         return MUC_OK;
-    MUC_TRY(muc_model_shapes(job->ctx, job->model, &graph));
-    status = name_graph(job, graph);
+    MUC_TRY(find_named(ctx, name, out));
+    if (takes(*out, model))
+        return MUC_OK;
+    return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                    "target %s does not take %s; --target %s does", name, kind_names[model->kind],
+                    fitting->name);
+}
+
+/* the target, to which nothing but its memories stands in the way */
+static muc_status choose(muc_context *ctx, const muc_model *model, const char *name,
+                         const char *out_path, const muc_target **out)
+{
+    MUC_TRY(find(ctx, model, name, out));
+    if (model->kind != MUC_MODEL_NETWORK)
+        MUC_TRY(muc_model_need_tokenizer(ctx, model));
+    MUC_TRY((*out)->check_output(ctx, out_path));
+    return (*out)->precheck(ctx, model);
+}
+
+/* Constants from which on a plan that only shapes decide is worth its time before they are read. */
+#define LARGE_CONSTANTS ((uint64_t)16 << 20)
+
+/* Plans a copy of the network without its weights, unless their bytes are fewer than least_bytes.
+ */
+static muc_status plan(muc_context *ctx, const muc_model *model, const muc_target *target,
+                       const muc_compile_options *options, uint64_t least_bytes,
+                       const muc_int8_guess *int8)
+{
+    muc_model copy = { .kind = MUC_MODEL_NETWORK,
+                       .path = model->path,
+                       .options = model->options,
+                       .unified = model->unified };
+    muc_status status = MUC_OK;
+
+    MUC_TRY(muc_outline(ctx, model->network.graph, least_bytes, &copy.network.graph));
+    if (!copy.network.graph)
+        return MUC_OK;
+    if (int8)
+        status = muc_network_assume_int8(ctx, copy.network.graph, int8);
     if (status == MUC_OK)
-        status = muc_uthinker_check_shapes(job->ctx, graph, &job->machine, &job->target);
-    if (status == MUC_UNSUPPORTED)
-        muc_hint(job->ctx, "--target mcu compiles such models");
-    muc_graph_free(graph);
+        status = target->compile(ctx, &copy, options, NULL, NULL);
+    muc_graph_free(copy.network.graph);
     return status;
 }
 
-static muc_status open_graph(compile_job *job)
+/* What weights do not change is a refusal; all else is for the compilation itself to tell. */
+static muc_status judge(muc_context *ctx, muc_status status)
 {
-    if (job->model->kind == MUC_MODEL_BLOCKS)
-        return muc_blocks_graph(job->ctx, job->model, &job->graph);
-    return muc_model_graph(job->ctx, job->model, &job->graph);
-}
-
-static muc_status build_graph(compile_job *job)
-{
-    MUC_TRY(open_graph(job));
-    return name_graph(job, job->graph);
-}
-
-static muc_status quantize(compile_job *job)
-{
-    const muc_weight_options *weights = &job->options->weights;
-    muc_quantize_result result;
-
-    if (job->model->kind != MUC_MODEL_BLOCKS)
-        return muc_graph_quantize(job->ctx, job->model, weights, job->graph, &result);
-    if (weights->codec || weights->bits > 0 || weights->calibration)
-        return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
-                        "a .bdt file is quantized already; its options were given to muc quantize");
-    return MUC_OK;
-}
-
-/* ---- program ---- */
-
-static muc_status translate(compile_job *job)
-{
-    const muc_model *model = job->model;
-    const muc_uthinker_tokens tokens = {
-        .tokenizer = model->tokenizer_form,
-        .tokenizer_bytes = model->tokenizer_bytes,
-        .bos = model->tokens.begin,
-        .eos = { model->tokens.ends[0], model->tokens.ends[1], model->tokens.ends[2] },
-    };
-
-    MUC_TRY(muc_uthinker_compile(job->ctx, job->graph, &job->machine, &job->target, &tokens,
-                                 &job->build));
-    if (model->prompt_template)
-        MUC_TRY(muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_PRMT,
-                                         (const uint8_t *)model->prompt_template,
-                                         strlen(model->prompt_template)));
-    return job->options->strip
-               ? muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_DEBG, NULL, 0)
-               : MUC_OK;
-}
-
-/* Opens what was built as a device would; what it refuses is a defect of this compiler. */
-static muc_status verify(compile_job *job)
-{
-    muc_bytes bytes = job->build->program;
-
-    bytes.name = job->out_path;
-    if (muc_program_open(job->ctx, bytes, &job->program.program) != MUC_OK)
-        return MUC_BUG;
-    job->program.kind = MUC_MODEL_PROGRAM;
-    job->program.path = job->out_path;
-    job->program.context = job->program.program.meta->context;
-    job->program.tokens = job->model->tokens;
-    return MUC_OK;
-}
-
-/* The program continues the token that begins a text, greedily. */
-static muc_status run_golden(compile_job *job, muc_engine *engine)
-{
-    uint32_t vocabulary = engine->facts.vocabulary;
-    uint32_t token = job->model->tokens.begin < vocabulary ? job->model->tokens.begin : 0;
-
-    job->positions =
-        engine->facts.context < GOLDEN_POSITIONS ? engine->facts.context : GOLDEN_POSITIONS;
-    MUC_TRY(muc_arena_new(job->ctx, &job->arena, (size_t)job->positions * vocabulary, sizeof(float),
-                          (void **)&job->logits));
-    for (uint32_t i = 0; i < job->positions; i++) {
-        const float *logits;
-
-        muc_progress(job->ctx, "golden vectors", i, job->positions);
-        job->token[i] = token;
-        MUC_TRY(muc_engine_feed(engine, &token, 1, false, &logits));
-        memcpy(job->logits + (size_t)i * vocabulary, logits, vocabulary * sizeof(*logits));
-        token = muc_logits_arg_max(logits, vocabulary);
-    }
-    muc_progress(job->ctx, "golden vectors", job->positions, job->positions);
-    return MUC_OK;
-}
-
-static muc_status add_golden_vectors(compile_job *job)
-{
-    uint32_t vocabulary = job->program.program.meta->vocabulary;
-    muc_engine *engine;
-    muc_status status;
-    mur_gold *rows;
-
-    MUC_TRY(muc_engine_new(job->ctx, &job->program, &engine));
-    status = run_golden(job, engine);
-    muc_engine_free(engine);
-    if (status == MUC_OK)
-        status = MUC_ARENA_NEW(job->ctx, &job->arena, job->positions, &rows);
-    if (status != MUC_OK)
+    if (status == MUC_NOFIT || status == MUC_USAGE || status == MUC_IO || status == MUC_UNSUPPORTED)
         return status;
-    for (uint32_t i = 0; i < job->positions; i++) {
-        const float *logits = job->logits + (size_t)i * vocabulary;
-
-        rows[i].token = job->token[i];
-        rows[i].logits_crc = muc_crc32(0, (const uint8_t *)logits, vocabulary * sizeof(*logits));
-        rows[i].arg_max = muc_logits_arg_max(logits, vocabulary);
-    }
-    return muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_GOLD, (const uint8_t *)rows,
-                                    job->positions * sizeof(*rows));
+    muc_error_clear(ctx);
+    return MUC_OK;
 }
 
-/* How far the program's logits are from those of the checkpoint in float32. */
-static muc_status self_check(compile_job *job)
+muc_status muc_compile_precheck(muc_context *ctx, const muc_model *model,
+                                const muc_compile_options *options, const char *keep,
+                                const char *out_path)
 {
-    uint32_t vocabulary = job->program.program.meta->vocabulary, agreed = 0;
-    const float *reference;
-    muc_engine *engine;
+    const muc_target *target = NULL;
+    muc_int8_guess guess = { .keep = keep };
     muc_status status;
 
-    if (job->model->kind != MUC_MODEL_CHECKPOINT)
-        return MUC_OK;
-    MUC_TRY(muc_engine_new(job->ctx, job->model, &engine));
-    status = muc_engine_feed(engine, job->token, job->positions, true, &reference);
-    for (uint32_t i = 0; status == MUC_OK && i < job->positions; i++) {
-        const float *p = reference + (size_t)i * vocabulary;
-        const float *q = job->logits + (size_t)i * vocabulary;
-
-        job->kl += muc_logits_divergence(p, muc_logits_partition(p, vocabulary), q,
-                                         muc_logits_partition(q, vocabulary), vocabulary);
-        agreed += muc_logits_arg_max(p, vocabulary) == muc_logits_arg_max(q, vocabulary);
+    MUC_TRY(choose(ctx, model, options->target, out_path, &target));
+    status = plan(ctx, model, target, options, 0, &guess);
+    if (status == MUC_UNSUPPORTED) { /* whatever the scales are? */
+        muc_error_clear(ctx);
+        guess.unlike = true;
+        status = plan(ctx, model, target, options, 0, &guess);
     }
-    muc_engine_free(engine);
-    job->kl /= job->positions;
-    job->agreement = (double)agreed / job->positions;
-    job->checked = status == MUC_OK;
-    return status;
+    return judge(ctx, status);
 }
 
-/* ---- report ---- */
-
-static void add_place(muc_report *report, const char *place, uint64_t bytes, uint64_t limit)
-{
-    muc_report_begin_row(report);
-    muc_report_add_text(report, "place", "%s", place);
-    muc_report_add_count(report, "bytes", bytes);
-    if (limit) {
-        muc_report_add_count(report, "limit", limit);
-        muc_report_add_text(report, "use", "%.0f %%", 100.0 * (double)bytes / (double)limit);
-    }
-    muc_report_end(report);
-}
-
-static void add_memory(muc_report *report, const muc_uthinker_layout *layout, uint64_t program)
-{
-    muc_report_begin_table(report, "memory");
-    for (unsigned b = 0; b < MUR_BUFFERS; b++) {
-        /* of W0 and W1 the layout counts the fuller half */
-        unsigned halves = b == MUR_W0 || b == MUR_W1 ? 2 : 1;
-
-        add_place(report, muc_uthinker_buffer_name((enum mur_buffer)b),
-                  (uint64_t)layout->used_bytes[b] * halves, layout->machine.buffer_bytes[b]);
-    }
-    add_place(report, "flash", program, layout->machine.flash_bytes);
-    add_place(report, "DRAM", (uint64_t)layout->kv_bytes + layout->io_bytes,
-              layout->machine.dram_bytes);
-    muc_report_end(report);
-}
-
-static muc_status make_report(compile_job *job, muc_report **out)
-{
-    const muc_bytes *program = &job->build->program;
-    muc_report *report;
-
-    MUC_TRY(muc_report_new(job->ctx, out));
-    report = *out;
-    muc_report_add_text(report, "file", "%s", job->out_path);
-    muc_report_add_count(report, "bytes", program->size);
-    muc_report_add_text(report, "crc32", "%08x", muc_crc32(0, program->data, program->size));
-    muc_report_add_text(report, "machine", "%s", job->machine.name);
-    muc_report_add_real(report, "bits_per_weight", muc_graph_bits_per_weight(job->graph));
-    muc_report_add_count(report, "context", job->build->layout.options.context);
-    muc_report_add_count(report, "tokens_per_call", job->build->layout.options.rows);
-    if (job->checked) {
-        muc_report_begin_group(report, "self_check");
-        muc_report_add_count(report, "positions", job->positions);
-        muc_report_add_real(report, "kl", job->kl);
-        muc_report_add_real(report, "top1_agreement", job->agreement);
-        muc_report_end(report);
-    }
-    add_memory(report, &job->build->layout, program->size);
-    return muc_report_status(job->ctx, report);
-}
-
-/* ---- the road ---- */
-
-static muc_status compile(compile_job *job)
-{
-    const muc_bytes *program;
-
-    MUC_TRY(choose_target(job));      /* the machine, and what its schedule may choose */
-    MUC_TRY(check_shapes(job));       /* what cannot fit is refused before any weight is read */
-    MUC_TRY(build_graph(job));        /* formats, models: a graph with symbolic shapes */
-    MUC_TRY(quantize(job));           /* passes, quant: weights become blocks */
-    MUC_TRY(translate(job));          /* match, lay out, lower, flatten, emit */
-    MUC_TRY(verify(job));             /* as the device will */
-    MUC_TRY(add_golden_vectors(job)); /* the simulator runs it */
-    MUC_TRY(verify(job));             /* the file as it is written */
-    MUC_TRY(self_check(job));         /* against float32 */
-    program = &job->build->program;
-    return muc_file_write(job->ctx, job->out_path, program->data, program->size);
-}
-
-muc_status muc_compile_uthinker(muc_context *ctx, const muc_model *model,
-                                const muc_compile_options *options, const char *out_path,
-                                muc_report **out)
+muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
+                       const char *out_path, muc_report **out)
 {
     MUC_IN_C_LOCALE;
+    const muc_target *target = NULL;
 
-    compile_job job = { .ctx = ctx, .model = model, .options = options, .out_path = out_path };
-    muc_status status = compile(&job);
+    MUC_TRY(choose(ctx, model, options->target, out_path, &target));
+    if (model->kind == MUC_MODEL_NETWORK)
+        MUC_TRY(judge(ctx, plan(ctx, model, target, options, LARGE_CONSTANTS, NULL)));
+    return target->compile(ctx, model, options, out_path, out);
+}
 
-    if (status == MUC_OK)
-        status = make_report(&job, out);
-    muc_uthinker_build_free(job.build);
-    muc_graph_free(job.graph);
-    muc_arena_free(&job.arena);
-    return status;
+/* those that are built in; every target takes the file of another */
+static void add_machines(muc_report *report, const muc_target *target)
+{
+    const muc_target_machine *machine;
+
+    for (size_t i = 0; (machine = target->machine_at(i)); i++) {
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "target", "%s", target->name);
+        muc_report_add_text(report, "name", "%s", machine->name);
+        muc_report_add_text(report, "meaning", "%s", machine->meaning);
+        muc_report_end(report);
+    }
+}
+
+muc_status muc_list_targets(muc_context *ctx, muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+    const muc_target *target;
+
+    MUC_TRY(muc_report_new(ctx, out));
+    muc_report_begin_table(*out, "targets");
+    for (size_t i = 0; (target = muc_target_get(i)); i++) {
+        muc_report_begin_row(*out);
+        muc_report_add_text(*out, "name", "%s", target->name);
+        muc_report_add_text(*out, "meaning", "%s", target->meaning);
+        muc_report_end(*out);
+    }
+    muc_report_end(*out);
+    muc_report_begin_table(*out, "machines");
+    for (size_t i = 0; (target = muc_target_get(i)); i++)
+        add_machines(*out, target);
+    muc_report_end(*out);
+    return muc_report_status(ctx, *out);
 }

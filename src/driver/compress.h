@@ -2,7 +2,7 @@
 #ifndef MUC_DRIVER_COMPRESS_H
 #define MUC_DRIVER_COMPRESS_H
 
-#include "driver/model.h"
+#include "run/model.h"
 #include "muc/compress.h"
 #include "passes/lowbit.h"
 

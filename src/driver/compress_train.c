@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "driver/calibration.h"
+#include "run/calibration.h"
 #include "driver/compress.h"
 #include "driver/corpus.h"
 #include "formats/hf/lowbit.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/threads.h"
-#include "driver/passages.h"
+#include "run/passages.h"
 #include "text/tokenizer.h"
 
 typedef struct document {

@@ -2,7 +2,7 @@
 #ifndef MUC_DRIVER_CORPUS_H
 #define MUC_DRIVER_CORPUS_H
 
-#include "driver/model.h"
+#include "run/model.h"
 #include "passes/calibrate.h"
 #include "train/data.h"
 

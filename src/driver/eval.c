@@ -9,10 +9,9 @@
 #include "base/real.h"
 #include "base/locale.h"
 #include "base/text.h"
-#include "driver/generate.h"
-#include "driver/logits.h"
-#include "driver/passages.h"
-#include "driver/program.h"
+#include "run/generate.h"
+#include "run/logits.h"
+#include "run/passages.h"
 #include "muc/eval.h"
 #include "report/report.h"
 #include "text/tokenizer.h"
@@ -107,9 +106,8 @@ static document_sums add_up(const text_work *work)
 static void add_arithmetic(muc_report *report, const muc_model *model, const char *arithmetic)
 {
     muc_report_add_text(report, "arithmetic", "%s", arithmetic);
-    if (model->kind == MUC_MODEL_PROGRAM)
-        muc_report_add_real(report, "bits_per_weight",
-                            muc_program_bits_per_weight(&model->program));
+    if (model->bits_per_weight > 0)
+        muc_report_add_real(report, "bits_per_weight", model->bits_per_weight);
 }
 
 static muc_status report_text(muc_context *ctx, const text_work *work, const char *path,

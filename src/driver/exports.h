@@ -2,7 +2,7 @@
 #ifndef MUC_DRIVER_EXPORTS_H
 #define MUC_DRIVER_EXPORTS_H
 
-#include "driver/model.h"
+#include "run/model.h"
 
 /* Opens the further exports that options name and makes one graph of model->network, which was
  * opened, and them; the calibration records are in model->unified. */

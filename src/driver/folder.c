@@ -1,184 +1,101 @@
-/* folder.c - muc run DIR: generated C executed on arrays. */
+/* folder.c - what muc compile wrote, executed, compared and reported on by the target that made it.
+ */
 #include "muc/folder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/file.h"
 #include "base/locale.h"
-#include "driver/arrays.h"
-#include "driver/chip.h"
-#include "driver/codefolder.h"
-#include "driver/engine_code.h"
-#include "driver/image_input.h"
-#include "driver/network.h"
-#include "driver/runs.h"
-#include "report/report.h"
+#include "targets/target.h"
 
 bool muc_is_code_folder(const char *path)
 {
     MUC_IN_C_LOCALE;
-    muc_context *ctx = path && muc_path_is_dir(path) ? muc_context_new(1) : NULL;
-    muc_code_folder folder;
-    bool is_one = ctx && muc_code_open(ctx, path, &folder) == MUC_OK;
+    muc_made made;
 
-    if (is_one)
-        muc_code_close(&folder);
-    muc_context_free(ctx);
-    return is_one || muc_is_chip_folder(path);
+    return path && muc_path_is_dir(path) && muc_target_of(path, &made);
 }
 
 bool muc_is_language_folder(const char *path)
 {
     MUC_IN_C_LOCALE;
+    muc_made made = MUC_MADE_NOTHING;
 
-    return muc_code_is_language_model(path);
+    return path && muc_path_is_dir(path) && muc_target_of(path, &made) && made == MUC_MADE_LANGUAGE;
 }
 
-/* ---- run ---- */
-
-/* of one run */
-static muc_status take_outputs(muc_context *ctx, const muc_code_folder *folder, const uint8_t *data,
-                               size_t bytes, muc_arena *arena, muc_tensor_view **out)
+/* the target that made what lies at path; of a network alone, or of anything */
+static muc_status find_maker(muc_context *ctx, const char *path, bool network,
+                             const muc_target **out)
 {
-    size_t at = 0;
+    muc_made made;
 
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, folder->output_count + 1, out));
-    for (size_t i = 0; i < folder->output_count; i++) {
-        const muc_code_port *port = &folder->outputs[i];
-        muc_tensor_view *view = &(*out)[i];
-
-        if (bytes - at < port->bytes)
-            return muc_fail(ctx, MUC_BUG, folder->path, MUC_NO_OFFSET,
-                            "the code wrote %zu bytes, fewer than its outputs have", bytes);
-        *view = (muc_tensor_view){ .name = port->name,
-                                   .dtype = port->dtype,
-                                   .rank = port->rank,
-                                   .data = data + at,
-                                   .file = folder->path };
-        memcpy(view->dims, port->dims, sizeof(view->dims));
-        MUC_TRY(muc_tensor_measure(ctx, view));
-        at += (size_t)port->bytes;
-    }
-    return MUC_OK;
-}
-
-/* of several runs, 0: of one; all as they were written, one run after another */
-static muc_status take_runs(muc_context *ctx, const muc_code_folder *folder, uint64_t runs,
-                            const uint8_t *data, size_t bytes, muc_arena *arena,
-                            muc_tensor_view **out)
-{
-    uint64_t each = 0;
-
-    for (size_t i = 0; i < folder->output_count; i++)
-        each += folder->outputs[i].bytes;
-    MUC_TRY(take_outputs(ctx, folder, data, bytes, arena, out));
-    if (runs && bytes / runs < each)
-        return muc_fail(ctx, MUC_BUG, folder->path, MUC_NO_OFFSET,
-                        "the code wrote %zu bytes, fewer than its outputs have", bytes);
-    for (size_t i = 0, at = 0; runs && i < folder->output_count; i++) {
-        const muc_tensor_view one = (*out)[i];
-        uint8_t *to;
-
-        MUC_TRY(muc_runs_stack(ctx, arena, runs, &one, &(*out)[i], &to));
-        for (uint64_t run = 0; run < runs; run++)
-            memcpy(to + run * one.bytes, data + run * each + at, (size_t)one.bytes);
-        at += (size_t)one.bytes;
-    }
-    return MUC_OK;
-}
-
-static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *outputs, size_t count,
-                                 muc_report *report)
-{
-    muc_report_begin_table(report, "outputs");
-    for (size_t i = 0; i < count; i++) {
-        muc_report_begin_row(report);
-        muc_report_add_text(report, "name", "%s", outputs[i].name);
-        muc_report_add_text(report, "type", "%s", muc_dtype_get(outputs[i].dtype)->name);
-        muc_report_add_count(report, "elements", outputs[i].elements);
-        if (outputs[i].elements) {
-            muc_report_add_real(report, "first", muc_array_element(&outputs[i], 0));
-            muc_report_add_real(report, "last",
-                                muc_array_element(&outputs[i], outputs[i].elements - 1));
-        }
-        muc_report_end(report);
-    }
-    muc_report_end(report);
-    return muc_report_status(ctx, report);
-}
-
-/* the inputs, one after another: arrays, or a picture */
-static muc_status take_inputs(muc_context *ctx, muc_code_folder *folder, const muc_array_run *how,
-                              muc_arena *arena, muc_bytes *out, const char **image, uint64_t *runs)
-{
-    muc_tensor_view *arrays = NULL;
-    size_t count = 0;
-
-    if (how->input && how->image)
-        return muc_fail(ctx, MUC_USAGE, how->image, MUC_NO_OFFSET,
-                        "the inputs are arrays (%s) or a picture, not both", how->input);
-    if (how->image && folder->input_count == 0)
-        return muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET, "has no input for a picture");
-    if (how->input)
-        MUC_TRY(muc_arrays_read(ctx, arena, how->input, &arrays, &count));
-    if (how->image) {
-        MUC_TRY(MUC_ARENA_NEW(ctx, arena, 1, &arrays));
-        MUC_TRY(muc_image_array(ctx, arena, how->image, how->preprocess, &folder->inputs[0], arrays,
-                                image));
-        count = 1;
-    }
-    MUC_TRY(muc_code_bind(ctx, folder, arrays, count, how->dims, arena));
-    MUC_TRY(muc_code_runs(ctx, folder, arrays, count, runs));
-    return muc_code_gather(ctx, folder, arrays, count, arena, out);
-}
-
-static muc_status run_folder(muc_context *ctx, muc_code_folder *folder, const muc_array_run *how,
-                             const char *board, muc_arena *arena, uint8_t **data, muc_report **out)
-{
-    const char *image = NULL;
-    muc_tensor_view *outputs;
-    uint64_t instructions;
-    muc_bytes gathered;
-    uint64_t runs;
-    size_t bytes;
-
-    MUC_TRY(take_inputs(ctx, folder, how, arena, &gathered, &image, &runs));
-    if (board)
-        MUC_TRY(muc_code_emulate(ctx, folder, board, gathered, data, &bytes, &instructions));
-    else
-        MUC_TRY(muc_code_run(ctx, folder, NULL, gathered, data, &bytes));
-    MUC_TRY(take_runs(ctx, folder, runs, *data, bytes, arena, &outputs));
-    if (how->output)
-        MUC_TRY(muc_arrays_write(ctx, how->output, outputs, folder->output_count));
-    MUC_TRY(muc_report_new(ctx, out));
-    if (board) {
-        muc_report_add_text(*out, "board", "%s", board);
-        muc_report_add_count(*out, "instructions", instructions);
-    }
-    if (image)
-        muc_report_add_text(*out, "image", "%s", image);
-    if (folder->output_count && (image || how->labels))
-        MUC_TRY(muc_image_add_classes(ctx, how->labels, &outputs[0], &folder->outputs[0], *out));
-    return report_outputs(ctx, outputs, folder->output_count, *out);
+    *out = muc_target_of(path, &made);
+    if (*out && (made == MUC_MADE_NETWORK || !network))
+        return MUC_OK;
+    if (!muc_path_exists(path))
+        return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "is no folder");
+    return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                    network ? "is no folder that muc compile wrote of a network"
+                            : "is no folder that muc compile wrote: report tells what generated "
+                              "code needs; muc inspect shows what a model holds");
 }
 
 muc_status muc_run_folder(muc_context *ctx, const char *path, const muc_array_run *how,
                           const char *board, muc_report **out)
 {
     MUC_IN_C_LOCALE;
-    muc_arena arena = { 0 };
-    muc_code_folder folder;
-    muc_status status;
-    uint8_t *data = NULL;
+    const muc_target *maker;
 
-    if (muc_is_chip_folder(path))
-        return board ? muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                                "is the CNN chip's, and runs on its simulator alone")
-                     : muc_chip_run_folder(ctx, path, how, out);
-    MUC_TRY(muc_code_open(ctx, path, &folder));
-    status = run_folder(ctx, &folder, how, board, &arena, &data, out);
-    free(data);
-    muc_arena_free(&arena);
-    muc_code_close(&folder);
+    MUC_TRY(find_maker(ctx, path, true, &maker));
+    return maker->run(ctx, path, how, board, out);
+}
+
+muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model *network,
+                             const char *trace, muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+    const muc_target *maker;
+
+    if (network->kind != MUC_MODEL_NETWORK)
+        return muc_fail(ctx, MUC_USAGE, network->path, MUC_NO_OFFSET,
+                        "expected the network that %s was made of", path);
+    MUC_TRY(find_maker(ctx, path, true, &maker));
+    return maker->verify(ctx, path, network, trace, out);
+}
+
+muc_status muc_report_folder(muc_context *ctx, const char *path, const char *board,
+                             const char *input, muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+    const muc_target *maker;
+
+    MUC_TRY(find_maker(ctx, path, false, &maker));
+    return maker->report(ctx, path, board, input, out);
+}
+
+muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,
+                      const char *prompt, muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+
+    if (program->kind != MUC_MODEL_COMPILED || model->kind != MUC_MODEL_CHECKPOINT)
+        return muc_fail(ctx, MUC_USAGE, "verify", MUC_NO_OFFSET,
+                        "expected a program and a checkpoint: %s, %s", program->path, model->path);
+    return program->target->verify_language(ctx, program, model, prompt, out);
+}
+
+muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
+                                      const muc_model *checkpoint, const char *prompt,
+                                      muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+    muc_model *made;
+    muc_status status;
+
+    if (checkpoint->kind != MUC_MODEL_CHECKPOINT)
+        return muc_fail(ctx, MUC_USAGE, checkpoint->path, MUC_NO_OFFSET,
+                        "expected the checkpoint that %s was made of", path);
+    MUC_TRY(muc_model_open(ctx, path, NULL, &made));
+    status = muc_verify(ctx, made, checkpoint, prompt, out);
+    muc_model_close(made);
     return status;
 }

@@ -3,15 +3,15 @@
 
 #include "base/locale.h"
 #include "base/text.h"
-#include "driver/model.h"
+#include "run/model.h"
 #include "driver/network_report.h"
-#include "driver/program.h"
 #include "formats/network.h"
 #ifdef MUC_WITH_ONNX
 #include "formats/onnx/onnx.h"
 #endif
 #include "graph/graph.h"
 #include "report/report.h"
+#include "targets/target.h"
 
 static const char *shape_text(muc_text *text, const muc_tensor_view *tensor)
 {
@@ -44,17 +44,6 @@ static void add_config(muc_report *report, const muc_model_config *config)
     muc_report_add_bool(report, "tied_head", config->tied);
 }
 
-static void add_tokenizer(muc_report *report, const muc_model *model)
-{
-    if (!model->tokenizer_bytes) {
-        muc_report_add_text(report, "tokenizer", "none");
-        return;
-    }
-    muc_report_add_text(report, "tokenizer", "%u pieces, crc32 %08x",
-                        model->tokenizer.header->pieces,
-                        muc_crc32(0, model->tokenizer_form, model->tokenizer_bytes));
-}
-
 static void add_checkpoint(muc_report *report, const muc_model *model)
 {
     const muc_checkpoint *checkpoint = &model->checkpoint;
@@ -68,7 +57,7 @@ static void add_checkpoint(muc_report *report, const muc_model *model)
     muc_report_add_count(report, "weights", weights);
     muc_checkpoint_weights(checkpoint, &weights, &bytes);
     muc_report_add_bits_per_weight(report, bytes, weights);
-    add_tokenizer(report, model);
+    muc_model_add_tokenizer(report, model);
     if (model->prompt_template)
         muc_report_add_text(report, "prompt_template", "%s", model->prompt_template);
     muc_report_begin_table(report, "tensors");
@@ -95,7 +84,7 @@ static void add_blocks(muc_report *report, const muc_model *model)
     };
 
     muc_report_add_count(report, "bytes", model->file.bytes.size);
-    add_tokenizer(report, model);
+    muc_model_add_tokenizer(report, model);
     muc_report_begin_table(report, "entries");
     for (uint32_t i = 0; i < model->blocks.count; i++) {
         const muc_bdt_entry *entry = &model->blocks.entries[i];
@@ -129,13 +118,8 @@ muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **ou
     case MUC_MODEL_NETWORK:
         MUC_TRY(muc_network_inspect(ctx, &model->network, report));
         break;
-    case MUC_MODEL_CODE:
-        muc_report_add_count(report, "context", model->context);
-        add_tokenizer(report, model);
-        break;
-    case MUC_MODEL_PROGRAM:
-        add_tokenizer(report, model);
-        muc_program_inspect(&model->program, report);
+    case MUC_MODEL_COMPILED:
+        model->target->inspect(model, report);
         break;
     }
     return muc_report_status(ctx, report);

@@ -1,101 +1,25 @@
 /* model.c - opens a checkpoint, a network, a .bdt file or a program, with its tokenizer and prompt
  * template.
  */
-#include "driver/model.h"
+#include "run/model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/choice.h"
 #include "base/locale.h"
-#include "driver/arrays.h"
-#include "driver/image_input.h"
-#include "driver/blocks.h"
-#include "driver/engine_code.h"
+#include "run/arrays.h"
+#include "run/image_input.h"
+#include "run/blocks.h"
+#include "run/engine.h"
 #include "driver/exports.h"
-#include "driver/network_int8.h"
-#include "driver/pictures.h"
-#include "driver/program.h"
-#include "driver/target.h"
-#include "driver/text_input.h"
+#include "run/network_int8.h"
+#include "run/pictures.h"
+#include "driver/compile.h"
+#include "run/text_input.h"
 #include "formats/mistaken.h"
 #include "passes/fold.h"
 #include "text/tokenizer.h"
-
-#define PROMPT_MARK "{prompt}"
-enum { MOST_TEMPLATE_BYTES = 65536 };
-
-/* What begins or ends a text is no text, even if the file calls it a token of the user's. */
-static void set_control(muc_vocabulary *vocabulary, uint32_t id)
-{
-    if (id < vocabulary->count && vocabulary->pieces[id].type == MUR_PIECE_USER)
-        vocabulary->pieces[id].type = MUR_PIECE_CONTROL;
-}
-
-/* What the configuration says of special tokens comes before what the tokenizer's file says. */
-static void settle_special_tokens(const muc_model_config *config, muc_vocabulary *vocabulary)
-{
-    if (config->has_bos)
-        vocabulary->bos = config->bos;
-    if (config->eos_count)
-        vocabulary->eos = config->eos[0];
-    set_control(vocabulary, vocabulary->bos);
-    for (uint32_t i = 0; i < config->eos_count; i++)
-        set_control(vocabulary, config->eos[i]);
-    set_control(vocabulary, vocabulary->eos);
-}
-
-/* path: NULL: what the checkpoint stores, if it does; pieces: the most that the model has */
-static muc_status compile_tokenizer(muc_context *ctx, muc_model *model, const char *path,
-                                    uint32_t pieces)
-{
-    const muc_model_config *config = &model->checkpoint.config;
-    const muc_stored_vocabulary *stored = model->checkpoint.vocabulary;
-    muc_vocabulary vocabulary = { 0 };
-    muc_file file = { 0 };
-    muc_status status;
-    uint8_t *form;
-
-    if (path) {
-        MUC_TRY(muc_file_open(ctx, path, &file));
-        status = muc_refuse_mistaken(ctx, file.bytes);
-        if (status == MUC_OK)
-            status = muc_vocabulary_read(ctx, file.bytes, pieces, &model->arena, &vocabulary);
-    } else if (stored) {
-        status = muc_vocabulary_of_stored(ctx, model->path, stored, &model->arena, &vocabulary);
-    } else {
-        return MUC_OK;
-    }
-    if (status == MUC_OK && vocabulary.count > pieces)
-        status =
-            muc_fail(ctx, MUC_MALFORMED, path ? path : model->path, MUC_NO_OFFSET,
-                     "the tokenizer has %zu pieces, the model only %u", vocabulary.count, pieces);
-    if (status == MUC_OK) {
-        settle_special_tokens(config, &vocabulary);
-        status =
-            muc_tokenizer_compile(ctx, &vocabulary, &model->arena, &form, &model->tokenizer_bytes);
-        model->tokenizer_form = form;
-    }
-    muc_file_close(&file);
-    return status;
-}
-
-muc_status muc_model_set_template(muc_context *ctx, muc_model *model, const char *source,
-                                  const char *text, size_t size)
-{
-    const char *copy, *mark;
-
-    if (size > MOST_TEMPLATE_BYTES)
-        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
-                        "a prompt template of %zu bytes, at most %d", size, MOST_TEMPLATE_BYTES);
-    MUC_TRY(muc_arena_string(ctx, &model->arena, text, size, &copy));
-    mark = strstr(copy, PROMPT_MARK);
-    if (!mark || strstr(mark + 1, PROMPT_MARK) || strlen(copy) != size)
-        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
-                        "a prompt template is text with one " PROMPT_MARK " in it");
-    model->prompt_template = copy;
-    return MUC_OK;
-}
 
 /* prompt.txt in a model's folder: the text around a prompt, with {prompt} in its place. */
 static muc_status read_prompt_template(muc_context *ctx, muc_model *model)
@@ -120,109 +44,29 @@ static muc_status read_prompt_template(muc_context *ctx, muc_model *model)
     return status;
 }
 
-static void set_tokens(muc_model *model)
-{
-    const muc_model_config *config = &model->checkpoint.config;
-    muc_model_tokens *tokens = &model->tokens;
-
-    memset(tokens, 0xff, sizeof(*tokens));
-    if (model->tokenizer_bytes) {
-        tokens->begin = model->tokenizer.header->bos;
-        tokens->ends[0] = model->tokenizer.header->eos;
-    }
-    if (config->has_bos)
-        tokens->begin = config->bos;
-    for (uint32_t i = 0; i < config->eos_count && i < MUC_MODEL_MAX_ENDS; i++)
-        tokens->ends[i] = config->eos[i];
-}
-
-static muc_status open_tokenizer(muc_context *ctx, muc_model *model)
-{
-    return model->tokenizer_bytes ? muc_tokenizer_open(ctx, model->path, model->tokenizer_form,
-                                                       model->tokenizer_bytes, &model->tokenizer)
-                                  : MUC_OK;
-}
-
-static muc_status set_context(muc_context *ctx, muc_model *model, uint32_t asked, uint32_t most)
-{
-    if (asked > most)
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "a context of %u is asked for, the model was made for %u", asked, most);
-    model->context = asked ? asked : most;
-    return MUC_OK;
-}
-
 /* all that a checkpoint has besides its tensors */
 static muc_status open_rest(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
     muc_checkpoint *checkpoint = &model->checkpoint;
     const char *given = options->tokenizer;
 
-    MUC_TRY(set_context(ctx, model, options->context, checkpoint->config.context));
+    MUC_TRY(muc_model_set_context(ctx, model, options->context, checkpoint->config.context));
     if (given) /* in the place of its own, in what is written of it too */
         MUC_TRY(muc_arena_string(ctx, &model->arena, given, strlen(given),
                                  &checkpoint->tokenizer_path));
-    MUC_TRY(
-        compile_tokenizer(ctx, model, checkpoint->tokenizer_path, checkpoint->config.vocabulary));
-    MUC_TRY(open_tokenizer(ctx, model));
-    set_tokens(model);
+    MUC_TRY(muc_model_compile_tokenizer(ctx, model, checkpoint->tokenizer_path,
+                                        checkpoint->config.vocabulary));
+    MUC_TRY(muc_model_open_tokenizer(ctx, model));
+    muc_model_set_tokens(model);
     return read_prompt_template(ctx, model);
-}
-
-/* the tokenizer of a file that carries its own, or none: then the one that is given, of
- * at most so many pieces */
-static muc_status open_carried(muc_context *ctx, muc_model *model, const char *given,
-                               uint32_t pieces)
-{
-    muc_model_config *config = &model->checkpoint.config;
-
-    if (given && model->tokenizer_bytes)
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file carries its tokenizer; --tokenizer is for models without one");
-    if (!given)
-        return open_tokenizer(ctx, model);
-    config->has_bos = model->tokens.begin != MUR_NO_TOKEN;
-    config->bos = model->tokens.begin;
-    while (config->eos_count < MUC_MODEL_MAX_ENDS &&
-           model->tokens.ends[config->eos_count] != MUR_NO_TOKEN) {
-        config->eos[config->eos_count] = model->tokens.ends[config->eos_count];
-        config->eos_count++;
-    }
-    MUC_TRY(compile_tokenizer(ctx, model, given, pieces));
-    MUC_TRY(open_tokenizer(ctx, model));
-    set_tokens(model);
-    return MUC_OK;
 }
 
 static muc_status open_checkpoint(muc_context *ctx, muc_model *model,
                                   const muc_model_options *options)
 {
+    model->engine = &muc_engine_float;
     MUC_TRY(muc_checkpoint_open(ctx, model->path, &model->checkpoint));
     return open_rest(ctx, model, options);
-}
-
-static muc_status open_program(muc_context *ctx, muc_model *model, const muc_model_options *options)
-{
-    const mur_program *program = &model->program;
-    const mur_meta *meta;
-
-    model->kind = MUC_MODEL_PROGRAM;
-    MUC_TRY(muc_program_open(ctx, model->file.bytes, &model->program));
-    meta = program->meta;
-    MUC_TRY(set_context(ctx, model, options->context, meta->context));
-    model->tokens = (muc_model_tokens){ meta->bos, { meta->eos, meta->eos2, meta->eos3 } };
-    model->tokenizer_form = program->section[MUR_SECTION_TOKN];
-    model->tokenizer_bytes = program->section_bytes[MUR_SECTION_TOKN];
-    MUC_TRY(open_carried(ctx, model, options->tokenizer, meta->vocabulary));
-    if (model->tokenizer_bytes && model->tokenizer.header->pieces > meta->vocabulary)
-        return muc_fail(ctx, MUC_MALFORMED, model->path, MUC_NO_OFFSET,
-                        "the tokenizer has %u pieces, the model only %u",
-                        model->tokenizer.header->pieces, meta->vocabulary);
-    if (program->section_bytes[MUR_SECTION_PRMT])
-        return muc_model_set_template(ctx, model, model->path,
-                                      (const char *)program->section[MUR_SECTION_PRMT],
-                                      program->section_bytes[MUR_SECTION_PRMT]);
-    return MUC_OK;
 }
 
 static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_model_options *options)
@@ -236,7 +80,7 @@ static muc_status open_blocks(muc_context *ctx, muc_model *model, const muc_mode
     MUC_TRY(muc_blocks_open(ctx, model));
     if (options->tokenizer)
         MUC_TRY(muc_blocks_vocabulary(ctx, model, &pieces));
-    return open_carried(ctx, model, options->tokenizer, pieces);
+    return muc_model_open_carried(ctx, model, options->tokenizer, pieces);
 }
 
 static muc_status read_text(muc_context *ctx, muc_model *model, const char *path)
@@ -256,7 +100,7 @@ static muc_status read_text(muc_context *ctx, muc_model *model, const char *path
 /* what a network is calibrated on: arrays, pictures of its first input, or a text */
 static muc_status read_samples(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
-    muc_code_port port;
+    muc_port port;
 
     if (!muc_is_pictures(options->calibration))
         return options->tokenizer && !muc_is_arrays(options->calibration)
@@ -301,7 +145,7 @@ static muc_status quantize_network(muc_context *ctx, muc_model *model,
 /* a picture as the network's first input */
 static muc_status take_image(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
-    muc_code_port port;
+    muc_port port;
 
     if (!options->image)
         return MUC_OK;
@@ -445,24 +289,12 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
         MUC_TRY(muc_model_unify(ctx, model, &how, options));
     MUC_TRY(muc_fold(ctx, model->network.graph));
     if (options->tokenizer) {
-        MUC_TRY(compile_tokenizer(ctx, model, options->tokenizer, UINT32_MAX));
-        MUC_TRY(open_tokenizer(ctx, model));
+        MUC_TRY(muc_model_compile_tokenizer(ctx, model, options->tokenizer, UINT32_MAX));
+        MUC_TRY(muc_model_open_tokenizer(ctx, model));
     }
     MUC_TRY(quantize_network(ctx, model, options));
     MUC_TRY(take_text(ctx, model, options));
     return take_image(ctx, model, options);
-}
-
-static muc_status open_code(muc_context *ctx, muc_model *model, const muc_model_options *options)
-{
-    if (options->tokenizer)
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the folder carries its tokenizer; --tokenizer is for models without one");
-    MUC_TRY(muc_model_open_code(ctx, model));
-    MUC_TRY(set_context(ctx, model, options->context, model->context));
-    MUC_TRY(open_tokenizer(ctx, model));
-    model->tokens.begin = model->tokenizer.header->bos;
-    return MUC_OK;
 }
 
 static muc_status need_checkpoint_folder(muc_context *ctx, muc_model *model)
@@ -477,26 +309,33 @@ static muc_status need_checkpoint_folder(muc_context *ctx, muc_model *model)
                     "muc compile wrote");
 }
 
-/* Programs and .bdt files carry their tokenizer; what no one else knows is for the checkpoint
- * readers. */
+/* what a target made carries its tokenizer */
+static muc_status open_made(muc_context *ctx, muc_model *model, const muc_target *maker,
+                            const muc_model_options *options)
+{
+    if (!muc_path_is_dir(model->path))
+        MUC_TRY(muc_file_open(ctx, model->path, &model->file));
+    model->target = maker;
+    return maker->open(ctx, model, options);
+}
+
+/* What no one else knows is for the checkpoint readers. */
 static muc_status open_any(muc_context *ctx, muc_model *model, const muc_model_options *options)
 {
-    bool is_program, is_blocks, is_network;
     muc_source source = { .path = model->path };
+    muc_made made;
+    const muc_target *maker = muc_target_of(model->path, &made);
+    bool is_network;
 
-    if (muc_code_is_language_model(model->path))
-        return open_code(ctx, model, options);
+    if (made == MUC_MADE_LANGUAGE)
+        return open_made(ctx, model, maker, options);
     if (muc_path_is_dir(model->path)) {
         MUC_TRY(need_checkpoint_folder(ctx, model));
         return open_checkpoint(ctx, model, options);
     }
     MUC_TRY(muc_file_open(ctx, model->path, &model->file));
     MUC_TRY(muc_refuse_mistaken(ctx, model->file.bytes));
-    is_program = model->file.bytes.size >= 4 && memcmp(model->file.bytes.data, "UTP1", 4) == 0;
-    is_blocks = muc_bdt_probe(model->file.bytes);
-    if (is_program)
-        return open_program(ctx, model, options);
-    if (is_blocks)
+    if (muc_bdt_probe(model->file.bytes))
         return open_blocks(ctx, model, options);
     source.bytes = model->file.bytes;
     is_network = muc_network_recognise(&source) != NULL;
@@ -564,22 +403,6 @@ muc_status muc_inspect_file(muc_context *ctx, const char *path, const muc_model_
     return status;
 }
 
-muc_status muc_tokenizer_files_of(muc_context *ctx, const char *path, muc_arena *arena,
-                                  muc_tokenizer_files *out)
-{
-    size_t size = strlen(path);
-    bool is_json = size > 5 && strcmp(path + size - 5, ".json") == 0;
-    const char *second;
-
-    MUC_TRY(muc_vocabulary_second_file(ctx, path, arena, &second));
-    *out = (muc_tokenizer_files){ .count = second ? 2 : 1 };
-    out->files[0].path = path;
-    out->files[0].name = second ? "vocab.json" : is_json ? "tokenizer.json" : "tokenizer.model";
-    out->files[1].path = second;
-    out->files[1].name = "merges.txt";
-    return MUC_OK;
-}
-
 static muc_status open_untrained(muc_context *ctx, const char *path, const char *tokenizer,
                                  uint32_t vocabulary, muc_model *model)
 {
@@ -616,60 +439,4 @@ muc_status muc_model_open_untrained(muc_context *ctx, const char *path, const ch
     else
         muc_model_close(model);
     return status;
-}
-
-void muc_model_close(muc_model *model)
-{
-    if (!model)
-        return;
-    muc_model_close_code(model);
-    muc_checkpoint_close(&model->checkpoint);
-    muc_unified_free(&model->unified);
-    muc_network_close(&model->network);
-    muc_bdt_free(&model->blocks);
-    muc_file_close(&model->file);
-    muc_arena_free(&model->arena);
-    free(model);
-}
-
-bool muc_model_is_network(const muc_model *model)
-{
-    MUC_IN_C_LOCALE;
-
-    return model->kind == MUC_MODEL_NETWORK;
-}
-
-muc_status muc_model_need_tokenizer(muc_context *ctx, const muc_model *model)
-{
-    if (model->kind == MUC_MODEL_NETWORK)
-        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file is a network, which runs on arrays (--input), not a language "
-                        "model's checkpoint");
-    if (model->tokenizer_bytes)
-        return MUC_OK;
-    return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                    "the model carries no tokenizer; give one with --tokenizer FILE");
-}
-
-muc_status muc_model_dress_prompt(muc_context *ctx, const muc_model *model, muc_arena *arena,
-                                  const char *prompt, bool raw, const char **out)
-{
-    const char *template = model->prompt_template, *mark;
-
-    if (!template || raw) {
-        *out = prompt;
-        return MUC_OK;
-    }
-    mark = strstr(template, PROMPT_MARK);
-    return muc_arena_format(ctx, arena, out, "%.*s%s%s", (int)(mark - template), template, prompt,
-                            mark + strlen(PROMPT_MARK));
-}
-
-bool muc_model_is_end(const muc_model *model, uint32_t token)
-{
-    for (unsigned i = 0; i < MUC_MODEL_MAX_ENDS; i++) {
-        if (model->tokens.ends[i] == token)
-            return true;
-    }
-    return false;
 }

@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 #include "base/locale.h"
-#include "driver/arrays.h"
-#include "driver/image_input.h"
-#include "driver/network.h"
-#include "driver/text_input.h"
+#include "run/arrays.h"
+#include "run/image_input.h"
+#include "run/network.h"
+#include "run/text_input.h"
 #include "driver/network_report.h"
 #include "muc/run.h"
 
@@ -254,65 +254,11 @@ muc_status muc_network_inspect(muc_context *ctx, const muc_network *network, muc
 
 /* ---- muc run ---- */
 
-enum { FIRST = 8 };
-
-static void add_shape(muc_report *report, const muc_tensor_view *view)
-{
-    muc_text text = { 0 };
-
-    muc_text_add(&text, "[");
-    for (uint32_t i = 0; i < view->rank; i++)
-        muc_text_add(&text, "%s%" PRIu64, i ? ", " : "", view->dims[i]);
-    muc_text_add(&text, "]");
-    muc_report_add_text(report, "shape", "%s", text.data ? text.data : "");
-    muc_text_free(&text);
-}
-
-static void add_top(muc_report *report, const muc_tensor_view *view)
-{
-    uint64_t top[MUC_ARRAY_TOP];
-    size_t count = muc_array_top(view, 0, view->elements, top);
-    muc_text text = { 0 };
-
-    for (size_t i = 0; i < count; i++)
-        muc_text_add(&text, "%s%" PRIu64, i ? " " : "", top[i]);
-    muc_report_add_text(report, "top", "%s", text.data ? text.data : "");
-    muc_text_free(&text);
-}
-
-void muc_report_add_array(muc_report *report, const muc_tensor_view *view)
-{
-    double least = INFINITY, most = -INFINITY;
-    muc_text first = { 0 };
-
-    for (uint64_t i = 0; i < view->elements; i++) {
-        double value = muc_array_element(view, i);
-
-        least = value < least ? value : least;
-        most = value > most ? value : most;
-        if (i < FIRST)
-            muc_text_add(&first, "%s%g", i ? " " : "", value);
-    }
-    muc_report_begin_row(report);
-    muc_report_add_text(report, "name", "%s", view->name);
-    muc_report_add_text(report, "dtype", "%s", muc_dtype_get(view->dtype)->name);
-    add_shape(report, view);
-    if (view->elements) {
-        muc_report_add_real(report, "min", least);
-        muc_report_add_real(report, "max", most);
-    }
-    muc_report_add_text(report, "values", "%s%s", first.data ? first.data : "",
-                        view->elements > FIRST ? " ..." : "");
-    add_top(report, view);
-    muc_report_end(report);
-    muc_text_free(&first);
-}
-
 static muc_status add_classes(muc_context *ctx, const muc_model *model, const muc_array_run *how,
                               const muc_tensor_view *results, muc_report *report)
 {
     const muc_graph *graph = model->network.graph;
-    muc_code_port output;
+    muc_port output;
 
     if (model->image)
         muc_report_add_text(report, "image", "%s", model->image);

@@ -4,16 +4,16 @@
 
 #include "base/locale.h"
 #include "base/text.h"
-#include "driver/codefolder.h"
-#include "driver/generate.h"
+#include "run/generate.h"
 #include "muc/run.h"
 #include "report/report.h"
+#include "targets/target.h"
 #include "text/tokenizer.h"
 
 /* what a run leaves to be told */
 typedef struct run_result {
     muc_generation generation;
-    muc_code_speech speech; /* on a board */
+    muc_speech speech; /* on a board */
 } run_result;
 
 typedef struct run_sink {
@@ -81,7 +81,7 @@ static muc_status check_board(muc_context *ctx, const muc_model *model,
 {
     const muc_sampling *sampling = &options->sampling;
 
-    if (model->kind != MUC_MODEL_CODE)
+    if (model->kind != MUC_MODEL_COMPILED || !model->target->speak)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "is no folder of C code: boards run nothing else");
     if (sampling->temperature > 0 ||
@@ -97,14 +97,8 @@ static muc_status check_board(muc_context *ctx, const muc_model *model,
 static muc_status speak(muc_context *ctx, const muc_model *model, muc_arena *arena,
                         const char *prompt, run_sink *sink, run_result *out)
 {
-    muc_code_folder folder;
-    muc_status status;
-
-    MUC_TRY(muc_code_open(ctx, model->path, &folder));
-    status = muc_code_speak(ctx, &folder, sink->options->board, prompt, sink->options->most_tokens,
-                            arena, &out->speech);
-    muc_code_close(&folder);
-    MUC_TRY(status);
+    MUC_TRY(model->target->speak(ctx, model, sink->options->board, prompt,
+                                 sink->options->most_tokens, arena, &out->speech));
     take_text(sink, (const char *)out->speech.text.data, out->speech.text.size);
     out->generation = (muc_generation){
         .prompt_tokens = out->speech.prompt_tokens,

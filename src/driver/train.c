@@ -10,7 +10,7 @@
 #include "base/real.h"
 #include "base/text.h"
 #include "driver/corpus.h"
-#include "driver/passages.h"
+#include "run/passages.h"
 #include "driver/train_log.h"
 #include "text/learn.h"
 #include "text/vocabulary.h"

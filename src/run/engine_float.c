@@ -1,0 +1,67 @@
+/* engine_float.c - a checkpoint's graph, run by the reference in float32. */
+#include <stdlib.h>
+
+#include "run/engine.h"
+#include "models/llama.h"
+#include "ref/ref.h"
+
+typedef struct float_state {
+    muc_graph *graph;
+    muc_ref *ref;
+} float_state;
+
+static void facts(const muc_model *model, muc_engine_facts *out)
+{
+    *out = (muc_engine_facts){
+        .arithmetic = model->checkpoint.embedding ? "float32 between int8 products" : "float32",
+        .vocabulary = model->checkpoint.config.vocabulary,
+        .context = model->context,
+    };
+}
+
+static muc_status open_float(muc_engine *engine)
+{
+    const muc_llama_options options = { .context = engine->facts.context };
+    float_state *state;
+
+    MUC_TRY(MUC_NEW_ARRAY(engine->ctx, "engine", 1, &state));
+    engine->state = state;
+    MUC_TRY(muc_llama_build(engine->ctx, &engine->model->checkpoint, &options, &state->graph));
+    return muc_ref_open(engine->ctx, state->graph, &state->ref);
+}
+
+static muc_status feed(muc_engine *engine, const uint32_t *tokens, uint32_t count, bool all,
+                       const float **logits)
+{
+    float_state *state = engine->state;
+    int32_t signed_tokens[MUC_ENGINE_MOST_TOKENS];
+    size_t rows, columns;
+
+    for (uint32_t i = 0; i < count; i++)
+        signed_tokens[i] = (int32_t)tokens[i];
+    MUC_TRY(muc_ref_run_tokens(state->ref, engine->position, signed_tokens, count));
+    *logits = muc_ref_read(state->ref, "head", &rows, &columns);
+    if (!all)
+        *logits += (rows - 1) * columns;
+    return MUC_OK;
+}
+
+static void reset(muc_engine *engine)
+{
+    float_state *state = engine->state;
+
+    muc_ref_reset(state->ref);
+}
+
+static void close_float(muc_engine *engine)
+{
+    float_state *state = engine->state;
+
+    if (!state)
+        return;
+    muc_ref_close(state->ref);
+    muc_graph_free(state->graph);
+    free(state);
+}
+
+const muc_engine_kind muc_engine_float = { facts, open_float, feed, reset, close_float };

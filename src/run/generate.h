@@ -1,0 +1,36 @@
+/* generate.h - continues a prompt on an engine, token by token. */
+#ifndef MUC_GENERATE_H
+#define MUC_GENERATE_H
+
+#include "run/engine.h"
+#include "base/arena.h"
+#include "muc/run.h"
+
+typedef struct muc_generate_options {
+    muc_sampling sampling;
+    uint32_t most_tokens; /* 0: until the end of the text or of the context */
+    muc_text_fn *text;    /* or NULL */
+    void *arg;
+    bool special; /* unknown and control pieces written in the prompt become themselves */
+} muc_generate_options;
+
+typedef struct muc_generation {
+    uint32_t prompt_tokens, tokens;
+    double prompt_seconds, seconds;
+    const char *end; /* "end of text", "length" or "context" */
+} muc_generation;
+
+/* Feeds the prompt, as it is, to an engine at position 0 and passes on what follows. */
+muc_status muc_generate(muc_engine *engine, const char *prompt, const muc_generate_options *options,
+                        muc_generation *out);
+
+/* What a language model said on a board. */
+typedef struct muc_speech {
+    muc_bytes text; /* in arena */
+    uint32_t prompt_tokens, tokens;
+    const char *end; /* as of muc_generation */
+    /* of the prompt and the choice of the first token, of all runs after it */
+    uint64_t prompt_instructions, instructions;
+} muc_speech;
+
+#endif

@@ -1,0 +1,54 @@
+/* installed.c - where muc was installed, or built: found by where its code was loaded from. */
+#include "run/installed.h"
+
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+static char data_folder[PATH_MAX];
+
+/* of dl_iterate_phdr: writes the path of the file that holds this function, and ends the search */
+static int take_own_file(struct dl_phdr_info *file, size_t size, void *path)
+{
+    uintptr_t here = (uintptr_t)take_own_file;
+
+    (void)size;
+    for (size_t i = 0; i < file->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &file->dlpi_phdr[i];
+
+        if (part->p_type == PT_LOAD && here - (file->dlpi_addr + part->p_vaddr) < part->p_memsz)
+            return realpath(*file->dlpi_name ? file->dlpi_name : "/proc/self/exe", path) ? 1 : -1;
+    }
+    return 0;
+}
+
+static void find_data_folder(void)
+{
+    static const char *const ups[] = { "", "/..", "/../.." };
+    char own[PATH_MAX];
+
+    if (dl_iterate_phdr(take_own_file, own) > 0) {
+        *strrchr(own, '/') = '\0';
+        for (size_t i = 0; i < MUC_COUNT(ups); i++) {
+            int length = snprintf(data_folder, sizeof(data_folder), "%s%s/" MUC_DATA, own, ups[i]);
+
+            if (length < (int)sizeof(data_folder) && muc_path_is_dir(data_folder))
+                return;
+        }
+    }
+    snprintf(data_folder, sizeof(data_folder), "%s", MUC_PREFIX "/" MUC_DATA);
+}
+
+const char *muc_data_folder(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, find_data_folder);
+    return data_folder;
+}

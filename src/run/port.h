@@ -1,0 +1,26 @@
+/* port.h - an input or output of what was compiled, and arrays as it takes them. */
+#ifndef MUC_RUN_PORT_H
+#define MUC_RUN_PORT_H
+
+#include "base/json.h"
+#include "formats/checkpoint.h"
+#include "graph/graph.h"
+
+typedef struct muc_port {
+    const char *name, *field; /* the graph's, the C struct's */
+    muc_dtype dtype;
+    uint32_t rank;
+    uint64_t dims[MUC_MAX_RANK]; /* the most */
+    uint64_t bytes;
+    bool quantized;
+    double scale;
+    int32_t zero;
+    const json_t *extents; /* expressions of the folder's arguments, one a dimension; NULL: fixed */
+} muc_port;
+
+/* Elements of an array as an input wants them: real numbers are quantized where it carries
+ * quantization, integers must be there exactly. out holds input->bytes. */
+muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_tensor_view *array,
+                            uint8_t *out);
+
+#endif

@@ -1,0 +1,30 @@
+/* compile_decoder.h - a checkpoint becomes C for a microcontroller: int8 matrices and caches. */
+#ifndef MUC_MCU_COMPILE_DECODER_H
+#define MUC_MCU_COMPILE_DECODER_H
+
+#include "run/model.h"
+#include "graph/graph.h"
+#include "muc/compile.h"
+#include "passes/hybrid.h"
+
+/* muc_compile for target mcu: out_path becomes a folder. */
+muc_status muc_compile_decoder(muc_context *ctx, const muc_model *model,
+                               const muc_compile_options *options, const char *out_path,
+                               muc_report **out);
+
+/* The graph of a checkpoint that a program is made of, or with levels NULL that in float32; the
+ * logits are those of a call's last token, "head". */
+muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t context,
+                             const muc_hybrid_levels *levels, muc_graph **out);
+
+/* What a checkpoint's program would take. */
+typedef struct muc_decoder_size {
+    uint64_t flash_bytes; /* muc_mcu_language_bytes */
+    uint64_t sram_bytes;  /* the arena */
+} muc_decoder_size;
+
+/* machine: as muc_compile has it; NULL: the target's own. */
+muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, const char *machine,
+                               muc_decoder_size *out);
+
+#endif

@@ -1,0 +1,120 @@
+/* target.h - what the rest of the house knows of a target: a row of targets.def, and functions that
+ * are named after it. A row whose functions are missing does not link. */
+#ifndef MUC_TARGET_H
+#define MUC_TARGET_H
+
+#include "base/text.h"
+#include "muc/compile.h"
+#include "muc/run.h"
+#include "run/generate.h"
+#include "run/model.h"
+
+/* What lies at a path, if a target made it. */
+typedef enum muc_made {
+    MUC_MADE_NOTHING,  /* another target's, or no target's */
+    MUC_MADE_LANGUAGE, /* a language model: muc_model_open takes it */
+    MUC_MADE_NETWORK,  /* it runs on arrays */
+} muc_made;
+
+/* A machine that is built in, as --machine names it. */
+typedef struct muc_target_machine {
+    const char *name, *meaning;
+} muc_target_machine;
+
+/* Refuses at once what compile would refuse whatever a network's samples are: arrays that the
+ * target has no use for. */
+typedef muc_status muc_target_precheck(muc_context *ctx, const muc_model *model);
+/* The passes that a network's graph goes through before it is lowered. */
+typedef muc_status muc_target_prepare(muc_context *ctx, muc_graph *graph);
+/* muc_compile of a model of a kind that the target takes. out_path NULL: a network is planned, and
+ * nothing is written or reported. */
+typedef muc_status muc_target_compile(muc_context *ctx, const muc_model *model,
+                                      const muc_compile_options *options, const char *out_path,
+                                      muc_report **out);
+/* NULL after the last. */
+typedef const muc_target_machine *muc_target_machine_at(size_t i);
+/* bytes: of the file at path, none of a folder. */
+typedef muc_made muc_target_recognise(const char *path, muc_bytes bytes);
+/* Opens a MUC_MADE_LANGUAGE at model->path, whose file, if it is one, is open: fills what a
+ * COMPILED model has. */
+typedef muc_status muc_target_open(muc_context *ctx, muc_model *model,
+                                   const muc_model_options *options);
+/* muc_inspect of it, but for the key "file". */
+typedef void muc_target_inspect(const muc_model *model, muc_report *report);
+/* muc_run of it on an emulated board. */
+typedef muc_status muc_target_speak(muc_context *ctx, const muc_model *model, const char *board,
+                                    const char *prompt, uint32_t most_tokens, muc_arena *arena,
+                                    muc_speech *out);
+/* Compares it with the checkpoint that it was made of, on a prompt or (NULL) on a text of its own.
+ */
+typedef muc_status muc_target_verify_language(muc_context *ctx, const muc_model *made,
+                                              const muc_model *checkpoint, const char *prompt,
+                                              muc_report **out);
+/* muc_run_folder, muc_verify_folder and muc_report_folder of what the target recognises; the first
+ * two of MUC_MADE_NETWORK alone. */
+typedef muc_status muc_target_run(muc_context *ctx, const char *path, const muc_array_run *how,
+                                  const char *board, muc_report **out);
+typedef muc_status muc_target_verify(muc_context *ctx, const char *path, const muc_model *network,
+                                     const char *trace, muc_report **out);
+typedef muc_status muc_target_report(muc_context *ctx, const char *path, const char *board,
+                                     const char *input, muc_report **out);
+
+/* Programs as text, and back; a target that makes none has no functions. */
+typedef struct muc_target_assembly {
+    bool (*is_program)(muc_bytes bytes);
+    bool (*is_text)(muc_bytes bytes);
+    muc_status (*disassemble)(muc_context *ctx, muc_bytes program, muc_text *out);
+    /* in arena; only a program that the target's verifier accepts */
+    muc_status (*assemble)(muc_context *ctx, muc_arena *arena, muc_bytes text, muc_bytes *out);
+    /* muc_list_resolved; NULL: its programs have no Placeholders */
+    muc_status (*list_resolved)(muc_context *ctx, muc_bytes program, uint32_t position,
+                                uint32_t tokens, muc_text *out);
+} muc_target_assembly;
+
+/* The functions of target T are muc_NAME_T: those of every target, of one that makes language
+ * models, networks, or both. */
+#define MUC_TARGET_FUNCTIONS(F, target) \
+    F(precheck, target) \
+    F(compile, target) \
+    F(machine_at, target) \
+    F(recognise, target) \
+    F(report, target)
+#define MUC_TARGET_MAKES_LANGUAGE(F, target) \
+    F(open, target) \
+    F(inspect, target) \
+    F(verify_language, target)
+#define MUC_TARGET_MAKES_NETWORK(F, target) \
+    F(prepare, target) \
+    F(run, target) \
+    F(verify, target)
+#define MUC_TARGET_MAKES_BOTH(F, target) \
+    MUC_TARGET_MAKES_LANGUAGE(F, target) \
+    MUC_TARGET_MAKES_NETWORK(F, target) \
+    F(speak, target)
+
+typedef struct muc_target {
+    const char *name, *meaning;
+    unsigned takes; /* bit k: models of muc_model_kind k */
+    muc_status (*check_output)(muc_context *ctx, const char *path); /* where it is to write */
+#define MUC_TARGET_FIELD(function, target) muc_target_##function *function;
+    MUC_TARGET_FUNCTIONS(MUC_TARGET_FIELD, )
+    MUC_TARGET_MAKES_BOTH(MUC_TARGET_FIELD, )
+    const muc_target_assembly *assembly;
+#undef MUC_TARGET_FIELD
+} muc_target;
+
+#define MUC_TARGET_DECLARE(function, target) muc_target_##function muc_##function##_##target;
+#define MUC_TARGET(name, takes, writes, makes, meaning) \
+    extern const muc_target_assembly muc_assembly_##name; \
+    MUC_TARGET_FUNCTIONS(MUC_TARGET_DECLARE, name) \
+    MUC_TARGET_MAKES_##makes(MUC_TARGET_DECLARE, name)
+#include "targets/targets.def"
+#undef MUC_TARGET
+#undef MUC_TARGET_DECLARE
+
+/* NULL after the last. */
+const muc_target *muc_target_get(size_t i);
+/* The target that made what lies at path, and what that is; NULL if none did. */
+const muc_target *muc_target_of(const char *path, muc_made *made);
+
+#endif

@@ -1,0 +1,148 @@
+/* engine_machine.c - a program, run by the device's interpreter on the simulated machine. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "targets/uthinker/run/engine_machine.h"
+#include "mur_lm.h"
+#include "targets/uthinker/run/open_program.h"
+
+typedef struct machine_state {
+    uint8_t *memory; /* buffers, KV and IO one after the other */
+    mur_sim sim;
+    mur_hal hal;
+    mur_lm lm;
+    float *rows; /* logits after each token of a feed */
+} machine_state;
+
+static void facts(const muc_model *model, muc_engine_facts *out)
+{
+    *out = (muc_engine_facts){
+        .arithmetic = "uthinker",
+        .vocabulary = muc_model_program(model)->meta->vocabulary,
+        .context = model->context,
+    };
+}
+
+/* Carves `bytes` from *at; the regions that programs write begin with zeros. */
+static uint8_t *carve(uint8_t **at, uint32_t bytes)
+{
+    uint8_t *start = *at;
+
+    *at += ((size_t)bytes + 63) / 64 * 64;
+    return start;
+}
+
+static muc_status set_up(muc_engine *engine, machine_state *state)
+{
+    const mur_program *program = muc_model_program(engine->model);
+    const mur_mach *mach = program->mach;
+    const uint32_t buffers[MUR_BUFFERS] = { mach->i0, mach->i1, mach->w0, mach->w1, mach->gb };
+    mur_sim_memory memory = {
+        .wgts = program->section[MUR_SECTION_WGTS],
+        .parm = program->section[MUR_SECTION_PARM],
+    };
+    size_t bytes = 64;
+    uint8_t *at;
+
+    for (unsigned b = 0; b < MUR_BUFFERS; b++)
+        bytes += (size_t)buffers[b] + 64;
+    bytes += (size_t)program->meta->kv_bytes + program->meta->io_bytes + 128;
+    MUC_TRY(muc_new_array(engine->ctx, "simulator", bytes, 1, (void **)&state->memory));
+    at = state->memory;
+    for (unsigned b = 0; b < MUR_BUFFERS; b++) {
+        memory.buffer_bytes[b] = buffers[b];
+        if (b == MUR_GB)
+            memory.gb = (float *)(void *)carve(&at, buffers[b]);
+        else
+            memory.buffer[b] = carve(&at, buffers[b]);
+    }
+    memory.kv = carve(&at, program->meta->kv_bytes);
+    memory.io = carve(&at, program->meta->io_bytes);
+    memcpy(memory.region_bytes, program->region_bytes, sizeof(memory.region_bytes));
+    mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
+    state->hal = mur_sim_hal(&state->sim);
+    if (mur_lm_open(&state->lm, program, &state->hal, memory.io) != MUR_OK)
+        return muc_fail(engine->ctx, MUC_UNSUPPORTED, engine->model->path, MUC_NO_OFFSET,
+                        "the program has no entry that decodes a token");
+    return MUC_OK;
+}
+
+static muc_status open_machine(muc_engine *engine)
+{
+    machine_state *state;
+
+    MUC_TRY(MUC_NEW_ARRAY(engine->ctx, "simulator", 1, &state));
+    engine->state = state;
+    MUC_TRY(set_up(engine, state));
+    return muc_new_array(engine->ctx, "simulator",
+                         (size_t)MUC_ENGINE_MOST_TOKENS * engine->facts.vocabulary, sizeof(float),
+                         (void **)&state->rows);
+}
+
+/* Feeds tokens in calls as large as the program takes. */
+static muc_status feed_machine(muc_engine *engine, const uint32_t *tokens, uint32_t count)
+{
+    machine_state *state = engine->state;
+    mur_status status = mur_lm_feed(&state->lm, tokens, count);
+
+    if (status == MUR_OK) {
+        do
+            status = mur_lm_run(&state->lm);
+        while (status == MUR_YIELD);
+    }
+    if (status == MUR_OK && !state->sim.fault.reason)
+        return MUC_OK;
+    return muc_fail(engine->ctx, MUC_BUG, engine->model->path, MUC_NO_OFFSET,
+                    "the machine stopped at position %u: %s", state->lm.pos,
+                    state->sim.fault.reason ? state->sim.fault.reason : "refused the tokens");
+}
+
+static muc_status feed(muc_engine *engine, const uint32_t *tokens, uint32_t count, bool all,
+                       const float **logits)
+{
+    machine_state *state = engine->state;
+    size_t row = engine->facts.vocabulary;
+
+    if (!all) {
+        *logits = mur_lm_logits(&state->lm);
+        return feed_machine(engine, tokens, count);
+    }
+    /* token by token gives the same bits, and the logits after each */
+    for (uint32_t i = 0; i < count; i++) {
+        MUC_TRY(feed_machine(engine, tokens + i, 1));
+        memcpy(state->rows + i * row, mur_lm_logits(&state->lm), row * sizeof(float));
+    }
+    *logits = state->rows;
+    return MUC_OK;
+}
+
+static void reset(muc_engine *engine)
+{
+    machine_state *state = engine->state;
+
+    mur_lm_reset(&state->lm);
+}
+
+static void close_machine(muc_engine *engine)
+{
+    machine_state *state = engine->state;
+
+    if (!state)
+        return;
+    free(state->rows);
+    free(state->memory);
+    free(state);
+}
+
+void muc_engine_watch(muc_engine *engine,
+                      void (*watch)(void *arg, const mur_sim *sim, enum mur_engine engine,
+                                    const uint32_t *words),
+                      void *arg)
+{
+    machine_state *state = engine->state;
+
+    state->sim.probe = watch;
+    state->sim.probe_arg = arg;
+}
+
+const muc_engine_kind muc_engine_machine = { facts, open_machine, feed, reset, close_machine };

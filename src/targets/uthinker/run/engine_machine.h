@@ -1,0 +1,16 @@
+/* engine_machine.h - a program, run by the device's interpreter on the simulated machine. */
+#ifndef MUC_UTHINKER_ENGINE_MACHINE_H
+#define MUC_UTHINKER_ENGINE_MACHINE_H
+
+#include "run/engine.h"
+#include "targets/uthinker/sim.h"
+
+extern const muc_engine_kind muc_engine_machine;
+
+/* Has watch called after each instruction of a program's engine. */
+void muc_engine_watch(muc_engine *engine,
+                      void (*watch)(void *arg, const mur_sim *sim, enum mur_engine engine,
+                                    const uint32_t *words),
+                      void *arg);
+
+#endif

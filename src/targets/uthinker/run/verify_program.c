@@ -1,0 +1,492 @@
+/* verify_program.c - a program on the simulated machine beside its checkpoint's graph, stage by
+ * stage.
+ *
+ * Two references run the same tokens in the same calls: the graph in the machine's arithmetic, with
+ * the blocks taken from the program itself, which must agree in every bit, and the graph in
+ * float32, from which the distance is told. A watcher on the simulator compares buffer GB with both
+ * whenever an instruction has completed a stage.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "base/real.h"
+#include "run/engine.h"
+#include "run/model_graph.h"
+#include "targets/uthinker/run/engine_machine.h"
+#include "quant/bd_sequence.h"
+#include "ref/machine.h"
+#include "report/report.h"
+#include "targets/target.h"
+#include "targets/uthinker/isa.h"
+#include "targets/uthinker/run/open_program.h"
+#include "text/tokenizer.h"
+
+enum { TILE_K = 64, TILE_N = 8, MOST_NAME = 96 };
+
+/* id, name, the node whose result it is; "%u" is the layer */
+#define STAGES(X) \
+    X(EMBEDDING, "embedding", "embed") \
+    X(QUERIES, "queries, rotated", "layers.%u.q_rope") \
+    X(KEYS, "keys, rotated", "layers.%u.k_rope") \
+    X(ATTENTION, "attention", "layers.%u.attention") \
+    X(MIDDLE, "attention + residual", "layers.%u.attention_residual") \
+    X(GATE, "gate", "layers.%u.gate") \
+    X(UP, "up", "layers.%u.up") \
+    X(RESIDUAL, "feed-forward + residual", "layers.%u.residual") \
+    X(LOGITS, "logits", "head")
+
+typedef enum stage_id {
+#define STAGE(id, name, node) STAGE_##id,
+    STAGES(STAGE)
+#undef STAGE
+        STAGE_COUNT
+} stage_id;
+
+static const struct {
+    const char *name, *node;
+} stages[STAGE_COUNT] = {
+#define STAGE(id, name, node) { name, node },
+    STAGES(STAGE)
+#undef STAGE
+};
+
+typedef struct stage_sums {
+    uint64_t values, wrong;
+    double error;         /* largest difference from float32 */
+    double noise, signal; /* sums of its square and of the float32 value's */
+} stage_sums;
+
+typedef struct watcher {
+    muc_context *ctx;
+    const mur_meta *meta;
+    muc_ref *exact, *real; /* the machine's arithmetic; float32 */
+    stage_sums sums[STAGE_COUNT];
+    char first[256];                           /* the first difference, in words */
+    uint32_t position, count;                  /* of the call */
+    uint32_t norms, ropes, divisions, columns; /* instructions of this call, layer, or stage */
+    muc_status status;
+} watcher;
+
+/* ---- comparing ---- */
+
+static void tell_first(watcher *w, stage_id stage, uint32_t layer, size_t row, size_t column,
+                       float found, float expected)
+{
+    if (w->first[0])
+        return;
+    snprintf(w->first, sizeof(w->first),
+             "position %zu, layer %u, %s, column %zu: found %08x (%g), expected %08x (%g)",
+             w->position + row, layer, stages[stage].name, column, muc_f32_bits(found),
+             (double)found, muc_f32_bits(expected), (double)expected);
+}
+
+/* count values of a row, from a column on, of the stage's result */
+static void compare(watcher *w, stage_id stage, uint32_t layer, size_t row, size_t column,
+                    const float *found, size_t count)
+{
+    stage_sums *sums = &w->sums[stage];
+    char node[MOST_NAME];
+    size_t rows, columns;
+    const float *exact, *real;
+
+    snprintf(node, sizeof(node), stages[stage].node, layer);
+    exact = muc_ref_read(w->exact, node, &rows, &columns);
+    real = muc_ref_read(w->real, node, &rows, &columns);
+    if (!exact || !real || row >= rows || column + count > columns) {
+        w->status = muc_fail(w->ctx, MUC_MISMATCH, "verify", MUC_NO_OFFSET,
+                             "the program computes a stage '%s' that the graph has not", node);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t at = row * columns + column + i;
+        double error = (double)found[i] - (double)real[at];
+
+        sums->values++;
+        sums->noise += error * error;
+        sums->signal += (double)real[at] * (double)real[at];
+        error = error < 0 ? -error : error;
+        sums->error = error > sums->error ? error : sums->error;
+        if (muc_f32_bits(found[i]) != muc_f32_bits(exact[at])) {
+            sums->wrong++;
+            tell_first(w, stage, layer, row, column + i, found[i], exact[at]);
+        }
+    }
+}
+
+/* ---- watching ---- */
+
+static uint32_t field(const uint32_t *words, muc_uthinker_field which)
+{
+    const muc_field_info *info = muc_field_get(which);
+
+    return words[info->word] >> info->shift & muc_field_max(which);
+}
+#define FIELD(insn, name) field(words, MUC_FIELD_##insn##_##name)
+
+/* NORM reads the residual: after the embedding, or what the half layer before has left */
+static void watch_norm(watcher *w, const mur_sim *sim, const uint32_t *words)
+{
+    uint32_t layer = w->norms / 2;
+    stage_id stage = STAGE_MIDDLE;
+    bool last = w->norms == 2 * w->meta->layers;
+
+    if (w->norms % 2 == 0) {
+        stage = layer ? STAGE_RESIDUAL : STAGE_EMBEDDING;
+        layer = layer ? layer - 1 : 0;
+    }
+    for (uint32_t r = 0; r < FIELD(NORM, rows); r++)
+        compare(w, stage, layer, last ? w->count - 1 : r, 0,
+                sim->memory.gb + FIELD(NORM, saddr) + (size_t)r * FIELD(NORM, spitch),
+                FIELD(NORM, k));
+    w->norms++;
+    w->ropes = w->divisions = w->columns = 0;
+}
+
+/* By turns the queries of a kv head's group and its keys. A program that computes keys anew rotates
+ * them chunk by chunk instead; what they are worth shows in the attention. */
+static void watch_rope(watcher *w, const mur_sim *sim, const uint32_t *words)
+{
+    bool queries = w->ropes % 2 == 0;
+    uint32_t columns = FIELD(ROPE, heads) * FIELD(ROPE, k);
+
+    if (w->ropes >= 2 * (w->divisions + 1))
+        return;
+    for (uint32_t r = 0; r < w->count; r++)
+        compare(w, queries ? STAGE_QUERIES : STAGE_KEYS, (w->norms - 1) / 2, r,
+                (size_t)w->ropes / 2 * columns,
+                sim->memory.gb + FIELD(ROPE, saddr) + (size_t)r * FIELD(ROPE, spitch), columns);
+    w->ropes += w->meta->recompute ? 2 : 1;
+}
+
+static void watch_division(watcher *w, const mur_sim *sim, const uint32_t *words)
+{
+    uint32_t columns = FIELD(DIV, group) * FIELD(DIV, k);
+
+    for (uint32_t r = 0; r < w->count; r++)
+        compare(w, STAGE_ATTENTION, (w->norms - 1) / 2, r, (size_t)w->divisions * columns,
+                sim->memory.gb + FIELD(DIV, daddr) + (size_t)r * FIELD(DIV, dpitch), columns);
+    w->divisions++;
+}
+
+static void watch_glu(watcher *w, const mur_sim *sim, const uint32_t *words)
+{
+    uint32_t k = FIELD(GLU, k), layer = (w->norms - 1) / 2;
+
+    for (uint32_t r = 0; r < w->count; r++) {
+        compare(w, STAGE_GATE, layer, r, w->columns,
+                sim->memory.gb + FIELD(GLU, saddr) + (size_t)r * k, k);
+        compare(w, STAGE_UP, layer, r, w->columns,
+                sim->memory.gb + FIELD(GLU, uaddr) + (size_t)r * k, k);
+    }
+    w->columns += k;
+}
+
+static void watch(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+{
+    watcher *w = arg;
+    uint32_t op;
+
+    if (engine != MUR_ACC || w->status != MUC_OK ||
+        !muc_insn_find_opcode(words[0] & MUC_WORD0_OPCODE, &op))
+        return;
+    if (op == MUC_INSN_NORM)
+        watch_norm(w, sim, words);
+    else if (op == MUC_INSN_ROPE)
+        watch_rope(w, sim, words);
+    else if (op == MUC_INSN_DIV)
+        watch_division(w, sim, words);
+    else if (op == MUC_INSN_GLU)
+        watch_glu(w, sim, words);
+}
+
+/* ---- the program's blocks ---- */
+
+/* As the kinds lie in region WGTS (SPEC.md section 8); k and n are of one layer's matrix: d the
+ * width, v the vocabulary, f the feed-forward width, q and h all heads of Q, and of K or V. */
+static const struct {
+    const char *tensor;
+    char k, n;
+} matrices[] = {
+    { "model.embed_tokens.weight", 'd', 'v' },
+    { "lm_head.weight", 'd', 'v' },
+    { "model.layers.%u.mlp.down_proj.weight", 'f', 'd' },
+    { "model.layers.%u.mlp.gate_proj.weight", 'd', 'f' },
+    { "model.layers.%u.mlp.up_proj.weight", 'd', 'f' },
+    { "model.layers.%u.self_attn.o_proj.weight", 'q', 'd' },
+    { "model.layers.%u.self_attn.q_proj.weight", 'd', 'q' },
+    { "model.layers.%u.self_attn.k_proj.weight", 'd', 'h' },
+    { "model.layers.%u.self_attn.v_proj.weight", 'd', 'h' },
+};
+
+static uint32_t dimension(const mur_meta *meta, char letter)
+{
+    switch (letter) {
+    case 'd':
+        return meta->width;
+    case 'v':
+        return meta->vocabulary;
+    case 'f':
+        return meta->ffn_width;
+    case 'q':
+        return meta->heads * meta->head_width;
+    default:
+        return meta->kv_heads * meta->head_width;
+    }
+}
+
+typedef struct cutter {
+    muc_context *ctx;
+    const char *program_name;
+    muc_graph *graph;
+    muc_reader reader; /* of region WGTS */
+} cutter;
+
+/* Gives a tensor of the graph the tiles first..first+count-1 of the sequence at `start`, as a
+ * sequence of its own. */
+static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t first,
+                             uint32_t count, uint32_t n, uint32_t k)
+{
+    uint32_t id = muc_graph_find(c->graph, name), from, to, own = 4 * (count + 1);
+    const uint8_t *index = c->reader.bytes.data + start + 4 * (size_t)first;
+    uint8_t *sequence;
+    muc_bytes bytes;
+
+    if (id == MUC_NO_ID)
+        return muc_fail(c->ctx, MUC_MISMATCH, c->program_name, MUC_NO_OFFSET,
+                        "the checkpoint has no tensor '%s'", name);
+    from = muc_load_u32(index);
+    to = muc_load_u32(index + 4 * (size_t)count);
+    if (from > to || to > c->reader.bytes.size - start)
+        return muc_fail(c->ctx, MUC_MALFORMED, c->program_name, MUC_NO_OFFSET,
+                        "the tiles of '%s' lie from %u to %u in WGTS", name, from, to);
+    MUC_TRY(MUC_ARENA_NEW(c->ctx, &c->graph->arena, (size_t)own + to - from, &sequence));
+    for (uint32_t t = 0; t <= count; t++)
+        muc_store_u32(sequence + 4 * (size_t)t, muc_load_u32(index + 4 * (size_t)t) - from + own);
+    memcpy(sequence + own, c->reader.bytes.data + start + from, to - from);
+    bytes = (muc_bytes){ sequence, (size_t)own + to - from, c->program_name };
+    MUC_TRY(muc_bd_check(c->ctx, bytes, 0, n, k));
+    c->graph->tensors[id].sequence = sequence;
+    c->graph->tensors[id].sequence_bytes = bytes.size;
+    return MUC_OK;
+}
+
+/* one kind of matrix: its tiles' index, then the blocks of all layers */
+static muc_status cut_kind(cutter *c, const mur_meta *meta, unsigned kind)
+{
+    uint32_t k = dimension(meta, matrices[kind].k), n = dimension(meta, matrices[kind].n);
+    uint32_t layers = strstr(matrices[kind].tensor, "%u") ? meta->layers : 1;
+    uint64_t tiles = (uint64_t)((n + TILE_N - 1) / TILE_N) * ((k + TILE_K - 1) / TILE_K);
+    size_t start = c->reader.at;
+    const uint8_t *index;
+    uint64_t end;
+
+    MUC_TRY(muc_read_span(&c->reader, 4 * (tiles * layers + 1), "tile index", &index));
+    for (uint32_t layer = 0; layer < layers; layer++) {
+        char name[MOST_NAME];
+
+        snprintf(name, sizeof(name), matrices[kind].tensor, layer);
+        MUC_TRY(cut_tensor(c, name, start, (uint32_t)(layer * tiles), (uint32_t)tiles, n, k));
+    }
+    /* the next kind begins at the next multiple of 16 */
+    end = start + muc_load_u32(index + 4 * tiles * layers);
+    c->reader.at = (size_t)((end + 15) / 16 * 16);
+    if (c->reader.at > c->reader.bytes.size)
+        c->reader.at = c->reader.bytes.size;
+    return MUC_OK;
+}
+
+static muc_status attach_blocks(muc_context *ctx, const muc_model *program, muc_graph *graph)
+{
+    const mur_program *p = muc_model_program(program);
+    const muc_bytes wgts = { p->section[MUR_SECTION_WGTS], p->section_bytes[MUR_SECTION_WGTS],
+                             program->path };
+    cutter c = { ctx, program->path, graph, muc_reader_of(ctx, wgts) };
+
+    for (unsigned kind = 0; kind < MUC_COUNT(matrices); kind++) {
+        bool is_head = strcmp(matrices[kind].tensor, "lm_head.weight") == 0;
+
+        if (!is_head || !p->meta->tied)
+            MUC_TRY(cut_kind(&c, p->meta, kind));
+    }
+    return MUC_OK;
+}
+
+/* ---- running ---- */
+
+typedef struct trial {
+    muc_context *ctx;
+    const muc_model *program, *model;
+    uint32_t *tokens;
+    size_t count;
+    muc_graph *exact_graph, *real_graph;
+    muc_engine *engine;
+    watcher watcher;
+} trial;
+
+/* prompt NULL: the golden tokens */
+static muc_status choose_tokens(trial *t, const char *prompt)
+{
+    const mur_program *program = muc_model_program(t->program);
+    const uint8_t *gold = program->section[MUR_SECTION_GOLD];
+    uint32_t rows = program->section_bytes[MUR_SECTION_GOLD] / (uint32_t)sizeof(mur_gold);
+
+    if (prompt) {
+        MUC_TRY(muc_model_need_tokenizer(t->ctx, t->program));
+        MUC_TRY(muc_tokenizer_encode(t->ctx, &t->program->tokenizer, prompt, strlen(prompt),
+                                     MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &t->tokens, &t->count));
+    } else {
+        MUC_TRY(MUC_NEW_ARRAY(t->ctx, "verify", rows, &t->tokens));
+        for (uint32_t i = 0; i < rows; i++)
+            t->tokens[i] = muc_load_u32(gold + i * sizeof(mur_gold));
+        t->count = rows;
+    }
+    if (t->count == 0 || t->count > t->program->context)
+        return muc_fail(t->ctx, MUC_USAGE, t->program->path, MUC_NO_OFFSET,
+                        "%zu tokens to run, expected 1 to %u; give others with --prompt", t->count,
+                        t->program->context);
+    return MUC_OK;
+}
+
+static muc_status need_same_shape(trial *t)
+{
+    const muc_model_config *config = &t->model->checkpoint.config;
+    const mur_meta *meta;
+
+    meta = muc_model_program(t->program)->meta;
+    if (meta->vocabulary != config->vocabulary || meta->layers != config->layers ||
+        meta->width != config->dim || meta->heads != config->heads ||
+        meta->kv_heads != config->kv_heads || meta->head_width != config->head_dim ||
+        meta->ffn_width != config->ffn_dim || (meta->tied != 0) != config->tied ||
+        meta->context > config->context)
+        return muc_fail(t->ctx, MUC_MISMATCH, t->program->path, MUC_NO_OFFSET,
+                        "the program was made from a model of another shape than %s",
+                        t->model->path);
+    return MUC_OK;
+}
+
+static muc_status set_up(trial *t)
+{
+    const mur_meta *meta = muc_model_program(t->program)->meta;
+    const muc_ref_terms terms = {
+        .x = (uint8_t)meta->terms_x,
+        .q = (uint8_t)meta->terms_q,
+        .k = (uint8_t)meta->terms_k,
+        .v = (uint8_t)meta->terms_v,
+        .p = (uint8_t)meta->terms_p,
+        .o = (uint8_t)meta->terms_o,
+        .f = (uint8_t)meta->terms_f,
+        .h = (uint8_t)meta->terms_h,
+        .l = (uint8_t)meta->terms_l,
+    };
+
+    MUC_TRY(muc_model_graph(t->ctx, t->model, &t->real_graph));
+    MUC_TRY(muc_model_graph(t->ctx, t->model, &t->exact_graph));
+    MUC_TRY(attach_blocks(t->ctx, t->program, t->exact_graph));
+    MUC_TRY(muc_ref_open(t->ctx, t->real_graph, &t->watcher.real));
+    MUC_TRY(muc_ref_open_machine(t->ctx, t->exact_graph, &terms, &t->watcher.exact));
+    MUC_TRY(muc_engine_new(t->ctx, t->program, &t->engine));
+    t->watcher.ctx = t->ctx;
+    t->watcher.meta = meta;
+    muc_engine_watch(t->engine, watch, &t->watcher);
+    return MUC_OK;
+}
+
+/* one call of count tokens: both references first, then the machine under watch */
+static muc_status run_call(trial *t, size_t at, uint32_t count)
+{
+    watcher *w = &t->watcher;
+    int32_t tokens[MUC_ENGINE_MOST_TOKENS];
+    const float *logits;
+
+    for (uint32_t i = 0; i < count; i++)
+        tokens[i] = (int32_t)t->tokens[at + i];
+    MUC_TRY(muc_ref_run_tokens(w->real, (uint32_t)at, tokens, count));
+    MUC_TRY(muc_ref_run_tokens(w->exact, (uint32_t)at, tokens, count));
+    w->position = (uint32_t)at;
+    w->count = count;
+    w->norms = 0;
+    MUC_TRY(muc_engine_feed(t->engine, t->tokens + at, count, false, &logits));
+    if (w->status == MUC_OK)
+        compare(w, STAGE_LOGITS, w->meta->layers - 1, count - 1, 0, logits, w->meta->vocabulary);
+    return w->status;
+}
+
+/* the first half in calls as large as they come, the rest token by token */
+static muc_status run_all(trial *t)
+{
+    size_t at = 0, half = (t->count + 1) / 2;
+    uint32_t most = muc_model_program(t->program)->meta->rows;
+
+    while (at < t->count) {
+        size_t left = at < half ? half - at : 1;
+        uint32_t count = (uint32_t)(left < most ? left : most);
+
+        muc_progress(t->ctx, "positions", at, t->count);
+        MUC_TRY(run_call(t, at, count));
+        at += count;
+    }
+    muc_progress(t->ctx, "positions", t->count, t->count);
+    return MUC_OK;
+}
+
+/* infinite, which a report shows as none, where there is no noise */
+static double decibels(double signal, double noise)
+{
+    return noise > 0 ? 10 / muc_log(10) * muc_log(signal / noise) : INFINITY;
+}
+
+static muc_status report_trial(const trial *t, muc_report **out)
+{
+    const watcher *w = &t->watcher;
+    muc_report *report;
+
+    MUC_TRY(muc_report_new(t->ctx, out));
+    report = *out;
+    muc_report_add_bool(report, "exact", !w->first[0]);
+    muc_report_add_count(report, "positions", t->count);
+    if (w->first[0])
+        muc_report_add_text(report, "first_divergence", "%s", w->first);
+    muc_report_begin_table(report, "stages");
+    for (unsigned i = 0; i < STAGE_COUNT; i++) {
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "stage", "%s", stages[i].name);
+        muc_report_add_count(report, "values", w->sums[i].values);
+        muc_report_add_count(report, "wrong", w->sums[i].wrong);
+        muc_report_add_real(report, "error", w->sums[i].error);
+        muc_report_add_real(report, "snr_db", decibels(w->sums[i].signal, w->sums[i].noise));
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+    return muc_report_status(t->ctx, report);
+}
+
+muc_status muc_verify_language_uthinker(muc_context *ctx, const muc_model *program,
+                                        const muc_model *model, const char *prompt,
+                                        muc_report **out)
+{
+    trial t = { .ctx = ctx, .program = program, .model = model };
+    muc_status status = need_same_shape(&t);
+
+    if (status == MUC_OK)
+        status = choose_tokens(&t, prompt);
+    if (status == MUC_OK)
+        status = set_up(&t);
+    if (status == MUC_OK)
+        status = run_all(&t);
+    if (status == MUC_OK)
+        status = report_trial(&t, out);
+    if (status == MUC_OK && t.watcher.first[0])
+        status =
+            muc_fail(ctx, MUC_MISMATCH, program->path, MUC_NO_OFFSET,
+                     "the machine and the graph in its arithmetic differ at %s", t.watcher.first);
+    muc_engine_free(t.engine);
+    muc_ref_close(t.watcher.exact);
+    muc_ref_close(t.watcher.real);
+    muc_graph_free(t.exact_graph);
+    muc_graph_free(t.real_graph);
+    free(t.tokens);
+    return status;
+}
