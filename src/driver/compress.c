@@ -11,12 +11,12 @@
 #include "base/choice.h"
 #include "base/real.h"
 #include "run/calibration.h"
-#include "targets/mcu/compile_decoder.h"
 #include "driver/compress.h"
 #include "formats/hf/lowbit.h"
 #include "models/llama.h"
 #include "muc/eval.h"
 #include "muc/train.h"
+#include "targets/target.h"
 #include "report/report.h"
 
 enum { MOST_STAGES = 8 };
@@ -45,7 +45,7 @@ typedef struct compress_job {
     muc_calibration texts;
     muc_lowbit_options formats;
     muc_lowbit_result quantized;
-    muc_decoder_size size; /* of its program */
+    muc_target_size size; /* of its program */
     stage stages[MOST_STAGES];
     unsigned stage_count;
 } compress_job;
@@ -265,13 +265,23 @@ static muc_status open_result(const compress_job *job, muc_model **out)
     return MUC_OK;
 }
 
+/* the first that knows what a checkpoint's program takes: there is one */
+static const muc_target *measuring_target(void)
+{
+    size_t i = 0;
+
+    while (!muc_target_get(i)->measure)
+        i++;
+    return muc_target_get(i);
+}
+
 static muc_status measure_flash(compress_job *job)
 {
     muc_model *model;
     muc_status status;
 
     MUC_TRY(open_result(job, &model));
-    status = muc_decoder_measure(job->ctx, model, job->options->machine, &job->size);
+    status = measuring_target()->measure(job->ctx, model, job->options->machine, &job->size);
     muc_model_close(model);
     return status;
 }

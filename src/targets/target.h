@@ -45,6 +45,13 @@ typedef void muc_target_inspect(const muc_model *model, muc_report *report);
 typedef muc_status muc_target_speak(muc_context *ctx, const muc_model *model, const char *board,
                                     const char *prompt, uint32_t most_tokens, muc_arena *arena,
                                     muc_speech *out);
+/* What a checkpoint's program would take; machine: as muc_compile has it, NULL: the target's own.
+ */
+typedef struct muc_target_size {
+    uint64_t flash_bytes, sram_bytes;
+} muc_target_size;
+typedef muc_status muc_target_measure(muc_context *ctx, const muc_model *model, const char *machine,
+                                      muc_target_size *out);
 /* Compares it with the checkpoint that it was made of, on a prompt or (NULL) on a text of its own.
  */
 typedef muc_status muc_target_verify_language(muc_context *ctx, const muc_model *made,
@@ -90,6 +97,7 @@ typedef struct muc_target_assembly {
 #define MUC_TARGET_MAKES_BOTH(F, target) \
     MUC_TARGET_MAKES_LANGUAGE(F, target) \
     MUC_TARGET_MAKES_NETWORK(F, target) \
+    F(measure, target) \
     F(speak, target)
 
 typedef struct muc_target {

@@ -14,6 +14,7 @@
 #include "report/report.h"
 #include "targets/mcu/mcu.h"
 #include "targets/mcu/memory.h"
+#include "targets/target.h"
 
 enum { MOST_TOKENS = 16, CHECKED_POSITIONS = 16, MOST_PLANS = 4 };
 
@@ -269,15 +270,15 @@ static muc_status measure(decoder_job *job)
     return translate(job);
 }
 
-muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, const char *machine,
-                               muc_decoder_size *out)
+muc_status muc_measure_mcu(muc_context *ctx, const muc_model *model, const char *machine,
+                           muc_target_size *out)
 {
     const muc_compile_options options = { .machine = machine };
     decoder_job job = { .ctx = ctx, .model = model, .options = &options };
     muc_status status = measure(&job);
 
     if (status == MUC_OK)
-        *out = (muc_decoder_size){
+        *out = (muc_target_size){
             .flash_bytes = muc_mcu_language_bytes(&job.build->program),
             .sram_bytes = job.build->program.plan.peak,
         };

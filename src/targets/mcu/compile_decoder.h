@@ -17,14 +17,4 @@ muc_status muc_compile_decoder(muc_context *ctx, const muc_model *model,
 muc_status muc_decoder_graph(muc_context *ctx, const muc_model *model, uint32_t context,
                              const muc_hybrid_levels *levels, muc_graph **out);
 
-/* What a checkpoint's program would take. */
-typedef struct muc_decoder_size {
-    uint64_t flash_bytes; /* muc_mcu_language_bytes */
-    uint64_t sram_bytes;  /* the arena */
-} muc_decoder_size;
-
-/* machine: as muc_compile has it; NULL: the target's own. */
-muc_status muc_decoder_measure(muc_context *ctx, const muc_model *model, const char *machine,
-                               muc_decoder_size *out);
-
 #endif
