@@ -425,6 +425,29 @@ def test_the_same_integers_on_another_scale_are_other_numbers_on_the_chip():
     assert {"node": "s/last", "operator": "sigmoid"} in kept["float32"], kept
 
 
+# m stays float32, and x is read by it and by a
+SHARED = f"""graph shared
+tensor x = input f32 [1, 2, 4, 4]
+tensor k = const f32 [1, 2, 4, 4] values {numbers(32)}
+tensor w = const f32 [2, 2, 1, 1] values {numbers(4)}
+node m f32 [1, 2, 4, 4] = mul x, k
+node a f32 [1, 2, 4, 4] = add x, m
+node c f32 [1, 2, 4, 4] = conv a, w
+output c
+"""
+
+
+def test_what_the_master_reads_of_an_int8_input_is_what_frame_holds():
+    network, samples, chip = WORK / "shared.graph", WORK / "shared.npy", WORK / "shared_chip"
+    network.write_text(SHARED)
+    write_npy(samples, (4, 2, 4, 4), [(i * 29 % 101 - 50) / 30 for i in range(128)])
+    quantized = ("--quant", "int8", "--calib", samples, "--keep-float", "mul")
+    made = json.loads(muc("compile", network, "--target", "cnnchip", *quantized, "-o", chip, "--json")[0])
+    assert made["self_check"]["exact"] and {"node": "m", "operator": "mul"} in made["float32"], made
+    found = json.loads(muc("verify", chip, network, *quantized, "--json")[0])
+    assert found["exact"] and [row["wrong"] for row in found["layers"]] == [0, 0], found
+
+
 # z, and the parts of p, have c's integers on scales of their own
 MOVED = f"""graph moved
 tensor x = input f32 [1, 2, 4, 4]

@@ -119,6 +119,24 @@ static muc_status read_places(muc_context *ctx, muc_chip *chip, const json_t *it
 
 /* ---- elements ---- */
 
+/* as the reference quantizes */
+static int8_t to_int8(const muc_chip_place *p, float real)
+{
+    double q = roundf(real / (float)p->scale) + (double)p->zero;
+
+    return (int8_t)(isnan(q) ? p->zero : fmax(-128, fmin(127, q)));
+}
+
+static float of_int8(const muc_chip_place *p, int8_t q)
+{
+    return (float)(p->scale * (q - p->zero));
+}
+
+float muc_chip_round(const muc_chip_place *p, float real)
+{
+    return of_int8(p, to_int8(p, real));
+}
+
 /* of element i, as the graph counts */
 static uint8_t *address_of(const muc_chip *chip, const muc_chip_place *p, uint64_t i)
 {
@@ -148,7 +166,7 @@ void muc_chip_load(const muc_chip *chip, const muc_chip_place *p, uint8_t *out)
             continue;
         }
         if (bytes == INT8)
-            real = (float)(p->scale * ((int8_t)*at - p->zero));
+            real = of_int8(p, (int8_t)*at);
         else
             real = bytes == FP16 ? muc_f32_of_f16(muc_load_u16(at))
                                  : muc_f32_of_bits(muc_load_u32(at));
@@ -159,15 +177,13 @@ void muc_chip_load(const muc_chip *chip, const muc_chip_place *p, uint8_t *out)
 static void store_real(const muc_chip *chip, const muc_chip_place *p, float real, uint8_t *at)
 {
     uint32_t bytes = muc_cnnchip_element_bytes(chip->program.element);
-    double q;
 
     if (bytes == 4) {
         muc_store_u32(at, muc_f32_bits(real));
     } else if (bytes == FP16) {
         muc_store_u16(at, muc_f16_of_f32(real));
     } else {
-        q = roundf(real / (float)p->scale) + (double)p->zero; /* as the reference quantizes */
-        *at = (uint8_t)(int8_t)(isnan(q) ? p->zero : fmax(-128, fmin(127, q)));
+        *at = (uint8_t)to_int8(p, real);
     }
 }
 

@@ -61,6 +61,8 @@ muc_status muc_chip_read_place(muc_context *ctx, const muc_chip *chip, const jso
                                muc_chip_place *out);
 /* A tensor's elements out of FRAME in the graph's order: float32 of f32, else stored integers. */
 void muc_chip_load(const muc_chip *chip, const muc_chip_place *place, uint8_t *out);
+/* What FRAME keeps of a real number at an int8 place. */
+float muc_chip_round(const muc_chip_place *place, float real);
 
 /* Puts the arrays at their ports (none: the frame image has them), runs the program, the host's
  * steps between, and leaves results in outputs, which live until the next run. */

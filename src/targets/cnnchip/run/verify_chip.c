@@ -287,15 +287,48 @@ static muc_status mark_nodes(muc_context *ctx, muc_chip *chip, const muc_graph *
     return MUC_OK;
 }
 
+/* Real inputs as FRAME keeps them: what the master computes of them reads FRAME too. */
+static muc_status round_inputs(muc_context *ctx, muc_chip *chip, const muc_tensor_view *arrays,
+                               size_t count, muc_tensor_view **out)
+{
+    const char **names;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, count + 1, out));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, chip->input_count + 1, &names));
+    if (count)
+        memcpy(*out, arrays, count * sizeof(**out));
+    for (size_t i = 0; i < chip->input_count; i++)
+        names[i] = chip->inputs[i].name;
+    for (size_t i = 0; i < chip->input_count; i++) {
+        const muc_chip_place *p = &chip->inputs[i];
+        const muc_tensor_view *array =
+            muc_network_match(arrays, count, names, chip->input_count, i);
+        float *data;
+
+        if (!array || !p->in_frame || array->dtype != MUC_F32)
+            continue;
+        MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, (size_t)array->elements + 1, &data));
+        memcpy(data, array->data, (size_t)array->bytes);
+        for (uint64_t k = 0; k < array->elements; k++)
+            data[k] = muc_chip_round(p, data[k]);
+        (*out)[array - arrays].data = (const uint8_t *)data;
+    }
+    return MUC_OK;
+}
+
 /* int8 in the chip's arithmetic; the nodes before `end`, 0: all */
 static muc_status evaluate_own(muc_context *ctx, muc_chip *chip, muc_graph *graph,
                                const muc_tensor_view *arrays, size_t count, uint32_t end,
                                muc_ref **ref)
 {
     const bool *on_chip = NULL;
+    muc_tensor_view *rounded;
 
-    if (is_int8(chip))
+    if (is_int8(chip)) {
         MUC_TRY(mark_nodes(ctx, chip, graph, &on_chip));
+        MUC_TRY(round_inputs(ctx, chip, arrays, count, &rounded));
+        arrays = rounded;
+    }
     return muc_network_evaluate_first(ctx, graph, arrays, count, end, on_chip, &chip->arena, ref);
 }
 
