@@ -50,15 +50,13 @@ muc_status muc_model_unify(muc_context *ctx, muc_model *model, const muc_network
     status = open_all(ctx, how, options, o);
     if (status == MUC_OK)
         status = muc_unify(ctx, o->graphs, o->paths, o->count, &room, &model->unified);
-    /* constants are the first export's, which stays open */
     for (uint32_t i = 1; i < o->count; i++)
         muc_network_close(&o->networks[i]);
     if (status == MUC_OK)
         status = keep_paths(ctx, model, o);
-    if (status == MUC_OK) {
-        muc_graph_free(model->network.graph);
+    if (status == MUC_OK) { /* constants are the first export's, which stays */
         model->network.graph = model->unified.graph;
-        model->unified.graph = NULL;
+        model->unified.graph = o->graphs[0];
     }
     free(o);
     return status;

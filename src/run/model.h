@@ -34,7 +34,8 @@ struct muc_model {
     muc_checkpoint checkpoint; /* of a CHECKPOINT */
     muc_file file;             /* of the others, unless they are folders, but a NETWORK */
     muc_network network;       /* of a NETWORK */
-    muc_unified unified;       /* of several exports, but for the graph, which is network's */
+    muc_unified unified;       /* of several exports; its graph is the first, whose constants
+                                  network's, that of all, borrows */
     const char *options;       /* of a NETWORK: those that decide what its graph is, as written */
     muc_network_options how;   /* to open an export again */
     const char **exports;      /* their files, [unified.export_count] */
