@@ -437,6 +437,13 @@ output c
 """
 
 
+def test_a_program_of_the_chip_has_no_positions():
+    network, chip = ROOT / "examples/cnnchip/small.graph", WORK / "listed_chip"
+    muc("compile", network, "--target", "cnnchip", "-o", chip)
+    has(muc("dis", chip / "program.bin")[0], ".element")
+    has(muc("dis", chip / "program.bin", "--position", 3, status=USAGE)[1], "program.bin", "without --position")
+
+
 def test_what_the_master_reads_of_an_int8_input_is_what_frame_holds():
     network, samples, chip = WORK / "shared.graph", WORK / "shared.npy", WORK / "shared_chip"
     network.write_text(SHARED)

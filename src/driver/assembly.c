@@ -1,4 +1,4 @@
-/* assembly.c - programs as text, and back, by the target whose they are. */
+/* assembly.c - programs as text, and back, by the target that they are for. */
 #include "base/file.h"
 #include "base/locale.h"
 #include "muc/compile.h"
@@ -16,7 +16,7 @@ static muc_status hand_over(muc_context *ctx, muc_status status, muc_text *text,
     return status;
 }
 
-/* whose program, or text, this is; the first target that has any tells what is wrong with others */
+/* of the target that the program, or text, is for; what is for none the first of them refuses */
 static const muc_target_assembly *assembly_of(muc_bytes bytes, bool text)
 {
     const muc_target_assembly *first = NULL;
@@ -58,10 +58,12 @@ muc_status muc_list_resolved(muc_context *ctx, const char *path, uint32_t positi
 
     MUC_TRY(muc_file_open(ctx, path, &file));
     assembly = assembly_of(file.bytes, false);
-    status = assembly->list_resolved
-                 ? assembly->list_resolved(ctx, file.bytes, position, tokens, &lines)
-                 : muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                            "its program is the same for every length: muc dis without --resolve");
+    status =
+        assembly->list_resolved
+            ? assembly->list_resolved(ctx, file.bytes, position, tokens, &lines)
+            : muc_fail(
+                  ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                  "is no program of positions and tokens: muc dis without --position lists it");
     muc_file_close(&file);
     return hand_over(ctx, status, &lines, text);
 }
