@@ -10,6 +10,7 @@
 #include "formats/onnx/onnx.h"
 #endif
 #include "graph/graph.h"
+#include "ref/ref.h"
 #include "report/report.h"
 #include "targets/target.h"
 
@@ -152,12 +153,7 @@ muc_status muc_list_formats(muc_context *ctx, muc_report **out)
     return muc_report_status(ctx, *out);
 }
 
-/* operators of the reference's kernels, and of those for microcontrollers */
-static const muc_op ref_ops[] = {
-#define MUC_REF_KERNEL(op, kernel) MUC_OP_##op,
-#include "ref/kernels.def"
-#undef MUC_REF_KERNEL
-};
+/* operators of the kernels for microcontrollers */
 static const muc_op mcu_ops[] = {
 #define MUC_MCU_KERNEL(op, name, needs) MUC_OP_##op,
 #include "targets/mcu/kernels.def"
@@ -241,7 +237,7 @@ muc_status muc_list_operators(muc_context *ctx, muc_report **out)
         muc_report_begin_row(*out);
         muc_report_add_text(*out, "name", "%s", info->name);
         muc_report_add_count(*out, "inputs", info->least_inputs);
-        muc_report_add_bool(*out, "reference", is_among((muc_op)op, ref_ops, MUC_COUNT(ref_ops)));
+        muc_report_add_bool(*out, "reference", muc_ref_runs((muc_op)op));
         muc_report_add_bool(*out, "mcu", is_among((muc_op)op, mcu_ops, MUC_COUNT(mcu_ops)));
         add_onnx(*out, (muc_op)op);
         add_named(*out, "tflite", tflite_ops, (muc_op)op);

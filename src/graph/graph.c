@@ -9,10 +9,9 @@
 enum { MAX_ITEMS = 1 << 24, MAX_NAME = 65536 };
 
 static const muc_op_info ops[] = {
-#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, meaning) \
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
     { name, least, most, least_out, most_out, flags, meaning },
 #include "graph/ops.def"
-#undef MUC_OP
 };
 
 static const muc_attribute_info attributes_table[] = {
@@ -27,12 +26,17 @@ static const char *const words[] = {
 #undef MUC_WORD
 };
 
-enum { NONE, OPTIONAL, REQUIRED };
+typedef enum need { NOT_TAKEN, TAKEN, NEEDED } need;
 
-static const uint8_t needs[MUC_OP_COUNT][MUC_KEY_COUNT] = {
-#define MUC_OP_ATTRIBUTE(op, key, need) [MUC_OP_##op][MUC_KEY_##key] = need,
-#include "graph/op_attributes.def"
-#undef MUC_OP_ATTRIBUTE
+static const struct {
+    muc_op op;
+    uint8_t needs[MUC_KEY_COUNT]; /* a need */
+} op_attributes[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, facts },
+#define REQUIRED(key) .needs[MUC_KEY_##key] = NEEDED,
+#define OPTIONAL(key) .needs[MUC_KEY_##key] = TAKEN,
+#include "graph/ops.def"
 };
 
 const muc_op_info *muc_op_get(muc_op op)
@@ -87,8 +91,8 @@ bool muc_op_takes(muc_op op, muc_attribute_key key, bool *required)
 {
     if (op >= MUC_OP_COUNT || key >= MUC_KEY_COUNT)
         return false;
-    *required = needs[op][key] == REQUIRED;
-    return needs[op][key] != NONE;
+    *required = op_attributes[op].needs[key] == NEEDED;
+    return op_attributes[op].needs[key] != NOT_TAKEN;
 }
 
 const char *muc_tensor_kind_name(muc_tensor_kind kind)

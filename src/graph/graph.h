@@ -18,9 +18,8 @@
 #define MUC_NO_ID UINT32_MAX
 
 typedef enum muc_op {
-#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, meaning) MUC_OP_##id,
+#define MUC_OP(id, ...) MUC_OP_##id,
 #include "graph/ops.def"
-#undef MUC_OP
     MUC_OP_COUNT
 } muc_op;
 

@@ -122,7 +122,7 @@ typedef struct muc_lstm_scales {
  * scales in a gate, or a factor is 2^30 or more. */
 bool muc_scale_lstm(const muc_graph *graph, const muc_node *node, muc_lstm_scales *out);
 
-/* The outputs for all 256 values of an int8 or uint8 input of an operator that quantized.def gives
+/* The outputs for all 256 values of an int8 or uint8 input of an operator that ops.def gives
  * a table, of leaky_relu or hard_swish: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED
  * for another operator or type. */
 muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,

@@ -268,9 +268,9 @@ muc_status muc_graph_derive(muc_context *ctx, muc_graph *graph, const muc_node *
                             muc_tensor *outputs)
 {
     static muc_status (*const rules[])(const muc_rule *) = {
-#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, meaning) muc_shape_##rule,
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    muc_shape_##rule,
 #include "graph/ops.def"
-#undef MUC_OP
     };
     const muc_rule r = { ctx, graph, node, outputs };
 

@@ -16,10 +16,9 @@ typedef struct muc_rule {
     muc_tensor *outputs;
 } muc_rule;
 
-#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, meaning) \
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
     muc_status muc_shape_##rule(const muc_rule *r);
 #include "graph/ops.def"
-#undef MUC_OP
 
 /* NULL if the input is absent. */
 const muc_tensor *muc_rule_input(const muc_rule *r, uint32_t i);

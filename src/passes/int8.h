@@ -13,7 +13,7 @@ typedef struct muc_int8_result {
  * become int8 with a scale and a zero point, weights of convolutions and linear int8 with a scale a
  * channel (of linear a power of 2^(1/8)), their biases int32. Bounds of activations (relu, clip)
  * become bounds of the node before. Inputs and outputs stay float32, beside nodes QUANTIZE and
- * DEQUANTIZE; so do operators that int8.def has no row for. An int8 tensor has its float tensor's
+ * DEQUANTIZE; so do operators without INT8 in graph/ops.def. An int8 tensor has its float tensor's
  * name, or "NAME.int8" where that is one of the graph's inputs or outputs or is computed in float.
  * Run it on what muc_canonicalise, muc_fuse and muc_lay_channels_last gave. MUC_UNSUPPORTED if
  * nothing can be int8. keep: what stays float32, of muc_int8_keep. */

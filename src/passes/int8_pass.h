@@ -82,7 +82,7 @@ static inline uint32_t root(const pass *p, uint32_t tensor)
     return tensor;
 }
 
-/* What int8.def says of an operator. */
+/* What INT8 in graph/ops.def says of an operator. */
 form muc_int8_form_of(muc_op op);
 /* The input that the other repeats in; sums and products may change places. */
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node);

@@ -8,13 +8,17 @@
 
 form muc_int8_form_of(muc_op op)
 {
-    static const form forms[MUC_OP_COUNT] = {
-#define MUC_INT8(op, kind) [MUC_OP_##op] = kind,
-#include "passes/int8.def"
-#undef MUC_INT8
+    static const struct {
+        muc_op op;
+        form form;
+    } rows[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, facts },
+#define INT8(kind) .form = kind,
+#include "graph/ops.def"
     };
 
-    return forms[op];
+    return rows[op].form;
 }
 
 /* ---- which nodes ---- */

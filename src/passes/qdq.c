@@ -271,36 +271,17 @@ typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, WEIGHTED } kind;
 
 static kind kind_of(muc_op op)
 {
-    switch ((unsigned)op) {
-    case MUC_OP_CONV:
-    case MUC_OP_LINEAR:
-        return WEIGHTED;
-    case MUC_OP_ADD:
-    case MUC_OP_SUB:
-    case MUC_OP_MUL:
-    case MUC_OP_MATMUL:
-    case MUC_OP_REDUCE_MEAN:
-    case MUC_OP_RELU:
-    case MUC_OP_LEAKY_RELU:
-    case MUC_OP_SIGMOID:
-    case MUC_OP_TANH:
-    case MUC_OP_GELU:
-    case MUC_OP_SILU:
-    case MUC_OP_HARD_SIGMOID:
-    case MUC_OP_HARD_SWISH:
-    case MUC_OP_ELU:
-    case MUC_OP_MISH:
-    case MUC_OP_CONCAT:
-        return ANY_SCALE;
-    case MUC_OP_MAX_POOL:
-    case MUC_OP_AVERAGE_POOL:
-    case MUC_OP_RESHAPE:
-    case MUC_OP_TRANSPOSE:
-    case MUC_OP_SLICE:
-        return ONE_SCALE;
-    default:
-        return NONE;
-    }
+    static const struct {
+        muc_op op;
+        kind kind;
+    } rows[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, facts },
+#define QDQ(scales) .kind = scales,
+#include "graph/ops.def"
+    };
+
+    return rows[op].kind;
 }
 
 /* the bias as integers of the sums' scale */

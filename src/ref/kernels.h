@@ -48,16 +48,18 @@ typedef muc_status muc_ref_kernel(const muc_ref_call *call);
  * ctx, graph, node and input_tensors. */
 typedef muc_status muc_ref_check(const muc_ref_call *call);
 
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) facts
+#define REF(kernel) muc_ref_kernel muc_kernel_##kernel;
+#define QUANTIZED(kernel, check) \
+    muc_ref_kernel muc_kernel_##kernel; \
+    muc_ref_check muc_check_##check;
+#define HYBRID(kernel, check) \
+    muc_ref_kernel muc_kernel_##kernel; \
+    muc_ref_check muc_check_##check;
+#include "graph/ops.def"
 #define MUC_REF_KERNEL(op, kernel) muc_ref_kernel kernel;
-#define MUC_REF_CHECKED(op, kernel, check) \
-    muc_ref_kernel kernel; \
-    muc_ref_check check;
-#include "ref/kernels.def"
-#include "ref/quantized.def"
-#include "ref/hybrid.def"
 #include "ref/chip_integers.def"
 #undef MUC_REF_KERNEL
-#undef MUC_REF_CHECKED
 
 /* NULL where no kernel exists. */
 muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node);

@@ -176,44 +176,49 @@ static bool is_quantized(const muc_graph *graph, uint32_t tensor)
     return tensor != MUC_NO_ID && graph->tensors[tensor].quantization != NULL;
 }
 
-/* a row of quantized.def or hybrid.def */
 typedef struct checked_row {
     muc_ref_kernel *kernel;
     muc_ref_check *check;
 } checked_row;
 
+/* what ops.def says of each operator's kernels */
+static const struct {
+    muc_op op;
+    muc_ref_kernel *plain;
+    checked_row quantized, hybrid;
+} kernels[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, facts },
+#define REF(kernel) .plain = muc_kernel_##kernel,
+#define QUANTIZED(kernel, check) .quantized = { muc_kernel_##kernel, muc_check_##check },
+#define HYBRID(kernel, check) .hybrid = { muc_kernel_##kernel, muc_check_##check },
+#include "graph/ops.def"
+};
+
 /* NULL for a node that computes on no quantized tensor; what it gives may hold no kernel */
 static const checked_row *checked_row_of(const muc_graph *graph, const muc_node *node)
 {
-#define MUC_REF_CHECKED(op, kernel, check) [MUC_OP_##op] = { kernel, check },
-    static const checked_row quantized[MUC_OP_COUNT] = {
-#include "ref/quantized.def"
-    };
-    static const checked_row hybrid[MUC_OP_COUNT] = {
-#include "ref/hybrid.def"
-    };
-#undef MUC_REF_CHECKED
     unsigned flags = muc_op_get(node->op)->flags;
 
     if ((is_quantized(graph, muc_node_input(node, 0)) || is_quantized(graph, node->outputs[0])) &&
-        (quantized[node->op].kernel || !(flags & MUC_OP_MOVES)))
-        return &quantized[node->op];
+        (kernels[node->op].quantized.kernel || !(flags & MUC_OP_MOVES)))
+        return &kernels[node->op].quantized;
     if ((flags & MUC_OP_MIXED && is_quantized(graph, muc_node_input(node, 1))) ||
         (node->op == MUC_OP_ATTENTION && node->input_count > 5))
-        return &hybrid[node->op];
+        return &kernels[node->op].hybrid;
     return NULL;
 }
 
 muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node)
 {
-#define MUC_REF_KERNEL(op, kernel) [MUC_OP_##op] = kernel,
-    static muc_ref_kernel *const plain[MUC_OP_COUNT] = {
-#include "ref/kernels.def"
-    };
-#undef MUC_REF_KERNEL
     const checked_row *row = checked_row_of(graph, node);
 
-    return row ? row->kernel : plain[node->op];
+    return row ? row->kernel : kernels[node->op].plain;
+}
+
+bool muc_ref_runs(muc_op op)
+{
+    return kernels[op].plain != NULL;
 }
 
 static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)

@@ -42,6 +42,8 @@ muc_status muc_ref_open(muc_context *ctx, muc_graph *graph, muc_ref **out);
  * or opening and runs fail with MUC_NOMEM. */
 muc_status muc_ref_open_limited(muc_context *ctx, muc_graph *graph, size_t max_bytes,
                                 muc_ref **out);
+/* Whether a kernel runs the operator on tensors that carry no quantization. */
+bool muc_ref_runs(muc_op op);
 void muc_ref_close(muc_ref *ref); /* NULL is fine */
 /* All states are zero again; of i8 with quantization, their zero points. */
 void muc_ref_reset(muc_ref *ref);
