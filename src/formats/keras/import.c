@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "import/free_name.h"
+
 enum { MESSAGE = 320, MOST = 1 << 20, MOST_CALLS = 1 << 14 };
 
 typedef struct row {
@@ -157,15 +159,6 @@ muc_status muc_keras_expect(const muc_keras_import *im, uint32_t i, const char *
     return MUC_OK;
 }
 
-/* a name that the graph does not have yet */
-static muc_status free_name(muc_keras_import *im, const char *wanted, const char **out)
-{
-    *out = wanted;
-    for (uint32_t i = 2; muc_graph_find(im->graph, *out) != MUC_NO_ID; i++)
-        MUC_TRY(muc_arena_format(im->ctx, im->arena, out, "%s#%" PRIu32, wanted, i));
-    return MUC_OK;
-}
-
 /* the layer's constant of this suffix, if a call made it */
 static uint32_t find_constant(const muc_keras_import *im, const char *suffix)
 {
@@ -187,7 +180,7 @@ muc_status muc_keras_constant(muc_keras_import *im, const char *suffix, uint32_t
         return MUC_OK;
     MUC_TRY(
         muc_arena_format(im->ctx, im->arena, &name, "%s%s/%s", im->prefix, layer->name, suffix));
-    MUC_TRY(free_name(im, name, &tensor.name));
+    MUC_TRY(muc_free_name(im->ctx, im->graph, im->arena, name, '#', &tensor.name));
     tensor.bytes = sizeof(float);
     for (uint32_t i = 0; i < rank; i++) {
         tensor.dims[i] = muc_expr_const(im->graph->pool, (uint32_t)dims[i]);
@@ -222,7 +215,7 @@ muc_status muc_keras_step(muc_keras_import *im, muc_op op, const char *suffix,
 
     MUC_TRY(muc_arena_format(im->ctx, im->arena, &name, "%s%s%s%s", im->prefix, im->layer->name,
                              suffix[0] ? "/" : "", suffix));
-    MUC_TRY(free_name(im, name, &name));
+    MUC_TRY(muc_free_name(im->ctx, im->graph, im->arena, name, '#', &name));
     return muc_graph_add_node(im->ctx, im->graph, op, name, inputs, count, a ? a->items : NULL,
                               a ? a->count : 0, id);
 }
@@ -265,7 +258,7 @@ static muc_status add_input(muc_keras_import *im, const char *name, const json_t
     }
     tensor.rank = (uint32_t)rank;
     MUC_TRY(muc_expr_status(im->graph->pool));
-    MUC_TRY(free_name(im, tensor.name, &tensor.name));
+    MUC_TRY(muc_free_name(im->ctx, im->graph, im->arena, name, '#', &tensor.name));
     return muc_graph_add_tensor(im->ctx, im->graph, &tensor, own_result(im));
 }
 

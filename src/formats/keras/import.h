@@ -2,7 +2,7 @@
 #ifndef MUC_KERAS_IMPORT_H
 #define MUC_KERAS_IMPORT_H
 
-#include "formats/attributes.h"
+#include "import/attributes.h"
 #include "formats/keras/weights.h"
 #include "formats/listing.h"
 #include "graph/graph.h"

@@ -18,7 +18,7 @@ static muc_status last_reshape(muc_keras_import *im, uint32_t x, const int64_t *
 {
     muc_attributes a = { .count = 0 };
 
-    muc_attributes_set_exprs(&a, im->graph, MUC_KEY_SHAPE, dims, rank);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SHAPE, dims, rank);
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
@@ -157,24 +157,22 @@ muc_status muc_keras_import_zero_padding(muc_keras_import *im)
 muc_status muc_keras_import_cropping(muc_keras_import *im)
 {
     uint32_t x = muc_keras_input(im, 0), at;
-    int64_t sides[2][2], axes[2], sizes[2];
+    int64_t sides[2][2], axes[2], starts[2], sizes[2];
     muc_attributes a = { .count = 0 };
-    muc_expr starts[2];
 
     MUC_TRY(first_pixel(im, x, &at));
     MUC_TRY(read_sides(im, "cropping", sides));
     for (uint32_t d = 0; d < im->spatial; d++) {
         axes[d] = at + d;
         sizes[d] = muc_keras_dim(im, x, at + d) - sides[d][0] - sides[d][1];
-        starts[d] = muc_expr_const(im->graph->pool, (uint32_t)sides[d][0]);
+        starts[d] = sides[d][0];
         if (sizes[d] < 1)
             return muc_keras_refuse(im, MUC_MALFORMED, "nothing is left of dimension %" PRIu32,
                                     at + d);
     }
     muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, im->spatial);
-    muc_attributes_set_exprs(&a, im->graph, MUC_KEY_SIZES, sizes, im->spatial);
-    a.items[a.count++] =
-        (muc_attribute){ .key = MUC_KEY_STARTS, .value.exprs = { starts, im->spatial } };
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, sizes, im->spatial);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_STARTS, starts, im->spatial);
     return muc_keras_last(im, im->to, &x, 1, &a);
 }
 
@@ -197,7 +195,7 @@ muc_status muc_keras_import_up_sampling(muc_keras_import *im)
         dims[i] = muc_keras_dim(im, x, i) * (i >= at && i < at + 2 ? size[i - at] : 1);
     if (dims[at] > MAX_SIDE || dims[at + 1] > MAX_SIDE)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "a result of more than 65536 rows or columns");
-    muc_attributes_set_exprs(&a, im->graph, MUC_KEY_SIZES, dims, 4);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, dims, 4);
     muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
     muc_attributes_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);
     if (!linear)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "formats/keras/import.h"
+#include "import/sliding_window.h"
 
 enum { MAX_SPATIAL = 2 };
 static const int64_t ones[MAX_SPATIAL] = { 1, 1 };
@@ -33,42 +34,31 @@ static muc_status pixels_of(const muc_keras_import *im, pixels *out)
     return MUC_OK;
 }
 
-static muc_status read_padding(const muc_keras_import *im, bool *same, bool *causal)
+static muc_status read_padding(const muc_keras_import *im, muc_padding *out)
 {
     const char *padding;
 
     MUC_TRY(muc_keras_word(im, "padding|border_mode", "valid", &padding));
-    *same = strcmp(padding, "same") == 0;
-    *causal = im->spatial == 1 && strcmp(padding, "causal") == 0;
-    return *same || *causal || strcmp(padding, "valid") == 0
+    *out = strcmp(padding, "same") == 0                         ? MUC_PADDING_SAME
+           : im->spatial == 1 && strcmp(padding, "causal") == 0 ? MUC_PADDING_CAUSAL
+                                                                : MUC_PADDING_VALID;
+    return *out != MUC_PADDING_VALID || strcmp(padding, "valid") == 0
                ? MUC_OK
                : muc_keras_refuse(im, MUC_UNSUPPORTED, "padding '%.40s', expected valid or same",
                                   padding);
 }
 
-/* strides, dilations and pads of a window over the pixels; kernel is its size */
+/* a window over the pixels as attributes; its kernel, strides and dilations are there */
 static muc_status set_window(muc_keras_import *im, muc_attributes *a, const pixels *p,
-                             const int64_t *kernel, const int64_t *strides,
-                             const int64_t *dilations)
+                             muc_window *w)
 {
-    uint32_t n = im->spatial;
-    int64_t pads[2 * MAX_SPATIAL] = { 0 };
-    bool same, causal;
+    muc_padding padding;
 
-    MUC_TRY(read_padding(im, &same, &causal));
-    for (uint32_t i = 0; i < n; i++) {
-        int64_t size = p->size[i], span = (kernel[i] - 1) * dilations[i] + 1;
-        int64_t windows = (size + strides[i] - 1) / strides[i];
-        int64_t all = causal ? span - 1 : same ? (windows - 1) * strides[i] + span - size : 0;
-
-        all = all < 0 ? 0 : all;
-        pads[i] = causal ? all : all / 2;
-        pads[n + i] = all - pads[i];
-    }
-    muc_attributes_set_integers(a, MUC_KEY_STRIDES, strides, n);
-    if (memcmp(dilations, ones, n * sizeof(*dilations)) != 0)
-        muc_attributes_set_integers(a, MUC_KEY_DILATIONS, dilations, n);
-    muc_attributes_set_integers(a, MUC_KEY_PADS, pads, 2 * n);
+    MUC_TRY(read_padding(im, &padding));
+    w->spatial = im->spatial;
+    for (uint32_t i = 0; i < w->spatial; i++)
+        muc_window_pad(w, i, p->size[i], padding);
+    muc_window_set(w, a);
     muc_attributes_set(a, MUC_KEY_CHANNELS_LAST, !p->first);
     return MUC_OK;
 }
@@ -76,12 +66,13 @@ static muc_status set_window(muc_keras_import *im, muc_attributes *a, const pixe
 static muc_status set_convolution(muc_keras_import *im, muc_attributes *a, const pixels *p,
                                   const int64_t *kernel)
 {
-    int64_t strides[MAX_SPATIAL], dilations[MAX_SPATIAL];
+    muc_window w = { .spatial = im->spatial };
 
+    memcpy(w.kernel, kernel, im->spatial * sizeof(*kernel));
     MUC_TRY(muc_keras_integers(im, "strides|subsample|subsample_length", im->spatial, 1, ones,
-                               strides));
-    MUC_TRY(muc_keras_integers(im, "dilation_rate|atrous_rate", im->spatial, 1, ones, dilations));
-    return set_window(im, a, p, kernel, strides, dilations);
+                               w.strides));
+    MUC_TRY(muc_keras_integers(im, "dilation_rate|atrous_rate", im->spatial, 1, ones, w.dilations));
+    return set_window(im, a, p, &w);
 }
 
 /* ---- kernels ---- */
@@ -266,37 +257,33 @@ static muc_status add_transposed(muc_keras_import *im, const stored_kernel *k, b
 muc_status muc_keras_import_conv_transpose(muc_keras_import *im)
 {
     muc_attributes a = { .count = 0 };
-    int64_t strides[MAX_SPATIAL], dilations[MAX_SPATIAL], groups;
-    int64_t pads[2 * MAX_SPATIAL] = { 0 }, more[MAX_SPATIAL] = { 0 };
+    int64_t more[MAX_SPATIAL] = { 0 }, groups;
     uint32_t inputs[3], count = 2;
+    muc_window w = { .spatial = im->spatial };
     stored_kernel kernel;
-    bool same, causal;
+    muc_padding padding;
     pixels p;
 
     MUC_TRY(pixels_of(im, &p));
     MUC_TRY(kernel_of(im, 0, &kernel));
-    MUC_TRY(read_padding(im, &same, &causal));
-    MUC_TRY(muc_keras_integers(im, "strides|subsample", im->spatial, 1, ones, strides));
-    MUC_TRY(muc_keras_integers(im, "dilation_rate", im->spatial, 1, ones, dilations));
+    MUC_TRY(read_padding(im, &padding));
+    MUC_TRY(muc_keras_integers(im, "strides|subsample", im->spatial, 1, ones, w.strides));
+    MUC_TRY(muc_keras_integers(im, "dilation_rate", im->spatial, 1, ones, w.dilations));
     MUC_TRY(muc_keras_integers(im, "groups", 1, 1, ones, &groups));
-    if (muc_keras_option(im, "output_padding") || dilations[0] != 1 || dilations[1] != 1 ||
+    if (muc_keras_option(im, "output_padding") || w.dilations[0] != 1 || w.dilations[1] != 1 ||
         groups != 1 || kernel.out_first)
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
                                 "output_padding, dilation, groups or kernels of Keras 1");
     for (uint32_t i = 0; i < im->spatial; i++) {
-        int64_t rest = kernel.size[i] - strides[i];
+        int64_t rest = kernel.size[i] - w.strides[i];
 
-        if (same && rest > 0) {
-            pads[i] = rest / 2;
-            pads[im->spatial + i] = rest - rest / 2;
-        }
+        muc_window_share(&w, i, padding == MUC_PADDING_SAME ? rest : 0, padding);
         more[i] = rest < 0 ? -rest : 0;
     }
     inputs[0] = p.x;
     MUC_TRY(add_transposed(im, &kernel, p.first, &inputs[1]));
     MUC_TRY(add_bias(im, 1, kernel.in, inputs, &count));
-    muc_attributes_set_integers(&a, MUC_KEY_STRIDES, strides, im->spatial);
-    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * im->spatial);
+    muc_window_set(&w, &a);
     muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, more, im->spatial);
     muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, !p.first);
     return muc_keras_activated(im, im->to, inputs, count, &a);
@@ -405,14 +392,14 @@ muc_status muc_keras_import_pool(muc_keras_import *im)
 {
     static const int64_t twos[MAX_SPATIAL] = { 2, 2 };
     muc_attributes a = { .count = 0 };
-    int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL];
+    muc_window w = { .dilations = { 1, 1 } };
     pixels p;
 
     MUC_TRY(pixels_of(im, &p));
-    MUC_TRY(muc_keras_integers(im, "pool_size|pool_length", im->spatial, 1, twos, kernel));
-    MUC_TRY(muc_keras_integers(im, "strides|stride", im->spatial, 1, kernel, strides));
-    muc_attributes_set_integers(&a, MUC_KEY_KERNEL, kernel, im->spatial);
-    MUC_TRY(set_window(im, &a, &p, kernel, strides, ones));
+    MUC_TRY(muc_keras_integers(im, "pool_size|pool_length", im->spatial, 1, twos, w.kernel));
+    MUC_TRY(muc_keras_integers(im, "strides|stride", im->spatial, 1, w.kernel, w.strides));
+    muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, im->spatial);
+    MUC_TRY(set_window(im, &a, &p, &w));
     return muc_keras_last(im, im->to, &p.x, 1, &a);
 }
 

@@ -4,6 +4,7 @@
 
 #include "formats/network.h"
 #include "formats/onnx/tensor.h"
+#include "import/attributes.h"
 
 enum {
     ONNX_MAX_NUMBERS = 4096, /* elements of a tensor whose values the reader follows */
@@ -178,29 +179,12 @@ muc_status onnx_operand_integers(onnx_call *call, const char *name, uint32_t inp
 /* 0 <= axis < rank, negative ones counted from the end, or a failure. */
 muc_status onnx_axis(const onnx_call *call, int64_t axis, uint32_t rank, uint32_t *out);
 
-/* Attributes of a node in the making; lists are copied when the node is made. */
-typedef struct onnx_attributes {
-    muc_attribute items[16];
-    uint32_t count;
-} onnx_attributes;
-
-void onnx_set_integer(onnx_attributes *a, muc_attribute_key key, int64_t value);
-void onnx_set_real(onnx_attributes *a, muc_attribute_key key, double value);
-void onnx_set_integers(onnx_attributes *a, muc_attribute_key key, const int64_t *items,
-                       uint32_t count);
-void onnx_set_reals(onnx_attributes *a, muc_attribute_key key, const double *items, uint32_t count);
-void onnx_set_exprs(onnx_attributes *a, muc_attribute_key key, const muc_expr *items,
-                    uint32_t count);
-void onnx_set_expr(onnx_attributes *a, muc_attribute_key key, muc_expr value);
-void onnx_set_word(onnx_attributes *a, muc_attribute_key key, muc_word value);
-void onnx_set_dtype(onnx_attributes *a, muc_attribute_key key, muc_dtype value);
-
 /* A graph node that computes the node's first `outputs` outputs. attributes may be NULL. */
 muc_status onnx_emit(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
-                     const onnx_attributes *attributes, uint32_t outputs);
+                     const muc_attributes *attributes, uint32_t outputs);
 /* A graph node on the way, of one output that the file does not name. */
 muc_status onnx_step(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
-                     const onnx_attributes *attributes, uint32_t *out);
+                     const muc_attributes *attributes, uint32_t *out);
 /* The same of two tensors, without attributes; out may be a or b. */
 muc_status onnx_step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32_t *out);
 /* REDUCE_MEAN or REDUCE_SUM on the way. */

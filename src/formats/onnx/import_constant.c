@@ -115,7 +115,7 @@ muc_status onnx_import_constant_of_shape(onnx_call *call)
 {
     uint32_t dims[MUC_GRAPH_MAX_RANK], scalar;
     const onnx_numbers *wanted;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     onnx_number value;
     onnx_shape shape;
     muc_dtype dtype;
@@ -131,7 +131,7 @@ muc_status onnx_import_constant_of_shape(onnx_call *call)
     onnx_store_number(dtype, &value, data);
     MUC_TRY(onnx_constant(call, NULL, dtype, 0, NULL, data, muc_dtype_get(dtype)->block_bytes,
                           &scalar));
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, shape.dims, shape.rank);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, shape.dims, shape.rank);
     return onnx_emit(call, MUC_OP_EXPAND, &scalar, 1, &a, 1);
 }
 
@@ -164,7 +164,7 @@ muc_status onnx_import_eye_like(onnx_call *call)
 muc_status onnx_import_one_hot(onnx_call *call)
 {
     const onnx_numbers *depth;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2], normal;
     int64_t axis;
     double real;
@@ -181,8 +181,8 @@ muc_status onnx_import_one_hot(onnx_call *call)
             return onnx_fail(call, MUC_MALFORMED, "a depth of %g", real);
         size = muc_expr_const(call->im->graph->pool, (uint32_t)real);
     }
-    onnx_set_integer(&a, MUC_KEY_AXIS, normal);
-    onnx_set_expr(&a, MUC_KEY_SIZE, size);
+    muc_attributes_set(&a, MUC_KEY_AXIS, normal);
+    muc_attributes_set_expr(&a, MUC_KEY_SIZE, size);
     return onnx_emit(call, MUC_OP_ONE_HOT, inputs, 2, &a, 1);
 }
 
@@ -197,7 +197,7 @@ muc_status onnx_import_range(onnx_call *call)
 {
     muc_expr_pool *pool = call->im->graph->pool;
     double start, limit, delta, count;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     const onnx_numbers *first, *end;
     muc_expr size, from, to;
     uint32_t inputs[2];
@@ -219,6 +219,6 @@ muc_status onnx_import_range(onnx_call *call)
     }
     MUC_TRY(onnx_input(call, 0, &inputs[0]));
     MUC_TRY(onnx_input(call, 2, &inputs[1]));
-    onnx_set_expr(&a, MUC_KEY_SIZE, size);
+    muc_attributes_set_expr(&a, MUC_KEY_SIZE, size);
     return onnx_emit(call, MUC_OP_RANGE, inputs, 2, &a, 1);
 }

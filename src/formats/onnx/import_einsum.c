@@ -138,7 +138,7 @@ static bool needed(const equation *e, uint32_t first, char letter)
 static muc_status sum_away(equation *e, term *t, const term *other, uint32_t first)
 {
     int64_t axes[MUC_GRAPH_MAX_RANK];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t count = 0, kept = 0;
 
     for (uint32_t i = 0; i < t->rank; i++) {
@@ -152,8 +152,8 @@ static muc_status sum_away(equation *e, term *t, const term *other, uint32_t fir
     if (count == 0)
         return MUC_OK;
     t->rank = kept;
-    onnx_set_integers(&a, MUC_KEY_AXES, axes, count);
-    onnx_set_integer(&a, MUC_KEY_KEEP_DIMS, 0);
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, count);
+    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, 0);
     return onnx_step(e->call, MUC_OP_REDUCE_SUM, &t->tensor, 1, &a, &t->tensor);
 }
 
@@ -161,7 +161,7 @@ static muc_status sum_away(equation *e, term *t, const term *other, uint32_t fir
 static muc_status arrange(equation *e, term *t, const char *letters)
 {
     int64_t perm[MUC_GRAPH_MAX_RANK];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     bool same = true;
     term from = *t;
 
@@ -175,18 +175,18 @@ static muc_status arrange(equation *e, term *t, const char *letters)
     }
     if (same)
         return MUC_OK;
-    onnx_set_integers(&a, MUC_KEY_PERM, perm, t->rank);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, t->rank);
     return onnx_step(e->call, MUC_OP_TRANSPOSE, &t->tensor, 1, &a, &t->tensor);
 }
 
 static muc_status reshape(equation *e, uint32_t *tensor, const muc_expr *dims, uint32_t rank)
 {
     onnx_shape from = onnx_shape_of(e->call, *tensor);
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
     if (from.rank == rank && memcmp(from.dims, dims, rank * sizeof(*dims)) == 0)
         return MUC_OK;
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, dims, rank);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, dims, rank);
     return onnx_step(e->call, MUC_OP_RESHAPE, tensor, 1, &a, tensor);
 }
 

@@ -18,9 +18,9 @@ static muc_status gather(onnx_call *call, muc_op op, uint32_t a, uint32_t indice
                          uint32_t *out)
 {
     const uint32_t inputs[] = { a, indices };
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
 
-    onnx_set_integer(&attributes, MUC_KEY_AXIS, axis);
+    muc_attributes_set(&attributes, MUC_KEY_AXIS, axis);
     return onnx_step(call, op, inputs, 2, &attributes, out);
 }
 
@@ -67,15 +67,15 @@ static muc_status mask_target(onnx_call *call, loss *l)
 /* -log_prob of each target, in target's shape */
 static muc_status pick(onnx_call *call, const loss *l, uint32_t *out)
 {
-    onnx_attributes spread = { .count = 0 }, back = { .count = 0 };
+    muc_attributes spread = { .count = 0 }, back = { .count = 0 };
     muc_expr dims[MUC_GRAPH_MAX_RANK];
     uint32_t indices;
 
     dims[0] = l->shape.dims[0];
     dims[1] = muc_expr_const(call->im->graph->pool, 1);
     memcpy(dims + 2, l->shape.dims + 1, (l->shape.rank - 1) * sizeof(*dims));
-    onnx_set_exprs(&spread, MUC_KEY_SHAPE, dims, l->shape.rank + 1);
-    onnx_set_exprs(&back, MUC_KEY_SHAPE, l->shape.dims, l->shape.rank);
+    muc_attributes_set_exprs(&spread, MUC_KEY_SHAPE, dims, l->shape.rank + 1);
+    muc_attributes_set_exprs(&back, MUC_KEY_SHAPE, l->shape.dims, l->shape.rank);
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, &l->target, 1, &spread, &indices));
     MUC_TRY(gather(call, MUC_OP_GATHER_ELEMENTS, l->log_prob, indices, 1, out));
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, out, 1, &back, out));
@@ -99,18 +99,18 @@ static muc_status weigh(onnx_call *call, const loss *l, uint32_t *out)
     return choose(call, l->valid, *out, zero, out);
 }
 
-static void set_all_axes(const loss *l, int64_t *axes, onnx_attributes *out)
+static void set_all_axes(const loss *l, int64_t *axes, muc_attributes *out)
 {
     for (uint32_t i = 0; i < l->shape.rank; i++)
         axes[i] = i;
-    onnx_set_integers(out, MUC_KEY_AXES, axes, l->shape.rank);
-    onnx_set_integer(out, MUC_KEY_KEEP_DIMS, 0);
+    muc_attributes_set_integers(out, MUC_KEY_AXES, axes, l->shape.rank);
+    muc_attributes_set(out, MUC_KEY_KEEP_DIMS, 0);
 }
 
 static muc_status emit_reduced(onnx_call *call, const loss *l, uint32_t each, uint32_t weights)
 {
     int64_t axes[MUC_GRAPH_MAX_RANK];
-    onnx_attributes all = { .count = 0 };
+    muc_attributes all = { .count = 0 };
     uint32_t pair[2];
 
     set_all_axes(l, axes, &all);
@@ -149,12 +149,12 @@ muc_status onnx_import_negative_log_likelihood(onnx_call *call)
 
 muc_status onnx_import_cross_entropy(onnx_call *call)
 {
-    onnx_attributes axis = { .count = 0 };
+    muc_attributes axis = { .count = 0 };
     loss l;
 
     if (onnx_wants_log_probabilities(call))
         return onnx_import_log_probabilities(call);
-    onnx_set_integer(&axis, MUC_KEY_AXIS, 1);
+    muc_attributes_set(&axis, MUC_KEY_AXIS, 1);
     MUC_TRY(take_operands(call, &l));
     MUC_TRY(onnx_step(call, MUC_OP_LOG_SOFTMAX, &l.log_prob, 1, &axis, &l.log_prob));
     MUC_TRY(import_loss(call, &l));

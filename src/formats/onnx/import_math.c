@@ -9,7 +9,7 @@
 
 muc_status onnx_import_cast(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t number, saturate;
     muc_dtype to;
     uint32_t x;
@@ -19,20 +19,20 @@ muc_status onnx_import_cast(onnx_call *call)
     MUC_TRY(
         muc_onnx_dtype(call->im->ctx, call->im->source->path, call->name, (int32_t)number, &to));
     MUC_TRY(onnx_input(call, 0, &x));
-    onnx_set_dtype(&a, MUC_KEY_TO, to);
+    muc_attributes_set(&a, MUC_KEY_TO, to);
     return onnx_emit(call, MUC_OP_CAST, &x, 1, &a, 1);
 }
 
 muc_status onnx_import_cast_like(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t saturate;
     uint32_t x, like;
 
     MUC_TRY(onnx_integer(call, "saturate", 1, &saturate));
     MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(onnx_input(call, 1, &like));
-    onnx_set_dtype(&a, MUC_KEY_TO, onnx_tensor(call, like)->dtype);
+    muc_attributes_set(&a, MUC_KEY_TO, onnx_tensor(call, like)->dtype);
     return onnx_emit(call, MUC_OP_CAST, &x, 1, &a, 1);
 }
 
@@ -62,14 +62,14 @@ muc_status onnx_import_clip(onnx_call *call)
 static muc_status bind_mask(onnx_call *call, uint32_t like, uint32_t output)
 {
     onnx_shape shape = onnx_shape_of(call, like);
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t one, mask;
 
     if (!onnx_has_output(call, output))
         return MUC_OK;
     MUC_TRY(onnx_scalar(call, call->version >= 10 ? MUC_BOOL : onnx_tensor(call, like)->dtype, 1,
                         &one));
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, shape.dims, shape.rank);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, shape.dims, shape.rank);
     MUC_TRY(onnx_step(call, MUC_OP_EXPAND, &one, 1, &a, &mask));
     return onnx_bind(call, output, mask);
 }
@@ -101,14 +101,14 @@ muc_status onnx_import_dropout(onnx_call *call)
 static muc_status exchange_last(onnx_call *call, uint32_t *tensor)
 {
     uint32_t rank = onnx_tensor(call, *tensor)->rank;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t perm[MUC_GRAPH_MAX_RANK];
 
     if (rank < 2)
         return onnx_fail(call, MUC_MALFORMED, "a vector is transposed");
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
-    onnx_set_integers(&a, MUC_KEY_PERM, perm, rank);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, rank);
     return onnx_step(call, MUC_OP_TRANSPOSE, tensor, 1, &a, tensor);
 }
 
@@ -153,7 +153,7 @@ static bool is_quantlib(const onnx_call *call)
 muc_status onnx_import_softmax(onnx_call *call)
 {
     bool flat = call->version < 13 && !is_quantlib(call);
-    onnx_attributes a = { .count = 0 }, back = { .count = 0 };
+    muc_attributes a = { .count = 0 }, back = { .count = 0 };
     muc_expr_pool *pool = call->im->graph->pool;
     muc_expr matrix[2];
     onnx_shape shape;
@@ -165,18 +165,18 @@ muc_status onnx_import_softmax(onnx_call *call)
     MUC_TRY(onnx_integer(call, "axis", flat ? 1 : -1, &wanted));
     MUC_TRY(onnx_axis(call, wanted, shape.rank, &axis));
     if (!flat || axis == shape.rank - 1) {
-        onnx_set_integer(&a, MUC_KEY_AXIS, axis);
+        muc_attributes_set(&a, MUC_KEY_AXIS, axis);
         return onnx_emit(call, call->row->op, &x, 1, &a, 1);
     }
     matrix[0] = matrix[1] = muc_expr_const(pool, 1);
     for (uint32_t i = 0; i < shape.rank; i++)
         matrix[i >= axis] = muc_expr_mul(pool, matrix[i >= axis], shape.dims[i]);
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, matrix, 2);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, matrix, 2);
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, &x, 1, &a, &x));
     a.count = 0;
-    onnx_set_integer(&a, MUC_KEY_AXIS, 1);
+    muc_attributes_set(&a, MUC_KEY_AXIS, 1);
     MUC_TRY(onnx_step(call, call->row->op, &x, 1, &a, &x));
-    onnx_set_exprs(&back, MUC_KEY_SHAPE, shape.dims, shape.rank);
+    muc_attributes_set_exprs(&back, MUC_KEY_SHAPE, shape.dims, shape.rank);
     return onnx_emit(call, MUC_OP_RESHAPE, &x, 1, &back, 1);
 }
 
@@ -204,7 +204,7 @@ static muc_status normal_axes(onnx_call *call, const int64_t *axes, size_t count
 muc_status onnx_import_reduce(onnx_call *call)
 {
     int64_t keep, no_op, items[MUC_GRAPH_MAX_RANK];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     const int64_t *axes;
     uint32_t x, used;
     size_t count;
@@ -214,15 +214,15 @@ muc_status onnx_import_reduce(onnx_call *call)
     MUC_TRY(onnx_integer(call, "noop_with_empty_axes", 0, &no_op));
     MUC_TRY(onnx_operand_integers(call, "axes", 1, &axes, &count));
     MUC_TRY(normal_axes(call, axes, count, onnx_tensor(call, x)->rank, items, &used));
-    onnx_set_integers(&a, MUC_KEY_AXES, items, count == 0 && no_op ? 0 : used);
-    onnx_set_integer(&a, MUC_KEY_KEEP_DIMS, keep);
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, items, count == 0 && no_op ? 0 : used);
+    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, keep);
     return onnx_emit(call, call->row->op, &x, 1, &a, 1);
 }
 
 muc_status onnx_import_cum_sum(onnx_call *call)
 {
     int64_t axis, exclusive, reverse;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t x, normal;
 
     MUC_TRY(onnx_input(call, 0, &x));
@@ -230,9 +230,9 @@ muc_status onnx_import_cum_sum(onnx_call *call)
     MUC_TRY(onnx_axis(call, axis, onnx_tensor(call, x)->rank, &normal));
     MUC_TRY(onnx_integer(call, "exclusive", 0, &exclusive));
     MUC_TRY(onnx_integer(call, "reverse", 0, &reverse));
-    onnx_set_integer(&a, MUC_KEY_AXIS, normal);
-    onnx_set_integer(&a, MUC_KEY_EXCLUSIVE, exclusive);
-    onnx_set_integer(&a, MUC_KEY_REVERSE, reverse);
+    muc_attributes_set(&a, MUC_KEY_AXIS, normal);
+    muc_attributes_set(&a, MUC_KEY_EXCLUSIVE, exclusive);
+    muc_attributes_set(&a, MUC_KEY_REVERSE, reverse);
     return onnx_emit(call, MUC_OP_CUM_SUM, &x, 1, &a, 1);
 }
 
@@ -256,7 +256,7 @@ static muc_status find_k(onnx_call *call, muc_expr *out)
 muc_status onnx_import_top_k(onnx_call *call)
 {
     int64_t axis, largest, sorted;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t x, normal;
     muc_expr k;
 
@@ -266,9 +266,9 @@ muc_status onnx_import_top_k(onnx_call *call)
     MUC_TRY(onnx_integer(call, "largest", 1, &largest));
     MUC_TRY(onnx_integer(call, "sorted", 1, &sorted)); /* in order is one of any orders */
     MUC_TRY(onnx_axis(call, axis, onnx_tensor(call, x)->rank, &normal));
-    onnx_set_integer(&a, MUC_KEY_AXIS, normal);
-    onnx_set_expr(&a, MUC_KEY_K, k);
-    onnx_set_integer(&a, MUC_KEY_LARGEST, largest);
+    muc_attributes_set(&a, MUC_KEY_AXIS, normal);
+    muc_attributes_set_expr(&a, MUC_KEY_K, k);
+    muc_attributes_set(&a, MUC_KEY_LARGEST, largest);
     return onnx_emit(call, MUC_OP_TOP_K, &x, 1, &a, 2);
 }
 
@@ -306,7 +306,7 @@ static muc_status bind_running(onnx_call *call, uint32_t output, uint32_t runnin
 
 muc_status onnx_import_batch_norm(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t spatial, training, axes[MUC_GRAPH_MAX_RANK];
     uint32_t *inputs, count, used = 0, running[2];
     double epsilon, momentum;
@@ -320,7 +320,7 @@ muc_status onnx_import_batch_norm(onnx_call *call)
         return onnx_fail(call, MUC_UNSUPPORTED, "%u inputs, spatial %" PRId64, count, spatial);
     if (!training && call->version < 14 && onnx_has_output(call, 1))
         return onnx_fail(call, MUC_UNSUPPORTED, "results of training are asked for");
-    onnx_set_real(&a, MUC_KEY_EPSILON, epsilon);
+    muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
     if (!training)
         return onnx_emit(call, MUC_OP_BATCH_NORM, inputs, 5, &a, 1);
     for (uint32_t i = 0; i < onnx_tensor(call, inputs[0])->rank; i++)
@@ -339,23 +339,25 @@ static muc_status spread(onnx_call *call, uint32_t channels, int64_t groups, uin
 {
     muc_expr_pool *pool = call->im->graph->pool;
     muc_expr dims[2];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
     dims[0] = muc_expr_const(pool, (uint32_t)groups);
     dims[1] = muc_expr_const(pool, 1);
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, dims, 2);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, dims, 2);
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, tensor, 1, &a, tensor));
     dims[1] = muc_expr_const(pool, channels / (uint32_t)groups);
+    a.count = 0;
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, dims, 2);
     MUC_TRY(onnx_step(call, MUC_OP_EXPAND, tensor, 1, &a, tensor));
     dims[0] = muc_expr_const(pool, channels);
     a.count = 0;
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, dims, 1);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, dims, 1);
     return onnx_step(call, MUC_OP_RESHAPE, tensor, 1, &a, tensor);
 }
 
 muc_status onnx_import_group_norm(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t *inputs, count, channels;
     int64_t groups, stash;
     double epsilon;
@@ -372,8 +374,8 @@ muc_status onnx_import_group_norm(onnx_call *call)
                          channels);
     for (uint32_t i = 1; i < 3 && call->version < 21; i++)
         MUC_TRY(spread(call, channels, groups, &inputs[i]));
-    onnx_set_real(&a, MUC_KEY_EPSILON, epsilon);
-    onnx_set_integer(&a, MUC_KEY_GROUPS, groups);
+    muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
+    muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
     return onnx_emit(call, MUC_OP_GROUP_NORM, inputs, 3, &a, 1);
 }
 
@@ -403,7 +405,7 @@ muc_status onnx_import_mean_variance_norm(onnx_call *call)
 muc_status onnx_import_quantize_linear(onnx_call *call)
 {
     int64_t axis, block, number, saturate;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t *inputs, count, normal;
     muc_dtype to;
 
@@ -418,12 +420,12 @@ muc_status onnx_import_quantize_linear(onnx_call *call)
         return onnx_fail(call, MUC_UNSUPPORTED, "scales of blocks of %" PRId64 " elements", block);
     if (onnx_tensor(call, inputs[1])->rank > 0) {
         MUC_TRY(onnx_axis(call, axis, onnx_tensor(call, inputs[0])->rank, &normal));
-        onnx_set_integer(&a, MUC_KEY_AXIS, normal);
+        muc_attributes_set(&a, MUC_KEY_AXIS, normal);
     }
     if (number != 0) {
         MUC_TRY(muc_onnx_dtype(call->im->ctx, call->im->source->path, call->name, (int32_t)number,
                                &to));
-        onnx_set_dtype(&a, MUC_KEY_TO, to);
+        muc_attributes_set(&a, MUC_KEY_TO, to);
     }
     return onnx_emit(call, call->row->op, inputs, count, &a, 1);
 }

@@ -66,7 +66,7 @@ static muc_status import_inner(onnx_call *call, const char *op, int64_t version,
 /* input i as real numbers, by the scale and zero point behind it, which may differ along axis */
 static muc_status dequantize(onnx_call *call, uint32_t i, uint32_t axis, uint32_t *out)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[3], size = 1;
 
     MUC_TRY(onnx_input(call, i, &inputs[0]));
@@ -75,7 +75,7 @@ static muc_status dequantize(onnx_call *call, uint32_t i, uint32_t axis, uint32_
     if (onnx_tensor(call, inputs[1])->rank > 0)
         MUC_TRY(onnx_constant_dim(call, inputs[1], 0, &size));
     if (size > 1)
-        onnx_set_integer(&a, MUC_KEY_AXIS, axis);
+        muc_attributes_set(&a, MUC_KEY_AXIS, axis);
     return onnx_step(call, MUC_OP_DEQUANTIZE_LINEAR, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
                      out);
 }
@@ -140,7 +140,7 @@ muc_status onnx_import_qlinear_concat(onnx_call *call)
 /* a, b, i32 sums c in the product's scale, the output's scale and zero point or real numbers */
 muc_status onnx_import_qgemm(onnx_call *call)
 {
-    onnx_attributes axis = { .count = 0 };
+    muc_attributes axis = { .count = 0 };
     uint32_t tensors[3], bias[2], scales[2], x, size = 1, count = 2;
     int64_t transposed;
     double alpha;
@@ -161,7 +161,7 @@ muc_status onnx_import_qgemm(onnx_call *call)
         if (onnx_tensor(call, bias[1])->rank > 0)
             MUC_TRY(onnx_constant_dim(call, bias[1], 0, &size));
         if (size > 1)
-            onnx_set_integer(&axis, MUC_KEY_AXIS, onnx_tensor(call, bias[0])->rank - 1);
+            muc_attributes_set(&axis, MUC_KEY_AXIS, onnx_tensor(call, bias[0])->rank - 1);
         MUC_TRY(onnx_step(call, MUC_OP_DEQUANTIZE_LINEAR, bias, 2, &axis, &tensors[2]));
         count = 3;
     }
@@ -177,10 +177,10 @@ muc_status onnx_import_qgemm(onnx_call *call)
 static muc_status scale_sums(onnx_call *call, uint32_t sums, const uint32_t scales[2],
                              uint32_t bias)
 {
-    onnx_attributes to = { .count = 0 };
+    muc_attributes to = { .count = 0 };
     uint32_t pair[2];
 
-    onnx_set_dtype(&to, MUC_KEY_TO, MUC_F32);
+    muc_attributes_set(&to, MUC_KEY_TO, MUC_F32);
     MUC_TRY(onnx_step(call, MUC_OP_CAST, &sums, 1, &to, &pair[0]));
     MUC_TRY(onnx_step2(call, MUC_OP_MUL, scales[0], scales[1], &pair[1]));
     if (bias == MUC_NO_ID)
@@ -232,7 +232,7 @@ muc_status onnx_import_dynamic_matmul(onnx_call *call)
 /* Gelu of x, and of a bias before: BiasGelu, FastGelu (by tanh) */
 muc_status onnx_import_bias_gelu(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t x, bias;
 
     MUC_TRY(onnx_input(call, 0, &x));
@@ -240,7 +240,7 @@ muc_status onnx_import_bias_gelu(onnx_call *call)
     if (bias != MUC_NO_ID)
         MUC_TRY(onnx_step2(call, MUC_OP_ADD, x, bias, &x));
     if (strcmp(call->proto->op_type, "FastGelu") == 0)
-        onnx_set_word(&a, MUC_KEY_MODE, MUC_WORD_TANH);
+        muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_TANH);
     return onnx_emit(call, MUC_OP_GELU, &x, 1, &a, 1);
 }
 
@@ -249,7 +249,7 @@ static muc_status exchange(onnx_call *call, const char *name, uint32_t *x)
 {
     uint32_t rank = onnx_tensor(call, *x)->rank;
     int64_t wanted, perm[MUC_GRAPH_MAX_RANK];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
     MUC_TRY(onnx_integer(call, name, 0, &wanted));
     if (!wanted || rank < 2)
@@ -258,7 +258,7 @@ static muc_status exchange(onnx_call *call, const char *name, uint32_t *x)
         perm[i] = i;
     perm[rank - 1] = rank - 2;
     perm[rank - 2] = rank - 1;
-    onnx_set_integers(&a, MUC_KEY_PERM, perm, rank);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, rank);
     return onnx_step(call, MUC_OP_TRANSPOSE, x, 1, &a, x);
 }
 
@@ -316,7 +316,7 @@ muc_status onnx_import_skip_norm(onnx_call *call)
 {
     bool simple = strstr(call->proto->op_type, "Simplified") != NULL;
     uint32_t x, skip, bias, inputs[3], at = simple ? 3 : 4, count = 2;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     double epsilon;
 
     MUC_TRY(onnx_input(call, 0, &x));
@@ -333,8 +333,8 @@ muc_status onnx_import_skip_norm(onnx_call *call)
     }
     if (onnx_has_output(call, 1) || onnx_has_output(call, 2))
         return onnx_fail(call, MUC_UNSUPPORTED, "outputs 1 and 2, mean and deviation");
-    onnx_set_integer(&a, MUC_KEY_AXIS, onnx_tensor(call, inputs[0])->rank - 1);
-    onnx_set_real(&a, MUC_KEY_EPSILON, epsilon);
+    muc_attributes_set(&a, MUC_KEY_AXIS, onnx_tensor(call, inputs[0])->rank - 1);
+    muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
     MUC_TRY(onnx_bind(call, 3, inputs[0]));
     return onnx_emit(call, simple ? MUC_OP_RMSNORM : MUC_OP_LAYER_NORM, inputs, count, &a, 1);
 }

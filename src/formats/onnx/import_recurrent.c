@@ -54,7 +54,7 @@ static muc_status expect_plain(onnx_call *call)
 
 muc_status onnx_import_recurrent(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     const char *direction;
     int64_t layout, linear;
     uint32_t *inputs, count;
@@ -66,15 +66,15 @@ muc_status onnx_import_recurrent(onnx_call *call)
     MUC_TRY(onnx_string(call, "direction", "forward", &direction));
     MUC_TRY(onnx_word(call, "direction", direction, &word));
     MUC_TRY(onnx_integer(call, "layout", 0, &layout));
-    onnx_set_word(&a, MUC_KEY_DIRECTION, word);
+    muc_attributes_set(&a, MUC_KEY_DIRECTION, word);
     if (layout)
-        onnx_set_integer(&a, MUC_KEY_BATCH_FIRST, layout);
+        muc_attributes_set(&a, MUC_KEY_BATCH_FIRST, layout);
     if (relu)
-        onnx_set_word(&a, MUC_KEY_MODE, MUC_WORD_RELU);
+        muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_RELU);
     if (call->row->op == MUC_OP_GRU) {
         MUC_TRY(onnx_integer(call, "linear_before_reset", 0, &linear));
         if (linear)
-            onnx_set_integer(&a, MUC_KEY_LINEAR_BEFORE_RESET, linear);
+            muc_attributes_set(&a, MUC_KEY_LINEAR_BEFORE_RESET, linear);
     }
     MUC_TRY(onnx_all_inputs(call, &inputs, &count));
     return onnx_emit(call, call->row->op, inputs, count, &a, call->row->op == MUC_OP_LSTM ? 3 : 2);

@@ -161,18 +161,18 @@ static muc_status take_roi(onnx_call *call, resizing *r)
 }
 
 static muc_status set_word(onnx_call *call, const char *name, const char *fallback,
-                           muc_attribute_key key, onnx_attributes *a)
+                           muc_attribute_key key, muc_attributes *a)
 {
     const char *value;
     muc_word word;
 
     MUC_TRY(onnx_string(call, name, fallback, &value));
     MUC_TRY(onnx_word(call, name, value, &word));
-    onnx_set_word(a, key, word);
+    muc_attributes_set(a, key, word);
     return MUC_OK;
 }
 
-static muc_status set_details(onnx_call *call, onnx_attributes *a)
+static muc_status set_details(onnx_call *call, muc_attributes *a)
 {
     int64_t exclude, antialias;
     double cubic, extrapolation;
@@ -183,28 +183,28 @@ static muc_status set_details(onnx_call *call, onnx_attributes *a)
     MUC_TRY(onnx_integer(call, "exclude_outside", 0, &exclude));
     MUC_TRY(onnx_real(call, "extrapolation_value", 0, &extrapolation));
     MUC_TRY(onnx_integer(call, "antialias", 0, &antialias));
-    onnx_set_real(a, MUC_KEY_CUBIC_COEFFICIENT, cubic);
-    onnx_set_integer(a, MUC_KEY_EXCLUDE_OUTSIDE, exclude);
-    onnx_set_real(a, MUC_KEY_EXTRAPOLATION, extrapolation);
-    onnx_set_integer(a, MUC_KEY_ANTIALIAS, antialias);
+    muc_attributes_set_real(a, MUC_KEY_CUBIC_COEFFICIENT, cubic);
+    muc_attributes_set(a, MUC_KEY_EXCLUDE_OUTSIDE, exclude);
+    muc_attributes_set_real(a, MUC_KEY_EXTRAPOLATION, extrapolation);
+    muc_attributes_set(a, MUC_KEY_ANTIALIAS, antialias);
     return MUC_OK;
 }
 
 static muc_status emit(onnx_call *call, uint32_t x, const resizing *r, bool has_scales,
-                       onnx_attributes *a)
+                       muc_attributes *a)
 {
     MUC_TRY(set_word(call, "mode", "nearest", MUC_KEY_MODE, a));
-    onnx_set_exprs(a, MUC_KEY_SIZES, r->sizes, r->shape.rank);
+    muc_attributes_set_exprs(a, MUC_KEY_SIZES, r->sizes, r->shape.rank);
     if (has_scales)
-        onnx_set_reals(a, MUC_KEY_SCALES, r->scales, r->shape.rank);
+        muc_attributes_set_reals(a, MUC_KEY_SCALES, r->scales, r->shape.rank);
     if (r->has_roi)
-        onnx_set_reals(a, MUC_KEY_ROI, r->roi, 2 * r->shape.rank);
+        muc_attributes_set_reals(a, MUC_KEY_ROI, r->roi, 2 * r->shape.rank);
     return onnx_emit(call, MUC_OP_RESIZE, &x, 1, a, 1);
 }
 
 muc_status onnx_import_resize(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     resizing r = { .has_roi = false };
     bool has_scales;
     uint32_t x;
@@ -214,8 +214,8 @@ muc_status onnx_import_resize(onnx_call *call)
     MUC_TRY(take_axes(call, &r));
     MUC_TRY(take_sizes(call, &r, &has_scales));
     if (call->version < 11) {
-        onnx_set_word(&a, MUC_KEY_COORDINATES, MUC_WORD_ASYMMETRIC);
-        onnx_set_word(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
+        muc_attributes_set(&a, MUC_KEY_COORDINATES, MUC_WORD_ASYMMETRIC);
+        muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
         return emit(call, x, &r, has_scales, &a);
     }
     MUC_TRY(set_details(call, &a));
@@ -230,7 +230,7 @@ muc_status onnx_import_upsample(onnx_call *call)
 {
     double scales[MUC_GRAPH_MAX_RANK];
     const Onnx__AttributeProto *list;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     resizing r = { .has_roi = false };
     size_t count = 0;
     uint32_t x;
@@ -244,7 +244,7 @@ muc_status onnx_import_upsample(onnx_call *call)
     for (; list && count < list->n_floats && count < MUC_GRAPH_MAX_RANK; count++)
         scales[count] = (double)list->floats[count];
     MUC_TRY(use_scales(call, &r, scales, count));
-    onnx_set_word(&a, MUC_KEY_COORDINATES, MUC_WORD_ASYMMETRIC);
-    onnx_set_word(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
+    muc_attributes_set(&a, MUC_KEY_COORDINATES, MUC_WORD_ASYMMETRIC);
+    muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
     return emit(call, x, &r, true, &a);
 }

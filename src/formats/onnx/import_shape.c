@@ -6,9 +6,9 @@
 
 static muc_status emit_reshape(onnx_call *call, uint32_t x, const onnx_shape *to)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, to->dims, to->rank);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, to->dims, to->rank);
     return onnx_emit(call, MUC_OP_RESHAPE, &x, 1, &a, 1);
 }
 
@@ -108,7 +108,7 @@ muc_status onnx_import_unsqueeze(onnx_call *call)
 muc_status onnx_import_transpose(onnx_call *call)
 {
     int64_t reversed[MUC_GRAPH_MAX_RANK];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     const int64_t *perm;
     size_t count;
     uint32_t x, rank;
@@ -120,7 +120,7 @@ muc_status onnx_import_transpose(onnx_call *call)
         reversed[i] = rank - 1 - i;
     if (perm && count != rank)
         return onnx_fail(call, MUC_MALFORMED, "perm has %zu entries, x %u dimensions", count, rank);
-    onnx_set_integers(&a, MUC_KEY_PERM, perm ? perm : reversed, rank);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm ? perm : reversed, rank);
     return onnx_emit(call, MUC_OP_TRANSPOSE, &x, 1, &a, 1);
 }
 
@@ -176,7 +176,7 @@ muc_status onnx_import_slice(onnx_call *call)
 {
     muc_expr starts[MUC_GRAPH_MAX_RANK], sizes[MUC_GRAPH_MAX_RANK];
     int64_t axes[MUC_GRAPH_MAX_RANK], steps[MUC_GRAPH_MAX_RANK];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     onnx_shape shape;
     uint32_t x;
     slices s;
@@ -198,10 +198,10 @@ muc_status onnx_import_slice(onnx_call *call)
         starts[i] = range.start;
         sizes[i] = range.size;
     }
-    onnx_set_integers(&a, MUC_KEY_AXES, axes, (uint32_t)s.count);
-    onnx_set_exprs(&a, MUC_KEY_STARTS, starts, (uint32_t)s.count);
-    onnx_set_exprs(&a, MUC_KEY_SIZES, sizes, (uint32_t)s.count);
-    onnx_set_integers(&a, MUC_KEY_STEPS, steps, (uint32_t)s.count);
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, (uint32_t)s.count);
+    muc_attributes_set_exprs(&a, MUC_KEY_STARTS, starts, (uint32_t)s.count);
+    muc_attributes_set_exprs(&a, MUC_KEY_SIZES, sizes, (uint32_t)s.count);
+    muc_attributes_set_integers(&a, MUC_KEY_STEPS, steps, (uint32_t)s.count);
     return onnx_emit(call, MUC_OP_SLICE, &x, 1, &a, 1);
 }
 
@@ -221,7 +221,7 @@ muc_status onnx_import_split(onnx_call *call)
 {
     muc_expr sizes[MUC_GRAPH_MAX_OUTPUTS];
     const onnx_numbers *operand = NULL;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t x, axis, parts = (uint32_t)call->proto->n_output;
     int64_t wanted, number;
 
@@ -248,8 +248,8 @@ muc_status onnx_import_split(onnx_call *call)
     for (uint32_t i = 0; operand && i < parts; i++)
         if (!onnx_number_expr(call->im, operand, i, &sizes[i]))
             return onnx_fail(call, MUC_MALFORMED, "size %u is negative", i);
-    onnx_set_integer(&a, MUC_KEY_AXIS, axis);
-    onnx_set_exprs(&a, MUC_KEY_SIZES, sizes, parts);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set_exprs(&a, MUC_KEY_SIZES, sizes, parts);
     return onnx_emit(call, MUC_OP_SPLIT, &x, 1, &a, parts);
 }
 
@@ -280,7 +280,7 @@ static muc_status take_pads(onnx_call *call, uint32_t rank, int64_t *out)
 muc_status onnx_import_pad(onnx_call *call)
 {
     int64_t pads[2 * MUC_GRAPH_MAX_RANK];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2], rank;
     const char *mode;
     muc_word word;
@@ -295,15 +295,15 @@ muc_status onnx_import_pad(onnx_call *call)
     MUC_TRY(onnx_real(call, "value", 0, &value));
     if (value != 0)
         MUC_TRY(onnx_scalar(call, onnx_tensor(call, inputs[0])->dtype, value, &inputs[1]));
-    onnx_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
-    onnx_set_word(&a, MUC_KEY_MODE, word);
+    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
+    muc_attributes_set(&a, MUC_KEY_MODE, word);
     return onnx_emit(call, MUC_OP_PAD, inputs, word == MUC_WORD_CONSTANT ? 2 : 1, &a, 1);
 }
 
 muc_status onnx_import_expand(onnx_call *call)
 {
     const onnx_numbers *wanted;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     onnx_shape from, to;
     muc_expr one = muc_expr_const(call->im->graph->pool, 1);
     uint32_t x;
@@ -325,7 +325,7 @@ muc_status onnx_import_expand(onnx_call *call)
         if (*dim == one)
             *dim = from.dims[i]; /* the graph checks that others are equal or stretched */
     }
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, to.dims, to.rank);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, to.dims, to.rank);
     return onnx_emit(call, MUC_OP_EXPAND, &x, 1, &a, 1);
 }
 
@@ -333,7 +333,7 @@ muc_status onnx_import_tile(onnx_call *call)
 {
     muc_expr repeats[MUC_GRAPH_MAX_RANK];
     const onnx_numbers *wanted;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t x;
 
     MUC_TRY(onnx_input(call, 0, &x));
@@ -344,7 +344,7 @@ muc_status onnx_import_tile(onnx_call *call)
     for (uint32_t i = 0; i < wanted->count; i++)
         if (!onnx_number_expr(call->im, wanted, i, &repeats[i]))
             return onnx_fail(call, MUC_MALFORMED, "repeat %u is negative", i);
-    onnx_set_exprs(&a, MUC_KEY_REPEATS, repeats, wanted->count);
+    muc_attributes_set_exprs(&a, MUC_KEY_REPEATS, repeats, wanted->count);
     return onnx_emit(call, MUC_OP_TILE, &x, 1, &a, 1);
 }
 
@@ -354,23 +354,23 @@ static muc_status count_up(onnx_call *call, uint32_t tensor, uint32_t dim, muc_e
 {
     const muc_expr one = muc_expr_const(call->im->graph->pool, 1);
     const muc_expr size = onnx_dim(call, tensor, dim), shape[] = { size, one };
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2];
 
-    onnx_set_exprs(&a, MUC_KEY_VALUES, &first, 1);
-    onnx_set_dtype(&a, MUC_KEY_TO, MUC_I64);
+    muc_attributes_set_exprs(&a, MUC_KEY_VALUES, &first, 1);
+    muc_attributes_set(&a, MUC_KEY_TO, MUC_I64);
     MUC_TRY(onnx_step(call, MUC_OP_EXPRESSIONS, NULL, 0, &a, &inputs[0]));
     a.count = 0;
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, NULL, 0);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, NULL, 0);
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, inputs, 1, &a, &inputs[0]));
     MUC_TRY(onnx_scalar(call, MUC_I64, 1, &inputs[1]));
     a.count = 0;
-    onnx_set_expr(&a, MUC_KEY_SIZE, size);
+    muc_attributes_set_expr(&a, MUC_KEY_SIZE, size);
     MUC_TRY(onnx_step(call, MUC_OP_RANGE, inputs, 2, &a, out));
     if (!column)
         return MUC_OK;
     a.count = 0;
-    onnx_set_exprs(&a, MUC_KEY_SHAPE, shape, 2);
+    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, shape, 2);
     return onnx_step(call, MUC_OP_RESHAPE, out, 1, &a, out);
 }
 
@@ -394,7 +394,7 @@ static muc_status trilu_by_lengths(onnx_call *call, uint32_t x, bool upper, muc_
 
 muc_status onnx_import_trilu(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t upper, diagonal = 0;
     const onnx_numbers *k;
     uint32_t x;
@@ -407,7 +407,7 @@ muc_status onnx_import_trilu(onnx_call *call)
             return trilu_by_lengths(call, x, upper != 0, k->items[0].expr);
         MUC_TRY(onnx_known_integer(call, 1, &diagonal));
     }
-    onnx_set_integer(&a, MUC_KEY_UPPER, upper);
-    onnx_set_integer(&a, MUC_KEY_DIAGONAL, diagonal);
+    muc_attributes_set(&a, MUC_KEY_UPPER, upper);
+    muc_attributes_set(&a, MUC_KEY_DIAGONAL, diagonal);
     return onnx_emit(call, MUC_OP_TRILU, &x, 1, &a, 1);
 }

@@ -35,13 +35,13 @@ bool onnx_wants_log_probabilities(const onnx_call *call)
 
 muc_status onnx_import_log_probabilities(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     const char *reduction;
     uint32_t logits;
 
     MUC_TRY(onnx_input(call, 0, &logits));
     MUC_TRY(onnx_string(call, "reduction", "mean", &reduction));
-    onnx_set_integer(&attributes, MUC_KEY_AXIS, 1);
+    muc_attributes_set(&attributes, MUC_KEY_AXIS, 1);
     return onnx_emit(call, MUC_OP_LOG_SOFTMAX, &logits, 1, &attributes, 1);
 }
 
@@ -49,7 +49,7 @@ muc_status onnx_import_log_probabilities(onnx_call *call)
  * it is no input, as in Deeploy's networks */
 muc_status onnx_import_cross_entropy_gradient(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     uint32_t operands[2], one_hot[2], images, classes, two = 2, first = onnx_input_count(call) == 3;
     const char *reduction;
     double factor;
@@ -70,8 +70,9 @@ muc_status onnx_import_cross_entropy_gradient(onnx_call *call)
     off_on[1] = 1;
     MUC_TRY(onnx_constant(call, NULL, MUC_F32, 1, &two, (const uint8_t *)off_on,
                           two * sizeof(*off_on), &one_hot[1]));
-    onnx_set_integer(&attributes, MUC_KEY_AXIS, 1);
-    onnx_set_expr(&attributes, MUC_KEY_SIZE, muc_expr_const(call->im->graph->pool, classes));
+    muc_attributes_set(&attributes, MUC_KEY_AXIS, 1);
+    muc_attributes_set_expr(&attributes, MUC_KEY_SIZE,
+                            muc_expr_const(call->im->graph->pool, classes));
     MUC_TRY(onnx_step(call, MUC_OP_EXP, operands, 1, NULL, &operands[0]));
     MUC_TRY(onnx_step(call, MUC_OP_ONE_HOT, one_hot, 2, &attributes, &operands[1]));
     MUC_TRY(onnx_step(call, MUC_OP_SUB, operands, 2, NULL, &operands[0]));

@@ -4,16 +4,9 @@
 
 #include "formats/onnx/operators.h"
 #include "formats/onnx/quantlib.h"
+#include "import/sliding_window.h"
 
-enum { MAX_SPATIAL = 3 };
-
-/* Attributes of a window over the spatial dimensions, the absent ones filled in. */
-typedef struct window {
-    uint32_t spatial;
-    int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL], dilations[MAX_SPATIAL],
-        pads[2 * MAX_SPATIAL];
-    const char *auto_pad;
-} window;
+enum { MAX_SPATIAL = MUC_WINDOW_MAX_SPATIAL };
 
 static muc_status take_list(onnx_call *call, const char *name, uint32_t expected, int64_t fallback,
                             int64_t *out)
@@ -34,8 +27,15 @@ static muc_status take_list(onnx_call *call, const char *name, uint32_t expected
 }
 
 /* kernel: 0 where the attribute is absent */
-static muc_status take_window(onnx_call *call, uint32_t x, window *w)
+static muc_status take_window(onnx_call *call, uint32_t x, muc_window *w, muc_padding *padding)
 {
+    static const char *const words[] = {
+        [MUC_PADDING_GIVEN] = "NOTSET",
+        [MUC_PADDING_VALID] = "VALID",
+        [MUC_PADDING_SAME] = "SAME_UPPER",
+        [MUC_PADDING_SAME_LOWER] = "SAME_LOWER",
+    };
+    const char *auto_pad;
     uint32_t rank = onnx_tensor(call, x)->rank;
 
     if (rank < 3 || rank > 2 + MAX_SPATIAL)
@@ -46,7 +46,10 @@ static muc_status take_window(onnx_call *call, uint32_t x, window *w)
     MUC_TRY(take_list(call, "strides", w->spatial, 1, w->strides));
     MUC_TRY(take_list(call, "dilations", w->spatial, 1, w->dilations));
     MUC_TRY(take_list(call, "pads", 2 * w->spatial, 0, w->pads));
-    MUC_TRY(onnx_string(call, "auto_pad", "NOTSET", &w->auto_pad));
+    MUC_TRY(onnx_string(call, "auto_pad", "NOTSET", &auto_pad));
+    for (*padding = MUC_PADDING_GIVEN; strcmp(words[*padding], auto_pad) != 0;)
+        if (++*padding == MUC_COUNT(words))
+            return onnx_fail(call, MUC_UNSUPPORTED, "auto_pad is '%.60s'", auto_pad);
     for (uint32_t i = 0; i < w->spatial; i++)
         if (w->strides[i] < 1 || w->dilations[i] < 1 || w->kernel[i] < 0)
             return onnx_fail(call, MUC_MALFORMED,
@@ -55,52 +58,21 @@ static muc_status take_window(onnx_call *call, uint32_t x, window *w)
     return MUC_OK;
 }
 
-static bool is_same(const window *w)
+/* pads that follow from the input's size, which is then known */
+static muc_status settle_padding(onnx_call *call, uint32_t x, muc_window *w, muc_padding padding)
 {
-    return strcmp(w->auto_pad, "SAME_UPPER") == 0 || strcmp(w->auto_pad, "SAME_LOWER") == 0;
-}
+    uint32_t size = 0;
 
-/* The odd element of a padding goes to the end, or to the beginning. */
-static void share_padding(window *w, uint32_t i, int64_t total, bool more_at_end)
-{
-    int64_t less = total / 2;
-
-    w->pads[i] = more_at_end ? less : total - less;
-    w->pads[w->spatial + i] = total - w->pads[i];
-}
-
-/* auto_pad as numbers: as many windows as strides fit into the input, rounded up */
-static muc_status settle_padding(onnx_call *call, uint32_t x, window *w)
-{
-    if (strcmp(w->auto_pad, "NOTSET") == 0)
-        return MUC_OK;
-    if (strcmp(w->auto_pad, "VALID") == 0) {
-        memset(w->pads, 0, sizeof(w->pads));
-        return MUC_OK;
-    }
-    if (!is_same(w))
-        return onnx_fail(call, MUC_UNSUPPORTED, "auto_pad is '%.60s'", w->auto_pad);
     for (uint32_t i = 0; i < w->spatial; i++) {
-        int64_t windows, total, reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
-        uint32_t size;
-
-        MUC_TRY(onnx_constant_dim(call, x, 2 + i, &size));
-        windows = (size + w->strides[i] - 1) / w->strides[i];
-        total = (windows - 1) * w->strides[i] + reach - size;
-        share_padding(w, i, total < 0 ? 0 : total, strcmp(w->auto_pad, "SAME_UPPER") == 0);
+        if (padding == MUC_PADDING_SAME || padding == MUC_PADDING_SAME_LOWER)
+            MUC_TRY(onnx_constant_dim(call, x, 2 + i, &size));
+        muc_window_pad(w, i, size, padding);
     }
     return MUC_OK;
 }
 
-static void set_window(onnx_attributes *a, const window *w)
-{
-    onnx_set_integers(a, MUC_KEY_STRIDES, w->strides, w->spatial);
-    onnx_set_integers(a, MUC_KEY_DILATIONS, w->dilations, w->spatial);
-    onnx_set_integers(a, MUC_KEY_PADS, w->pads, 2 * w->spatial);
-}
-
 /* the kernel's size is that of the weights, and said twice by some files */
-static muc_status check_kernel(onnx_call *call, uint32_t weights, window *w)
+static muc_status check_kernel(onnx_call *call, uint32_t weights, muc_window *w)
 {
     for (uint32_t i = 0; i < w->spatial; i++) {
         uint32_t size;
@@ -119,9 +91,10 @@ static muc_status check_kernel(onnx_call *call, uint32_t weights, window *w)
 muc_status onnx_import_conv(onnx_call *call)
 {
     uint32_t *inputs, count, weights = call->row->op == MUC_OP_QLINEAR_CONV ? 3 : 1;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t groups;
-    window w;
+    muc_padding padding;
+    muc_window w;
 
     if (call->integers)
         MUC_TRY(onnx_integer_conv_operands(call, &inputs, &count));
@@ -129,34 +102,29 @@ muc_status onnx_import_conv(onnx_call *call)
         MUC_TRY(onnx_all_inputs(call, &inputs, &count));
     if (count <= weights || inputs[0] == MUC_NO_ID || inputs[weights] == MUC_NO_ID)
         return onnx_fail(call, MUC_MALFORMED, "x or weights are missing");
-    MUC_TRY(take_window(call, inputs[0], &w));
+    MUC_TRY(take_window(call, inputs[0], &w, &padding));
     MUC_TRY(check_kernel(call, inputs[weights], &w));
-    MUC_TRY(settle_padding(call, inputs[0], &w));
+    MUC_TRY(settle_padding(call, inputs[0], &w, padding));
     MUC_TRY(onnx_integer(call, "group", 1, &groups));
-    onnx_set_integer(&a, MUC_KEY_GROUPS, groups);
-    set_window(&a, &w);
+    muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
+    muc_window_set(&w, &a);
     return call->integers ? onnx_emit_integer_conv(call, inputs, &a)
                           : onnx_emit(call, call->row->op, inputs, count, &a, 1);
 }
 
-/* Padding that gives the size which is asked for; where windows do not reach, the output is padded.
- */
-static muc_status transpose_padding(onnx_call *call, uint32_t x, window *w, const int64_t *sizes,
-                                    int64_t *output_padding)
+/* padding that gives the size which is asked for */
+static muc_status transpose_padding(onnx_call *call, uint32_t x, muc_window *w, muc_padding padding,
+                                    const int64_t *sizes, int64_t *output_padding)
 {
-    if (sizes[0] == 0 && !is_same(w))
-        return settle_padding(call, x, w);
-    for (uint32_t i = 0; i < w->spatial; i++) {
-        int64_t total, wanted;
-        uint32_t size;
+    uint32_t size;
 
+    if (sizes[0] == 0 && padding != MUC_PADDING_SAME && padding != MUC_PADDING_SAME_LOWER)
+        return settle_padding(call, x, w, padding);
+    for (uint32_t i = 0; i < w->spatial; i++) {
         MUC_TRY(onnx_constant_dim(call, x, 2 + i, &size));
-        wanted = sizes[0] ? sizes[i] : size * w->strides[i];
-        total = w->strides[i] * ((int64_t)size - 1) + output_padding[i] +
-                (w->kernel[i] - 1) * w->dilations[i] + 1 - wanted;
-        output_padding[i] -= total < 0 ? total : 0;
-        total = total < 0 ? 0 : total;
-        share_padding(w, i, total, strcmp(w->auto_pad, "SAME_UPPER") == 0);
+        muc_window_pad_transposed(w, i, size, sizes[0] ? sizes[i] : size * w->strides[i],
+                                  padding == MUC_PADDING_SAME ? padding : MUC_PADDING_SAME_LOWER,
+                                  &output_padding[i]);
     }
     return MUC_OK;
 }
@@ -164,22 +132,23 @@ static muc_status transpose_padding(onnx_call *call, uint32_t x, window *w, cons
 muc_status onnx_import_conv_transpose(onnx_call *call)
 {
     int64_t groups, output_padding[MAX_SPATIAL], sizes[MAX_SPATIAL];
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t *inputs, count;
-    window w;
+    muc_padding padding;
+    muc_window w;
 
     MUC_TRY(onnx_all_inputs(call, &inputs, &count));
     if (count < 2 || inputs[0] == MUC_NO_ID || inputs[1] == MUC_NO_ID)
         return onnx_fail(call, MUC_MALFORMED, "x or weights are missing");
-    MUC_TRY(take_window(call, inputs[0], &w));
+    MUC_TRY(take_window(call, inputs[0], &w, &padding));
     MUC_TRY(check_kernel(call, inputs[1], &w));
     MUC_TRY(take_list(call, "output_padding", w.spatial, 0, output_padding));
     MUC_TRY(take_list(call, "output_shape", w.spatial, 0, sizes));
-    MUC_TRY(transpose_padding(call, inputs[0], &w, sizes, output_padding));
+    MUC_TRY(transpose_padding(call, inputs[0], &w, padding, sizes, output_padding));
     MUC_TRY(onnx_integer(call, "group", 1, &groups));
-    onnx_set_integer(&a, MUC_KEY_GROUPS, groups);
-    set_window(&a, &w);
-    onnx_set_integers(&a, MUC_KEY_OUTPUT_PADDING, output_padding, w.spatial);
+    muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
+    muc_window_set(&w, &a);
+    muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, output_padding, w.spatial);
     return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, count, &a, 1);
 }
 
@@ -187,7 +156,7 @@ muc_status onnx_import_conv_transpose(onnx_call *call)
 
 /* y = conv(x, weights) in numbers */
 typedef struct conv_gradient {
-    window w;
+    muc_window w;
     uint32_t dy, x, weights;
     uint32_t images, channels, groups, filters; /* N, C, g, M */
     uint32_t x_size[MAX_SPATIAL], y_size[MAX_SPATIAL];
@@ -195,17 +164,18 @@ typedef struct conv_gradient {
 
 static muc_status take_conv_gradient(onnx_call *call, conv_gradient *c)
 {
+    muc_padding padding;
     int64_t groups;
 
     MUC_TRY(onnx_input(call, 0, &c->dy));
     MUC_TRY(onnx_input(call, 1, &c->x));
     MUC_TRY(onnx_input(call, 2, &c->weights));
-    MUC_TRY(take_window(call, c->x, &c->w));
+    MUC_TRY(take_window(call, c->x, &c->w, &padding));
     if (onnx_tensor(call, c->dy)->rank != 2 + c->w.spatial ||
         onnx_tensor(call, c->weights)->rank != 2 + c->w.spatial)
         return onnx_fail(call, MUC_MALFORMED, "dy, x and weights differ in their dimensions");
     MUC_TRY(check_kernel(call, c->weights, &c->w));
-    MUC_TRY(settle_padding(call, c->x, &c->w));
+    MUC_TRY(settle_padding(call, c->x, &c->w, padding));
     MUC_TRY(onnx_integer(call, "group", 1, &groups));
     MUC_TRY(onnx_constant_dim(call, c->x, 0, &c->images));
     MUC_TRY(onnx_constant_dim(call, c->x, 1, &c->channels));
@@ -224,7 +194,7 @@ static muc_status take_conv_gradient(onnx_call *call, conv_gradient *c)
 /* what x and its padding have beyond the last window */
 static int64_t beyond(const conv_gradient *c, uint32_t i)
 {
-    const window *w = &c->w;
+    const muc_window *w = &c->w;
 
     return c->x_size[i] + w->pads[i] + w->pads[w->spatial + i] -
            w->strides[i] * ((int64_t)c->y_size[i] - 1) - w->dilations[i] * (w->kernel[i] - 1) - 1;
@@ -233,14 +203,14 @@ static int64_t beyond(const conv_gradient *c, uint32_t i)
 static muc_status emit_input_gradient(onnx_call *call, const conv_gradient *c)
 {
     const uint32_t inputs[] = { c->dy, c->weights };
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t padding[MAX_SPATIAL];
 
     for (uint32_t i = 0; i < c->w.spatial; i++)
         padding[i] = beyond(c, i);
-    onnx_set_integer(&a, MUC_KEY_GROUPS, c->groups);
-    set_window(&a, &c->w);
-    onnx_set_integers(&a, MUC_KEY_OUTPUT_PADDING, padding, c->w.spatial);
+    muc_attributes_set(&a, MUC_KEY_GROUPS, c->groups);
+    muc_window_set(&c->w, &a);
+    muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, padding, c->w.spatial);
     return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, 2, &a, 1);
 }
 
@@ -248,9 +218,9 @@ static muc_status emit_input_gradient(onnx_call *call, const conv_gradient *c)
 static muc_status swap_first(onnx_call *call, uint32_t x, uint32_t *out)
 {
     int64_t order[2 + MAX_SPATIAL] = { 1, 0, 2, 3, 4 };
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
-    onnx_set_integers(&a, MUC_KEY_PERM, order, onnx_tensor(call, x)->rank);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, order, onnx_tensor(call, x)->rank);
     return onnx_step(call, MUC_OP_TRANSPOSE, &x, 1, &a, out);
 }
 
@@ -258,7 +228,7 @@ static muc_status swap_first(onnx_call *call, uint32_t x, uint32_t *out)
 static muc_status images_as_channels(onnx_call *call, const conv_gradient *c, uint32_t *x)
 {
     muc_expr_pool *pool = call->im->graph->pool;
-    onnx_attributes split = { .count = 0 }, turn = { .count = 0 }, join = { .count = 0 };
+    muc_attributes split = { .count = 0 }, turn = { .count = 0 }, join = { .count = 0 };
     const int64_t order[3 + MAX_SPATIAL] = { 2, 1, 0, 3, 4, 5 };
     uint32_t each = c->channels / c->groups, rank = 2 + c->w.spatial;
     muc_expr apart[3 + MAX_SPATIAL] = { muc_expr_const(pool, c->images),
@@ -268,9 +238,9 @@ static muc_status images_as_channels(onnx_call *call, const conv_gradient *c, ui
 
     for (uint32_t i = 0; i < c->w.spatial; i++)
         apart[3 + i] = joint[2 + i] = onnx_dim(call, *x, 2 + i);
-    onnx_set_exprs(&split, MUC_KEY_SHAPE, apart, rank + 1);
-    onnx_set_integers(&turn, MUC_KEY_PERM, order, rank + 1);
-    onnx_set_exprs(&join, MUC_KEY_SHAPE, joint, rank);
+    muc_attributes_set_exprs(&split, MUC_KEY_SHAPE, apart, rank + 1);
+    muc_attributes_set_integers(&turn, MUC_KEY_PERM, order, rank + 1);
+    muc_attributes_set_exprs(&join, MUC_KEY_SHAPE, joint, rank);
     MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, x, 1, &split, x));
     MUC_TRY(onnx_step(call, MUC_OP_TRANSPOSE, x, 1, &turn, x));
     return onnx_step(call, MUC_OP_RESHAPE, x, 1, &join, x);
@@ -280,15 +250,15 @@ static muc_status images_as_channels(onnx_call *call, const conv_gradient *c, ui
 static muc_status pad_input(onnx_call *call, const conv_gradient *c, uint32_t *x)
 {
     int64_t pads[2 * (2 + MAX_SPATIAL)] = { 0 };
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t spatial = c->w.spatial;
 
     for (uint32_t i = 0; i < spatial; i++) {
         pads[2 + i] = c->w.pads[i];
         pads[2 + spatial + 2 + i] = c->w.pads[spatial + i] - beyond(c, i);
     }
-    onnx_set_integers(&a, MUC_KEY_PADS, pads, 2 * (2 + spatial));
-    onnx_set_word(&a, MUC_KEY_MODE, MUC_WORD_CONSTANT);
+    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * (2 + spatial));
+    muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_CONSTANT);
     return onnx_step(call, MUC_OP_PAD, x, 1, &a, x);
 }
 
@@ -296,9 +266,9 @@ static muc_status pad_input(onnx_call *call, const conv_gradient *c, uint32_t *x
  * whose elements are strides apart. */
 static muc_status bind_weight_gradient(onnx_call *call, const conv_gradient *c)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t operands[2] = { c->x };
-    window w = { .spatial = c->w.spatial };
+    muc_window w = { .spatial = c->w.spatial };
 
     if (!onnx_has_output(call, 1))
         return MUC_OK;
@@ -307,8 +277,8 @@ static muc_status bind_weight_gradient(onnx_call *call, const conv_gradient *c)
         w.strides[i] = c->w.dilations[i];
         w.dilations[i] = c->w.strides[i];
     }
-    onnx_set_integer(&a, MUC_KEY_GROUPS, c->groups);
-    set_window(&a, &w);
+    muc_attributes_set(&a, MUC_KEY_GROUPS, c->groups);
+    muc_window_set(&w, &a);
     MUC_TRY(pad_input(call, c, &operands[0]));
     MUC_TRY(images_as_channels(call, c, &operands[0]));
     MUC_TRY(swap_first(call, c->dy, &operands[1]));
@@ -337,34 +307,35 @@ muc_status onnx_import_conv_gradient(onnx_call *call)
 
 /* what only one of the pools knows */
 static muc_status pool_attribute(onnx_call *call, muc_op op, const char *name,
-                                 muc_attribute_key key, int64_t fallback, onnx_attributes *a)
+                                 muc_attribute_key key, int64_t fallback, muc_attributes *a)
 {
     int64_t value;
 
     if (call->row->op != op)
         return MUC_OK;
     MUC_TRY(onnx_integer(call, name, fallback, &value));
-    onnx_set_integer(a, key, value);
+    muc_attributes_set(a, key, value);
     return MUC_OK;
 }
 
 muc_status onnx_import_pool(onnx_call *call)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t ceil_mode;
     uint32_t x;
-    window w;
+    muc_padding padding;
+    muc_window w;
 
     MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(take_window(call, x, &w));
+    MUC_TRY(take_window(call, x, &w, &padding));
     for (uint32_t i = 0; i < w.spatial; i++)
         if (w.kernel[i] < 1)
             return onnx_fail(call, MUC_MALFORMED, "attribute 'kernel_shape' is missing");
-    MUC_TRY(settle_padding(call, x, &w));
+    MUC_TRY(settle_padding(call, x, &w, padding));
     MUC_TRY(onnx_integer(call, "ceil_mode", 0, &ceil_mode));
-    onnx_set_integers(&a, MUC_KEY_KERNEL, w.kernel, w.spatial);
-    set_window(&a, &w);
-    onnx_set_integer(&a, MUC_KEY_CEIL_MODE, ceil_mode);
+    muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, w.spatial);
+    muc_window_set(&w, &a);
+    muc_attributes_set(&a, MUC_KEY_CEIL_MODE, ceil_mode);
     MUC_TRY(pool_attribute(call, MUC_OP_MAX_POOL, "storage_order", MUC_KEY_COLUMN_MAJOR, 0, &a));
     MUC_TRY(pool_attribute(call, MUC_OP_AVERAGE_POOL, "count_include_pad",
                            MUC_KEY_COUNT_INCLUDE_PAD, 0, &a));
@@ -375,7 +346,7 @@ muc_status onnx_import_pool(onnx_call *call)
 muc_status onnx_import_global_pool(onnx_call *call)
 {
     int64_t axes[MUC_GRAPH_MAX_RANK], p = 2;
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     muc_op op = call->row->op;
     uint32_t x, rank;
 
@@ -389,6 +360,6 @@ muc_status onnx_import_global_pool(onnx_call *call)
         return onnx_fail(call, MUC_UNSUPPORTED, "a norm of order %" PRId64, p);
     for (uint32_t i = 2; i < rank; i++)
         axes[i - 2] = i;
-    onnx_set_integers(&a, MUC_KEY_AXES, axes, rank - 2);
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, rank - 2);
     return onnx_emit(call, p == 1 ? MUC_OP_REDUCE_L1 : op, &x, 1, &a, 1);
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "formats/onnx/integers.h"
 #include "formats/onnx/quantlib.h"
+#include "import/free_name.h"
 
 muc_status onnx_fail(const onnx_call *call, muc_status status, const char *format, ...)
 {
@@ -67,9 +68,9 @@ static bool is_real_constant(const onnx_value *value)
 
 static muc_status cast_to_real(onnx_call *call, uint32_t *tensor)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
 
-    onnx_set_dtype(&attributes, MUC_KEY_TO, MUC_F32);
+    muc_attributes_set(&attributes, MUC_KEY_TO, MUC_F32);
     return onnx_step(call, MUC_OP_CAST, tensor, 1, &attributes, tensor);
 }
 
@@ -361,75 +362,7 @@ muc_status onnx_operand_integers(onnx_call *call, const char *name, uint32_t inp
                                                   : MUC_OK;
 }
 
-static muc_attribute *next(onnx_attributes *a, muc_attribute_key key)
-{
-    muc_attribute *item = &a->items[a->count++];
-
-    item->key = key;
-    return item;
-}
-
-void onnx_set_integer(onnx_attributes *a, muc_attribute_key key, int64_t value)
-{
-    next(a, key)->value.integer = value;
-}
-
-void onnx_set_real(onnx_attributes *a, muc_attribute_key key, double value)
-{
-    next(a, key)->value.real = value;
-}
-
-void onnx_set_integers(onnx_attributes *a, muc_attribute_key key, const int64_t *items,
-                       uint32_t count)
-{
-    muc_attribute *item = next(a, key);
-
-    item->value.integers.items = items;
-    item->value.integers.count = count;
-}
-
-void onnx_set_reals(onnx_attributes *a, muc_attribute_key key, const double *items, uint32_t count)
-{
-    muc_attribute *item = next(a, key);
-
-    item->value.reals.items = items;
-    item->value.reals.count = count;
-}
-
-void onnx_set_exprs(onnx_attributes *a, muc_attribute_key key, const muc_expr *items,
-                    uint32_t count)
-{
-    muc_attribute *item = next(a, key);
-
-    item->value.exprs.items = items;
-    item->value.exprs.count = count;
-}
-
-void onnx_set_expr(onnx_attributes *a, muc_attribute_key key, muc_expr value)
-{
-    next(a, key)->value.expr = value;
-}
-
-void onnx_set_word(onnx_attributes *a, muc_attribute_key key, muc_word value)
-{
-    next(a, key)->value.integer = value;
-}
-
-void onnx_set_dtype(onnx_attributes *a, muc_attribute_key key, muc_dtype value)
-{
-    next(a, key)->value.integer = value;
-}
-
 /* ---- nodes ---- */
-
-/* a name that the graph does not have: the one wanted where possible */
-static muc_status fresh_name(onnx_import *im, const char *wanted, const char **out)
-{
-    *out = wanted;
-    for (unsigned i = 2; muc_graph_find(im->graph, *out) != MUC_NO_ID; i++)
-        MUC_TRY(muc_arena_format(im->ctx, &im->arena, out, "%s~%u", wanted, i));
-    return MUC_OK;
-}
 
 static muc_status step_name(onnx_call *call, const char **out)
 {
@@ -438,7 +371,7 @@ static muc_status step_name(onnx_call *call, const char **out)
     MUC_TRY(muc_arena_format(call->im->ctx, &call->im->arena, &name, "%s/%u",
                              call->proto->n_output ? call->proto->output[0] : call->name,
                              ++call->steps));
-    return fresh_name(call->im, name, out);
+    return muc_free_name(call->im->ctx, call->im->graph, &call->im->arena, name, '~', out);
 }
 
 /* Inputs that are left out at the end are not there at all. */
@@ -452,7 +385,7 @@ static muc_status add_node(onnx_call *call, const muc_new_node *wanted, uint32_t
 }
 
 muc_status onnx_step(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
-                     const onnx_attributes *attributes, uint32_t *out)
+                     const muc_attributes *attributes, uint32_t *out)
 {
     muc_new_node node = { .op = op,
                           .input_count = input_count,
@@ -475,10 +408,10 @@ muc_status onnx_step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32
 muc_status onnx_reduced(onnx_call *call, muc_op op, uint32_t x, const int64_t *axes, uint32_t count,
                         bool keep_dims, uint32_t *out)
 {
-    onnx_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
-    onnx_set_integers(&a, MUC_KEY_AXES, axes, count);
-    onnx_set_integer(&a, MUC_KEY_KEEP_DIMS, keep_dims);
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, count);
+    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, keep_dims);
     return onnx_step(call, op, &x, 1, &a, out);
 }
 
@@ -505,7 +438,7 @@ muc_status onnx_bind_numbers(onnx_call *call, uint32_t i, const onnx_numbers *nu
 }
 
 muc_status onnx_emit(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
-                     const onnx_attributes *attributes, uint32_t outputs)
+                     const muc_attributes *attributes, uint32_t outputs)
 {
     const char *names[MUC_GRAPH_MAX_OUTPUTS] = { NULL };
     uint32_t tensors[MUC_GRAPH_MAX_OUTPUTS];
@@ -522,7 +455,8 @@ muc_status onnx_emit(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_
                          MUC_GRAPH_MAX_OUTPUTS);
     for (uint32_t i = 0; i < outputs; i++) {
         if (onnx_has_output(call, i))
-            MUC_TRY(fresh_name(call->im, call->proto->output[i], &names[i]));
+            MUC_TRY(muc_free_name(call->im->ctx, call->im->graph, &call->im->arena,
+                                  call->proto->output[i], '~', &names[i]));
         else
             MUC_TRY(step_name(call, &names[i]));
     }
@@ -548,7 +482,8 @@ muc_status onnx_constant(onnx_call *call, const char *name, muc_dtype dtype, uin
     if (!name)
         MUC_TRY(step_name(call, &tensor.name));
     else
-        MUC_TRY(fresh_name(call->im, name, &tensor.name));
+        MUC_TRY(muc_free_name(call->im->ctx, call->im->graph, &call->im->arena, name, '~',
+                              &tensor.name));
     return muc_graph_add_tensor(call->im->ctx, call->im->graph, &tensor, out);
 }
 

@@ -11,7 +11,7 @@
 /* All inputs as tensors, MUC_NO_ID where one is left out; in the import's arena. */
 muc_status onnx_all_inputs(onnx_call *call, uint32_t **out, uint32_t *count);
 /* The attributes that attributes.def names for the operator. */
-muc_status onnx_plain_attributes(onnx_call *call, onnx_attributes *out);
+muc_status onnx_plain_attributes(onnx_call *call, muc_attributes *out);
 uint32_t onnx_output_count(const onnx_call *call);
 /* A string as a word of the graph, whatever its case. */
 muc_status onnx_word(const onnx_call *call, const char *name, const char *value, muc_word *out);

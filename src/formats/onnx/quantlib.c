@@ -156,12 +156,12 @@ muc_status onnx_integer_constant(onnx_call *call, uint32_t i, uint32_t *out)
 
 static muc_status cast(onnx_call *call, uint32_t tensor, muc_dtype dtype, uint32_t *out)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
 
     *out = tensor;
     if (onnx_tensor(call, tensor)->dtype == dtype)
         return MUC_OK;
-    onnx_set_dtype(&attributes, MUC_KEY_TO, dtype);
+    muc_attributes_set(&attributes, MUC_KEY_TO, dtype);
     return onnx_step(call, MUC_OP_CAST, &tensor, 1, &attributes, out);
 }
 
@@ -308,7 +308,7 @@ static muc_status factor_operand(onnx_call *call, uint32_t i, uint32_t x, uint32
 
 muc_status onnx_import_requant_shift(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     int64_t shift, low, high;
     uint32_t inputs[3];
 
@@ -317,17 +317,17 @@ muc_status onnx_import_requant_shift(onnx_call *call)
     MUC_TRY(factor_operand(call, 2, inputs[0], &inputs[2]));
     MUC_TRY(shift_attribute(call, "div", &shift));
     MUC_TRY(levels_attributes(call, &low, &high));
-    onnx_set_integer(&attributes, MUC_KEY_SHIFT, shift);
-    onnx_set_integer(&attributes, MUC_KEY_CLAMP_MIN, low);
-    onnx_set_integer(&attributes, MUC_KEY_CLAMP_MAX, high);
-    onnx_set_dtype(&attributes, MUC_KEY_TO, smallest_type(low, high));
+    muc_attributes_set(&attributes, MUC_KEY_SHIFT, shift);
+    muc_attributes_set(&attributes, MUC_KEY_CLAMP_MIN, low);
+    muc_attributes_set(&attributes, MUC_KEY_CLAMP_MAX, high);
+    muc_attributes_set(&attributes, MUC_KEY_TO, smallest_type(low, high));
     return onnx_emit(call, MUC_OP_REQUANT_SHIFT, inputs, 3, &attributes, 1);
 }
 
 /* weights, and biases of a layer norm, for the last dimension */
 muc_status onnx_import_integer_norm(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     uint32_t inputs[3], count = call->row->op == MUC_OP_INTEGER_RMSNORM ? 2 : 3;
     int64_t shift;
 
@@ -336,7 +336,7 @@ muc_status onnx_import_integer_norm(onnx_call *call)
     for (uint32_t i = 1; i < count; i++)
         MUC_TRY(word_operand(call, i, &inputs[i]));
     MUC_TRY(shift_attribute(call, "D", &shift));
-    onnx_set_integer(&attributes, MUC_KEY_SHIFT, shift);
+    muc_attributes_set(&attributes, MUC_KEY_SHIFT, shift);
     return onnx_emit(call, call->row->op, inputs, count, &attributes, 1);
 }
 
@@ -344,7 +344,7 @@ muc_status onnx_import_integer_norm(onnx_call *call)
  */
 muc_status onnx_import_integer_no_norm(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     uint32_t x, weight, bias, inputs[3];
     int32_t mul, half;
     int64_t shift;
@@ -360,16 +360,16 @@ muc_status onnx_import_integer_no_norm(onnx_call *call)
     MUC_TRY(onnx_step(call, MUC_OP_ADD, (const uint32_t[]){ x, bias }, 2, NULL, &inputs[0]));
     MUC_TRY(onnx_scalar(call, MUC_I32, mul, &inputs[1]));
     MUC_TRY(onnx_scalar(call, MUC_I32, half, &inputs[2]));
-    onnx_set_integer(&attributes, MUC_KEY_SHIFT, shift);
-    onnx_set_integer(&attributes, MUC_KEY_CLAMP_MIN, INT8_MIN);
-    onnx_set_integer(&attributes, MUC_KEY_CLAMP_MAX, INT8_MAX);
-    onnx_set_dtype(&attributes, MUC_KEY_TO, MUC_I8);
+    muc_attributes_set(&attributes, MUC_KEY_SHIFT, shift);
+    muc_attributes_set(&attributes, MUC_KEY_CLAMP_MIN, INT8_MIN);
+    muc_attributes_set(&attributes, MUC_KEY_CLAMP_MAX, INT8_MAX);
+    muc_attributes_set(&attributes, MUC_KEY_TO, MUC_I8);
     return onnx_emit(call, MUC_OP_REQUANT_SHIFT, inputs, 3, &attributes, 1);
 }
 
 muc_status onnx_import_integer_softmax(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     int64_t levels, a;
     int32_t coefficients[3];
     uint32_t inputs[2];
@@ -381,33 +381,33 @@ muc_status onnx_import_integer_softmax(onnx_call *call)
     MUC_TRY(integer_in(call, "n_levels", 2, 256, &levels));
     MUC_TRY(onnx_input(call, 0, &inputs[0]));
     MUC_TRY(add_coefficients(call, coefficients, 3, &inputs[1]));
-    onnx_set_integer(&attributes, MUC_KEY_LEVELS, levels);
+    muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
     return onnx_emit(call, MUC_OP_INTEGER_SOFTMAX, inputs, 2, &attributes, 1);
 }
 
 muc_status onnx_import_ita_max(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     int64_t levels;
     uint32_t x;
 
     MUC_TRY(integer_in(call, "n_levels", 2, 256, &levels));
     MUC_TRY(onnx_input(call, 0, &x));
-    onnx_set_integer(&attributes, MUC_KEY_LEVELS, levels);
+    muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
     return onnx_emit(call, MUC_OP_ITA_MAX, &x, 1, &attributes, 1);
 }
 
 muc_status onnx_import_ita_partial_max(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     int64_t levels, group;
     uint32_t x;
 
     MUC_TRY(integer_in(call, "n_levels", 4, 256, &levels));
     MUC_TRY(onnx_integer(call, "group_width", 16, &group));
     MUC_TRY(onnx_input(call, 0, &x));
-    onnx_set_integer(&attributes, MUC_KEY_LEVELS, levels);
-    onnx_set_integer(&attributes, MUC_KEY_GROUP, group);
+    muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
+    muc_attributes_set(&attributes, MUC_KEY_GROUP, group);
     return onnx_emit(call, MUC_OP_ITA_MAX, &x, 1, &attributes, 1);
 }
 
@@ -464,16 +464,16 @@ muc_status onnx_import_true_integer_div(onnx_call *call)
 
 muc_status onnx_import_integer_div(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     int64_t delta, eta, eps;
     uint32_t inputs[2];
 
     MUC_TRY(division_attributes(call, &delta, &eta, &eps));
     MUC_TRY(onnx_input(call, 0, &inputs[0]));
     MUC_TRY(onnx_input(call, 1, &inputs[1]));
-    onnx_set_integer(&attributes, MUC_KEY_DELTA, delta);
-    onnx_set_integer(&attributes, MUC_KEY_ETA, eta);
-    onnx_set_integer(&attributes, MUC_KEY_EPS, eps);
+    muc_attributes_set(&attributes, MUC_KEY_DELTA, delta);
+    muc_attributes_set(&attributes, MUC_KEY_ETA, eta);
+    muc_attributes_set(&attributes, MUC_KEY_EPS, eps);
     return onnx_emit(call, MUC_OP_INTEGER_DIV, inputs, 2, &attributes, 1);
 }
 
@@ -512,7 +512,7 @@ static muc_status transpose_words(onnx_call *call, words *w)
 static muc_status matrix_operand(onnx_call *call, uint32_t i, const char *attribute, uint32_t *out)
 {
     const int64_t perm[2] = { 1, 0 };
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     int64_t transposed;
     words w;
     bool constant;
@@ -526,7 +526,7 @@ static muc_status matrix_operand(onnx_call *call, uint32_t i, const char *attrib
         return add_words(call, &w, smallest_type_of(&w), out);
     }
     MUC_TRY(onnx_input(call, i, out));
-    onnx_set_integers(&attributes, MUC_KEY_PERM, perm, 2);
+    muc_attributes_set_integers(&attributes, MUC_KEY_PERM, perm, 2);
     return onnx_step(call, MUC_OP_TRANSPOSE, out, 1, &attributes, out);
 }
 
@@ -598,8 +598,7 @@ static muc_status import_integer_matmul(onnx_call *call)
 
 /* the attributes of a reduction: axes (all if there are none) and keep_dims; *count: elements of
  * each sum */
-static muc_status reduction(onnx_call *call, uint32_t x, onnx_attributes *attributes,
-                            int64_t *count)
+static muc_status reduction(onnx_call *call, uint32_t x, muc_attributes *attributes, int64_t *count)
 {
     uint32_t rank = onnx_tensor(call, x)->rank;
     const int64_t *items;
@@ -623,14 +622,14 @@ static muc_status reduction(onnx_call *call, uint32_t x, onnx_attributes *attrib
         MUC_TRY(onnx_constant_dim(call, x, i, &dim));
         *count = dim && *count < INT32_MAX / dim ? *count * dim : INT32_MAX;
     }
-    onnx_set_integers(attributes, MUC_KEY_AXES, axes, axis_count);
-    onnx_set_integer(attributes, MUC_KEY_KEEP_DIMS, keep_dims != 0);
+    muc_attributes_set_integers(attributes, MUC_KEY_AXES, axes, axis_count);
+    muc_attributes_set(attributes, MUC_KEY_KEEP_DIMS, keep_dims != 0);
     return MUC_OK;
 }
 
 static muc_status import_integer_sum(onnx_call *call)
 {
-    onnx_attributes attributes = { .count = 0 };
+    muc_attributes attributes = { .count = 0 };
     int64_t count;
     uint32_t x;
 
@@ -644,7 +643,7 @@ static muc_status import_integer_sum(onnx_call *call)
 muc_status onnx_import_integer_mean(onnx_call *call)
 {
     enum { BELOW = 1 << 15, MOST = 1 << 14 };
-    onnx_attributes attributes = { .count = 0 }, to = { .count = 0 };
+    muc_attributes attributes = { .count = 0 }, to = { .count = 0 };
     uint32_t x, operands[2];
     muc_dtype dtype;
     int64_t n;
@@ -665,7 +664,7 @@ muc_status onnx_import_integer_mean(onnx_call *call)
     MUC_TRY(onnx_step(call, MUC_OP_DIV, operands, 2, NULL, &operands[0]));
     MUC_TRY(onnx_scalar(call, MUC_I32, BELOW, &operands[1]));
     MUC_TRY(onnx_step(call, MUC_OP_SUB, operands, 2, NULL, &operands[0]));
-    onnx_set_dtype(&to, MUC_KEY_TO, dtype);
+    muc_attributes_set(&to, MUC_KEY_TO, dtype);
     return onnx_emit(call, MUC_OP_CAST, operands, 1, &to, 1);
 }
 
@@ -678,7 +677,7 @@ muc_status onnx_integer_conv_operands(onnx_call *call, uint32_t **inputs, uint32
 }
 
 muc_status onnx_emit_integer_conv(onnx_call *call, const uint32_t *inputs,
-                                  const onnx_attributes *attributes)
+                                  const muc_attributes *attributes)
 {
     uint32_t sum[2];
     words w;

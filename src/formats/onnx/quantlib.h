@@ -10,7 +10,7 @@ muc_status onnx_import_integers(onnx_call *call);
 /* Of a convolution of integers: x and weights, its attributes being made; then it and its bias. */
 muc_status onnx_integer_conv_operands(onnx_call *call, uint32_t **inputs, uint32_t *count);
 muc_status onnx_emit_integer_conv(onnx_call *call, const uint32_t *inputs,
-                                  const onnx_attributes *attributes);
+                                  const muc_attributes *attributes);
 /* A constant operand that the file calls FLOAT as one of the smallest integer type that holds it.
  */
 muc_status onnx_integer_constant(onnx_call *call, uint32_t i, uint32_t *out);

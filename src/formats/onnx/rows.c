@@ -102,7 +102,7 @@ muc_status onnx_word(const onnx_call *call, const char *name, const char *value,
                : onnx_fail(call, MUC_UNSUPPORTED, "attribute '%s' is '%.60s'", name, value);
 }
 
-static muc_status take_word(onnx_call *call, const struct attribute *row, onnx_attributes *out)
+static muc_status take_word(onnx_call *call, const struct attribute *row, muc_attributes *out)
 {
     const char *value;
     muc_word word;
@@ -111,11 +111,11 @@ static muc_status take_word(onnx_call *call, const struct attribute *row, onnx_a
     if (!value)
         return MUC_OK;
     MUC_TRY(onnx_word(call, row->name, value, &word));
-    onnx_set_word(out, row->key, word);
+    muc_attributes_set(out, row->key, word);
     return MUC_OK;
 }
 
-static muc_status take_integer(onnx_call *call, const struct attribute *row, onnx_attributes *out)
+static muc_status take_integer(onnx_call *call, const struct attribute *row, muc_attributes *out)
 {
     int64_t value, fallback = isnan(row->fallback) ? 0 : (int64_t)row->fallback;
     uint32_t tensor, axis;
@@ -130,7 +130,7 @@ static muc_status take_integer(onnx_call *call, const struct attribute *row, onn
         MUC_TRY(onnx_axis(call, value, onnx_tensor(call, tensor)->rank, &axis));
         value = axis;
     }
-    onnx_set_integer(out, row->key, value);
+    muc_attributes_set(out, row->key, value);
     return MUC_OK;
 }
 
@@ -142,7 +142,7 @@ static bool is_there(const onnx_call *call, const char *name)
     return false;
 }
 
-static muc_status take_attribute(onnx_call *call, const struct attribute *row, onnx_attributes *out)
+static muc_status take_attribute(onnx_call *call, const struct attribute *row, muc_attributes *out)
 {
     const Onnx__AttributeProto *unused;
     const int64_t *items;
@@ -154,13 +154,13 @@ static muc_status take_attribute(onnx_call *call, const struct attribute *row, o
     switch (row->kind) {
     case REAL:
         MUC_TRY(onnx_real(call, row->name, row->fallback, &real));
-        onnx_set_real(out, row->key, real);
+        muc_attributes_set_real(out, row->key, real);
         return MUC_OK;
     case WORD:
         return take_word(call, row, out);
     case INTEGERS:
         MUC_TRY(onnx_integers(call, row->name, &items, &count));
-        onnx_set_integers(out, row->key, items, (uint32_t)count);
+        muc_attributes_set_integers(out, row->key, items, (uint32_t)count);
         return MUC_OK;
     case UNUSED:
         return onnx_attribute(call, row->name, &unused);
@@ -172,7 +172,7 @@ static muc_status take_attribute(onnx_call *call, const struct attribute *row, o
     return take_integer(call, row, out);
 }
 
-muc_status onnx_plain_attributes(onnx_call *call, onnx_attributes *out)
+muc_status onnx_plain_attributes(onnx_call *call, muc_attributes *out)
 {
     out->count = 0;
     for (size_t i = 0; i < MUC_COUNT(attributes); i++)
@@ -206,7 +206,7 @@ uint32_t onnx_output_count(const onnx_call *call)
 
 muc_status onnx_import_plain(onnx_call *call)
 {
-    onnx_attributes a;
+    muc_attributes a;
     uint32_t *inputs, count;
 
     MUC_TRY(onnx_plain_attributes(call, &a));

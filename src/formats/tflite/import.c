@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "formats/network.h"
+#include "import/free_name.h"
 
 enum { MAX_RANK = MUC_GRAPH_MAX_RANK, MESSAGE = 320 };
 
@@ -90,12 +91,7 @@ static muc_quantization quantization_of(const muc_tflite_tensor *tensor)
 /* a name that the graph does not have yet */
 static muc_status free_name(muc_tflite_import *im, const char *wanted, const char **out)
 {
-    const char *name = wanted[0] ? wanted : "unnamed";
-
-    *out = name;
-    for (uint32_t i = 2; muc_graph_find(im->graph, *out) != MUC_NO_ID; i++)
-        MUC_TRY(muc_arena_format(im->ctx, im->arena, out, "%s#%" PRIu32, name, i));
-    return MUC_OK;
+    return muc_free_name(im->ctx, im->graph, im->arena, wanted[0] ? wanted : "unnamed", '#', out);
 }
 
 static muc_status add_tensor(muc_tflite_import *im, const muc_tflite_tensor *source,
@@ -229,51 +225,20 @@ muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_t
 
 /* ---- attributes ---- */
 
-void muc_tflite_set(muc_tflite_attributes *a, muc_attribute_key key, int64_t value)
-{
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.integer = value };
-}
-
-void muc_tflite_set_real(muc_tflite_attributes *a, muc_attribute_key key, double value)
-{
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.real = value };
-}
-
-void muc_tflite_set_integers(muc_tflite_attributes *a, muc_attribute_key key, const int64_t *items,
-                             uint32_t count)
-{
-    int64_t *at = a->integers + a->integer_count;
-
-    memcpy(at, items, count * sizeof(*items));
-    a->integer_count += count;
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.integers = { at, count } };
-}
-
-void muc_tflite_set_exprs(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
-                          const int64_t *items, uint32_t count)
-{
-    muc_expr *at = a->exprs + a->expr_count;
-
-    for (uint32_t i = 0; i < count; i++)
-        at[i] = muc_expr_const(im->graph->pool, (uint32_t)items[i]);
-    a->expr_count += count;
-    a->items[a->count++] = (muc_attribute){ .key = key, .value.exprs = { at, count } };
-}
-
-void muc_tflite_set_dims(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
+void muc_tflite_set_dims(muc_tflite_import *im, muc_attributes *a, muc_attribute_key key,
                          const muc_tflite_tensor *like)
 {
     int64_t dims[MAX_RANK];
 
     for (uint32_t i = 0; i < like->rank; i++)
         dims[i] = like->dims[i];
-    muc_tflite_set_exprs(im, a, key, dims, like->rank);
+    muc_attributes_set_sizes(a, im->graph, key, dims, like->rank);
 }
 
 /* ---- nodes ---- */
 
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
-                           const uint32_t *inputs, uint32_t count, const muc_tflite_attributes *a,
+                           const uint32_t *inputs, uint32_t count, const muc_attributes *a,
                            const muc_tflite_tensor *quantized_like, uint32_t *id)
 {
     muc_quantization quantization;
@@ -333,7 +298,7 @@ static muc_status check_output(const muc_tflite_import *im, uint32_t i, uint32_t
 }
 
 muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
-                           const muc_tflite_attributes *a)
+                           const muc_attributes *a)
 {
     const char *names[MUC_GRAPH_MAX_OUTPUTS];
     muc_quantization stored[MUC_GRAPH_MAX_OUTPUTS];
@@ -501,7 +466,7 @@ static muc_status import_real(muc_tflite_import *im, const row *r)
     }
     MUC_TRY(r->import(&real));
     for (uint32_t i = 0; i < one.output_count; i++) {
-        muc_tflite_attributes a = { .count = 0 };
+        muc_attributes a = { .count = 0 };
         muc_tflite_import last = *im;
         muc_tflite_operator each = one;
 
@@ -511,7 +476,7 @@ static muc_status import_real(muc_tflite_import *im, const row *r)
         each.outputs = &one.outputs[i];
         each.output_count = 1;
         last.op = &each;
-        muc_tflite_set(&a, MUC_KEY_TO, muc_tflite_out(im, i)->dtype);
+        muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, i)->dtype);
         MUC_TRY(muc_tflite_last(&last, MUC_OP_QUANTIZE, &real.ids[one.outputs[i]], 1, &a));
     }
     return MUC_OK;

@@ -4,15 +4,7 @@
 
 #include "formats/tflite/model.h"
 #include "graph/graph.h"
-
-/* The operator's attributes in the making; items are stored here until the node copies them. */
-typedef struct muc_tflite_attributes {
-    muc_attribute items[12];
-    uint32_t count;
-    int64_t integers[64];
-    muc_expr exprs[64];
-    uint32_t integer_count, expr_count;
-} muc_tflite_attributes;
+#include "import/attributes.h"
 
 /* Blocks [count] of space and their pads or crops [count][before, after]. */
 typedef struct muc_tflite_blocks {
@@ -107,7 +99,7 @@ bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operat
 /* The operator at hand, a BATCH_TO_SPACE_ND, and those before it as that convolution. */
 muc_status muc_tflite_import_dilated(muc_tflite_import *im, const muc_tflite_phases *phases);
 /* Kernel, strides and pads of a pool. */
-muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_tflite_attributes *a);
+muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_attributes *a);
 /* Integers of a constant input, at most `most` of them. */
 muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
                                int64_t *items, uint32_t *count);
@@ -117,14 +109,7 @@ muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t 
 
 int64_t muc_tflite_option(const muc_tflite_import *im, muc_flat_field field);
 
-void muc_tflite_set(muc_tflite_attributes *a, muc_attribute_key key, int64_t value);
-void muc_tflite_set_real(muc_tflite_attributes *a, muc_attribute_key key, double value);
-/* At most 64 integers and 64 expressions in all. */
-void muc_tflite_set_integers(muc_tflite_attributes *a, muc_attribute_key key, const int64_t *items,
-                             uint32_t count);
-void muc_tflite_set_exprs(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
-                          const int64_t *items, uint32_t count);
-void muc_tflite_set_dims(muc_tflite_import *im, muc_tflite_attributes *a, muc_attribute_key key,
+void muc_tflite_set_dims(muc_tflite_import *im, muc_attributes *a, muc_attribute_key key,
                          const muc_tflite_tensor *like);
 
 /* Adds a constant whose bytes live as long as the arena. */
@@ -132,17 +117,17 @@ muc_status muc_tflite_constant(muc_tflite_import *im, const char *name, const mu
                                uint32_t *id);
 /* Adds a node inside of what the operator stands for: its name is output 0's and the suffix. */
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
-                           const uint32_t *inputs, uint32_t count, const muc_tflite_attributes *a,
+                           const uint32_t *inputs, uint32_t count, const muc_attributes *a,
                            const muc_tflite_tensor *quantized_like, uint32_t *id);
 /* Adds any node of the operator's, named after output 0 or, where there is none, input 1. */
 muc_status muc_tflite_add(muc_tflite_import *im, muc_new_node *node, const char *suffix,
                           uint32_t *outputs);
 /* Adds the node that computes the operator's outputs; a may be NULL. */
 muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
-                           const muc_tflite_attributes *a);
+                           const muc_attributes *a);
 /* The same with a fused activation: bounds of the integers, or another node. */
 muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
-                                uint32_t count, muc_tflite_attributes *a, int64_t activation);
+                                uint32_t count, muc_attributes *a, int64_t activation);
 /* Output 0 is the activation of x (of which there is one). */
 muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activation);
 

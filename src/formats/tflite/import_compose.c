@@ -9,7 +9,7 @@ enum { MAX_RANK = MUC_GRAPH_MAX_RANK };
 
 /* a node before the last, of x's scale; *id becomes its output */
 static muc_status step(muc_tflite_import *im, muc_op op, const char *suffix,
-                       const muc_tflite_attributes *a, uint32_t *id)
+                       const muc_attributes *a, uint32_t *id)
 {
     return muc_tflite_step(im, op, suffix, id, 1, a, muc_tflite_in(im, 0), id);
 }
@@ -76,12 +76,12 @@ muc_status muc_tflite_import_select(muc_tflite_import *im)
     for (uint32_t i = 0; i < 3; i++)
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
     if (condition->rank == 1 && x->rank > 1) {
-        muc_tflite_attributes a = { .count = 0 };
+        muc_attributes a = { .count = 0 };
         int64_t dims[MAX_RANK];
 
         for (uint32_t i = 0; i < x->rank; i++)
             dims[i] = i ? 1 : condition->dims[0];
-        muc_tflite_set_exprs(im, &a, MUC_KEY_SHAPE, dims, x->rank);
+        muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SHAPE, dims, x->rank);
         MUC_TRY(muc_tflite_step(im, MUC_OP_RESHAPE, "rows", &inputs[0], 1, &a, NULL, &inputs[0]));
     }
     return muc_tflite_last(im, MUC_OP_WHERE, inputs, 3, NULL);
@@ -90,7 +90,7 @@ muc_status muc_tflite_import_select(muc_tflite_import *im)
 /* a scalar, of the output's type and scale: all elements are its */
 muc_status muc_tflite_import_fill(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 1), muc_tflite_out(im, 0)));
@@ -102,7 +102,7 @@ muc_status muc_tflite_import_fill(muc_tflite_import *im)
 muc_status muc_tflite_import_zeros_like(muc_tflite_import *im)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     muc_tensor zero = { .dtype = out->dtype };
     uint8_t *data;
     uint32_t id;
@@ -120,14 +120,14 @@ muc_status muc_tflite_import_zeros_like(muc_tflite_import *im)
 
 muc_status muc_tflite_import_rank(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 }, shape = { .count = 0 };
+    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
     int64_t rank = muc_tflite_in(im, 0)->rank;
     uint32_t id;
 
-    muc_tflite_set_exprs(im, &a, MUC_KEY_VALUES, &rank, 1);
-    muc_tflite_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_VALUES, &rank, 1);
+    muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
     MUC_TRY(muc_tflite_step(im, MUC_OP_EXPRESSIONS, "rank", NULL, 0, &a, NULL, &id));
-    muc_tflite_set_exprs(im, &shape, MUC_KEY_SHAPE, NULL, 0);
+    muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, NULL, 0);
     return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
 }
 
@@ -136,7 +136,7 @@ muc_status muc_tflite_import_rank(muc_tflite_import *im)
 /* REDUCE_ANY and REDUCE_ALL: of the bools as integers */
 muc_status muc_tflite_import_reduce_bools(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 }, to = { .count = 0 };
+    muc_attributes a = { .count = 0 }, to = { .count = 0 };
     int64_t items[MAX_RANK], axes[MAX_RANK];
     uint32_t id, given, count = 0;
 
@@ -150,10 +150,10 @@ muc_status muc_tflite_import_reduce_bools(muc_tflite_import *im)
                 axes[count++] = d;
         }
     MUC_TRY(muc_tflite_input(im, 0, &id));
-    muc_tflite_set(&to, MUC_KEY_TO, MUC_I32);
+    muc_attributes_set(&to, MUC_KEY_TO, MUC_I32);
     MUC_TRY(step(im, MUC_OP_CAST, "numbers", &to, &id));
-    muc_tflite_set_integers(&a, MUC_KEY_AXES, axes, count);
-    muc_tflite_set(&a, MUC_KEY_KEEP_DIMS, muc_tflite_keeps_dims(im->op));
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, count);
+    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, muc_tflite_keeps_dims(im->op));
     MUC_TRY(step(im, im->to, "reduced", &a, &id));
     to.items[0].value.integer = MUC_BOOL;
     return muc_tflite_last(im, MUC_OP_CAST, &id, 1, &to);
@@ -161,22 +161,23 @@ muc_status muc_tflite_import_reduce_bools(muc_tflite_import *im)
 
 muc_status muc_tflite_import_cumsum(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
     int64_t axis;
 
     MUC_TRY(axis_input(im, 1, muc_tflite_in(im, 0)->rank, &axis));
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set(&a, MUC_KEY_AXIS, axis);
-    muc_tflite_set(&a, MUC_KEY_EXCLUSIVE, muc_tflite_option(im, MUC_FLAT_CUMSUM_OPTIONS_exclusive));
-    muc_tflite_set(&a, MUC_KEY_REVERSE, muc_tflite_option(im, MUC_FLAT_CUMSUM_OPTIONS_reverse));
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set(&a, MUC_KEY_EXCLUSIVE,
+                       muc_tflite_option(im, MUC_FLAT_CUMSUM_OPTIONS_exclusive));
+    muc_attributes_set(&a, MUC_KEY_REVERSE, muc_tflite_option(im, MUC_FLAT_CUMSUM_OPTIONS_reverse));
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
 /* the root of the mean of squares */
 muc_status muc_tflite_import_l2_pool(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2], id;
 
     MUC_TRY(real_alone(im));
@@ -185,7 +186,7 @@ muc_status muc_tflite_import_l2_pool(muc_tflite_import *im)
     inputs[1] = inputs[0];
     MUC_TRY(muc_tflite_step(im, MUC_OP_MUL, "squares", inputs, 2, NULL, NULL, &id));
     MUC_TRY(muc_tflite_step(im, MUC_OP_AVERAGE_POOL, "mean", &id, 1, &a, NULL, &id));
-    return muc_tflite_activated(im, MUC_OP_SQRT, &id, 1, &(muc_tflite_attributes){ .count = 0 },
+    return muc_tflite_activated(im, MUC_OP_SQRT, &id, 1, &(muc_attributes){ .count = 0 },
                                 muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_activation));
 }
 
@@ -196,18 +197,18 @@ muc_status muc_tflite_import_lrn(muc_tflite_import *im)
     float bias = muc_flat_real(im->options, MUC_FLAT_LRN_OPTIONS_bias);
     float alpha = muc_flat_real(im->options, MUC_FLAT_LRN_OPTIONS_alpha);
     float beta = muc_flat_real(im->options, MUC_FLAT_LRN_OPTIONS_beta);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     if (window < 1 || window > 1 << 20 || !isfinite(bias) || !isfinite(alpha) || !isfinite(beta))
         return muc_tflite_refuse(im, MUC_MALFORMED, "a window of %" PRId64 " channels", window);
     MUC_TRY(real_alone(im));
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_real(&a, MUC_KEY_ALPHA, (double)alpha * (double)window);
-    muc_tflite_set_real(&a, MUC_KEY_BETA, (double)beta);
-    muc_tflite_set_real(&a, MUC_KEY_BIAS, (double)bias);
-    muc_tflite_set(&a, MUC_KEY_WINDOW, window);
-    muc_tflite_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+    muc_attributes_set_real(&a, MUC_KEY_ALPHA, (double)alpha * (double)window);
+    muc_attributes_set_real(&a, MUC_KEY_BETA, (double)beta);
+    muc_attributes_set_real(&a, MUC_KEY_BIAS, (double)bias);
+    muc_attributes_set(&a, MUC_KEY_WINDOW, window);
+    muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
@@ -216,7 +217,7 @@ muc_status muc_tflite_import_lrn(muc_tflite_import *im)
 /* inputs: indices, a table of rows */
 muc_status muc_tflite_import_embedding(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2];
 
     MUC_TRY(muc_tflite_input(im, 1, &inputs[0]));
@@ -226,19 +227,19 @@ muc_status muc_tflite_import_embedding(muc_tflite_import *im)
             muc_tflite_step(im, MUC_OP_DEQUANTIZE, "table", &inputs[0], 1, NULL, NULL, &inputs[0]));
     else
         MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 1), muc_tflite_out(im, 0)));
-    muc_tflite_set(&a, MUC_KEY_AXIS, 0);
+    muc_attributes_set(&a, MUC_KEY_AXIS, 0);
     return muc_tflite_last(im, im->to, inputs, 2, &a);
 }
 
 muc_status muc_tflite_import_gather_nd(muc_tflite_import *im)
 {
-    muc_tflite_attributes to = { .count = 0 };
+    muc_attributes to = { .count = 0 };
     uint32_t inputs[2];
 
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
     MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    muc_tflite_set(&to, MUC_KEY_TO, MUC_I64);
+    muc_attributes_set(&to, MUC_KEY_TO, MUC_I64);
     if (muc_tflite_in(im, 1)->dtype != MUC_I64)
         MUC_TRY(muc_tflite_step(im, MUC_OP_CAST, "indices", &inputs[1], 1, &to, NULL, &inputs[1]));
     return muc_tflite_last(im, im->to, inputs, 2, NULL);
@@ -248,7 +249,7 @@ muc_status muc_tflite_import_gather_nd(muc_tflite_import *im)
 muc_status muc_tflite_import_scatter_nd(muc_tflite_import *im)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
-    muc_tflite_attributes a = { .count = 0 }, to = { .count = 0 };
+    muc_attributes a = { .count = 0 }, to = { .count = 0 };
     muc_tensor zeros = { .dtype = out->dtype, .rank = out->rank };
     uint32_t inputs[3];
     uint64_t bytes = muc_dtype_get(out->dtype)->block_bytes;
@@ -269,10 +270,10 @@ muc_status muc_tflite_import_scatter_nd(muc_tflite_import *im)
     MUC_TRY(muc_tflite_constant(im, "zeros", &zeros, &inputs[0]));
     MUC_TRY(muc_tflite_input(im, 0, &inputs[1]));
     MUC_TRY(muc_tflite_input(im, 1, &inputs[2]));
-    muc_tflite_set(&to, MUC_KEY_TO, MUC_I64);
+    muc_attributes_set(&to, MUC_KEY_TO, MUC_I64);
     if (muc_tflite_in(im, 0)->dtype != MUC_I64)
         MUC_TRY(muc_tflite_step(im, MUC_OP_CAST, "indices", &inputs[1], 1, &to, NULL, &inputs[1]));
-    muc_tflite_set(&a, MUC_KEY_REDUCTION, MUC_WORD_ADD);
+    muc_attributes_set(&a, MUC_KEY_REDUCTION, MUC_WORD_ADD);
     return muc_tflite_last(im, im->to, inputs, 3, &a);
 }
 
@@ -280,7 +281,7 @@ muc_status muc_tflite_import_scatter_nd(muc_tflite_import *im)
 muc_status muc_tflite_import_topk(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_tflite_attributes a = { .count = 0 }, to = { .count = 0 };
+    muc_attributes a = { .count = 0 }, to = { .count = 0 };
     muc_tflite_operator values = *im->op, places = *im->op;
     muc_tflite_import each = *im;
     uint32_t input, ids[2], count;
@@ -301,10 +302,8 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
         return muc_tflite_refuse(im, MUC_MALFORMED, "that many of %" PRIu32 " elements",
                                  x->dims[x->rank - 1]);
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
-    a.items[a.count++] =
-        (muc_attribute){ .key = MUC_KEY_K,
-                         .value.expr = muc_expr_const(im->graph->pool, (uint32_t)k) };
+    muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+    muc_attributes_set_expr(&a, MUC_KEY_K, muc_expr_const(im->graph->pool, (uint32_t)k));
     named.attribute_count = a.count;
     MUC_TRY(muc_arena_format(im->ctx, im->arena, &named.name, "%s/k", muc_tflite_out(im, 0)->name));
     MUC_TRY(muc_graph_add(im->ctx, im->graph, &named, ids));
@@ -314,7 +313,7 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
     each.op = &places;
     places.outputs = &im->op->outputs[1];
     places.output_count = 1;
-    muc_tflite_set(&to, MUC_KEY_TO, muc_tflite_out(im, 1)->dtype);
+    muc_attributes_set(&to, MUC_KEY_TO, muc_tflite_out(im, 1)->dtype);
     return muc_tflite_last(&each, MUC_OP_CAST, &ids[1], 1, &to);
 }
 
@@ -322,26 +321,24 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
 muc_status muc_tflite_import_one_hot(muc_tflite_import *im)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
-    muc_tflite_attributes a = { .count = 0 }, join = { .count = 0 };
+    muc_attributes a = { .count = 0 }, join = { .count = 0 };
     uint32_t inputs[2], pair[2];
     int64_t axis = muc_tflite_option(im, MUC_FLAT_ONE_HOT_OPTIONS_axis), one = 1;
 
     MUC_TRY(muc_tflite_axis(im, axis, out->rank, &axis));
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
     for (uint32_t i = 0; i < 2; i++) {
-        muc_tflite_attributes shape = { .count = 0 };
+        muc_attributes shape = { .count = 0 };
 
         MUC_TRY(muc_tflite_input(im, 3 - i, &pair[i]));
-        muc_tflite_set_exprs(im, &shape, MUC_KEY_SHAPE, &one, 1);
+        muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, &one, 1);
         MUC_TRY(muc_tflite_step(im, MUC_OP_RESHAPE, i ? "on" : "off", &pair[i], 1, &shape, NULL,
                                 &pair[i]));
     }
-    muc_tflite_set(&join, MUC_KEY_AXIS, 0);
+    muc_attributes_set(&join, MUC_KEY_AXIS, 0);
     MUC_TRY(muc_tflite_step(im, MUC_OP_CONCAT, "values", pair, 2, &join, NULL, &inputs[1]));
-    muc_tflite_set(&a, MUC_KEY_AXIS, axis);
-    a.items[a.count++] =
-        (muc_attribute){ .key = MUC_KEY_SIZE,
-                         .value.expr = muc_expr_const(im->graph->pool, out->dims[axis]) };
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set_expr(&a, MUC_KEY_SIZE, muc_expr_const(im->graph->pool, out->dims[axis]));
     return muc_tflite_last(im, im->to, inputs, 2, &a);
 }
 
@@ -351,12 +348,12 @@ muc_status muc_tflite_import_one_hot(muc_tflite_import *im)
 static muc_status cut(muc_tflite_import *im, const char *suffix, int64_t axis, int64_t start,
                       int64_t count, int64_t direction, uint32_t *id)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
-    muc_tflite_set_integers(&a, MUC_KEY_AXES, &axis, 1);
-    muc_tflite_set_exprs(im, &a, MUC_KEY_STARTS, &start, 1);
-    muc_tflite_set_exprs(im, &a, MUC_KEY_SIZES, &count, 1);
-    muc_tflite_set_integers(&a, MUC_KEY_STEPS, &direction, 1);
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, &axis, 1);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_STARTS, &start, 1);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, &count, 1);
+    muc_attributes_set_integers(&a, MUC_KEY_STEPS, &direction, 1);
     return step(im, MUC_OP_SLICE, suffix, &a, id);
 }
 
@@ -380,7 +377,7 @@ muc_status muc_tflite_import_reverse(muc_tflite_import *im)
 
 muc_status muc_tflite_import_reverse_sequence(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 }, to = { .count = 0 };
+    muc_attributes a = { .count = 0 }, to = { .count = 0 };
     uint32_t rank = muc_tflite_in(im, 0)->rank, inputs[2];
     int64_t batch, time;
 
@@ -391,11 +388,11 @@ muc_status muc_tflite_import_reverse_sequence(muc_tflite_import *im)
                             rank, &time));
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
     MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    muc_tflite_set(&to, MUC_KEY_TO, MUC_I64);
+    muc_attributes_set(&to, MUC_KEY_TO, MUC_I64);
     if (muc_tflite_in(im, 1)->dtype != MUC_I64)
         MUC_TRY(muc_tflite_step(im, MUC_OP_CAST, "lengths", &inputs[1], 1, &to, NULL, &inputs[1]));
-    muc_tflite_set(&a, MUC_KEY_BATCH_AXIS, batch);
-    muc_tflite_set(&a, MUC_KEY_TIME_AXIS, time);
+    muc_attributes_set(&a, MUC_KEY_BATCH_AXIS, batch);
+    muc_attributes_set(&a, MUC_KEY_TIME_AXIS, time);
     return muc_tflite_last(im, im->to, inputs, 2, &a);
 }
 
@@ -414,7 +411,7 @@ muc_status muc_tflite_import_symmetric_pad(muc_tflite_import *im)
     MUC_TRY(muc_tflite_input(im, 0, &id));
     for (uint32_t i = 0; i < x->rank; i++) {
         int64_t before = pads[2 * i], after = pads[2 * i + 1], size = x->dims[i];
-        muc_tflite_attributes a = { .count = 0 };
+        muc_attributes a = { .count = 0 };
         uint32_t parts[3], n = 0;
 
         if (before < 0 || after < 0 || before > size || after > size)
@@ -428,7 +425,7 @@ muc_status muc_tflite_import_symmetric_pad(muc_tflite_import *im)
             parts[n] = id;
             MUC_TRY(cut(im, "after", i, size - 1, after, -1, &parts[n++]));
         }
-        muc_tflite_set(&a, MUC_KEY_AXIS, i);
+        muc_attributes_set(&a, MUC_KEY_AXIS, i);
         if (n > 1)
             MUC_TRY(muc_tflite_step(im, MUC_OP_CONCAT, "joined", parts, n, &a, x, &id));
     }
@@ -458,8 +455,8 @@ muc_status muc_tflite_import_space_to_batch(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
     int64_t pads[2 * MAX_RANK] = { 0 }, split[MAX_RANK], perm[MAX_RANK];
-    muc_tflite_attributes padding = { .count = 0 }, parts = { .count = 0 }, a = { .count = 0 },
-                          shape = { .count = 0 };
+    muc_attributes padding = { .count = 0 }, parts = { .count = 0 }, a = { .count = 0 },
+                   shape = { .count = 0 };
     muc_tflite_blocks b;
     uint32_t id, n = 0;
 
@@ -486,11 +483,11 @@ muc_status muc_tflite_import_space_to_batch(muc_tflite_import *im)
         split[n++] = x->dims[i];
     }
     MUC_TRY(muc_tflite_input(im, 0, &id));
-    muc_tflite_set_integers(&padding, MUC_KEY_PADS, pads, 2 * x->rank);
+    muc_attributes_set_integers(&padding, MUC_KEY_PADS, pads, 2 * x->rank);
     MUC_TRY(step(im, MUC_OP_PAD, "padded", &padding, &id));
-    muc_tflite_set_exprs(im, &parts, MUC_KEY_SHAPE, split, n);
+    muc_attributes_set_sizes(&parts, im->graph, MUC_KEY_SHAPE, split, n);
     MUC_TRY(step(im, MUC_OP_RESHAPE, "blocks", &parts, &id));
-    muc_tflite_set_integers(&a, MUC_KEY_PERM, perm, n);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, n);
     MUC_TRY(step(im, MUC_OP_TRANSPOSE, "phases", &a, &id));
     muc_tflite_set_dims(im, &shape, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
     return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
@@ -501,7 +498,7 @@ static muc_status gather_blocks(muc_tflite_import *im, const muc_tflite_blocks *
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
     int64_t split[MAX_RANK], perm[MAX_RANK], whole[MAX_RANK], blocks = 1;
-    muc_tflite_attributes parts = { .count = 0 }, a = { .count = 0 }, shape = { .count = 0 };
+    muc_attributes parts = { .count = 0 }, a = { .count = 0 }, shape = { .count = 0 };
     uint32_t id, n = b->count + 1;
 
     for (uint32_t i = 0; i < b->count; i++) {
@@ -524,11 +521,11 @@ static muc_status gather_blocks(muc_tflite_import *im, const muc_tflite_blocks *
         }
     }
     MUC_TRY(muc_tflite_input(im, 0, &id));
-    muc_tflite_set_exprs(im, &parts, MUC_KEY_SHAPE, split, n);
+    muc_attributes_set_sizes(&parts, im->graph, MUC_KEY_SHAPE, split, n);
     MUC_TRY(step(im, MUC_OP_RESHAPE, "phases", &parts, &id));
-    muc_tflite_set_integers(&a, MUC_KEY_PERM, perm, n);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, n);
     MUC_TRY(step(im, MUC_OP_TRANSPOSE, "blocks", &a, &id));
-    muc_tflite_set_exprs(im, &shape, MUC_KEY_SHAPE, whole, x->rank);
+    muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, whole, x->rank);
     MUC_TRY(step(im, MUC_OP_RESHAPE, "space", &shape, &id));
     for (uint32_t i = 0; i < b->count; i++) {
         int64_t left = whole[1 + i] - b->pads[2 * i] - b->pads[2 * i + 1];

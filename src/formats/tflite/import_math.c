@@ -28,7 +28,7 @@ static int64_t activation_of(const muc_tflite_import *im)
 /* operators that broadcast their inputs */
 muc_status muc_tflite_import_binary(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[MOST_INPUTS], count = im->op->input_count;
     bool compares = im->to == MUC_OP_MAX || im->to == MUC_OP_MIN;
 
@@ -66,34 +66,34 @@ muc_status muc_tflite_import_unary(muc_tflite_import *im)
 muc_status muc_tflite_import_leaky_relu(muc_tflite_import *im)
 {
     float alpha = muc_flat_real(im->options, MUC_FLAT_LEAKY_RELU_OPTIONS_alpha);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     if (!isfinite(alpha))
         return muc_tflite_refuse(im, MUC_MALFORMED, "alpha is not finite");
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_real(&a, MUC_KEY_ALPHA, (double)alpha);
+    muc_attributes_set_real(&a, MUC_KEY_ALPHA, (double)alpha);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
 muc_status muc_tflite_import_elu(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_real(&a, MUC_KEY_ALPHA, 1);
+    muc_attributes_set_real(&a, MUC_KEY_ALPHA, 1);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
 muc_status muc_tflite_import_gelu(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     MUC_TRY(muc_tflite_input(im, 0, &input));
     if (muc_tflite_option(im, MUC_FLAT_GELU_OPTIONS_approximate))
-        muc_tflite_set(&a, MUC_KEY_MODE, MUC_WORD_TANH);
+        muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_TANH);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
@@ -130,9 +130,9 @@ muc_status muc_tflite_import_squared_difference(muc_tflite_import *im)
 
 static muc_status cast_to_output(muc_tflite_import *im, uint32_t input)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
-    muc_tflite_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
+    muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
     return muc_tflite_last(im, MUC_OP_CAST, &input, 1, &a);
 }
 
@@ -149,13 +149,13 @@ muc_status muc_tflite_import_cast(muc_tflite_import *im)
 
 muc_status muc_tflite_import_quantize(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     if (!muc_tflite_is_quantized(muc_tflite_out(im, 0)))
         return muc_tflite_refuse(im, MUC_MALFORMED, "an output without a scale");
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
+    muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
@@ -219,7 +219,7 @@ bool muc_tflite_means_are_pool(const muc_tflite_import *im, const muc_tflite_ope
 
 static muc_status import_pool(muc_tflite_import *im, const muc_tflite_operator *inner)
 {
-    muc_tflite_attributes a = { .count = 0 }, shape = { .count = 0 };
+    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
     muc_tflite_import from = *im;
     const muc_tflite_tensor *x;
     bool channels_last;
@@ -229,11 +229,11 @@ static muc_status import_pool(muc_tflite_import *im, const muc_tflite_operator *
     x = muc_tflite_in(&from, 0);
     muc_tflite_means_are_pool(im, inner, im->op, &channels_last);
     MUC_TRY(muc_tflite_input(&from, 0, &id));
-    muc_tflite_set_integers(
+    muc_attributes_set_integers(
         &a, MUC_KEY_KERNEL,
         (const int64_t[]){ x->dims[channels_last ? 1 : 2], x->dims[channels_last ? 2 : 3] }, 2);
     if (channels_last)
-        muc_tflite_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+        muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
     if (muc_tflite_keeps_dims(im->op))
         return muc_tflite_last(im, MUC_OP_AVERAGE_POOL, &id, 1, &a);
     MUC_TRY(muc_tflite_step(im, MUC_OP_AVERAGE_POOL, "pool", &id, 1, &a, x, &id));
@@ -245,7 +245,7 @@ muc_status muc_tflite_import_reduce(muc_tflite_import *im)
 {
     const muc_tflite_operator *inner = muc_tflite_inner_mean(im);
     int64_t axes[MUC_GRAPH_MAX_RANK];
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input, count;
 
     if (inner)
@@ -254,15 +254,15 @@ muc_status muc_tflite_import_reduce(muc_tflite_import *im)
     if (im->to == MUC_OP_REDUCE_MAX || im->to == MUC_OP_REDUCE_MIN)
         MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_integers(&a, MUC_KEY_AXES, axes, count);
-    muc_tflite_set(&a, MUC_KEY_KEEP_DIMS, muc_tflite_keeps_dims(im->op));
+    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, count);
+    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, muc_tflite_keeps_dims(im->op));
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
 /* the graph's indices are i64 */
 muc_status muc_tflite_import_arg(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t id, count;
     int64_t item, axis;
 
@@ -271,8 +271,8 @@ muc_status muc_tflite_import_arg(muc_tflite_import *im)
         return muc_tflite_refuse(im, MUC_MALFORMED, "no axis");
     MUC_TRY(muc_tflite_axis(im, item, muc_tflite_in(im, 0)->rank, &axis));
     MUC_TRY(muc_tflite_input(im, 0, &id));
-    muc_tflite_set(&a, MUC_KEY_AXIS, axis);
-    muc_tflite_set(&a, MUC_KEY_KEEP_DIMS, 0);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, 0);
     if (muc_tflite_out(im, 0)->dtype == MUC_I64)
         return muc_tflite_last(im, im->to, &id, 1, &a);
     MUC_TRY(muc_tflite_step(im, im->to, "wide", &id, 1, &a, NULL, &id));

@@ -7,7 +7,7 @@
 enum { MAX_RANK = MUC_GRAPH_MAX_RANK, MOST_INPUTS = 1024 };
 
 /* the operator's node, of one output and of input 0, whose scale stays */
-static muc_status move(muc_tflite_import *im, uint32_t input, const muc_tflite_attributes *a)
+static muc_status move(muc_tflite_import *im, uint32_t input, const muc_attributes *a)
 {
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     return muc_tflite_last(im, im->to, &input, 1, a);
@@ -16,7 +16,7 @@ static muc_status move(muc_tflite_import *im, uint32_t input, const muc_tflite_a
 /* whatever tells the new shape: it is the output's, and the file has that too */
 muc_status muc_tflite_import_reshape(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     MUC_TRY(muc_tflite_input(im, 0, &input));
@@ -27,19 +27,19 @@ muc_status muc_tflite_import_reshape(muc_tflite_import *im)
 muc_status muc_tflite_import_transpose(muc_tflite_import *im)
 {
     int64_t perm[MAX_RANK];
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input, count;
 
     MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, perm, &count));
     for (uint32_t i = 0; i < count; i++)
         MUC_TRY(muc_tflite_axis(im, perm[i], muc_tflite_in(im, 0)->rank, &perm[i]));
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_integers(&a, MUC_KEY_PERM, perm, count);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, count);
     return move(im, input, &a);
 }
 
 /* [rank, 2]: before and after each dimension */
-static muc_status set_pads(muc_tflite_import *im, muc_tflite_attributes *a)
+static muc_status set_pads(muc_tflite_import *im, muc_attributes *a)
 {
     uint32_t rank = muc_tflite_in(im, 0)->rank, count;
     int64_t items[2 * MAX_RANK], pads[2 * MAX_RANK];
@@ -52,14 +52,14 @@ static muc_status set_pads(muc_tflite_import *im, muc_tflite_attributes *a)
         pads[i] = items[2 * i];
         pads[rank + i] = items[2 * i + 1];
     }
-    muc_tflite_set_integers(a, MUC_KEY_PADS, pads, count);
+    muc_attributes_set_integers(a, MUC_KEY_PADS, pads, count);
     return MUC_OK;
 }
 
 muc_status muc_tflite_import_pad(muc_tflite_import *im)
 {
     const muc_tflite_tensor *value = muc_tflite_in(im, 2);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2];
 
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
@@ -73,14 +73,14 @@ muc_status muc_tflite_import_pad(muc_tflite_import *im)
 
 muc_status muc_tflite_import_mirror_pad(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     if (muc_tflite_option(im, MUC_FLAT_MIRROR_PAD_OPTIONS_mode) != 0)
         return muc_tflite_import_symmetric_pad(im);
     MUC_TRY(muc_tflite_input(im, 0, &input));
     MUC_TRY(set_pads(im, &a));
-    muc_tflite_set(&a, MUC_KEY_MODE, MUC_WORD_REFLECT);
+    muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_REFLECT);
     return move(im, input, &a);
 }
 
@@ -90,7 +90,7 @@ muc_status muc_tflite_import_mirror_pad(muc_tflite_import *im)
 static muc_status scaled_input(muc_tflite_import *im, uint32_t i, uint32_t *id)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, i), *out = muc_tflite_out(im, 0);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
     if (!x)
         return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 " is absent", i);
@@ -99,13 +99,13 @@ static muc_status scaled_input(muc_tflite_import *im, uint32_t i, uint32_t *id)
         (x->quantization.scales[0] == out->quantization.scales[0] &&
          x->quantization.zero_points[0] == out->quantization.zero_points[0]))
         return MUC_OK;
-    muc_tflite_set(&a, MUC_KEY_TO, out->dtype);
+    muc_attributes_set(&a, MUC_KEY_TO, out->dtype);
     return muc_tflite_step(im, MUC_OP_QUANTIZE, "scaled", id, 1, &a, out, id);
 }
 
 muc_status muc_tflite_import_concatenation(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[MOST_INPUTS];
     int64_t axis;
 
@@ -115,7 +115,7 @@ muc_status muc_tflite_import_concatenation(muc_tflite_import *im)
                             muc_tflite_out(im, 0)->rank, &axis));
     for (uint32_t i = 0; i < im->op->input_count; i++)
         MUC_TRY(scaled_input(im, i, &inputs[i]));
-    muc_tflite_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
     return muc_tflite_last(im, im->to, inputs, im->op->input_count, &a);
 }
 
@@ -123,18 +123,18 @@ muc_status muc_tflite_import_concatenation(muc_tflite_import *im)
 static muc_status put_axis(muc_tflite_import *im, const muc_tflite_tensor *x, int64_t axis,
                            uint32_t *id)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t dims[MAX_RANK];
 
     for (uint32_t i = 0; i <= x->rank; i++)
         dims[i] = i == axis ? 1 : x->dims[i > axis ? i - 1 : i];
-    muc_tflite_set_exprs(im, &a, MUC_KEY_SHAPE, dims, x->rank + 1);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SHAPE, dims, x->rank + 1);
     return muc_tflite_step(im, MUC_OP_RESHAPE, "row", id, 1, &a, x, id);
 }
 
 muc_status muc_tflite_import_pack(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[MOST_INPUTS];
     int64_t axis;
 
@@ -149,7 +149,7 @@ muc_status muc_tflite_import_pack(muc_tflite_import *im)
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
         MUC_TRY(put_axis(im, x, axis, &inputs[i]));
     }
-    muc_tflite_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
     return muc_tflite_last(im, im->to, inputs, im->op->input_count, &a);
 }
 
@@ -172,14 +172,14 @@ muc_status muc_tflite_import_unpack(muc_tflite_import *im)
     each.op = &one;
     one.output_count = 1;
     for (uint32_t i = 0; i < whole.output_count && status == MUC_OK; i++) {
-        muc_tflite_attributes a = { .count = 0 }, shape = { .count = 0 };
+        muc_attributes a = { .count = 0 }, shape = { .count = 0 };
         uint32_t id = input;
 
         one.outputs = &whole.outputs[i];
         zero = i;
-        muc_tflite_set_integers(&a, MUC_KEY_AXES, &axis, 1);
-        muc_tflite_set_exprs(&each, &a, MUC_KEY_STARTS, &zero, 1);
-        muc_tflite_set_exprs(&each, &a, MUC_KEY_SIZES, &size, 1);
+        muc_attributes_set_integers(&a, MUC_KEY_AXES, &axis, 1);
+        muc_attributes_set_sizes(&a, each.graph, MUC_KEY_STARTS, &zero, 1);
+        muc_attributes_set_sizes(&a, each.graph, MUC_KEY_SIZES, &size, 1);
         MUC_TRY(muc_tflite_same_scale(&each, x, muc_tflite_out(&each, 0)));
         MUC_TRY(muc_tflite_step(&each, MUC_OP_SLICE, "slice", &id, 1, &a, x, &id));
         muc_tflite_set_dims(&each, &shape, MUC_KEY_SHAPE, muc_tflite_out(&each, 0));
@@ -191,9 +191,9 @@ muc_status muc_tflite_import_unpack(muc_tflite_import *im)
 /* input x along the axis that another input holds; the outputs' shapes tell the sizes */
 static muc_status split(muc_tflite_import *im, uint32_t x, uint32_t axis_input)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input, count;
-    int64_t item, axis;
+    int64_t item, axis, sizes[MUC_GRAPH_MAX_OUTPUTS];
 
     MUC_TRY(muc_tflite_integers(im, axis_input, 1, &item, &count));
     if (count != 1)
@@ -202,13 +202,10 @@ static muc_status split(muc_tflite_import *im, uint32_t x, uint32_t axis_input)
     for (uint32_t i = 0; i < im->op->output_count; i++)
         MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, x), muc_tflite_out(im, i)));
     MUC_TRY(muc_tflite_input(im, x, &input));
-    muc_tflite_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
     for (uint32_t i = 0; i < im->op->output_count; i++)
-        a.exprs[i] = muc_expr_const(im->graph->pool, muc_tflite_out(im, i)->rank > axis
-                                                         ? muc_tflite_out(im, i)->dims[axis]
-                                                         : 0);
-    a.items[a.count++] =
-        (muc_attribute){ .key = MUC_KEY_SIZES, .value.exprs = { a.exprs, im->op->output_count } };
+        sizes[i] = muc_tflite_out(im, i)->rank > axis ? muc_tflite_out(im, i)->dims[axis] : 0;
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, sizes, im->op->output_count);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
@@ -227,7 +224,7 @@ muc_status muc_tflite_import_split_v(muc_tflite_import *im)
 /* ---- slices ---- */
 
 /* x from starts on, along every dimension, as sizes tell */
-static muc_status set_slice(muc_tflite_import *im, muc_tflite_attributes *a, const int64_t *starts,
+static muc_status set_slice(muc_tflite_import *im, muc_attributes *a, const int64_t *starts,
                             const int64_t *sizes, const int64_t *steps)
 {
     uint32_t rank = muc_tflite_in(im, 0)->rank;
@@ -238,11 +235,11 @@ static muc_status set_slice(muc_tflite_import *im, muc_tflite_attributes *a, con
         axes[i] = i;
         plain = plain && steps[i] == 1;
     }
-    muc_tflite_set_integers(a, MUC_KEY_AXES, axes, rank);
-    muc_tflite_set_exprs(im, a, MUC_KEY_STARTS, starts, rank);
-    muc_tflite_set_exprs(im, a, MUC_KEY_SIZES, sizes, rank);
+    muc_attributes_set_integers(a, MUC_KEY_AXES, axes, rank);
+    muc_attributes_set_sizes(a, im->graph, MUC_KEY_STARTS, starts, rank);
+    muc_attributes_set_sizes(a, im->graph, MUC_KEY_SIZES, sizes, rank);
     if (!plain)
-        muc_tflite_set_integers(a, MUC_KEY_STEPS, steps, rank);
+        muc_attributes_set_integers(a, MUC_KEY_STEPS, steps, rank);
     return MUC_OK;
 }
 
@@ -251,7 +248,7 @@ muc_status muc_tflite_import_slice(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
     int64_t starts[MAX_RANK], sizes[MAX_RANK], steps[MAX_RANK];
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input, count[2];
 
     MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, starts, &count[0]));
@@ -393,7 +390,7 @@ static muc_status read_strided(const muc_tflite_import *im, strided *s)
 
 muc_status muc_tflite_import_strided_slice(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 }, shape = { .count = 0 };
+    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
     strided s = { .begin_mask = 0 };
     uint32_t id;
 
@@ -412,7 +409,7 @@ muc_status muc_tflite_import_strided_slice(muc_tflite_import *im)
 
 muc_status muc_tflite_import_gather(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2];
     int64_t axis;
 
@@ -421,16 +418,16 @@ muc_status muc_tflite_import_gather(muc_tflite_import *im)
                             muc_tflite_in(im, 0)->rank, &axis));
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
     MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    muc_tflite_set(&a, MUC_KEY_AXIS, axis);
+    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
     if (muc_tflite_option(im, MUC_FLAT_GATHER_OPTIONS_batch_dims))
-        muc_tflite_set(&a, MUC_KEY_BATCH_DIMS,
-                       muc_tflite_option(im, MUC_FLAT_GATHER_OPTIONS_batch_dims));
+        muc_attributes_set(&a, MUC_KEY_BATCH_DIMS,
+                           muc_tflite_option(im, MUC_FLAT_GATHER_OPTIONS_batch_dims));
     return muc_tflite_last(im, im->to, inputs, 2, &a);
 }
 
 muc_status muc_tflite_import_tile(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t repeats[MAX_RANK];
     uint32_t input, count;
 
@@ -439,29 +436,29 @@ muc_status muc_tflite_import_tile(muc_tflite_import *im)
         if (repeats[i] < 0 || repeats[i] > UINT32_MAX)
             return muc_tflite_refuse(im, MUC_MALFORMED, "%" PRId64 " repetitions", repeats[i]);
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_exprs(im, &a, MUC_KEY_REPEATS, repeats, count);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_REPEATS, repeats, count);
     return move(im, input, &a);
 }
 
 muc_status muc_tflite_import_shape(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
 
     muc_tflite_set_dims(im, &a, MUC_KEY_VALUES, muc_tflite_in(im, 0));
-    muc_tflite_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
+    muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
     return muc_tflite_last(im, im->to, NULL, 0, &a);
 }
 
 muc_status muc_tflite_import_block(muc_tflite_import *im)
 {
     bool down = im->to == MUC_OP_SPACE_TO_DEPTH;
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set(&a, MUC_KEY_BLOCK,
-                   muc_tflite_option(im, down ? MUC_FLAT_SPACE_TO_DEPTH_OPTIONS_block_size
-                                              : MUC_FLAT_DEPTH_TO_SPACE_OPTIONS_block_size));
-    muc_tflite_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+    muc_attributes_set(&a, MUC_KEY_BLOCK,
+                       muc_tflite_option(im, down ? MUC_FLAT_SPACE_TO_DEPTH_OPTIONS_block_size
+                                                  : MUC_FLAT_DEPTH_TO_SPACE_OPTIONS_block_size));
+    muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
     return move(im, input, &a);
 }

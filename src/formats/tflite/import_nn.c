@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/tflite/import.h"
+#include "import/sliding_window.h"
 
 enum { SAME, VALID };
 
@@ -39,8 +40,7 @@ static void type_bounds(muc_dtype dtype, int64_t *least, int64_t *most)
     *most = dtype == MUC_U8 ? UINT8_MAX : dtype == MUC_I8 ? INT8_MAX : INT16_MAX;
 }
 
-static muc_status set_clamp(const muc_tflite_import *im, muc_tflite_attributes *a,
-                            int64_t activation)
+static muc_status set_clamp(const muc_tflite_import *im, muc_attributes *a, int64_t activation)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
     int64_t least, most, bound;
@@ -51,10 +51,10 @@ static muc_status set_clamp(const muc_tflite_import *im, muc_tflite_attributes *
         return no_activation(im, activation, "integers");
     bound = stored(out, low);
     if (bound > least)
-        muc_tflite_set(a, MUC_KEY_CLAMP_MIN, bound < most ? bound : most);
+        muc_attributes_set(a, MUC_KEY_CLAMP_MIN, bound < most ? bound : most);
     bound = high < INFINITY ? stored(out, high) : most;
     if (bound < most)
-        muc_tflite_set(a, MUC_KEY_CLAMP_MAX, bound > least ? bound : least);
+        muc_attributes_set(a, MUC_KEY_CLAMP_MAX, bound > least ? bound : least);
     return MUC_OK;
 }
 
@@ -102,7 +102,7 @@ muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activa
 }
 
 muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
-                                uint32_t count, muc_tflite_attributes *a, int64_t activation)
+                                uint32_t count, muc_attributes *a, int64_t activation)
 {
     uint32_t id;
 
@@ -133,9 +133,9 @@ muc_status muc_tflite_import_relu(muc_tflite_import *im)
     if (muc_tflite_is_quantized(x) && muc_tflite_is_quantized(out) &&
         (x->quantization.scales[0] != out->quantization.scales[0] ||
          x->quantization.zero_points[0] != out->quantization.zero_points[0])) {
-        muc_tflite_attributes a = { .count = 0 };
+        muc_attributes a = { .count = 0 };
 
-        muc_tflite_set(&a, MUC_KEY_TO, out->dtype);
+        muc_attributes_set(&a, MUC_KEY_TO, out->dtype);
         MUC_TRY(muc_tflite_step(im, MUC_OP_QUANTIZE, "scaled", &id, 1, &a, out, &id));
     }
     for (size_t i = 0; i < MUC_COUNT(kinds); i++)
@@ -146,50 +146,30 @@ muc_status muc_tflite_import_relu(muc_tflite_import *im)
 
 /* ---- windows ---- */
 
-/* TFLite's padding of one spatial dimension: SAME has as many windows as strides begin inside */
-static void pad_same(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pads[2])
-{
-    int64_t out = (in + stride - 1) / stride;
-    int64_t total = (out - 1) * stride + (kernel - 1) * dilation + 1 - in;
-
-    total = total > 0 ? total : 0;
-    pads[0] = total / 2;
-    pads[1] = total - pads[0];
-}
-
-/* strides, dilations and pads of a window over NHWC */
-static muc_status set_window(muc_tflite_import *im, muc_tflite_attributes *a, int64_t padding,
-                             const int64_t kernel[2], const int64_t strides[2],
-                             const int64_t dilations[2])
+/* kernel and steps of a window over NHWC as attributes, by the options' padding */
+static muc_status set_window(muc_tflite_import *im, muc_attributes *a, muc_window *w,
+                             int64_t padding)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    int64_t pads[4] = { 0 }, each[2];
 
     if (x->rank != 4)
         return muc_tflite_refuse(im, MUC_MALFORMED, "an input of %" PRIu32 " dimensions, not 4",
                                  x->rank);
     if (padding != SAME && padding != VALID)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "padding %" PRId64, padding);
+    w->spatial = 2;
     if (im->phases) {
-        padding = VALID;
-        dilations = im->phases->dilations;
-        memcpy(pads, im->phases->pads, sizeof(pads));
+        memcpy(w->dilations, im->phases->dilations, sizeof(im->phases->dilations));
+        memcpy(w->pads, im->phases->pads, sizeof(im->phases->pads));
     }
     for (uint32_t i = 0; i < 2; i++) {
-        if (strides[i] < 1 || dilations[i] < 1 || kernel[i] < 1)
+        if (w->strides[i] < 1 || w->dilations[i] < 1 || w->kernel[i] < 1)
             return muc_tflite_refuse(im, MUC_MALFORMED, "a kernel, stride or dilation below 1");
-        if (padding != SAME)
-            continue;
-        pad_same(x->dims[1 + i], kernel[i], strides[i], dilations[i], each);
-        pads[i] = each[0];
-        pads[2 + i] = each[1];
+        if (padding == SAME && !im->phases)
+            muc_window_pad(w, i, x->dims[1 + i], MUC_PADDING_SAME);
     }
-    muc_tflite_set_integers(a, MUC_KEY_STRIDES, strides, 2);
-    if (dilations[0] != 1 || dilations[1] != 1)
-        muc_tflite_set_integers(a, MUC_KEY_DILATIONS, dilations, 2);
-    if (pads[0] | pads[1] | pads[2] | pads[3])
-        muc_tflite_set_integers(a, MUC_KEY_PADS, pads, 4);
-    muc_tflite_set(a, MUC_KEY_CHANNELS_LAST, 1);
+    muc_window_set(w, a);
+    muc_attributes_set(a, MUC_KEY_CHANNELS_LAST, 1);
     return MUC_OK;
 }
 
@@ -206,7 +186,12 @@ muc_status muc_tflite_dequantize(muc_tflite_import *im, uint32_t i, uint32_t *id
 muc_status muc_tflite_import_conv(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0), *w = muc_tflite_in(im, 1);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_window window = { .strides = { muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_h),
+                                       muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_w) },
+                          .dilations = {
+                              muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_h),
+                              muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_w) } };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[3];
 
     if (w->rank != 4 || w->dims[3] == 0 || x->rank != 4 || x->dims[3] % w->dims[3] != 0)
@@ -214,15 +199,11 @@ muc_status muc_tflite_import_conv(muc_tflite_import *im)
     for (uint32_t i = 0; i < 3; i++)
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
     MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
-    MUC_TRY(set_window(
-        im, &a, muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_padding),
-        (const int64_t[]){ w->dims[1], w->dims[2] },
-        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_h),
-                           muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_w) },
-        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_h),
-                           muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_w) }));
+    window.kernel[0] = w->dims[1];
+    window.kernel[1] = w->dims[2];
+    MUC_TRY(set_window(im, &a, &window, muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_padding)));
     if (x->dims[3] != w->dims[3])
-        muc_tflite_set(&a, MUC_KEY_GROUPS, x->dims[3] / w->dims[3]);
+        muc_attributes_set(&a, MUC_KEY_GROUPS, x->dims[3] / w->dims[3]);
     return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
                                 muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_activation));
 }
@@ -252,7 +233,13 @@ static muc_status transpose_weights(muc_tflite_import *im, const muc_tflite_tens
 muc_status muc_tflite_import_depthwise(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0), *w = muc_tflite_in(im, 1);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_window window = {
+        .strides = { muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_h),
+                     muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_w) },
+        .dilations = { muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_h),
+                       muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_w) }
+    };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[3];
 
     if (w->rank != 4 || w->dims[0] != 1 || x->rank != 4 || x->dims[3] == 0 ||
@@ -265,14 +252,11 @@ muc_status muc_tflite_import_depthwise(muc_tflite_import *im)
     MUC_TRY(transpose_weights(im, w, &inputs[1]));
     MUC_TRY(muc_tflite_input(im, 2, &inputs[2]));
     MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
-    MUC_TRY(set_window(
-        im, &a, muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_padding),
-        (const int64_t[]){ w->dims[1], w->dims[2] },
-        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_h),
-                           muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_w) },
-        (const int64_t[]){ muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_h),
-                           muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_w) }));
-    muc_tflite_set(&a, MUC_KEY_GROUPS, x->dims[3]);
+    window.kernel[0] = w->dims[1];
+    window.kernel[1] = w->dims[2];
+    MUC_TRY(set_window(im, &a, &window,
+                       muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_padding)));
+    muc_attributes_set(&a, MUC_KEY_GROUPS, x->dims[3]);
     return muc_tflite_activated(
         im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
         muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_activation));
@@ -284,31 +268,36 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
     const muc_tflite_tensor *w = muc_tflite_in(im, 1), *x = muc_tflite_in(im, 2);
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
     int64_t padding = muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_padding);
-    int64_t strides[2] = { muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_h),
-                           muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_w) };
-    int64_t pads[4], more[2] = { 0 };
-    muc_tflite_attributes a = { .count = 0 };
+    muc_window window = {
+        .spatial = 2,
+        .strides = { muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_h),
+                     muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_w) },
+        .dilations = { 1, 1 }
+    };
+    int64_t more[2] = { 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[3];
 
-    if (w->rank != 4 || x->rank != 4 || out->rank != 4 || strides[0] < 1 || strides[1] < 1)
+    if (w->rank != 4 || x->rank != 4 || out->rank != 4 || window.strides[0] < 1 ||
+        window.strides[1] < 1)
         return muc_tflite_refuse(im, MUC_MALFORMED, "weights, input or strides that do not fit");
     for (uint32_t i = 0; i < 2; i++) {
-        int64_t full = ((int64_t)x->dims[1 + i] - 1) * strides[i] + w->dims[1 + i], each[2];
+        int64_t full, size = out->dims[1 + i];
 
+        window.kernel[i] = w->dims[1 + i];
+        full = ((int64_t)x->dims[1 + i] - 1) * window.strides[i] + window.kernel[i];
         /* the pads are those of the convolution from the output to the input */
-        pad_same(out->dims[1 + i], w->dims[1 + i], strides[i], 1, each);
-        pads[i] = padding == SAME ? each[0] : 0;
-        pads[2 + i] = full - pads[i] - out->dims[1 + i];
-        if (pads[2 + i] < 0) {
-            more[i] = -pads[2 + i];
-            pads[2 + i] = 0;
+        muc_window_pad(&window, i, size, padding == SAME ? MUC_PADDING_SAME : MUC_PADDING_VALID);
+        window.pads[2 + i] = full - window.pads[i] - size;
+        if (window.pads[2 + i] < 0) {
+            more[i] = -window.pads[2 + i];
+            window.pads[2 + i] = 0;
         }
     }
-    muc_tflite_set_integers(&a, MUC_KEY_STRIDES, strides, 2);
-    muc_tflite_set_integers(&a, MUC_KEY_PADS, pads, 4);
+    muc_window_set(&window, &a);
     if (more[0] | more[1])
-        muc_tflite_set_integers(&a, MUC_KEY_OUTPUT_PADDING, more, 2);
-    muc_tflite_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+        muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, more, 2);
+    muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
     MUC_TRY(muc_tflite_input(im, 2, &inputs[0]));
     MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
     MUC_TRY(muc_tflite_input(im, 3, &inputs[2]));
@@ -319,21 +308,21 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
                                 muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_activation));
 }
 
-muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_tflite_attributes *a)
+muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_attributes *a)
 {
-    const int64_t kernel[2] = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_h),
-                                muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_w) };
-    const int64_t strides[2] = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_h),
-                                 muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_w) };
+    muc_window w = { .kernel = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_h),
+                                 muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_w) },
+                     .strides = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_h),
+                                  muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_w) },
+                     .dilations = { 1, 1 } };
 
-    muc_tflite_set_integers(a, MUC_KEY_KERNEL, kernel, 2);
-    return set_window(im, a, muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_padding), kernel,
-                      strides, (const int64_t[]){ 1, 1 });
+    muc_attributes_set_integers(a, MUC_KEY_KERNEL, w.kernel, 2);
+    return set_window(im, a, &w, muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_padding));
 }
 
 muc_status muc_tflite_import_pool(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
@@ -349,7 +338,7 @@ muc_status muc_tflite_import_pool(muc_tflite_import *im)
 static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t elements = 1, dims[2];
 
     if (x->rank > 0 && x->dims[x->rank - 1] == k &&
@@ -361,7 +350,7 @@ static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
         return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
     dims[0] = elements / k;
     dims[1] = k;
-    muc_tflite_set_exprs(im, &a, MUC_KEY_SHAPE, dims, 2);
+    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SHAPE, dims, 2);
     return muc_tflite_step(im, MUC_OP_RESHAPE, "rows", id, 1, &a, x, id);
 }
 
@@ -369,7 +358,7 @@ muc_status muc_tflite_import_fully_connected(muc_tflite_import *im)
 {
     const muc_tflite_tensor *w = muc_tflite_in(im, 1), *out = muc_tflite_out(im, 0);
     int64_t activation = muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_activation);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[3];
 
     if (muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_weights_format) != 0)
@@ -391,20 +380,20 @@ muc_status muc_tflite_import_fully_connected(muc_tflite_import *im)
 static muc_status adjoint(muc_tflite_import *im, uint32_t i, const char *suffix, uint32_t *id)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, i);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     int64_t perm[MUC_GRAPH_MAX_RANK];
 
     if (x->rank < 2)
         return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 " is no matrix", i);
     for (uint32_t d = 0; d < x->rank; d++)
         perm[d] = d < x->rank - 2 ? d : d == x->rank - 2 ? x->rank - 1 : x->rank - 2;
-    muc_tflite_set_integers(&a, MUC_KEY_PERM, perm, x->rank);
+    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, x->rank);
     return muc_tflite_step(im, MUC_OP_TRANSPOSE, suffix, id, 1, &a, x, id);
 }
 
 muc_status muc_tflite_import_batch_matmul(muc_tflite_import *im)
 {
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[2];
 
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
@@ -422,14 +411,14 @@ muc_status muc_tflite_import_batch_matmul(muc_tflite_import *im)
 muc_status muc_tflite_import_softmax(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
     float beta;
 
     MUC_TRY(muc_tflite_input(im, 0, &input));
     if (x->rank == 0)
         return muc_tflite_refuse(im, MUC_MALFORMED, "of a scalar");
-    muc_tflite_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+    muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
     if (im->to == MUC_OP_LOG_SOFTMAX) {
         if (muc_tflite_is_quantized(x))
             return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of integers");
@@ -439,23 +428,23 @@ muc_status muc_tflite_import_softmax(muc_tflite_import *im)
     if (!(isfinite(beta) && beta > 0))
         return muc_tflite_refuse(im, MUC_MALFORMED, "beta %g", (double)beta);
     if (beta != 1)
-        muc_tflite_set_real(&a, MUC_KEY_BETA, (double)beta);
+        muc_attributes_set_real(&a, MUC_KEY_BETA, (double)beta);
     if (x->dtype == MUC_I8 && muc_tflite_out(im, 0)->dtype == MUC_I16)
-        muc_tflite_set(&a, MUC_KEY_TO, MUC_I16);
+        muc_attributes_set(&a, MUC_KEY_TO, MUC_I16);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
 muc_status muc_tflite_import_l2_norm(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     if (x->rank == 0 || muc_tflite_is_quantized(x))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of a scalar or of integers");
     MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
-    muc_tflite_set(&a, MUC_KEY_P, 2);
+    muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+    muc_attributes_set(&a, MUC_KEY_P, 2);
     return muc_tflite_activated(im, im->to, &input, 1, &a,
                                 muc_tflite_option(im, MUC_FLAT_L2_NORM_OPTIONS_activation));
 }
@@ -467,7 +456,7 @@ muc_status muc_tflite_import_resize(muc_tflite_import *im)
                                                 : MUC_FLAT_RESIZE_NEAREST_OPTIONS_align_corners);
     bool half = muc_tflite_option(im, linear ? MUC_FLAT_RESIZE_BILINEAR_OPTIONS_half_pixel_centers
                                              : MUC_FLAT_RESIZE_NEAREST_OPTIONS_half_pixel_centers);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t input;
 
     if (corners && half)
@@ -475,14 +464,14 @@ muc_status muc_tflite_import_resize(muc_tflite_import *im)
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     MUC_TRY(muc_tflite_input(im, 0, &input));
     muc_tflite_set_dims(im, &a, MUC_KEY_SIZES, muc_tflite_out(im, 0));
-    muc_tflite_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
-    muc_tflite_set(&a, MUC_KEY_COORDINATES,
-                   corners ? MUC_WORD_ALIGN_CORNERS
-                   : half  ? MUC_WORD_HALF_PIXEL
-                           : MUC_WORD_ASYMMETRIC);
+    muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
+    muc_attributes_set(&a, MUC_KEY_COORDINATES,
+                       corners ? MUC_WORD_ALIGN_CORNERS
+                       : half  ? MUC_WORD_HALF_PIXEL
+                               : MUC_WORD_ASYMMETRIC);
     /* floor((i + 0.5) * s) is the half pixel i * s + (s - 1) / 2, rounded with halves up */
     if (!linear)
-        muc_tflite_set(&a, MUC_KEY_ROUNDING,
-                       corners || half ? MUC_WORD_ROUND_PREFER_CEIL : MUC_WORD_FLOOR);
+        muc_attributes_set(&a, MUC_KEY_ROUNDING,
+                           corners || half ? MUC_WORD_ROUND_PREFER_CEIL : MUC_WORD_FLOOR);
     return muc_tflite_last(im, im->to, &input, 1, &a);
 }

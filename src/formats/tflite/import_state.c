@@ -8,7 +8,7 @@ muc_status muc_tflite_import_svdf(muc_tflite_import *im)
 {
     enum { BIAS = 3, STATE = 4 };
     int64_t activation = muc_tflite_option(im, MUC_FLAT_SVDF_OPTIONS_activation);
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     uint32_t inputs[5], count = 4;
 
     if (muc_tflite_in(im, 0)->dtype == MUC_U8)
@@ -20,7 +20,7 @@ muc_status muc_tflite_import_svdf(muc_tflite_import *im)
     MUC_TRY(muc_tflite_state(im, STATE, &inputs[3]));
     MUC_TRY(muc_tflite_input(im, BIAS, &inputs[4]));
     count += inputs[4] != MUC_NO_ID;
-    muc_tflite_set(&a, MUC_KEY_RANK, muc_tflite_option(im, MUC_FLAT_SVDF_OPTIONS_rank));
+    muc_attributes_set(&a, MUC_KEY_RANK, muc_tflite_option(im, MUC_FLAT_SVDF_OPTIONS_rank));
     if (!muc_tflite_is_quantized(muc_tflite_in(im, 0)))
         return activation == MUC_TFLITE_NO_ACTIVATION
                    ? muc_tflite_last(im, MUC_OP_SVDF, inputs, count, &a)
@@ -107,11 +107,11 @@ static muc_status join_bytes(const lstm *s, uint32_t first, uint32_t columns, co
 static muc_status join(const lstm *s, const uint32_t *parts, uint32_t count, const int64_t *dims,
                        uint32_t rank, const char *name, uint32_t *id)
 {
-    muc_tflite_attributes a = { .count = 0 }, shape = { .count = 0 };
+    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
 
-    muc_tflite_set(&a, MUC_KEY_AXIS, 0);
+    muc_attributes_set(&a, MUC_KEY_AXIS, 0);
     MUC_TRY(muc_tflite_step(s->im, MUC_OP_CONCAT, name, parts, count, &a, NULL, id));
-    muc_tflite_set_exprs(s->im, &shape, MUC_KEY_SHAPE, dims, rank);
+    muc_attributes_set_sizes(&shape, s->im->graph, MUC_KEY_SHAPE, dims, rank);
     return muc_tflite_step(s->im, MUC_OP_RESHAPE, name, id, 1, &shape, NULL, id);
 }
 
@@ -139,7 +139,7 @@ static muc_status join_biases(const lstm *s, uint32_t *id)
     const int64_t dims[] = { 1, 2 * GATES * (int64_t)s->hidden };
     static const uint8_t zero[4];
     const muc_tensor none = { .dtype = dtype, .data = zero, .bytes = sizeof(zero) };
-    muc_tflite_attributes shape = { .count = 0 };
+    muc_attributes shape = { .count = 0 };
     uint32_t parts[GATES + 1];
 
     for (uint32_t gate = 0; gate < GATES; gate++) {
@@ -147,8 +147,8 @@ static muc_status join_biases(const lstm *s, uint32_t *id)
         MUC_TRY(muc_tflite_input(s->im, BIASES + gate_at[gate], &parts[gate]));
     }
     MUC_TRY(muc_tflite_constant(s->im, "no_bias", &none, &parts[GATES]));
-    muc_tflite_set_exprs(s->im, &shape, MUC_KEY_SHAPE,
-                         (const int64_t[]){ GATES * (int64_t)s->hidden }, 1);
+    muc_attributes_set_sizes(&shape, s->im->graph, MUC_KEY_SHAPE,
+                             (const int64_t[]){ GATES * (int64_t)s->hidden }, 1);
     MUC_TRY(muc_tflite_step(s->im, MUC_OP_EXPAND, "no_bias", &parts[GATES], 1, &shape, NULL,
                             &parts[GATES]));
     return join(s, parts, GATES + 1, dims, 2, "biases", id);
@@ -180,7 +180,7 @@ static muc_status read_state(const lstm *s, uint32_t i, const char *name, uint32
     const int64_t dims[] = { s->batch_first ? s->batch : 1, s->batch_first ? 1 : s->batch,
                              s->hidden };
     const muc_tflite_tensor *t = muc_tflite_in(s->im, i);
-    muc_tflite_attributes shape = { .count = 0 };
+    muc_attributes shape = { .count = 0 };
     uint64_t elements = 1;
 
     MUC_TRY(muc_tflite_state(s->im, i, state));
@@ -196,7 +196,7 @@ static muc_status read_state(const lstm *s, uint32_t i, const char *name, uint32
                                  " rows of %" PRIu32 " cells",
                                  i, t->name, s->batch, s->hidden);
     MUC_TRY(muc_tflite_step(s->im, MUC_OP_READ, name, state, 1, NULL, t, id));
-    muc_tflite_set_exprs(s->im, &shape, MUC_KEY_SHAPE, dims, 3);
+    muc_attributes_set_sizes(&shape, s->im->graph, MUC_KEY_SHAPE, dims, 3);
     return muc_tflite_step(s->im, MUC_OP_RESHAPE, name, id, 1, &shape, t, id);
 }
 
@@ -204,7 +204,7 @@ static muc_status write_state(const lstm *s, uint32_t i, const char *name, uint3
                               uint32_t value)
 {
     const muc_tflite_tensor *t = muc_tflite_in(s->im, i);
-    muc_tflite_attributes shape = { .count = 0 };
+    muc_attributes shape = { .count = 0 };
     uint32_t inputs[2] = { state };
 
     muc_tflite_set_dims(s->im, &shape, MUC_KEY_SHAPE, t);
@@ -225,7 +225,7 @@ static muc_status add_layer(const lstm *s, const uint32_t inputs[8], uint32_t ou
     const muc_tflite_tensor *h = muc_tflite_in(im, HIDDEN), *c = muc_tflite_in(im, CELL);
     const muc_quantization *quantization[3] = { NULL };
     muc_quantization of_h, of_c;
-    muc_tflite_attributes a = { .count = 0 };
+    muc_attributes a = { .count = 0 };
     muc_new_node node = { .op = MUC_OP_LSTM,
                           .inputs = inputs,
                           .input_count = inputs[7] == MUC_NO_ID ? 7 : 8,
@@ -239,9 +239,9 @@ static muc_status add_layer(const lstm *s, const uint32_t inputs[8], uint32_t ou
         quantization[2] = &of_c;
     }
     if (s->batch_first)
-        muc_tflite_set(&a, MUC_KEY_BATCH_FIRST, 1);
+        muc_attributes_set(&a, MUC_KEY_BATCH_FIRST, 1);
     if (clip > 0)
-        muc_tflite_set_real(&a, MUC_KEY_CELL_CLIP, clip);
+        muc_attributes_set_real(&a, MUC_KEY_CELL_CLIP, clip);
     node.attributes = a.items;
     node.attribute_count = a.count;
     return muc_tflite_add(im, &node, "lstm", outputs);
@@ -281,7 +281,7 @@ muc_status muc_tflite_import_lstm(muc_tflite_import *im)
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
     lstm s = { .im = im };
     uint32_t inputs[8], outputs[3], hidden, cell;
-    muc_tflite_attributes shape = { .count = 0 };
+    muc_attributes shape = { .count = 0 };
 
     MUC_TRY(check_lstm(im, &s));
     inputs[4] = MUC_NO_ID;

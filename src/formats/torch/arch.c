@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/attributes.h"
+#include "import/free_name.h"
+#include "import/sliding_window.h"
 
 enum { MAX_STATEMENTS = 1 << 14, MAX_KEPT = 64, MAX_DEPTH = 8, MOST = 1 << 20, SPATIAL = 2 };
 
@@ -232,9 +233,7 @@ static muc_status add(builder *b, muc_op op, const char *name, const uint32_t *i
     const char *wanted, *full;
 
     MUC_TRY(muc_arena_format(b->ctx, b->arena, &wanted, "%s%s", b->scope->prefix, name));
-    full = wanted;
-    for (uint32_t i = 2; muc_graph_find(b->graph, full) != MUC_NO_ID; i++)
-        MUC_TRY(muc_arena_format(b->ctx, b->arena, &full, "%s#%" PRIu32, wanted, i));
+    MUC_TRY(muc_free_name(b->ctx, b->graph, b->arena, wanted, '#', &full));
     return muc_graph_add_node(b->ctx, b->graph, op, full, inputs, count, a ? a->items : NULL,
                               a ? a->count : 0, &b->last);
 }
@@ -251,32 +250,35 @@ static muc_status import_plain(builder *b, const row *r)
     return add_plain(b, r, NULL);
 }
 
-/* before rows and columns, then after them */
-static void set_pads(muc_attributes *a, const int64_t *pad)
+/* a window's kernel, and what options say of it */
+static muc_status set_window(const builder *b, muc_window *w, bool strides_are_kernel,
+                             muc_attributes *a)
 {
-    const int64_t pads[2 * SPATIAL] = { pad[0], pad[1], pad[0], pad[1] };
-
-    muc_attributes_set_integers(a, MUC_KEY_PADS, pads, 2 * SPATIAL);
+    MUC_TRY(option_pair(b, "stride", 1, 1, w->strides));
+    if (strides_are_kernel && !option(b, "stride"))
+        memcpy(w->strides, w->kernel, sizeof(w->strides));
+    MUC_TRY(option_pair(b, "pad", 0, 0, w->pads));
+    MUC_TRY(option_pair(b, "dilation", 1, 1, w->dilations));
+    memcpy(w->pads + SPATIAL, w->pads, SPATIAL * sizeof(*w->pads));
+    w->spatial = SPATIAL;
+    muc_window_set(w, a);
+    return MUC_OK;
 }
 
 static muc_status import_conv(builder *b, const row *r)
 {
     const uint64_t any[2 + SPATIAL] = { 0 };
     muc_attributes a = { .count = 0 };
-    int64_t stride[SPATIAL], pad[SPATIAL], dilation[SPATIAL], groups[SPATIAL];
+    int64_t groups[SPATIAL];
+    muc_window w = { .spatial = SPATIAL };
     uint32_t inputs[3] = { b->last };
     const muc_torch_weight *kernel;
 
     MUC_TRY(need_pixels(b));
-    MUC_TRY(option_pair(b, "stride", 1, 1, stride));
-    MUC_TRY(option_pair(b, "pad", 0, 0, pad));
-    MUC_TRY(option_pair(b, "dilation", 1, 1, dilation));
     MUC_TRY(option_pair(b, "groups", 1, 1, groups));
+    MUC_TRY(set_window(b, &w, false, &a));
     MUC_TRY(weight(b, "weight", false, 2 + SPATIAL, any, &inputs[1], &kernel));
     MUC_TRY(weight(b, "bias", true, 1, kernel->dims, &inputs[2], NULL));
-    muc_attributes_set_integers(&a, MUC_KEY_STRIDES, stride, SPATIAL);
-    muc_attributes_set_integers(&a, MUC_KEY_DILATIONS, dilation, SPATIAL);
-    set_pads(&a, pad);
     if (groups[0] > 1)
         muc_attributes_set(&a, MUC_KEY_GROUPS, groups[0]);
     return add(b, r->op, word(b, 0), inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a);
@@ -326,16 +328,13 @@ static muc_status import_prelu(builder *b, const row *r)
 
 static muc_status import_pool(builder *b, const row *r)
 {
-    int64_t size[SPATIAL], stride[SPATIAL], pad[SPATIAL];
+    muc_window w = { .spatial = SPATIAL };
     muc_attributes a = { .count = 0 };
 
     MUC_TRY(need_pixels(b));
-    MUC_TRY(pair_of(b, word(b, 0), 1, size));
-    MUC_TRY(option_pair(b, "stride", 1, 0, stride));
-    MUC_TRY(option_pair(b, "pad", 0, 0, pad));
-    muc_attributes_set_integers(&a, MUC_KEY_KERNEL, size, SPATIAL);
-    muc_attributes_set_integers(&a, MUC_KEY_STRIDES, option(b, "stride") ? stride : size, SPATIAL);
-    set_pads(&a, pad);
+    MUC_TRY(pair_of(b, word(b, 0), 1, w.kernel));
+    muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, SPATIAL);
+    MUC_TRY(set_window(b, &w, true, &a));
     if (r->op == MUC_OP_AVERAGE_POOL) /* as PyTorch does */
         muc_attributes_set(&a, MUC_KEY_COUNT_INCLUDE_PAD, 1);
     return add_plain(b, r, &a);
@@ -411,7 +410,7 @@ static muc_status import_flatten(builder *b, const row *r)
     for (uint32_t i = 1; i < rank_of(b); i++)
         if (__builtin_mul_overflow(dims[1], dim_of(b, i), &dims[1]) || dims[1] > INT32_MAX)
             return refuse(b, MUC_UNSUPPORTED, "more than 2^31 - 1 elements");
-    muc_attributes_set_exprs(&a, b->graph, MUC_KEY_SHAPE, dims, 2);
+    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_SHAPE, dims, 2);
     return add_plain(b, r, &a);
 }
 
@@ -419,21 +418,18 @@ static muc_status import_flatten(builder *b, const row *r)
 static muc_status import_subsample(builder *b, const row *r)
 {
     static const int64_t axes[SPATIAL] = { 2, 3 };
+    static const int64_t starts[SPATIAL] = { 0 };
     int64_t steps[SPATIAL], sizes[SPATIAL];
     muc_attributes a = { .count = 0 };
-    muc_expr starts[SPATIAL];
 
     MUC_TRY(need_pixels(b));
     MUC_TRY(pair_of(b, word(b, 0), 1, steps));
-    for (uint32_t i = 0; i < SPATIAL; i++) {
+    for (uint32_t i = 0; i < SPATIAL; i++)
         sizes[i] = (dim_of(b, 2 + i) + steps[i] - 1) / steps[i];
-        starts[i] = muc_expr_const(b->graph->pool, 0);
-    }
     muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, SPATIAL);
-    muc_attributes_set_exprs(&a, b->graph, MUC_KEY_SIZES, sizes, SPATIAL);
+    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_SIZES, sizes, SPATIAL);
     muc_attributes_set_integers(&a, MUC_KEY_STEPS, steps, SPATIAL);
-    a.items[a.count++] =
-        (muc_attribute){ .key = MUC_KEY_STARTS, .value.exprs = { starts, SPATIAL } };
+    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_STARTS, starts, SPATIAL);
     return add_plain(b, r, &a);
 }
 
@@ -453,7 +449,7 @@ static muc_status import_upsample(builder *b, const row *r)
         if (dims[i] > MOST)
             return refuse(b, MUC_UNSUPPORTED, "more than %d rows or columns", MOST);
     }
-    muc_attributes_set_exprs(&a, b->graph, MUC_KEY_SIZES, dims, 2 + SPATIAL);
+    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_SIZES, dims, 2 + SPATIAL);
     muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
     muc_attributes_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);
     if (!linear)
