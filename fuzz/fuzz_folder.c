@@ -136,7 +136,7 @@ static void read_folder(muc_context *ctx, bool is_chip)
         read_chip(ctx);
     else
         read_code(ctx);
-    (void)muc_report_folder(ctx, targets[is_chip], NULL, NULL, &report);
+    (void)muc_report_folder(ctx, targets[is_chip], NULL, &report);
     muc_report_free(report);
     muc_error_clear(ctx);
 }

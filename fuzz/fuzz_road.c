@@ -102,7 +102,7 @@ static void read_back(muc_context *ctx)
 {
     muc_report *report = NULL;
 
-    if (muc_report_folder(ctx, made, NULL, NULL, &report) != MUC_OK) {
+    if (muc_report_folder(ctx, made, NULL, &report) != MUC_OK) {
         fprintf(stderr, "the folder cannot be read back: %s\n", muc_error_message(ctx));
         abort();
     }

@@ -54,7 +54,7 @@ muc_status muc_compile_notes(muc_context *ctx, const muc_model *model,
         return status;
     }
     MUC_TRY(muc_folder_commit(folder, NULL, NULL));
-    return muc_report_notes(ctx, out_path, NULL, NULL, out);
+    return muc_report_notes(ctx, out_path, NULL, out);
 }
 
 static muc_status open_graph(muc_context *ctx, const char *path, muc_file *file, muc_graph **out)
@@ -149,11 +149,10 @@ muc_status muc_verify_notes(muc_context *ctx, const char *path, const muc_model 
     return status;
 }
 
-muc_status muc_report_notes(muc_context *ctx, const char *path, const char *board,
-                            const char *input, muc_report **out)
+muc_status muc_report_notes(muc_context *ctx, const char *path, const muc_report_options *options,
+                            muc_report **out)
 {
-    (void)board;
-    (void)input;
+    (void)options;
     MUC_TRY(muc_report_new(ctx, out));
     muc_report_add_text(*out, "folder", "%s", path);
     return muc_report_status(ctx, *out);

@@ -92,6 +92,42 @@ def test_inspect_shows_a_programs_sections_entries_and_placeholders():
     assert any("pos" in row["label"] for row in report["placeholders"])
 
 
+def test_report_tells_what_a_programs_calls_take():
+    report = json.loads(muc("report", program(), "--json")[0])
+    assert report["machine"] == "uthinker" and report["position"] == 0 and report["tokens"] == 1, report
+    assert 0 < report["dram_share"] < 1 and 0 < report["cpu_share"] < 1 and report["millijoules"] > 0, report
+    assert report["least_dram_bytes"] <= report["dram_bytes"], report
+    assert [(row["position"], row["tokens"]) for row in report["calls"]] == [(0, 1), (127, 1), (255, 1), (0, 64)]
+    last = json.loads(muc("report", program(), "--json", "--position", 255)[0])
+    assert last["seconds"] == report["calls"][2]["seconds"] > report["seconds"], last
+    call = json.loads(muc("report", program(), "--json", "--call", 100)[0])
+    assert call["tokens"] == 100 and call["tokens_per_second"] > report["tokens_per_second"], call
+    fast = json.loads(muc("report", program(), "--json", "--machine", "uthinker-6400")[0])
+    assert fast["machine"] == "uthinker-6400" and fast["seconds"] < report["seconds"], fast
+    assert {row["part"] for row in report["energy"]} == {"DRAM", "buffers", "array", "vector unit", "CPU", "at rest"}
+    has(muc("report", program(), "--position", 256, status=USAGE)[1], "the context has 256")
+    has(muc("report", program(), "--machine", "uthinker-robot", status=MISMATCH)[1], "other buffers or rows")
+    has(muc("report", program(), "--machine", "uthinker-rob", status=USAGE)[1], "did you mean 'uthinker-robot'")
+    has(muc("report", program(), "--qemu", "m4", status=USAGE)[1], "is a program")
+
+
+def test_a_machine_without_times_compiles_and_is_not_timed():
+    text = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text().replace("ibuf1 = 32768", "ibuf1 = 65536")
+    quiet, timed = WORK / "quiet.ini", WORK / "timed.ini"
+    quiet.write_text(text.split("; SPEC.md section 9")[0])
+    timed.write_text(text)
+    made = program("rescue", "--machine", quiet)
+    out, err = muc("run", made, "-p", COMMAND)
+    assert out == PLAN and "uthinker" not in err, err
+    has(muc("run", program(), "-p", COMMAND)[1], "uthinker: prompt 0.0", "tokens/s), ", " mJ")
+    has(muc("report", made, status=USAGE)[1], "not built in")
+    has(muc("report", made, "--machine", quiet, status=USAGE)[1], "no section [time]")
+    assert json.loads(muc("report", made, "--machine", timed, "--json")[0])["seconds"] > 0
+    short = WORK / "short.ini"
+    short.write_text(text.replace("mm_start = 16\n", ""))
+    has(muc("compile", "-o", WORK / "short.utp", "--machine", short, status=MALFORMED)[1], "'mm_start' is missing in [time]")
+
+
 def test_verify_finds_every_stage_exact():
     for options in ([], ["--act-terms", "2,p=1,v=1"], ["--attention", "recompute"]):
         out, _ = muc("verify", program("rescue", *options), "--json", "--prompt",

@@ -121,7 +121,7 @@ static void put_language_model(void)
     put_report("eval", report);
     CHECK_OK(ctx, muc_compile(ctx, model, &mcu, "folder", &report));
     put_report("compile_mcu", report);
-    CHECK_OK(ctx, muc_report_folder(ctx, "folder", NULL, NULL, &report));
+    CHECK_OK(ctx, muc_report_folder(ctx, "folder", NULL, &report));
     put_report("report", report);
     CHECK_OK(ctx, muc_compile(ctx, model, &none, "program.utp", &report));
     put_report("compile", report);

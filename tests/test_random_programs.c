@@ -7,7 +7,8 @@
 #include "check.h"
 #include "mur_code.h"
 #include "mur_embed.h"
-#include "oracle/judge_uthinker.h"
+#include "oracle/clock_judge.h"
+#include "clock_machine.h"
 #include "targets/uthinker/sim.h"
 
 static uint64_t programs = 60000, seed = 1;
@@ -567,12 +568,89 @@ static void machine_and_device_fault_where_the_specification_says(void **state)
     CHECK(fine < tried - tried / 10);
 }
 
+/* ---- the clock ---- */
+
+static muc_uthinker_machine draw_machine(void)
+{
+    muc_uthinker_machine machine = { .costs.has_time = true };
+    uint32_t *key = &machine.costs.time.acc_khz;
+
+#define MUC_MACHINE_TIME(name, min, max, meaning) *key++ = (min) + below(once_in(3) ? 2 : 400);
+#include "targets/uthinker/machine_keys.def"
+    machine.costs.time.acc_khz = 1000 + below(2000000);
+    machine.costs.time.cpu_khz = 1000 + below(2000000);
+    machine.costs.time.dram_mbs = 1 + below(once_in(2) ? 100 : 20000);
+    machine.costs.time.dram_burst = 1u << below(8);
+    machine.costs.time.dma_queue = 1 + below(once_in(2) ? 3 : 64);
+    machine.costs.time.acc_queue = 1 + below(once_in(2) ? 3 : 64);
+    machine.costs.time.hardware_tokens = below(2);
+    machine.costs.time.cpu_cpk = 1 + below(3000);
+    return machine;
+}
+
+/* no time beats a roof, nor falls when the bandwidth does */
+static void check_times(muc_context *ctx, muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
+                        const clock_verdict *judged)
+{
+    muc_clock_sums sums = { 0 }, slower = { 0 };
+    muc_clock_roofs roofs;
+
+    CHECK_OK(ctx, muc_clock_call(ctx, &c.program, machine, pos, m, true, &sums));
+    roofs = muc_clock_roofs_of(machine, &sums);
+    CHECK(sums.ps >= roofs.array_ps && sums.ps >= roofs.dram_ps && sums.ps >= roofs.cpu_ps);
+    if (sums.ps != judged->ps || sums.array_cycles != judged->passes ||
+        sums.dram_bytes != judged->burst_bytes || sums.cpu_instructions != judged->cpu_instructions)
+        complain("its time", "another");
+    machine->costs.time.dram_mbs = 1 + machine->costs.time.dram_mbs / 3;
+    CHECK_OK(ctx, muc_clock_call(ctx, &c.program, machine, pos, m, true, &slower));
+    CHECK(slower.ps >= sums.ps || machine->costs.time.dram_mbs == 1);
+}
+
+static void two_clocks_agree_to_the_picosecond(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+    uint64_t timed = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < programs; i++) {
+        const style s = {
+            .plain = once_in(4), .careful = !once_in(8), .wild = 300, .items = 4 + below(40)
+        };
+        muc_uthinker_machine machine = draw_machine();
+        clock_machine keys = clock_machine_of(&machine);
+        clock_verdict verdict;
+        judgement j;
+        uint32_t m, pos;
+
+        make(&s);
+        if (judge_form(&c.judged))
+            continue;
+        j = judge(false);
+        fit_places(&j);
+        if (verify() != MUR_REASON_NONE)
+            continue;
+        m = c.entry.max_m;
+        pos = below(c.meta.context - m + 1);
+        c.meta.vocabulary = below(100);
+        if (m < 2 ||
+            !clock_judge(&c.judged, &keys, pos, m, MOST_STEPS, c.meta.vocabulary, &verdict))
+            continue;
+        check_times(ctx, &machine, pos, m, &verdict);
+        timed++;
+    }
+    print_message("%llu programs on as many machines: two clocks tell the same time\n",
+                  (unsigned long long)timed);
+    CHECK(timed > programs / 50);
+    muc_context_free(ctx);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_of_constants_are_judged_exactly),
         cmocka_unit_test(no_accepted_program_is_wrong),
         cmocka_unit_test(machine_and_device_fault_where_the_specification_says),
+        cmocka_unit_test(two_clocks_agree_to_the_picosecond),
     };
 
     if (brief())

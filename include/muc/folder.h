@@ -45,22 +45,39 @@ muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
                                       const muc_model *checkpoint, const char *prompt,
                                       muc_report **out);
 
+/* What a report is about; everything may be zero. */
+typedef struct muc_report_options {
+    const char *board;   /* of a folder of code: one of scripts/qemu_boards, or NULL */
+    const char *input;   /* for that board: a file with arrays, or a prompt; or NULL */
+    const char *machine; /* of a program: whose times it is told in, an .ini file or a name; NULL:
+                            the built-in machine that it is made for */
+    uint32_t position;   /* of a program: the position of the first token of the call */
+    uint32_t tokens;     /* of that call; 0: one */
+} muc_report_options;
+
 /* What the code needs: name, machine, core, arena_bytes, arena_bound, constant_bytes, macs, and the
  * tables "layers" (name, function, shape, macs, constants, read, written, arena, node), "memory"
  * (use, memory, bytes, limit), "traffic" (memory, read, written) and "buffers" (name, bytes,
- * address, first, last); the page has pictures of the memories over time and of the graph. board:
- * NULL, or one of scripts/qemu_boards to build and run the code for, on the arrays of the file
- * input or on zeros; adds board, instructions, instructions_per_mac and flash_bytes, instructions
- * of each layer, and the table "sections" (file, code, constants, data, zeroed). Of a language
- * model these are of the first token after a prompt, input's text or some words, and of the choice
- * of the next: adds position instead of instructions_per_mac.
+ * address, first, last); the page has pictures of the memories over time and of the graph. A board,
+ * on which the code is built and run on the arrays of the input or on zeros, adds board,
+ * instructions, instructions_per_mac and flash_bytes, instructions of each layer, and the table
+ * "sections" (file, code, constants, data, zeroed). Of a language model these are of the first
+ * token after a prompt, input's text or some words, and of the choice of the next: adds position
+ * instead of instructions_per_mac.
  *
  * Of a folder of the CNN chip: counts of a run (instructions, cycles, compute_cycles,
  * memory_cycles, operations, pe_utilisation, bytes read and written), pe_bound, memory_bound,
  * frame_bytes, frame_bound, filter_bytes, and the table "layers"; the page has pictures of both
- * memories over time. */
-muc_status muc_report_folder(muc_context *ctx, const char *path, const char *board,
-                             const char *input, muc_report **out);
+ * memories over time.
+ *
+ * Of a program, a file, how long a call takes (src/targets/uthinker/SPEC.md section 9): machine,
+ * position, tokens, seconds, tokens_per_second, the shares of that time that are needed for the
+ * array's passes (array_share), for the fewest bytes (dram_share) and by the CPU (cpu_share),
+ * millijoules where the machine has energies, counts, and the tables "engines", "dram", "energy"
+ * and "calls": the same for the first, the middle and the last position and for the largest first
+ * call. */
+muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_report_options *options,
+                             muc_report **out);
 
 MUC_API_END
 

@@ -31,14 +31,17 @@ typedef struct muc_run_options {
     muc_sampling sampling;
     const char *board; /* of a folder of code: the emulated board to run it on, where the likeliest
                           token is taken and sampling must be all-zero; or NULL */
-    muc_text_fn *text; /* or NULL */
+    const char *machine; /* of a program: as of muc_report_options, which folder.h has */
+    muc_text_fn *text;   /* or NULL */
     void *arg;
 } muc_run_options;
 
 /* Continues a prompt; the text begins with the prompt unless a template was filled. Keys of the
  * report: prompt, text, prompt_tokens, tokens, prompt_seconds, seconds, end ("end of text",
  * "length", "context" or "caller"), and the sampling; of a board, whose seconds mean nothing and
- * are left out, also board, prompt_instructions and instructions (of the tokens after the first).
+ * are left out, also board, prompt_instructions and instructions (of the tokens after the first);
+ * of a program whose machine is known, machine and the groups machine_prompt and machine_steps (the
+ * tokens after the first), with what muc_report_folder tells of a call's time and energy.
  * Works on checkpoints (float32) and programs (simulated machine, SPEC.md's arithmetic). */
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                    muc_report **out);

@@ -405,6 +405,26 @@ static void print_counts(const muc_report *report, double prompt, double tokens,
     fprintf(stderr, ", ended by %s\n", end);
 }
 
+/* of a program: the simulated machine's own time */
+static void print_machine(const muc_report *report)
+{
+    double first = 0, others = 0, speed = 0, energy = 0, more = 0;
+    const char *machine;
+
+    if (!muc_report_string(report, "machine", &machine))
+        return;
+    muc_report_number(report, "machine_prompt.seconds", &first);
+    muc_report_number(report, "machine_steps.seconds", &others);
+    muc_report_number(report, "machine_steps.tokens_per_second", &speed);
+    fprintf(stderr, "%s: prompt %.3g s, then %.3g s", machine, first, others);
+    if (speed > 0)
+        fprintf(stderr, " (%.3g tokens/s)", speed);
+    if (muc_report_number(report, "machine_prompt.millijoules", &energy) &&
+        muc_report_number(report, "machine_steps.millijoules", &more))
+        fprintf(stderr, ", %.3g mJ", energy + more);
+    fputc('\n', stderr);
+}
+
 static void print_timings(const muc_report *report)
 {
     const char *board;
@@ -425,6 +445,7 @@ static void print_timings(const muc_report *report)
     if (seconds > 0)
         fprintf(stderr, " (%.1f tokens/s)", tokens / seconds);
     fprintf(stderr, ", ended by %s\n", end);
+    print_machine(report);
 }
 
 muc_status cli_run(muc_context *ctx, const cli_args *args)
@@ -455,6 +476,7 @@ muc_status cli_run(muc_context *ctx, const cli_args *args)
         return finish(ctx, args, status, report);
     }
     options.board = args->values[OPTION_QEMU];
+    options.machine = args->values[OPTION_MACHINE];
     if (status == MUC_OK && options.board && !muc_is_code_folder(args->operands[0]))
         return cli_misuse(args, "--qemu runs a folder of C code that compile --target mcu wrote");
 
@@ -556,15 +578,24 @@ muc_status cli_train(muc_context *ctx, const cli_args *args)
 
 muc_status cli_report(muc_context *ctx, const cli_args *args)
 {
+    muc_report_options options = {
+        .board = args->values[OPTION_QEMU],
+        .input = args->values[OPTION_INPUT],
+        .machine = args->values[OPTION_MACHINE],
+    };
     muc_report *report = NULL;
+    uint64_t position, call;
     report_form form;
     muc_status status;
 
     TRY(report_form_of(args, &form)); /* before the board is asked */
+    TRY(cli_count(args, OPTION_POSITION, 0, UINT32_MAX, 0, &position));
+    TRY(cli_count(args, OPTION_CALL, 1, UINT32_MAX, 0, &call));
+    options.position = (uint32_t)position;
+    options.tokens = (uint32_t)call;
     if (cli_given(args, OPTION_INPUT) && !cli_given(args, OPTION_QEMU))
         return cli_misuse(args, "--input is what --qemu runs on");
-    status = muc_report_folder(ctx, args->operands[0], args->values[OPTION_QEMU],
-                               args->values[OPTION_INPUT], &report);
+    status = muc_report_folder(ctx, args->operands[0], &options, &report);
     return finish(ctx, args, status, report);
 }
 

@@ -62,14 +62,20 @@ muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model
     return maker->verify(ctx, path, network, trace, out);
 }
 
-muc_status muc_report_folder(muc_context *ctx, const char *path, const char *board,
-                             const char *input, muc_report **out)
+muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_report_options *options,
+                             muc_report **out)
 {
     MUC_IN_C_LOCALE;
+    const muc_report_options none = { 0 };
     const muc_target *maker;
 
+    if (!options)
+        options = &none;
     MUC_TRY(find_maker(ctx, path, false, &maker));
-    return maker->report(ctx, path, board, input, out);
+    if (muc_path_is_dir(path) && (options->machine || options->position || options->tokens))
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "is a folder: machine, position and call are of programs");
+    return maker->report(ctx, path, options, out);
 }
 
 muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,

@@ -94,6 +94,20 @@ static muc_status check_board(muc_context *ctx, const muc_model *model,
     return MUC_OK;
 }
 
+static bool has_clock(const muc_model *model, const muc_run_options *options)
+{
+    return !options->board && model->engine && model->engine->clock;
+}
+
+static muc_status check_machine(muc_context *ctx, const muc_model *model,
+                                const muc_run_options *options)
+{
+    if (!options->machine || has_clock(model, options))
+        return MUC_OK;
+    return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                    "is no program for a machine that has a clock");
+}
+
 static muc_status speak(muc_context *ctx, const muc_model *model, muc_arena *arena,
                         const char *prompt, run_sink *sink, run_result *out)
 {
@@ -145,6 +159,21 @@ static muc_status generate(muc_context *ctx, const muc_model *model, run_sink *s
     return status;
 }
 
+/* How long the machine takes for what the simulator did. */
+static muc_status add_clock(muc_context *ctx, const muc_model *model,
+                            const muc_run_options *options, const muc_generation *generation,
+                            muc_report *report)
+{
+    uint32_t steps = generation->tokens;
+
+    if (!has_clock(model, options))
+        return MUC_OK;
+    if (steps != 0 && strcmp(generation->end, "end of text") != 0)
+        steps--; /* the last token is not fed again */
+    return model->engine->clock(ctx, model, options->machine, generation->prompt_tokens, steps,
+                                report);
+}
+
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                    muc_report **out)
 {
@@ -161,6 +190,7 @@ muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_optio
     MUC_TRY(check_sampling(ctx, &options->sampling));
     if (options->board)
         MUC_TRY(check_board(ctx, model, options));
+    MUC_TRY(check_machine(ctx, model, options));
     status = generate(ctx, model, &sink, &result);
     if (status == MUC_OK)
         status = muc_text_status(ctx, &sink.text);
@@ -168,7 +198,13 @@ muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_optio
         status = muc_report_new(ctx, out);
     if (status == MUC_OK) {
         add_results(*out, options, &result, sink.text.data);
-        status = muc_report_status(ctx, *out);
+        status = add_clock(ctx, model, options, &result.generation, *out);
+        if (status == MUC_OK)
+            status = muc_report_status(ctx, *out);
+        if (status != MUC_OK) {
+            muc_report_free(*out);
+            *out = NULL;
+        }
     }
     muc_text_free(&sink.text);
     return status;

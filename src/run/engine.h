@@ -3,6 +3,7 @@
 #ifndef MUC_ENGINE_H
 #define MUC_ENGINE_H
 
+#include "muc/report.h"
 #include "run/model.h"
 
 enum { MUC_ENGINE_MOST_TOKENS = 64 }; /* in one feed */
@@ -22,6 +23,11 @@ typedef struct muc_engine_kind {
                        const float **logits);
     void (*reset)(muc_engine *engine);
     void (*close)(muc_engine *engine); /* state may be NULL */
+    /* Adds to a report how long the machine takes for a prompt of so many tokens and so many steps
+     * after it, each of one token: keys machine, machine_prompt, machine_steps; nothing if no
+     * machine is given or known. NULL: there is no machine. */
+    muc_status (*clock)(muc_context *ctx, const muc_model *model, const char *machine,
+                        uint32_t prompt, uint32_t steps, muc_report *report);
 } muc_engine_kind;
 
 extern const muc_engine_kind muc_engine_float; /* a checkpoint, by the reference in float32 */

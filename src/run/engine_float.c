@@ -64,4 +64,4 @@ static void close_float(muc_engine *engine)
     free(state);
 }
 
-const muc_engine_kind muc_engine_float = { facts, open_float, feed, reset, close_float };
+const muc_engine_kind muc_engine_float = { facts, open_float, feed, reset, close_float, NULL };

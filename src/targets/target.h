@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "muc/compile.h"
+#include "muc/folder.h"
 #include "muc/run.h"
 #include "run/generate.h"
 #include "run/model.h"
@@ -63,8 +64,8 @@ typedef muc_status muc_target_run(muc_context *ctx, const char *path, const muc_
                                   const char *board, muc_report **out);
 typedef muc_status muc_target_verify(muc_context *ctx, const char *path, const muc_model *network,
                                      const char *trace, muc_report **out);
-typedef muc_status muc_target_report(muc_context *ctx, const char *path, const char *board,
-                                     const char *input, muc_report **out);
+typedef muc_status muc_target_report(muc_context *ctx, const char *path,
+                                     const muc_report_options *options, muc_report **out);
 
 /* Programs as text, and back; a target that makes none has no functions. */
 typedef struct muc_target_assembly {

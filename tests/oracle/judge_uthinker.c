@@ -580,6 +580,8 @@ static void run_inst(machine *m, const uint32_t *item)
     m->issued[engine]++;
     if (!m->wrong)
         execute_instruction(m, &o, engine);
+    if (m->program->watch)
+        m->program->watch(m->program->watch_arg, item, o.insn, o.value);
     if (sig != 0) {
         m->token_engine[sig - 1] = engine;
         m->token_count[sig - 1] = m->issued[engine];
@@ -700,6 +702,8 @@ const char *judge_execute(const judge_program *program, uint32_t pos, uint32_t m
             return NULL;
         }
         run->steps++;
+        if (kind != INST && program->watch)
+            program->watch(program->watch_arg, item, NULL, NULL);
         if (kind == END)
             return NULL;
         if (kind == FOR) {

@@ -73,20 +73,6 @@ static muc_status parse_attention(muc_context *ctx, const char *text, bool *reco
     return MUC_OK;
 }
 
-static muc_status read_machine(muc_context *ctx, const char *path, muc_arena *arena,
-                               muc_uthinker_machine *out)
-{
-    muc_status status;
-    muc_file file;
-
-    if (!path)
-        return muc_uthinker_read_machine(ctx, arena, muc_uthinker_default_machine(), out);
-    MUC_TRY(muc_file_open(ctx, path, &file));
-    status = muc_uthinker_read_machine(ctx, arena, file.bytes, out);
-    muc_file_close(&file);
-    return status;
-}
-
 static muc_status choose_target(compile_job *job)
 {
     const muc_compile_options *options = job->options;
@@ -96,7 +82,7 @@ static muc_status choose_target(compile_job *job)
         MUC_TRY(parse_terms(job->ctx, options->act_terms, &job->target.terms));
     if (options->attention)
         MUC_TRY(parse_attention(job->ctx, options->attention, &job->target.recompute));
-    return read_machine(job->ctx, options->machine, &job->arena, &job->machine);
+    return muc_uthinker_find_machine(job->ctx, &job->arena, options->machine, &job->machine);
 }
 
 /* ---- graph and weights ---- */

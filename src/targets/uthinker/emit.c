@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "targets/uthinker/machine.h"
 
 typedef struct emitter {
     muc_context *ctx;
@@ -38,14 +39,7 @@ static muc_status emit_words(const emitter *e, enum mur_section section, const u
 
 static muc_status emit_machine(const emitter *e, const muc_uthinker_machine *machine)
 {
-    const uint32_t *bytes = machine->buffer_bytes;
-    const mur_mach mach = { .isa = 1,
-                            .i0 = bytes[MUR_I0],
-                            .i1 = bytes[MUR_I1],
-                            .w0 = bytes[MUR_W0],
-                            .w1 = bytes[MUR_W1],
-                            .gb = bytes[MUR_GB],
-                            .rows = machine->rows };
+    const mur_mach mach = muc_uthinker_mach(machine);
 
     return emit_words(e, MUR_SECTION_MACH, &mach.isa, sizeof(mach) / 4);
 }

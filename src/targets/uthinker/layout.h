@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/text.h"
 #include "mur.h"
+#include "targets/uthinker/costs.h"
 #include "targets/uthinker/model.h"
 
 enum { MUC_UTHINKER_BUFFER_MULTIPLE = 64 }; /* of buffers' bytes */
@@ -18,6 +19,7 @@ typedef struct muc_uthinker_machine {
     uint32_t buffer_bytes[MUR_BUFFERS]; /* each a multiple of 64; a bank is half of one */
     uint32_t rows;                      /* most tokens in one call, 1..64 */
     uint32_t flash_bytes, dram_bytes;   /* for the program, for KV and IO; 0: any */
+    muc_uthinker_costs costs;           /* no program depends on them */
 } muc_uthinker_machine;
 
 /* Where activations are quantized: SPEC.md section 8's letters. */

@@ -13,15 +13,6 @@ muc_status muc_precheck_uthinker(muc_context *ctx, const muc_model *model)
     return MUC_OK;
 }
 
-const muc_target_machine *muc_machine_at_uthinker(size_t i)
-{
-    static const muc_target_machine machines[] = {
-        { "(default)", "the paper's machine; others are .ini files" },
-    };
-
-    return i < MUC_COUNT(machines) ? &machines[i] : NULL;
-}
-
 static bool is_program(muc_bytes bytes)
 {
     return bytes.size >= 4 && memcmp(bytes.data, "UTP1", 4) == 0;
@@ -63,14 +54,3 @@ static muc_status list_resolved(muc_context *ctx, muc_bytes program, uint32_t po
 
 const muc_target_assembly muc_assembly_uthinker = { is_program, is_text, muc_uthinker_disassemble,
                                                     assemble, list_resolved };
-
-muc_status muc_report_uthinker(muc_context *ctx, const char *path, const char *board,
-                               const char *input, muc_report **out)
-{
-    (void)board;
-    (void)input;
-    (void)out;
-    return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                    "is no folder that muc compile wrote: report tells what generated code "
-                    "needs; muc inspect shows what a model holds");
-}

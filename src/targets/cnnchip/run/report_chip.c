@@ -475,14 +475,13 @@ static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **o
     return muc_report_status(ctx, *out);
 }
 
-muc_status muc_report_cnnchip(muc_context *ctx, const char *path, const char *board,
-                              const char *input, muc_report **out)
+muc_status muc_report_cnnchip(muc_context *ctx, const char *path, const muc_report_options *options,
+                              muc_report **out)
 {
     muc_status status;
     muc_chip chip;
 
-    (void)input; /* cycles do not depend on it */
-    MUC_TRY(refuse_board(ctx, path, board));
+    MUC_TRY(refuse_board(ctx, path, options->board)); /* cycles do not depend on the input */
     MUC_TRY(muc_chip_open(ctx, path, &chip));
     status = report_folder(ctx, &chip, out);
     muc_chip_close(&chip);

@@ -609,7 +609,7 @@ static muc_status make_report(folder_report *r, const char *board, const char *i
     return draw_graph(r);
 }
 
-muc_status muc_report_mcu(muc_context *ctx, const char *path, const char *board, const char *input,
+muc_status muc_report_mcu(muc_context *ctx, const char *path, const muc_report_options *options,
                           muc_report **out)
 {
     muc_arena arena = { 0 };
@@ -620,7 +620,7 @@ muc_status muc_report_mcu(muc_context *ctx, const char *path, const char *board,
     MUC_TRY(muc_code_open(ctx, path, &folder));
     status = muc_report_new(ctx, &r.report);
     if (status == MUC_OK)
-        status = make_report(&r, board, input);
+        status = make_report(&r, options->board, options->input);
     if (status == MUC_OK)
         status = muc_report_status(ctx, r.report);
     if (status == MUC_OK)

@@ -145,4 +145,5 @@ void muc_engine_watch(muc_engine *engine,
     state->sim.probe_arg = arg;
 }
 
-const muc_engine_kind muc_engine_machine = { facts, open_machine, feed, reset, close_machine };
+const muc_engine_kind muc_engine_machine = { facts, open_machine,  feed,
+                                             reset, close_machine, muc_clock_program };

@@ -1,0 +1,274 @@
+/* clock.c - a call of a program in time: SPEC.md section 9.
+ *
+ * Everything an instruction waits for is earlier in the program's order, so its times are known
+ * when it is issued: no queue of events is kept, only when each engine and token will be free.
+ */
+#include "targets/uthinker/clock/clock.h"
+
+#include "mur_code.h"
+#include "targets/uthinker/clock/clock_work.h"
+
+enum { MOST_QUEUE = 64 };
+
+typedef struct clock {
+    const mur_program *program;
+    const muc_uthinker_time *time;
+    muc_clock_sums *sums;
+    const uint32_t *item;      /* that the CPU executes */
+    uint64_t now;              /* of the CPU */
+    uint64_t free_at[MUR_CPU]; /* when an engine can begin its next instruction */
+    uint64_t complete[MUR_CPU]
+                     [MOST_QUEUE]; /* when its latest are, instruction i at i % MOST_QUEUE */
+    uint64_t issued[MUR_CPU];
+    uint64_t token[MUR_TOKENS]; /* when it is complete */
+} clock;
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- the CPU ---- */
+
+static uint64_t execute(clock *c, uint64_t instructions)
+{
+    const muc_uthinker_time *time = c->time;
+    uint64_t ps = muc_clock_scale(instructions * time->cpu_cpk, 1000000, time->cpu_khz);
+
+    c->now += ps;
+    c->sums->cpu_ps += ps;
+    c->sums->cpu_instructions += instructions;
+    return ps;
+}
+
+static uint32_t count_bits(uint32_t mask)
+{
+    uint32_t count = 0;
+
+    for (; mask != 0; mask &= mask - 1)
+        count++;
+    return count;
+}
+
+/* Executes the INST at hand; waits: tokens that the CPU waits for. */
+static void execute_inst(clock *c, uint32_t waits)
+{
+    const muc_uthinker_time *time = c->time;
+
+    execute(c, time->cpu_inst + (uint64_t)time->cpu_word * MUR_CODE_GET(c->item[0], INST, words) +
+                   (uint64_t)time->cpu_patch * MUR_CODE_GET(c->item[0], INST, patches) +
+                   (uint64_t)time->cpu_wait * waits);
+    c->sums->instructions++;
+}
+
+/* when the tokens of the mask are all complete */
+static uint64_t all_complete(const clock *c, uint32_t mask)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = 0; i < MUR_TOKENS; i++)
+        if (mask >> i & 1)
+            at = later(at, c->token[i]);
+    return at;
+}
+
+static void signal(clock *c, const uint32_t *words, uint64_t at)
+{
+    uint32_t sig = words[0] >> MUC_WORD0_SIG_SHIFT & MUC_WORD0_SIG_MASK;
+
+    if (sig != 0)
+        c->token[sig - 1] = at;
+}
+
+/* ---- the board ---- */
+
+static void add_work(muc_clock_sums *sums, const muc_clock_work *work, uint64_t ps)
+{
+    if (work->op == MUC_INSN_LD)
+        sums->read_bytes[work->region] += work->bytes;
+    else if (work->op == MUC_INSN_ST)
+        sums->written_bytes[work->region] += work->bytes;
+    *(work->engine == MUR_DMA   ? &sums->dma_ps
+      : work->op == MUC_INSN_MM ? &sums->array_ps
+                                : &sums->vector_ps) += ps;
+    sums->dram_bytes += work->burst_bytes;
+    sums->sram_bytes += work->sram_bytes;
+    sums->array_cycles += work->array_cycles;
+    sums->macs += work->macs;
+    sums->elements += work->elements;
+}
+
+static mur_status submit(void *arg, const uint32_t *words)
+{
+    clock *c = arg;
+    const muc_uthinker_time *time = c->time;
+    const muc_clock_work work = muc_clock_work_of(time, words);
+    const enum mur_engine e = work.engine;
+    uint64_t ps = muc_clock_work_ps(time, &work), n = c->issued[e], begin;
+    uint32_t depth = e == MUR_DMA ? time->dma_queue : time->acc_queue;
+    uint32_t mask = words[0] >> MUC_WORD0_WAIT_SHIFT;
+    uint64_t tokens = all_complete(c, mask);
+
+    if (!time->hardware_tokens)
+        c->now = later(c->now, tokens);
+    if (n >= depth)
+        c->now = later(c->now, c->complete[e][(n - depth) % MOST_QUEUE]);
+    execute_inst(c, time->hardware_tokens ? 0 : count_bits(mask));
+    begin = later(later(c->now, tokens), c->free_at[e]);
+    c->free_at[e] = begin + ps;
+    c->complete[e][n % MOST_QUEUE] =
+        c->free_at[e] +
+        (e == MUR_DMA ? muc_clock_scale(time->dma_latency, 1000000000, time->acc_khz) : 0);
+    c->issued[e] = n + 1;
+    signal(c, words, c->complete[e][n % MOST_QUEUE]);
+    add_work(c->sums, &work, ps);
+    return MUR_OK;
+}
+
+static mur_status embed(void *arg, const uint32_t *words)
+{
+    clock *c = arg;
+    const muc_clock_work work = muc_clock_work_of(c->time, words);
+    uint32_t mask = words[0] >> MUC_WORD0_WAIT_SHIFT;
+
+    c->now = later(c->now, all_complete(c, mask));
+    execute_inst(c, count_bits(mask));
+    c->sums->embed_ps += execute(c, work.elements * c->time->cpu_embed);
+    signal(c, words, c->now);
+    return MUR_OK;
+}
+
+/* What the interpreter asks: the waiting is done in `submit`, so all is always complete. */
+static uint32_t completed(void *arg, enum mur_engine engine)
+{
+    const clock *c = arg;
+
+    return (uint32_t)c->issued[engine];
+}
+
+/* ---- calls ---- */
+
+static void execute_item(clock *c, uint32_t kind)
+{
+    const muc_uthinker_time *time = c->time;
+
+    switch (kind) {
+    case MUR_EVAL:
+        execute(c, time->cpu_eval);
+        break;
+    case MUR_FOR:
+        execute(c, time->cpu_for);
+        break;
+    case MUR_NEXT:
+        execute(c, time->cpu_next);
+        break;
+    case MUR_END:
+        for (uint32_t e = 0; e < MUR_CPU; e++)
+            if (c->issued[e])
+                c->now = later(c->now, c->complete[e][(c->issued[e] - 1) % MOST_QUEUE]);
+        execute(c, time->cpu_end);
+        break;
+    default: /* INST: `submit` and `embed` know what it asks */
+        break;
+    }
+    c->sums->items++;
+}
+
+static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m)
+{
+    const mur_hal board = { c, submit, submit, embed, completed };
+    mur_run_state run;
+    mur_status status = mur_start(&run, c->program, &board, entry, pos, m);
+
+    execute(c, c->time->cpu_start);
+    while (status == MUR_OK && !run.done) {
+        c->item = c->program->code + run.at;
+        execute_item(c, mur_bits(c->item[0], 0, MUR_KIND_WIDTH));
+        status = mur_step(&run);
+    }
+    return status;
+}
+
+static uint32_t entry_of(const mur_program *program, uint32_t m)
+{
+    uint32_t entry = m > 1 ? mur_find_entry(program, MUR_ENTRY_PREFILL, m) : program->entry_count;
+
+    return entry == program->entry_count && m == 1 ? mur_find_entry(program, MUR_ENTRY_DECODE, 1)
+                                                   : entry;
+}
+
+muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
+                          const muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
+                          bool choose, muc_clock_sums *sums)
+{
+    clock c = { .program = program, .time = &machine->costs.time, .sums = sums };
+    uint32_t entry = entry_of(program, m), context = program->meta->context;
+
+    if (entry == program->entry_count || m > context || pos > context - m)
+        return muc_fail(ctx, MUC_USAGE, "clock", MUC_NO_OFFSET,
+                        "no call takes %u tokens at position %u: calls take up to %u, positions "
+                        "are below %u",
+                        m, pos, program->meta->rows, context);
+    if (run_call(&c, entry, pos, m) != MUR_OK)
+        return muc_fail(ctx, MUC_BUG, "clock", MUC_NO_OFFSET, "the program stops at position %u",
+                        pos);
+    if (choose)
+        sums->choice_ps += execute(&c, (uint64_t)program->meta->vocabulary * c.time->cpu_logit);
+    sums->ps += c.now;
+    sums->calls++;
+    sums->tokens += m;
+    sums->least_bytes += muc_clock_least_bytes(program, pos, m);
+    return MUC_OK;
+}
+
+muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
+                          const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
+                          bool choose, muc_clock_sums *sums)
+{
+    while (count != 0) {
+        uint32_t m = count < program->meta->rows ? count : program->meta->rows;
+
+        while (m > 1 && entry_of(program, m) == program->entry_count)
+            m--;
+        count -= m;
+        MUC_TRY(muc_clock_call(ctx, program, machine, pos, m, choose && count == 0, sums));
+        pos += m;
+    }
+    return MUC_OK;
+}
+
+/* ---- roofs and energy ---- */
+
+static uint64_t scale_down(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t up = muc_clock_scale(a, b, c);
+
+    return up ? up - 1 : 0;
+}
+
+muc_clock_roofs muc_clock_roofs_of(const muc_uthinker_machine *machine, const muc_clock_sums *sums)
+{
+    const muc_uthinker_time *time = &machine->costs.time;
+
+    return (muc_clock_roofs){
+        .array_ps = scale_down(sums->array_cycles, 1000000000, time->acc_khz),
+        .dram_ps = scale_down(sums->dram_bytes, 1000000, time->dram_mbs),
+        .least_ps = scale_down(sums->least_bytes, 1000000, time->dram_mbs),
+        .cpu_ps = scale_down(sums->cpu_instructions * time->cpu_cpk, 1000000, time->cpu_khz),
+    };
+}
+
+muc_clock_energy muc_clock_energy_of(const muc_uthinker_machine *machine,
+                                     const muc_clock_sums *sums)
+{
+    const muc_uthinker_energy *energy = &machine->costs.energy;
+
+    return (muc_clock_energy){
+        .dram = sums->dram_bytes * energy->dram_byte,
+        .sram = sums->sram_bytes * energy->sram_byte,
+        .array = sums->macs * energy->mac,
+        .vector = sums->elements * energy->element,
+        .cpu = sums->cpu_instructions * energy->cpu_instruction,
+        .idle = muc_clock_scale(sums->ps, energy->idle_uw, 1000),
+    };
+}

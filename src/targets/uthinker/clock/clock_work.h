@@ -1,0 +1,29 @@
+/* clock_work.h - what one resolved instruction asks of its engine. */
+#ifndef MUC_UTHINKER_CLOCK_WORK_H
+#define MUC_UTHINKER_CLOCK_WORK_H
+
+#include "targets/uthinker/costs.h"
+#include "targets/uthinker/isa.h"
+
+typedef struct muc_clock_work {
+    enum mur_engine engine;
+    uint32_t op;           /* muc_uthinker_op */
+    uint64_t array_cycles; /* of an MM: its passes */
+    uint64_t macs;         /* rows x columns x K x terms */
+    uint64_t elements;     /* of a vector instruction, or those that EMBED decodes */
+    uint64_t bytes;        /* of a transfer */
+    uint64_t burst_bytes;  /* that the DRAM moves for it */
+    uint32_t region;       /* of a transfer */
+    uint64_t sram_bytes;
+} muc_clock_work;
+
+/* words: a resolved instruction that the verifier would accept. */
+muc_clock_work muc_clock_work_of(const muc_uthinker_time *time, const uint32_t *words);
+
+/* a * b / c, rounded up; c is 1..2^28, b at most 10^9 and the result below 2^64. */
+uint64_t muc_clock_scale(uint64_t a, uint64_t b, uint64_t c);
+
+/* How long its engine is taken up, in picoseconds. */
+uint64_t muc_clock_work_ps(const muc_uthinker_time *time, const muc_clock_work *work);
+
+#endif

@@ -1,0 +1,149 @@
+/* report_program.c - what a program's calls take on a machine: the clock of SPEC.md section 9. */
+#include "base/file.h"
+#include "targets/target.h"
+#include "targets/uthinker/clock/clock_report.h"
+#include "targets/uthinker/run/engine_machine.h"
+#include "targets/uthinker/run/open_program.h"
+
+typedef struct program_report {
+    muc_context *ctx;
+    mur_program program;
+    muc_uthinker_machine machine;
+    muc_report *report;
+} program_report;
+
+static muc_status add_call(program_report *r, uint32_t pos, uint32_t m)
+{
+    muc_clock_sums sums = { 0 };
+
+    MUC_TRY(muc_clock_feed(r->ctx, &r->program, &r->machine, pos, m, true, &sums));
+    muc_report_begin_row(r->report);
+    muc_report_add_count(r->report, "position", pos);
+    muc_report_add_count(r->report, "tokens", m);
+    muc_clock_add_summary(r->report, &r->machine, &sums);
+    muc_report_end(r->report);
+    return MUC_OK;
+}
+
+/* one token at the first position, in the middle and at the last, and the largest first call */
+static muc_status add_calls(program_report *r)
+{
+    static const muc_report_column columns[] = {
+        { "position", NULL, "of the first token" },
+        { "tokens", NULL, "that are fed; the likeliest next one is then chosen" },
+        { "seconds", "s", "from the call to the choice" },
+        { "tokens_per_second", NULL, NULL },
+        { "array_share", NULL, "of the time that the array's passes need" },
+        { "dram_share", NULL, "of the time that the fewest bytes need" },
+        { "cpu_share", NULL, "of the time that the CPU executes" },
+        { "millijoules", NULL, NULL },
+        { NULL, NULL, NULL },
+    };
+    const mur_meta *meta = r->program.meta;
+    uint32_t last = meta->context - 1;
+
+    muc_report_begin_columns(r->report, "calls", columns);
+    MUC_TRY(add_call(r, 0, 1));
+    if (last > 1)
+        MUC_TRY(add_call(r, last / 2, 1));
+    if (last > 0)
+        MUC_TRY(add_call(r, last, 1));
+    if (meta->rows > 1)
+        MUC_TRY(add_call(r, 0, meta->rows));
+    muc_report_end(r->report);
+    return MUC_OK;
+}
+
+static muc_status make_report(program_report *r, const char *path,
+                              const muc_report_options *options)
+{
+    uint32_t tokens = options->tokens ? options->tokens : 1;
+    muc_clock_sums sums = { 0 };
+
+    if (tokens > r->program.meta->context || options->position > r->program.meta->context - tokens)
+        return muc_fail(r->ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "%u tokens at position %u: the context has %u", tokens, options->position,
+                        r->program.meta->context);
+    MUC_TRY(
+        muc_clock_feed(r->ctx, &r->program, &r->machine, options->position, tokens, true, &sums));
+    muc_report_add_text(r->report, "file", "%s", path);
+    muc_report_add_text(r->report, "machine", "%s", r->machine.name);
+    muc_report_add_count(r->report, "position", options->position);
+    muc_report_add_count(r->report, "tokens", tokens);
+    muc_clock_add_summary(r->report, &r->machine, &sums);
+    muc_clock_add_details(r->report, &r->machine, &sums);
+    MUC_TRY(add_calls(r));
+    return muc_report_status(r->ctx, r->report);
+}
+
+static muc_status report_file(muc_context *ctx, const char *path, muc_bytes bytes, muc_arena *arena,
+                              const muc_report_options *options, muc_report **out)
+{
+    program_report r = { .ctx = ctx };
+    muc_status status;
+
+    MUC_TRY(muc_program_open(ctx, bytes, &r.program));
+    MUC_TRY(muc_clock_machine(ctx, arena, &r.program, path, options->machine, &r.machine));
+    MUC_TRY(muc_report_new(ctx, &r.report));
+    status = make_report(&r, path, options);
+    if (status == MUC_OK)
+        *out = r.report;
+    else
+        muc_report_free(r.report);
+    return status;
+}
+
+muc_status muc_report_uthinker(muc_context *ctx, const char *path,
+                               const muc_report_options *options, muc_report **out)
+{
+    muc_arena arena = { 0 };
+    muc_file file;
+    muc_status status;
+
+    if (options->board || options->input)
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "is a program: what its calls take does not depend on an input, and no "
+                        "emulated board has the machine");
+    MUC_TRY(muc_file_open(ctx, path, &file));
+    status = report_file(ctx, path, file.bytes, &arena, options, out);
+    muc_arena_free(&arena);
+    muc_file_close(&file);
+    return status;
+}
+
+static muc_status add_run(muc_context *ctx, const mur_program *program,
+                          const muc_uthinker_machine *machine, uint32_t prompt, uint32_t steps,
+                          muc_report *report)
+{
+    muc_clock_sums first = { 0 }, others = { 0 };
+
+    MUC_TRY(muc_clock_feed(ctx, program, machine, 0, prompt, true, &first));
+    for (uint32_t i = 0; i < steps; i++)
+        MUC_TRY(muc_clock_call(ctx, program, machine, prompt + i, 1, true, &others));
+    muc_report_add_text(report, "machine", "%s", machine->name);
+    muc_report_begin_group(report, "machine_prompt");
+    muc_clock_add_summary(report, machine, &first);
+    muc_report_end(report);
+    muc_report_begin_group(report, "machine_steps");
+    muc_clock_add_summary(report, machine, &others);
+    muc_report_end(report);
+    return MUC_OK;
+}
+
+muc_status muc_clock_program(muc_context *ctx, const muc_model *model, const char *machine,
+                             uint32_t prompt, uint32_t steps, muc_report *report)
+{
+    const mur_program *program = muc_model_program(model);
+    muc_uthinker_machine found;
+    muc_arena arena = { 0 };
+    muc_status status = MUC_OK;
+
+    if (machine || muc_clock_is_known(ctx, &arena, program))
+        status = muc_clock_machine(ctx, &arena, program, model->path, machine, &found);
+    else
+        prompt = 0;
+    if (status == MUC_OK && prompt)
+        status = add_run(ctx, program, &found, prompt, steps, report);
+    muc_arena_free(&arena);
+    return status;
+}

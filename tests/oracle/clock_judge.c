@@ -1,0 +1,333 @@
+/* clock_judge.c - CPU, DMA and accelerator as three parties to one clock. */
+#include "clock_judge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CPU_ALONE, DMA, ACC, EMBED }; /* what a step is for */
+enum { TOKENS = 16, NOBODY = -1 };
+
+#define NEVER UINT64_MAX
+
+/* An item as the CPU meets it. */
+typedef struct step {
+    int party;
+    bool is_end;
+    uint32_t mask, sig;
+    uint64_t instructions, then; /* of the CPU; `then` apart, by EMBED */
+    uint64_t work;               /* of an engine, in picoseconds */
+    uint64_t complete;           /* when; NEVER until it is known */
+    int64_t before[TOKENS];      /* steps whose tokens an engine waits for */
+} step;
+
+typedef struct plan {
+    const clock_machine *machine;
+    clock_verdict *verdict;
+    step *steps;
+    size_t count, room;
+    bool failed;
+} plan;
+
+static uint64_t up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static uint64_t cycles(const clock_machine *m, uint64_t n)
+{
+    return up(n * 1000000000, m->acc_khz);
+}
+
+static uint64_t executed(const clock_machine *m, uint64_t n)
+{
+    return up(n * m->cpu_cpk * 1000000, m->cpu_khz);
+}
+
+/* ---- the items, with what each asks for ---- */
+
+static uint64_t value_of(const judge_insn *insn, const uint64_t *values, const char *name)
+{
+    for (uint32_t i = 0; insn->fields[i].name; i++)
+        if (strcmp(insn->fields[i].name, name) == 0)
+            return values[i];
+    return 0;
+}
+
+#define V(name) value_of(insn, values, #name)
+
+static uint64_t transfer(plan *p, const judge_insn *insn, const uint64_t *values)
+{
+    const clock_machine *m = p->machine;
+    uint64_t first = V(off) / m->dram_burst, bursts = 0, on_chip, off_chip;
+
+    if (V(len) > 0)
+        bursts = (V(off) + V(len) - 1) / m->dram_burst - first + 1;
+    p->verdict->burst_bytes += bursts * m->dram_burst;
+    on_chip = cycles(m, up(V(len), m->dma_bytes));
+    off_chip = up(bursts * m->dram_burst * 1000000, m->dram_mbs);
+    return cycles(m, m->dma_start) + (on_chip > off_chip ? on_chip : off_chip);
+}
+
+static uint64_t elements(const judge_insn *insn, const uint64_t *values)
+{
+    uint64_t sum = 0;
+
+    if (strcmp(insn->name, "ROPE") == 0)
+        return V(rows) * V(heads) * V(k);
+    if (strcmp(insn->name, "QPACK") == 0)
+        return V(rows) * V(cols);
+    if (strcmp(insn->name, "SMAX") != 0)
+        return V(rows) * V(k);
+    for (uint64_t r = V(skip) * V(group); r < V(rows); r++) {
+        uint64_t scores = V(valid) + r / V(group) - V(skip);
+
+        sum += V(k) + (scores > 64 ? 64 : scores);
+    }
+    return sum;
+}
+
+static uint64_t computation(plan *p, const judge_insn *insn, const uint64_t *values)
+{
+    const clock_machine *m = p->machine;
+    uint64_t passes;
+
+    if (strcmp(insn->name, "MM") != 0)
+        return cycles(m, m->vector_start +
+                             up(elements(insn, values) * m->vector_passes, m->vector_width));
+    passes = up(V(k), 64) * up(V(cols), 8) * V(rows) * V(terms);
+    p->verdict->passes += passes;
+    return cycles(m, m->mm_start + passes);
+}
+
+static void fill_step(plan *p, step *s, const uint32_t *item, const judge_insn *insn,
+                      const uint64_t *values)
+{
+    const clock_machine *m = p->machine;
+    const uint64_t alone[] = { 0, 0, m->cpu_eval, m->cpu_for, m->cpu_next, m->cpu_end };
+    uint64_t waits = 0;
+
+    if (!insn) {
+        s->instructions = alone[item[0] & 15];
+        s->is_end = (item[0] & 15) == 5;
+        return;
+    }
+    s->party = insn->engine == 'd' ? DMA : insn->engine == 'a' ? ACC : EMBED;
+    s->mask = item[1] >> 16;
+    s->sig = item[1] >> 8 & 31;
+    for (uint32_t t = 0; t < TOKENS; t++)
+        waits += s->mask >> t & 1;
+    if (m->hardware_tokens && s->party != EMBED)
+        waits = 0;
+    s->instructions = m->cpu_inst + (item[0] >> 8 & 15) * m->cpu_word +
+                      (item[0] >> 4 & 15) * m->cpu_patch + waits * m->cpu_wait;
+    if (s->party == EMBED)
+        s->then = V(rows) * V(k) * m->cpu_embed;
+    else
+        s->work = s->party == DMA ? transfer(p, insn, values) : computation(p, insn, values);
+}
+
+static void take_item(void *arg, const uint32_t *item, const judge_insn *insn,
+                      const uint64_t *values)
+{
+    plan *p = arg;
+    step *grown;
+
+    if (p->count == p->room) {
+        p->room = p->room ? 2 * p->room : 1024;
+        grown = realloc(p->steps, p->room * sizeof(*grown));
+        if (!grown) {
+            p->failed = true;
+            p->room = p->count;
+            return;
+        }
+        p->steps = grown;
+    }
+    memset(&p->steps[p->count], 0, sizeof(step));
+    p->steps[p->count].complete = NEVER;
+    fill_step(p, &p->steps[p->count], item, insn, values);
+    p->verdict->cpu_instructions += p->steps[p->count].instructions + p->steps[p->count].then;
+    p->count++;
+}
+
+/* ---- time ---- */
+
+typedef struct engine {
+    size_t *issued; /* steps, in order */
+    size_t count, begun, complete;
+    uint64_t busy_until; /* NEVER: idle */
+} engine;
+
+typedef struct world {
+    plan *plan;
+    uint64_t now;
+    size_t at;               /* the CPU's step */
+    uint64_t executes_until; /* NEVER: it has not begun it */
+    int64_t token[TOKENS];   /* the step that it stands for */
+    engine engines[3];       /* DMA, ACC */
+} world;
+
+static bool is_complete(const world *w, int64_t at)
+{
+    return at == NOBODY || w->plan->steps[at].complete <= w->now;
+}
+
+static void count_complete(world *w, engine *e)
+{
+    while (e->complete < e->count && is_complete(w, (int64_t)e->issued[e->complete]))
+        e->complete++;
+}
+
+static bool may_begin(world *w, const step *s)
+{
+    const clock_machine *m = w->plan->machine;
+
+    for (int party = DMA; party <= ACC; party++) {
+        engine *e = &w->engines[party];
+        uint64_t depth = party == DMA ? m->dma_queue : m->acc_queue;
+
+        count_complete(w, e);
+        if (s->is_end && e->complete < e->count)
+            return false;
+        if (s->party == party && e->count - e->complete >= depth)
+            return false;
+    }
+    if (m->hardware_tokens && s->party != EMBED)
+        return true;
+    for (uint32_t t = 0; t < TOKENS; t++)
+        if ((s->mask >> t & 1) != 0 && !is_complete(w, w->token[t]))
+            return false;
+    return true;
+}
+
+static void finish_step(world *w)
+{
+    step *s = &w->plan->steps[w->at];
+
+    if (s->party == DMA || s->party == ACC) {
+        engine *e = &w->engines[s->party];
+
+        for (uint32_t t = 0; t < TOKENS; t++)
+            s->before[t] =
+                w->plan->machine->hardware_tokens && (s->mask >> t & 1) != 0 ? w->token[t] : NOBODY;
+        e->issued[e->count++] = w->at;
+    } else {
+        s->complete = w->now;
+    }
+    if (s->sig != 0)
+        w->token[s->sig - 1] = (int64_t)w->at;
+    w->at++;
+    w->executes_until = NEVER;
+}
+
+/* Does the CPU move? */
+static bool run_cpu(world *w)
+{
+    const clock_machine *m = w->plan->machine;
+    const step *s = &w->plan->steps[w->at];
+
+    if (w->at == w->plan->count)
+        return false;
+    if (w->executes_until == w->now) {
+        finish_step(w);
+        return true;
+    }
+    if (w->executes_until != NEVER || !may_begin(w, s))
+        return false;
+    w->executes_until = w->now + executed(m, s->instructions) + executed(m, s->then);
+    return true;
+}
+
+static bool run_engine(world *w, int party)
+{
+    engine *e = &w->engines[party];
+    step *s;
+
+    if (e->busy_until == w->now) {
+        e->busy_until = NEVER;
+        return true;
+    }
+    if (e->busy_until != NEVER || e->begun == e->count)
+        return false;
+    s = &w->plan->steps[e->issued[e->begun]];
+    for (uint32_t t = 0; t < TOKENS; t++)
+        if (!is_complete(w, s->before[t]))
+            return false;
+    e->begun++;
+    e->busy_until = w->now + s->work;
+    s->complete = e->busy_until +
+                  (party == DMA ? cycles(w->plan->machine, w->plan->machine->dma_latency) : 0);
+    return true;
+}
+
+static uint64_t sooner(const world *w, uint64_t at, uint64_t found)
+{
+    return at > w->now && at < found ? at : found;
+}
+
+/* the next moment at which anything may change */
+static uint64_t next_event(const world *w)
+{
+    uint64_t found = sooner(w, w->executes_until, NEVER);
+
+    for (int party = DMA; party <= ACC; party++) {
+        const engine *e = &w->engines[party];
+
+        found = sooner(w, e->busy_until, found);
+        for (size_t i = e->complete; i < e->begun; i++)
+            found = sooner(w, w->plan->steps[e->issued[i]].complete, found);
+    }
+    return found;
+}
+
+static bool run_world(world *w)
+{
+    while (w->at < w->plan->count) {
+        while (run_cpu(w) || run_engine(w, DMA) || run_engine(w, ACC)) {
+        }
+        if (w->at == w->plan->count)
+            return true;
+        w->now = next_event(w);
+        if (w->now == NEVER)
+            return false;
+        count_complete(w, &w->engines[DMA]);
+        count_complete(w, &w->engines[ACC]);
+    }
+    return true;
+}
+
+static bool time_plan(plan *p, uint64_t logits)
+{
+    const clock_machine *m = p->machine;
+    world w = { .plan = p, .now = executed(m, m->cpu_start), .executes_until = NEVER };
+    bool fine;
+
+    for (uint32_t t = 0; t < TOKENS; t++)
+        w.token[t] = NOBODY;
+    for (int party = DMA; party <= ACC; party++) {
+        w.engines[party].busy_until = NEVER;
+        w.engines[party].issued = malloc((p->count + 1) * sizeof(size_t));
+    }
+    fine = w.engines[DMA].issued && w.engines[ACC].issued && run_world(&w);
+    free(w.engines[DMA].issued);
+    free(w.engines[ACC].issued);
+    p->verdict->ps = w.now + executed(m, logits * m->cpu_logit);
+    p->verdict->cpu_instructions += m->cpu_start + logits * m->cpu_logit;
+    return fine;
+}
+
+bool clock_judge(const judge_program *program, const clock_machine *machine, uint32_t pos,
+                 uint32_t m, uint64_t most, uint64_t logits, clock_verdict *out)
+{
+    judge_program watched = *program;
+    plan p = { .machine = machine, .verdict = out };
+    judge_run run = { 0 };
+    bool fine;
+
+    memset(out, 0, sizeof(*out));
+    watched.watch = take_item;
+    watched.watch_arg = &p;
+    fine = !judge_execute(&watched, pos, m, most, &run) && !run.cut && !p.failed &&
+           time_plan(&p, logits);
+    free(p.steps);
+    return fine;
+}

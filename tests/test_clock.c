@@ -1,0 +1,215 @@
+/* How long a real program takes: two clocks, the roofs, and the CPU's instructions as QEMU counts
+ * them (bench/clock_cpu.csv, made by bench/clock/count). */
+#include "check.h"
+
+#include "clock_machine.h"
+#include "targets/target.h"
+#include "uthinker_fixture.h"
+
+static fixture f;
+static mur_program program;
+static mur_verifier verifier;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fixture_stories(&f, &muc_uthinker_defaults);
+    CHECK_EQ(mur_open(&program, f.build->program.data, f.build->program.size), MUR_OK);
+    CHECK_EQ(mur_verify(&program, &verifier), MUR_OK);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    fixture_free(&f);
+    return 0;
+}
+
+static const struct call {
+    uint32_t pos, m;
+} calls[] = { { 0, 1 }, { 63, 1 }, { 255, 1 }, { 511, 1 }, { 0, 64 }, { 40, 30 }, { 448, 64 } };
+
+static muc_clock_sums time_call(const muc_uthinker_machine *machine, struct call call)
+{
+    muc_clock_sums sums = { 0 };
+
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, machine, call.pos, call.m, true, &sums));
+    return sums;
+}
+
+static judge_program judged_entry(uint32_t m)
+{
+    uint32_t entry = mur_find_entry(&program, m == 1 ? MUR_ENTRY_DECODE : MUR_ENTRY_PREFILL, m);
+    judge_program judged = { .code = program.code + program.entries[entry].start,
+                             .words = program.entries[entry].words,
+                             .tables = program.tables };
+
+    for (uint32_t i = 0; i < MUR_BUFFERS; i++)
+        judged.bytes[i] = (&program.mach->i0)[i];
+    for (uint32_t i = 0; i < MUR_REGIONS; i++)
+        judged.bytes[MUR_BUFFERS + i] = program.region_bytes[i];
+    return judged;
+}
+
+static void check_call(const muc_uthinker_machine *machine, struct call call)
+{
+    const clock_machine keys = clock_machine_of(machine);
+    const judge_program judged = judged_entry(call.m);
+    const muc_clock_sums sums = time_call(machine, call);
+    const muc_clock_roofs roofs = muc_clock_roofs_of(machine, &sums);
+    clock_verdict verdict;
+
+    CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, program.meta->vocabulary,
+                      &verdict));
+    CHECK_EQ(sums.ps, verdict.ps);
+    CHECK_EQ(sums.cpu_instructions, verdict.cpu_instructions);
+    CHECK_EQ(sums.dram_bytes, verdict.burst_bytes);
+    CHECK(roofs.least_ps <= roofs.dram_ps && roofs.dram_ps <= sums.ps);
+    CHECK(roofs.array_ps <= sums.ps && roofs.cpu_ps <= sums.ps);
+}
+
+static void both_clocks_tell_the_same_on_every_machine_that_is_built_in(void **state)
+{
+    const muc_target_machine *row;
+    uint32_t machines = 0;
+
+    (void)state;
+    for (size_t i = 0; (row = muc_machine_at_uthinker(i)); i++, machines++) {
+        muc_uthinker_machine machine;
+
+        CHECK_OK(f.ctx, muc_uthinker_find_machine(f.ctx, &f.arena, row->name, &machine));
+        CHECK(machine.costs.has_time && machine.costs.has_energy);
+        assert_string_equal(machine.name, row->name);
+        for (uint32_t c = 0; c < MUC_COUNT(calls); c++)
+            for (uint32_t tokens = 0; tokens < 2; tokens++) {
+                machine.costs.time.hardware_tokens = tokens;
+                check_call(&machine, calls[c]);
+            }
+    }
+    CHECK_EQ(machines, 4);
+}
+
+static void more_of_anything_never_takes_longer(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < MUC_COUNT(calls); c++) {
+        muc_uthinker_machine machine = f.machine;
+        muc_uthinker_time *time = &machine.costs.time;
+        uint64_t before = time_call(&machine, calls[c]).ps, after;
+
+#define FASTER(change) \
+    change; \
+    after = time_call(&machine, calls[c]).ps; \
+    CHECK(after <= before); \
+    before = after;
+
+        FASTER(time->dram_mbs *= 4)
+        FASTER(time->dma_latency = 0)
+        FASTER(time->dma_queue = time->acc_queue = 64)
+        FASTER(time->vector_width *= 2)
+        FASTER(time->cpu_khz *= 2)
+        FASTER(time->hardware_tokens = 1)
+        FASTER(time->acc_khz *= 2)
+#undef FASTER
+    }
+}
+
+/* a call's parts add up to nothing less than the parts of its tokens fed in two calls */
+static void feeding_goes_in_calls_as_the_runtime_makes_them(void **state)
+{
+    muc_clock_sums all = { 0 }, parts = { 0 };
+
+    (void)state;
+    CHECK_OK(f.ctx, muc_clock_feed(f.ctx, &program, &f.machine, 0, 150, false, &all));
+    CHECK_EQ(all.calls, 3);
+    CHECK_EQ(all.tokens, 150);
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 0, 64, false, &parts));
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 64, 64, false, &parts));
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 128, 22, false, &parts));
+    CHECK_EQ(all.ps, parts.ps);
+    CHECK_FAILS(f.ctx, MUC_USAGE, "no call takes 65 tokens",
+                muc_clock_call(f.ctx, &program, &f.machine, 0, 65, false, &parts));
+    CHECK_FAILS(f.ctx, MUC_USAGE, "at position 512",
+                muc_clock_call(f.ctx, &program, &f.machine, 512, 1, false, &parts));
+}
+
+/* ---- the CPU ---- */
+
+/* the figure of a row of bench/clock_cpu.csv */
+static uint64_t counted(const char *board, const char *what)
+{
+    FILE *table = fopen("bench/clock_cpu.csv", "r");
+    char line[128], key[64];
+    uint64_t found = 0;
+
+    assert_non_null(table);
+    snprintf(key, sizeof(key), "%s,%s,", board, what);
+    while (fgets(line, sizeof(line), table))
+        if (strncmp(line, key, strlen(key)) == 0)
+            found = strtoull(line + strlen(key), NULL, 10);
+    fclose(table);
+    if (found == 0)
+        fail_msg("bench/clock_cpu.csv has no row %s", key);
+    return found;
+}
+
+/* instructions of a call without what EMBED decodes, which the bench counts apart */
+static void check_cpu(const muc_uthinker_machine *machine, const char *board, const char *what,
+                      struct call call)
+{
+    muc_uthinker_machine quiet = *machine;
+    muc_clock_sums sums = { 0 };
+    double most = 0.05, real = (double)counted(board, what);
+
+    quiet.costs.time.cpu_embed = 0;
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &quiet, call.pos, call.m, false, &sums));
+    print_message("%s %s: %llu, counted %.0f\n", board, what,
+                  (unsigned long long)sums.cpu_instructions, real);
+    CHECK((double)sums.cpu_instructions <= (1 + most) * real);
+    CHECK((double)sums.cpu_instructions >= (1 - most) * real);
+}
+
+static void the_cpus_part_is_what_qemu_counts_within_five_percent(void **state)
+{
+    static const struct {
+        const char *machine, *board;
+    } cores[] = { { "uthinker", "rv32" }, { "uthinker-robot", "m4" }, { "uthinker-1b", "rv32f" } };
+
+    (void)state;
+    for (uint32_t i = 0; i < MUC_COUNT(cores); i++) {
+        const char *board = cores[i].board;
+        muc_uthinker_machine machine;
+
+        CHECK_OK(f.ctx, muc_uthinker_find_machine(f.ctx, &f.arena, cores[i].machine, &machine));
+#define IS_COUNTED(name) CHECK_EQ(machine.costs.time.name, counted(board, #name));
+        IS_COUNTED(cpu_start)
+        IS_COUNTED(cpu_inst)
+        IS_COUNTED(cpu_word)
+        IS_COUNTED(cpu_patch)
+        IS_COUNTED(cpu_wait)
+        IS_COUNTED(cpu_eval)
+        IS_COUNTED(cpu_for)
+        IS_COUNTED(cpu_next)
+        IS_COUNTED(cpu_end)
+        IS_COUNTED(cpu_embed)
+        IS_COUNTED(cpu_logit)
+#undef IS_COUNTED
+        check_cpu(&machine, board, "decode_first", (struct call){ 0, 1 });
+        check_cpu(&machine, board, "decode_middle", (struct call){ 255, 1 });
+        check_cpu(&machine, board, "decode_last", (struct call){ 511, 1 });
+        check_cpu(&machine, board, "prefill", (struct call){ 0, 64 });
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_clocks_tell_the_same_on_every_machine_that_is_built_in),
+        cmocka_unit_test(more_of_anything_never_takes_longer),
+        cmocka_unit_test(feeding_goes_in_calls_as_the_runtime_makes_them),
+        cmocka_unit_test(the_cpus_part_is_what_qemu_counts_within_five_percent),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
