@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "run/model.h"
+#include "run/opened_model.h"
 #include "muc/eval.h"
 #include "quant/bd_sequence.h"
 #include "quant/mxfp4.h"

@@ -9,7 +9,7 @@
 #include "formats/checkpoint.h"
 #include "models/llama.h"
 #include "mur_code.h"
-#include "passes/quantize.h"
+#include "passes/weights/quantize_blocks.h"
 #include "targets/uthinker/uthinker.h"
 
 typedef struct subject {

@@ -16,30 +16,30 @@ STEP, FIRST_SEED = 1000, 5000000
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUGS = [
     # passes
-    ("src/passes/fuse.c", "sqrt((double)parts[3][c] + epsilon)", "sqrt((double)parts[3][c] - epsilon)"),
-    ("src/passes/layout.c", "if (++index[i] < dims[perm[i]])", "if (++index[i] < dims[i])"),
-    ("src/passes/windows.c", "sqrt((double)real(r, node->inputs[4], c) + muc_node_real(node, MUC_KEY_EPSILON))",
+    ("src/passes/simplify/fuse.c", "sqrt((double)parts[3][c] + epsilon)", "sqrt((double)parts[3][c] - epsilon)"),
+    ("src/passes/layout/layout.c", "if (++index[i] < dims[perm[i]])", "if (++index[i] < dims[i])"),
+    ("src/passes/layout/pixel_windows.c", "sqrt((double)real(r, node->inputs[4], c) + muc_node_real(node, MUC_KEY_EPSILON))",
      "((double)real(r, node->inputs[4], c) + muc_node_real(node, MUC_KEY_EPSILON))"),
-    ("src/passes/layout.c", "if (i >= missing && !muc_rewrite_dim(&l->r.old, t, i - missing, &dims[i]))",
+    ("src/passes/layout/layout.c", "if (i >= missing && !muc_rewrite_dim(&l->r.old, t, i - missing, &dims[i]))",
      "if (i > missing && !muc_rewrite_dim(&l->r.old, t, i - missing, &dims[i]))"),
     # plan
-    ("src/plan/bodies.h", "a->first <= b->last && b->first <= a->last", "a->first < b->last && b->first < a->last"),
-    ("src/targets/mcu/memory.c", "int64_t lead = overlap->lead > 0 ? overlap->lead : 0;", "int64_t lead = 0;"),
+    ("src/plan/rigid_bodies.h", "a->first <= b->last && b->first <= a->last", "a->first < b->last && b->first < a->last"),
+    ("src/targets/mcu/plan/plan_arena.c", "int64_t lead = overlap->lead > 0 ? overlap->lead : 0;", "int64_t lead = 0;"),
     # targets/mcu
-    ("src/targets/mcu/elementwise.c", "muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y) &&",
+    ("src/targets/mcu/loops/elementwise.c", "muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y) &&",
      "muc_mcu_most_elements(l, x) <= muc_mcu_most_elements(l, y) &&"),
-    ("src/targets/mcu/moves.c", "muc_mcu_dense(l, x, (uint32_t)perm[i])", "muc_mcu_dense(l, x, i)"),
-    ("src/targets/mcu/moves.c", "stride->factor == 1 && is_expr_one(stride) && !stride->of_channels &&",
+    ("src/targets/mcu/loops/loop_moves.c", "muc_mcu_dense(l, x, (uint32_t)perm[i])", "muc_mcu_dense(l, x, i)"),
+    ("src/targets/mcu/loops/loop_moves.c", "stride->factor == 1 && is_expr_one(stride) && !stride->of_channels &&",
      "stride->factor == 1 && is_expr_one(stride) &&"),
-    ("src/targets/mcu/nest.c", "if (muc_mcu_dim(nest->l, tensor, i) != 1)\n            operand->strides[ahead + i]",
+    ("src/targets/mcu/loops/loop_nest.c", "if (muc_mcu_dim(nest->l, tensor, i) != 1)\n            operand->strides[ahead + i]",
      "if (muc_mcu_dim(nest->l, tensor, i) != 2)\n            operand->strides[ahead + i]"),
-    ("src/targets/mcu/nest.c", "strides[0].factor != strides[1].factor * inner->immediate ||",
+    ("src/targets/mcu/loops/loop_nest.c", "strides[0].factor != strides[1].factor * inner->immediate ||",
      "strides[0].factor < strides[1].factor * inner->immediate ||"),
-    ("src/targets/mcu/windows.c", "if (!counts_padding)\n            line(&w, depth, \"count++;\");",
+    ("src/targets/mcu/loops/loop_windows.c", "if (!counts_padding)\n            line(&w, depth, \"count++;\");",
      "if (counts_padding)\n            line(&w, depth, \"count++;\");"),
-    ("src/targets/mcu/elementwise.def", 'MUC_MCU_WHOLE(SUB, "($T)(($U)$a - ($U)$b)")',
+    ("src/targets/mcu/loops/elementwise.def", 'MUC_MCU_WHOLE(SUB, "($T)(($U)$a - ($U)$b)")',
      'MUC_MCU_WHOLE(SUB, "($T)(($U)$b - ($U)$a)")'),
-    ("src/targets/mcu/tiled_conv.c", ".window = (layer->kernel_h - 1u) * layer->dilation_h + 1u,",
+    ("src/targets/mcu/tiles/tiled_conv.c", ".window = (layer->kernel_h - 1u) * layer->dilation_h + 1u,",
      ".window = (layer->kernel_h - 1u) * layer->dilation_h,"),
     # kernels
     ("runtime/kernels/ref/mur_conv_f32.c", "at + (*end - 1) * dilation >= size", "at + (*end - 1) * dilation > size"),
@@ -49,9 +49,9 @@ BUGS = [
     ("runtime/kernels/tiles/mur_tiles.c", "b.rows = mur_tiles_smaller(t->row_tile, t->rows - b.row);",
      "b.rows = t->row_tile;"),
     # targets/cnnchip
-    ("src/targets/cnnchip/windows.c", "(int64_t)(s->kernel - 1) * s->dilation + 1;",
+    ("src/targets/cnnchip/lower/chip_windows.c", "(int64_t)(s->kernel - 1) * s->dilation + 1;",
      "(int64_t)s->kernel * s->dilation;"),
-    ("src/targets/cnnchip/windows.c", "int64_t least = (first + s->pad) % s->stride;",
+    ("src/targets/cnnchip/lower/chip_windows.c", "int64_t least = (first + s->pad) % s->stride;",
      "int64_t least = first % s->stride;"),
 ]
 

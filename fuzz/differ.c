@@ -18,8 +18,8 @@
 
 #include "base/file.h"
 #include "differ_count.h"
-#include "targets/cnnchip/isa.h"
-#include "targets/cnnchip/sim.h"
+#include "targets/cnnchip/isa/chip_isa.h"
+#include "targets/cnnchip/sim/chip_sim.h"
 
 enum { SECONDS = 10, MOST_KINDS = 512, MOST_REDUCED = 24, EACH = 200 };
 

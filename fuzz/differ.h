@@ -4,7 +4,7 @@
 
 #include "maker.h"
 #include "formats/format.h"
-#include "targets/mcu/mcu.h"
+#include "targets/mcu/compile/mcu.h"
 
 /* --quant: of a network int8; of a decoder int8, or the numbers of BlockDialect. */
 typedef enum fuzz_quant {
@@ -20,7 +20,7 @@ typedef struct fuzz_how {
     muc_mcu_choices choices;
     fuzz_quant quant;
     const char *chip; /* of these processing elements instead, or NULL */
-    uint32_t element; /* of the chip: a number of isa.def */
+    uint32_t element; /* of the chip: a number of chip_isa.def */
     uint64_t seed;    /* of the arrays */
 } fuzz_how;
 

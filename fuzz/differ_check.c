@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "differ.h"
-#include "passes/hybrid.h"
-#include "targets/cnnchip/run/chip.h"
+#include "passes/weights/hybrid_decoder.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "targets/target.h"
 #include "run/network_int8.h"
-#include "run/network.h"
+#include "run/network_run.h"
 #include "ref/ref.h"
-#include "targets/cnnchip/cnnchip.h"
+#include "targets/cnnchip/compile/cnnchip.h"
 
 enum { MOST_INPUTS = 64, RUNS = 4, SECONDS = 10, TRIALS = 16, SAMPLES = 4 };
 

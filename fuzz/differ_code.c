@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "differ.h"
-#include "targets/mcu/checks.h"
-#include "targets/mcu/emit.h"
+#include "targets/mcu/lower/run_checks.h"
+#include "targets/mcu/emit/emit_program.h"
 
 enum { GUARD = 64, MOST_PORTS = 64, GUARD_BYTE = 0xa5 };
 

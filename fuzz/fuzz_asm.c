@@ -1,5 +1,5 @@
 /* Texts of program files: what assembles must come back from its own text, byte for byte. */
-#include "targets/uthinker/asm.h"
+#include "targets/uthinker/asm/uthinker_asm.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cnnchip.h"
+#include "chip_program_runs.h"
 #include "fuzz.h"
-#include "targets/cnnchip/program.h"
+#include "targets/cnnchip/isa/chip_program.h"
 
 enum { FILE_CRC = 56, HEADER_CRC = 60 };
 

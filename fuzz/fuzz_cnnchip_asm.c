@@ -1,7 +1,7 @@
 /* Assembly of the CNN chip: what assembles is a program file, and a sound one. */
-#include "cnnchip.h"
+#include "chip_program_runs.h"
 #include "fuzz.h"
-#include "targets/cnnchip/program.h"
+#include "targets/cnnchip/isa/chip_program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

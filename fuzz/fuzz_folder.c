@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "targets/cnnchip/run/chip.h"
-#include "targets/mcu/run/code_folder.h"
+#include "targets/cnnchip/run/chip_folder.h"
+#include "targets/mcu/emit/code_folder.h"
 #include "fuzz.h"
 #include "muc/compile.h"
 #include "muc/folder.h"

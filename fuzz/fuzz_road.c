@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "run/model.h"
+#include "run/opened_model.h"
 #include "fuzz.h"
 #include "muc/compile.h"
 #include "muc/folder.h"

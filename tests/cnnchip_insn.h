@@ -11,7 +11,7 @@ enum { DSP = 1, ACT = 2, SRC32 = 4, DST32 = 8, ONE = 16, CONST1 = 32 };
 typedef struct insn {
     uint32_t opcode, flags;
 #define MUC_CNNCHIP_OPERAND(name) uint32_t name;
-#include "targets/cnnchip/isa.def"
+#include "targets/cnnchip/isa/chip_isa.def"
 } insn;
 
 enum { WORDS = 20 };
@@ -40,7 +40,7 @@ static inline uint32_t put_insn(uint8_t *out, const insn *i)
         words[word] |= (i->name & (uint32_t)((1ull << (width)) - 1)) << (shift); \
         count = (word) + 1; \
     }
-#include "targets/cnnchip/isa.def"
+#include "targets/cnnchip/isa/chip_isa.def"
     for (uint32_t w = 0; w < count; w++)
         put_word(out + 4 * w, words[w]);
     return 4 * count;

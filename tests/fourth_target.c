@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/output_folder.h"
 #include "report/report.h"
 #include "run/arrays.h"
-#include "run/made_arrays.h"
-#include "run/network.h"
+#include "run/random_inputs.h"
+#include "run/network_run.h"
 #include "targets/target.h"
 
 static const char mark[] = "notes.graph";

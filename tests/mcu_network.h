@@ -13,8 +13,8 @@
 #include "base/base.h"
 #include "base/text.h"
 #include "ref/ref.h"
-#include "targets/mcu/mcu.h"
-#include "targets/mcu/memory.h"
+#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/plan/plan_arena.h"
 
 #define MCU_WARNINGS "-Wall -Wextra -Wconversion -Wno-unused-function -Werror"
 

@@ -6,8 +6,8 @@
 
 #include "formats/network.h"
 #include "formats/npy/npz.h"
-#include "passes/canonical.h"
-#include "passes/fold.h"
+#include "passes/simplify/canonical.h"
+#include "passes/simplify/fold.h"
 
 /* Opens data/tflite/NAME.tflite as the compiler prepares it. */
 static inline void mcu_open_trained(mcu_batch *batch, const char *name, muc_network *network)

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "check.h"
-#include "run/network.h"
+#include "run/network_run.h"
 #include "formats/onnx/tensor.h"
 
 #define ROOT "/usr/share/libonnx-testdata/data"

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "mur_block.h"
-#include "targets/uthinker/sim.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 
 /* ---- chance ---- */
 

@@ -1,7 +1,7 @@
 /* test_asm.c - program files as text and back. */
 #include "uthinker_fixture.h"
 
-#include "targets/uthinker/asm.h"
+#include "targets/uthinker/asm/uthinker_asm.h"
 
 static muc_bytes assembled(muc_context *ctx, muc_arena *arena, const char *text, size_t size)
 {

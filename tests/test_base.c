@@ -10,7 +10,7 @@
 #include "base/real.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "base/visible.h"
+#include "base/visible_name.h"
 #include "check.h"
 
 static muc_context *ctx;

@@ -4,8 +4,8 @@
 #include "chance.h"
 #include "check.h"
 #include "formats/network.h"
-#include "passes/canonical.h"
-#include "passes/qdq.h"
+#include "passes/simplify/canonical.h"
+#include "passes/integer/qdq.h"
 #include "ref/ref.h"
 
 typedef muc_status pass(muc_context *ctx, muc_graph *graph);

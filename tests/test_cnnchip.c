@@ -6,11 +6,11 @@
 #include <math.h>
 
 #include "base/text.h"
-#include "targets/cnnchip/run/chip.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "targets/target.h"
-#include "run/network.h"
-#include "passes/batch.h"
-#include "targets/cnnchip/cnnchip.h"
+#include "run/network_run.h"
+#include "passes/simplify/batch.h"
+#include "targets/cnnchip/compile/cnnchip.h"
 
 static const uint32_t pes[] = { 0, 64, 9, 4 };
 

@@ -5,7 +5,7 @@
 #include "mur.h"
 #include "mur_cnnchip.h"
 #include "mur_half.h"
-#include "targets/cnnchip/sim_registers.h"
+#include "targets/cnnchip/sim/chip_sim_registers.h"
 
 enum { BUS = 4096, FRAME = 256, FILTER = 1024, PROGRAM = 2048, HEADER = 64, PORT = 48, PORTS = 4 };
 

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-#include "targets/cnnchip/run/chip.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "targets/target.h"
-#include "run/model.h"
-#include "run/network.h"
+#include "run/opened_model.h"
+#include "run/network_run.h"
 #include "formats/npy/npz.h"
 
 /* compiles a file as the command does and has every layer compared; the worst error */

@@ -6,7 +6,7 @@
 #include "chance.h"
 #include "check.h"
 #include "cnnchip_insn.h"
-#include "targets/cnnchip/sim.h"
+#include "targets/cnnchip/sim/chip_sim.h"
 
 enum { FRAME = 4096, FILTER = 4096, IMAGE = 1024, PROGRAM = 512 };
 

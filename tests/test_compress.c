@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/file.h"
-#include "run/model.h"
+#include "run/opened_model.h"
 #include "muc/muc.h"
 #include "quant/lowbit.h"
 #include "tiny_model.h"

@@ -4,7 +4,7 @@
 
 #include "deeploy_folder.h"
 #include "targets/target.h"
-#include "targets/mcu/tiles.h"
+#include "targets/mcu/tiles/tiles.h"
 
 static const char *const names[] = { "miniMobileNet", "MLPerf/KeywordSpotting", "TinyViT/Demo",
                                      "MLPerf/ImageClassification", "CCT/FP32/CCT_1_16_16_32" };

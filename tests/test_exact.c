@@ -4,10 +4,10 @@
 
 #include "mur_block.h"
 #include "models/llama.h"
-#include "passes/quantize.h"
+#include "passes/weights/quantize_blocks.h"
 #include "random_model.h"
-#include "ref/machine.h"
-#include "targets/uthinker/sim.h"
+#include "ref/golden/uthinker_golden.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 #include "targets/uthinker/uthinker.h"
 
 /* ---- a model, compiled, and its golden model ---- */

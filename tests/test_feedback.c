@@ -2,7 +2,7 @@
  * textbook GPTQ by matrix inversion. */
 #include "chance.h"
 #include "check.h"
-#include "passes/feedback.h"
+#include "passes/weights/feedback.h"
 
 enum { ROWS = 400 };
 

@@ -1,7 +1,7 @@
 /* Constant folding: graphs as text, before and after. */
 #include "base/text.h"
 #include "check.h"
-#include "passes/fold.h"
+#include "passes/simplify/fold.h"
 #include "ref/ref.h"
 
 static muc_context *ctx;

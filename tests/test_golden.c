@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "models/llama.h"
 #include "mur_block.h"
-#include "ref/blocks.h"
-#include "ref/machine.h"
+#include "ref/golden/bd_golden.h"
+#include "ref/golden/uthinker_golden.h"
 
 static uint64_t seed = 1;
 

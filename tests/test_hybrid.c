@@ -6,7 +6,7 @@
 
 #include "models/llama.h"
 #include "mur_low.h"
-#include "passes/hybrid.h"
+#include "passes/weights/hybrid_decoder.h"
 #include "random_model.h"
 #include "ref/ref.h"
 #include "stories.h"

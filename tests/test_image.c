@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "run/image_input.h"
-#include "run/model.h"
-#include "run/network.h"
+#include "run/opened_model.h"
+#include "run/network_run.h"
 
 static muc_context *ctx;
 

@@ -2,7 +2,7 @@
  */
 #include "uthinker_fixture.h"
 
-#include "targets/uthinker/item.h"
+#include "targets/uthinker/isa/code_item.h"
 
 /* A template to fill by hand. */
 typedef struct bench {

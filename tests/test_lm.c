@@ -4,7 +4,7 @@
 
 #include "mur_embed.h"
 #include "mur_lm.h"
-#include "targets/uthinker/sim.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 
 /* ---- one compiled model with its tokenizer, for all tests ---- */
 

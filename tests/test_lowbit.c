@@ -5,7 +5,7 @@
 #include "base/half.h"
 #include "chance.h"
 #include "check.h"
-#include "passes/feedback.h"
+#include "passes/weights/feedback.h"
 #include "quant/lowbit.h"
 
 enum { MOST = 172 };

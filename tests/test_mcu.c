@@ -3,7 +3,7 @@
 #include "chance.h"
 #include "mcu_graphs.h"
 #include "operators.h"
-#include "targets/mcu/emit.h"
+#include "targets/mcu/emit/emit_program.h"
 
 static void add_all(mcu_batch *batch)
 {

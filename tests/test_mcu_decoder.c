@@ -3,9 +3,9 @@
 #include "mcu_network.h"
 #include "mcu_small_machine.h"
 
-#include "run/model.h"
+#include "run/opened_model.h"
 #include "models/llama.h"
-#include "passes/hybrid.h"
+#include "passes/weights/hybrid_decoder.h"
 #include "random_model.h"
 #include "text/tokenizer.h"
 

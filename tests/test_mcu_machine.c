@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/folder.h"
-#include "targets/mcu/machine.h"
+#include "base/output_folder.h"
+#include "targets/mcu/machines/mcu_machine.h"
 
 static const char *const names[] = {
 #define MUC_MCU_MACHINE(id, name, meaning) name,
-#include "targets/mcu/machines.def"
+#include "targets/mcu/machines/mcu_machines.def"
 #undef MUC_MCU_MACHINE
 };
 

@@ -2,7 +2,7 @@
  * instruction set: what ref computes. */
 #include "mcu_network.h"
 #include "operators.h"
-#include "targets/mcu/emit.h"
+#include "targets/mcu/emit/emit_program.h"
 
 static const char *const machines[] = { "host", "stm32h743", "mps3-an547", "rv32" };
 

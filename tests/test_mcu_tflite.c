@@ -1,7 +1,7 @@
 /* Trained int8 networks as C for microcontrollers: the bits of TensorFlow Lite's arithmetic. */
 #include "mcu_trained.h"
 
-#include "targets/mcu/emit.h"
+#include "targets/mcu/emit/emit_program.h"
 
 static const char *const names[] = { "kws_ref_model", "pretrainedResnet_quant", "vww",
                                      "vww_96_int8" };

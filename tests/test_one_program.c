@@ -6,7 +6,7 @@
 #include "mcu_network.h"
 #include "muc/compile.h"
 #include "muc/model.h"
-#include "passes/unify.h"
+#include "passes/unify/unify.h"
 
 enum { EXPORTS = 4 };
 

@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "base/file.h"
 #include "check.h"
-#include "run/network.h"
+#include "run/network_run.h"
 #include "formats/onnx/tensor.h"
 
 static muc_context *ctx;

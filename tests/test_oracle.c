@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "models/llama.h"
 #include "oracle/static_uthinker.h"
-#include "passes/quantize.h"
+#include "passes/weights/quantize_blocks.h"
 #include "targets/uthinker/uthinker.h"
 
 static uint64_t random_state = 1;

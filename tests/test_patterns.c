@@ -1,7 +1,7 @@
 /* Operators written out in steps become one, compute the same, and only where they are that. */
 #include "chance.h"
 #include "operators.h"
-#include "passes/patterns.h"
+#include "passes/simplify/patterns.h"
 
 enum { ROWS = 3, WIDTH = 6, ELEMENTS = ROWS * WIDTH };
 

@@ -5,7 +5,7 @@
 
 #include "chance.h"
 
-#include "plan/patch.h"
+#include "plan/plan_patches.h"
 
 enum { STAGES = 5, SIDE = 24 };
 

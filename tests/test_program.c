@@ -1,7 +1,7 @@
 /* test_program.c - compiled programs on the simulated machine: what must not change the result. */
 #include "uthinker_fixture.h"
 
-#include "targets/uthinker/sim.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 
 /* A program on a machine of its own. */
 typedef struct board {

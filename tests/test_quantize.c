@@ -3,9 +3,9 @@
 #include "chance.h"
 #include "check.h"
 #include "models/llama.h"
-#include "passes/quantize.h"
+#include "passes/weights/quantize_blocks.h"
 #include "quant/bd_sequence.h"
-#include "ref/machine.h"
+#include "ref/golden/uthinker_golden.h"
 #include "stories.h"
 
 /* ---- graphs of chance ---- */

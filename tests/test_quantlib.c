@@ -2,7 +2,7 @@
  * (128 bits, floor and truncation by comparison instead of by shift). */
 #include "check.h"
 #include "chance.h"
-#include "ref/quantlib.h"
+#include "ref/integer/quantlib.h"
 
 __extension__ typedef __int128 wide;
 

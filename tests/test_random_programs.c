@@ -9,7 +9,7 @@
 #include "mur_embed.h"
 #include "oracle/clock_judge.h"
 #include "clock_machine.h"
-#include "targets/uthinker/sim.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 
 static uint64_t programs = 60000, seed = 1;
 

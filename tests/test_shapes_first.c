@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "check.h"
-#include "driver/compile.h"
+#include "driver/compile/chosen_target.h"
 #include "run/model_graph.h"
 #include "targets/uthinker/uthinker.h"
 

@@ -47,13 +47,13 @@ def test_every_section_of_a_program_is_specified():
 def test_the_faults_of_the_cnn_chip_have_their_numbers():
     described = [row[0] for row in table(CHIP, "| fault | when |")]
     same("faults", described, [f"{number} {name}" for name, number, *_ in
-                               rows("src/targets/cnnchip/isa.def", "MUC_CNNCHIP_FAULT")])
+                               rows("src/targets/cnnchip/isa/chip_isa.def", "MUC_CNNCHIP_FAULT")])
 
 
 def test_the_elements_of_the_cnn_chip_have_their_numbers_and_bytes():
     described = [(row[0], row[1].split(":")[0], row[2]) for row in table(CHIP, "| number | element |")]
     same("elements", described, [(number, name, size) for name, number, size, *_ in
-                                 rows("src/targets/cnnchip/isa.def", "MUC_CNNCHIP_ELEMENT")])
+                                 rows("src/targets/cnnchip/isa/chip_isa.def", "MUC_CNNCHIP_ELEMENT")])
 
 
 def main():

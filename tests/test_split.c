@@ -187,7 +187,7 @@ static void random_texts_split_as_pcre2_splits_them(void **state)
     } rows[] = {
 #define MUC_REGEX(pattern, regex) { MUR_PATTERN_##pattern, regex, 0 },
 #define MUC_GGUF_PRE(pattern, name, whole, bos)
-#include "text/patterns.def"
+#include "text/split_patterns.def"
 #undef MUC_REGEX
 #undef MUC_GGUF_PRE
         { MUR_PATTERN_GPT2_DIGITS,

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include "train/model.h"
+#include "train/pass.h"
 #include "train/optimiser.h"
 
 /* Two documents and a hidden start; blocks of attention end within the first. */

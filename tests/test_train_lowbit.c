@@ -4,7 +4,7 @@
 
 #include "base/half.h"
 #include "check.h"
-#include "train/lowbit.h"
+#include "train/quantization_aware.h"
 
 enum { VOCABULARY = 24, WINDOW = 24, DOCUMENTS = 60, STEPS = 300, ROWS = 240 };
 

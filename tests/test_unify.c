@@ -1,7 +1,7 @@
 /* test_unify.c - exports of one network at several lengths become one graph: what is fitted, what
  * is refused, and that it computes what each export does. */
 #include "operators.h"
-#include "passes/unify.h"
+#include "passes/unify/unify.h"
 
 enum { EXPORTS = 3 };
 

@@ -6,8 +6,8 @@
 
 #include "formats/format.h"
 #include "mur.h"
-#include "ref/machine.h"
-#include "targets/uthinker/sim.h"
+#include "ref/golden/uthinker_golden.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 
 enum { MAX_RECORDS = 256, CHUNK = 64 };
 

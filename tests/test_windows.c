@@ -2,8 +2,8 @@
  * bit. */
 #include "chance.h"
 #include "operators.h"
-#include "passes/canonical.h"
-#include "passes/windows.h"
+#include "passes/simplify/canonical.h"
+#include "passes/layout/pixel_windows.h"
 
 enum { MOST = 4096 };
 

@@ -6,7 +6,7 @@
 
 #include "formats/checkpoint.h"
 #include "models/llama.h"
-#include "passes/quantize.h"
+#include "passes/weights/quantize_blocks.h"
 #include "targets/uthinker/uthinker.h"
 
 typedef struct fixture {

@@ -10,7 +10,7 @@
 #include "firmware.h"
 #include "mur_cnnchip.h"
 #include "network.h"
-#include "targets/cnnchip/sim_registers.h"
+#include "targets/cnnchip/sim/chip_sim_registers.h"
 
 extern const uint8_t program_file[], program_file_end[], frame_file[], frame_file_end[];
 extern const uint8_t filter_file[], filter_file_end[], inputs[], inputs_end[];

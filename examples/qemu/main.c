@@ -7,7 +7,7 @@
 
 #include "firmware.h"
 #include "mur_lm.h"
-#include "targets/uthinker/sim.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 
 extern const uint8_t program_file[], program_file_end[];
 

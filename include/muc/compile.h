@@ -57,9 +57,9 @@ muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_mode
 muc_status muc_verify_int8(muc_context *ctx, const muc_model *integer, const muc_model *real,
                            muc_report **out);
 
-/* A program file as assembly text (syntax: src/targets/uthinker/asm.h), and back: the round trip
- * gives the same bytes. The text is malloc'ed, for the caller to free. Only a program that the
- * verifier accepts is written. */
+/* A program file as assembly text (syntax: src/targets/uthinker/asm/uthinker_asm.h), and back: the
+ * round trip gives the same bytes. The text is malloc'ed, for the caller to free. Only a program
+ * that the verifier accepts is written. */
 muc_status muc_disassemble(muc_context *ctx, const char *path, char **text);
 muc_status muc_assemble(muc_context *ctx, const char *path, const char *out_path);
 

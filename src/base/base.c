@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/threads.h"
-#include "base/visible.h"
+#include "base/visible_name.h"
 
 /* a file that was read, or written */
 typedef struct known_file {

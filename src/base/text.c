@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/visible.h"
+#include "base/visible_name.h"
 
 static bool reserve(muc_text *text, size_t more)
 {

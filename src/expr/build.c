@@ -3,7 +3,7 @@
  * A rule may only replace an expression by one that has the same value wherever the first has
  * one. Rules look one operand deep: nested constants gather because every level was built so.
  */
-#include "expr/pool.h"
+#include "expr/expr_pool.h"
 
 static const uint8_t arities[] = {
 #define MUR_EVAL(name, number, operands, meaning) [number] = operands,

@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
-#include "base/vocabulary.h"
+#include "base/stored_vocabulary.h"
 #include "graph/dtype.h"
 
 enum { MUC_MAX_RANK = 8, MUC_MAX_EOS = 8 };

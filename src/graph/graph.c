@@ -1,10 +1,10 @@
 /* graph.c - the tables' rows, and building a graph tensor by tensor, node by node. */
-#include "graph/check.h"
+#include "graph/graph_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/visible.h"
+#include "base/visible_name.h"
 
 enum { MAX_ITEMS = 1 << 24, MAX_NAME = 65536 };
 
@@ -22,7 +22,7 @@ static const muc_attribute_info attributes_table[] = {
 
 static const char *const words[] = {
 #define MUC_WORD(id, name) name,
-#include "graph/words.def"
+#include "graph/attribute_words.def"
 #undef MUC_WORD
 };
 

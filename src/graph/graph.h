@@ -62,7 +62,7 @@ typedef enum muc_attribute_type {
 
 typedef enum muc_word {
 #define MUC_WORD(id, name) MUC_WORD_##id,
-#include "graph/words.def"
+#include "graph/attribute_words.def"
 #undef MUC_WORD
     MUC_WORD_COUNT
 } muc_word;
@@ -258,8 +258,8 @@ muc_status muc_graph_prune(muc_context *ctx, muc_graph *graph);
  * order, names, bytes of constants. MUC_BUG, naming node or tensor, found and expected. */
 muc_status muc_graph_verify(muc_context *ctx, muc_graph *graph);
 
-/* The text form (docs in graph/text.c). Parsing what was printed gives the same text; constants of
- * more than MUC_GRAPH_PRINTED_ELEMENTS have sizes but no data then. */
+/* The text form (docs in graph/graph_text.c). Parsing what was printed gives the same text;
+ * constants of more than MUC_GRAPH_PRINTED_ELEMENTS have sizes but no data then. */
 enum { MUC_GRAPH_PRINTED_ELEMENTS = 64 };
 void muc_graph_print(const muc_graph *graph, muc_text *text);
 /* The same with the values of every constant that has data: parsing it gives the whole graph. */

@@ -1,11 +1,11 @@
-/* parse.c - reads the text form that text.c describes, line by line. */
-#include "graph/check.h"
+/* parse.c - reads the text form that graph_text.c describes, line by line. */
+#include "graph/graph_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/half.h"
-#include "base/visible.h"
+#include "base/visible_name.h"
 
 enum { MAX_TEXT = 1 << 28, MAX_NAME = 65536 };
 

@@ -1,5 +1,5 @@
 /* shape_elementwise.c - rules of operators that work element by element, broadcasting or not. */
-#include "graph/check.h"
+#include "graph/graph_check.h"
 #include "graph/shape.h"
 
 #include <string.h>

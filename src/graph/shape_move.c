@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/check.h"
+#include "graph/graph_check.h"
 
 enum { MOST_EXTENT = 1 << 24 };
 

@@ -1,7 +1,7 @@
 /* shape_window.c - rules of products, convolutions, pools and norms. */
 #include "graph/shape.h"
 
-#include "graph/check.h"
+#include "graph/graph_check.h"
 
 #include <string.h>
 

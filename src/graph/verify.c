@@ -1,5 +1,5 @@
 /* verify.c - proves that a graph keeps the promises of graph.h, whoever built or changed it. */
-#include "graph/check.h"
+#include "graph/graph_check.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef MUC_PLAN_FLOORS_H
 #define MUC_PLAN_FLOORS_H
 
-#include "plan/bodies.h"
+#include "plan/rigid_bodies.h"
 
 /* a body in a section: between the other's index and these units above the body's lowest */
 typedef struct muc_cell {

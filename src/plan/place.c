@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/bodies.h"
+#include "plan/rigid_bodies.h"
 
 enum {
     MAX_BUFFERS = 65536,

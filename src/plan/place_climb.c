@@ -5,7 +5,7 @@
  * a bottleneck, or one that it rests on. An order no worse is kept; when nothing better comes for a
  * while, a few turns are swapped at random and the climb goes on from there.
  */
-#include "plan/bodies.h"
+#include "plan/rigid_bodies.h"
 
 #include <stdlib.h>
 #include <string.h>

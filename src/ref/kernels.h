@@ -58,7 +58,7 @@ typedef muc_status muc_ref_check(const muc_ref_call *call);
     muc_ref_check muc_check_##check;
 #include "graph/ops.def"
 #define MUC_REF_KERNEL(op, kernel) muc_ref_kernel kernel;
-#include "ref/chip_integers.def"
+#include "ref/golden/chip_integers.def"
 #undef MUC_REF_KERNEL
 
 /* NULL where no kernel exists. */

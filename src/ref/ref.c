@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "ref/chip_integers.h"
-#include "ref/golden.h"
+#include "ref/golden/chip_integers.h"
+#include "ref/golden/golden.h"
 #include "ref/kernels.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -225,7 +225,7 @@ static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)
 {
 #define MUC_REF_KERNEL(op, kernel) [MUC_OP_##op] = kernel,
     static muc_ref_kernel *const chip[MUC_OP_COUNT] = {
-#include "ref/chip_integers.def"
+#include "ref/golden/chip_integers.def"
     };
 #undef MUC_REF_KERNEL
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/visible.h"
+#include "base/visible_name.h"
 
 /* the visible form of one character; returns its bytes, 0 at the end */
 static size_t add_character(muc_text *text, const char *string)

@@ -9,7 +9,7 @@
 
 #include "base/choice.h"
 #include "formats/npy/npy.h"
-#include "run/network.h"
+#include "run/network_run.h"
 #ifdef MUC_WITH_NPZ
 #include "formats/npy/npz.h"
 #endif

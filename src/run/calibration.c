@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/passages.h"
+#include "run/text_passages.h"
 #include "text/tokenizer.h"
 
 typedef struct gathering {

@@ -2,8 +2,8 @@
 #ifndef MUC_RUN_CALIBRATION_H
 #define MUC_RUN_CALIBRATION_H
 
-#include "run/model.h"
-#include "passes/calibrate.h"
+#include "run/opened_model.h"
+#include "passes/weights/calibrate.h"
 
 /* source "auto": texts that the model writes itself; otherwise a text file, its documents (split at
  * <|endoftext|>) in pieces of MUC_CALIBRATION_LENGTH tokens, each with its begin token, the first

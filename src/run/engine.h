@@ -4,7 +4,7 @@
 #define MUC_ENGINE_H
 
 #include "muc/report.h"
-#include "run/model.h"
+#include "run/opened_model.h"
 
 enum { MUC_ENGINE_MOST_TOKENS = 64 }; /* in one feed */
 

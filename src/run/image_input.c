@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "run/arrays.h"
-#include "run/network.h"
+#include "run/network_run.h"
 #include "formats/npy/npy.h"
 
 /* ---- what the input wants ---- */

@@ -4,8 +4,8 @@
 
 #include "graph/graph.h"
 #include "muc/compile.h"
-#include "passes/quantize.h"
-#include "run/model.h"
+#include "passes/weights/quantize_blocks.h"
+#include "run/opened_model.h"
 
 /* The graph of a checkpoint, for the context that the model was opened for. */
 muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph **out);

@@ -7,10 +7,10 @@
 
 #include "base/locale.h"
 #include "muc/compile.h"
-#include "passes/canonical.h"
-#include "passes/fold.h"
-#include "passes/patterns.h"
-#include "passes/windows.h"
+#include "passes/simplify/canonical.h"
+#include "passes/simplify/fold.h"
+#include "passes/simplify/patterns.h"
+#include "passes/layout/pixel_windows.h"
 #include "report/report.h"
 
 /* ---- samples ---- */

@@ -2,9 +2,9 @@
 #ifndef MUC_RUN_NETWORK_INT8_H
 #define MUC_RUN_NETWORK_INT8_H
 
-#include "run/model.h"
-#include "run/network.h"
-#include "passes/int8.h"
+#include "run/opened_model.h"
+#include "run/network_run.h"
+#include "passes/int8/int8.h"
 
 /* Arrays as several inputs of one network: where an input of fixed shape has an array of k times
  * its elements, the array's first dimension counts k samples, in all arrays alike. Of a network of

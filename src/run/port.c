@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "run/arrays.h"
-#include "run/network.h"
+#include "run/network_run.h"
 
 /* as TensorFlow Lite quantizes: nearest, halves away from zero, saturated */
 static double quantize(const muc_port *input, double real)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/network.h"
+#include "run/network_run.h"
 #include "formats/format.h"
 #include "report/report.h"
 #include "text/tokenizer.h"

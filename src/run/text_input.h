@@ -7,7 +7,7 @@
 #ifndef MUC_RUN_TEXT_INPUT_H
 #define MUC_RUN_TEXT_INPUT_H
 
-#include "run/model.h"
+#include "run/opened_model.h"
 
 /* The arrays of all inputs, in arena. windows: a text of more tokens than a run takes becomes
  * several samples, along the first dimension, and its rest is dropped; otherwise that is

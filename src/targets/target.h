@@ -8,7 +8,7 @@
 #include "muc/folder.h"
 #include "muc/run.h"
 #include "run/generate.h"
-#include "run/model.h"
+#include "run/opened_model.h"
 
 /* What lies at a path, if a target made it. */
 typedef enum muc_made {

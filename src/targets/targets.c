@@ -1,6 +1,6 @@
 /* targets.c - the table of targets. */
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/output_folder.h"
 #include "targets/target.h"
 
 static const muc_target targets[] = {

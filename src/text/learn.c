@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/visible.h"
+#include "base/visible_name.h"
 #include "text/pieces.h"
 
 enum { UNKNOWN, BEGIN, END, SPECIALS, FIRST_BYTE = SPECIALS, SPACE = FIRST_BYTE + 256 };

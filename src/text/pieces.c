@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/visible.h"
+#include "base/visible_name.h"
 
 muc_status muc_pieces_new(muc_context *ctx, muc_arena *arena, uint64_t count, muc_vocabulary *out)
 {
@@ -205,7 +205,7 @@ bool muc_pattern_of_regex(const char *regex, mur_pattern *out)
         return true; \
     }
 #define MUC_GGUF_PRE(pattern, name, whole, bos)
-#include "text/patterns.def"
+#include "text/split_patterns.def"
 #undef MUC_REGEX
 #undef MUC_GGUF_PRE
     return false;
@@ -221,7 +221,7 @@ bool muc_pattern_of_gguf_name(const char *name, mur_pattern *out, bool *takes_wh
     } rows[] = {
 #define MUC_REGEX(pattern, text)
 #define MUC_GGUF_PRE(pattern, name, whole, bos) { name, MUR_PATTERN_##pattern, whole, bos },
-#include "text/patterns.def"
+#include "text/split_patterns.def"
 #undef MUC_REGEX
 #undef MUC_GGUF_PRE
     };

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
-#include "base/vocabulary.h"
+#include "base/stored_vocabulary.h"
 #include "mur_tokenizer.h"
 
 enum { MUC_PIECE_MAX_BYTES = 1024 };

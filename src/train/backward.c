@@ -1,5 +1,5 @@
 /* backward.c - the layers of a Llama or a GPT-2 in reverse: each gradient where its formula is. */
-#include "train/model.h"
+#include "train/pass.h"
 
 typedef struct step {
     muc_train_pass *pass;

@@ -2,7 +2,7 @@
 #ifndef MUC_TRAIN_DATA_H
 #define MUC_TRAIN_DATA_H
 
-#include "train/model.h"
+#include "train/pass.h"
 #include "train/random.h"
 
 /* Borrowed by whoever reads it. */

@@ -3,7 +3,7 @@
 #define MUC_TRAIN_EXPORT_H
 
 #include "train/params.h"
-#include "train/real.h"
+#include "train/train_real.h"
 
 /* Fills weights, [shape->elements], from a checkpoint of the same configuration. */
 muc_status muc_train_import(muc_context *ctx, const muc_train_shape *shape,

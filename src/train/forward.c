@@ -1,5 +1,5 @@
 /* forward.c - the layers of a Llama or a GPT-2 over a batch, keeping what the way back needs. */
-#include "train/model.h"
+#include "train/pass.h"
 
 typedef struct step {
     muc_train_pass *pass;

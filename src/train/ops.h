@@ -9,7 +9,7 @@
 #define MUC_TRAIN_OPS_H
 
 #include "base/base.h"
-#include "train/real.h"
+#include "train/train_real.h"
 
 /* Loads OpenBLAS; before any other of these, as often as one likes. Products stay on the thread
  * that asks for them. An x86-64 with AVX2 and FMA gets the kernels of the first that had them,

@@ -4,7 +4,7 @@
 
 #include "train/params.h"
 #include "train/random.h"
-#include "train/real.h"
+#include "train/train_real.h"
 
 typedef struct muc_train_recipe {
     double rate;           /* greatest learning rate */

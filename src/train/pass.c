@@ -1,6 +1,6 @@
 /* pass.c - memory of a pass, and the head, whose logits exist a piece of rows at a time. */
 #include "models/llama.h"
-#include "train/model.h"
+#include "train/pass.h"
 
 /* rows of logits at a time: at 32,000 columns 64 MiB */
 enum { HEAD_ROWS = 512 };

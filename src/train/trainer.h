@@ -3,9 +3,9 @@
 #define MUC_TRAIN_TRAINER_H
 
 #include "train/data.h"
-#include "train/model.h"
+#include "train/pass.h"
 #include "train/optimiser.h"
-#include "train/state.h"
+#include "train/train_state.h"
 
 /* What pruning and quantization-aware training put into a step. Either may be NULL. */
 typedef struct muc_train_method {
@@ -55,8 +55,8 @@ muc_status muc_train_step(muc_train_trainer *trainer, muc_train_note *note);
 muc_status muc_train_measure(muc_train_pass *pass, const muc_train_corpus *corpus, size_t window,
                              const muc_scalar *weights, double *loss, uint64_t *counted);
 
-/* The run as it stands, to a file, and from one; see state.h. recipe_crc32: of what must be the
- * same when the run goes on. */
+/* The run as it stands, to a file, and from one; see train_state.h. recipe_crc32: of what must be
+ * the same when the run goes on. */
 muc_status muc_train_trainer_save(const muc_train_trainer *trainer, uint32_t recipe_crc32,
                                   const char *path);
 muc_status muc_train_trainer_load(muc_train_trainer *trainer, uint32_t recipe_crc32,

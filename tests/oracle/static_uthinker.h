@@ -2,12 +2,12 @@
  *
  * It takes a layout (sizes, addresses, offsets: data) and numbers for pos and m, and writes the
  * resolved program with plain loops over integers. No template, no expression, no encoder: what it
- * shares with the compiler are the tables mur_isa.def and layout.h alone.
+ * shares with the compiler are the tables mur_isa.def and uthinker_layout.h alone.
  */
 #ifndef STATIC_UTHINKER_H
 #define STATIC_UTHINKER_H
 
-#include "targets/uthinker/layout.h"
+#include "targets/uthinker/lower/uthinker_layout.h"
 
 /* Receives each instruction's words in the order of issue. */
 typedef void static_uthinker_sink(void *arg, const uint32_t *words, uint32_t count);

@@ -1,6 +1,6 @@
 /* target_cnnchip.c - what target cnnchip makes, recognised; its machines. */
-#include "targets/cnnchip/program.h"
-#include "targets/cnnchip/run/chip.h"
+#include "targets/cnnchip/isa/chip_program.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "targets/target.h"
 
 muc_status muc_precheck_cnnchip(muc_context *ctx, const muc_model *model)
@@ -14,7 +14,7 @@ const muc_target_machine *muc_machine_at_cnnchip(size_t i)
 {
     static const muc_target_machine machines[] = {
 #define MUC_CNNCHIP_MACHINE(id, name, meaning) { name, meaning },
-#include "targets/cnnchip/machines.def"
+#include "targets/cnnchip/machines/chip_machines.def"
 #undef MUC_CNNCHIP_MACHINE
     };
 

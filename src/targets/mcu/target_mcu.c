@@ -1,6 +1,6 @@
 /* target_mcu.c - what target mcu makes, recognised; its machines; prompts on boards. */
 #include "base/file.h"
-#include "targets/mcu/run/code_folder.h"
+#include "targets/mcu/emit/code_folder.h"
 #include "targets/target.h"
 
 muc_status muc_precheck_mcu(muc_context *ctx, const muc_model *model)
@@ -15,7 +15,7 @@ const muc_target_machine *muc_machine_at_mcu(size_t i)
 {
     static const muc_target_machine machines[] = {
 #define MUC_MCU_MACHINE(id, name, meaning) { name, meaning },
-#include "targets/mcu/machines.def"
+#include "targets/mcu/machines/mcu_machines.def"
 #undef MUC_MCU_MACHINE
     };
 

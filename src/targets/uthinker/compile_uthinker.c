@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/choice.h"
-#include "run/blocks.h"
+#include "run/bdt_model.h"
 #include "run/engine.h"
 #include "run/logits.h"
 #include "run/model_graph.h"

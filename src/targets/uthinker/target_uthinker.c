@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "targets/target.h"
-#include "targets/uthinker/asm.h"
+#include "targets/uthinker/asm/uthinker_asm.h"
 #include "targets/uthinker/run/open_program.h"
 
 muc_status muc_precheck_uthinker(muc_context *ctx, const muc_model *model)

@@ -2,9 +2,9 @@
 #ifndef MUC_UTHINKER_H
 #define MUC_UTHINKER_H
 
-#include "targets/uthinker/emit.h"
-#include "targets/uthinker/lower.h"
-#include "targets/uthinker/machine.h"
+#include "targets/uthinker/emit/emit_sections.h"
+#include "targets/uthinker/lower/lower_llama.h"
+#include "targets/uthinker/machines/uthinker_machine.h"
 
 /* Two terms everywhere, cached attention, the model's context, as many rows as fit. */
 extern const muc_uthinker_options muc_uthinker_defaults;

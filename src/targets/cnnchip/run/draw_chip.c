@@ -1,7 +1,7 @@
 /* draw_chip.c - the picture of what the CNN chip and its master compute from what. */
 #include <string.h>
 
-#include "targets/cnnchip/run/chip.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "report/figures.h"
 #include "report/report.h"
 

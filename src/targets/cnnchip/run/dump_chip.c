@@ -3,11 +3,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/folder.h"
+#include "base/output_folder.h"
 #include "base/text.h"
-#include "targets/cnnchip/run/chip.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "run/arrays.h"
-#include "targets/cnnchip/cnnchip.h"
+#include "targets/cnnchip/compile/cnnchip.h"
 
 typedef struct dump {
     muc_context *ctx;

@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 #include "run/arrays.h"
-#include "targets/cnnchip/run/chip.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "run/image_input.h"
-#include "run/model.h"
-#include "run/network.h"
+#include "run/opened_model.h"
+#include "run/network_run.h"
 #include "targets/target.h"
 #include "report/figures.h"
 #include "report/report.h"

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "targets/cnnchip/run/chip.h"
+#include "targets/cnnchip/run/chip_folder.h"
 #include "run/fingerprint.h"
-#include "run/made_arrays.h"
-#include "run/model.h"
-#include "run/network.h"
+#include "run/random_inputs.h"
+#include "run/opened_model.h"
+#include "run/network_run.h"
 #include "targets/target.h"
-#include "passes/batch.h"
+#include "passes/simplify/batch.h"
 #include "report/report.h"
 
 /* largest difference from float32, of a layer's greatest element, that passes */

@@ -7,11 +7,11 @@
 
 #include "base/choice.h"
 #include "run/arrays.h"
-#include "targets/mcu/run/code_folder.h"
-#include "run/network.h"
-#include "run/runs.h"
+#include "targets/mcu/emit/code_folder.h"
+#include "run/network_run.h"
+#include "run/repeated_runs.h"
 #include "expr/expr.h"
-#include "passes/unify.h"
+#include "passes/unify/unify.h"
 
 typedef struct binder {
     muc_context *ctx;

@@ -1,6 +1,6 @@
 /* build_code.c - a folder's code built and run: the compiler, and boards' emulators, as child
  * processes. */
-#include "targets/mcu/run/code_folder.h"
+#include "targets/mcu/emit/code_folder.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "base/temporary.h"
 #include "run/installed.h"
-#include "targets/mcu/emit.h"
+#include "targets/mcu/emit/emit_program.h"
 
 enum { MOST_WORDS = 512, MOST_LINE = 512 };
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "targets/mcu/run/code_folder.h"
+#include "targets/mcu/emit/code_folder.h"
 #include "run/engine.h"
 #include "targets/target.h"
 #include "report/report.h"
-#include "targets/mcu/memory.h"
+#include "targets/mcu/plan/plan_arena.h"
 
 /* ---- the folder ---- */
 

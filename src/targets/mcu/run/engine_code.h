@@ -2,8 +2,8 @@
 #ifndef MUC_MCU_ENGINE_CODE_H
 #define MUC_MCU_ENGINE_CODE_H
 
-#include "passes/hybrid.h"
-#include "run/model.h"
+#include "passes/weights/hybrid_decoder.h"
+#include "run/opened_model.h"
 
 /* What the code offers; it is called in this process. */
 typedef struct muc_model_code {

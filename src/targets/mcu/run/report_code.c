@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "run/arrays.h"
-#include "targets/mcu/run/code_folder.h"
+#include "targets/mcu/emit/code_folder.h"
 #include "targets/target.h"
 #include "report/figures.h"
 

@@ -5,9 +5,9 @@
 #include "report/report.h"
 #include "run/arrays.h"
 #include "run/image_input.h"
-#include "run/network.h"
-#include "run/runs.h"
-#include "targets/mcu/run/code_folder.h"
+#include "run/network_run.h"
+#include "run/repeated_runs.h"
+#include "targets/mcu/emit/code_folder.h"
 #include "targets/target.h"
 
 /* of one run */

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "targets/mcu/run/code_folder.h"
+#include "targets/mcu/emit/code_folder.h"
 #include "targets/target.h"
 #include "run/fingerprint.h"
-#include "run/made_arrays.h"
-#include "run/network.h"
+#include "run/random_inputs.h"
+#include "run/network_run.h"
 #include "report/report.h"
 
 static const char trace_source[] =

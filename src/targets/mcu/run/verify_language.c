@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "targets/mcu/compile_decoder.h"
+#include "targets/mcu/compile/compile_decoder.h"
 #include "run/engine.h"
 #include "targets/mcu/run/engine_code.h"
 #include "targets/target.h"

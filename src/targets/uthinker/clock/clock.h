@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "mur.h"
-#include "targets/uthinker/layout.h"
+#include "targets/uthinker/lower/uthinker_layout.h"
 
 /* Sums over the calls that a clock has seen. */
 typedef struct muc_clock_sums {

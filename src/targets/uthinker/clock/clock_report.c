@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "targets/target.h"
-#include "targets/uthinker/machine.h"
+#include "targets/uthinker/machines/uthinker_machine.h"
 
 static const double seconds_per_ps = 1e-12, millijoules_per_fj = 1e-12;
 

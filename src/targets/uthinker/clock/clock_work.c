@@ -2,13 +2,13 @@
 #include "targets/uthinker/clock/clock_work.h"
 
 #include "mur_code.h"
-#include "targets/uthinker/layout.h"
+#include "targets/uthinker/lower/uthinker_layout.h"
 
 #define AT(name) MUR_OPERAND_##name
 
 enum { TILE_K = 64, TILE_N = 8, TOKENS = 64 };
 
-/* the operand that each field is, in the order of isa.h's fields */
+/* the operand that each field is, in the order of uthinker_isa.h's fields */
 static const uint8_t field_operands[] = {
 #define MUR_FIELD(insn, name, word, shift, width, unit) AT(name),
 #include "mur_isa.def"

@@ -3,7 +3,7 @@
 #define MUC_UTHINKER_CLOCK_WORK_H
 
 #include "targets/uthinker/costs.h"
-#include "targets/uthinker/isa.h"
+#include "targets/uthinker/isa/uthinker_isa.h"
 
 typedef struct muc_clock_work {
     enum mur_engine engine;

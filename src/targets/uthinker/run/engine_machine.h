@@ -3,7 +3,7 @@
 #define MUC_UTHINKER_ENGINE_MACHINE_H
 
 #include "run/engine.h"
-#include "targets/uthinker/sim.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
 
 extern const muc_engine_kind muc_engine_machine;
 

@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "report/report.h"
 #include "mur_code.h"
-#include "targets/uthinker/container.h"
+#include "targets/uthinker/isa/utp_container.h"
 #include "targets/target.h"
-#include "targets/uthinker/isa.h"
+#include "targets/uthinker/isa/uthinker_isa.h"
 #include "targets/uthinker/run/engine_machine.h"
 
 typedef enum muc_verdict_operand {

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "mur.h"
-#include "run/model.h"
+#include "run/opened_model.h"
 
 /* Opens a program as a device does, checksums and verifier included. bytes are aligned to 16 and
  * borrowed. Fails with MUC_MALFORMED for a damaged file, and for one that the verifier refuses,

@@ -17,10 +17,10 @@
 #include "run/model_graph.h"
 #include "targets/uthinker/run/engine_machine.h"
 #include "quant/bd_sequence.h"
-#include "ref/machine.h"
+#include "ref/golden/uthinker_golden.h"
 #include "report/report.h"
 #include "targets/target.h"
-#include "targets/uthinker/isa.h"
+#include "targets/uthinker/isa/uthinker_isa.h"
 #include "targets/uthinker/run/open_program.h"
 #include "text/tokenizer.h"
 

@@ -1,0 +1,71 @@
+/* int8.c - see int8.h. */
+#include "passes/int8/int8.h"
+
+#include <stdlib.h>
+
+#include "passes/int8/int8_pass.h"
+
+static muc_status allocate(pass *p)
+{
+    size_t tensors = p->r.old.tensor_count, nodes = p->r.old.node_count;
+    muc_context *ctx = p->r.ctx;
+    const char *name = p->r.old.name;
+
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->forms));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->merged));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, nodes, &p->kept));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->available));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->last));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->functions));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->parents));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->sources));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->scales));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->zeros));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, name, tensors, &p->made));
+    for (size_t i = 0; i < tensors; i++)
+        p->made[i] = MUC_NO_ID;
+    return MUC_OK;
+}
+
+static void release(pass *p)
+{
+    muc_rewrite_free(&p->r);
+    free(p->forms);
+    free(p->merged);
+    free(p->kept);
+    free(p->available);
+    free(p->last);
+    free(p->functions);
+    free(p->parents);
+    free(p->sources);
+    free(p->scales);
+    free(p->zeros);
+    free(p->made);
+}
+
+muc_status muc_int8_quantize(muc_context *ctx, muc_graph *graph, const muc_ranges *ranges,
+                             const char *keep, muc_int8_result *out)
+{
+    pass p = { .ranges = ranges, .result = out };
+    muc_status status;
+
+    *out = (muc_int8_result){ 0 };
+    if (ranges->runs == 0)
+        return muc_fail(ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET, "nothing calibrates it");
+    status = muc_rewrite_begin(ctx, graph, &p.r);
+    if (status == MUC_OK)
+        status = allocate(&p);
+    if (status == MUC_OK)
+        status = muc_int8_keep(&p, keep);
+    if (status == MUC_OK)
+        status = muc_int8_plan(&p);
+    if (status == MUC_OK)
+        status = muc_int8_scales(&p);
+    if (status == MUC_OK)
+        status = muc_int8_emit(&p);
+    release(&p);
+    if (status == MUC_OK && out->integer_nodes == 0)
+        return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
+                        "no node of this network has an int8 form");
+    return status;
+}

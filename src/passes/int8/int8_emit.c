@@ -1,0 +1,562 @@
+/* int8_emit.c - the int8 graph, node by node. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "graph/scales.h"
+#include "passes/int8/int8_pass.h"
+#include "passes/pointwise.h"
+
+enum { MOST_ATTRIBUTES = 16 };
+
+/* ---- the new graph ---- */
+
+static muc_quantization quantization_of(const pass *p, uint32_t tensor)
+{
+    uint32_t r = root(p, tensor);
+
+    return (muc_quantization){ 1, 0, &p->scales[r], &p->zeros[r] };
+}
+
+/* adds a node of one output under this very name */
+static muc_status add_named(pass *p, muc_op op, const char *name, const uint32_t *inputs,
+                            uint32_t input_count, const muc_attribute *attributes,
+                            uint32_t attribute_count, const muc_quantization *quantization,
+                            uint32_t *out)
+{
+    const muc_new_node node = { .op = op,
+                                .name = name,
+                                .input_count = input_count,
+                                .inputs = inputs,
+                                .attribute_count = attribute_count,
+                                .attributes = attributes,
+                                .output_count = 1,
+                                .quantization = quantization ? &quantization : NULL };
+
+    return muc_graph_add(p->r.ctx, p->r.graph, &node, out);
+}
+
+static muc_status suffixed(pass *p, uint32_t tensor, const char *suffix, const char **out)
+{
+    return muc_arena_format(p->r.ctx, &p->r.graph->arena, out, "%s.%s", old(p, tensor)->name,
+                            suffix);
+}
+
+/* the name of an old tensor's int8 form */
+static muc_status int8_name(pass *p, uint32_t tensor, const char **out)
+{
+    *out = old(p, tensor)->name;
+    if (p->r.is_output[tensor] || p->r.map[tensor] != MUC_NO_ID ||
+        old(p, tensor)->kind != MUC_TENSOR_ACTIVATION)
+        return suffixed(p, tensor, "int8", out);
+    return MUC_OK;
+}
+
+static muc_status need_float(pass *p, uint32_t tensor, uint32_t *out)
+{
+    const char *name = old(p, tensor)->name;
+
+    if (p->made[tensor] != MUC_NO_ID && p->r.map[tensor] == MUC_NO_ID) {
+        if (!p->r.is_output[tensor])
+            MUC_TRY(suffixed(p, tensor, "f32", &name));
+        MUC_TRY(add_named(p, MUC_OP_DEQUANTIZE, name, &p->made[tensor], 1, NULL, 0, NULL,
+                          &p->r.map[tensor]));
+    }
+    return muc_rewrite_tensor(&p->r, tensor, out);
+}
+
+static const muc_attribute to_int8 = { .key = MUC_KEY_TO, .value.integer = MUC_I8 };
+
+/* a constant of one scale over its own range */
+static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
+{
+    const muc_tensor *from = old(p, tensor);
+    uint64_t count = elements_of(p, tensor);
+    muc_quantization q = quantization_of(p, tensor);
+    muc_tensor like = *from;
+    float least = 0, most = 0;
+    const char *name;
+    muc_status status;
+    int8_t *data;
+
+    for (uint64_t i = 0; i < count; i++) {
+        least = fminf(least, element(p, tensor, i));
+        most = fmaxf(most, element(p, tensor, i));
+    }
+    if (!(isfinite(least) && isfinite(most)))
+        return muc_fail(p->r.ctx, MUC_MALFORMED, from->name, MUC_NO_OFFSET, "not finite");
+    if (p->sources[root(p, tensor)] == 0) /* else it shares a scale */
+        muc_int8_set_scale(p, root(p, tensor), least, most);
+    MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, from->name, (size_t)count, &data));
+    for (uint64_t i = 0; i < count; i++)
+        data[i] = round_to(element(p, tensor, i), *q.scales, *q.zero_points);
+    like.dtype = MUC_I8;
+    like.quantization = &q;
+    status = suffixed(p, tensor, "int8", &name);
+    if (status == MUC_OK)
+        status = muc_rewrite_constant(&p->r, name, &like, data, count, out);
+    free(data);
+    return status;
+}
+
+static muc_status need_int8(pass *p, uint32_t tensor, uint32_t *out)
+{
+    muc_quantization q = quantization_of(p, tensor);
+    const char *name;
+    uint32_t x;
+
+    if (p->made[tensor] == MUC_NO_ID && is_constant(p, tensor)) {
+        MUC_TRY(int8_constant(p, tensor, &p->made[tensor]));
+    } else if (p->made[tensor] == MUC_NO_ID) {
+        MUC_TRY(need_float(p, tensor, &x));
+        MUC_TRY(suffixed(p, tensor, "int8", &name));
+        MUC_TRY(muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &x, 1, &to_int8, 1, &q,
+                                &p->made[tensor]));
+    }
+    *out = p->made[tensor];
+    return MUC_OK;
+}
+
+/* ---- bounds ---- */
+
+/* A node's attributes with the integers that bound it. */
+typedef struct bounds {
+    float least, most; /* of relu or clip; infinite where there is none */
+} bounds;
+
+static bounds bounds_of(const pass *p, const muc_node *node)
+{
+    bounds b = { -INFINITY, INFINITY };
+
+    if (node->op == MUC_OP_RELU)
+        b.least = 0;
+    if (node->op == MUC_OP_CLIP && muc_node_input(node, 1) != MUC_NO_ID)
+        b.least = element(p, node->inputs[1], 0);
+    if (node->op == MUC_OP_CLIP && muc_node_input(node, 2) != MUC_NO_ID)
+        b.most = element(p, node->inputs[2], 0);
+    return b;
+}
+
+static int64_t integer_of(const pass *p, uint32_t tensor, float value)
+{
+    muc_quantization q = quantization_of(p, tensor);
+
+    return round_to(value, *q.scales, *q.zero_points);
+}
+
+/* the node's attributes, and the bounds of the relu or clip that it keeps; *count grows */
+static muc_status bounded_attributes(pass *p, const muc_node *node, const muc_node *bound,
+                                     muc_attribute *out, uint32_t *count)
+{
+    static const muc_attribute_key keys[] = { MUC_KEY_CLAMP_MIN, MUC_KEY_CLAMP_MAX };
+    int64_t limits[2] = { LEAST, MOST };
+
+    *count = node->attribute_count;
+    if (*count + 2 > MOST_ATTRIBUTES)
+        return muc_fail(p->r.ctx, MUC_UNSUPPORTED, p->r.old.name, MUC_NO_OFFSET,
+                        "node '%s' has %u attributes", node->name, *count);
+    memcpy(out, node->attributes, *count * sizeof(*out));
+    if (bound) {
+        bounds b = bounds_of(p, bound);
+
+        limits[0] = integer_of(p, bound->outputs[0], b.least);
+        limits[1] = integer_of(p, bound->outputs[0], b.most);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        if (limits[i] != (i ? MOST : LEAST))
+            out[(*count)++] = (muc_attribute){ .key = keys[i], .value.integer = limits[i] };
+    return MUC_OK;
+}
+
+/* ---- nodes ---- */
+
+/* The weights of a node and the quantization that they and the biases get. */
+typedef struct weights {
+    size_t channels, each;
+    float *scales, *bias_scales; /* [channels] */
+    int32_t *zeros, *biases;     /* [channels] */
+    int8_t *data;
+    bool is_shape; /* data are the zeros of a graph of shapes */
+} weights;
+
+/* The least power of 2^(1/8) that is not below a scale: so scales of any number of channels have
+ * eight mantissas in all, and a kernel keeps a byte a channel instead of two words. */
+static float round_up_scale(float scale)
+{
+    static const float powers[] = { 0x1.172b84p-1f, 0x1.306fe0p-1f, 0x1.4bfdaep-1f, 0x1.6a09e6p-1f,
+                                    0x1.8ace54p-1f, 0x1.ae89fap-1f, 0x1.d5818ep-1f };
+    int exponent;
+    float mantissa = frexpf(scale, &exponent);
+
+    for (size_t i = 0; i < MUC_COUNT(powers); i++)
+        if (mantissa <= powers[i])
+            return ldexpf(powers[i], exponent);
+    return ldexpf(1, exponent);
+}
+
+/* The scales of channels; channels of zeros of a linear node take the greatest. */
+static muc_status choose_weight_scales(pass *p, uint32_t id, bool linear, weights *w)
+{
+    float greatest = 0;
+
+    for (size_t c = 0; c < w->channels; c++) {
+        float most = w->is_shape ? 1 : 0;
+
+        for (size_t i = 0; i < w->each && !w->is_shape; i++)
+            most = fmaxf(most, fabsf(element(p, id, c * w->each + i)));
+        if (!isfinite(most))
+            return muc_fail(p->r.ctx, MUC_MALFORMED, old(p, id)->name, MUC_NO_OFFSET,
+                            "channel %zu is not finite", c);
+        w->scales[c] = most / MOST > 1e-30f ? most / MOST : 0;
+        if (linear && w->scales[c] > 0)
+            w->scales[c] = round_up_scale(w->scales[c]);
+        greatest = fmaxf(greatest, w->scales[c]);
+    }
+    for (size_t c = 0; c < w->channels; c++)
+        if (w->scales[c] == 0)
+            w->scales[c] = linear && greatest > 0 ? greatest : 1;
+    return MUC_OK;
+}
+
+static muc_status quantize_weights(pass *p, uint32_t id, uint32_t bias, float x_scale, weights *w)
+{
+    for (size_t c = 0; c < w->channels; c++) {
+        double b;
+
+        w->bias_scales[c] = x_scale * w->scales[c];
+        for (size_t i = 0; i < w->each && !w->is_shape; i++)
+            w->data[c * w->each + i] = round_to(element(p, id, c * w->each + i), w->scales[c], 0);
+        if (bias == MUC_NO_ID)
+            continue;
+        b = round((double)element(p, bias, c) / ((double)x_scale * (double)w->scales[c]));
+        w->biases[c] = (int32_t)fmax(INT32_MIN, fmin(INT32_MAX, b));
+    }
+    p->result->weights += w->channels * w->each;
+    return MUC_OK;
+}
+
+static muc_status add_weights(pass *p, uint32_t id, uint32_t bias, weights *w, uint32_t *out)
+{
+    muc_quantization q = { (uint32_t)w->channels, 0, w->scales, w->zeros };
+    muc_quantization bias_q = { (uint32_t)w->channels, 0, w->bias_scales, w->zeros };
+    muc_tensor like = *old(p, id);
+    const char *name;
+
+    like.dtype = MUC_I8;
+    like.quantization = &q;
+    like.sequence = NULL;
+    like.sequence_bytes = 0;
+    MUC_TRY(suffixed(p, id, "int8", &name));
+    MUC_TRY(muc_rewrite_constant(&p->r, name, &like, w->data, w->channels * w->each, &out[1]));
+    if (bias == MUC_NO_ID)
+        return MUC_OK;
+    like = *old(p, bias);
+    like.dtype = MUC_I32;
+    like.quantization = &bias_q;
+    MUC_TRY(suffixed(p, bias, "int32", &name));
+    return muc_rewrite_constant(&p->r, name, &like, w->biases, w->channels * sizeof(int32_t),
+                                &out[2]);
+}
+
+/* weights and bias of a node as new constants out[1], out[2] */
+static muc_status make_weights(pass *p, const muc_node *node, uint32_t *out)
+{
+    uint32_t id = node->inputs[1], bias = muc_node_input(node, 2), channels = 0;
+    muc_arena arena = { 0 };
+    weights w = { 0 };
+    muc_status status;
+
+    (void)muc_rewrite_dim(&p->r.old, old(p, id), 0, &channels);
+    w.channels = channels;
+    w.each = channels ? (size_t)elements_of(p, id) / channels : 0;
+    w.is_shape = muc_rewrite_is_shape(&p->r, old(p, id), w.channels * w.each);
+    w.data = w.is_shape ? (int8_t *)(uintptr_t)old(p, id)->data : NULL;
+    status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.scales);
+    if (status == MUC_OK)
+        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.bias_scales);
+    if (status == MUC_OK)
+        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.zeros);
+    if (status == MUC_OK)
+        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.biases);
+    if (status == MUC_OK && !w.is_shape)
+        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels * w.each, &w.data);
+    if (status == MUC_OK)
+        status = choose_weight_scales(p, id, node->op == MUC_OP_LINEAR, &w);
+    if (status == MUC_OK)
+        status = quantize_weights(p, id, bias, *quantization_of(p, node->inputs[0]).scales, &w);
+    if (status == MUC_OK)
+        status = add_weights(p, id, bias, &w, out);
+    muc_arena_free(&arena);
+    return status;
+}
+
+/* one output, with the bounds of what follows; the two inputs of a pair in the order of kernels */
+static muc_status emit_single(pass *p, const muc_node *node)
+{
+    const muc_node *bound = muc_int8_bound_after(p, node);
+    uint32_t out = bound ? bound->outputs[0] : node->outputs[0], count;
+    bool turns = node->op == MUC_OP_ADD || node->op == MUC_OP_SUB || node->op == MUC_OP_MUL;
+    bool pair =
+        turns || node->op == MUC_OP_PRELU || node->op == MUC_OP_MATMUL || node->op == MUC_OP_DIV;
+    unsigned first = turns ? muc_int8_wide_input(p, node) : 0;
+    muc_attribute attributes[MOST_ATTRIBUTES];
+    muc_quantization q = quantization_of(p, out);
+    uint32_t inputs[3] = { MUC_NO_ID, MUC_NO_ID, MUC_NO_ID };
+    const char *name;
+
+    MUC_TRY(need_int8(p, node->inputs[first], &inputs[0]));
+    if (pair)
+        MUC_TRY(need_int8(p, node->inputs[1 - first], &inputs[1]));
+    if (muc_int8_form_of(node->op) == WEIGHTED)
+        MUC_TRY(make_weights(p, node, inputs));
+    MUC_TRY(bounded_attributes(p, node, bound, attributes, &count));
+    MUC_TRY(int8_name(p, out, &name));
+    return add_named(p, node->op, name, inputs, node->input_count, attributes, count, &q,
+                     &p->made[out]);
+}
+
+static muc_status emit_fixed(pass *p, const muc_node *node)
+{
+    uint32_t out = node->outputs[0], x, made;
+    muc_quantization q = quantization_of(p, out), own = { .count = 1 };
+    const char *name;
+    float scale;
+    int32_t zero;
+
+    (void)muc_int8_fixed_scale(node->op, &scale, &zero);
+    own.scales = &scale;
+    own.zero_points = &zero;
+    MUC_TRY(need_int8(p, node->inputs[0], &x));
+    MUC_TRY(int8_name(p, out, &name));
+    if (*q.scales == scale && *q.zero_points == zero)
+        return add_named(p, node->op, name, &x, 1, node->attributes, node->attribute_count, &own,
+                         &p->made[out]);
+    MUC_TRY(
+        add_named(p, node->op, name, &x, 1, node->attributes, node->attribute_count, &own, &made));
+    MUC_TRY(suffixed(p, out, "shared", &name));
+    return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &made, 1, &to_int8, 1, &q, &p->made[out]);
+}
+
+/* ---- functions of one tensor ---- */
+
+muc_status muc_int8_table(const pass *p, uint32_t tensor, float in_scale, int32_t in_zero,
+                          float scale, int32_t zero, int8_t table[LEVELS])
+{
+    float numbers[LEVELS], values[LEVELS];
+
+    for (int i = 0; i < LEVELS; i++)
+        numbers[i] = in_scale * (float)(i + LEAST - in_zero);
+    MUC_TRY(muc_pointwise_evaluate(&p->r, p->functions, tensor, numbers, LEVELS, values));
+    for (int i = 0; i < LEVELS; i++)
+        table[i] = round_to(values[i], scale, zero);
+    return MUC_OK;
+}
+
+static muc_status emit_table(pass *p, const muc_node *node)
+{
+    uint32_t out = node->outputs[0], from = p->functions[out], inputs[2];
+    muc_quantization x = quantization_of(p, from), y = quantization_of(p, out);
+    muc_tensor like = { .dtype = MUC_I8, .rank = 1 };
+    int8_t table[LEVELS];
+    const char *name;
+
+    like.dims[0] = muc_expr_const(p->r.graph->pool, LEVELS);
+    MUC_TRY(need_int8(p, from, &inputs[0]));
+    MUC_TRY(muc_int8_table(p, out, *x.scales, *x.zero_points, *y.scales, *y.zero_points, table));
+    MUC_TRY(suffixed(p, out, "table", &name));
+    MUC_TRY(muc_rewrite_constant(&p->r, name, &like, table, sizeof(table), &inputs[1]));
+    MUC_TRY(int8_name(p, out, &name));
+    return add_named(p, MUC_OP_LOOKUP, name, inputs, 2, NULL, 0, &y, &p->made[out]);
+}
+
+/* the same integers */
+static muc_status emit_scaled(pass *p, const muc_node *node)
+{
+    uint32_t out = node->outputs[0], x;
+    muc_quantization y = quantization_of(p, out);
+    const char *name;
+
+    MUC_TRY(need_int8(p, p->functions[out], &x));
+    MUC_TRY(int8_name(p, out, &name));
+    return add_named(p, MUC_OP_IDENTITY, name, &x, 1, NULL, 0, &y, &p->made[out]);
+}
+
+/* relu and clip by saturation, where the output's integers end at the bounds */
+static muc_status emit_bound(pass *p, const muc_node *node)
+{
+    uint32_t out = node->outputs[0], x;
+    muc_quantization q = quantization_of(p, out);
+    bounds b = bounds_of(p, node);
+    const char *name;
+
+    if (integer_of(p, out, b.least) > LEAST || integer_of(p, out, b.most) < MOST) {
+        if (p->functions[out] != out)
+            return emit_table(p, node);
+        p->forms[node - p->r.old.nodes] = FLOAT;
+        return MUC_OK;
+    }
+    MUC_TRY(need_int8(p, node->inputs[0], &x));
+    MUC_TRY(int8_name(p, out, &name));
+    return add_named(p, MUC_OP_QUANTIZE, name, &x, 1, &to_int8, 1, &q, &p->made[out]);
+}
+
+/* ---- norms ---- */
+
+static bool has_integers(const pass *p, const muc_node *node, uint64_t width)
+{
+    muc_quantization xq = quantization_of(p, node->inputs[0]);
+    muc_quantization yq = quantization_of(p, node->outputs[0]);
+    muc_tensor x = *old(p, node->inputs[0]), y = *old(p, node->outputs[0]);
+    uint32_t bias = muc_node_input(node, 2);
+    int32_t *numbers = malloc(2 * (size_t)width * sizeof(*numbers));
+    muc_norm_scales scales;
+    bool fits;
+
+    x.quantization = &xq;
+    y.quantization = &yq;
+    fits = numbers &&
+           muc_scale_norm(&x, old(p, node->inputs[1]), bias == MUC_NO_ID ? NULL : old(p, bias),
+                          muc_node_real(node, MUC_KEY_EPSILON), width, &y, numbers, numbers + width,
+                          &scales);
+    free(numbers);
+    return fits;
+}
+
+static muc_status emit_norm(pass *p, const muc_node *node)
+{
+    const muc_tensor *x = old(p, node->inputs[0]);
+    uint32_t out = node->outputs[0], inputs[3];
+    muc_quantization q = quantization_of(p, out);
+    uint64_t width = 1;
+    const char *name;
+
+    for (uint32_t i = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+         i < x->rank; i++) {
+        uint32_t dim = 0;
+
+        (void)muc_rewrite_dim(&p->r.old, x, i, &dim);
+        width *= dim;
+    }
+    if (!has_integers(p, node, width)) {
+        p->forms[node - p->r.old.nodes] = FLOAT;
+        return MUC_OK;
+    }
+    MUC_TRY(need_int8(p, node->inputs[0], &inputs[0]));
+    for (uint32_t i = 1; i < node->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(&p->r, node->inputs[i], &inputs[i]));
+    MUC_TRY(int8_name(p, out, &name));
+    return add_named(p, node->op, name, inputs, node->input_count, node->attributes,
+                     node->attribute_count, &q, &p->made[out]);
+}
+
+/* an input on the scale of what it comes together with others in */
+static muc_status need_on_scale(pass *p, const muc_node *node, uint32_t i, uint32_t *out)
+{
+    uint32_t id = node->inputs[i], y = node->outputs[0], x;
+    muc_quantization q = quantization_of(p, y);
+    const char *name;
+    char suffix[24];
+
+    MUC_TRY(need_int8(p, id, &x));
+    *out = x;
+    if (root(p, id) == root(p, y))
+        return MUC_OK;
+    snprintf(suffix, sizeof(suffix), "in%u", i);
+    MUC_TRY(suffixed(p, y, suffix, &name));
+    return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &x, 1, &to_int8, 1, &q, out);
+}
+
+static muc_status emit_shared(pass *p, const muc_node *node)
+{
+    const muc_quantization *quantization[MUC_GRAPH_MAX_OUTPUTS];
+    muc_quantization q = quantization_of(p, node->outputs[0]);
+    const char *names[MUC_GRAPH_MAX_OUTPUTS];
+    uint32_t outputs[MUC_GRAPH_MAX_OUTPUTS];
+    uint32_t *inputs;
+    muc_new_node added = { .op = node->op,
+                           .input_count = node->input_count,
+                           .attribute_count = node->attribute_count,
+                           .attributes = node->attributes,
+                           .output_count = node->output_count,
+                           .output_names = names,
+                           .quantization = quantization };
+    muc_status status = MUC_NEW_ARRAY(p->r.ctx, p->r.old.name, node->input_count, &inputs);
+
+    added.inputs = inputs;
+    for (uint32_t i = 0; i < node->input_count && status == MUC_OK; i++)
+        status = need_on_scale(p, node, i, &inputs[i]);
+    for (uint32_t i = 0; i < node->output_count && status == MUC_OK; i++) {
+        quantization[i] = &q;
+        status = int8_name(p, node->outputs[i], &names[i]);
+    }
+    added.name = status == MUC_OK ? names[0] : NULL;
+    if (status == MUC_OK)
+        status = muc_graph_add(p->r.ctx, p->r.graph, &added, outputs);
+    for (uint32_t i = 0; i < node->output_count && status == MUC_OK; i++)
+        p->made[node->outputs[i]] = outputs[i];
+    free(inputs);
+    return status;
+}
+
+static muc_status emit_float(pass *p, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        uint32_t x;
+
+        if (node->inputs[i] != MUC_NO_ID)
+            MUC_TRY(need_float(p, node->inputs[i], &x));
+    }
+    p->result->float_nodes++;
+    return muc_rewrite_keep(&p->r, node);
+}
+
+static muc_status emit(pass *p, uint32_t n)
+{
+    const muc_node *node = &p->r.old.nodes[n];
+
+    switch (p->forms[n]) {
+    case WEIGHTED:
+    case FREE:
+        MUC_TRY(emit_single(p, node));
+        break;
+    case FIXED:
+        MUC_TRY(emit_fixed(p, node));
+        break;
+    case SHARED:
+        MUC_TRY(emit_shared(p, node));
+        break;
+    case BOUND:
+        MUC_TRY(emit_bound(p, node));
+        break;
+    case NORM:
+        MUC_TRY(emit_norm(p, node));
+        break;
+    case SCALED:
+        MUC_TRY(emit_scaled(p, node));
+        break;
+    case TABLE:
+        MUC_TRY(emit_table(p, node));
+        break;
+    case INNER:
+        return MUC_OK;
+    case FLOAT:
+        break;
+    }
+    if (p->forms[n] == FLOAT)
+        return emit_float(p, node);
+    p->result->integer_nodes++;
+    return MUC_OK;
+}
+
+muc_status muc_int8_emit(pass *p)
+{
+    for (uint32_t n = 0; n < p->r.old.node_count; n++)
+        if (p->r.needed[n] && !p->merged[n])
+            MUC_TRY(emit(p, n));
+    for (uint32_t i = 0; i < p->r.old.output_count; i++) {
+        uint32_t id;
+
+        MUC_TRY(need_float(p, p->r.old.outputs[i], &id));
+    }
+    return muc_rewrite_end(&p->r);
+}

@@ -1,0 +1,412 @@
+/* fuse_requantize.c - sums and what requantizes them as one operator; functions of a byte as
+ * tables.
+ *
+ * Exact: a fused operator has the bits of the two, whose sums do not leave 32 bits. */
+#include "passes/integer/fuse_requantize.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/integer/requantization.h"
+#include "passes/rewrite.h"
+#include "ref/integer/quantlib.h"
+
+enum { MOST_ATTRIBUTES = 16, LEAST_LOOKUPS = 64, MOST_CHAIN = 8 };
+
+/* ---- factors ---- */
+
+/* A factor of a requantization, one number or one for each channel. */
+typedef struct factor {
+    uint32_t tensor; /* old */
+    size_t count;    /* of a constant, else 0 */
+    const uint8_t *items;
+} factor;
+
+static bool is_one(const muc_rewrite *r, muc_expr dim)
+{
+    return dim == muc_expr_const(r->graph->pool, 1);
+}
+
+/* `tensor`, as it is broadcast to another of some rank, changes along dimension `channel` alone, or
+ * nowhere */
+static bool find_factor(const muc_rewrite *r, uint32_t tensor, uint32_t rank, uint32_t channel,
+                        factor *out)
+{
+    const muc_tensor *t = muc_rewrite_old(r, tensor);
+
+    *out = (factor){ .tensor = tensor };
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!is_one(r, t->dims[i]) &&
+            (rank - t->rank + i != channel || !muc_rewrite_is_constant(r, tensor)))
+            return false;
+    if (muc_rewrite_is_constant(r, tensor) && t->dtype == MUC_I32) {
+        out->count = (size_t)t->bytes / sizeof(int32_t);
+        out->items = t->data;
+    }
+    return t->dtype == MUC_I32;
+}
+
+static int32_t item(const factor *f, size_t i)
+{
+    int32_t word;
+
+    memcpy(&word, f->items + (f->count > 1 ? i : 0) * sizeof(word), sizeof(word));
+    return word;
+}
+
+/* Constant factors as vectors or scalars, with a bias on the sums before them in `add`. */
+static muc_status add_factors(muc_rewrite *r, const factor *mul, const factor *add,
+                              const factor *bias, uint32_t out[2])
+{
+    const factor *parts[2] = { mul, add };
+    size_t count = bias && bias->count > mul->count ? bias->count : mul->count;
+    muc_tensor like = { .dtype = MUC_I32 };
+    muc_status status = MUC_OK;
+    int32_t *items;
+
+    count = count < add->count ? add->count : count;
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, count, &items));
+    for (unsigned p = 0; p < 2 && status == MUC_OK; p++) {
+        size_t some = p && bias ? count : parts[p]->count;
+
+        if (parts[p]->count == 0) {
+            status = muc_rewrite_tensor(r, parts[p]->tensor, &out[p]);
+            continue;
+        }
+        for (size_t i = 0; i < some; i++)
+            items[i] = (int32_t)(item(parts[p], i) +
+                                 (p && bias ? (int64_t)item(bias, i) * item(mul, i) : 0));
+        like.rank = some > 1;
+        like.dims[0] = muc_expr_const(r->graph->pool, (uint32_t)some);
+        status = muc_rewrite_constant(r, muc_rewrite_old(r, parts[p]->tensor)->name, &like, items,
+                                      some * sizeof(*items), &out[p]);
+    }
+    free(items);
+    return status;
+}
+
+/* whether add + bias * mul is an i32 everywhere */
+static bool takes_bias(const factor *mul, const factor *add, const factor *bias)
+{
+    size_t count = bias->count > mul->count ? bias->count : mul->count;
+
+    if (!mul->count || !add->count || !bias->count)
+        return false;
+    for (size_t i = 0; i < count || i < add->count; i++) {
+        int64_t sum = (int64_t)item(bias, i) * item(mul, i) + item(add, i);
+
+        if (sum < INT32_MIN || sum > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* ---- products ---- */
+
+static int64_t greatest(const muc_tensor *t)
+{
+    int64_t low = 0, high = 0;
+
+    muc_dtype_range(t->dtype, &low, &high);
+    return -low > high ? -low : high;
+}
+
+/* whether sums of so many products and a bias stay within 32 bits */
+static bool stays_small(const muc_tensor *x, const muc_tensor *w, uint64_t depth,
+                        const factor *bias)
+{
+    int64_t most = 0, each = greatest(x) * greatest(w);
+
+    for (size_t i = 0; i < bias->count; i++) {
+        int64_t b = item(bias, i);
+
+        b = b < 0 ? -b : b;
+        most = b > most ? b : most;
+    }
+    return depth < UINT32_MAX / 2 && (int64_t)depth * each + most <= INT32_MAX;
+}
+
+/* What a requantization works on: sums, perhaps with a bias on them. */
+typedef struct sums {
+    const muc_node *node; /* conv_integer or matmul_integer */
+    const muc_tensor *x, *w;
+    bool is_linear; /* w is a constant matrix */
+    uint64_t depth;
+    factor mul, add, bias;
+    bool has_bias;
+} sums;
+
+/* the products before a tensor that nothing else reads */
+static bool find_products(const muc_rewrite *r, uint32_t tensor, sums *s)
+{
+    uint32_t dim;
+
+    s->node = muc_rewrite_producer(r, tensor);
+    s->depth = 1;
+    if (!s->node || !muc_rewrite_only_reader(r, tensor) ||
+        (s->node->op != MUC_OP_CONV_INTEGER && s->node->op != MUC_OP_MATMUL_INTEGER) ||
+        muc_node_input(s->node, 2) != MUC_NO_ID || muc_node_input(s->node, 3) != MUC_NO_ID)
+        return false;
+    s->x = muc_rewrite_old(r, s->node->inputs[0]);
+    s->w = muc_rewrite_old(r, s->node->inputs[1]);
+    if (s->node->op == MUC_OP_CONV_INTEGER) {
+        for (uint32_t i = 1; i < s->w->rank; i++) {
+            if (!muc_rewrite_dim(&r->old, s->w, i, &dim))
+                return false;
+            s->depth *= dim;
+        }
+        return true;
+    }
+    if (s->x->rank == 0 || s->w->rank == 0)
+        return false;
+    s->depth = muc_expr_get(r->graph->pool, s->x->dims[s->x->rank - 1])->hi;
+    s->is_linear = s->w->rank == 2 && muc_rewrite_is_constant(r, s->node->inputs[1]) &&
+                   muc_dtype_get(s->w->dtype)->block_bytes == 1;
+    return true;
+}
+
+/* the sums of node's input 0, with factors */
+static bool find_sums(const muc_rewrite *r, const muc_node *node, sums *s)
+{
+    const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
+    const muc_node *before = muc_rewrite_producer(r, node->inputs[0]);
+    uint32_t channel;
+
+    memset(s, 0, sizeof(*s));
+    if (!before || !muc_rewrite_only_reader(r, node->inputs[0]))
+        return false;
+    s->has_bias = before->op == MUC_OP_ADD;
+    for (uint32_t side = 0; side < 2; side++) {
+        if (!find_products(r, s->has_bias ? before->inputs[side] : node->inputs[0], s))
+            continue;
+        if (s->node->op == MUC_OP_MATMUL_INTEGER && s->w->rank < 2)
+            return false;
+        channel = s->node->op == MUC_OP_MATMUL_INTEGER                     ? y->rank - 1
+                  : muc_node_integer_or(s->node, MUC_KEY_CHANNELS_LAST, 0) ? y->rank - 1
+                                                                           : 1;
+        if (s->has_bias && (!find_factor(r, before->inputs[1 - side], y->rank, channel, &s->bias) ||
+                            !s->bias.count))
+            return false;
+        return find_factor(r, node->inputs[1], y->rank, channel, &s->mul) &&
+               find_factor(r, node->inputs[2], y->rank, channel, &s->add) &&
+               stays_small(s->x, s->w, s->depth, &s->bias) &&
+               (!s->has_bias || takes_bias(&s->mul, &s->add, &s->bias));
+    }
+    return false;
+}
+
+/* [k, n] as [n, k] */
+static muc_status transpose(muc_rewrite *r, const muc_tensor *w, uint32_t *out)
+{
+    muc_tensor like = *w;
+    muc_status status;
+    uint32_t k, n;
+    uint8_t *bytes;
+
+    if (!muc_rewrite_dim(&r->old, w, 0, &k) || !muc_rewrite_dim(&r->old, w, 1, &n))
+        return muc_fail(r->ctx, MUC_BUG, r->old.name, MUC_NO_OFFSET, "constant '%s' of no shape",
+                        w->name);
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)w->bytes + 1, &bytes));
+    for (size_t i = 0; i < (size_t)w->bytes; i++)
+        bytes[i % n * k + i / n] = w->data[i];
+    like.dims[0] = w->dims[1];
+    like.dims[1] = w->dims[0];
+    status = muc_rewrite_constant(r, w->name, &like, bytes, w->bytes, out);
+    free(bytes);
+    return status;
+}
+
+static muc_status fuse_products(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    muc_attribute attributes[MOST_ATTRIBUTES];
+    uint32_t inputs[4], count = node->attribute_count;
+    muc_op op;
+    sums s;
+
+    if (node->op != MUC_OP_REQUANT_SHIFT || !find_sums(r, node, &s) ||
+        count + s.node->attribute_count > MOST_ATTRIBUTES)
+        return MUC_OK;
+    *done = true;
+    memcpy(attributes, node->attributes, count * sizeof(*attributes));
+    memcpy(attributes + count, s.node->attributes, s.node->attribute_count * sizeof(*attributes));
+    op = s.node->op == MUC_OP_CONV_INTEGER ? MUC_OP_REQUANT_CONV
+         : s.is_linear                     ? MUC_OP_REQUANT_LINEAR
+                                           : MUC_OP_REQUANT_MATMUL;
+    MUC_TRY(muc_rewrite_tensor(r, s.node->inputs[0], &inputs[0]));
+    if (s.is_linear)
+        MUC_TRY(transpose(r, s.w, &inputs[1]));
+    else
+        MUC_TRY(muc_rewrite_tensor(r, s.node->inputs[1], &inputs[1]));
+    MUC_TRY(add_factors(r, &s.mul, &s.add, s.has_bias ? &s.bias : NULL, &inputs[2]));
+    return muc_rewrite_change(r, node, op, inputs, 4, attributes, count + s.node->attribute_count);
+}
+
+/* ---- sums and products of two ---- */
+
+/* the narrow tensor behind a cast to i32 */
+static bool find_narrow(const muc_rewrite *r, uint32_t tensor, uint32_t *out)
+{
+    const muc_node *cast = muc_rewrite_producer(r, tensor);
+    muc_dtype dtype;
+
+    if (!cast || cast->op != MUC_OP_CAST || muc_rewrite_old(r, tensor)->dtype != MUC_I32)
+        return false;
+    *out = cast->inputs[0];
+    dtype = muc_rewrite_old(r, *out)->dtype;
+    return (dtype == MUC_I8 || dtype == MUC_U8 || dtype == MUC_I16) &&
+           !muc_rewrite_old(r, *out)->quantization;
+}
+
+static muc_status fuse_pair(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *pair =
+        node->op == MUC_OP_REQUANT_SHIFT ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    uint32_t old[2], inputs[4], none = MUC_GRAPH_MAX_RANK + 1;
+    factor mul, add;
+
+    if (!pair || (pair->op != MUC_OP_ADD && pair->op != MUC_OP_MUL) ||
+        !muc_rewrite_only_reader(r, node->inputs[0]) || !find_narrow(r, pair->inputs[0], &old[0]) ||
+        !find_narrow(r, pair->inputs[1], &old[1]) ||
+        !find_factor(r, node->inputs[1], MUC_GRAPH_MAX_RANK, none, &mul) ||
+        !find_factor(r, node->inputs[2], MUC_GRAPH_MAX_RANK, none, &add))
+        return MUC_OK;
+    *done = true;
+    for (uint32_t i = 0; i < 2; i++)
+        MUC_TRY(muc_rewrite_tensor(r, old[i], &inputs[i]));
+    MUC_TRY(add_factors(r, &mul, &add, NULL, &inputs[2]));
+    return muc_rewrite_change(r, node,
+                              pair->op == MUC_OP_ADD ? MUC_OP_REQUANT_ADD : MUC_OP_REQUANT_MUL,
+                              inputs, 4, node->attributes, node->attribute_count);
+}
+
+/* ---- tables ---- */
+
+static bool is_byte(const muc_tensor *t)
+{
+    return (t->dtype == MUC_I8 || t->dtype == MUC_U8) && !t->quantization;
+}
+
+/* the words of a constant of so many i32 */
+static bool words_of(const muc_rewrite *r, uint32_t id, size_t count, int32_t *out)
+{
+    const muc_tensor *t = muc_rewrite_old(r, id);
+
+    if (!muc_rewrite_is_constant(r, id) || t->dtype != MUC_I32 || t->bytes != count * sizeof(*out))
+        return false;
+    memcpy(out, t->data, count * sizeof(*out));
+    return true;
+}
+
+/* what a node makes of one number; false if that is not known, or not one number's function */
+static bool apply(const muc_rewrite *r, const muc_node *node, int64_t *x)
+{
+    int64_t low, high;
+    muc_dtype to = muc_rewrite_old(r, node->outputs[0])->dtype;
+    int32_t words[3], add;
+
+    switch ((int)node->op) {
+    case MUC_OP_REQUANT_SHIFT:
+        if (!words_of(r, node->inputs[1], 1, words) || !words_of(r, node->inputs[2], 1, &add))
+            return false;
+        *x = muc_quantlib_requant((int32_t)*x, *words, add,
+                                  (unsigned)muc_node_integer(node, MUC_KEY_SHIFT),
+                                  (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN),
+                                  (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX));
+        return true;
+    case MUC_OP_INTEGER_HARD_SWISH:
+        if (!words_of(r, node->inputs[1], 3, words))
+            return false;
+        *x = muc_quantlib_hardswish((int32_t)*x, words);
+        return true;
+    case MUC_OP_INTEGER_GELU:
+        if (!words_of(r, node->inputs[1], 2, words) || !muc_quantlib_gelu_takes(words))
+            return false;
+        *x = muc_quantlib_gelu((int32_t)*x, words);
+        return true;
+    case MUC_OP_MUL:
+        if (!words_of(r, node->inputs[1], 1, words) || to != MUC_I32)
+            return false;
+        *x *= *words;
+        return *x >= INT32_MIN && *x <= INT32_MAX;
+    case MUC_OP_LOOKUP:
+        low = muc_rewrite_old(r, node->inputs[0])->dtype == MUC_I8 ? INT8_MIN : 0;
+        if (!muc_rewrite_is_constant(r, node->inputs[1]))
+            return false;
+        *x = muc_dtype_integer(to, muc_rewrite_old(r, node->inputs[1])->data + (*x - low));
+        return true;
+    case MUC_OP_CAST: /* to a type that holds it */
+        return !muc_rewrite_old(r, node->outputs[0])->quantization &&
+               muc_dtype_get(to)->kind == MUC_DTYPE_INTEGER && muc_dtype_range(to, &low, &high) &&
+               *x >= low && *x <= high;
+    default:
+        return false;
+    }
+}
+
+/* The nodes from a byte to node's output, the last first, all of functions of one number that
+ * nothing else reads; 0 if there are none. */
+static uint32_t find_chain(const muc_rewrite *r, const muc_node *node,
+                           const muc_node *chain[MOST_CHAIN])
+{
+    uint32_t count = 0, whole = 0;
+
+    while (node && count < MOST_CHAIN) {
+        int64_t zero = 0;
+
+        if (!apply(r, node, &zero))
+            break;
+        chain[count++] = node;
+        if (is_byte(muc_rewrite_old(r, node->inputs[0])))
+            whole = count;
+        node = muc_rewrite_only_reader(r, node->inputs[0])
+                   ? muc_rewrite_producer(r, node->inputs[0])
+                   : NULL;
+    }
+    return whole;
+}
+
+static muc_status make_lookup(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
+    const muc_node *chain[MOST_CHAIN];
+    muc_tensor like = { .dtype = y->dtype, .rank = 1 };
+    uint32_t count = is_byte(y) ? find_chain(r, node, chain) : 0, inputs[2];
+    int64_t low = 0, high = 0, elements = 1;
+    uint8_t table[256];
+
+    for (uint32_t i = 0; i < y->rank && elements < LEAST_LOOKUPS; i++)
+        elements *= muc_expr_get(r->graph->pool, y->dims[i])->hi;
+    if (count == 0 || (count == 1 && node->op == MUC_OP_LOOKUP) || elements < LEAST_LOOKUPS)
+        return MUC_OK;
+    muc_dtype_range(muc_rewrite_old(r, chain[count - 1]->inputs[0])->dtype, &low, &high);
+    for (int64_t i = 0; i < 256; i++) {
+        int64_t x = low + i;
+
+        for (uint32_t k = count; k-- > 0;)
+            if (!apply(r, chain[k], &x))
+                return MUC_OK;
+        table[i] = (uint8_t)x;
+    }
+    *done = true;
+    like.dims[0] = muc_expr_const(r->graph->pool, 256);
+    MUC_TRY(muc_rewrite_tensor(r, chain[count - 1]->inputs[0], &inputs[0]));
+    MUC_TRY(muc_rewrite_constant(r, "table", &like, table, sizeof(table), &inputs[1]));
+    return muc_rewrite_change(r, node, MUC_OP_LOOKUP, inputs, 2, NULL, 0);
+}
+
+static muc_status drop_identity(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    muc_status status = MUC_OK;
+
+    if (muc_requant_is_identity(&r->old, node))
+        *done = muc_rewrite_alias(r, node, node->inputs[0], &status);
+    return status;
+}
+
+muc_status muc_fuse_requantizations(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { drop_identity, fuse_products, fuse_pair,
+                                               make_lookup };
+
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
+}

@@ -1,0 +1,546 @@
+/* qdq.c - see qdq.h: first tensors get their quantization, then operators go between them. */
+#include "passes/integer/qdq.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/scales.h"
+#include "passes/rewrite.h"
+
+enum { MOST_INPUTS = 64, MOST_SCALES = 65536 };
+
+/* ---- steps with constant scales ---- */
+
+typedef struct step {
+    muc_quantization q;
+    float *scales;
+    int32_t *zeros;
+} step;
+
+static void free_step(step *s)
+{
+    free(s->scales);
+    free(s->zeros);
+}
+
+static bool count_of(const muc_rewrite *r, const muc_tensor *t, uint32_t *count)
+{
+    *count = 1;
+    return t->rank == 0 || (t->rank == 1 && muc_rewrite_dim(&r->old, t, 0, count));
+}
+
+/* scale and zero point, inputs 1 and 2, of a node; false if they are no constants of f32, 1 or one
+ * each along axis. To be freed. */
+static bool read_step(const muc_rewrite *r, const muc_node *node, step *s)
+{
+    const muc_tensor *scale = muc_rewrite_old(r, node->inputs[1]), *zero = NULL;
+    uint32_t count, zeros = muc_node_input(node, 2);
+
+    memset(s, 0, sizeof(*s));
+    if (!muc_rewrite_is_constant(r, node->inputs[1]) || scale->dtype != MUC_F32 ||
+        !count_of(r, scale, &count) || count == 0 || count > MOST_SCALES)
+        return false;
+    if (zeros != MUC_NO_ID) {
+        zero = muc_rewrite_old(r, zeros);
+        if (!muc_rewrite_is_constant(r, zeros))
+            return false;
+    }
+    s->scales = malloc(count * sizeof(*s->scales));
+    s->zeros = malloc(count * sizeof(*s->zeros));
+    if (!s->scales || !s->zeros)
+        return false;
+    memcpy(s->scales, scale->data, count * sizeof(*s->scales));
+    for (uint32_t i = 0; i < count; i++) {
+        size_t width = zero ? muc_dtype_get(zero->dtype)->block_bytes : 0;
+
+        s->zeros[i] = zero ? (int32_t)muc_dtype_integer(zero->dtype, zero->data + i * width) : 0;
+        if (!(isfinite(s->scales[i]) && s->scales[i] > 0))
+            return false;
+    }
+    s->q.count = count;
+    s->q.axis = count > 1 ? (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, 1) : 0;
+    s->q.scales = s->scales;
+    s->q.zero_points = s->zeros;
+    return true;
+}
+
+/* Bytes without a sign are signed ones less 128, and so are their zero points: what they stand for
+ * is the same, and int8 has the better kernels. */
+static muc_dtype sign(muc_dtype dtype, step *s)
+{
+    if (dtype != MUC_U8)
+        return dtype;
+    for (uint32_t i = 0; i < s->q.count; i++)
+        s->zeros[i] -= 128;
+    return MUC_I8;
+}
+
+static bool same_step(const step *a, const step *b)
+{
+    return a->q.count == 1 && b->q.count == 1 && a->scales[0] == b->scales[0] &&
+           a->zeros[0] == b->zeros[0];
+}
+
+/* everybody who reads the tensor dequantizes it with these numbers */
+static bool all_dequantize(const muc_rewrite *r, uint32_t tensor, const step *s)
+{
+    bool all = !r->is_output[tensor];
+
+    for (uint32_t n = 0; n < r->old.node_count && all; n++) {
+        const muc_node *node = &r->old.nodes[n];
+
+        for (uint32_t i = 0; r->needed[n] && i < node->input_count && all; i++) {
+            step other;
+
+            if (node->inputs[i] != tensor)
+                continue;
+            all = i == 0 && node->op == MUC_OP_DEQUANTIZE_LINEAR && read_step(r, node, &other);
+            if (i == 0 && node->op == MUC_OP_DEQUANTIZE_LINEAR) {
+                all = all && same_step(s, &other);
+                free_step(&other);
+            }
+        }
+    }
+    return all;
+}
+
+static muc_status add_quantize(muc_rewrite *r, const char *name, uint32_t x, muc_dtype dtype,
+                               const step *s, uint32_t *out)
+{
+    const muc_attribute to = { .key = MUC_KEY_TO, .value.integer = dtype };
+
+    return muc_rewrite_add(r, MUC_OP_QUANTIZE, name, &x, 1, &to, 1, &s->q, out);
+}
+
+/* the same in the place of an old node, whose name it takes */
+static muc_status take_place(muc_rewrite *r, const muc_node *node, uint32_t x, step *s)
+{
+    const muc_attribute to = { .key = MUC_KEY_TO,
+                               .value.integer =
+                                   sign(muc_rewrite_old(r, node->outputs[0])->dtype, s) };
+    const muc_quantization *q = &s->q;
+    const muc_new_node added = { .op = MUC_OP_QUANTIZE,
+                                 .name = node->name,
+                                 .input_count = 1,
+                                 .inputs = &x,
+                                 .attribute_count = 1,
+                                 .attributes = &to,
+                                 .output_count = 1,
+                                 .quantization = &q };
+
+    return muc_graph_add(r->ctx, r->graph, &added, &r->map[node->outputs[0]]);
+}
+
+/* the real tensor was dequantized from one that carries quantization */
+static bool is_settled(const muc_rewrite *r, uint32_t tensor)
+{
+    const muc_node *before = muc_rewrite_producer(r, tensor);
+
+    return before && before->op == MUC_OP_DEQUANTIZE;
+}
+
+/* an output of the network stays what it is: of a tensor with quantization */
+static muc_status settle_output(muc_rewrite *r, const muc_node *node, uint32_t x, step *s)
+{
+    uint32_t inputs[3] = { x, MUC_NO_ID, MUC_NO_ID };
+
+    MUC_TRY(add_quantize(r, node->name, x, sign(muc_rewrite_old(r, node->outputs[0])->dtype, s), s,
+                         &x));
+    MUC_TRY(muc_rewrite_add(r, MUC_OP_DEQUANTIZE, node->name, &x, 1, NULL, 0, NULL, &inputs[0]));
+    for (uint32_t i = 1; i < node->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    return muc_rewrite_change(r, node, node->op, inputs, node->input_count, node->attributes,
+                              node->attribute_count);
+}
+
+/* an input of the network, dequantized: by way of a tensor with quantization */
+static muc_status settle_input(muc_rewrite *r, const muc_node *node, step *s)
+{
+    uint32_t inputs[3] = { MUC_NO_ID, MUC_NO_ID, MUC_NO_ID }, x;
+
+    for (uint32_t i = 0; i < node->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, node->input_count, node->attributes,
+                            node->attribute_count, NULL, &x));
+    MUC_TRY(
+        add_quantize(r, node->name, x, sign(muc_rewrite_old(r, node->inputs[0])->dtype, s), s, &x));
+    return muc_rewrite_change(r, node, MUC_OP_DEQUANTIZE, &x, 1, NULL, 0);
+}
+
+static muc_status quantize(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_tensor *out = muc_rewrite_old(r, node->outputs[0]);
+    muc_status status = MUC_OK;
+    step s = { .scales = NULL };
+    bool is_output = r->is_output[node->outputs[0]];
+    uint32_t x;
+
+    if (node->op != MUC_OP_QUANTIZE_LINEAR ||
+        muc_rewrite_old(r, node->inputs[0])->dtype != MUC_F32 || out->dtype == MUC_U16)
+        return MUC_OK;
+    if (read_step(r, node, &s) && s.q.count == 1 &&
+        (is_output ? !is_settled(r, node->inputs[0]) : all_dequantize(r, node->outputs[0], &s))) {
+        *done = true;
+        status = muc_rewrite_tensor(r, node->inputs[0], &x);
+        if (status == MUC_OK && is_output)
+            status = settle_output(r, node, x, &s);
+        else if (status == MUC_OK)
+            status = take_place(r, node, x, &s);
+    }
+    free_step(&s);
+    return status;
+}
+
+/* the constant with its step; bytes get a sign */
+static muc_status add_constant(muc_rewrite *r, const muc_tensor *x, step *s, uint32_t *out)
+{
+    muc_tensor like = *x;
+    uint8_t *data;
+    muc_status status;
+
+    like.quantization = &s->q;
+    like.dtype = sign(x->dtype, s);
+    if (like.dtype == x->dtype)
+        return muc_rewrite_constant(r, x->name, &like, x->data, x->bytes, out);
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)x->bytes + 1, &data));
+    for (size_t i = 0; i < (size_t)x->bytes; i++)
+        data[i] = x->data[i] ^ 0x80;
+    status = muc_rewrite_constant(r, x->name, &like, data, x->bytes, out);
+    free(data);
+    return status;
+}
+
+/* what settle_input made */
+static bool is_quantized_again(const muc_rewrite *r, uint32_t tensor)
+{
+    const muc_node *reader = muc_rewrite_only_reader(r, tensor);
+
+    return reader && reader->op == MUC_OP_QUANTIZE;
+}
+
+/* of what quantize made, or of a constant */
+static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_tensor *x;
+    muc_status status = MUC_OK;
+    step s = { .scales = NULL };
+    uint32_t id;
+
+    if (node->op != MUC_OP_DEQUANTIZE_LINEAR)
+        return MUC_OK;
+    x = muc_rewrite_old(r, node->inputs[0]);
+    if (x->kind == MUC_TENSOR_CONST && x->data && read_step(r, node, &s) &&
+        (s.q.count == 1 || s.q.axis < x->rank)) {
+        *done = true;
+        status = add_constant(r, x, &s, &id);
+        if (status == MUC_OK)
+            status = muc_rewrite_change(r, node, MUC_OP_DEQUANTIZE, &id, 1, NULL, 0);
+    } else if (x->kind == MUC_TENSOR_INPUT && muc_dtype_get(x->dtype)->block_bytes == 1 &&
+               !s.scales && read_step(r, node, &s) && s.q.count == 1 &&
+               !is_quantized_again(r, node->outputs[0])) {
+        *done = true;
+        status = settle_input(r, node, &s);
+    } else if (x->kind == MUC_TENSOR_ACTIVATION && r->map[node->inputs[0]] != MUC_NO_ID &&
+               r->graph->tensors[r->map[node->inputs[0]]].quantization) {
+        *done = true;
+        id = r->map[node->inputs[0]];
+        status = muc_rewrite_change(r, node, MUC_OP_DEQUANTIZE, &id, 1, NULL, 0);
+    }
+    free_step(&s);
+    return status;
+}
+
+/* ---- operators between ---- */
+
+/* the quantized tensor that an old real one was dequantized from, or MUC_NO_ID */
+static uint32_t integers_of(const muc_rewrite *r, uint32_t tensor)
+{
+    const muc_node *node = tensor == MUC_NO_ID ? NULL : muc_rewrite_producer(r, tensor);
+
+    return node && node->op == MUC_OP_DEQUANTIZE ? node->inputs[0] : MUC_NO_ID;
+}
+
+static bool same_scale(const muc_quantization *a, const muc_quantization *b)
+{
+    return a && b && a->count == 1 && b->count == 1 && a->scales[0] == b->scales[0] &&
+           a->zero_points[0] == b->zero_points[0];
+}
+
+typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, WEIGHTED } kind;
+
+static kind kind_of(muc_op op)
+{
+    static const struct {
+        muc_op op;
+        kind kind;
+    } rows[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, facts },
+#define QDQ(scales) .kind = scales,
+#include "graph/ops.def"
+    };
+
+    return rows[op].kind;
+}
+
+/* the bias as integers of the sums' scale */
+static muc_status add_bias(muc_rewrite *r, const muc_node *op, const muc_tensor *x,
+                           const muc_tensor *w, uint32_t *out)
+{
+    uint32_t id = op->inputs[2], integers = integers_of(r, id), count;
+    const muc_tensor *b = muc_rewrite_old(r, id);
+    muc_tensor like;
+    int32_t *stored;
+    muc_status status;
+
+    if (integers != MUC_NO_ID) {
+        like = *muc_rewrite_old(r, integers);
+        like.quantization = NULL;
+        return muc_rewrite_constant(r, like.name, &like, like.data, like.bytes, out);
+    }
+    like = *b;
+    like.dtype = MUC_I32;
+    count = (uint32_t)(b->bytes / sizeof(float));
+    stored = malloc((size_t)b->bytes + 1);
+    if (!stored)
+        return muc_fail_nomem(r->ctx, r->old.name, (size_t)b->bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        double scale = (double)x->quantization->scales[0] *
+                       (double)w->quantization->scales[w->quantization->count > 1 ? i : 0];
+        float real;
+
+        memcpy(&real, b->data + i * sizeof(float), sizeof(float));
+        stored[i] = (int32_t)fmax(-2147483648.0, fmin(2147483647.0, round((double)real / scale)));
+    }
+    status = muc_rewrite_constant(r, b->name, &like, stored, b->bytes, out);
+    free(stored);
+    return status;
+}
+
+/* weights of 8 bits with a scale for all or one an output, and a bias that can be integers */
+static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
+{
+    uint32_t w = integers_of(r, op->inputs[1]), bias = muc_node_input(op, 2);
+    const muc_tensor *weights, *b;
+    uint32_t integers;
+
+    if (w == MUC_NO_ID || !muc_rewrite_is_constant(r, w))
+        return false;
+    weights = muc_rewrite_old(r, w);
+    if (muc_dtype_get(weights->dtype)->block_bytes != 1 ||
+        (weights->quantization->count > 1 && weights->quantization->axis != 0))
+        return false;
+    if (bias == MUC_NO_ID)
+        return true;
+    integers = integers_of(r, bias);
+    b = muc_rewrite_old(r, bias);
+    if (integers != MUC_NO_ID)
+        return muc_rewrite_is_constant(r, integers) &&
+               muc_rewrite_old(r, integers)->dtype == MUC_I32;
+    return muc_rewrite_is_constant(r, bias) && b->dtype == MUC_F32;
+}
+
+/* operators that compute by a table of a byte */
+static bool has_table(muc_op op)
+{
+    return op == MUC_OP_SIGMOID || op == MUC_OP_TANH || op == MUC_OP_GELU || op == MUC_OP_SILU ||
+           op == MUC_OP_HARD_SIGMOID || op == MUC_OP_HARD_SWISH || op == MUC_OP_ELU ||
+           op == MUC_OP_MISH;
+}
+
+static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *quantize)
+{
+    const muc_tensor *out = muc_rewrite_old(r, quantize->outputs[0]);
+    kind k = op ? kind_of(op->op) : NONE;
+    uint32_t activations = k == WEIGHTED ? 1 : op ? op->input_count : 0;
+
+    if (k == NONE || (has_table(op->op) && muc_dtype_get(out->dtype)->block_bytes != 1) ||
+        op->output_count != 1 || op->input_count > MOST_INPUTS ||
+        !muc_rewrite_only_reader(r, quantize->inputs[0]))
+        return false;
+    for (uint32_t i = 0; i < activations; i++) {
+        uint32_t id = integers_of(r, op->inputs[i]);
+        const muc_tensor *t;
+
+        if (id == MUC_NO_ID)
+            return false;
+        t = muc_rewrite_old(r, id);
+        if (t->dtype != out->dtype || t->quantization->count > 1 ||
+            (k == ONE_SCALE && !same_scale(t->quantization, out->quantization)))
+            return false;
+    }
+    return k != WEIGHTED || has_integer_weights(r, op);
+}
+
+/* the tensor in the scale of a quantize's output */
+static muc_status change_scale(muc_rewrite *r, const muc_node *quantize, uint32_t *tensor)
+{
+    const muc_tensor *out = muc_rewrite_old(r, quantize->outputs[0]);
+
+    if (same_scale(r->graph->tensors[*tensor].quantization, out->quantization))
+        return MUC_OK;
+    return muc_rewrite_add(r, MUC_OP_QUANTIZE, quantize->name, tensor, 1, quantize->attributes,
+                           quantize->attribute_count, out->quantization, tensor);
+}
+
+static muc_status fold_between(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *op =
+        node->op == MUC_OP_QUANTIZE ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    uint32_t inputs[MOST_INPUTS];
+
+    if (!can_fold(r, op, node))
+        return MUC_OK;
+    *done = true;
+    for (uint32_t i = 0; i < op->input_count; i++) {
+        bool bias = kind_of(op->op) == WEIGHTED && i == 2;
+
+        inputs[i] = MUC_NO_ID;
+        if (bias && op->inputs[i] != MUC_NO_ID)
+            MUC_TRY(add_bias(r, op, muc_rewrite_old(r, integers_of(r, op->inputs[0])),
+                             muc_rewrite_old(r, integers_of(r, op->inputs[1])), &inputs[i]));
+        else if (!bias)
+            MUC_TRY(muc_rewrite_tensor(r, integers_of(r, op->inputs[i]), &inputs[i]));
+        if (op->op == MUC_OP_CONCAT)
+            MUC_TRY(change_scale(r, node, &inputs[i]));
+    }
+    return muc_rewrite_change(r, node, op->op, inputs, op->input_count, op->attributes,
+                              op->attribute_count);
+}
+
+/* A bound of a clip as an integer of a quantization, which is monotonic; absent ones stay so. */
+static muc_status quantize_bound(muc_rewrite *r, uint32_t bound, const muc_tensor *out,
+                                 uint32_t *id)
+{
+    muc_tensor like = { .dtype = out->dtype, .quantization = out->quantization };
+    uint8_t byte;
+    float real;
+
+    *id = MUC_NO_ID;
+    if (bound == MUC_NO_ID)
+        return MUC_OK;
+    memcpy(&real, muc_rewrite_old(r, bound)->data, sizeof(real));
+    if (real != real) /* bounds nothing */
+        return MUC_OK;
+    byte = (uint8_t)muc_scale_quantize(out, real);
+    return muc_rewrite_constant(r, "bound", &like, &byte, 1, id);
+}
+
+/* bounds are constants of one f32, or absent */
+static bool has_constant_bounds(const muc_rewrite *r, const muc_node *clip)
+{
+    for (uint32_t i = 1; i < 3; i++) {
+        uint32_t id = muc_node_input(clip, i);
+
+        if (id != MUC_NO_ID &&
+            (!muc_rewrite_is_constant(r, id) || muc_rewrite_old(r, id)->dtype != MUC_F32 ||
+             muc_rewrite_old(r, id)->bytes != sizeof(float)))
+            return false;
+    }
+    return true;
+}
+
+/* quantize(relu(x)) or of a clip, of an x that could be integers: quantize x, and bound those */
+static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *relu =
+        node->op == MUC_OP_QUANTIZE ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    const muc_tensor *out = muc_rewrite_old(r, node->outputs[0]);
+    const muc_node *op;
+    muc_node early = *node;
+    uint32_t x, inputs[3];
+
+    if (!relu || !muc_rewrite_only_reader(r, node->inputs[0]) ||
+        (relu->op != MUC_OP_RELU && (relu->op != MUC_OP_CLIP || !has_constant_bounds(r, relu) ||
+                                     muc_dtype_get(out->dtype)->block_bytes != 1)))
+        return MUC_OK;
+    op = muc_rewrite_producer(r, relu->inputs[0]);
+    early.inputs = relu->inputs;
+    if (!op || op->op == MUC_OP_DEQUANTIZE || !can_fold(r, op, &early))
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, relu->inputs[0], &x));
+    MUC_TRY(muc_rewrite_add(r, MUC_OP_QUANTIZE, relu->name, &x, 1, node->attributes,
+                            node->attribute_count,
+                            muc_rewrite_old(r, node->outputs[0])->quantization, &x));
+    inputs[0] = x;
+    for (uint32_t i = 1; i < 3; i++)
+        MUC_TRY(quantize_bound(r, muc_node_input(relu, i), out, &inputs[i]));
+    return muc_rewrite_change(r, node, relu->op, inputs, relu->op == MUC_OP_RELU ? 1 : 3, NULL, 0);
+}
+
+/* dequantized weights [in, out] as [out, in] */
+static muc_status transpose_weights(muc_rewrite *r, const muc_tensor *w, uint32_t *out)
+{
+    muc_quantization q = *w->quantization;
+    muc_tensor like = *w;
+    muc_status status;
+    uint32_t k, n;
+    uint8_t *data;
+
+    if (!muc_rewrite_dim(&r->old, w, 0, &k) || !muc_rewrite_dim(&r->old, w, 1, &n))
+        return muc_fail(r->ctx, MUC_BUG, r->old.name, MUC_NO_OFFSET,
+                        "constant '%s' of no fixed shape", w->name);
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)w->bytes + 1, &data));
+    for (size_t i = 0; i < (size_t)w->bytes; i++)
+        data[i % n * k + i / n] = w->data[i];
+    q.axis = 0;
+    like.quantization = &q;
+    like.dims[0] = w->dims[1];
+    like.dims[1] = w->dims[0];
+    status = muc_rewrite_constant(r, w->name, &like, data, w->bytes, out);
+    free(data);
+    MUC_TRY(status);
+    return muc_rewrite_add(r, MUC_OP_DEQUANTIZE, w->name, out, 1, NULL, 0, NULL, out);
+}
+
+/* constant weights [in, out] of bytes with a scale, or one a column */
+static bool has_columns(const muc_rewrite *r, const muc_node *node)
+{
+    uint32_t id = integers_of(r, node->inputs[1]);
+    const muc_tensor *w = id == MUC_NO_ID ? NULL : muc_rewrite_old(r, id);
+
+    return w && muc_rewrite_is_constant(r, id) && w->rank == 2 &&
+           muc_dtype_get(w->dtype)->block_bytes == 1 &&
+           (w->quantization->count == 1 || w->quantization->axis == 1) &&
+           muc_rewrite_old(r, node->inputs[0])->rank >= 2;
+}
+
+/* products with constant matrices are linear */
+static muc_status product_is_linear(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    bool gemm = node->op == MUC_OP_GEMM;
+    bool rows = gemm && muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0);
+    uint32_t inputs[3];
+
+    if ((!gemm && node->op != MUC_OP_MATMUL) ||
+        !(rows ? has_integer_weights(r, node) : has_columns(r, node)))
+        return MUC_OK;
+    if (gemm &&
+        (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
+         muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
+         muc_node_real_or(node, MUC_KEY_BETA, 1) != 1 ||
+         (muc_node_input(node, 2) != MUC_NO_ID && muc_rewrite_old(r, node->inputs[2])->rank != 1)))
+        return MUC_OK;
+    *done = true;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (i != 1 || rows)
+            MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    if (!rows)
+        MUC_TRY(
+            transpose_weights(r, muc_rewrite_old(r, integers_of(r, node->inputs[1])), &inputs[1]));
+    return muc_rewrite_change(r, node, MUC_OP_LINEAR, inputs, node->input_count, NULL, 0);
+}
+
+muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const tensors[] = { quantize, dequantize };
+    static muc_rewrite_rule *const products[] = { product_is_linear };
+    static muc_rewrite_rule *const operators[] = { quantize_before_relu, fold_between };
+
+    MUC_TRY(muc_split_linear(ctx, graph));
+    MUC_TRY(muc_rewrite_with(ctx, graph, tensors, MUC_COUNT(tensors), NULL));
+    MUC_TRY(muc_rewrite_with(ctx, graph, products, MUC_COUNT(products), NULL));
+    return muc_rewrite_with(ctx, graph, operators, MUC_COUNT(operators), NULL);
+}

@@ -1,0 +1,456 @@
+/* pixel_windows.c - see pixel_windows.h. */
+#include "passes/layout/pixel_windows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/simplify/canonical.h"
+#include "passes/simplify/patterns.h"
+#include "passes/rewrite.h"
+
+enum { MOST_ATTRIBUTES = 16, SPATIAL = 2 };
+
+static bool is_last(const muc_node *node)
+{
+    return muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1;
+}
+
+static const muc_tensor *old(const muc_rewrite *r, uint32_t id)
+{
+    return muc_rewrite_old(r, id);
+}
+
+static muc_expr number(const muc_rewrite *r, uint32_t value)
+{
+    return muc_expr_const(r->graph->pool, value);
+}
+
+static muc_status add_view(muc_rewrite *r, const char *name, uint32_t x, const muc_expr *dims,
+                           uint32_t rank, uint32_t *out)
+{
+    const muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { dims, rank } };
+
+    return muc_rewrite_add(r, MUC_OP_RESHAPE, name, &x, 1, &shape, 1, NULL, out);
+}
+
+/* ---- transposed convolutions ---- */
+
+/* One that is a convolution whose pixels are blocks, of one or two spatial dimensions. */
+typedef struct blocks {
+    uint32_t spatial, rank;
+    uint32_t kernel[SPATIAL], stride[SPATIAL];
+    uint32_t taps[SPATIAL];  /* of the convolution's window */
+    uint32_t in[SPATIAL];    /* pixels */
+    uint32_t made[SPATIAL];  /* of the convolution */
+    uint32_t first[SPATIAL]; /* of the blocks' pixels that are asked for, and how many */
+    uint32_t out[SPATIAL];
+    uint32_t in_channels, channels;
+} blocks;
+
+static bool find_blocks(const muc_rewrite *r, const muc_node *node, blocks *b)
+{
+    const muc_tensor *x = old(r, node->inputs[0]), *w = old(r, node->inputs[1]);
+    const muc_tensor *y = old(r, node->outputs[0]);
+
+    if (!is_last(node) || x->rank < 3 || x->rank > 2 + SPATIAL ||
+        muc_node_integer_or(node, MUC_KEY_GROUPS, 1) != 1 ||
+        !muc_rewrite_is_constant(r, node->inputs[1]) ||
+        !muc_rewrite_dim(&r->old, w, 0, &b->channels) ||
+        !muc_rewrite_dim(&r->old, w, w->rank - 1, &b->in_channels))
+        return false;
+    b->rank = x->rank;
+    b->spatial = x->rank - 2;
+    for (uint32_t d = 0; d < b->spatial; d++) {
+        int64_t stride = muc_node_item_or(node, MUC_KEY_STRIDES, d, 1);
+        int64_t pad = muc_node_item_or(node, MUC_KEY_PADS, d, 0);
+
+        if (stride < 1 || stride > 16 || pad < 0 || pad > 65535 ||
+            muc_node_item_or(node, MUC_KEY_DILATIONS, d, 1) != 1 ||
+            !muc_rewrite_dim(&r->old, w, 1 + d, &b->kernel[d]) ||
+            !muc_rewrite_dim(&r->old, x, 1 + d, &b->in[d]) ||
+            !muc_rewrite_dim(&r->old, y, 1 + d, &b->out[d]) || b->out[d] == 0)
+            return false;
+        b->stride[d] = (uint32_t)stride;
+        b->first[d] = (uint32_t)pad;
+        b->taps[d] = (b->kernel[d] + b->stride[d] - 1) / b->stride[d];
+        b->made[d] = (b->first[d] + b->out[d] + b->stride[d] - 1) / b->stride[d];
+        b->made[d] = b->made[d] > b->in[d] ? b->made[d] : b->in[d];
+    }
+    for (uint32_t d = b->spatial; d < SPATIAL; d++)
+        b->kernel[d] = b->stride[d] = b->taps[d] = 1;
+    return true;
+}
+
+/* weights [phase][out][taps..][in] of those [out][kernel..][in]: pixel p of a block meets kernel
+ * element p + stride t at the tap t before the last */
+static void spread_weights(const blocks *b, const muc_tensor *w, uint8_t *out)
+{
+    size_t row = b->in_channels * muc_dtype_get(w->dtype)->block_bytes;
+    const muc_quantization *q = w->quantization;
+
+    for (uint32_t p = 0; p < b->stride[0] * b->stride[1]; p++)
+        for (uint32_t c = 0; c < b->channels; c++)
+            for (uint32_t t = 0; t < b->taps[0] * b->taps[1]; t++, out += row) {
+                uint32_t ky = p / b->stride[1] + b->stride[0] * (b->taps[0] - 1 - t / b->taps[1]);
+                uint32_t kx = p % b->stride[1] + b->stride[1] * (b->taps[1] - 1 - t % b->taps[1]);
+
+                if (ky < b->kernel[0] && kx < b->kernel[1])
+                    memcpy(out,
+                           w->data + ((size_t)(c * b->kernel[0] + ky) * b->kernel[1] + kx) * row,
+                           row);
+                else /* what stands for 0 */
+                    memset(out, q ? (int)q->zero_points[q->count > 1 ? c : 0] : 0, row);
+            }
+}
+
+/* a constant's numbers of each channel again for each phase */
+static muc_status repeat_quantization(muc_rewrite *r, const muc_quantization *from, uint32_t times,
+                                      muc_quantization *out)
+{
+    *out = *from;
+    if (from->count == 1)
+        return MUC_OK;
+    out->count = from->count * times;
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, &r->graph->arena, out->count, (float **)(uintptr_t)&out->scales));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, &r->graph->arena, out->count,
+                          (int32_t **)(uintptr_t)&out->zero_points));
+    for (uint32_t i = 0; i < out->count; i++) {
+        ((float *)(uintptr_t)out->scales)[i] = from->scales[i % from->count];
+        ((int32_t *)(uintptr_t)out->zero_points)[i] = from->zero_points[i % from->count];
+    }
+    return MUC_OK;
+}
+
+static muc_status add_spread(muc_rewrite *r, const blocks *b, const muc_tensor *w, uint32_t *out)
+{
+    uint32_t phases = b->stride[0] * b->stride[1];
+    size_t bytes = (size_t)phases * b->channels * b->taps[0] * b->taps[1] * b->in_channels *
+                   muc_dtype_get(w->dtype)->block_bytes;
+    muc_tensor like = *w;
+    muc_quantization q;
+    muc_status status;
+    uint8_t *data;
+
+    like.dims[0] = number(r, phases * b->channels);
+    for (uint32_t d = 0; d < b->spatial; d++)
+        like.dims[1 + d] = number(r, b->taps[d]);
+    if (w->quantization) {
+        MUC_TRY(repeat_quantization(r, w->quantization, phases, &q));
+        like.quantization = &q;
+    }
+    if (muc_rewrite_is_shape(r, w, bytes))
+        return muc_rewrite_constant(r, w->name, &like, w->data, bytes, out);
+    data = malloc(bytes + 1);
+    if (!data)
+        return muc_fail_nomem(r->ctx, r->old.name, bytes);
+    spread_weights(b, w, data);
+    status = muc_rewrite_constant(r, w->name, &like, data, bytes, out);
+    free(data);
+    return status;
+}
+
+static muc_status add_repeated(muc_rewrite *r, const blocks *b, const muc_tensor *bias,
+                               uint32_t *out)
+{
+    uint32_t phases = b->stride[0] * b->stride[1];
+    muc_tensor like = *bias;
+    muc_quantization q;
+    muc_status status;
+    uint8_t *data;
+
+    like.dims[0] = number(r, phases * b->channels);
+    if (bias->quantization) {
+        MUC_TRY(repeat_quantization(r, bias->quantization, phases, &q));
+        like.quantization = &q;
+    }
+    data = malloc((size_t)bias->bytes * phases + 1);
+    if (!data)
+        return muc_fail_nomem(r->ctx, r->old.name, (size_t)bias->bytes * phases);
+    for (uint32_t i = 0; i < phases; i++)
+        memcpy(data + i * bias->bytes, bias->data, (size_t)bias->bytes);
+    status = muc_rewrite_constant(r, bias->name, &like, data, bias->bytes * phases, out);
+    free(data);
+    return status;
+}
+
+/* what the convolution has of its own; the rest is how sums become integers */
+static bool is_shape(muc_attribute_key key)
+{
+    return key == MUC_KEY_CHANNELS_LAST || key == MUC_KEY_PADS || key == MUC_KEY_STRIDES ||
+           key == MUC_KEY_DILATIONS || key == MUC_KEY_OUTPUT_PADDING || key == MUC_KEY_GROUPS;
+}
+
+/* [N, made.., phases * C] */
+static muc_status add_conv(muc_rewrite *r, const muc_node *node, const blocks *b, uint32_t *out)
+{
+    uint32_t bias = muc_node_input(node, 2), inputs[3], count = 2;
+    muc_attribute attributes[MOST_ATTRIBUTES];
+    int64_t pads[2 * SPATIAL];
+
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
+    MUC_TRY(add_spread(r, b, old(r, node->inputs[1]), &inputs[1]));
+    if (bias != MUC_NO_ID)
+        MUC_TRY(add_repeated(r, b, old(r, bias), &inputs[2]));
+    for (uint32_t d = 0; d < b->spatial; d++) {
+        pads[d] = (int64_t)b->taps[d] - 1;
+        pads[b->spatial + d] = (int64_t)b->made[d] - b->in[d];
+    }
+    attributes[0] = (muc_attribute){ .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 };
+    attributes[1] =
+        (muc_attribute){ .key = MUC_KEY_PADS, .value.integers = { pads, 2 * b->spatial } };
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        if (!is_shape(node->attributes[i].key) && count < MOST_ATTRIBUTES)
+            attributes[count++] = node->attributes[i];
+    return muc_rewrite_add(r, MUC_OP_CONV, node->name, inputs, bias == MUC_NO_ID ? 2 : 3,
+                           attributes, count, old(r, node->outputs[0])->quantization, out);
+}
+
+/* blocks become pixels: [N, made * stride.., C] */
+static muc_status add_pixels(muc_rewrite *r, const muc_node *node, const blocks *b, uint32_t x,
+                             uint32_t *out)
+{
+    static const int64_t perm[] = { 0, 1, 3, 2, 4, 5 };
+    const muc_attribute order = { .key = MUC_KEY_PERM, .value.integers = { perm, 6 } };
+    const muc_attribute block[] = {
+        { .key = MUC_KEY_BLOCK, .value.integer = b->stride[0] },
+        { .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 },
+    };
+    muc_expr batch = old(r, node->inputs[0])->dims[0];
+    const muc_expr apart[] = { batch,
+                               number(r, b->made[0]),
+                               number(r, b->made[1]),
+                               number(r, b->stride[0]),
+                               number(r, b->stride[1]),
+                               number(r, b->channels) };
+    muc_expr whole[4] = { batch };
+
+    for (uint32_t d = 0; d < b->spatial; d++)
+        whole[1 + d] = number(r, b->made[d] * b->stride[d]);
+    whole[1 + b->spatial] = number(r, b->channels);
+    if (b->stride[0] == b->stride[1] && b->spatial == 2 && b->stride[0] > 1)
+        return muc_rewrite_add(r, MUC_OP_DEPTH_TO_SPACE, node->name, &x, 1, block, 2, NULL, out);
+    if (b->spatial == 2 && b->stride[0] > 1) {
+        MUC_TRY(add_view(r, node->name, x, apart, 6, &x));
+        MUC_TRY(muc_rewrite_add(r, MUC_OP_TRANSPOSE, node->name, &x, 1, &order, 1, NULL, &x));
+    }
+    return add_view(r, node->name, x, whole, b->rank, out);
+}
+
+static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    uint32_t bias = muc_node_input(node, 2), x;
+    int64_t axes[SPATIAL] = { 1, 2 };
+    muc_expr starts[SPATIAL], sizes[SPATIAL], whole[4];
+    muc_attribute cut[3] = { { .key = MUC_KEY_AXES },
+                             { .key = MUC_KEY_STARTS },
+                             { .key = MUC_KEY_SIZES } };
+    blocks b = { 0 };
+    bool all = true;
+
+    if (node->op != MUC_OP_CONV_TRANSPOSE || !find_blocks(r, node, &b) ||
+        (bias != MUC_NO_ID && !muc_rewrite_is_constant(r, bias)))
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(add_conv(r, node, &b, &x));
+    MUC_TRY(add_pixels(r, node, &b, x, &x));
+    for (uint32_t d = 0; d < b.spatial; d++) {
+        starts[d] = number(r, b.first[d]);
+        sizes[d] = number(r, b.out[d]);
+        all = all && b.first[d] == 0 && b.out[d] == b.made[d] * b.stride[d];
+    }
+    cut[0].value.integers.items = axes;
+    cut[1].value.exprs.items = starts;
+    cut[2].value.exprs.items = sizes;
+    cut[0].value.integers.count = b.spatial;
+    cut[1].value.exprs.count = cut[2].value.exprs.count = b.spatial;
+    if (!all)
+        return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
+    memcpy(whole, old(r, node->outputs[0])->dims, b.rank * sizeof(*whole));
+    cut[0] = (muc_attribute){ .key = MUC_KEY_SHAPE, .value.exprs = { whole, b.rank } };
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, cut, 1);
+}
+
+/* ---- one spatial dimension ---- */
+
+/* [N, L, C] as [N, 1, L, C] */
+static void widen_dims(const muc_rewrite *r, const muc_tensor *t, muc_expr dims[4])
+{
+    dims[0] = t->dims[0];
+    dims[1] = number(r, 1);
+    dims[2] = t->dims[1];
+    dims[3] = t->dims[2];
+}
+
+/* an attribute with an item for each spatial dimension, or two for each */
+static bool widen_attribute(const muc_attribute *from, int64_t items[4], muc_attribute *out)
+{
+    bool pads = from->key == MUC_KEY_PADS;
+
+    *out = *from;
+    if (!pads && from->key != MUC_KEY_KERNEL && from->key != MUC_KEY_STRIDES &&
+        from->key != MUC_KEY_DILATIONS)
+        return false;
+    items[0] = pads ? 0 : 1;
+    items[1] = from->value.integers.items[0];
+    items[2] = 0;
+    items[3] = pads ? from->value.integers.items[1] : 0;
+    out->value.integers.items = items;
+    out->value.integers.count = pads ? 4 : 2;
+    return true;
+}
+
+static muc_status widen_line(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    bool weighted = node->op == MUC_OP_CONV;
+    const muc_tensor *x = old(r, node->inputs[0]), *y = old(r, node->outputs[0]);
+    muc_attribute attributes[MOST_ATTRIBUTES], shape = { .key = MUC_KEY_SHAPE };
+    int64_t items[MOST_ATTRIBUTES][4];
+    muc_expr dims[4];
+    uint32_t inputs[3];
+
+    if ((!weighted && node->op != MUC_OP_MAX_POOL && node->op != MUC_OP_AVERAGE_POOL) ||
+        !is_last(node) || x->rank != 3 || node->output_count != 1 ||
+        node->attribute_count > MOST_ATTRIBUTES ||
+        (weighted &&
+         (!muc_rewrite_is_constant(r, node->inputs[1]) || old(r, node->inputs[1])->sequence)))
+        return MUC_OK;
+    *done = true;
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        (void)widen_attribute(&node->attributes[i], items[i], &attributes[i]);
+    for (uint32_t i = 2; i < node->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    if (weighted) {
+        const muc_tensor *w = old(r, node->inputs[1]);
+        muc_tensor like = *w;
+
+        like.rank = 4;
+        widen_dims(r, w, like.dims);
+        MUC_TRY(muc_rewrite_constant(r, w->name, &like, w->data, w->bytes, &inputs[1]));
+    }
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
+    widen_dims(r, x, dims);
+    MUC_TRY(add_view(r, node->name, inputs[0], dims, 4, &inputs[0]));
+    MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, node->input_count, attributes,
+                            node->attribute_count, y->quantization, &inputs[0]));
+    shape.value.exprs.items = y->dims;
+    shape.value.exprs.count = y->rank;
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, inputs, 1, &shape, 1);
+}
+
+/* ---- batch norms ---- */
+
+static float real(const muc_rewrite *r, uint32_t id, size_t i)
+{
+    float value;
+
+    muc_dtype_to_f32(MUC_F32, old(r, id)->data, i, 1, &value);
+    return value;
+}
+
+static bool has_constants(const muc_rewrite *r, const muc_node *node, uint32_t channels)
+{
+    for (uint32_t i = 1; i < 5; i++)
+        if (!muc_rewrite_is_constant(r, node->inputs[i]) ||
+            old(r, node->inputs[i])->dtype != MUC_F32 ||
+            old(r, node->inputs[i])->bytes != channels * sizeof(float))
+            return false;
+    return true;
+}
+
+static muc_status spread_norm(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_tensor *x = old(r, node->inputs[0]);
+    muc_tensor like = { .dtype = MUC_F32 };
+    const muc_attribute attributes[] = {
+        { .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 },
+        { .key = MUC_KEY_GROUPS, .value.integer = 0 },
+    };
+    muc_attribute own[2];
+    uint32_t channels, inputs[3];
+    muc_status status;
+    float *numbers;
+
+    if (node->op != MUC_OP_BATCH_NORM || x->dtype != MUC_F32 || !is_last(node) || x->rank < 3 ||
+        x->rank > 4 || !muc_rewrite_dim(&r->old, x, x->rank - 1, &channels) || channels == 0 ||
+        !has_constants(r, node, channels))
+        return MUC_OK;
+    *done = true;
+    memcpy(own, attributes, sizeof(own));
+    own[1].value.integer = channels;
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, 2 * (size_t)channels, &numbers));
+    for (size_t c = 0; c < channels; c++) {
+        double factor =
+            (double)real(r, node->inputs[1], c) /
+            sqrt((double)real(r, node->inputs[4], c) + muc_node_real(node, MUC_KEY_EPSILON));
+
+        numbers[c] = (float)factor;
+        numbers[channels + c] = (float)((double)real(r, node->inputs[2], c) -
+                                        (double)real(r, node->inputs[3], c) * factor);
+    }
+    status = muc_rewrite_tensor(r, node->inputs[0], &inputs[0]);
+    like.rank = x->rank;
+    for (uint32_t i = 0; i < x->rank; i++)
+        like.dims[i] = number(r, i ? 1 : channels);
+    if (status == MUC_OK)
+        status =
+            muc_rewrite_constant(r, "scale", &like, numbers, channels * sizeof(float), &inputs[1]);
+    like.rank = 1;
+    if (status == MUC_OK)
+        status = muc_rewrite_constant(r, "bias", &like, numbers + channels,
+                                      channels * sizeof(float), &inputs[2]);
+    free(numbers);
+    MUC_TRY(status);
+    return muc_rewrite_change(r, node, MUC_OP_CONV, inputs, 3, own, 2);
+}
+
+/* ---- functions before views ---- */
+
+/* a function of single elements that alone reads a view, or a move of all elements, reads what that
+ * moves: so it can become part of what computes it */
+static bool is_view(const muc_rewrite *r, const muc_node *view)
+{
+    const muc_node *before;
+
+    if (view->op == MUC_OP_RESHAPE || view->op == MUC_OP_DEPTH_TO_SPACE)
+        return true;
+    before = view->op == MUC_OP_SLICE ? muc_rewrite_producer(r, view->inputs[0]) : NULL;
+    return before && before->op == MUC_OP_DEPTH_TO_SPACE; /* the seam of blocks */
+}
+
+static muc_status turn_view(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *view = node->input_count ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    const muc_tensor *y = old(r, node->outputs[0]);
+    uint32_t inputs[3];
+
+    if (!view || !(muc_op_get(node->op)->flags & MUC_OP_POINTWISE) || node->output_count != 1 ||
+        node->input_count > 3 || y->dtype != MUC_F32 || !is_view(r, view) ||
+        old(r, view->inputs[0])->dtype != MUC_F32 ||
+        old(r, view->inputs[0])->kind != MUC_TENSOR_ACTIVATION ||
+        !muc_rewrite_only_reader(r, node->inputs[0]) ||
+        (node->input_count > 1 && node->op != MUC_OP_CLIP))
+        return MUC_OK;
+    for (uint32_t i = 1; i < node->input_count; i++)
+        if (node->inputs[i] != MUC_NO_ID && !muc_rewrite_is_constant(r, node->inputs[i]))
+            return MUC_OK;
+    *done = true;
+    for (uint32_t i = 1; i < node->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    MUC_TRY(muc_rewrite_tensor(r, view->inputs[0], &inputs[0]));
+    MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, node->input_count, node->attributes,
+                            node->attribute_count, NULL, &inputs[0]));
+    return muc_rewrite_change(r, node, view->op, inputs, 1, view->attributes,
+                              view->attribute_count);
+}
+
+muc_status muc_lay_windows(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { split_transposed, spread_norm, widen_line,
+                                               turn_view };
+
+    MUC_TRY(muc_lay_channels_last(ctx, graph));
+    MUC_TRY(muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL));
+    MUC_TRY(muc_canonicalise(ctx, graph));
+    return muc_recognise(ctx, graph);
+}

@@ -1,0 +1,14 @@
+/* pixel_windows.h - operators over pixels in the forms that kernels have. */
+#ifndef MUC_WINDOWS_H
+#define MUC_WINDOWS_H
+
+#include "graph/graph.h"
+
+/* muc_lay_channels_last, after which transposed convolutions with constant weights are convolutions
+ * that make a block of pixels each, operators over one dimension are over two, batch norms that no
+ * weights before them took are depthwise convolutions, and functions element by element stand
+ * before views. Integers stay the same bit for bit. Then muc_recognise once more: of norms over
+ * channels. */
+muc_status muc_lay_windows(muc_context *ctx, muc_graph *graph);
+
+#endif

@@ -1,0 +1,264 @@
+/* canonical.c - nodes that do nothing, views of views, and forms of which one will do. */
+#include "passes/simplify/canonical.h"
+
+#include <string.h>
+
+#include "passes/rewrite.h"
+
+static const muc_tensor *in(const muc_rewrite *r, const muc_node *node)
+{
+    return muc_rewrite_old(r, node->inputs[0]);
+}
+
+static const muc_tensor *out(const muc_rewrite *r, const muc_node *node)
+{
+    return muc_rewrite_old(r, node->outputs[0]);
+}
+
+static bool same_shape(const muc_tensor *a, const muc_tensor *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;
+}
+
+static bool same_quantization(const muc_quantization *a, const muc_quantization *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->count == b->count && a->axis == b->axis &&
+           memcmp(a->scales, b->scales, a->count * sizeof(*a->scales)) == 0 &&
+           memcmp(a->zero_points, b->zero_points, a->count * sizeof(*a->zero_points)) == 0;
+}
+
+static bool all_zero(const int64_t *items, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i] != 0)
+            return false;
+    return true;
+}
+
+static bool is_whole_slice(const muc_rewrite *r, const muc_node *node)
+{
+    const muc_attribute *starts = muc_node_attribute(node, MUC_KEY_STARTS);
+    const int64_t *steps = muc_node_integers(node, MUC_KEY_STEPS);
+
+    if (!same_shape(in(r, node), out(r, node)))
+        return false;
+    for (uint32_t i = 0; i < starts->value.exprs.count; i++)
+        if (starts->value.exprs.items[i] != muc_expr_const(r->graph->pool, 0) ||
+            (steps && steps[i] != 1))
+            return false;
+    return true;
+}
+
+static bool is_identity_perm(const int64_t *perm, uint32_t rank)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (perm[i] != i)
+            return false;
+    return true;
+}
+
+/* the node's output 0 is its input 0 */
+static bool does_nothing(const muc_rewrite *r, const muc_node *node)
+{
+    const muc_tensor *x = node->input_count ? in(r, node) : NULL, *y = out(r, node);
+
+    if (!x || x->dtype != y->dtype || !same_quantization(x->quantization, y->quantization))
+        return false;
+    switch ((unsigned)node->op) {
+    case MUC_OP_IDENTITY:
+    case MUC_OP_CAST:
+    case MUC_OP_QUANTIZE:
+        return true;
+    case MUC_OP_RESHAPE:
+    case MUC_OP_EXPAND:
+        return same_shape(x, y);
+    case MUC_OP_CONCAT:
+    case MUC_OP_SPLIT:
+        return node->input_count == 1 && node->output_count == 1;
+    case MUC_OP_TRANSPOSE:
+        return is_identity_perm(muc_node_integers(node, MUC_KEY_PERM), x->rank);
+    case MUC_OP_PAD:
+        return all_zero(muc_node_integers(node, MUC_KEY_PADS), 2 * x->rank);
+    case MUC_OP_SLICE:
+        return is_whole_slice(r, node);
+    default:
+        return false;
+    }
+}
+
+static muc_status drop_nothing(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    muc_status status = MUC_OK;
+
+    if (does_nothing(r, node))
+        *done = muc_rewrite_alias(r, node, node->inputs[0], &status);
+    return status;
+}
+
+/* a view of a view is a view of the first; a transpose of a transpose is one */
+static muc_status join_moves(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *before = node->input_count ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    int64_t perm[MUC_GRAPH_MAX_RANK];
+    muc_attribute joined = { .key = MUC_KEY_PERM };
+    uint32_t x;
+
+    if (!before || before->op != node->op ||
+        (node->op != MUC_OP_RESHAPE && node->op != MUC_OP_TRANSPOSE) ||
+        !same_quantization(in(r, before)->quantization, in(r, node)->quantization))
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, before->inputs[0], &x));
+    if (node->op == MUC_OP_RESHAPE)
+        return muc_rewrite_change(r, node, node->op, &x, 1, node->attributes,
+                                  node->attribute_count);
+    for (uint32_t i = 0; i < out(r, node)->rank; i++)
+        perm[i] = muc_node_integers(before, MUC_KEY_PERM)[muc_node_integers(node, MUC_KEY_PERM)[i]];
+    joined.value.integers.items = perm;
+    joined.value.integers.count = out(r, node)->rank;
+    return muc_rewrite_change(r, node, node->op, &x, 1, &joined, 1);
+}
+
+/* dimensions of more than one element stay in order */
+static bool moves_nothing(const muc_rewrite *r, const muc_node *node)
+{
+    const muc_tensor *x = in(r, node);
+    const int64_t *perm = muc_node_integers(node, MUC_KEY_PERM);
+    int64_t last = -1;
+
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (x->dims[perm[i]] == muc_expr_const(r->graph->pool, 1))
+            continue;
+        if (perm[i] < last)
+            return false;
+        last = perm[i];
+    }
+    return true;
+}
+
+static muc_status view_transpose(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_tensor *y = out(r, node);
+    muc_attribute shape = { .key = MUC_KEY_SHAPE };
+    uint32_t x;
+
+    if (node->op != MUC_OP_TRANSPOSE || !moves_nothing(r, node) ||
+        (y->quantization && y->quantization->count > 1))
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &x));
+    shape.value.exprs.items = y->dims;
+    shape.value.exprs.count = y->rank;
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
+}
+
+/* constant indices one after another from the first on, none negative past its dimension */
+static bool is_run(const muc_rewrite *r, const muc_node *node, uint32_t *first, uint32_t *count)
+{
+    uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS), extent;
+    const muc_tensor *indices = muc_rewrite_old(r, node->inputs[1]);
+    size_t width = muc_dtype_get(indices->dtype)->block_bytes;
+    int64_t from;
+
+    if (!muc_rewrite_is_constant(r, node->inputs[1]) || indices->rank > 1 ||
+        indices->bytes < width || indices->bytes / width > UINT32_MAX ||
+        !muc_rewrite_dim(&r->old, in(r, node), axis, &extent))
+        return false;
+    *count = (uint32_t)(indices->bytes / width);
+    from = muc_dtype_integer(indices->dtype, indices->data);
+    from += from < 0 ? extent : 0;
+    if (from < 0 || from + *count > extent)
+        return false;
+    *first = (uint32_t)from;
+    for (uint32_t i = 1; i < *count; i++) {
+        int64_t at = muc_dtype_integer(indices->dtype, indices->data + i * width);
+
+        if (at + (at < 0 ? extent : 0) != from + i)
+            return false;
+    }
+    return true;
+}
+
+/* what is gathered from neighbours is a slice; of one index, without its dimension */
+static muc_status slice_gather(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    int64_t axis;
+    uint32_t first, count, x;
+    muc_expr start, size;
+    muc_attribute cut[3] = { { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
+                             { .key = MUC_KEY_STARTS, .value.exprs = { &start, 1 } },
+                             { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } } };
+    muc_attribute shape = { .key = MUC_KEY_SHAPE };
+
+    if (node->op != MUC_OP_GATHER || muc_node_integer_or(node, MUC_KEY_BATCH_DIMS, 0) != 0 ||
+        (in(r, node)->quantization && in(r, node)->quantization->count > 1) ||
+        !is_run(r, node, &first, &count))
+        return MUC_OK;
+    *done = true;
+    axis = muc_node_integer(node, MUC_KEY_AXIS);
+    start = muc_expr_const(r->graph->pool, first);
+    size = muc_expr_const(r->graph->pool, count);
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &x));
+    if (muc_rewrite_old(r, node->inputs[1])->rank == 1)
+        return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
+    MUC_TRY(muc_rewrite_add(r, MUC_OP_SLICE, node->name, &x, 1, cut, 3, NULL, &x));
+    shape.value.exprs.items = out(r, node)->dims;
+    shape.value.exprs.count = out(r, node)->rank;
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
+}
+
+/* the row or column of a product that a vector is, as a matrix */
+static muc_status add_matrix(muc_rewrite *r, const muc_node *node, uint32_t side, uint32_t *out)
+{
+    const muc_tensor *t = muc_rewrite_old(r, node->inputs[side]);
+    const muc_expr one = muc_expr_const(r->graph->pool, 1);
+    muc_tensor like = *t;
+    muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { like.dims, 2 } };
+
+    like.rank = 2;
+    like.dims[1 - side] = t->dims[0];
+    like.dims[side] = one;
+    if (muc_rewrite_is_constant(r, node->inputs[side]))
+        return muc_rewrite_constant(r, t->name, &like, t->data, t->bytes, out);
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[side], out));
+    return muc_rewrite_add(r, MUC_OP_RESHAPE, t->name, out, 1, &shape, 1, NULL, out);
+}
+
+/* every product is of matrices */
+static muc_status widen_vectors(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    muc_attribute shape = { .key = MUC_KEY_SHAPE };
+    bool any = false;
+    uint32_t inputs[2];
+
+    for (uint32_t side = 0; node->op == MUC_OP_MATMUL && side < 2; side++) {
+        const muc_tensor *t = muc_rewrite_old(r, node->inputs[side]);
+
+        if (t->rank == 1 && t->quantization && t->quantization->count > 1)
+            return MUC_OK;
+        any = any || t->rank == 1;
+    }
+    if (!any)
+        return MUC_OK;
+    *done = true;
+    for (uint32_t side = 0; side < 2; side++)
+        if (muc_rewrite_old(r, node->inputs[side])->rank == 1)
+            MUC_TRY(add_matrix(r, node, side, &inputs[side]));
+        else
+            MUC_TRY(muc_rewrite_tensor(r, node->inputs[side], &inputs[side]));
+    MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, 2, node->attributes,
+                            node->attribute_count, out(r, node)->quantization, &inputs[0]));
+    shape.value.exprs.items = out(r, node)->dims;
+    shape.value.exprs.count = out(r, node)->rank;
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, inputs, 1, &shape, 1);
+}
+
+muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { drop_nothing, join_moves, view_transpose,
+                                               slice_gather, widen_vectors };
+
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
+}

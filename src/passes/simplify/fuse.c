@@ -1,0 +1,437 @@
+/* fuse.c - nodes that the operator before or after them can do on the way. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/scales.h"
+#include "passes/simplify/canonical.h"
+#include "passes/rewrite.h"
+
+enum { MOST_ATTRIBUTES = 16 };
+
+typedef struct attributes {
+    muc_attribute items[MOST_ATTRIBUTES];
+    uint32_t count;
+} attributes;
+
+static attributes attributes_of(const muc_node *node)
+{
+    attributes a = { .count = node->attribute_count };
+
+    memcpy(a.items, node->attributes, node->attribute_count * sizeof(*node->attributes));
+    return a;
+}
+
+static void set(attributes *a, const muc_attribute *attribute)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->items[i].key == attribute->key) {
+            a->items[i] = *attribute;
+            return;
+        }
+    a->items[a->count++] = *attribute;
+}
+
+static bool has_room(const muc_node *node)
+{
+    return node->attribute_count + 2 <= MOST_ATTRIBUTES;
+}
+
+/* ---- padding ---- */
+
+/* the padding's value is zero, or the integer that stands for it */
+static bool pads_zero(const muc_rewrite *r, const muc_node *pad)
+{
+    uint32_t id = muc_node_input(pad, 1);
+    const muc_tensor *value, *x = muc_rewrite_old(r, pad->inputs[0]);
+    int64_t zero = x->quantization ? x->quantization->zero_points[0] : 0;
+
+    if (muc_node_word_or(pad, MUC_KEY_MODE, MUC_WORD_CONSTANT) != MUC_WORD_CONSTANT)
+        return false;
+    if (id == MUC_NO_ID)
+        return true;
+    value = muc_rewrite_old(r, id);
+    if (!muc_rewrite_is_constant(r, id))
+        return false;
+    if (muc_dtype_get(value->dtype)->kind == MUC_DTYPE_FLOAT) {
+        float real;
+
+        return muc_dtype_to_f32(value->dtype, value->data, 0, 1, &real) && real == 0;
+    }
+    return muc_dtype_integer(value->dtype, value->data) == zero;
+}
+
+/* of a [N, C, spatial..] or [N, spatial.., C] only spatial dimensions are padded, none cut */
+static bool pads_pixels(const int64_t *pads, uint32_t rank, uint32_t channels)
+{
+    for (uint32_t i = 0; i < 2 * rank; i++)
+        if (pads[i] < 0 || (pads[i] != 0 && (i % rank == 0 || i % rank == channels)))
+            return false;
+    return true;
+}
+
+static muc_status fold_padding(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *pad = node->op == MUC_OP_CONV ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    int64_t items[2 * MUC_GRAPH_MAX_RANK];
+    muc_attribute sum = { .key = MUC_KEY_PADS, .value.integers = { items, 0 } };
+    const int64_t *own = muc_node_integers(node, MUC_KEY_PADS), *more;
+    uint32_t rank, spatial, first, inputs[3];
+    attributes a;
+
+    if (!pad || pad->op != MUC_OP_PAD || !muc_rewrite_only_reader(r, node->inputs[0]) ||
+        !pads_zero(r, pad) || !has_room(node))
+        return MUC_OK;
+    rank = muc_rewrite_old(r, node->inputs[0])->rank;
+    spatial = rank - 2;
+    first = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) ? 1 : 2;
+    more = muc_node_integers(pad, MUC_KEY_PADS);
+    if (!pads_pixels(more, rank, first == 1 ? rank - 1 : 1))
+        return MUC_OK;
+    *done = true;
+    for (uint32_t i = 0; i < 2 * spatial; i++)
+        items[i] = (own ? own[i] : 0) + more[(i < spatial ? 0 : rank - spatial) + first + i];
+    sum.value.integers.count = 2 * spatial;
+    a = attributes_of(node);
+    set(&a, &sum);
+    MUC_TRY(muc_rewrite_tensor(r, pad->inputs[0], &inputs[0]));
+    for (uint32_t i = 1; i < node->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    return muc_rewrite_change(r, node, node->op, inputs, node->input_count, a.items, a.count);
+}
+
+/* ---- factors and biases ---- */
+
+/* all elements of a constant as floats, to be freed; NULL if it is none or memory is out */
+static float *floats_of(const muc_rewrite *r, uint32_t id, size_t *count)
+{
+    const muc_tensor *tensor;
+    uint64_t elements, bytes;
+    const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
+    float *out;
+
+    if (!muc_rewrite_is_constant(r, id))
+        return NULL;
+    tensor = muc_rewrite_old(r, id);
+    if (tensor->dtype != MUC_F32 ||
+        muc_tensor_measure_bound(r->ctx, &r->old, tensor, bindings, &elements, &bytes) != MUC_OK)
+        return NULL;
+    out = malloc((size_t)bytes ? (size_t)bytes : 1);
+    if (out)
+        memcpy(out, tensor->data, (size_t)bytes);
+    *count = (size_t)elements;
+    return out;
+}
+
+/* weights [in, out, kernel..] */
+static bool is_transposed(const muc_node *node)
+{
+    return node->op == MUC_OP_CONV_TRANSPOSE && muc_node_integer_or(node, MUC_KEY_GROUPS, 1) == 1 &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 0;
+}
+
+/* conv, its transposed or linear with f32 weights that are constant, read by one node alone */
+static const muc_node *weighted_before(const muc_rewrite *r, uint32_t tensor)
+{
+    const muc_node *node = muc_rewrite_producer(r, tensor);
+    uint32_t bias;
+
+    if (!node || (node->op != MUC_OP_CONV && node->op != MUC_OP_LINEAR && !is_transposed(node)) ||
+        !muc_rewrite_only_reader(r, tensor) || !muc_rewrite_is_constant(r, node->inputs[1]) ||
+        muc_rewrite_old(r, node->inputs[1])->dtype != MUC_F32)
+        return NULL;
+    bias = muc_node_input(node, 2);
+    return bias == MUC_NO_ID ||
+                   (muc_rewrite_is_constant(r, bias) && muc_rewrite_old(r, bias)->dtype == MUC_F32)
+               ? node
+               : NULL;
+}
+
+/* the weights of a node, those of each channel times its factor */
+static muc_status scale_weights(muc_rewrite *r, const muc_node *weighted, const double *factor,
+                                size_t channels, uint32_t *out)
+{
+    const muc_tensor *w = muc_rewrite_old(r, weighted->inputs[1]);
+    size_t count = 0, each;
+    muc_status status;
+    float *weights;
+    uint32_t in;
+
+    if (muc_rewrite_is_shape(r, w, w->bytes))
+        return muc_rewrite_constant(r, w->name, w, w->data, w->bytes, out);
+    weights = floats_of(r, weighted->inputs[1], &count);
+    if (!weights)
+        return muc_fail_nomem(r->ctx, r->old.name, count);
+    each = count / channels; /* weights in a row that have one factor */
+    if (is_transposed(weighted) && muc_rewrite_dim(&r->old, w, 0, &in) && in > 0)
+        each /= in;
+    for (size_t i = 0; i < count; i++)
+        weights[i] = (float)(factor[i / each % channels] * (double)weights[i]);
+    status = muc_rewrite_constant(r, w->name, w, weights, count * sizeof(float), out);
+    free(weights);
+    return status;
+}
+
+static muc_status scale_bias(muc_rewrite *r, const muc_node *weighted, const double *factor,
+                             const double *offset, size_t channels, uint32_t *out)
+{
+    muc_tensor like = { .dtype = MUC_F32, .rank = 1 };
+    size_t count = 0;
+    float *old = floats_of(r, muc_node_input(weighted, 2), &count);
+    float *bias = malloc(channels * sizeof(float));
+    muc_status status = bias ? MUC_OK : muc_fail_nomem(r->ctx, r->old.name, channels);
+
+    for (size_t c = 0; status == MUC_OK && c < channels; c++)
+        bias[c] = (float)((factor ? factor[c] : 1) * (old ? (double)old[c] : 0) + offset[c]);
+    like.dims[0] = muc_expr_const(r->graph->pool, (uint32_t)channels);
+    if (status == MUC_OK)
+        status = muc_rewrite_constant(r, "bias", &like, bias, channels * sizeof(float), out);
+    free(old);
+    free(bias);
+    return status;
+}
+
+/* `node`, whose result is factor[c] * y + offset[c] of weighted's result y, becomes weighted with
+ * other weights and bias; factor NULL is 1 */
+static muc_status fold_into(muc_rewrite *r, const muc_node *node, const muc_node *weighted,
+                            const double *factor, const double *offset, size_t channels)
+{
+    uint32_t inputs[3];
+
+    MUC_TRY(muc_rewrite_tensor(r, weighted->inputs[0], &inputs[0]));
+    if (factor)
+        MUC_TRY(scale_weights(r, weighted, factor, channels, &inputs[1]));
+    else
+        MUC_TRY(muc_rewrite_tensor(r, weighted->inputs[1], &inputs[1]));
+    MUC_TRY(scale_bias(r, weighted, factor, offset, channels, &inputs[2]));
+    return muc_rewrite_change(r, node, weighted->op, inputs, 3, weighted->attributes,
+                              weighted->attribute_count);
+}
+
+/* the dimension of channels is the one that the weights' outputs are */
+static bool same_channels(const muc_rewrite *r, const muc_node *norm, const muc_node *weighted)
+{
+    uint32_t rank = muc_rewrite_old(r, norm->inputs[0])->rank;
+
+    if (weighted->op == MUC_OP_LINEAR)
+        return rank == 2 || muc_node_integer_or(norm, MUC_KEY_CHANNELS_LAST, 0) == 1;
+    return muc_node_integer_or(norm, MUC_KEY_CHANNELS_LAST, 0) ==
+           muc_node_integer_or(weighted, MUC_KEY_CHANNELS_LAST, 0);
+}
+
+static muc_status fold_norm(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *weighted =
+        node->op == MUC_OP_BATCH_NORM ? weighted_before(r, node->inputs[0]) : NULL;
+    float *parts[4] = { NULL }; /* scale, bias, mean, variance */
+    double *numbers = NULL;
+    muc_status status = MUC_OK;
+    size_t count[4] = { 0 };
+    bool whole = weighted && same_channels(r, node, weighted);
+
+    for (uint32_t i = 0; whole && i < 4; i++) {
+        parts[i] = floats_of(r, node->inputs[i + 1], &count[i]);
+        whole = parts[i] && count[i] == count[0] && count[0] > 0;
+    }
+    if (whole)
+        numbers = malloc(2 * count[0] * sizeof(double));
+    if (numbers) {
+        double epsilon = muc_node_real(node, MUC_KEY_EPSILON);
+
+        for (size_t c = 0; c < count[0]; c++) {
+            numbers[c] = (double)parts[0][c] / sqrt((double)parts[3][c] + epsilon);
+            numbers[count[0] + c] = (double)parts[1][c] - (double)parts[2][c] * numbers[c];
+        }
+        *done = true;
+        status = fold_into(r, node, weighted, numbers, numbers + count[0], count[0]);
+    }
+    free(numbers);
+    for (uint32_t i = 0; i < 4; i++)
+        free(parts[i]);
+    return status;
+}
+
+/* whether all dimensions but the last `kept` are 1, and there are those */
+static bool is_padded(const muc_rewrite *r, const muc_tensor *t, uint32_t kept)
+{
+    uint32_t extent;
+
+    for (uint32_t i = 0; i + kept < t->rank; i++)
+        if (!muc_rewrite_dim(&r->old, t, i, &extent) || extent != 1)
+            return false;
+    return t->rank >= kept;
+}
+
+/* add of a constant [channels] to a linear that has its outputs last */
+static muc_status fold_bias(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    muc_status status = MUC_OK;
+
+    if (node->op != MUC_OP_ADD || muc_rewrite_old(r, node->outputs[0])->dtype != MUC_F32)
+        return MUC_OK;
+    for (uint32_t side = 0; side < 2 && !*done; side++) {
+        const muc_node *weighted = weighted_before(r, node->inputs[side]);
+        const muc_tensor *b = muc_rewrite_old(r, node->inputs[1 - side]);
+        double *offset;
+        float *bias;
+        size_t count;
+
+        if (!weighted || weighted->op != MUC_OP_LINEAR || !is_padded(r, b, 1) ||
+            b->rank > muc_rewrite_old(r, node->inputs[side])->rank ||
+            b->dims[b->rank - 1] != muc_rewrite_old(r, weighted->inputs[1])->dims[0])
+            continue;
+        bias = floats_of(r, node->inputs[1 - side], &count);
+        offset = bias ? malloc(count * sizeof(double)) : NULL;
+        for (size_t c = 0; offset && c < count; c++)
+            offset[c] = (double)bias[c];
+        if (offset) {
+            *done = true;
+            status = fold_into(r, node, weighted, NULL, offset, count);
+        }
+        free(offset);
+        free(bias);
+    }
+    return status;
+}
+
+/* a constant [k, n] as [n, k], or with n 1 as it lies, of the shape of `like` */
+static muc_status add_rows(muc_rewrite *r, uint32_t constant, const muc_tensor *like, uint32_t n,
+                           uint32_t *out)
+{
+    const muc_tensor *w = muc_rewrite_old(r, constant);
+    size_t count = 0, k;
+    muc_status status;
+    float *from, *to;
+
+    if (n == 1 || muc_rewrite_is_shape(r, w, w->bytes))
+        return muc_rewrite_constant(r, w->name, like, w->data, w->bytes, out);
+    from = floats_of(r, constant, &count);
+    to = malloc(count * sizeof(float) + 1);
+    status = from && to ? MUC_OK : muc_fail_nomem(r->ctx, r->old.name, count * sizeof(float));
+    k = count / n;
+    for (size_t i = 0; status == MUC_OK && i < count; i++)
+        to[i] = from[i % k * n + i / k];
+    if (status == MUC_OK)
+        status = muc_rewrite_constant(r, w->name, like, to, count * sizeof(float), out);
+    free(from);
+    free(to);
+    return status;
+}
+
+/* matmul with a constant [k, n], and gemm with one, as linear */
+static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    bool gemm = node->op == MUC_OP_GEMM, transposed;
+    uint32_t inputs[3], k, n;
+    const muc_tensor *w, *c, *x = muc_rewrite_old(r, node->inputs[0]);
+    muc_tensor like;
+
+    if ((!gemm && node->op != MUC_OP_MATMUL) || !muc_rewrite_is_constant(r, node->inputs[1]))
+        return MUC_OK;
+    w = muc_rewrite_old(r, node->inputs[1]);
+    transposed = gemm && muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0) == 1;
+    if (!is_padded(r, w, 2) || w->dtype != MUC_F32 || x->rank < w->rank ||
+        !muc_rewrite_dim(&r->old, w, w->rank - (transposed ? 1 : 2), &k) ||
+        !muc_rewrite_dim(&r->old, w, w->rank - (transposed ? 2 : 1), &n))
+        return MUC_OK;
+    if (gemm && (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
+                 muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
+                 muc_node_real_or(node, MUC_KEY_BETA, 1) != 1))
+        return MUC_OK;
+    c = muc_node_input(node, 2) == MUC_NO_ID ? NULL : muc_rewrite_old(r, node->inputs[2]);
+    if (c && (c->rank != 1 || c->dims[0] != w->dims[transposed ? 0 : 1]))
+        return MUC_OK;
+    like = *w;
+    like.rank = 2;
+    like.dims[0] = muc_expr_const(r->graph->pool, n);
+    like.dims[1] = muc_expr_const(r->graph->pool, k);
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
+    MUC_TRY(add_rows(r, node->inputs[1], &like, transposed ? 1 : n, &inputs[1]));
+    if (c)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[2], &inputs[2]));
+    return muc_rewrite_change(r, node, MUC_OP_LINEAR, inputs, c ? 3 : 2, NULL, 0);
+}
+
+/* ---- bounds of integers ---- */
+
+static bool same_scale(const muc_quantization *a, const muc_quantization *b)
+{
+    return a && b && a->count == 1 && b->count == 1 && a->scales[0] == b->scales[0] &&
+           a->zero_points[0] == b->zero_points[0];
+}
+
+/* a bound of clip, as an integer of the output; false if it is not known */
+static bool bound_of(const muc_rewrite *r, const muc_node *clip, uint32_t i, int64_t *bound)
+{
+    const muc_tensor *out = muc_rewrite_old(r, clip->outputs[0]), *t;
+    uint32_t id = muc_node_input(clip, i);
+
+    if (id == MUC_NO_ID)
+        return true;
+    t = muc_rewrite_old(r, id);
+    if (!muc_rewrite_is_constant(r, id) || !t->quantization)
+        return false;
+    *bound = muc_scale_quantize(
+        out, t->quantization->scales[0] *
+                 (float)(muc_dtype_integer(t->dtype, t->data) - t->quantization->zero_points[0]));
+    return true;
+}
+
+static muc_status fold_bounds(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *before = node->op == MUC_OP_RELU || node->op == MUC_OP_CLIP
+                                 ? muc_rewrite_producer(r, node->inputs[0])
+                                 : NULL;
+    const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
+    muc_attribute low = { .key = MUC_KEY_CLAMP_MIN }, high = { .key = MUC_KEY_CLAMP_MAX };
+    int32_t least, most;
+    uint32_t inputs[3];
+    bool required;
+    attributes a;
+
+    if (!before || !muc_op_takes(before->op, MUC_KEY_CLAMP_MIN, &required) ||
+        !muc_op_takes(before->op, MUC_KEY_CLAMP_MAX, &required) || before->output_count != 1 ||
+        before->input_count > 3 || !has_room(before) ||
+        !muc_rewrite_only_reader(r, node->inputs[0]) ||
+        !same_scale(muc_rewrite_old(r, node->inputs[0])->quantization, y->quantization) ||
+        muc_rewrite_old(r, node->inputs[0])->dtype != y->dtype)
+        return MUC_OK;
+    muc_scale_clamp(before, y, &least, &most);
+    low.value.integer = least;
+    high.value.integer = most;
+    if (node->op == MUC_OP_RELU && y->quantization->zero_points[0] > least)
+        low.value.integer = y->quantization->zero_points[0];
+    if (node->op == MUC_OP_CLIP) {
+        int64_t from = least, to = most;
+
+        if (!bound_of(r, node, 1, &from) || !bound_of(r, node, 2, &to))
+            return MUC_OK;
+        low.value.integer = from > least ? from : least;
+        high.value.integer = to < most ? to : most;
+    }
+    if (low.value.integer > high.value.integer)
+        return MUC_OK;
+    *done = true;
+    a = attributes_of(before);
+    set(&a, &low);
+    set(&a, &high);
+    for (uint32_t i = 0; i < before->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(r, before->inputs[i], &inputs[i]));
+    return muc_rewrite_change(r, node, before->op, inputs, before->input_count, a.items, a.count);
+}
+
+muc_status muc_fuse(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { make_linear, fold_bias, fold_norm, fold_padding,
+                                               fold_bounds };
+
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
+}
+
+muc_status muc_fuse_but_norms(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { make_linear, fold_bias, fold_padding, fold_bounds };
+
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
+}

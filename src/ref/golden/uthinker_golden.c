@@ -1,0 +1,146 @@
+/* uthinker_golden.c - the operators in the machine's arithmetic: SPEC.md sections 3 and 4, line by
+ * line. */
+#include "ref/golden/golden.h"
+
+#include <math.h>
+
+#include "base/half.h"
+
+float muc_ref_machine_exp(float x)
+{
+    static const uint32_t c[] = { 0x3f800000, 0x3f317218, 0x3e75fdf0, 0x3d635847,
+                                  0x3c1d955b, 0x3aaec3ff, 0x39218489 };
+    float t, n, f, p;
+
+    if (!(x >= -80))
+        return 0;
+    t = x * muc_f32_of_bits(0x3fb8aa3b);
+    n = floorf(t + 0.5f);
+    f = t - n;
+    p = muc_f32_of_bits(c[6]);
+    for (int i = 5; i >= 0; i--) {
+        p = p * f;
+        p = p + muc_f32_of_bits(c[i]);
+    }
+    return p * muc_f32_of_bits((uint32_t)((int)n + 127) << 23);
+}
+
+static muc_golden_node *kept(const muc_ref_call *call)
+{
+    return &call->golden->nodes[call->node - call->graph->nodes];
+}
+
+static muc_status run_embed(const muc_ref_call *call)
+{
+    const muc_golden_block *table = call->golden->weights[call->node->inputs[1]];
+    size_t width = call->output->columns, pieces = muc_golden_blocks(width), row;
+
+    for (size_t i = 0; i < call->inputs[0]->columns; i++) {
+        MUC_TRY(muc_ref_token(call, i, &row));
+        for (size_t b = 0; b < pieces; b++) {
+            size_t at = b * MUC_GOLDEN_BLOCK, left = width - at;
+
+            muc_golden_values(&table[row * pieces + b],
+                              left < MUC_GOLDEN_BLOCK ? left : MUC_GOLDEN_BLOCK,
+                              muc_ref_floats_out(call->output) + i * width + at);
+        }
+    }
+    return MUC_OK;
+}
+
+/* One matrix at work: out = start + x w. */
+typedef struct product {
+    const muc_golden_block *weights, *x;
+    size_t rows, columns, pieces;
+    const float *start; /* like out, or NULL for zeros */
+    float *out;         /* [rows][columns] */
+} product;
+
+static void product_columns(void *arg, size_t part, size_t first, size_t end)
+{
+    const product *p = arg;
+
+    (void)part;
+    for (size_t c = first; c < end; c++)
+        for (size_t r = 0; r < p->rows; r++)
+            p->out[r * p->columns + c] =
+                muc_golden_dot(p->weights + c * p->pieces, p->x + r * p->pieces, p->pieces,
+                               p->start ? p->start[r * p->columns + c] : 0);
+}
+
+static muc_status multiply(const muc_ref_call *call, const muc_node *linear, const float *start)
+{
+    const muc_ref_value *x = &call->values[linear->inputs[0]];
+    const muc_golden_node *node = &call->golden->nodes[linear - call->graph->nodes];
+    product p = { .weights = call->golden->weights[linear->inputs[1]],
+                  .rows = x->rows,
+                  .columns = call->output->columns,
+                  .pieces = muc_golden_blocks(x->columns),
+                  .start = start,
+                  .out = call->output->data };
+
+    MUC_TRY(muc_golden_reserve(call->ctx, call->golden, x->rows * p.pieces));
+    MUC_TRY(
+        muc_golden_quantize(call, x->read, x->rows, x->columns, node->terms, call->golden->blocks));
+    p.x = call->golden->blocks;
+    return muc_ref_split(call->ctx, p.columns, x->rows * p.columns * x->columns, product_columns,
+                         &p);
+}
+
+static muc_status run_linear(const muc_ref_call *call)
+{
+    return multiply(call, call->node, NULL);
+}
+
+static muc_status run_add(const muc_ref_call *call)
+{
+    return multiply(call, kept(call)->linear, call->inputs[0]->read);
+}
+
+static muc_status run_rmsnorm(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0];
+    float epsilon = (float)muc_node_real(call->node, MUC_KEY_EPSILON);
+
+    for (size_t r = 0; r < x->rows; r++) {
+        const float *row = muc_ref_floats(x) + r * x->columns, *gain = call->inputs[1]->read;
+        float *out = muc_ref_floats_out(call->output) + r * x->columns;
+        float sum = 0, u;
+
+        for (size_t i = 0; i < x->columns; i++) {
+            float square = row[i] * row[i];
+
+            sum = sum + square;
+        }
+        u = 1.0f / sqrtf(sum / (float)x->columns + epsilon);
+        for (size_t i = 0; i < x->columns; i++)
+            out[i] = (row[i] * u) * gain[i];
+    }
+    return MUC_OK;
+}
+
+static muc_status run_silu(const muc_ref_call *call)
+{
+    const float *x = call->inputs[0]->read;
+    float *out = call->output->data;
+
+    for (size_t i = 0; i < call->inputs[0]->elements; i++) {
+        float g = x[i], e = muc_ref_machine_exp(-fabsf(g));
+
+        out[i] = g * (g >= 0 ? 1 / (1 + e) : e / (1 + e));
+    }
+    return MUC_OK;
+}
+
+muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *node)
+{
+    static muc_ref_kernel *const kernels[MUC_OP_COUNT] = {
+        [MUC_OP_EMBED] = run_embed,     [MUC_OP_LINEAR] = run_linear,
+        [MUC_OP_RMSNORM] = run_rmsnorm, [MUC_OP_ATTENTION] = muc_golden_attention,
+        [MUC_OP_SILU] = run_silu,       [MUC_OP_ADD] = run_add,
+    };
+
+    /* rotation and products have no freedom: one line of float32 each, the same in both */
+    return node->op == MUC_OP_ROPE || node->op == MUC_OP_MUL ? muc_ref_kernel_of(graph, node)
+                                                             : kernels[node->op];
+}

@@ -1,0 +1,38 @@
+/* code_bytes.c - what a language model's code takes of flash, without a compiler. */
+#include <string.h>
+
+#include "targets/mcu/emit/emit_language.h"
+#include "targets/mcu/plan/plan_arena.h"
+
+enum {
+    CALL_BYTES = 24,   /* of a step in the run function */
+    MATRIX_BYTES = 18, /* of a matrix's descriptor, and what of it the linker aligns */
+    TEXT_BYTES = 400,  /* NAME_lm.c without the tokenizer, main and what it needs of a C library */
+};
+
+static const struct {
+    const char *path;
+    uint32_t bytes[MUC_MCU_ISA_COUNT + 1]; /* the last: RISC-V with an FPU */
+} sources[] = {
+#define MUC_MCU_CODE(path, plain, dsp, mve, rv, rv_float) \
+    { path, { plain, dsp, mve, rv, rv_float } },
+#include "targets/mcu/compile/code_bytes.def"
+#undef MUC_MCU_CODE
+};
+
+uint64_t muc_mcu_language_bytes(const muc_mcu_program *program)
+{
+    muc_mcu_core core = program->machine->core;
+    unsigned column =
+        core == MUC_MCU_CORE_RV32IMAFC ? MUC_MCU_ISA_COUNT : muc_mcu_core_get(core)->isa;
+    uint64_t bytes = TEXT_BYTES + (uint64_t)CALL_BYTES * program->step_count;
+
+    for (uint32_t i = 0; i < program->step_count; i++)
+        bytes += program->steps[i].packed_bytes ? MATRIX_BYTES : 0;
+    for (uint32_t i = 0; i < program->source_count; i++)
+        for (size_t k = 0; k < MUC_COUNT(sources); k++)
+            if (strcmp(program->sources[i], sources[k].path) == 0)
+                bytes += sources[k].bytes[column];
+    return bytes + muc_mcu_constant_bytes(program) + program->table_bytes +
+           program->lm->tokenizer_bytes;
+}

@@ -1,0 +1,244 @@
+/* mcu.c - the back end's road: lower, plan, emit. */
+#include "targets/mcu/compile/mcu.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/lower/lower_nodes.h"
+#include "targets/mcu/plan/plan_arena.h"
+#include "targets/mcu/plan/order_steps.h"
+#include "targets/mcu/plan/patch_program.h"
+#include "targets/mcu/program/runtime_files.h"
+#include "targets/mcu/tiles/tiles.h"
+#include "targets/mcu/emit/weights_file.h"
+
+/* small letters, as a prefix of functions and of a file's name */
+static muc_status set_name(muc_context *ctx, muc_mcu_program *program, const char *name)
+{
+    const char *identifier;
+    char *small;
+
+    MUC_TRY(muc_mcu_identifier(ctx, &program->arena, *name ? name : "network", &identifier));
+    small = (char *)identifier;
+    for (; *small; small++)
+        *small = (char)tolower((unsigned char)*small);
+    program->name = identifier;
+    if (strcmp(identifier, "main") != 0)
+        return MUC_OK;
+    return muc_arena_format(ctx, &program->arena, &program->name, "main_network"); /* main.c */
+}
+
+/* which way to store weights would make `bytes` of constants fit */
+static void hint_at_fewer_bits(muc_context *ctx, const muc_mcu_program *program, uint64_t bytes,
+                               uint64_t limit)
+{
+    uint64_t rest = bytes > program->weight_bytes ? bytes - program->weight_bytes : 0;
+
+    if (!program->lm && program->uses_f32)
+        muc_hint(ctx, "--quant int8 takes about a quarter of that");
+    if (!program->lm)
+        return;
+    if (!program->lm->blocks && rest + program->weights * 9 / 16 <= limit) /* 4.5 bits */
+        muc_hint(ctx, "--quant bd4 would do");
+    else if (rest + program->weights * 5 / 16 <= limit) /* 2.5 bits */
+        muc_hint(ctx, "muc compress --bits 2 would do");
+    else
+        muc_hint(ctx, "no number of bits is few enough, even 2 a weight take %" PRIu64 " bytes",
+                 rest + program->weights / 4);
+}
+
+/* constants, and no code yet, against the memory that holds both */
+static muc_status check_constants(muc_context *ctx, const muc_mcu_program *program)
+{
+    const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_WEIGHTS);
+    uint64_t bytes = muc_mcu_constant_bytes(program);
+
+    if (memory->bytes == 0 || bytes <= memory->bytes)
+        return MUC_OK;
+    muc_fail(ctx, MUC_NOFIT, program->graph->name, MUC_NO_OFFSET,
+             "constants take %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu32
+             " of %s of machine %s",
+             bytes, bytes - memory->bytes, memory->bytes, memory->name, program->machine->name);
+    hint_at_fewer_bits(ctx, program, bytes, memory->bytes);
+    return MUC_NOFIT;
+}
+
+/* the context whose caches leave room for what is too much now, if all else is the same, or 0 */
+static uint32_t context_for(const muc_mcu_program *program)
+{
+    uint64_t states = 0, surplus = program->plan.peak - program->plan.capacity, fewer;
+
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (program->values[i].kind == MUC_MCU_STATE_DATA) {
+            states += program->values[i].bytes;
+            surplus += MUC_MCU_ALIGNMENT; /* in front of the next, for a shorter one */
+        }
+    if (states < program->lm->context)
+        return 0;
+    fewer = surplus / (states / program->lm->context) + 1;
+    return fewer < program->lm->context ? program->lm->context - (uint32_t)fewer : 0;
+}
+
+static muc_status check_arena(muc_context *ctx, const muc_mcu_program *program)
+{
+    muc_status status = muc_plan_check(ctx, &program->plan);
+
+    if (status != MUC_NOFIT)
+        return status;
+    if (program->lm && program->lm->shorter)
+        *program->lm->shorter = context_for(program);
+    else if (program->lm)
+        muc_hint(ctx, "a shorter context (--ctx-size) would help");
+    else if (program->uses_f32)
+        muc_hint(ctx, "--quant int8 takes about a quarter");
+    return status;
+}
+
+/* buffers to addresses; chains leave some out, as many as must be */
+static muc_status plan_memory(muc_context *ctx, muc_mcu_program *program, muc_mcu_fuse fuse)
+{
+    MUC_TRY(muc_mcu_find_chains(ctx, program, fuse));
+    MUC_TRY(muc_mcu_plan_memory(ctx, program));
+    if (fuse != MUC_MCU_FUSE_AUTO || program->plan.peak <= program->plan.capacity)
+        return MUC_OK;
+    MUC_TRY(muc_mcu_find_chains(ctx, program, MUC_MCU_FUSE_LEAST));
+    return muc_mcu_plan_memory(ctx, program);
+}
+
+static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
+                          const muc_mcu_choices *choices, muc_mcu_build *build)
+{
+    muc_mcu_program *program = &build->program;
+
+    MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
+    program->graph = graph;
+    program->lm = choices->lm;
+    program->machine = &build->machine;
+    MUC_TRY(set_name(ctx, program, name));
+    MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
+    MUC_TRY(muc_mcu_order_steps(ctx, program));
+    if (choices->lm)
+        MUC_TRY(muc_mcu_lm_sources(ctx, program));
+    MUC_TRY(plan_memory(ctx, program, choices->fuse));
+    MUC_TRY(muc_mcu_patch(ctx, program, choices->patches));
+    MUC_TRY(check_constants(ctx, program)); /* patches may pack weights in another way */
+    MUC_TRY(muc_mcu_weights_source(ctx, program));
+    MUC_TRY(muc_mcu_place_tiles(ctx, program));
+    return check_arena(ctx, program);
+}
+
+muc_status muc_mcu_compile_as(muc_context *ctx, muc_graph *graph, const char *name,
+                              const char *machine, const muc_mcu_choices *choices,
+                              muc_mcu_build **out)
+{
+    muc_mcu_build *build = muc_calloc(1, sizeof(*build));
+    muc_status status;
+
+    if (!build)
+        return muc_fail_nomem(ctx, "mcu", sizeof(*build));
+    status = compile(ctx, graph, name, machine, choices, build);
+    if (status == MUC_OK)
+        *out = build;
+    else
+        muc_mcu_build_free(build);
+    return status;
+}
+
+muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
+                           const char *machine, muc_mcu_patches patches, muc_mcu_build **out)
+{
+    return muc_mcu_compile_as(ctx, graph, name, machine, &(muc_mcu_choices){ .patches = patches },
+                              out);
+}
+
+void muc_mcu_build_free(muc_mcu_build *build)
+{
+    if (!build)
+        return;
+    muc_arena_free(&build->program.arena);
+    free(build);
+}
+
+typedef void emitter(const muc_mcu_program *program, muc_text *text);
+
+static muc_status write_text(muc_context *ctx, const muc_mcu_program *program, emitter *emit,
+                             const char *name, muc_folder *folder)
+{
+    muc_text text = { 0 };
+    muc_status status;
+
+    emit(program, &text);
+    status = muc_text_status(ctx, &text);
+    if (status == MUC_OK)
+        status = muc_folder_write(folder, name, text.data, text.size);
+    muc_text_free(&text);
+    return status;
+}
+
+static muc_status write_lm(muc_context *ctx, const muc_mcu_program *program, muc_folder *folder)
+{
+    muc_arena arena = { 0 };
+    const char *source, *header;
+    muc_status status = muc_arena_format(ctx, &arena, &source, "%s_lm.c", program->name);
+
+    if (status == MUC_OK)
+        status = muc_arena_format(ctx, &arena, &header, "%s_lm.h", program->name);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_lm_source, source, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_lm_header, header, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_lm_main, "main.c", folder);
+    muc_arena_free(&arena);
+    return status;
+}
+
+static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_folder *folder)
+{
+    const muc_mcu_program *program = &build->program;
+    muc_arena arena = { 0 };
+    const char *source, *header, *description;
+    muc_status status = muc_arena_format(ctx, &arena, &source, "%s.c", program->name);
+
+    if (status == MUC_OK)
+        status = muc_arena_format(ctx, &arena, &header, "%s.h", program->name);
+    if (status == MUC_OK)
+        status = muc_arena_format(ctx, &arena, &description, "%s.json", program->name);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_emit_source, source, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_emit_header, header, folder);
+    if (status == MUC_OK)
+        status = write_text(ctx, program, muc_mcu_emit_json, description, folder);
+    muc_arena_free(&arena);
+    MUC_TRY(status);
+    if (program->lm)
+        MUC_TRY(write_lm(ctx, program, folder));
+    else
+        MUC_TRY(write_text(ctx, program, muc_mcu_emit_main, "main.c", folder));
+    MUC_TRY(write_text(ctx, program, muc_mcu_emit_cmake, "CMakeLists.txt", folder));
+    MUC_TRY(write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
+    for (uint32_t i = 0; program->exports && i < program->exports->record_count; i++)
+        MUC_TRY(muc_folder_write(folder, program->exports->records[i].file,
+                                 program->exports->records[i].data,
+                                 program->exports->record_bytes));
+    MUC_TRY(muc_mcu_weights_write(ctx, program, folder));
+    return muc_mcu_write_runtime(ctx, program, folder);
+}
+
+muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path,
+                                muc_folder_check *check)
+{
+    muc_folder *folder;
+    muc_status status;
+
+    MUC_TRY(muc_folder_begin(ctx, path, &folder));
+    status = write_all(ctx, build, folder);
+    if (status == MUC_OK)
+        return muc_folder_commit(folder, check, NULL);
+    muc_folder_discard(folder);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* mcu.h - the back end for microcontrollers: any graph in, a folder of C out. */
+#ifndef MUC_MCU_H
+#define MUC_MCU_H
+
+#include "base/output_folder.h"
+#include "targets/mcu/tiles/chains.h"
+#include "targets/mcu/emit/emit_language.h"
+#include "targets/mcu/machines/mcu_machine.h"
+#include "targets/mcu/plan/patch_program.h"
+#include "targets/mcu/program/mcu_program.h"
+
+/* A compilation with its stages, for reports and tests. */
+typedef struct muc_mcu_build {
+    muc_mcu_machine machine;
+    muc_mcu_program program;
+} muc_mcu_build;
+
+/* How a graph is compiled. */
+typedef struct muc_mcu_choices {
+    muc_mcu_patches patches; /* whether the first stages run patch by patch (patch_program.h) */
+    muc_mcu_fuse fuse;       /* whether steps in tiles become chains (chains.h) */
+    const muc_mcu_lm *lm;    /* of a language model, for the code around it; borrowed; or NULL */
+} muc_mcu_choices;
+
+/* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:
+ * the host). name becomes the prefix of all that is public in the C code. On failure there is
+ * nothing to free. */
+muc_status muc_mcu_compile_as(muc_context *ctx, muc_graph *graph, const char *name,
+                              const char *machine, const muc_mcu_choices *choices,
+                              muc_mcu_build **out);
+/* The same with chains where they are cheaper. */
+muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
+                           const char *machine, muc_mcu_patches patches, muc_mcu_build **out);
+void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
+
+/* Writes NAME.c, NAME.h, main.c, CMakeLists.txt, README.md and the runtime's files into a folder,
+ * which appears whole or not at all, after check, which may be NULL. The same build gives the same
+ * bytes. */
+muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path,
+                                muc_folder_check *check);
+
+#endif

@@ -1,0 +1,260 @@
+/* int8_layer.c - which kernel carries out a convolution, and descriptors as text. */
+#include "targets/mcu/kernels/int8_layer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- kernels with weights ---- */
+
+enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
+enum { isa_rv = MUC_MCU_ISA_RV };
+
+#define ROW_CONV(isa, name) \
+    { (muc_mcu_isa)isa_##isa,    "mur_" #isa "_" #name, \
+      mur_##isa##_##name##_fits, mur_##isa##_##name##_packed_bytes, \
+      mur_##isa##_##name##_pack, mur_##isa##_##name##_scratch_bytes },
+#define ROW_UNARY(isa, name)
+#define ROW_BINARY(isa, name)
+#define ROW_PRODUCT(isa, name)
+static const muc_mcu_conv_kernel kernels[] = {
+#define MUR_NN(isa, name, kind, descriptor) ROW_##kind(isa, name)
+#include "mur_nn.def"
+#undef MUR_NN
+};
+
+static bool is_depthwise(const muc_mcu_conv_kernel *kernel)
+{
+    return strstr(kernel->function, "_depthwise_") != NULL;
+}
+
+muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *kernel,
+                             const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                             uint32_t *packed)
+{
+    size_t bytes = kernel->packed_bytes(layer);
+    const uint8_t *zeros = muc_mcu_zeros(l, bytes);
+    uint8_t *data;
+
+    if (zeros)
+        return muc_mcu_new_packed(l, "weights", zeros, bytes, packed);
+    MUC_TRY(muc_arena_new(l->ctx, &l->program->arena, bytes, 1, (void **)&data));
+    kernel->pack(layer, plain, data);
+    return muc_mcu_new_packed(l, "weights", data, bytes, packed);
+}
+
+bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *shape,
+                       int32_t *lead)
+{
+    if (is_depthwise(kernel)) {
+        *lead = 0;
+        return shape->in_c == shape->out_c && shape->out_h <= shape->in_h &&
+               shape->out_w <= shape->in_w && shape->in_pitch == shape->in_w * shape->in_c &&
+               shape->out_pitch == shape->out_w * shape->out_c;
+    }
+    *lead = strstr(kernel->function, "_fc_") ? mur_fc_s8_lead(shape) : mur_conv_s8_lead(shape);
+    return true;
+}
+
+static bool fits_all(const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layers, uint32_t count,
+                     const mur_conv_plain *plain)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!kernel->fits(&layers[i], plain))
+            return false;
+    return true;
+}
+
+/* the best instruction set that fits; of its kernels, for a depthwise layer its own first */
+const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
+                                             uint32_t count, const mur_conv_plain *plain)
+{
+    const muc_mcu_conv_kernel *found = NULL;
+    int best = -1;
+
+    for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
+        int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
+        int worth = 2 * suits + (layers->shape.groups > 1 && is_depthwise(&kernels[i]));
+
+        if (suits >= 0 && worth > best && fits_all(&kernels[i], layers, count, plain)) {
+            found = &kernels[i];
+            best = worth;
+        }
+    }
+    return found;
+}
+
+void muc_mcu_flatten_conv(mur_conv_shape *layer)
+{
+    if (layer->out_w == 1 && layer->in_w == 1 && layer->kernel_w == 1 && layer->pad_left == 0)
+        layer->stride_w = 1; /* of one column, whatever it was */
+    if (layer->kernel_h != 1 || layer->kernel_w != 1 || layer->stride_h != 1 ||
+        layer->stride_w != 1 || layer->pad_top || layer->pad_left || layer->out_h != layer->in_h ||
+        layer->out_w != layer->in_w || layer->in_pitch != layer->in_w * layer->in_c ||
+        layer->out_pitch != layer->out_w * layer->out_c)
+        return;
+    layer->in_w *= layer->in_h; /* a row of pixels */
+    layer->out_w = layer->in_w;
+    layer->in_h = layer->out_h = 1;
+    layer->in_pitch = layer->in_w * layer->in_c;
+    layer->out_pitch = layer->out_w * layer->out_c;
+}
+
+/* ---- shapes ---- */
+
+mur_conv_shape muc_mcu_conv_shape(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    mur_conv_shape shape = {
+        .in_h = (int32_t)muc_mcu_dim(l, x, 1),
+        .in_w = (int32_t)muc_mcu_dim(l, x, 2),
+        .in_c = (int32_t)muc_mcu_dim(l, x, 3),
+        .out_h = (int32_t)muc_mcu_dim(l, y, 1),
+        .out_w = (int32_t)muc_mcu_dim(l, y, 2),
+        .out_c = (int32_t)muc_mcu_dim(l, y, 3),
+        .kernel_h = (uint16_t)muc_mcu_dim(l, w, 1),
+        .kernel_w = (uint16_t)muc_mcu_dim(l, w, 2),
+        .stride_h = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 0, 1),
+        .stride_w = (uint16_t)muc_node_item_or(node, MUC_KEY_STRIDES, 1, 1),
+        .dilation_h = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1),
+        .dilation_w = (uint16_t)muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1),
+        .pad_top = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 0, 0),
+        .pad_left = (uint16_t)muc_node_item_or(node, MUC_KEY_PADS, 1, 0),
+        .groups = (int32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1),
+    };
+
+    shape.in_pitch = shape.in_w * shape.in_c;
+    shape.out_pitch = shape.out_w * shape.out_c;
+    return shape;
+}
+
+mur_conv_shape muc_mcu_linear_shape(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    int32_t rows = (int32_t)muc_mcu_elements(l, x, 0, x->rank - 1);
+    mur_conv_shape shape = {
+        .in_h = 1,
+        .in_w = rows,
+        .in_c = (int32_t)muc_mcu_dim(l, w, 1),
+        .out_h = 1,
+        .out_w = rows,
+        .out_c = (int32_t)muc_mcu_dim(l, w, 0),
+        .kernel_h = 1,
+        .kernel_w = 1,
+        .stride_h = 1,
+        .stride_w = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+    };
+
+    shape.in_pitch = rows * shape.in_c;
+    shape.out_pitch = rows * shape.out_c;
+    return shape;
+}
+
+size_t muc_mcu_conv_weights(const mur_conv_shape *shape)
+{
+    return (size_t)shape->kernel_h * shape->kernel_w * (size_t)(shape->in_c / shape->groups);
+}
+
+uint64_t muc_mcu_conv_macs(const mur_conv_shape *shape)
+{
+    return (uint64_t)shape->out_h * (uint64_t)shape->out_w * (uint64_t)shape->out_c *
+           muc_mcu_conv_weights(shape);
+}
+
+/* ---- text ---- */
+
+static void print_field(muc_text *text, int indent, const char *name, int64_t value)
+{
+    if (value)
+        muc_text_add(text, "\n%*s.%s = %" PRId64 ",", indent, "", name, value);
+}
+
+void muc_mcu_print_field(muc_text *text, const char *name, int64_t value)
+{
+    print_field(text, 4, name, value);
+}
+
+void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output)
+{
+    muc_text_add(text,
+                 "\n    .output = { .kind = %s, .shift = %d, .zero = %d, .min = %d, .max = %d },",
+                 output->kind == MUR_REQUANT_Q31 ? "MUR_REQUANT_Q31" : "MUR_REQUANT_SHIFT",
+                 output->shift, output->zero, output->min, output->max);
+}
+
+#define FIELD(name) muc_mcu_print_field(text, #name, layer->name)
+#define SHAPE_FIELD(name) print_field(text, 8, #name, layer->name)
+
+void muc_mcu_print_shape(muc_text *text, const mur_conv_shape *layer)
+{
+    muc_text_add(text, "\n    .shape = {");
+    SHAPE_FIELD(in_h);
+    SHAPE_FIELD(in_w);
+    SHAPE_FIELD(in_c);
+    SHAPE_FIELD(out_h);
+    SHAPE_FIELD(out_w);
+    SHAPE_FIELD(out_c);
+    SHAPE_FIELD(in_pitch);
+    SHAPE_FIELD(out_pitch);
+    SHAPE_FIELD(kernel_h);
+    SHAPE_FIELD(kernel_w);
+    SHAPE_FIELD(stride_h);
+    SHAPE_FIELD(stride_w);
+    SHAPE_FIELD(dilation_h);
+    SHAPE_FIELD(dilation_w);
+    SHAPE_FIELD(pad_top);
+    SHAPE_FIELD(pad_left);
+    SHAPE_FIELD(groups);
+    muc_text_add(text, "\n    },");
+}
+
+void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed)
+{
+    muc_mcu_print_shape(text, &layer->shape);
+    FIELD(in_zero);
+    if (layer->weight_zero)
+        FIELD(weight_zero);
+    muc_mcu_print_output(text, &layer->output);
+    muc_text_add(text, "\n    .packed = %s,", packed);
+}
+
+void muc_mcu_print_pool(muc_text *text, const mur_pool_s8 *layer)
+{
+    FIELD(in_h);
+    FIELD(in_w);
+    FIELD(c);
+    FIELD(out_h);
+    FIELD(out_w);
+    FIELD(in_pitch);
+    FIELD(out_pitch);
+    FIELD(kernel_h);
+    FIELD(kernel_w);
+    FIELD(stride_h);
+    FIELD(stride_w);
+    FIELD(pad_top);
+    FIELD(pad_left);
+    FIELD(min);
+    FIELD(max);
+}
+
+void muc_mcu_print_add(muc_text *text, const mur_add_s8 *layer)
+{
+    FIELD(count);
+    FIELD(b_count);
+    FIELD(a_mul);
+    FIELD(a_shift);
+    FIELD(b_mul);
+    FIELD(b_shift);
+    FIELD(mul);
+    FIELD(shift);
+    FIELD(left_shift);
+    FIELD(subtract);
+    FIELD(a_zero);
+    FIELD(b_zero);
+    FIELD(zero);
+    FIELD(min);
+    FIELD(max);
+}

@@ -1,0 +1,223 @@
+/* recurrent_int.c - layers with states: SVDF, and the LSTM of integers. */
+#include <inttypes.h>
+
+#include "graph/scales.h"
+#include "mur_recurrent.h"
+#include "targets/mcu/kernels/int8_layer.h"
+#include "targets/mcu/loops/loop_nest.h"
+#include "targets/mcu/program/runtime_files.h"
+
+static int8_t byte_of(const muc_tensor *tensor, uint64_t i)
+{
+    return (int8_t)tensor->data[i];
+}
+
+/* what a row's sum begins with: its bias less the zero point of what it is multiplied by */
+static int32_t offset_of(const muc_tensor *weights, uint64_t row, uint32_t columns, int32_t zero,
+                         const muc_tensor *bias, uint64_t at)
+{
+    uint32_t sum = bias ? muc_load_u32(bias->data + 4 * at) : 0;
+
+    for (uint32_t i = 0; i < columns; i++)
+        sum -= (uint32_t)byte_of(weights, row * columns + i) * (uint32_t)zero;
+    return (int32_t)sum;
+}
+
+/* whether the instruction set has SMLAD */
+static bool has_dsp(const muc_mcu_lowering *l)
+{
+    return muc_mcu_isa_suits(l->isa, MUC_MCU_ISA_DSP) >= 0;
+}
+
+/* ---- svdf ---- */
+
+static mur_svdf svdf_of(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *time = muc_mcu_input(l, node, 2);
+    uint32_t rank = (uint32_t)muc_node_integer(node, MUC_KEY_RANK);
+
+    return (mur_svdf){ .batch = muc_mcu_dim(l, x, 0),
+                       .inputs = muc_mcu_dim(l, x, 1),
+                       .units = muc_mcu_dim(l, time, 0) / rank,
+                       .rank = rank,
+                       .memory = muc_mcu_dim(l, time, 1) };
+}
+
+static muc_status print_svdf(muc_mcu_lowering *l, const muc_node *node, const mur_svdf *layer)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    uint64_t filters = (uint64_t)layer->units * layer->rank;
+    muc_svdf_scales scales;
+    int32_t *offsets;
+
+    if (x->quantization) {
+        MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)filters, &offsets));
+        for (uint64_t f = 0; f < filters; f++)
+            offsets[f] = offset_of(muc_mcu_input(l, node, 1), f, layer->inputs,
+                                   x->quantization->zero_points[0], NULL, 0);
+        muc_mcu_print_words(l, "offsets", offsets, filters);
+    }
+    muc_text_add(&l->text, "    static const mur_svdf layer = {");
+    muc_mcu_print_field(&l->text, "batch", layer->batch);
+    muc_mcu_print_field(&l->text, "inputs", layer->inputs);
+    muc_mcu_print_field(&l->text, "units", layer->units);
+    muc_mcu_print_field(&l->text, "rank", layer->rank);
+    muc_mcu_print_field(&l->text, "memory", layer->memory);
+    if (x->quantization) {
+        (void)muc_scale_svdf(l->graph, node, &scales);
+        muc_mcu_print_field(&l->text, "value_mul", scales.feature.mantissa);
+        muc_mcu_print_field(&l->text, "value_shift", scales.feature.shift);
+        muc_mcu_print_field(&l->text, "unit_mul", scales.time.mantissa);
+        muc_mcu_print_field(&l->text, "unit_shift", scales.time.shift);
+        muc_mcu_print_field(&l->text, "state_zero",
+                            muc_mcu_input(l, node, 3)->quantization->zero_points[0]);
+        muc_mcu_print_field(&l->text, "zero",
+                            muc_mcu_output(l, node, 0)->quantization->zero_points[0]);
+        muc_text_add(&l->text, "\n    .offsets = offsets,");
+    }
+    muc_text_add(&l->text, "\n    };\n\n");
+    return MUC_OK;
+}
+
+bool muc_mcu_takes_svdf(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *feature = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_svdf_scales scales;
+
+    if (!muc_mcu_is_static(l, x) || (muc_mcu_input(l, node, 3)->dtype == MUC_I16 &&
+                                     muc_mcu_input(l, node, 3)->quantization->zero_points[0]))
+        return false;
+    return x->quantization
+               ? y->dtype == MUC_I8 && feature->data && muc_scale_svdf(l->graph, node, &scales)
+               : x->dtype == MUC_F32;
+}
+
+muc_status muc_mcu_write_svdf(muc_mcu_lowering *l, const muc_node *node)
+{
+    const mur_svdf layer = svdf_of(l, node);
+    muc_dtype state = muc_mcu_input(l, node, 3)->dtype;
+    const char *function = state == MUC_F32  ? "mur_svdf_f32_run"
+                           : state == MUC_I8 ? "mur_svdf_s8_run"
+                           : has_dsp(l)      ? "mur_dsp_svdf_s16_run"
+                                             : "mur_svdf_s16_run";
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    l->program->uses_recurrent = true;
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(print_svdf(l, node, &layer));
+    muc_text_add(&l->text, "    %s(&layer, a, b, c, %s, d, y);\n", function,
+                 muc_mcu_input(l, node, 4) ? "e" : "NULL");
+    return muc_mcu_end_function(
+        l, 0, (uint64_t)layer.batch * layer.units * layer.rank * (layer.inputs + layer.memory));
+}
+
+/* ---- lstm ---- */
+
+void muc_mcu_print_sigmoid_table(muc_mcu_lowering *l)
+{
+    uint16_t table[256];
+
+    muc_scale_sigmoid_table(table);
+    muc_text_add(&l->text, "    static const uint16_t sigmoid[256] = {");
+    for (unsigned i = 0; i < 256; i++)
+        muc_text_add(&l->text, "%s%u,", i % 12 ? " " : "\n        ", table[i]);
+    muc_text_add(&l->text, "\n    };\n");
+    l->program->table_bytes += sizeof(table);
+}
+
+static mur_lstm_s8 lstm_of(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *r = muc_mcu_input(l, node, 2);
+    bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
+
+    return (mur_lstm_s8){ .steps = muc_mcu_dim(l, x, first ? 1 : 0),
+                          .batch = muc_mcu_dim(l, x, first ? 0 : 1),
+                          .inputs = muc_mcu_dim(l, x, 2),
+                          .hidden = muc_mcu_dim(l, r, 2),
+                          .batch_first = first };
+}
+
+bool muc_mcu_takes_lstm_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *bias = muc_mcu_input(l, node, 3);
+    muc_lstm_scales scales;
+
+    return x->quantization && muc_mcu_is_static(l, x) && muc_mcu_input(l, node, 1)->data &&
+           muc_mcu_input(l, node, 2)->data && (!bias || bias->data) &&
+           muc_scale_lstm(l->graph, node, &scales);
+}
+
+static void print_four(muc_text *text, const char *mul, const char *shift,
+                       const muc_multiplier factors[4])
+{
+    muc_text_add(text, "\n    .%s = {", mul);
+    for (int i = 0; i < 4; i++)
+        muc_text_add(text, "%s %" PRId32, i ? "," : "", factors[i].mantissa);
+    muc_text_add(text, " },\n    .%s = {", shift);
+    for (int i = 0; i < 4; i++)
+        muc_text_add(text, "%s %" PRId32, i ? "," : "", factors[i].shift);
+    muc_text_add(text, " },");
+}
+
+static void print_lstm(muc_mcu_lowering *l, const muc_node *node, const mur_lstm_s8 *layer)
+{
+    muc_text *text = &l->text;
+    muc_lstm_scales scales;
+
+    (void)muc_scale_lstm(l->graph, node, &scales);
+    muc_text_add(text, "    static const mur_lstm_s8 layer = {");
+    muc_mcu_print_field(text, "steps", layer->steps);
+    muc_mcu_print_field(text, "batch", layer->batch);
+    muc_mcu_print_field(text, "inputs", layer->inputs);
+    muc_mcu_print_field(text, "hidden", layer->hidden);
+    muc_mcu_print_field(text, "batch_first", layer->batch_first);
+    print_four(text, "x_mul", "x_shift", scales.in);
+    print_four(text, "h_mul", "h_shift", scales.again);
+    muc_mcu_print_field(text, "in_mul", scales.input.mantissa);
+    muc_mcu_print_field(text, "in_shift", scales.input.shift);
+    muc_mcu_print_field(text, "out_mul", scales.output.mantissa);
+    muc_mcu_print_field(text, "out_shift", scales.output.shift);
+    muc_mcu_print_field(text, "cell_shift", scales.cell_shift);
+    muc_mcu_print_field(text, "clip", scales.clip == INT32_MAX ? INT16_MAX + 1 : scales.clip);
+    muc_mcu_print_field(text, "zero", muc_mcu_input(l, node, 5)->quantization->zero_points[0]);
+    muc_text_add(text, "\n    .x_bias = x_bias,\n    .h_bias = h_bias,"
+                       "\n    .sigmoid = sigmoid,\n    };\n");
+}
+
+static muc_status print_biases(muc_mcu_lowering *l, const muc_node *node, const mur_lstm_s8 *layer)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *h = muc_mcu_input(l, node, 5);
+    const muc_tensor *bias = muc_mcu_input(l, node, 3);
+    const uint64_t rows = 4 * (uint64_t)layer->hidden;
+    int32_t *words;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)rows, &words));
+    for (uint64_t row = 0; row < rows; row++)
+        words[row] = offset_of(muc_mcu_input(l, node, 1), row, layer->inputs,
+                               x->quantization->zero_points[0], bias, row);
+    muc_mcu_print_words(l, "x_bias", words, rows);
+    for (uint64_t row = 0; row < rows; row++)
+        words[row] = offset_of(muc_mcu_input(l, node, 2), row, layer->hidden,
+                               h->quantization->zero_points[0], bias, rows + row);
+    muc_mcu_print_words(l, "h_bias", words, rows);
+    muc_mcu_print_sigmoid_table(l);
+    return MUC_OK;
+}
+
+muc_status muc_mcu_write_lstm_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    const char *function = has_dsp(l) ? "mur_dsp_lstm_s8_run" : "mur_lstm_s8_run";
+    const mur_lstm_s8 layer = lstm_of(l, node);
+
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
+    l->program->uses_recurrent = true;
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(print_biases(l, node, &layer));
+    print_lstm(l, node, &layer);
+    muc_mcu_print_recurrent_operands(l, node, "mur_lstm_s8_operands");
+    muc_text_add(&l->text, "    %s(&layer, &operands, scratch);\n", function);
+    return muc_mcu_end_function(l, mur_lstm_s8_scratch_bytes(&layer),
+                                (uint64_t)layer.steps * layer.batch * 4 * layer.hidden *
+                                    (layer.inputs + layer.hidden));
+}

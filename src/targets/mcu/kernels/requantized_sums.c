@@ -1,0 +1,243 @@
+/* requantized_sums.c - QuantLib's sums that are requantized where they are made: by the kernels of
+ * int8 where all is constant, else in loops; and tables of bytes. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/kernels/image_batch.h"
+#include "targets/mcu/kernels/int8_layer.h"
+#include "targets/mcu/loops/loop_nest.h"
+#include "targets/mcu/program/runtime_files.h"
+#include "targets/mcu/tiles/tiles.h"
+
+static bool is_constant(const muc_tensor *t, muc_dtype dtype)
+{
+    return t->kind == MUC_TENSOR_CONST && t->data && t->dtype == dtype;
+}
+
+/* element i of a constant of i32, or its only one */
+static int32_t word(const muc_tensor *t, uint32_t i)
+{
+    int32_t out;
+
+    memcpy(&out, t->data + (t->bytes > sizeof(out) ? i : 0) * sizeof(out), sizeof(out));
+    return out;
+}
+
+/* the half that rounds */
+static int64_t half_of(const muc_node *node)
+{
+    return (INT64_C(1) << muc_node_integer(node, MUC_KEY_SHIFT)) >> 1;
+}
+
+/* ---- kernels ---- */
+
+static bool takes_product(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    const muc_tensor *mul = muc_mcu_input(l, node, 2), *add = muc_mcu_input(l, node, 3);
+    const muc_tensor *zero = muc_mcu_input(l, node, 4);
+
+    if (x->dtype != MUC_I8 || muc_mcu_output(l, node, 0)->dtype != MUC_I8 ||
+        !muc_mcu_is_static(l, x) || !is_constant(w, MUC_I8) || !is_constant(mul, MUC_I32) ||
+        !is_constant(add, MUC_I32) || (zero && !is_constant(zero, MUC_I8)))
+        return false;
+    for (uint32_t i = 0; i < add->bytes / sizeof(int32_t); i++)
+        if (word(add, i) + half_of(node) > INT32_MAX)
+            return false;
+    return true;
+}
+
+static muc_status write_product(muc_mcu_lowering *l, const muc_node *node, mur_conv_shape shape)
+{
+    const muc_tensor *mul = muc_mcu_input(l, node, 2), *add = muc_mcu_input(l, node, 3);
+    const muc_tensor *zero = muc_mcu_input(l, node, 4);
+    mur_conv_plain plain = { .weights = (const int8_t *)muc_mcu_input(l, node, 1)->data };
+    mur_conv_s8 layer = { .shape = shape };
+    int32_t *factors, *addends;
+
+    layer.in_zero = zero ? (int8_t)zero->data[0] : 0;
+    layer.output = (mur_output_s8){
+        .kind = MUR_REQUANT_SHIFT,
+        .shift = (uint8_t)muc_node_integer(node, MUC_KEY_SHIFT),
+        .min = (int8_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN),
+        .max = (int8_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX),
+    };
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)shape.out_c, &factors));
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)shape.out_c, &addends));
+    for (int32_t c = 0; c < shape.out_c; c++) {
+        factors[c] = word(mul, (uint32_t)c);
+        addends[c] = (int32_t)(word(add, (uint32_t)c) + half_of(node));
+    }
+    plain.mul = factors;
+    plain.shift = addends;
+    return muc_mcu_write_layer(l, node, &layer, &plain);
+}
+
+bool muc_mcu_takes_requant_conv_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return x->rank == 4 && muc_mcu_takes_images(l, x) &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) && takes_product(l, node);
+}
+
+muc_status muc_mcu_write_requant_conv_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    return write_product(l, node, muc_mcu_conv_shape(l, node));
+}
+
+bool muc_mcu_takes_requant_linear_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return takes_product(l, node);
+}
+
+muc_status muc_mcu_write_requant_linear_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    return write_product(l, node, muc_mcu_linear_shape(l, node));
+}
+
+/* ---- sums and products of two ---- */
+
+bool muc_mcu_takes_requant_pair(const muc_mcu_lowering *l, const muc_node *node)
+{
+    (void)l;
+    (void)node;
+    return true;
+}
+
+static bool is_byte(const muc_tensor *t)
+{
+    return t->dtype == MUC_I8 || t->dtype == MUC_U8;
+}
+
+enum { SUMS = 511 }; /* that two bytes can have */
+
+/* a table is worth it: of many sums of bytes by constants */
+static bool has_table(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return node->op == MUC_OP_REQUANT_ADD && is_byte(muc_mcu_input(l, node, 0)) &&
+           is_byte(muc_mcu_input(l, node, 1)) && is_byte(muc_mcu_output(l, node, 0)) &&
+           is_constant(muc_mcu_input(l, node, 2), MUC_I32) &&
+           is_constant(muc_mcu_input(l, node, 3), MUC_I32) &&
+           muc_mcu_most_elements(l, muc_mcu_output(l, node, 0)) > 2 * SUMS;
+}
+
+static int64_t least_of(const muc_tensor *t)
+{
+    return t->dtype == MUC_I8 ? INT8_MIN : 0;
+}
+
+/* what each sum becomes, from the least on; the least */
+static int64_t print_table(muc_mcu_lowering *l, const muc_node *node)
+{
+    int64_t least = least_of(muc_mcu_input(l, node, 0)) + least_of(muc_mcu_input(l, node, 1));
+    int64_t low = muc_node_integer(node, MUC_KEY_CLAMP_MIN);
+    int64_t high = muc_node_integer(node, MUC_KEY_CLAMP_MAX);
+
+    muc_text_add(&l->text, "    static const %s of_sum[%d] = {",
+                 muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype), SUMS);
+    for (int64_t i = 0; i < SUMS; i++) {
+        int64_t x = (least + i) * word(muc_mcu_input(l, node, 2), 0) +
+                    word(muc_mcu_input(l, node, 3), 0) + half_of(node);
+        int64_t step = INT64_C(1) << muc_node_integer(node, MUC_KEY_SHIFT);
+
+        x = (x - (x % step + step) % step) / step; /* rounded down */
+        muc_text_add(&l->text, "%s%" PRId64 ",", i % 16 ? " " : "\n        ",
+                     x < low    ? low
+                     : x > high ? high
+                                : x);
+    }
+    muc_text_add(&l->text, "\n    };\n\n");
+    l->program->table_bytes += SUMS;
+    return least;
+}
+
+muc_status muc_mcu_write_requant_pair(muc_mcu_lowering *l, const muc_node *node)
+{
+    const char *sign = node->op == MUC_OP_REQUANT_ADD ? " + " : " * ";
+    bool table = has_table(l, node);
+    int64_t least = 0;
+    muc_text *text = &l->text;
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = muc_mcu_nest_pointwise(l, node, 2);
+    for (uint32_t i = 2; i < node->input_count; i++)
+        muc_mcu_nest_add(&nest, muc_mcu_input_name(i));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
+    if (table)
+        least = print_table(l, node);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[2], text);
+    if (table)
+        muc_text_add(text, " = of_sum[");
+    else
+        muc_text_add(text, " = (%s)mur_quantlib_requant(",
+                     muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype));
+    for (uint32_t i = 0; i < 2; i++) {
+        muc_text_add(text, "%s", i ? sign : "");
+        muc_mcu_nest_print(&nest, &nest.operands[i], text);
+    }
+    if (table) {
+        muc_text_add(text, " + %" PRId64 "];\n", -least);
+    } else {
+        muc_text_add(text, ", c[0], d[0]");
+        muc_mcu_print_requant(l, node);
+        muc_text_add(text, ");\n");
+    }
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
+}
+
+/* ---- tables ---- */
+
+bool muc_mcu_takes_lookup(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
+           muc_mcu_input(l, node, 1)->kind == MUC_TENSOR_CONST;
+}
+
+/* The kernel reads x as int8; of u8 those are first whose top bit is set. */
+muc_status muc_mcu_write_lookup(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    const uint64_t count = muc_mcu_most_elements(l, x);
+    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, count, 1, false);
+    unsigned turn = x->dtype == MUC_U8 ? 128 : 0;
+    uint8_t *table;
+
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &table));
+    for (unsigned i = 0; i < 256; i++)
+        table[i] = muc_mcu_input(l, node, 1)->data[i ^ turn];
+    return muc_mcu_write_table(l, node, &cut, table);
+}
+
+bool muc_mcu_takes_lookup_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    (void)l;
+    (void)node;
+    return true;
+}
+
+muc_status muc_mcu_write_lookup_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_text *text = &l->text;
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = muc_mcu_nest_pointwise(l, node, 1);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], text);
+    muc_text_add(text, " = b[");
+    muc_mcu_nest_print(&nest, &nest.operands[0], text);
+    muc_text_add(text, " + %" PRId64 "];\n", -least_of(muc_mcu_input(l, node, 0)));
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
+}

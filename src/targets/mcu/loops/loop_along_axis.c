@@ -1,0 +1,450 @@
+/* loop_along_axis.c - reductions, softmax and norms of plain numbers: loops along some dimensions
+ * inside of loops over the others.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph/scales.h"
+#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/loops/loop_nest.h"
+
+/* What a reduction does: before the first element, with each, and at the end; sum is the result so
+ * far, x the element, n how many there are, most the greatest of them, or 0 if that is infinite. */
+typedef struct reduction {
+    muc_op op;
+    bool whole; /* for integers, else for f32 */
+    const char *type, *start, *each, *end;
+} reduction;
+
+static const reduction reductions[] = {
+    { MUC_OP_REDUCE_SUM, false, "float", "0.0f", "sum + x", "sum" },
+    { MUC_OP_REDUCE_MEAN, false, "float", "0.0f", "sum + x", "sum / (float)n" },
+    { MUC_OP_REDUCE_MAX, false, "float", "-1.0f / 0.0f", "mur_max(x, sum)", "sum" },
+    { MUC_OP_REDUCE_MIN, false, "float", "1.0f / 0.0f", "mur_min(x, sum)", "sum" },
+    { MUC_OP_REDUCE_PROD, false, "float", "1.0f", "sum * x", "sum" },
+    { MUC_OP_REDUCE_L1, false, "float", "0.0f", "sum + mur_abs(x)", "sum" },
+    { MUC_OP_REDUCE_L2, false, "float", "0.0f", "sum + x * x", "mur_sqrt(sum)" },
+    { MUC_OP_REDUCE_LOG_SUM, false, "float", "0.0f", "sum + x", "mur_real_log(sum)" },
+    { MUC_OP_REDUCE_LOG_SUM_EXP, false, "float", "0.0f", "sum + mur_real_exp(x - most)",
+      "mur_real_log(sum) + most" },
+    { MUC_OP_REDUCE_SUM_SQUARE, false, "float", "0.0f", "sum + x * x", "sum" },
+    { MUC_OP_REDUCE_SUM, true, "int64_t", "0", "sum + (int64_t)x", "sum" },
+    { MUC_OP_REDUCE_MEAN, true, "int64_t", "0", "sum + (int64_t)x", "sum / (int64_t)n" },
+    { MUC_OP_REDUCE_MAX, true, "int64_t", "INT64_MIN", "x > sum ? (int64_t)x : sum", "sum" },
+    { MUC_OP_REDUCE_MIN, true, "int64_t", "INT64_MAX", "x < sum ? (int64_t)x : sum", "sum" },
+    { MUC_OP_REDUCE_SUM_SQUARE, true, "int64_t", "0", "sum + (int64_t)x * (int64_t)x", "sum" },
+};
+
+static bool is_plain(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_F32 || (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER &&
+                                        !tensor->quantization && tensor->dtype != MUC_U64);
+}
+
+static bool is_quantized(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->quantization->count == 1 &&
+           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+}
+
+static const reduction *find_reduction(const muc_mcu_lowering *l, const muc_node *node)
+{
+    bool whole = muc_mcu_input(l, node, 0)->dtype != MUC_F32;
+
+    for (size_t i = 0; i < MUC_COUNT(reductions); i++)
+        if (reductions[i].op == node->op && reductions[i].whole == whole)
+            return &reductions[i];
+    return NULL;
+}
+
+static bool is_reduced(const muc_node *node, uint32_t axis)
+{
+    const muc_attribute *axes = muc_node_attribute(node, MUC_KEY_AXES);
+
+    for (uint32_t i = 0; i < axes->value.integers.count; i++)
+        if (axes->value.integers.items[i] == axis)
+            return true;
+    return false;
+}
+
+bool muc_mcu_takes_reduce(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    bool ordered = node->op == MUC_OP_REDUCE_MAX || node->op == MUC_OP_REDUCE_MIN;
+
+    return (is_plain(x) || (ordered && is_quantized(x))) && find_reduction(l, node) != NULL;
+}
+
+/* operand 0 is x, operand 1 y; the loops that stay come first */
+static void order_loops(muc_mcu_nest *nest, const muc_node *node)
+{
+    const muc_mcu_lowering *l = nest->l;
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    bool keeps = y->rank == x->rank;
+    uint32_t dim_of_y = 0;
+
+    nest->loops = 0;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (!is_reduced(node, i)) {
+            nest->extents[nest->loops] = x->dims[i];
+            nest->operands[0].strides[nest->loops] = muc_mcu_dense(l, x, i);
+            nest->operands[1].strides[nest->loops++] = muc_mcu_dense(l, y, dim_of_y);
+        }
+        dim_of_y += keeps || !is_reduced(node, i);
+    }
+    nest->outer = nest->loops;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (is_reduced(node, i)) {
+            nest->extents[nest->loops] = x->dims[i];
+            nest->operands[0].strides[nest->loops++] = muc_mcu_dense(l, x, i);
+        }
+}
+
+/* "4u * m": turns of the loops first..end-1 */
+static void print_count(const muc_mcu_nest *nest, uint32_t first, uint32_t end)
+{
+    muc_text_add(&nest->l->text, "(");
+    for (uint32_t i = first; i < end; i++) {
+        muc_text_add(&nest->l->text, i > first ? " * " : "");
+        muc_mcu_print_expr(nest->l->graph->pool, nest->extents[i], &nest->l->text);
+    }
+    muc_text_add(&nest->l->text, first == end ? "1u)" : ")");
+}
+
+/* ---- means and sums that carry quantization: TensorFlow Lite's arithmetic ---- */
+
+bool muc_mcu_takes_reduce_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_quantized(x) && is_quantized(muc_mcu_output(l, node, 0)) && muc_mcu_is_static(l, x) &&
+           muc_mcu_most_elements(l, x) > 0;
+}
+
+muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    uint64_t count = muc_mcu_most_elements(l, x) / muc_mcu_most_elements(l, y);
+    muc_multiplier m = node->op == MUC_OP_REDUCE_MEAN ? muc_scale_mean(x, y, count)
+                                                      : muc_scale_change(node->op, x, y);
+    int32_t least, most, zero = y->quantization->zero_points[0];
+    muc_mcu_nest nest = { .l = l };
+    muc_text *text = &l->text;
+
+    muc_scale_clamp(node, y, &least, &most);
+    muc_mcu_nest_add(&nest, "a");
+    muc_mcu_nest_add(&nest, "y");
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    order_loops(&nest, node);
+    muc_mcu_nest_simplify(&nest);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_CHANNELS));
+    muc_mcu_nest_open(&nest, 0, nest.outer, 1);
+    muc_mcu_indent(text, 1 + nest.outer);
+    muc_text_add(text, "int32_t sum = %" PRId64 ";\n\n",
+                 -(int64_t)count * x->quantization->zero_points[0]);
+    muc_mcu_nest_open(&nest, nest.outer, nest.loops, 1 + nest.outer);
+    muc_mcu_indent(text, 1 + nest.loops);
+    muc_text_add(text, "sum += ");
+    muc_mcu_nest_print(&nest, &nest.operands[0], text);
+    muc_text_add(text, ";\n");
+    muc_mcu_nest_close(&nest, nest.outer, nest.loops, 1 + nest.outer);
+    muc_mcu_indent(text, 1 + nest.outer);
+    muc_text_add(text, "sum = mur_scale_q31(sum, %" PRId32 ", %" PRId32 ");\n", m.mantissa,
+                 m.shift);
+    muc_mcu_indent(text, 1 + nest.outer);
+    muc_mcu_nest_print(&nest, &nest.operands[1], text);
+    muc_text_add(text, " = (%s)(mur_clamp(sum, %" PRId32 ", %" PRId32 ") + %" PRId32 ");\n",
+                 muc_mcu_c_type(y->dtype), least - zero, most - zero, zero);
+    muc_mcu_nest_close(&nest, 0, nest.outer, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- plain numbers ---- */
+
+/* a loop over the elements of a result, each in turn with a name: "sum = each;" */
+static void print_turns(muc_mcu_nest *nest, const muc_tensor *x, unsigned depth, const char *name,
+                        const char *sum, const char *each)
+{
+    muc_text *text = &nest->l->text;
+
+    muc_mcu_nest_open(nest, nest->outer, nest->loops, depth);
+    muc_mcu_indent(text, 1 + nest->loops);
+    muc_text_add(text, "const %s %s = ", muc_mcu_c_type(x->dtype), name);
+    muc_mcu_nest_print(nest, &nest->operands[0], text);
+    muc_text_add(text, ";\n\n");
+    muc_mcu_indent(text, 1 + nest->loops);
+    muc_text_add(text, "%s = %s;\n", sum, each);
+    muc_mcu_nest_close(nest, nest->outer, nest->loops, depth);
+}
+
+muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
+{
+    const reduction *r = find_reduction(l, node);
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    bool needs_most = strstr(r->each, "most") != NULL;
+    muc_mcu_nest nest = { .l = l };
+    muc_text *text = &l->text;
+    unsigned depth;
+
+    muc_mcu_nest_add(&nest, "a");
+    muc_mcu_nest_add(&nest, "y");
+    order_loops(&nest, node);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_nest_simplify(&nest);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_CHANNELS));
+    depth = 1 + nest.outer;
+    muc_mcu_nest_open(&nest, 0, nest.outer, 1);
+    if (strstr(r->end, ")n")) {
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "const uint32_t n = ");
+        print_count(&nest, nest.outer, nest.loops);
+        muc_text_add(text, ";\n");
+    }
+    muc_mcu_indent(text, depth);
+    muc_text_add(text, "%s sum = %s%s;\n\n", r->type, r->start,
+                 needs_most ? ", most = -1.0f / 0.0f" : "");
+    if (needs_most) {
+        print_turns(&nest, x, depth, "e", "most", "mur_max(e, most)");
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "most = most - most == 0.0f ? most : 0.0f;\n");
+    }
+    print_turns(&nest, x, depth, "x", "sum", r->each);
+    muc_mcu_indent(text, depth);
+    muc_mcu_nest_print(&nest, &nest.operands[1], text);
+    muc_text_add(text, " = (%s)(%s);\n", muc_mcu_c_type(y->dtype), r->end);
+    muc_mcu_nest_close(&nest, 0, nest.outer, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- rows: everything along some dimensions, for each of the rest ---- */
+
+enum { MOST_LINES = 10 };
+
+typedef struct row_form {
+    muc_op op;
+    muc_mcu_row_line lines[MOST_LINES];
+} row_form;
+
+static const row_form forms[] = {
+    { MUC_OP_SOFTMAX,
+      { { false, "float max = -1.0f / 0.0f, sum = 0.0f;" },
+        { true, "max = @a > max ? @a : max;" },
+        { true, "@y = mur_real_exp($k * (@a - max));" },
+        { true, "sum += @y;" },
+        { true, "@y /= sum;" } } },
+    { MUC_OP_LOG_SOFTMAX,
+      { { false, "float max = -1.0f / 0.0f, sum = 0.0f;" },
+        { true, "max = @a > max ? @a : max;" },
+        { true, "sum += mur_real_exp(@a - max);" },
+        { false, "sum = mur_real_log(sum);" },
+        { true, "@y = @a - max - sum;" } } },
+    { MUC_OP_LAYER_NORM,
+      { { false, "float mean = 0.0f, square = 0.0f;" },
+        { true, "mean += @a;" },
+        { false, "mean /= (float)$n;" },
+        { true, "square += (@a - mean) * (@a - mean);" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
+        { false, "@m = mean;" },
+        { false, "@d = square;" },
+        { true, "@y = (@a - mean) * square * @b@c;" } } },
+    { MUC_OP_HARDMAX,
+      { { false, "float max = -1.0f / 0.0f;" },
+        { false, "int found = 0;" },
+        { true, "max = @a > max ? @a : max;" },
+        { true, "@y = !found && @a == max ? (found = 1, 1.0f) : 0.0f;" } } },
+    { MUC_OP_INSTANCE_NORM,
+      { { false, "float mean = 0.0f, square = 0.0f;" },
+        { true, "mean += @a;" },
+        { false, "mean /= (float)$n;" },
+        { true, "square += (@a - mean) * (@a - mean);" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
+        { true, "@y = (@a - mean) * square * @b@c;" } } },
+    { MUC_OP_RMSNORM,
+      { { false, "float square = 0.0f;" },
+        { true, "square += @a * @a;" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
+        { true, "@y = @a * square * @b;" } } },
+};
+
+static const row_form first_order = { MUC_OP_LP_NORM,
+                                      { { false, "float sum = 0.0f;" },
+                                        { true, "sum += mur_abs(@a);" },
+                                        { true, "@y = sum == 0.0f ? 0.0f : @a / sum;" } } };
+
+static const row_form second_order = { MUC_OP_LP_NORM,
+                                       { { false, "float sum = 0.0f;" },
+                                         { true, "sum += @a * @a;" },
+                                         { false, "sum = mur_sqrt(sum);" },
+                                         { true, "@y = sum == 0.0f ? 0.0f : @a / sum;" } } };
+
+static const row_form *find_rows(const muc_node *node)
+{
+    muc_op op = node->op;
+
+    if (op == MUC_OP_LP_NORM)
+        return muc_node_integer(node, MUC_KEY_P) == 1 ? &first_order : &second_order;
+    for (size_t i = 0; i < MUC_COUNT(forms); i++)
+        if (forms[i].op == op)
+            return &forms[i];
+    return NULL;
+}
+
+/* dimensions first..end-1 are a row */
+static void row_of(const muc_mcu_lowering *l, const muc_node *node, uint32_t *first, uint32_t *end)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
+
+    *first = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, x->rank - 1);
+    *end = x->rank;
+    if (node->op == MUC_OP_SOFTMAX || node->op == MUC_OP_LOG_SOFTMAX ||
+        node->op == MUC_OP_HARDMAX || node->op == MUC_OP_LP_NORM)
+        *end = *first + 1;
+    if (node->op == MUC_OP_INSTANCE_NORM) {
+        *first = last ? 1 : 2;
+        *end = last ? x->rank - 1 : x->rank;
+    }
+}
+
+bool muc_mcu_takes_rows(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (muc_mcu_input(l, node, i) && muc_mcu_input(l, node, i)->dtype != MUC_F32)
+            return false;
+    return (node->output_count == 1 || node->op == MUC_OP_LAYER_NORM) && x->rank > 0 &&
+           (!muc_node_attribute(node, MUC_KEY_GROUP) ||
+            muc_node_integer(node, MUC_KEY_GROUP) == muc_mcu_dim(l, x, x->rank - 1));
+}
+
+static void print_row_line(muc_mcu_nest *nest, const muc_node *node, const char *line)
+{
+    muc_text *text = &nest->l->text;
+
+    for (; *line; line++) {
+        if (*line == '@') {
+            static const char names[] = "aybcmd";
+            uint32_t operand = (uint32_t)(strchr(names, line[1]) - names);
+            bool absent = operand == 3 && !muc_mcu_input(nest->l, node, 2);
+
+            line++;
+            if (absent)
+                continue;
+            muc_text_add(text, operand == 3 ? " + " : "");
+            muc_mcu_nest_print(nest, &nest->operands[operand], text);
+        } else if (*line == '$') {
+            line++;
+            if (*line == 'n')
+                print_count(nest, nest->outer, nest->loops);
+            else if (*line == 's')
+                muc_text_add(text, "%u", (unsigned)muc_node_integer(node, MUC_KEY_SHIFT));
+            else if (*line == 'l')
+                muc_text_add(text, "%d", (int)muc_node_integer(node, MUC_KEY_LEVELS));
+            else if (*line == 'e')
+                muc_mcu_print_real(text, muc_node_real_or(node, MUC_KEY_EPSILON, 0), false);
+            else
+                muc_mcu_print_real(text, muc_node_real_or(node, MUC_KEY_BETA, 1), false);
+        } else {
+            muc_text_add(text, "%c", *line);
+        }
+    }
+    muc_text_add(text, "\n");
+}
+
+/* scale and bias: of a row's elements, or of the channel that the row is */
+static void parameter_strides(muc_mcu_nest *nest, const muc_node *node, uint32_t first,
+                              const uint32_t *loop_of)
+{
+    const muc_mcu_lowering *l = nest->l;
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
+
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        const muc_tensor *tensor = muc_mcu_input(l, node, i);
+        muc_mcu_operand *operand = &nest->operands[1 + i];
+
+        if (!tensor)
+            continue;
+        if (node->op == MUC_OP_INSTANCE_NORM) {
+            operand->strides[loop_of[last ? x->rank - 1 : 1]].factor = 1;
+            continue;
+        }
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            if (x->rank - tensor->rank + d >= first && muc_mcu_dim(l, tensor, d) != 1)
+                operand->strides[loop_of[x->rank - tensor->rank + d]] = muc_mcu_dense(l, tensor, d);
+    }
+}
+
+static muc_mcu_nest rows_nest(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    uint32_t first, end, loop_of[MUC_GRAPH_MAX_RANK];
+    muc_mcu_nest nest = { .l = l };
+
+    row_of(l, node, &first, &end);
+    muc_mcu_nest_add(&nest, "a");
+    muc_mcu_nest_add(&nest, "y");
+    muc_mcu_nest_add(&nest, "b");
+    muc_mcu_nest_add(&nest, "c");
+    for (unsigned inside = 0; inside < 2; inside++) {
+        for (uint32_t i = 0; i < x->rank; i++) {
+            if ((i >= first && i < end) != inside)
+                continue;
+            loop_of[i] = nest.loops;
+            nest.extents[nest.loops] = x->dims[i];
+            nest.operands[0].strides[nest.loops] = muc_mcu_dense(l, x, i);
+            nest.operands[1].strides[nest.loops++] = muc_mcu_dense(l, x, i);
+        }
+        if (!inside)
+            nest.outer = nest.loops;
+    }
+    parameter_strides(&nest, node, first, loop_of);
+    for (uint32_t i = 1; i < node->output_count; i++) { /* one number a row */
+        muc_mcu_operand *operand = muc_mcu_nest_add(&nest, muc_mcu_output_name(i));
+
+        for (uint32_t d = 0; d < first; d++)
+            operand->strides[loop_of[d]] = muc_mcu_dense(l, muc_mcu_output(l, node, i), d);
+    }
+    muc_mcu_nest_simplify(&nest);
+    return nest;
+}
+
+/* an output of a row that the node does not have */
+static bool is_absent(const muc_node *node, const muc_mcu_row_line *line)
+{
+    return (strncmp(line->text, "@m", 2) == 0 && node->output_count < 2) ||
+           (strncmp(line->text, "@d", 2) == 0 && node->output_count < 3);
+}
+
+muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
+                                   const muc_mcu_row_line *lines)
+{
+    muc_mcu_nest nest;
+    unsigned depth;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = rows_nest(l, node);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_ROWS));
+    depth = 1 + nest.outer;
+    muc_mcu_nest_open(&nest, 0, nest.outer, 1);
+    for (const muc_mcu_row_line *line = lines; line->text; line++) {
+        if (is_absent(node, line))
+            continue;
+        if (line->each)
+            muc_mcu_nest_open(&nest, nest.outer, nest.loops, depth);
+        muc_mcu_indent(&l->text, line->each ? 1 + nest.loops : depth);
+        print_row_line(&nest, node, line->text);
+        if (line->each)
+            muc_mcu_nest_close(&nest, nest.outer, nest.loops, depth);
+    }
+    muc_mcu_nest_close(&nest, 0, nest.outer, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
+muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_write_row_lines(l, node, find_rows(node)->lines);
+}

@@ -1,0 +1,434 @@
+/* loop_quantized.c - nodes that carry quantization and have no kernel of the runtime: loops in
+ * TensorFlow Lite's arithmetic, for int8, uint8 and int16.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "graph/scales.h"
+#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/loops/loop_nest.h"
+
+static bool is_quantized(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->quantization->count == 1 &&
+           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+}
+
+static uint32_t width_of(const muc_tensor *tensor)
+{
+    return muc_dtype_get(tensor->dtype)->block_bytes;
+}
+
+static int32_t zero_of(const muc_tensor *tensor)
+{
+    return tensor->quantization->zero_points[0];
+}
+
+static void print_multiplier(muc_text *text, muc_multiplier m)
+{
+    muc_text_add(text, "%" PRId32 ", %" PRId32, m.mantissa, m.shift);
+}
+
+/* "mur_scale_q31(X, mantissa, shift)" */
+static void print_scaled(muc_text *text, const char *x, muc_multiplier m)
+{
+    muc_text_add(text, "mur_scale_q31(%s, ", x);
+    print_multiplier(text, m);
+    muc_text_add(text, ")");
+}
+
+/* the same of an integer of 17 bits at most, which times 1 is itself */
+static void print_changed(muc_text *text, const char *x, muc_multiplier m)
+{
+    if (m.mantissa == 1 << 30 && m.shift == 1)
+        muc_text_add(text, "%s", x);
+    else
+        print_scaled(text, x, m);
+}
+
+/* loops over the output, with p and q the inputs' integers, without their zero points */
+static muc_status open_loops(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
+                             muc_mcu_nest *nest)
+{
+    static const char *const names[] = { "p", "q" };
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+
+    *nest = muc_mcu_nest_of(l, y);
+    muc_mcu_nest_broadcast(nest, muc_mcu_nest_add(nest, "y"), y, y->rank);
+    for (uint32_t i = 0; i < inputs; i++)
+        muc_mcu_nest_broadcast(nest, muc_mcu_nest_add(nest, muc_mcu_input_name(i)),
+                               muc_mcu_input(l, node, i), y->rank);
+    muc_mcu_nest_simplify(nest);
+    MUC_TRY(muc_mcu_nest_tile(nest, node, nest->loops, MUC_MCU_CUT_ROWS));
+    muc_mcu_nest_open(nest, 0, nest->loops, 1);
+    for (uint32_t i = 0; i < inputs; i++) {
+        muc_mcu_indent(&l->text, 1 + nest->loops);
+        muc_text_add(&l->text, "const int32_t %s = ", names[i]);
+        muc_mcu_nest_print(nest, &nest->operands[1 + i], &l->text);
+        muc_text_add(&l->text, " - (%" PRId32 ");\n", zero_of(muc_mcu_input(l, node, i)));
+    }
+    muc_mcu_indent(&l->text, 1 + nest->loops);
+    muc_text_add(&l->text, "const int32_t x = ");
+    return MUC_OK;
+}
+
+/* after the value of x, without the output's zero point */
+static muc_status close_loops(muc_mcu_nest *nest, const muc_node *node, int32_t least, int32_t most)
+{
+    muc_mcu_lowering *l = nest->l;
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+
+    muc_text_add(&l->text, ";\n\n");
+    muc_mcu_indent(&l->text, 1 + nest->loops);
+    muc_mcu_nest_print(nest, &nest->operands[0], &l->text);
+    muc_text_add(&l->text, " = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n",
+                 muc_mcu_c_type(y->dtype), least - zero_of(y), most - zero_of(y), zero_of(y));
+    muc_mcu_nest_close(nest, 0, nest->loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    for (uint32_t i = 0; i + 1 < nest->operand_count; i++) {
+        const muc_tensor *x = muc_mcu_input(l, node, i);
+
+        if (x->kind != MUC_TENSOR_CONST && width_of(x) == width_of(y) &&
+            muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y))
+            muc_mcu_may_overlap(l, i, 0);
+    }
+    return MUC_OK;
+}
+
+/* ---- two inputs ---- */
+
+bool muc_mcu_takes_pair_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    if (node->op == MUC_OP_DIV && (muc_mcu_input(l, node, 0)->dtype == MUC_I16 ||
+                                   muc_mcu_input(l, node, 1)->dtype == MUC_I16))
+        return false;
+    return node->input_count == 2 && is_quantized(muc_mcu_input(l, node, 0)) &&
+           is_quantized(muc_mcu_input(l, node, 1)) && is_quantized(muc_mcu_output(l, node, 0));
+}
+
+static void print_pair(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const muc_add_scales add = muc_scale_add(a, b, y);
+    muc_text *text = &l->text;
+
+    if (node->op == MUC_OP_ADD || node->op == MUC_OP_SUB) {
+        char side[2][48];
+
+        snprintf(side[0], sizeof(side[0]), "mur_shift_left(p, %d)", add.left_shift);
+        snprintf(side[1], sizeof(side[1]), "mur_shift_left(q, %d)", add.left_shift);
+        muc_text_add(text, "mur_scale_q31(");
+        print_scaled(text, side[0], add.a);
+        muc_text_add(text, node->op == MUC_OP_ADD ? " + " : " - ");
+        print_scaled(text, side[1], add.b);
+        muc_text_add(text, ", ");
+        print_multiplier(text, add.out);
+        muc_text_add(text, ")");
+    } else if (node->op == MUC_OP_MUL) {
+        print_scaled(text, "p * q", muc_scale_mul(a, b, y));
+    } else if (node->op == MUC_OP_DIV) {
+        char quotient[64];
+
+        snprintf(quotient, sizeof(quotient), "p * (1 << %d) / (q == 0 ? 1 : q)", MUC_DIV_SHIFT);
+        print_scaled(text, quotient, muc_scale_div(a, b, y));
+    } else if (node->op == MUC_OP_PRELU) {
+        muc_text_add(text, "p >= 0 ? ");
+        print_scaled(text, "p", muc_scale_change(MUC_OP_RELU, a, y));
+        muc_text_add(text, " : ");
+        print_scaled(text, "p * q", muc_scale_mul(a, b, y));
+    } else {
+        const muc_multiplier p = muc_scale_change(MUC_OP_RELU, a, y);
+        const muc_multiplier q = muc_scale_change(MUC_OP_RELU, b, y);
+
+        print_changed(text, "p", p);
+        muc_text_add(text, node->op == MUC_OP_MAX ? " > " : " < ");
+        print_changed(text, "q", q);
+        muc_text_add(text, " ? ");
+        print_changed(text, "p", p);
+        muc_text_add(text, " : ");
+        print_changed(text, "q", q);
+    }
+}
+
+muc_status muc_mcu_write_pair_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    int32_t least, most;
+    muc_mcu_nest nest;
+
+    muc_scale_clamp(node, muc_mcu_output(l, node, 0), &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(open_loops(l, node, 2, &nest));
+    print_pair(l, node);
+    return close_loops(&nest, node, least, most);
+}
+
+/* ---- one input ---- */
+
+bool muc_mcu_takes_change_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        const muc_tensor *bound = muc_mcu_input(l, node, i);
+
+        if (bound && (!is_quantized(bound) || bound->kind != MUC_TENSOR_CONST || !bound->data))
+            return false;
+    }
+    return is_quantized(muc_mcu_input(l, node, 0)) && is_quantized(muc_mcu_output(l, node, 0));
+}
+
+/* relu and clip bound the output */
+static void tighten(const muc_mcu_lowering *l, const muc_node *node, int32_t *least, int32_t *most)
+{
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+
+    if (node->op == MUC_OP_RELU && zero_of(y) > *least)
+        *least = zero_of(y);
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        const muc_tensor *bound = muc_mcu_input(l, node, i);
+        int32_t q;
+
+        if (!bound)
+            continue;
+        q = (int32_t)(muc_dtype_integer(bound->dtype, bound->data) - zero_of(bound));
+        q = muc_scale_quantize(y, bound->quantization->scales[0] * (float)q);
+        if (i == 1 && q > *least)
+            *least = q;
+        if (i == 2 && q < *most)
+            *most = q;
+    }
+    muc_scale_uncross(least, *most);
+}
+
+/* the same bytes with a sign or without: 128 less, or more */
+static bool is_shift(const muc_node *node, const muc_tensor *x, const muc_tensor *y)
+{
+    return node->op == MUC_OP_QUANTIZE && width_of(x) == 1 && width_of(y) == 1 &&
+           x->dtype != y->dtype && x->quantization->scales[0] == y->quantization->scales[0] &&
+           zero_of(x) - zero_of(y) == (x->dtype == MUC_U8 ? 128 : -128);
+}
+
+static muc_status write_shift(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_pointwise(l, node, 1);
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = (%s)(", muc_mcu_c_type(y->dtype));
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, " %c 128);\n", x->dtype == MUC_U8 ? '-' : '+');
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
+}
+
+muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    bool leaks = node->op == MUC_OP_LEAKY_RELU;
+    int32_t least, most;
+    muc_mcu_nest nest;
+
+    if (is_shift(node, x, y))
+        return write_shift(l, node);
+    muc_scale_clamp(node, y, &least, &most);
+    tighten(l, node, &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(open_loops(l, node, 1, &nest));
+    if (leaks)
+        muc_text_add(&l->text, "p >= 0 ? ");
+    print_scaled(&l->text, "p", muc_scale_change(leaks ? MUC_OP_RELU : node->op, x, y));
+    if (leaks) {
+        muc_text_add(&l->text, " : ");
+        print_scaled(&l->text, "p", muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
+    }
+    return close_loops(&nest, node, least, most);
+}
+
+bool muc_mcu_takes_quantize_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_input(l, node, 0)->dtype == MUC_F32 && is_quantized(muc_mcu_output(l, node, 0));
+}
+
+muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_pointwise(l, node, 1);
+    int32_t least, most;
+
+    muc_scale_clamp(node, y, &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = (%s)mur_stored_real(", muc_mcu_c_type(y->dtype));
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, ", ");
+    muc_mcu_print_real(&l->text, (double)y->quantization->scales[0], false);
+    muc_text_add(&l->text, ", %" PRId32 ", %" PRId32 ", %" PRId32 ");\n", zero_of(y), least, most);
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- tables of uint8 ---- */
+
+bool muc_mcu_takes_table_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_quantized(muc_mcu_input(l, node, 0)) && is_quantized(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_input(l, node, 0)->dtype == MUC_U8 &&
+           muc_mcu_output(l, node, 0)->dtype == MUC_U8;
+}
+
+muc_status muc_mcu_write_table_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    int8_t table[256];
+    muc_mcu_nest nest;
+
+    MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_text_add(&l->text, "    static const uint8_t table[256] = {");
+    for (unsigned i = 0; i < 256; i++)
+        muc_text_add(&l->text, "%s%u,", i % 16 ? " " : "\n        ", (uint8_t)table[i]);
+    muc_text_add(&l->text, "\n    };\n\n");
+    nest = muc_mcu_nest_pointwise(l, node, 1);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = table[");
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, "];\n");
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
+}
+
+/* ---- tables of int16 ---- */
+
+static bool table_scale(const muc_mcu_lowering *l, const muc_node *node, muc_table_scale *out)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return is_quantized(x) && is_quantized(y) && x->dtype == MUC_I16 && y->dtype == MUC_I16 &&
+           !x->quantization->zero_points[0] && !y->quantization->zero_points[0] &&
+           muc_scale_of_table(node->op, x->quantization->scales[0], y->quantization->scales[0],
+                              out);
+}
+
+bool muc_mcu_takes_sigmoid_s16(const muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_table_scale scale;
+
+    return table_scale(l, node, &scale);
+}
+
+muc_status muc_mcu_write_sigmoid_s16(muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_table_scale scale;
+    muc_mcu_nest nest;
+
+    (void)table_scale(l, node, &scale);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_print_sigmoid_table(l);
+    nest = muc_mcu_nest_pointwise(l, node, 1);
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = (int16_t)mur_%s_q15(sigmoid, mur_asr(",
+                 node->op == MUC_OP_TANH ? "tanh" : "sigmoid");
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, " * %" PRId32 " + %" PRId32 ", %" PRId32 "));\n", scale.mul, scale.round,
+                 scale.shift);
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
+}
+
+bool muc_mcu_takes_dequantize_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_quantized(muc_mcu_input(l, node, 0)) && muc_mcu_output(l, node, 0)->dtype == MUC_F32;
+}
+
+muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_of(l, x);
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "a"), x, x->rank);
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
+    muc_mcu_nest_simplify(&nest);
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(&l->text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
+    muc_text_add(&l->text, " = ");
+    muc_mcu_print_real(&l->text, (double)x->quantization->scales[0], false);
+    muc_text_add(&l->text, " * (float)(");
+    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
+    muc_text_add(&l->text, " - (%" PRId32 "));\n", zero_of(x));
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- products of two activations ---- */
+
+bool muc_mcu_takes_matmul_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+
+    return is_quantized(a) && is_quantized(b) && is_quantized(muc_mcu_output(l, node, 0)) &&
+           a->rank >= 2 && b->rank >= 2;
+}
+
+muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_mcu_nest nest = muc_mcu_nest_of(l, y);
+    bool is_wide = a->dtype == MUC_I16; /* sums of 64 bits, as TFLite has them */
+    muc_text *text = &l->text;
+    int32_t least, most;
+    uint32_t k;
+
+    muc_scale_clamp(node, y, &least, &most);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    for (uint32_t side = 0; side < 2; side++) {
+        const muc_tensor *tensor = side ? b : a;
+        muc_mcu_operand *operand = muc_mcu_nest_add(&nest, muc_mcu_input_name(side));
+
+        muc_mcu_nest_broadcast(&nest, operand, tensor, y->rank);
+        /* the last dimension of a and the last but one of b are summed over */
+        operand->strides[y->rank - 1 - side] = (muc_mcu_stride){ .factor = 0 };
+        operand->strides[y->rank] = muc_mcu_dense(l, tensor, tensor->rank - 1 - side);
+    }
+    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
+    k = nest.loops++;
+    nest.extents[k] = a->dims[a->rank - 1];
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, k, MUC_MCU_CUT_CHANNELS));
+    muc_mcu_nest_open(&nest, 0, k, 1);
+    muc_mcu_indent(text, 1 + k);
+    muc_text_add(text, "%s sum = 0;\n\n", is_wide ? "int64_t" : "int32_t");
+    muc_mcu_nest_open(&nest, k, k + 1, 1 + k);
+    muc_mcu_indent(text, 2 + k);
+    muc_text_add(text, is_wide ? "sum += (int64_t)(" : "sum += (");
+    muc_mcu_nest_print(&nest, &nest.operands[0], text);
+    muc_text_add(text, " - (%" PRId32 ")) * (", zero_of(a));
+    muc_mcu_nest_print(&nest, &nest.operands[1], text);
+    muc_text_add(text, " - (%" PRId32 "));\n", zero_of(b));
+    muc_mcu_nest_close(&nest, k, k + 1, 1 + k);
+    muc_mcu_indent(text, 1 + k);
+    muc_mcu_nest_print(&nest, &nest.operands[2], text);
+    muc_text_add(text, " = (%s)(mur_clamp(", muc_mcu_c_type(y->dtype));
+    muc_text_add(text, is_wide ? "mur_scale_wide_q31(sum, " : "mur_scale_q31(sum, ");
+    print_multiplier(text, muc_scale_product(node, a, b, y, 0));
+    muc_text_add(text, "), %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n", least - zero_of(y),
+                 most - zero_of(y), zero_of(y));
+    muc_mcu_nest_close(&nest, 0, k, 1);
+    return muc_mcu_end_function(
+        l, 0, muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, a->dims[a->rank - 1])->hi);
+}

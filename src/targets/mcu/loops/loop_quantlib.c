@@ -1,0 +1,157 @@
+/* loop_quantlib.c - QuantLib's integer operators as loops that call mur_quantlib.h. */
+#include <inttypes.h>
+
+#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/loops/loop_nest.h"
+
+/* operators on the elements of a row */
+static const struct {
+    muc_op op;
+    muc_mcu_row_line lines[10];
+} rows[] = {
+    { MUC_OP_INTEGER_RMSNORM,
+      { { false, "uint64_t squares = 0;" },
+        { false, "int32_t root;\n" },
+        { true, "squares += (uint64_t)((int64_t)@a * @a);" },
+        { false, "root = mur_quantlib_root(squares / $n + 1u);" },
+        { true, "@y = mur_quantlib_norm(@a, @b, root, $s);" } } },
+    { MUC_OP_INTEGER_LAYER_NORM,
+      { { false, "uint64_t squares = 0;" },
+        { false, "int64_t sum = 0;" },
+        { false, "int32_t mean, root;\n" },
+        { true, "sum += @a;" },
+        { false, "mean = (int32_t)(sum / (int64_t)$n);" },
+        { true, "squares += (uint64_t)((int64_t)(@a - mean) * (@a - mean));" },
+        { false, "root = mur_quantlib_root(squares / $n + 1u);" },
+        { true, "@y = mur_quantlib_wrap(((int64_t)(@a - mean) * @b / root@c) >> $s);" } } },
+    { MUC_OP_INTEGER_SOFTMAX,
+      { { false, "const mur_quantlib_curve curve = mur_quantlib_curve_of(b);" },
+        { false, "int32_t most = INT32_MIN;" },
+        { false, "int64_t sum = 0;\n" },
+        { true, "most = @a > most ? @a : most;" },
+        { true, "sum += mur_quantlib_term(most - @a, curve);" },
+        { true,
+          "@y = (uint8_t)(sum ? mur_quantlib_term(most - @a, curve) * ($l - 1) / sum : 0);" } } },
+    { MUC_OP_ITA_MAX,
+      { { false, "int32_t most = INT32_MIN;" },
+        { false, "int32_t sum = 0;\n" },
+        { true, "most = @a > most ? @a : most;" },
+        { true, "sum += 256 >> mur_quantlib_halvings(most - @a);" },
+        { false, "sum = ($l - 1) * 256 / sum;" },
+        { true, "@y = (uint8_t)(sum >> mur_quantlib_halvings(most - @a));" } } },
+};
+
+bool muc_mcu_takes_integer_rows(const muc_mcu_lowering *l, const muc_node *node)
+{
+    (void)l;
+    return node->op != MUC_OP_ITA_MAX || !muc_node_attribute(node, MUC_KEY_GROUP);
+}
+
+muc_status muc_mcu_write_integer_rows(muc_mcu_lowering *l, const muc_node *node)
+{
+    size_t i = 0;
+
+    while (rows[i].op != node->op)
+        i++;
+    return muc_mcu_write_row_lines(l, node, rows[i].lines);
+}
+
+/* what an element becomes: "y[..] = (type)f(a[..], rest);" */
+static muc_status write_elements(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
+                                 const char *function, const char *rest)
+{
+    muc_mcu_nest nest;
+    muc_text *text = &l->text;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    nest = muc_mcu_nest_pointwise(l, node, inputs);
+    for (uint32_t i = inputs; i < node->input_count; i++)
+        muc_mcu_nest_add(&nest, muc_mcu_input_name(i));
+    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
+    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
+    muc_mcu_indent(text, 1 + nest.loops);
+    muc_mcu_nest_print(&nest, &nest.operands[inputs], text);
+    muc_text_add(text, " = (%s)%s(", muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype), function);
+    for (uint32_t i = 0; i < inputs; i++) {
+        muc_text_add(text, "%s", i ? ", " : "");
+        muc_mcu_nest_print(&nest, &nest.operands[i], text);
+    }
+    muc_text_add(text, "%s);\n", rest);
+    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
+}
+
+bool muc_mcu_takes_integer_elements(const muc_mcu_lowering *l, const muc_node *node)
+{
+    (void)l;
+    (void)node;
+    return true;
+}
+
+/* the smallest i32 has no literal of its type */
+static void add_literal(muc_text *text, int64_t value)
+{
+    if (value == INT32_MIN)
+        muc_text_add(text, ", INT32_MIN");
+    else
+        muc_text_add(text, ", %" PRId64, value);
+}
+
+static void print_requant(const muc_node *node, muc_text *text)
+{
+    muc_text_add(text, ", %" PRId64, muc_node_integer(node, MUC_KEY_SHIFT));
+    add_literal(text, muc_node_integer(node, MUC_KEY_CLAMP_MIN));
+    add_literal(text, muc_node_integer(node, MUC_KEY_CLAMP_MAX));
+}
+
+void muc_mcu_print_requant(muc_mcu_lowering *l, const muc_node *node)
+{
+    print_requant(node, &l->text);
+}
+
+muc_status muc_mcu_write_integer_elements(muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_text rest = { 0 };
+    muc_status status;
+
+    if (node->op == MUC_OP_INTEGER_HARD_SWISH)
+        return write_elements(l, node, 1, "mur_quantlib_hard_swish", ", b");
+    if (node->op == MUC_OP_INTEGER_GELU)
+        return write_elements(l, node, 1, "mur_quantlib_gelu", ", b");
+    if (node->op == MUC_OP_INTEGER_DIV) {
+        int64_t eta = muc_node_integer(node, MUC_KEY_ETA);
+
+        muc_text_add(&rest, ", %" PRId64 "u, %" PRId64 ", %" PRId64,
+                     muc_node_integer(node, MUC_KEY_DELTA) * eta, eta,
+                     muc_node_integer(node, MUC_KEY_EPS));
+        status = write_elements(l, node, 2, "mur_quantlib_div", rest.data ? rest.data : "");
+    } else {
+        print_requant(node, &rest);
+        status = write_elements(l, node, 3, "mur_quantlib_requant", rest.data ? rest.data : "");
+    }
+    muc_text_free(&rest);
+    return status;
+}
+
+/* products of plain integers are those of any plain type */
+bool muc_mcu_takes_matmul_integer(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return node->input_count == 2 && muc_mcu_takes_matmul_loops(l, node);
+}
+
+muc_status muc_mcu_write_matmul_integer(muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_write_matmul_loops(l, node);
+}
+
+bool muc_mcu_takes_conv_integer(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return node->input_count == 2 && muc_mcu_takes_conv_loops(l, node);
+}
+
+muc_status muc_mcu_write_conv_integer(muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_write_conv_loops(l, node);
+}

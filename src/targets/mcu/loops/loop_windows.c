@@ -1,0 +1,748 @@
+/* loop_windows.c - convolutions and pools of any plain type and layout, as loops. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "graph/scales.h"
+#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/loops/loop_nest.h"
+#include "targets/mcu/tiles/tiles.h"
+#include "targets/mcu/loops/loop_windows.h"
+
+/* ---- tiles ---- */
+
+/* pixels of a row, as a piece has them too; 1 where channels come first */
+static uint32_t row_pixels(const window *w, const muc_tensor *tensor)
+{
+    return (uint32_t)muc_mcu_elements(w->l, tensor, w->first + 1, w->channel);
+}
+
+/* an operand whose rows go with those of y */
+static muc_mcu_tile_operand tile_of(const window *w, const muc_tensor *tensor, const char *name,
+                                    bool by_channel)
+{
+    uint32_t size = muc_dtype_get(tensor->dtype)->block_bytes;
+
+    return (muc_mcu_tile_operand){
+        .name = name,
+        .rows = muc_mcu_dim(w->l, tensor, w->first),
+        .stride = 1,
+        .window = 1,
+        .pixels = row_pixels(w, tensor),
+        .pixel_bytes = muc_mcu_dim(w->l, tensor, w->channel) * size,
+        .channel_bytes = by_channel ? size : 0,
+    };
+}
+
+/* an operand that depends on channels alone */
+static muc_mcu_tile_operand tile_of_weights(const window *w, const muc_tensor *tensor,
+                                            const char *name)
+{
+    uint32_t elements = (uint32_t)muc_mcu_elements(w->l, tensor, 0, tensor->rank);
+    uint32_t bytes = elements * muc_dtype_get(tensor->dtype)->block_bytes;
+
+    return (muc_mcu_tile_operand){
+        .name = name,
+        .rows = 1,
+        .pixels = 1,
+        .pixel_bytes = bytes,
+        .channel_bytes = elements > 1 ? bytes / muc_mcu_dim(w->l, w->y, w->channel) : 0,
+        .is_constant = tensor->kind == MUC_TENSOR_CONST,
+    };
+}
+
+/* an operand of which each channel of y has its own part, or all the whole */
+static muc_mcu_tile_operand plane_of(const window *w, const muc_tensor *tensor, const char *name,
+                                     bool by_channel)
+{
+    muc_mcu_tile_operand operand = tile_of_weights(w, tensor, name);
+
+    if (by_channel && (operand.channel_bytes || tensor == w->x || tensor == w->y)) {
+        operand.rows = muc_mcu_dim(w->l, w->y, w->channel);
+        operand.stride = operand.window = 1;
+        operand.pixel_bytes /= operand.rows;
+    }
+    operand.channel_bytes = 0;
+    return operand;
+}
+
+/* the step works in these tiles if they fit */
+static muc_status take(window *w, const muc_mcu_tile_layer *layer, bool *fits)
+{
+    muc_mcu_lowering *l = w->l;
+    muc_mcu_tiling tiling;
+
+    MUC_TRY(muc_mcu_find_tiles(l, layer, &tiling, fits));
+    l->step->note = l->note;
+    l->note = NULL;
+    return *fits ? muc_mcu_begin_pieces(l, layer, &tiling) : MUC_OK;
+}
+
+/* Channels first: some planes of y at a time. work: for one of their elements. */
+static muc_status use_planes(window *w, uint64_t work)
+{
+    muc_mcu_tile_layer layer = {
+        .name = w->l->step->name,
+        .rows = muc_mcu_dim(w->l, w->y, w->channel),
+        .channels = 1,
+        .multiple = 1,
+        .work = work * muc_mcu_elements(w->l, w->y, w->first, w->y->rank),
+    };
+
+    layer.operands[layer.operand_count++] = plane_of(w, w->x, "a", w->by_channel);
+    for (uint32_t i = 1; i < w->node->input_count; i++)
+        if (muc_mcu_input(w->l, w->node, i))
+            layer.operands[layer.operand_count++] =
+                plane_of(w, muc_mcu_input(w->l, w->node, i), muc_mcu_input_name(i), true);
+    layer.operands[layer.operand_count++] = plane_of(w, w->y, "y", true);
+    return take(w, &layer, &w->planes);
+}
+
+/* Works in tiles if the machine has them: rows of one image, channels last and either all together
+ * or each by itself. inputs: channels of x that one of y sums. */
+static muc_status use_tiles(window *w, uint64_t inputs)
+{
+    muc_mcu_lowering *l = w->l;
+    uint32_t channels = muc_mcu_dim(l, w->y, w->channel);
+    muc_mcu_tile_operand x = tile_of(w, w->x, "a", w->by_channel);
+    muc_mcu_tile_layer layer = {
+        .name = l->step->name,
+        .rows = muc_mcu_dim(l, w->y, w->first),
+        .channels = channels,
+        .multiple = 1,
+        .work = row_pixels(w, w->y) * inputs,
+    };
+
+    for (uint32_t i = 0; i < w->spatial; i++)
+        layer.work *= w->kernel[i];
+    if (!muc_mcu_has_tiles(l->program->machine) || muc_mcu_dim(l, w->y, 0) != 1 ||
+        w->node->output_count != 1) /* pieces write y alone */
+        return MUC_OK;
+    if (w->channel == 1)
+        return use_planes(w, layer.work);
+
+    x.stride = (uint32_t)item(w->strides, 0, 1);
+    x.window = (w->kernel[0] - 1) * (uint32_t)item(w->dilations, 0, 1) + 1;
+    x.pad = (uint32_t)item(w->pads, 0, 0);
+    layer.operands[layer.operand_count++] = x;
+    for (uint32_t i = 1; i < w->node->input_count; i++)
+        if (muc_mcu_input(l, w->node, i))
+            layer.operands[layer.operand_count++] =
+                tile_of_weights(w, muc_mcu_input(l, w->node, i), muc_mcu_input_name(i));
+    layer.operands[layer.operand_count++] = tile_of(w, w->y, "y", true);
+    return take(w, &layer, &w->tiled);
+}
+
+/* loops over images, places and channels of y: n0, o0.., c0 */
+static unsigned open_outputs(const window *w)
+{
+    unsigned depth = 1;
+
+    loop(w, &depth, "n", 0, muc_mcu_dim(w->l, w->y, 0));
+    for (uint32_t i = 0; i < w->spatial; i++)
+        if (i == 0 && w->tiled)
+            line(w, depth++, "for (uint32_t o0 = piece->row; o0 < piece->row + rows; o0++) {");
+        else
+            loop(w, &depth, "o", i, muc_mcu_dim(w->l, w->y, w->first + i));
+    if (w->tiled || w->planes)
+        line(w, depth++, "for (uint32_t c0 = 0; c0 < %s; c0++) {", w->tiled ? "channels" : "rows");
+    else
+        loop(w, &depth, "c", 0, muc_mcu_dim(w->l, w->y, w->channel));
+    return depth;
+}
+
+/* loops over the taps that lie inside of x: k0.., x0.. */
+static unsigned open_taps(const window *w, unsigned depth)
+{
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        loop(w, &depth, "k", i, w->kernel[i]);
+        line(w, depth,
+             "const uint32_t x%u = o%u * %" PRId64 "u + k%u * %" PRId64 "u - %" PRId64 "u;\n", i, i,
+             item(w->strides, i, 1), i, item(w->dilations, i, 1), item(w->pads, i, 0));
+        line(w, depth, "if (x%u >= %" PRIu32 "u) /* below 0, too */", i,
+             muc_mcu_dim(w->l, w->x, w->first + i));
+        line(w, depth + 1, "continue;");
+    }
+    return depth;
+}
+
+/* "n0 * 10u + x0 * 5u + channel * 1u" */
+static void print_place(const window *w, const muc_tensor *tensor, const char *place,
+                        const char *channel)
+{
+    muc_text *text = &w->l->text;
+
+    bool packed = w->tiled && (tensor == w->y || w->by_channel);
+
+    muc_text_add(text, "n0 * %" PRId64 "u", muc_mcu_dense(w->l, tensor, 0).factor);
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        int64_t stride = muc_mcu_dense(w->l, tensor, w->first + i).factor;
+
+        if (w->tiled && i == 0)
+            muc_text_add(text, " + (%s0 - piece->%s)", place,
+                         tensor == w->y ? "row" : "data_row[0]");
+        else
+            muc_text_add(text, " + %s%u", place, i);
+        if (packed)
+            muc_text_add(text, " * channels * %" PRId64 "u",
+                         stride / muc_mcu_dim(w->l, tensor, w->channel));
+        else
+            muc_text_add(text, " * %" PRId64 "u", stride);
+    }
+    muc_text_add(text, " + %s * %" PRId64 "u", channel,
+                 muc_mcu_dense(w->l, tensor, w->channel).factor);
+}
+
+static void set_output(const window *w, unsigned depth, const char *value)
+{
+    muc_mcu_indent(&w->l->text, depth);
+    muc_text_add(&w->l->text, "y[");
+    print_place(w, w->y, "o", "c0");
+    muc_text_add(&w->l->text, "] = %s;\n", value);
+}
+
+/* ---- convolution ---- */
+
+bool muc_mcu_takes_conv_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
+           is_plain(muc_mcu_output(l, node, 0));
+}
+
+muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const muc_tensor *weights = muc_mcu_input(l, node, 1);
+    bool last = w.channel != 1;
+    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w.y, w.channel);
+    const char *type = muc_mcu_c_type(w.y->dtype);
+    uint64_t taps = in;
+    unsigned outer, depth;
+
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        taps *= w.kernel[i];
+    }
+    w.by_channel = groups > 1;
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    if (groups == 1 || (in == 1 && out == groups))
+        MUC_TRY(use_tiles(&w, in));
+    outer = open_outputs(&w);
+    line(&w, outer, "%s sum = %s;\n", type,
+         muc_mcu_input(l, node, 2) ? "c[c0]" : (w.y->dtype == MUC_F32 ? "0.0f" : "0"));
+    depth = open_taps(&w, outer);
+    loop(&w, &depth, "i", 0, in);
+    if (groups > 1)
+        line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n",
+             out / groups, in);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, w.y->dtype == MUC_F32 ? "sum += a[" : "sum = (%s)(sum + a[", type);
+    print_place(&w, w.x, "x", groups > 1 ? "from" : "i0");
+    muc_text_add(&l->text, "] * b[c0 * %" PRId64 "u + i0 * %" PRId64 "u",
+                 muc_mcu_dense(l, weights, 0).factor,
+                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 1).factor);
+    for (uint32_t i = 0; i < w.spatial; i++)
+        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(&l->text, w.y->dtype == MUC_F32 ? "];\n" : "]);\n");
+    close_all(&w, depth, outer);
+    set_output(&w, outer, "sum");
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.y));
+}
+
+/* ---- TensorFlow Lite's arithmetic, for uint8, several images and weights with a zero point ----
+ */
+
+static bool is_byte(const muc_tensor *tensor)
+{
+    return tensor->quantization && (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8);
+}
+
+static bool is_wide(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->dtype == MUC_I16;
+}
+
+/* sums of bytes and a bias of 32 bits, to bytes of one scale; or of int16 with bytes, in 64 bits */
+static bool is_byte_product(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
+    const muc_tensor *bias = muc_mcu_input(l, node, 2), *y = muc_mcu_output(l, node, 0);
+
+    return ((is_byte(x) && is_byte(y) && (!bias || bias->dtype == MUC_I32)) ||
+            (is_wide(x) && is_wide(y) &&
+             (!bias || bias->dtype == MUC_I32 || bias->dtype == MUC_I64))) &&
+           x->quantization->count == 1 && is_byte(w) && y->quantization->count == 1 &&
+           (w->quantization->count == 1 || w->quantization->axis == 0);
+}
+
+/* the zero point and the factor of the sums of each output channel */
+static void print_channels(const window *w, uint32_t channels)
+{
+    const muc_tensor *weights = muc_mcu_input(w->l, w->node, 1);
+    const muc_quantization *q = weights->quantization;
+
+    line(w, 1, "static const int32_t channel[%" PRIu32 "][3] = {", channels);
+    for (uint32_t c = 0; c < channels; c++) {
+        muc_multiplier m = muc_scale_product(w->node, w->x, weights, w->y, c);
+
+        line(w, 2, "{ %" PRId32 ", %" PRId32 ", %" PRId32 " },",
+             q->zero_points[q->count > 1 ? c : 0], m.mantissa, m.shift);
+    }
+    line(w, 1, "};\n");
+}
+
+/* the sum of channel c0 as an integer of y */
+static void set_requantized(const window *w, unsigned depth)
+{
+    int32_t least, most, zero = w->y->quantization->zero_points[0];
+
+    muc_scale_clamp(w->node, w->y, &least, &most);
+    line(w, depth, "sum = mur_clamp(%s(sum, channel[c0][1], channel[c0][2]),",
+         is_wide(w->x) ? "mur_scale_wide_q31" : "mur_scale_q31");
+    line(w, depth + 4, "%" PRId32 ", %" PRId32 ") + (%" PRId32 ");", least - zero, most - zero,
+         zero);
+}
+
+bool muc_mcu_takes_conv_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_static_window(l, node) && is_byte_product(l, node);
+}
+
+/* A convolution of integers less their zero points: which input the weights are, and what C calls
+ * the rest. */
+typedef struct integer_conv {
+    uint32_t weights;
+    const char *bias, *x_zero, *w_zero;
+    bool wide; /* sums of 64 bits */
+} integer_conv;
+
+/* loops over the output, and "sum" of one of its elements; *at is their depth */
+static muc_status open_sums(window *w, const integer_conv *c, uint64_t *macs, unsigned *at)
+{
+    muc_mcu_lowering *l = w->l;
+    const muc_tensor *weights = muc_mcu_input(l, w->node, c->weights);
+    bool last = w->channel != 1;
+    uint32_t groups = (uint32_t)muc_node_integer_or(w->node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w->x, w->channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w->y, w->channel);
+    unsigned outer, depth;
+
+    *macs = in * muc_mcu_most_elements(l, w->y);
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        w->kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        *macs *= w->kernel[i];
+    }
+    if (w->node->op == MUC_OP_REQUANT_CONV && (groups == 1 || (in == 1 && out == groups))) {
+        w->by_channel = groups > 1;
+        MUC_TRY(use_tiles(w, in));
+    }
+    outer = open_outputs(w);
+    line(w, outer, "%s sum = %s;\n", c->wide ? "int64_t" : "int32_t", c->bias);
+    depth = open_taps(w, outer);
+    loop(w, &depth, "i", 0, in);
+    line(w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out / groups,
+         in);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, "sum += (a[");
+    print_place(w, w->x, "x", "from");
+    muc_text_add(&l->text, "] - %s) * (%s[c0 * %" PRId64 "u + i0 * %" PRId64 "u", c->x_zero,
+                 muc_mcu_input_name(c->weights), muc_mcu_dense(l, weights, 0).factor,
+                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 1).factor);
+    for (uint32_t i = 0; i < w->spatial; i++)
+        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(&l->text, "] - %s);\n", c->w_zero);
+    close_all(w, depth, outer);
+    *at = outer;
+    return MUC_OK;
+}
+
+muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    char value[32], zero[16];
+    const integer_conv c = { 1, muc_mcu_input(l, node, 2) ? "c[c0]" : "0", zero, "channel[c0][0]",
+                             is_wide(w.x) };
+    unsigned depth;
+    uint64_t macs;
+
+    snprintf(zero, sizeof(zero), "(%" PRId32 ")", w.x->quantization->zero_points[0]);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    print_channels(&w, muc_mcu_dim(l, w.y, w.channel));
+    MUC_TRY(open_sums(&w, &c, &macs, &depth));
+    set_requantized(&w, depth);
+    snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
+    set_output(&w, depth, value);
+    close_all(&w, depth, 1);
+    return muc_mcu_end_function(l, 0, macs);
+}
+
+/* ---- ONNX's: zero points and scales are tensors ---- */
+
+static bool is_plain_byte(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8;
+}
+
+static bool all_inputs_static(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (muc_mcu_input(l, node, i) && !muc_mcu_is_static(l, muc_mcu_input(l, node, i)))
+            return false;
+    return true;
+}
+
+/* "d[c0]", or the only element, of a scale or zero point of the output's channels */
+static const char *channel_element(const muc_mcu_lowering *l, const muc_node *node, uint32_t input,
+                                   char *text, size_t size)
+{
+    const muc_tensor *tensor = muc_mcu_input(l, node, input);
+
+    if (!tensor)
+        return "0";
+    snprintf(text, size, "%s[%s]", muc_mcu_input_name(input),
+             muc_mcu_most_elements(l, tensor) > 1 ? "c0" : "0");
+    return text;
+}
+
+bool muc_mcu_takes_conv_linear(const muc_mcu_lowering *l, const muc_node *node)
+{
+    uint32_t weights = node->op == MUC_OP_QLINEAR_CONV ? 3 : 1;
+
+    if (node->op == MUC_OP_REQUANT_CONV)
+        return is_static_window(l, node) && all_inputs_static(l, node);
+    return is_static_window(l, node) && all_inputs_static(l, node) &&
+           is_plain_byte(muc_mcu_input(l, node, 0)) &&
+           is_plain_byte(muc_mcu_input(l, node, weights)) &&
+           (node->op == MUC_OP_CONV_INTEGER || is_plain_byte(muc_mcu_output(l, node, 0)));
+}
+
+muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
+{
+    bool is_q = node->op == MUC_OP_QLINEAR_CONV, is_shift = node->op == MUC_OP_REQUANT_CONV;
+    window w = window_of(l, node);
+    char zero[16], scale[16];
+    const integer_conv c = { is_q ? 3 : 1, muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
+                             is_shift                    ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
+                             : muc_mcu_input(l, node, 2) ? "c[0]"
+                                                         : "0",
+                             is_shift ? "0"
+                                      : channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero)),
+                             false };
+    int64_t low = 0, high = 0;
+    unsigned depth;
+    uint64_t macs;
+
+    muc_dtype_range(w.y->dtype, &low, &high);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(open_sums(&w, &c, &macs, &depth));
+    if (is_shift) {
+        muc_mcu_indent(&l->text, depth);
+        muc_text_add(&l->text, "sum = mur_quantlib_requant(sum, %s, ",
+                     channel_element(l, node, 2, scale, sizeof(scale)));
+        muc_text_add(&l->text, "%s", channel_element(l, node, 3, scale, sizeof(scale)));
+        muc_mcu_print_requant(l, node);
+        muc_text_add(&l->text, ");\n");
+        snprintf(scale, sizeof(scale), "(%s)sum", muc_mcu_c_type(w.y->dtype));
+        set_output(&w, depth, scale);
+    } else if (is_q) {
+        line(&w, depth, "sum = mur_quantize_sum(sum, (double)b[0] * (double)%s / (double)g[0],",
+             channel_element(l, node, 4, scale, sizeof(scale)));
+        line(&w, depth + 4, "h[0], %" PRId64 ", %" PRId64 ");", low, high);
+        set_output(&w, depth, w.y->dtype == MUC_I8 ? "(int8_t)sum" : "(uint8_t)sum");
+    } else {
+        set_output(&w, depth, "sum");
+    }
+    close_all(&w, depth, 1);
+    return muc_mcu_end_function(l, 0, macs);
+}
+
+bool muc_mcu_takes_linear_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) && is_byte_product(l, node);
+}
+
+muc_status muc_mcu_write_linear_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = {
+        .l = l, .node = node, .x = muc_mcu_input(l, node, 0), .y = muc_mcu_output(l, node, 0)
+    };
+    uint32_t in = muc_mcu_dim(l, w.x, w.x->rank - 1), out = muc_mcu_dim(l, w.y, w.y->rank - 1);
+    unsigned depth = 1;
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    print_channels(&w, out);
+    loop(&w, &depth, "r", 0, (uint32_t)muc_mcu_elements(l, w.x, 0, w.x->rank - 1));
+    loop(&w, &depth, "c", 0, out);
+    line(&w, depth, "%s sum = %s;\n", is_wide(w.x) ? "int64_t" : "int32_t",
+         muc_mcu_input(l, node, 2) ? "c[c0]" : "0");
+    line(&w, depth, "for (uint32_t i = 0; i < %" PRIu32 "u; i++)", in);
+    line(&w, depth + 1,
+         "sum += (a[r0 * %" PRIu32 "u + i] - (%" PRId32 ")) * (b[c0 * %" PRIu32
+         "u + i] - channel[c0][0]);",
+         in, w.x->quantization->zero_points[0], in);
+    set_requantized(&w, depth);
+    line(&w, depth, "y[r0 * %" PRIu32 "u + c0] = (%s)sum;", out, muc_mcu_c_type(w.y->dtype));
+    close_all(&w, depth, 1);
+    return muc_mcu_end_function(l, 0, (uint64_t)in * muc_mcu_most_elements(l, w.y));
+}
+
+/* taps that count in a mean although they lie in the padding: those before the padded end */
+static void count_padding(const window *w, unsigned depth)
+{
+    line(w, depth, "int32_t count = 1;\n");
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        uint64_t padded = muc_mcu_dim(w->l, w->x, w->first + i) + (uint64_t)item(w->pads, i, 0) +
+                          (uint64_t)item(w->pads, w->spatial + i, 0);
+        int64_t dilation = item(w->dilations, i, 1);
+
+        line(w, depth, "{");
+        line(w, depth + 1, "int32_t inside = 0;\n");
+        line(w, depth + 1, "for (uint32_t k = 0; k < %" PRIu32 "u; k++)", w->kernel[i]);
+        line(w, depth + 2, "inside += o%u * %" PRId64 "u + k * %" PRId64 "u < %" PRIu64 "u;", i,
+             item(w->strides, i, 1), dilation, padded);
+        line(w, depth + 1, "count *= inside;");
+        line(w, depth, "}");
+    }
+}
+
+bool muc_mcu_takes_pool_quantized(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return is_static_window(l, node) && (is_byte(x) || is_wide(x)) && x->dtype == y->dtype &&
+           y->quantization && x->quantization->count == 1 && node->output_count == 1;
+}
+
+muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
+    bool is_max = node->op == MUC_OP_MAX_POOL;
+    bool counts_padding = muc_node_counts_padding(node);
+    const char *read = counts_padding ? "read" : "count";
+    int32_t least, most;
+    unsigned outer, depth;
+    char value[64];
+
+    muc_scale_clamp(node, w.y, &least, &most);
+    for (uint32_t i = 0; i < w.spatial; i++)
+        w.kernel[i] = (uint32_t)kernel[i];
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    outer = open_outputs(&w);
+    line(&w, outer, "int32_t best = %s;%s", is_max ? "INT32_MIN" : "0", is_max ? "\n" : "");
+    if (!is_max)
+        line(&w, outer, "int32_t %s = 0;\n", read);
+    depth = open_taps(&w, outer);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, "const int32_t value = a[");
+    print_place(&w, w.x, "x", "c0");
+    muc_text_add(&l->text, "];\n\n");
+    line(&w, depth, is_max ? "best = value > best ? value : best;" : "best += value;");
+    if (!is_max)
+        line(&w, depth, "%s++;", read);
+    close_all(&w, depth, outer);
+    if (counts_padding) {
+        count_padding(&w, outer);
+        line(&w, outer, "best += (count - %s) * (%" PRId32 ");", read,
+             w.x->quantization->zero_points[0]);
+    }
+    if (!is_max && muc_node_attribute(node, MUC_KEY_ROUNDING)) /* halves up */
+        line(&w, outer, "best = (best + 128 * count + count / 2) / count - 128;");
+    else if (!is_max)
+        line(&w, outer, "best = (best + (best > 0 ? count / 2 : -(count / 2))) / count;");
+    snprintf(value, sizeof(value), "(%s)mur_clamp(best, %" PRId32 ", %" PRId32 ")",
+             muc_mcu_c_type(w.y->dtype), least, most);
+    set_output(&w, outer, value);
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}
+
+/* ---- transposed convolution ---- */
+
+bool muc_mcu_takes_conv_transpose_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    bool real =
+        muc_mcu_input(l, node, 0)->dtype == MUC_F32 && muc_mcu_input(l, node, 1)->dtype == MUC_F32;
+
+    return is_static_window(l, node) &&
+           (real ||
+            (is_byte_product(l, node) && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+             muc_node_integer_or(node, MUC_KEY_GROUPS, 1) == 1));
+}
+
+/* loops over the taps and the elements of x whose share of a place of y they are: k0.., x0.. */
+static unsigned open_shares(const window *w, unsigned depth)
+{
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        loop(w, &depth, "k", i, w->kernel[i]);
+        line(w, depth,
+             "const uint32_t at%u = o%u + %" PRId64 "u - k%u * %" PRId64 "u, x%u = at%u / %" PRId64
+             "u;\n",
+             i, i, item(w->pads, i, 0), i, item(w->dilations, i, 1), i, i, item(w->strides, i, 1));
+        line(w, depth, "if (at%u %% %" PRId64 "u != 0 || x%u >= %" PRIu32 "u) /* below 0, too */",
+             i, item(w->strides, i, 1), i, muc_mcu_dim(w->l, w->x, w->first + i));
+        line(w, depth + 1, "continue;");
+    }
+    return depth;
+}
+
+/* a share of the sum: an element of x times a weight, of integers less their zero points */
+static void add_share(const window *w, const muc_tensor *weights, uint32_t out, unsigned depth)
+{
+    bool last = w->channel != 1, quantized = w->x->quantization != NULL;
+
+    muc_mcu_indent(&w->l->text, depth);
+    muc_text_add(&w->l->text, quantized ? "sum += (a[" : "sum += a[");
+    print_place(w, w->x, "x", "from");
+    if (quantized)
+        muc_text_add(&w->l->text, "] - (%" PRId32 ")) * (b[", w->x->quantization->zero_points[0]);
+    else
+        muc_text_add(&w->l->text, "] * b[");
+    muc_text_add(&w->l->text, "from * %" PRId64 "u + c0 %% %" PRIu32 "u * %" PRId64 "u",
+                 muc_mcu_dense(w->l, weights, last ? weights->rank - 1 : 0).factor, out,
+                 muc_mcu_dense(w->l, weights, last ? 0 : 1).factor);
+    for (uint32_t i = 0; i < w->spatial; i++)
+        muc_text_add(&w->l->text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(w->l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(&w->l->text, quantized ? "] - channel[c0][0]);\n" : "];\n");
+}
+
+muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const muc_tensor *weights = muc_mcu_input(l, node, 1);
+    bool last = w.channel != 1; /* weights [out, kernel.., in], else [in, out / groups, kernel..] */
+    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w.y, w.channel) / groups;
+    const char *start = muc_mcu_input(l, node, 2) ? "c[c0]" : w.x->quantization ? "0" : "0.0f";
+    const char *type = is_wide(w.x) ? "int64_t" : w.x->quantization ? "int32_t" : "float";
+    unsigned outer, depth;
+    uint64_t taps = in;
+    char value[32];
+
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        taps *= w.kernel[i];
+    }
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    if (w.x->quantization)
+        print_channels(&w, out);
+    outer = open_outputs(&w);
+    line(&w, outer, "%s sum = %s;\n", type, start);
+    depth = open_shares(&w, outer);
+    loop(&w, &depth, "i", 0, in);
+    line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out, in);
+    add_share(&w, weights, out, depth);
+    close_all(&w, depth, outer);
+    if (w.x->quantization)
+        set_requantized(&w, outer);
+    snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
+    set_output(&w, outer, w.x->quantization ? value : "sum");
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.x) / in * out);
+}
+
+/* ---- pools ---- */
+
+bool muc_mcu_takes_pool_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
+           (node->op == MUC_OP_MAX_POOL || muc_mcu_input(l, node, 0)->dtype == MUC_F32);
+}
+
+/* the index of the tap in x, with channels first */
+static void print_flat_index(const window *w, unsigned depth)
+{
+    bool column_major = muc_node_integer_or(w->node, MUC_KEY_COLUMN_MAJOR, 0) == 1;
+
+    muc_mcu_indent(&w->l->text, depth);
+    muc_text_add(&w->l->text, "place = n0 * %" PRIu32 "u + c0",
+                 muc_mcu_dim(w->l, w->x, w->channel));
+    if (column_major) {
+        uint32_t stride = 1;
+
+        muc_text_add(&w->l->text, ";\n");
+        line(w, depth, "place = place * %" PRIu64 "u",
+             muc_mcu_elements(w->l, w->x, w->first, w->first + w->spatial));
+        for (uint32_t i = 0; i < w->spatial; i++) {
+            line(w, depth + 1, "+ x%u * %" PRIu32 "u%s", i, stride, i + 1 < w->spatial ? "" : ";");
+            stride *= muc_mcu_dim(w->l, w->x, w->first + i);
+        }
+        return;
+    }
+    muc_text_add(&w->l->text, ";\n");
+    for (uint32_t i = 0; i < w->spatial; i++)
+        line(w, depth, "place = place * %" PRIu32 "u + x%u;", muc_mcu_dim(w->l, w->x, w->first + i),
+             i);
+}
+
+muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
+    bool is_max = node->op == MUC_OP_MAX_POOL, places = node->output_count > 1;
+    int64_t order = node->op == MUC_OP_LP_POOL ? muc_node_integer_or(node, MUC_KEY_P, 2) : 0;
+    bool counts_padding = muc_node_counts_padding(node);
+    const char *type = muc_mcu_c_type(w.x->dtype);
+    unsigned outer, depth;
+
+    for (uint32_t i = 0; i < w.spatial; i++)
+        w.kernel[i] = (uint32_t)kernel[i];
+    w.by_channel = true;
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(use_tiles(&w, 1));
+    outer = open_outputs(&w);
+    line(&w, outer, "%s best = 0;", type);
+    if (places)
+        line(&w, outer, "int64_t place = 0;");
+    if (is_max)
+        line(&w, outer, "int any = 0;\n");
+    else if (counts_padding && order == 0)
+        count_padding(&w, outer);
+    else if (order == 0)
+        line(&w, outer, "uint32_t count = 0;\n");
+    depth = open_taps(&w, outer);
+    muc_mcu_indent(&l->text, depth);
+    muc_text_add(&l->text, "const %s value = a[", type);
+    print_place(&w, w.x, "x", "c0");
+    muc_text_add(&l->text, "];\n\n");
+    if (is_max) {
+        line(&w, depth, "if (!any || value > best) {");
+        line(&w, depth + 1, "best = value;");
+        if (places) {
+            print_flat_index(&w, depth + 1);
+        }
+        line(&w, depth, "}");
+        line(&w, depth, "any = 1;");
+    } else if (order) {
+        line(&w, depth,
+             order == 1   ? "best += mur_abs(value);"
+             : order == 2 ? "best += value * value;"
+                          : "best += mur_real_pow(mur_abs(value), %" PRId64 ".0f);",
+             order);
+    } else {
+        line(&w, depth, "best += value;");
+        if (!counts_padding)
+            line(&w, depth, "count++;");
+    }
+    close_all(&w, depth, outer);
+    if (order > 2)
+        line(&w, outer, "best = mur_real_pow(best, 1.0f / %" PRId64 ".0f);", order);
+    set_output(&w, outer,
+               is_max || order > 2 || order == 1 ? "best"
+               : order                           ? "mur_sqrt(best)"
+                                                 : "best / (float)count");
+    if (places) {
+        muc_mcu_indent(&l->text, outer);
+        muc_text_add(&l->text, "y1[");
+        print_place(&w, w.y, "o", "c0");
+        muc_text_add(&l->text, "] = place;\n");
+    }
+    close_all(&w, outer, 1);
+    return muc_mcu_end_function(l, 0, 0);
+}

@@ -1,0 +1,294 @@
+/* mcu_machine.c - reads descriptions of microcontrollers. */
+#include "targets/mcu/machines/mcu_machine.h"
+
+#include <string.h>
+
+#include "base/choice.h"
+#include "base/file.h"
+#include "base/ini.h"
+
+#include <mcu_machines.h> /* made by the build from machines/: machine_host[], ... */
+
+enum { NAME_CHARACTERS = 64, MOST_CORES = 64 };
+
+static const muc_mcu_core_info cores[] = {
+#define MUC_MCU_CORE(id, name, isa, flags, meaning) { name, MUC_MCU_ISA_##isa, flags },
+#include "targets/mcu/machines/cores.def"
+#undef MUC_MCU_CORE
+};
+
+static const struct {
+    const char *name, *text;
+} built_in[] = {
+#define MUC_MCU_MACHINE(id, name, meaning) { name, machine_##id },
+#include "targets/mcu/machines/mcu_machines.def"
+#undef MUC_MCU_MACHINE
+};
+
+static const char *const names[] = {
+/* or the path of a file */
+#define MUC_MCU_MACHINE(id, name, meaning) name,
+#include "targets/mcu/machines/mcu_machines.def"
+#undef MUC_MCU_MACHINE
+};
+
+static const char *const uses[MUC_MCU_USES] = { "weights", "arena", "state", "tiles" };
+
+typedef enum section { SECTION_NONE, SECTION_MACHINE, SECTION_MEMORY, SECTION_DMA } section;
+
+typedef enum key_type { NAME, NUMBER, CORE, HOLDS } key_type;
+
+/* Every key: where it belongs, what it is, and the bounds of a number. */
+static const struct {
+    section section;
+    const char *name;
+    key_type type;
+    bool required;
+    uint32_t min, max;
+} keys[] = {
+    { SECTION_MACHINE, "name", NAME, true, 0, 0 },
+    { SECTION_MACHINE, "core", CORE, true, 0, 0 },
+    { SECTION_MACHINE, "clock_mhz", NUMBER, true, 1, 100000 },
+    { SECTION_MACHINE, "cores", NUMBER, false, 1, MOST_CORES },
+    { SECTION_MEMORY, "name", NAME, true, 0, 0 },
+    { SECTION_MEMORY, "bytes", NUMBER, true, 0, UINT32_MAX },
+    { SECTION_MEMORY, "cycles_per_kb", NUMBER, true, 1, 1 << 20 },
+    { SECTION_MEMORY, "holds", HOLDS, true, 0, 0 },
+    { SECTION_DMA, "setup_cycles", NUMBER, true, 0, 1 << 20 },
+    { SECTION_DMA, "cycles_per_kb", NUMBER, true, 1, 1 << 20 },
+};
+
+typedef struct parser {
+    muc_ini ini;
+    muc_arena *arena;
+    muc_mcu_machine *out;
+    section section;
+    unsigned seen; /* bit k: keys[k] of the section at hand */
+    bool has_machine;
+} parser;
+
+const muc_mcu_core_info *muc_mcu_core_get(muc_mcu_core core)
+{
+    return &cores[core];
+}
+
+int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel)
+{
+    if (kernel == machine)
+        return 2;
+    if (kernel == MUC_MCU_ISA_DSP &&
+        machine == MUC_MCU_ISA_MVE) /* it has those instructions, too */
+        return 1;
+    return kernel == MUC_MCU_ISA_NONE ? 0 : -1;
+}
+
+static muc_status read_name(parser *p, const char **out)
+{
+    muc_string_view value = p->ini.value;
+
+    if (value.size == 0 || value.size > NAME_CHARACTERS)
+        return muc_ini_fail(&p->ini, value.data, "a name has 1 to 64 characters");
+    for (size_t i = 0; i < value.size; i++)
+        if (value.data[i] < ' ' || value.data[i] > '~')
+            return muc_ini_fail(&p->ini, value.data + i, "not a character of a name");
+    return muc_arena_string(p->ini.ctx, p->arena, value.data, value.size, out);
+}
+
+static muc_status read_core(parser *p, muc_mcu_core *out)
+{
+    muc_choice choice;
+
+    for (unsigned i = 0; i < MUC_COUNT(cores); i++) {
+        if (muc_view_is(p->ini.value, cores[i].name)) {
+            *out = (muc_mcu_core)i;
+            return MUC_OK;
+        }
+    }
+    muc_choice_begin(&choice, p->ini.value.data, p->ini.value.size);
+    for (unsigned i = 0; i < MUC_COUNT(cores); i++)
+        muc_choice_add(&choice, cores[i].name);
+    return muc_ini_refuse(&p->ini, p->ini.value.data, &choice, "core");
+}
+
+static muc_status read_uses(parser *p, unsigned *out)
+{
+    const char *at = p->ini.value.data, *end = at + p->ini.value.size;
+
+    *out = 0;
+    while (at < end) {
+        const char *blank = memchr(at, ' ', (size_t)(end - at));
+        muc_string_view word = { at, (size_t)((blank ? blank : end) - at) };
+        unsigned use = 0;
+
+        while (use < MUC_MCU_USES && !muc_view_is(word, uses[use]))
+            use++;
+        if (use == MUC_MCU_USES)
+            return muc_ini_fail(&p->ini, at, "expected some of weights, arena, state, tiles");
+        *out |= 1u << use;
+        at += word.size;
+        while (at < end && *at == ' ')
+            at++;
+    }
+    return MUC_OK;
+}
+
+static muc_status read_number(parser *p, size_t key, uint32_t *out)
+{
+    MUC_TRY(muc_ini_number(&p->ini, out));
+    if (*out < keys[key].min || *out > keys[key].max)
+        return muc_ini_fail(&p->ini, p->ini.value.data, "'%s' is %u, expected %u..%u",
+                            keys[key].name, *out, keys[key].min, keys[key].max);
+    return MUC_OK;
+}
+
+static muc_status read_value(parser *p, size_t key)
+{
+    muc_mcu_machine *m = p->out;
+    muc_mcu_memory *memory = m->memory_count ? &m->memories[m->memory_count - 1] : NULL;
+    const char *name = keys[key].name;
+
+    switch (keys[key].type) {
+    case NAME:
+        return read_name(p, p->section == SECTION_MACHINE ? &m->name : &memory->name);
+    case CORE:
+        return read_core(p, &m->core);
+    case HOLDS:
+        return read_uses(p, &memory->holds);
+    case NUMBER:
+        break;
+    }
+    if (p->section == SECTION_MACHINE)
+        return read_number(p, key, strcmp(name, "cores") == 0 ? &m->cores : &m->clock_mhz);
+    if (p->section == SECTION_MEMORY)
+        return read_number(p, key,
+                           strcmp(name, "bytes") == 0 ? &memory->bytes : &memory->cycles_per_kb);
+    return read_number(
+        p, key, strcmp(name, "setup_cycles") == 0 ? &m->dma_setup_cycles : &m->dma_cycles_per_kb);
+}
+
+static muc_status read_pair(parser *p)
+{
+    muc_choice choice;
+
+    for (size_t i = 0; i < MUC_COUNT(keys); i++) {
+        if (keys[i].section != p->section || !muc_view_is(p->ini.key, keys[i].name))
+            continue;
+        if (p->seen >> i & 1)
+            return muc_ini_fail(&p->ini, p->ini.key.data, "this key is there twice");
+        p->seen |= 1u << i;
+        return read_value(p, i);
+    }
+    muc_choice_begin(&choice, p->ini.key.data, p->ini.key.size);
+    for (size_t i = 0; i < MUC_COUNT(keys); i++)
+        if (keys[i].section == p->section)
+            muc_choice_add(&choice, keys[i].name);
+    return muc_ini_refuse(&p->ini, p->ini.key.data, &choice, "key");
+}
+
+static muc_status end_section(parser *p)
+{
+    for (size_t i = 0; i < MUC_COUNT(keys); i++)
+        if (keys[i].section == p->section && keys[i].required && !(p->seen >> i & 1))
+            return muc_ini_fail(&p->ini, (const char *)p->ini.text.data + p->ini.at,
+                                "the key '%s' of the section before is missing", keys[i].name);
+    p->seen = 0;
+    return MUC_OK;
+}
+
+static muc_status begin_section(parser *p)
+{
+    const char *at = p->ini.section.data - 1;
+
+    MUC_TRY(end_section(p));
+    if (muc_view_is(p->ini.section, "machine") && !p->has_machine) {
+        p->has_machine = true;
+        p->section = SECTION_MACHINE;
+    } else if (muc_view_is(p->ini.section, "memory")) {
+        if (p->out->memory_count == MUC_MCU_MOST_MEMORIES)
+            return muc_ini_fail(&p->ini, at, "more than %d memories", MUC_MCU_MOST_MEMORIES);
+        p->out->memory_count++;
+        p->section = SECTION_MEMORY;
+    } else if (muc_view_is(p->ini.section, "dma") && !p->out->has_dma) {
+        p->out->has_dma = true;
+        p->section = SECTION_DMA;
+    } else {
+        return muc_ini_fail(&p->ini, at, "expected one [machine], [memory]..., at most one [dma]");
+    }
+    return MUC_OK;
+}
+
+const muc_mcu_memory *muc_mcu_memory_for(const muc_mcu_machine *machine, muc_mcu_use use)
+{
+    for (uint32_t i = 0; i < machine->memory_count; i++)
+        if (machine->memories[i].holds >> use & 1)
+            return &machine->memories[i];
+    return NULL;
+}
+
+static muc_status check_machine(const parser *p)
+{
+    const char *name = p->ini.text.name;
+
+    if (!p->has_machine)
+        return muc_fail(p->ini.ctx, MUC_MALFORMED, name, p->ini.text.size,
+                        "the section [machine] is missing");
+    for (unsigned use = 0; use < MUC_MCU_USES; use++) {
+        unsigned holders = 0;
+
+        for (uint32_t i = 0; i < p->out->memory_count; i++)
+            holders += p->out->memories[i].holds >> use & 1;
+        if (use == MUC_MCU_TILES ? holders != p->out->has_dma : holders != 1)
+            return muc_fail(p->ini.ctx, MUC_MALFORMED, name, p->ini.text.size,
+                            "%u memories hold %s, expected one%s", holders, uses[use],
+                            use == MUC_MCU_TILES ? " with [dma], none without" : "");
+    }
+    return MUC_OK;
+}
+
+muc_status muc_mcu_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes text,
+                                muc_mcu_machine *out)
+{
+    parser p = { .ini = muc_ini_of(ctx, text), .arena = arena, .out = out };
+    muc_status status;
+
+    *out = (muc_mcu_machine){ .cores = 1 };
+    while (muc_ini_next(&p.ini, &status)) {
+        MUC_TRY(status);
+        MUC_TRY(p.ini.key.size ? read_pair(&p) : begin_section(&p));
+    }
+    MUC_TRY(end_section(&p));
+    return check_machine(&p);
+}
+
+/* Arm's boards go by the number of their image: mps2-an547 is mps3-an547. */
+static bool is_called(const char *machine, const char *name)
+{
+    const char *image = strstr(machine, "-an"), *asked = strstr(name, "-an");
+
+    return strcmp(machine, name) == 0 ||
+           (image && asked && strncmp(name, "mps", 3) == 0 && strcmp(image, asked) == 0);
+}
+
+muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
+                                muc_mcu_machine *out)
+{
+    unsigned found;
+    muc_status status;
+    muc_file file;
+
+    if (!name)
+        name = "host";
+    for (unsigned i = 0; i < MUC_COUNT(built_in); i++) {
+        const muc_bytes description = { (const uint8_t *)built_in[i].text, strlen(built_in[i].text),
+                                        built_in[i].name };
+
+        if (is_called(built_in[i].name, name))
+            return muc_mcu_read_machine(ctx, arena, description, out);
+    }
+    if (!muc_path_exists(name))
+        return muc_choose(ctx, "--machine", name, names, MUC_COUNT(names), &found);
+    MUC_TRY(muc_file_open(ctx, name, &file));
+    status = muc_mcu_read_machine(ctx, arena, file.bytes, out);
+    muc_file_close(&file);
+    return status;
+}

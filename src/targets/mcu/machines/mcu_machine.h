@@ -1,0 +1,79 @@
+/* mcu_machine.h - descriptions of microcontrollers: .ini files, those of machines/ built in.
+ *
+ * "[machine]" has name, core (cores.def), clock_mhz and, beyond one, cores. Each "[memory]" has
+ * name, bytes (0: no limit), cycles_per_kb (to move 1024 bytes) and holds: some of weights, arena,
+ * state, tiles. "[dma]", between the memory that holds tiles and those that hold weights and the
+ * arena, has setup_cycles and cycles_per_kb.
+ */
+#ifndef MUC_MCU_MACHINE_H
+#define MUC_MCU_MACHINE_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/text.h"
+
+/* What kernels may use: one row a folder of runtime/kernels besides ref. */
+typedef enum muc_mcu_isa {
+    MUC_MCU_ISA_NONE,
+    MUC_MCU_ISA_DSP, /* Armv7E-M: pairs of 16 bits */
+    MUC_MCU_ISA_MVE, /* Armv8.1-M: vectors of 128 bits */
+    MUC_MCU_ISA_RV,  /* RV32IM */
+    MUC_MCU_ISA_COUNT,
+} muc_mcu_isa;
+
+typedef enum muc_mcu_core {
+#define MUC_MCU_CORE(id, name, isa, flags, meaning) MUC_MCU_CORE_##id,
+#include "targets/mcu/machines/cores.def"
+#undef MUC_MCU_CORE
+    MUC_MCU_CORE_COUNT
+} muc_mcu_core;
+
+typedef struct muc_mcu_core_info {
+    const char *name;
+    muc_mcu_isa isa;
+    const char *flags; /* of gcc and clang */
+} muc_mcu_core_info;
+
+/* What a memory may hold. */
+typedef enum muc_mcu_use {
+    MUC_MCU_WEIGHTS, /* constants and code */
+    MUC_MCU_ARENA,   /* activations and scratch */
+    MUC_MCU_STATE,   /* what lives from run to run */
+    MUC_MCU_TILES,   /* what DMA brings */
+    MUC_MCU_USES
+} muc_mcu_use;
+
+enum { MUC_MCU_MOST_MEMORIES = 8 };
+
+typedef struct muc_mcu_memory {
+    const char *name;
+    uint32_t bytes;         /* 0: no limit */
+    uint32_t cycles_per_kb; /* to move 1024 bytes */
+    unsigned holds;         /* bit u: a muc_mcu_use */
+} muc_mcu_memory;
+
+typedef struct muc_mcu_machine {
+    const char *name;
+    muc_mcu_core core;
+    uint32_t cores, clock_mhz;
+    muc_mcu_memory memories[MUC_MCU_MOST_MEMORIES];
+    uint32_t memory_count;
+    bool has_dma;
+    uint32_t dma_setup_cycles, dma_cycles_per_kb;
+} muc_mcu_machine;
+
+const muc_mcu_core_info *muc_mcu_core_get(muc_mcu_core core);
+/* How well a kernel's instruction set suits a machine's: 2 its own, 1 one that it has too, 0 plain
+ * C, below 0 not at all. */
+int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel);
+
+/* A built-in machine's name ("host" for NULL), else a file's path. The names are in arena. Fails
+ * with MUC_USAGE naming the machines there are, MUC_MALFORMED naming file, line and column. */
+muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
+                                muc_mcu_machine *out);
+muc_status muc_mcu_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes text,
+                                muc_mcu_machine *out);
+/* The memory for a use; every machine has one for weights, the arena and state. NULL: no tiles. */
+const muc_mcu_memory *muc_mcu_memory_for(const muc_mcu_machine *machine, muc_mcu_use use);
+
+#endif

@@ -1,0 +1,230 @@
+/* emit_sections.c - sections. Words are little-endian whatever the host. */
+#include "targets/uthinker/emit/emit_sections.h"
+
+#include <string.h>
+
+#include "base/half.h"
+#include "targets/uthinker/machines/uthinker_machine.h"
+
+typedef struct emitter {
+    muc_context *ctx;
+    muc_arena *arena;
+    muc_container *out;
+} emitter;
+
+static muc_status new_section(const emitter *e, enum mur_section section, size_t bytes,
+                              uint8_t **out)
+{
+    MUC_TRY(MUC_ARENA_NEW(e->ctx, e->arena, bytes, out));
+    e->out->section[section].data = *out;
+    e->out->section[section].size = bytes;
+    return MUC_OK;
+}
+
+static void store_words(uint8_t *at, const uint32_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        muc_store_u32(at + 4 * i, words[i]);
+}
+
+static muc_status emit_words(const emitter *e, enum mur_section section, const uint32_t *words,
+                             size_t count)
+{
+    uint8_t *at;
+
+    MUC_TRY(new_section(e, section, 4 * count, &at));
+    store_words(at, words, count);
+    return MUC_OK;
+}
+
+static muc_status emit_machine(const emitter *e, const muc_uthinker_machine *machine)
+{
+    const mur_mach mach = muc_uthinker_mach(machine);
+
+    return emit_words(e, MUR_SECTION_MACH, &mach.isa, sizeof(mach) / 4);
+}
+
+static muc_status emit_meta(const emitter *e, const muc_uthinker_layout *y,
+                            const muc_uthinker_tokens *tokens)
+{
+    const muc_uthinker_terms *terms = &y->options.terms;
+    const mur_meta meta = { .vocabulary = y->vocabulary,
+                            .context = y->options.context,
+                            .rows = y->options.rows,
+                            .layers = y->layers,
+                            .width = y->width,
+                            .heads = y->heads,
+                            .kv_heads = y->kv_heads,
+                            .head_width = y->head_width,
+                            .ffn_width = y->ffn_width,
+                            .tied = y->tied,
+                            .recompute = y->options.recompute,
+                            .terms_x = terms->x,
+                            .terms_q = terms->q,
+                            .terms_k = terms->k,
+                            .terms_p = terms->p,
+                            .terms_v = terms->v,
+                            .terms_o = terms->o,
+                            .terms_f = terms->f,
+                            .terms_h = terms->h,
+                            .terms_l = terms->l,
+                            .kv_bytes = y->kv_bytes,
+                            .io_bytes = y->io_bytes,
+                            .embedded = y->embedded,
+                            .logits = y->logits,
+                            .embedding = y->matrix[MUC_MATRIX_EMBEDDING].offset,
+                            .bos = tokens->bos,
+                            .eos = tokens->eos[0],
+                            .eos2 = tokens->eos[1],
+                            .eos3 = tokens->eos[2] };
+
+    return emit_words(e, MUR_SECTION_META, &meta.vocabulary, sizeof(meta) / 4);
+}
+
+static muc_status emit_code(const emitter *e, const muc_uthinker_entry *entries)
+{
+    mur_entr rows[MUC_UTHINKER_ENTRIES];
+    uint8_t *at;
+    size_t words = 0;
+
+    for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
+        rows[i] = (mur_entr){ .kind = entries[i].kind,
+                              .start = (uint32_t)words,
+                              .words = (uint32_t)entries[i].flat->count,
+                              .min_m = entries[i].min_m,
+                              .max_m = entries[i].max_m };
+        words += entries[i].flat->count;
+    }
+    MUC_TRY(emit_words(e, MUR_SECTION_ENTR, &rows[0].kind, sizeof(rows) / 4));
+    MUC_TRY(new_section(e, MUR_SECTION_CODE, 4 * words, &at));
+    for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++)
+        store_words(at + 4 * (size_t)rows[i].start, entries[i].flat->words, entries[i].flat->count);
+    return MUC_OK;
+}
+
+/* the matrix that has table number t */
+static const muc_uthinker_matrix *table_owner(const muc_uthinker_layout *y, uint32_t t)
+{
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++)
+        if (y->matrix[i].table == t)
+            return &y->matrix[i];
+    return NULL;
+}
+
+static muc_status emit_tables(const emitter *e, const muc_uthinker_layout *y)
+{
+    size_t words = 2 + (size_t)y->table_count;
+    uint8_t *at;
+
+    for (uint32_t t = 0; t < y->table_count; t++)
+        words += table_owner(y, t)->table_count;
+    MUC_TRY(new_section(e, MUR_SECTION_TABL, 4 * words, &at));
+    muc_store_u32(at, y->table_count);
+    words = 2 + (size_t)y->table_count;
+    for (uint32_t t = 0; t < y->table_count; t++) {
+        const muc_uthinker_matrix *matrix = table_owner(y, t);
+
+        muc_store_u32(at + 4 + 4 * (size_t)t, (uint32_t)words);
+        store_words(at + 4 * words, matrix->table_data, matrix->table_count);
+        words += matrix->table_count;
+    }
+    muc_store_u32(at + 4 + 4 * (size_t)y->table_count, (uint32_t)words);
+    return MUC_OK;
+}
+
+/* the layers' sequences as one: tile offsets first, then the blocks of all layers */
+static void join_sequences(const muc_uthinker_model *model, muc_matrix_kind kind,
+                           const muc_uthinker_matrix *matrix, uint8_t *wgts)
+{
+    muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
+    uint32_t index_bytes = 4 * (matrix->tiles + 1), at = index_bytes, tile = 0;
+    uint8_t *sequence = wgts + matrix->offset;
+
+    for (uint32_t i = 0; i < shape.count; i++) {
+        const muc_uthinker_weight *weight = &model->weights[kind][i];
+        uint32_t tiles = matrix->tiles / shape.count, own = 4 * (tiles + 1);
+
+        for (uint32_t t = 0; t < tiles; t++)
+            muc_store_u32(sequence + 4 * (size_t)tile++,
+                          muc_load_u32(weight->sequence + 4 * (size_t)t) - own + at);
+        memcpy(sequence + at, weight->sequence + own, (size_t)weight->bytes - own);
+        at += (uint32_t)weight->bytes - own;
+    }
+    muc_store_u32(sequence + 4 * (size_t)tile, at);
+}
+
+static muc_status emit_weights(const emitter *e, const muc_uthinker_model *model,
+                               const muc_uthinker_layout *y)
+{
+    uint8_t *wgts;
+
+    MUC_TRY(new_section(e, MUR_SECTION_WGTS, y->wgts_bytes, &wgts));
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++)
+        if (y->matrix[i].bytes)
+            join_sequences(model, (muc_matrix_kind)i, &y->matrix[i], wgts);
+    return MUC_OK;
+}
+
+static void store_floats(uint8_t *at, const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        muc_store_u32(at + 4 * i, muc_f32_bits(values[i]));
+}
+
+static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *model,
+                                  const muc_uthinker_layout *y)
+{
+    size_t gains = (size_t)y->layers * y->width;
+    uint8_t *parm;
+
+    MUC_TRY(new_section(e, MUR_SECTION_PARM, y->parm_bytes, &parm));
+    store_floats(parm + y->rope, model->rope, (size_t)y->options.context * y->head_width);
+    store_floats(parm + y->gain_attention, model->gain_attention, gains);
+    store_floats(parm + y->gain_ffn, model->gain_ffn, gains);
+    store_floats(parm + y->gain_final, model->gain_final, y->width);
+    return MUC_OK;
+}
+
+static muc_status emit_debug(const emitter *e, const muc_uthinker_entry *entries)
+{
+    muc_debug_name *names;
+    muc_bytes section;
+    size_t count = 0, row = 0;
+    uint32_t start = 0;
+
+    for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++)
+        count += entries[i].flat->label_count;
+    MUC_TRY(MUC_ARENA_NEW(e->ctx, e->arena, count, &names));
+    for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
+        const muc_flat *flat = entries[i].flat;
+
+        for (size_t k = 0; k < flat->label_count; k++) {
+            names[row] = flat->labels[k];
+            names[row++].word += start;
+        }
+        start += (uint32_t)flat->count;
+    }
+    MUC_TRY(muc_debug_write(e->ctx, e->arena, names, count, &section));
+    e->out->section[MUR_SECTION_DEBG].data = section.data;
+    e->out->section[MUR_SECTION_DEBG].size = section.size;
+    return MUC_OK;
+}
+
+muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
+                             const muc_uthinker_layout *layout,
+                             const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],
+                             const muc_uthinker_tokens *tokens, muc_container *out)
+{
+    const emitter e = { ctx, arena, out };
+
+    memset(out, 0, sizeof(*out));
+    MUC_TRY(emit_machine(&e, &layout->machine));
+    MUC_TRY(emit_meta(&e, layout, tokens));
+    MUC_TRY(emit_code(&e, entries));
+    MUC_TRY(emit_tables(&e, layout));
+    MUC_TRY(emit_weights(&e, model, layout));
+    MUC_TRY(emit_parameters(&e, model, layout));
+    out->section[MUR_SECTION_TOKN].data = tokens->tokenizer;
+    out->section[MUR_SECTION_TOKN].size = tokens->tokenizer_bytes;
+    return emit_debug(&e, entries);
+}

@@ -1,0 +1,460 @@
+/* match_llama.c - recognises the nodes of a Llama, from the logits back to the tokens.
+ *
+ * Every step names what it expects; the first node that is something else is told and refused. At
+ * the end every node of the graph must have been recognised as part of some stage.
+ */
+#include "targets/uthinker/lower/match_llama.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "quant/bd_sequence.h"
+
+enum { HEAD_MULTIPLE = 8, MAX_SIZE = 65535 };
+
+typedef struct layer_nodes {
+    const muc_node *attention_norm, *q, *k, *v, *q_rope, *k_rope, *attention, *o, *o_residual;
+    const muc_node *ffn_norm, *gate, *up, *silu, *gated, *down, *residual;
+} layer_nodes;
+
+typedef struct matching {
+    muc_context *ctx;
+    muc_arena *arena;
+    const muc_graph *graph;
+    bool shapes; /* look at no value */
+    bool *seen;  /* [nodes] */
+    const muc_node *embed, *final_norm, *head;
+    layer_nodes *layers; /* the last one first */
+    size_t layer_count, capacity;
+} matching;
+
+const char *muc_matrix_name(muc_matrix_kind kind)
+{
+    static const char *const names[] = {
+#define MUC_UTHINKER_MATRIX(id, name) name,
+        MUC_UTHINKER_MATRICES(MUC_UTHINKER_MATRIX)
+#undef MUC_UTHINKER_MATRIX
+    };
+
+    return names[kind];
+}
+
+static muc_status refuse(const matching *m, const muc_node *node, const char *why)
+{
+    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET, "node '%s': %s",
+                    node->name, why);
+}
+
+static muc_status refuse_bias(const matching *m, const muc_node *node)
+{
+    if (node->input_count <= 2)
+        return MUC_OK;
+    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                    "node '%s' adds the bias '%s'; no stage of uthinker's schedule adds one",
+                    node->name, m->graph->tensors[node->inputs[2]].name);
+}
+
+static const muc_node *producer(const matching *m, uint32_t tensor)
+{
+    uint32_t node = m->graph->tensors[tensor].producer;
+
+    return node == MUC_NO_ID ? NULL : &m->graph->nodes[node];
+}
+
+/* the node that computes an input of `user` must be an `op`; role is what it is there for */
+static muc_status expect(matching *m, const muc_node *user, uint32_t input, muc_op op,
+                         const char *role, const muc_node **out)
+{
+    const muc_node *node = producer(m, user->inputs[input]);
+
+    if (!node)
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "node '%s': input %u is '%s', expected the result of the %s (%s)",
+                        user->name, input, m->graph->tensors[user->inputs[input]].name, role,
+                        muc_op_get(op)->name);
+    if (node->op != op)
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "node '%s' is %s, uthinker's schedule has the %s (%s) here", node->name,
+                        muc_op_get(node->op)->name, role, muc_op_get(op)->name);
+    if (op == MUC_OP_LINEAR)
+        MUC_TRY(refuse_bias(m, node));
+    m->seen[node - m->graph->nodes] = true;
+    *out = node;
+    return MUC_OK;
+}
+
+/* a sum of the residual and a LINEAR: *rest is the input that is the residual */
+static muc_status expect_sum(matching *m, const muc_node *user, uint32_t input, const char *role,
+                             const muc_node **sum, const muc_node **linear, uint32_t *rest)
+{
+    const muc_node *second;
+
+    MUC_TRY(expect(m, user, input, MUC_OP_ADD, "residual", sum));
+    second = producer(m, (*sum)->inputs[1]);
+    *rest = second && second->op == MUC_OP_LINEAR ? 0 : 1;
+    return expect(m, *sum, 1 - *rest, MUC_OP_LINEAR, role, linear);
+}
+
+static muc_status expect_same(matching *m, const muc_node *node, uint32_t input, uint32_t tensor)
+{
+    if (node->inputs[input] == tensor)
+        return MUC_OK;
+    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                    "node '%s': input %u is '%s', uthinker's schedule has '%s' here", node->name,
+                    input, m->graph->tensors[node->inputs[input]].name,
+                    m->graph->tensors[tensor].name);
+}
+
+static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
+{
+    const muc_node *first;
+
+    MUC_TRY(expect(m, layer->down, 0, MUC_OP_MUL, "product of gate and up", &layer->gated));
+    first = producer(m, layer->gated->inputs[0]);
+    MUC_TRY(expect(m, layer->gated, first && first->op == MUC_OP_SILU ? 0 : 1, MUC_OP_SILU,
+                   "activation of the gate", &layer->silu));
+    MUC_TRY(expect(m, layer->gated, first && first->op == MUC_OP_SILU ? 1 : 0, MUC_OP_LINEAR, "up",
+                   &layer->up));
+    MUC_TRY(expect(m, layer->silu, 0, MUC_OP_LINEAR, "gate", &layer->gate));
+    MUC_TRY(expect(m, layer->gate, 0, MUC_OP_RMSNORM, "norm before gate and up", &layer->ffn_norm));
+    MUC_TRY(expect_same(m, layer->up, 0, layer->gate->inputs[0]));
+    return expect_same(m, layer->ffn_norm, 0, residual);
+}
+
+static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t residual)
+{
+    MUC_TRY(expect(m, layer->o, 0, MUC_OP_ATTENTION, "attention", &layer->attention));
+    MUC_TRY(expect(m, layer->attention, 0, MUC_OP_ROPE, "rotation of Q", &layer->q_rope));
+    MUC_TRY(expect(m, layer->attention, 1, MUC_OP_ROPE, "rotation of K", &layer->k_rope));
+    MUC_TRY(expect(m, layer->attention, 2, MUC_OP_LINEAR, "V", &layer->v));
+    MUC_TRY(expect(m, layer->q_rope, 0, MUC_OP_LINEAR, "Q", &layer->q));
+    MUC_TRY(expect(m, layer->k_rope, 0, MUC_OP_LINEAR, "K", &layer->k));
+    MUC_TRY(
+        expect(m, layer->q, 0, MUC_OP_RMSNORM, "norm before Q, K and V", &layer->attention_norm));
+    MUC_TRY(expect_same(m, layer->k, 0, layer->q->inputs[0]));
+    MUC_TRY(expect_same(m, layer->v, 0, layer->q->inputs[0]));
+    return expect_same(m, layer->attention_norm, 0, residual);
+}
+
+/* the layer whose result is input `input` of user; *before is the residual it starts from */
+static muc_status match_layer(matching *m, const muc_node *user, uint32_t input, layer_nodes *layer,
+                              const muc_node **last, uint32_t *before)
+{
+    uint32_t rest;
+
+    MUC_TRY(expect_sum(m, user, input, "down", &layer->residual, &layer->down, &rest));
+    MUC_TRY(match_ffn(m, layer, layer->residual->inputs[rest]));
+    MUC_TRY(expect_sum(m, layer->residual, rest, "O", &layer->o_residual, &layer->o, before));
+    MUC_TRY(match_attention(m, layer, layer->o_residual->inputs[*before]));
+    *last = layer->o_residual;
+    return MUC_OK;
+}
+
+static muc_status match_nodes(matching *m)
+{
+    const muc_graph *graph = m->graph;
+    const muc_node *user, *node;
+    uint32_t input = 0;
+
+    m->head = graph->output_count == 1 ? producer(m, graph->outputs[0]) : NULL;
+    if (!m->head || m->head->op != MUC_OP_LINEAR)
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "the graph does not end in one linear, the LM head");
+    MUC_TRY(refuse_bias(m, m->head));
+    m->seen[m->head - graph->nodes] = true;
+    MUC_TRY(expect(m, m->head, 0, MUC_OP_RMSNORM, "final norm", &m->final_norm));
+    for (user = m->final_norm;;) {
+        node = producer(m, user->inputs[input]);
+        if (node && node->op == MUC_OP_EMBED)
+            break;
+        MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->layer_count + 1, sizeof(*m->layers),
+                               &m->capacity, (void **)&m->layers));
+        MUC_TRY(match_layer(m, user, input, &m->layers[m->layer_count], &user, &input));
+        m->layer_count++;
+    }
+    MUC_TRY(expect(m, user, input, MUC_OP_EMBED, "embedding", &m->embed));
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (!m->seen[i])
+            return refuse(m, &graph->nodes[i], "no stage of the schedule computes it");
+    if (m->layer_count == 0)
+        return refuse(m, m->embed, "a model without layers");
+    return MUC_OK;
+}
+
+/* ---- sizes and weights ---- */
+
+static const muc_tensor *input_of(const matching *m, const muc_node *node, uint32_t input)
+{
+    return &m->graph->tensors[node->inputs[input]];
+}
+
+/* dimension of a constant: the graph's verifier found it constant */
+static uint32_t dim(const matching *m, const muc_tensor *tensor, uint32_t i)
+{
+    return muc_expr_get(m->graph->pool, tensor->dims[i])->lo;
+}
+
+static uint32_t attribute(const muc_node *node, muc_attribute_key key)
+{
+    return (uint32_t)muc_node_integer(node, key);
+}
+
+static muc_status measure(matching *m, muc_uthinker_model *out)
+{
+    const layer_nodes *layer = &m->layers[m->layer_count - 1];
+
+    out->layers = (uint32_t)m->layer_count;
+    out->heads = attribute(layer->attention, MUC_KEY_HEADS);
+    out->kv_heads = attribute(layer->attention, MUC_KEY_KV_HEADS);
+    out->head_width = attribute(layer->attention, MUC_KEY_HEAD_DIM);
+    out->vocabulary = dim(m, input_of(m, m->embed, 1), 0);
+    out->width = dim(m, input_of(m, m->embed, 1), 1);
+    out->ffn_width = dim(m, input_of(m, layer->gate, 1), 0);
+    out->context = dim(m, input_of(m, layer->q_rope, 1), 0);
+    out->tied = m->head->inputs[1] == m->embed->inputs[1];
+    out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
+    out->scale = (float)muc_node_real(layer->attention, MUC_KEY_SCALE);
+    if (out->head_width % HEAD_MULTIPLE)
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "node '%s': heads of %u elements, the machine's tiles have %u columns",
+                        layer->attention->name, out->head_width, HEAD_MULTIPLE);
+    if (out->layers > MAX_SIZE || out->width > MAX_SIZE || out->ffn_width > MAX_SIZE ||
+        (uint64_t)out->heads * out->head_width > MAX_SIZE || out->vocabulary >= 1u << 24)
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "a model of %u layers, width %u, %u heads of %u, feed-forward width %u, "
+                        "vocabulary %u is larger than instructions can express",
+                        out->layers, out->width, out->heads, out->head_width, out->ffn_width,
+                        out->vocabulary);
+    return MUC_OK;
+}
+
+/* the sequence of a node's weight must be that of a [n][k] matrix; its offsets are checked, its
+ * blocks were when it was made or read */
+static muc_status take_weight(const matching *m, const muc_node *node, muc_matrix_shape shape,
+                              muc_uthinker_weight *out)
+{
+    const muc_tensor *tensor = input_of(m, node, 1);
+    uint64_t tiles = ((uint64_t)shape.n + 7) / 8 * ((shape.k + 63) / 64);
+    const uint8_t *off = tensor->sequence;
+
+    if (dim(m, tensor, 0) != shape.n || dim(m, tensor, 1) != shape.k)
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "node '%s': weight '%s' is [%u, %u], other layers have [%u, %u]",
+                        node->name, tensor->name, dim(m, tensor, 0), dim(m, tensor, 1), shape.n,
+                        shape.k);
+    if (m->shapes) {
+        uint64_t columns = shape.n * muc_bd_least_column_bytes(shape.k);
+
+        *out = (muc_uthinker_weight){ tensor->name, NULL,
+                                      muc_bd_index_bytes(shape.n, shape.k) + columns };
+        return MUC_OK;
+    }
+    if (!off)
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "node '%s': weight '%s' is not quantized", node->name, tensor->name);
+    if (tensor->sequence_bytes > UINT32_MAX || tensor->sequence_bytes < 4 * (tiles + 1) ||
+        muc_load_u32(off) != 4 * (tiles + 1) ||
+        muc_load_u32(off + 4 * tiles) != tensor->sequence_bytes)
+        return muc_fail(m->ctx, MUC_MALFORMED, tensor->name, 0,
+                        "not the sequence of a matrix of %u columns of %u", shape.n, shape.k);
+    for (uint64_t i = 0; i < tiles; i++)
+        if (muc_load_u32(off + 4 * i) > muc_load_u32(off + 4 * i + 4))
+            return muc_fail(m->ctx, MUC_MALFORMED, tensor->name, 4 * i,
+                            "the offset of tile %llu falls", (unsigned long long)i + 1);
+    *out = (muc_uthinker_weight){ tensor->name, off, tensor->sequence_bytes };
+    return MUC_OK;
+}
+
+static const muc_node *node_of_kind(const matching *m, const layer_nodes *layer,
+                                    muc_matrix_kind kind)
+{
+    switch (kind) {
+    case MUC_MATRIX_EMBEDDING:
+        return m->embed;
+    case MUC_MATRIX_HEAD:
+        return m->head;
+    case MUC_MATRIX_DOWN:
+        return layer->down;
+    case MUC_MATRIX_GATE:
+        return layer->gate;
+    case MUC_MATRIX_UP:
+        return layer->up;
+    case MUC_MATRIX_O:
+        return layer->o;
+    case MUC_MATRIX_Q:
+        return layer->q;
+    case MUC_MATRIX_K:
+        return layer->k;
+    case MUC_MATRIX_V:
+        return layer->v;
+    case MUC_MATRIX_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static muc_status take_weights(const matching *m, muc_uthinker_model *out)
+{
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
+        muc_matrix_kind kind = (muc_matrix_kind)i;
+        muc_matrix_shape shape = muc_uthinker_matrix_shape(out, kind);
+
+        MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, shape.count, &out->weights[kind]));
+        for (uint32_t l = 0; l < shape.count; l++)
+            MUC_TRY(take_weight(m, node_of_kind(m, &m->layers[m->layer_count - 1 - l], kind), shape,
+                                &out->weights[kind][l]));
+    }
+    return MUC_OK;
+}
+
+/* elements first.. of a constant, as binary32 */
+static muc_status take_floats(const matching *m, const muc_node *node, uint32_t input,
+                              uint64_t first, uint64_t count, float *out)
+{
+    const muc_tensor *tensor = input_of(m, node, input);
+
+    if (!tensor->data || !muc_dtype_to_f32(tensor->dtype, tensor->data, first, count, out))
+        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
+                        "node '%s': '%s' has no values", node->name, tensor->name);
+    return MUC_OK;
+}
+
+static muc_status take_gains(const matching *m, muc_uthinker_model *out)
+{
+    float *attention, *ffn, *final;
+
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->layers * out->width, &attention));
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->layers * out->width, &ffn));
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->width, &final));
+    for (uint32_t l = 0; l < out->layers; l++) {
+        const layer_nodes *layer = &m->layers[out->layers - 1 - l];
+
+        MUC_TRY(take_floats(m, layer->attention_norm, 1, 0, out->width,
+                            attention + (size_t)l * out->width));
+        MUC_TRY(take_floats(m, layer->ffn_norm, 1, 0, out->width, ffn + (size_t)l * out->width));
+    }
+    MUC_TRY(take_floats(m, m->final_norm, 1, 0, out->width, final));
+    out->gain_attention = attention;
+    out->gain_ffn = ffn;
+    out->gain_final = final;
+    return MUC_OK;
+}
+
+/* cosines and sines side by side, as a row of ROPE's table has them */
+static muc_status take_rope(const matching *m, muc_uthinker_model *out)
+{
+    const muc_node *node = m->layers[m->layer_count - 1].q_rope;
+    uint32_t half = out->head_width / 2;
+    float *rows;
+
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->context * out->head_width, &rows));
+    for (uint32_t i = 0; i < out->context; i++) {
+        float *row = rows + (size_t)i * out->head_width;
+
+        MUC_TRY(take_floats(m, node, 1, (uint64_t)i * half, half, row));
+        MUC_TRY(take_floats(m, node, 2, (uint64_t)i * half, half, row + half));
+    }
+    out->rope = rows;
+    return MUC_OK;
+}
+
+/* ---- what must be the same in every layer ---- */
+
+static muc_status check_rope(const matching *m, const muc_node *node, uint32_t heads,
+                             const muc_uthinker_model *model)
+{
+    const muc_node *first = m->layers[m->layer_count - 1].q_rope;
+
+    if (attribute(node, MUC_KEY_HEADS) != heads ||
+        attribute(node, MUC_KEY_HEAD_DIM) != model->head_width)
+        return refuse(m, node, "its heads are not those of the attention");
+    if (node->inputs[1] != first->inputs[1] || node->inputs[2] != first->inputs[2])
+        return refuse(m, node, "its table is not that of the first layer");
+    return MUC_OK;
+}
+
+static muc_status check_norm(const matching *m, const muc_node *norm,
+                             const muc_uthinker_model *model)
+{
+    if (muc_node_attribute(norm, MUC_KEY_GROUP) &&
+        muc_node_integer(norm, MUC_KEY_GROUP) != model->width)
+        return refuse(m, norm, "a norm of groups of columns");
+    if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
+        return refuse(m, norm, "its epsilon is not that of the final norm");
+    return MUC_OK;
+}
+
+static muc_status check_position(const matching *m, const muc_node *node)
+{
+    muc_expr position = muc_node_expr(node, MUC_KEY_POSITION);
+
+    if (muc_expr_get(m->graph->pool, position)->op == MUC_EXPR_INPUT &&
+        muc_expr_get(m->graph->pool, position)->immediate == 0)
+        return MUC_OK;
+    return refuse(m, node, "its position is not that of the call's first token");
+}
+
+/* every attention has caches of its own, as every layer has in region KV */
+static muc_status check_caches(const matching *m, size_t layer)
+{
+    const muc_node *attention = m->layers[layer].attention;
+
+    for (size_t other = layer + 1; other < m->layer_count; other++)
+        for (uint32_t i = 0; i < 4; i++)
+            if (m->layers[other].attention->inputs[3 + i % 2] == attention->inputs[3 + i / 2])
+                return refuse(m, attention, "its caches are those of another attention");
+    return attention->inputs[3] != attention->inputs[4]
+               ? MUC_OK
+               : refuse(m, attention, "keys and values in one cache");
+}
+
+static muc_status check_layer(const matching *m, size_t index, const muc_uthinker_model *model)
+{
+    const layer_nodes *layer = &m->layers[index];
+    const muc_node *attention = layer->attention;
+
+    if (attribute(attention, MUC_KEY_HEADS) != model->heads ||
+        attribute(attention, MUC_KEY_KV_HEADS) != model->kv_heads ||
+        attribute(attention, MUC_KEY_HEAD_DIM) != model->head_width ||
+        (float)muc_node_real(attention, MUC_KEY_SCALE) != model->scale)
+        return refuse(m, attention, "its heads or scale are not those of the first layer");
+    MUC_TRY(check_caches(m, index));
+    MUC_TRY(check_norm(m, layer->attention_norm, model));
+    MUC_TRY(check_norm(m, layer->ffn_norm, model));
+    MUC_TRY(check_position(m, attention));
+    MUC_TRY(check_position(m, layer->q_rope));
+    MUC_TRY(check_position(m, layer->k_rope));
+    MUC_TRY(check_rope(m, layer->q_rope, model->heads, model));
+    return check_rope(m, layer->k_rope, model->kv_heads, model);
+}
+
+static muc_status match(matching *m, muc_uthinker_model *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->source = m->graph->name;
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, m->graph->node_count, &m->seen));
+    MUC_TRY(match_nodes(m));
+    MUC_TRY(measure(m, out));
+    MUC_TRY(check_norm(m, m->final_norm, out));
+    for (size_t l = 0; l < m->layer_count; l++)
+        MUC_TRY(check_layer(m, m->layer_count - 1 - l, out));
+    return take_weights(m, out);
+}
+
+muc_status muc_uthinker_match(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
+                              muc_uthinker_model *out)
+{
+    matching m = { .ctx = ctx, .arena = arena, .graph = graph };
+
+    MUC_TRY(match(&m, out));
+    MUC_TRY(take_gains(&m, out));
+    return take_rope(&m, out);
+}
+
+muc_status muc_uthinker_match_shapes(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
+                                     muc_uthinker_model *out)
+{
+    matching m = { .ctx = ctx, .arena = arena, .graph = graph, .shapes = true };
+
+    return match(&m, out);
+}

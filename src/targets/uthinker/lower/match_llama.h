@@ -1,0 +1,69 @@
+/* match_llama.h - a graph recognised as a Llama: what the lowering works from.
+ *
+ * Matched node by node (match_llama.c), never read from a model's configuration: a graph that
+ * computes something else is refused with the name of the node where it departs.
+ */
+#ifndef MUC_UTHINKER_MODEL_H
+#define MUC_UTHINKER_MODEL_H
+
+#include "base/arena.h"
+#include "graph/graph.h"
+
+/* Matrix kinds in the order of region WGTS: name, rows (reduction axis), columns of a layer */
+#define MUC_UTHINKER_MATRICES(X) \
+    X(EMBEDDING, "embedding") \
+    X(HEAD, "head") \
+    X(DOWN, "down") \
+    X(GATE, "gate") \
+    X(UP, "up") \
+    X(O, "o") \
+    X(Q, "q") \
+    X(K, "k") \
+    X(V, "v")
+
+typedef enum muc_matrix_kind {
+#define MUC_UTHINKER_MATRIX(id, name) MUC_MATRIX_##id,
+    MUC_UTHINKER_MATRICES(MUC_UTHINKER_MATRIX)
+#undef MUC_UTHINKER_MATRIX
+        MUC_MATRIX_COUNT
+} muc_matrix_kind;
+
+const char *muc_matrix_name(muc_matrix_kind kind);
+
+/* A matrix as a BlockDialect sequence (docs/SPEC-blockdialect.md section 5), borrowed; or, where
+ * shapes alone are known, NULL and the fewest bytes of one without blocks of zeros. */
+typedef struct muc_uthinker_weight {
+    const char *name;
+    const uint8_t *sequence;
+    uint64_t bytes;
+} muc_uthinker_weight;
+
+typedef struct muc_uthinker_model {
+    const char *source; /* what messages are about: the graph's name, borrowed */
+    uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
+    uint32_t context; /* positions that RoPE tables and caches have rows for */
+    bool tied;        /* the head is the embedding; it has no weights of its own */
+    float epsilon, scale;
+    /* [layers], or [1] for EMBEDDING and HEAD; k rows and n columns by kind */
+    muc_uthinker_weight *weights[MUC_MATRIX_COUNT];
+    const float *gain_attention, *gain_ffn; /* [layers][width] */
+    const float *gain_final;                /* [width] */
+    const float *rope;                      /* [context][head_width]: cosines, then sines */
+} muc_uthinker_model;
+
+/* Rows and columns of one layer's matrix of a kind, and how many of them there are. */
+typedef struct muc_matrix_shape {
+    uint32_t k, n, count;
+} muc_matrix_shape;
+muc_matrix_shape muc_uthinker_matrix_shape(const muc_uthinker_model *model, muc_matrix_kind kind);
+
+/* Recognises the graph. The result lives in arena and borrows sequences from the graph. Fails with
+ * MUC_UNSUPPORTED naming the node that no stage of the schedule computes. */
+muc_status muc_uthinker_match(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
+                              muc_uthinker_model *out);
+/* The same before the weights are quantized: looks at no value of any constant, and the result has
+ * none (gains and rope are NULL). */
+muc_status muc_uthinker_match_shapes(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
+                                     muc_uthinker_model *out);
+
+#endif

@@ -1,0 +1,195 @@
+/* template_ir.c - building, resolving and printing templates. */
+#include "targets/uthinker/lower/template_ir.h"
+
+#include <string.h>
+
+enum { INDENT = 2 };
+
+muc_variable_kind muc_variable_kind_of(const muc_expr_pool *pool, muc_variable variable)
+{
+    return muc_expr_is_const(pool, variable.resolve) ? MUC_IMMEDIATE : MUC_PLACEHOLDER;
+}
+
+static muc_code *innermost(muc_ir_builder *builder)
+{
+    return builder->depth ? &builder->open[builder->depth - 1]->body : &builder->template->code;
+}
+
+static muc_code_item *append(muc_ir_builder *builder)
+{
+    muc_code *code = innermost(builder);
+
+    if (builder->status == MUC_OK)
+        builder->status =
+            muc_arena_grow(builder->ctx, builder->arena, code->count + 1, sizeof(*code->items),
+                           &code->capacity, (void **)&code->items);
+    return builder->status == MUC_OK ? &code->items[code->count] : NULL;
+}
+
+void muc_ir_add(muc_ir_builder *builder, const muc_instruction *instruction)
+{
+    muc_code_item *item = append(builder);
+    muc_instruction *copy;
+
+    if (!item)
+        return;
+    builder->status = MUC_ARENA_NEW(builder->ctx, builder->arena, 1, &copy);
+    if (builder->status != MUC_OK)
+        return;
+    *copy = *instruction;
+    *item = (muc_code_item){ copy, NULL };
+    innermost(builder)->count++;
+}
+
+muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count)
+{
+    muc_expr_pool *pool = builder->template->pool;
+    muc_code_item *item = append(builder);
+    muc_for *loop;
+    muc_expr variable;
+
+    if (!item || count == MUC_EXPR_NONE)
+        return MUC_EXPR_NONE;
+    if (builder->depth == MUR_MAX_NESTING) {
+        builder->status = muc_fail(builder->ctx, MUC_BUG, "uthinker", MUC_NO_OFFSET,
+                                   "For '%s' is nested too deep", name);
+        return MUC_EXPR_NONE;
+    }
+    builder->status = MUC_ARENA_NEW(builder->ctx, builder->arena, 1, &loop);
+    if (builder->status != MUC_OK)
+        return MUC_EXPR_NONE;
+    loop->count.resolve = count;
+    loop->most = muc_expr_get(pool, count)->hi;
+    variable = muc_expr_new_input(pool, name, 0, loop->most ? loop->most - 1 : 0, 1);
+    loop->input = muc_expr_find_input(pool, name);
+    *item = (muc_code_item){ NULL, loop };
+    innermost(builder)->count++;
+    builder->open[builder->depth++] = loop;
+    return loop->most > 1 ? variable : muc_expr_const(pool, 0);
+}
+
+void muc_ir_end_for(muc_ir_builder *builder)
+{
+    if (builder->status == MUC_OK)
+        builder->depth--;
+}
+
+muc_status muc_ir_finish(muc_ir_builder *builder)
+{
+    MUC_TRY(builder->status);
+    MUC_TRY(muc_expr_status(builder->template->pool));
+    return builder->depth == 0 ? MUC_OK
+                               : muc_fail(builder->ctx, MUC_BUG, "uthinker", MUC_NO_OFFSET,
+                                          "a For of the template is not closed");
+}
+
+/* ---- resolving ---- */
+
+typedef struct resolver {
+    muc_context *ctx;
+    const muc_template *template;
+    uint32_t values[MUC_EXPR_MAX_INPUTS];
+    muc_resolved_fn *fn;
+    void *arg;
+} resolver;
+
+static muc_status resolve_instruction(resolver *r, const muc_instruction *instruction)
+{
+    const muc_insn_info *info = muc_insn_get(instruction->op);
+    uint32_t words[MUR_MAX_WORDS] = { info->opcode |
+                                      (uint32_t)instruction->sig << MUC_WORD0_SIG_SHIFT |
+                                      (uint32_t)instruction->wait << MUC_WORD0_WAIT_SHIFT };
+
+    for (uint32_t i = 0; i < muc_insn_fields(instruction->op); i++) {
+        uint32_t value;
+
+        MUC_TRY(muc_expr_eval(r->ctx, r->template->pool, instruction->fields[i].resolve, r->values,
+                              &value));
+        if (!muc_field_put(info->first_field + i, value, words))
+            return muc_fail(r->ctx, MUC_BUG, "uthinker", MUC_NO_OFFSET, "%s.%s cannot hold %u",
+                            info->name, muc_field_get(info->first_field + i)->name, value);
+    }
+    return r->fn(r->arg, instruction, words, info->words);
+}
+
+/* recursion is as deep as Fors nest: MUR_MAX_NESTING */
+static muc_status resolve_code(resolver *r, const muc_code *code)
+{
+    for (size_t i = 0; i < code->count; i++) {
+        const muc_for *loop = code->items[i].loop;
+        uint32_t count;
+
+        if (!loop) {
+            MUC_TRY(resolve_instruction(r, code->items[i].instruction));
+            continue;
+        }
+        MUC_TRY(muc_expr_eval(r->ctx, r->template->pool, loop->count.resolve, r->values, &count));
+        for (uint32_t k = 0; k < count; k++) {
+            r->values[loop->input] = k;
+            MUC_TRY(resolve_code(r, &loop->body));
+        }
+    }
+    return MUC_OK;
+}
+
+muc_status muc_ir_resolve(muc_context *ctx, const muc_template *template, uint32_t pos, uint32_t m,
+                          muc_resolved_fn *fn, void *arg)
+{
+    resolver r = {
+        .ctx = ctx, .template = template, .values = { pos, m, pos + m }, .fn = fn, .arg = arg
+    };
+
+    MUC_TRY(muc_expr_check_bindings(ctx, template->pool, r.values));
+    return resolve_code(&r, &template->code);
+}
+
+/* ---- text ---- */
+
+static void print_tokens(uint32_t wait, uint8_t sig, muc_text *text)
+{
+    for (uint32_t token = 0, first = 1; token < MUR_TOKENS; token++)
+        if (wait >> token & 1) {
+            muc_text_add(text, "%s%u", first ? " wait=" : ",", token);
+            first = 0;
+        }
+    if (sig)
+        muc_text_add(text, " sig=%u", sig - 1u);
+}
+
+static void print_instruction(const muc_template *template, const muc_instruction *instruction,
+                              muc_text *text)
+{
+    const muc_insn_info *info = muc_insn_get(instruction->op);
+
+    muc_text_add(text, "%s", info->name);
+    print_tokens(instruction->wait, instruction->sig, text);
+    for (uint32_t i = 0; i < muc_insn_fields(instruction->op); i++) {
+        muc_text_add(text, " %s=", muc_field_get(info->first_field + i)->name);
+        muc_expr_print(template->pool, instruction->fields[i].resolve, text);
+    }
+    muc_text_add(text, "  ; %s\n", instruction->stage);
+}
+
+static void print_code(const muc_template *template, const muc_code *code, uint32_t indent,
+                       muc_text *text)
+{
+    for (size_t i = 0; i < code->count; i++) {
+        const muc_for *loop = code->items[i].loop;
+
+        muc_text_add(text, "%*s", (int)indent, "");
+        if (!loop) {
+            print_instruction(template, code->items[i].instruction, text);
+            continue;
+        }
+        muc_text_add(text, "For %s < ", muc_expr_get_input(template->pool, loop->input)->name);
+        muc_expr_print(template->pool, loop->count.resolve, text);
+        muc_text_add(text, " (at most %u)\n", loop->most);
+        print_code(template, &loop->body, indent + INDENT, text);
+    }
+}
+
+void muc_ir_print(const muc_template *template, muc_text *text)
+{
+    muc_text_add(text, "%s, m %u..%u\n", template->name, template->min_m, template->max_m);
+    print_code(template, &template->code, INDENT, text);
+}

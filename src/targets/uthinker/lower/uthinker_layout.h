@@ -1,0 +1,161 @@
+/* uthinker_layout.h - every size, address and offset of one compiled model; no instruction.
+ *
+ * SPEC.md section 8 says what the places and regions are; this fixes where they lie. The lowering,
+ * and any other compiler of the same schedule, takes all numbers from here.
+ */
+#ifndef MUC_UTHINKER_LAYOUT_H
+#define MUC_UTHINKER_LAYOUT_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "mur.h"
+#include "targets/uthinker/costs.h"
+#include "targets/uthinker/lower/match_llama.h"
+
+enum { MUC_UTHINKER_BUFFER_MULTIPLE = 64 }; /* of buffers' bytes */
+
+typedef struct muc_uthinker_machine {
+    const char *name;
+    uint32_t buffer_bytes[MUR_BUFFERS]; /* each a multiple of 64; a bank is half of one */
+    uint32_t rows;                      /* most tokens in one call, 1..64 */
+    uint32_t flash_bytes, dram_bytes;   /* for the program, for KV and IO; 0: any */
+    muc_uthinker_costs costs;           /* no program depends on them */
+} muc_uthinker_machine;
+
+/* Where activations are quantized: SPEC.md section 8's letters. */
+#define MUC_UTHINKER_TERMS(X) \
+    X(x, "input of Q, K and V") \
+    X(q, "queries") \
+    X(k, "keys") \
+    X(p, "probabilities") \
+    X(v, "values") \
+    X(o, "input of O") \
+    X(f, "input of gate and up") \
+    X(h, "input of down") \
+    X(l, "input of the head")
+
+typedef struct muc_uthinker_terms {
+#define MUC_UTHINKER_TERM(letter, meaning) uint8_t letter; /* 1 or 2 */
+    MUC_UTHINKER_TERMS(MUC_UTHINKER_TERM)
+#undef MUC_UTHINKER_TERM
+} muc_uthinker_terms;
+
+typedef struct muc_uthinker_options {
+    muc_uthinker_terms terms;
+    bool recompute;   /* attention computes K anew for every chunk: no K cache */
+    uint32_t context; /* most positions; 0: as many as the model was made for */
+    uint32_t rows;    /* most tokens in one call; 0: as many as fit the machine */
+} muc_uthinker_options;
+
+/* Steps of a pass through the model, in order: what lifetimes are made of. */
+typedef enum muc_uthinker_step {
+    MUC_STEP_EMBED,
+    MUC_STEP_NORM,
+    MUC_STEP_Q, /* Q .. ATTENTION repeat for every kv head, NORM .. DOWN for every layer */
+    MUC_STEP_K,
+    MUC_STEP_V,
+    MUC_STEP_ATTENTION,
+    MUC_STEP_O,
+    MUC_STEP_NORM2,
+    MUC_STEP_FFN,
+    MUC_STEP_DOWN,
+    MUC_STEP_FINAL,
+    MUC_STEP_HEAD,
+} muc_uthinker_step;
+
+/* name, buffer, first and last step, meaning with its shape: slots in I0 and I1, binary32 in GB */
+#define MUC_UTHINKER_PLACES(ROW) \
+    ROW(X, I0, NORM, ATTENTION, "[rows][d], normalised") \
+    ROW(XC, I0, ATTENTION, ATTENTION, "[64][d], a chunk of X (recompute only)") \
+    ROW(A, I0, O, O, "[rows][H hd], attention's result") \
+    ROW(H, I0, FFN, DOWN, "[rows][F]") \
+    ROW(Q, I1, Q, ATTENTION, "[rows G][hd]") \
+    ROW(P, I1, ATTENTION, ATTENTION, "[rows G][64], probabilities") \
+    ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
+    ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
+    ROW(TB, GB, EMBED, DOWN, "[rows][hd], RoPE rows") \
+    ROW(GN, GB, NORM, FINAL, "[d], gains") \
+    ROW(QF, GB, Q, Q, "[rows][G hd]") \
+    ROW(KF, GB, K, K, "[rows][hd]") \
+    ROW(VT, GB, V, ATTENTION, "[128][hd] ([64][hd] if rows is 1), values of unfinished chunks") \
+    ROW(SC, GB, ATTENTION, ATTENTION, "[rows G][64], scores") \
+    ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
+    ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]") \
+    ROW(TC, GB, ATTENTION, ATTENTION, "[64][hd], RoPE rows of a chunk (recompute only)") \
+    ROW(KC, GB, ATTENTION, ATTENTION, "[64][hd], keys of a chunk (recompute only)") \
+    ROW(AT, GB, Q, O, "[rows][H hd], attention's result") \
+    ROW(GA, GB, FFN, FFN, "[rows][columns of a gate chunk]") \
+    ROW(UP, GB, FFN, FFN, "[rows][columns of a gate chunk]") \
+    ROW(LG, GB, HEAD, HEAD, "[columns of a head chunk]")
+
+typedef enum muc_uthinker_place {
+#define MUC_UTHINKER_PLACE(name, buffer, first, last, meaning) MUC_PLACE_##name,
+    MUC_UTHINKER_PLACES(MUC_UTHINKER_PLACE)
+#undef MUC_UTHINKER_PLACE
+        MUC_PLACE_COUNT
+} muc_uthinker_place;
+
+/* One matrix kind's sequence in WGTS and its chunks. */
+typedef struct muc_uthinker_matrix {
+    uint32_t offset, bytes; /* of the sequence in WGTS */
+    uint32_t tiles;         /* of all layers */
+    uint32_t k, n;          /* rows, and columns of what a stream covers: for q, k, v one kv head */
+    uint32_t streams;       /* of one layer: KV for q, k, v, else 1 */
+    uint32_t chunk, chunks; /* columns of a chunk; chunks of a stream, the last with the rest */
+    uint32_t table;         /* number of its table; the untied embedding has none: UINT32_MAX */
+    uint32_t table_count;   /* layers * streams * chunks + 1 */
+    const uint32_t *table_data; /* offsets in WGTS in order of layer, stream, chunk, and the end */
+} muc_uthinker_matrix;
+
+typedef struct muc_uthinker_layout {
+    const char *source; /* the model's */
+    muc_uthinker_machine machine;
+    muc_uthinker_options options; /* with context and rows resolved, never 0 */
+    uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
+    bool tied;
+    uint32_t group;          /* heads / kv_heads */
+    uint32_t slabs;          /* of 64 elements in a head, the last may have fewer */
+    uint32_t epsilon, scale; /* binary32 bits: of all norms; 1 / sqrt(head_width) */
+    uint32_t padded_context; /* context rounded up to 64 */
+    uint32_t value_rows;     /* rows of VT */
+
+    uint32_t address[MUC_PLACE_COUNT]; /* bytes in the place's buffer */
+    uint32_t bytes[MUC_PLACE_COUNT];   /* 0 where the place is not used */
+    uint32_t used_bytes[MUR_BUFFERS];  /* peak of each buffer, W0 and W1: of their fuller half */
+    uint32_t bound_bytes[MUR_BUFFERS]; /* that no placement can beat */
+
+    /* offsets in region KV; room: SPEC.md section 8 */
+    uint32_t k_cache, v_cache, v_tail, x_cache, kv_bytes;
+    uint32_t tokens, embedded, logits, io_bytes;                     /* in IO */
+    uint32_t rope, gain_attention, gain_ffn, gain_final, parm_bytes; /* in PARM */
+    uint32_t wgts_bytes;
+    muc_uthinker_matrix matrix[MUC_MATRIX_COUNT];
+    uint32_t table_count;
+} muc_uthinker_layout;
+
+const char *muc_uthinker_buffer_name(enum mur_buffer buffer); /* "I0" */
+const char *muc_uthinker_machine_key(enum mur_buffer buffer); /* "ibuf0", of machine files */
+enum mur_buffer muc_uthinker_place_buffer(muc_uthinker_place place);
+/* B(k, terms) of SPEC.md section 3. */
+uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);
+/* Elements of slab s: min(64, head_width - 64 s). */
+uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s);
+
+/* Finds the most rows that fit and lays everything out. Tables live in arena. Fails with MUC_NOFIT
+ * naming what does not fit and by how many bytes. */
+muc_status muc_uthinker_lay_out(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
+                                const muc_uthinker_machine *machine,
+                                const muc_uthinker_options *options, muc_uthinker_layout *out);
+
+/* The same with the fewest bytes, for a model matched by its shapes: the narrowest chunks and,
+ * unless they are asked for, one row. What does not fit so fits in no way. Without tables and
+ * addresses. */
+muc_status muc_uthinker_lay_out_least(muc_context *ctx, const muc_uthinker_model *model,
+                                      const muc_uthinker_machine *machine,
+                                      const muc_uthinker_options *options,
+                                      muc_uthinker_layout *out);
+
+/* Every place, buffer and region, one line each, peaks beside their bounds. */
+void muc_uthinker_layout_print(const muc_uthinker_layout *layout, muc_text *text);
+
+#endif

@@ -1,0 +1,91 @@
+/* uthinker_sim.h - the functional simulator of µThinker, behind the runtime's HAL.
+ *
+ * Written from SPEC.md sections 1 to 4. Freestanding C99 like the runtime, so that the same source
+ * runs on the host and in a device image: memory is the caller's, no allocation, no recursion,
+ * stack under 2 KB, all work memory inside mur_sim. Little-endian machines only.
+ */
+#ifndef UTHINKER_SIM_H
+#define UTHINKER_SIM_H
+
+#include "mur.h"
+#include "mur_block.h"
+
+/* When a submitted instruction takes effect. A program without races gives the same bytes under
+ * all three. */
+enum mur_sim_policy {
+    MUR_SIM_EAGER, /* at submission */
+    MUR_SIM_LAZY,  /* as late as can be: its engine's completion is asked for, or its queue is full
+                    */
+    MUR_SIM_RANDOM /* any time between the two; a full queue may also ask to be called again */
+};
+
+enum {
+    MUR_SIM_QUEUE = 8, /* instructions an engine's queue holds */
+    MUR_SIM_ROWS = 32, /* left rows that MM decodes at a time; a tile's worth of K each */
+    MUR_SIM_OPCODES = 64
+};
+
+/* The machine's memory, borrowed. Buffers I0..W1 at buffer[0..3], GB (of binary32) apart. */
+typedef struct mur_sim_memory {
+    uint8_t *buffer[MUR_GB];
+    float *gb;
+    uint32_t buffer_bytes[MUR_BUFFERS];
+    const uint8_t *wgts, *parm;
+    uint8_t *kv, *io;
+    uint32_t region_bytes[MUR_REGIONS];
+} mur_sim_memory;
+
+/* Why the machine stopped; reason is NULL while it has not. */
+typedef struct mur_sim_fault {
+    const char *reason;
+    enum mur_engine engine;
+    uint32_t words[MUR_MAX_WORDS];
+} mur_sim_fault;
+
+typedef struct mur_sim_queue {
+    uint32_t words[MUR_SIM_QUEUE][MUR_MAX_WORDS];
+    uint32_t first, count;
+} mur_sim_queue;
+
+/* A block's terms widened to what multiplies fastest. */
+typedef struct mur_sim_block {
+    uint32_t terms;
+    uint32_t exponent[MUR_BLOCK_TERMS];
+    int16_t m[MUR_BLOCK_TERMS][MUR_BLOCK_ELEMS];
+} mur_sim_block;
+
+typedef struct mur_sim {
+    mur_sim_memory memory;
+    enum mur_sim_policy policy;
+    uint32_t random; /* state of the random policy, not 0 */
+
+    /* Called after each instruction; the simulator's memory may be read. NULL: not called. */
+    void (*probe)(void *arg, const struct mur_sim *sim, enum mur_engine engine,
+                  const uint32_t *words);
+    void *probe_arg;
+
+    mur_sim_fault fault;
+    uint32_t completed[MUR_ENGINES]; /* instructions, modulo 2^32 */
+    uint64_t executed[MUR_SIM_OPCODES];
+    uint64_t loaded_bytes[MUR_REGIONS], stored_bytes[MUR_REGIONS];
+    uint64_t macs; /* rows x columns x K of every MM */
+
+    mur_sim_queue queue[MUR_CPU]; /* DMA and ACC; the CPU has none */
+    mur_sim_block left[MUR_SIM_ROWS][2];
+} mur_sim;
+
+/* Starts sim on memory, with zero counters, no fault, empty queues and no probe. seed chooses the
+ * order of MUR_SIM_RANDOM and is not used otherwise. Buffers and regions keep what they hold. */
+void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_policy policy,
+                  uint32_t seed);
+
+/* The HAL that runs on sim, which must outlive it. After a fault nothing executes: submissions
+ * return MUR_E_FAULT, and all that was queued counts as completed, so that nobody waits for it;
+ * hence whoever runs a program looks at sim->fault.reason at its end. */
+mur_hal mur_sim_hal(mur_sim *sim);
+
+/* The arithmetic of SPEC.md section 3. mur_sim_exp: x <= 0, or a NaN, which gives +0. */
+float mur_sim_exp(float x);
+float mur_sim_sqrt(float x);
+
+#endif

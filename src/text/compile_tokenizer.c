@@ -1,0 +1,336 @@
+/* compile_tokenizer.c - lays out the compiled form of mur_tokenizer.h. */
+#include "text/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/merges.h"
+
+enum { BYTE_IDS = 256 };
+
+/* The parts of the form, before they are laid out. */
+typedef struct form_parts {
+    muc_context *ctx;
+    muc_arena *arena;
+    const muc_vocabulary *vocabulary;
+    muc_string_view *texts; /* [pieces] as plain text has them */
+    size_t text_bytes;
+    muc_ranked_merge *merges;
+    size_t merge_count;
+    uint32_t byte_ids[BYTE_IDS];
+    uint32_t *index, *specials; /* [index_count], [special_count] */
+    size_t index_count, special_count;
+    mur_pattern pattern;
+} form_parts;
+
+/* ---- texts ---- */
+
+static bool is_special(const muc_piece *piece)
+{
+    return piece->type == MUR_PIECE_UNKNOWN || piece->type == MUR_PIECE_CONTROL ||
+           piece->type == MUR_PIECE_USER;
+}
+
+/* Writes the plain text of a piece, which is never longer than the piece. */
+static muc_status plain_text(const form_parts *f, uint32_t id, char *out, size_t *size)
+{
+    const muc_piece *piece = &f->vocabulary->pieces[id];
+    const bool characters = f->vocabulary->alphabet == MUC_ALPHABET_CHARACTERS;
+    size_t step, n = 0;
+
+    if (piece->type == MUR_PIECE_BYTE) {
+        out[n++] = (char)muc_byte_piece_value(piece->text, piece->size);
+    } else if (is_special(piece) && (piece->type != MUR_PIECE_USER || !characters)) {
+        memcpy(out, piece->text, n = piece->size);
+    } else if (characters && (piece->type == MUR_PIECE_NORMAL || piece->type == MUR_PIECE_USER)) {
+        for (size_t at = 0; at < piece->size; at += step) {
+            bool mark = piece->size - at >= 3 && memcmp(piece->text + at, MUC_SPACE_MARK, 3) == 0;
+
+            step = mark ? 3 : 1;
+            out[n++] = mark ? ' ' : piece->text[at];
+        }
+    } else if (piece->type == MUR_PIECE_NORMAL) {
+        for (size_t at = 0; at < piece->size; at += step) {
+            int byte = muc_byte_of_character(piece->text + at, piece->size - at, &step);
+
+            if (byte < 0)
+                return muc_fail(f->ctx, MUC_MALFORMED, f->vocabulary->source, MUC_NO_OFFSET,
+                                "piece %u, '%s', has a character outside the byte alphabet", id,
+                                piece->text);
+            out[n++] = (char)byte;
+        }
+    }
+    *size = n;
+    return MUC_OK;
+}
+
+static muc_status make_texts(form_parts *f)
+{
+    char text[MUC_PIECE_MAX_BYTES];
+
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, f->vocabulary->count, &f->texts));
+    for (uint32_t i = 0; i < f->vocabulary->count; i++) {
+        MUC_TRY(plain_text(f, i, text, &f->texts[i].size));
+        MUC_TRY(muc_arena_string(f->ctx, f->arena, text, f->texts[i].size, &f->texts[i].data));
+        f->text_bytes += f->texts[i].size;
+    }
+    if (f->text_bytes >= MUR_TOKENIZER_MAX_TEXT)
+        return muc_fail(f->ctx, MUC_MALFORMED, f->vocabulary->source, MUC_NO_OFFSET,
+                        "pieces of %zu bytes together, expected less than %d", f->text_bytes,
+                        MUR_TOKENIZER_MAX_TEXT);
+    return MUC_OK;
+}
+
+/* ---- ids ---- */
+
+static muc_status make_byte_ids(form_parts *f)
+{
+    const muc_vocabulary *v = f->vocabulary;
+    const uint32_t type = v->alphabet == MUC_ALPHABET_BYTES ? MUR_PIECE_NORMAL : MUR_PIECE_BYTE;
+
+    memset(f->byte_ids, 0xff, sizeof(f->byte_ids));
+    for (uint32_t i = 0; i < v->count; i++) {
+        uint32_t *id = &f->byte_ids[f->texts[i].size == 1 ? (uint8_t)f->texts[i].data[0] : 0];
+
+        if (v->pieces[i].type != type || f->texts[i].size != 1)
+            continue;
+        if (*id != MUR_NO_TOKEN)
+            return muc_fail(f->ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET,
+                            "pieces %u and %u are the same byte", *id, i);
+        *id = i;
+    }
+    for (unsigned b = 0; b < BYTE_IDS; b++)
+        if (f->byte_ids[b] == MUR_NO_TOKEN)
+            return muc_fail(f->ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
+                            "a tokenizer without a piece for byte 0x%02X cannot encode every text",
+                            b);
+    return MUC_OK;
+}
+
+static int compare_texts(muc_string_view a, muc_string_view b)
+{
+    int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
+
+    return order != 0 ? order : a.size < b.size ? -1 : a.size > b.size;
+}
+
+static int by_text(const void *a, const void *b, void *texts)
+{
+    const muc_string_view *t = texts;
+
+    return compare_texts(t[*(const uint32_t *)a], t[*(const uint32_t *)b]);
+}
+
+static int longest_first(const void *a, const void *b, void *texts)
+{
+    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const muc_string_view *t = texts;
+    int order = compare_texts(t[i], t[j]);
+
+    if (t[i].size != t[j].size)
+        return t[i].size > t[j].size ? -1 : 1;
+    return order != 0 ? order : i < j ? -1 : i > j;
+}
+
+static bool is_character(const muc_piece *piece)
+{
+    size_t continued = 0;
+
+    for (size_t i = 1; i < piece->size; i++)
+        continued += ((uint8_t)piece->text[i] & 0xc0) == 0x80;
+    return continued + 1 == piece->size;
+}
+
+static muc_status make_specials(form_parts *f)
+{
+    const muc_vocabulary *v = f->vocabulary;
+
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->specials));
+    for (uint32_t i = 0; i < v->count; i++)
+        if (is_special(&v->pieces[i]) && f->texts[i].size > 0)
+            f->specials[f->special_count++] = i;
+    qsort_r(f->specials, f->special_count, sizeof(*f->specials), longest_first, f->texts);
+    return MUC_OK;
+}
+
+/* The characters that have a piece. */
+static muc_status index_characters(form_parts *f)
+{
+    const muc_vocabulary *v = f->vocabulary;
+
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
+    for (uint32_t i = 0; i < v->count; i++)
+        if (v->pieces[i].type == MUR_PIECE_NORMAL && is_character(&v->pieces[i]) &&
+            muc_piece_is_reachable(v, &v->pieces[i]))
+            f->index[f->index_count++] = i;
+    qsort_r(f->index, f->index_count, sizeof(*f->index), by_text, f->texts);
+    return MUC_OK;
+}
+
+/* Cutting before runs of spaces is exact if no merge joins a space to what precedes it, unless
+ * that is a space too. */
+static mur_pattern character_pattern(const form_parts *f)
+{
+    for (size_t i = 0; i < f->merge_count; i++) {
+        const muc_string_view text = f->texts[f->merges[i].result];
+
+        for (size_t at = 1; at < text.size; at++)
+            if (text.data[at] == ' ' && text.data[at - 1] != ' ')
+                return MUR_PATTERN_WHOLE;
+    }
+    return MUR_PATTERN_SPACES;
+}
+
+/* ---- layout ---- */
+
+static uint32_t form_flags(const muc_vocabulary *v)
+{
+    uint32_t flags = v->alphabet == MUC_ALPHABET_BYTES ? MUR_TOKENIZER_BYTES : 0;
+
+    if (v->prefix)
+        flags |= MUR_TOKENIZER_PREFIX;
+    if (v->prefix && v->prefix_again)
+        flags |= MUR_TOKENIZER_PREFIX_AGAIN;
+    if (v->nfc)
+        flags |= MUR_TOKENIZER_NFC;
+    if (v->add_bos && v->bos != MUR_NO_TOKEN)
+        flags |= MUR_TOKENIZER_ADD_BOS;
+    return flags;
+}
+
+static uint8_t *put_words(uint8_t *p, const uint32_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++, p += 4)
+        muc_store_u32(p, words[i]);
+    return p;
+}
+
+static uint8_t *put_pieces(const form_parts *f, uint8_t *p)
+{
+    uint32_t start = 0, merge = 0;
+
+    for (uint32_t i = 0; i < f->vocabulary->count; i++) {
+        const uint32_t words[2] = { start | f->vocabulary->pieces[i].type << 28, merge };
+
+        p = put_words(p, words, 2);
+        start += (uint32_t)f->texts[i].size;
+        while (merge < f->merge_count && f->merges[merge].left == i)
+            merge++;
+    }
+    return put_words(p, (const uint32_t[2]){ start, merge }, 2);
+}
+
+static uint8_t *put_merges(const form_parts *f, uint8_t *p)
+{
+    for (size_t i = 0; i < f->merge_count; i++) {
+        const muc_ranked_merge *m = &f->merges[i];
+        const uint32_t words[2] = { m->right | m->result << 20, m->result >> 12 | m->rank << 8 };
+
+        p = put_words(p, words, 2);
+    }
+    return p;
+}
+
+static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
+{
+    const muc_vocabulary *v = f->vocabulary;
+    const size_t size = sizeof(mur_tokenizer_header) + 8 * (v->count + 1) + 8 * f->merge_count +
+                        4 * BYTE_IDS + 4 * f->index_count + 4 * f->special_count +
+                        ((f->text_bytes + 3) & ~(size_t)3);
+    const uint32_t header[] = { MUR_TOKENIZER_MAGIC,
+                                MUR_TOKENIZER_VERSION,
+                                (uint32_t)size,
+                                (uint32_t)v->count,
+                                (uint32_t)f->merge_count,
+                                (uint32_t)f->index_count,
+                                (uint32_t)f->special_count,
+                                (uint32_t)f->text_bytes,
+                                (uint32_t)f->pattern,
+                                form_flags(v),
+                                v->bos,
+                                v->eos };
+    uint8_t *p;
+
+    _Static_assert(sizeof(header) == sizeof(mur_tokenizer_header), "every field of the header");
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, size, form));
+    *bytes = size;
+    p = put_words(*form, header, MUC_COUNT(header));
+    p = put_pieces(f, p);
+    p = put_merges(f, p);
+    p = put_words(p, f->byte_ids, BYTE_IDS);
+    p = put_words(p, f->index, f->index_count);
+    p = put_words(p, f->specials, f->special_count);
+    for (uint32_t i = 0; i < v->count; i++) {
+        memcpy(p, f->texts[i].data, f->texts[i].size);
+        p += f->texts[i].size;
+    }
+    return MUC_OK;
+}
+
+/* ---- segments taken whole ---- */
+
+/* The pieces that merging does not reach from their own text: encodes every piece with a form
+ * that has no index and no cuts. */
+static muc_status index_unreached_pieces(form_parts *f)
+{
+    const muc_vocabulary *v = f->vocabulary;
+    muc_vocabulary as_it_is = *v;
+    form_parts parts = *f;
+    uint32_t ids[MUC_PIECE_MAX_BYTES];
+    uint8_t *form;
+    uint32_t *scratch;
+    size_t bytes, count, scratch_bytes;
+    mur_tokenizer plain;
+
+    as_it_is.nfc = false;
+    parts.vocabulary = &as_it_is;
+    MUC_TRY(lay_out(&parts, &form, &bytes));
+    MUC_TRY(muc_tokenizer_open(f->ctx, v->source, form, bytes, &plain));
+    /* a piece's text is not searched for special ones */
+    memset(plain.special_starts, 0, sizeof(plain.special_starts));
+    scratch_bytes = mur_tokenizer_scratch_bytes(&plain, MUC_PIECE_MAX_BYTES);
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, scratch_bytes / 4, &scratch));
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
+    for (uint32_t i = 0; i < v->count; i++) {
+        if (v->pieces[i].type != MUR_PIECE_NORMAL)
+            continue;
+        if (mur_tokenizer_encode(&plain, (const uint8_t *)f->texts[i].data, f->texts[i].size, 0,
+                                 scratch, scratch_bytes, ids, MUC_COUNT(ids), &count) != MUR_OK)
+            return muc_fail(f->ctx, MUC_BUG, v->source, MUC_NO_OFFSET, "piece %u: no room", i);
+        if (count != 1)
+            f->index[f->index_count++] = i;
+    }
+    qsort_r(f->index, f->index_count, sizeof(*f->index), by_text, f->texts);
+    return MUC_OK;
+}
+
+muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabulary,
+                                 muc_arena *arena, uint8_t **form, size_t *bytes)
+{
+    form_parts f = { .ctx = ctx, .arena = arena, .vocabulary = vocabulary };
+    muc_piece_index index;
+    mur_tokenizer opened;
+
+    if ((vocabulary->bos != MUR_NO_TOKEN && vocabulary->bos >= vocabulary->count) ||
+        (vocabulary->eos != MUR_NO_TOKEN && vocabulary->eos >= vocabulary->count))
+        return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
+                        "bos %u or eos %u is beyond the %zu pieces", vocabulary->bos,
+                        vocabulary->eos, vocabulary->count);
+    MUC_TRY(muc_piece_index_new(ctx, arena, vocabulary, &index));
+    MUC_TRY(muc_merges_rank(ctx, vocabulary, &index, arena, &f.merges, &f.merge_count));
+    MUC_TRY(make_texts(&f));
+    MUC_TRY(make_byte_ids(&f));
+    MUC_TRY(make_specials(&f));
+    if (vocabulary->alphabet == MUC_ALPHABET_CHARACTERS) {
+        MUC_TRY(index_characters(&f));
+        f.pattern = character_pattern(&f);
+    } else {
+        if (vocabulary->takes_whole_pieces)
+            MUC_TRY(index_unreached_pieces(&f));
+        f.pattern = vocabulary->pattern;
+    }
+    MUC_TRY(lay_out(&f, form, bytes));
+    if (muc_tokenizer_open(ctx, vocabulary->source, *form, *bytes, &opened) != MUC_OK)
+        return MUC_BUG;
+    return MUC_OK;
+}

@@ -1,0 +1,166 @@
+/* read_vocabulary.c - a vocabulary that a model's own file stores, and the choice of a reader for a
+ * file. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "text/pieces.h"
+
+static muc_status fail(muc_context *ctx, const char *source, const char *what, const char *name)
+{
+    return muc_fail(ctx, MUC_UNSUPPORTED, source, MUC_NO_OFFSET,
+                    "tokenizer.ggml.%s '%s' is not known", what, name ? name : "(none)");
+}
+
+static uint32_t id_or_none(int64_t id)
+{
+    return id >= 0 && id < MUR_TOKENIZER_MAX_PIECES ? (uint32_t)id : MUR_NO_TOKEN;
+}
+
+/* The model decides what is implied where a key is absent. */
+static muc_status set_model(muc_context *ctx, const muc_stored_vocabulary *stored,
+                            muc_vocabulary *v)
+{
+    bool adds_bos = true;
+
+    v->bos = id_or_none(stored->bos);
+    v->eos = id_or_none(stored->eos);
+    if (stored->add_eos == 1)
+        return muc_fail(ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
+                        "tokenizer.ggml.add_eos_token is true");
+    if (strcmp(stored->model, "llama") == 0) {
+        v->alphabet = MUC_ALPHABET_CHARACTERS;
+        v->prefix = v->prefix_again = stored->add_space_prefix != 0;
+    } else if (strcmp(stored->model, "gpt2") == 0) {
+        v->alphabet = MUC_ALPHABET_BYTES;
+        if (!stored->pre ||
+            !muc_pattern_of_gguf_name(stored->pre, &v->pattern, &v->takes_whole_pieces, &adds_bos))
+            return fail(ctx, v->source, "pre", stored->pre);
+        if (stored->add_space_prefix == 1)
+            return muc_fail(ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
+                            "tokenizer.ggml.add_space_prefix is true for a byte-level tokenizer");
+    } else {
+        return fail(ctx, v->source, "model", stored->model);
+    }
+    v->add_bos = stored->add_bos < 0 ? adds_bos : stored->add_bos == 1;
+    return MUC_OK;
+}
+
+static muc_status set_piece(muc_context *ctx, const muc_stored_vocabulary *stored, muc_arena *arena,
+                            size_t id, const muc_vocabulary *v)
+{
+    const int32_t type = stored->types ? stored->types[id] : MUR_PIECE_NORMAL;
+    muc_piece *piece = &v->pieces[id];
+
+    if (type < MUR_PIECE_NORMAL || type > MUR_PIECE_BYTE)
+        return muc_fail(ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET, "piece %zu has type %d", id,
+                        type);
+    piece->type = (uint32_t)type;
+    piece->score = stored->scores ? stored->scores[id] : 0;
+    if (!isfinite(piece->score))
+        return muc_fail(ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET, "piece %zu has score %g", id,
+                        (double)piece->score);
+    MUC_TRY(
+        muc_piece_set_text(ctx, arena, v, id, stored->tokens[id].data, stored->tokens[id].size));
+    if (type == MUR_PIECE_BYTE && muc_byte_piece_value(piece->text, piece->size) < 0)
+        return muc_fail(ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET, "byte piece %zu is '%s'", id,
+                        piece->text);
+    return MUC_OK;
+}
+
+static muc_status set_merges(muc_context *ctx, const muc_stored_vocabulary *stored,
+                             muc_arena *arena, muc_vocabulary *v)
+{
+    muc_piece_index index;
+
+    MUC_TRY(muc_piece_index_new(ctx, arena, v, &index));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, stored->merge_count, &v->merges));
+    for (size_t i = 0; i < stored->merge_count; i++)
+        MUC_TRY(muc_merge_parse(ctx, v->source, &index, i, stored->merges[i].data,
+                                stored->merges[i].size, &v->merges[i]));
+    v->merge_count = stored->merge_count;
+    return MUC_OK;
+}
+
+muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,
+                                    const muc_stored_vocabulary *stored, muc_arena *arena,
+                                    muc_vocabulary *out)
+{
+    *out = (muc_vocabulary){ .source = source };
+    MUC_TRY(set_model(ctx, stored, out));
+    if (out->alphabet == MUC_ALPHABET_CHARACTERS ? !stored->scores : !stored->merges)
+        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
+                        "a '%s' tokenizer without tokenizer.ggml.%s", stored->model,
+                        out->alphabet == MUC_ALPHABET_CHARACTERS ? "scores" : "merges");
+    MUC_TRY(muc_pieces_new(ctx, arena, stored->count, out));
+    for (size_t id = 0; id < out->count; id++)
+        MUC_TRY(set_piece(ctx, stored, arena, id, out));
+    return out->alphabet == MUC_ALPHABET_BYTES ? set_merges(ctx, stored, arena, out) : MUC_OK;
+}
+
+/* ---- files ---- */
+
+static bool looks_like_json(muc_bytes file)
+{
+    size_t at = 0;
+
+    while (at < file.size && memchr(" \t\r\n", file.data[at], 4))
+        at++;
+    return at < file.size && file.data[at] == '{';
+}
+
+/* A model's first field is a piece, whose first field is its text. */
+static bool looks_like_sentencepiece(muc_bytes file)
+{
+    return file.size > 2 && file.data[0] == 0x0a && file.data[1] != 0 && file.data[2] == 0x0a;
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), s = strlen(suffix);
+
+    return n >= s && strcmp(name + n - s, suffix) == 0;
+}
+
+muc_status muc_vocabulary_second_file(muc_context *ctx, const char *path, muc_arena *arena,
+                                      const char **out)
+{
+    static const char first[] = "vocab.json", second[] = "merges.txt";
+    size_t folder = strlen(path) - (sizeof(first) - 1);
+
+    *out = NULL;
+    if (!has_suffix(path, first) || (folder > 0 && path[folder - 1] != '/'))
+        return MUC_OK;
+    return muc_arena_format(ctx, arena, out, "%.*s%s", (int)folder, path, second);
+}
+
+static muc_status read_two(muc_context *ctx, muc_bytes vocab, const char *second, muc_arena *arena,
+                           muc_vocabulary *out)
+{
+    muc_status status;
+    muc_file merges;
+
+    MUC_TRY(muc_file_open(ctx, second, &merges));
+    status = muc_vocabulary_read_gpt2(ctx, vocab, merges.bytes, arena, out);
+    muc_file_close(&merges);
+    return status;
+}
+
+muc_status muc_vocabulary_read(muc_context *ctx, muc_bytes file, size_t model_pieces,
+                               muc_arena *arena, muc_vocabulary *out)
+{
+    const char *second;
+
+    if (has_suffix(file.name, ".bin"))
+        return muc_vocabulary_read_llama2c(ctx, file, model_pieces, arena, out);
+    MUC_TRY(muc_vocabulary_second_file(ctx, file.name, arena, &second));
+    if (second)
+        return read_two(ctx, file, second, arena, out);
+    if (has_suffix(file.name, ".json") || looks_like_json(file))
+        return muc_vocabulary_read_huggingface(ctx, file, arena, out);
+    if (has_suffix(file.name, ".model") || looks_like_sentencepiece(file))
+        return muc_vocabulary_read_sentencepiece(ctx, file, arena, out);
+    return muc_fail(ctx, MUC_UNSUPPORTED, file.name, MUC_NO_OFFSET,
+                    "not a tokenizer: expected SentencePiece's .model, Hugging Face's .json or "
+                    "llama2.c's .bin");
+}
