@@ -13,7 +13,7 @@ uint32_t fuzz_draw(fuzz_chance *chance, uint32_t count)
 {
     uint64_t x = 0;
 
-    if (!chance->bytes) { /* splitmix64 */
+    if (!chance->left) { /* splitmix64 */
         x = chance->state += 0x9e3779b97f4a7c15u;
         x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
         x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -639,20 +639,46 @@ static void add_open_inputs(fuzz_maker *m)
     }
 }
 
+/* pos + m for calls of m tokens, which it gives, at pos */
+static muc_expr add_calls(fuzz_maker *m, muc_expr *count)
+{
+    muc_expr_pool *pool = m->graph->pool;
+    muc_expr pos = muc_expr_new_input(pool, "pos", 0, 7, 1), end;
+
+    *count = muc_expr_new_input(pool, "m", 1, 8, 1);
+    end = muc_expr_add(pool, pos, *count);
+    if (muc_expr_assume(pool, end, 8) != MUC_OK)
+        abort();
+    return end;
+}
+
+/* rows of integers, of which the first have a cache: of the new tokens, and now and then of all */
+static void add_rows_inputs(fuzz_maker *m)
+{
+    muc_tensor t = { .kind = MUC_TENSOR_INPUT, .dtype = MUC_I8, .rank = 2 };
+    muc_expr count, end = add_calls(m, &count);
+    char name[24];
+
+    t.producer = MUC_NO_ID;
+    t.dims[1] = fuzz_number(m, fuzz_between(m, 1, 8));
+    for (uint32_t i = 0, inputs = fuzz_between(m, 1, 3); i < inputs; i++) {
+        t.dims[0] = i ? end : count;
+        snprintf(name, sizeof(name), "x%u:-128:127", i);
+        t.name = name;
+        m->live[m->live_count++] = declare(m, &t, (fuzz_range){ -128, 127 });
+    }
+    fuzz_write_append(m, MUC_OP_APPEND, m->live[0]); /* what tells pos */
+}
+
 /* tokens of a call of m at pos, and rows of them */
 static void add_decoder_inputs(fuzz_maker *m)
 {
-    muc_expr_pool *pool = m->graph->pool;
-    muc_expr pos = muc_expr_new_input(pool, "pos", 0, 7, 1);
-    muc_expr count = muc_expr_new_input(pool, "m", 1, 8, 1);
     muc_tensor t = { .name = "x0:0:15", .kind = MUC_TENSOR_INPUT, .dtype = MUC_I32, .rank = 1 };
     uint32_t id;
 
     t.producer = MUC_NO_ID;
     m->plain_rows = fuzz_one_in(m, 3);
-    if (muc_expr_assume(pool, muc_expr_add(pool, pos, count), 8) != MUC_OK)
-        abort();
-    t.dims[0] = count;
+    add_calls(m, &t.dims[0]);
     id = declare(m, &t, (fuzz_range){ 0, 15 });
     m->live[m->live_count++] = id;
     if (fuzz_one_in(m, 2)) {
@@ -713,6 +739,8 @@ muc_graph *fuzz_make_network(muc_context *ctx, fuzz_chance *chance, fuzz_style *
         add_open_inputs(m);
     else if (m->style == FUZZ_IN_DECODER)
         add_decoder_inputs(m);
+    else if (m->style == FUZZ_IN_EXPORT)
+        add_rows_inputs(m);
     else
         add_first_inputs(m);
     grow(m);

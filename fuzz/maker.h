@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "graph/graph.h"
 
-/* What decides: bytes of a fuzzer, then zeros; or, of bytes NULL, a generator of numbers. */
+/* What decides: bytes of a fuzzer, if there are any, then a generator of numbers. */
 typedef struct fuzz_chance {
     const uint8_t *bytes;
     size_t left;
@@ -44,6 +44,7 @@ enum {
     FUZZ_QUANTLIB = 512,
     FUZZ_DECODER = 1024,
     FUZZ_SCALES = 2048, /* to and from tensors that carry quantization */
+    FUZZ_CACHES = 4096,
     FUZZ_COMMON = FUZZ_POINTS | FUZZ_PRODUCTS | FUZZ_ROWS | FUZZ_MOVES | FUZZ_INDICES,
 };
 

@@ -209,7 +209,7 @@ void fuzz_write_conv_integer(fuzz_maker *m, muc_op op, uint32_t x)
     inputs[1] = fuzz_operand(m, &shape, -128, 127, NULL);
     if (fuzz_one_in(m, 3))
         inputs[2] = fuzz_constant(m, &FUZZ_SCALAR(fuzz_tensor(m, x)->dtype), 0, 20, NULL);
-    if (fuzz_one_in(m, 4))
+    if (fuzz_is_fixed(m, x) && fuzz_one_in(m, 4))
         inputs[3] = fuzz_constant(m, &FUZZ_SCALAR(MUC_I8), -9, 9, NULL);
     fuzz_add(m, op, inputs, 4, 1, (fuzz_range){ -50000, 50000 });
 }
@@ -222,9 +222,9 @@ void fuzz_write_matmul_integer(fuzz_maker *m, muc_op op, uint32_t x)
     if (!is_narrow(m, x) || !k)
         return;
     inputs[1] = fuzz_operand(m, &FUZZ_SHAPE(MUC_I8, k, fuzz_between(m, 1, 9)), -128, 127, NULL);
-    if (fuzz_one_in(m, 3))
+    if (fuzz_is_fixed(m, x) && fuzz_one_in(m, 3))
         inputs[2] = fuzz_constant(m, &FUZZ_SCALAR(fuzz_tensor(m, x)->dtype), 0, 20, NULL);
-    if (fuzz_one_in(m, 4))
+    if (fuzz_is_fixed(m, x) && fuzz_one_in(m, 4))
         inputs[3] = fuzz_constant(m, &FUZZ_SCALAR(MUC_I8), -9, 9, NULL);
     fuzz_add(m, op, inputs, 4, 1, (fuzz_range){ -50000, 50000 });
 }
@@ -269,11 +269,12 @@ void fuzz_write_requant_shift(fuzz_maker *m, muc_op op, uint32_t x)
     fuzz_range range;
     double mul;
 
-    if (fuzz_is_real(m, x) || t->quantization || !fuzz_is_fixed(m, x))
+    if (fuzz_is_real(m, x) || t->quantization)
         return;
     range = set_requantized(m, &mul, fuzz_most(m, x));
     for (uint32_t i = 0; i < shape.rank; i++)
-        shape.dims[i] = i == 0 && fuzz_one_in(m, 2) ? fuzz_dim(m, x, axis) : 1;
+        shape.dims[i] =
+            i == 0 && fuzz_one_in(m, 2) && fuzz_dim(m, x, axis) ? fuzz_dim(m, x, axis) : 1;
     inputs[1] = fuzz_operand(m, &shape, fuzz_one_in(m, 4) ? -mul : 1, mul, NULL);
     inputs[2] = fuzz_operand(m, &shape, -9000, 9000, NULL);
     fuzz_add(m, op, inputs, 3, 1, range);
@@ -359,7 +360,7 @@ void fuzz_write_integer_softmax(fuzz_maker *m, muc_op op, uint32_t x)
     if (op == MUC_OP_INTEGER_SOFTMAX)
         inputs[1] = fuzz_integers(m, MUC_I32, words, 3);
     fuzz_set_integer(m, MUC_KEY_LEVELS, fuzz_one_in(m, 2) ? 256 : 128);
-    if (op == MUC_OP_ITA_MAX && fuzz_one_in(m, 4))
+    if (op == MUC_OP_ITA_MAX && fuzz_is_fixed(m, x) && fuzz_one_in(m, 4))
         fuzz_set_integer(m, MUC_KEY_GROUP, fuzz_between(m, 1, 4));
     fuzz_add(m, op, inputs, op == MUC_OP_ITA_MAX ? 1 : 2, 1, (fuzz_range){ 0, 255 });
 }

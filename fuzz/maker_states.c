@@ -240,16 +240,35 @@ void fuzz_write_attention(fuzz_maker *m, muc_op op, uint32_t x)
     fuzz_add(m, op, inputs, small ? 7 : 5, 1, (fuzz_range){ -16, 16 });
 }
 
+/* a requantization by 1, which exports have behind their caches */
+static void add_identity(fuzz_maker *m, uint32_t x)
+{
+    const uint32_t inputs[] = { x, fuzz_constant(m, &FUZZ_SCALAR(MUC_I32), 65536, 65536, NULL),
+                                fuzz_constant(m, &FUZZ_SCALAR(MUC_I32), 0, 0, NULL) };
+
+    fuzz_set_integer(m, MUC_KEY_SHIFT, 16);
+    fuzz_set_integer(m, MUC_KEY_CLAMP_MIN, -128);
+    fuzz_set_integer(m, MUC_KEY_CLAMP_MAX, 127);
+    fuzz_set_integer(m, MUC_KEY_TO, MUC_I8);
+    fuzz_add(m, MUC_OP_REQUANT_SHIFT, inputs, 3, 1, m->ranges[x]);
+}
+
 /* rows of x behind those of earlier runs */
 void fuzz_write_append(fuzz_maker *m, muc_op op, uint32_t x)
 {
-    uint32_t columns = columns_of(m, x), inputs[2];
+    const muc_tensor *t = fuzz_tensor(m, x);
+    muc_dtype dtype = t->dtype;
+    uint32_t columns = columns_of(m, x), inputs[2], grown;
 
+    if (m->style == FUZZ_IN_EXPORT && t->rank == 2 && !fuzz_dim(m, x, 0) && !t->quantization)
+        columns = fuzz_dim(m, x, 1);
     if (columns == 0)
         return;
-    inputs[0] = new_state(m, &FUZZ_SHAPE(MUC_F32, CONTEXT, columns), NULL);
+    inputs[0] = new_state(m, &FUZZ_SHAPE(dtype, CONTEXT, columns), NULL);
     inputs[1] = x;
     fuzz_set_integer(m, MUC_KEY_AXIS, 0);
     fuzz_set_expr(m, MUC_KEY_POSITION, position(m));
-    fuzz_add(m, op, inputs, 2, 1, m->ranges[x]);
+    grown = fuzz_add(m, op, inputs, 2, 1, m->ranges[x]);
+    if (m->style == FUZZ_IN_EXPORT && grown != MUC_NO_ID && dtype == MUC_I8 && fuzz_pick(m, 2))
+        add_identity(m, grown);
 }

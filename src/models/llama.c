@@ -102,7 +102,10 @@ static muc_status weight(builder *b, unsigned row, uint32_t *out)
     }
     if (b->shapes)
         tensor.data = NULL;
-    if (view->scales && !b->shapes) {
+    if (view->scales && b->shapes) { /* without scales they can only be what they are widened to */
+        tensor.bytes *= sizeof(float);
+        tensor.dtype = MUC_F32;
+    } else if (view->scales) {
         quantization.count = muc_expr_get(b->graph->pool, tensor.dims[0])->lo;
         MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, quantization.count, &zeros));
         quantization.zero_points = zeros;

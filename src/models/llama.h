@@ -11,7 +11,7 @@ typedef struct muc_llama_options {
     uint32_t max_tokens; /* most tokens in one call; 0: 64, or context if that is smaller */
     bool last_only;      /* logits after the call's last token alone */
     bool level;          /* heads and neurons of weight 0 make the layers of a pruned model alike */
-    bool shapes;         /* constants have types and shapes, but no data: no weight is read */
+    bool shapes; /* constants have types (f32 for rows with scales) and shapes, but no data */
 } muc_llama_options;
 
 /* Builds the graph of a checkpoint, which must outlive it: weights are borrowed in their file's
