@@ -88,10 +88,10 @@ static void climb_on(climb *c, uint64_t target, uint32_t rounds, uint64_t *peak)
 
     find_reasons(c, muc_bodies_first_fit(c->bodies, c->order, UINT64_MAX, c->scratch));
     for (uint32_t round = 0; round<rounds && * peak> target; round++) {
-        uint32_t a = c->reasons[muc_choose(&c->chance, c->reason_count)];
-        uint32_t b = muc_choose(&c->chance, 2)
-                         ? muc_choose(&c->chance, count)
-                         : c->reasons[muc_choose(&c->chance, c->reason_count)];
+        uint32_t a = c->reasons[muc_chance_draw(&c->chance, c->reason_count)];
+        uint32_t b = muc_chance_draw(&c->chance, 2)
+                         ? muc_chance_draw(&c->chance, count)
+                         : c->reasons[muc_chance_draw(&c->chance, c->reason_count)];
         uint64_t next;
 
         if (a == b)
@@ -113,7 +113,7 @@ static void climb_on(climb *c, uint64_t target, uint32_t rounds, uint64_t *peak)
             stuck = 0;
             set_order(c, c->best);
             for (uint32_t i = 0; i < JUMP; i++)
-                swap(c, muc_choose(&c->chance, count), muc_choose(&c->chance, count));
+                swap(c, muc_chance_draw(&c->chance, count), muc_chance_draw(&c->chance, count));
             here = muc_bodies_first_fit(c->bodies, c->order, UINT64_MAX, c->scratch);
             find_reasons(c, here);
         }

@@ -492,15 +492,15 @@ static guess draw(muc_chance *chance, uint32_t turn)
 {
     guess next = { .weights = { [DURATION] = 1024, [AREA] = 1 } };
 
-    next.level = 256 * muc_choose(chance, 1024);
-    next.unused = 1024 * muc_choose(chance, 64);
+    next.level = 256 * muc_chance_draw(chance, 1024);
+    next.unused = 1024 * muc_chance_draw(chance, 64);
     if (turn == 0)
         return next;
     for (uint32_t i = 0; i < KEYS; i++)
-        next.weights[i] = muc_choose(chance, 1024);
+        next.weights[i] = muc_chance_draw(chance, 1024);
     next.weights[CONTENTION] *= 10;
     next.weights[FAILS] *= 16;
-    next.noise = muc_choose(chance, 1024);
+    next.noise = muc_chance_draw(chance, 1024);
     return next;
 }
 
@@ -554,7 +554,7 @@ static void rank(search *s, choice *ranking)
         for (uint32_t k = 0; k < KEYS; k++)
             ranking[i].score += s->by.weights[k] * logarithm(keys[k]);
         if (s->by.noise)
-            ranking[i].score += 256 * (int64_t)muc_choose(&s->chance, s->by.noise);
+            ranking[i].score += 256 * (int64_t)muc_chance_draw(&s->chance, s->by.noise);
         s->score[i] = ranking[i].score;
     }
     qsort(ranking, count, sizeof(*ranking), by_score);
@@ -631,8 +631,8 @@ static muc_status prepare(muc_context *ctx, search *s, choice **ranking)
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", stack_words(count, sections), &s->stack));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, ranking));
     for (size_t i = 0; i < count; i++)
-        s->mark[i] =
-            (uint64_t)muc_choose(&s->chance, UINT32_MAX) << 32 | muc_choose(&s->chance, UINT32_MAX);
+        s->mark[i] = (uint64_t)muc_chance_draw(&s->chance, UINT32_MAX) << 32 |
+                     muc_chance_draw(&s->chance, UINT32_MAX);
     return MUC_OK;
 }
 

@@ -61,7 +61,7 @@ static uint32_t find_sum(const filler *f, uint64_t height)
             sum += chosen >> i & 1 ? f->open[i].height : 0;
         }
         if (sum == height &&
-            (bits < best_bits || (bits == best_bits && muc_choose(f->chance, 2)))) {
+            (bits < best_bits || (bits == best_bits && muc_chance_draw(f->chance, 2)))) {
             best = chosen;
             best_bits = bits;
         }
@@ -73,21 +73,21 @@ static uint32_t find_sum(const filler *f, uint64_t height)
  * one begins. */
 static void narrow(filler *f, uint32_t section, uint64_t height)
 {
-    uint32_t chosen = muc_choose(f->chance, 8) ? find_sum(f, height) : 0, i;
+    uint32_t chosen = muc_chance_draw(f->chance, 8) ? find_sum(f, height) : 0, i;
     uint64_t rest;
 
     for (i = MOST_SUMMED; i-- > 0;)
         if (chosen >> i & 1)
             end_part(f, i, section, f->open[i].height);
     while (!chosen && height > 0) {
-        i = muc_choose(f->chance, f->open_count);
+        i = muc_chance_draw(f->chance, f->open_count);
         if (f->open[i].height <= height) {
             height -= f->open[i].height;
             end_part(f, i, section, f->open[i].height);
             continue;
         }
         rest = f->open[i].height - height;
-        switch (muc_choose(f->chance, 3)) {
+        switch (muc_chance_draw(f->chance, 3)) {
         case 0: /* it ends, and one as high as the rest begins */
             end_part(f, i, section, f->open[i].height);
             open_hole(f, section, rest);
@@ -108,7 +108,7 @@ static void narrow(filler *f, uint32_t section, uint64_t height)
 /* one ends, so that one as much higher begins */
 static uint64_t end_any(filler *f, uint32_t section)
 {
-    uint32_t i = muc_choose(f->chance, f->open_count);
+    uint32_t i = muc_chance_draw(f->chance, f->open_count);
     uint64_t height = f->open[i].height;
 
     end_part(f, i, section, height);
@@ -117,18 +117,19 @@ static uint64_t end_any(filler *f, uint32_t section)
 
 static void find_holes(filler *f, uint32_t guess)
 {
-    uint32_t cuts = guess < SURE || muc_choose(f->chance, 2) ? 0 : muc_choose(f->chance, MOST_CUTS);
+    uint32_t cuts =
+        guess < SURE || muc_chance_draw(f->chance, 2) ? 0 : muc_chance_draw(f->chance, MOST_CUTS);
     uint64_t before = 0;
 
     for (uint32_t k = 0; k <= f->floors->sections; k++) {
         bool is_end = k == f->floors->sections;
         uint64_t unused = is_end ? 0 : f->floors->capacity - f->floors->total[k];
 
-        if (f->open_count > 0 && !is_end && muc_choose(f->chance, CUT) < cuts)
+        if (f->open_count > 0 && !is_end && muc_chance_draw(f->chance, CUT) < cuts)
             open_hole(f, k, end_any(f, k));
         if (unused < before)
             narrow(f, k, before - unused);
-        if (unused > before && guess > 0 && f->open_count > 0 && muc_choose(f->chance, 4) == 0)
+        if (unused > before && guess > 0 && f->open_count > 0 && muc_chance_draw(f->chance, 4) == 0)
             open_hole(f, k, unused - before + end_any(f, k));
         else if (unused > before)
             open_hole(f, k, unused - before);

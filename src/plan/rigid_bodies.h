@@ -39,7 +39,7 @@ typedef struct muc_chance {
     uint64_t state; /* not 0 */
 } muc_chance;
 
-static inline uint32_t muc_choose(muc_chance *chance, uint32_t below)
+static inline uint32_t muc_chance_draw(muc_chance *chance, uint32_t below)
 {
     chance->state ^= chance->state >> 12;
     chance->state ^= chance->state << 25;

@@ -198,13 +198,13 @@ static bool store(muc_dtype dtype, const element *e, bool from_integer, uint8_t 
            (dtype != MUC_U64 || e->integer >= 0);
 }
 
-static muc_status convert(const runner *r, const muc_tensor_view *array, muc_dtype dtype,
-                          uint8_t **out)
+muc_status muc_array_convert(muc_context *ctx, const muc_tensor_view *array, muc_dtype dtype,
+                             muc_arena *arena, uint8_t **out)
 {
     uint32_t size = muc_dtype_get(dtype)->block_bytes;
     bool from_integer = muc_dtype_get(array->dtype)->kind == MUC_DTYPE_INTEGER;
 
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, (size_t)array->elements * size + 1, out));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)array->elements * size + 1, out));
     if (array->dtype == dtype) {
         memcpy(*out, array->data, (size_t)array->bytes);
         return MUC_OK;
@@ -213,7 +213,7 @@ static muc_status convert(const runner *r, const muc_tensor_view *array, muc_dty
         element e = load(array, i);
 
         if (!store(dtype, &e, from_integer, *out + i * size))
-            return muc_fail(r->ctx, MUC_USAGE, array->file, MUC_NO_OFFSET,
+            return muc_fail(ctx, MUC_USAGE, array->file, MUC_NO_OFFSET,
                             "array '%s': element %" PRIu64 ", %g, is no number of type %s",
                             array->name, i, e.real, muc_dtype_get(dtype)->name);
     }
@@ -228,7 +228,7 @@ static muc_status take_input(runner *r, const muc_tensor *t, const muc_tensor_vi
     uint8_t *data;
 
     MUC_TRY(check_shape(r, t, array));
-    MUC_TRY(convert(r, array, t->dtype, &data));
+    MUC_TRY(muc_array_convert(r->ctx, array, t->dtype, r->arena, &data));
     *out = (muc_ref_input){ t->name, data,
                             (size_t)array->elements * muc_dtype_get(t->dtype)->block_bytes };
     return MUC_OK;
@@ -274,7 +274,7 @@ static muc_status fill_cache(const runner *r, muc_ref *ref, uint32_t id,
     room = muc_expr_get(r->graph->pool, state->dims[axis])->immediate;
     if (array->dims[axis] > room)
         return fail_shape(r, state, array);
-    MUC_TRY(convert(r, array, state->dtype, &rows));
+    MUC_TRY(muc_array_convert(r->ctx, array, state->dtype, r->arena, &rows));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, blocks * room * row + 1, &all));
     for (size_t i = 0; i < blocks; i++)
         memcpy(all + i * room * row, rows + i * (size_t)array->dims[axis] * row,
@@ -402,7 +402,7 @@ static muc_status copy_output(const runner *r, const muc_ref *ref, uint32_t tens
     MUC_TRY(muc_tensor_measure(r->ctx, &kept));
     *out = kept;
     out->dtype = t->dtype == MUC_BF16 ? MUC_F32 : t->dtype;
-    MUC_TRY(convert(r, &kept, out->dtype, &data));
+    MUC_TRY(muc_array_convert(r->ctx, &kept, out->dtype, r->arena, &data));
     out->data = data;
     return muc_tensor_measure(r->ctx, out);
 }

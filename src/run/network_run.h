@@ -41,6 +41,10 @@ muc_status muc_network_run_row(muc_context *ctx, muc_graph *graph, const muc_uni
 muc_status muc_network_results(muc_context *ctx, muc_graph *graph, const muc_ref *ref,
                                muc_arena *arena, muc_tensor_view **outputs);
 
+/* An array's elements as elements of a type, in arena: reals are rounded, integers must be there
+ * exactly; else MUC_USAGE naming array and element. */
+muc_status muc_array_convert(muc_context *ctx, const muc_tensor_view *array, muc_dtype dtype,
+                             muc_arena *arena, uint8_t **out);
 /* Element i of an array of any type, as a double. */
 double muc_array_element(const muc_tensor_view *view, uint64_t i);
 /* The indices, from first on, of the greatest of count elements, the first of equals first; how

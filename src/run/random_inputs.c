@@ -9,7 +9,8 @@ typedef struct maker {
     const muc_unified *unified; /* or NULL */
     muc_arena *arena;
     uint32_t bindings[MUC_EXPR_MAX_INPUTS];
-    uint32_t state; /* of the generator */
+    bool indexes_one; /* an index other than 0 may be refused */
+    uint32_t state;   /* of the generator */
 } maker;
 
 static uint32_t draw(maker *m)
@@ -80,6 +81,27 @@ static void fit_lengths(maker *m)
     muc_context_free(quiet);
 }
 
+/* Whether a node takes indices into a dimension of 1, wherever they come from. */
+static muc_status find_indices(maker *m)
+{
+    for (uint32_t i = 0; i < m->graph->node_count && !m->indexes_one; i++) {
+        const muc_node *node = &m->graph->nodes[i];
+        bool nd = node->op == MUC_OP_GATHER_ND || node->op == MUC_OP_SCATTER_ND;
+        uint32_t axis = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, 0), dim;
+        const muc_tensor *data;
+
+        if (!nd && node->op != MUC_OP_EMBED && node->op != MUC_OP_GATHER &&
+            node->op != MUC_OP_GATHER_ELEMENTS && node->op != MUC_OP_SCATTER_ELEMENTS)
+            continue;
+        data = &m->graph->tensors[node->inputs[node->op == MUC_OP_EMBED]];
+        for (uint32_t d = 0; d < data->rank; d++) {
+            MUC_TRY(muc_expr_eval(m->ctx, m->graph->pool, data->dims[d], m->bindings, &dim));
+            m->indexes_one = m->indexes_one || (dim == 1 && (nd || d == axis));
+        }
+    }
+    return MUC_OK;
+}
+
 static void fill(maker *m, const muc_tensor_view *view, uint8_t *data)
 {
     uint32_t size = muc_dtype_get(view->dtype)->block_bytes;
@@ -92,7 +114,7 @@ static void fill(maker *m, const muc_tensor_view *view, uint8_t *data)
 
         if (is_real)
             memcpy(data + i * size, &real, size);
-        else
+        else if (size <= 2 || !m->indexes_one)
             data[i * size] =
                 (uint8_t)(size <= 2 && view->dtype != MUC_BOOL ? random >> 24 : random >> 31);
         if (view->dtype == MUC_I16 && data[i * size] >> 7)
@@ -141,6 +163,7 @@ muc_status muc_made_arrays(muc_context *ctx, const muc_graph *graph, const muc_u
     bind(&m, export);
     if (!unified)
         fit_lengths(&m);
+    MUC_TRY(find_indices(&m));
     *count = 0;
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, graph->tensor_count + (size_t)1, out));
     for (uint32_t i = 0; unified && i < unified->input_count; i++) {

@@ -326,10 +326,14 @@ static muc_status join_affine(muc_cnnchip_lowering *l, muc_cnnchip_step *step, c
     return MUC_OK;
 }
 
-/* whether the channels of x, as it lies, are those of the image that is meant */
+/* whether the channels of x, as it lies, are those of the image that is meant: a reshape that costs
+ * nothing leaves it with others */
 static bool lies_so(const muc_cnnchip_lowering *l, uint32_t x, bool last)
 {
-    return l->values[x].last == last || muc_cnnchip_tensor(l, x)->rank <= 2;
+    uint32_t c, h, w;
+
+    return muc_cnnchip_image(l, x, last, &c, &h, &w) && l->values[x].view.c == c &&
+           (l->values[x].last == last || muc_cnnchip_tensor(l, x)->rank <= 2);
 }
 
 static muc_status apply(muc_cnnchip_lowering *l, const muc_node *node, uint32_t x, bool last,

@@ -490,7 +490,7 @@ static muc_status run_host(muc_context *ctx, muc_chip *chip, uint32_t code)
 static muc_status put_input(muc_context *ctx, muc_chip *chip, const muc_chip_place *p,
                             const muc_tensor_view *array)
 {
-    uint8_t *data;
+    uint8_t *data, *converted;
 
     if (array->elements != p->elements)
         return muc_fail(ctx, MUC_USAGE, array->file, MUC_NO_OFFSET,
@@ -498,23 +498,13 @@ static muc_status put_input(muc_context *ctx, muc_chip *chip, const muc_chip_pla
                         (unsigned long long)array->elements, p->name,
                         (unsigned long long)p->elements);
     MUC_TRY(keep_tensor(ctx, chip, p->tensor, p->bytes, &data));
-    for (uint64_t i = 0; i < p->elements; i++) {
-        double value = muc_array_element(array, i);
-        float real = (float)value;
-
-        if (p->dtype == MUC_F32) {
-            memcpy(data + 4 * i, &real, sizeof(real));
-        } else if (p->in_frame && muc_dtype_get(array->dtype)->kind == MUC_DTYPE_FLOAT) {
-            store_real(chip, p, real, &data[i]);
-        } else if (array->dtype == p->dtype) {
-            memcpy(data, array->data, (size_t)array->bytes);
-            break;
-        } else {
-            return muc_fail(ctx, MUC_USAGE, array->file, MUC_NO_OFFSET,
-                            "array '%s' is %s, input '%s' %s", array->name,
-                            muc_dtype_get(array->dtype)->name, p->name,
-                            muc_dtype_get(p->dtype)->name);
-        }
+    if (p->dtype != MUC_F32 && p->in_frame &&
+        muc_dtype_get(array->dtype)->kind == MUC_DTYPE_FLOAT) {
+        for (uint64_t i = 0; i < p->elements; i++)
+            store_real(chip, p, (float)muc_array_element(array, i), &data[i]);
+    } else {
+        MUC_TRY(muc_array_convert(ctx, array, p->dtype, &chip->run, &converted));
+        memcpy(data, converted, (size_t)p->bytes);
     }
     if (p->in_frame)
         save(chip, p, data);
