@@ -29,7 +29,8 @@ def two_bits_know_the_answers_too_once_trained(folder):
     muc("compile", small, "--target", "mcu", "-o", folder / "c")
     assert json.loads(muc("eval", folder / "c", "--task", cases, "--json"))["exact"] >= trained - 1
     assert "more than the budget" in muc("compress", model, "--calib", "none", "--budget-flash", "1K", "-o",
-                                         small, status=NOFIT)
+                                         folder / "none", status=NOFIT)
+    assert not (folder / "none").exists()
     assert "--data" in muc("compress", model, "--steps", 5, "--cases", "-o", small, status=USAGE)
 
 

@@ -47,6 +47,8 @@ def architecture(name):
 
 WEIGHTS = (RESCUE / "model.safetensors").read_bytes()
 NO_TOKENIZER = copy("no_tokenizer", tokenizer_model=None)
+BLOCKS = WORK / "blocks.bdt"
+muc("quantize", NO_TOKENIZER, "-o", BLOCKS)
 THREE = file("three.npy", npy([3], [1, 2, 3]))
 
 def arrays(name, **columns):
@@ -98,6 +100,8 @@ MISTAKES = [
     (["compile", NO_TOKENIZER, *OUT], USAGE, ["no_tokenizer", "--tokenizer FILE"]),
     (["compile", NO_TOKENIZER, "--target", "mcu", *OUT], USAGE, ["no_tokenizer", "--tokenizer FILE"]),
     (["run", NO_TOKENIZER], USAGE, ["no_tokenizer", "--tokenizer FILE"]),
+    (["run", BLOCKS], UNSUPPORTED, ["blocks.bdt", "muc compile FILE"]),
+    (["eval", BLOCKS, "--text", RESCUE / "test.txt"], UNSUPPORTED, ["blocks.bdt", "muc compile FILE"]),
     (["run", NETWORK], USAGE, ["'x'", "no array"]),
     (["run", NETWORK, "--input", THREE], USAGE, ["'x'", "f32 [1, 2, 6, 6]", "three.npy", "f32 [3]"]),
     (["run", NETWORK, "--prompt", "hello"], USAGE, ["small.graph", "--tokenizer FILE", "--input"]),

@@ -40,8 +40,8 @@ typedef struct muc_compress_options {
  * weights, finer_matrices (that have int4 where weights say int2), embedding,
  * matrix_bits_per_weight (but for the embedding and the head), snr_db; with a budget flash_bytes,
  * flash_budget, sram_bytes; and the table "stages" (stage, bytes, bits_per_weight, and as measured
- * perplexity, exact, cases). Fails with MUC_NOFIT, after all is written, if the program exceeds its
- * budget; the message tells by how much. */
+ * perplexity, exact, cases). Fails with MUC_NOFIT, before anything is written, if the program
+ * exceeds its budget; the message tells by how much. */
 muc_status muc_compress(muc_context *ctx, const muc_model *model,
                         const muc_compress_options *options, const char *out_path,
                         muc_report **out);

@@ -197,10 +197,56 @@ static muc_status prune(compress_job *job)
 
 /* ---- quantizing ---- */
 
-static muc_status write(const compress_job *job, const muc_tensor_view *tensors, size_t count)
+/* What was written; its tokenizer is the given model's, which may have come from elsewhere. */
+static muc_status open_result(const compress_job *job, const char *path, muc_model **out)
+{
+    const muc_model_options options = { .context = job->model->context };
+    const muc_model *given = job->model;
+
+    MUC_TRY(muc_model_open(job->ctx, path, &options, out));
+    (*out)->tokenizer_form = given->tokenizer_form;
+    (*out)->tokenizer_bytes = given->tokenizer_bytes;
+    (*out)->tokenizer = given->tokenizer;
+    (*out)->tokens = given->tokens;
+    return MUC_OK;
+}
+
+/* the first that knows what a checkpoint's program takes: there is one */
+static const muc_target *measuring_target(void)
+{
+    size_t i = 0;
+
+    while (!muc_target_get(i)->measure)
+        i++;
+    return muc_target_get(i);
+}
+
+/* A folder whose program exceeds the budget never gets its place. */
+static muc_status check_budget(muc_context *ctx, const char *path, void *arg)
+{
+    compress_job *job = arg;
+    uint64_t budget = job->options->flash_bytes;
+    muc_model *model;
+    muc_status status;
+
+    if (!budget)
+        return MUC_OK;
+    MUC_TRY(open_result(job, path, &model));
+    status = measuring_target()->measure(ctx, model, job->options->machine, &job->size);
+    muc_model_close(model);
+    if (status != MUC_OK || job->size.flash_bytes <= budget)
+        return status;
+    return muc_fail(ctx, MUC_NOFIT, job->out_path, MUC_NO_OFFSET,
+                    "its program takes %llu bytes of flash, %llu more than the budget; nothing is "
+                    "written",
+                    (unsigned long long)job->size.flash_bytes,
+                    (unsigned long long)(job->size.flash_bytes - budget));
+}
+
+static muc_status write(compress_job *job, const muc_tensor_view *tensors, size_t count)
 {
     return muc_compress_write(job->ctx, job->model, tensors, count, job->graph, &job->formats,
-                              &job->quantized, job->out_path);
+                              &job->quantized, job->out_path, check_budget, job);
 }
 
 /* The down projections of the first layers, whose rounding costs most for their size
@@ -251,41 +297,6 @@ static muc_status quantize(compress_job *job, muc_lowbit weights, muc_lowbit emb
     return write(job, job->model->checkpoint.tensors, job->model->checkpoint.tensor_count);
 }
 
-/* What was written; its tokenizer is the given model's, which may have come from elsewhere. */
-static muc_status open_result(const compress_job *job, muc_model **out)
-{
-    const muc_model_options options = { .context = job->model->context };
-    const muc_model *given = job->model;
-
-    MUC_TRY(muc_model_open(job->ctx, job->out_path, &options, out));
-    (*out)->tokenizer_form = given->tokenizer_form;
-    (*out)->tokenizer_bytes = given->tokenizer_bytes;
-    (*out)->tokenizer = given->tokenizer;
-    (*out)->tokens = given->tokens;
-    return MUC_OK;
-}
-
-/* the first that knows what a checkpoint's program takes: there is one */
-static const muc_target *measuring_target(void)
-{
-    size_t i = 0;
-
-    while (!muc_target_get(i)->measure)
-        i++;
-    return muc_target_get(i);
-}
-
-static muc_status measure_flash(compress_job *job)
-{
-    muc_model *model;
-    muc_status status;
-
-    MUC_TRY(open_result(job, &model));
-    status = measuring_target()->measure(job->ctx, model, job->options->machine, &job->size);
-    muc_model_close(model);
-    return status;
-}
-
 /* The formats asked for, or of falling size the first that fits. */
 static muc_status quantize_to_budget(compress_job *job)
 {
@@ -310,15 +321,16 @@ static muc_status quantize_to_budget(compress_job *job)
         return quantize(job, weights, embedding, o->pure);
     for (size_t i = 0; i < MUC_COUNT(sizes); i++) {
         bool last = i + 1 == MUC_COUNT(sizes);
+        muc_status status;
 
         if (!last && ((o->weights && sizes[i].weights != weights) ||
                       (o->embedding && sizes[i].embedding != embedding)))
             continue;
-        MUC_TRY(quantize(job, o->weights ? weights : sizes[i].weights,
-                         o->embedding ? embedding : sizes[i].embedding, o->pure || sizes[i].pure));
-        MUC_TRY(measure_flash(job));
-        if (job->size.flash_bytes <= o->flash_bytes)
-            break;
+        status = quantize(job, o->weights ? weights : sizes[i].weights,
+                          o->embedding ? embedding : sizes[i].embedding, o->pure || sizes[i].pure);
+        if (status != MUC_NOFIT || last)
+            return status;
+        muc_error_clear(job->ctx);
     }
     return MUC_OK;
 }
@@ -335,7 +347,7 @@ static muc_status measure_result(compress_job *job, const char *how)
     MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "%s%s, embedding %s%s",
                              muc_lowbit_get(job->formats.weights)->name, finer,
                              muc_lowbit_get(job->formats.embedding)->name, how));
-    MUC_TRY(open_result(job, &model));
+    MUC_TRY(open_result(job, job->out_path, &model));
     status = measure(job, name, model);
     muc_model_close(model);
     return status;
@@ -447,11 +459,6 @@ muc_status muc_compress(muc_context *ctx, const muc_model *model,
         status = compress(&job);
     if (status == MUC_OK)
         status = make_report(&job, out);
-    if (status == MUC_OK && options->flash_bytes && job.size.flash_bytes > options->flash_bytes)
-        status = muc_fail(ctx, MUC_NOFIT, out_path, MUC_NO_OFFSET,
-                          "its program takes %llu bytes of flash, %llu more than the budget",
-                          (unsigned long long)job.size.flash_bytes,
-                          (unsigned long long)(job.size.flash_bytes - options->flash_bytes));
     muc_graph_free(job.graph);
     muc_model_close(job.pruned);
     muc_model_close(job.opened_teacher);

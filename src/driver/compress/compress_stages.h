@@ -2,17 +2,19 @@
 #ifndef MUC_DRIVER_COMPRESS_H
 #define MUC_DRIVER_COMPRESS_H
 
+#include "base/output_folder.h"
 #include "run/opened_model.h"
 #include "muc/compress.h"
 #include "passes/weights/round_lowbit.h"
 
 /* Writes model's folder (tensors: those of the checkpoint, or what became of them) with its
  * matrices as quantized; formats go to config.json. The tokenizer's file is copied if the model
- * came with one, or was given one. */
+ * came with one, or was given one. check and arg: as of muc_folder_commit. */
 muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
                               const muc_tensor_view *tensors, size_t tensor_count,
                               const muc_graph *graph, const muc_lowbit_options *formats,
-                              const muc_lowbit_result *quantized, const char *out_path);
+                              const muc_lowbit_result *quantized, const char *out_path,
+                              muc_folder_check *check, void *arg);
 
 /* What training leaves. */
 typedef struct muc_compress_trained {

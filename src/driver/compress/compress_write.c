@@ -159,7 +159,8 @@ static muc_status write_all(writer *w)
 muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
                               const muc_tensor_view *tensors, size_t tensor_count,
                               const muc_graph *graph, const muc_lowbit_options *formats,
-                              const muc_lowbit_result *quantized, const char *out_path)
+                              const muc_lowbit_result *quantized, const char *out_path,
+                              muc_folder_check *check, void *arg)
 {
     writer w = { .ctx = ctx,
                  .model = model,
@@ -173,7 +174,7 @@ muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
     MUC_TRY(muc_folder_begin(ctx, out_path, &w.folder));
     status = write_all(&w);
     if (status == MUC_OK)
-        status = muc_folder_commit(w.folder, NULL, NULL);
+        status = muc_folder_commit(w.folder, check, arg);
     else
         muc_folder_discard(w.folder);
     muc_arena_free(&w.arena);

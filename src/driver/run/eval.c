@@ -151,8 +151,8 @@ muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *p
     muc_file file;
     muc_status status;
 
-    MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_engine_facts_of(ctx, model, &facts));
+    MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_file_open(ctx, path, &file));
     status = muc_split_passages(ctx, file.bytes, MUC_DOCUMENT_MARK, options->limit, &arena,
                                 &documents, &work.count);
@@ -297,8 +297,8 @@ muc_status muc_eval_task(muc_context *ctx, const muc_model *model, const char *p
     muc_file file;
     muc_status status;
 
-    MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_engine_facts_of(ctx, model, &facts));
+    MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_file_open(ctx, path, &file));
     status = read_cases(ctx, file.bytes, options->limit, &arena, &work);
     if (status == MUC_OK)

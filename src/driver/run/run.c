@@ -186,7 +186,8 @@ muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_optio
     run_result result;
     muc_status status;
 
-    MUC_TRY(muc_model_need_tokenizer(ctx, model));
+    if (model->kind != MUC_MODEL_BLOCKS) /* those do not run, with one or without */
+        MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(check_sampling(ctx, &options->sampling));
     if (options->board)
         MUC_TRY(check_board(ctx, model, options));

@@ -3,6 +3,7 @@
  * What follows a layer that nothing else reads joins its DSP stage or its activation; what does not
  * fit there is an ADD of its own, of one operand.
  */
+#include <float.h>
 #include <math.h>
 
 #include "base/half.h"
@@ -224,7 +225,18 @@ static bool read_bound(const muc_cnnchip_lowering *l, uint32_t tensor, float *ou
     if (!data || muc_cnnchip_tensor(l, tensor)->dtype != MUC_F32)
         return false;
     *out = muc_cnnchip_number(data, 0);
+    *out = fabsf(*out) >= FLT_MAX ? copysignf(INFINITY, *out) : *out; /* none, as exports say it */
     return !isnan(*out);
+}
+
+/* What lies within a bound is subtracted from it and back, so that the last bit of a great one
+ * would be that of all elements: the master then computes it. */
+static bool is_fine(const muc_cnnchip_lowering *l, float bound)
+{
+    static const float most = 256, most_in_half = 16;
+
+    return isinf(bound) ||
+           fabsf(bound) <= (l->machine->element == MUC_CNNCHIP_fp16 ? most_in_half : most);
 }
 
 muc_status muc_cnnchip_lower_clip(muc_cnnchip_lowering *l, const muc_node *node, bool *done)
@@ -236,7 +248,8 @@ muc_status muc_cnnchip_lower_clip(muc_cnnchip_lowering *l, const muc_node *node,
     bool joins = l->values[node->inputs[0]].layer == l->layer_count - 1;
 
     if (l->is_int8 || !holds_all(l, node) || !read_bound(l, muc_node_input(node, 1), &low) ||
-        !read_bound(l, muc_node_input(node, 2), &high) || low > high)
+        !read_bound(l, muc_node_input(node, 2), &high) || low > high || !is_fine(l, low) ||
+        !is_fine(l, high))
         return MUC_OK;
     if (low == 0 && (joins || high == INFINITY)) { /* the layer at hand goes on */
         MUC_TRY(activate(l, node, 0, 0, done));

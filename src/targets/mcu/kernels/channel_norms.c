@@ -124,12 +124,14 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
                  "    for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
                  "        const uint32_t image = i / %" PRIu32 "u, first = i %% %" PRIu32
                  "u * %" PRIu32 "u;\n"
-                 "        float mean = 0.0f, square = 0.0f;\n",
+                 "        float mean = 0.0f, rest = 0.0f, square = 0.0f;\n",
                  (uint64_t)muc_mcu_dim(l, x, 0) * groups, groups, groups, each);
     for (pass = 0; pass < 3; pass++) {
-        static const char *const works[] = { "mean += a[at];",
-                                             "square += (a[at] - mean) * (a[at] - mean);",
-                                             "y[at] = (a[at] - mean) * square * b[c0] + c[c0];" };
+        static const char *const works[] = {
+            "mean += a[at];",
+            "rest += a[at] - mean, square += (a[at] - mean) * (a[at] - mean);",
+            "y[at] = (a[at] - mean) * square * b[c0] + c[c0];",
+        };
 
         muc_text_add(text,
                      "\n        for (uint32_t p = 0; p < %" PRIu64 "u; p++)\n"
@@ -143,6 +145,7 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
         if (pass == 0)
             muc_text_add(text, "        mean /= %" PRIu64 ".0f;\n", before * each * after);
         if (pass == 1) {
+            muc_text_add(text, "        mean += rest / %" PRIu64 ".0f;\n", before * each * after);
             muc_text_add(text, "        square = 1.0f / mur_sqrt(square / %" PRIu64 ".0f + ",
                          before * each * after);
             muc_mcu_print_real(text, muc_node_real(node, MUC_KEY_EPSILON), false);
