@@ -156,7 +156,7 @@ muc_status muc_list_formats(muc_context *ctx, muc_report **out)
 /* operators of the kernels for microcontrollers */
 static const muc_op mcu_ops[] = {
 #define MUC_MCU_KERNEL(op, name, needs) MUC_OP_##op,
-#include "targets/mcu/lower/kernels.def"
+#include "targets/mcu/steps/kernels.def"
 #undef MUC_MCU_KERNEL
 };
 

@@ -14,11 +14,9 @@
 #include "mur_decoder.h"
 #include "targets/mcu/decoder/decoder.h"
 #include "targets/mcu/decoder/decoder_tiles.h"
-#include "targets/mcu/emit/emit_program.h"
-#include "targets/mcu/lower/lower_nodes.h"
-#include "targets/mcu/plan/plan_arena.h"
+#include "targets/mcu/program/c_text.h"
+#include "targets/mcu/steps/step_writer.h"
 #include "targets/mcu/loops/loop_nest.h"
-#include "targets/mcu/emit/emit_language.h"
 #include "targets/mcu/program/runtime_files.h"
 
 /* What an instruction set runs, by the set whose kernels do it, and the host's side of them. */

@@ -3,7 +3,7 @@
 #ifndef MUC_MCU_DECODER_H
 #define MUC_MCU_DECODER_H
 
-#include "targets/mcu/lower/lower_nodes.h"
+#include "targets/mcu/steps/step_writer.h"
 #include "targets/mcu/tiles/tiles.h"
 
 bool muc_mcu_is_f32(const muc_tensor *tensor);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "targets/mcu/decoder/decoder.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 /* columns that are normalised together, or 0 */

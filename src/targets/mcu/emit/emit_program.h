@@ -3,10 +3,7 @@
 #define MUC_MCU_EMIT_H
 
 #include "base/text.h"
-#include "targets/mcu/program/mcu_program.h"
-
-/* "int8_t", ...: how C writes a type's elements. Types of larger blocks are bytes. */
-const char *muc_mcu_c_type(muc_dtype dtype);
+#include "targets/mcu/program/c_text.h"
 
 /* What the program was made from: its file's name, without the folder. */
 const char *muc_mcu_origin(const muc_mcu_program *program);
@@ -44,11 +41,5 @@ void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text);
 /* NAME.json, which muc run, verify and report read. */
 void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text);
-
-/* An argument of a call: an address in the array `arena`, or the name of a constant. */
-void muc_mcu_print_argument(const muc_mcu_program *program, const muc_mcu_argument *argument,
-                            muc_text *text);
-/* A number of C: exact, with the suffix and form of its type. */
-void muc_mcu_print_real(muc_text *text, double value, bool is_double);
 
 #endif

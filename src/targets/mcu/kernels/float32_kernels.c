@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mur_nn_f32.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/kernels/image_batch.h"
 #include "targets/mcu/kernels/int8_layer.h"
 #include "targets/mcu/loops/loop_nest.h"

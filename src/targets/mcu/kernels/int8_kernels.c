@@ -10,7 +10,7 @@
 
 #include "graph/scales.h"
 #include "mur_nn.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/kernels/image_batch.h"
 #include "targets/mcu/kernels/int8_layer.h"
 #include "targets/mcu/loops/loop_nest.h"

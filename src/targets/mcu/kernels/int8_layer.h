@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "mur_nn.h"
-#include "targets/mcu/lower/lower_nodes.h"
+#include "targets/mcu/steps/step_writer.h"
 #include "targets/mcu/tiles/tiles.h"
 
 /* A kernel with weights for one instruction set: a row of mur_nn.def. */

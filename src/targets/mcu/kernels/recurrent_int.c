@@ -114,18 +114,6 @@ muc_status muc_mcu_write_svdf(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- lstm ---- */
 
-void muc_mcu_print_sigmoid_table(muc_mcu_lowering *l)
-{
-    uint16_t table[256];
-
-    muc_scale_sigmoid_table(table);
-    muc_text_add(&l->text, "    static const uint16_t sigmoid[256] = {");
-    for (unsigned i = 0; i < 256; i++)
-        muc_text_add(&l->text, "%s%u,", i % 12 ? " " : "\n        ", table[i]);
-    muc_text_add(&l->text, "\n    };\n");
-    l->program->table_bytes += sizeof(table);
-}
-
 static mur_lstm_s8 lstm_of(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *r = muc_mcu_input(l, node, 2);

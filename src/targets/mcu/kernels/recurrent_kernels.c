@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "mur_recurrent.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/runtime_files.h"
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/kernels/image_batch.h"
 #include "targets/mcu/kernels/int8_layer.h"
 #include "targets/mcu/loops/loop_nest.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 typedef struct form {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/scales.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 /* What a reduction does: before the first element, with each, and at the end; sum is the result so

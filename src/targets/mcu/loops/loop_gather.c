@@ -3,7 +3,7 @@
  * (run_checks.h), are brought into it. */
 #include <inttypes.h>
 
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 static uint32_t attribute_of(const muc_node *node, muc_attribute_key key)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 enum { VIEW_ALIGNMENT = 4 }; /* where views begin, kernels read whole words */

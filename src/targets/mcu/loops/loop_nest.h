@@ -7,7 +7,7 @@
 #ifndef MUC_MCU_NEST_H
 #define MUC_MCU_NEST_H
 
-#include "targets/mcu/lower/lower_nodes.h"
+#include "targets/mcu/steps/step_writer.h"
 
 enum { MUC_MCU_MOST_LOOPS = 16, MUC_MCU_MOST_OPERANDS = 8 };
 

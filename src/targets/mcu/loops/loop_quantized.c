@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "graph/scales.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 static bool is_quantized(const muc_tensor *tensor)

@@ -1,7 +1,7 @@
 /* loop_quantlib.c - QuantLib's integer operators as loops that call mur_quantlib.h. */
 #include <inttypes.h>
 
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 /* operators on the elements of a row */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "graph/sampling.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 enum { MOST_TAPS = 64 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "graph/scales.h"
-#include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/tiles/tiles.h"
 #include "targets/mcu/loops/loop_windows.h"

@@ -3,7 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "targets/mcu/emit/emit_program.h"
+#include "graph/scales.h"
+#include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/tiles/tiles.h"
 
@@ -306,4 +307,16 @@ muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uin
     muc_text_free(&body);
     muc_text_free(&head);
     return status;
+}
+
+void muc_mcu_print_sigmoid_table(muc_mcu_lowering *l)
+{
+    uint16_t table[256];
+
+    muc_scale_sigmoid_table(table);
+    muc_text_add(&l->text, "    static const uint16_t sigmoid[256] = {");
+    for (unsigned i = 0; i < 256; i++)
+        muc_text_add(&l->text, "%s%u,", i % 12 ? " " : "\n        ", table[i]);
+    muc_text_add(&l->text, "\n    };\n");
+    l->program->table_bytes += sizeof(table);
 }

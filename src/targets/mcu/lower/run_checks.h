@@ -8,7 +8,7 @@
 #ifndef MUC_MCU_CHECKS_H
 #define MUC_MCU_CHECKS_H
 
-#include "targets/mcu/lower/lower_nodes.h"
+#include "targets/mcu/steps/step_writer.h"
 
 /* What a node wants of its data, for the steps from `first` on, which were written for it: a
  * function of C each, in the first one's text. Fails with MUC_MALFORMED where a constant has not

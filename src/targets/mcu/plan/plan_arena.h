@@ -4,8 +4,6 @@
 
 #include "targets/mcu/program/mcu_program.h"
 
-enum { MUC_MCU_ALIGNMENT = 16 };
-
 /* Finds lifetimes, lets outputs share the bytes of inputs that die where a step allows it, and
  * places everything: fills the values' first, last and address, and program->plan. The arena
  * may exceed the machine's memory: muc_plan_check says. */

@@ -128,7 +128,25 @@ typedef struct muc_mcu_ports {
     uint32_t count;
 } muc_mcu_ports;
 
-typedef struct muc_mcu_lm muc_mcu_lm;
+/* Every value that is placed lies at a multiple of so many bytes. */
+enum { MUC_MCU_ALIGNMENT = 16 };
+enum { MUC_MCU_LM_ENDS = 3 };
+
+/* A language model's own facts. All pointers are borrowed. The program's graph has the tensor input
+ * "tokens" i32 [m], the expression inputs pos and m, and one output, the logits f32 [1,
+ * vocabulary]. */
+typedef struct muc_mcu_lm {
+    const uint8_t *tokenizer; /* the runtime's compiled form (mur_tokenizer.h) */
+    size_t tokenizer_bytes;
+    uint32_t ends[MUC_MCU_LM_ENDS]; /* tokens that end a text; UINT32_MAX: none */
+    const char *prompt;             /* a text with "{prompt}" in it, or NULL */
+    uint32_t context, vocabulary, most_tokens;
+    bool blocks; /* matrices are BlockDialect's */
+    bool shapes; /* constants have no data: the plan alone is wanted, no code */
+    /* where a plan that does not fit leaves the context whose caches may leave room enough, or 0 if
+     * none does; or NULL */
+    uint32_t *shorter;
+} muc_mcu_lm;
 
 /* The calibration record of an export, as a file of the folder. */
 typedef struct muc_mcu_record {
@@ -151,7 +169,7 @@ typedef struct muc_mcu_program {
     const char *name; /* an identifier of C, in small letters */
     const muc_graph *graph;
     const muc_mcu_machine *machine;
-    const muc_mcu_lm *lm; /* of a language model (emit_language.h), or NULL */
+    const muc_mcu_lm *lm; /* of a language model, or NULL */
     /* set by the caller before it writes, or NULL and 0 */
     const muc_mcu_exports *exports;
     const char *options;  /* of the command line, that made the graph what it is */

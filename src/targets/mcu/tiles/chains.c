@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "targets/mcu/plan/plan_arena.h"
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/tiles/tiles.h"
 

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "targets/mcu/plan/plan_arena.h"
 #include "targets/mcu/program/runtime_files.h"
 
 enum { DIM_ROWS, DIM_CHANNELS, DIM_DEPTH, DIMS };

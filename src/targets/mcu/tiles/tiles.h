@@ -9,7 +9,7 @@
 
 #include "mur_tiles.h"
 #include "plan/tile.h"
-#include "targets/mcu/lower/lower_nodes.h"
+#include "targets/mcu/steps/step_writer.h"
 
 typedef struct muc_mcu_tile_operand {
     const char *name; /* borrowed */
