@@ -11,7 +11,7 @@ static inline clock_machine clock_machine_of(const muc_uthinker_machine *machine
 
     return (clock_machine){
 #define MUC_MACHINE_TIME(name, min, max, meaning) .name = time->name,
-#include "targets/uthinker/machine_keys.def"
+#include "targets/uthinker/machines/machine_keys.def"
     };
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/output_folder.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "run/arrays.h"
 #include "run/random_inputs.h"
 #include "run/network_run.h"

@@ -576,7 +576,7 @@ static muc_uthinker_machine draw_machine(void)
     uint32_t *key = &machine.costs.time.acc_khz;
 
 #define MUC_MACHINE_TIME(name, min, max, meaning) *key++ = (min) + below(once_in(3) ? 2 : 400);
-#include "targets/uthinker/machine_keys.def"
+#include "targets/uthinker/machines/machine_keys.def"
     machine.costs.time.acc_khz = 1000 + below(2000000);
     machine.costs.time.cpu_khz = 1000 + below(2000000);
     machine.costs.time.dram_mbs = 1 + below(once_in(2) ? 100 : 20000);

@@ -2,7 +2,7 @@
 
 #include <jansson.h>
 
-#include "report/report.h"
+#include "report/report_builder.h"
 
 static muc_context *ctx;
 

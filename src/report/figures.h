@@ -7,7 +7,7 @@
 #ifndef MUC_REPORT_FIGURES_H
 #define MUC_REPORT_FIGURES_H
 
-#include "report/report.h"
+#include "report/report_builder.h"
 
 /* ---- memory over time: a rectangle a buffer ---- */
 

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/text.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 enum { MUC_REPORT_MAX_DEPTH = 8, MUC_REPORT_MAX_COLUMNS = 32 };
 

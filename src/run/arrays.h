@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "formats/network.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 /* All arrays of a .npz file, or the one of a .npy file, whose name is the file's. In arena. */
 muc_status muc_arrays_read(muc_context *ctx, muc_arena *arena, const char *path,

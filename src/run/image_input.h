@@ -4,7 +4,7 @@
 
 #include "formats/image/image.h"
 #include "graph/graph.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "run/port.h"
 
 enum { MUC_IMAGE_CHANNELS = 3 };

@@ -11,7 +11,7 @@
 #include "passes/simplify/fold.h"
 #include "passes/simplify/patterns.h"
 #include "passes/layout/pixel_windows.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 /* ---- samples ---- */
 

@@ -6,7 +6,7 @@
 
 #include "base/locale.h"
 #include "formats/mistaken.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "text/tokenizer.h"
 
 #define PROMPT_MARK "{prompt}"

@@ -59,6 +59,10 @@ struct muc_model {
     const char *prompt_template; /* with one "{prompt}" in it, or NULL */
 };
 
+/* As muc_model_open; may_list: a network with operators that muc does not have opens as a listing.
+ */
+muc_status muc_model_open_to_list(muc_context *ctx, const char *path,
+                                  const muc_model_options *options, bool may_list, muc_model **out);
 /* What is to be trained: the configuration at path (a config.json) and a tokenizer, the one given
  * or the one beside it, without weights. vocabulary: in place of the configuration's, whose special
  * tokens become the tokenizer's; 0: as it is. */

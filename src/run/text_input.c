@@ -7,7 +7,7 @@
 
 #include "run/network_run.h"
 #include "formats/format.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "text/tokenizer.h"
 
 /* A text that is to be inputs: samples of `length` tokens each, or one of fewer. */

@@ -7,7 +7,7 @@
 #include "base/locale.h"
 #include "passes/simplify/outline.h"
 #include "run/network_int8.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 enum { MOST_TARGETS = 32 };
 

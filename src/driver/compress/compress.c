@@ -17,7 +17,7 @@
 #include "muc/eval.h"
 #include "muc/train.h"
 #include "targets/target.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 enum { MOST_STAGES = 8 };
 

@@ -3,7 +3,7 @@
 #include "base/locale.h"
 #include "run/bdt_model.h"
 #include "run/model_graph.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 static muc_status report_blocks(muc_context *ctx, const char *path,
                                 const muc_quantize_result *result, muc_report **out)

@@ -11,7 +11,7 @@
 #endif
 #include "graph/graph.h"
 #include "ref/ref.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "targets/target.h"
 
 static const char *shape_text(muc_text *text, const muc_tensor_view *tensor)
@@ -124,6 +124,19 @@ muc_status muc_inspect(muc_context *ctx, const muc_model *model, muc_report **ou
         break;
     }
     return muc_report_status(ctx, report);
+}
+
+muc_status muc_inspect_file(muc_context *ctx, const char *path, const muc_model_options *options,
+                            muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+    muc_model *model;
+    muc_status status;
+
+    MUC_TRY(muc_model_open_to_list(ctx, path, options, true, &model));
+    status = muc_inspect(ctx, model, out);
+    muc_model_close(model);
+    return status;
 }
 
 static void add_format(muc_report *report, const char *name, const char *kind, const char *meaning)

@@ -360,8 +360,8 @@ static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_mod
     return MUC_OK;
 }
 
-static muc_status open_path(muc_context *ctx, const char *path, const muc_model_options *options,
-                            bool may_list, muc_model **out)
+muc_status muc_model_open_to_list(muc_context *ctx, const char *path,
+                                  const muc_model_options *options, bool may_list, muc_model **out)
 {
     static const muc_model_options defaults;
     muc_model *model;
@@ -387,20 +387,7 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
 {
     MUC_IN_C_LOCALE;
 
-    return open_path(ctx, path, options, false, out);
-}
-
-muc_status muc_inspect_file(muc_context *ctx, const char *path, const muc_model_options *options,
-                            muc_report **out)
-{
-    MUC_IN_C_LOCALE;
-    muc_model *model;
-    muc_status status;
-
-    MUC_TRY(open_path(ctx, path, options, true, &model));
-    status = muc_inspect(ctx, model, out);
-    muc_model_close(model);
-    return status;
+    return muc_model_open_to_list(ctx, path, options, false, out);
 }
 
 static muc_status open_untrained(muc_context *ctx, const char *path, const char *tokenizer,

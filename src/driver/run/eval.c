@@ -13,7 +13,7 @@
 #include "run/logits.h"
 #include "run/text_passages.h"
 #include "muc/eval.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "text/tokenizer.h"
 
 /* ---- perplexity ---- */

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "run/generate.h"
 #include "muc/run.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "targets/target.h"
 #include "text/tokenizer.h"
 

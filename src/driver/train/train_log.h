@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 /* One step. */
 typedef struct muc_train_row {

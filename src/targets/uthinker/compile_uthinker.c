@@ -11,7 +11,7 @@
 #include "run/model_graph.h"
 #include "targets/uthinker/run/open_program.h"
 #include "models/llama.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "targets/target.h"
 #include "targets/uthinker/uthinker.h"
 

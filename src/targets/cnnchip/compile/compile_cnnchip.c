@@ -6,30 +6,11 @@
 #include "base/choice.h"
 #include "targets/cnnchip/run/chip_folder.h"
 #include "run/network_int8.h"
-#include "passes/simplify/batch.h"
-#include "passes/simplify/canonical.h"
-#include "passes/simplify/fold.h"
-#include "passes/integer/qdq.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "run/fingerprint.h"
 #include "targets/target.h"
 #include "targets/cnnchip/compile/cnnchip.h"
-
-/* that a network may make of its constants: FILTER holds 4 GiB */
-#define MOST_CONSTANT_BYTES ((uint64_t)2 << 30)
-
-muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph)
-{
-    uint32_t images;
-
-    MUC_TRY(muc_fold_quantization(ctx, graph));
-    MUC_TRY(muc_dequantize_constants(ctx, graph));
-    MUC_TRY(muc_fold_up_to(ctx, graph, MOST_CONSTANT_BYTES));
-    MUC_TRY(muc_take_one_image(ctx, graph, &images)); /* of which runs take one at a time */
-    MUC_TRY(muc_canonicalise(ctx, graph));
-    MUC_TRY(muc_fuse_but_norms(ctx, graph)); /* the DSP stage does them */
-    return muc_lay_channels_last(ctx, graph);
-}
+#include "targets/cnnchip/emit/chip_hex.h"
 
 /* ---- the machine ---- */
 

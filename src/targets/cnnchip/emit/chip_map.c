@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/half.h"
-#include "targets/cnnchip/compile/cnnchip.h"
+#include "targets/cnnchip/emit/chip_build.h"
 
 static void add_key(muc_text *text, const char *key, const char *value)
 {

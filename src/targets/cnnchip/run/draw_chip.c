@@ -3,7 +3,7 @@
 
 #include "targets/cnnchip/run/chip_folder.h"
 #include "report/figures.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 typedef struct picture {
     muc_context *ctx;

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "targets/cnnchip/run/chip_folder.h"
 #include "run/arrays.h"
-#include "targets/cnnchip/compile/cnnchip.h"
+#include "targets/cnnchip/emit/chip_hex.h"
 
 typedef struct dump {
     muc_context *ctx;

@@ -12,7 +12,7 @@
 #include "run/network_run.h"
 #include "targets/target.h"
 #include "report/figures.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 static uint64_t member(const json_t *item, const char *key)
 {

@@ -12,7 +12,7 @@
 #include "run/network_run.h"
 #include "targets/target.h"
 #include "passes/simplify/batch.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 /* largest difference from float32, of a layer's greatest element, that passes */
 #define FP32_TOLERANCE 1e-5

@@ -14,7 +14,7 @@
 #include "passes/integer/fuse_requantize.h"
 #include "passes/layout/pixel_windows.h"
 #include "ref/ref.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "targets/mcu/compile/mcu.h"
 #include "targets/mcu/plan/plan_arena.h"
 #include "targets/target.h"

@@ -8,7 +8,7 @@
 #include "targets/mcu/emit/code_folder.h"
 #include "run/engine.h"
 #include "targets/target.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "targets/mcu/plan/plan_arena.h"
 
 /* ---- the folder ---- */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "run/arrays.h"
 #include "run/image_input.h"
 #include "run/network_run.h"

@@ -14,7 +14,7 @@
 #include "run/fingerprint.h"
 #include "run/random_inputs.h"
 #include "run/network_run.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 
 static const char trace_source[] =
     "#include <stdint.h>\n"

@@ -11,7 +11,7 @@
 #include "targets/target.h"
 #include "run/logits.h"
 #include "ref/ref.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "text/tokenizer.h"
 
 enum { MOST_POSITIONS = 32 }; /* without a prompt */

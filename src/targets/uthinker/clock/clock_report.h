@@ -2,7 +2,7 @@
 #ifndef MUC_UTHINKER_CLOCK_REPORT_H
 #define MUC_UTHINKER_CLOCK_REPORT_H
 
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "targets/uthinker/clock/clock.h"
 
 /* The machine whose times a program takes: name as of muc_uthinker_find_machine, or NULL for the

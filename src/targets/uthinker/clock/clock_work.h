@@ -2,7 +2,7 @@
 #ifndef MUC_UTHINKER_CLOCK_WORK_H
 #define MUC_UTHINKER_CLOCK_WORK_H
 
-#include "targets/uthinker/costs.h"
+#include "targets/uthinker/machines/machine_costs.h"
 #include "targets/uthinker/isa/uthinker_isa.h"
 
 typedef struct muc_clock_work {

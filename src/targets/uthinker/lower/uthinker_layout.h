@@ -9,18 +9,8 @@
 #include "base/arena.h"
 #include "base/text.h"
 #include "mur.h"
-#include "targets/uthinker/costs.h"
 #include "targets/uthinker/lower/match_llama.h"
-
-enum { MUC_UTHINKER_BUFFER_MULTIPLE = 64 }; /* of buffers' bytes */
-
-typedef struct muc_uthinker_machine {
-    const char *name;
-    uint32_t buffer_bytes[MUR_BUFFERS]; /* each a multiple of 64; a bank is half of one */
-    uint32_t rows;                      /* most tokens in one call, 1..64 */
-    uint32_t flash_bytes, dram_bytes;   /* for the program, for KV and IO; 0: any */
-    muc_uthinker_costs costs;           /* no program depends on them */
-} muc_uthinker_machine;
+#include "targets/uthinker/machines/uthinker_machine.h"
 
 /* Where activations are quantized: SPEC.md section 8's letters. */
 #define MUC_UTHINKER_TERMS(X) \
@@ -134,7 +124,6 @@ typedef struct muc_uthinker_layout {
 } muc_uthinker_layout;
 
 const char *muc_uthinker_buffer_name(enum mur_buffer buffer); /* "I0" */
-const char *muc_uthinker_machine_key(enum mur_buffer buffer); /* "ibuf0", of machine files */
 enum mur_buffer muc_uthinker_place_buffer(muc_uthinker_place place);
 /* B(k, terms) of SPEC.md section 3. */
 uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);

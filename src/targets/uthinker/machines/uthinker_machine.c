@@ -33,12 +33,12 @@ _Static_assert(MUC_COUNT(mach_names) == KEY_FLASH, "a key for every word of MACH
 
 static const key_row time_keys[] = {
 #define MUC_MACHINE_TIME(name, min, max, meaning) { #name, min, max },
-#include "targets/uthinker/machine_keys.def"
+#include "targets/uthinker/machines/machine_keys.def"
 };
 
 static const key_row energy_keys[] = {
 #define MUC_MACHINE_ENERGY(name, min, max, meaning) { #name, min, max },
-#include "targets/uthinker/machine_keys.def"
+#include "targets/uthinker/machines/machine_keys.def"
 };
 
 typedef enum section_id { MACHINE, TIME, ENERGY, SECTIONS } section_id;
@@ -61,14 +61,14 @@ static const struct {
     const char *name, *text;
 } built_in[] = {
 #define MUC_UTHINKER_MACHINE(id, name, meaning) { name, machine_##id },
-#include "targets/uthinker/machines.def"
+#include "targets/uthinker/machines/uthinker_machines.def"
 #undef MUC_UTHINKER_MACHINE
 };
 
 static const char *const names[] = {
 /* or the path of a file */
 #define MUC_UTHINKER_MACHINE(id, name, meaning) name,
-#include "targets/uthinker/machines.def"
+#include "targets/uthinker/machines/uthinker_machines.def"
 #undef MUC_UTHINKER_MACHINE
 };
 
@@ -252,7 +252,7 @@ const muc_target_machine *muc_machine_at_uthinker(size_t i)
 {
     static const muc_target_machine machines[] = {
 #define MUC_UTHINKER_MACHINE(id, name, meaning) { name, meaning },
-#include "targets/uthinker/machines.def"
+#include "targets/uthinker/machines/uthinker_machines.def"
 #undef MUC_UTHINKER_MACHINE
     };
 

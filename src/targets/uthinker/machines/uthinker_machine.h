@@ -3,8 +3,20 @@
 #ifndef MUC_UTHINKER_MACHINE_H
 #define MUC_UTHINKER_MACHINE_H
 
+#include "base/arena.h"
 #include "base/bytes.h"
-#include "targets/uthinker/lower/uthinker_layout.h"
+#include "mur.h"
+#include "targets/uthinker/machines/machine_costs.h"
+
+enum { MUC_UTHINKER_BUFFER_MULTIPLE = 64 }; /* of buffers' bytes */
+
+typedef struct muc_uthinker_machine {
+    const char *name;
+    uint32_t buffer_bytes[MUR_BUFFERS]; /* each a multiple of 64; a bank is half of one */
+    uint32_t rows;                      /* most tokens in one call, 1..64 */
+    uint32_t flash_bytes, dram_bytes;   /* for the program, for KV and IO; 0: any */
+    muc_uthinker_costs costs;           /* no program depends on them */
+} muc_uthinker_machine;
 
 /* The text of machines/uthinker.ini; its name is "uthinker.ini". */
 muc_bytes muc_uthinker_default_machine(void);
@@ -20,6 +32,9 @@ muc_status muc_uthinker_read_machine(muc_context *ctx, muc_arena *arena, muc_byt
  * default. */
 muc_status muc_uthinker_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
                                      muc_uthinker_machine *out);
+
+/* "ibuf0", ...: a buffer's key in machine files. */
+const char *muc_uthinker_machine_key(enum mur_buffer buffer);
 
 /* What a program for the machine has as its section MACH. */
 mur_mach muc_uthinker_mach(const muc_uthinker_machine *machine);

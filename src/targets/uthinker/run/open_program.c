@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "mur_code.h"
 #include "targets/uthinker/isa/utp_container.h"
 #include "targets/target.h"

@@ -18,7 +18,7 @@
 #include "targets/uthinker/run/engine_machine.h"
 #include "quant/bd_sequence.h"
 #include "ref/golden/uthinker_golden.h"
-#include "report/report.h"
+#include "report/report_builder.h"
 #include "targets/target.h"
 #include "targets/uthinker/isa/uthinker_isa.h"
 #include "targets/uthinker/run/open_program.h"

@@ -1,7 +1,7 @@
 /* host_graphs.c - what the master computes, as graphs of their own. */
 #include <string.h>
 
-#include "targets/cnnchip/compile/cnnchip.h"
+#include "targets/cnnchip/emit/chip_build.h"
 
 /* the node of the step that makes the tensor, or that read it before input k of node i */
 static bool is_known(const muc_cnnchip_lowering *l, uint32_t index, uint32_t i, uint32_t k,

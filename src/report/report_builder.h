@@ -1,4 +1,4 @@
-/* report.h - builds the reports that muc/report.h prints.
+/* report_builder.h - builds the reports that muc/report.h prints.
  *
  * Keys are lower-case words joined by '_'; the text form shows them with spaces. A failed
  * allocation is remembered and told by muc_report_status.

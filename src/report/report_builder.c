@@ -1,4 +1,4 @@
-/* report.c - a report is a JSON tree, of which the forms for people are printed too. */
+/* report_builder.c - a report is a JSON tree, of which the forms for people are printed too. */
 #include <stdlib.h>
 #include <string.h>
 
