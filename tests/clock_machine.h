@@ -12,6 +12,9 @@ static inline clock_machine clock_machine_of(const muc_uthinker_machine *machine
     return (clock_machine){
 #define MUC_MACHINE_TIME(name, min, max, meaning) .name = time->name,
 #include "targets/uthinker/machines/machine_keys.def"
+        .tile_k = machine->tile_k,
+        .tile_n = machine->tile_n,
+        .tokens = machine->tokens,
     };
 }
 

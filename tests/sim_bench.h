@@ -52,7 +52,8 @@ static inline void start(enum mur_sim_policy policy, uint32_t seed)
                               b.parm,
                               b.kv,
                               b.io,
-                              { REGION_BYTES, REGION_BYTES, REGION_BYTES, REGION_BYTES } };
+                              { REGION_BYTES, REGION_BYTES, REGION_BYTES, REGION_BYTES },
+                              0 };
 
     mur_sim_init(&b.sim, &memory, policy, seed);
     b.hal = mur_sim_hal(&b.sim);

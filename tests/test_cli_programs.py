@@ -106,7 +106,7 @@ def test_report_tells_what_a_programs_calls_take():
     assert fast["machine"] == "uthinker-6400" and fast["seconds"] < report["seconds"], fast
     assert {row["part"] for row in report["energy"]} == {"DRAM", "buffers", "array", "vector unit", "CPU", "at rest"}
     has(muc("report", program(), "--position", 256, status=USAGE)[1], "the context has 256")
-    has(muc("report", program(), "--machine", "uthinker-robot", status=MISMATCH)[1], "other buffers or rows")
+    has(muc("report", program(), "--machine", "uthinker-robot", status=MISMATCH)[1], "another array, other buffers or rows")
     has(muc("report", program(), "--machine", "uthinker-rob", status=USAGE)[1], "did you mean 'uthinker-robot'")
     has(muc("report", program(), "--qemu", "m4", status=USAGE)[1], "is a program")
 
@@ -126,6 +126,47 @@ def test_a_machine_without_times_compiles_and_is_not_timed():
     short = WORK / "short.ini"
     short.write_text(text.replace("mm_start = 16\n", ""))
     has(muc("compile", "-o", WORK / "short.utp", "--machine", short, status=MALFORMED)[1], "'mm_start' is missing in [time]")
+
+
+def array(name, tile_k, tile_n, tokens, rows):
+    """The default machine with another array, as a file."""
+    text = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text()
+    path = WORK / f"{name}.ini"
+    path.write_text(text.replace("rows = 64", f"rows = {rows}").replace(
+        "isa = 1\n", f"isa = 1\ntile_k = {tile_k}\ntile_n = {tile_n}\ntokens = {tokens}\n"))
+    return path
+
+
+def test_an_array_of_another_size_takes_an_ini_file_alone():
+    text = f"command: {COMMAND} and then find fire in the lab and photo the lab and map the south hall and scan gas\nplan:"
+    shapes = {"a32x16": (32, 16, 32, 32), "a128x8": (128, 8, 64, 64), "a96x1": (96, 1, 32, 20), "a64x64": (64, 64, 64, 64)}
+    for name, shape in shapes.items():
+        machine = array(name, *shape)
+        for options in ([], ["--attention", "recompute"])[:1 if BRIEF and name[1] == "9" else 2]:
+            made = program("rescue", "--machine", machine, *options)
+            report = json.loads(muc("verify", made, "--json", "--prompt", text)[0])
+            assert report["exact"] is True and report["positions"] > 32, (name, report)
+            listed = WORK / "listed.s"
+            listed.write_text(muc("dis", made)[0])
+            muc("as", listed, "-o", WORK / "again.utp")
+            assert (WORK / "again.utp").read_bytes() == made.read_bytes(), name
+            if shape[2] == 64:  # only the step of attention may change bits
+                assert muc("run", made, "-p", COMMAND)[0] == PLAN, name
+        assert json.loads(muc("report", made, "--machine", machine, "--json")[0])["seconds"] > 0
+        has(muc("report", made, "--machine", "uthinker", status=MISMATCH)[1], "another array")
+
+
+def test_arrays_that_there_are_not_are_refused():
+    refused = {(48, 8, 32, 32): "'tile_k' is 48, expected a multiple of 32: a BlockDialect block",
+               (160, 8, 32, 32): "expected 32..128", (64, 12, 64, 64): "expected a power of two",
+               (64, 8, 48, 32): "'tokens' is 48, expected a multiple of 32", (32, 8, 64, 32): "tokens is at most tile_k",
+               (64, 8, 32, 64): "a call has at most as many tokens"}
+    for shape, message in refused.items():
+        machine = array("refused", *shape)
+        has(muc("compile", "-o", WORK / "refused.utp", "--machine", machine, status=MALFORMED)[1], message)
+    need_data()
+    has(muc("compile", *STORIES["Hugging Face"], "-o", WORK / "refused.utp", "--machine", array("wide", 32, 16, 32, 32),
+            status=UNSUPPORTED)[1], "heads of 8 columns do not begin with tiles of 16")
 
 
 def test_verify_finds_every_stage_exact():

@@ -18,9 +18,13 @@ static uint32_t random_below(uint32_t n)
     return (uint32_t)(random_state * 0x2545f4914f6cdd1du >> 33) % n;
 }
 
-static const muc_uthinker_machine machine = {
-    .name = "uthinker", .buffer_bytes = { 65536, 32768, 49152, 49152, 262144 }, .rows = 64
-};
+static const muc_uthinker_machine machine = { .name = "uthinker",
+                                              .buffer_bytes = { 65536, 32768, 49152, 49152,
+                                                                262144 },
+                                              .tile_k = 64,
+                                              .tile_n = 8,
+                                              .tokens = 64,
+                                              .rows = 64 };
 
 typedef struct shape {
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary, context;

@@ -499,7 +499,8 @@ static bool runs(bool device)
                               memory[JUDGE_BUFFERS + MUR_PARM],
                               memory[JUDGE_BUFFERS + MUR_KV],
                               memory[JUDGE_BUFFERS + MUR_IO],
-                              { 0 } };
+                              { 0 },
+                              0 };
     mur_run_state run;
     mur_hal hal;
 
@@ -572,7 +573,10 @@ static void machine_and_device_fault_where_the_specification_says(void **state)
 
 static muc_uthinker_machine draw_machine(void)
 {
-    muc_uthinker_machine machine = { .costs.has_time = true };
+    muc_uthinker_machine machine = { .tile_k = 32u << below(3),
+                                     .tile_n = 1u << below(7),
+                                     .tokens = 32u << below(2),
+                                     .costs.has_time = true };
     uint32_t *key = &machine.costs.time.acc_khz;
 
 #define MUC_MACHINE_TIME(name, min, max, meaning) *key++ = (min) + below(once_in(3) ? 2 : 400);

@@ -58,6 +58,7 @@ static void start_machine(void)
         memory.buffer[i] = take(sizes[i]);
     memory.gb = take(sizes[MUR_GB]);
     memcpy(memory.buffer_bytes, sizes, sizeof(sizes));
+    memory.isa = program.mach->isa;
     memory.wgts = program.section[MUR_SECTION_WGTS];
     memory.parm = program.section[MUR_SECTION_PARM];
     memory.kv = take(program.region_bytes[MUR_KV]);

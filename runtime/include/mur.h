@@ -56,6 +56,26 @@ typedef struct mur_mach {
 #include "mur_sections.def"
 } mur_mach;
 
+/* The array, in the word isa of MACH: bits 8..15 the rows of a tile in units of 32, 16..23 its
+ * columns, 24..31 the tokens of an attention step in units of 32. 0 stands for the paper's 64, 8
+ * and 64, and nothing else does. */
+enum { MUR_ISA_VERSION = 1, MUR_MOST_TILE_ROWS = 128 };
+
+static inline uint32_t mur_tile_rows(uint32_t isa)
+{
+    return (isa >> 8 & 255) != 0 ? (isa >> 8 & 255) * 32 : 64;
+}
+
+static inline uint32_t mur_tile_columns(uint32_t isa)
+{
+    return (isa >> 16 & 255) != 0 ? isa >> 16 & 255 : 8;
+}
+
+static inline uint32_t mur_tile_tokens(uint32_t isa)
+{
+    return isa >> 24 != 0 ? (isa >> 24) * 32 : 64;
+}
+
 typedef struct mur_meta {
 #define MUR_META(name, min, max, meaning) uint32_t name;
 #include "mur_sections.def"

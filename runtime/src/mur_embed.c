@@ -1,6 +1,6 @@
 /* mur_embed.c - columns of a BlockDialect sequence, decoded for the tokens in IO.
  *
- * A sequence is docs/SPEC-blockdialect.md section 5. A token's column is one of up to eight in each
+ * A sequence is docs/SPEC-blockdialect.md section 5. A token's column is one of a few in each
  * of its tiles; the columns before it there are stepped over by their blocks' size bytes.
  */
 #include "mur_embed.h"
@@ -8,8 +8,6 @@
 #include "mur_code.h"
 
 #include <string.h>
-
-enum { TILE_ROWS = 64, TILE_COLUMNS = 8 };
 
 enum {
 #define MUR_FIELD(insn, name, word, shift, width, unit) \
@@ -59,22 +57,23 @@ static mur_status embed_tile(const uint8_t *tile, uint32_t bytes, uint32_t colum
 }
 
 /* One token's column of a matrix with k rows. */
-static mur_status embed_token(const uint8_t *sequence, uint32_t bytes, uint32_t token, uint32_t k,
-                              float *out)
+static mur_status embed_token(const uint8_t *sequence, uint32_t bytes, uint32_t isa, uint32_t token,
+                              uint32_t k, float *out)
 {
-    uint32_t down = (k + TILE_ROWS - 1) / TILE_ROWS;
-    uint32_t tile = token / TILE_COLUMNS * down; /* below 2^24 / 8 * 2^10 */
+    uint32_t tile_rows = mur_tile_rows(isa), columns = mur_tile_columns(isa);
+    uint32_t down = (k + tile_rows - 1) / tile_rows;
+    uint64_t tile = (uint64_t)(token / columns) * down;
 
-    for (uint32_t row = 0; row < k; row += TILE_ROWS, tile++) {
-        uint32_t rows = k - row < TILE_ROWS ? k - row : TILE_ROWS, at;
+    for (uint32_t row = 0; row < k; row += tile_rows, tile++) {
+        uint32_t rows = k - row < tile_rows ? k - row : tile_rows, at;
         mur_status status;
 
         if (bytes < 4 || tile > (bytes - 4) / 4)
             return MUR_E_FAULT;
-        at = load_u32(sequence + 4 * tile);
+        at = load_u32(sequence + 4 * (uint32_t)tile);
         if (at > bytes)
             return MUR_E_FAULT;
-        status = embed_tile(sequence + at, bytes - at, token % TILE_COLUMNS, rows, out + row);
+        status = embed_tile(sequence + at, bytes - at, token % columns, rows, out + row);
         if (status != MUR_OK)
             return status;
     }
@@ -97,8 +96,8 @@ mur_status mur_embed(const mur_program *program, void *io, const uint32_t *words
         mur_status status = MUR_E_FAULT;
 
         if (tokens[i] < FIELD(words, cols))
-            status = embed_token(program->section[MUR_SECTION_WGTS] + seq, weights - seq, tokens[i],
-                                 k, out);
+            status = embed_token(program->section[MUR_SECTION_WGTS] + seq, weights - seq,
+                                 program->mach->isa, tokens[i], k, out);
         if (status != MUR_OK)
             return status;
     }

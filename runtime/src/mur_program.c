@@ -118,15 +118,26 @@ static mur_status read_places(mur_program *program, const mur_place *places)
     return end == program->header->bytes ? MUR_OK : MUR_E_MALFORMED;
 }
 
+/* The version is 1 and the array one that there is (SPEC.md section 1): 32, 96 or 128 rows if not
+ * 64; a power of two below 128 but 8; 32 tokens if not 64, which 32 rows do not hold. */
+static int isa_holds(uint32_t isa)
+{
+    uint32_t rows = isa >> 8 & 7, columns = isa & 0x7f0000;
+
+    return (isa & 0xfe88f8ff) == MUR_ISA_VERSION && (0x1b >> rows & 1) != 0 &&
+           (columns & (columns - 1)) == 0 && (rows != 1 || isa >> 24 == 1);
+}
+
 static int meta_holds(const mur_program *program)
 {
     const mur_meta *meta = program->meta;
     uint64_t embedded = (uint64_t)4 * meta->width * meta->rows + meta->embedded;
     uint64_t logits = (uint64_t)4 * meta->vocabulary + meta->logits;
 
-    return meta->rows <= program->mach->rows && meta->rows <= meta->context &&
-           meta->embedded % 4 == 0 && meta->logits % 4 == 0 && 4 * meta->rows <= meta->io_bytes &&
-           embedded <= meta->io_bytes && logits <= meta->io_bytes;
+    return isa_holds(program->mach->isa) && meta->rows <= program->mach->rows &&
+           meta->rows <= meta->context && meta->embedded % 4 == 0 && meta->logits % 4 == 0 &&
+           4 * meta->rows <= meta->io_bytes && embedded <= meta->io_bytes &&
+           logits <= meta->io_bytes;
 }
 
 static int entries_hold(const mur_program *program)

@@ -541,6 +541,7 @@ mur_status mur_verify(mur_program *program, mur_verifier *v)
     v->effort = MUR_EFFORT;
     for (uint32_t i = 0; i < sizeof(constants); i++)
         v->lo[i] = v->hi[i] = constants[i];
+    v->lo[AT(chunk)] = v->hi[AT(chunk)] = mur_tile_tokens(program->mach->isa);
     memcpy(v->bytes, &program->mach->i0, MUR_BUFFERS * sizeof(uint32_t));
     memcpy(v->bytes + MUR_BUFFERS, program->region_bytes, sizeof(program->region_bytes));
     for (uint32_t i = 0; found == 0 && i < program->entry_count; i++) {

@@ -68,7 +68,7 @@ static uint64_t transfer(plan *p, const judge_insn *insn, const uint64_t *values
     return cycles(m, m->dma_start) + (on_chip > off_chip ? on_chip : off_chip);
 }
 
-static uint64_t elements(const judge_insn *insn, const uint64_t *values)
+static uint64_t elements(const clock_machine *m, const judge_insn *insn, const uint64_t *values)
 {
     uint64_t sum = 0;
 
@@ -81,7 +81,7 @@ static uint64_t elements(const judge_insn *insn, const uint64_t *values)
     for (uint64_t r = V(skip) * V(group); r < V(rows); r++) {
         uint64_t scores = V(valid) + r / V(group) - V(skip);
 
-        sum += V(k) + (scores > 64 ? 64 : scores);
+        sum += V(k) + (scores > m->tokens ? m->tokens : scores);
     }
     return sum;
 }
@@ -93,8 +93,8 @@ static uint64_t computation(plan *p, const judge_insn *insn, const uint64_t *val
 
     if (strcmp(insn->name, "MM") != 0)
         return cycles(m, m->vector_start +
-                             up(elements(insn, values) * m->vector_passes, m->vector_width));
-    passes = up(V(k), 64) * up(V(cols), 8) * V(rows) * V(terms);
+                             up(elements(m, insn, values) * m->vector_passes, m->vector_width));
+    passes = up(V(k), m->tile_k) * up(V(cols), m->tile_n) * V(rows) * V(terms);
     p->verdict->passes += passes;
     return cycles(m, m->mm_start + passes);
 }

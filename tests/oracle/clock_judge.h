@@ -15,6 +15,7 @@ typedef struct clock_machine {
         acc_queue, hardware_tokens, mm_start, vector_start, vector_width, vector_passes, cpu_cpk,
         cpu_start, cpu_inst, cpu_word, cpu_patch, cpu_wait, cpu_eval, cpu_for, cpu_next, cpu_end,
         cpu_embed, cpu_logit;
+    uint64_t tile_k, tile_n, tokens;
 } clock_machine;
 
 /* What a call takes, in picoseconds, and the sums that its roofs come from. */

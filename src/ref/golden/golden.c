@@ -105,10 +105,10 @@ static size_t key_blocks(const muc_graph *graph, const muc_node *node)
            muc_golden_blocks((size_t)muc_node_integer(node, MUC_KEY_HEAD_DIM));
 }
 
-static size_t value_blocks(const muc_graph *graph, const muc_node *node)
+static size_t value_blocks(const muc_graph *graph, const muc_node *node, unsigned step)
 {
     return (size_t)muc_node_integer(node, MUC_KEY_KV_HEADS) *
-           (dimension(graph, &graph->tensors[node->inputs[4]], 0) / MUC_GOLDEN_TILE_ROWS) *
+           (dimension(graph, &graph->tensors[node->inputs[4]], 0) / step) *
            (size_t)muc_node_integer(node, MUC_KEY_HEAD_DIM) * 2;
 }
 
@@ -152,17 +152,21 @@ static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
     if (node->op != MUC_OP_ATTENTION)
         return MUC_OK;
     MUC_TRY(MUC_ARENA_NEW(ctx, &golden->arena, key_blocks(graph, node), &kept->keys));
-    return MUC_ARENA_NEW(ctx, &golden->arena, value_blocks(graph, node), &kept->values);
+    return MUC_ARENA_NEW(ctx, &golden->arena, value_blocks(graph, node, golden->terms.step),
+                         &kept->values);
 }
 
 static muc_status check_terms(muc_context *ctx, const muc_graph *graph, const muc_ref_terms *terms)
 {
     const uint8_t *letters = (const uint8_t *)terms;
 
-    for (size_t i = 0; i < sizeof(*terms); i++)
+    for (size_t i = 0; i < offsetof(muc_ref_terms, step); i++)
         if (letters[i] != 1 && letters[i] != 2)
             return muc_fail(ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
                             "%u terms of an activation, expected 1 or 2", letters[i]);
+    if (terms->step != 32 && terms->step != 64)
+        return muc_fail(ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
+                        "%u tokens of a step of attention, expected 32 or 64", terms->step);
     return MUC_OK;
 }
 
@@ -187,6 +191,8 @@ muc_status muc_golden_new(muc_context *ctx, const muc_graph *graph, const muc_re
     MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, 1, &golden));
     golden->graph = graph;
     golden->terms = *terms;
+    if (terms->step == 0)
+        golden->terms.step = MUC_GOLDEN_TILE_ROWS;
     status = prepare_all(ctx, golden);
     if (status == MUC_OK)
         *out = golden;
@@ -215,7 +221,8 @@ void muc_golden_reset(muc_golden *golden)
         if (node->op != MUC_OP_ATTENTION)
             continue;
         memset(golden->nodes[i].keys, 0, key_blocks(graph, node) * sizeof(muc_golden_block));
-        memset(golden->nodes[i].values, 0, value_blocks(graph, node) * sizeof(muc_golden_block));
+        memset(golden->nodes[i].values, 0,
+               value_blocks(graph, node, golden->terms.step) * sizeof(muc_golden_block));
     }
 }
 

@@ -1,13 +1,13 @@
 /* uthinker_attention.c - attention as the machine's schedule has it (SPEC.md section 8): keys and
- * whole chunks of 64 values kept in blocks, each query packing the rows of its own unfinished
- * chunk; softmax chunk by chunk with a running maximum (SMAX, DIV). */
+ * whole chunks of values (64 tokens, or the machine's step) kept in blocks, each query packing the
+ * rows of its own unfinished chunk; softmax chunk by chunk with a running maximum (SMAX, DIV). */
 #include "ref/golden/golden.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = MUC_GOLDEN_TILE_ROWS };
+enum { MOST_STEP = 64 };
 
 typedef struct attention {
     const muc_ref_call *call;
@@ -18,6 +18,7 @@ typedef struct attention {
     const float *value_rows;         /* [context][kv_heads * width] */
     struct running *states;          /* [parts][group] */
     float *scores, *weights;         /* [rows * heads][longest], or NULL if nobody looks */
+    size_t step;                     /* tokens of a chunk */
     size_t position, rows, heads, kv_heads, group, width, pieces, context, longest;
     float scale;
 } attention;
@@ -29,8 +30,8 @@ static void pack(const attention *a, size_t kv_head, size_t chunk, size_t count,
     size_t stride = a->kv_heads * a->width;
 
     for (size_t c = 0; c < a->width; c++, out += 2) {
-        const float *values = a->value_rows + chunk * CHUNK * stride + kv_head * a->width + c;
-        float column[CHUNK];
+        const float *values = a->value_rows + chunk * a->step * stride + kv_head * a->width + c;
+        float column[MOST_STEP];
 
         for (size_t r = 0; r < count; r++)
             column[r] = values[r * stride];
@@ -40,7 +41,7 @@ static void pack(const attention *a, size_t kv_head, size_t chunk, size_t count,
 
 static muc_golden_block *whole_chunk(const attention *a, size_t kv_head, size_t chunk)
 {
-    return a->kept->values + (kv_head * (a->context / CHUNK) + chunk) * a->width * 2;
+    return a->kept->values + (kv_head * (a->context / a->step) + chunk) * a->width * 2;
 }
 
 /* A query's softmax so far: SMAX's state. */
@@ -81,10 +82,10 @@ static void soften(const attention *a, float *s, size_t count, bool first, runni
 static void attend_chunk(const attention *a, size_t query, size_t chunk, size_t count,
                          const muc_golden_block *values, running *state)
 {
-    size_t kv_head = query % a->heads / a->group, at = query * a->longest + chunk * CHUNK;
+    size_t kv_head = query % a->heads / a->group, at = query * a->longest + chunk * a->step;
     const muc_golden_block *key =
-        a->kept->keys + (kv_head * a->context + chunk * CHUNK) * a->pieces;
-    float *out = muc_ref_floats_out(a->call->output) + query * a->width, s[CHUNK] = { 0 };
+        a->kept->keys + (kv_head * a->context + chunk * a->step) * a->pieces;
+    float *out = muc_ref_floats_out(a->call->output) + query * a->width, s[MOST_STEP] = { 0 };
     muc_golden_block p[2];
 
     for (size_t j = 0; j < count; j++)
@@ -105,11 +106,11 @@ static void attend_group(const attention *a, size_t row, size_t kv_head, muc_gol
 {
     size_t last = a->position + row, first_query = row * a->heads + kv_head * a->group;
 
-    for (size_t chunk = 0; chunk <= last / CHUNK; chunk++) {
-        size_t count = last + 1 - chunk * CHUNK < CHUNK ? last + 1 - chunk * CHUNK : CHUNK;
+    for (size_t chunk = 0; chunk <= last / a->step; chunk++) {
+        size_t count = last + 1 - chunk * a->step < a->step ? last + 1 - chunk * a->step : a->step;
         const muc_golden_block *values = packed;
 
-        if (count == CHUNK)
+        if (count == a->step)
             values = whole_chunk(a, kv_head, chunk);
         else
             pack(a, kv_head, chunk, count, packed);
@@ -147,9 +148,9 @@ static void store(const attention *a)
         for (size_t h = 0; h < a->kv_heads; h++)
             muc_golden_encode(k + r * columns + h * a->width, a->width, a->terms.k,
                               a->kept->keys + (h * a->context + a->position + r) * a->pieces);
-    for (size_t chunk = a->position / CHUNK; (chunk + 1) * CHUNK <= end; chunk++)
+    for (size_t chunk = a->position / a->step; (chunk + 1) * a->step <= end; chunk++)
         for (size_t h = 0; h < a->kv_heads; h++)
-            pack(a, h, chunk, CHUNK, whole_chunk(a, h, chunk));
+            pack(a, h, chunk, a->step, whole_chunk(a, h, chunk));
 }
 
 static void show(const attention *a, const char *what, const float *data)
@@ -183,6 +184,7 @@ muc_status muc_golden_attention(const muc_ref_call *call)
         .kept = &golden->nodes[call->node - call->graph->nodes],
         .terms = golden->terms,
         .value_rows = call->inputs[4]->data,
+        .step = golden->terms.step,
         .position = muc_ref_position(call),
         .rows = call->inputs[0]->rows,
         .heads = (size_t)muc_node_integer(call->node, MUC_KEY_HEADS),

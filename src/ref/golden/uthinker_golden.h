@@ -18,9 +18,11 @@
 
 #include "ref/ref.h"
 
-/* DialectFP4 terms, 1 or 2, of each activation: SPEC section 8's letters. */
+/* DialectFP4 terms, 1 or 2, of each activation: SPEC section 8's letters; and the tokens of a step
+ * of attention, 32 or 64, 0: 64. */
 typedef struct muc_ref_terms {
     uint8_t x, q, k, v, p, o, f, h, l;
+    uint8_t step;
 } muc_ref_terms;
 
 /* As muc_ref_open. Fails with MUC_UNSUPPORTED naming the node that the machine has no stage for. */

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "quant/bd_sequence.h"
+#include "targets/uthinker/lower/retile.h"
+
 const muc_uthinker_options muc_uthinker_defaults = {
     .terms = { .x = 2, .q = 2, .k = 2, .p = 2, .v = 2, .o = 2, .f = 2, .h = 2, .l = 2 },
 };
@@ -47,6 +50,31 @@ muc_status muc_uthinker_check_shapes(muc_context *ctx, const muc_graph *graph,
     return status;
 }
 
+/* The weights in the machine's tiles, where those are not the ones of BlockDialect sequences. */
+static muc_status retile_weights(muc_context *ctx, muc_arena *arena,
+                                 const muc_uthinker_machine *machine, muc_uthinker_model *model)
+{
+    const muc_tile_shape from = { MUC_BD_TILE_K, MUC_BD_TILE_N };
+    const muc_tile_shape to = { machine->tile_k, machine->tile_n };
+
+    if (from.k == to.k && from.n == to.n)
+        return MUC_OK;
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
+        muc_matrix_shape shape = muc_uthinker_matrix_shape(model, (muc_matrix_kind)i);
+
+        for (uint32_t w = 0; w < shape.count; w++) {
+            muc_uthinker_weight *weight = &model->weights[i][w];
+            const muc_bytes sequence = { weight->sequence, (size_t)weight->bytes, weight->name };
+            muc_bytes tiles;
+
+            MUC_TRY(muc_retile(ctx, arena, sequence, shape.k, shape.n, from, to, &tiles));
+            weight->sequence = tiles.data;
+            weight->bytes = tiles.size;
+        }
+    }
+    return MUC_OK;
+}
+
 static muc_status compile(muc_context *ctx, const muc_graph *graph,
                           const muc_uthinker_machine *machine, const muc_uthinker_options *options,
                           const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
@@ -56,6 +84,7 @@ static muc_status compile(muc_context *ctx, const muc_graph *graph,
     muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
 
     MUC_TRY(muc_uthinker_match(ctx, &build->arena, graph, &build->model));
+    MUC_TRY(retile_weights(ctx, &build->arena, machine, &build->model));
     MUC_TRY(
         muc_uthinker_lay_out(ctx, &build->arena, &build->model, machine, options, &build->layout));
     for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {

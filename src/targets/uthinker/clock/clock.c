@@ -12,6 +12,7 @@ enum { MOST_QUEUE = 64 };
 
 typedef struct clock {
     const mur_program *program;
+    const muc_uthinker_machine *machine;
     const muc_uthinker_time *time;
     muc_clock_sums *sums;
     const uint32_t *item;      /* that the CPU executes */
@@ -102,7 +103,7 @@ static mur_status submit(void *arg, const uint32_t *words)
 {
     clock *c = arg;
     const muc_uthinker_time *time = c->time;
-    const muc_clock_work work = muc_clock_work_of(time, words);
+    const muc_clock_work work = muc_clock_work_of(c->machine, words);
     const enum mur_engine e = work.engine;
     uint64_t ps = muc_clock_work_ps(time, &work), n = c->issued[e], begin;
     uint32_t depth = e == MUR_DMA ? time->dma_queue : time->acc_queue;
@@ -128,7 +129,7 @@ static mur_status submit(void *arg, const uint32_t *words)
 static mur_status embed(void *arg, const uint32_t *words)
 {
     clock *c = arg;
-    const muc_clock_work work = muc_clock_work_of(c->time, words);
+    const muc_clock_work work = muc_clock_work_of(c->machine, words);
     uint32_t mask = words[0] >> MUC_WORD0_WAIT_SHIFT;
 
     c->now = later(c->now, all_complete(c, mask));
@@ -201,7 +202,9 @@ muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
                           const muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
                           bool choose, muc_clock_sums *sums)
 {
-    clock c = { .program = program, .time = &machine->costs.time, .sums = sums };
+    clock c = {
+        .program = program, .machine = machine, .time = &machine->costs.time, .sums = sums
+    };
     uint32_t entry = entry_of(program, m), context = program->meta->context;
 
     if (entry == program->entry_count || m > context || pos > context - m)
@@ -217,7 +220,7 @@ muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
     sums->ps += c.now;
     sums->calls++;
     sums->tokens += m;
-    sums->least_bytes += muc_clock_least_bytes(program, pos, m);
+    sums->least_bytes += muc_clock_least_bytes(program, machine, pos, m);
     return MUC_OK;
 }
 

@@ -61,6 +61,7 @@ muc_clock_energy muc_clock_energy_of(const muc_uthinker_machine *machine,
                                      const muc_clock_sums *sums);
 
 /* Bytes that a call of m tokens at pos must at least move between DRAM and chip (SPEC.md 9.6). */
-uint64_t muc_clock_least_bytes(const mur_program *program, uint32_t pos, uint32_t m);
+uint64_t muc_clock_least_bytes(const mur_program *program, const muc_uthinker_machine *machine,
+                               uint32_t pos, uint32_t m);
 
 #endif

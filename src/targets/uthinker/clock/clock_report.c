@@ -56,7 +56,8 @@ muc_status muc_clock_machine(muc_context *ctx, muc_arena *arena, const mur_progr
     MUC_TRY(muc_uthinker_find_machine(ctx, arena, name, out));
     if (!is_for(program, out))
         return muc_fail(ctx, MUC_MISMATCH, program_name, MUC_NO_OFFSET,
-                        "is made for a machine of other buffers or rows than %s: compile it with "
+                        "is made for a machine of another array, other buffers or rows than %s: "
+                        "compile it with "
                         "--machine %s",
                         out->name, name);
     if (!out->costs.has_time)

@@ -2,11 +2,8 @@
 #include "targets/uthinker/clock/clock_work.h"
 
 #include "mur_code.h"
-#include "targets/uthinker/lower/uthinker_layout.h"
 
 #define AT(name) MUR_OPERAND_##name
-
-enum { TILE_K = 64, TILE_N = 8, TOKENS = 64 };
 
 /* the operand that each field is, in the order of uthinker_isa.h's fields */
 static const uint8_t field_operands[] = {
@@ -37,7 +34,8 @@ uint64_t muc_clock_scale(uint64_t a, uint64_t b, uint64_t c)
     return a / c * b + quotient_up(a % c * b, c);
 }
 
-static void read_operands(uint32_t op, const uint32_t *words, uint64_t *v)
+static void read_operands(const muc_uthinker_machine *machine, uint32_t op, const uint32_t *words,
+                          uint64_t *v)
 {
     uint32_t first = muc_insn_get(op)->first_field;
 
@@ -48,6 +46,7 @@ static void read_operands(uint32_t op, const uint32_t *words, uint64_t *v)
 
         v[field_operands[first + i]] = mur_bits(words[field->word], field->shift, field->width);
     }
+    v[AT(chunk)] = machine->tokens;
     v[AT(place)] = v[AT(region)] + MUR_BUFFERS;
     v[AT(slots)] = muc_uthinker_slots_bytes((uint32_t)v[AT(k)], (uint32_t)v[AT(terms)]);
     v[AT(chunk_slots)] = muc_uthinker_slots_bytes((uint32_t)v[AT(chunk)], (uint32_t)v[AT(terms)]);
@@ -69,7 +68,7 @@ static uint64_t softmax_elements(const uint64_t *v)
         if (token < v[AT(skip)])
             continue;
         scores = v[AT(valid)] + token - v[AT(skip)];
-        sum += (scores < TOKENS ? scores : TOKENS) + v[AT(k)];
+        sum += (scores < v[AT(chunk)] ? scores : v[AT(chunk)]) + v[AT(k)];
     }
     return sum;
 }
@@ -99,15 +98,15 @@ static uint64_t count_sram_bytes(uint32_t op, const uint64_t *v)
     return bytes;
 }
 
-muc_clock_work muc_clock_work_of(const muc_uthinker_time *time, const uint32_t *words)
+muc_clock_work muc_clock_work_of(const muc_uthinker_machine *machine, const uint32_t *words)
 {
     muc_clock_work work = { 0 };
     uint64_t v[MUR_OPERANDS] = { 0 };
-    uint32_t burst = time->dram_burst;
+    uint32_t burst = machine->costs.time.dram_burst;
 
     muc_insn_find_opcode(words[0] & MUC_WORD0_OPCODE, &work.op);
     work.engine = muc_insn_get(work.op)->engine;
-    read_operands(work.op, words, v);
+    read_operands(machine, work.op, words, v);
     work.sram_bytes = count_sram_bytes(work.op, v);
     if (work.engine == MUR_DMA) {
         work.region = (uint32_t)v[AT(region)];
@@ -116,7 +115,7 @@ muc_clock_work muc_clock_work_of(const muc_uthinker_time *time, const uint32_t *
             work.burst_bytes =
                 (quotient_up(v[AT(off)] + v[AT(len)], burst) - v[AT(off)] / burst) * burst;
     } else if (work.op == MUC_INSN_MM) {
-        work.array_cycles = quotient_up(v[AT(k)], TILE_K) * quotient_up(v[AT(cols)], TILE_N) *
+        work.array_cycles = muc_uthinker_tiles(machine, (uint32_t)v[AT(k)], (uint32_t)v[AT(cols)]) *
                             v[AT(rows)] * v[AT(terms)];
         work.macs = v[AT(rows)] * v[AT(cols)] * v[AT(k)] * v[AT(terms)];
     } else {

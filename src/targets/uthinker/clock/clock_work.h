@@ -4,6 +4,7 @@
 
 #include "targets/uthinker/machines/machine_costs.h"
 #include "targets/uthinker/isa/uthinker_isa.h"
+#include "targets/uthinker/lower/uthinker_layout.h"
 
 typedef struct muc_clock_work {
     enum mur_engine engine;
@@ -18,7 +19,7 @@ typedef struct muc_clock_work {
 } muc_clock_work;
 
 /* words: a resolved instruction that the verifier would accept. */
-muc_clock_work muc_clock_work_of(const muc_uthinker_time *time, const uint32_t *words);
+muc_clock_work muc_clock_work_of(const muc_uthinker_machine *machine, const uint32_t *words);
 
 /* a * b / c, rounded up; c is 1..2^28, b at most 10^9 and the result below 2^64. */
 uint64_t muc_clock_scale(uint64_t a, uint64_t b, uint64_t c);

@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-enum { TOKENS = 64, SLAB = 64 };
-
 /* halves of W buffers, as tokens number them */
 enum { W0A, W0B, W1A, W1B, NO_HALF };
 enum { TOKEN_EMPTY = 4, TOKEN_FILLED = 8, TOKEN_ACC = 9, TOKEN_ST = 10 };
@@ -27,6 +25,7 @@ typedef struct lowering {
     muc_ir_builder ir;
     muc_expr_pool *pool;
     const char *stage;
+    uint32_t tokens; /* of a chunk: 64, unless the machine has another step of attention */
     uint32_t tables[MUC_MATRIX_COUNT];
     muc_expr m, pos, end;
     muc_expr past;   /* pos / 64: whole chunks before the one with this call's first token */
@@ -258,7 +257,7 @@ static void quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uin
 {
     uint32_t w = muc_uthinker_slab(lo->y, s), terms = lo->y->options.terms.k;
 
-    EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + SLAB * s)),
+    EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + lo->y->machine.tile_k * s)),
          FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, num(lo, half_address(lo, half))),
          FIELD(QUANT, dst, half_buffer(lo, half)), FIELD(QUANT, terms, num(lo, terms)),
          FIELD(QUANT, k, num(lo, w)), FIELD(QUANT, spitch, num(lo, lo->y->head_width)),
@@ -402,7 +401,8 @@ static muc_expr key_offset(lowering *lo, uint32_t s, muc_expr row)
     muc_expr head = times(lo, lo->stream, padded * slots(lo->y->head_width, terms));
     muc_expr in_slab = times(lo, row, slots(muc_uthinker_slab(lo->y, s), terms));
 
-    return add_num(lo, add(lo, head, in_slab), lo->y->k_cache + padded * slots(SLAB * s, terms));
+    return add_num(lo, add(lo, head, in_slab),
+                   lo->y->k_cache + padded * slots(lo->y->machine.tile_k * s, terms));
 }
 
 static void lower_k(lowering *lo)
@@ -421,13 +421,13 @@ static void lower_k(lowering *lo)
 
 static uint64_t value_chunk_bytes(const lowering *lo)
 {
-    return lo->y->head_width * slots(TOKENS, lo->y->options.terms.v);
+    return lo->y->head_width * slots(lo->tokens, lo->y->options.terms.v);
 }
 
 static muc_expr value_offset(lowering *lo, muc_expr chunk)
 {
     uint64_t bytes = value_chunk_bytes(lo);
-    muc_expr head = times(lo, lo->stream, lo->y->padded_context / TOKENS * bytes);
+    muc_expr head = times(lo, lo->stream, lo->y->padded_context / lo->tokens * bytes);
 
     return add_num(lo, add(lo, head, times(lo, chunk, bytes)), lo->y->v_cache);
 }
@@ -435,22 +435,23 @@ static muc_expr value_offset(lowering *lo, muc_expr chunk)
 static void lower_v(lowering *lo)
 {
     uint64_t row = 4 * (uint64_t)lo->y->head_width;
-    muc_expr tail = add_num(lo, times(lo, lo->stream, TOKENS * row), lo->y->v_tail);
-    muc_expr after = add(lo, lo->in, lo->m), finished = muc_expr_div(lo->pool, after, TOKENS), s;
+    muc_expr tail = add_num(lo, times(lo, lo->stream, lo->tokens * row), lo->y->v_tail);
+    muc_expr after = add(lo, lo->in, lo->m), finished = muc_expr_div(lo->pool, after, lo->tokens),
+             s;
 
     lo->stage = "V";
     load_place(lo, MUC_PLACE_VT, MUR_KV, tail, times(lo, lo->in, row));
     stream(lo, MUC_MATRIX_V, "v_pair", W1A, W1B, v_body);
     if (begin_for(lo, "finish", finished, NULL)) {
-        pack_values(lo, num(lo, 0), num(lo, TOKENS));
+        pack_values(lo, num(lo, 0), num(lo, lo->tokens));
         store_half(lo, W0B, value_offset(lo, lo->past), num(lo, value_chunk_bytes(lo)));
         muc_ir_end_for(&lo->ir);
     }
     /* s is 64 or pos % 64, written so that both can be seen to be at most 64; never more than m
      * rows are stored, which the intervals of their ends do not tell */
-    s = muc_expr_max(lo->pool, times(lo, finished, TOKENS), lo->in);
+    s = muc_expr_max(lo->pool, times(lo, finished, lo->tokens), lo->in);
     store_place(lo, MUC_PLACE_VT, add_num(lo, times(lo, s, row), lo->y->address[MUC_PLACE_VT]),
-                MUR_KV, add(lo, tail, times(lo, muc_expr_mod(lo->pool, s, TOKENS), row)),
+                MUR_KV, add(lo, tail, times(lo, muc_expr_mod(lo->pool, s, lo->tokens), row)),
                 times(lo, at_most(lo, less(lo, after, s), lo->m), row));
 }
 
@@ -496,9 +497,9 @@ static void lower_scores(lowering *lo, muc_expr base, muc_expr n)
             quant_keys(lo, MUC_PLACE_KC, n, s, W0A);
         else
             load_half(lo, W0A, MUR_KV, key_offset(lo, s, base), right.wlen);
-        q.addr = add_num(lo, q.addr, slots(SLAB * s, terms->q));
+        q.addr = add_num(lo, q.addr, slots(lo->y->machine.tile_k * s, terms->q));
         q.k = num(lo, w);
-        mm(lo, &q, &right, num(lo, word(lo, MUC_PLACE_SC)), num(lo, TOKENS), s > 0);
+        mm(lo, &q, &right, num(lo, word(lo, MUC_PLACE_SC)), num(lo, lo->tokens), s > 0);
     }
 }
 
@@ -515,14 +516,14 @@ static void lower_softmax(lowering *lo, muc_expr valid, muc_expr skip, muc_expr 
          FIELD(SMAX, terms, num(lo, terms->p)), FIELD(SMAX, first, first),
          FIELD(SMAX, k, num(lo, lo->y->head_width)), FIELD(SMAX, valid, valid),
          FIELD(SMAX, scale, num(lo, lo->y->scale)),
-         FIELD(SMAX, dpitch, num(lo, slots(TOKENS, terms->p))));
+         FIELD(SMAX, dpitch, num(lo, slots(lo->tokens, terms->p))));
 }
 
 /* PV: `rows` rows of P from row `first` on, over `tokens` tokens in W0b, added to GB.OA */
 static void lower_pv(lowering *lo, muc_expr first, muc_expr rows, muc_expr tokens)
 {
     uint32_t hd = lo->y->head_width;
-    left_operand p = rows_of(lo, MUC_PLACE_P, rows, TOKENS, lo->y->options.terms.p);
+    left_operand p = rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
     right_operand right = { W0B, num(lo, hd), num(lo, value_chunk_bytes(lo)) };
 
     p.addr = add(lo, p.addr, times(lo, first, p.pitch));
@@ -533,11 +534,11 @@ static void lower_pv(lowering *lo, muc_expr first, muc_expr rows, muc_expr token
 
 static void lower_past(lowering *lo)
 {
-    muc_expr c, whole = num(lo, TOKENS);
+    muc_expr c, whole = num(lo, lo->tokens);
 
     if (!begin_for(lo, "c", lo->past, &c))
         return;
-    lower_scores(lo, times(lo, c, TOKENS), whole);
+    lower_scores(lo, times(lo, c, lo->tokens), whole);
     lo->stage = "PV";
     load_half(lo, W0B, MUR_KV, value_offset(lo, c), num(lo, value_chunk_bytes(lo)));
     lower_softmax(lo, whole, num(lo, 0), muc_expr_eq(lo->pool, c, num(lo, 0)));
@@ -551,24 +552,24 @@ static void lower_present(lowering *lo)
     muc_expr e, j, chunk, base, i0, valid, row, offset;
 
     /* (end - 1) / 64 - pos / 64 + 1, of which an interval would not know that it is 1 or 2 */
-    if (!begin_for(
-            lo, "e",
-            add_num(lo,
-                    muc_expr_div(lo->pool, less(lo, add(lo, lo->in, lo->m), num(lo, 1)), TOKENS),
-                    1),
-            &e))
+    if (!begin_for(lo, "e",
+                   add_num(lo,
+                           muc_expr_div(lo->pool, less(lo, add(lo, lo->in, lo->m), num(lo, 1)),
+                                        lo->tokens),
+                           1),
+                   &e))
         return;
     /* the MIN changes nothing: no token of this call is beyond the context */
-    chunk = at_most(lo, add(lo, lo->past, e), num(lo, lo->y->padded_context / TOKENS - 1));
-    base = times(lo, chunk, TOKENS);
-    offset = times(lo, e, TOKENS);
+    chunk = at_most(lo, add(lo, lo->past, e), num(lo, lo->y->padded_context / lo->tokens - 1));
+    base = times(lo, chunk, lo->tokens);
+    offset = times(lo, e, lo->tokens);
     i0 = less(lo, offset, lo->in);
     valid = add_num(lo, less(lo, lo->in, offset), 1);
-    lower_scores(lo, base, at_most(lo, less(lo, lo->end, base), num(lo, TOKENS)));
+    lower_scores(lo, base, at_most(lo, less(lo, lo->end, base), num(lo, lo->tokens)));
     lo->stage = "PV";
     lower_softmax(lo, valid, i0, muc_expr_eq(lo->pool, chunk, num(lo, 0)));
     if (begin_for(lo, "j", less(lo, lo->m, i0), &j)) {
-        muc_expr tokens = at_most(lo, add(lo, valid, j), num(lo, TOKENS));
+        muc_expr tokens = at_most(lo, add(lo, valid, j), num(lo, lo->tokens));
 
         pack_values(lo, offset, tokens);
         /* again a MIN for the intervals alone */
@@ -778,8 +779,8 @@ static muc_status declare(lowering *lo, muc_entry_kind kind)
             MUC_TRY(muc_expr_new_table(lo->pool, muc_matrix_name((muc_matrix_kind)i),
                                        matrix->table_data, matrix->table_count, &lo->tables[i]));
     }
-    lo->past = muc_expr_div(lo->pool, lo->pos, TOKENS);
-    lo->in = muc_expr_mod(lo->pool, lo->pos, TOKENS);
+    lo->past = muc_expr_div(lo->pool, lo->pos, lo->tokens);
+    lo->in = muc_expr_mod(lo->pool, lo->pos, lo->tokens);
     lo->mG = times(lo, lo->m, y->group);
     return MUC_OK;
 }
@@ -798,7 +799,9 @@ const char *muc_entry_name(muc_entry_kind kind)
 muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthinker_layout *layout,
                               muc_entry_kind kind, muc_template *out)
 {
-    lowering lo = { .y = layout, .ir = { .ctx = ctx, .arena = arena, .template = out } };
+    lowering lo = { .y = layout,
+                    .tokens = layout->machine.tokens,
+                    .ir = { .ctx = ctx, .arena = arena, .template = out } };
 
     *out = (muc_template){ .name = muc_entry_name(kind), .min_m = 1 };
     MUC_TRY(muc_expr_pool_new(ctx, arena, &out->pool));

@@ -13,11 +13,8 @@
 #include "quant/bd_sequence.h"
 
 enum {
-    TOKENS = 64, /* of a chunk of the context: the T' tile of the paper */
-    TILE_K = 64,
-    TILE_N = 8,
     GATE_COLUMNS = 32,  /* a chunk of gate and up ends with a whole block of H */
-    MAX_COLUMNS = 4064, /* of a chunk: what MM's field holds, a multiple of both */
+    MAX_COLUMNS = 4064, /* of a chunk: what MM's field holds */
     SLOT_ALIGNMENT = 16,
     IO_ALIGNMENT = 64,
     SEQUENCE_ALIGNMENT = 16
@@ -79,7 +76,9 @@ uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms)
 
 uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s)
 {
-    return smaller(TILE_K, layout->head_width - TILE_K * s);
+    uint32_t k = layout->machine.tile_k;
+
+    return smaller(k, layout->head_width - k * s);
 }
 
 /* ---- the on-chip buffers ---- */
@@ -97,7 +96,9 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, muc_uthinker_plac
     case MUC_PLACE_X:
         return product(rows, muc_uthinker_slots_bytes(layout->width, terms->x));
     case MUC_PLACE_XC:
-        return recompute ? product(TOKENS, muc_uthinker_slots_bytes(layout->width, terms->x)) : 0;
+        return recompute ? product(layout->machine.tokens,
+                                   muc_uthinker_slots_bytes(layout->width, terms->x))
+                         : 0;
     case MUC_PLACE_A:
         return product(rows, muc_uthinker_slots_bytes(all_heads, terms->o));
     case MUC_PLACE_H:
@@ -105,7 +106,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, muc_uthinker_plac
     case MUC_PLACE_Q:
         return product(queries, muc_uthinker_slots_bytes(layout->head_width, terms->q));
     case MUC_PLACE_P:
-        return product(queries, muc_uthinker_slots_bytes(TOKENS, terms->p));
+        return product(queries, muc_uthinker_slots_bytes(layout->machine.tokens, terms->p));
     case MUC_PLACE_N:
         return larger(product(rows, muc_uthinker_slots_bytes(layout->width, terms->f)),
                       muc_uthinker_slots_bytes(layout->width, terms->l));
@@ -122,12 +123,12 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, muc_uthinker_plac
     case MUC_PLACE_VT:
         return product(layout->value_rows, 4 * hd);
     case MUC_PLACE_SC:
-        return product(queries, 4 * TOKENS);
+        return product(queries, 4 * layout->machine.tokens);
     case MUC_PLACE_ML:
         return product(queries, 8);
     case MUC_PLACE_TC:
     case MUC_PLACE_KC:
-        return recompute ? product(TOKENS, 4 * hd) : 0;
+        return recompute ? product(layout->machine.tokens, 4 * hd) : 0;
     case MUC_PLACE_AT:
         return product(rows, product(4, all_heads));
     case MUC_PLACE_GA:
@@ -217,18 +218,21 @@ static muc_status place_all(muc_context *ctx, muc_uthinker_layout *layout, bool 
     static const enum mur_buffer planned[] = { MUR_I0, MUR_I1, MUR_GB };
     uint64_t slab_row = muc_uthinker_slots_bytes(muc_uthinker_slab(layout, 0), terms->k);
 
-    layout->value_rows = layout->options.rows > 1 ? 2 * TOKENS : TOKENS;
+    layout->value_rows =
+        layout->options.rows > 1 ? 2 * layout->machine.tokens : layout->machine.tokens;
     for (size_t i = 0; i < MUC_COUNT(planned); i++) {
         MUC_TRY(place_buffer(ctx, layout, planned[i], must_fit, fits));
         if (!*fits)
             return MUC_OK;
     }
-    MUC_TRY(check_half(ctx, layout, MUR_W0, "a chunk of keys", TOKENS * slab_row, must_fit, fits));
+    MUC_TRY(check_half(ctx, layout, MUR_W0, "a chunk of keys", layout->machine.tokens * slab_row,
+                       must_fit, fits));
     MUC_TRY(check_half(ctx, layout, MUR_W1, "new keys", layout->options.rows * slab_row, must_fit,
                        fits));
-    return check_half(ctx, layout, MUR_W0, "a chunk of values",
-                      product(layout->head_width, muc_uthinker_slots_bytes(TOKENS, terms->v)),
-                      must_fit, fits);
+    return check_half(
+        ctx, layout, MUR_W0, "a chunk of values",
+        product(layout->head_width, muc_uthinker_slots_bytes(layout->machine.tokens, terms->v)),
+        must_fit, fits);
 }
 
 /* as many rows as fit, but no more than asked for */
@@ -288,17 +292,25 @@ static bool is_streamed(const muc_uthinker_model *model, muc_matrix_kind kind)
     return kind == MUC_MATRIX_EMBEDDING ? model->tied : kind != MUC_MATRIX_HEAD || !model->tied;
 }
 
-/* bytes from a sequence's first block to that of the tiles at and after column `column` */
-static uint32_t blocks_before(const muc_uthinker_weight *weight, uint32_t k, uint32_t column)
+uint64_t muc_uthinker_tiles(const muc_uthinker_machine *machine, uint32_t k, uint32_t n)
 {
-    size_t tile = (size_t)(column + TILE_N - 1) / TILE_N * ((k + TILE_K - 1) / TILE_K);
+    uint64_t across = (n + machine->tile_n - 1) / machine->tile_n;
+
+    return product(across, (k + machine->tile_k - 1) / machine->tile_k);
+}
+
+/* bytes from a sequence's first block to that of the tiles at and after column `column` */
+static uint32_t blocks_before(const muc_uthinker_machine *machine,
+                              const muc_uthinker_weight *weight, uint32_t k, uint32_t column)
+{
+    size_t tile = (size_t)muc_uthinker_tiles(machine, k, column);
 
     return muc_load_u32(weight->sequence + 4 * tile) - muc_load_u32(weight->sequence);
 }
 
 /* the largest chunk, in bytes, if a stream's n columns go in chunks of `chunk` */
-static uint32_t largest_chunk(const muc_uthinker_model *model, muc_matrix_kind kind, uint32_t n,
-                              uint32_t streams, uint32_t chunk)
+static uint32_t largest_chunk(const muc_uthinker_machine *machine, const muc_uthinker_model *model,
+                              muc_matrix_kind kind, uint32_t n, uint32_t streams, uint32_t chunk)
 {
     muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
     uint32_t most = 0;
@@ -309,8 +321,9 @@ static uint32_t largest_chunk(const muc_uthinker_model *model, muc_matrix_kind k
         for (uint32_t s = 0; s < streams; s++)
             for (uint32_t c = 0; c < n; c += smaller(chunk, n - c)) {
                 const muc_uthinker_weight *weight = &model->weights[kind][i];
-                uint32_t from = blocks_before(weight, shape.k, s * n + c);
-                uint32_t to = blocks_before(weight, shape.k, s * n + c + smaller(chunk, n - c));
+                uint32_t end = s * n + c + smaller(chunk, n - c);
+                uint32_t from = blocks_before(machine, weight, shape.k, s * n + c);
+                uint32_t to = blocks_before(machine, weight, shape.k, end);
 
                 if (to - from > most)
                     most = to - from;
@@ -324,9 +337,11 @@ static bool is_ffn(muc_matrix_kind kind)
 }
 
 /* the narrowest chunk of a kind */
-static uint32_t step_of(muc_matrix_kind kind)
+static uint32_t step_of(const muc_uthinker_layout *layout, muc_matrix_kind kind)
 {
-    return is_ffn(kind) ? GATE_COLUMNS : TILE_N;
+    uint32_t tile = layout->machine.tile_n; /* both are powers of two */
+
+    return is_ffn(kind) && tile < GATE_COLUMNS ? GATE_COLUMNS : tile;
 }
 
 /* bytes of the smallest W buffers that hold the narrowest chunk of every kind twice */
@@ -339,8 +354,8 @@ static uint64_t least_buffer(const muc_uthinker_model *model, const muc_uthinker
         const muc_uthinker_matrix *matrix = &layout->matrix[kind];
 
         if (is_streamed(model, kind))
-            most =
-                larger(most, largest_chunk(model, kind, matrix->n, matrix->streams, step_of(kind)));
+            most = larger(most, largest_chunk(&layout->machine, model, kind, matrix->n,
+                                              matrix->streams, step_of(layout, kind)));
     }
     return aligned(2 * most, MUC_UTHINKER_BUFFER_MULTIPLE);
 }
@@ -353,14 +368,14 @@ static muc_status choose_chunk(muc_context *ctx, const muc_uthinker_model *model
     muc_uthinker_matrix *first = &layout->matrix[kinds[0]];
     uint32_t half =
         smaller(layout->machine.buffer_bytes[MUR_W0], layout->machine.buffer_bytes[MUR_W1]) / 2;
-    uint32_t step = step_of(kinds[0]), whole = (first->n + step - 1) / step * step;
-    uint32_t chunk = smaller(whole, MAX_COLUMNS), most = 0;
+    uint32_t step = step_of(layout, kinds[0]), whole = (first->n + step - 1) / step * step;
+    uint32_t chunk = smaller(whole, MAX_COLUMNS / step * step), most = 0;
 
     for (; chunk >= step; chunk -= step) {
         most = 0;
         for (uint32_t i = 0; i < kind_count; i++)
-            most = (uint32_t)larger(
-                most, largest_chunk(model, kinds[i], first->n, first->streams, chunk));
+            most = (uint32_t)larger(most, largest_chunk(&layout->machine, model, kinds[i], first->n,
+                                                        first->streams, chunk));
         if (most <= half)
             break;
     }
@@ -397,12 +412,26 @@ static void measure_matrices(const muc_uthinker_model *model, muc_uthinker_layou
     }
 }
 
+/* a kv head's columns are loaded by themselves, so they begin with a tile */
+static muc_status check_streams(muc_context *ctx, const muc_uthinker_layout *layout)
+{
+    uint32_t n = layout->matrix[MUC_MATRIX_K].n, tile = layout->machine.tile_n;
+
+    if (layout->kv_heads == 1 || n % tile == 0)
+        return MUC_OK;
+    return muc_fail(ctx, MUC_UNSUPPORTED, layout->source, MUC_NO_OFFSET,
+                    "heads of %u columns do not begin with tiles of %u; the machine (--machine "
+                    "FILE) must have a tile_n that divides them",
+                    n, tile);
+}
+
 static muc_status choose_chunks(muc_context *ctx, const muc_uthinker_model *model,
                                 muc_uthinker_layout *layout)
 {
     static const muc_matrix_kind ffn[] = { MUC_MATRIX_GATE, MUC_MATRIX_UP };
 
     measure_matrices(model, layout);
+    MUC_TRY(check_streams(ctx, layout));
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
         muc_matrix_kind kind = (muc_matrix_kind)i;
 
@@ -425,7 +454,7 @@ static muc_status place_sequence(muc_context *ctx, const muc_uthinker_model *mod
 {
     muc_uthinker_matrix *matrix = &layout->matrix[kind];
     muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
-    uint64_t tiles = product((shape.n + TILE_N - 1) / TILE_N, (shape.k + TILE_K - 1) / TILE_K);
+    uint64_t tiles = muc_uthinker_tiles(&layout->machine, shape.k, shape.n);
     uint64_t bytes = shape.count ? 4 * (product(tiles, shape.count) + 1) : 0;
 
     for (uint32_t i = 0; i < shape.count; i++)
@@ -455,9 +484,9 @@ static muc_status make_table(muc_context *ctx, muc_arena *arena, const muc_uthin
 
         for (uint32_t s = 0; s < matrix->streams; s++)
             for (uint32_t c = 0; c < matrix->chunks; c++)
-                data[at++] =
-                    offset + blocks_before(weight, shape.k, s * matrix->n + c * matrix->chunk);
-        offset += blocks_before(weight, shape.k, shape.n);
+                data[at++] = offset + blocks_before(&layout->machine, weight, shape.k,
+                                                    s * matrix->n + c * matrix->chunk);
+        offset += blocks_before(&layout->machine, weight, shape.k, shape.n);
     }
     data[at] = offset;
     for (uint32_t i = 0; i < at; i++)
@@ -525,6 +554,7 @@ static muc_status finish_region(muc_context *ctx, const muc_uthinker_layout *lay
 static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
 {
     const muc_uthinker_terms *terms = &layout->options.terms;
+    uint32_t tokens = layout->machine.tokens;
     bool recompute = layout->options.recompute;
     uint64_t streams = product(layout->layers, layout->kv_heads), padded = layout->padded_context;
     uint64_t rows = layout->options.rows, hd = layout->head_width;
@@ -535,10 +565,10 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
     const region_part parts[] = {
         { &layout->k_cache, recompute ? 0 : product(streams, key_head), 1 },
         { &layout->v_cache,
-          product(streams, product(padded / TOKENS,
-                                   product(hd, muc_uthinker_slots_bytes(TOKENS, terms->v)))),
+          product(streams, product(padded / tokens,
+                                   product(hd, muc_uthinker_slots_bytes(tokens, terms->v)))),
           1 },
-        { &layout->v_tail, product(streams, TOKENS * 4 * hd), 1 },
+        { &layout->v_tail, product(streams, (uint64_t)tokens * 4 * hd), 1 },
         { &layout->x_cache, recompute ? product(product(layout->layers, padded), x_row) : 0, 1 },
     };
 
@@ -547,7 +577,7 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
     if (recompute)
         reach = larger(reach, end - padded * x_row + past * x_row);
     for (uint32_t s = 0; !recompute && s < layout->slabs; s++) {
-        uint64_t before = padded * muc_uthinker_slots_bytes(TILE_K * s, terms->k);
+        uint64_t before = padded * muc_uthinker_slots_bytes(layout->machine.tile_k * s, terms->k);
         uint64_t row = muc_uthinker_slots_bytes(muc_uthinker_slab(layout, s), terms->k);
 
         reach = larger(reach, (streams - 1) * key_head + before + past * row);
@@ -559,10 +589,11 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
 static uint32_t context_for(const muc_uthinker_layout *layout, uint64_t surplus)
 {
     uint64_t caches = (uint64_t)layout->v_tail + layout->kv_bytes - layout->x_cache;
-    uint64_t chunks = layout->padded_context / TOKENS, chunk = caches / chunks;
+    uint32_t tokens = layout->machine.tokens;
+    uint64_t chunks = layout->padded_context / tokens, chunk = caches / chunks;
     uint64_t fewer = chunk != 0 ? surplus / chunk + 1 : chunks;
 
-    return fewer < chunks ? (uint32_t)(chunks - fewer) * TOKENS : 0;
+    return fewer < chunks ? (uint32_t)(chunks - fewer) * tokens : 0;
 }
 
 static muc_status check_dram(muc_context *ctx, const muc_uthinker_layout *layout)
@@ -634,10 +665,10 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .vocabulary = model->vocabulary,
         .tied = model->tied,
         .group = model->heads / model->kv_heads,
-        .slabs = (model->head_width + TILE_K - 1) / TILE_K,
+        .slabs = (model->head_width + machine->tile_k - 1) / machine->tile_k,
         .epsilon = muc_f32_bits(model->epsilon),
         .scale = muc_f32_bits(model->scale),
-        .padded_context = (context + TOKENS - 1) / TOKENS * TOKENS,
+        .padded_context = (context + machine->tokens - 1) / machine->tokens * machine->tokens,
     };
     layout->options.context = context;
     if (context <= model->context)
@@ -668,7 +699,7 @@ muc_status muc_uthinker_lay_out_least(muc_context *ctx, const muc_uthinker_model
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
         muc_matrix_kind kind = (muc_matrix_kind)i;
 
-        out->matrix[kind].chunk = smaller(out->matrix[kind].n, step_of(kind));
+        out->matrix[kind].chunk = smaller(out->matrix[kind].n, step_of(out, kind));
         MUC_TRY(place_sequence(ctx, model, kind, out, &end));
     }
     out->wgts_bytes = (uint32_t)end;

@@ -56,23 +56,24 @@ typedef enum muc_uthinker_step {
 /* name, buffer, first and last step, meaning with its shape: slots in I0 and I1, binary32 in GB */
 #define MUC_UTHINKER_PLACES(ROW) \
     ROW(X, I0, NORM, ATTENTION, "[rows][d], normalised") \
-    ROW(XC, I0, ATTENTION, ATTENTION, "[64][d], a chunk of X (recompute only)") \
+    ROW(XC, I0, ATTENTION, ATTENTION, "[tokens][d], a chunk of X (recompute only)") \
     ROW(A, I0, O, O, "[rows][H hd], attention's result") \
     ROW(H, I0, FFN, DOWN, "[rows][F]") \
     ROW(Q, I1, Q, ATTENTION, "[rows G][hd]") \
-    ROW(P, I1, ATTENTION, ATTENTION, "[rows G][64], probabilities") \
+    ROW(P, I1, ATTENTION, ATTENTION, "[rows G][tokens], probabilities") \
     ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
     ROW(TB, GB, EMBED, DOWN, "[rows][hd], RoPE rows") \
     ROW(GN, GB, NORM, FINAL, "[d], gains") \
     ROW(QF, GB, Q, Q, "[rows][G hd]") \
     ROW(KF, GB, K, K, "[rows][hd]") \
-    ROW(VT, GB, V, ATTENTION, "[128][hd] ([64][hd] if rows is 1), values of unfinished chunks") \
-    ROW(SC, GB, ATTENTION, ATTENTION, "[rows G][64], scores") \
+    ROW(VT, GB, V, ATTENTION, \
+        "[2 tokens][hd] ([tokens][hd] if rows is 1), values of unfinished chunks") \
+    ROW(SC, GB, ATTENTION, ATTENTION, "[rows G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
     ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]") \
-    ROW(TC, GB, ATTENTION, ATTENTION, "[64][hd], RoPE rows of a chunk (recompute only)") \
-    ROW(KC, GB, ATTENTION, ATTENTION, "[64][hd], keys of a chunk (recompute only)") \
+    ROW(TC, GB, ATTENTION, ATTENTION, "[tokens][hd], RoPE rows of a chunk (recompute only)") \
+    ROW(KC, GB, ATTENTION, ATTENTION, "[tokens][hd], keys of a chunk (recompute only)") \
     ROW(AT, GB, Q, O, "[rows][H hd], attention's result") \
     ROW(GA, GB, FFN, FFN, "[rows][columns of a gate chunk]") \
     ROW(UP, GB, FFN, FFN, "[rows][columns of a gate chunk]") \
@@ -104,9 +105,9 @@ typedef struct muc_uthinker_layout {
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
     bool tied;
     uint32_t group;          /* heads / kv_heads */
-    uint32_t slabs;          /* of 64 elements in a head, the last may have fewer */
+    uint32_t slabs;          /* of tile_k elements in a head, the last may have fewer */
     uint32_t epsilon, scale; /* binary32 bits: of all norms; 1 / sqrt(head_width) */
-    uint32_t padded_context; /* context rounded up to 64 */
+    uint32_t padded_context; /* context rounded up to whole steps of tokens */
     uint32_t value_rows;     /* rows of VT */
 
     uint32_t address[MUC_PLACE_COUNT]; /* bytes in the place's buffer */
@@ -127,8 +128,11 @@ const char *muc_uthinker_buffer_name(enum mur_buffer buffer); /* "I0" */
 enum mur_buffer muc_uthinker_place_buffer(muc_uthinker_place place);
 /* B(k, terms) of SPEC.md section 3. */
 uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);
-/* Elements of slab s: min(64, head_width - 64 s). */
+/* Elements of slab s: min(tile_k, head_width - tile_k s). */
 uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s);
+
+/* Tiles of a matrix of k rows and n columns. */
+uint64_t muc_uthinker_tiles(const muc_uthinker_machine *machine, uint32_t k, uint32_t n);
 
 /* Finds the most rows that fit and lays everything out. Tables live in arena. Fails with MUC_NOFIT
  * naming what does not fit and by how many bytes. */

@@ -14,7 +14,19 @@ enum { NAME_CHARACTERS = 64 };
 
 /* What [machine] says beside the name: the words of MACH in their order, then what bounds a program
  * without changing it, so that no fingerprint depends on it. */
-enum { KEY_ISA, KEY_FIRST_BUFFER, KEY_ROWS = KEY_FIRST_BUFFER + MUR_BUFFERS, KEY_FLASH, KEY_DRAM };
+enum {
+    KEY_ISA,
+    KEY_FIRST_BUFFER,
+    KEY_ROWS = KEY_FIRST_BUFFER + MUR_BUFFERS,
+    KEY_FLASH,
+    KEY_DRAM,
+    /* may be left out: the paper's array */
+    KEY_TILE_K,
+    KEY_TILE_N,
+    KEY_TOKENS
+};
+
+enum { TILE_K = 64, TILE_N = 8, TOKENS = 64, BLOCK = 32 };
 
 typedef struct key_row {
     const char *name;
@@ -24,8 +36,8 @@ typedef struct key_row {
 static const key_row machine_keys[] = {
 #define MUR_MACH(name, min, max, meaning) { NULL, min, max },
 #include "mur_sections.def"
-    { "flash", 0, UINT32_MAX },
-    { "dram", 0, UINT32_MAX },
+    { "flash", 0, UINT32_MAX }, { "dram", 0, UINT32_MAX }, { "tile_k", 32, MUR_MOST_TILE_ROWS },
+    { "tile_n", 1, 64 },        { "tokens", 32, 64 },
 };
 
 static const char *const mach_names[] = { "isa", "ibuf0", "ibuf1", "wbuf0", "wbuf1", "gb", "rows" };
@@ -100,6 +112,21 @@ muc_bytes muc_uthinker_default_machine(void)
     return text;
 }
 
+/* What a number of the array must be beside being in range. */
+static muc_status check_array_key(const parser *p, uint32_t key, uint32_t value)
+{
+    const char *at = p->ini.value.data;
+
+    if ((key == KEY_TILE_K || key == KEY_TOKENS) && value % BLOCK)
+        return muc_ini_fail(&p->ini, at,
+                            "'%s' is %u, expected a multiple of 32: a BlockDialect block has 32 "
+                            "elements of a column, and no block straddles tiles",
+                            key_name(MACHINE, key), value);
+    if (key == KEY_TILE_N && (value & (value - 1)))
+        return muc_ini_fail(&p->ini, at, "'tile_n' is %u, expected a power of two", value);
+    return MUC_OK;
+}
+
 static muc_status read_number(parser *p, uint32_t key)
 {
     const key_row *row = &sections[p->section].keys[key];
@@ -109,17 +136,18 @@ static muc_status read_number(parser *p, uint32_t key)
     uint32_t value;
 
     MUC_TRY(muc_ini_number(&p->ini, &value));
-    if (is_machine && key == KEY_ISA && value != row->max)
+    if (is_machine && key == KEY_ISA && value != MUR_ISA_VERSION)
         return muc_fail(p->ini.ctx, MUC_UNSUPPORTED, p->ini.text.name,
                         (uint64_t)(at - (const char *)p->ini.text.data),
-                        "line %u: isa %u, this compiler knows %u", p->ini.line, value, row->max);
+                        "line %u: isa %u, this compiler knows %u", p->ini.line, value,
+                        MUR_ISA_VERSION);
     if (value < row->min || value > row->max)
         return muc_ini_fail(&p->ini, at, "'%s' is %u, expected %u..%u", key_name(p->section, key),
                             value, row->min, row->max);
     if (is_buffer && value % MUC_UTHINKER_BUFFER_MULTIPLE)
         return muc_ini_fail(&p->ini, at, "not a multiple of 64 bytes");
     p->values[p->section][key] = value;
-    return MUC_OK;
+    return is_machine ? check_array_key(p, key, value) : MUC_OK;
 }
 
 static muc_status read_name(parser *p)
@@ -181,6 +209,25 @@ static muc_status read_line(parser *p)
     return read_number(p, key);
 }
 
+/* What the array's numbers must be beside each other. */
+static muc_status check_array(const parser *p)
+{
+    const uint32_t *value = p->values[MACHINE];
+    const muc_bytes *text = &p->ini.text;
+
+    if (value[KEY_TOKENS] > value[KEY_TILE_K])
+        return muc_fail(p->ini.ctx, MUC_MALFORMED, text->name, text->size,
+                        "tokens is %u and tile_k %u: the values of a step of attention are one "
+                        "tile high, so tokens is at most tile_k",
+                        value[KEY_TOKENS], value[KEY_TILE_K]);
+    if (value[KEY_ROWS] > value[KEY_TOKENS])
+        return muc_fail(p->ini.ctx, MUC_MALFORMED, text->name, text->size,
+                        "rows is %u and tokens %u: a call has at most as many tokens as a step of "
+                        "attention",
+                        value[KEY_ROWS], value[KEY_TOKENS]);
+    return MUC_OK;
+}
+
 static muc_status check_whole(const parser *p)
 {
     const muc_bytes *text = &p->ini.text;
@@ -190,22 +237,26 @@ static muc_status check_whole(const parser *p)
                         "the section [machine] is missing");
     for (uint32_t id = 0; id < SECTIONS; id++)
         for (uint32_t key = 0; p->begun[id] && key < sections[id].count; key++)
-            if (!p->seen[id][key])
+            if (!p->seen[id][key] && !(id == MACHINE && key >= KEY_TILE_K))
                 return muc_fail(p->ini.ctx, MUC_MALFORMED, text->name, text->size,
                                 "the key '%s' is missing in [%s]", key_name((section_id)id, key),
                                 sections[id].name);
     if (!p->name)
         return muc_fail(p->ini.ctx, MUC_MALFORMED, text->name, text->size,
                         "the key 'name' is missing");
-    return MUC_OK;
+    return check_array(p);
 }
 
 muc_status muc_uthinker_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes text,
                                      muc_uthinker_machine *out)
 {
     parser p = { .ini = muc_ini_of(ctx, text), .arena = arena };
+    uint32_t *array = &p.values[MACHINE][KEY_TILE_K];
     muc_status status;
 
+    array[0] = TILE_K;
+    array[KEY_TILE_N - KEY_TILE_K] = TILE_N;
+    array[KEY_TOKENS - KEY_TILE_K] = TOKENS;
     while (muc_ini_next(&p.ini, &status)) {
         MUC_TRY(status);
         MUC_TRY(read_line(&p));
@@ -213,6 +264,9 @@ muc_status muc_uthinker_read_machine(muc_context *ctx, muc_arena *arena, muc_byt
     MUC_TRY(check_whole(&p));
     *out = (muc_uthinker_machine){
         .name = p.name,
+        .tile_k = p.values[MACHINE][KEY_TILE_K],
+        .tile_n = p.values[MACHINE][KEY_TILE_N],
+        .tokens = p.values[MACHINE][KEY_TOKENS],
         .rows = p.values[MACHINE][KEY_ROWS],
         .flash_bytes = p.values[MACHINE][KEY_FLASH],
         .dram_bytes = p.values[MACHINE][KEY_DRAM],
@@ -261,8 +315,14 @@ const muc_target_machine *muc_machine_at_uthinker(size_t i)
 
 mur_mach muc_uthinker_mach(const muc_uthinker_machine *machine)
 {
-    mur_mach mach = { .isa = machine_keys[KEY_ISA].max, .rows = machine->rows };
+    mur_mach mach = { .isa = MUR_ISA_VERSION, .rows = machine->rows };
 
+    if (machine->tile_k != TILE_K)
+        mach.isa |= machine->tile_k / BLOCK << 8;
+    if (machine->tile_n != TILE_N)
+        mach.isa |= machine->tile_n << 16;
+    if (machine->tokens != TOKENS)
+        mach.isa |= machine->tokens / BLOCK << 24;
     memcpy(&mach.i0, machine->buffer_bytes, sizeof(machine->buffer_bytes));
     return mach;
 }

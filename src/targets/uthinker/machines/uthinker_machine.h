@@ -13,7 +13,9 @@ enum { MUC_UTHINKER_BUFFER_MULTIPLE = 64 }; /* of buffers' bytes */
 typedef struct muc_uthinker_machine {
     const char *name;
     uint32_t buffer_bytes[MUR_BUFFERS]; /* each a multiple of 64; a bank is half of one */
-    uint32_t rows;                      /* most tokens in one call, 1..64 */
+    uint32_t tile_k, tile_n;            /* rows, along the reduction, and columns of a tile */
+    uint32_t tokens;                    /* of a step of attention: the T' tile of the paper */
+    uint32_t rows;                      /* most tokens in one call, at most `tokens` */
     uint32_t flash_bytes, dram_bytes;   /* for the program, for KV and IO; 0: any */
     muc_uthinker_costs costs;           /* no program depends on them */
 } muc_uthinker_machine;

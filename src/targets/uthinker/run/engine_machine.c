@@ -38,6 +38,7 @@ static muc_status set_up(muc_engine *engine, machine_state *state)
     const mur_mach *mach = program->mach;
     const uint32_t buffers[MUR_BUFFERS] = { mach->i0, mach->i1, mach->w0, mach->w1, mach->gb };
     mur_sim_memory memory = {
+        .isa = mach->isa,
         .wgts = program->section[MUR_SECTION_WGTS],
         .parm = program->section[MUR_SECTION_PARM],
     };

@@ -21,10 +21,11 @@
 #include "report/report_builder.h"
 #include "targets/target.h"
 #include "targets/uthinker/isa/uthinker_isa.h"
+#include "targets/uthinker/lower/retile.h"
 #include "targets/uthinker/run/open_program.h"
 #include "text/tokenizer.h"
 
-enum { TILE_K = 64, TILE_N = 8, MOST_NAME = 96 };
+enum { MOST_NAME = 96 };
 
 /* id, name, the node whose result it is; "%u" is the layer */
 #define STAGES(X) \
@@ -242,10 +243,11 @@ typedef struct cutter {
     const char *program_name;
     muc_graph *graph;
     muc_reader reader; /* of region WGTS */
+    muc_tile_shape shape;
 } cutter;
 
 /* Gives a tensor of the graph the tiles first..first+count-1 of the sequence at `start`, as a
- * sequence of its own. */
+ * sequence of its own in tiles of 64 by 8. */
 static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t first,
                              uint32_t count, uint32_t n, uint32_t k)
 {
@@ -267,8 +269,10 @@ static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t
         muc_store_u32(sequence + 4 * (size_t)t, muc_load_u32(index + 4 * (size_t)t) - from + own);
     memcpy(sequence + own, c->reader.bytes.data + start + from, to - from);
     bytes = (muc_bytes){ sequence, (size_t)own + to - from, c->program_name };
+    MUC_TRY(muc_retile(c->ctx, &c->graph->arena, bytes, k, n, c->shape,
+                       (muc_tile_shape){ MUC_BD_TILE_K, MUC_BD_TILE_N }, &bytes));
     MUC_TRY(muc_bd_check(c->ctx, bytes, 0, n, k));
-    c->graph->tensors[id].sequence = sequence;
+    c->graph->tensors[id].sequence = bytes.data;
     c->graph->tensors[id].sequence_bytes = bytes.size;
     return MUC_OK;
 }
@@ -278,7 +282,8 @@ static muc_status cut_kind(cutter *c, const mur_meta *meta, unsigned kind)
 {
     uint32_t k = dimension(meta, matrices[kind].k), n = dimension(meta, matrices[kind].n);
     uint32_t layers = strstr(matrices[kind].tensor, "%u") ? meta->layers : 1;
-    uint64_t tiles = (uint64_t)((n + TILE_N - 1) / TILE_N) * ((k + TILE_K - 1) / TILE_K);
+    uint64_t across = (n + c->shape.n - 1) / c->shape.n;
+    uint64_t tiles = across * ((k + c->shape.k - 1) / c->shape.k);
     size_t start = c->reader.at;
     const uint8_t *index;
     uint64_t end;
@@ -303,7 +308,11 @@ static muc_status attach_blocks(muc_context *ctx, const muc_model *program, muc_
     const mur_program *p = muc_model_program(program);
     const muc_bytes wgts = { p->section[MUR_SECTION_WGTS], p->section_bytes[MUR_SECTION_WGTS],
                              program->path };
-    cutter c = { ctx, program->path, graph, muc_reader_of(ctx, wgts) };
+    cutter c = { .ctx = ctx,
+                 .program_name = program->path,
+                 .graph = graph,
+                 .reader = muc_reader_of(ctx, wgts),
+                 .shape = { mur_tile_rows(p->mach->isa), mur_tile_columns(p->mach->isa) } };
 
     for (unsigned kind = 0; kind < MUC_COUNT(matrices); kind++) {
         bool is_head = strcmp(matrices[kind].tensor, "lm_head.weight") == 0;
@@ -380,6 +389,7 @@ static muc_status set_up(trial *t)
         .f = (uint8_t)meta->terms_f,
         .h = (uint8_t)meta->terms_h,
         .l = (uint8_t)meta->terms_l,
+        .step = (uint8_t)mur_tile_tokens(muc_model_program(t->program)->mach->isa),
     };
 
     MUC_TRY(muc_model_graph(t->ctx, t->model, &t->real_graph));

@@ -16,7 +16,7 @@
 #error "the machine's arithmetic is binary32 without excess precision"
 #endif
 
-enum { CHUNK = 64, TILE_COLUMNS = 8, TILE_ROWS = 64, MOST_GROUP = 255 };
+enum { MOST_TOKENS = 64, MOST_GROUP = 255 };
 
 enum opcode {
 #define MUR_INSN(name, opcode, words, engine, meaning) OP_##name = opcode,
@@ -301,7 +301,9 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
 {
     uint32_t seq = get(w, EMBED_seq), k = get(w, EMBED_k), rows = get(w, EMBED_rows);
     uint32_t cols = get(w, EMBED_cols), dst = get(w, EMBED_dst);
-    uint32_t down = (k + TILE_ROWS - 1) / TILE_ROWS, size = sim->memory.region_bytes[MUR_WGTS];
+    uint32_t tile_rows = mur_tile_rows(sim->memory.isa);
+    uint32_t columns = mur_tile_columns(sim->memory.isa);
+    uint32_t down = (k + tile_rows - 1) / tile_rows, size = sim->memory.region_bytes[MUR_WGTS];
     const uint8_t *sequence = sim->memory.wgts + seq;
 
     if (dst % 4 != 0)
@@ -316,8 +318,8 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
         if (token >= cols)
             return "token not below the vocabulary's size";
         for (uint32_t i = 0; i < down; i++) {
-            uint64_t entry = 4 * ((uint64_t)(token / TILE_COLUMNS) * down + i);
-            uint32_t first, end, n = k - TILE_ROWS * i < TILE_ROWS ? k - TILE_ROWS * i : TILE_ROWS;
+            uint64_t entry = 4 * ((uint64_t)(token / columns) * down + i);
+            uint32_t first, end, n = k - tile_rows * i < tile_rows ? k - tile_rows * i : tile_rows;
             const char *reason;
 
             if (entry + 8 > size)
@@ -326,8 +328,8 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
             end = load_u32(sequence + entry + 4);
             if (first > end || end > size)
                 return outside_region;
-            reason = embed_tile(sequence + first, end - first, token % TILE_COLUMNS, n,
-                                sim->memory.io + dst + 4 * (k * row + TILE_ROWS * i));
+            reason = embed_tile(sequence + first, end - first, token % columns, n,
+                                sim->memory.io + dst + 4 * (k * row + tile_rows * i));
             if (reason)
                 return reason;
         }
@@ -342,6 +344,7 @@ typedef struct mm {
     const uint8_t *right, *right_end;
     float *out;
     uint32_t rows, cols, k, terms, left_pitch, out_pitch;
+    uint32_t tile_rows, tile_columns;
 } mm;
 
 static uint32_t block_elems(uint32_t k, uint32_t at)
@@ -370,10 +373,10 @@ static float multiply(float acc, const mur_sim_block *weight, const mur_sim_bloc
  * first row's first column. */
 static int multiply_tile(const mur_sim *sim, mm *op, uint32_t at, uint32_t columns, float *out)
 {
-    uint32_t end = op->k - at < TILE_ROWS ? op->k : at + TILE_ROWS;
+    uint32_t end = op->k - at < op->tile_rows ? op->k : at + op->tile_rows;
 
     for (uint32_t column = 0; column < columns; column++) {
-        mur_sim_block weight[2];
+        mur_sim_block weight[MUR_SIM_BLOCKS];
         mur_block block = { .header = MUR_BLOCK_NO_HEADER };
         uint32_t blocks = 0;
 
@@ -403,7 +406,7 @@ static int read_left(mur_sim *sim, const mm *op, uint32_t at)
     for (uint32_t row = 0; row < op->rows; row++) {
         const uint8_t *slot = op->left + row * op->left_pitch + slots_bytes(at, op->terms);
 
-        for (uint32_t i = at; i < op->k && i < at + TILE_ROWS; i += MUR_BLOCK_ELEMS) {
+        for (uint32_t i = at; i < op->k && i < at + op->tile_rows; i += MUR_BLOCK_ELEMS) {
             uint32_t n = block_elems(op->k, i);
 
             if (!read_slot(slot, n, op->terms, &sim->left[row][(i - at) / MUR_BLOCK_ELEMS]))
@@ -417,10 +420,10 @@ static int read_left(mur_sim *sim, const mm *op, uint32_t at)
 /* all of the product for the rows of op, at most MUR_SIM_ROWS */
 static int multiply_rows(mur_sim *sim, mm op)
 {
-    for (uint32_t column = 0; column < op.cols; column += TILE_COLUMNS) {
-        uint32_t columns = op.cols - column < TILE_COLUMNS ? op.cols - column : TILE_COLUMNS;
+    for (uint32_t column = 0; column < op.cols; column += op.tile_columns) {
+        uint32_t columns = op.cols - column < op.tile_columns ? op.cols - column : op.tile_columns;
 
-        for (uint32_t at = 0; at < op.k; at += TILE_ROWS)
+        for (uint32_t at = 0; at < op.k; at += op.tile_rows)
             if (!read_left(sim, &op, at) || !multiply_tile(sim, &op, at, columns, op.out + column))
                 return 0;
     }
@@ -437,7 +440,9 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
               .k = get(w, MM_k),
               .terms = get(w, MM_terms),
               .left_pitch = get(w, MM_spitch),
-              .out_pitch = get(w, MM_dpitch) };
+              .out_pitch = get(w, MM_dpitch),
+              .tile_rows = mur_tile_rows(memory->isa),
+              .tile_columns = mur_tile_columns(memory->isa) };
 
     if (src > MUR_I1 || wsrc < MUR_W0 || wsrc > MUR_W1 || op.terms < 1 ||
         op.terms > MUR_BLOCK_TERMS)
@@ -548,7 +553,7 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
     const char *reason;
     uint8_t *out;
 
-    if (rows > CHUNK)
+    if (rows > MOST_TOKENS)
         return bad_operand;
     reason = check_slots(sim, dst, daddr, cols, slots_bytes(rows, terms), rows, terms);
     if (reason)
@@ -557,7 +562,7 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
         return outside_buffer;
     out = sim->memory.buffer[dst] + daddr;
     for (uint32_t column = 0; column < cols; column++) {
-        float x[CHUNK];
+        float x[MOST_TOKENS];
 
         for (uint32_t row = 0; row < rows; row++)
             x[row] = sim->memory.gb[saddr + row * spitch + column];
@@ -600,22 +605,23 @@ static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
     uint32_t valid = get(w, SMAX_valid), k = get(w, SMAX_k), terms = get(w, SMAX_terms);
     uint32_t saddr = get(w, SMAX_saddr), taddr = get(w, SMAX_taddr), oaddr = get(w, SMAX_oaddr);
     uint32_t dst = get(w, SMAX_dst), daddr = get(w, SMAX_daddr), dpitch = get(w, SMAX_dpitch);
+    uint32_t tokens = mur_tile_tokens(sim->memory.isa);
 
-    if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > CHUNK)
+    if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > MOST_TOKENS)
         return bad_operand;
     for (uint32_t row = skip * group; row < rows; row++) {
         uint32_t v = valid + row / group - skip;
-        float s[CHUNK];
+        float s[MOST_TOKENS];
         const char *reason;
 
-        v = v < CHUNK ? v : CHUNK;
+        v = v < tokens ? v : tokens;
         reason = check_slots(sim, dst, daddr + row * dpitch, 1, 0, v, terms);
         if (reason)
             return reason;
-        if (!gb_inside(sim, saddr + CHUNK * row, 1, 0, v) ||
+        if (!gb_inside(sim, saddr + tokens * row, 1, 0, v) ||
             !gb_inside(sim, taddr + 2 * row, 1, 0, 2) || !gb_inside(sim, oaddr + k * row, 1, 0, k))
             return outside_buffer;
-        memcpy(s, sim->memory.gb + saddr + CHUNK * row, 4 * v);
+        memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
         smax_row(s, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
                  sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
         write_slots(s, v, terms, sim->memory.buffer[dst] + daddr + row * dpitch);

@@ -22,6 +22,7 @@ enum mur_sim_policy {
 enum {
     MUR_SIM_QUEUE = 8, /* instructions an engine's queue holds */
     MUR_SIM_ROWS = 32, /* left rows that MM decodes at a time; a tile's worth of K each */
+    MUR_SIM_BLOCKS = MUR_MOST_TILE_ROWS / MUR_BLOCK_ELEMS, /* of a tile's column */
     MUR_SIM_OPCODES = 64
 };
 
@@ -33,6 +34,7 @@ typedef struct mur_sim_memory {
     const uint8_t *wgts, *parm;
     uint8_t *kv, *io;
     uint32_t region_bytes[MUR_REGIONS];
+    uint32_t isa; /* of MACH, which says how large tiles are; 0: as the paper's */
 } mur_sim_memory;
 
 /* Why the machine stopped; reason is NULL while it has not. */
@@ -71,7 +73,7 @@ typedef struct mur_sim {
     uint64_t macs; /* rows x columns x K of every MM */
 
     mur_sim_queue queue[MUR_CPU]; /* DMA and ACC; the CPU has none */
-    mur_sim_block left[MUR_SIM_ROWS][2];
+    mur_sim_block left[MUR_SIM_ROWS][MUR_SIM_BLOCKS];
 } mur_sim;
 
 /* Starts sim on memory, with zero counters, no fault, empty queues and no probe. seed chooses the
