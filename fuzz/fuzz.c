@@ -27,7 +27,7 @@ void fuzz_format(muc_format_probe *probe, muc_format_read *read, const uint8_t *
     muc_context *ctx = muc_context_new(1);
 
     if (probe(&source) && read(ctx, &source, &checkpoint) == MUC_OK &&
-        muc_checkpoint_settle(ctx, &checkpoint) == MUC_OK)
+        muc_checkpoint_finish(ctx, &checkpoint) == MUC_OK)
         fuzz_read_tensors(ctx, checkpoint.tensors, checkpoint.tensor_count);
     muc_checkpoint_close(&checkpoint);
     muc_context_free(ctx);

@@ -1,7 +1,7 @@
 /* A GPT-2's folder in one input: config.json up to the first zero byte, then model.safetensors. */
 #include <string.h>
 
-#include "formats/hf/config.h"
+#include "formats/hf/hf_config.h"
 #include "formats/hf/gpt2.h"
 #include "formats/hf/safetensors.h"
 #include "fuzz.h"
@@ -12,7 +12,7 @@ static muc_status read_model(muc_context *ctx, muc_bytes config, muc_bytes weigh
     MUC_TRY(muc_hf_read_config(ctx, config, checkpoint));
     MUC_TRY(muc_safetensors_read(ctx, weights, checkpoint));
     MUC_TRY(muc_hf_gpt2_read(ctx, checkpoint));
-    return muc_checkpoint_settle(ctx, checkpoint);
+    return muc_checkpoint_finish(ctx, checkpoint);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
 /* A state dict that is read whole, or a description of a network that has weights of every kind. */
-#include "formats/torch/arch.h"
+#include "formats/torch/torch_arch.h"
 #include "fuzz.h"
 
 enum { SIZE = 2 };

@@ -2,7 +2,7 @@
 #include <dirent.h>
 
 #include "base/file.h"
-#include "formats/hf/config.h"
+#include "formats/hf/hf_config.h"
 #include "formats/hf/safetensors.h"
 #include "tiny_model.h"
 

@@ -18,7 +18,7 @@ typedef struct muc_source {
 /* True if the content looks like this format; reads a few bytes only. */
 typedef bool muc_format_probe(const muc_source *source);
 /* Adds all tensors and fills config; what concerns every format (order of tensors, checks of the
- * configuration and of shapes, order of q and k rows) is done by muc_checkpoint_settle after it. */
+ * configuration and of shapes, order of q and k rows) is done by muc_checkpoint_finish after it. */
 typedef muc_status muc_format_read(muc_context *ctx, const muc_source *source,
                                    muc_checkpoint *checkpoint);
 
@@ -66,7 +66,7 @@ muc_status muc_tensor_measure(muc_context *ctx, muc_tensor_view *view);
  * unless a file says otherwise. */
 void muc_config_set_family(muc_model_config *config, muc_family family);
 
-/* Holds every number of config against its limits. muc_checkpoint_settle does it too; a reader
+/* Holds every number of config against its limits. muc_checkpoint_finish does it too; a reader
  * whose layout follows from the configuration does it before. */
 muc_status muc_checkpoint_check_config(muc_context *ctx, const muc_checkpoint *checkpoint);
 
@@ -79,7 +79,7 @@ muc_status muc_checkpoint_sort(muc_context *ctx, muc_checkpoint *checkpoint);
 /* Makes a filled checkpoint what checkpoint.h promises: sorts the tensors, refuses two of one
  * name, decides whether the head is tied, checks config, finds every tensor that config asks for
  * with its shape and no other, and brings the rows of q and k into rotate-half order. */
-muc_status muc_checkpoint_settle(muc_context *ctx, muc_checkpoint *checkpoint);
+muc_status muc_checkpoint_finish(muc_context *ctx, muc_checkpoint *checkpoint);
 
 /* One tensor of the Llama family; dims[1] is 0 for a vector. */
 typedef struct muc_llama_tensor {

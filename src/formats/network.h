@@ -106,6 +106,9 @@ void muc_network_hint(muc_context *ctx, const muc_graph *graph);
  * say what these are. */
 muc_status muc_network_refuse_shapes(muc_context *ctx, const muc_source *source,
                                      const muc_network_options *options);
+/* Maps a file for as long as the network lives, as a source whose folder is the file's. */
+muc_status muc_network_map(muc_context *ctx, const char *path, muc_network *network,
+                           muc_source *out);
 /* For readers of weights alone: maps options->arch for as long as the network lives. Fails with
  * MUC_USAGE where there is none. */
 muc_status muc_network_open_arch(muc_context *ctx, const muc_source *source,

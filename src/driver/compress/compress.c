@@ -12,7 +12,7 @@
 #include "base/real.h"
 #include "run/calibration.h"
 #include "driver/compress/compress_stages.h"
-#include "formats/hf/lowbit.h"
+#include "formats/hf/hf_lowbit.h"
 #include "models/llama.h"
 #include "muc/eval.h"
 #include "muc/train.h"

@@ -8,7 +8,7 @@
 #include "run/calibration.h"
 #include "driver/compress/compress_stages.h"
 #include "driver/train/corpus.h"
-#include "formats/hf/lowbit.h"
+#include "formats/hf/hf_lowbit.h"
 #include "models/llama.h"
 #include "train/export.h"
 #include "train/quantization_aware.h"

@@ -5,8 +5,8 @@
 #include "base/output_folder.h"
 #include "base/half.h"
 #include "driver/compress/compress_stages.h"
-#include "formats/hf/lowbit.h"
-#include "formats/hf/save.h"
+#include "formats/hf/hf_lowbit.h"
+#include "formats/hf/save_checkpoint.h"
 
 typedef struct writer {
     muc_context *ctx;

@@ -18,7 +18,7 @@ typedef struct architecture {
 static const architecture architectures[] = {
 #define MUC_GGUF_ARCHITECTURE(name, family, interleaved, qkv_bias, head_norm) \
     { name, MUC_FAMILY_##family, interleaved, qkv_bias, head_norm },
-#include "formats/gguf/types.def"
+#include "formats/gguf/gguf_types.def"
 #undef MUC_GGUF_ARCHITECTURE
 };
 
@@ -85,7 +85,7 @@ static const muc_tensor_view *find_tensor(const reader *r, const char *name)
     return NULL;
 }
 
-/* A size that the file does not tell stays 0, which muc_checkpoint_settle refuses by name. */
+/* A size that the file does not tell stays 0, which muc_checkpoint_finish refuses by name. */
 static muc_status read_sizes(const reader *r)
 {
     muc_model_config *config = r->config;

@@ -6,7 +6,7 @@
 
 typedef enum muc_gguf_type {
 #define MUC_GGUF_VALUE(id, number, bytes) MUC_GGUF_##id = number,
-#include "formats/gguf/types.def"
+#include "formats/gguf/gguf_types.def"
 #undef MUC_GGUF_VALUE
 } muc_gguf_type;
 

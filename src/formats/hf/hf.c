@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "formats/format.h"
-#include "formats/hf/config.h"
+#include "formats/hf/hf_config.h"
 #include "formats/hf/gpt2.h"
-#include "formats/hf/lowbit.h"
+#include "formats/hf/hf_lowbit.h"
 #include "formats/hf/safetensors.h"
 
 enum { MAX_SHARDS = 1024 };

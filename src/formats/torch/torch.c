@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/network.h"
-#include "formats/torch/arch.h"
+#include "formats/torch/torch_arch.h"
 
 bool muc_torch_probe_network(const muc_source *source)
 {

@@ -1,4 +1,4 @@
-/* mapped.c - the files that a reader maps, closed together. */
+/* mapped_files.c - the files that a reader maps, closed together. */
 #include "formats/format.h"
 
 struct muc_mapped_file {

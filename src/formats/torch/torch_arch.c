@@ -1,5 +1,6 @@
-/* arch.c - a description's statements, one after the other, to a graph. Channels come first. */
-#include "formats/torch/arch.h"
+/* torch_arch.c - a description's statements, one after the other, to a graph. Channels come first.
+ */
+#include "formats/torch/torch_arch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -478,7 +479,7 @@ static muc_status import_pad(builder *b, const row *r)
 static const row rows[] = {
 #define ARCH_OP(name, least, most, keys, op, import) \
     { #name, least, most, keys, MUC_OP_##op, import_##import },
-#include "formats/torch/arch.def"
+#include "formats/torch/torch_arch.def"
 #undef ARCH_OP
 };
 

@@ -1,8 +1,9 @@
-/* arch.h - a network's description as text, which gives weights their places. docs/TORCH.md */
+/* torch_arch.h - a network's description as text, which gives weights their places. docs/TORCH.md
+ */
 #ifndef MUC_TORCH_ARCH_H
 #define MUC_TORCH_ARCH_H
 
-#include "formats/torch/state.h"
+#include "formats/torch/state_dict.h"
 #include "graph/graph.h"
 
 enum { MUC_ARCH_MAX_WORDS = 16, MUC_ARCH_MAX_BLOCKS = 64 };

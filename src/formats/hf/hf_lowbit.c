@@ -1,5 +1,5 @@
-/* lowbit.c - indices, scales and codebooks to tensors that the rest of the house knows. */
-#include "formats/hf/lowbit.h"
+/* hf_lowbit.c - indices, scales and codebooks to tensors that the rest of the house knows. */
+#include "formats/hf/hf_lowbit.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* container.c - GGUF versions 2 and 3, little-endian.
+/* gguf_container.c - GGUF versions 2 and 3, little-endian.
  *
  *   "GGUF", u32 version, u64 tensors, u64 values
  *   values:  string key, u32 type, value; an array is u32 element type, u64 count, elements
@@ -34,7 +34,7 @@ static bool value_type(uint32_t number, muc_gguf_type *type, uint32_t *bytes)
         *type = MUC_GGUF_##id; \
         *bytes = size; \
         return true;
-#include "formats/gguf/types.def"
+#include "formats/gguf/gguf_types.def"
 #undef MUC_GGUF_VALUE
     default:
         return false;
@@ -155,7 +155,7 @@ static muc_status tensor_type(const muc_reader *in, const char *name, uint32_t n
     case number: \
         other = name; \
         break;
-#include "formats/gguf/types.def"
+#include "formats/gguf/gguf_types.def"
 #undef MUC_GGUF_TENSOR
 #undef MUC_GGUF_OTHER
     default:

@@ -1,4 +1,4 @@
-/* state.h - the state dict of a file that torch.save wrote: named arrays of weights. */
+/* state_dict.h - the state dict of a file that torch.save wrote: named arrays of weights. */
 #ifndef MUC_TORCH_STATE_H
 #define MUC_TORCH_STATE_H
 

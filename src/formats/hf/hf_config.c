@@ -1,15 +1,15 @@
-/* config.c - config.json to muc_model_config.
+/* hf_config.c - config.json to muc_model_config.
  *
  * A key that would change the computation is either understood or refused by name; keys that only
  * concern training are passed over.
  */
-#include "formats/hf/config.h"
+#include "formats/hf/hf_config.h"
 
 #include <string.h>
 
 #include "base/json.h"
 #include "formats/format.h"
-#include "formats/hf/lowbit.h"
+#include "formats/hf/hf_lowbit.h"
 #include "quant/lowbit.h"
 
 typedef enum bias_rule { NEVER, ALWAYS, CONFIG } bias_rule;

@@ -1,7 +1,7 @@
-/* save.c - a model as the folder that every reader takes. */
-#include "formats/hf/save.h"
+/* save_checkpoint.c - a model as the folder that every reader takes. */
+#include "formats/hf/save_checkpoint.h"
 
-#include "formats/hf/config.h"
+#include "formats/hf/hf_config.h"
 
 #include <inttypes.h>
 #include <string.h>

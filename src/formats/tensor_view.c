@@ -1,4 +1,4 @@
-/* tensor.c - the size of a tensor, and its elements as float32 whatever their type. */
+/* tensor_view.c - the size of a tensor, and its elements as float32 whatever their type. */
 #include <math.h>
 #include <string.h>
 

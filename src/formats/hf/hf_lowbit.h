@@ -1,4 +1,4 @@
-/* lowbit.h - matrices in few bits as they lie in a Hugging Face folder.
+/* hf_lowbit.h - matrices in few bits as they lie in a Hugging Face folder.
  *
  * A matrix NAME [n][k] is I8 [n, k] (int8) or U8 [n, bytes of a row's indices], and beside it lies
  * NAME_scale, F16 [n], or NAME_codebook, F16 [n, groups, 4]. config.json's "quantization_config"

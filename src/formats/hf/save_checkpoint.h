@@ -1,4 +1,4 @@
-/* save.h - writes what hf.c reads. */
+/* save_checkpoint.h - writes what hf.c reads. */
 #ifndef MUC_HF_SAVE_H
 #define MUC_HF_SAVE_H
 

@@ -1,7 +1,7 @@
-/* arch_text.c - a description's lines, words and blocks. */
+/* torch_arch_text.c - a description's lines, words and blocks. */
 #include <string.h>
 
-#include "formats/torch/arch.h"
+#include "formats/torch/torch_arch.h"
 
 enum { MAX_LINES = 1 << 14 };
 

@@ -1,4 +1,4 @@
-/* config.h - config.json of a Hugging Face folder. */
+/* hf_config.h - config.json of a Hugging Face folder. */
 #ifndef MUC_HF_CONFIG_H
 #define MUC_HF_CONFIG_H
 
@@ -6,7 +6,7 @@
 
 /* Fills checkpoint->config from the file's bytes. What our graph does not do (another
  * architecture, sliding windows, experts, other RoPE scalings or activations, ...) is
- * MUC_UNSUPPORTED by name. Sizes are checked by muc_checkpoint_settle. */
+ * MUC_UNSUPPORTED by name. Sizes are checked by muc_checkpoint_finish. */
 muc_status muc_hf_read_config(muc_context *ctx, muc_bytes bytes, muc_checkpoint *checkpoint);
 
 /* What a family calls a number that all of them have; NULL: it has no such key. */

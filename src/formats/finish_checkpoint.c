@@ -1,4 +1,5 @@
-/* settle.c - what every format's reader leaves to one place: order, names, shapes, limits.
+/* finish_checkpoint.c - what every format's reader leaves to one place: order, names, shapes,
+ * limits.
  *
  * A configuration is believed only as far as the tensors bear it out: each tensor it implies must
  * exist with exactly that shape, and none may be left over.
@@ -362,7 +363,7 @@ static muc_status rotate_all(muc_context *ctx, muc_checkpoint *checkpoint)
     return MUC_OK;
 }
 
-muc_status muc_checkpoint_settle(muc_context *ctx, muc_checkpoint *checkpoint)
+muc_status muc_checkpoint_finish(muc_context *ctx, muc_checkpoint *checkpoint)
 {
     muc_status status;
     bool *seen;

@@ -1,10 +1,10 @@
-/* state.c - both containers of torch.save.
+/* state_dict.c - both containers of torch.save.
  *
  * Since 1.6 a zip with data.pkl and a member data/KEY for each storage. Before, pickles one after
  * the other: a magic number, a version, sizes of the machine, the object, a list of keys; then for
  * each key its elements' number and the elements.
  */
-#include "formats/torch/state.h"
+#include "formats/torch/state_dict.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
