@@ -1,3 +1,4 @@
+/* mur_cnnchip.c - opens a program file of the CNN chip, and drives the chip's registers. */
 #include "mur_cnnchip.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fixed.c - see fixed.h.
+/* fixed.c - fixed-point multipliers, exp and reciprocal as TFLite's reference kernels have them.
  *
  * e^x and 1/x follow gemmlowp's fixed-point functions operation by operation, since their last bit
  * shows in a softmax: a Taylor series of degree 4 around -1/8 and factors e^-(2^k), Newton's

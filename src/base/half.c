@@ -1,3 +1,4 @@
+/* half.c - converts 16-bit floats to float32 and back, with the rounding of IEEE 754. */
 #include "base/half.h"
 
 float muc_f32_of_f16(uint16_t half)

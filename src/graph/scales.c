@@ -1,4 +1,5 @@
-/* scales.c - see scales.h. */
+/* scales.c - computes the multipliers and tables of quantized operators from the scales of their
+ * tensors. */
 #include "graph/scales.h"
 
 #include <math.h>

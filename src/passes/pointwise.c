@@ -1,4 +1,4 @@
-/* pointwise.c - see pointwise.h. */
+/* pointwise.c - finds chains of element-wise nodes with one input, and computes their tables. */
 #include "passes/pointwise.h"
 
 #include <stdlib.h>

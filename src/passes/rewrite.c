@@ -1,4 +1,4 @@
-/* rewrite.c - see rewrite.h. */
+/* rewrite.c - rebuilds a graph node by node, as a pass decides, and swaps it for the old one. */
 #include "passes/rewrite.h"
 
 #include <inttypes.h>

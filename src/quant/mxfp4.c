@@ -1,3 +1,4 @@
+/* mxfp4.c - encodes and decodes blocks of MXFP4. */
 #include "quant/mxfp4.h"
 
 #include <math.h>

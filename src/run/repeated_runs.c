@@ -1,4 +1,4 @@
-/* repeated_runs.c - see repeated_runs.h. */
+/* repeated_runs.c - finds how many runs the arrays are for, and takes out what belongs to one. */
 #include "run/repeated_runs.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* repeated_runs.h - a network with a state runs on arrays several times in a row: arrays with one
- * dimension before those of their inputs have something for each run. */
+/* repeated_runs.h - several runs of a network with a state: an array with one more dimension than
+ * its input, in front, has one element of that dimension for each run. */
 #ifndef MUC_RUN_RUNS_H
 #define MUC_RUN_RUNS_H
 

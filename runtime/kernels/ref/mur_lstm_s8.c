@@ -1,4 +1,4 @@
-/* mur_lstm_s8.c - see mur_recurrent.h. */
+/* mur_lstm_s8.c - the int8 LSTM of mur_recurrent.h in plain C. */
 #include "mur_dot.h"
 #define dot mur_dot_s8
 #include "mur_lstm_int.h"

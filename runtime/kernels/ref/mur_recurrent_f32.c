@@ -1,4 +1,5 @@
-/* mur_recurrent_f32.c - see mur_recurrent.h: sequence by sequence, so that one state is at work. */
+/* mur_recurrent_f32.c - RNN, GRU and LSTM of mur_recurrent.h in binary32, one sequence after
+ * the other, so that scratch holds one state. */
 #include "mur_recurrent.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* mur_svdf_f32.c - see mur_recurrent.h. */
+/* mur_svdf_f32.c - the SVDF layer of mur_recurrent.h in binary32. */
 #include "mur_recurrent.h"
 
 #include <string.h>

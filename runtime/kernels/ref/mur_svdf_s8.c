@@ -1,4 +1,4 @@
-/* mur_svdf_s8.c - see mur_recurrent.h. */
+/* mur_svdf_s8.c - the SVDF layer of mur_recurrent.h with a state of int8, in plain C. */
 #include "mur_dot.h"
 #define dot mur_dot_s8
 #define VALUE int8_t

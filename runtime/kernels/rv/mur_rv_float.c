@@ -1,4 +1,4 @@
-/* mur_rv_float.c - see mur_rv_float.h.
+/* mur_rv_float.c - binary32 for RISC-V cores without an FPU, in integer instructions.
  *
  * Between unpacking and rounding a magnitude is a number m of 2^30..2^31 whose low 7 bits are to be
  * rounded off, bit 0 standing for all that was below it too; with a biased exponent e it is

@@ -1,4 +1,4 @@
-/* flatbuffer.c - see flatbuffer.h.
+/* flatbuffer.c - proves the offsets of a flatbuffer, and reads its fields.
  *
  * A table begins with the signed distance back to its vtable; a vtable holds its own size, the
  * table's size and the distance of each field from the table's begin, 0 for a field that is absent

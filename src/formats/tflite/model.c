@@ -1,4 +1,5 @@
-/* model.c - see model.h; the bytes were proven by muc_flat_verify before any of this runs. */
+/* model.c - reads the tables of a TFLite file into plain structures. muc_flat_verify has proven the
+ * bytes before. */
 #include "formats/tflite/model.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* int8.c - see int8.h. */
+/* int8.c - makes a float32 network an int8 one: plans, chooses scales, builds the new graph. */
 #include "passes/int8/int8.h"
 
 #include <stdlib.h>

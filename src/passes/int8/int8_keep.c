@@ -1,4 +1,4 @@
-/* int8_keep.c - nodes that stay float32 because somebody asks for it, by name or by operator. */
+/* int8_keep.c - marks the nodes that the user asks to keep in float32, by name or by operator. */
 #include <ctype.h>
 
 #include "base/choice.h"

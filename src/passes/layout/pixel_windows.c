@@ -1,4 +1,5 @@
-/* pixel_windows.c - see pixel_windows.h. */
+/* pixel_windows.c - rewrites convolutions, pools and norms over pixels as the operators that
+ * kernels have. */
 #include "passes/layout/pixel_windows.h"
 
 #include <math.h>

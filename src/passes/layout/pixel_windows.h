@@ -1,4 +1,5 @@
-/* pixel_windows.h - operators over pixels in the forms that kernels have. */
+/* pixel_windows.h - convolutions, pools and norms over pixels become the operators that kernels
+ * have. */
 #ifndef MUC_WINDOWS_H
 #define MUC_WINDOWS_H
 

@@ -1,4 +1,4 @@
-/* integer_constants.c - integers of constants that only stand for real numbers, as these. */
+/* integer_constants.c - replaces dequantized integer constants by constants of real numbers. */
 #include <stdlib.h>
 
 #include "passes/simplify/canonical.h"

@@ -1,4 +1,4 @@
-/* outline.c - see outline.h. */
+/* outline.c - copies a graph without the data of its large constants. */
 #include "passes/simplify/outline.h"
 
 #include <stdlib.h>

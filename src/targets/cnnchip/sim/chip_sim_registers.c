@@ -1,3 +1,4 @@
+/* chip_sim_registers.c - the chip's registers as a master reads and writes them. */
 #include "targets/cnnchip/sim/chip_sim_registers.h"
 
 #include "mur_cnnchip.h"

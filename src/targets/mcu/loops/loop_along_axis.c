@@ -1,5 +1,5 @@
-/* loop_along_axis.c - reductions, softmax and norms of plain numbers: loops along some dimensions
- * inside of loops over the others.
+/* loop_along_axis.c - writes reductions, softmax and norms as C: loops over the dimensions that are
+ * kept, around loops along those that are reduced.
  */
 #include <inttypes.h>
 #include <string.h>

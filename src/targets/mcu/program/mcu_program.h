@@ -204,7 +204,8 @@ typedef struct muc_mcu_program {
     size_t tiles_capacity;
 } muc_mcu_program;
 
-/* The value whose bytes a value's are, and where they begin in it. */
+/* A view shares the bytes of another value. Returns the value that owns them (value itself, if it
+ * is no view), and sets *offset to where value begins in it. */
 uint32_t muc_mcu_root(const muc_mcu_program *program, uint32_t value, uint64_t *offset);
 
 muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program, const muc_mcu_value *value,
