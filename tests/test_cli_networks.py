@@ -425,6 +425,29 @@ def test_the_same_integers_on_another_scale_are_other_numbers_on_the_chip():
     assert {"node": "s/last", "operator": "sigmoid"} in kept["float32"], kept
 
 
+# b is merged with c, and s computed with channels last
+MERGED = f"""graph merged
+tensor x = input f32 [1, 2, 4, 4]
+tensor w = const f32 [2, 2, 1, 1] values {numbers(4)}
+tensor k = const f32 [2] values 0.5, 2
+node c f32 [1, 2, 4, 4] = conv x, w
+node b f32 [1, 2, 4, 4] = batch_norm c, k, k, k, k epsilon=0.001
+node s f32 [1, 2, 4, 4] = sigmoid b
+output s
+"""
+
+
+def test_what_stays_float_has_the_name_that_the_network_gives_it():
+    network, samples, code = WORK / "merged.graph", WORK / "merged.npy", WORK / "merged"
+    network.write_text(MERGED)
+    write_npy(samples, (4, 2, 4, 4), [(i * 29 % 101 - 50) / 30 for i in range(128)])
+    for name, convolves in (("c", True), ("b", True), ("s", False)):
+        made = json.loads(muc("compile", network, "--target", "mcu", "--quant", "int8", "--calib", samples, "--keep-float", name,
+                              "-o", code, "--force", "--json")[0])
+        assert {"node": "s/last", "operator": "sigmoid"} in made["float32"], (name, made["float32"])
+        assert ({"node": "b", "operator": "conv"} in made["float32"]) == convolves, (name, made["float32"])
+
+
 # m stays float32, and x is read by it and by a
 SHARED = f"""graph shared
 tensor x = input f32 [1, 2, 4, 4]

@@ -159,8 +159,8 @@ static muc_status prepare(muc_context *ctx, muc_graph *graph)
     return muc_lay_windows(ctx, graph);
 }
 
-muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
-                               size_t array_count, const char *keep)
+static muc_status quantize_on(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
+                              size_t array_count, const char *keep)
 {
     muc_tensor_view *sample;
     muc_int8_result result;
@@ -168,7 +168,6 @@ muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_ten
     muc_ranges ranges;
     muc_status status;
 
-    MUC_TRY(prepare(ctx, graph));
     MUC_TRY(muc_samples_of(ctx, graph, arrays, array_count, &samples));
     MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, array_count, &sample));
     status = muc_ranges_new(ctx, graph, &ranges);
@@ -181,19 +180,38 @@ muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_ten
     return status;
 }
 
+muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
+                               size_t array_count, const char *keep)
+{
+    muc_arena arena = { 0 };
+    muc_status status = muc_int8_trace(ctx, graph, keep, &arena, &keep);
+
+    if (status == MUC_OK)
+        status = prepare(ctx, graph);
+    if (status == MUC_OK)
+        status = quantize_on(ctx, graph, arrays, array_count, keep);
+    muc_arena_free(&arena);
+    return status;
+}
+
 muc_status muc_network_assume_int8(muc_context *ctx, muc_graph *graph, const muc_int8_guess *guess)
 {
+    muc_ranges ranges = { .runs = 0 };
+    muc_arena arena = { 0 };
     muc_int8_result result;
-    muc_ranges ranges;
-    muc_status status;
+    const char *keep;
+    muc_status status = muc_int8_trace(ctx, graph, guess->keep, &arena, &keep);
 
-    MUC_TRY(prepare(ctx, graph));
-    status = muc_ranges_new(ctx, graph, &ranges);
+    if (status == MUC_OK)
+        status = prepare(ctx, graph);
+    if (status == MUC_OK)
+        status = muc_ranges_new(ctx, graph, &ranges);
     if (status == MUC_OK)
         status = muc_ranges_assume(ctx, &ranges, guess->unlike);
     if (status == MUC_OK)
-        status = muc_int8_quantize(ctx, graph, &ranges, guess->keep, &result);
+        status = muc_int8_quantize(ctx, graph, &ranges, keep, &result);
     muc_ranges_free(&ranges);
+    muc_arena_free(&arena);
     return status;
 }
 

@@ -9,6 +9,12 @@ typedef struct muc_int8_result {
     uint64_t weights;                    /* that became int8 */
 } muc_int8_result;
 
+/* The list of names to keep for a graph that passes change before muc_int8_quantize: behind each
+ * name of a node, and '\n', those of the nodes after it that it may be merged with. In arena; NULL
+ * of an empty list. */
+muc_status muc_int8_trace(muc_context *ctx, const muc_graph *graph, const char *keep,
+                          muc_arena *arena, const char **out);
+
 /* Changes the graph in place, which ranges (of this graph, one run or more) describe. Activations
  * become int8 with a scale and a zero point, weights of convolutions and linear int8 with a scale a
  * channel (of linear a power of 2^(1/8)), their biases int32. Bounds of activations (relu, clip)

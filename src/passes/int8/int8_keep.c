@@ -20,14 +20,18 @@ static bool is_operator(muc_op op, const char *word, size_t length)
     return *name == '\0';
 }
 
+/* by name, or by that which its result has with channels last */
+static bool is_called(const char *name, const char *word, size_t length)
+{
+    return strncmp(name, word, length) == 0 &&
+           (name[length] == '\0' || strcmp(name + length, "/last") == 0);
+}
+
 static bool is_node(const pass *p, const muc_node *node, const char *word, size_t length)
 {
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        const char *name = old(p, node->outputs[i])->name;
-
-        if (strlen(name) == length && memcmp(name, word, length) == 0)
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (is_called(old(p, node->outputs[i])->name, word, length))
             return true;
-    }
     return is_operator(node->op, word, length);
 }
 
@@ -55,18 +59,93 @@ static muc_status unknown(const pass *p, const char *word, size_t length)
                              "operator or node to keep in float32 called");
 }
 
+static bool keep_nodes(pass *p, const char *word, size_t length)
+{
+    bool found = false;
+
+    for (uint32_t n = 0; n < p->r.old.node_count; n++)
+        if (p->r.needed[n] && is_node(p, &p->r.old.nodes[n], word, length))
+            p->kept[n] = found = true;
+    return found;
+}
+
 muc_status muc_int8_keep(pass *p, const char *list)
 {
     for (const char *at = list; at && *at; at += *at == ',') {
-        size_t length = strcspn(at, ",");
+        const char *first = at, *end = at + strcspn(at, ",");
         bool found = false;
 
-        for (uint32_t n = 0; n < p->r.old.node_count; n++)
-            if (p->r.needed[n] && is_node(p, &p->r.old.nodes[n], at, length))
-                p->kept[n] = found = true;
+        for (; !found && at < end; at += *at == '\n') {
+            size_t length = strcspn(at, ",\n");
+
+            found = keep_nodes(p, at, length);
+            at += length;
+        }
         if (!found)
-            return unknown(p, at, length);
-        at += length;
+            return unknown(p, first, strcspn(first, ",\n"));
+        at = end;
     }
     return MUC_OK;
+}
+
+/* ---- before passes change the network ---- */
+
+/* whether the node before may take over what the operator does */
+static bool is_absorbed(muc_op op)
+{
+    return op == MUC_OP_BATCH_NORM || op == MUC_OP_ADD || op == MUC_OP_SUB || op == MUC_OP_MUL ||
+           op == MUC_OP_DIV || (muc_op_get(op)->flags & MUC_OP_MOVES) != 0;
+}
+
+/* NULL if several nodes read it, or none */
+static const muc_node *only_reader(const muc_graph *graph, uint32_t tensor)
+{
+    const muc_node *reader = NULL;
+
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++)
+            if (graph->nodes[n].inputs[i] == tensor) {
+                if (reader)
+                    return NULL;
+                reader = &graph->nodes[n];
+            }
+    return reader;
+}
+
+/* the names of what may become of the tensor */
+static void trace(const muc_graph *graph, uint32_t tensor, muc_text *text)
+{
+    for (uint32_t hops = 0; hops < graph->node_count; hops++) {
+        const muc_node *reader = only_reader(graph, tensor);
+
+        if (!reader || !is_absorbed(reader->op))
+            return;
+        tensor = reader->outputs[0];
+        muc_text_add(text, "\n%s", graph->tensors[tensor].name);
+    }
+}
+
+muc_status muc_int8_trace(muc_context *ctx, const muc_graph *graph, const char *keep,
+                          muc_arena *arena, const char **out)
+{
+    muc_text text = { 0 };
+    muc_status status;
+
+    *out = NULL;
+    for (const char *at = keep; at && *at; at += *at == ',') {
+        size_t length = strcspn(at, ",");
+
+        muc_text_add(&text, at == keep ? "%.*s" : ",%.*s", (int)length, at);
+        for (uint32_t i = 0; i < graph->tensor_count; i++)
+            if (graph->tensors[i].kind == MUC_TENSOR_ACTIVATION &&
+                strlen(graph->tensors[i].name) == length &&
+                memcmp(graph->tensors[i].name, at, length) == 0)
+                trace(graph, i, &text);
+        at += length;
+    }
+    status = muc_text_status(ctx, &text);
+    if (status == MUC_OK && text.size)
+        status = muc_arena_string(ctx, arena, text.data, text.size, out);
+    muc_text_free(&text);
+    return status;
 }

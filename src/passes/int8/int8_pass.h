@@ -88,8 +88,9 @@ form muc_int8_form_of(muc_op op);
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node);
 /* relu or clip that alone reads what a node with bounds of its own computes, or NULL */
 const muc_node *muc_int8_bound_after(const pass *p, const muc_node *node);
-/* Fills kept by names of nodes or of their outputs, or operators, parted by commas; NULL: none.
- * MUC_USAGE, with what is known, for others. */
+/* Fills kept by a list of muc_int8_trace: names of nodes or of their outputs, or operators; of
+ * names parted by '\n' the first that there is. NULL: none. MUC_USAGE, with what is known, for
+ * others. */
 muc_status muc_int8_keep(pass *p, const char *list);
 /* Fills functions, forms, available and merged. */
 muc_status muc_int8_plan(pass *p);
