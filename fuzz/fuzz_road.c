@@ -1,6 +1,6 @@
 /* The whole road: any file is opened, compiled for a microcontroller or the CNN chip, and the
- * folder read back, which has to succeed. The first byte says what for; of what begins with '{'
- * behind it, a language model's folder, config.json ends at the first zero byte, and
+ * folder read back, which has to succeed, and run. The first byte says what for; of what begins
+ * with '{' behind it, a language model's folder, config.json ends at the first zero byte, and
  * model.safetensors follows. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +109,26 @@ static void read_back(muc_context *ctx)
     muc_report_free(report);
 }
 
+/* Runs what was made beside its network: the chip's on its simulator; C, each of which takes a
+ * compiler, where MUC_FUZZ_VERIFY is set. */
+static void verify(muc_context *ctx, const muc_model *opened, bool is_chip)
+{
+    muc_report *report = NULL; /* one that fails may be begun */
+    muc_status status;
+
+    if (!is_chip && !getenv("MUC_FUZZ_VERIFY"))
+        return;
+    status = opened->kind == MUC_MODEL_NETWORK
+                 ? muc_verify_folder(ctx, made, opened, NULL, &report)
+                 : muc_verify_language_folder(ctx, made, opened, NULL, &report);
+    if (status == MUC_BUG || status == MUC_MALFORMED) {
+        fprintf(stderr, "%s\n", muc_error_message(ctx));
+        abort();
+    }
+    muc_report_free(report);
+    muc_error_clear(ctx);
+}
+
 static void drive(muc_context *ctx, const char *path, const muc_compile_options *options)
 {
     const muc_model_options how = { .tokenizer =
@@ -126,8 +146,10 @@ static void drive(muc_context *ctx, const char *path, const muc_compile_options 
             abort();
         }
         muc_report_free(report);
-        if (status == MUC_OK)
+        if (status == MUC_OK) {
             read_back(ctx);
+            verify(ctx, opened, strcmp(options->target, "cnnchip") == 0);
+        }
     }
     muc_model_close(opened);
 }
