@@ -208,7 +208,7 @@ typedef struct named_op {
 
 /* of TFLite's operators and of Keras's layers and activations; the last row ends the list */
 static const named_op tflite_ops[] = {
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
+#define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
     { #name, MUC_OP_##to },
 #include "formats/tflite/ops.def"
 #undef TFLITE_ROW
@@ -220,7 +220,7 @@ static const named_op keras_ops[] = {
     { #name, MUC_OP_##op },
 #include "formats/keras/layers.def"
 #undef KERAS_LAYER
-#define KERAS_ACTIVATION(name, op) { name, MUC_OP_##op },
+#define KERAS_ACTIVATION(name, op, recipe) { name, MUC_OP_##op },
 #include "formats/keras/activations.def"
 #undef KERAS_ACTIVATION
 #endif

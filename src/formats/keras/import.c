@@ -14,11 +14,18 @@ typedef struct row {
     uint32_t least, most, least_inputs, most_inputs, spatial;
     muc_op to;
     muc_keras_importer *import;
+    const char *recipe; /* NULL: its importer is one of its own */
 } row;
 
 static const row rows[] = {
 #define KERAS_LAYER(name, least, most, least_in, most_in, spatial, to, import) \
-    { #name, least, most, least_in, most_in, spatial, MUC_OP_##to, muc_keras_import_##import },
+    { \
+        #name, least, most, least_in, most_in, spatial, MUC_OP_##to, muc_keras_import_##import, NULL \
+    },
+#define KERAS_RECIPE(name, least, most, least_in, most_in, spatial, to, recipe) \
+    { \
+        #name, least, most, least_in, most_in, spatial, MUC_OP_##to, muc_keras_import_recipe, recipe \
+    },
 #include "formats/keras/layers.def"
 #undef KERAS_LAYER
 };
@@ -320,6 +327,11 @@ static muc_status read_arrays(muc_keras_import *im, const row *r)
         MUC_TRY(muc_hdf5_array_at(im->weights->file, paths[i], &im->arrays[i]));
     im->array_count = (uint32_t)count;
     return MUC_OK;
+}
+
+muc_status muc_keras_import_recipe(muc_keras_import *im)
+{
+    return muc_keras_cook_inputs(im, find_row(im->layer->class_name)->recipe);
 }
 
 /* the first layer of a Sequential: its input is added, which is then the call's */

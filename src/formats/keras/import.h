@@ -7,7 +7,7 @@
 #include "formats/listing.h"
 #include "graph/graph.h"
 
-enum { MUC_KERAS_MAX_ARRAYS = 4 };
+enum { MUC_KERAS_MAX_ARRAYS = 4, MUC_KERAS_MAX_SPATIAL = 2 };
 
 /* The graph's tensors that a call gives; of a layer that is no model one. */
 typedef struct muc_keras_result {
@@ -57,6 +57,17 @@ muc_status muc_keras_channels(const muc_keras_import *im, bool *first);
 
 /* ---- tensors ---- */
 
+/* Pixels of the call's input, and where its channels are. */
+typedef struct muc_keras_pixels {
+    uint32_t x;
+    bool first;                          /* channels come first */
+    uint32_t at;                         /* dimension of the first spatial one */
+    int64_t size[MUC_KERAS_MAX_SPATIAL]; /* of x */
+    int64_t channels;
+} muc_keras_pixels;
+
+muc_status muc_keras_pixels_of(const muc_keras_import *im, muc_keras_pixels *out);
+
 uint32_t muc_keras_input(const muc_keras_import *im, uint32_t i);
 uint32_t muc_keras_rank(const muc_keras_import *im, uint32_t id);
 int64_t muc_keras_dim(const muc_keras_import *im, uint32_t id, uint32_t i);
@@ -81,6 +92,10 @@ muc_status muc_keras_last(muc_keras_import *im, muc_op op, const uint32_t *input
 /* The same, then the activation that the layer's configuration names, if any. */
 muc_status muc_keras_activated(muc_keras_import *im, muc_op op, const uint32_t *inputs,
                                uint32_t count, const muc_attributes *a);
+/* Adds what a recipe says (import/recipe.h) of these tensors, or of the call's inputs. */
+muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32_t *inputs,
+                          uint32_t count);
+muc_status muc_keras_cook_inputs(muc_keras_import *im, const char *recipe);
 /* The call's output is the named activation of x. */
 muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x);
 /* The call's output is x itself. */

@@ -124,67 +124,54 @@ static muc_status read_sides(const muc_keras_import *im, const char *key, int64_
     return MUC_OK;
 }
 
-/* where the pixels begin */
-static muc_status first_pixel(const muc_keras_import *im, uint32_t x, uint32_t *at)
-{
-    bool first;
-
-    MUC_TRY(muc_keras_channels(im, &first));
-    *at = first ? 2 : 1;
-    return muc_keras_rank(im, x) == im->spatial + 2
-               ? MUC_OK
-               : muc_keras_refuse(im, MUC_MALFORMED,
-                                  "an input of %" PRIu32 " dimensions, expected %" PRIu32,
-                                  muc_keras_rank(im, x), im->spatial + 2);
-}
-
 muc_status muc_keras_import_zero_padding(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0), rank = im->spatial + 2, at;
+    uint32_t rank = im->spatial + 2;
+    muc_keras_pixels p;
     int64_t pads[2 * (MUC_GRAPH_MAX_RANK)] = { 0 }, sides[2][2];
     muc_attributes a = { .count = 0 };
 
-    MUC_TRY(first_pixel(im, x, &at));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(read_sides(im, "padding", sides));
     for (uint32_t d = 0; d < im->spatial; d++) {
-        pads[at + d] = sides[d][0];
-        pads[rank + at + d] = sides[d][1];
+        pads[p.at + d] = sides[d][0];
+        pads[rank + p.at + d] = sides[d][1];
     }
     muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
-    return muc_keras_last(im, im->to, &x, 1, &a);
+    return muc_keras_last(im, im->to, &p.x, 1, &a);
 }
 
 muc_status muc_keras_import_cropping(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0), at;
+    muc_keras_pixels p;
     int64_t sides[2][2], axes[2], starts[2], sizes[2];
     muc_attributes a = { .count = 0 };
 
-    MUC_TRY(first_pixel(im, x, &at));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(read_sides(im, "cropping", sides));
     for (uint32_t d = 0; d < im->spatial; d++) {
-        axes[d] = at + d;
-        sizes[d] = muc_keras_dim(im, x, at + d) - sides[d][0] - sides[d][1];
+        axes[d] = p.at + d;
+        sizes[d] = p.size[d] - sides[d][0] - sides[d][1];
         starts[d] = sides[d][0];
         if (sizes[d] < 1)
             return muc_keras_refuse(im, MUC_MALFORMED, "nothing is left of dimension %" PRIu32,
-                                    at + d);
+                                    p.at + d);
     }
     muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, im->spatial);
     muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, sizes, im->spatial);
     muc_attributes_set_sizes(&a, im->graph, MUC_KEY_STARTS, starts, im->spatial);
-    return muc_keras_last(im, im->to, &x, 1, &a);
+    return muc_keras_last(im, im->to, &p.x, 1, &a);
 }
 
 muc_status muc_keras_import_up_sampling(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0), at;
+    muc_keras_pixels p;
     muc_attributes a = { .count = 0 };
     int64_t size[2], dims[4];
     const char *mode;
     bool linear;
 
-    MUC_TRY(first_pixel(im, x, &at));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(muc_keras_word(im, "interpolation", "nearest", &mode));
     MUC_TRY(muc_keras_integers(im, "size", 2, 1, (const int64_t[]){ 2, 2 }, size));
     linear = strcmp(mode, "bilinear") == 0;
@@ -192,15 +179,15 @@ muc_status muc_keras_import_up_sampling(muc_keras_import *im)
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
                                 "interpolation '%.40s', expected nearest or bilinear", mode);
     for (uint32_t i = 0; i < 4; i++)
-        dims[i] = muc_keras_dim(im, x, i) * (i >= at && i < at + 2 ? size[i - at] : 1);
-    if (dims[at] > MAX_SIDE || dims[at + 1] > MAX_SIDE)
+        dims[i] = muc_keras_dim(im, p.x, i) * (i >= p.at && i < p.at + 2 ? size[i - p.at] : 1);
+    if (dims[p.at] > MAX_SIDE || dims[p.at + 1] > MAX_SIDE)
         return muc_keras_refuse(im, MUC_UNSUPPORTED, "a result of more than 65536 rows or columns");
     muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, dims, 4);
     muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
     muc_attributes_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);
     if (!linear)
         muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
-    return muc_keras_last(im, im->to, &x, 1, &a);
+    return muc_keras_last(im, im->to, &p.x, 1, &a);
 }
 
 /* ---- several inputs ---- */
@@ -218,29 +205,19 @@ static muc_status import_chain(muc_keras_import *im)
     return muc_keras_last(im, im->to, pair, 2, NULL);
 }
 
-muc_status muc_keras_import_many(muc_keras_import *im)
-{
-    uint32_t *inputs, count = im->call->input_count;
-
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &inputs));
-    for (uint32_t i = 0; i < count; i++)
-        inputs[i] = muc_keras_input(im, i);
-    return muc_keras_last(im, im->to, inputs, count, NULL);
-}
-
 /* Keras 1's layer of several inputs */
 muc_status muc_keras_import_merge(muc_keras_import *im)
 {
     static const struct {
         const char *mode;
         muc_op op;
-        muc_keras_importer *import;
+        const char *recipe; /* NULL: one after the other */
     } modes[] = {
-        { "sum", MUC_OP_ADD, import_chain },
-        { "mul", MUC_OP_MUL, import_chain },
-        { "ave", MUC_OP_MEAN, muc_keras_import_many },
-        { "max", MUC_OP_MAX, muc_keras_import_many },
-        { "concat", MUC_OP_CONCAT, muc_keras_import_concatenate },
+        { "sum", MUC_OP_ADD, NULL },
+        { "mul", MUC_OP_MUL, NULL },
+        { "ave", MUC_OP_MEAN, "" },
+        { "max", MUC_OP_MAX, "" },
+        { "concat", MUC_OP_CONCAT, ". * axis=@axis,concat_axis:-1" },
     };
     const char *mode;
 
@@ -249,23 +226,9 @@ muc_status muc_keras_import_merge(muc_keras_import *im)
         if (strcmp(modes[i].mode, mode) != 0)
             continue;
         im->to = modes[i].op;
-        return modes[i].import(im);
+        return modes[i].recipe ? muc_keras_cook_inputs(im, modes[i].recipe) : import_chain(im);
     }
     return muc_keras_refuse(im, MUC_UNSUPPORTED, "mode '%.40s'", mode);
-}
-
-/* x scale + offset */
-muc_status muc_keras_import_rescaling(muc_keras_import *im)
-{
-    uint32_t pair[2] = { muc_keras_input(im, 0) };
-    double scale, offset;
-
-    MUC_TRY(muc_keras_real(im, "scale", 1, &scale));
-    MUC_TRY(muc_keras_real(im, "offset", 0, &offset));
-    MUC_TRY(muc_keras_number(im, "scale", scale, &pair[1]));
-    MUC_TRY(muc_keras_step(im, MUC_OP_MUL, "scaled", pair, 2, NULL, &pair[0]));
-    MUC_TRY(muc_keras_number(im, "offset", offset, &pair[1]));
-    return muc_keras_last(im, im->to, pair, 2, NULL);
 }
 
 /* a number among a call's arguments, and whether it comes first: of Keras 2 the keyword y */
@@ -323,27 +286,10 @@ muc_status muc_keras_import_function(muc_keras_import *im)
         if (strcmp(functions[i].name, name) != 0)
             continue;
         im->to = functions[i].op;
-        return im->to == MUC_OP_RELU || im->to == MUC_OP_SIGMOID ? muc_keras_import_many(im)
+        return im->to == MUC_OP_RELU || im->to == MUC_OP_SIGMOID ? muc_keras_cook_inputs(im, "")
                                                                  : muc_keras_import_arithmetic(im);
     }
     if (strcmp(name, "nn.relu6") == 0)
         return muc_keras_activate(im, "relu6", muc_keras_input(im, 0));
     return muc_keras_refuse(im, MUC_UNSUPPORTED, "function '%.100s'", name);
-}
-
-muc_status muc_keras_import_concatenate(muc_keras_import *im)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t *inputs, count = im->call->input_count;
-    int64_t axis, rank = muc_keras_rank(im, muc_keras_input(im, 0));
-
-    MUC_TRY(muc_keras_integers(im, "axis|concat_axis", 1, -rank, (const int64_t[]){ -1 }, &axis));
-    if (axis >= rank)
-        return muc_keras_refuse(im, MUC_MALFORMED, "axis %" PRId64 " of %" PRId64 " dimensions",
-                                axis, rank);
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &inputs));
-    for (uint32_t i = 0; i < count; i++)
-        inputs[i] = muc_keras_input(im, i);
-    muc_attributes_set(&a, MUC_KEY_AXIS, axis < 0 ? axis + rank : axis);
-    return muc_keras_last(im, im->to, inputs, count, &a);
 }

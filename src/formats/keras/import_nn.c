@@ -5,21 +5,12 @@
 #include "formats/keras/import.h"
 #include "import/sliding_window.h"
 
-enum { MAX_SPATIAL = 2 };
+enum { MAX_SPATIAL = MUC_KERAS_MAX_SPATIAL };
 static const int64_t ones[MAX_SPATIAL] = { 1, 1 };
 
 /* ---- windows ---- */
 
-/* Pixels of the call's input, and where its channels are. */
-typedef struct pixels {
-    uint32_t x;
-    bool first;                /* channels come first */
-    uint32_t at;               /* dimension of the first spatial one */
-    int64_t size[MAX_SPATIAL]; /* of x */
-    int64_t channels;
-} pixels;
-
-static muc_status pixels_of(const muc_keras_import *im, pixels *out)
+muc_status muc_keras_pixels_of(const muc_keras_import *im, muc_keras_pixels *out)
 {
     out->x = muc_keras_input(im, 0);
     MUC_TRY(muc_keras_channels(im, &out->first));
@@ -49,7 +40,7 @@ static muc_status read_padding(const muc_keras_import *im, muc_padding *out)
 }
 
 /* a window over the pixels as attributes; its kernel, strides and dilations are there */
-static muc_status set_window(muc_keras_import *im, muc_attributes *a, const pixels *p,
+static muc_status set_window(muc_keras_import *im, muc_attributes *a, const muc_keras_pixels *p,
                              muc_window *w)
 {
     muc_padding padding;
@@ -63,8 +54,8 @@ static muc_status set_window(muc_keras_import *im, muc_attributes *a, const pixe
     return MUC_OK;
 }
 
-static muc_status set_convolution(muc_keras_import *im, muc_attributes *a, const pixels *p,
-                                  const int64_t *kernel)
+static muc_status set_convolution(muc_keras_import *im, muc_attributes *a,
+                                  const muc_keras_pixels *p, const int64_t *kernel)
 {
     muc_window w = { .spatial = im->spatial };
 
@@ -162,9 +153,9 @@ muc_status muc_keras_import_conv(muc_keras_import *im)
     uint32_t inputs[3], count = 2;
     stored_kernel kernel;
     int64_t groups;
-    pixels p;
+    muc_keras_pixels p;
 
-    MUC_TRY(pixels_of(im, &p));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(kernel_of(im, 0, &kernel));
     MUC_TRY(muc_keras_integers(im, "groups", 1, 1, ones, &groups));
     inputs[0] = p.x;
@@ -177,8 +168,8 @@ muc_status muc_keras_import_conv(muc_keras_import *im)
 }
 
 /* array 0, [pixels.., in, multiplier], as weights of in * multiplier outputs and in groups */
-static muc_status depthwise_weights(muc_keras_import *im, muc_attributes *a, const pixels *p,
-                                    uint32_t *weights, int64_t *outputs)
+static muc_status depthwise_weights(muc_keras_import *im, muc_attributes *a,
+                                    const muc_keras_pixels *p, uint32_t *weights, int64_t *outputs)
 {
     stored_kernel kernel;
 
@@ -200,9 +191,9 @@ muc_status muc_keras_import_depthwise(muc_keras_import *im)
     muc_attributes a = { .count = 0 };
     uint32_t inputs[3], count = 2;
     int64_t outputs;
-    pixels p;
+    muc_keras_pixels p;
 
-    MUC_TRY(pixels_of(im, &p));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     inputs[0] = p.x;
     MUC_TRY(depthwise_weights(im, &a, &p, &inputs[1], &outputs));
     MUC_TRY(add_bias(im, 1, outputs, inputs, &count));
@@ -215,9 +206,9 @@ muc_status muc_keras_import_separable(muc_keras_import *im)
     uint32_t inputs[3], count = 2;
     stored_kernel kernel;
     int64_t between;
-    pixels p;
+    muc_keras_pixels p;
 
-    MUC_TRY(pixels_of(im, &p));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     inputs[0] = p.x;
     MUC_TRY(depthwise_weights(im, &a, &p, &inputs[1], &between));
     MUC_TRY(muc_keras_step(im, im->to, "depthwise", inputs, 2, &a, &inputs[0]));
@@ -262,9 +253,9 @@ muc_status muc_keras_import_conv_transpose(muc_keras_import *im)
     muc_window w = { .spatial = im->spatial };
     stored_kernel kernel;
     muc_padding padding;
-    pixels p;
+    muc_keras_pixels p;
 
-    MUC_TRY(pixels_of(im, &p));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(kernel_of(im, 0, &kernel));
     MUC_TRY(read_padding(im, &padding));
     MUC_TRY(muc_keras_integers(im, "strides|subsample", im->spatial, 1, ones, w.strides));
@@ -393,9 +384,9 @@ muc_status muc_keras_import_pool(muc_keras_import *im)
     static const int64_t twos[MAX_SPATIAL] = { 2, 2 };
     muc_attributes a = { .count = 0 };
     muc_window w = { .dilations = { 1, 1 } };
-    pixels p;
+    muc_keras_pixels p;
 
-    MUC_TRY(pixels_of(im, &p));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(muc_keras_integers(im, "pool_size|pool_length", im->spatial, 1, twos, w.kernel));
     MUC_TRY(muc_keras_integers(im, "strides|stride", im->spatial, 1, w.kernel, w.strides));
     muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, im->spatial);
@@ -407,10 +398,10 @@ muc_status muc_keras_import_global_pool(muc_keras_import *im)
 {
     muc_attributes a = { .count = 0 };
     int64_t axes[MAX_SPATIAL];
-    pixels p;
+    muc_keras_pixels p;
     bool keep;
 
-    MUC_TRY(pixels_of(im, &p));
+    MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(muc_keras_bool(im, "keepdims", false, &keep));
     for (uint32_t i = 0; i < im->spatial; i++)
         axes[i] = p.at + i;

@@ -106,6 +106,7 @@ typedef struct onnx_row {
     onnx_importer *import;
     muc_op op; /* what plain importers make */
     onnx_evaluator *evaluate;
+    const char *recipe; /* NULL: its importer is one of its own */
 } onnx_row;
 
 /* One node at work. */

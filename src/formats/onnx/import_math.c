@@ -7,35 +7,6 @@
 
 #include "formats/onnx/operators.h"
 
-muc_status onnx_import_cast(onnx_call *call)
-{
-    muc_attributes a = { .count = 0 };
-    int64_t number, saturate;
-    muc_dtype to;
-    uint32_t x;
-
-    MUC_TRY(onnx_integer(call, "to", 0, &number));
-    MUC_TRY(onnx_integer(call, "saturate", 1, &saturate)); /* of 8-bit floats only */
-    MUC_TRY(
-        muc_onnx_dtype(call->im->ctx, call->im->source->path, call->name, (int32_t)number, &to));
-    MUC_TRY(onnx_input(call, 0, &x));
-    muc_attributes_set(&a, MUC_KEY_TO, to);
-    return onnx_emit(call, MUC_OP_CAST, &x, 1, &a, 1);
-}
-
-muc_status onnx_import_cast_like(onnx_call *call)
-{
-    muc_attributes a = { .count = 0 };
-    int64_t saturate;
-    uint32_t x, like;
-
-    MUC_TRY(onnx_integer(call, "saturate", 1, &saturate));
-    MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_input(call, 1, &like));
-    muc_attributes_set(&a, MUC_KEY_TO, onnx_tensor(call, like)->dtype);
-    return onnx_emit(call, MUC_OP_CAST, &x, 1, &a, 1);
-}
-
 muc_status onnx_import_clip(onnx_call *call)
 {
     double bounds[2];
@@ -97,8 +68,7 @@ muc_status onnx_import_dropout(onnx_call *call)
     return bind_mask(call, x, 1);
 }
 
-/* *tensor with its last two dimensions exchanged */
-static muc_status exchange_last(onnx_call *call, uint32_t *tensor)
+muc_status onnx_exchange_last(onnx_call *call, uint32_t *tensor)
 {
     uint32_t rank = onnx_tensor(call, *tensor)->rank;
     muc_attributes a = { .count = 0 };
@@ -121,7 +91,8 @@ muc_status onnx_import_gemm(onnx_call *call)
 
     MUC_TRY(onnx_input(call, 0, &x));
     if (onnx_tensor(call, x)->rank <= 2)
-        return onnx_import_plain(call);
+        return onnx_cook(call,
+                         ". * alpha=@alpha beta=@beta transpose_a=@transA transpose_b=@transB");
     MUC_TRY(onnx_all_inputs(call, &inputs, &count));
     MUC_TRY(onnx_integer(call, "transA", 0, &transposes[0]));
     MUC_TRY(onnx_integer(call, "transB", 0, &transposes[1]));
@@ -131,7 +102,7 @@ muc_status onnx_import_gemm(onnx_call *call)
         return onnx_fail(call, MUC_UNSUPPORTED, "a stack of matrices with alpha or beta");
     for (uint32_t i = 0; i < 2; i++)
         if (transposes[i])
-            MUC_TRY(exchange_last(call, &inputs[i]));
+            MUC_TRY(onnx_exchange_last(call, &inputs[i]));
     if (count == 2 || inputs[2] == MUC_NO_ID)
         return onnx_emit(call, MUC_OP_MATMUL, inputs, 2, NULL, 1);
     MUC_TRY(onnx_step(call, MUC_OP_MATMUL, inputs, 2, NULL, &inputs[1]));
@@ -184,16 +155,9 @@ muc_status onnx_import_softmax(onnx_call *call)
 static muc_status normal_axes(onnx_call *call, const int64_t *axes, size_t count, uint32_t rank,
                               int64_t *items, uint32_t *used)
 {
-    bool set[MUC_GRAPH_MAX_RANK] = { false };
+    bool set[MUC_GRAPH_MAX_RANK];
 
-    for (size_t i = 0; i < count; i++) {
-        uint32_t axis;
-
-        MUC_TRY(onnx_axis(call, axes[i], rank, &axis));
-        if (set[axis])
-            return onnx_fail(call, MUC_MALFORMED, "axis %u is there twice", axis);
-        set[axis] = true;
-    }
+    MUC_TRY(onnx_mark_axes(call, axes, count, rank, set));
     *used = 0;
     for (uint32_t i = 0; i < rank; i++)
         if (set[i] || count == 0)
@@ -217,23 +181,6 @@ muc_status onnx_import_reduce(onnx_call *call)
     muc_attributes_set_integers(&a, MUC_KEY_AXES, items, count == 0 && no_op ? 0 : used);
     muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, keep);
     return onnx_emit(call, call->row->op, &x, 1, &a, 1);
-}
-
-muc_status onnx_import_cum_sum(onnx_call *call)
-{
-    int64_t axis, exclusive, reverse;
-    muc_attributes a = { .count = 0 };
-    uint32_t x, normal;
-
-    MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_known_integer(call, 1, &axis));
-    MUC_TRY(onnx_axis(call, axis, onnx_tensor(call, x)->rank, &normal));
-    MUC_TRY(onnx_integer(call, "exclusive", 0, &exclusive));
-    MUC_TRY(onnx_integer(call, "reverse", 0, &reverse));
-    muc_attributes_set(&a, MUC_KEY_AXIS, normal);
-    muc_attributes_set(&a, MUC_KEY_EXCLUSIVE, exclusive);
-    muc_attributes_set(&a, MUC_KEY_REVERSE, reverse);
-    return onnx_emit(call, MUC_OP_CUM_SUM, &x, 1, &a, 1);
 }
 
 /* k as an attribute in old versions, as an operand in newer ones */

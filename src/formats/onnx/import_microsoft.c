@@ -229,45 +229,12 @@ muc_status onnx_import_dynamic_matmul(onnx_call *call)
 
 /* ---- what optimisations make ---- */
 
-/* Gelu of x, and of a bias before: BiasGelu, FastGelu (by tanh) */
-muc_status onnx_import_bias_gelu(onnx_call *call)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t x, bias;
-
-    MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_input_or_none(call, 1, &bias));
-    if (bias != MUC_NO_ID)
-        MUC_TRY(onnx_step2(call, MUC_OP_ADD, x, bias, &x));
-    if (strcmp(call->proto->op_type, "FastGelu") == 0)
-        muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_TANH);
-    return onnx_emit(call, MUC_OP_GELU, &x, 1, &a, 1);
-}
-
-/* the last two dimensions exchanged, if they shall be */
-static muc_status exchange(onnx_call *call, const char *name, uint32_t *x)
-{
-    uint32_t rank = onnx_tensor(call, *x)->rank;
-    int64_t wanted, perm[MUC_GRAPH_MAX_RANK];
-    muc_attributes a = { .count = 0 };
-
-    MUC_TRY(onnx_integer(call, name, 0, &wanted));
-    if (!wanted || rank < 2)
-        return MUC_OK;
-    for (uint32_t i = 0; i < rank; i++)
-        perm[i] = i;
-    perm[rank - 1] = rank - 2;
-    perm[rank - 2] = rank - 1;
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, rank);
-    return onnx_step(call, MUC_OP_TRANSPOSE, x, 1, &a, x);
-}
-
 muc_status onnx_import_fused_matmul(onnx_call *call)
 {
     static const char *const transposes[] = { "transA", "transB" };
     static const char *const stacks[] = { "transBatchA", "transBatchB" };
     uint32_t inputs[2];
-    int64_t stack;
+    int64_t stack, transposed;
     double alpha;
 
     for (uint32_t i = 0; i < 2; i++) {
@@ -275,7 +242,9 @@ muc_status onnx_import_fused_matmul(onnx_call *call)
         MUC_TRY(onnx_integer(call, stacks[i], 0, &stack));
         if (stack)
             return onnx_fail(call, MUC_UNSUPPORTED, "%s is 1", stacks[i]);
-        MUC_TRY(exchange(call, transposes[i], &inputs[i]));
+        MUC_TRY(onnx_integer(call, transposes[i], 0, &transposed));
+        if (transposed && onnx_tensor(call, inputs[i])->rank > 1)
+            MUC_TRY(onnx_exchange_last(call, &inputs[i]));
     }
     MUC_TRY(onnx_real(call, "alpha", 1, &alpha));
     if (alpha == 1)

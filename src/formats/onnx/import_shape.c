@@ -46,9 +46,8 @@ muc_status onnx_import_flatten(onnx_call *call)
     return emit_reshape(call, x, &to);
 }
 
-/* set[i]: dimension i of rank is one of the axes */
-static muc_status mark_axes(onnx_call *call, const int64_t *axes, size_t count, uint32_t rank,
-                            bool *set)
+muc_status onnx_mark_axes(onnx_call *call, const int64_t *axes, size_t count, uint32_t rank,
+                          bool *set)
 {
     memset(set, 0, MUC_GRAPH_MAX_RANK * sizeof(*set));
     for (size_t i = 0; i < count; i++) {
@@ -74,7 +73,7 @@ muc_status onnx_import_squeeze(onnx_call *call)
     MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(onnx_operand_integers(call, "axes", 1, &axes, &count));
     from = onnx_shape_of(call, x);
-    MUC_TRY(mark_axes(call, axes, count, from.rank, set));
+    MUC_TRY(onnx_mark_axes(call, axes, count, from.rank, set));
     for (uint32_t i = 0; i < from.rank; i++) {
         if (axes && set[i] && from.dims[i] != one)
             return onnx_fail(call, MUC_MALFORMED, "dimension %u is not 1", i);
@@ -99,7 +98,7 @@ muc_status onnx_import_unsqueeze(onnx_call *call)
         return onnx_fail(call, MUC_UNSUPPORTED, "%zu axes more than the %u dimensions", count,
                          from.rank);
     to.rank = from.rank + (uint32_t)count;
-    MUC_TRY(mark_axes(call, axes, count, to.rank, set));
+    MUC_TRY(onnx_mark_axes(call, axes, count, to.rank, set));
     for (uint32_t i = 0, j = 0; i < to.rank; i++)
         to.dims[i] = set[i] ? muc_expr_const(call->im->graph->pool, 1) : from.dims[j++];
     return emit_reshape(call, x, &to);

@@ -340,26 +340,16 @@ muc_status onnx_import_pool(onnx_call *call)
     MUC_TRY(pool_attribute(call, MUC_OP_AVERAGE_POOL, "count_include_pad",
                            MUC_KEY_COUNT_INCLUDE_PAD, 0, &a));
     MUC_TRY(pool_attribute(call, MUC_OP_LP_POOL, "p", MUC_KEY_P, 2, &a));
-    return onnx_emit(call, call->row->op, &x, 1, &a, onnx_output_count(call));
+    return onnx_emit(call, call->row->op, &x, 1, &a, onnx_output_count(call, call->row->op));
 }
 
-muc_status onnx_import_global_pool(onnx_call *call)
+/* the order of the norm is 1 or 2 */
+muc_status onnx_import_global_lp_pool(onnx_call *call)
 {
-    int64_t axes[MUC_GRAPH_MAX_RANK], p = 2;
-    muc_attributes a = { .count = 0 };
-    muc_op op = call->row->op;
-    uint32_t x, rank;
+    int64_t p;
 
-    MUC_TRY(onnx_input(call, 0, &x));
-    rank = onnx_tensor(call, x)->rank;
-    if (rank < 3)
-        return onnx_fail(call, MUC_MALFORMED, "%u dimensions, expected 3 or more", rank);
-    if (op == MUC_OP_REDUCE_L2)
-        MUC_TRY(onnx_integer(call, "p", 2, &p));
+    MUC_TRY(onnx_integer(call, "p", 2, &p));
     if (p != 1 && p != 2)
         return onnx_fail(call, MUC_UNSUPPORTED, "a norm of order %" PRId64, p);
-    for (uint32_t i = 2; i < rank; i++)
-        axes[i - 2] = i;
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, rank - 2);
-    return onnx_emit(call, p == 1 ? MUC_OP_REDUCE_L1 : op, &x, 1, &a, 1);
+    return onnx_cook(call, p == 1 ? "reduce_l1 0 axes=2.." : "reduce_l2 0 axes=2..");
 }

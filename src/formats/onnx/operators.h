@@ -1,4 +1,4 @@
-/* operators.h - what importers share with the importer `plain`. */
+/* operators.h - the importers that ops.def names, and what they share. */
 #ifndef MUC_ONNX_OPERATORS_H
 #define MUC_ONNX_OPERATORS_H
 
@@ -10,15 +10,17 @@
 
 /* All inputs as tensors, MUC_NO_ID where one is left out; in the import's arena. */
 muc_status onnx_all_inputs(onnx_call *call, uint32_t **out, uint32_t *count);
-/* The attributes that attributes.def names for the operator. */
-muc_status onnx_plain_attributes(onnx_call *call, muc_attributes *out);
-uint32_t onnx_output_count(const onnx_call *call);
+/* Adds what a recipe says of the node (import/recipe.h). */
+muc_status onnx_cook(onnx_call *call, const char *recipe);
+/* Outputs that the file wants, of the row's operator, but no fewer than it has. */
+uint32_t onnx_output_count(const onnx_call *call, muc_op op);
 /* A string as a word of the graph, whatever its case. */
 muc_status onnx_word(const onnx_call *call, const char *name, const char *value, muc_word *out);
 
-/* Whether a loss is in the form of Deeploy's networks: its one output is log(softmax(x)) of x [N,
- * C]. */
-bool onnx_wants_log_probabilities(const onnx_call *call);
-muc_status onnx_import_log_probabilities(onnx_call *call);
+/* set[i], [MUC_GRAPH_MAX_RANK]: dimension i of rank is one of the axes; none may be there twice. */
+muc_status onnx_mark_axes(onnx_call *call, const int64_t *axes, size_t count, uint32_t rank,
+                          bool *set);
+/* *tensor with its last two dimensions exchanged. */
+muc_status onnx_exchange_last(onnx_call *call, uint32_t *tensor);
 
 #endif

@@ -385,18 +385,6 @@ muc_status onnx_import_integer_softmax(onnx_call *call)
     return onnx_emit(call, MUC_OP_INTEGER_SOFTMAX, inputs, 2, &attributes, 1);
 }
 
-muc_status onnx_import_ita_max(onnx_call *call)
-{
-    muc_attributes attributes = { .count = 0 };
-    int64_t levels;
-    uint32_t x;
-
-    MUC_TRY(integer_in(call, "n_levels", 2, 256, &levels));
-    MUC_TRY(onnx_input(call, 0, &x));
-    muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
-    return onnx_emit(call, MUC_OP_ITA_MAX, &x, 1, &attributes, 1);
-}
-
 muc_status onnx_import_ita_partial_max(onnx_call *call)
 {
     muc_attributes attributes = { .count = 0 };

@@ -11,36 +11,37 @@
 #include <string.h>
 
 #include "formats/network.h"
+#include "graph/scales.h"
 #include "import/free_name.h"
 
 enum { MAX_RANK = MUC_GRAPH_MAX_RANK, MESSAGE = 320 };
 
+/* which quantized integers go by way of real numbers */
+typedef enum quantized { INTEGER, REAL_I16, REAL } quantized;
+
 typedef struct row {
-    const char *note;
+    const char *recipe; /* NULL: its importer is one of its own */
     muc_tflite_importer *import;
     int32_t version;
     muc_flat_table options;
     uint32_t least, most, shape;
     muc_op to;
+    quantized quantized;
 } row;
 
 static const row rows[MUC_TFLITE_CODE_COUNT] = {
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
-    [MUC_TFLITE_##name##_CODE] = { note,    muc_tflite_import_##import, \
+#define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
+    [MUC_TFLITE_##name##_CODE] = { NULL,    muc_tflite_import_##import, \
                                    version, MUC_FLAT_##options, \
                                    least,   most, \
-                                   shape,   MUC_OP_##to },
-#include "formats/tflite/ops.def"
-#undef TFLITE_ROW
-};
-
-enum { REAL_I16 = 1, REAL = 2 };
-
-/* which quantized integers an operator takes by way of real numbers */
-static const uint8_t through_reals[MUC_TFLITE_CODE_COUNT] = {
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note)
-#define TFLITE_REAL(name) [MUC_TFLITE_##name##_CODE] = REAL,
-#define TFLITE_REAL_I16(name) [MUC_TFLITE_##name##_CODE] = REAL_I16,
+                                   shape,   MUC_OP_##to, \
+                                   reals },
+#define TFLITE_RECIPE(name, version, options, least, most, shape, to, recipe, reals) \
+    [MUC_TFLITE_##name##_CODE] = { recipe,  muc_tflite_import_recipe, \
+                                   version, MUC_FLAT_##options, \
+                                   least,   most, \
+                                   shape,   MUC_OP_##to, \
+                                   reals },
 #include "formats/tflite/ops.def"
 #undef TFLITE_ROW
 };
@@ -329,6 +330,11 @@ muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inp
     return MUC_OK;
 }
 
+muc_status muc_tflite_import_recipe(muc_tflite_import *im)
+{
+    return muc_tflite_cook(im, rows[im->op->code].recipe);
+}
+
 /* ---- the graph ---- */
 
 /* operators whose outputs are wanted, from the last to the first */
@@ -368,6 +374,7 @@ muc_status muc_tflite_import_dilated(muc_tflite_import *im, const muc_tflite_pha
     whole.outputs = im->op->outputs;
     each.op = &whole;
     each.to = rows[whole.code].to;
+    each.table = rows[whole.code].options;
     each.phases = phases;
     each.options =
         muc_flat_union_at(whole.table, MUC_FLAT_OPERATOR_options, rows[whole.code].options);
@@ -409,13 +416,26 @@ static muc_status check_operands(const muc_tflite_import *im, const row *r)
 
 /* ---- integers as the real numbers that they stand for ---- */
 
+/* whether an operator is sigmoid or tanh of int16 that TFLite has a table for */
+static bool has_table(const muc_tflite_import *im, muc_op op)
+{
+    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *y = muc_tflite_out(im, 0);
+    muc_table_scale scale;
+
+    return (op == MUC_OP_SIGMOID || op == MUC_OP_TANH) && x->dtype == MUC_I16 &&
+           y->dtype == MUC_I16 && x->quantization.count == 1 && y->quantization.count == 1 &&
+           x->quantization.zero_points[0] == 0 && y->quantization.zero_points[0] == 0 &&
+           x->quantization.scales[0] > 0 && y->quantization.scales[0] > 0 &&
+           muc_scale_of_table(op, x->quantization.scales[0], y->quantization.scales[0], &scale);
+}
+
 static bool goes_through_reals(const muc_tflite_import *im)
 {
-    uint8_t which = through_reals[im->op->code];
+    quantized which = rows[im->op->code].quantized;
 
-    if (which == REAL_I16 && muc_tflite_has_table(im, rows[im->op->code].to))
+    if (which == REAL_I16 && has_table(im, rows[im->op->code].to))
         return false;
-    for (uint32_t i = 0; which && i < im->op->input_count; i++) {
+    for (uint32_t i = 0; which != INTEGER && i < im->op->input_count; i++) {
         const muc_tflite_tensor *x = muc_tflite_in(im, i);
 
         if (x && muc_tflite_is_quantized(x) && (which == REAL || x->dtype == MUC_I16))
@@ -495,6 +515,7 @@ static muc_status import_operator(muc_tflite_import *im, uint32_t index)
     MUC_TRY(check_operands(im, r));
     MUC_TRY(find_options(im, r));
     im->to = r->to;
+    im->table = r->options;
     return goes_through_reals(im) ? import_real(im, r) : r->import(im);
 }
 

@@ -46,6 +46,8 @@ typedef struct muc_tflite_import {
     const muc_tflite_operator *op;
     uint32_t index; /* of op */
     muc_flat options;
+    muc_flat_table table;            /* that they are */
+    bool activated;                  /* a recipe's last node has the options' activation */
     muc_op to;                       /* the row's operator of the graph */
     muc_tflite_variable *variables;  /* [MUC_TFLITE_MOST_VARIABLES] */
     uint32_t *variable_count;        /* of them */
@@ -76,8 +78,8 @@ const muc_tflite_tensor *muc_tflite_out(const muc_tflite_import *im, uint32_t i)
 bool muc_tflite_is_quantized(const muc_tflite_tensor *tensor);
 /* The graph's tensor of input i, a constant being added at its first use; MUC_NO_ID: absent. */
 muc_status muc_tflite_input(muc_tflite_import *im, uint32_t i, uint32_t *id);
-/* Whether an operator is sigmoid or tanh of int16 that TFLite has a table for. */
-bool muc_tflite_has_table(const muc_tflite_import *im, muc_op op);
+/* The same, of integers by the output's scale. */
+muc_status muc_tflite_scaled_input(muc_tflite_import *im, uint32_t i, uint32_t *id);
 /* The state that input i, a variable, is in the graph. */
 muc_status muc_tflite_state(muc_tflite_import *im, uint32_t i, uint32_t *id);
 /* A state like a tensor of the model. */
@@ -85,14 +87,8 @@ muc_status muc_tflite_new_state(muc_tflite_import *im, const muc_tflite_tensor *
                                 const char *name, uint32_t *id);
 /* An int8 constant of real activations, dequantized; else *id stays. */
 muc_status muc_tflite_dequantize(muc_tflite_import *im, uint32_t i, uint32_t *id);
-/* The mean before this one if both are one pool, else NULL. */
-const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im);
 /* Marks the operators that are imported with one behind them. */
 void muc_tflite_mark_inner(const muc_tflite_import *im);
-/* Whether two means, of one scale, are over the pixels of a [N, H, W, C] or [N, C, H, W]. */
-bool muc_tflite_means_are_pool(const muc_tflite_import *im, const muc_tflite_operator *inner,
-                               const muc_tflite_operator *outer, bool *channels_last);
-bool muc_tflite_keeps_dims(const muc_tflite_operator *op);
 /* Whether a BATCH_TO_SPACE_ND ends what is a dilated convolution. */
 bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operator *back,
                             muc_tflite_phases *phases);
@@ -106,6 +102,9 @@ muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t
 /* An axis of a tensor of this rank, negative ones counted from the end. */
 muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t rank,
                            int64_t *axis);
+
+/* Adds what a recipe says of the operator (import/recipe.h). */
+muc_status muc_tflite_cook(muc_tflite_import *im, const char *recipe);
 
 int64_t muc_tflite_option(const muc_tflite_import *im, muc_flat_field field);
 
@@ -136,9 +135,10 @@ muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activa
 muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_tensor *a,
                                  const muc_tflite_tensor *b);
 
+muc_tflite_importer muc_tflite_import_recipe;
 /* MIRROR_PAD of mode SYMMETRIC */
 muc_tflite_importer muc_tflite_import_symmetric_pad;
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, note) \
+#define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
     muc_tflite_importer muc_tflite_import_##import;
 #include "formats/tflite/ops.def"
 #undef TFLITE_ROW

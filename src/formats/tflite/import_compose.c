@@ -14,55 +14,11 @@ static muc_status step(muc_tflite_import *im, muc_op op, const char *suffix,
     return muc_tflite_step(im, op, suffix, id, 1, a, muc_tflite_in(im, 0), id);
 }
 
-/* the operator's one axis, a constant of one element */
-static muc_status axis_input(const muc_tflite_import *im, uint32_t i, uint32_t rank, int64_t *axis)
-{
-    int64_t item;
-    uint32_t count;
-
-    MUC_TRY(muc_tflite_integers(im, i, 1, &item, &count));
-    if (count != 1)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "no axis");
-    return muc_tflite_axis(im, item, rank, axis);
-}
-
 static muc_status real_alone(const muc_tflite_import *im)
 {
     if (muc_tflite_in(im, 0)->dtype != MUC_F32)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of integers");
     return MUC_OK;
-}
-
-/* ---- element by element ---- */
-
-muc_status muc_tflite_import_not_equal(muc_tflite_import *im)
-{
-    uint32_t inputs[2], id;
-
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_in(im, 1)));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    MUC_TRY(muc_tflite_step(im, MUC_OP_EQUAL, "equal", inputs, 2, NULL, NULL, &id));
-    return muc_tflite_last(im, MUC_OP_NOT, &id, 1, NULL);
-}
-
-/* of real numbers the floor of the quotient; of integers (x - x mod y) / y, which is whole */
-muc_status muc_tflite_import_floor_div(muc_tflite_import *im)
-{
-    uint32_t inputs[2], parts[2];
-
-    if (muc_tflite_is_quantized(muc_tflite_in(im, 0)))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of quantized integers");
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    if (muc_tflite_in(im, 0)->dtype == MUC_F32) {
-        MUC_TRY(muc_tflite_step(im, MUC_OP_DIV, "quotient", inputs, 2, NULL, NULL, &parts[0]));
-        return muc_tflite_last(im, MUC_OP_FLOOR, parts, 1, NULL);
-    }
-    parts[0] = inputs[0];
-    MUC_TRY(muc_tflite_step(im, MUC_OP_MOD, "rest", inputs, 2, NULL, NULL, &parts[1]));
-    MUC_TRY(muc_tflite_step(im, MUC_OP_SUB, "whole", parts, 2, NULL, NULL, &inputs[0]));
-    return muc_tflite_last(im, MUC_OP_DIV, inputs, 2, NULL);
 }
 
 /* SELECT's condition may be one for each of dimension 0 */
@@ -87,37 +43,6 @@ muc_status muc_tflite_import_select(muc_tflite_import *im)
     return muc_tflite_last(im, MUC_OP_WHERE, inputs, 3, NULL);
 }
 
-/* a scalar, of the output's type and scale: all elements are its */
-muc_status muc_tflite_import_fill(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
-
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 1), muc_tflite_out(im, 0)));
-    MUC_TRY(muc_tflite_input(im, 1, &input));
-    muc_tflite_set_dims(im, &a, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
-    return muc_tflite_last(im, MUC_OP_EXPAND, &input, 1, &a);
-}
-
-muc_status muc_tflite_import_zeros_like(muc_tflite_import *im)
-{
-    const muc_tflite_tensor *out = muc_tflite_out(im, 0);
-    muc_attributes a = { .count = 0 };
-    muc_tensor zero = { .dtype = out->dtype };
-    uint8_t *data;
-    uint32_t id;
-
-    if (muc_tflite_is_quantized(out))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of quantized integers");
-    zero.bytes = muc_dtype_get(out->dtype)->block_bytes;
-    MUC_TRY(muc_arena_new(im->ctx, im->arena, (size_t)zero.bytes, 1, (void **)&data));
-    memset(data, 0, (size_t)zero.bytes);
-    zero.data = data;
-    MUC_TRY(muc_tflite_constant(im, "zero", &zero, &id));
-    muc_tflite_set_dims(im, &a, MUC_KEY_SHAPE, out);
-    return muc_tflite_last(im, MUC_OP_EXPAND, &id, 1, &a);
-}
-
 muc_status muc_tflite_import_rank(muc_tflite_import *im)
 {
     muc_attributes a = { .count = 0 }, shape = { .count = 0 };
@@ -129,49 +54,6 @@ muc_status muc_tflite_import_rank(muc_tflite_import *im)
     MUC_TRY(muc_tflite_step(im, MUC_OP_EXPRESSIONS, "rank", NULL, 0, &a, NULL, &id));
     muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, NULL, 0);
     return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
-}
-
-/* ---- over axes ---- */
-
-/* REDUCE_ANY and REDUCE_ALL: of the bools as integers */
-muc_status muc_tflite_import_reduce_bools(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 }, to = { .count = 0 };
-    int64_t items[MAX_RANK], axes[MAX_RANK];
-    uint32_t id, given, count = 0;
-
-    MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, items, &given));
-    for (uint32_t d = 0; d < muc_tflite_in(im, 0)->rank; d++)
-        for (uint32_t i = 0; i < given; i++) {
-            int64_t axis;
-
-            MUC_TRY(muc_tflite_axis(im, items[i], muc_tflite_in(im, 0)->rank, &axis));
-            if (axis == d && (count == 0 || axes[count - 1] != d))
-                axes[count++] = d;
-        }
-    MUC_TRY(muc_tflite_input(im, 0, &id));
-    muc_attributes_set(&to, MUC_KEY_TO, MUC_I32);
-    MUC_TRY(step(im, MUC_OP_CAST, "numbers", &to, &id));
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, count);
-    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, muc_tflite_keeps_dims(im->op));
-    MUC_TRY(step(im, im->to, "reduced", &a, &id));
-    to.items[0].value.integer = MUC_BOOL;
-    return muc_tflite_last(im, MUC_OP_CAST, &id, 1, &to);
-}
-
-muc_status muc_tflite_import_cumsum(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
-    int64_t axis;
-
-    MUC_TRY(axis_input(im, 1, muc_tflite_in(im, 0)->rank, &axis));
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
-    muc_attributes_set(&a, MUC_KEY_EXCLUSIVE,
-                       muc_tflite_option(im, MUC_FLAT_CUMSUM_OPTIONS_exclusive));
-    muc_attributes_set(&a, MUC_KEY_REVERSE, muc_tflite_option(im, MUC_FLAT_CUMSUM_OPTIONS_reverse));
-    return muc_tflite_last(im, im->to, &input, 1, &a);
 }
 
 /* the root of the mean of squares */
@@ -231,20 +113,6 @@ muc_status muc_tflite_import_embedding(muc_tflite_import *im)
     return muc_tflite_last(im, im->to, inputs, 2, &a);
 }
 
-muc_status muc_tflite_import_gather_nd(muc_tflite_import *im)
-{
-    muc_attributes to = { .count = 0 };
-    uint32_t inputs[2];
-
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    muc_attributes_set(&to, MUC_KEY_TO, MUC_I64);
-    if (muc_tflite_in(im, 1)->dtype != MUC_I64)
-        MUC_TRY(muc_tflite_step(im, MUC_OP_CAST, "indices", &inputs[1], 1, &to, NULL, &inputs[1]));
-    return muc_tflite_last(im, im->to, inputs, 2, NULL);
-}
-
 /* inputs: indices, updates, the output's shape; what meets adds up */
 muc_status muc_tflite_import_scatter_nd(muc_tflite_import *im)
 {
@@ -286,12 +154,11 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
     muc_tflite_import each = *im;
     uint32_t input, ids[2], count;
     int64_t k;
-    const muc_new_node node = { .op = MUC_OP_TOP_K,
-                                .input_count = 1,
-                                .inputs = &input,
-                                .attributes = a.items,
-                                .output_count = 2 };
-    muc_new_node named = node;
+    muc_new_node node = { .op = MUC_OP_TOP_K,
+                          .input_count = 1,
+                          .inputs = &input,
+                          .attributes = a.items,
+                          .output_count = 2 };
 
     if (im->op->output_count != 2 || x->rank == 0 || muc_tflite_is_quantized(x))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED,
@@ -304,9 +171,8 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
     MUC_TRY(muc_tflite_input(im, 0, &input));
     muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
     muc_attributes_set_expr(&a, MUC_KEY_K, muc_expr_const(im->graph->pool, (uint32_t)k));
-    named.attribute_count = a.count;
-    MUC_TRY(muc_arena_format(im->ctx, im->arena, &named.name, "%s/k", muc_tflite_out(im, 0)->name));
-    MUC_TRY(muc_graph_add(im->ctx, im->graph, &named, ids));
+    node.attribute_count = a.count;
+    MUC_TRY(muc_tflite_add(im, &node, "k", ids));
     each.op = &values;
     values.output_count = 1;
     MUC_TRY(muc_tflite_last(&each, MUC_OP_IDENTITY, &ids[0], 1, NULL));
@@ -373,27 +239,6 @@ muc_status muc_tflite_import_reverse(muc_tflite_import *im)
                         -1, &id));
     }
     return muc_tflite_last(im, MUC_OP_IDENTITY, &id, 1, NULL);
-}
-
-muc_status muc_tflite_import_reverse_sequence(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 }, to = { .count = 0 };
-    uint32_t rank = muc_tflite_in(im, 0)->rank, inputs[2];
-    int64_t batch, time;
-
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, MUC_FLAT_REVERSE_SEQUENCE_OPTIONS_batch_dim),
-                            rank, &batch));
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, MUC_FLAT_REVERSE_SEQUENCE_OPTIONS_seq_dim),
-                            rank, &time));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    muc_attributes_set(&to, MUC_KEY_TO, MUC_I64);
-    if (muc_tflite_in(im, 1)->dtype != MUC_I64)
-        MUC_TRY(muc_tflite_step(im, MUC_OP_CAST, "lengths", &inputs[1], 1, &to, NULL, &inputs[1]));
-    muc_attributes_set(&a, MUC_KEY_BATCH_AXIS, batch);
-    muc_attributes_set(&a, MUC_KEY_TIME_AXIS, time);
-    return muc_tflite_last(im, im->to, inputs, 2, &a);
 }
 
 /* MIRROR_PAD with the edge repeated: pieces of x backwards around it, dimension by dimension */

@@ -13,81 +13,16 @@ static muc_status move(muc_tflite_import *im, uint32_t input, const muc_attribut
     return muc_tflite_last(im, im->to, &input, 1, a);
 }
 
-/* whatever tells the new shape: it is the output's, and the file has that too */
-muc_status muc_tflite_import_reshape(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
-
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_dims(im, &a, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
-    return move(im, input, &a);
-}
-
-muc_status muc_tflite_import_transpose(muc_tflite_import *im)
-{
-    int64_t perm[MAX_RANK];
-    muc_attributes a = { .count = 0 };
-    uint32_t input, count;
-
-    MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, perm, &count));
-    for (uint32_t i = 0; i < count; i++)
-        MUC_TRY(muc_tflite_axis(im, perm[i], muc_tflite_in(im, 0)->rank, &perm[i]));
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, count);
-    return move(im, input, &a);
-}
-
-/* [rank, 2]: before and after each dimension */
-static muc_status set_pads(muc_tflite_import *im, muc_attributes *a)
-{
-    uint32_t rank = muc_tflite_in(im, 0)->rank, count;
-    int64_t items[2 * MAX_RANK], pads[2 * MAX_RANK];
-
-    MUC_TRY(muc_tflite_integers(im, 1, 2 * MAX_RANK, items, &count));
-    if (count != 2 * rank)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "%" PRIu32 " pads of %" PRIu32 " dimensions",
-                                 count, rank);
-    for (uint32_t i = 0; i < rank; i++) {
-        pads[i] = items[2 * i];
-        pads[rank + i] = items[2 * i + 1];
-    }
-    muc_attributes_set_integers(a, MUC_KEY_PADS, pads, count);
-    return MUC_OK;
-}
-
-muc_status muc_tflite_import_pad(muc_tflite_import *im)
-{
-    const muc_tflite_tensor *value = muc_tflite_in(im, 2);
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[2];
-
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
-    if (value)
-        MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), value));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 2, &inputs[1]));
-    MUC_TRY(set_pads(im, &a));
-    return muc_tflite_last(im, im->to, inputs, value ? 2 : 1, &a);
-}
-
 muc_status muc_tflite_import_mirror_pad(muc_tflite_import *im)
 {
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
-
-    if (muc_tflite_option(im, MUC_FLAT_MIRROR_PAD_OPTIONS_mode) != 0)
-        return muc_tflite_import_symmetric_pad(im);
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    MUC_TRY(set_pads(im, &a));
-    muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_REFLECT);
-    return move(im, input, &a);
+    return muc_tflite_option(im, MUC_FLAT_MIRROR_PAD_OPTIONS_mode) != 0
+               ? muc_tflite_import_symmetric_pad(im)
+               : muc_tflite_cook(im, ". 0 same0 pads=pairs#1 mode=reflect");
 }
 
 /* ---- joining and splitting ---- */
 
-/* input i, of the output's scale */
-static muc_status scaled_input(muc_tflite_import *im, uint32_t i, uint32_t *id)
+muc_status muc_tflite_scaled_input(muc_tflite_import *im, uint32_t i, uint32_t *id)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, i), *out = muc_tflite_out(im, 0);
     muc_attributes a = { .count = 0 };
@@ -114,7 +49,7 @@ muc_status muc_tflite_import_concatenation(muc_tflite_import *im)
     MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, MUC_FLAT_CONCATENATION_OPTIONS_axis),
                             muc_tflite_out(im, 0)->rank, &axis));
     for (uint32_t i = 0; i < im->op->input_count; i++)
-        MUC_TRY(scaled_input(im, i, &inputs[i]));
+        MUC_TRY(muc_tflite_scaled_input(im, i, &inputs[i]));
     muc_attributes_set(&a, MUC_KEY_AXIS, axis);
     return muc_tflite_last(im, im->to, inputs, im->op->input_count, &a);
 }
@@ -407,39 +342,6 @@ muc_status muc_tflite_import_strided_slice(muc_tflite_import *im)
 
 /* ---- the rest ---- */
 
-muc_status muc_tflite_import_gather(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[2];
-    int64_t axis;
-
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, MUC_FLAT_GATHER_OPTIONS_axis),
-                            muc_tflite_in(im, 0)->rank, &axis));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
-    if (muc_tflite_option(im, MUC_FLAT_GATHER_OPTIONS_batch_dims))
-        muc_attributes_set(&a, MUC_KEY_BATCH_DIMS,
-                           muc_tflite_option(im, MUC_FLAT_GATHER_OPTIONS_batch_dims));
-    return muc_tflite_last(im, im->to, inputs, 2, &a);
-}
-
-muc_status muc_tflite_import_tile(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 };
-    int64_t repeats[MAX_RANK];
-    uint32_t input, count;
-
-    MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, repeats, &count));
-    for (uint32_t i = 0; i < count; i++)
-        if (repeats[i] < 0 || repeats[i] > UINT32_MAX)
-            return muc_tflite_refuse(im, MUC_MALFORMED, "%" PRId64 " repetitions", repeats[i]);
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_REPEATS, repeats, count);
-    return move(im, input, &a);
-}
-
 muc_status muc_tflite_import_shape(muc_tflite_import *im)
 {
     muc_attributes a = { .count = 0 };
@@ -447,18 +349,4 @@ muc_status muc_tflite_import_shape(muc_tflite_import *im)
     muc_tflite_set_dims(im, &a, MUC_KEY_VALUES, muc_tflite_in(im, 0));
     muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
     return muc_tflite_last(im, im->to, NULL, 0, &a);
-}
-
-muc_status muc_tflite_import_block(muc_tflite_import *im)
-{
-    bool down = im->to == MUC_OP_SPACE_TO_DEPTH;
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
-
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_attributes_set(&a, MUC_KEY_BLOCK,
-                       muc_tflite_option(im, down ? MUC_FLAT_SPACE_TO_DEPTH_OPTIONS_block_size
-                                                  : MUC_FLAT_DEPTH_TO_SPACE_OPTIONS_block_size));
-    muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
-    return move(im, input, &a);
 }

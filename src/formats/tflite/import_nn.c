@@ -119,29 +119,16 @@ muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t
 /* RELU, RELU6, RELU_N1_TO_1: of integers with the scale changed first, where it changes */
 muc_status muc_tflite_import_relu(muc_tflite_import *im)
 {
-    static const struct {
-        const char *name;
-        int64_t activation;
-    } kinds[] = { { "RELU", MUC_TFLITE_RELU },
-                  { "RELU6", MUC_TFLITE_RELU6 },
-                  { "RELU_N1_TO_1", MUC_TFLITE_RELU_N1_TO_1 },
-                  { "RELU_0_TO_1", MUC_TFLITE_RELU_0_TO_1 } };
-    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *out = muc_tflite_out(im, 0);
+    static const uint8_t kinds[MUC_TFLITE_CODE_COUNT] = {
+        [MUC_TFLITE_RELU_CODE] = MUC_TFLITE_RELU,
+        [MUC_TFLITE_RELU6_CODE] = MUC_TFLITE_RELU6,
+        [MUC_TFLITE_RELU_N1_TO_1_CODE] = MUC_TFLITE_RELU_N1_TO_1,
+        [MUC_TFLITE_RELU_0_TO_1_CODE] = MUC_TFLITE_RELU_0_TO_1,
+    };
     uint32_t id;
 
-    MUC_TRY(muc_tflite_input(im, 0, &id));
-    if (muc_tflite_is_quantized(x) && muc_tflite_is_quantized(out) &&
-        (x->quantization.scales[0] != out->quantization.scales[0] ||
-         x->quantization.zero_points[0] != out->quantization.zero_points[0])) {
-        muc_attributes a = { .count = 0 };
-
-        muc_attributes_set(&a, MUC_KEY_TO, out->dtype);
-        MUC_TRY(muc_tflite_step(im, MUC_OP_QUANTIZE, "scaled", &id, 1, &a, out, &id));
-    }
-    for (size_t i = 0; i < MUC_COUNT(kinds); i++)
-        if (strcmp(kinds[i].name, muc_tflite_operator_name(im->op->code)) == 0)
-            return muc_tflite_activate(im, id, kinds[i].activation);
-    return muc_tflite_refuse(im, MUC_BUG, "no activation of this name");
+    MUC_TRY(muc_tflite_scaled_input(im, 0, &id));
+    return muc_tflite_activate(im, id, kinds[im->op->code]);
 }
 
 /* ---- windows ---- */
@@ -407,47 +394,6 @@ muc_status muc_tflite_import_batch_matmul(muc_tflite_import *im)
 }
 
 /* ---- the rest ---- */
-
-muc_status muc_tflite_import_softmax(muc_tflite_import *im)
-{
-    const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
-    float beta;
-
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    if (x->rank == 0)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "of a scalar");
-    muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
-    if (im->to == MUC_OP_LOG_SOFTMAX) {
-        if (muc_tflite_is_quantized(x))
-            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of integers");
-        return muc_tflite_last(im, im->to, &input, 1, &a);
-    }
-    beta = muc_flat_real(im->options, MUC_FLAT_SOFTMAX_OPTIONS_beta);
-    if (!(isfinite(beta) && beta > 0))
-        return muc_tflite_refuse(im, MUC_MALFORMED, "beta %g", (double)beta);
-    if (beta != 1)
-        muc_attributes_set_real(&a, MUC_KEY_BETA, (double)beta);
-    if (x->dtype == MUC_I8 && muc_tflite_out(im, 0)->dtype == MUC_I16)
-        muc_attributes_set(&a, MUC_KEY_TO, MUC_I16);
-    return muc_tflite_last(im, im->to, &input, 1, &a);
-}
-
-muc_status muc_tflite_import_l2_norm(muc_tflite_import *im)
-{
-    const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
-
-    if (x->rank == 0 || muc_tflite_is_quantized(x))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of a scalar or of integers");
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
-    muc_attributes_set(&a, MUC_KEY_P, 2);
-    return muc_tflite_activated(im, im->to, &input, 1, &a,
-                                muc_tflite_option(im, MUC_FLAT_L2_NORM_OPTIONS_activation));
-}
 
 muc_status muc_tflite_import_resize(muc_tflite_import *im)
 {

@@ -34,7 +34,7 @@ static bool same_quantization(const muc_tflite_tensor *a, const muc_tflite_tenso
 
 /* ---- means ---- */
 
-bool muc_tflite_keeps_dims(const muc_tflite_operator *op)
+static bool keeps_dims(const muc_tflite_operator *op)
 {
     muc_flat options =
         muc_flat_union_at(op->table, MUC_FLAT_OPERATOR_options, MUC_FLAT_REDUCER_OPTIONS);
@@ -47,6 +47,32 @@ static bool is_mean(const muc_tflite_operator *op)
     return op && op->code == MUC_TFLITE_MEAN_CODE && op->input_count == 2 &&
            op->output_count == 1 && op->inputs[0] != MUC_TFLITE_NONE &&
            op->inputs[1] != MUC_TFLITE_NONE;
+}
+
+/* the one axis of a mean as a constant has it; false: none, or several */
+static bool one_axis(const muc_tflite_import *im, const muc_tflite_operator *op, int64_t *axis)
+{
+    const muc_tflite_tensor *axes = &im->model->tensors[op->inputs[1]];
+    uint32_t rank = im->model->tensors[op->inputs[0]].rank;
+
+    if (!axes->data || axes->dtype != MUC_I32 || axes->bytes != 4)
+        return false;
+    *axis = (int32_t)muc_load_u32(axes->data);
+    *axis += *axis < 0 ? rank : 0;
+    return *axis >= 0 && *axis < rank;
+}
+
+static bool means_are_pool(const muc_tflite_import *im, const muc_tflite_operator *inner,
+                           const muc_tflite_operator *outer, bool *channels_last)
+{
+    int64_t first, second;
+
+    if (im->model->tensors[inner->inputs[0]].rank != 4 || !one_axis(im, inner, &first) ||
+        !one_axis(im, outer, &second))
+        return false;
+    second += !keeps_dims(inner) && second >= first ? 1 : 0;
+    *channels_last = first + second == 3; /* 1 and 2, not 2 and 3 */
+    return first != second && first > 0 && second > 0 && first + second != 4;
 }
 
 /* A mean over width and then one over height, which some converters write, is an average pool:
@@ -63,20 +89,45 @@ static const muc_tflite_operator *find_inner_mean(const muc_tflite_import *im,
         return NULL;
     inner = producer_of(model, outer->inputs[0]);
     if (!is_mean(inner) || is_mean(producer_of(model, inner->inputs[0])) ||
-        muc_tflite_keeps_dims(inner) != muc_tflite_keeps_dims(outer) ||
-        count_readers(model, outer->inputs[0]) != 1)
+        keeps_dims(inner) != keeps_dims(outer) || count_readers(model, outer->inputs[0]) != 1)
         return NULL;
     between = &model->tensors[outer->inputs[0]];
     return same_quantization(&model->tensors[inner->inputs[0]], between) &&
                    same_quantization(between, &model->tensors[outer->outputs[0]]) &&
-                   muc_tflite_means_are_pool(im, inner, outer, &channels_last)
+                   means_are_pool(im, inner, outer, &channels_last)
                ? inner
                : NULL;
 }
 
-const muc_tflite_operator *muc_tflite_inner_mean(const muc_tflite_import *im)
+static muc_status import_pool(muc_tflite_import *im, const muc_tflite_operator *inner)
 {
-    return find_inner_mean(im, im->op);
+    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
+    muc_tflite_import from = *im;
+    const muc_tflite_tensor *x;
+    bool channels_last;
+    uint32_t id;
+
+    from.op = inner;
+    x = muc_tflite_in(&from, 0);
+    means_are_pool(im, inner, im->op, &channels_last);
+    MUC_TRY(muc_tflite_input(&from, 0, &id));
+    muc_attributes_set_integers(
+        &a, MUC_KEY_KERNEL,
+        (const int64_t[]){ x->dims[channels_last ? 1 : 2], x->dims[channels_last ? 2 : 3] }, 2);
+    if (channels_last)
+        muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
+    if (keeps_dims(im->op))
+        return muc_tflite_last(im, MUC_OP_AVERAGE_POOL, &id, 1, &a);
+    MUC_TRY(muc_tflite_step(im, MUC_OP_AVERAGE_POOL, "pool", &id, 1, &a, x, &id));
+    muc_tflite_set_dims(im, &shape, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
+    return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
+}
+
+muc_status muc_tflite_import_mean(muc_tflite_import *im)
+{
+    const muc_tflite_operator *inner = find_inner_mean(im, im->op);
+
+    return inner ? import_pool(im, inner) : muc_tflite_cook(im, ". 0 axes=#1 keep_dims=@keep_dims");
 }
 
 /* ---- dilated convolutions ---- */

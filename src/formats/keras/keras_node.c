@@ -1,0 +1,88 @@
+/* keras_node.c - a call of a Keras layer as the neutral node that recipes speak of. */
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/keras/import.h"
+#include "import/recipe.h"
+
+/* A call, or an activation behind it: of these tensors. */
+typedef struct call {
+    muc_keras_import *im;
+    const uint32_t *inputs;
+    uint32_t count;
+} call;
+
+static muc_status refuse(void *self, muc_status status, const char *message)
+{
+    return muc_keras_refuse(((call *)self)->im, status, "%s", message);
+}
+
+/* name: "new name,older name" */
+static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
+{
+    const muc_keras_import *im = ((call *)self)->im;
+    char keys[64];
+
+    snprintf(keys, sizeof(keys), "%s", name);
+    for (char *comma = keys; (comma = strchr(comma, ',')) != NULL;)
+        *comma = '|';
+    *out = (muc_value){ .type = MUC_VALUE_ABSENT };
+    if (!muc_keras_option(im, keys))
+        return MUC_OK;
+    out->type = wanted;
+    return wanted == MUC_VALUE_REAL
+               ? muc_keras_real(im, keys, 0, &out->real)
+               : muc_keras_integers(im, keys, 1, -MUC_GRAPH_MAX_RANK, NULL, &out->integer);
+}
+
+static muc_status input(void *self, uint32_t i, uint32_t *id)
+{
+    const call *c = self;
+
+    *id = i < c->count ? c->inputs[i] : MUC_NO_ID;
+    return MUC_OK;
+}
+
+static muc_status constant(void *self, const char *name, muc_dtype dtype, double value,
+                           uint32_t *id)
+{
+    muc_keras_import *im = ((call *)self)->im;
+    const char *copy;
+
+    (void)dtype; /* Keras has but f32 */
+    MUC_TRY(muc_arena_string(im->ctx, im->arena, name, strlen(name), &copy));
+    return muc_keras_number(im, copy, value, id);
+}
+
+static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
+                       uint32_t count, const muc_attributes *a, uint32_t *id)
+{
+    return muc_keras_step(((call *)self)->im, op, name, inputs, count, a, id);
+}
+
+static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t count,
+                       muc_attributes *a)
+{
+    return muc_keras_last(((call *)self)->im, op, inputs, count, a);
+}
+
+muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32_t *inputs,
+                          uint32_t count)
+{
+    static const muc_file_node_functions functions = { refuse, attribute, input, NULL, constant,
+                                                       step,   last,      NULL,  NULL };
+    call c = { im, inputs, count };
+    const muc_file_node node = { &functions, &c, im->ctx, im->graph, im->arena, count, im->to };
+
+    return muc_import_recipe(&node, recipe);
+}
+
+muc_status muc_keras_cook_inputs(muc_keras_import *im, const char *recipe)
+{
+    uint32_t *inputs, count = im->call->input_count;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &inputs));
+    for (uint32_t i = 0; i < count; i++)
+        inputs[i] = muc_keras_input(im, i);
+    return muc_keras_cook(im, recipe, inputs, count);
+}

@@ -1,0 +1,138 @@
+/* tflite_node.c - one of TFLite's operators as the neutral node that recipes speak of. */
+#include <math.h>
+#include <string.h>
+
+#include "formats/tflite/import.h"
+#include "import/recipe.h"
+
+static muc_status refuse(void *self, muc_status status, const char *message)
+{
+    return muc_tflite_refuse(self, status, "%s", message);
+}
+
+/* the field of the options that has this name */
+static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
+{
+    static const struct {
+        muc_flat_table table;
+        const char *name;
+    } fields[] = {
+#define TFLITE_TABLE(table, option)
+#define TFLITE_FIELD(table, slot, name, kind, of, unless) { MUC_FLAT_##table, #name },
+#include "formats/tflite/schema.def"
+#undef TFLITE_TABLE
+#undef TFLITE_FIELD
+    };
+    const muc_tflite_import *im = self;
+
+    for (size_t i = 0; i < MUC_COUNT(fields); i++) {
+        if (fields[i].table != im->table || strcmp(fields[i].name, name) != 0)
+            continue;
+        *out = (muc_value){ .type = wanted };
+        if (wanted == MUC_VALUE_REAL)
+            out->real = (double)muc_flat_real(im->options, (muc_flat_field)i);
+        else
+            out->integer = muc_flat_integer(im->options, (muc_flat_field)i);
+        return MUC_OK;
+    }
+    return muc_tflite_refuse(im, MUC_BUG, "no option '%s'", name);
+}
+
+static muc_status input(void *self, uint32_t i, uint32_t *id)
+{
+    return muc_tflite_input(self, i, id);
+}
+
+static muc_status integers(void *self, uint32_t i, muc_value *out)
+{
+    enum { MOST = 2 * MUC_GRAPH_MAX_RANK };
+    const muc_tflite_import *im = self;
+    int64_t *items;
+    uint32_t count;
+
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, MOST, &items));
+    MUC_TRY(muc_tflite_integers(im, i, MOST, items, &count));
+    *out = (muc_value){ .type = MUC_VALUE_INTEGERS, .items = items, .count = count };
+    return MUC_OK;
+}
+
+/* 0 alone, of any type */
+static muc_status constant(void *self, const char *name, muc_dtype dtype, double value,
+                           uint32_t *id)
+{
+    static const uint8_t zero[8];
+    const muc_tensor tensor = { .dtype = dtype,
+                                .data = zero,
+                                .bytes = muc_dtype_get(dtype)->block_bytes };
+
+    return value < 0 || value > 0 ? muc_tflite_refuse(self, MUC_BUG, "a constant that is not 0")
+                                  : muc_tflite_constant(self, name, &tensor, id);
+}
+
+static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
+                       uint32_t count, const muc_attributes *a, uint32_t *id)
+{
+    return muc_tflite_step(self, op, name, inputs, count, a, NULL, id);
+}
+
+static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t count,
+                       muc_attributes *a)
+{
+    const muc_tflite_import *im = self;
+    muc_value activation = { .integer = MUC_TFLITE_NO_ACTIVATION };
+
+    if (im->activated)
+        MUC_TRY(attribute(self, "activation", MUC_VALUE_INTEGER, &activation));
+    return muc_tflite_activated(self, op, inputs, count, a, activation.integer);
+}
+
+static muc_tensor output(void *self)
+{
+    const muc_tflite_import *im = self;
+    const muc_tflite_tensor *out = muc_tflite_out(im, 0);
+    muc_tensor tensor = { .dtype = out->dtype, .rank = out->rank };
+
+    for (uint32_t i = 0; i < out->rank; i++)
+        tensor.dims[i] = muc_expr_const(im->graph->pool, out->dims[i]);
+    return tensor;
+}
+
+static muc_status check_beta(muc_tflite_import *im)
+{
+    muc_value beta;
+
+    MUC_TRY(attribute(im, "beta", MUC_VALUE_REAL, &beta));
+    return isfinite(beta.real) && beta.real > 0
+               ? MUC_OK
+               : muc_tflite_refuse(im, MUC_MALFORMED, "beta %g", beta.real);
+}
+
+static muc_status word(void *self, const char *text)
+{
+    muc_tflite_import *im = self;
+    const muc_tflite_tensor *in = muc_tflite_in(im, 0), *out = muc_tflite_out(im, 0);
+    const char *same = strncmp(text, "same", 4) == 0 ? text + 4 : "";
+
+    im->activated = im->activated || strcmp(text, "activated") == 0;
+    for (; *same; same++)
+        MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, (uint32_t)(*same - '0')), out));
+    if (strcmp(text, "plain") == 0 && (muc_tflite_is_quantized(in) || muc_tflite_is_quantized(out)))
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of quantized integers");
+    if (strcmp(text, "scaled") == 0 && !muc_tflite_is_quantized(out))
+        return muc_tflite_refuse(im, MUC_MALFORMED, "an output without a scale");
+    if (strcmp(text, "positive_beta") == 0)
+        MUC_TRY(check_beta(im));
+    return MUC_OK;
+}
+
+muc_status muc_tflite_cook(muc_tflite_import *im, const char *recipe)
+{
+    static const muc_file_node_functions functions = { refuse,   attribute, input,
+                                                       integers, constant,  step,
+                                                       last,     output,    word };
+    const muc_file_node node = { &functions,          im,    im->ctx, im->graph, im->arena,
+                                 im->op->input_count, im->to };
+
+    im->activated = false;
+    return muc_import_recipe(&node, recipe);
+}

@@ -1,0 +1,91 @@
+/* recipe.h - the neutral node of a file, and what operators of the graph it becomes.
+ *
+ * A format gives its node as inputs and attributes by name; a row of its table says in one line
+ * what that is in the graph:
+ *
+ *   "leaky_relu 0 alpha=@alpha:0.01"
+ *   "root = sqrt 0; reciprocal root"
+ *   "[1] sum = add 0 1; gelu sum | gelu 0"
+ *
+ * Statements are parted by ";", the last gives the node's output. The operator "." is the row's.
+ * Alternatives are parted by "|"; the first counts all of whose brackets fit: [1], input 1 is
+ * there; [in:f32], [out:f32], input 0 and output 0 are of this type.
+ *
+ * Operands: 0, 1, .. inputs of the node, 1:i64:name input 1 as this type, by a cast; * all of them;
+ * a name that an earlier statement gave; {0.5} or name{0.5} a constant of the type of the operand
+ * before, {@lr}, {@lr:1} of an attribute. Attributes: key=value, where value is 0.5, tanh, f32
+ * itself
+ *   @name                 the node's attribute; without it the operator has none either
+ *   @name:1  @name/1      the same, 1 where it is absent; left out where it is 1
+ *   tanh?@name            tanh, where the node's attribute is there and not 0
+ *   #1  pairs#1           the elements of input 1, a constant; pairs (before, after) of each
+ *                         dimension as all before and then all after
+ *   1..                   dimensions from 1 to the last
+ *   out, in1              the shape or the type that output 0 is to have, that input 1 has
+ * Axes may count from the end, of the first operand's dimensions (one more for one_hot).
+ * @name alone is an attribute that means nothing here, @name==1 one of which 1 alone is read. Other
+ * words are the format's own.
+ */
+#ifndef MUC_RECIPE_H
+#define MUC_RECIPE_H
+
+#include "import/attributes.h"
+
+/* A typed attribute of a file's node. */
+typedef enum muc_value_type {
+    MUC_VALUE_ABSENT,
+    MUC_VALUE_INTEGER,
+    MUC_VALUE_REAL,
+    MUC_VALUE_TEXT,
+    MUC_VALUE_INTEGERS,
+} muc_value_type;
+
+typedef struct muc_value {
+    muc_value_type type;
+    int64_t integer;
+    double real;
+    const char *text;
+    const int64_t *items; /* borrowed from the file or the arena */
+    size_t count;
+} muc_value;
+
+/* What a format tells of the node at work, self. Those that say "or NULL" need not be there. */
+typedef struct muc_file_node_functions {
+    /* Fails naming file and node. */
+    muc_status (*refuse)(void *self, muc_status status, const char *message);
+    /* The attribute as the type wanted, or ABSENT; refuses one of another type. */
+    muc_status (*attribute)(void *self, const char *name, muc_value_type wanted, muc_value *out);
+    /* The graph's tensor of an input, MUC_NO_ID where it is left out. */
+    muc_status (*input)(void *self, uint32_t i, uint32_t *id);
+    /* or NULL: the integers of a constant input */
+    muc_status (*integers)(void *self, uint32_t i, muc_value *out);
+    /* A scalar constant; name may be "". */
+    muc_status (*constant)(void *self, const char *name, muc_dtype dtype, double value,
+                           uint32_t *id);
+    /* A node on the way, and the one that gives the outputs. */
+    muc_status (*step)(void *self, muc_op op, const char *name, const uint32_t *inputs,
+                       uint32_t count, const muc_attributes *a, uint32_t *id);
+    muc_status (*last)(void *self, muc_op op, const uint32_t *inputs, uint32_t count,
+                       muc_attributes *a);
+    /* or NULL: type, rank and dims that the file says of output 0 */
+    muc_tensor (*output)(void *self);
+    /* or NULL: a word of the format's own */
+    muc_status (*word)(void *self, const char *word);
+} muc_file_node_functions;
+
+typedef struct muc_file_node {
+    const muc_file_node_functions *functions;
+    void *self;
+    muc_context *ctx;
+    const muc_graph *graph;
+    muc_arena *arena;
+    uint32_t input_count;
+    muc_op op; /* the row's */
+} muc_file_node;
+
+/* Adds to the graph what the recipe says of the node; "" is ". *". */
+muc_status muc_import_recipe(const muc_file_node *node, const char *recipe);
+/* 0 <= axis < rank, negative ones counted from the end, or a refusal. */
+muc_status muc_import_axis(const muc_file_node *node, int64_t given, uint32_t rank, int64_t *axis);
+
+#endif
