@@ -37,8 +37,7 @@ BUGS = [
      "strides[0].factor < strides[1].factor * inner->immediate ||"),
     ("src/targets/mcu/loops/loop_windows.c", "if (!counts_padding)\n            line(&w, depth, \"count++;\");",
      "if (counts_padding)\n            line(&w, depth, \"count++;\");"),
-    ("src/targets/mcu/loops/elementwise.def", 'MUC_MCU_WHOLE(SUB, "($T)(($U)$a - ($U)$b)")',
-     'MUC_MCU_WHOLE(SUB, "($T)(($U)$b - ($U)$a)")'),
+    ("src/targets/mcu/loops/elementwise.c", '{ "S", muc_mcu_c_type(in) }', '{ "S", muc_mcu_c_type(out) }'),
     ("src/targets/mcu/tiles/tiled_conv.c", ".window = (layer->kernel_h - 1u) * layer->dilation_h + 1u,",
      ".window = (layer->kernel_h - 1u) * layer->dilation_h,"),
     # kernels

@@ -335,42 +335,16 @@ static inline float mur_real_sigmoid(float x)
     return 1.0f / (1.0f + mur_real_exp(-x));
 }
 
+/* x / (1 + e^-(alpha x)), the exponent first brought into -87..88 */
+static inline float mur_real_silu(float x, float alpha)
+{
+    return x / (1.0f + mur_exp(-(alpha * x)));
+}
+
 /* log(1 + e^x). 2 units. */
 static inline float mur_real_softplus(float x)
 {
     return mur_max(x, 0.0f) + mur_real_log1p(mur_real_exp(-mur_abs(x)));
-}
-
-/* x where it is not negative, alpha (e^x - 1) below */
-static inline float mur_real_elu(float x, float alpha)
-{
-    return x < 0.0f ? alpha * mur_real_expm1(x) : x;
-}
-
-static inline float mur_real_selu(float x, float alpha, float gamma)
-{
-    return x > 0.0f ? gamma * x : gamma * (alpha * mur_real_expm1(x));
-}
-
-static inline float mur_real_celu(float x, float alpha)
-{
-    return x > 0.0f ? x : alpha * mur_real_expm1(x / alpha);
-}
-
-/* Two units of max(|x|, 1) at most; relative to a result near 0 it may be much. */
-static inline float mur_real_gelu(float x)
-{
-    return 0.5f * x * (1.0f + mur_real_erf(x * 0.70710678f));
-}
-
-static inline float mur_real_gelu_tanh(float x)
-{
-    return 0.5f * x * (1.0f + mur_real_tanh(0.79788456f * (x + 0.044715f * x * x * x)));
-}
-
-static inline float mur_real_mish(float x)
-{
-    return x * mur_real_tanh(mur_real_softplus(x));
 }
 
 static inline float mur_real_hard_sigmoid(float x, float alpha, float beta)
@@ -378,26 +352,6 @@ static inline float mur_real_hard_sigmoid(float x, float alpha, float beta)
     float line = alpha * x + beta;
 
     return line < 0.0f ? 0.0f : line > 1.0f ? 1.0f : line;
-}
-
-static inline float mur_real_sign(float x)
-{
-    return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
-}
-
-static inline float mur_real_softsign(float x)
-{
-    return x / (1.0f + mur_abs(x));
-}
-
-static inline float mur_real_shrink(float x, float bias, float lambda)
-{
-    return x < -lambda ? x + bias : x > lambda ? x - bias : 0.0f;
-}
-
-static inline float mur_real_hard_swish(float x)
-{
-    return x * mur_real_hard_sigmoid(x, 1 / 6.0f, 0.5f);
 }
 
 #endif

@@ -62,6 +62,13 @@ double muc_log(double x)
     return exponent * LN2_HIGH + (2 * s + (2 * sum + exponent * LN2_LOW));
 }
 
+double muc_log_of_any(double x)
+{
+    if (x != x || x == INFINITY)
+        return x;
+    return x > 0 ? muc_log(x) : x == 0 ? -INFINITY : NAN;
+}
+
 double muc_pow(double x, double y)
 {
     return muc_exp(y * muc_log(x));

@@ -9,6 +9,7 @@
 
 double muc_exp(double x);           /* 0 below -745, infinity above 710 */
 double muc_log(double x);           /* x > 0 */
+double muc_log_of_any(double x);    /* -infinity at 0, NaN below */
 double muc_pow(double x, double y); /* x > 0 */
 double muc_sin(double x);           /* |x| < 2^30 */
 double muc_cos(double x);

@@ -33,7 +33,7 @@ static const struct {
     uint8_t needs[MUC_KEY_COUNT]; /* a need */
 } op_attributes[] = {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
-    { .op = MUC_OP_##id, facts },
+    { .op = MUC_OP_##id, MUC_FACTS facts },
 #define REQUIRED(key) .needs[MUC_KEY_##key] = NEEDED,
 #define OPTIONAL(key) .needs[MUC_KEY_##key] = TAKEN,
 #include "graph/ops.def"
@@ -42,6 +42,11 @@ static const struct {
 const muc_op_info *muc_op_get(muc_op op)
 {
     return &ops[op];
+}
+
+bool muc_op_has_table(muc_op op)
+{
+    return ops[op].flags & MUC_OP_BY_TABLE;
 }
 
 bool muc_op_find(const char *name, muc_op *out)

@@ -17,6 +17,9 @@
 #define MUC_GRAPH_MAX_OUTPUTS 64
 #define MUC_NO_ID UINT32_MAX
 
+/* the facts of a row of ops.def, out of their parentheses */
+#define MUC_FACTS(...) __VA_ARGS__
+
 typedef enum muc_op {
 #define MUC_OP(id, ...) MUC_OP_##id,
 #include "graph/ops.def"
@@ -40,6 +43,9 @@ enum {
     /* with an f32 input 0, inputs beyond it may be constants of any type of real numbers, or of
      * integers that carry quantization where the shape rule allows it */
     MUC_OP_MIXED = 256,
+    /* QUANTIZED, of 8 bits by a table of all 256 results (muc_scale_table) */
+    MUC_OP_BY_TABLE = 512,
+    MUC_OP_TABLE = MUC_OP_BY_TABLE | MUC_OP_QUANTIZED,
 };
 
 typedef struct muc_op_info {
@@ -177,6 +183,8 @@ typedef struct muc_graph {
 } muc_graph;
 
 const muc_op_info *muc_op_get(muc_op op);
+/* whether it has the flag MUC_OP_BY_TABLE */
+bool muc_op_has_table(muc_op op);
 bool muc_op_find(const char *name, muc_op *out);
 const muc_attribute_info *muc_attribute_get(muc_attribute_key key);
 bool muc_attribute_find(const char *name, muc_attribute_key *out);

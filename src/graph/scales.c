@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/real.h"
+#include "graph/formula.h"
 
 static float scale_of(const muc_tensor *tensor)
 {
@@ -262,33 +263,6 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
 
 /* ---- tables ---- */
 
-static bool function_of(const muc_node *node, double x, double *out)
-{
-    muc_op op = node->op;
-
-    if (op == MUC_OP_SIGMOID)
-        *out = 1 / (1 + muc_exp(-x));
-    else if (op == MUC_OP_SILU)
-        *out = x / (1 + muc_exp(-muc_node_real_or(node, MUC_KEY_ALPHA, 1) * x));
-    else if (op == MUC_OP_MISH)
-        *out = x * muc_tanh(x > 30 ? x : muc_log1p(muc_exp(x)));
-    else if (op == MUC_OP_HARD_SIGMOID)
-        *out = fmax(
-            0, fmin(1, muc_node_real(node, MUC_KEY_ALPHA) * x + muc_node_real(node, MUC_KEY_BETA)));
-    else if (op == MUC_OP_TANH)
-        *out = muc_tanh(x);
-    else if (op == MUC_OP_ELU)
-        *out = x > 0 ? x : muc_node_real(node, MUC_KEY_ALPHA) * muc_expm1(x);
-    else if (op == MUC_OP_GELU &&
-             muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH)
-        *out = x / 2 * (1 + muc_tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    else if (op == MUC_OP_GELU)
-        *out = x / 2 * (1 + muc_erf(x * 0.7071067811865476));
-    else
-        return false;
-    return true;
-}
-
 /* the integer without the output's zero point, where integers of their own decide it */
 static bool fixed_function(const muc_node *node, const muc_tensor *x, const muc_tensor *out,
                            int32_t q, int32_t *y)
@@ -316,17 +290,20 @@ muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_n
     const muc_tensor *out = &graph->tensors[node->outputs[0]];
     bool is_byte = muc_dtype_get(x->dtype)->block_bytes == 1 && out->dtype == x->dtype;
     float inverse = 1.0f / scale_of(out);
+    bool is_real = muc_op_has_table(node->op) && node->op != MUC_OP_HARD_SWISH;
+    muc_formula_real *function = is_real ? muc_formula_real_of(muc_formula_of(node)) : NULL;
+    const muc_formula_values values = muc_formula_values_of(node);
 
     for (int i = 0; i < 256; i++) {
         int32_t q = (x->dtype == MUC_I8 ? i - 128 : i) - zero_of(x), least, most, whole;
         float value = scale_of(x) * (float)q, scaled;
-        double y;
 
         muc_scale_clamp(node, out, &least, &most);
         if (is_byte && fixed_function(node, x, out, q, &whole))
             scaled = (float)whole + (float)zero_of(out); /* exact below 2^24, and clamped beyond */
-        else if (is_byte && function_of(node, (double)value, &y))
-            scaled = roundf((float)y * inverse) + (float)zero_of(out);
+        else if (is_byte && function)
+            scaled =
+                roundf((float)function((double)value, 0, &values) * inverse) + (float)zero_of(out);
         else
             return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
                             "node '%s': no table of %s for %s", node->name,

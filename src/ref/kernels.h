@@ -1,8 +1,8 @@
 /* kernels.h - what a session gives to the operators' kernels, and the arithmetic they share.
  *
- * A kernel is a function of the call and one row of kernels.def. Shapes and types were checked by
- * the operator's shape rule; the values of indices, and shapes that only the bindings decide, are
- * the kernel's to check.
+ * A kernel is a function of the call, which rows of graph/ops.def name. Shapes and types were
+ * checked by the operator's shape rule; the values of indices, and shapes that only the bindings
+ * decide, are the kernel's to check.
  */
 #ifndef MUC_REF_KERNELS_H
 #define MUC_REF_KERNELS_H
@@ -48,7 +48,8 @@ typedef muc_status muc_ref_kernel(const muc_ref_call *call);
  * ctx, graph, node and input_tensors. */
 typedef muc_status muc_ref_check(const muc_ref_call *call);
 
-#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) facts
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    MUC_FACTS facts
 #define REF(kernel) muc_ref_kernel muc_kernel_##kernel;
 #define QUANTIZED(kernel, check) \
     muc_ref_kernel muc_kernel_##kernel; \
@@ -109,13 +110,8 @@ void muc_ref_exp(float *x, size_t n);
 /* The operator linear in other types than f32. */
 muc_status muc_ref_linear_others(const muc_ref_call *call);
 
-/* base/real.h's functions of all real numbers, infinities and NaN included: -infinity at 0, NaN
- * below; as C's pow, integer powers up to 64 being products; NaN of infinities, and beyond 2^30 of
- * an angle reduced by a rounded 2 pi. */
-double muc_ref_log(double x);
+/* As C's pow, integer powers up to 64 being products. */
 double muc_ref_pow(double x, double y);
-double muc_ref_sin(double x);
-double muc_ref_cos(double x);
 
 /* An element of any type as a real number, an integer (of u64 the bits). */
 double muc_ref_real(const muc_ref_value *value, size_t i);

@@ -188,7 +188,7 @@ static const struct {
     checked_row quantized, hybrid;
 } kernels[] = {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
-    { .op = MUC_OP_##id, facts },
+    { .op = MUC_OP_##id, MUC_FACTS facts },
 #define REF(kernel) .plain = muc_kernel_##kernel,
 #define QUANTIZED(kernel, check) .quantized = { muc_kernel_##kernel, muc_check_##check },
 #define HYBRID(kernel, check) .hybrid = { muc_kernel_##kernel, muc_check_##check },

@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "ref/ref.h"
 #include "report/report_builder.h"
+#include "targets/mcu/lower/lower_nodes.h"
 #include "targets/target.h"
 
 static const char *shape_text(muc_text *text, const muc_tensor_view *tensor)
@@ -166,21 +167,6 @@ muc_status muc_list_formats(muc_context *ctx, muc_report **out)
     return muc_report_status(ctx, *out);
 }
 
-/* operators of the kernels for microcontrollers */
-static const muc_op mcu_ops[] = {
-#define MUC_MCU_KERNEL(op, name, needs) MUC_OP_##op,
-#include "targets/mcu/steps/kernels.def"
-#undef MUC_MCU_KERNEL
-};
-
-static bool is_among(muc_op op, const muc_op *ops, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (ops[i] == op)
-            return true;
-    return false;
-}
-
 /* names of ONNX's operators that become op */
 static void add_onnx(muc_report *report, muc_op op)
 {
@@ -251,7 +237,7 @@ muc_status muc_list_operators(muc_context *ctx, muc_report **out)
         muc_report_add_text(*out, "name", "%s", info->name);
         muc_report_add_count(*out, "inputs", info->least_inputs);
         muc_report_add_bool(*out, "reference", muc_ref_runs((muc_op)op));
-        muc_report_add_bool(*out, "mcu", is_among((muc_op)op, mcu_ops, MUC_COUNT(mcu_ops)));
+        muc_report_add_bool(*out, "mcu", muc_mcu_runs((muc_op)op));
         add_onnx(*out, (muc_op)op);
         add_named(*out, "tflite", tflite_ops, (muc_op)op);
         add_named(*out, "keras", keras_ops, (muc_op)op);

@@ -13,7 +13,7 @@ form muc_int8_form_of(muc_op op)
         form form;
     } rows[] = {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
-    { .op = MUC_OP_##id, facts },
+    { .op = MUC_OP_##id, MUC_FACTS facts },
 #define INT8(kind) .form = kind,
 #include "graph/ops.def"
     };

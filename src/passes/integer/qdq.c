@@ -276,7 +276,7 @@ static kind kind_of(muc_op op)
         kind kind;
     } rows[] = {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
-    { .op = MUC_OP_##id, facts },
+    { .op = MUC_OP_##id, MUC_FACTS facts },
 #define QDQ(scales) .kind = scales,
 #include "graph/ops.def"
     };
@@ -341,21 +341,13 @@ static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
     return muc_rewrite_is_constant(r, bias) && b->dtype == MUC_F32;
 }
 
-/* operators that compute by a table of a byte */
-static bool has_table(muc_op op)
-{
-    return op == MUC_OP_SIGMOID || op == MUC_OP_TANH || op == MUC_OP_GELU || op == MUC_OP_SILU ||
-           op == MUC_OP_HARD_SIGMOID || op == MUC_OP_HARD_SWISH || op == MUC_OP_ELU ||
-           op == MUC_OP_MISH;
-}
-
 static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *quantize)
 {
     const muc_tensor *out = muc_rewrite_old(r, quantize->outputs[0]);
     kind k = op ? kind_of(op->op) : NONE;
     uint32_t activations = k == WEIGHTED ? 1 : op ? op->input_count : 0;
 
-    if (k == NONE || (has_table(op->op) && muc_dtype_get(out->dtype)->block_bytes != 1) ||
+    if (k == NONE || (muc_op_has_table(op->op) && muc_dtype_get(out->dtype)->block_bytes != 1) ||
         op->output_count != 1 || op->input_count > MOST_INPUTS ||
         !muc_rewrite_only_reader(r, quantize->inputs[0]))
         return false;

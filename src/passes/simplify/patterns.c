@@ -1,4 +1,4 @@
-/* patterns.c - matches the steps of patterns.def from their last node back. */
+/* patterns.c - matches the steps of patterns.def and elementwise.def from their last node back. */
 #include "passes/simplify/patterns.h"
 
 #include <ctype.h>
@@ -14,15 +14,24 @@ enum { MOST_NODES = 48, MOST_FACTORS = 8, NAMES = 128 };
 typedef enum how { NONE, NORM, ALPHA, SIXTH, TANH, ALONG } how;
 
 typedef struct pattern {
-    muc_op op;
     how how;
     const char *inputs, *steps;
 } pattern;
 
-static const pattern patterns[] = {
-#define MUC_PATTERN(op, how, inputs, steps) { MUC_OP_##op, how, inputs, steps },
+enum { MOST_PATTERNS = 3 };
+
+/* steps NULL: no more */
+static const struct {
+    muc_op op;
+    pattern patterns[MOST_PATTERNS];
+} operators[] = {
+#define MUC_PATTERN(op, how, inputs, steps) { MUC_OP_##op, { { how, inputs, steps } } },
 #include "passes/simplify/patterns.def"
 #undef MUC_PATTERN
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { MUC_OP_##id, { MUC_FACTS facts{ NONE, NULL, NULL } } },
+#define PATTERN(how, inputs, steps) { how, inputs, steps },
+#include "graph/ops.def"
 };
 
 /* ---- matching ---- */
@@ -383,14 +392,15 @@ static muc_status add_row(muc_rewrite *r, const char *name, const muc_tensor *x,
 
 /* ---- rules ---- */
 
-static bool attributes_of(const pattern *p, const match *m, muc_attribute *out, uint32_t *count)
+static bool attributes_of(muc_op op, const pattern *p, const match *m, muc_attribute *out,
+                          uint32_t *count)
 {
     *count = 0;
     switch (p->how) {
     case NONE:
         break;
     case NORM:
-        if (!(m->numbers['e'] >= 0) || (p->op == MUC_OP_LAYER_NORM && m->numbers['e'] <= 0))
+        if (!(m->numbers['e'] >= 0) || (op == MUC_OP_LAYER_NORM && m->numbers['e'] <= 0))
             return false;
         out[(*count)++] = (muc_attribute){ .key = MUC_KEY_EPSILON, .value.real = m->numbers['e'] };
         out[(*count)++] = (muc_attribute){ .key = MUC_KEY_AXIS, .value.integer = m->axis };
@@ -427,14 +437,14 @@ static bool has_sixths(const match *m)
     return true;
 }
 
-static muc_status put_operator(muc_rewrite *r, const muc_node *node, const pattern *p,
+static muc_status put_operator(muc_rewrite *r, const muc_node *node, muc_op op, const pattern *p,
                                const match *m, bool *done)
 {
     const muc_tensor *x = muc_rewrite_old(r, m->names['x'] - 1);
     muc_attribute attributes[2];
     uint32_t inputs[3], count = 0, attribute_count;
 
-    if (!attributes_of(p, m, attributes, &attribute_count) ||
+    if (!attributes_of(op, p, m, attributes, &attribute_count) ||
         (p->how == NORM && width_of(r, x, m->axis) == 0))
         return MUC_OK;
     for (const char *name = p->inputs; *name; name++)
@@ -451,18 +461,20 @@ static muc_status put_operator(muc_rewrite *r, const muc_node *node, const patte
             MUC_TRY(add_row(r, count == 1 ? "gain" : "bias", x, m->axis, id, MUC_NO_ID, false,
                             &inputs[count]));
     }
-    return muc_rewrite_change(r, node, p->op, inputs, count, attributes, attribute_count);
+    return muc_rewrite_change(r, node, op, inputs, count, attributes, attribute_count);
 }
 
 static muc_status recognise(muc_rewrite *r, const muc_node *node, bool *done)
 {
     if (node->output_count != 1)
         return MUC_OK;
-    for (size_t i = 0; i < MUC_COUNT(patterns) && !*done; i++) {
-        match m;
+    for (size_t i = 0; i < MUC_COUNT(operators); i++) {
+        for (const pattern *p = operators[i].patterns; p->steps && !*done; p++) {
+            match m;
 
-        if (matches(r, &patterns[i], node, &m) && has_sixths(&m))
-            MUC_TRY(put_operator(r, node, &patterns[i], &m, done));
+            if (matches(r, p, node, &m) && has_sixths(&m))
+                MUC_TRY(put_operator(r, node, operators[i].op, p, &m, done));
+        }
     }
     return MUC_OK;
 }

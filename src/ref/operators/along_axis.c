@@ -46,7 +46,7 @@ static void log_softmax(line *l)
 
     for (size_t i = 0; i < l->n; i++)
         sum += muc_exp(l->x[i] - most);
-    sum = muc_ref_log(sum);
+    sum = muc_log_of_any(sum);
     for (size_t i = 0; i < l->n; i++)
         l->y[i] = l->x[i] - most - sum;
 }

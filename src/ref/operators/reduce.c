@@ -103,9 +103,9 @@ static double finish(const reduction *r, double a, size_t count, size_t out)
     case MUC_OP_REDUCE_L2:
         return sqrt(a);
     case MUC_OP_REDUCE_LOG_SUM:
-        return muc_ref_log(a);
+        return muc_log_of_any(a);
     case MUC_OP_REDUCE_LOG_SUM_EXP:
-        return muc_ref_log(a) + r->most[out];
+        return muc_log_of_any(a) + r->most[out];
     default:
         return a;
     }

@@ -1,40 +1,12 @@
 /* elementwise.c - operators whose element i needs elements i of their inputs. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "targets/mcu/program/c_text.h"
+#include "targets/mcu/loops/formula_text.h"
 #include "targets/mcu/loops/loop_nest.h"
-
-typedef struct form {
-    muc_op op;
-    const char *text;
-} form;
-
-static const form reals[] = {
-#define MUC_MCU_REAL(op, text) { MUC_OP_##op, text },
-#define MUC_MCU_WHOLE(op, text)
-#include "targets/mcu/loops/elementwise.def"
-#undef MUC_MCU_REAL
-#undef MUC_MCU_WHOLE
-};
-
-static const form wholes[] = {
-#define MUC_MCU_REAL(op, text)
-#define MUC_MCU_WHOLE(op, text) { MUC_OP_##op, text },
-#include "targets/mcu/loops/elementwise.def"
-#undef MUC_MCU_REAL
-#undef MUC_MCU_WHOLE
-};
-
-static const struct {
-    const char *name;
-    muc_attribute_key key;
-    double fallback;
-} attributes[] = {
-    { "alpha", MUC_KEY_ALPHA, 1 }, { "beta", MUC_KEY_BETA, 0 },     { "gamma", MUC_KEY_GAMMA, 1 },
-    { "bias", MUC_KEY_BIAS, 0 },   { "lambda", MUC_KEY_LAMBDA, 0 },
-};
+#include "targets/mcu/program/c_text.h"
 
 static bool is_plain_number(const muc_tensor *tensor)
 {
@@ -43,49 +15,21 @@ static bool is_plain_number(const muc_tensor *tensor)
     return tensor->dtype == MUC_F32 || (info->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
 }
 
-/* forms that an attribute chooses */
-static const char *chosen_form(const muc_node *node, bool is_real)
+/* its operands may be of two types, so that it is no row of elementwise.def */
+static const char *form_of_pow(bool is_real)
 {
-    bool negative = muc_node_integer_or(node, MUC_KEY_DETECT_NEGATIVE, 1) == 1;
-    bool positive = muc_node_integer_or(node, MUC_KEY_DETECT_POSITIVE, 1) == 1;
-
-    switch ((unsigned)node->op) {
-    case MUC_OP_GELU:
-        return muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NONE) == MUC_WORD_TANH
-                   ? "mur_real_gelu_tanh($a)"
-                   : NULL;
-    case MUC_OP_MOD:
-        if (muc_node_integer_or(node, MUC_KEY_FMOD, 0) == 1)
-            return is_real ? "mur_fmod($a, $b)"
-                           : "$b == 0 || ($b == ($S)-1 && ($S)-1 < 1) ? ($T)0 : ($T)($a % $b)";
-        return NULL;
-    case MUC_OP_IS_INF:
-        return negative && positive ? "($T)(mur_abs($a) == mur_float_of(MUR_INFINITY_BITS))"
-               : positive           ? "($T)($a == mur_float_of(MUR_INFINITY_BITS))"
-               : negative           ? "($T)(-$a == mur_float_of(MUR_INFINITY_BITS))"
-                                    : "($T)($a < $a)";
-    case MUC_OP_BIT_SHIFT:
-        if (muc_node_word_or(node, MUC_KEY_DIRECTION, MUC_WORD_LEFT) == MUC_WORD_RIGHT)
-            return "($U)$b >= 8 * sizeof($T) ? ($T)0 : ($T)($a >> $b)";
-        return NULL;
-    default:
-        return NULL;
-    }
+    return is_real ? "mur_real_pow(x, (float)y)" : "mur_whole_pow_real((int64_t)x, (float)y)";
 }
 
+/* NULL: none */
 static const char *find_form(const muc_mcu_lowering *l, const muc_node *node)
 {
     bool is_real = muc_mcu_input(l, node, 0)->dtype == MUC_F32;
-    const form *forms = is_real ? reals : wholes;
-    size_t count = is_real ? MUC_COUNT(reals) : MUC_COUNT(wholes);
-    const char *chosen = chosen_form(node, is_real);
+    muc_formula formula = muc_formula_of(node);
 
-    if (chosen)
-        return chosen;
-    for (size_t i = 0; i < count; i++)
-        if (forms[i].op == node->op)
-            return forms[i].text;
-    return NULL;
+    if (node->op == MUC_OP_POW)
+        return form_of_pow(is_real);
+    return formula == MUC_FORMULA_COUNT ? NULL : muc_mcu_formula_text(formula, is_real);
 }
 
 bool muc_mcu_takes_elementwise(const muc_mcu_lowering *l, const muc_node *node)
@@ -101,50 +45,72 @@ static const char *unsigned_type(muc_dtype dtype)
     return muc_dtype_get(dtype)->block_bytes == 8 ? "uint64_t" : "uint32_t";
 }
 
-/* "$word" at *at: what it stands for, and *at moves behind it */
-static void substitute(muc_mcu_nest *nest, const muc_node *node, const char **at,
+static void print_number(muc_text *text, double value)
+{
+    muc_text_add(text, value < 0 ? "(" : "");
+    muc_mcu_print_real(text, value, false);
+    muc_text_add(text, value < 0 ? ")" : "");
+}
+
+/* what a word of a formula stands for; the words of functions and numbers for themselves */
+static void print_word(muc_mcu_nest *nest, const muc_node *node, const char *word, size_t length,
                        const char *const *operands)
 {
     const muc_mcu_lowering *l = nest->l;
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    muc_text *text = &nest->l->text;
+    const muc_dtype in = muc_mcu_input(l, node, 0)->dtype, out = muc_mcu_output(l, node, 0)->dtype;
+    const muc_formula_values values = muc_formula_values_of(node);
+    const struct {
+        const char *word, *text;
+    } words[] = {
+        { "x", operands[0] },        { "y", operands[1] },       { "T", muc_mcu_c_type(out) },
+        { "S", muc_mcu_c_type(in) }, { "U", unsigned_type(in) },
+    };
+#define VALUE(name, key, kind, fallback) { #name, values.name },
+    const struct {
+        const char *word;
+        double value;
+    } numbers[] = { MUC_FORMULA_ATTRIBUTES(VALUE) };
+#undef VALUE
 
-    for (size_t i = 0; i < MUC_COUNT(attributes); i++) {
-        size_t length = strlen(attributes[i].name);
-
-        if (strncmp(*at, attributes[i].name, length) == 0) {
-            muc_mcu_print_real(
-                text, muc_node_real_or(node, attributes[i].key, attributes[i].fallback), false);
-            *at += length;
+    for (size_t i = 0; i < MUC_COUNT(words); i++)
+        if (strlen(words[i].word) == length && !strncmp(words[i].word, word, length)) {
+            muc_text_add(&nest->l->text, "%s", words[i].text);
             return;
         }
-    }
-    switch (*(*at)++) {
-    case 'T':
-        muc_text_add(text, "%s", muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype));
-        break;
-    case 'S':
-        muc_text_add(text, "%s", muc_mcu_c_type(x->dtype));
-        break;
-    case 'U':
-        muc_text_add(text, "%s", unsigned_type(x->dtype));
-        break;
-    default:
-        muc_text_add(text, "%s", operands[(*at)[-1] - 'a']);
-    }
+    for (size_t i = 0; i < MUC_COUNT(numbers); i++)
+        if (strlen(numbers[i].word) == length && !strncmp(numbers[i].word, word, length)) {
+            print_number(&nest->l->text, numbers[i].value);
+            return;
+        }
+    muc_text_add(&nest->l->text, "%.*s", (int)length, word);
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
 static void print_form(muc_mcu_nest *nest, const muc_node *node, const char *how,
                        const char *const *operands)
 {
     muc_text *text = &nest->l->text;
+    bool is_float = muc_mcu_output(nest->l, node, 0)->dtype == MUC_F32;
 
+    if (!is_float)
+        muc_text_add(text, "(%s)(", muc_mcu_c_type(muc_mcu_output(nest->l, node, 0)->dtype));
     while (*how) {
-        if (*how++ == '$')
-            substitute(nest, node, &how, operands);
+        size_t length = 0;
+
+        while (is_word(how[length]))
+            length++;
+        if (length)
+            print_word(nest, node, how, length, operands);
         else
-            muc_text_add(text, "%c", how[-1]);
+            muc_text_add(text, "%c", *how);
+        how += length ? length : 1;
     }
+    if (!is_float)
+        muc_text_add(text, ")");
 }
 
 /* "const float a0 = a[i0];" for each input */
@@ -163,33 +129,24 @@ static void load_inputs(muc_mcu_nest *nest, const muc_node *node, unsigned depth
     muc_text_add(text, "\n");
 }
 
-/* whether a form takes a second input ($beta and $bias are attributes) */
-static bool is_binary(const char *how)
-{
-    for (const char *at = how; (at = strstr(at, "$b")); at++)
-        if (at[2] < 'a' || at[2] > 'z')
-            return true;
-    return false;
-}
-
 /* of more than two inputs each further one is combined with the result so far */
 static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *how, unsigned depth)
 {
-    const char *const pair[] = { "a0", "b0", "c0" };
+    const char *const pair[] = { "a0", "b0" };
     muc_text *text = &nest->l->text;
     const muc_mcu_operand *y = &nest->operands[node->input_count];
 
     muc_mcu_indent(text, depth);
     muc_mcu_nest_print(nest, y, text);
     muc_text_add(text, " = ");
-    if (node->input_count == 1 && is_binary(how))
+    if (node->input_count < muc_op_get(node->op)->most_inputs && node->input_count == 1)
         muc_text_add(text, "a0");
     else
         print_form(nest, node, how, pair);
     muc_text_add(text, ";\n");
     for (uint32_t i = 2; i < node->input_count; i++) {
         char name[8];
-        const char *const next[] = { "so_far", name, "" };
+        const char *const next[] = { "so_far", name };
 
         snprintf(name, sizeof(name), "%s0", muc_mcu_input_name(i));
         muc_mcu_indent(text, depth);

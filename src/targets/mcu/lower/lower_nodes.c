@@ -2,12 +2,14 @@
  * it. */
 #include "targets/mcu/lower/lower_nodes.h"
 
+#include "graph/formula.h"
 #include "targets/mcu/lower/run_checks.h"
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/steps/step_writer.h"
 
 typedef struct row {
-    muc_op op;
+    muc_op op; /* where which is NULL */
+    bool (*which)(muc_op);
     const char *name, *needs;
     muc_mcu_takes *takes;
     muc_mcu_write *write;
@@ -15,10 +17,26 @@ typedef struct row {
 
 static const row rows[] = {
 #define MUC_MCU_KERNEL(op, name, needs) \
-    { MUC_OP_##op, #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
+    { MUC_OP_##op, NULL, #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
+#define MUC_MCU_FAMILY(which, name, needs) \
+    { MUC_OP_COUNT, which, #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
 #include "targets/mcu/steps/kernels.def"
 #undef MUC_MCU_KERNEL
+#undef MUC_MCU_FAMILY
 };
+
+static bool is_for(const row *r, muc_op op)
+{
+    return r->which ? r->which(op) : r->op == op;
+}
+
+bool muc_mcu_runs(muc_op op)
+{
+    for (size_t i = 0; i < MUC_COUNT(rows); i++)
+        if (is_for(&rows[i], op))
+            return true;
+    return false;
+}
 
 static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
 {
@@ -32,7 +50,7 @@ static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
         muc_tensor_print_shape(l->graph, x, &shape);
     }
     for (size_t i = 0; i < MUC_COUNT(rows); i++)
-        if (rows[i].op == node->op)
+        if (is_for(&rows[i], node->op))
             muc_text_add(&needs, "; %s needs %s", rows[i].name, rows[i].needs);
     status = muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
                       "node '%s': no kernel for %s of %s%s", node->name, muc_op_get(node->op)->name,
@@ -63,7 +81,7 @@ static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
             return MUC_OK;
     }
     for (size_t i = 0; i < MUC_COUNT(rows); i++) {
-        if (rows[i].op != node->op || !rows[i].takes(l, node))
+        if (!is_for(&rows[i], node->op) || !rows[i].takes(l, node))
             continue;
         l->kernel = rows[i].name;
         MUC_TRY(rows[i].write(l, node));

@@ -10,4 +10,7 @@
  * takes and what those for its operator need. */
 muc_status muc_mcu_lower(muc_context *ctx, muc_graph *graph, muc_mcu_program *program);
 
+/* Whether a row of kernels.def is for the operator. */
+bool muc_mcu_runs(muc_op op);
+
 #endif

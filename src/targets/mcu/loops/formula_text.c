@@ -1,0 +1,24 @@
+/* formula_text.c - has the compiler write each formula down, its functions being the device's. */
+#include "targets/mcu/loops/formula_text.h"
+
+#define OF(of_f32, of_f64) of_f32
+#define R(number) number##f
+#define TEXT(...) #__VA_ARGS__
+#include "graph/primitives.h"
+
+const char *muc_mcu_formula_text(muc_formula formula, bool is_real)
+{
+    static const struct {
+        const char *real, *whole;
+    } texts[MUC_FORMULA_COUNT] = {
+#define MUC_OP(id, ...)
+#define MUC_FORMULA_REAL(id, formula) [MUC_FORMULA_##id] = { TEXT(formula), NULL },
+#define MUC_FORMULA_NUMBER(id, formula, whole) [MUC_FORMULA_##id] = { TEXT(formula), TEXT(whole) },
+#define MUC_FORMULA_WHOLE(id, whole) [MUC_FORMULA_##id] = { NULL, TEXT(whole) },
+#define MUC_FORMULA_TRUTH(id, formula) [MUC_FORMULA_##id] = { TEXT(formula), TEXT(formula) },
+#define MUC_FORMULA_TEST(id, formula) [MUC_FORMULA_##id] = { TEXT(formula), NULL },
+#include "graph/ops.def"
+    };
+
+    return is_real ? texts[formula].real : texts[formula].whole;
+}

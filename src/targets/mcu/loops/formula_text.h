@@ -1,0 +1,11 @@
+/* formula_text.h - the formulas of graph/elementwise.def as C for the device. */
+#ifndef MUC_TARGETS_MCU_FORMULA_TEXT_H
+#define MUC_TARGETS_MCU_FORMULA_TEXT_H
+
+#include "graph/formula.h"
+
+/* For f32, or for integers. Functions are those of mur_real.h and mur_real_wide.h; what is left to
+ * be put in: x and y, the types T, S and U, and the attributes' names. NULL where there is none. */
+const char *muc_mcu_formula_text(muc_formula formula, bool is_real);
+
+#endif

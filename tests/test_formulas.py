@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""Each row of src/graph/elementwise.def against what ONNX and PyTorch say the operator is, written down here once more. Prints TAP.
+
+    tests/test_formulas.py MUC      from the source root
+
+muc run computes each operator on SAMPLES in float32 and integers. The second half changes each formula once (sign, bound, operation,
+order), computes it on the same samples, and asks that the same comparison refuses it: so no row could be wrong in that way and pass.
+"""
+import math
+import pathlib
+import re
+import struct
+import sys
+import tempfile
+import zipfile
+
+import c_expression
+from files import ROOT, muc, run_tests
+
+INF, NAN = math.inf, math.nan
+SAMPLES = [-20.0, -7.0, -3.0, -2.5, -1.5, -1.0, -0.75, -0.5, -0.25, -0.125, -0.0, 0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.5, 3.0, 7.0, 20.0]
+SPECIAL = [INF, -INF, NAN]
+WHOLE = {"i8": ("b", 8, True), "u8": ("B", 8, False), "i32": ("i", 32, True), "u32": ("I", 32, False), "i64": ("q", 64, True)}
+WHOLE_SAMPLES = [-(1 << 40), -128, -127, -100, -7, -3, -2, -1, 0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, 100, 127, 128, 200, 255, 1 << 31, (1 << 63) - 1]
+TOLERANCE = 2e-6
+
+
+def guarded(function):
+    """Of what Python refuses and C gives a value to."""
+    def of(*args, **more):
+        try:
+            return function(*args, **more)
+        except (ValueError, ZeroDivisionError):
+            return NAN
+        except OverflowError:
+            return INF
+    return of
+
+
+def logistic(x):
+    return math.exp(x) / (math.exp(x) + 1) if x < 0 else 1 / (1 + math.exp(-x))
+
+
+def log1p_exp(x):
+    return math.log(1 + math.exp(x)) if x < 20 else x
+
+
+def clipped(x):
+    return 0.0 if x < 0 else 1.0 if x > 1 else x
+
+
+def least(a, b):
+    return NAN if a != a or b != b else min(a, b)
+
+
+def greatest(a, b):
+    return NAN if a != a or b != b else max(a, b)
+
+
+def floor_mod(a, b):
+    return a - b * math.floor(a / b)
+
+
+def inverse(x):
+    return 1 / x if x else math.copysign(INF, x)
+
+
+# operator: attributes to try, what it is of real numbers
+REALS = {
+    "silu": [{}, {"alpha": 1.75}], "relu": [{}], "leaky_relu": [{"alpha": 0.125}], "thresholded_relu": [{"alpha": 0.625}],
+    "elu": [{"alpha": 1.5}], "selu": [{"alpha": 1.5, "gamma": 1.25}], "celu": [{"alpha": 1.5}], "hard_sigmoid": [{"alpha": 0.25, "beta": 0.375}],
+    "gelu": [{}, {"mode": "tanh"}], "shrink": [{"bias": 0.375, "lambda": 0.625}], "mod": [{}, {"fmod": 1}],
+    "is_inf": [{}, {"detect_negative": 0}, {"detect_positive": 0}],
+}
+MEANING = {
+    "silu": lambda x, alpha=1.0: x * logistic(alpha * x),
+    "relu": lambda x: x if x > 0 or x != x else 0.0,
+    "leaky_relu": lambda x, alpha: alpha * x if x < 0 else x,
+    "thresholded_relu": lambda x, alpha: x if x > alpha else 0.0,
+    "elu": lambda x, alpha: alpha * (math.exp(x) - 1) if x < 0 else x,
+    "selu": lambda x, alpha, gamma: gamma * (alpha * math.exp(x) - alpha) if x <= 0 else gamma * x,
+    "celu": lambda x, alpha: max(0.0, x) + min(0.0, alpha * (math.exp(x / alpha) - 1)),
+    "sigmoid": logistic,
+    "hard_sigmoid": lambda x, alpha, beta: max(0.0, min(1.0, alpha * x + beta)),
+    "hard_swish": lambda x: x * max(0.0, min(1.0, x / 6 + 0.5)),
+    "tanh": lambda x: 1 - 2 / (math.exp(2 * x) + 1),
+    "softplus": log1p_exp,
+    "softsign": lambda x: x / (1 + abs(x)),
+    "gelu": lambda x, mode="none": (x / 2 * math.erfc(-x / math.sqrt(2)) if mode == "none" else
+                                    x * logistic(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "mish": lambda x: x * math.tanh(log1p_exp(x)),
+    "shrink": lambda x, bias, **more: x + bias if x < -more["lambda"] else x - bias if x > more["lambda"] else 0.0,
+    "abs": abs, "neg": lambda x: -x, "sign": lambda x: math.copysign(1, x) if x != 0 and x == x else x,
+    "sqrt": lambda x: x ** 0.5 if x >= 0 else NAN, "reciprocal": inverse, "exp": lambda x: math.e ** x,
+    "log": lambda x: math.log(x) if x > 0 else -INF if x == 0 else NAN, "erf": lambda x: 1 - math.erfc(x),
+    "floor": lambda x: float(math.floor(x)), "ceil": lambda x: -float(math.floor(-x)), "round": lambda x: float(round(x)),
+    "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
+    "sinh": lambda x: (math.exp(x) - math.exp(-x)) / 2, "cosh": lambda x: (math.exp(x) + math.exp(-x)) / 2,
+    "asinh": math.asinh, "acosh": lambda x: math.log(x + math.sqrt(x * x - 1)),
+    "atanh": lambda x: math.log((1 + x) / (1 - x)) / 2 if abs(x) < 1 else math.copysign(INF, x) if abs(x) == 1 else NAN,
+    "is_nan": lambda x: x != x,
+    "is_inf": lambda x, detect_negative=1, detect_positive=1: (x == INF and detect_positive == 1) or (x == -INF and detect_negative == 1),
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b if b else a * inverse(b),
+    "mod": lambda a, b, fmod=0: NAN if b == 0 else math.fmod(a, b) if fmod else floor_mod(a, b),
+    "min": least, "max": greatest, "sum": lambda a, b: a + b, "mean": lambda a, b: (a + b) / 2,
+    "prelu": lambda a, b: a * b if a < 0 else a,
+    "equal": lambda a, b: a == b, "less": lambda a, b: a < b, "less_or_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
+    "greater_or_equal": lambda a, b: a >= b,
+}
+TAKES_SPECIAL = {"relu", "abs", "neg", "sign", "is_nan", "is_inf", "min", "max", "equal", "less", "less_or_equal", "greater", "greater_or_equal"}
+WHOLES = {"bit_shift": [{"direction": "left"}, {"direction": "right"}], "mod": [{}, {"fmod": 1}]}
+
+
+def truncated(a, b):
+    return 0 if b == 0 else abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
+
+
+# of integers, before they wrap; bits: of the type
+WHOLE_MEANING = {
+    "relu": lambda x, bits: max(x, 0), "abs": lambda x, bits: abs(x), "neg": lambda x, bits: -x,
+    "sign": lambda x, bits: 0 if x == 0 else x // abs(x), "bitwise_not": lambda x, bits: -1 - x,
+    "add": lambda a, b, bits: a + b, "sub": lambda a, b, bits: a - b, "mul": lambda a, b, bits: a * b,
+    "div": lambda a, b, bits: truncated(a, b),
+    "mod": lambda a, b, bits, fmod=0: 0 if b == 0 else a - b * truncated(a, b) if fmod else a % b,
+    "min": lambda a, b, bits: min(a, b), "max": lambda a, b, bits: max(a, b), "prelu": lambda a, b, bits: a * b if a < 0 else a,
+    "bitwise_and": lambda a, b, bits: a & b, "bitwise_or": lambda a, b, bits: a | b, "bitwise_xor": lambda a, b, bits: a + b - 2 * (a & b),
+    "bit_shift": lambda a, b, bits, direction: 0 if not 0 <= b < bits else a * 2 ** b if direction == "left" else a // 2 ** b,
+}
+for name in ("equal", "less", "less_or_equal", "greater", "greater_or_equal"):
+    WHOLE_MEANING[name] = lambda a, b, bits, of=MEANING[name]: of(a, b)
+BOOL_MEANING = {"not": lambda x: x == 0, "and": lambda a, b: a + b == 2, "or": lambda a, b: a + b > 0, "xor": lambda a, b: a + b == 1,
+                "equal": lambda a, b: a == b}
+# parts of changed formulas that give the same results
+EQUIVALENT = {
+    "is_inf": ["(x > 1)"],  # an infinity is beyond 1, too
+    "div": ["((S)-2 < 1)", "((S)-1 < 2)"],  # these, too, ask whether the type has a sign
+    "mod": ["((S)-2 < 1)", "((S)-1 < 2)", "(y < 2)"],  # and nothing is left over by 1
+}
+
+
+# ---- the table ----
+
+def arguments(text):
+    """What stands between the commas of a row, outside parentheses and strings."""
+    parts, depth, quoted = [""], 0, False
+    for c in text:
+        quoted ^= c == '"'
+        depth += (c in "([{") - (c in ")]}") if not quoted else 0
+        if c == "," and depth == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [" ".join(part.split()) for part in parts]
+
+
+def rows():
+    """(operator, attribute values that choose it, inputs, real formula or None, integer formula or None) of each formula."""
+    text = (ROOT / "src/graph/elementwise.def").read_text()
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    names, found = {}, []
+    for match in re.finditer(r"^MUC_(REAL|NUMBER|WHOLE|TRUTH|TEST)(_IF)?\(", text, re.M):
+        end, depth = match.end(), 1
+        while depth:
+            depth += (text[end] == "(") - (text[end] == ")") if text[end] != '"' else 0
+            if text[end] == '"':
+                end = text.index('"', end + 1)
+            end += 1
+        parts = arguments(text[match.end():end - 1])
+        if match[2]:
+            operator, values = names[parts[1]], {parts[2].lower(): parts[3].replace("MUC_WORD_", "").lower()}
+            formulas, inputs = parts[4:], "ONE" if operator == "gelu" else "TWO"
+        else:
+            operator, values, inputs, formulas = parts[1].strip('"'), {}, parts[2], parts[5:-1]
+            names[parts[0]] = operator
+        real = None if match[1] == "WHOLE" else formulas[0]
+        whole = None if match[1] in ("REAL", "TEST") else formulas[-1]
+        found.append((operator, values, 1 if inputs in ("ONE", "TESTED") else 2, real, whole))
+    return found
+
+
+def chosen(values, attributes):
+    return all(str(attributes.get(key, "")) == value for key, value in values.items())
+
+
+def formula_of(operator, attributes):
+    of_operator = [row for row in rows() if row[0] == operator and chosen(row[1], attributes)]
+    return max(of_operator, key=lambda row: len(row[1]))
+
+
+def pairs(samples, inputs):
+    return [(x,) for x in samples] if inputs == 1 else [(x, y) for x in samples for y in samples]
+
+
+def real_samples(operator, inputs):
+    return pairs(SAMPLES + (SPECIAL if operator in TAKES_SPECIAL else []), inputs)
+
+
+def agree(found, expected):
+    if found != found or expected != expected:
+        return found != found and expected != expected
+    return found == expected or abs(found - expected) <= TOLERANCE * max(1, abs(expected))
+
+
+# ---- what muc computes ----
+
+def npy(code, values):
+    descr = {"B": "|u1", "b": "|i1", "?": "|b1"}.get(code) or f"<{'f' if code == 'f' else 'i' if code in 'iq' else 'u'}{struct.calcsize(code)}"
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(values)},), }}".ljust(117) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values)
+
+
+def computed(jobs, dtype, code, columns):
+    """Results of the jobs (operator, attributes, is_truth) on the columns, in the jobs' order."""
+    count = len(columns[0])
+    text = "graph formulas\n" + "".join(f"tensor {'ab'[i]} = input {dtype} [{count}]\n" for i in range(len(columns)))
+    for i, (operator, attributes, truth) in enumerate(jobs):
+        words = " ".join(f"{key}={value}" for key, value in attributes.items())
+        text += f"node y{i} {'bool' if truth else dtype} [{count}] = {operator} {', '.join('ab'[:len(columns)])} {words}\n"
+    text += "".join(f"output y{i}\n" for i in range(len(jobs)))
+    with tempfile.TemporaryDirectory() as folder:
+        graph, given, got = (pathlib.Path(folder) / name for name in ("g.graph", "in.npz", "out.npz"))
+        graph.write_text(text)
+        with zipfile.ZipFile(given, "w") as archive:
+            for i, column in enumerate(columns):
+                archive.writestr(f"{'ab'[i]}.npy", npy(code, column))
+        muc("run", graph, "--input", given, "--output", got)
+        with zipfile.ZipFile(got) as archive:
+            data = [archive.read(f"y{i}.npy") for i in range(len(jobs))]
+    results = []
+    for (_, _, truth), raw in zip(jobs, data):
+        kind = "B" if truth else code
+        results.append(struct.unpack(f"<{count}{kind}", raw[len(raw) - count * struct.calcsize(kind):]))
+    return results
+
+
+TRUTHS = {"is_nan", "is_inf", "equal", "less", "less_or_equal", "greater", "greater_or_equal"}
+
+
+def check_computed(meanings, attributes_of, dtype, code, samples_of, expected_of):
+    """Each operator of meanings with one and two inputs apart, against expected_of(operator, attributes, sample)."""
+    for inputs in (1, 2):
+        operators = [row[0] for row in rows() if row[2] == inputs and not row[1] and row[0] in meanings]
+        for special in (False, True):
+            jobs = [(operator, attributes, operator in TRUTHS) for operator in operators if (operator in TAKES_SPECIAL) == special
+                    for attributes in attributes_of.get(operator, [{}])]
+            if not jobs:
+                continue
+            samples = samples_of(jobs[0][0], inputs)
+            for (operator, attributes, _), results in zip(jobs, computed(jobs, dtype, code, list(zip(*samples)))):
+                for sample, result in zip(samples, results):
+                    expected = expected_of(operator, attributes, sample)
+                    assert agree(result, expected), f"{operator} {attributes} of {dtype} {sample} is {result}, expected {expected}"
+
+
+def real_meaning(operator, attributes, sample):
+    return guarded(MEANING[operator])(*sample, **attributes)
+
+
+def wrapped(value, bits, signed):
+    value = int(value) & ((1 << bits) - 1)
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+def whole_samples(dtype, inputs):
+    _, bits, signed = WHOLE[dtype]
+    fitting = [x for x in WHOLE_SAMPLES if wrapped(x, bits, signed) == x]
+    return pairs([*fitting, -1 << (bits - 1)] if signed else fitting, inputs)
+
+
+def whole_meaning(operator, attributes, sample, dtype):
+    _, bits, signed = WHOLE[dtype]
+    return wrapped(WHOLE_MEANING[operator](*sample, bits, **attributes), bits, signed)
+
+
+def test_every_row_has_a_meaning_here():
+    for operator, _, _, real, whole in rows():
+        assert real is None or operator in MEANING, f"{operator} has no meaning of real numbers in this test"
+        assert whole is None or operator in WHOLE_MEANING or operator in BOOL_MEANING, f"{operator} has no meaning of integers here"
+
+
+def test_real_numbers_are_what_the_operators_are_said_to_be():
+    check_computed(MEANING, REALS, "f32", "f", real_samples, real_meaning)
+
+
+def test_integers_are_what_the_operators_are_said_to_be():
+    for dtype, (code, _, _) in WHOLE.items():
+        check_computed(WHOLE_MEANING, WHOLES, dtype, code, lambda operator, inputs: whole_samples(dtype, inputs),
+                       lambda operator, attributes, sample: whole_meaning(operator, attributes, sample, dtype))
+
+
+def test_truths_are_what_the_operators_are_said_to_be():
+    check_computed(BOOL_MEANING, {}, "bool", "B", lambda operator, inputs: pairs([0, 1], inputs),
+                   lambda operator, attributes, sample: BOOL_MEANING[operator](*sample))
+
+
+# ---- each formula, changed ----
+
+FUNCTIONS = {name: guarded(function) for name, function in {
+    "abs": abs, "acos": math.acos, "acosh": math.acosh, "asin": math.asin, "asinh": math.asinh, "atan": math.atan, "atanh": MEANING["atanh"],
+    "ceil": lambda x: float(math.ceil(x)), "cos": math.cos, "cosh": math.cosh, "erf": math.erf, "exp": math.exp, "expm1": math.expm1,
+    "floor": lambda x: float(math.floor(x)), "fmod": math.fmod, "hard_sigmoid": lambda x, alpha, beta: clipped(alpha * x + beta),
+    "log": MEANING["log"], "max": greatest, "min": least, "mod": floor_mod, "round": lambda x: float(round(x)), "sigmoid": logistic,
+    "silu": MEANING["silu"], "sin": math.sin, "sinh": math.sinh, "sixth": lambda x: x / 6, "softplus": log1p_exp, "sqrt": MEANING["sqrt"],
+    "tan": math.tan, "tanh": math.tanh}.items()}
+
+
+def differs(tree, samples, value_of, expected_of):
+    for sample in samples:
+        try:
+            if not agree(value_of(tree, sample), expected_of(sample)):
+                return True
+        except (c_expression.Trap, OverflowError, TypeError):
+            return True
+    return False
+
+
+def check_changes(operator, text, samples, value_of, expected_of):
+    """The formula passes on the samples, and no change of it does. How many changes there were."""
+    tree = c_expression.read(text)
+    assert not differs(tree, samples, value_of, expected_of), f"{operator}: {text} is not what this test says"
+    changes = list(c_expression.changes(tree))
+    for change in changes:
+        shown = c_expression.shown(change)
+        assert (differs(change, samples, value_of, expected_of) or any(part in shown for part in EQUIVALENT.get(operator, []))), \
+            f"{operator}: {text} may be changed to {shown}"
+    return len(changes)
+
+
+def named(sample, attributes):
+    names = {"alpha": 1.0, "detect_negative": 1, "detect_positive": 1, "infinity": INF, **attributes}
+    return {"x": sample[0], "y": sample[-1], **names}
+
+
+def test_every_change_of_a_formula_of_real_numbers_fails():
+    count = 0
+    for operator in MEANING:
+        tried = {}
+        for attributes in REALS.get(operator, [{}]):
+            _, _, inputs, real, _ = formula_of(operator, attributes)
+            tried.setdefault(real, (inputs, []))[1].append(attributes)
+        for real, (inputs, several) in tried.items():
+            samples = [(attributes, sample) for attributes in several for sample in real_samples(operator, inputs)]
+            divisor = 2 if operator == "mean" else 1
+            count += check_changes(operator, real, samples,
+                                   lambda tree, at: c_expression.value(tree, named(at[1], at[0]), FUNCTIONS) / divisor,
+                                   lambda at: real_meaning(operator, at[0], at[1]))
+    assert count > 100, f"only {count} changes"
+
+
+def test_every_change_of_a_formula_of_integers_fails():
+    count = 0
+    for operator in WHOLE_MEANING:
+        for attributes in WHOLES.get(operator, [{}]):
+            _, _, inputs, _, whole = formula_of(operator, attributes)
+            samples = [(dtype, sample) for dtype in ("i8", "u8", "i64") for sample in whole_samples(dtype, inputs)]
+
+            def value_of(tree, at):
+                _, bits, signed = WHOLE[at[0]]
+
+                def cast(kind, value):
+                    return wrapped(value, 64, False) if kind == "U" else wrapped(value, bits, signed)
+                found = c_expression.value(tree, named(at[1], {"T": 0, "S": 0}), {"sizeof": lambda node: bits // 8}, cast)
+                return wrapped(found, bits, signed)
+            count += check_changes(operator, whole, samples, value_of, lambda at: whole_meaning(operator, attributes, at[1], at[0]))
+    for operator in BOOL_MEANING:
+        _, _, inputs, _, whole = formula_of(operator, {})
+        count += check_changes(operator, whole, pairs([0, 1], inputs),
+                               lambda tree, sample: bool(c_expression.value(tree, named(sample, {}), {}, lambda kind, value: value)),
+                               lambda sample: BOOL_MEANING[operator](*sample))
+    assert count > 100, f"only {count} changes"
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))
