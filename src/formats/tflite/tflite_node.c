@@ -120,9 +120,7 @@ static muc_status word(void *self, const char *text)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of quantized integers");
     if (strcmp(text, "scaled") == 0 && !muc_tflite_is_quantized(out))
         return muc_tflite_refuse(im, MUC_MALFORMED, "an output without a scale");
-    if (strcmp(text, "positive_beta") == 0)
-        MUC_TRY(check_beta(im));
-    return MUC_OK;
+    return strcmp(text, "positive_beta") == 0 ? check_beta(im) : MUC_OK;
 }
 
 muc_status muc_tflite_cook(muc_tflite_import *im, const char *recipe)
