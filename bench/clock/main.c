@@ -33,18 +33,21 @@ static volatile uint32_t completed[MUR_ENGINES];
 
 static mur_status put_dma(void *arg, const uint32_t *insn)
 {
+    volatile uint32_t *to = registers[MUR_DMA];
+
     (void)arg;
-    for (uint32_t i = 0; i < 4; i++)
-        registers[MUR_DMA][i] = insn[i];
+    to[0] = insn[0], to[1] = insn[1], to[2] = insn[2], to[3] = insn[3];
     completed[MUR_DMA]++;
     return MUR_OK;
 }
 
 static mur_status put_accel(void *arg, const uint32_t *insn)
 {
+    volatile uint32_t *to = registers[MUR_ACC];
+
     (void)arg;
-    for (uint32_t i = 0; i < MUR_MAX_WORDS; i++)
-        registers[MUR_ACC][i] = insn[i];
+    to[0] = insn[0], to[1] = insn[1], to[2] = insn[2], to[3] = insn[3];
+    to[4] = insn[4], to[5] = insn[5], to[6] = insn[6], to[7] = insn[7];
     completed[MUR_ACC]++;
     return MUR_OK;
 }
@@ -116,6 +119,19 @@ static void count_instructions(uint32_t opcode, uint32_t length, uint32_t patche
     count_stream();
 }
 
+/* ITEMS MMs: one signals token 0, the next token 1 and waits for both, so that one question to the
+ * engine answers for two tokens, as it does in programs */
+static void count_waits(void)
+{
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        add(1 | 7 << 8);
+        add(0x10 | (1 + i % 2) << 8 | (i % 2 ? 3u << 16 : 0));
+        for (uint32_t w = 1; w < 7; w++)
+            add(0);
+    }
+    count_stream();
+}
+
 static void count_evaluations(uint32_t op, uint32_t immediate, uint32_t second)
 {
     for (uint32_t i = 0; i < ITEMS; i++) {
@@ -137,11 +153,12 @@ static void count_items(void)
     meta.context = 64;
     count_stream();                        /* the start and the end alone */
     count_instructions(0x01, 4, 0, 0);     /* LD */
-    count_instructions(0x01, 4, 4, 0);     /* with four patches */
     count_instructions(0x10, 7, 0, 0);     /* MM */
     count_instructions(0x24, 8, 0, 0);     /* SMAX */
-    count_instructions(0x10, 7, 0, 1);     /* MM that waits for token 0 */
-    count_instructions(0x10, 7, 0, 0x501); /* and for 8 and 10 too */
+    count_waits();                         /* MM, two tokens for every other one */
+    count_instructions(0x10, 7, 1, 0);     /* with a patch */
+    count_instructions(0x10, 7, 4, 0);     /* with four */
+    count_instructions(0x24, 8, 4, 0);     /* SMAX with four */
     count_evaluations(1, 1, 5);            /* ADD */
     count_evaluations(3, 1, 5);            /* MUL */
     count_evaluations(5, 1, 5);            /* DIV */

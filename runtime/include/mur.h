@@ -218,6 +218,8 @@ typedef struct mur_run_state {
     uint32_t done; /* 1: finished, all engines at rest */
     uint32_t fuel, depth;
     uint32_t issued[MUR_CPU];   /* the count that `completed` reaches when all is done */
+    uint32_t seen[MUR_CPU];     /* what `completed` said last */
+    uint32_t pending;           /* one bit a token: not known to be complete */
     uint32_t token[MUR_TOKENS]; /* the count that completes it */
     uint8_t token_engine[MUR_TOKENS];
     uint32_t slot[MUR_SLOTS];
@@ -236,6 +238,10 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
 /* Executes one item. MUR_OK: done or not, run->done tells; MUR_YIELD: it must wait for an engine,
  * call again; MUR_E_FAULT: an engine failed, or an access would leave its region. */
 mur_status mur_step(mur_run_state *run);
+
+/* Executes `most` items at most, as mur_step would one after another, or until the run is done or a
+ * step says anything but MUR_OK. */
+mur_status mur_run_some(mur_run_state *run, uint32_t most);
 
 /* Steps until the run is done (MUR_OK) or a step says anything else. */
 mur_status mur_run(mur_run_state *run);

@@ -34,6 +34,39 @@ enum mur_op {
     MUR_OPS
 };
 
+/* a op b modulo 2^32, as mur_eval takes it: what a verified program needs. */
+static inline uint32_t mur_eval_word(uint32_t op, uint32_t a, uint32_t b)
+{
+    switch (op) {
+    case MUR_OP_ADD:
+        return a + b;
+    case MUR_OP_SUB:
+        return a > b ? a - b : 0;
+    case MUR_OP_MUL:
+        return a * b;
+    case MUR_OP_CDIV:
+        return a / b + (a % b != 0);
+    case MUR_OP_DIV:
+        return a / b;
+    case MUR_OP_MOD:
+        return a % b;
+    case MUR_OP_MIN:
+        return a < b ? a : b;
+    case MUR_OP_MAX:
+        return a > b ? a : b;
+    case MUR_OP_AND:
+        return a & b;
+    case MUR_OP_EQ:
+        return a == b;
+    case MUR_OP_LT:
+        return a < b;
+    case MUR_OP_SHL:
+        return a << b;
+    default: /* MUR_OP_SHR */
+        return a >> b;
+    }
+}
+
 /* a op b in 64 bits, for every op of two operands. The right operand of CDIV, DIV and MOD is not 0,
  * that of SHL and SHR at most 31. */
 uint64_t mur_eval(uint32_t op, uint32_t a, uint32_t b);

@@ -4,6 +4,8 @@
  * before they are read, indices are inside their tables, loops are nested. All that can happen at
  * run time is that an engine is busy: a step that must wait changes nothing and is done again.
  *
+ * One loop goes from item to item; what it needs of the state is in registers until it stops.
+ *
  * Two checks stay for programs that changed after they were verified: the fuel, which ends any
  * run, and the bounds of a DMA transfer in its region.
  */
@@ -23,6 +25,7 @@ enum {
 #define FIELD(words, insn, name) \
     mur_bits((words)[WORD_##insn##_##name], SHIFT_##insn##_##name, WIDTH_##insn##_##name)
 
+enum { LEAST_WORDS = 4 }; /* of an instruction */
 enum { OPCODE_BITS = 8, SIG_SHIFT = 8, SIG_BITS = 5, WAIT_SHIFT = 16 };
 
 /* opcodes ascend by engine: DMA, CPU, ACC */
@@ -31,18 +34,30 @@ static enum mur_engine engine_of(uint32_t opcode)
     return opcode >= OPCODE_MM ? MUR_ACC : opcode >= OPCODE_EMBED ? MUR_CPU : MUR_DMA;
 }
 
-static int reached(const mur_run_state *run, enum mur_engine engine, uint32_t count)
+/* Has the engine completed so many instructions? Asks it only where what it said last is no proof.
+ */
+static int reached(mur_run_state *run, uint32_t engine, uint32_t count)
 {
     /* the counts wrap; fewer than 2^31 instructions are ever in flight */
-    return engine == MUR_CPU || (int32_t)(run->hal->completed(run->hal->arg, engine) - count) >= 0;
+    if ((int32_t)(run->seen[engine] - count) < 0)
+        run->seen[engine] = run->hal->completed(run->hal->arg, (enum mur_engine)engine);
+    return (int32_t)(run->seen[engine] - count) >= 0;
 }
 
-static int waits(const mur_run_state *run, uint32_t mask)
+/* mask: tokens waited for that are pending, at least one; those found complete are so no more */
+static int waits(mur_run_state *run, uint32_t mask)
 {
-    for (uint32_t token = 0; mask != 0; token++, mask >>= 1)
-        if ((mask & 1) != 0 &&
-            !reached(run, (enum mur_engine)run->token_engine[token], run->token[token]))
+    /* the number of the lowest bit set, from a de Bruijn sequence of 16 bits */
+    static const uint8_t number[] = { 0, 1, 2, 5, 3, 9, 6, 11, 15, 4, 8, 10, 14, 7, 13, 12 };
+
+    do {
+        uint32_t bit = mask & (0 - mask), token = number[(bit * 0x09af & 0xffff) >> 12];
+
+        if (!reached(run, run->token_engine[token], run->token[token]))
             return 1;
+        run->pending &= ~bit;
+        mask &= ~bit;
+    } while (mask != 0);
     return 0;
 }
 
@@ -56,105 +71,105 @@ static int leaves_region(const mur_program *program, const uint32_t *words)
     return FIELD(words, LD, off) > bytes || FIELD(words, LD, len) > bytes - FIELD(words, LD, off);
 }
 
-static mur_status dispatch(mur_run_state *run, enum mur_engine engine, const uint32_t *words)
+/* The item's words with its patches' values, in `out`. */
+static void patch(const uint32_t *slot, const uint32_t *item, uint32_t *out)
 {
-    const mur_hal *hal = run->hal;
+    uint32_t count = MUR_CODE_GET(item[0], INST, words);
+    const uint32_t *at = item + 1 + count, *end = at + MUR_CODE_GET(item[0], INST, patches);
 
-    switch (engine) {
-    case MUR_DMA:
-        if (leaves_region(run->program, words))
-            return MUR_E_FAULT;
-        return hal->dma(hal->arg, words);
-    case MUR_ACC:
-        return hal->accel(hal->arg, words);
-    case MUR_CPU:
-    case MUR_ENGINES:
-    default:
-        return hal->host(hal->arg, words);
-    }
+    for (uint32_t i = 0; i < LEAST_WORDS; i++)
+        out[i] = item[1 + i];
+    for (uint32_t i = count; i != LEAST_WORDS; i--)
+        out[i - 1] = item[i];
+    do {
+        out[MUR_CODE_GET(*at, PATCH, word)] |= slot[MUR_CODE_GET(*at, PATCH, slot)]
+                                               << MUR_CODE_GET(*at, PATCH, shift);
+    } while (++at != end);
 }
 
 static mur_status issue(mur_run_state *run, const uint32_t *item)
 {
-    uint32_t words[MUR_MAX_WORDS];
-    uint32_t count = MUR_CODE_GET(item[0], INST, words), sig;
-    uint32_t patches = MUR_CODE_GET(item[0], INST, patches);
-    enum mur_engine engine = engine_of(mur_bits(item[1], 0, OPCODE_BITS));
+    const mur_hal *hal = run->hal;
+    const uint32_t *words = item + 1;
+    uint32_t patched[MUR_MAX_WORDS], mask = words[0] >> WAIT_SHIFT & run->pending, token;
+    enum mur_engine engine = engine_of(mur_bits(words[0], 0, OPCODE_BITS));
     mur_status status;
 
-    if (waits(run, item[1] >> WAIT_SHIFT))
+    if (mask != 0 && waits(run, mask))
         return MUR_YIELD;
-    memcpy(words, item + 1, 4 * count);
-    for (uint32_t i = 0; i < patches; i++) {
-        uint32_t patch = item[1 + count + i];
-
-        words[MUR_CODE_GET(patch, PATCH, word)] |= run->slot[MUR_CODE_GET(patch, PATCH, slot)]
-                                                   << MUR_CODE_GET(patch, PATCH, shift);
+    if (MUR_CODE_GET(item[0], INST, patches) != 0) {
+        patch(run->slot, item, patched);
+        words = patched;
     }
-    status = dispatch(run, engine, words);
+    if (engine == MUR_ACC)
+        status = hal->accel(hal->arg, words);
+    else if (engine == MUR_CPU)
+        status = hal->host(hal->arg, words);
+    else
+        status = leaves_region(run->program, words) ? MUR_E_FAULT : hal->dma(hal->arg, words);
     if (status != MUR_OK)
         return status;
+    token = mur_bits(item[1], SIG_SHIFT, SIG_BITS) - 1;
     if (engine != MUR_CPU)
         run->issued[engine]++;
-    sig = mur_bits(words[0], SIG_SHIFT, SIG_BITS);
-    if (sig != 0) {
-        run->token_engine[sig - 1] = (uint8_t)engine;
-        run->token[sig - 1] = engine != MUR_CPU ? run->issued[engine] : 0;
+    if (token < MUR_TOKENS) {
+        run->pending &= ~(1u << token);
+        run->token_engine[token] = (uint8_t)engine;
+        if (engine != MUR_CPU) {
+            run->pending |= 1u << token;
+            run->token[token] = run->issued[engine];
+        }
     }
-    run->at += 1 + count + patches;
     return MUR_OK;
 }
 
-static void evaluate(mur_run_state *run, const uint32_t *item)
+static void evaluate(const mur_program *program, uint32_t *slot, const uint32_t *item)
 {
-    uint32_t *slot = run->slot, *dst = &slot[MUR_CODE_GET(item[0], EVAL, dst)];
+    uint32_t *dst = &slot[MUR_CODE_GET(item[0], EVAL, dst)];
     uint32_t op = MUR_CODE_GET(item[0], EVAL, op), a = slot[MUR_CODE_GET(item[0], EVAL, a)], b;
 
     b = MUR_CODE_GET(item[0], EVAL, immediate) ? item[1] : slot[MUR_CODE_GET(item[0], EVAL, b)];
     if (op == MUR_OP_TABLE) {
-        const uint32_t *tables = run->program->tables;
-        const uint32_t *entry = tables + tables[1 + item[1]] + a;
+        const uint32_t *entry = program->tables + program->tables[1 + item[1]] + a;
 
         dst[0] = entry[0];
         dst[1] = entry[1] - entry[0];
     } else if (op == MUR_OP_SEL) {
         *dst = a != 0 ? b : slot[item[1]];
     } else {
-        *dst = (uint32_t)mur_eval(op, a, b);
+        *dst = mur_eval_word(op, a, b);
     }
-    run->at += MUR_WORDS_EVAL;
 }
 
-static void enter(mur_run_state *run, const uint32_t *item)
+/* Each gives the item that is next. */
+static const uint32_t *enter(mur_run_state *run, const uint32_t *item)
 {
     struct mur_run_loop *loop = &run->loop[run->depth];
+    const uint32_t *body = item + MUR_WORDS_FOR;
 
-    loop->body = run->at + MUR_WORDS_FOR;
-    loop->variable = MUR_CODE_GET(item[0], FOR, variable);
-    loop->round = 0;
     loop->count = MUR_CODE_GET(item[0], FOR, constant)
                       ? item[1]
                       : run->slot[MUR_CODE_GET(item[0], FOR, count)];
-    if (loop->count == 0) {
-        run->at = loop->body + item[2] + MUR_WORDS_NEXT;
-        return;
-    }
+    if (loop->count == 0)
+        return body + item[2] + MUR_WORDS_NEXT;
+    loop->body = (uint32_t)(body - run->program->code);
+    loop->variable = MUR_CODE_GET(item[0], FOR, variable);
+    loop->round = 0;
     run->slot[loop->variable] = 0;
-    run->at = loop->body;
     run->depth++;
+    return body;
 }
 
-static void next(mur_run_state *run)
+static const uint32_t *next(mur_run_state *run, const uint32_t *item)
 {
     struct mur_run_loop *loop = &run->loop[run->depth - 1];
 
     if (++loop->round < loop->count) {
         run->slot[loop->variable] = loop->round;
-        run->at = loop->body;
-        return;
+        return run->program->code + loop->body;
     }
     run->depth--;
-    run->at += MUR_WORDS_NEXT;
+    return item + MUR_WORDS_NEXT;
 }
 
 mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_hal *hal,
@@ -175,7 +190,7 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
     run->at = range->start;
     run->fuel = program->steps;
     for (uint32_t i = 0; i < MUR_CPU; i++)
-        run->issued[i] = hal->completed(hal->arg, (enum mur_engine)i);
+        run->seen[i] = run->issued[i] = hal->completed(hal->arg, (enum mur_engine)i);
     memset(run->token_engine, MUR_CPU, sizeof(run->token_engine)); /* complete */
     run->slot[MUR_SLOT_POS] = pos;
     run->slot[MUR_SLOT_M] = m;
@@ -183,38 +198,51 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
     return MUR_OK;
 }
 
-mur_status mur_step(mur_run_state *run)
+mur_status mur_run_some(mur_run_state *run, uint32_t most)
 {
     const uint32_t *item = run->program->code + run->at;
+    uint32_t left = most < run->fuel ? most : run->fuel;
     mur_status status = MUR_OK;
 
     if (run->done)
         return MUR_OK;
     if (run->fuel == 0)
         return MUR_E_FAULT;
-    switch (mur_bits(item[0], 0, MUR_KIND_WIDTH)) {
-    case MUR_INST:
-        status = issue(run, item);
-        break;
-    case MUR_EVAL:
-        evaluate(run, item);
-        break;
-    case MUR_FOR:
-        enter(run, item);
-        break;
-    case MUR_NEXT:
-        next(run);
-        break;
-    default: /* MUR_END */
-        if (!reached(run, MUR_DMA, run->issued[MUR_DMA]) ||
-            !reached(run, MUR_ACC, run->issued[MUR_ACC]))
-            return MUR_YIELD;
-        run->done = 1;
-        break;
+    run->fuel -= left;
+    for (; left != 0; left--) {
+        uint32_t kind = mur_bits(item[0], 0, MUR_KIND_WIDTH);
+
+        if (kind == MUR_EVAL) {
+            evaluate(run->program, run->slot, item);
+            item += MUR_WORDS_EVAL;
+        } else if (kind == MUR_INST) {
+            status = issue(run, item);
+            if (status != MUR_OK)
+                break;
+            item += 1 + MUR_CODE_GET(item[0], INST, words) + MUR_CODE_GET(item[0], INST, patches);
+        } else if (kind == MUR_NEXT) {
+            item = next(run, item);
+        } else if (kind == MUR_FOR) {
+            item = enter(run, item);
+        } else { /* MUR_END */
+            if (!reached(run, MUR_DMA, run->issued[MUR_DMA]) ||
+                !reached(run, MUR_ACC, run->issued[MUR_ACC])) {
+                status = MUR_YIELD;
+                break;
+            }
+            run->done = 1;
+            left--;
+            break;
+        }
     }
-    if (status == MUR_OK)
-        run->fuel--;
+    run->fuel += left;
+    run->at = (uint32_t)(item - run->program->code);
     return status;
+}
+
+mur_status mur_step(mur_run_state *run)
+{
+    return mur_run_some(run, 1);
 }
 
 mur_status mur_run(mur_run_state *run)
@@ -222,7 +250,7 @@ mur_status mur_run(mur_run_state *run)
     mur_status status;
 
     do {
-        status = mur_step(run);
+        status = mur_run_some(run, UINT32_MAX);
     } while (status == MUR_OK && !run->done);
     return status;
 }

@@ -25,7 +25,7 @@ typedef struct plan {
     clock_verdict *verdict;
     step *steps;
     size_t count, room;
-    bool failed;
+    bool failed, open[TOKENS];
 } plan;
 
 static uint64_t up(uint64_t a, uint64_t b)
@@ -104,7 +104,6 @@ static void fill_step(plan *p, step *s, const uint32_t *item, const judge_insn *
 {
     const clock_machine *m = p->machine;
     const uint64_t alone[] = { 0, 0, m->cpu_eval, m->cpu_for, m->cpu_next, m->cpu_end };
-    uint64_t waits = 0;
 
     if (!insn) {
         s->instructions = alone[item[0] & 15];
@@ -114,12 +113,19 @@ static void fill_step(plan *p, step *s, const uint32_t *item, const judge_insn *
     s->party = insn->engine == 'd' ? DMA : insn->engine == 'a' ? ACC : EMBED;
     s->mask = item[1] >> 16;
     s->sig = item[1] >> 8 & 31;
-    for (uint32_t t = 0; t < TOKENS; t++)
-        waits += s->mask >> t & 1;
-    if (m->hardware_tokens && s->party != EMBED)
-        waits = 0;
-    s->instructions = m->cpu_inst + (item[0] >> 8 & 15) * m->cpu_word +
-                      (item[0] >> 4 & 15) * m->cpu_patch + waits * m->cpu_wait;
+    s->instructions = m->cpu_inst;
+    if (!m->hardware_tokens || s->party == EMBED)
+        for (uint32_t t = 0; t < TOKENS; t++) {
+            if ((s->mask >> t & 1) != 0 && p->open[t])
+                s->instructions += m->cpu_wait;
+            if ((s->mask >> t & 1) != 0)
+                p->open[t] = false;
+        }
+    if ((item[0] >> 4 & 15) != 0)
+        s->instructions +=
+            m->cpu_patched + (insn->words - 4u) * m->cpu_word + (item[0] >> 4 & 15) * m->cpu_patch;
+    if (s->sig != 0)
+        p->open[s->sig - 1] = s->party != EMBED;
     if (s->party == EMBED)
         s->then = V(rows) * V(k) * m->cpu_embed;
     else

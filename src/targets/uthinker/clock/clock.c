@@ -22,6 +22,8 @@ typedef struct clock {
                      [MOST_QUEUE]; /* when its latest are, instruction i at i % MOST_QUEUE */
     uint64_t issued[MUR_CPU];
     uint64_t token[MUR_TOKENS]; /* when it is complete */
+    uint32_t
+        open; /* tokens that engines were to signal and that the CPU has not waited for since */
 } clock;
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -51,14 +53,18 @@ static uint32_t count_bits(uint32_t mask)
     return count;
 }
 
-/* Executes the INST at hand; waits: tokens that the CPU waits for. */
-static void execute_inst(clock *c, uint32_t waits)
+/* Executes the INST at hand; mask: tokens that the CPU waits for. */
+static void execute_inst(clock *c, uint32_t mask)
 {
     const muc_uthinker_time *time = c->time;
+    uint64_t words = MUR_CODE_GET(c->item[0], INST, words);
+    uint64_t patches = MUR_CODE_GET(c->item[0], INST, patches);
+    uint64_t count = time->cpu_inst + (uint64_t)time->cpu_wait * count_bits(mask & c->open);
 
-    execute(c, time->cpu_inst + (uint64_t)time->cpu_word * MUR_CODE_GET(c->item[0], INST, words) +
-                   (uint64_t)time->cpu_patch * MUR_CODE_GET(c->item[0], INST, patches) +
-                   (uint64_t)time->cpu_wait * waits);
+    if (patches)
+        count += time->cpu_patched + (words - 4) * time->cpu_word + patches * time->cpu_patch;
+    execute(c, count);
+    c->open &= ~mask;
     c->sums->instructions++;
 }
 
@@ -73,12 +79,16 @@ static uint64_t all_complete(const clock *c, uint32_t mask)
     return at;
 }
 
-static void signal(clock *c, const uint32_t *words, uint64_t at)
+static void signal(clock *c, const uint32_t *words, enum mur_engine engine, uint64_t at)
 {
     uint32_t sig = words[0] >> MUC_WORD0_SIG_SHIFT & MUC_WORD0_SIG_MASK;
 
-    if (sig != 0)
-        c->token[sig - 1] = at;
+    if (sig == 0)
+        return;
+    c->token[sig - 1] = at;
+    c->open |= 1u << (sig - 1);
+    if (engine == MUR_CPU)
+        c->open &= ~(1u << (sig - 1));
 }
 
 /* ---- the board ---- */
@@ -114,14 +124,14 @@ static mur_status submit(void *arg, const uint32_t *words)
         c->now = later(c->now, tokens);
     if (n >= depth)
         c->now = later(c->now, c->complete[e][(n - depth) % MOST_QUEUE]);
-    execute_inst(c, time->hardware_tokens ? 0 : count_bits(mask));
+    execute_inst(c, time->hardware_tokens ? 0 : mask);
     begin = later(later(c->now, tokens), c->free_at[e]);
     c->free_at[e] = begin + ps;
     c->complete[e][n % MOST_QUEUE] =
         c->free_at[e] +
         (e == MUR_DMA ? muc_clock_scale(time->dma_latency, 1000000000, time->acc_khz) : 0);
     c->issued[e] = n + 1;
-    signal(c, words, c->complete[e][n % MOST_QUEUE]);
+    signal(c, words, e, c->complete[e][n % MOST_QUEUE]);
     add_work(c->sums, &work, ps);
     return MUR_OK;
 }
@@ -133,9 +143,9 @@ static mur_status embed(void *arg, const uint32_t *words)
     uint32_t mask = words[0] >> MUC_WORD0_WAIT_SHIFT;
 
     c->now = later(c->now, all_complete(c, mask));
-    execute_inst(c, count_bits(mask));
+    execute_inst(c, mask);
     c->sums->embed_ps += execute(c, work.elements * c->time->cpu_embed);
-    signal(c, words, c->now);
+    signal(c, words, MUR_CPU, c->now);
     return MUR_OK;
 }
 
