@@ -11,270 +11,7 @@
 
 #include <string.h>
 
-/* halves of W buffers, as tokens number them */
-enum { W0A, W0B, W1A, W1B, NO_HALF };
-enum { TOKEN_EMPTY = 4, TOKEN_FILLED = 8, TOKEN_ACC = 9, TOKEN_ST = 10 };
-enum {
-    WAIT_ALL_ACC =
-        0xf << TOKEN_EMPTY | 1 << TOKEN_ACC, /* whichever instruction of ACC was latest */
-    WAIT_DMA = 1 << TOKEN_FILLED | 1 << TOKEN_ST
-};
-
-typedef struct lowering {
-    const muc_uthinker_layout *y;
-    muc_ir_builder ir;
-    muc_expr_pool *pool;
-    const char *stage;
-    uint32_t tokens; /* of a chunk: 64, unless the machine has another step of attention */
-    uint32_t tables[MUC_MATRIX_COUNT];
-    muc_expr m, pos, end;
-    muc_expr past;   /* pos / 64: whole chunks before the one with this call's first token */
-    muc_expr in;     /* pos % 64: where in its chunk that token is */
-    muc_expr mG;     /* rows of queries: m G */
-    muc_expr l, h;   /* layer, kv head */
-    muc_expr stream; /* l KV + h */
-} lowering;
-
-/* ---- short names for expressions ---- */
-
-static muc_expr num(lowering *lo, uint64_t value)
-{
-    if (value > UINT32_MAX)
-        lo->ir.status = muc_fail(lo->ir.ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
-                                 "%s: an offset beyond 32 bits", lo->stage);
-    return muc_expr_const(lo->pool, (uint32_t)value);
-}
-
-static muc_expr add(lowering *lo, muc_expr a, muc_expr b)
-{
-    return muc_expr_add(lo->pool, a, b);
-}
-
-static muc_expr add_num(lowering *lo, muc_expr a, uint64_t b)
-{
-    return add(lo, a, num(lo, b));
-}
-
-static muc_expr times(lowering *lo, muc_expr a, uint64_t b)
-{
-    return muc_expr_mul(lo->pool, a, num(lo, b));
-}
-
-/* a - b, 0 if b is larger */
-static muc_expr less(lowering *lo, muc_expr a, muc_expr b)
-{
-    return muc_expr_sub(lo->pool, a, b);
-}
-
-static muc_expr at_most(lowering *lo, muc_expr a, muc_expr b)
-{
-    return muc_expr_min(lo->pool, a, b);
-}
-
-/* Opens a For, unless its body would never run. variable may be NULL. */
-static bool begin_for(lowering *lo, const char *name, muc_expr count, muc_expr *variable)
-{
-    muc_expr opened;
-
-    if (count == MUC_EXPR_NONE || muc_expr_get(lo->pool, count)->hi == 0)
-        return false;
-    opened = muc_ir_for(&lo->ir, name, count);
-    if (variable)
-        *variable = opened;
-    return true;
-}
-
-/* ---- instructions ---- */
-
-typedef struct field_value {
-    uint32_t field;
-    muc_expr value;
-} field_value;
-
-#define FIELD(insn, name, value) \
-    { \
-        MUC_FIELD_##insn##_##name, (value) \
-    }
-/* Every field that is not given is 0. half: the half of a W buffer that it touches, or NO_HALF. */
-#define EMIT(lo, insn, half, ...) \
-    emit(lo, MUC_INSN_##insn, half, (const field_value[]){ __VA_ARGS__ }, \
-         MUC_COUNT(((const field_value[]){ __VA_ARGS__ })))
-
-/* the row of SPEC.md section 8's table of tokens */
-static void synchronise(muc_instruction *instruction, uint32_t half)
-{
-    bool load = instruction->op == MUC_INSN_LD, store = instruction->op == MUC_INSN_ST;
-    uint32_t signal = load ? TOKEN_FILLED : store ? TOKEN_ST : TOKEN_ACC;
-    uint32_t wait = load || store ? WAIT_ALL_ACC : WAIT_DMA;
-
-    if (instruction->op == MUC_INSN_EMBED)
-        return;
-    if (half != NO_HALF) {
-        wait = load || store ? 1u << (TOKEN_EMPTY + half) : WAIT_DMA | 1u << half;
-        signal = load ? half : store ? TOKEN_ST : TOKEN_EMPTY + half;
-    }
-    instruction->wait = (uint16_t)wait;
-    instruction->sig = (uint8_t)(signal + 1);
-}
-
-static void emit(lowering *lo, uint32_t op, uint32_t half, const field_value *values, size_t count)
-{
-    muc_instruction instruction = { .op = op, .stage = lo->stage };
-    uint32_t first = muc_insn_get(op)->first_field;
-
-    for (uint32_t i = 0; i < muc_insn_fields(op); i++)
-        instruction.fields[i].resolve = num(lo, 0);
-    for (size_t i = 0; i < count; i++)
-        instruction.fields[values[i].field - first].resolve = values[i].value;
-    synchronise(&instruction, half);
-    muc_ir_add(&lo->ir, &instruction);
-}
-
-static uint32_t half_address(const lowering *lo, uint32_t half)
-{
-    return half % 2 * (lo->y->machine.buffer_bytes[half < W1A ? MUR_W0 : MUR_W1] / 2);
-}
-
-static muc_expr half_buffer(lowering *lo, uint32_t half)
-{
-    return num(lo, half < W1A ? MUR_W0 : MUR_W1);
-}
-
-static void load_half(lowering *lo, uint32_t half, enum mur_region region, muc_expr off,
-                      muc_expr len)
-{
-    EMIT(lo, LD, half, FIELD(LD, addr, num(lo, half_address(lo, half))),
-         FIELD(LD, buf, half_buffer(lo, half)), FIELD(LD, region, num(lo, region)),
-         FIELD(LD, off, off), FIELD(LD, len, len));
-}
-
-static void store_half(lowering *lo, uint32_t half, muc_expr off, muc_expr len)
-{
-    EMIT(lo, ST, half, FIELD(ST, addr, num(lo, half_address(lo, half))),
-         FIELD(ST, buf, half_buffer(lo, half)), FIELD(ST, region, num(lo, MUR_KV)),
-         FIELD(ST, off, off), FIELD(ST, len, len));
-}
-
-static void load_place(lowering *lo, muc_uthinker_place place, enum mur_region region, muc_expr off,
-                       muc_expr len)
-{
-    EMIT(lo, LD, NO_HALF, FIELD(LD, addr, num(lo, lo->y->address[place])),
-         FIELD(LD, buf, num(lo, muc_uthinker_place_buffer(place))),
-         FIELD(LD, region, num(lo, region)), FIELD(LD, off, off), FIELD(LD, len, len));
-}
-
-static void store_place(lowering *lo, muc_uthinker_place place, muc_expr addr,
-                        enum mur_region region, muc_expr off, muc_expr len)
-{
-    EMIT(lo, ST, NO_HALF, FIELD(ST, addr, addr),
-         FIELD(ST, buf, num(lo, muc_uthinker_place_buffer(place))),
-         FIELD(ST, region, num(lo, region)), FIELD(ST, off, off), FIELD(ST, len, len));
-}
-
-/* the address of a place in GB, in words */
-static uint64_t word(const lowering *lo, muc_uthinker_place place)
-{
-    return lo->y->address[place] / 4;
-}
-
-static uint64_t slots(uint32_t k, uint32_t terms)
-{
-    return muc_uthinker_slots_bytes(k, terms);
-}
-
-/* MM's left operand: rows of k values in T terms, `pitch` apart */
-typedef struct left_operand {
-    muc_uthinker_place place;
-    muc_expr addr, rows, k;
-    uint64_t pitch;
-    uint32_t terms;
-} left_operand;
-
-/* its right operand: cols columns in wlen bytes of a half */
-typedef struct right_operand {
-    uint32_t half;
-    muc_expr cols, wlen;
-} right_operand;
-
-static void mm(lowering *lo, const left_operand *left, const right_operand *right, muc_expr daddr,
-               muc_expr dpitch, bool acc)
-{
-    EMIT(lo, MM, right->half, FIELD(MM, saddr, left->addr), FIELD(MM, rows, left->rows),
-         FIELD(MM, waddr, num(lo, half_address(lo, right->half))), FIELD(MM, cols, right->cols),
-         FIELD(MM, wlen, right->wlen),
-         FIELD(MM, src, num(lo, muc_uthinker_place_buffer(left->place))),
-         FIELD(MM, wsrc, half_buffer(lo, right->half)), FIELD(MM, acc, num(lo, acc)),
-         FIELD(MM, terms, num(lo, left->terms)), FIELD(MM, daddr, daddr),
-         FIELD(MM, spitch, num(lo, left->pitch)), FIELD(MM, dpitch, dpitch), FIELD(MM, k, left->k));
-}
-
-/* whole rows of a place of k values a row, from its first */
-static left_operand rows_of(lowering *lo, muc_uthinker_place place, muc_expr rows, uint32_t k,
-                            uint32_t terms)
-{
-    left_operand left = { place, num(lo, lo->y->address[place]), rows, num(lo, k), slots(k, terms),
-                          terms };
-
-    return left;
-}
-
-static void norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker_place to, uint32_t terms)
-{
-    uint32_t d = lo->y->width;
-
-    EMIT(lo, NORM, NO_HALF, FIELD(NORM, saddr, saddr), FIELD(NORM, rows, rows),
-         FIELD(NORM, gaddr, num(lo, word(lo, MUC_PLACE_GN))),
-         FIELD(NORM, dst, num(lo, muc_uthinker_place_buffer(to))),
-         FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->y->address[to])),
-         FIELD(NORM, k, num(lo, d)), FIELD(NORM, spitch, num(lo, d)),
-         FIELD(NORM, epsilon, num(lo, lo->y->epsilon)));
-}
-
-static void rope(lowering *lo, muc_uthinker_place place, muc_uthinker_place table, muc_expr rows,
-                 uint32_t heads)
-{
-    uint32_t hd = lo->y->head_width;
-
-    EMIT(lo, ROPE, NO_HALF, FIELD(ROPE, saddr, num(lo, word(lo, place))), FIELD(ROPE, rows, rows),
-         FIELD(ROPE, taddr, num(lo, word(lo, table))), FIELD(ROPE, heads, num(lo, heads)),
-         FIELD(ROPE, k, num(lo, hd)), FIELD(ROPE, spitch, num(lo, (uint64_t)heads * hd)));
-}
-
-/* rows of k values, `spitch` words apart, to slots in I0 or I1 */
-static void quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k, uint64_t spitch,
-                  muc_uthinker_place to, uint32_t terms)
-{
-    EMIT(lo, QUANT, NO_HALF, FIELD(QUANT, saddr, num(lo, word(lo, from))), FIELD(QUANT, rows, rows),
-         FIELD(QUANT, daddr, num(lo, lo->y->address[to])),
-         FIELD(QUANT, dst, num(lo, muc_uthinker_place_buffer(to))),
-         FIELD(QUANT, terms, num(lo, terms)), FIELD(QUANT, k, num(lo, k)),
-         FIELD(QUANT, spitch, num(lo, spitch)), FIELD(QUANT, dpitch, num(lo, slots(k, terms))));
-}
-
-/* slab s of keys to the half where they wait for ST, or for MM */
-static void quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
-                       uint32_t half)
-{
-    uint32_t w = muc_uthinker_slab(lo->y, s), terms = lo->y->options.terms.k;
-
-    EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + lo->y->machine.tile_k * s)),
-         FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, num(lo, half_address(lo, half))),
-         FIELD(QUANT, dst, half_buffer(lo, half)), FIELD(QUANT, terms, num(lo, terms)),
-         FIELD(QUANT, k, num(lo, w)), FIELD(QUANT, spitch, num(lo, lo->y->head_width)),
-         FIELD(QUANT, dpitch, num(lo, slots(w, terms))));
-}
-
-/* `rows` rows of VT from row `first`, as a chunk of V in W0b */
-static void pack_values(lowering *lo, muc_expr first, muc_expr rows)
-{
-    uint32_t hd = lo->y->head_width;
-
-    EMIT(lo, QPACK, W0B,
-         FIELD(QPACK, saddr, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_VT))),
-         FIELD(QPACK, rows, rows), FIELD(QPACK, daddr, num(lo, half_address(lo, W0B))),
-         FIELD(QPACK, cols, num(lo, hd)), FIELD(QPACK, dst, half_buffer(lo, W0B)),
-         FIELD(QPACK, terms, num(lo, lo->y->options.terms.v)), FIELD(QPACK, spitch, num(lo, hd)));
-}
+#include "targets/uthinker/lower/schedule_instructions.h"
 
 /* ---- stream(kind, halves a b, body) ---- */
 
@@ -297,8 +34,9 @@ static void load_chunk(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint3
     muc_expr index = chunk_index(lo, kind, chunk);
     uint32_t table = lo->tables[kind];
 
-    load_half(lo, half, MUR_WGTS, muc_expr_lookup(lo->pool, MUC_EXPR_TABLE, table, index),
-              muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, table, index));
+    muc_schedule_load_half(lo, half, MUR_WGTS,
+                           muc_expr_lookup(lo->pool, MUC_EXPR_TABLE, table, index),
+                           muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, table, index));
 }
 
 static right_operand chunk_in(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t half,
@@ -328,7 +66,7 @@ static void stream(lowering *lo, muc_matrix_kind kind, const char *variable, uin
     muc_expr pair;
 
     load_chunk(lo, kind, num(lo, 0), a);
-    if (begin_for(lo, variable, num(lo, (chunks - 1) / 2), &pair)) {
+    if (muc_schedule_begin_for(lo, variable, num(lo, (chunks - 1) / 2), &pair)) {
         muc_expr even = times(lo, pair, 2), odd = add_num(lo, even, 1);
 
         load_chunk(lo, kind, odd, b);
@@ -353,8 +91,8 @@ static void mm_columns(lowering *lo, const left_operand *left, const right_opera
 {
     muc_expr row = add_num(lo, times(lo, first, pitch), word(lo, to));
 
-    mm(lo, left, right, add(lo, row, times(lo, chunk, lo->y->matrix[kind].chunk)), num(lo, pitch),
-       acc);
+    muc_schedule_mm(lo, left, right, add(lo, row, times(lo, chunk, lo->y->matrix[kind].chunk)),
+                    num(lo, pitch), acc);
 }
 
 /* ---- Q, K, V ---- */
@@ -362,7 +100,8 @@ static void mm_columns(lowering *lo, const left_operand *left, const right_opera
 static void project_x(lowering *lo, muc_expr chunk, const right_operand *right,
                       muc_matrix_kind kind, muc_uthinker_place to, muc_expr first, uint64_t pitch)
 {
-    left_operand x = rows_of(lo, MUC_PLACE_X, lo->m, lo->y->width, lo->y->options.terms.x);
+    left_operand x =
+        muc_schedule_rows_of(lo, MUC_PLACE_X, lo->m, lo->y->width, lo->y->options.terms.x);
 
     mm_columns(lo, &x, right, kind, chunk, to, first, pitch, false);
 }
@@ -389,8 +128,8 @@ static void lower_q(lowering *lo)
 
     lo->stage = "Q";
     stream(lo, MUC_MATRIX_Q, "q_pair", W0A, W0B, q_body);
-    rope(lo, MUC_PLACE_QF, MUC_PLACE_TB, lo->m, lo->y->group);
-    quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q);
+    muc_schedule_rope(lo, MUC_PLACE_QF, MUC_PLACE_TB, lo->m, lo->y->group);
+    muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q);
 }
 
 /* where token row `row` of slab s of this layer's and head's K cache lies */
@@ -409,13 +148,13 @@ static void lower_k(lowering *lo)
 {
     lo->stage = "K";
     stream(lo, MUC_MATRIX_K, "k_pair", W1A, W1B, k_body);
-    rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
+    muc_schedule_rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
     for (uint32_t s = 0; s < lo->y->slabs; s++) {
         uint32_t w = muc_uthinker_slab(lo->y, s);
 
-        quant_keys(lo, MUC_PLACE_KF, lo->m, s, W1B);
-        store_half(lo, W1B, key_offset(lo, s, lo->pos),
-                   times(lo, lo->m, slots(w, lo->y->options.terms.k)));
+        muc_schedule_quant_keys(lo, MUC_PLACE_KF, lo->m, s, W1B);
+        muc_schedule_store_half(lo, W1B, key_offset(lo, s, lo->pos),
+                                times(lo, lo->m, slots(w, lo->y->options.terms.k)));
     }
 }
 
@@ -440,19 +179,21 @@ static void lower_v(lowering *lo)
              s;
 
     lo->stage = "V";
-    load_place(lo, MUC_PLACE_VT, MUR_KV, tail, times(lo, lo->in, row));
+    muc_schedule_load_place(lo, MUC_PLACE_VT, MUR_KV, tail, times(lo, lo->in, row));
     stream(lo, MUC_MATRIX_V, "v_pair", W1A, W1B, v_body);
-    if (begin_for(lo, "finish", finished, NULL)) {
-        pack_values(lo, num(lo, 0), num(lo, lo->tokens));
-        store_half(lo, W0B, value_offset(lo, lo->past), num(lo, value_chunk_bytes(lo)));
+    if (muc_schedule_begin_for(lo, "finish", finished, NULL)) {
+        muc_schedule_pack_values(lo, num(lo, 0), num(lo, lo->tokens));
+        muc_schedule_store_half(lo, W0B, value_offset(lo, lo->past),
+                                num(lo, value_chunk_bytes(lo)));
         muc_ir_end_for(&lo->ir);
     }
     /* s is 64 or pos % 64, written so that both can be seen to be at most 64; never more than m
      * rows are stored, which the intervals of their ends do not tell */
     s = muc_expr_max(lo->pool, times(lo, finished, lo->tokens), lo->in);
-    store_place(lo, MUC_PLACE_VT, add_num(lo, times(lo, s, row), lo->y->address[MUC_PLACE_VT]),
-                MUR_KV, add(lo, tail, times(lo, muc_expr_mod(lo->pool, s, lo->tokens), row)),
-                times(lo, at_most(lo, less(lo, after, s), lo->m), row));
+    muc_schedule_store_place(lo, MUC_PLACE_VT,
+                             add_num(lo, times(lo, s, row), lo->y->address[MUC_PLACE_VT]), MUR_KV,
+                             add(lo, tail, times(lo, muc_expr_mod(lo->pool, s, lo->tokens), row)),
+                             times(lo, at_most(lo, less(lo, after, s), lo->m), row));
 }
 
 /* ---- attention ---- */
@@ -464,20 +205,22 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
     uint32_t hd = lo->y->head_width, terms = lo->y->options.terms.x;
     uint64_t x_row = slots(lo->y->width, terms), rope_row = 4 * (uint64_t)hd;
     muc_expr token = add(lo, times(lo, lo->l, lo->y->padded_context), base);
-    left_operand xc = rows_of(lo, MUC_PLACE_XC, n, lo->y->width, terms);
+    left_operand xc = muc_schedule_rows_of(lo, MUC_PLACE_XC, n, lo->y->width, terms);
 
     lo->stage = "K'";
-    load_place(lo, MUC_PLACE_XC, MUR_KV, add_num(lo, times(lo, token, x_row), lo->y->x_cache),
-               times(lo, n, x_row));
-    load_place(lo, MUC_PLACE_TC, MUR_PARM, add_num(lo, times(lo, base, rope_row), lo->y->rope),
-               times(lo, n, rope_row));
+    muc_schedule_load_place(lo, MUC_PLACE_XC, MUR_KV,
+                            add_num(lo, times(lo, token, x_row), lo->y->x_cache),
+                            times(lo, n, x_row));
+    muc_schedule_load_place(lo, MUC_PLACE_TC, MUR_PARM,
+                            add_num(lo, times(lo, base, rope_row), lo->y->rope),
+                            times(lo, n, rope_row));
     for (uint32_t c = 0; c < matrix->chunks; c++) {
         right_operand right =
             chunk_in(lo, MUC_MATRIX_K, num(lo, c), W1A + c, c + 1 == matrix->chunks);
 
         mm_columns(lo, &xc, &right, MUC_MATRIX_K, num(lo, c), MUC_PLACE_KC, num(lo, 0), hd, false);
     }
-    rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
+    muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
 }
 
 /* QK: scores of all queries with n tokens from token `base` on, to GB.SC */
@@ -491,15 +234,16 @@ static void lower_scores(lowering *lo, muc_expr base, muc_expr n)
     for (uint32_t s = 0; s < lo->y->slabs; s++) {
         uint32_t w = muc_uthinker_slab(lo->y, s);
         right_operand right = { W0A, n, times(lo, n, slots(w, terms->k)) };
-        left_operand q = rows_of(lo, MUC_PLACE_Q, lo->mG, lo->y->head_width, terms->q);
+        left_operand q = muc_schedule_rows_of(lo, MUC_PLACE_Q, lo->mG, lo->y->head_width, terms->q);
 
         if (lo->y->options.recompute)
-            quant_keys(lo, MUC_PLACE_KC, n, s, W0A);
+            muc_schedule_quant_keys(lo, MUC_PLACE_KC, n, s, W0A);
         else
-            load_half(lo, W0A, MUR_KV, key_offset(lo, s, base), right.wlen);
+            muc_schedule_load_half(lo, W0A, MUR_KV, key_offset(lo, s, base), right.wlen);
         q.addr = add_num(lo, q.addr, slots(lo->y->machine.tile_k * s, terms->q));
         q.k = num(lo, w);
-        mm(lo, &q, &right, num(lo, word(lo, MUC_PLACE_SC)), num(lo, lo->tokens), s > 0);
+        muc_schedule_mm(lo, &q, &right, num(lo, word(lo, MUC_PLACE_SC)), num(lo, lo->tokens),
+                        s > 0);
     }
 }
 
@@ -523,24 +267,25 @@ static void lower_softmax(lowering *lo, muc_expr valid, muc_expr skip, muc_expr 
 static void lower_pv(lowering *lo, muc_expr first, muc_expr rows, muc_expr tokens)
 {
     uint32_t hd = lo->y->head_width;
-    left_operand p = rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
+    left_operand p =
+        muc_schedule_rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
     right_operand right = { W0B, num(lo, hd), num(lo, value_chunk_bytes(lo)) };
 
     p.addr = add(lo, p.addr, times(lo, first, p.pitch));
     p.k = tokens;
-    mm(lo, &p, &right, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_OA)), num(lo, hd),
-       true);
+    muc_schedule_mm(lo, &p, &right, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_OA)),
+                    num(lo, hd), true);
 }
 
 static void lower_past(lowering *lo)
 {
     muc_expr c, whole = num(lo, lo->tokens);
 
-    if (!begin_for(lo, "c", lo->past, &c))
+    if (!muc_schedule_begin_for(lo, "c", lo->past, &c))
         return;
     lower_scores(lo, times(lo, c, lo->tokens), whole);
     lo->stage = "PV";
-    load_half(lo, W0B, MUR_KV, value_offset(lo, c), num(lo, value_chunk_bytes(lo)));
+    muc_schedule_load_half(lo, W0B, MUR_KV, value_offset(lo, c), num(lo, value_chunk_bytes(lo)));
     lower_softmax(lo, whole, num(lo, 0), muc_expr_eq(lo->pool, c, num(lo, 0)));
     lower_pv(lo, num(lo, 0), lo->mG, whole);
     muc_ir_end_for(&lo->ir);
@@ -552,12 +297,13 @@ static void lower_present(lowering *lo)
     muc_expr e, j, chunk, base, i0, valid, row, offset;
 
     /* (end - 1) / 64 - pos / 64 + 1, of which an interval would not know that it is 1 or 2 */
-    if (!begin_for(lo, "e",
-                   add_num(lo,
-                           muc_expr_div(lo->pool, less(lo, add(lo, lo->in, lo->m), num(lo, 1)),
-                                        lo->tokens),
-                           1),
-                   &e))
+    if (!muc_schedule_begin_for(
+            lo, "e",
+            add_num(
+                lo,
+                muc_expr_div(lo->pool, less(lo, add(lo, lo->in, lo->m), num(lo, 1)), lo->tokens),
+                1),
+            &e))
         return;
     /* the MIN changes nothing: no token of this call is beyond the context */
     chunk = at_most(lo, add(lo, lo->past, e), num(lo, lo->y->padded_context / lo->tokens - 1));
@@ -568,10 +314,10 @@ static void lower_present(lowering *lo)
     lower_scores(lo, base, at_most(lo, less(lo, lo->end, base), num(lo, lo->tokens)));
     lo->stage = "PV";
     lower_softmax(lo, valid, i0, muc_expr_eq(lo->pool, chunk, num(lo, 0)));
-    if (begin_for(lo, "j", less(lo, lo->m, i0), &j)) {
+    if (muc_schedule_begin_for(lo, "j", less(lo, lo->m, i0), &j)) {
         muc_expr tokens = at_most(lo, add(lo, valid, j), num(lo, lo->tokens));
 
-        pack_values(lo, offset, tokens);
+        muc_schedule_pack_values(lo, offset, tokens);
         /* again a MIN for the intervals alone */
         row = at_most(lo, add(lo, i0, j), num(lo, lo->y->options.rows - 1));
         lower_pv(lo, times(lo, row, lo->y->group), num(lo, lo->y->group), tokens);
@@ -603,7 +349,7 @@ static void lower_attention(lowering *lo)
 static void o_body(lowering *lo, muc_expr chunk, const right_operand *right)
 {
     uint32_t k = lo->y->heads * lo->y->head_width;
-    left_operand a = rows_of(lo, MUC_PLACE_A, lo->m, k, lo->y->options.terms.o);
+    left_operand a = muc_schedule_rows_of(lo, MUC_PLACE_A, lo->m, k, lo->y->options.terms.o);
 
     mm_columns(lo, &a, right, MUC_MATRIX_O, chunk, MUC_PLACE_RES, num(lo, 0), lo->y->width, true);
 }
@@ -613,7 +359,7 @@ static void lower_o(lowering *lo)
     uint32_t k = lo->y->heads * lo->y->head_width;
 
     lo->stage = "O";
-    quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o);
+    muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o);
     stream(lo, MUC_MATRIX_O, "o_pair", W1A, W1B, o_body);
 }
 
@@ -621,9 +367,10 @@ static void gate_or_up(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint3
                        muc_uthinker_place to)
 {
     right_operand right = chunk_in(lo, kind, chunk, half, last);
-    left_operand n = rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->y->options.terms.f);
+    left_operand n =
+        muc_schedule_rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->y->options.terms.f);
 
-    mm(lo, &n, &right, num(lo, word(lo, to)), right.cols, false);
+    muc_schedule_mm(lo, &n, &right, num(lo, word(lo, to)), right.cols, false);
 }
 
 static void glu(lowering *lo, muc_expr chunk, uint32_t cols)
@@ -646,7 +393,7 @@ static void lower_gate_up(lowering *lo)
 
     lo->stage = "UP+GATE";
     load_chunk(lo, MUC_MATRIX_GATE, num(lo, 0), W0A);
-    if (begin_for(lo, "f", last, &c)) {
+    if (muc_schedule_begin_for(lo, "f", last, &c)) {
         load_chunk(lo, MUC_MATRIX_UP, c, W0B);
         gate_or_up(lo, MUC_MATRIX_GATE, c, W0A, false, MUC_PLACE_GA);
         load_chunk(lo, MUC_MATRIX_GATE, add_num(lo, c, 1), W0A);
@@ -662,7 +409,8 @@ static void lower_gate_up(lowering *lo)
 
 static void down_body(lowering *lo, muc_expr chunk, const right_operand *right)
 {
-    left_operand h = rows_of(lo, MUC_PLACE_H, lo->m, lo->y->ffn_width, lo->y->options.terms.h);
+    left_operand h =
+        muc_schedule_rows_of(lo, MUC_PLACE_H, lo->m, lo->y->ffn_width, lo->y->options.terms.h);
 
     mm_columns(lo, &h, right, MUC_MATRIX_DOWN, chunk, MUC_PLACE_RES, num(lo, 0), lo->y->width,
                true);
@@ -676,12 +424,13 @@ static muc_matrix_kind head_kind(const lowering *lo)
 static void head_body(lowering *lo, muc_expr chunk, const right_operand *right)
 {
     uint32_t columns = lo->y->matrix[head_kind(lo)].chunk;
-    left_operand n = rows_of(lo, MUC_PLACE_N, num(lo, 1), lo->y->width, lo->y->options.terms.l);
+    left_operand n =
+        muc_schedule_rows_of(lo, MUC_PLACE_N, num(lo, 1), lo->y->width, lo->y->options.terms.l);
 
-    mm(lo, &n, right, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns), false);
-    store_place(lo, MUC_PLACE_LG, num(lo, lo->y->address[MUC_PLACE_LG]), MUR_IO,
-                add_num(lo, times(lo, chunk, 4 * (uint64_t)columns), lo->y->logits),
-                times(lo, right->cols, 4));
+    muc_schedule_mm(lo, &n, right, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns), false);
+    muc_schedule_store_place(lo, MUC_PLACE_LG, num(lo, lo->y->address[MUC_PLACE_LG]), MUR_IO,
+                             add_num(lo, times(lo, chunk, 4 * (uint64_t)columns), lo->y->logits),
+                             times(lo, right->cols, 4));
 }
 
 /* ---- the whole ---- */
@@ -690,8 +439,8 @@ static void load_gain(lowering *lo, uint32_t gains, muc_expr layer)
 {
     uint64_t bytes = 4 * (uint64_t)lo->y->width;
 
-    load_place(lo, MUC_PLACE_GN, MUR_PARM, add_num(lo, times(lo, layer, bytes), gains),
-               num(lo, bytes));
+    muc_schedule_load_place(lo, MUC_PLACE_GN, MUR_PARM, add_num(lo, times(lo, layer, bytes), gains),
+                            num(lo, bytes));
 }
 
 static void lower_embedding(lowering *lo)
@@ -703,10 +452,11 @@ static void lower_embedding(lowering *lo)
     EMIT(lo, EMBED, NO_HALF, FIELD(EMBED, seq, num(lo, y->matrix[MUC_MATRIX_EMBEDDING].offset)),
          FIELD(EMBED, k, num(lo, y->width)), FIELD(EMBED, rows, lo->m),
          FIELD(EMBED, cols, num(lo, y->vocabulary)), FIELD(EMBED, dst, num(lo, y->embedded)));
-    load_place(lo, MUC_PLACE_RES, MUR_IO, num(lo, y->embedded),
-               times(lo, lo->m, 4 * (uint64_t)y->width));
-    load_place(lo, MUC_PLACE_TB, MUR_PARM, add_num(lo, times(lo, lo->pos, rope_row), y->rope),
-               times(lo, lo->m, rope_row));
+    muc_schedule_load_place(lo, MUC_PLACE_RES, MUR_IO, num(lo, y->embedded),
+                            times(lo, lo->m, 4 * (uint64_t)y->width));
+    muc_schedule_load_place(lo, MUC_PLACE_TB, MUR_PARM,
+                            add_num(lo, times(lo, lo->pos, rope_row), y->rope),
+                            times(lo, lo->m, rope_row));
 }
 
 static void lower_attention_norm(lowering *lo)
@@ -717,12 +467,12 @@ static void lower_attention_norm(lowering *lo)
 
     lo->stage = "NORM";
     load_gain(lo, y->gain_attention, lo->l);
-    norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_X, y->options.terms.x);
+    muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_X, y->options.terms.x);
     if (!y->options.recompute)
         return;
     token = add(lo, times(lo, lo->l, y->padded_context), lo->pos);
-    store_place(lo, MUC_PLACE_X, num(lo, y->address[MUC_PLACE_X]), MUR_KV,
-                add_num(lo, times(lo, token, row), y->x_cache), times(lo, lo->m, row));
+    muc_schedule_store_place(lo, MUC_PLACE_X, num(lo, y->address[MUC_PLACE_X]), MUR_KV,
+                             add_num(lo, times(lo, token, row), y->x_cache), times(lo, lo->m, row));
 }
 
 static void lower_layer(lowering *lo)
@@ -730,7 +480,7 @@ static void lower_layer(lowering *lo)
     const muc_uthinker_layout *y = lo->y;
 
     lower_attention_norm(lo);
-    if (begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
+    if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lo->stream = add(lo, times(lo, lo->l, y->kv_heads), lo->h);
         lower_q(lo);
         if (!y->options.recompute)
@@ -742,7 +492,7 @@ static void lower_layer(lowering *lo)
     lower_o(lo);
     lo->stage = "NORM";
     load_gain(lo, y->gain_ffn, lo->l);
-    norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
+    muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
     lower_gate_up(lo);
     lo->stage = "DN";
     stream(lo, MUC_MATRIX_DOWN, "down_pair", W1A, W1B, down_body);
@@ -754,8 +504,8 @@ static void lower_head(lowering *lo)
 
     lo->stage = "NORM";
     load_gain(lo, lo->y->gain_final, num(lo, 0));
-    norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1), MUC_PLACE_N,
-         lo->y->options.terms.l);
+    muc_schedule_norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1), MUC_PLACE_N,
+                      lo->y->options.terms.l);
     lo->stage = "LM head";
     stream(lo, head_kind(lo), "head_pair", W0A, W1A, head_body);
 }
@@ -808,7 +558,7 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     lo.pool = out->pool;
     MUC_TRY(declare(&lo, kind));
     lower_embedding(&lo);
-    if (begin_for(&lo, "l", num(&lo, layout->layers), &lo.l)) {
+    if (muc_schedule_begin_for(&lo, "l", num(&lo, layout->layers), &lo.l)) {
         lower_layer(&lo);
         muc_ir_end_for(&lo.ir);
     }

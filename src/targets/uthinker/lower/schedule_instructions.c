@@ -1,0 +1,154 @@
+/* schedule_instructions.c - instructions of a template, with the tokens by which engines wait for
+ * each other. */
+#include "targets/uthinker/lower/schedule_instructions.h"
+
+bool muc_schedule_begin_for(lowering *lo, const char *name, muc_expr count, muc_expr *variable)
+{
+    muc_expr opened;
+
+    if (count == MUC_EXPR_NONE || muc_expr_get(lo->pool, count)->hi == 0)
+        return false;
+    opened = muc_ir_for(&lo->ir, name, count);
+    if (variable)
+        *variable = opened;
+    return true;
+}
+
+/* the row of SPEC.md section 8's table of tokens */
+static void synchronise(muc_instruction *instruction, uint32_t half)
+{
+    bool load = instruction->op == MUC_INSN_LD, store = instruction->op == MUC_INSN_ST;
+    uint32_t signal = load ? TOKEN_FILLED : store ? TOKEN_ST : TOKEN_ACC;
+    uint32_t wait = load || store ? WAIT_ALL_ACC : WAIT_DMA;
+
+    if (instruction->op == MUC_INSN_EMBED)
+        return;
+    if (half != NO_HALF) {
+        wait = load || store ? 1u << (TOKEN_EMPTY + half) : WAIT_DMA | 1u << half;
+        signal = load ? half : store ? TOKEN_ST : TOKEN_EMPTY + half;
+    }
+    instruction->wait = (uint16_t)wait;
+    instruction->sig = (uint8_t)(signal + 1);
+}
+
+void muc_schedule_emit(lowering *lo, uint32_t op, uint32_t half, const field_value *values,
+                       size_t count)
+{
+    muc_instruction instruction = { .op = op, .stage = lo->stage };
+    uint32_t first = muc_insn_get(op)->first_field;
+
+    for (uint32_t i = 0; i < muc_insn_fields(op); i++)
+        instruction.fields[i].resolve = num(lo, 0);
+    for (size_t i = 0; i < count; i++)
+        instruction.fields[values[i].field - first].resolve = values[i].value;
+    synchronise(&instruction, half);
+    muc_ir_add(&lo->ir, &instruction);
+}
+
+void muc_schedule_load_half(lowering *lo, uint32_t half, enum mur_region region, muc_expr off,
+                            muc_expr len)
+{
+    EMIT(lo, LD, half, FIELD(LD, addr, num(lo, half_address(lo, half))),
+         FIELD(LD, buf, half_buffer(lo, half)), FIELD(LD, region, num(lo, region)),
+         FIELD(LD, off, off), FIELD(LD, len, len));
+}
+
+void muc_schedule_store_half(lowering *lo, uint32_t half, muc_expr off, muc_expr len)
+{
+    EMIT(lo, ST, half, FIELD(ST, addr, num(lo, half_address(lo, half))),
+         FIELD(ST, buf, half_buffer(lo, half)), FIELD(ST, region, num(lo, MUR_KV)),
+         FIELD(ST, off, off), FIELD(ST, len, len));
+}
+
+void muc_schedule_load_place(lowering *lo, muc_uthinker_place place, enum mur_region region,
+                             muc_expr off, muc_expr len)
+{
+    EMIT(lo, LD, NO_HALF, FIELD(LD, addr, num(lo, lo->y->address[place])),
+         FIELD(LD, buf, num(lo, muc_uthinker_place_buffer(place))),
+         FIELD(LD, region, num(lo, region)), FIELD(LD, off, off), FIELD(LD, len, len));
+}
+
+void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr addr,
+                              enum mur_region region, muc_expr off, muc_expr len)
+{
+    EMIT(lo, ST, NO_HALF, FIELD(ST, addr, addr),
+         FIELD(ST, buf, num(lo, muc_uthinker_place_buffer(place))),
+         FIELD(ST, region, num(lo, region)), FIELD(ST, off, off), FIELD(ST, len, len));
+}
+
+void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand *right,
+                     muc_expr daddr, muc_expr dpitch, bool acc)
+{
+    EMIT(lo, MM, right->half, FIELD(MM, saddr, left->addr), FIELD(MM, rows, left->rows),
+         FIELD(MM, waddr, num(lo, half_address(lo, right->half))), FIELD(MM, cols, right->cols),
+         FIELD(MM, wlen, right->wlen),
+         FIELD(MM, src, num(lo, muc_uthinker_place_buffer(left->place))),
+         FIELD(MM, wsrc, half_buffer(lo, right->half)), FIELD(MM, acc, num(lo, acc)),
+         FIELD(MM, terms, num(lo, left->terms)), FIELD(MM, daddr, daddr),
+         FIELD(MM, spitch, num(lo, left->pitch)), FIELD(MM, dpitch, dpitch), FIELD(MM, k, left->k));
+}
+
+left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_expr rows, uint32_t k,
+                                  uint32_t terms)
+{
+    left_operand left = { place, num(lo, lo->y->address[place]), rows, num(lo, k), slots(k, terms),
+                          terms };
+
+    return left;
+}
+
+void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker_place to,
+                       uint32_t terms)
+{
+    uint32_t d = lo->y->width;
+
+    EMIT(lo, NORM, NO_HALF, FIELD(NORM, saddr, saddr), FIELD(NORM, rows, rows),
+         FIELD(NORM, gaddr, num(lo, word(lo, MUC_PLACE_GN))),
+         FIELD(NORM, dst, num(lo, muc_uthinker_place_buffer(to))),
+         FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->y->address[to])),
+         FIELD(NORM, k, num(lo, d)), FIELD(NORM, spitch, num(lo, d)),
+         FIELD(NORM, epsilon, num(lo, lo->y->epsilon)));
+}
+
+void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_uthinker_place table,
+                       muc_expr rows, uint32_t heads)
+{
+    uint32_t hd = lo->y->head_width;
+
+    EMIT(lo, ROPE, NO_HALF, FIELD(ROPE, saddr, num(lo, word(lo, place))), FIELD(ROPE, rows, rows),
+         FIELD(ROPE, taddr, num(lo, word(lo, table))), FIELD(ROPE, heads, num(lo, heads)),
+         FIELD(ROPE, k, num(lo, hd)), FIELD(ROPE, spitch, num(lo, (uint64_t)heads * hd)));
+}
+
+void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,
+                        uint64_t spitch, muc_uthinker_place to, uint32_t terms)
+{
+    EMIT(lo, QUANT, NO_HALF, FIELD(QUANT, saddr, num(lo, word(lo, from))), FIELD(QUANT, rows, rows),
+         FIELD(QUANT, daddr, num(lo, lo->y->address[to])),
+         FIELD(QUANT, dst, num(lo, muc_uthinker_place_buffer(to))),
+         FIELD(QUANT, terms, num(lo, terms)), FIELD(QUANT, k, num(lo, k)),
+         FIELD(QUANT, spitch, num(lo, spitch)), FIELD(QUANT, dpitch, num(lo, slots(k, terms))));
+}
+
+void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
+                             uint32_t half)
+{
+    uint32_t w = muc_uthinker_slab(lo->y, s), terms = lo->y->options.terms.k;
+
+    EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + lo->y->machine.tile_k * s)),
+         FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, num(lo, half_address(lo, half))),
+         FIELD(QUANT, dst, half_buffer(lo, half)), FIELD(QUANT, terms, num(lo, terms)),
+         FIELD(QUANT, k, num(lo, w)), FIELD(QUANT, spitch, num(lo, lo->y->head_width)),
+         FIELD(QUANT, dpitch, num(lo, slots(w, terms))));
+}
+
+void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows)
+{
+    uint32_t hd = lo->y->head_width;
+
+    EMIT(lo, QPACK, W0B,
+         FIELD(QPACK, saddr, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_VT))),
+         FIELD(QPACK, rows, rows), FIELD(QPACK, daddr, num(lo, half_address(lo, W0B))),
+         FIELD(QPACK, cols, num(lo, hd)), FIELD(QPACK, dst, half_buffer(lo, W0B)),
+         FIELD(QPACK, terms, num(lo, lo->y->options.terms.v)), FIELD(QPACK, spitch, num(lo, hd)));
+}

@@ -1,0 +1,149 @@
+/* schedule_instructions.h - the instructions that lower_llama.c writes a schedule with. Private to
+ * the two. */
+#ifndef MUC_UTHINKER_SCHEDULE_INSTRUCTIONS_H
+#define MUC_UTHINKER_SCHEDULE_INSTRUCTIONS_H
+
+#include "targets/uthinker/lower/template_ir.h"
+#include "targets/uthinker/lower/uthinker_layout.h"
+
+/* halves of W buffers, as tokens number them */
+enum { W0A, W0B, W1A, W1B, NO_HALF };
+enum { TOKEN_EMPTY = 4, TOKEN_FILLED = 8, TOKEN_ACC = 9, TOKEN_ST = 10 };
+enum {
+    WAIT_ALL_ACC =
+        0xf << TOKEN_EMPTY | 1 << TOKEN_ACC, /* whichever instruction of ACC was latest */
+    WAIT_DMA = 1 << TOKEN_FILLED | 1 << TOKEN_ST
+};
+
+typedef struct lowering {
+    const muc_uthinker_layout *y;
+    muc_ir_builder ir;
+    muc_expr_pool *pool;
+    const char *stage;
+    uint32_t tokens; /* of a chunk: 64, unless the machine has another step of attention */
+    uint32_t tables[MUC_MATRIX_COUNT];
+    muc_expr m, pos, end;
+    muc_expr past;   /* pos / 64: whole chunks before the one with this call's first token */
+    muc_expr in;     /* pos % 64: where in its chunk that token is */
+    muc_expr mG;     /* rows of queries: m G */
+    muc_expr l, h;   /* layer, kv head */
+    muc_expr stream; /* l KV + h */
+} lowering;
+
+/* ---- short names for expressions ---- */
+
+static inline muc_expr num(lowering *lo, uint64_t value)
+{
+    if (value > UINT32_MAX)
+        lo->ir.status = muc_fail(lo->ir.ctx, MUC_NOFIT, "uthinker", MUC_NO_OFFSET,
+                                 "%s: an offset beyond 32 bits", lo->stage);
+    return muc_expr_const(lo->pool, (uint32_t)value);
+}
+
+static inline muc_expr add(lowering *lo, muc_expr a, muc_expr b)
+{
+    return muc_expr_add(lo->pool, a, b);
+}
+
+static inline muc_expr add_num(lowering *lo, muc_expr a, uint64_t b)
+{
+    return add(lo, a, num(lo, b));
+}
+
+static inline muc_expr times(lowering *lo, muc_expr a, uint64_t b)
+{
+    return muc_expr_mul(lo->pool, a, num(lo, b));
+}
+
+/* a - b, 0 if b is larger */
+static inline muc_expr less(lowering *lo, muc_expr a, muc_expr b)
+{
+    return muc_expr_sub(lo->pool, a, b);
+}
+
+static inline muc_expr at_most(lowering *lo, muc_expr a, muc_expr b)
+{
+    return muc_expr_min(lo->pool, a, b);
+}
+
+static inline uint32_t half_address(const lowering *lo, uint32_t half)
+{
+    return half % 2 * (lo->y->machine.buffer_bytes[half < W1A ? MUR_W0 : MUR_W1] / 2);
+}
+
+static inline muc_expr half_buffer(lowering *lo, uint32_t half)
+{
+    return num(lo, half < W1A ? MUR_W0 : MUR_W1);
+}
+
+/* the address of a place in GB, in words */
+static inline uint64_t word(const lowering *lo, muc_uthinker_place place)
+{
+    return lo->y->address[place] / 4;
+}
+
+static inline uint64_t slots(uint32_t k, uint32_t terms)
+{
+    return muc_uthinker_slots_bytes(k, terms);
+}
+
+/* ---- instructions ---- */
+
+typedef struct field_value {
+    uint32_t field;
+    muc_expr value;
+} field_value;
+
+/* MM's left operand: rows of k values in T terms, `pitch` apart */
+typedef struct left_operand {
+    muc_uthinker_place place;
+    muc_expr addr, rows, k;
+    uint64_t pitch;
+    uint32_t terms;
+} left_operand;
+
+/* its right operand: cols columns in wlen bytes of a half */
+typedef struct right_operand {
+    uint32_t half;
+    muc_expr cols, wlen;
+} right_operand;
+
+#define FIELD(insn, name, value) \
+    { \
+        MUC_FIELD_##insn##_##name, (value) \
+    }
+/* Every field that is not given is 0. half: the half of a W buffer that it touches, or NO_HALF. */
+#define EMIT(lo, insn, half, ...) \
+    muc_schedule_emit(lo, MUC_INSN_##insn, half, (const field_value[]){ __VA_ARGS__ }, \
+                      MUC_COUNT(((const field_value[]){ __VA_ARGS__ })))
+
+/* Opens a For, unless its body would never run. variable may be NULL. */
+bool muc_schedule_begin_for(lowering *lo, const char *name, muc_expr count, muc_expr *variable);
+void muc_schedule_emit(lowering *lo, uint32_t op, uint32_t half, const field_value *values,
+                       size_t count);
+void muc_schedule_load_half(lowering *lo, uint32_t half, enum mur_region region, muc_expr off,
+                            muc_expr len);
+void muc_schedule_store_half(lowering *lo, uint32_t half, muc_expr off, muc_expr len);
+void muc_schedule_load_place(lowering *lo, muc_uthinker_place place, enum mur_region region,
+                             muc_expr off, muc_expr len);
+void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr addr,
+                              enum mur_region region, muc_expr off, muc_expr len);
+void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand *right,
+                     muc_expr daddr, muc_expr dpitch, bool acc);
+/* whole rows of a place of k values a row, from its first */
+left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_expr rows, uint32_t k,
+                                  uint32_t terms);
+void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker_place to,
+                       uint32_t terms);
+void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_uthinker_place table,
+                       muc_expr rows, uint32_t heads);
+/* rows of k values, `spitch` words apart, to slots in I0 or I1 */
+void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,
+                        uint64_t spitch, muc_uthinker_place to, uint32_t terms);
+/* slab s of keys to the half where they wait for ST, or for MM */
+void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
+                             uint32_t half);
+/* `rows` rows of VT from row `first`, as a chunk of V in W0b */
+void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows);
+
+#endif
