@@ -45,7 +45,7 @@ static void padding_is_written_out_and_nodes_put_in_order(void **state)
                "tensor x = input f32 [1, 1, 4, 4]\n"
                "tensor w = const f32 [2, 1, 3, 3] values 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
                "1, 1, 1, 1\n"
-               "node c f32 [1, 2, 2, 2] = conv x, w groups=1 strides=[2, 2] "
+               "node c f32 [1, 2, 2, 2] = conv x, w groups=1 strides=[2, 2] dilations=[1, 1] "
                "pads=[0, 0, 1, 1]\n"
                "node y f32 [1, 2, 2, 2] = relu c\n"
                "output y\n");

@@ -54,11 +54,11 @@ static bool any_but(const int64_t *items, uint32_t count, int64_t value)
     return false;
 }
 
-void muc_window_set(const muc_window *w, muc_attributes *a)
+void muc_window_set(const muc_window *w, muc_attributes *a, bool dilations, bool pads)
 {
     muc_attributes_set_integers(a, MUC_KEY_STRIDES, w->strides, w->spatial);
-    if (any_but(w->dilations, w->spatial, 1))
+    if (dilations || any_but(w->dilations, w->spatial, 1))
         muc_attributes_set_integers(a, MUC_KEY_DILATIONS, w->dilations, w->spatial);
-    if (any_but(w->pads, 2 * w->spatial, 0))
+    if (pads || any_but(w->pads, 2 * w->spatial, 0))
         muc_attributes_set_integers(a, MUC_KEY_PADS, w->pads, 2 * w->spatial);
 }

@@ -32,7 +32,8 @@ void muc_window_share(muc_window *w, uint32_t i, int64_t total, muc_padding padd
  * `wanted`; *more, output padding asked for, grows where windows do not reach that far. */
 void muc_window_pad_transposed(muc_window *w, uint32_t i, int64_t size, int64_t wanted,
                                muc_padding padding, int64_t *more);
-/* Strides, and dilations and pads where they are not 1 and 0. */
-void muc_window_set(const muc_window *w, muc_attributes *a);
+/* Strides, and dilations and pads where they are not 1 and 0, or are wanted in any case: a graph's
+ * text, and the fingerprint of what is compiled from it, stay what they were in each format. */
+void muc_window_set(const muc_window *w, muc_attributes *a, bool dilations, bool pads);
 
 #endif

@@ -49,7 +49,7 @@ static muc_status set_window(muc_keras_import *im, muc_attributes *a, const muc_
     w->spatial = im->spatial;
     for (uint32_t i = 0; i < w->spatial; i++)
         muc_window_pad(w, i, p->size[i], padding);
-    muc_window_set(w, a);
+    muc_window_set(w, a, false, true);
     muc_attributes_set(a, MUC_KEY_CHANNELS_LAST, !p->first);
     return MUC_OK;
 }
@@ -274,7 +274,7 @@ muc_status muc_keras_import_conv_transpose(muc_keras_import *im)
     inputs[0] = p.x;
     MUC_TRY(add_transposed(im, &kernel, p.first, &inputs[1]));
     MUC_TRY(add_bias(im, 1, kernel.in, inputs, &count));
-    muc_window_set(&w, &a);
+    muc_window_set(&w, &a, false, true);
     muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, more, im->spatial);
     muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, !p.first);
     return muc_keras_activated(im, im->to, inputs, count, &a);

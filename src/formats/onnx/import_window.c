@@ -107,7 +107,7 @@ muc_status onnx_import_conv(onnx_call *call)
     MUC_TRY(settle_padding(call, inputs[0], &w, padding));
     MUC_TRY(onnx_integer(call, "group", 1, &groups));
     muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
-    muc_window_set(&w, &a);
+    muc_window_set(&w, &a, true, true);
     return call->integers ? onnx_emit_integer_conv(call, inputs, &a)
                           : onnx_emit(call, call->row->op, inputs, count, &a, 1);
 }
@@ -147,7 +147,7 @@ muc_status onnx_import_conv_transpose(onnx_call *call)
     MUC_TRY(transpose_padding(call, inputs[0], &w, padding, sizes, output_padding));
     MUC_TRY(onnx_integer(call, "group", 1, &groups));
     muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
-    muc_window_set(&w, &a);
+    muc_window_set(&w, &a, true, true);
     muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, output_padding, w.spatial);
     return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, count, &a, 1);
 }
@@ -209,7 +209,7 @@ static muc_status emit_input_gradient(onnx_call *call, const conv_gradient *c)
     for (uint32_t i = 0; i < c->w.spatial; i++)
         padding[i] = beyond(c, i);
     muc_attributes_set(&a, MUC_KEY_GROUPS, c->groups);
-    muc_window_set(&c->w, &a);
+    muc_window_set(&c->w, &a, true, true);
     muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, padding, c->w.spatial);
     return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, 2, &a, 1);
 }
@@ -278,7 +278,7 @@ static muc_status bind_weight_gradient(onnx_call *call, const conv_gradient *c)
         w.dilations[i] = c->w.strides[i];
     }
     muc_attributes_set(&a, MUC_KEY_GROUPS, c->groups);
-    muc_window_set(&w, &a);
+    muc_window_set(&w, &a, true, true);
     MUC_TRY(pad_input(call, c, &operands[0]));
     MUC_TRY(images_as_channels(call, c, &operands[0]));
     MUC_TRY(swap_first(call, c->dy, &operands[1]));
@@ -334,7 +334,7 @@ muc_status onnx_import_pool(onnx_call *call)
     MUC_TRY(settle_padding(call, x, &w, padding));
     MUC_TRY(onnx_integer(call, "ceil_mode", 0, &ceil_mode));
     muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, w.spatial);
-    muc_window_set(&w, &a);
+    muc_window_set(&w, &a, true, true);
     muc_attributes_set(&a, MUC_KEY_CEIL_MODE, ceil_mode);
     MUC_TRY(pool_attribute(call, MUC_OP_MAX_POOL, "storage_order", MUC_KEY_COLUMN_MAJOR, 0, &a));
     MUC_TRY(pool_attribute(call, MUC_OP_AVERAGE_POOL, "count_include_pad",

@@ -155,7 +155,7 @@ static muc_status set_window(muc_tflite_import *im, muc_attributes *a, muc_windo
         if (padding == SAME && !im->phases)
             muc_window_pad(w, i, x->dims[1 + i], MUC_PADDING_SAME);
     }
-    muc_window_set(w, a);
+    muc_window_set(w, a, false, false);
     muc_attributes_set(a, MUC_KEY_CHANNELS_LAST, 1);
     return MUC_OK;
 }
@@ -281,7 +281,7 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
             window.pads[2 + i] = 0;
         }
     }
-    muc_window_set(&window, &a);
+    muc_window_set(&window, &a, false, true);
     if (more[0] | more[1])
         muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, more, 2);
     muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);

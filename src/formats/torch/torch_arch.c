@@ -262,7 +262,7 @@ static muc_status set_window(const builder *b, muc_window *w, bool strides_are_k
     MUC_TRY(option_pair(b, "dilation", 1, 1, w->dilations));
     memcpy(w->pads + SPATIAL, w->pads, SPATIAL * sizeof(*w->pads));
     w->spatial = SPATIAL;
-    muc_window_set(w, a);
+    muc_window_set(w, a, !strides_are_kernel, true);
     return MUC_OK;
 }
 
