@@ -346,12 +346,18 @@ static bool way(uint32_t i, fuzz_how *how)
     if (i < 3 * MACHINES)
         return true;
     i -= 3 * MACHINES;
-    if (i < FUZZ_QUANT_BLOCKS)
+    if (i < FUZZ_QUANT_BLOCKS) {
         how->quant = (fuzz_quant)(i + 1);
-    else
-        how->chip = processing_elements[i % 2 ? 0 : 2];
-    how->element = i < FUZZ_QUANT_BLOCKS ? 0 : (i - FUZZ_QUANT_BLOCKS) / 2;
-    return i < FUZZ_QUANT_BLOCKS || muc_cnnchip_element_name(how->element);
+        return true;
+    }
+    i -= FUZZ_QUANT_BLOCKS;
+    how->chip = processing_elements[i % 2 ? 2 : 0];
+    how->element = i / 2;
+    if (muc_cnnchip_element_name(how->element))
+        return true;
+    how->element = MUC_CNNCHIP_int8; /* last, of a network that becomes int8 first */
+    how->quant = FUZZ_QUANT_INT8;
+    return muc_cnnchip_element_name(i / 2 - 1);
 }
 
 /* A text that no way compares is a failure too. */
