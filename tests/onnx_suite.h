@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "check.h"
 #include "run/network_run.h"
-#include "formats/onnx/tensor.h"
+#include "formats/onnx/onnx_tensor.h"
 
 #define ROOT "/usr/share/libonnx-testdata/data"
 enum { MAX_TESTS = 2048, MAX_ARRAYS = 64 };

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "run/network_run.h"
-#include "formats/onnx/tensor.h"
+#include "formats/onnx/onnx_tensor.h"
 
 static muc_context *ctx;
 static muc_network network;

@@ -3,7 +3,7 @@
 #include "base/half.h"
 #include "check.h"
 #include "formats/onnx/decode.h"
-#include "formats/onnx/tensor.h"
+#include "formats/onnx/onnx_tensor.h"
 
 static muc_context *ctx;
 static muc_arena arena;

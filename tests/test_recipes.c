@@ -10,20 +10,20 @@ typedef struct recipe {
 static const recipe recipes[] = {
 #define ONNX_OP(domain, name, first, last, op, import, evaluate)
 #define ONNX_RECIPE(domain, name, first, last, op, recipe, evaluate) { name, recipe, MUC_OP_##op },
-#include "formats/onnx/ops.def"
+#include "formats/onnx/onnx_ops.def"
 #undef ONNX_OP
 #define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals)
 #define TFLITE_RECIPE(name, version, options, least, most, shape, to, recipe, reals) \
     { #name, recipe, MUC_OP_##to },
-#include "formats/tflite/ops.def"
+#include "formats/tflite/tflite_ops.def"
 #undef TFLITE_ROW
 #define KERAS_LAYER(name, least, most, least_in, most_in, spatial, to, import)
 #define KERAS_RECIPE(name, least, most, least_in, most_in, spatial, to, recipe) \
     { #name, recipe, MUC_OP_##to },
-#include "formats/keras/layers.def"
+#include "formats/keras/keras_layers.def"
 #undef KERAS_LAYER
 #define KERAS_ACTIVATION(name, op, recipe) { name, recipe, MUC_OP_##op },
-#include "formats/keras/activations.def"
+#include "formats/keras/keras_activations.def"
 #undef KERAS_ACTIVATION
 };
 

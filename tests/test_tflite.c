@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "formats/network.h"
-#include "formats/tflite/model.h"
+#include "formats/tflite/tflite_model.h"
 #include "tflite_writer.h"
 
 static muc_context *ctx;

@@ -196,7 +196,7 @@ typedef struct named_op {
 static const named_op tflite_ops[] = {
 #define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
     { #name, MUC_OP_##to },
-#include "formats/tflite/ops.def"
+#include "formats/tflite/tflite_ops.def"
 #undef TFLITE_ROW
     { NULL, MUC_OP_COUNT },
 };
@@ -204,10 +204,10 @@ static const named_op keras_ops[] = {
 #ifdef MUC_WITH_KERAS
 #define KERAS_LAYER(name, least, most, least_inputs, most_inputs, spatial, op, import) \
     { #name, MUC_OP_##op },
-#include "formats/keras/layers.def"
+#include "formats/keras/keras_layers.def"
 #undef KERAS_LAYER
 #define KERAS_ACTIVATION(name, op, recipe) { name, MUC_OP_##op },
-#include "formats/keras/activations.def"
+#include "formats/keras/keras_activations.def"
 #undef KERAS_ACTIVATION
 #endif
     { NULL, MUC_OP_COUNT },

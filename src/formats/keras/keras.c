@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "formats/keras/archive.h"
-#include "formats/keras/import.h"
+#include "formats/keras/keras_import.h"
 #include "formats/network.h"
 
 bool muc_keras_probe_network(const muc_source *source)

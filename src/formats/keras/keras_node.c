@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/keras/import.h"
+#include "formats/keras/keras_import.h"
 #include "import/recipe.h"
 
 /* A call, or an activation behind it: of these tensors. */

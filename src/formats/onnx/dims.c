@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 enum { MAX_DIM = 1 << 30, MAX_NAME = 128 };
 

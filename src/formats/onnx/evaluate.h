@@ -1,12 +1,12 @@
-/* evaluate.h - what ops.def names as evaluators. */
+/* evaluate.h - what onnx_ops.def names as evaluators. */
 #ifndef MUC_ONNX_EVALUATE_H
 #define MUC_ONNX_EVALUATE_H
 
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 #define ONNX_OP(domain, name, first, last, op, import, evaluate) \
     onnx_evaluator onnx_evaluate_##evaluate;
-#include "formats/onnx/ops.def"
+#include "formats/onnx/onnx_ops.def"
 #undef ONNX_OP
 
 /* The value and type that ConstantOfShape fills with. */

@@ -4,8 +4,8 @@
 
 #include "formats/onnx/evaluate.h"
 #include "formats/onnx/integers.h"
-#include "formats/onnx/quantlib.h"
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_quantlib.h"
+#include "formats/onnx/onnx_operators.h"
 
 static const char *text(const char *s)
 {

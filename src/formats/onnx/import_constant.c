@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "formats/onnx/evaluate.h"
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 /* ---- Constant ---- */
 

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 enum { MAX_OPERANDS = 16 };
 

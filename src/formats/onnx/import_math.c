@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 muc_status onnx_import_clip(onnx_call *call)
 {

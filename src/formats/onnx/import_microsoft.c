@@ -3,7 +3,7 @@
  * dequantized operands and a quantization, which is how it is defined. */
 #include <string.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 enum { MOST_OPERANDS = 64 };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 /* the functions of one direction; a plain RNN's may be Relu, *relu tells */
 static muc_status expect_functions(onnx_call *call, bool *relu)

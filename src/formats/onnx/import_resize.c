@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 typedef struct resizing {
     onnx_shape shape;

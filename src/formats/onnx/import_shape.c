@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 static muc_status emit_reshape(onnx_call *call, uint32_t x, const onnx_shape *to)
 {

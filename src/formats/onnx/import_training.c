@@ -3,7 +3,7 @@
  * networks have them. */
 #include <string.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 /* ---- losses ---- */
 

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/onnx/operators.h"
-#include "formats/onnx/quantlib.h"
+#include "formats/onnx/onnx_operators.h"
+#include "formats/onnx/onnx_quantlib.h"
 #include "import/sliding_window.h"
 
 enum { MAX_SPATIAL = MUC_WINDOW_MAX_SPATIAL };

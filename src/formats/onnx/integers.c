@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/onnx/quantlib.h"
+#include "formats/onnx/onnx_quantlib.h"
 
 enum kind { UNKNOWN, INTEGER, REAL, WHOLE /* a constant of whole numbers */ };
 enum { MAX_PASSES = 256 };

@@ -13,7 +13,7 @@
 #ifndef MUC_ONNX_INTEGERS_H
 #define MUC_ONNX_INTEGERS_H
 
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 typedef enum onnx_integer_rule { /* integers.def */
                                  ONNX_NOTHING,

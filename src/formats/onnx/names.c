@@ -1,7 +1,7 @@
 /* names.c - the values of a graph by name, and the order in which they can be computed. */
 #include <string.h>
 
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 static size_t hash(const char *name)
 {

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "formats/onnx/integers.h"
-#include "formats/onnx/quantlib.h"
+#include "formats/onnx/onnx_quantlib.h"
 #include "import/free_name.h"
 
 muc_status onnx_fail(const onnx_call *call, muc_status status, const char *format, ...)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 muc_status onnx_numbers_new(onnx_import *im, muc_dtype dtype, uint32_t rank, const uint32_t *dims,
                             onnx_numbers **out)

@@ -5,7 +5,7 @@
 
 #include "base/choice.h"
 #include "formats/onnx/decode.h"
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 #include "formats/onnx/integers.h"
 
 enum { GRAPH_FIELD = 7, MAX_DIM = 1 << 30 };

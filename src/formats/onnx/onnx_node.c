@@ -1,7 +1,7 @@
 /* onnx_node.c - a node of an ONNX file as the neutral node that recipes speak of. */
 #include <string.h>
 
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 #include "import/recipe.h"
 
 static muc_status refuse(void *self, muc_status status, const char *message)

@@ -5,7 +5,7 @@
 
 #include "formats/onnx/evaluate.h"
 #include "formats/onnx/onnx.h"
-#include "formats/onnx/operators.h"
+#include "formats/onnx/onnx_operators.h"
 
 static const onnx_row rows[] = {
 #define ONNX_OP(domain, name, first, last, op, import, evaluate) \
@@ -16,7 +16,7 @@ static const onnx_row rows[] = {
     { \
         domain, name, first, last, onnx_import_recipe, MUC_OP_##op, onnx_evaluate_##evaluate, recipe \
     },
-#include "formats/onnx/ops.def"
+#include "formats/onnx/onnx_ops.def"
 #undef ONNX_OP
 };
 

@@ -1,7 +1,7 @@
 /* shapes.c - dimensions that operands decide: what Slice and Reshape ask for. */
 #include <inttypes.h>
 
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 /* ---- slices ---- */
 

@@ -1,6 +1,6 @@
 /* several.c - operators of a TFLite model that are one operator together: a mean over one dimension
  * and then another, and a convolution between steps that spread an image into phases. */
-#include "formats/tflite/import.h"
+#include "formats/tflite/tflite_import.h"
 
 /* ---- what is around an operator ---- */
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/tflite/import.h"
+#include "formats/tflite/tflite_import.h"
 #include "import/recipe.h"
 
 static muc_status refuse(void *self, muc_status status, const char *message)

@@ -1,6 +1,6 @@
-/* model.c - reads the tables of a TFLite file into plain structures. muc_flat_verify has proven the
- * bytes before. */
-#include "formats/tflite/model.h"
+/* tflite_model.c - reads the tables of a TFLite file into plain structures. muc_flat_verify has
+ * proven the bytes before. */
+#include "formats/tflite/tflite_model.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,7 +21,7 @@ typedef struct reader {
 
 static const char *const operator_names[] = {
 #define TFLITE_OPERATOR(number, name) [number] = #name,
-#include "formats/tflite/operators.def"
+#include "formats/tflite/tflite_operators.def"
 #undef TFLITE_OPERATOR
 };
 

@@ -1,8 +1,8 @@
-/* quantlib.h - what quantlib.c gives to the rest of the reader. */
+/* onnx_quantlib.h - what onnx_quantlib.c gives to the rest of the reader. */
 #ifndef MUC_ONNX_QUANTLIB_H
 #define MUC_ONNX_QUANTLIB_H
 
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 /* A node of ONNX's own operators whose result is an integer: its row of integers.def says COMPUTES.
  */

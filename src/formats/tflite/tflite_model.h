@@ -1,4 +1,4 @@
-/* model.h - a TFLite model as plain facts, every number in it checked. */
+/* tflite_model.h - a TFLite model as plain facts, every number in it checked. */
 #ifndef MUC_TFLITE_MODEL_H
 #define MUC_TFLITE_MODEL_H
 

@@ -1,10 +1,10 @@
-/* quantlib.c - QuantLib's operators, and ONNX's own where integers.h says that they compute
+/* onnx_quantlib.c - QuantLib's operators, and ONNX's own where integers.h says that they compute
  * integers: true values of 8 to 32 bits, products and sums in 32. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/onnx/operators.h"
-#include "formats/onnx/quantlib.h"
+#include "formats/onnx/onnx_operators.h"
+#include "formats/onnx/onnx_quantlib.h"
 
 /* ---- operands ---- */
 

@@ -1,9 +1,9 @@
-/* import_compose.c - TFLite's operators that are several of the graph's. */
+/* tflite_import_compose.c - TFLite's operators that are several of the graph's. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "formats/tflite/import.h"
+#include "formats/tflite/tflite_import.h"
 
 enum { MAX_RANK = MUC_GRAPH_MAX_RANK };
 

@@ -1,10 +1,10 @@
-/* import.c - a TFLite model to a graph: its tensors, and operators one after the other.
+/* tflite_import.c - a TFLite model to a graph: its tensors, and operators one after the other.
  *
  * Operators on which no output depends are left out, and so are those that compute but a shape
  * which the file tells anyway: converters leave chains of them where the batch is open. The batch
  * and other open dimensions are what the file's example has.
  */
-#include "formats/tflite/import.h"
+#include "formats/tflite/tflite_import.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static const row rows[MUC_TFLITE_CODE_COUNT] = {
                                    least,   most, \
                                    shape,   MUC_OP_##to, \
                                    reals },
-#include "formats/tflite/ops.def"
+#include "formats/tflite/tflite_ops.def"
 #undef TFLITE_ROW
 };
 

@@ -1,10 +1,10 @@
-/* weights.h - the arrays of a layer, in the order in which Keras creates them, from a .h5 of any
- * version or the HDF5 file of a .keras. */
+/* keras_weights.h - the arrays of a layer, in the order in which Keras creates them, from a .h5 of
+ * any version or the HDF5 file of a .keras. */
 #ifndef MUC_KERAS_WEIGHTS_H
 #define MUC_KERAS_WEIGHTS_H
 
 #include "formats/keras/hdf5.h"
-#include "formats/keras/model.h"
+#include "formats/keras/keras_model.h"
 
 typedef struct muc_keras_weights {
     muc_context *ctx;

@@ -1,5 +1,6 @@
-/* import.c - the calls of a Keras model to a graph, one after the other. An open batch is 1. */
-#include "formats/keras/import.h"
+/* keras_import.c - the calls of a Keras model to a graph, one after the other. An open batch is 1.
+ */
+#include "formats/keras/keras_import.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static const row rows[] = {
     { \
         #name, least, most, least_in, most_in, spatial, MUC_OP_##to, muc_keras_import_recipe, recipe \
     },
-#include "formats/keras/layers.def"
+#include "formats/keras/keras_layers.def"
 #undef KERAS_LAYER
 };
 

@@ -1,8 +1,8 @@
-/* import_nn.c - Keras's convolutions, products, pools and norms. */
+/* keras_import_nn.c - Keras's convolutions, products, pools and norms. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/keras/import.h"
+#include "formats/keras/keras_import.h"
 #include "import/sliding_window.h"
 
 enum { MAX_SPATIAL = MUC_KERAS_MAX_SPATIAL };

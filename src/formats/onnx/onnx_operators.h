@@ -1,11 +1,11 @@
-/* operators.h - the importers that ops.def names, and what they share. */
+/* onnx_operators.h - the importers that onnx_ops.def names, and what they share. */
 #ifndef MUC_ONNX_OPERATORS_H
 #define MUC_ONNX_OPERATORS_H
 
-#include "formats/onnx/import.h"
+#include "formats/onnx/onnx_import.h"
 
 #define ONNX_OP(domain, name, first, last, op, import, evaluate) onnx_importer onnx_import_##import;
-#include "formats/onnx/ops.def"
+#include "formats/onnx/onnx_ops.def"
 #undef ONNX_OP
 
 /* All inputs as tensors, MUC_NO_ID where one is left out; in the import's arena. */

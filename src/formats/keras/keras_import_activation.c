@@ -1,8 +1,8 @@
-/* import_activation.c - activations, as layers and as options of layers. */
+/* keras_import_activation.c - activations, as layers and as options of layers. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/keras/import.h"
+#include "formats/keras/keras_import.h"
 
 muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x)
 {
@@ -11,7 +11,7 @@ muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x
         muc_op op;
     } activations[] = {
 #define KERAS_ACTIVATION(name, op, recipe) { name, recipe, MUC_OP_##op },
-#include "formats/keras/activations.def"
+#include "formats/keras/keras_activations.def"
 #undef KERAS_ACTIVATION
     };
 

@@ -1,4 +1,4 @@
-/* model.c - what Keras 1, 2 and 3 write as a model's configuration; docs in model.h.
+/* keras_model.c - what Keras 1, 2 and 3 write as a model's configuration; docs in keras_model.h.
  *
  * A node of inbound_nodes says which tensors a layer is called with:
  *   Keras 1   [[name, node, tensor], ...]
@@ -6,7 +6,7 @@
  *             may be a tensor [name, node, tensor] too
  *   Keras 3   {args, kwargs}, with tensors as objects anywhere in it
  */
-#include "formats/keras/model.h"
+#include "formats/keras/keras_model.h"
 
 #include <string.h>
 

@@ -1,8 +1,9 @@
-/* import_state.c - operators that keep something from run to run: SVDF, LSTM and variables. */
+/* tflite_import_state.c - operators that keep something from run to run: SVDF, LSTM and variables.
+ */
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/tflite/import.h"
+#include "formats/tflite/tflite_import.h"
 
 muc_status muc_tflite_import_svdf(muc_tflite_import *im)
 {

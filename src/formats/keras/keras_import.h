@@ -1,9 +1,9 @@
-/* import.h - what the importers of Keras's layers share. */
+/* keras_import.h - what the importers of Keras's layers share. */
 #ifndef MUC_KERAS_IMPORT_H
 #define MUC_KERAS_IMPORT_H
 
 #include "import/attributes.h"
-#include "formats/keras/weights.h"
+#include "formats/keras/keras_weights.h"
 #include "formats/listing.h"
 #include "graph/graph.h"
 
@@ -109,7 +109,7 @@ muc_status muc_keras_import_model(muc_keras_import *im);
 
 #define KERAS_LAYER(name, least, most, least_in, most_in, spatial, to, import) \
     muc_keras_importer muc_keras_import_##import;
-#include "formats/keras/layers.def"
+#include "formats/keras/keras_layers.def"
 #undef KERAS_LAYER
 
 #endif

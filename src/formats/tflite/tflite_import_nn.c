@@ -1,9 +1,9 @@
-/* import_nn.c - TFLite's convolutions, products, pools, activations and resizing. */
+/* tflite_import_nn.c - TFLite's convolutions, products, pools, activations and resizing. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "formats/tflite/import.h"
+#include "formats/tflite/tflite_import.h"
 #include "import/sliding_window.h"
 
 enum { SAME, VALID };

@@ -1,8 +1,8 @@
-/* import_move.c - Keras's layers that move elements, and those of several inputs. */
+/* keras_import_move.c - Keras's layers that move elements, and those of several inputs. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/keras/import.h"
+#include "formats/keras/keras_import.h"
 
 enum { MAX_SIDE = 1 << 16 };
 

@@ -1,5 +1,5 @@
-/* tensor.c - TensorProto: raw bytes, lists of numbers, or a range of another file. */
-#include "formats/onnx/tensor.h"
+/* onnx_tensor.c - TensorProto: raw bytes, lists of numbers, or a range of another file. */
+#include "formats/onnx/onnx_tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct row {
 } types[] = {
 #define ONNX_TYPE(number, dtype, field) \
     { ONNX__TENSOR_PROTO__DATA_TYPE__##number, #number, MUC_##dtype, field },
-#include "formats/onnx/types.def"
+#include "formats/onnx/onnx_types.def"
 #undef ONNX_TYPE
 };
 

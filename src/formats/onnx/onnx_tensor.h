@@ -1,4 +1,4 @@
-/* tensor.h - a TensorProto as elements in memory. */
+/* onnx_tensor.h - a TensorProto as elements in memory. */
 #ifndef MUC_ONNX_TENSOR_H
 #define MUC_ONNX_TENSOR_H
 

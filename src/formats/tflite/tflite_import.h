@@ -1,8 +1,8 @@
-/* import.h - what the importers of TFLite's operators share. */
+/* tflite_import.h - what the importers of TFLite's operators share. */
 #ifndef MUC_TFLITE_IMPORT_H
 #define MUC_TFLITE_IMPORT_H
 
-#include "formats/tflite/model.h"
+#include "formats/tflite/tflite_model.h"
 #include "graph/graph.h"
 #include "import/attributes.h"
 
@@ -15,7 +15,7 @@ typedef struct muc_tflite_blocks {
 /* TFLite's numbers of operators: MUC_TFLITE_CONV_2D_CODE, ... */
 enum {
 #define TFLITE_OPERATOR(number, name) MUC_TFLITE_##name##_CODE = number,
-#include "formats/tflite/operators.def"
+#include "formats/tflite/tflite_operators.def"
 #undef TFLITE_OPERATOR
     MUC_TFLITE_CODE_COUNT
 };
@@ -140,7 +140,7 @@ muc_tflite_importer muc_tflite_import_recipe;
 muc_tflite_importer muc_tflite_import_symmetric_pad;
 #define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
     muc_tflite_importer muc_tflite_import_##import;
-#include "formats/tflite/ops.def"
+#include "formats/tflite/tflite_ops.def"
 #undef TFLITE_ROW
 
 #endif

@@ -1,5 +1,5 @@
-/* weights.c - where Keras 1 and 2, and where Keras 3 put a layer's arrays. */
-#include "formats/keras/weights.h"
+/* keras_weights.c - where Keras 1 and 2, and where Keras 3 put a layer's arrays. */
+#include "formats/keras/keras_weights.h"
 
 #include <ctype.h>
 #include <stddef.h>

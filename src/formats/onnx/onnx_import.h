@@ -1,14 +1,14 @@
-/* import.h - an ONNX model on its way into a graph: what the files of this folder share. */
+/* onnx_import.h - an ONNX model on its way into a graph: what the files of this folder share. */
 #ifndef MUC_ONNX_IMPORT_H
 #define MUC_ONNX_IMPORT_H
 
 #include "formats/network.h"
-#include "formats/onnx/tensor.h"
+#include "formats/onnx/onnx_tensor.h"
 #include "import/attributes.h"
 
 enum {
     ONNX_MAX_NUMBERS = 4096, /* elements of a tensor whose values the reader follows */
-    NEWEST = 24,             /* version of the operator set: see ops.def */
+    NEWEST = 24,             /* version of the operator set: see onnx_ops.def */
     ONNX_MAX_DEPTH = 16,     /* of functions in functions, and of branches in branches */
 };
 
@@ -93,7 +93,7 @@ muc_status onnx_scope_add(onnx_import *im, onnx_scope *scope, const char *name, 
  * so are two values of one name. */
 muc_status onnx_order(onnx_import *im, Onnx__NodeProto *const *nodes, size_t count, size_t **out);
 
-/* ---- rows of ops.def ---- */
+/* ---- rows of onnx_ops.def ---- */
 
 typedef muc_status onnx_importer(onnx_call *call);
 /* Computes the numbers of a node of one output; *out stays NULL where they cannot be known. */

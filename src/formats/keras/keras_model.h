@@ -1,4 +1,4 @@
-/* model.h - a Keras configuration as layers and their calls, of any version of Keras. */
+/* keras_model.h - a Keras configuration as layers and their calls, of any version of Keras. */
 #ifndef MUC_KERAS_MODEL_H
 #define MUC_KERAS_MODEL_H
 

@@ -1,8 +1,8 @@
-/* import_move.c - TFLite's operators that move elements about. */
+/* tflite_import_move.c - TFLite's operators that move elements about. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/tflite/import.h"
+#include "formats/tflite/tflite_import.h"
 
 enum { MAX_RANK = MUC_GRAPH_MAX_RANK, MOST_INPUTS = 1024 };
 
