@@ -2,8 +2,7 @@
  * lists made to be hard.
  *
  *     placement FILE...           NAME.CAPACITY.csv, each placed to fit and in as little as can be
- *     placement --generate SEEDS [FIRST]   of each kind of ../tests/packings.h, seeds FIRST.. (0),
- * to fit
+ *     placement --generate SEEDS [FIRST]   of each kind of ../tests/packings.h, seeds FIRST.. (0)
  *
  * A file has a line `id,lower,upper,size` and one such line a buffer, which lives in steps
  * lower..upper-1; its capacity is the number in its name.

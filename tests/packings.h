@@ -5,14 +5,19 @@
  * 1,024 of both, so that much is enough. How it is cut is a matter of the kind: by straight cuts,
  * one within the other; by wheels too (four pieces around a fifth, which no straight cut parts); or
  * heaped up, piece upon piece, at the lowest place. The figures are those of MiniMalloc's lists A
- * to F.
+ * to F; the last kinds have two to seven times as many pieces.
  */
 #ifndef PACKINGS_H
 #define PACKINGS_H
 
 #include "plan/place.h"
 
-enum { PACKING_SIDE = 1024, PACKING_UNIT = 1024, PACKING_MOST = 1024 };
+enum {
+    PACKING_SIDE = 1024,
+    PACKING_UNIT = 1024,
+    PACKING_MOST = 2048,
+    PACKING_USUAL = 20, /* the first kinds have about as many pieces as A to F */
+};
 
 typedef struct packing_kind {
     const char *name;
@@ -26,18 +31,36 @@ typedef struct packing_kind {
 } packing_kind;
 
 /* after A; C; with holes; D; E; with wheels; with wheels and holes; heaps after B, D, E, F; holes;
- * few and many pieces, large and tiny ones, aligned ones */
+ * few and many pieces, large and tiny ones, aligned ones; and small and tiny pieces only */
 static const packing_kind packing_kinds[] = {
-    { "cuts", 134, 50, 0, 0, 0, 0, 0, 1 },          { "cuts-small", 93, 50, 0, 0, 0, 0, 0, 1 },
-    { "cuts-holes", 100, 50, 0, 0, 0, 5, 0, 1 },    { "cuts-long", 83, 35, 0, 0, 0, 10, 0, 1 },
-    { "cuts-short", 80, 65, 0, 0, 0, 0, 0, 1 },     { "wheels", 134, 50, 40, 0, 0, 0, 0, 1 },
-    { "wheels-holes", 110, 50, 30, 0, 0, 5, 0, 1 }, { "heap", 0, 0, 0, 120, 50, 0, 0, 1 },
-    { "heap-long", 0, 0, 0, 250, 25, 0, 0, 1 },     { "heap-short", 0, 0, 0, 70, 80, 0, 0, 1 },
-    { "heap-tall", 0, 0, 0, 40, 100, 0, 0, 1 },     { "heap-holes", 0, 0, 0, 120, 50, 5, 0, 1 },
-    { "few", 700, 50, 20, 0, 0, 5, 0, 1 },          { "many", 60, 50, 0, 0, 0, 0, 0, 1 },
-    { "many-holes", 70, 50, 0, 0, 0, 3, 0, 1 },     { "mixed", 60, 50, 20, 0, 0, 0, 60, 1 },
-    { "mixed-holes", 60, 50, 20, 0, 0, 5, 60, 16 }, { "by-4", 120, 50, 20, 0, 0, 0, 0, 4 },
-    { "by-4-holes", 120, 50, 0, 0, 0, 5, 0, 4 },    { "by-16", 0, 0, 0, 120, 50, 0, 0, 16 },
+    { "cuts", 134, 50, 0, 0, 0, 0, 0, 1 },
+    { "cuts-small", 93, 50, 0, 0, 0, 0, 0, 1 },
+    { "cuts-holes", 100, 50, 0, 0, 0, 5, 0, 1 },
+    { "cuts-long", 83, 35, 0, 0, 0, 10, 0, 1 },
+    { "cuts-short", 80, 65, 0, 0, 0, 0, 0, 1 },
+    { "wheels", 134, 50, 40, 0, 0, 0, 0, 1 },
+    { "wheels-holes", 110, 50, 30, 0, 0, 5, 0, 1 },
+    { "heap", 0, 0, 0, 120, 50, 0, 0, 1 },
+    { "heap-long", 0, 0, 0, 250, 25, 0, 0, 1 },
+    { "heap-short", 0, 0, 0, 70, 80, 0, 0, 1 },
+    { "heap-tall", 0, 0, 0, 40, 100, 0, 0, 1 },
+    { "heap-holes", 0, 0, 0, 120, 50, 5, 0, 1 },
+    { "few", 700, 50, 20, 0, 0, 5, 0, 1 },
+    { "many", 60, 50, 0, 0, 0, 0, 0, 1 },
+    { "many-holes", 70, 50, 0, 0, 0, 3, 0, 1 },
+    { "mixed", 60, 50, 20, 0, 0, 0, 60, 1 },
+    { "mixed-holes", 60, 50, 20, 0, 0, 5, 60, 16 },
+    { "by-4", 120, 50, 20, 0, 0, 0, 0, 4 },
+    { "by-4-holes", 120, 50, 0, 0, 0, 5, 0, 4 },
+    { "by-16", 0, 0, 0, 120, 50, 0, 0, 16 },
+    { "small-cuts", 35, 50, 0, 0, 0, 0, 0, 1 },
+    { "small-wheels", 35, 50, 30, 0, 0, 0, 0, 1 },
+    { "small-heap", 0, 0, 0, 70, 27, 0, 0, 1 },
+    { "small-holes", 45, 50, 0, 0, 0, 5, 0, 1 },
+    { "small-heap-holes", 0, 0, 0, 70, 32, 5, 0, 1 },
+    { "tiny-cuts", 18, 50, 0, 0, 0, 0, 0, 1 },
+    { "tiny-heap", 0, 0, 0, 45, 24, 0, 0, 1 },
+    { "tiny-holes", 20, 50, 10, 0, 0, 4, 0, 1 },
 };
 
 typedef struct packing_piece {

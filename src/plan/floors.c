@@ -103,6 +103,7 @@ static muc_status allocate(muc_context *ctx, muc_floors *f, size_t cells)
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &f->is_placed));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &f->bottoms));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", f->sections, &f->queue));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", f->sections, &f->placed));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", f->sections, &f->step));
     return MUC_NEW_ARRAY(ctx, "plan", f->sections, &f->is_queued);
 }
@@ -139,7 +140,7 @@ void muc_floors_free(muc_floors *f)
     void *arrays[] = { f->of_body, f->body_at, f->of_section, f->section_at, f->floor,
                        f->top,     f->rest,    f->total,      f->fails,      f->low,
                        f->bottoms, f->queue,   f->is_queued,  f->is_placed,  f->step,
-                       f->ends,    f->ends_at, f->is_plain };
+                       f->placed,  f->ends,    f->ends_at,    f->is_plain };
 
     for (size_t i = 0; i < MUC_COUNT(arrays); i++)
         free(arrays[i]);
@@ -152,7 +153,7 @@ static void enqueue(muc_floors *f, uint32_t section)
 {
     if (!f->is_queued[section]) {
         f->is_queued[section] = true;
-        f->queue[f->queue_size++] = section;
+        f->queue[(f->queue_first + f->queue_size++) % f->sections] = section;
     }
 }
 
@@ -177,23 +178,23 @@ static bool lift(muc_floors *f, uint32_t section)
     const muc_cell *end, *lifted = muc_cells(f->of_section, f->section_at, section, &end);
 
     enqueue(f, section);
-    for (; lifted < end; lifted++)
-        if (!f->is_placed[lifted->other] && f->floor[section] > lifted->low &&
+    for (lifted += f->placed[section]; lifted < end; lifted++)
+        if (f->floor[section] > lifted->low &&
             !muc_floors_lift(f, lifted->other, f->floor[section] - lifted->low, section))
             return false;
     return true;
 }
 
 /* Raises the section's floor to the lowest body that is not placed. True: the bodies fit, one above
- * the other, none lower than it can lie. Cells stay sorted by address, nearly, from the last time;
- * those of placed bodies lie below the floor and above nothing but each other. */
+ * the other, none lower than it can lie. Cells stay sorted by address, nearly, from the last time.
+ */
 static bool suffices(muc_floors *f, uint32_t section)
 {
-    muc_cell *cells = f->of_section + f->section_at[section];
-    size_t count = f->section_at[section + 1] - f->section_at[section];
-    uint64_t end = 0, floor = UINT64_MAX;
+    muc_cell *cells = f->of_section + f->section_at[section] + f->placed[section];
+    size_t count = f->section_at[section + 1] - f->section_at[section] - f->placed[section];
+    uint64_t end = 0;
 
-    f->work += count;
+    f->work += count + 1;
     for (size_t n = 0; n < count; n++) {
         muc_cell moved = cells[n];
         uint64_t bottom = f->low[moved.other] + moved.low;
@@ -206,10 +207,8 @@ static bool suffices(muc_floors *f, uint32_t section)
         f->bottoms[to] = bottom;
         if (to != n)
             cells[to] = moved;
-        if (bottom < floor && !f->is_placed[moved.other])
-            floor = bottom;
     }
-    f->floor[section] = floor;
+    f->floor[section] = count ? f->bottoms[0] : UINT64_MAX;
     for (size_t n = 0; n < count; n++)
         end = (f->bottoms[n] > end ? f->bottoms[n] : end) + cells[n].high - cells[n].low;
     return end <= f->capacity;
@@ -219,8 +218,10 @@ static bool suffices(muc_floors *f, uint32_t section)
 static bool settle(muc_floors *f, bool good)
 {
     while (f->queue_size > 0) {
-        uint32_t section = f->queue[--f->queue_size];
+        uint32_t section = f->queue[f->queue_first];
 
+        f->queue_first = (f->queue_first + 1) % f->sections;
+        f->queue_size--;
         f->is_queued[section] = false;
         if (good && !suffices(f, section)) {
             f->fails[section]++;
@@ -241,9 +242,23 @@ bool muc_floors_reset(muc_floors *f)
     memcpy(f->rest, f->total, size);
     memset(f->low, 0, f->bodies->count * sizeof(*f->low));
     memset(f->is_placed, 0, f->bodies->count * sizeof(*f->is_placed));
+    memset(f->placed, 0, f->sections * sizeof(*f->placed));
     for (uint32_t k = 0; k < f->sections; k++)
         enqueue(f, k);
     return settle(f, true);
+}
+
+/* puts a body's cell of a section behind those of the bodies placed before it */
+static void move_placed(muc_floors *f, uint32_t section, uint32_t body)
+{
+    muc_cell *cells = f->of_section + f->section_at[section], *to = cells + f->placed[section]++;
+    muc_cell *from = to, cell;
+
+    while (from->other != body)
+        from++;
+    for (cell = *from; from > to; from--)
+        *from = from[-1];
+    *to = cell;
 }
 
 bool muc_floors_place(muc_floors *f, uint32_t body)
@@ -255,6 +270,7 @@ bool muc_floors_place(muc_floors *f, uint32_t body)
     for (const muc_cell *cell = first; cell < end; cell++) {
         f->floor[cell->other] = f->top[cell->other] = f->low[body] + cell->high;
         f->rest[cell->other] -= cell->high - cell->low;
+        move_placed(f, cell->other, body);
     }
     for (const muc_cell *cell = first; cell < end && good; cell++)
         good = lift(f, cell->other);
@@ -287,7 +303,11 @@ void muc_floors_return(muc_floors *f, const uint32_t *list, uint32_t count,
     memcpy(f->top, from->top, size);
     memcpy(f->rest, from->rest, size);
     for (uint32_t n = 0; n < count; n++) {
+        const muc_cell *end, *cell = muc_cells(f->of_body, f->body_at, list[n], &end);
+
         f->low[list[n]] = from->low[n];
+        for (; f->is_placed[list[n]] && cell < end; cell++)
+            f->placed[cell->other]--;
         f->is_placed[list[n]] = false;
     }
 }

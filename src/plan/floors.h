@@ -18,11 +18,12 @@ typedef struct muc_floors {
     const muc_bodies *bodies;
     uint64_t capacity; /* units */
     uint32_t sections;
-    muc_cell *of_body; /* of all bodies one after the other, sections rising */
-    size_t *body_at;   /* of each body: its first in of_body; and the end */
-    muc_cell *of_section;
+    muc_cell *of_body;    /* of all bodies one after the other, sections rising */
+    size_t *body_at;      /* of each body: its first in of_body; and the end */
+    muc_cell *of_section; /* of a section's cells, those of placed bodies come first */
     size_t *section_at;
-    uint32_t *step; /* of each section: one in which all its bodies live */
+    uint32_t *placed; /* of each section: its bodies that are placed */
+    uint32_t *step;   /* of each section: one in which all its bodies live */
     /* of each border, which is between a section and the next: the cells of bodies that only live
      * before it, then of those that only live after it */
     muc_cell *ends;
@@ -37,8 +38,8 @@ typedef struct muc_floors {
     bool *is_placed; /* of each body */
     uint64_t work;   /* cells looked at so far */
     uint64_t *bottoms;
-    uint32_t *queue, queue_size;
-    bool *is_queued; /* of each section */
+    uint32_t *queue, queue_first, queue_size; /* a ring, of sections */
+    bool *is_queued;                          /* of each section */
 } muc_floors;
 
 /* what a step changes; owned by the caller: an element a section, of low one a body of the list */
@@ -93,5 +94,29 @@ void muc_floors_keep(const muc_floors *floors, const uint32_t *list, uint32_t co
                      muc_floors_copy *to);
 void muc_floors_return(muc_floors *floors, const uint32_t *list, uint32_t count,
                        const muc_floors_copy *from);
+
+/* units that a placement leaves unused */
+typedef struct muc_hole {
+    uint32_t first, last; /* sections */
+    uint64_t height;
+} muc_hole;
+
+/* place_fill.c: holes that make the units of each section as many as the capacity: a guess
+ * (numbered from 0) of how what is unused hangs together. seeds: not 0, one a section, and two;
+ * holes: room for three a section. */
+muc_status muc_floors_fill(muc_context *ctx, const muc_floors *floors, uint32_t guess,
+                           const uint64_t *seeds, muc_hole *holes, uint32_t *count);
+
+/* place_merge.c: the bodies and, after them, the holes, some of them made one: a guess of what lies
+ * side by side, the bolder the greater the risk. A placement of all is one of the bodies; that
+ * there is none says nothing of them. body_of and offset_of tell of each body which of *out it is
+ * part of, and units from its lowest. *out owns its arrays even after a failure. */
+muc_status muc_floors_merge(muc_context *ctx, const muc_floors *floors, const muc_hole *holes,
+                            uint32_t hole_count, uint32_t risk, muc_chance chance, uint64_t *budget,
+                            muc_bodies *out);
+
+/* place_guess.c: the bodies as muc_floors_merge gives them, after the best of many guesses. */
+muc_status muc_floors_guess(muc_context *ctx, const muc_floors *floors, uint32_t guess,
+                            muc_chance *chance, uint64_t *budget, muc_bodies *out);
 
 #endif

@@ -15,11 +15,16 @@ enum { MOST_ENDS = 12 }; /* of a border: with more, sums are not tried */
 /* the other cells of the body that a cell is one of: the one in a section, if there is any */
 static const muc_cell *cell_in(const muc_floors *f, uint32_t body, uint32_t section)
 {
-    const muc_cell *end, *cell = muc_cells(f->of_body, f->body_at, body, &end);
+    const muc_cell *end, *first = muc_cells(f->of_body, f->body_at, body, &end), *cell = end - 1;
 
-    while (cell < end && cell->other < section)
-        cell++;
-    return cell < end && cell->other == section ? cell : NULL;
+    /* a body's sections follow one another but for gaps between its pieces */
+    if (section < first->other)
+        return NULL;
+    if (section - first->other < (uint64_t)(end - first))
+        cell = first + (section - first->other);
+    while (cell->other > section)
+        cell--;
+    return cell->other == section ? cell : NULL;
 }
 
 /* appends the cells of a section whose bodies do not live in the other one */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/rigid_bodies.h"
+#include "plan/floors.h"
 
 enum {
     MAX_BUFFERS = 65536,
@@ -17,8 +17,8 @@ enum {
      * bytes a second at most, to fit at all more */
     SAVING_WORK = 100000000,
     FITTING_WORK = 1200000000,
-    TURN_WORK = 2000000, /* of FITTING_WORK, and for each pair of bodies: */
-    PAIR_WORK = 100,
+    TURN_WORK = 1000000, /* of FITTING_WORK, and for each pair of bodies: */
+    PAIR_WORK = 20,
     SHOWN = 3, /* buffers of the fullest step, in messages */
 };
 
@@ -134,18 +134,24 @@ static muc_status climb(muc_context *ctx, placer *p)
     return MUC_OK;
 }
 
-/* takes the addresses of the exact search, of which the first bodies are the plan's */
-static void keep_found(placer *p, const muc_bodies *found)
+static void keep_exact(placer *p)
 {
     uint64_t peak = 0;
 
     for (uint32_t i = 0; i < p->bodies.count; i++) {
-        muc_body *body = &p->bodies.body[i];
+        const muc_body *body = &p->bodies.body[i];
 
-        body->at = found->body[i].at;
         peak = body->at + body->height > peak ? body->at + body->height : peak;
     }
     keep(p, peak, MUC_PLAN_EXACT);
+}
+
+/* what a turn (numbered from 0) may spend on so many bodies */
+static uint64_t turn_work(const placer *p, uint64_t count, uint32_t turn)
+{
+    uint64_t work = (TURN_WORK + PAIR_WORK * count * count) * muc_luby((uint64_t)turn + 1);
+
+    return work < p->work ? work : p->work;
 }
 
 /* A placement of at most `capacity` units; lowers best or raises least, if it can tell. Spends at
@@ -158,29 +164,32 @@ static muc_status search(muc_context *ctx, placer *p, uint64_t capacity, uint64_
     MUC_TRY(muc_bodies_exact(ctx, &p->bodies, capacity, &budget, &p->plan->nodes, &result));
     p->work = left + budget;
     if (result == MUC_EXACT_FOUND)
-        keep_found(p, &p->bodies);
+        keep_exact(p);
     if (result == MUC_EXACT_NONE)
         p->least = capacity + 1;
     return MUC_OK;
 }
 
-/* the same with what is unused as bodies, which proves nothing */
-static muc_status search_filled(muc_context *ctx, placer *p, uint64_t capacity, uint64_t budget,
-                                uint32_t guess)
+/* the same with a guess, which proves nothing */
+static muc_status search_guess(muc_context *ctx, placer *p, const muc_floors *floors,
+                               uint32_t guess)
 {
-    uint64_t left = p->work - budget;
-    muc_bodies filled;
-    muc_exact_result result;
-    muc_status status = muc_bodies_fill(ctx, &p->bodies, capacity, guess, &p->chance, &filled);
+    muc_exact_result result = MUC_EXACT_UNKNOWN;
+    muc_bodies merged;
+    muc_status status = muc_floors_guess(ctx, floors, guess, &p->chance, &p->work, &merged);
 
-    if (status == MUC_OK)
-        status = muc_bodies_exact(ctx, &filled, capacity, &budget, &p->plan->nodes, &result);
     if (status == MUC_OK) {
-        p->work = left + budget - (budget < filled.count ? budget : filled.count);
-        if (result == MUC_EXACT_FOUND)
-            keep_found(p, &filled);
+        uint64_t budget = turn_work(p, merged.count, guess), left = p->work - budget;
+
+        status =
+            muc_bodies_exact(ctx, &merged, floors->capacity, &budget, &p->plan->nodes, &result);
+        p->work = left + budget;
     }
-    muc_bodies_free(&filled);
+    for (uint32_t i = 0; i < p->bodies.count && result == MUC_EXACT_FOUND; i++)
+        p->bodies.body[i].at = merged.body[merged.body_of[i]].at + merged.offset_of[i];
+    if (result == MUC_EXACT_FOUND)
+        keep_exact(p);
+    muc_bodies_free(&merged);
     return status;
 }
 
@@ -212,27 +221,41 @@ static muc_status search_near(muc_context *ctx, placer *p, uint64_t capacity)
     return MUC_OK;
 }
 
-/* By turns the bodies as they are and three guesses of what is unused, followed for 1 1 1 1 2 2 2
- * 2 1 1 1 1 4 ... turns' work. */
+/* By turns the bodies as they are, for a quarter of the work, and guesses. */
+static muc_status search_by_turns(muc_context *ctx, placer *p, const muc_floors *floors)
+{
+    uint64_t capacity = floors->capacity, plain = 0;
+
+    for (uint32_t turns = 0, guesses = 0;
+         p->best > capacity && p->least <= capacity && p->work > 0;) {
+        uint64_t before = p->work;
+
+        if (4 * plain <= FITTING_WORK - before) {
+            MUC_TRY(search(ctx, p, capacity, turn_work(p, p->bodies.count, turns++)));
+            plain += before - p->work;
+        } else {
+            MUC_TRY(search_guess(ctx, p, floors, guesses++));
+        }
+    }
+    return MUC_OK;
+}
+
 static muc_status search_fit(muc_context *ctx, placer *p, uint64_t capacity)
 {
-    uint64_t count = p->bodies.count;
+    muc_floors floors;
+    muc_status status;
 
-    if (p->best <= capacity || p->least > capacity)
+    if (p->best <= capacity || p->least > capacity || p->bodies.count > MUC_MOST_EXACT)
         return MUC_OK;
     p->work = FITTING_WORK;
     p->chance = (muc_chance){ 3 };
-    for (uint32_t turn = 0; p->best > capacity && p->least <= capacity && p->work > 0; turn++) {
-        uint32_t round = turn / 4 + 1;
-        uint64_t budget = (TURN_WORK + PAIR_WORK * count * count) * (round & (~round + 1));
-
-        budget = budget < p->work ? budget : p->work;
-        if (turn % 4 == 0)
-            MUC_TRY(search(ctx, p, capacity, budget));
-        else
-            MUC_TRY(search_filled(ctx, p, capacity, budget, turn - round));
-    }
-    return p->best > capacity && p->least <= capacity ? search_near(ctx, p, capacity) : MUC_OK;
+    status = muc_floors_build(ctx, &p->bodies, capacity, &floors);
+    if (status == MUC_OK)
+        status = search_by_turns(ctx, p, &floors);
+    if (status == MUC_OK && p->best > capacity && p->least <= capacity)
+        status = search_near(ctx, p, capacity);
+    muc_floors_free(&floors);
+    return status;
 }
 
 /* ---- the plan ---- */

@@ -7,8 +7,8 @@
  * Three searches follow one another, each only if those before it did not reach the target: greedy
  * orders, hill climbing over orders (place_climb.c), and a search through every left-justified
  * placement (place_exact.c), which either finds a placement, or proves that there is none, or ends
- * after a number of nodes. Nothing looks at a clock: the same input gives the same addresses on
- * every machine.
+ * after a count of work; to fit a capacity it takes easier lists by guesses, too (place_guess.c).
+ * Nothing looks at a clock: the same input gives the same addresses on every machine.
  */
 #ifndef MUC_PLAN_PLACE_H
 #define MUC_PLAN_PLACE_H

@@ -30,9 +30,9 @@
 #include <string.h>
 
 enum {
-    MOST_BODIES = 1536,
-    UNIT = 4,         /* nodes for each body: the shortest time to follow a guess */
-    MEMORY = 1 << 20, /* failures remembered; a new one takes an old one's place */
+    UNIT = 64,        /* failures: the shortest time to follow a guess */
+    MEMORY = 1 << 20, /* failures remembered at most; a new one takes an old one's place */
+    STATE_WORK = 64,  /* a failure costs more */
 };
 #define NO_WAY UINT32_MAX /* of a section: the search cannot branch there */
 
@@ -62,6 +62,8 @@ typedef struct search {
     uint32_t *end;      /* of each section: the last with the same floor beside it */
     uint32_t *ways;     /* of each section: bodies that may lie on its floor, or NO_WAY */
     uint64_t *next;     /* of a valley's first section: its floor's next address is not lower */
+    uint32_t *starts;   /* bodies, by their first section */
+    size_t *start_at;   /* of each section: its first in starts; and the end */
     int32_t *crossings; /* scratch: bodies that reach from a section into the next */
     bool *is_there;     /* of each body: scratch */
     int64_t *score;     /* of each body: how early it is tried */
@@ -70,10 +72,11 @@ typedef struct search {
     bool *is_twin;    /* of each body: like the one ranked before it */
     uint64_t *mark;   /* of each body: a number drawn for it */
     uint64_t *memory; /* states that failed */
-    uint64_t *stack;  /* what the nodes on the way down remember */
+    size_t memory_size;
+    uint64_t *stack; /* what the nodes on the way down remember */
     size_t stack_used;
     guess by;
-    uint64_t nodes, node_limit, work_limit;
+    uint64_t nodes, failures, most_failures, work_limit;
     bool out_of_nodes;
     muc_chance chance;
 } search;
@@ -173,18 +176,30 @@ static uint32_t find_best(const search *s, const part *p)
 /* Puts the bodies that may be placed now into found. Returns the section in which to branch. */
 static uint32_t choose(search *s, const part *p, uint32_t *found, uint32_t *found_count)
 {
+    const muc_floors *f = &s->floors;
+    bool has_pieces = s->bodies->piece_count > s->bodies->count;
+
     *found_count = 0;
     find_valleys(s, p);
-    for (uint32_t n = 0; n < p->count; n++) {
-        place_now when = can_place(s, p->list[n]);
-
-        if (when == NOW)
-            found[(*found_count)++] = p->list[n];
+    s->floors.work += p->last - p->first;
+    for (uint32_t k = p->first; k <= p->last; k++) {
         /* what has one piece and must wait reaches out of the valley: it is above the floor */
-        if (when == NOW || (when == LATER && s->bodies->body[p->list[n]].piece_count > 1))
-            add_way(s, p->list[n], when);
+        if (!has_pieces && !s->valley[k])
+            continue;
+        for (size_t n = s->start_at[k]; n < s->start_at[k + 1]; n++) {
+            uint32_t body = s->starts[n];
+            place_now when;
+
+            if (f->is_placed[body] || (!has_pieces && f->low[body] != f->floor[k]))
+                continue;
+            when = can_place(s, body);
+            if (when == NOW)
+                found[(*found_count)++] = body;
+            if (when == NOW || (when == LATER && s->bodies->body[body].piece_count > 1))
+                add_way(s, body, when);
+            s->floors.work += f->body_at[body + 1] - f->body_at[body];
+        }
     }
-    s->floors.work += p->count + (p->last - p->first);
     return find_best(s, p);
 }
 
@@ -326,6 +341,7 @@ static uint32_t order(search *s, const part *p, const muc_floors_copy *before, u
             continue;
         if (!only) {
             next.score += count_level(s, found[n], p) * s->by.level;
+            s->floors.work += p->count + (p->last - p->first);
             good = muc_floors_place(&s->floors, found[n]);
             if (good)
                 next.score -= logarithm(count_units(&s->floors, p) - units + 1) * s->by.unused;
@@ -422,6 +438,7 @@ static bool try_choices(search *s, const part *p, const muc_floors_copy *before,
             if (p->list[n] != choices[i].body)
                 others[left++] = p->list[n];
         done = muc_floors_place(&s->floors, choices[i].body) && descend(s, others, left);
+        s->failures += !done;
         if (!done)
             muc_floors_return(&s->floors, p->list, p->count, before);
     }
@@ -440,7 +457,7 @@ static bool branch(search *s, const part *p)
     uint32_t *found = push(s, p->count, sizeof(*found));
     choice *choices = push(s, p->count, sizeof(*choices));
 
-    while (s->nodes < s->node_limit && s->floors.work <= s->work_limit) {
+    while (s->failures < s->most_failures && s->floors.work <= s->work_limit) {
         uint32_t found_count, chosen, section = choose(s, p, found, &found_count);
 
         s->nodes++;
@@ -468,17 +485,18 @@ static bool descend(search *s, const uint32_t *list, uint32_t count)
 
     if (count == 0)
         return true;
+    s->floors.work += count;
     end = find_part(s, &p);
     if (end < p.last) {
         done = descend_parts(s, &p, end);
     } else {
         uint64_t state = state_of(s, &p);
 
-        if (s->memory[state % MEMORY] == state)
+        if (s->memory[state % s->memory_size] == state)
             return false;
         done = branch(s, &p);
         if (!done && !s->out_of_nodes)
-            s->memory[state % MEMORY] = state;
+            s->memory[state % s->memory_size] = state;
     }
     s->stack_used = mark;
     return done;
@@ -570,23 +588,9 @@ static bool search_once(search *s, uint64_t limit, choice *ranking)
 {
     rank(s, ranking);
     s->out_of_nodes = false;
-    s->node_limit = s->nodes + limit;
+    s->failures = 0;
+    s->most_failures = limit;
     return muc_floors_reset(&s->floors) && descend(s, s->by_rank, s->bodies->count);
-}
-
-/* Luby's sequence 1 1 2 1 1 2 4 ...: its k-th element, from 1 on, is 2^(p-1) if k is 2^p - 1, else
- * the one of k less the largest 2^p - 1 below it */
-static uint64_t luby(uint64_t k)
-{
-    for (;;) {
-        uint64_t whole = 1;
-
-        while (2 * whole + 1 <= k)
-            whole = 2 * whole + 1;
-        if (k == whole)
-            return (whole + 1) / 2;
-        k -= whole;
-    }
 }
 
 /* Guess after guess. How long each is followed is Luby's sequence, which wastes little whatever the
@@ -595,7 +599,7 @@ static muc_exact_result search_all(search *s, choice *ranking)
 {
     for (uint32_t turn = 0;; turn++) {
         s->by = draw(&s->chance, turn);
-        if (search_once(s, UNIT * s->bodies->count * luby((uint64_t)turn + 1), ranking))
+        if (search_once(s, UNIT * muc_luby((uint64_t)turn + 1), ranking))
             return MUC_EXACT_FOUND;
         if (!s->out_of_nodes)
             return s->bodies->flat ? MUC_EXACT_NONE : MUC_EXACT_UNKNOWN;
@@ -612,6 +616,19 @@ static size_t stack_words(size_t count, size_t sections)
     return (count + 1) * (3 * sections + 5 * count + 8);
 }
 
+static void find_starts(search *s)
+{
+    size_t *at = s->start_at;
+    uint32_t sections = s->floors.sections;
+
+    for (uint32_t i = 0; i < s->bodies->count; i++)
+        at[muc_first_section(&s->floors, i)]++;
+    for (uint32_t k = 1; k <= sections; k++)
+        at[k] += at[k - 1];
+    for (uint32_t i = s->bodies->count; i-- > 0;)
+        s->starts[--at[muc_first_section(&s->floors, i)]] = i;
+}
+
 static muc_status prepare(muc_context *ctx, search *s, choice **ranking)
 {
     size_t count = s->bodies->count, sections = s->floors.sections;
@@ -621,15 +638,21 @@ static muc_status prepare(muc_context *ctx, search *s, choice **ranking)
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->ways));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->next));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections, &s->crossings));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->starts));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", sections + 1, &s->start_at));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->is_there));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->score));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->rank));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->by_rank));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->is_twin));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, &s->mark));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", (size_t)MEMORY, &s->memory));
+    for (s->memory_size = 1;
+         s->memory_size < MEMORY && s->memory_size * STATE_WORK < s->work_limit;)
+        s->memory_size *= 2;
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", s->memory_size, &s->memory));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", stack_words(count, sections), &s->stack));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", count, ranking));
+    find_starts(s);
     for (size_t i = 0; i < count; i++)
         s->mark[i] = (uint64_t)muc_chance_draw(&s->chance, UINT32_MAX) << 32 |
                      muc_chance_draw(&s->chance, UINT32_MAX);
@@ -638,9 +661,9 @@ static muc_status prepare(muc_context *ctx, search *s, choice **ranking)
 
 static void release(search *s)
 {
-    void *arrays[] = { s->valley,   s->end,    s->ways, s->next,    s->crossings,
-                       s->is_there, s->score,  s->rank, s->by_rank, s->is_twin,
-                       s->mark,     s->memory, s->stack };
+    void *arrays[] = { s->valley,   s->end,      s->ways, s->next,    s->crossings,
+                       s->is_there, s->score,    s->rank, s->by_rank, s->is_twin,
+                       s->starts,   s->start_at, s->mark, s->memory,  s->stack };
 
     for (size_t i = 0; i < MUC_COUNT(arrays); i++)
         free(arrays[i]);
@@ -655,7 +678,7 @@ muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capac
     muc_status status;
 
     *result = MUC_EXACT_UNKNOWN;
-    if (bodies->count > MOST_BODIES || bodies->piece_count > 2 * MOST_BODIES) {
+    if (bodies->count > MUC_MOST_EXACT || bodies->piece_count > 2 * MUC_MOST_EXACT) {
         *budget = 0;
         return MUC_OK;
     }

@@ -9,6 +9,9 @@
 
 #include "plan/place.h"
 
+/* bodies, and half the pieces, of which exact searches are made */
+enum { MUC_MOST_EXACT = 1536 };
+
 typedef struct muc_piece {
     uint32_t first, last; /* steps; the pieces of a body do not meet and are in order */
     uint32_t body;
@@ -47,6 +50,27 @@ static inline uint32_t muc_chance_draw(muc_chance *chance, uint32_t below)
     return (uint32_t)((chance->state * 0x2545f4914f6cdd1du >> 32) * below >> 32);
 }
 
+/* takes work from what is left of a budget */
+static inline void muc_spend(uint64_t *budget, uint64_t work)
+{
+    *budget -= work < *budget ? work : *budget;
+}
+
+/* Luby's sequence 1 1 2 1 1 2 4 ...: its k-th element, from 1 on, is 2^(p-1) if k is 2^p - 1, else
+ * the one of k less the largest 2^p - 1 below it */
+static inline uint64_t muc_luby(uint64_t k)
+{
+    for (;;) {
+        uint64_t whole = 1;
+
+        while (2 * whole + 1 <= k)
+            whole = 2 * whole + 1;
+        if (k == whole)
+            return (whole + 1) / 2;
+        k -= whole;
+    }
+}
+
 /* Groups the plan's buffers; *out owns its arrays even after a failure. */
 muc_status muc_bodies_build(muc_context *ctx, const muc_plan *plan, muc_bodies *out);
 void muc_bodies_free(muc_bodies *bodies);
@@ -79,12 +103,5 @@ typedef enum muc_exact_result {
  * too. Bodies that are not flat are searched too, but then nothing is proven. */
 muc_status muc_bodies_exact(muc_context *ctx, muc_bodies *bodies, uint64_t capacity,
                             uint64_t *budget, uint64_t *nodes, muc_exact_result *result);
-
-/* The bodies, in each step of which at most `capacity` units live, and after them bodies that make
- * them as many where that matters: a guess (numbered from 0) of how what is unused hangs together.
- * A placement of all is one of the bodies; that there is none says nothing of them. *out owns its
- * arrays even after a failure; body_of and offset_of are NULL. */
-muc_status muc_bodies_fill(muc_context *ctx, const muc_bodies *bodies, uint64_t capacity,
-                           uint32_t guess, muc_chance *chance, muc_bodies *out);
 
 #endif
