@@ -88,6 +88,7 @@ MEANING = {
     "softsign": lambda x: x / (1 + abs(x)),
     "gelu": lambda x, mode="none": (x / 2 * math.erfc(-x / math.sqrt(2)) if mode == "none" else
                                     x * logistic(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "mish": lambda x: x * math.tanh(log1p_exp(x)),
     "shrink": lambda x, bias, **more: x + bias if x < -more["lambda"] else x - bias if x > more["lambda"] else 0.0,
     "abs": abs, "neg": lambda x: -x, "sign": lambda x: math.copysign(1, x) if x != 0 and x == x else x,
     "sqrt": lambda x: x ** 0.5 if x >= 0 else NAN, "reciprocal": inverse, "exp": lambda x: math.e ** x,

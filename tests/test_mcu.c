@@ -38,6 +38,7 @@ static void real_functions_have_the_bits_of_ref(void **state)
         "exp a",
         "erf a",
         "softplus a",
+        "mish a",
         "elu a alpha=0.5",
         "selu a alpha=2 gamma=3",
         "celu a alpha=0.7",

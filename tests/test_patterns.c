@@ -146,6 +146,9 @@ static void functions_of_exporters_are_found(void **state)
     CHECK_STEPS(NODE("a", "add x, three") NODE("c", "relu a") NODE("k", "min c, six")
                     NODE("y", "div k, six"),
                 "hard_sigmoid");
+    CHECK_STEPS(NODE("e", "exp x") NODE("a", "add e, one") NODE("l", "log a") NODE("t", "tanh l")
+                    NODE("y", "mul x, t"),
+                "mish");
     CHECK_STEPS(NODE("s", "softmax x axis=2") NODE("y", "log s"), "log_softmax");
     CHECK_STEPS(ROW("m", "reduce_max x axes=[2]") NODE("d", "sub x, m") NODE("e", "exp d")
                     ROW("s", "reduce_sum e axes=[2]") NODE("y", "div e, s"),
