@@ -14,13 +14,6 @@ static const char mark[] = "notes.graph";
 
 const muc_target_assembly muc_assembly_notes;
 
-muc_status muc_precheck_notes(muc_context *ctx, const muc_model *model)
-{
-    (void)ctx;
-    (void)model;
-    return MUC_OK;
-}
-
 const muc_target_machine *muc_machine_at_notes(size_t i)
 {
     static const muc_target_machine paper = { "paper", "as large as needed" };

@@ -42,13 +42,13 @@ def test_a_fourth_target_is_a_row_and_its_functions():
 def test_a_row_of_the_targets_without_its_functions_does_not_link():
     place = WORK / "rows"
     place.mkdir()
-    (place / "row.def").write_text('MUC_TARGET(other, KIND(NETWORK), folder, NETWORK, "another")\n')
+    (place / "row.def").write_text('MUC_TARGET(other, KIND(NETWORK), folder, NETWORK, true, "another")\n')
     (place / "main.c").write_text('#include "targets/target.h"\nint main(void) { return !muc_target_get(0); }\n')
     include = [place, ROOT / "src", ROOT / "include", ROOT / "runtime/include"]
     done = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", '-DMUC_MORE_TARGETS="row.def"', *(f"-I{path}" for path in include),
                            place / "main.c", ROOT / "src/targets/targets.c", "-o", place / "main"], capture_output=True, text=True)
     assert done.returncode != 0
-    for function in ("precheck", "compile", "machine_at", "recognise", "report", "prepare", "run", "verify"):
+    for function in ("compile", "machine_at", "recognise", "report", "prepare", "run", "verify"):
         assert f"muc_{function}_other" in done.stderr, (function, done.stderr)
 
 

@@ -22,9 +22,6 @@ typedef struct muc_target_machine {
     const char *name, *meaning;
 } muc_target_machine;
 
-/* Refuses at once what compile would refuse whatever a network's samples are: arrays that the
- * target has no use for. */
-typedef muc_status muc_target_precheck(muc_context *ctx, const muc_model *model);
 /* The passes that a network's graph goes through before it is lowered. */
 typedef muc_status muc_target_prepare(muc_context *ctx, muc_graph *graph);
 /* muc_compile of a model of a kind that the target takes. out_path NULL: a network is planned, and
@@ -82,7 +79,6 @@ typedef struct muc_target_assembly {
 /* The functions of target T are muc_NAME_T: those of every target, of one that makes language
  * models, networks, or both. */
 #define MUC_TARGET_FUNCTIONS(F, target) \
-    F(precheck, target) \
     F(compile, target) \
     F(machine_at, target) \
     F(recognise, target) \
@@ -103,7 +99,8 @@ typedef struct muc_target_assembly {
 
 typedef struct muc_target {
     const char *name, *meaning;
-    unsigned takes; /* bit k: models of muc_model_kind k */
+    unsigned takes;    /* bit k: models of muc_model_kind k */
+    bool keeps_inputs; /* those given with a network become part of what it makes */
     muc_status (*check_output)(muc_context *ctx, const char *path); /* where it is to write */
 #define MUC_TARGET_FIELD(function, target) muc_target_##function *function;
     MUC_TARGET_FUNCTIONS(MUC_TARGET_FIELD, )
@@ -113,7 +110,7 @@ typedef struct muc_target {
 } muc_target;
 
 #define MUC_TARGET_DECLARE(function, target) muc_target_##function muc_##function##_##target;
-#define MUC_TARGET(name, takes, writes, makes, meaning) \
+#define MUC_TARGET(name, takes, writes, makes, keeps_inputs, meaning) \
     extern const muc_target_assembly muc_assembly_##name; \
     MUC_TARGET_FUNCTIONS(MUC_TARGET_DECLARE, name) \
     MUC_TARGET_MAKES_##makes(MUC_TARGET_DECLARE, name)

@@ -6,10 +6,11 @@
 static const muc_target targets[] = {
 #define KIND(kind) (1u << MUC_MODEL_##kind)
 #define FUNCTION(function, target) .function = muc_##function##_##target,
-#define MUC_TARGET(id, kinds, writes, makes, what) \
+#define MUC_TARGET(id, kinds, writes, makes, keeps, what) \
     { .name = #id, \
       .meaning = what, \
       .takes = kinds, \
+      .keeps_inputs = keeps, \
       .check_output = muc_##writes##_precheck, \
       .assembly = &muc_assembly_##id, \
       MUC_TARGET_FUNCTIONS(FUNCTION, id) MUC_TARGET_MAKES_##makes(FUNCTION, id) },

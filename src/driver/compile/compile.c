@@ -66,6 +66,20 @@ static muc_status find(muc_context *ctx, const muc_model *model, const char *nam
                     fitting->name);
 }
 
+/* a target that makes nothing of inputs must not be given any */
+static muc_status check_inputs(muc_context *ctx, const muc_model *model, const muc_target *target)
+{
+    const muc_target *other = NULL;
+
+    if (!model->array_count || target->keeps_inputs)
+        return MUC_OK;
+    for (size_t i = 0; (other = muc_target_get(i)) && !other->keeps_inputs;)
+        i++;
+    return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                    "inputs become part of what target %s makes, not of target %s",
+                    other ? other->name : "another", target->name);
+}
+
 /* the target, to which nothing but its memories stands in the way */
 static muc_status choose(muc_context *ctx, const muc_model *model, const char *name,
                          const char *out_path, const muc_target **out)
@@ -74,7 +88,7 @@ static muc_status choose(muc_context *ctx, const muc_model *model, const char *n
     if (model->kind != MUC_MODEL_NETWORK)
         MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY((*out)->check_output(ctx, out_path));
-    return (*out)->precheck(ctx, model);
+    return check_inputs(ctx, model, *out);
 }
 
 /* Constants from which on a plan that only shapes decide is worth its time before they are read. */

@@ -3,13 +3,6 @@
 #include "targets/cnnchip/run/chip_folder.h"
 #include "targets/target.h"
 
-muc_status muc_precheck_cnnchip(muc_context *ctx, const muc_model *model)
-{
-    (void)ctx;
-    (void)model; /* its inputs become part of the frame image */
-    return MUC_OK;
-}
-
 const muc_target_machine *muc_machine_at_cnnchip(size_t i)
 {
     static const muc_target_machine machines[] = {

@@ -3,14 +3,6 @@
 #include "targets/mcu/emit/code_folder.h"
 #include "targets/target.h"
 
-muc_status muc_precheck_mcu(muc_context *ctx, const muc_model *model)
-{
-    return model->array_count
-               ? muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                          "inputs become part of what target cnnchip makes, not of target mcu")
-               : MUC_OK;
-}
-
 const muc_target_machine *muc_machine_at_mcu(size_t i)
 {
     static const muc_target_machine machines[] = {

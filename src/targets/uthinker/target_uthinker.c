@@ -6,13 +6,6 @@
 #include "targets/uthinker/asm/uthinker_asm.h"
 #include "targets/uthinker/run/open_program.h"
 
-muc_status muc_precheck_uthinker(muc_context *ctx, const muc_model *model)
-{
-    (void)ctx;
-    (void)model;
-    return MUC_OK;
-}
-
 static bool is_program(muc_bytes bytes)
 {
     return bytes.size >= 4 && memcmp(bytes.data, "UTP1", 4) == 0;
