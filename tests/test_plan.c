@@ -379,7 +379,7 @@ static void what_was_cut_from_a_full_arena_fits_again(void **state)
     for (uint32_t i = 0; i < 2 * PACKING_USUAL; i++)
         check_packing(ctx, &packing_kinds[i / 2], 1 + i % 2);
     for (uint32_t i = PACKING_USUAL; i < MUC_COUNT(packing_kinds); i++)
-        if (strstr(packing_kinds[i].name, "cuts") || strstr(packing_kinds[i].name, "wheels"))
+        if (strstr(packing_kinds[i].name, "cuts"))
             check_packing(ctx, &packing_kinds[i], 1); /* to 1,102 buffers */
     /* beyond the search until the holes were guessed anew and pieces joined */
     check_packing(ctx, &packing_kinds[3], 4);
