@@ -6,6 +6,7 @@
 #include "chance.h"
 #include "check.h"
 #include "mur_block.h"
+#include "mur_embed.h"
 #include "quant/bd_sequence.h"
 
 static muc_context *ctx;
@@ -71,6 +72,34 @@ static muc_bytes bytes_of(const muc_bd_sequence *s)
     return (muc_bytes){ s->data, s->bytes, "sequence" };
 }
 
+/* EMBED of each column, as a token of a vocabulary of n: the same bits, and nothing around them */
+static void check_embedded(const muc_bd_sequence *s, uint32_t n, uint32_t k, const float *values)
+{
+    mur_mach mach = { .isa = MUR_ISA_VERSION };
+    mur_program program = { .mach = &mach };
+    uint32_t words[5] = { 0, 0, 1 << 16 | k, n, 4 }, bytes = 4 * k + 4, token;
+    float *io = calloc(k + 2, sizeof(*io));
+
+    program.section[MUR_SECTION_WGTS] = s->data;
+    program.region_bytes[MUR_WGTS] = (uint32_t)s->bytes;
+    program.region_bytes[MUR_IO] = bytes;
+    for (uint32_t c = 0; c < n; c++) {
+        memcpy(io, &c, 4);
+        io[k + 1] = 7;
+        CHECK_EQ(mur_embed(&program, io, words), MUR_OK);
+        assert_memory_equal(io + 1, values + (size_t)c * k, k * sizeof(*io));
+        CHECK(io[k + 1] == 7);
+    }
+    token = n;
+    memcpy(io, &token, 4);
+    CHECK_EQ(mur_embed(&program, io, words), MUR_E_FAULT);
+    program.region_bytes[MUR_WGTS]--;
+    token = n - 1;
+    memcpy(io, &token, 4);
+    CHECK_EQ(mur_embed(&program, io, words), MUR_E_FAULT);
+    free(io);
+}
+
 static void check_shape(uint32_t n, uint32_t k)
 {
     float *w = some_matrix(n, k), *values = calloc((size_t)n * k, sizeof(*values));
@@ -89,6 +118,7 @@ static void check_shape(uint32_t n, uint32_t k)
         CHECK_OK(ctx, muc_bd_decode_column(ctx, bytes_of(&s), n, k, c, column));
         assert_memory_equal(column, values + (size_t)c * k, k * sizeof(*column));
     }
+    check_embedded(&s, n, k, values);
     for (size_t i = 0; i < (size_t)n * k; i++)
         error += ((double)w[i] - (double)values[i]) * ((double)w[i] - (double)values[i]);
     CHECK(fabs(error - s.error) <= 1e-9 * error);

@@ -315,6 +315,23 @@ static uint32_t header_of(const muc_bd_block *block)
                  : MUR_BLOCK_NO_HEADER;
 }
 
+/* mur_block_decode finds the same as the parser: values bit for bit, and nothing beyond them */
+static void check_decoded(const uint8_t *bytes, size_t size, unsigned n, uint32_t above,
+                          const mur_block *parsed)
+{
+    float values[MUR_BLOCK_ELEMS + 1], decoded[MUR_BLOCK_ELEMS + 1];
+    mur_block again;
+    uint32_t header = above;
+
+    memset(values, 0xa5, sizeof(values));
+    memset(decoded, 0xa5, sizeof(decoded));
+    mur_block_values(parsed, n, values);
+    CHECK_EQ(mur_block_decode(bytes, size, n, &header, decoded),
+             mur_block_parse(bytes, size, n, above, &again));
+    CHECK_EQ(header, parsed->header);
+    assert_memory_equal(values, decoded, sizeof(values));
+}
+
 static void check_round_trip(const muc_bd_block *block, unsigned n, const muc_bd_block *above)
 {
     uint8_t bytes[MUC_BD_MAX_BYTES], again[MUC_BD_MAX_BYTES];
@@ -330,6 +347,7 @@ static void check_round_trip(const muc_bd_block *block, unsigned n, const muc_bd
     CHECK_EQ(mur_block_parse(bytes, size, n, header_of(above), &device), size);
     CHECK_EQ(device.header, header_of(block));
     mur_block_values(&device, n, values);
+    check_decoded(bytes, size, n, header_of(above), &device);
     muc_bd_values(block, n, ours[0]);
     muc_bd_values(&back, n, ours[1]);
     for (unsigned i = 0; i < n; i++) {
@@ -394,9 +412,14 @@ static unsigned read_below(const uint8_t *bytes, size_t size, unsigned n, const 
 
     CHECK_EQ(mur_block_parse(bytes, size, n, header_of(above), &device), used);
     CHECK((used == 0) == (reason != NULL));
-    if (used == 0)
+    if (used == 0) {
+        uint32_t header = header_of(above);
+
+        CHECK_EQ(mur_block_decode(bytes, size, n, &header, values), 0);
         return 0;
+    }
     mur_block_values(&device, n, values);
+    check_decoded(bytes, size, n, header_of(above), &device);
     muc_bd_values(&block, n, ours);
     assert_memory_equal(ours, values, n * sizeof(*values));
     return used;

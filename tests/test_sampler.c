@@ -1,6 +1,7 @@
 /* test_sampler.c - sampling, against probabilities computed in double by another program text. */
 #include "mur_sampler.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "check.h"
@@ -179,6 +180,62 @@ static void nan_and_infinity_do_no_harm(void **state)
     CHECK(mur_sampler_next(&s, logits, VOCABULARY, scratch) < VOCABULARY);
 }
 
+/* ---- the greedy choice, against a loop that compares numbers ---- */
+
+static float number_of(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+static uint32_t plainly_likeliest(const float *row, uint32_t n)
+{
+    uint32_t best = 0;
+    double highest = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        double x = isnan(row[i]) ? -(double)FLT_MAX : (double)row[i];
+
+        x = x > (double)FLT_MAX ? (double)FLT_MAX : x < -(double)FLT_MAX ? -(double)FLT_MAX : x;
+        if (i == 0 || x > highest) {
+            highest = x;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* all pairs of numbers at whose bits an order could go wrong, then rows of them */
+static void the_likeliest_is_that_of_a_plain_loop(void **state)
+{
+    static const uint32_t ends[] = { 0,          1,          2,          0x007fffff, 0x00800000,
+                                     0x00800001, 0x33800000, 0x3f7fffff, 0x3f800000, 0x3f800001,
+                                     0x7f7ffffe, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fbfffff,
+                                     0x7fc00000, 0x7fc00001, 0x7fffffff };
+    enum { ENDS = sizeof(ends) / sizeof(ends[0]) };
+    mur_sampler greedy = { .top_p = 1 }, sorted = { .top_k = 1, .top_p = 1, .temperature = 1 };
+    float row[13];
+
+    (void)state;
+    for (uint32_t i = 0; i < 4 * ENDS * ENDS; i++) {
+        row[0] = number_of(ends[i / 4 % ENDS] | (i & 1) << 31);
+        row[1] = number_of(ends[i / 4 / ENDS] | (i >> 1 & 1) << 31);
+        CHECK_EQ(mur_sampler_next(&greedy, row, 2, NULL), plainly_likeliest(row, 2));
+        CHECK_EQ(mur_sampler_next(&sorted, row, 2, scratch), plainly_likeliest(row, 2));
+    }
+    for (int round = 0; round < 100000; round++) {
+        uint32_t n = 1 + lehmer() % 13;
+
+        for (uint32_t i = 0; i < n; i++)
+            row[i] = number_of(round % 2 ? ends[lehmer() % ENDS] | lehmer() << 31
+                                         : lehmer() << 16 ^ lehmer());
+        CHECK_EQ(mur_sampler_next(&greedy, row, n, NULL), plainly_likeliest(row, n));
+        CHECK_EQ(mur_sampler_next(&sorted, row, n, scratch), plainly_likeliest(row, n));
+    }
+}
+
 static void recent_tokens_are_penalized_once(void **state)
 {
     static const uint32_t recent[] = { 3, 1, 3, 99, 0 };
@@ -217,6 +274,7 @@ int main(void)
         cmocka_unit_test(one_candidate_is_the_greedy_choice),
         cmocka_unit_test(of_equals_the_lower_id_is_kept),
         cmocka_unit_test(nan_and_infinity_do_no_harm),
+        cmocka_unit_test(the_likeliest_is_that_of_a_plain_loop),
         cmocka_unit_test(recent_tokens_are_penalized_once),
         cmocka_unit_test(draws_are_the_same_everywhere),
     };

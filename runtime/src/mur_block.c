@@ -4,6 +4,7 @@
  * encoder truncates each element to a 5-bit q of that unit and compares integers; nothing is lost.
  */
 #include "mur_block.h"
+#include "mur_real.h"
 
 #include <string.h>
 
@@ -15,13 +16,19 @@ static const int8_t nibble_values[16][16] = {
 #undef MUR_DIALECT
 };
 
-/* ---- parsing ----
- *
- * The fields of a payload are unpacked all 32 elements at once, in loops of a constant count
- * without branches, which compilers vectorise; a shorter block's are first copied to zeroed ones.
- */
+/* ---- reading ---- */
 
-enum { PLANE_BYTES = 4, NIBBLES_BYTES = 16 };
+/* Where a term's payload lies. */
+typedef struct field {
+    uint32_t header;
+    const uint8_t *plane; /* of signs, kind B5 alone; otherwise NULL */
+    const uint8_t *nibbles;
+} field;
+
+typedef struct fields {
+    uint32_t terms, header; /* as mur_block's */
+    field term[MUR_BLOCK_TERMS];
+} fields;
 
 typedef struct payload {
     const uint8_t *at;
@@ -54,21 +61,110 @@ static uint32_t header_exponent(uint32_t header)
     return header >> 7 & 31u;
 }
 
-/* Takes the next field of `bits` bits, if it is there and clear after its end: where it is, or in
- * room if it is shorter than that. NULL if it is malformed. */
-static const uint8_t *take(payload *in, uint32_t bits, uint8_t *room, uint32_t room_bytes)
+/* Takes the next `bits` bits, if they are there and clear after their end; NULL if not. */
+static const uint8_t *take(payload *in, uint32_t bits)
 {
     uint32_t bytes = bytes_of_bits(bits);
-    const uint8_t *field = in->at;
+    const uint8_t *taken = in->at;
 
-    if (in->left < bytes || !rest_is_clear(field, bits))
+    if (in->left < bytes || !rest_is_clear(taken, bits))
         return NULL;
     in->at += bytes;
     in->left -= bytes;
+    return taken;
+}
+
+/* Takes a term's payload off `in`; 0 if it is malformed. */
+static int read_payload(payload *in, uint32_t n, uint32_t header, field *out)
+{
+    uint32_t kind = header_kind(header);
+
+    out->header = header;
+    out->plane = NULL;
+    if (kind > MUR_BLOCK_R)
+        return 0;
+    if (kind == MUR_BLOCK_B5) {
+        out->plane = header >> 12 == 0 ? take(in, n) : NULL;
+        if (!out->plane)
+            return 0;
+    }
+    out->nibbles = take(in, 4 * n);
+    return out->nibbles != NULL;
+}
+
+/* a header of one term can be lent */
+static int lends(uint32_t header)
+{
+    return header != MUR_BLOCK_NO_HEADER &&
+           (header_kind(header) == MUR_BLOCK_B4 || header_kind(header) == MUR_BLOCK_B5);
+}
+
+/* Each reader of a block takes all that is left; 0 if it is malformed. */
+
+static int read_shared(payload *in, uint32_t n, uint32_t header, fields *out)
+{
+    out->terms = 1;
+    out->header = header;
+    return lends(header) && read_payload(in, n, header, &out->term[0]) && in->left == 0;
+}
+
+static int read_terms(payload *in, uint32_t n, fields *out)
+{
+    while (in->left != 0) {
+        uint32_t header;
+
+        if (in->left < 2)
+            return 0;
+        header = load_u16(in->at);
+        /* only R goes on after its first term, and only with a term of kind B4 */
+        if ((header & 15u) != 0 || (out->terms == 1 && header_kind(header) != MUR_BLOCK_B4))
+            return 0;
+        in->at += 2;
+        in->left -= 2;
+        if (!read_payload(in, n, header, &out->term[out->terms++]) ||
+            (header_kind(header) == MUR_BLOCK_R) != (in->left != 0))
+            return 0;
+        if (out->terms == 1)
+            out->header = header;
+    }
+    return 1;
+}
+
+/* mur_block_parse, but where the payloads lie instead of what is in them. */
+static size_t read_block(const uint8_t *bytes, size_t size, uint32_t n, uint32_t above, fields *out)
+{
+    payload in;
+    size_t taken;
+
+    if (size == 0 || n == 0 || n > MUR_BLOCK_ELEMS)
+        return 0;
+    in.at = bytes + 1;
+    in.left = bytes[0] & ~(uint32_t)MUR_BLOCK_SHARED;
+    taken = (size_t)in.left + 1;
+    if (size < taken)
+        return 0;
+    out->terms = 0;
+    out->header = MUR_BLOCK_NO_HEADER;
+    if (bytes[0] & MUR_BLOCK_SHARED)
+        return read_shared(&in, n, above, out) ? taken : 0;
+    return read_terms(&in, n, out) ? taken : 0;
+}
+
+/* ---- parsing ----
+ *
+ * The fields of a payload are unpacked all 32 elements at once, in loops of a constant count
+ * without branches, which compilers vectorise; a shorter block's are first copied to zeroed ones.
+ */
+
+enum { PLANE_BYTES = 4, NIBBLES_BYTES = 16 };
+
+/* A field of the whole 32 elements: itself, or in room if it is shorter. */
+static const uint8_t *whole(const uint8_t *from, uint32_t bytes, uint8_t *room, uint32_t room_bytes)
+{
     if (bytes == room_bytes)
-        return field;
+        return from;
     memset(room, 0, room_bytes);
-    memcpy(room, field, bytes);
+    memcpy(room, from, bytes);
     return room;
 }
 
@@ -115,116 +211,41 @@ static void values_of_nibbles(const uint8_t *restrict nibble, uint32_t dialect, 
     }
 }
 
-/* Each reader of a payload takes it off `in`; 0 if it is malformed. */
-
-static int read_b4(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
-{
-    uint8_t room[NIBBLES_BYTES], nibble[MUR_BLOCK_ELEMS];
-    const uint8_t *packed = take(in, 4 * n, room, sizeof(room));
-
-    if (!packed)
-        return 0;
-    unpack_nibbles(packed, nibble);
-    values_of_nibbles(nibble, header >> 12, term->m);
-    return 1;
-}
-
-static int read_b5(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
+static void unpack(const field *in, uint32_t n, mur_block_term *out)
 {
     uint8_t plane_room[PLANE_BYTES], nibbles_room[NIBBLES_BYTES];
     uint8_t bit[MUR_BLOCK_ELEMS], nibble[MUR_BLOCK_ELEMS];
-    const uint8_t *plane = take(in, n, plane_room, sizeof(plane_room));
-    const uint8_t *packed = plane ? take(in, 4 * n, nibbles_room, sizeof(nibbles_room)) : NULL;
 
-    if (!packed || header >> 12 != 0)
-        return 0;
-    unpack_plane(plane, bit);
-    unpack_nibbles(packed, nibble);
+    out->exponent = (uint8_t)header_exponent(in->header);
+    unpack_nibbles(whole(in->nibbles, bytes_of_bits(4 * n), nibbles_room, NIBBLES_BYTES), nibble);
+    if (!in->plane) {
+        values_of_nibbles(nibble, in->header >> 12, out->m);
+        return;
+    }
+    unpack_plane(whole(in->plane, bytes_of_bits(n), plane_room, PLANE_BYTES), bit);
     for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
-        term->m[i] = (int8_t)(bit[i] ? -nibble[i] : nibble[i]);
-    return 1;
-}
-
-static int read_payload(payload *in, uint32_t n, uint32_t header, mur_block_term *term)
-{
-    term->exponent = (uint8_t)header_exponent(header);
-    switch (header_kind(header)) {
-    case MUR_BLOCK_B4:
-    case MUR_BLOCK_R:
-        return read_b4(in, n, header, term);
-    case MUR_BLOCK_B5:
-        return read_b5(in, n, header, term);
-    default:
-        return 0;
-    }
-}
-
-/* a header of one term can be lent */
-static int lends(uint32_t header)
-{
-    return header != MUR_BLOCK_NO_HEADER &&
-           (header_kind(header) == MUR_BLOCK_B4 || header_kind(header) == MUR_BLOCK_B5);
-}
-
-/* Each reader of a block takes all that is left; 0 if it is malformed. */
-
-static int read_shared(payload *in, uint32_t n, uint32_t header, mur_block *out)
-{
-    out->terms = 1;
-    out->header = header;
-    return lends(header) && read_payload(in, n, header, &out->term[0]) && in->left == 0;
-}
-
-static int read_terms(payload *in, uint32_t n, mur_block *out)
-{
-    while (in->left != 0) {
-        uint32_t header;
-
-        if (in->left < 2)
-            return 0;
-        header = load_u16(in->at);
-        /* only R goes on after its first term, and only with a term of kind B4 */
-        if ((header & 15u) != 0 || (out->terms == 1 && header_kind(header) != MUR_BLOCK_B4))
-            return 0;
-        in->at += 2;
-        in->left -= 2;
-        if (!read_payload(in, n, header, &out->term[out->terms++]) ||
-            (header_kind(header) == MUR_BLOCK_R) != (in->left != 0))
-            return 0;
-        if (out->terms == 1)
-            out->header = header;
-    }
-    return 1;
+        out->m[i] = (int8_t)(bit[i] ? -nibble[i] : nibble[i]);
 }
 
 size_t mur_block_parse(const uint8_t *bytes, size_t size, uint32_t n, uint32_t above,
                        mur_block *out)
 {
-    payload in;
-    size_t taken;
+    fields in;
+    size_t taken = read_block(bytes, size, n, above, &in);
 
-    if (size == 0 || n == 0 || n > MUR_BLOCK_ELEMS)
+    if (taken == 0)
         return 0;
-    in.at = bytes + 1;
-    in.left = bytes[0] & ~(uint32_t)MUR_BLOCK_SHARED;
-    taken = (size_t)in.left + 1;
-    if (size < taken)
-        return 0;
-    out->terms = 0;
-    out->header = MUR_BLOCK_NO_HEADER;
-    if (bytes[0] & MUR_BLOCK_SHARED)
-        return read_shared(&in, n, above, out) ? taken : 0;
-    return read_terms(&in, n, out) ? taken : 0;
+    out->terms = in.terms;
+    out->header = in.header;
+    for (uint32_t t = 0; t < in.terms; t++)
+        unpack(&in.term[t], n, &out->term[t]);
+    return taken;
 }
 
 static float scaled(int32_t m, uint32_t exponent)
 {
     /* m * 2^(exponent - 16): the power of two is put together as a binary32 */
-    uint32_t bits = (exponent + 127 - MUR_BLOCK_EXPONENT_BIAS) << 23;
-    float scale;
-
-    memcpy(&scale, &bits, sizeof(scale));
-    return (float)m * scale;
+    return (float)m * mur_float_of((exponent + 127 - MUR_BLOCK_EXPONENT_BIAS) << 23);
 }
 
 void mur_block_values(const mur_block *block, uint32_t n, float *values)
@@ -234,6 +255,67 @@ void mur_block_values(const mur_block *block, uint32_t n, float *values)
     for (uint32_t t = 0; t < block->terms; t++)
         for (uint32_t i = 0; i < n; i++)
             values[i] += scaled(block->term[t].m[i], block->term[t].exponent);
+}
+
+/* ---- decoding ----
+ *
+ * For a core that takes one element at a time: a term has few values, so each is made once, of
+ * integers alone.
+ */
+
+/* Of m * 2^-16 in binary32 the highest twelve bits, less 0x370; the others are 0. */
+static const uint8_t units[16] = { 0, 8, 16, 20, 24, 26, 28, 30, 32, 33, 34, 35, 36, 37, 38, 39 };
+
+static uint32_t load_plane(const uint8_t *plane, uint32_t n)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t i = 0; i < bytes_of_bits(n); i++)
+        bits |= (uint32_t)plane[i] << 8 * i;
+    return bits;
+}
+
+static void decode_term(const field *in, uint32_t n, float *values)
+{
+    const int8_t *m = nibble_values[in->header >> 12];
+    const uint32_t count = in->plane ? 16 : 8, exponent = header_exponent(in->header) << 3;
+    uint32_t signs = in->plane ? load_plane(in->plane, n) : 0;
+    mur_float of[32];
+
+    of[0].bits = of[count].bits = 0; /* there is no -0 */
+    for (uint32_t i = 1; i < count; i++) {
+        of[i].bits = (0x370u + exponent + units[in->plane ? i : (uint32_t)m[i]]) << 20;
+        of[i + count].bits = of[i].bits | MUR_SIGN_BIT;
+    }
+    for (uint32_t i = 0; i < n; i += 2, signs >>= 2) {
+        uint32_t two = in->nibbles[i / 2];
+
+        values[i] = of[(two & 15) | (signs & 1) << 4].value;
+        if (i + 1 < n)
+            values[i + 1] = of[two >> 4 | (signs & 2) << 3].value;
+    }
+}
+
+size_t mur_block_decode(const uint8_t *bytes, size_t size, uint32_t n, uint32_t *header,
+                        float *values)
+{
+    fields in;
+    size_t taken = read_block(bytes, size, n, *header, &in);
+    float second[MUR_BLOCK_ELEMS];
+
+    if (taken == 0)
+        return 0;
+    *header = in.header;
+    if (in.terms == 0)
+        memset(values, 0, n * sizeof(*values));
+    else
+        decode_term(&in.term[0], n, values);
+    if (in.terms == 2) {
+        decode_term(&in.term[1], n, second);
+        for (uint32_t i = 0; i < n; i++)
+            values[i] += second[i];
+    }
+    return taken;
 }
 
 /* ---- encoding ----

@@ -29,7 +29,7 @@ static mur_status embed_tile(const uint8_t *tile, uint32_t bytes, uint32_t colum
                              float *out)
 {
     uint32_t skip = column * ((rows + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS);
-    mur_block block;
+    uint32_t header = MUR_BLOCK_NO_HEADER;
 
     for (; skip != 0; skip--) {
         uint32_t size;
@@ -42,14 +42,12 @@ static mur_status embed_tile(const uint8_t *tile, uint32_t bytes, uint32_t colum
         tile += size;
         bytes -= size;
     }
-    block.header = MUR_BLOCK_NO_HEADER;
     for (uint32_t row = 0; row < rows; row += MUR_BLOCK_ELEMS) {
         uint32_t n = rows - row < MUR_BLOCK_ELEMS ? rows - row : MUR_BLOCK_ELEMS;
-        uint32_t size = (uint32_t)mur_block_parse(tile, bytes, n, block.header, &block);
+        uint32_t size = (uint32_t)mur_block_decode(tile, bytes, n, &header, out + row);
 
         if (size == 0)
             return MUR_E_FAULT;
-        mur_block_values(&block, n, out + row);
         tile += size;
         bytes -= size;
     }

@@ -4,6 +4,7 @@
  * the likeliest first. Without top-k and top-p there is nothing to sort.
  */
 #include "mur_sampler.h"
+#include "mur_real.h"
 
 #include <float.h>
 #include <string.h>
@@ -59,20 +60,49 @@ static float finite_logit(float x)
 
 /* ---- order ---- */
 
+#define LOWEST_RANK 0x00800001u  /* -FLT_MAX */
+#define HIGHEST_RANK 0xff7fffffu /* FLT_MAX */
+#define INFINITE_RANK 0xff800000u
+
+/* A number's bits as an integer that ascends with it, the same for +0 and -0. NaNs are beyond both
+ * infinities, on the side of their sign. */
+static uint32_t ascending(float x)
+{
+    const uint32_t bits = mur_float_bits(x);
+
+    return bits & MUR_SIGN_BIT ? 0u - bits : bits | MUR_SIGN_BIT;
+}
+
+/* The same of finite_logit(x): NaN, of either sign and any payload, and -infinity are equal to
+ * -FLT_MAX, infinity to FLT_MAX. */
+static uint32_t rank_of(float x)
+{
+    const uint32_t rank = ascending(x);
+
+    if (rank < LOWEST_RANK || rank > INFINITE_RANK)
+        return LOWEST_RANK;
+    return rank < HIGHEST_RANK ? rank : HIGHEST_RANK;
+}
+
 static int likelier(const float *logits, uint32_t a, uint32_t b)
 {
-    const float x = finite_logit(logits[a]), y = finite_logit(logits[b]);
+    const uint32_t x = rank_of(logits[a]), y = rank_of(logits[b]);
 
     return x > y || (x == y && a < b);
 }
 
+/* The first of equals. */
 static uint32_t likeliest(const float *logits, uint32_t n)
 {
-    uint32_t best = 0;
+    uint32_t best = 0, highest = LOWEST_RANK;
 
-    for (uint32_t i = 1; i < n; i++)
-        if (likelier(logits, i, best))
+    for (uint32_t i = 0; i < n; i++) {
+        /* nearly always the first comparison ends it */
+        if (ascending(logits[i]) > highest && rank_of(logits[i]) > highest) {
+            highest = rank_of(logits[i]);
             best = i;
+        }
+    }
     return best;
 }
 
