@@ -399,26 +399,20 @@ static void what_does_not_fit_is_named(void **state)
     muc_plan plan = {
         .arena = "GB", .capacity = 640, .alignment = ALIGNMENT, .buffers = buffers, .count = 6
     };
-    muc_text text = { 0 };
 
     (void)state;
     CHECK_OK(ctx, muc_plan_place(ctx, &plan));
     CHECK_EQ(plan.peak, 112 + 608 + 16 + 16);
+    CHECK_EQ(plan.least, plan.peak);
     CHECK_FAILS(ctx, MUC_NOFIT,
                 "GB needs 752 bytes, 112 more than it has; it is fullest in step 1, with 752 "
                 "bytes, the largest of them 'elsewhere' with 600, 'small' with 100, 'state' with "
                 "16; fewer bytes must live in that step: smaller tiles",
                 muc_plan_check(ctx, &plan));
-    muc_plan_print(&plan, &text);
-    assert_non_null(strstr(text.data, "peak 752 of 640 bytes; no placement needs fewer than 752: "
-                                      "it is the least there is\n"));
-    assert_non_null(strstr(text.data, "state          16 bytes"));
-    assert_non_null(strstr(text.data, ", always\n"));
     plan.capacity = 752;
     CHECK_OK(ctx, muc_plan_check(ctx, &plan));
     plan.count = 1 << 20;
     CHECK_FAILS(ctx, MUC_NOFIT, "1048576 buffers", muc_plan_place(ctx, &plan));
-    muc_text_free(&text);
     muc_context_free(ctx);
 }
 

@@ -1,15 +1,13 @@
-/* test_plan_net.c - order and lives of a network's tensors: against every order there is, and by
- * running random networks in an arena in which each byte says what it holds. */
+/* test_plan_net.c - the order of a network's nodes, held against every order there is. */
 #include "check.h"
 #include "chance.h"
 
-#include "plan/lifetimes.h"
 #include "plan/order.h"
 
-enum { MOST_NODES = 12, MOST_TENSORS = 32, MOST_LISTED = 3, MOST_SHARES = 3, ARENA = 1 << 14 };
+enum { MOST_NODES = 12, MOST_TENSORS = 32, MOST_LISTED = 3, MOST_SHARES = 3 };
 
 /* what a node of the random networks does; the sizes of its tensors follow */
-typedef enum work { OPAQUE, ELEMENTWISE, WINDOW, SLICE, CONCAT } work;
+typedef enum work { OPAQUE, ELEMENTWISE, WINDOW } work;
 
 typedef struct random_net {
     muc_net net;
@@ -18,9 +16,6 @@ typedef struct random_net {
     uint32_t inputs[MOST_NODES][MOST_LISTED], outputs[MOST_NODES][MOST_LISTED];
     muc_net_share shares[MOST_NODES][MOST_SHARES];
     work work[MOST_NODES];
-    muc_share_window window[MOST_NODES];
-    uint32_t kernel[MOST_NODES];
-    uint32_t cut[MOST_NODES]; /* of a slice: where it begins */
 } random_net;
 
 /* ---- random networks ---- */
@@ -33,10 +28,9 @@ static uint32_t add_tensor(random_net *r, uint64_t bytes)
     return id;
 }
 
-static void add_share(random_net *r, uint32_t node, uint32_t input, muc_share_kind kind,
-                      int64_t offset)
+static void add_share(random_net *r, uint32_t node, uint32_t input, int64_t offset)
 {
-    r->shares[node][r->nodes[node].share_count++] = (muc_net_share){ input, 0, kind, offset };
+    r->shares[node][r->nodes[node].share_count++] = (muc_net_share){ input, 0, offset };
 }
 
 static uint32_t some_tensor(const random_net *r)
@@ -48,30 +42,11 @@ static uint32_t some_tensor(const random_net *r)
     return random_u32() % r->net.tensor_count;
 }
 
-static uint64_t add_window(random_net *r, uint32_t node, uint32_t in)
-{
-    muc_share_window *w = &r->window[node];
-    uint32_t kernel = 1 + random_u32() % 3;
-    uint64_t rows = r->tensors[in].bytes, width = rows % 4 == 0 ? 4 : rows % 2 == 0 ? 2 : 1;
-
-    *w = (muc_share_window){ .in_rows = rows / width,
-                             .in_row_bytes = width,
-                             .out_row_bytes = 1 + random_u32() % 8,
-                             .stride = 1 + random_u32() % 3,
-                             .pad = random_u32() % 4,
-                             .dilation = 1 + random_u32() % 2,
-                             .buffered = random_u32() % 2 };
-    r->kernel[node] = kernel;
-    w->out_rows = (w->in_rows + w->pad + w->stride - 1) / w->stride;
-    add_share(r, node, 0, MUC_SHARE_OVERWRITE, -(int64_t)muc_share_distance(w));
-    return w->out_rows * w->out_row_bytes;
-}
-
 /* the output's bytes, after inputs and shares were chosen */
 static uint64_t add_work(random_net *r, uint32_t node)
 {
     muc_net_node *n = &r->nodes[node];
-    uint64_t first = r->tensors[r->inputs[node][0]].bytes, bytes = 0;
+    uint64_t first = r->tensors[r->inputs[node][0]].bytes;
 
     switch (r->work[node]) {
     case OPAQUE:
@@ -79,28 +54,16 @@ static uint64_t add_work(random_net *r, uint32_t node)
     case ELEMENTWISE:
         for (uint32_t i = 0; i < n->input_count; i++)
             if (r->tensors[r->inputs[node][i]].bytes == first && random_u32() % 4)
-                add_share(r, node, i, MUC_SHARE_OVERWRITE, 0);
+                add_share(r, node, i, 0);
         return first;
-    case WINDOW:
-        return add_window(r, node, r->inputs[node][0]);
-    case SLICE:
-        r->cut[node] = random_u32() % (uint32_t)first;
-        bytes = 1 + random_u32() % (first - r->cut[node]);
-        if (random_u32() % 4 == 0)
-            r->cut[node] = 0, bytes = first; /* a reshape */
-        add_share(r, node, 0, MUC_SHARE_VIEW, r->cut[node]);
-        return bytes;
-    case CONCAT:
-        for (uint32_t i = 0; i < n->input_count; i++) {
-            add_share(r, node, i, MUC_SHARE_VIEW, -(int64_t)bytes);
-            bytes += r->tensors[r->inputs[node][i]].bytes;
-        }
-        return bytes;
+    case WINDOW: /* begins before its input, which it reads front to back */
+        add_share(r, node, 0, -(int64_t)(random_u32() % 12));
+        return 1 + random_u32() % 40;
     }
     return 0;
 }
 
-static void make_net(random_net *r, uint32_t nodes, bool views)
+static void make_net(random_net *r, uint32_t nodes)
 {
     memset(r, 0, sizeof(*r));
     r->net = (muc_net){ .tensors = r->tensors, .nodes = r->nodes, .node_count = nodes };
@@ -117,8 +80,8 @@ static void make_net(random_net *r, uint32_t nodes, bool views)
                              .outputs = r->outputs[i],
                              .output_count = 1,
                              .shares = r->shares[i] };
-        r->work[i] = (work)(random_u32() % (views ? 5 : 3));
-        n->input_count = r->work[i] == WINDOW || r->work[i] == SLICE ? 1 : 1 + random_u32() % 2;
+        r->work[i] = (work)(random_u32() % 3);
+        n->input_count = r->work[i] == WINDOW ? 1 : 1 + random_u32() % 2;
         for (uint32_t k = 0; k < n->input_count; k++)
             r->inputs[i][k] = some_tensor(r);
         bytes = add_work(r, i);
@@ -131,7 +94,7 @@ static void make_net(random_net *r, uint32_t nodes, bool views)
         r->tensors[some_tensor(r)].output = true;
 }
 
-/* ---- order, by definition; networks without views ---- */
+/* ---- order, by definition ---- */
 
 static bool is_read_after(const random_net *r, const uint32_t *order, uint32_t step,
                           uint32_t tensor)
@@ -225,16 +188,6 @@ static uint64_t least_peak(const random_net *r, uint32_t *order, uint32_t step, 
     return least;
 }
 
-static bool all_inputs_are_read(const random_net *r)
-{
-    const uint32_t order[MOST_NODES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
-
-    for (uint32_t i = 0; i < r->net.tensor_count; i++)
-        if (r->tensors[i].input && !is_read_after(r, order, 0, i))
-            return false;
-    return true;
-}
-
 static void the_order_found_is_the_best_of_all(void **state)
 {
     muc_context *ctx = muc_context_new(1);
@@ -244,12 +197,10 @@ static void the_order_found_is_the_best_of_all(void **state)
     for (uint32_t round = 0; round < 400; round++) {
         random_net r;
         uint32_t order[MOST_NODES], tried[MOST_NODES];
-        uint64_t peak, bound;
+        uint64_t peak;
         muc_order found;
-        muc_lifetimes lives;
-        muc_arena arena = { 0 };
 
-        make_net(&r, 2 + random_u32() % 6, false);
+        make_net(&r, 2 + random_u32() % 6);
         CHECK_OK(ctx, muc_order_find(ctx, &r.net, order, &found));
         CHECK(found.optimal);
         CHECK_EQ(found.peak_bytes, peak_of(&r, order));
@@ -260,264 +211,9 @@ static void the_order_found_is_the_best_of_all(void **state)
             tried[i] = i;
         CHECK_EQ(found.given_bytes, peak_of(&r, tried));
         better += found.peak_bytes < found.given_bytes;
-        CHECK_OK(ctx, muc_lifetimes_find(ctx, &arena, &r.net, order, &lives));
-        {
-            muc_plan plan = {
-                .arena = "A", .alignment = 1, .buffers = lives.buffers, .count = lives.count
-            };
-
-            CHECK_OK(ctx, muc_plan_place(ctx, &plan));
-            bound = plan.live_bound;
-        }
-        if (all_inputs_are_read(&r)) /* one that is not is filled all the same */
-            CHECK_EQ(bound, peak);
-        muc_arena_free(&arena);
     }
     CHECK(better > 50);
     muc_context_free(ctx);
-}
-
-/* ---- running a network ---- */
-
-typedef struct machine {
-    const random_net *r;
-    const muc_lifetimes *lives;
-    const muc_plan *plan;
-    uint32_t arena[ARENA];                   /* of each byte: which value it holds */
-    uint32_t value[MOST_TENSORS][ARENA / 4]; /* of each tensor's byte: which it should */
-    uint32_t values;
-} machine;
-
-static uint32_t *at(machine *m, uint32_t tensor, uint64_t byte)
-{
-    uint64_t address = m->lives->buffers[tensor].address + byte;
-
-    CHECK(address < m->plan->peak);
-    return &m->arena[address];
-}
-
-static void check_bytes(machine *m, uint32_t tensor, uint64_t from, uint64_t to)
-{
-    for (uint64_t i = from; i < to; i++)
-        CHECK_EQ(*at(m, tensor, i), m->value[tensor][i]);
-}
-
-static void new_values(machine *m, uint32_t tensor)
-{
-    for (uint64_t i = 0; i < m->r->tensors[tensor].bytes; i++)
-        m->value[tensor][i] = ++m->values;
-}
-
-static void write_bytes(machine *m, uint32_t tensor, uint64_t from, uint64_t to)
-{
-    for (uint64_t i = from; i < to; i++)
-        *at(m, tensor, i) = m->value[tensor][i];
-}
-
-/* inputs without a share are read whole before each byte is written */
-static void check_others(machine *m, uint32_t node)
-{
-    const muc_net_node *n = &m->r->nodes[node];
-
-    for (uint32_t i = 0; i < n->input_count; i++) {
-        bool is_shared = false;
-
-        for (uint32_t k = 0; k < n->share_count; k++)
-            is_shared = is_shared || n->shares[k].input == i;
-        if (!is_shared)
-            check_bytes(m, n->inputs[i], 0, m->r->tensors[n->inputs[i]].bytes);
-    }
-}
-
-static void run_elementwise(machine *m, uint32_t node)
-{
-    const muc_net_node *n = &m->r->nodes[node];
-
-    for (uint64_t i = 0; i < m->r->tensors[n->outputs[0]].bytes; i++) {
-        check_others(m, node);
-        for (uint32_t k = 0; k < n->share_count; k++)
-            check_bytes(m, n->inputs[n->shares[k].input], i, i + 1);
-        write_bytes(m, n->outputs[0], i, i + 1);
-    }
-}
-
-static void check_row(machine *m, uint32_t node, uint64_t row)
-{
-    const muc_share_window *w = &m->r->window[node];
-
-    for (uint32_t k = 0; k < m->r->kernel[node]; k++) {
-        int64_t in = (int64_t)(row * w->stride + k * w->dilation) - w->pad;
-
-        if (in >= 0 && (uint64_t)in < w->in_rows)
-            check_bytes(m, m->r->inputs[node][0], (uint64_t)in * w->in_row_bytes,
-                        ((uint64_t)in + 1) * w->in_row_bytes);
-    }
-}
-
-static void run_window(machine *m, uint32_t node)
-{
-    const muc_share_window *w = &m->r->window[node];
-    uint32_t out = m->r->outputs[node][0];
-
-    for (uint64_t row = 0; row < w->out_rows; row++) {
-        check_row(m, node, row);
-        for (uint64_t i = 0; i < w->out_row_bytes; i++) {
-            if (!w->buffered)
-                check_row(m, node, row);
-            write_bytes(m, out, row * w->out_row_bytes + i, row * w->out_row_bytes + i + 1);
-        }
-    }
-}
-
-/* a view has its values where it is; another is copied */
-static void run_view(machine *m, uint32_t node)
-{
-    const muc_net_node *n = &m->r->nodes[node];
-    uint32_t out = n->outputs[0];
-
-    for (uint32_t k = 0; k < n->share_count; k++) {
-        uint32_t in = n->inputs[n->shares[k].input];
-        uint64_t from = n->shares[k].offset > 0 ? (uint64_t)n->shares[k].offset : 0;
-        uint64_t to = n->shares[k].offset < 0 ? (uint64_t)-n->shares[k].offset : 0;
-        uint64_t bytes = m->r->tensors[m->r->work[node] == SLICE ? out : in].bytes;
-
-        check_bytes(m, in, from, from + bytes);
-        memcpy(&m->value[out][to], &m->value[in][from], bytes * sizeof(m->value[0][0]));
-        if (!m->lives->used[node][k])
-            write_bytes(m, out, to, to + bytes);
-    }
-    check_bytes(m, out, 0, m->r->tensors[out].bytes);
-}
-
-static void spoil_scratch(machine *m, uint32_t node)
-{
-    const muc_plan_buffer *scratch = &m->lives->buffers[m->r->net.tensor_count + node];
-
-    for (uint64_t i = 0; i < scratch->bytes; i++)
-        m->arena[scratch->address + i] = ++m->values;
-}
-
-static void run_node(machine *m, uint32_t node)
-{
-    const muc_net_node *n = &m->r->nodes[node];
-
-    spoil_scratch(m, node);
-    for (uint32_t i = 0; i < n->input_count; i++)
-        check_bytes(m, n->inputs[i], 0, m->r->tensors[n->inputs[i]].bytes);
-    if (m->r->work[node] < SLICE)
-        new_values(m, n->outputs[0]);
-    switch (m->r->work[node]) {
-    case OPAQUE:
-        for (uint64_t i = 0; i < m->r->tensors[n->outputs[0]].bytes; i++) {
-            check_others(m, node);
-            write_bytes(m, n->outputs[0], i, i + 1);
-        }
-        break;
-    case ELEMENTWISE:
-        run_elementwise(m, node);
-        break;
-    case WINDOW:
-        run_window(m, node);
-        break;
-    case SLICE:
-    case CONCAT:
-        run_view(m, node);
-        break;
-    }
-    spoil_scratch(m, node);
-}
-
-static void run_net(machine *m, const uint32_t *order)
-{
-    const random_net *r = m->r;
-
-    for (uint32_t i = 0; i < r->net.tensor_count; i++)
-        if (r->tensors[i].input || r->tensors[i].persistent) {
-            new_values(m, i);
-            write_bytes(m, i, 0, r->tensors[i].bytes);
-        }
-    for (uint32_t i = 0; i < r->net.node_count; i++)
-        run_node(m, order[i]);
-    for (uint32_t i = 0; i < r->net.tensor_count; i++)
-        if (r->tensors[i].output || r->tensors[i].persistent)
-            check_bytes(m, i, 0, r->tensors[i].bytes);
-}
-
-static void no_value_is_lost_before_its_last_reader(void **state)
-{
-    static machine m;
-    muc_context *ctx = muc_context_new(1);
-    uint64_t views = 0, overwrites = 0, shared = 0, apart = 0;
-
-    (void)state;
-    for (uint32_t round = 0; round < 1500; round++) {
-        random_net r;
-        uint32_t order[MOST_NODES];
-        muc_order found;
-        muc_lifetimes lives;
-        muc_arena arena = { 0 };
-        muc_plan plan = { .arena = "A", .alignment = round % 2 ? 1 : 4 };
-
-        make_net(&r, 1 + random_u32() % MOST_NODES, true);
-        CHECK_OK(ctx, muc_order_find(ctx, &r.net, order, &found));
-        CHECK(found.peak_bytes <= found.given_bytes);
-        CHECK_OK(ctx, muc_lifetimes_find(ctx, &arena, &r.net, order, &lives));
-        plan.buffers = lives.buffers;
-        plan.count = lives.count;
-        CHECK_OK(ctx, muc_plan_place(ctx, &plan));
-        m = (machine){ .r = &r, .lives = &lives, .plan = &plan };
-        run_net(&m, order);
-        views += lives.views;
-        overwrites += lives.overwrites;
-        shared += plan.peak;
-        for (uint32_t i = 0; i < r.net.node_count; i++)
-            r.nodes[i].share_count = 0;
-        CHECK_OK(ctx, muc_lifetimes_find(ctx, &arena, &r.net, order, &lives));
-        plan.buffers = lives.buffers;
-        CHECK_OK(ctx, muc_plan_place(ctx, &plan));
-        apart += plan.peak;
-        muc_arena_free(&arena);
-    }
-    CHECK(views > 1000);
-    CHECK(overwrites > 1000);
-    CHECK(shared * 10 < apart * 9);
-    print_message("%llu views, %llu overwrites, %llu bytes for %llu\n", (unsigned long long)views,
-                  (unsigned long long)overwrites, (unsigned long long)shared,
-                  (unsigned long long)apart);
-    muc_context_free(ctx);
-}
-
-/* ---- distances ---- */
-
-/* a pointwise layer from 8 to 16 channels over 10 pixels needs 8 bytes a pixel of lead */
-static void a_growing_layer_leads_by_what_it_gains(void **state)
-{
-    const muc_share_window grows = { .in_rows = 10,
-                                     .in_row_bytes = 8,
-                                     .out_rows = 10,
-                                     .out_row_bytes = 16,
-                                     .stride = 1,
-                                     .dilation = 1,
-                                     .buffered = true };
-    const muc_share_window same = { .in_rows = 10,
-                                    .in_row_bytes = 8,
-                                    .out_rows = 10,
-                                    .out_row_bytes = 8,
-                                    .stride = 1,
-                                    .pad = 1,
-                                    .dilation = 1,
-                                    .buffered = true };
-    const muc_share_window halves = { .in_rows = 10,
-                                      .in_row_bytes = 8,
-                                      .out_rows = 5,
-                                      .out_row_bytes = 8,
-                                      .stride = 2,
-                                      .dilation = 1 };
-
-    (void)state;
-    CHECK_EQ(muc_share_distance(&grows), 8 * 9); /* after the last pixel nothing is read */
-    CHECK_EQ(muc_share_distance(&same), 8);      /* row r+1 still reads row r */
-    CHECK_EQ(muc_share_distance(&halves), 8);
 }
 
 /* ---- larger networks ---- */
@@ -574,7 +270,7 @@ static void what_contradicts_itself_is_refused(void **state)
                                        { .name = "y", .bytes = 4 },
                                        { .name = "z", .bytes = 8, .output = true } };
     const uint32_t ids[] = { 0, 1, 2 };
-    const muc_net_share wide = { 0, 0, MUC_SHARE_VIEW, 1 };
+    const muc_net_share absent = { 0, 1, 0 };
     muc_net_node nodes[] = {
         { .name = "a", .inputs = ids, .outputs = ids + 1, .input_count = 1, .output_count = 1 },
         { .name = "b", .inputs = ids + 1, .outputs = ids + 2, .input_count = 1, .output_count = 1 }
@@ -584,20 +280,16 @@ static void what_contradicts_itself_is_refused(void **state)
     uint32_t order[2];
     uint64_t peak;
     muc_order found;
-    muc_lifetimes lives;
-    muc_arena arena = { 0 };
 
     (void)state;
     CHECK_OK(ctx, muc_order_find(ctx, &net, order, &found));
     CHECK_FAILS(ctx, MUC_USAGE, "runs node 1, which is not ready",
                 muc_order_peak(ctx, &net, backwards, &peak));
-    CHECK_FAILS(ctx, MUC_USAGE, "before 'y', which it reads, is made",
-                muc_lifetimes_find(ctx, &arena, &net, backwards, &lives));
-    CHECK_FAILS(ctx, MUC_USAGE, "step 1 of the order names node 0",
-                muc_lifetimes_find(ctx, &arena, &net, twice, &lives));
-    nodes[0].shares = &wide;
+    CHECK_FAILS(ctx, MUC_USAGE, "runs node 0, which is not ready",
+                muc_order_peak(ctx, &net, twice, &peak));
+    nodes[0].shares = &absent;
     nodes[0].share_count = 1;
-    CHECK_FAILS(ctx, MUC_USAGE, "node 'a': of a view's input and output, neither lies in the other",
+    CHECK_FAILS(ctx, MUC_USAGE, "a share names an input or output that it does not have",
                 muc_order_find(ctx, &net, order, &found));
     nodes[0].share_count = 0;
     nodes[0].inputs = ids + 2;
@@ -607,7 +299,6 @@ static void what_contradicts_itself_is_refused(void **state)
     nodes[1].outputs = ids;
     CHECK_FAILS(ctx, MUC_USAGE, "node 'b': makes a tensor that is there already",
                 muc_order_find(ctx, &net, order, &found));
-    muc_arena_free(&arena);
     muc_context_free(ctx);
 }
 
@@ -615,8 +306,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_order_found_is_the_best_of_all),
-        cmocka_unit_test(no_value_is_lost_before_its_last_reader),
-        cmocka_unit_test(a_growing_layer_leads_by_what_it_gains),
         cmocka_unit_test(branches_run_one_after_the_other),
         cmocka_unit_test(what_contradicts_itself_is_refused),
     };

@@ -41,13 +41,18 @@ static inline void fixture_compile(fixture *f, const muc_uthinker_options *optio
              muc_uthinker_compile(f->ctx, f->graph, &f->machine, options, &no_tokens, &f->build));
 }
 
-/* a trained model of the shared data */
-static inline void fixture_load(fixture *f, const char *path, const muc_uthinker_options *options)
+static inline void fixture_open(fixture *f, const char *path, const muc_uthinker_options *options)
 {
     memset(f, 0, sizeof(*f));
     f->ctx = muc_context_new(2);
-    CHECK_OK(f->ctx, muc_checkpoint_open(f->ctx, shared_data(path), &f->checkpoint));
+    CHECK_OK(f->ctx, muc_checkpoint_open(f->ctx, path, &f->checkpoint));
     fixture_compile(f, options);
+}
+
+/* a trained model of the shared data */
+static inline void fixture_load(fixture *f, const char *path, const muc_uthinker_options *options)
+{
+    fixture_open(f, shared_data(path), options);
 }
 
 static inline void fixture_stories(fixture *f, const muc_uthinker_options *options)

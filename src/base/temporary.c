@@ -43,12 +43,13 @@ static void push(item *made)
     all = made;
 }
 
+/* a child, or a path and no child */
 static void forget(pid_t child, const char *path)
 {
     item **link = &all, *found;
 
     pthread_mutex_lock(&lock);
-    while (*link && ((*link)->child != child || (child == 0 && strcmp((*link)->path, path) != 0)))
+    while (*link && ((*link)->child != child || (path && strcmp((*link)->path, path) != 0)))
         link = &(*link)->next;
     found = *link;
     if (found)

@@ -1,11 +1,8 @@
-/* net.c - the network's consistency, distances of windows, and which tensors hold the same bytes.
- */
+/* net.c - the consistency of a network. */
 #include "plan/net.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "plan/views.h"
 
 enum { MOST = 65536, BYTES_BITS = 40 };
 
@@ -14,22 +11,15 @@ static muc_status bad(muc_context *ctx, const muc_net_node *node, const char *wh
     return muc_fail(ctx, MUC_USAGE, "plan", MUC_NO_OFFSET, "node '%s': %s", node->name, what);
 }
 
-static muc_status check_share(muc_context *ctx, const muc_net *net, const muc_net_node *node,
+static muc_status check_share(muc_context *ctx, const muc_net_node *node,
                               const muc_net_share *share)
 {
     const int64_t most = (int64_t)1 << BYTES_BITS;
-    const muc_net_tensor *in, *out;
 
     if (share->input >= node->input_count || share->output >= node->output_count)
         return bad(ctx, node, "a share names an input or output that it does not have");
-    in = &net->tensors[node->inputs[share->input]];
-    out = &net->tensors[node->outputs[share->output]];
     if (share->offset > most || share->offset < -most)
         return bad(ctx, node, "a share's offset is out of range");
-    if (share->kind == MUC_SHARE_VIEW && in->bytes && out->bytes &&
-        !(share->offset >= 0 && (uint64_t)share->offset + out->bytes <= in->bytes) &&
-        !(share->offset <= 0 && (uint64_t)-share->offset + in->bytes <= out->bytes))
-        return bad(ctx, node, "of a view's input and output, neither lies in the other");
     return MUC_OK;
 }
 
@@ -48,7 +38,7 @@ static muc_status check_node(muc_context *ctx, const muc_net *net, const muc_net
     if (node->scratch_bytes >> BYTES_BITS)
         return bad(ctx, node, "needs more than 2^40 bytes of scratch");
     for (uint32_t i = 0; i < node->share_count; i++)
-        MUC_TRY(check_share(ctx, net, node, &node->shares[i]));
+        MUC_TRY(check_share(ctx, node, &node->shares[i]));
     return MUC_OK;
 }
 
@@ -72,36 +62,4 @@ muc_status muc_net_check(muc_context *ctx, const muc_net *net)
         status = check_node(ctx, net, &net->nodes[i], is_made);
     free(is_made);
     return status;
-}
-
-/* ---- windows ---- */
-
-/* the first input row that output row r reads, or in_rows if it reads padding alone */
-static uint64_t first_read(const muc_share_window *w, uint64_t r)
-{
-    uint64_t row = r * w->stride;
-
-    if (row < w->pad) /* the first that is no padding is some dilations further on */
-        row += (w->pad - row + w->dilation - 1) / w->dilation * w->dilation;
-    row -= w->pad;
-    return row < w->in_rows ? row : w->in_rows;
-}
-
-uint64_t muc_share_distance(const muc_share_window *w)
-{
-    /* the first row that is still read after row r was written; with dilation a later row can
-     * begin before an earlier one */
-    uint64_t needed = w->in_rows, distance = 0;
-
-    for (uint64_t r = w->out_rows; r-- > 0;) {
-        uint64_t first = first_read(w, r), end = (r + 1) * w->out_row_bytes;
-
-        if (!w->buffered && first < needed)
-            needed = first;
-        if (needed < w->in_rows && end > distance + needed * w->in_row_bytes)
-            distance = end - needed * w->in_row_bytes;
-        if (first < needed)
-            needed = first;
-    }
-    return distance;
 }

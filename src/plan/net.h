@@ -1,7 +1,7 @@
 /* net.h - what planning needs to know of a network in one memory level: who makes and reads what.
  *
  * A target fills it from its graph, with the bytes that each tensor takes at the largest values of
- * its symbols. order.h and lifetimes.h work on it. All pointers are borrowed.
+ * its symbols. order.h works on it. All pointers are borrowed.
  */
 #ifndef MUC_PLAN_NET_H
 #define MUC_PLAN_NET_H
@@ -19,25 +19,14 @@ typedef struct muc_net_tensor {
                       * readers is expressed by tensors of 0 bytes */
 } muc_net_tensor;
 
-/* in what way a node's output may take the bytes of one of its inputs */
-typedef enum muc_share_kind {
-    /* The output is computed over the input. The node has, for each byte of the output, read
-     * whatever it needs of the input before that byte is written at the given offset. Only used if
-     * nobody needs the input's bytes afterwards. */
-    MUC_SHARE_OVERWRITE,
-    /* Both hold the same bytes: the output is a part of the input (reshape, slice: offset >= 0) or
-     * the input a part of the output (concatenation: offset <= 0). Used whatever else reads the
-     * input; a node all of whose inputs and outputs are views need not run. */
-    MUC_SHARE_VIEW,
-} muc_share_kind;
-
-/* a permission; whether it is used is the planner's choice */
+/* A permission to compute an output over an input; whether it is used is the planner's choice. The
+ * node has, for each byte of the output, read whatever it needs of the input before that byte is
+ * written. Only used if nobody needs the input's bytes afterwards. */
 typedef struct muc_net_share {
     uint32_t input, output; /* positions in the node's lists */
-    muc_share_kind kind;
     /* the output's address less the input's, if the permission is used: 0 for elementwise work,
      * -N if the output must begin N bytes before the input because it is written while the input
-     * is consumed front to back. muc_share_distance computes N for windows. */
+     * is consumed front to back */
     int64_t offset;
 } muc_net_share;
 
@@ -45,7 +34,7 @@ typedef struct muc_net_node {
     const char *name;
     const uint32_t *inputs, *outputs; /* tensors; an input may be listed twice */
     uint32_t input_count, output_count;
-    const muc_net_share *shares; /* the best first; of those to overwrite, one for an output */
+    const muc_net_share *shares; /* the best first; one is used for an output */
     uint32_t share_count;
     uint64_t scratch_bytes; /* needed only while the node runs */
 } muc_net_node;
@@ -57,21 +46,8 @@ typedef struct muc_net {
     uint32_t node_count;
 } muc_net;
 
-/* Checks what order.h and lifetimes.h rely on: indices in range, every tensor made once, before it
+/* Checks what order.h relies on: indices in range, every tensor made once, before it
  * is read, inputs and persistent tensors by no node; shares in range. MUC_USAGE naming the node. */
 muc_status muc_net_check(muc_context *ctx, const muc_net *net);
-
-/* A node that makes `out_rows` rows one after the other, row r from the input's rows
- * r*stride - pad, r*stride - pad + dilation, ... (those that exist; how many does not matter). */
-typedef struct muc_share_window {
-    uint64_t in_rows, in_row_bytes, out_rows, out_row_bytes;
-    uint32_t stride, pad, dilation; /* dilation at least 1 */
-    bool buffered; /* row r is written only after all its input rows were read (into scratch) */
-} muc_share_window;
-
-/* The least N >= 0 such that the output may begin N bytes before the input: every byte is written
- * after the last read of what lies there. A share is then { .offset = -N }. Rows may stand for
- * pixels or elements as well: whatever is produced in order. */
-uint64_t muc_share_distance(const muc_share_window *window);
 
 #endif

@@ -1,4 +1,4 @@
-/* order_model.c - what lives is counted by roots of views: the span of their tensors that live. */
+/* order_model.c - counts the bytes of tensors that live between nodes and while one runs. */
 #include "plan/order_model.h"
 
 #include <stdlib.h>
@@ -53,7 +53,6 @@ static muc_status find_readers(muc_context *ctx, const muc_net *net, muc_order_m
 muc_status muc_order_model_build(muc_context *ctx, const muc_net *net, muc_order_model *out)
 {
     *out = (muc_order_model){ .net = net, .words = (net->node_count + 63) / 64 };
-    MUC_TRY(muc_views_find(ctx, net, &out->views));
     MUC_TRY(MUC_NEW_ARRAY(ctx, "plan", net->tensor_count, &out->maker));
     for (uint32_t i = 0; i < net->tensor_count; i++)
         out->maker[i] = UINT32_MAX;
@@ -65,7 +64,6 @@ muc_status muc_order_model_build(muc_context *ctx, const muc_net *net, muc_order
 
 void muc_order_model_free(muc_order_model *model)
 {
-    muc_views_free(&model->views);
     free(model->maker);
     free(model->readers);
     free(model->first_reader);
@@ -96,44 +94,10 @@ static bool lives(const muc_order_model *model, const muc_node_set *done, uint32
     return t->output || is_read_by_others(model, done, tensor, UINT32_MAX);
 }
 
-typedef struct extent {
-    int64_t low, high;
-} extent;
-
-static const extent nothing = { INT64_MAX, INT64_MIN };
-
-static uint64_t bytes_of(extent e)
+static uint64_t live_bytes_of(const muc_order_model *model, const muc_node_set *done,
+                              uint32_t tensor)
 {
-    return e.low < e.high ? (uint64_t)(e.high - e.low) : 0;
-}
-
-static extent hull(extent a, extent b)
-{
-    return (extent){ a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high };
-}
-
-static extent extent_of(const muc_order_model *model, uint32_t tensor)
-{
-    int64_t low = model->views.offset[tensor];
-
-    if (model->net->tensors[tensor].bytes == 0)
-        return nothing;
-    return (extent){ low, low + (int64_t)model->net->tensors[tensor].bytes };
-}
-
-/* the span of those tensors of a root that live, and of those that `node` makes, if there is one */
-static extent live_extent(const muc_order_model *model, const muc_node_set *done, uint32_t tensor,
-                          uint32_t node)
-{
-    extent all = nothing;
-    uint32_t i = tensor;
-
-    do {
-        if (lives(model, done, i) || (node != UINT32_MAX && model->maker[i] == node))
-            all = hull(all, extent_of(model, i));
-        i = model->views.next[i];
-    } while (i != tensor);
-    return all;
+    return lives(model, done, tensor) ? model->net->tensors[tensor].bytes : 0;
 }
 
 uint64_t muc_order_start_bytes(const muc_order_model *model, const muc_node_set *nothing_done)
@@ -141,8 +105,7 @@ uint64_t muc_order_start_bytes(const muc_order_model *model, const muc_node_set 
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < model->net->tensor_count; i++)
-        if (model->views.root[i] == i)
-            bytes += bytes_of(live_extent(model, nothing_done, i, UINT32_MAX));
+        bytes += live_bytes_of(model, nothing_done, i);
     return bytes;
 }
 
@@ -161,7 +124,8 @@ bool muc_order_is_ready(const muc_order_model *model, const muc_node_set *done, 
 
 /* ---- one node ---- */
 
-/* as in lifetimes.c: the node alone still reads p, with leave to write the output over it */
+/* Whether p may be overwritten: the node alone still reads it, with leave to write the output over
+ * it. */
 static bool may_lose(const muc_order_model *model, const muc_node_set *done, uint32_t node,
                      uint32_t p, uint32_t output, int64_t distance)
 {
@@ -179,8 +143,8 @@ static bool may_lose(const muc_order_model *model, const muc_node_set *done, uin
         for (uint32_t k = 0; k < n->share_count; k++) {
             const muc_net_share *share = &n->shares[k];
 
-            has_leave = has_leave || (share->kind == MUC_SHARE_OVERWRITE && share->input == i &&
-                                      share->output == output && share->offset == distance);
+            has_leave = has_leave ||
+                        (share->input == i && share->output == output && share->offset == distance);
         }
         if (!has_leave)
             return false;
@@ -188,60 +152,20 @@ static bool may_lose(const muc_order_model *model, const muc_node_set *done, uin
     return reads;
 }
 
-/* in the set, or an output of the node */
-static bool lives_now(const muc_order_model *model, const muc_node_set *done, uint32_t tensor,
-                      uint32_t node)
-{
-    return model->maker[tensor] == node || lives(model, done, tensor);
-}
-
-/* `a` and whatever shares its root, moved by shift, lie where nothing is that must stay; what
- * lives of them is added to *all */
-static bool clears(const muc_order_model *model, const muc_node_set *done, uint32_t node,
-                   const muc_net_share *share, uint32_t p, int64_t shift, extent *all)
-{
-    uint32_t out = model->net->nodes[node].outputs[share->output], q = out;
-    extent a = extent_of(model, p);
-
-    do {
-        extent b = extent_of(model, q);
-
-        b = (extent){ b.low + shift, b.high + shift };
-        if (lives_now(model, done, q, node)) {
-            *all = hull(*all, b);
-            if (b.low < a.high && a.low < b.high &&
-                !(q == out && may_lose(model, done, node, p, share->output, b.low - a.low)))
-                return false;
-        }
-        q = model->views.next[q];
-    } while (q != out);
-    return true;
-}
-
 /* bytes that an output and an input have in common if the share is used; 0 if it cannot be */
 static uint64_t saved_by(const muc_order_model *model, const muc_node_set *done, uint32_t node,
                          const muc_net_share *share)
 {
     const muc_net_node *n = &model->net->nodes[node];
-    uint32_t in = n->inputs[share->input], out = n->outputs[share->output], p = in;
-    int64_t shift = model->views.offset[in] + share->offset - model->views.offset[out];
-    extent ins = nothing, outs = nothing;
-    uint64_t apart, together;
+    uint32_t in = n->inputs[share->input];
+    int64_t in_bytes = (int64_t)model->net->tensors[in].bytes;
+    int64_t out_bytes = (int64_t)model->net->tensors[n->outputs[share->output]].bytes;
+    int64_t low = share->offset > 0 ? share->offset : 0;
+    int64_t high = share->offset + out_bytes < in_bytes ? share->offset + out_bytes : in_bytes;
 
-    if (model->net->tensors[in].bytes == 0 || model->net->tensors[out].bytes == 0 ||
-        model->views.root[in] == model->views.root[out])
+    if (low >= high || !may_lose(model, done, node, in, share->output, share->offset))
         return 0;
-    do {
-        if (lives_now(model, done, p, node)) {
-            ins = hull(ins, extent_of(model, p));
-            if (!clears(model, done, node, share, p, shift, &outs))
-                return 0;
-        }
-        p = model->views.next[p];
-    } while (p != in);
-    apart = bytes_of(ins) + bytes_of(outs);
-    together = bytes_of(hull(ins, outs));
-    return apart > together ? apart - together : 0;
+    return (uint64_t)(high - low);
 }
 
 /* each output takes the first share that saves, and no input is taken twice */
@@ -257,7 +181,7 @@ static uint64_t saved(const muc_order_model *model, const muc_node_set *done, ui
             bool is_taken = false;
             uint64_t gain;
 
-            if (share->output != output || share->kind != MUC_SHARE_OVERWRITE)
+            if (share->output != output)
                 continue;
             for (uint32_t i = 0; i < taken_count; i++)
                 is_taken = is_taken || taken[i] == n->inputs[share->input];
@@ -271,36 +195,39 @@ static uint64_t saved(const muc_order_model *model, const muc_node_set *done, ui
     return bytes;
 }
 
-/* Is tensor the first of the node's inputs and outputs, in this order, with its root? */
-static bool comes_first(const muc_order_model *model, const muc_net_node *n, uint32_t position)
+/* Is this the first time that the node's list of inputs names the tensor? */
+static bool comes_first(const muc_net_node *n, uint32_t position)
 {
-    uint32_t inputs = n->input_count;
-    uint32_t root =
-        model->views.root[position < inputs ? n->inputs[position] : n->outputs[position - inputs]];
-
     for (uint32_t i = 0; i < position; i++)
-        if (model->views.root[i < inputs ? n->inputs[i] : n->outputs[i - inputs]] == root)
+        if (n->inputs[i] == n->inputs[position])
             return false;
     return true;
+}
+
+/* bytes of the inputs and outputs of a node that live */
+static uint64_t live_around(const muc_order_model *model, const muc_node_set *done,
+                            const muc_net_node *n)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n->input_count; i++)
+        bytes += comes_first(n, i) ? live_bytes_of(model, done, n->inputs[i]) : 0;
+    for (uint32_t i = 0; i < n->output_count; i++)
+        bytes += live_bytes_of(model, done, n->outputs[i]);
+    return bytes;
 }
 
 uint64_t muc_order_run(const muc_order_model *model, muc_node_set *done, uint64_t live_bytes,
                        uint32_t node, uint64_t *meanwhile)
 {
     const muc_net_node *n = &model->net->nodes[node];
-    uint64_t before = 0, during = 0, after = 0;
+    uint64_t before = live_around(model, done, n), after, made = 0;
 
-    for (uint32_t i = 0; i < n->input_count + n->output_count; i++) {
-        uint32_t tensor = i < n->input_count ? n->inputs[i] : n->outputs[i - n->input_count];
-
-        if (!comes_first(model, n, i))
-            continue;
-        before += bytes_of(live_extent(model, done, tensor, UINT32_MAX));
-        during += bytes_of(live_extent(model, done, tensor, node));
-        done[node / 64] |= (uint64_t)1 << node % 64;
-        after += bytes_of(live_extent(model, done, tensor, UINT32_MAX));
-        done[node / 64] &= ~((uint64_t)1 << node % 64);
-    }
-    *meanwhile = live_bytes - before + during + n->scratch_bytes - saved(model, done, node);
+    for (uint32_t i = 0; i < n->output_count; i++)
+        made += model->net->tensors[n->outputs[i]].bytes;
+    done[node / 64] |= (uint64_t)1 << node % 64;
+    after = live_around(model, done, n);
+    done[node / 64] &= ~((uint64_t)1 << node % 64);
+    *meanwhile = live_bytes + made + n->scratch_bytes - saved(model, done, node);
     return live_bytes - before + after;
 }

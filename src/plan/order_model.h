@@ -4,7 +4,6 @@
 #define MUC_PLAN_ORDER_MODEL_H
 
 #include "plan/net.h"
-#include "plan/views.h"
 
 /* a set of executed nodes: one bit a node */
 typedef uint64_t muc_node_set;
@@ -16,7 +15,6 @@ static inline bool muc_set_has(const muc_node_set *set, uint32_t node)
 
 typedef struct muc_order_model {
     const muc_net *net;
-    muc_views views;
     uint32_t words;         /* of a set */
     uint32_t *maker;        /* of each tensor: the node that makes it, or UINT32_MAX */
     uint32_t *readers;      /* of each tensor, one after the other: nodes, each once */

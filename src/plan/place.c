@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "plan/floors.h"
 
 enum {
@@ -411,22 +412,4 @@ muc_status muc_plan_check(muc_context *ctx, const muc_plan *plan)
                           (unsigned long long)plan->live_bound, largest.data, help);
     muc_text_free(&largest);
     return status;
-}
-
-void muc_plan_print(const muc_plan *plan, muc_text *text)
-{
-    for (size_t i = 0; i < plan->count; i++) {
-        const muc_plan_buffer *buffer = &plan->buffers[i];
-
-        muc_text_add(text, "%-8s %-8s %8llu bytes at %8llu, ", plan->arena, buffer->name,
-                     (unsigned long long)buffer->bytes, (unsigned long long)buffer->address);
-        if (buffer->persistent)
-            muc_text_add(text, "always\n");
-        else
-            muc_text_add(text, "steps %u..%u\n", buffer->first, buffer->last);
-    }
-    muc_text_add(text, "%-8s peak %llu of %llu bytes; no placement needs fewer than %llu%s\n",
-                 plan->arena, (unsigned long long)plan->peak, (unsigned long long)plan->capacity,
-                 (unsigned long long)plan->least,
-                 plan->peak == plan->least ? ": it is the least there is" : "");
 }

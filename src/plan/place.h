@@ -14,7 +14,6 @@
 #define MUC_PLAN_PLACE_H
 
 #include "base/base.h"
-#include "base/text.h"
 
 typedef struct muc_plan_buffer {
     const char *name;     /* borrowed */
@@ -69,9 +68,5 @@ muc_status muc_plan_fit(muc_context *ctx, muc_plan *plan);
  * bound is above capacity, a better placement if it is not (and whether one exists, as far as
  * known). */
 muc_status muc_plan_check(muc_context *ctx, const muc_plan *plan);
-
-/* One line a buffer (name, bytes, address, steps), then the peak beside the bound, and whether it
- * is proven to be the least. */
-void muc_plan_print(const muc_plan *plan, muc_text *text);
 
 #endif

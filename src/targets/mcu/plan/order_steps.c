@@ -121,7 +121,6 @@ static void list_shares(const network *n, const muc_mcu_step *step, muc_net_shar
         muc_net_share share = {
             .input = place_of(node->inputs, node->input_count, root),
             .output = place_of(node->outputs, node->output_count, overlap->out),
-            .kind = MUC_SHARE_OVERWRITE,
             .offset = (int64_t)offset - (overlap->lead > 0 ? overlap->lead : 0),
         };
 

@@ -1,9 +1,7 @@
-/* template_ir.c - building, resolving and printing templates. */
+/* template_ir.c - building and resolving templates. */
 #include "targets/uthinker/lower/template_ir.h"
 
 #include <string.h>
-
-enum { INDENT = 2 };
 
 muc_variable_kind muc_variable_kind_of(const muc_expr_pool *pool, muc_variable variable)
 {
@@ -141,55 +139,4 @@ muc_status muc_ir_resolve(muc_context *ctx, const muc_template *template, uint32
 
     MUC_TRY(muc_expr_check_bindings(ctx, template->pool, r.values));
     return resolve_code(&r, &template->code);
-}
-
-/* ---- text ---- */
-
-static void print_tokens(uint32_t wait, uint8_t sig, muc_text *text)
-{
-    for (uint32_t token = 0, first = 1; token < MUR_TOKENS; token++)
-        if (wait >> token & 1) {
-            muc_text_add(text, "%s%u", first ? " wait=" : ",", token);
-            first = 0;
-        }
-    if (sig)
-        muc_text_add(text, " sig=%u", sig - 1u);
-}
-
-static void print_instruction(const muc_template *template, const muc_instruction *instruction,
-                              muc_text *text)
-{
-    const muc_insn_info *info = muc_insn_get(instruction->op);
-
-    muc_text_add(text, "%s", info->name);
-    print_tokens(instruction->wait, instruction->sig, text);
-    for (uint32_t i = 0; i < muc_insn_fields(instruction->op); i++) {
-        muc_text_add(text, " %s=", muc_field_get(info->first_field + i)->name);
-        muc_expr_print(template->pool, instruction->fields[i].resolve, text);
-    }
-    muc_text_add(text, "  ; %s\n", instruction->stage);
-}
-
-static void print_code(const muc_template *template, const muc_code *code, uint32_t indent,
-                       muc_text *text)
-{
-    for (size_t i = 0; i < code->count; i++) {
-        const muc_for *loop = code->items[i].loop;
-
-        muc_text_add(text, "%*s", (int)indent, "");
-        if (!loop) {
-            print_instruction(template, code->items[i].instruction, text);
-            continue;
-        }
-        muc_text_add(text, "For %s < ", muc_expr_get_input(template->pool, loop->input)->name);
-        muc_expr_print(template->pool, loop->count.resolve, text);
-        muc_text_add(text, " (at most %u)\n", loop->most);
-        print_code(template, &loop->body, indent + INDENT, text);
-    }
-}
-
-void muc_ir_print(const muc_template *template, muc_text *text)
-{
-    muc_text_add(text, "%s, m %u..%u\n", template->name, template->min_m, template->max_m);
-    print_code(template, &template->code, INDENT, text);
 }

@@ -91,6 +91,4 @@ typedef muc_status muc_resolved_fn(void *arg, const muc_instruction *instruction
 muc_status muc_ir_resolve(muc_context *ctx, const muc_template *template, uint32_t pos, uint32_t m,
                           muc_resolved_fn *fn, void *arg);
 
-void muc_ir_print(const muc_template *template, muc_text *text);
-
 #endif

@@ -708,20 +708,3 @@ muc_status muc_uthinker_lay_out_least(muc_context *ctx, const muc_uthinker_model
     MUC_TRY(choose_rows(ctx, out));
     return lay_out_regions(ctx, out);
 }
-
-void muc_uthinker_layout_print(const muc_uthinker_layout *layout, muc_text *text)
-{
-    muc_text_add(text, "%u tokens in one call, context %u\n", layout->options.rows,
-                 layout->options.context);
-    for (uint32_t i = 0; i < MUC_PLACE_COUNT; i++)
-        if (layout->bytes[i])
-            muc_text_add(text, "%s.%-4s %8u bytes at %u\n", buffer_names[places[i].buffer],
-                         places[i].name, layout->bytes[i], layout->address[i]);
-    for (uint32_t i = 0; i < MUR_BUFFERS; i++)
-        muc_text_add(text, "%s      %8u of %u bytes, no placement needs fewer than %u\n",
-                     buffer_names[i], layout->used_bytes[i],
-                     layout->machine.buffer_bytes[i] / (i == MUR_W0 || i == MUR_W1 ? 2 : 1),
-                     layout->bound_bytes[i]);
-    muc_text_add(text, "WGTS %u, PARM %u, KV %u, IO %u bytes\n", layout->wgts_bytes,
-                 layout->parm_bytes, layout->kv_bytes, layout->io_bytes);
-}

@@ -7,7 +7,6 @@
 #define MUC_UTHINKER_LAYOUT_H
 
 #include "base/arena.h"
-#include "base/text.h"
 #include "mur.h"
 #include "targets/uthinker/lower/match_llama.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
@@ -147,8 +146,5 @@ muc_status muc_uthinker_lay_out_least(muc_context *ctx, const muc_uthinker_model
                                       const muc_uthinker_machine *machine,
                                       const muc_uthinker_options *options,
                                       muc_uthinker_layout *out);
-
-/* Every place, buffer and region, one line each, peaks beside their bounds. */
-void muc_uthinker_layout_print(const muc_uthinker_layout *layout, muc_text *text);
 
 #endif
