@@ -136,7 +136,7 @@ static bool is_taken(const muc_rewrite *r, const char *name)
            muc_graph_find(&r->old, name) != MUC_NO_ID;
 }
 
-static muc_status free_name(muc_rewrite *r, const char *wanted, const char **out)
+muc_status muc_rewrite_free_name(muc_rewrite *r, const char *wanted, const char **out)
 {
     *out = wanted;
     for (uint32_t i = 2; is_taken(r, *out); i++)
@@ -157,7 +157,7 @@ muc_status muc_rewrite_add(muc_rewrite *r, muc_op op, const char *name, const ui
                           .output_count = 1,
                           .quantization = &quantization };
 
-    MUC_TRY(free_name(r, name, &node.name));
+    MUC_TRY(muc_rewrite_free_name(r, name, &node.name));
     return muc_graph_add(r->ctx, r->graph, &node, out);
 }
 
@@ -173,7 +173,7 @@ muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tens
         memcpy(copy, data, (size_t)bytes);
         tensor.data = copy;
     }
-    MUC_TRY(free_name(r, name, &tensor.name));
+    MUC_TRY(muc_rewrite_free_name(r, name, &tensor.name));
     tensor.kind = MUC_TENSOR_CONST;
     tensor.bytes = bytes;
     return muc_graph_add_tensor(r->ctx, r->graph, &tensor, out);

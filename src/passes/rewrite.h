@@ -34,6 +34,8 @@ muc_status muc_rewrite_keep(muc_rewrite *r, const muc_node *node);
 muc_status muc_rewrite_change(muc_rewrite *r, const muc_node *node, muc_op op,
                               const uint32_t *inputs, uint32_t input_count,
                               const muc_attribute *attributes, uint32_t attribute_count);
+/* A tensor's name that neither graph has: the wanted one, or with "#2", ..., in the arena. */
+muc_status muc_rewrite_free_name(muc_rewrite *r, const char *wanted, const char **out);
 /* Adds a node of one output whose name is free: the wanted one, or with "#2", ... */
 muc_status muc_rewrite_add(muc_rewrite *r, muc_op op, const char *name, const uint32_t *inputs,
                            uint32_t input_count, const muc_attribute *attributes,

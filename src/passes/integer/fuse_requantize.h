@@ -8,8 +8,5 @@
  * product of two narrow tensors and the requant_shift that alone reads it, and a lookup of
  * functions of one byte. Bit for bit the same; no sum of 32 bits is a tensor any more. */
 muc_status muc_fuse_requantizations(muc_context *ctx, muc_graph *graph);
-/* Makes i8 tensors, each less by 128, of u8 ones that int8 kernels read, as far as constants of
- * requantizations can hold the difference. */
-muc_status muc_shift_bytes(muc_context *ctx, muc_graph *graph);
 
 #endif

@@ -14,8 +14,4 @@ muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph);
  * qlinear_matmul by constants, and of what only moves quantized bytes. */
 muc_status muc_split_linear(muc_context *ctx, muc_graph *graph);
 
-/* Makes i8 tensors of u8 ones that carry quantization, with zero points less by 128: the same
- * numbers, bit for bit, and int8 has the better kernels. Inputs and outputs stay what they are. */
-muc_status muc_shift_quantized(muc_context *ctx, muc_graph *graph);
-
 #endif

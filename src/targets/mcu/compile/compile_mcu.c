@@ -12,6 +12,7 @@
 #include "passes/simplify/patterns.h"
 #include "passes/integer/qdq.h"
 #include "passes/integer/fuse_requantize.h"
+#include "passes/integer/shift_unsigned.h"
 #include "passes/layout/pixel_windows.h"
 #include "ref/ref.h"
 #include "report/report_builder.h"
@@ -108,7 +109,7 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_recognise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));
     MUC_TRY(muc_fuse_requantizations(ctx, graph));
-    MUC_TRY(muc_shift_bytes(ctx, graph));
+    MUC_TRY(muc_shift_requantized(ctx, graph));
     MUC_TRY(muc_fuse_requantizations(ctx, graph)); /* lookups of lookups */
     return muc_lay_windows(ctx, graph);
 }
