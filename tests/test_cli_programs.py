@@ -111,6 +111,11 @@ def test_report_tells_what_a_programs_calls_take():
     has(muc("report", program(), "--qemu", "m4", status=USAGE)[1], "is a program")
 
 
+def test_a_token_that_is_drawn_takes_the_cpu_longer():
+    likeliest, drawn = (json.loads(muc("run", program(), "-p", COMMAND, "-n", 4, "--json", "--temp", t)[0])["machine_prompt"] for t in (0, 0.8))
+    assert drawn["seconds"] > likeliest["seconds"], (likeliest, drawn)
+
+
 def test_a_machine_without_times_compiles_and_is_not_timed():
     text = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text().replace("ibuf1 = 32768", "ibuf1 = 65536")
     quiet, timed = WORK / "quiet.ini", WORK / "timed.ini"

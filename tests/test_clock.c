@@ -40,7 +40,8 @@ static muc_clock_sums time_call(const muc_uthinker_machine *machine, struct call
 {
     muc_clock_sums sums = { 0 };
 
-    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, machine, call.pos, call.m, true, &sums));
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, machine, call.pos, call.m, MUC_CLOCK_LIKELIEST,
+                                   &sums));
     return sums;
 }
 
@@ -60,10 +61,11 @@ static judge_program judged_entry(uint32_t m)
 
 static void check_call(const muc_uthinker_machine *machine, struct call call)
 {
-    const clock_machine keys = clock_machine_of(machine);
+    clock_machine keys = clock_machine_of(machine);
     const judge_program judged = judged_entry(call.m);
     const muc_clock_sums sums = time_call(machine, call);
     const muc_clock_roofs roofs = muc_clock_roofs_of(machine, &sums);
+    muc_clock_sums drawn = { 0 };
     clock_verdict verdict;
 
     CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, program.meta->vocabulary,
@@ -73,6 +75,14 @@ static void check_call(const muc_uthinker_machine *machine, struct call call)
     CHECK_EQ(sums.dram_bytes, verdict.burst_bytes);
     CHECK(roofs.least_ps <= roofs.dram_ps && roofs.dram_ps <= sums.ps);
     CHECK(roofs.array_ps <= sums.ps && roofs.cpu_ps <= sums.ps);
+
+    keys.cpu_logit = keys.cpu_sample;
+    CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, program.meta->vocabulary,
+                      &verdict));
+    CHECK_OK(f.ctx,
+             muc_clock_call(f.ctx, &program, machine, call.pos, call.m, MUC_CLOCK_DRAWN, &drawn));
+    CHECK_EQ(drawn.ps, verdict.ps);
+    CHECK_EQ(drawn.cpu_instructions, verdict.cpu_instructions);
 }
 
 static void both_clocks_tell_the_same_on_every_machine_that_is_built_in(void **state)
@@ -127,17 +137,18 @@ static void feeding_goes_in_calls_as_the_runtime_makes_them(void **state)
     muc_clock_sums all = { 0 }, parts = { 0 };
 
     (void)state;
-    CHECK_OK(f.ctx, muc_clock_feed(f.ctx, &program, &f.machine, 0, 150, false, &all));
+    CHECK_OK(f.ctx, muc_clock_feed(f.ctx, &program, &f.machine, 0, 150, MUC_CLOCK_NOTHING, &all));
     CHECK_EQ(all.calls, 3);
     CHECK_EQ(all.tokens, 150);
-    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 0, 64, false, &parts));
-    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 64, 64, false, &parts));
-    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 128, 22, false, &parts));
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 0, 64, MUC_CLOCK_NOTHING, &parts));
+    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 64, 64, MUC_CLOCK_NOTHING, &parts));
+    CHECK_OK(f.ctx,
+             muc_clock_call(f.ctx, &program, &f.machine, 128, 22, MUC_CLOCK_NOTHING, &parts));
     CHECK_EQ(all.ps, parts.ps);
     CHECK_FAILS(f.ctx, MUC_USAGE, "no call takes 65 tokens",
-                muc_clock_call(f.ctx, &program, &f.machine, 0, 65, false, &parts));
+                muc_clock_call(f.ctx, &program, &f.machine, 0, 65, MUC_CLOCK_NOTHING, &parts));
     CHECK_FAILS(f.ctx, MUC_USAGE, "at position 256",
-                muc_clock_call(f.ctx, &program, &f.machine, 256, 1, false, &parts));
+                muc_clock_call(f.ctx, &program, &f.machine, 256, 1, MUC_CLOCK_NOTHING, &parts));
 }
 
 /* ---- the CPU ---- */
@@ -169,7 +180,8 @@ static void check_cpu(const muc_uthinker_machine *machine, const char *board, co
     double most = 0.05, real = (double)counted(board, what);
 
     quiet.costs.time.cpu_embed = 0;
-    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &quiet, call.pos, call.m, false, &sums));
+    CHECK_OK(f.ctx,
+             muc_clock_call(f.ctx, &program, &quiet, call.pos, call.m, MUC_CLOCK_NOTHING, &sums));
     print_message("%s %s: %llu, counted %.0f\n", board, what,
                   (unsigned long long)sums.cpu_instructions, real);
     CHECK((double)sums.cpu_instructions <= (1 + most) * real);
@@ -205,6 +217,7 @@ static void the_cpus_part_is_what_qemu_counts_within_five_percent(void **state)
         IS_COUNTED(cpu_end)
         IS_COUNTED(cpu_embed)
         IS_COUNTED(cpu_logit)
+        IS_COUNTED(cpu_sample)
 #undef IS_COUNTED
         check_cpu(&machine, board, "decode_first", (struct call){ 0, 1 });
         check_cpu(&machine, board, "decode_middle", (struct call){ 255, 1 });

@@ -246,24 +246,69 @@ static void recent_tokens_are_penalized_once(void **state)
     CHECK(row[0] == 1 && row[1] == -4 && row[2] == 6 && row[3] == 3);
 }
 
-/* one number for many draws; gcc and clang on x86-64 found it, and so did a Cortex-M0 and a
- * Cortex-M4, with and without its FPU, under QEMU */
-static void draws_are_the_same_everywhere(void **state)
+/* Draws `draws` times from rows of noise that spans `range`; a number for all tokens. */
+static uint32_t hash_of_draws(mur_sampler s, float range, int draws)
 {
-    mur_sampler s = { .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .temperature = 0.8f };
-    uint32_t hash = 2166136261u;
-    uint32_t noise = 1;
+    uint32_t hash = 2166136261u, noise = 1;
 
-    (void)state;
     mur_sampler_seed(&s, 7);
-    for (int draw = 0; draw < 2000; draw++) {
+    for (int draw = 0; draw < draws; draw++) {
         for (int i = 0; i < VOCABULARY; i++) {
             noise = noise * 1664525u + 1013904223u;
-            logits[i] = (float)(int32_t)noise * (1.0f / 268435456.0f);
+            logits[i] = (float)(int32_t)noise * (range / 4294967296.0f);
         }
         hash = (hash ^ mur_sampler_next(&s, logits, VOCABULARY, scratch)) * 16777619u;
     }
-    CHECK_EQ(hash, 0xc2dad75b);
+    return hash;
+}
+
+/* gcc and clang on x86-64 found the number, and so did a Cortex-M0 and a Cortex-M4, with and
+ * without its FPU, under QEMU */
+static void draws_are_the_same_everywhere(void **state)
+{
+    mur_sampler s = { .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .temperature = 0.8f };
+
+    (void)state;
+    CHECK_EQ(hash_of_draws(s, 16, 2000), 0xc2dad75b);
+}
+
+/* What the sampler drew when it took the exponential of every logit, twice. */
+static void logits_that_cannot_matter_change_no_draw(void **state)
+{
+    static const struct {
+        mur_sampler sampler;
+        float range;
+        uint32_t hash;
+    } known[] = {
+        { { .top_p = 1, .temperature = 0.8f }, 4, 0xa1394274 },
+        { { .top_p = 1, .temperature = 0.8f }, 40, 0x0ae829a7 },
+        { { .top_p = 1, .temperature = 0.8f }, 400, 0x61aa3e14 },
+        { { .top_p = 1, .temperature = 0.8f }, 4000000, 0xa066215a },
+        { { .top_p = 1, .temperature = 5 }, 4, 0xe5a7a009 },
+        { { .top_p = 1, .temperature = 5 }, 40, 0x7bf3bc4c },
+        { { .top_p = 1, .temperature = 5 }, 400, 0x592dd38d },
+        { { .top_p = 1, .temperature = 5 }, 4000, 0x29310280 },
+        { { .top_p = 1, .temperature = 1e-3f }, 0.01f, 0x7c9f3523 },
+        { { .top_p = 1, .temperature = 1e-3f }, 1, 0x16082210 },
+        { { .top_p = 1, .temperature = 1e-3f }, 1e+38f, 0x4b93d101 },
+        { { .top_p = 1, .min_p = 0.05f, .temperature = 1.5f }, 4, 0x717ea073 },
+        { { .top_p = 1, .min_p = 0.05f, .temperature = 1.5f }, 40, 0x5ae56cf4 },
+        { { .top_p = 1, .min_p = 1e-7f, .temperature = 1 }, 40, 0x011e9eb1 },
+        { { .top_p = 1, .min_p = 1e-7f, .temperature = 1 }, 400, 0x2da3c093 },
+        { { .top_p = 1, .min_p = 1e-40f, .temperature = 2 }, 400, 0xe2ff6ee5 },
+        { { .top_p = 1, .min_p = 1, .temperature = 2 }, 1e-06f, 0xc5d567e8 },
+        { { .top_p = 0.9f, .temperature = 1 }, 4, 0x405baf81 },
+        { { .top_p = 0.9f, .temperature = 1 }, 40, 0x22ebf36d },
+        { { .top_p = 0.9f, .temperature = 1 }, 400, 0x9842d727 },
+        { { .top_p = 0.999999f, .temperature = 3 }, 40, 0xf2e3269f },
+        { { .top_p = 0.999999f, .temperature = 3 }, 400, 0xc81758f2 },
+        { { .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .temperature = 0.8f }, 40, 0x1e855697 },
+        { { .top_k = 30, .top_p = 1, .temperature = 1e30f }, 40, 0xe3b76819 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        CHECK_EQ(hash_of_draws(known[i].sampler, known[i].range, 20000), known[i].hash);
 }
 
 int main(void)
@@ -277,6 +322,7 @@ int main(void)
         cmocka_unit_test(the_likeliest_is_that_of_a_plain_loop),
         cmocka_unit_test(recent_tokens_are_penalized_once),
         cmocka_unit_test(draws_are_the_same_everywhere),
+        cmocka_unit_test(logits_that_cannot_matter_change_no_draw),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,6 @@
 #include "mur_real.h"
 
 #include <float.h>
-#include <string.h>
 
 /* ---- numbers ---- */
 
@@ -28,26 +27,26 @@ void mur_sampler_seed(mur_sampler *s, uint64_t seed)
     next_u32(s);
 }
 
-/* e^x for x <= 0; 0 below -87, so that no result is subnormal. Relative error below 2^-22. */
+#define NO_MASS -87.0f
+
+/* e^x for x <= 0; 0 up to NO_MASS, so that no result is subnormal. Relative error below 2^-22. */
 static float exp_of(float x)
 {
-    static const float taylor[8] = { 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24,
-                                     1.0f / 6,    0.5f,       1.0f,       1.0f };
-    float r, y = 0, scale;
+    static const float taylor[7] = {
+        1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f
+    };
+    float r, y = 1.0f / 5040;
     int32_t n;
-    uint32_t bits;
 
-    if (!(x > -87.0f))
+    if (!(x > NO_MASS))
         return 0;
     /* x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts, n times the first of which is exact */
     n = (int32_t)(x * 1.44269504f - 0.5f);
     r = x - (float)n * 0.693359375f;
     r = r - (float)n * -2.12194440e-4f;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 7; i++)
         y = y * r + taylor[i];
-    bits = (uint32_t)(n + 127) << 23;
-    memcpy(&scale, &bits, sizeof(scale));
-    return y * scale;
+    return y * mur_float_of((uint32_t)(n + 127) << 23);
 }
 
 /* A logit that can be subtracted and compared. */
@@ -138,7 +137,8 @@ typedef struct candidates {
     uint32_t n;
     const uint32_t *sorted; /* NULL: every id, in order; otherwise from [n - 1] down */
     uint32_t count;
-    float highest; /* logit */
+    uint32_t first; /* place of the likeliest */
+    float highest;  /* its logit */
 } candidates;
 
 static uint32_t id_of(const candidates *c, uint32_t i)
@@ -146,19 +146,75 @@ static uint32_t id_of(const candidates *c, uint32_t i)
     return c->sorted ? c->sorted[c->n - 1 - i] : i;
 }
 
-/* Probability of candidate i relative to the likeliest's. */
-static float weight(const candidates *c, uint32_t i)
+/* How candidates are weighed: the likeliest has the mass 1. */
+typedef struct scales {
+    float temperature, min_p;
+    uint32_t least;  /* ranks below have no mass, */
+    uint32_t little; /* those below one that no sum of 1 or more notices */
+} scales;
+
+/* A rank below which (logit - highest) / temperature is at most `limit`: rounding never falls where
+ * a logit rises, so it is enough to see that it holds for the logit of this rank. */
+static uint32_t rank_at(const candidates *c, float limit, float temperature)
 {
-    return exp_of(finite_logit(c->logits[id_of(c, i)]) - c->highest);
+    const float x = c->highest + limit * temperature * 1.0001f;
+
+    return (x - c->highest) / temperature <= limit ? rank_of(x) : LOWEST_RANK;
 }
 
-static float total_weight(const candidates *c)
+static uint32_t higher(uint32_t a, uint32_t b)
 {
-    float total = 0;
+    return a > b ? a : b;
+}
+
+static scales scales_of(const candidates *c, float temperature, float min_p)
+{
+    scales s = { temperature, min_p, rank_at(c, NO_MASS, temperature), 0 };
+
+    if (min_p > 0) {
+        /* 2^floor(log2(min_p)), or 1 if that is less, and somewhat below it */
+        const int32_t e = (int32_t)(mur_float_bits(min_p) >> 23) - 127;
+
+        s.least = higher(s.least, rank_at(c, (float)(e < 0 ? e : 0) * 0.6931472f - 0.01f, 1));
+    }
+    s.little = higher(s.least, rank_at(c, -16.7f, temperature)); /* below 2^-24 */
+    return s;
+}
+
+/* Probability of candidate i relative to the likeliest's; 0 if min_p drops it, or if a sum that the
+ * likeliest is in stays as it is. So the exponential is for those that matter. */
+static float mass_of(const scales *s, const candidates *c, uint32_t i)
+{
+    const float x = c->logits[id_of(c, i)];
+    float below;
+
+    if (rank_of(x) < (i > c->first ? s->little : s->least))
+        return 0;
+    below = finite_logit(x) - c->highest;
+    if (s->min_p > 0 && below < 0 && exp_of(below) < s->min_p)
+        return 0;
+    return exp_of(below / s->temperature);
+}
+
+/* The most likely ones, sorted, of which the probabilities have a sum of top_p. */
+static void keep_likely(const mur_sampler *s, candidates *c, uint32_t *heap, uint32_t sorted)
+{
+    const scales plain = scales_of(c, 1, 0);
+    float wanted, sum = 0;
 
     for (uint32_t i = 0; i < c->count; i++)
-        total += weight(c, i);
-    return total;
+        sum += mass_of(&plain, c, i);
+    wanted = s->top_p * sum;
+    c->sorted = heap;
+    c->first = 0;
+    sum = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (i == sorted)
+            give_up_one(c->logits, heap, c->n - sorted++);
+        sum += mass_of(&plain, c, i);
+        if (sum >= wanted)
+            c->count = i + 1;
+    }
 }
 
 /* Applies top_k, then top_p to what it left. */
@@ -166,7 +222,6 @@ static void keep_top(const mur_sampler *s, candidates *c, uint32_t *heap)
 {
     const uint32_t n = c->n;
     uint32_t sorted = 0;
-    float wanted, sum = 0;
 
     for (uint32_t i = 0; i < n; i++)
         heap[i] = i;
@@ -176,43 +231,41 @@ static void keep_top(const mur_sampler *s, candidates *c, uint32_t *heap)
         for (c->count = s->top_k; sorted < c->count; sorted++)
             give_up_one(c->logits, heap, n - sorted);
         c->sorted = heap;
+        c->first = 0;
     }
-    wanted = s->top_p * total_weight(c);
-    c->sorted = heap;
-    for (uint32_t i = 0; s->top_p < 1 && i < c->count; i++) {
-        if (i == sorted)
-            give_up_one(c->logits, heap, n - sorted++);
-        sum += weight(c, i);
-        if (sum >= wanted)
-            c->count = i + 1;
-    }
+    if (s->top_p < 1)
+        keep_likely(s, c, heap, sorted);
 }
 
 /* ---- the choice ---- */
 
+enum { STRIPES = 16 };
+
 static uint32_t choose(mur_sampler *s, const candidates *c)
 {
     const float u = (float)(next_u32(s) >> 8) * (1.0f / 16777216);
-    uint32_t last = 0;
-    float total = 0, sum = 0;
+    const scales weigh = scales_of(c, s->temperature, s->min_p);
+    const uint32_t stripe = c->count / STRIPES + 1;
+    float before[STRIPES]; /* the sum at a stripe's begin */
+    float sum = 0, wanted;
+    uint32_t stripes = 0, i = 0;
 
-    /* the same sum twice: once for its end, once to stop where u falls */
-    for (int pass = 0; pass < 2; pass++) {
-        sum = 0;
-        for (uint32_t i = 0; i < c->count; i++) {
-            const float below = finite_logit(c->logits[id_of(c, i)]) - c->highest;
-            const float mass = exp_of(below / s->temperature);
-
-            if (mass == 0 || (below < 0 && exp_of(below) < s->min_p))
-                continue;
-            sum += mass;
-            last = i;
-            if (pass == 1 && sum > u * total)
-                return id_of(c, i);
-        }
-        total = sum;
+    /* the same sum twice: once for its end, and once more of the stripe where u falls */
+    for (; i < c->count; i++) {
+        if (i % stripe == 0)
+            before[stripes++] = sum;
+        sum += mass_of(&weigh, c, i);
     }
-    return id_of(c, last);
+    wanted = u * sum;
+    while (before[--stripes] > wanted)
+        continue;
+    sum = before[stripes];
+    for (i = stripes * stripe; i + 1 < c->count; i++) {
+        sum += mass_of(&weigh, c, i);
+        if (sum > wanted)
+            break;
+    }
+    return id_of(c, i);
 }
 
 size_t mur_sampler_scratch_bytes(uint32_t n)
@@ -223,7 +276,7 @@ size_t mur_sampler_scratch_bytes(uint32_t n)
 uint32_t mur_sampler_next(mur_sampler *s, const float *logits, uint32_t n, void *scratch)
 {
     const uint32_t best = likeliest(logits, n);
-    candidates c = { logits, n, NULL, n, finite_logit(logits[best]) };
+    candidates c = { logits, n, NULL, n, best, finite_logit(logits[best]) };
 
     if (!(s->temperature > 0))
         return best;

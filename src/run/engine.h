@@ -24,10 +24,10 @@ typedef struct muc_engine_kind {
     void (*reset)(muc_engine *engine);
     void (*close)(muc_engine *engine); /* state may be NULL */
     /* Adds to a report how long the machine takes for a prompt of so many tokens and so many steps
-     * after it, each of one token: keys machine, machine_prompt, machine_steps; nothing if no
-     * machine is given or known. NULL: there is no machine. */
+     * after it, each of one token, drawn or the likeliest one: keys machine, machine_prompt,
+     * machine_steps; nothing if no machine is given or known. NULL: there is no machine. */
     muc_status (*clock)(muc_context *ctx, const muc_model *model, const char *machine,
-                        uint32_t prompt, uint32_t steps, muc_report *report);
+                        uint32_t prompt, uint32_t steps, bool drawn, muc_report *report);
 } muc_engine_kind;
 
 extern const muc_engine_kind muc_engine_float; /* a checkpoint, by the reference in float32 */

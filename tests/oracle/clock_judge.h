@@ -14,7 +14,7 @@ typedef struct clock_machine {
     uint64_t acc_khz, cpu_khz, dram_mbs, dram_burst, dma_bytes, dma_start, dma_latency, dma_queue,
         acc_queue, hardware_tokens, mm_start, vector_start, vector_width, vector_passes, cpu_cpk,
         cpu_start, cpu_inst, cpu_word, cpu_patch, cpu_wait, cpu_patched, cpu_eval, cpu_for,
-        cpu_next, cpu_end, cpu_embed, cpu_logit;
+        cpu_next, cpu_end, cpu_embed, cpu_logit, cpu_sample;
     uint64_t tile_k, tile_n, tokens;
 } clock_machine;
 
@@ -24,8 +24,9 @@ typedef struct clock_verdict {
     uint64_t passes, burst_bytes, cpu_instructions;
 } clock_verdict;
 
-/* logits: those of which one is chosen at the end; 0: none is chosen. Only for a program and inputs
- * that judge_execute finds fine within `most` items; false for others, or if memory is short. */
+/* logits: those of which one is chosen at the end, each for cpu_logit; 0: none is chosen. Only for
+ * a program and inputs that judge_execute finds fine within `most` items; false for others, or if
+ * memory is short. */
 bool clock_judge(const judge_program *program, const clock_machine *machine, uint32_t pos,
                  uint32_t m, uint64_t most, uint64_t logits, clock_verdict *out);
 

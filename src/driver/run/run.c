@@ -171,7 +171,7 @@ static muc_status add_clock(muc_context *ctx, const muc_model *model,
     if (steps != 0 && strcmp(generation->end, "end of text") != 0)
         steps--; /* the last token is not fed again */
     return model->engine->clock(ctx, model, options->machine, generation->prompt_tokens, steps,
-                                report);
+                                options->sampling.temperature > 0, report);
 }
 
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,

@@ -208,9 +208,14 @@ static uint32_t entry_of(const mur_program *program, uint32_t m)
                                                    : entry;
 }
 
+static uint64_t instructions_a_logit(const muc_uthinker_time *time, muc_clock_choice choice)
+{
+    return choice == MUC_CLOCK_DRAWN ? time->cpu_sample : time->cpu_logit;
+}
+
 muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
                           const muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
-                          bool choose, muc_clock_sums *sums)
+                          muc_clock_choice choice, muc_clock_sums *sums)
 {
     clock c = {
         .program = program, .machine = machine, .time = &machine->costs.time, .sums = sums
@@ -225,8 +230,9 @@ muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
     if (run_call(&c, entry, pos, m) != MUR_OK)
         return muc_fail(ctx, MUC_BUG, "clock", MUC_NO_OFFSET, "the program stops at position %u",
                         pos);
-    if (choose)
-        sums->choice_ps += execute(&c, (uint64_t)program->meta->vocabulary * c.time->cpu_logit);
+    if (choice != MUC_CLOCK_NOTHING)
+        sums->choice_ps +=
+            execute(&c, instructions_a_logit(c.time, choice) * program->meta->vocabulary);
     sums->ps += c.now;
     sums->calls++;
     sums->tokens += m;
@@ -236,7 +242,7 @@ muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
 
 muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
                           const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
-                          bool choose, muc_clock_sums *sums)
+                          muc_clock_choice choice, muc_clock_sums *sums)
 {
     while (count != 0) {
         uint32_t m = count < program->meta->rows ? count : program->meta->rows;
@@ -244,7 +250,8 @@ muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
         while (m > 1 && entry_of(program, m) == program->entry_count)
             m--;
         count -= m;
-        MUC_TRY(muc_clock_call(ctx, program, machine, pos, m, choose && count == 0, sums));
+        MUC_TRY(muc_clock_call(ctx, program, machine, pos, m,
+                               count == 0 ? choice : MUC_CLOCK_NOTHING, sums));
         pos += m;
     }
     return MUC_OK;

@@ -20,7 +20,7 @@ typedef struct muc_clock_sums {
     uint64_t dma_ps, array_ps, vector_ps; /* at work */
     uint64_t cpu_ps;                      /* executing; the rest of `ps` it waits */
     uint64_t cpu_instructions;
-    uint64_t embed_ps, choice_ps; /* of cpu_ps: what EMBED decodes, and the likeliest token */
+    uint64_t embed_ps, choice_ps; /* of cpu_ps: what EMBED decodes, and the next token */
     uint64_t calls, tokens, items, instructions;
     uint64_t array_cycles;               /* passes of MM: its roof */
     uint64_t macs;                       /* rows x columns x K x terms */
@@ -32,17 +32,25 @@ typedef struct muc_clock_sums {
     uint64_t least_bytes; /* that a machine with the same arithmetic must move, see SPEC.md */
 } muc_clock_sums;
 
-/* Adds a call of m tokens at position pos, by the entry that takes so many. choose: the likeliest
- * token is chosen afterwards. The machine has times. Fails with MUC_USAGE if no entry takes the
- * call, with MUC_BUG if the program, which is verified, does not run. */
+/* What is done with the logits after a call. */
+typedef enum muc_clock_choice {
+    MUC_CLOCK_NOTHING,
+    MUC_CLOCK_LIKELIEST, /* the likeliest token is chosen */
+    MUC_CLOCK_DRAWN      /* a token is drawn, at a temperature */
+} muc_clock_choice;
+
+/* Adds a call of m tokens at position pos, by the entry that takes so many. The machine has times.
+ * Fails with MUC_USAGE if no entry takes the call, with MUC_BUG if the program, which is verified,
+ * does not run. */
 muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
                           const muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
-                          bool choose, muc_clock_sums *sums);
+                          muc_clock_choice choice, muc_clock_sums *sums);
 
-/* The same for count tokens from position pos on, in calls as mur_lm makes them. */
+/* The same for count tokens from position pos on, in calls as mur_lm makes them; the choice is
+ * after the last one. */
 muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
                           const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
-                          bool choose, muc_clock_sums *sums);
+                          muc_clock_choice choice, muc_clock_sums *sums);
 
 /* What no machine of these costs can stay below, for the same calls; picoseconds, rounded down. */
 typedef struct muc_clock_roofs {

@@ -9,7 +9,7 @@ extern const muc_engine_kind muc_engine_machine;
 
 /* muc_engine_kind's clock of programs (report_program.c). */
 muc_status muc_clock_program(muc_context *ctx, const muc_model *model, const char *machine,
-                             uint32_t prompt, uint32_t steps, muc_report *report);
+                             uint32_t prompt, uint32_t steps, bool drawn, muc_report *report);
 
 /* Has watch called after each instruction of a program's engine. */
 void muc_engine_watch(muc_engine *engine,

@@ -16,7 +16,7 @@ static muc_status add_call(program_report *r, uint32_t pos, uint32_t m)
 {
     muc_clock_sums sums = { 0 };
 
-    MUC_TRY(muc_clock_feed(r->ctx, &r->program, &r->machine, pos, m, true, &sums));
+    MUC_TRY(muc_clock_feed(r->ctx, &r->program, &r->machine, pos, m, MUC_CLOCK_LIKELIEST, &sums));
     muc_report_begin_row(r->report);
     muc_report_add_count(r->report, "position", pos);
     muc_report_add_count(r->report, "tokens", m);
@@ -64,8 +64,8 @@ static muc_status make_report(program_report *r, const char *path,
         return muc_fail(r->ctx, MUC_USAGE, path, MUC_NO_OFFSET,
                         "%u tokens at position %u: the context has %u", tokens, options->position,
                         r->program.meta->context);
-    MUC_TRY(
-        muc_clock_feed(r->ctx, &r->program, &r->machine, options->position, tokens, true, &sums));
+    MUC_TRY(muc_clock_feed(r->ctx, &r->program, &r->machine, options->position, tokens,
+                           MUC_CLOCK_LIKELIEST, &sums));
     muc_report_add_text(r->report, "file", "%s", path);
     muc_report_add_text(r->report, "machine", "%s", r->machine.name);
     muc_report_add_count(r->report, "position", options->position);
@@ -113,13 +113,13 @@ muc_status muc_report_uthinker(muc_context *ctx, const char *path,
 
 static muc_status add_run(muc_context *ctx, const mur_program *program,
                           const muc_uthinker_machine *machine, uint32_t prompt, uint32_t steps,
-                          muc_report *report)
+                          muc_clock_choice choice, muc_report *report)
 {
     muc_clock_sums first = { 0 }, others = { 0 };
 
-    MUC_TRY(muc_clock_feed(ctx, program, machine, 0, prompt, true, &first));
+    MUC_TRY(muc_clock_feed(ctx, program, machine, 0, prompt, choice, &first));
     for (uint32_t i = 0; i < steps; i++)
-        MUC_TRY(muc_clock_call(ctx, program, machine, prompt + i, 1, true, &others));
+        MUC_TRY(muc_clock_call(ctx, program, machine, prompt + i, 1, choice, &others));
     muc_report_add_text(report, "machine", "%s", machine->name);
     muc_report_begin_group(report, "machine_prompt");
     muc_clock_add_summary(report, machine, &first);
@@ -131,7 +131,7 @@ static muc_status add_run(muc_context *ctx, const mur_program *program,
 }
 
 muc_status muc_clock_program(muc_context *ctx, const muc_model *model, const char *machine,
-                             uint32_t prompt, uint32_t steps, muc_report *report)
+                             uint32_t prompt, uint32_t steps, bool drawn, muc_report *report)
 {
     const mur_program *program = muc_model_program(model);
     muc_uthinker_machine found;
@@ -143,7 +143,8 @@ muc_status muc_clock_program(muc_context *ctx, const muc_model *model, const cha
     else
         prompt = 0;
     if (status == MUC_OK && prompt)
-        status = add_run(ctx, program, &found, prompt, steps, report);
+        status = add_run(ctx, program, &found, prompt, steps,
+                         drawn ? MUC_CLOCK_DRAWN : MUC_CLOCK_LIKELIEST, report);
     muc_arena_free(&arena);
     return status;
 }
