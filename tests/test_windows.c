@@ -61,6 +61,13 @@ static uint32_t count_of(const muc_graph *graph, muc_op op)
     return count;
 }
 
+static muc_status lay(muc_context *ctx, muc_graph *graph)
+{
+    MUC_TRY(muc_lay_channels_last(ctx, graph));
+    MUC_TRY(muc_lay_windows(ctx, graph));
+    return muc_canonicalise(ctx, graph);
+}
+
 /* the same before and after, and no node of this kind left */
 static void check_same(const char *text, muc_op gone)
 {
@@ -71,7 +78,7 @@ static void check_same(const char *text, muc_op gone)
     size_t elements = run(ctx, graph, (uint8_t *)before);
 
     CHECK_OK(ctx, muc_fuse(ctx, graph));
-    CHECK_OK(ctx, muc_lay_windows(ctx, graph));
+    CHECK_OK(ctx, lay(ctx, graph));
     CHECK_OK(ctx, muc_graph_verify(ctx, graph));
     CHECK_EQ(count_of(graph, gone), 0);
     CHECK_EQ(run(ctx, graph, (uint8_t *)after), elements);
@@ -193,7 +200,7 @@ static void lines_and_norms_become_convolutions_over_pixels(void **state)
 
     (void)state;
     check_same(line, MUC_OP_BATCH_NORM);
-    CHECK_OK(ctx, muc_lay_windows(ctx, graph));
+    CHECK_OK(ctx, lay(ctx, graph));
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const muc_node *node = &graph->nodes[n];
 

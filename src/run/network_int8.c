@@ -149,14 +149,18 @@ static muc_status calibrate(muc_context *ctx, muc_graph *graph, const muc_sample
     return MUC_OK;
 }
 
-/* one way to look at a network, before it is quantized or compared */
+/* The passes before a network is quantized: those of mcu that real numbers need, so that each
+ * tensor that gets a scale is one that stays. */
 static muc_status prepare(muc_context *ctx, muc_graph *graph)
 {
-    MUC_TRY(muc_dequantize_constants(ctx, graph));
-    MUC_TRY(muc_canonicalise(ctx, graph));
+    MUC_TRY(muc_dequantize_constants(ctx, graph)); /* weights get scales of int8's own */
+    MUC_TRY(muc_canonicalise(ctx, graph));         /* patterns and fusion look for neighbours */
     MUC_TRY(muc_recognise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));
-    return muc_lay_windows(ctx, graph);
+    MUC_TRY(muc_lay_channels_last(ctx, graph)); /* int8 kernels read no other layout */
+    MUC_TRY(muc_lay_windows(ctx, graph));
+    MUC_TRY(muc_canonicalise(ctx, graph)); /* again: transposes and views that met cancel out */
+    return muc_recognise(ctx, graph); /* again: norms over channels have their axis last only now */
 }
 
 static muc_status quantize_on(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,

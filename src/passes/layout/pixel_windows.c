@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/simplify/canonical.h"
-#include "passes/simplify/patterns.h"
 #include "passes/rewrite.h"
 
 enum { MOST_ATTRIBUTES = 16, SPATIAL = 2 };
@@ -450,8 +448,5 @@ muc_status muc_lay_windows(muc_context *ctx, muc_graph *graph)
     static muc_rewrite_rule *const rules[] = { split_transposed, spread_norm, widen_line,
                                                turn_view };
 
-    MUC_TRY(muc_lay_channels_last(ctx, graph));
-    MUC_TRY(muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL));
-    MUC_TRY(muc_canonicalise(ctx, graph));
-    return muc_recognise(ctx, graph);
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }

@@ -5,11 +5,10 @@
 
 #include "graph/graph.h"
 
-/* muc_lay_channels_last, after which transposed convolutions with constant weights are convolutions
- * that make a block of pixels each, operators over one dimension are over two, batch norms that no
- * weights before them took are depthwise convolutions, and functions element by element stand
- * before views. Integers stay the same bit for bit. Then muc_recognise once more: of norms over
- * channels. */
+/* Of a graph with its channels last (muc_lay_channels_last): transposed convolutions with constant
+ * weights become convolutions that make a block of pixels each, operators over one dimension are
+ * over two, batch norms that no weights before them took are depthwise convolutions, and functions
+ * element by element stand before views. Integers stay the same bit for bit. */
 muc_status muc_lay_windows(muc_context *ctx, muc_graph *graph);
 
 #endif

@@ -12,11 +12,17 @@ muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph)
 {
     uint32_t images;
 
+    /* one form of integers: tensors that carry quantization */
     MUC_TRY(muc_fold_quantization(ctx, graph));
+    /* what stayed real has real weights */
     MUC_TRY(muc_dequantize_constants(ctx, graph));
+    /* the chip computes no constants */
     MUC_TRY(muc_fold_up_to(ctx, graph, MOST_CONSTANT_BYTES));
-    MUC_TRY(muc_take_one_image(ctx, graph, &images)); /* of which runs take one at a time */
+    /* runs take one image at a time */
+    MUC_TRY(muc_take_one_image(ctx, graph, &images));
+    /* fusion looks for neighbours; norms stay, for the DSP stage does them */
     MUC_TRY(muc_canonicalise(ctx, graph));
-    MUC_TRY(muc_fuse_but_norms(ctx, graph)); /* the DSP stage does them */
+    MUC_TRY(muc_fuse_but_norms(ctx, graph));
+    /* the chip's frames have channels last */
     return muc_lay_channels_last(ctx, graph);
 }

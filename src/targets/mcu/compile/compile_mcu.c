@@ -7,13 +7,6 @@
 #include "targets/mcu/compile/compile_decoder.h"
 #include "run/fingerprint.h"
 #include "run/network_int8.h"
-#include "passes/simplify/canonical.h"
-#include "passes/simplify/fold.h"
-#include "passes/simplify/patterns.h"
-#include "passes/integer/qdq.h"
-#include "passes/integer/fuse_requantize.h"
-#include "passes/integer/shift_unsigned.h"
-#include "passes/layout/pixel_windows.h"
 #include "ref/ref.h"
 #include "report/report_builder.h"
 #include "targets/mcu/compile/mcu.h"
@@ -95,23 +88,6 @@ static muc_status check_as_reference(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_ref_open(ctx, graph, &ref));
     muc_ref_close(ref);
     return MUC_OK;
-}
-
-/* the same for the code and for what it is compared with */
-muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
-{
-    MUC_TRY(muc_fold_quantization(ctx, graph));
-    MUC_TRY(muc_shift_quantized(ctx, graph));
-    MUC_TRY(muc_dequantize_constants(ctx, graph));
-    MUC_TRY(muc_compute_in_f32(ctx, graph));
-    MUC_TRY(muc_fold(ctx, graph));
-    MUC_TRY(muc_canonicalise(ctx, graph));
-    MUC_TRY(muc_recognise(ctx, graph));
-    MUC_TRY(muc_fuse(ctx, graph));
-    MUC_TRY(muc_fuse_requantizations(ctx, graph));
-    MUC_TRY(muc_shift_requantized(ctx, graph));
-    MUC_TRY(muc_fuse_requantizations(ctx, graph)); /* lookups of lookups */
-    return muc_lay_windows(ctx, graph);
 }
 
 /* "record_0_pos8_m1.i32": the calibration record of each export */
