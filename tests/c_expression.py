@@ -7,7 +7,7 @@ LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", ">", "<=", ">
 OTHER = {"||": "&&", "&&": "||", "|": "&", "^": "|", "&": "|", "==": "!=", "!=": "==", "<": ">", ">": "<", "<=": ">", ">=": "<", "<<": ">>",
          ">>": "<<", "+": "-", "-": "+", "*": "+", "/": "*", "%": "/"}
 ORDERED = {"<<", ">>", "-", "/", "%"}
-TYPES = ("T", "S", "U")
+TYPES = ("T", "S", "U", "A")
 
 
 class Trap(Exception):
@@ -133,6 +133,8 @@ def changes(tree):
     kind = tree[0]
     if kind == "number":
         yield ("number", tree[1] + 1 if isinstance(tree[1], int) else tree[1] * 1.1)
+    if kind == "name" and tree[1] in ("lowest", "highest"):
+        yield ("name", "lowest" if tree[1] == "highest" else "highest")
     if kind == "unary":
         yield tree[2]
     if kind == "binary":

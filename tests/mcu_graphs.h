@@ -67,6 +67,10 @@ static const char *const mcu_graphs[] = {
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [2, 1, 4] = reduce_mean a axes=[1]\noutput y\n",
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [3] = reduce_max a axes=[0, 2] keep_dims=0\noutput "
     "y\n",
+    "tensor a = input i32 [2, 3, 4]\nnode y i32 [2, 4] = reduce_l1 a axes=[1] keep_dims=0\noutput "
+    "y\n",
+    "tensor a = input i8 [2, 3, 4]\nnode y i8 [3] = reduce_prod a axes=[0, 2] keep_dims=0\noutput "
+    "y\n",
     "tensor a = input f32 [2, 3, 4]\nnode y f32 [2, 3, 4] = softmax a axis=1\noutput y\n",
     "tensor a = input f32 [2, 8]\ntensor g = input f32 [8]\ntensor b = input f32 [8]\n"
     "node y f32 [2, 8] = layer_norm a, g, b axis=1 epsilon=1e-5\noutput y\n",

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Each row of src/graph/elementwise.def against what ONNX and PyTorch say the operator is, written down here once more. Prints TAP.
+"""Each row of src/graph/elementwise.def and reductions.def against what ONNX and PyTorch say the operator is, written down here once more. Prints TAP.
 
     tests/test_formulas.py MUC      from the source root
 
 muc run computes each operator on SAMPLES in float32 and integers. The second half changes each formula once (sign, bound, operation,
 order), computes it on the same samples, and asks that the same comparison refuses it: so no row could be wrong in that way and pass.
 """
+import functools
 import math
 import pathlib
 import re
@@ -21,6 +22,7 @@ INF, NAN = math.inf, math.nan
 SAMPLES = [-20.0, -7.0, -3.0, -2.5, -1.5, -1.0, -0.75, -0.5, -0.25, -0.125, -0.0, 0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.5, 3.0, 7.0, 20.0]
 SPECIAL = [INF, -INF, NAN]
 WHOLE = {"i8": ("b", 8, True), "u8": ("B", 8, False), "i32": ("i", 32, True), "u32": ("I", 32, False), "i64": ("q", 64, True)}
+WIDE = {**WHOLE, "u64": ("Q", 64, False)}
 WHOLE_SAMPLES = [-(1 << 40), -128, -127, -100, -7, -3, -2, -1, 0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, 100, 127, 128, 200, 255, 1 << 31, (1 << 63) - 1]
 TOLERANCE = 2e-6
 
@@ -131,6 +133,19 @@ for name in ("equal", "less", "less_or_equal", "greater", "greater_or_equal"):
     WHOLE_MEANING[name] = lambda a, b, bits, of=MEANING[name]: of(a, b)
 BOOL_MEANING = {"not": lambda x: x == 0, "and": lambda a, b: a + b == 2, "or": lambda a, b: a + b > 0, "xor": lambda a, b: a + b == 1,
                 "equal": lambda a, b: a == b}
+# reductions of a list
+FOLDS = {
+    "reduce_sum": sum, "reduce_mean": lambda v: sum(v) / len(v), "reduce_max": lambda v: functools.reduce(greatest, v),
+    "reduce_min": lambda v: functools.reduce(least, v), "reduce_prod": math.prod, "reduce_l1": lambda v: sum(map(abs, v)),
+    "reduce_l2": lambda v: MEANING["sqrt"](sum(x ** 2 for x in v)), "reduce_log_sum": lambda v: MEANING["log"](sum(v)),
+    "reduce_log_sum_exp": lambda v: MEANING["log"](sum(map(math.exp, v))), "reduce_sum_square": lambda v: sum(x ** 2 for x in v),
+}
+LISTS = [[1.5, -0.5, 2.5], [0.25, 0.5, 0.75], [20.0, -3.0, 7.0], [-7.0, -2.5, -3.0], [0.0, 0.0, 0.0], [88.5, 100.0, 99.0],
+         [INF, 1.0, 2.0], [1.0, -INF, 2.0], [-INF, -INF, -INF], [1.0, NAN, 2.0], [INF, 3.0, -INF]]
+# before they wrap; sum: wrapped to 64 bits
+WHOLE_FOLDS = {**{name: FOLDS[f"reduce_{name}"] for name in ("max", "min", "prod", "l1", "sum_square")}, "sum": sum}
+WHOLE_LISTS = [[1, 2, 3], [-7, 5, -1], [-128, -127, -100], [127, 100, 126], [0, 0, 0], [200, 255, 128], [-1, 0, -7], [1 << 40, -1, -(1 << 63)],
+               [(1 << 63) - 1, 2, 1], [(1 << 64) - 1, (1 << 63) + 5, 3]]
 # parts of changed formulas that give the same results
 EQUIVALENT = {
     "is_inf": ["(x > 1)"],  # an infinity is beyond 1, too
@@ -154,19 +169,24 @@ def arguments(text):
     return [" ".join(part.split()) for part in parts]
 
 
-def rows():
-    """(operator, attribute values that choose it, inputs, real formula or None, integer formula or None) of each formula."""
-    text = (ROOT / "src/graph/elementwise.def").read_text()
+def table(name, kinds):
+    """(match of kinds, arguments) of each row of a table."""
+    text = (ROOT / "src/graph" / name).read_text()
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    names, found = {}, []
-    for match in re.finditer(r"^MUC_(REAL|NUMBER|WHOLE|TRUTH|TEST)(_IF)?\(", text, re.M):
+    for match in re.finditer(rf"^MUC_{kinds}\(", text, re.M):
         end, depth = match.end(), 1
         while depth:
             depth += (text[end] == "(") - (text[end] == ")") if text[end] != '"' else 0
             if text[end] == '"':
                 end = text.index('"', end + 1)
             end += 1
-        parts = arguments(text[match.end():end - 1])
+        yield match, arguments(text[match.end():end - 1])
+
+
+def rows():
+    """(operator, attribute values that choose it, inputs, real formula or None, integer formula or None) of each formula."""
+    names, found = {}, []
+    for match, parts in table("elementwise.def", "(REAL|NUMBER|WHOLE|TRUTH|TEST)(_IF)?"):
         if match[2]:
             operator, values = names[parts[1]], {parts[2].lower(): parts[3].replace("MUC_WORD_", "").lower()}
             formulas, inputs = parts[4:], "ONE" if operator == "gelu" else "TWO"
@@ -177,6 +197,13 @@ def rows():
         whole = None if match[1] in ("REAL", "TEST") else formulas[-1]
         found.append((operator, values, 1 if inputs in ("ONE", "TESTED") else 2, real, whole))
     return found
+
+
+def folds():
+    """(operator, (start, step, end) of real numbers, the same of integers or None) of each reduction."""
+    for _, parts in table("reductions.def", "REDUCE_(REAL|NUMBER)"):
+        formulas = [tuple(arguments(part[1:-1])) for part in parts[4:-1]]
+        yield (parts[1].strip('"'), formulas[0], formulas[1] if len(formulas) > 1 else None)
 
 
 def chosen(values, attributes):
@@ -204,10 +231,23 @@ def agree(found, expected):
 
 # ---- what muc computes ----
 
-def npy(code, values):
+def npy(code, values, shape=None):
     descr = {"B": "|u1", "b": "|i1", "?": "|b1"}.get(code) or f"<{'f' if code == 'f' else 'i' if code in 'iq' else 'u'}{struct.calcsize(code)}"
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(values)},), }}".ljust(117) + "\n"
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape or (len(values),)}, }}".ljust(117) + "\n"
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values)
+
+
+def run_graph(text, inputs, outputs):
+    """The files of the outputs that muc run computes of the inputs' files."""
+    with tempfile.TemporaryDirectory() as folder:
+        graph, given, got = (pathlib.Path(folder) / name for name in ("g.graph", "in.npz", "out.npz"))
+        graph.write_text(text)
+        with zipfile.ZipFile(given, "w") as archive:
+            for name, data in inputs.items():
+                archive.writestr(f"{name}.npy", data)
+        muc("run", graph, "--input", given, "--output", got)
+        with zipfile.ZipFile(got) as archive:
+            return [archive.read(f"{name}.npy") for name in outputs]
 
 
 def computed(jobs, dtype, code, columns):
@@ -218,15 +258,7 @@ def computed(jobs, dtype, code, columns):
         words = " ".join(f"{key}={value}" for key, value in attributes.items())
         text += f"node y{i} {'bool' if truth else dtype} [{count}] = {operator} {', '.join('ab'[:len(columns)])} {words}\n"
     text += "".join(f"output y{i}\n" for i in range(len(jobs)))
-    with tempfile.TemporaryDirectory() as folder:
-        graph, given, got = (pathlib.Path(folder) / name for name in ("g.graph", "in.npz", "out.npz"))
-        graph.write_text(text)
-        with zipfile.ZipFile(given, "w") as archive:
-            for i, column in enumerate(columns):
-                archive.writestr(f"{'ab'[i]}.npy", npy(code, column))
-        muc("run", graph, "--input", given, "--output", got)
-        with zipfile.ZipFile(got) as archive:
-            data = [archive.read(f"y{i}.npy") for i in range(len(jobs))]
+    data = run_graph(text, {"ab"[i]: npy(code, column) for i, column in enumerate(columns)}, [f"y{i}" for i in range(len(jobs))])
     results = []
     for (_, _, truth), raw in zip(jobs, data):
         kind = "B" if truth else code
@@ -292,6 +324,37 @@ def test_integers_are_what_the_operators_are_said_to_be():
 def test_truths_are_what_the_operators_are_said_to_be():
     check_computed(BOOL_MEANING, {}, "bool", "B", lambda operator, inputs: pairs([0, 1], inputs),
                    lambda operator, attributes, sample: BOOL_MEANING[operator](*sample))
+
+
+def whole_fold(operator, dtype, values):
+    _, bits, signed = WIDE[dtype]
+    if operator == "reduce_mean":
+        return truncated(wrapped(sum(values), 64, signed), len(values))
+    return wrapped(WHOLE_FOLDS[operator.removeprefix("reduce_")](values), bits, signed)
+
+
+def whole_lists(dtype):
+    _, bits, signed = WIDE[dtype]
+    return [values for values in WHOLE_LISTS if [wrapped(x, bits, signed) for x in values] == values]
+
+
+def check_reduced(operators, dtype, code, lists, expected_of):
+    """The reductions of each list, a row of an array."""
+    text = f"graph folds\ntensor a = input {dtype} [{len(lists)}, 3]\n"
+    text += "".join(f"node {name} {dtype} [{len(lists)}] = {name} a axes=[1] keep_dims=0\noutput {name}\n" for name in operators)
+    results = run_graph(text, {"a": npy(code, [x for values in lists for x in values], (len(lists), 3))}, operators)
+    for name, raw in zip(operators, results):
+        for values, result in zip(lists, struct.unpack(f"<{len(lists)}{code}", raw[-len(lists) * struct.calcsize(code):])):
+            assert agree(result, expected_of(name, values)), f"{name} of {dtype} {values} is {result}, expected {expected_of(name, values)}"
+
+
+def test_reductions_are_what_they_are_said_to_be():
+    names = [name for name, _, _ in folds()]
+    assert set(names) == set(FOLDS), "a reduction has no meaning in this test"
+    check_reduced(names, "f32", "f", LISTS, lambda name, values: guarded(FOLDS[name])(values))
+    for dtype, (code, _, _) in WIDE.items():
+        check_reduced([name for name, _, whole in folds() if whole], dtype, code, whole_lists(dtype),
+                      lambda name, values: whole_fold(name, dtype, values))
 
 
 # ---- each formula, changed ----
@@ -369,6 +432,42 @@ def test_every_change_of_a_formula_of_integers_fails():
                                lambda tree, sample: bool(c_expression.value(tree, named(sample, {}), {}, lambda kind, value: value)),
                                lambda sample: BOOL_MEANING[operator](*sample))
     assert count > 100, f"only {count} changes"
+
+
+def folded(trees, values, functions, names, cast=None):
+    """What the trees of start, step and end make of the values; cast: to the type of sum."""
+    def of(tree, **more):
+        found = c_expression.value(tree, {**names, "n": len(values), **more}, functions, cast)
+        return cast("T", found) if cast else found
+    total = of(trees[0])
+    for x in values:
+        total = of(trees[1], sum=total, x=x)
+    return of(trees[2], sum=total)
+
+
+def test_every_change_of_a_reduction_fails():
+    count = 0
+    for operator, real, whole in folds():
+        trees = list(map(c_expression.read, real))
+
+        def real_value(tree, at, i):
+            most = functools.reduce(greatest, at)
+            names = {"infinity": INF, "most": 0.0 if math.isinf(most) else most}
+            return folded([*trees[:i], tree, *trees[i + 1:]], at, {**FUNCTIONS, "exp_in_sum": FUNCTIONS["exp"]}, names)
+        for i, text in enumerate(real):
+            count += check_changes(operator, text, LISTS, lambda tree, at: real_value(tree, at, i), guarded(FOLDS[operator]))
+        whole_trees = list(map(c_expression.read, whole or ()))
+
+        def whole_value(tree, at, i):
+            _, bits, signed = WIDE[at[0]]
+            names = {"lowest": -(1 << 63) if signed else 0, "highest": (1 << 63) - 1 if signed else (1 << 64) - 1}
+            found = folded([*whole_trees[:i], tree, *whole_trees[i + 1:]], at[1], {}, names,
+                           lambda kind, value: wrapped(value, 64, signed and kind not in "UA"))
+            return wrapped(found, bits, signed)
+        samples = [(dtype, values) for dtype in WIDE for values in whole_lists(dtype)]
+        for i, text in enumerate(whole or ()):
+            count += check_changes(operator, text, samples, lambda tree, at: whole_value(tree, at, i), lambda at: whole_fold(operator, *at))
+    assert count > 50, f"only {count} changes"
 
 
 if __name__ == "__main__":

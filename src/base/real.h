@@ -19,4 +19,15 @@ double muc_tanh(double x);
 double muc_erf(double x);
 double muc_atan(double x);
 
+/* A NaN of either stays. */
+static inline double muc_max(double x, double y)
+{
+    return x > y || x != x ? x : y;
+}
+
+static inline double muc_min(double x, double y)
+{
+    return x < y || x != x ? x : y;
+}
+
 #endif

@@ -143,17 +143,6 @@ static double acosh_of(double x)
     return x > 1e8 ? muc_log_of_any(x) + ln_2 : muc_log1p((x - 1) + sqrt((x - 1) * (x + 1)));
 }
 
-/* a NaN of either stays */
-static double max_of(double x, double y)
-{
-    return x > y || x != x ? x : y;
-}
-
-static double min_of(double x, double y)
-{
-    return x < y || x != x ? x : y;
-}
-
 /* the rest with y's sign */
 static double mod_of(double x, double y)
 {

@@ -49,6 +49,11 @@ bool muc_op_has_table(muc_op op)
     return ops[op].flags & MUC_OP_BY_TABLE;
 }
 
+bool muc_op_reduces(muc_op op)
+{
+    return ops[op].flags & MUC_OP_REDUCES;
+}
+
 bool muc_op_find(const char *name, muc_op *out)
 {
     for (unsigned i = 0; i < MUC_COUNT(ops); i++) {

@@ -46,6 +46,7 @@ enum {
     /* QUANTIZED, of 8 bits by a table of all 256 results (muc_scale_table) */
     MUC_OP_BY_TABLE = 512,
     MUC_OP_TABLE = MUC_OP_BY_TABLE | MUC_OP_QUANTIZED,
+    MUC_OP_REDUCES = 1024, /* a row of reductions.def */
 };
 
 typedef struct muc_op_info {
@@ -185,6 +186,8 @@ typedef struct muc_graph {
 const muc_op_info *muc_op_get(muc_op op);
 /* whether it has the flag MUC_OP_BY_TABLE */
 bool muc_op_has_table(muc_op op);
+/* whether it has the flag MUC_OP_REDUCES */
+bool muc_op_reduces(muc_op op);
 bool muc_op_find(const char *name, muc_op *out);
 const muc_attribute_info *muc_attribute_get(muc_attribute_key key);
 bool muc_attribute_find(const char *name, muc_attribute_key *out);

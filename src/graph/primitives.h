@@ -1,4 +1,4 @@
-/* primitives.h - the functions that the formulas of elementwise.def may call, a line each.
+/* primitives.h - the functions that formulas of elementwise.def and reductions.def may call.
  *
  * OF(of_f32, of_f64): what computes it for each type of real numbers; who includes this file
  * defines OF, to take one of them, and R(number), a constant of that type. Of f32 they are the
@@ -18,6 +18,7 @@
 #define cosh(x) OF(mur_real_cosh(x), cosh_of(x))
 #define erf(x) OF(mur_real_erf(x), muc_erf(x))
 #define exp(x) OF(mur_real_exp_nearest(x), muc_exp(x))
+#define exp_in_sum(x) OF(mur_real_exp(x), muc_exp(x))
 #define expm1(x) OF(mur_real_expm1(x), muc_expm1(x))
 #define floor(x) OF(mur_floor(x), floor(x))
 #define fmod(x, y) OF(mur_fmod(x, y), fmod(x, y))
@@ -25,8 +26,8 @@
     OF(mur_real_hard_sigmoid(x, alpha, beta), hard_sigmoid_of(x, alpha, beta))
 #define infinity OF(mur_float_of(MUR_INFINITY_BITS), INFINITY)
 #define log(x) OF(mur_real_log(x), muc_log_of_any(x))
-#define max(x, y) OF(mur_max(x, y), max_of(x, y))
-#define min(x, y) OF(mur_min(x, y), min_of(x, y))
+#define max(x, y) OF(mur_max(x, y), muc_max(x, y))
+#define min(x, y) OF(mur_min(x, y), muc_min(x, y))
 #define mod(x, y) OF(mur_real_mod(x, y), mod_of(x, y))
 #define round(x) OF(mur_round_even(x), nearbyint(x))
 #define sigmoid(x) OF(mur_real_sigmoid(x), sigmoid_of(x))

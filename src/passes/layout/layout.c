@@ -546,19 +546,10 @@ static fate fate_of(const layout *l, const muc_node *node, attributes *a)
         if (muc_node_attribute(node, MUC_KEY_AXIS))
             map_axis(l, node, a);
         return LAST;
-    case MUC_OP_REDUCE_SUM:
-    case MUC_OP_REDUCE_MEAN:
-    case MUC_OP_REDUCE_MAX:
-    case MUC_OP_REDUCE_MIN:
-    case MUC_OP_REDUCE_PROD:
-    case MUC_OP_REDUCE_L1:
-    case MUC_OP_REDUCE_L2:
-    case MUC_OP_REDUCE_SUM_SQUARE:
-        if (!map_axes(l, node, a))
+    default:
+        if (!muc_op_reduces(node->op) || !map_axes(l, node, a))
             return KEEP;
         return muc_node_integer_or(node, MUC_KEY_KEEP_DIMS, 1) ? LAST : PLAIN;
-    default:
-        return KEEP;
     }
 }
 

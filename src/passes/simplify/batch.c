@@ -63,9 +63,6 @@ static bool keeps_apart(const muc_graph *graph, const muc_node *node, uint32_t i
     case MUC_OP_LINEAR:
     case MUC_OP_SOFTMAX:
     case MUC_OP_LOG_SOFTMAX:
-    case MUC_OP_REDUCE_MEAN:
-    case MUC_OP_REDUCE_MAX:
-    case MUC_OP_REDUCE_SUM:
     case MUC_OP_CONCAT:
     case MUC_OP_TRANSPOSE:
     case MUC_OP_RESHAPE:
@@ -76,7 +73,7 @@ static bool keeps_apart(const muc_graph *graph, const muc_node *node, uint32_t i
             return false;
         break;
     default:
-        if (!(muc_op_get(node->op)->flags & MUC_OP_POINTWISE))
+        if (!(muc_op_get(node->op)->flags & (MUC_OP_POINTWISE | MUC_OP_REDUCES)))
             return false;
     }
     if (names_first_axis(node))

@@ -255,7 +255,7 @@ static bool match_node(match *m, const char *at, const muc_node *node)
         return match_product(m, operands, node);
     if (strlen(name) != length || memcmp(name, at, length) != 0 || !add_step(m, node))
         return false;
-    if ((node->op == MUC_OP_SOFTMAX || strncmp(name, "reduce", 6) == 0) && !match_axes(m, node))
+    if ((node->op == MUC_OP_SOFTMAX || muc_op_reduces(node->op)) && !match_axes(m, node))
         return false;
     tried = *m;
     if (match_operands(&tried, operands, node, false)) {

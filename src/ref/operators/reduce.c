@@ -1,193 +1,163 @@
-/* reduce.c - sums, means, extremes and norms over dimensions. Real numbers accumulate in double,
- * integers as integers of 64 bits, in the order in which x has its elements. */
+/* reduce.c - reductions by their formulas (graph/reductions.def). Real numbers accumulate in
+ * double, integers as integers of 64 bits, in the order in which x has its elements. */
 #include <math.h>
+#include <string.h>
 
 #include "base/real.h"
 #include "ref/walk.h"
 
+#define OF(of_f32, of_f64) of_f64
+#define R(number) number
+#include "graph/primitives.h"
+
 enum { CHUNK = 256 };
 
-/* A node at work: each element of x goes into one accumulator. */
+typedef struct fold_form fold_form;
+
+/* A node at work: each element of x goes into one sum. */
 typedef struct reduction {
     const muc_ref_call *call;
-    muc_op op;
-    size_t done;       /* elements of x */
-    double *reals;     /* [output elements], or */
-    int64_t *integers; /* the same */
-    double *most;      /* log_sum_exp: the greatest of each, which the exponents are less */
-    uint64_t flip;     /* u64: makes the order of int64 that of its bits */
+    const fold_form *fold;
+    bool is_real;
+    size_t done;  /* elements of x */
+    void *sums;   /* [output elements] of double or of integers of 64 bits */
+    double *most; /* NULL, or the greatest element of each sum, 0 where that is infinite */
 } reduction;
 
-static double join_reals(const reduction *r, double a, double x, size_t out)
-{
-    switch ((unsigned)r->op) {
-    case MUC_OP_REDUCE_MAX:
-        return x > a || x != x ? x : a;
-    case MUC_OP_REDUCE_MIN:
-        return x < a || x != x ? x : a;
-    case MUC_OP_REDUCE_PROD:
-        return a * x;
-    case MUC_OP_REDUCE_L1:
-        return a + fabs(x);
-    case MUC_OP_REDUCE_L2:
-    case MUC_OP_REDUCE_SUM_SQUARE:
-        return a + x * x;
-    case MUC_OP_REDUCE_LOG_SUM_EXP:
-        return a + muc_exp(x - r->most[out]);
-    default:
-        return a + x;
-    }
-}
+/* The formulas of a reduction for one type of sums, over arrays of them. */
+struct fold_form {
+    void (*start)(void *sums, size_t count);
+    /* takes n elements of x into the sums from number out, step apart */
+    void (*add)(const reduction *r, const void *x, size_t n, size_t out, size_t step);
+    /* makes results of count sums of n elements each */
+    void (*end)(const reduction *r, size_t count, size_t n);
+    const char *step; /* as the row has it */
+};
 
-static int64_t join_integers(const reduction *r, int64_t a, int64_t x)
-{
-    uint64_t p = (uint64_t)a, q = (uint64_t)x;
-    bool greater = (int64_t)(q ^ r->flip) > (int64_t)(p ^ r->flip);
-
-    switch ((unsigned)r->op) {
-    case MUC_OP_REDUCE_MAX:
-        return greater ? x : a;
-    case MUC_OP_REDUCE_MIN:
-        return greater ? a : x;
-    case MUC_OP_REDUCE_PROD:
-        return (int64_t)(p * q);
-    case MUC_OP_REDUCE_L1:
-        return (int64_t)(p + (x < 0 && !r->flip ? 0 - q : q));
-    case MUC_OP_REDUCE_SUM_SQUARE:
-        return (int64_t)(p + q * q);
-    default:
-        return (int64_t)(p + q);
+#define lowest ((T)-1 < 1 ? (T)INT64_MIN : 0)
+#define highest ((T)-1 < 1 ? (T)INT64_MAX : (T)-1)
+#define FOLD(name, type, at_first, with_x, at_last) \
+    static void start_##name(void *sums, size_t count) \
+    { \
+        typedef type T; \
+        for (size_t i = 0; i < count; i++) \
+            ((T *)sums)[i] = at_first; \
+    } \
+    static void add_##name(const reduction *r, const void *from, size_t count, size_t out, \
+                           size_t step) \
+    { \
+        typedef type T; \
+        typedef uint64_t U, A; \
+        T *sums = r->sums; \
+        (void)sizeof(U), (void)sizeof(A); \
+        for (size_t i = 0; i < count; i++, out += step) { \
+            const T sum = sums[out], x = ((const T *)from)[i]; \
+            const double most = r->most ? r->most[out] : 0; \
+            (void)most; \
+            sums[out] = (T)(with_x); \
+        } \
+    } \
+    static void end_##name(const reduction *r, size_t count, size_t each) \
+    { \
+        typedef type T; \
+        const T n = (T)each; \
+        (void)n; \
+        for (size_t i = 0; i < count; i++) { \
+            const T sum = ((const T *)r->sums)[i]; \
+            const double most = r->most ? r->most[i] : 0; \
+            (void)most; \
+            ((T *)r->sums)[i] = at_last; \
+        } \
     }
+#define MUC_OP(id, ...)
+#define MUC_FOLD_REAL(id, start, step, end) FOLD(id##_F64, double, start, step, end)
+#define MUC_FOLD_WHOLE(id, start, step, end) \
+    FOLD(id##_I64, int64_t, start, step, end) \
+    FOLD(id##_U64, uint64_t, start, step, end)
+#include "graph/ops.def"
+
+static const fold_form *fold_of(muc_op op, bool is_real, bool is_signed)
+{
+    static const fold_form forms[MUC_OP_COUNT][3] = {
+#define MUC_OP(id, ...)
+#define FORM(name, step) \
+    { \
+        start_##name, add_##name, end_##name, #step \
+    }
+#define MUC_FOLD_REAL(id, start, step, end) [MUC_OP_##id][0] = FORM(id##_F64, step),
+#define MUC_FOLD_WHOLE(id, start, step, end) \
+    [MUC_OP_##id][1] = FORM(id##_I64, step), [MUC_OP_##id][2] = FORM(id##_U64, step),
+#include "graph/ops.def"
+    };
+    const fold_form *whole = &forms[op][is_signed ? 1 : 2];
+
+    return is_real || !whole->step ? forms[op] : whole;
 }
 
 static void add_run(void *arg, size_t n, const size_t *at, const size_t *step)
 {
     reduction *r = arg;
-    double reals[CHUNK];
-    int64_t integers[CHUNK];
+    double real[CHUNK];
+    int64_t whole[CHUNK];
 
     for (size_t i = 0; i < n; i += CHUNK) {
-        size_t count = n - i < CHUNK ? n - i : CHUNK, out = at[0] + i * step[0];
+        size_t count = n - i < CHUNK ? n - i : CHUNK;
 
-        if (r->reals)
-            muc_ref_load_reals(r->call->inputs[0], r->done, count, reals);
+        if (r->is_real)
+            muc_ref_load_reals(r->call->inputs[0], r->done, count, real);
         else
-            muc_ref_load_integers(r->call->inputs[0], r->done, count, integers);
-        for (size_t j = 0; j < count; j++, out += step[0]) {
-            if (r->reals)
-                r->reals[out] = join_reals(r, r->reals[out], reals[j], out);
-            else
-                r->integers[out] = join_integers(r, r->integers[out], integers[j]);
-        }
+            muc_ref_load_integers(r->call->inputs[0], r->done, count, whole);
+        r->fold->add(r, r->is_real ? (const void *)real : whole, count, at[0] + i * step[0],
+                     step[0]);
         r->done += count;
     }
 }
 
-/* what an accumulator holds before anything is added */
-static void begin(reduction *r, double real, int64_t integer)
+/* sums = those of all elements */
+static void add_all(reduction *r, const fold_form *fold, void *sums)
 {
-    for (size_t i = 0; i < r->call->output->elements; i++) {
-        if (r->reals)
-            r->reals[i] = real;
-        else
-            r->integers[i] = integer;
-    }
-    r->done = 0;
-}
-
-static double finish(const reduction *r, double a, size_t count, size_t out)
-{
-    switch ((unsigned)r->op) {
-    case MUC_OP_REDUCE_MEAN:
-        return a / (double)count;
-    case MUC_OP_REDUCE_L2:
-        return sqrt(a);
-    case MUC_OP_REDUCE_LOG_SUM:
-        return muc_log_of_any(a);
-    case MUC_OP_REDUCE_LOG_SUM_EXP:
-        return muc_log_of_any(a) + r->most[out];
-    default:
-        return a;
-    }
-}
-
-static void store(const reduction *r, size_t count)
-{
-    const muc_ref_value *out = r->call->output;
-
-    for (size_t i = 0; i < out->elements; i++) {
-        if (r->reals) {
-            double value = finish(r, r->reals[i], count, i);
-
-            muc_ref_store_reals(out, i, 1, &value);
-        } else {
-            int64_t value = r->integers[i];
-
-            if (r->op == MUC_OP_REDUCE_MEAN && count > 0)
-                value = r->flip ? (int64_t)((uint64_t)value / count) : value / (int64_t)count;
-            muc_ref_store_integers(out, i, 1, &value);
-        }
-    }
-}
-
-/* the output as it is when reduced dimensions stay as 1, which x broadcasts from */
-static muc_ref_value kept_shape(const muc_ref_call *call)
-{
-    const muc_attribute *axes = muc_node_attribute(call->node, MUC_KEY_AXES);
-    muc_ref_value shape = *call->inputs[0];
-
-    for (uint32_t i = 0; i < axes->value.integers.count; i++)
-        shape.dims[axes->value.integers.items[i]] = 1;
-    return shape;
-}
-
-/* whether the operator's results on integers are real before they are stored */
-static bool leaves_integers(muc_op op)
-{
-    return op == MUC_OP_REDUCE_L2 || op == MUC_OP_REDUCE_LOG_SUM || op == MUC_OP_REDUCE_LOG_SUM_EXP;
-}
-
-static void walk(const muc_ref_call *call, reduction *r)
-{
-    muc_ref_value shape = kept_shape(call);
+    const muc_attribute *axes = muc_node_attribute(r->call->node, MUC_KEY_AXES);
+    muc_ref_value shape = *r->call->inputs[0]; /* the output's, reduced dimensions being 1 */
     const muc_ref_value *const operands[] = { &shape };
     muc_ref_walk w;
 
-    muc_ref_walk_of(call->inputs[0], operands, 1, &w);
+    r->fold = fold;
+    r->sums = sums;
+    r->done = 0;
+    fold->start(sums, r->call->output->elements);
+    for (uint32_t i = 0; i < axes->value.integers.count; i++)
+        shape.dims[axes->value.integers.items[i]] = 1;
+    muc_ref_walk_of(r->call->inputs[0], operands, 1, &w);
     muc_ref_walk_each(&w, add_run, r);
+}
+
+/* most = the greatest of each sum's elements; inf - inf is no exponent */
+static void find_most(reduction *r, double *most)
+{
+    add_all(r, fold_of(MUC_OP_REDUCE_MAX, true, true), most);
+    for (size_t i = 0; i < r->call->output->elements; i++)
+        if (isinf(most[i]))
+            most[i] = 0;
+    r->most = most;
 }
 
 muc_status muc_kernel_reduce(const muc_ref_call *call)
 {
-    const muc_ref_value *x = call->inputs[0];
-    size_t count = call->output->elements;
-    reduction r = { .call = call, .op = call->node->op };
-    void *scratch;
+    const muc_ref_value *x = call->inputs[0], *out = call->output;
+    muc_op op = call->node->op;
+    const fold_form *fold = fold_of(op, muc_ref_is_real(x), x->dtype != MUC_U64);
+    size_t count = out->elements, each = count ? x->elements / count : 0;
+    reduction r = { .call = call, .is_real = fold == fold_of(op, true, true) };
+    void *sums;
 
-    MUC_TRY(muc_ref_reserve(call, 2 * count * sizeof(double), &scratch));
-    if (muc_ref_is_real(x) || leaves_integers(r.op))
-        r.reals = scratch;
+    MUC_TRY(muc_ref_reserve(call, 2 * count * sizeof(double), &sums));
+    if (strstr(fold->step, "most"))
+        find_most(&r, (double *)sums + count);
+    add_all(&r, fold, sums);
+    fold->end(&r, count, r.is_real || each ? each : 1); /* a mean of no integers is 0 */
+    if (r.is_real)
+        muc_ref_store_reals(out, 0, count, sums);
     else
-        r.integers = scratch;
-    r.flip = x->dtype == MUC_U64 ? (uint64_t)1 << 63 : 0;
-    if (r.op == MUC_OP_REDUCE_LOG_SUM_EXP) {
-        r.op = MUC_OP_REDUCE_MAX;
-        r.reals = r.most = (double *)scratch + count;
-        begin(&r, -INFINITY, 0);
-        walk(call, &r);
-        for (size_t i = 0; i < count; i++)
-            if (isinf(r.most[i])) /* inf - inf is no exponent */
-                r.most[i] = 0;
-        r.op = MUC_OP_REDUCE_LOG_SUM_EXP;
-        r.reals = scratch;
-    }
-    if (r.op == MUC_OP_REDUCE_MAX)
-        begin(&r, -INFINITY, (int64_t)((uint64_t)INT64_MIN ^ r.flip));
-    else if (r.op == MUC_OP_REDUCE_MIN)
-        begin(&r, INFINITY, (int64_t)((uint64_t)INT64_MAX ^ r.flip));
-    else
-        begin(&r, r.op == MUC_OP_REDUCE_PROD, r.op == MUC_OP_REDUCE_PROD);
-    walk(call, &r);
-    store(&r, count ? x->elements / count : 0);
+        muc_ref_store_integers(out, 0, count, sums);
     return MUC_OK;
 }

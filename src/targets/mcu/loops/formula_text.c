@@ -22,3 +22,26 @@ const char *muc_mcu_formula_text(muc_formula formula, bool is_real)
 
     return is_real ? texts[formula].real : texts[formula].whole;
 }
+
+#define lowest (-9223372036854775807 - 1)
+#define highest 9223372036854775807
+#define U uint64_t
+#define A int64_t
+#undef infinity
+#define infinity 1.0f / 0.0f
+
+const muc_mcu_fold *muc_mcu_fold_text(muc_op op, bool is_real)
+{
+    static const muc_mcu_fold texts[MUC_OP_COUNT][2] = {
+#define MUC_OP(id, ...)
+#define FOLD(start, step, end) \
+    { \
+        TEXT(start), TEXT(step), TEXT(end) \
+    }
+#define MUC_FOLD_REAL(id, start, step, end) [MUC_OP_##id][true] = FOLD(start, step, end),
+#define MUC_FOLD_WHOLE(id, start, step, end) [MUC_OP_##id][false] = FOLD(start, step, end),
+#include "graph/ops.def"
+    };
+
+    return texts[op][is_real].start ? &texts[op][is_real] : NULL;
+}

@@ -5,35 +5,9 @@
 #include <string.h>
 
 #include "graph/scales.h"
-#include "targets/mcu/program/c_text.h"
+#include "targets/mcu/loops/formula_text.h"
 #include "targets/mcu/loops/loop_nest.h"
-
-/* What a reduction does: before the first element, with each, and at the end; sum is the result so
- * far, x the element, n how many there are, most the greatest of them, or 0 if that is infinite. */
-typedef struct reduction {
-    muc_op op;
-    bool whole; /* for integers, else for f32 */
-    const char *type, *start, *each, *end;
-} reduction;
-
-static const reduction reductions[] = {
-    { MUC_OP_REDUCE_SUM, false, "float", "0.0f", "sum + x", "sum" },
-    { MUC_OP_REDUCE_MEAN, false, "float", "0.0f", "sum + x", "sum / (float)n" },
-    { MUC_OP_REDUCE_MAX, false, "float", "-1.0f / 0.0f", "mur_max(x, sum)", "sum" },
-    { MUC_OP_REDUCE_MIN, false, "float", "1.0f / 0.0f", "mur_min(x, sum)", "sum" },
-    { MUC_OP_REDUCE_PROD, false, "float", "1.0f", "sum * x", "sum" },
-    { MUC_OP_REDUCE_L1, false, "float", "0.0f", "sum + mur_abs(x)", "sum" },
-    { MUC_OP_REDUCE_L2, false, "float", "0.0f", "sum + x * x", "mur_sqrt(sum)" },
-    { MUC_OP_REDUCE_LOG_SUM, false, "float", "0.0f", "sum + x", "mur_real_log(sum)" },
-    { MUC_OP_REDUCE_LOG_SUM_EXP, false, "float", "0.0f", "sum + mur_real_exp(x - most)",
-      "mur_real_log(sum) + most" },
-    { MUC_OP_REDUCE_SUM_SQUARE, false, "float", "0.0f", "sum + x * x", "sum" },
-    { MUC_OP_REDUCE_SUM, true, "int64_t", "0", "sum + (int64_t)x", "sum" },
-    { MUC_OP_REDUCE_MEAN, true, "int64_t", "0", "sum + (int64_t)x", "sum / (int64_t)n" },
-    { MUC_OP_REDUCE_MAX, true, "int64_t", "INT64_MIN", "x > sum ? (int64_t)x : sum", "sum" },
-    { MUC_OP_REDUCE_MIN, true, "int64_t", "INT64_MAX", "x < sum ? (int64_t)x : sum", "sum" },
-    { MUC_OP_REDUCE_SUM_SQUARE, true, "int64_t", "0", "sum + (int64_t)x * (int64_t)x", "sum" },
-};
+#include "targets/mcu/program/c_text.h"
 
 static bool is_plain(const muc_tensor *tensor)
 {
@@ -47,14 +21,10 @@ static bool is_quantized(const muc_tensor *tensor)
            (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
 }
 
-static const reduction *find_reduction(const muc_mcu_lowering *l, const muc_node *node)
+/* NULL: none */
+static const muc_mcu_fold *find_fold(const muc_mcu_lowering *l, const muc_node *node)
 {
-    bool whole = muc_mcu_input(l, node, 0)->dtype != MUC_F32;
-
-    for (size_t i = 0; i < MUC_COUNT(reductions); i++)
-        if (reductions[i].op == node->op && reductions[i].whole == whole)
-            return &reductions[i];
-    return NULL;
+    return muc_mcu_fold_text(node->op, muc_mcu_input(l, node, 0)->dtype == MUC_F32);
 }
 
 static bool is_reduced(const muc_node *node, uint32_t axis)
@@ -72,7 +42,7 @@ bool muc_mcu_takes_reduce(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     bool ordered = node->op == MUC_OP_REDUCE_MAX || node->op == MUC_OP_REDUCE_MIN;
 
-    return (is_plain(x) || (ordered && is_quantized(x))) && find_reduction(l, node) != NULL;
+    return (is_plain(x) || (ordered && is_quantized(x))) && find_fold(l, node) != NULL;
 }
 
 /* operand 0 is x, operand 1 y; the loops that stay come first */
@@ -173,15 +143,19 @@ static void print_turns(muc_mcu_nest *nest, const muc_tensor *x, unsigned depth,
     muc_mcu_nest_print(nest, &nest->operands[0], text);
     muc_text_add(text, ";\n\n");
     muc_mcu_indent(text, 1 + nest->loops);
-    muc_text_add(text, "%s = %s;\n", sum, each);
+    if (x->dtype == MUC_F32)
+        muc_text_add(text, "%s = %s;\n", sum, each);
+    else
+        muc_text_add(text, "%s = (int64_t)(%s);\n", sum, each);
     muc_mcu_nest_close(nest, nest->outer, nest->loops, depth);
 }
 
 muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
 {
-    const reduction *r = find_reduction(l, node);
+    const muc_mcu_fold *fold = find_fold(l, node);
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    bool needs_most = strstr(r->each, "most") != NULL;
+    const char *type = x->dtype == MUC_F32 ? "float" : "int64_t";
+    bool needs_most = strstr(fold->step, "most") != NULL;
     muc_mcu_nest nest = { .l = l };
     muc_text *text = &l->text;
     unsigned depth;
@@ -194,24 +168,24 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_CHANNELS));
     depth = 1 + nest.outer;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
-    if (strstr(r->end, ")n")) {
+    if (strstr(fold->end, "/ n")) {
         muc_mcu_indent(text, depth);
-        muc_text_add(text, "const uint32_t n = ");
+        muc_text_add(text, "const %s n = (%s)", type, type);
         print_count(&nest, nest.outer, nest.loops);
         muc_text_add(text, ";\n");
     }
     muc_mcu_indent(text, depth);
-    muc_text_add(text, "%s sum = %s%s;\n\n", r->type, r->start,
+    muc_text_add(text, "%s sum = %s%s;\n\n", type, fold->start,
                  needs_most ? ", most = -1.0f / 0.0f" : "");
     if (needs_most) {
         print_turns(&nest, x, depth, "e", "most", "mur_max(e, most)");
         muc_mcu_indent(text, depth);
         muc_text_add(text, "most = most - most == 0.0f ? most : 0.0f;\n");
     }
-    print_turns(&nest, x, depth, "x", "sum", r->each);
+    print_turns(&nest, x, depth, "x", "sum", fold->step);
     muc_mcu_indent(text, depth);
     muc_mcu_nest_print(&nest, &nest.operands[1], text);
-    muc_text_add(text, " = (%s)(%s);\n", muc_mcu_c_type(y->dtype), r->end);
+    muc_text_add(text, " = (%s)(%s);\n", muc_mcu_c_type(y->dtype), fold->end);
     muc_mcu_nest_close(&nest, 0, nest.outer, 1);
     return muc_mcu_end_function(l, 0, 0);
 }
