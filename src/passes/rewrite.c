@@ -179,6 +179,32 @@ muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tens
     return muc_graph_add_tensor(r->ctx, r->graph, &tensor, out);
 }
 
+muc_status muc_rewrite_transpose_bytes(muc_rewrite *r, const muc_tensor *w, uint32_t *out)
+{
+    muc_tensor like = *w;
+    muc_quantization q;
+    muc_status status;
+    uint32_t k, n;
+    uint8_t *bytes;
+
+    if (!muc_rewrite_dim(&r->old, w, 0, &k) || !muc_rewrite_dim(&r->old, w, 1, &n))
+        return muc_fail(r->ctx, MUC_BUG, r->old.name, MUC_NO_OFFSET,
+                        "constant '%s' of no fixed shape", w->name);
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)w->bytes + 1, &bytes));
+    for (size_t i = 0; i < (size_t)w->bytes; i++)
+        bytes[i % n * k + i / n] = w->data[i];
+    like.dims[0] = w->dims[1];
+    like.dims[1] = w->dims[0];
+    if (w->quantization) {
+        q = *w->quantization;
+        q.axis = 0;
+        like.quantization = &q;
+    }
+    status = muc_rewrite_constant(r, w->name, &like, bytes, w->bytes, out);
+    free(bytes);
+    return status;
+}
+
 muc_status muc_rewrite_end(muc_rewrite *r)
 {
     for (uint32_t i = 0; i < r->old.output_count; i++) {

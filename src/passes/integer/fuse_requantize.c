@@ -195,27 +195,6 @@ static bool find_sums(const muc_rewrite *r, const muc_node *node, sums *s)
     return false;
 }
 
-/* [k, n] as [n, k] */
-static muc_status transpose(muc_rewrite *r, const muc_tensor *w, uint32_t *out)
-{
-    muc_tensor like = *w;
-    muc_status status;
-    uint32_t k, n;
-    uint8_t *bytes;
-
-    if (!muc_rewrite_dim(&r->old, w, 0, &k) || !muc_rewrite_dim(&r->old, w, 1, &n))
-        return muc_fail(r->ctx, MUC_BUG, r->old.name, MUC_NO_OFFSET, "constant '%s' of no shape",
-                        w->name);
-    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)w->bytes + 1, &bytes));
-    for (size_t i = 0; i < (size_t)w->bytes; i++)
-        bytes[i % n * k + i / n] = w->data[i];
-    like.dims[0] = w->dims[1];
-    like.dims[1] = w->dims[0];
-    status = muc_rewrite_constant(r, w->name, &like, bytes, w->bytes, out);
-    free(bytes);
-    return status;
-}
-
 static muc_status fuse_products(muc_rewrite *r, const muc_node *node, bool *done)
 {
     muc_attribute attributes[MOST_ATTRIBUTES];
@@ -234,7 +213,7 @@ static muc_status fuse_products(muc_rewrite *r, const muc_node *node, bool *done
                                            : MUC_OP_REQUANT_MATMUL;
     MUC_TRY(muc_rewrite_tensor(r, s.node->inputs[0], &inputs[0]));
     if (s.is_linear)
-        MUC_TRY(transpose(r, s.w, &inputs[1]));
+        MUC_TRY(muc_rewrite_transpose_bytes(r, s.w, &inputs[1]));
     else
         MUC_TRY(muc_rewrite_tensor(r, s.node->inputs[1], &inputs[1]));
     MUC_TRY(add_factors(r, &s.mul, &s.add, s.has_bias ? &s.bias : NULL, &inputs[2]));

@@ -462,31 +462,6 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
     return muc_rewrite_change(r, node, relu->op, inputs, relu->op == MUC_OP_RELU ? 1 : 3, NULL, 0);
 }
 
-/* dequantized weights [in, out] as [out, in] */
-static muc_status transpose_weights(muc_rewrite *r, const muc_tensor *w, uint32_t *out)
-{
-    muc_quantization q = *w->quantization;
-    muc_tensor like = *w;
-    muc_status status;
-    uint32_t k, n;
-    uint8_t *data;
-
-    if (!muc_rewrite_dim(&r->old, w, 0, &k) || !muc_rewrite_dim(&r->old, w, 1, &n))
-        return muc_fail(r->ctx, MUC_BUG, r->old.name, MUC_NO_OFFSET,
-                        "constant '%s' of no fixed shape", w->name);
-    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)w->bytes + 1, &data));
-    for (size_t i = 0; i < (size_t)w->bytes; i++)
-        data[i % n * k + i / n] = w->data[i];
-    q.axis = 0;
-    like.quantization = &q;
-    like.dims[0] = w->dims[1];
-    like.dims[1] = w->dims[0];
-    status = muc_rewrite_constant(r, w->name, &like, data, w->bytes, out);
-    free(data);
-    MUC_TRY(status);
-    return muc_rewrite_add(r, MUC_OP_DEQUANTIZE, w->name, out, 1, NULL, 0, NULL, out);
-}
-
 /* constant weights [in, out] of bytes with a scale, or one a column */
 static bool has_columns(const muc_rewrite *r, const muc_node *node)
 {
@@ -519,9 +494,13 @@ static muc_status product_is_linear(muc_rewrite *r, const muc_node *node, bool *
     for (uint32_t i = 0; i < node->input_count; i++)
         if (i != 1 || rows)
             MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
-    if (!rows)
-        MUC_TRY(
-            transpose_weights(r, muc_rewrite_old(r, integers_of(r, node->inputs[1])), &inputs[1]));
+    if (!rows) {
+        const muc_tensor *w = muc_rewrite_old(r, integers_of(r, node->inputs[1]));
+
+        MUC_TRY(muc_rewrite_transpose_bytes(r, w, &inputs[1]));
+        MUC_TRY(muc_rewrite_add(r, MUC_OP_DEQUANTIZE, w->name, &inputs[1], 1, NULL, 0, NULL,
+                                &inputs[1]));
+    }
     return muc_rewrite_change(r, node, MUC_OP_LINEAR, inputs, node->input_count, NULL, 0);
 }
 
