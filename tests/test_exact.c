@@ -56,7 +56,7 @@ static void record(void *arg, const muc_node *node, const char *name, const floa
 
 static muc_ref_terms golden_terms(const muc_uthinker_terms *terms)
 {
-    muc_ref_terms out;
+    muc_ref_terms out = { .step = 64 }; /* the default machine's tokens */
 
 #define SAME_TERM(letter, meaning) out.letter = terms->letter;
     MUC_UTHINKER_TERMS(SAME_TERM)

@@ -226,6 +226,7 @@ static void open_machine(model *m, const char *path, uint32_t max_tokens, unsign
     muc_ref_terms all;
 
     memset(&all, (int)terms, sizeof(all));
+    all.step = 64;
     m->ctx = muc_context_new(threads);
     CHECK_OK(m->ctx, muc_checkpoint_open(m->ctx, path, &m->checkpoint));
     CHECK_OK(m->ctx, muc_llama_build(m->ctx, &m->checkpoint, &options, &m->graph));
@@ -379,10 +380,15 @@ static void graphs_without_a_stage_are_refused_by_name(void **state)
 
     (void)state;
     memset(&terms, 2, sizeof(terms));
+    terms.step = 64;
     open_machine(&m, shared_data("llama/stories260K.bin"), 3, 1, 2);
     terms.h = 3;
     CHECK_FAILS(m.ctx, MUC_USAGE, "3 terms", muc_ref_open_machine(m.ctx, m.graph, &terms, &ref));
     terms.h = 1;
+    terms.step = 16;
+    CHECK_FAILS(m.ctx, MUC_USAGE, "16 tokens of a step",
+                muc_ref_open_machine(m.ctx, m.graph, &terms, &ref));
+    terms.step = 64;
     m.graph->tensors[muc_graph_find(m.graph, "model.layers.1.mlp.up_proj.weight")].sequence = NULL;
     CHECK_FAILS(m.ctx, MUC_UNSUPPORTED, "node 'layers.1.up'",
                 muc_ref_open_machine(m.ctx, m.graph, &terms, &ref));
