@@ -8,13 +8,6 @@
 
 static const double seconds_per_ps = 1e-12, millijoules_per_fj = 1e-12;
 
-static const char *machine_name_at(size_t i)
-{
-    const muc_target_machine *machine = muc_machine_at_uthinker(i);
-
-    return machine ? machine->name : NULL;
-}
-
 static bool is_for(const mur_program *program, const muc_uthinker_machine *machine)
 {
     const mur_mach mach = muc_uthinker_mach(machine);
@@ -22,32 +15,27 @@ static bool is_for(const mur_program *program, const muc_uthinker_machine *machi
     return memcmp(program->mach, &mach, sizeof(mach)) == 0;
 }
 
-/* The first built-in machine that the program is made for; *name is NULL if there is none. */
-static muc_status find_fitting(muc_context *ctx, muc_arena *arena, const mur_program *program,
-                               const char **name, muc_uthinker_machine *out)
+muc_status muc_clock_built_in(muc_context *ctx, muc_arena *arena, const mur_program *program,
+                              muc_uthinker_machine *out, bool *found)
 {
-    for (size_t i = 0; (*name = machine_name_at(i)); i++) {
-        MUC_TRY(muc_uthinker_find_machine(ctx, arena, *name, out));
-        if (is_for(program, out))
-            return MUC_OK;
+    const muc_target_machine *row;
+
+    *found = false;
+    for (size_t i = 0; !*found && (row = muc_machine_at_uthinker(i)); i++) {
+        MUC_TRY(muc_uthinker_find_machine(ctx, arena, row->name, out));
+        *found = is_for(program, out);
     }
     return MUC_OK;
-}
-
-bool muc_clock_is_known(muc_context *ctx, muc_arena *arena, const mur_program *program)
-{
-    muc_uthinker_machine machine;
-    const char *name = NULL;
-
-    return find_fitting(ctx, arena, program, &name, &machine) == MUC_OK && name;
 }
 
 muc_status muc_clock_machine(muc_context *ctx, muc_arena *arena, const mur_program *program,
                              const char *program_name, const char *name, muc_uthinker_machine *out)
 {
+    bool found;
+
     if (!name) {
-        MUC_TRY(find_fitting(ctx, arena, program, &name, out));
-        if (name)
+        MUC_TRY(muc_clock_built_in(ctx, arena, program, out, &found));
+        if (found)
             return MUC_OK;
         return muc_fail(ctx, MUC_USAGE, program_name, MUC_NO_OFFSET,
                         "is made for a machine that is not built in: say which times it has with "
@@ -57,8 +45,7 @@ muc_status muc_clock_machine(muc_context *ctx, muc_arena *arena, const mur_progr
     if (!is_for(program, out))
         return muc_fail(ctx, MUC_MISMATCH, program_name, MUC_NO_OFFSET,
                         "is made for a machine of another array, other buffers or rows than %s: "
-                        "compile it with "
-                        "--machine %s",
+                        "compile it with --machine %s",
                         out->name, name);
     if (!out->costs.has_time)
         return muc_fail(ctx, MUC_USAGE, name, MUC_NO_OFFSET,

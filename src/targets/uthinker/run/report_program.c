@@ -134,16 +134,15 @@ muc_status muc_clock_program(muc_context *ctx, const muc_model *model, const cha
                              uint32_t prompt, uint32_t steps, bool drawn, muc_report *report)
 {
     const mur_program *program = muc_model_program(model);
-    muc_uthinker_machine found;
+    muc_uthinker_machine timed;
     muc_arena arena = { 0 };
-    muc_status status = MUC_OK;
+    bool found = true;
+    muc_status status = machine
+                            ? muc_clock_machine(ctx, &arena, program, model->path, machine, &timed)
+                            : muc_clock_built_in(ctx, &arena, program, &timed, &found);
 
-    if (machine || muc_clock_is_known(ctx, &arena, program))
-        status = muc_clock_machine(ctx, &arena, program, model->path, machine, &found);
-    else
-        prompt = 0;
-    if (status == MUC_OK && prompt)
-        status = add_run(ctx, program, &found, prompt, steps,
+    if (status == MUC_OK && found && prompt)
+        status = add_run(ctx, program, &timed, prompt, steps,
                          drawn ? MUC_CLOCK_DRAWN : MUC_CLOCK_LIKELIEST, report);
     muc_arena_free(&arena);
     return status;
