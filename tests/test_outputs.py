@@ -322,14 +322,15 @@ def test_a_folder_is_there_at_every_moment_of_its_replacement():
 
 def test_one_who_reads_no_further_leaves_no_temporary_folder():
     code, folder = compiled_code(), place("broken_pipe")
-    run = subprocess.Popen([MUC, "run", code, "--prompt", COMMAND], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    reader, writer = os.pipe()
+    os.close(reader)  # before muc begins: it may be done with its output before one closes it later
+    run = subprocess.Popen([MUC, "run", code, "--prompt", COMMAND], stdout=writer, stderr=subprocess.PIPE,
                            env={**os.environ, "TMPDIR": str(folder)}, restore_signals=True)
-    run.stdout.close()
     run.stderr.read()
     assert run.wait(timeout=100) == -signal.SIGPIPE, run.returncode
     assert not any(folder.iterdir())
-    run = subprocess.Popen([MUC, "ops"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    run.stdout.close()
+    run = subprocess.Popen([MUC, "ops"], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
     assert run.stderr.read() == b"" and run.wait(timeout=60) == -signal.SIGPIPE
 
 
