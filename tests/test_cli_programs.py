@@ -92,6 +92,38 @@ def test_inspect_shows_a_programs_sections_entries_and_placeholders():
     assert any("pos" in row["label"] for row in report["placeholders"])
 
 
+def test_report_tells_where_the_time_goes_and_what_to_change():
+    report = json.loads(muc("report", program(), "--json", "--position", 200)[0])
+    assert [row.get("layer") for row in report["layers"]] == [None, 0, 1, 2, 3], report["layers"]
+    stages = [row["stage"] for row in report["stages"]]
+    assert set(stages) >= {"EMBED", "NORM", "Q", "K", "V", "QK", "PV", "O", "UP+GATE", "DN", "LM head", "next token"}, stages
+    for table in ("stages", "layers", "stage_layers"):  # each number is rounded by itself
+        assert abs(sum(row["cycles"] for row in report[table]) - report["cycles"]) <= len(report[table]), table
+    idle = {engine: sum(row["share"] for row in report["waits"] if row["engine"] == engine) for engine in ("DMA", "CPU")}
+    busy = {row["engine"]: row["share"] for row in report["engines"]}
+    assert all(abs(idle[e] + busy[e] - 1) < 1e-9 for e in idle), (idle, busy)
+    classes = {row["class"]: row for row in report["dram"]}
+    assert classes["K cache"]["read"] and classes["V tail"]["written"] and classes["logits"]["written"] == 2048, classes
+    assert abs(sum(row["share"] for row in report["dram"]) - 1) < 1e-9
+    tries = {row["keys"]: row["saved"] for row in report["what_if"]}
+    assert tries["dram_mbs, dma_bytes"] > 0 and tries["cpu_khz"] > 0, tries
+
+
+def test_report_ends_with_what_to_change():
+    slow_dram = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text().replace("dram_mbs = 1600", "dram_mbs = 100")
+    slow_cpu = slow_dram.replace("dram_mbs = 100", "dram_mbs = 25600").replace("cpu_khz = 250000", "cpu_khz = 20000")
+    for text, engine in ((slow_dram, "DRAM"), (slow_cpu, "CPU")):
+        machine = WORK / "slow.ini"
+        machine.write_text(text)
+        lines = muc("report", program(), "--machine", machine)[0].split("what to change:\n")[1].splitlines()
+        assert lines[1].startswith(f"The {engine} is the bottleneck"), lines
+    rows = muc("report", program(), "--format", "csv", "--table", "stage_layers")[0].splitlines()
+    assert rows[0].startswith("stage,layer,cycles"), rows[0]
+    has(muc("report", program())[0], f"{len(rows) - 1} rows: --format csv --table stage_layers")
+    stripped = json.loads(muc("report", program("rescue", "--strip"), "--json")[0])  # no names: instructions
+    assert {row["stage"] for row in stripped["stages"]} >= {"LD", "MM", "NORM", "next token"}, stripped["stages"]
+
+
 def test_report_tells_what_a_programs_calls_take():
     report = json.loads(muc("report", program(), "--json")[0])
     assert report["machine"] == "uthinker" and report["position"] == 0 and report["tokens"] == 1, report
@@ -105,6 +137,8 @@ def test_report_tells_what_a_programs_calls_take():
     fast = json.loads(muc("report", program(), "--json", "--machine", "uthinker-6400")[0])
     assert fast["machine"] == "uthinker-6400" and fast["seconds"] < report["seconds"], fast
     assert {row["part"] for row in report["energy"]} == {"DRAM", "buffers", "array", "vector unit", "CPU", "at rest"}
+    assert report["binding_roof"] == "DRAM" and report["binding_share"] == report["dram_share"], report
+    assert report["first_token_seconds"] == report["seconds"] < last["first_token_seconds"], last
     has(muc("report", program(), "--position", 256, status=USAGE)[1], "the context has 256")
     has(muc("report", program(), "--machine", "uthinker-robot", status=MISMATCH)[1], "another array, other buffers or rows")
     has(muc("report", program(), "--machine", "uthinker-rob", status=USAGE)[1], "did you mean 'uthinker-robot'")

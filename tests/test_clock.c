@@ -4,6 +4,7 @@
 
 #include "clock_machine.h"
 #include "targets/target.h"
+#include "targets/uthinker/clock/clock_account.h"
 #include "uthinker_fixture.h"
 
 static fixture f;
@@ -151,6 +152,121 @@ static void feeding_goes_in_calls_as_the_runtime_makes_them(void **state)
                 muc_clock_call(f.ctx, &program, &f.machine, 256, 1, MUC_CLOCK_NOTHING, &parts));
 }
 
+/* ---- accounts ---- */
+
+static uint64_t idle_sum(const muc_clock_account *a, muc_clock_engine engine)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t r = 0; r < MUC_CLOCK_REASONS; r++)
+        sum += a->idle_ps[engine][r];
+    return sum;
+}
+
+static muc_clock_cell cell_sum(const muc_clock_account *a)
+{
+    muc_clock_cell sum = { 0 };
+
+    for (uint32_t stage = 0; stage < a->stage_count; stage++) {
+        const muc_clock_cell cell = muc_clock_stage_sum(a, stage);
+
+        sum.ps += cell.ps;
+        for (uint32_t p = 0; p < MUC_CLOCK_PARTS; p++)
+            sum.work_ps[p] += cell.work_ps[p];
+        sum.dram_bytes += cell.dram_bytes;
+        sum.macs += cell.macs;
+    }
+    return sum;
+}
+
+static uint64_t class_sum(const uint64_t *bytes, muc_dram_class first, muc_dram_class end)
+{
+    uint64_t sum = 0;
+
+    for (unsigned c = first; c < (unsigned)end; c++)
+        sum += bytes[c];
+    return sum;
+}
+
+/* What is watched is what passes: no picosecond and no byte is lost or counted twice. */
+static void check_account(const muc_uthinker_machine *machine, uint32_t pos, uint32_t count)
+{
+    muc_clock_sums plain = { 0 }, sums = { 0 };
+    muc_clock_account a;
+    muc_clock_watch watch;
+    muc_clock_cell all;
+
+    CHECK_OK(f.ctx, muc_clock_account_begin(f.ctx, &f.arena, &program, machine, &a));
+    watch = muc_clock_account_watch(&a);
+    CHECK_OK(f.ctx, muc_clock_watched(f.ctx, &program, machine, pos, count, MUC_CLOCK_LIKELIEST,
+                                      &watch, &sums));
+    CHECK_OK(f.ctx,
+             muc_clock_feed(f.ctx, &program, machine, pos, count, MUC_CLOCK_LIKELIEST, &plain));
+    CHECK(memcmp(&plain, &sums, sizeof(sums)) == 0);
+    all = cell_sum(&a);
+    CHECK_EQ(all.ps, sums.ps);
+    CHECK_EQ(all.work_ps[MUC_PART_DMA], sums.dma_ps);
+    CHECK_EQ(all.work_ps[MUC_PART_ARRAY], sums.array_ps);
+    CHECK_EQ(all.work_ps[MUC_PART_VECTOR], sums.vector_ps);
+    CHECK_EQ(all.work_ps[MUC_PART_CPU], sums.cpu_ps);
+    CHECK_EQ(all.dram_bytes, sums.dram_bytes);
+    CHECK_EQ(all.macs, sums.macs);
+    CHECK_EQ(idle_sum(&a, MUC_ENGINE_DMA) + sums.dma_ps, sums.ps);
+    CHECK_EQ(idle_sum(&a, MUC_ENGINE_ACCELERATOR) + sums.array_ps + sums.vector_ps, sums.ps);
+    CHECK_EQ(idle_sum(&a, MUC_ENGINE_CPU) + sums.cpu_ps, sums.ps);
+    CHECK_EQ(class_sum(a.read_bytes, MUC_DRAM_EMBEDDING, MUC_DRAM_ROPE), sums.read_bytes[MUR_WGTS]);
+    CHECK_EQ(class_sum(a.read_bytes, MUC_DRAM_K_CACHE, MUC_DRAM_TOKENS), sums.read_bytes[MUR_KV]);
+    CHECK_EQ(class_sum(a.written_bytes, MUC_DRAM_K_CACHE, MUC_DRAM_TOKENS),
+             sums.written_bytes[MUR_KV]);
+    CHECK_EQ(a.layers, program.meta->layers);
+    for (uint32_t layer = 0; layer <= a.layers; layer++)
+        CHECK(muc_clock_layer_sum(&a, layer).macs > 0);
+}
+
+static void an_account_loses_no_time_and_no_byte(void **state)
+{
+    const muc_target_machine *row;
+
+    (void)state;
+    for (size_t i = 0; (row = muc_machine_at_uthinker(i)); i++) {
+        muc_uthinker_machine machine;
+
+        CHECK_OK(f.ctx, muc_uthinker_find_machine(f.ctx, &f.arena, row->name, &machine));
+        for (uint32_t tokens = 0; tokens < 2; tokens++) {
+            machine.costs.time.hardware_tokens = tokens;
+            for (uint32_t c = 0; c < MUC_COUNT(calls); c++)
+                check_account(&machine, calls[c].pos, calls[c].m);
+            check_account(&machine, 0, 150);
+        }
+    }
+}
+
+/* layers are alike but for their weights' bytes, and each class is as long as its tensors */
+static void an_account_tells_layers_and_classes_apart(void **state)
+{
+    const muc_uthinker_layout *layout = &f.build->layout;
+    const muc_dram_places places = muc_dram_places_of(&program, &f.machine);
+    uint64_t least = 0;
+
+    (void)state;
+    CHECK_EQ(places.start[MUC_DRAM_K_CACHE], layout->k_cache);
+    CHECK_EQ(places.start[MUC_DRAM_V_CACHE], layout->v_cache);
+    CHECK_EQ(places.start[MUC_DRAM_V_TAIL], layout->v_tail);
+    CHECK_EQ(places.start[MUC_DRAM_X_CACHE], layout->x_cache);
+    CHECK_EQ(places.start[MUC_DRAM_GAINS], layout->gain_attention);
+    CHECK_EQ(places.start[MUC_DRAM_ROWS], layout->embedded);
+    CHECK_EQ(places.start[MUC_DRAM_LOGITS], layout->logits);
+    for (unsigned i = 0; i < MUC_MATRIX_COUNT; i++)
+        if (layout->matrix[i].bytes)
+            least += layout->matrix[i].bytes - 4 * ((uint64_t)layout->matrix[i].tiles + 1);
+    CHECK_EQ(class_sum(places.block_bytes, MUC_DRAM_EMBEDDING, MUC_DRAM_ROPE), least);
+    for (unsigned c = 0; c < MUC_DRAM_MATRICES; c++)
+        if (places.block_bytes[c])
+            CHECK_EQ(muc_dram_class_at(&places, MUR_WGTS, places.start[c] + 4), c);
+    CHECK_EQ(muc_dram_class_at(&places, MUR_PARM, layout->gain_final), MUC_DRAM_GAINS);
+    CHECK_EQ(muc_dram_class_at(&places, MUR_IO, layout->embedded - 1), MUC_DRAM_TOKENS);
+}
+
 /* ---- the CPU ---- */
 
 /* the figure of a row of bench/clock_cpu.csv */
@@ -232,6 +348,8 @@ int main(void)
         cmocka_unit_test(both_clocks_tell_the_same_on_every_machine_that_is_built_in),
         cmocka_unit_test(more_of_anything_never_takes_longer),
         cmocka_unit_test(feeding_goes_in_calls_as_the_runtime_makes_them),
+        cmocka_unit_test(an_account_loses_no_time_and_no_byte),
+        cmocka_unit_test(an_account_tells_layers_and_classes_apart),
         cmocka_unit_test(the_cpus_part_is_what_qemu_counts_within_five_percent),
     };
 

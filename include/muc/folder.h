@@ -73,9 +73,14 @@ typedef struct muc_report_options {
  * Of a program, a file, how long a call takes (src/targets/uthinker/SPEC.md section 9): machine,
  * position, tokens, seconds, tokens_per_second, the shares of that time that are needed for the
  * array's passes (array_share), for the fewest bytes (dram_share) and by the CPU (cpu_share),
- * millijoules where the machine has energies, counts, and the tables "engines", "dram", "energy"
- * and "calls": the same for the first, the middle and the last position and for the largest first
- * call. */
+ * millijoules and millijoules_per_token where the machine has energies, binding_roof and
+ * binding_share, first_token_seconds (of a prompt that ends with the call), cycles of the
+ * accelerator, counts, and the tables "engines", "energy" (part, millijoules, ..), "waits" (engine,
+ * waits_for, cycles, share), "stages", "layers" and "stage_layers" (cycles, share, those of each
+ * engine, longest, dram_bytes, macs, instructions), "dram" (class, read, written, share), "calls"
+ * (the same for the first, the middle and the last position and for the largest first call),
+ * "what_if" (change, keys, seconds, tokens_per_second, saved) and "what_to_change" (advice:
+ * sentences). docs/REPORTS.md tells how to read it. */
 muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_report_options *options,
                              muc_report **out);
 

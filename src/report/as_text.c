@@ -148,7 +148,11 @@ muc_status muc_report_as_text(muc_context *ctx, const muc_report *report, char *
             print_scalars(&text, value);
         } else if (json_is_array(value)) {
             print_title(&text, key);
-            print_table(&text, report, key);
+            if (json_object_get(report->details, key))
+                muc_text_add(&text, "%zu rows: --format csv --table %s\n", json_array_size(value),
+                             key);
+            else
+                print_table(&text, report, key);
         }
     }
     return muc_report_take_text(ctx, &text, out);

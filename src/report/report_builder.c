@@ -14,7 +14,8 @@ muc_status muc_report_new(muc_context *ctx, muc_report **out)
     report->open[0] = json_object();
     report->columns = json_object();
     report->figures = json_array();
-    report->failed = !report->open[0] || !report->columns || !report->figures;
+    report->details = json_object();
+    report->failed = !report->open[0] || !report->columns || !report->figures || !report->details;
     *out = report;
     return MUC_OK;
 }
@@ -26,6 +27,7 @@ void muc_report_free(muc_report *report)
     json_decref(report->open[0]);
     json_decref(report->columns);
     json_decref(report->figures);
+    json_decref(report->details);
     free(report);
 }
 
@@ -137,6 +139,12 @@ void muc_report_begin_columns(muc_report *report, const char *key, const muc_rep
     if (json_object_set_new(report->columns, key, list))
         report->failed = true;
     muc_report_begin_table(report, key);
+}
+
+void muc_report_mark_detail(muc_report *report, const char *key)
+{
+    if (json_object_set_new(report->details, key, json_true()))
+        report->failed = true;
 }
 
 void muc_report_begin_row(muc_report *report)

@@ -43,4 +43,7 @@ typedef struct muc_report_column {
 void muc_report_begin_columns(muc_report *report, const char *key,
                               const muc_report_column *columns);
 
+/* The table is long and for closer looks: the text form tells its rows and how to print them. */
+void muc_report_mark_detail(muc_report *report, const char *key);
+
 #endif

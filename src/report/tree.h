@@ -14,6 +14,7 @@ struct muc_report {
     unsigned depth;                     /* index of the innermost open one */
     json_t *columns; /* of a table's key: a list of objects (key, unit, meaning) */
     json_t *figures; /* objects (title, note, svg), in the order of their coming */
+    json_t *details; /* a table's key: true where the text form leaves the table out */
     bool failed;
 };
 

@@ -15,13 +15,16 @@ typedef struct clock {
     const muc_uthinker_machine *machine;
     const muc_uthinker_time *time;
     muc_clock_sums *sums;
-    const uint32_t *item;      /* that the CPU executes */
-    uint64_t now;              /* of the CPU */
-    uint64_t free_at[MUR_CPU]; /* when an engine can begin its next instruction */
+    const muc_clock_watch *watch; /* or NULL */
+    uint64_t base;                /* when the call begins, for the watch */
+    const uint32_t *item;         /* that the CPU executes */
+    uint64_t now;                 /* of the CPU */
+    uint64_t free_at[MUR_CPU];    /* when an engine can begin its next instruction */
     uint64_t complete[MUR_CPU]
                      [MOST_QUEUE]; /* when its latest are, instruction i at i % MOST_QUEUE */
     uint64_t issued[MUR_CPU];
-    uint64_t token[MUR_TOKENS]; /* when it is complete */
+    uint64_t token[MUR_TOKENS];            /* when it is complete */
+    muc_clock_reason token_of[MUR_TOKENS]; /* what signals it */
     uint32_t
         open; /* tokens that engines were to signal and that the CPU has not waited for since */
 } clock;
@@ -33,12 +36,32 @@ static uint64_t later(uint64_t a, uint64_t b)
 
 /* ---- the CPU ---- */
 
-static uint64_t execute(clock *c, uint64_t instructions)
+static uint32_t item_at(const clock *c)
+{
+    return (uint32_t)(c->item - c->program->code);
+}
+
+/* The CPU does this until then. */
+static void go_on(clock *c, uint64_t until, muc_clock_reason reason)
+{
+    if (c->watch)
+        c->watch->cpu(c->watch->arg, c->base + c->now, c->base + until, reason, item_at(c));
+    c->now = until;
+}
+
+/* The CPU waits, if that is not over. */
+static void wait_until(clock *c, uint64_t time, muc_clock_reason reason)
+{
+    if (time > c->now)
+        go_on(c, time, reason);
+}
+
+static uint64_t execute(clock *c, uint64_t instructions, muc_clock_reason reason)
 {
     const muc_uthinker_time *time = c->time;
     uint64_t ps = muc_clock_scale(instructions * time->cpu_cpk, 1000000, time->cpu_khz);
 
-    c->now += ps;
+    go_on(c, c->now + ps, reason);
     c->sums->cpu_ps += ps;
     c->sums->cpu_instructions += instructions;
     return ps;
@@ -63,50 +86,77 @@ static void execute_inst(clock *c, uint32_t mask)
 
     if (patches)
         count += time->cpu_patched + (words - 4) * time->cpu_word + patches * time->cpu_patch;
-    execute(c, count);
+    execute(c, count, MUC_CLOCK_ITEMS);
     c->open &= ~mask;
     c->sums->instructions++;
 }
 
-/* when the tokens of the mask are all complete */
-static uint64_t all_complete(const clock *c, uint32_t mask)
+/* when the tokens of the mask are all complete, and what signals the last of them */
+static uint64_t all_complete(const clock *c, uint32_t mask, muc_clock_reason *reason)
 {
     uint64_t at = 0;
 
+    *reason = MUC_CLOCK_TRANSFER;
     for (uint32_t i = 0; i < MUR_TOKENS; i++)
-        if (mask >> i & 1)
-            at = later(at, c->token[i]);
+        if (mask >> i & 1 && c->token[i] > at) {
+            at = c->token[i];
+            *reason = c->token_of[i];
+        }
     return at;
 }
 
-static void signal(clock *c, const uint32_t *words, enum mur_engine engine, uint64_t at)
+static muc_clock_part part_of(const muc_clock_work *work)
 {
+    return work->engine == MUR_DMA   ? MUC_PART_DMA
+           : work->engine == MUR_CPU ? MUC_PART_CPU
+           : work->op == MUC_INSN_MM ? MUC_PART_ARRAY
+                                     : MUC_PART_VECTOR;
+}
+
+static void signal(clock *c, const uint32_t *words, muc_clock_part part, uint64_t at)
+{
+    static const muc_clock_reason reasons[MUC_CLOCK_PARTS] = { MUC_CLOCK_TRANSFER,
+                                                               MUC_CLOCK_PRODUCT, MUC_CLOCK_VECTOR,
+                                                               MUC_CLOCK_EMBED };
     uint32_t sig = words[0] >> MUC_WORD0_SIG_SHIFT & MUC_WORD0_SIG_MASK;
 
     if (sig == 0)
         return;
     c->token[sig - 1] = at;
+    c->token_of[sig - 1] = reasons[part];
     c->open |= 1u << (sig - 1);
-    if (engine == MUR_CPU)
+    if (part == MUC_PART_CPU)
         c->open &= ~(1u << (sig - 1));
 }
 
 /* ---- the board ---- */
 
-static void add_work(muc_clock_sums *sums, const muc_clock_work *work, uint64_t ps)
+static void add_work(muc_clock_sums *sums, const muc_clock_work *work, muc_clock_part part,
+                     uint64_t ps)
 {
     if (work->op == MUC_INSN_LD)
         sums->read_bytes[work->region] += work->bytes;
     else if (work->op == MUC_INSN_ST)
         sums->written_bytes[work->region] += work->bytes;
-    *(work->engine == MUR_DMA   ? &sums->dma_ps
-      : work->op == MUC_INSN_MM ? &sums->array_ps
-                                : &sums->vector_ps) += ps;
+    *(part == MUC_PART_DMA     ? &sums->dma_ps
+      : part == MUC_PART_ARRAY ? &sums->array_ps
+                               : &sums->vector_ps) += ps;
     sums->dram_bytes += work->burst_bytes;
     sums->sram_bytes += work->sram_bytes;
     sums->array_cycles += work->array_cycles;
     sums->macs += work->macs;
     sums->elements += work->elements;
+}
+
+static void tell(const clock *c, muc_clock_event *event, uint64_t begin, uint64_t ps,
+                 uint64_t complete)
+{
+    event->issued = c->base + c->now;
+    event->ready += c->base;
+    event->begin = c->base + begin;
+    event->end = event->begin + ps;
+    event->complete = c->base + complete;
+    c->watch->instruction(c->watch->arg, event);
 }
 
 static mur_status submit(void *arg, const uint32_t *words)
@@ -118,21 +168,28 @@ static mur_status submit(void *arg, const uint32_t *words)
     uint64_t ps = muc_clock_work_ps(time, &work), n = c->issued[e], begin;
     uint32_t depth = e == MUR_DMA ? time->dma_queue : time->acc_queue;
     uint32_t mask = words[0] >> MUC_WORD0_WAIT_SHIFT;
-    uint64_t tokens = all_complete(c, mask);
+    muc_clock_event event = {
+        .words = words, .at = item_at(c), .work = &work, .part = part_of(&work)
+    };
+    uint64_t tokens = all_complete(c, mask, &event.waited_for);
 
     if (!time->hardware_tokens)
-        c->now = later(c->now, tokens);
+        wait_until(c, tokens, event.waited_for);
     if (n >= depth)
-        c->now = later(c->now, c->complete[e][(n - depth) % MOST_QUEUE]);
+        wait_until(c, c->complete[e][(n - depth) % MOST_QUEUE],
+                   e == MUR_DMA ? MUC_CLOCK_DMA_QUEUE : MUC_CLOCK_ACC_QUEUE);
     execute_inst(c, time->hardware_tokens ? 0 : mask);
-    begin = later(later(c->now, tokens), c->free_at[e]);
+    event.ready = later(c->now, c->free_at[e]);
+    begin = later(event.ready, tokens);
     c->free_at[e] = begin + ps;
     c->complete[e][n % MOST_QUEUE] =
         c->free_at[e] +
         (e == MUR_DMA ? muc_clock_scale(time->dma_latency, 1000000000, time->acc_khz) : 0);
     c->issued[e] = n + 1;
-    signal(c, words, e, c->complete[e][n % MOST_QUEUE]);
-    add_work(c->sums, &work, ps);
+    signal(c, words, event.part, c->complete[e][n % MOST_QUEUE]);
+    add_work(c->sums, &work, event.part, ps);
+    if (c->watch)
+        tell(c, &event, begin, ps, c->complete[e][n % MOST_QUEUE]);
     return MUR_OK;
 }
 
@@ -141,11 +198,13 @@ static mur_status embed(void *arg, const uint32_t *words)
     clock *c = arg;
     const muc_clock_work work = muc_clock_work_of(c->machine, words);
     uint32_t mask = words[0] >> MUC_WORD0_WAIT_SHIFT;
+    muc_clock_reason reason;
+    uint64_t tokens = all_complete(c, mask, &reason);
 
-    c->now = later(c->now, all_complete(c, mask));
+    wait_until(c, tokens, reason);
     execute_inst(c, mask);
-    c->sums->embed_ps += execute(c, work.elements * c->time->cpu_embed);
-    signal(c, words, MUR_CPU, c->now);
+    c->sums->embed_ps += execute(c, work.elements * c->time->cpu_embed, MUC_CLOCK_EMBED);
+    signal(c, words, MUC_PART_CPU, c->now);
     return MUR_OK;
 }
 
@@ -165,19 +224,19 @@ static void execute_item(clock *c, uint32_t kind)
 
     switch (kind) {
     case MUR_EVAL:
-        execute(c, time->cpu_eval);
+        execute(c, time->cpu_eval, MUC_CLOCK_ITEMS);
         break;
     case MUR_FOR:
-        execute(c, time->cpu_for);
+        execute(c, time->cpu_for, MUC_CLOCK_ITEMS);
         break;
     case MUR_NEXT:
-        execute(c, time->cpu_next);
+        execute(c, time->cpu_next, MUC_CLOCK_ITEMS);
         break;
     case MUR_END:
         for (uint32_t e = 0; e < MUR_CPU; e++)
             if (c->issued[e])
-                c->now = later(c->now, c->complete[e][(c->issued[e] - 1) % MOST_QUEUE]);
-        execute(c, time->cpu_end);
+                wait_until(c, c->complete[e][(c->issued[e] - 1) % MOST_QUEUE], MUC_CLOCK_END);
+        execute(c, time->cpu_end, MUC_CLOCK_ITEMS);
         break;
     default: /* INST: `submit` and `embed` know what it asks */
         break;
@@ -191,7 +250,8 @@ static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m)
     mur_run_state run;
     mur_status status = mur_start(&run, c->program, &board, entry, pos, m);
 
-    execute(c, c->time->cpu_start);
+    c->item = c->program->code + c->program->entries[entry].start;
+    execute(c, c->time->cpu_start, MUC_CLOCK_ITEMS);
     while (status == MUR_OK && !run.done) {
         c->item = c->program->code + run.at;
         execute_item(c, mur_bits(c->item[0], 0, MUR_KIND_WIDTH));
@@ -213,13 +273,17 @@ static uint64_t instructions_a_logit(const muc_uthinker_time *time, muc_clock_ch
     return choice == MUC_CLOCK_DRAWN ? time->cpu_sample : time->cpu_logit;
 }
 
-muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
-                          const muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
-                          muc_clock_choice choice, muc_clock_sums *sums)
+static muc_status time_call(muc_context *ctx, const mur_program *program,
+                            const muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
+                            muc_clock_choice choice, const muc_clock_watch *watch,
+                            muc_clock_sums *sums)
 {
-    clock c = {
-        .program = program, .machine = machine, .time = &machine->costs.time, .sums = sums
-    };
+    clock c = { .program = program,
+                .machine = machine,
+                .time = &machine->costs.time,
+                .sums = sums,
+                .watch = watch,
+                .base = sums->ps };
     uint32_t entry = entry_of(program, m), context = program->meta->context;
 
     if (entry == program->entry_count || m > context || pos > context - m)
@@ -231,8 +295,8 @@ muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
         return muc_fail(ctx, MUC_BUG, "clock", MUC_NO_OFFSET, "the program stops at position %u",
                         pos);
     if (choice != MUC_CLOCK_NOTHING)
-        sums->choice_ps +=
-            execute(&c, instructions_a_logit(c.time, choice) * program->meta->vocabulary);
+        sums->choice_ps += execute(
+            &c, instructions_a_logit(c.time, choice) * program->meta->vocabulary, MUC_CLOCK_CHOICE);
     sums->ps += c.now;
     sums->calls++;
     sums->tokens += m;
@@ -240,9 +304,17 @@ muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
     return MUC_OK;
 }
 
-muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
-                          const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
+muc_status muc_clock_call(muc_context *ctx, const mur_program *program,
+                          const muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
                           muc_clock_choice choice, muc_clock_sums *sums)
+{
+    return time_call(ctx, program, machine, pos, m, choice, NULL, sums);
+}
+
+muc_status muc_clock_watched(muc_context *ctx, const mur_program *program,
+                             const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
+                             muc_clock_choice choice, const muc_clock_watch *watch,
+                             muc_clock_sums *sums)
 {
     while (count != 0) {
         uint32_t m = count < program->meta->rows ? count : program->meta->rows;
@@ -250,11 +322,18 @@ muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
         while (m > 1 && entry_of(program, m) == program->entry_count)
             m--;
         count -= m;
-        MUC_TRY(muc_clock_call(ctx, program, machine, pos, m,
-                               count == 0 ? choice : MUC_CLOCK_NOTHING, sums));
+        MUC_TRY(time_call(ctx, program, machine, pos, m, count == 0 ? choice : MUC_CLOCK_NOTHING,
+                          watch, sums));
         pos += m;
     }
     return MUC_OK;
+}
+
+muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
+                          const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
+                          muc_clock_choice choice, muc_clock_sums *sums)
+{
+    return muc_clock_watched(ctx, program, machine, pos, count, choice, NULL, sums);
 }
 
 /* ---- roofs and energy ---- */

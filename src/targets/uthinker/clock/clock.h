@@ -52,6 +52,48 @@ muc_status muc_clock_feed(muc_context *ctx, const mur_program *program,
                           const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
                           muc_clock_choice choice, muc_clock_sums *sums);
 
+/* Engines as the clock tells them apart: the accelerator is the array and the vector unit. */
+typedef enum muc_clock_part {
+    MUC_PART_DMA,
+    MUC_PART_ARRAY,
+    MUC_PART_VECTOR,
+    MUC_PART_CPU,
+    MUC_CLOCK_PARTS
+} muc_clock_part;
+
+/* What the CPU does, and what an engine waits for. */
+typedef enum muc_clock_reason {
+#define MUC_CLOCK_REASON(name, waits, words) MUC_CLOCK_##name,
+#include "targets/uthinker/clock/clock_reasons.def"
+    MUC_CLOCK_REASONS
+} muc_clock_reason;
+
+/* An instruction of DMA or accelerator; times count from the begin of the first call. */
+typedef struct muc_clock_event {
+    const uint32_t *words; /* resolved */
+    uint32_t at;           /* of its INST in CODE */
+    const struct muc_clock_work *work;
+    muc_clock_part part;
+    uint64_t issued, begin, end, complete; /* picoseconds */
+    muc_clock_reason waited_for;           /* where tokens kept it from `ready` on, if they did */
+    uint64_t ready;
+} muc_clock_event;
+
+/* What a clock tells while it runs, in the order of the CPU's time; nothing may be NULL. */
+typedef struct muc_clock_watch {
+    void *arg;
+    /* The CPU does one thing from one time to another, for the item at a word of CODE; each time
+     * begins where the one before it ended. Every item is executed once, in no time at least. */
+    void (*cpu)(void *arg, uint64_t from, uint64_t to, muc_clock_reason reason, uint32_t at);
+    void (*instruction)(void *arg, const muc_clock_event *event);
+} muc_clock_watch;
+
+/* muc_clock_feed, watched. */
+muc_status muc_clock_watched(muc_context *ctx, const mur_program *program,
+                             const muc_uthinker_machine *machine, uint32_t pos, uint32_t count,
+                             muc_clock_choice choice, const muc_clock_watch *watch,
+                             muc_clock_sums *sums);
+
 /* What no machine of these costs can stay below, for the same calls; picoseconds, rounded down. */
 typedef struct muc_clock_roofs {
     uint64_t array_ps; /* the passes of its products */

@@ -1,43 +1,16 @@
 /* clock_least.c - the fewest bytes that any schedule of a model can move: SPEC.md section 9. */
 #include "targets/uthinker/clock/clock.h"
 
-#include "base/bytes.h"
+#include "targets/uthinker/clock/dram_classes.h"
 
-/* The bytes of the blocks of the sequence of `tiles` tiles at *at, which moves to the next; 0 if
- * region WGTS does not hold such a sequence there. */
-static uint64_t sequence_bytes(muc_bytes wgts, uint64_t tiles, uint64_t *at)
-{
-    uint64_t index = 4 * (tiles + 1), first, end;
-
-    if (*at > wgts.size || index > wgts.size - *at)
-        return 0;
-    first = muc_load_u32(wgts.data + *at);
-    end = muc_load_u32(wgts.data + *at + 4 * tiles);
-    if (first > end || end > wgts.size - *at)
-        return 0;
-    *at = (*at + end + 15) / 16 * 16;
-    return end - first;
-}
-
-/* The blocks of every matrix once, the embedding's only where it is the head too. Section 8 gives
- * the order of the kinds. */
+/* The blocks of every matrix once, the embedding's only where it is the head too. */
 static uint64_t weight_bytes(const mur_program *program, const muc_uthinker_machine *machine)
 {
-    const mur_meta *meta = program->meta;
-    const muc_bytes wgts = { program->section[MUR_SECTION_WGTS],
-                             program->section_bytes[MUR_SECTION_WGTS], "WGTS" };
-    uint32_t d = meta->width, f = meta->ffn_width;
-    uint32_t queries = meta->heads * meta->head_width, keys = meta->kv_heads * meta->head_width;
-    uint64_t at = 0, bytes;
-    const uint32_t shapes[][2] = { { f, d },       { d, f },    { d, f },   { queries, d },
-                                   { d, queries }, { d, keys }, { d, keys } };
+    const muc_dram_places places = muc_dram_places_of(program, machine);
+    uint64_t bytes = 0;
 
-    bytes = sequence_bytes(wgts, muc_uthinker_tiles(machine, d, meta->vocabulary), &at);
-    if (!meta->tied)
-        bytes = sequence_bytes(wgts, muc_uthinker_tiles(machine, d, meta->vocabulary), &at);
-    for (unsigned i = 0; i < MUC_COUNT(shapes); i++)
-        bytes += sequence_bytes(
-            wgts, meta->layers * muc_uthinker_tiles(machine, shapes[i][0], shapes[i][1]), &at);
+    for (unsigned i = MUC_DRAM_HEAD; i < MUC_DRAM_MATRICES; i++)
+        bytes += places.block_bytes[i];
     return bytes;
 }
 

@@ -58,7 +58,7 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-static uint64_t total_energy(const muc_clock_energy *e)
+uint64_t muc_clock_energy_sum(const muc_clock_energy *e)
 {
     return e->dram + e->sram + e->array + e->vector + e->cpu + e->idle;
 }
@@ -78,7 +78,7 @@ void muc_clock_add_summary(muc_report *report, const muc_uthinker_machine *machi
     muc_report_add_real(report, "cpu_share", share(roofs.cpu_ps, sums->ps));
     if (machine->costs.has_energy)
         muc_report_add_real(report, "millijoules",
-                            (double)total_energy(&energy) * millijoules_per_fj);
+                            (double)muc_clock_energy_sum(&energy) * millijoules_per_fj);
 }
 
 static void add_engine(muc_report *report, const char *name, uint64_t ps, uint64_t whole)
@@ -90,44 +90,35 @@ static void add_engine(muc_report *report, const char *name, uint64_t ps, uint64
     muc_report_end(report);
 }
 
-static void add_bytes(muc_report *report, const char *name, uint64_t read, uint64_t written)
-{
-    if (read == 0 && written == 0)
-        return;
-    muc_report_begin_row(report);
-    muc_report_add_text(report, "region", "%s", name);
-    muc_report_add_count(report, "read", read);
-    muc_report_add_count(report, "written", written);
-    muc_report_end(report);
-}
-
-static void add_energy(muc_report *report, const char *name, uint64_t fj, uint64_t whole)
+static void add_energy(muc_report *report, const char *name, uint64_t fj, uint64_t whole,
+                       uint64_t tokens)
 {
     muc_report_begin_row(report);
     muc_report_add_text(report, "part", "%s", name);
     muc_report_add_real(report, "millijoules", (double)fj * millijoules_per_fj);
+    muc_report_add_real(report, "millijoules_per_token",
+                        (double)fj * millijoules_per_fj / (double)tokens);
     muc_report_add_real(report, "share", share(fj, whole));
     muc_report_end(report);
 }
 
-static void add_energies(muc_report *report, const muc_clock_energy *energy)
+static void add_energies(muc_report *report, const muc_clock_energy *energy, uint64_t tokens)
 {
-    uint64_t whole = total_energy(energy);
+    uint64_t whole = muc_clock_energy_sum(energy);
 
     muc_report_begin_table(report, "energy");
-    add_energy(report, "DRAM", energy->dram, whole);
-    add_energy(report, "buffers", energy->sram, whole);
-    add_energy(report, "array", energy->array, whole);
-    add_energy(report, "vector unit", energy->vector, whole);
-    add_energy(report, "CPU", energy->cpu, whole);
-    add_energy(report, "at rest", energy->idle, whole);
+    add_energy(report, "DRAM", energy->dram, whole, tokens);
+    add_energy(report, "buffers", energy->sram, whole, tokens);
+    add_energy(report, "array", energy->array, whole, tokens);
+    add_energy(report, "vector unit", energy->vector, whole, tokens);
+    add_energy(report, "CPU", energy->cpu, whole, tokens);
+    add_energy(report, "at rest", energy->idle, whole, tokens);
     muc_report_end(report);
 }
 
 void muc_clock_add_details(muc_report *report, const muc_uthinker_machine *machine,
                            const muc_clock_sums *sums)
 {
-    static const char *const regions[MUR_REGIONS] = { "WGTS", "PARM", "KV", "IO" };
     const muc_clock_energy energy = muc_clock_energy_of(machine, sums);
     uint64_t issued = sums->instructions;
 
@@ -144,10 +135,6 @@ void muc_clock_add_details(muc_report *report, const muc_uthinker_machine *machi
     add_engine(report, "CPU: EMBED", sums->embed_ps, sums->ps);
     add_engine(report, "CPU: choice of the token", sums->choice_ps, sums->ps);
     muc_report_end(report);
-    muc_report_begin_table(report, "dram");
-    for (unsigned i = 0; i < MUR_REGIONS; i++)
-        add_bytes(report, regions[i], sums->read_bytes[i], sums->written_bytes[i]);
-    muc_report_end(report);
     if (machine->costs.has_energy)
-        add_energies(report, &energy);
+        add_energies(report, &energy, sums->tokens);
 }

@@ -110,6 +110,7 @@ muc_clock_work muc_clock_work_of(const muc_uthinker_machine *machine, const uint
     work.sram_bytes = count_sram_bytes(work.op, v);
     if (work.engine == MUR_DMA) {
         work.region = (uint32_t)v[AT(region)];
+        work.offset = v[AT(off)];
         work.bytes = v[AT(len)];
         if (work.bytes)
             work.burst_bytes =

@@ -14,7 +14,8 @@ typedef struct muc_clock_work {
     uint64_t elements;     /* of a vector instruction, or those that EMBED decodes */
     uint64_t bytes;        /* of a transfer */
     uint64_t burst_bytes;  /* that the DRAM moves for it */
-    uint32_t region;       /* of a transfer */
+    uint32_t region;       /* of a transfer, and */
+    uint64_t offset;       /* where it begins there */
     uint64_t sram_bytes;
 } muc_clock_work;
 

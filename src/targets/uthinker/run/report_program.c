@@ -1,7 +1,9 @@
 /* report_program.c - what a program's calls take on a machine: the clock of SPEC.md section 9. */
 #include "base/file.h"
 #include "targets/target.h"
+#include "targets/uthinker/clock/account_report.h"
 #include "targets/uthinker/clock/clock_report.h"
+#include "targets/uthinker/run/advise_program.h"
 #include "targets/uthinker/run/engine_machine.h"
 #include "targets/uthinker/run/open_program.h"
 
@@ -54,25 +56,85 @@ static muc_status add_calls(program_report *r)
     return MUC_OK;
 }
 
-static muc_status make_report(program_report *r, const char *path,
+/* the roof that is nearest to the time */
+static void add_roof(program_report *r, const muc_clock_sums *sums)
+{
+    const muc_clock_roofs roofs = muc_clock_roofs_of(&r->machine, sums);
+    const char *name = "DRAM";
+    uint64_t ps = roofs.least_ps;
+
+    if (roofs.array_ps > ps) {
+        name = "array";
+        ps = roofs.array_ps;
+    }
+    if (roofs.cpu_ps > ps) {
+        name = "CPU";
+        ps = roofs.cpu_ps;
+    }
+    muc_report_add_text(r->report, "binding_roof", "%s", name);
+    muc_report_add_real(r->report, "binding_share", (double)ps / (double)sums->ps);
+}
+
+/* a prompt that ends with this call, from the first position on */
+static muc_status add_first_token(program_report *r, uint32_t end)
+{
+    muc_clock_sums sums = { 0 };
+
+    MUC_TRY(muc_clock_feed(r->ctx, &r->program, &r->machine, 0, end, MUC_CLOCK_LIKELIEST, &sums));
+    muc_report_add_real(r->report, "first_token_seconds", (double)sums.ps * 1e-12);
+    return MUC_OK;
+}
+
+static muc_status add_facts(program_report *r, const char *path, const muc_advised_call *call)
+{
+    const muc_clock_sums *sums = call->sums;
+    const muc_clock_energy energy = muc_clock_energy_of(&r->machine, sums);
+
+    muc_report_add_text(r->report, "file", "%s", path);
+    muc_report_add_text(r->report, "machine", "%s", r->machine.name);
+    muc_report_add_count(r->report, "position", call->position);
+    muc_report_add_count(r->report, "tokens", call->tokens);
+    muc_clock_add_summary(r->report, &r->machine, sums);
+    MUC_TRY(add_first_token(r, call->position + call->tokens));
+    add_roof(r, sums);
+    if (r->machine.costs.has_energy)
+        muc_report_add_real(r->report, "millijoules_per_token",
+                            (double)muc_clock_energy_sum(&energy) * 1e-12 / (double)sums->tokens);
+    muc_report_add_count(r->report, "cycles", muc_clock_cycles(&r->machine, sums->ps));
+    muc_clock_add_details(r->report, &r->machine, sums);
+    return MUC_OK;
+}
+
+static muc_status check_call(program_report *r, const char *path, uint32_t position,
+                             uint32_t tokens)
+{
+    uint32_t context = r->program.meta->context;
+
+    if (tokens > context || position > context - tokens)
+        return muc_fail(r->ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "%u tokens at position %u: the context has %u", tokens, position, context);
+    return MUC_OK;
+}
+
+static muc_status make_report(program_report *r, const char *path, muc_arena *arena,
                               const muc_report_options *options)
 {
     uint32_t tokens = options->tokens ? options->tokens : 1;
     muc_clock_sums sums = { 0 };
+    muc_clock_account account;
+    const muc_advised_call call = { &r->program, &r->machine, options->position,
+                                    tokens,      &sums,       &account };
+    muc_clock_watch watch;
 
-    if (tokens > r->program.meta->context || options->position > r->program.meta->context - tokens)
-        return muc_fail(r->ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                        "%u tokens at position %u: the context has %u", tokens, options->position,
-                        r->program.meta->context);
-    MUC_TRY(muc_clock_feed(r->ctx, &r->program, &r->machine, options->position, tokens,
-                           MUC_CLOCK_LIKELIEST, &sums));
-    muc_report_add_text(r->report, "file", "%s", path);
-    muc_report_add_text(r->report, "machine", "%s", r->machine.name);
-    muc_report_add_count(r->report, "position", options->position);
-    muc_report_add_count(r->report, "tokens", tokens);
-    muc_clock_add_summary(r->report, &r->machine, &sums);
-    muc_clock_add_details(r->report, &r->machine, &sums);
+    MUC_TRY(check_call(r, path, options->position, tokens));
+    MUC_TRY(muc_clock_account_begin(r->ctx, arena, &r->program, &r->machine, &account));
+    watch = muc_clock_account_watch(&account);
+    MUC_TRY(muc_clock_watched(r->ctx, &r->program, &r->machine, options->position, tokens,
+                              MUC_CLOCK_LIKELIEST, &watch, &sums));
+    MUC_TRY(add_facts(r, path, &call));
+    muc_clock_add_account(r->report, &r->machine, &sums, &account);
     MUC_TRY(add_calls(r));
+    MUC_TRY(muc_program_advise(r->ctx, &call, r->report));
     return muc_report_status(r->ctx, r->report);
 }
 
@@ -85,7 +147,7 @@ static muc_status report_file(muc_context *ctx, const char *path, muc_bytes byte
     MUC_TRY(muc_program_open(ctx, bytes, &r.program));
     MUC_TRY(muc_clock_machine(ctx, arena, &r.program, path, options->machine, &r.machine));
     MUC_TRY(muc_report_new(ctx, &r.report));
-    status = make_report(&r, path, options);
+    status = make_report(&r, path, arena, options);
     if (status == MUC_OK)
         *out = r.report;
     else

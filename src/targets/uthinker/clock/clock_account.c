@@ -1,0 +1,227 @@
+/* clock_account.c - sums over what a clock tells its watch. */
+#include "targets/uthinker/clock/clock_account.h"
+
+#include <string.h>
+
+#include "targets/uthinker/clock/clock_work.h"
+#include "targets/uthinker/isa/code_item.h"
+#include "targets/uthinker/isa/debug_names.h"
+
+enum { MOST_STAGES = 64, MOST_LAYERS = 1024 };
+
+static const struct {
+    const char *words;
+    bool waits;
+} reasons[MUC_CLOCK_REASONS] = {
+#define MUC_CLOCK_REASON(name, waits, words) { words, waits },
+#include "targets/uthinker/clock/clock_reasons.def"
+};
+
+const char *muc_clock_reason_words(muc_clock_reason reason)
+{
+    return reasons[reason].words;
+}
+
+bool muc_clock_reason_waits(muc_clock_reason reason)
+{
+    return reasons[reason].waits;
+}
+
+/* ---- stages and layers of the code ---- */
+
+/* its index; new names beyond MOST_STAGES count as the last */
+static uint16_t stage_index(muc_clock_account *a, const char *name)
+{
+    uint32_t i = 0;
+
+    while (i < a->stage_count && strcmp(a->stages[i], name) != 0)
+        i++;
+    if (i == a->stage_count && i < MOST_STAGES)
+        a->stages[a->stage_count++] = name;
+    return (uint16_t)(i < MOST_STAGES ? i : MOST_STAGES - 1);
+}
+
+/* Names are in the order of their words: *row moves on to the item's. */
+static const char *name_of(const muc_debug_name *names, size_t count, size_t *row, uint32_t at,
+                           const muc_item *item)
+{
+    while (*row < count && names[*row].word < at)
+        ++*row;
+    return *row < count && names[*row].word == at ? names[*row].name : muc_insn_get(item->op)->name;
+}
+
+/* An item is for the stage of the next INST; after the last, for that of the last. */
+static void read_entry(muc_clock_account *a, const mur_entr *entry, const muc_debug_name *names,
+                       size_t count, muc_clock_loop *loop)
+{
+    uint32_t at = entry->start, end = entry->start + entry->words, open_end = at, words;
+    uint32_t from = at;
+    uint16_t stage = 0;
+    size_t row = 0;
+    muc_item item;
+
+    *loop = (muc_clock_loop){ .start = at, .end = end };
+    for (; at < end && (words = muc_item_decode(a->program->code + at, end - at, &item)) != 0;
+         at += words) {
+        uint32_t body_end = at + words + item.body;
+
+        if (item.kind == MUR_FOR && at >= open_end) {
+            open_end = body_end;
+            if (item.body >= loop->next - loop->begin) {
+                loop->begin = at;
+                loop->next = body_end;
+            }
+        }
+        if (item.kind != MUR_INST)
+            continue;
+        stage = stage_index(a, name_of(names, count, &row, at, &item));
+        for (; from < at + words; from++)
+            a->stage_of[from] = stage;
+    }
+    for (; from < end; from++)
+        a->stage_of[from] = stage;
+}
+
+/* the most rounds that any entry's loop can have */
+static uint32_t most_layers(const muc_clock_account *a)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < a->program->entry_count; i++) {
+        const muc_clock_loop *loop = &a->loops[i];
+        muc_item item;
+
+        if (loop->begin != loop->next &&
+            muc_item_decode(a->program->code + loop->begin, loop->end - loop->begin, &item) &&
+            item.most > most)
+            most = item.most;
+    }
+    return most < MOST_LAYERS ? most : MOST_LAYERS;
+}
+
+muc_status muc_clock_account_begin(muc_context *ctx, muc_arena *arena, const mur_program *program,
+                                   const muc_uthinker_machine *machine, muc_clock_account *out)
+{
+    const muc_bytes section = { program->section[MUR_SECTION_DEBG],
+                                program->section_bytes[MUR_SECTION_DEBG], "DEBG" };
+    muc_clock_account *a = out;
+    muc_debug_name *names = NULL;
+    size_t count = 0;
+    bool whole;
+
+    *a = (muc_clock_account){ .program = program, .places = muc_dram_places_of(program, machine) };
+    if (section.data)
+        MUC_TRY(muc_debug_read(ctx, arena, section, &names, &count, &whole));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, MOST_STAGES + 1, &a->stages));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, program->section_bytes[MUR_SECTION_CODE] / 4, &a->stage_of));
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, program->entry_count, &a->loops));
+    for (uint32_t i = 0; i < program->entry_count; i++)
+        read_entry(a, &program->entries[i], names, count, &a->loops[i]);
+    a->stages[a->stage_count++] = "next token";
+    a->layers = most_layers(a);
+    return MUC_ARENA_NEW(ctx, arena, (size_t)a->stage_count * (a->layers + 1), &a->cells);
+}
+
+static const muc_clock_loop *loop_of(const muc_clock_account *a, uint32_t at)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < a->program->entry_count && at >= a->loops[i].end)
+        i++;
+    return &a->loops[i];
+}
+
+uint32_t muc_clock_layer(const muc_clock_account *a, uint32_t at)
+{
+    const muc_clock_loop *loop = loop_of(a, at);
+
+    if (at <= loop->begin || at > loop->next)
+        return 0;
+    return a->round < a->layers ? a->round + 1 : a->layers;
+}
+
+/* ---- the watch ---- */
+
+static muc_clock_cell *cell_of(const muc_clock_account *a, uint32_t stage, uint32_t at)
+{
+    return &a->cells[(size_t)stage * (a->layers + 1) + muc_clock_layer(a, at)];
+}
+
+static void watch_cpu(void *arg, uint64_t from, uint64_t to, muc_clock_reason reason, uint32_t at)
+{
+    muc_clock_account *a = arg;
+    const muc_clock_loop *loop = loop_of(a, at);
+    uint32_t stage = reason == MUC_CLOCK_CHOICE ? a->stage_count - 1 : a->stage_of[at];
+    muc_clock_cell *cell = cell_of(a, stage, at);
+
+    cell->ps += to - from;
+    if (reasons[reason].waits)
+        a->idle_ps[MUC_ENGINE_CPU][reason] += to - from;
+    else
+        cell->work_ps[MUC_PART_CPU] += to - from;
+    for (uint32_t e = 0; e < MUC_ENGINE_CPU; e++)
+        if (to > a->free_at[e])
+            a->idle_ps[e][reason] += to - (from > a->free_at[e] ? from : a->free_at[e]);
+    if (loop->begin == loop->next || reasons[reason].waits)
+        return;
+    if (at == loop->begin)
+        a->round = 0;
+    else if (at == loop->next)
+        a->round++;
+}
+
+static void watch_instruction(void *arg, const muc_clock_event *event)
+{
+    muc_clock_account *a = arg;
+    const muc_clock_work *work = event->work;
+    muc_clock_engine engine = event->part == MUC_PART_DMA ? MUC_ENGINE_DMA : MUC_ENGINE_ACCELERATOR;
+    muc_clock_cell *cell = cell_of(a, a->stage_of[event->at], event->at);
+
+    cell->work_ps[event->part] += event->end - event->begin;
+    cell->dram_bytes += work->burst_bytes;
+    cell->macs += work->macs;
+    cell->instructions++;
+    a->idle_ps[engine][event->waited_for] += event->begin - event->ready;
+    a->free_at[engine] = event->end;
+    if (event->part == MUC_PART_DMA) {
+        muc_dram_class class =
+            muc_dram_class_at(&a->places, (enum mur_region)work->region, work->offset);
+
+        (work->op == MUC_INSN_ST ? a->written_bytes : a->read_bytes)[class] += work->bytes;
+    }
+}
+
+muc_clock_watch muc_clock_account_watch(muc_clock_account *account)
+{
+    return (muc_clock_watch){ account, watch_cpu, watch_instruction };
+}
+
+/* ---- sums ---- */
+
+static void add_cell(muc_clock_cell *sum, const muc_clock_cell *cell)
+{
+    sum->ps += cell->ps;
+    for (uint32_t p = 0; p < MUC_CLOCK_PARTS; p++)
+        sum->work_ps[p] += cell->work_ps[p];
+    sum->dram_bytes += cell->dram_bytes;
+    sum->macs += cell->macs;
+    sum->instructions += cell->instructions;
+}
+
+muc_clock_cell muc_clock_stage_sum(const muc_clock_account *a, uint32_t stage)
+{
+    muc_clock_cell sum = { 0 };
+
+    for (uint32_t layer = 0; layer <= a->layers; layer++)
+        add_cell(&sum, &a->cells[(size_t)stage * (a->layers + 1) + layer]);
+    return sum;
+}
+
+muc_clock_cell muc_clock_layer_sum(const muc_clock_account *a, uint32_t layer)
+{
+    muc_clock_cell sum = { 0 };
+
+    for (uint32_t stage = 0; stage < a->stage_count; stage++)
+        add_cell(&sum, &a->cells[(size_t)stage * (a->layers + 1) + layer]);
+    return sum;
+}
