@@ -29,7 +29,7 @@ size_t muc_ref_window_counted(const muc_ref_window *w, size_t at, const ptrdiff_
                               bool counts_padding);
 
 /* Convolution of x [batch, channels, ..] with weights [out, channels / groups, ..], or with the
- * channels last, all of one type: F32, F64 or I32; adds bias [out] of that type unless NULL. */
+ * channels last, all of one type: F32, F64, I32 or I64; adds bias [out], of reals, unless NULL. */
 muc_status muc_ref_convolve(const muc_ref_call *call, const muc_ref_window *w, muc_dtype dtype,
                             size_t groups, const void *x, const void *weights, const void *bias,
                             void *out);

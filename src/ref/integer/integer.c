@@ -1,111 +1,13 @@
 /* integer.c - runs QuantLib's integer operators on tensors: rows of any integer type through the
  * pure functions of quantlib.h. */
-#include "ref/kernels.h"
-#include "ref/integer/quantlib.h"
-
 #include <string.h>
 
-/* Elements of at most 32 bits. */
-static int32_t element(const muc_ref_value *value, size_t i)
-{
-    size_t size = muc_dtype_get(value->dtype)->block_bytes;
-
-    return (int32_t)muc_dtype_integer(value->dtype, (const uint8_t *)value->read + i * size);
-}
-
-/* x is in the range of the type, whose lowest bits tell it */
-static void set_element(const muc_ref_value *value, size_t i, int32_t x)
-{
-    switch (muc_dtype_get(value->dtype)->block_bytes) {
-    case 1:
-        ((uint8_t *)value->data)[i] = (uint8_t)x;
-        break;
-    case 2:
-        ((uint16_t *)value->data)[i] = (uint16_t)x;
-        break;
-    default:
-        ((int32_t *)value->data)[i] = x;
-    }
-}
+#include "ref/integer/quantized.h"
+#include "ref/integer/quantlib.h"
 
 static const int32_t *words(const muc_ref_value *value)
 {
     return value->read;
-}
-
-/* Where the element of a tensor that is broadcast to another stands, as that one is walked through
- * element by element. */
-typedef struct walk {
-    const muc_ref_value *over;
-    size_t index[MUC_GRAPH_MAX_RANK];
-    size_t strides[2][MUC_GRAPH_MAX_RANK]; /* 0 along dimensions of one element */
-    size_t at[2];
-} walk;
-
-static void walk_start(walk *w, const muc_ref_value *over, const muc_ref_value *const values[2])
-{
-    memset(w, 0, sizeof(*w));
-    w->over = over;
-    for (unsigned k = 0; k < 2; k++) {
-        size_t stride = 1;
-
-        for (uint32_t d = values[k]->rank; d-- > 0;) {
-            w->strides[k][over->rank - values[k]->rank + d] = values[k]->dims[d] == 1 ? 0 : stride;
-            stride *= values[k]->dims[d];
-        }
-    }
-}
-
-static void walk_on(walk *w)
-{
-    for (uint32_t d = w->over->rank; d-- > 0;) {
-        w->at[0] += w->strides[0][d];
-        w->at[1] += w->strides[1][d];
-        if (++w->index[d] < w->over->dims[d])
-            return;
-        w->at[0] -= w->strides[0][d] * w->index[d];
-        w->at[1] -= w->strides[1][d] * w->index[d];
-        w->index[d] = 0;
-    }
-}
-
-muc_status muc_kernel_requant_shift(const muc_ref_call *call)
-{
-    const muc_node *node = call->node;
-    const muc_ref_value *x = call->inputs[0];
-    const muc_ref_value *const factors[2] = { call->inputs[1], call->inputs[2] };
-    const unsigned shift = (unsigned)muc_node_integer(node, MUC_KEY_SHIFT);
-    const int32_t lo = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN);
-    const int32_t hi = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX);
-    walk w;
-
-    walk_start(&w, x, factors);
-    for (size_t i = 0; i < x->elements; i++, walk_on(&w))
-        set_element(call->output, i,
-                    muc_quantlib_requant(element(x, i), words(factors[0])[w.at[0]],
-                                         words(factors[1])[w.at[1]], shift, lo, hi));
-    return MUC_OK;
-}
-
-muc_status muc_kernel_requant_pair(const muc_ref_call *call)
-{
-    const muc_node *node = call->node;
-    const muc_ref_value *const values[2] = { call->inputs[0], call->inputs[1] };
-    const unsigned shift = (unsigned)muc_node_integer(node, MUC_KEY_SHIFT);
-    const int32_t lo = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN);
-    const int32_t hi = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX);
-    walk w;
-
-    walk_start(&w, call->output, values);
-    for (size_t i = 0; i < call->output->elements; i++, walk_on(&w)) {
-        int32_t a = element(values[0], w.at[0]), b = element(values[1], w.at[1]);
-
-        set_element(call->output, i,
-                    muc_quantlib_requant(node->op == MUC_OP_REQUANT_ADD ? a + b : a * b,
-                                         words(call->inputs[2])[0], words(call->inputs[3])[0],
-                                         shift, lo, hi));
-    }
-    return MUC_OK;
 }
 
 muc_status muc_kernel_lookup(const muc_ref_call *call)
@@ -114,7 +16,7 @@ muc_status muc_kernel_lookup(const muc_ref_call *call)
     int32_t least = x->dtype == MUC_I8 ? INT8_MIN : 0;
 
     for (size_t i = 0; i < x->elements; i++)
-        set_element(call->output, i, element(call->inputs[1], (size_t)(element(x, i) - least)));
+        muc_q_put(call->output, i, muc_q_get(call->inputs[1], (size_t)(muc_q_get(x, i) - least)));
     return MUC_OK;
 }
 
@@ -131,13 +33,13 @@ static muc_status reserve_rows(const muc_ref_call *call, size_t arrays, int32_t 
 static void load_row(const muc_ref_value *value, size_t row, int32_t *out)
 {
     for (size_t i = 0; i < value->columns; i++)
-        out[i] = element(value, row * value->columns + i);
+        out[i] = muc_q_get(value, row * value->columns + i);
 }
 
 static void store_row(const muc_ref_value *value, size_t row, const int32_t *x)
 {
     for (size_t i = 0; i < value->columns; i++)
-        set_element(value, row * value->columns + i, x[i]);
+        muc_q_put(value, row * value->columns + i, x[i]);
 }
 
 /* one number for each of n columns, of which there may be one for all */
@@ -212,8 +114,8 @@ muc_status muc_kernel_ita_max(const muc_ref_call *call)
 muc_status muc_kernel_integer_hard_swish(const muc_ref_call *call)
 {
     for (size_t i = 0; i < call->output->elements; i++)
-        set_element(call->output, i,
-                    muc_quantlib_hardswish(element(call->inputs[0], i), words(call->inputs[1])));
+        muc_q_put(call->output, i,
+                  muc_quantlib_hardswish(muc_q_get(call->inputs[0], i), words(call->inputs[1])));
     return MUC_OK;
 }
 
@@ -226,23 +128,7 @@ muc_status muc_kernel_integer_gelu(const muc_ref_call *call)
                             "coefficients b %d, one %d, expected -2^15 <= b <= 0, |one| < 2^30",
                             coefficients[0], coefficients[1]);
     for (size_t i = 0; i < call->output->elements; i++)
-        set_element(call->output, i, muc_quantlib_gelu(element(call->inputs[0], i), coefficients));
-    return MUC_OK;
-}
-
-muc_status muc_kernel_integer_div(const muc_ref_call *call)
-{
-    const muc_ref_value *const values[2] = { call->inputs[0], call->inputs[1] };
-    const int64_t delta = muc_node_integer(call->node, MUC_KEY_DELTA);
-    const int64_t eta = muc_node_integer(call->node, MUC_KEY_ETA);
-    const int64_t eps = muc_node_integer(call->node, MUC_KEY_EPS);
-    walk w;
-
-    walk_start(&w, call->output, values);
-    for (size_t i = 0; i < call->output->elements; i++, walk_on(&w))
-        set_element(call->output, i,
-                    muc_quantlib_div(element(values[0], w.at[0]), element(values[1], w.at[1]),
-                                     delta, eta, eps));
+        muc_q_put(call->output, i, muc_quantlib_gelu(muc_q_get(call->inputs[0], i), coefficients));
     return MUC_OK;
 }
 

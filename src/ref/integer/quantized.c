@@ -1,8 +1,7 @@
-/* quantized.c - quantized operators element by element. */
-#include <math.h>
-#include <string.h>
-
+/* quantized.c - operators on integers element by element: TFLite's, and QuantLib's of two inputs.
+ */
 #include "ref/integer/quantized.h"
+#include "ref/integer/quantlib.h"
 
 static bool is_narrow(muc_dtype dtype)
 {
@@ -59,10 +58,14 @@ typedef int32_t combine(const work *w, int32_t a, int32_t b);
 
 struct work {
     const muc_ref_call *call;
+    const muc_ref_value *a, *b;
     combine *f;
     int32_t zero_a, zero_b, zero, least, most;
     muc_add_scales add;
     muc_multiplier product, change, change_b;
+    int32_t mul, bias; /* QuantLib's, of a requantization */
+    unsigned shift;
+    int64_t delta, eta, eps; /* and of a quotient */
     size_t done;
 };
 
@@ -118,28 +121,71 @@ static int32_t lesser(const work *w, int32_t a, int32_t b)
     return p < q ? p : q;
 }
 
+static int32_t requantized_sum(const work *w, int32_t a, int32_t b)
+{
+    return muc_quantlib_requant(a + b, w->mul, w->bias, w->shift, w->least, w->most);
+}
+
+static int32_t requantized_product(const work *w, int32_t a, int32_t b)
+{
+    return muc_quantlib_requant(a * b, w->mul, w->bias, w->shift, w->least, w->most);
+}
+
+/* of the input that does not broadcast, by two that do */
+static int32_t requantized(const work *w, int32_t mul, int32_t bias)
+{
+    return muc_quantlib_requant(muc_q_get(w->call->inputs[0], w->done), mul, bias, w->shift,
+                                w->least, w->most);
+}
+
+static int32_t quotient_of_quantlib(const work *w, int32_t a, int32_t b)
+{
+    return muc_quantlib_div(a, b, w->delta, w->eta, w->eps);
+}
+
 static combine *combine_of(muc_op op)
 {
     static combine *const table[MUC_OP_COUNT] = {
-        [MUC_OP_ADD] = add,      [MUC_OP_SUB] = sub,     [MUC_OP_MUL] = mul,
-        [MUC_OP_PRELU] = prelu,  [MUC_OP_MAX] = greater, [MUC_OP_MIN] = lesser,
+        [MUC_OP_ADD] = add,
+        [MUC_OP_SUB] = sub,
+        [MUC_OP_MUL] = mul,
+        [MUC_OP_PRELU] = prelu,
+        [MUC_OP_MAX] = greater,
+        [MUC_OP_MIN] = lesser,
         [MUC_OP_DIV] = quotient,
+        [MUC_OP_REQUANT_ADD] = requantized_sum,
+        [MUC_OP_REQUANT_MUL] = requantized_product,
+        [MUC_OP_REQUANT_SHIFT] = requantized,
+        [MUC_OP_INTEGER_DIV] = quotient_of_quantlib,
     };
 
     return table[op];
 }
 
-static void run_binary(void *arg, size_t n, const size_t *at, const size_t *step)
+static void run_pairs(void *arg, size_t n, const size_t *at, const size_t *step)
 {
     work *w = arg;
-    const muc_ref_call *call = w->call;
 
-    for (size_t i = 0; i < n; i++) {
-        int32_t a = muc_q_get(call->inputs[0], at[0] + i * step[0]);
-        int32_t b = muc_q_get(call->inputs[1], at[1] + i * step[1]);
+    for (size_t i = 0; i < n; i++, w->done++) {
+        int32_t a = muc_q_get(w->a, at[0] + i * step[0]);
+        int32_t b = muc_q_get(w->b, at[1] + i * step[1]);
 
-        muc_q_put(call->output, w->done++, muc_q_clamp(w->f(w, a, b), w->zero, w->least, w->most));
+        muc_q_put(w->call->output, w->done, muc_q_clamp(w->f(w, a, b), w->zero, w->least, w->most));
     }
+}
+
+/* two inputs that broadcast, from input `first` on */
+static muc_status run_binary(work *w, const muc_ref_call *call, uint32_t first)
+{
+    muc_ref_walk walk;
+
+    w->call = call;
+    w->f = combine_of(call->node->op);
+    w->a = call->inputs[first];
+    w->b = call->inputs[first + 1];
+    muc_ref_walk_of(call->output, call->inputs + first, 2, &walk);
+    muc_ref_walk_each(&walk, run_pairs, w);
+    return MUC_OK;
 }
 
 muc_status muc_check_q_pair(const muc_ref_call *call)
@@ -157,20 +203,37 @@ muc_status muc_kernel_q_binary(const muc_ref_call *call)
 {
     const muc_tensor *a = call->input_tensors[0], *out = muc_q_out(call);
     const muc_tensor *b = call->input_tensors[1];
-    work w = { .call = call, .f = combine_of(call->node->op) };
-    muc_ref_walk walk;
+    work w = { .zero_a = muc_q_zero(a), .zero_b = muc_q_zero(b), .zero = muc_q_zero(out) };
 
-    w.zero_a = muc_q_zero(a);
-    w.zero_b = muc_q_zero(b);
-    w.zero = muc_q_zero(out);
     w.add = muc_scale_add(a, b, out);
-    w.product = w.f == quotient ? muc_scale_div(a, b, out) : muc_scale_mul(a, b, out);
+    w.product = call->node->op == MUC_OP_DIV ? muc_scale_div(a, b, out) : muc_scale_mul(a, b, out);
     w.change = muc_scale_change(MUC_OP_RELU, a, out);
     w.change_b = muc_scale_change(MUC_OP_RELU, b, out);
     muc_scale_clamp(call->node, out, &w.least, &w.most);
-    muc_ref_walk_of(call->output, call->inputs, 2, &walk);
-    muc_ref_walk_each(&walk, run_binary, &w);
-    return MUC_OK;
+    return run_binary(&w, call, 0);
+}
+
+muc_status muc_kernel_requant(const muc_ref_call *call)
+{
+    bool one = call->node->op == MUC_OP_REQUANT_SHIFT;
+    work w = { .shift = (unsigned)muc_node_integer(call->node, MUC_KEY_SHIFT),
+               .least = (int32_t)muc_node_integer(call->node, MUC_KEY_CLAMP_MIN),
+               .most = (int32_t)muc_node_integer(call->node, MUC_KEY_CLAMP_MAX),
+               .mul = one ? 0 : muc_q_get(call->inputs[2], 0),
+               .bias = one ? 0 : muc_q_get(call->inputs[3], 0) };
+
+    return run_binary(&w, call, one);
+}
+
+muc_status muc_kernel_integer_div(const muc_ref_call *call)
+{
+    work w = { .least = INT32_MIN,
+               .most = INT32_MAX,
+               .delta = muc_node_integer(call->node, MUC_KEY_DELTA),
+               .eta = muc_node_integer(call->node, MUC_KEY_ETA),
+               .eps = muc_node_integer(call->node, MUC_KEY_EPS) };
+
+    return run_binary(&w, call, 0);
 }
 
 /* ---- one input ---- */

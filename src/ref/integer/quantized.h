@@ -9,7 +9,7 @@
 #include "graph/scales.h"
 #include "ref/walk.h"
 
-/* Element i as an integer; types are i8, u8, i16, and i32 where a kernel says so. */
+/* Element i as an integer; types are of at most 32 bits. */
 static inline int32_t muc_q_get(const muc_ref_value *value, size_t i)
 {
     if (value->dtype == MUC_I8)
@@ -18,18 +18,18 @@ static inline int32_t muc_q_get(const muc_ref_value *value, size_t i)
         return ((const uint8_t *)value->read)[i];
     if (value->dtype == MUC_I16)
         return ((const int16_t *)value->read)[i];
+    if (value->dtype == MUC_U16)
+        return ((const uint16_t *)value->read)[i];
     return ((const int32_t *)value->read)[i];
 }
 
 /* q is within the type's bounds. */
 static inline void muc_q_put(const muc_ref_value *value, size_t i, int32_t q)
 {
-    if (value->dtype == MUC_I8)
-        ((int8_t *)value->data)[i] = (int8_t)q;
-    else if (value->dtype == MUC_U8)
+    if (value->dtype == MUC_I8 || value->dtype == MUC_U8)
         ((uint8_t *)value->data)[i] = (uint8_t)q;
-    else if (value->dtype == MUC_I16)
-        ((int16_t *)value->data)[i] = (int16_t)q;
+    else if (value->dtype == MUC_I16 || value->dtype == MUC_U16)
+        ((uint16_t *)value->data)[i] = (uint16_t)q;
     else
         ((int32_t *)value->data)[i] = q;
 }
@@ -52,6 +52,9 @@ static inline int32_t muc_q_clamp(int64_t q, int32_t zero, int32_t least, int32_
 
 /* The CNN chip's rounding: limited to -65536..65536, halves to even. */
 int32_t muc_q_chip(float y);
+
+/* ONNX's rounding: to the nearest integer, halves to even, plus zero, saturated to the type. */
+int64_t muc_q_round_to(muc_dtype dtype, double x, int64_t zero);
 
 /* The most elements along dimension d of a node's tensor. */
 static inline uint32_t muc_q_most(const muc_ref_call *call, const muc_tensor *tensor, uint32_t d)

@@ -38,6 +38,7 @@ static void gather(const conv *c, const uint8_t *x, const ptrdiff_t *taps, void 
     switch ((unsigned)c->dtype) {
         MUC_REF_REALS(GATHER, )
         GATHER(, I32, int32_t)
+        GATHER(, I64, int64_t)
     }
 }
 
@@ -73,6 +74,7 @@ static void multiply(const conv *c, const void *filters, const void *patches, si
     switch ((unsigned)c->dtype) {
         MULTIPLY(double, F64, double)
         MULTIPLY(uint32_t, I32, int32_t)
+        MULTIPLY(uint64_t, I64, int64_t)
     }
 }
 
@@ -95,7 +97,6 @@ static void add_bias(const conv *c, size_t first_channel, size_t count, void *ou
     switch ((unsigned)c->dtype) {
         ADD_BIAS(float, F32, float)
         ADD_BIAS(double, F64, double)
-        ADD_BIAS(uint32_t, I32, int32_t)
     }
 }
 
