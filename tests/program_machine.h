@@ -293,11 +293,11 @@ static inline void machine_relent(machine *m, const mur_run_state *run)
         return;
     }
     for (uint32_t t = 0; t < MUR_TOKENS; t++) {
-        uint32_t engine = run->token_engine[t];
+        const mur_run_token *token = &run->token[t + 1];
 
-        if ((item[1] >> (16 + t) & 1) != 0 && engine < MUR_CPU &&
-            (int32_t)(m->completed[engine] - run->token[t]) < 0)
-            m->completed[engine] = run->token[t];
+        if ((item[1] >> (16 + t) & run->pending >> (t + 1) & 1) != 0 &&
+            (int32_t)(m->completed[token->engine] - token->count) < 0)
+            m->completed[token->engine] = token->count;
     }
 }
 

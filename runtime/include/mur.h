@@ -210,22 +210,28 @@ mur_status mur_verify(mur_program *program, mur_verifier *scratch);
 
 /* ---- the interpreter ---- */
 
-/* A run in progress, under 512 bytes. Callers may read `done` and `at`. */
+typedef struct mur_run_loop {
+    const uint32_t *body;
+    uint32_t variable, count;
+} mur_run_loop;
+
+typedef struct mur_run_token {
+    uint32_t engine, count; /* complete when the engine has completed so many instructions */
+} mur_run_token;
+
+/* A run in progress, under 512 bytes, not to be moved. Callers may read `done` and `at`. */
 typedef struct mur_run_state {
     const mur_program *program;
     const mur_hal *hal;
     uint32_t at;   /* the next item's word in CODE */
     uint32_t done; /* 1: finished, all engines at rest */
-    uint32_t fuel, depth;
-    uint32_t issued[MUR_CPU];   /* the count that `completed` reaches when all is done */
-    uint32_t seen[MUR_CPU];     /* what `completed` said last */
-    uint32_t pending;           /* one bit a token: not known to be complete */
-    uint32_t token[MUR_TOKENS]; /* the count that completes it */
-    uint8_t token_engine[MUR_TOKENS];
+    uint32_t fuel;
+    uint32_t issued[MUR_CPU];            /* the count that `completed` reaches when all is done */
+    uint32_t pending;                    /* bit t + 1: token t is not known to be complete */
+    mur_run_token token[1 + MUR_TOKENS]; /* of token t at t + 1, as `sig` counts */
     uint32_t slot[MUR_SLOTS];
-    struct mur_run_loop {
-        uint32_t body, variable, round, count;
-    } loop[MUR_MAX_NESTING];
+    mur_run_loop loop[MUR_MAX_NESTING];
+    mur_run_loop *free_loop; /* the loops before this one are running */
 } mur_run_state;
 
 /* Makes ready to run an entry on m tokens, the first of them at position pos; IO holds the tokens.

@@ -12,8 +12,6 @@
 #include "mur.h"
 #include "mur_code.h"
 
-#include <string.h>
-
 /* LD and ST share their layout */
 enum {
 #define MUR_INSN(name, opcode, words, engine, meaning) OPCODE_##name = opcode,
@@ -28,40 +26,30 @@ enum {
 enum { LEAST_WORDS = 4 }; /* of an instruction */
 enum { OPCODE_BITS = 8, SIG_SHIFT = 8, SIG_BITS = 5, WAIT_SHIFT = 16 };
 
-/* opcodes ascend by engine: DMA, CPU, ACC */
-static enum mur_engine engine_of(uint32_t opcode)
+/* Has the engine completed `count` instructions? Counts wrap, and fewer than 2^31 instructions are
+ * ever in flight. */
+static inline int reached(const mur_run_state *run, uint32_t engine, uint32_t count)
 {
-    return opcode >= OPCODE_MM ? MUR_ACC : opcode >= OPCODE_EMBED ? MUR_CPU : MUR_DMA;
+    return (int32_t)(run->hal->completed(run->hal->arg, (enum mur_engine)engine) - count) >= 0;
 }
 
-/* Has the engine completed so many instructions? Asks it only where what it said last is no proof.
- */
-static int reached(mur_run_state *run, uint32_t engine, uint32_t count)
-{
-    /* the counts wrap; fewer than 2^31 instructions are ever in flight */
-    if ((int32_t)(run->seen[engine] - count) < 0)
-        run->seen[engine] = run->hal->completed(run->hal->arg, (enum mur_engine)engine);
-    return (int32_t)(run->seen[engine] - count) >= 0;
-}
-
-/* mask: tokens waited for that are pending, at least one; those found complete are so no more */
-static int waits(mur_run_state *run, uint32_t mask)
+/* mask: bit t + 1 for token t, of tokens that are pending. Are they complete? */
+static inline int all_reached(const mur_run_state *run, uint32_t mask)
 {
     /* the number of the lowest bit set, from a de Bruijn sequence of 16 bits */
-    static const uint8_t number[] = { 0, 1, 2, 5, 3, 9, 6, 11, 15, 4, 8, 10, 14, 7, 13, 12 };
+    static const uint8_t number[] = { 1, 2, 3, 6, 4, 10, 7, 12, 16, 5, 9, 11, 15, 8, 14, 13 };
 
-    do {
-        uint32_t bit = mask & (0 - mask), token = number[(bit * 0x09af & 0xffff) >> 12];
+    for (; mask != 0; mask &= mask - 1) {
+        uint32_t bit = mask & (0 - mask);
+        const mur_run_token *token = &run->token[number[bit * 0x04d78000 >> 28]];
 
-        if (!reached(run, run->token_engine[token], run->token[token]))
-            return 1;
-        run->pending &= ~bit;
-        mask &= ~bit;
-    } while (mask != 0);
-    return 0;
+        if (!reached(run, token->engine, token->count))
+            return 0;
+    }
+    return 1;
 }
 
-static int leaves_region(const mur_program *program, const uint32_t *words)
+static inline int leaves_region(const mur_program *program, const uint32_t *words)
 {
     uint32_t region = FIELD(words, LD, region), bytes;
 
@@ -71,104 +59,103 @@ static int leaves_region(const mur_program *program, const uint32_t *words)
     return FIELD(words, LD, off) > bytes || FIELD(words, LD, len) > bytes - FIELD(words, LD, off);
 }
 
-/* The item's words with its patches' values, in `out`. */
-static void patch(const uint32_t *slot, const uint32_t *item, uint32_t *out)
+/* An instruction's words, which end at `at`, with the values of the patches at..end-1, in `out`. */
+static inline void patch(const uint32_t *slot, const uint32_t *words, const uint32_t *at,
+                         const uint32_t *end, uint32_t *out)
 {
-    uint32_t count = MUR_CODE_GET(item[0], INST, words);
-    const uint32_t *at = item + 1 + count, *end = at + MUR_CODE_GET(item[0], INST, patches);
+    uint32_t *to = out + LEAST_WORDS;
 
-    for (uint32_t i = 0; i < LEAST_WORDS; i++)
-        out[i] = item[1 + i];
-    for (uint32_t i = count; i != LEAST_WORDS; i--)
-        out[i - 1] = item[i];
+    out[0] = words[0], out[1] = words[1], out[2] = words[2], out[3] = words[3];
+    for (words += LEAST_WORDS; words != at; words++)
+        *to++ = *words;
     do {
         out[MUR_CODE_GET(*at, PATCH, word)] |= slot[MUR_CODE_GET(*at, PATCH, slot)]
                                                << MUR_CODE_GET(*at, PATCH, shift);
     } while (++at != end);
 }
 
-static mur_status issue(mur_run_state *run, const uint32_t *item)
+/* The engine's next instruction is issued, and signals token sig - 1 unless sig is 0. */
+static inline void signals(mur_run_state *run, uint32_t engine, uint32_t sig, uint32_t *pending)
 {
-    const mur_hal *hal = run->hal;
-    const uint32_t *words = item + 1;
-    uint32_t patched[MUR_MAX_WORDS], mask = words[0] >> WAIT_SHIFT & run->pending, token;
-    enum mur_engine engine = engine_of(mur_bits(words[0], 0, OPCODE_BITS));
-    mur_status status;
+    mur_run_token *token = &run->token[sig];
 
-    if (mask != 0 && waits(run, mask))
-        return MUR_YIELD;
-    if (MUR_CODE_GET(item[0], INST, patches) != 0) {
-        patch(run->slot, item, patched);
-        words = patched;
-    }
-    if (engine == MUR_ACC)
-        status = hal->accel(hal->arg, words);
-    else if (engine == MUR_CPU)
-        status = hal->host(hal->arg, words);
-    else
-        status = leaves_region(run->program, words) ? MUR_E_FAULT : hal->dma(hal->arg, words);
-    if (status != MUR_OK)
-        return status;
-    token = mur_bits(item[1], SIG_SHIFT, SIG_BITS) - 1;
-    if (engine != MUR_CPU)
-        run->issued[engine]++;
-    if (token < MUR_TOKENS) {
-        run->pending &= ~(1u << token);
-        run->token_engine[token] = (uint8_t)engine;
-        if (engine != MUR_CPU) {
-            run->pending |= 1u << token;
-            run->token[token] = run->issued[engine];
-        }
-    }
-    return MUR_OK;
+    token->count = ++run->issued[engine];
+    token->engine = engine;
+    *pending |= 1u << sig; /* bit 0 is in no mask */
 }
 
-static void evaluate(const mur_program *program, uint32_t *slot, const uint32_t *item)
+/* opcodes ascend by engine: DMA, CPU, ACC */
+static inline mur_status submit(mur_run_state *run, uint32_t word0, const uint32_t *words,
+                                uint32_t *pending)
+{
+    uint32_t opcode = mur_bits(word0, 0, OPCODE_BITS), sig = mur_bits(word0, SIG_SHIFT, SIG_BITS);
+    mur_status status;
+
+    if (opcode >= OPCODE_MM) {
+        status = run->hal->accel(run->hal->arg, words);
+        if (status == MUR_OK)
+            signals(run, MUR_ACC, sig, pending);
+    } else if (opcode < OPCODE_EMBED) {
+        if (leaves_region(run->program, words))
+            return MUR_E_FAULT;
+        status = run->hal->dma(run->hal->arg, words);
+        if (status == MUR_OK)
+            signals(run, MUR_DMA, sig, pending);
+    } else {
+        status = run->hal->host(run->hal->arg, words);
+        if (status == MUR_OK)
+            *pending &= ~(1u << sig);
+    }
+    return status;
+}
+
+static inline void evaluate(const mur_program *program, uint32_t *slot, const uint32_t *item)
 {
     uint32_t *dst = &slot[MUR_CODE_GET(item[0], EVAL, dst)];
-    uint32_t op = MUR_CODE_GET(item[0], EVAL, op), a = slot[MUR_CODE_GET(item[0], EVAL, a)], b;
+    uint32_t op = MUR_CODE_GET(item[0], EVAL, op), a = slot[MUR_CODE_GET(item[0], EVAL, a)];
+    uint32_t b = item[1];
 
-    b = MUR_CODE_GET(item[0], EVAL, immediate) ? item[1] : slot[MUR_CODE_GET(item[0], EVAL, b)];
-    if (op == MUR_OP_TABLE) {
-        const uint32_t *entry = program->tables + program->tables[1 + item[1]] + a;
+    if (op == MUR_OP_TABLE) { /* the most frequent first */
+        const uint32_t *entry = program->tables + program->tables[1 + b] + a;
 
         dst[0] = entry[0];
         dst[1] = entry[1] - entry[0];
-    } else if (op == MUR_OP_SEL) {
-        *dst = a != 0 ? b : slot[item[1]];
-    } else {
-        *dst = mur_eval_word(op, a, b);
+        return;
     }
+    if (!MUR_CODE_GET(item[0], EVAL, immediate))
+        b = slot[MUR_CODE_GET(item[0], EVAL, b)];
+    if (op == MUR_OP_ADD)
+        *dst = a + b;
+    else if (op == MUR_OP_SEL)
+        *dst = a != 0 ? b : slot[item[1]];
+    else
+        *dst = mur_eval_word(op, a, b);
 }
 
 /* Each gives the item that is next. */
-static const uint32_t *enter(mur_run_state *run, const uint32_t *item)
+static inline const uint32_t *enter(mur_run_state *run, const uint32_t *item)
 {
-    struct mur_run_loop *loop = &run->loop[run->depth];
-    const uint32_t *body = item + MUR_WORDS_FOR;
+    mur_run_loop *loop = run->free_loop;
 
     loop->count = MUR_CODE_GET(item[0], FOR, constant)
                       ? item[1]
                       : run->slot[MUR_CODE_GET(item[0], FOR, count)];
-    if (loop->count == 0)
-        return body + item[2] + MUR_WORDS_NEXT;
-    loop->body = (uint32_t)(body - run->program->code);
     loop->variable = MUR_CODE_GET(item[0], FOR, variable);
-    loop->round = 0;
+    loop->body = item + MUR_WORDS_FOR;
+    if (loop->count == 0)
+        return loop->body + item[2] + MUR_WORDS_NEXT;
     run->slot[loop->variable] = 0;
-    run->depth++;
-    return body;
+    run->free_loop = loop + 1;
+    return loop->body;
 }
 
-static const uint32_t *next(mur_run_state *run, const uint32_t *item)
+static inline const uint32_t *next(mur_run_state *run, const uint32_t *item)
 {
-    struct mur_run_loop *loop = &run->loop[run->depth - 1];
+    mur_run_loop *loop = run->free_loop - 1;
 
-    if (++loop->round < loop->count) {
-        run->slot[loop->variable] = loop->round;
-        return run->program->code + loop->body;
-    }
-    run->depth--;
+    if (++run->slot[loop->variable] < loop->count)
+        return loop->body;
+    run->free_loop = loop;
     return item + MUR_WORDS_NEXT;
 }
 
@@ -184,24 +171,51 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
     range = &program->entries[entry];
     if (m < range->min_m || m > range->max_m || pos > program->meta->context - m)
         return MUR_E_INPUT;
-    memset(run, 0, sizeof(*run));
     run->program = program;
     run->hal = hal;
     run->at = range->start;
+    run->done = 0;
     run->fuel = program->steps;
+    run->pending = 0;
+    run->free_loop = run->loop;
     for (uint32_t i = 0; i < MUR_CPU; i++)
-        run->seen[i] = run->issued[i] = hal->completed(hal->arg, (enum mur_engine)i);
-    memset(run->token_engine, MUR_CPU, sizeof(run->token_engine)); /* complete */
+        run->issued[i] = hal->completed(hal->arg, (enum mur_engine)i);
     run->slot[MUR_SLOT_POS] = pos;
     run->slot[MUR_SLOT_M] = m;
     run->slot[MUR_SLOT_END] = pos + m;
     return MUR_OK;
 }
 
+/* Says of *item, an INST, what became of it; MUR_OK moves *item to the next. */
+static inline mur_status issue(mur_run_state *run, const uint32_t **item, uint32_t *pending)
+{
+    uint32_t patched[MUR_MAX_WORDS], head = **item;
+    const uint32_t *words = *item + 1, *end = words + MUR_CODE_GET(head, INST, words);
+    uint32_t word0 = words[0], mask = word0 >> (WAIT_SHIFT - 1) & *pending;
+    mur_status status;
+
+    if (mask != 0) {
+        if (!all_reached(run, mask))
+            return MUR_YIELD;
+        *pending ^= mask;
+    }
+    if (MUR_CODE_GET(head, INST, patches) != 0) {
+        const uint32_t *at = end;
+
+        end += MUR_CODE_GET(head, INST, patches);
+        patch(run->slot, words, at, end, patched);
+        words = patched;
+    }
+    status = submit(run, word0, words, pending);
+    if (status == MUR_OK)
+        *item = end;
+    return status;
+}
+
 mur_status mur_run_some(mur_run_state *run, uint32_t most)
 {
     const uint32_t *item = run->program->code + run->at;
-    uint32_t left = most < run->fuel ? most : run->fuel;
+    uint32_t left = most < run->fuel ? most : run->fuel, pending = run->pending;
     mur_status status = MUR_OK;
 
     if (run->done)
@@ -212,14 +226,13 @@ mur_status mur_run_some(mur_run_state *run, uint32_t most)
     for (; left != 0; left--) {
         uint32_t kind = mur_bits(item[0], 0, MUR_KIND_WIDTH);
 
-        if (kind == MUR_EVAL) {
-            evaluate(run->program, run->slot, item);
-            item += MUR_WORDS_EVAL;
-        } else if (kind == MUR_INST) {
-            status = issue(run, item);
+        if (kind == MUR_INST) {
+            status = issue(run, &item, &pending);
             if (status != MUR_OK)
                 break;
-            item += 1 + MUR_CODE_GET(item[0], INST, words) + MUR_CODE_GET(item[0], INST, patches);
+        } else if (kind == MUR_EVAL) {
+            evaluate(run->program, run->slot, item);
+            item += MUR_WORDS_EVAL;
         } else if (kind == MUR_NEXT) {
             item = next(run, item);
         } else if (kind == MUR_FOR) {
@@ -237,6 +250,7 @@ mur_status mur_run_some(mur_run_state *run, uint32_t most)
     }
     run->fuel += left;
     run->at = (uint32_t)(item - run->program->code);
+    run->pending = pending;
     return status;
 }
 
