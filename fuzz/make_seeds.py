@@ -91,13 +91,21 @@ def gguf(version, tokenizer):
     return out + b"\0" * (-len(out) % 8) + data
 
 
+# number, elements and bytes of each block type
+GGUF_BLOCKS = [(2, 32, 18), (3, 32, 20), (6, 32, 22), (7, 32, 24), (8, 32, 34), (10, 256, 84),
+               (11, 256, 110), (12, 256, 144), (13, 256, 176), (14, 256, 210), (20, 32, 18),
+               (23, 256, 136), (34, 256, 54), (35, 256, 66), (39, 32, 17)]
+
+
 def gguf_blocks():
     """A container of one tensor of each block type; no model."""
-    out = b"GGUF" + struct.pack("<IQQ", 3, 2, 0)
-    out += string("a") + struct.pack("<IQIQ", 1, 32, 8, 0)
-    out += string("b") + struct.pack("<IQIQ", 1, 32, 2, 64)
-    out += b"\0" * (-len(out) % 32)
-    return out + b"\0\x38" + bytes(range(32)) + b"\0" * 30 + b"\0\x38" + bytes(range(16))
+    out = b"GGUF" + struct.pack("<IQQ", 3, len(GGUF_BLOCKS), 0)
+    data = b""
+    for number, count, size in GGUF_BLOCKS:
+        out += string(f"t{number}") + struct.pack("<IQIQ", 1, count, number, len(data))
+        data += b"\0\x38" * 2 + bytes(range(size - 4))
+        data += b"\0" * (-len(data) % 32)
+    return out + b"\0" * (-len(out) % 32) + data
 
 
 def safetensors(tensors, metadata=None):

@@ -1,4 +1,6 @@
 /* GGUF files written here from the tiny model, and the small files of other projects. */
+#include <math.h>
+
 #include "base/file.h"
 #include "formats/gguf/gguf.h"
 #include "tiny_model.h"
@@ -242,7 +244,8 @@ static void messages_say_what_is_wrong(void **state)
     check_parse_fails(&values, 1, 0, MUC_MALFORMED, "many needs 18446744073709551615 bytes");
     put_key(&values, "odd", 13);
     check_parse_fails(&values, 1, 0, MUC_MALFORMED, "'odd' has unknown value type 13");
-    check_parse_fails(&values, 0, 12, MUC_UNSUPPORTED, "tensor 't' has type Q4_K");
+    check_parse_fails(&values, 0, 12, MUC_MALFORMED, "no multiple of 256");
+    check_parse_fails(&values, 0, 16, MUC_UNSUPPORTED, "tensor 't' has type IQ2_XXS");
     check_parse_fails(&values, 0, 99, MUC_MALFORMED, "tensor 't' has unknown type 99");
     check_parse_fails(&values, 0, 8, MUC_MALFORMED, "no multiple of 32");
     check_parse_fails(&values, 0, 28, MUC_MALFORMED, "tensor 't' of 32 bytes ends beyond");
@@ -287,6 +290,51 @@ static void blocks_become_floats(void **state)
     }
     muc_text_free(&file);
     muc_arena_free(&arena);
+}
+
+/* FNV-1a of the floats' bits; every NaN counts as one */
+static uint32_t checksum_of(const float *values, size_t count)
+{
+    uint32_t sum = UINT32_C(0x811c9dc5);
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = isnan(values[i]) ? UINT32_C(0x7fc00000) : muc_f32_bits(values[i]);
+
+        for (unsigned shift = 0; shift < 32; shift += 8)
+            sum = (sum ^ (bits >> shift & 255)) * UINT32_C(16777619);
+    }
+    return sum;
+}
+
+/* 64 blocks that ggml also decoded, in one call and in calls of 37 elements */
+static void check_blocks(uint32_t number, muc_dtype dtype, uint32_t expected)
+{
+    const muc_dtype_info *info = muc_dtype_get(dtype);
+    uint32_t elements = 64 * info->block_elements, state = number;
+    float *values = malloc(elements * sizeof(*values));
+    uint8_t *data = malloc(64 * (size_t)info->block_bytes);
+
+    assert_true(values && data);
+    for (size_t i = 0; i < 64 * (size_t)info->block_bytes; i++) {
+        state = state * 1664525 + 1013904223;
+        data[i] = (uint8_t)(state >> 24);
+    }
+    CHECK(muc_dtype_to_f32(dtype, data, 0, elements, values));
+    CHECK_EQ(checksum_of(values, elements), expected);
+    memset(values, 0, elements * sizeof(*values));
+    for (uint32_t i = 0; i < elements; i += 37)
+        CHECK(muc_dtype_to_f32(dtype, data, i, elements - i < 37 ? elements - i : 37, values + i));
+    CHECK_EQ(checksum_of(values, elements), expected);
+    free(values);
+    free(data);
+}
+
+static void every_block_type_is_what_ggml_makes_of_it(void **state)
+{
+    (void)state;
+#define GGML_BLOCKS(number, type, checksum) check_blocks(number, MUC_##type, checksum);
+#include "ggml_blocks.def"
+#undef GGML_BLOCKS
 }
 
 static void a_tokenizer_is_held_to_its_vocabulary(void **state)
@@ -425,6 +473,7 @@ int main(void)
         T(damage_is_told_or_harmless),
         T(messages_say_what_is_wrong),
         T(blocks_become_floats),
+        T(every_block_type_is_what_ggml_makes_of_it),
         T(a_tokenizer_is_held_to_its_vocabulary),
         T(iree_files_are_refused_for_their_twin_key_alone),
         T(published_vocabularies_are_read),

@@ -6,8 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/half.h"
-
-enum { BLOCK = 32, SCALE_BYTES = 2 }; /* of Q8_0 and Q4_0 */
+#include "graph/block_types.h"
 
 static const muc_dtype_info table[] = {
 #define MUC_DTYPE(id, name, block_elements, block_bytes, kind, meaning) \
@@ -87,23 +86,6 @@ bool muc_dtype_measure(muc_dtype dtype, uint32_t rank, const uint64_t *dims, uin
     return true;
 }
 
-static float load_q8_0(const uint8_t *data, uint64_t i)
-{
-    const uint8_t *block = data + i / BLOCK * muc_dtype_get(MUC_Q8_0)->block_bytes;
-    int8_t value = (int8_t)block[SCALE_BYTES + i % BLOCK];
-
-    return muc_f32_of_f16(muc_load_u16(block)) * (float)value;
-}
-
-static float load_q4_0(const uint8_t *data, uint64_t i)
-{
-    const uint8_t *block = data + i / BLOCK * muc_dtype_get(MUC_Q4_0)->block_bytes;
-    uint8_t pair = block[SCALE_BYTES + i % (BLOCK / 2)];
-    int value = (i % BLOCK < BLOCK / 2 ? pair & 15 : pair >> 4) - 8;
-
-    return muc_f32_of_f16(muc_load_u16(block)) * (float)value;
-}
-
 static float load_f64(const uint8_t *data, uint64_t i)
 {
     uint64_t bits = muc_load_u64(data + 8 * i);
@@ -111,6 +93,28 @@ static float load_f64(const uint8_t *data, uint64_t i)
 
     memcpy(&value, &bits, sizeof(value));
     return (float)value;
+}
+
+/* Elements first.. of blocks; whole blocks go straight to out. */
+static void blocks_to_f32(muc_dtype dtype, const uint8_t *data, uint64_t first, uint64_t count,
+                          float *out)
+{
+    const muc_dtype_info *info = &table[dtype];
+    float whole[MUC_BLOCK_MOST];
+
+    while (count) {
+        const uint8_t *block = data + first / info->block_elements * info->block_bytes;
+        uint32_t skip = (uint32_t)(first % info->block_elements);
+        uint32_t part = info->block_elements - skip;
+
+        part = count < part ? (uint32_t)count : part;
+        muc_block_to_f32(dtype, block, part == info->block_elements ? out : whole);
+        if (part < info->block_elements)
+            memcpy(out, whole + skip, part * sizeof(*out));
+        first += part;
+        out += part;
+        count -= part;
+    }
 }
 
 #define CONVERT(expression) \
@@ -128,10 +132,8 @@ bool muc_dtype_to_f32(muc_dtype dtype, const uint8_t *data, uint64_t first, uint
         CONVERT(muc_f32_of_f16(muc_load_u16(data + 2 * i)));
     else if (dtype == MUC_F64)
         CONVERT(load_f64(data, i));
-    else if (dtype == MUC_Q8_0)
-        CONVERT(load_q8_0(data, i));
-    else if (dtype == MUC_Q4_0)
-        CONVERT(load_q4_0(data, i));
+    else if (table[dtype].block_elements > 1)
+        blocks_to_f32(dtype, data, first, count, out);
     else
         return false;
     return true;
