@@ -24,14 +24,14 @@ MUC_API_BEGIN
 /* name, value, meaning */
 #define MUC_STATUS_TABLE(X) \
     X(OK, 0, "success") \
-    X(MALFORMED, 1, "input violates its file format") \
-    X(UNSUPPORTED, 2, "valid input, but no row implements it") \
-    X(NOFIT, 3, "plan exceeds the target's memory") \
-    X(NOMEM, 4, "host allocation failed") \
-    X(IO, 5, "read or write failed") \
-    X(BUG, 6, "verifier rejected our own output") \
+    X(MALFORMED, 1, "the input violates its file format") \
+    X(UNSUPPORTED, 2, "valid input that muc does not support") \
+    X(NOFIT, 3, "the plan exceeds the memory of the machine") \
+    X(NOMEM, 4, "out of memory on the host") \
+    X(IO, 5, "a read or write failed") \
+    X(BUG, 6, "the verifier refuses the output of muc: a bug") \
     X(USAGE, 7, "the command line or the call is wrong") \
-    X(MISMATCH, 8, "two results that must agree do not")
+    X(MISMATCH, 8, "two results that must agree differ")
 
 typedef enum muc_status {
 #define MUC_STATUS_ENUM(name, value, meaning) MUC_##name = value,
@@ -69,7 +69,7 @@ const char *muc_error_message(const muc_context *ctx);
 void muc_error_clear(muc_context *ctx);
 
 const char *muc_status_name(muc_status status);    /* "MALFORMED" */
-const char *muc_status_meaning(muc_status status); /* "input violates its file format" */
+const char *muc_status_meaning(muc_status status); /* "the input violates its file format" */
 
 MUC_API_END
 
