@@ -287,14 +287,79 @@ static void failed_allocations_of_a_picture_are_told(void **state)
     }
 }
 
+/* ---- timelines ---- */
+
+static const char *const lanes[] = { "DMA", "CPU" }, *const work[] = { "read", "wri<te", "rest" };
+static const muc_timeline_figure day = { .title = "a day",
+                                         .note = "of work",
+                                         .lanes = lanes,
+                                         .lane_count = 2,
+                                         .kinds = work,
+                                         .kind_count = 3,
+                                         .from = 1000,
+                                         .to = 2000,
+                                         .tick = 0.5 };
+
+static muc_timeline *new_timeline(const muc_timeline_figure *figure)
+{
+    muc_timeline *timeline;
+
+    CHECK_OK(ctx, muc_timeline_begin(ctx, figure, &timeline));
+    return timeline;
+}
+
+static void a_timeline_shows_bars_within_its_ends(void **state)
+{
+    muc_timeline *timeline = new_timeline(&day);
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_timeline_add(timeline, 0, 0, 500, 1100, "first & long");
+    muc_timeline_add(timeline, 1, 1, 1900, 2500, NULL);
+    muc_timeline_add(timeline, 1, 2, 2500, 2600, "too late");
+    muc_timeline_finish(timeline, report);
+    page = page_of(report);
+    has(page, "<rect x=\"100.0\" y=\"30.0\" width=\"100.0\" height=\"24\"");
+    has(page, "first &amp; long\n50 µs from 500 µs</title>");
+    has(page, "<rect x=\"1000.0\" y=\"64.0\" width=\"100.0\" height=\"24\"");
+    has(page, "wri&lt;te");
+    CHECK_EQ(count_of(page, "too late"), 0);
+    CHECK_EQ(count_of(page, ">rest<"), 0); /* in the legend is what was drawn */
+    free(page);
+}
+
+static void narrow_bars_are_joined_to_paler_ones(void **state)
+{
+    muc_timeline_figure figure = day;
+    muc_report *report = new_report();
+    muc_timeline *timeline;
+    char *page;
+
+    (void)state;
+    figure.from = 0;
+    figure.to = 10000000;
+    timeline = new_timeline(&figure);
+    for (uint64_t at = 0; at < 10000000; at += 20) /* 500,000 bars, half of the time */
+        muc_timeline_add(timeline, 0, at < 5000000 ? 0 : 1, at, at + 10, NULL);
+    muc_timeline_finish(timeline, report);
+    page = page_of(report);
+    CHECK(strlen(page) < 20000);
+    has(page, "<rect x=\"100\" y=\"30.0\" width=\"500\" height=\"24\" fill=\"#a6cee3\" "
+              "fill-opacity=\"0.6\"><title>read</title>");
+    has(page, "<rect x=\"600\" y=\"30.0\" width=\"500\"");
+    free(page);
+    muc_timeline_finish(new_timeline(&day), NULL);
+}
+
 /* ---- plots ---- */
 
 static void a_plot_runs_through_its_points_and_leaves_out_what_is_no_number(void **state)
 {
     static const double x[] = { 0, 50, 75, 100 };
     const double y[] = { 4, 2, NAN, 0 };
-    const muc_plot_line line = { "training", x, y, 4 };
-    const muc_plot_figure figure = { "loss over steps", "step", "loss", &line, 1 };
+    const muc_plot_line line = { "training", x, y, 4, NULL };
+    const muc_plot_figure figure = { "loss over steps", "step", "loss", &line, 1, false };
     muc_report *report = new_report();
     char *page;
 
@@ -307,12 +372,35 @@ static void a_plot_runs_through_its_points_and_leaves_out_what_is_no_number(void
     free(page);
 }
 
+static void a_logarithmic_plot_has_powers_of_ten_and_names_its_points(void **state)
+{
+    static const double x[] = { 1, 10, 1000, 0 }, y[] = { 100, 100, 10000, 5 };
+    static const char *const labels[] = { "a<b", "over a", "far", "not shown" };
+    const muc_plot_line line = { "points", x, y, 4, labels };
+    const muc_plot_figure figure = { "roofs", "x", "y", &line, 1, true };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_plot(report, &figure);
+    page = page_of(report);
+    has(page, ">1e0</text>");
+    has(page, ">1e3</text>");
+    has(page, "<circle cx=\"72.0\" cy=\"340.0\"");
+    has(page, "<circle cx=\"312.0\" cy=\"340.0\"");
+    has(page, "<circle cx=\"792.0\" cy=\"20.0\"");
+    has(page, "<title>a&lt;b\n1, 100</title>");
+    has(page, ">over a</text>");
+    CHECK_EQ(count_of(page, "not shown"), 0);
+    free(page);
+}
+
 static void a_plot_of_a_million_points_stays_small(void **state)
 {
     enum { MANY = 1000000 };
     double *x = calloc(MANY, sizeof(*x)), *y = calloc(MANY, sizeof(*y));
-    const muc_plot_line line = { "loss", x, y, MANY };
-    const muc_plot_figure figure = { "loss", "step", "loss", &line, 1 };
+    const muc_plot_line line = { "loss", x, y, MANY, NULL };
+    const muc_plot_figure figure = { "loss", "step", "loss", &line, 1, false };
     muc_report *report = new_report();
     char *page;
 
@@ -332,8 +420,8 @@ static void a_plot_of_a_million_points_stays_small(void **state)
 static void a_plot_without_points_says_so(void **state)
 {
     const double x = 1, y = INFINITY;
-    const muc_plot_line line = { "loss", &x, &y, 1 };
-    const muc_plot_figure figure = { "loss", "step", "loss", &line, 1 };
+    const muc_plot_line line = { "loss", &x, &y, 1, NULL };
+    const muc_plot_figure figure = { "loss", "step", "loss", &line, 1, false };
     muc_report *report = new_report();
     char *page;
 
@@ -360,6 +448,9 @@ int main(void)
         cmocka_unit_test(a_graph_has_a_box_a_node_and_an_arrow_an_edge),
         cmocka_unit_test(failed_allocations_of_a_picture_are_told),
         cmocka_unit_test(a_plot_runs_through_its_points_and_leaves_out_what_is_no_number),
+        cmocka_unit_test(a_logarithmic_plot_has_powers_of_ten_and_names_its_points),
+        cmocka_unit_test(a_timeline_shows_bars_within_its_ends),
+        cmocka_unit_test(narrow_bars_are_joined_to_paler_ones),
         cmocka_unit_test(a_plot_of_a_million_points_stays_small),
         cmocka_unit_test(a_plot_without_points_says_so),
     };

@@ -27,6 +27,7 @@ for (const svg of document.querySelectorAll('svg')) {
             const f = box(svg); return [f[0] + a.x, f[1] + a.y, f[0] + b.x, f[1] + b.y]; }) });
 }
 out.rows = document.querySelectorAll('#layers + div tbody tr').length;
+out.beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 out.loads = performance.getEntriesByType('resource').length;
 document.body.innerHTML = '<pre id="measured">' + btoa(unescape(encodeURIComponent(JSON.stringify(out)))) + '</pre>';
 </script>"""
@@ -41,12 +42,12 @@ def overlap(a, b):
     return min(a[2], b[2]) - max(a[0], b[0]) > 1 and min(a[3], b[3]) - max(a[1], b[1]) > 1
 
 
-def measure(browser, page, folder):
+def measure(browser, page, folder, width=1400):
     import base64
 
     path = folder / "measured.html"
     path.write_text(page.read_text().replace("</body>", MEASURE + "</body>"))
-    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},1000", f"--user-data-dir={folder}/profile",
                            "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120)
     found = re.search(r'id="measured">([^<]+)<', done.stdout)
     assert found, done.stderr[-2000:]
@@ -128,8 +129,42 @@ def check_chip_page(folder):
     return ""
 
 
+def check_program_page(folder):
+    """A program's page: roofline, two timelines, buffers; readable on a phone and in the dark."""
+    browser = find_browser()
+    if not browser:
+        return "# SKIP no Chromium: scripts/setup test installs it"
+    program, page = folder / "rescue.utp", folder / "page.html"
+    subprocess.run([MUC, "compile", ROOT / "models/rescue", "-o", program], check=True, capture_output=True)
+    subprocess.run([MUC, "report", program, "--position", "100", "-o", page], check=True, capture_output=True)
+    text = page.read_text()
+    assert "<script" not in text and "http" not in text and len(text) < 1000000, len(text)
+    assert "prefers-color-scheme:dark" in text and text.rindex("what to change") < text.index("is the bottleneck")
+    for width in (390, 1400):
+        measured = measure(browser, page, folder, width)
+        assert measured["loads"] == 0, "the page loads something"
+        assert measured["rows"] == 5, measured["rows"]  # of layers
+        assert measured["beyond"] <= 0, "tables and pictures scroll by themselves, the page does not"
+        roofline, call, layer, buffers = measured["pictures"]
+        for picture in (roofline, call, layer, buffers):
+            for rect in picture["texts"] + [group["rect"] for group in picture["groups"]]:
+                assert within(rect, picture["frame"]), (rect, picture["frame"])
+        for i, one in enumerate(roofline["texts"]):
+            assert not any(overlap(one, other) for other in roofline["texts"][:i]), (one, [o for o in roofline["texts"][:i] if overlap(one, o)])
+        for timeline in (call, layer):
+            bars = [group["rect"] for group in timeline["groups"]]
+            assert len(bars) > 10
+            for i, one in enumerate(bars):
+                assert not any(overlap(one, other) for other in bars[:i]), one
+        for i, one in enumerate(buffers["groups"]):
+            for other in buffers["groups"][:i]:
+                assert not overlap(one["rect"], other["rect"]), (one["title"], other["title"])
+    return f"# {len(text)} bytes"
+
+
 def main():
-    checks = ((check_page, "the page of a report"), (check_chip_page, "the page of the CNN chip's report"))
+    checks = ((check_page, "the page of a report"), (check_chip_page, "the page of the CNN chip's report"),
+              (check_program_page, "the page of a program's report"))
     failed = 0
     print(f"1..{len(checks)}")
     for number, (check, name) in enumerate(checks, 1):

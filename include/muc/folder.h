@@ -77,10 +77,11 @@ typedef struct muc_report_options {
  * binding_share, first_token_seconds (of a prompt that ends with the call), cycles of the
  * accelerator, counts, and the tables "engines", "energy" (part, millijoules, ..), "waits" (engine,
  * waits_for, cycles, share), "stages", "layers" and "stage_layers" (cycles, share, those of each
- * engine, longest, dram_bytes, macs, instructions), "dram" (class, read, written, share), "calls"
- * (the same for the first, the middle and the last position and for the largest first call),
- * "what_if" (change, keys, seconds, tokens_per_second, saved) and "what_to_change" (advice:
- * sentences). docs/REPORTS.md tells how to read it. */
+ * engine, longest, dram_bytes, macs, instructions), "dram" (class, read, written, share), "buffers"
+ * (buffer, bytes, most, most_share, mean_share), "calls" (the same for the first, the middle and
+ * the last position and for the largest first call), "what_if" (change, keys, seconds,
+ * tokens_per_second, saved) and "what_to_change" (advice: sentences). The page has pictures: a
+ * roofline, timelines and the buffers. docs/REPORTS.md tells how to read it. */
 muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_report_options *options,
                              muc_report **out);
 

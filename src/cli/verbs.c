@@ -60,9 +60,10 @@ static muc_status make_page(muc_context *ctx, const cli_args *args, const muc_re
                             char **out)
 {
     char title[256];
-    const char *name = "";
+    const char *name;
 
-    muc_report_string(report, "name", &name);
+    if (!muc_report_string(report, "name", &name) && !muc_report_string(report, "file", &name))
+        name = "";
     snprintf(title, sizeof(title), "muc %s %s", cli_verbs[args->verb].name, name);
     return muc_report_as_html(ctx, report, title, out);
 }

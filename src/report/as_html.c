@@ -6,23 +6,35 @@
 #include "base/locale.h"
 
 static const char style[] =
-    "body{font:15px/1.45 system-ui,sans-serif;color:#222;background:#fff;margin:2em auto;"
-    "padding:0 1.5em;max-width:1400px}\n"
-    "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}\n"
+    ":root{color-scheme:light dark;--text:#222;--page:#fff;--line:#e4e4e4;--head:#f4f4f4;"
+    "--rule:#999;--quiet:#555;--hover:#f4f8fc}\n"
+    "body{font:15px/1.45 system-ui,sans-serif;color:var(--text);background:var(--page);margin:2em "
+    "auto;padding:0 1.5em;max-width:1400px}\n"
+    "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}h1,p{overflow-wrap:anywhere}\n"
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
     "th,td{white-space:nowrap;padding:.2em "
-    ".7em;text-align:left;vertical-align:top;border-bottom:1px solid #e4e4e4}\n"
-    "thead th{position:sticky;top:0;background:#f4f4f4;border-bottom:1px solid #999}\n"
-    "tbody tr:hover{background:#f4f8fc}\n"
-    ".n{text-align:right}.unit{font-weight:normal;color:#666}\n"
-    ".facts th{font-weight:normal;color:#555}\n"
-    ".wide{overflow-x:auto}.long{overflow:auto;max-height:80vh;border-bottom:1px solid #999}\n"
+    ".7em;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}\n"
+    "td.long{white-space:normal;max-width:60em}\n"
+    "thead th{position:sticky;top:0;background:var(--head);border-bottom:1px solid var(--rule)}\n"
+    "tbody tr:hover{background:var(--hover)}\n"
+    ".n{text-align:right}.unit{font-weight:normal;color:var(--quiet)}\n"
+    ".facts th{font-weight:normal;color:var(--quiet)}\n"
+    ".facts td{white-space:normal;overflow-wrap:anywhere}\n"
+    ".wide{overflow-x:auto}.scroll{overflow:auto;max-height:80vh;border-bottom:1px solid "
+    "var(--rule)}\n"
     "nav a{margin-right:1.2em}\n"
-    "svg{display:block}svg text{font:12px system-ui,sans-serif;fill:#222}\n"
+    "svg{display:block}svg text{font:12px system-ui,sans-serif;fill:var(--text)}\n"
+    "svg g>rect~text{fill:#222}\n"
     "svg .small{font-size:10.5px}svg .end{text-anchor:end}svg .middle{text-anchor:middle}\n"
     "svg .arrow{fill:none;stroke:#555;stroke-width:1.2}\n"
     "svg g:hover>rect{stroke:#000;stroke-width:2}\n"
-    "@media print{.long{max-height:none}}\n";
+    "@media(max-width:600px){body{margin:1em auto;padding:0 .8em}}\n"
+    "@media(prefers-color-scheme:dark){:root{--text:#ddd;--page:#16181c;--line:#33373e;"
+    "--head:#23262c;--rule:#777;--quiet:#aaa;--hover:#1f2730}\n"
+    "a{color:#8ab8f0}svg line[stroke=\"#ddd\"]{stroke:#33373e}"
+    "svg line[stroke=\"#000000\"]{stroke:#ddd}svg .arrow{stroke:#aaa}"
+    "svg polyline,svg circle,svg line.key{filter:brightness(1.7)}}\n"
+    "@media print{.scroll{max-height:none}}\n";
 
 static void add_key(muc_text *text, const char *key)
 {
@@ -85,6 +97,17 @@ static void add_head(muc_text *text, const muc_report_column *column, bool is_nu
     muc_text_add(text, "</th>");
 }
 
+/* a sentence wraps, a name does not */
+static void add_cell(muc_text *text, const json_t *value, bool is_numeric)
+{
+    enum { SENTENCE = 80 };
+    bool is_long = json_is_string(value) && json_string_length(value) > SENTENCE;
+
+    muc_text_add(text, is_numeric ? "<td class=\"n\">" : is_long ? "<td class=\"long\">" : "<td>");
+    add_value(text, value);
+    muc_text_add(text, "</td>");
+}
+
 static void add_table(muc_text *text, const muc_report *report, const char *key)
 {
     enum { LONG = 30 };
@@ -95,7 +118,7 @@ static void add_table(muc_text *text, const muc_report *report, const char *key)
     json_t *row;
 
     muc_text_add(text, "<div class=\"%s\"><table><thead><tr>",
-                 json_array_size(rows) > LONG ? "long" : "wide");
+                 json_array_size(rows) > LONG ? "scroll" : "wide");
     for (size_t c = 0; c < count; c++) {
         is_numeric[c] = muc_report_is_numeric(rows, columns[c].key);
         add_head(text, &columns[c], is_numeric[c]);
@@ -105,9 +128,7 @@ static void add_table(muc_text *text, const muc_report *report, const char *key)
     {
         muc_text_add(text, "<tr>");
         for (size_t c = 0; c < count; c++) {
-            muc_text_add(text, is_numeric[c] ? "<td class=\"n\">" : "<td>");
-            add_value(text, json_object_get(row, columns[c].key));
-            muc_text_add(text, "</td>");
+            add_cell(text, json_object_get(row, columns[c].key), is_numeric[c]);
         }
         muc_text_add(text, "</tr>\n");
     }

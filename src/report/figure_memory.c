@@ -7,8 +7,8 @@
 #include "report/svg.h"
 
 enum {
-    LEFT = 80, /* room for the addresses */
-    RIGHT = 20,
+    LEFT = 80,  /* room for the addresses */
+    RIGHT = 28, /* and for those of parts */
     TOP = 24,
     BELOW = 44,
     HEIGHT = 420, /* of the memory */
@@ -160,16 +160,31 @@ static void draw_steps(canvas *c)
 static void describe(const muc_memory_figure *f, muc_text *note)
 {
     muc_xml_add_count(note, f->peak);
-    muc_text_add(note, " bytes used");
+    muc_text_add(note, " bytes used%s", f->part_count ? " at once" : "");
     if (f->bound) {
         muc_text_add(note, ", no plan needs fewer than ");
         muc_xml_add_count(note, f->bound);
     }
     if (f->limit) {
-        muc_text_add(note, ", the memory has ");
+        muc_text_add(note, ", the memor%s ", f->part_count ? "ies have" : "y has");
         muc_xml_add_count(note, f->limit);
     }
     muc_text_add(note, ".");
+}
+
+static void draw_parts(canvas *c)
+{
+    for (size_t i = 0; i < c->figure->part_count; i++) {
+        const muc_memory_part *part = &c->figure->parts[i];
+        double y = y_of(c, (double)part->address);
+
+        muc_text_add(&c->text,
+                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#000000\"/>"
+                     "<text x=\"%.1f\" y=\"%.1f\">",
+                     LEFT, y, LEFT + c->width, y, LEFT + c->width + 3, y - 2);
+        muc_xml_add(&c->text, part->name);
+        muc_text_add(&c->text, "</text>\n");
+    }
 }
 
 void muc_report_add_memory(muc_report *report, const muc_memory_figure *figure)
@@ -187,8 +202,10 @@ void muc_report_add_memory(muc_report *report, const muc_memory_figure *figure)
     for (size_t i = 0; i < figure->buffer_count; i++)
         draw_buffer(&c, i);
     draw_steps(&c);
+    draw_parts(&c);
     draw_line(&c, figure->limit, "#000000", "1,0", "end of the memory", 1);
-    draw_line(&c, figure->peak, "#c2255c", "6,3", "used", 0);
+    if (figure->part_count == 0) /* of several it is no address */
+        draw_line(&c, figure->peak, "#c2255c", "6,3", "used", 0);
     draw_line(&c, figure->bound, "#1b6e3a", "2,3", "lower bound", 1);
     muc_text_add(&c.text, "</svg>\n");
     describe(figure, &note);

@@ -1,19 +1,28 @@
 /* figure_plot.c - lines over numbers, with axes and a legend. */
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/real.h"
 #include "report/figures.h"
 #include "report/svg.h"
 
 enum { LEFT = 72, RIGHT = 20, TOP = 20, WIDTH = 720, HEIGHT = 320, BELOW = 44, MOST_MARKS = 9 };
 
+/* of a logarithmic axis the numbers are powers of ten */
 typedef struct axis {
     double least, most, step;
+    bool logarithmic;
 } axis;
 
 typedef struct plot {
     muc_text text;
     axis x, y;
 } plot;
+
+static double scaled(const axis *a, double value)
+{
+    return a->logarithmic ? muc_log(value) / muc_log(10) : value;
+}
 
 static double x_of(const plot *p, double x)
 {
@@ -25,9 +34,13 @@ static double y_of(const plot *p, double y)
     return TOP + HEIGHT - (y - p->y.least) / (p->y.most - p->y.least) * HEIGHT;
 }
 
-static bool is_shown(const muc_plot_line *line, size_t i)
+/* finite, no NaN, and above 0 on a logarithmic axis */
+static bool is_shown(const plot *p, const muc_plot_line *line, size_t i)
 {
-    return fabs(line->x[i]) < 1e300 && fabs(line->y[i]) < 1e300; /* no NaN either */
+    double least = p->x.logarithmic ? 1e-300 : -1e300;
+
+    return fabs(line->x[i]) < 1e300 && fabs(line->y[i]) < 1e300 && line->x[i] > least &&
+           line->y[i] > least;
 }
 
 static void widen(axis *a, double value, bool first)
@@ -46,6 +59,7 @@ static void round_axis(axis *a)
         a->most += around;
     }
     a->step = muc_svg_step(a->most - a->least, MOST_MARKS);
+    a->step = a->logarithmic && a->step < 1 ? 1 : a->step;
     a->least = floor(a->least / a->step) * a->step;
     a->most = ceil(a->most / a->step) * a->step;
 }
@@ -59,10 +73,10 @@ static bool measure(plot *p, const muc_plot_figure *figure)
         const muc_plot_line *line = &figure->lines[l];
 
         for (size_t i = 0; i < line->count; i++) {
-            if (!is_shown(line, i))
+            if (!is_shown(p, line, i))
                 continue;
-            widen(&p->x, line->x[i], !any);
-            widen(&p->y, line->y[i], !any);
+            widen(&p->x, scaled(&p->x, line->x[i]), !any);
+            widen(&p->y, scaled(&p->y, line->y[i]), !any);
             any = true;
         }
     }
@@ -84,6 +98,14 @@ static double mark(const axis *a, unsigned i)
     return fabs(value) < a->step / 1000 ? 0 : value;
 }
 
+static void add_mark(plot *p, const axis *a, unsigned i)
+{
+    if (a->logarithmic)
+        muc_text_add(&p->text, "1e%.0f</text>\n", mark(a, i));
+    else
+        muc_text_add(&p->text, "%.10g</text>\n", mark(a, i));
+}
+
 static void draw_axes(plot *p, const muc_plot_figure *figure)
 {
     for (unsigned i = 0; i <= marks_of(&p->y); i++) {
@@ -91,21 +113,23 @@ static void draw_axes(plot *p, const muc_plot_figure *figure)
 
         muc_text_add(&p->text,
                      "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>"
-                     "<text x=\"%d\" y=\"%.1f\" class=\"end\">%.10g</text>\n",
-                     LEFT, y, LEFT + WIDTH, y, LEFT - 6, y + 4, mark(&p->y, i));
+                     "<text x=\"%d\" y=\"%.1f\" class=\"end\">",
+                     LEFT, y, LEFT + WIDTH, y, LEFT - 6, y + 4);
+        add_mark(p, &p->y, i);
     }
     for (unsigned i = 0; i <= marks_of(&p->x); i++) {
         double x = x_of(p, mark(&p->x, i));
 
         muc_text_add(&p->text,
                      "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#ddd\"/>"
-                     "<text x=\"%.1f\" y=\"%d\" class=\"middle\">%.10g</text>\n",
-                     x, TOP, x, TOP + HEIGHT, x, TOP + HEIGHT + 16, mark(&p->x, i));
+                     "<text x=\"%.1f\" y=\"%d\" class=\"middle\">",
+                     x, TOP, x, TOP + HEIGHT, x, TOP + HEIGHT + 18);
+        add_mark(p, &p->x, i);
     }
     muc_text_add(&p->text, "<text x=\"%d\" y=\"%d\" class=\"middle\">", LEFT + WIDTH / 2,
                  TOP + HEIGHT + 34);
     muc_xml_add(&p->text, figure->x_name);
-    muc_text_add(&p->text, "</text><text x=\"%d\" y=\"%d\" class=\"end\">", LEFT - 6, TOP - 8);
+    muc_text_add(&p->text, "</text><text x=\"%d\" y=\"%d\" class=\"end\">", LEFT - 6, TOP - 9);
     muc_xml_add(&p->text, figure->y_name);
     muc_text_add(&p->text, "</text>\n");
 }
@@ -137,10 +161,10 @@ static void draw_line(plot *p, const muc_plot_line *line, size_t index)
     for (size_t i = 0; i < line->count; i++) {
         double x, y;
 
-        if (!is_shown(line, i))
+        if (!is_shown(p, line, i))
             continue;
-        x = x_of(p, line->x[i]);
-        y = y_of(p, line->y[i]);
+        x = x_of(p, scaled(&p->x, line->x[i]));
+        y = y_of(p, scaled(&p->y, line->y[i]));
         if ((long)x != c.pixel) {
             if (c.pixel >= 0)
                 draw_column(p, &c);
@@ -157,6 +181,67 @@ static void draw_line(plot *p, const muc_plot_line *line, size_t index)
     muc_text_add(&p->text, "</title></polyline>\n");
 }
 
+/* a point of a line with labels, in pixels; its label stands at `label` */
+typedef struct spot {
+    double x, y, label;
+    size_t index;
+} spot;
+
+/* from the lowest up */
+static int by_height(const void *a, const void *b)
+{
+    const spot *p = a, *q = b;
+
+    if (p->y != q->y)
+        return p->y > q->y ? -1 : 1;
+    return p->index < q->index ? -1 : p->index > q->index;
+}
+
+static void draw_spot(plot *p, const muc_plot_line *line, const spot *s, double label_x,
+                      const char *colour)
+{
+    muc_text_add(&p->text,
+                 "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#999\" "
+                 "stroke-width=\"0.5\"/><circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" "
+                 "fill=\"%s\"><title>",
+                 s->x, s->y, label_x, s->label, s->x, s->y, colour);
+    muc_xml_add(&p->text, line->labels[s->index]);
+    muc_text_add(&p->text,
+                 "\n%.4g, %.4g</title></circle><text x=\"%.1f\" y=\"%.1f\" class=\"small\">",
+                 line->x[s->index], line->y[s->index], label_x + 3, s->label + 4);
+    muc_xml_add(&p->text, line->labels[s->index]);
+    muc_text_add(&p->text, "</text>\n");
+}
+
+/* The labels stand in a column beside the points, none over another. */
+static void draw_points(plot *p, const muc_plot_line *line, size_t index)
+{
+    enum { LABEL_HEIGHT = 12, LABEL_WIDTH = 120, ASIDE = 40 };
+    spot *spots = calloc(line->count + 1, sizeof(*spots));
+    double right = LEFT, lowest = TOP + HEIGHT;
+    size_t count = 0;
+
+    p->text.failed |= !spots;
+    for (size_t i = 0; spots && i < line->count; i++) {
+        if (!is_shown(p, line, i))
+            continue;
+        spots[count].x = x_of(p, scaled(&p->x, line->x[i]));
+        spots[count].y = y_of(p, scaled(&p->y, line->y[i]));
+        right = spots[count].x > right ? spots[count].x : right;
+        spots[count++].index = i;
+    }
+    if (count)
+        qsort(spots, count, sizeof(*spots), by_height);
+    right += index % 2 ? ASIDE : 4 * ASIDE; /* those of two lines beside each other */
+    right = right > LEFT + WIDTH - LABEL_WIDTH ? LEFT + WIDTH - LABEL_WIDTH : right;
+    for (size_t i = 0; i < count; i++) {
+        spots[i].label = spots[i].y < lowest ? spots[i].y : lowest;
+        lowest = spots[i].label - LABEL_HEIGHT;
+        draw_spot(p, line, &spots[i], right, muc_svg_stroke(index));
+    }
+    free(spots);
+}
+
 static void draw_legend(plot *p, const muc_plot_figure *figure)
 {
     for (size_t i = 0; i < figure->line_count; i++) {
@@ -164,7 +249,7 @@ static void draw_legend(plot *p, const muc_plot_figure *figure)
 
         muc_text_add(&p->text,
                      "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" "
-                     "stroke-width=\"3\"/><text x=\"%d\" y=\"%.1f\" class=\"end\">",
+                     "stroke-width=\"3\" class=\"key\"/><text x=\"%d\" y=\"%.1f\" class=\"end\">",
                      LEFT + WIDTH - 30, y - 4, LEFT + WIDTH - 8, y - 4, muc_svg_stroke(i),
                      LEFT + WIDTH - 36, y);
         muc_xml_add(&p->text, figure->lines[i].name);
@@ -174,7 +259,8 @@ static void draw_legend(plot *p, const muc_plot_figure *figure)
 
 void muc_report_add_plot(muc_report *report, const muc_plot_figure *figure)
 {
-    plot p = { .text = { 0 } };
+    plot p = { .x = { .logarithmic = figure->logarithmic },
+               .y = { .logarithmic = figure->logarithmic } };
     bool any = measure(&p, figure);
 
     if (any) {
@@ -184,7 +270,7 @@ void muc_report_add_plot(muc_report *report, const muc_plot_figure *figure)
                      LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW);
         draw_axes(&p, figure);
         for (size_t i = 0; i < figure->line_count; i++)
-            draw_line(&p, &figure->lines[i], i);
+            (figure->lines[i].labels ? draw_points : draw_line)(&p, &figure->lines[i], i);
         draw_legend(&p, figure);
         muc_text_add(&p.text, "</svg>\n");
     }

@@ -112,9 +112,9 @@ static void add_plot(const muc_train_log *log, double *room, muc_report *report)
 {
     double *steps = room, *losses = room + log->count, *at = losses + log->count;
     double *measured = at + log->count;
-    muc_plot_line lines[2] = { { "training", steps, losses, log->count },
-                               { "held out", at, measured, 0 } };
-    muc_plot_figure figure = { "loss over steps", "step", "loss", lines, 1 };
+    muc_plot_line lines[2] = { { "training", steps, losses, log->count, NULL },
+                               { "held out", at, measured, 0, NULL } };
+    muc_plot_figure figure = { "loss over steps", "step", "loss", lines, 1, false };
 
     for (size_t i = 0; i < log->count; i++) {
         const muc_train_row *r = &log->rows[i];

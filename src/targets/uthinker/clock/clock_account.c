@@ -147,6 +147,17 @@ static muc_clock_cell *cell_of(const muc_clock_account *a, uint32_t stage, uint3
     return &a->cells[(size_t)stage * (a->layers + 1) + muc_clock_layer(a, at)];
 }
 
+static void note_first_layer(muc_clock_account *a, uint64_t from, uint64_t to, uint32_t at)
+{
+    uint64_t *first = a->first_layer;
+
+    if (muc_clock_layer(a, at) != 1 || (first[1] != 0 && first[1] != from))
+        return;
+    if (first[1] == 0)
+        first[0] = from;
+    first[1] = to;
+}
+
 static void watch_cpu(void *arg, uint64_t from, uint64_t to, muc_clock_reason reason, uint32_t at)
 {
     muc_clock_account *a = arg;
@@ -155,6 +166,7 @@ static void watch_cpu(void *arg, uint64_t from, uint64_t to, muc_clock_reason re
     muc_clock_cell *cell = cell_of(a, stage, at);
 
     cell->ps += to - from;
+    note_first_layer(a, from, to, at);
     if (reasons[reason].waits)
         a->idle_ps[MUC_ENGINE_CPU][reason] += to - from;
     else

@@ -38,8 +38,9 @@ typedef struct muc_clock_account {
     uint64_t idle_ps[MUC_CLOCK_ENGINES][MUC_CLOCK_REASONS];
     uint64_t read_bytes[MUC_DRAM_CLASSES], written_bytes[MUC_DRAM_CLASSES];
 
-    muc_clock_loop *loops; /* [entries] */
-    uint32_t round;        /* of the loop at hand */
+    muc_clock_loop *loops;   /* [entries] */
+    uint64_t first_layer[2]; /* from and to: its first round, as the CPU passes it */
+    uint32_t round;          /* of the loop at hand */
     uint64_t free_at[MUC_ENGINE_CPU];
 } muc_clock_account;
 

@@ -12,11 +12,16 @@ static const uint8_t field_operands[] = {
 };
 
 static const struct {
-    uint8_t op, place, rows, size;
+    uint8_t op, place, address, rows, pitch, size;
+    bool writes;
 } accesses[] = {
+#define READS false
+#define WRITES true
 #define MUR_ACCESS(insn, mode, place, address, rows, pitch, size) \
-    { MUC_INSN_##insn, AT(place), AT(rows), AT(size) },
+    { MUC_INSN_##insn, AT(place), AT(address), AT(rows), AT(pitch), AT(size), mode },
 #include "mur_isa.def"
+#undef READS
+#undef WRITES
 };
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -87,15 +92,50 @@ static uint64_t count_elements(uint32_t op, const uint64_t *v)
     }
 }
 
+/* GB's operands are words where the instruction names GB itself; a buffer that an LD or ST names
+ * holds bytes. */
+static uint64_t unit_of(uint32_t access)
+{
+    return accesses[access].place == AT(gb) ? 4 : 1;
+}
+
 static uint64_t count_sram_bytes(uint32_t op, const uint64_t *v)
 {
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < MUC_COUNT(accesses); i++)
         if (accesses[i].op == op && v[accesses[i].place] < MUR_BUFFERS)
-            bytes += v[accesses[i].rows] * v[accesses[i].size] *
-                     (v[accesses[i].place] == MUR_GB && accesses[i].place == AT(gb) ? 4 : 1);
+            bytes += v[accesses[i].rows] * v[accesses[i].size] * unit_of(i);
     return bytes;
+}
+
+/* whether what the instruction writes to GB goes on from what is there */
+static bool modifies_gb(uint32_t op, const uint64_t *v)
+{
+    return op == MUC_INSN_ROPE || (op == MUC_INSN_MM && v[AT(acc)]) ||
+           (op == MUC_INSN_SMAX && !v[AT(first)]);
+}
+
+uint32_t muc_clock_accesses_of(const muc_uthinker_machine *machine, const uint32_t *words,
+                               muc_clock_access out[MUC_CLOCK_MOST_ACCESSES])
+{
+    uint64_t v[MUR_OPERANDS] = { 0 };
+    uint32_t op, count = 0;
+
+    muc_insn_find_opcode(words[0] & MUC_WORD0_OPCODE, &op);
+    read_operands(machine, op, words, v);
+    for (uint32_t i = 0; i < MUC_COUNT(accesses) && count < MUC_CLOCK_MOST_ACCESSES; i++)
+        if (accesses[i].op == op && v[accesses[i].place] < MUR_BUFFERS)
+            out[count++] = (muc_clock_access){
+                .buffer = (enum mur_buffer)v[accesses[i].place],
+                .writes = accesses[i].writes,
+                .modifies = accesses[i].writes && unit_of(i) == 4 && modifies_gb(op, v),
+                .begin = v[accesses[i].address] * unit_of(i),
+                .rows = v[accesses[i].rows],
+                .pitch = v[accesses[i].pitch] * unit_of(i),
+                .size = v[accesses[i].size] * unit_of(i),
+            };
+    return count;
 }
 
 muc_clock_work muc_clock_work_of(const muc_uthinker_machine *machine, const uint32_t *words)

@@ -22,6 +22,20 @@ typedef struct muc_clock_work {
 /* words: a resolved instruction that the verifier would accept. */
 muc_clock_work muc_clock_work_of(const muc_uthinker_machine *machine, const uint32_t *words);
 
+/* Rows of bytes of a buffer that an instruction reads or writes. */
+typedef struct muc_clock_access {
+    enum mur_buffer buffer;
+    bool writes;                       /* else it reads */
+    bool modifies;                     /* it writes, and what it writes depends on what was there */
+    uint64_t begin, rows, pitch, size; /* bytes; rows of `size`, `pitch` apart */
+} muc_clock_access;
+
+enum { MUC_CLOCK_MOST_ACCESSES = 8 };
+
+/* Returns their number. words: as of muc_clock_work_of. */
+uint32_t muc_clock_accesses_of(const muc_uthinker_machine *machine, const uint32_t *words,
+                               muc_clock_access out[MUC_CLOCK_MOST_ACCESSES]);
+
 /* a * b / c, rounded up; c is 1..2^28, b at most 10^9 and the result below 2^64. */
 uint64_t muc_clock_scale(uint64_t a, uint64_t b, uint64_t c);
 

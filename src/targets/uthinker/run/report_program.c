@@ -4,6 +4,7 @@
 #include "targets/uthinker/clock/account_report.h"
 #include "targets/uthinker/clock/clock_report.h"
 #include "targets/uthinker/run/advise_program.h"
+#include "targets/uthinker/run/draw_program.h"
 #include "targets/uthinker/run/engine_machine.h"
 #include "targets/uthinker/run/open_program.h"
 
@@ -133,6 +134,7 @@ static muc_status make_report(program_report *r, const char *path, muc_arena *ar
                               MUC_CLOCK_LIKELIEST, &watch, &sums));
     MUC_TRY(add_facts(r, path, &call));
     muc_clock_add_account(r->report, &r->machine, &sums, &account);
+    MUC_TRY(muc_program_draw(r->ctx, arena, &call, r->report));
     MUC_TRY(add_calls(r));
     MUC_TRY(muc_program_advise(r->ctx, &call, r->report));
     return muc_report_status(r->ctx, r->report);

@@ -1,0 +1,24 @@
+/* buffer_use.h - what lies in the buffers while a call runs, step by step.
+ *
+ * A step is a visit to a stage; of the layers the first is followed, and what is before and after
+ * all layers. Bytes are followed in lines: what a line holds lives from the step that writes it to
+ * the last that reads it.
+ */
+#ifndef MUC_UTHINKER_BUFFER_USE_H
+#define MUC_UTHINKER_BUFFER_USE_H
+
+#include "report/report_builder.h"
+#include "targets/uthinker/clock/clock_account.h"
+
+typedef struct muc_buffer_use muc_buffer_use;
+
+/* In arena. account, which is kept by the same watch, tells stages and layers. */
+muc_status muc_buffer_use_begin(muc_context *ctx, muc_arena *arena,
+                                const muc_uthinker_machine *machine,
+                                const muc_clock_account *account, muc_buffer_use **out);
+/* The next instruction of DMA or accelerator, after the account was told of it. */
+void muc_buffer_use_add(muc_buffer_use *use, const muc_clock_event *event);
+/* Adds the table "buffers" and a picture of them over time. */
+muc_status muc_buffer_use_report(muc_buffer_use *use, muc_report *report);
+
+#endif
