@@ -41,6 +41,8 @@ static void stories260k_comes_back_byte_for_byte(void **state)
                  muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_TOKN, other, sizeof(other)));
         CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_GOLD, other, 12));
         check_round_trip(f.ctx, f.build->program);
+        CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_STAG, other, 12));
+        check_round_trip(f.ctx, f.build->program); /* of version 1.1 */
         CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_DEBG, NULL, 0));
         check_round_trip(f.ctx, f.build->program);
         fixture_free(&f);

@@ -1,10 +1,9 @@
 /* The language model's loop on the device, on the simulated machine: text, ends, self test. */
+#include "program_board.h"
 #include "tokenizer_fixture.h"
 #include "uthinker_fixture.h"
 
 #include "mur_embed.h"
-#include "mur_lm.h"
-#include "targets/uthinker/sim/uthinker_sim.h"
 
 /* ---- one compiled model with its tokenizer, for all tests ---- */
 
@@ -13,42 +12,6 @@ static loaded vocabulary;
 static mur_tokenizer tokenizer;
 static mur_program program;
 static mur_verifier verifier;
-
-/* a machine of its own, and the model on it */
-typedef struct board {
-    mur_sim sim;
-    mur_sim_memory memory;
-    mur_hal hal;
-    mur_lm lm;
-} board;
-
-static void board_open(board *b, enum mur_sim_policy policy)
-{
-    const uint32_t *bytes = f.build->layout.machine.buffer_bytes;
-
-    memset(b, 0, sizeof(*b));
-    for (uint32_t i = 0; i < MUR_GB; i++)
-        b->memory.buffer[i] = calloc(1, bytes[i]);
-    b->memory.gb = calloc(1, bytes[MUR_GB]);
-    memcpy(b->memory.buffer_bytes, bytes, sizeof(b->memory.buffer_bytes));
-    b->memory.wgts = program.section[MUR_SECTION_WGTS];
-    b->memory.parm = program.section[MUR_SECTION_PARM];
-    b->memory.kv = calloc(1, program.region_bytes[MUR_KV]);
-    b->memory.io = calloc(1, program.region_bytes[MUR_IO]);
-    memcpy(b->memory.region_bytes, program.region_bytes, sizeof(b->memory.region_bytes));
-    mur_sim_init(&b->sim, &b->memory, policy, 7);
-    b->hal = mur_sim_hal(&b->sim);
-    CHECK_EQ(mur_lm_open(&b->lm, &program, &b->hal, b->memory.io), MUR_OK);
-}
-
-static void board_close(board *b)
-{
-    for (uint32_t i = 0; i < MUR_GB; i++)
-        free(b->memory.buffer[i]);
-    free(b->memory.gb);
-    free(b->memory.kv);
-    free(b->memory.io);
-}
 
 static void open_program(void)
 {
@@ -91,7 +54,7 @@ static void the_runtime_embeds_as_the_simulator_does(void **state)
 
     (void)state;
     shared_data("llama/stories260K.bin");
-    board_open(&b, MUR_SIM_EAGER);
+    board_open(&b, &program, MUR_SIM_EAGER);
     width = program.meta->width;
     at = program.meta->embedded;
     io = calloc(1, program.region_bytes[MUR_IO]);
@@ -200,7 +163,7 @@ static void text_is_that_of_single_steps_however_busy_the_engines(void **state)
     (void)state;
     shared_data("llama/stories260K.bin");
     count = encode_prompt(prompt, 64);
-    board_open(&b, MUR_SIM_EAGER);
+    board_open(&b, &program, MUR_SIM_EAGER);
     decode_greedily(&b, prompt, count, MOST, tokens);
     board_close(&b);
     previous = prompt[count - 1];
@@ -214,7 +177,7 @@ static void text_is_that_of_single_steps_however_busy_the_engines(void **state)
         told got = { .size = 0 };
         mur_lm_text text = { &b.lm, &tokenizer, &sampler, NULL, tell, &got, 0, 0, 0, 0 };
 
-        board_open(&b, (enum mur_sim_policy)policy);
+        board_open(&b, &program, (enum mur_sim_policy)policy);
         CHECK_EQ(mur_lm_begin(&text, prompt, count, MOST), MUR_OK);
         CHECK_EQ(finish(&text), MUR_OK);
         CHECK_EQ(text.end, MUR_LM_LENGTH);
@@ -237,7 +200,7 @@ static void a_text_ends_where_the_context_is_full(void **state)
     (void)state;
     shared_data("llama/stories260K.bin");
     count = encode_prompt(prompt, 64);
-    board_open(&b, MUR_SIM_EAGER);
+    board_open(&b, &program, MUR_SIM_EAGER);
     CHECK_EQ(mur_lm_begin(&text, prompt, count, 1000), MUR_OK);
     CHECK_EQ(finish(&text), MUR_OK);
     CHECK_EQ(text.end, MUR_LM_FULL);
@@ -265,7 +228,7 @@ static void a_text_ends_at_the_models_own_end(void **state)
         mur_lm_text text = { &b.lm, &tokenizer, &sampler, NULL, tell, &got, 0, 0, 0, 0 };
         uint32_t before = 0;
 
-        board_open(&b, MUR_SIM_EAGER);
+        board_open(&b, &program, MUR_SIM_EAGER);
         decode_greedily(&b, prompt, count, 8, tokens);
         while (tokens[before] != tokens[7])
             before++;
@@ -288,7 +251,7 @@ static void tokens_that_cannot_be_fed_are_refused(void **state)
 
     (void)state;
     shared_data("llama/stories260K.bin");
-    board_open(&b, MUR_SIM_EAGER);
+    board_open(&b, &program, MUR_SIM_EAGER);
     CHECK_EQ(mur_lm_feed(&b.lm, tokens, 0), MUR_E_INPUT);
     CHECK_EQ(mur_lm_feed(&b.lm, tokens, 81), MUR_E_INPUT);
     tokens[79] = program.meta->vocabulary;
@@ -301,18 +264,59 @@ static void tokens_that_cannot_be_fed_are_refused(void **state)
     board_close(&b);
 }
 
+/* Feeds tokens with a budget; gives how often the model had to be asked again. */
+static uint32_t yields(board *b, uint32_t budget, const uint32_t *tokens, uint32_t count)
+{
+    uint32_t times = 0;
+    mur_status status;
+
+    mur_lm_reset(&b->lm);
+    b->lm.budget = budget;
+    CHECK_EQ(mur_lm_feed(&b->lm, tokens, count), MUR_OK);
+    while ((status = mur_lm_run(&b->lm)) == MUR_YIELD)
+        times++;
+    CHECK_EQ(status, MUR_OK);
+    return times;
+}
+
+static void a_call_executes_no_more_than_its_budget(void **state)
+{
+    const uint32_t tokens[] = { 1, 403, 7 };
+    size_t bytes = 4 * (size_t)program.meta->vocabulary;
+    float *logits;
+    uint32_t items;
+    board b;
+
+    (void)state;
+    shared_data("llama/stories260K.bin");
+    board_open(&b, &program, MUR_SIM_EAGER);
+    CHECK_EQ(yields(&b, UINT32_MAX, tokens, 3), 0);
+    logits = malloc(bytes);
+    memcpy(logits, mur_lm_logits(&b.lm), bytes);
+    items = yields(&b, 1, tokens, 3) + 1; /* the last one ends the call */
+    CHECK(items > 1000);
+    for (uint32_t budget = 7; budget < 2 * items; budget *= 11) {
+        memset(b.memory.io + program.meta->logits, 0, bytes);
+        CHECK_EQ(yields(&b, budget, tokens, 3), (items - 1) / budget);
+        assert_memory_equal(mur_lm_logits(&b.lm), logits, bytes);
+    }
+    free(logits);
+    board_close(&b);
+}
+
 /* ---- self test ---- */
 
 static void golden_vectors_are_compared(void **state)
 {
     static mur_gold gold[70];
-    uint32_t bytes, position;
+    mur_lm_difference first;
+    uint32_t bytes;
     board b;
 
     (void)state;
     shared_data("llama/stories260K.bin");
     bytes = 4 * program.meta->vocabulary;
-    board_open(&b, MUR_SIM_EAGER);
+    board_open(&b, &program, MUR_SIM_EAGER);
     CHECK_EQ(mur_lm_self_test(&b.lm, NULL), MUR_E_UNSUPPORTED); /* there are none */
     for (uint32_t i = 0; i < 70; i++) {
         gold[i].token = (i * 31 + 1) % 512;
@@ -330,9 +334,10 @@ static void golden_vectors_are_compared(void **state)
         CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_GOLD,
                                                  (const uint8_t *)gold, sizeof(gold)));
         open_program();
-        board_open(&b, wrong ? MUR_SIM_EAGER : MUR_SIM_RANDOM);
-        CHECK_EQ(mur_lm_self_test(&b.lm, &position), expected);
-        CHECK_EQ(position, places[wrong]);
+        board_open(&b, &program, wrong ? MUR_SIM_EAGER : MUR_SIM_RANDOM);
+        CHECK_EQ(mur_lm_self_test(&b.lm, &first), expected);
+        CHECK_EQ(first.position, places[wrong]);
+        CHECK_EQ(first.stage, wrong ? MUR_STAGE_LOGITS : MUR_STAGES);
         CHECK_EQ(b.lm.pos, 0);
         board_close(&b);
         if (wrong)
@@ -350,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_text_ends_where_the_context_is_full),
         cmocka_unit_test(a_text_ends_at_the_models_own_end),
         cmocka_unit_test(tokens_that_cannot_be_fed_are_refused),
+        cmocka_unit_test(a_call_executes_no_more_than_its_budget),
         cmocka_unit_test(golden_vectors_are_compared),
     };
 

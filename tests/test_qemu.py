@@ -58,6 +58,37 @@ def check_folder(muc, folder, machine):
     return None
 
 
+# what is broken in the machine, and the stage that the self test names
+FAULTS = [("NORM.saddr", "embedding"), ("ROPE.saddr", "queries, rotated"), ("DIV.daddr", "attention"), ("GLU.uaddr", "up")]
+
+
+def check_fault(program, machine, broken, stage):
+    """What is wrong with a broken machine's self test, or None."""
+    done = subprocess.run(["scripts/run_qemu", machine, program, "--break", broken], capture_output=True, text=True, cwd=ROOT)
+    expected = f"self test: position 0, layer 0, stage: {stage}\nself test: an engine reported a fault\n"
+    if done.returncode != 8 or not done.stderr.endswith(expected) or done.stdout:
+        return f"{broken} ends with {done.returncode}: {done.stdout}{done.stderr}"
+    return None
+
+
+def check_faults(muc, folder, number):
+    program = os.path.join(folder, "broken.utp")
+    output(muc, "compile", "-o", program)
+    failed = 0
+    for machine in ("m4", "rv32"):
+        number += 1
+        line = f"{number} - the self test on {machine} names the stage that is broken"
+        missing = [t for t in MACHINES[machine] if not shutil.which(t)]
+        if missing:
+            print(f"ok {line} # SKIP {', '.join(missing)} is missing")
+            continue
+        wrong = next(filter(None, (check_fault(program, machine, *fault) for fault in FAULTS)), None)
+        failed += wrong is not None
+        print(f"not ok {line}\n# {wrong}" if wrong else f"ok {line}")
+        sys.stdout.flush()
+    return failed
+
+
 def check_folders(muc, folder, number):
     failed = 0
     for machine in FOLDERS:
@@ -80,7 +111,7 @@ def check_folders(muc, folder, number):
 def main():
     muc = pathlib.Path(sys.argv[1]).resolve()
     failed = number = 0
-    print(f"1..{len(MODELS) * len(MACHINES) + len(FOLDERS)}")
+    print(f"1..{len(MODELS) * len(MACHINES) + len(FOLDERS) + 2}")
     with tempfile.TemporaryDirectory() as folder:
         for name, model, prompt, tokens in MODELS:
             program = os.path.join(folder, name + ".utp")
@@ -108,6 +139,7 @@ def main():
                     print(f"# here: {expected!r}\n# there: {text!r}")
                 sys.stdout.flush()
         failed += check_folders(muc, folder, number)
+        failed += check_faults(muc, folder, number + len(FOLDERS))
     return 1 if failed else 0
 
 

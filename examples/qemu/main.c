@@ -11,7 +11,9 @@
 
 extern const uint8_t program_file[], program_file_end[];
 
-enum { ARGUMENTS = 2048, TOKENS = 2048 };
+/* MOST_STEPS: items of a call that this board has time for; CALL_STEPS: those after which it looks
+ * after something else */
+enum { ARGUMENTS = 2048, TOKENS = 2048, MOST_STEPS = 1 << 20, CALL_STEPS = 1000 };
 
 static mur_program program;
 static mur_tokenizer tokenizer;
@@ -25,6 +27,30 @@ static void tell(const char *before, uint32_t number, const char *after)
     host_print_number(HOST_STDERR, number);
     host_print(HOST_STDERR, after);
 }
+
+/* ---- a machine that is broken, to see what the self test says of it ---- */
+
+#ifdef BREAK_INSN /* the instruction and the field that addresses what becomes wrong in GB */
+enum {
+#define MUR_INSN(name, opcode, words, engine, meaning) OPCODE_##name = opcode,
+#define MUR_FIELD(insn, name, word, shift, width, unit) WORD_##insn##_##name = word,
+#include "mur_isa.def"
+    ADDRESS = 0x3ffff
+};
+#define JOIN(a, b) a##b
+#define OPCODE_OF(insn) JOIN(OPCODE_, insn)
+#define JOIN_FIELD(insn, name) WORD_##insn##_##name
+#define WORD_OF(insn, name) JOIN_FIELD(insn, name)
+
+static void spoil(void *arg, const mur_sim *machine, enum mur_engine engine, const uint32_t *words)
+{
+    uint32_t *gb = (uint32_t *)(void *)machine->memory.gb;
+
+    (void)arg, (void)engine;
+    if ((words[0] & 0xff) == OPCODE_OF(BREAK_INSN))
+        gb[words[WORD_OF(BREAK_INSN, BREAK_FIELD)] & ADDRESS] ^= 1;
+}
+#endif
 
 /* ---- the steps to a model that speaks ---- */
 
@@ -46,6 +72,8 @@ static void load_program(void)
         stop("verifier", status);
     }
     tell("verified: at most ", program.steps, " steps a call\n");
+    if (program.steps > MOST_STEPS)
+        stop("steps", MUR_E_NOFIT);
 }
 
 static void start_machine(void)
@@ -65,22 +93,41 @@ static void start_machine(void)
     memory.io = take(program.region_bytes[MUR_IO]);
     memcpy(memory.region_bytes, program.region_bytes, sizeof(memory.region_bytes));
     mur_sim_init(&sim, &memory, MUR_SIM_RANDOM, 1); /* engines as unpredictable as real ones */
+#ifdef BREAK_INSN
+    sim.probe = spoil;
+#endif
     hal = mur_sim_hal(&sim);
+}
+
+/* The board computes what the compiler promised, or here is where it first did not. */
+static void test_model(void)
+{
+    static const char *const stages[MUR_STAGES + 1] = {
+#define MUR_STAGE(name, words, node) words,
+#include "mur_stages.def"
+        "none: an engine failed",
+    };
+    mur_lm_difference first;
+    mur_status status = mur_lm_self_test(&lm, &first);
+
+    if (status != MUR_OK) {
+        tell("self test: position ", first.position, ", ");
+        tell("layer ", first.layer, ", stage: ");
+        host_print(HOST_STDERR, stages[first.stage]);
+        host_print(HOST_STDERR, "\n");
+        stop("self test", status);
+    }
+    tell("self test: ", first.position, " positions, every bit\n");
 }
 
 static void start_model(void)
 {
-    uint32_t position;
     mur_status status = mur_lm_open(&lm, &program, &hal, sim.memory.io);
 
     if (status != MUR_OK)
         stop("model", status);
-    status = mur_lm_self_test(&lm, &position);
-    if (status != MUR_OK) {
-        tell("position ", position, "\n");
-        stop("self test", status);
-    }
-    tell("self test: ", position, " positions, every bit\n");
+    lm.budget = CALL_STEPS;
+    test_model();
     status =
         mur_tokenizer_open(&tokenizer, program.section[MUR_SECTION_TOKN],
                            program.section_bytes[MUR_SECTION_TOKN], mur_split_unicode, mur_nfc);

@@ -3,22 +3,26 @@
  *     mur_lm_open -> mur_lm_feed, mur_lm_run -> mur_lm_logits          one's own loop
  *     mur_lm_open -> mur_lm_begin, mur_lm_step until finished          text through a callback
  *
- * Nothing blocks: when an engine is busy, run and step return MUR_YIELD and go on where they were
- * when they are called again, from a main loop or an interrupt's bottom half.
+ * Nothing blocks: when an engine is busy, or after as many items as the caller allows, run and step
+ * return MUR_YIELD and go on where they were when they are called again, from a main loop or an
+ * interrupt's bottom half.
  */
 #ifndef MUR_LM_H
 #define MUR_LM_H
 
 #include "mur.h"
 #include "mur_sampler.h"
+#include "mur_stages.h"
 #include "mur_tokenizer.h"
 
-/* A model in use. Callers may read pos. */
+/* A model in use. Callers may read pos, and set budget. */
 typedef struct mur_lm {
     const mur_program *program;
     const mur_hal *hal;
     uint8_t *io;
-    uint32_t pos;           /* the next token's position; as many tokens are in the KV region */
+    uint32_t budget; /* items of the program that a call executes at most, at least 1; as opened
+                        there is no bound */
+    uint32_t pos;    /* the next token's position; as many tokens are in the KV region */
     const uint32_t *tokens; /* to be fed */
     uint32_t left, fed;     /* how many; how many of them the call under way feeds, 0: none is */
     mur_run_state run;
@@ -38,7 +42,8 @@ void mur_lm_reset(mur_lm *lm);
 mur_status mur_lm_feed(mur_lm *lm, const uint32_t *tokens, uint32_t count);
 
 /* Feeds on, in calls of as many tokens as the program takes. MUR_OK: all are fed, the logits are
- * those after the last; MUR_YIELD: call again; MUR_E_FAULT: reset. */
+ * those after the last; MUR_YIELD: an engine is busy or the budget is spent, call again;
+ * MUR_E_FAULT: reset. */
 mur_status mur_lm_run(mur_lm *lm);
 
 /* The logits after the token last fed, [vocabulary], until the next is fed; the caller may change
@@ -48,12 +53,20 @@ float *mur_lm_logits(const mur_lm *lm);
 /* Is the token one that ends a text? */
 int mur_lm_ends(const mur_lm *lm, uint32_t token);
 
+/* Where a self test saw the first difference. */
+typedef struct mur_lm_difference {
+    uint32_t position;    /* golden vector; how many there are if none differs */
+    enum mur_stage stage; /* MUR_STAGES: none, an engine reported a fault */
+    uint32_t layer;
+} mur_lm_difference;
+
 /* Feeds the golden vectors, each alone and then all in as few calls as possible, and compares the
- * logits with the program's own: in the end the board computes what the compiler promised, or
- * MUR_E_FAULT. Waits for engines by asking again. Leaves lm reset.
- * *position (NULL if not wanted): of the first that differs; the number of vectors if none does.
- * Returns MUR_E_UNSUPPORTED if the program has none. */
-mur_status mur_lm_self_test(mur_lm *lm, uint32_t *position);
+ * stages of those that have checksums of them (section STAG), and the logits, with the program's
+ * own: in the end the board computes what the compiler promised, or MUR_E_FAULT. Waits for engines
+ * by asking again. Leaves lm reset.
+ * *first (NULL if not wanted): the first that differs; stage LOGITS where no stage before them
+ * does, or none has a checksum. Returns MUR_E_UNSUPPORTED if the program has no golden vectors. */
+mur_status mur_lm_self_test(mur_lm *lm, mur_lm_difference *first);
 
 /* ---- text ---- */
 
@@ -85,8 +98,8 @@ typedef struct mur_lm_text {
  * at lm's position and borrowed until the first token is made. As mur_lm_feed. */
 mur_status mur_lm_begin(mur_lm_text *text, const uint32_t *prompt, uint32_t count, uint32_t most);
 
-/* Goes on until a token is made and written, or an engine is busy. MUR_OK: text->end tells whether
- * there is more to come; MUR_YIELD: call again; MUR_E_FAULT: reset lm. */
+/* Goes on until a token is made and written, an engine is busy or lm's budget is spent. MUR_OK:
+ * text->end tells whether there is more to come; MUR_YIELD: call again; MUR_E_FAULT: reset lm. */
 mur_status mur_lm_step(mur_lm_text *text);
 
 #endif

@@ -9,6 +9,7 @@ mur_status mur_lm_open(mur_lm *lm, const mur_program *program, const mur_hal *ha
     lm->program = program;
     lm->hal = hal;
     lm->io = io;
+    lm->budget = UINT32_MAX;
     if (program->steps == 0)
         return MUR_E_VERIFY;
     return mur_find_entry(program, MUR_ENTRY_DECODE, 1) < program->entry_count ? MUR_OK
@@ -65,7 +66,9 @@ mur_status mur_lm_run(mur_lm *lm)
         mur_status status = lm->fed == 0 ? start_call(lm) : MUR_OK;
 
         if (status == MUR_OK)
-            status = mur_run(&lm->run);
+            status = mur_run_some(&lm->run, lm->budget);
+        if (status == MUR_OK && !lm->run.done)
+            status = MUR_YIELD;
         if (status != MUR_OK)
             return status;
         lm->pos += lm->fed;
@@ -86,61 +89,6 @@ int mur_lm_ends(const mur_lm *lm, uint32_t token)
     const mur_meta *meta = lm->program->meta;
 
     return token == meta->eos || token == meta->eos2 || token == meta->eos3;
-}
-
-/* ---- self test ---- */
-
-static mur_status feed_golden(mur_lm *lm, const mur_gold *gold, uint32_t count)
-{
-    uint32_t tokens[64];
-    mur_status status = MUR_OK;
-
-    while (status == MUR_OK && count != 0) {
-        uint32_t n = count < 64 ? count : 64;
-
-        for (uint32_t i = 0; i < n; i++)
-            tokens[i] = gold[i].token;
-        status = mur_lm_feed(lm, tokens, n);
-        while (status == MUR_OK && lm->left != 0) {
-            status = mur_lm_run(lm);
-            if (status == MUR_YIELD)
-                status = MUR_OK;
-        }
-        gold += n;
-        count -= n;
-    }
-    return status;
-}
-
-/* Feeds n vectors from the one at lm's position on; are the logits those of the last? */
-static mur_status check_golden(mur_lm *lm, const mur_gold *gold, uint32_t n)
-{
-    const mur_gold *last = gold + lm->pos + n - 1;
-    mur_status status = feed_golden(lm, gold + lm->pos, n);
-    uint32_t bytes = 4 * lm->program->meta->vocabulary;
-
-    if (status == MUR_OK && mur_crc32(0, mur_lm_logits(lm), bytes) != last->logits_crc)
-        status = MUR_E_FAULT;
-    return status;
-}
-
-mur_status mur_lm_self_test(mur_lm *lm, uint32_t *position)
-{
-    const mur_gold *gold = (const mur_gold *)(const void *)lm->program->section[MUR_SECTION_GOLD];
-    uint32_t count = lm->program->section_bytes[MUR_SECTION_GOLD] / (uint32_t)sizeof(*gold), i = 0;
-    mur_status status = count != 0 ? MUR_OK : MUR_E_UNSUPPORTED;
-
-    mur_lm_reset(lm);
-    for (; status == MUR_OK && i < count; i++)
-        status = check_golden(lm, gold, 1);
-    if (status == MUR_OK) {
-        mur_lm_reset(lm);
-        status = check_golden(lm, gold, count);
-    }
-    if (position)
-        *position = status == MUR_OK || i == 0 ? i : i - 1;
-    mur_lm_reset(lm);
-    return status;
 }
 
 /* ---- text ---- */

@@ -9,13 +9,17 @@
 #include "run/engine.h"
 #include "run/logits.h"
 #include "run/model_graph.h"
+#include "mur_stages.h"
+#include "targets/uthinker/run/engine_machine.h"
 #include "targets/uthinker/run/open_program.h"
 #include "models/llama.h"
 #include "report/report_builder.h"
 #include "targets/target.h"
 #include "targets/uthinker/uthinker.h"
 
-enum { GOLDEN_POSITIONS = 16 };
+/* The least that has a step of 64 tokens behind it, and one begun before a call; the first of them
+ * are compared with float32. */
+enum { GOLDEN_POSITIONS = 66, CHECKED_POSITIONS = 16 };
 
 typedef struct compile_job {
     muc_context *ctx;
@@ -29,8 +33,13 @@ typedef struct compile_job {
     muc_uthinker_build *build;
     mur_program opened;
     muc_model program; /* the result, as if it had been opened; borrows from build */
-    uint32_t positions, token[GOLDEN_POSITIONS];
-    float *logits; /* [positions][vocabulary] of the program */
+    uint32_t positions;
+    mur_gold golden[GOLDEN_POSITIONS];
+    uint32_t *stages;  /* [positions][words of STAG's rows]: their checksums */
+    mur_stages seen;   /* of the call under way, */
+    uint32_t position; /* at this position */
+    uint32_t compared; /* positions: the first */
+    float *logits;     /* [compared][vocabulary] of the program */
     bool checked;
     double kl, agreement;
 } compile_job;
@@ -176,67 +185,97 @@ static muc_status verify(compile_job *job)
     return MUC_OK;
 }
 
+/* Adds to the checksums of the position under way what an instruction has completed. */
+static void sum_stages(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+{
+    compile_job *job = arg;
+    uint32_t *row = job->stages + job->position * mur_stage_words(job->opened.meta);
+    mur_stage_values found[MUR_STAGE_MOST];
+    uint32_t count = mur_stages_add(&job->seen, words, found);
+
+    (void)engine;
+    for (uint32_t i = 0; i < count; i++) {
+        const float *values = sim->memory.gb + found[i].address;
+        uint32_t *crc = row + mur_stage_index(found[i].stage, found[i].layer);
+
+        *crc = muc_crc32(*crc, (const uint8_t *)values, 4 * (size_t)found[i].columns);
+    }
+}
+
 /* The program continues the token that begins a text, greedily. */
 static muc_status run_golden(compile_job *job, muc_engine *engine)
 {
     uint32_t vocabulary = engine->facts.vocabulary;
     uint32_t token = job->model->tokens.begin < vocabulary ? job->model->tokens.begin : 0;
+    size_t bytes = vocabulary * sizeof(*job->logits);
 
-    job->positions =
-        engine->facts.context < GOLDEN_POSITIONS ? engine->facts.context : GOLDEN_POSITIONS;
-    MUC_TRY(muc_arena_new(job->ctx, &job->arena, (size_t)job->positions * vocabulary, sizeof(float),
-                          (void **)&job->logits));
     for (uint32_t i = 0; i < job->positions; i++) {
         const float *logits;
 
         muc_progress(job->ctx, "golden vectors", i, job->positions);
-        job->token[i] = token;
+        job->position = i;
         MUC_TRY(muc_engine_feed(engine, &token, 1, false, &logits));
-        memcpy(job->logits + (size_t)i * vocabulary, logits, vocabulary * sizeof(*logits));
-        token = muc_logits_arg_max(logits, vocabulary);
+        if (i < job->compared)
+            memcpy(job->logits + (size_t)i * vocabulary, logits, bytes);
+        job->golden[i] = (mur_gold){ .token = token,
+                                     .logits_crc = muc_crc32(0, (const uint8_t *)logits, bytes),
+                                     .arg_max = muc_logits_arg_max(logits, vocabulary) };
+        token = job->golden[i].arg_max;
     }
     muc_progress(job->ctx, "golden vectors", job->positions, job->positions);
     return MUC_OK;
 }
 
+static uint32_t at_most(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 static muc_status add_golden_vectors(compile_job *job)
 {
-    uint32_t vocabulary = job->opened.meta->vocabulary;
+    const mur_meta *meta = job->opened.meta;
+    size_t stage_words;
     muc_engine *engine;
     muc_status status;
-    mur_gold *rows;
 
+    job->positions = at_most(meta->context, GOLDEN_POSITIONS);
+    job->compared = at_most(meta->context, CHECKED_POSITIONS);
+    job->seen.meta = meta;
+    stage_words = (size_t)job->positions * mur_stage_words(meta);
+    MUC_TRY(MUC_ARENA_NEW(job->ctx, &job->arena, stage_words, &job->stages));
+    MUC_TRY(MUC_ARENA_NEW(job->ctx, &job->arena, (size_t)job->compared * meta->vocabulary,
+                          &job->logits));
     MUC_TRY(muc_engine_new(job->ctx, &job->program, &engine));
+    muc_engine_watch(engine, sum_stages, job);
     status = run_golden(job, engine);
     muc_engine_free(engine);
     if (status == MUC_OK)
-        status = MUC_ARENA_NEW(job->ctx, &job->arena, job->positions, &rows);
-    if (status != MUC_OK)
-        return status;
-    for (uint32_t i = 0; i < job->positions; i++) {
-        const float *logits = job->logits + (size_t)i * vocabulary;
-
-        rows[i].token = job->token[i];
-        rows[i].logits_crc = muc_crc32(0, (const uint8_t *)logits, vocabulary * sizeof(*logits));
-        rows[i].arg_max = muc_logits_arg_max(logits, vocabulary);
-    }
-    return muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_GOLD, (const uint8_t *)rows,
-                                    job->positions * sizeof(*rows));
+        status = muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_GOLD,
+                                          (const uint8_t *)job->golden,
+                                          job->positions * sizeof(*job->golden));
+    if (status == MUC_OK && !job->options->strip)
+        status = muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_STAG,
+                                          (const uint8_t *)job->stages,
+                                          stage_words * sizeof(*job->stages));
+    return status;
 }
 
 /* How far the program's logits are from those of the checkpoint in float32. */
 static muc_status self_check(compile_job *job)
 {
     uint32_t vocabulary = job->opened.meta->vocabulary, agreed = 0;
+    uint32_t token[CHECKED_POSITIONS];
     const float *reference;
     muc_engine *engine;
     muc_status status;
 
     if (job->model->kind != MUC_MODEL_CHECKPOINT)
         return MUC_OK;
+    for (uint32_t i = 0; i < job->compared; i++)
+        token[i] = job->golden[i].token;
     MUC_TRY(muc_engine_new(job->ctx, job->model, &engine));
-    status = muc_engine_feed(engine, job->token, job->positions, true, &reference);
-    for (uint32_t i = 0; status == MUC_OK && i < job->positions; i++) {
+    status = muc_engine_feed(engine, token, job->compared, true, &reference);
+    for (uint32_t i = 0; status == MUC_OK && i < job->compared; i++) {
         const float *p = reference + (size_t)i * vocabulary;
         const float *q = job->logits + (size_t)i * vocabulary;
 
@@ -245,8 +284,8 @@ static muc_status self_check(compile_job *job)
         agreed += muc_logits_arg_max(p, vocabulary) == muc_logits_arg_max(q, vocabulary);
     }
     muc_engine_free(engine);
-    job->kl /= job->positions;
-    job->agreement = (double)agreed / job->positions;
+    job->kl /= job->compared;
+    job->agreement = (double)agreed / job->compared;
     job->checked = status == MUC_OK;
     return status;
 }
@@ -297,7 +336,7 @@ static muc_status make_report(compile_job *job, muc_report **out)
     muc_report_add_count(report, "tokens_per_call", job->build->layout.options.rows);
     if (job->checked) {
         muc_report_begin_group(report, "self_check");
-        muc_report_add_count(report, "positions", job->positions);
+        muc_report_add_count(report, "positions", job->compared);
         muc_report_add_real(report, "kl", job->kl);
         muc_report_add_real(report, "top1_agreement", job->agreement);
         muc_report_end(report);

@@ -33,6 +33,7 @@ typedef struct assembly {
     size_t table_count, table_capacity;
     muc_debug_name *names;
     size_t name_count, name_capacity;
+    uint32_t minor; /* version */
 } assembly;
 
 /* ---- characters ---- */
@@ -592,15 +593,15 @@ static muc_status assemble_line(assembly *a, bool *begun)
     start = a->at;
     word = take_word(a, &length);
     if (!*begun) {
-        uint32_t major, minor;
+        uint32_t major;
 
         if (!is(word, length, "utp"))
             return refuse_at(a, start, "expected 'utp 1.0' first");
         MUC_TRY(take_number(a, &major));
         MUC_TRY(need(a, '.', "expected '.'"));
-        MUC_TRY(take_number(a, &minor));
-        if (major != MUR_VERSION_MAJOR || minor != MUR_VERSION_MINOR)
-            return refuse_at(a, start, "this assembler writes version 1.0");
+        MUC_TRY(take_number(a, &a->minor));
+        if (major != MUR_VERSION_MAJOR || a->minor > MUR_VERSION_MINOR)
+            return refuse_at(a, start, "this assembler writes versions 1.0 and 1.1");
         *begun = true;
     } else if (is(word, length, "section")) {
         MUC_TRY(begin_section(a));
@@ -671,7 +672,7 @@ static muc_status assemble(assembly *a, muc_bytes *out)
         a->places[i].data = (const uint8_t *)bytes->data;
         a->places[i].size = bytes->size;
     }
-    MUC_TRY(muc_container_write_places(a->ctx, a->arena, a->places, a->place_count, out));
+    MUC_TRY(muc_container_write_places(a->ctx, a->arena, a->places, a->place_count, a->minor, out));
     out->name = a->text.name;
     return muc_container_open(a->ctx, *out, &sections, &program);
 }

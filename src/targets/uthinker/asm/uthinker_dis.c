@@ -419,7 +419,7 @@ static muc_status disassemble(disassembly *d, muc_bytes program)
     d->code = d->program.code;
     d->code_words = d->program.section_bytes[MUR_SECTION_CODE] / 4;
     muc_text_add(d->out, "utp %u.%u ; %s, %zu bytes\n", (unsigned)MUR_VERSION_MAJOR,
-                 (unsigned)MUR_VERSION_MINOR, program.name, program.size);
+                 d->program.header->version >> 16, program.name, program.size);
     for (uint32_t i = 0; i < d->program.header->sections; i++) {
         enum mur_section section = 0;
         muc_bytes bytes = { program.data + places[i].offset, places[i].bytes, NULL };

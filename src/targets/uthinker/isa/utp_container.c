@@ -45,13 +45,13 @@ static uint64_t fingerprint(const uint8_t *data, size_t size)
     return hash;
 }
 
-static void write_header(const muc_container_place *machine, size_t count, uint8_t *file,
-                         size_t size)
+static void write_header(const muc_container_place *machine, size_t count, uint32_t minor,
+                         uint8_t *file, size_t size)
 {
     uint64_t hash = fingerprint(machine ? machine->data : NULL, machine ? machine->size : 0);
 
     store(file, HEADER_magic, MUR_MAGIC);
-    store(file, HEADER_version, MUR_VERSION_MAJOR | (uint32_t)MUR_VERSION_MINOR << 16);
+    store(file, HEADER_version, MUR_VERSION_MAJOR | minor << 16);
     store(file, HEADER_bytes, (uint32_t)size);
     store(file, HEADER_sections, (uint32_t)count);
     store(file, HEADER_fingerprint_low, (uint32_t)hash);
@@ -86,7 +86,7 @@ static muc_status measure(muc_context *ctx, const muc_container_place *places, s
 
 muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
                                       const muc_container_place *places, size_t count,
-                                      muc_bytes *out)
+                                      uint32_t minor, muc_bytes *out)
 {
     const muc_container_place *machine = NULL;
     size_t size, end = 4 * (HEADER_WORDS + PLACE_WORDS * count);
@@ -108,7 +108,7 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
         if (places[i].section == MUR_SECTION_MACH)
             machine = &places[i];
     }
-    write_header(machine, count, file, size);
+    write_header(machine, count, minor, file, size);
     *out = (muc_bytes){ file, size, "program" };
     return MUC_OK;
 }
@@ -124,7 +124,8 @@ muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_con
             places[count++] =
                 (muc_container_place){ (enum mur_section)i, 0, sections->section[i].data,
                                        sections->section[i].size };
-    return muc_container_write_places(ctx, arena, places, count, out);
+    return muc_container_write_places(ctx, arena, places, count,
+                                      sections->section[MUR_SECTION_STAG].data != NULL, out);
 }
 
 /* where and what, for a file that the runtime's reader refuses as a whole */

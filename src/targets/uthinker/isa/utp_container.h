@@ -25,14 +25,14 @@ typedef struct muc_container_place {
     size_t size;
 } muc_container_place;
 
-/* The file of the given sections in the given order, in arena. Fails with MUC_MALFORMED if the
- * offsets are impossible, with MUC_NOFIT from 4 GiB on. */
+/* The file of version 1.minor of the given sections in the given order, in arena. Fails with
+ * MUC_MALFORMED if the offsets are impossible, with MUC_NOFIT from 4 GiB on. */
 muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
                                       const muc_container_place *places, size_t count,
-                                      muc_bytes *out);
+                                      uint32_t minor, muc_bytes *out);
 
-/* The file's bytes, in arena, sections in the order of the table, each right after the one before.
- */
+/* The file's bytes, in arena, sections in the order of the table, each right after the one before,
+ * in the oldest version that has them. */
 muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_container *sections,
                                muc_bytes *out);
 

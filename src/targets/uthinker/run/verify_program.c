@@ -17,41 +17,21 @@
 #include "run/model_graph.h"
 #include "targets/uthinker/run/engine_machine.h"
 #include "quant/bd_sequence.h"
+#include "mur_stages.h"
 #include "ref/golden/uthinker_golden.h"
 #include "report/report_builder.h"
 #include "targets/target.h"
-#include "targets/uthinker/isa/uthinker_isa.h"
 #include "targets/uthinker/lower/retile.h"
 #include "targets/uthinker/run/open_program.h"
 #include "text/tokenizer.h"
 
 enum { MOST_NAME = 96 };
 
-/* id, name, the node whose result it is; "%u" is the layer */
-#define STAGES(X) \
-    X(EMBEDDING, "embedding", "embed") \
-    X(QUERIES, "queries, rotated", "layers.%u.q_rope") \
-    X(KEYS, "keys, rotated", "layers.%u.k_rope") \
-    X(ATTENTION, "attention", "layers.%u.attention") \
-    X(MIDDLE, "attention + residual", "layers.%u.attention_residual") \
-    X(GATE, "gate", "layers.%u.gate") \
-    X(UP, "up", "layers.%u.up") \
-    X(RESIDUAL, "feed-forward + residual", "layers.%u.residual") \
-    X(LOGITS, "logits", "head")
-
-typedef enum stage_id {
-#define STAGE(id, name, node) STAGE_##id,
-    STAGES(STAGE)
-#undef STAGE
-        STAGE_COUNT
-} stage_id;
-
 static const struct {
-    const char *name, *node;
-} stages[STAGE_COUNT] = {
-#define STAGE(id, name, node) { name, node },
-    STAGES(STAGE)
-#undef STAGE
+    const char *name, *node; /* of the graph; "%u" is the layer */
+} stages[MUR_STAGES] = {
+#define MUR_STAGE(name, words, node) { words, node },
+#include "mur_stages.def"
 };
 
 typedef struct stage_sums {
@@ -62,18 +42,17 @@ typedef struct stage_sums {
 
 typedef struct watcher {
     muc_context *ctx;
-    const mur_meta *meta;
     muc_ref *exact, *real; /* the machine's arithmetic; float32 */
-    stage_sums sums[STAGE_COUNT];
-    char first[256];                           /* the first difference, in words */
-    uint32_t position, count;                  /* of the call */
-    uint32_t norms, ropes, divisions, columns; /* instructions of this call, layer, or stage */
+    stage_sums sums[MUR_STAGES];
+    char first[256];   /* the first difference, in words */
+    uint32_t position; /* of the call */
+    mur_stages seen;
     muc_status status;
 } watcher;
 
 /* ---- comparing ---- */
 
-static void tell_first(watcher *w, stage_id stage, uint32_t layer, size_t row, size_t column,
+static void tell_first(watcher *w, enum mur_stage stage, uint32_t layer, size_t row, size_t column,
                        float found, float expected)
 {
     if (w->first[0])
@@ -85,7 +64,7 @@ static void tell_first(watcher *w, stage_id stage, uint32_t layer, size_t row, s
 }
 
 /* count values of a row, from a column on, of the stage's result */
-static void compare(watcher *w, stage_id stage, uint32_t layer, size_t row, size_t column,
+static void compare(watcher *w, enum mur_stage stage, uint32_t layer, size_t row, size_t column,
                     const float *found, size_t count)
 {
     stage_sums *sums = &w->sums[stage];
@@ -119,88 +98,18 @@ static void compare(watcher *w, stage_id stage, uint32_t layer, size_t row, size
 
 /* ---- watching ---- */
 
-static uint32_t field(const uint32_t *words, muc_uthinker_field which)
-{
-    const muc_field_info *info = muc_field_get(which);
-
-    return words[info->word] >> info->shift & muc_field_max(which);
-}
-#define FIELD(insn, name) field(words, MUC_FIELD_##insn##_##name)
-
-/* NORM reads the residual: after the embedding, or what the half layer before has left */
-static void watch_norm(watcher *w, const mur_sim *sim, const uint32_t *words)
-{
-    uint32_t layer = w->norms / 2;
-    stage_id stage = STAGE_MIDDLE;
-    bool last = w->norms == 2 * w->meta->layers;
-
-    if (w->norms % 2 == 0) {
-        stage = layer ? STAGE_RESIDUAL : STAGE_EMBEDDING;
-        layer = layer ? layer - 1 : 0;
-    }
-    for (uint32_t r = 0; r < FIELD(NORM, rows); r++)
-        compare(w, stage, layer, last ? w->count - 1 : r, 0,
-                sim->memory.gb + FIELD(NORM, saddr) + (size_t)r * FIELD(NORM, spitch),
-                FIELD(NORM, k));
-    w->norms++;
-    w->ropes = w->divisions = w->columns = 0;
-}
-
-/* By turns the queries of a kv head's group and its keys. A program that computes keys anew rotates
- * them chunk by chunk instead; what they are worth shows in the attention. */
-static void watch_rope(watcher *w, const mur_sim *sim, const uint32_t *words)
-{
-    bool queries = w->ropes % 2 == 0;
-    uint32_t columns = FIELD(ROPE, heads) * FIELD(ROPE, k);
-
-    if (w->ropes >= 2 * (w->divisions + 1))
-        return;
-    for (uint32_t r = 0; r < w->count; r++)
-        compare(w, queries ? STAGE_QUERIES : STAGE_KEYS, (w->norms - 1) / 2, r,
-                (size_t)w->ropes / 2 * columns,
-                sim->memory.gb + FIELD(ROPE, saddr) + (size_t)r * FIELD(ROPE, spitch), columns);
-    w->ropes += w->meta->recompute ? 2 : 1;
-}
-
-static void watch_division(watcher *w, const mur_sim *sim, const uint32_t *words)
-{
-    uint32_t columns = FIELD(DIV, group) * FIELD(DIV, k);
-
-    for (uint32_t r = 0; r < w->count; r++)
-        compare(w, STAGE_ATTENTION, (w->norms - 1) / 2, r, (size_t)w->divisions * columns,
-                sim->memory.gb + FIELD(DIV, daddr) + (size_t)r * FIELD(DIV, dpitch), columns);
-    w->divisions++;
-}
-
-static void watch_glu(watcher *w, const mur_sim *sim, const uint32_t *words)
-{
-    uint32_t k = FIELD(GLU, k), layer = (w->norms - 1) / 2;
-
-    for (uint32_t r = 0; r < w->count; r++) {
-        compare(w, STAGE_GATE, layer, r, w->columns,
-                sim->memory.gb + FIELD(GLU, saddr) + (size_t)r * k, k);
-        compare(w, STAGE_UP, layer, r, w->columns,
-                sim->memory.gb + FIELD(GLU, uaddr) + (size_t)r * k, k);
-    }
-    w->columns += k;
-}
-
 static void watch(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     watcher *w = arg;
-    uint32_t op;
+    mur_stage_values found[MUR_STAGE_MOST];
+    uint32_t count = w->status == MUC_OK ? mur_stages_add(&w->seen, words, found) : 0;
 
-    if (engine != MUR_ACC || w->status != MUC_OK ||
-        !muc_insn_find_opcode(words[0] & MUC_WORD0_OPCODE, &op))
-        return;
-    if (op == MUC_INSN_NORM)
-        watch_norm(w, sim, words);
-    else if (op == MUC_INSN_ROPE)
-        watch_rope(w, sim, words);
-    else if (op == MUC_INSN_DIV)
-        watch_division(w, sim, words);
-    else if (op == MUC_INSN_GLU)
-        watch_glu(w, sim, words);
+    (void)engine;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t r = 0; r < found[i].rows; r++)
+            compare(w, found[i].stage, found[i].layer, found[i].row + r, found[i].column,
+                    sim->memory.gb + found[i].address + (size_t)r * found[i].pitch,
+                    found[i].columns);
 }
 
 /* ---- the program's blocks ---- */
@@ -399,7 +308,7 @@ static muc_status set_up(trial *t)
     MUC_TRY(muc_ref_open_machine(t->ctx, t->exact_graph, &terms, &t->watcher.exact));
     MUC_TRY(muc_engine_new(t->ctx, t->program, &t->engine));
     t->watcher.ctx = t->ctx;
-    t->watcher.meta = meta;
+    t->watcher.seen.meta = meta;
     muc_engine_watch(t->engine, watch, &t->watcher);
     return MUC_OK;
 }
@@ -416,11 +325,10 @@ static muc_status run_call(trial *t, size_t at, uint32_t count)
     MUC_TRY(muc_ref_run_tokens(w->real, (uint32_t)at, tokens, count));
     MUC_TRY(muc_ref_run_tokens(w->exact, (uint32_t)at, tokens, count));
     w->position = (uint32_t)at;
-    w->count = count;
-    w->norms = 0;
     MUC_TRY(muc_engine_feed(t->engine, t->tokens + at, count, false, &logits));
     if (w->status == MUC_OK)
-        compare(w, STAGE_LOGITS, w->meta->layers - 1, count - 1, 0, logits, w->meta->vocabulary);
+        compare(w, MUR_STAGE_LOGITS, w->seen.meta->layers - 1, count - 1, 0, logits,
+                w->seen.meta->vocabulary);
     return w->status;
 }
 
@@ -460,7 +368,7 @@ static muc_status report_trial(const trial *t, muc_report **out)
     if (w->first[0])
         muc_report_add_text(report, "first_divergence", "%s", w->first);
     muc_report_begin_table(report, "stages");
-    for (unsigned i = 0; i < STAGE_COUNT; i++) {
+    for (unsigned i = 0; i < MUR_STAGES; i++) {
         muc_report_begin_row(report);
         muc_report_add_text(report, "stage", "%s", stages[i].name);
         muc_report_add_count(report, "values", w->sums[i].values);
