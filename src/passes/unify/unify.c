@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "passes/integer/requantization.h"
+#include "passes/integer/fuse_requantize.h"
 #include "passes/unify/unifier.h"
 
 /* ---- lengths ---- */
