@@ -1,6 +1,7 @@
 /* quantized_norm.c - norms and logarithms of softmax of int8 rows, as graph/scales.h defines them.
  */
 #include "ref/integer/quantized.h"
+#include "ref/integer/quantlib.h"
 
 typedef struct norm {
     const muc_ref_call *call;
@@ -9,30 +10,6 @@ typedef struct norm {
     int32_t zero, least, most;
     bool is_centred;
 } norm;
-
-/* floor(x / 2^by) */
-static int64_t floor_shift(int64_t x, int by)
-{
-    int64_t divisor = INT64_C(1) << by;
-
-    return x >= 0 ? x / divisor : -((-x + divisor - 1) / divisor);
-}
-
-/* the greatest m with m^2 <= x */
-static uint32_t root_of(uint64_t x)
-{
-    uint64_t low = 0, high = UINT64_C(1) << 32;
-
-    while (high - low > 1) {
-        uint64_t middle = (low + high) / 2;
-
-        if (middle <= x / middle)
-            low = middle;
-        else
-            high = middle;
-    }
-    return (uint32_t)low;
-}
 
 /* r of a row, and what its results are shifted by */
 static int64_t inverse_of(const norm *n, uint64_t w, int *shift)
@@ -45,7 +22,7 @@ static int64_t inverse_of(const norm *n, uint64_t w, int *shift)
     for (; w < UINT64_C(1) << 30; s -= 2)
         w *= 4;
     *shift = n->scales.shift + s / 2;
-    r = (INT64_C(1) << 31) / root_of(w) * (1 << 15);
+    r = (INT64_C(1) << 31) / muc_quantlib_sqrt(w) * (1 << 15);
     return r < INT32_MAX ? r : INT32_MAX;
 }
 
@@ -68,16 +45,17 @@ static void normalise_row(const norm *n, size_t first)
     r = inverse_of(n, w ? w : 1, &shift);
     for (int64_t i = 0; i < columns; i++) {
         int64_t q = muc_q_get(x, first + (size_t)i) - n->zero;
-        int64_t v = floor_shift((columns * q - sum) * (INT64_C(1) << n->scales.head) * r, 32);
+        int64_t v =
+            muc_quantlib_shift_right((columns * q - sum) * (INT64_C(1) << n->scales.head) * r, 32);
 
-        v = floor_shift(v * n->gains[i], 32);
+        v = muc_quantlib_shift_right(v * n->gains[i], 32);
         if (shift >= 0)
-            v = floor_shift(v, shift < 31 ? shift : 31);
+            v = muc_quantlib_shift_right(v, shift < 31 ? (unsigned)shift : 31);
         else
             v = muc_q_clamp(v, 0, -(1 << 20), 1 << 20) *
                 (INT64_C(1) << (shift > -10 ? -shift : 10));
         muc_q_put(n->call->output, first + (size_t)i,
-                  muc_q_clamp(floor_shift(v + n->biases[i], 8), 0, n->least, n->most));
+                  muc_q_clamp(muc_quantlib_shift_right(v + n->biases[i], 8), 0, n->least, n->most));
     }
 }
 
@@ -221,13 +199,13 @@ muc_status muc_kernel_q_log_softmax(const muc_ref_call *call)
         for (size_t i = first; i < first + in->columns; i++)
             sum += s.exps[greatest - muc_q_get(in, i)];
         log = logarithm_of(sum) - (MUC_LOG_SOFTMAX_ONE << 16);
-        log = floor_shift(log * s.log_step, 16);
+        log = muc_quantlib_shift_right(log * s.log_step, 16);
         for (size_t i = first; i < first + in->columns; i++) {
             int64_t below = (int64_t)(greatest - muc_q_get(in, i)) * s.step + log;
 
-            muc_q_put(
-                call->output, i,
-                muc_q_clamp(floor_shift((1 << 15) - below, 16), muc_q_zero(out), least, most));
+            muc_q_put(call->output, i,
+                      muc_q_clamp(muc_quantlib_shift_right((1 << 15) - below, 16), muc_q_zero(out),
+                                  least, most));
         }
     }
     return MUC_OK;

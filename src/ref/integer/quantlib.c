@@ -17,8 +17,8 @@ static int32_t wrap(uint64_t x)
     return low <= INT32_MAX ? (int32_t)low : -(int32_t)(UINT32_MAX - low) - 1;
 }
 
-/* x >> shift of a negative number is the implementation's business: floor(x / 2^shift) */
-static int64_t shift_right(int64_t x, unsigned shift)
+/* x >> shift of a negative number is the implementation's business */
+int64_t muc_quantlib_shift_right(int64_t x, unsigned shift)
 {
     return x >= 0 ? x >> shift : -((-(x + 1)) >> shift) - 1;
 }
@@ -37,7 +37,7 @@ int32_t muc_quantlib_requant(int32_t x, int32_t mul, int32_t add, unsigned shift
 {
     int64_t half = shift ? (int64_t)1 << (shift - 1) : 0;
 
-    return clip(shift_right((int64_t)x * mul + add + half, shift), lo, hi);
+    return clip(muc_quantlib_shift_right((int64_t)x * mul + add + half, shift), lo, hi);
 }
 
 uint32_t muc_quantlib_sqrt(uint64_t x)
@@ -63,7 +63,7 @@ void muc_quantlib_rmsnorm(const int32_t *x, const int32_t *weight, size_t n, uns
         squares += (uint64_t)((int64_t)x[i] * x[i]);
     s = muc_quantlib_sqrt(squares / n + 1);
     for (size_t i = 0; i < n; i++)
-        out[i] = clip(shift_right((int64_t)x[i] * weight[i] / s, shift), lo, hi);
+        out[i] = clip(muc_quantlib_shift_right((int64_t)x[i] * weight[i] / s, shift), lo, hi);
 }
 
 void muc_quantlib_layernorm(const int32_t *x, const int32_t *weight, const int32_t *bias, size_t n,
@@ -79,7 +79,8 @@ void muc_quantlib_layernorm(const int32_t *x, const int32_t *weight, const int32
         squares += (uint64_t)((x[i] - mean) * (x[i] - mean));
     s = muc_quantlib_sqrt(squares / n + 1);
     for (size_t i = 0; i < n; i++) {
-        uint64_t y = (uint64_t)shift_right((x[i] - mean) * weight[i] / s + bias[i], shift);
+        uint64_t y =
+            (uint64_t)muc_quantlib_shift_right((x[i] - mean) * weight[i] / s + bias[i], shift);
 
         out[i] = (int32_t)(y & 0x7f) - (int32_t)(y & 0x80);
     }
@@ -180,12 +181,12 @@ int32_t muc_quantlib_gelu(int32_t x, const int32_t coefficients[2])
         l = 0;
     else if (x < 0)
         l = -l;
-    return wrap((uint64_t)x * (uint64_t)shift_right(coefficients[1] + l, 1));
+    return wrap((uint64_t)x * (uint64_t)muc_quantlib_shift_right(coefficients[1] + l, 1));
 }
 
 int32_t muc_quantlib_div(int32_t a, int32_t b, int64_t delta, int64_t eta, int64_t eps)
 {
-    int64_t d = eta * clip(b, -LIMIT, LIMIT) + eps, half = shift_right(d, 1);
+    int64_t d = eta * clip(b, -LIMIT, LIMIT) + eps, half = muc_quantlib_shift_right(d, 1);
     int64_t numerator = delta * eta * clip(a, -LIMIT, LIMIT);
 
     if (d == 0)

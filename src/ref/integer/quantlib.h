@@ -56,6 +56,8 @@ bool muc_quantlib_gelu_takes(const int32_t coefficients[2]);
  */
 int32_t muc_quantlib_div(int32_t a, int32_t b, int64_t delta, int64_t eta, int64_t eps);
 
+/* floor(x / 2^shift), 0 <= shift <= 62 */
+int64_t muc_quantlib_shift_right(int64_t x, unsigned shift);
 /* floor(sqrt(x)) */
 uint32_t muc_quantlib_sqrt(uint64_t x);
 

@@ -15,14 +15,9 @@ static int32_t dot(const muc_ref_value *a, size_t i, int32_t zero_a, const muc_r
     return (int32_t)sum;
 }
 
-static int32_t clamp(int64_t x, int32_t least, int32_t most)
-{
-    return x < least ? least : x > most ? most : (int32_t)x;
-}
-
 static int32_t to_i16(int64_t x)
 {
-    return clamp(x, INT16_MIN, INT16_MAX);
+    return muc_q_clamp(x, 0, INT16_MIN, INT16_MAX);
 }
 
 static int32_t bias_at(const muc_ref_value *bias, size_t i)
@@ -135,7 +130,8 @@ static void step(const cell *s, size_t x)
         int32_t added = to_i16(muc_multiply(s->gates[IN][j] * s->gates[CELL][j], s->scales.input));
         int32_t c = to_i16(kept + added), out;
 
-        s->c[j] = s->scales.clip == INT32_MAX ? c : clamp(c, -s->scales.clip, s->scales.clip);
+        s->c[j] =
+            s->scales.clip == INT32_MAX ? c : muc_q_clamp(c, 0, -s->scales.clip, s->scales.clip);
         out = s->gates[OUT][j] * muc_scale_tanh(s->table, widen(s->c[j], s->scales.cell_shift));
         s->h[j] = muc_q_clamp(muc_multiply(out, s->scales.output), s->zero_h, INT8_MIN, INT8_MAX);
     }
