@@ -155,40 +155,20 @@ static int64_t print_table(muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_requant_pair(muc_mcu_lowering *l, const muc_node *node)
 {
-    const char *sign = node->op == MUC_OP_REQUANT_ADD ? " + " : " * ";
-    bool table = has_table(l, node);
-    int64_t least = 0;
-    muc_text *text = &l->text;
+    char sign = node->op == MUC_OP_REQUANT_ADD ? '+' : '*';
+    muc_text line = { 0 };
     muc_mcu_nest nest;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = muc_mcu_nest_pointwise(l, node, 2);
-    for (uint32_t i = 2; i < node->input_count; i++)
-        muc_mcu_nest_add(&nest, muc_mcu_input_name(i));
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
-    if (table)
-        least = print_table(l, node);
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[2], text);
-    if (table)
-        muc_text_add(text, " = of_sum[");
-    else
-        muc_text_add(text, " = (%s)mur_quantlib_requant(",
-                     muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype));
-    for (uint32_t i = 0; i < 2; i++) {
-        muc_text_add(text, "%s", i ? sign : "");
-        muc_mcu_nest_print(&nest, &nest.operands[i], text);
-    }
-    if (table) {
-        muc_text_add(text, " + %" PRId64 "];\n", -least);
+    MUC_TRY(muc_mcu_begin_elements(l, node, 2, node->input_count, true, &nest));
+    if (has_table(l, node)) {
+        muc_text_add(&line, "@y = of_sum[@a + @b + %" PRId64 "];", -print_table(l, node));
     } else {
-        muc_text_add(text, ", c[0], d[0]");
-        muc_mcu_print_requant(l, node);
-        muc_text_add(text, ");\n");
+        muc_text_add(&line, "@y = (%s)mur_quantlib_requant(@a %c @b, c[0], d[0]",
+                     muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype), sign);
+        muc_mcu_print_requant(&line, node);
+        muc_text_add(&line, ");");
     }
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_share_pointwise(l, node);
     return MUC_OK;
 }
@@ -225,19 +205,12 @@ bool muc_mcu_takes_lookup_loops(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_lookup_loops(muc_mcu_lowering *l, const muc_node *node)
 {
-    muc_text *text = &l->text;
+    muc_text line = { 0 };
     muc_mcu_nest nest;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = muc_mcu_nest_pointwise(l, node, 1);
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], text);
-    muc_text_add(text, " = b[");
-    muc_mcu_nest_print(&nest, &nest.operands[0], text);
-    muc_text_add(text, " + %" PRId64 "];\n", -least_of(muc_mcu_input(l, node, 0)));
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
+    muc_text_add(&line, "@y = b[@a + %" PRId64 "];", -least_of(muc_mcu_input(l, node, 0)));
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_share_pointwise(l, node);
     return MUC_OK;
 }

@@ -171,7 +171,8 @@ static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *ho
     }
 }
 
-muc_mcu_nest muc_mcu_nest_pointwise(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs)
+/* loops over the node's output with its first `inputs` inputs broadcast to it, the output last */
+static muc_mcu_nest pointwise_nest(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs)
 {
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     muc_mcu_nest nest = muc_mcu_nest_of(l, y);
@@ -182,6 +183,51 @@ muc_mcu_nest muc_mcu_nest_pointwise(muc_mcu_lowering *l, const muc_node *node, u
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
     muc_mcu_nest_simplify(&nest);
     return nest;
+}
+
+muc_status muc_mcu_begin_elements(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
+                                  uint32_t operands, bool tiled, muc_mcu_nest *nest)
+{
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    *nest = pointwise_nest(l, node, inputs);
+    for (uint32_t i = inputs; i < operands; i++)
+        muc_mcu_nest_add(nest, muc_mcu_input_name(i));
+    return tiled ? muc_mcu_nest_tile(nest, node, nest->loops, MUC_MCU_CUT_ROWS) : MUC_OK;
+}
+
+/* "@y" is the output's operand, behind those of the inputs that are broadcast */
+static void print_elements(const muc_mcu_nest *nest, const char *line)
+{
+    uint32_t y = 0;
+
+    while (strcmp(nest->operands[y].name, "y") != 0)
+        y++;
+    for (; *line; line++)
+        if (*line == '@') {
+            line++;
+            muc_mcu_nest_print(nest, &nest->operands[*line == 'y' ? y : (uint32_t)(*line - 'a')],
+                               &nest->l->text);
+        } else {
+            muc_text_add(&nest->l->text, "%c", *line);
+            if (*line == '\n' && line[1] != '\n')
+                muc_mcu_indent(&nest->l->text, 1 + nest->loops);
+        }
+    muc_text_add(&nest->l->text, "\n");
+}
+
+muc_status muc_mcu_end_elements(const muc_mcu_nest *nest, muc_text *line)
+{
+    muc_status status = muc_text_status(nest->l->ctx, line);
+
+    if (status == MUC_OK) {
+        muc_mcu_nest_open(nest, 0, nest->loops, 1);
+        muc_mcu_indent(&nest->l->text, 1 + nest->loops);
+        print_elements(nest, line->data);
+        muc_mcu_nest_close(nest, 0, nest->loops, 1);
+    }
+    muc_text_free(line);
+    MUC_TRY(status);
+    return muc_mcu_end_function(nest->l, 0, 0);
 }
 
 void muc_mcu_share_pointwise(muc_mcu_lowering *l, const muc_node *node)
@@ -203,7 +249,7 @@ muc_status muc_mcu_write_elementwise(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest nest;
 
     MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = muc_mcu_nest_pointwise(l, node, node->input_count);
+    nest = pointwise_nest(l, node, node->input_count);
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     load_inputs(&nest, node, 1 + nest.loops);
@@ -225,23 +271,12 @@ bool muc_mcu_takes_where(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_where(muc_mcu_lowering *l, const muc_node *node)
 {
+    muc_text line = { 0 };
     muc_mcu_nest nest;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = muc_mcu_nest_pointwise(l, node, node->input_count);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[3], &l->text);
-    for (unsigned i = 0; i < 3; i++) {
-        static const char *const before[] = { " = ", " ? ", " : " };
-
-        muc_text_add(&l->text, "%s", before[i]);
-        muc_mcu_nest_print(&nest, &nest.operands[i], &l->text);
-    }
-    muc_text_add(&l->text, ";\n");
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    return muc_mcu_end_function(l, 0, 0);
+    MUC_TRY(muc_mcu_begin_elements(l, node, 3, 3, true, &nest));
+    muc_text_add(&line, "@y = @a ? @b : @c;");
+    return muc_mcu_end_elements(&nest, &line);
 }
 
 bool muc_mcu_takes_clip(const muc_mcu_lowering *l, const muc_node *node)
@@ -251,34 +286,16 @@ bool muc_mcu_takes_clip(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char *const bounds[] = { "", "x < b[0] ? b[0] : x", "x > c[0] ? c[0] : x" };
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    muc_text line = { 0 };
     muc_mcu_nest nest;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = muc_mcu_nest_of(l, x);
-    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "a"), x, x->rank);
-    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
-    muc_mcu_nest_add(&nest, "b");
-    muc_mcu_nest_add(&nest, "c");
-    muc_mcu_nest_simplify(&nest);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_text_add(&l->text, "%s x = ", muc_mcu_c_type(x->dtype));
-    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, ";\n\n");
-    for (uint32_t i = 1; i < 3; i++) { /* the upper bound last: it wins where they cross */
-        if (!muc_mcu_input(l, node, i))
-            continue;
-        muc_mcu_indent(&l->text, 1 + nest.loops);
-        muc_text_add(&l->text, "x = %s;\n", bounds[i]);
-    }
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = x;\n");
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 3, true, &nest));
+    muc_text_add(&line, "%s x = @a;\n\n", muc_mcu_c_type(muc_mcu_input(l, node, 0)->dtype));
+    muc_text_add(&line, muc_mcu_input(l, node, 1) ? "x = x < b[0] ? b[0] : x;\n" : "");
+    /* the upper bound last: it wins where they cross */
+    muc_text_add(&line, muc_mcu_input(l, node, 2) ? "x = x > c[0] ? c[0] : x;\n" : "");
+    muc_text_add(&line, "@y = x;");
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
 }
@@ -325,34 +342,27 @@ muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const char *widens = half_function(x->dtype, true), *narrows = half_function(y->dtype, false);
     const char *type = muc_mcu_c_type(y->dtype);
+    muc_text line = { 0 };
     muc_mcu_nest nest;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = muc_mcu_nest_pointwise(l, node, node->input_count);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_text_add(&l->text, "const %s x = %s%s", widens ? "float" : muc_mcu_c_type(x->dtype),
-                 widens ? widens : "", widens ? "(" : "");
-    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, "%s;\n\n", widens ? ")" : "");
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = ");
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, true, &nest));
+    if (widens)
+        muc_text_add(&line, "const float x = %s(@a);\n\n@y = ", widens);
+    else
+        muc_text_add(&line, "const %s x = @a;\n\n@y = ", muc_mcu_c_type(x->dtype));
     if (y->dtype == MUC_BOOL) {
-        muc_text_add(&l->text, "(uint8_t)(x != 0);\n");
+        muc_text_add(&line, "(uint8_t)(x != 0);");
     } else if (narrows) {
-        muc_text_add(&l->text, "%s((float)x);\n", narrows);
+        muc_text_add(&line, "%s((float)x);", narrows);
     } else if (muc_dtype_get(y->dtype)->kind == MUC_DTYPE_INTEGER &&
                muc_dtype_get(x->dtype)->kind != MUC_DTYPE_INTEGER) {
-        muc_text_add(&l->text, "(%s)(x != x ? 0 : x >= ", type);
-        print_saturation(&l->text, y->dtype, x->dtype == MUC_F64);
-        muc_text_add(&l->text, " : (%s)x);\n", type);
+        muc_text_add(&line, "(%s)(x != x ? 0 : x >= ", type);
+        print_saturation(&line, y->dtype, x->dtype == MUC_F64);
+        muc_text_add(&line, " : (%s)x);", type);
     } else {
-        muc_text_add(&l->text, "(%s)x;\n", type);
+        muc_text_add(&line, "(%s)x;", type);
     }
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_share_pointwise(l, node);
     return MUC_OK;
 }

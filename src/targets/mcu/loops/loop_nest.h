@@ -75,9 +75,13 @@ void muc_mcu_nest_close(const muc_mcu_nest *nest, uint32_t first, uint32_t end, 
 void muc_mcu_nest_print_extent(const muc_mcu_nest *nest, uint32_t loop, muc_text *text);
 /* "x[i0 * 64u + i1]" */
 void muc_mcu_nest_print(const muc_mcu_nest *nest, const muc_mcu_operand *operand, muc_text *text);
-/* Loops over the node's output with its first `inputs` inputs broadcast to it, and the output as
- * the last operand. */
-muc_mcu_nest muc_mcu_nest_pointwise(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs);
+/* The function of a node whose output's elements are one by one what a line of C says of those of
+ * its first `inputs` inputs, broadcast; inputs up to `operands` are arrays beside them. tiled: it
+ * may be cut into tiles. What comes before the loops may be written between the two. */
+muc_status muc_mcu_begin_elements(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
+                                  uint32_t operands, bool tiled, muc_mcu_nest *nest);
+/* line, which is freed here: "@y = (int8_t)(@a - 128);", or several lines. */
+muc_status muc_mcu_end_elements(const muc_mcu_nest *nest, muc_text *line);
 /* Inputs of the output's very shape and no smaller elements may become it, element by element. */
 void muc_mcu_share_pointwise(muc_mcu_lowering *l, const muc_node *node);
 
@@ -111,7 +115,7 @@ const char *muc_mcu_output_name(uint32_t i);
 
 /* ", shift, least, most": the rest of the arguments of mur_quantlib_requant, by a node's attributes
  */
-void muc_mcu_print_requant(muc_mcu_lowering *l, const muc_node *node);
+void muc_mcu_print_requant(muc_text *text, const muc_node *node);
 /* Writes "depth" levels of indentation. */
 void muc_mcu_indent(muc_text *text, unsigned depth);
 /* The name that an input of expressions has in C. Files name their dimensions as they please; with

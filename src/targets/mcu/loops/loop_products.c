@@ -70,7 +70,7 @@ static void print_requantized(const muc_mcu_nest *nest, const muc_node *node)
         muc_text_add(text, ", ");
         muc_mcu_nest_print(nest, &nest->operands[i], text);
     }
-    muc_mcu_print_requant(nest->l, node);
+    muc_mcu_print_requant(&nest->l->text, node);
     muc_text_add(text, ");\n");
 }
 

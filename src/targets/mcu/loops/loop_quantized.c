@@ -46,45 +46,30 @@ static void print_changed(muc_text *text, const char *x, muc_multiplier m)
         print_scaled(text, x, m);
 }
 
-/* loops over the output, with p and q the inputs' integers, without their zero points */
-static muc_status open_loops(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
-                             muc_mcu_nest *nest)
+/* p and q, the inputs' integers without their zero points, and "x = ", the output's without its */
+static muc_status begin_integers(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
+                                 muc_mcu_nest *nest, muc_text *line)
 {
-    static const char *const names[] = { "p", "q" };
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    static const char names[] = "pq";
 
-    *nest = muc_mcu_nest_of(l, y);
-    muc_mcu_nest_broadcast(nest, muc_mcu_nest_add(nest, "y"), y, y->rank);
+    MUC_TRY(muc_mcu_begin_elements(l, node, inputs, inputs, true, nest));
     for (uint32_t i = 0; i < inputs; i++)
-        muc_mcu_nest_broadcast(nest, muc_mcu_nest_add(nest, muc_mcu_input_name(i)),
-                               muc_mcu_input(l, node, i), y->rank);
-    muc_mcu_nest_simplify(nest);
-    MUC_TRY(muc_mcu_nest_tile(nest, node, nest->loops, MUC_MCU_CUT_ROWS));
-    muc_mcu_nest_open(nest, 0, nest->loops, 1);
-    for (uint32_t i = 0; i < inputs; i++) {
-        muc_mcu_indent(&l->text, 1 + nest->loops);
-        muc_text_add(&l->text, "const int32_t %s = ", names[i]);
-        muc_mcu_nest_print(nest, &nest->operands[1 + i], &l->text);
-        muc_text_add(&l->text, " - (%" PRId32 ");\n", zero_of(muc_mcu_input(l, node, i)));
-    }
-    muc_mcu_indent(&l->text, 1 + nest->loops);
-    muc_text_add(&l->text, "const int32_t x = ");
+        muc_text_add(line, "const int32_t %c = @%s - (%" PRId32 ");\n", names[i],
+                     muc_mcu_input_name(i), zero_of(muc_mcu_input(l, node, i)));
+    muc_text_add(line, "const int32_t x = ");
     return MUC_OK;
 }
 
-/* after the value of x, without the output's zero point */
-static muc_status close_loops(muc_mcu_nest *nest, const muc_node *node, int32_t least, int32_t most)
+/* after the value of x */
+static muc_status end_integers(muc_mcu_nest *nest, muc_text *line, const muc_node *node,
+                               int32_t least, int32_t most)
 {
     muc_mcu_lowering *l = nest->l;
     const muc_tensor *y = muc_mcu_output(l, node, 0);
 
-    muc_text_add(&l->text, ";\n\n");
-    muc_mcu_indent(&l->text, 1 + nest->loops);
-    muc_mcu_nest_print(nest, &nest->operands[0], &l->text);
-    muc_text_add(&l->text, " = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n",
+    muc_text_add(line, ";\n\n@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));",
                  muc_mcu_c_type(y->dtype), least - zero_of(y), most - zero_of(y), zero_of(y));
-    muc_mcu_nest_close(nest, 0, nest->loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    MUC_TRY(muc_mcu_end_elements(nest, line));
     for (uint32_t i = 0; i + 1 < nest->operand_count; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);
 
@@ -106,12 +91,11 @@ bool muc_mcu_takes_pair_quantized(const muc_mcu_lowering *l, const muc_node *nod
            is_quantized(muc_mcu_input(l, node, 1)) && is_quantized(muc_mcu_output(l, node, 0));
 }
 
-static void print_pair(muc_mcu_lowering *l, const muc_node *node)
+static void print_pair(const muc_mcu_lowering *l, const muc_node *node, muc_text *text)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     const muc_add_scales add = muc_scale_add(a, b, y);
-    muc_text *text = &l->text;
 
     if (node->op == MUC_OP_ADD || node->op == MUC_OP_SUB) {
         char side[2][48];
@@ -153,14 +137,14 @@ static void print_pair(muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_pair_quantized(muc_mcu_lowering *l, const muc_node *node)
 {
+    muc_text line = { 0 };
     int32_t least, most;
     muc_mcu_nest nest;
 
     muc_scale_clamp(node, muc_mcu_output(l, node, 0), &least, &most);
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    MUC_TRY(open_loops(l, node, 2, &nest));
-    print_pair(l, node);
-    return close_loops(&nest, node, least, most);
+    MUC_TRY(begin_integers(l, node, 2, &nest, &line));
+    print_pair(l, node, &line);
+    return end_integers(&nest, &line, node, least, most);
 }
 
 /* ---- one input ---- */
@@ -210,17 +194,13 @@ static bool is_shift(const muc_node *node, const muc_tensor *x, const muc_tensor
 static muc_status write_shift(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    muc_mcu_nest nest = muc_mcu_nest_pointwise(l, node, 1);
+    muc_text line = { 0 };
+    muc_mcu_nest nest;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = (%s)(", muc_mcu_c_type(y->dtype));
-    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, " %c 128);\n", x->dtype == MUC_U8 ? '-' : '+');
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
+    muc_text_add(&line, "@y = (%s)(@a %c 128);", muc_mcu_c_type(y->dtype),
+                 x->dtype == MUC_U8 ? '-' : '+');
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
 }
@@ -229,6 +209,7 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     bool leaks = node->op == MUC_OP_LEAKY_RELU;
+    muc_text line = { 0 };
     int32_t least, most;
     muc_mcu_nest nest;
 
@@ -236,16 +217,15 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
         return write_shift(l, node);
     muc_scale_clamp(node, y, &least, &most);
     tighten(l, node, &least, &most);
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    MUC_TRY(open_loops(l, node, 1, &nest));
+    MUC_TRY(begin_integers(l, node, 1, &nest, &line));
     if (leaks)
-        muc_text_add(&l->text, "p >= 0 ? ");
-    print_scaled(&l->text, "p", muc_scale_change(leaks ? MUC_OP_RELU : node->op, x, y));
+        muc_text_add(&line, "p >= 0 ? ");
+    print_scaled(&line, "p", muc_scale_change(leaks ? MUC_OP_RELU : node->op, x, y));
     if (leaks) {
-        muc_text_add(&l->text, " : ");
-        print_scaled(&l->text, "p", muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
+        muc_text_add(&line, " : ");
+        print_scaled(&line, "p", muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
     }
-    return close_loops(&nest, node, least, most);
+    return end_integers(&nest, &line, node, least, most);
 }
 
 bool muc_mcu_takes_quantize_loops(const muc_mcu_lowering *l, const muc_node *node)
@@ -256,21 +236,16 @@ bool muc_mcu_takes_quantize_loops(const muc_mcu_lowering *l, const muc_node *nod
 muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *y = muc_mcu_output(l, node, 0);
-    muc_mcu_nest nest = muc_mcu_nest_pointwise(l, node, 1);
+    muc_text line = { 0 };
     int32_t least, most;
+    muc_mcu_nest nest;
 
     muc_scale_clamp(node, y, &least, &most);
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = (%s)mur_stored_real(", muc_mcu_c_type(y->dtype));
-    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, ", ");
-    muc_mcu_print_real(&l->text, (double)y->quantization->scales[0], false);
-    muc_text_add(&l->text, ", %" PRId32 ", %" PRId32 ", %" PRId32 ");\n", zero_of(y), least, most);
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    return muc_mcu_end_function(l, 0, 0);
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
+    muc_text_add(&line, "@y = (%s)mur_stored_real(@a, ", muc_mcu_c_type(y->dtype));
+    muc_mcu_print_real(&line, (double)y->quantization->scales[0], false);
+    muc_text_add(&line, ", %" PRId32 ", %" PRId32 ", %" PRId32 ");", zero_of(y), least, most);
+    return muc_mcu_end_elements(&nest, &line);
 }
 
 /* ---- tables of uint8 ---- */
@@ -284,24 +259,18 @@ bool muc_mcu_takes_table_quantized(const muc_mcu_lowering *l, const muc_node *no
 
 muc_status muc_mcu_write_table_quantized(muc_mcu_lowering *l, const muc_node *node)
 {
+    muc_text line = { 0 };
     int8_t table[256];
     muc_mcu_nest nest;
 
     MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
-    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
     muc_text_add(&l->text, "    static const uint8_t table[256] = {");
     for (unsigned i = 0; i < 256; i++)
         muc_text_add(&l->text, "%s%u,", i % 16 ? " " : "\n        ", (uint8_t)table[i]);
     muc_text_add(&l->text, "\n    };\n\n");
-    nest = muc_mcu_nest_pointwise(l, node, 1);
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = table[");
-    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, "];\n");
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_text_add(&line, "@y = table[@a];");
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_share_pointwise(l, node);
     return MUC_OK;
 }
@@ -328,22 +297,17 @@ bool muc_mcu_takes_sigmoid_s16(const muc_mcu_lowering *l, const muc_node *node)
 muc_status muc_mcu_write_sigmoid_s16(muc_mcu_lowering *l, const muc_node *node)
 {
     muc_table_scale scale;
+    muc_text line = { 0 };
     muc_mcu_nest nest;
 
     (void)table_scale(l, node, &scale);
-    MUC_TRY(muc_mcu_begin_function(l, node));
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
     muc_mcu_print_sigmoid_table(l);
-    nest = muc_mcu_nest_pointwise(l, node, 1);
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = (int16_t)mur_%s_q15(sigmoid, mur_asr(",
-                 node->op == MUC_OP_TANH ? "tanh" : "sigmoid");
-    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, " * %" PRId32 " + %" PRId32 ", %" PRId32 "));\n", scale.mul, scale.round,
-                 scale.shift);
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_text_add(&line,
+                 "@y = (int16_t)mur_%s_q15(sigmoid, mur_asr(@a * %" PRId32 " + %" PRId32
+                 ", %" PRId32 "));",
+                 node->op == MUC_OP_TANH ? "tanh" : "sigmoid", scale.mul, scale.round, scale.shift);
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_share_pointwise(l, node);
     return MUC_OK;
 }
@@ -356,23 +320,14 @@ bool muc_mcu_takes_dequantize_loops(const muc_mcu_lowering *l, const muc_node *n
 muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
-    muc_mcu_nest nest = muc_mcu_nest_of(l, x);
+    muc_text line = { 0 };
+    muc_mcu_nest nest;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "a"), x, x->rank);
-    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
-    muc_mcu_nest_simplify(&nest);
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(&l->text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[1], &l->text);
-    muc_text_add(&l->text, " = ");
-    muc_mcu_print_real(&l->text, (double)x->quantization->scales[0], false);
-    muc_text_add(&l->text, " * (float)(");
-    muc_mcu_nest_print(&nest, &nest.operands[0], &l->text);
-    muc_text_add(&l->text, " - (%" PRId32 "));\n", zero_of(x));
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    return muc_mcu_end_function(l, 0, 0);
+    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, true, &nest));
+    muc_text_add(&line, "@y = ");
+    muc_mcu_print_real(&line, (double)x->quantization->scales[0], false);
+    muc_text_add(&line, " * (float)(@a - (%" PRId32 "));", zero_of(x));
+    return muc_mcu_end_elements(&nest, &line);
 }
 
 /* ---- products of two activations ---- */

@@ -56,33 +56,6 @@ muc_status muc_mcu_write_integer_rows(muc_mcu_lowering *l, const muc_node *node)
     return muc_mcu_write_row_lines(l, node, rows[i].lines);
 }
 
-/* what an element becomes: "y[..] = (type)f(a[..], rest);" */
-static muc_status write_elements(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
-                                 const char *function, const char *rest)
-{
-    muc_mcu_nest nest;
-    muc_text *text = &l->text;
-
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    nest = muc_mcu_nest_pointwise(l, node, inputs);
-    for (uint32_t i = inputs; i < node->input_count; i++)
-        muc_mcu_nest_add(&nest, muc_mcu_input_name(i));
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[inputs], text);
-    muc_text_add(text, " = (%s)%s(", muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype), function);
-    for (uint32_t i = 0; i < inputs; i++) {
-        muc_text_add(text, "%s", i ? ", " : "");
-        muc_mcu_nest_print(&nest, &nest.operands[i], text);
-    }
-    muc_text_add(text, "%s);\n", rest);
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    muc_mcu_share_pointwise(l, node);
-    return MUC_OK;
-}
-
 bool muc_mcu_takes_integer_elements(const muc_mcu_lowering *l, const muc_node *node)
 {
     (void)l;
@@ -99,40 +72,41 @@ static void add_literal(muc_text *text, int64_t value)
         muc_text_add(text, ", %" PRId64, value);
 }
 
-static void print_requant(const muc_node *node, muc_text *text)
+void muc_mcu_print_requant(muc_text *text, const muc_node *node)
 {
     muc_text_add(text, ", %" PRId64, muc_node_integer(node, MUC_KEY_SHIFT));
     add_literal(text, muc_node_integer(node, MUC_KEY_CLAMP_MIN));
     add_literal(text, muc_node_integer(node, MUC_KEY_CLAMP_MAX));
 }
 
-void muc_mcu_print_requant(muc_mcu_lowering *l, const muc_node *node)
-{
-    print_requant(node, &l->text);
-}
-
 muc_status muc_mcu_write_integer_elements(muc_mcu_lowering *l, const muc_node *node)
 {
-    muc_text rest = { 0 };
-    muc_status status;
+    const int64_t eta = muc_node_integer_or(node, MUC_KEY_ETA, 0);
+    bool divides = node->op == MUC_OP_INTEGER_DIV, shifts = node->op == MUC_OP_REQUANT_SHIFT;
+    muc_text line = { 0 };
+    muc_mcu_nest nest;
 
-    if (node->op == MUC_OP_INTEGER_HARD_SWISH)
-        return write_elements(l, node, 1, "mur_quantlib_hard_swish", ", b");
-    if (node->op == MUC_OP_INTEGER_GELU)
-        return write_elements(l, node, 1, "mur_quantlib_gelu", ", b");
-    if (node->op == MUC_OP_INTEGER_DIV) {
-        int64_t eta = muc_node_integer(node, MUC_KEY_ETA);
-
-        muc_text_add(&rest, ", %" PRId64 "u, %" PRId64 ", %" PRId64,
+    MUC_TRY(muc_mcu_begin_elements(l, node,
+                                   divides  ? 2
+                                   : shifts ? 3
+                                            : 1,
+                                   node->input_count, true, &nest));
+    muc_text_add(&line, "@y = (%s)mur_quantlib_",
+                 muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype));
+    if (divides) {
+        muc_text_add(&line, "div(@a, @b, %" PRId64 "u, %" PRId64 ", %" PRId64,
                      muc_node_integer(node, MUC_KEY_DELTA) * eta, eta,
                      muc_node_integer(node, MUC_KEY_EPS));
-        status = write_elements(l, node, 2, "mur_quantlib_div", rest.data ? rest.data : "");
+    } else if (shifts) {
+        muc_text_add(&line, "requant(@a, @b, @c");
+        muc_mcu_print_requant(&line, node);
     } else {
-        print_requant(node, &rest);
-        status = write_elements(l, node, 3, "mur_quantlib_requant", rest.data ? rest.data : "");
+        muc_text_add(&line, "%s(@a, b", node->op == MUC_OP_INTEGER_GELU ? "gelu" : "hard_swish");
     }
-    muc_text_free(&rest);
-    return status;
+    muc_text_add(&line, ");");
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
+    muc_mcu_share_pointwise(l, node);
+    return MUC_OK;
 }
 
 /* products of plain integers are those of any plain type */

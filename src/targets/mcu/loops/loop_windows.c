@@ -444,7 +444,7 @@ muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
         muc_text_add(&l->text, "sum = mur_quantlib_requant(sum, %s, ",
                      channel_element(l, node, 2, scale, sizeof(scale)));
         muc_text_add(&l->text, "%s", channel_element(l, node, 3, scale, sizeof(scale)));
-        muc_mcu_print_requant(l, node);
+        muc_mcu_print_requant(&l->text, node);
         muc_text_add(&l->text, ");\n");
         snprintf(scale, sizeof(scale), "(%s)sum", muc_mcu_c_type(w.y->dtype));
         set_output(&w, depth, scale);
