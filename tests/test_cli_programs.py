@@ -124,6 +124,42 @@ def test_report_ends_with_what_to_change():
     assert {row["stage"] for row in stripped["stages"]} >= {"LD", "MM", "NORM", "next token"}, stripped["stages"]
 
 
+def check_trace(events, report):
+    """The rules of the trace event format: an X has ts and dur in microseconds, and those of a thread nest."""
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert list(names.values()) == ["DMA", "array", "vector unit", "CPU", "stages"], names
+    rows = {name: [e for e in events if e["ph"] == "X" and e["tid"] == tid] for tid, name in names.items()}
+    assert len(events) == sum(map(len, rows.values())) + sum(e["ph"] == "M" for e in events)
+    ps = lambda number: round(number * 1e6)
+    for name, row in rows.items():
+        open_ends = []
+        for event in sorted(row, key=lambda e: (ps(e["ts"]), -ps(e["dur"]))):
+            begin, end = ps(event["ts"]), ps(event["ts"]) + ps(event["dur"])
+            while open_ends and open_ends[-1] <= begin:
+                open_ends.pop()
+            assert not open_ends or (name == "stages" and end <= open_ends[-1]), (name, event, open_ends)
+            assert end <= ps(report["seconds"] * 1e6), event
+            open_ends.append(end)
+    busy = {row["engine"]: row["busy_seconds"] for row in report["engines"]}
+    for name in ("DMA", "array", "vector unit"):
+        assert abs(sum(e["dur"] for e in rows[name]) / 1e6 - busy[name]) < 1e-9, name
+    works = sum(e["dur"] for e in rows["CPU"] if e["cat"] == "work") / 1e6
+    assert abs(works - busy["CPU"]) < 1e-9, works
+    assert abs(sum(e["dur"] for e in rows["CPU"]) / 1e6 - report["seconds"]) < 1e-9
+    assert abs(sum(e["dur"] for e in rows["stages"] if e["cat"] == "stage") / 1e6 - report["seconds"]) < 1e-9
+    assert sum(e["args"]["bytes"] for e in rows["DMA"]) == sum(r["read"] + r["written"] for r in report["dram"])
+    assert [e["name"] for e in rows["stages"] if e["cat"] == "layer"][:4] == [f"layer {i}" for i in range(4)]
+
+
+def test_a_trace_shows_what_each_engine_does():
+    trace = WORK / "trace.json"
+    for options in (["--position", 130], ["--call", 100]):
+        report = json.loads(muc("report", program(), "--json", "--trace", trace, *options)[0])
+        check_trace(json.loads(trace.read_text())["traceEvents"], report)
+    has(muc("report", program(), "--trace", program(), status=USAGE)[1], "input")
+    has(muc("report", program(), "--trace", WORK / "nowhere" / "trace.json", status=IO)[1], "nowhere")
+
+
 def test_report_tells_what_a_programs_calls_take():
     report = json.loads(muc("report", program(), "--json")[0])
     assert report["machine"] == "uthinker" and report["position"] == 0 and report["tokens"] == 1, report

@@ -53,6 +53,7 @@ typedef struct muc_report_options {
                             the built-in machine that it is made for */
     uint32_t position;   /* of a program: the position of the first token of the call */
     uint32_t tokens;     /* of that call; 0: one */
+    const char *trace;   /* of a program: a file of trace events to write, or NULL */
 } muc_report_options;
 
 /* What the code needs: name, machine, core, arena_bytes, arena_bound, constant_bytes, macs, and the

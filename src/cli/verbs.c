@@ -583,6 +583,7 @@ muc_status cli_report(muc_context *ctx, const cli_args *args)
         .board = args->values[OPTION_QEMU],
         .input = args->values[OPTION_INPUT],
         .machine = args->values[OPTION_MACHINE],
+        .trace = args->values[OPTION_TRACE],
     };
     muc_report *report = NULL;
     uint64_t position, call;

@@ -72,9 +72,10 @@ muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_repor
     if (!options)
         options = &none;
     MUC_TRY(find_maker(ctx, path, false, &maker));
-    if (muc_path_is_dir(path) && (options->machine || options->position || options->tokens))
+    if (muc_path_is_dir(path) &&
+        (options->machine || options->position || options->tokens || options->trace))
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                        "is a folder: machine, position and call are of programs");
+                        "is a folder: machine, position, call and trace are of programs");
     return maker->report(ctx, path, options, out);
 }
 

@@ -7,6 +7,7 @@
 #include "targets/uthinker/run/draw_program.h"
 #include "targets/uthinker/run/engine_machine.h"
 #include "targets/uthinker/run/open_program.h"
+#include "targets/uthinker/run/trace_program.h"
 
 typedef struct program_report {
     muc_context *ctx;
@@ -137,6 +138,8 @@ static muc_status make_report(program_report *r, const char *path, muc_arena *ar
     MUC_TRY(muc_program_draw(r->ctx, arena, &call, r->report));
     MUC_TRY(add_calls(r));
     MUC_TRY(muc_program_advise(r->ctx, &call, r->report));
+    if (options->trace)
+        MUC_TRY(muc_program_trace(r->ctx, arena, &call, path, options->trace));
     return muc_report_status(r->ctx, r->report);
 }
 
