@@ -99,13 +99,6 @@ muc_status muc_mcu_write_requant_linear_s8(muc_mcu_lowering *l, const muc_node *
 
 /* ---- sums and products of two ---- */
 
-bool muc_mcu_takes_requant_pair(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
-}
-
 static bool is_byte(const muc_tensor *t)
 {
     return t->dtype == MUC_I8 || t->dtype == MUC_U8;
@@ -194,13 +187,6 @@ muc_status muc_mcu_write_lookup(muc_mcu_lowering *l, const muc_node *node)
     for (unsigned i = 0; i < 256; i++)
         table[i] = muc_mcu_input(l, node, 1)->data[i ^ turn];
     return muc_mcu_write_table(l, node, &cut, table);
-}
-
-bool muc_mcu_takes_lookup_loops(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
 }
 
 muc_status muc_mcu_write_lookup_loops(muc_mcu_lowering *l, const muc_node *node)

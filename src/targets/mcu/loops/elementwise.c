@@ -262,13 +262,6 @@ muc_status muc_mcu_write_elementwise(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- operators with forms of their own ---- */
 
-bool muc_mcu_takes_where(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
-}
-
 muc_status muc_mcu_write_where(muc_mcu_lowering *l, const muc_node *node)
 {
     muc_text line = { 0 };

@@ -137,13 +137,6 @@ muc_status muc_mcu_write_view(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- one input, one output ---- */
 
-bool muc_mcu_takes_transpose(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
-}
-
 muc_status muc_mcu_write_transpose(muc_mcu_lowering *l, const muc_node *node)
 {
     const int64_t *perm = muc_node_integers(node, MUC_KEY_PERM);
@@ -156,13 +149,6 @@ muc_status muc_mcu_write_transpose(muc_mcu_lowering *l, const muc_node *node)
     return write_single(l, node, &c);
 }
 
-bool muc_mcu_takes_expand(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
-}
-
 muc_status muc_mcu_write_expand(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *y = muc_mcu_output(l, node, 0);
@@ -171,13 +157,6 @@ muc_status muc_mcu_write_expand(muc_mcu_lowering *l, const muc_node *node)
     dense_strides(&c, &c.nest.operands[1], y);
     muc_mcu_nest_broadcast(&c.nest, &c.nest.operands[0], muc_mcu_input(l, node, 0), y->rank);
     return write_single(l, node, &c);
-}
-
-bool muc_mcu_takes_slice(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
 }
 
 muc_status muc_mcu_write_slice(muc_mcu_lowering *l, const muc_node *node)

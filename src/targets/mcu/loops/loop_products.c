@@ -176,9 +176,11 @@ muc_status muc_mcu_write_matmul_loops(muc_mcu_lowering *l, const muc_node *node)
     return write_product(&nest, node, NULL, "");
 }
 
+/* of plain integers no zero points */
 bool muc_mcu_takes_matmul_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_plain_product(l, node);
+    return is_plain_product(l, node) &&
+           (node->op != MUC_OP_MATMUL_INTEGER || node->input_count == 2);
 }
 
 bool muc_mcu_takes_linear_loops(const muc_mcu_lowering *l, const muc_node *node)
@@ -210,30 +212,6 @@ muc_status muc_mcu_write_linear_loops(muc_mcu_lowering *l, const muc_node *node)
     a->strides[nest.loops].factor = 1;
     b->strides[nest.loops++].factor = 1;
     return write_product(&nest, node, bias && muc_mcu_input(l, node, 2) ? "" : NULL, "");
-}
-
-bool muc_mcu_takes_requant_linear(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
-}
-
-muc_status muc_mcu_write_requant_linear(muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_write_linear_loops(l, node);
-}
-
-bool muc_mcu_takes_requant_matmul(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
-}
-
-muc_status muc_mcu_write_requant_matmul(muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_write_matmul_loops(l, node);
 }
 
 bool muc_mcu_takes_gemm_loops(const muc_mcu_lowering *l, const muc_node *node)

@@ -56,13 +56,6 @@ muc_status muc_mcu_write_integer_rows(muc_mcu_lowering *l, const muc_node *node)
     return muc_mcu_write_row_lines(l, node, rows[i].lines);
 }
 
-bool muc_mcu_takes_integer_elements(const muc_mcu_lowering *l, const muc_node *node)
-{
-    (void)l;
-    (void)node;
-    return true;
-}
-
 /* the smallest i32 has no literal of its type */
 static void add_literal(muc_text *text, int64_t value)
 {
@@ -107,25 +100,4 @@ muc_status muc_mcu_write_integer_elements(muc_mcu_lowering *l, const muc_node *n
     MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_share_pointwise(l, node);
     return MUC_OK;
-}
-
-/* products of plain integers are those of any plain type */
-bool muc_mcu_takes_matmul_integer(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return node->input_count == 2 && muc_mcu_takes_matmul_loops(l, node);
-}
-
-muc_status muc_mcu_write_matmul_integer(muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_write_matmul_loops(l, node);
-}
-
-bool muc_mcu_takes_conv_integer(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return node->input_count == 2 && muc_mcu_takes_conv_loops(l, node);
-}
-
-muc_status muc_mcu_write_conv_integer(muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_write_conv_loops(l, node);
 }

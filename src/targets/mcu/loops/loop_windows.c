@@ -205,7 +205,8 @@ static void set_output(const window *w, unsigned depth, const char *value)
 bool muc_mcu_takes_conv_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
-           is_plain(muc_mcu_output(l, node, 0));
+           is_plain(muc_mcu_output(l, node, 0)) &&
+           (node->op != MUC_OP_CONV_INTEGER || node->input_count == 2); /* no zero points */
 }
 
 muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)

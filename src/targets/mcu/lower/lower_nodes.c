@@ -11,7 +11,7 @@ typedef struct row {
     muc_op op; /* where which is NULL */
     bool (*which)(muc_op);
     const char *name, *needs;
-    muc_mcu_takes *takes;
+    muc_mcu_takes *takes; /* NULL: every node */
     muc_mcu_write *write;
 } row;
 
@@ -20,8 +20,11 @@ static const row rows[] = {
     { MUC_OP_##op, NULL, #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
 #define MUC_MCU_FAMILY(which, name, needs) \
     { MUC_OP_COUNT, which, #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
+#define MUC_MCU_ALWAYS(op, name, needs) \
+    { MUC_OP_##op, NULL, #name, needs, NULL, muc_mcu_write_##name },
 #include "targets/mcu/steps/kernels.def"
 #undef MUC_MCU_KERNEL
+#undef MUC_MCU_ALWAYS
 #undef MUC_MCU_FAMILY
 };
 
@@ -81,7 +84,7 @@ static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
             return MUC_OK;
     }
     for (size_t i = 0; i < MUC_COUNT(rows); i++) {
-        if (!is_for(&rows[i], node->op) || !rows[i].takes(l, node))
+        if (!is_for(&rows[i], node->op) || (rows[i].takes && !rows[i].takes(l, node)))
             continue;
         l->kernel = rows[i].name;
         MUC_TRY(rows[i].write(l, node));

@@ -30,8 +30,10 @@ typedef muc_status muc_mcu_write(muc_mcu_lowering *l, const muc_node *node);
     muc_mcu_takes muc_mcu_takes_##name; \
     muc_mcu_write muc_mcu_write_##name;
 #define MUC_MCU_FAMILY(which, name, needs) MUC_MCU_KERNEL(, name, needs)
+#define MUC_MCU_ALWAYS(op, name, needs) muc_mcu_write muc_mcu_write_##name;
 #include "targets/mcu/steps/kernels.def"
 #undef MUC_MCU_KERNEL
+#undef MUC_MCU_ALWAYS
 #undef MUC_MCU_FAMILY
 
 /* NULL where the input is absent. */
