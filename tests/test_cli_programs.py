@@ -124,6 +124,31 @@ def test_report_ends_with_what_to_change():
     assert {row["stage"] for row in stripped["stages"]} >= {"LD", "MM", "NORM", "next token"}, stripped["stages"]
 
 
+def test_compare_puts_two_reports_beside_each_other():
+    slow, fast = WORK / "slow.json", WORK / "fast.json"
+    a = json.loads(muc("report", program(), "--json")[0])
+    muc("report", program(), "-o", slow)
+    muc("report", program(), "--machine", "uthinker-6400", "-o", fast)
+    b = json.loads(fast.read_text())
+    report = json.loads(muc("report", "--compare", slow, fast, "--json")[0])
+    figures = {row["figure"]: row for row in report["figures"]}
+    assert figures["seconds"]["a"] == a["seconds"] and figures["seconds"]["b"] == b["seconds"], figures
+    assert abs(figures["seconds"]["change"] - (b["seconds"] / a["seconds"] - 1)) < 1e-12
+    assert figures["machine"]["a"] == "uthinker" and figures["machine"]["b"] == "uthinker-6400", figures
+    differs = {(row["row"], row["figure"]) for row in report["stages"]}
+    assert ("UP+GATE", "dma") in differs and not any("macs" in key for key in differs), differs
+    calls = [row for row in report["calls"] if row["figure"] == "seconds"]  # two of them begin at position 0
+    assert [row["row"] for row in calls] == ["position 0", "position 127", "position 255", "position 0 (2)"], calls
+    has(report["what_changed"][0]["sentence"], "% less")
+    has(muc("report", "--compare", program(), slow)[0], "b takes as long as a.")
+    other = json.loads(muc("report", "--compare", program(), program("rescue", "--bits", 5.2), "--json")[0])
+    assert all(row["change"] > 0 for row in other["figures"] if row["figure"] in ("seconds", "dram bytes")), other["figures"]
+    has(muc("report", "--compare", program(), status=USAGE)[1], "--compare A B")
+    has(muc("report", program(), program(), status=USAGE)[1], "did you mean --compare?")
+    fast.write_text("[1]")
+    has(muc("report", "--compare", slow, fast, status=MALFORMED)[1], "fast.json")
+
+
 def check_trace(events, report):
     """The rules of the trace event format: an X has ts and dur in microseconds, and those of a thread nest."""
     names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}

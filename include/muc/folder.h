@@ -86,6 +86,14 @@ typedef struct muc_report_options {
 muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_report_options *options,
                              muc_report **out);
 
+/* Two reports beside each other: each path is what muc_report_folder takes, or a report of it that
+ * was saved as JSON (a file whose name ends in .json), for other options than b's. Keys: a, b, and
+ * the tables "figures" (figure, a, b, change: from a to b as a share of a), one for each table that
+ * both have with the numbers that differ (row, figure, a, b, change), and "what_changed"
+ * (sentences). */
+muc_status muc_compare_folders(muc_context *ctx, const char *a, const char *b,
+                               const muc_report_options *options, muc_report **out);
+
 MUC_API_END
 
 #endif

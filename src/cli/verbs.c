@@ -597,7 +597,17 @@ muc_status cli_report(muc_context *ctx, const cli_args *args)
     options.tokens = (uint32_t)call;
     if (cli_given(args, OPTION_INPUT) && !cli_given(args, OPTION_QEMU))
         return cli_misuse(args, "--input is what --qemu runs on");
-    status = muc_report_folder(ctx, args->operands[0], &options, &report);
+    if (cli_given(args, OPTION_COMPARE) != !!args->operands[1])
+        return cli_misuse(args,
+                          args->operands[1] ? "unexpected argument '%s'; did you mean --compare?"
+                                            : "--compare takes two: muc report --compare A B%s",
+                          args->operands[1] ? args->operands[1] : "");
+    if (args->operands[1] && options.trace)
+        return cli_misuse(args, "--trace is of one program");
+    if (args->operands[1])
+        status = muc_compare_folders(ctx, args->operands[0], args->operands[1], &options, &report);
+    else
+        status = muc_report_folder(ctx, args->operands[0], &options, &report);
     return finish(ctx, args, status, report);
 }
 

@@ -1,9 +1,12 @@
 /* folder.c - what muc compile wrote, executed, compared and reported on by the target that made it.
  */
+#include <string.h>
+
 #include "muc/folder.h"
 
 #include "base/file.h"
 #include "base/locale.h"
+#include "report/compare_reports.h"
 #include "targets/target.h"
 
 bool muc_is_code_folder(const char *path)
@@ -77,6 +80,38 @@ muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_repor
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
                         "is a folder: machine, position, call and trace are of programs");
     return maker->report(ctx, path, options, out);
+}
+
+/* a report that was saved, or one of what lies at path */
+static muc_status open_report(muc_context *ctx, const char *path, const muc_report_options *options,
+                              muc_report **out)
+{
+    const char *end = strrchr(path, '.');
+    muc_status status;
+    muc_file file;
+
+    if (!end || strcmp(end, ".json") != 0)
+        return muc_report_folder(ctx, path, options, out);
+    MUC_TRY(muc_file_open(ctx, path, &file));
+    status = muc_report_read(ctx, file.bytes, out);
+    muc_file_close(&file);
+    return status;
+}
+
+muc_status muc_compare_folders(muc_context *ctx, const char *a, const char *b,
+                               const muc_report_options *options, muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+    muc_report *first = NULL, *second = NULL;
+    muc_status status = open_report(ctx, a, options, &first);
+
+    if (status == MUC_OK)
+        status = open_report(ctx, b, options, &second);
+    if (status == MUC_OK)
+        status = muc_report_compare(ctx, first, a, second, b, out);
+    muc_report_free(first);
+    muc_report_free(second);
+    return status;
 }
 
 muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_model *model,
