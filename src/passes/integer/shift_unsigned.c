@@ -107,22 +107,22 @@ static void shift_bytes(const muc_tensor *x, bool weights, int32_t *zeros, int8_
         bytes[i] = (int8_t)(x->data[i] - step);
 }
 
-static muc_status add_constant(shifting *s, uint32_t id)
+muc_status muc_shift_constant(muc_rewrite *r, const muc_tensor *x, bool weights, uint32_t *out)
 {
-    muc_tensor like = *old(s, id);
+    muc_tensor like = *x;
     muc_quantization q;
     int32_t *zeros;
     int8_t *bytes = NULL;
-    muc_status status = MUC_NEW_ARRAY(s->r.ctx, s->r.old.name, like.quantization->count, &zeros);
+    muc_status status = MUC_NEW_ARRAY(r->ctx, r->old.name, x->quantization->count, &zeros);
 
     if (status == MUC_OK)
-        status = MUC_NEW_ARRAY(s->r.ctx, s->r.old.name, (size_t)like.bytes + 1, &bytes);
+        status = MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)x->bytes + 1, &bytes);
     if (status == MUC_OK) {
-        q = lower_zeros(like.quantization, zeros);
-        shift_bytes(&like, are_weights(s, id), zeros, bytes);
+        q = lower_zeros(x->quantization, zeros);
+        shift_bytes(x, weights, zeros, bytes);
         like.dtype = MUC_I8;
         like.quantization = &q;
-        status = muc_rewrite_constant(&s->r, like.name, &like, bytes, like.bytes, &s->shifted[id]);
+        status = muc_rewrite_constant(r, x->name, &like, bytes, x->bytes, out);
     }
     free(bytes);
     free(zeros);
@@ -316,7 +316,7 @@ static muc_status get_shifted(shifting *s, uint32_t id, uint32_t *out)
     uint32_t plain;
 
     if (s->shifted[id] == MUC_NO_ID && s->quantized && muc_rewrite_is_constant(&s->r, id)) {
-        MUC_TRY(add_constant(s, id));
+        MUC_TRY(muc_shift_constant(&s->r, old(s, id), are_weights(s, id), &s->shifted[id]));
     } else if (s->shifted[id] == MUC_NO_ID) {
         MUC_TRY(muc_rewrite_tensor(&s->r, id, &plain));
         MUC_TRY(convert(s, id, plain, MUC_I8, &s->shifted[id]));
@@ -417,8 +417,9 @@ static muc_status name_shifted(shifting *s, uint32_t id, const char **out)
     *out = old(s, id)->name;
     if (!plain_has_name(s, id))
         return MUC_OK;
-    return s->quantized ? muc_arena_format(s->r.ctx, &s->r.graph->arena, out, "%s#i8", *out)
-                        : muc_rewrite_free_name(&s->r, *out, out);
+    if (s->quantized)
+        MUC_TRY(muc_arena_format(s->r.ctx, &s->r.graph->arena, out, "%s#i8", *out));
+    return muc_rewrite_free_name(&s->r, *out, out);
 }
 
 static muc_status add_node(shifting *s, const muc_node *node, const draft *d)

@@ -1,5 +1,5 @@
 /* prepare_cnnchip.c - the passes that a network goes through before it is lowered for the chip. */
-#include "passes/integer/qdq.h"
+#include "passes/integer/fold_qdq.h"
 #include "passes/simplify/batch.h"
 #include "passes/simplify/canonical.h"
 #include "passes/simplify/fold.h"
@@ -12,6 +12,8 @@ muc_status muc_prepare_cnnchip(muc_context *ctx, muc_graph *graph)
 {
     uint32_t images;
 
+    /* ONNX's operators on bytes become pairs of steps, as most exporters write them */
+    MUC_TRY(muc_split_qlinear(ctx, graph));
     /* one form of integers: tensors that carry quantization */
     MUC_TRY(muc_fold_quantization(ctx, graph));
     /* what stayed real has real weights */

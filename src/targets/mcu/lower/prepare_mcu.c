@@ -1,6 +1,6 @@
 /* prepare_mcu.c - the passes that a network goes through before C code is made of it. */
+#include "passes/integer/fold_qdq.h"
 #include "passes/integer/fuse_requantize.h"
-#include "passes/integer/qdq.h"
 #include "passes/integer/shift_unsigned.h"
 #include "passes/layout/pixel_windows.h"
 #include "passes/simplify/canonical.h"
@@ -11,6 +11,8 @@
 /* the same for the code and for what it is compared with */
 muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 {
+    /* ONNX's operators on bytes become pairs of steps, as most exporters write them */
+    MUC_TRY(muc_split_qlinear(ctx, graph));
     /* one form of integers: tensors that carry quantization, of i8 where they were u8 */
     MUC_TRY(muc_fold_quantization(ctx, graph));
     MUC_TRY(muc_shift_quantized(ctx, graph));

@@ -1,9 +1,9 @@
-/* qlinear.c - ONNX's operators on bytes with constant scales as real operators between
+/* split_qlinear.c - ONNX's operators on bytes with constant scales as real operators between
  * dequantizations and a quantization. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/integer/qdq.h"
+#include "passes/integer/fold_qdq.h"
 #include "passes/rewrite.h"
 
 enum { MOST_ATTRIBUTES = 16 };
@@ -112,7 +112,7 @@ static muc_status split_move(muc_rewrite *r, const muc_node *node, bool *done)
     return muc_rewrite_change(r, node, MUC_OP_QUANTIZE_LINEAR, inputs, 3, NULL, 0);
 }
 
-muc_status muc_split_linear(muc_context *ctx, muc_graph *graph)
+muc_status muc_split_qlinear(muc_context *ctx, muc_graph *graph)
 {
     static muc_rewrite_rule *const rules[] = { split_product, split_move };
 

@@ -1,6 +1,6 @@
-/* qdq.h - networks that exporters quantized as pairs of steps become integer networks. */
-#ifndef MUC_QDQ_H
-#define MUC_QDQ_H
+/* fold_qdq.h - networks that exporters quantized as pairs of steps become integer networks. */
+#ifndef MUC_FOLD_QDQ_H
+#define MUC_FOLD_QDQ_H
 
 #include "graph/graph.h"
 
@@ -10,8 +10,8 @@
  * differs from the real one by at most its roundings. What has no such arithmetic stays real. */
 muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph);
 
-/* Makes real operators between dequantize_linear and quantize_linear of qlinear_conv and
- * qlinear_matmul by constants, and of what only moves quantized bytes. */
-muc_status muc_split_linear(muc_context *ctx, muc_graph *graph);
+/* Makes such pairs of qlinear_conv and qlinear_matmul by constants, with real operators between
+ * dequantize_linear and quantize_linear, and of what only moves quantized bytes. */
+muc_status muc_split_qlinear(muc_context *ctx, muc_graph *graph);
 
 #endif

@@ -1,11 +1,13 @@
-/* qdq.c - see qdq.h: first tensors get their quantization, then operators go between them. */
-#include "passes/integer/qdq.h"
+/* fold_qdq.c - tensors get the quantization of the steps around them, then operators go between
+ * them. */
+#include "passes/integer/fold_qdq.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/scales.h"
+#include "passes/integer/shift_unsigned.h"
 #include "passes/rewrite.h"
 
 enum { MOST_INPUTS = 64, MOST_SCALES = 65536 };
@@ -105,10 +107,12 @@ static bool all_dequantize(const muc_rewrite *r, uint32_t tensor, const step *s)
     return all;
 }
 
-static muc_status add_quantize(muc_rewrite *r, const char *name, uint32_t x, muc_dtype dtype,
-                               const step *s, uint32_t *out)
+/* integers of an old tensor's type, with a sign */
+static muc_status add_quantize(muc_rewrite *r, const char *name, uint32_t x, uint32_t old, step *s,
+                               uint32_t *out)
 {
-    const muc_attribute to = { .key = MUC_KEY_TO, .value.integer = dtype };
+    const muc_attribute to = { .key = MUC_KEY_TO,
+                               .value.integer = sign(muc_rewrite_old(r, old)->dtype, s) };
 
     return muc_rewrite_add(r, MUC_OP_QUANTIZE, name, &x, 1, &to, 1, &s->q, out);
 }
@@ -145,8 +149,7 @@ static muc_status settle_output(muc_rewrite *r, const muc_node *node, uint32_t x
 {
     uint32_t inputs[3] = { x, MUC_NO_ID, MUC_NO_ID };
 
-    MUC_TRY(add_quantize(r, node->name, x, sign(muc_rewrite_old(r, node->outputs[0])->dtype, s), s,
-                         &x));
+    MUC_TRY(add_quantize(r, node->name, x, node->outputs[0], s, &x));
     MUC_TRY(muc_rewrite_add(r, MUC_OP_DEQUANTIZE, node->name, &x, 1, NULL, 0, NULL, &inputs[0]));
     for (uint32_t i = 1; i < node->input_count; i++)
         MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
@@ -163,8 +166,7 @@ static muc_status settle_input(muc_rewrite *r, const muc_node *node, step *s)
         MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
     MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, node->input_count, node->attributes,
                             node->attribute_count, NULL, &x));
-    MUC_TRY(
-        add_quantize(r, node->name, x, sign(muc_rewrite_old(r, node->inputs[0])->dtype, s), s, &x));
+    MUC_TRY(add_quantize(r, node->name, x, node->inputs[0], s, &x));
     return muc_rewrite_change(r, node, MUC_OP_DEQUANTIZE, &x, 1, NULL, 0);
 }
 
@@ -193,22 +195,13 @@ static muc_status quantize(muc_rewrite *r, const muc_node *node, bool *done)
 }
 
 /* the constant with its step; bytes get a sign */
-static muc_status add_constant(muc_rewrite *r, const muc_tensor *x, step *s, uint32_t *out)
+static muc_status add_constant(muc_rewrite *r, const muc_tensor *x, const step *s, uint32_t *out)
 {
     muc_tensor like = *x;
-    uint8_t *data;
-    muc_status status;
 
     like.quantization = &s->q;
-    like.dtype = sign(x->dtype, s);
-    if (like.dtype == x->dtype)
-        return muc_rewrite_constant(r, x->name, &like, x->data, x->bytes, out);
-    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)x->bytes + 1, &data));
-    for (size_t i = 0; i < (size_t)x->bytes; i++)
-        data[i] = x->data[i] ^ 0x80;
-    status = muc_rewrite_constant(r, x->name, &like, data, x->bytes, out);
-    free(data);
-    return status;
+    return x->dtype == MUC_U8 ? muc_shift_constant(r, &like, false, out)
+                              : muc_rewrite_constant(r, x->name, &like, x->data, x->bytes, out);
 }
 
 /* what settle_input made */
@@ -510,7 +503,6 @@ muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph)
     static muc_rewrite_rule *const products[] = { product_is_linear };
     static muc_rewrite_rule *const operators[] = { quantize_before_relu, fold_between };
 
-    MUC_TRY(muc_split_linear(ctx, graph));
     MUC_TRY(muc_rewrite_with(ctx, graph, tensors, MUC_COUNT(tensors), NULL));
     MUC_TRY(muc_rewrite_with(ctx, graph, products, MUC_COUNT(products), NULL));
     return muc_rewrite_with(ctx, graph, operators, MUC_COUNT(operators), NULL);
