@@ -108,6 +108,24 @@ def test_so_it_does_with_the_static_library():
     check_answer("static/bin/program")
 
 
+def test_the_labs_example_names_the_stage_that_is_broken():
+    sim = ROOT / "src/targets/uthinker/sim"
+    runtime = only(installed(), "mur_embed.c").parents[1]
+    run("cc", "-O2", "-ffp-contract=off", ROOT / "examples/lab/lab_test.c", *sim.glob("*.c"), runtime / "src/mur_embed.c",
+        runtime / "src/mur_block.c", "-I", sim, "-I", ROOT / "src", "-I", runtime / "include", *pkg_config(installed()), "-o", "lab_test")
+    library = {"LD_LIBRARY_PATH": str(only(installed(), "libmuc.so").parent)}
+    run(pathlib.Path(sys.argv[1]).resolve(), "compile", "-o", "lab.utp")
+    report = json.loads(run("./lab_test", "lab.utp", "--json", **library))
+    assert report["exact"] and report["positions"] == 66 and all(row["values"] and not row["wrong"] for row in report["stages"])
+    for broken, stage in (("33:1", "queries, rotated"), ("37:3", "attention"), ("38:2", "up")):
+        done = subprocess.run(["./lab_test", "lab.utp", "--json", "--break", broken], cwd=WORK, env=dict(os.environ, **library),
+                              capture_output=True, text=True)
+        report = json.loads(done.stdout)
+        assert done.returncode != 0 and not report["exact"], broken
+        assert (report["position"], report["layer"], report["stage"]) == (0, 0, stage), report
+        assert report["first_divergence"] in done.stderr
+
+
 def test_a_cplusplus_program_builds_too():
     need("c++")
     (WORK / "x.cc").write_text('#include "muc/muc.h"\nint main() { muc_context_free(muc_context_new(1)); }\n')

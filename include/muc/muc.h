@@ -3,6 +3,7 @@
  *   status.h    errors, contexts, progress        run.h      continue a text
  *   report.h    results for people and programs   eval.h     perplexity, tasks
  *   model.h     open, inspect, list               compile.h  quantize, compile, verify, assemble
+ *   machine.h   a machine of one's own, compared with the simulator
  *   folder.h    C code for microcontrollers: run, verify, report
  *   guess.h     what a misspelt word was meant to be
  *   visible.h   names in a form that does no harm where it is printed
@@ -20,6 +21,7 @@
 #include "muc/eval.h"
 #include "muc/folder.h"
 #include "muc/guess.h"
+#include "muc/machine.h"
 #include "muc/model.h"
 #include "muc/report.h"
 #include "muc/run.h"

@@ -3,6 +3,7 @@
 #ifndef MUC_ENGINE_H
 #define MUC_ENGINE_H
 
+#include "muc/machine.h"
 #include "muc/report.h"
 #include "run/opened_model.h"
 
@@ -28,6 +29,9 @@ typedef struct muc_engine_kind {
      * machine_steps; nothing if no machine is given or known. NULL: there is no machine. */
     muc_status (*clock)(muc_context *ctx, const muc_model *model, const char *machine,
                         uint32_t prompt, uint32_t steps, bool drawn, muc_report *report);
+    /* muc_verify_machine; NULL: no machine of anyone's runs such models. */
+    muc_status (*verify_machine)(muc_context *ctx, const muc_model *model,
+                                 const muc_machine *machine, const char *prompt, muc_report **out);
 } muc_engine_kind;
 
 extern const muc_engine_kind muc_engine_float; /* a checkpoint, by the reference in float32 */

@@ -64,4 +64,6 @@ static void close_float(muc_engine *engine)
     free(state);
 }
 
-const muc_engine_kind muc_engine_float = { facts, open_float, feed, reset, close_float, NULL };
+const muc_engine_kind muc_engine_float = {
+    facts, open_float, feed, reset, close_float, NULL, NULL
+};

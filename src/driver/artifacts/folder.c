@@ -125,6 +125,17 @@ muc_status muc_verify(muc_context *ctx, const muc_model *program, const muc_mode
     return program->target->verify_language(ctx, program, model, prompt, out);
 }
 
+muc_status muc_verify_machine(muc_context *ctx, const muc_model *program,
+                              const muc_machine *machine, const char *prompt, muc_report **out)
+{
+    MUC_IN_C_LOCALE;
+
+    if (!program->engine || !program->engine->verify_machine)
+        return muc_fail(ctx, MUC_USAGE, program->path, MUC_NO_OFFSET,
+                        "expected a program that a machine of one's own can run");
+    return program->engine->verify_machine(ctx, program, machine, prompt, out);
+}
+
 muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
                                       const muc_model *checkpoint, const char *prompt,
                                       muc_report **out)

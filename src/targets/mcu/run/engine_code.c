@@ -155,7 +155,9 @@ static void close_code(muc_engine *engine)
     free(state);
 }
 
-static const muc_engine_kind engine_code = { facts, open_code, feed, reset, close_code, NULL };
+static const muc_engine_kind engine_code = {
+    facts, open_code, feed, reset, close_code, NULL, NULL
+};
 
 /* ---- the model ---- */
 

@@ -146,5 +146,6 @@ void muc_engine_watch(muc_engine *engine,
     state->sim.probe_arg = arg;
 }
 
-const muc_engine_kind muc_engine_machine = { facts, open_machine,  feed,
-                                             reset, close_machine, muc_clock_program };
+const muc_engine_kind muc_engine_machine = {
+    facts, open_machine, feed, reset, close_machine, muc_clock_program, muc_verify_machine_uthinker
+};

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/text.h"
 #include "report/report_builder.h"
 #include "mur_code.h"
@@ -11,6 +12,7 @@
 #include "targets/target.h"
 #include "targets/uthinker/isa/uthinker_isa.h"
 #include "targets/uthinker/run/engine_machine.h"
+#include "text/tokenizer.h"
 
 typedef enum muc_verdict_operand {
     OPERAND_none,
@@ -300,4 +302,38 @@ void muc_inspect_uthinker(const muc_model *model, muc_report *report)
     add_sections(program, report);
     add_entries(program, report);
     add_placeholders(program, report);
+}
+
+/* ---- what it is verified on ---- */
+
+muc_status muc_program_tokens(muc_context *ctx, const muc_model *program, const char *prompt,
+                              uint32_t **out, size_t *count)
+{
+    const mur_program *p = muc_model_program(program);
+    const uint8_t *gold = p->section[MUR_SECTION_GOLD];
+
+    *out = NULL;
+    *count = p->section_bytes[MUR_SECTION_GOLD] / sizeof(mur_gold);
+    if (prompt) {
+        MUC_TRY(muc_model_need_tokenizer(ctx, program));
+        MUC_TRY(muc_tokenizer_encode(ctx, &program->tokenizer, prompt, strlen(prompt),
+                                     MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, out, count));
+    } else {
+        MUC_TRY(MUC_NEW_ARRAY(ctx, "verify", *count, out));
+        for (size_t i = 0; i < *count; i++)
+            (*out)[i] = muc_load_u32(gold + i * sizeof(mur_gold));
+    }
+    if (*count == 0 || *count > program->context)
+        return muc_fail(ctx, MUC_USAGE, program->path, MUC_NO_OFFSET,
+                        "%zu tokens to run, expected 1 to %u; give others with --prompt", *count,
+                        program->context);
+    return MUC_OK;
+}
+
+uint32_t muc_program_call_tokens(const muc_model *program, size_t at, size_t count)
+{
+    size_t half = (count + 1) / 2, left = at < half ? half - at : 1;
+    uint32_t most = muc_model_program(program)->meta->rows;
+
+    return (uint32_t)(left < most ? left : most);
 }

@@ -11,6 +11,14 @@
  * naming entry, word and reason. */
 muc_status muc_program_open(muc_context *ctx, muc_bytes bytes, mur_program *out);
 
+/* What a program is verified on: the prompt's tokens, or with NULL its golden ones; malloc'ed.
+ * Fails with MUC_USAGE if there are none or more than the context. */
+muc_status muc_program_tokens(muc_context *ctx, const muc_model *program, const char *prompt,
+                              uint32_t **out, size_t *count);
+/* How many of its count tokens the call has that begins with the one at `at`: the first half goes
+ * in calls as large as they come, the rest token by token. */
+uint32_t muc_program_call_tokens(const muc_model *program, size_t at, size_t count);
+
 /* The model runs this program, which is borrowed. */
 void muc_model_set_program(muc_model *model, mur_program *program);
 

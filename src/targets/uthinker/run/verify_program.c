@@ -244,30 +244,6 @@ typedef struct trial {
     watcher watcher;
 } trial;
 
-/* prompt NULL: the golden tokens */
-static muc_status choose_tokens(trial *t, const char *prompt)
-{
-    const mur_program *program = muc_model_program(t->program);
-    const uint8_t *gold = program->section[MUR_SECTION_GOLD];
-    uint32_t rows = program->section_bytes[MUR_SECTION_GOLD] / (uint32_t)sizeof(mur_gold);
-
-    if (prompt) {
-        MUC_TRY(muc_model_need_tokenizer(t->ctx, t->program));
-        MUC_TRY(muc_tokenizer_encode(t->ctx, &t->program->tokenizer, prompt, strlen(prompt),
-                                     MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, &t->tokens, &t->count));
-    } else {
-        MUC_TRY(MUC_NEW_ARRAY(t->ctx, "verify", rows, &t->tokens));
-        for (uint32_t i = 0; i < rows; i++)
-            t->tokens[i] = muc_load_u32(gold + i * sizeof(mur_gold));
-        t->count = rows;
-    }
-    if (t->count == 0 || t->count > t->program->context)
-        return muc_fail(t->ctx, MUC_USAGE, t->program->path, MUC_NO_OFFSET,
-                        "%zu tokens to run, expected 1 to %u; give others with --prompt", t->count,
-                        t->program->context);
-    return MUC_OK;
-}
-
 static muc_status need_same_shape(trial *t)
 {
     const muc_model_config *config = &t->model->checkpoint.config;
@@ -332,15 +308,12 @@ static muc_status run_call(trial *t, size_t at, uint32_t count)
     return w->status;
 }
 
-/* the first half in calls as large as they come, the rest token by token */
 static muc_status run_all(trial *t)
 {
-    size_t at = 0, half = (t->count + 1) / 2;
-    uint32_t most = muc_model_program(t->program)->meta->rows;
+    size_t at = 0;
 
     while (at < t->count) {
-        size_t left = at < half ? half - at : 1;
-        uint32_t count = (uint32_t)(left < most ? left : most);
+        uint32_t count = muc_program_call_tokens(t->program, at, t->count);
 
         muc_progress(t->ctx, "positions", at, t->count);
         MUC_TRY(run_call(t, at, count));
@@ -389,7 +362,7 @@ muc_status muc_verify_language_uthinker(muc_context *ctx, const muc_model *progr
     muc_status status = need_same_shape(&t);
 
     if (status == MUC_OK)
-        status = choose_tokens(&t, prompt);
+        status = muc_program_tokens(ctx, program, prompt, &t.tokens, &t.count);
     if (status == MUC_OK)
         status = set_up(&t);
     if (status == MUC_OK)
