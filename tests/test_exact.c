@@ -115,6 +115,7 @@ static void close_subject(subject *s)
 typedef struct board {
     subject *s;
     const muc_uthinker_layout *y;
+    const muc_uthinker_chip *chip; /* of the entry at hand */
     mur_sim sim;
     mur_hal hal;
     uint8_t *memory; /* of all that follows */
@@ -169,12 +170,13 @@ static void run_tokens(board *b, enum mur_entry_kind kind, uint32_t pos, const i
     b->pos = pos;
     b->m = m;
     b->norms = 0;
+    b->chip = kind == MUR_ENTRY_DECODE ? &b->y->decode : &b->y->prefill;
     b->flat = &b->s->build->flat[entry];
     memcpy(b->io, tokens, m * sizeof(*tokens));
     CHECK_EQ(mur_start(&b->run, &b->s->program, &b->hal, entry, pos, m), MUR_OK);
-    do {
-        status = mur_run(&b->run);
-    } while (status == MUR_YIELD);
+    do { /* so that b->run.at is always that of the instruction at hand */
+        status = mur_step(&b->run);
+    } while (status == MUR_YIELD || (status == MUR_OK && !b->run.done));
     if (b->sim.fault.reason)
         fail_msg("fault: %s", b->sim.fault.reason);
     CHECK_EQ(status, MUR_OK);
@@ -307,7 +309,7 @@ static void check_probabilities(board *b, const uint32_t *w)
 static void check_mm(board *b, const char *stage, const uint32_t *w)
 {
     uint32_t daddr = GET(w, MM, daddr), cols = GET(w, MM, cols), dpitch = GET(w, MM, dpitch);
-    uint32_t hd = b->y->head_width, gate = b->y->address[MUC_PLACE_GA] / 4;
+    uint32_t hd = b->y->head_width, gate = b->chip->address[MUC_PLACE_GA] / 4;
     const struct {
         const char *stage, *name;
         muc_uthinker_place place;
@@ -321,7 +323,7 @@ static void check_mm(board *b, const char *stage, const uint32_t *w)
     };
 
     for (size_t i = 0; i < MUC_COUNT(products); i++) {
-        uint32_t origin = b->y->address[products[i].place] / 4 + products[i].row * dpitch;
+        uint32_t origin = b->chip->address[products[i].place] / 4 + products[i].row * dpitch;
 
         if (strcmp(stage, products[i].stage) == 0)
             check_rows(b, products[i].name, daddr, dpitch, products[i].column + daddr - origin,
@@ -349,7 +351,7 @@ static void check_quant(const board *b, const char *stage, const uint32_t *w)
 {
     const uint8_t *out = b->sim.memory.buffer[GET(w, QUANT, dst)] + GET(w, QUANT, daddr);
     uint32_t hd = b->y->head_width, group = b->y->group, k = GET(w, QUANT, k);
-    uint32_t from = GET(w, QUANT, saddr) - b->y->address[MUC_PLACE_KF] / 4;
+    uint32_t from = GET(w, QUANT, saddr) - b->chip->address[MUC_PLACE_KF] / 4;
 
     for (uint32_t r = 0; r < GET(w, QUANT, rows); r++) {
         const uint8_t *slots = out + r * GET(w, QUANT, dpitch);
@@ -408,7 +410,7 @@ static void compare(void *arg, const mur_sim *sim, enum mur_engine engine, const
     CHECK(muc_insn_find_opcode(w[0] & 255, &op));
     b->compared[w[0] & 255]++;
     if (op == MUC_INSN_LD && GET(w, LD, region) == MUR_IO)
-        check_rows(b, "embed", b->y->address[MUC_PLACE_RES] / 4, b->y->width, 0, b->y->width);
+        check_rows(b, "embed", b->chip->address[MUC_PLACE_RES] / 4, b->y->width, 0, b->y->width);
     else if (op == MUC_INSN_NORM)
         check_norm(b, w);
     else if (op == MUC_INSN_MM)
@@ -479,6 +481,8 @@ static const random_shape shapes[] = {
     { 1, 96, 4, 2, 72, 130, 67, 200, true },
     /* weights in several chunks, groups of 3 */
     { 1, 256, 6, 2, 64, 700, 1000, 130, false },
+    /* groups of two steps in DECODE and of one in PREFILL, up to six of them */
+    { 1, 64, 2, 1, 128, 64, 66, 400, true },
 };
 
 static const muc_uthinker_terms all_two = { 2, 2, 2, 2, 2, 2, 2, 2, 2 };

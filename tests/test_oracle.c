@@ -99,7 +99,8 @@ static void verify(compiled *c)
                  (int)verifier.verdict.reason);
 }
 
-static muc_status compile(compiled *c, const shape *s, const muc_uthinker_options *options)
+static muc_status compile(compiled *c, const shape *s, uint32_t w_bytes,
+                          const muc_uthinker_options *options)
 {
     static const muc_entry_kind kinds[] = { MUC_ENTRY_DECODE, MUC_ENTRY_PREFILL };
     static const muc_uthinker_tokens tokens = { 0 };
@@ -107,15 +108,17 @@ static muc_status compile(compiled *c, const shape *s, const muc_uthinker_option
     muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
     muc_template templates[MUC_UTHINKER_ENTRIES];
     muc_flat flat[MUC_UTHINKER_ENTRIES];
+    muc_uthinker_machine smaller = machine;
     muc_uthinker_model model;
     muc_container sections;
     muc_bytes file;
     muc_status status;
 
+    smaller.buffer_bytes[MUR_W0] = smaller.buffer_bytes[MUR_W1] = w_bytes;
     memset(c, 0, sizeof(*c));
     c->ctx = muc_context_new(1);
     random_model(c->ctx, &c->arena, s, &model);
-    status = muc_uthinker_lay_out(c->ctx, &c->arena, &model, &machine, options, &c->layout);
+    status = muc_uthinker_lay_out(c->ctx, &c->arena, &model, &smaller, options, &c->layout);
     if (status != MUC_OK)
         return status;
     for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
@@ -195,7 +198,7 @@ static void check_entry(const compiled *c, enum mur_entry_kind kind, uint32_t po
     mur_run_state run;
 
     expected.count = expected.at = 0;
-    static_uthinker_compile(&c->layout, pos, m, record, &expected);
+    static_uthinker_compile(&c->layout, kind == MUR_ENTRY_DECODE, pos, m, record, &expected);
     CHECK_EQ(mur_start(&run, &c->program, &board, mur_find_entry(&c->program, kind, m), pos, m),
              MUR_OK);
     if (mur_run(&run) != MUR_OK)
@@ -238,7 +241,7 @@ static void check_stories_shape(bool recompute)
     muc_uthinker_options options = { .terms = random_terms(), .recompute = recompute };
     compiled c;
 
-    CHECK_EQ(compile(&c, &stories260k, &options), MUC_OK);
+    CHECK_EQ(compile(&c, &stories260k, 49152, &options), MUC_OK);
     check_every_position(&c);
     release(&c);
 }
@@ -314,7 +317,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
         muc_uthinker_options options = { .terms = random_terms(), .recompute = random_below(2) };
         shape s = random_shape();
         compiled c;
-        muc_status status = compile(&c, &s, &options);
+        muc_status status = compile(&c, &s, round % 2 ? 49152 : 24576, &options);
 
         if (status != MUC_OK)
             CHECK_EQ(status, MUC_NOFIT);

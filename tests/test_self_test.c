@@ -64,8 +64,8 @@ static int tear_down(void **state)
 enum { LD = 0x01, EMBED = 0x08, NORM = 0x20, ROPE = 0x21, DIV = 0x25, GLU = 0x26 };
 
 /* After the n-th instruction of an opcode since position `from`, the word of GB that field `word`
- * addresses is wrong by half; of LD from the caches to W0 the first block, of EMBED a word of what
- * it wrote. */
+ * addresses is wrong by half; of LD from the caches to a W buffer the first block, of EMBED a word
+ * of what it wrote. */
 typedef struct fault {
     uint32_t opcode, word, n, from;
     uint32_t rows; /* of calls with fewer tokens nothing is wrong */
@@ -84,18 +84,19 @@ static void spoil(void *arg, const mur_sim *sim, enum mur_engine engine, const u
 {
     machine *b = arg;
     uint32_t opcode = words[0] & 255, at = words[b->fault->word] & 0x3ffff;
-    uint32_t region = words[1] >> 23 & 7, *gb = (uint32_t *)(void *)sim->memory.gb;
+    uint32_t region = words[1] >> 23 & 7, buffer = words[1] >> 20 & 7;
+    uint32_t *gb = (uint32_t *)(void *)sim->memory.gb;
 
     (void)engine;
     if (opcode == EMBED)
         b->tokens = words[2] >> 16 & 0xfff;
     if (opcode != b->fault->opcode || b->board->lm.pos < b->fault->from ||
         b->tokens < b->fault->rows ||
-        (opcode == LD && (region != MUR_KV || (words[1] >> 20 & 7) != MUR_W0)) ||
+        (opcode == LD && (region != MUR_KV || (buffer != MUR_W0 && buffer != MUR_W1))) ||
         b->seen++ != b->fault->n)
         return;
     if (opcode == LD)
-        sim->memory.buffer[MUR_W0][(words[1] & 0xfffff) + 8] ^= 0x88;
+        sim->memory.buffer[buffer][(words[1] & 0xfffff) + 8] ^= 0x88;
     else if (opcode == EMBED)
         sim->memory.io[words[4]] ^= 1;
     else

@@ -270,12 +270,12 @@ static void a_matrix_taller_than_a_buffer_names_the_least_buffer(void **state)
     shape tall = smol;
 
     (void)state;
-    tall.ffn_width = 8192; /* 8 columns of 4.5 bits */
+    tall.ffn_width = 16384; /* 8 columns of 4.5 bits */
     REFUSED(MUC_NOFIT, &tall, 0, &uthinker, "8 columns of 'model.layers.0.mlp.down_proj.weight'",
-            "need at least 36864 bytes, 12288 more than half of a W buffer has",
+            "need at least 73728 bytes, 24576 more than a W buffer has",
             "wbuf0 and wbuf1 of at least 73728");
     tall = smol;
-    tall.width = 2048; /* 32 columns of gate; those of down then need more */
+    tall.width = 4096; /* 32 columns of gate; those of down then need more */
     tall.ffn_width = 5440;
     REFUSED(MUC_NOFIT, &tall, 0, &uthinker, "32 columns of 'model.layers.0.mlp.gate_proj.weight'",
             "wbuf0 and wbuf1 of at least 73728");

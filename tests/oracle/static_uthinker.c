@@ -29,12 +29,18 @@ enum {
 
 /* the tokens of SPEC.md's table, W halves being numbered W0a W0b W1a W1b */
 enum { W0A, W0B, W1A, W1B };
-enum { TOKEN_EMPTY = 4, TOKEN_FILLED = 8, TOKEN_OTHER = 9, TOKEN_STORED = 10 };
-enum { WAIT_ACC = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 9, WAIT_DMA = 1 << 8 | 1 << 10 };
+enum { TOKEN_FREE = 4, TOKEN_FILLED = 6, TOKEN_OTHER = 7, TOKEN_STORED = 8, NO_TOKEN = -1 };
+enum {
+    WAIT_ACC = 1 << 4 | 1 << 5 | 1 << 7,
+    WAIT_FILLED = 1 << TOKEN_FILLED,
+    WAIT_DMA = 1 << TOKEN_FILLED | 1 << TOKEN_STORED
+};
 
 typedef struct compiler {
     const muc_uthinker_layout *y;
+    const muc_uthinker_chip *chip;
     uint32_t pos, m, end, l, h;
+    uint32_t turn; /* 0 or 1: the W buffer that the next load fills */
     uint32_t words[MUR_MAX_WORDS], count;
     static_uthinker_sink *sink;
     void *arg;
@@ -103,16 +109,18 @@ static void transfer(compiler *c, uint32_t opcode, uint32_t buffer, uint32_t add
     emit(c);
 }
 
-static void ld_half(compiler *c, uint32_t half, uint32_t region, uint64_t off, uint64_t len)
+/* to `address` of a half's buffer */
+static void ld_half(compiler *c, uint32_t half, uint32_t address, uint32_t region, uint64_t off,
+                    uint64_t len)
 {
-    begin(c, LD, 1u << (TOKEN_EMPTY + half), half);
-    transfer(c, LD, half_buffer(half), half_address(c, half), region, off, len);
+    begin(c, LD, 1u << (TOKEN_FREE + half / 2), half);
+    transfer(c, LD, half_buffer(half), address, region, off, len);
 }
 
-static void st_half(compiler *c, uint32_t half, uint64_t off, uint64_t len)
+static void st_half(compiler *c, uint32_t half, uint32_t address, uint64_t off, uint64_t len)
 {
-    begin(c, ST, 1u << (TOKEN_EMPTY + half), TOKEN_STORED);
-    transfer(c, ST, half_buffer(half), half_address(c, half), MUR_KV, off, len);
+    begin(c, ST, 1u << (TOKEN_FREE + half / 2), (uint32_t)NO_TOKEN);
+    transfer(c, ST, half_buffer(half), address, MUR_KV, off, len);
 }
 
 static void ld(compiler *c, uint32_t buffer, uint32_t addr, uint32_t region, uint64_t off,
@@ -129,37 +137,46 @@ static void st(compiler *c, uint32_t buffer, uint32_t addr, uint32_t region, uin
     transfer(c, ST, buffer, addr, region, off, len);
 }
 
-static void begin_acc(compiler *c, uint32_t instruction)
+/* what an instruction of ACC waits for of GB; of_shared: if DMA-shared places have a bank */
+static uint32_t gb_wait(const compiler *c, uint32_t of_shared)
 {
-    begin(c, instruction, WAIT_DMA, TOKEN_OTHER);
+    return c->chip->apart ? of_shared : WAIT_DMA;
 }
 
-static void begin_acc_half(compiler *c, uint32_t instruction, uint32_t half)
+static void begin_acc(compiler *c, uint32_t instruction, uint32_t of_shared)
 {
-    begin(c, instruction, WAIT_DMA | 1u << half, TOKEN_EMPTY + half);
+    begin(c, instruction, gb_wait(c, of_shared), TOKEN_OTHER);
+}
+
+static void begin_acc_half(compiler *c, uint32_t instruction, uint32_t half, uint32_t of_shared)
+{
+    begin(c, instruction, gb_wait(c, of_shared) | 1u << half, TOKEN_FREE + half / 2);
 }
 
 /* byte address in I0, I1 or GB, and the word address in GB */
 static uint32_t at(const compiler *c, muc_uthinker_place place)
 {
-    return c->y->address[place];
+    return c->chip->address[place];
 }
 
 static uint32_t word_at(const compiler *c, muc_uthinker_place place)
 {
-    return c->y->address[place] / 4;
+    return c->chip->address[place] / 4;
 }
 
 typedef struct product {
     uint32_t src, saddr, rows, k, terms, spitch, daddr, dpitch, acc;
+    uint32_t shared; /* its result lies in VT or LG */
 } product;
 
-static void mm(compiler *c, const product *x, uint32_t half, uint32_t cols, uint32_t wlen)
+/* with wlen bytes at `address` of a half's buffer */
+static void mm(compiler *c, const product *x, uint32_t half, uint32_t address, uint32_t cols,
+               uint32_t wlen)
 {
-    begin_acc_half(c, MM, half);
+    begin_acc_half(c, MM, half, x->shared ? WAIT_DMA : 0);
     set(c, MM_saddr, x->saddr);
     set(c, MM_rows, x->rows);
-    set(c, MM_waddr, half_address(c, half));
+    set(c, MM_waddr, address);
     set(c, MM_cols, cols);
     set(c, MM_wlen, wlen);
     set(c, MM_src, x->src);
@@ -177,7 +194,7 @@ static void mm(compiler *c, const product *x, uint32_t half, uint32_t cols, uint
 static void norm(compiler *c, uint32_t first, uint32_t rows, uint32_t dst, uint32_t daddr,
                  uint32_t terms)
 {
-    begin_acc(c, NORM);
+    begin_acc(c, NORM, WAIT_FILLED);
     set(c, NORM_saddr, word_at(c, MUC_PLACE_RES) + first * c->y->width);
     set(c, NORM_rows, rows);
     set(c, NORM_gaddr, word_at(c, MUC_PLACE_GN));
@@ -192,7 +209,7 @@ static void norm(compiler *c, uint32_t first, uint32_t rows, uint32_t dst, uint3
 
 static void rope(compiler *c, uint32_t saddr, uint32_t rows, uint32_t heads, uint32_t table)
 {
-    begin_acc(c, ROPE);
+    begin_acc(c, ROPE, 0);
     set(c, ROPE_saddr, saddr);
     set(c, ROPE_rows, rows);
     set(c, ROPE_taddr, table);
@@ -217,17 +234,17 @@ static void quant(compiler *c, uint32_t saddr, uint32_t spitch, uint32_t rows, u
     emit(c);
 }
 
-/* rows of VT from row `first`, to W0b */
-static void qpack(compiler *c, uint32_t first, uint32_t rows)
+/* rows of VT from row `first`, to `address` of a half's buffer */
+static void qpack(compiler *c, uint32_t first, uint32_t rows, uint32_t half, uint32_t address)
 {
     uint32_t hd = c->y->head_width;
 
-    begin_acc_half(c, QPACK, W0B);
+    begin_acc_half(c, QPACK, half, WAIT_FILLED);
     set(c, QPACK_saddr, word_at(c, MUC_PLACE_VT) + first * hd);
     set(c, QPACK_rows, rows);
-    set(c, QPACK_daddr, half_address(c, W0B));
+    set(c, QPACK_daddr, address);
     set(c, QPACK_cols, hd);
-    set(c, QPACK_dst, MUR_W0);
+    set(c, QPACK_dst, half_buffer(half));
     set(c, QPACK_terms, c->y->options.terms.v);
     set(c, QPACK_spitch, hd);
     emit(c);
@@ -237,7 +254,7 @@ static void smax(compiler *c, uint32_t valid, uint32_t skip, uint32_t first)
 {
     uint32_t terms = c->y->options.terms.p;
 
-    begin_acc(c, SMAX);
+    begin_acc(c, SMAX, 0);
     set(c, SMAX_saddr, word_at(c, MUC_PLACE_SC));
     set(c, SMAX_rows, c->m * c->y->group);
     set(c, SMAX_taddr, word_at(c, MUC_PLACE_ML));
@@ -259,7 +276,7 @@ static void divide(compiler *c)
 {
     uint32_t hd = c->y->head_width, columns = c->h * c->y->group * hd;
 
-    begin_acc(c, DIV);
+    begin_acc(c, DIV, 0);
     set(c, DIV_saddr, word_at(c, MUC_PLACE_OA));
     set(c, DIV_rows, c->m * c->y->group);
     set(c, DIV_taddr, word_at(c, MUC_PLACE_ML));
@@ -275,7 +292,7 @@ static void glu(compiler *c, uint32_t from, uint32_t columns)
 {
     uint32_t terms = c->y->options.terms.h;
 
-    begin_acc(c, GLU);
+    begin_acc(c, GLU, 0);
     set(c, GLU_saddr, word_at(c, MUC_PLACE_GA));
     set(c, GLU_rows, c->m);
     set(c, GLU_uaddr, word_at(c, MUC_PLACE_UP));
@@ -295,15 +312,26 @@ typedef struct stream {
     const uint32_t *offsets; /* of its chunks, and the end */
 } stream;
 
-static stream stream_of(const compiler *c, muc_matrix_kind kind)
+/* `number` is of the layer, or of the layer's kv head */
+static stream stream_number(const compiler *c, muc_matrix_kind kind, uint32_t number)
 {
     const muc_uthinker_matrix *x = &c->y->matrix[kind];
-    int by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
-    int once = kind == MUC_MATRIX_HEAD || kind == MUC_MATRIX_EMBEDDING;
-    uint32_t which = once ? 0 : by_head ? c->l * c->y->kv_heads + c->h : c->l;
-    stream s = { x, x->table_data + which * x->chunks };
+    stream s = { x, x->table_data + number * x->chunks };
 
     return s;
+}
+
+static uint32_t head_number(const compiler *c)
+{
+    return c->l * c->y->kv_heads + c->h;
+}
+
+static stream stream_of(const compiler *c, muc_matrix_kind kind)
+{
+    int by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
+    int once = kind == MUC_MATRIX_HEAD || kind == MUC_MATRIX_EMBEDDING;
+
+    return stream_number(c, kind, once ? 0 : by_head ? head_number(c) : c->l);
 }
 
 static uint32_t chunk_bytes(const stream *s, uint32_t i)
@@ -320,27 +348,61 @@ static uint32_t chunk_columns(const stream *s, uint32_t i)
 
 static void ld_chunk(compiler *c, const stream *s, uint32_t i, uint32_t half)
 {
-    ld_half(c, half, MUR_WGTS, s->offsets[i], chunk_bytes(s, i));
+    ld_half(c, half, half_address(c, half), MUR_WGTS, s->offsets[i], chunk_bytes(s, i));
 }
 
 /* chunk i to its columns of the product */
 static void mm_chunk(compiler *c, const stream *s, uint32_t i, uint32_t half, product x)
 {
     x.daddr += i * s->matrix->chunk;
-    mm(c, &x, half, chunk_columns(s, i), chunk_bytes(s, i));
+    mm(c, &x, half, half_address(c, half), chunk_columns(s, i), chunk_bytes(s, i));
 }
 
-/* Every chunk is loaded before the product of the one before it, into a and b by turns. */
-static void stream_mm(compiler *c, muc_matrix_kind kind, uint32_t a, uint32_t b, product x)
+/* ---- what is loaded when ---- */
+
+/* What comes after a stage. */
+enum after { NOTHING, KV, FIRST_GROUP, HEAD_OR_O, GATE, DOWN, LAYER };
+
+static void ld_first(compiler *c, enum after what, uint32_t buffer);
+
+/* A stage's last product reads `buffer`. The load of what follows is issued before it, into the
+ * other buffer; but heads and layers begin with W0, so that may have to wait. */
+static int before_last(compiler *c, enum after what, uint32_t buffer)
+{
+    int begins_with_w0 = what == HEAD_OR_O || what == LAYER;
+
+    if (begins_with_w0 && buffer == 0)
+        return 0;
+    ld_first(c, what, 1 - buffer);
+    c->turn = 1 - buffer;
+    return 1;
+}
+
+static void after_last(compiler *c, enum after what, int done)
+{
+    if (done)
+        return;
+    ld_first(c, what, 0);
+    c->turn = 0;
+}
+
+/* Chunk 0 is loaded. Every other one is before the product of the one before it. */
+static void stream_mm(compiler *c, muc_matrix_kind kind, product x, enum after what)
 {
     stream s = stream_of(c, kind);
+    int done = 0;
 
-    ld_chunk(c, &s, 0, a);
     for (uint32_t i = 0; i < s.matrix->chunks; i++) {
+        uint32_t here = c->turn;
+
+        c->turn = 1 - here;
         if (i + 1 < s.matrix->chunks)
-            ld_chunk(c, &s, i + 1, i % 2 ? a : b);
-        mm_chunk(c, &s, i, i % 2 ? b : a, x);
+            ld_chunk(c, &s, i + 1, 2 * c->turn);
+        else
+            done = before_last(c, what, here);
+        mm_chunk(c, &s, i, 2 * here, x);
     }
+    after_last(c, what, done);
 }
 
 /* the product with m rows of X */
@@ -365,11 +427,6 @@ static uint32_t slab_width(const compiler *c, uint32_t s)
     uint32_t left = c->y->head_width - 64 * s;
 
     return left < 64 ? left : 64;
-}
-
-static uint32_t head_number(const compiler *c)
-{
-    return c->l * c->y->kv_heads + c->h;
 }
 
 static uint64_t k_cache_row(const compiler *c, uint32_t s, uint32_t token)
@@ -421,98 +478,68 @@ static void queries(compiler *c)
     uint32_t hd = c->y->head_width, width = c->y->group * hd;
     uint32_t to = word_at(c, MUC_PLACE_QF);
 
-    stream_mm(c, MUC_MATRIX_Q, W0A, W0B, times_x(c, to, width));
+    stream_mm(c, MUC_MATRIX_Q, times_x(c, to, width), KV);
     rope(c, to, c->m, c->y->group, word_at(c, MUC_PLACE_TB));
-    begin_acc(c, QUANT);
+    begin_acc(c, QUANT, 0);
     quant(c, to, hd, c->m * c->y->group, hd, MUR_I1, at(c, MUC_PLACE_Q), c->y->options.terms.q);
 }
 
-static void keys(compiler *c)
+static void ld_kv(compiler *c, uint32_t i, uint32_t buffer)
 {
-    uint32_t hd = c->y->head_width, from = word_at(c, MUC_PLACE_KF), terms = c->y->options.terms.k;
+    stream k = stream_of(c, MUC_MATRIX_K), v = stream_of(c, MUC_MATRIX_V);
 
-    stream_mm(c, MUC_MATRIX_K, W1A, W1B, times_x(c, from, hd));
-    rope(c, from, c->m, 1, word_at(c, MUC_PLACE_TB));
-    for (uint32_t s = 0; s < c->y->slabs; s++) {
-        uint32_t w = slab_width(c, s);
-
-        begin_acc_half(c, QUANT, W1B);
-        quant(c, from + 64 * s, hd, c->m, w, MUR_W1, half_address(c, W1B), terms);
-        st_half(c, W1B, k_cache_row(c, s, c->pos), c->m * slots(w, terms));
-    }
+    if (!c->y->options.recompute)
+        ld_chunk(c, &k, i, 2 * buffer);
+    ld_chunk(c, &v, i, 2 * buffer + 1);
 }
 
-static void values(compiler *c)
+static void keys_and_values(compiler *c)
 {
     uint32_t row = 4 * c->y->head_width, old = c->pos % 64, rows = old + c->m;
-    uint32_t finished = rows >= 64, from = finished ? 64 : old;
+    uint32_t from = rows >= 64 ? 64 : old, kf = word_at(c, MUC_PLACE_KF);
+    stream k = stream_of(c, MUC_MATRIX_K), v = stream_of(c, MUC_MATRIX_V);
+    product x = times_x(c, word_at(c, MUC_PLACE_VT) + old * c->y->head_width, c->y->head_width);
 
-    ld(c, MUR_GB, at(c, MUC_PLACE_VT), MUR_KV, v_tail_row(c, 0), old * row);
-    stream_mm(c, MUC_MATRIX_V, W1A, W1B,
-              times_x(c, word_at(c, MUC_PLACE_VT) + old * c->y->head_width, c->y->head_width));
-    if (finished) {
-        qpack(c, 0, 64);
-        st_half(c, W0B, v_cache_chunk(c, c->pos / 64), v_chunk_bytes(c));
+    x.shared = 1;
+    for (uint32_t i = 0; i < v.matrix->chunks; i++) {
+        uint32_t here = c->turn;
+
+        c->turn = 1 - here;
+        if (i + 1 < v.matrix->chunks)
+            ld_kv(c, i + 1, c->turn);
+        else if (!c->y->options.recompute)
+            ld_first(c, FIRST_GROUP, c->turn);
+        if (!c->y->options.recompute)
+            mm_chunk(c, &k, i, 2 * here, times_x(c, kf, c->y->head_width));
+        mm_chunk(c, &v, i, 2 * here + 1, x);
     }
+    if (!c->y->options.recompute)
+        rope(c, kf, c->m, 1, word_at(c, MUC_PLACE_TB));
     st(c, MUR_GB, at(c, MUC_PLACE_VT) + from * row, MUR_KV, v_tail_row(c, from % 64),
        (rows - from) * row);
 }
 
-/* recompute: the keys of `rows` tokens from `token` to KC, with the weights that lie in W1 */
-static void keys_again(compiler *c, uint32_t token, uint32_t rows)
-{
-    uint32_t hd = c->y->head_width, terms = c->y->options.terms.x;
-    uint32_t row = slots(c->y->width, terms);
-    product x = { .src = MUR_I0,
-                  .saddr = at(c, MUC_PLACE_XC),
-                  .rows = rows,
-                  .k = c->y->width,
-                  .terms = terms,
-                  .spitch = row,
-                  .daddr = word_at(c, MUC_PLACE_KC),
-                  .dpitch = hd };
-    stream s = stream_of(c, MUC_MATRIX_K);
-
-    ld(c, MUR_I0, x.saddr, MUR_KV, x_cache_row(c, token), rows * row);
-    ld(c, MUR_GB, at(c, MUC_PLACE_TC), MUR_PARM, rope_row(c, token), 4 * hd * rows);
-    for (uint32_t i = 0; i < s.matrix->chunks; i++)
-        mm_chunk(c, &s, i, W1A + i, x);
-    rope(c, x.daddr, rows, 1, word_at(c, MUC_PLACE_TC));
-}
-
-/* the scores of all queries against `rows` tokens from `token` */
-static void scores(compiler *c, uint32_t token, uint32_t rows)
+/* the product of slab s of all queries with `rows` keys at `address` of a half's buffer */
+static void scores(compiler *c, uint32_t s, uint32_t half, uint32_t address, uint32_t rows)
 {
     const muc_uthinker_terms *terms = &c->y->options.terms;
-    uint32_t hd = c->y->head_width;
+    uint32_t hd = c->y->head_width, w = slab_width(c, s);
+    product x = { .src = MUR_I1,
+                  .saddr = at(c, MUC_PLACE_Q) + slots(64 * s, terms->q),
+                  .rows = c->m * c->y->group,
+                  .k = w,
+                  .terms = terms->q,
+                  .spitch = slots(hd, terms->q),
+                  .daddr = word_at(c, MUC_PLACE_SC),
+                  .dpitch = 64,
+                  .acc = s > 0 };
 
-    if (c->y->options.recompute)
-        keys_again(c, token, rows);
-    for (uint32_t s = 0; s < c->y->slabs; s++) {
-        uint32_t w = slab_width(c, s), bytes = rows * slots(w, terms->k);
-        product x = { .src = MUR_I1,
-                      .saddr = at(c, MUC_PLACE_Q) + slots(64 * s, terms->q),
-                      .rows = c->m * c->y->group,
-                      .k = w,
-                      .terms = terms->q,
-                      .spitch = slots(hd, terms->q),
-                      .daddr = word_at(c, MUC_PLACE_SC),
-                      .dpitch = 64,
-                      .acc = s > 0 };
-
-        if (c->y->options.recompute) {
-            begin_acc_half(c, QUANT, W0A);
-            quant(c, word_at(c, MUC_PLACE_KC) + 64 * s, hd, rows, w, MUR_W0, half_address(c, W0A),
-                  terms->k);
-        } else {
-            ld_half(c, W0A, MUR_KV, k_cache_row(c, s, token), bytes);
-        }
-        mm(c, &x, W0A, rows, bytes);
-    }
+    mm(c, &x, half, address, rows, 64 * slots(w, terms->k));
 }
 
-/* probabilities of `rows` queries from row `first`, over k tokens, times the values in W0b */
-static void weigh_values(compiler *c, uint32_t first, uint32_t rows, uint32_t k)
+/* probabilities of `rows` queries from row `first`, over k tokens, times the values at `address` */
+static void weigh_values(compiler *c, uint32_t first, uint32_t rows, uint32_t k, uint32_t half,
+                         uint32_t address)
 {
     uint32_t hd = c->y->head_width, terms = c->y->options.terms.p, pitch = slots(64, terms);
     product x = { .src = MUR_I1,
@@ -525,53 +552,229 @@ static void weigh_values(compiler *c, uint32_t first, uint32_t rows, uint32_t k)
                   .dpitch = hd,
                   .acc = 1 };
 
-    mm(c, &x, W0B, hd, v_chunk_bytes(c));
+    mm(c, &x, half, address, hd, v_chunk_bytes(c));
 }
 
-static void past_chunk(compiler *c, uint32_t chunk)
+/* address of key row `row` of slab s, in W0 or W1 */
+static uint32_t key_at(const compiler *c, uint32_t s, uint32_t row)
 {
-    scores(c, 64 * chunk, 64);
-    ld_half(c, W0B, MUR_KV, v_cache_chunk(c, chunk), v_chunk_bytes(c));
-    smax(c, 64, 0, chunk == 0);
-    weigh_values(c, 0, c->m * c->y->group, 64);
+    uint32_t address = 0;
+
+    for (uint32_t i = 0; i < s; i++)
+        address += c->chip->key_rows * slots(slab_width(c, i), c->y->options.terms.k);
+    return address + row * slots(slab_width(c, s), c->y->options.terms.k);
 }
 
-/* a chunk that holds tokens of this call: every token packs the values up to its own */
-static void present_chunk(compiler *c, uint32_t e)
+/* address of the step-th of a group's values, in W0 or W1 */
+static uint32_t values_at(const compiler *c, uint32_t buffer, uint32_t step)
+{
+    return half_address(c, 2 * buffer + 1) + step * v_chunk_bytes(c);
+}
+
+static void whole_step(compiler *c, uint32_t buffer, uint32_t i, uint32_t first)
+{
+    for (uint32_t s = 0; s < c->y->slabs; s++)
+        scores(c, s, 2 * buffer, key_at(c, s, 64 * i), 64);
+    smax(c, 64, 0, first);
+    weigh_values(c, 0, c->m * c->y->group, 64, 2 * buffer + 1, values_at(c, buffer, i));
+}
+
+/* tokens and whole steps before pos that belong to a group */
+static void ld_group(compiler *c, uint32_t group, uint32_t buffer)
+{
+    uint32_t steps = c->chip->steps, first = group * steps, token = 64 * first;
+    uint32_t tokens = c->pos - token, whole = c->pos / 64 - first;
+
+    tokens = tokens < 64 * steps ? tokens : 64 * steps;
+    whole = whole < steps ? whole : steps;
+    for (uint32_t s = 0; s < c->y->slabs; s++)
+        ld_half(c, 2 * buffer, key_at(c, s, 0), MUR_KV, k_cache_row(c, s, token),
+                tokens * slots(slab_width(c, s), c->y->options.terms.k));
+    ld_half(c, 2 * buffer + 1, values_at(c, buffer, 0), MUR_KV, v_cache_chunk(c, first),
+            whole * v_chunk_bytes(c));
+}
+
+static void whole_group(compiler *c, uint32_t group, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < c->chip->steps; i++)
+        whole_step(c, buffer, i, group == 0 && i == 0);
+}
+
+static void new_keys(compiler *c, uint32_t buffer)
+{
+    uint32_t row = c->pos % (64 * c->chip->steps), terms = c->y->options.terms.k;
+
+    for (uint32_t s = 0; s < c->y->slabs; s++) {
+        begin_acc_half(c, QUANT, 2 * buffer, 0);
+        quant(c, word_at(c, MUC_PLACE_KF) + 64 * s, c->y->head_width, c->m, slab_width(c, s),
+              MUR_W0 + buffer, key_at(c, s, row), terms);
+    }
+    for (uint32_t s = 0; s < c->y->slabs; s++)
+        st_half(c, 2 * buffer, key_at(c, s, row), k_cache_row(c, s, c->pos),
+                c->m * slots(slab_width(c, s), terms));
+}
+
+/* step e of those that hold tokens of this call, its scores being there: every token packs the
+ * values up to its own */
+static void present_values(compiler *c, uint32_t e, uint32_t half, uint32_t address)
 {
     uint32_t base = 64 * (c->pos / 64 + e), skip = base > c->pos ? base - c->pos : 0;
-    uint32_t rows = c->end - base < 64 ? c->end - base : 64, valid = c->pos + skip - base + 1;
+    uint32_t valid = c->pos + skip - base + 1;
 
-    scores(c, base, rows);
     smax(c, valid, skip, base == 0);
     for (uint32_t i = skip; i < c->m; i++, valid++) {
         uint32_t seen = valid < 64 ? valid : 64;
 
-        qpack(c, 64 * e, seen);
-        weigh_values(c, i * c->y->group, c->y->group, seen);
+        qpack(c, 64 * e, seen, half, address);
+        weigh_values(c, i * c->y->group, c->y->group, seen, half, address);
     }
+}
+
+static uint32_t present_rows(const compiler *c, uint32_t e)
+{
+    uint32_t base = 64 * (c->pos / 64 + e);
+
+    return c->end - base < 64 ? c->end - base : 64;
+}
+
+static int is_present(const compiler *c, uint32_t e)
+{
+    return 64 * (c->pos / 64 + e) < c->end;
+}
+
+static void finish(compiler *c, uint32_t half, uint32_t address)
+{
+    if (c->pos % 64 + c->m >= 64) {
+        qpack(c, 0, 64, half, address);
+        st_half(c, half, address, v_cache_chunk(c, c->pos / 64), v_chunk_bytes(c));
+    }
+    divide(c);
+}
+
+static void last_group(compiler *c, uint32_t group, uint32_t buffer)
+{
+    uint32_t steps = c->chip->steps, whole = c->pos / 64 - group * steps;
+    uint32_t packed = values_at(c, buffer, steps - 1);
+
+    new_keys(c, buffer);
+    for (uint32_t i = 0; i < whole; i++)
+        whole_step(c, buffer, i, group == 0 && i == 0);
+    for (uint32_t e = 0; is_present(c, e); e++) {
+        for (uint32_t s = 0; s < c->y->slabs; s++)
+            scores(c, s, 2 * buffer, key_at(c, s, 64 * (whole + e)), present_rows(c, e));
+        present_values(c, e, 2 * buffer + 1, packed);
+    }
+    finish(c, 2 * buffer + 1, packed);
+}
+
+/* Group 0 is loaded. The last one lies where group 0 did, whether or not that is the other buffer
+ * than that of the group before it. */
+static void groups(compiler *c)
+{
+    uint32_t a = c->turn, b = 1 - a, count = c->pos / 64 / c->chip->steps;
+    int done;
+
+    for (uint32_t g = 0; g < count / 2 * 2; g++) {
+        ld_group(c, g + 1, g % 2 ? a : b);
+        whole_group(c, g, g % 2 ? b : a);
+    }
+    done = before_last(c, HEAD_OR_O, a);
+    if (count % 2) {
+        whole_group(c, count - 1, a);
+        ld_group(c, count, a);
+    }
+    last_group(c, count, a);
+    after_last(c, HEAD_OR_O, done);
+}
+
+/* recompute: the keys of `rows` tokens from `token` to KC, with the weights that lie in W1, and the
+ * scores */
+static void scores_again(compiler *c, uint32_t token, uint32_t rows)
+{
+    uint32_t hd = c->y->head_width, terms = c->y->options.terms.x;
+    uint32_t row = slots(c->y->width, terms);
+    product x = { .src = MUR_I0,
+                  .saddr = at(c, MUC_PLACE_XC),
+                  .rows = rows,
+                  .k = c->y->width,
+                  .terms = terms,
+                  .spitch = row,
+                  .daddr = word_at(c, MUC_PLACE_KC),
+                  .dpitch = hd };
+    stream k = stream_of(c, MUC_MATRIX_K);
+
+    ld(c, MUR_I0, x.saddr, MUR_KV, x_cache_row(c, token), rows * row);
+    ld(c, MUR_GB, at(c, MUC_PLACE_TC), MUR_PARM, rope_row(c, token), 4 * hd * rows);
+    for (uint32_t i = 0; i < k.matrix->chunks; i++)
+        mm_chunk(c, &k, i, W1A + i, x);
+    rope(c, x.daddr, rows, 1, word_at(c, MUC_PLACE_TC));
+    for (uint32_t s = 0; s < c->y->slabs; s++) {
+        begin_acc_half(c, QUANT, W0A, 0);
+        quant(c, x.daddr + 64 * s, hd, rows, slab_width(c, s), MUR_W0, 0, c->y->options.terms.k);
+        scores(c, s, W0A, 0, rows);
+    }
+}
+
+static void attention_again(compiler *c)
+{
+    stream k = stream_of(c, MUC_MATRIX_K);
+    uint32_t packed = half_address(c, W0B);
+
+    for (uint32_t i = 0; i < k.matrix->chunks; i++)
+        ld_chunk(c, &k, i, W1A + i);
+    for (uint32_t chunk = 0; chunk < c->pos / 64; chunk++) {
+        scores_again(c, 64 * chunk, 64);
+        ld_half(c, W0B, packed, MUR_KV, v_cache_chunk(c, chunk), v_chunk_bytes(c));
+        smax(c, 64, 0, chunk == 0);
+        weigh_values(c, 0, c->m * c->y->group, 64, W0B, packed);
+    }
+    for (uint32_t e = 0; is_present(c, e); e++) {
+        scores_again(c, 64 * (c->pos / 64 + e), present_rows(c, e));
+        present_values(c, e, W0B, packed);
+    }
+    finish(c, W0B, packed);
+    after_last(c, HEAD_OR_O, 0);
 }
 
 static void attention(compiler *c)
 {
+    ld(c, MUR_GB, at(c, MUC_PLACE_VT), MUR_KV, v_tail_row(c, 0),
+       c->pos % 64 * 4 * c->y->head_width);
     queries(c);
-    if (!c->y->options.recompute)
-        keys(c);
-    values(c);
-    if (c->y->options.recompute) {
-        stream s = stream_of(c, MUC_MATRIX_K);
-
-        for (uint32_t i = 0; i < s.matrix->chunks; i++)
-            ld_chunk(c, &s, i, W1A + i);
-    }
-    for (uint32_t chunk = 0; chunk < c->pos / 64; chunk++)
-        past_chunk(c, chunk);
-    for (uint32_t e = 0; 64 * (c->pos / 64 + e) < c->end; e++)
-        present_chunk(c, e);
-    divide(c);
+    keys_and_values(c);
+    if (c->y->options.recompute)
+        attention_again(c);
+    else
+        groups(c);
 }
 
 /* ---- the layers ---- */
+
+static void ld_first(compiler *c, enum after what, uint32_t buffer)
+{
+    uint32_t heads = c->y->kv_heads;
+    stream o = stream_of(c, MUC_MATRIX_O), gate = stream_of(c, MUC_MATRIX_GATE),
+           down = stream_of(c, MUC_MATRIX_DOWN), q;
+
+    if (what == KV)
+        ld_kv(c, 0, buffer);
+    if (what == FIRST_GROUP)
+        ld_group(c, 0, buffer);
+    if (what == GATE)
+        ld_chunk(c, &gate, 0, 2 * buffer);
+    if (what == DOWN)
+        ld_chunk(c, &down, 0, 2 * buffer);
+    if (what == HEAD_OR_O && c->h + 1 == heads)
+        ld_chunk(c, &o, 0, 2 * buffer);
+    if (what == HEAD_OR_O && c->h + 1 < heads) {
+        q = stream_number(c, MUC_MATRIX_Q, head_number(c) + 1);
+        ld_chunk(c, &q, 0, 2 * buffer);
+    }
+    if (what == LAYER && c->l + 1 < c->y->layers) {
+        q = stream_number(c, MUC_MATRIX_Q, (c->l + 1) * heads);
+        ld_chunk(c, &q, 0, 2 * buffer);
+    }
+}
 
 static void ld_gains(compiler *c, uint32_t off)
 {
@@ -580,7 +783,7 @@ static void ld_gains(compiler *c, uint32_t off)
 
 /* RES += rows of k values in slots at `from` of I0, times a matrix */
 static void add_product(compiler *c, muc_matrix_kind kind, muc_uthinker_place from, uint32_t k,
-                        uint32_t terms)
+                        uint32_t terms, enum after what)
 {
     product x = { .src = MUR_I0,
                   .saddr = at(c, from),
@@ -592,10 +795,10 @@ static void add_product(compiler *c, muc_matrix_kind kind, muc_uthinker_place fr
                   .dpitch = c->y->width,
                   .acc = 1 };
 
-    stream_mm(c, kind, W1A, W1B, x);
+    stream_mm(c, kind, x, what);
 }
 
-static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t half, muc_uthinker_place to)
+static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t buffer, muc_uthinker_place to)
 {
     uint32_t terms = c->y->options.terms.f;
     product x = { .src = MUR_I1,
@@ -607,23 +810,26 @@ static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t half, muc_
                   .daddr = word_at(c, to),
                   .dpitch = chunk_columns(s, i) };
 
-    mm(c, &x, half, chunk_columns(s, i), chunk_bytes(s, i));
+    mm(c, &x, 2 * buffer, 0, chunk_columns(s, i), chunk_bytes(s, i));
 }
 
 static void feed_forward(compiler *c)
 {
     stream gate = stream_of(c, MUC_MATRIX_GATE), up = stream_of(c, MUC_MATRIX_UP);
+    uint32_t a = c->turn, b = 1 - a;
+    int done = 0;
 
-    ld_chunk(c, &gate, 0, W0A);
     for (uint32_t i = 0; i < gate.matrix->chunks; i++) {
-        ld_chunk(c, &up, i, W0B);
-        mm_ffn(c, &gate, i, W0A, MUC_PLACE_GA);
+        ld_chunk(c, &up, i, 2 * b);
+        mm_ffn(c, &gate, i, a, MUC_PLACE_GA);
         if (i + 1 < gate.matrix->chunks)
-            ld_chunk(c, &gate, i + 1, W0A);
-        mm_ffn(c, &up, i, W0B, MUC_PLACE_UP);
+            ld_chunk(c, &gate, i + 1, 2 * a);
+        else
+            done = before_last(c, DOWN, b);
+        mm_ffn(c, &up, i, b, MUC_PLACE_UP);
         glu(c, i * gate.matrix->chunk, chunk_columns(&gate, i));
     }
-    add_product(c, MUC_MATRIX_DOWN, MUC_PLACE_H, c->y->ffn_width, c->y->options.terms.h);
+    after_last(c, DOWN, done);
 }
 
 static void layer(compiler *c)
@@ -631,26 +837,30 @@ static void layer(compiler *c)
     const muc_uthinker_terms *terms = &c->y->options.terms;
     uint32_t d = c->y->width, width = c->y->heads * c->y->head_width;
 
-    ld_gains(c, c->y->gain_attention + 4 * d * c->l);
     norm(c, 0, c->m, MUR_I0, at(c, MUC_PLACE_X), terms->x);
     if (c->y->options.recompute)
         st(c, MUR_I0, at(c, MUC_PLACE_X), MUR_KV, x_cache_row(c, c->pos),
            c->m * slots(d, terms->x));
     for (c->h = 0; c->h < c->y->kv_heads; c->h++)
         attention(c);
-    begin_acc(c, QUANT);
-    quant(c, word_at(c, MUC_PLACE_AT), width, c->m, width, MUR_I0, at(c, MUC_PLACE_A), terms->o);
-    add_product(c, MUC_MATRIX_O, MUC_PLACE_A, width, terms->o);
     ld_gains(c, c->y->gain_ffn + 4 * d * c->l);
+    begin_acc(c, QUANT, 0);
+    quant(c, word_at(c, MUC_PLACE_AT), width, c->m, width, MUR_I0, at(c, MUC_PLACE_A), terms->o);
+    add_product(c, MUC_MATRIX_O, MUC_PLACE_A, width, terms->o, GATE);
     norm(c, 0, c->m, MUR_I1, at(c, MUC_PLACE_N), terms->f);
     feed_forward(c);
+    if (c->l + 1 < c->y->layers)
+        ld_gains(c, c->y->gain_attention + 4 * d * (c->l + 1));
+    else
+        ld_gains(c, c->y->gain_final);
+    add_product(c, MUC_MATRIX_DOWN, MUC_PLACE_H, c->y->ffn_width, terms->h, LAYER);
 }
 
 static void embedding(compiler *c)
 {
     const muc_uthinker_layout *y = c->y;
 
-    begin(c, EMBED, 0, (uint32_t)-1);
+    begin(c, EMBED, 0, (uint32_t)NO_TOKEN);
     set(c, EMBED_seq, y->matrix[MUC_MATRIX_EMBEDDING].offset);
     set(c, EMBED_k, y->width);
     set(c, EMBED_rows, c->m);
@@ -662,7 +872,7 @@ static void embedding(compiler *c)
        4 * (uint64_t)y->head_width * c->m);
 }
 
-/* the last token's logits, through W0a and W1a */
+/* the last token's logits */
 static void head(compiler *c)
 {
     uint32_t terms = c->y->options.terms.l;
@@ -674,29 +884,40 @@ static void head(compiler *c)
                   .terms = terms,
                   .spitch = slots(c->y->width, terms),
                   .daddr = word_at(c, MUC_PLACE_LG),
-                  .dpitch = s.matrix->chunk };
+                  .dpitch = s.matrix->chunk,
+                  .shared = 1 };
 
-    ld_gains(c, c->y->gain_final);
+    ld_chunk(c, &s, 0, 2 * c->turn);
     norm(c, c->m - 1, 1, MUR_I1, at(c, MUC_PLACE_N), terms);
-    ld_chunk(c, &s, 0, W0A);
     for (uint32_t i = 0; i < s.matrix->chunks; i++) {
-        uint32_t columns = chunk_columns(&s, i);
+        uint32_t columns = chunk_columns(&s, i), here = c->turn;
 
+        c->turn = 1 - here;
         if (i + 1 < s.matrix->chunks)
-            ld_chunk(c, &s, i + 1, i % 2 ? W0A : W1A);
-        mm(c, &x, i % 2 ? W1A : W0A, columns, chunk_bytes(&s, i));
+            ld_chunk(c, &s, i + 1, 2 * c->turn);
+        mm(c, &x, 2 * here, 0, columns, chunk_bytes(&s, i));
         st(c, MUR_GB, at(c, MUC_PLACE_LG), MUR_IO, c->y->logits + 4 * i * s.matrix->chunk,
            4 * columns);
     }
 }
 
-void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t pos, uint32_t m,
-                             static_uthinker_sink *sink, void *arg)
+void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode, uint32_t pos,
+                             uint32_t m, static_uthinker_sink *sink, void *arg)
 {
-    compiler c = { .y = layout, .pos = pos, .m = m, .end = pos + m, .sink = sink, .arg = arg };
+    compiler c = { .y = layout,
+                   .chip = decode ? &layout->decode : &layout->prefill,
+                   .pos = pos,
+                   .m = m,
+                   .end = pos + m,
+                   .sink = sink,
+                   .arg = arg };
+    stream q = stream_of(&c, MUC_MATRIX_Q);
 
+    ld_chunk(&c, &q, 0, W0A);
     embedding(&c);
+    ld_gains(&c, layout->gain_attention);
     for (c.l = 0; c.l < layout->layers; c.l++)
         layer(&c);
+    c.l = c.h = 0;
     head(&c);
 }

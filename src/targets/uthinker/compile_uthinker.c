@@ -307,13 +307,9 @@ static void add_place(muc_report *report, const char *place, uint64_t bytes, uin
 static void add_memory(muc_report *report, const muc_uthinker_layout *layout, uint64_t program)
 {
     muc_report_begin_table(report, "memory");
-    for (unsigned b = 0; b < MUR_BUFFERS; b++) {
-        /* of W0 and W1 the layout counts the fuller half */
-        unsigned halves = b == MUR_W0 || b == MUR_W1 ? 2 : 1;
-
-        add_place(report, muc_uthinker_buffer_name((enum mur_buffer)b),
-                  (uint64_t)layout->used_bytes[b] * halves, layout->machine.buffer_bytes[b]);
-    }
+    for (unsigned b = 0; b < MUR_BUFFERS; b++)
+        add_place(report, muc_uthinker_buffer_name((enum mur_buffer)b), layout->used_bytes[b],
+                  layout->machine.buffer_bytes[b]);
     add_place(report, "flash", program, layout->machine.flash_bytes);
     add_place(report, "DRAM", (uint64_t)layout->kv_bytes + layout->io_bytes,
               layout->machine.dram_bytes);

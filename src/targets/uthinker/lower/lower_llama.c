@@ -11,366 +11,193 @@
 
 #include <string.h>
 
-#include "targets/uthinker/lower/schedule_instructions.h"
-
-/* ---- stream(kind, halves a b, body) ---- */
-
-/* What follows the load of chunk number `chunk`; right: its columns, where they lie. */
-typedef void stream_body(lowering *lo, muc_expr chunk, const right_operand *right);
-
-static muc_expr chunk_index(lowering *lo, muc_matrix_kind kind, muc_expr chunk)
-{
-    const muc_uthinker_matrix *matrix = &lo->y->matrix[kind];
-    muc_expr stream = matrix->streams > 1 ? lo->stream : lo->l;
-
-    /* the embedding and the head have one matrix, whatever the layers */
-    if (kind == MUC_MATRIX_EMBEDDING || kind == MUC_MATRIX_HEAD)
-        return chunk;
-    return add(lo, times(lo, stream, matrix->chunks), chunk);
-}
-
-static void load_chunk(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t half)
-{
-    muc_expr index = chunk_index(lo, kind, chunk);
-    uint32_t table = lo->tables[kind];
-
-    muc_schedule_load_half(lo, half, MUR_WGTS,
-                           muc_expr_lookup(lo->pool, MUC_EXPR_TABLE, table, index),
-                           muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, table, index));
-}
-
-static right_operand chunk_in(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t half,
-                              bool last)
-{
-    const muc_uthinker_matrix *matrix = &lo->y->matrix[kind];
-    uint32_t cols = last ? matrix->n - matrix->chunk * (matrix->chunks - 1) : matrix->chunk;
-    right_operand right = { half, num(lo, cols),
-                            muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, lo->tables[kind],
-                                            chunk_index(lo, kind, chunk)) };
-
-    return right;
-}
-
-static void run_chunk(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t half, bool last,
-                      stream_body *body)
-{
-    right_operand right = chunk_in(lo, kind, chunk, half, last);
-
-    body(lo, chunk, &right);
-}
-
-static void stream(lowering *lo, muc_matrix_kind kind, const char *variable, uint32_t a, uint32_t b,
-                   stream_body *body)
-{
-    uint32_t chunks = lo->y->matrix[kind].chunks;
-    muc_expr pair;
-
-    load_chunk(lo, kind, num(lo, 0), a);
-    if (muc_schedule_begin_for(lo, variable, num(lo, (chunks - 1) / 2), &pair)) {
-        muc_expr even = times(lo, pair, 2), odd = add_num(lo, even, 1);
-
-        load_chunk(lo, kind, odd, b);
-        run_chunk(lo, kind, even, a, false, body);
-        load_chunk(lo, kind, add_num(lo, even, 2), a);
-        run_chunk(lo, kind, odd, b, false, body);
-        muc_ir_end_for(&lo->ir);
-    }
-    if (chunks % 2) {
-        run_chunk(lo, kind, num(lo, chunks - 1), a, true, body);
-        return;
-    }
-    load_chunk(lo, kind, num(lo, chunks - 1), b);
-    run_chunk(lo, kind, num(lo, chunks - 2), a, false, body);
-    run_chunk(lo, kind, num(lo, chunks - 1), b, true, body);
-}
-
-/* MM of a chunk to the same columns of a place in GB, from row `first` on */
-static void mm_columns(lowering *lo, const left_operand *left, const right_operand *right,
-                       muc_matrix_kind kind, muc_expr chunk, muc_uthinker_place to, muc_expr first,
-                       uint64_t pitch, bool acc)
-{
-    muc_expr row = add_num(lo, times(lo, first, pitch), word(lo, to));
-
-    muc_schedule_mm(lo, left, right, add(lo, row, times(lo, chunk, lo->y->matrix[kind].chunk)),
-                    num(lo, pitch), acc);
-}
+#include "targets/uthinker/lower/lower_attention.h"
 
 /* ---- Q, K, V ---- */
 
-static void project_x(lowering *lo, muc_expr chunk, const right_operand *right,
-                      muc_matrix_kind kind, muc_uthinker_place to, muc_expr first, uint64_t pitch)
+static void project_x(lowering *lo, muc_matrix_kind kind, muc_expr chunk,
+                      const right_operand *right, muc_uthinker_place to, muc_expr first,
+                      uint64_t pitch)
 {
     left_operand x =
         muc_schedule_rows_of(lo, MUC_PLACE_X, lo->m, lo->y->width, lo->y->options.terms.x);
 
-    mm_columns(lo, &x, right, kind, chunk, to, first, pitch, false);
+    muc_schedule_mm_columns(lo, &x, right, kind, chunk, to, first, pitch, false);
 }
 
-static void q_body(lowering *lo, muc_expr chunk, const right_operand *right)
+static void load_q(lowering *lo, muc_expr chunk, uint32_t buffer)
 {
-    project_x(lo, chunk, right, MUC_MATRIX_Q, MUC_PLACE_QF, num(lo, 0),
+    lo->stage = "Q";
+    muc_schedule_load_chunk(lo, MUC_MATRIX_Q, chunk, 2 * buffer);
+}
+
+static void q_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
+{
+    right_operand right = muc_schedule_chunk_in(lo, MUC_MATRIX_Q, chunk, 2 * buffer, last);
+
+    lo->stage = "Q";
+    project_x(lo, MUC_MATRIX_Q, chunk, &right, MUC_PLACE_QF, num(lo, 0),
               (uint64_t)lo->y->group * lo->y->head_width);
 }
 
-static void k_body(lowering *lo, muc_expr chunk, const right_operand *right)
+/* a chunk of K to a buffer's first half, one of V to its second; recompute: V alone */
+static void load_kv(lowering *lo, muc_expr chunk, uint32_t buffer)
 {
-    project_x(lo, chunk, right, MUC_MATRIX_K, MUC_PLACE_KF, num(lo, 0), lo->y->head_width);
+    lo->stage = "K";
+    if (!lo->y->options.recompute)
+        muc_schedule_load_chunk(lo, MUC_MATRIX_K, chunk, 2 * buffer);
+    lo->stage = "V";
+    muc_schedule_load_chunk(lo, MUC_MATRIX_V, chunk, 2 * buffer + 1);
 }
 
-static void v_body(lowering *lo, muc_expr chunk, const right_operand *right)
+static void kv_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
 {
-    project_x(lo, chunk, right, MUC_MATRIX_V, MUC_PLACE_VT, lo->in, lo->y->head_width);
+    uint32_t hd = lo->y->head_width;
+    right_operand k = muc_schedule_chunk_in(lo, MUC_MATRIX_K, chunk, 2 * buffer, last);
+    right_operand v = muc_schedule_chunk_in(lo, MUC_MATRIX_V, chunk, 2 * buffer + 1, last);
+
+    lo->stage = "K";
+    if (!lo->y->options.recompute)
+        project_x(lo, MUC_MATRIX_K, chunk, &k, MUC_PLACE_KF, num(lo, 0), hd);
+    lo->stage = "V";
+    project_x(lo, MUC_MATRIX_V, chunk, &v, MUC_PLACE_VT, lo->in, hd);
+}
+
+static void load_first_kv(lowering *lo, uint32_t buffer)
+{
+    load_kv(lo, num(lo, 0), buffer);
 }
 
 static void lower_q(lowering *lo)
 {
+    const chunk_stream q = {
+        "q_pair", lo->y->matrix[MUC_MATRIX_Q].chunks, load_q, q_body, { load_first_kv, false }
+    };
     uint32_t hd = lo->y->head_width;
 
+    muc_schedule_stream(lo, &q);
     lo->stage = "Q";
-    stream(lo, MUC_MATRIX_Q, "q_pair", W0A, W0B, q_body);
     muc_schedule_rope(lo, MUC_PLACE_QF, MUC_PLACE_TB, lo->m, lo->y->group);
     muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q);
 }
 
-/* where token row `row` of slab s of this layer's and head's K cache lies */
-static muc_expr key_offset(lowering *lo, uint32_t s, muc_expr row)
+static uint64_t value_row(const lowering *lo)
 {
-    uint32_t terms = lo->y->options.terms.k;
-    uint64_t padded = lo->y->padded_context;
-    muc_expr head = times(lo, lo->stream, padded * slots(lo->y->head_width, terms));
-    muc_expr in_slab = times(lo, row, slots(muc_uthinker_slab(lo->y, s), terms));
-
-    return add_num(lo, add(lo, head, in_slab),
-                   lo->y->k_cache + padded * slots(lo->y->machine.tile_k * s, terms));
+    return 4 * (uint64_t)lo->y->head_width;
 }
 
-static void lower_k(lowering *lo)
+static muc_expr value_tail(lowering *lo)
 {
-    lo->stage = "K";
-    stream(lo, MUC_MATRIX_K, "k_pair", W1A, W1B, k_body);
-    muc_schedule_rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
-    for (uint32_t s = 0; s < lo->y->slabs; s++) {
-        uint32_t w = muc_uthinker_slab(lo->y, s);
-
-        muc_schedule_quant_keys(lo, MUC_PLACE_KF, lo->m, s, W1B);
-        muc_schedule_store_half(lo, W1B, key_offset(lo, s, lo->pos),
-                                times(lo, lo->m, slots(w, lo->y->options.terms.k)));
-    }
+    return add_num(lo, times(lo, lo->stream, lo->tokens * value_row(lo)), lo->y->v_tail);
 }
 
-static uint64_t value_chunk_bytes(const lowering *lo)
+static void load_values(lowering *lo)
 {
-    return lo->y->head_width * slots(lo->tokens, lo->y->options.terms.v);
-}
-
-static muc_expr value_offset(lowering *lo, muc_expr chunk)
-{
-    uint64_t bytes = value_chunk_bytes(lo);
-    muc_expr head = times(lo, lo->stream, lo->y->padded_context / lo->tokens * bytes);
-
-    return add_num(lo, add(lo, head, times(lo, chunk, bytes)), lo->y->v_cache);
-}
-
-static void lower_v(lowering *lo)
-{
-    uint64_t row = 4 * (uint64_t)lo->y->head_width;
-    muc_expr tail = add_num(lo, times(lo, lo->stream, lo->tokens * row), lo->y->v_tail);
-    muc_expr after = add(lo, lo->in, lo->m), finished = muc_expr_div(lo->pool, after, lo->tokens),
-             s;
-
     lo->stage = "V";
-    muc_schedule_load_place(lo, MUC_PLACE_VT, MUR_KV, tail, times(lo, lo->in, row));
-    stream(lo, MUC_MATRIX_V, "v_pair", W1A, W1B, v_body);
-    if (muc_schedule_begin_for(lo, "finish", finished, NULL)) {
-        muc_schedule_pack_values(lo, num(lo, 0), num(lo, lo->tokens));
-        muc_schedule_store_half(lo, W0B, value_offset(lo, lo->past),
-                                num(lo, value_chunk_bytes(lo)));
-        muc_ir_end_for(&lo->ir);
-    }
+    muc_schedule_load_place(lo, MUC_PLACE_VT, MUR_KV, value_tail(lo),
+                            times(lo, lo->in, value_row(lo)));
+}
+
+static void store_values(lowering *lo)
+{
+    uint64_t row = value_row(lo);
+    muc_expr after = add(lo, lo->in, lo->m), s;
+
     /* s is 64 or pos % 64, written so that both can be seen to be at most 64; never more than m
      * rows are stored, which the intervals of their ends do not tell */
-    s = muc_expr_max(lo->pool, times(lo, finished, lo->tokens), lo->in);
-    muc_schedule_store_place(lo, MUC_PLACE_VT,
-                             add_num(lo, times(lo, s, row), lo->y->address[MUC_PLACE_VT]), MUR_KV,
-                             add(lo, tail, times(lo, muc_expr_mod(lo->pool, s, lo->tokens), row)),
-                             times(lo, at_most(lo, less(lo, after, s), lo->m), row));
+    s = muc_expr_max(lo->pool, times(lo, muc_expr_div(lo->pool, after, lo->tokens), lo->tokens),
+                     lo->in);
+    lo->stage = "V";
+    muc_schedule_store_place(
+        lo, MUC_PLACE_VT, add_num(lo, times(lo, s, row), lo->chip->address[MUC_PLACE_VT]), MUR_KV,
+        add(lo, value_tail(lo), times(lo, muc_expr_mod(lo->pool, s, lo->tokens), row)),
+        times(lo, at_most(lo, less(lo, after, s), lo->m), row));
 }
 
-/* ---- attention ---- */
-
-/* Recompute attention: keys of n tokens from token `base` on, from the X cache to GB.KC. */
-static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
+static void lower_kv(lowering *lo)
 {
-    const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_K];
-    uint32_t hd = lo->y->head_width, terms = lo->y->options.terms.x;
-    uint64_t x_row = slots(lo->y->width, terms), rope_row = 4 * (uint64_t)hd;
-    muc_expr token = add(lo, times(lo, lo->l, lo->y->padded_context), base);
-    left_operand xc = muc_schedule_rows_of(lo, MUC_PLACE_XC, n, lo->y->width, terms);
+    const chunk_stream kv = { "kv_pair",
+                              lo->y->matrix[MUC_MATRIX_V].chunks,
+                              load_kv,
+                              kv_body,
+                              { lo->y->options.recompute ? NULL : muc_schedule_load_first_group,
+                                false } };
 
-    lo->stage = "K'";
-    muc_schedule_load_place(lo, MUC_PLACE_XC, MUR_KV,
-                            add_num(lo, times(lo, token, x_row), lo->y->x_cache),
-                            times(lo, n, x_row));
-    muc_schedule_load_place(lo, MUC_PLACE_TC, MUR_PARM,
-                            add_num(lo, times(lo, base, rope_row), lo->y->rope),
-                            times(lo, n, rope_row));
-    for (uint32_t c = 0; c < matrix->chunks; c++) {
-        right_operand right =
-            chunk_in(lo, MUC_MATRIX_K, num(lo, c), W1A + c, c + 1 == matrix->chunks);
-
-        mm_columns(lo, &xc, &right, MUC_MATRIX_K, num(lo, c), MUC_PLACE_KC, num(lo, 0), hd, false);
-    }
-    muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
-}
-
-/* QK: scores of all queries with n tokens from token `base` on, to GB.SC */
-static void lower_scores(lowering *lo, muc_expr base, muc_expr n)
-{
-    const muc_uthinker_terms *terms = &lo->y->options.terms;
-
-    if (lo->y->options.recompute)
-        recompute_keys(lo, base, n);
-    lo->stage = "QK";
-    for (uint32_t s = 0; s < lo->y->slabs; s++) {
-        uint32_t w = muc_uthinker_slab(lo->y, s);
-        right_operand right = { W0A, n, times(lo, n, slots(w, terms->k)) };
-        left_operand q = muc_schedule_rows_of(lo, MUC_PLACE_Q, lo->mG, lo->y->head_width, terms->q);
-
-        if (lo->y->options.recompute)
-            muc_schedule_quant_keys(lo, MUC_PLACE_KC, n, s, W0A);
-        else
-            muc_schedule_load_half(lo, W0A, MUR_KV, key_offset(lo, s, base), right.wlen);
-        q.addr = add_num(lo, q.addr, slots(lo->y->machine.tile_k * s, terms->q));
-        q.k = num(lo, w);
-        muc_schedule_mm(lo, &q, &right, num(lo, word(lo, MUC_PLACE_SC)), num(lo, lo->tokens),
-                        s > 0);
-    }
-}
-
-static void lower_softmax(lowering *lo, muc_expr valid, muc_expr skip, muc_expr first)
-{
-    const muc_uthinker_terms *terms = &lo->y->options.terms;
-
-    EMIT(lo, SMAX, NO_HALF, FIELD(SMAX, saddr, num(lo, word(lo, MUC_PLACE_SC))),
-         FIELD(SMAX, rows, lo->mG), FIELD(SMAX, taddr, num(lo, word(lo, MUC_PLACE_ML))),
-         FIELD(SMAX, group, num(lo, lo->y->group)),
-         FIELD(SMAX, oaddr, num(lo, word(lo, MUC_PLACE_OA))), FIELD(SMAX, skip, skip),
-         FIELD(SMAX, daddr, num(lo, lo->y->address[MUC_PLACE_P])),
-         FIELD(SMAX, dst, num(lo, muc_uthinker_place_buffer(MUC_PLACE_P))),
-         FIELD(SMAX, terms, num(lo, terms->p)), FIELD(SMAX, first, first),
-         FIELD(SMAX, k, num(lo, lo->y->head_width)), FIELD(SMAX, valid, valid),
-         FIELD(SMAX, scale, num(lo, lo->y->scale)),
-         FIELD(SMAX, dpitch, num(lo, slots(lo->tokens, terms->p))));
-}
-
-/* PV: `rows` rows of P from row `first` on, over `tokens` tokens in W0b, added to GB.OA */
-static void lower_pv(lowering *lo, muc_expr first, muc_expr rows, muc_expr tokens)
-{
-    uint32_t hd = lo->y->head_width;
-    left_operand p =
-        muc_schedule_rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
-    right_operand right = { W0B, num(lo, hd), num(lo, value_chunk_bytes(lo)) };
-
-    p.addr = add(lo, p.addr, times(lo, first, p.pitch));
-    p.k = tokens;
-    muc_schedule_mm(lo, &p, &right, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_OA)),
-                    num(lo, hd), true);
-}
-
-static void lower_past(lowering *lo)
-{
-    muc_expr c, whole = num(lo, lo->tokens);
-
-    if (!muc_schedule_begin_for(lo, "c", lo->past, &c))
-        return;
-    lower_scores(lo, times(lo, c, lo->tokens), whole);
-    lo->stage = "PV";
-    muc_schedule_load_half(lo, W0B, MUR_KV, value_offset(lo, c), num(lo, value_chunk_bytes(lo)));
-    lower_softmax(lo, whole, num(lo, 0), muc_expr_eq(lo->pool, c, num(lo, 0)));
-    lower_pv(lo, num(lo, 0), lo->mG, whole);
-    muc_ir_end_for(&lo->ir);
-}
-
-/* the chunks that hold this call's tokens: each query sees the values up to its own */
-static void lower_present(lowering *lo)
-{
-    muc_expr e, j, chunk, base, i0, valid, row, offset;
-
-    /* (end - 1) / 64 - pos / 64 + 1, of which an interval would not know that it is 1 or 2 */
-    if (!muc_schedule_begin_for(
-            lo, "e",
-            add_num(
-                lo,
-                muc_expr_div(lo->pool, less(lo, add(lo, lo->in, lo->m), num(lo, 1)), lo->tokens),
-                1),
-            &e))
-        return;
-    /* the MIN changes nothing: no token of this call is beyond the context */
-    chunk = at_most(lo, add(lo, lo->past, e), num(lo, lo->y->padded_context / lo->tokens - 1));
-    base = times(lo, chunk, lo->tokens);
-    offset = times(lo, e, lo->tokens);
-    i0 = less(lo, offset, lo->in);
-    valid = add_num(lo, less(lo, lo->in, offset), 1);
-    lower_scores(lo, base, at_most(lo, less(lo, lo->end, base), num(lo, lo->tokens)));
-    lo->stage = "PV";
-    lower_softmax(lo, valid, i0, muc_expr_eq(lo->pool, chunk, num(lo, 0)));
-    if (muc_schedule_begin_for(lo, "j", less(lo, lo->m, i0), &j)) {
-        muc_expr tokens = at_most(lo, add(lo, valid, j), num(lo, lo->tokens));
-
-        muc_schedule_pack_values(lo, offset, tokens);
-        /* again a MIN for the intervals alone */
-        row = at_most(lo, add(lo, i0, j), num(lo, lo->y->options.rows - 1));
-        lower_pv(lo, times(lo, row, lo->y->group), num(lo, lo->y->group), tokens);
-        muc_ir_end_for(&lo->ir);
-    }
-    muc_ir_end_for(&lo->ir);
-}
-
-static void lower_attention(lowering *lo)
-{
-    uint32_t hd = lo->y->head_width, group = lo->y->group;
-    const muc_uthinker_matrix *k = &lo->y->matrix[MUC_MATRIX_K];
-
-    lo->stage = "K'";
-    for (uint32_t c = 0; lo->y->options.recompute && c < k->chunks; c++)
-        load_chunk(lo, MUC_MATRIX_K, num(lo, c), W1A + c);
-    lower_past(lo);
-    lower_present(lo);
-    EMIT(lo, DIV, NO_HALF, FIELD(DIV, saddr, num(lo, word(lo, MUC_PLACE_OA))),
-         FIELD(DIV, rows, lo->mG), FIELD(DIV, taddr, num(lo, word(lo, MUC_PLACE_ML))),
-         FIELD(DIV, group, num(lo, group)),
-         FIELD(DIV, daddr,
-               add_num(lo, times(lo, lo->h, (uint64_t)group * hd), word(lo, MUC_PLACE_AT))),
-         FIELD(DIV, k, num(lo, hd)), FIELD(DIV, dpitch, num(lo, (uint64_t)lo->y->heads * hd)));
+    muc_schedule_stream(lo, &kv);
+    lo->stage = "K";
+    if (!lo->y->options.recompute)
+        muc_schedule_rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
+    store_values(lo);
 }
 
 /* ---- O, gate and up, down, head ---- */
 
-static void o_body(lowering *lo, muc_expr chunk, const right_operand *right)
+static void load_o(lowering *lo, muc_expr chunk, uint32_t buffer)
+{
+    lo->stage = "O";
+    muc_schedule_load_chunk(lo, MUC_MATRIX_O, chunk, 2 * buffer);
+}
+
+static void add_to_residual(lowering *lo, muc_matrix_kind kind, const left_operand *left,
+                            muc_expr chunk, bool last, uint32_t buffer)
+{
+    right_operand right = muc_schedule_chunk_in(lo, kind, chunk, 2 * buffer, last);
+
+    muc_schedule_mm_columns(lo, left, &right, kind, chunk, MUC_PLACE_RES, num(lo, 0), lo->y->width,
+                            true);
+}
+
+static void o_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
 {
     uint32_t k = lo->y->heads * lo->y->head_width;
     left_operand a = muc_schedule_rows_of(lo, MUC_PLACE_A, lo->m, k, lo->y->options.terms.o);
 
-    mm_columns(lo, &a, right, MUC_MATRIX_O, chunk, MUC_PLACE_RES, num(lo, 0), lo->y->width, true);
+    lo->stage = "O";
+    add_to_residual(lo, MUC_MATRIX_O, &a, chunk, last, buffer);
+}
+
+static void load_gain(lowering *lo, uint32_t gains, muc_expr row)
+{
+    uint64_t bytes = 4 * (uint64_t)lo->y->width;
+
+    lo->stage = "NORM";
+    muc_schedule_load_place(lo, MUC_PLACE_GN, MUR_PARM, add_num(lo, times(lo, row, bytes), gains),
+                            num(lo, bytes));
+}
+
+static void load_gate(lowering *lo, muc_expr chunk, uint32_t buffer)
+{
+    lo->stage = "UP+GATE";
+    muc_schedule_load_chunk(lo, MUC_MATRIX_GATE, chunk, 2 * buffer);
+}
+
+static void load_first_gate(lowering *lo, uint32_t buffer)
+{
+    load_gate(lo, num(lo, 0), buffer);
 }
 
 static void lower_o(lowering *lo)
 {
+    const chunk_stream o = {
+        "o_pair", lo->y->matrix[MUC_MATRIX_O].chunks, load_o, o_body, { load_first_gate, false }
+    };
     uint32_t k = lo->y->heads * lo->y->head_width;
 
+    load_gain(lo, lo->y->gain_ffn, lo->l);
     lo->stage = "O";
     muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o);
-    stream(lo, MUC_MATRIX_O, "o_pair", W1A, W1B, o_body);
+    muc_schedule_stream(lo, &o);
 }
 
-static void gate_or_up(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t half, bool last,
-                       muc_uthinker_place to)
+static void gate_or_up(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t buffer,
+                       bool last, muc_uthinker_place to)
 {
-    right_operand right = chunk_in(lo, kind, chunk, half, last);
+    right_operand right = muc_schedule_chunk_in(lo, kind, chunk, 2 * buffer, last);
     left_operand n =
         muc_schedule_rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->y->options.terms.f);
 
-    muc_schedule_mm(lo, &n, &right, num(lo, word(lo, to)), right.cols, false);
+    lo->stage = "UP+GATE";
+    muc_schedule_mm(lo, &n, &right, to, num(lo, word(lo, to)), right.cols, false);
 }
 
 static void glu(lowering *lo, muc_expr chunk, uint32_t cols)
@@ -378,42 +205,64 @@ static void glu(lowering *lo, muc_expr chunk, uint32_t cols)
     uint32_t terms = lo->y->options.terms.h;
     uint64_t chunk_bytes = slots(lo->y->matrix[MUC_MATRIX_GATE].chunk, terms);
 
+    lo->stage = "UP+GATE";
     EMIT(lo, GLU, NO_HALF, FIELD(GLU, saddr, num(lo, word(lo, MUC_PLACE_GA))),
          FIELD(GLU, rows, lo->m), FIELD(GLU, uaddr, num(lo, word(lo, MUC_PLACE_UP))),
          FIELD(GLU, dst, num(lo, muc_uthinker_place_buffer(MUC_PLACE_H))),
          FIELD(GLU, terms, num(lo, terms)),
-         FIELD(GLU, daddr, add_num(lo, times(lo, chunk, chunk_bytes), lo->y->address[MUC_PLACE_H])),
+         FIELD(GLU, daddr,
+               add_num(lo, times(lo, chunk, chunk_bytes), lo->chip->address[MUC_PLACE_H])),
          FIELD(GLU, k, num(lo, cols)), FIELD(GLU, dpitch, num(lo, slots(lo->y->ffn_width, terms))));
+}
+
+static void load_up(lowering *lo, muc_expr chunk, uint32_t buffer)
+{
+    lo->stage = "UP+GATE";
+    muc_schedule_load_chunk(lo, MUC_MATRIX_UP, chunk, 2 * buffer);
+}
+
+static void load_down(lowering *lo, muc_expr chunk, uint32_t buffer)
+{
+    lo->stage = "DN";
+    muc_schedule_load_chunk(lo, MUC_MATRIX_DOWN, chunk, 2 * buffer);
+}
+
+static void load_first_down(lowering *lo, uint32_t buffer)
+{
+    load_down(lo, num(lo, 0), buffer);
 }
 
 static void lower_gate_up(lowering *lo)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_GATE];
+    const next_stage next = { load_first_down, false };
+    uint32_t a = lo->buffer, b = 1 - a;
     muc_expr c, last = num(lo, matrix->chunks - 1);
+    bool begun;
 
-    lo->stage = "UP+GATE";
-    load_chunk(lo, MUC_MATRIX_GATE, num(lo, 0), W0A);
     if (muc_schedule_begin_for(lo, "f", last, &c)) {
-        load_chunk(lo, MUC_MATRIX_UP, c, W0B);
-        gate_or_up(lo, MUC_MATRIX_GATE, c, W0A, false, MUC_PLACE_GA);
-        load_chunk(lo, MUC_MATRIX_GATE, add_num(lo, c, 1), W0A);
-        gate_or_up(lo, MUC_MATRIX_UP, c, W0B, false, MUC_PLACE_UP);
+        load_up(lo, c, b);
+        gate_or_up(lo, MUC_MATRIX_GATE, c, a, false, MUC_PLACE_GA);
+        load_gate(lo, add_num(lo, c, 1), a);
+        gate_or_up(lo, MUC_MATRIX_UP, c, b, false, MUC_PLACE_UP);
         glu(lo, c, matrix->chunk);
         muc_ir_end_for(&lo->ir);
     }
-    load_chunk(lo, MUC_MATRIX_UP, last, W0B);
-    gate_or_up(lo, MUC_MATRIX_GATE, last, W0A, true, MUC_PLACE_GA);
-    gate_or_up(lo, MUC_MATRIX_UP, last, W0B, true, MUC_PLACE_UP);
+    load_up(lo, last, b);
+    gate_or_up(lo, MUC_MATRIX_GATE, last, a, true, MUC_PLACE_GA);
+    begun = muc_schedule_begin_last(lo, &next, b);
+    gate_or_up(lo, MUC_MATRIX_UP, last, b, true, MUC_PLACE_UP);
     glu(lo, last, matrix->n - matrix->chunk * (matrix->chunks - 1));
+    muc_schedule_end_last(lo, &next, b, begun);
 }
 
-static void down_body(lowering *lo, muc_expr chunk, const right_operand *right)
+static void down_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
 {
     left_operand h =
         muc_schedule_rows_of(lo, MUC_PLACE_H, lo->m, lo->y->ffn_width, lo->y->options.terms.h);
 
-    mm_columns(lo, &h, right, MUC_MATRIX_DOWN, chunk, MUC_PLACE_RES, num(lo, 0), lo->y->width,
-               true);
+    lo->stage = "DN";
+    add_to_residual(lo, MUC_MATRIX_DOWN, &h, chunk, last, buffer);
 }
 
 static muc_matrix_kind head_kind(const lowering *lo)
@@ -421,27 +270,28 @@ static muc_matrix_kind head_kind(const lowering *lo)
     return lo->y->tied ? MUC_MATRIX_EMBEDDING : MUC_MATRIX_HEAD;
 }
 
-static void head_body(lowering *lo, muc_expr chunk, const right_operand *right)
+static void load_head(lowering *lo, muc_expr chunk, uint32_t buffer)
+{
+    lo->stage = "LM head";
+    muc_schedule_load_chunk(lo, head_kind(lo), chunk, 2 * buffer);
+}
+
+static void head_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
 {
     uint32_t columns = lo->y->matrix[head_kind(lo)].chunk;
+    right_operand right = muc_schedule_chunk_in(lo, head_kind(lo), chunk, 2 * buffer, last);
     left_operand n =
         muc_schedule_rows_of(lo, MUC_PLACE_N, num(lo, 1), lo->y->width, lo->y->options.terms.l);
 
-    muc_schedule_mm(lo, &n, right, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns), false);
-    muc_schedule_store_place(lo, MUC_PLACE_LG, num(lo, lo->y->address[MUC_PLACE_LG]), MUR_IO,
+    lo->stage = "LM head";
+    muc_schedule_mm(lo, &n, &right, MUC_PLACE_LG, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns),
+                    false);
+    muc_schedule_store_place(lo, MUC_PLACE_LG, num(lo, lo->chip->address[MUC_PLACE_LG]), MUR_IO,
                              add_num(lo, times(lo, chunk, 4 * (uint64_t)columns), lo->y->logits),
-                             times(lo, right->cols, 4));
+                             times(lo, right.cols, 4));
 }
 
 /* ---- the whole ---- */
-
-static void load_gain(lowering *lo, uint32_t gains, muc_expr layer)
-{
-    uint64_t bytes = 4 * (uint64_t)lo->y->width;
-
-    muc_schedule_load_place(lo, MUC_PLACE_GN, MUR_PARM, add_num(lo, times(lo, layer, bytes), gains),
-                            num(lo, bytes));
-}
 
 static void lower_embedding(lowering *lo)
 {
@@ -466,56 +316,112 @@ static void lower_attention_norm(lowering *lo)
     muc_expr token;
 
     lo->stage = "NORM";
-    load_gain(lo, y->gain_attention, lo->l);
     muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_X, y->options.terms.x);
     if (!y->options.recompute)
         return;
     token = add(lo, times(lo, lo->l, y->padded_context), lo->pos);
-    muc_schedule_store_place(lo, MUC_PLACE_X, num(lo, y->address[MUC_PLACE_X]), MUR_KV,
+    muc_schedule_store_place(lo, MUC_PLACE_X, num(lo, lo->chip->address[MUC_PLACE_X]), MUR_KV,
                              add_num(lo, times(lo, token, row), y->x_cache), times(lo, lo->m, row));
+}
+
+/* the first chunk of Q of the kv head after the one at hand, in whichever layer; the MIN changes
+ * nothing: there is one */
+static void load_next_q(lowering *lo, uint32_t buffer)
+{
+    muc_expr stream = lo->stream;
+
+    lo->stream =
+        at_most(lo, add_num(lo, stream, 1), num(lo, (uint64_t)lo->y->layers * lo->y->kv_heads - 1));
+    load_q(lo, num(lo, 0), buffer);
+    lo->stream = stream;
+}
+
+/* after a kv head comes the next one, or O */
+static void load_after_head(lowering *lo, uint32_t buffer)
+{
+    muc_expr last = num(lo, lo->y->kv_heads - 1);
+
+    if (muc_schedule_begin_for(lo, "more_heads", muc_expr_lt(lo->pool, lo->h, last), NULL)) {
+        load_next_q(lo, buffer);
+        muc_ir_end_for(&lo->ir);
+    }
+    if (muc_schedule_begin_for(lo, "last_head", muc_expr_eq(lo->pool, lo->h, last), NULL)) {
+        load_o(lo, num(lo, 0), buffer);
+        muc_ir_end_for(&lo->ir);
+    }
+}
+
+/* after a layer the next one, if there is one */
+static void load_after_layer(lowering *lo, uint32_t buffer)
+{
+    muc_expr more = muc_expr_lt(lo->pool, lo->l, num(lo, lo->y->layers - 1));
+
+    if (muc_schedule_begin_for(lo, "more_layers", more, NULL)) {
+        lo->stream = add_num(lo, times(lo, lo->l, lo->y->kv_heads), lo->y->kv_heads - 1);
+        load_next_q(lo, buffer);
+        muc_ir_end_for(&lo->ir);
+    }
+}
+
+static void lower_head_of_attention(lowering *lo)
+{
+    const next_stage next = { load_after_head, true };
+
+    lo->stream = add(lo, times(lo, lo->l, lo->y->kv_heads), lo->h);
+    load_values(lo);
+    lower_q(lo);
+    lower_kv(lo);
+    if (lo->y->options.recompute)
+        muc_lower_recomputed_attention(lo, &next);
+    else
+        muc_lower_attention(lo, &next);
 }
 
 static void lower_layer(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
+    const chunk_stream down = { "down_pair",
+                                y->matrix[MUC_MATRIX_DOWN].chunks,
+                                load_down,
+                                down_body,
+                                { load_after_layer, true } };
 
     lower_attention_norm(lo);
     if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
-        lo->stream = add(lo, times(lo, lo->l, y->kv_heads), lo->h);
-        lower_q(lo);
-        if (!y->options.recompute)
-            lower_k(lo);
-        lower_v(lo);
-        lower_attention(lo);
+        lower_head_of_attention(lo);
         muc_ir_end_for(&lo->ir);
     }
     lower_o(lo);
     lo->stage = "NORM";
-    load_gain(lo, y->gain_ffn, lo->l);
     muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
     lower_gate_up(lo);
-    lo->stage = "DN";
-    stream(lo, MUC_MATRIX_DOWN, "down_pair", W1A, W1B, down_body);
+    /* the final gain lies behind those of the layers */
+    load_gain(lo, y->gain_attention, add_num(lo, lo->l, 1));
+    muc_schedule_stream(lo, &down);
 }
 
 static void lower_head(lowering *lo)
 {
+    const chunk_stream head = {
+        "head_pair", lo->y->matrix[head_kind(lo)].chunks, load_head, head_body, { NULL, false }
+    };
     muc_expr last = times(lo, less(lo, lo->m, num(lo, 1)), lo->y->width);
 
+    load_head(lo, num(lo, 0), lo->buffer);
     lo->stage = "NORM";
-    load_gain(lo, lo->y->gain_final, num(lo, 0));
     muc_schedule_norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1), MUC_PLACE_N,
                       lo->y->options.terms.l);
-    lo->stage = "LM head";
-    stream(lo, head_kind(lo), "head_pair", W0A, W1A, head_body);
+    muc_schedule_stream(lo, &head);
 }
 
 /* the inputs, in the order of their slots, and what is made of them everywhere */
 static muc_status declare(lowering *lo, muc_entry_kind kind)
 {
     const muc_uthinker_layout *y = lo->y;
-    uint32_t context = y->options.context, most = kind == MUC_ENTRY_DECODE ? 1 : y->options.rows;
+    uint32_t context = y->options.context, most;
 
+    lo->chip = kind == MUC_ENTRY_DECODE ? &y->decode : &y->prefill;
+    most = lo->chip->rows;
     lo->ir.template->max_m = most;
     lo->pos = muc_expr_new_input(lo->pool, "pos", 0, context - 1, 1);
     lo->m = muc_expr_new_input(lo->pool, "m", 1, most, 1);
@@ -557,7 +463,10 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     MUC_TRY(muc_expr_pool_new(ctx, arena, &out->pool));
     lo.pool = out->pool;
     MUC_TRY(declare(&lo, kind));
+    lo.l = lo.h = lo.stream = num(&lo, 0);
+    load_q(&lo, num(&lo, 0), lo.buffer);
     lower_embedding(&lo);
+    load_gain(&lo, layout->gain_attention, num(&lo, 0));
     if (muc_schedule_begin_for(&lo, "l", num(&lo, layout->layers), &lo.l)) {
         lower_layer(&lo);
         muc_ir_end_for(&lo.ir);

@@ -15,23 +15,32 @@ bool muc_schedule_begin_for(lowering *lo, const char *name, muc_expr count, muc_
 }
 
 /* the row of SPEC.md section 8's table of tokens */
-static void synchronise(muc_instruction *instruction, uint32_t half)
+static void synchronise(const lowering *lo, muc_instruction *instruction, uint32_t use)
 {
     bool load = instruction->op == MUC_INSN_LD, store = instruction->op == MUC_INSN_ST;
-    uint32_t signal = load ? TOKEN_FILLED : store ? TOKEN_ST : TOKEN_ACC;
-    uint32_t wait = load || store ? WAIT_ALL_ACC : WAIT_DMA;
+    uint32_t half = use & HALF_MASK, signal, wait;
 
     if (instruction->op == MUC_INSN_EMBED)
         return;
+    if (!lo->chip->apart)
+        use |= WRITES_SHARED;
+    if (load || store) {
+        signal = load ? TOKEN_FILLED : TOKEN_ST;
+        wait = 3 << TOKEN_FREE | 1 << TOKEN_ACC;
+    } else {
+        signal = TOKEN_ACC;
+        wait = use & (READS_SHARED | WRITES_SHARED) ? 1 << TOKEN_FILLED : 0;
+        wait |= use & WRITES_SHARED ? 1 << TOKEN_ST : 0;
+    }
     if (half != NO_HALF) {
-        wait = load || store ? 1u << (TOKEN_EMPTY + half) : WAIT_DMA | 1u << half;
-        signal = load ? half : store ? TOKEN_ST : TOKEN_EMPTY + half;
+        wait = load || store ? 1u << (TOKEN_FREE + half / 2) : wait | 1u << half;
+        signal = load ? half : TOKEN_FREE + half / 2;
     }
     instruction->wait = (uint16_t)wait;
-    instruction->sig = (uint8_t)(signal + 1);
+    instruction->sig = store && half != NO_HALF ? 0 : (uint8_t)(signal + 1);
 }
 
-void muc_schedule_emit(lowering *lo, uint32_t op, uint32_t half, const field_value *values,
+void muc_schedule_emit(lowering *lo, uint32_t op, uint32_t use, const field_value *values,
                        size_t count)
 {
     muc_instruction instruction = { .op = op, .stage = lo->stage };
@@ -41,29 +50,28 @@ void muc_schedule_emit(lowering *lo, uint32_t op, uint32_t half, const field_val
         instruction.fields[i].resolve = num(lo, 0);
     for (size_t i = 0; i < count; i++)
         instruction.fields[values[i].field - first].resolve = values[i].value;
-    synchronise(&instruction, half);
+    synchronise(lo, &instruction, use);
     muc_ir_add(&lo->ir, &instruction);
 }
 
-void muc_schedule_load_half(lowering *lo, uint32_t half, enum mur_region region, muc_expr off,
-                            muc_expr len)
+void muc_schedule_load_half(lowering *lo, uint32_t half, uint32_t at, enum mur_region region,
+                            muc_expr off, muc_expr len)
 {
-    EMIT(lo, LD, half, FIELD(LD, addr, num(lo, half_address(lo, half))),
+    EMIT(lo, LD, half, FIELD(LD, addr, num(lo, half_address(lo, half) + (uint64_t)at)),
          FIELD(LD, buf, half_buffer(lo, half)), FIELD(LD, region, num(lo, region)),
          FIELD(LD, off, off), FIELD(LD, len, len));
 }
 
-void muc_schedule_store_half(lowering *lo, uint32_t half, muc_expr off, muc_expr len)
+void muc_schedule_store_half(lowering *lo, uint32_t half, muc_expr addr, muc_expr off, muc_expr len)
 {
-    EMIT(lo, ST, half, FIELD(ST, addr, num(lo, half_address(lo, half))),
-         FIELD(ST, buf, half_buffer(lo, half)), FIELD(ST, region, num(lo, MUR_KV)),
-         FIELD(ST, off, off), FIELD(ST, len, len));
+    EMIT(lo, ST, half, FIELD(ST, addr, addr), FIELD(ST, buf, half_buffer(lo, half)),
+         FIELD(ST, region, num(lo, MUR_KV)), FIELD(ST, off, off), FIELD(ST, len, len));
 }
 
 void muc_schedule_load_place(lowering *lo, muc_uthinker_place place, enum mur_region region,
                              muc_expr off, muc_expr len)
 {
-    EMIT(lo, LD, NO_HALF, FIELD(LD, addr, num(lo, lo->y->address[place])),
+    EMIT(lo, LD, NO_HALF, FIELD(LD, addr, num(lo, lo->chip->address[place])),
          FIELD(LD, buf, num(lo, muc_uthinker_place_buffer(place))),
          FIELD(LD, region, num(lo, region)), FIELD(LD, off, off), FIELD(LD, len, len));
 }
@@ -77,11 +85,12 @@ void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr a
 }
 
 void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand *right,
-                     muc_expr daddr, muc_expr dpitch, bool acc)
+                     muc_uthinker_place to, muc_expr daddr, muc_expr dpitch, bool acc)
 {
-    EMIT(lo, MM, right->half, FIELD(MM, saddr, left->addr), FIELD(MM, rows, left->rows),
-         FIELD(MM, waddr, num(lo, half_address(lo, right->half))), FIELD(MM, cols, right->cols),
-         FIELD(MM, wlen, right->wlen),
+    uint32_t shared = to == MUC_PLACE_VT || to == MUC_PLACE_LG ? WRITES_SHARED : 0;
+
+    EMIT(lo, MM, right->half | shared, FIELD(MM, saddr, left->addr), FIELD(MM, rows, left->rows),
+         FIELD(MM, waddr, right->addr), FIELD(MM, cols, right->cols), FIELD(MM, wlen, right->wlen),
          FIELD(MM, src, num(lo, muc_uthinker_place_buffer(left->place))),
          FIELD(MM, wsrc, half_buffer(lo, right->half)), FIELD(MM, acc, num(lo, acc)),
          FIELD(MM, terms, num(lo, left->terms)), FIELD(MM, daddr, daddr),
@@ -91,8 +100,9 @@ void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand
 left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_expr rows, uint32_t k,
                                   uint32_t terms)
 {
-    left_operand left = { place, num(lo, lo->y->address[place]), rows, num(lo, k), slots(k, terms),
-                          terms };
+    left_operand left = {
+        place, num(lo, lo->chip->address[place]), rows, num(lo, k), slots(k, terms), terms
+    };
 
     return left;
 }
@@ -102,10 +112,10 @@ void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker
 {
     uint32_t d = lo->y->width;
 
-    EMIT(lo, NORM, NO_HALF, FIELD(NORM, saddr, saddr), FIELD(NORM, rows, rows),
+    EMIT(lo, NORM, NO_HALF | READS_SHARED, FIELD(NORM, saddr, saddr), FIELD(NORM, rows, rows),
          FIELD(NORM, gaddr, num(lo, word(lo, MUC_PLACE_GN))),
          FIELD(NORM, dst, num(lo, muc_uthinker_place_buffer(to))),
-         FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->y->address[to])),
+         FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->chip->address[to])),
          FIELD(NORM, k, num(lo, d)), FIELD(NORM, spitch, num(lo, d)),
          FIELD(NORM, epsilon, num(lo, lo->y->epsilon)));
 }
@@ -124,31 +134,32 @@ void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, ui
                         uint64_t spitch, muc_uthinker_place to, uint32_t terms)
 {
     EMIT(lo, QUANT, NO_HALF, FIELD(QUANT, saddr, num(lo, word(lo, from))), FIELD(QUANT, rows, rows),
-         FIELD(QUANT, daddr, num(lo, lo->y->address[to])),
+         FIELD(QUANT, daddr, num(lo, lo->chip->address[to])),
          FIELD(QUANT, dst, num(lo, muc_uthinker_place_buffer(to))),
          FIELD(QUANT, terms, num(lo, terms)), FIELD(QUANT, k, num(lo, k)),
          FIELD(QUANT, spitch, num(lo, spitch)), FIELD(QUANT, dpitch, num(lo, slots(k, terms))));
 }
 
 void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
-                             uint32_t half)
+                             uint32_t half, muc_expr addr)
 {
     uint32_t w = muc_uthinker_slab(lo->y, s), terms = lo->y->options.terms.k;
 
     EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + lo->y->machine.tile_k * s)),
-         FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, num(lo, half_address(lo, half))),
+         FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, addr),
          FIELD(QUANT, dst, half_buffer(lo, half)), FIELD(QUANT, terms, num(lo, terms)),
          FIELD(QUANT, k, num(lo, w)), FIELD(QUANT, spitch, num(lo, lo->y->head_width)),
          FIELD(QUANT, dpitch, num(lo, slots(w, terms))));
 }
 
-void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows)
+void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows, uint32_t half,
+                              muc_expr addr)
 {
     uint32_t hd = lo->y->head_width;
 
-    EMIT(lo, QPACK, W0B,
+    EMIT(lo, QPACK, half | READS_SHARED,
          FIELD(QPACK, saddr, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_VT))),
-         FIELD(QPACK, rows, rows), FIELD(QPACK, daddr, num(lo, half_address(lo, W0B))),
-         FIELD(QPACK, cols, num(lo, hd)), FIELD(QPACK, dst, half_buffer(lo, W0B)),
+         FIELD(QPACK, rows, rows), FIELD(QPACK, daddr, addr), FIELD(QPACK, cols, num(lo, hd)),
+         FIELD(QPACK, dst, half_buffer(lo, half)),
          FIELD(QPACK, terms, num(lo, lo->y->options.terms.v)), FIELD(QPACK, spitch, num(lo, hd)));
 }

@@ -6,17 +6,16 @@
 #include "targets/uthinker/lower/template_ir.h"
 #include "targets/uthinker/lower/uthinker_layout.h"
 
-/* halves of W buffers, as tokens number them */
+/* halves of W buffers; what fills a whole buffer counts as its first half */
 enum { W0A, W0B, W1A, W1B, NO_HALF };
-enum { TOKEN_EMPTY = 4, TOKEN_FILLED = 8, TOKEN_ACC = 9, TOKEN_ST = 10 };
-enum {
-    WAIT_ALL_ACC =
-        0xf << TOKEN_EMPTY | 1 << TOKEN_ACC, /* whichever instruction of ACC was latest */
-    WAIT_DMA = 1 << TOKEN_FILLED | 1 << TOKEN_ST
-};
+/* Or-ed to a half: what an instruction of ACC does to what a DMA shares of GB. */
+enum { READS_SHARED = 8, WRITES_SHARED = 16, HALF_MASK = 7 };
+/* SPEC.md section 8's tokens; 0 to 3 are the halves', filled */
+enum { TOKEN_FREE = 4, TOKEN_FILLED = 6, TOKEN_ACC = 7, TOKEN_ST = 8 };
 
 typedef struct lowering {
     const muc_uthinker_layout *y;
+    const muc_uthinker_chip *chip; /* of the entry */
     muc_ir_builder ir;
     muc_expr_pool *pool;
     const char *stage;
@@ -28,6 +27,7 @@ typedef struct lowering {
     muc_expr mG;     /* rows of queries: m G */
     muc_expr l, h;   /* layer, kv head */
     muc_expr stream; /* l KV + h */
+    uint32_t buffer; /* 0 or 1: the W buffer with the first chunk of the stage at hand */
 } lowering;
 
 /* ---- short names for expressions ---- */
@@ -79,7 +79,7 @@ static inline muc_expr half_buffer(lowering *lo, uint32_t half)
 /* the address of a place in GB, in words */
 static inline uint64_t word(const lowering *lo, muc_uthinker_place place)
 {
-    return lo->y->address[place] / 4;
+    return lo->chip->address[place] / 4;
 }
 
 static inline uint64_t slots(uint32_t k, uint32_t terms)
@@ -102,34 +102,39 @@ typedef struct left_operand {
     uint32_t terms;
 } left_operand;
 
-/* its right operand: cols columns in wlen bytes of a half */
+/* its right operand: cols columns in wlen bytes at addr of a half's buffer */
 typedef struct right_operand {
     uint32_t half;
-    muc_expr cols, wlen;
+    muc_expr addr, cols, wlen;
 } right_operand;
 
 #define FIELD(insn, name, value) \
     { \
         MUC_FIELD_##insn##_##name, (value) \
     }
-/* Every field that is not given is 0. half: the half of a W buffer that it touches, or NO_HALF. */
-#define EMIT(lo, insn, half, ...) \
-    muc_schedule_emit(lo, MUC_INSN_##insn, half, (const field_value[]){ __VA_ARGS__ }, \
+/* Every field that is not given is 0. use: the half of a W buffer that it touches, or NO_HALF, and
+ * READS_SHARED or WRITES_SHARED. */
+#define EMIT(lo, insn, use, ...) \
+    muc_schedule_emit(lo, MUC_INSN_##insn, use, (const field_value[]){ __VA_ARGS__ }, \
                       MUC_COUNT(((const field_value[]){ __VA_ARGS__ })))
 
 /* Opens a For, unless its body would never run. variable may be NULL. */
 bool muc_schedule_begin_for(lowering *lo, const char *name, muc_expr count, muc_expr *variable);
-void muc_schedule_emit(lowering *lo, uint32_t op, uint32_t half, const field_value *values,
+void muc_schedule_emit(lowering *lo, uint32_t op, uint32_t use, const field_value *values,
                        size_t count);
-void muc_schedule_load_half(lowering *lo, uint32_t half, enum mur_region region, muc_expr off,
-                            muc_expr len);
-void muc_schedule_store_half(lowering *lo, uint32_t half, muc_expr off, muc_expr len);
+/* at: bytes from where the half begins */
+void muc_schedule_load_half(lowering *lo, uint32_t half, uint32_t at, enum mur_region region,
+                            muc_expr off, muc_expr len);
+/* to region KV; addr: in the half's buffer */
+void muc_schedule_store_half(lowering *lo, uint32_t half, muc_expr addr, muc_expr off,
+                             muc_expr len);
 void muc_schedule_load_place(lowering *lo, muc_uthinker_place place, enum mur_region region,
                              muc_expr off, muc_expr len);
 void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr addr,
                               enum mur_region region, muc_expr off, muc_expr len);
+/* to rows from daddr on of a place in GB */
 void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand *right,
-                     muc_expr daddr, muc_expr dpitch, bool acc);
+                     muc_uthinker_place to, muc_expr daddr, muc_expr dpitch, bool acc);
 /* whole rows of a place of k values a row, from its first */
 left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_expr rows, uint32_t k,
                                   uint32_t terms);
@@ -140,10 +145,11 @@ void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_uthinker_plac
 /* rows of k values, `spitch` words apart, to slots in I0 or I1 */
 void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,
                         uint64_t spitch, muc_uthinker_place to, uint32_t terms);
-/* slab s of keys to the half where they wait for ST, or for MM */
+/* slab s of keys to addr of a half's buffer */
 void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
-                             uint32_t half);
-/* `rows` rows of VT from row `first`, as a chunk of V in W0b */
-void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows);
+                             uint32_t half, muc_expr addr);
+/* `rows` rows of VT from row `first`, as a step of values, to addr of a half's buffer */
+void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows, uint32_t half,
+                              muc_expr addr);
 
 #endif

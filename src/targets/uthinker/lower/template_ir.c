@@ -8,9 +8,13 @@ muc_variable_kind muc_variable_kind_of(const muc_expr_pool *pool, muc_variable v
     return muc_expr_is_const(pool, variable.resolve) ? MUC_IMMEDIATE : MUC_PLACEHOLDER;
 }
 
+/* a body that runs once is part of what is around it */
 static muc_code *innermost(muc_ir_builder *builder)
 {
-    return builder->depth ? &builder->open[builder->depth - 1]->body : &builder->template->code;
+    for (uint32_t i = builder->depth; i > 0; i--)
+        if (builder->open[i - 1])
+            return &builder->open[i - 1]->body;
+    return &builder->template->code;
 }
 
 static muc_code_item *append(muc_ir_builder *builder)
@@ -52,6 +56,10 @@ muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count)
         builder->status = muc_fail(builder->ctx, MUC_BUG, "uthinker", MUC_NO_OFFSET,
                                    "For '%s' is nested too deep", name);
         return MUC_EXPR_NONE;
+    }
+    if (count == muc_expr_const(pool, 1)) {
+        builder->open[builder->depth++] = NULL;
+        return muc_expr_const(pool, 0);
     }
     builder->status = MUC_ARENA_NEW(builder->ctx, builder->arena, 1, &loop);
     if (builder->status != MUC_OK)

@@ -71,14 +71,14 @@ typedef struct muc_ir_builder {
     muc_context *ctx;
     muc_arena *arena;
     muc_template *template;
-    muc_for *open[MUR_MAX_NESTING];
+    muc_for *open[MUR_MAX_NESTING]; /* NULL: one of constant count 1 */
     uint32_t depth;
     muc_status status;
 } muc_ir_builder;
 
 void muc_ir_add(muc_ir_builder *builder, const muc_instruction *instruction);
 /* Opens a For over a new variable and returns the variable's expression: 0 if count is at most 1.
- */
+ * One of constant count 1 is its body. */
 muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count);
 void muc_ir_end_for(muc_ir_builder *builder);
 /* Fails if the builder, or a builder of expressions, did, or if a For is still open. */

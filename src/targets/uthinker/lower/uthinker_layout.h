@@ -65,8 +65,8 @@ typedef enum muc_uthinker_step {
     ROW(TB, GB, EMBED, DOWN, "[rows][hd], RoPE rows") \
     ROW(GN, GB, NORM, FINAL, "[d], gains") \
     ROW(QF, GB, Q, Q, "[rows][G hd]") \
-    ROW(KF, GB, K, K, "[rows][hd]") \
-    ROW(VT, GB, V, ATTENTION, \
+    ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
+    ROW(VT, GB, Q, ATTENTION, \
         "[2 tokens][hd] ([tokens][hd] if rows is 1), values of unfinished chunks") \
     ROW(SC, GB, ATTENTION, ATTENTION, "[rows G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
@@ -84,6 +84,16 @@ typedef enum muc_uthinker_place {
 #undef MUC_UTHINKER_PLACE
         MUC_PLACE_COUNT
 } muc_uthinker_place;
+
+/* What one entry makes of the on-chip buffers; they keep nothing from call to call. */
+typedef struct muc_uthinker_chip {
+    uint32_t rows;       /* most tokens of a call */
+    uint32_t value_rows; /* rows of VT */
+    uint32_t steps;      /* of attention whose keys and values are loaded together, 1 or more */
+    uint32_t key_rows;   /* tokens that the half with their keys has room for */
+    bool apart;          /* GN, VT and LG have GB's upper bank for themselves */
+    uint32_t address[MUC_PLACE_COUNT]; /* bytes in the place's buffer */
+} muc_uthinker_chip;
 
 /* One matrix kind's sequence in WGTS and its chunks. */
 typedef struct muc_uthinker_matrix {
@@ -107,17 +117,15 @@ typedef struct muc_uthinker_layout {
     uint32_t slabs;          /* of tile_k elements in a head, the last may have fewer */
     uint32_t epsilon, scale; /* binary32 bits: of all norms; 1 / sqrt(head_width) */
     uint32_t padded_context; /* context rounded up to whole steps of tokens */
-    uint32_t value_rows;     /* rows of VT */
 
-    uint32_t address[MUC_PLACE_COUNT]; /* bytes in the place's buffer */
-    uint32_t bytes[MUC_PLACE_COUNT];   /* 0 where the place is not used */
-    uint32_t used_bytes[MUR_BUFFERS];  /* peak of each buffer, W0 and W1: of their fuller half */
+    muc_uthinker_chip decode, prefill;
+    uint32_t used_bytes[MUR_BUFFERS];  /* peak of each buffer in either */
     uint32_t bound_bytes[MUR_BUFFERS]; /* that no placement can beat */
 
     /* offsets in region KV; room: SPEC.md section 8 */
     uint32_t k_cache, v_cache, v_tail, x_cache, kv_bytes;
     uint32_t tokens, embedded, logits, io_bytes;                     /* in IO */
-    uint32_t rope, gain_attention, gain_ffn, gain_final, parm_bytes; /* in PARM */
+    uint32_t rope, gain_attention, gain_final, gain_ffn, parm_bytes; /* in PARM */
     uint32_t wgts_bytes;
     muc_uthinker_matrix matrix[MUC_MATRIX_COUNT];
     uint32_t table_count;
@@ -127,6 +135,8 @@ const char *muc_uthinker_buffer_name(enum mur_buffer buffer); /* "I0" */
 enum mur_buffer muc_uthinker_place_buffer(muc_uthinker_place place);
 /* B(k, terms) of SPEC.md section 3. */
 uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);
+/* Bytes of a row of keys in all slabs before slab s; all of it if s is the number of slabs. */
+uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, uint32_t s);
 /* Elements of slab s: min(tile_k, head_width - tile_k s). */
 uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s);
 

@@ -1,0 +1,364 @@
+/* lower_attention.c - attention, step by step over keys and values that are loaded in groups.
+ *
+ * A group is as many steps as the halves of a W buffer hold: its keys lie in the first half, its
+ * values in the second. Groups take W0 and W1 by turns. The last one has the steps that fill no
+ * group, the keys of the unfinished step and room for those of this call, which no DMA brings back.
+ */
+#include "targets/uthinker/lower/lower_attention.h"
+
+muc_expr muc_schedule_key_offset(lowering *lo, uint32_t s, muc_expr row)
+{
+    uint64_t padded = lo->y->padded_context;
+    muc_expr head = times(lo, lo->stream, padded * muc_uthinker_key_bytes(lo->y, lo->y->slabs));
+    muc_expr in_slab = times(lo, row, slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k));
+
+    return add_num(lo, add(lo, head, in_slab),
+                   lo->y->k_cache + padded * muc_uthinker_key_bytes(lo->y, s));
+}
+
+uint64_t muc_schedule_value_bytes(const lowering *lo)
+{
+    return lo->y->head_width * slots(lo->tokens, lo->y->options.terms.v);
+}
+
+muc_expr muc_schedule_value_offset(lowering *lo, muc_expr step)
+{
+    uint64_t bytes = muc_schedule_value_bytes(lo);
+    muc_expr head = times(lo, lo->stream, lo->y->padded_context / lo->tokens * bytes);
+
+    return add_num(lo, add(lo, head, times(lo, step, bytes)), lo->y->v_cache);
+}
+
+/* ---- one step ---- */
+
+/* address of key row `row` of slab s in a half */
+static muc_expr key_address(lowering *lo, uint32_t half, uint32_t s, muc_expr row)
+{
+    uint32_t bytes = (uint32_t)slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k);
+    uint64_t first = (uint64_t)lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s);
+
+    return add_num(lo, times(lo, row, bytes), half_address(lo, half) + first);
+}
+
+static muc_expr value_address(lowering *lo, uint32_t half, muc_expr step)
+{
+    return add_num(lo, times(lo, step, muc_schedule_value_bytes(lo)), half_address(lo, half));
+}
+
+/* QK of slab s: all queries with n tokens whose keys lie at addr, to GB.SC */
+static void lower_scores(lowering *lo, uint32_t s, uint32_t half, muc_expr addr, muc_expr n)
+{
+    const muc_uthinker_terms *terms = &lo->y->options.terms;
+    uint32_t w = muc_uthinker_slab(lo->y, s);
+    right_operand right = { half, addr, n, num(lo, lo->tokens * slots(w, terms->k)) };
+    left_operand q = muc_schedule_rows_of(lo, MUC_PLACE_Q, lo->mG, lo->y->head_width, terms->q);
+
+    lo->stage = "QK";
+    q.addr = add_num(lo, q.addr, slots(lo->y->machine.tile_k * s, terms->q));
+    q.k = num(lo, w);
+    muc_schedule_mm(lo, &q, &right, MUC_PLACE_SC, num(lo, word(lo, MUC_PLACE_SC)),
+                    num(lo, lo->tokens), s > 0);
+}
+
+static void lower_softmax(lowering *lo, muc_expr valid, muc_expr skip, muc_expr first)
+{
+    const muc_uthinker_terms *terms = &lo->y->options.terms;
+
+    lo->stage = "PV";
+    EMIT(lo, SMAX, NO_HALF, FIELD(SMAX, saddr, num(lo, word(lo, MUC_PLACE_SC))),
+         FIELD(SMAX, rows, lo->mG), FIELD(SMAX, taddr, num(lo, word(lo, MUC_PLACE_ML))),
+         FIELD(SMAX, group, num(lo, lo->y->group)),
+         FIELD(SMAX, oaddr, num(lo, word(lo, MUC_PLACE_OA))), FIELD(SMAX, skip, skip),
+         FIELD(SMAX, daddr, num(lo, lo->chip->address[MUC_PLACE_P])),
+         FIELD(SMAX, dst, num(lo, muc_uthinker_place_buffer(MUC_PLACE_P))),
+         FIELD(SMAX, terms, num(lo, terms->p)), FIELD(SMAX, first, first),
+         FIELD(SMAX, k, num(lo, lo->y->head_width)), FIELD(SMAX, valid, valid),
+         FIELD(SMAX, scale, num(lo, lo->y->scale)),
+         FIELD(SMAX, dpitch, num(lo, slots(lo->tokens, terms->p))));
+}
+
+/* PV: `rows` rows of P from row `first` on, over `tokens` tokens at addr, added to GB.OA */
+static void lower_pv(lowering *lo, muc_expr first, muc_expr rows, muc_expr tokens, uint32_t half,
+                     muc_expr addr)
+{
+    uint32_t hd = lo->y->head_width;
+    left_operand p =
+        muc_schedule_rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
+    right_operand right = { half, addr, num(lo, hd), num(lo, muc_schedule_value_bytes(lo)) };
+
+    p.addr = add(lo, p.addr, times(lo, first, p.pitch));
+    p.k = tokens;
+    muc_schedule_mm(lo, &p, &right, MUC_PLACE_OA,
+                    add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_OA)), num(lo, hd), true);
+}
+
+/* step `step` of a buffer's group, whole */
+static void lower_step(lowering *lo, uint32_t buffer, muc_expr step, muc_expr first)
+{
+    uint32_t half = 2 * buffer;
+    muc_expr whole = num(lo, lo->tokens);
+
+    for (uint32_t s = 0; s < lo->y->slabs; s++)
+        lower_scores(lo, s, half, key_address(lo, half, s, times(lo, step, lo->tokens)), whole);
+    lower_softmax(lo, whole, num(lo, 0), first);
+    lower_pv(lo, num(lo, 0), lo->mG, whole, half + 1, value_address(lo, half + 1, step));
+}
+
+/* ---- tokens of this call ---- */
+
+/* A step that holds tokens of this call: `chunk` of the context, the e-th such. */
+typedef struct present_step {
+    muc_expr e, base; /* base: its first token */
+    muc_expr skip;    /* tokens of this call before it */
+    muc_expr valid;   /* keys that the first other one sees */
+    muc_expr first;   /* whether it is the context's first step */
+} present_step;
+
+static bool begin_present(lowering *lo, present_step *p)
+{
+    muc_expr chunk, offset;
+
+    /* (end - 1) / 64 - pos / 64 + 1, of which an interval would not know that it is 1 or 2 */
+    if (!muc_schedule_begin_for(
+            lo, "e",
+            add_num(
+                lo,
+                muc_expr_div(lo->pool, less(lo, add(lo, lo->in, lo->m), num(lo, 1)), lo->tokens),
+                1),
+            &p->e))
+        return false;
+    /* the MIN changes nothing: no token of this call is beyond the context */
+    chunk = at_most(lo, add(lo, lo->past, p->e), num(lo, lo->y->padded_context / lo->tokens - 1));
+    offset = times(lo, p->e, lo->tokens);
+    p->base = times(lo, chunk, lo->tokens);
+    p->skip = less(lo, offset, lo->in);
+    p->valid = add_num(lo, less(lo, lo->in, offset), 1);
+    p->first = muc_expr_eq(lo->pool, chunk, num(lo, 0));
+    return true;
+}
+
+/* tokens of the step that have keys */
+static muc_expr present_tokens(lowering *lo, const present_step *p)
+{
+    muc_expr offset = times(lo, p->e, lo->tokens);
+
+    return at_most(lo, less(lo, add(lo, lo->in, lo->m), offset), num(lo, lo->tokens));
+}
+
+/* each query packs the values up to its own */
+static void weigh_present(lowering *lo, const present_step *p, uint32_t half, muc_expr addr)
+{
+    muc_expr j, row, offset = times(lo, p->e, lo->tokens);
+
+    lower_softmax(lo, p->valid, p->skip, p->first);
+    if (muc_schedule_begin_for(lo, "j", less(lo, lo->m, p->skip), &j)) {
+        muc_expr tokens = at_most(lo, add(lo, p->valid, j), num(lo, lo->tokens));
+
+        muc_schedule_pack_values(lo, offset, tokens, half, addr);
+        /* again a MIN for the intervals alone */
+        row = at_most(lo, add(lo, p->skip, j), num(lo, lo->chip->rows - 1));
+        lower_pv(lo, times(lo, row, lo->y->group), num(lo, lo->y->group), tokens, half, addr);
+        muc_ir_end_for(&lo->ir);
+    }
+}
+
+static void finish_values(lowering *lo, uint32_t half, muc_expr addr)
+{
+    muc_expr finished = muc_expr_div(lo->pool, add(lo, lo->in, lo->m), lo->tokens);
+
+    lo->stage = "V";
+    if (muc_schedule_begin_for(lo, "finish", finished, NULL)) {
+        muc_schedule_pack_values(lo, num(lo, 0), num(lo, lo->tokens), half, addr);
+        muc_schedule_store_half(lo, half, addr, muc_schedule_value_offset(lo, lo->past),
+                                num(lo, muc_schedule_value_bytes(lo)));
+        muc_ir_end_for(&lo->ir);
+    }
+}
+
+static void divide(lowering *lo)
+{
+    uint32_t hd = lo->y->head_width, group = lo->y->group;
+
+    lo->stage = "PV";
+    EMIT(lo, DIV, NO_HALF, FIELD(DIV, saddr, num(lo, word(lo, MUC_PLACE_OA))),
+         FIELD(DIV, rows, lo->mG), FIELD(DIV, taddr, num(lo, word(lo, MUC_PLACE_ML))),
+         FIELD(DIV, group, num(lo, group)),
+         FIELD(DIV, daddr,
+               add_num(lo, times(lo, lo->h, (uint64_t)group * hd), word(lo, MUC_PLACE_AT))),
+         FIELD(DIV, k, num(lo, hd)), FIELD(DIV, dpitch, num(lo, (uint64_t)lo->y->heads * hd)));
+}
+
+/* ---- groups ---- */
+
+/* whole: it is known to have all its steps */
+static void load_group(lowering *lo, muc_expr group, uint32_t buffer, bool whole)
+{
+    uint32_t steps = lo->chip->steps;
+    muc_expr step = times(lo, group, steps), token = times(lo, step, lo->tokens);
+    muc_expr tokens = num(lo, steps * lo->tokens), values = num(lo, steps);
+
+    if (!whole) {
+        tokens = at_most(lo, less(lo, lo->pos, token), tokens);
+        values = at_most(lo, less(lo, lo->past, step), values);
+    }
+    lo->stage = "QK";
+    for (uint32_t s = 0; s < lo->y->slabs; s++)
+        muc_schedule_load_half(
+            lo, 2 * buffer, lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s), MUR_KV,
+            muc_schedule_key_offset(lo, s, token),
+            times(lo, tokens, slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k)));
+    lo->stage = "PV";
+    muc_schedule_load_half(lo, 2 * buffer + 1, 0, MUR_KV, muc_schedule_value_offset(lo, step),
+                           times(lo, values, muc_schedule_value_bytes(lo)));
+}
+
+void muc_schedule_load_first_group(lowering *lo, uint32_t buffer)
+{
+    load_group(lo, num(lo, 0), buffer, false);
+}
+
+/* first: whether the group's first step is the context's */
+static void lower_group(lowering *lo, uint32_t buffer, muc_expr first)
+{
+    for (uint32_t i = 0; i < lo->chip->steps; i++)
+        lower_step(lo, buffer, num(lo, i), i == 0 ? first : num(lo, 0));
+}
+
+/* the keys of this call's tokens behind those that are in the last group, and to the K cache */
+static void add_keys(lowering *lo, uint32_t half)
+{
+    muc_expr row = muc_expr_mod(lo->pool, lo->pos, lo->chip->steps * lo->tokens);
+
+    lo->stage = "K";
+    for (uint32_t s = 0; s < lo->y->slabs; s++)
+        muc_schedule_quant_keys(lo, MUC_PLACE_KF, lo->m, s, half, key_address(lo, half, s, row));
+    for (uint32_t s = 0; s < lo->y->slabs; s++)
+        muc_schedule_store_half(
+            lo, half, key_address(lo, half, s, row), muc_schedule_key_offset(lo, s, lo->pos),
+            times(lo, lo->m, slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k)));
+}
+
+static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
+{
+    uint32_t steps = lo->chip->steps, half = 2 * buffer;
+    muc_expr rest = muc_expr_mod(lo->pool, lo->past, steps), i;
+    muc_expr packed = value_address(lo, half + 1, num(lo, steps - 1));
+    present_step p;
+
+    add_keys(lo, half);
+    if (muc_schedule_begin_for(lo, "i", rest, &i)) {
+        muc_expr step = add(lo, times(lo, groups, steps), i);
+
+        lower_step(lo, buffer, i, muc_expr_eq(lo->pool, step, num(lo, 0)));
+        muc_ir_end_for(&lo->ir);
+    }
+    if (begin_present(lo, &p)) {
+        muc_expr row = times(lo, add(lo, rest, p.e), lo->tokens);
+
+        for (uint32_t s = 0; s < lo->y->slabs; s++)
+            lower_scores(lo, s, half, key_address(lo, half, s, row), present_tokens(lo, &p));
+        weigh_present(lo, &p, half + 1, packed);
+        muc_ir_end_for(&lo->ir);
+    }
+    finish_values(lo, half + 1, packed);
+    divide(lo);
+}
+
+void muc_lower_attention(lowering *lo, const next_stage *next)
+{
+    uint32_t a = lo->buffer, b = 1 - a;
+    muc_expr groups = muc_expr_div(lo->pool, lo->past, lo->chip->steps), pair, zero = num(lo, 0);
+    bool begun;
+
+    if (muc_schedule_begin_for(lo, "groups", muc_expr_div(lo->pool, groups, 2), &pair)) {
+        muc_expr even = times(lo, pair, 2);
+
+        load_group(lo, add_num(lo, even, 1), b, true);
+        lower_group(lo, a, muc_expr_eq(lo->pool, pair, zero));
+        load_group(lo, add_num(lo, even, 2), a, false);
+        lower_group(lo, b, zero);
+        muc_ir_end_for(&lo->ir);
+    }
+    begun = muc_schedule_begin_last(lo, next, a);
+    if (muc_schedule_begin_for(lo, "odd", muc_expr_mod(lo->pool, groups, 2), NULL)) {
+        lower_group(lo, a, muc_expr_eq(lo->pool, groups, num(lo, 1)));
+        load_group(lo, groups, a, false);
+        muc_ir_end_for(&lo->ir);
+    }
+    lower_last_group(lo, a, groups);
+    muc_schedule_end_last(lo, next, a, begun);
+}
+
+/* ---- keys computed anew ---- */
+
+/* keys of n tokens from token `base` on, from the X cache to GB.KC; K's columns lie in W1 */
+static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
+{
+    const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_K];
+    uint32_t hd = lo->y->head_width, terms = lo->y->options.terms.x;
+    uint64_t x_row = slots(lo->y->width, terms), rope_row = 4 * (uint64_t)hd;
+    muc_expr token = add(lo, times(lo, lo->l, lo->y->padded_context), base);
+    left_operand xc = muc_schedule_rows_of(lo, MUC_PLACE_XC, n, lo->y->width, terms);
+
+    lo->stage = "K'";
+    muc_schedule_load_place(lo, MUC_PLACE_XC, MUR_KV,
+                            add_num(lo, times(lo, token, x_row), lo->y->x_cache),
+                            times(lo, n, x_row));
+    muc_schedule_load_place(lo, MUC_PLACE_TC, MUR_PARM,
+                            add_num(lo, times(lo, base, rope_row), lo->y->rope),
+                            times(lo, n, rope_row));
+    for (uint32_t c = 0; c < matrix->chunks; c++) {
+        right_operand right =
+            muc_schedule_chunk_in(lo, MUC_MATRIX_K, num(lo, c), W1A + c, c + 1 == matrix->chunks);
+
+        muc_schedule_mm_columns(lo, &xc, &right, MUC_MATRIX_K, num(lo, c), MUC_PLACE_KC, num(lo, 0),
+                                hd, false);
+    }
+    muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
+}
+
+static void recompute_scores(lowering *lo, muc_expr base, muc_expr n)
+{
+    muc_expr addr = num(lo, half_address(lo, W0A));
+
+    recompute_keys(lo, base, n);
+    for (uint32_t s = 0; s < lo->y->slabs; s++) {
+        lo->stage = "QK";
+        muc_schedule_quant_keys(lo, MUC_PLACE_KC, n, s, W0A, addr);
+        lower_scores(lo, s, W0A, addr, n);
+    }
+}
+
+static void recompute_past(lowering *lo)
+{
+    muc_expr c, whole = num(lo, lo->tokens), addr = num(lo, half_address(lo, W0B));
+
+    if (!muc_schedule_begin_for(lo, "c", lo->past, &c))
+        return;
+    recompute_scores(lo, times(lo, c, lo->tokens), whole);
+    lo->stage = "PV";
+    muc_schedule_load_half(lo, W0B, 0, MUR_KV, muc_schedule_value_offset(lo, c),
+                           num(lo, muc_schedule_value_bytes(lo)));
+    lower_softmax(lo, whole, num(lo, 0), muc_expr_eq(lo->pool, c, num(lo, 0)));
+    lower_pv(lo, num(lo, 0), lo->mG, whole, W0B, addr);
+    muc_ir_end_for(&lo->ir);
+}
+
+void muc_lower_recomputed_attention(lowering *lo, const next_stage *next)
+{
+    muc_expr packed = num(lo, half_address(lo, W0B));
+    present_step p;
+
+    lo->stage = "K'";
+    for (uint32_t c = 0; c < lo->y->matrix[MUC_MATRIX_K].chunks; c++)
+        muc_schedule_load_chunk(lo, MUC_MATRIX_K, num(lo, c), W1A + c);
+    recompute_past(lo);
+    if (begin_present(lo, &p)) {
+        recompute_scores(lo, p.base, present_tokens(lo, &p));
+        weigh_present(lo, &p, W0B, packed);
+        muc_ir_end_for(&lo->ir);
+    }
+    finish_values(lo, W0B, packed);
+    divide(lo);
+    muc_schedule_end_last(lo, next, 0, false);
+}
