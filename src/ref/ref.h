@@ -80,4 +80,9 @@ bool muc_ref_get(const muc_ref *ref, uint32_t tensor, muc_ref_view *out);
  * run. NULL if there is no such tensor. */
 const float *muc_ref_read(const muc_ref *ref, const char *name, size_t *rows, size_t *columns);
 
+/* The values of tensors of a graph that has neither inputs nor open dimensions: out[i] is
+ * tensors[i], of its own type, in the arena. Fails as muc_ref_open and muc_ref_run do. */
+muc_status muc_ref_compute(muc_context *ctx, muc_graph *graph, const uint32_t *tensors,
+                           uint32_t count, muc_arena *arena, const uint8_t **out);
+
 #endif

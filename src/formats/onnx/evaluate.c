@@ -1,32 +1,178 @@
-/* evaluate.c - element by element arithmetic on numbers that are known while reading.
+/* evaluate.c - the numbers that a node gives of numbers which are known while reading.
  *
- * Integers are constants or expressions of dimensions, which are never negative: where a result
- * might be, it is not known. Reals are rounded as their type is. An evaluator that finds a number
- * that it cannot know leaves *out NULL, and the node is imported as any other.
+ * A node of constants is imported into a graph of its own, which the reference runs. Where elements
+ * are expressions of dimensions, an operator that moves elements is run on the places of its
+ * operands' elements, and one that computes with 1 instead of each expression, before its function
+ * of expressions gives the elements that depend on one. An evaluator that finds a number that it
+ * cannot know leaves *out NULL, and the node is imported as any other.
  */
 #include "formats/onnx/evaluate.h"
 
-#include <math.h>
 #include <string.h>
 
-typedef struct element {
-    onnx_import *im;
-    muc_dtype dtype; /* of the operands */
-} element;
-
-/* One element of the result from up to three operands; false where it is not known. */
-typedef bool element_fn(const element *e, const onnx_number *const *x, onnx_number *out);
+#include "ref/ref.h"
 
 static bool is_const(const onnx_number *n)
 {
     return n->expr == MUC_EXPR_NONE;
 }
 
-/* ---- integers ---- */
+bool onnx_all_const(const onnx_numbers *x)
+{
+    for (uint32_t i = 0; i < x->count; i++)
+        if (!is_const(&x->items[i]))
+            return false;
+    return true;
+}
+
+/* ---- by the reference ---- */
+
+static bool are_known(const onnx_call *call, const onnx_numbers *const *x, bool const_alone)
+{
+    for (uint32_t i = 0; i < call->proto->n_input; i++)
+        if (onnx_has_input(call, i) && (!x[i] || (const_alone && !onnx_all_const(x[i]))))
+            return false;
+    return true;
+}
+
+/* A tensor of a graph without inputs, unless it is large or its dimensions are open. */
+static muc_status compute(onnx_call *call, uint32_t id, onnx_numbers **out)
+{
+    onnx_import *im = call->im;
+    const muc_tensor *tensor = onnx_tensor(call, id);
+    muc_tensor_view view = { .name = tensor->name, .dtype = tensor->dtype, .rank = tensor->rank };
+    muc_status status;
+
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        view.dims[i] = muc_expr_get(im->graph->pool, tensor->dims[i])->immediate;
+    MUC_TRY(muc_tensor_measure(im->ctx, &view));
+    if (view.elements > ONNX_MAX_NUMBERS)
+        return MUC_OK;
+    status = muc_ref_compute(im->ctx, im->graph, &id, 1, &im->arena, &view.data);
+    if (status == MUC_UNSUPPORTED) { /* to be told by whoever needs it */
+        muc_error_clear(im->ctx);
+        return MUC_OK;
+    }
+    MUC_TRY(status);
+    return onnx_numbers_of_view(im, &view, out);
+}
+
+/* the node of operands x, into the import's graph */
+static muc_status import_alone(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
+{
+    onnx_frame frame = *call->frame;
+    onnx_call alone = *call;
+    const onnx_value *result;
+
+    frame.scope = (onnx_scope){ 0 };
+    frame.depth++; /* what the file says of types is of values outside */
+    alone.frame = &frame;
+    alone.integers = false;
+    for (uint32_t i = 0; i < call->proto->n_input; i++) {
+        onnx_value *value;
+
+        if (!onnx_has_input(call, i) || onnx_scope_find(&frame.scope, call->proto->input[i]))
+            continue;
+        MUC_TRY(onnx_scope_add(call->im, &frame.scope, call->proto->input[i], &value));
+        value->numbers = x[i];
+    }
+    MUC_TRY(call->row->import(&alone));
+    call->used |= alone.used;
+    result = onnx_scope_find(&frame.scope, call->proto->output[0]);
+    return result && result->tensor != MUC_NO_ID ? compute(call, result->tensor, out) : MUC_OK;
+}
+
+/* The result of constants. */
+static muc_status run(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
+{
+    muc_graph *graph = call->im->graph;
+    muc_status status;
+
+    if (!are_known(call, x, true))
+        return MUC_OK;
+    MUC_TRY(muc_graph_new(call->im->ctx, graph->name, &call->im->graph));
+    status = import_alone(call, x, out);
+    muc_graph_free(call->im->graph);
+    call->im->graph = graph;
+    return status;
+}
+
+/* ---- elements moved ---- */
+
+/* Each element is its place: operand i's are from i * ONNX_MAX_NUMBERS on. */
+static muc_status places_of(onnx_call *call, const onnx_numbers *x, uint32_t i, onnx_numbers **out)
+{
+    MUC_TRY(onnx_numbers_new(call->im, MUC_I64, x->rank, x->dims, out));
+    for (uint32_t k = 0; *out && k < x->count; k++)
+        (*out)->items[k].integer = (int64_t)i * ONNX_MAX_NUMBERS + k;
+    return MUC_OK;
+}
+
+/* an operator whose first inputs, so many, are what is moved */
+static muc_status move(onnx_call *call, const onnx_numbers *const *x, uint32_t count,
+                       onnx_numbers **out)
+{
+    const onnx_numbers *operands[ONNX_MAX_OPERANDS] = { NULL };
+    onnx_numbers *places = NULL, *numbers;
+
+    if (!are_known(call, x, false))
+        return MUC_OK;
+    memcpy(operands, x, call->proto->n_input * sizeof(*x));
+    for (uint32_t i = 0; i < count; i++) {
+        if (!x[i] || x[i]->dtype != x[0]->dtype)
+            return MUC_OK; /* for the import to name */
+        MUC_TRY(places_of(call, x[i], i, &numbers));
+        operands[i] = numbers;
+        if (!numbers)
+            return MUC_OK;
+    }
+    MUC_TRY(run(call, operands, &places));
+    if (!places)
+        return MUC_OK;
+    MUC_TRY(onnx_numbers_new(call->im, x[0]->dtype, places->rank, places->dims, out));
+    for (uint32_t i = 0; *out && i < places->count; i++) {
+        int64_t place = places->items[i].integer;
+
+        (*out)->items[i] = x[place / ONNX_MAX_NUMBERS]->items[place % ONNX_MAX_NUMBERS];
+    }
+    return MUC_OK;
+}
+
+muc_status onnx_evaluate_moves(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
+{
+    return call->proto->n_input ? move(call, x, 1, out) : MUC_OK;
+}
+
+/* of shapes, which are vectors; larger constants may grow */
+muc_status onnx_evaluate_vectors(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
+{
+    bool joins = call->row->op == MUC_OP_CONCAT;
+
+    return call->proto->n_input && x[0] && x[0]->rank < 2
+               ? move(call, x, joins ? onnx_input_count(call) : 1, out)
+               : MUC_OK;
+}
+
+/* ---- functions of expressions ---- */
+
+/* One element of the result, of the operands x of which an expression is one; false where it is not
+ * known: expressions are never negative. */
+typedef struct element {
+    muc_expr_pool *pool;
+    muc_dtype dtype; /* of the result */
+    uint32_t count;
+    onnx_number x[ONNX_MAX_OPERANDS];
+} element;
+typedef bool element_fn(const element *e, onnx_number *out);
+
+static onnx_number constant(int64_t value)
+{
+    return (onnx_number){ .integer = value };
+}
 
 static muc_expr expr_of(const element *e, const onnx_number *n)
 {
-    return is_const(n) ? muc_expr_const(e->im->graph->pool, (uint32_t)n->integer) : n->expr;
+    return is_const(n) ? muc_expr_const(e->pool, (uint32_t)n->integer) : n->expr;
 }
 
 /* an expression, or a constant that could be one */
@@ -37,309 +183,192 @@ static bool is_natural(const onnx_number *n)
 
 static uint32_t least(const element *e, const onnx_number *n)
 {
-    return is_const(n) ? (uint32_t)n->integer : muc_expr_get(e->im->graph->pool, n->expr)->lo;
+    return is_const(n) ? (uint32_t)n->integer : muc_expr_get(e->pool, n->expr)->lo;
 }
 
 static uint32_t most(const element *e, const onnx_number *n)
 {
-    return is_const(n) ? (uint32_t)n->integer : muc_expr_get(e->im->graph->pool, n->expr)->hi;
+    return is_const(n) ? (uint32_t)n->integer : muc_expr_get(e->pool, n->expr)->hi;
 }
 
-/* an expression that turned out to be a constant is one */
+onnx_number onnx_number_of(const muc_expr_pool *pool, muc_expr e)
+{
+    return muc_expr_is_const(pool, e) ? constant(muc_expr_get(pool, e)->immediate)
+                                      : (onnx_number){ .expr = e };
+}
+
 static bool set_expr(const element *e, muc_expr expr, onnx_number *out)
 {
-    if (expr == MUC_EXPR_NONE)
-        return false;
-    *out = (onnx_number){ .expr = expr };
-    if (muc_expr_is_const(e->im->graph->pool, expr))
-        *out = (onnx_number){
-            .integer = muc_expr_get(e->im->graph->pool, expr)->immediate,
-        };
-    return true;
+    if (expr != MUC_EXPR_NONE)
+        *out = onnx_number_of(e->pool, expr);
+    return expr != MUC_EXPR_NONE;
 }
 
-static bool apply(const element *e, muc_expr_op op, const onnx_number *const *x, onnx_number *out)
+static bool apply(const element *e, muc_expr_op op, onnx_number a, onnx_number b, onnx_number *out)
 {
-    return is_natural(x[0]) && is_natural(x[1]) &&
-           set_expr(e,
-                    muc_expr_apply(e->im->graph->pool, op, expr_of(e, x[0]), expr_of(e, x[1]),
-                                   MUC_EXPR_NONE),
+    return is_natural(&a) && is_natural(&b) &&
+           set_expr(e, muc_expr_apply(e->pool, op, expr_of(e, &a), expr_of(e, &b), MUC_EXPR_NONE),
                     out);
 }
 
-static int64_t wrap(muc_dtype dtype, uint64_t bits)
+static bool subtract(const element *e, onnx_number a, onnx_number b, onnx_number *out)
 {
-    unsigned unused = 64 - 8 * muc_dtype_get(dtype)->block_bytes;
-
-    bits <<= unused;
-    if (!muc_dtype_is_signed(dtype))
-        return (int64_t)(bits >> unused);
-    return (int64_t)bits >> unused;
-}
-
-static bool set_integer(const element *e, uint64_t bits, onnx_number *out)
-{
-    *out = (onnx_number){ .integer = wrap(e->dtype, bits) };
-    return true;
-}
-
-static bool set_real(const element *e, double value, onnx_number *out)
-{
-    *out = (onnx_number){ .real = e->dtype == MUC_F32 ? (double)(float)value : value };
-    return true;
-}
-
-static bool both_const(const onnx_number *const *x)
-{
-    return is_const(x[0]) && is_const(x[1]);
-}
-
-static bool subtract(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    onnx_number negated;
-
-    if (onnx_is_real(e->dtype))
-        return set_real(e, x[0]->real - x[1]->real, out);
-    if (both_const(x))
-        return set_integer(e, (uint64_t)x[0]->integer - (uint64_t)x[1]->integer, out);
-    if (is_const(x[1]) && x[1]->integer < 0 && x[1]->integer > -(INT64_C(1) << 32)) {
-        negated = (onnx_number){ .integer = -x[1]->integer };
-        return apply(e, MUC_EXPR_ADD, (const onnx_number *[]){ x[0], &negated }, out);
+    if (is_const(&b) && b.integer < 0 && b.integer > -(INT64_C(1) << 32))
+        return apply(e, MUC_EXPR_ADD, a, constant(-b.integer), out);
+    if (a.expr == b.expr) {
+        *out = constant(0);
+        return true;
     }
-    if (x[0]->expr == x[1]->expr)
-        return set_integer(e, 0, out);
-    return is_natural(x[0]) && is_natural(x[1]) && most(e, x[1]) <= least(e, x[0]) &&
-           apply(e, MUC_EXPR_SUB, x, out);
+    return is_natural(&a) && is_natural(&b) && most(e, &b) <= least(e, &a) &&
+           apply(e, MUC_EXPR_SUB, a, b, out);
 }
 
-static bool add(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool sub(const element *e, onnx_number *out)
 {
-    const onnx_number *turned[2] = { x[1], x[0] };
-    onnx_number negated;
-
-    if (onnx_is_real(e->dtype))
-        return set_real(e, x[0]->real + x[1]->real, out);
-    if (both_const(x))
-        return set_integer(e, (uint64_t)x[0]->integer + (uint64_t)x[1]->integer, out);
-    if (is_const(x[0]))
-        x = turned;
-    if (!is_const(x[1]) || x[1]->integer >= 0)
-        return apply(e, MUC_EXPR_ADD, x, out);
-    negated = (onnx_number){ .integer = -x[1]->integer };
-    return subtract(e, (const onnx_number *[]){ x[0], &negated }, out);
+    return subtract(e, e->x[0], e->x[1], out);
 }
 
-static bool multiply(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool add(const element *e, onnx_number *out)
 {
-    if (onnx_is_real(e->dtype))
-        return set_real(e, x[0]->real * x[1]->real, out);
-    if (both_const(x))
-        return set_integer(e, (uint64_t)x[0]->integer * (uint64_t)x[1]->integer, out);
-    return apply(e, MUC_EXPR_MUL, x, out);
+    uint32_t number = is_const(&e->x[0]) ? 0 : 1; /* which may be negative */
+    onnx_number a = e->x[!number], b = e->x[number];
+
+    return is_const(&b) && b.integer < 0 ? subtract(e, a, constant(-b.integer), out)
+                                         : apply(e, MUC_EXPR_ADD, a, b, out);
 }
 
-static bool divide(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool mul(const element *e, onnx_number *out)
 {
-    if (onnx_is_real(e->dtype))
-        return x[1]->real != 0 && set_real(e, x[0]->real / x[1]->real, out);
-    if (is_const(x[1]) && (x[1]->integer == 0 || (x[1]->integer == -1 && is_const(x[0]))))
-        return x[1]->integer == -1 && set_integer(e, 0 - (uint64_t)x[0]->integer, out);
-    if (both_const(x) && !(e->dtype == MUC_U64))
-        return set_integer(e, (uint64_t)(x[0]->integer / x[1]->integer), out);
-    if (!is_const(x[0]) && x[0]->expr == x[1]->expr && least(e, x[0]) > 0)
-        return set_integer(e, 1, out);
-    return is_const(x[1]) && apply(e, MUC_EXPR_DIV, x, out);
+    return apply(e, MUC_EXPR_MUL, e->x[0], e->x[1], out);
+}
+
+static bool divide(const element *e, onnx_number *out)
+{
+    if (e->x[0].expr == e->x[1].expr && least(e, &e->x[0]) > 0) {
+        *out = constant(1);
+        return true;
+    }
+    return is_const(&e->x[1]) && e->x[1].integer != 0 &&
+           apply(e, MUC_EXPR_DIV, e->x[0], e->x[1], out);
 }
 
 /* of naturals, where every definition of the rest is the same */
-static bool modulo(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool mod(const element *e, onnx_number *out)
 {
-    return !onnx_is_real(e->dtype) && is_const(x[1]) && x[1]->integer > 0 &&
-           apply(e, MUC_EXPR_MOD, x, out);
+    return is_const(&e->x[1]) && e->x[1].integer > 0 &&
+           apply(e, MUC_EXPR_MOD, e->x[0], e->x[1], out);
 }
 
-static bool extreme(const element *e, const onnx_number *const *x, bool max, onnx_number *out)
+static bool extreme(const element *e, bool max, onnx_number *out)
 {
-    if (onnx_is_real(e->dtype)) {
-        if (isnan(x[0]->real) || isnan(x[1]->real))
+    *out = e->x[0];
+    for (uint32_t i = 1; i < e->count; i++) {
+        onnx_number a = *out, b = e->x[i];
+        bool negative = (is_const(&a) && a.integer < 0) || (is_const(&b) && b.integer < 0);
+
+        if (negative && is_const(&a) && is_const(&b))
+            *out = (a.integer < b.integer) == max ? b : a;
+        else if (negative)
+            *out = is_const(&a) == max ? b : a;
+        else if (!apply(e, max ? MUC_EXPR_MAX : MUC_EXPR_MIN, a, b, out))
             return false;
-        *out = *x[(x[0]->real < x[1]->real) == max];
-        return true;
     }
-    if (both_const(x)) {
-        *out = *x[(x[0]->integer < x[1]->integer) == max];
-        return e->dtype != MUC_U64;
-    }
-    for (int i = 0; i < 2; i++)
-        if (is_const(x[i]) && x[i]->integer < 0) {
-            *out = max ? *x[!i] : *x[i];
-            return true;
-        }
-    return apply(e, max ? MUC_EXPR_MAX : MUC_EXPR_MIN, x, out);
-}
-
-static bool minimum(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    return extreme(e, x, false, out);
-}
-
-static bool maximum(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    return extreme(e, x, true, out);
-}
-
-static bool negate(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    if (onnx_is_real(e->dtype))
-        return set_real(e, -x[0]->real, out);
-    return is_const(x[0]) && set_integer(e, 0 - (uint64_t)x[0]->integer, out);
-}
-
-static bool absolute(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    if (onnx_is_real(e->dtype))
-        return set_real(e, fabs(x[0]->real), out);
-    if (is_const(x[0]) && x[0]->integer < 0)
-        return negate(e, x, out);
-    *out = *x[0];
     return true;
 }
 
-static bool round_down(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool min(const element *e, onnx_number *out)
 {
-    return onnx_is_real(e->dtype) && set_real(e, floor(x[0]->real), out);
+    return extreme(e, false, out);
 }
 
-static bool round_up(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool max(const element *e, onnx_number *out)
 {
-    return onnx_is_real(e->dtype) && set_real(e, ceil(x[0]->real), out);
+    return extreme(e, true, out);
 }
 
-static bool root(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool equal(const element *e, onnx_number *out)
 {
-    return onnx_is_real(e->dtype) && x[0]->real >= 0 && set_real(e, sqrt(x[0]->real), out);
+    const onnx_number *a = &e->x[0], *b = &e->x[1];
+
+    *out = constant(0);
+    return !is_natural(a) || !is_natural(b) || most(e, a) < least(e, b) ||
+           most(e, b) < least(e, a) || apply(e, MUC_EXPR_EQ, *a, *b, out);
 }
 
-/* ---- truth ---- */
-
-static bool set_bool(bool value, onnx_number *out)
+static bool is_less(const element *e, onnx_number a, onnx_number b, onnx_number *out)
 {
-    *out = (onnx_number){ .integer = value };
-    return true;
-}
-
-static bool equal(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    if (onnx_is_real(e->dtype))
-        return set_bool(x[0]->real == x[1]->real, out);
-    if (both_const(x))
-        return set_bool(x[0]->integer == x[1]->integer, out);
-    if (!is_natural(x[0]) || !is_natural(x[1]))
-        return set_bool(false, out); /* an expression is not negative */
-    if (most(e, x[0]) < least(e, x[1]) || most(e, x[1]) < least(e, x[0]))
-        return set_bool(false, out);
-    return apply(e, MUC_EXPR_EQ, x, out);
-}
-
-static bool less(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    if (onnx_is_real(e->dtype))
-        return set_bool(x[0]->real < x[1]->real, out);
-    if (both_const(x))
-        return e->dtype != MUC_U64 && set_bool(x[0]->integer < x[1]->integer, out);
-    if (!is_natural(x[0]) || !is_natural(x[1]))
-        return (is_const(x[0]) ? x[0] : x[1])->integer < 0 && set_bool(is_const(x[0]), out);
-    if (most(e, x[0]) < least(e, x[1]))
-        return set_bool(true, out);
-    return least(e, x[0]) >= most(e, x[1]) ? set_bool(false, out) : apply(e, MUC_EXPR_LT, x, out);
-}
-
-static bool invert(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    static const onnx_number zero = { .integer = 0 };
-
-    return is_const(x[0]) ? set_bool(!x[0]->integer, out)
-                          : apply(e, MUC_EXPR_EQ, (const onnx_number *[]){ x[0], &zero }, out);
-}
-
-static bool not_less(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    onnx_number below;
-
-    if (onnx_is_real(e->dtype))
-        return set_bool(x[0]->real >= x[1]->real, out);
-    return less(e, x, &below) && invert(e, (const onnx_number *[]){ &below }, out);
-}
-
-static bool greater(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    return less(e, (const onnx_number *[]){ x[1], x[0] }, out);
-}
-
-static bool not_greater(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    return not_less(e, (const onnx_number *[]){ x[1], x[0] }, out);
-}
-
-static bool conjunction(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    (void)e;
-    return both_const(x) && set_bool(x[0]->integer && x[1]->integer, out);
-}
-
-static bool disjunction(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    (void)e;
-    return both_const(x) && set_bool(x[0]->integer || x[1]->integer, out);
-}
-
-static bool choose(const element *e, const onnx_number *const *x, onnx_number *out)
-{
-    if (is_const(x[0])) {
-        *out = x[0]->integer ? *x[1] : *x[2];
-        return true;
+    if (!is_natural(&a) || !is_natural(&b)) {
+        *out = constant(is_const(&a));
+        return (is_const(&a) ? a : b).integer < 0;
     }
-    return !onnx_is_real(e->dtype) && is_natural(x[1]) && is_natural(x[2]) &&
-           set_expr(
-               e, muc_expr_sel(e->im->graph->pool, x[0]->expr, expr_of(e, x[1]), expr_of(e, x[2])),
-               out);
+    *out = constant(most(e, &a) < least(e, &b));
+    return out->integer || least(e, &a) >= most(e, &b) || apply(e, MUC_EXPR_LT, a, b, out);
 }
 
-static bool copy(const element *e, const onnx_number *const *x, onnx_number *out)
+static bool invert(const element *e, onnx_number x, onnx_number *out)
+{
+    *out = constant(!x.integer);
+    return is_const(&x) || apply(e, MUC_EXPR_EQ, x, constant(0), out);
+}
+
+static bool not(const element *e, onnx_number *out)
+{
+    return invert(e, e->x[0], out);
+}
+
+static bool less(const element *e, onnx_number *out)
+{
+    return is_less(e, e->x[0], e->x[1], out);
+}
+
+static bool greater(const element *e, onnx_number *out)
+{
+    return is_less(e, e->x[1], e->x[0], out);
+}
+
+static bool less_or_equal(const element *e, onnx_number *out)
+{
+    return greater(e, out) && invert(e, *out, out);
+}
+
+static bool greater_or_equal(const element *e, onnx_number *out)
+{
+    return less(e, out) && invert(e, *out, out);
+}
+
+static bool where(const element *e, onnx_number *out)
+{
+    const onnx_number *a = &e->x[1], *b = &e->x[2];
+
+    *out = e->x[0].integer ? *a : *b;
+    return is_const(&e->x[0]) ||
+           (!onnx_is_real(e->dtype) && is_natural(a) && is_natural(b) &&
+            set_expr(e, muc_expr_sel(e->pool, e->x[0].expr, expr_of(e, a), expr_of(e, b)), out));
+}
+
+/* types wide enough for every dimension */
+static bool copy(const element *e, onnx_number *out)
+{
+    *out = e->x[0];
+    return e->dtype == MUC_I64 || e->dtype == MUC_I32 || e->dtype == MUC_U32 || e->dtype == MUC_U64;
+}
+
+static bool unknown(const element *e, onnx_number *out)
 {
     (void)e;
-    *out = *x[0];
-    return true;
+    (void)out;
+    return false;
 }
 
 /* ---- over all elements ---- */
 
-/* numpy's broadcast; false if the shapes do not fit */
-static bool broadcast(const onnx_numbers *const *x, uint32_t count, uint32_t *rank, uint32_t *dims)
-{
-    *rank = 0;
-    for (uint32_t i = 0; i < count; i++)
-        *rank = x[i]->rank > *rank ? x[i]->rank : *rank;
-    for (uint32_t d = 0; d < *rank; d++)
-        dims[d] = 1;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t d = 0; d < x[i]->rank; d++) {
-            uint32_t *dim = &dims[*rank - x[i]->rank + d];
-
-            if (*dim != 1 && x[i]->dims[d] != 1 && x[i]->dims[d] != *dim)
-                return false;
-            *dim = *dim == 1 ? x[i]->dims[d] : *dim;
-        }
-    return true;
-}
-
 /* where element `at` of the broadcast result is in x */
-static uint32_t source_of(const onnx_numbers *x, uint32_t rank, const uint32_t *dims, uint32_t at)
+static uint32_t source_of(const onnx_numbers *x, const onnx_numbers *result, uint32_t at)
 {
     uint32_t index = 0, stride = 1;
 
     for (uint32_t d = x->rank; d-- > 0;) {
-        uint32_t dim = dims[rank - x->rank + d];
+        uint32_t dim = result->dims[result->rank - x->rank + d];
 
         index += (x->dims[d] == 1 ? 0 : at % dim) * stride;
         stride *= x->dims[d];
@@ -348,143 +377,71 @@ static uint32_t source_of(const onnx_numbers *x, uint32_t rank, const uint32_t *
     return index;
 }
 
-static muc_status map(onnx_call *call, const onnx_numbers *const *x, uint32_t count,
-                      muc_dtype operands, muc_dtype result, element_fn *fn, onnx_numbers **out)
+/* the elements that depend on expressions; *known false if one of them is not known */
+static bool set_elements(onnx_call *call, const onnx_numbers *const *x, element_fn *fn,
+                         onnx_numbers *out)
 {
-    const element e = { call->im, operands };
-    uint32_t rank, dims[MUC_MAX_RANK];
-    onnx_numbers *numbers;
+    element e = { call->im->graph->pool, out->dtype, onnx_input_count(call), { { 0 } } };
 
-    for (uint32_t i = 0; i < count; i++)
-        if (!x[i])
-            return MUC_OK;
-    if (operands == MUC_F16 || operands == MUC_BF16 || !broadcast(x, count, &rank, dims))
-        return MUC_OK;
-    MUC_TRY(onnx_numbers_new(call->im, result, rank, dims, &numbers));
-    for (uint32_t i = 0; numbers && i < numbers->count; i++) {
-        const onnx_number *items[3];
+    for (uint32_t i = 0; i < out->count; i++) {
+        bool depends = false;
 
-        for (uint32_t j = 0; j < count; j++)
-            items[j] = &x[j]->items[source_of(x[j], rank, dims, i)];
-        if (!fn(&e, items, &numbers->items[i]))
-            return muc_expr_status(call->im->graph->pool);
+        for (uint32_t j = 0; j < e.count; j++) {
+            e.x[j] = x[j]->items[source_of(x[j], out, i)];
+            depends = depends || !is_const(&e.x[j]);
+        }
+        if (depends && !fn(&e, &out->items[i]))
+            return false;
     }
-    *out = numbers;
+    return true;
+}
+
+static muc_status map(onnx_call *call, const onnx_numbers *const *x, element_fn *fn,
+                      onnx_numbers **out)
+{
+    const onnx_numbers *operands[ONNX_MAX_OPERANDS] = { NULL };
+    bool depends = false;
+
+    if (!are_known(call, x, fn == unknown))
+        return MUC_OK;
+    for (uint32_t i = 0; i < call->proto->n_input; i++) {
+        onnx_numbers *numbers;
+
+        operands[i] = x[i];
+        if (!x[i] || onnx_all_const(x[i]))
+            continue;
+        depends = true;
+        MUC_TRY(onnx_numbers_new(call->im, x[i]->dtype, x[i]->rank, x[i]->dims, &numbers));
+        operands[i] = numbers;
+        for (uint32_t k = 0; numbers && k < numbers->count; k++)
+            numbers->items[k] = is_const(&x[i]->items[k]) ? x[i]->items[k] : constant(1);
+    }
+    MUC_TRY(run(call, operands, out));
+    if (*out && depends && !set_elements(call, x, fn, *out))
+        *out = NULL;
     return muc_expr_status(call->im->graph->pool);
 }
 
-/* n-ary operators fold from the left */
-static muc_status fold(onnx_call *call, const onnx_numbers *const *x, element_fn *fn,
-                       onnx_numbers **out)
-{
-    const onnx_numbers *pair[2] = { x[0], x[0] };
-
-    if (!x[0])
-        return MUC_OK;
-    if (call->proto->n_input == 1)
-        return map(call, x, 1, x[0]->dtype, x[0]->dtype, copy, out);
-    for (uint32_t i = 1; i < call->proto->n_input; i++) {
-        pair[1] = x[i];
-        *out = NULL;
-        MUC_TRY(map(call, pair, 2, x[0]->dtype, x[0]->dtype, fn, out));
-        if (!*out)
-            return MUC_OK;
-        pair[0] = *out;
-    }
-    return MUC_OK;
-}
-
-#define UNARY(name, fn) \
+#define EVALUATOR(name, fn) \
     muc_status onnx_evaluate_##name(onnx_call *call, const onnx_numbers *const *x, \
                                     onnx_numbers **out) \
     { \
-        return x[0] ? map(call, x, 1, x[0]->dtype, x[0]->dtype, fn, out) : MUC_OK; \
-    }
-#define BINARY(name, fn) \
-    muc_status onnx_evaluate_##name(onnx_call *call, const onnx_numbers *const *x, \
-                                    onnx_numbers **out) \
-    { \
-        return x[0] ? map(call, x, 2, x[0]->dtype, x[0]->dtype, fn, out) : MUC_OK; \
-    }
-#define COMPARE(name, fn) \
-    muc_status onnx_evaluate_##name(onnx_call *call, const onnx_numbers *const *x, \
-                                    onnx_numbers **out) \
-    { \
-        return x[0] ? map(call, x, 2, x[0]->dtype, MUC_BOOL, fn, out) : MUC_OK; \
-    }
-#define NARY(name, fn) \
-    muc_status onnx_evaluate_##name(onnx_call *call, const onnx_numbers *const *x, \
-                                    onnx_numbers **out) \
-    { \
-        return fold(call, x, fn, out); \
+        return map(call, x, fn, out); \
     }
 
-UNARY(identity, copy)
-UNARY(neg, negate)
-UNARY(abs, absolute)
-UNARY(floor, round_down)
-UNARY(ceil, round_up)
-UNARY(sqrt, root)
-UNARY(not, invert)
-BINARY(add, add)
-BINARY(sub, subtract)
-BINARY(mul, multiply)
-BINARY(div, divide)
-BINARY(mod, modulo)
-BINARY(and, conjunction)
-BINARY(or, disjunction)
-COMPARE(equal, equal)
-COMPARE(less, less)
-COMPARE(less_or_equal, not_greater)
-COMPARE(greater, greater)
-COMPARE(greater_or_equal, not_less)
-NARY(min, minimum)
-NARY(max, maximum)
-
-muc_status onnx_evaluate_where(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
-{
-    return x[0] && x[1] ? map(call, x, 3, x[1]->dtype, x[1]->dtype, choose, out) : MUC_OK;
-}
-
-/* ---- cast ---- */
-
-/* False where the standard leaves the result open. */
-static bool cast_one(muc_dtype from, muc_dtype to, const onnx_number *x, onnx_number *out)
-{
-    const element result = { NULL, to };
-
-    if (!is_const(x)) /* wide enough for every dimension */
-        return copy(&result, &x, out) &&
-               (to == MUC_I64 || to == MUC_I32 || to == MUC_U32 || to == MUC_U64);
-    if (onnx_is_real(to))
-        return set_real(&result, onnx_is_real(from) ? x->real : (double)x->integer, out);
-    if (to == MUC_BOOL)
-        return set_bool(onnx_is_real(from) ? x->real != 0 : x->integer != 0, out);
-    if (!onnx_is_real(from))
-        return set_integer(&result, (uint64_t)x->integer, out);
-    if (!(x->real > -0x1p31 && x->real < 0x1p31))
-        return false;
-    *out = (onnx_number){ .integer = (int64_t)x->real };
-    return wrap(to, (uint64_t)out->integer) == out->integer;
-}
-
-muc_status onnx_evaluate_cast(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
-{
-    onnx_numbers *numbers;
-    muc_dtype to;
-    int64_t number;
-
-    MUC_TRY(onnx_integer(call, "to", 0, &number));
-    if (!x[0] || x[0]->dtype == MUC_U64)
-        return MUC_OK;
-    MUC_TRY(
-        muc_onnx_dtype(call->im->ctx, call->im->source->path, call->name, (int32_t)number, &to));
-    if (to == MUC_F16 || to == MUC_BF16)
-        return MUC_OK;
-    MUC_TRY(onnx_numbers_new(call->im, to, x[0]->rank, x[0]->dims, &numbers));
-    for (uint32_t i = 0; numbers && i < numbers->count; i++)
-        if (!cast_one(x[0]->dtype, to, &x[0]->items[i], &numbers->items[i]))
-            return MUC_OK;
-    *out = numbers;
-    return MUC_OK;
-}
+EVALUATOR(constants, unknown)
+EVALUATOR(copy, copy)
+EVALUATOR(not, not )
+EVALUATOR(add, add)
+EVALUATOR(sub, sub)
+EVALUATOR(mul, mul)
+EVALUATOR(div, divide)
+EVALUATOR(mod, mod)
+EVALUATOR(equal, equal)
+EVALUATOR(less, less)
+EVALUATOR(less_or_equal, less_or_equal)
+EVALUATOR(greater, greater)
+EVALUATOR(greater_or_equal, greater_or_equal)
+EVALUATOR(min, min)
+EVALUATOR(max, max)
+EVALUATOR(where, where)

@@ -272,7 +272,7 @@ static muc_status collect(onnx_call *call, const onnx_numbers **inputs, bool *gi
 /* Numbers that depend on nothing given replace the node; others stand beside it. */
 static muc_status evaluate(onnx_call *call, onnx_numbers **out)
 {
-    const onnx_numbers *inputs[16] = { 0 };
+    const onnx_numbers *inputs[ONNX_MAX_OPERANDS] = { 0 };
     bool given = false;
 
     *out = NULL;

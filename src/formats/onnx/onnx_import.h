@@ -8,6 +8,7 @@
 
 enum {
     ONNX_MAX_NUMBERS = 4096, /* elements of a tensor whose values the reader follows */
+    ONNX_MAX_OPERANDS = 16,  /* of a node whose values the reader follows */
     NEWEST = 24,             /* version of the operator set: see onnx_ops.def */
     ONNX_MAX_DEPTH = 16,     /* of functions in functions, and of branches in branches */
 };

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/half.h"
 #include "passes/simplify/outline.h"
 #include "ref/ref.h"
 
@@ -174,16 +173,6 @@ static muc_status build_alone(folding *f)
 
 /* ---- its results ---- */
 
-/* f16 and bf16 are kept as f32 that hold values of theirs alone */
-static void store(muc_dtype dtype, const muc_ref_view *view, uint8_t *out)
-{
-    const float *values = view->data;
-
-    for (size_t i = 0; i < view->elements; i++)
-        muc_store_u16(out + 2 * i,
-                      dtype == MUC_F16 ? muc_f16_of_f32(values[i]) : muc_bf16_of_f32(values[i]));
-}
-
 static void set_constant(muc_tensor *tensor, const uint8_t *data, uint64_t bytes)
 {
     tensor->kind = MUC_TENSOR_CONST;
@@ -192,39 +181,21 @@ static void set_constant(muc_tensor *tensor, const uint8_t *data, uint64_t bytes
     tensor->bytes = bytes;
 }
 
-static muc_status take_result(const folding *f, const muc_ref *ref, uint32_t i)
-{
-    muc_tensor *tensor = &f->graph->tensors[f->node->outputs[i]];
-    muc_ref_view view;
-    uint64_t bytes;
-    uint8_t *data;
-
-    if (!muc_ref_get(ref, f->outputs[i], &view) ||
-        !fixed_bytes(f->graph, f->node->outputs[i], &bytes))
-        return muc_fail(f->ctx, MUC_BUG, f->graph->name, MUC_NO_OFFSET, "'%s' was not computed",
-                        tensor->name);
-    MUC_TRY(MUC_ARENA_NEW(f->ctx, &f->graph->arena, (size_t)bytes + 1, &data));
-    if (view.dtype == tensor->dtype)
-        memcpy(data, view.data, (size_t)bytes);
-    else
-        store(tensor->dtype, &view, data);
-    set_constant(tensor, data, bytes);
-    return MUC_OK;
-}
-
 static muc_status run_alone(folding *f)
 {
-    const uint32_t no_bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
-    muc_ref *ref;
-    muc_status status;
+    uint32_t count = f->node->output_count;
+    const uint8_t **data;
 
     MUC_TRY(build_alone(f));
-    MUC_TRY(muc_ref_open(f->ctx, f->alone, &ref));
-    status = muc_ref_run(ref, no_bindings, NULL, 0);
-    for (uint32_t i = 0; i < f->node->output_count && status == MUC_OK; i++)
-        status = take_result(f, ref, i);
-    muc_ref_close(ref);
-    return status;
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, &f->alone->arena, count, &data));
+    MUC_TRY(muc_ref_compute(f->ctx, f->alone, f->outputs, count, &f->graph->arena, data));
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bytes = 0;
+
+        fixed_bytes(f->graph, f->node->outputs[i], &bytes);
+        set_constant(&f->graph->tensors[f->node->outputs[i]], data[i], bytes);
+    }
+    return MUC_OK;
 }
 
 /* In a graph of shapes a large result is another shape: nothing is computed. */
