@@ -82,8 +82,17 @@ static muc_status constant(void *self, const char *name, muc_dtype dtype, double
 static void say(node *n, muc_op op, uint32_t count, const muc_attributes *a)
 {
     muc_text_add(&n->said, "%s %u", muc_op_get(op)->name, count);
-    for (uint32_t i = 0; i < a->count; i++)
-        muc_text_add(&n->said, " %s", muc_attribute_get(a->items[i].key)->name);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const muc_attribute *each = &a->items[i];
+        muc_attribute_type type = muc_attribute_get(each->key)->type;
+
+        muc_text_add(&n->said, " %s", muc_attribute_get(each->key)->name);
+        for (uint32_t k = 0; type == MUC_ATTRIBUTE_INTEGERS && k < each->value.integers.count; k++)
+            muc_text_add(&n->said, " %d", (int)each->value.integers.items[k]);
+        for (uint32_t k = 0; type == MUC_ATTRIBUTE_EXPRS && k < each->value.exprs.count; k++)
+            muc_text_add(&n->said, " %u",
+                         muc_expr_get(n->graph->pool, each->value.exprs.items[k])->immediate);
+    }
 }
 
 static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
@@ -122,12 +131,26 @@ static muc_status word(void *self, const char *text)
                : refuse(self, MUC_BUG, "the word makes no sense");
 }
 
+/* all but output 3 */
+static bool wants(const void *self, uint32_t i)
+{
+    (void)self;
+    return i != 3;
+}
+
+static muc_status bind(void *self, uint32_t i, uint32_t id)
+{
+    (void)id;
+    muc_text_add(&((node *)self)->said, "x is %u; ", i);
+    return MUC_OK;
+}
+
 /* of inputs [2, 3, 4] of a type */
 static muc_status run(node *n, const char *text, muc_op op, muc_dtype dtype, uint32_t count)
 {
-    static const muc_file_node_functions functions = { refuse,   attribute, input,
-                                                       integers, constant,  step,
-                                                       last,     output,    word };
+    static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
+                                                       constant, step,      last,  output,
+                                                       word,     wants,     bind };
     muc_file_node file = { &functions, n, n->ctx, NULL, &n->arena, count, op };
     muc_tensor tensor = { .name = "x", .kind = MUC_TENSOR_INPUT, .dtype = dtype, .rank = 3 };
     muc_status status;
@@ -189,6 +212,17 @@ static void recipes_do_what_they_say(void **state)
         { ". 0 alpha=@alpha:2 beta=@beta gamma=@gamma/1", "relu 1 alpha", false },
         { ". 0 alpha=@alpha:2 beta=@beta gamma=@gamma/1", "relu 1 alpha beta", true },
         { "clip 0 low{0} high{@most:6}", "low=f32 0; high=f32 6; clip 3", false },
+        { "clip 0 low{0} high{@most:inf}", "low=f32 0; clip 2", false },
+        { "clip {0}~0", "=f32 0; clip 1", false },
+        { "?turn x = transpose 0 perm=0..-2,-1,-2; abs x", "abs 1", false },
+        { "?turn x = transpose 0 perm=0..-2,-1,-2; abs x", "transpose 1 perm 0 2 1 as x; abs 1",
+          true },
+        { ". 0 shape=*in0.0..$axis:2,in1.-1/2", "relu 1 shape 6 2", false },
+        { ". 0 axes=0,2.. shape=in0", "relu 1 axes 0 2 shape 2 3 4", false },
+        { "[rank<3] abs 0 | neg 0", "neg 1", false },
+        { "x>1 = abs 0; >2 = neg x; >3 = neg x; exp x",
+          "abs 1 as x; x is 1; neg 1 as ; x is 2; exp 1", false },
+        { "x>1 = abs 0;", "abs 1 as x; x is 1; ", false },
     };
     node n = { .ctx = *state };
 

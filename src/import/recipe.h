@@ -8,23 +8,29 @@
  *   "[1] sum = add 0 1; gelu sum | gelu 0"
  *
  * Statements are parted by ";", the last gives the node's output. The operator "." is the row's.
- * Alternatives are parted by "|"; the first counts all of whose brackets fit: [1], input 1 is
- * there; [in:f32], [out:f32], input 0 and output 0 are of this type.
+ * "x>2 = .." also gives output 2; ">2 = .." stands only where the file wants it, and a recipe that
+ * ends with ";" gives no output 0. "?turn x = transpose 0 .." is input 0 itself where the attribute
+ * turn is absent or 0. Alternatives are parted by "|"; the first counts all of whose brackets fit:
+ * [1], input 1 is there; [in:f32], [out:f32], input 0 and output 0 are of this type; [rank<3],
+ * input 0 has fewer dimensions.
  *
  * Operands: 0, 1, .. inputs of the node, 1:i64:name input 1 as this type, by a cast; * all of them;
  * a name that an earlier statement gave; {0.5} or name{0.5} a constant of the type of the operand
- * before, {@lr}, {@lr:1} of an attribute. Attributes: key=value, where value is 0.5, tanh, f32
- * itself
+ * before, {0.5}~0 of input 0's, {@lr}, {@lr:1} of an attribute; of f32 beyond its range it is left
+ * out. Attributes: key=value, where value is 0.5, tanh, f32 itself
  *   @name                 the node's attribute; without it the operator has none either
  *   @name:1  @name/1      the same, 1 where it is absent; left out where it is 1
+ *   @name#1               the same, the elements of input 1 where it is absent
  *   tanh?@name            tanh, where the node's attribute is there and not 0
  *   #1  pairs#1           the elements of input 1, a constant; pairs (before, after) of each
  *                         dimension as all before and then all after
- *   1..                   dimensions from 1 to the last
  *   out, in1              the shape or the type that output 0 is to have, that input 1 has
- * Axes may count from the end, of the first operand's dimensions (one more for one_hot).
- * @name alone is an attribute that means nothing here, @name==1 one of which 1 alone is read. Other
- * words are the format's own.
+ * and of lists, with commas between: 2, -1, $name or $name:1 a number, of an attribute; 1.. or
+ * 0..-2 dimensions of the first operand by their numbers, from the end if negative, the second left
+ * out; in0.1, in0.1.. dimensions of input 0, *in0.1.. their product, in0.1/$name a part. Axes may
+ * count from the end, of the first operand's dimensions (one more for one_hot).
+ * @name alone is an attribute that means nothing here, @name==1 one of which 1 alone is read, 1.0
+ * of a real one. Other words are the format's own.
  */
 #ifndef MUC_RECIPE_H
 #define MUC_RECIPE_H
@@ -45,7 +51,8 @@ typedef struct muc_value {
     int64_t integer;
     double real;
     const char *text;
-    const int64_t *items; /* borrowed from the file or the arena */
+    const int64_t *items;  /* borrowed from the file or the arena */
+    const muc_expr *exprs; /* of items that depend on dimensions, else MUC_EXPR_NONE; NULL: none */
     size_t count;
 } muc_value;
 
@@ -71,6 +78,9 @@ typedef struct muc_file_node_functions {
     muc_tensor (*output)(void *self);
     /* or NULL: a word of the format's own */
     muc_status (*word)(void *self, const char *word);
+    /* or NULL, where no recipe has ">": whether the file wants output i, and what it is */
+    bool (*wants)(const void *self, uint32_t i);
+    muc_status (*bind)(void *self, uint32_t i, uint32_t id);
 } muc_file_node_functions;
 
 typedef struct muc_file_node {
@@ -85,6 +95,8 @@ typedef struct muc_file_node {
 
 /* Adds to the graph what the recipe says of the node; "" is ". *". */
 muc_status muc_import_recipe(const muc_file_node *node, const char *recipe);
+/* The same of a recipe to be formatted. */
+muc_status muc_import_format(const muc_file_node *node, const char *format, va_list args);
 /* 0 <= axis < rank, negative ones counted from the end, or a refusal. */
 muc_status muc_import_axis(const muc_file_node *node, int64_t given, uint32_t rank, int64_t *axis);
 

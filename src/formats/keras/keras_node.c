@@ -69,8 +69,9 @@ static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t c
 muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32_t *inputs,
                           uint32_t count)
 {
-    static const muc_file_node_functions functions = { refuse, attribute, input, NULL, constant,
-                                                       step,   last,      NULL,  NULL };
+    static const muc_file_node_functions functions = { refuse,   attribute, input, NULL,
+                                                       constant, step,      last,  NULL,
+                                                       NULL,     NULL,      NULL };
     call c = { im, inputs, count };
     const muc_file_node node = { &functions, &c, im->ctx, im->graph, im->arena, count, im->to };
 

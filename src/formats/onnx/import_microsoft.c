@@ -229,29 +229,22 @@ muc_status onnx_import_dynamic_matmul(onnx_call *call)
 
 /* ---- what optimisations make ---- */
 
+/* vectors have nothing to transpose */
 muc_status onnx_import_fused_matmul(onnx_call *call)
 {
-    static const char *const transposes[] = { "transA", "transB" };
-    static const char *const stacks[] = { "transBatchA", "transBatchB" };
-    uint32_t inputs[2];
-    int64_t stack, transposed;
+    uint32_t ids[2], is_matrix[2];
     double alpha;
 
     for (uint32_t i = 0; i < 2; i++) {
-        MUC_TRY(onnx_input(call, i, &inputs[i]));
-        MUC_TRY(onnx_integer(call, stacks[i], 0, &stack));
-        if (stack)
-            return onnx_fail(call, MUC_UNSUPPORTED, "%s is 1", stacks[i]);
-        MUC_TRY(onnx_integer(call, transposes[i], 0, &transposed));
-        if (transposed && onnx_tensor(call, inputs[i])->rank > 1)
-            MUC_TRY(onnx_exchange_last(call, &inputs[i]));
+        MUC_TRY(onnx_input(call, i, &ids[i]));
+        is_matrix[i] = onnx_tensor(call, ids[i])->rank > 1;
     }
     MUC_TRY(onnx_real(call, "alpha", 1, &alpha));
-    if (alpha == 1)
-        return onnx_emit(call, MUC_OP_MATMUL, inputs, 2, NULL, 1);
-    MUC_TRY(onnx_step(call, MUC_OP_MATMUL, inputs, 2, NULL, &inputs[0]));
-    MUC_TRY(onnx_scalar(call, onnx_tensor(call, inputs[0])->dtype, alpha, &inputs[1]));
-    return onnx_emit(call, MUC_OP_MUL, inputs, 2, NULL, 1);
+    return onnx_cook(call, "%s %s %s %s %s @transA @transB @transBatchA==0 @transBatchB==0 %s",
+                     is_matrix[0] ? "?transA a = transpose 0 perm=0..-2,-1,-2;" : "",
+                     is_matrix[1] ? "?transB b = transpose 1 perm=0..-2,-1,-2;" : "",
+                     alpha == 1 ? "matmul" : "product = matmul", is_matrix[0] ? "a" : "0",
+                     is_matrix[1] ? "b" : "1", alpha == 1 ? "" : "; mul product {@alpha}");
 }
 
 /* a convolution and a function of its result */
@@ -284,26 +277,12 @@ muc_status onnx_import_fused_conv(onnx_call *call)
 muc_status onnx_import_skip_norm(onnx_call *call)
 {
     bool simple = strstr(call->proto->op_type, "Simplified") != NULL;
-    uint32_t x, skip, bias, inputs[3], at = simple ? 3 : 4, count = 2;
-    muc_attributes a = { .count = 0 };
-    double epsilon;
 
-    MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_input(call, 1, &skip));
-    MUC_TRY(onnx_input(call, 2, &inputs[1]));
-    MUC_TRY(onnx_input_or_none(call, at, &bias));
-    MUC_TRY(onnx_real(call, "epsilon", 1e-12, &epsilon));
-    MUC_TRY(onnx_step2(call, MUC_OP_ADD, x, skip, &inputs[0]));
-    if (bias != MUC_NO_ID)
-        MUC_TRY(onnx_step2(call, MUC_OP_ADD, inputs[0], bias, &inputs[0]));
-    if (!simple && onnx_has_input(call, 3)) {
-        MUC_TRY(onnx_input(call, 3, &inputs[2]));
-        count = 3;
-    }
     if (onnx_has_output(call, 1) || onnx_has_output(call, 2))
         return onnx_fail(call, MUC_UNSUPPORTED, "outputs 1 and 2, mean and deviation");
-    muc_attributes_set(&a, MUC_KEY_AXIS, onnx_tensor(call, inputs[0])->rank - 1);
-    muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
-    MUC_TRY(onnx_bind(call, 3, inputs[0]));
-    return onnx_emit(call, simple ? MUC_OP_RMSNORM : MUC_OP_LAYER_NORM, inputs, count, &a, 1);
+    return onnx_cook(call, "%s . sum 2 %s axis=-1 epsilon=@epsilon:1e-12",
+                     !onnx_has_input(call, simple ? 3 : 4) ? "sum>3 = add 0 1;"
+                     : simple                              ? "sum = add 0 1; sum>3 = add sum 3;"
+                                                           : "sum = add 0 1; sum>3 = add sum 4;",
+                     !simple && onnx_has_input(call, 3) ? "3" : "");
 }

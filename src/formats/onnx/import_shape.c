@@ -27,25 +27,6 @@ muc_status onnx_import_reshape(onnx_call *call)
     return emit_reshape(call, x, &to);
 }
 
-muc_status onnx_import_flatten(onnx_call *call)
-{
-    muc_expr_pool *pool = call->im->graph->pool;
-    onnx_shape from, to = { .rank = 2 };
-    int64_t axis;
-    uint32_t x;
-
-    MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_integer(call, "axis", 1, &axis));
-    from = onnx_shape_of(call, x);
-    if (axis < -(int64_t)from.rank || axis > from.rank)
-        return onnx_fail(call, MUC_MALFORMED, "axis %" PRId64 " of %u dimensions", axis, from.rank);
-    axis += axis < 0 ? from.rank : 0;
-    to.dims[0] = to.dims[1] = muc_expr_const(pool, 1);
-    for (uint32_t i = 0; i < from.rank; i++)
-        to.dims[i >= axis] = muc_expr_mul(pool, to.dims[i >= axis], from.dims[i]);
-    return emit_reshape(call, x, &to);
-}
-
 muc_status onnx_mark_axes(onnx_call *call, const int64_t *axes, size_t count, uint32_t rank,
                           bool *set)
 {
@@ -328,85 +309,22 @@ muc_status onnx_import_expand(onnx_call *call)
     return onnx_emit(call, MUC_OP_EXPAND, &x, 1, &a, 1);
 }
 
-muc_status onnx_import_tile(onnx_call *call)
-{
-    muc_expr repeats[MUC_GRAPH_MAX_RANK];
-    const onnx_numbers *wanted;
-    muc_attributes a = { .count = 0 };
-    uint32_t x;
-
-    MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_known(call, 1, &wanted));
-    if (wanted->count != onnx_tensor(call, x)->rank)
-        return onnx_fail(call, MUC_MALFORMED, "%u repeats of %u dimensions", wanted->count,
-                         onnx_tensor(call, x)->rank);
-    for (uint32_t i = 0; i < wanted->count; i++)
-        if (!onnx_number_expr(call->im, wanted, i, &repeats[i]))
-            return onnx_fail(call, MUC_MALFORMED, "repeat %u is negative", i);
-    muc_attributes_set_exprs(&a, MUC_KEY_REPEATS, repeats, wanted->count);
-    return onnx_emit(call, MUC_OP_TILE, &x, 1, &a, 1);
-}
-
-/* 0, 1, ... of dimension `dim` of a tensor, plus `first`, as a vector or as a column */
-static muc_status count_up(onnx_call *call, uint32_t tensor, uint32_t dim, muc_expr first,
-                           bool column, uint32_t *out)
-{
-    const muc_expr one = muc_expr_const(call->im->graph->pool, 1);
-    const muc_expr size = onnx_dim(call, tensor, dim), shape[] = { size, one };
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[2];
-
-    muc_attributes_set_exprs(&a, MUC_KEY_VALUES, &first, 1);
-    muc_attributes_set(&a, MUC_KEY_TO, MUC_I64);
-    MUC_TRY(onnx_step(call, MUC_OP_EXPRESSIONS, NULL, 0, &a, &inputs[0]));
-    a.count = 0;
-    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, NULL, 0);
-    MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, inputs, 1, &a, &inputs[0]));
-    MUC_TRY(onnx_scalar(call, MUC_I64, 1, &inputs[1]));
-    a.count = 0;
-    muc_attributes_set_expr(&a, MUC_KEY_SIZE, size);
-    MUC_TRY(onnx_step(call, MUC_OP_RANGE, inputs, 2, &a, out));
-    if (!column)
-        return MUC_OK;
-    a.count = 0;
-    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, shape, 2);
-    return onnx_step(call, MUC_OP_RESHAPE, out, 1, &a, out);
-}
-
-/* A diagonal that dimensions decide, 0 at least: a choice by row + diagonal and column. */
-static muc_status trilu_by_lengths(onnx_call *call, uint32_t x, bool upper, muc_expr diagonal)
-{
-    const muc_expr none = muc_expr_const(call->im->graph->pool, 0);
-    uint32_t rank = onnx_tensor(call, x)->rank, rows, columns, order[2], choice[3];
-
-    if (rank < 2)
-        return onnx_fail(call, MUC_MALFORMED, "x has %u dimensions, expected 2 or more", rank);
-    MUC_TRY(count_up(call, x, rank - 2, diagonal, true, &rows));
-    MUC_TRY(count_up(call, x, rank - 1, none, false, &columns));
-    order[0] = upper ? rows : columns; /* the smaller where x stays */
-    order[1] = upper ? columns : rows;
-    MUC_TRY(onnx_step(call, MUC_OP_LESS_OR_EQUAL, order, 2, NULL, &choice[0]));
-    choice[1] = x;
-    MUC_TRY(onnx_scalar(call, onnx_tensor(call, x)->dtype, 0, &choice[2]));
-    return onnx_emit(call, MUC_OP_WHERE, choice, 3, NULL, 1);
-}
-
+/* A diagonal that dimensions decide, 0 at least, is a choice by row + diagonal and column. */
 muc_status onnx_import_trilu(onnx_call *call)
 {
-    muc_attributes a = { .count = 0 };
-    int64_t upper, diagonal = 0;
-    const onnx_numbers *k;
-    uint32_t x;
+    const onnx_numbers *k = NULL;
+    int64_t upper;
 
-    MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(onnx_integer(call, "upper", 1, &upper));
-    if (onnx_has_input(call, 1)) {
+    if (onnx_has_input(call, 1))
         MUC_TRY(onnx_known(call, 1, &k));
-        if (k->count == 1 && k->items[0].expr != MUC_EXPR_NONE)
-            return trilu_by_lengths(call, x, upper != 0, k->items[0].expr);
-        MUC_TRY(onnx_known_integer(call, 1, &diagonal));
-    }
-    muc_attributes_set(&a, MUC_KEY_UPPER, upper);
-    muc_attributes_set(&a, MUC_KEY_DIAGONAL, diagonal);
-    return onnx_emit(call, MUC_OP_TRILU, &x, 1, &a, 1);
+    if (!k || k->count != 1 || k->items[0].expr == MUC_EXPR_NONE)
+        return onnx_cook(call, ". 0 upper=@upper:1 diagonal=%s", k ? "#1" : "0");
+    return onnx_cook(call,
+                     "first = expressions values=#1 to=i64; first = reshape first shape=; "
+                     "rows = range first {1} size=in0.-2; rows = reshape rows shape=in0.-2,1; "
+                     "first = expressions values=0 to=i64; first = reshape first shape=; "
+                     "columns = range first {1} size=in0.-1; stays = less_or_equal %s; "
+                     "where stays 0 {0}",
+                     upper ? "rows columns" : "columns rows");
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "formats/onnx/onnx_operators.h"
 #include "formats/onnx/onnx_quantlib.h"
 #include "import/sliding_window.h"
@@ -200,107 +201,64 @@ static int64_t beyond(const conv_gradient *c, uint32_t i)
            w->strides[i] * ((int64_t)c->y_size[i] - 1) - w->dilations[i] * (w->kernel[i] - 1) - 1;
 }
 
-static muc_status emit_input_gradient(onnx_call *call, const conv_gradient *c)
+/* numbers as a recipe has them */
+static void add_list(muc_text *text, const char *before, const int64_t *items, uint32_t count)
 {
-    const uint32_t inputs[] = { c->dy, c->weights };
-    muc_attributes a = { .count = 0 };
-    int64_t padding[MAX_SPATIAL];
-
-    for (uint32_t i = 0; i < c->w.spatial; i++)
-        padding[i] = beyond(c, i);
-    muc_attributes_set(&a, MUC_KEY_GROUPS, c->groups);
-    muc_window_set(&c->w, &a, true, true);
-    muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, padding, c->w.spatial);
-    return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, 2, &a, 1);
+    muc_text_add(text, "%s", before);
+    for (uint32_t i = 0; i < count; i++)
+        muc_text_add(text, "%s%" PRId64, i ? "," : "", items[i]);
 }
 
-/* dimensions 0 and 1 change places */
-static muc_status swap_first(onnx_call *call, uint32_t x, uint32_t *out)
+/* A convolution again: of x [N, g C/g, ..] as [C/g, g N, ..], whose images are summed over as
+ * channels are, with dy as weights, whose elements are strides apart. x has its padding, up to the
+ * end of the last window. */
+static void add_weight_gradient(const conv_gradient *c, muc_text *text)
 {
-    int64_t order[2 + MAX_SPATIAL] = { 1, 0, 2, 3, 4 };
-    muc_attributes a = { .count = 0 };
+    const muc_window *w = &c->w;
+    uint32_t n = w->spatial, each = c->channels / c->groups;
+    int64_t pads[2 * (2 + MAX_SPATIAL)] = { 0 }, size[MAX_SPATIAL];
 
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, order, onnx_tensor(call, x)->rank);
-    return onnx_step(call, MUC_OP_TRANSPOSE, &x, 1, &a, out);
-}
-
-/* x [N, g C/g, ..] as [C/g, g N, ..] */
-static muc_status images_as_channels(onnx_call *call, const conv_gradient *c, uint32_t *x)
-{
-    muc_expr_pool *pool = call->im->graph->pool;
-    muc_attributes split = { .count = 0 }, turn = { .count = 0 }, join = { .count = 0 };
-    const int64_t order[3 + MAX_SPATIAL] = { 2, 1, 0, 3, 4, 5 };
-    uint32_t each = c->channels / c->groups, rank = 2 + c->w.spatial;
-    muc_expr apart[3 + MAX_SPATIAL] = { muc_expr_const(pool, c->images),
-                                        muc_expr_const(pool, c->groups),
-                                        muc_expr_const(pool, each) };
-    muc_expr joint[2 + MAX_SPATIAL] = { apart[2], muc_expr_const(pool, c->groups * c->images) };
-
-    for (uint32_t i = 0; i < c->w.spatial; i++)
-        apart[3 + i] = joint[2 + i] = onnx_dim(call, *x, 2 + i);
-    muc_attributes_set_exprs(&split, MUC_KEY_SHAPE, apart, rank + 1);
-    muc_attributes_set_integers(&turn, MUC_KEY_PERM, order, rank + 1);
-    muc_attributes_set_exprs(&join, MUC_KEY_SHAPE, joint, rank);
-    MUC_TRY(onnx_step(call, MUC_OP_RESHAPE, x, 1, &split, x));
-    MUC_TRY(onnx_step(call, MUC_OP_TRANSPOSE, x, 1, &turn, x));
-    return onnx_step(call, MUC_OP_RESHAPE, x, 1, &join, x);
-}
-
-/* x with its padding, up to the end of the last window */
-static muc_status pad_input(onnx_call *call, const conv_gradient *c, uint32_t *x)
-{
-    int64_t pads[2 * (2 + MAX_SPATIAL)] = { 0 };
-    muc_attributes a = { .count = 0 };
-    uint32_t spatial = c->w.spatial;
-
-    for (uint32_t i = 0; i < spatial; i++) {
-        pads[2 + i] = c->w.pads[i];
-        pads[2 + spatial + 2 + i] = c->w.pads[spatial + i] - beyond(c, i);
+    for (uint32_t i = 0; i < n; i++) {
+        pads[2 + i] = w->pads[i];
+        pads[4 + n + i] = w->pads[n + i] - beyond(c, i);
+        size[i] = c->x_size[i] + pads[2 + i] + pads[4 + n + i];
     }
-    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * (2 + spatial));
-    muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_CONSTANT);
-    return onnx_step(call, MUC_OP_PAD, x, 1, &a, x);
-}
-
-/* A convolution again: of x, whose images are summed over as channels are, with dy as weights,
- * whose elements are strides apart. */
-static muc_status bind_weight_gradient(onnx_call *call, const conv_gradient *c)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t operands[2] = { c->x };
-    muc_window w = { .spatial = c->w.spatial };
-
-    if (!onnx_has_output(call, 1))
-        return MUC_OK;
-    for (uint32_t i = 0; i < w.spatial; i++) {
-        w.kernel[i] = c->y_size[i];
-        w.strides[i] = c->w.dilations[i];
-        w.dilations[i] = c->w.strides[i];
-    }
-    muc_attributes_set(&a, MUC_KEY_GROUPS, c->groups);
-    muc_window_set(&w, &a, true, true);
-    MUC_TRY(pad_input(call, c, &operands[0]));
-    MUC_TRY(images_as_channels(call, c, &operands[0]));
-    MUC_TRY(swap_first(call, c->dy, &operands[1]));
-    MUC_TRY(onnx_step(call, MUC_OP_CONV, operands, 2, &a, &operands[0]));
-    MUC_TRY(swap_first(call, operands[0], &operands[0]));
-    return onnx_bind(call, 1, operands[0]);
+    add_list(text, "x = pad 1 mode=constant pads=", pads, 2 * (2 + n));
+    muc_text_add(text, "; x = reshape x shape=%u,%u,%u", c->images, c->groups, each);
+    add_list(text, ",", size, n);
+    muc_text_add(text, "; x = transpose x perm=2,1,0,3..; x = reshape x shape=%u,%u", each,
+                 c->groups * c->images);
+    add_list(text, ",", size, n);
+    muc_text_add(text, "; dy = transpose 0 perm=1,0,2..; w = conv x dy groups=%u", c->groups);
+    add_list(text, " strides=", w->dilations, n);
+    add_list(text, " dilations=", w->strides, n);
+    muc_text_add(text, "; >1 = transpose w perm=1,0,2..; ");
 }
 
 /* of dy, x and weights: the gradients of x, weights and bias */
 muc_status onnx_import_conv_gradient(onnx_call *call)
 {
-    const int64_t axes[] = { 0, 2, 3, 4 };
+    int64_t more[MAX_SPATIAL];
+    muc_text text = { 0 };
     conv_gradient c;
-    uint32_t sum;
+    muc_status status;
 
     MUC_TRY(take_conv_gradient(call, &c));
-    MUC_TRY(bind_weight_gradient(call, &c));
-    if (onnx_has_output(call, 2)) {
-        MUC_TRY(onnx_reduced(call, MUC_OP_REDUCE_SUM, c.dy, axes, 1 + c.w.spatial, false, &sum));
-        MUC_TRY(onnx_bind(call, 2, sum));
+    if (onnx_has_output(call, 1))
+        add_weight_gradient(&c, &text);
+    muc_text_add(&text, ">2 = reduce_sum 0 axes=0,2.. keep_dims=0; ");
+    for (uint32_t i = 0; i < c.w.spatial; i++)
+        more[i] = beyond(&c, i);
+    if (onnx_has_output(call, 0)) {
+        muc_text_add(&text, "conv_transpose 0 2 groups=%u", c.groups);
+        add_list(&text, " strides=", c.w.strides, c.w.spatial);
+        add_list(&text, " dilations=", c.w.dilations, c.w.spatial);
+        add_list(&text, " pads=", c.w.pads, 2 * c.w.spatial);
+        add_list(&text, " output_padding=", more, c.w.spatial);
     }
-    return onnx_has_output(call, 0) ? emit_input_gradient(call, &c) : MUC_OK;
+    status = text.data ? onnx_cook(call, "%s", text.data) : MUC_OK;
+    muc_text_free(&text);
+    return status;
 }
 
 /* ---- pools ---- */

@@ -121,6 +121,7 @@ struct onnx_call {
     uint64_t used;   /* attributes that were asked for */
     bool shape_only; /* set by evaluators that read shapes, not elements */
     unsigned steps;
+    bool binds;    /* a recipe gave outputs beside the first */
     bool integers; /* computes integers although the file says FLOAT */
 };
 

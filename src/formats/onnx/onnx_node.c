@@ -31,6 +31,13 @@ static muc_status attribute(void *self, const char *name, muc_value_type wanted,
     out->type = wanted;
     if (wanted == MUC_VALUE_TEXT && a->has_i)
         return type_name(self, a->i, &out->text);
+    if (wanted == MUC_VALUE_INTEGERS && a->has_i) {
+        out->items = &a->i;
+        out->count = 1;
+        return MUC_OK;
+    }
+    if (wanted == MUC_VALUE_INTEGERS)
+        return onnx_integers(self, name, &out->items, &out->count);
     return wanted == MUC_VALUE_INTEGER ? onnx_integer(self, name, 0, &out->integer)
            : wanted == MUC_VALUE_REAL  ? onnx_real(self, name, 0, &out->real)
                                        : onnx_string(self, name, NULL, &out->text);
@@ -43,8 +50,28 @@ static muc_status input(void *self, uint32_t i, uint32_t *id)
 
 static muc_status integers(void *self, uint32_t i, muc_value *out)
 {
-    *out = (muc_value){ .type = MUC_VALUE_INTEGERS };
-    return onnx_known_integers(self, i, &out->items, &out->count);
+    onnx_call *call = self;
+    const onnx_numbers *numbers;
+    int64_t *items;
+    muc_expr *exprs;
+
+    *out = (muc_value){ .type = onnx_has_input(call, i) ? MUC_VALUE_INTEGERS : MUC_VALUE_ABSENT };
+    if (out->type == MUC_VALUE_ABSENT)
+        return MUC_OK;
+    MUC_TRY(onnx_known(call, i, &numbers));
+    if (onnx_is_real(numbers->dtype))
+        return onnx_fail(call, MUC_MALFORMED, "input %u, '%s', is of type %s, expected integers", i,
+                         call->proto->input[i], muc_dtype_get(numbers->dtype)->name);
+    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, numbers->count + (size_t)1, &items));
+    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, numbers->count + (size_t)1, &exprs));
+    for (uint32_t k = 0; k < numbers->count; k++) {
+        items[k] = numbers->items[k].integer;
+        exprs[k] = numbers->items[k].expr;
+    }
+    out->items = items;
+    out->exprs = exprs;
+    out->count = numbers->count;
+    return MUC_OK;
 }
 
 static muc_status constant(void *self, const char *name, muc_dtype dtype, double value,
@@ -85,10 +112,24 @@ static muc_status word(void *self, const char *text)
                : onnx_fail(call, MUC_UNSUPPORTED, "axis %u of %u is not the last", axis, rank);
 }
 
-muc_status onnx_cook(onnx_call *call, const char *recipe)
+static bool wants(const void *self, uint32_t i)
 {
-    static const muc_file_node_functions functions = { refuse, attribute, input, integers, constant,
-                                                       step,   last,      NULL,  word };
+    return onnx_has_output(self, i);
+}
+
+static muc_status bind(void *self, uint32_t i, uint32_t id)
+{
+    ((onnx_call *)self)->binds = true;
+    return onnx_bind(self, i, id);
+}
+
+muc_status onnx_cook(onnx_call *call, const char *format, ...)
+{
+    static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
+                                                       constant, step,      last,  NULL,
+                                                       word,     wants,     bind };
+    va_list args;
+    muc_status status;
     const muc_file_node node = { &functions,       call,
                                  call->im->ctx,    call->im->graph,
                                  &call->im->arena, onnx_input_count(call),
@@ -97,5 +138,8 @@ muc_status onnx_cook(onnx_call *call, const char *recipe)
     if (call->proto->n_input > MUC_GRAPH_MAX_INPUTS)
         return onnx_fail(call, MUC_UNSUPPORTED, "%zu inputs, at most %d", call->proto->n_input,
                          MUC_GRAPH_MAX_INPUTS);
-    return muc_import_recipe(&node, recipe);
+    va_start(args, format);
+    status = muc_import_format(&node, format, args);
+    va_end(args);
+    return status;
 }

@@ -10,8 +10,8 @@
 
 /* All inputs as tensors, MUC_NO_ID where one is left out; in the import's arena. */
 muc_status onnx_all_inputs(onnx_call *call, uint32_t **out, uint32_t *count);
-/* Adds what a recipe says of the node (import/recipe.h). */
-muc_status onnx_cook(onnx_call *call, const char *recipe);
+/* Adds what a recipe, to be formatted, says of the node (import/recipe.h). */
+muc_status onnx_cook(onnx_call *call, const char *format, ...) MUC_PRINTF(2, 3);
 /* Outputs that the file wants, of the row's operator, but no fewer than it has. */
 uint32_t onnx_output_count(const onnx_call *call, muc_op op);
 /* A string as a word of the graph, whatever its case. */
@@ -20,7 +20,4 @@ muc_status onnx_word(const onnx_call *call, const char *name, const char *value,
 /* set[i], [MUC_GRAPH_MAX_RANK]: dimension i of rank is one of the axes; none may be there twice. */
 muc_status onnx_mark_axes(onnx_call *call, const int64_t *axes, size_t count, uint32_t rank,
                           bool *set);
-/* *tensor with its last two dimensions exchanged. */
-muc_status onnx_exchange_last(onnx_call *call, uint32_t *tensor);
-
 #endif

@@ -109,7 +109,7 @@ muc_status onnx_all_inputs(onnx_call *call, uint32_t **out, uint32_t *count)
 
 uint32_t onnx_output_count(const onnx_call *call, muc_op op)
 {
-    uint32_t count = op == call->row->op ? (uint32_t)call->proto->n_output : 1,
+    uint32_t count = op == call->row->op && !call->binds ? (uint32_t)call->proto->n_output : 1,
              least = muc_op_get(op)->least_outputs;
 
     while (count > least && !onnx_has_output(call, count - 1))
@@ -119,7 +119,7 @@ uint32_t onnx_output_count(const onnx_call *call, muc_op op)
 
 muc_status onnx_import_recipe(onnx_call *call)
 {
-    return onnx_cook(call, call->row->recipe);
+    return onnx_cook(call, "%s", call->row->recipe);
 }
 
 /* results of these are always known where the node is right */

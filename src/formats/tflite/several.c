@@ -165,15 +165,12 @@ static bool is_dense_conv(const muc_tflite_import *im, const muc_tflite_operator
     if (!op || op->input_count < 2 || op->inputs[0] == MUC_TFLITE_NONE || op->output_count != 1 ||
         (op->code != MUC_TFLITE_CONV_2D_CODE && !depthwise))
         return false;
-    from.options = muc_flat_union_at(op->table, MUC_FLAT_OPERATOR_options,
-                                     depthwise ? MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS
-                                               : MUC_FLAT_CONV_2D_OPTIONS);
-#define OPTION(name) \
-    muc_tflite_option(&from, depthwise ? MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_##name \
-                                       : MUC_FLAT_CONV_2D_OPTIONS_##name)
-    return OPTION(padding) == 1 && OPTION(stride_h) == 1 && OPTION(stride_w) == 1 &&
-           OPTION(dilation_h) == 1 && OPTION(dilation_w) == 1;
-#undef OPTION
+    from.table = depthwise ? MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS : MUC_FLAT_CONV_2D_OPTIONS;
+    from.options = muc_flat_union_at(op->table, MUC_FLAT_OPERATOR_options, from.table);
+    return muc_tflite_option(&from, "padding") == 1 && muc_tflite_option(&from, "stride_h") == 1 &&
+           muc_tflite_option(&from, "stride_w") == 1 &&
+           muc_tflite_option(&from, "dilation_h") == 1 &&
+           muc_tflite_option(&from, "dilation_w") == 1;
 }
 
 static bool means_same(const muc_tflite_tensor *a, const muc_tflite_tensor *b)

@@ -201,11 +201,6 @@ muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t 
     return MUC_OK;
 }
 
-int64_t muc_tflite_option(const muc_tflite_import *im, muc_flat_field field)
-{
-    return muc_flat_integer(im->options, field);
-}
-
 muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_tensor *a,
                                  const muc_tflite_tensor *b)
 {
@@ -252,6 +247,8 @@ muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                           .output_count = 1 };
     const char *name;
 
+    while (node.input_count && inputs[node.input_count - 1] == MUC_NO_ID)
+        node.input_count--;
     if (quantized_like && muc_tflite_is_quantized(quantized_like)) {
         quantization = quantization_of(quantized_like);
         pointer = &quantization;
@@ -314,6 +311,8 @@ muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inp
                           .output_names = names,
                           .quantization = quantization };
 
+    while (node.input_count && inputs[node.input_count - 1] == MUC_NO_ID)
+        node.input_count--;
     for (uint32_t i = 0; i < im->op->output_count; i++) {
         const muc_tflite_tensor *out = muc_tflite_out(im, i);
 
@@ -332,7 +331,7 @@ muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inp
 
 muc_status muc_tflite_import_recipe(muc_tflite_import *im)
 {
-    return muc_tflite_cook(im, rows[im->op->code].recipe);
+    return muc_tflite_cook(im, "%s", rows[im->op->code].recipe);
 }
 
 /* ---- the graph ---- */

@@ -103,10 +103,11 @@ muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t
 muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t rank,
                            int64_t *axis);
 
-/* Adds what a recipe says of the operator (import/recipe.h). */
-muc_status muc_tflite_cook(muc_tflite_import *im, const char *recipe);
+/* Adds what a recipe, to be formatted, says of the operator (import/recipe.h). */
+muc_status muc_tflite_cook(muc_tflite_import *im, const char *format, ...) MUC_PRINTF(2, 3);
 
-int64_t muc_tflite_option(const muc_tflite_import *im, muc_flat_field field);
+/* An integer among the operator's options. */
+int64_t muc_tflite_option(const muc_tflite_import *im, const char *name);
 
 void muc_tflite_set_dims(muc_tflite_import *im, muc_attributes *a, muc_attribute_key key,
                          const muc_tflite_tensor *like);
@@ -121,12 +122,13 @@ muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
 /* Adds any node of the operator's, named after output 0 or, where there is none, input 1. */
 muc_status muc_tflite_add(muc_tflite_import *im, muc_new_node *node, const char *suffix,
                           uint32_t *outputs);
-/* Adds the node that computes the operator's outputs; a may be NULL. */
+/* Adds the node that computes the operator's outputs; a may be NULL. Inputs that are left out at
+ * the end are not there at all, here and in the steps. */
 muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inputs, uint32_t count,
                            const muc_attributes *a);
-/* The same with a fused activation: bounds of the integers, or another node. */
+/* The same with the options' activation: bounds of the integers, or another node. */
 muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
-                                uint32_t count, muc_attributes *a, int64_t activation);
+                                uint32_t count, muc_attributes *a);
 /* Output 0 is the activation of x (of which there is one). */
 muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activation);
 

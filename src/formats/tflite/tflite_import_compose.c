@@ -24,36 +24,18 @@ static muc_status real_alone(const muc_tflite_import *im)
 /* SELECT's condition may be one for each of dimension 0 */
 muc_status muc_tflite_import_select(muc_tflite_import *im)
 {
-    const muc_tflite_tensor *condition = muc_tflite_in(im, 0), *x = muc_tflite_in(im, 1);
-    uint32_t inputs[3];
+    uint32_t rank = muc_tflite_in(im, 1)->rank;
 
-    for (uint32_t i = 1; i < 3; i++)
-        MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, i), muc_tflite_out(im, 0)));
-    for (uint32_t i = 0; i < 3; i++)
-        MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
-    if (condition->rank == 1 && x->rank > 1) {
-        muc_attributes a = { .count = 0 };
-        int64_t dims[MAX_RANK];
-
-        for (uint32_t i = 0; i < x->rank; i++)
-            dims[i] = i ? 1 : condition->dims[0];
-        muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SHAPE, dims, x->rank);
-        MUC_TRY(muc_tflite_step(im, MUC_OP_RESHAPE, "rows", &inputs[0], 1, &a, NULL, &inputs[0]));
-    }
-    return muc_tflite_last(im, MUC_OP_WHERE, inputs, 3, NULL);
+    if (muc_tflite_in(im, 0)->rank != 1 || rank < 2)
+        return muc_tflite_cook(im, ". * same12");
+    return muc_tflite_cook(im, "rows = reshape 0 shape=in0%.*s; . rows 1 2 same12",
+                           2 * (int)(rank - 1), ",1,1,1,1,1,1,1");
 }
 
 muc_status muc_tflite_import_rank(muc_tflite_import *im)
 {
-    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
-    int64_t rank = muc_tflite_in(im, 0)->rank;
-    uint32_t id;
-
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_VALUES, &rank, 1);
-    muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
-    MUC_TRY(muc_tflite_step(im, MUC_OP_EXPRESSIONS, "rank", NULL, 0, &a, NULL, &id));
-    muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, NULL, 0);
-    return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
+    return muc_tflite_cook(im, "rank = expressions values=%" PRIu32 " to=out; reshape rank shape=",
+                           muc_tflite_in(im, 0)->rank);
 }
 
 /* the root of the mean of squares */
@@ -68,30 +50,21 @@ muc_status muc_tflite_import_l2_pool(muc_tflite_import *im)
     inputs[1] = inputs[0];
     MUC_TRY(muc_tflite_step(im, MUC_OP_MUL, "squares", inputs, 2, NULL, NULL, &id));
     MUC_TRY(muc_tflite_step(im, MUC_OP_AVERAGE_POOL, "mean", &id, 1, &a, NULL, &id));
-    return muc_tflite_activated(im, MUC_OP_SQRT, &id, 1, &(muc_attributes){ .count = 0 },
-                                muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_activation));
+    return muc_tflite_activated(im, MUC_OP_SQRT, &id, 1, &(muc_attributes){ .count = 0 });
 }
 
 /* bias + alpha * the sum over radius channels on both sides; the graph divides by their number */
 muc_status muc_tflite_import_lrn(muc_tflite_import *im)
 {
-    int64_t window = 2 * muc_tflite_option(im, MUC_FLAT_LRN_OPTIONS_radius) + 1;
-    float bias = muc_flat_real(im->options, MUC_FLAT_LRN_OPTIONS_bias);
+    int64_t window = 2 * muc_tflite_option(im, "radius") + 1;
     float alpha = muc_flat_real(im->options, MUC_FLAT_LRN_OPTIONS_alpha);
-    float beta = muc_flat_real(im->options, MUC_FLAT_LRN_OPTIONS_beta);
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
 
-    if (window < 1 || window > 1 << 20 || !isfinite(bias) || !isfinite(alpha) || !isfinite(beta))
+    if (window < 1 || window > 1 << 20 || !isfinite(alpha))
         return muc_tflite_refuse(im, MUC_MALFORMED, "a window of %" PRId64 " channels", window);
     MUC_TRY(real_alone(im));
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_attributes_set_real(&a, MUC_KEY_ALPHA, (double)alpha * (double)window);
-    muc_attributes_set_real(&a, MUC_KEY_BETA, (double)beta);
-    muc_attributes_set_real(&a, MUC_KEY_BIAS, (double)bias);
-    muc_attributes_set(&a, MUC_KEY_WINDOW, window);
-    muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
-    return muc_tflite_last(im, im->to, &input, 1, &a);
+    return muc_tflite_cook(
+        im, ". 0 alpha=%.17g beta=@beta bias=@bias window=%" PRId64 " channels_last=1",
+        (double)alpha * (double)window, window);
 }
 
 /* ---- indices ---- */
@@ -99,50 +72,11 @@ muc_status muc_tflite_import_lrn(muc_tflite_import *im)
 /* inputs: indices, a table of rows */
 muc_status muc_tflite_import_embedding(muc_tflite_import *im)
 {
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[2];
+    bool stored =
+        muc_tflite_is_quantized(muc_tflite_in(im, 1)) && muc_tflite_out(im, 0)->dtype == MUC_F32;
 
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[1]));
-    if (muc_tflite_is_quantized(muc_tflite_in(im, 1)) && muc_tflite_out(im, 0)->dtype == MUC_F32)
-        MUC_TRY(
-            muc_tflite_step(im, MUC_OP_DEQUANTIZE, "table", &inputs[0], 1, NULL, NULL, &inputs[0]));
-    else
-        MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 1), muc_tflite_out(im, 0)));
-    muc_attributes_set(&a, MUC_KEY_AXIS, 0);
-    return muc_tflite_last(im, im->to, inputs, 2, &a);
-}
-
-/* inputs: indices, updates, the output's shape; what meets adds up */
-muc_status muc_tflite_import_scatter_nd(muc_tflite_import *im)
-{
-    const muc_tflite_tensor *out = muc_tflite_out(im, 0);
-    muc_attributes a = { .count = 0 }, to = { .count = 0 };
-    muc_tensor zeros = { .dtype = out->dtype, .rank = out->rank };
-    uint32_t inputs[3];
-    uint64_t bytes = muc_dtype_get(out->dtype)->block_bytes;
-    uint8_t *data;
-
-    if (muc_tflite_is_quantized(out))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of quantized integers");
-    for (uint32_t i = 0; i < out->rank; i++) {
-        zeros.dims[i] = muc_expr_const(im->graph->pool, out->dims[i]);
-        bytes *= out->dims[i];
-        if (bytes > im->model->file.size * 64 + (1 << 20))
-            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an output of that size");
-    }
-    MUC_TRY(muc_arena_new(im->ctx, im->arena, (size_t)bytes + 1, 1, (void **)&data));
-    memset(data, 0, (size_t)bytes);
-    zeros.data = data;
-    zeros.bytes = bytes;
-    MUC_TRY(muc_tflite_constant(im, "zeros", &zeros, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[1]));
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[2]));
-    muc_attributes_set(&to, MUC_KEY_TO, MUC_I64);
-    if (muc_tflite_in(im, 0)->dtype != MUC_I64)
-        MUC_TRY(muc_tflite_step(im, MUC_OP_CAST, "indices", &inputs[1], 1, &to, NULL, &inputs[1]));
-    muc_attributes_set(&a, MUC_KEY_REDUCTION, MUC_WORD_ADD);
-    return muc_tflite_last(im, im->to, inputs, 3, &a);
+    return muc_tflite_cook(im, stored ? "table = dequantize 1; . table 0 axis=0"
+                                      : ". 1 0 same1 axis=0");
 }
 
 /* values and indices, which are i64 in the graph */
@@ -187,25 +121,14 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
 muc_status muc_tflite_import_one_hot(muc_tflite_import *im)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
-    muc_attributes a = { .count = 0 }, join = { .count = 0 };
-    uint32_t inputs[2], pair[2];
-    int64_t axis = muc_tflite_option(im, MUC_FLAT_ONE_HOT_OPTIONS_axis), one = 1;
+    int64_t axis;
 
-    MUC_TRY(muc_tflite_axis(im, axis, out->rank, &axis));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    for (uint32_t i = 0; i < 2; i++) {
-        muc_attributes shape = { .count = 0 };
-
-        MUC_TRY(muc_tflite_input(im, 3 - i, &pair[i]));
-        muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, &one, 1);
-        MUC_TRY(muc_tflite_step(im, MUC_OP_RESHAPE, i ? "on" : "off", &pair[i], 1, &shape, NULL,
-                                &pair[i]));
-    }
-    muc_attributes_set(&join, MUC_KEY_AXIS, 0);
-    MUC_TRY(muc_tflite_step(im, MUC_OP_CONCAT, "values", pair, 2, &join, NULL, &inputs[1]));
-    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
-    muc_attributes_set_expr(&a, MUC_KEY_SIZE, muc_expr_const(im->graph->pool, out->dims[axis]));
-    return muc_tflite_last(im, im->to, inputs, 2, &a);
+    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, "axis"), out->rank, &axis));
+    return muc_tflite_cook(im,
+                           "off = reshape 3 shape=1; on = reshape 2 shape=1; "
+                           "values = concat off on axis=0; . 0 values axis=%" PRId64
+                           " size=%" PRIu32,
+                           axis, out->dims[axis]);
 }
 
 /* ---- elements moved ---- */

@@ -15,7 +15,7 @@ static muc_status move(muc_tflite_import *im, uint32_t input, const muc_attribut
 
 muc_status muc_tflite_import_mirror_pad(muc_tflite_import *im)
 {
-    return muc_tflite_option(im, MUC_FLAT_MIRROR_PAD_OPTIONS_mode) != 0
+    return muc_tflite_option(im, "mode") != 0
                ? muc_tflite_import_symmetric_pad(im)
                : muc_tflite_cook(im, ". 0 same0 pads=pairs#1 mode=reflect");
 }
@@ -44,10 +44,9 @@ muc_status muc_tflite_import_concatenation(muc_tflite_import *im)
     uint32_t inputs[MOST_INPUTS];
     int64_t axis;
 
-    if (muc_tflite_option(im, MUC_FLAT_CONCATENATION_OPTIONS_activation) != 0)
+    if (muc_tflite_option(im, "activation") != 0)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "a fused activation");
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, MUC_FLAT_CONCATENATION_OPTIONS_axis),
-                            muc_tflite_out(im, 0)->rank, &axis));
+    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, "axis"), muc_tflite_out(im, 0)->rank, &axis));
     for (uint32_t i = 0; i < im->op->input_count; i++)
         MUC_TRY(muc_tflite_scaled_input(im, i, &inputs[i]));
     muc_attributes_set(&a, MUC_KEY_AXIS, axis);
@@ -73,8 +72,7 @@ muc_status muc_tflite_import_pack(muc_tflite_import *im)
     uint32_t inputs[MOST_INPUTS];
     int64_t axis;
 
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, MUC_FLAT_PACK_OPTIONS_axis),
-                            muc_tflite_out(im, 0)->rank, &axis));
+    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, "axis"), muc_tflite_out(im, 0)->rank, &axis));
     for (uint32_t i = 0; i < im->op->input_count; i++) {
         const muc_tflite_tensor *x = muc_tflite_in(im, i);
 
@@ -98,8 +96,7 @@ muc_status muc_tflite_import_unpack(muc_tflite_import *im)
     uint32_t input;
     int64_t axis, zero = 0, size = 1;
 
-    MUC_TRY(
-        muc_tflite_axis(im, muc_tflite_option(im, MUC_FLAT_UNPACK_OPTIONS_axis), x->rank, &axis));
+    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, "axis"), x->rank, &axis));
     if (x->dims[axis] != whole.output_count)
         return muc_tflite_refuse(im, MUC_MALFORMED, "%" PRIu32 " outputs of %" PRIu32 " slices",
                                  whole.output_count, x->dims[axis]);
@@ -249,11 +246,11 @@ static muc_status read_lists(const muc_tflite_import *im, strided_lists *lists)
 {
     uint32_t count[3];
 
-    lists->begin_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_begin_mask);
-    lists->end_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_end_mask);
-    lists->shrink_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_shrink_axis_mask);
-    lists->ellipsis_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_ellipsis_mask);
-    lists->new_axis_mask = muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_new_axis_mask);
+    lists->begin_mask = muc_tflite_option(im, "begin_mask");
+    lists->end_mask = muc_tflite_option(im, "end_mask");
+    lists->shrink_mask = muc_tflite_option(im, "shrink_axis_mask");
+    lists->ellipsis_mask = muc_tflite_option(im, "ellipsis_mask");
+    lists->new_axis_mask = muc_tflite_option(im, "new_axis_mask");
     MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, lists->begin, &count[0]));
     MUC_TRY(muc_tflite_integers(im, 2, MAX_RANK, lists->end, &count[1]));
     MUC_TRY(muc_tflite_integers(im, 3, MAX_RANK, lists->steps, &count[2]));
@@ -263,7 +260,7 @@ static muc_status read_lists(const muc_tflite_import *im, strided_lists *lists)
                                  "begin, end and strides of %" PRIu32 ", %" PRIu32 " and %" PRIu32
                                  " elements",
                                  count[0], count[1], count[2]);
-    if (muc_tflite_option(im, MUC_FLAT_STRIDED_SLICE_OPTIONS_offset)) /* end counts from begin */
+    if (muc_tflite_option(im, "offset")) /* end counts from begin */
         for (uint32_t i = 0; i < lists->count; i++)
             lists->end[i] += lists->begin[i];
     return MUC_OK;
@@ -338,15 +335,4 @@ muc_status muc_tflite_import_strided_slice(muc_tflite_import *im)
     MUC_TRY(muc_tflite_step(im, MUC_OP_SLICE, "slice", &id, 1, &a, muc_tflite_in(im, 0), &id));
     muc_tflite_set_dims(im, &shape, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
     return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
-}
-
-/* ---- the rest ---- */
-
-muc_status muc_tflite_import_shape(muc_tflite_import *im)
-{
-    muc_attributes a = { .count = 0 };
-
-    muc_tflite_set_dims(im, &a, MUC_KEY_VALUES, muc_tflite_in(im, 0));
-    muc_attributes_set(&a, MUC_KEY_TO, muc_tflite_out(im, 0)->dtype);
-    return muc_tflite_last(im, im->to, NULL, 0, &a);
 }

@@ -102,8 +102,9 @@ muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activa
 }
 
 muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
-                                uint32_t count, muc_attributes *a, int64_t activation)
+                                uint32_t count, muc_attributes *a)
 {
+    int64_t activation = muc_tflite_option(im, "activation");
     uint32_t id;
 
     if (activation == MUC_TFLITE_NO_ACTIVATION)
@@ -133,18 +134,30 @@ muc_status muc_tflite_import_relu(muc_tflite_import *im)
 
 /* ---- windows ---- */
 
-/* kernel and steps of a window over NHWC as attributes, by the options' padding */
-static muc_status set_window(muc_tflite_import *im, muc_attributes *a, muc_window *w,
-                             int64_t padding)
+/* the options' strides and dilations */
+static muc_window window_of(const muc_tflite_import *im, int64_t height, int64_t width)
+{
+    int64_t h = muc_tflite_option(im, "dilation_h"), w = muc_tflite_option(im, "dilation_w");
+    bool dilates = im->to == MUC_OP_CONV;
+
+    return (muc_window){ .spatial = 2,
+                         .kernel = { height, width },
+                         .strides = { muc_tflite_option(im, "stride_h"),
+                                      muc_tflite_option(im, "stride_w") },
+                         .dilations = { dilates ? h : 1, dilates ? w : 1 } };
+}
+
+/* a window over NHWC as attributes, by the options' padding */
+static muc_status set_window(muc_tflite_import *im, muc_attributes *a, muc_window *w)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
+    int64_t padding = muc_tflite_option(im, "padding");
 
     if (x->rank != 4)
         return muc_tflite_refuse(im, MUC_MALFORMED, "an input of %" PRIu32 " dimensions, not 4",
                                  x->rank);
     if (padding != SAME && padding != VALID)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "padding %" PRId64, padding);
-    w->spatial = 2;
     if (im->phases) {
         memcpy(w->dilations, im->phases->dilations, sizeof(im->phases->dilations));
         memcpy(w->pads, im->phases->pads, sizeof(im->phases->pads));
@@ -170,31 +183,6 @@ muc_status muc_tflite_dequantize(muc_tflite_import *im, uint32_t i, uint32_t *id
     return muc_tflite_step(im, MUC_OP_DEQUANTIZE, "weights", id, 1, NULL, NULL, id);
 }
 
-muc_status muc_tflite_import_conv(muc_tflite_import *im)
-{
-    const muc_tflite_tensor *x = muc_tflite_in(im, 0), *w = muc_tflite_in(im, 1);
-    muc_window window = { .strides = { muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_h),
-                                       muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_stride_w) },
-                          .dilations = {
-                              muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_h),
-                              muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_dilation_w) } };
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[3];
-
-    if (w->rank != 4 || w->dims[3] == 0 || x->rank != 4 || x->dims[3] % w->dims[3] != 0)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
-    for (uint32_t i = 0; i < 3; i++)
-        MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
-    MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
-    window.kernel[0] = w->dims[1];
-    window.kernel[1] = w->dims[2];
-    MUC_TRY(set_window(im, &a, &window, muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_padding)));
-    if (x->dims[3] != w->dims[3])
-        muc_attributes_set(&a, MUC_KEY_GROUPS, x->dims[3] / w->dims[3]);
-    return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
-                                muc_tflite_option(im, MUC_FLAT_CONV_2D_OPTIONS_activation));
-}
-
 /* a constant [1, kh, kw, c] as [c, kh, kw, 1], which is how the graph has weights */
 static muc_status transpose_weights(muc_tflite_import *im, const muc_tflite_tensor *w, uint32_t *id)
 {
@@ -217,36 +205,30 @@ static muc_status transpose_weights(muc_tflite_import *im, const muc_tflite_tens
     return muc_tflite_constant(im, w->name, &tensor, id);
 }
 
-muc_status muc_tflite_import_depthwise(muc_tflite_import *im)
+/* weights [out, kh, kw, in], or depthwise [1, kh, kw, out] */
+muc_status muc_tflite_import_conv(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0), *w = muc_tflite_in(im, 1);
-    muc_window window = {
-        .strides = { muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_h),
-                     muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_stride_w) },
-        .dilations = { muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_h),
-                       muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_dilation_w) }
-    };
+    bool depthwise = im->op->code == MUC_TFLITE_DEPTHWISE_CONV_2D_CODE;
     muc_attributes a = { .count = 0 };
+    muc_window window;
     uint32_t inputs[3];
 
-    if (w->rank != 4 || w->dims[0] != 1 || x->rank != 4 || x->dims[3] == 0 ||
-        w->dims[3] % x->dims[3] != 0)
+    if (w->rank != 4 || x->rank != 4 || w->dims[3] == 0 || x->dims[3] == 0 ||
+        (depthwise ? w->dims[0] != 1 || w->dims[3] % x->dims[3] : x->dims[3] % w->dims[3]) != 0)
         return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
-    if (!w->data || (w->quantization.count > 1 && w->quantization.axis != 3))
+    if (depthwise && (!w->data || (w->quantization.count > 1 && w->quantization.axis != 3)))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED,
                                  "weights that are computed or scaled along another dimension");
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(transpose_weights(im, w, &inputs[1]));
+    MUC_TRY(depthwise ? transpose_weights(im, w, &inputs[1]) : muc_tflite_input(im, 1, &inputs[1]));
     MUC_TRY(muc_tflite_input(im, 2, &inputs[2]));
     MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
-    window.kernel[0] = w->dims[1];
-    window.kernel[1] = w->dims[2];
-    MUC_TRY(set_window(im, &a, &window,
-                       muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_padding)));
-    muc_attributes_set(&a, MUC_KEY_GROUPS, x->dims[3]);
-    return muc_tflite_activated(
-        im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
-        muc_tflite_option(im, MUC_FLAT_DEPTHWISE_CONV_2D_OPTIONS_activation));
+    window = window_of(im, w->dims[1], w->dims[2]);
+    MUC_TRY(set_window(im, &a, &window));
+    if (depthwise || x->dims[3] != w->dims[3])
+        muc_attributes_set(&a, MUC_KEY_GROUPS, x->dims[3] / (depthwise ? 1 : w->dims[3]));
+    return muc_tflite_activated(im, im->to, inputs, 3, &a);
 }
 
 /* inputs: the output's shape, weights [out, kh, kw, in], x, bias */
@@ -254,13 +236,8 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
 {
     const muc_tflite_tensor *w = muc_tflite_in(im, 1), *x = muc_tflite_in(im, 2);
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
-    int64_t padding = muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_padding);
-    muc_window window = {
-        .spatial = 2,
-        .strides = { muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_h),
-                     muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_stride_w) },
-        .dilations = { 1, 1 }
-    };
+    int64_t padding = muc_tflite_option(im, "padding");
+    muc_window window = window_of(im, w->dims[1], w->dims[2]);
     int64_t more[2] = { 0 };
     muc_attributes a = { .count = 0 };
     uint32_t inputs[3];
@@ -271,7 +248,6 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
     for (uint32_t i = 0; i < 2; i++) {
         int64_t full, size = out->dims[1 + i];
 
-        window.kernel[i] = w->dims[1 + i];
         full = ((int64_t)x->dims[1 + i] - 1) * window.strides[i] + window.kernel[i];
         /* the pads are those of the convolution from the output to the input */
         muc_window_pad(&window, i, size, padding == SAME ? MUC_PADDING_SAME : MUC_PADDING_VALID);
@@ -291,20 +267,16 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
     if (x->dtype == MUC_F32 && muc_tflite_is_quantized(w))
         MUC_TRY(muc_tflite_step(im, MUC_OP_DEQUANTIZE, "weights", &inputs[1], 1, NULL, NULL,
                                 &inputs[1]));
-    return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
-                                muc_tflite_option(im, MUC_FLAT_TRANSPOSE_CONV_OPTIONS_activation));
+    return muc_tflite_activated(im, im->to, inputs, 3, &a);
 }
 
 muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_attributes *a)
 {
-    muc_window w = { .kernel = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_h),
-                                 muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_filter_w) },
-                     .strides = { muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_h),
-                                  muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_stride_w) },
-                     .dilations = { 1, 1 } };
+    muc_window w =
+        window_of(im, muc_tflite_option(im, "filter_h"), muc_tflite_option(im, "filter_w"));
 
     muc_attributes_set_integers(a, MUC_KEY_KERNEL, w.kernel, 2);
-    return set_window(im, a, &w, muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_padding));
+    return set_window(im, a, &w);
 }
 
 muc_status muc_tflite_import_pool(muc_tflite_import *im)
@@ -315,8 +287,7 @@ muc_status muc_tflite_import_pool(muc_tflite_import *im)
     MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
     MUC_TRY(muc_tflite_input(im, 0, &input));
     MUC_TRY(muc_tflite_set_pool(im, &a));
-    return muc_tflite_activated(im, im->to, &input, 1, &a,
-                                muc_tflite_option(im, MUC_FLAT_POOL_2D_OPTIONS_activation));
+    return muc_tflite_activated(im, im->to, &input, 1, &a);
 }
 
 /* ---- products ---- */
@@ -329,7 +300,7 @@ static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
     int64_t elements = 1, dims[2];
 
     if (x->rank > 0 && x->dims[x->rank - 1] == k &&
-        (x->rank == 2 || muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_keep_num_dims)))
+        (x->rank == 2 || muc_tflite_option(im, "keep_num_dims")))
         return MUC_OK;
     for (uint32_t i = 0; i < x->rank; i++)
         elements *= x->dims[i];
@@ -344,80 +315,51 @@ static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
 muc_status muc_tflite_import_fully_connected(muc_tflite_import *im)
 {
     const muc_tflite_tensor *w = muc_tflite_in(im, 1), *out = muc_tflite_out(im, 0);
-    int64_t activation = muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_activation);
     muc_attributes a = { .count = 0 };
     uint32_t inputs[3];
 
-    if (muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_weights_format) != 0)
+    if (muc_tflite_option(im, "weights_format") != 0)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "shuffled weights");
     if (w->rank != 2)
         return muc_tflite_refuse(im, MUC_MALFORMED, "weights of %" PRIu32 " dimensions, not 2",
                                  w->rank);
-    if (out->rank != 2 && !muc_tflite_option(im, MUC_FLAT_FULLY_CONNECTED_OPTIONS_keep_num_dims))
+    if (out->rank != 2 && !muc_tflite_option(im, "keep_num_dims"))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an output of %" PRIu32 " dimensions, not 2",
                                  out->rank);
     for (uint32_t i = 0; i < 3; i++)
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
     MUC_TRY(as_rows(im, w->dims[1], &inputs[0]));
     MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
-    return muc_tflite_activated(im, im->to, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a, activation);
+    return muc_tflite_activated(im, im->to, inputs, 3, &a);
 }
 
-/* the last two dimensions exchanged */
-static muc_status adjoint(muc_tflite_import *im, uint32_t i, const char *suffix, uint32_t *id)
-{
-    const muc_tflite_tensor *x = muc_tflite_in(im, i);
-    muc_attributes a = { .count = 0 };
-    int64_t perm[MUC_GRAPH_MAX_RANK];
-
-    if (x->rank < 2)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 " is no matrix", i);
-    for (uint32_t d = 0; d < x->rank; d++)
-        perm[d] = d < x->rank - 2 ? d : d == x->rank - 2 ? x->rank - 1 : x->rank - 2;
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, x->rank);
-    return muc_tflite_step(im, MUC_OP_TRANSPOSE, suffix, id, 1, &a, x, id);
-}
-
+/* weights of real numbers may be integers */
 muc_status muc_tflite_import_batch_matmul(muc_tflite_import *im)
 {
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[2];
+    bool stored =
+        muc_tflite_in(im, 0)->dtype == MUC_F32 && muc_tflite_is_quantized(muc_tflite_in(im, 1));
 
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
-    MUC_TRY(muc_tflite_dequantize(im, 1, &inputs[1]));
-    if (muc_tflite_option(im, MUC_FLAT_BATCH_MATMUL_OPTIONS_adj_x))
-        MUC_TRY(adjoint(im, 0, "a", &inputs[0]));
-    if (muc_tflite_option(im, MUC_FLAT_BATCH_MATMUL_OPTIONS_adj_y))
-        MUC_TRY(adjoint(im, 1, "b", &inputs[1]));
-    return muc_tflite_last(im, im->to, inputs, 2, &a);
+    return muc_tflite_cook(im,
+                           "%s ?adj_x a = transpose 0 perm=0..-2,-1,-2; "
+                           "?adj_y b = transpose %s perm=0..-2,-1,-2; . a b",
+                           stored ? "weights = dequantize 1;" : "", stored ? "weights" : "1");
 }
 
-/* ---- the rest ---- */
-
+/* floor((i + 0.5) * s) is the half pixel i * s + (s - 1) / 2, rounded with halves up */
 muc_status muc_tflite_import_resize(muc_tflite_import *im)
 {
-    bool linear = strcmp(muc_tflite_operator_name(im->op->code), "RESIZE_BILINEAR") == 0;
-    bool corners = muc_tflite_option(im, linear ? MUC_FLAT_RESIZE_BILINEAR_OPTIONS_align_corners
-                                                : MUC_FLAT_RESIZE_NEAREST_OPTIONS_align_corners);
-    bool half = muc_tflite_option(im, linear ? MUC_FLAT_RESIZE_BILINEAR_OPTIONS_half_pixel_centers
-                                             : MUC_FLAT_RESIZE_NEAREST_OPTIONS_half_pixel_centers);
-    muc_attributes a = { .count = 0 };
-    uint32_t input;
+    bool linear = im->op->code == MUC_TFLITE_RESIZE_BILINEAR_CODE;
+    bool corners = muc_tflite_option(im, "align_corners");
+    bool half = muc_tflite_option(im, "half_pixel_centers");
 
     if (corners && half)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "both align_corners and half_pixel_centers");
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
-    MUC_TRY(muc_tflite_input(im, 0, &input));
-    muc_tflite_set_dims(im, &a, MUC_KEY_SIZES, muc_tflite_out(im, 0));
-    muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
-    muc_attributes_set(&a, MUC_KEY_COORDINATES,
-                       corners ? MUC_WORD_ALIGN_CORNERS
-                       : half  ? MUC_WORD_HALF_PIXEL
-                               : MUC_WORD_ASYMMETRIC);
-    /* floor((i + 0.5) * s) is the half pixel i * s + (s - 1) / 2, rounded with halves up */
-    if (!linear)
-        muc_attributes_set(&a, MUC_KEY_ROUNDING,
-                           corners || half ? MUC_WORD_ROUND_PREFER_CEIL : MUC_WORD_FLOOR);
-    return muc_tflite_last(im, im->to, &input, 1, &a);
+    return muc_tflite_cook(im, ". 0 same0 sizes=out mode=%s coordinates=%s%s",
+                           linear ? "linear" : "nearest",
+                           corners ? "align_corners"
+                           : half  ? "half_pixel"
+                                   : "asymmetric",
+                           linear            ? ""
+                           : corners || half ? " rounding=round_prefer_ceil"
+                                             : " rounding=floor");
 }

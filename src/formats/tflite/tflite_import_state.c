@@ -8,9 +8,9 @@
 muc_status muc_tflite_import_svdf(muc_tflite_import *im)
 {
     enum { BIAS = 3, STATE = 4 };
-    int64_t activation = muc_tflite_option(im, MUC_FLAT_SVDF_OPTIONS_activation);
+    int64_t activation = muc_tflite_option(im, "activation");
     muc_attributes a = { .count = 0 };
-    uint32_t inputs[5], count = 4;
+    uint32_t inputs[5];
 
     if (muc_tflite_in(im, 0)->dtype == MUC_U8)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an input of u8");
@@ -20,17 +20,14 @@ muc_status muc_tflite_import_svdf(muc_tflite_import *im)
     }
     MUC_TRY(muc_tflite_state(im, STATE, &inputs[3]));
     MUC_TRY(muc_tflite_input(im, BIAS, &inputs[4]));
-    count += inputs[4] != MUC_NO_ID;
-    muc_attributes_set(&a, MUC_KEY_RANK, muc_tflite_option(im, MUC_FLAT_SVDF_OPTIONS_rank));
+    muc_attributes_set(&a, MUC_KEY_RANK, muc_tflite_option(im, "rank"));
     if (!muc_tflite_is_quantized(muc_tflite_in(im, 0)))
-        return activation == MUC_TFLITE_NO_ACTIVATION
-                   ? muc_tflite_last(im, MUC_OP_SVDF, inputs, count, &a)
-                   : muc_tflite_activated(im, MUC_OP_SVDF, inputs, count, &a, activation);
+        return muc_tflite_activated(im, MUC_OP_SVDF, inputs, 5, &a);
     /* TFLite's kernel of integers knows no activation: it is the output's range */
     if (activation != MUC_TFLITE_NO_ACTIVATION && activation != MUC_TFLITE_RELU)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "activation %" PRId64 " of integers",
                                  activation);
-    return muc_tflite_last(im, MUC_OP_SVDF, inputs, count, &a);
+    return muc_tflite_last(im, MUC_OP_SVDF, inputs, 5, &a);
 }
 
 /* ---- lstm ---- */
@@ -252,7 +249,7 @@ static muc_status check_lstm(const muc_tflite_import *im, lstm *s)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0), *h = muc_tflite_in(im, HIDDEN);
     const muc_tflite_tensor *w = muc_tflite_in(im, AGAIN + 1);
-    bool first = muc_tflite_option(im, MUC_FLAT_SEQUENCE_LSTM_OPTIONS_time_major) == 0;
+    bool first = muc_tflite_option(im, "time_major") == 0;
 
     if (x->rank != 3 || x->dims[2] == 0)
         return muc_tflite_refuse(im, MUC_MALFORMED, "an input that is no [batch, steps, columns]");
@@ -260,10 +257,10 @@ static muc_status check_lstm(const muc_tflite_import *im, lstm *s)
         if (muc_tflite_in(im, i) && i != HIDDEN && i != CELL)
             return muc_tflite_refuse(im, MUC_UNSUPPORTED, "%s, input %" PRIu32,
                                      i < NORMS ? "a projection" : "a layer norm", i);
-    if (muc_tflite_option(im, MUC_FLAT_SEQUENCE_LSTM_OPTIONS_activation) != MUC_TFLITE_TANH)
+    if (muc_tflite_option(im, "activation") != MUC_TFLITE_TANH)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "activation %" PRId64 ", not tanh",
-                                 muc_tflite_option(im, MUC_FLAT_SEQUENCE_LSTM_OPTIONS_activation));
-    if (muc_tflite_option(im, MUC_FLAT_SEQUENCE_LSTM_OPTIONS_diagonal))
+                                 muc_tflite_option(im, "activation"));
+    if (muc_tflite_option(im, "diagonal"))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "diagonal recurrent weights");
     if (!w || w->rank != 2 || w->dims[0] == 0 || w->dims[0] > 1 << 20)
         return muc_tflite_refuse(im, MUC_MALFORMED, "input %d is no matrix of cells", AGAIN + 1);
@@ -409,8 +406,7 @@ muc_status muc_tflite_import_call_once(muc_tflite_import *im)
     for (uint32_t i = 0; i < im->index; i++)
         if (im->model->operators[i].code == im->op->code)
             return muc_tflite_refuse(im, MUC_UNSUPPORTED, "a second one");
-    MUC_TRY(muc_tflite_read_subgraph(im->ctx, im->model,
-                                     muc_tflite_option(im, MUC_FLAT_CALL_ONCE_OPTIONS_subgraph),
+    MUC_TRY(muc_tflite_read_subgraph(im->ctx, im->model, muc_tflite_option(im, "subgraph"),
                                      im->arena, &once));
     for (uint32_t i = 0; i < once.operator_count; i++) {
         const muc_tflite_operator *op = &once.operators[i];

@@ -10,8 +10,8 @@ static muc_status refuse(void *self, muc_status status, const char *message)
     return muc_tflite_refuse(self, status, "%s", message);
 }
 
-/* the field of the options that has this name */
-static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
+/* The field of the options that has this name, MUC_FLAT_FIELD_COUNT where none has. */
+static muc_flat_field find_field(muc_flat_table table, const char *name)
 {
     static const struct {
         muc_flat_table table;
@@ -23,19 +23,33 @@ static muc_status attribute(void *self, const char *name, muc_value_type wanted,
 #undef TFLITE_TABLE
 #undef TFLITE_FIELD
     };
-    const muc_tflite_import *im = self;
+    size_t i = 0;
 
-    for (size_t i = 0; i < MUC_COUNT(fields); i++) {
-        if (fields[i].table != im->table || strcmp(fields[i].name, name) != 0)
-            continue;
-        *out = (muc_value){ .type = wanted };
-        if (wanted == MUC_VALUE_REAL)
-            out->real = (double)muc_flat_real(im->options, (muc_flat_field)i);
-        else
-            out->integer = muc_flat_integer(im->options, (muc_flat_field)i);
-        return MUC_OK;
-    }
-    return muc_tflite_refuse(im, MUC_BUG, "no option '%s'", name);
+    while (i < MUC_COUNT(fields) && (fields[i].table != table || strcmp(fields[i].name, name) != 0))
+        i++;
+    return (muc_flat_field)i;
+}
+
+int64_t muc_tflite_option(const muc_tflite_import *im, const char *name)
+{
+    muc_flat_field field = find_field(im->table, name);
+
+    return field == MUC_FLAT_FIELD_COUNT ? 0 : muc_flat_integer(im->options, field);
+}
+
+static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
+{
+    const muc_tflite_import *im = self;
+    muc_flat_field field = find_field(im->table, name);
+
+    *out = (muc_value){ .type = wanted };
+    if (field == MUC_FLAT_FIELD_COUNT)
+        return muc_tflite_refuse(im, MUC_BUG, "no option '%s'", name);
+    if (wanted == MUC_VALUE_REAL)
+        out->real = (double)muc_flat_real(im->options, field);
+    else
+        out->integer = muc_flat_integer(im->options, field);
+    return MUC_OK;
 }
 
 static muc_status input(void *self, uint32_t i, uint32_t *id)
@@ -79,11 +93,9 @@ static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t c
                        muc_attributes *a)
 {
     const muc_tflite_import *im = self;
-    muc_value activation = { .integer = MUC_TFLITE_NO_ACTIVATION };
 
-    if (im->activated)
-        MUC_TRY(attribute(self, "activation", MUC_VALUE_INTEGER, &activation));
-    return muc_tflite_activated(self, op, inputs, count, a, activation.integer);
+    return im->activated ? muc_tflite_activated(self, op, inputs, count, a)
+                         : muc_tflite_last(self, op, inputs, count, a);
 }
 
 static muc_tensor output(void *self)
@@ -123,14 +135,20 @@ static muc_status word(void *self, const char *text)
     return strcmp(text, "positive_beta") == 0 ? check_beta(im) : MUC_OK;
 }
 
-muc_status muc_tflite_cook(muc_tflite_import *im, const char *recipe)
+muc_status muc_tflite_cook(muc_tflite_import *im, const char *format, ...)
 {
-    static const muc_file_node_functions functions = { refuse,   attribute, input,
-                                                       integers, constant,  step,
-                                                       last,     output,    word };
+    static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
+                                                       constant, step,      last,  output,
+                                                       word,     NULL,      NULL };
     const muc_file_node node = { &functions,          im,    im->ctx, im->graph, im->arena,
                                  im->op->input_count, im->to };
 
+    va_list args;
+    muc_status status;
+
     im->activated = false;
-    return muc_import_recipe(&node, recipe);
+    va_start(args, format);
+    status = muc_import_format(&node, format, args);
+    va_end(args);
+    return status;
 }
