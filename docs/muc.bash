@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval verify train report inspect dis as quantize compress targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval verify train report sweep inspect dis as quantize compress targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -12,6 +12,7 @@ _muc() {
     verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
     train) options="--output --force --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --help" ;;
     report) options="--output --input --qemu --machine --compare --trace --position --call --format --table --json --help" ;;
+    sweep) options="--output --threads --format --table --json --help" ;;
     inspect) options="--preprocess --dim --type --arch --quant --calib --keep-float --tokenizer --format --table --json --help" ;;
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;

@@ -16,7 +16,7 @@ const muc_target_assembly muc_assembly_notes;
 
 const muc_target_machine *muc_machine_at_notes(size_t i)
 {
-    static const muc_target_machine paper = { "paper", "as large as needed" };
+    static const muc_target_machine paper = { "paper", "as large as needed", NULL };
 
     return i == 0 ? &paper : NULL;
 }

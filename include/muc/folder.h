@@ -54,6 +54,8 @@ typedef struct muc_report_options {
     uint32_t position;   /* of a program: the position of the first token of the call */
     uint32_t tokens;     /* of that call; 0: one */
     const char *trace;   /* of a program: a file of trace events to write, or NULL */
+    bool brief; /* of a program: the figures of the call alone, without tables of stages, what if,
+                   advice and pictures */
 } muc_report_options;
 
 /* What the code needs: name, machine, core, arena_bytes, arena_bound, constant_bytes, macs, and the
@@ -76,13 +78,14 @@ typedef struct muc_report_options {
  * array's passes (array_share), for the fewest bytes (dram_share) and by the CPU (cpu_share),
  * millijoules and millijoules_per_token where the machine has energies, binding_roof and
  * binding_share, first_token_seconds (of a prompt that ends with the call), cycles of the
- * accelerator, counts, and the tables "engines", "energy" (part, millijoules, ..), "waits" (engine,
- * waits_for, cycles, share), "stages", "layers" and "stage_layers" (cycles, share, those of each
- * engine, longest, dram_bytes, macs, instructions), "dram" (class, read, written, share), "buffers"
- * (buffer, bytes, most, most_share, mean_share), "calls" (the same for the first, the middle and
- * the last position and for the largest first call), "what_if" (change, keys, seconds,
- * tokens_per_second, saved) and "what_to_change" (advice: sentences). The page has pictures: a
- * roofline, timelines and the buffers. docs/REPORTS.md tells how to read it. */
+ * accelerator, buffer_bytes, program_bytes, counts, and the tables "engines", "energy" (part,
+ * millijoules, ..), "waits" (engine, waits_for, cycles, share), "stages", "layers" and
+ * "stage_layers" (cycles, share, those of each engine, longest, dram_bytes, macs, instructions),
+ * "dram" (class, read, written, share), "buffers" (buffer, bytes, most, most_share, mean_share),
+ * "calls" (the same for the first, the middle and the last position and for the largest first
+ * call), "what_if" (change, keys, seconds, tokens_per_second, saved) and "what_to_change" (advice:
+ * sentences). The page has pictures: a roofline, timelines and the buffers. docs/REPORTS.md tells
+ * how to read it. */
 muc_status muc_report_folder(muc_context *ctx, const char *path, const muc_report_options *options,
                              muc_report **out);
 

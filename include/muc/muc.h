@@ -26,6 +26,7 @@
 #include "muc/report.h"
 #include "muc/run.h"
 #include "muc/status.h"
+#include "muc/sweep.h"
 #include "muc/train.h"
 #include "muc/visible.h"
 

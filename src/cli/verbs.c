@@ -611,6 +611,16 @@ muc_status cli_report(muc_context *ctx, const cli_args *args)
     return finish(ctx, args, status, report);
 }
 
+muc_status cli_sweep(muc_context *ctx, const cli_args *args)
+{
+    muc_report *report = NULL;
+    muc_status status;
+
+    TRY(need_output(args));
+    status = muc_sweep(ctx, args->operands[0], args->values[OPTION_OUTPUT], &report);
+    return finish(ctx, args, status, report);
+}
+
 muc_status cli_verify(muc_context *ctx, const cli_args *args)
 {
     muc_model *program = NULL, *model = NULL;

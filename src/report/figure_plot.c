@@ -1,6 +1,7 @@
 /* figure_plot.c - lines over numbers, with axes and a legend. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/real.h"
 #include "report/figures.h"
@@ -200,25 +201,44 @@ static int by_height(const void *a, const void *b)
 static void draw_spot(plot *p, const muc_plot_line *line, const spot *s, double label_x,
                       const char *colour)
 {
-    muc_text_add(&p->text,
-                 "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#999\" "
-                 "stroke-width=\"0.5\"/><circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" "
-                 "fill=\"%s\"><title>",
-                 s->x, s->y, label_x, s->label, s->x, s->y, colour);
-    muc_xml_add(&p->text, line->labels[s->index]);
-    muc_text_add(&p->text,
-                 "\n%.4g, %.4g</title></circle><text x=\"%.1f\" y=\"%.1f\" class=\"small\">",
-                 line->x[s->index], line->y[s->index], label_x + 3, s->label + 4);
-    muc_xml_add(&p->text, line->labels[s->index]);
-    muc_text_add(&p->text, "</text>\n");
+    const char *label = line->labels[s->index];
+
+    if (*label)
+        muc_text_add(&p->text,
+                     "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#999\" "
+                     "stroke-width=\"0.5\"/><text x=\"%.1f\" y=\"%.1f\" class=\"small\">",
+                     s->x, s->y, label_x, s->label, label_x + 3, s->label + 4);
+    muc_xml_add(&p->text, label);
+    muc_text_add(&p->text, "%s<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"><title>",
+                 *label ? "</text>" : "", s->x, s->y, colour);
+    muc_xml_add(&p->text, label);
+    muc_text_add(&p->text, "%s%.4g, %.4g</title></circle>\n", *label ? "\n" : "", line->x[s->index],
+                 line->y[s->index]);
 }
 
-/* The labels stand in a column beside the points, none over another. */
+/* the x of all labels: beside the points that have some, as far to the left as the longest asks */
+static double label_column(const muc_plot_line *line, const spot *spots, size_t count, size_t index)
+{
+    enum { ASIDE = 40, CHARACTER = 6 };
+    double right = LEFT, longest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double letters = (double)strlen(line->labels[spots[i].index]);
+
+        if (letters > 0 && spots[i].x > right)
+            right = spots[i].x;
+        longest = letters > longest ? letters : longest;
+    }
+    right += index % 2 ? ASIDE : 4 * ASIDE; /* those of two lines beside each other */
+    return muc_min(right, LEFT + WIDTH - longest * CHARACTER);
+}
+
+/* The labels stand in a column, none over another. */
 static void draw_points(plot *p, const muc_plot_line *line, size_t index)
 {
-    enum { LABEL_HEIGHT = 12, LABEL_WIDTH = 120, ASIDE = 40 };
+    enum { LABEL_HEIGHT = 12 };
     spot *spots = calloc(line->count + 1, sizeof(*spots));
-    double right = LEFT, lowest = TOP + HEIGHT;
+    double lowest = TOP + HEIGHT, label_x;
     size_t count = 0;
 
     p->text.failed |= !spots;
@@ -227,17 +247,17 @@ static void draw_points(plot *p, const muc_plot_line *line, size_t index)
             continue;
         spots[count].x = x_of(p, scaled(&p->x, line->x[i]));
         spots[count].y = y_of(p, scaled(&p->y, line->y[i]));
-        right = spots[count].x > right ? spots[count].x : right;
         spots[count++].index = i;
     }
     if (count)
         qsort(spots, count, sizeof(*spots), by_height);
-    right += index % 2 ? ASIDE : 4 * ASIDE; /* those of two lines beside each other */
-    right = right > LEFT + WIDTH - LABEL_WIDTH ? LEFT + WIDTH - LABEL_WIDTH : right;
+    label_x = label_column(line, spots, count, index);
     for (size_t i = 0; i < count; i++) {
-        spots[i].label = spots[i].y < lowest ? spots[i].y : lowest;
-        lowest = spots[i].label - LABEL_HEIGHT;
-        draw_spot(p, line, &spots[i], right, muc_svg_stroke(index));
+        if (*line->labels[spots[i].index]) {
+            spots[i].label = spots[i].y < lowest ? spots[i].y : lowest;
+            lowest = spots[i].label - LABEL_HEIGHT;
+        }
+        draw_spot(p, line, &spots[i], label_x, muc_svg_stroke(index));
     }
     free(spots);
 }

@@ -68,7 +68,8 @@ typedef struct muc_plot_line {
     const char *name;
     const double *x, *y; /* x ascending; points that are not finite are left out */
     size_t count;
-    const char *const *labels; /* [count]: points with names in place of a line; NULL: a line */
+    const char *const *labels; /* [count]: points with names, "" for none, in place of a line; NULL:
+                                a line */
 } muc_plot_line;
 
 typedef struct muc_plot_figure {

@@ -20,6 +20,7 @@ typedef enum muc_made {
 /* A machine that is built in, as --machine names it. */
 typedef struct muc_target_machine {
     const char *name, *meaning;
+    const char *text; /* of its description, for `muc sweep` to change; NULL: none is at hand */
 } muc_target_machine;
 
 /* The passes that a network's graph goes through before it is lowered. */

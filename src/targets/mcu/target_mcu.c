@@ -6,7 +6,7 @@
 const muc_target_machine *muc_machine_at_mcu(size_t i)
 {
     static const muc_target_machine machines[] = {
-#define MUC_MCU_MACHINE(id, name, meaning) { name, meaning },
+#define MUC_MCU_MACHINE(id, name, meaning) { name, meaning, NULL },
 #include "targets/mcu/machines/mcu_machines.def"
 #undef MUC_MCU_MACHINE
     };

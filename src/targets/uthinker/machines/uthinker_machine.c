@@ -305,7 +305,7 @@ muc_status muc_uthinker_find_machine(muc_context *ctx, muc_arena *arena, const c
 const muc_target_machine *muc_machine_at_uthinker(size_t i)
 {
     static const muc_target_machine machines[] = {
-#define MUC_UTHINKER_MACHINE(id, name, meaning) { name, meaning },
+#define MUC_UTHINKER_MACHINE(id, name, meaning) { name, meaning, machine_##id },
 #include "targets/uthinker/machines/uthinker_machines.def"
 #undef MUC_UTHINKER_MACHINE
     };

@@ -12,6 +12,7 @@
 typedef struct program_report {
     muc_context *ctx;
     mur_program program;
+    uint64_t program_bytes; /* of its file */
     muc_uthinker_machine machine;
     muc_report *report;
 } program_report;
@@ -87,6 +88,15 @@ static muc_status add_first_token(program_report *r, uint32_t end)
     return MUC_OK;
 }
 
+static uint64_t buffer_bytes(const muc_uthinker_machine *machine)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned b = 0; b < MUR_BUFFERS; b++)
+        bytes += machine->buffer_bytes[b];
+    return bytes;
+}
+
 static muc_status add_facts(program_report *r, const char *path, const muc_advised_call *call)
 {
     const muc_clock_sums *sums = call->sums;
@@ -103,6 +113,8 @@ static muc_status add_facts(program_report *r, const char *path, const muc_advis
         muc_report_add_real(r->report, "millijoules_per_token",
                             (double)muc_clock_energy_sum(&energy) * 1e-12 / (double)sums->tokens);
     muc_report_add_count(r->report, "cycles", muc_clock_cycles(&r->machine, sums->ps));
+    muc_report_add_count(r->report, "buffer_bytes", buffer_bytes(&r->machine));
+    muc_report_add_count(r->report, "program_bytes", r->program_bytes);
     muc_clock_add_details(r->report, &r->machine, sums);
     return MUC_OK;
 }
@@ -129,6 +141,12 @@ static muc_status make_report(program_report *r, const char *path, muc_arena *ar
     muc_clock_watch watch;
 
     MUC_TRY(check_call(r, path, options->position, tokens));
+    if (options->brief) {
+        MUC_TRY(muc_clock_feed(r->ctx, &r->program, &r->machine, options->position, tokens,
+                               MUC_CLOCK_LIKELIEST, &sums));
+        MUC_TRY(add_facts(r, path, &call));
+        return muc_report_status(r->ctx, r->report);
+    }
     MUC_TRY(muc_clock_account_begin(r->ctx, arena, &r->program, &r->machine, &account));
     watch = muc_clock_account_watch(&account);
     MUC_TRY(muc_clock_watched(r->ctx, &r->program, &r->machine, options->position, tokens,
@@ -146,7 +164,7 @@ static muc_status make_report(program_report *r, const char *path, muc_arena *ar
 static muc_status report_file(muc_context *ctx, const char *path, muc_bytes bytes, muc_arena *arena,
                               const muc_report_options *options, muc_report **out)
 {
-    program_report r = { .ctx = ctx };
+    program_report r = { .ctx = ctx, .program_bytes = bytes.size };
     muc_status status;
 
     MUC_TRY(muc_program_open(ctx, bytes, &r.program));
