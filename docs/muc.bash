@@ -12,7 +12,7 @@ _muc() {
     verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
     train) options="--output --force --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --help" ;;
     report) options="--output --input --qemu --machine --compare --trace --position --call --format --table --json --help" ;;
-    sweep) options="--output --threads --format --table --json --help" ;;
+    sweep) options="--output --shard --threads --format --table --json --help" ;;
     inspect) options="--preprocess --dim --type --arch --quant --calib --keep-float --tokenizer --format --table --json --help" ;;
     dis) options="--position --call --help" ;;
     as) options="--output --help" ;;

@@ -110,6 +110,27 @@ def test_a_sweep_that_was_killed_goes_on_where_it_was():
     assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in before} == before, "it was made again"
 
 
+def test_shards_in_any_order_give_the_same_bytes():
+    for shard in (3, 1, 2):
+        assert not (WORK / "shards" / "sweep.csv").exists()
+        report = json.loads(sweep("shards", "--shard", f"{shard}/3", "--json")[0])
+    assert report["missing"] == 0 and results("shards") == whole()
+    report = json.loads(sweep("many", "--shard", "9/20", "--json")[0])  # more shards than points
+    assert report["missing"] in (7, 8), report
+    sweep("many")
+    assert results("many") == whole()
+    for wrong in ("0/3", "4/3", "3", "1/", "/3", "1/3x", "-1/3"):
+        has(sweep("shards", "--shard", wrong, status=USAGE)[1], "--shard takes I/N")
+
+
+def test_shards_side_by_side_give_the_same_bytes():
+    command = [MUC, "sweep", write(SWEEP, "beside.ini"), "-o", WORK / "beside", "--threads", "1", "--shard"]
+    running = [subprocess.Popen([*command, f"{shard}/4"], stdout=subprocess.DEVNULL) for shard in range(1, 5)]
+    assert [shard.wait(timeout=200) for shard in running] == [0] * 4
+    # the page has the sweep's name
+    assert (WORK / "beside" / "sweep.csv").read_bytes() == whole()[0]
+
+
 def test_a_list_that_grows_makes_the_new_points_alone():
     longer = SWEEP.replace("dram_mbs = 800 3200", "dram_mbs = 800 1600 3200")
     sweep("longer")

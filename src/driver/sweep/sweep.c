@@ -29,11 +29,21 @@ static muc_status write_results(const muc_sweep_work *w, const muc_report *repor
     return status;
 }
 
-static muc_status run(muc_sweep_work *w, muc_report *report)
+/* where a shard's points begin; those of one program are mostly in one shard */
+static uint32_t first_of(const muc_sweep_file *file, const muc_sweep_options *options,
+                         uint32_t shard)
 {
+    return (uint32_t)((uint64_t)file->points * shard / (options->shards ? options->shards : 1));
+}
+
+static muc_status run(muc_sweep_work *w, const muc_sweep_options *options, muc_report *report)
+{
+    uint32_t shard = options->shards ? options->shard : 1;
     double missing;
 
-    MUC_TRY(muc_sweep_go_on(w, 0, w->file->points));
+    MUC_TRY(muc_sweep_go_on(w, first_of(w->file, options, shard - 1),
+                            first_of(w->file, options, shard)));
+    MUC_TRY(muc_sweep_load(w)); /* what other shards have made meanwhile */
     MUC_TRY(muc_sweep_report(w, report));
     if (muc_report_number(report, "missing", &missing) && missing > 0)
         return MUC_OK;
@@ -41,7 +51,8 @@ static muc_status run(muc_sweep_work *w, muc_report *report)
 }
 
 static muc_status open_and_run(muc_context *ctx, muc_arena *arena, const char *path,
-                               const char *out_path, muc_report *report)
+                               const muc_sweep_options *options, const char *out_path,
+                               muc_report *report)
 {
     muc_sweep_work work = { .ctx = ctx };
     muc_sweep_file *file;
@@ -54,21 +65,27 @@ static muc_status open_and_run(muc_context *ctx, muc_arena *arena, const char *p
     if (status == MUC_OK)
         status = muc_sweep_begin(ctx, arena, file, out_path, &work);
     if (status == MUC_OK)
-        status = run(&work, report);
+        status = run(&work, options, report);
     muc_sweep_end(&work);
     muc_file_close(&text);
     return status;
 }
 
-muc_status muc_sweep(muc_context *ctx, const char *path, const char *out_path, muc_report **out)
+muc_status muc_sweep(muc_context *ctx, const char *path, const muc_sweep_options *options,
+                     const char *out_path, muc_report **out)
 {
     MUC_IN_C_LOCALE;
+    const muc_sweep_options whole = { 0 };
     muc_arena arena = { 0 };
     muc_report *report;
     muc_status status;
 
+    options = options ? options : &whole;
+    if (options->shards && (options->shard < 1 || options->shard > options->shards))
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET, "shard %u of %u: expected 1 to %u",
+                        options->shard, options->shards, options->shards);
     MUC_TRY(muc_report_new(ctx, &report));
-    status = open_and_run(ctx, &arena, path, out_path, report);
+    status = open_and_run(ctx, &arena, path, options, out_path, report);
     muc_arena_free(&arena);
     if (status == MUC_OK)
         *out = report;

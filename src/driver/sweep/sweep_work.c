@@ -500,6 +500,19 @@ static muc_status make_folders(muc_sweep_work *w)
     return MUC_OK;
 }
 
+muc_status muc_sweep_load(muc_sweep_work *w)
+{
+    for (uint32_t point = 0; point < w->file->points; point++) {
+        const char *path;
+
+        if (w->rows[point])
+            continue;
+        MUC_TRY(path_of(w, "points", key_of(w, point, false), ".json", w->arena, w->ctx, &path));
+        MUC_TRY(read_json(w->ctx, path, &w->rows[point]));
+    }
+    return MUC_OK;
+}
+
 muc_status muc_sweep_begin(muc_context *ctx, muc_arena *arena, const muc_sweep_file *file,
                            const char *folder, muc_sweep_work *out)
 {
@@ -514,13 +527,7 @@ muc_status muc_sweep_begin(muc_context *ctx, muc_arena *arena, const muc_sweep_f
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, file->points, &w->rows));
     MUC_TRY(read_inputs(w));
     MUC_TRY(make_folders(w));
-    for (uint32_t point = 0; point < file->points; point++) {
-        const char *path;
-
-        MUC_TRY(path_of(w, "points", key_of(w, point, false), ".json", arena, ctx, &path));
-        MUC_TRY(read_json(ctx, path, &w->rows[point]));
-    }
-    return MUC_OK;
+    return muc_sweep_load(w);
 }
 
 void muc_sweep_end(muc_sweep_work *w)

@@ -32,6 +32,8 @@ muc_status muc_sweep_begin(muc_context *ctx, muc_arena *arena, const muc_sweep_f
                            const char *folder, muc_sweep_work *out);
 /* Makes what is missing of points first..end - 1, on the context's threads. */
 muc_status muc_sweep_go_on(muc_sweep_work *work, uint32_t first, uint32_t end);
+/* Reads the results that are there and were not. */
+muc_status muc_sweep_load(muc_sweep_work *work);
 void muc_sweep_end(muc_sweep_work *work);
 
 #endif
