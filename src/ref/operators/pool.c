@@ -1,6 +1,8 @@
-/* pool.c - the greatest, the mean and the norm of windows. */
+/* pool.c - the greatest, the mean and the norm of windows, of integers that carry quantization
+ * too. */
 #include <math.h>
 
+#include "ref/integer/quantized.h"
 #include "ref/window.h"
 
 /* One output element: window `taps` of channel elements that lie step apart from x. */
@@ -10,6 +12,9 @@ typedef struct pool {
     ptrdiff_t *taps; /* [parts][w.taps] */
     bool column_major, count_padding;
     double order; /* of lp_pool, else 0 */
+    /* of integers that carry quantization, the output's that of the input */
+    bool is_quantized, halves_up; /* halves_up: of a mean of bytes, whose least is -128 */
+    int32_t least, most, zero;    /* zero: what padding holds */
 } pool;
 
 /* ONNX's index of an element: the image and channel, then the position in either order */
@@ -74,6 +79,30 @@ static void mean(const pool *p, const ptrdiff_t *taps, size_t base, size_t step,
     muc_ref_store_reals(p->call->output, out, 1, &result);
 }
 
+/* the greatest, or the mean of `count` elements, those of the padding, too */
+static int32_t pool_integers(const pool *p, const ptrdiff_t *taps, size_t base, size_t step,
+                             int32_t count)
+{
+    int32_t inside = 0, sum = 0, greatest = INT32_MIN;
+
+    for (size_t t = 0; t < p->w.taps; t++) {
+        int32_t q;
+
+        if (taps[t] < 0)
+            continue;
+        q = muc_q_get(p->call->inputs[0], base + (size_t)taps[t] * step);
+        sum += q;
+        inside++;
+        greatest = q > greatest ? q : greatest;
+    }
+    if (p->call->node->op != MUC_OP_AVERAGE_POOL)
+        return greatest;
+    sum += (count - inside) * p->zero;
+    if (p->halves_up)
+        return (sum + 128 * count + count / 2) / count - 128;
+    return sum > 0 ? (sum + count / 2) / count : (sum - count / 2) / count;
+}
+
 static void pool_positions(void *arg, size_t part, size_t first, size_t end)
 {
     const pool *p = arg;
@@ -95,6 +124,12 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
                          position * step;
             size_t best;
 
+            if (p->is_quantized) {
+                int32_t q = pool_integers(p, taps, base, step, (int32_t)count);
+
+                muc_q_put(p->call->output, out, muc_q_clamp(q, 0, p->least, p->most));
+                continue;
+            }
             if (p->call->node->op != MUC_OP_MAX_POOL) {
                 mean(p, taps, base, step, count, out);
                 continue;
@@ -106,14 +141,28 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
     }
 }
 
+muc_status muc_check_q_pool(const muc_ref_call *call)
+{
+    MUC_TRY(muc_check_q_operands(call));
+    if (call->node->output_count > 1)
+        return muc_ref_fail(call, "quantized with indices");
+    return MUC_OK;
+}
+
 muc_status muc_kernel_pool(const muc_ref_call *call)
 {
     pool p = { .call = call,
                .column_major = muc_node_integer_or(call->node, MUC_KEY_COLUMN_MAJOR, 0) == 1,
-               .count_padding = muc_node_integer_or(call->node, MUC_KEY_COUNT_INCLUDE_PAD, 0) == 1,
+               .count_padding = muc_node_counts_padding(call->node),
                .order = (double)muc_node_integer_or(call->node, MUC_KEY_P, 0) };
     void *taps;
 
+    if (muc_q_out(call)->quantization) {
+        p.is_quantized = true;
+        p.halves_up = muc_node_attribute(call->node, MUC_KEY_ROUNDING) != NULL;
+        p.zero = muc_q_zero(call->input_tensors[0]);
+        muc_scale_clamp(call->node, muc_q_out(call), &p.least, &p.most);
+    }
     MUC_TRY(muc_ref_window_of(call, call->inputs[0], NULL, call->output, &p.w));
     MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * p.w.taps * sizeof(*p.taps), &taps));
     p.taps = taps;
