@@ -52,6 +52,19 @@ static muc_status int8_name(pass *p, uint32_t tensor, const char **out)
     return MUC_OK;
 }
 
+/* Adds the node that gives an old tensor's int8 form, of its scale. */
+static muc_status add_int8(pass *p, muc_op op, uint32_t tensor, const uint32_t *inputs,
+                           uint32_t input_count, const muc_attribute *attributes,
+                           uint32_t attribute_count)
+{
+    muc_quantization q = quantization_of(p, tensor);
+    const char *name;
+
+    MUC_TRY(int8_name(p, tensor, &name));
+    return add_named(p, op, name, inputs, input_count, attributes, attribute_count, &q,
+                     &p->made[tensor]);
+}
+
 static muc_status need_float(pass *p, uint32_t tensor, uint32_t *out)
 {
     const char *name = old(p, tensor)->name;
@@ -300,9 +313,7 @@ static muc_status emit_single(pass *p, const muc_node *node)
         turns || node->op == MUC_OP_PRELU || node->op == MUC_OP_MATMUL || node->op == MUC_OP_DIV;
     unsigned first = turns ? muc_int8_wide_input(p, node) : 0;
     muc_attribute attributes[MOST_ATTRIBUTES];
-    muc_quantization q = quantization_of(p, out);
     uint32_t inputs[3] = { MUC_NO_ID, MUC_NO_ID, MUC_NO_ID };
-    const char *name;
 
     MUC_TRY(need_int8(p, node->inputs[first], &inputs[0]));
     if (pair)
@@ -310,9 +321,7 @@ static muc_status emit_single(pass *p, const muc_node *node)
     if (muc_int8_form_of(node->op) == WEIGHTED)
         MUC_TRY(make_weights(p, node, inputs));
     MUC_TRY(bounded_attributes(p, node, bound, attributes, &count));
-    MUC_TRY(int8_name(p, out, &name));
-    return add_named(p, node->op, name, inputs, node->input_count, attributes, count, &q,
-                     &p->made[out]);
+    return add_int8(p, node->op, out, inputs, node->input_count, attributes, count);
 }
 
 static muc_status emit_fixed(pass *p, const muc_node *node)
@@ -365,29 +374,23 @@ static muc_status emit_table(pass *p, const muc_node *node)
     MUC_TRY(muc_int8_table(p, out, *x.scales, *x.zero_points, *y.scales, *y.zero_points, table));
     MUC_TRY(suffixed(p, out, "table", &name));
     MUC_TRY(muc_rewrite_constant(&p->r, name, &like, table, sizeof(table), &inputs[1]));
-    MUC_TRY(int8_name(p, out, &name));
-    return add_named(p, MUC_OP_LOOKUP, name, inputs, 2, NULL, 0, &y, &p->made[out]);
+    return add_int8(p, MUC_OP_LOOKUP, out, inputs, 2, NULL, 0);
 }
 
 /* the same integers */
 static muc_status emit_scaled(pass *p, const muc_node *node)
 {
     uint32_t out = node->outputs[0], x;
-    muc_quantization y = quantization_of(p, out);
-    const char *name;
 
     MUC_TRY(need_int8(p, p->functions[out], &x));
-    MUC_TRY(int8_name(p, out, &name));
-    return add_named(p, MUC_OP_IDENTITY, name, &x, 1, NULL, 0, &y, &p->made[out]);
+    return add_int8(p, MUC_OP_IDENTITY, out, &x, 1, NULL, 0);
 }
 
 /* relu and clip by saturation, where the output's integers end at the bounds */
 static muc_status emit_bound(pass *p, const muc_node *node)
 {
     uint32_t out = node->outputs[0], x;
-    muc_quantization q = quantization_of(p, out);
     bounds b = bounds_of(p, node);
-    const char *name;
 
     if (integer_of(p, out, b.least) > LEAST || integer_of(p, out, b.most) < MOST) {
         if (p->functions[out] != out)
@@ -396,8 +399,7 @@ static muc_status emit_bound(pass *p, const muc_node *node)
         return MUC_OK;
     }
     MUC_TRY(need_int8(p, node->inputs[0], &x));
-    MUC_TRY(int8_name(p, out, &name));
-    return add_named(p, MUC_OP_QUANTIZE, name, &x, 1, &to_int8, 1, &q, &p->made[out]);
+    return add_int8(p, MUC_OP_QUANTIZE, out, &x, 1, &to_int8, 1);
 }
 
 /* ---- norms ---- */
@@ -426,9 +428,7 @@ static muc_status emit_norm(pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
     uint32_t out = node->outputs[0], inputs[3];
-    muc_quantization q = quantization_of(p, out);
     uint64_t width = 1;
-    const char *name;
 
     for (uint32_t i = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1);
          i < x->rank; i++) {
@@ -444,9 +444,8 @@ static muc_status emit_norm(pass *p, const muc_node *node)
     MUC_TRY(need_int8(p, node->inputs[0], &inputs[0]));
     for (uint32_t i = 1; i < node->input_count; i++)
         MUC_TRY(muc_rewrite_tensor(&p->r, node->inputs[i], &inputs[i]));
-    MUC_TRY(int8_name(p, out, &name));
-    return add_named(p, node->op, name, inputs, node->input_count, node->attributes,
-                     node->attribute_count, &q, &p->made[out]);
+    return add_int8(p, node->op, out, inputs, node->input_count, node->attributes,
+                    node->attribute_count);
 }
 
 /* an input on the scale of what it comes together with others in */

@@ -26,6 +26,7 @@ typedef enum form {
 
 typedef struct pass {
     muc_rewrite r;
+    muc_arena arena; /* of the arrays */
     const muc_ranges *ranges;
     muc_int8_result *result;
     bool *kept;          /* of old nodes: float32, as somebody asks */
