@@ -421,7 +421,7 @@ static muc_status quantize_input(muc_mcu_lowering *l, const muc_node *node, uint
         MUC_TRY(muc_mcu_add_value(l->ctx, l->program, &parts[i], &values[i]));
     MUC_TRY(muc_mcu_input_value(l, node, 0, &from));
     MUC_TRY(muc_mcu_decoder_function(l, isa->quantize, "quantize", &function));
-    MUC_TRY(muc_mcu_add_step(l->ctx, l->program, NULL, "quantize", &l->step));
+    MUC_TRY(muc_mcu_add_step(l->ctx, l->program, NULL, &l->step));
     l->step->function = function;
     l->step->text = "";
     MUC_TRY(muc_mcu_pass_expr(l, x->dims[0]));

@@ -522,7 +522,7 @@ static bool repeats(const muc_mcu_lowering *l, const muc_tensor *a, const muc_te
     return true;
 }
 
-static bool takes_pair(const muc_mcu_lowering *l, const muc_node *node)
+bool muc_mcu_takes_pair_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
@@ -557,12 +557,7 @@ static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node, const char
     return MUC_OK;
 }
 
-bool muc_mcu_takes_add_s8(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return takes_pair(l, node);
-}
-
-muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
+static muc_status write_add(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_add_scales scales = muc_scale_add(a, b, muc_mcu_output(l, node, 0));
@@ -601,12 +596,7 @@ muc_status muc_mcu_write_add_s8(muc_mcu_lowering *l, const muc_node *node)
     return end_pair(l, node, "add_s8");
 }
 
-bool muc_mcu_takes_mul_s8(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return takes_pair(l, node);
-}
-
-muc_status muc_mcu_write_mul_s8(muc_mcu_lowering *l, const muc_node *node)
+static muc_status write_mul(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const mur_output_s8 output = output_of(l, node);
@@ -620,6 +610,11 @@ muc_status muc_mcu_write_mul_s8(muc_mcu_lowering *l, const muc_node *node)
     add_field(l, "b_zero", zero_of(b));
     add_output(l, &output);
     return end_pair(l, node, "mul_s8");
+}
+
+muc_status muc_mcu_write_pair_s8(muc_mcu_lowering *l, const muc_node *node)
+{
+    return node->op == MUC_OP_MUL ? write_mul(l, node) : write_add(l, node);
 }
 
 bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)

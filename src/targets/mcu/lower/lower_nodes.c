@@ -86,7 +86,6 @@ static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
     for (size_t i = 0; i < MUC_COUNT(rows); i++) {
         if (!is_for(&rows[i], node->op) || (rows[i].takes && !rows[i].takes(l, node)))
             continue;
-        l->kernel = rows[i].name;
         MUC_TRY(rows[i].write(l, node));
         return muc_mcu_add_checks(l, node, first);
     }

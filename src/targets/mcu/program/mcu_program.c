@@ -24,14 +24,14 @@ muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program, const m
 }
 
 muc_status muc_mcu_add_step(muc_context *ctx, muc_mcu_program *program, const muc_node *node,
-                            const char *kernel, muc_mcu_step **out)
+                            muc_mcu_step **out)
 {
     muc_mcu_step *step;
 
     MUC_TRY(muc_arena_grow(ctx, &program->arena, program->step_count + (size_t)1, sizeof(*step),
                            &program->step_capacity, (void **)&program->steps));
     step = &program->steps[program->step_count];
-    *step = (muc_mcu_step){ .node = node, .kernel = kernel, .text = "" };
+    *step = (muc_mcu_step){ .node = node, .text = "" };
     MUC_TRY(muc_arena_format(ctx, &program->arena, &step->name, "%s_%u",
                              node ? muc_op_get(node->op)->name : "copy", program->step_count));
     program->step_count++;

@@ -89,7 +89,6 @@ typedef struct muc_mcu_check {
 
 typedef struct muc_mcu_step {
     const char *name;     /* an identifier of C, unique: "conv_3" */
-    const char *kernel;   /* the row of kernels.def */
     const muc_node *node; /* NULL: a copy of an input to an output */
     const char *text;     /* what stands before the run function, or "" */
     const char *function;
@@ -212,7 +211,7 @@ muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program, const m
                              uint32_t *out);
 /* A step of this name with the number of the step after it. The pointer is valid until the next. */
 muc_status muc_mcu_add_step(muc_context *ctx, muc_mcu_program *program, const muc_node *node,
-                            const char *kernel, muc_mcu_step **out);
+                            muc_mcu_step **out);
 muc_status muc_mcu_add_argument(muc_context *ctx, muc_mcu_program *program, muc_mcu_step *step,
                                 const muc_mcu_argument *argument);
 /* A file of runtime/, as "kernels/ref/mur_ref_conv.c"; once is enough. */

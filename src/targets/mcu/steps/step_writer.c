@@ -273,7 +273,7 @@ muc_status muc_mcu_new_packed(muc_mcu_lowering *l, const char *name, const void 
 muc_status muc_mcu_begin_step(muc_mcu_lowering *l, const muc_node *node, const char *function)
 {
     l->text.size = 0;
-    MUC_TRY(muc_mcu_add_step(l->ctx, l->program, node, l->kernel, &l->step));
+    MUC_TRY(muc_mcu_add_step(l->ctx, l->program, node, &l->step));
     l->step->function = function ? function : l->step->name;
     l->step->note = l->note;
     l->note = NULL;

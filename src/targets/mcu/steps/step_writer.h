@@ -14,7 +14,6 @@ typedef struct muc_mcu_lowering {
     muc_graph *graph;
     muc_mcu_program *program;
     muc_mcu_isa isa;
-    const char *kernel;            /* the row at work */
     muc_mcu_step *step;            /* being written */
     muc_text text;                 /* what stands before the run function for it */
     const char *note;              /* of the step that begins next, or NULL */
