@@ -112,11 +112,15 @@ def test_report_tells_where_the_time_goes_and_what_to_change():
 def test_report_ends_with_what_to_change():
     slow_dram = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text().replace("dram_mbs = 1600", "dram_mbs = 100")
     slow_cpu = slow_dram.replace("dram_mbs = 100", "dram_mbs = 25600").replace("cpu_khz = 250000", "cpu_khz = 20000")
-    for text, engine in ((slow_dram, "DRAM"), (slow_cpu, "CPU")):
+    for text, engine, idle, reason in ((slow_dram, "DRAM", "accelerator", "a transfer"),
+                                       (slow_cpu, "CPU", "DMA", "the CPU interprets the program")):
         machine = WORK / "slow.ini"
         machine.write_text(text)
         lines = muc("report", program(), "--machine", machine)[0].split("what to change:\n")[1].splitlines()
         assert lines[1].startswith(f"The {engine} is the bottleneck"), lines
+        waits = json.loads(muc("report", program(), "--machine", machine, "--json")[0])["waits"]
+        longest = max((row for row in waits if row["engine"] == idle), key=lambda row: row["cycles"])
+        assert longest["waits_for"] == reason and longest["share"] > 0.5, waits
     rows = muc("report", program(), "--format", "csv", "--table", "stage_layers")[0].splitlines()
     assert rows[0].startswith("stage,layer,cycles"), rows[0]
     has(muc("report", program())[0], f"{len(rows) - 1} rows: --format csv --table stage_layers")

@@ -150,14 +150,16 @@ static double class_percent(const muc_clock_account *account, muc_dram_class fir
 static void say_dram(const advice *a)
 {
     const muc_clock_account *account = a->call->account;
+    const mur_meta *meta = a->call->program->meta;
 
     SAY(a,
         "The DRAM is the bottleneck: the DMA works %.0f %% of the time. Twice the bandwidth "
         "(dram_mbs) would save %.0f %% of the time. Fewer bytes help as much: %.0f %% are weights "
-        "(compile with fewer --bits), %.0f %% keys and values (--act-terms 2,k=1,v=1).",
+        "(compile with fewer --bits), %.0f %% keys and values%s.",
         percent(a->call->sums->dma_ps, a->call->sums->ps), 100 * saved(a, CHANGE_DRAM),
         class_percent(account, MUC_DRAM_EMBEDDING, MUC_DRAM_V),
-        class_percent(account, MUC_DRAM_K_CACHE, MUC_DRAM_X_CACHE));
+        class_percent(account, MUC_DRAM_K_CACHE, MUC_DRAM_X_CACHE),
+        meta->terms_k + meta->terms_v > 2 ? " (one term: --act-terms 2,k=1,v=1)" : "");
 }
 
 static void say_cpu(const advice *a)
