@@ -44,6 +44,11 @@ const muc_op_info *muc_op_get(muc_op op)
     return &ops[op];
 }
 
+bool muc_op_has_matrix(muc_op op)
+{
+    return op == MUC_OP_EMBED || (ops[op].flags & MUC_OP_WEIGHTED) != 0;
+}
+
 bool muc_op_has_table(muc_op op)
 {
     return ops[op].flags & MUC_OP_BY_TABLE;

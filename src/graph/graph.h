@@ -184,6 +184,8 @@ typedef struct muc_graph {
 } muc_graph;
 
 const muc_op_info *muc_op_get(muc_op op);
+/* whether input 1 is a matrix, if it is a constant: of the flag MUC_OP_WEIGHTED, or EMBED */
+bool muc_op_has_matrix(muc_op op);
 /* whether it has the flag MUC_OP_BY_TABLE */
 bool muc_op_has_table(muc_op op);
 /* whether it has the flag MUC_OP_REDUCES */

@@ -55,6 +55,29 @@ int32_t muc_scale_quantize(const muc_tensor *tensor, float value)
     return (int64_t)q + zero_of(tensor) < least ? least : (int32_t)q + zero_of(tensor);
 }
 
+static int32_t bound_of(const muc_tensor *out, const muc_tensor *bound)
+{
+    int64_t q = muc_dtype_integer(bound->dtype, bound->data) - zero_of(bound);
+
+    return muc_scale_quantize(out, scale_of(bound) * (float)q);
+}
+
+void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
+                      const muc_tensor *high, int32_t *least, int32_t *most)
+{
+    int32_t from = op == MUC_OP_RELU ? zero_of(out) : low ? bound_of(out, low) : *least;
+    int32_t to = high ? bound_of(out, high) : *most;
+
+    *least = from > *least ? from : *least;
+    *most = to < *most ? to : *most;
+}
+
+bool muc_scale_is_same(const muc_quantization *a, const muc_quantization *b)
+{
+    return a && b && a->count == 1 && b->count == 1 && a->scales[0] == b->scales[0] &&
+           a->zero_points[0] == b->zero_points[0];
+}
+
 /* TFLite's kernels for uint8 and its fully connected ones round the product of scales to float
  * where one scale serves all channels */
 muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,

@@ -134,6 +134,13 @@ int32_t muc_scale_quantize(const muc_tensor *tensor, float value);
 /* The type's bounds, or the node's attributes clamp_min and clamp_max where they are tighter; least
  * is never above most. */
 void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least, int32_t *most);
+/* Tightens them by relu, or by what clip's bounds (NULL: absent), whose element is there, stand
+ * for.
+ */
+void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
+                      const muc_tensor *high, int32_t *least, int32_t *most);
+/* Both have one scale and one zero point, the same. */
+bool muc_scale_is_same(const muc_quantization *a, const muc_quantization *b);
 /* Of bounds that cross the upper one wins, as in ONNX: it becomes both. */
 static inline void muc_scale_uncross(int32_t *least, int32_t most)
 {

@@ -33,17 +33,6 @@ static const uint8_t nearest_index[MUC_BD_DIALECTS][32] = {
 #include "mur_dialect.def"
 #undef MUR_DIALECT
 };
-const char *muc_bd_kind_name(muc_bd_kind kind)
-{
-    static const char *const names[] = {
-#define MUC_BD_KIND(name, number) [number] = #name,
-        MUC_BD_KINDS(MUC_BD_KIND)
-#undef MUC_BD_KIND
-    };
-
-    return names[kind];
-}
-
 /* ---- elements on a grid ---- */
 
 /* the code whose value is nearest to w, ties to the larger magnitude */

@@ -34,8 +34,6 @@ enum {
 };
 #define MUC_BD_MAX_WEIGHT 65504.0f /* larger magnitudes are refused before they come here */
 
-const char *muc_bd_kind_name(muc_bd_kind kind); /* "B4" */
-
 /* An element's code is s << 3 | index, for B5 s << 4 | m. */
 typedef struct muc_bd_term {
     uint8_t dialect, exponent; /* 0..15, 0..31 */

@@ -348,8 +348,9 @@ static muc_status emit_fixed(pass *p, const muc_node *node)
 
 /* ---- functions of one tensor ---- */
 
-muc_status muc_int8_table(const pass *p, uint32_t tensor, float in_scale, int32_t in_zero,
-                          float scale, int32_t zero, int8_t table[LEVELS])
+/* the outputs for inputs -128.. of in_scale, in_zero */
+static muc_status make_table(const pass *p, uint32_t tensor, float in_scale, int32_t in_zero,
+                             float scale, int32_t zero, int8_t table[LEVELS])
 {
     float numbers[LEVELS], values[LEVELS];
 
@@ -371,7 +372,7 @@ static muc_status emit_table(pass *p, const muc_node *node)
 
     like.dims[0] = muc_expr_const(p->r.graph->pool, LEVELS);
     MUC_TRY(need_int8(p, from, &inputs[0]));
-    MUC_TRY(muc_int8_table(p, out, *x.scales, *x.zero_points, *y.scales, *y.zero_points, table));
+    MUC_TRY(make_table(p, out, *x.scales, *x.zero_points, *y.scales, *y.zero_points, table));
     MUC_TRY(suffixed(p, out, "table", &name));
     MUC_TRY(muc_rewrite_constant(&p->r, name, &like, table, sizeof(table), &inputs[1]));
     return add_int8(p, MUC_OP_LOOKUP, out, inputs, 2, NULL, 0);

@@ -105,9 +105,6 @@ float muc_int8_step(const pass *p, uint32_t tensor);
 /* Fills parents, sources, scales and zeros. */
 muc_status muc_int8_scales(pass *p);
 
-/* The outputs of a TABLE for inputs -128.. of in_scale, in_zero. */
-muc_status muc_int8_table(const pass *p, uint32_t tensor, float in_scale, int32_t in_zero,
-                          float scale, int32_t zero, int8_t table[LEVELS]);
 static inline int8_t round_to(float value, float scale, int32_t zero)
 {
     float q = roundf(value / scale) + (float)zero;

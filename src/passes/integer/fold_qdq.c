@@ -254,12 +254,6 @@ static uint32_t integers_of(const muc_rewrite *r, uint32_t tensor)
     return node && node->op == MUC_OP_DEQUANTIZE ? node->inputs[0] : MUC_NO_ID;
 }
 
-static bool same_scale(const muc_quantization *a, const muc_quantization *b)
-{
-    return a && b && a->count == 1 && b->count == 1 && a->scales[0] == b->scales[0] &&
-           a->zero_points[0] == b->zero_points[0];
-}
-
 typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, WEIGHTED } kind;
 
 static kind kind_of(muc_op op)
@@ -352,7 +346,7 @@ static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *q
             return false;
         t = muc_rewrite_old(r, id);
         if (t->dtype != out->dtype || t->quantization->count > 1 ||
-            (k == ONE_SCALE && !same_scale(t->quantization, out->quantization)))
+            (k == ONE_SCALE && !muc_scale_is_same(t->quantization, out->quantization)))
             return false;
     }
     return k != WEIGHTED || has_integer_weights(r, op);
@@ -363,7 +357,7 @@ static muc_status change_scale(muc_rewrite *r, const muc_node *quantize, uint32_
 {
     const muc_tensor *out = muc_rewrite_old(r, quantize->outputs[0]);
 
-    if (same_scale(r->graph->tensors[*tensor].quantization, out->quantization))
+    if (muc_scale_is_same(r->graph->tensors[*tensor].quantization, out->quantization))
         return MUC_OK;
     return muc_rewrite_add(r, MUC_OP_QUANTIZE, quantize->name, tensor, 1, quantize->attributes,
                            quantize->attribute_count, out->quantization, tensor);

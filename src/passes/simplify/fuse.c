@@ -355,35 +355,12 @@ static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
 
 /* ---- bounds of integers ---- */
 
-static bool same_scale(const muc_quantization *a, const muc_quantization *b)
-{
-    return a && b && a->count == 1 && b->count == 1 && a->scales[0] == b->scales[0] &&
-           a->zero_points[0] == b->zero_points[0];
-}
-
-/* a bound of clip, as an integer of the output; false if it is not known */
-static bool bound_of(const muc_rewrite *r, const muc_node *clip, uint32_t i, int64_t *bound)
-{
-    const muc_tensor *out = muc_rewrite_old(r, clip->outputs[0]), *t;
-    uint32_t id = muc_node_input(clip, i);
-
-    if (id == MUC_NO_ID)
-        return true;
-    t = muc_rewrite_old(r, id);
-    if (!muc_rewrite_is_constant(r, id) || !t->quantization)
-        return false;
-    *bound = muc_scale_quantize(
-        out, t->quantization->scales[0] *
-                 (float)(muc_dtype_integer(t->dtype, t->data) - t->quantization->zero_points[0]));
-    return true;
-}
-
 static muc_status fold_bounds(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_node *before = node->op == MUC_OP_RELU || node->op == MUC_OP_CLIP
                                  ? muc_rewrite_producer(r, node->inputs[0])
                                  : NULL;
-    const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
+    const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]), *bounds[2] = { NULL, NULL };
     muc_attribute low = { .key = MUC_KEY_CLAMP_MIN }, high = { .key = MUC_KEY_CLAMP_MAX };
     int32_t least, most;
     uint32_t inputs[3];
@@ -394,24 +371,22 @@ static muc_status fold_bounds(muc_rewrite *r, const muc_node *node, bool *done)
         !muc_op_takes(before->op, MUC_KEY_CLAMP_MAX, &required) || before->output_count != 1 ||
         before->input_count > 3 || !has_room(before) ||
         !muc_rewrite_only_reader(r, node->inputs[0]) ||
-        !same_scale(muc_rewrite_old(r, node->inputs[0])->quantization, y->quantization) ||
+        !muc_scale_is_same(muc_rewrite_old(r, node->inputs[0])->quantization, y->quantization) ||
         muc_rewrite_old(r, node->inputs[0])->dtype != y->dtype)
         return MUC_OK;
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        if (node->inputs[i] == MUC_NO_ID)
+            continue;
+        bounds[i - 1] = muc_rewrite_old(r, node->inputs[i]);
+        if (!muc_rewrite_is_constant(r, node->inputs[i]) || !bounds[i - 1]->quantization)
+            return MUC_OK;
+    }
     muc_scale_clamp(before, y, &least, &most);
+    muc_scale_bounds(node->op, y, bounds[0], bounds[1], &least, &most);
+    if (least > most)
+        return MUC_OK;
     low.value.integer = least;
     high.value.integer = most;
-    if (node->op == MUC_OP_RELU && y->quantization->zero_points[0] > least)
-        low.value.integer = y->quantization->zero_points[0];
-    if (node->op == MUC_OP_CLIP) {
-        int64_t from = least, to = most;
-
-        if (!bound_of(r, node, 1, &from) || !bound_of(r, node, 2, &to))
-            return MUC_OK;
-        low.value.integer = from > least ? from : least;
-        high.value.integer = to < most ? to : most;
-    }
-    if (low.value.integer > high.value.integer)
-        return MUC_OK;
     *done = true;
     a = attributes_of(before);
     set(&a, &low);

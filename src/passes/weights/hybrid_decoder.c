@@ -20,11 +20,6 @@ typedef struct matrix {
     double *errors; /* [parts][2]: squares of error and of weights */
 } matrix;
 
-static bool is_matrix_of(const muc_node *node)
-{
-    return node->op == MUC_OP_EMBED || (muc_op_get(node->op)->flags & MUC_OP_WEIGHTED) != 0;
-}
-
 /* the scale takes the largest element to 127 */
 static void round_row(const float *x, uint32_t k, float most, int8_t *q, float *scale)
 {
@@ -185,7 +180,7 @@ muc_status muc_hybrid_quantize(muc_context *ctx, muc_graph *graph, muc_hybrid_le
     memset(out, 0, sizeof(*out));
     for (uint32_t i = 0; i < graph->node_count; i++) {
         muc_node *node = &graph->nodes[i];
-        muc_tensor *weight = is_matrix_of(node) ? &graph->tensors[node->inputs[1]] : NULL;
+        muc_tensor *weight = muc_op_has_matrix(node->op) ? &graph->tensors[node->inputs[1]] : NULL;
 
         if (levels != MUC_HYBRID_SHAPES)
             muc_progress(ctx, "quantizing", i, graph->node_count);

@@ -32,11 +32,6 @@ static muc_status read_column(muc_context *ctx, const muc_bd_matrix *matrix, uin
     return MUC_OK;
 }
 
-static bool is_matrix_of(const muc_node *node)
-{
-    return node->op == MUC_OP_EMBED || (muc_op_get(node->op)->flags & MUC_OP_WEIGHTED) != 0;
-}
-
 /* the constant matrices in the order of the nodes that use them first */
 static muc_status collect(quantizing *q)
 {
@@ -45,7 +40,7 @@ static muc_status collect(quantizing *q)
 
     MUC_TRY(MUC_NEW_ARRAY(q->ctx, room, graph->tensor_count, &seen));
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        uint32_t id = is_matrix_of(&graph->nodes[i]) ? graph->nodes[i].inputs[1] : MUC_NO_ID;
+        uint32_t id = muc_op_has_matrix(graph->nodes[i].op) ? graph->nodes[i].inputs[1] : MUC_NO_ID;
         const muc_tensor *tensor = &graph->tensors[id == MUC_NO_ID ? 0 : id];
         muc_bd_matrix *matrix = &q->matrices[q->count];
 

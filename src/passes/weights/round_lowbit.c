@@ -20,11 +20,6 @@ typedef struct quantizing {
     muc_lowbit_result *result;
 } quantizing;
 
-static bool is_matrix_of(const muc_node *node)
-{
-    return node->op == MUC_OP_EMBED || (muc_op_get(node->op)->flags & MUC_OP_WEIGHTED) != 0;
-}
-
 /* the last product gives the logits */
 static muc_lowbit format_of(const quantizing *q, uint32_t node, uint32_t k)
 {
@@ -33,7 +28,7 @@ static muc_lowbit format_of(const quantizing *q, uint32_t node, uint32_t k)
     bool is_last = true;
 
     for (uint32_t i = node + 1; i < graph->node_count; i++)
-        is_last = is_last && !is_matrix_of(&graph->nodes[i]);
+        is_last = is_last && !muc_op_has_matrix(graph->nodes[i].op);
     if (graph->nodes[node].op == MUC_OP_EMBED || is_last)
         format = q->options->embedding;
     for (size_t i = 0; i < q->options->finer_count; i++)
@@ -50,7 +45,7 @@ static muc_status collect(quantizing *q)
     MUC_TRY(MUC_ARENA_NEW(q->ctx, q->arena, graph->tensor_count, &seen));
     MUC_TRY(MUC_ARENA_NEW(q->ctx, q->arena, graph->node_count, &q->result->matrices));
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        uint32_t id = is_matrix_of(&graph->nodes[i]) ? graph->nodes[i].inputs[1] : MUC_NO_ID;
+        uint32_t id = muc_op_has_matrix(graph->nodes[i].op) ? graph->nodes[i].inputs[1] : MUC_NO_ID;
         muc_lowbit_matrix *m = &q->result->matrices[q->result->count];
         const muc_tensor *tensor;
 

@@ -238,27 +238,14 @@ muc_status muc_kernel_integer_div(const muc_ref_call *call)
 
 /* ---- one input ---- */
 
-/* Bounds of relu and clip as integers of the output. */
-static void real_bounds(const muc_ref_call *call, int32_t *least, int32_t *most)
+/* input i with its element in this run, or NULL */
+static const muc_tensor *bound_at(const muc_ref_call *call, uint32_t i, muc_tensor *bound)
 {
-    const muc_tensor *out = muc_q_out(call);
-
-    if (call->node->op == MUC_OP_RELU)
-        *least = muc_q_zero(out) > *least ? muc_q_zero(out) : *least;
-    for (uint32_t i = 1; i < call->node->input_count; i++) {
-        const muc_tensor *bound = call->input_tensors[i];
-        int32_t q;
-
-        if (!bound)
-            continue;
-        q = muc_scale_quantize(out, bound->quantization->scales[0] *
-                                        (float)(muc_q_get(call->inputs[i], 0) - muc_q_zero(bound)));
-        if (i == 1 && q > *least)
-            *least = q;
-        if (i == 2 && q < *most)
-            *most = q;
-    }
-    muc_scale_uncross(least, *most);
+    if (!muc_ref_input_of(call, i))
+        return NULL;
+    *bound = *call->input_tensors[i];
+    bound->data = call->inputs[i]->read;
+    return bound;
 }
 
 /* relu, clip, and quantize from another quantization, of i32 too */
@@ -267,10 +254,13 @@ muc_status muc_kernel_q_change(const muc_ref_call *call)
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
     const muc_multiplier m = muc_scale_change(call->node->op, x, out);
     const int32_t zero_x = muc_q_zero(x), zero = muc_q_zero(out);
+    muc_tensor bounds[2];
     int32_t least, most;
 
     muc_scale_clamp(call->node, out, &least, &most);
-    real_bounds(call, &least, &most);
+    muc_scale_bounds(call->node->op, out, bound_at(call, 1, &bounds[0]),
+                     bound_at(call, 2, &bounds[1]), &least, &most);
+    muc_scale_uncross(&least, most);
     for (size_t i = 0; i < call->output->elements; i++)
         muc_q_put(call->output, i,
                   muc_q_clamp(muc_multiply(muc_q_get(call->inputs[0], i) - zero_x, m), zero, least,

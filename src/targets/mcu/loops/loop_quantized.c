@@ -160,29 +160,6 @@ bool muc_mcu_takes_change_quantized(const muc_mcu_lowering *l, const muc_node *n
     return is_quantized(muc_mcu_input(l, node, 0)) && is_quantized(muc_mcu_output(l, node, 0));
 }
 
-/* relu and clip bound the output */
-static void tighten(const muc_mcu_lowering *l, const muc_node *node, int32_t *least, int32_t *most)
-{
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
-
-    if (node->op == MUC_OP_RELU && zero_of(y) > *least)
-        *least = zero_of(y);
-    for (uint32_t i = 1; i < node->input_count; i++) {
-        const muc_tensor *bound = muc_mcu_input(l, node, i);
-        int32_t q;
-
-        if (!bound)
-            continue;
-        q = (int32_t)(muc_dtype_integer(bound->dtype, bound->data) - zero_of(bound));
-        q = muc_scale_quantize(y, bound->quantization->scales[0] * (float)q);
-        if (i == 1 && q > *least)
-            *least = q;
-        if (i == 2 && q < *most)
-            *most = q;
-    }
-    muc_scale_uncross(least, *most);
-}
-
 /* the same bytes with a sign or without: 128 less, or more */
 static bool is_shift(const muc_node *node, const muc_tensor *x, const muc_tensor *y)
 {
@@ -216,7 +193,9 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
     if (is_shift(node, x, y))
         return write_shift(l, node);
     muc_scale_clamp(node, y, &least, &most);
-    tighten(l, node, &least, &most);
+    muc_scale_bounds(node->op, y, muc_mcu_input(l, node, 1), muc_mcu_input(l, node, 2), &least,
+                     &most);
+    muc_scale_uncross(&least, most);
     MUC_TRY(begin_integers(l, node, 1, &nest, &line));
     if (leaks)
         muc_text_add(&line, "p >= 0 ? ");
