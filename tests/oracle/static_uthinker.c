@@ -339,6 +339,12 @@ static uint32_t chunk_bytes(const stream *s, uint32_t i)
     return s->offsets[i + 1] - s->offsets[i];
 }
 
+/* of the chunks that are the last of a stream, or of the others */
+static uint32_t longest(const stream *s, uint32_t i)
+{
+    return i + 1 < s->matrix->chunks ? s->matrix->most : s->matrix->most_last;
+}
+
 static uint32_t chunk_columns(const stream *s, uint32_t i)
 {
     uint32_t left = s->matrix->n - i * s->matrix->chunk;
@@ -355,7 +361,7 @@ static void ld_chunk(compiler *c, const stream *s, uint32_t i, uint32_t half)
 static void mm_chunk(compiler *c, const stream *s, uint32_t i, uint32_t half, product x)
 {
     x.daddr += i * s->matrix->chunk;
-    mm(c, &x, half, half_address(c, half), chunk_columns(s, i), chunk_bytes(s, i));
+    mm(c, &x, half, half_address(c, half), chunk_columns(s, i), longest(s, i));
 }
 
 /* ---- what is loaded when ---- */
@@ -495,8 +501,7 @@ static void ld_kv(compiler *c, uint32_t i, uint32_t buffer)
 
 static void keys_and_values(compiler *c)
 {
-    uint32_t row = 4 * c->y->head_width, old = c->pos % 64, rows = old + c->m;
-    uint32_t from = rows >= 64 ? 64 : old, kf = word_at(c, MUC_PLACE_KF);
+    uint32_t old = c->pos % 64, kf = word_at(c, MUC_PLACE_KF);
     stream k = stream_of(c, MUC_MATRIX_K), v = stream_of(c, MUC_MATRIX_V);
     product x = times_x(c, word_at(c, MUC_PLACE_VT) + old * c->y->head_width, c->y->head_width);
 
@@ -513,8 +518,13 @@ static void keys_and_values(compiler *c)
             mm_chunk(c, &k, i, 2 * here, times_x(c, kf, c->y->head_width));
         mm_chunk(c, &v, i, 2 * here + 1, x);
     }
-    if (!c->y->options.recompute)
-        rope(c, kf, c->m, 1, word_at(c, MUC_PLACE_TB));
+}
+
+static void store_tail(compiler *c)
+{
+    uint32_t row = 4 * c->y->head_width, old = c->pos % 64, rows = old + c->m;
+    uint32_t from = rows >= 64 ? 64 : old;
+
     st(c, MUR_GB, at(c, MUC_PLACE_VT) + from * row, MUR_KV, v_tail_row(c, from % 64),
        (rows - from) * row);
 }
@@ -648,7 +658,6 @@ static void finish(compiler *c, uint32_t half, uint32_t address)
         qpack(c, 0, 64, half, address);
         st_half(c, half, address, v_cache_chunk(c, c->pos / 64), v_chunk_bytes(c));
     }
-    divide(c);
 }
 
 static void last_group(compiler *c, uint32_t group, uint32_t buffer)
@@ -665,6 +674,8 @@ static void last_group(compiler *c, uint32_t group, uint32_t buffer)
         present_values(c, e, 2 * buffer + 1, packed);
     }
     finish(c, 2 * buffer + 1, packed);
+    store_tail(c);
+    divide(c);
 }
 
 /* Group 0 is loaded. The last one lies where group 0 did, whether or not that is the other buffer
@@ -674,6 +685,7 @@ static void groups(compiler *c)
     uint32_t a = c->turn, b = 1 - a, count = c->pos / 64 / c->chip->steps;
     int done;
 
+    rope(c, word_at(c, MUC_PLACE_KF), c->m, 1, word_at(c, MUC_PLACE_TB));
     for (uint32_t g = 0; g < count / 2 * 2; g++) {
         ld_group(c, g + 1, g % 2 ? a : b);
         whole_group(c, g, g % 2 ? b : a);
@@ -720,6 +732,7 @@ static void attention_again(compiler *c)
     stream k = stream_of(c, MUC_MATRIX_K);
     uint32_t packed = half_address(c, W0B);
 
+    store_tail(c);
     for (uint32_t i = 0; i < k.matrix->chunks; i++)
         ld_chunk(c, &k, i, W1A + i);
     for (uint32_t chunk = 0; chunk < c->pos / 64; chunk++) {
@@ -733,14 +746,15 @@ static void attention_again(compiler *c)
         present_values(c, e, W0B, packed);
     }
     finish(c, W0B, packed);
+    divide(c);
     after_last(c, HEAD_OR_O, 0);
 }
 
 static void attention(compiler *c)
 {
+    queries(c);
     ld(c, MUR_GB, at(c, MUC_PLACE_VT), MUR_KV, v_tail_row(c, 0),
        c->pos % 64 * 4 * c->y->head_width);
-    queries(c);
     keys_and_values(c);
     if (c->y->options.recompute)
         attention_again(c);
@@ -810,7 +824,7 @@ static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t buffer, mu
                   .daddr = word_at(c, to),
                   .dpitch = chunk_columns(s, i) };
 
-    mm(c, &x, 2 * buffer, 0, chunk_columns(s, i), chunk_bytes(s, i));
+    mm(c, &x, 2 * buffer, 0, chunk_columns(s, i), longest(s, i));
 }
 
 static void feed_forward(compiler *c)
@@ -841,18 +855,18 @@ static void layer(compiler *c)
     if (c->y->options.recompute)
         st(c, MUR_I0, at(c, MUC_PLACE_X), MUR_KV, x_cache_row(c, c->pos),
            c->m * slots(d, terms->x));
+    ld_gains(c, c->y->gain_ffn + 4 * d * c->l);
     for (c->h = 0; c->h < c->y->kv_heads; c->h++)
         attention(c);
-    ld_gains(c, c->y->gain_ffn + 4 * d * c->l);
     begin_acc(c, QUANT, 0);
     quant(c, word_at(c, MUC_PLACE_AT), width, c->m, width, MUR_I0, at(c, MUC_PLACE_A), terms->o);
     add_product(c, MUC_MATRIX_O, MUC_PLACE_A, width, terms->o, GATE);
     norm(c, 0, c->m, MUR_I1, at(c, MUC_PLACE_N), terms->f);
-    feed_forward(c);
     if (c->l + 1 < c->y->layers)
         ld_gains(c, c->y->gain_attention + 4 * d * (c->l + 1));
     else
         ld_gains(c, c->y->gain_final);
+    feed_forward(c);
     add_product(c, MUC_MATRIX_DOWN, MUC_PLACE_H, c->y->ffn_width, terms->h, LAYER);
 }
 
@@ -895,7 +909,7 @@ static void head(compiler *c)
         c->turn = 1 - here;
         if (i + 1 < s.matrix->chunks)
             ld_chunk(c, &s, i + 1, 2 * c->turn);
-        mm(c, &x, 2 * here, 0, columns, chunk_bytes(&s, i));
+        mm(c, &x, 2 * here, 0, columns, longest(&s, i));
         st(c, MUR_GB, at(c, MUC_PLACE_LG), MUR_IO, c->y->logits + 4 * i * s.matrix->chunk,
            4 * columns);
     }

@@ -6,27 +6,36 @@
  */
 #include "targets/uthinker/lower/lower_attention.h"
 
-muc_expr muc_schedule_key_offset(lowering *lo, uint32_t s, muc_expr row)
-{
-    uint64_t padded = lo->y->padded_context;
-    muc_expr head = times(lo, lo->stream, padded * muc_uthinker_key_bytes(lo->y, lo->y->slabs));
-    muc_expr in_slab = times(lo, row, slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k));
-
-    return add_num(lo, add(lo, head, in_slab),
-                   lo->y->k_cache + padded * muc_uthinker_key_bytes(lo->y, s));
-}
-
-uint64_t muc_schedule_value_bytes(const lowering *lo)
+static uint64_t value_bytes(const lowering *lo)
 {
     return lo->y->head_width * slots(lo->tokens, lo->y->options.terms.v);
 }
 
-muc_expr muc_schedule_value_offset(lowering *lo, muc_expr step)
+static uint64_t key_row(const lowering *lo, uint32_t s)
 {
-    uint64_t bytes = muc_schedule_value_bytes(lo);
-    muc_expr head = times(lo, lo->stream, lo->y->padded_context / lo->tokens * bytes);
+    return slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k);
+}
 
-    return add_num(lo, add(lo, head, times(lo, step, bytes)), lo->y->v_cache);
+/* where the keys of slab s of the kv head begin in region KV, and its values */
+static muc_expr keys_of_head(lowering *lo, uint32_t s)
+{
+    uint64_t padded = lo->y->padded_context;
+    uint64_t head = padded * muc_uthinker_key_bytes(lo->y, lo->y->slabs);
+
+    return add_num(lo, times(lo, lo->stream, head),
+                   lo->y->k_cache + padded * muc_uthinker_key_bytes(lo->y, s));
+}
+
+static muc_expr values_of_head(lowering *lo)
+{
+    uint64_t head = lo->y->padded_context / lo->tokens * value_bytes(lo);
+
+    return add_num(lo, times(lo, lo->stream, head), lo->y->v_cache);
+}
+
+static muc_expr value_offset(lowering *lo, muc_expr step)
+{
+    return add(lo, values_of_head(lo), times(lo, step, value_bytes(lo)));
 }
 
 /* ---- one step ---- */
@@ -34,15 +43,14 @@ muc_expr muc_schedule_value_offset(lowering *lo, muc_expr step)
 /* address of key row `row` of slab s in a half */
 static muc_expr key_address(lowering *lo, uint32_t half, uint32_t s, muc_expr row)
 {
-    uint32_t bytes = (uint32_t)slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k);
     uint64_t first = (uint64_t)lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s);
 
-    return add_num(lo, times(lo, row, bytes), half_address(lo, half) + first);
+    return add_num(lo, times(lo, row, key_row(lo, s)), half_address(lo, half) + first);
 }
 
 static muc_expr value_address(lowering *lo, uint32_t half, muc_expr step)
 {
-    return add_num(lo, times(lo, step, muc_schedule_value_bytes(lo)), half_address(lo, half));
+    return add_num(lo, times(lo, step, value_bytes(lo)), half_address(lo, half));
 }
 
 /* QK of slab s: all queries with n tokens whose keys lie at addr, to GB.SC */
@@ -84,7 +92,7 @@ static void lower_pv(lowering *lo, muc_expr first, muc_expr rows, muc_expr token
     uint32_t hd = lo->y->head_width;
     left_operand p =
         muc_schedule_rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
-    right_operand right = { half, addr, num(lo, hd), num(lo, muc_schedule_value_bytes(lo)) };
+    right_operand right = { half, addr, num(lo, hd), num(lo, value_bytes(lo)) };
 
     p.addr = add(lo, p.addr, times(lo, first, p.pitch));
     p.k = tokens;
@@ -105,6 +113,39 @@ static void lower_step(lowering *lo, uint32_t buffer, muc_expr step, muc_expr fi
 }
 
 /* ---- tokens of this call ---- */
+
+static uint64_t value_row(const lowering *lo)
+{
+    return 4 * (uint64_t)lo->y->head_width;
+}
+
+static muc_expr value_tail(lowering *lo)
+{
+    return add_num(lo, times(lo, lo->stream, lo->tokens * value_row(lo)), lo->y->v_tail);
+}
+
+void muc_schedule_load_values(lowering *lo)
+{
+    lo->stage = "V";
+    muc_schedule_load_place(lo, MUC_PLACE_VT, MUR_KV, value_tail(lo),
+                            times(lo, lo->in, value_row(lo)));
+}
+
+static void store_values(lowering *lo)
+{
+    uint64_t row = value_row(lo);
+    muc_expr after = add(lo, lo->in, lo->m), s;
+
+    /* s is 64 or pos % 64, written so that both can be seen to be at most 64; never more than m
+     * rows are stored, which the intervals of their ends do not tell */
+    s = muc_expr_max(lo->pool, times(lo, muc_expr_div(lo->pool, after, lo->tokens), lo->tokens),
+                     lo->in);
+    lo->stage = "V";
+    muc_schedule_store_place(
+        lo, MUC_PLACE_VT, add_num(lo, times(lo, s, row), lo->chip->address[MUC_PLACE_VT]), MUR_KV,
+        add(lo, value_tail(lo), times(lo, muc_expr_mod(lo->pool, s, lo->tokens), row)),
+        times(lo, at_most(lo, less(lo, after, s), lo->m), row));
+}
 
 /* A step that holds tokens of this call: `chunk` of the context, the e-th such. */
 typedef struct present_step {
@@ -169,8 +210,8 @@ static void finish_values(lowering *lo, uint32_t half, muc_expr addr)
     lo->stage = "V";
     if (muc_schedule_begin_for(lo, "finish", finished, NULL)) {
         muc_schedule_pack_values(lo, num(lo, 0), num(lo, lo->tokens), half, addr);
-        muc_schedule_store_half(lo, half, addr, muc_schedule_value_offset(lo, lo->past),
-                                num(lo, muc_schedule_value_bytes(lo)));
+        muc_schedule_store_half(lo, half, addr, value_offset(lo, lo->past),
+                                num(lo, value_bytes(lo)));
         muc_ir_end_for(&lo->ir);
     }
 }
@@ -190,31 +231,37 @@ static void divide(lowering *lo)
 
 /* ---- groups ---- */
 
-/* whole: it is known to have all its steps */
-static void load_group(lowering *lo, muc_expr group, uint32_t buffer, bool whole)
+/* tokens before pos that a group has */
+static muc_expr tokens_of_group(lowering *lo, numbered group)
 {
-    uint32_t steps = lo->chip->steps;
-    muc_expr step = times(lo, group, steps), token = times(lo, step, lo->tokens);
-    muc_expr tokens = num(lo, steps * lo->tokens), values = num(lo, steps);
+    uint32_t tokens = lo->chip->steps * lo->tokens;
+    muc_expr behind = less(lo, lo->pos, num(lo, (uint64_t)group.more * tokens));
 
-    if (!whole) {
-        tokens = at_most(lo, less(lo, lo->pos, token), tokens);
-        values = at_most(lo, less(lo, lo->past, step), values);
-    }
+    return at_most(lo, less(lo, behind, times(lo, group.first, tokens)), num(lo, tokens));
+}
+
+/* whole: it is known to have all its steps */
+static void load_group(lowering *lo, numbered group, uint32_t buffer, bool whole)
+{
+    uint64_t steps = lo->chip->steps, tokens_most = steps * lo->tokens;
+    uint64_t value = value_bytes(lo);
+    muc_expr tokens = whole ? num(lo, tokens_most) : tokens_of_group(lo, group);
+
     lo->stage = "QK";
     for (uint32_t s = 0; s < lo->y->slabs; s++)
-        muc_schedule_load_half(
-            lo, 2 * buffer, lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s), MUR_KV,
-            muc_schedule_key_offset(lo, s, token),
-            times(lo, tokens, slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k)));
+        muc_schedule_load_half(lo, 2 * buffer,
+                               lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s), MUR_KV,
+                               scaled(lo, group, tokens_most * key_row(lo, s), keys_of_head(lo, s)),
+                               times(lo, tokens, key_row(lo, s)));
     lo->stage = "PV";
-    muc_schedule_load_half(lo, 2 * buffer + 1, 0, MUR_KV, muc_schedule_value_offset(lo, step),
-                           times(lo, values, muc_schedule_value_bytes(lo)));
+    muc_schedule_load_half(lo, 2 * buffer + 1, 0, MUR_KV,
+                           scaled(lo, group, steps * value, values_of_head(lo)),
+                           times(lo, muc_expr_div(lo->pool, tokens, lo->tokens), value));
 }
 
 void muc_schedule_load_first_group(lowering *lo, uint32_t buffer)
 {
-    load_group(lo, num(lo, 0), buffer, false);
+    load_group(lo, numbered_const(lo, 0), buffer, false);
 }
 
 /* first: whether the group's first step is the context's */
@@ -233,9 +280,9 @@ static void add_keys(lowering *lo, uint32_t half)
     for (uint32_t s = 0; s < lo->y->slabs; s++)
         muc_schedule_quant_keys(lo, MUC_PLACE_KF, lo->m, s, half, key_address(lo, half, s, row));
     for (uint32_t s = 0; s < lo->y->slabs; s++)
-        muc_schedule_store_half(
-            lo, half, key_address(lo, half, s, row), muc_schedule_key_offset(lo, s, lo->pos),
-            times(lo, lo->m, slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k)));
+        muc_schedule_store_half(lo, half, key_address(lo, half, s, row),
+                                add(lo, keys_of_head(lo, s), times(lo, lo->pos, key_row(lo, s))),
+                                times(lo, lo->m, key_row(lo, s)));
 }
 
 static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
@@ -261,6 +308,7 @@ static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
         muc_ir_end_for(&lo->ir);
     }
     finish_values(lo, half + 1, packed);
+    store_values(lo);
     divide(lo);
 }
 
@@ -270,19 +318,21 @@ void muc_lower_attention(lowering *lo, const next_stage *next)
     muc_expr groups = muc_expr_div(lo->pool, lo->past, lo->chip->steps), pair, zero = num(lo, 0);
     bool begun;
 
+    lo->stage = "K";
+    muc_schedule_rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
     if (muc_schedule_begin_for(lo, "groups", muc_expr_div(lo->pool, groups, 2), &pair)) {
         muc_expr even = times(lo, pair, 2);
 
-        load_group(lo, add_num(lo, even, 1), b, true);
+        load_group(lo, (numbered){ even, 1 }, b, true);
         lower_group(lo, a, muc_expr_eq(lo->pool, pair, zero));
-        load_group(lo, add_num(lo, even, 2), a, false);
+        load_group(lo, (numbered){ even, 2 }, a, false);
         lower_group(lo, b, zero);
         muc_ir_end_for(&lo->ir);
     }
     begun = muc_schedule_begin_last(lo, next, a);
     if (muc_schedule_begin_for(lo, "odd", muc_expr_mod(lo->pool, groups, 2), NULL)) {
         lower_group(lo, a, muc_expr_eq(lo->pool, groups, num(lo, 1)));
-        load_group(lo, groups, a, false);
+        load_group(lo, (numbered){ groups, 0 }, a, false);
         muc_ir_end_for(&lo->ir);
     }
     lower_last_group(lo, a, groups);
@@ -309,10 +359,10 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
                             times(lo, n, rope_row));
     for (uint32_t c = 0; c < matrix->chunks; c++) {
         right_operand right =
-            muc_schedule_chunk_in(lo, MUC_MATRIX_K, num(lo, c), W1A + c, c + 1 == matrix->chunks);
+            muc_schedule_chunk_in(lo, MUC_MATRIX_K, W1A + c, c + 1 == matrix->chunks);
 
-        muc_schedule_mm_columns(lo, &xc, &right, MUC_MATRIX_K, num(lo, c), MUC_PLACE_KC, num(lo, 0),
-                                hd, false);
+        muc_schedule_mm_columns(lo, &xc, &right, MUC_MATRIX_K, numbered_const(lo, c), MUC_PLACE_KC,
+                                num(lo, 0), hd, false);
     }
     muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
 }
@@ -337,8 +387,7 @@ static void recompute_past(lowering *lo)
         return;
     recompute_scores(lo, times(lo, c, lo->tokens), whole);
     lo->stage = "PV";
-    muc_schedule_load_half(lo, W0B, 0, MUR_KV, muc_schedule_value_offset(lo, c),
-                           num(lo, muc_schedule_value_bytes(lo)));
+    muc_schedule_load_half(lo, W0B, 0, MUR_KV, value_offset(lo, c), num(lo, value_bytes(lo)));
     lower_softmax(lo, whole, num(lo, 0), muc_expr_eq(lo->pool, c, num(lo, 0)));
     lower_pv(lo, num(lo, 0), lo->mG, whole, W0B, addr);
     muc_ir_end_for(&lo->ir);
@@ -349,9 +398,10 @@ void muc_lower_recomputed_attention(lowering *lo, const next_stage *next)
     muc_expr packed = num(lo, half_address(lo, W0B));
     present_step p;
 
+    store_values(lo);
     lo->stage = "K'";
     for (uint32_t c = 0; c < lo->y->matrix[MUC_MATRIX_K].chunks; c++)
-        muc_schedule_load_chunk(lo, MUC_MATRIX_K, num(lo, c), W1A + c);
+        muc_schedule_load_chunk(lo, MUC_MATRIX_K, numbered_const(lo, c), W1A + c);
     recompute_past(lo);
     if (begin_present(lo, &p)) {
         recompute_scores(lo, p.base, present_tokens(lo, &p));

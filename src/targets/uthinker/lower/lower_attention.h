@@ -5,12 +5,8 @@
 
 #include "targets/uthinker/lower/schedule_stream.h"
 
-/* where token row `row` of slab s of the kv head's K cache lies in region KV */
-muc_expr muc_schedule_key_offset(lowering *lo, uint32_t s, muc_expr row);
-/* where its step `step` of values does */
-muc_expr muc_schedule_value_offset(lowering *lo, muc_expr step);
-uint64_t muc_schedule_value_bytes(const lowering *lo); /* of a step */
-
+/* the unfinished step's values before pos, to GB.VT */
+void muc_schedule_load_values(lowering *lo);
 /* Keys and values of group 0, to the halves of a W buffer; what the stage of V has as its next. */
 void muc_schedule_load_first_group(lowering *lo, uint32_t buffer);
 /* Attention over the K and V caches, the first group lying in lo->buffer. */

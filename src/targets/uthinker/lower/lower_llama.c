@@ -15,7 +15,7 @@
 
 /* ---- Q, K, V ---- */
 
-static void project_x(lowering *lo, muc_matrix_kind kind, muc_expr chunk,
+static void project_x(lowering *lo, muc_matrix_kind kind, numbered chunk,
                       const right_operand *right, muc_uthinker_place to, muc_expr first,
                       uint64_t pitch)
 {
@@ -25,15 +25,15 @@ static void project_x(lowering *lo, muc_matrix_kind kind, muc_expr chunk,
     muc_schedule_mm_columns(lo, &x, right, kind, chunk, to, first, pitch, false);
 }
 
-static void load_q(lowering *lo, muc_expr chunk, uint32_t buffer)
+static void load_q(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "Q";
     muc_schedule_load_chunk(lo, MUC_MATRIX_Q, chunk, 2 * buffer);
 }
 
-static void q_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
+static void q_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
-    right_operand right = muc_schedule_chunk_in(lo, MUC_MATRIX_Q, chunk, 2 * buffer, last);
+    right_operand right = muc_schedule_chunk_in(lo, MUC_MATRIX_Q, 2 * buffer, last);
 
     lo->stage = "Q";
     project_x(lo, MUC_MATRIX_Q, chunk, &right, MUC_PLACE_QF, num(lo, 0),
@@ -41,7 +41,7 @@ static void q_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
 }
 
 /* a chunk of K to a buffer's first half, one of V to its second; recompute: V alone */
-static void load_kv(lowering *lo, muc_expr chunk, uint32_t buffer)
+static void load_kv(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "K";
     if (!lo->y->options.recompute)
@@ -50,11 +50,11 @@ static void load_kv(lowering *lo, muc_expr chunk, uint32_t buffer)
     muc_schedule_load_chunk(lo, MUC_MATRIX_V, chunk, 2 * buffer + 1);
 }
 
-static void kv_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
+static void kv_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     uint32_t hd = lo->y->head_width;
-    right_operand k = muc_schedule_chunk_in(lo, MUC_MATRIX_K, chunk, 2 * buffer, last);
-    right_operand v = muc_schedule_chunk_in(lo, MUC_MATRIX_V, chunk, 2 * buffer + 1, last);
+    right_operand k = muc_schedule_chunk_in(lo, MUC_MATRIX_K, 2 * buffer, last);
+    right_operand v = muc_schedule_chunk_in(lo, MUC_MATRIX_V, 2 * buffer + 1, last);
 
     lo->stage = "K";
     if (!lo->y->options.recompute)
@@ -65,7 +65,7 @@ static void kv_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
 
 static void load_first_kv(lowering *lo, uint32_t buffer)
 {
-    load_kv(lo, num(lo, 0), buffer);
+    load_kv(lo, numbered_const(lo, 0), buffer);
 }
 
 static void lower_q(lowering *lo)
@@ -81,39 +81,6 @@ static void lower_q(lowering *lo)
     muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q);
 }
 
-static uint64_t value_row(const lowering *lo)
-{
-    return 4 * (uint64_t)lo->y->head_width;
-}
-
-static muc_expr value_tail(lowering *lo)
-{
-    return add_num(lo, times(lo, lo->stream, lo->tokens * value_row(lo)), lo->y->v_tail);
-}
-
-static void load_values(lowering *lo)
-{
-    lo->stage = "V";
-    muc_schedule_load_place(lo, MUC_PLACE_VT, MUR_KV, value_tail(lo),
-                            times(lo, lo->in, value_row(lo)));
-}
-
-static void store_values(lowering *lo)
-{
-    uint64_t row = value_row(lo);
-    muc_expr after = add(lo, lo->in, lo->m), s;
-
-    /* s is 64 or pos % 64, written so that both can be seen to be at most 64; never more than m
-     * rows are stored, which the intervals of their ends do not tell */
-    s = muc_expr_max(lo->pool, times(lo, muc_expr_div(lo->pool, after, lo->tokens), lo->tokens),
-                     lo->in);
-    lo->stage = "V";
-    muc_schedule_store_place(
-        lo, MUC_PLACE_VT, add_num(lo, times(lo, s, row), lo->chip->address[MUC_PLACE_VT]), MUR_KV,
-        add(lo, value_tail(lo), times(lo, muc_expr_mod(lo->pool, s, lo->tokens), row)),
-        times(lo, at_most(lo, less(lo, after, s), lo->m), row));
-}
-
 static void lower_kv(lowering *lo)
 {
     const chunk_stream kv = { "kv_pair",
@@ -124,30 +91,26 @@ static void lower_kv(lowering *lo)
                                 false } };
 
     muc_schedule_stream(lo, &kv);
-    lo->stage = "K";
-    if (!lo->y->options.recompute)
-        muc_schedule_rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
-    store_values(lo);
 }
 
 /* ---- O, gate and up, down, head ---- */
 
-static void load_o(lowering *lo, muc_expr chunk, uint32_t buffer)
+static void load_o(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "O";
     muc_schedule_load_chunk(lo, MUC_MATRIX_O, chunk, 2 * buffer);
 }
 
 static void add_to_residual(lowering *lo, muc_matrix_kind kind, const left_operand *left,
-                            muc_expr chunk, bool last, uint32_t buffer)
+                            numbered chunk, bool last, uint32_t buffer)
 {
-    right_operand right = muc_schedule_chunk_in(lo, kind, chunk, 2 * buffer, last);
+    right_operand right = muc_schedule_chunk_in(lo, kind, 2 * buffer, last);
 
     muc_schedule_mm_columns(lo, left, &right, kind, chunk, MUC_PLACE_RES, num(lo, 0), lo->y->width,
                             true);
 }
 
-static void o_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
+static void o_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     uint32_t k = lo->y->heads * lo->y->head_width;
     left_operand a = muc_schedule_rows_of(lo, MUC_PLACE_A, lo->m, k, lo->y->options.terms.o);
@@ -165,7 +128,7 @@ static void load_gain(lowering *lo, uint32_t gains, muc_expr row)
                             num(lo, bytes));
 }
 
-static void load_gate(lowering *lo, muc_expr chunk, uint32_t buffer)
+static void load_gate(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "UP+GATE";
     muc_schedule_load_chunk(lo, MUC_MATRIX_GATE, chunk, 2 * buffer);
@@ -173,7 +136,7 @@ static void load_gate(lowering *lo, muc_expr chunk, uint32_t buffer)
 
 static void load_first_gate(lowering *lo, uint32_t buffer)
 {
-    load_gate(lo, num(lo, 0), buffer);
+    load_gate(lo, numbered_const(lo, 0), buffer);
 }
 
 static void lower_o(lowering *lo)
@@ -183,16 +146,15 @@ static void lower_o(lowering *lo)
     };
     uint32_t k = lo->y->heads * lo->y->head_width;
 
-    load_gain(lo, lo->y->gain_ffn, lo->l);
     lo->stage = "O";
     muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o);
     muc_schedule_stream(lo, &o);
 }
 
-static void gate_or_up(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t buffer,
-                       bool last, muc_uthinker_place to)
+static void gate_or_up(lowering *lo, muc_matrix_kind kind, uint32_t buffer, bool last,
+                       muc_uthinker_place to)
 {
-    right_operand right = muc_schedule_chunk_in(lo, kind, chunk, 2 * buffer, last);
+    right_operand right = muc_schedule_chunk_in(lo, kind, 2 * buffer, last);
     left_operand n =
         muc_schedule_rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->y->options.terms.f);
 
@@ -200,7 +162,7 @@ static void gate_or_up(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint3
     muc_schedule_mm(lo, &n, &right, to, num(lo, word(lo, to)), right.cols, false);
 }
 
-static void glu(lowering *lo, muc_expr chunk, uint32_t cols)
+static void glu(lowering *lo, numbered chunk, uint32_t cols)
 {
     uint32_t terms = lo->y->options.terms.h;
     uint64_t chunk_bytes = slots(lo->y->matrix[MUC_MATRIX_GATE].chunk, terms);
@@ -210,18 +172,17 @@ static void glu(lowering *lo, muc_expr chunk, uint32_t cols)
          FIELD(GLU, rows, lo->m), FIELD(GLU, uaddr, num(lo, word(lo, MUC_PLACE_UP))),
          FIELD(GLU, dst, num(lo, muc_uthinker_place_buffer(MUC_PLACE_H))),
          FIELD(GLU, terms, num(lo, terms)),
-         FIELD(GLU, daddr,
-               add_num(lo, times(lo, chunk, chunk_bytes), lo->chip->address[MUC_PLACE_H])),
+         FIELD(GLU, daddr, scaled(lo, chunk, chunk_bytes, num(lo, lo->chip->address[MUC_PLACE_H]))),
          FIELD(GLU, k, num(lo, cols)), FIELD(GLU, dpitch, num(lo, slots(lo->y->ffn_width, terms))));
 }
 
-static void load_up(lowering *lo, muc_expr chunk, uint32_t buffer)
+static void load_up(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "UP+GATE";
     muc_schedule_load_chunk(lo, MUC_MATRIX_UP, chunk, 2 * buffer);
 }
 
-static void load_down(lowering *lo, muc_expr chunk, uint32_t buffer)
+static void load_down(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "DN";
     muc_schedule_load_chunk(lo, MUC_MATRIX_DOWN, chunk, 2 * buffer);
@@ -229,7 +190,7 @@ static void load_down(lowering *lo, muc_expr chunk, uint32_t buffer)
 
 static void load_first_down(lowering *lo, uint32_t buffer)
 {
-    load_down(lo, num(lo, 0), buffer);
+    load_down(lo, numbered_const(lo, 0), buffer);
 }
 
 static void lower_gate_up(lowering *lo)
@@ -237,26 +198,29 @@ static void lower_gate_up(lowering *lo)
     const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_GATE];
     const next_stage next = { load_first_down, false };
     uint32_t a = lo->buffer, b = 1 - a;
-    muc_expr c, last = num(lo, matrix->chunks - 1);
+    const numbered last = numbered_const(lo, matrix->chunks - 1);
+    muc_expr c;
     bool begun;
 
-    if (muc_schedule_begin_for(lo, "f", last, &c)) {
-        load_up(lo, c, b);
-        gate_or_up(lo, MUC_MATRIX_GATE, c, a, false, MUC_PLACE_GA);
-        load_gate(lo, add_num(lo, c, 1), a);
-        gate_or_up(lo, MUC_MATRIX_UP, c, b, false, MUC_PLACE_UP);
-        glu(lo, c, matrix->chunk);
+    if (muc_schedule_begin_for(lo, "f", num(lo, matrix->chunks - 1), &c)) {
+        const numbered here = { c, 0 }, after = { c, 1 };
+
+        load_up(lo, here, b);
+        gate_or_up(lo, MUC_MATRIX_GATE, a, false, MUC_PLACE_GA);
+        load_gate(lo, after, a);
+        gate_or_up(lo, MUC_MATRIX_UP, b, false, MUC_PLACE_UP);
+        glu(lo, here, matrix->chunk);
         muc_ir_end_for(&lo->ir);
     }
     load_up(lo, last, b);
-    gate_or_up(lo, MUC_MATRIX_GATE, last, a, true, MUC_PLACE_GA);
+    gate_or_up(lo, MUC_MATRIX_GATE, a, true, MUC_PLACE_GA);
     begun = muc_schedule_begin_last(lo, &next, b);
-    gate_or_up(lo, MUC_MATRIX_UP, last, b, true, MUC_PLACE_UP);
+    gate_or_up(lo, MUC_MATRIX_UP, b, true, MUC_PLACE_UP);
     glu(lo, last, matrix->n - matrix->chunk * (matrix->chunks - 1));
     muc_schedule_end_last(lo, &next, b, begun);
 }
 
-static void down_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
+static void down_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     left_operand h =
         muc_schedule_rows_of(lo, MUC_PLACE_H, lo->m, lo->y->ffn_width, lo->y->options.terms.h);
@@ -270,16 +234,16 @@ static muc_matrix_kind head_kind(const lowering *lo)
     return lo->y->tied ? MUC_MATRIX_EMBEDDING : MUC_MATRIX_HEAD;
 }
 
-static void load_head(lowering *lo, muc_expr chunk, uint32_t buffer)
+static void load_head(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "LM head";
     muc_schedule_load_chunk(lo, head_kind(lo), chunk, 2 * buffer);
 }
 
-static void head_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
+static void head_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     uint32_t columns = lo->y->matrix[head_kind(lo)].chunk;
-    right_operand right = muc_schedule_chunk_in(lo, head_kind(lo), chunk, 2 * buffer, last);
+    right_operand right = muc_schedule_chunk_in(lo, head_kind(lo), 2 * buffer, last);
     left_operand n =
         muc_schedule_rows_of(lo, MUC_PLACE_N, num(lo, 1), lo->y->width, lo->y->options.terms.l);
 
@@ -287,7 +251,7 @@ static void head_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer)
     muc_schedule_mm(lo, &n, &right, MUC_PLACE_LG, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns),
                     false);
     muc_schedule_store_place(lo, MUC_PLACE_LG, num(lo, lo->chip->address[MUC_PLACE_LG]), MUR_IO,
-                             add_num(lo, times(lo, chunk, 4 * (uint64_t)columns), lo->y->logits),
+                             scaled(lo, chunk, 4 * (uint64_t)columns, num(lo, lo->y->logits)),
                              times(lo, right.cols, 4));
 }
 
@@ -332,7 +296,7 @@ static void load_next_q(lowering *lo, uint32_t buffer)
 
     lo->stream =
         at_most(lo, add_num(lo, stream, 1), num(lo, (uint64_t)lo->y->layers * lo->y->kv_heads - 1));
-    load_q(lo, num(lo, 0), buffer);
+    load_q(lo, numbered_const(lo, 0), buffer);
     lo->stream = stream;
 }
 
@@ -346,7 +310,7 @@ static void load_after_head(lowering *lo, uint32_t buffer)
         muc_ir_end_for(&lo->ir);
     }
     if (muc_schedule_begin_for(lo, "last_head", muc_expr_eq(lo->pool, lo->h, last), NULL)) {
-        load_o(lo, num(lo, 0), buffer);
+        load_o(lo, numbered_const(lo, 0), buffer);
         muc_ir_end_for(&lo->ir);
     }
 }
@@ -368,8 +332,8 @@ static void lower_head_of_attention(lowering *lo)
     const next_stage next = { load_after_head, true };
 
     lo->stream = add(lo, times(lo, lo->l, lo->y->kv_heads), lo->h);
-    load_values(lo);
     lower_q(lo);
+    muc_schedule_load_values(lo);
     lower_kv(lo);
     if (lo->y->options.recompute)
         muc_lower_recomputed_attention(lo, &next);
@@ -387,6 +351,7 @@ static void lower_layer(lowering *lo)
                                 { load_after_layer, true } };
 
     lower_attention_norm(lo);
+    load_gain(lo, y->gain_ffn, lo->l);
     if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lower_head_of_attention(lo);
         muc_ir_end_for(&lo->ir);
@@ -394,9 +359,9 @@ static void lower_layer(lowering *lo)
     lower_o(lo);
     lo->stage = "NORM";
     muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
-    lower_gate_up(lo);
     /* the final gain lies behind those of the layers */
     load_gain(lo, y->gain_attention, add_num(lo, lo->l, 1));
+    lower_gate_up(lo);
     muc_schedule_stream(lo, &down);
 }
 
@@ -407,7 +372,7 @@ static void lower_head(lowering *lo)
     };
     muc_expr last = times(lo, less(lo, lo->m, num(lo, 1)), lo->y->width);
 
-    load_head(lo, num(lo, 0), lo->buffer);
+    load_head(lo, numbered_const(lo, 0), lo->buffer);
     lo->stage = "NORM";
     muc_schedule_norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1), MUC_PLACE_N,
                       lo->y->options.terms.l);
@@ -464,7 +429,7 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     lo.pool = out->pool;
     MUC_TRY(declare(&lo, kind));
     lo.l = lo.h = lo.stream = num(&lo, 0);
-    load_q(&lo, num(&lo, 0), lo.buffer);
+    load_q(&lo, numbered_const(&lo, 0), lo.buffer);
     lower_embedding(&lo);
     load_gain(&lo, layout->gain_attention, num(&lo, 0));
     if (muc_schedule_begin_for(&lo, "l", num(&lo, layout->layers), &lo.l)) {

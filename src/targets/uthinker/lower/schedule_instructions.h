@@ -87,6 +87,23 @@ static inline uint64_t slots(uint32_t k, uint32_t terms)
     return muc_uthinker_slots_bytes(k, terms);
 }
 
+/* first + more, in two parts so that neighbours share what is made of the first */
+typedef struct numbered {
+    muc_expr first;
+    uint32_t more;
+} numbered;
+
+/* number * factor + start */
+static inline muc_expr scaled(lowering *lo, numbered number, uint64_t factor, muc_expr start)
+{
+    return add_num(lo, add(lo, start, times(lo, number.first, factor)), number.more * factor);
+}
+
+static inline numbered numbered_const(lowering *lo, uint32_t number)
+{
+    return (numbered){ num(lo, 0), number };
+}
+
 /* ---- instructions ---- */
 
 typedef struct field_value {

@@ -1,7 +1,7 @@
 /* schedule_stream.c - the loads and products of a matrix in chunks, by turns in W0 and W1. */
 #include "targets/uthinker/lower/schedule_stream.h"
 
-static muc_expr chunk_index(lowering *lo, muc_matrix_kind kind, muc_expr chunk)
+static muc_expr chunk_index(lowering *lo, muc_matrix_kind kind, numbered chunk)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[kind];
     bool by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
@@ -9,11 +9,11 @@ static muc_expr chunk_index(lowering *lo, muc_matrix_kind kind, muc_expr chunk)
 
     /* the embedding and the head have one matrix, whatever the layers */
     if (kind == MUC_MATRIX_EMBEDDING || kind == MUC_MATRIX_HEAD)
-        return chunk;
-    return add(lo, times(lo, stream, matrix->chunks), chunk);
+        return scaled(lo, chunk, 1, num(lo, 0));
+    return scaled(lo, chunk, 1, times(lo, stream, matrix->chunks));
 }
 
-void muc_schedule_load_chunk(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t half)
+void muc_schedule_load_chunk(lowering *lo, muc_matrix_kind kind, numbered chunk, uint32_t half)
 {
     muc_expr index = chunk_index(lo, kind, chunk);
     uint32_t table = lo->tables[kind];
@@ -23,25 +23,23 @@ void muc_schedule_load_chunk(lowering *lo, muc_matrix_kind kind, muc_expr chunk,
                            muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, table, index));
 }
 
-right_operand muc_schedule_chunk_in(lowering *lo, muc_matrix_kind kind, muc_expr chunk,
-                                    uint32_t half, bool last)
+right_operand muc_schedule_chunk_in(lowering *lo, muc_matrix_kind kind, uint32_t half, bool last)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[kind];
     uint32_t cols = last ? matrix->n - matrix->chunk * (matrix->chunks - 1) : matrix->chunk;
     right_operand right = { half, num(lo, half_address(lo, half)), num(lo, cols),
-                            muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, lo->tables[kind],
-                                            chunk_index(lo, kind, chunk)) };
+                            num(lo, last ? matrix->most_last : matrix->most) };
 
     return right;
 }
 
 void muc_schedule_mm_columns(lowering *lo, const left_operand *left, const right_operand *right,
-                             muc_matrix_kind kind, muc_expr chunk, muc_uthinker_place to,
+                             muc_matrix_kind kind, numbered chunk, muc_uthinker_place to,
                              muc_expr first, uint64_t pitch, bool acc)
 {
     muc_expr row = add_num(lo, times(lo, first, pitch), word(lo, to));
 
-    muc_schedule_mm(lo, left, right, to, add(lo, row, times(lo, chunk, lo->y->matrix[kind].chunk)),
+    muc_schedule_mm(lo, left, right, to, scaled(lo, chunk, lo->y->matrix[kind].chunk, row),
                     num(lo, pitch), acc);
 }
 
@@ -65,7 +63,7 @@ static void run_last(lowering *lo, const chunk_stream *s, uint32_t buffer)
 {
     bool begun = muc_schedule_begin_last(lo, &s->next, buffer);
 
-    s->body(lo, num(lo, s->chunks - 1), true, buffer);
+    s->body(lo, numbered_const(lo, s->chunks - 1), true, buffer);
     muc_schedule_end_last(lo, &s->next, buffer, begun);
 }
 
@@ -75,19 +73,19 @@ void muc_schedule_stream(lowering *lo, const chunk_stream *s)
     muc_expr pair;
 
     if (muc_schedule_begin_for(lo, s->variable, num(lo, (s->chunks - 1) / 2), &pair)) {
-        muc_expr even = times(lo, pair, 2), odd = add_num(lo, even, 1);
+        muc_expr even = times(lo, pair, 2);
 
-        s->load(lo, odd, b);
-        s->body(lo, even, false, a);
-        s->load(lo, add_num(lo, even, 2), a);
-        s->body(lo, odd, false, b);
+        s->load(lo, (numbered){ even, 1 }, b);
+        s->body(lo, (numbered){ even, 0 }, false, a);
+        s->load(lo, (numbered){ even, 2 }, a);
+        s->body(lo, (numbered){ even, 1 }, false, b);
         muc_ir_end_for(&lo->ir);
     }
     if (s->chunks % 2) {
         run_last(lo, s, a);
         return;
     }
-    s->load(lo, num(lo, s->chunks - 1), b);
-    s->body(lo, num(lo, s->chunks - 2), false, a);
+    s->load(lo, numbered_const(lo, s->chunks - 1), b);
+    s->body(lo, numbered_const(lo, s->chunks - 2), false, a);
     run_last(lo, s, b);
 }

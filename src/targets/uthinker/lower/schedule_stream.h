@@ -6,8 +6,8 @@
 #include "targets/uthinker/lower/schedule_instructions.h"
 
 /* The load of a chunk to a W buffer, and what is done with the chunk that lies there. */
-typedef void chunk_load(lowering *lo, muc_expr chunk, uint32_t buffer);
-typedef void chunk_body(lowering *lo, muc_expr chunk, bool last, uint32_t buffer);
+typedef void chunk_load(lowering *lo, numbered chunk, uint32_t buffer);
+typedef void chunk_body(lowering *lo, numbered chunk, bool last, uint32_t buffer);
 /* The first load of what follows a stage, to a W buffer. */
 typedef void next_load(lowering *lo, uint32_t buffer);
 
@@ -35,13 +35,12 @@ void muc_schedule_end_last(lowering *lo, const next_stage *next, uint32_t buffer
 
 /* A chunk of a matrix kind, of the layer and kv head at hand, to a half, or to a buffer by its
  * first half. */
-void muc_schedule_load_chunk(lowering *lo, muc_matrix_kind kind, muc_expr chunk, uint32_t half);
-/* where it lies then; last: it is the stream's last one */
-right_operand muc_schedule_chunk_in(lowering *lo, muc_matrix_kind kind, muc_expr chunk,
-                                    uint32_t half, bool last);
+void muc_schedule_load_chunk(lowering *lo, muc_matrix_kind kind, numbered chunk, uint32_t half);
+/* where one lies then; last: it is the stream's last one */
+right_operand muc_schedule_chunk_in(lowering *lo, muc_matrix_kind kind, uint32_t half, bool last);
 /* MM of a chunk to the same columns of a place in GB, from row `first` on */
 void muc_schedule_mm_columns(lowering *lo, const left_operand *left, const right_operand *right,
-                             muc_matrix_kind kind, muc_expr chunk, muc_uthinker_place to,
+                             muc_matrix_kind kind, numbered chunk, muc_uthinker_place to,
                              muc_expr first, uint64_t pitch, bool acc);
 
 #endif

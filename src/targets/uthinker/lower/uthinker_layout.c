@@ -334,7 +334,7 @@ static muc_status make_table(muc_context *ctx, muc_arena *arena, const muc_uthin
     muc_uthinker_matrix *matrix = &layout->matrix[kind];
     muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
     uint64_t count = product(product(shape.count, matrix->streams), matrix->chunks) + 1;
-    uint32_t offset = matrix->offset + 4 * (matrix->tiles + 1), at = 0, longest = 0, *data;
+    uint32_t offset = matrix->offset + 4 * (matrix->tiles + 1), at = 0, *data;
 
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, count, &data));
     for (uint32_t i = 0; i < shape.count; i++) {
@@ -347,9 +347,13 @@ static muc_status make_table(muc_context *ctx, muc_arena *arena, const muc_uthin
         offset += muc_layout_blocks_before(&layout->machine, weight, shape.k, shape.n);
     }
     data[at] = offset;
-    for (uint32_t i = 0; i < at; i++)
-        longest = (uint32_t)larger(longest, data[i + 1] - data[i]);
-    *end = larger(*end, (uint64_t)data[at - 1] + longest);
+    for (uint32_t i = 0; i < at; i++) {
+        uint32_t *most =
+            i % matrix->chunks + 1 < matrix->chunks ? &matrix->most : &matrix->most_last;
+
+        *most = (uint32_t)larger(*most, data[i + 1] - data[i]);
+    }
+    *end = larger(*end, data[at - 1] + larger(matrix->most, matrix->most_last));
     matrix->table = layout->table_count++;
     matrix->table_count = at + 1;
     matrix->table_data = data;

@@ -102,8 +102,9 @@ typedef struct muc_uthinker_matrix {
     uint32_t k, n;          /* rows, and columns of what a stream covers: for q, k, v one kv head */
     uint32_t streams;       /* of one layer: KV for q, k, v, else 1 */
     uint32_t chunk, chunks; /* columns of a chunk; chunks of a stream, the last with the rest */
-    uint32_t table;         /* number of its table; the untied embedding has none: UINT32_MAX */
-    uint32_t table_count;   /* layers * streams * chunks + 1 */
+    uint32_t most, most_last; /* bytes of the longest chunk: of those before a last one, of last */
+    uint32_t table;           /* number of its table; the untied embedding has none: UINT32_MAX */
+    uint32_t table_count;     /* layers * streams * chunks + 1 */
     const uint32_t *table_data; /* offsets in WGTS in order of layer, stream, chunk, and the end */
 } muc_uthinker_matrix;
 
