@@ -9,6 +9,8 @@
 #include "mur_embed.h"
 #include "oracle/clock_judge.h"
 #include "clock_machine.h"
+#include "targets/uthinker/clock/account_report.h"
+#include "targets/uthinker/run/draw_program.h"
 #include "targets/uthinker/sim/uthinker_sim.h"
 
 static uint64_t programs = 60000, seed = 1;
@@ -592,6 +594,45 @@ static muc_uthinker_machine draw_machine(void)
     return machine;
 }
 
+static uint64_t idle_of(const muc_clock_account *account, muc_clock_engine engine)
+{
+    uint64_t sum = 0;
+
+    for (unsigned reason = 0; reason < MUC_CLOCK_REASONS; reason++)
+        sum += account->idle_ps[engine][reason];
+    return sum;
+}
+
+/* A report of any program that is accepted is whole, and no time of it is lost. */
+static void check_report(muc_context *ctx, const muc_uthinker_machine *machine, uint32_t pos,
+                         uint32_t m, const muc_clock_sums *plain)
+{
+    muc_clock_sums sums = { 0 };
+    muc_arena arena = { 0 };
+    muc_clock_account account;
+    muc_clock_watch watch;
+    muc_report *report;
+    const muc_advised_call call = { &c.program, machine, pos, m, &sums, &account };
+
+    c.meta.rows = m;
+    c.program.section_bytes[MUR_SECTION_CODE] = 4 * (c.entry.start + c.entry.words);
+    CHECK_OK(ctx, muc_clock_account_begin(ctx, &arena, &c.program, machine, &account));
+    watch = muc_clock_account_watch(&account);
+    CHECK_OK(ctx, muc_clock_watched(ctx, &c.program, machine, pos, m, MUC_CLOCK_LIKELIEST, &watch,
+                                    &sums));
+    CHECK(memcmp(&sums, plain, sizeof(sums)) == 0);
+    CHECK_EQ(idle_of(&account, MUC_ENGINE_DMA) + sums.dma_ps, sums.ps);
+    CHECK_EQ(idle_of(&account, MUC_ENGINE_ACCELERATOR) + sums.array_ps + sums.vector_ps, sums.ps);
+    CHECK_EQ(idle_of(&account, MUC_ENGINE_CPU) + sums.cpu_ps, sums.ps);
+    CHECK_OK(ctx, muc_report_new(ctx, &report));
+    muc_clock_add_account(report, machine, &sums, &account);
+    CHECK_OK(ctx, muc_program_draw(ctx, &arena, &call, report));
+    CHECK_OK(ctx, muc_program_advise(ctx, &call, report));
+    CHECK_OK(ctx, muc_report_status(ctx, report));
+    muc_report_free(report);
+    muc_arena_free(&arena);
+}
+
 /* no time beats a roof, nor falls when the bandwidth does */
 static void check_times(muc_context *ctx, muc_uthinker_machine *machine, uint32_t pos, uint32_t m,
                         const clock_verdict *judged)
@@ -605,6 +646,7 @@ static void check_times(muc_context *ctx, muc_uthinker_machine *machine, uint32_
     if (sums.ps != judged->ps || sums.array_cycles != judged->passes ||
         sums.dram_bytes != judged->burst_bytes || sums.cpu_instructions != judged->cpu_instructions)
         complain("its time", "another");
+    check_report(ctx, machine, pos, m, &sums);
     machine->costs.time.dram_mbs = 1 + machine->costs.time.dram_mbs / 3;
     CHECK_OK(ctx, muc_clock_call(ctx, &c.program, machine, pos, m, MUC_CLOCK_LIKELIEST, &slower));
     CHECK(slower.ps >= sums.ps || machine->costs.time.dram_mbs == 1);
