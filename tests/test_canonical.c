@@ -6,6 +6,7 @@
 #include "formats/network.h"
 #include "passes/simplify/canonical.h"
 #include "passes/integer/fold_qdq.h"
+#include "passes/integer/shift_unsigned.h"
 #include "ref/ref.h"
 
 typedef muc_status pass(muc_context *ctx, muc_graph *graph);
@@ -451,6 +452,24 @@ static void bytes_without_a_sign_become_signed_ones(void **state)
     muc_graph_free(graph);
 }
 
+/* the output y keeps its name, and so does the tensor that is called as its form of i8 would be */
+static void names_of_signed_forms_are_free(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input u8 [4] scale 0.5 zero 128\n"
+                                  "tensor z = const u8 [4] scale 0.5 zero 3 values 3, 4, 5, 6\n"
+                                  "node y#i8 u8 [4] scale 0.5 zero 10 = add x, x\n"
+                                  "node y u8 [4] scale 0.5 zero 7 = add y#i8, z\n"
+                                  "output y\n",
+                                  muc_shift_quantized, 0);
+
+    (void)state;
+    CHECK(muc_graph_find(graph, "y") == graph->outputs[0]);
+    CHECK_EQ(graph->tensors[graph->outputs[0]].dtype, MUC_U8);
+    CHECK(muc_graph_find(graph, "y#i8#2") != MUC_NO_ID);
+    muc_graph_free(graph);
+}
+
 static void steps_around_operators_become_integer_operators(void **state)
 {
     muc_graph *graph =
@@ -558,6 +577,7 @@ int main(void)
         T(padding_goes_into_a_convolution),
         T(channels_first_becomes_channels_last),
         T(transposes_of_the_network_cancel),
+        T(names_of_signed_forms_are_free),
         T(bytes_without_a_sign_become_signed_ones),
         T(steps_around_operators_become_integer_operators),
         T(integer_networks_compute_the_same_bits),
