@@ -154,7 +154,8 @@ static void say_dram(const advice *a)
 
     SAY(a,
         "The DRAM is the bottleneck: the DMA works %.0f %% of the time. Twice the bandwidth "
-        "(dram_mbs) would save %.0f %% of the time. Fewer bytes help as much: %.0f %% are weights "
+        "(dram_mbs) would save %.0f %% of the time. Half the bytes would save about as much: %.0f "
+        "%% are weights "
         "(compile with fewer --bits), %.0f %% keys and values%s.",
         percent(a->call->sums->dma_ps, a->call->sums->ps), 100 * saved(a, CHANGE_DRAM),
         class_percent(account, MUC_DRAM_EMBEDDING, MUC_DRAM_V),
