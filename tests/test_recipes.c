@@ -151,7 +151,7 @@ static muc_status run(node *n, const char *text, muc_op op, muc_dtype dtype, uin
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  output,
                                                        word,     wants,     bind };
-    muc_file_node file = { &functions, n, n->ctx, NULL, &n->arena, count, op };
+    muc_file_node file = { &functions, n, n->ctx, NULL, &n->arena, count, op, NULL };
     muc_tensor tensor = { .name = "x", .kind = MUC_TENSOR_INPUT, .dtype = dtype, .rank = 3 };
     muc_status status;
     uint32_t id;

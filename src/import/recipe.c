@@ -99,7 +99,8 @@ muc_status muc_cook_input(const cook *c, uint32_t i, uint32_t *id)
                : MUC_OK;
 }
 
-/* "name{number}", "{number}~0": of input 0's type; "{@low:inf}": none without the attribute */
+/* "name{number}", "{number}~0": of input 0's type; "{number}:i8"; "{@low:inf}": none without the
+ * attribute */
 static muc_status add_constant(cook *c, char *brace, uint32_t *id)
 {
     const muc_file_node *node = c->node;
@@ -107,15 +108,18 @@ static muc_status add_constant(cook *c, char *brace, uint32_t *id)
     char *end = brace + strcspn(brace, "}");
     double value;
     muc_dtype dtype;
+    bool is_typed;
 
     if (end[0] && end[1] == '~' && isdigit((unsigned char)end[2]))
         MUC_TRY(muc_cook_input(c, (uint32_t)atoi(end + 2), &like));
     else if (end[0] && end[1] == '~')
         like = find_value(c, end + 2);
+    is_typed = end[0] && end[1] == ':' && muc_dtype_find(end + 2, &dtype);
     *end = *brace = '\0';
-    dtype = like != MUC_NO_ID         ? muc_cook_tensor(c, like)->dtype
-            : node->functions->output ? node->functions->output(node->self).dtype
-                                      : MUC_F32;
+    if (!is_typed)
+        dtype = like != MUC_NO_ID         ? muc_cook_tensor(c, like)->dtype
+                : node->functions->output ? node->functions->output(node->self).dtype
+                                          : MUC_F32;
     MUC_TRY(muc_cook_real(c, brace + 1, &value));
     *id = MUC_NO_ID;
     return fabs(value) >= (double)FLT_MAX && dtype == MUC_F32
@@ -178,7 +182,10 @@ static muc_status take_words(cook *c, muc_op op)
     while (next_word(c)) {
         char *equals = strchr(c->word, '=');
 
-        if (c->word[0] == '@') {
+        if (strcmp(c->word, "given") == 0) {
+            for (uint32_t i = 0; i < c->node->given->count; i++)
+                c->a.items[c->a.count++] = c->node->given->items[i];
+        } else if (c->word[0] == '@') {
             MUC_TRY(muc_cook_check(c, c->word + 1));
         } else if (equals) {
             MUC_TRY(muc_cook_attribute(c, op, equals));

@@ -30,7 +30,8 @@
  * out; in0.1, in0.1.. dimensions of input 0, *in0.1.. their product, in0.1/$name a part. Axes may
  * count from the end, of the first operand's dimensions (one more for one_hot).
  * @name alone is an attribute that means nothing here, @name==1 one of which 1 alone is read, 1.0
- * of a real one. Other words are the format's own.
+ * of a real one; "given" adds attributes that an importer prepared. Other words are the format's
+ * own.
  */
 #ifndef MUC_RECIPE_H
 #define MUC_RECIPE_H
@@ -90,7 +91,8 @@ typedef struct muc_file_node {
     const muc_graph *graph;
     muc_arena *arena;
     uint32_t input_count;
-    muc_op op; /* the row's */
+    muc_op op;                   /* the row's */
+    const muc_attributes *given; /* what the word "given" adds to a statement, or NULL */
 } muc_file_node;
 
 /* Adds to the graph what the recipe says of the node; "" is ". *". */

@@ -33,33 +33,16 @@ static int64_t elements_of(const muc_keras_import *im, uint32_t x)
     return elements;
 }
 
-static muc_status transpose(muc_keras_import *im, const char *suffix, uint32_t x,
-                            const int64_t *perm, uint32_t *id)
-{
-    muc_attributes a = { .count = 0 };
-
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, muc_keras_rank(im, x));
-    return muc_keras_step(im, MUC_OP_TRANSPOSE, suffix, &x, 1, &a, id);
-}
-
 /* in the order of channels last, even if they come first; in Keras 1 as they come */
 muc_status muc_keras_import_flatten(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0), rank = muc_keras_rank(im, x);
-    int64_t dims[2] = { muc_keras_dim(im, x, 0), elements_of(im, x) };
     bool first;
 
     MUC_TRY(muc_keras_channels(im, &first));
-    if (first && rank > 2) {
-        int64_t perm[MUC_GRAPH_MAX_RANK] = { 0 };
-
-        for (uint32_t i = 1; i < rank; i++)
-            perm[i] = i + 1 < rank ? i + 1 : 1;
-        MUC_TRY(transpose(im, "channels_last", x, perm, &x));
-    }
-    if (dims[1] < 1 || dims[1] > INT32_MAX)
-        return muc_keras_refuse(im, MUC_UNSUPPORTED, "more than 2^31 - 1 elements");
-    return last_reshape(im, x, dims, 2);
+    return muc_keras_cook_inputs(
+        im, first && muc_keras_rank(im, muc_keras_input(im, 0)) > 2
+                ? "channels_last = transpose 0 perm=0,2..,1; . channels_last shape=in0.0,*in0.1.."
+                : ". 0 shape=in0.0,*in0.1..");
 }
 
 /* dims count from 1, for the batch stays */

@@ -396,16 +396,9 @@ muc_status muc_keras_import_pool(muc_keras_import *im)
 
 muc_status muc_keras_import_global_pool(muc_keras_import *im)
 {
-    muc_attributes a = { .count = 0 };
-    int64_t axes[MAX_SPATIAL];
     muc_keras_pixels p;
-    bool keep;
 
     MUC_TRY(muc_keras_pixels_of(im, &p));
-    MUC_TRY(muc_keras_bool(im, "keepdims", false, &keep));
-    for (uint32_t i = 0; i < im->spatial; i++)
-        axes[i] = p.at + i;
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, im->spatial);
-    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, keep);
-    return muc_keras_last(im, im->to, &p.x, 1, &a);
+    return muc_keras_cook_inputs(im, p.first ? ". 0 axes=2.. keep_dims=@keepdims:0"
+                                             : ". 0 axes=1..-1 keep_dims=@keepdims:0");
 }

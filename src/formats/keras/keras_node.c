@@ -30,6 +30,10 @@ static muc_status attribute(void *self, const char *name, muc_value_type wanted,
     if (!muc_keras_option(im, keys))
         return MUC_OK;
     out->type = wanted;
+    if (wanted == MUC_VALUE_INTEGER && json_is_boolean(muc_keras_option(im, keys))) {
+        out->integer = json_is_true(muc_keras_option(im, keys));
+        return MUC_OK;
+    }
     return wanted == MUC_VALUE_REAL
                ? muc_keras_real(im, keys, 0, &out->real)
                : muc_keras_integers(im, keys, 1, -MUC_GRAPH_MAX_RANK, NULL, &out->integer);
@@ -73,7 +77,9 @@ muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32
                                                        constant, step,      last,  NULL,
                                                        NULL,     NULL,      NULL };
     call c = { im, inputs, count };
-    const muc_file_node node = { &functions, &c, im->ctx, im->graph, im->arena, count, im->to };
+    const muc_file_node node = {
+        &functions, &c, im->ctx, im->graph, im->arena, count, im->to, NULL
+    };
 
     return muc_import_recipe(&node, recipe);
 }

@@ -1,34 +1,14 @@
 /* import_math.c - operators on elements and along axes. */
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "formats/onnx/onnx_operators.h"
-
-/* true for every element of a tensor's shape */
-static muc_status bind_mask(onnx_call *call, uint32_t like, uint32_t output)
-{
-    onnx_shape shape = onnx_shape_of(call, like);
-    muc_attributes a = { .count = 0 };
-    uint32_t one, mask;
-
-    if (!onnx_has_output(call, output))
-        return MUC_OK;
-    MUC_TRY(onnx_scalar(call, call->version >= 10 ? MUC_BOOL : onnx_tensor(call, like)->dtype, 1,
-                        &one));
-    muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, shape.dims, shape.rank);
-    MUC_TRY(onnx_step(call, MUC_OP_EXPAND, &one, 1, &a, &mask));
-    return onnx_bind(call, output, mask);
-}
 
 /* Nothing is dropped where a network is used, or where the ratio is 0. */
 muc_status onnx_import_dropout(onnx_call *call)
 {
     int64_t seed, training = 0;
     double ratio;
-    uint32_t x;
 
     MUC_TRY(onnx_integer(call, "seed", 0, &seed));
     MUC_TRY(onnx_integer(call, "is_test", 1, &training));
@@ -41,9 +21,8 @@ muc_status onnx_import_dropout(onnx_call *call)
     }
     if (training && ratio != 0)
         return onnx_fail(call, MUC_UNSUPPORTED, "dropout while training is random");
-    MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_emit(call, MUC_OP_IDENTITY, &x, 1, NULL, 1));
-    return bind_mask(call, x, 1);
+    return onnx_cook(call, ">1 = expand {1}:%s shape=in0; identity 0",
+                     call->version >= 10 ? "bool" : "f32");
 }
 
 /* ---- along axes ---- */

@@ -160,52 +160,25 @@ static muc_status take_roi(onnx_call *call, resizing *r)
     return MUC_OK;
 }
 
-static muc_status set_word(onnx_call *call, const char *name, const char *fallback,
-                           muc_attribute_key key, muc_attributes *a)
+static muc_status cook(onnx_call *call, const resizing *r, bool has_scales, const char *details)
 {
-    const char *value;
-    muc_word word;
+    muc_attributes a = { .count = 0 };
 
-    MUC_TRY(onnx_string(call, name, fallback, &value));
-    MUC_TRY(onnx_word(call, name, value, &word));
-    muc_attributes_set(a, key, word);
-    return MUC_OK;
-}
-
-static muc_status set_details(onnx_call *call, muc_attributes *a)
-{
-    int64_t exclude, antialias;
-    double cubic, extrapolation;
-
-    MUC_TRY(set_word(call, "coordinate_transformation_mode", "half_pixel", MUC_KEY_COORDINATES, a));
-    MUC_TRY(set_word(call, "nearest_mode", "round_prefer_floor", MUC_KEY_ROUNDING, a));
-    MUC_TRY(onnx_real(call, "cubic_coeff_a", -0.75, &cubic));
-    MUC_TRY(onnx_integer(call, "exclude_outside", 0, &exclude));
-    MUC_TRY(onnx_real(call, "extrapolation_value", 0, &extrapolation));
-    MUC_TRY(onnx_integer(call, "antialias", 0, &antialias));
-    muc_attributes_set_real(a, MUC_KEY_CUBIC_COEFFICIENT, cubic);
-    muc_attributes_set(a, MUC_KEY_EXCLUDE_OUTSIDE, exclude);
-    muc_attributes_set_real(a, MUC_KEY_EXTRAPOLATION, extrapolation);
-    muc_attributes_set(a, MUC_KEY_ANTIALIAS, antialias);
-    return MUC_OK;
-}
-
-static muc_status emit(onnx_call *call, uint32_t x, const resizing *r, bool has_scales,
-                       muc_attributes *a)
-{
-    MUC_TRY(set_word(call, "mode", "nearest", MUC_KEY_MODE, a));
-    muc_attributes_set_exprs(a, MUC_KEY_SIZES, r->sizes, r->shape.rank);
+    muc_attributes_set_exprs(&a, MUC_KEY_SIZES, r->sizes, r->shape.rank);
     if (has_scales)
-        muc_attributes_set_reals(a, MUC_KEY_SCALES, r->scales, r->shape.rank);
+        muc_attributes_set_reals(&a, MUC_KEY_SCALES, r->scales, r->shape.rank);
     if (r->has_roi)
-        muc_attributes_set_reals(a, MUC_KEY_ROI, r->roi, 2 * r->shape.rank);
-    return onnx_emit(call, MUC_OP_RESIZE, &x, 1, a, 1);
+        muc_attributes_set_reals(&a, MUC_KEY_ROI, r->roi, 2 * r->shape.rank);
+    return onnx_cook_given(call, &a, "resize 0 %s mode=@mode:nearest given", details);
 }
+
+/* before version 11 */
+static const char *const old_details = "coordinates=asymmetric rounding=floor";
 
 muc_status onnx_import_resize(onnx_call *call)
 {
-    muc_attributes a = { .count = 0 };
     resizing r = { .has_roi = false };
+    const char *coordinates;
     bool has_scales;
     uint32_t x;
 
@@ -213,24 +186,22 @@ muc_status onnx_import_resize(onnx_call *call)
     r.shape = onnx_shape_of(call, x);
     MUC_TRY(take_axes(call, &r));
     MUC_TRY(take_sizes(call, &r, &has_scales));
-    if (call->version < 11) {
-        muc_attributes_set(&a, MUC_KEY_COORDINATES, MUC_WORD_ASYMMETRIC);
-        muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
-        return emit(call, x, &r, has_scales, &a);
-    }
-    MUC_TRY(set_details(call, &a));
-    for (uint32_t i = 0; i < a.count; i++)
-        if (a.items[i].key == MUC_KEY_COORDINATES &&
-            a.items[i].value.integer == MUC_WORD_TF_CROP_AND_RESIZE)
-            MUC_TRY(take_roi(call, &r));
-    return emit(call, x, &r, has_scales, &a);
+    if (call->version < 11)
+        return cook(call, &r, has_scales, old_details);
+    MUC_TRY(onnx_string(call, "coordinate_transformation_mode", "", &coordinates));
+    if (strcmp(coordinates, "tf_crop_and_resize") == 0)
+        MUC_TRY(take_roi(call, &r));
+    return cook(call, &r, has_scales,
+                "coordinates=@coordinate_transformation_mode:half_pixel "
+                "rounding=@nearest_mode:round_prefer_floor "
+                "cubic_coefficient=@cubic_coeff_a:-0.75 exclude_outside=@exclude_outside:0 "
+                "extrapolation=@extrapolation_value:0 antialias=@antialias:0");
 }
 
 muc_status onnx_import_upsample(onnx_call *call)
 {
     double scales[MUC_GRAPH_MAX_RANK];
     const Onnx__AttributeProto *list;
-    muc_attributes a = { .count = 0 };
     resizing r = { .has_roi = false };
     size_t count = 0;
     uint32_t x;
@@ -244,7 +215,5 @@ muc_status onnx_import_upsample(onnx_call *call)
     for (; list && count < list->n_floats && count < MUC_GRAPH_MAX_RANK; count++)
         scales[count] = (double)list->floats[count];
     MUC_TRY(use_scales(call, &r, scales, count));
-    muc_attributes_set(&a, MUC_KEY_COORDINATES, MUC_WORD_ASYMMETRIC);
-    muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
-    return emit(call, x, &r, true, &a);
+    return cook(call, &r, true, old_details);
 }

@@ -199,38 +199,27 @@ static muc_status equal_parts(onnx_call *call, muc_expr dim, uint32_t parts, muc
 
 muc_status onnx_import_split(onnx_call *call)
 {
-    muc_expr sizes[MUC_GRAPH_MAX_OUTPUTS];
-    const onnx_numbers *operand = NULL;
-    muc_attributes a = { .count = 0 };
     uint32_t x, axis, parts = (uint32_t)call->proto->n_output;
+    muc_expr sizes[MUC_GRAPH_MAX_OUTPUTS];
+    const Onnx__AttributeProto *split;
+    muc_attributes a = { .count = 0 };
     int64_t wanted, number;
 
     MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(onnx_integer(call, "axis", 0, &wanted));
     MUC_TRY(onnx_axis(call, wanted, onnx_tensor(call, x)->rank, &axis));
     MUC_TRY(onnx_integer(call, "num_outputs", parts, &number));
-    if (call->proto->n_output > MUC_GRAPH_MAX_OUTPUTS || parts == 0 || number != parts)
+    if (call->proto->n_output > MUC_GRAPH_MAX_OUTPUTS || number != parts)
         return onnx_fail(call, MUC_UNSUPPORTED, "%zu outputs, num_outputs %" PRId64,
                          call->proto->n_output, number);
-    if (onnx_has_input(call, 1)) {
-        MUC_TRY(onnx_known(call, 1, &operand));
-    } else if (call->version < 13) {
-        const Onnx__AttributeProto *split;
-
+    split = NULL;
+    if (call->version < 13)
         MUC_TRY(onnx_attribute(call, "split", &split));
-        if (split)
-            MUC_TRY(numbers_of_attribute(call, "split", &operand));
-    }
-    if (!operand)
-        MUC_TRY(equal_parts(call, onnx_dim(call, x, axis), parts, sizes));
-    if (operand && operand->count != parts)
-        return onnx_fail(call, MUC_MALFORMED, "%u sizes of %u outputs", operand->count, parts);
-    for (uint32_t i = 0; operand && i < parts; i++)
-        if (!onnx_number_expr(call->im, operand, i, &sizes[i]))
-            return onnx_fail(call, MUC_MALFORMED, "size %u is negative", i);
-    muc_attributes_set(&a, MUC_KEY_AXIS, axis);
+    if (split || onnx_has_input(call, 1))
+        return onnx_cook(call, ". 0 axis=@axis:0 sizes=%s", split ? "@split" : "#1");
+    MUC_TRY(equal_parts(call, onnx_dim(call, x, axis), parts, sizes));
     muc_attributes_set_exprs(&a, MUC_KEY_SIZES, sizes, parts);
-    return onnx_emit(call, MUC_OP_SPLIT, &x, 1, &a, parts);
+    return onnx_cook_given(call, &a, ". 0 axis=@axis:0 given");
 }
 
 /* ---- larger ---- */
@@ -257,27 +246,25 @@ static muc_status take_pads(onnx_call *call, uint32_t rank, int64_t *out)
     return MUC_OK;
 }
 
+/* a value other than 0 is an attribute in old versions */
 muc_status onnx_import_pad(onnx_call *call)
 {
     int64_t pads[2 * MUC_GRAPH_MAX_RANK];
     muc_attributes a = { .count = 0 };
-    uint32_t inputs[2], rank;
     const char *mode;
-    muc_word word;
     double value;
+    uint32_t x;
 
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
+    MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(onnx_string(call, "mode", "constant", &mode));
-    MUC_TRY(onnx_word(call, "mode", mode, &word));
-    rank = onnx_tensor(call, inputs[0])->rank;
-    MUC_TRY(take_pads(call, rank, pads));
-    MUC_TRY(onnx_input_or_none(call, 2, &inputs[1]));
     MUC_TRY(onnx_real(call, "value", 0, &value));
-    if (value != 0)
-        MUC_TRY(onnx_scalar(call, onnx_tensor(call, inputs[0])->dtype, value, &inputs[1]));
-    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
-    muc_attributes_set(&a, MUC_KEY_MODE, word);
-    return onnx_emit(call, MUC_OP_PAD, inputs, word == MUC_WORD_CONSTANT ? 2 : 1, &a, 1);
+    MUC_TRY(take_pads(call, onnx_tensor(call, x)->rank, pads));
+    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * onnx_tensor(call, x)->rank);
+    return onnx_cook_given(call, &a, "pad 0 %s given mode=@mode:constant",
+                           strcmp(mode, "constant") != 0 ? ""
+                           : value != 0                  ? "{@value}"
+                           : onnx_has_input(call, 2)     ? "2"
+                                                         : "");
 }
 
 muc_status onnx_import_expand(onnx_call *call)

@@ -263,26 +263,13 @@ muc_status onnx_import_conv_gradient(onnx_call *call)
 
 /* ---- pools ---- */
 
-/* what only one of the pools knows */
-static muc_status pool_attribute(onnx_call *call, muc_op op, const char *name,
-                                 muc_attribute_key key, int64_t fallback, muc_attributes *a)
-{
-    int64_t value;
-
-    if (call->row->op != op)
-        return MUC_OK;
-    MUC_TRY(onnx_integer(call, name, fallback, &value));
-    muc_attributes_set(a, key, value);
-    return MUC_OK;
-}
-
 muc_status onnx_import_pool(onnx_call *call)
 {
     muc_attributes a = { .count = 0 };
-    int64_t ceil_mode;
-    uint32_t x;
+    muc_op op = call->row->op;
     muc_padding padding;
     muc_window w;
+    uint32_t x;
 
     MUC_TRY(onnx_input(call, 0, &x));
     MUC_TRY(take_window(call, x, &w, &padding));
@@ -290,15 +277,12 @@ muc_status onnx_import_pool(onnx_call *call)
         if (w.kernel[i] < 1)
             return onnx_fail(call, MUC_MALFORMED, "attribute 'kernel_shape' is missing");
     MUC_TRY(settle_padding(call, x, &w, padding));
-    MUC_TRY(onnx_integer(call, "ceil_mode", 0, &ceil_mode));
     muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, w.spatial);
     muc_window_set(&w, &a, true, true);
-    muc_attributes_set(&a, MUC_KEY_CEIL_MODE, ceil_mode);
-    MUC_TRY(pool_attribute(call, MUC_OP_MAX_POOL, "storage_order", MUC_KEY_COLUMN_MAJOR, 0, &a));
-    MUC_TRY(pool_attribute(call, MUC_OP_AVERAGE_POOL, "count_include_pad",
-                           MUC_KEY_COUNT_INCLUDE_PAD, 0, &a));
-    MUC_TRY(pool_attribute(call, MUC_OP_LP_POOL, "p", MUC_KEY_P, 2, &a));
-    return onnx_emit(call, call->row->op, &x, 1, &a, onnx_output_count(call, call->row->op));
+    return onnx_cook_given(call, &a, ". 0 given ceil_mode=@ceil_mode:0 %s",
+                           op == MUC_OP_MAX_POOL       ? "column_major=@storage_order:0"
+                           : op == MUC_OP_AVERAGE_POOL ? "count_include_pad=@count_include_pad:0"
+                                                       : "p=@p:2");
 }
 
 /* the order of the norm is 1 or 2 */

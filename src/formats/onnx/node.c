@@ -1,7 +1,6 @@
 /* node.c - what importers of operators are made of: operands, attributes, nodes of the graph. */
 #include <inttypes.h>
 #include <math.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -403,16 +402,6 @@ muc_status onnx_step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32
     const uint32_t inputs[] = { a, b };
 
     return onnx_step(call, op, inputs, 2, NULL, out);
-}
-
-muc_status onnx_reduced(onnx_call *call, muc_op op, uint32_t x, const int64_t *axes, uint32_t count,
-                        bool keep_dims, uint32_t *out)
-{
-    muc_attributes a = { .count = 0 };
-
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, count);
-    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, keep_dims);
-    return onnx_step(call, op, &x, 1, &a, out);
 }
 
 muc_status onnx_bind(onnx_call *call, uint32_t i, uint32_t tensor)

@@ -123,23 +123,41 @@ static muc_status bind(void *self, uint32_t i, uint32_t id)
     return onnx_bind(self, i, id);
 }
 
-muc_status onnx_cook(onnx_call *call, const char *format, ...)
+static muc_status cook(onnx_call *call, const muc_attributes *given, const char *format,
+                       va_list args)
 {
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  NULL,
                                                        word,     wants,     bind };
-    va_list args;
-    muc_status status;
     const muc_file_node node = { &functions,       call,
                                  call->im->ctx,    call->im->graph,
                                  &call->im->arena, onnx_input_count(call),
-                                 call->row->op };
+                                 call->row->op,    given };
 
-    if (call->proto->n_input > MUC_GRAPH_MAX_INPUTS)
-        return onnx_fail(call, MUC_UNSUPPORTED, "%zu inputs, at most %d", call->proto->n_input,
-                         MUC_GRAPH_MAX_INPUTS);
+    return call->proto->n_input > MUC_GRAPH_MAX_INPUTS
+               ? onnx_fail(call, MUC_UNSUPPORTED, "%zu inputs, at most %d", call->proto->n_input,
+                           MUC_GRAPH_MAX_INPUTS)
+               : muc_import_format(&node, format, args);
+}
+
+muc_status onnx_cook(onnx_call *call, const char *format, ...)
+{
+    va_list args;
+    muc_status status;
+
     va_start(args, format);
-    status = muc_import_format(&node, format, args);
+    status = cook(call, NULL, format, args);
+    va_end(args);
+    return status;
+}
+
+muc_status onnx_cook_given(onnx_call *call, const muc_attributes *given, const char *format, ...)
+{
+    va_list args;
+    muc_status status;
+
+    va_start(args, format);
+    status = cook(call, given, format, args);
     va_end(args);
     return status;
 }

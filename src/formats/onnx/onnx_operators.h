@@ -12,6 +12,9 @@
 muc_status onnx_all_inputs(onnx_call *call, uint32_t **out, uint32_t *count);
 /* Adds what a recipe, to be formatted, says of the node (import/recipe.h). */
 muc_status onnx_cook(onnx_call *call, const char *format, ...) MUC_PRINTF(2, 3);
+/* The same with attributes that its word "given" adds. */
+muc_status onnx_cook_given(onnx_call *call, const muc_attributes *given, const char *format, ...)
+    MUC_PRINTF(3, 4);
 /* Outputs that the file wants, of the row's operator, but no fewer than it has. */
 uint32_t onnx_output_count(const onnx_call *call, muc_op op);
 /* A string as a word of the graph, whatever its case. */

@@ -140,8 +140,8 @@ muc_status muc_tflite_cook(muc_tflite_import *im, const char *format, ...)
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  output,
                                                        word,     NULL,      NULL };
-    const muc_file_node node = { &functions,          im,    im->ctx, im->graph, im->arena,
-                                 im->op->input_count, im->to };
+    const muc_file_node node = { &functions,          im,     im->ctx, im->graph, im->arena,
+                                 im->op->input_count, im->to, NULL };
 
     va_list args;
     muc_status status;
