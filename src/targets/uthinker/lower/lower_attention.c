@@ -147,60 +147,50 @@ static void store_values(lowering *lo)
         times(lo, at_most(lo, less(lo, after, s), lo->m), row));
 }
 
-/* A step that holds tokens of this call: `chunk` of the context, the e-th such. */
+/* The one or two steps that hold tokens of this call: for the second, intervals see more than they
+ * would in a loop over both. */
 typedef struct present_step {
-    muc_expr e, base; /* base: its first token */
-    muc_expr skip;    /* tokens of this call before it */
-    muc_expr valid;   /* keys that the first other one sees */
-    muc_expr first;   /* whether it is the context's first step */
+    uint32_t e;     /* 0 or 1 */
+    muc_expr skip;  /* tokens of this call before it */
+    muc_expr valid; /* keys that the first other one sees */
+    muc_expr first; /* whether it is the context's first step */
+    muc_expr keys;  /* its tokens up to the call's last */
 } present_step;
 
-static bool begin_present(lowering *lo, present_step *p)
+static bool begin_present(lowering *lo, uint32_t e, present_step *p)
 {
-    muc_expr chunk, offset;
+    muc_expr after = add(lo, lo->in, lo->m), whole = num(lo, lo->tokens), zero = num(lo, 0);
 
-    /* (end - 1) / 64 - pos / 64 + 1, of which an interval would not know that it is 1 or 2 */
-    if (!muc_schedule_begin_for(
-            lo, "e",
-            add_num(
-                lo,
-                muc_expr_div(lo->pool, less(lo, add(lo, lo->in, lo->m), num(lo, 1)), lo->tokens),
-                1),
-            &p->e))
-        return false;
-    /* the MIN changes nothing: no token of this call is beyond the context */
-    chunk = at_most(lo, add(lo, lo->past, p->e), num(lo, lo->y->padded_context / lo->tokens - 1));
-    offset = times(lo, p->e, lo->tokens);
-    p->base = times(lo, chunk, lo->tokens);
-    p->skip = less(lo, offset, lo->in);
-    p->valid = add_num(lo, less(lo, lo->in, offset), 1);
-    p->first = muc_expr_eq(lo->pool, chunk, num(lo, 0));
-    return true;
+    if (e == 0) {
+        *p = (present_step){ e, zero, add_num(lo, lo->in, 1), muc_expr_eq(lo->pool, lo->past, zero),
+                             at_most(lo, after, whole) };
+        return true;
+    }
+    *p = (present_step){ e, less(lo, whole, lo->in), num(lo, 1), zero, less(lo, after, whole) };
+    return muc_schedule_begin_for(
+        lo, "next_step", muc_expr_div(lo->pool, less(lo, after, num(lo, 1)), lo->tokens), NULL);
 }
 
-/* tokens of the step that have keys */
-static muc_expr present_tokens(lowering *lo, const present_step *p)
+static void end_present(lowering *lo, const present_step *p)
 {
-    muc_expr offset = times(lo, p->e, lo->tokens);
-
-    return at_most(lo, less(lo, add(lo, lo->in, lo->m), offset), num(lo, lo->tokens));
+    if (p->e == 1)
+        muc_ir_end_for(&lo->ir);
 }
 
 /* each query packs the values up to its own */
 static void weigh_present(lowering *lo, const present_step *p, uint32_t half, muc_expr addr)
 {
-    muc_expr j, row, offset = times(lo, p->e, lo->tokens);
+    muc_expr j, row, tokens;
 
     lower_softmax(lo, p->valid, p->skip, p->first);
-    if (muc_schedule_begin_for(lo, "j", less(lo, lo->m, p->skip), &j)) {
-        muc_expr tokens = at_most(lo, add(lo, p->valid, j), num(lo, lo->tokens));
-
-        muc_schedule_pack_values(lo, offset, tokens, half, addr);
-        /* again a MIN for the intervals alone */
-        row = at_most(lo, add(lo, p->skip, j), num(lo, lo->chip->rows - 1));
-        lower_pv(lo, times(lo, row, lo->y->group), num(lo, lo->y->group), tokens, half, addr);
-        muc_ir_end_for(&lo->ir);
-    }
+    if (!muc_schedule_begin_for(lo, p->e ? "next_j" : "j", less(lo, lo->m, p->skip), &j))
+        return;
+    tokens = at_most(lo, add(lo, p->valid, j), num(lo, lo->tokens));
+    muc_schedule_pack_values(lo, num(lo, p->e * lo->tokens), tokens, half, addr);
+    /* a MIN for the intervals alone */
+    row = at_most(lo, add(lo, p->skip, j), num(lo, lo->chip->rows - 1));
+    lower_pv(lo, times(lo, row, lo->y->group), num(lo, lo->y->group), tokens, half, addr);
+    muc_ir_end_for(&lo->ir);
 }
 
 static void finish_values(lowering *lo, uint32_t half, muc_expr addr)
@@ -299,13 +289,15 @@ static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
         lower_step(lo, buffer, i, muc_expr_eq(lo->pool, step, num(lo, 0)));
         muc_ir_end_for(&lo->ir);
     }
-    if (begin_present(lo, &p)) {
-        muc_expr row = times(lo, add(lo, rest, p.e), lo->tokens);
+    for (uint32_t e = 0; e < 2; e++) {
+        muc_expr row = times(lo, add_num(lo, rest, e), lo->tokens);
 
+        if (!begin_present(lo, e, &p))
+            continue;
         for (uint32_t s = 0; s < lo->y->slabs; s++)
-            lower_scores(lo, s, half, key_address(lo, half, s, row), present_tokens(lo, &p));
+            lower_scores(lo, s, half, key_address(lo, half, s, row), p.keys);
         weigh_present(lo, &p, half + 1, packed);
-        muc_ir_end_for(&lo->ir);
+        end_present(lo, &p);
     }
     finish_values(lo, half + 1, packed);
     store_values(lo);
@@ -403,10 +395,16 @@ void muc_lower_recomputed_attention(lowering *lo, const next_stage *next)
     for (uint32_t c = 0; c < lo->y->matrix[MUC_MATRIX_K].chunks; c++)
         muc_schedule_load_chunk(lo, MUC_MATRIX_K, numbered_const(lo, c), W1A + c);
     recompute_past(lo);
-    if (begin_present(lo, &p)) {
-        recompute_scores(lo, p.base, present_tokens(lo, &p));
+    for (uint32_t e = 0; e < 2; e++) {
+        /* the MIN changes nothing: no token of this call is beyond the context */
+        muc_expr step =
+            at_most(lo, add_num(lo, lo->past, e), num(lo, lo->y->padded_context / lo->tokens - 1));
+
+        if (!begin_present(lo, e, &p))
+            continue;
+        recompute_scores(lo, times(lo, step, lo->tokens), p.keys);
         weigh_present(lo, &p, W0B, packed);
-        muc_ir_end_for(&lo->ir);
+        end_present(lo, &p);
     }
     finish_values(lo, W0B, packed);
     divide(lo);

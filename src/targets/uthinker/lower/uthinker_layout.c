@@ -271,7 +271,7 @@ static muc_status place_all(muc_context *ctx, muc_uthinker_layout *layout, muc_u
     static const enum mur_buffer planned[] = { MUR_I0, MUR_I1, MUR_GB };
 
     *fits = true;
-    chip->value_rows = chip->rows > 1 ? 2 * layout->machine.tokens : layout->machine.tokens;
+    chip->value_rows = layout->machine.tokens + (chip->rows > 1 ? chip->rows : 0);
     for (size_t i = 0; i < MUC_COUNT(planned); i++) {
         MUC_TRY(place_buffer(ctx, layout, chip, planned[i], must_fit, fits));
         if (!*fits)

@@ -67,7 +67,7 @@ typedef enum muc_uthinker_step {
     ROW(QF, GB, Q, Q, "[rows][G hd]") \
     ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
     ROW(VT, GB, Q, ATTENTION, \
-        "[2 tokens][hd] ([tokens][hd] if rows is 1), values of unfinished chunks") \
+        "[tokens + rows][hd] ([tokens][hd] if rows is 1), values of unfinished chunks") \
     ROW(SC, GB, ATTENTION, ATTENTION, "[rows G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
     ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]") \
