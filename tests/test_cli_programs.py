@@ -286,6 +286,26 @@ def test_verify_finds_every_stage_exact():
         assert stages["logits"]["values"] > 0 and stages["logits"]["snr_db"] > 10, report
 
 
+def test_terms_are_chosen_by_what_they_cost():
+    need_data()
+    sizes = {}
+    for threads in (1, 2):
+        path = WORK / f"auto{threads}.utp"
+        report = json.loads(muc("compile", *STORIES["Hugging Face"], "--act-terms", "auto", "-t", threads, "-o", path, "--json")[0])
+        limit = 1.05 * report["two_term_divergence"]
+        terms = {row["place"]: row["terms"] for row in report["terms"]}
+        assert sorted(terms) == sorted("xqkpvofhl"), terms
+        assert terms["v"] == 1 and terms["k"] == 2, report["terms"]  # keys in four bits double the perplexity
+        assert all((row["one_term_divergence"] <= limit) == (row["terms"] == 1) for row in report["terms"]), report
+        sizes[threads] = path.read_bytes()
+    assert sizes[1] == sizes[2]
+    by_hand = ",".join(["2", *(f"{place}=1" for place, count in terms.items() if count == 1)])
+    muc("compile", *STORIES["Hugging Face"], "--act-terms", by_hand, "-o", WORK / "hand.utp")
+    assert (WORK / "hand.utp").read_bytes() == sizes[1]
+    muc("quantize", *STORIES["Hugging Face"], "-o", WORK / "stories.bdt")
+    has(muc("compile", WORK / "stories.bdt", "--act-terms", "auto", "-o", WORK / "never.utp", status=USAGE)[1], "compile the checkpoint")
+
+
 def test_verify_names_the_first_stage_that_differs():
     model = WORK / "other"
     shutil.copytree(ROOT / "models/rescue", model)

@@ -15,6 +15,7 @@
 #include "models/llama.h"
 #include "report/report_builder.h"
 #include "targets/target.h"
+#include "targets/uthinker/choose_terms.h"
 #include "targets/uthinker/uthinker.h"
 
 /* The least that has a step of 64 tokens behind it, and one begun before a call; the first of them
@@ -29,6 +30,8 @@ typedef struct compile_job {
     muc_arena arena;
     muc_uthinker_machine machine;
     muc_uthinker_options target;
+    bool chooses_terms;
+    muc_terms_choice choice; /* then */
     muc_graph *graph;
     muc_uthinker_build *build;
     mur_program opened;
@@ -64,8 +67,8 @@ static muc_status parse_terms(muc_context *ctx, const char *text, muc_uthinker_t
 #undef SET_TERM
         if (!known || (digit != '1' && digit != '2'))
             return muc_fail(ctx, MUC_USAGE, "terms of activations", MUC_NO_OFFSET,
-                            "'%s': expected 1 or 2, or places with theirs, as 2,p=1,v=1; places "
-                            "are x q k p v o f h l",
+                            "'%s': expected 1 or 2, auto, or places with theirs, as 2,p=1,v=1; "
+                            "places are x q k p v o f h l",
                             text);
         at += length;
     }
@@ -87,7 +90,12 @@ static muc_status choose_target(compile_job *job)
     const muc_compile_options *options = job->options;
 
     job->target = muc_uthinker_defaults;
-    if (options->act_terms)
+    job->chooses_terms = options->act_terms && strcmp(options->act_terms, "auto") == 0;
+    if (job->chooses_terms && job->model->kind != MUC_MODEL_CHECKPOINT)
+        return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
+                        "--act-terms auto compares with float32, which a .bdt file has not: "
+                        "compile the checkpoint");
+    if (options->act_terms && !job->chooses_terms)
         MUC_TRY(parse_terms(job->ctx, options->act_terms, &job->target.terms));
     if (options->attention)
         MUC_TRY(parse_attention(job->ctx, options->attention, &job->target.recompute));
@@ -144,6 +152,16 @@ static muc_status quantize(compile_job *job)
     if (weights->codec || weights->bits > 0 || weights->calibration)
         return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
                         "a .bdt file is quantized already; its options were given to muc quantize");
+    return MUC_OK;
+}
+
+static muc_status choose_terms(compile_job *job)
+{
+    if (!job->chooses_terms)
+        return MUC_OK;
+    MUC_TRY(muc_uthinker_choose_terms(job->ctx, job->model, job->options->weights.calibration,
+                                      job->graph, job->machine.tokens, &job->choice));
+    job->target.terms = job->choice.terms;
     return MUC_OK;
 }
 
@@ -316,6 +334,20 @@ static void add_memory(muc_report *report, const muc_uthinker_layout *layout, ui
     muc_report_end(report);
 }
 
+static void add_terms(muc_report *report, const muc_terms_choice *choice)
+{
+    muc_report_add_real(report, "two_term_divergence", choice->divergence);
+    muc_report_begin_table(report, "terms");
+    for (unsigned i = 0; i < MUC_UTHINKER_PLACES_OF_TERMS; i++) {
+        muc_report_begin_row(report);
+        muc_report_add_text(report, "place", "%s", choice->trials[i].place);
+        muc_report_add_count(report, "terms", choice->trials[i].chosen ? 1 : 2);
+        muc_report_add_real(report, "one_term_divergence", choice->trials[i].divergence);
+        muc_report_end(report);
+    }
+    muc_report_end(report);
+}
+
 static muc_status make_report(compile_job *job, muc_report **out)
 {
     const muc_bytes *program = &job->build->program;
@@ -337,6 +369,8 @@ static muc_status make_report(compile_job *job, muc_report **out)
         muc_report_add_real(report, "top1_agreement", job->agreement);
         muc_report_end(report);
     }
+    if (job->chooses_terms)
+        add_terms(report, &job->choice);
     add_memory(report, &job->build->layout, program->size);
     return muc_report_status(job->ctx, report);
 }
@@ -351,6 +385,7 @@ static muc_status compile(compile_job *job)
     MUC_TRY(check_shapes(job));       /* what cannot fit is refused before any weight is read */
     MUC_TRY(build_graph(job));        /* formats, models: a graph with symbolic shapes */
     MUC_TRY(quantize(job));           /* passes, quant: weights become blocks */
+    MUC_TRY(choose_terms(job));       /* of activations, by measured loss, if asked */
     MUC_TRY(translate(job));          /* match, lay out, lower, flatten, emit */
     MUC_TRY(verify(job));             /* as the device will */
     MUC_TRY(add_golden_vectors(job)); /* the simulator runs it */
