@@ -470,15 +470,6 @@ muc_status muc_shape_scatter_nd(const muc_rule *r)
     return MUC_OK;
 }
 
-muc_status muc_shape_trilu(const muc_rule *r)
-{
-    if (muc_rule_input(r, 0)->rank < 2)
-        return muc_rule_unexpected(r, 0, "at least a matrix");
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_UPPER, 0, 1));
-    muc_rule_like(r, 0, muc_rule_input(r, 0));
-    return MUC_OK;
-}
-
 /* input 0 is [N, C, H, W] or [N, H, W, C]; the block's side */
 static muc_status image(const muc_rule *r, uint32_t *block)
 {

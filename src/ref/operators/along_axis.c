@@ -172,38 +172,6 @@ muc_status muc_kernel_line(const muc_ref_call *call)
     return MUC_OK;
 }
 
-#define RUNNING(sum_type, id, type) \
-    case MUC_##id: { \
-        const type *from = (const type *)x->read + at; \
-        type *to = (type *)call->output->data + at; \
-        sum_type sum = 0; \
-        for (size_t i = 0; i < a.extent; i++) { \
-            size_t place = (reverse ? a.extent - 1 - i : i) * a.inner; \
-            sum_type with = (sum_type)(sum + (sum_type)from[place]); \
-            to[place] = (type)(exclusive ? sum : with); \
-            sum = with; \
-        } \
-        break; \
-    }
-
-muc_status muc_kernel_cum_sum(const muc_ref_call *call)
-{
-    bool exclusive = muc_node_integer_or(call->node, MUC_KEY_EXCLUSIVE, 0) == 1;
-    bool reverse = muc_node_integer_or(call->node, MUC_KEY_REVERSE, 0) == 1;
-    const muc_ref_value *x = call->inputs[0];
-    muc_ref_along a = along_of(call, x);
-
-    for (size_t row = 0; row < a.outer * a.inner; row++) {
-        size_t at = line_at(a, row);
-
-        switch ((unsigned)x->dtype) {
-            MUC_REF_REALS(RUNNING, double)
-            MUC_REF_INTEGERS(RUNNING, uint64_t)
-        }
-    }
-    return MUC_OK;
-}
-
 /* -1, 0, 1 as elements i and j of x compare; NaN is above all */
 #define COMPARE(argument, id, type) \
     case MUC_##id: { \
@@ -217,28 +185,6 @@ static int compare(const muc_ref_value *x, size_t i, size_t j)
         MUC_REF_NUMBERS(COMPARE, )
     }
     return 0;
-}
-
-muc_status muc_kernel_arg(const muc_ref_call *call)
-{
-    bool last = muc_node_integer_or(call->node, MUC_KEY_SELECT_LAST, 0) == 1;
-    int sign = call->node->op == MUC_OP_ARG_MAX ? 1 : -1;
-    const muc_ref_value *x = call->inputs[0];
-    muc_ref_along a = along_of(call, x);
-    int64_t *out = call->output->data;
-
-    for (size_t row = 0; row < a.outer * a.inner; row++) {
-        size_t at = line_at(a, row), best = 0;
-
-        for (size_t i = 1; i < a.extent; i++) {
-            int order = sign * compare(x, at + i * a.inner, at + best * a.inner);
-
-            if (order > 0 || (order == 0 && last))
-                best = i;
-        }
-        out[row] = (int64_t)best;
-    }
-    return MUC_OK;
 }
 
 /* whether place i of a line comes before place j in the order that top_k wants */

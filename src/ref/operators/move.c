@@ -329,23 +329,3 @@ muc_status muc_kernel_space_to_depth(const muc_ref_call *call)
     permute(call, channels_last ? by_last : by_first, channels_last ? last : first, 6);
     return MUC_OK;
 }
-
-muc_status muc_kernel_trilu(const muc_ref_call *call)
-{
-    const muc_ref_value *x = call->inputs[0];
-    bool upper = muc_node_integer(call->node, MUC_KEY_UPPER) == 1;
-    int64_t diagonal = muc_node_integer_or(call->node, MUC_KEY_DIAGONAL, 0);
-    size_t width = muc_ref_width(x), height = x->dims[x->rank - 2];
-    uint8_t *out = call->output->data;
-
-    memcpy(out, x->read, x->elements * width);
-    for (size_t row = 0; row < x->rows; row++)
-        for (size_t c = 0; c < x->columns; c++) {
-            /* the diagonal may be anything: compare without adding to it */
-            int64_t place = (int64_t)c - (int64_t)(row % height);
-
-            if (upper ? place < diagonal : place > diagonal)
-                memset(out + (row * x->columns + c) * width, 0, width);
-        }
-    return MUC_OK;
-}

@@ -1,6 +1,5 @@
 /* loop_indices.c - operators that make or use positions of elements, as loops. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
@@ -19,39 +18,6 @@ static around around_of(const muc_mcu_lowering *l, const muc_tensor *x, uint32_t
 {
     return (around){ muc_mcu_elements(l, x, 0, axis), muc_mcu_dim(l, x, axis),
                      muc_mcu_elements(l, x, axis + 1, x->rank) };
-}
-
-/* ---- the greatest, the least ---- */
-
-bool muc_mcu_takes_arg(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return is_number(muc_mcu_input(l, node, 0)) && muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
-}
-
-muc_status muc_mcu_write_arg(muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    around r = around_of(l, x, (uint32_t)muc_node_integer(node, MUC_KEY_AXIS));
-    bool last = muc_node_integer_or(node, MUC_KEY_SELECT_LAST, 0) != 0;
-    const char *order = x->dtype == MUC_F32 ? "mur_order(p, q)" : "((p > q) - (p < q))";
-
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_text_add(&l->text,
-                 "    for (uint32_t o = 0; o < %" PRIu64 "u; o++)\n"
-                 "        for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
-                 "            const %s *x = a + o * %" PRIu64 "u + i;\n"
-                 "            uint32_t best = 0;\n\n"
-                 "            for (uint32_t k = 1; k < %" PRIu64 "u; k++) {\n"
-                 "                const %s p = x[k * %" PRIu64 "u], q = x[best * %" PRIu64 "u];\n\n"
-                 "                if (%s %s%s 0)\n"
-                 "                    best = k;\n"
-                 "            }\n"
-                 "            y[o * %" PRIu64 "u + i] = best;\n"
-                 "        }\n",
-                 r.outer, r.inner, muc_mcu_c_type(x->dtype), r.extent * r.inner, r.extent,
-                 muc_mcu_c_type(x->dtype), r.inner, r.inner, order,
-                 node->op == MUC_OP_ARG_MAX ? ">" : "<", last ? "=" : "", r.inner);
-    return muc_mcu_end_function(l, 0, 0);
 }
 
 /* ---- made of numbers ---- */
@@ -113,67 +79,6 @@ muc_status muc_mcu_write_expressions(muc_mcu_lowering *l, const muc_node *node)
         muc_mcu_print_expr(l->graph->pool, values->value.exprs.items[i], &l->text);
         muc_text_add(&l->text, ";\n");
     }
-    return muc_mcu_end_function(l, 0, 0);
-}
-
-/* ---- triangles, sums along the way ---- */
-
-bool muc_mcu_takes_trilu(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
-}
-
-muc_status muc_mcu_write_trilu(muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    uint32_t rows = muc_mcu_dim(l, x, x->rank - 2), columns = muc_mcu_dim(l, x, x->rank - 1);
-
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_text_add(&l->text,
-                 "    for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
-                 "        const int64_t row = i / %" PRIu32 "u %% %" PRIu32
-                 "u, column = i %% %" PRIu32 "u;\n\n"
-                 "        y[i] = column - row %s (%" PRId64 ") ? a[i] : 0;\n"
-                 "    }\n",
-                 muc_mcu_most_elements(l, x), columns, rows, columns,
-                 muc_node_integer(node, MUC_KEY_UPPER) ? ">=" : "<=",
-                 muc_node_integer_or(node, MUC_KEY_DIAGONAL, 0));
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return MUC_OK;
-}
-
-bool muc_mcu_takes_cum_sum(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return is_number(muc_mcu_input(l, node, 0)) && muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
-}
-
-muc_status muc_mcu_write_cum_sum(muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    around r = around_of(l, x, (uint32_t)muc_node_integer(node, MUC_KEY_AXIS));
-    bool exclusive = muc_node_integer_or(node, MUC_KEY_EXCLUSIVE, 0) != 0;
-    bool reverse = muc_node_integer_or(node, MUC_KEY_REVERSE, 0) != 0;
-    const char *type = muc_mcu_c_type(x->dtype);
-    const char *put = "y[at] = sum;";
-    char turn[48], add[64];
-
-    snprintf(add, sizeof(add), "sum = (%s)(sum + value);", type);
-    snprintf(turn, sizeof(turn), reverse ? "%" PRIu64 "u - k" : "k", r.extent - 1);
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_text_add(&l->text,
-                 "    for (uint32_t o = 0; o < %" PRIu64 "u; o++)\n"
-                 "        for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
-                 "            %s sum = 0;\n\n"
-                 "            for (uint32_t k = 0; k < %" PRIu64 "u; k++) {\n"
-                 "                const uint32_t at = (o * %" PRIu64 "u + %s) * %" PRIu64 "u + i;\n"
-                 "                const %s value = a[at];\n\n"
-                 "                %s\n"
-                 "                %s\n"
-                 "            }\n"
-                 "        }\n",
-                 r.outer, r.inner, type, r.extent, r.extent, turn, r.inner, type,
-                 exclusive ? put : add, exclusive ? add : put);
     return muc_mcu_end_function(l, 0, 0);
 }
 

@@ -3,6 +3,7 @@
 #include "targets/mcu/lower/lower_nodes.h"
 
 #include "graph/formula.h"
+#include "operators/nest.h"
 #include "targets/mcu/lower/run_checks.h"
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/steps/step_writer.h"
