@@ -180,6 +180,15 @@ static const char *const mcu_graphs[] = {
     "node y f32 [3, 4] = one_hot i, v axis=1 size=4\noutput y\n",
     "tensor a = input f32 [2, 3]\ntensor i = const i64 [2, 2] values 0, 2, -1, 1\n"
     "node y f32 [2, 2] = gather_elements a, i axis=1\noutput y\n",
+    "tensor a = input f32 [2, 3, 4, 5]\ntensor b = input f32 [2, 3, 2, 2]\n"
+    "node y f32 [2, 3, 3, 2] = grid_sample a, b padding=border align_corners=1\noutput y\n",
+    "tensor a = input f32 [1, 2, 4, 5]\ntensor b = input f32 [1, 7, 6, 2]\n"
+    "node y f32 [1, 2, 7, 6] = grid_sample a, b mode=cubic padding=reflection\noutput y\n",
+    "tensor a = input f32 [1, 2, 3, 4, 2]\ntensor b = input f32 [1, 4, 3, 2, 3]\n"
+    "node y f32 [1, 2, 4, 3, 2] = grid_sample a, b mode=cubic padding=reflection "
+    "align_corners=1\noutput y\n",
+    "tensor a = input f32 [1, 1, 3, 4, 2]\ntensor b = input f32 [1, 4, 3, 2, 3]\n"
+    "node y f32 [1, 1, 4, 3, 2] = grid_sample a, b mode=nearest\noutput y\n",
     "tensor a = input f32 [6]\nnode y f32 [6] = hard_sigmoid a alpha=0.2 beta=0.5\noutput y\n",
     /* TensorFlow Lite's arithmetic in loops */
     "tensor a = input i8 [2, 3, 4] scale 0.1 zero 3\ntensor b = input i8 [3, 1] scale 0.2 zero -5\n"

@@ -151,6 +151,57 @@ static void images_are_sampled(void **state)
                 (1 * 1.125 + 2 * 0.875 + 3 * 0.875 + 6 * 1.125) / 4);
 }
 
+/* the numbers of ONNX's node tests of these names, as its authors published them */
+static void images_are_read_where_a_grid_says(void **state)
+{
+    (void)state;
+#define G "tensor x = const f32 [1, 1, 3, 2] values 0, 1, 2, 3, 4, 5\n"
+#define FAR \
+    G "tensor g = const f32 [1, 2, 4, 2] values -10, -10, -5, -5, -0.2, -0.2, 10, 10, 10, 10, " \
+      "-0.2, -0.2, 5, 5, 10, 10\n"
+#define NEAR \
+    G "tensor g = const f32 [1, 2, 4, 2] values -1, -0.8, -0.6, -0.5, -0.1, -0.2, 0.7, 0, 0, " \
+      "0.4, 0.2, -0.2, -0.3, 0.5, -1, 1\n"
+#define SAMPLE "node y f32 [1, 1, 2, 4] = grid_sample x, g "
+    CHECK_NEAR(FAR SAMPLE "\n", 1e-6, 0, 0, 1.7, 0, 0, 1.7, 0, 0);
+    CHECK_NEAR(FAR SAMPLE "padding=border\n", 1e-6, 0, 0, 1.7, 5, 5, 1.7, 5, 5);
+    CHECK_NEAR(FAR SAMPLE "padding=reflection\n", 1e-6, 2.5, 0, 1.7, 2.5, 2.5, 1.7, 5, 2.5);
+    CHECK_NEAR(NEAR SAMPLE "mode=nearest\n", 0, 0, 0, 2, 3, 4, 3, 4, 4);
+    CHECK_NEAR(NEAR SAMPLE "mode=nearest align_corners=1\n", 0, 0, 0, 2, 3, 2, 3, 4, 4);
+    CHECK_NEAR(NEAR SAMPLE "mode=bilinear align_corners=1\n", 1e-6, 0.4, 1.2, 2.05, 2.85, 3.3, 2.2,
+               3.35, 4);
+    CHECK_NEAR(NEAR SAMPLE "mode=cubic\n", 1e-5, -0.173250, 0.284265, 1.923106, 2.568, 5.170375,
+               2.284414, 4.744844, 1.046875);
+    CHECK_NEAR(NEAR SAMPLE "mode=bicubic align_corners=1\n", 1e-5, 0.304001, 1.12875, 2.26627,
+               3.144844, 4.5315, 2.45536, 4.599819, 4);
+}
+
+#define VOLUME "tensor x = const f32 [1, 1, 3, 2, 2] values 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\n"
+#define PLACES \
+    VOLUME "tensor g = const f32 [1, 2, 4, 2, 3] values -1, -1, -1, -1, -0.5, 0.3, -0.5, -0.5, " \
+           "-0.5, 1, -0.6, -1, -0.2, -0.2, -0.2, 0.4, 0.2, 0.6, 0, 0, 0, -1, 0, 0, 0, 0, 0, -1, " \
+           "1, 0, -0.2, -0.2, -0.2, 1, 0.4, -0.2, 0.5, 0.5, 0.5, -1, -0.8, 0.8, 1, 1, 1, 0.4, " \
+           "0.6, -0.3\n"
+#define WIDE \
+    PLACES "tensor two = const f32 [] values 2.5\nnode far f32 [1, 2, 4, 2, 3] = mul g, two\n"
+#define OF "node y f32 [1, 1, 2, 4, 2] = grid_sample x, "
+
+static void volumes_are_read_where_a_grid_says(void **state)
+{
+    (void)state;
+    CHECK_NEAR(PLACES OF "g mode=nearest\n", 0, 0, 0, 1, 0, 5, 12, 8, 0, 8, 0, 5, 0, 12, 0, 0, 8);
+    CHECK_NEAR(PLACES OF "g mode=nearest align_corners=1\n", 0, 1, 5, 5, 2, 5, 12, 8, 7, 8, 7, 5, 8,
+               12, 9, 12, 8);
+    CHECK_NEAR(PLACES OF "g\n", 1e-6, 0.125, 3.4, 2, 0.45, 4.7, 10.9, 6.5, 3, 6.5, 1.75, 4.7, 3.3,
+               11, 2.52, 1.5, 5.49);
+    CHECK_NEAR(PLACES OF "g align_corners=1\n", 1e-6, 1, 6.7, 3.75, 2.4, 5.4, 9.3, 6.5, 6, 6.5, 7,
+               5.4, 6.6, 9.25, 8.4, 12, 6.1);
+    CHECK_NEAR(WIDE OF "far mode=nearest padding=border\n", 0, 1, 9, 1, 2, 1, 12, 8, 7, 8, 7, 1, 4,
+               12, 9, 12, 4);
+    CHECK_NEAR(WIDE OF "far mode=nearest padding=reflection\n", 0, 12, 10, 1, 9, 1, 12, 8, 8, 8, 6,
+               1, 3, 12, 8, 1, 4);
+}
+
 static void transposed_convolutions_add_up(void **state)
 {
     (void)state;
@@ -233,6 +284,8 @@ int main(void)
         cmocka_unit_test(an_index_outside_is_told),
         cmocka_unit_test(tensors_are_made_of_few_numbers),
         cmocka_unit_test(images_are_sampled),
+        cmocka_unit_test(images_are_read_where_a_grid_says),
+        cmocka_unit_test(volumes_are_read_where_a_grid_says),
         cmocka_unit_test(transposed_convolutions_add_up),
         cmocka_unit_test(numbers_become_integers_and_back),
         cmocka_unit_test(integer_products_subtract_their_zeros),
