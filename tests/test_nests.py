@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""The loops of src/operators against what ONNX says the operators are, written down here once more. Prints TAP.
+
+    tests/test_nests.py MUC      from the source root
+
+muc run computes the networks of CASES. The second half changes the loops once (sign, bound, operation, order), compiles every change, runs it on the
+same networks, and asks that one of the results is refused: so no loop could be wrong in that way and pass.
+"""
+import itertools
+import math
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+from files import ROOT, muc, run_tests
+from test_formulas import npy, run_graph
+
+# format of struct, type of C
+CODES = {"f32": ("f", "float"), "i8": ("b", "int8_t"), "i32": ("i", "int32_t"), "i64": ("q", "int64_t")}
+TOLERANCE = 1e-5
+
+
+class Case:
+    """A node on its own: y = operator a, b with attributes; expected: y's elements."""
+    def __init__(self, operator, attributes, dtype, inputs, shape, expected, of_y=None):
+        self.operator, self.attributes, self.dtype, self.inputs, self.shape = operator, attributes, dtype, inputs, shape
+        self.expected, self.of_y = expected, of_y or dtype
+
+
+def numbers(count, seed, least=-40, most=40, by=1):
+    """Numbers that look random, the same in every run."""
+    for _ in range(count):
+        seed = (seed * 1103515245 + 12345) % (1 << 31)
+        yield (least + (seed >> 8) % (most - least + 1)) / by if by != 1 else least + (seed >> 8) % (most - least + 1)
+
+
+def index_of(shape, index):
+    return sum(i * math.prod(shape[d + 1:]) for d, i in enumerate(index))
+
+
+def every(shape):
+    return itertools.product(*map(range, shape))
+
+
+# ---- what the operators are ----
+
+def lines(shape, axis):
+    """The elements along axis, for each index of the others."""
+    for index in every(shape[:axis] + shape[axis + 1:]):
+        yield [index_of(shape, (*index[:axis], k, *index[axis:])) for k in range(shape[axis])]
+
+
+def cum_sum(x, shape, axis, exclusive=0, reverse=0):
+    y = [0] * len(x)
+    for line in lines(shape, axis):
+        for k, at in enumerate(line):
+            before = line[k + 1:] if reverse else line[:k]
+            y[at] = sum(x[i] for i in before) + (0 if exclusive else x[at])
+    return y
+
+
+def arg(x, shape, axis, best, select_last=0):
+    found = []
+    for line in lines(shape, axis):
+        values = [x[i] for i in line]
+        ordered = [math.inf if v != v else v for v in values]
+        if best is min:  # NaN is above all
+            places = [k for k, v in enumerate(ordered) if v == min(ordered)]
+        else:
+            places = [k for k, v in enumerate(values) if v != v] or [k for k, v in enumerate(ordered) if v == max(ordered)]
+        found.append(places[-1 if select_last else 0])
+    return found
+
+
+def trilu(x, shape, upper, diagonal=0):
+    return [x[index_of(shape, i)] if (i[-1] - i[-2] >= diagonal if upper else i[-1] - i[-2] <= diagonal) else 0 for i in every(shape)]
+
+
+def cubic(d):
+    d = abs(d)
+    return 1 - 2.25 * d ** 2 + 1.25 * d ** 3 if d <= 1 else 3 - 6 * d + 3.75 * d ** 2 - 0.75 * d ** 3 if d < 2 else 0
+
+
+def linear(d):
+    return max(0, 1 - abs(d))
+
+
+def mirrored(v, low, high):
+    there = (v - low) % (2 * (high - low))
+    return low + min(there, 2 * (high - low) - there)
+
+
+def inside(i, size, padding, corners):
+    """The pixel that stands for pixel i of a dimension, None: 0."""
+    if padding == "border":
+        return min(max(i, 0), size - 1)
+    if padding == "reflection":
+        turn = [*range(size), *(range(size - 2, 0, -1) if corners else range(size - 1, -1, -1))]
+        return turn[i % len(turn)]
+    return i if 0 <= i < size else None
+
+
+def taps(at, size, mode, padding, corners, volume):
+    """(pixel, weight) along a dimension for the grid's coordinate."""
+    v = (at + 1) / 2 * (size - 1) if corners else ((at + 1) * size - 1) / 2
+    low, high = (0, size - 1) if corners else (-0.5, size - 0.5)
+    if mode == "nearest":
+        v = math.copysign(math.floor(abs(v) + 0.5), v) if volume else round(v)
+    if padding == "border" and not low <= v <= high:
+        v = min(max(v, 0), size - 1)
+    if padding == "reflection" and high > low:
+        v = mirrored(v, low, high)
+    kernel = {"nearest": lambda d: d == 0, "linear": linear, "cubic": cubic}[mode]
+    near = range(math.floor(v) - 1, math.floor(v) + 3)
+    return [(inside(i, size, padding, corners), kernel(v - i)) for i in near if kernel(v - i)]
+
+
+def grid_sample(x, shape, grid, grid_shape, mode, padding, corners):
+    dims, places, y = shape[2:], grid_shape[1:-1], []
+    for n, c, *place in every(shape[:2] + places):
+        at = [grid[index_of(grid_shape, (n, *place, len(dims) - 1 - d))] for d in range(len(dims))]
+        along = [taps(v, size, mode, padding, corners, len(dims) == 3) for v, size in zip(at, dims)]
+        y.append(sum(math.prod(w for _, w in pixels) * x[index_of(shape, (n, c, *(i for i, _ in pixels)))]
+                     for pixels in itertools.product(*along) if all(i is not None for i, _ in pixels)))
+    return y
+
+
+# ---- networks of one node ----
+
+def along_cases():
+    for dtype, (shape, axis), reverse, exclusive in itertools.product(("f32", "i32"), (((2, 3, 4), 1), ((5,), 0), ((2, 3), 1)), (0, 1), (0, 1)):
+        x = list(numbers(math.prod(shape), 7))
+        yield Case("cum_sum", f"axis={axis} exclusive={exclusive} reverse={reverse}", dtype, [(x, shape)], shape,
+                   cum_sum(x, shape, axis, exclusive, reverse))
+
+
+def arg_cases():
+    for dtype, (shape, axis), last, best in itertools.product(("f32", "i8"), (((2, 5, 4), 1), ((7,), 0), ((2, 3), 1)), (0, 1), (min, max)):
+        x = list(numbers(math.prod(shape), 3, -2, 2))
+        rest = shape[:axis] + shape[axis + 1:]
+        yield Case(f"arg_{best.__name__}", f"axis={axis} keep_dims=0 select_last={last}", dtype, [(x, shape)], rest, arg(x, shape, axis, best, last), "i64")
+    x = [1.0, math.nan, 2.0, math.nan, -1.0]
+    for last, best in itertools.product((0, 1), (min, max)):
+        yield Case(f"arg_{best.__name__}", f"axis=0 keep_dims=0 select_last={last}", "f32", [(x, (5,))], (), arg(x, (5,), 0, best, last), "i64")
+
+
+def trilu_cases():
+    for shape, upper, diagonal in itertools.product(((2, 3, 4), (5, 3)), (0, 1), (-9, -2, -1, 0, 1, 9)):
+        x = list(numbers(math.prod(shape), 11, 1, 90))
+        yield Case("trilu", f"upper={upper} diagonal={diagonal}", "i8", [(x, shape)], shape, trilu(x, shape, upper, diagonal))
+
+
+def grid_cases():
+    sizes = [((5,), (12,)), ((3, 4), (3, 4)), ((1, 3), (2, 3)), ((2, 3, 2), (2, 3, 2))]
+    for (dims, places), mode, padding, corners in itertools.product(sizes, ("nearest", "linear", "cubic"), ("zeros", "border", "reflection"), (0, 1)):
+        shape, grid_shape = (2, 3, *dims), (2, *places, len(dims))
+        x, grid = list(numbers(math.prod(shape), 5)), list(numbers(math.prod(grid_shape), 9, -48, 48, 16))
+        grid[:9] = [-1.0, 1.0, 0.0, 0.5, -0.25, 7.0, -9.0, -1 - 1 / 64, 7.0 if padding == "reflection" else 1e30]
+        grid[-1] = -9.0 if padding == "reflection" else -1e30
+        yield Case("grid_sample", f"mode={mode} padding={padding} align_corners={corners}", "f32", [(x, shape), (grid, grid_shape)],
+                   (2, 3, *places), grid_sample(x, shape, grid, grid_shape, mode, padding, corners))
+
+
+CASES = {"cum_sum": along_cases, "arg": arg_cases, "trilu": trilu_cases, "grid_sample": grid_cases}
+
+
+def graph(cases):
+    """A network of all the cases, and what it is given."""
+    text, inputs = "graph nests\n", {}
+    for k, case in enumerate(cases):
+        for i, (values, shape) in enumerate(case.inputs):
+            text += f"tensor {'ab'[i]}{k} = input {case.dtype} {list(shape)}\n"
+            inputs[f"{'ab'[i]}{k}"] = npy(CODES[case.dtype][0], values, tuple(shape))
+        names = ", ".join(f"{'ab'[i]}{k}" for i in range(len(case.inputs)))
+        text += f"node y{k} {case.of_y} {list(case.shape)} = {case.operator} {names} {case.attributes}\noutput y{k}\n"
+    return text, inputs
+
+
+def agree(found, expected):
+    return abs(found - expected) <= TOLERANCE * max(1, abs(expected))
+
+
+def test_every_nest_has_cases_here():
+    assert set(nests()) == set(CASES), "a nest of src/operators has no case in this test"
+
+
+def test_operators_are_what_they_are_said_to_be():
+    for name, make in CASES.items():
+        cases = list(make())
+        text, inputs = graph(cases)
+        for case, raw in zip(cases, run_graph(text, inputs, [f"y{k}" for k in range(len(cases))])):
+            code = CODES[case.of_y][0]
+            found = struct.unpack(f"<{len(case.expected)}{code}", raw[len(raw) - len(case.expected) * struct.calcsize(code):])
+            wrong = [i for i, (x, y) in enumerate(zip(found, case.expected)) if not agree(x, y)]
+            assert not wrong, f"{case.operator} {case.attributes} of {case.inputs}: element {wrong[0]} is {found[wrong[0]]}, expected {case.expected[wrong[0]]}"
+
+
+# ---- each nest, changed ----
+
+TOKEN = re.compile(r"\d[\w.]*|\w+|\+\+|--|[-+*/%<>=!]=|&&|\|\||[^\s\w]")
+OTHER = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<": ">", ">": "<", "<=": ">", ">=": "<", "==": "!=", "!=": "==", "&&": "||", "||": "&&",
+         "+=": "-=", "-=": "+=", "*=": "+="}
+BOUND = {"<": "<=", ">": ">=", "<=": "<", ">=": ">"}
+TYPES = {"T", "Y", "B"}
+
+
+def nests():
+    """The tokens of each nest's loops."""
+    found = {}
+    for path in sorted((ROOT / "src/operators").glob("*.c")):
+        for match in re.finditer(r"^MUC_NEST_(?:REAL|NUMBERS|MOVE)\((\w+),[^{]*(\{.*?^\}\))", path.read_text(), re.M | re.S):
+            found[match[1]] = TOKEN.findall(match[2][1:-2])
+    return found
+
+
+def changes(tokens):
+    """Every change of a token, and the exchange of the operands of one that is not symmetric."""
+    for i, token in enumerate(tokens):
+        before, after = tokens[i - 1] if i else "", tokens[i + 1] if i + 1 < len(tokens) else ""
+        if token in OTHER and not (token == "*" and before in TYPES):
+            yield i, [OTHER[token]], 1
+        if token in BOUND:
+            yield i, [BOUND[token]], 1
+        if token[0].isdigit():
+            yield i, [str(float(token) * 1.1) if "." in token else str(int(token) + 1)], 1
+        simple = re.match(r"\w", before) and re.match(r"\w", after) and tokens[i - 2] not in (")", "-", "+", "*", "/", "%")
+        if token in ("-", "/", "%") and simple and tokens[i + 2] not in ("[", "("):
+            yield i - 1, [after, token, before], 3
+
+
+def printed(tokens, code):
+    """The numbers by name that a printed nest has in place of the names."""
+    found = TOKEN.findall(code)
+    assert len(found) == len(tokens), f"the printed loops have {len(found)} words, expected {len(tokens)}"
+    return {word: number[:-1] for word, number in zip(tokens, found) if re.fullmatch(r"\d+u", number)}
+
+
+def numbers_of(tokens, cases):
+    """What the loops know of each case, as mcu prints them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "nests.graph"
+        path.write_text(graph(cases)[0])
+        muc("compile", path, "--target", "mcu", "-o", pathlib.Path(folder) / "c")
+        code = (pathlib.Path(folder) / "c/nests.c").read_text()
+    bodies = {int(k): body for k, body in re.findall(r"^static void [a-z_]+?_(\d+)\([^)]*\)\n\{\n(.*?)^\}", code, re.M | re.S)}
+    return [printed(tokens, bodies[k]) for k in range(len(cases))]
+
+
+HEAD = """#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "mur_whole.h"
+typedef uint32_t INDEX;
+typedef int32_t PLACE;
+"""
+MAIN = """
+int main(void)
+{
+    for (unsigned m = 0; m < sizeof(functions) / sizeof(*functions); m++) {
+        int status;
+        if (fork() == 0) {
+            setitimer(ITIMER_VIRTUAL, &(const struct itimerval){ { 0, 0 }, { 0, 300000 } }, NULL);
+            for (unsigned k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+                size_t size = cases[k].count * sizeof(Y);
+                unsigned char *y = malloc(size + 64);
+                memset(y, 99, size + 64);
+                functions[m](cases[k].a, cases[k].b, (Y *)y, cases[k].numbers);
+                for (size_t i = 0; i < 64; i++)
+                    if (y[size + i] != 99)
+                        _exit(1);
+                for (size_t i = 0; i < cases[k].count; i++) {
+                    double found = ((Y *)y)[i], expected = cases[k].expected[i], most = expected < 0 ? -expected : expected;
+                    double far = found < expected ? expected - found : found - expected;
+                    if (!(far <= 1e-5 * (most > 1 ? most : 1)))
+                        _exit(1);
+                }
+            }
+            _exit(0);
+        }
+        wait(&status);
+        if (status == 0)
+            printf("%u\\n", m);
+    }
+    return 0;
+}
+"""
+
+
+def array(kind, name, values):
+    words = ("NAN" if v != v else repr(v) for v in values)
+    return f"static const {kind} {name}[] = {{ {', '.join(words)} }};\n"
+
+
+def survivors(name, tokens, variants, cases, of_cases):
+    """The numbers of the variants that give what is expected of all cases, which have one type."""
+    kind, of_y = CODES[cases[0].dtype][1], CODES[cases[0].of_y][1]
+    sums = "float" if kind == "float" else "uint32_t"
+    order = "mur_order" if kind == "float" else "mur_order_whole"
+    text = HEAD + f"typedef {kind} T, B;\ntypedef {of_y} Y;\ntypedef {sums} A;\n#define ORDER {order}\n"
+    names = sorted({word for words in of_cases for word in words})
+    for m, variant in enumerate(variants):
+        text += f"static void f{m}(const T *a, const B *b, Y *y, const uint32_t *numbers)\n{{\n"
+        text += "".join(f"const uint32_t {word} = numbers[{i}];\n" for i, word in enumerate(names))
+        text += " ".join(variant) + "\n}\n"
+    text += "static void (*const functions[])(const T *, const B *, Y *, const uint32_t *) = { "
+    text += ", ".join(f"f{m}" for m in range(len(variants))) + " };\n"
+    for k, case in enumerate(cases):
+        for letter, (values, _) in zip("ab", case.inputs):
+            text += array(kind, f"input_{letter}{k}", values)
+        text += array("double", f"expected{k}", case.expected)
+    text += f"static const struct {{ const T *a; const B *b; const double *expected; size_t count; uint32_t numbers[{len(names)}]; }} cases[] = {{\n"
+    for k, (case, words) in enumerate(zip(cases, of_cases)):
+        second = f"input_b{k}" if len(case.inputs) > 1 else "NULL"
+        text += f"{{ input_a{k}, {second}, expected{k}, {len(case.expected)}, {{ {', '.join(words[word] for word in names)} }} }},\n"
+    text += "};\n" + MAIN
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = pathlib.Path(folder) / f"{name}.c", pathlib.Path(folder) / name
+        source.write_text(text)
+        subprocess.run(["cc", "-w", "-O1", "-I", ROOT / "runtime/include", source, "-o", program], check=True)
+        return set(map(int, subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()))
+
+
+# changes that compute the same
+EQUIVALENT = {"grid_sample": [
+    "[ >>4<< ]", ">>65<<",  # longer arrays
+    ">>1073741825<<", "x >>>=<< - 1073741824", "x >><=<< 1073741824",  # any bound far outside
+    "x >>>=<< 0 : below", "below -= x >><=<<", "far >><=<< 0", "far >><=<< 1", "place >><=<< 0 ? 0", "place < >>1<< ? 0",  # both ways meet there
+    "? size >>+<< 1",  # every pixel beyond the end is the last one
+    "- >>2<< : row",  # any number below 0
+]}
+
+
+def test_every_change_of_a_nest_fails():
+    count = 0
+    for name, tokens in nests().items():
+        cases, variants, shown = list(CASES[name]()), [tokens], ["as it is"]
+        for at, words, length in changes(tokens):
+            variants.append([*tokens[:at], *words, *tokens[at + length:]])
+            shown.append(f"{' '.join(tokens[max(0, at - 6):at])} >>{' '.join(words)}<< {' '.join(tokens[at + length:at + length + 6])}")
+        left, known = set(range(len(variants))), numbers_of(tokens, cases)
+        for dtype in {case.dtype for case in cases}:
+            of_type = [k for k, case in enumerate(cases) if case.dtype == dtype]
+            found = survivors(name, tokens, variants, [cases[k] for k in of_type], [known[k] for k in of_type])
+            assert 0 in found, f"{name} of {dtype} is not what this test says"
+            left &= found
+        left = [shown[m] for m in sorted(left - {0}) if not any(part in shown[m] for part in EQUIVALENT.get(name, []))]
+        assert not left, f"{name} may be changed in {len(left)} of {len(variants)} places:\n" + "\n".join(left)
+        count += len(variants) - 1
+    assert count > 100, f"only {count} changes"
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))
