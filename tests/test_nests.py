@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The loops of src/operators against what ONNX says the operators are, written down here once more. Prints TAP.
+"""The loops and rows of src/operators against what ONNX says the operators are, written down here once more. Prints TAP.
 
     tests/test_nests.py MUC      from the source root
 
 muc run computes the networks of CASES. The second half changes the loops once (sign, bound, operation, order), compiles every change, runs it on the
 same networks, and asks that one of the results is refused: so no loop could be wrong in that way and pass.
 """
+import functools
 import itertools
 import math
 import pathlib
@@ -24,8 +25,9 @@ TOLERANCE = 1e-5
 
 
 class Case:
-    """A node on its own: y = operator a, b with attributes; expected: y's elements."""
-    def __init__(self, operator, attributes, dtype, inputs, shape, expected, of_y=None):
+    """A node on its own: y = operator a, b with attributes; expected: y's elements; numbers: what its steps know, of a row alone."""
+    def __init__(self, operator, attributes, dtype, inputs, shape, expected, of_y=None, numbers=None):
+        self.numbers = numbers
         self.operator, self.attributes, self.dtype, self.inputs, self.shape = operator, attributes, dtype, inputs, shape
         self.expected, self.of_y = expected, of_y or dtype
 
@@ -137,6 +139,31 @@ def along_cases():
                    cum_sum(x, shape, axis, exclusive, reverse))
 
 
+def softmax(v, beta=1, **_):
+    return [math.exp(beta * x) / sum(math.exp(beta * y) for y in v) for x in v]
+
+
+ROWS = {
+    "softmax": ([{}, {"beta": 0.5}], softmax),
+    "log_softmax": ([{}], lambda v: [math.log(x) for x in softmax(v)]),
+    "hardmax": ([{}], lambda v: [int(k == v.index(max(v))) for k in range(len(v))]),
+    "lp_norm": ([{"p": 1}, {"p": 2}], lambda v, p: [x and x / sum(abs(y) ** p for y in v) ** (1 / p) for x in v]),
+}
+
+
+def row_cases(name):
+    for attributes, (shape, axis), by in itertools.product(ROWS[name][0], (((2, 5, 3), 1), ((7,), 0), ((2, 3), 1)), (1, 8, 0.05)):
+        x, y = [v / by for v in numbers(math.prod(shape), 3, -9, 9)], []
+        x[:3] = x[:2] + x[1:2] if by == 8 else [0] * 3
+        y = [0] * len(x)
+        for line in lines(shape, axis):
+            for at, value in zip(line, ROWS[name][1]([x[i] for i in line], **attributes)):
+                y[at] = value
+        words = " ".join(f"{key}={value}" for key, value in attributes.items())
+        known = {"outer": math.prod(shape[:axis]), "extent": shape[axis], "inner": math.prod(shape[axis + 1:]), "beta": 1, "p": 2, **attributes}
+        yield Case(name, f"axis={axis} {words}", "f32", [(x, shape)], shape, y, numbers={key: str(value) for key, value in known.items()})
+
+
 def arg_cases():
     for dtype, (shape, axis), last, best in itertools.product(("f32", "i8"), (((2, 5, 4), 1), ((7,), 0), ((2, 3), 1)), (0, 1), (min, max)):
         x = list(numbers(math.prod(shape), 3, -2, 2))
@@ -164,7 +191,8 @@ def grid_cases():
                    (2, 3, *places), grid_sample(x, shape, grid, grid_shape, mode, padding, corners))
 
 
-CASES = {"cum_sum": along_cases, "arg": arg_cases, "trilu": trilu_cases, "grid_sample": grid_cases}
+CASES = {"cum_sum": along_cases, "arg": arg_cases, "trilu": trilu_cases, "grid_sample": grid_cases,
+         **{name: functools.partial(row_cases, name) for name in ROWS}}
 
 
 def graph(cases):
@@ -213,6 +241,18 @@ def nests():
     for path in sorted((ROOT / "src/operators").glob("*.c")):
         for match in re.finditer(r"^MUC_NEST_(?:REAL|NUMBERS|MOVE)\((\w+),[^{]*(\{.*?^\}\))", path.read_text(), re.M | re.S):
             found[match[1]] = TOKEN.findall(match[2][1:-2])
+    return {**found, **rows()}
+
+
+def rows():
+    """The same of each row of rows.def; the loops around its steps are words that no change touches."""
+    found = {}
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "src/operators/rows.def").read_text(), flags=re.S)
+    for match in re.finditer(r"^MUC_ROWS\((\w+), \w+,(.*?)\)\n(?=[M#])", text, re.M | re.S):
+        tokens = ["for (INDEX o = 0; o < outer; o++) for (INDEX i = 0; i < inner; i++) {"]
+        for kind, step in re.findall(r"(ONCE|EACH)\((.*)\)$", match[2], re.M):
+            tokens += ["" if kind == "ONCE" else "for (INDEX k = 0; k < extent; k++) {", *TOKEN.findall(step), ";" if kind == "ONCE" else ";}"]
+        found[match[1].lower()] = [*tokens, "}"]
     return found
 
 
@@ -224,7 +264,7 @@ def changes(tokens):
             yield i, [OTHER[token]], 1
         if token in BOUND:
             yield i, [BOUND[token]], 1
-        if token[0].isdigit():
+        if token[:1].isdigit():
             yield i, [str(float(token) * 1.1) if "." in token else str(int(token) + 1)], 1
         simple = re.match(r"\w", before) and re.match(r"\w", after) and tokens[i - 2] not in (")", "-", "+", "*", "/", "%")
         if token in ("-", "/", "%") and simple and tokens[i + 2] not in ("[", "("):
@@ -240,6 +280,8 @@ def printed(tokens, code):
 
 def numbers_of(tokens, cases):
     """What the loops know of each case, as mcu prints them."""
+    if cases[0].numbers:
+        return [case.numbers for case in cases]
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "nests.graph"
         path.write_text(graph(cases)[0])
@@ -259,6 +301,14 @@ HEAD = """#include <math.h>
 #include "mur_whole.h"
 typedef uint32_t INDEX;
 typedef int32_t PLACE;
+"""
+ROW_WORDS = """#define x a[(o * extent + k) * inner + i]
+#define y to[(o * extent + k) * inner + i]
+#define exp_in_sum mur_real_exp
+#define log mur_real_log
+#define sqrt mur_sqrt
+#define abs mur_abs
+#define infinity INFINITY
 """
 MAIN = """
 int main(void)
@@ -304,22 +354,25 @@ def survivors(name, tokens, variants, cases, of_cases):
     sums = "float" if kind == "float" else "uint32_t"
     order = "mur_order" if kind == "float" else "mur_order_whole"
     text = HEAD + f"typedef {kind} T, B;\ntypedef {of_y} Y;\ntypedef {sums} A;\n#define ORDER {order}\n"
+    if cases[0].numbers:
+        text += ROW_WORDS
+    output = "to" if cases[0].numbers else "y"
     names = sorted({word for words in of_cases for word in words})
     for m, variant in enumerate(variants):
-        text += f"static void f{m}(const T *a, const B *b, Y *y, const uint32_t *numbers)\n{{\n"
-        text += "".join(f"const uint32_t {word} = numbers[{i}];\n" for i, word in enumerate(names))
+        text += f"static void f{m}(const T *a, const B *b, Y *{output}, const double *numbers)\n{{\n"
+        text += "".join(f"const {'T' if word == 'beta' else 'INDEX'} {word} = numbers[{i}];\n" for i, word in enumerate(names))
         text += " ".join(variant) + "\n}\n"
-    text += "static void (*const functions[])(const T *, const B *, Y *, const uint32_t *) = { "
+    text += "static void (*const functions[])(const T *, const B *, Y *, const double *) = { "
     text += ", ".join(f"f{m}" for m in range(len(variants))) + " };\n"
     for k, case in enumerate(cases):
         for letter, (values, _) in zip("ab", case.inputs):
             text += array(kind, f"input_{letter}{k}", values)
         text += array("double", f"expected{k}", case.expected)
-    text += f"static const struct {{ const T *a; const B *b; const double *expected; size_t count; uint32_t numbers[{len(names)}]; }} cases[] = {{\n"
+    text += f"static const struct {{ const T *a; const B *b; const double *expected; size_t count; double numbers[{len(names)}]; }} cases[] = {{\n"
     for k, (case, words) in enumerate(zip(cases, of_cases)):
         second = f"input_b{k}" if len(case.inputs) > 1 else "NULL"
         text += f"{{ input_a{k}, {second}, expected{k}, {len(case.expected)}, {{ {', '.join(words[word] for word in names)} }} }},\n"
-    text += "};\n" + MAIN
+    text += "};\n#undef y\n" + MAIN
     with tempfile.TemporaryDirectory() as folder:
         source, program = pathlib.Path(folder) / f"{name}.c", pathlib.Path(folder) / name
         source.write_text(text)
@@ -328,7 +381,7 @@ def survivors(name, tokens, variants, cases, of_cases):
 
 
 # changes that compute the same
-EQUIVALENT = {"grid_sample": [
+EQUIVALENT = {**{name: ["x >>>=<< most ?", "( found = >>2<<"] for name in ("softmax", "log_softmax", "hardmax")}, "grid_sample": [
     "[ >>4<< ]", ">>65<<",  # longer arrays
     ">>1073741825<<", "x >>>=<< - 1073741824", "x >><=<< 1073741824",  # any bound far outside
     "x >>>=<< 0 : below", "below -= x >><=<<", "far >><=<< 0", "far >><=<< 1", "place >><=<< 0 ? 0", "place < >>1<< ? 0",  # both ways meet there

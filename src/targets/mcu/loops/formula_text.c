@@ -45,3 +45,22 @@ const muc_mcu_fold *muc_mcu_fold_text(muc_op op, bool is_real)
 
     return texts[op][is_real].start ? &texts[op][is_real] : NULL;
 }
+
+#define T float
+#define x @a
+#define y @y
+#define beta @k
+#define p @p
+#define ONCE(...) { false, TEXT(__VA_ARGS__) ";" },
+#define EACH(...) { true, TEXT(__VA_ARGS__) ";" },
+
+const muc_mcu_row_line *muc_mcu_row_text(muc_op op)
+{
+    enum { MOST_STEPS = 8 };
+    static const muc_mcu_row_line steps[MUC_OP_COUNT][MOST_STEPS] = {
+#define MUC_ROWS(id, in_f32, ...) [MUC_OP_##id] = { __VA_ARGS__ },
+#include "operators/rows.def"
+    };
+
+    return steps[op][0].text ? steps[op] : NULL;
+}

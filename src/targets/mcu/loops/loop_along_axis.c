@@ -200,69 +200,37 @@ typedef struct row_form {
 } row_form;
 
 static const row_form forms[] = {
-    { MUC_OP_SOFTMAX,
-      { { false, "float max = -1.0f / 0.0f, sum = 0.0f;" },
-        { true, "max = @a > max ? @a : max;" },
-        { true, "@y = mur_real_exp($k * (@a - max));" },
-        { true, "sum += @y;" },
-        { true, "@y /= sum;" } } },
-    { MUC_OP_LOG_SOFTMAX,
-      { { false, "float max = -1.0f / 0.0f, sum = 0.0f;" },
-        { true, "max = @a > max ? @a : max;" },
-        { true, "sum += mur_real_exp(@a - max);" },
-        { false, "sum = mur_real_log(sum);" },
-        { true, "@y = @a - max - sum;" } } },
     { MUC_OP_LAYER_NORM,
       { { false, "float mean = 0.0f, rest = 0.0f, square = 0.0f;" },
         { true, "mean += @a;" },
-        { false, "mean /= (float)$n;" },
+        { false, "mean /= (float)@n;" },
         { true, "rest += @a - mean, square += (@a - mean) * (@a - mean);" },
-        { false, "mean += rest / (float)$n;" },
-        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
+        { false, "mean += rest / (float)@n;" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
         { false, "@m = mean;" },
         { false, "@d = square;" },
         { true, "@y = (@a - mean) * square * @b@c;" } } },
-    { MUC_OP_HARDMAX,
-      { { false, "float max = -1.0f / 0.0f;" },
-        { false, "int found = 0;" },
-        { true, "max = @a > max ? @a : max;" },
-        { true, "@y = !found && @a == max ? (found = 1, 1.0f) : 0.0f;" } } },
     { MUC_OP_INSTANCE_NORM,
       { { false, "float mean = 0.0f, rest = 0.0f, square = 0.0f;" },
         { true, "mean += @a;" },
-        { false, "mean /= (float)$n;" },
+        { false, "mean /= (float)@n;" },
         { true, "rest += @a - mean, square += (@a - mean) * (@a - mean);" },
-        { false, "mean += rest / (float)$n;" },
-        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
+        { false, "mean += rest / (float)@n;" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
         { true, "@y = (@a - mean) * square * @b@c;" } } },
     { MUC_OP_RMSNORM,
       { { false, "float square = 0.0f;" },
         { true, "square += @a * @a;" },
-        { false, "square = 1.0f / mur_sqrt(square / (float)$n + $e);" },
+        { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
         { true, "@y = @a * square * @b;" } } },
 };
 
-static const row_form first_order = { MUC_OP_LP_NORM,
-                                      { { false, "float sum = 0.0f;" },
-                                        { true, "sum += mur_abs(@a);" },
-                                        { true, "@y = sum == 0.0f ? 0.0f : @a / sum;" } } };
-
-static const row_form second_order = { MUC_OP_LP_NORM,
-                                       { { false, "float sum = 0.0f;" },
-                                         { true, "sum += @a * @a;" },
-                                         { false, "sum = mur_sqrt(sum);" },
-                                         { true, "@y = sum == 0.0f ? 0.0f : @a / sum;" } } };
-
-static const row_form *find_rows(const muc_node *node)
+static const muc_mcu_row_line *find_rows(const muc_node *node)
 {
-    muc_op op = node->op;
-
-    if (op == MUC_OP_LP_NORM)
-        return muc_node_integer(node, MUC_KEY_P) == 1 ? &first_order : &second_order;
     for (size_t i = 0; i < MUC_COUNT(forms); i++)
-        if (forms[i].op == op)
-            return &forms[i];
-    return NULL;
+        if (forms[i].op == node->op)
+            return forms[i].lines;
+    return muc_mcu_row_text(node->op);
 }
 
 /* dimensions first..end-1 are a row */
@@ -273,8 +241,7 @@ static void row_of(const muc_mcu_lowering *l, const muc_node *node, uint32_t *fi
 
     *first = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, x->rank - 1);
     *end = x->rank;
-    if (node->op == MUC_OP_SOFTMAX || node->op == MUC_OP_LOG_SOFTMAX ||
-        node->op == MUC_OP_HARDMAX || node->op == MUC_OP_LP_NORM)
+    if (muc_mcu_row_text(node->op))
         *end = *first + 1;
     if (node->op == MUC_OP_INSTANCE_NORM) {
         *first = last ? 1 : 2;
@@ -294,33 +261,39 @@ bool muc_mcu_takes_rows(const muc_mcu_lowering *l, const muc_node *node)
             muc_node_integer(node, MUC_KEY_GROUP) == muc_mcu_dim(l, x, x->rank - 1));
 }
 
+/* what @letter stands for */
+static void print_word(muc_mcu_nest *nest, const muc_node *node, char letter)
+{
+    static const char operands[] = "aybcmd";
+    const char *operand = strchr(operands, letter);
+    muc_text *text = &nest->l->text;
+
+    if (letter == 'c' && !muc_mcu_input(nest->l, node, 2))
+        return;
+    muc_text_add(text, letter == 'c' ? " + " : "");
+    if (operand)
+        muc_mcu_nest_print(nest, &nest->operands[operand - operands], text);
+    else if (letter == 'n')
+        print_count(nest, nest->outer, nest->loops);
+    else if (letter == 's')
+        muc_text_add(text, "%u", (unsigned)muc_node_integer(node, MUC_KEY_SHIFT));
+    else if (letter == 'l')
+        muc_text_add(text, "%d", (int)muc_node_integer(node, MUC_KEY_LEVELS));
+    else if (letter == 'p')
+        muc_text_add(text, "%d", (int)muc_node_integer(node, MUC_KEY_P));
+    else if (letter == 'e')
+        muc_mcu_print_real(text, muc_node_real_or(node, MUC_KEY_EPSILON, 0), false);
+    else
+        muc_mcu_print_real(text, muc_node_real_or(node, MUC_KEY_BETA, 1), false);
+}
+
 static void print_row_line(muc_mcu_nest *nest, const muc_node *node, const char *line)
 {
     muc_text *text = &nest->l->text;
 
     for (; *line; line++) {
         if (*line == '@') {
-            static const char names[] = "aybcmd";
-            uint32_t operand = (uint32_t)(strchr(names, line[1]) - names);
-            bool absent = operand == 3 && !muc_mcu_input(nest->l, node, 2);
-
-            line++;
-            if (absent)
-                continue;
-            muc_text_add(text, operand == 3 ? " + " : "");
-            muc_mcu_nest_print(nest, &nest->operands[operand], text);
-        } else if (*line == '$') {
-            line++;
-            if (*line == 'n')
-                print_count(nest, nest->outer, nest->loops);
-            else if (*line == 's')
-                muc_text_add(text, "%u", (unsigned)muc_node_integer(node, MUC_KEY_SHIFT));
-            else if (*line == 'l')
-                muc_text_add(text, "%d", (int)muc_node_integer(node, MUC_KEY_LEVELS));
-            else if (*line == 'e')
-                muc_mcu_print_real(text, muc_node_real_or(node, MUC_KEY_EPSILON, 0), false);
-            else
-                muc_mcu_print_real(text, muc_node_real_or(node, MUC_KEY_BETA, 1), false);
+            print_word(nest, node, *++line);
         } else {
             muc_text_add(text, "%c", *line);
         }
@@ -422,5 +395,5 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
 
 muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_write_row_lines(l, node, find_rows(node)->lines);
+    return muc_mcu_write_row_lines(l, node, find_rows(node));
 }
