@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
-#include "formats/hf/gpt2.h"
+#include "formats/hf/hf_tensors.h"
 #include "formats/hf/safetensors.h"
 #include "fuzz.h"
 
@@ -11,7 +11,7 @@ static muc_status read_model(muc_context *ctx, muc_bytes config, muc_bytes weigh
 {
     MUC_TRY(muc_hf_read_config(ctx, config, checkpoint));
     MUC_TRY(muc_safetensors_read(ctx, weights, checkpoint));
-    MUC_TRY(muc_hf_gpt2_read(ctx, checkpoint));
+    MUC_TRY(muc_hf_rename(ctx, checkpoint));
     return muc_checkpoint_finish(ctx, checkpoint);
 }
 

@@ -6,6 +6,7 @@
 #include "chance.h"
 #include "check.h"
 #include "mur_decoder.h"
+#include "mur_real.h"
 
 /* one instruction set's functions */
 typedef struct kernels {
@@ -93,16 +94,19 @@ static void formula_head(const mur_attention_q8 *op, const formula_cache *cache,
     float *w = take(length * sizeof(*w)), scale = formula_quantize(x, op->width, q);
     float most = -INFINITY, sum_p = 0, sum_w = 0;
     size_t first = (size_t)kv_head * op->context;
+    uint32_t from = op->seen && op->seen < length ? length - op->seen : 0;
 
-    for (uint32_t t = 0; t < length; t++) {
+    for (uint32_t t = from; t < length; t++) {
         int64_t sum = 0;
 
         for (uint32_t i = 0; i < op->width; i++)
             sum += q[i] * cache->keys[(first + t) * op->width + i];
         w[t] = (float)sum * (scale * op->scale) * cache->key_scales[first + t];
+        if (op->cap > 0)
+            w[t] = op->cap * mur_real_tanh(w[t] / op->cap);
         most = fmaxf(most, w[t]);
     }
-    for (uint32_t t = 0; t < length; t++) {
+    for (uint32_t t = from; t < length; t++) {
         float p = formula_exp(w[t] - most);
 
         w[t] = p * cache->value_scales[first + t];
@@ -112,7 +116,7 @@ static void formula_head(const mur_attention_q8 *op, const formula_cache *cache,
     for (uint32_t i = 0; i < op->width; i++) {
         int64_t sum = 0;
 
-        for (uint32_t t = 0; t < length && sum_w >= ldexpf(1, -100); t++)
+        for (uint32_t t = from; t < length && sum_w >= ldexpf(1, -100); t++)
             sum += (int64_t)nearbyintf(w[t] * (32767 / sum_w)) *
                    cache->values[(first + t) * op->width + i];
         out[i] = (float)sum * (sum_w / (32767 * sum_p));
@@ -270,8 +274,11 @@ static void attention_is_the_formula_however_tokens_are_grouped(void **state)
     for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {
         for (unsigned i = 0; i < 30; i++) {
             uint32_t kv_heads = 1 + below(3);
-            mur_attention_q8 op = { kv_heads * (1 + below(3)), kv_heads, 2 + 2 * below(12),
-                                    4 + 4 * below(10), 0.25f };
+            mur_attention_q8 op = {
+                kv_heads * (1 + below(3)), kv_heads, 2 + 2 * below(12),
+                4 + 4 * below(10),         0.25f,    below(3) ? 0 : 1 + below(12),
+                below(3) ? 0 : 1.5f
+            };
 
             check_attention(&all[s], &op, 1 + below(op.context));
         }
@@ -281,7 +288,7 @@ static void attention_is_the_formula_however_tokens_are_grouped(void **state)
 /* every instruction set appends to a cache that another text has left behind */
 static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
 {
-    const mur_attention_q8 op = { 2, 1, 4, 8, 0.5f };
+    const mur_attention_q8 op = { 2, 1, 4, 8, 0.5f, 0, 0 };
     float q[2][8], k[2][4], v[2][4], first[8], again[8], scales[2][8];
     uint32_t keys[8], values[8], scratch[32];
     (void)state;
@@ -350,13 +357,16 @@ static void the_layer_norm_is_near_its_real_value(void **state)
 
 static void a_rotation_of_two_halves(void **state)
 {
-    float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    float x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, part[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
     const float cosines[] = { 9, 9, 0, 1 }, sines[] = { 9, 9, 1, 0 };
     const float expected[] = { -3, 2, 1, 4, -7, 6, 5, 8 };
+    const float of_two[] = { -2, 1, 3, 4, -6, 5, 7, 8 };
 
     (void)state;
-    mur_rope_f32(cosines, sines, 1, 1, 2, 4, x, x);
+    mur_rope_f32(cosines, sines, 1, 1, 2, 4, 4, x, x);
     check_floats("rope", x, expected, 8);
+    mur_rope_f32(cosines + 1, sines + 1, 1, 1, 2, 4, 2, part, part);
+    check_floats("rope of two columns", part, of_two, 8);
 }
 
 int main(void)

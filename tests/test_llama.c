@@ -321,7 +321,7 @@ static void llama3_rope_scaling_stretches_long_waves(void **state)
     float cosines[4 * 32], sines[4 * 32];
 
     (void)state;
-    CHECK_OK(ctx, muc_llama_rope(ctx, &config, 4, cosines, sines));
+    CHECK_OK(ctx, muc_llama_rope(ctx, &config, false, 4, cosines, sines));
     for (unsigned i = 0; i < 32; i++) {
         double frequency = pow(500000, -(double)i / 32), wave = 2 * M_PI / frequency, smooth;
 

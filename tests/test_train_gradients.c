@@ -44,12 +44,20 @@ static muc_model_config config_of(bool qwen, bool tied)
 
 static muc_model_config gpt2_config(const char *activation, bool tied)
 {
-    muc_model_config config = config_of(false, tied);
+    const muc_model_config sizes = config_of(false, tied);
+    muc_model_config config;
 
-    config.architecture = "GPT2LMHeadModel";
     muc_config_set_family(&config, MUC_FAMILY_GPT2);
+    config.architecture = "GPT2LMHeadModel";
+    config.dim = sizes.dim;
+    config.ffn_dim = sizes.ffn_dim;
+    config.layers = sizes.layers;
+    config.heads = config.kv_heads = sizes.heads;
+    config.head_dim = sizes.head_dim;
+    config.vocabulary = sizes.vocabulary;
+    config.context = sizes.context;
+    config.norm_epsilon = sizes.norm_epsilon;
     config.tied = tied;
-    config.kv_heads = config.heads;
     config.activation = activation;
     return config;
 }

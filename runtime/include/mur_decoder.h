@@ -46,6 +46,8 @@ typedef struct mur_attention_q8 {
     uint32_t heads, kv_heads, width; /* heads a multiple of kv_heads; width: of a head, even */
     uint32_t context;                /* positions of the caches, at most 65536; a multiple of 4 */
     float scale;                     /* of scores */
+    uint32_t seen;                   /* positions that a query sees, its own the last; 0: all */
+    float cap;                       /* c: a score s becomes c * tanh(s / c); 0: it stays */
 } mur_attention_q8;
 
 /* Bytes of an attention's keys, and of its values. What they, and their scales, hold before their
@@ -65,10 +67,11 @@ void mur_rms_norm_f32(const float *gain, float epsilon, uint32_t count, uint32_t
 void mur_layer_norm_f32(const float *gain, const float *bias, float epsilon, uint32_t count,
                         uint32_t width, const float *x, float *y);
 
-/* Rotates each head of rows of x, the first at position pos: with a and b the halves of a head,
- * y = (a * cos - b * sin, b * cos + a * sin). cosines, sines: [..][width / 2]. y may be x. */
+/* Rotates the first `turned` columns, an even number, of each head of rows of x, the first at
+ * position pos: with a and b their halves, y = (a * cos - b * sin, b * cos + a * sin); other
+ * columns stay. cosines, sines: [..][turned / 2]. y may be x. */
 void mur_rope_f32(const float *cosines, const float *sines, uint32_t pos, uint32_t rows,
-                  uint32_t heads, uint32_t width, const float *x, float *y);
+                  uint32_t heads, uint32_t width, uint32_t turned, const float *x, float *y);
 
 /* y = x / (1 + exp(-x)); the exponential is the series of mur_real.h. y may be x. */
 void mur_silu_f32(uint32_t count, const float *x, float *y);
@@ -99,8 +102,9 @@ void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);
 
 #define MUR_ATTENTION_Q8(isa) \
     /* Appends rows tokens' keys and values at position pos, quantized by head, then for each row \
-     * r and head h, over the positions t up to pos + r, with the query quantized (scale s): \
-     *     score[t] = ((float)sum * (s * scale)) * key_scales[t] \
+     * r and head h, over the positions t up to pos + r that it sees, with the query quantized \
+     * (scale s): \
+     *     score[t] = ((float)sum * (s * scale)) * key_scales[t], capped by mur_real_tanh \
      *     p[t] = exp(score[t] - max);  w[t] = p[t] * value_scales[t], both summed in order \
      *     u[t] = rne(w[t] * (32767 / sum of w)), 0 if that sum is below 2^-100 \
      *     out = (float)(sum of u[t] * value[t]) * (sum of w / (32767 * sum of p)) \

@@ -32,17 +32,16 @@ typedef struct muc_tensor_view {
 } muc_tensor_view;
 
 typedef enum muc_family {
-    MUC_FAMILY_LLAMA,
-    MUC_FAMILY_MISTRAL,
-    MUC_FAMILY_MOBILELLM,
-    MUC_FAMILY_QWEN2,
-    MUC_FAMILY_QWEN3,
-    MUC_FAMILY_GPT2,
+#define MUC_FAMILY(id, ...) MUC_FAMILY_##id,
+#include "formats/families.def"
+#undef MUC_FAMILY
 } muc_family;
 
 typedef enum muc_rope_kind {
     MUC_ROPE_PLAIN,  /* frequency i of head_dim/2: theta^(-2i/head_dim) */
     MUC_ROPE_LLAMA3, /* low frequencies divided by factor, a ramp between */
+    MUC_ROPE_LINEAR, /* every frequency divided by factor */
+    MUC_ROPE_YARN,   /* those of few turns divided, a ramp, and cos and sin times magnitude */
 } muc_rope_kind;
 
 /* How a layer is made; what is 0 is Llama's way. */
@@ -66,6 +65,16 @@ typedef struct muc_layer_sizes {
     uint32_t heads, kv_heads, ffn_dim;
 } muc_layer_sizes;
 
+/* What a layer sees, where layers differ or none sees everything. */
+typedef struct muc_layer_view {
+    uint32_t window; /* positions, its own included; 0: all */
+    enum {
+        MUC_ANGLES_GLOBAL, /* by rope_theta and rope_kind */
+        MUC_ANGLES_LOCAL,  /* plain ones, by rope_local_theta */
+        MUC_ANGLES_NONE,   /* q and k are not rotated */
+    } angles;
+} muc_layer_view;
+
 /* Sizes count elements. bos and eos are below vocabulary. */
 typedef struct muc_model_config {
     const char *architecture; /* as the file names it */
@@ -77,8 +86,15 @@ typedef struct muc_model_config {
     uint32_t context; /* positions the model was made for */
     double norm_epsilon, rope_theta;
     muc_rope_kind rope_kind;
-    double rope_factor, rope_low_factor, rope_high_factor; /* of MUC_ROPE_LLAMA3 */
+    double rope_factor;                       /* of all kinds but MUC_ROPE_PLAIN */
+    double rope_low_factor, rope_high_factor; /* of MUC_ROPE_LLAMA3 and _YARN: in turns */
+    double rope_magnitude;                    /* of MUC_ROPE_YARN */
+    bool rope_whole_turns;                    /* of MUC_ROPE_YARN: the ramp's ends are rounded */
     uint32_t rope_original_context;
+    double rope_local_theta;           /* of MUC_ANGLES_LOCAL */
+    uint32_t rotary_dim;               /* columns of a head that turn, its first; 0: all */
+    const muc_layer_view *layer_views; /* [layers], owned by the checkpoint; NULL: all of them see
+                                          everything, by global angles */
     bool rope_interleaved; /* the file had adjacent pairs; the reader reordered q and k */
     bool tied;             /* the head is model.embed_tokens.weight; no lm_head.weight exists */
     muc_norm_kind norm;
@@ -86,7 +102,16 @@ typedef struct muc_model_config {
     muc_ffn_kind ffn;
     bool qkv_bias, output_bias, ffn_bias;
     bool head_norm;         /* RMSNorm of each head of q and k (Qwen3) */
-    const char *activation; /* "silu"; "gelu" or "gelu_new" (by tanh) where ffn is plain */
+    bool whole_norm;        /* RMSNorm of q and of k, all heads together (OLMo 2) */
+    bool no_input_norms;    /* attention and FFN take x itself (OLMo 2) */
+    bool output_norms;      /* what they give is normalised before it is added (Gemma 2) */
+    bool parallel;          /* both take x, and both are added to it (GPT-NeoX) */
+    bool layers_twice;      /* each layer is run twice in a row, with a cache each (MobileLLM-LS) */
+    const char *activation; /* "silu", "gelu", "gelu_new" (by tanh) or "relu" */
+    /* factors of the tokens' rows, of what is added to x and of the logits; 0: 1 */
+    double embedding_factor, residual_factor, logit_factor;
+    double attention_factor;         /* of q k^T; 0: 1 / sqrt(head_dim) */
+    double attention_cap, logit_cap; /* c: a value v becomes c tanh(v / c); 0: it stays */
     bool has_bos;
     uint32_t bos;
     uint32_t eos_count; /* 0: none is known */
@@ -95,6 +120,9 @@ typedef struct muc_model_config {
 
 typedef struct muc_mapped_file muc_mapped_file;
 
+/* What a configuration asks for that Llama and GPT-2 do not do, such as "soft caps"; NULL: nothing.
+ */
+const char *muc_config_particular(const muc_model_config *config);
 /* The configuration of a model whose layers are all as this one. */
 muc_model_config muc_config_of_layer(const muc_model_config *config, uint32_t layer);
 

@@ -27,19 +27,34 @@ static const struct limit {
     { "vocabulary", offsetof(muc_model_config, vocabulary), MUC_MAX_VOCABULARY },
     { "context", offsetof(muc_model_config, context), 1 << 24 },
 };
+static const struct real {
+    const char *name;
+    size_t field;
+} reals[] = {
+    { "embedding's factor", offsetof(muc_model_config, embedding_factor) },
+    { "residuals' factor", offsetof(muc_model_config, residual_factor) },
+    { "attention's factor", offsetof(muc_model_config, attention_factor) },
+    { "logits' factor", offsetof(muc_model_config, logit_factor) },
+    { "attention's cap", offsetof(muc_model_config, attention_cap) },
+    { "logits' cap", offsetof(muc_model_config, logit_cap) },
+};
 static const uint64_t max_kv_elements = UINT64_C(1) << 38;
 
 #define FAIL(status, ...) muc_fail(ctx, status, checkpoint->path, MUC_NO_OFFSET, __VA_ARGS__)
 
 /* the words of llama_tensors.def */
-enum { NONE, DIM, FFN_DIM, Q_DIM, KV_DIM, HEAD_DIM, VOCABULARY, CONTEXT };
+enum { NONE, DIM, FFN_DIM, Q_DIM, KV_DIM, Q_NORM_DIM, K_NORM_DIM, VOCABULARY, CONTEXT };
 enum {
     ALWAYS,
     UNTIED,
     QKV_BIAS,
     OUTPUT_BIAS,
     FFN_BIAS,
-    HEAD_NORM,
+    GATE_BIAS,
+    QK_NORM,
+    INPUT_NORMS,
+    INPUT_BIASES,
+    OUTPUT_NORMS,
     LAYER_NORM,
     LEARNED_POSITIONS,
     GATED,
@@ -57,8 +72,10 @@ static uint32_t size_of_dimension(const muc_model_config *config, int dimension)
         return config->heads * config->head_dim;
     case KV_DIM:
         return config->kv_heads * config->head_dim;
-    case HEAD_DIM:
-        return config->head_dim;
+    case Q_NORM_DIM:
+        return config->whole_norm ? config->heads * config->head_dim : config->head_dim;
+    case K_NORM_DIM:
+        return config->whole_norm ? config->kv_heads * config->head_dim : config->head_dim;
     case VOCABULARY:
         return config->vocabulary;
     case CONTEXT:
@@ -79,8 +96,16 @@ static bool tensor_is_present(const muc_model_config *config, int when)
         return config->output_bias;
     case FFN_BIAS:
         return config->ffn_bias;
-    case HEAD_NORM:
-        return config->head_norm;
+    case GATE_BIAS:
+        return config->ffn_bias && config->ffn == MUC_FFN_GATED;
+    case QK_NORM:
+        return config->head_norm || config->whole_norm;
+    case INPUT_NORMS:
+        return !config->no_input_norms;
+    case INPUT_BIASES:
+        return !config->no_input_norms && config->norm == MUC_NORM_LAYER;
+    case OUTPUT_NORMS:
+        return config->output_norms;
     case LAYER_NORM:
         return config->norm == MUC_NORM_LAYER;
     case LEARNED_POSITIONS:
@@ -107,14 +132,47 @@ muc_model_config muc_config_of_layer(const muc_model_config *config, uint32_t la
 
 void muc_config_set_family(muc_model_config *config, muc_family family)
 {
-    config->family = family;
-    if (family != MUC_FAMILY_GPT2)
-        return;
-    config->norm = MUC_NORM_LAYER;
-    config->position = MUC_POSITION_LEARNED;
-    config->ffn = MUC_FFN_PLAIN;
-    config->qkv_bias = config->output_bias = config->ffn_bias = true;
-    config->tied = true;
+    static const muc_model_config families[] = {
+#define MUC_FAMILY(id, ...) { .family = MUC_FAMILY_##id, __VA_ARGS__ },
+#include "formats/families.def"
+#undef MUC_FAMILY
+    };
+
+    *config = families[family];
+}
+
+const char *muc_config_particular(const muc_model_config *config)
+{
+    bool is_gated = config->ffn == MUC_FFN_GATED;
+    const struct {
+        const char *name;
+        bool is;
+    } traits[] = {
+        { "windows, or layers that do not turn heads alike", config->layer_views != NULL },
+        { "RoPE of a part of a head", config->rotary_dim && config->rotary_dim < config->head_dim },
+        { "RoPE scaling other than Llama 3's",
+          config->rope_kind == MUC_ROPE_LINEAR || config->rope_kind == MUC_ROPE_YARN },
+        { "norms of all heads together", config->whole_norm },
+        { "norms of what layers add", config->output_norms || config->no_input_norms },
+        { "attention and FFN side by side", config->parallel },
+        { "layers that are run twice", config->layers_twice },
+        { "factors", config->embedding_factor > 0 || config->residual_factor > 0 ||
+                         config->logit_factor > 0 || config->attention_factor > 0 },
+        { "soft caps", config->attention_cap > 0 || config->logit_cap > 0 },
+        { "biases of gates", is_gated && config->ffn_bias },
+        { "another activation", is_gated ? strcmp(config->activation, "silu") != 0
+                                         : strcmp(config->activation, "gelu") != 0 &&
+                                               strcmp(config->activation, "gelu_new") != 0 },
+        { "LayerNorm and RoPE together",
+          config->norm == MUC_NORM_LAYER && config->position == MUC_POSITION_ROPE },
+        { "tensors in an order of its own",
+          config->family == MUC_FAMILY_GEMMA || config->family == MUC_FAMILY_GPTNEO },
+    };
+
+    for (size_t i = 0; i < MUC_COUNT(traits); i++)
+        if (traits[i].is)
+            return traits[i].name;
+    return NULL;
 }
 
 muc_llama_tensor muc_llama_tensor_of(const muc_model_config *config, unsigned id)
@@ -205,11 +263,40 @@ static muc_status check_sizes(muc_context *ctx, const muc_checkpoint *checkpoint
                     config->kv_heads);
     if (config->position == MUC_POSITION_ROPE && config->head_dim % 2 != 0)
         return FAIL(MUC_MALFORMED, "head_dim, %u, is odd", config->head_dim);
+    if (config->rotary_dim > config->head_dim || config->rotary_dim % 2 != 0)
+        return FAIL(MUC_MALFORMED, "RoPE turns %u columns of a head's %u, expected an even number",
+                    config->rotary_dim, config->head_dim);
     if (2 * kv_dim * config->layers > max_kv_elements / config->context)
         return FAIL(MUC_UNSUPPORTED,
                     "a cache of %u layers, %llu elements and %u positions is "
                     "beyond any machine",
                     config->layers, (unsigned long long)kv_dim, config->context);
+    return MUC_OK;
+}
+
+static muc_status check_rope(muc_context *ctx, const muc_checkpoint *checkpoint)
+{
+    const muc_model_config *config = &checkpoint->config;
+    bool ramp = config->rope_kind == MUC_ROPE_LLAMA3 || config->rope_kind == MUC_ROPE_YARN;
+
+    if (config->rope_kind == MUC_ROPE_PLAIN)
+        return MUC_OK;
+    if (!(config->rope_factor >= 1 && config->rope_factor <= 1e6))
+        return FAIL(MUC_MALFORMED, "RoPE scaling by a factor of %g, expected 1 to 1000000",
+                    config->rope_factor);
+    if (ramp &&
+        !(config->rope_low_factor > 0 && config->rope_high_factor > config->rope_low_factor &&
+          config->rope_high_factor <= 1e6 && config->rope_original_context > 0))
+        return FAIL(MUC_MALFORMED,
+                    "RoPE scaling with a ramp from %g to %g turns in an original context of %u, "
+                    "expected an ascending one",
+                    config->rope_low_factor, config->rope_high_factor,
+                    config->rope_original_context);
+    if (config->rope_kind == MUC_ROPE_YARN &&
+        !(config->rope_magnitude > 0 && config->rope_magnitude <= 1e3))
+        return FAIL(MUC_MALFORMED,
+                    "RoPE scaling with an attention factor of %g, expected 0 to 1000",
+                    config->rope_magnitude);
     return MUC_OK;
 }
 
@@ -224,15 +311,14 @@ static muc_status check_numbers(muc_context *ctx, const muc_checkpoint *checkpoi
     if (config->position == MUC_POSITION_ROPE &&
         !(config->rope_theta >= 1 && config->rope_theta <= 1e15))
         return FAIL(MUC_MALFORMED, "RoPE theta is %g, expected 1 to 1e15", config->rope_theta);
-    if (config->rope_kind == MUC_ROPE_LLAMA3 &&
-        !(config->rope_factor >= 1 && config->rope_factor <= 1e6 && config->rope_low_factor > 0 &&
-          config->rope_high_factor > config->rope_low_factor && config->rope_high_factor <= 1e6 &&
-          config->rope_original_context > 0))
-        return FAIL(MUC_MALFORMED,
-                    "llama3 RoPE scaling: factor %g, low %g, high %g, original "
-                    "context %u",
-                    config->rope_factor, config->rope_low_factor, config->rope_high_factor,
-                    config->rope_original_context);
+    MUC_TRY(check_rope(ctx, checkpoint));
+    for (size_t i = 0; i < MUC_COUNT(reals); i++) {
+        double value;
+
+        memcpy(&value, (const char *)config + reals[i].field, sizeof(value));
+        if (!(value >= 0 && value <= 1e6))
+            return FAIL(MUC_MALFORMED, "the %s is %g, expected 0 to 1000000", reals[i].name, value);
+    }
     if (config->has_bos && config->bos >= config->vocabulary)
         return FAIL(MUC_MALFORMED, "BOS is token %u of a vocabulary of %u", config->bos,
                     config->vocabulary);

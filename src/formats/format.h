@@ -62,8 +62,7 @@ muc_status muc_checkpoint_add(muc_context *ctx, muc_checkpoint *checkpoint,
 /* Fills elements and bytes from dtype and dims, or fails naming the tensor. */
 muc_status muc_tensor_measure(muc_context *ctx, muc_tensor_view *view);
 
-/* family, and what it decides: kinds of norms, positions and FFNs, biases, a head that is tied
- * unless a file says otherwise. */
+/* Makes config the row of families.def: what the family decides; all else is 0. */
 void muc_config_set_family(muc_model_config *config, muc_family family);
 
 /* Holds every number of config against its limits. muc_checkpoint_finish does it too; a reader

@@ -142,15 +142,15 @@ static muc_status expect_positions(const muc_rule *r, uint32_t i)
 
 muc_status muc_shape_rope(const muc_rule *r)
 {
-    const muc_tensor *x = muc_rule_input(r, 0);
-    uint64_t columns;
-    uint32_t half;
+    const muc_tensor *x = muc_rule_input(r, 0), *cosines = muc_rule_input(r, 1);
+    uint64_t columns, half;
 
     MUC_TRY(head_columns(r, MUC_KEY_HEADS, &columns));
     MUC_TRY(expect_rows(r, 0, columns));
-    half = (uint32_t)muc_node_integer(r->node, MUC_KEY_HEAD_DIM) / 2;
-    if (muc_node_integer(r->node, MUC_KEY_HEAD_DIM) % 2 != 0)
-        return muc_rule_fail(r, "expected an even head_dim");
+    MUC_TRY(expect_rows(r, 1, 0));
+    half = muc_expr_get(r->graph->pool, cosines->dims[1])->immediate;
+    if (half == 0 || 2 * half > (uint64_t)muc_node_integer(r->node, MUC_KEY_HEAD_DIM))
+        return muc_rule_unexpected(r, 1, "f32 [rows, up to half of head_dim]");
     for (uint32_t i = 1; i <= 2; i++) {
         MUC_TRY(expect_rows(r, i, half));
         MUC_TRY(expect_positions(r, i));
@@ -182,6 +182,9 @@ muc_status muc_shape_attention(const muc_rule *r)
     MUC_TRY(head_columns(r, MUC_KEY_KV_HEADS, &kv_columns));
     if (columns % kv_columns != 0)
         return muc_rule_fail(r, "expected kv_heads that divide heads");
+    if (muc_node_integer_or(r->node, MUC_KEY_SEEN, 1) < 1 ||
+        !(muc_node_real_or(r->node, MUC_KEY_CAP, 1) > 0))
+        return muc_rule_fail(r, "expected at least one position seen, and a cap above 0");
     MUC_TRY(expect_rows(r, 0, columns));
     for (uint32_t i = 1; i <= 2; i++) {
         MUC_TRY(expect_rows(r, i, kv_columns));

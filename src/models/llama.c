@@ -16,14 +16,23 @@ typedef struct builder {
     bool level;             /* layers differ and must not */
     bool shapes;            /* no data */
     muc_graph *graph;
-    uint32_t context, layer;
+    uint32_t context;
+    uint32_t layer; /* whose weights */
+    uint32_t place; /* of the layer among all that are run */
     muc_expr pos, m;
-    uint32_t cosines, sines; /* tensors */
+    uint32_t cosines[2], sines[2]; /* tensors, of global and of local angles */
 } builder;
+
+static muc_layer_view view_of(const builder *b)
+{
+    const muc_layer_view everything = { 0 };
+
+    return b->config->layer_views ? b->config->layer_views[b->layer] : everything;
+}
 
 static muc_status name_of(builder *b, const char *stage, const char **out)
 {
-    return muc_arena_format(b->ctx, &b->graph->arena, out, "layers.%u.%s", b->layer, stage);
+    return muc_arena_format(b->ctx, &b->graph->arena, out, "layers.%u.%s", b->place, stage);
 }
 
 /* A tensor of the greatest layer's size, zeros where the layer has nothing. What is added
@@ -169,6 +178,27 @@ static muc_status norm(builder *b, const char *name, uint32_t x, unsigned row, u
     return node(b, MUC_OP_RMSNORM, name, inputs, 2, attributes, group ? 2 : 1, out);
 }
 
+/* a factor of 0 is none, and 1 changes nothing */
+static bool is_factor(double factor)
+{
+    return factor > 0 && (factor < 1 || factor > 1);
+}
+
+/* x times a number */
+static muc_status scale(builder *b, const char *name, uint32_t x, double factor, uint32_t *out)
+{
+    muc_tensor tensor = { .kind = MUC_TENSOR_CONST, .dtype = MUC_F32, .bytes = sizeof(float) };
+    uint32_t inputs[2] = { x };
+    float *value;
+
+    MUC_TRY(muc_arena_format(b->ctx, &b->graph->arena, &tensor.name, "%s.factor", name));
+    MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, 1, &value));
+    *value = (float)factor;
+    tensor.data = (const uint8_t *)value;
+    MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tensor, &inputs[1]));
+    return node(b, MUC_OP_MUL, name, inputs, 2, NULL, 0, out);
+}
+
 static muc_status stage_norm(builder *b, const char *stage, uint32_t x, unsigned row,
                              unsigned bias_row, uint32_t group, uint32_t *out)
 {
@@ -185,7 +215,8 @@ static muc_status rope(builder *b, const char *stage, uint32_t x, uint32_t heads
         { .key = MUC_KEY_HEAD_DIM, .value.integer = b->config->head_dim },
         { .key = MUC_KEY_POSITION, .value.expr = b->pos },
     };
-    const uint32_t inputs[] = { x, b->cosines, b->sines };
+    bool local = view_of(b).angles == MUC_ANGLES_LOCAL;
+    const uint32_t inputs[] = { x, b->cosines[local], b->sines[local] };
     const char *name;
 
     MUC_TRY(name_of(b, stage, &name));
@@ -204,89 +235,156 @@ static muc_status cache(builder *b, const char *stage, uint32_t *out)
 
 static muc_status attend(builder *b, uint32_t q, uint32_t k, uint32_t v, uint32_t *out)
 {
-    const muc_attribute attributes[] = {
+    double factor = b->config->attention_factor, cap = b->config->attention_cap;
+    uint32_t window = view_of(b).window, count = 5;
+    muc_attribute attributes[7] = {
         { .key = MUC_KEY_HEADS, .value.integer = b->sizes.heads },
         { .key = MUC_KEY_KV_HEADS, .value.integer = b->sizes.kv_heads },
         { .key = MUC_KEY_HEAD_DIM, .value.integer = b->config->head_dim },
-        { .key = MUC_KEY_SCALE, .value.real = 1 / sqrt((double)b->config->head_dim) },
+        { .key = MUC_KEY_SCALE,
+          .value.real = factor > 0 ? factor : 1 / sqrt((double)b->config->head_dim) },
         { .key = MUC_KEY_POSITION, .value.expr = b->pos },
     };
     uint32_t inputs[5] = { q, k, v };
     const char *name;
 
+    if (window > 0 && window < b->context) /* a longer one hides nothing */
+        attributes[count++] = (muc_attribute){ .key = MUC_KEY_SEEN, .value.integer = window };
+    if (cap > 0)
+        attributes[count++] = (muc_attribute){ .key = MUC_KEY_CAP, .value.real = cap };
     MUC_TRY(name_of(b, "attention", &name));
     MUC_TRY(cache(b, "k_cache", &inputs[3]));
     MUC_TRY(cache(b, "v_cache", &inputs[4]));
-    return node(b, MUC_OP_ATTENTION, name, inputs, 5, attributes, MUC_COUNT(attributes), out);
+    return node(b, MUC_OP_ATTENTION, name, inputs, 5, attributes, count, out);
 }
 
-/* x + O(attention(norm x)) */
+/* q or k, normalised and turned as the family does it */
+static muc_status prepare_heads(builder *b, const char *norm_stage, const char *rope_stage,
+                                unsigned row, uint32_t heads, uint32_t *x)
+{
+    const muc_model_config *c = &b->sizes;
+
+    if (c->whole_norm)
+        MUC_TRY(stage_norm(b, norm_stage, *x, row, 0, 0, x));
+    else if (c->head_norm)
+        MUC_TRY(stage_norm(b, norm_stage, *x, row, 0, c->head_dim, x));
+    if (c->position != MUC_POSITION_ROPE || view_of(b).angles == MUC_ANGLES_NONE)
+        return MUC_OK;
+    return rope(b, rope_stage, *x, heads, x);
+}
+
+/* the norm before attention or the FFN, if the family has one */
+static muc_status input_norm(builder *b, const char *stage, uint32_t x, unsigned row,
+                             unsigned bias_row, uint32_t *out)
+{
+    *out = x;
+    return b->config->no_input_norms ? MUC_OK : stage_norm(b, stage, x, row, bias_row, 0, out);
+}
+
+/* what attention or the FFN gives, as it is added to x */
+static muc_status contribution(builder *b, const char *norm_stage, const char *scale_stage,
+                               unsigned row, uint32_t *y)
+{
+    double factor = b->config->residual_factor;
+    const char *name;
+
+    if (b->config->output_norms)
+        MUC_TRY(stage_norm(b, norm_stage, *y, row, 0, 0, y));
+    if (!is_factor(factor))
+        return MUC_OK;
+    MUC_TRY(name_of(b, scale_stage, &name));
+    return scale(b, name, *y, factor, y);
+}
+
+/* O(attention(norm x)) */
 static muc_status attention_block(builder *b, uint32_t x, uint32_t *out)
 {
     const muc_model_config *c = &b->sizes;
     uint32_t normed, q, k, v, y;
 
-    MUC_TRY(stage_norm(b, "attention_norm", x, MUC_LLAMA_INPUT_NORM, MUC_LLAMA_INPUT_NORM_BIAS, 0,
+    MUC_TRY(input_norm(b, "attention_norm", x, MUC_LLAMA_INPUT_NORM, MUC_LLAMA_INPUT_NORM_BIAS,
                        &normed));
     MUC_TRY(linear(b, "q", normed, MUC_LLAMA_Q, c->qkv_bias ? MUC_LLAMA_Q_BIAS : 0, &q));
     MUC_TRY(linear(b, "k", normed, MUC_LLAMA_K, c->qkv_bias ? MUC_LLAMA_K_BIAS : 0, &k));
     MUC_TRY(linear(b, "v", normed, MUC_LLAMA_V, c->qkv_bias ? MUC_LLAMA_V_BIAS : 0, &v));
-    if (c->head_norm) {
-        MUC_TRY(stage_norm(b, "q_norm", q, MUC_LLAMA_Q_NORM, 0, c->head_dim, &q));
-        MUC_TRY(stage_norm(b, "k_norm", k, MUC_LLAMA_K_NORM, 0, c->head_dim, &k));
-    }
-    if (c->position == MUC_POSITION_ROPE) {
-        MUC_TRY(rope(b, "q_rope", q, c->heads, &q));
-        MUC_TRY(rope(b, "k_rope", k, c->kv_heads, &k));
-    }
+    MUC_TRY(prepare_heads(b, "q_norm", "q_rope", MUC_LLAMA_Q_NORM, c->heads, &q));
+    MUC_TRY(prepare_heads(b, "k_norm", "k_rope", MUC_LLAMA_K_NORM, c->kv_heads, &k));
     MUC_TRY(attend(b, q, k, v, &y));
-    MUC_TRY(linear(b, "o", y, MUC_LLAMA_O, c->output_bias ? MUC_LLAMA_O_BIAS : 0, &y));
-    return combine(b, MUC_OP_ADD, "attention_residual", x, y, out);
+    MUC_TRY(linear(b, "o", y, MUC_LLAMA_O, c->output_bias ? MUC_LLAMA_O_BIAS : 0, out));
+    return contribution(b, "attention_output_norm", "attention_scaled",
+                        MUC_LLAMA_ATTENTION_OUTPUT_NORM, out);
 }
 
-static muc_status gelu(builder *b, uint32_t x, uint32_t *out)
+static muc_status activate(builder *b, uint32_t x, uint32_t *out)
 {
+    static const struct {
+        const char *activation, *stage;
+        muc_op op;
+        bool by_tanh;
+    } known[] = {
+        { "silu", "silu", MUC_OP_SILU, false },
+        { "gelu", "gelu", MUC_OP_GELU, false },
+        { "gelu_new", "gelu", MUC_OP_GELU, true },
+        { "relu", "relu", MUC_OP_RELU, false },
+    };
     const muc_attribute mode = { .key = MUC_KEY_MODE, .value.integer = MUC_WORD_TANH };
-    bool by_tanh = strcmp(b->config->activation, "gelu_new") == 0;
     const char *name;
 
-    MUC_TRY(name_of(b, "gelu", &name));
-    return node(b, MUC_OP_GELU, name, &x, 1, &mode, by_tanh, out);
+    for (size_t i = 0; i < MUC_COUNT(known); i++)
+        if (strcmp(b->config->activation, known[i].activation) == 0) {
+            MUC_TRY(name_of(b, known[i].stage, &name));
+            return node(b, known[i].op, name, &x, 1, &mode, known[i].by_tanh, out);
+        }
+    return muc_fail(b->ctx, MUC_UNSUPPORTED, b->checkpoint->path, MUC_NO_OFFSET,
+                    "activation '%s', expected silu, gelu, gelu_new or relu",
+                    b->config->activation);
 }
 
-/* silu(gate n) * up n */
+/* activation(gate n) * up n */
 static muc_status gated(builder *b, uint32_t normed, uint32_t *out)
 {
+    bool bias = b->config->ffn_bias;
     uint32_t gate, up;
-    const char *name;
 
-    MUC_TRY(linear(b, "gate", normed, MUC_LLAMA_GATE, 0, &gate));
-    MUC_TRY(linear(b, "up", normed, MUC_LLAMA_UP, 0, &up));
-    MUC_TRY(name_of(b, "silu", &name));
-    MUC_TRY(node(b, MUC_OP_SILU, name, &gate, 1, NULL, 0, &gate));
+    MUC_TRY(linear(b, "gate", normed, MUC_LLAMA_GATE, bias ? MUC_LLAMA_GATE_BIAS : 0, &gate));
+    MUC_TRY(linear(b, "up", normed, MUC_LLAMA_UP, bias ? MUC_LLAMA_UP_BIAS : 0, &up));
+    MUC_TRY(activate(b, gate, &gate));
     return combine(b, MUC_OP_MUL, "gated", gate, up, out);
 }
 
-/* x + down(neurons of norm x) */
+/* down(neurons of norm x) */
 static muc_status feed_forward_block(builder *b, uint32_t x, uint32_t *out)
 {
     bool bias = b->config->ffn_bias;
     uint32_t normed, y;
 
-    MUC_TRY(stage_norm(b, "ffn_norm", x, MUC_LLAMA_FFN_NORM, MUC_LLAMA_FFN_NORM_BIAS, 0, &normed));
+    MUC_TRY(input_norm(b, "ffn_norm", x, MUC_LLAMA_FFN_NORM, MUC_LLAMA_FFN_NORM_BIAS, &normed));
     if (b->config->ffn == MUC_FFN_GATED) {
         MUC_TRY(gated(b, normed, &y));
     } else {
         MUC_TRY(linear(b, "up", normed, MUC_LLAMA_UP, bias ? MUC_LLAMA_UP_BIAS : 0, &y));
-        MUC_TRY(gelu(b, y, &y));
+        MUC_TRY(activate(b, y, &y));
     }
-    MUC_TRY(linear(b, "down", y, MUC_LLAMA_DOWN, bias ? MUC_LLAMA_DOWN_BIAS : 0, &y));
-    return combine(b, MUC_OP_ADD, "residual", x, y, out);
+    MUC_TRY(linear(b, "down", y, MUC_LLAMA_DOWN, bias ? MUC_LLAMA_DOWN_BIAS : 0, out));
+    return contribution(b, "ffn_output_norm", "ffn_scaled", MUC_LLAMA_FFN_OUTPUT_NORM, out);
 }
 
-static muc_status rope_tables(builder *b)
+/* x with what attention and FFN add to it */
+static muc_status layer(builder *b, uint32_t x, uint32_t *out)
 {
-    size_t count = (size_t)b->context * (b->config->head_dim / 2);
+    uint32_t attention, middle, neurons;
+
+    MUC_TRY(attention_block(b, x, &attention));
+    MUC_TRY(combine(b, MUC_OP_ADD, "attention_residual", x, attention, &middle));
+    MUC_TRY(feed_forward_block(b, b->config->parallel ? x : middle, &neurons));
+    return combine(b, MUC_OP_ADD, "residual", middle, neurons, out);
+}
+
+/* the tables of global or local angles */
+static muc_status rope_tables(builder *b, bool local)
+{
+    uint32_t half = muc_llama_rotary(b->config) / 2;
+    size_t count = (size_t)b->context * half;
     muc_tensor tensor = { .kind = MUC_TENSOR_CONST, .dtype = MUC_F32, .rank = 2 };
     float *tables[2] = { NULL, NULL };
 
@@ -298,14 +396,32 @@ static muc_status rope_tables(builder *b)
     for (unsigned i = 0; i < 2 && !b->shapes; i++)
         MUC_TRY(MUC_ARENA_NEW(b->ctx, &b->graph->arena, count, &tables[i]));
     if (!b->shapes)
-        MUC_TRY(muc_llama_rope(b->ctx, b->config, b->context, tables[0], tables[1]));
+        MUC_TRY(muc_llama_rope(b->ctx, b->config, local, b->context, tables[0], tables[1]));
     tensor.dims[0] = muc_expr_const(b->graph->pool, b->context);
-    tensor.dims[1] = muc_expr_const(b->graph->pool, b->config->head_dim / 2);
+    tensor.dims[1] = muc_expr_const(b->graph->pool, half);
     tensor.bytes = count * sizeof(float);
     for (unsigned i = 0; i < 2; i++) {
-        tensor.name = i ? "rope.sin" : "rope.cos";
+        static const char *const names[2][2] = { { "rope.cos", "rope.sin" },
+                                                 { "rope.local.cos", "rope.local.sin" } };
+
+        tensor.name = names[local][i];
         tensor.data = (const uint8_t *)tables[i];
-        MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tensor, i ? &b->sines : &b->cosines));
+        MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tensor,
+                                     i ? &b->sines[local] : &b->cosines[local]));
+    }
+    return MUC_OK;
+}
+
+/* those that a layer asks for */
+static muc_status add_rope_tables(builder *b)
+{
+    for (unsigned angles = MUC_ANGLES_GLOBAL; angles <= MUC_ANGLES_LOCAL; angles++) {
+        bool used = false;
+
+        for (b->layer = 0; b->layer < b->config->layers; b->layer++)
+            used = used || view_of(b).angles == angles;
+        if (used)
+            MUC_TRY(rope_tables(b, angles == MUC_ANGLES_LOCAL));
     }
     return MUC_OK;
 }
@@ -340,8 +456,10 @@ static muc_status embed(builder *b, uint32_t tokens, uint32_t *out)
 
     MUC_TRY(weight(b, MUC_LLAMA_EMBED, &inputs[1]));
     MUC_TRY(node(b, MUC_OP_EMBED, "embed", inputs, 2, NULL, 0, out));
+    if (is_factor(b->config->embedding_factor))
+        MUC_TRY(scale(b, "embed_scaled", *out, b->config->embedding_factor, out));
     if (b->config->position == MUC_POSITION_ROPE)
-        return rope_tables(b);
+        return add_rope_tables(b);
     sum[0] = *out;
     MUC_TRY(positions(b, &inputs[0]));
     MUC_TRY(weight(b, MUC_LLAMA_POSITIONS, &inputs[1]));
@@ -365,11 +483,31 @@ static muc_status take_last(builder *b, uint32_t x, uint32_t *out)
     return node(b, MUC_OP_SLICE, "last", &x, 1, attributes, MUC_COUNT(attributes), out);
 }
 
+/* the logits: cap * tanh(factor * (w x) / cap); the last node is "head", whatever it is */
+static muc_status head(builder *b, uint32_t x, uint32_t *out)
+{
+    double factor = b->config->logit_factor, cap = b->config->logit_cap;
+    uint32_t inputs[2];
+
+    MUC_TRY(
+        norm(b, "final_norm", x, MUC_LLAMA_FINAL_NORM, MUC_LLAMA_FINAL_NORM_BIAS, 0, &inputs[0]));
+    MUC_TRY(weight(b, b->config->tied ? MUC_LLAMA_EMBED : MUC_LLAMA_HEAD, &inputs[1]));
+    MUC_TRY(node(b, MUC_OP_LINEAR, is_factor(factor) || cap > 0 ? "head.product" : "head", inputs,
+                 2, NULL, 0, out));
+    if (is_factor(factor))
+        MUC_TRY(scale(b, cap > 0 ? "head.scaled" : "head", *out, factor, out));
+    if (!(cap > 0))
+        return MUC_OK;
+    MUC_TRY(scale(b, "head.uncapped", *out, 1 / cap, out));
+    MUC_TRY(node(b, MUC_OP_TANH, "head.tanh", out, 1, NULL, 0, out));
+    return scale(b, "head", *out, cap, out);
+}
+
 static muc_status build(builder *b, const muc_llama_options *options, uint32_t max_tokens)
 {
     muc_expr_pool *pool = b->graph->pool;
     muc_tensor tokens = { .name = "tokens", .kind = MUC_TENSOR_INPUT, .dtype = MUC_I32, .rank = 1 };
-    uint32_t head[2], x;
+    uint32_t x, times = b->config->layers_twice ? 2 : 1;
 
     b->pos = muc_expr_new_input(pool, "pos", 0, b->context - 1, 1);
     b->m = muc_expr_new_input(pool, "m", 1, max_tokens, 1);
@@ -377,16 +515,14 @@ static muc_status build(builder *b, const muc_llama_options *options, uint32_t m
     tokens.dims[0] = b->m;
     MUC_TRY(muc_graph_add_tensor(b->ctx, b->graph, &tokens, &x));
     MUC_TRY(embed(b, x, &x));
-    for (b->layer = 0; b->layer < b->config->layers; b->layer++) {
+    for (; b->place < b->config->layers * times; b->place++) {
+        b->layer = b->place / times;
         b->sizes = b->level ? *b->config : muc_config_of_layer(b->config, b->layer);
-        MUC_TRY(attention_block(b, x, &x));
-        MUC_TRY(feed_forward_block(b, x, &x));
+        MUC_TRY(layer(b, x, &x));
     }
     if (options->last_only)
         MUC_TRY(take_last(b, x, &x));
-    MUC_TRY(norm(b, "final_norm", x, MUC_LLAMA_FINAL_NORM, MUC_LLAMA_FINAL_NORM_BIAS, 0, &head[0]));
-    MUC_TRY(weight(b, b->config->tied ? MUC_LLAMA_EMBED : MUC_LLAMA_HEAD, &head[1]));
-    MUC_TRY(node(b, MUC_OP_LINEAR, "head", head, 2, NULL, 0, &x));
+    MUC_TRY(head(b, x, &x));
     MUC_TRY(muc_graph_add_output(b->ctx, b->graph, x));
     return muc_graph_verify(b->ctx, b->graph);
 }
@@ -406,9 +542,6 @@ muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,
         return muc_fail(ctx, MUC_USAGE, checkpoint->path, MUC_NO_OFFSET,
                         "a context of %u, but the model was made for %u", b.context,
                         config->context);
-    if (strcmp(config->activation, "silu") != 0 && config->ffn == MUC_FFN_GATED)
-        return muc_fail(ctx, MUC_UNSUPPORTED, checkpoint->path, MUC_NO_OFFSET,
-                        "activation '%s', expected 'silu'", config->activation);
     MUC_TRY(muc_graph_new(ctx, "llama", &b.graph));
     status = build(&b, options, max_tokens < b.context ? max_tokens : b.context);
     if (status == MUC_OK)

@@ -1,4 +1,4 @@
-/* llama.h - the Llama family as a graph: Llama, Mistral, MobileLLM, SmolLM, Qwen2, Qwen3. */
+/* llama.h - decoders as a graph: Llama and the families of formats/families.def. */
 #ifndef MUC_LLAMA_H
 #define MUC_LLAMA_H
 
@@ -20,19 +20,23 @@ typedef struct muc_llama_options {
  * 0..context-1, m in 1..max_tokens, pos + m at most context. Tensor input: tokens, i32 [m]. Output:
  * head, f32 [m, vocabulary] ([1, vocabulary] if last_only), the logits.
  *
- * Nodes: embed; for each layer N layers.N.attention_norm, .q, .k, .v, (.q_norm, .k_norm,)
- * .q_rope, .k_rope, .attention, .o, .attention_residual, .ffn_norm, .gate, .up, .silu, .gated,
- * .down, .residual; (last,) final_norm, head. States: layers.N.k_cache, .v_cache, f32 [context,
- * kv_heads * head_dim], by the layer's own numbers where layers differ. Constants: the checkpoint's
- * names, rope.cos and rope.sin.
+ * Nodes of a Llama: embed; for each layer N layers.N.attention_norm, .q, .k, .v, (.q_norm,
+ * .k_norm,) .q_rope, .k_rope, .attention, .o, .attention_residual, .ffn_norm, .gate, .up, .silu,
+ * .gated, .down, .residual; (last,) final_norm, head. Other families leave out some and add others,
+ * as .attention_output_norm or head.product, but the last is always head. States: layers.N.k_cache,
+ * .v_cache, f32 [context, kv_heads * head_dim], by the layer's own numbers where layers differ.
+ * Constants: the checkpoint's names, rope.cos and rope.sin, and rope.local.cos and rope.local.sin
+ * where layers ask for them.
  *
  * Fails with MUC_UNSUPPORTED where the configuration asks for what no node does. */
 muc_status muc_llama_build(muc_context *ctx, const muc_checkpoint *checkpoint,
                            const muc_llama_options *options, muc_graph **out);
 
-/* cos and sin [context][head_dim / 2] of the rotation at each position: computed in double, each
- * value rounded once. */
-muc_status muc_llama_rope(muc_context *ctx, const muc_model_config *config, uint32_t context,
-                          float *cosines, float *sines);
+/* Columns of a head that turn: rotary_dim, or all of them. */
+uint32_t muc_llama_rotary(const muc_model_config *config);
+/* cos and sin [context][muc_llama_rotary() / 2] of the rotation at each position, by global or
+ * local angles: computed in double, each value rounded once. */
+muc_status muc_llama_rope(muc_context *ctx, const muc_model_config *config, bool local,
+                          uint32_t context, float *cosines, float *sines);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "formats/hf/gpt2.h"
+#include "formats/hf/hf_tensors.h"
 #include "formats/hf/save_checkpoint.h"
 
 muc_status muc_train_import(muc_context *ctx, const muc_train_shape *shape,

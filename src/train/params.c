@@ -113,8 +113,13 @@ muc_status muc_train_shape_make(muc_context *ctx, const muc_model_config *config
                                 const uint32_t *ffn_dims, muc_train_shape *out)
 {
     muc_train_shape shape = { .config = *config };
-    muc_status status = make(ctx, heads, kv_heads, ffn_dims, &shape);
+    const char *particular = muc_config_particular(config);
+    muc_status status;
 
+    if (particular)
+        return muc_fail(ctx, MUC_UNSUPPORTED, config->architecture, MUC_NO_OFFSET,
+                        "it has %s: training takes what is made like Llama or GPT-2", particular);
+    status = make(ctx, heads, kv_heads, ffn_dims, &shape);
     if (status == MUC_OK)
         *out = shape;
     else

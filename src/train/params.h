@@ -36,8 +36,8 @@ typedef struct muc_train_shape {
     muc_train_tensor *tensors; /* in the order of the buffer: tables, layer by layer, the rest */
 } muc_train_shape;
 
-/* Lays the tensors out. heads, kv_heads, ffn_dims: of each layer, or NULL for config's, which may
- * differ from layer to layer too. */
+/* Lays the tensors out; a model with what muc_config_particular names is refused. heads, kv_heads,
+ * ffn_dims: of each layer, or NULL for config's, which may differ from layer to layer too. */
 muc_status muc_train_shape_make(muc_context *ctx, const muc_model_config *config,
                                 const uint32_t *heads, const uint32_t *kv_heads,
                                 const uint32_t *ffn_dims, muc_train_shape *out);

@@ -78,7 +78,8 @@ static muc_status make(muc_train_pass *pass)
     if (config->position == MUC_POSITION_ROPE) {
         MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, table, &pass->cosines));
         MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, table, &pass->sines));
-        MUC_TRY(muc_llama_rope(pass->ctx, config, config->context, pass->cosines, pass->sines));
+        MUC_TRY(
+            muc_llama_rope(pass->ctx, config, false, config->context, pass->cosines, pass->sines));
     }
     MUC_TRY(MUC_ARENA_NEW(pass->ctx, &pass->arena, config->layers, &pass->kept));
     for (uint32_t i = 0; i < config->layers; i++) {

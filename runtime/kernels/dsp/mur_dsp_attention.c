@@ -83,6 +83,20 @@ static float score(const mur_attention_q8 *op, const int16_t *keys, const float 
     return most;
 }
 
+/* Scores that a cap bounds, and those before the first that is seen, which are to weigh nothing;
+ * returns the greatest of the others. */
+static float limit(float *weights, uint32_t hidden, uint32_t length, float cap)
+{
+    float most = -FLT_MAX;
+
+    mur_cap_scores(weights, length, cap);
+    for (uint32_t t = 0; t < hidden; t++)
+        weights[t] = -FLT_MAX;
+    for (uint32_t t = hidden; t < length; t++)
+        most = weights[t] > most ? weights[t] : most;
+    return most;
+}
+
 /* scores become integers of 15 bits, followed by zeros up to a multiple of STEP; returns the factor
  * that makes their sums real */
 static float soften(const float *scales, uint32_t length, float most, const head_scratch *s)
@@ -136,16 +150,21 @@ void mur_dsp_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, 
     s.u = (int16_t *)(void *)(s.weights + op->context);
     s.q = s.u + op->context;
     for (; rows != 0; rows--, pos++, k += kv_columns, v += kv_columns) {
+        uint32_t first = mur_first_seen(op->seen, pos), begin = first / STEP * STEP;
+        uint32_t length = pos + 1 - begin;
+
         append_keys(op, pos, k, keys, key_scales, s.q);
         append_values(op, pos, v, values, value_scales, s.q);
         for (uint32_t h = 0; h < op->heads; h++, q += op->width, out += op->width) {
             size_t at = (size_t)(h / group) * op->context;
             float scale = mur_dsp_quantize_one(q, op->width, s.q), most, factor;
 
-            most = score(op, (const int16_t *)keys + at / 2 * op->width, key_scales + at, pos + 1,
-                         scale * op->scale, &s);
-            factor = soften(value_scales + at, pos + 1, most, &s);
-            mix(op, (const int16_t *)values + at / 2 * op->width, pos + 1, factor, s.u, out);
+            most = score(op, (const int16_t *)keys + (at + begin) / 2 * op->width,
+                         key_scales + at + begin, length, scale * op->scale, &s);
+            if (first != begin || op->cap > 0)
+                most = limit(s.weights, first - begin, length, op->cap);
+            factor = soften(value_scales + at + begin, length, most, &s);
+            mix(op, (const int16_t *)values + at / 2 * op->width + begin, length, factor, s.u, out);
         }
     }
 }

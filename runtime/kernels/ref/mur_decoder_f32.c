@@ -81,9 +81,9 @@ void mur_layer_norm_f32(const float *gain, const float *bias, float epsilon, uin
 }
 
 void mur_rope_f32(const float *cosines, const float *sines, uint32_t pos, uint32_t rows,
-                  uint32_t heads, uint32_t width, const float *x, float *y)
+                  uint32_t heads, uint32_t width, uint32_t turned, const float *x, float *y)
 {
-    uint32_t half = width / 2;
+    uint32_t half = turned / 2;
 
     cosines += pos * half;
     sines += pos * half;
@@ -95,6 +95,8 @@ void mur_rope_f32(const float *cosines, const float *sines, uint32_t pos, uint32
                 y[i] = a * cosines[i] - b * sines[i];
                 y[half + i] = b * cosines[i] + a * sines[i];
             }
+            for (uint32_t i = turned; i < width; i++)
+                y[i] = x[i];
         }
     }
 }

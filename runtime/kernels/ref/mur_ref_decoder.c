@@ -144,16 +144,19 @@ void mur_ref_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, 
     s.u = (int16_t *)(void *)(s.sums + op->width);
     s.q = (int8_t *)(void *)(s.u + op->context);
     for (; rows != 0; rows--, pos++, k += kv_columns, v += kv_columns) {
+        uint32_t first = mur_first_seen(op->seen, pos), length = pos + 1 - first;
+
         append(op, pos, k, keys, key_scales);
         append(op, pos, v, values, value_scales);
         for (uint32_t h = 0; h < op->heads; h++, q += op->width, out += op->width) {
-            size_t at = (size_t)(h / group) * op->context;
+            size_t at = (size_t)(h / group) * op->context + first;
             float scale = quantize(q, op->width, s.q);
 
-            score(op, (const int8_t *)keys + at * op->width, key_scales + at, pos + 1,
+            score(op, (const int8_t *)keys + at * op->width, key_scales + at, length,
                   scale * op->scale, &s);
-            mix(op, (const int8_t *)values + at * op->width, pos + 1,
-                soften(value_scales + at, pos + 1, &s), &s, out);
+            mur_cap_scores(s.weights, length, op->cap);
+            mix(op, (const int8_t *)values + at * op->width, length,
+                soften(value_scales + at, length, &s), &s, out);
         }
     }
 }

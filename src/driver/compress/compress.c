@@ -97,10 +97,17 @@ static muc_status measure(compress_job *job, const char *name, const muc_model *
 static muc_status check_model(const compress_job *job)
 {
     const muc_model *model = job->model;
+    const char *particular;
 
     if (model->kind != MUC_MODEL_CHECKPOINT)
         return muc_fail(job->ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "compress takes checkpoints of language models");
+    particular = muc_config_particular(&model->checkpoint.config);
+    if (particular)
+        return muc_fail(job->ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                        "a %s with %s: compress writes what is made like Llama or GPT-2; muc "
+                        "compile quantizes it",
+                        model->checkpoint.config.architecture, particular);
     if (model->checkpoint.weights)
         return muc_fail(job->ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "its weights are %s already", model->checkpoint.weights);

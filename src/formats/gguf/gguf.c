@@ -12,12 +12,12 @@ enum { KEY_BYTES = 128, LAYER_DIGITS = 5 };
 typedef struct architecture {
     const char *name;
     muc_family family;
-    bool interleaved, qkv_bias, head_norm;
+    bool interleaved, qkv_bias;
 } architecture;
 
 static const architecture architectures[] = {
-#define MUC_GGUF_ARCHITECTURE(name, family, interleaved, qkv_bias, head_norm) \
-    { name, MUC_FAMILY_##family, interleaved, qkv_bias, head_norm },
+#define MUC_GGUF_ARCHITECTURE(name, family, interleaved, qkv_bias) \
+    { name, MUC_FAMILY_##family, interleaved, qkv_bias },
 #include "formats/gguf/gguf_types.def"
 #undef MUC_GGUF_ARCHITECTURE
 };
@@ -56,10 +56,9 @@ static muc_status find_architecture(reader *r)
         return muc_choice_refuse(r->gguf.ctx, &choice, MUC_UNSUPPORTED, r->gguf.bytes.name,
                                  "known architecture");
     }
-    r->config->architecture = r->kind->name;
     muc_config_set_family(r->config, r->kind->family);
+    r->config->architecture = r->kind->name;
     r->config->rope_interleaved = r->kind->interleaved;
-    r->config->head_norm = r->kind->head_norm;
     return MUC_OK;
 }
 
@@ -150,7 +149,6 @@ static muc_status check_features(const reader *r)
     if (window < r->config->context)
         return UNSUPPORTED(r, "a sliding window of %u in a context of %u", window,
                            r->config->context);
-    r->config->activation = r->config->ffn == MUC_FFN_GATED ? "silu" : "gelu_new";
     r->config->qkv_bias = r->kind->qkv_bias || find_tensor(r, "blk.0.attn_q.bias");
     r->config->output_bias =
         r->config->ffn_bias || find_tensor(r, "blk.0.attn_output.bias") != NULL;

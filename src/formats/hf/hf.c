@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "formats/format.h"
 #include "formats/hf/hf_config.h"
-#include "formats/hf/gpt2.h"
+#include "formats/hf/hf_tensors.h"
 #include "formats/hf/hf_lowbit.h"
 #include "formats/hf/safetensors.h"
 
@@ -209,8 +209,7 @@ muc_status muc_hf_read(muc_context *ctx, const muc_source *source, muc_checkpoin
     drop_frequencies(checkpoint);
     if (checkpoint->weights)
         MUC_TRY(muc_hf_unpack(ctx, checkpoint));
-    return checkpoint->config.family == MUC_FAMILY_GPT2 ? muc_hf_gpt2_read(ctx, checkpoint)
-                                                        : MUC_OK;
+    return muc_hf_rename(ctx, checkpoint);
 }
 
 muc_status muc_hf_read_config_file(muc_context *ctx, muc_checkpoint *checkpoint)

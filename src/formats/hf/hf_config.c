@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "formats/format.h"
+#include "formats/hf/hf_layers.h"
 #include "formats/hf/hf_lowbit.h"
 #include "quant/lowbit.h"
 
@@ -19,7 +20,7 @@ typedef struct architecture {
     muc_family family;
     uint32_t default_head_dim;
     bias_rule qkv_bias, output_bias;
-    bool head_norm, sliding_needs_switch;
+    muc_hf_windows windows;
     const muc_hf_keys *keys;
 } architecture;
 
@@ -44,9 +45,47 @@ static const muc_hf_keys keys_GPT2 = {
     .activation = "activation_function",
 };
 
+static const muc_hf_keys keys_GEMMA = {
+    .dim = "hidden_size",
+    .layers = "num_hidden_layers",
+    .ffn_dim = "intermediate_size",
+    .heads = "num_attention_heads",
+    .kv_heads = "num_key_value_heads",
+    .context = "max_position_embeddings",
+    .epsilon = "rms_norm_eps",
+    .activation = "hidden_activation",
+};
+static const muc_hf_keys keys_NEOX = {
+    .dim = "hidden_size",
+    .layers = "num_hidden_layers",
+    .ffn_dim = "intermediate_size",
+    .heads = "num_attention_heads",
+    .context = "max_position_embeddings",
+    .epsilon = "layer_norm_eps",
+    .activation = "hidden_act",
+};
+static const muc_hf_keys keys_GPTNEO = {
+    .dim = "hidden_size",
+    .layers = "num_layers",
+    .ffn_dim = "intermediate_size",
+    .heads = "num_heads",
+    .context = "max_position_embeddings",
+    .epsilon = "layer_norm_epsilon",
+    .activation = "activation_function",
+};
+static const muc_hf_keys keys_OPT = {
+    .dim = "hidden_size",
+    .layers = "num_hidden_layers",
+    .ffn_dim = "ffn_dim",
+    .heads = "num_attention_heads",
+    .context = "max_position_embeddings",
+    .epsilon = "layer_norm_eps",
+    .activation = "activation_function",
+};
+
 static const architecture architectures[] = {
-#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch, keys) \
-    { name, type, MUC_FAMILY_##family, head_dim, qkv, output, norm, needs_switch, &keys_##keys },
+#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, windows, keys) \
+    { name, type, MUC_FAMILY_##family, head_dim, qkv, output, MUC_HF_##windows, &keys_##keys },
 #include "formats/hf/architectures.def"
 #undef MUC_HF_ARCHITECTURE
 };
@@ -118,30 +157,6 @@ static muc_status find_architecture(const reader *r, const architecture **out)
                        name ? name : "not named", type ? type : "not named", known);
 }
 
-static muc_status check_sliding_window(const reader *r, const architecture *kind)
-{
-    const json_t *types = json_object_get(r->root, "layer_types"), *type;
-    uint32_t window;
-    bool on;
-    size_t i;
-
-    MUC_TRY(read_u32_or(r, r->root, "sliding_window", UINT32_MAX, &window));
-    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "use_sliding_window",
-                             !kind->sliding_needs_switch, &on));
-    if (on && window < r->config->context)
-        return UNSUPPORTED(r, "\"sliding_window\" of %u in a context of %u", window,
-                           r->config->context);
-    json_array_foreach(types, i, type)
-    {
-        const char *text = json_string_value(type);
-
-        if (!text || strcmp(text, "full_attention") != 0)
-            return UNSUPPORTED(r, "layer %zu is of type '%s', not full_attention", i,
-                               text ? text : "unknown");
-    }
-    return MUC_OK;
-}
-
 /* the names of matrices that have int4 where weights are int2 */
 static muc_status read_finer(const reader *r, const json_t *object)
 {
@@ -202,30 +217,29 @@ static muc_status read_quantization(const reader *r)
     return read_finer(r, object);
 }
 
-/* The name that the graph knows it by. */
+/* The name that the graph knows it by; the family's own where the file names none. */
 static muc_status read_activation(const reader *r, const architecture *kind)
 {
     static const struct {
         const char *name, *meaning;
-        bool is_plain; /* of an FFN without gates */
     } known[] = {
-        { "silu", "silu", false },
-        { "gelu_new", "gelu_new", true },
-        { "gelu", "gelu", true },
-        { "gelu_fast", "gelu_new", true },
-        { "gelu_pytorch_tanh", "gelu_new", true },
+        { "silu", "silu" },  { "gelu_new", "gelu_new" },
+        { "gelu", "gelu" },  { "gelu_fast", "gelu_new" },
+        { "swish", "silu" }, { "gelu_pytorch_tanh", "gelu_new" },
+        { "relu", "relu" },
     };
-    bool is_plain = r->config->ffn == MUC_FFN_PLAIN;
     const char *name;
 
     MUC_TRY(muc_json_string_or_null(r->ctx, r->name, r->root, kind->keys->activation, &name));
+    if (!name)
+        return MUC_OK;
     for (size_t i = 0; i < MUC_COUNT(known); i++)
-        if (known[i].is_plain == is_plain && (!name || strcmp(name, known[i].name) == 0)) {
+        if (strcmp(name, known[i].name) == 0) {
             r->config->activation = known[i].meaning;
             return MUC_OK;
         }
-    return UNSUPPORTED(r, "\"%s\" is '%s', expected %s", kind->keys->activation, name,
-                       is_plain ? "gelu_new or gelu" : "silu");
+    return UNSUPPORTED(r, "\"%s\" is '%s', expected silu, gelu, gelu_new or relu",
+                       kind->keys->activation, name);
 }
 
 /* Everything that would need another graph. */
@@ -236,13 +250,16 @@ static muc_status check_features(const reader *r, const architecture *kind)
         const char *key;
         bool is;
     } flags[] = {
-        { "mlp_bias", false },
-        { "layer_sharing", false },
         { "add_cross_attention", false },
         { "scale_attn_by_inverse_layer_idx", false },
         { "scale_attn_weights", true },
+        { "do_layer_norm_before", true },
+        { "_remove_final_layer_norm", false },
+        { "enable_bias", true },
+        { "layer_norm_elementwise_affine", true },
+        { "use_bidirectional_attention", false },
     };
-    double rotary;
+    uint32_t embedding;
 
     for (size_t i = 0; i < MUC_COUNT(counts); i++) {
         uint32_t experts;
@@ -258,55 +275,12 @@ static muc_status check_features(const reader *r, const architecture *kind)
         if (on != flags[i].is)
             return UNSUPPORTED(r, "\"%s\": %s", flags[i].key, on ? "true" : "false");
     }
+    MUC_TRY(read_u32_or(r, r->root, "word_embed_proj_dim", r->config->dim, &embedding));
+    if (embedding != r->config->dim)
+        return UNSUPPORTED(r, "embeddings of %u columns, projected to %u", embedding,
+                           r->config->dim);
     MUC_TRY(read_quantization(r));
-    MUC_TRY(muc_json_double_or(r->ctx, r->name, r->root, "partial_rotary_factor", 1, &rotary));
-    if (rotary < 1 || rotary > 1)
-        return UNSUPPORTED(r, "\"partial_rotary_factor\" of %g", rotary);
-    MUC_TRY(read_activation(r, kind));
-    return check_sliding_window(r, kind);
-}
-
-static muc_status read_llama3_scaling(const reader *r, const json_t *scaling)
-{
-    muc_model_config *config = r->config;
-
-    config->rope_kind = MUC_ROPE_LLAMA3;
-    MUC_TRY(muc_json_double_or(r->ctx, r->name, scaling, "factor", 0, &config->rope_factor));
-    MUC_TRY(muc_json_double_or(r->ctx, r->name, scaling, "low_freq_factor", 0,
-                               &config->rope_low_factor));
-    MUC_TRY(muc_json_double_or(r->ctx, r->name, scaling, "high_freq_factor", 0,
-                               &config->rope_high_factor));
-    return read_u32_or(r, scaling, "original_max_position_embeddings", 0,
-                       &config->rope_original_context);
-}
-
-/* "rope_scaling" beside "rope_theta", or, in younger files, both in "rope_parameters" */
-static muc_status read_rope(const reader *r)
-{
-    const json_t *scaling = json_object_get(r->root, "rope_scaling");
-    const json_t *parameters = json_object_get(r->root, "rope_parameters");
-    const char *type;
-
-    MUC_TRY(
-        muc_json_double_or(r->ctx, r->name, r->root, "rope_theta", 10000, &r->config->rope_theta));
-    if (json_is_object(parameters)) {
-        MUC_TRY(muc_json_double_or(r->ctx, r->name, parameters, "rope_theta", r->config->rope_theta,
-                                   &r->config->rope_theta));
-        scaling = parameters;
-    }
-    if (!scaling || json_is_null(scaling))
-        return MUC_OK;
-    if (!json_is_object(scaling))
-        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
-                        "\"rope_scaling\" is no object");
-    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, scaling, "rope_type", &type));
-    if (!type)
-        MUC_TRY(muc_json_string_or_null(r->ctx, r->name, scaling, "type", &type));
-    if (type && strcmp(type, "default") == 0)
-        return MUC_OK;
-    if (type && strcmp(type, "llama3") == 0)
-        return read_llama3_scaling(r, scaling);
-    return UNSUPPORTED(r, "RoPE scaling of type '%s'", type ? type : "not named");
+    return read_activation(r, kind);
 }
 
 static muc_status read_token(const reader *r, const json_t *value, const char *key, uint32_t *out)
@@ -430,14 +404,18 @@ static muc_status read_sizes(const reader *r, const architecture *kind)
 
 static muc_status read_biases(const reader *r, const architecture *kind)
 {
-    bool bias;
+    bool bias, always = kind->qkv_bias == ALWAYS;
 
-    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "attention_bias", false, &bias));
+    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "attention_bias", always, &bias));
+    if (!bias && always)
+        return UNSUPPORTED(r, "\"attention_bias\": false in a %s", kind->name);
     if (bias && kind->qkv_bias == NEVER)
         return UNSUPPORTED(r, "\"attention_bias\": true in a %s", kind->name);
     r->config->qkv_bias = kind->qkv_bias == ALWAYS || (kind->qkv_bias == CONFIG && bias);
     r->config->output_bias = kind->output_bias == ALWAYS || (kind->output_bias == CONFIG && bias);
-    return MUC_OK;
+    if (r->config->ffn == MUC_FFN_PLAIN)
+        return MUC_OK;
+    return muc_json_bool_or(r->ctx, r->name, r->root, "mlp_bias", false, &r->config->ffn_bias);
 }
 
 static muc_status read_root(reader *r)
@@ -447,15 +425,17 @@ static muc_status read_root(reader *r)
     if (!json_is_object(r->root))
         return muc_fail(r->ctx, MUC_MALFORMED, r->name, 0, "no JSON object");
     MUC_TRY(find_architecture(r, &kind));
-    r->config->architecture = kind->name;
-    r->config->head_norm = kind->head_norm;
-    r->keys = kind->keys;
     muc_config_set_family(r->config, kind->family);
+    r->config->architecture = kind->name;
+    r->keys = kind->keys;
     MUC_TRY(read_sizes(r, kind));
     MUC_TRY(check_features(r, kind));
     MUC_TRY(read_biases(r, kind));
-    if (r->config->position == MUC_POSITION_ROPE)
-        MUC_TRY(read_rope(r));
+    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "use_parallel_residual", r->config->parallel,
+                             &r->config->parallel));
+    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "layer_sharing", false,
+                             &r->config->layers_twice));
+    MUC_TRY(muc_hf_read_layers(r->ctx, r->name, r->root, kind->windows, r->checkpoint));
     MUC_TRY(read_tokens(r));
     return muc_json_bool_or(r->ctx, r->name, r->root, "tie_word_embeddings", r->config->tied,
                             &r->config->tied);

@@ -14,7 +14,7 @@ static const struct row {
     const char *name, *type;
     muc_family family;
 } families[] = {
-#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, norm, needs_switch, keys) \
+#define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, windows, keys) \
     { name, type, MUC_FAMILY_##family },
 #include "formats/hf/architectures.def"
 #undef MUC_HF_ARCHITECTURE

@@ -141,6 +141,8 @@ static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
         return refuse(ctx, graph, node, "normalises whole rows only");
     if (node->op == MUC_OP_SILU && muc_node_attribute(node, MUC_KEY_ALPHA))
         return refuse(ctx, graph, node, "has no alpha");
+    if (muc_node_attribute(node, MUC_KEY_SEEN) || muc_node_attribute(node, MUC_KEY_CAP))
+        return refuse(ctx, graph, node, "has no windows and no caps of scores");
     if (!is_plain(graph, node))
         return refuse(ctx, graph, node, "has rows of f32 and does not broadcast them");
     if (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED)

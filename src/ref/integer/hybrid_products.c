@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "mur_real.h"
 #include "ref/kernels.h"
 
 static const float LEAST = 7.88860905e-31f; /* 2^-100: rows without larger elements are zero */
@@ -135,10 +136,10 @@ typedef struct attention {
     const muc_ref_call *call;
     const int8_t *caches[2]; /* keys and values, [context][kv_columns] */
     const float *scales[2];  /* [context][kv_heads] */
-    size_t position, heads, kv_heads, width, longest;
-    float scale;
-    float *weights; /* [parts][longest] */
-    int8_t *q;      /* [parts][width] */
+    size_t position, heads, kv_heads, width, longest, seen;
+    float scale, cap; /* cap 0: none */
+    float *weights;   /* [parts][longest] */
+    int8_t *q;        /* [parts][width] */
 } attention;
 
 /* e^x for x up to 0: see mur_exp_fast */
@@ -163,13 +164,16 @@ static void attend(const attention *a, size_t part, const float *x, size_t head,
     float *w = a->weights + part * a->longest, most = -INFINITY, sum_p = 0, sum_w = 0, inverse;
     int8_t *q = a->q + part * a->width;
     float factor = quantize(x, a->width, q) * a->scale;
+    size_t first = a->seen <= last ? last + 1 - a->seen : 0;
 
-    for (size_t t = 0; t <= last; t++) {
+    for (size_t t = first; t <= last; t++) {
         w[t] = (float)dot(q, keys + t * columns, a->width) * factor *
                a->scales[0][t * a->kv_heads + kv_head];
+        if (a->cap > 0)
+            w[t] = a->cap * mur_real_tanh(w[t] / a->cap);
         most = w[t] > most ? w[t] : most;
     }
-    for (size_t t = 0; t <= last; t++) {
+    for (size_t t = first; t <= last; t++) {
         float p = power(w[t] - most);
 
         w[t] = p * a->scales[1][t * a->kv_heads + kv_head];
@@ -177,12 +181,12 @@ static void attend(const attention *a, size_t part, const float *x, size_t head,
         sum_w += w[t];
     }
     inverse = sum_w < LEAST ? 0 : 32767 / sum_w;
-    for (size_t t = 0; t <= last; t++)
+    for (size_t t = first; t <= last; t++)
         w[t] = nearest(w[t] * inverse);
     for (size_t i = 0; i < a->width; i++) {
         int32_t sum = 0;
 
-        for (size_t t = 0; t <= last; t++)
+        for (size_t t = first; t <= last; t++)
             sum += (int32_t)w[t] * values[t * columns + i];
         out[i] = (float)sum * (sum_w / (32767 * sum_p));
     }
@@ -220,6 +224,8 @@ muc_status muc_kernel_attention_hybrid(const muc_ref_call *call)
         .kv_heads = (size_t)muc_node_integer(call->node, MUC_KEY_KV_HEADS),
         .width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM),
         .scale = (float)muc_node_real(call->node, MUC_KEY_SCALE),
+        .seen = (size_t)muc_node_integer_or(call->node, MUC_KEY_SEEN, UINT32_MAX),
+        .cap = (float)muc_node_real_or(call->node, MUC_KEY_CAP, 0),
     };
     size_t rows = call->inputs[0]->rows, parts = muc_ref_parts(call->ctx);
     void *room;

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/real.h"
+
 uint32_t muc_ref_position(const muc_ref_call *call)
 {
     uint32_t position = 0;
@@ -127,7 +129,8 @@ muc_status muc_kernel_rmsnorm(const muc_ref_call *call)
 muc_status muc_kernel_rope(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
-    size_t width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM), half = width / 2;
+    size_t width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM);
+    size_t half = call->inputs[1]->columns;
     uint32_t position = muc_ref_position(call);
 
     for (size_t r = 0; r < x->rows; r++) {
@@ -142,6 +145,7 @@ muc_status muc_kernel_rope(const muc_ref_call *call)
                 out[i] = a[i] * cosines[i] - b[i] * sines[i];
                 out[i + half] = b[i] * cosines[i] + a[i] * sines[i];
             }
+            memcpy(out + 2 * half, a + 2 * half, (width - 2 * half) * sizeof(*out));
         }
     }
     return MUC_OK;
@@ -151,20 +155,24 @@ typedef struct attention {
     const muc_ref_call *call;
     const float *keys, *values; /* the caches [context][kv_columns] */
     float *scores;              /* [parts][longest] */
-    size_t position, heads, group, width, kv_columns, longest;
-    float scale;
+    size_t position, heads, group, width, kv_columns, longest, seen;
+    float scale, cap; /* cap 0: none */
 } attention;
 
-/* softmax(q k^T * scale) v for one row and head over length positions; scores: scratch of length */
-static void attend(const attention *a, const float *q, size_t kv_head, size_t length, float *scores,
-                   float *out)
+/* softmax(q k^T * scale) v for one row and head over length positions from first on; scores:
+ * scratch of length */
+static void attend(const attention *a, const float *q, size_t kv_head, size_t first, size_t length,
+                   float *scores, float *out)
 {
-    const float *keys = a->keys + kv_head * a->width, *values = a->values + kv_head * a->width;
+    const float *keys = a->keys + first * a->kv_columns + kv_head * a->width;
+    const float *values = a->values + first * a->kv_columns + kv_head * a->width;
     float most = -INFINITY, sum = 0;
 
     muc_ref_dots(keys, a->kv_columns, length, q, a->width, scores, 1);
     for (size_t t = 0; t < length; t++) {
         scores[t] *= a->scale;
+        if (a->cap > 0)
+            scores[t] = a->cap * (float)muc_tanh((double)(scores[t] / a->cap));
         most = scores[t] > most ? scores[t] : most;
     }
     for (size_t t = 0; t < length; t++)
@@ -184,10 +192,11 @@ static void attention_rows(void *arg, size_t part, size_t first, size_t end)
     const attention *a = arg;
 
     for (size_t i = first; i < end; i++) {
-        size_t row = i / a->heads, head = i % a->heads;
+        size_t end_position = a->position + i / a->heads + 1;
+        size_t seen = a->seen < end_position ? a->seen : end_position;
 
-        attend(a, muc_ref_floats(a->call->inputs[0]) + i * a->width, head / a->group,
-               a->position + row + 1, a->scores + part * a->longest,
+        attend(a, muc_ref_floats(a->call->inputs[0]) + i * a->width, i % a->heads / a->group,
+               end_position - seen, seen, a->scores + part * a->longest,
                muc_ref_floats_out(a->call->output) + i * a->width);
     }
 }
@@ -203,6 +212,8 @@ static attention attention_of(const muc_ref_call *call)
         .width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM),
         .kv_columns = call->inputs[1]->columns,
         .scale = (float)muc_node_real(call->node, MUC_KEY_SCALE),
+        .cap = (float)muc_node_real_or(call->node, MUC_KEY_CAP, 0),
+        .seen = (size_t)muc_node_integer_or(call->node, MUC_KEY_SEEN, UINT32_MAX),
     };
 
     a.group = a.heads / (size_t)muc_node_integer(call->node, MUC_KEY_KV_HEADS);

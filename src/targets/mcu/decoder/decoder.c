@@ -543,6 +543,8 @@ static mur_attention_q8 attention_of(const muc_mcu_lowering *l, const muc_node *
         .width = (uint32_t)muc_node_integer(node, MUC_KEY_HEAD_DIM),
         .context = (muc_mcu_dim(l, muc_mcu_input(l, node, 3), 0) + 3) / 4 * 4,
         .scale = (float)muc_node_real(node, MUC_KEY_SCALE),
+        .seen = (uint32_t)muc_node_integer_or(node, MUC_KEY_SEEN, 0),
+        .cap = (float)muc_node_real_or(node, MUC_KEY_CAP, 0),
     };
 }
 
@@ -602,6 +604,8 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
                  ", %" PRIu32 ", ",
                  l->step->name, op.heads, op.kv_heads, op.width, op.context);
     muc_mcu_print_real(&l->text, (double)op.scale, false);
+    muc_text_add(&l->text, ", %" PRIu32 ", ", op.seen);
+    muc_mcu_print_real(&l->text, (double)op.cap, false);
     muc_text_add(&l->text, " };\n\n");
     MUC_TRY(muc_mcu_pass_text(l, "&%s_heads", l->step->name));
     if (fits)

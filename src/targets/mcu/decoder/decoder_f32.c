@@ -134,6 +134,7 @@ muc_status muc_mcu_write_rope_f32(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_pass_expr(l, muc_mcu_input(l, node, 0)->dims[0]));
     MUC_TRY(muc_mcu_pass_text(l, "%" PRId64 "u", muc_node_integer(node, MUC_KEY_HEADS)));
     MUC_TRY(muc_mcu_pass_text(l, "%" PRId64 "u", muc_node_integer(node, MUC_KEY_HEAD_DIM)));
+    MUC_TRY(muc_mcu_pass_text(l, "%" PRIu32 "u", 2 * muc_mcu_dim(l, muc_mcu_input(l, node, 1), 1)));
     MUC_TRY(muc_mcu_pass_input(l, 0));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     muc_mcu_may_overlap(l, 0, 0);

@@ -124,6 +124,9 @@ static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
 static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t residual)
 {
     MUC_TRY(expect(m, layer->o, 0, MUC_OP_ATTENTION, "attention", &layer->attention));
+    if (muc_node_attribute(layer->attention, MUC_KEY_SEEN) ||
+        muc_node_attribute(layer->attention, MUC_KEY_CAP))
+        return refuse(m, layer->attention, "its queries see a window, or its scores are capped");
     MUC_TRY(expect(m, layer->attention, 0, MUC_OP_ROPE, "rotation of Q", &layer->q_rope));
     MUC_TRY(expect(m, layer->attention, 1, MUC_OP_ROPE, "rotation of K", &layer->k_rope));
     MUC_TRY(expect(m, layer->attention, 2, MUC_OP_LINEAR, "V", &layer->v));
@@ -368,6 +371,8 @@ static muc_status check_rope(const matching *m, const muc_node *node, uint32_t h
     if (attribute(node, MUC_KEY_HEADS) != heads ||
         attribute(node, MUC_KEY_HEAD_DIM) != model->head_width)
         return refuse(m, node, "its heads are not those of the attention");
+    if (2 * dim(m, input_of(m, node, 1), 1) != model->head_width)
+        return refuse(m, node, "it turns a part of each head only");
     if (node->inputs[1] != first->inputs[1] || node->inputs[2] != first->inputs[2])
         return refuse(m, node, "its table is not that of the first layer");
     return MUC_OK;

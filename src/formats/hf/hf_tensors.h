@@ -1,0 +1,19 @@
+/* hf_tensors.h - the names and orders that families give their tensors, to ours and back. */
+#ifndef MUC_HF_TENSORS_H
+#define MUC_HF_TENSORS_H
+
+#include "formats/format.h"
+
+/* Gives the tensors of a folder our names and orders by the rows of hf_tensors.def: what is stored
+ * otherwise is parted, transposed or reordered in copies of the arena; causal masks go. Names
+ * without a row stay, but where a family names every tensor otherwise they are MUC_UNSUPPORTED.
+ * config must be there. Fails with MUC_MALFORMED for a shape that cannot be parted. */
+muc_status muc_hf_rename(muc_context *ctx, muc_checkpoint *checkpoint);
+
+/* The inverse for a GPT-2, for writing: views of our names (name, dtype, rank, dims, bytes, data)
+ * to those of GPT2LMHeadModel, arena-owned. Types are of one element a block. */
+muc_status muc_hf_gpt2_store(muc_context *ctx, const muc_model_config *config,
+                             const muc_tensor_view *views, size_t count, muc_arena *arena,
+                             muc_tensor_view **out, size_t *out_count);
+
+#endif
