@@ -282,13 +282,14 @@ static uint32_t yields(board *b, uint32_t budget, const uint32_t *tokens, uint32
 static void a_call_executes_no_more_than_its_budget(void **state)
 {
     const uint32_t tokens[] = { 1, 403, 7 };
-    size_t bytes = 4 * (size_t)program.meta->vocabulary;
     float *logits;
     uint32_t items;
+    size_t bytes;
     board b;
 
     (void)state;
     shared_data("llama/stories260K.bin");
+    bytes = 4 * (size_t)program.meta->vocabulary;
     board_open(&b, &program, MUR_SIM_EAGER);
     CHECK_EQ(yields(&b, UINT32_MAX, tokens, 3), 0);
     logits = malloc(bytes);

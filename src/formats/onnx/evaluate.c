@@ -82,6 +82,15 @@ static muc_status import_alone(onnx_call *call, const onnx_numbers *const *x, on
     return result && result->tensor != MUC_NO_ID ? compute(call, result->tensor, out) : MUC_OK;
 }
 
+/* does an operand follow from arrays that the user gave, whose types need not be the file's? */
+static bool is_given(const onnx_call *call, const onnx_numbers *const *x)
+{
+    for (uint32_t i = 0; i < call->proto->n_input; i++)
+        if (x[i] && x[i]->given)
+            return true;
+    return false;
+}
+
 /* The result of constants. */
 static muc_status run(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
 {
@@ -94,6 +103,11 @@ static muc_status run(onnx_call *call, const onnx_numbers *const *x, onnx_number
     status = import_alone(call, x, out);
     muc_graph_free(call->im->graph);
     call->im->graph = graph;
+    if ((status == MUC_MALFORMED || status == MUC_UNSUPPORTED) && is_given(call, x)) {
+        muc_error_clear(call->im->ctx); /* the node itself, imported next, tells what is wrong */
+        *out = NULL;
+        return MUC_OK;
+    }
     return status;
 }
 
