@@ -274,7 +274,7 @@ static muc_status read_view(const reader *r, uint32_t layer, uint32_t window, bo
     MUC_TRY(turns(r, layer, &turns_here));
     if (slides_here && window == 0)
         return UNSUPPORTED(r, "layer %u sees a window, but \"sliding_window\" is not given", layer);
-    if (slides_here)
+    if (slides_here && window < r->config->context) /* a longer one hides nothing */
         view->window = window;
     view->angles = !turns_here                                             ? MUC_ANGLES_NONE
                    : slides_here && r->config->family == MUC_FAMILY_GEMMA3 ? MUC_ANGLES_LOCAL
