@@ -202,7 +202,7 @@ static void hide_times(const char *dir)
     char command[512];
 
     snprintf(command, sizeof(command),
-             "sed -E -i '/second/s/[0-9]+/9/g' %s/run.* %s/train.* && "
+             "sed -E -i '/second/s/[0-9]+(\\.[0-9]+)?/9/g' %s/run.* %s/train.* && "
              "{ ! [ -e %s/trained ] || "
              "{ sed -E -i 's/^(([^,]*,){5})[0-9.]+/\\1/' %s/trained/train.csv && "
              "sed -i 's/^[0-9a-f]*  train.csv/train.csv/' %s/trained/FILES; }; }",

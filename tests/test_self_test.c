@@ -83,7 +83,7 @@ typedef struct machine {
 static void spoil(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     machine *b = arg;
-    uint32_t opcode = words[0] & 255, at = words[b->fault->word] & 0x3ffff;
+    uint32_t opcode = words[0] & 255;
     uint32_t region = words[1] >> 23 & 7, buffer = words[1] >> 20 & 7;
     uint32_t *gb = (uint32_t *)(void *)sim->memory.gb;
 
@@ -100,7 +100,7 @@ static void spoil(void *arg, const mur_sim *sim, enum mur_engine engine, const u
     else if (opcode == EMBED)
         sim->memory.io[words[4]] ^= 1;
     else
-        gb[at] ^= 1u << 22;
+        gb[words[b->fault->word] & 0x3ffff] ^= 1u << 22;
 }
 
 static void check_fault(const fault *f)
