@@ -121,7 +121,8 @@ static void wrong_graphs_are_refused_by_name(void **state)
     check_refused("k, k, k_cache", "k, k, cos", "expected a state, f32 [context, 4]");
     check_refused("assume pos + m at most 32", "assume pos + m at most 33",
                   "expected a row for each position");
-    check_refused("heads=2 head_dim=4 position", "heads=4 head_dim=2 position", "[rows, 1]");
+    check_refused("heads=2 head_dim=4 position", "heads=4 head_dim=2 position",
+                  "up to half of head_dim");
     check_refused("kv_heads=1", "kv_heads=0", "1..65536 heads");
     check_refused("tensor gain", "tensor tokens", "two tensors are named 'tokens'");
     check_refused("[8, 8] bytes 128", "[8, 8] bytes 127", "'w.q' has 127 bytes, expected 128");
