@@ -24,64 +24,9 @@ typedef struct architecture {
     const muc_hf_keys *keys;
 } architecture;
 
-static const muc_hf_keys keys_LLAMA = {
-    .dim = "hidden_size",
-    .layers = "num_hidden_layers",
-    .ffn_dim = "intermediate_size",
-    .heads = "num_attention_heads",
-    .kv_heads = "num_key_value_heads",
-    .context = "max_position_embeddings",
-    .epsilon = "rms_norm_eps",
-    .activation = "hidden_act",
-};
-static const muc_hf_keys keys_GPT2 = {
-    .dim = "n_embd",
-    .layers = "n_layer",
-    .ffn_dim = "n_inner",
-    .heads = "n_head",
-    .context = "n_positions",
-    .older_context = "n_ctx",
-    .epsilon = "layer_norm_epsilon",
-    .activation = "activation_function",
-};
-
-static const muc_hf_keys keys_GEMMA = {
-    .dim = "hidden_size",
-    .layers = "num_hidden_layers",
-    .ffn_dim = "intermediate_size",
-    .heads = "num_attention_heads",
-    .kv_heads = "num_key_value_heads",
-    .context = "max_position_embeddings",
-    .epsilon = "rms_norm_eps",
-    .activation = "hidden_activation",
-};
-static const muc_hf_keys keys_NEOX = {
-    .dim = "hidden_size",
-    .layers = "num_hidden_layers",
-    .ffn_dim = "intermediate_size",
-    .heads = "num_attention_heads",
-    .context = "max_position_embeddings",
-    .epsilon = "layer_norm_eps",
-    .activation = "hidden_act",
-};
-static const muc_hf_keys keys_GPTNEO = {
-    .dim = "hidden_size",
-    .layers = "num_layers",
-    .ffn_dim = "intermediate_size",
-    .heads = "num_heads",
-    .context = "max_position_embeddings",
-    .epsilon = "layer_norm_epsilon",
-    .activation = "activation_function",
-};
-static const muc_hf_keys keys_OPT = {
-    .dim = "hidden_size",
-    .layers = "num_hidden_layers",
-    .ffn_dim = "ffn_dim",
-    .heads = "num_attention_heads",
-    .context = "max_position_embeddings",
-    .epsilon = "layer_norm_eps",
-    .activation = "activation_function",
-};
+#define MUC_HF_KEYS(id, ...) static const muc_hf_keys keys_##id = { __VA_ARGS__ };
+#include "formats/hf/hf_keys.def"
+#undef MUC_HF_KEYS
 
 static const architecture architectures[] = {
 #define MUC_HF_ARCHITECTURE(name, type, family, head_dim, qkv, output, windows, keys) \
