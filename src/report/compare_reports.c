@@ -32,16 +32,6 @@ muc_status muc_report_read(muc_context *ctx, muc_bytes bytes, muc_report **out)
 
 /* ---- numbers ---- */
 
-static void add_value(muc_report *report, const char *key, const json_t *value)
-{
-    if (json_is_integer(value))
-        muc_report_add_integer(report, key, json_integer_value(value));
-    else if (json_is_real(value))
-        muc_report_add_real(report, key, json_real_value(value));
-    else if (json_is_string(value))
-        muc_report_add_text(report, key, "%s", json_string_value(value));
-}
-
 static bool has_change(const json_t *a, const json_t *b)
 {
     return json_is_number(a) && json_is_number(b) && fabs(json_number_value(a)) > 0;
@@ -64,8 +54,8 @@ static void add_difference(muc_report *out, const char *row, const char *figure,
     if (row)
         muc_report_add_text(out, "row", "%s", row);
     muc_report_add_text(out, "figure", "%s", words.data ? words.data : "");
-    add_value(out, "a", a);
-    add_value(out, "b", b);
+    muc_report_add_json(out, "a", a);
+    muc_report_add_json(out, "b", b);
     if (has_change(a, b))
         muc_report_add_real(out, "change", change_of(a, b));
     muc_report_end(out);

@@ -76,6 +76,16 @@ void muc_report_add_text(muc_report *report, const char *key, const char *format
     add(report, key, string);
 }
 
+void muc_report_add_json(muc_report *report, const char *key, const json_t *value)
+{
+    if (json_is_integer(value))
+        muc_report_add_integer(report, key, json_integer_value(value));
+    else if (json_is_real(value))
+        muc_report_add_real(report, key, json_real_value(value));
+    else if (json_is_string(value))
+        muc_report_add_text(report, key, "%s", json_string_value(value));
+}
+
 void muc_report_add_count(muc_report *report, const char *key, uint64_t value)
 {
     add(report, key, json_integer((json_int_t)value));

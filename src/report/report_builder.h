@@ -6,6 +6,8 @@
 #ifndef MUC_REPORT_BUILD_H
 #define MUC_REPORT_BUILD_H
 
+#include <jansson.h>
+
 #include "base/base.h"
 #include "muc/report.h"
 
@@ -17,6 +19,8 @@ void muc_report_add_text(muc_report *report, const char *key, const char *format
     MUC_PRINTF(3, 4);
 void muc_report_add_count(muc_report *report, const char *key, uint64_t value);
 void muc_report_add_integer(muc_report *report, const char *key, int64_t value);
+/* A number or a text as it stands in another report or a result file; others are left out. */
+void muc_report_add_json(muc_report *report, const char *key, const json_t *value);
 void muc_report_add_real(muc_report *report, const char *key, double value);
 /* "bits_per_weight", wherever it is told: all bytes of the matrices that a model multiplies by or
  * looks rows up in, embedding and head included, one that is both counted once, with their scales,

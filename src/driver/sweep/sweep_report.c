@@ -101,16 +101,6 @@ static void gather(sweep_points *p)
 
 /* ---- tables ---- */
 
-static void add_value(muc_report *report, const char *key, const json_t *value)
-{
-    if (json_is_integer(value))
-        muc_report_add_integer(report, key, json_integer_value(value));
-    else if (json_is_real(value))
-        muc_report_add_real(report, key, json_real_value(value));
-    else if (json_is_string(value))
-        muc_report_add_text(report, key, "%s", json_string_value(value));
-}
-
 static void add_row(const sweep_points *p, uint32_t point, bool on_front)
 {
     const char *key;
@@ -119,7 +109,7 @@ static void add_row(const sweep_points *p, uint32_t point, bool on_front)
     muc_report_begin_row(p->report);
     json_object_foreach(p->work->rows[point], key, value)
     {
-        add_value(p->report, key, value);
+        muc_report_add_json(p->report, key, value);
     }
     muc_report_add_text(p->report, "pareto", "%s", on_front ? "yes" : "");
     muc_report_end(p->report);
