@@ -2,13 +2,14 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval verify train report sweep inspect dis as quantize compress targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval tokenize verify train report sweep inspect dis as quantize compress targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
     compile) options="--output --force --input --image --preprocess --dim --type --arch --target --machine --quant --bits --calib --keep-float --act-terms --attention --patch --fuse --pes --element --hex --strip --ctx-size --tokenizer --threads --json --help" ;;
     run) options="--output --input --image --preprocess --labels --qemu --dim --type --arch --machine --quant --calib --keep-float --dump --prompt --file --raw --no-special --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--text --task --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
+    tokenize) options="--prompt --file --ids --no-bos --no-special --tokenizer --format --table --json --help" ;;
     verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
     train) options="--output --force --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --help" ;;
     report) options="--output --input --qemu --machine --compare --trace --position --call --format --table --json --help" ;;

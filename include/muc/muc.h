@@ -9,6 +9,7 @@
  *   visible.h   names in a form that does no harm where it is printed
  *   compress.h  a checkpoint in few bits
  *   train.h     train a language model
+ *   tokenize.h  text to tokens and back
  *
  * Numbers are read and written as C has them, whatever locale the calling thread has set; it has
  * C's while it calls back.
@@ -27,6 +28,7 @@
 #include "muc/run.h"
 #include "muc/status.h"
 #include "muc/sweep.h"
+#include "muc/tokenize.h"
 #include "muc/train.h"
 #include "muc/visible.h"
 

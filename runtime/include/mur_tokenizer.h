@@ -142,4 +142,8 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *tokenizer, const uint8_t *t
 size_t mur_tokenizer_decode(const mur_tokenizer *tokenizer, uint32_t id, uint32_t previous,
                             const uint8_t **out);
 
+/* The piece itself, of control pieces too: its bytes as they are in plain text, and their number;
+ * 0 for an id without a piece. Points into the compiled form. */
+size_t mur_tokenizer_piece(const mur_tokenizer *tokenizer, uint32_t id, const uint8_t **out);
+
 #endif

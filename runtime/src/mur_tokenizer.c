@@ -482,6 +482,15 @@ static int prefix_follows(const mur_tokenizer *t, uint32_t previous)
     return flags & MUR_TOKENIZER_PREFIX_AGAIN && is_special(piece_type(t, previous));
 }
 
+size_t mur_tokenizer_piece(const mur_tokenizer *t, uint32_t id, const uint8_t **out)
+{
+    *out = t->text;
+    if (id >= t->header->pieces)
+        return 0;
+    *out += piece_start(t, id);
+    return piece_size(t, id);
+}
+
 size_t mur_tokenizer_decode(const mur_tokenizer *t, uint32_t id, uint32_t previous,
                             const uint8_t **out)
 {

@@ -1,0 +1,27 @@
+/* muc/tokenize.h - a text becomes tokens, and tokens become text. */
+#ifndef MUC_TOKENIZE_H
+#define MUC_TOKENIZE_H
+
+#include "muc/model.h"
+
+MUC_API_BEGIN
+
+typedef struct muc_tokenize_options {
+    bool no_bos;     /* without the begin-of-text token, even if the model puts it first */
+    bool no_special; /* special tokens written in the text, "</s>", stay text */
+} muc_tokenize_options;
+
+/* The tokens of a NUL-terminated text by the model's tokenizer. Keys: count, and the table
+ * "tokens" (id, piece: bytes that are no UTF-8 are spelled \xff). */
+muc_status muc_tokenize(muc_context *ctx, const muc_model *model, const char *text,
+                        const muc_tokenize_options *options, muc_report **out);
+
+/* The text of tokens: ids are whole numbers separated by commas or white space, in brackets or
+ * not. Control pieces give nothing. The result is malloc'ed and NUL-terminated; *size leaves the
+ * NUL out. MUC_USAGE for what is no number, or no token of the model. */
+muc_status muc_detokenize(muc_context *ctx, const muc_model *model, const char *ids, char **out,
+                          size_t *size);
+
+MUC_API_END
+
+#endif

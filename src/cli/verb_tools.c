@@ -1,0 +1,169 @@
+/* verb_tools.c - what verbs have in common: models opened as options say, reports printed. */
+#include "cli/verb_tools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+muc_status cli_no_memory(const cli_args *args)
+{
+    cli_misuse(args, "%s", muc_status_meaning(MUC_NOMEM));
+    return MUC_NOMEM;
+}
+
+static const char *const form_names[FORM_COUNT] = { "text", "json", "csv", "html" };
+
+/* where the report goes, or NULL: to standard output */
+static const char *report_file(const cli_args *args)
+{
+    return args->verb == VERB_report ? args->values[OPTION_OUTPUT] : NULL;
+}
+
+/* what --format or --json says, else the end of the file's name */
+muc_status cli_report_form(const cli_args *args, cli_form *out)
+{
+    const char *word = args->values[OPTION_FORMAT];
+    const char *file = report_file(args), *end = file ? strrchr(file, '.') : NULL;
+    muc_guess guess = { .word = word };
+
+    *out = cli_given(args, OPTION_JSON) ? FORM_JSON : FORM_TEXT;
+    if (!word && (*out != FORM_TEXT || !end))
+        return MUC_OK;
+    for (unsigned form = 0; form < FORM_COUNT; form++)
+        if (strcmp(word ? word : end + 1, form_names[form]) == 0) {
+            *out = (cli_form)form;
+            return MUC_OK;
+        }
+    for (unsigned form = 0; word && form < FORM_COUNT; form++)
+        muc_guess_try(&guess, form_names[form]);
+    if (!word)
+        return MUC_OK;
+    return cli_misuse(args, "--format is text, json, csv or html, not '%s'%s%s%s", word,
+                      guess.best ? "; did you mean '" : "", guess.best ? guess.best : "",
+                      guess.best ? "'?" : "");
+}
+
+static muc_status make_page(muc_context *ctx, const cli_args *args, const muc_report *report,
+                            char **out)
+{
+    char title[256];
+    const char *name;
+
+    if (!muc_report_string(report, "name", &name) && !muc_report_string(report, "file", &name))
+        name = "";
+    snprintf(title, sizeof(title), "muc %s %s", cli_verbs[args->verb].name, name);
+    return muc_report_as_html(ctx, report, title, out);
+}
+
+static muc_status make_form(muc_context *ctx, const cli_args *args, const muc_report *report,
+                            cli_form form, char **out)
+{
+    switch (form) {
+    case FORM_JSON:
+        return muc_report_as_json(ctx, report, out);
+    case FORM_CSV:
+        return muc_report_as_csv(ctx, report, args->values[OPTION_TABLE], out);
+    case FORM_HTML:
+        return make_page(ctx, args, report, out);
+    case FORM_TEXT:
+    case FORM_COUNT:
+        break;
+    }
+    return muc_report_as_text(ctx, report, out);
+}
+
+/* Prints or writes a report in the form that the user asked for, and frees it. */
+static muc_status print_report(muc_context *ctx, const cli_args *args, muc_report *report)
+{
+    const char *file = report_file(args);
+    cli_form form;
+    char *text = NULL;
+    muc_status status = cli_report_form(args, &form);
+
+    if (status == MUC_OK)
+        status = make_form(ctx, args, report, form, &text);
+    muc_report_free(report);
+    if (status != MUC_OK)
+        return status;
+    cli_end_progress();
+    if (file) {
+        status = muc_report_save(ctx, file, text);
+    } else {
+        fputs(text, stdout);
+        if (form == FORM_JSON)
+            fputc('\n', stdout);
+    }
+    free(text);
+    return status;
+}
+
+/* A function that found something wrong may have made a report that shows it: both are told. */
+muc_status cli_finish(muc_context *ctx, const cli_args *args, muc_status status, muc_report *report)
+{
+    muc_status printed = report ? print_report(ctx, args, report) : MUC_OK;
+
+    return status != MUC_OK ? status : printed;
+}
+
+/* exports: of a network, up to a NULL, or NULL. text: its inputs, or NULL. quantized: as --quant
+ * and --calib say, if the file is a network. */
+muc_status cli_model_options(const cli_args *args, const char *const *exports, const char *text,
+                             bool quantized, muc_model_options *out)
+{
+    uint64_t context;
+
+    CLI_TRY(cli_count(args, OPTION_CONTEXT, 1, UINT32_MAX, 0, &context));
+    *out = (muc_model_options){ .tokenizer = args->values[OPTION_TOKENIZER],
+                                .context = (uint32_t)context,
+                                .dims = args->values[OPTION_DIM],
+                                .types = args->values[OPTION_TYPE],
+                                .arch = args->values[OPTION_ARCH],
+                                .inputs = args->values[OPTION_INPUT],
+                                .image = args->values[OPTION_IMAGE],
+                                .preprocess = args->values[OPTION_PREPROCESS],
+                                .text = text,
+                                .no_special = cli_given(args, OPTION_NO_SPECIAL),
+                                .exports = exports };
+    if (quantized) {
+        out->quant = args->values[OPTION_QUANT];
+        out->calibration = args->values[OPTION_CALIBRATION];
+        out->keep_float = args->values[OPTION_KEEP_FLOAT];
+    }
+    if (exports)
+        while (exports[out->export_count])
+            out->export_count++;
+    return MUC_OK;
+}
+
+/* compile: for muc_compile with these options, or NULL */
+muc_status cli_open_as(muc_context *ctx, const cli_args *args, const char *path,
+                       const char *const *exports, const char *text, bool quantized,
+                       const muc_compile_options *compile, muc_model **out)
+{
+    muc_model_options options;
+
+    CLI_TRY(cli_model_options(args, exports, text, quantized, &options));
+    options.compile = compile;
+    options.compile_path = args->values[OPTION_OUTPUT];
+    return muc_model_open(ctx, path, &options, out);
+}
+
+muc_status cli_open_model(muc_context *ctx, const cli_args *args, const char *path, muc_model **out)
+{
+    return cli_open_as(ctx, args, path, NULL, NULL, true, NULL, out);
+}
+
+muc_status cli_open_operand(muc_context *ctx, const cli_args *args, unsigned operand,
+                            const char *text, muc_model **out)
+{
+    const char *path = args->operands[operand];
+
+    return cli_open_as(ctx, args, path, path ? &args->operands[operand + 1] : NULL, text, true,
+                       NULL, out);
+}
+
+muc_status cli_need_output(const cli_args *args)
+{
+    return cli_given(args, OPTION_OUTPUT) ? MUC_OK
+                                          : cli_misuse(args, "say where to write: -o FILE");
+}
