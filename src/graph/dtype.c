@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/half.h"
+#include "base/vector_loop.h"
 #include "graph/block_types.h"
 
 static const muc_dtype_info table[] = {
@@ -117,6 +118,38 @@ static void blocks_to_f32(muc_dtype dtype, const uint8_t *data, uint64_t first, 
     }
 }
 
+enum { LANES = 8 };
+
+typedef uint16_t half_lanes
+    __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(1), may_alias));
+typedef uint32_t bit_lanes
+    __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(4), may_alias));
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+
+/* BITS, bit_lanes from bits of 16-bit floats as bit_lanes, for as many whole groups as there are;
+ * how many elements that was */
+#define WIDEN(BITS) \
+    uint64_t i = 0; \
+    for (; i + LANES <= count; i += LANES) { \
+        half_lanes halves = *(const half_lanes *)(const void *)(data + 2 * i); \
+        bit_lanes bits = __builtin_convertvector(halves, bit_lanes); \
+        *(bit_lanes *)(void *)(out + i) = (BITS); \
+    } \
+    return i;
+
+MUC_VECTOR_LOOP static uint64_t widen_bf16(const uint8_t *data, uint64_t count,
+                                           float *out){ WIDEN(bits << 16) }
+
+/* exact: the exponent is moved by a product, infinities and NaNs get the highest one back */
+#define WIDE_F16(bits) \
+    ((bit_lanes)((lanes)((bits & 0x7fff) << 13) * 0x1p112f) | (bits & 0x8000) << 16 | \
+     ((bit_lanes)((bits & 0x7c00) == 0x7c00) & 0x7f800000))
+
+MUC_VECTOR_LOOP static uint64_t widen_f16(const uint8_t *data, uint64_t count, float *out)
+{
+    WIDEN(WIDE_F16(bits))
+}
+
 #define CONVERT(expression) \
     for (uint64_t n = 0, i = first; n < count; n++, i++) \
     out[n] = (expression)
@@ -124,6 +157,15 @@ static void blocks_to_f32(muc_dtype dtype, const uint8_t *data, uint64_t first, 
 bool muc_dtype_to_f32(muc_dtype dtype, const uint8_t *data, uint64_t first, uint64_t count,
                       float *out)
 {
+    uint64_t done = 0;
+
+    if (dtype == MUC_BF16)
+        done = widen_bf16(data + 2 * first, count, out);
+    if (dtype == MUC_F16)
+        done = widen_f16(data + 2 * first, count, out);
+    first += done;
+    count -= done;
+    out += done;
     if (dtype == MUC_F32)
         CONVERT(muc_f32_of_bits(muc_load_u32(data + 4 * i)));
     else if (dtype == MUC_BF16)

@@ -1,4 +1,4 @@
-/* arith.c - dot products, exp, the division of work among threads, failures. */
+/* arith.c - exp, the division of work among threads, failures. */
 #include "ref/kernels.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/threads.h"
 
-enum { LANES = 4, STEP = 2 * LANES, ROWS = 4, WORTH_THREADS = 1 << 21, PARTS = 4 };
+enum { LANES = 4, WORTH_THREADS = 1 << 21, PARTS = 4 };
 
 /* Element-wise IEEE operations: the compiler's choice of instructions cannot change a bit. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
@@ -15,90 +15,6 @@ typedef uint32_t bit_lanes __attribute__((vector_size(LANES * sizeof(uint32_t)))
 static inline const lanes *at(const float *p)
 {
     return (const lanes *)(const void *)p;
-}
-
-/* Eight interleaved sums added as a tree, then the tail: the order of every dot product here. */
-static inline float finish(lanes low, lanes high, const float *a, const float *b, size_t i,
-                           size_t n)
-{
-    lanes s = low + high;
-    float sum = (s[0] + s[2]) + (s[1] + s[3]);
-
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-float muc_ref_dot(const float *a, const float *b, size_t n)
-{
-    lanes low = { 0 }, high = { 0 };
-    size_t i = 0;
-
-    for (; i + STEP <= n; i += STEP) {
-        low += *at(a + i) * *at(b + i);
-        high += *at(a + i + LANES) * *at(b + i + LANES);
-    }
-    return finish(low, high, a, b, i, n);
-}
-
-/* four rows' dot products with v, each in the order of muc_ref_dot */
-static void four_dots(const float *row, size_t stride, const float *v, size_t n, float *out,
-                      size_t out_stride)
-{
-    const float *r0 = row, *r1 = r0 + stride, *r2 = r1 + stride, *r3 = r2 + stride;
-    lanes low0 = { 0 }, low1 = { 0 }, low2 = { 0 }, low3 = { 0 };
-    lanes high0 = { 0 }, high1 = { 0 }, high2 = { 0 }, high3 = { 0 };
-    size_t i = 0;
-
-    for (; i + STEP <= n; i += STEP) {
-        lanes v_low = *at(v + i), v_high = *at(v + i + LANES);
-
-        low0 += *at(r0 + i) * v_low;
-        low1 += *at(r1 + i) * v_low;
-        low2 += *at(r2 + i) * v_low;
-        low3 += *at(r3 + i) * v_low;
-        high0 += *at(r0 + i + LANES) * v_high;
-        high1 += *at(r1 + i + LANES) * v_high;
-        high2 += *at(r2 + i + LANES) * v_high;
-        high3 += *at(r3 + i + LANES) * v_high;
-    }
-    out[0] = finish(low0, high0, r0, v, i, n);
-    out[out_stride] = finish(low1, high1, r1, v, i, n);
-    out[2 * out_stride] = finish(low2, high2, r2, v, i, n);
-    out[3 * out_stride] = finish(low3, high3, r3, v, i, n);
-}
-
-void muc_ref_dots(const float *rows, size_t stride, size_t count, const float *v, size_t n,
-                  float *out, size_t out_stride)
-{
-    size_t r = 0;
-
-    for (; r + ROWS <= count; r += ROWS)
-        four_dots(rows + r * stride, stride, v, n, out + r * out_stride, out_stride);
-    for (; r < count; r++)
-        out[r * out_stride] = muc_ref_dot(rows + r * stride, v, n);
-}
-
-void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t columns, size_t k,
-                    float *out, size_t out_stride)
-{
-    if (rows < ROWS) {
-        for (size_t r = 0; r < rows; r++)
-            muc_ref_dots(w, k, columns, x + r * k, k, out + r * out_stride, 1);
-        return;
-    }
-    for (size_t c = 0; c < columns; c++)
-        muc_ref_dots(x, k, rows, w + c * k, k, out + c, out_stride);
-}
-
-void muc_ref_axpy(float *y, float a, const float *x, size_t n)
-{
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES)
-        *(lanes *)(void *)(y + i) += a * *at(x + i);
-    for (; i < n; i++)
-        y[i] += a * x[i];
 }
 
 /* 2^(x / ln 2): the exponent is rounded off by adding 1.5 * 2^23, the rest is a series */

@@ -12,7 +12,8 @@
 
 /* A tensor's value in this run. */
 typedef struct muc_ref_value {
-    muc_dtype dtype; /* as it is kept: never f16, bf16 or a block type */
+    muc_dtype dtype; /* as it is kept: never f16, bf16 or a block type, but weights that
+                      * muc_ref_widen alone reads */
     uint32_t rank;
     size_t dims[MUC_GRAPH_MAX_RANK];
     size_t elements;
@@ -79,6 +80,16 @@ muc_status muc_ref_expr(const muc_ref_call *call, muc_expr e, size_t *out);
 /* "node 'x': ...", MUC_MALFORMED */
 muc_status muc_ref_fail(const muc_ref_call *call, const char *format, ...) MUC_PRINTF(2, 3);
 
+/* Rows row..row + rows - 1 of a matrix of real numbers in whatever type it is kept, as float32:
+ * where they lie, or in scratch, which has room for them. */
+const float *muc_ref_widen(const muc_ref_value *value, size_t row, size_t rows, float *scratch);
+
+/* out[r * out_stride + c] = dot(x row r, w row c) for c in first..end-1, w a matrix of real numbers
+ * in whatever type it is kept. panel: scratch of muc_ref_panel floats. */
+void muc_ref_linear(const float *x, size_t rows, const muc_ref_value *w, size_t first, size_t end,
+                    float *panel, float *out, size_t out_stride);
+size_t muc_ref_panel(const muc_ref_value *w);
+
 /* Elements of an f32 value. */
 static inline const float *muc_ref_floats(const muc_ref_value *value)
 {
@@ -96,14 +107,13 @@ uint32_t muc_ref_position(const muc_ref_call *call);
 
 /* The sum of a[i] * b[i] in the one order that all float32 products here have. */
 float muc_ref_dot(const float *a, const float *b, size_t n);
-/* out[r * out_stride] = dot(row r, v), rows stride apart */
-void muc_ref_dots(const float *rows, size_t stride, size_t count, const float *v, size_t n,
-                  float *out, size_t out_stride);
-/* out[r * out_stride + c] = dot(x row r, w row c), both of k elements */
-void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t columns, size_t k,
-                    float *out, size_t out_stride);
-/* y += a * x */
-void muc_ref_axpy(float *y, float a, const float *x, size_t n);
+/* out[r * out_stride + c] = dot(x row r, w row c), both of k elements; rows of x lie close, rows of
+ * w w_stride apart */
+void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t w_stride, size_t columns,
+                    size_t k, float *out, size_t out_stride);
+/* out[i] = the sum of weights[r] * rows[r * stride + i] over count rows, one after the other */
+void muc_ref_weighted_sum(const float *weights, const float *rows, size_t stride, size_t count,
+                          size_t columns, float *out);
 /* x[i] = e^x[i] within 2 units in the last place, x[i] first brought into -87..88. */
 void muc_ref_exp(float *x, size_t n);
 

@@ -30,6 +30,7 @@ struct muc_ref {
     muc_graph *graph;
     muc_ref_value *values; /* [tensor_count] */
     bool *is_narrow;       /* [tensor_count]: an f64 constant that is kept as f32 */
+    bool *is_widened;      /* [tensor_count]: a constant that is read through muc_ref_widen alone */
     /* [inputs or outputs of the widest node], of the node at work */
     const muc_ref_value **inputs;
     const muc_tensor **input_tensors;
@@ -55,7 +56,10 @@ static muc_status reserve(muc_context *ctx, const char *name, budget *b, size_t 
     if (bytes > b->most - (b->used - *capacity))
         return muc_fail(ctx, MUC_NOMEM, name, MUC_NO_OFFSET,
                         "values take more than the %zu bytes that they may", b->most);
-    MUC_TRY(MUC_NEW_ARRAY(ctx, name, bytes, &grown));
+    grown = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    memset(grown, 0, bytes);
+    (void)ctx;
+    (void)name;
     b->used += bytes - *capacity;
     free(*data);
     *data = grown;
@@ -99,8 +103,8 @@ static muc_dtype kept_type(const muc_ref *ref, uint32_t id)
 {
     muc_dtype dtype = ref->graph->tensors[id].dtype;
 
-    if (dtype == MUC_F64 && !ref->is_narrow[id])
-        return MUC_F64;
+    if ((dtype == MUC_F64 && !ref->is_narrow[id]) || ref->is_widened[id])
+        return dtype;
     return muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT ? MUC_F32 : dtype;
 }
 
@@ -148,7 +152,8 @@ static muc_status take_constant(muc_ref *ref, uint32_t id)
         return muc_fail(ref->ctx, MUC_UNSUPPORTED, ref->graph->name, MUC_NO_OFFSET,
                         "constant '%s' has no data", tensor->name);
     if (value->dtype == tensor->dtype &&
-        (uintptr_t)tensor->data % muc_dtype_get(value->dtype)->block_bytes == 0) {
+        ((ref->is_widened[id] && value->dtype != MUC_F32) || /* which reads bytes */
+         (uintptr_t)tensor->data % muc_dtype_get(value->dtype)->block_bytes == 0)) {
         value->read = tensor->data;
         return MUC_OK;
     }
@@ -160,14 +165,29 @@ static muc_status take_constant(muc_ref *ref, uint32_t id)
 /* a weight that is not finite is damage; other constants may well hold infinities */
 static muc_status check_weight(const muc_ref *ref, uint32_t id)
 {
+    enum { AT_ONCE = 2048 };
     const muc_ref_value *value = &ref->values[id];
-    const float *read = value->read;
+    float wide[AT_ONCE];
+    const float *read = wide;
 
-    for (size_t i = 0; value->dtype == MUC_F32 && i < value->elements; i++)
-        if (!isfinite(read[i]))
-            return muc_fail(ref->ctx, MUC_MALFORMED, ref->graph->name, MUC_NO_OFFSET,
-                            "constant '%s': element %zu is not finite",
-                            ref->graph->tensors[id].name, i);
+    if (muc_dtype_get(value->dtype)->kind != MUC_DTYPE_FLOAT || value->dtype == MUC_F64)
+        return MUC_OK;
+    for (size_t at = 0, count; at < value->elements; at += count) {
+        float infinite = 0;
+
+        count = value->elements - at < AT_ONCE ? value->elements - at : AT_ONCE;
+        if (value->dtype == MUC_F32)
+            read = (const float *)value->read + at;
+        else
+            muc_dtype_to_f32(value->dtype, value->read, at, count, wide);
+        for (size_t i = 0; i < count; i++)
+            infinite += read[i] - read[i]; /* 0, or NaN */
+        for (size_t i = 0; infinite != 0 && i < count; i++)
+            if (!isfinite(read[i]))
+                return muc_fail(ref->ctx, MUC_MALFORMED, ref->graph->name, MUC_NO_OFFSET,
+                                "constant '%s': element %zu is not finite",
+                                ref->graph->tensors[id].name, at + i);
+    }
     return MUC_OK;
 }
 
@@ -263,10 +283,35 @@ static muc_status check_kernel(const muc_ref *ref, const muc_node *node)
     return row->check(&call);
 }
 
+/* Weights of matrix products and tables of embeddings stay as the checkpoint has them: widened,
+ * they would take two to sixteen times the memory. */
+static void find_widened(muc_ref *ref)
+{
+    const muc_graph *graph = ref->graph;
+
+    for (uint32_t i = 0; !ref->golden && i < graph->tensor_count; i++)
+        ref->is_widened[i] = graph->tensors[i].kind == MUC_TENSOR_CONST && graph->tensors[i].data &&
+                             graph->tensors[i].rank == 2 &&
+                             muc_dtype_get(graph->tensors[i].dtype)->kind == MUC_DTYPE_FLOAT &&
+                             graph->tensors[i].dtype != MUC_F64;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (uint32_t j = 0; j < graph->nodes[i].input_count; j++) {
+            const muc_node *node = &graph->nodes[i];
+            bool widens = (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED) && j == 1 &&
+                          is_mixed(graph, node, j);
+
+            if (!widens && node->inputs[j] != MUC_NO_ID)
+                ref->is_widened[node->inputs[j]] = false;
+        }
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        ref->is_widened[graph->outputs[i]] = false;
+}
+
 static muc_status check_readers(muc_ref *ref)
 {
     const muc_graph *graph = ref->graph;
 
+    find_widened(ref);
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t j = 0; j < graph->nodes[i].input_count; j++) {
             uint32_t id = graph->nodes[i].inputs[j];
@@ -336,6 +381,7 @@ static muc_status make_tables(muc_ref *ref)
     }
     MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, graph->tensor_count, &ref->values));
     MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, graph->tensor_count, &ref->is_narrow));
+    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, graph->tensor_count, &ref->is_widened));
     MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, inputs, &ref->inputs));
     MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, inputs, &ref->input_tensors));
     return MUC_NEW_ARRAY(ref->ctx, graph->name, outputs, &ref->outputs);
@@ -399,6 +445,7 @@ void muc_ref_close(muc_ref *ref)
     muc_golden_free(ref->golden);
     free(ref->values);
     free(ref->is_narrow);
+    free(ref->is_widened);
     free(ref->inputs);
     free(ref->input_tensors);
     free(ref->outputs);
@@ -599,6 +646,7 @@ muc_status muc_ref_put(muc_ref *ref, uint32_t activation, const float *data, siz
 
 void muc_ref_replace(muc_ref *ref, uint32_t constant, const float *values)
 {
+    ref->values[constant].dtype = MUC_F32;
     ref->values[constant].read = values;
 }
 

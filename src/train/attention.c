@@ -62,7 +62,7 @@ static size_t seen(const block *b, size_t r)
     return b->first - b->start + r + 1;
 }
 
-MUC_TRAIN_LOOP static void soften(muc_scalar *row, size_t count, size_t keys, muc_scalar *lse)
+MUC_VECTOR_LOOP static void soften(muc_scalar *row, size_t count, size_t keys, muc_scalar *lse)
 {
     muc_scalar most = row[0], sum = 0;
 
@@ -121,8 +121,8 @@ muc_status muc_train_attend(muc_context *ctx, const muc_train_heads *h,
 }
 
 /* scores become probabilities p, and slopes (the gradients of p) those of the scores, scaled */
-MUC_TRAIN_LOOP static void soften_back(const attention *a, const block *b, size_t head,
-                                       muc_scalar *scores, muc_scalar *slopes)
+MUC_VECTOR_LOOP static void soften_back(const attention *a, const block *b, size_t head,
+                                        muc_scalar *scores, muc_scalar *slopes)
 {
     for (size_t r = 0; r < b->rows; r++) {
         muc_scalar lse = a->lse[(b->first + r) * a->h->heads + head], mean = 0;

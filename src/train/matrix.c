@@ -68,7 +68,7 @@ static muc_status weight_rows(void *arg, size_t i)
     return MUC_OK;
 }
 
-MUC_TRAIN_LOOP static muc_status bias_columns(void *arg, size_t i)
+MUC_VECTOR_LOOP static muc_status bias_columns(void *arg, size_t i)
 {
     const product *p = arg;
     size_t first = i * COLUMNS, count = length_of(p->out, COLUMNS, first);

@@ -59,7 +59,7 @@ static size_t end_of(const update *u, size_t piece)
     return (piece + 1) * PIECE < u->adam->elements ? (piece + 1) * PIECE : u->adam->elements;
 }
 
-MUC_TRAIN_LOOP static muc_status sum_piece(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status sum_piece(void *arg, size_t piece)
 {
     const update *u = arg;
     double lanes[8] = { 0 };
@@ -72,7 +72,7 @@ MUC_TRAIN_LOOP static muc_status sum_piece(void *arg, size_t piece)
     return MUC_OK;
 }
 
-MUC_TRAIN_LOOP static void update_range(const update *u, size_t first, size_t end, muc_scalar keep)
+MUC_VECTOR_LOOP static void update_range(const update *u, size_t first, size_t end, muc_scalar keep)
 {
     muc_scalar *means = u->adam->means, *squares = u->adam->squares;
 

@@ -57,7 +57,7 @@ LANE_SUM(dot3_around,
           size_t count),
          a[at] * b[at] * (c[at] - mean))
 
-MUC_TRAIN_LOOP static muc_status norm_rows(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status norm_rows(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -73,7 +73,7 @@ MUC_TRAIN_LOOP static muc_status norm_rows(void *arg, size_t piece)
     return MUC_OK;
 }
 
-MUC_TRAIN_LOOP static muc_status layer_rows(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status layer_rows(void *arg, size_t piece)
 {
     const work *w = arg;
     muc_scalar n = (muc_scalar)w->width;
@@ -107,7 +107,7 @@ muc_status muc_train_norm(muc_context *ctx, size_t rows, size_t width, double ep
     return muc_parallel_for(ctx, pieces_of(rows, ROWS), bias ? layer_rows : norm_rows, &w);
 }
 
-MUC_TRAIN_LOOP static muc_status gain_columns(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status gain_columns(void *arg, size_t piece)
 {
     const work *w = arg;
     size_t first = piece * COLUMNS, end = end_of(w->width, COLUMNS, piece);
@@ -118,7 +118,7 @@ MUC_TRAIN_LOOP static muc_status gain_columns(void *arg, size_t piece)
     return MUC_OK;
 }
 
-MUC_TRAIN_LOOP static muc_status norm_rows_back(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status norm_rows_back(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -136,7 +136,7 @@ MUC_TRAIN_LOOP static muc_status norm_rows_back(void *arg, size_t piece)
     return MUC_OK;
 }
 
-MUC_TRAIN_LOOP static muc_status layer_columns(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status layer_columns(void *arg, size_t piece)
 {
     const work *w = arg;
     size_t first = piece * COLUMNS, end = end_of(w->width, COLUMNS, piece);
@@ -155,7 +155,7 @@ MUC_TRAIN_LOOP static muc_status layer_columns(void *arg, size_t piece)
 }
 
 /* dx = f (g - mean of g - (x - mean) f^2 mean of g (x - mean)), g = dy gain */
-MUC_TRAIN_LOOP static muc_status layer_rows_back(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status layer_rows_back(void *arg, size_t piece)
 {
     const work *w = arg;
     muc_scalar n = (muc_scalar)w->width;
@@ -198,7 +198,7 @@ muc_status muc_train_norm_back(muc_context *ctx, size_t rows, size_t width, cons
                             &w);
 }
 
-MUC_TRAIN_LOOP static muc_status rope_rows(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status rope_rows(void *arg, size_t piece)
 {
     const work *w = arg;
     size_t half = w->width;
@@ -244,7 +244,7 @@ static inline muc_scalar sigmoid(muc_scalar x)
     return 1 / (1 + muc_train_exp(x < least ? -least : -x));
 }
 
-MUC_TRAIN_LOOP static muc_status gate_elements(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status gate_elements(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -261,7 +261,7 @@ muc_status muc_train_gate(muc_context *ctx, size_t elements, const muc_scalar *g
     return muc_parallel_for(ctx, pieces_of(elements, ELEMENTS), gate_elements, &w);
 }
 
-MUC_TRAIN_LOOP static muc_status gate_elements_back(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status gate_elements_back(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -298,7 +298,7 @@ static inline muc_scalar normal_share(muc_scalar x)
     return (muc_scalar)(0.5 + 0.5 * muc_erf((double)x * 0.70710678118654752440));
 }
 
-MUC_TRAIN_LOOP static muc_status gelu_by_tanh(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status gelu_by_tanh(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -325,7 +325,7 @@ muc_status muc_train_gelu(muc_context *ctx, size_t elements, bool by_tanh, const
                             by_tanh ? gelu_by_tanh : gelu_by_erf, &w);
 }
 
-MUC_TRAIN_LOOP static muc_status gelu_by_tanh_back(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status gelu_by_tanh_back(void *arg, size_t piece)
 {
     const work *w = arg;
 
@@ -377,7 +377,7 @@ static inline double entropy_row(muc_scalar *row, size_t columns, size_t target,
     return muc_log(sum) - (double)(at_target - most);
 }
 
-MUC_TRAIN_LOOP static muc_status entropy_rows(void *arg, size_t piece)
+MUC_VECTOR_LOOP static muc_status entropy_rows(void *arg, size_t piece)
 {
     const work *w = arg;
 

@@ -12,25 +12,7 @@
 #include <string.h>
 
 #include "base/real.h"
-
-/* Before a loop over elements: a second version for processors with AVX2, chosen when the program
- * starts. No sum is reordered and nothing is fused, so both give the same bits. */
-#if defined(__SANITIZE_ADDRESS__)
-#define MUC_TRAIN_SANITIZED /* which does not bear a choice made before it has begun */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MUC_TRAIN_SANITIZED
-#endif
-#endif
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__has_attribute) && \
-    !defined(MUC_TRAIN_SANITIZED)
-#if __has_attribute(target_clones)
-#define MUC_TRAIN_LOOP __attribute__((target_clones("avx2", "default")))
-#endif
-#endif
-#ifndef MUC_TRAIN_LOOP
-#define MUC_TRAIN_LOOP
-#endif
+#include "base/vector_loop.h"
 
 #ifdef MUC_TRAIN_DOUBLE
 typedef double muc_scalar;

@@ -64,11 +64,11 @@ static void multiply(const conv *c, const void *filters, const void *patches, si
     size_t p_step = c->w->channels_last ? c->w->out_channels : 1;
 
     if (c->dtype == MUC_F32 && c->w->channels_last) {
-        muc_ref_matmul(patches, count, filters, c->out_each, c->patch, out, p_step);
+        muc_ref_matmul(patches, count, filters, c->patch, c->out_each, c->patch, out, p_step);
         return;
     }
     if (c->dtype == MUC_F32) {
-        muc_ref_matmul(filters, c->out_each, patches, count, c->patch, out, f_step);
+        muc_ref_matmul(filters, c->out_each, patches, c->patch, count, c->patch, out, f_step);
         return;
     }
     switch ((unsigned)c->dtype) {

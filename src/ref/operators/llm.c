@@ -37,38 +37,51 @@ muc_status muc_kernel_embed(const muc_ref_call *call)
     size_t width = table->columns, row;
 
     for (size_t i = 0; i < call->inputs[0]->columns; i++) {
+        float *out = muc_ref_floats_out(call->output) + i * width;
+        const float *from;
+
         MUC_TRY(muc_ref_token(call, i, &row));
-        memcpy(muc_ref_floats_out(call->output) + i * width, muc_ref_floats(table) + row * width,
-               width * sizeof(float));
+        from = muc_ref_widen(table, row, 1, out);
+        if (from != out)
+            memcpy(out, from, width * sizeof(float));
     }
     return MUC_OK;
 }
 
+typedef struct linear {
+    const muc_ref_call *call;
+    float *panels; /* [parts][muc_ref_panel] */
+} linear;
+
 static void linear_columns(void *arg, size_t part, size_t first, size_t end)
 {
-    const muc_ref_call *call = arg;
+    const linear *l = arg;
+    const muc_ref_call *call = l->call;
     const muc_ref_value *x = call->inputs[0], *w = call->inputs[1];
-    float *out = muc_ref_floats_out(call->output) + first;
+    float *out = muc_ref_floats_out(call->output);
     size_t stride = call->output->columns;
 
-    (void)part;
-    muc_ref_matmul(x->read, x->rows, muc_ref_floats(w) + first * w->columns, end - first,
-                   w->columns, out, stride);
+    muc_ref_linear(x->read, x->rows, w, first, end, l->panels + part * muc_ref_panel(w), out,
+                   stride);
     if (call->node->input_count < 3)
         return;
     for (size_t r = 0; r < x->rows; r++)
-        for (size_t c = 0; c < end - first; c++)
-            out[r * stride + c] += muc_ref_floats(call->inputs[2])[first + c];
+        for (size_t c = first; c < end; c++)
+            out[r * stride + c] += muc_ref_floats(call->inputs[2])[c];
 }
 
 muc_status muc_kernel_linear(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0], *w = call->inputs[1];
+    linear l = { .call = call };
+    void *panels;
 
     if (x->dtype != MUC_F32)
         return muc_ref_linear_others(call);
-    return muc_ref_split(call->ctx, w->rows, x->rows * w->rows * w->columns, linear_columns,
-                         (void *)(uintptr_t)call);
+    MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * muc_ref_panel(w) * sizeof(float),
+                            &panels));
+    l.panels = panels;
+    return muc_ref_split(call->ctx, w->rows, x->rows * w->rows * w->columns, linear_columns, &l);
 }
 
 /* elements that are normalised together */
@@ -154,21 +167,16 @@ muc_status muc_kernel_rope(const muc_ref_call *call)
 typedef struct attention {
     const muc_ref_call *call;
     const float *keys, *values; /* the caches [context][kv_columns] */
-    float *scores;              /* [parts][longest] */
+    float *scores;              /* [parts][group][longest] */
     size_t position, heads, group, width, kv_columns, longest, seen;
     float scale, cap; /* cap 0: none */
 } attention;
 
-/* softmax(q k^T * scale) v for one row and head over length positions from first on; scores:
- * scratch of length */
-static void attend(const attention *a, const float *q, size_t kv_head, size_t first, size_t length,
-                   float *scores, float *out)
+/* softmax of scaled scores, not yet divided by what it returns, their sum */
+static float weigh(const attention *a, float *scores, size_t length)
 {
-    const float *keys = a->keys + first * a->kv_columns + kv_head * a->width;
-    const float *values = a->values + first * a->kv_columns + kv_head * a->width;
     float most = -INFINITY, sum = 0;
 
-    muc_ref_dots(keys, a->kv_columns, length, q, a->width, scores, 1);
     for (size_t t = 0; t < length; t++) {
         scores[t] *= a->scale;
         if (a->cap > 0)
@@ -178,26 +186,40 @@ static void attend(const attention *a, const float *q, size_t kv_head, size_t fi
     for (size_t t = 0; t < length; t++)
         scores[t] -= most;
     muc_ref_exp(scores, length);
-    memset(out, 0, a->width * sizeof(float));
-    for (size_t t = 0; t < length; t++) {
+    for (size_t t = 0; t < length; t++)
         sum += scores[t];
-        muc_ref_axpy(out, scores[t], values + t * a->kv_columns, a->width);
+    return sum;
+}
+
+/* softmax(q k^T * scale) v for one row and the heads that share keys, over length positions from
+ * first on; scores: scratch of [group][longest] */
+static void attend(const attention *a, const float *q, size_t kv_head, size_t first, size_t length,
+                   float *scores, float *out)
+{
+    size_t start = first * a->kv_columns + kv_head * a->width;
+
+    muc_ref_matmul(q, a->group, a->keys + start, a->kv_columns, length, a->width, scores,
+                   a->longest);
+    for (size_t h = 0; h < a->group; h++, scores += a->longest, out += a->width) {
+        float sum = weigh(a, scores, length);
+
+        muc_ref_weighted_sum(scores, a->values + start, a->kv_columns, length, a->width, out);
+        for (size_t i = 0; i < a->width; i++)
+            out[i] /= sum;
     }
-    for (size_t i = 0; i < a->width; i++)
-        out[i] /= sum;
 }
 
 static void attention_rows(void *arg, size_t part, size_t first, size_t end)
 {
     const attention *a = arg;
+    size_t kv_heads = a->heads / a->group;
 
     for (size_t i = first; i < end; i++) {
-        size_t end_position = a->position + i / a->heads + 1;
+        size_t end_position = a->position + i / kv_heads + 1, at = i * a->group * a->width;
         size_t seen = a->seen < end_position ? a->seen : end_position;
 
-        attend(a, muc_ref_floats(a->call->inputs[0]) + i * a->width, i % a->heads / a->group,
-               end_position - seen, seen, a->scores + part * a->longest,
-               muc_ref_floats_out(a->call->output) + i * a->width);
+        attend(a, muc_ref_floats(a->call->inputs[0]) + at, i % kv_heads, end_position - seen, seen,
+               a->scores + part * a->group * a->longest, muc_ref_floats_out(a->call->output) + at);
     }
 }
 
@@ -227,11 +249,12 @@ muc_status muc_kernel_attention(const muc_ref_call *call)
     size_t rows = call->inputs[0]->rows, columns = a.kv_columns;
     void *scores;
 
-    MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * a.longest * sizeof(float), &scores));
+    MUC_TRY(muc_ref_reserve(call, muc_ref_parts(call->ctx) * a.group * a.longest * sizeof(float),
+                            &scores));
     a.scores = scores;
     for (unsigned i = 0; i < 2; i++)
         memcpy(muc_ref_floats_out(call->inputs[3 + i]) + a.position * columns,
                call->inputs[1 + i]->read, rows * columns * sizeof(float));
-    return muc_ref_split(call->ctx, rows * a.heads, rows * a.heads * a.longest * a.width * 2,
-                         attention_rows, &a);
+    return muc_ref_split(call->ctx, rows * a.heads / a.group,
+                         rows * a.heads * a.longest * a.width * 2, attention_rows, &a);
 }

@@ -54,8 +54,8 @@ static void columns(void *arg, size_t part, size_t first, size_t end)
     switch ((unsigned)p->dtype) {
     case MUC_F32:
         muc_ref_matmul((const float *)(const void *)p->a, p->m,
-                       (const float *)(const void *)p->transposed + first * p->k, end - first, p->k,
-                       (float *)(void *)p->out + first, p->n);
+                       (const float *)(const void *)p->transposed + first * p->k, p->k, end - first,
+                       p->k, (float *)(void *)p->out + first, p->n);
         break;
         COLUMNS(double, F64, double)
         COLUMNS(uint64_t, I64, int64_t)

@@ -1,0 +1,24 @@
+/* vector_loop.h - marks functions that have a second version for processors with AVX2. */
+#ifndef MUC_VECTOR_LOOP_H
+#define MUC_VECTOR_LOOP_H
+
+/* Before a function of loops over elements: the version is chosen when the program starts. No sum
+ * is reordered and nothing is fused, so both give the same bits. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MUC_SANITIZED /* which does not bear a choice made before it has begun */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MUC_SANITIZED
+#endif
+#endif
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__has_attribute) && \
+    !defined(MUC_SANITIZED)
+#if __has_attribute(target_clones)
+#define MUC_VECTOR_LOOP __attribute__((target_clones("avx2", "default")))
+#endif
+#endif
+#ifndef MUC_VECTOR_LOOP
+#define MUC_VECTOR_LOOP
+#endif
+
+#endif
