@@ -4,12 +4,15 @@
     tests/test_cli_text.py MUC      from the source root; tests of shared data are skipped without it
 """
 import json
+import shutil
+import struct
 import sys
 
-from cli import STORIES, WORK, has, muc, need_data, program
-from files import DATA, ROOT, USAGE, run_tests
+from cli import COMMAND, PLAN, STORIES, WORK, has, muc, need_data, program
+from files import DATA, MALFORMED, ROOT, UNSUPPORTED, USAGE, run_tests
 
 RESCUE = ROOT / "models/rescue"
+CHATML = "{% for message in messages %}{{ '<|im_start|>' + message['role'] }}{% endfor %}"
 
 
 def ids_of(model, *options):
@@ -62,6 +65,119 @@ def test_what_is_no_text_and_no_token_is_refused():
     has(muc("tokenize", RESCUE, "--ids", "1,x2", status=USAGE)[1], "'x2'")
     for number in ("512", "99999999999999999999999", "1,4294967296"):
         has(muc("tokenize", RESCUE, "--ids", number, status=USAGE)[1], "0 to 511")
+
+
+# ---- run: conversations ----
+
+def lines_of(out):
+    """The texts that came, piece by piece, and the reports, of --json-lines."""
+    rows = [json.loads(line) for line in out.splitlines()]
+    return [row["text"] for row in rows if list(row) == ["text"]], [row for row in rows if "end" in row]
+
+
+def folder_with(name, files):
+    folder = WORK / name
+    shutil.copytree(RESCUE, folder)
+    (folder / "prompt.txt").unlink()
+    for file, text in files.items():
+        (folder / file).write_text(text)
+    return folder
+
+
+def gguf_with_template(template):
+    """The model's GGUF file with one more value; the data is aligned again."""
+    old = (DATA / "llama/stories260K-f32.gguf").read_bytes()
+    tensors, values = struct.unpack("<QQ", old[8:24])
+    key = b"tokenizer.chat_template"
+    value = struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(template)) + template.encode()
+    while len(value) % 32:  # a name may be as long as it likes
+        template += " "
+        value = struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(template)) + template.encode()
+    path = WORK / "chat.gguf"
+    path.write_bytes(old[:8] + struct.pack("<QQ", tensors, values + 1) + value + old[24:])
+    return path
+
+
+def test_a_chat_is_the_template_filled_in():
+    folder = folder_with("chat", {"tokenizer_config.json": json.dumps({"chat_template": CHATML})})
+    told = "<|im_start|>system\nBe brief<|im_end|>\n<|im_start|>user\nscan it<|im_end|>\n<|im_start|>assistant\n"
+    raw = json.loads(muc("run", folder, "--raw", "-p", told, "-n", 12, "--json")[0])
+    expected = raw["text"][len(told):].lstrip()
+    seen = []
+    for options in (["--chat"], ["--chat-template", "chatml"]):
+        report = json.loads(muc("run", folder, *options, "--system", "Be brief", "-p", "scan it", "-n", 12, "--json")[0])
+        assert report["chat"] == "chatml" and report["prompt_tokens"] == raw["prompt_tokens"], report
+        assert report["text"] == expected.split("<|im_end|>")[0], (report, raw)
+        seen.append(report["text"])
+    assert seen[0] and seen[0] == seen[1]
+
+
+def test_the_template_is_found_where_models_carry_it():
+    need_data()
+    named = [{"name": "rag", "template": "x"}, {"name": "default", "template": CHATML}]
+    for i, files in enumerate(({"tokenizer_config.json": json.dumps({"chat_template": named})}, {"chat_template.jinja": CHATML})):
+        folder = folder_with(f"found{i}", files)
+        assert json.loads(muc("run", folder, "--chat", "-p", "x", "-n", 1, "--json")[0])["chat"] == "chatml"
+    out, _ = muc("run", gguf_with_template("{{ '<start_of_turn>' }}"), "--chat", "-p", "x", "-n", 1, "--json")
+    assert json.loads(out)["chat"] == "gemma"
+
+
+def test_a_template_that_is_not_known_says_what_to_do():
+    has(muc("run", RESCUE, "--chat", "-p", "x", status=UNSUPPORTED)[1], "carries no chat template", "--chat-template NAME")
+    folder = folder_with("unknown", {"chat_template.jinja": "{{ messages }}"})
+    has(muc("run", folder, "--chat", "-p", "x", status=UNSUPPORTED)[1], "none that muc knows", "--chat-template NAME")
+    has(muc("run", RESCUE, "--chat-template", "lama3", "-p", "x", status=USAGE)[1], "did you mean 'llama3'?")
+    has(muc("run", RESCUE, "--system", "x", "-p", "x", status=USAGE)[1], "--chat")
+    has(muc("run", RESCUE, "--chat-template", "chatml", "--no-special", "-p", "x", status=USAGE)[1], "--no-special")
+    folder = folder_with("broken", {"tokenizer_config.json": '{"chat_template": '})
+    has(muc("run", folder, "--chat", "-p", "x", status=MALFORMED)[1], "tokenizer_config.json")
+    muc("run", folder, "-p", "x", "-n", 1)  # who asks for no chat does not need it
+
+
+def test_a_conversation_is_one_text():
+    """What was said and answered is what the model sees of it."""
+    need_data()
+    for model in (STORIES["Hugging Face"], [program("stories")]):
+        first, _ = muc("run", *model, "-p", "Once upon a time", "-n", 6)
+        whole, _ = muc("run", *model, "-p", first.rstrip("\n") + " Then she", "-n", 9)
+        out, _ = muc("run", *model, "-i", "-p", "Once upon a time", "-n", 6, stdin=b"")
+        assert out == first, out
+        pieces, reports = lines_of(muc("run", *model, "-i", "-p", "Once upon a time", "-n", 6, "--json-lines",
+                                       stdin=b"Then she\n\n/clear\nOnce upon a time\n/exit\nmore\n")[0])
+        assert len(reports) == 3 and "".join(pieces) == "".join(row["text"] for row in reports), reports
+        assert reports[0]["text"] + "\n" == first and reports[2]["text"] + "\n" == first, reports
+        told = (first.rstrip("\n") + " " + reports[1]["text"]).strip()
+        assert whole.strip().startswith(told), (whole, reports)
+
+
+def test_a_chat_without_a_prompt_converses():
+    out, _ = muc("run", RESCUE, "--chat-template", "llama2", "-n", 5, "--json-lines", stdin=b"scan it\nscan it\n")
+    _, reports = lines_of(out)
+    assert [row["chat"] for row in reports] == ["llama2"] * 2, reports
+    assert reports[0]["prompt_tokens"] < reports[1]["prompt_tokens"] or reports[0]["text"] != reports[1]["text"]
+    has(muc("run", RESCUE, "-i", "--json", status=USAGE)[1], "--json-lines")
+    has(muc("run", RESCUE, "-i", "-n", 200, stdin=b"scan the north corridor\n" * 60, status=USAGE)[1], "the conversation has")
+
+
+def test_generation_stops_before_a_stop_text():
+    report = json.loads(muc("run", RESCUE, "-p", COMMAND, "--stop", "no such", "-r", "; ret", "--json")[0])
+    assert report["end"] == "stop" and report["text"] == PLAN.split("; ret")[0], report
+    assert muc("run", RESCUE, "-p", COMMAND, "--stop", "; ret")[0] == PLAN.split("; ret")[0] + "\n"
+    assert muc("run", RESCUE, "-p", COMMAND, "--stop", "zzz")[0] == PLAN
+    has(muc("run", RESCUE, "-p", "x", "--stop", "", status=USAGE)[1], "empty")
+    has(muc("run", RESCUE, "-p", "x", *["--stop", "y"] * 65, status=USAGE)[1], "more than 64")
+
+
+def test_lines_of_json_are_whole_characters():
+    need_data()
+    out, _ = muc("run", *STORIES["GGUF"], "-p", "😀 é", "-n", 3, "--temp", 5, "--json-lines")
+    pieces, reports = lines_of(out)
+    assert len(reports) == 1 and "".join(pieces) == reports[0]["text"], out
+    has(muc("run", RESCUE, "-p", "x", "--json", "--json-lines", status=USAGE)[1], "not both")
+
+
+def test_input_has_no_letter_any_more():
+    has(muc("compile", "-i", "x", status=USAGE)[1], "unknown option '-i'")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,13 @@ typedef struct muc_run_options {
     bool no_special;      /* special tokens written in the prompt, "</s>", stay text, as they do in
                              texts that are evaluated, calibrated or trained on */
     uint32_t most_tokens; /* to generate; 0: until the model ends or its context is full */
+    /* The prompt is a message, and the model answers: the name of a chat template (run/chat.def),
+     * or "auto", the one that the model carries; NULL: the text is continued */
+    const char *chat;
+    const char
+        *system; /* with chat: how the model is to behave, before the first message; or NULL */
+    const char *const *stops; /* [stop_count] texts, none empty, that end what is generated, and */
+    size_t stop_count;        /* that are left out of it */
     muc_sampling sampling;
     const char *board; /* of a folder of code: the emulated board to run it on, where the likeliest
                           token is taken and sampling must be all-zero; or NULL */
@@ -38,13 +45,25 @@ typedef struct muc_run_options {
 
 /* Continues a prompt; the text begins with the prompt unless a template was filled. Keys of the
  * report: prompt, text, prompt_tokens, tokens, prompt_seconds, seconds, end ("end of text",
- * "length", "context" or "caller"), and the sampling; of a board, whose seconds mean nothing and
+ * "length", "context", "stop" or "caller"), chat (the template's name, if there is one), and the
+ * sampling; of a board, whose seconds mean nothing and
  * are left out, also board, prompt_instructions and instructions (of the tokens after the first);
  * of a program whose machine is known, machine and the groups machine_prompt and machine_steps (the
  * tokens after the first), with what muc_report_folder tells of a call's time and energy.
  * Works on checkpoints (float32) and programs (simulated machine, SPEC.md's arithmetic). */
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                    muc_report **out);
+
+/* A conversation, or a text that grows: each prompt comes behind all that was said. */
+typedef struct muc_session muc_session;
+
+/* model and what options point to must outlive the session; their prompt and board do not matter.
+ * Fails with MUC_UNSUPPORTED if chat is "auto" and the model's template is none that muc knows. */
+muc_status muc_session_new(muc_context *ctx, const muc_model *model, const muc_run_options *options,
+                           muc_session **out);
+/* As muc_run, without the keys about a machine. MUC_USAGE once the context is full. */
+muc_status muc_session_say(muc_session *session, const char *prompt, muc_report **out);
+void muc_session_free(muc_session *session); /* NULL is fine */
 
 /* What a run on arrays takes and gives; every string may be NULL. */
 typedef struct muc_array_run {

@@ -14,6 +14,10 @@ MUC_API_BEGIN
  * Gives the form's bytes; out takes as many whole characters as fit, and a NUL. */
 size_t muc_visible(const char *string, char *out, size_t size);
 
+/* The string as JSON has it, quotes included: bytes that are no UTF-8 are spelled \\xff, harmful
+ * characters \u202e. malloc'ed, for the caller to free; NULL if memory is out. */
+char *muc_json_string(const char *string);
+
 MUC_API_END
 
 #endif

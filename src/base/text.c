@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/visible_name.h"
+#include "muc/visible.h"
 
 static bool reserve(muc_text *text, size_t more)
 {
@@ -108,6 +110,18 @@ void muc_text_add_json(muc_text *text, const char *string)
         }
     }
     muc_text_add(text, "\"");
+}
+
+char *muc_json_string(const char *string)
+{
+    MUC_IN_C_LOCALE;
+
+    muc_text text = { 0 };
+
+    muc_text_add_json(&text, string);
+    if (text.failed)
+        muc_text_free(&text);
+    return text.data;
 }
 
 void muc_text_add_csv(muc_text *text, const char *string)

@@ -106,6 +106,26 @@ static cli_option find_option(const cli_args *args, const char *word, const char
     return OPTION_COUNT;
 }
 
+static bool repeats(cli_option option)
+{
+#define CLI_REPEATS(id) \
+    if (option == OPTION_##id) \
+        return true;
+#include "cli/cli.def"
+    return false;
+}
+
+/* one more value of an option that may be given several times */
+static muc_status repeat(cli_args *args, cli_option option, const char *value)
+{
+    if (args->repeated_count == CLI_MAX_REPEATED)
+        return cli_misuse(args, "option '--%s' is given more than %d times",
+                          cli_options[option].name, CLI_MAX_REPEATED);
+    args->repeated[args->repeated_count++] = value;
+    args->values[option] = value;
+    return MUC_OK;
+}
+
 static muc_status take_option(cli_args *args, int argc, char **argv, int *at)
 {
     const char *word = argv[*at], *value;
@@ -125,6 +145,8 @@ static muc_status take_option(cli_args *args, int argc, char **argv, int *at)
                               row->value);
         value = argv[++*at];
     }
+    if (repeats(option))
+        return repeat(args, option, value);
     if (args->values[option])
         return cli_misuse(args, "option '--%s' is given twice", row->name);
     args->values[option] = value ? value : "";

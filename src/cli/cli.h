@@ -43,13 +43,16 @@ typedef struct cli_option_row {
 extern const cli_verb_row cli_verbs[VERB_COUNT];
 extern const cli_option_row cli_options[OPTION_COUNT];
 
-enum { CLI_MAX_OPERANDS = 257 };
+enum { CLI_MAX_OPERANDS = 257, CLI_MAX_REPEATED = 64 };
 
 /* Borrows argv. */
 struct cli_args {
     cli_verb verb;
     const char *values[OPTION_COUNT];           /* NULL: not given; "" for one without a value */
     const char *operands[CLI_MAX_OPERANDS + 1]; /* NULL after the last */
+    /* every value of the option that may be given several times, in order */
+    const char *repeated[CLI_MAX_REPEATED];
+    size_t repeated_count;
 };
 
 /* Reads argv after the verb. On failure it has said on stderr what is wrong, and what was

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_PROMPT_BYTES = 1 << 24 };
+
 muc_status cli_no_memory(const cli_args *args)
 {
     cli_misuse(args, "%s", muc_status_meaning(MUC_NOMEM));
@@ -166,4 +168,54 @@ muc_status cli_need_output(const cli_args *args)
 {
     return cli_given(args, OPTION_OUTPUT) ? MUC_OK
                                           : cli_misuse(args, "say where to write: -o FILE");
+}
+
+/* The whole of a file or of stdin ("-"); malloc'ed and NUL-terminated. */
+static muc_status read_prompt(const cli_args *args, const char *path, char **out)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    char *text = malloc(MOST_PROMPT_BYTES + 1);
+    muc_status status = MUC_OK;
+    size_t size = 0;
+
+    if (!text)
+        status = cli_no_memory(args);
+    else if (file)
+        size = fread(text, 1, MOST_PROMPT_BYTES + 1, file);
+    if (status == MUC_OK && (!file || ferror(file))) {
+        cli_misuse(args, "%s: the prompt cannot be read", path);
+        status = MUC_IO;
+    } else if (status == MUC_OK && size > MOST_PROMPT_BYTES) {
+        status = cli_misuse(args, "%s: a prompt has at most %d bytes", path, MOST_PROMPT_BYTES);
+    } else if (status == MUC_OK && memchr(text, 0, size)) {
+        status = cli_misuse(args, "%s: a prompt is text, without NUL bytes", path);
+    }
+    if (file && !is_stdin)
+        fclose(file);
+    if (status != MUC_OK) {
+        free(text);
+        return status;
+    }
+    text[size] = '\0';
+    *out = text;
+    return MUC_OK;
+}
+
+/* *owned is to be freed, whatever *out is. */
+muc_status cli_take_prompt(const cli_args *args, char **owned, const char **out)
+{
+    const char *file = args->values[OPTION_FILE], *prompt = args->values[OPTION_PROMPT];
+
+    *owned = NULL;
+    if (file && prompt)
+        return cli_misuse(args, "give --prompt or --file, not both");
+    if (prompt && strcmp(prompt, "-") == 0)
+        file = prompt;
+    *out = prompt;
+    if (!file)
+        return MUC_OK;
+    CLI_TRY(read_prompt(args, file, owned));
+    *out = *owned;
+    return MUC_OK;
 }

@@ -137,6 +137,7 @@ typedef struct muc_checkpoint {
     muc_tensor_view *tensors;                /* sorted by name, names unique */
     const char *tokenizer_path;              /* tokenizer.json or tokenizer.model, or NULL */
     const muc_stored_vocabulary *vocabulary; /* NULL unless the file holds one */
+    const char *chat_template;               /* that the file itself holds, in Jinja, or NULL */
     const char *weights, *embedding; /* formats of quant/lowbit.def, or NULL: not compressed */
     const char *const *finer;        /* names of matrices in int4 where weights are int2 */
     size_t finer_count;
@@ -152,6 +153,12 @@ muc_status muc_checkpoint_open_bytes(muc_context *ctx, muc_bytes bytes, muc_chec
  * there is one, but no tensors. */
 muc_status muc_checkpoint_open_config(muc_context *ctx, const char *path, muc_checkpoint *out);
 void muc_checkpoint_close(muc_checkpoint *checkpoint);
+
+/* The template by which the model was trained to see conversations, in Jinja, in the arena or
+ * borrowed from the checkpoint; NULL: none is known. A folder's is in tokenizer_config.json or
+ * chat_template.jinja, beside its tokenizer. */
+muc_status muc_checkpoint_chat_template(muc_context *ctx, const muc_checkpoint *checkpoint,
+                                        muc_arena *arena, const char **out);
 
 /* NULL if there is no tensor of that name. */
 const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name);

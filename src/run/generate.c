@@ -25,10 +25,11 @@ static muc_status prefill(muc_engine *engine, const uint32_t *tokens, size_t cou
     if (count == 0)
         return muc_fail(engine->ctx, MUC_USAGE, engine->model->path, MUC_NO_OFFSET,
                         "an empty prompt, and the tokenizer has no token to begin a text");
-    if (count >= engine->facts.context)
+    if (count + engine->position >= engine->facts.context)
         return muc_fail(engine->ctx, MUC_USAGE, engine->model->path, MUC_NO_OFFSET,
-                        "the prompt has %zu tokens, the model's context %u", count,
-                        engine->facts.context);
+                        engine->position ? "the conversation has %zu tokens, the model's context %u"
+                                         : "the prompt has %zu tokens, the model's context %u",
+                        count + engine->position, engine->facts.context);
     for (size_t at = 0; at < count; at += MUC_ENGINE_MOST_TOKENS) {
         size_t n = count - at < MUC_ENGINE_MOST_TOKENS ? count - at : MUC_ENGINE_MOST_TOKENS;
 
@@ -88,72 +89,131 @@ static uint32_t choose(chooser *c, const float *logits)
     return token;
 }
 
-static muc_status continue_text(muc_engine *engine, const muc_generate_options *options,
-                                uint32_t previous, const float *logits, chooser *c,
-                                muc_generation *out)
+struct muc_generator {
+    muc_engine *engine;
+    const muc_generate_options *options;
+    chooser chooser;
+    uint32_t previous; /* the last token; drawn but not fed yet if pending */
+    bool pending;
+};
+
+static bool ends_text(const muc_generator *g, uint32_t token)
+{
+    return muc_model_is_end(g->engine->model, token) ||
+           (g->options->turn_end && token == *g->options->turn_end);
+}
+
+/* Why generation ends with this token, or NULL: it goes on. */
+static const char *take_token(muc_generator *g, uint32_t token, muc_generation *out)
+{
+    const muc_generate_options *options = g->options;
+    const uint8_t *text;
+    size_t size;
+
+    if (ends_text(g, token))
+        return "end of text";
+    size = mur_tokenizer_decode(&g->engine->model->tokenizer, token, g->previous, &text);
+    out->tokens++;
+    if (options->text && !options->text(options->arg, (const char *)text, size))
+        return "caller";
+    if (out->tokens == options->most_tokens)
+        return "length";
+    return g->engine->position == g->engine->facts.context ? "context" : NULL;
+}
+
+static muc_status generate(muc_generator *g, const float *logits, muc_generation *out)
 {
     for (;;) {
-        uint32_t token = choose(c, logits);
-        const uint8_t *text;
-        size_t size;
+        uint32_t token = choose(&g->chooser, logits);
 
-        if (muc_model_is_end(engine->model, token)) {
-            out->end = "end of text";
+        out->end = take_token(g, token, out);
+        g->previous = token;
+        g->pending = out->end != NULL;
+        if (out->end)
             return MUC_OK;
-        }
-        size = mur_tokenizer_decode(&engine->model->tokenizer, token, previous, &text);
-        out->tokens++;
-        if (options->text && !options->text(options->arg, (const char *)text, size)) {
-            out->end = "caller";
-            return MUC_OK;
-        }
-        if (out->tokens == options->most_tokens) {
-            out->end = "length";
-            return MUC_OK;
-        }
-        if (engine->position == engine->facts.context) {
-            out->end = "context";
-            return MUC_OK;
-        }
-        MUC_TRY(muc_engine_feed(engine, &token, 1, false, &logits));
-        previous = token;
+        MUC_TRY(muc_engine_feed(g->engine, &token, 1, false, &logits));
     }
 }
 
-static muc_status feed_and_continue(muc_engine *engine, const uint32_t *tokens, size_t count,
-                                    const muc_generate_options *options, muc_generation *out)
+muc_status muc_generator_new(muc_engine *engine, const muc_generate_options *options,
+                             muc_generator **out)
 {
-    const float *logits = NULL;
-    double start = seconds_now(), middle;
     muc_status status;
-    chooser c;
 
-    MUC_TRY(prefill(engine, tokens, count, &logits));
+    MUC_TRY(MUC_NEW_ARRAY(engine->ctx, "sampler", 1, out));
+    (*out)->engine = engine;
+    (*out)->options = options;
+    status =
+        chooser_open(engine->ctx, &options->sampling, engine->facts.vocabulary, &(*out)->chooser);
+    if (status != MUC_OK) {
+        muc_generator_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+void muc_generator_free(muc_generator *g)
+{
+    if (!g)
+        return;
+    chooser_close(&g->chooser);
+    free(g);
+}
+
+/* what was drawn last goes before the prompt */
+static muc_status feed_pending(muc_generator *g)
+{
+    const float *unused;
+
+    if (!g->pending)
+        return MUC_OK;
+    g->pending = false;
+    return muc_engine_feed(g->engine, &g->previous, 1, false, &unused);
+}
+
+static muc_status continue_tokens(muc_generator *g, const uint32_t *tokens, size_t count,
+                                  muc_generation *out)
+{
+    double start = seconds_now(), middle;
+    const float *logits = NULL;
+    muc_status status;
+
+    MUC_TRY(feed_pending(g));
+    MUC_TRY(prefill(g->engine, tokens, count, &logits));
     middle = seconds_now();
-    status = chooser_open(engine->ctx, &options->sampling, engine->facts.vocabulary, &c);
     for (size_t i = 0; i < count; i++)
-        remember(&c, tokens[i]);
-    if (status == MUC_OK)
-        status = continue_text(engine, options, tokens[count - 1], logits, &c, out);
-    chooser_close(&c);
+        remember(&g->chooser, tokens[i]);
+    g->previous = tokens[count - 1];
+    status = generate(g, logits, out);
     out->prompt_tokens = (uint32_t)count;
     out->prompt_seconds = middle - start;
     out->seconds = seconds_now() - middle;
     return status;
 }
 
-muc_status muc_generate(muc_engine *engine, const char *prompt, const muc_generate_options *options,
-                        muc_generation *out)
+muc_status muc_generator_continue(muc_generator *g, const char *prompt, muc_generation *out)
 {
-    uint32_t *tokens;
+    uint32_t *tokens, flags = g->options->special ? MUR_ENCODE_SPECIAL : 0;
     size_t count;
     muc_status status;
 
     *out = (muc_generation){ 0 };
-    MUC_TRY(muc_tokenizer_encode(engine->ctx, &engine->model->tokenizer, prompt, strlen(prompt),
-                                 MUR_ENCODE_BOS | (options->special ? MUR_ENCODE_SPECIAL : 0),
-                                 &tokens, &count));
-    status = feed_and_continue(engine, tokens, count, options, out);
+    flags |= g->engine->position == 0 ? MUR_ENCODE_BOS : 0;
+    MUC_TRY(muc_tokenizer_encode(g->engine->ctx, &g->engine->model->tokenizer, prompt,
+                                 strlen(prompt), flags, &tokens, &count));
+    status = continue_tokens(g, tokens, count, out);
     free(tokens);
+    return status;
+}
+
+muc_status muc_generate(muc_engine *engine, const char *prompt, const muc_generate_options *options,
+                        muc_generation *out)
+{
+    muc_generator *generator;
+    muc_status status;
+
+    MUC_TRY(muc_generator_new(engine, options, &generator));
+    status = muc_generator_continue(generator, prompt, out);
+    muc_generator_free(generator);
     return status;
 }

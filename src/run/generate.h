@@ -12,15 +12,28 @@ typedef struct muc_generate_options {
     muc_text_fn *text;    /* or NULL */
     void *arg;
     bool special; /* unknown and control pieces written in the prompt become themselves */
+    const uint32_t *turn_end; /* one more token that ends a text, or NULL */
 } muc_generate_options;
 
 typedef struct muc_generation {
     uint32_t prompt_tokens, tokens;
     double prompt_seconds, seconds;
-    const char *end; /* "end of text", "length" or "context" */
+    const char *end; /* "end of text", "length", "context" or "caller" */
 } muc_generation;
 
-/* Feeds the prompt, as it is, to an engine at position 0 and passes on what follows. */
+/* A text to which prompts are added in turn: what was drawn last is not forgotten. */
+typedef struct muc_generator muc_generator;
+
+/* engine, at position 0, and options must outlive it. */
+muc_status muc_generator_new(muc_engine *engine, const muc_generate_options *options,
+                             muc_generator **out);
+/* Feeds the prompt, as it is, behind all that was fed and generated, and passes on what follows.
+ * The first prompt begins with the begin-of-text token if the model does so. */
+muc_status muc_generator_continue(muc_generator *generator, const char *prompt,
+                                  muc_generation *out);
+void muc_generator_free(muc_generator *generator); /* NULL is fine */
+
+/* One prompt alone. */
 muc_status muc_generate(muc_engine *engine, const char *prompt, const muc_generate_options *options,
                         muc_generation *out);
 

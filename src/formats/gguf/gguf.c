@@ -161,6 +161,8 @@ static muc_status read_tokenizer(const reader *r)
     muc_model_config *config = r->config;
 
     MUC_TRY(muc_gguf_vocabulary(&r->gguf, &vocabulary));
+    MUC_TRY(muc_gguf_string_or_null(&r->gguf, "tokenizer.chat_template",
+                                    &r->checkpoint->chat_template));
     r->checkpoint->vocabulary = vocabulary;
     if (!vocabulary)
         return MUC_OK;
