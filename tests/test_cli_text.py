@@ -180,5 +180,32 @@ def test_input_has_no_letter_any_more():
     has(muc("compile", "-i", "x", status=USAGE)[1], "unknown option '-i'")
 
 
+# ---- bench ----
+
+def test_bench_times_prompts_and_generation():
+    report = json.loads(muc("bench", RESCUE, program(), "-p", "16,0", "-n", "4", "-d", 3, "-r", 2, "-t", 1, "--json")[0])
+    assert report["threads"] == 1
+    assert [(row["model"], row["test"]) for row in report["tests"]] == \
+        [(str(model), test) for model in (RESCUE, program()) for test in ("pp16 @ d3", "tg4 @ d3")], report
+    for row in report["tests"]:
+        assert row["tokens_per_second"] > 0 and row["deviation"] >= 0 and row["repetitions"] == 2, row
+    assert report["tests"][0]["weights"] > 0
+
+
+def test_bench_prints_tables():
+    out, _ = muc("bench", RESCUE, "-p", 0, "-n", 2, "-r", 1, "--format", "md")
+    table = [line for line in out.splitlines() if line.startswith("| ")][-2:]
+    assert len({line.count("|") for line in table}) == 1 and "tg2" in table[1] and "pp" not in out, out
+    out, _ = muc("bench", RESCUE, "-p", 2, "-n", 0, "-r", 1, "--format", "csv")
+    assert out.splitlines()[0].split(",")[0] == "model" and ",pp2," in out.splitlines()[1], out
+
+
+def test_bench_refuses_what_it_cannot_time():
+    has(muc("bench", RESCUE, "-p", "100000", status=USAGE)[1], "exceed the context")
+    has(muc("bench", RESCUE, "-p", "12,x", status=USAGE)[1], "no list of numbers")
+    has(muc("bench", RESCUE, "-p", "0", "-n", "0", status=USAGE)[1], "no test")
+    has(muc("bench", RESCUE, "-n", ",".join("1" * 33), status=USAGE)[1], "more than 32")
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

@@ -130,7 +130,7 @@ MISTAKES = [
      ["'int4'", "expected int8", "did you mean 'int8'?"]),
     (["compile", NETWORK, "--target", "mcu", *INT8, "--keep-float", "sofmax", *OUT], USAGE,
      ["small: ", "'sofmax'", "conv, sigmoid", "did you mean 'softmax'?"]),
-    (["inspect", NETWORK, "--format", "jsn"], USAGE, ["text, json, csv or html", "'jsn'", "did you mean 'json'?"]),
+    (["inspect", NETWORK, "--format", "jsn"], USAGE, ["text, json, csv, html or md", "'jsn'", "did you mean 'json'?"]),
     (["inspect", NETWORK, "--format", "csv", "--table", "inptus"], USAGE,
      ["table 'inptus'", "inputs, outputs", "did you mean 'inputs'?"]),
     (["compile", "--target", "mcu", "--machine", file("z80.ini", b"[machine]\nname = z\ncore = cortex-m44\n"), *OUT],

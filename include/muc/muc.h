@@ -10,6 +10,7 @@
  *   compress.h  a checkpoint in few bits
  *   train.h     train a language model
  *   tokenize.h  text to tokens and back
+ *   bench.h     speed of language models
  *
  * Numbers are read and written as C has them, whatever locale the calling thread has set; it has
  * C's while it calls back.
@@ -17,6 +18,7 @@
 #ifndef MUC_MUC_H
 #define MUC_MUC_H
 
+#include "muc/bench.h"
 #include "muc/compile.h"
 #include "muc/compress.h"
 #include "muc/eval.h"

@@ -29,6 +29,9 @@ muc_status muc_report_as_csv(muc_context *ctx, const muc_report *report, const c
 muc_status muc_report_as_html(muc_context *ctx, const muc_report *report, const char *title,
                               char **out);
 
+/* Tables of Markdown: one of all values, then each table; malloc'ed. */
+muc_status muc_report_as_markdown(muc_context *ctx, const muc_report *report, char **out);
+
 /* Writes one of these forms to a file, which appears whole or not at all. */
 muc_status muc_report_save(muc_context *ctx, const char *path, const char *form);
 

@@ -1,4 +1,4 @@
-/* text_verbs.c - the verbs by which a language model is used: eval and tokenize. */
+/* text_verbs.c - the verbs by which a language model is used: eval, bench and tokenize. */
 #include "cli/verb_tools.h"
 
 #include <stdio.h>
@@ -93,5 +93,34 @@ muc_status cli_tokenize(muc_context *ctx, const cli_args *args)
         status = muc_tokenize(ctx, model, text, &options, &report);
     muc_model_close(model);
     free(owned);
+    return cli_finish(ctx, args, status, report);
+}
+
+/* ---- bench ---- */
+
+enum { MOST_MODELS = 16 };
+
+muc_status cli_bench(muc_context *ctx, const cli_args *args)
+{
+    muc_bench_options options = {
+        .prompts = args->values[OPTION_N_PROMPT],
+        .tokens = args->values[OPTION_TOKENS],
+    };
+    muc_model *models[MOST_MODELS] = { NULL };
+    uint64_t depth, repetitions;
+    muc_report *report = NULL;
+    muc_status status = MUC_OK;
+    size_t count = 0;
+
+    CLI_TRY(cli_count(args, OPTION_DEPTH, 0, UINT32_MAX, 0, &depth));
+    CLI_TRY(cli_count(args, OPTION_REPETITIONS, 1, 1000, 0, &repetitions));
+    options.depth = (uint32_t)depth;
+    options.repetitions = (uint32_t)repetitions;
+    for (; args->operands[count] && status == MUC_OK; count++)
+        status = cli_open_model(ctx, args, args->operands[count], &models[count]);
+    if (status == MUC_OK)
+        status = muc_bench(ctx, (const muc_model *const *)models, count, &options, &report);
+    for (size_t i = 0; i < count; i++)
+        muc_model_close(models[i]);
     return cli_finish(ctx, args, status, report);
 }

@@ -13,7 +13,7 @@ muc_status cli_no_memory(const cli_args *args)
     return MUC_NOMEM;
 }
 
-static const char *const form_names[FORM_COUNT] = { "text", "json", "csv", "html" };
+static const char *const form_names[FORM_COUNT] = { "text", "json", "csv", "html", "md" };
 
 /* where the report goes, or NULL: to standard output */
 static const char *report_file(const cli_args *args)
@@ -40,7 +40,7 @@ muc_status cli_report_form(const cli_args *args, cli_form *out)
         muc_guess_try(&guess, form_names[form]);
     if (!word)
         return MUC_OK;
-    return cli_misuse(args, "--format is text, json, csv or html, not '%s'%s%s%s", word,
+    return cli_misuse(args, "--format is text, json, csv, html or md, not '%s'%s%s%s", word,
                       guess.best ? "; did you mean '" : "", guess.best ? guess.best : "",
                       guess.best ? "'?" : "");
 }
@@ -67,6 +67,8 @@ static muc_status make_form(muc_context *ctx, const cli_args *args, const muc_re
         return muc_report_as_csv(ctx, report, args->values[OPTION_TABLE], out);
     case FORM_HTML:
         return make_page(ctx, args, report, out);
+    case FORM_MD:
+        return muc_report_as_markdown(ctx, report, out);
     case FORM_TEXT:
     case FORM_COUNT:
         break;

@@ -13,7 +13,7 @@
 
 muc_status cli_no_memory(const cli_args *args); /* says so; MUC_NOMEM */
 
-typedef enum cli_form { FORM_TEXT, FORM_JSON, FORM_CSV, FORM_HTML, FORM_COUNT } cli_form;
+typedef enum cli_form { FORM_TEXT, FORM_JSON, FORM_CSV, FORM_HTML, FORM_MD, FORM_COUNT } cli_form;
 
 /* What --format or --json says, else the end of the file's name. */
 muc_status cli_report_form(const cli_args *args, cli_form *out);
