@@ -4,12 +4,13 @@
     tests/test_cli_text.py MUC      from the source root; tests of shared data are skipped without it
 """
 import json
+import re
 import shutil
 import struct
 import sys
 
 from cli import COMMAND, PLAN, STORIES, WORK, has, muc, need_data, program
-from files import DATA, MALFORMED, ROOT, UNSUPPORTED, USAGE, run_tests
+from files import DATA, MALFORMED, MISMATCH, ROOT, UNSUPPORTED, USAGE, run_tests
 
 RESCUE = ROOT / "models/rescue"
 CHATML = "{% for message in messages %}{{ '<|im_start|>' + message['role'] }}{% endfor %}"
@@ -205,6 +206,118 @@ def test_bench_refuses_what_it_cannot_time():
     has(muc("bench", RESCUE, "-p", "12,x", status=USAGE)[1], "no list of numbers")
     has(muc("bench", RESCUE, "-p", "0", "-n", "0", status=USAGE)[1], "no test")
     has(muc("bench", RESCUE, "-n", ",".join("1" * 33), status=USAGE)[1], "more than 32")
+
+
+# ---- eval: windows, files of logits, choices ----
+
+STORY = DATA / "text/tinystories_sample.txt"
+
+
+def measured(*options, **how):
+    return json.loads(muc("eval", *options, "--json", **how)[0])
+
+
+def choices(text):
+    """A choice for each two sentences that follow one another: the other endings come from elsewhere."""
+    sentences = re.findall(r"[A-Z][^.!?\n\"]{15,90}[.]", text)
+    lines = []
+    for i in range(0, len(sentences) - 1, 2):
+        endings = [sentences[(i + 1 + 7 * k) % len(sentences)] for k in range(4)]
+        right = i // 2 % 4
+        endings[0], endings[right] = endings[right], endings[0]
+        lines += [sentences[i], str(right), *endings]
+    return "\n".join(lines) + "\n"
+
+
+def test_windows_give_llama_perplexitys_figures():
+    """llama-perplexity -c 128 -fa off -ctk f32 -ctv f32 on the same file: PPL = 6.845286 +/- 0.742138"""
+    need_data()
+    report = measured(*STORIES["GGUF"], "--text", STORY, "--window", 128, "--stride", 128)
+    assert abs(report["perplexity"] - 6.845286) < 2e-5, report
+    assert abs(report["perplexity_error"] - 0.742138) < 2e-5, report
+    assert report["windows"] == 14 and report["tokens"] == 14 * 63, report
+    overlapping = measured(*STORIES["GGUF"], "--text", STORY, "--window", 128, "--stride", 32)
+    assert overlapping["tokens"] == overlapping["windows"] * 32 and overlapping["windows"] > 50, overlapping
+
+
+def test_saved_logits_are_compared_as_llama_perplexity_compares_them():
+    """It gives 6.339222 +/- 0.584213 for the file of the same windows: rows are cut at exp(-16)."""
+    need_data()
+    base = WORK / "base.kld"
+    saved = measured(*STORIES["GGUF"], "--text", STORY, "--window", 128, "--save-logits", base)
+    assert base.stat().st_size == 20 + 14 * 128 * 4 + 14 * 63 * (512 + 4) * 2
+    same = measured(*STORIES["GGUF"], "--kl", base)
+    assert same["perplexity"] == saved["perplexity"] and same["top1_agreement"] == 1, same
+    assert abs(same["reference_perplexity"] - 6.339222) < 2e-5, same
+    assert abs(same["kl"]) < 1e-5 and same["probability_rms"] < 2e-5, same
+    other = measured(program("stories"), "--kl", base)
+    assert other["kl"] > 1e-3 and other["top1_agreement"] < 1, other
+    direct = measured(program("stories"), "--text", STORY, "--window", 128, "--stride", 128, "--reference",
+                      *STORIES["GGUF"])
+    assert abs(other["kl"] - direct["kl"]) < 0.05 * direct["kl"], (other, direct)
+    assert other["perplexity"] == direct["perplexity"], (other, direct)
+    rows = {row["quantile"]: row["kl"] for row in other["quantiles"]}
+    assert rows["least"] <= rows["median"] <= rows["99 %"] <= rows["greatest"], rows
+
+
+def test_a_file_of_logits_that_is_cut_or_changed_is_refused():
+    base = WORK / "rescue.kld"
+    muc("eval", RESCUE, "--text", RESCUE / "test.txt", "--window", 16, "--limit", 2, "--save-logits", base)
+    whole = base.read_bytes()
+    broken = WORK / "broken.kld"
+    for size in [*range(24), 20 + 2 * 16 * 4 + 100, len(whole) - 1]:
+        broken.write_bytes(whole[:size])
+        muc("eval", RESCUE, "--kl", broken, status=MALFORMED)
+    for at, value in ((8, 0), (8, 1 << 31), (16, 0), (16, (1 << 32) - 1), (20, 512)):
+        broken.write_bytes(whole[:at] + struct.pack("<I", value) + whole[at + 4:])
+        muc("eval", RESCUE, "--kl", broken, status={MALFORMED, USAGE})
+    broken.write_bytes(whole[:12] + struct.pack("<I", 511) + whole[16:])
+    has(muc("eval", RESCUE, "--kl", broken, status=MISMATCH)[1], "511", "512")
+    for options in (["--kl", base, "--window", 16], ["--kl", base, "--reference", RESCUE], ["--kl", base, "--shard", "1/2"],
+                    ["--text", base, "--window", 16, "--stride", 17], ["--text", base, "--stride", 4, "--save-logits", broken],
+                    ["--text", RESCUE / "test.txt", "--stride", 100000]):
+        muc("eval", RESCUE, *options, status=USAGE)
+
+
+def test_choices_are_llama_perplexitys():
+    """llama-perplexity --hellaswag on the same file: 30.00000000% [16.6647%, 47.8758%]"""
+    need_data()
+    path = WORK / "choices.txt"
+    path.write_text(choices(STORY.read_text()))
+    report = measured(*STORIES["GGUF"], "--choices", path)
+    assert (report["choices"], report["right"]) == (30, 9), report
+    assert abs(report["accuracy_low"] - 0.166647) < 1e-6 and abs(report["accuracy_high"] - 0.478758) < 1e-6, report
+
+
+def test_choices_that_are_none_are_refused():
+    path = WORK / "choices.txt"
+    for text, part in (("a\n4\nb\nc\nd\ne\n", "line 2 is '4'"), ("a\n\n", "line 2"), ("a\n0\nb\nc\n", "within choice 1"), ("", "no text")):
+        path.write_text(text)
+        has(muc("eval", RESCUE, "--choices", path, status=MALFORMED)[1], part)
+    path.write_text("scan\n0\nit\nit\nit\nit")
+    assert measured(RESCUE, "--choices", path)["right"] == 1  # equals: the first
+
+
+# ---- shards ----
+
+def test_shards_merged_are_one_run():
+    text, path = RESCUE / "test.txt", WORK / "choices.txt"
+    (WORK / "documents.txt").write_text(text.read_text().replace("\n\n", "\n<|endoftext|>\n"))
+    path.write_text(choices("Scan the lab and go home. Go to the lab and scan it. Rescue the man. Find the red supply. " * 6))
+    for name, options in (("documents", ["--text", WORK / "documents.txt", "--limit", 20, "--reference", RESCUE]),
+                          ("windows", ["--text", text, "--window", 32, "--stride", 8, "--limit", 9]), ("choices", ["--choices", path])):
+        parts = []
+        for shard in (3, 1, 2):
+            parts.append(WORK / f"{name}{shard}.json")
+            parts[-1].write_text(muc("eval", program(), *options, "--shard", f"{shard}/3", "--json")[0])
+        whole, _ = muc("eval", program(), *options, "--json")
+        assert muc("merge", *parts, "--json")[0] == whole, name
+        has(muc("merge", *parts[:2], status=USAGE)[1], "shard 2 of 3 is missing")
+        has(muc("merge", *parts, parts[0], status=USAGE)[1], "given twice")
+    has(muc("merge", WORK / "windows1.json", WORK / "choices2.json", status=MISMATCH)[1], "parts of one evaluation")
+    has(muc("merge", RESCUE / "config.json", status=MALFORMED)[1], "no part")
+    has(muc("eval", RESCUE, "--text", text, "--shard", "3/2", status=USAGE)[1], "I/N")
+    has(muc("eval", RESCUE, "--task", text, "--shard", "1/2", status=USAGE)[1], "--shard")
 
 
 if __name__ == "__main__":

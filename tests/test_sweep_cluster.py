@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shards of a sweep on engines that clusters have: a GNU parallel list, and an array of Slurm jobs on a node of its own.
+"""Shards of sweeps and evaluations on engines that clusters have: a GNU parallel list, and an array of Slurm jobs on a node of its own.
 
     tests/test_sweep_cluster.py MUC      from the source root
 """
@@ -33,10 +33,22 @@ def check(folder):
         assert (folder / name).read_bytes() == (WORK / "whole" / name).read_bytes(), name
 
 
+EVALUATION = ["eval", ROOT / "models/rescue", "--text", ROOT / "models/rescue/test.txt", "--window", "64", "--stride", "16", "--limit", "20", "--json"]
+
+
+def check_merged(parts):
+    """What merge makes of the shards' reports is the report of one run."""
+    assert muc("merge", *parts, "--json")[0] == muc(*EVALUATION)[0]
+
+
 def test_gnu_parallel_runs_shards():
     need("parallel")
     folder = WORK / "parallel"
     home = {**os.environ, "HOME": str(WORK)}  # where it remembers that it was run before
+    command = " ".join(map(str, EVALUATION))
+    subprocess.run(["parallel", "--will-cite", "--jobs", "2", f"{MUC} {command} --threads 1 --shard {{}}/3 > {WORK}/part{{}}.json", ":::", *"123"],
+                   check=True, capture_output=True, timeout=200, env=home)
+    check_merged(sorted(WORK.glob("part?.json")))
     subprocess.run(["parallel", "--will-cite", "--jobs", "2", str(MUC), "sweep", str(SWEEP), "-o", str(folder), "--threads", "1", "--shard",
                     "{}/5", ":::", *"12345"], check=True, capture_output=True, timeout=200, env=home)
     check(folder)
@@ -103,6 +115,10 @@ def test_an_array_of_slurm_jobs_runs_shards():
         command = f"{MUC} sweep {SWEEP} -o {folder} --threads 1 --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
         done = subprocess.run(["sbatch", "--wait", "--array=1-3", f"--output={place}/%a.txt", "--wrap", command], env=env,
                               capture_output=True, text=True, timeout=200)
+        command = " ".join(map(str, EVALUATION))
+        command = f"{MUC} {command} --threads 1 --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT > {place}/$SLURM_ARRAY_TASK_ID.json"
+        subprocess.run(["sbatch", "--wait", "--array=1-3", f"--output={place}/e%a.txt", "--wrap", command], env=env, check=True,
+                       capture_output=True, timeout=200)
         told = "".join(path.read_text() for path in sorted(place.glob("?.txt")))
         assert done.returncode == 0, done.stderr + told
     finally:
@@ -110,6 +126,7 @@ def test_an_array_of_slurm_jobs_runs_shards():
             daemon.terminate()
             daemon.wait(timeout=30)
     check(folder)
+    check_merged(sorted(place.glob("?.json")))
 
 
 if __name__ == "__main__":

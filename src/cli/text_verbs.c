@@ -1,4 +1,4 @@
-/* text_verbs.c - the verbs by which a language model is used: eval, bench and tokenize. */
+/* text_verbs.c - the verbs by which a language model is measured and its tokens shown. */
 #include "cli/verb_tools.h"
 
 #include <stdio.h>
@@ -7,31 +7,76 @@
 
 /* ---- eval ---- */
 
+/* What is measured: --text, --task, --choices, or the text of --kl. */
+static muc_status eval_kind(const cli_args *args)
+{
+    unsigned given = 0;
+
+    given += cli_given(args, OPTION_TEXT);
+    given += cli_given(args, OPTION_TASK);
+    given += cli_given(args, OPTION_CHOICES);
+    given += cli_given(args, OPTION_KL);
+    if (given != 1)
+        return cli_misuse(args, "give either --text FILE or --task FILE, or --choices or --kl");
+    return MUC_OK;
+}
+
+static muc_status eval_options(const cli_args *args, muc_eval_options *out)
+{
+    uint64_t window, limit, stride;
+
+    CLI_TRY(cli_count(args, OPTION_WINDOW, 2, UINT32_MAX, 0, &window));
+    CLI_TRY(cli_count(args, OPTION_LIMIT, 1, UINT32_MAX, 0, &limit));
+    CLI_TRY(cli_count(args, OPTION_STRIDE, 1, UINT32_MAX, 0, &stride));
+    *out = (muc_eval_options){
+        .window = (uint32_t)window,
+        .limit = (uint32_t)limit,
+        .stride = (uint32_t)stride,
+        .save_logits = args->values[OPTION_SAVE_LOGITS],
+        .kl = args->values[OPTION_KL],
+    };
+    return cli_shard(args, &out->shard, &out->shards);
+}
+
+static muc_status eval(muc_context *ctx, const cli_args *args, const muc_model *model,
+                       const muc_eval_options *options, muc_report **report)
+{
+    if (cli_given(args, OPTION_TASK))
+        return muc_eval_task(ctx, model, args->values[OPTION_TASK], options, report);
+    if (cli_given(args, OPTION_CHOICES))
+        return muc_eval_choices(ctx, model, args->values[OPTION_CHOICES], options, report);
+    return muc_eval_text(ctx, model, args->values[OPTION_TEXT], options, report);
+}
+
 muc_status cli_eval(muc_context *ctx, const cli_args *args)
 {
-    const char *text = args->values[OPTION_TEXT], *task = args->values[OPTION_TASK];
-    muc_eval_options options = { 0 };
-    uint64_t window, limit;
     muc_model *model = NULL, *reference = NULL;
+    muc_eval_options options;
     muc_report *report = NULL;
     muc_status status;
 
-    if (!text == !task)
-        return cli_misuse(args, "give either --text FILE or --task FILE");
-    CLI_TRY(cli_count(args, OPTION_WINDOW, 2, UINT32_MAX, 0, &window));
-    CLI_TRY(cli_count(args, OPTION_LIMIT, 1, UINT32_MAX, 0, &limit));
-    options.window = (uint32_t)window;
-    options.limit = (uint32_t)limit;
+    CLI_TRY(eval_kind(args));
+    CLI_TRY(eval_options(args, &options));
     status = cli_open_operand(ctx, args, 0, NULL, &model);
     if (status == MUC_OK && cli_given(args, OPTION_REFERENCE))
         status = cli_open_model(ctx, args, args->values[OPTION_REFERENCE], &reference);
     options.reference = reference;
-    if (status == MUC_OK && text)
-        status = muc_eval_text(ctx, model, text, &options, &report);
-    else if (status == MUC_OK)
-        status = muc_eval_task(ctx, model, task, &options, &report);
+    if (status == MUC_OK)
+        status = eval(ctx, args, model, &options, &report);
     muc_model_close(reference);
     muc_model_close(model);
+    return cli_finish(ctx, args, status, report);
+}
+
+muc_status cli_merge(muc_context *ctx, const cli_args *args)
+{
+    muc_report *report = NULL;
+    muc_status status;
+    size_t count = 0;
+
+    while (args->operands[count])
+        count++;
+    status = muc_merge_parts(ctx, args->operands, count, &report);
     return cli_finish(ctx, args, status, report);
 }
 

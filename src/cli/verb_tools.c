@@ -221,3 +221,26 @@ muc_status cli_take_prompt(const cli_args *args, char **owned, const char **out)
     *out = *owned;
     return MUC_OK;
 }
+
+muc_status cli_shard(const cli_args *args, uint32_t *shard, uint32_t *shards)
+{
+    const char *text = args->values[OPTION_SHARD];
+    unsigned long i, n;
+    char *end;
+
+    *shard = *shards = 0;
+    if (!text)
+        return MUC_OK;
+    if (*text >= '0' && *text <= '9') {
+        i = strtoul(text, &end, 10);
+        if (end[0] == '/' && end[1] >= '0' && end[1] <= '9') {
+            n = strtoul(end + 1, &end, 10);
+            if (*end == '\0' && i >= 1 && i <= n && n <= 1000000) {
+                *shard = (uint32_t)i;
+                *shards = (uint32_t)n;
+                return MUC_OK;
+            }
+        }
+    }
+    return cli_misuse(args, "--shard takes I/N, part I of N from 1 on, as 2/8; found '%s'", text);
+}

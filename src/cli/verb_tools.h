@@ -40,6 +40,9 @@ muc_status cli_open_operand(muc_context *ctx, const cli_args *args, unsigned ope
 
 muc_status cli_need_output(const cli_args *args); /* MUC_USAGE without --output */
 
+/* --shard I/N, or 0 and 0. */
+muc_status cli_shard(const cli_args *args, uint32_t *shard, uint32_t *shards);
+
 /* --prompt or --file, or NULL. *owned is to be freed, whatever *out is. */
 muc_status cli_take_prompt(const cli_args *args, char **owned, const char **out);
 

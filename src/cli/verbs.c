@@ -214,37 +214,14 @@ muc_status cli_report(muc_context *ctx, const cli_args *args)
     return cli_finish(ctx, args, status, report);
 }
 
-/* "I/N" */
-static muc_status shard_options(const cli_args *args, muc_sweep_options *out)
-{
-    const char *text = args->values[OPTION_SHARD];
-    unsigned long shard, shards;
-    char *end;
-
-    *out = (muc_sweep_options){ 0 };
-    if (!text)
-        return MUC_OK;
-    if (*text >= '0' && *text <= '9') {
-        shard = strtoul(text, &end, 10);
-        if (end[0] == '/' && end[1] >= '0' && end[1] <= '9') {
-            shards = strtoul(end + 1, &end, 10);
-            if (*end == '\0' && shard >= 1 && shard <= shards && shards <= 1000000) {
-                *out = (muc_sweep_options){ (uint32_t)shard, (uint32_t)shards };
-                return MUC_OK;
-            }
-        }
-    }
-    return cli_misuse(args, "--shard takes I/N, part I of N from 1 on, as 2/8; found '%s'", text);
-}
-
 muc_status cli_sweep(muc_context *ctx, const cli_args *args)
 {
-    muc_sweep_options options;
+    muc_sweep_options options = { 0 };
     muc_report *report = NULL;
     muc_status status;
 
     CLI_TRY(cli_need_output(args));
-    CLI_TRY(shard_options(args, &options));
+    CLI_TRY(cli_shard(args, &options.shard, &options.shards));
     status = muc_sweep(ctx, args->operands[0], &options, args->values[OPTION_OUTPUT], &report);
     return cli_finish(ctx, args, status, report);
 }

@@ -9,6 +9,7 @@
 #include "base/real.h"
 #include "base/locale.h"
 #include "base/text.h"
+#include "driver/run/eval_parts.h"
 #include "run/generate.h"
 #include "run/logits.h"
 #include "run/text_passages.h"
@@ -18,22 +19,16 @@
 
 /* ---- perplexity ---- */
 
-/* Sums over the predicted tokens of one document. */
-typedef struct document_sums {
-    uint64_t tokens, agreed;
-    double nll, reference_nll, kl;
-} document_sums;
-
 typedef struct text_work {
     const muc_model *model;
     const muc_eval_options *options;
     const muc_passage *documents;
     size_t count;
-    document_sums *sums; /* [count] */
+    muc_eval_sums *sums; /* [count] */
 } text_work;
 
 /* Adds what `count` rows of logits say of the tokens that follow each. reference may be NULL. */
-static void add_rows(document_sums *sums, const float *logits, const float *reference,
+static void add_rows(muc_eval_sums *sums, const float *logits, const float *reference,
                      uint32_t vocabulary, const uint32_t *next, uint32_t count)
 {
     for (uint32_t r = 0; r < count; r++) {
@@ -56,7 +51,7 @@ static void add_rows(document_sums *sums, const float *logits, const float *refe
 
 /* Feeds ids[0..count-2], each predicting the one after it. */
 static muc_status measure(muc_engine *engine, muc_engine *reference, const uint32_t *ids,
-                          size_t count, document_sums *sums)
+                          size_t count, muc_eval_sums *sums)
 {
     for (size_t at = 0; at + 1 < count; at += MUC_ENGINE_MOST_TOKENS) {
         size_t left = count - 1 - at;
@@ -79,6 +74,8 @@ static muc_status measure_document(void *arg, muc_engine *engine, muc_engine *re
     size_t count = 0;
     muc_status status;
 
+    if (!muc_eval_is_mine(work->options, i))
+        return MUC_OK;
     if (work->options->window && work->options->window < window)
         window = work->options->window;
     MUC_TRY(muc_tokenizer_encode(engine->ctx, &work->model->tokenizer, document->text,
@@ -89,54 +86,11 @@ static muc_status measure_document(void *arg, muc_engine *engine, muc_engine *re
     return status;
 }
 
-static document_sums add_up(const text_work *work)
-{
-    document_sums total = { 0 };
-
-    for (size_t i = 0; i < work->count; i++) {
-        total.tokens += work->sums[i].tokens;
-        total.agreed += work->sums[i].agreed;
-        total.nll += work->sums[i].nll;
-        total.reference_nll += work->sums[i].reference_nll;
-        total.kl += work->sums[i].kl;
-    }
-    return total;
-}
-
 static void add_arithmetic(muc_report *report, const muc_model *model, const char *arithmetic)
 {
     muc_report_add_text(report, "arithmetic", "%s", arithmetic);
     if (model->bits_per_weight > 0)
         muc_report_add_real(report, "bits_per_weight", model->bits_per_weight);
-}
-
-static muc_status report_text(muc_context *ctx, const text_work *work, const char *path,
-                              uint32_t window, const char *arithmetic, muc_report **out)
-{
-    const mur_tokenizer_header *tokenizer = work->model->tokenizer.header;
-    document_sums total = add_up(work);
-    double tokens = (double)total.tokens;
-    muc_report *report;
-
-    if (total.tokens == 0)
-        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET, "no document has two tokens");
-    MUC_TRY(muc_report_new(ctx, out));
-    report = *out;
-    muc_report_add_real(report, "perplexity", muc_exp(total.nll / tokens));
-    muc_report_add_count(report, "tokens", total.tokens);
-    muc_report_add_count(report, "documents", work->count);
-    add_arithmetic(report, work->model, arithmetic);
-    muc_report_add_count(report, "window", window);
-    muc_report_add_text(report, "stride", "none: the rest of a document is left out");
-    muc_report_add_bool(report, "bos", (tokenizer->flags & MUR_TOKENIZER_ADD_BOS) != 0);
-    muc_report_add_text(report, "tokenizer_crc32", "%08x",
-                        muc_crc32(0, work->model->tokenizer_form, work->model->tokenizer_bytes));
-    if (work->options->reference) {
-        muc_report_add_real(report, "reference_perplexity", muc_exp(total.reference_nll / tokens));
-        muc_report_add_real(report, "kl", total.kl / tokens);
-        muc_report_add_real(report, "top1_agreement", (double)total.agreed / tokens);
-    }
-    return muc_report_status(ctx, report);
 }
 
 muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *path,
@@ -145,15 +99,24 @@ muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *p
     MUC_IN_C_LOCALE;
 
     text_work work = { .model = model, .options = options };
-    muc_engine_facts facts;
+    muc_engine_facts engine;
+    muc_eval_facts facts;
     muc_arena arena = { 0 };
     muc_passage *documents;
     muc_file file;
     muc_status status;
 
-    MUC_TRY(muc_engine_facts_of(ctx, model, &facts));
+    if (options->stride || options->save_logits || options->kl)
+        return muc_eval_windows(ctx, model, options->kl ? options->kl : path, options, out);
+    MUC_TRY(muc_engine_facts_of(ctx, model, &engine));
     MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_file_open(ctx, path, &file));
+    muc_eval_describe(model, options, &engine, &facts);
+    facts.items = "documents";
+    facts.text_crc32 = muc_crc32(0, file.bytes.data, file.bytes.size);
+    facts.window = engine.context;
+    if (options->window && options->window < facts.window)
+        facts.window = options->window;
     status = muc_split_passages(ctx, file.bytes, MUC_DOCUMENT_MARK, options->limit, &arena,
                                 &documents, &work.count);
     work.documents = documents;
@@ -162,13 +125,8 @@ muc_status muc_eval_text(muc_context *ctx, const muc_model *model, const char *p
     if (status == MUC_OK)
         status = muc_engines_for(ctx, model, options->reference, work.count, "documents",
                                  measure_document, &work);
-    if (status == MUC_OK) {
-        uint32_t window = facts.context;
-
-        if (options->window && options->window < window)
-            window = options->window;
-        status = report_text(ctx, &work, path, window, facts.arithmetic, out);
-    }
+    if (status == MUC_OK)
+        status = muc_eval_report(ctx, path, &facts, options, work.sums, work.count, out);
     muc_arena_free(&arena);
     muc_file_close(&file);
     return status;
@@ -297,6 +255,10 @@ muc_status muc_eval_task(muc_context *ctx, const muc_model *model, const char *p
     muc_file file;
     muc_status status;
 
+    if (options->stride || options->save_logits || options->kl || options->shards)
+        return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
+                        "a task has answers, not windows: no --stride, --save-logits, --kl and "
+                        "--shard");
     MUC_TRY(muc_engine_facts_of(ctx, model, &facts));
     MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY(muc_file_open(ctx, path, &file));
