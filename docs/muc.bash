@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval merge tokenize bench verify train report sweep inspect dis as quantize compress targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -21,6 +21,7 @@ _muc() {
     as) options="--output --help" ;;
     quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;
     compress) options="--output --force --machine --quant --bits --embed-bits --budget-flash --calib --seed --text --task --window --limit --data --teacher --cases --steps --batch --rate --prune --ctx-size --tokenizer --threads --json --help" ;;
+    synth) options="--output --shape --layers --force --seed --threads --json --help" ;;
     targets) options="--json --help" ;;
     formats) options="--json --help" ;;
     ops) options="--json --help" ;;

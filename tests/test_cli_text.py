@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import sys
+import zlib
 
 from cli import COMMAND, PLAN, STORIES, WORK, has, muc, need_data, program
 from files import DATA, MALFORMED, MISMATCH, ROOT, UNSUPPORTED, USAGE, run_tests
@@ -318,6 +319,83 @@ def test_shards_merged_are_one_run():
     has(muc("merge", RESCUE / "config.json", status=MALFORMED)[1], "no part")
     has(muc("eval", RESCUE, "--text", text, "--shard", "3/2", status=USAGE)[1], "I/N")
     has(muc("eval", RESCUE, "--task", text, "--shard", "1/2", status=USAGE)[1], "--shard")
+
+
+# ---- synth ----
+
+def synth(shape, name, *options):
+    return json.loads(muc("synth", "--shape", shape, "-o", WORK / name, *options, "--force", "--json")[0])
+
+
+def test_synthetic_checkpoints_have_the_published_number_of_parameters():
+    """Of all layers, from the numbers of one and of two."""
+    for shape, layers, published in (("smollm2-135m", 30, 134515008), ("smollm2-360m", 32, 361821120), ("mobilellm-125m", 30, 124635456)):
+        one, two = (synth(shape, "counted", "--layers", n)["parameters"] for n in (1, 2))
+        assert one + (layers - 1) * (two - one) == published, shape
+    shutil.rmtree(WORK / "counted")
+
+
+def test_a_synthetic_checkpoint_is_the_same_on_every_machine_and_at_any_thread_count():
+    synth("stories-260k", "a", "--seed", 7, "-t", 1)
+    synth("stories-260k", "b", "--seed", 7, "-t", 2)
+    synth("stories-260k", "c", "--seed", 8)
+    weights = [(WORK / name / "model.safetensors").read_bytes() for name in "abc"]
+    assert weights[0] == weights[1] != weights[2]
+    assert "%08x" % zlib.crc32(weights[0]) == "c9d4922e"
+
+
+def test_synthetic_weights_have_tails_scales_and_channels_that_stand_out():
+    synth("stories-15m", "a", "--layers", 2)
+    data = (WORK / "a/model.safetensors").read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    head = json.loads(data[8:8 + size])
+
+    def rows(name):
+        begin, end = head[name]["data_offsets"]
+        numbers = struct.unpack(f"<{(end - begin) // 2}H", data[8 + size + begin:8 + size + end])
+        columns = head[name]["shape"][-1]
+        values = [struct.unpack("<f", struct.pack("<I", n << 16))[0] for n in numbers]
+        return [values[i:i + columns] for i in range(0, len(values), columns)]
+
+    def power(values, n):
+        return sum(v ** n for v in values) / len(values)
+
+    matrix = rows("model.layers.1.self_attn.q_proj.weight")
+    kurtoses = sorted(power(row, 4) / power(row, 2) ** 2 for row in matrix)
+    assert 3.8 < kurtoses[len(kurtoses) // 2] < 7, kurtoses  # 3 of the normal distribution
+    scales = sorted(power(row, 2) ** 0.5 for row in matrix)
+    assert scales[-len(scales) // 20] > 1.8 * scales[len(scales) // 20], scales
+    gains, = rows("model.layers.1.input_layernorm.weight")
+    outliers = [c for c, gain in enumerate(gains) if abs(gain) > 3]
+    assert 0 < len(outliers) < 10 and max(gains) > 3 * power(gains, 2) ** 0.5, gains
+    weak = power([row[c] for row in matrix for c in outliers], 2)
+    assert weak < 0.5 * power([v for row in matrix for v in row], 2), weak
+
+
+def test_every_shape_runs():
+    for shape in ("mobilellm-125m-ls", "stories-15m"):
+        synth(shape, "runs", "--layers", 2)
+        out, _ = muc("run", WORK / "runs", "-p", "Once upon a time", "-n", 3, "-c", 32)
+        assert out.startswith("Once upon a time"), out
+        assert measured(WORK / "runs", "--text", RESCUE / "test.txt", "--window", 16, "--stride", 16, "--limit", 1, "-c", 16)["perplexity"] < 1e8
+    config = json.loads((RESCUE / "config.json").read_text())
+    (WORK / "config.json").write_text(json.dumps(config))
+    synth(WORK / "config.json", "runs")
+    muc("run", WORK / "runs", "-p", "scan it", "-n", 3)
+    shutil.rmtree(WORK / "runs")
+
+
+def test_shapes_that_are_none_are_refused():
+    out = WORK / "none"
+    has(muc("synth", "--shape", "smollm2-135", "-o", out, status=USAGE)[1], "did you mean 'smollm2-135m'?", "llama-3.2-1b")
+    has(muc("synth", "-o", out, status=USAGE)[1], "--shape NAME")
+    has(muc("synth", "--shape", "stories-15m", status=USAGE)[1], "-o FILE")
+    gpt2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 64, "n_layer": 1, "n_head": 2, "vocab_size": 300, "n_positions": 64}
+    (WORK / "config.json").write_text(json.dumps(gpt2))
+    has(muc("synth", "--shape", WORK / "config.json", "-o", out, status=UNSUPPORTED)[1], "together or transposed")
+    (WORK / "config.json").write_text("[]")
+    muc("synth", "--shape", WORK / "config.json", "-o", out, status=MALFORMED)
+    assert not out.exists()
 
 
 if __name__ == "__main__":

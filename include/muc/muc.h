@@ -11,6 +11,7 @@
  *   train.h     train a language model
  *   tokenize.h  text to tokens and back
  *   bench.h     speed of language models
+ *   synth.h     checkpoints with random weights
  *
  * Numbers are read and written as C has them, whatever locale the calling thread has set; it has
  * C's while it calls back.
@@ -30,6 +31,7 @@
 #include "muc/run.h"
 #include "muc/status.h"
 #include "muc/sweep.h"
+#include "muc/synth.h"
 #include "muc/tokenize.h"
 #include "muc/train.h"
 #include "muc/visible.h"

@@ -308,6 +308,41 @@ muc_status muc_folder_write(muc_folder *folder, const char *name, const void *da
     return muc_file_write(folder->ctx, path, data, size);
 }
 
+static muc_status write_pieces(muc_output *output, muc_folder_source *source, void *arg,
+                               uint32_t *crc)
+{
+    const void *data;
+    size_t size;
+
+    *crc = 0;
+    for (;;) {
+        MUC_TRY(source(arg, &data, &size));
+        if (size == 0)
+            return MUC_OK;
+        *crc = muc_crc32(*crc, data, size);
+        MUC_TRY(muc_output_write(output, data, size));
+    }
+}
+
+muc_status muc_folder_write_pieces(muc_folder *folder, const char *name, muc_folder_source *source,
+                                   void *arg)
+{
+    muc_output *output;
+    muc_status status;
+    const char *path;
+    uint32_t crc;
+
+    MUC_TRY(muc_arena_format(folder->ctx, &folder->arena, &path, "%s/%s", folder->temporary, name));
+    MUC_TRY(muc_output_begin(folder->ctx, path, &output));
+    status = write_pieces(output, source, arg, &crc);
+    if (status != MUC_OK) {
+        muc_output_discard(output);
+        return status;
+    }
+    muc_text_add(&folder->list, LINE, crc, name);
+    return muc_output_commit(output);
+}
+
 static muc_status write_list(muc_context *ctx, muc_arena *arena, const char *folder,
                              const muc_text *list)
 {

@@ -18,6 +18,11 @@ muc_status muc_folder_precheck(muc_context *ctx, const char *path);
 muc_status muc_folder_begin(muc_context *ctx, const char *path, muc_folder **out);
 /* name is relative and may pass through folders, which are made. */
 muc_status muc_folder_write(muc_folder *folder, const char *name, const void *data, size_t size);
+/* The same in pieces: source is asked for the next one until it gives none (size 0). What it gives
+ * is borrowed until it is asked again. */
+typedef muc_status muc_folder_source(void *arg, const void **data, size_t *size);
+muc_status muc_folder_write_pieces(muc_folder *folder, const char *name, muc_folder_source *source,
+                                   void *arg);
 /* Whether the files at path can be read as what they are; arg: as given to commit. */
 typedef muc_status muc_folder_check(muc_context *ctx, const char *path, void *arg);
 

@@ -169,3 +169,22 @@ muc_status cli_bench(muc_context *ctx, const cli_args *args)
         muc_model_close(models[i]);
     return cli_finish(ctx, args, status, report);
 }
+
+/* ---- synth ---- */
+
+muc_status cli_synth(muc_context *ctx, const cli_args *args)
+{
+    muc_synth_options options = { .shape = args->values[OPTION_SHAPE] };
+    muc_report *report = NULL;
+    uint64_t layers;
+    muc_status status;
+
+    CLI_TRY(cli_need_output(args));
+    if (!options.shape)
+        return cli_misuse(args, "say which model's shape: --shape NAME");
+    CLI_TRY(cli_count(args, OPTION_SEED, 0, UINT64_MAX, 0, &options.seed));
+    CLI_TRY(cli_count(args, OPTION_LAYERS, 1, 4096, 0, &layers));
+    options.layers = (uint32_t)layers;
+    status = muc_synth(ctx, &options, args->values[OPTION_OUTPUT], &report);
+    return cli_finish(ctx, args, status, report);
+}

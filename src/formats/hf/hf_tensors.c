@@ -29,6 +29,24 @@ static const struct row {
 #undef MUC_HF_TENSOR
 };
 
+const char *muc_hf_stored_name(const muc_model_config *config, unsigned id, bool *less_one)
+{
+    const char *name = muc_llama_tensor_of(config, id).hf;
+    bool is_whole = true;
+
+    *less_one = false;
+    for (size_t i = 0; i < MUC_COUNT(rows); i++) {
+        if (rows[i].family != config->family || rows[i].form == IGNORED)
+            continue;
+        is_whole = is_whole && (rows[i].form == PLAIN || rows[i].form == PLUS_ONE);
+        if (rows[i].id == id) {
+            name = rows[i].name;
+            *less_one = rows[i].form == PLUS_ONE;
+        }
+    }
+    return is_whole ? name : NULL;
+}
+
 /* ---- reading ---- */
 
 /* "h.LAYER.rest", LAYER decimal without leading zeros, as "h.%u.rest" */

@@ -10,6 +10,11 @@
  * config must be there. Fails with MUC_MALFORMED for a shape that cannot be parted. */
 muc_status muc_hf_rename(muc_context *ctx, muc_checkpoint *checkpoint);
 
+/* Where a family stores a tensor of llama_tensors.def in a row of its own or, without one, under
+ * our name: the pattern, with %u for a layer; *less_one: a gain is stored less one. NULL: it is
+ * stored together with others, or in another order. */
+const char *muc_hf_stored_name(const muc_model_config *config, unsigned id, bool *less_one);
+
 /* The inverse for a GPT-2, for writing: views of our names (name, dtype, rank, dims, bytes, data)
  * to those of GPT2LMHeadModel, arena-owned. Types are of one element a block. */
 muc_status muc_hf_gpt2_store(muc_context *ctx, const muc_model_config *config,

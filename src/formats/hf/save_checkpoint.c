@@ -141,8 +141,8 @@ static muc_status add_header(muc_context *ctx, const muc_tensor_view *views, siz
     return muc_text_status(ctx, text);
 }
 
-muc_status muc_safetensors_print(muc_context *ctx, const muc_tensor_view *views, size_t count,
-                                 muc_text *text)
+muc_status muc_safetensors_print_head(muc_context *ctx, const muc_tensor_view *views, size_t count,
+                                      muc_text *text)
 {
     muc_text header = { 0 };
     muc_status status = add_header(ctx, views, count, &header);
@@ -153,8 +153,15 @@ muc_status muc_safetensors_print(muc_context *ctx, const muc_tensor_view *views,
         muc_text_add_bytes(text, length, sizeof(length));
         muc_text_add_bytes(text, header.data, header.size);
     }
-    for (size_t i = 0; status == MUC_OK && i < count; i++)
-        muc_text_add_bytes(text, views[i].data, (size_t)views[i].bytes);
     muc_text_free(&header);
     return status == MUC_OK ? muc_text_status(ctx, text) : status;
+}
+
+muc_status muc_safetensors_print(muc_context *ctx, const muc_tensor_view *views, size_t count,
+                                 muc_text *text)
+{
+    MUC_TRY(muc_safetensors_print_head(ctx, views, count, text));
+    for (size_t i = 0; i < count; i++)
+        muc_text_add_bytes(text, views[i].data, (size_t)views[i].bytes);
+    return muc_text_status(ctx, text);
 }

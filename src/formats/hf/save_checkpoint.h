@@ -13,5 +13,8 @@ void muc_hf_add_config(const muc_model_config *config, const char *members, muc_
  * their order. Types are F32, F16, BF16, I8 and U8. */
 muc_status muc_safetensors_print(muc_context *ctx, const muc_tensor_view *views, size_t count,
                                  muc_text *text);
+/* What comes before the tensors' bytes, which follow in this order without gaps. */
+muc_status muc_safetensors_print_head(muc_context *ctx, const muc_tensor_view *views, size_t count,
+                                      muc_text *text);
 
 #endif
