@@ -10,7 +10,7 @@ import struct
 import sys
 import zlib
 
-from cli import COMMAND, PLAN, STORIES, WORK, has, muc, need_data, program
+from cli import COMMAND, PLAN, STORIES, WORK, compiled_code, has, muc, need_data, program
 from files import DATA, MALFORMED, MISMATCH, ROOT, UNSUPPORTED, USAGE, run_tests
 
 RESCUE = ROOT / "models/rescue"
@@ -180,6 +180,46 @@ def test_lines_of_json_are_whole_characters():
 
 def test_input_has_no_letter_any_more():
     has(muc("compile", "-i", "x", status=USAGE)[1], "unknown option '-i'")
+
+
+# ---- run: the prompt cache ----
+
+def test_a_cached_prompt_gives_the_same_text_and_is_not_computed_again():
+    need_data()
+    prompt = "Once upon a time, there was a little girl named Lily."
+    models = [STORIES["Hugging Face"], [program("stories")], [RESCUE], [compiled_code()]]
+    for number, model in enumerate(models):
+        cache = WORK / f"{number}.cache"
+        run = lambda prompt, *options: json.loads(muc("run", *model, "-p", prompt, "--raw", "-n", 12, "--json", *options)[0])
+        for options in ([], ["--temp", 1, "--repeat-penalty", 1.2]):
+            plain, first, second = run(prompt, *options), run(prompt, *options, "--prompt-cache", cache), run(prompt, *options, "--prompt-cache", cache)
+            assert plain["text"] == first["text"] == second["text"], (plain, first, second)
+            assert second["cached_tokens"] == second["prompt_tokens"] - 1, second
+        shorter = run(prompt[:30], "--prompt-cache", cache)  # leaves the file for its own
+        assert shorter["text"] == run(prompt[:30])["text"] and 0 < shorter["cached_tokens"] < shorter["prompt_tokens"], shorter
+        longer = run(prompt + " She", "--prompt-cache", cache)
+        assert longer["text"] == run(prompt + " She")["text"] and longer["cached_tokens"] > 3, longer
+
+
+def test_a_prompt_cache_of_something_else_is_refused():
+    cache = WORK / "refused.cache"
+    options = ["-p", COMMAND, "-n", 2, "--prompt-cache", cache]
+    muc("run", RESCUE, *options)
+    whole = cache.read_bytes()
+    has(muc("run", program(), *options, status=MISMATCH)[1], "another model or context")
+    muc("run", RESCUE, *options, "-c", 100, status=MISMATCH)
+    folder = folder_with("changed", {})
+    weights = bytearray((folder / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(weights)
+    muc("run", folder, *options, status=MISMATCH)
+    for changed in (whole[:7], whole[:27], whole[:60], whole[:-1], whole + b"x", whole[:8] + b"\2" + whole[9:], b"text"):
+        cache.write_bytes(changed)
+        muc("run", RESCUE, *options, status=MALFORMED)
+        assert cache.read_bytes() == changed  # and stays
+    for at in (20, 30, len(whole) // 2):
+        cache.write_bytes(whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1:])
+        muc("run", RESCUE, *options, status={MALFORMED, MISMATCH})
 
 
 # ---- bench ----

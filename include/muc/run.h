@@ -36,6 +36,10 @@ typedef struct muc_run_options {
     const char *const *stops; /* [stop_count] texts, none empty, that end what is generated, and */
     size_t stop_count;        /* that are left out of it */
     muc_sampling sampling;
+    /* a file that keeps the state after the prompt: made if it is not there, else what it has of
+     * the prompt's beginning is not computed again; or NULL. MUC_MISMATCH if another model, program
+     * or context made it */
+    const char *prompt_cache;
     const char *board; /* of a folder of code: the emulated board to run it on, where the likeliest
                           token is taken and sampling must be all-zero; or NULL */
     const char *machine; /* of a program: as of muc_report_options, which folder.h has */
@@ -45,10 +49,10 @@ typedef struct muc_run_options {
 
 /* Continues a prompt; the text begins with the prompt unless a template was filled. Keys of the
  * report: prompt, text, prompt_tokens, tokens, prompt_seconds, seconds, end ("end of text",
- * "length", "context", "stop" or "caller"), chat (the template's name, if there is one), and the
- * sampling; of a board, whose seconds mean nothing and
- * are left out, also board, prompt_instructions and instructions (of the tokens after the first);
- * of a program whose machine is known, machine and the groups machine_prompt and machine_steps (the
+ * "length", "context", "stop" or "caller"), cached_tokens (with prompt_cache), chat (the template's
+ * name, if there is one), and the sampling; of a board, whose seconds mean nothing and are left
+ * out, also board, prompt_instructions and instructions (of the tokens after the first); of a
+ * program whose machine is known, machine and the groups machine_prompt and machine_steps (the
  * tokens after the first), with what muc_report_folder tells of a call's time and energy.
  * Works on checkpoints (float32) and programs (simulated machine, SPEC.md's arithmetic). */
 muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_options *options,

@@ -27,7 +27,8 @@ static muc_status protect_inputs(muc_context *ctx, const cli_args *args)
     for (unsigned i = 0; args->operands[i] && status == MUC_OK; i++)
         status = protect(ctx, args, args->operands[i]);
     for (unsigned o = 0; o < OPTION_COUNT && status == MUC_OK; o++)
-        if (args->values[o] && o != OPTION_OUTPUT && o != OPTION_TRACE && o != OPTION_SAVE_LOGITS)
+        if (args->values[o] && o != OPTION_OUTPUT && o != OPTION_TRACE && o != OPTION_SAVE_LOGITS &&
+            o != OPTION_PROMPT_CACHE)
             status = protect(ctx, args, args->values[o]);
     return status;
 }

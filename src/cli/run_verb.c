@@ -104,6 +104,7 @@ static muc_status run_options(const cli_args *args, muc_run_options *out)
     if (!out->chat && cli_given(args, OPTION_CHAT))
         out->chat = "auto";
     out->system = args->values[OPTION_SYSTEM];
+    out->prompt_cache = args->values[OPTION_PROMPT_CACHE];
     out->stops = args->repeated;
     out->stop_count = args->repeated_count;
     if (cli_given(args, OPTION_TOKENS) && strcmp(args->values[OPTION_TOKENS], "-1") != 0) {

@@ -477,6 +477,14 @@ muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, siz
     return MUC_OK;
 }
 
+void *muc_ref_state(muc_ref *ref, uint32_t state, size_t *bytes)
+{
+    muc_ref_value *value = &ref->values[state];
+
+    *bytes = value->elements * muc_dtype_get(value->dtype)->block_bytes;
+    return value->data;
+}
+
 void muc_ref_tell_progress(muc_ref *ref)
 {
     ref->tells_progress = true;

@@ -50,6 +50,8 @@ void muc_ref_reset(muc_ref *ref);
 /* Copies what a STATE tensor holds from now on: all its elements, of its type as it is kept. Fails
  * with MUC_USAGE naming the state and both sizes. */
 muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, size_t bytes);
+/* The memory of a STATE tensor and its bytes; alive as long as the session. */
+void *muc_ref_state(muc_ref *ref, uint32_t state, size_t *bytes);
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg);
 /* From now on runs tell the progress hook how many layers they have done. */
 void muc_ref_tell_progress(muc_ref *ref);

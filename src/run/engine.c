@@ -46,6 +46,13 @@ void muc_engine_reset(muc_engine *engine)
     engine->position = 0;
 }
 
+void muc_engine_seek(muc_engine *engine, uint32_t position)
+{
+    if (engine->kind->seek)
+        engine->kind->seek(engine, position);
+    engine->position = position;
+}
+
 void muc_engine_free(muc_engine *engine)
 {
     if (!engine)

@@ -24,6 +24,10 @@ typedef struct muc_engine_kind {
                        const float **logits);
     void (*reset)(muc_engine *engine);
     void (*close)(muc_engine *engine); /* state may be NULL */
+    /* Part i of the memory that holds what was fed up to the engine's position; false: there are
+     * fewer. With the same position the sizes are the same. */
+    bool (*memory)(muc_engine *engine, size_t i, void **data, size_t *bytes);
+    void (*seek)(muc_engine *engine, uint32_t position); /* NULL: the state knows no position */
     /* Adds to a report how long the machine takes for a prompt of so many tokens and so many steps
      * after it, each of one token, drawn or the likeliest one: keys machine, machine_prompt,
      * machine_steps; nothing if no machine is given or known. NULL: there is no machine. */
@@ -51,7 +55,10 @@ muc_status muc_engine_facts_of(muc_context *ctx, const muc_model *model, muc_eng
 /* Starts an empty sequence. Several engines may share a model; each is used by one thread. */
 muc_status muc_engine_new(muc_context *ctx, const muc_model *model, muc_engine **out);
 void muc_engine_reset(muc_engine *engine); /* the sequence is empty again */
-void muc_engine_free(muc_engine *engine);  /* NULL is fine */
+/* The sequence goes on after so many tokens: those before them must have been fed, or their memory
+ * be put there. */
+void muc_engine_seek(muc_engine *engine, uint32_t position);
+void muc_engine_free(muc_engine *engine); /* NULL is fine */
 
 /* Appends 1..MUC_ENGINE_MOST_TOKENS tokens, each below vocabulary, and gives the logits after each
  * (all: [count][vocabulary]) or after the last ([vocabulary]); valid until the next feed. Fails

@@ -64,6 +64,30 @@ static void close_float(muc_engine *engine)
     free(state);
 }
 
+/* Rows of a cache up to the position; other states whole. */
+static bool memory(muc_engine *engine, size_t i, void **data, size_t *bytes)
+{
+    const float_state *state = engine->state;
+    const muc_graph *graph = state->graph;
+    muc_ref_view view;
+    uint32_t t = 0;
+
+    for (size_t left = i + 1; t < graph->tensor_count; t++)
+        if (graph->tensors[t].kind == MUC_TENSOR_STATE && --left == 0)
+            break;
+    if (t == graph->tensor_count)
+        return false;
+    *data = muc_ref_state(state->ref, t, bytes);
+    if (muc_ref_get(state->ref, t, &view) && view.rank > 1 && view.dims[0] == engine->facts.context)
+        *bytes = *bytes / engine->facts.context * engine->position;
+    return true;
+}
+
 const muc_engine_kind muc_engine_float = {
-    facts, open_float, feed, reset, close_float, NULL, NULL
+    .facts = facts,
+    .open = open_float,
+    .feed = feed,
+    .reset = reset,
+    .close = close_float,
+    .memory = memory,
 };

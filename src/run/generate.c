@@ -5,7 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "mur_sampler.h"
+#include "run/prompt_cache.h"
 #include "text/tokenizer.h"
 
 static double seconds_now(void)
@@ -171,6 +173,16 @@ static muc_status feed_pending(muc_generator *g)
     return muc_engine_feed(g->engine, &g->previous, 1, false, &unused);
 }
 
+/* The first prompt, with what a file has of it, which then has all of it. */
+static muc_status prefill_cached(muc_engine *engine, const char *path, const uint32_t *tokens,
+                                 size_t count, const float **logits, uint32_t *cached)
+{
+    MUC_TRY(muc_output_precheck(engine->ctx, path));
+    MUC_TRY(muc_prompt_cache_load(engine, path, tokens, count, cached));
+    MUC_TRY(prefill(engine, tokens + *cached, count - *cached, logits));
+    return *cached + 1 < count ? muc_prompt_cache_save(engine, path, tokens, count) : MUC_OK;
+}
+
 static muc_status continue_tokens(muc_generator *g, const uint32_t *tokens, size_t count,
                                   muc_generation *out)
 {
@@ -179,7 +191,11 @@ static muc_status continue_tokens(muc_generator *g, const uint32_t *tokens, size
     muc_status status;
 
     MUC_TRY(feed_pending(g));
-    MUC_TRY(prefill(g->engine, tokens, count, &logits));
+    if (g->options->cache && g->engine->position == 0)
+        MUC_TRY(prefill_cached(g->engine, g->options->cache, tokens, count, &logits,
+                               &out->cached_tokens));
+    else
+        MUC_TRY(prefill(g->engine, tokens, count, &logits));
     middle = seconds_now();
     for (size_t i = 0; i < count; i++)
         remember(&g->chooser, tokens[i]);

@@ -11,12 +11,14 @@ typedef struct muc_generate_options {
     uint32_t most_tokens; /* 0: until the end of the text or of the context */
     muc_text_fn *text;    /* or NULL */
     void *arg;
-    bool special; /* unknown and control pieces written in the prompt become themselves */
+    bool special;      /* unknown and control pieces written in the prompt become themselves */
+    const char *cache; /* file of run/prompt_cache.h for the first prompt, or NULL */
     const uint32_t *turn_end; /* one more token that ends a text, or NULL */
 } muc_generate_options;
 
 typedef struct muc_generation {
     uint32_t prompt_tokens, tokens;
+    uint32_t cached_tokens; /* of the prompt, that were not computed */
     double prompt_seconds, seconds;
     const char *end; /* "end of text", "length", "context" or "caller" */
 } muc_generation;

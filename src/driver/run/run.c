@@ -73,6 +73,8 @@ static void add_results(muc_report *report, const muc_run_options *options, cons
         muc_report_add_real(report, "seconds", generation->seconds);
     }
     muc_report_add_text(report, "end", "%s", generation->end);
+    if (options->prompt_cache)
+        muc_report_add_count(report, "cached_tokens", generation->cached_tokens);
     if (chat)
         muc_report_add_text(report, "chat", "%s", chat);
     muc_report_begin_group(report, "sampling");
@@ -113,9 +115,9 @@ static muc_status check_board(muc_context *ctx, const muc_model *model,
         (sampling->repeat_penalty != 0 && sampling->repeat_penalty != 1))
         return muc_fail(ctx, MUC_USAGE, options->board, MUC_NO_OFFSET,
                         "boards take the likeliest token: no temperature, no repeat penalty");
-    if (options->chat || options->stop_count)
+    if (options->chat || options->stop_count || options->prompt_cache)
         return muc_fail(ctx, MUC_USAGE, options->board, MUC_NO_OFFSET,
-                        "boards continue a prompt: no chat, no stop texts");
+                        "boards continue a prompt: no chat, no stop texts, no prompt cache");
     if (options->no_special)
         return muc_fail(ctx, MUC_USAGE, options->board, MUC_NO_OFFSET,
                         "boards take special tokens in a prompt: run without --no-special");
@@ -242,6 +244,7 @@ static muc_status start(muc_session *s)
         .text = muc_stop_texts_take,
         .arg = &s->stops,
         .special = !s->options.no_special,
+        .cache = s->options.prompt_cache,
         .turn_end = &s->turn_end,
     };
     MUC_TRY(muc_engine_new(s->ctx, s->model, &s->engine));

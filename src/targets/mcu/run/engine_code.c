@@ -155,8 +155,22 @@ static void close_code(muc_engine *engine)
     free(state);
 }
 
+static bool memory(muc_engine *engine, size_t i, void **data, size_t *bytes)
+{
+    const code_state *state = engine->state;
+
+    *data = state->arena;
+    *bytes = (size_t)muc_model_code_of(engine->model)->arena_bytes;
+    return i == 0;
+}
+
 static const muc_engine_kind engine_code = {
-    facts, open_code, feed, reset, close_code, NULL, NULL
+    .facts = facts,
+    .open = open_code,
+    .feed = feed,
+    .reset = reset,
+    .close = close_code,
+    .memory = memory,
 };
 
 /* ---- the model ---- */

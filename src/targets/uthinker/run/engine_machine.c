@@ -8,6 +8,7 @@
 
 typedef struct machine_state {
     uint8_t *memory; /* buffers, KV and IO one after the other */
+    uint8_t *kv;     /* in it */
     mur_sim sim;
     mur_hal hal;
     mur_lm lm;
@@ -57,7 +58,7 @@ static muc_status set_up(muc_engine *engine, machine_state *state)
         else
             memory.buffer[b] = carve(&at, buffers[b]);
     }
-    memory.kv = carve(&at, program->meta->kv_bytes);
+    memory.kv = state->kv = carve(&at, program->meta->kv_bytes);
     memory.io = carve(&at, program->meta->io_bytes);
     memcpy(memory.region_bytes, program->region_bytes, sizeof(memory.region_bytes));
     mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
@@ -146,6 +147,31 @@ void muc_engine_watch(muc_engine *engine,
     state->sim.probe_arg = arg;
 }
 
+static bool memory(muc_engine *engine, size_t i, void **data, size_t *bytes)
+{
+    const machine_state *state = engine->state;
+
+    *data = state->kv;
+    *bytes = muc_model_program(engine->model)->meta->kv_bytes;
+    return i == 0;
+}
+
+static void seek(muc_engine *engine, uint32_t position)
+{
+    machine_state *state = engine->state;
+
+    mur_lm_reset(&state->lm);
+    state->lm.pos = position;
+}
+
 const muc_engine_kind muc_engine_machine = {
-    facts, open_machine, feed, reset, close_machine, muc_clock_program, muc_verify_machine_uthinker
+    .facts = facts,
+    .open = open_machine,
+    .feed = feed,
+    .reset = reset,
+    .close = close_machine,
+    .memory = memory,
+    .seek = seek,
+    .clock = muc_clock_program,
+    .verify_machine = muc_verify_machine_uthinker,
 };
