@@ -8,7 +8,7 @@ static void read_state(muc_context *ctx, muc_arena *arena, muc_bytes bytes)
 {
     muc_torch_state state;
 
-    if (muc_torch_read(ctx, arena, bytes, &state) != MUC_OK)
+    if (muc_torch_read(ctx, arena, bytes, &state) != MUC_OK || muc_torch_widen(&state) != MUC_OK)
         return;
     for (size_t i = 0; i < state.count; i++)
         for (uint64_t k = 0; state.items[i].data && k < state.items[i].elements; k++)

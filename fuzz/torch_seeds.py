@@ -8,6 +8,7 @@ import struct
 import sys
 import types
 import zipfile
+from unittest import mock
 
 CORPUS = pathlib.Path(__file__).parent / "corpus" / "torch"
 MAGIC, VERSION = 0x1950a86a20f9469cfc6c, 1001
@@ -70,10 +71,11 @@ def legacy(value):
     return out + b"".join(struct.pack("<q", len(s.values)) + s.bytes() for s in storages)
 
 
-def archive(value):
+def archive(value, long_offsets=False):
     data, storages = pickled(value)
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as file:
+    limit = 0 if long_offsets else zipfile.ZIP64_LIMIT  # as if it were larger than 4 GiB
+    with mock.patch("zipfile.ZIP64_LIMIT", limit), zipfile.ZipFile(out, "w") as file:
         for name, member in (("a/data.pkl", data),
                              *((f"a/data/{i}", s.bytes()) for i, s in enumerate(storages))):
             file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), member)
@@ -106,7 +108,8 @@ tail . l
 def main():
     CORPUS.mkdir(parents=True, exist_ok=True)
     for name, data in {"legacy": legacy({"epoch": 3, "state_dict": state("module.")}),
-                       "archive": archive(state()), "description": ARCH.encode()}.items():
+                       "archive": archive(state()),
+                       "archive_64": archive(state(), long_offsets=True), "description": ARCH.encode()}.items():
         (CORPUS / name).write_bytes(data)
 
 

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "formats/npy/npz.h"
+#include "formats/state_dict.h"
 
 static muc_context *ctx;
 static muc_arena arena;
@@ -149,6 +150,31 @@ static void bad_archives_are_refused_by_name(void **state)
     rmdir(dir);
 }
 
+/* weights in rows, however the archive says where it has them, stay in its bytes: no copy */
+static void stored_members_are_borrowed(void **state)
+{
+    static const char *const seeds[] = { "fuzz/corpus/torch/archive",
+                                         "fuzz/corpus/torch/archive_64" };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(seeds); i++) {
+        muc_bytes archive = load(seeds[i]);
+        muc_torch_state weights;
+        const muc_torch_weight *w;
+        uint32_t bits;
+
+        CHECK_OK(ctx, muc_torch_read(ctx, &arena, archive, &weights));
+        w = muc_torch_find(&weights, "c.bias");
+        assert_non_null(w);
+        CHECK(w->stored > archive.data && w->stored + 8 < archive.data + archive.size);
+        memcpy(&bits, w->stored + 4, sizeof(bits));
+        CHECK_EQ(bits, 0xbf800000u);              /* -1 */
+        w = muc_torch_find(&weights, "l.weight"); /* by columns */
+        assert_non_null(w);
+        CHECK(w->stored < archive.data || w->stored >= archive.data + archive.size);
+    }
+}
+
 static void damage_is_told_or_harmless(void **state)
 {
     char dir[] = "/tmp/muc_test_XXXXXX", path[64];
@@ -183,9 +209,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(archives_of_numpy_are_read),
-        T(what_is_written_is_read_by_us_and_by_python),
-        T(bad_archives_are_refused_by_name),
+        T(archives_of_numpy_are_read),       T(what_is_written_is_read_by_us_and_by_python),
+        T(bad_archives_are_refused_by_name), T(stored_members_are_borrowed),
         T(damage_is_told_or_harmless),
     };
 

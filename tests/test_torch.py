@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""PyTorch state dicts with --arch: descriptions and ONNX files. Prints TAP.
+"""PyTorch state dicts: with --arch (descriptions and ONNX files), and of language models. Prints TAP.
 
     tests/test_torch.py MUC
 
 Files are made by fuzz/torch_seeds.py, without PyTorch; PyTorch itself judges ResNet-20 where it is.
 """
+import json
 import os
 import pathlib
 import pickle
@@ -12,10 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-from files import (DATA, MALFORMED, ROOT, UNSUPPORTED, USAGE, Skip, close, muc, read_npz,
+from files import (DATA, IO, MALFORMED, ROOT, UNSUPPORTED, USAGE, Skip, close, muc, read_npz,
                    run_network, run_tests)
 
-sys.path.insert(0, str(ROOT / "fuzz"))
+sys.path[:0] = [str(ROOT / "fuzz"), str(ROOT / "tests/oracle")]
+import families  # noqa: E402
+import gpt2  # noqa: E402
 import onnx_seeds  # noqa: E402
 import torch_seeds  # noqa: E402
 from torch_seeds import Tensor  # noqa: E402
@@ -144,6 +147,102 @@ def test_weights_alone_ask_for_their_network():
         message="give it with --arch FILE")
     muc("inspect", ROOT / "fuzz/corpus/onnx/conv", "--arch", RESNET_ARCH, status=USAGE,
         message="the file holds a network of its own")
+
+
+def sharing(weights, kind="FloatStorage", shift=0):
+    """Of a model's weights the tensors: one stored transposed, the last behind another's elements."""
+    out = {}
+    for name, rows in weights.items():
+        dims, values = gpt2.shape(rows), gpt2.flat(rows)
+        out[name] = Tensor(dims, values, kind)
+        if name.endswith("o_proj.weight"):
+            columns = [row[j] for j in range(dims[1]) for row in rows]
+            out[name] = Tensor(dims, columns, kind, strides=(1, dims[0]))
+        if name == "model.norm.weight":
+            out[name] = Tensor(dims, None, offset=shift,
+                               storage=torch_seeds.Storage(kind, [7.0] * shift + values))
+    return out
+
+
+def write_shards(folder, tensors, write, total=1):
+    """Every other tensor in a file of its own; what the index says of sizes is not exact."""
+    parts = [dict(list(tensors.items())[i::2]) for i in range(2)]
+    names = [f"pytorch_model-0000{i + 1}-of-00002.bin" for i in range(2)]
+    for name, part in zip(names, parts):
+        (folder / name).write_bytes(write(part))
+    where = {tensor: name for name, part in zip(names, parts) for tensor in part}
+    (folder / "pytorch_model.bin.index.json").write_text(
+        json.dumps({"metadata": {"total_size": total}, "weight_map": where}))
+
+
+def evaluated(folder):
+    """Without what names the folder."""
+    report = json.loads(muc("eval", folder, "--text", put("text", TEXT), "--json"))
+    return report["perplexity"], report["tokens"]
+
+
+def folder_of_a_model(name, tied=False):
+    folder = pathlib.Path(tempfile.mkdtemp(dir=WORK.name))
+    c = families.FAMILIES[name]
+    weights = families.random_weights(c)
+    if tied:
+        weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    families.write_folder(folder, c, weights)
+    return folder, weights
+
+
+TEXT = "hello the world's worth: 42 hells"
+
+
+def test_a_language_model_has_the_same_weights_in_both_kinds_of_files():
+    folder, weights = folder_of_a_model("llama")
+    expected = evaluated(folder)
+    (folder / "model.safetensors").unlink()
+    muc("inspect", folder, status=IO, message="holds no weights: expected model.safetensors or")
+    for write in (torch_seeds.legacy, torch_seeds.archive,
+                  lambda v: torch_seeds.archive(v, long_offsets=True)):
+        (folder / "pytorch_model.bin").write_bytes(write(sharing(weights, shift=3)))
+        assert evaluated(folder) == expected
+        (folder / "pytorch_model.bin").unlink()
+        write_shards(folder, sharing(weights), write)
+        assert evaluated(folder) == expected
+        (folder / "pytorch_model.bin.index.json").unlink()
+    write_shards(folder, sharing(weights | {"more": [1.0]}), torch_seeds.archive)
+    muc("inspect", folder, status=UNSUPPORTED, message="'more' has no place in a LlamaForCausalLM")
+
+
+def test_half_precision_stays_and_buffers_go():
+    folder, weights = folder_of_a_model("gpt-neo")
+    expected = evaluated(folder)
+    (folder / "model.safetensors").unlink()
+    halves = sharing(weights, "HalfStorage")
+    for layer in range(families.LAYERS):
+        at = f"transformer.h.{layer}.attn.attention."
+        halves[at + "bias"] = Tensor((1, 1, 2, 2), (1, 0, 1, 1), "LongStorage")
+        halves[at + "masked_bias"] = Tensor((), (-1e9,))
+    (folder / "pytorch_model.bin").write_bytes(torch_seeds.archive(halves))
+    found = evaluated(folder)
+    assert found != expected and abs(found[0] / expected[0] - 1) < 0.02, (found, expected)
+    assert "f16" in muc("inspect", folder)
+
+
+def test_pytorch_writes_what_is_read():
+    folder, weights = folder_of_a_model("llama", tied=True)
+    c = json.loads((folder / "config.json").read_text()) | {"tie_word_embeddings": True}
+    (folder / "config.json").write_text(json.dumps(c))
+    expected = evaluated(folder)
+    (folder / "model.safetensors").unlink()
+    (folder / "weights.json").write_text(json.dumps(weights))
+    done = subprocess.run(["/usr/bin/python3", "-c", """
+import json, sys, torch
+weights = {k: torch.tensor(v) for k, v in json.load(open(sys.argv[1] + "/weights.json")).items()}
+weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+torch.save(weights, sys.argv[1] + "/pytorch_model.bin")
+""", folder], capture_output=True)
+    if b"No module named" in done.stderr or b"cannot open shared object" in done.stderr:
+        raise Skip("no PyTorch")
+    assert done.returncode == 0, done.stderr
+    assert evaluated(folder) == expected
 
 
 ORACLE = """

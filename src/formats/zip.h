@@ -14,6 +14,9 @@ void muc_zip_close(muc_zip *zip); /* NULL is fine */
 const char *muc_zip_name(const muc_zip *zip, size_t i);
 /* A whole member, stored or deflated; all of them together in proportion to the archive. */
 muc_status muc_zip_read(muc_zip *zip, const char *name, muc_bytes *out);
+/* The same, but a member that is stored as it is stays in the archive's bytes, and its checksum is
+ * not looked at. */
+muc_status muc_zip_borrow(muc_zip *zip, const char *name, muc_bytes *out);
 
 /* The name of the member that a zip begins with, of no NUL at its end; false if it is no zip. */
 bool muc_zip_first(muc_bytes bytes, muc_string_view *name);

@@ -10,12 +10,21 @@
 #include "formats/hf/hf_tensors.h"
 #include "formats/hf/hf_lowbit.h"
 #include "formats/hf/safetensors.h"
+#include "formats/state_dict.h"
 
 enum { MAX_SHARDS = 1024 };
 
 static const char config_name[] = "config.json";
-static const char weights_name[] = "model.safetensors";
-static const char index_name[] = "model.safetensors.index.json";
+/* in the order in which they are looked for */
+static const struct weights {
+    const char *name;
+    bool is_index;
+} weights[] = {
+    { "model.safetensors", false },
+    { "model.safetensors.index.json", true },
+    { "pytorch_model.bin", false },
+    { "pytorch_model.bin.index.json", true },
+};
 
 bool muc_hf_probe(const muc_source *source)
 {
@@ -65,6 +74,41 @@ static muc_status find_tokenizer(muc_context *ctx, const char *folder, muc_check
     return MUC_OK;
 }
 
+#ifdef MUC_WITH_NPZ /* libzip */
+/* every weight of a file that torch.save wrote */
+static muc_status read_state(muc_context *ctx, muc_bytes bytes, muc_checkpoint *checkpoint)
+{
+    muc_torch_state state;
+
+    MUC_TRY(muc_torch_read(ctx, &checkpoint->arena, bytes, &state));
+    for (size_t i = 0; i < state.count; i++) {
+        const muc_torch_weight *weight = &state.items[i];
+        muc_tensor_view view = { .name = weight->name,
+                                 .dtype = weight->dtype,
+                                 .rank = weight->rank,
+                                 .data = weight->stored,
+                                 .file = bytes.name };
+        uintptr_t place = (uintptr_t)weight->stored - (uintptr_t)bytes.data;
+
+        view.offset = place < bytes.size ? place : MUC_NO_OFFSET;
+        memcpy(view.dims, weight->dims, sizeof(weight->dims));
+        MUC_TRY(muc_tensor_measure(ctx, &view));
+        MUC_TRY(muc_checkpoint_add(ctx, checkpoint, &view));
+    }
+    return MUC_OK;
+}
+#endif
+
+/* safetensors, or a file of torch.save, whatever its name is */
+static muc_status read_tensors(muc_context *ctx, muc_bytes bytes, muc_checkpoint *checkpoint)
+{
+#ifdef MUC_WITH_NPZ
+    if (muc_torch_probe(bytes))
+        return read_state(ctx, bytes, checkpoint);
+#endif
+    return muc_safetensors_read(ctx, bytes, checkpoint);
+}
+
 typedef struct shard_index {
     muc_context *ctx;
     const char *folder;
@@ -73,18 +117,20 @@ typedef struct shard_index {
     json_t *map;  /* tensor: shard */
     json_t *read; /* the keys are the shards read so far */
     muc_checkpoint *checkpoint;
+    bool is_torch; /* one shard at least */
 } shard_index;
 
 #define MALFORMED(x, ...) muc_fail((x)->ctx, MUC_MALFORMED, (x)->name, MUC_NO_OFFSET, __VA_ARGS__)
 
 /* Every tensor that the shard holds must be mapped to it. */
-static muc_status read_shard(const shard_index *x, const char *shard)
+static muc_status read_shard(shard_index *x, const char *shard)
 {
     size_t first = x->checkpoint->tensor_count;
     muc_bytes bytes;
 
     MUC_TRY(muc_checkpoint_map_beneath(x->ctx, x->checkpoint, x->folder, shard, &bytes));
-    MUC_TRY(muc_safetensors_read(x->ctx, bytes, x->checkpoint));
+    x->is_torch = x->is_torch || !muc_safetensors_probe(bytes);
+    MUC_TRY(read_tensors(x->ctx, bytes, x->checkpoint));
     for (size_t i = first; i < x->checkpoint->tensor_count; i++) {
         const char *tensor = x->checkpoint->tensors[i].name;
         const char *mapped = json_string_value(json_object_get(x->map, tensor));
@@ -96,7 +142,7 @@ static muc_status read_shard(const shard_index *x, const char *shard)
     return MUC_OK;
 }
 
-static muc_status read_shard_once(const shard_index *x, const char *tensor, const json_t *value)
+static muc_status read_shard_once(shard_index *x, const char *tensor, const json_t *value)
 {
     const char *shard = json_string_value(value);
 
@@ -112,6 +158,7 @@ static muc_status read_shard_once(const shard_index *x, const char *tensor, cons
     return read_shard(x, shard);
 }
 
+/* of safetensors: tensors of torch.save that share their elements are counted once or twice */
 static muc_status check_total(const shard_index *x)
 {
     const json_t *metadata = json_object_get(x->root, "metadata");
@@ -126,7 +173,7 @@ static muc_status check_total(const shard_index *x)
     return MUC_OK;
 }
 
-static muc_status read_shards(const shard_index *x)
+static muc_status read_shards(shard_index *x)
 {
     const char *tensor;
     json_t *value;
@@ -144,7 +191,7 @@ static muc_status read_shards(const shard_index *x)
                                                                   "the weight map names tensor "
                                                                   "'%s', which '%s' does not hold",
                                                                   tensor, json_string_value(value));
-    return check_total(x);
+    return x->is_torch ? MUC_OK : check_total(x);
 }
 
 static muc_status read_index(muc_context *ctx, const char *folder, muc_bytes bytes,
@@ -166,17 +213,20 @@ static muc_status read_index(muc_context *ctx, const char *folder, muc_bytes byt
 
 static muc_status read_weights(muc_context *ctx, const char *folder, muc_checkpoint *checkpoint)
 {
-    const char *weights, *index;
-    muc_bytes bytes;
+    for (size_t i = 0; i < MUC_COUNT(weights); i++) {
+        const char *path;
+        muc_bytes bytes;
 
-    MUC_TRY(path_in(ctx, &checkpoint->arena, folder, weights_name, &weights));
-    MUC_TRY(path_in(ctx, &checkpoint->arena, folder, index_name, &index));
-    if (!muc_path_exists(weights) && muc_path_exists(index)) {
-        MUC_TRY(muc_checkpoint_map(ctx, checkpoint, index, &bytes));
-        return read_index(ctx, folder, bytes, checkpoint);
+        MUC_TRY(path_in(ctx, &checkpoint->arena, folder, weights[i].name, &path));
+        if (!muc_path_exists(path))
+            continue;
+        MUC_TRY(muc_checkpoint_map(ctx, checkpoint, path, &bytes));
+        return weights[i].is_index ? read_index(ctx, folder, bytes, checkpoint)
+                                   : read_tensors(ctx, bytes, checkpoint);
     }
-    MUC_TRY(muc_checkpoint_map(ctx, checkpoint, weights, &bytes));
-    return muc_safetensors_read(ctx, bytes, checkpoint);
+    return muc_fail(ctx, MUC_IO, folder, MUC_NO_OFFSET,
+                    "holds no weights: expected %s or %s, whole or in shards with %s or %s",
+                    weights[0].name, weights[2].name, weights[1].name, weights[3].name);
 }
 
 /* Old checkpoints store RoPE's frequencies, which follow from rope_theta. */

@@ -49,6 +49,7 @@ muc_status muc_torch_read_network(muc_context *ctx, const muc_source *source,
 
     MUC_TRY(muc_network_open_arch(ctx, source, options, network, &arch));
     MUC_TRY(muc_torch_read(ctx, &network->arena, source->bytes, &state));
+    MUC_TRY(muc_torch_widen(&state));
     format = muc_network_recognise(&arch);
     if (format) {
         inner.arch = NULL;

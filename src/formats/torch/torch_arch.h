@@ -3,7 +3,7 @@
 #ifndef MUC_TORCH_ARCH_H
 #define MUC_TORCH_ARCH_H
 
-#include "formats/torch/state_dict.h"
+#include "formats/state_dict.h"
 #include "graph/graph.h"
 
 enum { MUC_ARCH_MAX_WORDS = 16, MUC_ARCH_MAX_BLOCKS = 64 };

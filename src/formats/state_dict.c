@@ -4,7 +4,7 @@
  * the other: a magic number, a version, sizes of the machine, the object, a list of keys; then for
  * each key its elements' number and the elements.
  */
-#include "formats/torch/state_dict.h"
+#include "formats/state_dict.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static muc_status read_members(muc_torch_state *s, muc_zip *zip, muc_pickle_valu
     for (size_t i = 0; i < storages.count; i++) {
         MUC_TRY(muc_arena_format(s->ctx, s->arena, &name, "%.*sdata/%s", folder, first,
                                  storages.items[i]->key));
-        MUC_TRY(muc_zip_read(zip, name, &data));
+        MUC_TRY(muc_zip_borrow(zip, name, &data));
         if (data.size < storage_bytes(storages.items[i]))
             return muc_fail(s->ctx, MUC_MALFORMED, data.name, MUC_NO_OFFSET,
                             "%zu bytes, expected %" PRIu64, data.size,
@@ -197,16 +197,13 @@ static bool is_row_major(const muc_torch_weight *w, const muc_pickle_value *v)
     return true;
 }
 
-static void gather(const muc_torch_weight *w, const muc_pickle_value *v, float *out)
+static void gather(const muc_torch_weight *w, const muc_pickle_value *v, uint8_t *out)
 {
     uint64_t index[MUC_PICKLE_MAX_RANK] = { 0 }, at = (uint64_t)v->integer;
+    size_t size = muc_dtype_get(w->dtype)->block_bytes;
 
-    if (is_row_major(w, v)) {
-        muc_dtype_to_f32(v->storage->dtype, v->storage->data, at, w->elements, out);
-        return;
-    }
     for (uint64_t i = 0; i < w->elements; i++) {
-        muc_dtype_to_f32(v->storage->dtype, v->storage->data, at, 1, &out[i]);
+        memcpy(out + i * size, v->storage->data + at * size, size);
         for (uint32_t d = w->rank; d-- > 0;) {
             at += v->strides[d];
             if (++index[d] < w->dims[d])
@@ -217,12 +214,19 @@ static void gather(const muc_torch_weight *w, const muc_pickle_value *v, float *
     }
 }
 
+/* The greatest number of bytes that a file can stand for. */
+static uint64_t most_bytes(const muc_torch_state *s)
+{
+    return FREE_BYTES + (uint64_t)BYTES_PER_BYTE * s->bytes.size;
+}
+
 static muc_status read_weight(muc_torch_state *s, const muc_pickle_value *v, uint64_t *left,
                               muc_torch_weight *w)
 {
     uint64_t bytes;
-    float *data;
+    uint8_t *copy;
 
+    w->dtype = v->storage->dtype;
     w->rank = v->rank;
     w->elements = 1;
     for (uint32_t i = 0; i < v->rank; i++) {
@@ -231,14 +235,38 @@ static muc_status read_weight(muc_torch_state *s, const muc_pickle_value *v, uin
             return fail_tensor(s, w->name, "has more elements than can be counted");
     }
     MUC_TRY(check_tensor(s, w, v));
-    if (muc_dtype_get(v->storage->dtype)->kind != MUC_DTYPE_FLOAT)
+    if (is_row_major(w, v)) {
+        w->stored = v->storage->data;
+        if (w->elements > 0)
+            w->stored += (uint64_t)v->integer * muc_dtype_get(w->dtype)->block_bytes;
         return MUC_OK;
-    if (!muc_mul_u64(w->elements, sizeof(float), &bytes) || bytes > *left)
+    }
+    if (!muc_mul_u64(w->elements, muc_dtype_get(w->dtype)->block_bytes, &bytes) || bytes > *left)
         return fail_tensor(s, w->name, "is out of proportion to the file");
     *left -= bytes;
-    MUC_TRY(MUC_ARENA_NEW(s->ctx, s->arena, (size_t)w->elements + 1, &data));
-    gather(w, v, data);
-    w->data = data;
+    MUC_TRY(MUC_ARENA_NEW(s->ctx, s->arena, (size_t)bytes + 1, &copy));
+    gather(w, v, copy);
+    w->stored = copy;
+    return MUC_OK;
+}
+
+muc_status muc_torch_widen(muc_torch_state *state)
+{
+    uint64_t left = most_bytes(state), bytes;
+
+    for (size_t i = 0; i < state->count; i++) {
+        muc_torch_weight *w = &state->items[i];
+        float *data;
+
+        if (muc_dtype_get(w->dtype)->kind != MUC_DTYPE_FLOAT)
+            continue;
+        if (!muc_mul_u64(w->elements, sizeof(float), &bytes) || bytes > left)
+            return fail_tensor(state, w->name, "is out of proportion to the file");
+        left -= bytes;
+        MUC_TRY(MUC_ARENA_NEW(state->ctx, state->arena, (size_t)w->elements + 1, &data));
+        muc_dtype_to_f32(w->dtype, w->stored, 0, w->elements, data);
+        w->data = data;
+    }
     return MUC_OK;
 }
 
@@ -261,7 +289,7 @@ static void strip_names(muc_torch_state *s)
 
 static muc_status read_state(muc_torch_state *s, const muc_pickle_value *dict)
 {
-    uint64_t left = FREE_BYTES + (uint64_t)BYTES_PER_BYTE * s->bytes.size;
+    uint64_t left = most_bytes(s);
 
     if (!dict)
         return fail(s, MUC_UNSUPPORTED,

@@ -1,5 +1,5 @@
 /* pickle.c - the stack machine of pickle protocol 2, as far as weights take it. */
-#include "formats/torch/pickle.h"
+#include "formats/pickle.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static const struct {
     enum call made;
 } calls[] = {
 #define TORCH_CALL(name, made) { name, MAKES_##made },
-#include "formats/torch/globals.def"
+#include "formats/pickle_globals.def"
 };
 
 static const struct {
@@ -157,7 +157,7 @@ static const struct {
     muc_dtype dtype;
 } storages[] = {
 #define TORCH_STORAGE(name, dtype) { "torch " name, MUC_##dtype },
-#include "formats/torch/globals.def"
+#include "formats/pickle_globals.def"
 };
 
 static muc_status read_line(machine *m, muc_string_view *out)
