@@ -193,30 +193,39 @@ static void load_first_down(lowering *lo, uint32_t buffer)
     load_down(lo, numbered_const(lo, 0), buffer);
 }
 
+/* a chunk that others follow: gate in buffer a, up in b */
+static void gate_up_body(lowering *lo, numbered chunk, uint32_t a)
+{
+    const numbered after = { chunk.first, chunk.more + 1 };
+
+    load_up(lo, chunk, 1 - a);
+    gate_or_up(lo, MUC_MATRIX_GATE, a, false, MUC_PLACE_GA);
+    load_gate(lo, after, a);
+    gate_or_up(lo, MUC_MATRIX_UP, 1 - a, false, MUC_PLACE_UP);
+    glu(lo, chunk, lo->y->matrix[MUC_MATRIX_GATE].chunk);
+}
+
 static void lower_gate_up(lowering *lo)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_GATE];
     const next_stage next = { load_first_down, false };
-    uint32_t a = lo->buffer, b = 1 - a;
-    const numbered last = numbered_const(lo, matrix->chunks - 1);
+    uint32_t a = lo->buffer, b = 1 - a, before = matrix->chunks - 1;
+    const numbered last = numbered_const(lo, before);
     muc_expr c;
     bool begun;
 
-    if (muc_schedule_begin_for(lo, "f", num(lo, matrix->chunks - 1), &c)) {
-        const numbered here = { c, 0 }, after = { c, 1 };
-
-        load_up(lo, here, b);
-        gate_or_up(lo, MUC_MATRIX_GATE, a, false, MUC_PLACE_GA);
-        load_gate(lo, after, a);
-        gate_or_up(lo, MUC_MATRIX_UP, b, false, MUC_PLACE_UP);
-        glu(lo, here, matrix->chunk);
+    if (before <= MUC_MOST_WRITTEN_OUT) {
+        for (uint32_t i = 0; i < before; i++)
+            gate_up_body(lo, numbered_const(lo, i), a);
+    } else if (muc_schedule_begin_for(lo, "f", num(lo, before), &c)) {
+        gate_up_body(lo, (numbered){ c, 0 }, a);
         muc_ir_end_for(&lo->ir);
     }
     load_up(lo, last, b);
     gate_or_up(lo, MUC_MATRIX_GATE, a, true, MUC_PLACE_GA);
     begun = muc_schedule_begin_last(lo, &next, b);
     gate_or_up(lo, MUC_MATRIX_UP, b, true, MUC_PLACE_UP);
-    glu(lo, last, matrix->n - matrix->chunk * (matrix->chunks - 1));
+    glu(lo, last, matrix->n - matrix->chunk * before);
     muc_schedule_end_last(lo, &next, b, begun);
 }
 

@@ -67,18 +67,27 @@ static void run_last(lowering *lo, const chunk_stream *s, uint32_t buffer)
     muc_schedule_end_last(lo, &s->next, buffer, begun);
 }
 
+/* chunks from `even` on: that one lies in buffer a */
+static void run_pair(lowering *lo, const chunk_stream *s, numbered even, uint32_t a)
+{
+    const numbered odd = { even.first, even.more + 1 }, after = { even.first, even.more + 2 };
+
+    s->load(lo, odd, 1 - a);
+    s->body(lo, even, false, a);
+    s->load(lo, after, a);
+    s->body(lo, odd, false, 1 - a);
+}
+
 void muc_schedule_stream(lowering *lo, const chunk_stream *s)
 {
-    uint32_t a = lo->buffer, b = 1 - a;
+    uint32_t a = lo->buffer, b = 1 - a, pairs = (s->chunks - 1) / 2;
     muc_expr pair;
 
-    if (muc_schedule_begin_for(lo, s->variable, num(lo, (s->chunks - 1) / 2), &pair)) {
-        muc_expr even = times(lo, pair, 2);
-
-        s->load(lo, (numbered){ even, 1 }, b);
-        s->body(lo, (numbered){ even, 0 }, false, a);
-        s->load(lo, (numbered){ even, 2 }, a);
-        s->body(lo, (numbered){ even, 1 }, false, b);
+    if (2 * pairs <= MUC_MOST_WRITTEN_OUT) {
+        for (uint32_t i = 0; i < pairs; i++)
+            run_pair(lo, s, numbered_const(lo, 2 * i), a);
+    } else if (muc_schedule_begin_for(lo, s->variable, num(lo, pairs), &pair)) {
+        run_pair(lo, s, (numbered){ times(lo, pair, 2), 0 }, a);
         muc_ir_end_for(&lo->ir);
     }
     if (s->chunks % 2) {

@@ -17,6 +17,10 @@ typedef struct next_stage {
     bool restart;
 } next_stage;
 
+/* Chunks before a stage's last ones that are written out one by one rather than as a For: their
+ * columns are Immediates, and nothing is evaluated for a round. */
+enum { MUC_MOST_WRITTEN_OUT = 16 };
+
 /* The stage of a matrix: chunk 0 is loaded already, to lo->buffer; on return lo->buffer has what
  * comes next. */
 typedef struct chunk_stream {
