@@ -5,6 +5,8 @@
 
 #include "check.h"
 #include "mur_block.h"
+#include "muc/muc.h"
+#include "targets/uthinker/sim/fast_product.h"
 #include "targets/uthinker/sim/uthinker_sim.h"
 
 /* ---- chance ---- */
@@ -43,6 +45,9 @@ typedef struct bench {
 
 static bench b;
 
+/* NULL: the simulator multiplies itself */
+static muc_fast_product *fast;
+
 static inline void start(enum mur_sim_policy policy, uint32_t seed)
 {
     mur_sim_memory memory = { { b.i0, b.i1, b.w0, b.w1 },
@@ -56,6 +61,7 @@ static inline void start(enum mur_sim_policy policy, uint32_t seed)
                               0 };
 
     mur_sim_init(&b.sim, &memory, policy, seed);
+    muc_fast_product_use(fast, &b.sim);
     b.hal = mur_sim_hal(&b.sim);
 }
 
@@ -67,6 +73,31 @@ static inline int new_bench(void **state)
     start(MUR_SIM_EAGER, 1);
     return 0;
 }
+
+static inline int new_fast_bench(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+
+    CHECK_EQ(muc_fast_product_open(ctx, &fast), MUC_OK);
+    muc_context_free(ctx);
+    return new_bench(state);
+}
+
+static inline int close_fast_bench(void **state)
+{
+    (void)state;
+    muc_fast_product_close(fast);
+    fast = NULL;
+    return 0;
+}
+
+#define SIM_TEST(name) cmocka_unit_test_setup(name, new_bench)
+
+/* the same test once more, with the products of fast_product.c */
+#define FAST_TEST(name) \
+    { \
+#name " (fast)", name, new_fast_bench, close_fast_bench, NULL \
+    }
 
 static inline void fill_gb(float size)
 {

@@ -536,11 +536,12 @@ static void the_probe_sees_every_instruction_after_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define SIM_TEST(name) cmocka_unit_test_setup(name, new_bench)
         SIM_TEST(a_transfer_outside_buffer_or_region_faults),
         SIM_TEST(embed_faults_on_a_bad_token_range_or_sequence),
         SIM_TEST(mm_faults_outside_its_buffers),
+        FAST_TEST(mm_faults_outside_its_buffers),
         SIM_TEST(mm_faults_on_malformed_blocks),
+        FAST_TEST(mm_faults_on_malformed_blocks),
         SIM_TEST(norm_rope_and_quant_fault_outside_their_buffers),
         SIM_TEST(qpack_smax_div_and_glu_fault_outside_their_buffers),
         SIM_TEST(an_instruction_of_another_engine_or_of_none_faults),

@@ -5,11 +5,13 @@
 #include "targets/uthinker/run/engine_machine.h"
 #include "mur_lm.h"
 #include "targets/uthinker/run/open_program.h"
+#include "targets/uthinker/sim/fast_product.h"
 
 typedef struct machine_state {
     uint8_t *memory; /* buffers, KV and IO one after the other */
     uint8_t *kv;     /* in it */
     mur_sim sim;
+    muc_fast_product *product;
     mur_hal hal;
     mur_lm lm;
     float *rows; /* logits after each token of a feed */
@@ -62,6 +64,8 @@ static muc_status set_up(muc_engine *engine, machine_state *state)
     memory.io = carve(&at, program->meta->io_bytes);
     memcpy(memory.region_bytes, program->region_bytes, sizeof(memory.region_bytes));
     mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
+    MUC_TRY(muc_fast_product_open(engine->ctx, &state->product));
+    muc_fast_product_use(state->product, &state->sim);
     state->hal = mur_sim_hal(&state->sim);
     if (mur_lm_open(&state->lm, program, &state->hal, memory.io) != MUR_OK)
         return muc_fail(engine->ctx, MUC_UNSUPPORTED, engine->model->path, MUC_NO_OFFSET,
@@ -133,6 +137,7 @@ static void close_machine(muc_engine *engine)
         return;
     free(state->rows);
     free(state->memory);
+    muc_fast_product_close(state->product);
     free(state);
 }
 

@@ -56,6 +56,22 @@ typedef struct mur_sim_block {
     int16_t m[MUR_BLOCK_TERMS][MUR_BLOCK_ELEMS];
 } mur_sim_block;
 
+/* The product of an MM: out, which holds its start values, plus left times right. */
+typedef struct mur_sim_product {
+    const uint8_t *left;              /* rows of slots, left_pitch bytes apart */
+    const uint8_t *right, *right_end; /* tiles */
+    float *out;                       /* rows of cols, out_pitch words apart */
+    uint32_t rows, cols, k, terms;    /* terms of the left operand */
+    uint32_t left_pitch, out_pitch;
+    uint32_t tile_rows, tile_columns;
+} mur_sim_product;
+
+enum mur_sim_product_result {
+    MUR_SIM_PRODUCT_LEFT, /* nothing was done; the simulator multiplies itself */
+    MUR_SIM_PRODUCT_DONE,
+    MUR_SIM_PRODUCT_MALFORMED /* a block is; part of out may have been written */
+};
+
 typedef struct mur_sim {
     mur_sim_memory memory;
     enum mur_sim_policy policy;
@@ -65,6 +81,10 @@ typedef struct mur_sim {
     void (*probe)(void *arg, const struct mur_sim *sim, enum mur_engine engine,
                   const uint32_t *words);
     void *probe_arg;
+
+    /* A faster form of MM's product, which gives the same bits. NULL: there is none. */
+    enum mur_sim_product_result (*product)(void *arg, const mur_sim_product *op);
+    void *product_arg;
 
     mur_sim_fault fault;
     uint32_t completed[MUR_ENGINES]; /* instructions, modulo 2^32 */
@@ -76,8 +96,9 @@ typedef struct mur_sim {
     mur_sim_block left[MUR_SIM_ROWS][MUR_SIM_BLOCKS];
 } mur_sim;
 
-/* Starts sim on memory, with zero counters, no fault, empty queues and no probe. seed chooses the
- * order of MUR_SIM_RANDOM and is not used otherwise. Buffers and regions keep what they hold. */
+/* Starts sim on memory, with zero counters, no fault, empty queues, no probe and no product. seed
+ * chooses the order of MUR_SIM_RANDOM and is not used otherwise. Buffers and regions keep what they
+ * hold. */
 void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_policy policy,
                   uint32_t seed);
 

@@ -340,14 +340,6 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
 
 /* ---- MM ---- */
 
-typedef struct mm {
-    const uint8_t *left;
-    const uint8_t *right, *right_end;
-    float *out;
-    uint32_t rows, cols, k, terms, left_pitch, out_pitch;
-    uint32_t tile_rows, tile_columns;
-} mm;
-
 static uint32_t block_elems(uint32_t k, uint32_t at)
 {
     return k - at < MUR_BLOCK_ELEMS ? k - at : MUR_BLOCK_ELEMS;
@@ -372,7 +364,8 @@ static float multiply(float acc, const mur_sim_block *weight, const mur_sim_bloc
 
 /* One tile of the right operand, at K index `at`, with the left rows decoded for it; `out` is the
  * first row's first column. */
-static int multiply_tile(const mur_sim *sim, mm *op, uint32_t at, uint32_t columns, float *out)
+static int multiply_tile(const mur_sim *sim, mur_sim_product *op, uint32_t at, uint32_t columns,
+                         float *out)
 {
     uint32_t end = op->k - at < op->tile_rows ? op->k : at + op->tile_rows;
 
@@ -402,7 +395,7 @@ static int multiply_tile(const mur_sim *sim, mm *op, uint32_t at, uint32_t colum
 }
 
 /* the left rows' blocks that meet a tile at K index `at` */
-static int read_left(mur_sim *sim, const mm *op, uint32_t at)
+static int read_left(mur_sim *sim, const mur_sim_product *op, uint32_t at)
 {
     for (uint32_t row = 0; row < op->rows; row++) {
         const uint8_t *slot = op->left + row * op->left_pitch + slots_bytes(at, op->terms);
@@ -419,7 +412,7 @@ static int read_left(mur_sim *sim, const mm *op, uint32_t at)
 }
 
 /* all of the product for the rows of op, at most MUR_SIM_ROWS */
-static int multiply_rows(mur_sim *sim, mm op)
+static int multiply_rows(mur_sim *sim, mur_sim_product op)
 {
     for (uint32_t column = 0; column < op.cols; column += op.tile_columns) {
         uint32_t columns = op.cols - column < op.tile_columns ? op.cols - column : op.tile_columns;
@@ -431,41 +424,57 @@ static int multiply_rows(mur_sim *sim, mm op)
     return 1;
 }
 
+static int multiply_all(mur_sim *sim, const mur_sim_product *op)
+{
+    enum mur_sim_product_result result = MUR_SIM_PRODUCT_LEFT;
+
+    if (sim->product)
+        result = sim->product(sim->product_arg, op);
+    for (uint32_t row = 0; row < op->rows && result == MUR_SIM_PRODUCT_LEFT; row += MUR_SIM_ROWS) {
+        mur_sim_product some = *op;
+
+        some.rows = op->rows - row < MUR_SIM_ROWS ? op->rows - row : MUR_SIM_ROWS;
+        some.left += row * op->left_pitch;
+        some.out += row * op->out_pitch;
+        if (!multiply_rows(sim, some))
+            return 0;
+    }
+    return result != MUR_SIM_PRODUCT_MALFORMED;
+}
+
 static const char *run_MM(mur_sim *sim, const uint32_t *w)
 {
     const mur_sim_memory *memory = &sim->memory;
-    uint32_t src = get(w, MM_src), wsrc = get(w, MM_wsrc), rows = get(w, MM_rows);
+    uint32_t src = get(w, MM_src), wsrc = get(w, MM_wsrc);
     uint32_t saddr = get(w, MM_saddr), waddr = get(w, MM_waddr), wlen = get(w, MM_wlen);
     uint32_t daddr = get(w, MM_daddr);
-    mm op = { .cols = get(w, MM_cols),
-              .k = get(w, MM_k),
-              .terms = get(w, MM_terms),
-              .left_pitch = get(w, MM_spitch),
-              .out_pitch = get(w, MM_dpitch),
-              .tile_rows = mur_tile_rows(memory->isa),
-              .tile_columns = mur_tile_columns(memory->isa) };
+    mur_sim_product op = { .rows = get(w, MM_rows),
+                           .cols = get(w, MM_cols),
+                           .k = get(w, MM_k),
+                           .terms = get(w, MM_terms),
+                           .left_pitch = get(w, MM_spitch),
+                           .out_pitch = get(w, MM_dpitch),
+                           .tile_rows = mur_tile_rows(memory->isa),
+                           .tile_columns = mur_tile_columns(memory->isa) };
 
     if (src > MUR_I1 || wsrc < MUR_W0 || wsrc > MUR_W1 || op.terms < 1 ||
         op.terms > MUR_BLOCK_TERMS)
         return bad_operand;
-    if (!rows_inside(memory->buffer_bytes[src], saddr, rows, op.left_pitch,
+    if (!rows_inside(memory->buffer_bytes[src], saddr, op.rows, op.left_pitch,
                      slots_bytes(op.k, op.terms)) ||
         !inside(memory->buffer_bytes[wsrc], waddr, wlen) ||
-        !gb_inside(sim, daddr, rows, op.out_pitch, op.cols))
+        !gb_inside(sim, daddr, op.rows, op.out_pitch, op.cols))
         return outside_buffer;
+    op.left = memory->buffer[src] + saddr;
     op.right = memory->buffer[wsrc] + waddr;
     op.right_end = op.right + wlen;
-    for (uint32_t row = 0; row < rows; row += MUR_SIM_ROWS) {
-        op.rows = rows - row < MUR_SIM_ROWS ? rows - row : MUR_SIM_ROWS;
-        op.left = memory->buffer[src] + saddr + row * op.left_pitch;
-        op.out = memory->gb + daddr + row * op.out_pitch;
-        for (uint32_t i = 0; i < op.rows && get(w, MM_acc) == 0; i++)
-            for (uint32_t column = 0; column < op.cols; column++)
-                op.out[i * op.out_pitch + column] = 0.0f;
-        if (!multiply_rows(sim, op))
-            return malformed_block;
-    }
-    sim->macs += (uint64_t)rows * op.cols * op.k;
+    op.out = memory->gb + daddr;
+    for (uint32_t row = 0; row < op.rows && get(w, MM_acc) == 0; row++)
+        for (uint32_t column = 0; column < op.cols; column++)
+            op.out[row * op.out_pitch + column] = 0.0f;
+    if (!multiply_all(sim, &op))
+        return malformed_block;
+    sim->macs += (uint64_t)op.rows * op.cols * op.k;
     return NULL;
 }
 

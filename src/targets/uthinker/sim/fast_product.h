@@ -1,0 +1,21 @@
+/* fast_product.h - the product of the simulated machine for processors with vector instructions:
+ * the bits of uthinker_sim_execute.c, eight columns at a time. */
+#ifndef UTHINKER_FAST_PRODUCT_H
+#define UTHINKER_FAST_PRODUCT_H
+
+#include "base/base.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
+
+/* Room for one simulator's products. */
+typedef struct muc_fast_product muc_fast_product;
+
+/* *out is NULL where this processor has no fast form; the caller closes it after the last run of
+ * the simulator that uses it. */
+muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out);
+
+/* sim multiplies by product from here on; NULL: by itself. */
+void muc_fast_product_use(muc_fast_product *product, mur_sim *sim);
+
+void muc_fast_product_close(muc_fast_product *product);
+
+#endif
