@@ -213,6 +213,44 @@ def gpt2():
     return json.dumps(config, separators=(",", ":")).encode() + b"\0" + safetensors(tensors)
 
 
+def packed(method, parts, **quantization):
+    """A Llama or BitNet whose matrices, 32 by 32, are packed by another project: parts of each, (type, shape, bytes)."""
+    bitnet = method == "bitnet"
+    config = {"architectures": ["BitNetForCausalLM" if bitnet else "LlamaForCausalLM"], "hidden_size": 32,
+              "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 2,
+              "max_position_embeddings": 4, "hidden_act": "relu2" if bitnet else "silu",
+              "quantization_config": {"quant_method": method, **quantization}}
+    matrices = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+                "mlp.up_proj", "mlp.down_proj"]
+    norms = ["input_layernorm", "post_attention_layernorm"]
+    norms += ["self_attn.attn_sub_norm", "mlp.ffn_sub_norm"] if bitnet else []
+    tensors = {"model.embed_tokens.weight": ("F16", [2, 32], b"\0\x38" * 64),
+               "model.norm.weight": ("F16", [32], b"\0\x38" * 32)}
+    tensors |= {f"model.layers.0.{n}.weight": ("F16", [32], b"\0\x38" * 32) for n in norms}
+    for name in matrices:
+        tensors |= {f"model.layers.0.{name}.{part}": value for part, value in parts.items()}
+    return json.dumps(config, separators=(",", ":")).encode() + b"\0" + safetensors(tensors)
+
+
+def packed_models():
+    words, halves = lambda *s: ("I32", list(s), b"\x87" * 4 * math.prod(s)), lambda *s: (
+        "F16", list(s), b"\0\x38" * math.prod(s))
+    order = ("I32", [32], b"".join(struct.pack("<I", i % 2) for i in range(32)))
+    put("hf", "gptq", packed("gptq", {"qweight": words(4, 32), "qzeros": words(2, 4), "scales": halves(2, 32),
+                                      "g_idx": order}, bits=4, group_size=16))
+    put("hf", "awq", packed("awq", {"qweight": words(32, 4), "qzeros": words(1, 4), "scales": halves(1, 32)}, bits=4,
+                            group_size=32, version="gemm"))
+    groups = {"group_0": {"weights": {"num_bits": 4, "type": "int"}}}
+    put("hf", "compressed", packed("compressed-tensors", {
+        "weight_packed": words(32, 4), "weight_scale": halves(32, 2), "weight_zero_point": words(4, 2),
+        "weight_shape": ("I64", [2], struct.pack("<2Q", 32, 32))}, format="pack-quantized", config_groups=groups))
+    groups = {"group_0": {"weights": {"num_bits": 8, "type": "int"}}}
+    put("hf", "bytes", packed("compressed-tensors", {
+        "weight": ("I8", [32, 32], b"\x87" * 1024), "weight_scale": halves(32, 1)}, format="int-quantized",
+        config_groups=groups))
+    put("hf", "bitnet", packed("bitnet", {"weight": ("U8", [8, 32], b"\x64" * 256), "weight_scale": halves(1)}))
+
+
 def language_model():
     """A Llama of dim 4 for the tokenizer that the harness has: config.json, a zero byte, model.safetensors."""
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4, "intermediate_size": 4,
@@ -468,7 +506,8 @@ def main():
     put("tokenizer", "huggingface", tokenizer_json())
     put("tokenizer", "two_files", tokenizer_two_files())
     put("tokenizer", "form", tokenizer_form())
-    put("gpt2", "model", gpt2())
+    put("hf", "gpt2", gpt2())
+    packed_models()
     road()
     folder()
     blockdialect()

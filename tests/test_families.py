@@ -27,6 +27,7 @@ FEATURES = {
                "scale", "silu"],
     "gemma3": ["window", "local_theta", "rope_scaling", "head_norm", "scale"],
     "phi3": ["window"], "olmo2": ["head_norm"], "granite": ["factors"], "smollm3": ["no_rope"],
+    "bitnet": ["inner_norms", "relu"],
     "gpt-neox": ["parallel", "rotary_pct", "biases"], "gpt-neox-in-turn": ["rotary_pct"],
     "gpt-neo": ["window", "scale"], "opt": ["shift", "biases"],
 }

@@ -101,13 +101,15 @@ typedef struct muc_model_config {
     muc_position_kind position;
     muc_ffn_kind ffn;
     bool qkv_bias, output_bias, ffn_bias;
-    bool head_norm;         /* RMSNorm of each head of q and k (Qwen3) */
-    bool whole_norm;        /* RMSNorm of q and of k, all heads together (OLMo 2) */
-    bool no_input_norms;    /* attention and FFN take x itself (OLMo 2) */
-    bool output_norms;      /* what they give is normalised before it is added (Gemma 2) */
-    bool parallel;          /* both take x, and both are added to it (GPT-NeoX) */
-    bool layers_twice;      /* each layer is run twice in a row, with a cache each (MobileLLM-LS) */
-    const char *activation; /* "silu", "gelu", "gelu_new" (by tanh) or "relu" */
+    bool head_norm;      /* RMSNorm of each head of q and k (Qwen3) */
+    bool whole_norm;     /* RMSNorm of q and of k, all heads together (OLMo 2) */
+    bool no_input_norms; /* attention and FFN take x itself (OLMo 2) */
+    bool inner_norms;    /* of what o and down get (BitNet) */
+    bool output_norms;   /* what they give is normalised before it is added (Gemma 2) */
+    bool parallel;       /* both take x, and both are added to it (GPT-NeoX) */
+    bool layers_twice;   /* each layer is run twice in a row, with a cache each (MobileLLM-LS) */
+    const char
+        *activation; /* "silu", "gelu", "gelu_new" (by tanh), "relu" or "relu2" (its square) */
     /* factors of the tokens' rows, of what is added to x and of the logits; 0: 1 */
     double embedding_factor, residual_factor, logit_factor;
     double attention_factor;         /* of q k^T; 0: 1 / sqrt(head_dim) */
@@ -141,6 +143,7 @@ typedef struct muc_checkpoint {
     const char *weights, *embedding; /* formats of quant/lowbit.def, or NULL: not compressed */
     const char *const *finer;        /* names of matrices in int4 where weights are int2 */
     size_t finer_count;
+    const struct muc_hf_packed *packed; /* how a Hugging Face folder packs its matrices, or NULL */
     size_t tensor_capacity;
 } muc_checkpoint;
 

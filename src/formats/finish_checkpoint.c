@@ -54,6 +54,7 @@ enum {
     QK_NORM,
     INPUT_NORMS,
     INPUT_BIASES,
+    INNER_NORMS,
     OUTPUT_NORMS,
     LAYER_NORM,
     LEARNED_POSITIONS,
@@ -104,6 +105,8 @@ static bool tensor_is_present(const muc_model_config *config, int when)
         return !config->no_input_norms;
     case INPUT_BIASES:
         return !config->no_input_norms && config->norm == MUC_NORM_LAYER;
+    case INNER_NORMS:
+        return config->inner_norms;
     case OUTPUT_NORMS:
         return config->output_norms;
     case LAYER_NORM:
@@ -153,6 +156,7 @@ const char *muc_config_particular(const muc_model_config *config)
         { "RoPE scaling other than Llama 3's",
           config->rope_kind == MUC_ROPE_LINEAR || config->rope_kind == MUC_ROPE_YARN },
         { "norms of all heads together", config->whole_norm },
+        { "norms inside attention and FFN", config->inner_norms },
         { "norms of what layers add", config->output_norms || config->no_input_norms },
         { "attention and FFN side by side", config->parallel },
         { "layers that are run twice", config->layers_twice },

@@ -32,6 +32,7 @@ muc_status muc_checkpoint_add_fused(muc_context *ctx, muc_checkpoint *checkpoint
                             fused->name, (unsigned long long)rows);
         MUC_TRY(muc_tensor_measure(ctx, &view));
         view.data = fused->data + fused->bytes / rows * at;
+        view.scales = fused->scales ? fused->scales + at : NULL;
         at += view.dims[0];
         MUC_TRY(muc_llama_tensor_name(ctx, &checkpoint->arena, id, layer, &view.name));
         MUC_TRY(muc_checkpoint_add(ctx, checkpoint, &view));

@@ -310,6 +310,8 @@ static muc_status attention_block(builder *b, uint32_t x, uint32_t *out)
     MUC_TRY(prepare_heads(b, "q_norm", "q_rope", MUC_LLAMA_Q_NORM, c->heads, &q));
     MUC_TRY(prepare_heads(b, "k_norm", "k_rope", MUC_LLAMA_K_NORM, c->kv_heads, &k));
     MUC_TRY(attend(b, q, k, v, &y));
+    if (c->inner_norms)
+        MUC_TRY(stage_norm(b, "attention_inner_norm", y, MUC_LLAMA_ATTENTION_INNER_NORM, 0, 0, &y));
     MUC_TRY(linear(b, "o", y, MUC_LLAMA_O, c->output_bias ? MUC_LLAMA_O_BIAS : 0, out));
     return contribution(b, "attention_output_norm", "attention_scaled",
                         MUC_LLAMA_ATTENTION_OUTPUT_NORM, out);
@@ -320,12 +322,13 @@ static muc_status activate(builder *b, uint32_t x, uint32_t *out)
     static const struct {
         const char *activation, *stage;
         muc_op op;
-        bool by_tanh;
+        bool by_tanh, is_squared;
     } known[] = {
-        { "silu", "silu", MUC_OP_SILU, false },
-        { "gelu", "gelu", MUC_OP_GELU, false },
-        { "gelu_new", "gelu", MUC_OP_GELU, true },
-        { "relu", "relu", MUC_OP_RELU, false },
+        { "silu", "silu", MUC_OP_SILU, false, false },
+        { "gelu", "gelu", MUC_OP_GELU, false, false },
+        { "gelu_new", "gelu", MUC_OP_GELU, true, false },
+        { "relu", "relu", MUC_OP_RELU, false, false },
+        { "relu2", "relu", MUC_OP_RELU, false, true },
     };
     const muc_attribute mode = { .key = MUC_KEY_MODE, .value.integer = MUC_WORD_TANH };
     const char *name;
@@ -333,10 +336,12 @@ static muc_status activate(builder *b, uint32_t x, uint32_t *out)
     for (size_t i = 0; i < MUC_COUNT(known); i++)
         if (strcmp(b->config->activation, known[i].activation) == 0) {
             MUC_TRY(name_of(b, known[i].stage, &name));
-            return node(b, known[i].op, name, &x, 1, &mode, known[i].by_tanh, out);
+            MUC_TRY(node(b, known[i].op, name, &x, 1, &mode, known[i].by_tanh, out));
+            return known[i].is_squared ? combine(b, MUC_OP_MUL, "squared", *out, *out, out)
+                                       : MUC_OK;
         }
     return muc_fail(b->ctx, MUC_UNSUPPORTED, b->checkpoint->path, MUC_NO_OFFSET,
-                    "activation '%s', expected silu, gelu, gelu_new or relu",
+                    "activation '%s', expected silu, gelu, gelu_new, relu or relu2",
                     b->config->activation);
 }
 
@@ -365,6 +370,8 @@ static muc_status feed_forward_block(builder *b, uint32_t x, uint32_t *out)
         MUC_TRY(linear(b, "up", normed, MUC_LLAMA_UP, bias ? MUC_LLAMA_UP_BIAS : 0, &y));
         MUC_TRY(activate(b, y, &y));
     }
+    if (b->config->inner_norms)
+        MUC_TRY(stage_norm(b, "ffn_inner_norm", y, MUC_LLAMA_FFN_INNER_NORM, 0, 0, &y));
     MUC_TRY(linear(b, "down", y, MUC_LLAMA_DOWN, bias ? MUC_LLAMA_DOWN_BIAS : 0, out));
     return contribution(b, "ffn_output_norm", "ffn_scaled", MUC_LLAMA_FFN_OUTPUT_NORM, out);
 }

@@ -57,6 +57,7 @@ FAMILIES = {
                       residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.5),
     "smollm3": config("SmolLM3ForCausalLM", "smollm3", no_rope_layers=[1, 0, 1, 0],
                       tie_word_embeddings="absent"),
+    "bitnet": config("BitNetForCausalLM", "bitnet", hidden_act="relu2"),
     "gpt-neox": config("GPTNeoXForCausalLM", "gpt_neox", **NO_KV, layer_norm_eps=1e-5,
                        hidden_size=32, hidden_act="gelu", rotary_pct=0.25,
                        use_parallel_residual=True),
@@ -161,6 +162,9 @@ def names(c):
         norms["gemma3_text"] = norms["gemma2"]
         for name in norms.get(s.kind, ["input", "post_attention"]):
             out[f"{at}{name}_layernorm.weight"] = (d,)
+        if s.kind == "bitnet":
+            out[at + "self_attn.attn_sub_norm.weight"] = (q,)
+            out[at + "mlp.ffn_sub_norm.weight"] = (s.ffn,)
         if s.kind in ("qwen3", "gemma3_text", "olmo2"):
             out[at + "self_attn.q_norm.weight"] = (q if s.kind == "olmo2" else s.width,)
             out[at + "self_attn.k_norm.weight"] = (kv if s.kind == "olmo2" else s.width,)
@@ -203,6 +207,7 @@ def rms(x, gain, epsilon):
 
 def activation(name, x):
     return {"silu": lambda: x / (1 + math.exp(-x)), "relu": lambda: max(x, 0),
+            "relu2": lambda: max(x, 0) ** 2,
             "gelu": lambda: gpt2.gelu(x, "gelu"), "gelu_new": lambda: gpt2.gelu(x, "gelu_new"),
             "gelu_pytorch_tanh": lambda: gpt2.gelu(x, "gelu_new")}[name]()
 
@@ -347,6 +352,8 @@ class Model:
             total = sum(shares)
             out += [sum(p * v[kv + i] for p, v in zip(shares, self.values[place][first:])) / total
                     for i in range(s.width)]
+        if s.kind == "bitnet" and self.broken != "inner_norms":
+            out = self.rms(f"model.layers.{layer}.self_attn.attn_sub_norm", out)
         return self.linear({"gpt_neox": f"gpt_neox.layers.{layer}.attention.dense",
                             "gpt_neo": f"transformer.h.{layer}.attn.attention.out_proj",
                             "opt": f"model.decoder.layers.{layer}.self_attn.out_proj"}.get(
@@ -365,7 +372,10 @@ class Model:
             gate, up = self.linear(at + "gate_proj", x), self.linear(at + "up_proj", x)
         act = "gelu_pytorch_tanh" if s.kind in GEMMAS else c["hidden_act"]
         act = self.broken if self.broken in ("silu", "relu") else act
-        return self.linear(at + "down_proj", [activation(act, g) * u for g, u in zip(gate, up)])
+        y = [activation(act, g) * u for g, u in zip(gate, up)]
+        if s.kind == "bitnet" and self.broken != "inner_norms":
+            y = self.rms(at + "ffn_sub_norm", y)
+        return self.linear(at + "down_proj", y)
 
     def layer(self, layer, place, x):
         s, at = self.s, f"model.layers.{layer}."

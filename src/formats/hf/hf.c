@@ -9,6 +9,7 @@
 #include "formats/hf/hf_config.h"
 #include "formats/hf/hf_tensors.h"
 #include "formats/hf/hf_lowbit.h"
+#include "formats/hf/hf_packed.h"
 #include "formats/hf/safetensors.h"
 #include "formats/state_dict.h"
 
@@ -259,6 +260,8 @@ muc_status muc_hf_read(muc_context *ctx, const muc_source *source, muc_checkpoin
     drop_frequencies(checkpoint);
     if (checkpoint->weights)
         MUC_TRY(muc_hf_unpack(ctx, checkpoint));
+    if (checkpoint->packed)
+        MUC_TRY(muc_hf_unpack_others(ctx, checkpoint));
     return muc_hf_rename(ctx, checkpoint);
 }
 

@@ -11,6 +11,7 @@
 #include "formats/format.h"
 #include "formats/hf/hf_layers.h"
 #include "formats/hf/hf_lowbit.h"
+#include "formats/hf/hf_packed.h"
 #include "quant/lowbit.h"
 
 typedef enum bias_rule { NEVER, ALWAYS, CONFIG } bias_rule;
@@ -130,7 +131,8 @@ static muc_status read_finer(const reader *r, const json_t *object)
     return MUC_OK;
 }
 
-/* "quantization_config" as muc compress writes it: the formats of matrices and of the embedding */
+/* "quantization_config" as muc compress writes it, the formats of matrices and of the embedding, or
+ * as others do */
 static muc_status read_quantization(const reader *r)
 {
     const json_t *object = json_object_get(r->root, "quantization_config");
@@ -144,10 +146,7 @@ static muc_status read_quantization(const reader *r)
         return MUC_OK;
     MUC_TRY(muc_json_string_or_null(r->ctx, r->name, object, "quant_method", &method));
     if (!method || strcmp(method, MUC_HF_LOWBIT_METHOD) != 0)
-        return UNSUPPORTED(r,
-                           "\"quantization_config\": weights quantized by '%s', expected '%s' or "
-                           "none",
-                           method ? method : "an unnamed method", MUC_HF_LOWBIT_METHOD);
+        return muc_hf_read_packing(r->ctx, r->name, object, r->checkpoint);
     for (size_t i = 0; i < MUC_COUNT(formats); i++) {
         const char *name;
         muc_lowbit format;
@@ -171,7 +170,7 @@ static muc_status read_activation(const reader *r, const architecture *kind)
         { "silu", "silu" },  { "gelu_new", "gelu_new" },
         { "gelu", "gelu" },  { "gelu_fast", "gelu_new" },
         { "swish", "silu" }, { "gelu_pytorch_tanh", "gelu_new" },
-        { "relu", "relu" },
+        { "relu", "relu" },  { "relu2", "relu2" },
     };
     const char *name;
 
@@ -183,7 +182,7 @@ static muc_status read_activation(const reader *r, const architecture *kind)
             r->config->activation = known[i].meaning;
             return MUC_OK;
         }
-    return UNSUPPORTED(r, "\"%s\" is '%s', expected silu, gelu, gelu_new or relu",
+    return UNSUPPORTED(r, "\"%s\" is '%s', expected silu, gelu, gelu_new, relu or relu2",
                        kind->keys->activation, name);
 }
 

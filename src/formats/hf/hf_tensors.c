@@ -130,6 +130,7 @@ static muc_status add_rows(muc_context *ctx, muc_checkpoint *checkpoint,
                         (unsigned long long)(first + count));
     view.dims[0] = count;
     view.data += from->bytes / from->dims[0] * first;
+    view.scales = from->scales ? from->scales + first : NULL;
     MUC_TRY(muc_tensor_measure(ctx, &view));
     return add_one(ctx, checkpoint, &view, id, layer);
 }
@@ -150,13 +151,21 @@ static muc_status add_by_head(muc_context *ctx, muc_checkpoint *checkpoint,
     bytes = (size_t)(from->bytes / from->dims[0] * config->head_dim); /* of one head's part */
     for (unsigned part = 0; part < MUC_FUSED_PARTS; part++) {
         muc_tensor_view view = *from;
+        size_t width = config->head_dim;
+        float *scales;
         uint8_t *copy;
 
         MUC_TRY(MUC_ARENA_NEW(ctx, &checkpoint->arena, bytes * config->heads, &copy));
-        for (uint32_t head = 0; head < config->heads; head++)
-            memcpy(copy + head * bytes, from->data + (MUC_FUSED_PARTS * head + part) * bytes,
-                   bytes);
+        MUC_TRY(MUC_ARENA_NEW(ctx, &checkpoint->arena, width * config->heads, &scales));
+        for (uint32_t head = 0; head < config->heads; head++) {
+            size_t at = (size_t)MUC_FUSED_PARTS * head + part;
+
+            memcpy(copy + head * bytes, from->data + at * bytes, bytes);
+            if (from->scales)
+                memcpy(scales + head * width, from->scales + at * width, width * sizeof(*scales));
+        }
         view.data = copy;
+        view.scales = from->scales ? scales : NULL;
         view.dims[0] /= MUC_FUSED_PARTS;
         MUC_TRY(muc_tensor_measure(ctx, &view));
         MUC_TRY(add_one(ctx, checkpoint, &view, muc_fused_part(from->rank == 2, part), layer));

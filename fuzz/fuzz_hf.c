@@ -1,7 +1,10 @@
-/* A GPT-2's folder in one input: config.json up to the first zero byte, then model.safetensors. */
+/* A Hugging Face folder in one input: config.json up to the first zero byte, then
+ * model.safetensors. */
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
+#include "formats/hf/hf_lowbit.h"
+#include "formats/hf/hf_packed.h"
 #include "formats/hf/hf_tensors.h"
 #include "formats/hf/safetensors.h"
 #include "fuzz.h"
@@ -11,6 +14,10 @@ static muc_status read_model(muc_context *ctx, muc_bytes config, muc_bytes weigh
 {
     MUC_TRY(muc_hf_read_config(ctx, config, checkpoint));
     MUC_TRY(muc_safetensors_read(ctx, weights, checkpoint));
+    if (checkpoint->weights)
+        MUC_TRY(muc_hf_unpack(ctx, checkpoint));
+    if (checkpoint->packed)
+        MUC_TRY(muc_hf_unpack_others(ctx, checkpoint));
     MUC_TRY(muc_hf_rename(ctx, checkpoint));
     return muc_checkpoint_finish(ctx, checkpoint);
 }
