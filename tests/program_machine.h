@@ -115,6 +115,10 @@ static inline machine_use machine_access(machine *m, const uint32_t *words)
         machine_region(m, &use, MUR_IO, 0, 4 * F(EMBED, rows), 0);
         machine_region(m, &use, MUR_IO, F(EMBED, dst), 4 * F(EMBED, k) * F(EMBED, rows), 1);
         break;
+    case 0x09:
+        machine_region(m, &use, MUR_IO, 4 * F(AMAX, saddr), 4 * F(AMAX, k), 0);
+        machine_region(m, &use, MUR_IO, 4 * F(AMAX, dst), 8, 1);
+        break;
     case 0x10:
         rows = F(MM, rows);
         terms = F(MM, terms);

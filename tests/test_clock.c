@@ -69,7 +69,7 @@ static void check_call(const muc_uthinker_machine *machine, struct call call)
     muc_clock_sums drawn = { 0 };
     clock_verdict verdict;
 
-    CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, program.meta->vocabulary,
+    CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, program.meta->vocabulary, false,
                       &verdict));
     CHECK_EQ(sums.ps, verdict.ps);
     CHECK_EQ(sums.cpu_instructions, verdict.cpu_instructions);
@@ -77,8 +77,7 @@ static void check_call(const muc_uthinker_machine *machine, struct call call)
     CHECK(roofs.least_ps <= roofs.dram_ps && roofs.dram_ps <= sums.ps);
     CHECK(roofs.array_ps <= sums.ps && roofs.cpu_ps <= sums.ps);
 
-    keys.cpu_logit = keys.cpu_sample;
-    CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, program.meta->vocabulary,
+    CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, program.meta->vocabulary, true,
                       &verdict));
     CHECK_OK(f.ctx,
              muc_clock_call(f.ctx, &program, machine, call.pos, call.m, MUC_CLOCK_DRAWN, &drawn));
@@ -287,7 +286,8 @@ static uint64_t counted(const char *board, const char *what)
     return found;
 }
 
-/* instructions of a call without what EMBED decodes, which the bench counts apart */
+/* instructions of a call without what EMBED decodes and AMAX looks at, which the bench counts apart
+ */
 static void check_cpu(const muc_uthinker_machine *machine, const char *board, const char *what,
                       struct call call)
 {
@@ -295,7 +295,7 @@ static void check_cpu(const muc_uthinker_machine *machine, const char *board, co
     muc_clock_sums sums = { 0 };
     double most = 0.05, real = (double)counted(board, what);
 
-    quiet.costs.time.cpu_embed = 0;
+    quiet.costs.time.cpu_embed = quiet.costs.time.cpu_logit = 0;
     CHECK_OK(f.ctx,
              muc_clock_call(f.ctx, &program, &quiet, call.pos, call.m, MUC_CLOCK_NOTHING, &sums));
     print_message("%s %s: %llu, counted %.0f\n", board, what,

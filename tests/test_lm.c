@@ -87,6 +87,67 @@ static void the_runtime_embeds_as_the_simulator_does(void **state)
     board_close(&b);
 }
 
+/* ---- AMAX ---- */
+
+static mur_status look(const board *b, uint8_t *io, uint32_t at, uint32_t k, uint32_t first,
+                       uint32_t dst)
+{
+    const uint32_t words[] = { 0x09, at, k | first << 16, dst };
+    mur_status status = b ? b->hal.host(b->hal.arg, words) : mur_embed(&program, io, words);
+
+    return status;
+}
+
+/* numbers of both signs, and NaN and infinities among them */
+static uint32_t random_logit(uint32_t style, uint32_t *seed)
+{
+    static const uint32_t odd[] = { 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f7fffff,
+                                    0xff7fffff, 0,          0x80000000, 1,          0x80000001 };
+    uint32_t x = *seed = *seed * 1664525 + 1013904223;
+
+    if (style % 2 && x >> 16 & 1)
+        return odd[(x >> 20) % MUC_COUNT(odd)];
+    return (style & 2 ? x | 0x80000000 : x) & (style & 4 ? 0x83ffffff : 0xffffffff);
+}
+
+static void the_runtime_finds_the_greatest_as_the_simulator_does(void **state)
+{
+    uint32_t seed = 1, at, n, last;
+    board b;
+    uint8_t *io;
+
+    (void)state;
+    shared_data("llama/stories260K.bin");
+    board_open(&b, &program, MUR_SIM_EAGER);
+    at = program.meta->logits / 4;
+    n = program.meta->vocabulary;
+    last = program.region_bytes[MUR_IO] / 4;
+    io = calloc(1, program.region_bytes[MUR_IO]);
+    for (uint32_t round = 0; round < 400; round++) {
+        uint32_t plain = MUR_LOWEST_LOGIT, best;
+
+        for (uint32_t i = 0; i < n; i++)
+            ((uint32_t *)(void *)io)[at + i] = random_logit(round, &seed);
+        memcpy(b.memory.io, io, 4 * (size_t)(at + n));
+        for (uint32_t i = 0, k; i < n; i += k) {
+            k = 1 + (round + i) % (n - i);
+            CHECK_EQ(look(NULL, io, at + i, k, i == 0, 2), MUR_OK);
+            CHECK_EQ(look(&b, NULL, at + i, k, i == 0, 2), MUR_OK);
+            assert_memory_equal(io + 8, b.memory.io + 8, 8);
+        }
+        best = mur_sampler_greater((const float *)(const void *)io + at, n, &plain);
+        CHECK_EQ(((uint32_t *)(void *)io)[2], at + (best < n ? best : 0));
+        CHECK_EQ(((uint32_t *)(void *)io)[3], plain);
+    }
+    CHECK_EQ(look(NULL, io, last - 5, 5, 0, last - 2), MUR_OK);
+    CHECK_EQ(look(NULL, io, last - 5, 6, 0, 0), MUR_E_FAULT);
+    CHECK_EQ(look(NULL, io, last + 1, 0, 0, 0), MUR_E_FAULT);
+    CHECK_EQ(look(NULL, io, 0, 1, 0, last - 1), MUR_E_FAULT);
+    CHECK_EQ(look(NULL, io, 0, 1, 0, 0x3fffffff), MUR_E_FAULT);
+    free(io);
+    board_close(&b);
+}
+
 /* ---- text ---- */
 
 enum { MOST = 30 };
@@ -352,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_runtime_embeds_as_the_simulator_does),
+        cmocka_unit_test(the_runtime_finds_the_greatest_as_the_simulator_does),
         cmocka_unit_test(text_is_that_of_single_steps_however_busy_the_engines),
         cmocka_unit_test(a_text_ends_where_the_context_is_full),
         cmocka_unit_test(a_text_ends_at_the_models_own_end),

@@ -593,6 +593,23 @@ static void region_io_is_shared_with_the_cpu(void **state)
     REFUSED(RACE, 5,
             "ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nEMBED rows=1 k=0 cols=9 dst=64");
     ACCEPTED("LD addr=0 buf=4 region=2 off=64 len=32 sig=0\nEMBED rows=1 k=8 cols=9 dst=64");
+    REFUSED(RACE, 5, "ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nAMAX saddr=16 k=8 dst=40");
+    ACCEPTED("ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nAMAX saddr=16 k=8 dst=40 wait=0");
+    REFUSED(RACE, 5, "LD addr=0 buf=4 region=3 off=64 len=32 sig=0\nAMAX saddr=16 k=0 dst=40");
+    CHECK_EQ(f.verifier.verdict.operand, 2 * (MUR_BUFFERS + MUR_IO));
+}
+
+static void addresses_of_amax_are_words_of_io(void **state)
+{
+    (void)state;
+    start();
+    ACCEPTED("AMAX saddr=1014 k=10 dst=1022");
+    REFUSED(BOUNDS, 0, "AMAX saddr=1014 k=11 dst=0");
+    REFUSED(BOUNDS, 0, "AMAX saddr=0 k=10 dst=1023");
+    REFUSED(BOUNDS, 0, "AMAX saddr=0x3fffffff k=0 dst=0");
+    REFUSED(BOUNDS, 0, "AMAX saddr=0 k=0 dst=0x3fffffff");
+    ACCEPTED("AMAX saddr=r1 k=1016 dst=0"); /* r1 is m, up to 8; any word is aligned */
+    REFUSED(BOUNDS, 0, "AMAX saddr=r1 k=1017 dst=0");
 }
 
 static void loops_are_checked_against_their_own_next_round(void **state)
@@ -678,6 +695,7 @@ int main(void)
         cmocka_unit_test(a_buffer_is_not_overwritten_while_it_is_read),
         cmocka_unit_test(a_token_taken_over_proves_nothing_of_the_past),
         cmocka_unit_test(region_io_is_shared_with_the_cpu),
+        cmocka_unit_test(addresses_of_amax_are_words_of_io),
         cmocka_unit_test(loops_are_checked_against_their_own_next_round),
         cmocka_unit_test(loops_that_may_not_run_leave_what_was_before),
         cmocka_unit_test(all_latest_signals_together_cover_an_engine),

@@ -14,6 +14,7 @@
 
 extern const uint8_t program_file[], program_file_end[];
 
+enum { EMBED = 0x08, AMAX = 0x09 };
 enum { MOST_WORDS = 4096, MOST_LOGITS = 1 << 16, IO_WORDS = 1 << 18 };
 
 static mur_program program, synthetic;
@@ -55,7 +56,8 @@ static mur_status put_accel(void *arg, const uint32_t *insn)
 static mur_status put_host(void *arg, const uint32_t *insn)
 {
     (void)arg;
-    memcpy(embed_words, insn, 5 * sizeof(*insn));
+    if ((insn[0] & 0xff) == EMBED)
+        memcpy(embed_words, insn, 5 * sizeof(*insn));
     return MUR_OK;
 }
 
@@ -190,8 +192,10 @@ static void open_program(void)
 static void count_program(void)
 {
     uint32_t last = program.meta->context - 1, rows = program.meta->rows, most;
-    mur_sampler likeliest = { 0, 1, 0, 0, 0 };
+    mur_sampler drawn = { 0, 1, 0, 0.8f, 0 };
     float *logits = (float *)(void *)((uint8_t *)io + program.meta->logits);
+    const uint32_t vocabulary = program.meta->vocabulary, at = program.meta->logits / 4;
+    const uint32_t amax_words[] = { AMAX, at, vocabulary | 1u << 16, 0 }; /* to io[0], io[1] */
     uint32_t seed = 1;
 
     count_run(&program, mur_find_entry(&program, MUR_ENTRY_DECODE, 1), 0, 1);
@@ -207,17 +211,17 @@ static void count_program(void)
     if (mur_embed(&program, io, embed_words) != MUR_OK)
         stop("EMBED fails");
     COUNT_END();
-    for (uint32_t i = 0; i < program.meta->vocabulary; i++) {
+    for (uint32_t i = 0; i < vocabulary; i++) {
         seed = seed * 1664525u + 1013904223u;
         logits[i] = (float)(int32_t)(seed >> 8) / 1048576.0f - 8.0f;
     }
     COUNT_BEGIN();
-    seed = mur_sampler_next(&likeliest, logits, program.meta->vocabulary, NULL);
+    if (mur_embed(&program, io, amax_words) != MUR_OK)
+        stop("AMAX fails");
     COUNT_END();
-    likeliest.temperature = 0.8f;
-    mur_sampler_seed(&likeliest, 1);
+    mur_sampler_seed(&drawn, 1);
     COUNT_BEGIN();
-    seed = mur_sampler_next(&likeliest, logits, program.meta->vocabulary, NULL);
+    seed = mur_sampler_next_to(&drawn, logits, vocabulary, io[0] - at, NULL);
     COUNT_END();
 }
 

@@ -50,6 +50,11 @@ mur_status mur_lm_run(mur_lm *lm);
  * them. */
 float *mur_lm_logits(const mur_lm *lm);
 
+/* The likeliest token after the one last fed, the first of equals: the program has looked at the
+ * logits chunk by chunk while the next one's were computed, if it has AMAX. Only while the logits
+ * are as they were made. */
+uint32_t mur_lm_likeliest(const mur_lm *lm);
+
 /* Is the token one that ends a text? */
 int mur_lm_ends(const mur_lm *lm, uint32_t token);
 

@@ -38,4 +38,14 @@ size_t mur_sampler_scratch_bytes(uint32_t n);
  * Draws one number from the generator, or none if the temperature is 0 or less. */
 uint32_t mur_sampler_next(mur_sampler *sampler, const float *logits, uint32_t n, void *scratch);
 
+/* The same where the likeliest is known already: the first of the greatest logits. */
+uint32_t mur_sampler_next_to(mur_sampler *sampler, const float *logits, uint32_t n,
+                             uint32_t likeliest, void *scratch);
+
+#define MUR_LOWEST_LOGIT 0xff7fffffu /* -FLT_MAX's bits, which NaN and -infinity count as too */
+
+/* Looks for a logit above the one whose bits are *bits: the first of the greatest of them, which
+ * *bits becomes, or n if there is none. So a row may be searched in pieces. */
+uint32_t mur_sampler_greater(const float *logits, uint32_t n, uint32_t *bits);
+
 #endif

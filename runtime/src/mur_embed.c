@@ -1,23 +1,26 @@
-/* mur_embed.c - columns of a BlockDialect sequence, decoded for the tokens in IO.
+/* mur_embed.c - the CPU's own instructions: columns of a BlockDialect sequence, decoded for the
+ * tokens in IO, and the greatest of the logits there.
  *
- * A sequence is docs/SPEC-blockdialect.md section 5. A token's column is one of a few in each
- * of its tiles; the columns before it there are stepped over by their blocks' size bytes.
+ * EMBED: a sequence is docs/SPEC-blockdialect.md section 5. A token's column is one of a few in
+ * each of its tiles; the columns before it there are stepped over by their blocks' size bytes.
  */
 #include "mur_embed.h"
 #include "mur_block.h"
 #include "mur_code.h"
+#include "mur_sampler.h"
 
 #include <string.h>
 
 enum {
+#define MUR_INSN(name, opcode, words, engine, meaning) OPCODE_##name = opcode,
 #define MUR_FIELD(insn, name, word, shift, width, unit) \
     WORD_##insn##_##name = word, SHIFT_##insn##_##name = shift, WIDTH_##insn##_##name = width,
 #include "mur_isa.def"
     FIELDS_END
 };
 
-#define FIELD(words, name) \
-    mur_bits((words)[WORD_EMBED_##name], SHIFT_EMBED_##name, WIDTH_EMBED_##name)
+#define FIELD(words, insn, name) \
+    mur_bits((words)[WORD_##insn##_##name], SHIFT_##insn##_##name, WIDTH_##insn##_##name)
 
 static uint32_t load_u32(const uint8_t *p)
 {
@@ -78,10 +81,11 @@ static mur_status embed_token(const uint8_t *sequence, uint32_t bytes, uint32_t 
     return MUR_OK;
 }
 
-mur_status mur_embed(const mur_program *program, void *io, const uint32_t *words)
+static mur_status embed(const mur_program *program, void *io, const uint32_t *words)
 {
-    uint32_t seq = FIELD(words, seq), k = FIELD(words, k), rows = FIELD(words, rows);
-    uint32_t dst = FIELD(words, dst), size = program->region_bytes[MUR_IO];
+    uint32_t seq = FIELD(words, EMBED, seq), k = FIELD(words, EMBED, k);
+    uint32_t rows = FIELD(words, EMBED, rows), dst = FIELD(words, EMBED, dst);
+    uint32_t size = program->region_bytes[MUR_IO];
     uint32_t weights = program->region_bytes[MUR_WGTS];
     const uint32_t *tokens = io;
 
@@ -93,11 +97,36 @@ mur_status mur_embed(const mur_program *program, void *io, const uint32_t *words
         float *out = (float *)io + dst / 4 + i * k;
         mur_status status = MUR_E_FAULT;
 
-        if (tokens[i] < FIELD(words, cols))
+        if (tokens[i] < FIELD(words, EMBED, cols))
             status = embed_token(program->section[MUR_SECTION_WGTS] + seq, weights - seq,
                                  program->mach->isa, tokens[i], k, out);
         if (status != MUR_OK)
             return status;
     }
     return MUR_OK;
+}
+
+static mur_status greatest(const mur_program *program, void *io, const uint32_t *words)
+{
+    uint32_t at = FIELD(words, AMAX, saddr), k = FIELD(words, AMAX, k), size;
+    uint32_t dst = FIELD(words, AMAX, dst), found, *state = (uint32_t *)io + dst;
+
+    size = program->region_bytes[MUR_IO] / 4;
+    if (at > size || k > size - at || dst > size || size - dst < 2)
+        return MUR_E_FAULT;
+    if (FIELD(words, AMAX, first)) {
+        state[0] = at;
+        state[1] = MUR_LOWEST_LOGIT;
+    }
+    found = mur_sampler_greater((const float *)io + at, k, &state[1]);
+    if (found < k)
+        state[0] = at + found;
+    return MUR_OK;
+}
+
+mur_status mur_embed(const mur_program *program, void *io, const uint32_t *words)
+{
+    if (mur_bits(words[0], 0, 8) == OPCODE_AMAX)
+        return greatest(program, io, words);
+    return embed(program, io, words);
 }

@@ -47,6 +47,16 @@ static uint32_t entry_for(const mur_program *program, uint32_t *m)
     return mur_find_entry(program, MUR_ENTRY_DECODE, 1);
 }
 
+/* where AMAX leaves the word address of the likeliest logit, behind the logits; NULL if IO has no
+ * such place */
+static uint32_t *choice_of(const mur_lm *lm)
+{
+    const mur_meta *meta = lm->program->meta;
+    uint32_t at = (meta->logits + 4 * meta->vocabulary + 63) / 64 * 64;
+
+    return at < meta->io_bytes ? (uint32_t *)(void *)(lm->io + at) : NULL;
+}
+
 static mur_status start_call(mur_lm *lm)
 {
     uint32_t rows = lm->program->meta->rows, m = lm->left < rows ? lm->left : rows;
@@ -54,6 +64,8 @@ static mur_status start_call(mur_lm *lm)
     mur_status status;
 
     memcpy(lm->io, lm->tokens, 4 * (size_t)m);
+    if (choice_of(lm) != NULL)
+        *choice_of(lm) = 0;
     status = mur_start(&lm->run, lm->program, lm->hal, entry, lm->pos, m);
     if (status == MUR_OK)
         lm->fed = m;
@@ -82,6 +94,18 @@ mur_status mur_lm_run(mur_lm *lm)
 float *mur_lm_logits(const mur_lm *lm)
 {
     return (float *)(void *)(lm->io + lm->program->meta->logits);
+}
+
+uint32_t mur_lm_likeliest(const mur_lm *lm)
+{
+    const uint32_t *choice = choice_of(lm);
+    uint32_t n = lm->program->meta->vocabulary, bits = MUR_LOWEST_LOGIT, best = n;
+
+    if (choice != NULL) /* 0 if the program looked at none */
+        best = *choice - lm->program->meta->logits / 4;
+    if (best >= n)
+        best = mur_sampler_greater(mur_lm_logits(lm), n, &bits);
+    return best < n ? best : 0;
 }
 
 int mur_lm_ends(const mur_lm *lm, uint32_t token)
@@ -119,8 +143,9 @@ mur_status mur_lm_step(mur_lm_text *text)
     status = mur_lm_run(lm);
     if (status != MUR_OK)
         return status;
-    text->token = mur_sampler_next(text->sampler, mur_lm_logits(lm), lm->program->meta->vocabulary,
-                                   text->sampler_scratch);
+    text->token =
+        mur_sampler_next_to(text->sampler, mur_lm_logits(lm), lm->program->meta->vocabulary,
+                            mur_lm_likeliest(lm), text->sampler_scratch);
     if (mur_lm_ends(lm, text->token)) {
         text->end = MUR_LM_EOS;
         return MUR_OK;

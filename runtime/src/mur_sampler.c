@@ -90,19 +90,34 @@ static int likelier(const float *logits, uint32_t a, uint32_t b)
     return x > y || (x == y && a < b);
 }
 
+uint32_t mur_sampler_greater(const float *logits, uint32_t n, uint32_t *bits)
+{
+    uint32_t best = n, highest = rank_of(mur_float_of(*bits));
+    /* bits ^ turn ascends as integers among numbers of the sign of the highest, and those of the
+     * other sign are never hidden by it: nearly always one comparison tells */
+    uint32_t turn = *bits >> 31 ? ~MUR_SIGN_BIT : 0;
+    int32_t least = (int32_t)(*bits ^ turn);
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = mur_float_bits(logits[i]);
+
+        if ((int32_t)(x ^ turn) <= least || rank_of(logits[i]) <= highest)
+            continue;
+        highest = rank_of(logits[i]);
+        best = i;
+        *bits = x;
+        turn = x >> 31 ? ~MUR_SIGN_BIT : 0;
+        least = (int32_t)(x ^ turn);
+    }
+    return best;
+}
+
 /* The first of equals. */
 static uint32_t likeliest(const float *logits, uint32_t n)
 {
-    uint32_t best = 0, highest = LOWEST_RANK;
+    uint32_t bits = MUR_LOWEST_LOGIT, best = mur_sampler_greater(logits, n, &bits);
 
-    for (uint32_t i = 0; i < n; i++) {
-        /* nearly always the first comparison ends it */
-        if (ascending(logits[i]) > highest && rank_of(logits[i]) > highest) {
-            highest = rank_of(logits[i]);
-            best = i;
-        }
-    }
-    return best;
+    return best < n ? best : 0;
 }
 
 /* Restores the heap of `size` ids below the one at `at`; the likeliest is on top. */
@@ -275,7 +290,12 @@ size_t mur_sampler_scratch_bytes(uint32_t n)
 
 uint32_t mur_sampler_next(mur_sampler *s, const float *logits, uint32_t n, void *scratch)
 {
-    const uint32_t best = likeliest(logits, n);
+    return mur_sampler_next_to(s, logits, n, likeliest(logits, n), scratch);
+}
+
+uint32_t mur_sampler_next_to(mur_sampler *s, const float *logits, uint32_t n, uint32_t best,
+                             void *scratch)
+{
     candidates c = { logits, n, NULL, n, best, finite_logit(logits[best]) };
 
     if (!(s->temperature > 0))

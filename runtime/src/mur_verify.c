@@ -239,7 +239,7 @@ static refusal check_access(mur_verifier *v, uint32_t engine, uint32_t row)
     uint32_t place = mur_bits(row, 0, OPERAND_BITS), address = mur_bits(row, 6, OPERAND_BITS);
     uint32_t rows = v->hi[mur_bits(row, 12, OPERAND_BITS)];
     uint32_t size = v->hi[mur_bits(row, 24, OPERAND_BITS)], mode = mur_bits(row, 30, 1);
-    uint32_t scale = place == AT(gb) ? 2 : 0;
+    uint32_t scale = place - AT(gb) <= AT(io_words) - AT(gb) ? 2 : 0; /* words */
     uint32_t first = v->lo[address] << scale, last = v->hi[address] << scale, half;
     uint64_t end;
 

@@ -14,7 +14,7 @@ typedef struct step {
     int party;
     bool is_end;
     uint32_t mask, sig;
-    uint64_t instructions, then; /* of the CPU; `then` apart, by EMBED */
+    uint64_t instructions, then; /* of the CPU; `then` apart, by EMBED and AMAX */
     uint64_t work;               /* of an engine, in picoseconds */
     uint64_t complete;           /* when; NEVER until it is known */
     int64_t before[TOKENS];      /* steps whose tokens an engine waits for */
@@ -25,6 +25,7 @@ typedef struct plan {
     clock_verdict *verdict;
     step *steps;
     size_t count, room;
+    uint64_t looked; /* logits that AMAX looked at */
     bool failed, open[TOKENS];
 } plan;
 
@@ -126,7 +127,10 @@ static void fill_step(plan *p, step *s, const uint32_t *item, const judge_insn *
             m->cpu_patched + (insn->words - 4u) * m->cpu_word + (item[0] >> 4 & 15) * m->cpu_patch;
     if (s->sig != 0)
         p->open[s->sig - 1] = s->party != EMBED;
-    if (s->party == EMBED)
+    if (insn->opcode == 0x09) {
+        s->then = V(k) * m->cpu_logit;
+        p->looked += V(k);
+    } else if (s->party == EMBED)
         s->then = V(rows) * V(k) * m->cpu_embed;
     else
         s->work = s->party == DMA ? transfer(p, insn, values) : computation(p, insn, values);
@@ -301,9 +305,10 @@ static bool run_world(world *w)
     return true;
 }
 
-static bool time_plan(plan *p, uint64_t logits)
+static bool time_plan(plan *p, uint64_t logits, bool drawn)
 {
     const clock_machine *m = p->machine;
+    uint64_t choice = logits > p->looked ? (logits - p->looked) * m->cpu_logit : 0;
     world w = { .plan = p, .now = executed(m, m->cpu_start), .executes_until = NEVER };
     bool fine;
 
@@ -316,13 +321,14 @@ static bool time_plan(plan *p, uint64_t logits)
     fine = w.engines[DMA].issued && w.engines[ACC].issued && run_world(&w);
     free(w.engines[DMA].issued);
     free(w.engines[ACC].issued);
-    p->verdict->ps = w.now + executed(m, logits * m->cpu_logit);
-    p->verdict->cpu_instructions += m->cpu_start + logits * m->cpu_logit;
+    choice += drawn ? logits * m->cpu_sample : 0;
+    p->verdict->ps = w.now + executed(m, choice);
+    p->verdict->cpu_instructions += m->cpu_start + choice;
     return fine;
 }
 
 bool clock_judge(const judge_program *program, const clock_machine *machine, uint32_t pos,
-                 uint32_t m, uint64_t most, uint64_t logits, clock_verdict *out)
+                 uint32_t m, uint64_t most, uint64_t logits, bool drawn, clock_verdict *out)
 {
     judge_program watched = *program;
     plan p = { .machine = machine, .verdict = out };
@@ -333,7 +339,7 @@ bool clock_judge(const judge_program *program, const clock_machine *machine, uin
     watched.watch = take_item;
     watched.watch_arg = &p;
     fine = !judge_execute(&watched, pos, m, most, &run) && !run.cut && !p.failed &&
-           time_plan(&p, logits);
+           time_plan(&p, logits, drawn);
     free(p.steps);
     return fine;
 }

@@ -24,10 +24,10 @@ typedef struct clock_verdict {
     uint64_t passes, burst_bytes, cpu_instructions;
 } clock_verdict;
 
-/* logits: those of which one is chosen at the end, each for cpu_logit; 0: none is chosen. Only for
- * a program and inputs that judge_execute finds fine within `most` items; false for others, or if
- * memory is short. */
+/* logits: those of which one is chosen at the end, by drawing or the likeliest; 0: none is. Only
+ * for a program and inputs that judge_execute finds fine within `most` items; false for others, or
+ * if memory is short. */
 bool clock_judge(const judge_program *program, const clock_machine *machine, uint32_t pos,
-                 uint32_t m, uint64_t most, uint64_t logits, clock_verdict *out);
+                 uint32_t m, uint64_t most, uint64_t logits, bool drawn, clock_verdict *out);
 
 #endif

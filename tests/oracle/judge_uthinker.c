@@ -38,6 +38,11 @@ const judge_insn judge_insns[JUDGE_INSNS] = {
         { "rows", 2, 16, 12 },
         { "cols", 3, 0, 24 },
         { "dst", 4, 0, 32 } } },
+    { "AMAX",
+      0x09,
+      4,
+      'c',
+      { { "saddr", 1, 0, 30 }, { "k", 2, 0, 16 }, { "first", 2, 16, 1 }, { "dst", 3, 0, 30 } } },
     { "MM",
       0x10,
       7,
@@ -443,6 +448,8 @@ static bool taken(const operands *o)
         return F(buf) <= GB && F(region) <= 3 && (opcode == 0x01 || F(region) >= 2);
     if (opcode == 0x08)
         return F(dst) % 4 == 0;
+    if (opcode == 0x09)
+        return true;
     if (opcode == 0x10)
         return F(src) <= I1 && F(wsrc) >= W0 && F(wsrc) <= W1 && F(terms) >= 1 && F(terms) <= 2;
     if ((opcode == 0x24 || opcode == 0x25) && (F(group) < 1 || F(group) > 255))
@@ -516,6 +523,10 @@ static void execute_instruction(machine *m, const operands *o, uint32_t engine)
         READS(WGTS, F(seq), 1, 0, 4);
         READS(IO, 0, rows, 4, 4);
         WRITES(IO, F(dst), rows, 4 * k, 4 * k);
+        break;
+    case 0x09:
+        READS(IO, 4 * F(saddr), 1, 0, 4 * k);
+        WRITES(IO, 4 * F(dst), 1, 0, 8);
         break;
     case 0x10:
         READS(F(src), F(saddr), rows, F(spitch), slots);

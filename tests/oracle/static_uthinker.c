@@ -886,6 +886,17 @@ static void embedding(compiler *c)
        4 * (uint64_t)y->head_width * c->m);
 }
 
+/* the CPU looks at the logits of chunk i */
+static void amax(compiler *c, const stream *s, uint32_t i)
+{
+    begin(c, AMAX, 1u << TOKEN_STORED, (uint32_t)NO_TOKEN);
+    set(c, AMAX_saddr, c->y->logits / 4 + (uint64_t)i * s->matrix->chunk);
+    set(c, AMAX_k, chunk_columns(s, i));
+    set(c, AMAX_first, i == 0);
+    set(c, AMAX_dst, c->y->choice / 4);
+    emit(c);
+}
+
 /* the last token's logits */
 static void head(compiler *c)
 {
@@ -910,9 +921,12 @@ static void head(compiler *c)
         if (i + 1 < s.matrix->chunks)
             ld_chunk(c, &s, i + 1, 2 * c->turn);
         mm(c, &x, 2 * here, 0, columns, longest(&s, i));
+        if (i > 0)
+            amax(c, &s, i - 1);
         st(c, MUR_GB, at(c, MUC_PLACE_LG), MUR_IO, c->y->logits + 4 * i * s.matrix->chunk,
            4 * columns);
     }
+    amax(c, &s, s.matrix->chunks - 1);
 }
 
 void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode, uint32_t pos,

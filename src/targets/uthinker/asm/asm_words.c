@@ -44,9 +44,9 @@ const char *const *muc_asm_field_names(uint32_t field, uint32_t *count)
 {
     const char *name = muc_field_get(field)->name;
 
-    /* EMBED's dst is an offset in IO */
+    /* the dst of EMBED and AMAX is a place in IO */
     if (strcmp(name, "buf") == 0 || strcmp(name, "src") == 0 || strcmp(name, "wsrc") == 0 ||
-        (strcmp(name, "dst") == 0 && field != MUC_FIELD_EMBED_dst)) {
+        (strcmp(name, "dst") == 0 && field != MUC_FIELD_EMBED_dst && field != MUC_FIELD_AMAX_dst)) {
         *count = MUC_COUNT(buffer_names);
         return buffer_names;
     }

@@ -27,6 +27,7 @@ typedef struct clock {
     muc_clock_reason token_of[MUR_TOKENS]; /* what signals it */
     uint32_t
         open; /* tokens that engines were to signal and that the CPU has not waited for since */
+    uint64_t seen; /* logits that AMAX looked at */
 } clock;
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -193,7 +194,8 @@ static mur_status submit(void *arg, const uint32_t *words)
     return MUR_OK;
 }
 
-static mur_status embed(void *arg, const uint32_t *words)
+/* EMBED and AMAX */
+static mur_status host(void *arg, const uint32_t *words)
 {
     clock *c = arg;
     const muc_clock_work work = muc_clock_work_of(c->machine, words);
@@ -203,7 +205,12 @@ static mur_status embed(void *arg, const uint32_t *words)
 
     wait_until(c, tokens, reason);
     execute_inst(c, mask);
-    c->sums->embed_ps += execute(c, work.elements * c->time->cpu_embed, MUC_CLOCK_EMBED);
+    if (work.op == MUC_INSN_AMAX) {
+        c->seen += work.elements;
+        c->sums->choice_ps += execute(c, work.elements * c->time->cpu_logit, MUC_CLOCK_CHOICE);
+    } else {
+        c->sums->embed_ps += execute(c, work.elements * c->time->cpu_embed, MUC_CLOCK_EMBED);
+    }
     signal(c, words, MUC_PART_CPU, c->now);
     return MUR_OK;
 }
@@ -238,7 +245,7 @@ static void execute_item(clock *c, uint32_t kind)
                 wait_until(c, c->complete[e][(c->issued[e] - 1) % MOST_QUEUE], MUC_CLOCK_END);
         execute(c, time->cpu_end, MUC_CLOCK_ITEMS);
         break;
-    default: /* INST: `submit` and `embed` know what it asks */
+    default: /* INST: `submit` and `host` know what it asks */
         break;
     }
     c->sums->items++;
@@ -246,7 +253,7 @@ static void execute_item(clock *c, uint32_t kind)
 
 static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m)
 {
-    const mur_hal board = { c, submit, submit, embed, completed };
+    const mur_hal board = { c, submit, submit, host, completed };
     mur_run_state run;
     mur_status status = mur_start(&run, c->program, &board, entry, pos, m);
 
@@ -268,9 +275,18 @@ static uint32_t entry_of(const mur_program *program, uint32_t m)
                                                    : entry;
 }
 
-static uint64_t instructions_a_logit(const muc_uthinker_time *time, muc_clock_choice choice)
+/* The choice of the next token, after those logits that the program has looked at. */
+static void choose(clock *c, muc_clock_choice choice)
 {
-    return choice == MUC_CLOCK_DRAWN ? time->cpu_sample : time->cpu_logit;
+    uint64_t logits = c->program->meta->vocabulary,
+             left = logits - (c->seen < logits ? c->seen : logits);
+
+    if (choice == MUC_CLOCK_NOTHING)
+        return;
+    c->sums->choice_ps += execute(
+        c,
+        left * c->time->cpu_logit + (choice == MUC_CLOCK_DRAWN ? logits * c->time->cpu_sample : 0),
+        MUC_CLOCK_CHOICE);
 }
 
 static muc_status time_call(muc_context *ctx, const mur_program *program,
@@ -294,9 +310,7 @@ static muc_status time_call(muc_context *ctx, const mur_program *program,
     if (run_call(&c, entry, pos, m) != MUR_OK)
         return muc_fail(ctx, MUC_BUG, "clock", MUC_NO_OFFSET, "the program stops at position %u",
                         pos);
-    if (choice != MUC_CLOCK_NOTHING)
-        sums->choice_ps += execute(
-            &c, instructions_a_logit(c.time, choice) * program->meta->vocabulary, MUC_CLOCK_CHOICE);
+    choose(&c, choice);
     sums->ps += c.now;
     sums->calls++;
     sums->tokens += m;

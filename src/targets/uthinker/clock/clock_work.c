@@ -87,6 +87,8 @@ static uint64_t count_elements(uint32_t op, const uint64_t *v)
         return v[AT(rows)] * v[AT(cols)];
     case MUC_INSN_SMAX:
         return softmax_elements(v);
+    case MUC_INSN_AMAX:
+        return v[AT(k)];
     default: /* NORM, QUANT, DIV, GLU, EMBED */
         return v[AT(rows)] * v[AT(k)];
     }

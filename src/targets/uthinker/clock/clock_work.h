@@ -11,7 +11,7 @@ typedef struct muc_clock_work {
     uint32_t op;           /* muc_uthinker_op */
     uint64_t array_cycles; /* of an MM: its passes */
     uint64_t macs;         /* rows x columns x K x terms */
-    uint64_t elements;     /* of a vector instruction, or those that EMBED decodes */
+    uint64_t elements;     /* of a vector instruction, of EMBED or AMAX */
     uint64_t bytes;        /* of a transfer */
     uint64_t burst_bytes;  /* that the DRAM moves for it */
     uint32_t region;       /* of a transfer, and */

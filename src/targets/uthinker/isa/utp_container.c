@@ -124,8 +124,7 @@ muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_con
             places[count++] =
                 (muc_container_place){ (enum mur_section)i, 0, sections->section[i].data,
                                        sections->section[i].size };
-    return muc_container_write_places(ctx, arena, places, count,
-                                      sections->section[MUR_SECTION_STAG].data != NULL, out);
+    return muc_container_write_places(ctx, arena, places, count, MUR_VERSION_MINOR, out);
 }
 
 /* where and what, for a file that the runtime's reader refuses as a whole */

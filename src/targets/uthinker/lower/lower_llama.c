@@ -70,9 +70,8 @@ static void load_first_kv(lowering *lo, uint32_t buffer)
 
 static void lower_q(lowering *lo)
 {
-    const chunk_stream q = {
-        "q_pair", lo->y->matrix[MUC_MATRIX_Q].chunks, load_q, q_body, { load_first_kv, false }
-    };
+    const chunk_stream q = { "q_pair", lo->y->matrix[MUC_MATRIX_Q].chunks, load_q,
+                             q_body,   { load_first_kv, false },           false };
     uint32_t hd = lo->y->head_width;
 
     muc_schedule_stream(lo, &q);
@@ -88,7 +87,8 @@ static void lower_kv(lowering *lo)
                               load_kv,
                               kv_body,
                               { lo->y->options.recompute ? NULL : muc_schedule_load_first_group,
-                                false } };
+                                false },
+                              false };
 
     muc_schedule_stream(lo, &kv);
 }
@@ -141,9 +141,8 @@ static void load_first_gate(lowering *lo, uint32_t buffer)
 
 static void lower_o(lowering *lo)
 {
-    const chunk_stream o = {
-        "o_pair", lo->y->matrix[MUC_MATRIX_O].chunks, load_o, o_body, { load_first_gate, false }
-    };
+    const chunk_stream o = { "o_pair", lo->y->matrix[MUC_MATRIX_O].chunks, load_o,
+                             o_body,   { load_first_gate, false },         false };
     uint32_t k = lo->y->heads * lo->y->head_width;
 
     lo->stage = "O";
@@ -249,6 +248,19 @@ static void load_head(lowering *lo, numbered chunk, uint32_t buffer)
     muc_schedule_load_chunk(lo, head_kind(lo), chunk, 2 * buffer);
 }
 
+/* the CPU looks at a chunk's logits, once they are in IO */
+static void look_at_logits(lowering *lo, numbered chunk, bool is_first, uint32_t cols)
+{
+    uint32_t columns = lo->y->matrix[head_kind(lo)].chunk;
+
+    EMIT(lo, AMAX, NO_HALF,
+         FIELD(AMAX, saddr, scaled(lo, chunk, columns, num(lo, lo->y->logits / 4))),
+         FIELD(AMAX, k, num(lo, cols)), FIELD(AMAX, first, num(lo, is_first)),
+         FIELD(AMAX, dst, num(lo, lo->y->choice / 4)));
+}
+
+/* Of a chunk that has one before it, the CPU looks at that one's logits while the product and the
+ * next load are under way. */
 static void head_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     uint32_t columns = lo->y->matrix[head_kind(lo)].chunk;
@@ -259,6 +271,8 @@ static void head_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
     lo->stage = "LM head";
     muc_schedule_mm(lo, &n, &right, MUC_PLACE_LG, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns),
                     false);
+    if (chunk.more > 0)
+        look_at_logits(lo, (numbered){ chunk.first, chunk.more - 1 }, chunk.more == 1, columns);
     muc_schedule_store_place(lo, MUC_PLACE_LG, num(lo, lo->chip->address[MUC_PLACE_LG]), MUR_IO,
                              scaled(lo, chunk, 4 * (uint64_t)columns, num(lo, lo->y->logits)),
                              times(lo, right.cols, 4));
@@ -353,11 +367,8 @@ static void lower_head_of_attention(lowering *lo)
 static void lower_layer(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
-    const chunk_stream down = { "down_pair",
-                                y->matrix[MUC_MATRIX_DOWN].chunks,
-                                load_down,
-                                down_body,
-                                { load_after_layer, true } };
+    const chunk_stream down = { "down_pair", y->matrix[MUC_MATRIX_DOWN].chunks, load_down,
+                                down_body,   { load_after_layer, true },        false };
 
     lower_attention_norm(lo);
     load_gain(lo, y->gain_ffn, lo->l);
@@ -376,9 +387,10 @@ static void lower_layer(lowering *lo)
 
 static void lower_head(lowering *lo)
 {
-    const chunk_stream head = {
-        "head_pair", lo->y->matrix[head_kind(lo)].chunks, load_head, head_body, { NULL, false }
-    };
+    const muc_uthinker_matrix *matrix = &lo->y->matrix[head_kind(lo)];
+    const chunk_stream head = { "head_pair", matrix->chunks,  load_head,
+                                head_body,   { NULL, false }, true };
+    uint32_t before = matrix->chunks - 1;
     muc_expr last = times(lo, less(lo, lo->m, num(lo, 1)), lo->y->width);
 
     load_head(lo, numbered_const(lo, 0), lo->buffer);
@@ -386,6 +398,7 @@ static void lower_head(lowering *lo)
     muc_schedule_norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1), MUC_PLACE_N,
                       lo->y->options.terms.l);
     muc_schedule_stream(lo, &head);
+    look_at_logits(lo, numbered_const(lo, before), before == 0, matrix->n - matrix->chunk * before);
 }
 
 /* the inputs, in the order of their slots, and what is made of them everywhere */

@@ -22,6 +22,10 @@ static void synchronise(const lowering *lo, muc_instruction *instruction, uint32
 
     if (instruction->op == MUC_INSN_EMBED)
         return;
+    if (instruction->op == MUC_INSN_AMAX) {
+        instruction->wait = 1 << TOKEN_ST;
+        return;
+    }
     if (!lo->chip->apart)
         use |= WRITES_SHARED;
     if (load || store) {

@@ -81,13 +81,13 @@ static void run_pair(lowering *lo, const chunk_stream *s, numbered even, uint32_
 void muc_schedule_stream(lowering *lo, const chunk_stream *s)
 {
     uint32_t a = lo->buffer, b = 1 - a, pairs = (s->chunks - 1) / 2;
+    uint32_t written_out = 2 * pairs <= MUC_MOST_WRITTEN_OUT ? pairs : s->apart;
     muc_expr pair;
 
-    if (2 * pairs <= MUC_MOST_WRITTEN_OUT) {
-        for (uint32_t i = 0; i < pairs; i++)
-            run_pair(lo, s, numbered_const(lo, 2 * i), a);
-    } else if (muc_schedule_begin_for(lo, s->variable, num(lo, pairs), &pair)) {
-        run_pair(lo, s, (numbered){ times(lo, pair, 2), 0 }, a);
+    for (uint32_t i = 0; i < written_out; i++)
+        run_pair(lo, s, numbered_const(lo, 2 * i), a);
+    if (muc_schedule_begin_for(lo, s->variable, num(lo, pairs - written_out), &pair)) {
+        run_pair(lo, s, (numbered){ times(lo, pair, 2), 2 * written_out }, a);
         muc_ir_end_for(&lo->ir);
     }
     if (s->chunks % 2) {

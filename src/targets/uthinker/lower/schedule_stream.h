@@ -29,6 +29,7 @@ typedef struct chunk_stream {
     chunk_load *load;
     chunk_body *body;
     next_stage next;
+    bool apart; /* no For has the first two chunks: their bodies differ from the others */
 } chunk_stream;
 void muc_schedule_stream(lowering *lo, const chunk_stream *stream);
 

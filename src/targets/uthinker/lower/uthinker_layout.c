@@ -500,6 +500,7 @@ static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
         { &layout->tokens, 4 * rows, IO_ALIGNMENT },
         { &layout->embedded, product(rows, 4 * d), IO_ALIGNMENT },
         { &layout->logits, 4 * (uint64_t)layout->vocabulary, IO_ALIGNMENT },
+        { &layout->choice, 8, IO_ALIGNMENT },
     };
     const region_part parm[] = {
         { &layout->rope, product(context, row), 1 },

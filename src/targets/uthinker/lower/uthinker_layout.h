@@ -125,7 +125,7 @@ typedef struct muc_uthinker_layout {
 
     /* offsets in region KV; room: SPEC.md section 8 */
     uint32_t k_cache, v_cache, v_tail, x_cache, kv_bytes;
-    uint32_t tokens, embedded, logits, io_bytes;                     /* in IO */
+    uint32_t tokens, embedded, logits, choice, io_bytes;             /* in IO */
     uint32_t rope, gain_attention, gain_final, gain_ffn, parm_bytes; /* in PARM */
     uint32_t wgts_bytes;
     muc_uthinker_matrix matrix[MUC_MATRIX_COUNT];

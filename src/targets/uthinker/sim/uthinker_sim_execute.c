@@ -338,6 +338,42 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
+/* ---- AMAX ---- */
+
+/* as a logit is compared: a NaN is the lowest */
+static float comparable(float x)
+{
+    if (!(x >= -FLT_MAX))
+        return -FLT_MAX;
+    return x > FLT_MAX ? FLT_MAX : x;
+}
+
+static const char *run_AMAX(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t saddr = get(w, AMAX_saddr), k = get(w, AMAX_k), dst = get(w, AMAX_dst);
+    uint32_t words = sim->memory.region_bytes[MUR_IO] / 4, at = saddr;
+    float greatest = -FLT_MAX, x;
+    uint8_t *state;
+
+    if (!inside(words, saddr, k) || !inside(words, dst, 2))
+        return outside_region;
+    state = sim->memory.io + 4 * (size_t)dst;
+    if (!get(w, AMAX_first)) {
+        at = load_u32(state);
+        memcpy(&greatest, state + 4, 4);
+    }
+    for (uint32_t i = 0; i < k; i++) {
+        memcpy(&x, sim->memory.io + 4 * (size_t)(saddr + i), 4);
+        if (comparable(x) > comparable(greatest)) {
+            at = saddr + i;
+            greatest = x;
+        }
+    }
+    memcpy(state, &at, 4);
+    memcpy(state + 4, &greatest, 4);
+    return NULL;
+}
+
 /* ---- MM ---- */
 
 static uint32_t block_elems(uint32_t k, uint32_t at)
