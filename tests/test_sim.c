@@ -414,6 +414,36 @@ static void a_bent_operand_is_refused_by_both_products_or_by_none(void **state)
     CHECK(refused > 1000 && refused < 3500);
 }
 
+/* 32 floats of any bits, or of about the same size */
+static void random_floats(float *x)
+{
+    uint32_t way = random_below(4), exponent = random_below(256);
+
+    for (uint32_t i = 0; i < 32; i++) {
+        uint32_t bits = random_u32() ^ random_u32() << 7;
+
+        if (way > 0)
+            bits = (bits & 0x807fffffu) | ((exponent + random_below(way * 3)) & 255u) << 23;
+        if (random_below(16) == 0)
+            bits &= 0x80000000u | (random_below(2) ? 0xffffe000u : 0);
+        memcpy(x + i, &bits, sizeof(bits));
+    }
+}
+
+static void the_fast_encoder_gives_the_runtimes_slots(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 200000; i++) {
+        uint8_t expected[40] = { 0 }, found[40] = { 0 };
+        uint32_t n = i % 2 ? 32 : 1 + random_below(32), terms = 1 + random_below(2);
+        float x[32];
+
+        random_floats(x);
+        CHECK_EQ(b.sim.encode(x, n, terms, found), mur_block_encode(x, n, terms, expected));
+        CHECK(memcmp(found, expected, sizeof(found)) == 0);
+    }
+}
+
 /* ---- vector instructions ---- */
 
 static void norm_normalizes_and_quantizes_rows(void **state)
@@ -627,6 +657,7 @@ int main(void)
         SIM_TEST(mm_equals_the_specification_on_all_shapes),
         FAST_TEST(mm_equals_the_specification_on_all_shapes),
         FAST_TEST(a_bent_operand_is_refused_by_both_products_or_by_none),
+        FAST_TEST(the_fast_encoder_gives_the_runtimes_slots),
         SIM_TEST(norm_normalizes_and_quantizes_rows),
         SIM_TEST(rope_rotates_each_head_by_its_rows_angles),
         SIM_TEST(quant_and_qpack_write_the_slots_of_rows_and_of_columns),

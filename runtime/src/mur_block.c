@@ -455,7 +455,7 @@ static void subtract_all(halves *restrict x, const choices *restrict term)
     }
 }
 
-/* Writes header and nibbles, leaves in x what the term does not cover. */
+/* Writes header and nibbles; of kind R leaves in x what the term does not cover. */
 static void encode_term(halves *x, uint32_t n, uint32_t kind, uint8_t *out)
 {
     uint32_t max = largest(x->bits) >> 10, exponent = max > 2 ? max - 2 : 0, dialect, header;
@@ -472,7 +472,8 @@ static void encode_term(halves *x, uint32_t n, uint32_t kind, uint8_t *out)
         nibble[i] = (uint16_t)(term.index[i] | (x->negative[i] & (term.index[i] != 0)) << 3);
     for (uint32_t i = 0; i < n; i += 2)
         out[2 + i / 2] = (uint8_t)(nibble[i] | nibble[i + 1] << 4);
-    subtract_all(x, &term);
+    if (kind == MUR_BLOCK_R)
+        subtract_all(x, &term);
 }
 
 uint32_t mur_block_slot_bytes(uint32_t n, uint32_t terms)

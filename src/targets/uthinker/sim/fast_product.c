@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "targets/uthinker/sim/fast_encode.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -258,6 +259,7 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
 {
     sim->product = product ? multiply : NULL;
     sim->product_arg = product;
+    sim->encode = product ? muc_fast_encode : mur_block_encode;
 }
 
 void muc_fast_product_close(muc_fast_product *product)

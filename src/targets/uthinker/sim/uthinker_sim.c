@@ -123,6 +123,7 @@ void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_polic
     memset(sim, 0, sizeof(*sim));
     sim->memory = *memory;
     sim->policy = policy;
+    sim->encode = mur_block_encode;
     sim->random = seed | 1u << 31;
 }
 

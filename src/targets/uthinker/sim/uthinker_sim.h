@@ -86,6 +86,9 @@ typedef struct mur_sim {
     enum mur_sim_product_result (*product)(void *arg, const mur_sim_product *op);
     void *product_arg;
 
+    /* mur_block_encode, or what does the same faster */
+    uint32_t (*encode)(const float *x, uint32_t n, uint32_t terms, uint8_t *slot);
+
     mur_sim_fault fault;
     uint32_t completed[MUR_ENGINES]; /* instructions, modulo 2^32 */
     uint64_t executed[MUR_SIM_OPCODES];
@@ -96,7 +99,8 @@ typedef struct mur_sim {
     mur_sim_block left[MUR_SIM_ROWS][MUR_SIM_BLOCKS];
 } mur_sim;
 
-/* Starts sim on memory, with zero counters, no fault, empty queues, no probe and no product. seed
+/* Starts sim on memory, with zero counters, no fault, empty queues, no probe and the
+ * runtime's own product and encoder. seed
  * chooses the order of MUR_SIM_RANDOM and is not used otherwise. Buffers and regions keep what they
  * hold. */
 void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_policy policy,

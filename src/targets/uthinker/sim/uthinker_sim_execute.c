@@ -182,12 +182,13 @@ float mur_sim_sqrt(float x)
 
 /* ---- slots ---- */
 
-static uint8_t *write_slots(const float *x, uint32_t k, uint32_t terms, uint8_t *out)
+static uint8_t *write_slots(const mur_sim *sim, const float *x, uint32_t k, uint32_t terms,
+                            uint8_t *out)
 {
     for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
         uint32_t n = k - i < MUR_BLOCK_ELEMS ? k - i : MUR_BLOCK_ELEMS;
 
-        out += mur_block_encode(x + i, n, terms, out);
+        out += sim->encode(x + i, n, terms, out);
     }
     return out;
 }
@@ -543,7 +544,7 @@ static const char *run_NORM(mur_sim *sim, const uint32_t *w)
 
             for (uint32_t j = 0; j < n; j++)
                 y[j] = x[i + j] * u * gain[i + j];
-            out = write_slots(y, n, terms, out);
+            out = write_slots(sim, y, n, terms, out);
         }
     }
     return NULL;
@@ -586,7 +587,7 @@ static const char *run_QUANT(mur_sim *sim, const uint32_t *w)
     if (!gb_inside(sim, saddr, rows, spitch, k))
         return outside_buffer;
     for (uint32_t row = 0; row < rows; row++)
-        write_slots(sim->memory.gb + saddr + row * spitch, k, terms,
+        write_slots(sim, sim->memory.gb + saddr + row * spitch, k, terms,
                     sim->memory.buffer[dst] + daddr + row * dpitch);
     return NULL;
 }
@@ -612,7 +613,7 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
 
         for (uint32_t row = 0; row < rows; row++)
             x[row] = sim->memory.gb[saddr + row * spitch + column];
-        out = write_slots(x, rows, terms, out);
+        out = write_slots(sim, x, rows, terms, out);
     }
     return NULL;
 }
@@ -670,7 +671,7 @@ static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
         memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
         smax_row(s, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
                  sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
-        write_slots(s, v, terms, sim->memory.buffer[dst] + daddr + row * dpitch);
+        write_slots(sim, s, v, terms, sim->memory.buffer[dst] + daddr + row * dpitch);
     }
     return NULL;
 }
@@ -726,7 +727,7 @@ static const char *run_GLU(mur_sim *sim, const uint32_t *w)
 
             for (uint32_t j = 0; j < n; j++)
                 y[j] = silu_times(g[i + j], u[i + j]);
-            out = write_slots(y, n, terms, out);
+            out = write_slots(sim, y, n, terms, out);
         }
     }
     return NULL;
