@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "models/llama.h"
 #include "oracle/static_uthinker.h"
+#include "targets/uthinker/lower/split_rows.h"
 #include "passes/weights/quantize_blocks.h"
 #include "targets/uthinker/uthinker.h"
 
@@ -48,7 +49,7 @@ static void random_sequence(muc_context *ctx, muc_arena *arena, muc_matrix_shape
         index[t] = at;
         at += sizes[t];
     }
-    *out = (muc_uthinker_weight){ "w", (const uint8_t *)index, total };
+    *out = (muc_uthinker_weight){ .name = "w", .sequence = (const uint8_t *)index, .bytes = total };
 }
 
 static void random_model(muc_context *ctx, muc_arena *arena, const shape *s,
@@ -67,6 +68,8 @@ static void random_model(muc_context *ctx, muc_arena *arena, const shape *s,
                                  .ffn_width = s->ffn_width,
                                  .vocabulary = s->vocabulary,
                                  .context = s->context,
+                                 .ffn_parts = 1,
+                                 .o_parts = 1,
                                  .tied = s->tied,
                                  .epsilon = 1e-5f,
                                  .scale = 0.25f,
@@ -99,6 +102,18 @@ static void verify(compiled *c)
                  (int)verifier.verdict.reason);
 }
 
+/* some split that the model can have */
+static muc_uthinker_split random_split(const muc_uthinker_model *model,
+                                       const muc_uthinker_machine *of)
+{
+    muc_uthinker_split passes = { 1 + random_below(4), false }, heads = { 1, random_below(2) };
+
+    return (muc_uthinker_split){
+        muc_uthinker_can_split(model, of, passes) ? passes.ffn_parts : 1,
+        heads.o_by_head && muc_uthinker_can_split(model, of, heads),
+    };
+}
+
 static muc_status compile(compiled *c, const shape *s, uint32_t w_bytes,
                           const muc_uthinker_options *options)
 {
@@ -109,7 +124,7 @@ static muc_status compile(compiled *c, const shape *s, uint32_t w_bytes,
     muc_template templates[MUC_UTHINKER_ENTRIES];
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_uthinker_machine smaller = machine;
-    muc_uthinker_model model;
+    muc_uthinker_model whole, model;
     muc_container sections;
     muc_bytes file;
     muc_status status;
@@ -117,7 +132,9 @@ static muc_status compile(compiled *c, const shape *s, uint32_t w_bytes,
     smaller.buffer_bytes[MUR_W0] = smaller.buffer_bytes[MUR_W1] = w_bytes;
     memset(c, 0, sizeof(*c));
     c->ctx = muc_context_new(1);
-    random_model(c->ctx, &c->arena, s, &model);
+    random_model(c->ctx, &c->arena, s, &whole);
+    CHECK_OK(c->ctx, muc_uthinker_split_rows(c->ctx, &c->arena, &whole, &smaller,
+                                             random_split(&whole, &smaller), &model));
     status = muc_uthinker_lay_out(c->ctx, &c->arena, &model, &smaller, options, &c->layout);
     if (status != MUC_OK)
         return status;
@@ -300,7 +317,7 @@ static shape random_shape(void)
     s.head_width = head_widths[random_below(MUC_COUNT(head_widths))];
     s.heads = s.kv_heads * (1 + random_below(8));
     s.width = 8 * (1 + random_below(60));
-    s.ffn_width = 4 * (1 + random_below(200));
+    s.ffn_width = random_below(2) ? 4 * (1 + random_below(200)) : 64 * (1 + random_below(16));
     s.vocabulary = 1 + random_below(3000);
     s.context = 1 + random_below(400);
     s.tied = random_below(2);
@@ -309,7 +326,7 @@ static shape random_shape(void)
 
 static void random_shapes_resolve_to_their_static_programs(void **state)
 {
-    uint32_t done = 0, groups = 0, widths = 0, chunked = 0;
+    uint32_t done = 0, groups = 0, widths = 0, chunked = 0, by_head = 0, in_passes = 0;
 
     (void)state;
     random_state = 20260;
@@ -333,11 +350,14 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
             groups |= 1u << (s.heads / s.kv_heads);
             widths |= s.head_width;
             chunked += c.layout.matrix[MUC_MATRIX_GATE].chunks > 2;
+            by_head += c.layout.o_parts > 1;
+            in_passes += c.layout.ffn_parts > 1;
         }
         release(&c);
     }
     CHECK(done >= 100);
     CHECK(chunked >= 20);
+    CHECK(by_head >= 10 && in_passes >= 20);
     CHECK_EQ(groups, 0x1fe); /* 1 to 8 queries a kv head */
     CHECK_EQ(widths, 8 | 32 | 64 | 96 | 128);
 }

@@ -39,7 +39,7 @@ enum {
 typedef struct compiler {
     const muc_uthinker_layout *y;
     const muc_uthinker_chip *chip;
-    uint32_t pos, m, end, l, h;
+    uint32_t pos, m, end, l, h, pass;
     uint32_t turn; /* 0 or 1: the W buffer that the next load fills */
     uint32_t words[MUR_MAX_WORDS], count;
     static_uthinker_sink *sink;
@@ -164,6 +164,28 @@ static uint32_t word_at(const compiler *c, muc_uthinker_place place)
     return c->chip->address[place] / 4;
 }
 
+/* I0 or I1, where N and H lie: either way one in each */
+static uint32_t buffer_of_n(const compiler *c)
+{
+    return c->chip->exchanged ? MUR_I0 : MUR_I1;
+}
+
+static uint32_t buffer_of_h(const compiler *c)
+{
+    return c->chip->exchanged ? MUR_I1 : MUR_I0;
+}
+
+static int o_by_head(const compiler *c)
+{
+    return c->y->o_parts > 1;
+}
+
+/* columns of gate and up, and rows of down, in one pass */
+static uint32_t pass_width(const compiler *c)
+{
+    return c->y->ffn_width / c->y->ffn_parts;
+}
+
 typedef struct product {
     uint32_t src, saddr, rows, k, terms, spitch, daddr, dpitch, acc;
     uint32_t shared; /* its result lies in VT or LG */
@@ -274,7 +296,8 @@ static void smax(compiler *c, uint32_t valid, uint32_t skip, uint32_t first)
 
 static void divide(compiler *c)
 {
-    uint32_t hd = c->y->head_width, columns = c->h * c->y->group * hd;
+    uint32_t hd = c->y->head_width, own = c->y->group * hd;
+    uint32_t columns = o_by_head(c) ? 0 : c->h * own;
 
     begin_acc(c, DIV, 0);
     set(c, DIV_saddr, word_at(c, MUC_PLACE_OA));
@@ -283,11 +306,11 @@ static void divide(compiler *c)
     set(c, DIV_group, c->y->group);
     set(c, DIV_daddr, word_at(c, MUC_PLACE_AT) + columns);
     set(c, DIV_k, hd);
-    set(c, DIV_dpitch, c->y->heads * hd);
+    set(c, DIV_dpitch, o_by_head(c) ? own : c->y->heads * hd);
     emit(c);
 }
 
-/* `columns` gated values of each row, the first of them column `from` of the feed-forward width */
+/* `columns` gated values of each row, the first of them column `from` of the pass */
 static void glu(compiler *c, uint32_t from, uint32_t columns)
 {
     uint32_t terms = c->y->options.terms.h;
@@ -296,23 +319,23 @@ static void glu(compiler *c, uint32_t from, uint32_t columns)
     set(c, GLU_saddr, word_at(c, MUC_PLACE_GA));
     set(c, GLU_rows, c->m);
     set(c, GLU_uaddr, word_at(c, MUC_PLACE_UP));
-    set(c, GLU_dst, MUR_I0);
+    set(c, GLU_dst, buffer_of_h(c));
     set(c, GLU_terms, terms);
     set(c, GLU_daddr, at(c, MUC_PLACE_H) + slots(from, terms));
     set(c, GLU_k, columns);
-    set(c, GLU_dpitch, slots(c->y->ffn_width, terms));
+    set(c, GLU_dpitch, slots(pass_width(c), terms));
     emit(c);
 }
 
 /* ---- matrices ---- */
 
-/* A matrix, or for q, k and v one kv head's columns of it, in chunks. */
+/* A matrix, or one kv head's or pass's columns or rows of it, in chunks. */
 typedef struct stream {
     const muc_uthinker_matrix *matrix;
     const uint32_t *offsets; /* of its chunks, and the end */
 } stream;
 
-/* `number` is of the layer, or of the layer's kv head */
+/* `number` is of the layer, or of the layer's kv head or pass */
 static stream stream_number(const compiler *c, muc_matrix_kind kind, uint32_t number)
 {
     const muc_uthinker_matrix *x = &c->y->matrix[kind];
@@ -328,10 +351,16 @@ static uint32_t head_number(const compiler *c)
 
 static stream stream_of(const compiler *c, muc_matrix_kind kind)
 {
-    int by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
+    int by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V ||
+                  (kind == MUC_MATRIX_O && o_by_head(c));
+    int by_pass = kind == MUC_MATRIX_GATE || kind == MUC_MATRIX_UP || kind == MUC_MATRIX_DOWN;
     int once = kind == MUC_MATRIX_HEAD || kind == MUC_MATRIX_EMBEDDING;
 
-    return stream_number(c, kind, once ? 0 : by_head ? head_number(c) : c->l);
+    return stream_number(c, kind,
+                         once      ? 0
+                         : by_head ? head_number(c)
+                         : by_pass ? c->l * c->y->ffn_parts + c->pass
+                                   : c->l);
 }
 
 static uint32_t chunk_bytes(const stream *s, uint32_t i)
@@ -367,17 +396,27 @@ static void mm_chunk(compiler *c, const stream *s, uint32_t i, uint32_t half, pr
 /* ---- what is loaded when ---- */
 
 /* What comes after a stage. */
-enum after { NOTHING, KV, FIRST_GROUP, HEAD_OR_O, GATE, DOWN, LAYER };
+enum after { NOTHING, KV, FIRST_GROUP, O, HEAD, GATE, FIRST_PASS, DOWN, PASS, LAYER };
 
 static void ld_first(compiler *c, enum after what, uint32_t buffer);
 
+static enum after after_attention(const compiler *c)
+{
+    return o_by_head(c) || c->h + 1 == c->y->kv_heads ? O : HEAD;
+}
+
+/* of what there are several of, each begins with W0, and so does what follows the last one */
+static int begins_with_w0(const compiler *c, enum after what)
+{
+    return what == HEAD || what == FIRST_PASS || what == PASS || what == LAYER ||
+           (what == O && !o_by_head(c));
+}
+
 /* A stage's last product reads `buffer`. The load of what follows is issued before it, into the
- * other buffer; but heads and layers begin with W0, so that may have to wait. */
+ * other buffer; but some begin with W0, so that may have to wait. */
 static int before_last(compiler *c, enum after what, uint32_t buffer)
 {
-    int begins_with_w0 = what == HEAD_OR_O || what == LAYER;
-
-    if (begins_with_w0 && buffer == 0)
+    if (begins_with_w0(c, what) && buffer == 0)
         return 0;
     ld_first(c, what, 1 - buffer);
     c->turn = 1 - buffer;
@@ -690,13 +729,13 @@ static void groups(compiler *c)
         ld_group(c, g + 1, g % 2 ? a : b);
         whole_group(c, g, g % 2 ? b : a);
     }
-    done = before_last(c, HEAD_OR_O, a);
+    done = before_last(c, after_attention(c), a);
     if (count % 2) {
         whole_group(c, count - 1, a);
         ld_group(c, count, a);
     }
     last_group(c, count, a);
-    after_last(c, HEAD_OR_O, done);
+    after_last(c, after_attention(c), done);
 }
 
 /* recompute: the keys of `rows` tokens from `token` to KC, with the weights that lie in W1, and the
@@ -747,45 +786,33 @@ static void attention_again(compiler *c)
     }
     finish(c, W0B, packed);
     divide(c);
-    after_last(c, HEAD_OR_O, 0);
-}
-
-static void attention(compiler *c)
-{
-    queries(c);
-    ld(c, MUR_GB, at(c, MUC_PLACE_VT), MUR_KV, v_tail_row(c, 0),
-       c->pos % 64 * 4 * c->y->head_width);
-    keys_and_values(c);
-    if (c->y->options.recompute)
-        attention_again(c);
-    else
-        groups(c);
+    after_last(c, after_attention(c), 0);
 }
 
 /* ---- the layers ---- */
 
 static void ld_first(compiler *c, enum after what, uint32_t buffer)
 {
-    uint32_t heads = c->y->kv_heads;
-    stream o = stream_of(c, MUC_MATRIX_O), gate = stream_of(c, MUC_MATRIX_GATE),
-           down = stream_of(c, MUC_MATRIX_DOWN), q;
+    stream o = stream_of(c, MUC_MATRIX_O), down = stream_of(c, MUC_MATRIX_DOWN);
 
     if (what == KV)
         ld_kv(c, 0, buffer);
     if (what == FIRST_GROUP)
         ld_group(c, 0, buffer);
-    if (what == GATE)
-        ld_chunk(c, &gate, 0, 2 * buffer);
+    if (what == O)
+        ld_chunk(c, &o, 0, 2 * buffer);
     if (what == DOWN)
         ld_chunk(c, &down, 0, 2 * buffer);
-    if (what == HEAD_OR_O && c->h + 1 == heads)
-        ld_chunk(c, &o, 0, 2 * buffer);
-    if (what == HEAD_OR_O && c->h + 1 < heads) {
-        q = stream_number(c, MUC_MATRIX_Q, head_number(c) + 1);
-        ld_chunk(c, &q, 0, 2 * buffer);
+    if (what == GATE || what == FIRST_PASS || what == PASS) {
+        uint32_t pass = c->l * c->y->ffn_parts + (what == PASS ? c->pass + 1 : 0);
+        stream gate = stream_number(c, MUC_MATRIX_GATE, pass);
+
+        ld_chunk(c, &gate, 0, 2 * buffer);
     }
-    if (what == LAYER && c->l + 1 < c->y->layers) {
-        q = stream_number(c, MUC_MATRIX_Q, (c->l + 1) * heads);
+    if (what == HEAD || (what == LAYER && c->l + 1 < c->y->layers)) {
+        uint32_t head = what == HEAD ? head_number(c) + 1 : (c->l + 1) * c->y->kv_heads;
+        stream q = stream_number(c, MUC_MATRIX_Q, head);
+
         ld_chunk(c, &q, 0, 2 * buffer);
     }
 }
@@ -795,11 +822,11 @@ static void ld_gains(compiler *c, uint32_t off)
     ld(c, MUR_GB, at(c, MUC_PLACE_GN), MUR_PARM, off, 4 * (uint64_t)c->y->width);
 }
 
-/* RES += rows of k values in slots at `from` of I0, times a matrix */
-static void add_product(compiler *c, muc_matrix_kind kind, muc_uthinker_place from, uint32_t k,
-                        uint32_t terms, enum after what)
+/* RES += rows of k values in slots at `from` of a buffer, times a matrix or a part of it */
+static void add_product(compiler *c, muc_matrix_kind kind, uint32_t buffer, muc_uthinker_place from,
+                        uint32_t k, uint32_t terms, enum after what)
 {
-    product x = { .src = MUR_I0,
+    product x = { .src = buffer,
                   .saddr = at(c, from),
                   .rows = c->m,
                   .k = k,
@@ -815,7 +842,7 @@ static void add_product(compiler *c, muc_matrix_kind kind, muc_uthinker_place fr
 static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t buffer, muc_uthinker_place to)
 {
     uint32_t terms = c->y->options.terms.f;
-    product x = { .src = MUR_I1,
+    product x = { .src = buffer_of_n(c),
                   .saddr = at(c, MUC_PLACE_N),
                   .rows = c->m,
                   .k = c->y->width,
@@ -846,11 +873,37 @@ static void feed_forward(compiler *c)
     after_last(c, DOWN, done);
 }
 
+/* what attention came to, of all heads or of the one at hand, times those rows of O */
+static void output(compiler *c, enum after what)
+{
+    uint32_t width = (o_by_head(c) ? c->y->group : c->y->heads) * c->y->head_width;
+    uint32_t terms = c->y->options.terms.o;
+
+    begin_acc(c, QUANT, 0);
+    quant(c, word_at(c, MUC_PLACE_AT), width, c->m, width, MUR_I0, at(c, MUC_PLACE_A), terms);
+    add_product(c, MUC_MATRIX_O, MUR_I0, MUC_PLACE_A, width, terms, what);
+}
+
+static void attention(compiler *c)
+{
+    queries(c);
+    ld(c, MUR_GB, at(c, MUC_PLACE_VT), MUR_KV, v_tail_row(c, 0),
+       c->pos % 64 * 4 * c->y->head_width);
+    keys_and_values(c);
+    if (c->y->options.recompute)
+        attention_again(c);
+    else
+        groups(c);
+    if (o_by_head(c))
+        output(c, c->h + 1 < c->y->kv_heads ? HEAD : FIRST_PASS);
+}
+
 static void layer(compiler *c)
 {
     const muc_uthinker_terms *terms = &c->y->options.terms;
-    uint32_t d = c->y->width, width = c->y->heads * c->y->head_width;
+    uint32_t d = c->y->width;
 
+    c->pass = 0;
     norm(c, 0, c->m, MUR_I0, at(c, MUC_PLACE_X), terms->x);
     if (c->y->options.recompute)
         st(c, MUR_I0, at(c, MUC_PLACE_X), MUR_KV, x_cache_row(c, c->pos),
@@ -858,16 +911,18 @@ static void layer(compiler *c)
     ld_gains(c, c->y->gain_ffn + 4 * d * c->l);
     for (c->h = 0; c->h < c->y->kv_heads; c->h++)
         attention(c);
-    begin_acc(c, QUANT, 0);
-    quant(c, word_at(c, MUC_PLACE_AT), width, c->m, width, MUR_I0, at(c, MUC_PLACE_A), terms->o);
-    add_product(c, MUC_MATRIX_O, MUC_PLACE_A, width, terms->o, GATE);
-    norm(c, 0, c->m, MUR_I1, at(c, MUC_PLACE_N), terms->f);
+    if (!o_by_head(c))
+        output(c, c->y->ffn_parts > 1 ? FIRST_PASS : GATE);
+    norm(c, 0, c->m, buffer_of_n(c), at(c, MUC_PLACE_N), terms->f);
     if (c->l + 1 < c->y->layers)
         ld_gains(c, c->y->gain_attention + 4 * d * (c->l + 1));
     else
         ld_gains(c, c->y->gain_final);
-    feed_forward(c);
-    add_product(c, MUC_MATRIX_DOWN, MUC_PLACE_H, c->y->ffn_width, terms->h, LAYER);
+    for (; c->pass < c->y->ffn_parts; c->pass++) {
+        feed_forward(c);
+        add_product(c, MUC_MATRIX_DOWN, buffer_of_h(c), MUC_PLACE_H, pass_width(c), terms->h,
+                    c->pass + 1 < c->y->ffn_parts ? PASS : LAYER);
+    }
 }
 
 static void embedding(compiler *c)
@@ -902,7 +957,7 @@ static void head(compiler *c)
 {
     uint32_t terms = c->y->options.terms.l;
     stream s = stream_of(c, c->y->tied ? MUC_MATRIX_EMBEDDING : MUC_MATRIX_HEAD);
-    product x = { .src = MUR_I1,
+    product x = { .src = buffer_of_n(c),
                   .saddr = at(c, MUC_PLACE_N),
                   .rows = 1,
                   .k = c->y->width,
@@ -913,7 +968,7 @@ static void head(compiler *c)
                   .shared = 1 };
 
     ld_chunk(c, &s, 0, 2 * c->turn);
-    norm(c, c->m - 1, 1, MUR_I1, at(c, MUC_PLACE_N), terms);
+    norm(c, c->m - 1, 1, buffer_of_n(c), at(c, MUC_PLACE_N), terms);
     for (uint32_t i = 0; i < s.matrix->chunks; i++) {
         uint32_t columns = chunk_columns(&s, i), here = c->turn;
 
@@ -946,6 +1001,6 @@ void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode,
     ld_gains(&c, layout->gain_attention);
     for (c.l = 0; c.l < layout->layers; c.l++)
         layer(&c);
-    c.l = c.h = 0;
+    c.l = c.h = c.pass = 0;
     head(&c);
 }

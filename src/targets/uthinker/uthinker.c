@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "quant/bd_sequence.h"
+#include "targets/uthinker/clock/clock.h"
 #include "targets/uthinker/lower/retile.h"
+
+enum { MOST_PARTS = 8 }; /* of the feed-forward part */
 
 const muc_uthinker_options muc_uthinker_defaults = {
     .terms = { .x = 2, .q = 2, .k = 2, .p = 2, .v = 2, .o = 2, .f = 2, .h = 2, .l = 2 },
@@ -32,20 +35,82 @@ static muc_status write_program(muc_context *ctx, muc_uthinker_build *build)
                        "fewer bits (--bits) would help, or");
 }
 
+/* Tries the splits that a model can have, the simplest first. */
+typedef muc_status split_visit(muc_context *ctx, void *arg, muc_uthinker_split split);
+
+static muc_status each_split(muc_context *ctx, const muc_uthinker_model *model,
+                             const muc_uthinker_machine *machine, split_visit *visit, void *arg)
+{
+    for (uint32_t parts = 1; parts <= MOST_PARTS; parts++)
+        for (unsigned by_head = 0; by_head < 2; by_head++) {
+            const muc_uthinker_split split = { parts, by_head };
+
+            if (muc_uthinker_can_split(model, machine, split))
+                MUC_TRY(visit(ctx, arg, split));
+        }
+    return MUC_OK;
+}
+
+/* that a split does not fit is no failure yet */
+static muc_status forgive(muc_context *ctx, muc_status status)
+{
+    if (status != MUC_NOFIT)
+        return status;
+    muc_error_clear(ctx);
+    return MUC_OK;
+}
+
+typedef struct shape_check {
+    const muc_uthinker_model *model;
+    const muc_uthinker_machine *machine;
+    const muc_uthinker_options *options;
+    muc_uthinker_split last; /* the finest */
+    bool fits;
+} shape_check;
+
+static muc_status check_split(muc_context *ctx, const shape_check *check, muc_uthinker_split split)
+{
+    muc_uthinker_model model;
+    muc_uthinker_layout layout;
+    muc_arena arena = { 0 };
+    muc_status status =
+        muc_uthinker_split_rows(ctx, &arena, check->model, check->machine, split, &model);
+
+    if (status == MUC_OK)
+        status = muc_uthinker_lay_out_least(ctx, &model, check->machine, check->options, &layout);
+    if (status == MUC_OK)
+        status = check_flash(ctx, &layout, (uint64_t)layout.wgts_bytes + layout.parm_bytes,
+                             "with the fewest bits there are;");
+    muc_arena_free(&arena);
+    return status;
+}
+
+static muc_status try_shapes(muc_context *ctx, void *arg, muc_uthinker_split split)
+{
+    shape_check *check = arg;
+    muc_status status;
+
+    if (check->fits)
+        return MUC_OK;
+    check->last = split;
+    status = check_split(ctx, check, split);
+    check->fits = status == MUC_OK;
+    return forgive(ctx, status);
+}
+
 muc_status muc_uthinker_check_shapes(muc_context *ctx, const muc_graph *graph,
                                      const muc_uthinker_machine *machine,
                                      const muc_uthinker_options *options)
 {
     muc_uthinker_model model;
-    muc_uthinker_layout layout;
     muc_arena arena = { 0 };
+    shape_check check = { .model = &model, .machine = machine, .options = options };
     muc_status status = muc_uthinker_match_shapes(ctx, &arena, graph, &model);
 
     if (status == MUC_OK)
-        status = muc_uthinker_lay_out_least(ctx, &model, machine, options, &layout);
-    if (status == MUC_OK)
-        status = check_flash(ctx, &layout, (uint64_t)layout.wgts_bytes + layout.parm_bytes,
-                             "with the fewest bits there are;");
+        status = each_split(ctx, &model, machine, try_shapes, &check);
+    if (status == MUC_OK && !check.fits)
+        status = check_split(ctx, &check, check.last);
     muc_arena_free(&arena);
     return status;
 }
@@ -75,16 +140,17 @@ static muc_status retile_weights(muc_context *ctx, muc_arena *arena,
     return MUC_OK;
 }
 
-static muc_status compile(muc_context *ctx, const muc_graph *graph,
-                          const muc_uthinker_machine *machine, const muc_uthinker_options *options,
-                          const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
+/* Schedules a split model: everything of the build but the file. */
+static muc_status schedule(muc_context *ctx, const muc_uthinker_model *whole,
+                           const muc_uthinker_machine *machine, const muc_uthinker_options *options,
+                           muc_uthinker_build *build,
+                           muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES])
 {
     static const muc_entry_kind kinds[] = { MUC_ENTRY_DECODE, MUC_ENTRY_PREFILL };
     const muc_flatten_options all_passes = { 0 };
-    muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
 
-    MUC_TRY(muc_uthinker_match(ctx, &build->arena, graph, &build->model));
-    MUC_TRY(retile_weights(ctx, &build->arena, machine, &build->model));
+    MUC_TRY(
+        muc_uthinker_split_rows(ctx, &build->arena, whole, machine, options->split, &build->model));
     MUC_TRY(
         muc_uthinker_lay_out(ctx, &build->arena, &build->model, machine, options, &build->layout));
     for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
@@ -95,6 +161,107 @@ static muc_status compile(muc_context *ctx, const muc_graph *graph,
         entries[i] =
             (muc_uthinker_entry){ kinds[i], template->min_m, template->max_m, &build->flat[i] };
     }
+    return MUC_OK;
+}
+
+/* ---- the split with the shortest calls ---- */
+
+typedef struct choice {
+    const muc_uthinker_model *model;
+    const muc_uthinker_machine *machine; /* with times */
+    const muc_uthinker_options *options;
+    uint64_t best_ps; /* UINT64_MAX: none fits yet */
+    muc_uthinker_split split;
+} choice;
+
+/* picoseconds for a token that is read, in a call of as many as there may be, and one that is
+ * written, in the middle of the context */
+static muc_status time_tokens(muc_context *ctx, const choice *c, const mur_program *program,
+                              uint64_t *ps)
+{
+    uint32_t context = program->meta->context, rows = program->meta->rows;
+    uint32_t middle = context / 2 < context - rows ? context / 2 : context - rows;
+    muc_clock_sums read = { 0 }, write = { 0 };
+
+    MUC_TRY(muc_clock_call(ctx, program, c->machine, middle, rows, MUC_CLOCK_LIKELIEST, &read));
+    MUC_TRY(muc_clock_call(ctx, program, c->machine, middle, 1, MUC_CLOCK_LIKELIEST, &write));
+    *ps = read.ps / rows + write.ps;
+    return MUC_OK;
+}
+
+static muc_status time_split(muc_context *ctx, const choice *c, muc_uthinker_split split,
+                             muc_uthinker_build *build, uint64_t *ps)
+{
+    static const muc_uthinker_tokens none;
+    muc_uthinker_options options = *c->options;
+    muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
+    const muc_container *sections = &build->sections;
+    const muc_uthinker_layout *layout = &build->layout;
+    mur_program program = { .steps = UINT32_MAX, .entry_count = MUC_UTHINKER_ENTRIES };
+
+    options.split = split;
+    MUC_TRY(schedule(ctx, c->model, c->machine, &options, build, entries));
+    MUC_TRY(muc_uthinker_emit_code(ctx, &build->arena, &build->layout, entries, &none,
+                                   &build->sections));
+    program.meta = (const mur_meta *)(const void *)sections->section[MUR_SECTION_META].data;
+    program.entries = (const mur_entr *)(const void *)sections->section[MUR_SECTION_ENTR].data;
+    program.code = (const uint32_t *)(const void *)sections->section[MUR_SECTION_CODE].data;
+    program.tables = (const uint32_t *)(const void *)sections->section[MUR_SECTION_TABL].data;
+    program.region_bytes[MUR_WGTS] = layout->wgts_bytes;
+    program.region_bytes[MUR_PARM] = layout->parm_bytes;
+    program.region_bytes[MUR_KV] = layout->kv_bytes;
+    program.region_bytes[MUR_IO] = layout->io_bytes;
+    return time_tokens(ctx, c, &program, ps);
+}
+
+static muc_status try_split(muc_context *ctx, void *arg, muc_uthinker_split split)
+{
+    choice *c = arg;
+    muc_uthinker_build *build;
+    muc_status status;
+    uint64_t ps;
+
+    MUC_TRY(MUC_NEW_ARRAY(ctx, "uthinker", 1, &build));
+    status = time_split(ctx, c, split, build, &ps);
+    if (status == MUC_OK && ps < c->best_ps) {
+        c->best_ps = ps;
+        c->split = split;
+    }
+    muc_uthinker_build_free(build);
+    return forgive(ctx, status);
+}
+
+static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model,
+                               const muc_uthinker_machine *machine,
+                               const muc_uthinker_options *options, muc_uthinker_split *out)
+{
+    muc_uthinker_machine timed = *machine, usual;
+    choice c = { model, &timed, options, UINT64_MAX, { 1, false } };
+    muc_arena arena = { 0 };
+    muc_status status = muc_uthinker_find_machine(ctx, &arena, NULL, &usual);
+
+    if (status == MUC_OK && !timed.costs.has_time)
+        timed.costs = usual.costs;
+    muc_arena_free(&arena);
+    if (status == MUC_OK)
+        status = each_split(ctx, model, machine, try_split, &c);
+    *out = c.split;
+    return status;
+}
+
+static muc_status compile(muc_context *ctx, const muc_graph *graph,
+                          const muc_uthinker_machine *machine, const muc_uthinker_options *options,
+                          const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
+{
+    muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
+    muc_uthinker_options chosen = *options;
+    muc_uthinker_model whole;
+
+    MUC_TRY(muc_uthinker_match(ctx, &build->arena, graph, &whole));
+    MUC_TRY(retile_weights(ctx, &build->arena, machine, &whole));
+    if (chosen.split.ffn_parts == 0)
+        MUC_TRY(choose_split(ctx, &whole, machine, options, &chosen.split));
+    MUC_TRY(schedule(ctx, &whole, machine, &chosen, build, entries));
     MUC_TRY(muc_uthinker_emit(ctx, &build->arena, &build->model, &build->layout, entries, tokens,
                               &build->sections));
     return write_program(ctx, build);

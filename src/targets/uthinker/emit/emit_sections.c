@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "targets/uthinker/lower/split_rows.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
 typedef struct emitter {
@@ -147,8 +148,7 @@ static void join_sequences(const muc_uthinker_model *model, muc_matrix_kind kind
         for (uint32_t t = 0; t < tiles; t++)
             muc_store_u32(sequence + 4 * (size_t)tile++,
                           muc_load_u32(weight->sequence + 4 * (size_t)t) - own + at);
-        memcpy(sequence + at, weight->sequence + own, (size_t)weight->bytes - own);
-        at += (uint32_t)weight->bytes - own;
+        at += (uint32_t)muc_uthinker_copy_blocks(weight, tiles, sequence + at);
     }
     muc_store_u32(sequence + 4 * (size_t)tile, at);
 }
@@ -210,10 +210,10 @@ static muc_status emit_debug(const emitter *e, const muc_uthinker_entry *entries
     return MUC_OK;
 }
 
-muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
-                             const muc_uthinker_layout *layout,
-                             const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],
-                             const muc_uthinker_tokens *tokens, muc_container *out)
+muc_status muc_uthinker_emit_code(muc_context *ctx, muc_arena *arena,
+                                  const muc_uthinker_layout *layout,
+                                  const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],
+                                  const muc_uthinker_tokens *tokens, muc_container *out)
 {
     const emitter e = { ctx, arena, out };
 
@@ -221,7 +221,17 @@ muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthin
     MUC_TRY(emit_machine(&e, &layout->machine));
     MUC_TRY(emit_meta(&e, layout, tokens));
     MUC_TRY(emit_code(&e, entries));
-    MUC_TRY(emit_tables(&e, layout));
+    return emit_tables(&e, layout);
+}
+
+muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
+                             const muc_uthinker_layout *layout,
+                             const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],
+                             const muc_uthinker_tokens *tokens, muc_container *out)
+{
+    const emitter e = { ctx, arena, out };
+
+    MUC_TRY(muc_uthinker_emit_code(ctx, arena, layout, entries, tokens, out));
     MUC_TRY(emit_weights(&e, model, layout));
     MUC_TRY(emit_parameters(&e, model, layout));
     out->section[MUR_SECTION_TOKN].data = tokens->tokenizer;

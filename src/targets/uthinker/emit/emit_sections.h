@@ -21,6 +21,12 @@ typedef struct muc_uthinker_entry {
     const muc_flat *flat;
 } muc_uthinker_entry;
 
+/* The sections without weights and parameters, which say what a call does; in arena. */
+muc_status muc_uthinker_emit_code(muc_context *ctx, muc_arena *arena,
+                                  const muc_uthinker_layout *layout,
+                                  const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],
+                                  const muc_uthinker_tokens *tokens, muc_container *out);
+
 /* Fills all sections but GOLD; everything lives in arena. */
 muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
                              const muc_uthinker_layout *layout,

@@ -19,12 +19,13 @@ muc_matrix_shape muc_uthinker_matrix_shape(const muc_uthinker_model *model, muc_
     case MUC_MATRIX_HEAD:
         return (muc_matrix_shape){ d, model->vocabulary, model->tied ? 0 : 1 };
     case MUC_MATRIX_DOWN:
-        return (muc_matrix_shape){ model->ffn_width, d, layers };
+        return (muc_matrix_shape){ model->ffn_width / model->ffn_parts, d,
+                                   layers * model->ffn_parts };
     case MUC_MATRIX_GATE:
     case MUC_MATRIX_UP:
         return (muc_matrix_shape){ d, model->ffn_width, layers };
     case MUC_MATRIX_O:
-        return (muc_matrix_shape){ queries, d, layers };
+        return (muc_matrix_shape){ queries / model->o_parts, d, layers * model->o_parts };
     case MUC_MATRIX_Q:
         return (muc_matrix_shape){ d, queries, layers };
     case MUC_MATRIX_K:
@@ -190,15 +191,23 @@ static void add_chunk(muc_uthinker_layout *layout, muc_matrix_kind kind)
         layout->matrix[kind] = before;
 }
 
-/* The loads of a kv head, and of what follows them in a layer, are to be an even number each, so
- * that the next begin with the buffer that is free. */
+/* The loads of a kv head, with the one of a group, of a pass, and of what follows the heads in a
+ * layer are to be an even number each, so that the next begin with the buffer that is free. */
 static void even_chunks(muc_uthinker_layout *layout)
 {
     const muc_uthinker_matrix *matrix = layout->matrix;
+    uint32_t head = matrix[MUC_MATRIX_Q].chunks + matrix[MUC_MATRIX_V].chunks + 1;
+    uint32_t o = matrix[MUC_MATRIX_O].chunks, rest = 0;
 
-    if ((matrix[MUC_MATRIX_Q].chunks + matrix[MUC_MATRIX_V].chunks) % 2 == 0)
+    if (layout->o_parts > 1)
+        head += o;
+    else
+        rest = o;
+    if (head % 2 != 0)
         add_chunk(layout, MUC_MATRIX_Q);
-    if ((matrix[MUC_MATRIX_O].chunks + matrix[MUC_MATRIX_DOWN].chunks) % 2 != 0)
+    if (layout->ffn_parts > 1 && rest % 2 != 0)
+        add_chunk(layout, MUC_MATRIX_O);
+    if ((matrix[MUC_MATRIX_DOWN].chunks + (layout->ffn_parts > 1 ? 0 : rest)) % 2 != 0)
         add_chunk(layout, MUC_MATRIX_DOWN);
 }
 
@@ -210,7 +219,9 @@ static void measure_matrices(const muc_uthinker_model *model, muc_uthinker_layou
         bool by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
 
         layout->matrix[kind].k = shape.k;
-        layout->matrix[kind].streams = by_head ? model->kv_heads : 1;
+        layout->matrix[kind].streams = by_head        ? model->kv_heads
+                                       : is_ffn(kind) ? model->ffn_parts
+                                                      : 1;
         layout->matrix[kind].n = shape.n / layout->matrix[kind].streams;
         layout->matrix[kind].table = UINT32_MAX;
     }

@@ -78,7 +78,7 @@ static void lower_softmax(lowering *lo, muc_expr valid, muc_expr skip, muc_expr 
          FIELD(SMAX, group, num(lo, lo->y->group)),
          FIELD(SMAX, oaddr, num(lo, word(lo, MUC_PLACE_OA))), FIELD(SMAX, skip, skip),
          FIELD(SMAX, daddr, num(lo, lo->chip->address[MUC_PLACE_P])),
-         FIELD(SMAX, dst, num(lo, muc_uthinker_place_buffer(MUC_PLACE_P))),
+         FIELD(SMAX, dst, num(lo, muc_uthinker_place_buffer(lo->chip, MUC_PLACE_P))),
          FIELD(SMAX, terms, num(lo, terms->p)), FIELD(SMAX, first, first),
          FIELD(SMAX, k, num(lo, lo->y->head_width)), FIELD(SMAX, valid, valid),
          FIELD(SMAX, scale, num(lo, lo->y->scale)),
@@ -209,14 +209,17 @@ static void finish_values(lowering *lo, uint32_t half, muc_expr addr)
 static void divide(lowering *lo)
 {
     uint32_t hd = lo->y->head_width, group = lo->y->group;
+    bool apart = lo->y->o_parts > 1; /* a head's result lies by itself */
 
     lo->stage = "PV";
     EMIT(lo, DIV, NO_HALF, FIELD(DIV, saddr, num(lo, word(lo, MUC_PLACE_OA))),
          FIELD(DIV, rows, lo->mG), FIELD(DIV, taddr, num(lo, word(lo, MUC_PLACE_ML))),
          FIELD(DIV, group, num(lo, group)),
          FIELD(DIV, daddr,
-               add_num(lo, times(lo, lo->h, (uint64_t)group * hd), word(lo, MUC_PLACE_AT))),
-         FIELD(DIV, k, num(lo, hd)), FIELD(DIV, dpitch, num(lo, (uint64_t)lo->y->heads * hd)));
+               add_num(lo, times(lo, lo->h, apart ? 0 : (uint64_t)group * hd),
+                       word(lo, MUC_PLACE_AT))),
+         FIELD(DIV, k, num(lo, hd)),
+         FIELD(DIV, dpitch, num(lo, (uint64_t)(apart ? group : lo->y->heads) * hd)));
 }
 
 /* ---- groups ---- */

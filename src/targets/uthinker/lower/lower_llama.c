@@ -71,7 +71,7 @@ static void load_first_kv(lowering *lo, uint32_t buffer)
 static void lower_q(lowering *lo)
 {
     const chunk_stream q = { "q_pair", lo->y->matrix[MUC_MATRIX_Q].chunks, load_q,
-                             q_body,   { load_first_kv, false },           false };
+                             q_body,   { load_first_kv, ANY_BUFFER },      false };
     uint32_t hd = lo->y->head_width;
 
     muc_schedule_stream(lo, &q);
@@ -87,7 +87,7 @@ static void lower_kv(lowering *lo)
                               load_kv,
                               kv_body,
                               { lo->y->options.recompute ? NULL : muc_schedule_load_first_group,
-                                false },
+                                ANY_BUFFER },
                               false };
 
     muc_schedule_stream(lo, &kv);
@@ -112,7 +112,7 @@ static void add_to_residual(lowering *lo, muc_matrix_kind kind, const left_opera
 
 static void o_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
-    uint32_t k = lo->y->heads * lo->y->head_width;
+    uint32_t k = lo->y->matrix[MUC_MATRIX_O].k;
     left_operand a = muc_schedule_rows_of(lo, MUC_PLACE_A, lo->m, k, lo->y->options.terms.o);
 
     lo->stage = "O";
@@ -139,17 +139,6 @@ static void load_first_gate(lowering *lo, uint32_t buffer)
     load_gate(lo, numbered_const(lo, 0), buffer);
 }
 
-static void lower_o(lowering *lo)
-{
-    const chunk_stream o = { "o_pair", lo->y->matrix[MUC_MATRIX_O].chunks, load_o,
-                             o_body,   { load_first_gate, false },         false };
-    uint32_t k = lo->y->heads * lo->y->head_width;
-
-    lo->stage = "O";
-    muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o);
-    muc_schedule_stream(lo, &o);
-}
-
 static void gate_or_up(lowering *lo, muc_matrix_kind kind, uint32_t buffer, bool last,
                        muc_uthinker_place to)
 {
@@ -169,10 +158,11 @@ static void glu(lowering *lo, numbered chunk, uint32_t cols)
     lo->stage = "UP+GATE";
     EMIT(lo, GLU, NO_HALF, FIELD(GLU, saddr, num(lo, word(lo, MUC_PLACE_GA))),
          FIELD(GLU, rows, lo->m), FIELD(GLU, uaddr, num(lo, word(lo, MUC_PLACE_UP))),
-         FIELD(GLU, dst, num(lo, muc_uthinker_place_buffer(MUC_PLACE_H))),
+         FIELD(GLU, dst, num(lo, muc_uthinker_place_buffer(lo->chip, MUC_PLACE_H))),
          FIELD(GLU, terms, num(lo, terms)),
          FIELD(GLU, daddr, scaled(lo, chunk, chunk_bytes, num(lo, lo->chip->address[MUC_PLACE_H]))),
-         FIELD(GLU, k, num(lo, cols)), FIELD(GLU, dpitch, num(lo, slots(lo->y->ffn_width, terms))));
+         FIELD(GLU, k, num(lo, cols)),
+         FIELD(GLU, dpitch, num(lo, slots(lo->y->matrix[MUC_MATRIX_DOWN].k, terms))));
 }
 
 static void load_up(lowering *lo, numbered chunk, uint32_t buffer)
@@ -207,7 +197,7 @@ static void gate_up_body(lowering *lo, numbered chunk, uint32_t a)
 static void lower_gate_up(lowering *lo)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_GATE];
-    const next_stage next = { load_first_down, false };
+    const next_stage next = { load_first_down, ANY_BUFFER };
     uint32_t a = lo->buffer, b = 1 - a, before = matrix->chunks - 1;
     const numbered last = numbered_const(lo, before);
     muc_expr c;
@@ -230,8 +220,8 @@ static void lower_gate_up(lowering *lo)
 
 static void down_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
-    left_operand h =
-        muc_schedule_rows_of(lo, MUC_PLACE_H, lo->m, lo->y->ffn_width, lo->y->options.terms.h);
+    left_operand h = muc_schedule_rows_of(lo, MUC_PLACE_H, lo->m, lo->y->matrix[MUC_MATRIX_DOWN].k,
+                                          lo->y->options.terms.h);
 
     lo->stage = "DN";
     add_to_residual(lo, MUC_MATRIX_DOWN, &h, chunk, last, buffer);
@@ -323,19 +313,34 @@ static void load_next_q(lowering *lo, uint32_t buffer)
     lo->stream = stream;
 }
 
-/* after a kv head comes the next one, or O */
+static void load_first_o(lowering *lo, uint32_t buffer)
+{
+    load_o(lo, numbered_const(lo, 0), buffer);
+}
+
+/* One load or the other, as long as `number` is below the last of `count` or at it. */
+static void load_one_of(lowering *lo, const char *const names[2], muc_expr number, uint32_t count,
+                        next_load *more, next_load *end, uint32_t buffer)
+{
+    muc_expr last = num(lo, count - 1);
+
+    if (muc_schedule_begin_for(lo, names[0], muc_expr_lt(lo->pool, number, last), NULL)) {
+        more(lo, buffer);
+        muc_ir_end_for(&lo->ir);
+    }
+    if (muc_schedule_begin_for(lo, names[1], muc_expr_eq(lo->pool, number, last), NULL)) {
+        end(lo, buffer);
+        muc_ir_end_for(&lo->ir);
+    }
+}
+
+/* after a kv head comes the next one, or what follows the heads */
 static void load_after_head(lowering *lo, uint32_t buffer)
 {
-    muc_expr last = num(lo, lo->y->kv_heads - 1);
+    static const char *const names[] = { "more_heads", "last_head" };
 
-    if (muc_schedule_begin_for(lo, "more_heads", muc_expr_lt(lo->pool, lo->h, last), NULL)) {
-        load_next_q(lo, buffer);
-        muc_ir_end_for(&lo->ir);
-    }
-    if (muc_schedule_begin_for(lo, "last_head", muc_expr_eq(lo->pool, lo->h, last), NULL)) {
-        load_o(lo, numbered_const(lo, 0), buffer);
-        muc_ir_end_for(&lo->ir);
-    }
+    load_one_of(lo, names, lo->h, lo->y->kv_heads, load_next_q,
+                lo->y->o_parts > 1 ? load_first_gate : load_first_o, buffer);
 }
 
 /* after a layer the next one, if there is one */
@@ -350,9 +355,46 @@ static void load_after_layer(lowering *lo, uint32_t buffer)
     }
 }
 
+/* the first chunk of gate of the next pass; the MIN changes nothing: there is one */
+static void load_next_gate(lowering *lo, uint32_t buffer)
+{
+    muc_expr pass = lo->pass;
+
+    lo->pass =
+        at_most(lo, add_num(lo, pass, 1), num(lo, (uint64_t)lo->y->layers * lo->y->ffn_parts - 1));
+    load_first_gate(lo, buffer);
+    lo->pass = pass;
+}
+
+static void load_after_pass(lowering *lo, uint32_t buffer)
+{
+    static const char *const names[] = { "more_passes", "last_pass" };
+
+    load_one_of(lo, names, lo->f, lo->y->ffn_parts, load_next_gate, load_after_layer, buffer);
+}
+
+/* all of O, or its rows for the kv head at hand */
+static void lower_o(lowering *lo)
+{
+    bool by_head = lo->y->o_parts > 1, in_passes = lo->y->ffn_parts > 1;
+    const chunk_stream o = { "o_pair",
+                             lo->y->matrix[MUC_MATRIX_O].chunks,
+                             load_o,
+                             o_body,
+                             { by_head ? load_after_head : load_first_gate,
+                               by_head || in_passes ? 0 : ANY_BUFFER },
+                             false };
+    uint32_t k = lo->y->matrix[MUC_MATRIX_O].k;
+
+    lo->stage = "O";
+    muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o);
+    muc_schedule_stream(lo, &o);
+}
+
 static void lower_head_of_attention(lowering *lo)
 {
-    const next_stage next = { load_after_head, true };
+    bool by_head = lo->y->o_parts > 1;
+    const next_stage next = { by_head ? load_first_o : load_after_head, by_head ? ANY_BUFFER : 0 };
 
     lo->stream = add(lo, times(lo, lo->l, lo->y->kv_heads), lo->h);
     lower_q(lo);
@@ -362,34 +404,55 @@ static void lower_head_of_attention(lowering *lo)
         muc_lower_recomputed_attention(lo, &next);
     else
         muc_lower_attention(lo, &next);
+    if (by_head)
+        lower_o(lo);
+}
+
+/* passes, each over as many columns of gate and up and rows of down; loops begin with W0 */
+static void lower_ffn(lowering *lo)
+{
+    uint32_t parts = lo->y->ffn_parts;
+    const chunk_stream down = { "down_pair",
+                                lo->y->matrix[MUC_MATRIX_DOWN].chunks,
+                                load_down,
+                                down_body,
+                                { load_after_pass, 0 },
+                                false };
+
+    lo->f = num(lo, 0);
+    if (!muc_schedule_begin_for(lo, "pass", num(lo, parts), &lo->f))
+        return;
+    lo->pass = add(lo, times(lo, lo->l, parts), lo->f);
+    lower_gate_up(lo);
+    muc_schedule_stream(lo, &down);
+    muc_ir_end_for(&lo->ir);
 }
 
 static void lower_layer(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
-    const chunk_stream down = { "down_pair", y->matrix[MUC_MATRIX_DOWN].chunks, load_down,
-                                down_body,   { load_after_layer, true },        false };
 
+    lo->pass = times(lo, lo->l, y->ffn_parts);
     lower_attention_norm(lo);
     load_gain(lo, y->gain_ffn, lo->l);
     if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lower_head_of_attention(lo);
         muc_ir_end_for(&lo->ir);
     }
-    lower_o(lo);
+    if (y->o_parts == 1)
+        lower_o(lo);
     lo->stage = "NORM";
     muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
     /* the final gain lies behind those of the layers */
     load_gain(lo, y->gain_attention, add_num(lo, lo->l, 1));
-    lower_gate_up(lo);
-    muc_schedule_stream(lo, &down);
+    lower_ffn(lo);
 }
 
 static void lower_head(lowering *lo)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[head_kind(lo)];
-    const chunk_stream head = { "head_pair", matrix->chunks,  load_head,
-                                head_body,   { NULL, false }, true };
+    const chunk_stream head = { "head_pair", matrix->chunks,       load_head,
+                                head_body,   { NULL, ANY_BUFFER }, true };
     uint32_t before = matrix->chunks - 1;
     muc_expr last = times(lo, less(lo, lo->m, num(lo, 1)), lo->y->width);
 
@@ -450,7 +513,7 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     MUC_TRY(muc_expr_pool_new(ctx, arena, &out->pool));
     lo.pool = out->pool;
     MUC_TRY(declare(&lo, kind));
-    lo.l = lo.h = lo.stream = num(&lo, 0);
+    lo.l = lo.h = lo.stream = lo.pass = num(&lo, 0);
     load_q(&lo, numbered_const(&lo, 0), lo.buffer);
     lower_embedding(&lo);
     load_gain(&lo, layout->gain_attention, num(&lo, 0));

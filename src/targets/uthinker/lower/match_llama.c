@@ -214,6 +214,7 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
     out->width = dim(m, input_of(m, m->embed, 1), 1);
     out->ffn_width = dim(m, input_of(m, layer->gate, 1), 0);
     out->context = dim(m, input_of(m, layer->q_rope, 1), 0);
+    out->ffn_parts = out->o_parts = 1;
     out->tied = m->head->inputs[1] == m->embed->inputs[1];
     out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
     out->scale = (float)muc_node_real(layer->attention, MUC_KEY_SCALE);
@@ -248,8 +249,8 @@ static muc_status take_weight(const matching *m, const muc_node *node, muc_matri
     if (m->shapes) {
         uint64_t columns = shape.n * muc_bd_least_column_bytes(shape.k);
 
-        *out = (muc_uthinker_weight){ tensor->name, NULL,
-                                      muc_bd_index_bytes(shape.n, shape.k) + columns };
+        *out = (muc_uthinker_weight){ .name = tensor->name,
+                                      .bytes = muc_bd_index_bytes(shape.n, shape.k) + columns };
         return MUC_OK;
     }
     if (!off)
@@ -264,7 +265,9 @@ static muc_status take_weight(const matching *m, const muc_node *node, muc_matri
         if (muc_load_u32(off + 4 * i) > muc_load_u32(off + 4 * i + 4))
             return muc_fail(m->ctx, MUC_MALFORMED, tensor->name, 4 * i,
                             "the offset of tile %llu falls", (unsigned long long)i + 1);
-    *out = (muc_uthinker_weight){ tensor->name, off, tensor->sequence_bytes };
+    *out = (muc_uthinker_weight){ .name = tensor->name,
+                                  .sequence = off,
+                                  .bytes = tensor->sequence_bytes };
     return MUC_OK;
 }
 

@@ -31,27 +31,31 @@ typedef enum muc_matrix_kind {
 const char *muc_matrix_name(muc_matrix_kind kind);
 
 /* A matrix as a BlockDialect sequence (docs/SPEC-blockdialect.md section 5), borrowed; or, where
- * shapes alone are known, NULL and the fewest bytes of one without blocks of zeros. */
+ * shapes alone are known, NULL and the fewest bytes of one without blocks of zeros. Of some rows of
+ * a matrix (split_rows.h) only the index lies at `sequence`, and the blocks in the whole. */
 typedef struct muc_uthinker_weight {
     const char *name;
     const uint8_t *sequence;
     uint64_t bytes;
+    const uint8_t *whole;         /* the sequence that has the blocks; NULL: this one */
+    uint32_t first, down, stride; /* tiles of a column: above this part, in it, in the whole */
 } muc_uthinker_weight;
 
 typedef struct muc_uthinker_model {
     const char *source; /* what messages are about: the graph's name, borrowed */
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
-    uint32_t context; /* positions that RoPE tables and caches have rows for */
-    bool tied;        /* the head is the embedding; it has no weights of its own */
+    uint32_t context;            /* positions that RoPE tables and caches have rows for */
+    uint32_t ffn_parts, o_parts; /* of rows that down and o come in: 1, or see split_rows.h */
+    bool tied;                   /* the head is the embedding; it has no weights of its own */
     float epsilon, scale;
-    /* [layers], or [1] for EMBEDDING and HEAD; k rows and n columns by kind */
+    /* [layers * parts], or [1] for EMBEDDING and HEAD; k rows and n columns by kind */
     muc_uthinker_weight *weights[MUC_MATRIX_COUNT];
     const float *gain_attention, *gain_ffn; /* [layers][width] */
     const float *gain_final;                /* [width] */
     const float *rope;                      /* [context][head_width]: cosines, then sines */
 } muc_uthinker_model;
 
-/* Rows and columns of one layer's matrix of a kind, and how many of them there are. */
+/* Rows and columns of one layer's matrix, or part of it, of a kind, and how many there are. */
 typedef struct muc_matrix_shape {
     uint32_t k, n, count;
 } muc_matrix_shape;

@@ -76,7 +76,7 @@ void muc_schedule_load_place(lowering *lo, muc_uthinker_place place, enum mur_re
                              muc_expr off, muc_expr len)
 {
     EMIT(lo, LD, NO_HALF, FIELD(LD, addr, num(lo, lo->chip->address[place])),
-         FIELD(LD, buf, num(lo, muc_uthinker_place_buffer(place))),
+         FIELD(LD, buf, num(lo, muc_uthinker_place_buffer(lo->chip, place))),
          FIELD(LD, region, num(lo, region)), FIELD(LD, off, off), FIELD(LD, len, len));
 }
 
@@ -84,7 +84,7 @@ void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr a
                               enum mur_region region, muc_expr off, muc_expr len)
 {
     EMIT(lo, ST, NO_HALF, FIELD(ST, addr, addr),
-         FIELD(ST, buf, num(lo, muc_uthinker_place_buffer(place))),
+         FIELD(ST, buf, num(lo, muc_uthinker_place_buffer(lo->chip, place))),
          FIELD(ST, region, num(lo, region)), FIELD(ST, off, off), FIELD(ST, len, len));
 }
 
@@ -95,7 +95,7 @@ void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand
 
     EMIT(lo, MM, right->half | shared, FIELD(MM, saddr, left->addr), FIELD(MM, rows, left->rows),
          FIELD(MM, waddr, right->addr), FIELD(MM, cols, right->cols), FIELD(MM, wlen, right->wlen),
-         FIELD(MM, src, num(lo, muc_uthinker_place_buffer(left->place))),
+         FIELD(MM, src, num(lo, muc_uthinker_place_buffer(lo->chip, left->place))),
          FIELD(MM, wsrc, half_buffer(lo, right->half)), FIELD(MM, acc, num(lo, acc)),
          FIELD(MM, terms, num(lo, left->terms)), FIELD(MM, daddr, daddr),
          FIELD(MM, spitch, num(lo, left->pitch)), FIELD(MM, dpitch, dpitch), FIELD(MM, k, left->k));
@@ -118,7 +118,7 @@ void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker
 
     EMIT(lo, NORM, NO_HALF | READS_SHARED, FIELD(NORM, saddr, saddr), FIELD(NORM, rows, rows),
          FIELD(NORM, gaddr, num(lo, word(lo, MUC_PLACE_GN))),
-         FIELD(NORM, dst, num(lo, muc_uthinker_place_buffer(to))),
+         FIELD(NORM, dst, num(lo, muc_uthinker_place_buffer(lo->chip, to))),
          FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->chip->address[to])),
          FIELD(NORM, k, num(lo, d)), FIELD(NORM, spitch, num(lo, d)),
          FIELD(NORM, epsilon, num(lo, lo->y->epsilon)));
@@ -139,7 +139,7 @@ void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, ui
 {
     EMIT(lo, QUANT, NO_HALF, FIELD(QUANT, saddr, num(lo, word(lo, from))), FIELD(QUANT, rows, rows),
          FIELD(QUANT, daddr, num(lo, lo->chip->address[to])),
-         FIELD(QUANT, dst, num(lo, muc_uthinker_place_buffer(to))),
+         FIELD(QUANT, dst, num(lo, muc_uthinker_place_buffer(lo->chip, to))),
          FIELD(QUANT, terms, num(lo, terms)), FIELD(QUANT, k, num(lo, k)),
          FIELD(QUANT, spitch, num(lo, spitch)), FIELD(QUANT, dpitch, num(lo, slots(k, terms))));
 }

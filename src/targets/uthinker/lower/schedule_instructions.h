@@ -26,7 +26,9 @@ typedef struct lowering {
     muc_expr in;     /* pos % 64: where in its chunk that token is */
     muc_expr mG;     /* rows of queries: m G */
     muc_expr l, h;   /* layer, kv head */
+    muc_expr f;      /* pass of the feed-forward part */
     muc_expr stream; /* l KV + h */
+    muc_expr pass;   /* the feed-forward part's: l ffn_parts + its number in the layer */
     uint32_t buffer; /* 0 or 1: the W buffer with the first chunk of the stage at hand */
 } lowering;
 

@@ -1,16 +1,31 @@
 /* schedule_stream.c - the loads and products of a matrix in chunks, by turns in W0 and W1. */
 #include "targets/uthinker/lower/schedule_stream.h"
 
+/* the number of the stream at hand among those of its kind */
+static muc_expr stream_of(lowering *lo, muc_matrix_kind kind)
+{
+    switch (kind) {
+    case MUC_MATRIX_EMBEDDING: /* one matrix, whatever the layers */
+    case MUC_MATRIX_HEAD:
+        return num(lo, 0);
+    case MUC_MATRIX_Q:
+    case MUC_MATRIX_K:
+    case MUC_MATRIX_V:
+        return lo->stream;
+    case MUC_MATRIX_GATE:
+    case MUC_MATRIX_UP:
+    case MUC_MATRIX_DOWN:
+        return lo->pass;
+    case MUC_MATRIX_O:
+    case MUC_MATRIX_COUNT:
+        break;
+    }
+    return lo->y->o_parts > 1 ? lo->stream : lo->l;
+}
+
 static muc_expr chunk_index(lowering *lo, muc_matrix_kind kind, numbered chunk)
 {
-    const muc_uthinker_matrix *matrix = &lo->y->matrix[kind];
-    bool by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
-    muc_expr stream = by_head ? lo->stream : lo->l;
-
-    /* the embedding and the head have one matrix, whatever the layers */
-    if (kind == MUC_MATRIX_EMBEDDING || kind == MUC_MATRIX_HEAD)
-        return scaled(lo, chunk, 1, num(lo, 0));
-    return scaled(lo, chunk, 1, times(lo, stream, matrix->chunks));
+    return scaled(lo, chunk, 1, times(lo, stream_of(lo, kind), lo->y->matrix[kind].chunks));
 }
 
 void muc_schedule_load_chunk(lowering *lo, muc_matrix_kind kind, numbered chunk, uint32_t half)
@@ -45,7 +60,7 @@ void muc_schedule_mm_columns(lowering *lo, const left_operand *left, const right
 
 bool muc_schedule_begin_last(lowering *lo, const next_stage *next, uint32_t buffer)
 {
-    bool free = !next->restart || buffer == 1;
+    bool free = next->begins == ANY_BUFFER || next->begins != buffer;
 
     if (next->load && free)
         next->load(lo, 1 - buffer);
@@ -55,8 +70,8 @@ bool muc_schedule_begin_last(lowering *lo, const next_stage *next, uint32_t buff
 void muc_schedule_end_last(lowering *lo, const next_stage *next, uint32_t buffer, bool begun)
 {
     if (next->load && !begun)
-        next->load(lo, 0);
-    lo->buffer = begun ? 1 - buffer : 0;
+        next->load(lo, buffer);
+    lo->buffer = begun ? 1 - buffer : buffer;
 }
 
 static void run_last(lowering *lo, const chunk_stream *s, uint32_t buffer)

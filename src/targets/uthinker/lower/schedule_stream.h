@@ -11,10 +11,12 @@ typedef void chunk_body(lowering *lo, numbered chunk, bool last, uint32_t buffer
 /* The first load of what follows a stage, to a W buffer. */
 typedef void next_load(lowering *lo, uint32_t buffer);
 
-/* What follows a stage; NULL: nothing is loaded before its end. restart: it begins with W0. */
+enum { ANY_BUFFER = 2 };
+
+/* What follows a stage; NULL: nothing is loaded before its end. */
 typedef struct next_stage {
     next_load *load;
-    bool restart;
+    uint32_t begins; /* the W buffer that it has to begin with, or ANY_BUFFER */
 } next_stage;
 
 /* Chunks before a stage's last ones that are written out one by one rather than as a For: their
@@ -34,7 +36,7 @@ typedef struct chunk_stream {
 void muc_schedule_stream(lowering *lo, const chunk_stream *stream);
 
 /* Around a stage's last use of a buffer: begin issues the next stage's load to the other one, or
- * end does if that one must begin with W0. */
+ * end does if that one must begin with this. */
 bool muc_schedule_begin_last(lowering *lo, const next_stage *next, uint32_t buffer);
 void muc_schedule_end_last(lowering *lo, const next_stage *next, uint32_t buffer, bool begun);
 

@@ -31,9 +31,21 @@ const char *muc_uthinker_buffer_name(enum mur_buffer buffer)
     return buffer_names[buffer];
 }
 
-enum mur_buffer muc_uthinker_place_buffer(muc_uthinker_place place)
+enum mur_buffer muc_uthinker_place_buffer(const muc_uthinker_chip *chip, muc_uthinker_place place)
 {
+    if (chip->exchanged && place == MUC_PLACE_N)
+        return places[MUC_PLACE_H].buffer;
+    if (chip->exchanged && place == MUC_PLACE_H)
+        return places[MUC_PLACE_N].buffer;
     return places[place].buffer;
+}
+
+/* the last step that reads a place */
+static uint32_t last_step(const muc_uthinker_layout *layout, uint32_t place)
+{
+    bool later = place == MUC_PLACE_X || place == MUC_PLACE_OA;
+
+    return later && layout->o_parts > 1 ? MUC_STEP_O : places[place].last;
 }
 
 uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms)
@@ -81,9 +93,10 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
                                    muc_uthinker_slots_bytes(layout->width, terms->x))
                          : 0;
     case MUC_PLACE_A:
-        return product(rows, muc_uthinker_slots_bytes(all_heads, terms->o));
+        return product(rows, muc_uthinker_slots_bytes(all_heads / layout->o_parts, terms->o));
     case MUC_PLACE_H:
-        return product(rows, muc_uthinker_slots_bytes(layout->ffn_width, terms->h));
+        return product(rows,
+                       muc_uthinker_slots_bytes(layout->ffn_width / layout->ffn_parts, terms->h));
     case MUC_PLACE_Q:
         return product(queries, muc_uthinker_slots_bytes(layout->head_width, terms->q));
     case MUC_PLACE_P:
@@ -111,7 +124,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_KC:
         return recompute ? product(layout->machine.tokens, 4 * hd) : 0;
     case MUC_PLACE_AT:
-        return product(rows, product(4, all_heads));
+        return layout->o_parts > 1 ? 0 : product(rows, product(4, all_heads));
     case MUC_PLACE_GA:
     case MUC_PLACE_UP:
         return product(rows, 4 * (uint64_t)layout->matrix[MUC_MATRIX_GATE].chunk);
@@ -161,18 +174,20 @@ static muc_status plan_places(muc_context *ctx, const muc_uthinker_layout *layou
     plan->alignment = SLOT_ALIGNMENT;
     plan->count = 0;
     for (uint32_t i = 0; i < MUC_PLACE_COUNT; i++) {
-        if (places[i].buffer != buffer || !is_among(i, which))
+        if (muc_uthinker_place_buffer(chip, (muc_uthinker_place)i) != buffer || !is_among(i, which))
             continue;
         ids[plan->count] = i;
         plan->buffers[plan->count++] =
             (muc_plan_buffer){ .name = places[i].name,
                                .bytes = place_bytes(layout, chip, (muc_uthinker_place)i),
                                .first = places[i].first,
-                               .last = places[i].last };
+                               .last = last_step(layout, i) };
     }
     MUC_TRY(muc_plan_place(ctx, plan));
     for (size_t i = 0; i < plan->count && plan->peak <= plan->capacity; i++)
         chip->address[ids[i]] = (uint32_t)(base + plan->buffers[i].address);
+    if (layout->o_parts > 1)
+        chip->address[MUC_PLACE_AT] = chip->address[MUC_PLACE_OA];
     return MUC_OK;
 }
 
@@ -539,6 +554,8 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .ffn_width = model->ffn_width,
         .vocabulary = model->vocabulary,
         .tied = model->tied,
+        .ffn_parts = model->ffn_parts,
+        .o_parts = model->o_parts,
         .group = model->heads / model->kv_heads,
         .slabs = (model->head_width + machine->tile_k - 1) / machine->tile_k,
         .epsilon = muc_f32_bits(model->epsilon),

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "mur.h"
-#include "targets/uthinker/lower/match_llama.h"
+#include "targets/uthinker/lower/split_rows.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
 /* Where activations are quantized: SPEC.md section 8's letters. */
@@ -31,9 +31,10 @@ typedef struct muc_uthinker_terms {
 
 typedef struct muc_uthinker_options {
     muc_uthinker_terms terms;
-    bool recompute;   /* attention computes K anew for every chunk: no K cache */
-    uint32_t context; /* most positions; 0: as many as the model was made for */
-    uint32_t rows;    /* most tokens in one call; 0: as many as fit the machine */
+    bool recompute;           /* attention computes K anew for every chunk: no K cache */
+    uint32_t context;         /* most positions; 0: as many as the model was made for */
+    uint32_t rows;            /* most tokens in one call; 0: as many as fit the machine */
+    muc_uthinker_split split; /* ffn_parts 0: what the clock finds best */
 } muc_uthinker_options;
 
 /* Steps of a pass through the model, in order: what lifetimes are made of. */
@@ -54,10 +55,10 @@ typedef enum muc_uthinker_step {
 
 /* name, buffer, first and last step, meaning with its shape: slots in I0 and I1, binary32 in GB */
 #define MUC_UTHINKER_PLACES(ROW) \
-    ROW(X, I0, NORM, ATTENTION, "[rows][d], normalised") \
+    ROW(X, I0, NORM, ATTENTION, "[rows][d], normalised; to O if it goes by head") \
     ROW(XC, I0, ATTENTION, ATTENTION, "[tokens][d], a chunk of X (recompute only)") \
-    ROW(A, I0, O, O, "[rows][H hd], attention's result") \
-    ROW(H, I0, FFN, DOWN, "[rows][F]") \
+    ROW(A, I0, O, O, "[rows][H hd], or [rows][G hd], attention's result") \
+    ROW(H, I0, FFN, DOWN, "[rows][F / passes]") \
     ROW(Q, I1, Q, ATTENTION, "[rows G][hd]") \
     ROW(P, I1, ATTENTION, ATTENTION, "[rows G][tokens], probabilities") \
     ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
@@ -70,10 +71,10 @@ typedef enum muc_uthinker_step {
         "[tokens + rows][hd] ([tokens][hd] if rows is 1), values of unfinished chunks") \
     ROW(SC, GB, ATTENTION, ATTENTION, "[rows G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
-    ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]") \
+    ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]; to O if it goes by head") \
     ROW(TC, GB, ATTENTION, ATTENTION, "[tokens][hd], RoPE rows of a chunk (recompute only)") \
     ROW(KC, GB, ATTENTION, ATTENTION, "[tokens][hd], keys of a chunk (recompute only)") \
-    ROW(AT, GB, Q, O, "[rows][H hd], attention's result") \
+    ROW(AT, GB, Q, O, "[rows][H hd], attention's result; where OA is, if O goes by head") \
     ROW(GA, GB, FFN, FFN, "[rows][columns of a gate chunk]") \
     ROW(UP, GB, FFN, FFN, "[rows][columns of a gate chunk]") \
     ROW(LG, GB, HEAD, HEAD, "[columns of a head chunk]")
@@ -92,6 +93,7 @@ typedef struct muc_uthinker_chip {
     uint32_t steps;      /* of attention whose keys and values are loaded together, 1 or more */
     uint32_t key_rows;   /* tokens that the half with their keys has room for */
     bool apart;          /* GN, VT and LG have GB's upper bank for themselves */
+    bool exchanged;      /* N lies in I0 and H in I1 */
     uint32_t address[MUC_PLACE_COUNT]; /* bytes in the place's buffer */
 } muc_uthinker_chip;
 
@@ -99,13 +101,13 @@ typedef struct muc_uthinker_chip {
 typedef struct muc_uthinker_matrix {
     uint32_t offset, bytes; /* of the sequence in WGTS */
     uint32_t tiles;         /* of all layers */
-    uint32_t k, n;          /* rows, and columns of what a stream covers: for q, k, v one kv head */
-    uint32_t streams;       /* of one layer: KV for q, k, v, else 1 */
+    uint32_t k, n;          /* rows, of a part; columns of what a stream covers */
+    uint32_t streams;       /* that a matrix has: a kv head's for q, k, v, a pass's for gate, up */
     uint32_t chunk, chunks; /* columns of a chunk; chunks of a stream, the last with the rest */
     uint32_t most, most_last; /* bytes of the longest chunk: of those before a last one, of last */
     uint32_t table;           /* number of its table; the untied embedding has none: UINT32_MAX */
-    uint32_t table_count;     /* layers * streams * chunks + 1 */
-    const uint32_t *table_data; /* offsets in WGTS in order of layer, stream, chunk, and the end */
+    uint32_t table_count;     /* layers * parts * streams * chunks + 1 */
+    const uint32_t *table_data; /* offsets in WGTS: layer, part or stream, chunk; and the end */
 } muc_uthinker_matrix;
 
 typedef struct muc_uthinker_layout {
@@ -114,10 +116,11 @@ typedef struct muc_uthinker_layout {
     muc_uthinker_options options; /* with context and rows resolved, never 0 */
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
     bool tied;
-    uint32_t group;          /* heads / kv_heads */
-    uint32_t slabs;          /* of tile_k elements in a head, the last may have fewer */
-    uint32_t epsilon, scale; /* binary32 bits: of all norms; 1 / sqrt(head_width) */
-    uint32_t padded_context; /* context rounded up to whole steps of tokens */
+    uint32_t ffn_parts, o_parts; /* the model's */
+    uint32_t group;              /* heads / kv_heads */
+    uint32_t slabs;              /* of tile_k elements in a head, the last may have fewer */
+    uint32_t epsilon, scale;     /* binary32 bits: of all norms; 1 / sqrt(head_width) */
+    uint32_t padded_context;     /* context rounded up to whole steps of tokens */
 
     muc_uthinker_chip decode, prefill;
     uint32_t used_bytes[MUR_BUFFERS];  /* peak of each buffer in either */
@@ -133,7 +136,7 @@ typedef struct muc_uthinker_layout {
 } muc_uthinker_layout;
 
 const char *muc_uthinker_buffer_name(enum mur_buffer buffer); /* "I0" */
-enum mur_buffer muc_uthinker_place_buffer(muc_uthinker_place place);
+enum mur_buffer muc_uthinker_place_buffer(const muc_uthinker_chip *chip, muc_uthinker_place place);
 /* B(k, terms) of SPEC.md section 3. */
 uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);
 /* Bytes of a row of keys in all slabs before slab s; all of it if s is the number of slabs. */

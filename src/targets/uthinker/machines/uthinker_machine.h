@@ -17,7 +17,7 @@ typedef struct muc_uthinker_machine {
     uint32_t tokens;                    /* of a step of attention: the T' tile of the paper */
     uint32_t rows;                      /* most tokens in one call, at most `tokens` */
     uint32_t flash_bytes, dram_bytes;   /* for the program, for KV and IO; 0: any */
-    muc_uthinker_costs costs;           /* no program depends on them */
+    muc_uthinker_costs costs;           /* of a program only its parts depend on them */
 } muc_uthinker_machine;
 
 /* The text of machines/uthinker.ini; its name is "uthinker.ini". */
