@@ -211,7 +211,7 @@ static uint32_t completed(void *arg, enum mur_engine engine)
 static void check_entry(const compiled *c, enum mur_entry_kind kind, uint32_t pos, uint32_t m)
 {
     static stream expected;
-    static const mur_hal board = { &expected, compare, compare, compare, completed };
+    static const mur_hal board = { &expected, compare, compare, compare, completed, NULL };
     mur_run_state run;
 
     expected.count = expected.at = 0;

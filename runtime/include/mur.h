@@ -27,13 +27,15 @@ enum { MUR_SLOT_POS, MUR_SLOT_M, MUR_SLOT_END, MUR_INPUTS };
  * during the call. dma and accel queue it and return MUR_OK, or MUR_YIELD when their queue is full
  * (nothing was queued), or MUR_E_FAULT. host executes it before returning. completed gives the
  * number of instructions that MUR_DMA or MUR_ACC has completed, modulo 2^32, from any start; the
- * engines are idle when a run begins. */
+ * engines are idle when a run begins. A driver that has these numbers in memory points `counts` at
+ * them, [MUR_CPU], and `completed` is not called; else it is NULL. */
 typedef struct mur_hal {
     void *arg;
     mur_status (*dma)(void *arg, const uint32_t *words);
     mur_status (*accel)(void *arg, const uint32_t *words);
     mur_status (*host)(void *arg, const uint32_t *words);
     uint32_t (*completed)(void *arg, enum mur_engine engine);
+    const volatile uint32_t *counts;
 } mur_hal;
 
 /* ---- the program file ---- */
@@ -221,6 +223,7 @@ typedef struct mur_run_token {
 
 /* A run in progress, under 512 bytes, not to be moved. Callers may read `done` and `at`. */
 typedef struct mur_run_state {
+    uint32_t slot[MUR_SLOTS]; /* first: a core then adds nothing to reach them */
     const mur_program *program;
     const mur_hal *hal;
     uint32_t at;   /* the next item's word in CODE */
@@ -229,7 +232,6 @@ typedef struct mur_run_state {
     uint32_t issued[MUR_CPU];            /* the count that `completed` reaches when all is done */
     uint32_t pending;                    /* bit t + 1: token t is not known to be complete */
     mur_run_token token[1 + MUR_TOKENS]; /* of token t at t + 1, as `sig` counts */
-    uint32_t slot[MUR_SLOTS];
     mur_run_loop loop[MUR_MAX_NESTING];
     mur_run_loop *free_loop; /* the loops before this one are running */
 } mur_run_state;

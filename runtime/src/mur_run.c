@@ -26,37 +26,46 @@ enum {
 enum { LEAST_WORDS = 4 }; /* of an instruction */
 enum { OPCODE_BITS = 8, SIG_SHIFT = 8, SIG_BITS = 5, WAIT_SHIFT = 16 };
 
-/* Has the engine completed `count` instructions? Counts wrap, and fewer than 2^31 instructions are
- * ever in flight. */
-static inline int reached(const mur_run_state *run, uint32_t engine, uint32_t count)
+static inline uint32_t completed(const mur_hal *hal, uint32_t engine)
 {
-    return (int32_t)(run->hal->completed(run->hal->arg, (enum mur_engine)engine) - count) >= 0;
+    return hal->counts ? hal->counts[engine] : hal->completed(hal->arg, (enum mur_engine)engine);
 }
 
-/* mask: bit t + 1 for token t, of tokens that are pending. Are they complete? */
-static inline int all_reached(const mur_run_state *run, uint32_t mask)
+/* Has the engine completed `count` instructions? Counts wrap, and fewer than 2^31 instructions are
+ * ever in flight. */
+static inline int reached(const mur_hal *hal, uint32_t engine, uint32_t count)
+{
+    return (int32_t)(completed(hal, engine) - count) >= 0;
+}
+
+/* Takes those tokens from pending, bit t + 1 for token t, that are in mask and complete, up to one
+ * that is not. Were they all? */
+static inline int all_reached(const mur_run_state *run, const mur_hal *hal, uint32_t mask,
+                              uint32_t *pending)
 {
     /* the number of the lowest bit set, from a de Bruijn sequence of 16 bits */
     static const uint8_t number[] = { 1, 2, 3, 6, 4, 10, 7, 12, 16, 5, 9, 11, 15, 8, 14, 13 };
 
-    for (; mask != 0; mask &= mask - 1) {
+    do {
         uint32_t bit = mask & (0 - mask);
         const mur_run_token *token = &run->token[number[bit * 0x04d78000 >> 28]];
 
-        if (!reached(run, token->engine, token->count))
+        if (!reached(hal, token->engine, token->count))
             return 0;
-    }
+        *pending ^= bit;
+        mask ^= bit;
+    } while (mask != 0);
     return 1;
 }
 
 static inline int leaves_region(const mur_program *program, const uint32_t *words)
 {
-    uint32_t region = FIELD(words, LD, region), bytes;
+    uint32_t region = FIELD(words, LD, region), off = words[WORD_LD_off], bytes;
 
     if (region >= MUR_REGIONS)
         return 1;
     bytes = program->region_bytes[region];
-    return FIELD(words, LD, off) > bytes || FIELD(words, LD, len) > bytes - FIELD(words, LD, off);
+    return off > bytes || words[WORD_LD_len] > bytes - off;
 }
 
 /* An instruction's words, which end at `at`, with the values of the patches at..end-1, in `out`. */
@@ -74,39 +83,16 @@ static inline void patch(const uint32_t *slot, const uint32_t *words, const uint
     } while (++at != end);
 }
 
-/* The engine's next instruction is issued, and signals token sig - 1 unless sig is 0. */
-static inline void signals(mur_run_state *run, uint32_t engine, uint32_t sig, uint32_t *pending)
+/* The engine's next instruction is issued, and signals token sig - 1 unless sig, which is returned,
+ * is 0. word0: read again, so that no register has to keep it while the board works */
+static inline uint32_t signals(mur_run_state *run, uint32_t engine, uint32_t word0)
 {
+    uint32_t sig = mur_bits(word0, SIG_SHIFT, SIG_BITS);
     mur_run_token *token = &run->token[sig];
 
     token->count = ++run->issued[engine];
     token->engine = engine;
-    *pending |= 1u << sig; /* bit 0 is in no mask */
-}
-
-/* opcodes ascend by engine: DMA, CPU, ACC */
-static inline mur_status submit(mur_run_state *run, uint32_t word0, const uint32_t *words,
-                                uint32_t *pending)
-{
-    uint32_t opcode = mur_bits(word0, 0, OPCODE_BITS), sig = mur_bits(word0, SIG_SHIFT, SIG_BITS);
-    mur_status status;
-
-    if (opcode >= OPCODE_MM) {
-        status = run->hal->accel(run->hal->arg, words);
-        if (status == MUR_OK)
-            signals(run, MUR_ACC, sig, pending);
-    } else if (opcode < OPCODE_EMBED) {
-        if (leaves_region(run->program, words))
-            return MUR_E_FAULT;
-        status = run->hal->dma(run->hal->arg, words);
-        if (status == MUR_OK)
-            signals(run, MUR_DMA, sig, pending);
-    } else {
-        status = run->hal->host(run->hal->arg, words);
-        if (status == MUR_OK)
-            *pending &= ~(1u << sig);
-    }
-    return status;
+    return sig;
 }
 
 static inline void evaluate(const mur_program *program, uint32_t *slot, const uint32_t *item)
@@ -122,10 +108,12 @@ static inline void evaluate(const mur_program *program, uint32_t *slot, const ui
         dst[1] = entry[1] - entry[0];
         return;
     }
-    if (!MUR_CODE_GET(item[0], EVAL, immediate))
+    if (item[0] >> MUR_SHIFT_EVAL_immediate == 0) /* the highest bit that may be set */
         b = slot[MUR_CODE_GET(item[0], EVAL, b)];
     if (op == MUR_OP_ADD)
         *dst = a + b;
+    else if (op == MUR_OP_MUL)
+        *dst = a * b;
     else if (op == MUR_OP_SEL)
         *dst = a != 0 ? b : slot[item[1]];
     else
@@ -137,7 +125,7 @@ static inline const uint32_t *enter(mur_run_state *run, const uint32_t *item)
 {
     mur_run_loop *loop = run->free_loop;
 
-    loop->count = MUR_CODE_GET(item[0], FOR, constant)
+    loop->count = item[0] >> MUR_SHIFT_FOR_constant != 0 /* the highest bit that may be set */
                       ? item[1]
                       : run->slot[MUR_CODE_GET(item[0], FOR, count)];
     loop->variable = MUR_CODE_GET(item[0], FOR, variable);
@@ -179,42 +167,59 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
     run->pending = 0;
     run->free_loop = run->loop;
     for (uint32_t i = 0; i < MUR_CPU; i++)
-        run->issued[i] = hal->completed(hal->arg, (enum mur_engine)i);
+        run->issued[i] = completed(hal, i);
     run->slot[MUR_SLOT_POS] = pos;
     run->slot[MUR_SLOT_M] = m;
     run->slot[MUR_SLOT_END] = pos + m;
     return MUR_OK;
 }
 
-/* Says of *item, an INST, what became of it; MUR_OK moves *item to the next. */
-static inline mur_status issue(mur_run_state *run, const uint32_t **item, uint32_t *pending)
+/* Says of *item, an INST, what became of it; MUR_OK moves *item to the next. Opcodes ascend by
+ * engine: DMA, CPU, ACC. */
+static inline mur_status issue(mur_run_state *run, const mur_hal *hal, const uint32_t **item,
+                               uint32_t *pending)
 {
-    uint32_t patched[MUR_MAX_WORDS], head = **item;
+    uint32_t patched[MUR_MAX_WORDS], head = **item, patches = MUR_CODE_GET(head, INST, patches);
     const uint32_t *words = *item + 1, *end = words + MUR_CODE_GET(head, INST, words);
-    uint32_t word0 = words[0], mask = word0 >> (WAIT_SHIFT - 1) & *pending;
+    uint32_t word0 = words[0], mask = word0 >> (WAIT_SHIFT - 1) & *pending, sig;
     mur_status status;
 
-    if (mask != 0) {
-        if (!all_reached(run, mask))
-            return MUR_YIELD;
-        *pending ^= mask;
-    }
-    if (MUR_CODE_GET(head, INST, patches) != 0) {
-        const uint32_t *at = end;
-
-        end += MUR_CODE_GET(head, INST, patches);
-        patch(run->slot, words, at, end, patched);
+    if (mask != 0 && !all_reached(run, hal, mask, pending))
+        return MUR_YIELD;
+    if (patches != 0) {
+        patch(run->slot, words, end, end + patches, patched);
         words = patched;
+        end += patches;
     }
-    status = submit(run, word0, words, pending);
-    if (status == MUR_OK)
+    if (mur_bits(word0, 0, OPCODE_BITS) >= OPCODE_MM) {
+        status = hal->accel(hal->arg, words);
+        if (status != MUR_OK)
+            return status;
+        sig = signals(run, MUR_ACC, (*item)[1]);
+    } else if (mur_bits(word0, 0, OPCODE_BITS) < OPCODE_EMBED) {
+        if (leaves_region(run->program, words))
+            return MUR_E_FAULT;
+        status = hal->dma(hal->arg, words);
+        if (status != MUR_OK)
+            return status;
+        sig = signals(run, MUR_DMA, (*item)[1]);
+    } else {
+        status = hal->host(hal->arg, words);
+        if (status != MUR_OK)
+            return status;
+        *pending &= ~(1u << mur_bits((*item)[1], SIG_SHIFT, SIG_BITS));
         *item = end;
-    return status;
+        return MUR_OK;
+    }
+    *pending |= 1u << sig; /* bit 0 is in no mask */
+    *item = end;
+    return MUR_OK;
 }
 
 mur_status mur_run_some(mur_run_state *run, uint32_t most)
 {
     const uint32_t *item = run->program->code + run->at;
+    const mur_hal *hal = run->hal;
     uint32_t left = most < run->fuel ? most : run->fuel, pending = run->pending;
     mur_status status = MUR_OK;
 
@@ -227,19 +232,19 @@ mur_status mur_run_some(mur_run_state *run, uint32_t most)
         uint32_t kind = mur_bits(item[0], 0, MUR_KIND_WIDTH);
 
         if (kind == MUR_INST) {
-            status = issue(run, &item, &pending);
+            status = issue(run, hal, &item, &pending);
             if (status != MUR_OK)
                 break;
         } else if (kind == MUR_EVAL) {
             evaluate(run->program, run->slot, item);
             item += MUR_WORDS_EVAL;
-        } else if (kind == MUR_NEXT) {
+        } else if ((kind & 1) == 0) { /* MUR_NEXT; bits need no constants in registers */
             item = next(run, item);
-        } else if (kind == MUR_FOR) {
+        } else if ((kind & 2) != 0) { /* MUR_FOR */
             item = enter(run, item);
         } else { /* MUR_END */
-            if (!reached(run, MUR_DMA, run->issued[MUR_DMA]) ||
-                !reached(run, MUR_ACC, run->issued[MUR_ACC])) {
+            if (!reached(hal, MUR_DMA, run->issued[MUR_DMA]) ||
+                !reached(hal, MUR_ACC, run->issued[MUR_ACC])) {
                 status = MUR_YIELD;
                 break;
             }

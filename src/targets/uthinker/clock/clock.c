@@ -253,7 +253,7 @@ static void execute_item(clock *c, uint32_t kind)
 
 static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m)
 {
-    const mur_hal board = { c, submit, submit, host, completed };
+    const mur_hal board = { c, submit, submit, host, completed, NULL };
     mur_run_state run;
     mur_status status = mur_start(&run, c->program, &board, entry, pos, m);
 
