@@ -277,8 +277,11 @@ static void attention_is_the_formula_however_tokens_are_grouped(void **state)
             mur_attention_q8 op = {
                 kv_heads * (1 + below(3)), kv_heads, 2 + 2 * below(12),
                 4 + 4 * below(10),         0.25f,    below(3) ? 0 : 1 + below(12),
-                below(3) ? 0 : 1.5f
+                below(3) ? 0 : 1.5f,       NULL
             };
+
+            if (op.cap > 0)
+                op.cap_scores = mur_cap_scores;
 
             check_attention(&all[s], &op, 1 + below(op.context));
         }
@@ -288,7 +291,7 @@ static void attention_is_the_formula_however_tokens_are_grouped(void **state)
 /* every instruction set appends to a cache that another text has left behind */
 static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
 {
-    const mur_attention_q8 op = { 2, 1, 4, 8, 0.5f, 0, 0 };
+    const mur_attention_q8 op = { 2, 1, 4, 8, 0.5f, 0, 0, NULL };
     float q[2][8], k[2][4], v[2][4], first[8], again[8], scales[2][8];
     uint32_t keys[8], values[8], scratch[32];
     (void)state;

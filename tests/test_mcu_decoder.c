@@ -66,8 +66,17 @@ static void check_tokens(mcu_batch *batch, size_t network, const int32_t *tokens
     free(memory);
 }
 
-/* sizes that are no multiples of 4, more than 512 columns, biases, norms of heads, grouped heads; a
- * GPT-2 */
+/* Whether the program takes along the source of caps, which is not small. */
+static bool has_caps(const muc_mcu_program *program)
+{
+    for (uint32_t i = 0; i < program->source_count; i++)
+        if (strcmp(program->sources[i], "kernels/ref/mur_cap_scores.c") == 0)
+            return true;
+    return false;
+}
+
+/* sizes that are no multiples of 4, more than 512 columns, biases, norms of heads, grouped heads,
+ * capped scores (the second network); a GPT-2 */
 static void random_decoders_compute_what_ref_computes(void **state)
 {
     static const random_shape shapes[] = {
@@ -86,6 +95,7 @@ static void random_decoders_compute_what_ref_computes(void **state)
             random_gpt2(batch.ctx, &shapes[i], &checkpoints[i]);
         else
             random_relative(batch.ctx, &shapes[i], i == 0, &checkpoints[i]);
+        checkpoints[i].config.attention_cap = i == 1 ? 0.5 : 0;
         for (size_t m = 0; m < MUC_COUNT(machines); m++)
             mcu_batch_add(&batch,
                           graph_of(batch.ctx, &checkpoints[i], shapes[i].context, 5, i % 2 == 0,
@@ -96,6 +106,7 @@ static void random_decoders_compute_what_ref_computes(void **state)
     for (size_t i = 0; i < batch.count; i++) {
         const random_shape *shape = &shapes[i / MUC_COUNT(machines)];
 
+        CHECK_EQ(has_caps(&batch.networks[i].build->program), i / MUC_COUNT(machines) == 1);
         for (uint32_t t = 0; t < shape->context; t++)
             tokens[t] = (int32_t)(mcu_random(&batch) % shape->vocabulary);
         check_tokens(&batch, i, tokens, shape->context, 5);

@@ -47,7 +47,9 @@ typedef struct mur_attention_q8 {
     uint32_t context;                /* positions of the caches, at most 65536; a multiple of 4 */
     float scale;                     /* of scores */
     uint32_t seen;                   /* positions that a query sees, its own the last; 0: all */
-    float cap;                       /* c: a score s becomes c * tanh(s / c); 0: it stays */
+    float cap;                       /* of scores, for cap_scores */
+    /* mur_cap_scores, or NULL: scores have no cap, and its code is not linked */
+    void (*cap_scores)(float cap, uint32_t count, float *scores);
 } mur_attention_q8;
 
 /* Bytes of an attention's keys, and of its values. What they, and their scales, hold before their
@@ -79,6 +81,9 @@ void mur_silu_f32(uint32_t count, const float *x, float *y);
 void mur_mul_f32(uint32_t count, const float *a, const float *b, float *y);
 void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);
 
+/* Each score s becomes cap * tanh(s / cap); the hyperbolic tangent is mur_real_tanh, cap > 0. */
+void mur_cap_scores(float cap, uint32_t count, float *scores);
+
 /* ---- on int8, for one instruction set each ---- */
 
 #define MUR_QUANTIZE(isa) \
@@ -104,7 +109,7 @@ void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);
     /* Appends rows tokens' keys and values at position pos, quantized by head, then for each row \
      * r and head h, over the positions t up to pos + r that it sees, with the query quantized \
      * (scale s): \
-     *     score[t] = ((float)sum * (s * scale)) * key_scales[t], capped by mur_real_tanh \
+     *     score[t] = ((float)sum * (s * scale)) * key_scales[t], capped by cap_scores \
      *     p[t] = exp(score[t] - max);  w[t] = p[t] * value_scales[t], both summed in order \
      *     u[t] = rne(w[t] * (32767 / sum of w)), 0 if that sum is below 2^-100 \
      *     out = (float)(sum of u[t] * value[t]) * (sum of w / (32767 * sum of p)) \

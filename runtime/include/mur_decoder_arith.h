@@ -60,12 +60,4 @@ static inline uint32_t mur_first_seen(uint32_t seen, uint32_t pos)
     return seen != 0 && seen <= pos ? pos + 1 - seen : 0;
 }
 
-/* Each of the scores s becomes cap * tanh(s / cap), unless cap is 0. */
-static inline void mur_cap_scores(float *scores, uint32_t length, float cap)
-{
-    if (cap > 0)
-        for (uint32_t t = 0; t < length; t++)
-            scores[t] = cap * mur_real_tanh(scores[t] / cap);
-}
-
 #endif

@@ -83,13 +83,14 @@ static float score(const mur_attention_q8 *op, const int16_t *keys, const float 
     return most;
 }
 
-/* Scores that a cap bounds, and those before the first that is seen, which are to weigh nothing;
- * returns the greatest of the others. */
-static float limit(float *weights, uint32_t hidden, uint32_t length, float cap)
+/* Caps scores, and makes those before the first that is seen weigh nothing; returns the greatest
+ * of the others. */
+static float limit(const mur_attention_q8 *op, uint32_t hidden, uint32_t length, float *weights)
 {
     float most = -FLT_MAX;
 
-    mur_cap_scores(weights, length, cap);
+    if (op->cap_scores)
+        op->cap_scores(op->cap, length, weights);
     for (uint32_t t = 0; t < hidden; t++)
         weights[t] = -FLT_MAX;
     for (uint32_t t = hidden; t < length; t++)
@@ -161,8 +162,8 @@ void mur_dsp_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, 
 
             most = score(op, (const int16_t *)keys + (at + begin) / 2 * op->width,
                          key_scales + at + begin, length, scale * op->scale, &s);
-            if (first != begin || op->cap > 0)
-                most = limit(s.weights, first - begin, length, op->cap);
+            if (first != begin || op->cap_scores)
+                most = limit(op, first - begin, length, s.weights);
             factor = soften(value_scales + at + begin, length, most, &s);
             mix(op, (const int16_t *)values + at / 2 * op->width + begin, length, factor, s.u, out);
         }

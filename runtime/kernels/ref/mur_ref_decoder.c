@@ -154,7 +154,8 @@ void mur_ref_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, 
 
             score(op, (const int8_t *)keys + at * op->width, key_scales + at, length,
                   scale * op->scale, &s);
-            mur_cap_scores(s.weights, length, op->cap);
+            if (op->cap_scores)
+                op->cap_scores(op->cap, length, s.weights);
             mix(op, (const int8_t *)values + at * op->width, length,
                 soften(value_scales + at, length, &s), &s, out);
         }

@@ -588,6 +588,7 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *q = muc_mcu_input(l, node, 0);
     mur_attention_q8 op = attention_of(l, node);
     uint64_t rows = muc_expr_get(l->graph->pool, q->dims[0])->hi;
+    static const char cap_scores[] = "mur_cap_scores";
     const char *kernel;
     muc_mcu_tile_layer layer;
     muc_mcu_tiling tiling;
@@ -596,6 +597,8 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_decoder_function(l, isa_of(l)->attention, "attention", &kernel));
     if (isa_of(l)->attention_helper)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, isa_of(l)->attention_helper));
+    if (op.cap > 0)
+        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, cap_scores));
     MUC_TRY(find_attention_tiles(l, node, &op, &layer, &tiling, &fits));
     MUC_TRY(muc_mcu_begin_either(l, node, kernel, "mur_tiles_attention", fits ? &layer : NULL,
                                  &tiling));
@@ -606,7 +609,7 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_print_real(&l->text, (double)op.scale, false);
     muc_text_add(&l->text, ", %" PRIu32 ", ", op.seen);
     muc_mcu_print_real(&l->text, (double)op.cap, false);
-    muc_text_add(&l->text, " };\n\n");
+    muc_text_add(&l->text, ", %s };\n\n", op.cap > 0 ? cap_scores : "NULL");
     MUC_TRY(muc_mcu_pass_text(l, "&%s_heads", l->step->name));
     if (fits)
         MUC_TRY(muc_mcu_pass_text(l, "%s", kernel));
