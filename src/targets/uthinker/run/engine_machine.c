@@ -5,6 +5,7 @@
 #include "targets/uthinker/run/engine_machine.h"
 #include "mur_lm.h"
 #include "targets/uthinker/run/open_program.h"
+#include "targets/uthinker/run/score_rows.h"
 #include "targets/uthinker/sim/fast_product.h"
 
 typedef struct machine_state {
@@ -15,6 +16,7 @@ typedef struct machine_state {
     mur_hal hal;
     mur_lm lm;
     float *rows; /* logits after each token of a feed */
+    muc_score score;
 } machine_state;
 
 static void facts(const muc_model *model, muc_engine_facts *out)
@@ -80,6 +82,8 @@ static muc_status open_machine(muc_engine *engine)
     MUC_TRY(MUC_NEW_ARRAY(engine->ctx, "simulator", 1, &state));
     engine->state = state;
     MUC_TRY(set_up(engine, state));
+    MUC_TRY(muc_score_open(engine->ctx, &state->score, muc_model_program(engine->model)->meta,
+                           &state->sim, &state->hal));
     return muc_new_array(engine->ctx, "simulator",
                          (size_t)MUC_ENGINE_MOST_TOKENS * engine->facts.vocabulary, sizeof(float),
                          (void **)&state->rows);
@@ -103,22 +107,40 @@ static muc_status feed_machine(muc_engine *engine, const uint32_t *tokens, uint3
                     state->sim.fault.reason ? state->sim.fault.reason : "refused the tokens");
 }
 
+static void seek(muc_engine *engine, uint32_t position)
+{
+    machine_state *state = engine->state;
+
+    mur_lm_reset(&state->lm);
+    state->lm.pos = position;
+}
+
 static muc_status feed(muc_engine *engine, const uint32_t *tokens, uint32_t count, bool all,
                        const float **logits)
 {
     machine_state *state = engine->state;
     size_t row = engine->facts.vocabulary;
+    muc_status status;
+    uint32_t start;
 
     if (!all) {
         *logits = mur_lm_logits(&state->lm);
         return feed_machine(engine, tokens, count);
     }
+    *logits = state->rows;
+    start = state->lm.pos;
+    muc_score_begin(&state->score, count, state->rows);
+    state->lm.hal = &state->score.hal;
+    status = feed_machine(engine, tokens, count);
+    state->lm.hal = &state->hal;
+    if (status != MUC_OK || !state->score.unlike)
+        return status;
     /* token by token gives the same bits, and the logits after each */
+    seek(engine, start);
     for (uint32_t i = 0; i < count; i++) {
         MUC_TRY(feed_machine(engine, tokens + i, 1));
         memcpy(state->rows + i * row, mur_lm_logits(&state->lm), row * sizeof(float));
     }
-    *logits = state->rows;
     return MUC_OK;
 }
 
@@ -135,6 +157,7 @@ static void close_machine(muc_engine *engine)
 
     if (!state)
         return;
+    muc_score_close(&state->score);
     free(state->rows);
     free(state->memory);
     muc_fast_product_close(state->product);
@@ -159,14 +182,6 @@ static bool memory(muc_engine *engine, size_t i, void **data, size_t *bytes)
     *data = state->kv;
     *bytes = muc_model_program(engine->model)->meta->kv_bytes;
     return i == 0;
-}
-
-static void seek(muc_engine *engine, uint32_t position)
-{
-    machine_state *state = engine->state;
-
-    mur_lm_reset(&state->lm);
-    state->lm.pos = position;
 }
 
 const muc_engine_kind muc_engine_machine = {

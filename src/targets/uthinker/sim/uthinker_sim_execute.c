@@ -461,7 +461,7 @@ static int multiply_rows(mur_sim *sim, mur_sim_product op)
     return 1;
 }
 
-static int multiply_all(mur_sim *sim, const mur_sim_product *op)
+int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op)
 {
     enum mur_sim_product_result result = MUR_SIM_PRODUCT_LEFT;
 
@@ -509,7 +509,7 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
     for (uint32_t row = 0; row < op.rows && get(w, MM_acc) == 0; row++)
         for (uint32_t column = 0; column < op.cols; column++)
             op.out[row * op.out_pitch + column] = 0.0f;
-    if (!multiply_all(sim, &op))
+    if (!mur_sim_multiply(sim, &op))
         return malformed_block;
     sim->macs += (uint64_t)op.rows * op.cols * op.k;
     return NULL;

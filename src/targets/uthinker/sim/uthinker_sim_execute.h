@@ -14,4 +14,7 @@ typedef struct mur_sim_instruction {
 /* by opcode */
 extern const mur_sim_instruction mur_sim_instructions[MUR_SIM_OPCODES];
 
+/* Adds the product to op->out, as MM does. Returns 0 if a block is malformed. */
+int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op);
+
 #endif
