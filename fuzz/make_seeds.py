@@ -9,8 +9,10 @@ import json
 import math
 import pathlib
 import struct
+import sys
 import zipfile
 import zlib
+from unittest import mock
 
 import onnx_seeds
 
@@ -106,6 +108,26 @@ def gguf_blocks():
         data += b"\0\x38" * 2 + bytes(range(size - 4))
         data += b"\0" * (-len(data) % 32)
     return out + b"\0" * (-len(out) % 32) + data
+
+
+def gguf_families():
+    """Architectures with windows, angles and fused tensors of their own, of vocabulary 3."""
+    sys.path.append(str(pathlib.Path(__file__).parent.parent / "tests/oracle"))
+    import families
+    import gguf_families
+    small = {"hidden_size": 4, "intermediate_size": 2, "num_hidden_layers": 2, "num_attention_heads": 2,
+             "num_key_value_heads": 1, "head_dim": 4, "max_position_embeddings": 4, "sliding_window": 2}
+    more = {"rope_factors_short.weight": [1.0, 2.0], "rope_factors_long.weight": [2.0, 3.0]}
+    for name, changes, tensors in (
+            ("gemma3", {"attention.sliding_window_pattern": [True, False]}, {}), ("olmo2", {}, {}),
+            ("phi3", {"rope.scaling.type": "longrope", "rope.scaling.original_context_length": 2}, more),
+            ("llama-yarn", {"rope.scaling.yarn_log_multiplier": 0.5}, {}), ("gpt-neox", {}, {})):
+        with mock.patch("families.VOCAB", 3):
+            c = {**families.FAMILIES[name], **small}
+            if name == "gpt-neox":
+                c = {key: v for key, v in c.items() if key not in families.NO_KV} | {
+                    "hidden_size": 8, "sliding_window": None, "rotary_pct": 0.5}
+            gguf_families.write(CORPUS / "gguf" / name, c, families.random_weights(c), changes=changes, more=tensors)
 
 
 def safetensors(tensors, metadata=None):
@@ -514,6 +536,7 @@ def main():
     llama2c()
     put("gguf", "model", gguf(3, True))
     put("gguf", "model_version_2", gguf(2, False))
+    gguf_families()
     put("gguf", "blocks", gguf_blocks())
     put("safetensors", "empty", safetensors({}))
     put("safetensors", "floats", safetensors({

@@ -38,10 +38,11 @@ typedef enum muc_family {
 } muc_family;
 
 typedef enum muc_rope_kind {
-    MUC_ROPE_PLAIN,  /* frequency i of head_dim/2: theta^(-2i/head_dim) */
-    MUC_ROPE_LLAMA3, /* low frequencies divided by factor, a ramp between */
-    MUC_ROPE_LINEAR, /* every frequency divided by factor */
-    MUC_ROPE_YARN,   /* those of few turns divided, a ramp, and cos and sin times magnitude */
+    MUC_ROPE_PLAIN,   /* frequency i of head_dim/2: theta^(-2i/head_dim) */
+    MUC_ROPE_LLAMA3,  /* low frequencies divided by factor, a ramp between */
+    MUC_ROPE_LINEAR,  /* every frequency divided by factor */
+    MUC_ROPE_YARN,    /* those of few turns divided, a ramp, and cos and sin times magnitude */
+    MUC_ROPE_FACTORS, /* each divided by a factor of its own, cos and sin times magnitude */
 } muc_rope_kind;
 
 /* How a layer is made; what is 0 is Llama's way. */
@@ -88,8 +89,11 @@ typedef struct muc_model_config {
     muc_rope_kind rope_kind;
     double rope_factor;                       /* of all kinds but MUC_ROPE_PLAIN */
     double rope_low_factor, rope_high_factor; /* of MUC_ROPE_LLAMA3 and _YARN: in turns */
-    double rope_magnitude;                    /* of MUC_ROPE_YARN */
-    bool rope_whole_turns;                    /* of MUC_ROPE_YARN: the ramp's ends are rounded */
+    double rope_magnitude;                    /* of MUC_ROPE_YARN and _FACTORS */
+    /* of MUC_ROPE_FACTORS, owned by the checkpoint: one for each pair; where the context is longer
+     * than the original, the second, if it is not NULL */
+    const float *rope_factors, *rope_long_factors;
+    bool rope_whole_turns; /* of MUC_ROPE_YARN: the ramp's ends are rounded */
     uint32_t rope_original_context;
     double rope_local_theta;           /* of MUC_ANGLES_LOCAL */
     uint32_t rotary_dim;               /* columns of a head that turn, its first; 0: all */

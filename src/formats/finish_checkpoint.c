@@ -154,7 +154,7 @@ const char *muc_config_particular(const muc_model_config *config)
         { "windows, or layers that do not turn heads alike", config->layer_views != NULL },
         { "RoPE of a part of a head", config->rotary_dim && config->rotary_dim < config->head_dim },
         { "RoPE scaling other than Llama 3's",
-          config->rope_kind == MUC_ROPE_LINEAR || config->rope_kind == MUC_ROPE_YARN },
+          config->rope_kind != MUC_ROPE_PLAIN && config->rope_kind != MUC_ROPE_LLAMA3 },
         { "norms of all heads together", config->whole_norm },
         { "norms inside attention and FFN", config->inner_norms },
         { "norms of what layers add", config->output_norms || config->no_input_norms },
@@ -278,6 +278,20 @@ static muc_status check_sizes(muc_context *ctx, const muc_checkpoint *checkpoint
     return MUC_OK;
 }
 
+static muc_status check_factors(muc_context *ctx, const muc_checkpoint *checkpoint)
+{
+    const muc_model_config *config = &checkpoint->config;
+    const float *lists[] = { config->rope_factors, config->rope_long_factors };
+    uint32_t half = (config->rotary_dim ? config->rotary_dim : config->head_dim) / 2;
+
+    for (size_t i = 0; i < MUC_COUNT(lists); i++)
+        for (uint32_t k = 0; lists[i] && k < half; k++)
+            if (!(lists[i][k] >= 1e-6F && lists[i][k] <= 1e6F))
+                return FAIL(MUC_MALFORMED, "factor %u of RoPE is %g, expected 1e-6 to 1000000", k,
+                            (double)lists[i][k]);
+    return MUC_OK;
+}
+
 static muc_status check_rope(muc_context *ctx, const muc_checkpoint *checkpoint)
 {
     const muc_model_config *config = &checkpoint->config;
@@ -285,7 +299,9 @@ static muc_status check_rope(muc_context *ctx, const muc_checkpoint *checkpoint)
 
     if (config->rope_kind == MUC_ROPE_PLAIN)
         return MUC_OK;
-    if (!(config->rope_factor >= 1 && config->rope_factor <= 1e6))
+    if (config->rope_kind == MUC_ROPE_FACTORS)
+        MUC_TRY(check_factors(ctx, checkpoint));
+    else if (!(config->rope_factor >= 1 && config->rope_factor <= 1e6))
         return FAIL(MUC_MALFORMED, "RoPE scaling by a factor of %g, expected 1 to 1000000",
                     config->rope_factor);
     if (ramp &&
@@ -296,7 +312,7 @@ static muc_status check_rope(muc_context *ctx, const muc_checkpoint *checkpoint)
                     "expected an ascending one",
                     config->rope_low_factor, config->rope_high_factor,
                     config->rope_original_context);
-    if (config->rope_kind == MUC_ROPE_YARN &&
+    if ((config->rope_kind == MUC_ROPE_YARN || config->rope_kind == MUC_ROPE_FACTORS) &&
         !(config->rope_magnitude > 0 && config->rope_magnitude <= 1e3))
         return FAIL(MUC_MALFORMED,
                     "RoPE scaling with an attention factor of %g, expected 0 to 1000",

@@ -71,6 +71,11 @@ static muc_status fill_column(void *arg, size_t i)
     else if (config->rope_kind == MUC_ROPE_YARN) {
         frequency = scale_yarn(t, frequency, i);
         magnitude = config->rope_magnitude;
+    } else if (config->rope_kind == MUC_ROPE_FACTORS) {
+        bool is_long = t->context > config->rope_original_context && config->rope_long_factors;
+
+        frequency /= (is_long ? config->rope_long_factors : config->rope_factors)[i];
+        magnitude = config->rope_magnitude;
     }
     for (uint32_t position = 0; position < t->context; position++) {
         size_t at = (size_t)position * t->half + i;

@@ -1,158 +1,22 @@
 /* gguf.c - a GGUF file of the Llama family to a checkpoint. */
 #include "formats/gguf/gguf.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "base/choice.h"
 #include "formats/format.h"
+#include "formats/gguf/gguf_config.h"
 
-enum { KEY_BYTES = 128, LAYER_DIGITS = 5 };
-
-typedef struct architecture {
-    const char *name;
-    muc_family family;
-    bool interleaved, qkv_bias;
-} architecture;
-
-static const architecture architectures[] = {
-#define MUC_GGUF_ARCHITECTURE(name, family, interleaved, qkv_bias) \
-    { name, MUC_FAMILY_##family, interleaved, qkv_bias },
-#include "formats/gguf/gguf_types.def"
-#undef MUC_GGUF_ARCHITECTURE
-};
+enum { LAYER_DIGITS = 5 };
 
 typedef struct reader {
     muc_gguf gguf;
-    const architecture *kind;
     muc_checkpoint *checkpoint;
     muc_model_config *config;
 } reader;
 
-#define UNSUPPORTED(r, ...) \
-    muc_fail((r)->gguf.ctx, MUC_UNSUPPORTED, (r)->gguf.bytes.name, MUC_NO_OFFSET, __VA_ARGS__)
-
 bool muc_gguf_probe(const muc_source *source)
 {
     return source->bytes.size >= 4 && memcmp(source->bytes.data, "GGUF", 4) == 0;
-}
-
-static muc_status find_architecture(reader *r)
-{
-    muc_choice choice;
-    const char *name;
-
-    MUC_TRY(muc_gguf_string_or_null(&r->gguf, "general.architecture", &name));
-    for (size_t i = 0; name && i < MUC_COUNT(architectures); i++)
-        if (strcmp(architectures[i].name, name) == 0)
-            r->kind = &architectures[i];
-    if (!name)
-        return muc_fail(r->gguf.ctx, MUC_MALFORMED, r->gguf.bytes.name, MUC_NO_OFFSET,
-                        "'general.architecture' is missing");
-    if (!r->kind) {
-        muc_choice_begin(&choice, name, strlen(name));
-        for (size_t i = 0; i < MUC_COUNT(architectures); i++)
-            muc_choice_add(&choice, architectures[i].name);
-        return muc_choice_refuse(r->gguf.ctx, &choice, MUC_UNSUPPORTED, r->gguf.bytes.name,
-                                 "known architecture");
-    }
-    muc_config_set_family(r->config, r->kind->family);
-    r->config->architecture = r->kind->name;
-    r->config->rope_interleaved = r->kind->interleaved;
-    return MUC_OK;
-}
-
-/* "llama.block_count" of "block_count" */
-static const char *key_of(const reader *r, const char *suffix, char key[KEY_BYTES])
-{
-    snprintf(key, KEY_BYTES, "%s.%s", r->kind->name, suffix);
-    return key;
-}
-
-static muc_status read_u32_or(const reader *r, const char *suffix, uint32_t fallback, uint32_t *out)
-{
-    char key[KEY_BYTES];
-
-    return muc_gguf_u32_or(&r->gguf, key_of(r, suffix, key), fallback, out);
-}
-
-static const muc_tensor_view *find_tensor(const reader *r, const char *name)
-{
-    for (size_t i = 0; i < r->gguf.tensor_count; i++)
-        if (strcmp(r->gguf.tensors[i].name, name) == 0)
-            return &r->gguf.tensors[i];
-    return NULL;
-}
-
-/* A size that the file does not tell stays 0, which muc_checkpoint_finish refuses by name. */
-static muc_status read_sizes(const reader *r)
-{
-    muc_model_config *config = r->config;
-    const muc_tensor_view *embedding = find_tensor(r, "token_embd.weight");
-    uint32_t head_dim, value_dim, rotary;
-
-    if (embedding)
-        config->vocabulary = (uint32_t)embedding->dims[0];
-    MUC_TRY(read_u32_or(r, "vocab_size", config->vocabulary, &config->vocabulary));
-    MUC_TRY(read_u32_or(r, "embedding_length", 0, &config->dim));
-    MUC_TRY(read_u32_or(r, "feed_forward_length", 0, &config->ffn_dim));
-    MUC_TRY(read_u32_or(r, "block_count", 0, &config->layers));
-    MUC_TRY(read_u32_or(r, "context_length", 0, &config->context));
-    MUC_TRY(read_u32_or(r, "attention.head_count", 0, &config->heads));
-    MUC_TRY(read_u32_or(r, "attention.head_count_kv", config->heads, &config->kv_heads));
-    head_dim = config->heads ? config->dim / config->heads : 0;
-    MUC_TRY(read_u32_or(r, "attention.key_length", head_dim, &config->head_dim));
-    MUC_TRY(read_u32_or(r, "attention.value_length", config->head_dim, &value_dim));
-    rotary = config->head_dim;
-    if (config->position == MUC_POSITION_ROPE)
-        MUC_TRY(read_u32_or(r, "rope.dimension_count", config->head_dim, &rotary));
-    if (value_dim != config->head_dim || rotary != config->head_dim)
-        return UNSUPPORTED(r, "keys of %u, values of %u, RoPE over %u elements of a head",
-                           config->head_dim, value_dim, rotary);
-    return MUC_OK;
-}
-
-static muc_status read_numbers(const reader *r)
-{
-    char key[KEY_BYTES];
-    const char *scaling;
-    double factor;
-
-    MUC_TRY(muc_gguf_double_or(&r->gguf,
-                               key_of(r,
-                                      r->config->norm == MUC_NORM_LAYER
-                                          ? "attention.layer_norm_epsilon"
-                                          : "attention.layer_norm_rms_epsilon",
-                                      key),
-                               0, &r->config->norm_epsilon));
-    if (r->config->position != MUC_POSITION_ROPE)
-        return MUC_OK;
-    MUC_TRY(muc_gguf_double_or(&r->gguf, key_of(r, "rope.freq_base", key), 10000,
-                               &r->config->rope_theta));
-    MUC_TRY(muc_gguf_string_or_null(&r->gguf, key_of(r, "rope.scaling.type", key), &scaling));
-    if (scaling && strcmp(scaling, "none") != 0)
-        return UNSUPPORTED(r, "RoPE scaling of type '%s'", scaling);
-    MUC_TRY(muc_gguf_double_or(&r->gguf, key_of(r, "rope.scale_linear", key), 1, &factor));
-    if (factor < 1 || factor > 1)
-        return UNSUPPORTED(r, "linear RoPE scaling by %g", factor);
-    return MUC_OK;
-}
-
-static muc_status check_features(const reader *r)
-{
-    uint32_t experts, window;
-
-    MUC_TRY(read_u32_or(r, "expert_count", 0, &experts));
-    if (experts != 0)
-        return UNSUPPORTED(r, "a mixture of %u experts", experts);
-    MUC_TRY(read_u32_or(r, "attention.sliding_window", UINT32_MAX, &window));
-    if (window < r->config->context)
-        return UNSUPPORTED(r, "a sliding window of %u in a context of %u", window,
-                           r->config->context);
-    r->config->qkv_bias = r->kind->qkv_bias || find_tensor(r, "blk.0.attn_q.bias");
-    r->config->output_bias =
-        r->config->ffn_bias || find_tensor(r, "blk.0.attn_output.bias") != NULL;
-    return MUC_OK;
 }
 
 static muc_status read_tokenizer(const reader *r)
@@ -193,6 +57,29 @@ static bool split_name(const char *name, uint32_t *layer, const char **suffix)
     return true;
 }
 
+/* the gate's rows and then up's (Phi-3) */
+static bool has_joint_gate(const reader *r, const muc_tensor_view *stored)
+{
+    return r->config->ffn == MUC_FFN_GATED && stored->rank == 2 &&
+           stored->dims[0] == 2 * (uint64_t)r->config->ffn_dim;
+}
+
+static muc_status add_joint_gate(const reader *r, const muc_tensor_view *stored, uint32_t layer)
+{
+    static const unsigned parts[] = { MUC_LLAMA_GATE, MUC_LLAMA_UP };
+
+    for (size_t i = 0; i < MUC_COUNT(parts); i++) {
+        muc_tensor_view view = *stored;
+
+        view.dims[0] /= 2;
+        view.data += stored->bytes / 2 * i;
+        MUC_TRY(muc_tensor_measure(r->gguf.ctx, &view));
+        MUC_TRY(muc_llama_tensor_name(r->gguf.ctx, r->gguf.arena, parts[i], layer, &view.name));
+        MUC_TRY(muc_checkpoint_add(r->gguf.ctx, r->checkpoint, &view));
+    }
+    return MUC_OK;
+}
+
 static muc_status add_tensor(const reader *r, const muc_tensor_view *stored)
 {
     static const char prefix[] = "blk.", marker[] = "blk.%u";
@@ -202,6 +89,10 @@ static muc_status add_tensor(const reader *r, const muc_tensor_view *stored)
     bool inner = strncmp(name, prefix, sizeof(prefix) - 1) == 0 &&
                  split_name(name + sizeof(prefix) - 1, &layer, &suffix);
 
+    if (muc_gguf_is_rope(name))
+        return MUC_OK;
+    if (inner && strcmp(suffix, ".ffn_up.weight") == 0 && has_joint_gate(r, stored))
+        return add_joint_gate(r, stored, layer);
     if (inner && (strcmp(suffix, ".attn_qkv.weight") == 0 || strcmp(suffix, ".attn_qkv.bias") == 0))
         return muc_checkpoint_add_fused(r->gguf.ctx, r->checkpoint, &view, layer);
     for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
@@ -216,7 +107,7 @@ static muc_status add_tensor(const reader *r, const muc_tensor_view *stored)
         return muc_checkpoint_add(r->gguf.ctx, r->checkpoint, &view);
     }
     return muc_fail(r->gguf.ctx, MUC_UNSUPPORTED, view.file, view.offset,
-                    "tensor '%s' has no place in a %s", name, r->kind->name);
+                    "tensor '%s' has no place in a %s", name, r->config->architecture);
 }
 
 muc_status muc_gguf_read(muc_context *ctx, const muc_source *source, muc_checkpoint *checkpoint)
@@ -224,10 +115,7 @@ muc_status muc_gguf_read(muc_context *ctx, const muc_source *source, muc_checkpo
     reader r = { .checkpoint = checkpoint, .config = &checkpoint->config };
 
     MUC_TRY(muc_gguf_parse(ctx, source->bytes, &checkpoint->arena, &r.gguf));
-    MUC_TRY(find_architecture(&r));
-    MUC_TRY(read_sizes(&r));
-    MUC_TRY(read_numbers(&r));
-    MUC_TRY(check_features(&r));
+    MUC_TRY(muc_gguf_read_config(&r.gguf, checkpoint));
     MUC_TRY(read_tokenizer(&r));
     MUC_TRY(muc_checkpoint_check_config(ctx, checkpoint)); /* fused tensors are parted by it */
     for (size_t i = 0; i < r.gguf.tensor_count; i++)
