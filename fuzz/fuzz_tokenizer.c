@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!aligned)
         return 0;
     memcpy(aligned, data, size);
-    if (mur_tokenizer_open(&tokenizer, aligned, size, mur_split_unicode, mur_nfc) == MUR_OK)
+    if (mur_tokenizer_open(&tokenizer, aligned, size, mur_nfc) == MUR_OK)
         use(&tokenizer, data, size);
     free(aligned);
     fuzz_file((muc_bytes){ data, size, "fuzz" });

@@ -206,7 +206,7 @@ def tokenizer_llama2c():
         struct.pack("<fI", score, len(text)) + text.encode() for text, score in pieces)
 
 
-def tokenizer_json():
+def tokenizer_json(cuts=({"type": "ByteLevel", "add_prefix_space": False},), normalizer=None):
     """Byte-level: GPT-2's characters for the bytes, two merges, added tokens of both kinds."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [b for b in range(256) if b not in visible]
@@ -215,10 +215,24 @@ def tokenizer_json():
     return json.dumps({
         "added_tokens": [{"id": 258, "content": "<|endoftext|>", "special": True},
                          {"id": 259, "content": "  ", "special": False}],
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "normalizer": normalizer,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": cuts},
         "decoder": {"type": "ByteLevel"},
         "model": {"type": "BPE", "vocab": vocab, "merges": ["a b", ["\u0120", "ab"]]}},
         separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def tokenizer_cuts():
+    """Every kind of cut: by expressions with all that they may hold, by strings, by classes of characters."""
+    words = (r"(?i:'s|'LL)|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*\p{Ll}+|\p{N}{1,3}| ?[^\s\p{L}\x00-\x1f\u{3000}]++[\r\n]*+|"
+             r"(?:ab?c*?)(?=\S)|\s*[\r\n]+|\s+(?!\S)|.|\s+$")
+    return tokenizer_json([
+        {"type": "Digits", "individual_digits": True},
+        {"type": "Punctuation", "behavior": "Contiguous"},
+        {"type": "Split", "pattern": {"String": "\n"}, "behavior": "MergedWithPrevious"},
+        {"type": "Split", "pattern": {"Regex": words}, "behavior": "Isolated", "invert": False},
+        {"type": "Split", "pattern": {"Regex": r"\s+|\S+"}, "behavior": "Removed", "invert": True},
+        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}], {"type": "NFC"})
 
 
 def gpt2():
@@ -324,7 +338,8 @@ def tokenizer_two_files():
 
 
 def tokenizer_form():
-    """The compiled form, from its description in mur_tokenizer.h: the bytes, ab, and <s>."""
+    """The compiled form, from its descriptions in mur_tokenizer.h and mur_split.h: the bytes, ab, and <s>; text
+    is cut before spaces."""
     texts = [bytes([b]) for b in range(256)] + [b"ab", b"<s>"]
     pieces, start = b"", 0
     for i, text in enumerate(texts):
@@ -335,10 +350,13 @@ def tokenizer_form():
     merges = struct.pack("<II", ord("b") | (256 & 0xFFF) << 20, 256 >> 12)
     rest = struct.pack("<256I", *range(256)) + struct.pack("<I", 257)
     text = b"".join(texts) + b"\0" * (-start % 4)
-    size = 48 + len(pieces) + len(merges) + len(rest) + len(text)
-    gpt2, byte_alphabet, add_bos, none = 2, 1, 8, 0xFFFFFFFF
-    return struct.pack("<12I", 0x4B4F544D, 1, size, len(texts), 1, 0, 1, start, gpt2,
-                       byte_alphabet | add_bos, 257, none) + pieces + merges + rest + text
+    match, other, space = 0x8000, 0, 1  # after the start: any character; then none but others
+    split = struct.pack("<7I", 1, 3, 2, other, ord(" ") << 8 | space, (ord(" ") + 1) << 8 | other, 3)
+    split += struct.pack("<10H", 0, 0, 0, 2, 2, 0, 2, match, match, 0)
+    size = 52 + len(pieces) + len(merges) + len(rest) + len(split) + len(text)
+    byte_alphabet, add_bos, none = 1, 8, 0xFFFFFFFF
+    return struct.pack("<13I", 0x4B4F544D, 2, size, len(texts), 1, 0, 1, len(split) // 4, start,
+                       byte_alphabet | add_bos, 257, none, none) + pieces + merges + rest + split + text
 
 
 def flat_table(fields):
@@ -526,6 +544,7 @@ def main():
     put("tokenizer", "sentencepiece", tokenizer_sentencepiece())
     put("tokenizer", "llama2c", tokenizer_llama2c())
     put("tokenizer", "huggingface", tokenizer_json())
+    put("tokenizer", "cuts", tokenizer_cuts())
     put("tokenizer", "two_files", tokenizer_two_files())
     put("tokenizer", "form", tokenizer_form())
     put("hf", "gpt2", gpt2())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes runtime/src/gen/mur_unicode.h, the classes of characters that pre-tokenizers tell apart, and
+"""Writes src/text/gen/unicode_categories.h, the general category of every character, and
 runtime/src/gen/mur_nfc.h, what the normal form NFC needs.
 
 The committed files were made with Python's Unicode 14 tables; another Unicode version gives other
@@ -12,19 +12,12 @@ import pathlib
 import sys
 import unicodedata
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "runtime/src/gen"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 HANGUL = range(0xAC00, 0xAC00 + 11172)  # which are computed
 SKIPPED = 77  # what Meson takes for a skipped test
-OTHER, LETTER, NUMBER, SPACE = range(4)
-# the property White_Space, which is \\s in the regular expressions of the tokenizers
-WHITE_SPACE = [*range(0x9, 0xE), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029,
-               0x202F, 0x205F, 0x3000]
-
-
-def class_of(code):
-    if code in WHITE_SPACE:
-        return SPACE
-    return {"L": LETTER, "N": NUMBER}.get(unicodedata.category(chr(code))[0], OTHER)
+# in the order of UNICODE_CATEGORY_NAMES
+CATEGORIES = ("Cc Cf Cn Co Cs Ll Lm Lo Lt Lu Mc Me Mn Nd Nl No Pc Pd Pe Pf Pi Po Ps Sc Sk Sm So Zl Zp "
+              "Zs").split()
 
 
 def head(*lines):
@@ -47,10 +40,12 @@ def runs(value_of, bits):
     return entries
 
 
-def classes_file():
-    return head("First character << 2 | class of each run of characters of one class:",
-                "0 other, 1 letter (L*), 2 number (N*), 3 white space.") + \
-        array("uint32_t unicode_runs[]", runs(class_of, 2))
+def categories_file():
+    return head("First character << 5 | category of each run of characters of one category, which is an index of",
+                "UNICODE_CATEGORY_NAMES.") + \
+        [f'#define UNICODE_CATEGORY_NAMES "{" ".join(CATEGORIES)}"'] + \
+        array("uint32_t unicode_categories[]",
+              runs(lambda code: CATEGORIES.index(unicodedata.category(chr(code))), 5))
 
 
 def nfc_file():
@@ -75,19 +70,19 @@ def nfc_file():
 
 
 def main():
-    files = {"mur_unicode.h": classes_file(), "mur_nfc.h": nfc_file()}
+    files = {"src/text/gen/unicode_categories.h": categories_file(), "runtime/src/gen/mur_nfc.h": nfc_file()}
     if sys.argv[1:] != ["--check"]:
-        OUT.mkdir(exist_ok=True)
         for name, lines in files.items():
-            (OUT / name).write_text("\n".join(lines) + "\n")
+            (ROOT / name).parent.mkdir(exist_ok=True)
+            (ROOT / name).write_text("\n".join(lines) + "\n")
         return 0
     for name, lines in files.items():
-        committed = (OUT / name).read_text()
+        committed = (ROOT / name).read_text()
         if committed.splitlines()[0] != lines[0]:
             print(f"the tables are of another Unicode version than {unicodedata.unidata_version}")
             return SKIPPED
         if committed != "\n".join(lines) + "\n":
-            return f"{OUT / name} is not what this script writes"
+            return f"{ROOT / name} is not what this script writes"
     return 0
 
 

@@ -29,7 +29,7 @@ static int have_model(void **state)
     options.context = 80;
     fixture_stories(&f, &options);
     vocabulary = load(f.ctx, shared_data("llama/tok512.bin"));
-    CHECK_EQ(mur_tokenizer_open(&tokenizer, vocabulary.form, vocabulary.bytes, NULL, NULL), MUR_OK);
+    CHECK_EQ(mur_tokenizer_open(&tokenizer, vocabulary.form, vocabulary.bytes, NULL), MUR_OK);
     open_program();
     return 0;
 }

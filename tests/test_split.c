@@ -4,29 +4,57 @@
 #include <pcre2.h>
 #endif
 
-#include "base/base.h"
 #include "check.h"
-#include "mur_tokenizer.h"
+#include "mur_split.h"
+#include "text/pieces.h"
+#include "text/split_machine.h"
 
 enum { MAX_CUTS = 512 };
 
-/* Where each segment ends. */
-static size_t split_all(mur_pattern pattern, const char *text, size_t size, size_t *ends)
+static muc_context *ctx;
+
+typedef struct cutter {
+    muc_arena arena;
+    uint32_t *words;
+    mur_splitter splitter;
+} cutter;
+
+static cutter cutter_of(const muc_split_rule *rules, size_t count)
 {
+    cutter c = { .words = NULL };
+    size_t words;
+
+    CHECK_OK(ctx, muc_split_compile(ctx, "test", rules, count, &c.arena, &c.words, &words));
+    CHECK(mur_split_open(&c.splitter, c.words, words));
+    return c;
+}
+
+/* as GGUF names it */
+static cutter named(const char *name, muc_vocabulary *v)
+{
+    bool adds_bos;
+
+    *v = (muc_vocabulary){ .source = "test" };
+    CHECK(muc_vocabulary_set_gguf_rules(v, name, &adds_bos));
+    return cutter_of(v->rules, v->rule_count);
+}
+
+/* Where each segment ends. */
+static size_t split_all(const cutter *c, const char *text, size_t size, size_t *ends)
+{
+    mur_cuts cuts = { { 0 } };
     size_t count = 0;
 
-    for (size_t at = 0; at < size; count++) {
-        size_t step = mur_split_unicode(pattern, (const uint8_t *)text + at, size - at);
-
-        CHECK(step > 0 && step <= size - at && count < MAX_CUTS);
-        at += step;
-        ends[count] = at;
+    for (size_t at = 0; at < size; at = ends[count++]) {
+        CHECK(count < MAX_CUTS);
+        ends[count] = mur_split_next(&c->splitter, &cuts, (const uint8_t *)text, size, at);
+        CHECK(ends[count] > at && ends[count] <= size);
     }
     return count;
 }
 
 /* Segments of the text are given with bars between them. */
-static void check_split(mur_pattern pattern, const char *barred)
+static void check_cuts(const cutter *c, const char *barred)
 {
     char text[256], found[512];
     size_t ends[MAX_CUTS], size = 0, n = 0, start = 0;
@@ -35,7 +63,7 @@ static void check_split(mur_pattern pattern, const char *barred)
     for (const char *p = barred; *p; p++)
         if (*p != '|')
             text[size++] = *p;
-    count = split_all(pattern, text, size, ends);
+    count = split_all(c, text, size, ends);
     for (size_t i = 0; i < count; i++) {
         n += (size_t)sprintf(found + n, "%s%.*s", i ? "|" : "", (int)(ends[i] - start),
                              text + start);
@@ -44,49 +72,158 @@ static void check_split(mur_pattern pattern, const char *barred)
     assert_string_equal(found, barred);
 }
 
+static void check_split(const char *name, const char *barred)
+{
+    muc_vocabulary v;
+    cutter c = named(name, &v);
+
+    check_cuts(&c, barred);
+    muc_arena_free(&c.arena);
+}
+
 static void gpt2_splits_as_published(void **state)
 {
     (void)state;
-    check_split(MUR_PATTERN_GPT2, "Hello| world|!|  | This| is| 2024|,| isn|'t| it|?");
-    check_split(MUR_PATTERN_GPT2, "we|'ll| we|'|LL| they|'ve|\n|\n|tab|\t|x|  ");
-    check_split(MUR_PATTERN_GPT2, "naïve| Ünïcödé| 中文|,|½| ٣٤|a|1|b");
+    check_split("gpt-2", "Hello| world|!|  | This| is| 2024|,| isn|'t| it|?");
+    check_split("gpt-2", "we|'ll| we|'|LL| they|'ve|\n|\n|tab|\t|x|  ");
+    check_split("gpt-2", "naïve| Ünïcödé| 中文|,|½| ٣٤|a|1|b");
 }
 
 static void gpt2_with_digits_takes_numbers_one_by_one(void **state)
 {
     (void)state;
-    check_split(MUR_PATTERN_GPT2_DIGITS, "Hello| world|!| |1|2|3");
+    check_split("smollm", "Hello| world|!| |1|2|3");
     /* the spaces before a number are the end of a text of their own */
-    check_split(MUR_PATTERN_GPT2_DIGITS, "a|  |5|  | b");
+    check_split("smollm", "a|  |5|  | b");
 }
 
 static void llama3_splits_as_published(void **state)
 {
     (void)state;
-    check_split(MUR_PATTERN_LLAMA3, "Hello| world|!\n\n|We|'LL| have| |123|456|7| (|really|)\n");
-    check_split(MUR_PATTERN_LLAMA3, "x| \n| | y|\tz|!?| \n\n");
-    check_split(MUR_PATTERN_LLAMA3, "it|'ſ|t|/path|_under|_score");
+    check_split("llama-bpe", "Hello| world|!\n\n|We|'LL| have| |123|456|7| (|really|)\n");
+    check_split("llama-bpe", "x| \n| | y|\tz|!?| \n\n");
+    check_split("llama-bpe", "it|'ſ|t|/path|_under|_score");
 }
 
 static void qwen2_takes_numbers_one_by_one(void **state)
 {
     (void)state;
-    check_split(MUR_PATTERN_QWEN2, "in| |2|0|2|4|,| I|'M| here");
+    check_split("qwen2", "in| |2|0|2|4|,| I|'M| here");
+}
+
+static void a_capital_after_a_small_letter_ends_a_word_of_tekken(void **state)
+{
+    (void)state;
+    check_split("tekken", "Camel|Case| x|YZ| HTTPserver|/paths|'s|1|2");
+    check_split("gpt-4o", "it's|'LL| |123|4| don't|Worry've");
+}
+
+/* a stage cuts within the pieces of the one before, up to their ends */
+static void stages_cut_one_within_the_other(void **state)
+{
+    (void)state;
+    check_split("deepseek-llm", "a|  |\n| | b|,!| ;|中文|12| x|  ");
+    check_split("falcon", "a|,;|b| |123|45|$|x");
+    check_split("qwen35", "a\u0301b| e\u0301|1|2");
+}
+
+static void matches_join_their_neighbours(void **state)
+{
+    static const struct {
+        muc_split_rule rule;
+        const char *barred;
+    } rows[] = {
+        { { " ", true, MUC_SPLIT_ISOLATED }, "a| | |b| |c" },
+        { { " ", true, MUC_SPLIT_CONTIGUOUS }, "a|  |b| |c" },
+        { { " ", true, MUC_SPLIT_WITH_PREVIOUS }, "a | |b |c" },
+        { { " ", true, MUC_SPLIT_WITH_NEXT }, "a| | b| c" },
+        { { "\\s|\\S+", false, MUC_SPLIT_MATCHES_ONLY }, "a| | |b| |c" },
+        { { "b c", true, MUC_SPLIT_ISOLATED }, "a  |b c" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(rows); i++) {
+        cutter c = cutter_of(&rows[i].rule, 1);
+
+        check_cuts(&c, rows[i].barred);
+        muc_arena_free(&c.arena);
+    }
+}
+
+static void what_the_tables_cannot_say_is_refused_by_name(void **state)
+{
+    static const struct {
+        muc_split_rule rule;
+        const char *fragment;
+    } rows[] = {
+        { { "a*", false, 0 }, "matches no character at all" },
+        { { "(?<=a)b", false, 0 }, "a group of an unknown kind" },
+        { { "a(?=bc)", false, 0 }, "a look ahead at more than one character" },
+        { { "\\d{1,3}(?=(?:\\d{3})*\\b)", false, 0 }, "an escaped letter" },
+        { { "^a", false, 0 }, "an anchor" },
+        { { "(a)\\1", false, 0 }, "an escaped letter or digit" },
+        { { "\\p{Han}+", false, 0 }, "no general category" },
+        { { "[a[b]]", false, 0 }, "a set within a set" },
+        { { "[a", false, 0 }, "an end where a character is expected" },
+        { { "(a", false, 0 }, "a group that is not closed" },
+        { { "a)", false, 0 }, "closes no group" },
+        { { "(?i:\u00e9)", false, 0 }, "beyond ASCII" },
+        { { "\\s++\\sa", false, 0 }, "possessive" },
+        { { "((((a{99}){99}){99}){99})", false, 0 }, "too many repetitions" },
+        { { "(?:(?:){999}){999}a{2,1}", false, 0 }, "no quantifier" },
+        { { "(?:a|b)*a(?:a|b){12}", false, 0 }, "too many states" },
+        { { "ab", true, MUC_SPLIT_WITH_NEXT }, "more than one character where" },
+        { { "a", true, MUC_SPLIT_MATCHES_ONLY }, "removes text" },
+    };
+    muc_arena arena = { 0 };
+    uint32_t *words;
+    size_t count;
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(rows); i++)
+        CHECK_FAILS(ctx, MUC_UNSUPPORTED, rows[i].fragment,
+                    muc_split_compile(ctx, "test", &rows[i].rule, 1, &arena, &words, &count));
+    muc_arena_free(&arena);
+}
+
+/* each word of the tables changed in a few ways */
+static void damaged_tables_are_refused_or_stay_within_bounds(void **state)
+{
+    static const char text[] = "Hello 12\xc3\xa9 \n x";
+    muc_vocabulary v;
+    cutter c = named("smollm", &v);
+    size_t ends[MAX_CUTS], count = 0;
+
+    (void)state;
+    CHECK_OK(ctx,
+             muc_split_compile(ctx, "test", v.rules, v.rule_count, &c.arena, &c.words, &count));
+    for (size_t size = 1; size < count; size++)
+        CHECK(!mur_split_open(&c.splitter, c.words, size));
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t change = 1; change != 0; change <<= 3) {
+            c.words[i] ^= change;
+            if (mur_split_open(&c.splitter, c.words, count))
+                split_all(&c, text, sizeof(text) - 1, ends);
+            c.words[i] ^= change;
+        }
+    muc_arena_free(&c.arena);
 }
 
 static void bytes_that_are_no_utf8_are_cut_somewhere(void **state)
 {
+    muc_vocabulary v;
+    cutter c = named("tekken", &v);
     size_t ends[MAX_CUTS];
 
     (void)state;
-    for (int pattern = MUR_PATTERN_GPT2; pattern < MUR_PATTERN_COUNT; pattern++)
-        for (int a = 0; a < 256; a++)
-            for (int b = 0; b < 256; b++) {
-                const char text[3] = { (char)a, (char)b, (char)0xa0 };
+    for (int a = 0; a < 256; a++)
+        for (int b = 0; b < 256; b++) {
+            const char text[3] = { (char)a, (char)b, (char)0xa0 };
 
-                for (size_t size = 1; size <= 3; size++)
-                    split_all((mur_pattern)pattern, text, size, ends);
-            }
+            for (size_t size = 1; size <= 3; size++)
+                split_all(&c, text, size, ends);
+        }
+    muc_arena_free(&c.arena);
 }
 
 #ifdef HAVE_PCRE2
@@ -95,49 +232,36 @@ static pcre2_code *compile(const char *regex)
     int error;
     PCRE2_SIZE offset;
     pcre2_code *code = pcre2_compile((PCRE2_SPTR)regex, PCRE2_ZERO_TERMINATED,
-                                     PCRE2_UTF | PCRE2_UCP, &error, &offset, NULL);
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_ALT_BSUX | PCRE2_DOLLAR_ENDONLY,
+                                     &error, &offset, NULL);
 
     CHECK(code != NULL);
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     return code;
 }
 
-/* All matches in text[start..size-1] as if it stood alone; they leave nothing between them. */
-static size_t match_all(const pcre2_code *code, const char *text, size_t start, size_t size,
-                        size_t *ends)
+/* Cuts text[start..end-1] at the matches of codes[0] as if it stood alone, then each piece at those
+ * of the next. */
+static size_t cut(pcre2_code *const *codes, size_t stages, const char *text, size_t start,
+                  size_t end, size_t *ends)
 {
-    pcre2_match_data *data = pcre2_match_data_create_from_pattern(code, NULL);
+    pcre2_match_data *data;
     size_t count = 0;
 
-    for (size_t at = 0; at < size - start;) {
-        int found = pcre2_match(code, (PCRE2_SPTR)text + start, size - start, at, 0, data, NULL);
-        const PCRE2_SIZE *span = pcre2_get_ovector_pointer(data);
-
-        CHECK(found > 0 && span[0] == at && span[1] > at);
-        at = span[1];
-        ends[count++] = start + at;
+    if (stages == 0 || start == end) {
+        ends[0] = end;
+        return start < end;
     }
-    pcre2_match_data_free(data);
-    return count;
-}
-
-/* Single numbers stand alone; the expression cuts what lies between them. */
-static size_t match_between_numbers(const pcre2_code *code, const pcre2_code *number,
-                                    const char *text, size_t size, size_t *ends)
-{
-    pcre2_match_data *data = pcre2_match_data_create_from_pattern(number, NULL);
-    size_t count = 0, at = 0;
-
-    while (at < size) {
-        int found = pcre2_match(number, (PCRE2_SPTR)text, size, at, 0, data, NULL);
+    data = pcre2_match_data_create_from_pattern(codes[0], NULL);
+    for (size_t at = start; at < end;) {
+        int found =
+            pcre2_match(codes[0], (PCRE2_SPTR)text + start, end - start, at - start, 0, data, NULL);
         const PCRE2_SIZE *span = pcre2_get_ovector_pointer(data);
-        size_t stop = found > 0 ? span[0] : size;
+        size_t from = found > 0 ? start + span[0] : end, to = found > 0 ? start + span[1] : end;
 
-        if (stop > at)
-            count += match_all(code, text, at, stop, ends + count);
-        if (found > 0)
-            ends[count++] = span[1];
-        at = found > 0 ? span[1] : size;
+        count += cut(codes + 1, stages - 1, text, at, from, ends + count);
+        count += cut(codes + 1, stages - 1, text, from, to, ends + count);
+        at = to;
     }
     pcre2_match_data_free(data);
     return count;
@@ -180,42 +304,49 @@ static size_t random_text(char *text)
 
 static void random_texts_split_as_pcre2_splits_them(void **state)
 {
-    static const struct {
-        mur_pattern pattern;
-        const char *regex;
-        int digits;
-    } rows[] = {
-#define MUC_REGEX(pattern, regex) { MUR_PATTERN_##pattern, regex, 0 },
-#define MUC_GGUF_PRE(pattern, name, whole, bos)
+    static const char *const names[] = {
+#define MUC_GGUF_PRE(name, whole, bos, patterns) name,
 #include "text/split_patterns.def"
-#undef MUC_REGEX
 #undef MUC_GGUF_PRE
-        { MUR_PATTERN_GPT2_DIGITS,
-          "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", 1 },
     };
-    pcre2_code *number = compile("\\p{N}");
 
     (void)state;
-    for (size_t row = 0; row < MUC_COUNT(rows); row++) {
-        pcre2_code *code = compile(rows[row].regex);
+    for (size_t row = 0; row < MUC_COUNT(names); row++) {
+        pcre2_code *codes[MUR_SPLIT_STAGES];
+        muc_vocabulary v;
+        cutter c = named(names[row], &v);
 
-        for (int i = 0; i < 60000; i++) {
+        for (size_t i = 0; i < v.rule_count; i++)
+            codes[i] = compile(v.rules[i].pattern);
+        for (int i = 0; i < 10000; i++) {
             char text[256];
             size_t ours[MAX_CUTS], theirs[MAX_CUTS], size = random_text(text);
-            size_t count = split_all(rows[row].pattern, text, size, ours);
-            size_t expected = rows[row].digits
-                                  ? match_between_numbers(code, number, text, size, theirs)
-                                  : match_all(code, text, 0, size, theirs);
+            size_t count = split_all(&c, text, size, ours);
+            size_t expected = cut(codes, v.rule_count, text, 0, size, theirs);
 
             if (count != expected || memcmp(ours, theirs, count * sizeof(*ours)) != 0)
-                fail_msg("pattern %d cuts '%.*s' in other places", (int)rows[row].pattern,
-                         (int)size, text);
+                fail_msg("%s cuts '%.*s' in other places", names[row], (int)size, text);
         }
-        pcre2_code_free(code);
+        for (size_t i = 0; i < v.rule_count; i++)
+            pcre2_code_free(codes[i]);
+        muc_arena_free(&c.arena);
     }
-    pcre2_code_free(number);
 }
 #endif
+
+static int setup(void **state)
+{
+    (void)state;
+    ctx = muc_context_new(1);
+    return ctx ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    muc_context_free(ctx);
+    return 0;
+}
 
 int main(void)
 {
@@ -224,11 +355,16 @@ int main(void)
         cmocka_unit_test(gpt2_with_digits_takes_numbers_one_by_one),
         cmocka_unit_test(llama3_splits_as_published),
         cmocka_unit_test(qwen2_takes_numbers_one_by_one),
+        cmocka_unit_test(a_capital_after_a_small_letter_ends_a_word_of_tekken),
+        cmocka_unit_test(stages_cut_one_within_the_other),
+        cmocka_unit_test(matches_join_their_neighbours),
+        cmocka_unit_test(what_the_tables_cannot_say_is_refused_by_name),
+        cmocka_unit_test(damaged_tables_are_refused_or_stay_within_bounds),
         cmocka_unit_test(bytes_that_are_no_utf8_are_cut_somewhere),
 #ifdef HAVE_PCRE2
         cmocka_unit_test(random_texts_split_as_pcre2_splits_them),
 #endif
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

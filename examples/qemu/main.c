@@ -128,9 +128,8 @@ static void start_model(void)
         stop("model", status);
     lm.budget = CALL_STEPS;
     test_model();
-    status =
-        mur_tokenizer_open(&tokenizer, program.section[MUR_SECTION_TOKN],
-                           program.section_bytes[MUR_SECTION_TOKN], mur_split_unicode, mur_nfc);
+    status = mur_tokenizer_open(&tokenizer, program.section[MUR_SECTION_TOKN],
+                                program.section_bytes[MUR_SECTION_TOKN], mur_nfc);
     if (status != MUR_OK)
         stop("tokenizer", status);
 }

@@ -11,6 +11,12 @@ typedef struct muc_tokenize_options {
     bool no_special; /* special tokens written in the text, "</s>", stay text */
 } muc_tokenize_options;
 
+/* Opens what carries a tokenizer, for the two functions below: what muc_model_open takes, or the
+ * tokenizer alone: tokenizer.json, a SentencePiece .model, vocab.json beside merges.txt, or a GGUF
+ * file of any architecture. */
+muc_status muc_tokenizer_of(muc_context *ctx, const char *path, const muc_model_options *options,
+                            muc_model **out);
+
 /* The tokens of a NUL-terminated text by the model's tokenizer. Keys: count, and the table
  * "tokens" (id, piece: bytes that are no UTF-8 are spelled \xff). */
 muc_status muc_tokenize(muc_context *ctx, const muc_model *model, const char *text,

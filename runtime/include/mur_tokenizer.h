@@ -2,8 +2,9 @@
  *
  * Encoding by byte-pair merges of two families that differ only in how text becomes the first
  * symbols: SentencePiece BPE starts from characters, with single bytes for those without a piece;
- * byte-level BPE (GPT-2 and its heirs) starts from bytes, within the segments of a pre-tokenizer
- * pattern. Merges are by pair: the best (lowest) rank first, the leftmost of equals.
+ * byte-level BPE (GPT-2 and its heirs) starts from bytes. What has no piece at all becomes the
+ * unknown piece, or nothing where there is none. Merges are by pair: the best (lowest) rank first,
+ * the leftmost of equals.
  *
  * The compiled form: little-endian 32-bit words at a 4-byte-aligned address, of these parts.
  *
@@ -11,13 +12,18 @@
  *   pieces     [pieces + 1][2]  bits 0..27 where the text starts in `text`, bits 28..31 the type;
  *                               first of the merges whose left part it is. A piece's text and its
  *                               merges end where the next one's start; the last entry is only an
- * end merges     [merges][2]      ascending by (left, right). bits 0..19 the right part, 20..31 low
- * bits of the result; bits 0..7 high bits of the result, 8..31 the rank byte_ids   [256] the piece
- * of each byte index      [indexed]        pieces found by their text, ascending by it: the
- * characters (character alphabet), or the segments that are taken whole although no merges make
- * them (byte alphabet) specials   [specials]       pieces found in the text before all else,
- * longest first text       bytes            as they are in plain text: U+2581 is a space, a byte
- * piece is its byte, the byte-level alphabet is undone; padded with 0 to a word
+ *                               end
+ *   merges     [merges][2]      ascending by (left, right). bits 0..19 the right part, 20..31 low
+ *                               bits of the result; bits 0..7 high bits of the result, 8..31 the
+ *                               rank
+ *   byte_ids   [256]            the piece of each byte, or MUR_NO_TOKEN
+ *   index      [indexed]        pieces found by their text, ascending by it: the characters
+ *                               (character alphabet), or the segments that are taken whole although
+ *                               no merges make them (byte alphabet)
+ *   specials   [specials]       pieces found in the text before all else, longest first
+ *   split      [split_words]    how text is cut before merging: mur_split.h
+ *   text       bytes            as they are in plain text: U+2581 is a space, a byte piece is its
+ *                               byte, the byte-level alphabet is undone; padded with 0 to a word
  *
  * A tokenizer that asks for the normal form NFC puts what is between special pieces in it first.
  */
@@ -27,26 +33,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mur_split.h"
 #include "mur_status.h"
 
 enum {
     MUR_TOKENIZER_MAGIC = 0x4b4f544d, /* "MTOK" */
-    MUR_TOKENIZER_VERSION = 1,
+    MUR_TOKENIZER_VERSION = 2,
     MUR_TOKENIZER_MAX_PIECES = 1 << 20,
     MUR_TOKENIZER_MAX_MERGES = 1 << 24,
     MUR_TOKENIZER_MAX_TEXT = 1 << 28 /* bytes of all pieces; also of one text to encode */
 };
 
 #define MUR_NO_TOKEN UINT32_MAX
-
-typedef enum mur_pattern {
-#define MUR_PATTERN(name, value, contractions, any_prefix, max_digits, digit_prefix, \
-                    breaks_at_digits, newline_tail, meaning) \
-    MUR_PATTERN_##name = value,
-#include "mur_pattern.def"
-#undef MUR_PATTERN
-    MUR_PATTERN_COUNT
-} mur_pattern;
 
 /* The types have SentencePiece's values. Unknown, control and user pieces are special. */
 enum {
@@ -60,27 +58,22 @@ enum {
 
 /* Bits of the header's flags. */
 enum {
-    MUR_TOKENIZER_BYTES = 1,        /* the byte alphabet, not characters */
-    MUR_TOKENIZER_PREFIX = 2,       /* a space is put before the text */
-    MUR_TOKENIZER_PREFIX_AGAIN = 4, /* and after each special piece */
-    MUR_TOKENIZER_ADD_BOS = 8,      /* a text begins with bos */
-    MUR_TOKENIZER_NFC = 16          /* text is brought to the normal form NFC */
+    MUR_TOKENIZER_BYTES = 1,           /* the byte alphabet, not characters */
+    MUR_TOKENIZER_PREFIX = 2,          /* a space is put before the text */
+    MUR_TOKENIZER_PREFIX_AGAIN = 4,    /* and after each special piece */
+    MUR_TOKENIZER_ADD_BOS = 8,         /* a text begins with bos */
+    MUR_TOKENIZER_NFC = 16,            /* text is brought to the normal form NFC */
+    MUR_TOKENIZER_PREFIX_MISSING = 32, /* a space is put only before what begins with none */
+    MUR_TOKENIZER_FLAGS = 63
 };
 
 typedef struct mur_tokenizer_header {
     uint32_t magic, version;
     uint32_t bytes; /* of the whole compiled form */
-    uint32_t pieces, merges, indexed, specials, text_bytes;
-    uint32_t pattern; /* a mur_pattern */
+    uint32_t pieces, merges, indexed, specials, split_words, text_bytes;
     uint32_t flags;
-    uint32_t bos, eos; /* MUR_NO_TOKEN if there is none */
+    uint32_t bos, eos, unknown; /* MUR_NO_TOKEN if there is none */
 } mur_tokenizer_header;
-
-/* Bytes of the first segment of text[0..size-1], 1..size; size is at least 1. */
-typedef size_t mur_split(mur_pattern pattern, const uint8_t *text, size_t size);
-
-/* The splitter of all patterns; it alone brings in the Unicode tables (mur_split.c). */
-mur_split mur_split_unicode;
 
 /* Writes text's normal form as UTF-8 over words[0..word_count-1], and its bytes to *out_size. Bytes
  * that are no UTF-8 stay. 3 words for each byte of text and twice MUR_NFC_PARTS always suffice;
@@ -101,18 +94,16 @@ typedef struct mur_tokenizer {
     const mur_tokenizer_header *header;
     const uint32_t *pieces, *merges, *byte_ids, *index, *specials;
     const uint8_t *text;
-    mur_split *split;
+    mur_splitter splitter;
     mur_normalize *normalize;
     uint8_t special_starts[32]; /* bit b: a special piece begins with byte b */
 } mur_tokenizer;
 
 /* Checks a compiled form of at most `bytes` bytes in one pass, so that all later use is within
- * bounds and ends whatever the form holds. split: mur_split_unicode, or NULL where every tokenizer
- * is of the SentencePiece family; normalize: mur_nfc, or NULL where none asks for NFC.
- * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version, a pattern without split or
- * NFC without normalize. */
+ * bounds and ends whatever the form holds. normalize: mur_nfc, or NULL where none asks for NFC.
+ * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version or NFC without normalize. */
 mur_status mur_tokenizer_open(mur_tokenizer *tokenizer, const void *form, size_t bytes,
-                              mur_split *split, mur_normalize *normalize);
+                              mur_normalize *normalize);
 
 /* Scratch that suffices to encode text_bytes bytes, at most MUR_TOKENIZER_MAX_TEXT: 20 bytes a
  * byte, with NFC 64. Less will do, with NFC 24 and a little, where the longest segment between two

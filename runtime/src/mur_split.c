@@ -1,173 +1,148 @@
-/* mur_split.c - the pre-tokenizer patterns of byte-level BPE, without a regular expression engine.
- *
- * The published patterns share one shape; a row of mur_pattern.def says how each differs. Their
- * alternatives, in order, for the GPT-2 and the Llama 3 family:
- *
- *   contraction   's|'t|'re|'ve|'m|'ll|'d       (?i:'s|'t|'re|'ve|'m|'ll|'d)
- *   word          ` ?\p{L}+`                    [^\r\n\p{L}\p{N}]?\p{L}+
- *   number        ` ?\p{N}+`                    \p{N}{1,3} or \p{N}
- *   punctuation   ` ?[^\s\p{L}\p{N}]+`          ` ?[^\s\p{L}\p{N}]+[\r\n]*`
- *   white space   \s+(?!\S)|\s+                 \s*[\r\n]+|\s+(?!\S)|\s+
- */
-#include "mur_tokenizer.h"
+/* mur_split.c - cuts text by the tables of mur_split.h. */
+#include "mur_split.h"
 
-#include "gen/mur_unicode.h"
+enum { FAILED, START, STATE_MASK = MUR_SPLIT_MATCH - 1, STRAY_BYTE = 0xfffd };
 
-enum { OTHER, LETTER, NUMBER, SPACE };
-
-typedef struct traits {
-    uint8_t contractions, any_prefix, max_digits, digit_prefix, breaks_at_digits, newline_tail;
-} traits;
-
-static const traits pattern_traits[] = {
-#define MUR_PATTERN(name, value, contractions, any_prefix, max_digits, digit_prefix, \
-                    breaks_at_digits, newline_tail, meaning) \
-    { contractions, any_prefix, max_digits, digit_prefix, breaks_at_digits, newline_tail },
-#include "mur_pattern.def"
-#undef MUR_PATTERN
-};
-
-/* A character of the text; size 0 at its end. */
-typedef struct character {
-    uint32_t code, class;
-    size_t size;
-} character;
-
-static uint32_t class_of(uint32_t code)
+static int runs_ok(const mur_splitter *s)
 {
-    uint32_t low = 0, high = sizeof(unicode_runs) / sizeof(unicode_runs[0]);
+    for (uint32_t i = 0; i < s->run_count; i++)
+        if ((s->runs[i] & 0xff) >= s->columns - 1 ||
+            (i == 0 ? s->runs[0] >> 8 != 0 : s->runs[i - 1] >> 8 >= s->runs[i] >> 8))
+            return 0;
+    return 1;
+}
 
-    /* the last run that starts at or before code */
+/* Failure and the end of the text end every match, so the states need no other check. */
+static int stage_ok(const mur_splitter *s, const uint16_t *table, uint32_t states)
+{
+    for (uint32_t i = 0; i < states * s->columns; i++) {
+        const uint32_t next = table[i] & STATE_MASK, column = i % s->columns;
+
+        if (next >= states || ((i < s->columns || column == s->columns - 1) && next != FAILED))
+            return 0;
+    }
+    return 1;
+}
+
+int mur_split_open(mur_splitter *s, const uint32_t *words, size_t count)
+{
+    size_t at = 3;
+
+    s->stage_count = 0;
+    if (count == 0)
+        return 1;
+    if (count < 3 || words[0] > MUR_SPLIT_STAGES || words[1] == 0 || words[1] > count - 3 ||
+        words[2] == 0 || words[2] > 255)
+        return 0;
+    s->stage_count = words[0];
+    s->run_count = words[1];
+    s->columns = words[2] + 1;
+    s->runs = words + at;
+    at += s->run_count;
+    for (uint32_t i = 0; i < s->stage_count; i++) {
+        const uint32_t states = at < count ? words[at++] : 0;
+        size_t size;
+
+        if (states <= START || states > STATE_MASK)
+            return 0;
+        size = ((size_t)states * s->columns + 1) / 2;
+        if (size > count - at)
+            return 0;
+        s->stages[i] = (const uint16_t *)(const void *)(words + at);
+        if (!stage_ok(s, s->stages[i], states))
+            return 0;
+        at += size;
+    }
+    return at == count && runs_ok(s);
+}
+
+/* The class of the character at `at`, and its bytes; a byte that starts no whole character is one
+ * of its own. */
+static uint32_t class_at(const mur_splitter *s, const uint8_t *text, size_t size, size_t at,
+                         size_t *length)
+{
+    uint32_t low = 0, high = s->run_count, code, wanted;
+
+    *length = 0;
+    if (at >= size)
+        return s->columns - 1;
+    code = text[at];
+    wanted = code < 0x80 ? 1 : code < 0xc0 ? 0 : code < 0xe0 ? 2 : code < 0xf0 ? 3 : 4;
+    *length = wanted;
+    if (wanted > 1)
+        code &= 0x7fu >> wanted;
+    for (size_t i = 1; i < *length; i++) {
+        if (i >= size - at || (text[at + i] & 0xc0) != 0x80)
+            wanted = 0;
+        else
+            code = code << 6 | (text[at + i] & 0x3fu);
+    }
+    if (wanted == 0 || code > 0x10ffff) {
+        *length = 1;
+        code = STRAY_BYTE;
+    }
+    /* the last run that starts at or before the character */
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
 
-        if (unicode_runs[middle] >> 2 <= code)
+        if (s->runs[middle] >> 8 <= code)
             low = middle;
         else
             high = middle;
     }
-    return unicode_runs[low] & 3;
+    return s->runs[low] & 0xff;
 }
 
-/* A byte that starts no whole character is one of class OTHER. */
-static character character_at(const uint8_t *text, size_t size, size_t at)
+/* Where the match at `at` ends; `at` if there is none. */
+static size_t match_end(const mur_splitter *s, const uint16_t *table, const uint8_t *text,
+                        size_t size, size_t at)
 {
-    static const uint8_t lead_mask[5] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-    character c = { 0, OTHER, 0 };
-    uint32_t wanted;
+    size_t end = at, length;
 
-    if (at >= size)
-        return c;
-    c.code = text[at];
-    c.size = 1;
-    wanted = c.code < 0x80 ? 1 : c.code < 0xc0 ? 0 : c.code < 0xe0 ? 2 : c.code < 0xf0 ? 3 : 4;
-    if (wanted == 0 || wanted > size - at || c.code >= 0xf8)
-        return c;
-    c.code &= lead_mask[wanted];
-    for (uint32_t i = 1; i < wanted; i++) {
-        if ((text[at + i] & 0xc0) != 0x80)
-            return c;
-        c.code = c.code << 6 | (text[at + i] & 0x3fu);
+    for (uint32_t state = START; state != FAILED; at += length) {
+        const uint32_t entry = table[state * s->columns + class_at(s, text, size, at, &length)];
+
+        if (entry & MUR_SPLIT_MATCH)
+            end = at;
+        state = entry & STATE_MASK;
     }
-    c.size = wanted;
-    c.class = class_of(c.code);
-    return c;
+    return end;
 }
 
-static int is_newline(character c)
+static uint32_t state_after(const mur_splitter *s, const uint16_t *table, uint32_t state,
+                            uint32_t class)
 {
-    return c.size > 0 && (c.code == '\r' || c.code == '\n');
+    return table[state * s->columns + class] & STATE_MASK;
 }
 
-/* Where the run of at most `limit` characters (0: any number) of a class that starts at `at` ends.
- */
-static size_t run_end(const uint8_t *text, size_t size, size_t at, uint32_t class, uint32_t limit)
+/* The match at `at`, or all that lies before the next one. */
+static size_t piece_end(const mur_splitter *s, const uint16_t *table, const uint8_t *text,
+                        size_t size, size_t at)
 {
-    character c = character_at(text, size, at);
+    size_t end = match_end(s, table, text, size, at), length;
 
-    for (uint32_t n = 1; c.size > 0 && c.class == class; n++) {
-        at += c.size;
-        if (n == limit)
-            break;
-        c = character_at(text, size, at);
-    }
-    return at;
-}
-
-/* Lower case of a letter that a contraction can have. */
-static uint32_t folded(character c)
-{
-    if (c.code >= 'A' && c.code <= 'Z')
-        return c.code + ('a' - 'A');
-    return c.code == 0x17f ? 's' : c.code; /* the long s */
-}
-
-/* Where a contraction at the head of the text ends, or 0. */
-static size_t contraction_end(const uint8_t *text, size_t size, int either_case)
-{
-    const character a = character_at(text, size, 1), b = character_at(text, size, 1 + a.size);
-    const uint32_t first = either_case ? folded(a) : a.code;
-    const uint32_t second = either_case ? folded(b) : b.code;
-
-    if (text[0] != '\'' || a.size == 0)
-        return 0;
-    if (first == 's' || first == 't' || first == 'm' || first == 'd')
-        return 1 + a.size;
-    if (b.size > 0 &&
-        ((second == 'e' && (first == 'r' || first == 'v')) || (second == 'l' && first == 'l')))
-        return 1 + a.size + b.size;
-    return 0;
-}
-
-static size_t white_space_end(const traits *p, const uint8_t *text, size_t size)
-{
-    size_t at = 0, last = 0, newline = 0;
-    character c = character_at(text, size, 0);
-
-    for (; c.size > 0 && c.class == SPACE; c = character_at(text, size, at)) {
-        last = at;
-        at += c.size;
-        if (is_newline(c))
-            newline = at;
-    }
-    if (p->newline_tail && newline > 0)
-        return newline;
-    /* the last space is left to the word that follows, if anything precedes it */
-    if (c.size == 0 || (p->breaks_at_digits && c.class == NUMBER) || last == 0)
-        return at;
-    return last;
-}
-
-static size_t punctuation_end(const traits *p, const uint8_t *text, size_t size, size_t at)
-{
-    at = run_end(text, size, at, OTHER, 0);
-    while (p->newline_tail && at < size && is_newline(character_at(text, size, at)))
-        at++;
-    return at;
-}
-
-size_t mur_split_unicode(mur_pattern pattern, const uint8_t *text, size_t size)
-{
-    const traits *p = &pattern_traits[pattern];
-    const character first = character_at(text, size, 0);
-    const character second = character_at(text, size, first.size);
-    const int is_space = first.code == ' ';
-    size_t end = p->contractions ? contraction_end(text, size, p->contractions == 2) : 0;
-
-    if (end > 0)
+    if (end > at)
         return end;
-    if (first.class == LETTER)
-        return run_end(text, size, 0, LETTER, 0);
-    if (second.size > 0 && second.class == LETTER &&
-        (is_space || (p->any_prefix && first.class != NUMBER && !is_newline(first))))
-        return run_end(text, size, first.size, LETTER, 0);
-    if (first.class == NUMBER)
-        return run_end(text, size, 0, NUMBER, p->max_digits);
-    if (is_space && p->digit_prefix && second.size > 0 && second.class == NUMBER)
-        return run_end(text, size, 1, NUMBER, p->max_digits);
-    if (first.class == OTHER)
-        return punctuation_end(p, text, size, 0);
-    if (is_space && second.size > 0 && second.class == OTHER)
-        return punctuation_end(p, text, size, 1);
-    return white_space_end(p, text, size);
+    while (at < size) {
+        const uint32_t here = class_at(s, text, size, at, &length);
+        const uint32_t next = class_at(s, text, size, at += length, &length);
+
+        /* what led to a failure from here leads to it from there too */
+        if (state_after(s, table, state_after(s, table, START, here), next) !=
+                state_after(s, table, START, next) &&
+            match_end(s, table, text, size, at) > at)
+            break;
+    }
+    return at;
+}
+
+size_t mur_split_next(const mur_splitter *s, mur_cuts *cuts, const uint8_t *text, size_t size,
+                      size_t at)
+{
+    for (uint32_t i = 0; i < s->stage_count; i++) {
+        if (cuts->ends[i] == at)
+            cuts->ends[i] = piece_end(s, s->stages[i], text, size, at);
+        size = cuts->ends[i];
+    }
+    return size;
 }

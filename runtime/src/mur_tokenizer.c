@@ -56,14 +56,15 @@ static int header_ok(const mur_tokenizer_header *h, size_t bytes)
     /* each count is bounded first: the sum stays below 2^32 */
     if (h->pieces == 0 || h->pieces > MUR_TOKENIZER_MAX_PIECES ||
         h->merges > MUR_TOKENIZER_MAX_MERGES || h->indexed > h->pieces || h->specials > h->pieces ||
-        h->text_bytes > MUR_TOKENIZER_MAX_TEXT)
+        h->split_words > MUR_TOKENIZER_MAX_PIECES || h->text_bytes > MUR_TOKENIZER_MAX_TEXT)
         return 0;
     return h->bytes <= bytes &&
            h->bytes == sizeof(*h) + 8 * (h->pieces + 1) + 8 * h->merges + 4 * BYTE_IDS +
-                           4 * h->indexed + 4 * h->specials + ((h->text_bytes + 3) & ~3u) &&
-           h->pattern < MUR_PATTERN_COUNT && h->flags < 2 * MUR_TOKENIZER_NFC &&
-           (h->bos < h->pieces || h->bos == MUR_NO_TOKEN) &&
-           (h->eos < h->pieces || h->eos == MUR_NO_TOKEN);
+                           4 * h->indexed + 4 * h->specials + 4 * h->split_words +
+                           ((h->text_bytes + 3) & ~3u) &&
+           h->flags <= MUR_TOKENIZER_FLAGS && (h->bos < h->pieces || h->bos == MUR_NO_TOKEN) &&
+           (h->eos < h->pieces || h->eos == MUR_NO_TOKEN) &&
+           (h->unknown < h->pieces || h->unknown == MUR_NO_TOKEN);
 }
 
 /* Texts and merge lists lie one after the other and end at the end. */
@@ -108,15 +109,17 @@ static int ids_ok(const mur_tokenizer *t, const uint32_t *ids, uint32_t count)
 
 static int byte_ids_ok(const mur_tokenizer *t)
 {
-    if (!ids_ok(t, t->byte_ids, BYTE_IDS))
-        return 0;
-    for (uint32_t b = 0; b < BYTE_IDS; b++)
-        if (piece_size(t, t->byte_ids[b]) != 1 || t->text[piece_start(t, t->byte_ids[b])] != b)
+    for (uint32_t b = 0; b < BYTE_IDS; b++) {
+        const uint32_t id = t->byte_ids[b];
+
+        if (id != MUR_NO_TOKEN &&
+            (!ids_ok(t, &id, 1) || piece_size(t, id) != 1 || t->text[piece_start(t, id)] != b))
             return 0;
+    }
     return 1;
 }
 
-mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, mur_split *split,
+mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
                               mur_normalize *normalize)
 {
     const mur_tokenizer_header *h = form;
@@ -127,7 +130,7 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, 
         return MUR_E_UNSUPPORTED;
     if (!header_ok(h, bytes))
         return MUR_E_MALFORMED;
-    if ((h->pattern > MUR_PATTERN_SPACES && !split) || (h->flags & MUR_TOKENIZER_NFC && !normalize))
+    if (h->flags & MUR_TOKENIZER_NFC && !normalize)
         return MUR_E_UNSUPPORTED;
 
     t->header = h;
@@ -136,11 +139,11 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes, 
     t->byte_ids = t->merges + 2 * (size_t)h->merges;
     t->index = t->byte_ids + BYTE_IDS;
     t->specials = t->index + h->indexed;
-    t->text = (const uint8_t *)(t->specials + h->specials);
-    t->split = split;
+    t->text = (const uint8_t *)(t->specials + h->specials + h->split_words);
     t->normalize = normalize;
     if (!pieces_ok(t) || !merges_ok(t) || !byte_ids_ok(t) || !ids_ok(t, t->index, h->indexed) ||
-        !ids_ok(t, t->specials, h->specials))
+        !ids_ok(t, t->specials, h->specials) ||
+        !mur_split_open(&t->splitter, t->specials + h->specials, h->split_words))
         return MUR_E_MALFORMED;
 
     memset(t->special_starts, 0, sizeof(t->special_starts));
@@ -286,6 +289,8 @@ static mur_status merge_symbols(encoder *e)
 {
     const uint32_t n = e->symbols;
 
+    if (n == 0) /* bytes that have no piece, and no piece stands for what is unknown */
+        return MUR_OK;
     for (uint32_t i = 0; i < n; i++) {
         e->prev[i] = i == 0 ? NONE : i - 1;
         e->next[i] = i + 1 == n ? NONE : i + 1;
@@ -313,17 +318,32 @@ static size_t character_size(const uint8_t *text, size_t size)
 
 static void add_bytes(encoder *e, const uint8_t *text, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        e->id[e->symbols++] = e->t->byte_ids[text[i]];
+    for (size_t i = 0; i < size; i++) {
+        uint32_t id = e->t->byte_ids[text[i]];
+
+        if (id == NONE)
+            id = e->t->header->unknown;
+        if (id != NONE)
+            e->id[e->symbols++] = id;
+    }
+}
+
+/* U+2581 is a space */
+static int begins_with_mark(const uint8_t *text, size_t size)
+{
+    return size >= 3 && text[0] == 0xe2 && text[1] == 0x96 && text[2] == 0x81;
+}
+
+static int begins_with_space(const uint8_t *text, size_t size)
+{
+    return size > 0 && (text[0] == ' ' || begins_with_mark(text, size));
 }
 
 static void add_characters(encoder *e, const uint8_t *text, size_t size)
 {
-    static const uint8_t space_mark[3] = { 0xe2, 0x96, 0x81 }; /* U+2581 is a space */
-
     while (size > 0) {
         const size_t length = character_size(text, size);
-        const int is_mark = length == 3 && memcmp(text, space_mark, 3) == 0;
+        const int is_mark = begins_with_mark(text, length);
         const uint8_t *shown = is_mark ? (const uint8_t *)" " : text;
         const size_t shown_size = is_mark ? 1 : length;
         const uint32_t id = find_piece(e->t, shown, shown_size);
@@ -359,17 +379,6 @@ static mur_status encode_segment(encoder *e, const uint8_t *text, size_t size, u
 
 /* ---- a text ---- */
 
-/* Cuts before a run of spaces. A byte 0x81 may end U+2581, which is a space too; not cutting is
- * always right. */
-static size_t split_at_spaces(const uint8_t *text, size_t size)
-{
-    size_t i = 1;
-
-    while (i < size && !(text[i] == ' ' && text[i - 1] != ' ' && text[i - 1] != 0x81))
-        i++;
-    return i;
-}
-
 /* The scratch from byte `used` on, a multiple of 4, becomes symbols. */
 static void lay_out_scratch(encoder *e, size_t used)
 {
@@ -394,7 +403,7 @@ static int needs_nfc(const mur_tokenizer *t, const uint8_t *text, size_t size)
 /* A stretch of text without special pieces. Its normal form lies at the scratch's start. */
 static mur_status encode_stretch(encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
 {
-    const mur_pattern pattern = (mur_pattern)e->t->header->pattern;
+    mur_cuts cuts = { { 0 } };
     size_t used = 0;
 
     if (needs_nfc(e->t, text, size)) {
@@ -405,17 +414,15 @@ static mur_status encode_stretch(encoder *e, const uint8_t *text, size_t size, u
         used = (size + 3) & ~(size_t)3;
     }
     lay_out_scratch(e, used);
-    while (size > 0) {
-        const size_t length = pattern == MUR_PATTERN_WHOLE    ? size
-                              : pattern == MUR_PATTERN_SPACES ? split_at_spaces(text, size)
-                                                              : e->t->split(pattern, text, size);
-        const mur_status status = encode_segment(e, text, length, prefix);
+    if (e->t->header->flags & MUR_TOKENIZER_PREFIX_MISSING && begins_with_space(text, size))
+        prefix = 0;
+    for (size_t at = 0, end; at < size; at = end, prefix = 0) {
+        mur_status status;
 
+        end = mur_split_next(&e->t->splitter, &cuts, text, size, at);
+        status = encode_segment(e, text + at, end - at, prefix);
         if (status != MUR_OK)
             return status;
-        text += length;
-        size -= length;
-        prefix = 0;
     }
     return MUR_OK;
 }

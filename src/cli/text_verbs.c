@@ -131,7 +131,9 @@ muc_status cli_tokenize(muc_context *ctx, const cli_args *args)
     if (!decodes)
         status = text_to_tokenize(args, &owned, &text);
     if (status == MUC_OK)
-        status = cli_open_model(ctx, args, args->operands[0], &model);
+        status = muc_tokenizer_of(
+            ctx, args->operands[0],
+            &(muc_model_options){ .tokenizer = args->values[OPTION_TOKENIZER] }, &model);
     if (status == MUC_OK && decodes)
         status = print_text_of(ctx, args, model);
     else if (status == MUC_OK)

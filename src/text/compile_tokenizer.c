@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text/merges.h"
+#include "text/split_machine.h"
 
 enum { BYTE_IDS = 256 };
 
@@ -17,10 +18,11 @@ typedef struct form_parts {
     size_t text_bytes;
     muc_ranked_merge *merges;
     size_t merge_count;
-    uint32_t byte_ids[BYTE_IDS];
-    uint32_t *index, *specials; /* [index_count], [special_count] */
+    uint32_t byte_ids[BYTE_IDS], unknown; /* the piece of bytes that have none */
+    uint32_t *index, *specials;           /* [index_count], [special_count] */
     size_t index_count, special_count;
-    mur_pattern pattern;
+    uint32_t *split; /* [split_count] the tables of mur_split.h */
+    size_t split_count;
 } form_parts;
 
 /* ---- texts ---- */
@@ -53,11 +55,12 @@ static muc_status plain_text(const form_parts *f, uint32_t id, char *out, size_t
         for (size_t at = 0; at < piece->size; at += step) {
             int byte = muc_byte_of_character(piece->text + at, piece->size - at, &step);
 
+            /* a piece with a character that stands for no byte is there, but no text has it */
             if (byte < 0)
-                return muc_fail(f->ctx, MUC_MALFORMED, f->vocabulary->source, MUC_NO_OFFSET,
-                                "piece %u, '%s', has a character outside the byte alphabet", id,
-                                piece->text);
-            out[n++] = (char)byte;
+                memcpy(out + n, piece->text + at, step);
+            else
+                out[n] = (char)byte;
+            n += byte < 0 ? step : 1;
         }
     }
     *size = n;
@@ -83,6 +86,37 @@ static muc_status make_texts(form_parts *f)
 
 /* ---- ids ---- */
 
+/* Vocabularies leave out bytes that no UTF-8 has (0xC0, 0xC1, from 0xF5 on), that no character in
+ * use has (from 0xF1 on), and control characters; where they occur all the same, nothing comes of
+ * them. */
+static bool may_lack(unsigned byte)
+{
+    return byte == 0xc0 || byte == 0xc1 || byte >= 0xf1 || byte == 0x7f ||
+           (byte < 0x20 && !(byte >= '\t' && byte <= '\r' && byte != '\v'));
+}
+
+static muc_status check_byte_ids(form_parts *f)
+{
+    const muc_vocabulary *v = f->vocabulary;
+    uint32_t unknown = 0;
+
+    while (unknown < v->count && v->pieces[unknown].type != MUR_PIECE_UNKNOWN)
+        unknown++;
+    f->unknown = MUR_NO_TOKEN;
+    for (unsigned b = 0; b < BYTE_IDS; b++) {
+        if (f->byte_ids[b] != MUR_NO_TOKEN)
+            continue;
+        if (unknown < v->count)
+            f->unknown = unknown;
+        else if (v->alphabet == MUC_ALPHABET_CHARACTERS || !may_lack(b))
+            return muc_fail(f->ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
+                            "a tokenizer without a piece for byte 0x%02X and without an unknown "
+                            "piece cannot encode every text",
+                            b);
+    }
+    return MUC_OK;
+}
+
 static muc_status make_byte_ids(form_parts *f)
 {
     const muc_vocabulary *v = f->vocabulary;
@@ -99,12 +133,7 @@ static muc_status make_byte_ids(form_parts *f)
                             "pieces %u and %u are the same byte", *id, i);
         *id = i;
     }
-    for (unsigned b = 0; b < BYTE_IDS; b++)
-        if (f->byte_ids[b] == MUR_NO_TOKEN)
-            return muc_fail(f->ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
-                            "a tokenizer without a piece for byte 0x%02X cannot encode every text",
-                            b);
-    return MUC_OK;
+    return check_byte_ids(f);
 }
 
 static int compare_texts(muc_string_view a, muc_string_view b)
@@ -169,16 +198,29 @@ static muc_status index_characters(form_parts *f)
 
 /* Cutting before runs of spaces is exact if no merge joins a space to what precedes it, unless
  * that is a space too. */
-static mur_pattern character_pattern(const form_parts *f)
+static bool merges_keep_words_apart(const form_parts *f)
 {
     for (size_t i = 0; i < f->merge_count; i++) {
         const muc_string_view text = f->texts[f->merges[i].result];
 
         for (size_t at = 1; at < text.size; at++)
             if (text.data[at] == ' ' && text.data[at - 1] != ' ')
-                return MUR_PATTERN_WHOLE;
+                return false;
     }
-    return MUR_PATTERN_SPACES;
+    return true;
+}
+
+static muc_status make_split(form_parts *f)
+{
+    static const muc_split_rule words = { .pattern = "[ " MUC_SPACE_MARK "]*[^ " MUC_SPACE_MARK
+                                                     "]+|[ " MUC_SPACE_MARK "]+" };
+    muc_vocabulary v = *f->vocabulary;
+
+    if (v.alphabet == MUC_ALPHABET_CHARACTERS && v.rule_count < MUR_SPLIT_STAGES &&
+        merges_keep_words_apart(f))
+        v.rules[v.rule_count++] = words;
+    return muc_split_compile(f->ctx, v.source, v.rules, v.rule_count, f->arena, &f->split,
+                             &f->split_count);
 }
 
 /* ---- layout ---- */
@@ -191,6 +233,8 @@ static uint32_t form_flags(const muc_vocabulary *v)
         flags |= MUR_TOKENIZER_PREFIX;
     if (v->prefix && v->prefix_again)
         flags |= MUR_TOKENIZER_PREFIX_AGAIN;
+    if (v->prefix && v->prefix_missing)
+        flags |= MUR_TOKENIZER_PREFIX_MISSING;
     if (v->nfc)
         flags |= MUR_TOKENIZER_NFC;
     if (v->add_bos && v->bos != MUR_NO_TOKEN)
@@ -236,7 +280,7 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
     const muc_vocabulary *v = f->vocabulary;
     const size_t size = sizeof(mur_tokenizer_header) + 8 * (v->count + 1) + 8 * f->merge_count +
                         4 * BYTE_IDS + 4 * f->index_count + 4 * f->special_count +
-                        ((f->text_bytes + 3) & ~(size_t)3);
+                        4 * f->split_count + ((f->text_bytes + 3) & ~(size_t)3);
     const uint32_t header[] = { MUR_TOKENIZER_MAGIC,
                                 MUR_TOKENIZER_VERSION,
                                 (uint32_t)size,
@@ -244,11 +288,12 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
                                 (uint32_t)f->merge_count,
                                 (uint32_t)f->index_count,
                                 (uint32_t)f->special_count,
+                                (uint32_t)f->split_count,
                                 (uint32_t)f->text_bytes,
-                                (uint32_t)f->pattern,
                                 form_flags(v),
                                 v->bos,
-                                v->eos };
+                                v->eos,
+                                f->unknown };
     uint8_t *p;
 
     _Static_assert(sizeof(header) == sizeof(mur_tokenizer_header), "every field of the header");
@@ -260,6 +305,7 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
     p = put_words(p, f->byte_ids, BYTE_IDS);
     p = put_words(p, f->index, f->index_count);
     p = put_words(p, f->specials, f->special_count);
+    p = put_words(p, f->split, f->split_count);
     for (uint32_t i = 0; i < v->count; i++) {
         memcpy(p, f->texts[i].data, f->texts[i].size);
         p += f->texts[i].size;
@@ -268,6 +314,16 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
 }
 
 /* ---- segments taken whole ---- */
+
+static bool stands_for_bytes(const muc_piece *piece)
+{
+    size_t step;
+
+    for (size_t at = 0; at < piece->size; at += step)
+        if (muc_byte_of_character(piece->text + at, piece->size - at, &step) < 0)
+            return false;
+    return true;
+}
 
 /* The pieces that merging does not reach from their own text: encodes every piece with a form
  * that has no index and no cuts. */
@@ -292,7 +348,7 @@ static muc_status index_unreached_pieces(form_parts *f)
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, scratch_bytes / 4, &scratch));
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
     for (uint32_t i = 0; i < v->count; i++) {
-        if (v->pieces[i].type != MUR_PIECE_NORMAL)
+        if (v->pieces[i].type != MUR_PIECE_NORMAL || !stands_for_bytes(&v->pieces[i]))
             continue;
         if (mur_tokenizer_encode(&plain, (const uint8_t *)f->texts[i].data, f->texts[i].size, 0,
                                  scratch, scratch_bytes, ids, MUC_COUNT(ids), &count) != MUR_OK)
@@ -323,12 +379,10 @@ muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabul
     MUC_TRY(make_specials(&f));
     if (vocabulary->alphabet == MUC_ALPHABET_CHARACTERS) {
         MUC_TRY(index_characters(&f));
-        f.pattern = character_pattern(&f);
-    } else {
-        if (vocabulary->takes_whole_pieces)
-            MUC_TRY(index_unreached_pieces(&f));
-        f.pattern = vocabulary->pattern;
+    } else if (vocabulary->takes_whole_pieces) {
+        MUC_TRY(index_unreached_pieces(&f));
     }
+    MUC_TRY(make_split(&f));
     MUC_TRY(lay_out(&f, form, bytes));
     if (muc_tokenizer_open(ctx, vocabulary->source, *form, *bytes, &opened) != MUC_OK)
         return MUC_BUG;

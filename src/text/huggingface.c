@@ -1,65 +1,12 @@
 /* huggingface.c - reads tokenizer.json, and the two files that were there before it.
  *
- * The file describes a pipeline. Each part is recognised by its structure: its JSON, keys sorted
- * and those without effect on ids removed, is looked up in a table. What is not there is refused.
+ * pipeline.c reads what happens to text before and after merging; here are the pieces, the merges,
+ * and what is put before a text. What cannot be said in the compiled form is refused.
  */
-#include "text/pieces.h"
-
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-
-#define REPLACE_SPACE \
-    "{\"content\":\"" MUC_SPACE_MARK "\",\"pattern\":{\"String\":\" \"},\"type\":\"Replace\"}"
-#define REPLACE_MARK \
-    "{\"content\":\" \",\"pattern\":{\"String\":\"" MUC_SPACE_MARK "\"},\"type\":\"Replace\"}"
-#define FALLBACK_AND_FUSE "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
-#define CUTTING_BYTE_LEVEL "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":true}"
-#define PLAIN_BYTE_LEVEL "{\"add_prefix_space\":false,\"type\":\"ByteLevel\",\"use_regex\":false}"
-
-/* What the recognised parts mean. */
-typedef enum part_meaning {
-    NOTHING,
-    NORMAL_FORM,     /* normalizer: NFC */
-    MARK_SPACES,     /* normalizer: a space is U+2581 */
-    MARK_AND_PREFIX, /* and one more is put before the text */
-    GPT2_CUTS,       /* pre-tokenizer */
-    GPT2_DIGITS_CUTS,
-    CHARACTERS,          /* decoder: U+2581 and byte pieces undone */
-    CHARACTERS_STRIPPED, /* and the prefix removed */
-    BYTES
-} part_meaning;
-
-typedef struct known_part {
-    const char *key, *text;
-    part_meaning meaning;
-} known_part;
-
-static const known_part known_parts[] = {
-    { "normalizer", "null", NOTHING },
-    { "normalizer", "{\"type\":\"NFC\"}", NORMAL_FORM },
-    { "normalizer", "{\"normalizers\":[{\"type\":\"NFC\"}],\"type\":\"Sequence\"}", NORMAL_FORM },
-    { "normalizer", "{\"normalizers\":[],\"type\":\"Sequence\"}", NOTHING },
-    { "normalizer", REPLACE_SPACE, MARK_SPACES },
-    { "normalizer",
-      "{\"normalizers\":[{\"prepend\":\"" MUC_SPACE_MARK "\",\"type\":\"Prepend\"}," REPLACE_SPACE
-      "],\"type\":\"Sequence\"}",
-      MARK_AND_PREFIX },
-    { "pre_tokenizer", "null", NOTHING },
-    { "pre_tokenizer", CUTTING_BYTE_LEVEL, GPT2_CUTS },
-    { "pre_tokenizer",
-      "{\"pretokenizers\":[{\"individual_digits\":true,\"type\":\"Digits\"}," CUTTING_BYTE_LEVEL
-      "],\"type\":\"Sequence\"}",
-      GPT2_DIGITS_CUTS },
-    { "decoder", "{\"decoders\":[" REPLACE_MARK "," FALLBACK_AND_FUSE "],\"type\":\"Sequence\"}",
-      CHARACTERS },
-    { "decoder",
-      "{\"decoders\":[" REPLACE_MARK "," FALLBACK_AND_FUSE
-      ",{\"content\":\" \",\"start\":1,\"stop\":0,\"type\":\"Strip\"}],\"type\":\"Sequence\"}",
-      CHARACTERS_STRIPPED },
-    { "decoder", "{\"type\":\"ByteLevel\"}", BYTES },
-};
+#include "text/pieces.h"
+#include "text/pipeline.h"
 
 typedef struct reader {
     muc_context *ctx;
@@ -84,8 +31,6 @@ static muc_status fail(const reader *r, muc_status status, const char *format, .
     return muc_fail(r->ctx, status, r->source, MUC_NO_OFFSET, "%s", message);
 }
 
-/* ---- the pipeline ---- */
-
 static const char *type_of(const json_t *part)
 {
     const char *type = json_string_value(json_object_get(part, "type"));
@@ -93,106 +38,7 @@ static const char *type_of(const json_t *part)
     return type ? type : "";
 }
 
-/* Removes what has no effect on ids from a ByteLevel part. */
-static void simplify(json_t *part, bool cuts)
-{
-    if (strcmp(type_of(part), "ByteLevel") != 0)
-        return;
-    json_object_del(part, "trim_offsets");
-    if (!cuts) {
-        json_object_del(part, "add_prefix_space");
-        json_object_del(part, "use_regex");
-    } else if (!json_object_get(part, "use_regex")) {
-        json_object_set_new(part, "use_regex", json_true());
-    }
-}
-
-static muc_status dump(const reader *r, const json_t *part, char **out)
-{
-    *out = part ? json_dumps(part, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
-    if (part && !*out)
-        return fail(r, MUC_NOMEM, "no memory for the text of a part");
-    return MUC_OK;
-}
-
-static muc_status recognise(const reader *r, const char *key, part_meaning *out)
-{
-    const bool cuts = strcmp(key, "pre_tokenizer") == 0;
-    json_t *part = json_object_get(r->root, key);
-    json_t *steps = json_object_get(part, "pretokenizers");
-    muc_status status = MUC_UNSUPPORTED;
-    char *text;
-
-    simplify(part, cuts);
-    for (size_t i = 0; i < json_array_size(steps); i++)
-        simplify(json_array_get(steps, i), cuts);
-    MUC_TRY(dump(r, part, &text));
-    for (size_t i = 0; i < MUC_COUNT(known_parts) && status != MUC_OK; i++)
-        if (strcmp(key, known_parts[i].key) == 0 &&
-            strcmp(text ? text : "null", known_parts[i].text) == 0) {
-            *out = known_parts[i].meaning;
-            status = MUC_OK;
-        }
-    if (status != MUC_OK)
-        fail(r, status, "%s %.160s is not known", key, text ? text : "null");
-    free(text);
-    return status;
-}
-
-/* Sequence [Split by a known expression, ByteLevel without one]; false if it is something else. */
-static bool is_known_split(const reader *r, mur_pattern *pattern)
-{
-    const json_t *part = json_object_get(r->root, "pre_tokenizer");
-    const json_t *steps = json_object_get(part, "pretokenizers");
-    const json_t *split = json_array_get(steps, 0);
-    const char *regex =
-        json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
-    const char *behavior = json_string_value(json_object_get(split, "behavior"));
-    char *rest;
-    bool known;
-
-    if (strcmp(type_of(part), "Sequence") != 0 || json_array_size(steps) != 2 ||
-        strcmp(type_of(split), "Split") != 0 || !regex || !behavior ||
-        strcmp(behavior, "Isolated") != 0 || json_is_true(json_object_get(split, "invert")) ||
-        !muc_pattern_of_regex(regex, pattern))
-        return false;
-    simplify(json_array_get(steps, 1), true);
-    rest = json_dumps(json_array_get(steps, 1), JSON_COMPACT | JSON_SORT_KEYS);
-    known = rest && strcmp(rest, PLAIN_BYTE_LEVEL) == 0;
-    free(rest);
-    return known;
-}
-
-static muc_status read_pipeline(const reader *r, bool byte_fallback)
-{
-    part_meaning normalizer, cuts = NOTHING, decoder;
-    muc_vocabulary *v = r->out;
-
-    MUC_TRY(recognise(r, "normalizer", &normalizer));
-    if (!is_known_split(r, &v->pattern)) {
-        MUC_TRY(recognise(r, "pre_tokenizer", &cuts));
-        v->pattern = cuts == GPT2_CUTS          ? MUR_PATTERN_GPT2
-                     : cuts == GPT2_DIGITS_CUTS ? MUR_PATTERN_GPT2_DIGITS
-                                                : MUR_PATTERN_WHOLE;
-    }
-    MUC_TRY(recognise(r, "decoder", &decoder));
-    if (byte_fallback && v->pattern == MUR_PATTERN_WHOLE &&
-        ((normalizer == MARK_AND_PREFIX && decoder == CHARACTERS_STRIPPED) ||
-         (normalizer == MARK_SPACES && decoder == CHARACTERS))) {
-        v->alphabet = MUC_ALPHABET_CHARACTERS;
-        v->prefix = v->prefix_again = normalizer == MARK_AND_PREFIX;
-        return MUC_OK;
-    }
-    if (!byte_fallback && v->pattern != MUR_PATTERN_WHOLE &&
-        (normalizer == NOTHING || normalizer == NORMAL_FORM) && decoder == BYTES) {
-        v->nfc = normalizer == NORMAL_FORM;
-        v->alphabet = MUC_ALPHABET_BYTES;
-        return MUC_OK;
-    }
-    return fail(r, MUC_UNSUPPORTED,
-                "this normalizer, pre_tokenizer and decoder are neither BPE with byte_fallback "
-                "over U+2581 nor byte-level BPE");
-}
+/* ---- what is put before a text ---- */
 
 /* A template may put one token before the text, and nothing else. */
 static muc_status read_template(const reader *r, const json_t *part)
@@ -412,9 +258,13 @@ static muc_status read_model(const reader *r)
     MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "ignore_merges", false,
                              &r->out->takes_whole_pieces));
     MUC_TRY(muc_json_string_or_null(r->ctx, r->source, r->model, "unk_token", &unknown));
-    if (byte_fallback && r->out->takes_whole_pieces)
-        return fail(r, MUC_UNSUPPORTED, "byte_fallback together with ignore_merges");
-    MUC_TRY(read_pipeline(r, byte_fallback));
+    MUC_TRY(muc_pipeline_read(r->ctx, r->root, r->arena, r->out));
+    if (!byte_fallback && r->out->alphabet == MUC_ALPHABET_CHARACTERS)
+        return fail(r, MUC_UNSUPPORTED, "pieces of characters without byte_fallback");
+    if (byte_fallback && r->out->alphabet == MUC_ALPHABET_BYTES)
+        return fail(r, MUC_UNSUPPORTED, "byte_fallback together with byte-level pieces");
+    if (r->out->takes_whole_pieces && r->out->alphabet == MUC_ALPHABET_CHARACTERS)
+        return fail(r, MUC_UNSUPPORTED, "ignore_merges together with pieces of characters");
     MUC_TRY(count_pieces(r, vocab, added, &count));
     MUC_TRY(muc_pieces_new(r->ctx, r->arena, count, r->out));
     MUC_TRY(read_vocab(r, vocab));

@@ -1,4 +1,4 @@
-/* pieces.c - pieces, the lookup of pieces by text, merges by text, patterns by name. */
+/* pieces.c - pieces, the lookup of pieces by text, merges by text, rules by name. */
 #include "text/pieces.h"
 
 #include <stdlib.h>
@@ -195,43 +195,42 @@ muc_status muc_merge_parse(muc_context *ctx, const char *source, const muc_piece
     return MUC_OK;
 }
 
-/* ---- patterns ---- */
+/* ---- rules ---- */
 
-bool muc_pattern_of_regex(const char *regex, mur_pattern *out)
+muc_status muc_vocabulary_add_rule(muc_context *ctx, muc_vocabulary *v, muc_split_rule rule)
 {
-#define MUC_REGEX(pattern, text) \
-    if (strcmp(regex, text) == 0) { \
-        *out = MUR_PATTERN_##pattern; \
-        return true; \
-    }
-#define MUC_GGUF_PRE(pattern, name, whole, bos)
-#include "text/split_patterns.def"
-#undef MUC_REGEX
-#undef MUC_GGUF_PRE
-    return false;
+    if (v->rule_count == MUR_SPLIT_STAGES)
+        return muc_fail(ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
+                        "more than %d split patterns one after the other", MUR_SPLIT_STAGES);
+    v->rules[v->rule_count++] = rule;
+    return MUC_OK;
 }
 
-bool muc_pattern_of_gguf_name(const char *name, mur_pattern *out, bool *takes_whole_pieces,
-                              bool *adds_bos)
+bool muc_vocabulary_set_gguf_rules(muc_vocabulary *v, const char *name, bool *adds_bos)
 {
     static const struct {
         const char *name;
-        mur_pattern pattern;
         bool takes_whole_pieces, adds_bos;
+        const char *patterns[MUR_SPLIT_STAGES];
     } rows[] = {
-#define MUC_REGEX(pattern, text)
-#define MUC_GGUF_PRE(pattern, name, whole, bos) { name, MUR_PATTERN_##pattern, whole, bos },
+#define MUC_CUTS(...) \
+    { \
+        __VA_ARGS__ \
+    }
+#define MUC_GGUF_PRE(name, whole, bos, patterns) { name, whole, bos, patterns },
 #include "text/split_patterns.def"
-#undef MUC_REGEX
 #undef MUC_GGUF_PRE
+#undef MUC_CUTS
     };
 
-    for (size_t i = 0; i < MUC_COUNT(rows); i++)
-        if (strcmp(rows[i].name, name) == 0) {
-            *out = rows[i].pattern;
-            *takes_whole_pieces = rows[i].takes_whole_pieces;
-            *adds_bos = rows[i].adds_bos;
-            return true;
-        }
+    for (size_t i = 0; i < MUC_COUNT(rows); i++) {
+        if (strcmp(rows[i].name, name) != 0)
+            continue;
+        for (size_t j = 0; j < MUR_SPLIT_STAGES && rows[i].patterns[j]; j++)
+            v->rules[v->rule_count++] = (muc_split_rule){ .pattern = rows[i].patterns[j] };
+        v->takes_whole_pieces = rows[i].takes_whole_pieces;
+        *adds_bos = rows[i].adds_bos;
+        return true;
+    }
     return false;
 }

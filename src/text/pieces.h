@@ -43,10 +43,12 @@ muc_status muc_merge_resolve(muc_context *ctx, const char *source, const muc_pie
                              size_t at, muc_string_view left, muc_string_view right,
                              muc_merge *out);
 
-/* Patterns by what files call them; false if none has the name. */
-bool muc_pattern_of_regex(const char *regex, mur_pattern *out); /* tokenizer.json */
-/* tokenizer.ggml.pre, which also implies two settings. */
-bool muc_pattern_of_gguf_name(const char *name, mur_pattern *out, bool *takes_whole_pieces,
-                              bool *adds_bos);
+/* Adds a rule that cuts text after those that are there. Fails with MUC_UNSUPPORTED if there are
+ * too many. pattern lives as long as the vocabulary. */
+muc_status muc_vocabulary_add_rule(muc_context *ctx, muc_vocabulary *vocabulary,
+                                   muc_split_rule rule);
+/* Sets the rules that tokenizer.ggml.pre names, and two settings that it implies; false if none has
+ * the name. */
+bool muc_vocabulary_set_gguf_rules(muc_vocabulary *vocabulary, const char *name, bool *adds_bos);
 
 #endif

@@ -33,12 +33,14 @@ static muc_status set_model(muc_context *ctx, const muc_stored_vocabulary *store
         v->prefix = v->prefix_again = stored->add_space_prefix != 0;
     } else if (strcmp(stored->model, "gpt2") == 0) {
         v->alphabet = MUC_ALPHABET_BYTES;
-        if (!stored->pre ||
-            !muc_pattern_of_gguf_name(stored->pre, &v->pattern, &v->takes_whole_pieces, &adds_bos))
+        if (!stored->pre || !muc_vocabulary_set_gguf_rules(v, stored->pre, &adds_bos))
             return fail(ctx, v->source, "pre", stored->pre);
         if (stored->add_space_prefix == 1)
             return muc_fail(ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
                             "tokenizer.ggml.add_space_prefix is true for a byte-level tokenizer");
+    } else if (strcmp(stored->model, "gemma4") == 0) {
+        v->alphabet = MUC_ALPHABET_CHARACTERS;
+        muc_vocabulary_set_gguf_rules(v, stored->model, &adds_bos);
     } else {
         return fail(ctx, v->source, "model", stored->model);
     }
@@ -86,16 +88,18 @@ muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,
                                     const muc_stored_vocabulary *stored, muc_arena *arena,
                                     muc_vocabulary *out)
 {
+    const bool by_score = strcmp(stored->model, "llama") == 0;
+
     *out = (muc_vocabulary){ .source = source };
     MUC_TRY(set_model(ctx, stored, out));
-    if (out->alphabet == MUC_ALPHABET_CHARACTERS ? !stored->scores : !stored->merges)
+    if (by_score ? !stored->scores : !stored->merges)
         return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
                         "a '%s' tokenizer without tokenizer.ggml.%s", stored->model,
-                        out->alphabet == MUC_ALPHABET_CHARACTERS ? "scores" : "merges");
+                        by_score ? "scores" : "merges");
     MUC_TRY(muc_pieces_new(ctx, arena, stored->count, out));
     for (size_t id = 0; id < out->count; id++)
         MUC_TRY(set_piece(ctx, stored, arena, id, out));
-    return out->alphabet == MUC_ALPHABET_BYTES ? set_merges(ctx, stored, arena, out) : MUC_OK;
+    return by_score ? MUC_OK : set_merges(ctx, stored, arena, out);
 }
 
 /* ---- files ---- */

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/stored_vocabulary.h"
 #include "mur_tokenizer.h"
+#include "text/regex.h"
 
 enum { MUC_PIECE_MAX_BYTES = 1024 };
 
@@ -31,15 +32,18 @@ typedef struct muc_merge {
 typedef struct muc_vocabulary {
     const char *source; /* the file's path, for messages */
     muc_alphabet alphabet;
-    mur_pattern pattern; /* byte alphabet only; characters get theirs from the pieces */
     muc_piece *pieces;
     size_t count;
     muc_merge *merges; /* best first; NULL: every pair may merge whose text is a piece, by score */
     size_t merge_count;
     bool takes_whole_pieces;   /* a segment that is a piece is not merged ("ignore_merges") */
     bool prefix, prefix_again; /* MUR_TOKENIZER_PREFIX, MUR_TOKENIZER_PREFIX_AGAIN */
+    bool prefix_missing;       /* only before what begins with no space */
     bool nfc;                  /* text is brought to the normal form NFC */
     bool add_bos;
+    muc_split_rule rules[MUR_SPLIT_STAGES]; /* how text is cut before merging; patterns are static
+                                             * or arena-owned */
+    size_t rule_count;
     uint32_t bos, eos; /* MUR_NO_TOKEN if the file names none; callers may set them */
 } muc_vocabulary;
 

@@ -65,11 +65,6 @@ static bool has_flag(const muc_mcu_lm *lm, uint32_t flag)
     return (header.flags & flag) != 0;
 }
 
-static void print_split(const muc_mcu_program *program, muc_text *text)
-{
-    muc_text_add(text, has_flag(program->lm, MUR_TOKENIZER_BYTES) ? "mur_split_unicode" : "NULL");
-}
-
 static void print_normalize(const muc_mcu_program *program, muc_text *text)
 {
     muc_text_add(text, has_flag(program->lm, MUR_TOKENIZER_NFC) ? "mur_nfc" : "NULL");
@@ -115,7 +110,6 @@ static const struct {
     { "most_tokens", print_most_tokens },
     { "tokenizer_bytes", print_tokenizer_bytes },
     { "tokenizer", print_tokenizer },
-    { "split", print_split },
     { "normalize", print_normalize },
     { "prompt", print_prompt },
     { "ends", print_ends },
@@ -197,8 +191,7 @@ muc_status muc_mcu_lm_sources(muc_context *ctx, muc_mcu_program *program)
     MUC_TRY(muc_mcu_add_source(ctx, program, own));
     MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_sampler.c"));
     MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_tokenizer.c"));
-    if (has_flag(program->lm, MUR_TOKENIZER_BYTES))
-        MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_split.c"));
+    MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_split.c"));
     if (has_flag(program->lm, MUR_TOKENIZER_NFC))
         MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_normalize.c"));
     return MUC_OK;
