@@ -30,9 +30,10 @@ static const muc_uthinker_machine machine = { .name = "uthinker",
 typedef struct shape {
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary, context;
     bool tied;
+    uint32_t own_layers; /* with weights of their own; 0: all */
 } shape;
 
-static const shape stories260k = { 5, 64, 8, 4, 8, 172, 512, 512, true };
+static const shape stories260k = { 5, 64, 8, 4, 8, 172, 512, 512, true, 5 };
 
 /* Tiles of random sizes; a program's code depends on no more of a sequence than its index. */
 static void random_sequence(muc_context *ctx, muc_arena *arena, muc_matrix_shape matrix,
@@ -61,6 +62,7 @@ static void random_model(muc_context *ctx, muc_arena *arena, const shape *s,
 
     CHECK_OK(ctx, MUC_ARENA_NEW(ctx, arena, most, &zeros));
     *out = (muc_uthinker_model){ .layers = s->layers,
+                                 .own_layers = s->own_layers ? s->own_layers : s->layers,
                                  .width = s->width,
                                  .heads = s->heads,
                                  .kv_heads = s->kv_heads,
@@ -321,12 +323,15 @@ static shape random_shape(void)
     s.vocabulary = 1 + random_below(3000);
     s.context = 1 + random_below(400);
     s.tied = random_below(2);
+    if (s.layers == 2)
+        s.own_layers = 1 + random_below(2);
     return s;
 }
 
 static void random_shapes_resolve_to_their_static_programs(void **state)
 {
     uint32_t done = 0, groups = 0, widths = 0, chunked = 0, by_head = 0, in_passes = 0;
+    uint32_t shared = 0;
 
     (void)state;
     random_state = 20260;
@@ -350,6 +355,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
             groups |= 1u << (s.heads / s.kv_heads);
             widths |= s.head_width;
             chunked += c.layout.matrix[MUC_MATRIX_GATE].chunks > 2;
+            shared += c.layout.own_layers < c.layout.layers;
             by_head += c.layout.o_parts > 1;
             in_passes += c.layout.ffn_parts > 1;
         }
@@ -357,6 +363,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
     }
     CHECK(done >= 100);
     CHECK(chunked >= 20);
+    CHECK(shared >= 10);
     CHECK(by_head >= 10 && in_passes >= 20);
     CHECK_EQ(groups, 0x1fe); /* 1 to 8 queries a kv head */
     CHECK_EQ(widths, 8 | 32 | 64 | 96 | 128);

@@ -344,6 +344,12 @@ static stream stream_number(const compiler *c, muc_matrix_kind kind, uint32_t nu
     return s;
 }
 
+/* layer l's weights are those of this one */
+static uint32_t own_layer(const compiler *c, uint32_t l)
+{
+    return l * c->y->own_layers / c->y->layers;
+}
+
 static uint32_t head_number(const compiler *c)
 {
     return c->l * c->y->kv_heads + c->h;
@@ -358,9 +364,9 @@ static stream stream_of(const compiler *c, muc_matrix_kind kind)
 
     return stream_number(c, kind,
                          once      ? 0
-                         : by_head ? head_number(c)
-                         : by_pass ? c->l * c->y->ffn_parts + c->pass
-                                   : c->l);
+                         : by_head ? own_layer(c, c->l) * c->y->kv_heads + c->h
+                         : by_pass ? own_layer(c, c->l) * c->y->ffn_parts + c->pass
+                                   : own_layer(c, c->l));
 }
 
 static uint32_t chunk_bytes(const stream *s, uint32_t i)
@@ -804,13 +810,14 @@ static void ld_first(compiler *c, enum after what, uint32_t buffer)
     if (what == DOWN)
         ld_chunk(c, &down, 0, 2 * buffer);
     if (what == GATE || what == FIRST_PASS || what == PASS) {
-        uint32_t pass = c->l * c->y->ffn_parts + (what == PASS ? c->pass + 1 : 0);
+        uint32_t pass = own_layer(c, c->l) * c->y->ffn_parts + (what == PASS ? c->pass + 1 : 0);
         stream gate = stream_number(c, MUC_MATRIX_GATE, pass);
 
         ld_chunk(c, &gate, 0, 2 * buffer);
     }
     if (what == HEAD || (what == LAYER && c->l + 1 < c->y->layers)) {
-        uint32_t head = what == HEAD ? head_number(c) + 1 : (c->l + 1) * c->y->kv_heads;
+        uint32_t layer = own_layer(c, what == HEAD ? c->l : c->l + 1);
+        uint32_t head = layer * c->y->kv_heads + (what == HEAD ? c->h + 1 : 0);
         stream q = stream_number(c, MUC_MATRIX_Q, head);
 
         ld_chunk(c, &q, 0, 2 * buffer);
@@ -908,14 +915,14 @@ static void layer(compiler *c)
     if (c->y->options.recompute)
         st(c, MUR_I0, at(c, MUC_PLACE_X), MUR_KV, x_cache_row(c, c->pos),
            c->m * slots(d, terms->x));
-    ld_gains(c, c->y->gain_ffn + 4 * d * c->l);
+    ld_gains(c, c->y->gain_ffn + 4 * d * own_layer(c, c->l));
     for (c->h = 0; c->h < c->y->kv_heads; c->h++)
         attention(c);
     if (!o_by_head(c))
         output(c, c->y->ffn_parts > 1 ? FIRST_PASS : GATE);
     norm(c, 0, c->m, buffer_of_n(c), at(c, MUC_PLACE_N), terms->f);
     if (c->l + 1 < c->y->layers)
-        ld_gains(c, c->y->gain_attention + 4 * d * (c->l + 1));
+        ld_gains(c, c->y->gain_attention + 4 * d * own_layer(c, c->l + 1));
     else
         ld_gains(c, c->y->gain_final);
     for (; c->pass < c->y->ffn_parts; c->pass++) {

@@ -23,16 +23,33 @@ const char *muc_dram_class_words(muc_dram_class class)
     return words[class];
 }
 
-/* The bytes of the blocks of the sequence of `tiles` tiles at *at, which moves to the next; 0 if
- * region WGTS does not hold such a sequence there. */
+static muc_bytes wgts_of(const mur_program *program)
+{
+    return (muc_bytes){ program->section[MUR_SECTION_WGTS],
+                        program->section_bytes[MUR_SECTION_WGTS], "WGTS" };
+}
+
+/* The matrices of `tiles` tiles each in the sequence at `at`, which begins with where its first
+ * tile lies, behind its index; 0 if region WGTS does not hold such a sequence there. */
+static uint64_t count_matrices(muc_bytes wgts, uint64_t tiles, uint64_t at)
+{
+    uint64_t first = at <= wgts.size && wgts.size - at >= 4 ? muc_load_u32(wgts.data + at) : 0;
+
+    if (first < 4 || first > wgts.size - at || first % 4 != 0 || (first / 4 - 1) % tiles != 0)
+        return 0;
+    return (first / 4 - 1) / tiles;
+}
+
+/* The bytes of the blocks of the sequence at *at, of matrices of `tiles` tiles, which moves to the
+ * next; 0 if region WGTS does not hold such a sequence there. */
 static uint64_t sequence_bytes(muc_bytes wgts, uint64_t tiles, uint64_t *at)
 {
-    uint64_t index = 4 * (tiles + 1), first, end;
+    uint64_t count = count_matrices(wgts, tiles, *at), first, end;
 
-    if (*at > wgts.size || index > wgts.size - *at)
+    if (count == 0)
         return 0;
     first = muc_load_u32(wgts.data + *at);
-    end = muc_load_u32(wgts.data + *at + 4 * tiles);
+    end = muc_load_u32(wgts.data + *at + 4 * count * tiles);
     if (first > end || end > wgts.size - *at)
         return 0;
     *at = (*at + end + 15) / 16 * 16;
@@ -43,31 +60,30 @@ static void place_matrices(const mur_program *program, const muc_uthinker_machin
                            muc_dram_places *places)
 {
     const mur_meta *meta = program->meta;
-    const muc_bytes wgts = { program->section[MUR_SECTION_WGTS],
-                             program->section_bytes[MUR_SECTION_WGTS], "WGTS" };
-    uint32_t d = meta->width, f = meta->ffn_width, layers = meta->layers;
+    const muc_bytes wgts = wgts_of(program);
+    uint32_t d = meta->width, f = meta->ffn_width;
     uint32_t queries = meta->heads * meta->head_width, keys = meta->kv_heads * meta->head_width;
     uint32_t vocabulary = meta->vocabulary;
     const struct {
-        uint32_t k, n, count;
+        uint32_t k, n;
     } shapes[MUC_DRAM_MATRICES] = {
-        [MUC_DRAM_EMBEDDING] = { d, vocabulary, meta->tied ? 0 : 1 },
-        [MUC_DRAM_HEAD] = { d, vocabulary, 1 },
-        [MUC_DRAM_DOWN] = { f, d, layers },
-        [MUC_DRAM_GATE] = { d, f, layers },
-        [MUC_DRAM_UP] = { d, f, layers },
-        [MUC_DRAM_O] = { queries, d, layers },
-        [MUC_DRAM_Q] = { d, queries, layers },
-        [MUC_DRAM_K] = { d, keys, layers },
-        [MUC_DRAM_V] = { d, keys, layers },
+        [MUC_DRAM_EMBEDDING] = { d, vocabulary },
+        [MUC_DRAM_HEAD] = { d, vocabulary },
+        [MUC_DRAM_DOWN] = { f, d },
+        [MUC_DRAM_GATE] = { d, f },
+        [MUC_DRAM_UP] = { d, f },
+        [MUC_DRAM_O] = { queries, d },
+        [MUC_DRAM_Q] = { d, queries },
+        [MUC_DRAM_K] = { d, keys },
+        [MUC_DRAM_V] = { d, keys },
     };
     uint64_t at = 0;
 
     for (unsigned i = 0; i < MUC_DRAM_MATRICES; i++) {
         places->start[i] = at;
-        if (shapes[i].count)
-            places->block_bytes[i] = sequence_bytes(
-                wgts, shapes[i].count * muc_uthinker_tiles(machine, shapes[i].k, shapes[i].n), &at);
+        if (i != MUC_DRAM_EMBEDDING || !meta->tied)
+            places->block_bytes[i] =
+                sequence_bytes(wgts, muc_uthinker_tiles(machine, shapes[i].k, shapes[i].n), &at);
     }
 }
 
@@ -93,6 +109,19 @@ muc_dram_places muc_dram_places_of(const mur_program *program, const muc_uthinke
     start[MUC_DRAM_ROWS] = meta->embedded;
     start[MUC_DRAM_LOGITS] = meta->logits;
     return places;
+}
+
+uint32_t muc_dram_own_layers(const mur_program *program)
+{
+    const mur_meta *meta = program->meta;
+    const muc_uthinker_machine tiles = { .tile_k = mur_tile_rows(program->mach->isa),
+                                         .tile_n = mur_tile_columns(program->mach->isa) };
+    muc_dram_places places = { 0 };
+
+    place_matrices(program, &tiles, &places);
+    return (uint32_t)count_matrices(wgts_of(program),
+                                    muc_uthinker_tiles(&tiles, meta->ffn_width, meta->width),
+                                    places.start[MUC_DRAM_DOWN]);
 }
 
 muc_dram_class muc_dram_class_at(const muc_dram_places *places, enum mur_region region,

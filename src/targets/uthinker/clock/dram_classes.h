@@ -24,6 +24,9 @@ typedef struct muc_dram_places {
 /* Of a program that was opened; of sections with other content the places mean nothing. */
 muc_dram_places muc_dram_places_of(const mur_program *program, const muc_uthinker_machine *machine);
 
+/* Layers with weights of their own; 0 if region WGTS does not hold them by SPEC.md. */
+uint32_t muc_dram_own_layers(const mur_program *program);
+
 /* What lies at an offset of a region. */
 muc_dram_class muc_dram_class_at(const muc_dram_places *places, enum mur_region region,
                                  uint64_t offset);

@@ -174,7 +174,7 @@ static void store_floats(uint8_t *at, const float *values, size_t count)
 static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *model,
                                   const muc_uthinker_layout *y)
 {
-    size_t gains = (size_t)y->layers * y->width;
+    size_t gains = (size_t)y->own_layers * y->width;
     uint8_t *parm;
 
     MUC_TRY(new_section(e, MUR_SECTION_PARM, y->parm_bytes, &parm));

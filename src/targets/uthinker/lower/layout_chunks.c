@@ -10,7 +10,7 @@ enum {
 
 muc_matrix_shape muc_uthinker_matrix_shape(const muc_uthinker_model *model, muc_matrix_kind kind)
 {
-    uint32_t d = model->width, layers = model->layers;
+    uint32_t d = model->width, layers = model->own_layers;
     uint32_t queries = model->heads * model->head_width, keys = model->kv_heads * model->head_width;
 
     switch (kind) {

@@ -13,6 +13,12 @@
 
 #include "targets/uthinker/lower/lower_attention.h"
 
+/* the layer, among those with weights of their own, that layer `l` runs */
+static muc_expr own_layer(lowering *lo, muc_expr l)
+{
+    return muc_expr_div(lo->pool, l, lo->y->layers / lo->y->own_layers);
+}
+
 /* ---- Q, K, V ---- */
 
 static void project_x(lowering *lo, muc_matrix_kind kind, numbered chunk,
@@ -301,16 +307,20 @@ static void lower_attention_norm(lowering *lo)
                              add_num(lo, times(lo, token, row), y->x_cache), times(lo, lo->m, row));
 }
 
-/* the first chunk of Q of the kv head after the one at hand, in whichever layer; the MIN changes
- * nothing: there is one */
+/* the first chunk of Q of a kv head; the MIN changes nothing: there is one */
+static void load_q_of(lowering *lo, muc_expr head, uint32_t buffer)
+{
+    muc_expr here = lo->head;
+
+    lo->head = at_most(lo, head, num(lo, (uint64_t)lo->y->own_layers * lo->y->kv_heads - 1));
+    load_q(lo, numbered_const(lo, 0), buffer);
+    lo->head = here;
+}
+
+/* that of the layer's next kv head */
 static void load_next_q(lowering *lo, uint32_t buffer)
 {
-    muc_expr stream = lo->stream;
-
-    lo->stream =
-        at_most(lo, add_num(lo, stream, 1), num(lo, (uint64_t)lo->y->layers * lo->y->kv_heads - 1));
-    load_q(lo, numbered_const(lo, 0), buffer);
-    lo->stream = stream;
+    load_q_of(lo, add_num(lo, lo->head, 1), buffer);
 }
 
 static void load_first_o(lowering *lo, uint32_t buffer)
@@ -349,8 +359,7 @@ static void load_after_layer(lowering *lo, uint32_t buffer)
     muc_expr more = muc_expr_lt(lo->pool, lo->l, num(lo, lo->y->layers - 1));
 
     if (muc_schedule_begin_for(lo, "more_layers", more, NULL)) {
-        lo->stream = add_num(lo, times(lo, lo->l, lo->y->kv_heads), lo->y->kv_heads - 1);
-        load_next_q(lo, buffer);
+        load_q_of(lo, times(lo, own_layer(lo, add_num(lo, lo->l, 1)), lo->y->kv_heads), buffer);
         muc_ir_end_for(&lo->ir);
     }
 }
@@ -360,8 +369,8 @@ static void load_next_gate(lowering *lo, uint32_t buffer)
 {
     muc_expr pass = lo->pass;
 
-    lo->pass =
-        at_most(lo, add_num(lo, pass, 1), num(lo, (uint64_t)lo->y->layers * lo->y->ffn_parts - 1));
+    lo->pass = at_most(lo, add_num(lo, pass, 1),
+                       num(lo, (uint64_t)lo->y->own_layers * lo->y->ffn_parts - 1));
     load_first_gate(lo, buffer);
     lo->pass = pass;
 }
@@ -397,6 +406,7 @@ static void lower_head_of_attention(lowering *lo)
     const next_stage next = { by_head ? load_first_o : load_after_head, by_head ? ANY_BUFFER : 0 };
 
     lo->stream = add(lo, times(lo, lo->l, lo->y->kv_heads), lo->h);
+    lo->head = add(lo, times(lo, lo->own, lo->y->kv_heads), lo->h);
     lower_q(lo);
     muc_schedule_load_values(lo);
     lower_kv(lo);
@@ -422,7 +432,7 @@ static void lower_ffn(lowering *lo)
     lo->f = num(lo, 0);
     if (!muc_schedule_begin_for(lo, "pass", num(lo, parts), &lo->f))
         return;
-    lo->pass = add(lo, times(lo, lo->l, parts), lo->f);
+    lo->pass = add(lo, times(lo, lo->own, parts), lo->f);
     lower_gate_up(lo);
     muc_schedule_stream(lo, &down);
     muc_ir_end_for(&lo->ir);
@@ -432,9 +442,10 @@ static void lower_layer(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
 
-    lo->pass = times(lo, lo->l, y->ffn_parts);
+    lo->own = own_layer(lo, lo->l);
+    lo->pass = times(lo, lo->own, y->ffn_parts);
     lower_attention_norm(lo);
-    load_gain(lo, y->gain_ffn, lo->l);
+    load_gain(lo, y->gain_ffn, lo->own);
     if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lower_head_of_attention(lo);
         muc_ir_end_for(&lo->ir);
@@ -444,7 +455,7 @@ static void lower_layer(lowering *lo)
     lo->stage = "NORM";
     muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
     /* the final gain lies behind those of the layers */
-    load_gain(lo, y->gain_attention, add_num(lo, lo->l, 1));
+    load_gain(lo, y->gain_attention, own_layer(lo, add_num(lo, lo->l, 1)));
     lower_ffn(lo);
 }
 
@@ -513,7 +524,7 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     MUC_TRY(muc_expr_pool_new(ctx, arena, &out->pool));
     lo.pool = out->pool;
     MUC_TRY(declare(&lo, kind));
-    lo.l = lo.h = lo.stream = lo.pass = num(&lo, 0);
+    lo.l = lo.h = lo.stream = lo.own = lo.head = lo.pass = num(&lo, 0);
     load_q(&lo, numbered_const(&lo, 0), lo.buffer);
     lower_embedding(&lo);
     load_gain(&lo, layout->gain_attention, num(&lo, 0));

@@ -299,6 +299,39 @@ static const muc_node *node_of_kind(const matching *m, const layer_nodes *layer,
     return NULL;
 }
 
+/* layer number l, from the first on, of those with weights of their own */
+static const layer_nodes *own_layer(const matching *m, const muc_uthinker_model *model, uint32_t l)
+{
+    return &m->layers[m->layer_count - 1 - l * (model->layers / model->own_layers)];
+}
+
+/* whether a layer computes what the one before it does, from the same constants */
+static bool is_same(const matching *m, const layer_nodes *a, const layer_nodes *b)
+{
+    for (uint32_t i = MUC_MATRIX_DOWN; i < MUC_MATRIX_COUNT; i++)
+        if (node_of_kind(m, a, (muc_matrix_kind)i)->inputs[1] !=
+            node_of_kind(m, b, (muc_matrix_kind)i)->inputs[1])
+            return false;
+    return a->attention_norm->inputs[1] == b->attention_norm->inputs[1] &&
+           a->ffn_norm->inputs[1] == b->ffn_norm->inputs[1];
+}
+
+/* layers come in runs of the same one, all as long; else each one has weights of its own */
+static uint32_t count_own(const matching *m)
+{
+    const layer_nodes *first = &m->layers[m->layer_count - 1];
+    uint32_t count = (uint32_t)m->layer_count, run = 1;
+
+    while (run < count && is_same(m, first - run, first))
+        run++;
+    if (count % run != 0)
+        return count;
+    for (uint32_t l = 1; l < count; l++)
+        if (is_same(m, first - l, first - l + 1) != (l % run != 0))
+            return count;
+    return count / run;
+}
+
 static muc_status take_weights(const matching *m, muc_uthinker_model *out)
 {
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
@@ -307,7 +340,7 @@ static muc_status take_weights(const matching *m, muc_uthinker_model *out)
 
         MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, shape.count, &out->weights[kind]));
         for (uint32_t l = 0; l < shape.count; l++)
-            MUC_TRY(take_weight(m, node_of_kind(m, &m->layers[m->layer_count - 1 - l], kind), shape,
+            MUC_TRY(take_weight(m, node_of_kind(m, own_layer(m, out, l), kind), shape,
                                 &out->weights[kind][l]));
     }
     return MUC_OK;
@@ -329,11 +362,11 @@ static muc_status take_gains(const matching *m, muc_uthinker_model *out)
 {
     float *attention, *ffn, *final;
 
-    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->layers * out->width, &attention));
-    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->layers * out->width, &ffn));
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->own_layers * out->width, &attention));
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->own_layers * out->width, &ffn));
     MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->width, &final));
-    for (uint32_t l = 0; l < out->layers; l++) {
-        const layer_nodes *layer = &m->layers[out->layers - 1 - l];
+    for (uint32_t l = 0; l < out->own_layers; l++) {
+        const layer_nodes *layer = own_layer(m, out, l);
 
         MUC_TRY(take_floats(m, layer->attention_norm, 1, 0, out->width,
                             attention + (size_t)l * out->width));
@@ -444,6 +477,7 @@ static muc_status match(matching *m, muc_uthinker_model *out)
     MUC_TRY(match_nodes(m));
     MUC_TRY(measure(m, out));
     MUC_TRY(check_norm(m, m->final_norm, out));
+    out->own_layers = count_own(m);
     for (size_t l = 0; l < m->layer_count; l++)
         MUC_TRY(check_layer(m, m->layer_count - 1 - l, out));
     return take_weights(m, out);

@@ -44,13 +44,16 @@ typedef struct muc_uthinker_weight {
 typedef struct muc_uthinker_model {
     const char *source; /* what messages are about: the graph's name, borrowed */
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
+    /* that have weights of their own: each is run layers / own_layers times in a row, and every run
+     * has caches of its own */
+    uint32_t own_layers;
     uint32_t context;            /* positions that RoPE tables and caches have rows for */
     uint32_t ffn_parts, o_parts; /* of rows that down and o come in: 1, or see split_rows.h */
     bool tied;                   /* the head is the embedding; it has no weights of its own */
     float epsilon, scale;
-    /* [layers * parts], or [1] for EMBEDDING and HEAD; k rows and n columns by kind */
+    /* [own_layers * parts], or [1] for EMBEDDING and HEAD; k rows and n columns by kind */
     muc_uthinker_weight *weights[MUC_MATRIX_COUNT];
-    const float *gain_attention, *gain_ffn; /* [layers][width] */
+    const float *gain_attention, *gain_ffn; /* [own_layers][width] */
     const float *gain_final;                /* [width] */
     const float *rope;                      /* [context][head_width]: cosines, then sines */
 } muc_uthinker_model;

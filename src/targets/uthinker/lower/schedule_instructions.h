@@ -27,8 +27,10 @@ typedef struct lowering {
     muc_expr mG;     /* rows of queries: m G */
     muc_expr l, h;   /* layer, kv head */
     muc_expr f;      /* pass of the feed-forward part */
-    muc_expr stream; /* l KV + h */
-    muc_expr pass;   /* the feed-forward part's: l ffn_parts + its number in the layer */
+    muc_expr stream; /* l KV + h: of caches */
+    muc_expr own;    /* the layer among those with weights of their own */
+    muc_expr head;   /* own KV + h: of weights */
+    muc_expr pass;   /* the feed-forward part's: own ffn_parts + its number in the layer */
     uint32_t buffer; /* 0 or 1: the W buffer with the first chunk of the stage at hand */
 } lowering;
 

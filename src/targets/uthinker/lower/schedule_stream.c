@@ -11,7 +11,7 @@ static muc_expr stream_of(lowering *lo, muc_matrix_kind kind)
     case MUC_MATRIX_Q:
     case MUC_MATRIX_K:
     case MUC_MATRIX_V:
-        return lo->stream;
+        return lo->head;
     case MUC_MATRIX_GATE:
     case MUC_MATRIX_UP:
     case MUC_MATRIX_DOWN:
@@ -20,7 +20,7 @@ static muc_expr stream_of(lowering *lo, muc_matrix_kind kind)
     case MUC_MATRIX_COUNT:
         break;
     }
-    return lo->y->o_parts > 1 ? lo->stream : lo->l;
+    return lo->y->o_parts > 1 ? lo->head : lo->own;
 }
 
 static muc_expr chunk_index(lowering *lo, muc_matrix_kind kind, numbered chunk)

@@ -510,7 +510,8 @@ static muc_status check_dram(muc_context *ctx, const muc_uthinker_layout *layout
 static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
 {
     uint64_t rows = layout->options.rows, d = layout->width, row = 4 * (uint64_t)layout->head_width;
-    uint64_t context = layout->options.context, gains = product(layout->layers, 4 * d), end, reach;
+    uint64_t context = layout->options.context, end, reach;
+    uint64_t gains = product(layout->own_layers, 4 * d);
     const region_part io[] = {
         { &layout->tokens, 4 * rows, IO_ALIGNMENT },
         { &layout->embedded, product(rows, 4 * d), IO_ALIGNMENT },
@@ -547,6 +548,7 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .machine = *machine,
         .options = *options,
         .layers = model->layers,
+        .own_layers = model->own_layers,
         .width = model->width,
         .heads = model->heads,
         .kv_heads = model->kv_heads,

@@ -115,6 +115,7 @@ typedef struct muc_uthinker_layout {
     muc_uthinker_machine machine;
     muc_uthinker_options options; /* with context and rows resolved, never 0 */
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
+    uint32_t own_layers; /* the model's */
     bool tied;
     uint32_t ffn_parts, o_parts; /* the model's */
     uint32_t group;              /* heads / kv_heads */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/report_builder.h"
 #include "mur_code.h"
+#include "targets/uthinker/clock/dram_classes.h"
 #include "targets/uthinker/isa/utp_container.h"
 #include "targets/target.h"
 #include "targets/uthinker/isa/uthinker_isa.h"
@@ -152,7 +153,8 @@ static double bits_per_weight_of(const mur_program *program)
     double layer = 2 * d * q + 2 * d * kv + 3 * d * f;
     double vocabulary = d * meta->vocabulary * (meta->tied ? 1 : 2);
 
-    return 8.0 * program->region_bytes[MUR_WGTS] / (vocabulary + meta->layers * layer);
+    return 8.0 * program->region_bytes[MUR_WGTS] /
+           (vocabulary + muc_dram_own_layers(program) * layer);
 }
 
 void muc_model_set_program(muc_model *model, mur_program *program)

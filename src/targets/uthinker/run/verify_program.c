@@ -21,6 +21,7 @@
 #include "ref/golden/uthinker_golden.h"
 #include "report/report_builder.h"
 #include "targets/target.h"
+#include "targets/uthinker/clock/dram_classes.h"
 #include "targets/uthinker/lower/retile.h"
 #include "targets/uthinker/run/open_program.h"
 #include "text/tokenizer.h"
@@ -153,6 +154,7 @@ typedef struct cutter {
     muc_graph *graph;
     muc_reader reader; /* of region WGTS */
     muc_tile_shape shape;
+    uint32_t own_layers; /* with matrices of their own */
 } cutter;
 
 /* Gives a tensor of the graph the tiles first..first+count-1 of the sequence at `start`, as a
@@ -190,7 +192,7 @@ static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t
 static muc_status cut_kind(cutter *c, const mur_meta *meta, unsigned kind)
 {
     uint32_t k = dimension(meta, matrices[kind].k), n = dimension(meta, matrices[kind].n);
-    uint32_t layers = strstr(matrices[kind].tensor, "%u") ? meta->layers : 1;
+    uint32_t layers = strstr(matrices[kind].tensor, "%u") ? c->own_layers : 1;
     uint64_t across = (n + c->shape.n - 1) / c->shape.n;
     uint64_t tiles = across * ((k + c->shape.k - 1) / c->shape.k);
     size_t start = c->reader.at;
@@ -221,7 +223,8 @@ static muc_status attach_blocks(muc_context *ctx, const muc_model *program, muc_
                  .program_name = program->path,
                  .graph = graph,
                  .reader = muc_reader_of(ctx, wgts),
-                 .shape = { mur_tile_rows(p->mach->isa), mur_tile_columns(p->mach->isa) } };
+                 .shape = { mur_tile_rows(p->mach->isa), mur_tile_columns(p->mach->isa) },
+                 .own_layers = muc_dram_own_layers(p) };
 
     for (unsigned kind = 0; kind < MUC_COUNT(matrices); kind++) {
         bool is_head = strcmp(matrices[kind].tensor, "lm_head.weight") == 0;
@@ -250,7 +253,8 @@ static muc_status need_same_shape(trial *t)
     const mur_meta *meta;
 
     meta = muc_model_program(t->program)->meta;
-    if (meta->vocabulary != config->vocabulary || meta->layers != config->layers ||
+    if (meta->vocabulary != config->vocabulary ||
+        meta->layers != config->layers * (config->layers_twice ? 2 : 1) ||
         meta->width != config->dim || meta->heads != config->heads ||
         meta->kv_heads != config->kv_heads || meta->head_width != config->head_dim ||
         meta->ffn_width != config->ffn_dim || (meta->tied != 0) != config->tied ||

@@ -1,0 +1,327 @@
+/* test_uthinker_families.c - what families of language models have that Llama has not, as programs
+ * on the simulator against the golden model: the same logits to the bit after calls of all lengths,
+ * and other ones if the feature is left out. */
+#include "chance.h"
+#include "check.h"
+
+#include "formats/format.h"
+#include "models/llama.h"
+#include "mur.h"
+#include "passes/weights/quantize_blocks.h"
+#include "ref/golden/uthinker_golden.h"
+#include "targets/uthinker/sim/uthinker_sim.h"
+#include "targets/uthinker/uthinker.h"
+
+enum { MOST_CONTEXT = 320 };
+
+/* How a case differs from Llama; `without` leaves one feature out again. */
+typedef void change(muc_model_config *config);
+typedef struct family {
+    const char *name;
+    change *with;
+    change *without[8];
+} family;
+
+/* ---- a checkpoint in memory ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const muc_tensor_view *)a)->name, ((const muc_tensor_view *)b)->name);
+}
+
+static void add_tensor(muc_context *ctx, muc_checkpoint *out, unsigned id, uint32_t layer)
+{
+    const muc_llama_tensor tensor = muc_llama_tensor_of(&out->config, id);
+    muc_tensor_view view = { .dtype = MUC_F32, .rank = tensor.dims[1] ? 2 : 1, .file = "memory" };
+    double scale = tensor.dims[1] ? 1 / sqrt(tensor.dims[1]) : 0.2;
+    float *data;
+
+    view.dims[0] = tensor.dims[0];
+    view.dims[1] = tensor.dims[1];
+    CHECK_OK(ctx, muc_tensor_measure(ctx, &view));
+    CHECK_OK(ctx, muc_llama_tensor_name(ctx, &out->arena, id, layer, &view.name));
+    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, view.elements, &data));
+    for (uint64_t i = 0; i < view.elements; i++)
+        data[i] = (float)(random_gaussian() * scale + (view.rank == 1));
+    view.data = (const uint8_t *)data;
+    CHECK_OK(ctx, muc_checkpoint_add(ctx, out, &view));
+}
+
+static const muc_model_config llama = {
+    .architecture = "LlamaForCausalLM",
+    .family = MUC_FAMILY_LLAMA,
+    .dim = 96,
+    .ffn_dim = 160,
+    .layers = 3,
+    .heads = 4,
+    .kv_heads = 2,
+    .head_dim = 24,
+    .vocabulary = 75,
+    .context = MOST_CONTEXT,
+    .norm_epsilon = 1e-5,
+    .rope_theta = 10000,
+    .activation = "silu",
+};
+
+static void make_checkpoint(muc_context *ctx, const family *f, muc_checkpoint *out)
+{
+    *out = (muc_checkpoint){ .path = f->name, .config = llama };
+    f->with(&out->config);
+    for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
+        const muc_llama_tensor tensor = muc_llama_tensor_of(&out->config, id);
+
+        for (uint32_t l = 0; tensor.present && l < (tensor.per_layer ? out->config.layers : 1); l++)
+            add_tensor(ctx, out, id, l);
+    }
+    qsort(out->tensors, out->tensor_count, sizeof(out->tensors[0]), by_name);
+}
+
+static muc_graph *make_graph(muc_context *ctx, const muc_checkpoint *checkpoint)
+{
+    const muc_llama_options options = { 0 };
+    const muc_quantize_options quantize = { .bits_per_weight = 9 };
+    muc_quantize_result result;
+    muc_graph *graph;
+
+    CHECK_OK(ctx, muc_llama_build(ctx, checkpoint, &options, &graph));
+    CHECK_OK(ctx, muc_quantize_weights(ctx, graph, &quantize, &result));
+    return graph;
+}
+
+/* ---- a program and its board ---- */
+
+typedef struct board {
+    muc_context *ctx;
+    muc_uthinker_build *build;
+    void *image, *memory;
+    mur_program program;
+    mur_sim_memory places;
+    mur_sim sim;
+    mur_hal hal;
+} board;
+
+static void *take(uint8_t **at, size_t bytes)
+{
+    void *taken = *at;
+
+    *at += (bytes + 15) / 16 * 16;
+    return taken;
+}
+
+static void boot(board *b, muc_context *ctx, const muc_graph *graph,
+                 const muc_uthinker_options *options, enum mur_sim_policy policy)
+{
+    static const muc_uthinker_tokens tokens = { .bos = UINT32_MAX };
+    static mur_verifier verifier;
+    muc_uthinker_machine machine;
+    muc_arena arena = { 0 };
+    size_t total = 256;
+    uint8_t *at;
+
+    *b = (board){ .ctx = ctx };
+    CHECK_OK(ctx, muc_uthinker_read_machine(ctx, &arena, muc_uthinker_default_machine(), &machine));
+    CHECK_OK(ctx, muc_uthinker_compile(ctx, graph, &machine, options, &tokens, &b->build));
+    total += b->build->program.size;
+    CHECK_EQ(mur_open(&b->program, b->build->program.data, b->build->program.size), MUR_OK);
+    if (mur_verify(&b->program, &verifier) != MUR_OK)
+        fail_msg("the verifier refuses word %u, reason %d", verifier.verdict.word,
+                 (int)verifier.verdict.reason);
+    memcpy(b->places.buffer_bytes, machine.buffer_bytes, sizeof(b->places.buffer_bytes));
+    memcpy(b->places.region_bytes, b->program.region_bytes, sizeof(b->places.region_bytes));
+    for (int i = 0; i < MUR_BUFFERS; i++)
+        total += machine.buffer_bytes[i];
+    total += b->program.region_bytes[MUR_KV] + b->program.region_bytes[MUR_IO];
+    at = b->memory = calloc(1, total);
+    assert_non_null(at);
+    for (int i = 0; i < MUR_GB; i++)
+        b->places.buffer[i] = take(&at, machine.buffer_bytes[i]);
+    b->places.gb = take(&at, machine.buffer_bytes[MUR_GB]);
+    b->places.io = take(&at, b->program.region_bytes[MUR_IO]);
+    b->places.kv = take(&at, b->program.region_bytes[MUR_KV]);
+    b->places.wgts = b->program.section[MUR_SECTION_WGTS];
+    b->places.parm = b->program.section[MUR_SECTION_PARM];
+    mur_sim_init(&b->sim, &b->places, policy, 7);
+    b->hal = mur_sim_hal(&b->sim);
+    muc_arena_free(&arena);
+}
+
+static void shut_down(board *b)
+{
+    muc_uthinker_build_free(b->build);
+    free(b->memory);
+}
+
+/* the logits after tokens pos .. pos + m - 1 */
+static const float *run(board *b, uint32_t pos, const int32_t *tokens, uint32_t m)
+{
+    enum mur_entry_kind kind = m == 1 ? MUR_ENTRY_DECODE : MUR_ENTRY_PREFILL;
+    mur_run_state state;
+    mur_status status;
+
+    memcpy(b->places.io, tokens, m * sizeof(*tokens));
+    CHECK_EQ(mur_start(&state, &b->program, &b->hal, mur_find_entry(&b->program, kind, m), pos, m),
+             MUR_OK);
+    do
+        status = mur_run(&state);
+    while (status == MUR_YIELD);
+    if (status != MUR_OK || b->sim.fault.reason)
+        fail_msg("pos %u, m %u: %s", pos, m, b->sim.fault.reason);
+    return (const float *)(const void *)(b->places.io + b->program.meta->logits);
+}
+
+/* ---- the comparison ---- */
+
+static uint32_t next_call(const board *b, uint32_t pos, uint32_t call)
+{
+    static const uint32_t sizes[] = { 1, 3, 64, 1, 63, 1, 1, 40, 2, 64, 64 };
+    uint32_t m = sizes[call % MUC_COUNT(sizes)], rows = b->program.meta->rows;
+
+    m = m < rows ? m : rows;
+    return m < MOST_CONTEXT - pos ? m : MOST_CONTEXT - pos;
+}
+
+static const float *golden_logits(muc_ref *golden, muc_context *ctx, uint32_t pos,
+                                  const int32_t *tokens, uint32_t m)
+{
+    size_t rows, columns;
+    const float *logits;
+
+    CHECK_OK(ctx, muc_ref_run_tokens(golden, pos, tokens + pos, m));
+    logits = muc_ref_read(golden, "head", &rows, &columns);
+    assert_non_null(logits);
+    CHECK_EQ(columns, llama.vocabulary);
+    return logits + (rows - 1) * columns;
+}
+
+static muc_ref_terms golden_terms(const muc_uthinker_options *options)
+{
+    muc_ref_terms out = { .step = 64 };
+
+#define SAME_TERM(letter, meaning) out.letter = options->terms.letter;
+    MUC_UTHINKER_TERMS(SAME_TERM)
+#undef SAME_TERM
+    return out;
+}
+
+/* all of the context; `last` gets the logits at its end */
+static void check_run(muc_context *ctx, const family *f, muc_graph *graph,
+                      const muc_uthinker_options *options, const int32_t *tokens, float *last)
+{
+    const muc_ref_terms terms = golden_terms(options);
+    size_t bytes = llama.vocabulary * sizeof(float);
+    muc_ref *golden;
+    board b;
+
+    boot(&b, ctx, graph, options, MUR_SIM_LAZY);
+    CHECK_OK(ctx, muc_ref_open_machine(ctx, graph, &terms, &golden));
+    for (uint32_t pos = 0, call = 0; pos < MOST_CONTEXT; call++) {
+        uint32_t m = next_call(&b, pos, call);
+        const float *found = run(&b, pos, tokens + pos, m);
+        const float *expected = golden_logits(golden, ctx, pos, tokens, m);
+
+        if (memcmp(found, expected, bytes) != 0)
+            fail_msg("%s: other logits after position %u in a call of %u", f->name, pos + m - 1, m);
+        memcpy(last, found, bytes);
+        pos += m;
+    }
+    muc_ref_close(golden);
+    shut_down(&b);
+}
+
+/* the golden model without a feature gives other logits */
+static void check_feature(muc_context *ctx, const family *f, const muc_checkpoint *checkpoint,
+                          change *without, const muc_uthinker_options *options,
+                          const int32_t *tokens, const float *last)
+{
+    const muc_ref_terms terms = golden_terms(options);
+    muc_checkpoint other = *checkpoint;
+    const float *found = NULL;
+    muc_graph *graph;
+    muc_ref *golden;
+
+    without(&other.config);
+    graph = make_graph(ctx, &other);
+    CHECK_OK(ctx, muc_ref_open_machine(ctx, graph, &terms, &golden));
+    for (uint32_t pos = 0; pos < MOST_CONTEXT; pos += 64)
+        found = golden_logits(golden, ctx, pos, tokens, 64);
+    if (memcmp(found, last, llama.vocabulary * sizeof(float)) == 0)
+        fail_msg("%s: without a feature the logits are the same", f->name);
+    muc_ref_close(golden);
+    muc_graph_free(graph);
+}
+
+static void check_family(const family *f)
+{
+    static const muc_uthinker_options options[] = {
+        { .terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2 } },
+        { .terms = { 2, 1, 1, 2, 1, 2, 1, 1, 2 }, .recompute = true },
+    };
+    muc_context *ctx = muc_context_new(1);
+    int32_t tokens[MOST_CONTEXT];
+    float last[2][128];
+    muc_checkpoint checkpoint;
+    muc_graph *graph;
+
+    make_checkpoint(ctx, f, &checkpoint);
+    graph = make_graph(ctx, &checkpoint);
+    for (size_t i = 0; i < MUC_COUNT(tokens); i++)
+        tokens[i] = (int32_t)(random_u32() % llama.vocabulary);
+    for (size_t i = 0; i < MUC_COUNT(options); i++)
+        check_run(ctx, f, graph, &options[i], tokens, last[i]);
+    for (size_t i = 0; i < MUC_COUNT(f->without) && f->without[i]; i++)
+        check_feature(ctx, f, &checkpoint, f->without[i], &options[0], tokens, last[0]);
+    muc_graph_free(graph);
+    muc_checkpoint_close(&checkpoint);
+    muc_context_free(ctx);
+}
+
+/* ---- the families ---- */
+
+static void run_twice(muc_model_config *c)
+{
+    c->layers_twice = true;
+    c->tied = true;
+}
+
+static void run_once(muc_model_config *c)
+{
+    c->layers_twice = false;
+}
+
+static void shared_layers_are_stored_once(void **state)
+{
+    const family f = { "MobileLLM-LS", run_twice, { run_once } };
+    const family same = { "MobileLLM", run_once, { NULL } };
+    const family *both[] = { &f, &same };
+    uint32_t bytes[2];
+
+    (void)state;
+    check_family(&f);
+    for (int i = 0; i < 2; i++) {
+        muc_context *ctx = muc_context_new(1);
+        muc_checkpoint checkpoint;
+        muc_graph *graph;
+        board b;
+
+        make_checkpoint(ctx, both[i], &checkpoint);
+        graph = make_graph(ctx, &checkpoint);
+        boot(&b, ctx, graph, &muc_uthinker_defaults, MUR_SIM_EAGER);
+        CHECK_EQ(b.build->layout.own_layers, llama.layers);
+        CHECK_EQ(b.build->layout.layers, (2u - (unsigned)i) * llama.layers);
+        bytes[i] = b.build->layout.matrix[MUC_MATRIX_Q].tiles;
+        shut_down(&b);
+        muc_graph_free(graph);
+        muc_checkpoint_close(&checkpoint);
+        muc_context_free(ctx);
+    }
+    CHECK_EQ(bytes[0], bytes[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shared_layers_are_stored_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
