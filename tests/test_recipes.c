@@ -12,11 +12,10 @@ static const recipe recipes[] = {
 #define ONNX_RECIPE(domain, name, first, last, op, recipe, evaluate) { name, recipe, MUC_OP_##op },
 #include "formats/onnx/onnx_ops.def"
 #undef ONNX_OP
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals)
-#define TFLITE_RECIPE(name, version, options, least, most, shape, to, recipe, reals) \
+#define TFLITE_ROW(number, name, version, options, least, most, shape, to, import, reals)
+#define TFLITE_RECIPE(number, name, version, options, least, most, shape, to, recipe, reals) \
     { #name, recipe, MUC_OP_##to },
 #include "formats/tflite/tflite_ops.def"
-#undef TFLITE_ROW
 #define KERAS_LAYER(name, least, most, least_in, most_in, spatial, to, import)
 #define KERAS_RECIPE(name, least, most, least_in, most_in, spatial, to, recipe) \
     { #name, recipe, MUC_OP_##to },

@@ -12,7 +12,7 @@ from files import ROOT
 
 FORMATS = ROOT / "src" / "formats" / "tflite"
 CODES = {name: int(code) for code, name in
-         re.findall(r"TFLITE_OPERATOR\((\d+), (\w+)\)", (FORMATS / "tflite_operators.def").read_text())}
+         re.findall(r"TFLITE_\w+\((\d+), (\w+)", (FORMATS / "tflite_ops.def").read_text())}
 TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9, "resource": 13}
 
 

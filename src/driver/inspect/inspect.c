@@ -194,10 +194,9 @@ typedef struct named_op {
 
 /* of TFLite's operators and of Keras's layers and activations; the last row ends the list */
 static const named_op tflite_ops[] = {
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
+#define TFLITE_ROW(number, name, version, options, least, most, shape, to, import, reals) \
     { #name, MUC_OP_##to },
 #include "formats/tflite/tflite_ops.def"
-#undef TFLITE_ROW
     { NULL, MUC_OP_COUNT },
 };
 static const named_op keras_ops[] = {

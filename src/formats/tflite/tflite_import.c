@@ -30,20 +30,19 @@ typedef struct row {
 } row;
 
 static const row rows[MUC_TFLITE_CODE_COUNT] = {
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
+#define TFLITE_ROW(number, name, version, options, least, most, shape, to, import, reals) \
     [MUC_TFLITE_##name##_CODE] = { NULL,    muc_tflite_import_##import, \
                                    version, MUC_FLAT_##options, \
                                    least,   most, \
                                    shape,   MUC_OP_##to, \
                                    reals },
-#define TFLITE_RECIPE(name, version, options, least, most, shape, to, recipe, reals) \
+#define TFLITE_RECIPE(number, name, version, options, least, most, shape, to, recipe, reals) \
     [MUC_TFLITE_##name##_CODE] = { recipe,  muc_tflite_import_recipe, \
                                    version, MUC_FLAT_##options, \
                                    least,   most, \
                                    shape,   MUC_OP_##to, \
                                    reals },
 #include "formats/tflite/tflite_ops.def"
-#undef TFLITE_ROW
 };
 
 muc_status muc_tflite_refuse(const muc_tflite_import *im, muc_status status, const char *format,

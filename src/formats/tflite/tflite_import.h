@@ -14,9 +14,8 @@ typedef struct muc_tflite_blocks {
 
 /* TFLite's numbers of operators: MUC_TFLITE_CONV_2D_CODE, ... */
 enum {
-#define TFLITE_OPERATOR(number, name) MUC_TFLITE_##name##_CODE = number,
-#include "formats/tflite/tflite_operators.def"
-#undef TFLITE_OPERATOR
+#define TFLITE_NAME(number, name) MUC_TFLITE_##name##_CODE = number,
+#include "formats/tflite/tflite_ops.def"
     MUC_TFLITE_CODE_COUNT
 };
 
@@ -140,9 +139,8 @@ muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_t
 muc_tflite_importer muc_tflite_import_recipe;
 /* MIRROR_PAD of mode SYMMETRIC */
 muc_tflite_importer muc_tflite_import_symmetric_pad;
-#define TFLITE_ROW(name, version, options, least, most, shape, to, import, reals) \
+#define TFLITE_ROW(number, name, version, options, least, most, shape, to, import, reals) \
     muc_tflite_importer muc_tflite_import_##import;
 #include "formats/tflite/tflite_ops.def"
-#undef TFLITE_ROW
 
 #endif

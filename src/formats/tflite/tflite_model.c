@@ -20,9 +20,8 @@ typedef struct reader {
 #define REFUSE(r, status, at, ...) muc_fail((r)->ctx, status, (r)->file.name, (at), __VA_ARGS__)
 
 static const char *const operator_names[] = {
-#define TFLITE_OPERATOR(number, name) [number] = #name,
-#include "formats/tflite/tflite_operators.def"
-#undef TFLITE_OPERATOR
+#define TFLITE_NAME(number, name) [number] = #name,
+#include "formats/tflite/tflite_ops.def"
 };
 
 const char *muc_tflite_operator_name(uint32_t code)
