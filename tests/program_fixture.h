@@ -68,11 +68,13 @@ static inline void fixture_instruction(hand_program *f, size_t insn, char *rest)
             i++;
         if (i == sizeof(fixture_fields) / sizeof(fixture_fields[0]))
             fail_msg("no field %s of %s", token, fixture_insns[insn].name);
-        if (*value == 'r')
+        if (*value == 'r') {
             words[count + patches++] = fixture_number(value) | fixture_fields[i].word << 6 |
                                        fixture_fields[i].shift << 10 |
                                        fixture_fields[i].width << 15;
-        else
+            value = strchr(value, '+');
+        }
+        if (value)
             words[fixture_fields[i].word] |= fixture_number(value) << fixture_fields[i].shift;
     }
     item[0] = MUR_INST | patches << 4 | count << 8;
@@ -89,7 +91,7 @@ static inline void fixture_eval(hand_program *f, const char *line)
         number++;
     w0 = MUR_EVAL | number << 4 | fixture_number(dst) << 10 | fixture_number(a) << 16;
     if (number == MUR_OP_TABLE)
-        w1 = fixture_number(b);
+        w1 = f->tables[1 + fixture_number(b)];
     else if (*b == '#') {
         w0 |= 1u << 28;
         w1 = fixture_number(b);

@@ -94,7 +94,7 @@ static void damaged_code_and_names_come_back_byte_for_byte(void **state)
 
 /* the smallest program that the container's reader takes */
 static const char frame[] =
-    "utp 1.0\n"
+    "utp 2.0\n"
     "section MACH\n"
     "isa = 1\ni0 = 128\ni1 = 128\nw0 = 128\nw1 = 128\ngb = 128\nrows = 1\n"
     "section META\n"

@@ -204,7 +204,7 @@ static void hoisting_gives_way_when_slots_run_out(void **state)
         bench_open(&b);
         muc_ir_for(&b.ir, "i", b.m);
         for (uint32_t i = 0; i < loads_in_loop; i++)
-            add_load(&b, muc_expr_add(b.pool, b.pos, num(&b, 1 + i)), b.m);
+            add_load(&b, muc_expr_mul(b.pool, b.pos, num(&b, 2 + i)), b.m);
         muc_ir_end_for(&b.ir);
         CHECK_OK(b.ctx, muc_ir_finish(&b.ir));
         CHECK_OK(b.ctx, muc_uthinker_flatten(b.ctx, &b.arena, &b.template, &options, &flat));

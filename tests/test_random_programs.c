@@ -139,7 +139,8 @@ static void add_eval(const style *s)
     if (op == MUR_OP_SEL)
         second = written_slot();
     if (op == MUR_OP_TABLE)
-        second = once_in(s->wild) ? draw_number(8, 4) : below(TABLES);
+        second =
+            once_in(s->wild) ? draw_number(8, TABLE_WORDS) : c.tables[1 + below(TABLES)] + below(2);
     if (once_in(16 * s->wild))
         *(once_in(2) ? &b : &second) = below(MUR_SLOTS);
     c.code[c.words++] =
@@ -221,9 +222,11 @@ static void add_inst(const style *s)
     memset(words, 0, 4u * insn->words);
     words[0] = word0(s, insn);
     for (const judge_field *x = insn->fields; x->name; x++) {
-        if (s->plain || patches == 15 || !once_in(6))
+        bool patched = !s->plain && patches < 15 && once_in(6);
+
+        if (!patched || once_in(3))
             words[x->word] |= field_value(s, insn, x) << x->shift;
-        else
+        if (patched)
             words[insn->words + patches++] = written_slot() | (uint32_t)x->word << 6 |
                                              (uint32_t)x->shift << 10 | (uint32_t)x->width << 15;
     }
@@ -289,6 +292,7 @@ static void make(const style *s)
                                .entries = &c.entry,
                                .entry_count = 1,
                                .code = c.code,
+                               .section_bytes[MUR_SECTION_TABL] = sizeof(c.tables),
                                .tables = c.tables };
     c.judged = (judge_program){ .code = c.code, .words = c.words, .tables = c.tables };
     for (uint32_t place = 0; place < JUDGE_PLACES; place++)

@@ -405,7 +405,7 @@ static void headers_that_contradict_themselves_are_refused(void **state)
     } while (0)
     REFUSED_WITH(MUR_OK, (void)0);
     REFUSED_WITH(MUR_E_MALFORMED, header()->magic ^= 1);
-    REFUSED_WITH(MUR_E_UNSUPPORTED, header()->version = 2);
+    REFUSED_WITH(MUR_E_UNSUPPORTED, header()->version = MUR_VERSION_MAJOR + 1);
     REFUSED_WITH(MUR_E_UNSUPPORTED, header()->version |= (MUR_VERSION_MINOR + 1u) << 16);
     REFUSED_WITH(MUR_OK, header()->version |= (uint32_t)MUR_VERSION_MINOR << 16);
     REFUSED_WITH(MUR_E_MALFORMED, header()->zero9 = 1);

@@ -105,8 +105,8 @@ typedef struct mur_place {
 
 enum {
     MUR_MAGIC = 0x31505455, /* "UTP1" */
-    MUR_VERSION_MAJOR = 1,
-    MUR_VERSION_MINOR = 2,
+    MUR_VERSION_MAJOR = 2,
+    MUR_VERSION_MINOR = 0,
     MUR_ALIGNMENT = 16 /* of the image and of its sections */
 };
 

@@ -78,7 +78,7 @@ static inline void patch(const uint32_t *slot, const uint32_t *words, const uint
     for (words += LEAST_WORDS; words != at; words++)
         *to++ = *words;
     do {
-        out[MUR_CODE_GET(*at, PATCH, word)] |= slot[MUR_CODE_GET(*at, PATCH, slot)]
+        out[MUR_CODE_GET(*at, PATCH, word)] += slot[MUR_CODE_GET(*at, PATCH, slot)]
                                                << MUR_CODE_GET(*at, PATCH, shift);
     } while (++at != end);
 }
@@ -102,7 +102,7 @@ static inline void evaluate(const mur_program *program, uint32_t *slot, const ui
     uint32_t b = item[1];
 
     if (op == MUR_OP_TABLE) { /* the most frequent first */
-        const uint32_t *entry = program->tables + program->tables[1 + b] + a;
+        const uint32_t *entry = program->tables + b + a;
 
         dst[0] = entry[0];
         dst[1] = entry[1] - entry[0];

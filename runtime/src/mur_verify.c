@@ -177,7 +177,7 @@ static refusal read_fields(mur_verifier *v, const uint32_t *words, uint32_t patc
     for (uint32_t i = mur_bits(insn[0], 14, 7); i < mur_bits(insn[1], 14, 7); i++) {
         uint32_t name = mur_bits(fields[i], 0, OPERAND_BITS), shift = mur_bits(fields[i], 6, 5);
         uint32_t width = mur_bits(fields[i], 11, 5) + 1, mask = UINT32_MAX >> (32 - width);
-        uint32_t p = 0, slot;
+        uint32_t p = 0;
 
         if (shift == 0) {
             if ((*words++ & ~named) != 0)
@@ -188,18 +188,17 @@ static refusal read_fields(mur_verifier *v, const uint32_t *words, uint32_t patc
         while (p < patches &&
                patch[p] >> MUR_SHIFT_PATCH_word != (key | shift << 10 | width << 15) >> 6)
             p++;
-        if (p == patches) {
-            v->lo[name] = v->hi[name] = *words >> shift & mask;
-            named |= mask << shift;
+        v->lo[name] = v->hi[name] = *words >> shift & mask;
+        named |= mask << shift;
+        if (p == patches)
             continue;
-        }
-        slot = MUR_CODE_GET(patch[p], PATCH, slot);
-        if (v->scope[slot] == 0)
-            return ABOUT(UNWRITTEN, slot);
-        v->lo[name] = v->slot[slot].lo;
-        v->hi[name] = v->slot[slot].hi;
-        TRY(at_most(v, ABOUT(FIT, name), v->hi[name], mask));
         found++;
+        p = MUR_CODE_GET(patch[p], PATCH, slot);
+        if (v->scope[p] == 0)
+            return ABOUT(UNWRITTEN, p);
+        TRY(at_most(v, ABOUT(FIT, name), (uint64_t)v->hi[name] + v->slot[p].hi, mask));
+        v->lo[name] += v->slot[p].lo;
+        v->hi[name] += v->slot[p].hi;
     }
     if ((*words & ~named) != 0)
         return MUR_REASON_BITS;
@@ -313,21 +312,19 @@ static refusal write_slot(mur_verifier *v, uint32_t slot, uint32_t lo, uint32_t 
     return 0;
 }
 
-/* LDT2: the table's values must not fall where the index may be. */
-static refusal check_table(mur_verifier *v, uint32_t number, uint32_t dst, const mur_range *index)
+/* LDT2 from word `first` of TABL on: its words must not fall where the index may be. */
+static refusal check_table(mur_verifier *v, uint32_t first, uint32_t dst, const mur_range *index)
 {
-    const uint32_t *t = v->program->tables;
+    const uint32_t *t = v->program->tables + first;
     uint32_t lo = index->lo, hi = index->hi, least = UINT32_MAX, most = 0;
 
-    if (number >= t[0])
-        return ABOUT(NUMBER, number);
-    TRY(at_most(v, ABOUT(INDEX, number), hi, t[number + 2] - t[number + 1] - 2));
-    t += t[number + 1];
+    TRY(at_most(v, ABOUT(INDEX, first), (uint64_t)first + hi,
+                v->program->section_bytes[MUR_SECTION_TABL] / 4 - 2));
     for (uint32_t i = lo; i <= hi; i++) {
         uint32_t span = t[i + 1] - t[i];
 
         if (t[i + 1] < t[i])
-            return ABOUT(FALLS, number);
+            return ABOUT(FALLS, first);
         least = span < least ? span : least;
         most = span > most ? span : most;
     }
@@ -357,7 +354,7 @@ static refusal check_eval(mur_verifier *v, const uint32_t *item)
     is = 1u << op;
     if (!constant && (is & BIT(TABLE)) == 0)
         unused = is & BIT(SEL) ? 0 : item[1];
-    if (unused != 0 || (is & (constant ? ALONE : DIVIDES | SHIFTS)) != 0)
+    if ((unused | (is & (constant ? ALONE : DIVIDES | SHIFTS))) != 0)
         return MUR_REASON_ITEM;
     TRY(check_read(v, slot));
     if (is & BIT(TABLE))

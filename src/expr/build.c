@@ -232,11 +232,16 @@ static muc_expr with_const(muc_expr_pool *pool, muc_expr_op op, muc_expr x, uint
 
 /* Each fold_ gives the simpler form of a op b, or MUC_EXPR_NONE; c is the value of b if it is a
  * constant. */
-static muc_expr fold_add(muc_expr_pool *pool, muc_expr a, const uint32_t *c)
+static muc_expr fold_add(muc_expr_pool *pool, muc_expr a, muc_expr b, const uint32_t *c)
 {
     muc_expr x;
     uint32_t inner;
 
+    /* constants to the end, where they meet others, or become part of an instruction */
+    if (!c && split(pool, a, MUC_EXPR_ADD, &x, &inner))
+        return with_const(pool, MUC_EXPR_ADD, muc_expr_add(pool, x, b), inner);
+    if (!c && split(pool, b, MUC_EXPR_ADD, &x, &inner))
+        return with_const(pool, MUC_EXPR_ADD, muc_expr_add(pool, a, x), inner);
     if (c && *c == 0)
         return a;
     if (c && split(pool, a, MUC_EXPR_ADD, &x, &inner) && inner <= UINT32_MAX - *c)
@@ -279,6 +284,8 @@ static muc_expr fold_mul(muc_expr_pool *pool, muc_expr a, const uint32_t *c)
         return a;
     if (c && *c && split(pool, a, MUC_EXPR_MUL, &x, &inner) && inner <= UINT32_MAX / *c)
         return with_const(pool, MUC_EXPR_MUL, x, inner * *c);
+    if (c && *c && split(pool, a, MUC_EXPR_ADD, &x, &inner) && inner <= UINT32_MAX / *c)
+        return with_const(pool, MUC_EXPR_ADD, with_const(pool, MUC_EXPR_MUL, x, *c), inner * *c);
     if (c && *c && split(pool, a, MUC_EXPR_SUB, &x, &inner) && pool->nodes[x].lo >= inner &&
         pool->nodes[x].hi <= UINT32_MAX / *c)
         return with_const(pool, MUC_EXPR_SUB, with_const(pool, MUC_EXPR_MUL, x, *c), inner * *c);
@@ -357,7 +364,7 @@ static muc_expr fold(muc_expr_pool *pool, const muc_expr_node *node)
 
     switch (node->op) {
     case MUC_EXPR_ADD:
-        return fold_add(pool, a, c);
+        return fold_add(pool, a, b, c);
     case MUC_EXPR_SUB:
         return fold_sub(pool, a, b, c);
     case MUC_EXPR_MUL:

@@ -205,7 +205,7 @@ static const char *form_write(form *f, uint64_t slot)
 }
 
 static const char *form_patch(const form *f, const judge_insn *insn, uint32_t patch,
-                              uint32_t named[8], const uint32_t *words)
+                              uint32_t named[8])
 {
     if (patch >> 21 != 0)
         return "a patch has bits that mean nothing";
@@ -217,7 +217,7 @@ static const char *form_patch(const form *f, const judge_insn *insn, uint32_t pa
             if ((named[x->word] & mask) == 0)
                 return "two patches fill one field";
             named[x->word] &= ~mask;
-            return words[x->word] & mask ? "bits under a patch" : form_read(f, patch & 63);
+            return form_read(f, patch & 63);
         }
     return "a patch is not one field";
 }
@@ -240,7 +240,7 @@ static const char *form_inst(const form *f, const uint32_t *item)
         if ((item[1 + i] & ~named[i]) != 0)
             return "bits that no field names";
     for (uint32_t i = 0; i < patches; i++) {
-        const char *wrong = form_patch(f, insn, item[1 + count + i], named, item + 1);
+        const char *wrong = form_patch(f, insn, item[1 + count + i], named);
 
         if (wrong)
             return wrong;
@@ -268,8 +268,6 @@ static const char *form_eval(form *f, const uint32_t *item)
         wrong = form_read(f, b);
     if (!wrong && op == SEL)
         wrong = form_read(f, item[1]);
-    if (!wrong && op == LDT2 && item[1] >= f->program->tables[0])
-        wrong = "no such table";
     if (!wrong)
         wrong = form_write(f, dst);
     return !wrong && op == LDT2 ? form_write(f, dst + 1) : wrong;
@@ -580,7 +578,7 @@ static void run_inst(machine *m, const uint32_t *item)
             uint32_t patch = item[1 + count + p];
 
             if (part(patch, 6, 4) == x->word && part(patch, 10, 5) == x->shift)
-                o.value[i] = m->slot[patch & 63];
+                o.value[i] += m->slot[patch & 63];
         }
         if (o.value[i] >> x->width != 0)
             m->wrong = "a value does not fit its field";
@@ -645,16 +643,17 @@ static void run_eval(machine *m, const uint32_t *item)
 
     if (op == LDT2) {
         const uint32_t *t = m->program->tables;
-        uint32_t first = t[1 + item[1]], end = t[2 + item[1]];
+        uint64_t at = a + item[1];
 
-        if (a + 1 >= end - first) {
-            m->wrong = "an index outside its table";
+        /* the last start is the end of all */
+        if (at + 1 >= t[1 + t[0]]) {
+            m->wrong = "a word beyond the tables";
             return;
         }
-        if (t[first + a + 1] < t[first + a])
+        if (t[at + 1] < t[at])
             m->wrong = "a table that falls";
-        m->slot[dst] = t[first + a];
-        m->slot[dst + 1] = t[first + a + 1] - t[first + a];
+        m->slot[dst] = t[at];
+        m->slot[dst + 1] = t[at + 1] - t[at];
         return;
     }
     result = op == SEL ? (a != 0 ? b : m->slot[item[1]]) : calculate(m, op, a, b);

@@ -351,7 +351,8 @@ static muc_status take_field_value(assembly *a, uint32_t field, muc_item_field *
             return MUC_OK;
     a->at = start;
     out->is_slot = true;
-    return take_slot(a, &out->value);
+    MUC_TRY(take_slot(a, &out->value));
+    return take(a, '+') ? take_number(a, &out->more) : MUC_OK;
 }
 
 static muc_status take_field(assembly *a, muc_item *item, bool *seen)
@@ -596,12 +597,12 @@ static muc_status assemble_line(assembly *a, bool *begun)
         uint32_t major;
 
         if (!is(word, length, "utp"))
-            return refuse_at(a, start, "expected 'utp 1.0' first");
+            return refuse_at(a, start, "expected 'utp 2.0' first");
         MUC_TRY(take_number(a, &major));
         MUC_TRY(need(a, '.', "expected '.'"));
         MUC_TRY(take_number(a, &a->minor));
         if (major != MUR_VERSION_MAJOR || a->minor > MUR_VERSION_MINOR)
-            return refuse_at(a, start, "this assembler writes versions 1.0 and 1.1");
+            return refuse_at(a, start, "this assembler writes version 2.0");
         *begun = true;
     } else if (is(word, length, "section")) {
         MUC_TRY(begin_section(a));

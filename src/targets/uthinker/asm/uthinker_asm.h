@@ -2,7 +2,7 @@
  *
  * A line is a statement; ';' begins a comment. Numbers are decimal or 0x hexadecimal.
  *
- *     utp 1.0                      first line
+ *     utp 2.0                      first line
  *     section CODE [at 288]        the statements of a section follow; `at` only where the section
  *                                  does not begin right after the one before
  *     NAME = NUMBER                MACH, META: a word of mur_sections.def, in order

@@ -210,10 +210,13 @@ static void print_instruction(disassembly *d, const muc_item *item)
     print_tokens(d->out, item->wait, item->sig);
     for (uint32_t i = 0; i < muc_insn_fields(item->op); i++) {
         muc_text_add(d->out, " %s=", muc_field_get(info->first_field + i)->name);
-        if (item->fields[i].is_slot)
-            print_slot(d, item->fields[i].value);
-        else
+        if (!item->fields[i].is_slot) {
             print_number(d->out, info->first_field + i, item->fields[i].value);
+            continue;
+        }
+        print_slot(d, item->fields[i].value);
+        if (item->fields[i].more)
+            muc_text_add(d->out, "+%u", item->fields[i].more);
     }
 }
 

@@ -30,13 +30,14 @@ typedef enum reference_kind {
 typedef struct reference {
     reference_kind kind;
     uint32_t index;
+    uint32_t more; /* of a field: a number that is added */
 } reference;
 
 /* One EVAL. */
 typedef struct value {
-    muc_expr expr;  /* what it computes; of a table lookup the index, unless not fused */
-    uint32_t op;    /* enum mur_op */
-    uint32_t table; /* of MUR_OP_TABLE */
+    muc_expr expr;         /* what it computes; of a table lookup the index, unless not fused */
+    uint32_t op;           /* enum mur_op */
+    uint32_t table, first; /* of MUR_OP_TABLE: of the pool; the word in TABL for expr 0 */
     reference operands[3];
     uint32_t scope, item; /* evaluated before this item of this scope */
     uint32_t next;        /* at the same place, or NO_VALUE */
@@ -140,7 +141,7 @@ static uint32_t find_value(const flattening *f, const value *wanted)
     for (uint32_t i = 0; !f->options.no_sharing && i < f->value_count; i++) {
         const value *v = &f->values[i];
 
-        if (v->expr == wanted->expr && v->op == wanted->op && v->table == wanted->table &&
+        if (v->expr == wanted->expr && v->op == wanted->op && v->first == wanted->first &&
             v->scope == wanted->scope)
             return i;
     }
@@ -176,15 +177,15 @@ static muc_status collect_number(flattening *f, muc_expr e, uint32_t at, uint32_
 
     v.scope = home_of(f, e, at);
     v.item = item_in(f, v.scope, at, item);
-    v.operands[0] = (reference){ REFERENCE_INPUT, MUC_INPUT_POS };
-    v.operands[1] = (reference){ REFERENCE_NUMBER, number };
+    v.operands[0] = (reference){ REFERENCE_INPUT, MUC_INPUT_POS, 0 };
+    v.operands[1] = (reference){ REFERENCE_NUMBER, number, 0 };
     found = find_value(f, &v);
     if (found == NO_VALUE) {
         if (number)
             MUC_TRY(collect_number(f, muc_expr_const(f->pool, 0), v.scope, v.item, &v.operands[0]));
         MUC_TRY(add_value(f, &v, &found));
     }
-    *out = (reference){ REFERENCE_FIRST, found };
+    *out = (reference){ REFERENCE_FIRST, found, 0 };
     return MUC_OK;
 }
 
@@ -197,16 +198,41 @@ static muc_status collect_operand(flattening *f, muc_expr e, bool number_allowed
     return collect(f, e, at, item, out);
 }
 
+/* The number that is added to the rest of e, which e becomes. */
+static uint32_t take_number(const flattening *f, muc_expr *e)
+{
+    const muc_expr_node *node = muc_expr_get(f->pool, *e);
+
+    if (node->op != MUC_EXPR_ADD || !muc_expr_is_const(f->pool, node->operands[1]))
+        return 0;
+    *e = node->operands[0];
+    return muc_expr_get(f->pool, node->operands[1])->immediate;
+}
+
+/* the word in TABL where a table begins: section 7 of SPEC.md */
+static uint32_t start_of_table(const flattening *f, uint32_t table)
+{
+    uint32_t at = 2 + muc_expr_table_count(f->pool);
+
+    for (uint32_t i = 0; i < table; i++)
+        at += muc_expr_get_table(f->pool, i)->count;
+    return at;
+}
+
 static muc_status collect_operator(flattening *f, muc_expr e, uint32_t at, uint32_t item,
                                    reference *out)
 {
-    const muc_expr_node node = *muc_expr_get(f->pool, e);
+    muc_expr_node node = *muc_expr_get(f->pool, e);
     bool lookup = node.op == MUC_EXPR_TABLE || node.op == MUC_EXPR_SPAN;
-    value v = { .expr = lookup && !f->options.no_fusion ? node.operands[0] : e,
-                .op = lookup ? MUR_OP_TABLE : (uint32_t)node.op,
-                .table = lookup ? node.immediate : 0 };
+    value v = { .expr = e, .op = lookup ? MUR_OP_TABLE : (uint32_t)node.op };
     uint32_t found;
 
+    if (lookup) {
+        v.table = node.immediate;
+        v.first = start_of_table(f, v.table) + take_number(f, &node.operands[0]);
+    }
+    if (lookup && !f->options.no_fusion)
+        v.expr = node.operands[0];
     v.scope = home_of(f, e, at);
     v.item = item_in(f, v.scope, at, item);
     found = find_value(f, &v);
@@ -217,7 +243,7 @@ static muc_status collect_operator(flattening *f, muc_expr e, uint32_t at, uint3
                                         v.scope, v.item, &v.operands[i]));
         MUC_TRY(add_value(f, &v, &found));
     }
-    *out = (reference){ node.op == MUC_EXPR_SPAN ? REFERENCE_SECOND : REFERENCE_FIRST, found };
+    *out = (reference){ node.op == MUC_EXPR_SPAN ? REFERENCE_SECOND : REFERENCE_FIRST, found, 0 };
     return MUC_OK;
 }
 
@@ -227,9 +253,9 @@ static muc_status collect(flattening *f, muc_expr e, uint32_t at, uint32_t item,
     const muc_expr_node *node = muc_expr_get(f->pool, e);
 
     if (node->op == MUC_EXPR_CONST)
-        *out = (reference){ REFERENCE_NUMBER, node->immediate };
+        *out = (reference){ REFERENCE_NUMBER, node->immediate, 0 };
     else if (node->op == MUC_EXPR_INPUT)
-        *out = (reference){ REFERENCE_INPUT, node->immediate };
+        *out = (reference){ REFERENCE_INPUT, node->immediate, 0 };
     else
         return collect_operator(f, e, at, item, out);
     return MUC_OK;
@@ -264,8 +290,12 @@ static muc_status collect_instruction(flattening *f, uint32_t at, uint32_t item)
 
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, fields, &uses));
     for (uint32_t i = 0; i < fields; i++) {
+        muc_expr e = instruction->fields[i].resolve;
+        uint32_t more = take_number(f, &e);
+
         MUC_TRY(check_field(f, instruction, i));
-        MUC_TRY(collect(f, instruction->fields[i].resolve, at, item, &uses[i]));
+        MUC_TRY(collect(f, e, at, item, &uses[i]));
+        uses[i].more = more;
     }
     f->scopes[at].uses[item] = uses;
     return MUC_OK;
@@ -466,11 +496,14 @@ static muc_status push_value_label(flattening *f, const value *v)
     if (v->op == MUR_OP_TABLE) {
         const muc_expr_node *node = muc_expr_get(f->pool, v->expr);
         muc_expr index = f->options.no_fusion ? node->operands[0] : v->expr;
+        uint32_t more = v->first - start_of_table(f, v->table);
 
+        if (f->options.no_fusion)
+            more = 0;
         muc_text_add(&text, "P%u, P%u = %s[", v->number, v->number + 1,
                      muc_expr_get_table(f->pool, v->table)->name);
         muc_expr_print(f->pool, index, &text);
-        muc_text_add(&text, "]");
+        muc_text_add(&text, more ? " + %u]" : "]", more);
     } else {
         muc_text_add(&text, "P%u = ", v->number);
         muc_expr_print(f->pool, v->expr, &text);
@@ -494,7 +527,7 @@ static muc_status write_eval(flattening *f, const step *s)
                             .a = slot_of(f, &v->operands[0]),
                             .b = slot_of(f, b),
                             .immediate = immediate,
-                            .second = v->op == MUR_OP_TABLE ? v->table
+                            .second = v->op == MUR_OP_TABLE ? v->first
                                       : immediate           ? b->index
                                                             : slot_of(f, &v->operands[2]) };
 
@@ -506,7 +539,8 @@ static muc_status write_eval(flattening *f, const step *s)
 static muc_item_field field_of(const flattening *f, const reference *use)
 {
     muc_item_field field = { use->kind != REFERENCE_NUMBER,
-                             use->kind == REFERENCE_NUMBER ? use->index : slot_of(f, use) };
+                             use->kind == REFERENCE_NUMBER ? use->index : slot_of(f, use),
+                             use->more };
 
     return field;
 }

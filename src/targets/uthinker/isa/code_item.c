@@ -40,7 +40,8 @@ static uint32_t encode_instruction(const muc_item *item, uint32_t *words)
     for (uint32_t i = 0; i < muc_insn_fields(item->op); i++) {
         const muc_item_field *field = &item->fields[i];
 
-        if (!field->is_slot && !muc_field_put(info->first_field + i, field->value, words + 1))
+        if (!muc_field_put(info->first_field + i, field->is_slot ? field->more : field->value,
+                           words + 1))
             return 0;
         if (field->is_slot && !FITS(PATCH, slot, field->value))
             return 0;
@@ -116,7 +117,7 @@ static bool decode_instruction(const uint32_t *words, size_t count, muc_item *ou
             uint32_t slot = MUR_CODE_GET(patch, PATCH, slot);
 
             if (patch == patch_of(info->first_field + i, slot))
-                out->fields[i] = (muc_item_field){ true, slot };
+                out->fields[i] = (muc_item_field){ true, slot, out->fields[i].value };
         }
     }
     return true;
@@ -137,9 +138,9 @@ static void decode_for(const uint32_t *words, muc_item *out)
     out->variable = MUR_CODE_GET(words[0], FOR, variable);
     out->most = words[1];
     out->body = words[2];
-    out->count = (muc_item_field){ true, MUR_CODE_GET(words[0], FOR, count) };
+    out->count = (muc_item_field){ true, MUR_CODE_GET(words[0], FOR, count), 0 };
     if (MUR_CODE_GET(words[0], FOR, constant))
-        out->count = (muc_item_field){ false, words[1] };
+        out->count = (muc_item_field){ false, words[1], 0 };
 }
 
 uint32_t muc_item_decode(const uint32_t *words, size_t count, muc_item *out)

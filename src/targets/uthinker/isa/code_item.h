@@ -7,10 +7,11 @@
 
 enum { MUC_ITEM_MAX_WORDS = 1 + MUR_MAX_WORDS + MUC_INSN_MAX_FIELDS };
 
-/* A field of an instruction: a number, or the slot that holds it when the program runs. */
+/* A field of an instruction: a number, or what a slot holds when the program runs, and a number
+ * more. */
 typedef struct muc_item_field {
     bool is_slot;
-    uint32_t value;
+    uint32_t value, more;
 } muc_item_field;
 
 /* kind says which members count. FOR's body is not part of the item. */
