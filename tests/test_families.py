@@ -20,7 +20,8 @@ TEXT = "hello the world's worth: 42 hells"
 # what a family has that another implementation could forget; each must change the perplexity
 FEATURES = {
     "llama-biases": ["biases"], "llama-linear": ["rope_scaling"], "llama-yarn": ["rope_scaling"],
-    "llama-llama3": ["rope_scaling"], "mobilellm-ls": ["layer_sharing"], "mistral": ["window"],
+    "llama-llama3": ["rope_scaling"], "llama-longrope": ["rope_scaling"],
+    "llama4": ["no_rope", "pairs", "head_norm"], "mobilellm-ls": ["layer_sharing"], "mistral": ["window"],
     "qwen2": ["window", "biases"], "qwen3": ["head_norm"],
     "gemma": ["embedding", "plus_one", "silu"],
     "gemma2": ["embedding", "plus_one", "window", "attention_cap", "logit_cap", "output_norms",

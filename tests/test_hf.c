@@ -62,6 +62,7 @@ static void put_text_file(const char *name, const char *text)
 #define NAMED(architecture, type, rest) \
     "{\"architectures\":[\"" architecture "\"],\"model_type\":\"" type "\"," SIZES rest "}"
 #define LLAMA(rest) NAMED("LlamaForCausalLM", "llama", rest)
+#define LLAMA4(rest) NAMED("Llama4ForCausalLM", "llama4_text", ",\"intermediate_size_mlp\":12" rest)
 
 static muc_status read_config(const char *text, muc_checkpoint *checkpoint)
 {
@@ -149,8 +150,14 @@ static void other_graphs_are_refused_by_name(void **state)
         { LLAMA(",\"hidden_act\":\"mish\""), "\"hidden_act\" is 'mish'" },
         { LLAMA(",\"partial_rotary_factor\":1.5"), "RoPE of a share of 1.5 of a head" },
         { LLAMA(",\"quantization_config\":{}"), "quantization_config" },
-        { LLAMA(",\"rope_scaling\":{\"type\":\"longrope\",\"factor\":2.0}"),
-          "RoPE scaling of type 'longrope'" },
+        { LLAMA(",\"rope_scaling\":{\"type\":\"mrope\",\"factor\":2.0}"),
+          "RoPE scaling of type 'mrope'" },
+        { LLAMA4(",\"attention_chunk_size\":9,"
+                 "\"layer_types\":[\"chunked_attention\",\"full_attention\"]"),
+          "layer 0 sees chunks of 9 in a context of 10" },
+        { LLAMA4(",\"floor_scale\":10,\"no_rope_layers\":[1,0,1]"),
+          "\"attn_temperature_tuning\" from position 10 on in a context of 10" },
+        { LLAMA4(",\"num_local_experts\":16"), "a mixture of experts" },
         { LLAMA(",\"rope_scaling\":{\"factor\":2.0}"), "RoPE scaling of type 'not named'" },
         { LLAMA(",\"eos_token_id\":[1,2,3,4,5,1,2,3,4]"), "lists 9 tokens, at most 8" },
     };
@@ -165,6 +172,9 @@ static void other_graphs_are_refused_by_name(void **state)
         { LLAMA(",\"bos_token_id\":-1"), "\"bos_token_id\" is no token id" },
         { LLAMA(",\"vocab_size\":7"), "duplicate" },
         { LLAMA(",\"rope_scaling\":2"), "\"rope_scaling\" is no object" },
+        { LLAMA(",\"rope_scaling\":{\"type\":\"longrope\",\"factor\":2.0,\"long_factor\":[1]}"),
+          "\"long_factor\" has 1 factors for 2 frequencies" },
+        { LLAMA4(",\"no_rope_layers\":[1]"), "\"no_rope_layers\" has 1 elements for 2 layers" },
     };
     muc_checkpoint checkpoint;
 

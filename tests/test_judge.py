@@ -25,6 +25,10 @@ EVEN = {"hidden_size": 32, "head_dim": "absent"}  # where llama.cpp takes heads 
 USUAL = {"rope_theta": "absent"}  # llama.cpp's script leaves it out: both take 10,000
 
 
+LONG = {"type": "longrope", "short_factor": [1.0, 1.3, 1.6], "long_factor": [1.5, 2.0, 4.0],
+        "original_max_position_embeddings": 12}
+
+
 def like(name, **more):
     values = {**families.FAMILIES[name], **more}
     return {k: v for k, v in values.items() if v != "absent"}
@@ -47,6 +51,7 @@ CASES = {
     "gemma3": (like("gemma3", num_hidden_layers=6, sliding_window_pattern=6, query_pre_attn_scalar=8), {
         "sliding_window": 48, "rope_local_base_freq": 10000.0, "rope_scaling": None}, True),
     "phi3": (like("phi3", sliding_window=None, original_max_position_embeddings=48), {}, False),
+    "phi3, longrope": (like("phi3", sliding_window=None, rope_scaling=LONG), {"rope_scaling": None}, False),
     "olmo2": (like("olmo2", **EVEN), {}, False),
     "granite": (like("granite", **EVEN), {"embedding_multiplier": 1.0, "residual_multiplier": 1.0,
                                           "attention_multiplier": 0.3, "logits_scaling": 1.0}, False),
@@ -56,7 +61,7 @@ CASES = {
     "gpt-neox": (like("gpt-neox"), {"rotary_pct": 0.5}, True),
     "gpt-neox, in turn": (like("gpt-neox-in-turn", **USUAL), {"use_parallel_residual": True}, True),
 }
-OTHERS = ["mobilellm-ls", "gpt-neo", "opt"]  # llama.cpp has none of them
+OTHERS = ["mobilellm-ls", "llama4", "gpt-neo", "opt"]  # llama.cpp has none of them, and Llama 4 with experts alone
 
 
 def logits_of(path, ids):

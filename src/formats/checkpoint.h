@@ -105,13 +105,14 @@ typedef struct muc_model_config {
     muc_position_kind position;
     muc_ffn_kind ffn;
     bool qkv_bias, output_bias, ffn_bias;
-    bool head_norm;      /* RMSNorm of each head of q and k (Qwen3) */
-    bool whole_norm;     /* RMSNorm of q and of k, all heads together (OLMo 2) */
-    bool no_input_norms; /* attention and FFN take x itself (OLMo 2) */
-    bool inner_norms;    /* of what o and down get (BitNet) */
-    bool output_norms;   /* what they give is normalised before it is added (Gemma 2) */
-    bool parallel;       /* both take x, and both are added to it (GPT-NeoX) */
-    bool layers_twice;   /* each layer is run twice in a row, with a cache each (MobileLLM-LS) */
+    bool head_norm;       /* RMSNorm of each head of q and k (Qwen3) */
+    bool head_norm_turns; /* that only where they turn, with gains of 1 (Llama 4) */
+    bool whole_norm;      /* RMSNorm of q and of k, all heads together (OLMo 2) */
+    bool no_input_norms;  /* attention and FFN take x itself (OLMo 2) */
+    bool inner_norms;     /* of what o and down get (BitNet) */
+    bool output_norms;    /* what they give is normalised before it is added (Gemma 2) */
+    bool parallel;        /* both take x, and both are added to it (GPT-NeoX) */
+    bool layers_twice;    /* each layer is run twice in a row, with a cache each (MobileLLM-LS) */
     const char
         *activation; /* "silu", "gelu", "gelu_new" (by tanh), "relu" or "relu2" (its square) */
     /* factors of the tokens' rows, of what is added to x and of the logits; 0: 1 */

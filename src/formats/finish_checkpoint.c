@@ -156,6 +156,7 @@ const char *muc_config_particular(const muc_model_config *config)
         { "RoPE scaling other than Llama 3's",
           config->rope_kind != MUC_ROPE_PLAIN && config->rope_kind != MUC_ROPE_LLAMA3 },
         { "norms of all heads together", config->whole_norm },
+        { "norms of heads that turn alone", config->head_norm_turns },
         { "norms inside attention and FFN", config->inner_norms },
         { "norms of what layers add", config->output_norms || config->no_input_norms },
         { "attention and FFN side by side", config->parallel },

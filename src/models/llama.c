@@ -266,7 +266,7 @@ static muc_status prepare_heads(builder *b, const char *norm_stage, const char *
 
     if (c->whole_norm)
         MUC_TRY(stage_norm(b, norm_stage, *x, row, 0, 0, x));
-    else if (c->head_norm)
+    else if (c->head_norm && !(c->head_norm_turns && view_of(b).angles == MUC_ANGLES_NONE))
         MUC_TRY(stage_norm(b, norm_stage, *x, row, 0, c->head_dim, x));
     if (c->position != MUC_POSITION_ROPE || view_of(b).angles == MUC_ANGLES_NONE)
         return MUC_OK;

@@ -37,6 +37,13 @@ FAMILIES = {
         "original_max_position_embeddings": 32}),
     "mobilellm-ls": config("MobileLLMForCausalLM", "mobilellm", layer_sharing=True,
                            num_hidden_layers=2),
+    "llama-longrope": config("LlamaForCausalLM", "llama", rope_scaling={
+        "type": "longrope", "short_factor": [1.0, 1.3, 1.6, 2.0], "long_factor": [1.5, 2.0, 4.0, 8.0],
+        "original_max_position_embeddings": 12}),
+    "llama4": config("Llama4ForCausalLM", "llama4_text", no_rope_layers=[1, 1, 0, 1, 1, 1], use_qk_norm=True,
+                     intermediate_size=999, intermediate_size_mlp=FFN, num_local_experts=0,
+                     attn_temperature_tuning=False, attention_chunk_size=64,
+                     layer_types=["chunked_attention"] * 4),
     "mistral": config("MistralForCausalLM", "mistral", sliding_window=5),
     "qwen2": config("Qwen2ForCausalLM", "qwen2", use_sliding_window=True, sliding_window=5,
                     max_window_layers=2),
@@ -84,8 +91,10 @@ class Shape:
         self.heads = c["num_heads"] if self.kind == "gpt_neo" else c["num_attention_heads"]
         self.kv = c.get("num_key_value_heads", self.heads)
         self.width = c.get("head_dim", self.d // self.heads)
-        self.ffn = c["ffn_dim"] if self.kind == "opt" else c["intermediate_size"] or 4 * self.d
+        self.ffn = c["ffn_dim"] if self.kind == "opt" else c.get(
+            "intermediate_size_mlp", c["intermediate_size"]) or 4 * self.d
         self.layers = c["num_layers"] if self.kind == "gpt_neo" else c["num_hidden_layers"]
+        self.mlp = "feed_forward." if self.kind == "llama4_text" else "mlp."
         self.tied = c.get("tie_word_embeddings", self.kind in (*GEMMAS, "smollm3", "gpt_neo", "opt"))
 
 
@@ -154,9 +163,9 @@ def names(c):
             for name, rows in (("q_proj", q), ("k_proj", kv), ("v_proj", kv)):
                 linear(at + "self_attn." + name, rows, d, bias or s.kind == "qwen2")
             for name in ("gate_proj", "up_proj"):
-                linear(at + "mlp." + name, s.ffn, d, c.get("mlp_bias", False))
+                linear(at + s.mlp + name, s.ffn, d, c.get("mlp_bias", False))
         linear(at + "self_attn.o_proj", d, q, bias)
-        linear(at + "mlp.down_proj", d, s.ffn, c.get("mlp_bias", False))
+        linear(at + s.mlp + "down_proj", d, s.ffn, c.get("mlp_bias", False))
         norms = {"olmo2": ["post_attention", "post_feedforward"],
                  "gemma2": ["input", "post_attention", "pre_feedforward", "post_feedforward"]}
         norms["gemma3_text"] = norms["gemma2"]
@@ -222,6 +231,10 @@ def frequencies(theta, dim, scaling, context):
     kind = (scaling or {}).get("rope_type", (scaling or {}).get("type", "default"))
     if kind in ("default", "dynamic"): # dynamic: only beyond the model's own context
         return plain, 1
+    if kind == "longrope":
+        old = scaling["original_max_position_embeddings"]
+        factors = scaling["long_factor" if context > old else "short_factor"]
+        return [f / by for f, by in zip(plain, factors)], math.sqrt(1 + math.log(context / old) / math.log(old))
     factor = scaling["factor"]
     if kind == "linear":
         return [f / factor for f in plain], 1
@@ -291,7 +304,7 @@ class Model:
         c, kind, width = self.c, self.s.kind, self.s.width
         if kind in ("gpt_neo", "opt"):
             return x
-        if kind == "smollm3" and self.has("no_rope", c["no_rope_layers"][layer] == 0):
+        if kind in ("smollm3", "llama4_text") and self.has("no_rope", c["no_rope_layers"][layer] == 0):
             return x
         theta, scaling = c["rope_theta"], self.has("rope_scaling", c.get("rope_scaling"))
         if kind == "gemma3_text" and (layer + 1) % c["sliding_window_pattern"] != 0:
@@ -301,10 +314,14 @@ class Model:
         out = list(x)
         for first in range(0, len(x), width):
             for i, f in enumerate(turns):
-                a, b = x[first + i], x[first + i + dim // 2]
+                pairs = kind == "llama4_text" and self.broken != "pairs" # adjacent columns turn
+                one, other = (first + 2 * i, first + 2 * i + 1) if pairs else (first + i, first + i + dim // 2)
+                a, b = x[one], x[other]
                 cosine, sine = math.cos(position * f) * magnitude, math.sin(position * f) * magnitude
-                out[first + i] = a * cosine - b * sine
-                out[first + i + dim // 2] = b * cosine + a * sine
+                out[one] = a * cosine - b * sine
+                out[other] = b * cosine + a * sine
+            if kind == "llama4_text" and self.has("head_norm", c["use_qk_norm"]):
+                out[first:first + width] = rms(out[first:first + width], [1.0] * width, c["rms_norm_eps"])
         return out
 
     def qkv(self, layer, x):
@@ -364,7 +381,7 @@ class Model:
         return self.linear(down, [activation(act, v) for v in self.linear(up, x)])
 
     def gated(self, layer, x):
-        c, s, at = self.c, self.s, f"model.layers.{layer}.mlp."
+        c, s, at = self.c, self.s, f"model.layers.{layer}.{self.s.mlp}"
         if s.kind == "phi3":
             y = self.linear(at + "gate_up_proj", x)
             gate, up = y[:s.ffn], y[s.ffn:]

@@ -176,8 +176,9 @@ static muc_status list_tensors(synth *s)
 
     for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
         const muc_llama_tensor facts = muc_llama_tensor_of(config, id);
+        bool is_there = facts.present && !muc_hf_is_left_out(config, id);
 
-        for (uint32_t layer = 0; facts.present && layer < (facts.per_layer ? config->layers : 1);
+        for (uint32_t layer = 0; is_there && layer < (facts.per_layer ? config->layers : 1);
              layer++)
             MUC_TRY(add_tensor(s, id, layer));
     }

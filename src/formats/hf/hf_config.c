@@ -377,6 +377,9 @@ static muc_status read_root(reader *r)
     MUC_TRY(read_biases(r, kind));
     MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "use_parallel_residual", r->config->parallel,
                              &r->config->parallel));
+    if (r->config->head_norm_turns)
+        MUC_TRY(
+            muc_json_bool_or(r->ctx, r->name, r->root, "use_qk_norm", true, &r->config->head_norm));
     MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "layer_sharing", false,
                              &r->config->layers_twice));
     MUC_TRY(muc_hf_read_layers(r->ctx, r->name, r->root, kind->windows, r->checkpoint));

@@ -10,7 +10,8 @@
 /* what Hugging Face takes where a file has no such key */
 enum {
     GEMMA3_PATTERN = 6,
-    SMOLLM3_INTERVAL = 4,
+    STILL_INTERVAL = 4,
+    CHUNK = 8192,
     FIRST_LATE_LAYER = 28,
     NEO_WINDOW = 256,
     WINDOW = 4096,
@@ -85,6 +86,46 @@ static muc_status read_yarn(const reader *r, const json_t *scaling)
                     &config->rope_original_context);
 }
 
+/* the list of factors under key, one for each pair of columns that turn */
+static muc_status read_factors(const reader *r, const json_t *scaling, const char *key,
+                               const float **out)
+{
+    const json_t *list = json_object_get(scaling, key);
+    uint32_t half = r->config->rotary_dim / 2;
+    float *factors;
+
+    if (json_array_size(list) != half || half == 0)
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                        "\"%s\" has %zu factors for %u frequencies", key, json_array_size(list),
+                        half);
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, &r->checkpoint->arena, half, &factors));
+    for (uint32_t i = 0; i < half; i++)
+        factors[i] = (float)json_number_value(json_array_get(list, i));
+    *out = factors;
+    return MUC_OK;
+}
+
+static muc_status read_longrope(const reader *r, const json_t *scaling)
+{
+    muc_model_config *config = r->config;
+    uint32_t original;
+    double factor;
+
+    config->rope_kind = MUC_ROPE_FACTORS;
+    MUC_TRY(read_u32(r, r->root, "original_max_position_embeddings", 0, &original));
+    MUC_TRY(read_u32(r, scaling, "original_max_position_embeddings", original, &original));
+    factor = original ? (double)config->context / original : config->rope_factor;
+    original = original ? original : config->context;
+    config->rope_original_context = original;
+    config->rope_magnitude = 1;
+    if (factor > 1 && original > 1)
+        config->rope_magnitude = sqrt(1 + muc_log(factor) / muc_log(original));
+    MUC_TRY(read_double(r, scaling, "attention_factor", config->rope_magnitude,
+                        &config->rope_magnitude));
+    MUC_TRY(read_factors(r, scaling, "long_factor", &config->rope_long_factors));
+    return read_factors(r, scaling, "short_factor", &config->rope_factors);
+}
+
 static muc_status read_scaling(const reader *r, const json_t *scaling)
 {
     const char *type;
@@ -104,7 +145,11 @@ static muc_status read_scaling(const reader *r, const json_t *scaling)
         return read_llama3(r, scaling);
     if (type && strcmp(type, "yarn") == 0)
         return read_yarn(r, scaling);
-    return UNSUPPORTED(r, "RoPE scaling of type '%s', expected linear, dynamic, llama3 or yarn",
+    if (type && (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0))
+        return read_longrope(r, scaling);
+    return UNSUPPORTED(r,
+                       "RoPE scaling of type '%s', expected linear, dynamic, llama3, yarn or "
+                       "longrope",
                        type ? type : "not named");
 }
 
@@ -158,7 +203,9 @@ static muc_status element_of(const reader *r, const char *key, uint32_t layer, c
     *out = NULL;
     if (!list || json_is_null(list))
         return MUC_OK;
-    if (json_array_size(list) != r->config->layers)
+    /* MobileLLM-R1's have more */
+    if (json_array_size(list) < r->config->layers ||
+        (json_array_size(list) > r->config->layers && r->config->family != MUC_FAMILY_LLAMA4))
         return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
                         "\"%s\" has %zu elements for %u layers", key, json_array_size(list),
                         r->config->layers);
@@ -231,6 +278,35 @@ static muc_status slides(const reader *r, uint32_t layer, bool on, bool *out)
     return MUC_OK;
 }
 
+/* a token sees those of its chunk: all of them, if there is one */
+static muc_status check_chunk(const reader *r, uint32_t layer, bool *out)
+{
+    uint32_t chunk;
+
+    MUC_TRY(read_u32(r, r->root, "attention_chunk_size", CHUNK, &chunk));
+    *out = false;
+    return chunk == 0 || chunk >= r->config->context
+               ? MUC_OK
+               : UNSUPPORTED(r, "layer %u sees chunks of %u in a context of %u", layer, chunk,
+                             r->config->context);
+}
+
+/* queries of layers that do not turn grow from position "floor_scale" on */
+static muc_status check_temperature(const reader *r)
+{
+    uint32_t first;
+    bool tuned;
+
+    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "attn_temperature_tuning", true, &tuned));
+    MUC_TRY(read_u32(r, r->root, "floor_scale", CHUNK, &first));
+    for (uint32_t i = 0; tuned && first <= r->config->context && i < r->config->layers; i++)
+        if (r->views[i].angles == MUC_ANGLES_NONE)
+            return UNSUPPORTED(r,
+                               "\"attn_temperature_tuning\" from position %u on in a context of %u",
+                               first, r->config->context);
+    return MUC_OK;
+}
+
 static muc_status read_type(const reader *r, uint32_t layer, bool on, bool *out)
 {
     const json_t *element;
@@ -240,6 +316,8 @@ static muc_status read_type(const reader *r, uint32_t layer, bool on, bool *out)
     if (!element)
         return slides(r, layer, on, out);
     type = json_string_value(element);
+    if (type && strcmp(type, "chunked_attention") == 0 && r->config->family == MUC_FAMILY_LLAMA4)
+        return check_chunk(r, layer, out);
     if (!type || (strcmp(type, "full_attention") != 0 && strcmp(type, "sliding_attention") != 0))
         return UNSUPPORTED(r,
                            "layer %u is of type '%s', expected full_attention or "
@@ -249,18 +327,18 @@ static muc_status read_type(const reader *r, uint32_t layer, bool on, bool *out)
     return MUC_OK;
 }
 
-/* SmolLM 3 turns no heads of each fourth layer, or of those whose number in "no_rope_layers" is 0
- */
+/* SmolLM 3 and Llama 4 turn no heads of each fourth layer, or of those whose number in
+ * "no_rope_layers" is 0 */
 static muc_status turns(const reader *r, uint32_t layer, bool *out)
 {
     const json_t *element;
     uint32_t interval;
 
     *out = true;
-    if (r->config->family != MUC_FAMILY_SMOLLM3)
+    if (r->config->family != MUC_FAMILY_SMOLLM3 && r->config->family != MUC_FAMILY_LLAMA4)
         return MUC_OK;
     MUC_TRY(element_of(r, "no_rope_layers", layer, &element));
-    MUC_TRY(read_u32(r, r->root, "no_rope_layer_interval", SMOLLM3_INTERVAL, &interval));
+    MUC_TRY(read_u32(r, r->root, "no_rope_layer_interval", STILL_INTERVAL, &interval));
     *out = element ? json_integer_value(element) != 0 : interval == 0 || (layer + 1) % interval;
     return MUC_OK;
 }
@@ -312,7 +390,7 @@ static muc_status read_views(reader *r)
         differ = differ || r->views[i].window || r->views[i].angles != MUC_ANGLES_GLOBAL;
     }
     r->config->layer_views = differ ? r->views : NULL;
-    return MUC_OK;
+    return r->config->family == MUC_FAMILY_LLAMA4 ? check_temperature(r) : MUC_OK;
 }
 
 /* ---- factors ---- */

@@ -47,6 +47,12 @@ const char *muc_hf_stored_name(const muc_model_config *config, unsigned id, bool
     return is_whole ? name : NULL;
 }
 
+bool muc_hf_is_left_out(const muc_model_config *config, unsigned id)
+{
+    return config->head_norm && config->head_norm_turns &&
+           (id == MUC_LLAMA_Q_NORM || id == MUC_LLAMA_K_NORM);
+}
+
 /* ---- reading ---- */
 
 /* "h.LAYER.rest", LAYER decimal without leading zeros, as "h.%u.rest" */
@@ -189,6 +195,26 @@ static muc_status add_plus_one(muc_context *ctx, muc_checkpoint *checkpoint,
     return add_one(ctx, checkpoint, &view, id, layer);
 }
 
+/* those that files leave out; Llama 4 norms what was turned already, which is the same */
+static muc_status add_unit_gains(muc_context *ctx, muc_checkpoint *checkpoint)
+{
+    muc_tensor_view view = { .dtype = MUC_F32, .rank = 1, .file = checkpoint->path };
+    float *gains;
+
+    view.dims[0] = checkpoint->config.head_dim;
+    MUC_TRY(muc_tensor_measure(ctx, &view));
+    MUC_TRY(MUC_ARENA_NEW(ctx, &checkpoint->arena, (size_t)view.elements, &gains));
+    for (uint64_t i = 0; i < view.elements; i++)
+        gains[i] = 1;
+    view.data = (const uint8_t *)gains;
+    for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++)
+        for (uint32_t layer = 0;
+             muc_hf_is_left_out(&checkpoint->config, id) && layer < checkpoint->config.layers;
+             layer++)
+            MUC_TRY(add_one(ctx, checkpoint, &view, id, layer));
+    return MUC_OK;
+}
+
 /* does the family call each of its tensors otherwise? */
 static bool has_own_names(muc_family family)
 {
@@ -262,7 +288,7 @@ muc_status muc_hf_rename(muc_context *ctx, muc_checkpoint *checkpoint)
     checkpoint->tensor_count = checkpoint->tensor_capacity = 0;
     for (size_t i = 0; i < count; i++)
         MUC_TRY(add(ctx, checkpoint, &stored[i]));
-    return MUC_OK;
+    return add_unit_gains(ctx, checkpoint);
 }
 
 /* ---- writing ---- */

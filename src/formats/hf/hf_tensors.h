@@ -15,6 +15,11 @@ muc_status muc_hf_rename(muc_context *ctx, muc_checkpoint *checkpoint);
  * stored together with others, or in another order. */
 const char *muc_hf_stored_name(const muc_model_config *config, unsigned id, bool *less_one);
 
+/* Whether files leave a tensor out, because all its elements are 1: gains of Llama 4's norms of
+ * heads.
+ */
+bool muc_hf_is_left_out(const muc_model_config *config, unsigned id);
+
 /* The inverse for a GPT-2, for writing: views of our names (name, dtype, rank, dims, bytes, data)
  * to those of GPT2LMHeadModel, arena-owned. Types are of one element a block. */
 muc_status muc_hf_gpt2_store(muc_context *ctx, const muc_model_config *config,
