@@ -71,8 +71,8 @@ def folders(c, config, pack, seed=1, change=None):
         folder = pathlib.Path(tempfile.mkdtemp(dir=WORK.name)) / "model"
         folder.mkdir()
         packed_weights.write(folder / "model.safetensors", tensors)
-        c = {**c, "quantization_config": quantization} if quantization else c
-        (folder / "config.json").write_text(json.dumps(c))
+        text = {**c, "quantization_config": quantization} if quantization else c
+        (folder / "config.json").write_text(json.dumps(text))
         gpt2.write_tokenizer(folder, one_file=True)
         out.append(folder)
     return out
@@ -146,10 +146,16 @@ def test_bitnet_divides_by_its_scale_or_multiplies():
     for linear, inverse in (("bitlinear", True), ("autobitlinear", False)):
         config = {"quant_method": "bitnet", "linear_class": linear, "quantization_mode": "offline"}
         packed, numbers = same(BITNET, config, lambda d, *m: d.bitnet(*m, inverse=inverse))
-    # the same code and weights for a microcontroller: no second rounding
-    for folder in (packed, numbers):
+    # the same code and weights for a microcontroller, also of the numbers as floats: no second rounding
+    def pack_floats(d, name, *sizes):
+        _, values, _, scales = d.bitnet(name, *sizes, inverse=False)
+        return {name: values}, values, None, scales
+
+    floats, _ = folders(BITNET, None, pack_floats)
+    for folder in (packed, numbers, floats):
         muc("compile", folder, "--target", "mcu", "-o", folder / "c")
-    assert filecmp.cmp(packed / "c/model.c", numbers / "c/model.c", shallow=False)
+    for folder in (numbers, floats):
+        assert filecmp.cmp(packed / "c/model.c", folder / "c/model.c", shallow=False)
     assert "mur_ref_linear_bd(" in (packed / "c/model.c").read_text()
 
 

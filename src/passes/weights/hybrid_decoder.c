@@ -20,9 +20,24 @@ typedef struct matrix {
     double *errors; /* [parts][2]: squares of error and of weights */
 } matrix;
 
-/* the scale takes the largest element to 127 */
+/* Whether a row has no magnitudes but 0 and its largest. */
+static bool is_ternary(const float *x, uint32_t k, float most)
+{
+    for (uint32_t i = 0; i < k; i++)
+        if (fabsf(x[i]) > 0 && fabsf(x[i]) < most)
+            return false;
+    return most > 0;
+}
+
+/* the scale takes the largest element to 127, of a ternary row to 1 */
 static void round_row(const float *x, uint32_t k, float most, int8_t *q, float *scale)
 {
+    if (is_ternary(x, k, most)) {
+        *scale = most;
+        for (uint32_t i = 0; i < k; i++)
+            q[i] = (int8_t)((x[i] > 0) - (x[i] < 0));
+        return;
+    }
     *scale = most / MOST > 0 ? most / MOST : 1; /* a row of zeros, or next to them */
     for (uint32_t i = 0; i < k; i++) {
         double v = most / MOST > 0 ? nearbyint((double)x[i] / (double)*scale) : 0;

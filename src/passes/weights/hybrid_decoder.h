@@ -19,7 +19,8 @@ typedef enum muc_hybrid_levels {
 } muc_hybrid_levels;
 
 /* Changes the graph in place: every constant matrix that a LINEAR multiplies by or an EMBED looks
- * up becomes i8 with a scale a row, v = scale * q, q in -127..127, unless it came so; the caches of
+ * up becomes i8 with a scale a row, v = scale * q, q in -127..127 (a row of 0 and one magnitude is
+ * kept exactly, with q in -1..1), unless it came so; the caches of
  * every ATTENTION become i8 with new states "NAME.scales", f32 [context, kv_heads], after them. The
  * graph owns the new bytes; all other constants of real numbers become f32. Fails with
  * MUC_UNSUPPORTED on a weight that is not finite or a matrix without data. */
