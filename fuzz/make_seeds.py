@@ -348,7 +348,7 @@ def tokenizer_form():
         start += len(text)
     pieces += struct.pack("<II", start, 1)
     merges = struct.pack("<II", ord("b") | (256 & 0xFFF) << 20, 256 >> 12)
-    rest = struct.pack("<256I", *range(256)) + struct.pack("<I", 257)
+    rest = struct.pack("<256I", *range(256)) + struct.pack("<II", 257 | 3 << 20, 258)
     text = b"".join(texts) + b"\0" * (-start % 4)
     match, other, space = 0x8000, 0, 1  # after the start: any character; then none but others
     split = struct.pack("<7I", 1, 3, 2, other, ord(" ") << 8 | space, (ord(" ") + 1) << 8 | other, 3)

@@ -180,6 +180,30 @@ static void byte_level_merges_only_what_is_listed(void **state)
     muc_text_free(&file);
 }
 
+/* as Phi-3's end of a turn and RoBERTa's mask */
+static void special_pieces_take_the_white_space_beside_them(void **state)
+{
+    muc_text file = make_byte_level(GPT2_CUTS, "", "", "");
+    static const char from[] = "\"special\":true},{\"id\":301,\"content\":\"  \",";
+    static const char to[] = "\"rstrip\":true},{\"id\":301,\"lstrip\":true,\"content\":\"<m>\",";
+    char *at = memmem(file.data, file.size, from, sizeof(from) - 1);
+    muc_text changed = { 0 };
+    loaded t;
+
+    (void)state;
+    CHECK(at != NULL);
+    muc_text_add(&changed, "%.*s%s%s", (int)(at - file.data), file.data, to, at + sizeof(from) - 1);
+    t = load_bytes(ctx, "b.json", changed.data, changed.size);
+    CHECK_IDS(ctx, &t, "a \t<m> b", 0, 'a', 301, ' ', 'b');
+    CHECK_IDS(ctx, &t, "a\xe2\x80\x83\xc2\xa0<m>", 0, 'a', 301);
+    CHECK_IDS(ctx, &t, " <m>", 0, 301);
+    CHECK_IDS(ctx, &t, "a <|endoftext|>\n\xe3\x80\x80 b", MUR_ENCODE_SPECIAL, 'a', ' ', 300, 'b');
+    CHECK_IDS(ctx, &t, "<|endoftext|> ", MUR_ENCODE_SPECIAL, 300);
+    unload(&t);
+    muc_text_free(&changed);
+    muc_text_free(&file);
+}
+
 /* Bytes that no text has are often left out, and those of rare control characters. */
 static void bytes_without_a_piece_give_the_unknown_piece_or_nothing(void **state)
 {
@@ -259,6 +283,7 @@ int main(void)
         TEST(small_texts_have_the_ids_worked_out_by_hand),
         TEST(random_vocabularies_agree_with_the_naive_tokenizer),
         TEST(byte_level_merges_only_what_is_listed),
+        TEST(special_pieces_take_the_white_space_beside_them),
         TEST(bytes_without_a_piece_give_the_unknown_piece_or_nothing),
         TEST(the_normal_form_is_made_where_the_file_asks_for_it),
         TEST(whole_pieces_are_taken_where_the_file_says_so),

@@ -20,10 +20,13 @@
  *   index      [indexed]        pieces found by their text, ascending by it: the characters
  *                               (character alphabet), or the segments that are taken whole although
  *                               no merges make them (byte alphabet)
- *   specials   [specials]       pieces found in the text before all else, longest first
+ *   specials   [specials][2]    pieces found in the text before all else, ascending by what is
+ *                               found. bits 0..19 the piece, 20..31 bytes of it; bits 0..27 where
+ *                               it starts in `text`, 28..31 MUR_SPECIAL_...
  *   split      [split_words]    how text is cut before merging: mur_split.h
  *   text       bytes            as they are in plain text: U+2581 is a space, a byte piece is its
- *                               byte, the byte-level alphabet is undone; padded with 0 to a word
+ *                               byte, the byte-level alphabet is undone; then what specials are
+ *                               found by if it is something else; padded with 0 to a word
  *
  * A tokenizer that asks for the normal form NFC puts what is between special pieces in it first.
  */
@@ -54,6 +57,14 @@ enum {
     MUR_PIECE_USER = 4,    /* found verbatim in any text */
     MUR_PIECE_UNUSED = 5,
     MUR_PIECE_BYTE = 6
+};
+
+/* How a special piece is found. */
+enum {
+    MUR_SPECIAL_ALWAYS = 1, /* in any text, otherwise only if MUR_ENCODE_SPECIAL asks */
+    MUR_SPECIAL_LEFT = 2,   /* white space before it belongs to it */
+    MUR_SPECIAL_RIGHT = 4,  /* and after it */
+    MUR_SPECIAL_MAX_BYTES = 4095
 };
 
 /* Bits of the header's flags. */

@@ -60,7 +60,7 @@ static int header_ok(const mur_tokenizer_header *h, size_t bytes)
         return 0;
     return h->bytes <= bytes &&
            h->bytes == sizeof(*h) + 8 * (h->pieces + 1) + 8 * h->merges + 4 * BYTE_IDS +
-                           4 * h->indexed + 4 * h->specials + 4 * h->split_words +
+                           4 * h->indexed + 8 * h->specials + 4 * h->split_words +
                            ((h->text_bytes + 3) & ~3u) &&
            h->flags <= MUR_TOKENIZER_FLAGS && (h->bos < h->pieces || h->bos == MUR_NO_TOKEN) &&
            (h->eos < h->pieces || h->eos == MUR_NO_TOKEN) &&
@@ -77,7 +77,7 @@ static int pieces_ok(const mur_tokenizer *t)
             t->pieces[2 * i + 1] > t->pieces[2 * i + 3])
             return 0;
     return piece_start(t, 0) == 0 && t->pieces[1] == 0 &&
-           piece_start(t, n) == t->header->text_bytes && t->pieces[2 * n + 1] == t->header->merges;
+           piece_start(t, n) <= t->header->text_bytes && t->pieces[2 * n + 1] == t->header->merges;
 }
 
 static int merges_ok(const mur_tokenizer *t)
@@ -104,6 +104,29 @@ static int ids_ok(const mur_tokenizer *t, const uint32_t *ids, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         if (ids[i] >= t->header->pieces || piece_size(t, ids[i]) == 0)
             return 0;
+    return 1;
+}
+
+static uint32_t special_size(const mur_tokenizer *t, uint32_t special)
+{
+    return t->specials[2 * special] >> 20;
+}
+
+static const uint8_t *special_text(const mur_tokenizer *t, uint32_t special)
+{
+    return t->text + (t->specials[2 * special + 1] & 0x0fffffffu);
+}
+
+static int specials_ok(const mur_tokenizer *t)
+{
+    for (uint32_t i = 0; i < t->header->specials; i++) {
+        const uint32_t id = t->specials[2 * i] & 0xfffffu;
+        const uint32_t start = t->specials[2 * i + 1] & 0x0fffffffu;
+
+        if (id >= t->header->pieces || special_size(t, i) == 0 || start > t->header->text_bytes ||
+            special_size(t, i) > t->header->text_bytes - start)
+            return 0;
+    }
     return 1;
 }
 
@@ -139,16 +162,16 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
     t->byte_ids = t->merges + 2 * (size_t)h->merges;
     t->index = t->byte_ids + BYTE_IDS;
     t->specials = t->index + h->indexed;
-    t->text = (const uint8_t *)(t->specials + h->specials + h->split_words);
+    t->text = (const uint8_t *)(t->specials + 2 * (size_t)h->specials + h->split_words);
     t->normalize = normalize;
     if (!pieces_ok(t) || !merges_ok(t) || !byte_ids_ok(t) || !ids_ok(t, t->index, h->indexed) ||
-        !ids_ok(t, t->specials, h->specials) ||
-        !mur_split_open(&t->splitter, t->specials + h->specials, h->split_words))
+        !specials_ok(t) ||
+        !mur_split_open(&t->splitter, t->specials + 2 * (size_t)h->specials, h->split_words))
         return MUR_E_MALFORMED;
 
     memset(t->special_starts, 0, sizeof(t->special_starts));
     for (uint32_t i = 0; i < h->specials; i++) {
-        const uint32_t byte = t->text[piece_start(t, t->specials[i])];
+        const uint32_t byte = *special_text(t, i);
 
         t->special_starts[byte >> 3] |= (uint8_t)(1u << (byte & 7));
     }
@@ -157,24 +180,33 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
 
 /* ---- finding pieces and merges ---- */
 
+/* Is `a` at or before `b`, as texts are ordered? */
+static int is_at_or_before(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
+{
+    const int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+
+    return order < 0 || (order == 0 && a_size <= b_size);
+}
+
 /* The indexed piece with this text, or NONE. */
 static uint32_t find_piece(const mur_tokenizer *t, const uint8_t *text, size_t size)
 {
-    uint32_t low = 0, high = t->header->indexed;
+    uint32_t low = 0, high = t->header->indexed, id;
 
     while (low < high) {
-        const uint32_t middle = low + (high - low) / 2, id = t->index[middle];
-        const uint32_t length = piece_size(t, id);
-        int order = memcmp(t->text + piece_start(t, id), text, length < size ? length : size);
+        const uint32_t middle = low + (high - low) / 2;
 
-        if (order == 0 && length == size)
-            return id;
-        if (order < 0 || (order == 0 && length < size))
+        id = t->index[middle];
+        if (is_at_or_before(t->text + piece_start(t, id), piece_size(t, id), text, size))
             low = middle + 1;
         else
             high = middle;
     }
-    return NONE;
+    id = low > 0 ? t->index[low - 1] : 0;
+    return low > 0 && piece_size(t, id) == size &&
+                   memcmp(t->text + piece_start(t, id), text, size) == 0
+               ? id
+               : NONE;
 }
 
 /* The merge of two pieces, or NONE. */
@@ -195,18 +227,34 @@ static uint32_t find_merge(const mur_tokenizer *t, uint32_t left, uint32_t right
     return NONE;
 }
 
-/* The longest special piece at the head of the text, or NONE. */
+/* The longest special piece at the head of the text, or NONE. If the last one at or before the text
+ * is no head of it, a shorter one begins as both do. */
 static uint32_t find_special(const mur_tokenizer *t, const uint8_t *text, size_t size,
                              uint32_t flags)
 {
+    const uint32_t wanted = flags & MUR_ENCODE_SPECIAL ? 0 : (uint32_t)MUR_SPECIAL_ALWAYS << 28;
+
     if (!(t->special_starts[text[0] >> 3] >> (text[0] & 7) & 1))
         return NONE;
-    for (uint32_t i = 0; i < t->header->specials; i++) {
-        const uint32_t id = t->specials[i], length = piece_size(t, id);
+    while (size > 0) {
+        uint32_t low = 0, high = t->header->specials, length, common = 0;
 
-        if ((piece_type(t, id) == MUR_PIECE_USER || flags & MUR_ENCODE_SPECIAL) && length <= size &&
-            memcmp(t->text + piece_start(t, id), text, length) == 0)
-            return id;
+        while (low < high) {
+            const uint32_t middle = low + (high - low) / 2;
+
+            if (is_at_or_before(special_text(t, middle), special_size(t, middle), text, size))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low-- == 0)
+            return NONE;
+        length = special_size(t, low);
+        while (common < length && common < size && special_text(t, low)[common] == text[common])
+            common++;
+        if (common == length && (t->specials[2 * low + 1] & wanted) == wanted)
+            return low;
+        size = common < length ? common : length - 1;
     }
     return NONE;
 }
@@ -427,6 +475,38 @@ static mur_status encode_stretch(encoder *e, const uint8_t *text, size_t size, u
     return MUR_OK;
 }
 
+/* Bytes of the character of white space at the head of the text, or 0. */
+static size_t white_space_size(const uint8_t *text, size_t size)
+{
+    const uint32_t a = text[0], b = size > 1 ? text[1] : 0, c = size > 2 ? text[2] : 0;
+
+    if (a == ' ' || (a >= '\t' && a <= '\r'))
+        return 1;
+    if (a == 0xc2 && (b == 0x85 || b == 0xa0))
+        return 2;
+    if ((a == 0xe1 && b == 0x9a && c == 0x80) || (a == 0xe3 && b == 0x80 && c == 0x80) ||
+        (a == 0xe2 && b == 0x81 && c == 0x9f) ||
+        (a == 0xe2 && b == 0x80 &&
+         ((c >= 0x80 && c <= 0x8a) || c == 0xa8 || c == 0xa9 || c == 0xaf)))
+        return 3;
+    return 0;
+}
+
+/* Where the white space begins that text[at..end-1] ends with. */
+static size_t trimmed_end(const uint8_t *text, size_t at, size_t end)
+{
+    size_t kept = at;
+
+    while (at < end) {
+        const size_t space = white_space_size(text + at, end - at);
+
+        at += space ? space : 1;
+        if (!space)
+            kept = at;
+    }
+    return kept;
+}
+
 size_t mur_tokenizer_scratch_bytes(const mur_tokenizer *t, size_t text_bytes)
 {
     return (text_bytes + 1) * (t->header->flags & MUR_TOKENIZER_NFC
@@ -458,16 +538,22 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
     if (flags & MUR_ENCODE_BOS && policy & MUR_TOKENIZER_ADD_BOS && t->header->bos != NONE)
         status = emit(&e, t->header->bos);
     for (size_t at = 0; status == MUR_OK && at < size;) {
-        uint32_t special = NONE;
-        size_t end = at;
+        uint32_t special = NONE, how = 0;
+        size_t end = at, kept, space;
 
         while (end < size && (special = find_special(t, text + end, size - end, flags)) == NONE)
             end++;
-        status = encode_stretch(&e, text + at, end - at, prefix);
+        if (special != NONE)
+            how = t->specials[2 * special + 1] >> 28;
+        kept = how & MUR_SPECIAL_LEFT ? trimmed_end(text, at, end) : end;
+        status = encode_stretch(&e, text + at, kept - at, prefix);
         at = end;
         if (status == MUR_OK && special != NONE) {
-            status = emit(&e, special);
-            at += piece_size(t, special);
+            status = emit(&e, t->specials[2 * special] & 0xfffffu);
+            at += special_size(t, special);
+            while (how & MUR_SPECIAL_RIGHT && at < size &&
+                   (space = white_space_size(text + at, size - at)) > 0)
+                at += space;
             prefix = policy & MUR_TOKENIZER_PREFIX_AGAIN;
         }
     }

@@ -10,6 +10,7 @@
 typedef struct muc_stored_vocabulary {
     const char *model; /* "llama": SentencePiece; "gpt2": byte-level BPE */
     const char *pre;   /* name of the splitting rule, or NULL */
+    const char *name;  /* what the file calls the whole, or NULL */
     size_t count;
     const muc_string_view *tokens; /* [count] */
     const float *scores;           /* [count], or NULL */

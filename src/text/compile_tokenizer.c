@@ -9,6 +9,13 @@
 
 enum { BYTE_IDS = 256 };
 
+/* What is found in the text before all else. */
+typedef struct special_piece {
+    uint32_t id, how;
+    uint32_t start; /* in the form's text */
+    muc_string_view text;
+} special_piece;
+
 /* The parts of the form, before they are laid out. */
 typedef struct form_parts {
     muc_context *ctx;
@@ -16,10 +23,13 @@ typedef struct form_parts {
     const muc_vocabulary *vocabulary;
     muc_string_view *texts; /* [pieces] as plain text has them */
     size_t text_bytes;
+    char *more; /* [more_bytes] what specials are found by that is no piece's text */
+    size_t more_bytes, more_capacity;
     muc_ranked_merge *merges;
     size_t merge_count;
     uint32_t byte_ids[BYTE_IDS], unknown; /* the piece of bytes that have none */
-    uint32_t *index, *specials;           /* [index_count], [special_count] */
+    uint32_t *index;                      /* [index_count] */
+    special_piece *specials;              /* [special_count] */
     size_t index_count, special_count;
     uint32_t *split; /* [split_count] the tables of mur_split.h */
     size_t split_count;
@@ -67,6 +77,15 @@ static muc_status plain_text(const form_parts *f, uint32_t id, char *out, size_t
     return MUC_OK;
 }
 
+static muc_status check_text_bytes(const form_parts *f)
+{
+    if (f->text_bytes < MUR_TOKENIZER_MAX_TEXT)
+        return MUC_OK;
+    return muc_fail(f->ctx, MUC_MALFORMED, f->vocabulary->source, MUC_NO_OFFSET,
+                    "pieces of %zu bytes together, expected less than %d", f->text_bytes,
+                    MUR_TOKENIZER_MAX_TEXT);
+}
+
 static muc_status make_texts(form_parts *f)
 {
     char text[MUC_PIECE_MAX_BYTES];
@@ -77,11 +96,7 @@ static muc_status make_texts(form_parts *f)
         MUC_TRY(muc_arena_string(f->ctx, f->arena, text, f->texts[i].size, &f->texts[i].data));
         f->text_bytes += f->texts[i].size;
     }
-    if (f->text_bytes >= MUR_TOKENIZER_MAX_TEXT)
-        return muc_fail(f->ctx, MUC_MALFORMED, f->vocabulary->source, MUC_NO_OFFSET,
-                        "pieces of %zu bytes together, expected less than %d", f->text_bytes,
-                        MUR_TOKENIZER_MAX_TEXT);
-    return MUC_OK;
+    return check_text_bytes(f);
 }
 
 /* ---- ids ---- */
@@ -150,15 +165,12 @@ static int by_text(const void *a, const void *b, void *texts)
     return compare_texts(t[*(const uint32_t *)a], t[*(const uint32_t *)b]);
 }
 
-static int longest_first(const void *a, const void *b, void *texts)
+static int by_found_text(const void *a, const void *b)
 {
-    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    const muc_string_view *t = texts;
-    int order = compare_texts(t[i], t[j]);
+    const special_piece *x = a, *y = b;
+    int order = compare_texts(x->text, y->text);
 
-    if (t[i].size != t[j].size)
-        return t[i].size > t[j].size ? -1 : 1;
-    return order != 0 ? order : i < j ? -1 : i > j;
+    return order != 0 ? order : x->id < y->id ? -1 : x->id > y->id;
 }
 
 static bool is_character(const muc_piece *piece)
@@ -173,12 +185,38 @@ static bool is_character(const muc_piece *piece)
 static muc_status make_specials(form_parts *f)
 {
     const muc_vocabulary *v = f->vocabulary;
+    uint32_t start = 0;
+    size_t count = 0;
 
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->specials));
-    for (uint32_t i = 0; i < v->count; i++)
-        if (is_special(&v->pieces[i]) && f->texts[i].size > 0)
-            f->specials[f->special_count++] = i;
-    qsort_r(f->specials, f->special_count, sizeof(*f->specials), longest_first, f->texts);
+    for (uint32_t i = 0; i < v->count; start += (uint32_t)f->texts[i++].size) {
+        const muc_piece *piece = &v->pieces[i];
+        const bool always = piece->type == MUR_PIECE_USER || piece->found & MUR_SPECIAL_ALWAYS;
+        special_piece special = { .id = i, .start = start, .text = f->texts[i] };
+
+        if (!is_special(piece) && !always)
+            continue;
+        special.how = piece->found | (always ? MUR_SPECIAL_ALWAYS : 0);
+        if (piece->found_as_written && special.text.size != piece->size) {
+            special.text = (muc_string_view){ piece->text, piece->size };
+            special.start = (uint32_t)(f->text_bytes + f->more_bytes);
+            MUC_TRY(muc_arena_grow(f->ctx, f->arena, f->more_bytes + piece->size, 1,
+                                   &f->more_capacity, (void **)&f->more));
+            memcpy(f->more + f->more_bytes, piece->text, piece->size);
+            f->more_bytes += piece->size;
+        }
+        if (special.text.size > 0)
+            f->specials[f->special_count++] = special;
+    }
+    f->text_bytes += f->more_bytes;
+    MUC_TRY(check_text_bytes(f));
+    if (f->special_count > 0)
+        qsort(f->specials, f->special_count, sizeof(*f->specials), by_found_text);
+    /* of two with one text, the first counts */
+    for (size_t i = 0; i < f->special_count; i++)
+        if (count == 0 || compare_texts(f->specials[count - 1].text, f->specials[i].text) != 0)
+            f->specials[count++] = f->specials[i];
+    f->special_count = count;
     return MUC_OK;
 }
 
@@ -279,7 +317,7 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
 {
     const muc_vocabulary *v = f->vocabulary;
     const size_t size = sizeof(mur_tokenizer_header) + 8 * (v->count + 1) + 8 * f->merge_count +
-                        4 * BYTE_IDS + 4 * f->index_count + 4 * f->special_count +
+                        4 * BYTE_IDS + 4 * f->index_count + 8 * f->special_count +
                         4 * f->split_count + ((f->text_bytes + 3) & ~(size_t)3);
     const uint32_t header[] = { MUR_TOKENIZER_MAGIC,
                                 MUR_TOKENIZER_VERSION,
@@ -304,12 +342,20 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
     p = put_merges(f, p);
     p = put_words(p, f->byte_ids, BYTE_IDS);
     p = put_words(p, f->index, f->index_count);
-    p = put_words(p, f->specials, f->special_count);
+    for (size_t i = 0; i < f->special_count; i++) {
+        const special_piece *s = &f->specials[i];
+
+        p = put_words(
+            p, (const uint32_t[2]){ s->id | (uint32_t)s->text.size << 20, s->start | s->how << 28 },
+            2);
+    }
     p = put_words(p, f->split, f->split_count);
     for (uint32_t i = 0; i < v->count; i++) {
         memcpy(p, f->texts[i].data, f->texts[i].size);
         p += f->texts[i].size;
     }
+    if (f->more_bytes > 0)
+        memcpy(p, f->more, f->more_bytes);
     return MUC_OK;
 }
 

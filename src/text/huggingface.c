@@ -154,18 +154,17 @@ static bool is_ascii(const char *text)
 
 static muc_status read_added_token(const reader *r, const json_t *token)
 {
-    static const char *const refused[] = { "single_word", "lstrip", "rstrip" };
     const char *content = content_of(token);
     const uint32_t id = (uint32_t)json_integer_value(json_object_get(token, "id"));
-    const bool special = json_is_true(json_object_get(token, "special"));
+    const bool special =
+        json_is_true(json_object_get(token, "special")) || muc_piece_ends_text(content);
+    const bool characters = r->out->alphabet == MUC_ALPHABET_CHARACTERS;
     muc_piece *piece = &r->out->pieces[id];
 
-    for (size_t i = 0; i < MUC_COUNT(refused); i++)
-        if (json_is_true(json_object_get(token, refused[i])))
-            return fail(r, MUC_UNSUPPORTED, "added token '%.100s' with %s", content, refused[i]);
+    if (json_is_true(json_object_get(token, "single_word")))
+        return fail(r, MUC_UNSUPPORTED, "added token '%.100s' with single_word", content);
     /* such a token would be sought in the text with its spaces marked and its prefix put */
-    if (!special && r->out->alphabet == MUC_ALPHABET_CHARACTERS &&
-        json_is_true(json_object_get(token, "normalized")))
+    if (!special && characters && json_is_true(json_object_get(token, "normalized")))
         return fail(r, MUC_UNSUPPORTED, "added token '%.100s' that is normalized", content);
     if (!special && r->out->nfc && !is_ascii(content) &&
         json_is_true(json_object_get(token, "normalized")))
@@ -176,7 +175,13 @@ static muc_status read_added_token(const reader *r, const json_t *token)
         return fail(r, MUC_MALFORMED, "added token '%.100s' has the id of '%.100s'", content,
                     piece->text);
     MUC_TRY(muc_piece_set_text(r->ctx, r->arena, r->out, id, content, strlen(content)));
-    piece->type = special ? MUR_PIECE_CONTROL : MUR_PIECE_USER;
+    /* what merges make may be found in the text, too */
+    if (special || piece->type != MUR_PIECE_NORMAL || (!characters && !is_ascii(content)))
+        piece->type = special ? MUR_PIECE_CONTROL : MUR_PIECE_USER;
+    piece->found_as_written = true;
+    piece->found = (piece->type == MUR_PIECE_NORMAL ? MUR_SPECIAL_ALWAYS : 0) |
+                   (json_is_true(json_object_get(token, "lstrip")) ? MUR_SPECIAL_LEFT : 0) |
+                   (json_is_true(json_object_get(token, "rstrip")) ? MUR_SPECIAL_RIGHT : 0);
     return MUC_OK;
 }
 

@@ -34,6 +34,33 @@ muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_voca
     return muc_arena_string(ctx, arena, text, size, &piece->text);
 }
 
+bool muc_piece_ends_text(const char *text)
+{
+    static const char *const names[] = { "</s>",
+                                         "<eos>",
+                                         "<EOT>",
+                                         "_<EOT>",
+                                         "[EOT]",
+                                         "[EOS]",
+                                         "<|eot_id|>",
+                                         "<|eom_id|>",
+                                         "<|im_end|>",
+                                         "<|end|>",
+                                         "<|return|>",
+                                         "<|call|>",
+                                         "<|endoftext|>",
+                                         "<turn|>",
+                                         "<|end_of_text|>",
+                                         "<end_of_turn>",
+                                         "<end_of_utterance>",
+                                         "<｜end▁of▁sentence｜>" };
+
+    for (size_t i = 0; i < MUC_COUNT(names); i++)
+        if (strcmp(text, names[i]) == 0)
+            return true;
+    return false;
+}
+
 int muc_byte_piece_value(const char *text, size_t size)
 {
     int value = 0;

@@ -13,6 +13,10 @@ muc_status muc_pieces_new(muc_context *ctx, muc_arena *arena, uint64_t count, mu
 muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
                               size_t id, const char *text, size_t size);
 
+/* Is this what tokens that end a text or a turn are customarily called? Such a piece is control,
+ * even if its file calls it the user's: written in a text it ends nothing unless asked for. */
+bool muc_piece_ends_text(const char *text);
+
 /* 0..255 for "<0x00>".."<0xFF>", otherwise -1. */
 int muc_byte_piece_value(const char *text, size_t size);
 /* The byte that a character of GPT-2's byte alphabet stands for, or -1. Its UTF-8 bytes go to

@@ -41,6 +41,7 @@ static muc_status set_model(muc_context *ctx, const muc_stored_vocabulary *store
     } else if (strcmp(stored->model, "gemma4") == 0) {
         v->alphabet = MUC_ALPHABET_CHARACTERS;
         muc_vocabulary_set_gguf_rules(v, stored->model, &adds_bos);
+        adds_bos = true;
     } else {
         return fail(ctx, v->source, "model", stored->model);
     }
@@ -64,10 +65,28 @@ static muc_status set_piece(muc_context *ctx, const muc_stored_vocabulary *store
                         (double)piece->score);
     MUC_TRY(
         muc_piece_set_text(ctx, arena, v, id, stored->tokens[id].data, stored->tokens[id].size));
+    if (type == MUR_PIECE_USER && muc_piece_ends_text(piece->text))
+        piece->type = MUR_PIECE_CONTROL;
     if (type == MUR_PIECE_BYTE && muc_byte_piece_value(piece->text, piece->size) < 0)
         return muc_fail(ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET, "byte piece %zu is '%s'", id,
                         piece->text);
     return MUC_OK;
+}
+
+/* A file does not say that the special tokens of Phi-3 take the white space after them; llama.cpp
+ * knows it by the model's name. */
+static void set_phi3(const muc_stored_vocabulary *stored, const muc_vocabulary *v)
+{
+    static const char *const others[] = { "<unk>", "<s>", "<|endoftext|>" };
+
+    if (!stored->name || !(strcasestr(stored->name, "phi-3") || strcasestr(stored->name, "phi3")))
+        return;
+    for (size_t id = 0; id < v->count; id++)
+        v->pieces[id].found = MUR_SPECIAL_RIGHT;
+    for (size_t id = 0; id < v->count; id++)
+        for (size_t i = 0; i < MUC_COUNT(others); i++)
+            if (strcmp(v->pieces[id].text, others[i]) == 0)
+                v->pieces[id].found = 0;
 }
 
 static muc_status set_merges(muc_context *ctx, const muc_stored_vocabulary *stored,
@@ -99,6 +118,7 @@ muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,
     MUC_TRY(muc_pieces_new(ctx, arena, stored->count, out));
     for (size_t id = 0; id < out->count; id++)
         MUC_TRY(set_piece(ctx, stored, arena, id, out));
+    set_phi3(stored, out);
     return by_score ? MUC_OK : set_merges(ctx, stored, arena, out);
 }
 

@@ -21,6 +21,9 @@ typedef struct muc_piece {
     size_t size;
     float score;   /* higher merges first; used if the vocabulary has no merges */
     uint32_t type; /* MUR_PIECE_... */
+    uint32_t
+        found; /* MUR_SPECIAL_... of a special piece; of another, it is special too if ALWAYS */
+    bool found_as_written; /* by its text, in which U+2581 is no space */
 } muc_piece;
 
 /* The pieces with these ids may merge. */

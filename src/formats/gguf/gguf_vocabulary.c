@@ -112,6 +112,7 @@ static muc_status read_vocabulary(const muc_gguf *gguf, muc_stored_vocabulary *v
     MUC_TRY(
         read_strings(gguf, "tokenizer.ggml.merges", &vocabulary->merge_count, &vocabulary->merges));
     MUC_TRY(muc_gguf_string_or_null(gguf, "tokenizer.ggml.pre", &vocabulary->pre));
+    MUC_TRY(muc_gguf_string_or_null(gguf, "general.name", &vocabulary->name));
     MUC_TRY(read_id(gguf, "tokenizer.ggml.bos_token_id", vocabulary->count, &vocabulary->bos));
     MUC_TRY(read_id(gguf, "tokenizer.ggml.eos_token_id", vocabulary->count, &vocabulary->eos));
     MUC_TRY(read_flag(gguf, "tokenizer.ggml.add_bos_token", &vocabulary->add_bos));
