@@ -179,8 +179,9 @@ typedef struct mur_range {
 
 enum {
     MUR_PLACES = (int)MUR_BUFFERS + (int)MUR_REGIONS,
-    MUR_PENDING = MUR_PLACES * 8, /* two halves, two engines, reads and writes */
-    MUR_EFFORT = 1 << 24          /* words of CODE and TABL that the verifier visits at most */
+    /* two halves of each buffer, or a region; two engines, reads and writes */
+    MUR_PENDING = (2 * (int)MUR_BUFFERS + (int)MUR_REGIONS) * 4,
+    MUR_EFFORT = 1 << 24 /* words of CODE and TABL that the verifier visits at most */
 };
 
 typedef struct mur_verifier_loop {

@@ -113,6 +113,8 @@ static void wait_for(mur_verifier *v, uint32_t tokens)
     for (uint32_t i = 0; i < MUR_PENDING; i++) {
         uint32_t p = v->pending[i];
 
+        if (p == COMPLETE)
+            continue;
         if ((p & tokens) != 0 || (p < UNPROVEN && (p >> 16 & ~tokens) == 0))
             v->pending[i] = COMPLETE;
     }
@@ -137,7 +139,8 @@ static void signal(mur_verifier *v, uint32_t engine, uint32_t token)
 
 static refusal touch(mur_verifier *v, uint32_t engine, uint32_t mode, uint32_t bank)
 {
-    uint32_t *own = v->pending + 4 * bank, *other = own;
+    uint32_t row = bank < 2 * MUR_BUFFERS ? bank : MUR_BUFFERS + bank / 2;
+    uint32_t *own = v->pending + 4 * row, *other = own;
 
     /* no place is both the CPU's and ACC's, so each has one engine to fear */
     if (engine == MUR_DMA)
@@ -270,7 +273,7 @@ static refusal check_instruction(mur_verifier *v, const uint32_t *item)
     while (mur_bits(*insn, 0, 8) != mur_bits(item[1], 0, 8))
         if (mur_bits(*insn++, 0, 8) == 0)
             return MUR_REASON_OPCODE;
-    if (mur_bits(*insn, 8, 4) != count || count == 0)
+    if (count == 0 || mur_bits(*insn, 8, 4) != count)
         return MUR_REASON_LENGTH;
     engine = mur_bits(*insn, 12, 2);
     wait_for(v, item[1] >> 16);
@@ -316,7 +319,7 @@ static refusal write_slot(mur_verifier *v, uint32_t slot, uint32_t lo, uint32_t 
 static refusal check_table(mur_verifier *v, uint32_t first, uint32_t dst, const mur_range *index)
 {
     const uint32_t *t = v->program->tables + first;
-    uint32_t lo = index->lo, hi = index->hi, least = UINT32_MAX, most = 0;
+    uint32_t lo = index->lo, hi = index->hi, most = 0;
 
     TRY(at_most(v, ABOUT(INDEX, first), (uint64_t)first + hi,
                 v->program->section_bytes[MUR_SECTION_TABL] / 4 - 2));
@@ -325,12 +328,11 @@ static refusal check_table(mur_verifier *v, uint32_t first, uint32_t dst, const 
 
         if (t[i + 1] < t[i])
             return ABOUT(FALLS, first);
-        least = span < least ? span : least;
         most = span > most ? span : most;
     }
     v->effort = v->effort > hi - lo ? v->effort - (hi - lo) : 0;
     TRY(write_slot(v, dst, t[lo], t[hi]));
-    return write_slot(v, dst + 1, least, most);
+    return write_slot(v, dst + 1, 0, most);
 }
 
 #define BIT(op) (1u << MUR_OP_##op)
