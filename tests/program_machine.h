@@ -226,6 +226,28 @@ static inline machine_use machine_access(machine *m, const uint32_t *words)
                            machine_slots(k, terms), 1);
         }
         break;
+    case 0x27:
+        rows = F(SCALE, rows);
+        k = F(SCALE, k);
+        for (r = 0; r < rows && !m->violation; r++) {
+            WORDS(F(SCALE, saddr) + r * F(SCALE, spitch), k, 0);
+            WORDS(F(SCALE, daddr) + r * F(SCALE, dpitch), k, 1);
+        }
+        break;
+    case 0x28:
+        rows = F(RMS, rows);
+        k = F(RMS, k);
+        WORDS(F(RMS, gaddr), k, 0);
+        for (r = 0; r < rows && !m->violation; r++) {
+            WORDS(F(RMS, saddr) + r * F(RMS, spitch), k, 0);
+            WORDS(F(RMS, daddr) + r * F(RMS, dpitch), k, 1);
+        }
+        break;
+    case 0x29:
+        rows = F(CAP, rows);
+        for (r = 0; r < rows && !m->violation; r++)
+            WORDS(F(CAP, saddr) + r * F(CAP, spitch), F(CAP, k), 1);
+        break;
     default:
         machine_violates(m, "no such instruction");
         break;

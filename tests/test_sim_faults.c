@@ -355,7 +355,7 @@ static void an_instruction_of_another_engine_or_of_none_faults(void **state)
     (void)state;
     for (uint32_t opcode = 0; opcode < 256; opcode++) {
         int known = opcode == 1 || opcode == 2 || opcode == 8 || opcode == 9 || opcode == 0x10 ||
-                    (opcode >= 0x20 && opcode <= 0x26);
+                    (opcode >= 0x20 && opcode <= 0x29);
 
         if (!known)
             faults(reason, (words){ { opcode } });

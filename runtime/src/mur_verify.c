@@ -54,7 +54,7 @@ enum { OPERAND_BITS = 6 };
 static const uint32_t insns[] = {
 #define MUR_INSN(name, opcode, words, engine, meaning) \
     (opcode) | (words) << 8 | MUR_##engine << 12 | FIELDS_##name << 14 | LIMITS_##name << 21 | \
-        ACCESSES_##name << 26,
+        (uint32_t)ACCESSES_##name << 26,
 #include "mur_isa.def"
     FIELDS << 14 | LIMITS << 21 | (uint32_t)ACCESSES << 26
 };

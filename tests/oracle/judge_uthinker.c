@@ -122,6 +122,7 @@ const judge_insn judge_insns[JUDGE_INSNS] = {
         { "first", 4, 25, 1 },
         { "k", 5, 0, 16 },
         { "valid", 5, 16, 7 },
+        { "hide", 5, 23, 7 },
         { "scale", 6, 0, 32 },
         { "dpitch", 7, 0, 16 } } },
     { "DIV",
@@ -144,9 +145,45 @@ const judge_insn judge_insns[JUDGE_INSNS] = {
         { "uaddr", 2, 0, 18 },
         { "dst", 2, 20, 3 },
         { "terms", 2, 23, 2 },
+        { "gelu", 2, 25, 1 },
         { "daddr", 3, 0, 20 },
         { "k", 4, 0, 16 },
         { "dpitch", 4, 16, 16 } } },
+    { "SCALE",
+      0x27,
+      6,
+      'a',
+      { { "saddr", 1, 0, 18 },
+        { "rows", 1, 20, 12 },
+        { "daddr", 2, 0, 18 },
+        { "acc", 2, 20, 1 },
+        { "k", 3, 0, 16 },
+        { "spitch", 3, 16, 16 },
+        { "dpitch", 4, 0, 16 },
+        { "factor", 5, 0, 32 } } },
+    { "RMS",
+      0x28,
+      7,
+      'a',
+      { { "saddr", 1, 0, 18 },
+        { "rows", 1, 20, 12 },
+        { "gaddr", 2, 0, 18 },
+        { "acc", 2, 20, 1 },
+        { "daddr", 3, 0, 18 },
+        { "k", 4, 0, 16 },
+        { "spitch", 4, 16, 16 },
+        { "dpitch", 5, 0, 16 },
+        { "epsilon", 6, 0, 32 } } },
+    { "CAP",
+      0x29,
+      5,
+      'a',
+      { { "saddr", 1, 0, 18 },
+        { "rows", 1, 20, 12 },
+        { "k", 2, 0, 16 },
+        { "spitch", 2, 16, 16 },
+        { "factor", 3, 0, 32 },
+        { "cap", 4, 0, 32 } } },
 };
 
 static uint64_t part(uint32_t word, uint32_t shift, uint32_t width)
@@ -456,7 +493,8 @@ static bool taken(const operands *o)
         return false;
     if (opcode == 0x23 && F(rows) > 64)
         return false;
-    return opcode == 0x21 || opcode == 0x25 || (F(dst) <= W1 && F(terms) >= 1 && F(terms) <= 2);
+    return opcode == 0x21 || opcode == 0x25 || opcode >= 0x27 ||
+           (F(dst) <= W1 && F(terms) >= 1 && F(terms) <= 2);
 }
 
 /* `rows` rows from row `first` on, of which each has v scores */
@@ -555,10 +593,20 @@ static void execute_instruction(machine *m, const operands *o, uint32_t engine)
     case 0x25:
         execute_div(m, o, engine);
         break;
-    default: /* GLU */
+    case 0x26:
         READS_GB(F(saddr), rows, k, k);
         READS_GB(F(uaddr), rows, k, k);
         WRITES(F(dst), F(daddr), rows, F(dpitch), slots);
+        break;
+    case 0x27:
+    case 0x28:
+        READS_GB(F(saddr), rows, F(spitch), k);
+        if (o->insn->opcode == 0x28)
+            READS_GB(F(gaddr), 1, 0, k);
+        WRITES_GB(F(daddr), rows, F(dpitch), k);
+        break;
+    default: /* CAP */
+        WRITES_GB(F(saddr), rows, F(spitch), k);
         break;
     }
 }

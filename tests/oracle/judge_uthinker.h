@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { JUDGE_BUFFERS = 5, JUDGE_PLACES = 9, JUDGE_INSNS = 12, JUDGE_MOST_FIELDS = 15 };
+enum { JUDGE_BUFFERS = 5, JUDGE_PLACES = 9, JUDGE_INSNS = 15, JUDGE_MOST_FIELDS = 16 };
 
 /* A field of an instruction, and an instruction: word 0 is common to all. */
 typedef struct judge_field {

@@ -89,7 +89,7 @@ static uint64_t count_elements(uint32_t op, const uint64_t *v)
         return softmax_elements(v);
     case MUC_INSN_AMAX:
         return v[AT(k)];
-    default: /* NORM, QUANT, DIV, GLU, EMBED */
+    default: /* EMBED, and NORM, QUANT and others of rows of k */
         return v[AT(rows)] * v[AT(k)];
     }
 }
@@ -114,7 +114,8 @@ static uint64_t count_sram_bytes(uint32_t op, const uint64_t *v)
 /* whether what the instruction writes to GB goes on from what is there */
 static bool modifies_gb(uint32_t op, const uint64_t *v)
 {
-    return op == MUC_INSN_ROPE || (op == MUC_INSN_MM && v[AT(acc)]) ||
+    return op == MUC_INSN_ROPE || op == MUC_INSN_CAP ||
+           ((op == MUC_INSN_MM || op == MUC_INSN_SCALE || op == MUC_INSN_RMS) && v[AT(acc)]) ||
            (op == MUC_INSN_SMAX && !v[AT(first)]);
 }
 

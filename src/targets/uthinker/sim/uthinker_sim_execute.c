@@ -11,6 +11,7 @@
 #include "uthinker_sim_execute.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #if FLT_EVAL_METHOD != 0
@@ -517,6 +518,16 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
 
 /* ---- vector instructions ---- */
 
+/* one over the root of the mean square */
+static float normaliser(const float *x, uint32_t k, float epsilon)
+{
+    float sum = 0.0f;
+
+    for (uint32_t i = 0; i < k; i++)
+        sum += x[i] * x[i];
+    return 1.0f / mur_sim_sqrt(sum / (float)k + epsilon);
+}
+
 static const char *run_NORM(mur_sim *sim, const uint32_t *w)
 {
     uint32_t rows = get(w, NORM_rows), k = get(w, NORM_k), terms = get(w, NORM_terms);
@@ -533,11 +544,8 @@ static const char *run_NORM(mur_sim *sim, const uint32_t *w)
     out = sim->memory.buffer[dst] + daddr;
     for (uint32_t row = 0; row < rows; row++) {
         const float *x = sim->memory.gb + saddr + row * spitch;
-        float sum = 0.0f, u;
+        float u = normaliser(x, k, get_float(w, NORM_epsilon));
 
-        for (uint32_t i = 0; i < k; i++)
-            sum += x[i] * x[i];
-        u = 1.0f / mur_sim_sqrt(sum / (float)k + get_float(w, NORM_epsilon));
         for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
             uint32_t n = block_elems(k, i);
             float y[MUR_BLOCK_ELEMS];
@@ -618,19 +626,20 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
-/* One row of SMAX: s[0..v-1] are the scores, and become the probabilities. */
-static void smax_row(float *s, uint32_t v, float scale, int first, float *state, float *o,
-                     uint32_t k)
+/* One row of SMAX: s[0..v-1] are the scores, and become the probabilities; those before s[w] are
+ * hidden. */
+static void smax_row(float *s, uint32_t w, uint32_t v, float scale, int first, float *state,
+                     float *o, uint32_t k)
 {
-    float max = state[0], sum = 0.0f, a;
+    float max = first ? -INFINITY : state[0], sum = 0.0f, a;
 
-    for (uint32_t j = 0; j < v; j++) {
+    for (uint32_t j = w; j < v; j++) {
         s[j] *= scale;
-        if ((first && j == 0) || s[j] > max)
+        if ((first && j == w) || s[j] > max)
             max = s[j];
     }
     for (uint32_t j = 0; j < v; j++) {
-        s[j] = mur_sim_exp(s[j] - max);
+        s[j] = j < w ? 0.0f : mur_sim_exp(s[j] - max);
         sum += s[j];
     }
     if (first) {
@@ -652,16 +661,17 @@ static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
     uint32_t valid = get(w, SMAX_valid), k = get(w, SMAX_k), terms = get(w, SMAX_terms);
     uint32_t saddr = get(w, SMAX_saddr), taddr = get(w, SMAX_taddr), oaddr = get(w, SMAX_oaddr);
     uint32_t dst = get(w, SMAX_dst), daddr = get(w, SMAX_daddr), dpitch = get(w, SMAX_dpitch);
-    uint32_t tokens = mur_tile_tokens(sim->memory.isa);
+    uint32_t tokens = mur_tile_tokens(sim->memory.isa), hide = get(w, SMAX_hide);
 
     if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > MOST_TOKENS)
         return bad_operand;
     for (uint32_t row = skip * group; row < rows; row++) {
-        uint32_t v = valid + row / group - skip;
+        uint32_t v = valid + row / group - skip, seen = hide + row / group;
         float s[MOST_TOKENS];
         const char *reason;
 
         v = v < tokens ? v : tokens;
+        seen = seen > tokens ? seen - tokens : 0;
         reason = check_slots(sim, dst, daddr + row * dpitch, 1, 0, v, terms);
         if (reason)
             return reason;
@@ -669,7 +679,7 @@ static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
             !gb_inside(sim, taddr + 2 * row, 1, 0, 2) || !gb_inside(sim, oaddr + k * row, 1, 0, k))
             return outside_buffer;
         memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
-        smax_row(s, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
+        smax_row(s, seen < v ? seen : v, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
                  sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
         write_slots(sim, s, v, terms, sim->memory.buffer[dst] + daddr + row * dpitch);
     }
@@ -698,12 +708,23 @@ static const char *run_DIV(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
-static float silu_times(float g, float u)
+/* g times the logistic function of z, times u */
+static float gate_times(float g, float z, float u)
 {
-    float e = mur_sim_exp(g >= 0.0f ? -g : g);
-    float s = g >= 0.0f ? 1.0f / (1.0f + e) : e / (1.0f + e);
+    float e = mur_sim_exp(z >= 0.0f ? -z : z);
+    float s = z >= 0.0f ? 1.0f / (1.0f + e) : e / (1.0f + e);
 
     return g * s * u;
+}
+
+/* what GELU, by tanh, has in place of g in SiLU */
+static float gelu_argument(float g)
+{
+    static const uint32_t bits[2] = { 0x3fcc422a, 0x3d922279 };
+    float c[2];
+
+    memcpy(c, bits, sizeof(c));
+    return g * (c[0] + c[1] * (g * g));
 }
 
 static const char *run_GLU(mur_sim *sim, const uint32_t *w)
@@ -711,6 +732,7 @@ static const char *run_GLU(mur_sim *sim, const uint32_t *w)
     uint32_t rows = get(w, GLU_rows), k = get(w, GLU_k), terms = get(w, GLU_terms);
     uint32_t saddr = get(w, GLU_saddr), uaddr = get(w, GLU_uaddr);
     uint32_t dst = get(w, GLU_dst), daddr = get(w, GLU_daddr), dpitch = get(w, GLU_dpitch);
+    uint32_t gelu = get(w, GLU_gelu);
     const char *reason = check_slots(sim, dst, daddr, rows, dpitch, k, terms);
 
     if (reason)
@@ -726,8 +748,75 @@ static const char *run_GLU(mur_sim *sim, const uint32_t *w)
             float y[MUR_BLOCK_ELEMS];
 
             for (uint32_t j = 0; j < n; j++)
-                y[j] = silu_times(g[i + j], u[i + j]);
+                y[j] = gate_times(g[i + j], gelu ? gelu_argument(g[i + j]) : g[i + j], u[i + j]);
             out = write_slots(sim, y, n, terms, out);
+        }
+    }
+    return NULL;
+}
+
+static const char *run_SCALE(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, SCALE_rows), k = get(w, SCALE_k), acc = get(w, SCALE_acc);
+    uint32_t saddr = get(w, SCALE_saddr), spitch = get(w, SCALE_spitch);
+    uint32_t daddr = get(w, SCALE_daddr), dpitch = get(w, SCALE_dpitch);
+    float factor = get_float(w, SCALE_factor);
+
+    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, daddr, rows, dpitch, k))
+        return outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        const float *x = sim->memory.gb + saddr + row * spitch;
+        float *z = sim->memory.gb + daddr + row * dpitch;
+
+        for (uint32_t i = 0; i < k; i++) {
+            float y = x[i] * factor;
+
+            z[i] = acc ? z[i] + y : y;
+        }
+    }
+    return NULL;
+}
+
+static const char *run_RMS(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, RMS_rows), k = get(w, RMS_k), acc = get(w, RMS_acc);
+    uint32_t saddr = get(w, RMS_saddr), spitch = get(w, RMS_spitch), gaddr = get(w, RMS_gaddr);
+    uint32_t daddr = get(w, RMS_daddr), dpitch = get(w, RMS_dpitch);
+    const float *gain = sim->memory.gb + gaddr;
+
+    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k) ||
+        !gb_inside(sim, daddr, rows, dpitch, k))
+        return outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        const float *x = sim->memory.gb + saddr + row * spitch;
+        float *z = sim->memory.gb + daddr + row * dpitch;
+        float u = normaliser(x, k, get_float(w, RMS_epsilon));
+
+        for (uint32_t i = 0; i < k; i++) {
+            float y = x[i] * u * gain[i];
+
+            z[i] = acc ? z[i] + y : y;
+        }
+    }
+    return NULL;
+}
+
+static const char *run_CAP(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, CAP_rows), k = get(w, CAP_k);
+    uint32_t saddr = get(w, CAP_saddr), spitch = get(w, CAP_spitch);
+    float factor = get_float(w, CAP_factor), cap = get_float(w, CAP_cap);
+
+    if (!gb_inside(sim, saddr, rows, spitch, k))
+        return outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        float *x = sim->memory.gb + saddr + row * spitch;
+
+        for (uint32_t i = 0; i < k; i++) {
+            float t = x[i] * factor, e = mur_sim_exp(-2.0f * (t >= 0.0f ? t : -t));
+            float h = (1.0f - e) / (1.0f + e);
+
+            x[i] = (t >= 0.0f ? h : -h) * cap;
         }
     }
     return NULL;
