@@ -129,12 +129,14 @@ static muc_status check_training(const compress_job *job)
 
 static muc_status find_format(const compress_job *job, const char *name, muc_lowbit *out)
 {
-    static const char *const formats[] = { "int8", "int4", "int2", "cb2" };
+    const char *formats[MUC_LOWBIT_COUNT];
     unsigned found;
 
-    return muc_lowbit_find(name, out)
-               ? MUC_OK
-               : muc_choose(job->ctx, "--quant", name, formats, MUC_COUNT(formats), &found);
+    for (unsigned i = 0; i < MUC_LOWBIT_COUNT; i++)
+        formats[i] = muc_lowbit_get((muc_lowbit)i)->name;
+    MUC_TRY(muc_choose(job->ctx, "--quant", name, formats, MUC_COUNT(formats), &found));
+    *out = (muc_lowbit)found;
+    return MUC_OK;
 }
 
 static muc_status open_texts(compress_job *job)
