@@ -6,8 +6,16 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/threads.h"
 
-enum { TILE = 32, WORD_BITS = 32, Q4_0_BYTES = 18, Q8_0_BYTES = 34, MOST_LEVEL = 127 };
+enum {
+    TILE = 32,
+    PART_ROWS = 64,
+    WORD_BITS = 32,
+    Q4_0_BYTES = 18,
+    Q8_0_BYTES = 34,
+    MOST_LEVEL = 127
+};
 
 /* AWQ: where in its word the code of column i of eight lies */
 static const uint8_t awq_places[8] = { 0, 4, 1, 5, 2, 6, 3, 7 };
@@ -27,7 +35,10 @@ typedef struct matrix {
     int16_t *zero;
     uint32_t *group_of; /* [columns] */
     int least, most;    /* level: a code less its zero */
+    int16_t *ranges;    /* [parts][2] of them */
     bool is_steady;     /* each tile lies in one group */
+    muc_dtype out_type;
+    uint8_t *out;
 } matrix;
 
 #define MALFORMED(m, ...) \
@@ -284,37 +295,35 @@ static muc_status read_groups(matrix *m)
 
 /* ---- levels ---- */
 
-/* the codes of some columns of a row; those of one place in a word lie in one order, whatever it is
- */
+/* those of a word that are next to each other in a row, from the low bits on */
+static void split_word(uint32_t word, uint32_t bits, uint64_t count, int16_t *out)
+{
+    for (uint64_t i = 0; i < count; i++, word >>= bits)
+        out[i] = (int16_t)(word & ((1u << bits) - 1));
+}
+
+/* the codes of some columns of a row, the first of them the first of a word */
 static void read_codes(const matrix *m, uint64_t row, uint64_t first, uint64_t count, int16_t *out)
 {
     const uint8_t *data = m->codes->data;
-    uint64_t word = row / m->per, quarter = m->rows / m->per; /* BitNet: rows of bytes */
-    uint32_t place = (uint32_t)(row % m->per);
+    uint64_t step = m->codes->dims[1], quarter = m->codes->dims[0]; /* of BitNet's rows */
+    uint32_t place = awq_places[row % 8];
+    bool is_gptq = m->how->packing == MUC_HF_GPTQ;
 
-    for (uint64_t i = 0, c = first; i < count; i++, c++) {
-        uint32_t along = (uint32_t)(c % m->per);
-
-        switch (m->how->packing) {
-        case MUC_HF_GPTQ:
+    if (is_gptq || m->is_packed)
+        for (uint64_t i = 0, word = first / m->per; i < count; i += m->per, word++)
+            split_word(word_at(m->codes, is_gptq ? word * step + row : row * step + word), m->bits,
+                       count - i < m->per ? count - i : m->per, out + i);
+    else if (m->how->packing == MUC_HF_AWQ)
+        for (uint64_t i = 0; i < count; i++)
             out[i] =
-                (int16_t)code_in(word_at(m->codes, c / m->per * m->rows + row), along, m->bits);
-            break;
-        case MUC_HF_AWQ:
-            out[i] = (int16_t)code_in(word_at(m->codes, c * m->codes->dims[1] + word),
-                                      awq_places[place], m->bits);
-            break;
-        case MUC_HF_BITNET:
-            out[i] = (int16_t)(data[row % quarter * m->columns + c] >> row / quarter * 2 & 3);
-            break;
-        case MUC_HF_COMPRESSED:
-        default:
-            out[i] = m->is_packed
-                         ? (int16_t)code_in(word_at(m->codes, row * m->codes->dims[1] + c / m->per),
-                                            along, m->bits)
-                         : (int8_t)data[row * m->columns + c];
-        }
-    }
+                (int16_t)code_in(word_at(m->codes, (first + i) * step + row / 8), place, m->bits);
+    else if (m->how->packing == MUC_HF_BITNET)
+        for (uint64_t i = 0; i < count; i++)
+            out[i] = (int16_t)(data[row % quarter * step + first + i] >> row / quarter * 2 & 3);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            out[i] = (int8_t)data[row * step + first + i];
 }
 
 /* Levels of a tile; what is behind the last column is not touched. */
@@ -329,19 +338,75 @@ static uint64_t read_tile(const matrix *m, uint64_t row, uint64_t first, int16_t
     return count;
 }
 
-static void find_range(matrix *m)
+/* calls one for each tile, many rows of the first columns before the next columns, on all threads
+ */
+typedef void tile_body(matrix *m, uint64_t part, uint64_t row, uint64_t first,
+                       const int16_t *levels, uint64_t count);
+
+typedef struct walk {
+    matrix *m;
+    tile_body *body;
+} walk;
+
+static muc_status walk_part(void *arg, size_t part)
 {
+    const walk *w = arg;
+    uint64_t begin = (uint64_t)part * PART_ROWS, left = w->m->rows - begin;
+    uint64_t end = begin + (left < PART_ROWS ? left : PART_ROWS);
     int16_t levels[TILE];
 
-    for (uint64_t first = 0; first < m->columns; first += TILE)
-        for (uint64_t row = 0; row < m->rows; row++) {
-            uint64_t count = read_tile(m, row, first, levels);
+    for (uint64_t first = 0; first < w->m->columns; first += TILE)
+        for (uint64_t row = begin; row < end; row++) {
+            uint64_t count = read_tile(w->m, row, first, levels);
 
-            for (uint64_t i = 0; i < count; i++) {
-                m->least = levels[i] < m->least ? levels[i] : m->least;
-                m->most = levels[i] > m->most ? levels[i] : m->most;
-            }
+            w->body(w->m, part, row, first, levels, count);
         }
+    return MUC_OK;
+}
+
+static muc_status walk_tiles(matrix *m, tile_body *body)
+{
+    walk w = { m, body };
+
+    return muc_parallel_for(m->ctx, (size_t)words_of(m->rows, PART_ROWS), walk_part, &w);
+}
+
+static void widen_range(matrix *m, uint64_t part, uint64_t row, uint64_t first,
+                        const int16_t *levels, uint64_t count)
+{
+    int16_t *range = m->ranges + 2 * part;
+
+    (void)row;
+    (void)first;
+    for (uint64_t i = 0; i < count; i++) {
+        range[0] = levels[i] < range[0] ? levels[i] : range[0];
+        range[1] = levels[i] > range[1] ? levels[i] : range[1];
+    }
+}
+
+/* What levels can be. Of 8 bits, where that is too much for a form by one, and of BitNet, where one
+ * code stands for nothing, what they are. */
+static muc_status find_range(matrix *m)
+{
+    uint64_t parts = words_of(m->rows, PART_ROWS), zeros = m->scales->elements;
+
+    if (m->bits < 8 && m->how->packing != MUC_HF_BITNET) {
+        m->least = -m->zero[0];
+        m->most = -m->zero[0];
+        for (uint64_t i = 0; i < zeros; i++) {
+            m->least = -m->zero[i] < m->least ? -m->zero[i] : m->least;
+            m->most = -m->zero[i] > m->most ? -m->zero[i] : m->most;
+        }
+        m->most += (1 << m->bits) - 1;
+        return MUC_OK;
+    }
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, &m->checkpoint->arena, (size_t)(2 * parts), &m->ranges));
+    MUC_TRY(walk_tiles(m, widen_range));
+    for (uint64_t i = 0; i < parts; i++) {
+        m->least = m->ranges[2 * i] < m->least ? m->ranges[2 * i] : m->least;
+        m->most = m->ranges[2 * i + 1] > m->most ? m->ranges[2 * i + 1] : m->most;
+    }
+    return MUC_OK;
 }
 
 /* ---- what becomes of them ---- */
@@ -375,12 +440,15 @@ static void store_block(muc_dtype dtype, float scale, const int16_t *levels, uin
         out[2 + i] = (uint8_t)levels[i];
 }
 
-static void store_tile(const matrix *m, muc_dtype dtype, uint64_t row, uint64_t first,
-                       const int16_t *levels, uint64_t count, uint8_t *out)
+static void store_tile(matrix *m, uint64_t part, uint64_t row, uint64_t first,
+                       const int16_t *levels, uint64_t count)
 {
     const float *scale = m->scale + row * m->row_step;
     uint64_t at = row * m->columns + first;
+    muc_dtype dtype = m->out_type;
+    uint8_t *out = m->out;
 
+    (void)part;
     if (dtype == MUC_Q4_0 || dtype == MUC_Q8_0) {
         store_block(dtype, scale[m->group_of[first] * m->group_step], levels,
                     out + at / TILE * (dtype == MUC_Q4_0 ? Q4_0_BYTES : Q8_0_BYTES));
@@ -413,32 +481,25 @@ static muc_status row_scales(const matrix *m, const float **out)
 static muc_status unpack(matrix *m)
 {
     muc_tensor_view view = *m->codes;
-    int16_t levels[TILE];
-    uint8_t *data;
 
     MUC_TRY(measure(m));
     MUC_TRY(read_groups(m));
     MUC_TRY(read_scales(m));
-    find_range(m);
+    MUC_TRY(find_range(m));
     if (m->how->packing == MUC_HF_BITNET && m->most > 1)
         return MALFORMED(m, "'%s' holds code 3, expected 0 to 2", m->codes->name);
-    view.dtype = type_of(m);
+    view.dtype = m->out_type = type_of(m);
     view.rank = 2;
     view.dims[0] = m->rows;
     view.dims[1] = m->columns;
     MUC_TRY(muc_tensor_measure(m->ctx, &view));
-    MUC_TRY(MUC_ARENA_NEW(m->ctx, &m->checkpoint->arena, (size_t)view.bytes, &data));
-    for (uint64_t first = 0; first < m->columns; first += TILE)
-        for (uint64_t row = 0; row < m->rows; row++) {
-            uint64_t count = read_tile(m, row, first, levels);
-
-            store_tile(m, view.dtype, row, first, levels, count, data);
-        }
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, &m->checkpoint->arena, (size_t)view.bytes, &m->out));
+    MUC_TRY(walk_tiles(m, store_tile));
     if (view.dtype == MUC_I8)
         MUC_TRY(row_scales(m, &view.scales));
     view.stored_bytes = m->codes->bytes + m->scales->bytes + (m->zeros ? m->zeros->bytes : 0) +
                         (m->order ? m->order->bytes : 0);
-    view.data = data;
+    view.data = m->out;
     MUC_TRY(muc_arena_format(m->ctx, &m->checkpoint->arena, &view.name, "%.*s.weight", (int)m->base,
                              m->codes->name));
     *m->codes = view;
