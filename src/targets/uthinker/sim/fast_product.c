@@ -69,11 +69,6 @@ static uint32_t load_u16(const uint8_t *p)
     return p[0] | (uint32_t)p[1] << 8;
 }
 
-static uint32_t kind_of(uint32_t header)
-{
-    return header >> 4 & 7u;
-}
-
 /* where element i of a block lies */
 static uint32_t place(uint32_t i)
 {
@@ -106,28 +101,6 @@ static uint32_t blocks_of(uint32_t k)
     return (k + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS;
 }
 
-/* Any block of the left operand, by the runtime's reader; false if it is malformed. */
-static bool read_left_block(const uint8_t *slot, uint32_t n, uint32_t terms, left_block *out)
-{
-    uint32_t size = mur_block_slot_bytes(n, terms);
-    mur_block block;
-
-    if (mur_block_parse(slot, size, n, MUR_BLOCK_NO_HEADER, &block) != size ||
-        kind_of(block.header) != (terms == 2 ? MUR_BLOCK_R : MUR_BLOCK_B4))
-        return false;
-    for (uint32_t t = 0; t < terms; t++) {
-        int32_t sum = 0;
-
-        for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
-            out->m[t][place(i)] = block.term[t].m[i];
-            sum += block.term[t].m[i];
-        }
-        out->start[t] = -BIAS * sum;
-        out->scale[t] = scale_of(block.term[t].exponent);
-    }
-    return true;
-}
-
 static void absent(group *out, uint32_t block, uint32_t term, uint32_t column)
 {
     memset(out->m[block][term][column], BIAS, MUR_BLOCK_ELEMS);
@@ -142,36 +115,33 @@ static void two_terms(group *out, uint32_t block)
     out->terms[block] = 2;
 }
 
-/* The first `columns` columns of a group, `k` elements each, by the runtime's reader. Returns their
- * end, NULL if a block is malformed. */
-static const uint8_t *read_any_group(group *out, const uint8_t *p, const uint8_t *end,
-                                     uint32_t columns, uint32_t k)
+/* A block of n elements by the runtime's reader, below `above`. Returns its end, NULL if it is
+ * malformed; MUR_BLOCK_MAX_BYTES may be read. */
+static const uint8_t *read_any_block(group *out, const uint8_t *p, uint32_t n, uint32_t *above,
+                                     uint32_t b, uint32_t c)
 {
-    for (uint32_t b = 0; b < blocks_of(k); b++)
-        out->terms[b] = 1;
-    for (uint32_t c = 0; c < columns; c++) {
-        mur_block block = { .header = MUR_BLOCK_NO_HEADER };
+    mur_block block;
+    size_t used = mur_block_parse(p, MUR_BLOCK_MAX_BYTES, n, *above, &block);
 
-        for (uint32_t b = 0; b < blocks_of(k); b++) {
-            uint32_t at = b * MUR_BLOCK_ELEMS;
-            uint32_t n = k - at < MUR_BLOCK_ELEMS ? k - at : MUR_BLOCK_ELEMS;
-            size_t used = mur_block_parse(p, (size_t)(end - p), n, block.header, &block);
-
-            if (used == 0)
-                return NULL;
-            p += used;
-            if (block.terms == 0)
-                absent(out, b, 0, c);
-            if (block.terms == 2)
-                two_terms(out, b);
-            for (uint32_t t = 0; t < block.terms; t++) {
-                for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
-                    out->m[b][t][c][place(i)] = (uint8_t)(BIAS + block.term[t].m[i]);
-                out->header[b][t][c] = (uint32_t)block.term[t].exponent << 7;
-            }
-        }
+    if (used == 0)
+        return NULL;
+    *above = block.header;
+    if (block.terms == 0)
+        absent(out, b, 0, c);
+    if (block.terms == 2)
+        two_terms(out, b);
+    for (uint32_t t = 0; t < block.terms; t++) {
+        for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++)
+            out->m[b][t][c][place(i)] = (uint8_t)(BIAS + block.term[t].m[i]);
+        out->header[b][t][c] = (uint32_t)block.term[t].exponent << 7;
     }
-    return p;
+    return p + used;
+}
+
+/* The header of a term of that kind, n elements, whose last nibble's neighbour is clear? */
+static bool is_term(const uint8_t *term, uint32_t n, uint32_t kind)
+{
+    return (load_u16(term) & 0x7fu) == kind << 4 && (n % 2 == 0 || term[2 + n / 2] >> 4 == 0);
 }
 
 /* Bits of a plane that say which elements are negative, by where elements lie; none of kind B4. */

@@ -12,58 +12,73 @@ TARGET static inline __m256i NAMED(values)(const uint8_t *nibbles, const uint8_t
     return _mm256_shuffle_epi8(of, index);
 }
 
-TARGET static inline void NAMED(put_left)(const uint8_t *term, const muc_fast_product *product,
-                                          left_block *out, uint32_t t)
+/* the same of the n nibbles of a term, the others 0 */
+TARGET static inline __m256i NAMED(term_values)(const muc_fast_product *product,
+                                                const uint8_t *term, uint32_t n)
 {
-    uint32_t header = load_u16(term);
-    __m256i v = NAMED(values)(term + 2, product->table[header >> 12]);
+    const uint8_t *table = product->table[load_u16(term) >> 12];
+    uint8_t room[HALF] = { 0 };
+
+    if (n == MUR_BLOCK_ELEMS)
+        return NAMED(values)(term + 2, table);
+    memcpy(room, term + 2, (n + 1) / 2);
+    return NAMED(values)(room, table);
+}
+
+TARGET static inline void NAMED(put_left)(const muc_fast_product *product, const uint8_t *term,
+                                          uint32_t n, left_block *out, uint32_t t)
+{
+    __m256i v = NAMED(term_values)(product, term, n);
     __m256i sums = _mm256_sad_epu8(v, _mm256_setzero_si256());
     int32_t sum = _mm256_extract_epi32(sums, 0) + _mm256_extract_epi32(sums, 2) +
                   _mm256_extract_epi32(sums, 4) + _mm256_extract_epi32(sums, 6);
 
     _mm256_storeu_si256((__m256i *)(void *)out->m[t], _mm256_sub_epi8(v, _mm256_set1_epi8(BIAS)));
     out->start[t] = -BIAS * (sum - BIAS * MUR_BLOCK_ELEMS);
-    out->scale[t] = scale_of(header >> 7 & 31u);
+    out->scale[t] = scale_of(load_u16(term) >> 7 & 31u);
 }
 
 /* A row of the left operand; false if a block is malformed. */
 TARGET static bool NAMED(read_left)(const muc_fast_product *product, const uint8_t *slot,
                                     uint32_t k, uint32_t terms, left_block *out)
 {
-    const uint32_t size = mur_block_slot_bytes(MUR_BLOCK_ELEMS, terms), first = terms == 2;
+    for (uint32_t at = 0, n; at < k; at += n, out++) {
+        uint32_t size, term_bytes;
 
-    for (; k >= MUR_BLOCK_ELEMS; k -= MUR_BLOCK_ELEMS, slot += size, out++) {
-        if (slot[0] != size - 1 ||
-            (load_u16(slot + 1) & 0x7fu) != (first ? MUR_BLOCK_R : MUR_BLOCK_B4) << 4 ||
-            (first && (load_u16(slot + 1 + size / 2) & 0x7fu) != MUR_BLOCK_B4 << 4))
+        n = k - at < MUR_BLOCK_ELEMS ? k - at : MUR_BLOCK_ELEMS;
+        size = mur_block_slot_bytes(n, terms);
+        term_bytes = (size - 1) / terms;
+        if (slot[0] != size - 1 || !is_term(slot + 1, n, terms == 2 ? MUR_BLOCK_R : MUR_BLOCK_B4) ||
+            (terms == 2 && !is_term(slot + 1 + term_bytes, n, MUR_BLOCK_B4)))
             return false;
         for (uint32_t t = 0; t < terms; t++)
-            NAMED(put_left)(slot + 1 + t * (size / 2), product, out, t);
+            NAMED(put_left)(product, slot + 1 + t * term_bytes, n, out, t);
+        slot += size;
     }
-    return k == 0 || read_left_block(slot, k, terms, out);
+    return true;
 }
 
-/* A block of another form than the usual ones: of kind R, or without elements. Returns its end, or
- * NULL if it is neither. */
+/* A block that read_usual does not take, n elements. Kind R, which keys and values have, is read
+ * here. Returns its end, NULL if it is malformed. */
 TARGET static inline const uint8_t *NAMED(read_unusual)(const muc_fast_product *product, group *out,
-                                                        const uint8_t *p, uint32_t b, uint32_t c)
+                                                        const uint8_t *p, uint32_t n,
+                                                        uint32_t *header, uint32_t b, uint32_t c)
 {
-    if (p[0] == 0) {
-        absent(out, b, 0, c);
-        return p + 1;
-    }
-    if (p[0] != MUR_BLOCK_MAX_BYTES - 1 || (load_u16(p + 1) & 0x7fu) != MUR_BLOCK_R << 4 ||
-        (load_u16(p + 19) & 0x7fu) != MUR_BLOCK_B4 << 4)
-        return NULL;
+    const uint32_t term_bytes = 2 + (n + 1) / 2;
+
+    if (p[0] != 2 * term_bytes || !is_term(p + 1, n, MUR_BLOCK_R) ||
+        !is_term(p + 1 + term_bytes, n, MUR_BLOCK_B4))
+        return read_any_block(out, p, n, header, b, c);
     two_terms(out, b);
     for (uint32_t t = 0; t < 2; t++) {
-        const uint8_t *term = p + 1 + 18 * t;
+        const uint8_t *term = p + 1 + t * term_bytes;
 
         _mm256_store_si256((__m256i *)(void *)out->m[b][t][c],
-                           NAMED(values)(term + 2, product->table[load_u16(term) >> 12]));
+                           NAMED(term_values)(product, term, n));
         out->header[b][t][c] = load_u16(term);
     }
-    return p + MUR_BLOCK_MAX_BYTES;
+    *header = load_u16(p + 1);
+    return p + 1 + 2 * term_bytes;
 }
 
 /* A block of kind B4 or B5 without a branch, whose first byte is `size`; `header` is its own or the
@@ -85,12 +100,13 @@ TARGET static inline uint32_t NAMED(read_usual)(const muc_fast_product *product,
     return ((header & 0x7fu) ^ (b5 << 4)) | (row > B5_TABLE);
 }
 
-/* The first `columns` columns of a group, each of whole blocks; MOST_GROUP_BYTES and a few more may
- * be read. Returns their end, NULL if a block is malformed. */
+/* The first `columns` columns of a group, k elements each; MOST_GROUP_BYTES and a few more may be
+ * read. Returns their end, NULL if a block is malformed. */
 TARGET static ALWAYS_INLINE const uint8_t *NAMED(read_group)(const muc_fast_product *product,
                                                              group *out, const uint8_t *p,
-                                                             uint32_t columns, uint32_t blocks)
+                                                             uint32_t columns, uint32_t k)
 {
+    const uint32_t blocks = blocks_of(k);
     uint32_t bad = 0;
 
     for (uint32_t b = 0; b < blocks; b++)
@@ -99,13 +115,14 @@ TARGET static ALWAYS_INLINE const uint8_t *NAMED(read_group)(const muc_fast_prod
         uint32_t header = MUR_BLOCK_NO_HEADER;
 
         for (uint32_t b = 0; b < blocks; b++) {
-            const uint32_t size = p[0];
+            const uint32_t size = p[0], left = k - b * MUR_BLOCK_ELEMS;
             uint32_t own = (size >> 7) - 1; /* all ones if it has a header of its own */
             size_t taken = size & 127u;
 
-            if (__builtin_expect(!product->usual[size], 0)) {
-                header = size == 0 ? MUR_BLOCK_NO_HEADER : MUR_BLOCK_R << 4;
-                p = NAMED(read_unusual)(product, out, p, b, c);
+            if (__builtin_expect(!product->usual[size] || left < MUR_BLOCK_ELEMS, 0)) {
+                p = NAMED(read_unusual)(product, out, p,
+                                        left < MUR_BLOCK_ELEMS ? left : MUR_BLOCK_ELEMS, &header, b,
+                                        c);
                 if (!p)
                     return NULL;
                 continue;
@@ -216,16 +233,14 @@ TARGET static inline const uint8_t *NAMED(next_group)(muc_fast_product *product,
     for (uint32_t b = 0; b < blocks_of(k) && columns < COLUMNS; b++)
         for (uint32_t c = columns; c < COLUMNS; c++)
             absent(&product->group, b, 0, c);
-    if (k % MUR_BLOCK_ELEMS != 0)
-        return read_any_group(&product->group, p, end, columns, k);
     if (left < sizeof(product->tail)) {
         memcpy(product->tail, p, left);
         from = product->tail;
     }
     if (columns == COLUMNS && k == 2 * MUR_BLOCK_ELEMS) /* the paper's tile */
-        next = NAMED(read_group)(product, &product->group, from, COLUMNS, 2);
+        next = NAMED(read_group)(product, &product->group, from, COLUMNS, 2 * MUR_BLOCK_ELEMS);
     else
-        next = NAMED(read_group)(product, &product->group, from, columns, blocks_of(k));
+        next = NAMED(read_group)(product, &product->group, from, columns, k);
     return next && (size_t)(next - from) <= left ? p + (next - from) : NULL;
 }
 
