@@ -444,6 +444,23 @@ static void the_fast_encoder_gives_the_runtimes_slots(void **state)
     }
 }
 
+static void the_fast_exponentials_are_the_simulators(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t n = 1 + random_below(32);
+        float found[32], expected[32];
+
+        random_floats(found);
+        for (uint32_t j = 0; j < n; j++)
+            found[j] = i % 2 ? -fabsf(found[j]) : random_float(100) - 100;
+        memcpy(expected, found, sizeof(found));
+        b.sim.exps(found, n);
+        mur_sim_exps(expected, n);
+        CHECK(memcmp(found, expected, 4 * n) == 0);
+    }
+}
+
 /* ---- vector instructions ---- */
 
 static void norm_normalizes_and_quantizes_rows(void **state)
@@ -658,6 +675,7 @@ int main(void)
         FAST_TEST(mm_equals_the_specification_on_all_shapes),
         FAST_TEST(a_bent_operand_is_refused_by_both_products_or_by_none),
         FAST_TEST(the_fast_encoder_gives_the_runtimes_slots),
+        FAST_TEST(the_fast_exponentials_are_the_simulators),
         SIM_TEST(norm_normalizes_and_quantizes_rows),
         SIM_TEST(rope_rotates_each_head_by_its_rows_angles),
         SIM_TEST(quant_and_qpack_write_the_slots_of_rows_and_of_columns),

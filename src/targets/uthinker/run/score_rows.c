@@ -188,6 +188,7 @@ muc_status muc_score_open(muc_context *ctx, muc_score *score, const mur_meta *me
     score->aside->product = sim->product;
     score->aside->product_arg = sim->product_arg;
     score->aside->encode = sim->encode;
+    score->aside->exps = sim->exps;
     return MUC_OK;
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "targets/uthinker/sim/fast_encode.h"
+#include "targets/uthinker/sim/fast_vector.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -230,6 +230,7 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     sim->product = product ? multiply : NULL;
     sim->product_arg = product;
     sim->encode = product ? muc_fast_encode : mur_block_encode;
+    sim->exps = product ? muc_fast_exps : mur_sim_exps;
 }
 
 void muc_fast_product_close(muc_fast_product *product)

@@ -13,7 +13,8 @@ typedef struct muc_fast_product muc_fast_product;
  * the simulator that uses it. */
 muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out);
 
-/* sim multiplies by product from here on, and encodes by fast_encode.h; NULL: by itself. */
+/* sim multiplies by product from here on, and does by fast_vector.h what
+ * its vector unit does; NULL: all by itself. */
 void muc_fast_product_use(muc_fast_product *product, mur_sim *sim);
 
 void muc_fast_product_close(muc_fast_product *product);

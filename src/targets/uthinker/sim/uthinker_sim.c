@@ -124,6 +124,7 @@ void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_polic
     sim->memory = *memory;
     sim->policy = policy;
     sim->encode = mur_block_encode;
+    sim->exps = mur_sim_exps;
     sim->random = seed | 1u << 31;
 }
 

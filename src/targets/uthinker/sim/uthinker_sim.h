@@ -89,6 +89,9 @@ typedef struct mur_sim {
     /* mur_block_encode, or what does the same faster */
     uint32_t (*encode)(const float *x, uint32_t n, uint32_t terms, uint8_t *slot);
 
+    /* x[i] = mur_sim_exp(x[i]), i < n */
+    void (*exps)(float *x, uint32_t n);
+
     mur_sim_fault fault;
     uint32_t completed[MUR_ENGINES]; /* instructions, modulo 2^32 */
     uint64_t executed[MUR_SIM_OPCODES];
@@ -100,7 +103,7 @@ typedef struct mur_sim {
 } mur_sim;
 
 /* Starts sim on memory, with zero counters, no fault, empty queues, no probe and the
- * runtime's own product and encoder. seed
+ * runtime's own product, encoder and exponentials. seed
  * chooses the order of MUR_SIM_RANDOM and is not used otherwise. Buffers and regions keep what they
  * hold. */
 void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_policy policy,
@@ -113,6 +116,7 @@ mur_hal mur_sim_hal(mur_sim *sim);
 
 /* The arithmetic of SPEC.md section 3. mur_sim_exp: x <= 0, or a NaN, which gives +0. */
 float mur_sim_exp(float x);
+void mur_sim_exps(float *x, uint32_t n); /* of each of n */
 float mur_sim_sqrt(float x);
 
 #endif

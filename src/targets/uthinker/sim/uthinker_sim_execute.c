@@ -134,6 +134,12 @@ float mur_sim_exp(float x)
     return p * power_of_two(n);
 }
 
+void mur_sim_exps(float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = mur_sim_exp(x[i]);
+}
+
 /* Digit by digit: 25 bits of the root, of which the last decides the rounding. A root is never half
  * way between two numbers, so what is left after it does not matter. */
 float mur_sim_sqrt(float x)
@@ -628,8 +634,8 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
 
 /* One row of SMAX: s[0..v-1] are the scores, and become the probabilities; those before s[w] are
  * hidden. */
-static void smax_row(float *s, uint32_t w, uint32_t v, float scale, int first, float *state,
-                     float *o, uint32_t k)
+static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float scale, int first,
+                     float *state, float *o, uint32_t k)
 {
     float max = first ? -INFINITY : state[0], sum = 0.0f, a;
 
@@ -638,10 +644,11 @@ static void smax_row(float *s, uint32_t w, uint32_t v, float scale, int first, f
         if ((first && j == w) || s[j] > max)
             max = s[j];
     }
-    for (uint32_t j = 0; j < v; j++) {
-        s[j] = j < w ? 0.0f : mur_sim_exp(s[j] - max);
+    for (uint32_t j = 0; j < v; j++)
+        s[j] = j < w ? -INFINITY : s[j] - max;
+    sim->exps(s, v);
+    for (uint32_t j = 0; j < v; j++)
         sum += s[j];
-    }
     if (first) {
         state[1] = sum;
         for (uint32_t i = 0; i < k; i++)
@@ -679,7 +686,7 @@ static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
             !gb_inside(sim, taddr + 2 * row, 1, 0, 2) || !gb_inside(sim, oaddr + k * row, 1, 0, k))
             return outside_buffer;
         memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
-        smax_row(s, seen < v ? seen : v, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
+        smax_row(sim, s, seen < v ? seen : v, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
                  sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
         write_slots(sim, s, v, terms, sim->memory.buffer[dst] + daddr + row * dpitch);
     }
@@ -708,15 +715,6 @@ static const char *run_DIV(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
-/* g times the logistic function of z, times u */
-static float gate_times(float g, float z, float u)
-{
-    float e = mur_sim_exp(z >= 0.0f ? -z : z);
-    float s = z >= 0.0f ? 1.0f / (1.0f + e) : e / (1.0f + e);
-
-    return g * s * u;
-}
-
 /* what GELU, by tanh, has in place of g in SiLU */
 static float gelu_argument(float g)
 {
@@ -725,6 +723,24 @@ static float gelu_argument(float g)
 
     memcpy(c, bits, sizeof(c));
     return g * (c[0] + c[1] * (g * g));
+}
+
+/* y[i] = g[i] * the logistic function of z * u[i], i < n <= 32; z is g[i], or what GELU has */
+static void gate(const mur_sim *sim, uint32_t gelu, const float *g, const float *u, uint32_t n,
+                 float *y)
+{
+    float z[MUR_BLOCK_ELEMS], e[MUR_BLOCK_ELEMS];
+
+    for (uint32_t i = 0; i < n; i++) {
+        z[i] = gelu ? gelu_argument(g[i]) : g[i];
+        e[i] = z[i] >= 0.0f ? -z[i] : z[i];
+    }
+    sim->exps(e, n);
+    for (uint32_t i = 0; i < n; i++) {
+        float s = (z[i] >= 0.0f ? 1.0f : e[i]) / (1.0f + e[i]);
+
+        y[i] = g[i] * s * u[i];
+    }
 }
 
 static const char *run_GLU(mur_sim *sim, const uint32_t *w)
@@ -747,8 +763,7 @@ static const char *run_GLU(mur_sim *sim, const uint32_t *w)
             uint32_t n = block_elems(k, i);
             float y[MUR_BLOCK_ELEMS];
 
-            for (uint32_t j = 0; j < n; j++)
-                y[j] = gate_times(g[i + j], gelu ? gelu_argument(g[i + j]) : g[i + j], u[i + j]);
+            gate(sim, gelu, g + i, u + i, n, y);
             out = write_slots(sim, y, n, terms, out);
         }
     }

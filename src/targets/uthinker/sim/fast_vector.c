@@ -1,5 +1,6 @@
-/* fast_encode.c - the choices of mur_block_encode, all 32 elements in one or two registers. */
-#include "targets/uthinker/sim/fast_encode.h"
+/* fast_vector.c - what the vector unit of the simulated machine does, with AVX2: the choices of
+ * mur_block_encode for all 32 elements in one or two registers, and eight exponentials at once. */
+#include "targets/uthinker/sim/fast_vector.h"
 
 #include <string.h>
 
@@ -231,6 +232,39 @@ AVX2 uint32_t muc_fast_encode(const float *x, uint32_t n, uint32_t terms, uint8_
         memcpy(slot + 1 + t * term_bytes, term, term_bytes);
     }
     return size;
+}
+
+/* The operations of mur_sim_exp, in its order. */
+AVX2 static __m256 exps(__m256 x)
+{
+    static const uint32_t coefficient_bits[7] = { 0x3f800000, 0x3f317218, 0x3e75fdf0, 0x3d635847,
+                                                  0x3c1d955b, 0x3aaec3ff, 0x39218489 };
+    const __m256 log2e = _mm256_castsi256_ps(_mm256_set1_epi32(0x3fb8aa3b));
+    __m256 in = _mm256_cmp_ps(x, _mm256_set1_ps(-80.0f), _CMP_GE_OQ);
+    __m256 t = _mm256_mul_ps(_mm256_and_ps(x, in), log2e), f, p;
+    __m256 up = _mm256_add_ps(t, _mm256_set1_ps(0.5f)), below;
+    __m256i n = _mm256_cvttps_epi32(up);
+
+    below = _mm256_cmp_ps(_mm256_cvtepi32_ps(n), up, _CMP_GT_OQ);
+    n = _mm256_add_epi32(n, _mm256_castps_si256(below));
+    f = _mm256_sub_ps(t, _mm256_cvtepi32_ps(n));
+    p = _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)coefficient_bits[6]));
+    for (uint32_t i = 6; i-- > 0;)
+        p = _mm256_add_ps(_mm256_mul_ps(p, f),
+                          _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)coefficient_bits[i])));
+    n = _mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23);
+    return _mm256_and_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(n)), in);
+}
+
+AVX2 void muc_fast_exps(float *x, uint32_t n)
+{
+    float room[8] = { 0 };
+
+    for (; n >= 8; n -= 8, x += 8)
+        _mm256_storeu_ps(x, exps(_mm256_loadu_ps(x)));
+    memcpy(room, x, n * sizeof(*x));
+    _mm256_storeu_ps(room, exps(_mm256_loadu_ps(room)));
+    memcpy(x, room, n * sizeof(*x));
 }
 
 #endif
