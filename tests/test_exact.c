@@ -124,7 +124,8 @@ typedef struct board {
     const muc_flat *flat; /* of the entry at hand */
     uint32_t pos, m;
     /* where in the schedule the run is */
-    uint32_t norms, layer, head, chunk, slab, column;
+    uint32_t norms, layer, head, slab, column;
+    uint32_t chunk[64]; /* of each token of the call: steps of attention that it has seen */
     uint32_t compared[MUR_SIM_OPCODES];
 } board;
 
@@ -263,24 +264,26 @@ static void check_norm(board *b, const uint32_t *w)
                                       : "layers.%u.attention_norm";
 
     b->layer = b->norms++ / 2;
-    b->head = b->chunk = b->column = 0;
+    b->head = b->column = 0;
     CHECK_EQ(rows, last ? 1 : b->m);
     for (uint32_t r = 0; r < rows; r++)
         check_slots(b, name, out + r * muc_uthinker_slots_bytes(k, terms), last ? b->m - 1 : r, 0,
                     k, terms);
 }
 
-/* the scores of the chunk that was read, once all slabs are added up, as far as each token looks */
+/* the scores of a step for a tile of queries, once all slabs are added up, as far as each looks */
 static void check_scores(board *b, const uint32_t *w)
 {
-    uint32_t group = b->y->group, last = b->pos + b->m - 1;
+    uint32_t group = b->y->group, last = b->pos + b->m - 1, pitch = GET(w, MM, spitch);
+    uint32_t first_query = (GET(w, MM, saddr) - b->chip->address[MUC_PLACE_Q]) / (group * pitch);
+    uint32_t first = 64 * b->chunk[first_query];
 
     b->slab = GET(w, MM, acc) ? b->slab + 1 : 0;
     if (b->slab + 1 < b->y->slabs)
         return;
-    for (uint32_t r = 0; r < b->m * group; r++) {
-        uint32_t token = b->pos + r / group, first = 64 * b->chunk;
-        uint32_t row = r / group * b->y->heads + b->head * group + r % group, n;
+    for (uint32_t r = 0; r < GET(w, MM, rows); r++) {
+        uint32_t token = b->pos + first_query + r / group, n;
+        uint32_t row = (first_query + r / group) * b->y->heads + b->head * group + r % group;
 
         n = token < first ? 0 : token - first < 63 ? token - first + 1 : 64;
         CHECK(n == 0 || first + n <= last + 1);
@@ -294,16 +297,28 @@ static void check_scores(board *b, const uint32_t *w)
 static void check_probabilities(board *b, const uint32_t *w)
 {
     const uint8_t *out = b->sim.memory.buffer[GET(w, SMAX, dst)] + GET(w, SMAX, daddr);
-    uint32_t group = b->y->group, first = 64 * b->chunk++;
+    uint32_t group = b->y->group, hd = b->y->head_width;
+    uint32_t first_query =
+        (GET(w, SMAX, oaddr) - b->chip->address[MUC_PLACE_OA] / 4) / (group * hd);
 
-    for (uint32_t r = 0; r < b->m * group; r++) {
-        uint32_t token = b->pos + r / group;
-        uint32_t row = r / group * b->y->heads + b->head * group + r % group;
+    for (uint32_t r = 0; r < GET(w, SMAX, rows); r++) {
+        uint32_t query = first_query + r / group, token = b->pos + query;
+        uint32_t row = query * b->y->heads + b->head * group + r % group;
+        uint32_t first = 64 * b->chunk[query];
 
-        if (token >= first)
-            check_slots(b, "layers.%u.attention.weights", out + r * GET(w, SMAX, dpitch), row,
-                        first, token - first < 63 ? token - first + 1 : 64, GET(w, SMAX, terms));
+        CHECK(token >= first);
+        check_slots(b, "layers.%u.attention.weights", out + r * GET(w, SMAX, dpitch), row, first,
+                    token - first < 63 ? token - first + 1 : 64, GET(w, SMAX, terms));
+        b->chunk[query] += r % group + 1 == group;
     }
+}
+
+/* every query has seen every step up to its own */
+static void check_steps(board *b)
+{
+    for (uint32_t i = 0; i < b->m; i++)
+        CHECK_EQ(b->chunk[i], (b->pos + i) / 64 + 1);
+    memset(b->chunk, 0, sizeof(b->chunk));
 }
 
 /* whether the residual has all of what O, or down, adds to it by parts of its rows */
@@ -383,7 +398,7 @@ static void check_div(board *b, const uint32_t *w)
     check_rows(b, "layers.%u.attention", GET(w, DIV, daddr), GET(w, DIV, dpitch), b->head * columns,
                columns);
     b->head++;
-    b->chunk = 0;
+    check_steps(b);
 }
 
 static void check_glu(board *b, const uint32_t *w)

@@ -121,7 +121,7 @@ static void what_does_not_fit_is_named_with_its_bytes(void **state)
     small.buffer_bytes[MUR_GB] = 2048; /* VT alone is 64 rows of 8 words */
     check_does_not_fit(&f, MUC_NOFIT, "GB needs ", &small, &options);
     small = f.machine;
-    small.buffer_bytes[MUR_I0] = 128;
+    small.buffer_bytes[MUR_I0] = 64; /* a row of X is 74 */
     check_does_not_fit(&f, MUC_NOFIT, "I0 needs ", &small, &options);
     small = f.machine;
     small.buffer_bytes[MUR_W1] = 512;

@@ -131,6 +131,8 @@ static muc_status compile(compiled *c, const shape *s, uint32_t w_bytes,
     muc_bytes file;
     muc_status status;
 
+    if (w_bytes < machine.buffer_bytes[MUR_W0])
+        smaller.buffer_bytes[MUR_I1] /= 4;
     smaller.buffer_bytes[MUR_W0] = smaller.buffer_bytes[MUR_W1] = w_bytes;
     memset(c, 0, sizeof(*c));
     c->ctx = muc_context_new(1);
@@ -331,7 +333,7 @@ static shape random_shape(void)
 static void random_shapes_resolve_to_their_static_programs(void **state)
 {
     uint32_t done = 0, groups = 0, widths = 0, chunked = 0, by_head = 0, in_passes = 0;
-    uint32_t shared = 0;
+    uint32_t shared = 0, small_tiles = 0, exchanged = 0;
 
     (void)state;
     random_state = 20260;
@@ -358,6 +360,8 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
             shared += c.layout.own_layers < c.layout.layers;
             by_head += c.layout.o_parts > 1;
             in_passes += c.layout.ffn_parts > 1;
+            small_tiles += c.layout.options.rows > 1 && c.layout.prefill.tile < 32;
+            exchanged += c.layout.prefill.exchanged;
         }
         release(&c);
     }
@@ -365,6 +369,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
     CHECK(chunked >= 20);
     CHECK(shared >= 10);
     CHECK(by_head >= 10 && in_passes >= 20);
+    CHECK(small_tiles >= 5 && exchanged >= 5);
     CHECK_EQ(groups, 0x1fe); /* 1 to 8 queries a kv head */
     CHECK_EQ(widths, 8 | 32 | 64 | 96 | 128);
 }

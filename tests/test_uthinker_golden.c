@@ -30,7 +30,8 @@ typedef struct board {
     record records[MAX_RECORDS];
     size_t record_count;
     /* where the program is: counted from the instructions that pass */
-    uint32_t norms, ropes, softmaxes, divisions, products, columns_done, compared;
+    uint32_t softmaxes[64]; /* that each token of the call has seen */
+    uint32_t norms, ropes, divisions, products, columns_done, compared;
     uint32_t pos, m;
 } board;
 
@@ -134,7 +135,7 @@ static void check_rope(board *b, const uint32_t *words)
                   b->memory.gb + FIELD(ROPE, saddr) + i * FIELD(ROPE, spitch),
                   columns * sizeof(float));
     b->ropes++;
-    b->softmaxes = 0;
+    memset(b->softmaxes, 0, sizeof(b->softmaxes));
 }
 
 /* queries, keys in slabs, or attention's result */
@@ -148,7 +149,8 @@ static void check_quant(board *b, const uint32_t *words)
     if (FIELD(QUANT, dst) == MUR_I0) {
         r = find(b, layer, "attention_residual", true);
         for (uint32_t i = 0; i < b->m; i++)
-            check_row(b, r, i, 0, out + i * FIELD(QUANT, dpitch), r->row_bytes);
+            check_row(b, r, i, layout->o_parts > 1 ? kv_head * FIELD(QUANT, dpitch) : 0,
+                      out + i * FIELD(QUANT, dpitch), FIELD(QUANT, dpitch));
     } else if (FIELD(QUANT, dst) == MUR_I1) {
         r = find(b, layer, "attention", true);
         for (uint32_t i = 0; i < FIELD(QUANT, rows); i++)
@@ -165,17 +167,20 @@ static void check_softmax(board *b, const uint32_t *words)
     const muc_uthinker_layout *layout = &b->f.build->layout;
     const record *r = find(b, (b->norms - 1) / 2, "attention.scores", false);
     uint32_t group = FIELD(SMAX, group), kv_head = (b->ropes - 1) / 2;
+    const muc_uthinker_chip *chip = b->m == 1 ? &layout->decode : &layout->prefill;
+    uint32_t first =
+        (FIELD(SMAX, oaddr) - chip->address[MUC_PLACE_OA] / 4) / (group * FIELD(SMAX, k));
 
+    CHECK_EQ(FIELD(SMAX, skip), 0);
     for (uint32_t row = 0; row < FIELD(SMAX, rows); row++) {
-        uint32_t i = row / group, count = FIELD(SMAX, valid) + i - FIELD(SMAX, skip);
+        uint32_t i = row / group, token = first + i, count = FIELD(SMAX, valid) + i;
 
-        if (i >= FIELD(SMAX, skip))
-            check_row(b, r, i * layout->heads + kv_head * group + row % group,
-                      b->softmaxes * CHUNK * sizeof(float),
-                      b->memory.gb + FIELD(SMAX, saddr) + CHUNK * row,
-                      (count < CHUNK ? count : CHUNK) * sizeof(float));
+        check_row(b, r, token * layout->heads + kv_head * group + row % group,
+                  b->softmaxes[token] * CHUNK * sizeof(float),
+                  b->memory.gb + FIELD(SMAX, saddr) + CHUNK * row,
+                  (count < CHUNK ? count : CHUNK) * sizeof(float));
+        b->softmaxes[token] += row % group + 1 == group;
     }
-    b->softmaxes++;
 }
 
 static void check_division(board *b, const uint32_t *words)

@@ -272,18 +272,23 @@ static void qpack(compiler *c, uint32_t first, uint32_t rows, uint32_t half, uin
     emit(c);
 }
 
-static void smax(compiler *c, uint32_t valid, uint32_t skip, uint32_t first)
+/* Queries of some tokens of the call, the first of them token `first` of it. */
+typedef struct tile {
+    uint32_t first, tokens;
+} tile;
+
+/* probabilities go to P, `skip` bytes on */
+static void smax(compiler *c, tile t, uint32_t skip, uint32_t valid, uint32_t first)
 {
-    uint32_t terms = c->y->options.terms.p;
+    uint32_t terms = c->y->options.terms.p, query = t.first * c->y->group;
 
     begin_acc(c, SMAX, 0);
     set(c, SMAX_saddr, word_at(c, MUC_PLACE_SC));
-    set(c, SMAX_rows, c->m * c->y->group);
-    set(c, SMAX_taddr, word_at(c, MUC_PLACE_ML));
+    set(c, SMAX_rows, t.tokens * c->y->group);
+    set(c, SMAX_taddr, word_at(c, MUC_PLACE_ML) + 2 * query);
     set(c, SMAX_group, c->y->group);
-    set(c, SMAX_oaddr, word_at(c, MUC_PLACE_OA));
-    set(c, SMAX_skip, skip);
-    set(c, SMAX_daddr, at(c, MUC_PLACE_P));
+    set(c, SMAX_oaddr, word_at(c, MUC_PLACE_OA) + query * c->y->head_width);
+    set(c, SMAX_daddr, at(c, MUC_PLACE_P) + skip);
     set(c, SMAX_dst, MUR_I1);
     set(c, SMAX_terms, terms);
     set(c, SMAX_first, first);
@@ -574,17 +579,38 @@ static void store_tail(compiler *c)
        (rows - from) * row);
 }
 
-/* the product of slab s of all queries with `rows` keys at `address` of a half's buffer */
-static void scores(compiler *c, uint32_t s, uint32_t half, uint32_t address, uint32_t rows)
+/* The tile of the call's token `first`: of what may lie in one tile of positions, all tokens of the
+ * call; DECODE has one token. */
+static tile tile_of(const compiler *c, uint32_t first)
+{
+    uint32_t size = c->chip->tile, position = c->pos + first;
+    uint32_t end = position / size * size + size;
+
+    return (tile){ first, (end < c->end ? end : c->end) - position };
+}
+
+static tile after(const compiler *c, tile t)
+{
+    return tile_of(c, t.first + t.tokens);
+}
+
+static int is_in_call(const compiler *c, tile t)
+{
+    return t.first < c->m;
+}
+
+/* the product of slab s of a tile's queries with `rows` keys at `address` of a half's buffer */
+static void scores(compiler *c, tile t, uint32_t s, uint32_t half, uint32_t address, uint32_t rows)
 {
     const muc_uthinker_terms *terms = &c->y->options.terms;
-    uint32_t hd = c->y->head_width, w = slab_width(c, s);
+    uint32_t hd = c->y->head_width, w = slab_width(c, s), pitch = slots(hd, terms->q);
     product x = { .src = MUR_I1,
-                  .saddr = at(c, MUC_PLACE_Q) + slots(64 * s, terms->q),
-                  .rows = c->m * c->y->group,
+                  .saddr =
+                      at(c, MUC_PLACE_Q) + t.first * c->y->group * pitch + slots(64 * s, terms->q),
+                  .rows = t.tokens * c->y->group,
                   .k = w,
                   .terms = terms->q,
-                  .spitch = slots(hd, terms->q),
+                  .spitch = pitch,
                   .daddr = word_at(c, MUC_PLACE_SC),
                   .dpitch = 64,
                   .acc = s > 0 };
@@ -592,18 +618,20 @@ static void scores(compiler *c, uint32_t s, uint32_t half, uint32_t address, uin
     mm(c, &x, half, address, rows, 64 * slots(w, terms->k));
 }
 
-/* probabilities of `rows` queries from row `first`, over k tokens, times the values at `address` */
-static void weigh_values(compiler *c, uint32_t first, uint32_t rows, uint32_t k, uint32_t half,
-                         uint32_t address)
+/* Probabilities of `tokens` tokens of the tile from its token `from` on, over k keys, times the
+ * values at `address`. The first row's begin `skip` bytes behind where P does. */
+static void weigh_values(compiler *c, tile t, uint32_t from, uint32_t tokens, uint32_t skip,
+                         uint32_t k, uint32_t half, uint32_t address)
 {
     uint32_t hd = c->y->head_width, terms = c->y->options.terms.p, pitch = slots(64, terms);
+    uint32_t group = c->y->group;
     product x = { .src = MUR_I1,
-                  .saddr = at(c, MUC_PLACE_P) + first * pitch,
-                  .rows = rows,
+                  .saddr = at(c, MUC_PLACE_P) + from * group * pitch + skip,
+                  .rows = tokens * group,
                   .k = k,
                   .terms = terms,
                   .spitch = pitch,
-                  .daddr = word_at(c, MUC_PLACE_OA) + first * hd,
+                  .daddr = word_at(c, MUC_PLACE_OA) + (t.first + from) * group * hd,
                   .dpitch = hd,
                   .acc = 1 };
 
@@ -626,12 +654,20 @@ static uint32_t values_at(const compiler *c, uint32_t buffer, uint32_t step)
     return half_address(c, 2 * buffer + 1) + step * v_chunk_bytes(c);
 }
 
-static void whole_step(compiler *c, uint32_t buffer, uint32_t i, uint32_t first)
+static void whole_step(compiler *c, tile t, uint32_t buffer, uint32_t i, uint32_t first)
 {
     for (uint32_t s = 0; s < c->y->slabs; s++)
-        scores(c, s, 2 * buffer, key_at(c, s, 64 * i), 64);
-    smax(c, 64, 0, first);
-    weigh_values(c, 0, c->m * c->y->group, 64, 2 * buffer + 1, values_at(c, buffer, i));
+        scores(c, t, s, 2 * buffer, key_at(c, s, 64 * i), 64);
+    smax(c, t, 0, 64, first);
+    weigh_values(c, t, 0, t.tokens, 0, 64, 2 * buffer + 1, values_at(c, buffer, i));
+}
+
+/* the first `count` steps of a group, for one tile of queries after the other */
+static void whole_steps(compiler *c, uint32_t group, uint32_t count, uint32_t buffer)
+{
+    for (tile t = tile_of(c, 0); is_in_call(c, t); t = after(c, t))
+        for (uint32_t i = 0; i < count; i++)
+            whole_step(c, t, buffer, i, group == 0 && i == 0);
 }
 
 /* tokens and whole steps before pos that belong to a group */
@@ -649,12 +685,6 @@ static void ld_group(compiler *c, uint32_t group, uint32_t buffer)
             whole * v_chunk_bytes(c));
 }
 
-static void whole_group(compiler *c, uint32_t group, uint32_t buffer)
-{
-    for (uint32_t i = 0; i < c->chip->steps; i++)
-        whole_step(c, buffer, i, group == 0 && i == 0);
-}
-
 static void new_keys(compiler *c, uint32_t buffer)
 {
     uint32_t row = c->pos % (64 * c->chip->steps), terms = c->y->options.terms.k;
@@ -669,19 +699,70 @@ static void new_keys(compiler *c, uint32_t buffer)
                 c->m * slots(slab_width(c, s), terms));
 }
 
-/* step e of those that hold tokens of this call, its scores being there: every token packs the
- * values up to its own */
-static void present_values(compiler *c, uint32_t e, uint32_t half, uint32_t address)
+/* Values of the step of the tile's own tokens, e steps after that of the call's first one: every
+ * token packs its block up to its own; those before it are packed for all of the tile. */
+static void own_values(compiler *c, tile t, uint32_t e, uint32_t half, uint32_t address)
 {
-    uint32_t base = 64 * (c->pos / 64 + e), skip = base > c->pos ? base - c->pos : 0;
-    uint32_t valid = c->pos + skip - base + 1;
+    uint32_t seen = (c->pos + t.first) % 64, block = seen / 32 * 32;
+    uint32_t bytes = slots(32, c->y->options.terms.p), first = e == 0 && c->pos < 64;
 
-    smax(c, valid, skip, base == 0);
-    for (uint32_t i = skip; i < c->m; i++, valid++) {
-        uint32_t seen = valid < 64 ? valid : 64;
+    if (c->chip->rows == 1) {
+        smax(c, t, 0, seen + 1, first);
+        qpack(c, 0, seen + 1, half, address);
+        weigh_values(c, t, 0, 1, 0, seen + 1, half, address);
+        return;
+    }
+    /* either way the tile's own block lies behind the room of one */
+    smax(c, t, block > 0 ? 0 : bytes, seen + 1, first);
+    if (block > 0) {
+        qpack(c, 64 * e, block, half, address);
+        weigh_values(c, t, 0, t.tokens, 0, block, half, address);
+    }
+    for (uint32_t i = 0; i < t.tokens; i++) {
+        uint32_t own = seen % 32 + 1 + i;
 
-        qpack(c, 64 * e, seen, half, address);
-        weigh_values(c, i * c->y->group, c->y->group, seen, half, address);
+        qpack(c, 64 * e + block, own, half, address);
+        weigh_values(c, t, i, 1, bytes, own, half, address);
+    }
+}
+
+/* recompute: the keys of the step of the call's first token, or of the one after it, are in KC */
+static void keys_from_kc(compiler *c, uint32_t s, uint32_t e);
+
+typedef struct present {
+    uint32_t e;                    /* 0: the step of the call's first token, 1: the one after it */
+    uint32_t keys, values, packed; /* halves of W buffers; address of values in theirs */
+    uint32_t row;                  /* of the half with keys, if they are not computed anew */
+} present;
+
+static void present_scores(compiler *c, tile t, const present *p, uint32_t keys)
+{
+    for (uint32_t s = 0; s < c->y->slabs; s++) {
+        if (c->y->options.recompute)
+            keys_from_kc(c, s, p->e);
+        scores(c, t, s, p->keys, c->y->options.recompute ? 0 : key_at(c, s, p->row), keys);
+    }
+}
+
+/* whole: for the tiles behind the step, else for those in it */
+static void present_step(compiler *c, const present *p, int whole)
+{
+    uint32_t step = c->pos / 64 + p->e;
+
+    if (whole)
+        qpack(c, 0, 64, p->values, p->packed);
+    for (tile t = tile_of(c, 0); is_in_call(c, t); t = after(c, t)) {
+        uint32_t first = c->pos + t.first, seen = first % 64 + 1;
+
+        if (first / 64 != step + (whole ? 1 : 0))
+            continue;
+        present_scores(c, t, p, whole ? 64 : seen + t.tokens - 1);
+        if (whole) {
+            smax(c, t, 0, 64, step == 0);
+            weigh_values(c, t, 0, t.tokens, 0, 64, p->values, p->packed);
+        } else {
+            own_values(c, t, p->e, p->values, p->packed);
+        }
     }
 }
 
@@ -692,9 +773,9 @@ static uint32_t present_rows(const compiler *c, uint32_t e)
     return c->end - base < 64 ? c->end - base : 64;
 }
 
-static int is_present(const compiler *c, uint32_t e)
+static int has_second_step(const compiler *c)
 {
-    return 64 * (c->pos / 64 + e) < c->end;
+    return (c->end - 1) / 64 != c->pos / 64;
 }
 
 static void finish(compiler *c, uint32_t half, uint32_t address)
@@ -708,17 +789,18 @@ static void finish(compiler *c, uint32_t half, uint32_t address)
 static void last_group(compiler *c, uint32_t group, uint32_t buffer)
 {
     uint32_t steps = c->chip->steps, whole = c->pos / 64 - group * steps;
-    uint32_t packed = values_at(c, buffer, steps - 1);
+    present p = { 0, 2 * buffer, 2 * buffer + 1, values_at(c, buffer, steps - 1), 64 * whole };
 
     new_keys(c, buffer);
-    for (uint32_t i = 0; i < whole; i++)
-        whole_step(c, buffer, i, group == 0 && i == 0);
-    for (uint32_t e = 0; is_present(c, e); e++) {
-        for (uint32_t s = 0; s < c->y->slabs; s++)
-            scores(c, s, 2 * buffer, key_at(c, s, 64 * (whole + e)), present_rows(c, e));
-        present_values(c, e, 2 * buffer + 1, packed);
+    whole_steps(c, group, whole, buffer);
+    present_step(c, &p, 0);
+    if (has_second_step(c)) {
+        present_step(c, &p, 1);
+        p.e = 1;
+        p.row += 64;
+        present_step(c, &p, 0);
     }
-    finish(c, 2 * buffer + 1, packed);
+    finish(c, 2 * buffer + 1, p.packed);
     store_tail(c);
     divide(c);
 }
@@ -733,20 +815,19 @@ static void groups(compiler *c)
     rope(c, word_at(c, MUC_PLACE_KF), c->m, 1, word_at(c, MUC_PLACE_TB));
     for (uint32_t g = 0; g < count / 2 * 2; g++) {
         ld_group(c, g + 1, g % 2 ? a : b);
-        whole_group(c, g, g % 2 ? b : a);
+        whole_steps(c, g, c->chip->steps, g % 2 ? b : a);
     }
     done = before_last(c, after_attention(c), a);
     if (count % 2) {
-        whole_group(c, count - 1, a);
+        whole_steps(c, count - 1, c->chip->steps, a);
         ld_group(c, count, a);
     }
     last_group(c, count, a);
     after_last(c, after_attention(c), done);
 }
 
-/* recompute: the keys of `rows` tokens from `token` to KC, with the weights that lie in W1, and the
- * scores */
-static void scores_again(compiler *c, uint32_t token, uint32_t rows)
+/* recompute: the keys of `rows` tokens from `token` to KC, with the weights that lie in W1 */
+static void compute_keys(compiler *c, uint32_t token, uint32_t rows)
 {
     uint32_t hd = c->y->head_width, terms = c->y->options.terms.x;
     uint32_t row = slots(c->y->width, terms);
@@ -765,32 +846,54 @@ static void scores_again(compiler *c, uint32_t token, uint32_t rows)
     for (uint32_t i = 0; i < k.matrix->chunks; i++)
         mm_chunk(c, &k, i, W1A + i, x);
     rope(c, x.daddr, rows, 1, word_at(c, MUC_PLACE_TC));
-    for (uint32_t s = 0; s < c->y->slabs; s++) {
-        begin_acc_half(c, QUANT, W0A, 0);
-        quant(c, x.daddr + 64 * s, hd, rows, slab_width(c, s), MUR_W0, 0, c->y->options.terms.k);
-        scores(c, s, W0A, 0, rows);
+}
+
+/* slab s of `rows` keys in KC to W0a */
+static void quantize_keys(compiler *c, uint32_t s, uint32_t rows)
+{
+    begin_acc_half(c, QUANT, W0A, 0);
+    quant(c, word_at(c, MUC_PLACE_KC) + 64 * s, c->y->head_width, rows, slab_width(c, s), MUR_W0, 0,
+          c->y->options.terms.k);
+}
+
+static void keys_from_kc(compiler *c, uint32_t s, uint32_t e)
+{
+    quantize_keys(c, s, present_rows(c, e));
+}
+
+static void past_chunk(compiler *c, uint32_t chunk, uint32_t packed)
+{
+    compute_keys(c, 64 * chunk, 64);
+    ld_half(c, W0B, packed, MUR_KV, v_cache_chunk(c, chunk), v_chunk_bytes(c));
+    for (tile t = tile_of(c, 0); is_in_call(c, t); t = after(c, t)) {
+        for (uint32_t s = 0; s < c->y->slabs; s++) {
+            quantize_keys(c, s, 64);
+            scores(c, t, s, W0A, 0, 64);
+        }
+        smax(c, t, 0, 64, chunk == 0);
+        weigh_values(c, t, 0, t.tokens, 0, 64, W0B, packed);
     }
 }
 
 static void attention_again(compiler *c)
 {
     stream k = stream_of(c, MUC_MATRIX_K);
-    uint32_t packed = half_address(c, W0B);
+    present p = { 0, W0A, W0B, half_address(c, W0B), 0 };
 
     store_tail(c);
     for (uint32_t i = 0; i < k.matrix->chunks; i++)
         ld_chunk(c, &k, i, W1A + i);
-    for (uint32_t chunk = 0; chunk < c->pos / 64; chunk++) {
-        scores_again(c, 64 * chunk, 64);
-        ld_half(c, W0B, packed, MUR_KV, v_cache_chunk(c, chunk), v_chunk_bytes(c));
-        smax(c, 64, 0, chunk == 0);
-        weigh_values(c, 0, c->m * c->y->group, 64, W0B, packed);
+    for (uint32_t chunk = 0; chunk < c->pos / 64; chunk++)
+        past_chunk(c, chunk, p.packed);
+    compute_keys(c, c->pos / 64 * 64, present_rows(c, 0));
+    present_step(c, &p, 0);
+    if (has_second_step(c)) {
+        present_step(c, &p, 1);
+        compute_keys(c, c->pos / 64 * 64 + 64, present_rows(c, 1));
+        p.e = 1;
+        present_step(c, &p, 0);
     }
-    for (uint32_t e = 0; is_present(c, e); e++) {
-        scores_again(c, 64 * (c->pos / 64 + e), present_rows(c, e));
-        present_values(c, e, W0B, packed);
-    }
-    finish(c, W0B, packed);
+    finish(c, W0B, p.packed);
     divide(c);
     after_last(c, after_attention(c), 0);
 }

@@ -6,6 +6,10 @@
  */
 #include "targets/uthinker/lower/lower_attention.h"
 
+#include "mur_block.h"
+
+enum { TOKENS_WRITTEN_OUT = 4 }; /* of a tile's own, a divisor of every tile */
+
 static uint64_t value_bytes(const lowering *lo)
 {
     return lo->y->head_width * slots(lo->tokens, lo->y->options.terms.v);
@@ -38,6 +42,63 @@ static muc_expr value_offset(lowering *lo, muc_expr step)
     return add(lo, values_of_head(lo), times(lo, step, value_bytes(lo)));
 }
 
+/* ---- tiles of queries ---- */
+
+/* Tokens of this call whose queries are worked on together: all of them in DECODE, else those of an
+ * aligned tile of positions, so that they have the same step and block of values. */
+typedef struct query_tile {
+    muc_expr first, tokens; /* of the call */
+    muc_expr queries;       /* tokens G */
+} query_tile;
+
+/* tiles that the call's tokens lie in, the first of them perhaps not from its begin on */
+static muc_expr tile_count(lowering *lo)
+{
+    uint32_t tile = lo->chip->tile;
+    muc_expr lead = muc_expr_mod(lo->pool, lo->pos, tile);
+
+    return muc_expr_cdiv(lo->pool, add(lo, lead, lo->m), tile);
+}
+
+/* tiles of those that lie in the step of the call's first token */
+static muc_expr first_tiles(lowering *lo)
+{
+    uint32_t tile = lo->chip->tile;
+    muc_expr before = muc_expr_div(lo->pool, lo->in, tile);
+
+    return at_most(lo, tile_count(lo), less(lo, num(lo, lo->tokens / tile), before));
+}
+
+/* Opens a For over `count` tiles from tile `from` on; no loop if the call has one token. */
+static bool begin_tiles(lowering *lo, const char *name, muc_expr from, muc_expr count,
+                        query_tile *t)
+{
+    uint32_t tile = lo->chip->tile;
+    muc_expr lead, number, end;
+
+    if (lo->chip->rows == 1) {
+        *t = (query_tile){ num(lo, 0), lo->m, lo->mG };
+        return true;
+    }
+    if (!muc_schedule_begin_for(lo, name, count, &number))
+        return false;
+    number = add(lo, from, number);
+    lead = muc_expr_mod(lo->pool, lo->pos, tile);
+    /* a MIN is for the intervals alone; so is the MAX: there is a token, which waits for values */
+    t->first = at_most(lo, less(lo, times(lo, number, tile), lead), num(lo, lo->chip->rows - 1));
+    end = at_most(lo, less(lo, times(lo, add_num(lo, number, 1), tile), lead), lo->m);
+    t->tokens =
+        muc_expr_max(lo->pool, at_most(lo, less(lo, end, t->first), num(lo, tile)), num(lo, 1));
+    t->queries = times(lo, t->tokens, lo->y->group);
+    return true;
+}
+
+static void end_tiles(lowering *lo)
+{
+    if (lo->chip->rows > 1)
+        muc_ir_end_for(&lo->ir);
+}
+
 /* ---- one step ---- */
 
 /* address of key row `row` of slab s in a half */
@@ -53,31 +114,43 @@ static muc_expr value_address(lowering *lo, uint32_t half, muc_expr step)
     return add_num(lo, times(lo, step, value_bytes(lo)), half_address(lo, half));
 }
 
-/* QK of slab s: all queries with n tokens whose keys lie at addr, to GB.SC */
-static void lower_scores(lowering *lo, uint32_t s, uint32_t half, muc_expr addr, muc_expr n)
+/* QK of slab s: a tile's queries with n tokens whose keys lie at addr, to GB.SC */
+static void lower_scores(lowering *lo, const query_tile *t, uint32_t s, uint32_t half,
+                         muc_expr addr, muc_expr n)
 {
     const muc_uthinker_terms *terms = &lo->y->options.terms;
     uint32_t w = muc_uthinker_slab(lo->y, s);
     right_operand right = { half, addr, n, num(lo, lo->tokens * slots(w, terms->k)) };
-    left_operand q = muc_schedule_rows_of(lo, MUC_PLACE_Q, lo->mG, lo->y->head_width, terms->q);
+    left_operand q = muc_schedule_rows_of(lo, MUC_PLACE_Q, t->queries, lo->y->head_width, terms->q);
 
     lo->stage = "QK";
-    q.addr = add_num(lo, q.addr, slots(lo->y->machine.tile_k * s, terms->q));
+    q.addr = add_num(lo, add(lo, q.addr, times(lo, t->first, q.pitch * lo->y->group)),
+                     slots(lo->y->machine.tile_k * s, terms->q));
     q.k = num(lo, w);
     muc_schedule_mm(lo, &q, &right, MUC_PLACE_SC, num(lo, word(lo, MUC_PLACE_SC)),
                     num(lo, lo->tokens), s > 0);
 }
 
-static void lower_softmax(lowering *lo, muc_expr valid, muc_expr skip, muc_expr first)
+/* where the tile's first query has its row in a place of GB with `width` words a query */
+static muc_expr query_word(lowering *lo, const query_tile *t, muc_uthinker_place place,
+                           uint64_t width)
+{
+    return add_num(lo, times(lo, t->first, width * lo->y->group), word(lo, place));
+}
+
+/* to: where P lies; valid: keys that the tile's first token sees, each later one of them one more
+ */
+static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_expr valid,
+                          muc_expr first)
 {
     const muc_uthinker_terms *terms = &lo->y->options.terms;
 
     lo->stage = "PV";
     EMIT(lo, SMAX, NO_HALF, FIELD(SMAX, saddr, num(lo, word(lo, MUC_PLACE_SC))),
-         FIELD(SMAX, rows, lo->mG), FIELD(SMAX, taddr, num(lo, word(lo, MUC_PLACE_ML))),
+         FIELD(SMAX, rows, t->queries), FIELD(SMAX, taddr, query_word(lo, t, MUC_PLACE_ML, 2)),
          FIELD(SMAX, group, num(lo, lo->y->group)),
-         FIELD(SMAX, oaddr, num(lo, word(lo, MUC_PLACE_OA))), FIELD(SMAX, skip, skip),
-         FIELD(SMAX, daddr, num(lo, lo->chip->address[MUC_PLACE_P])),
+         FIELD(SMAX, oaddr, query_word(lo, t, MUC_PLACE_OA, lo->y->head_width)),
+         FIELD(SMAX, daddr, to),
          FIELD(SMAX, dst, num(lo, muc_uthinker_place_buffer(lo->chip, MUC_PLACE_P))),
          FIELD(SMAX, terms, num(lo, terms->p)), FIELD(SMAX, first, first),
          FIELD(SMAX, k, num(lo, lo->y->head_width)), FIELD(SMAX, valid, valid),
@@ -85,31 +158,48 @@ static void lower_softmax(lowering *lo, muc_expr valid, muc_expr skip, muc_expr 
          FIELD(SMAX, dpitch, num(lo, slots(lo->tokens, terms->p))));
 }
 
-/* PV: `rows` rows of P from row `first` on, over `tokens` tokens at addr, added to GB.OA */
-static void lower_pv(lowering *lo, muc_expr first, muc_expr rows, muc_expr tokens, uint32_t half,
-                     muc_expr addr)
+/* PV: `rows` rows of P at `saddr` over k tokens whose values lie at addr, added to GB at daddr */
+static void lower_pv(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr k, uint32_t half,
+                     muc_expr addr, muc_expr daddr)
 {
     uint32_t hd = lo->y->head_width;
     left_operand p =
         muc_schedule_rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
     right_operand right = { half, addr, num(lo, hd), num(lo, value_bytes(lo)) };
 
-    p.addr = add(lo, p.addr, times(lo, first, p.pitch));
-    p.k = tokens;
-    muc_schedule_mm(lo, &p, &right, MUC_PLACE_OA,
-                    add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_OA)), num(lo, hd), true);
+    p.addr = saddr;
+    p.k = k;
+    muc_schedule_mm(lo, &p, &right, MUC_PLACE_OA, daddr, num(lo, hd), true);
+}
+
+/* PV of all queries of a tile, whose rows of P begin at saddr */
+static void lower_tile_pv(lowering *lo, const query_tile *t, muc_expr saddr, muc_expr k,
+                          uint32_t half, muc_expr addr)
+{
+    lower_pv(lo, saddr, t->queries, k, half, addr,
+             query_word(lo, t, MUC_PLACE_OA, lo->y->head_width));
+}
+
+/* a whole step whose scores are there: its softmax and its values at addr */
+static void lower_whole(lowering *lo, const query_tile *t, muc_expr first, uint32_t half,
+                        muc_expr addr)
+{
+    muc_expr to = num(lo, lo->chip->address[MUC_PLACE_P]), whole = num(lo, lo->tokens);
+
+    lower_softmax(lo, t, to, whole, first);
+    lower_tile_pv(lo, t, to, whole, half, addr);
 }
 
 /* step `step` of a buffer's group, whole */
-static void lower_step(lowering *lo, uint32_t buffer, muc_expr step, muc_expr first)
+static void lower_step(lowering *lo, const query_tile *t, uint32_t buffer, muc_expr step,
+                       muc_expr first)
 {
     uint32_t half = 2 * buffer;
     muc_expr whole = num(lo, lo->tokens);
 
     for (uint32_t s = 0; s < lo->y->slabs; s++)
-        lower_scores(lo, s, half, key_address(lo, half, s, times(lo, step, lo->tokens)), whole);
-    lower_softmax(lo, whole, num(lo, 0), first);
-    lower_pv(lo, num(lo, 0), lo->mG, whole, half + 1, value_address(lo, half + 1, step));
+        lower_scores(lo, t, s, half, key_address(lo, half, s, times(lo, step, lo->tokens)), whole);
+    lower_whole(lo, t, first, half + 1, value_address(lo, half + 1, step));
 }
 
 /* ---- tokens of this call ---- */
@@ -147,50 +237,154 @@ static void store_values(lowering *lo)
         times(lo, at_most(lo, less(lo, after, s), lo->m), row));
 }
 
-/* The one or two steps that hold tokens of this call: for the second, intervals see more than they
- * would in a loop over both. */
-typedef struct present_step {
-    uint32_t e;     /* 0 or 1 */
-    muc_expr skip;  /* tokens of this call before it */
-    muc_expr valid; /* keys that the first other one sees */
-    muc_expr first; /* whether it is the context's first step */
-    muc_expr keys;  /* its tokens up to the call's last */
-} present_step;
+/* Keys of a step in a W buffer: those of its slabs, or what recompute_keys has left in GB.KC. */
+typedef struct step_keys {
+    uint32_t half;
+    muc_expr row;    /* of the half's rows of keys: the step's first */
+    bool anew;       /* in GB.KC */
+    muc_expr tokens; /* that are there */
+} step_keys;
 
-static bool begin_present(lowering *lo, uint32_t e, present_step *p)
+/* the first n keys of the step */
+static void score_tile(lowering *lo, const query_tile *t, const step_keys *keys, muc_expr n)
 {
-    muc_expr after = add(lo, lo->in, lo->m), whole = num(lo, lo->tokens), zero = num(lo, 0);
+    for (uint32_t s = 0; s < lo->y->slabs; s++) {
+        muc_expr addr = key_address(lo, keys->half, keys->anew ? 0 : s, keys->row);
 
-    if (e == 0) {
-        *p = (present_step){ e, zero, add_num(lo, lo->in, 1), muc_expr_eq(lo->pool, lo->past, zero),
-                             at_most(lo, after, whole) };
-        return true;
+        if (keys->anew) {
+            lo->stage = "QK";
+            muc_schedule_quant_keys(lo, MUC_PLACE_KC, keys->tokens, s, keys->half, addr);
+        }
+        lower_scores(lo, t, s, keys->half, addr, n);
     }
-    *p = (present_step){ e, less(lo, whole, lo->in), num(lo, 1), zero, less(lo, after, whole) };
-    return muc_schedule_begin_for(
-        lo, "next_step", muc_expr_div(lo->pool, less(lo, after, num(lo, 1)), lo->tokens), NULL);
 }
 
-static void end_present(lowering *lo, const present_step *p)
+/* bytes of a block in a row of P */
+static uint64_t block_bytes(const lowering *lo)
 {
-    if (p->e == 1)
+    return slots(MUR_BLOCK_ELEMS, lo->y->options.terms.p);
+}
+
+/* Where P lies for the tile's own step, so that the last of the blocks that it sees, the one that
+ * `blocks` come before, lies at the same address whatever their number. */
+static muc_expr own_probabilities(lowering *lo, muc_expr blocks)
+{
+    uint64_t room = (lo->tokens / MUR_BLOCK_ELEMS - 1) * block_bytes(lo);
+
+    return add_num(lo, less(lo, num(lo, room), times(lo, blocks, block_bytes(lo))),
+                   lo->chip->address[MUC_PLACE_P]);
+}
+
+/* What the queries of a tile make of the values of their own block. */
+typedef struct own_block {
+    const query_tile *tile;
+    muc_expr values; /* the block's first row of VT */
+    muc_expr seen;   /* rows of it before the tile's first token */
+    uint32_t half;
+    muc_expr addr; /* where values are packed */
+} own_block;
+
+/* for the tile's token from + count * round + i, i below count */
+static void weigh_tokens(lowering *lo, const own_block *own, muc_expr from, muc_expr round,
+                         uint32_t count)
+{
+    uint64_t pitch = slots(lo->tokens, lo->y->options.terms.p) * lo->y->group;
+    uint64_t width = (uint64_t)lo->y->head_width * lo->y->group;
+    uint64_t room = (lo->tokens / MUR_BLOCK_ELEMS - 1) * block_bytes(lo);
+    muc_expr token = add(lo, from, times(lo, round, count));
+    muc_expr seen = add(lo, own->seen, token), row = times(lo, token, pitch);
+    muc_expr to = add(lo, times(lo, own->tile->first, width), times(lo, token, width));
+
+    for (uint32_t i = 0; i < count; i++) {
+        muc_expr rows = add_num(lo, seen, i + 1);
+
+        muc_schedule_pack_values(lo, own->values, rows, own->half, own->addr);
+        lower_pv(lo, add_num(lo, row, i * pitch + room + lo->chip->address[MUC_PLACE_P]),
+                 num(lo, lo->y->group), rows, own->half, own->addr,
+                 add_num(lo, to, i * width + word(lo, MUC_PLACE_OA)));
+    }
+}
+
+/* Each query packs the values of its own block up to its own; the blocks before that are packed
+ * once for all of the tile. base: rows of VT before the step; before: tokens of the step before the
+ * tile's first one. */
+static void weigh_own(lowering *lo, const query_tile *t, uint32_t base, muc_expr before,
+                      uint32_t half, muc_expr addr)
+{
+    muc_expr blocks = muc_expr_div(lo->pool, before, MUR_BLOCK_ELEMS), round;
+    muc_expr last = less(lo, t->tokens, num(lo, 1));
+    muc_expr rounds = muc_expr_div(lo->pool, last, TOKENS_WRITTEN_OUT);
+    muc_expr whole = num(lo, MUR_BLOCK_ELEMS), rest;
+    const own_block own = { t, add_num(lo, times(lo, blocks, MUR_BLOCK_ELEMS), base),
+                            muc_expr_mod(lo->pool, before, MUR_BLOCK_ELEMS), half, addr };
+
+    if (muc_schedule_begin_for(lo, base ? "next_shared" : "shared", blocks, NULL)) {
+        muc_schedule_pack_values(lo, num(lo, base), whole, half, addr);
+        lower_tile_pv(lo, t, own_probabilities(lo, blocks), whole, half, addr);
         muc_ir_end_for(&lo->ir);
+    }
+    if (muc_schedule_begin_for(lo, base ? "next_round" : "round", rounds, &round)) {
+        weigh_tokens(lo, &own, num(lo, 0), round, TOKENS_WRITTEN_OUT);
+        muc_ir_end_for(&lo->ir);
+    }
+    /* one token or more is left, which can be seen to wait for values; the MIN is for intervals */
+    rest = at_most(lo, times(lo, rounds, TOKENS_WRITTEN_OUT),
+                   num(lo, lo->chip->tile - TOKENS_WRITTEN_OUT));
+    last = add_num(lo, muc_expr_mod(lo->pool, last, TOKENS_WRITTEN_OUT), 1);
+    if (muc_schedule_begin_for(lo, base ? "next_j" : "j", last, &round)) {
+        weigh_tokens(lo, &own, rest, round, 1);
+        muc_ir_end_for(&lo->ir);
+    }
 }
 
-/* each query packs the values up to its own */
-static void weigh_present(lowering *lo, const present_step *p, uint32_t half, muc_expr addr)
+/* A step with tokens of this call, e steps after the first one that has some: its own queries. */
+static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t half, muc_expr addr)
 {
-    muc_expr j, row, tokens;
+    muc_expr tiles = first_tiles(lo), zero = num(lo, 0), from = e ? tiles : zero, before, seen;
+    muc_expr count = e ? less(lo, tile_count(lo), tiles) : tiles, whole = num(lo, lo->tokens);
+    muc_expr first = e ? zero : muc_expr_eq(lo->pool, lo->past, zero), to;
+    query_tile t;
 
-    lower_softmax(lo, p->valid, p->skip, p->first);
-    if (!muc_schedule_begin_for(lo, p->e ? "next_j" : "j", less(lo, lo->m, p->skip), &j))
+    if (!begin_tiles(lo, e ? "next_tile" : "own_tile", from, count, &t))
         return;
-    tokens = at_most(lo, add(lo, p->valid, j), num(lo, lo->tokens));
-    muc_schedule_pack_values(lo, num(lo, p->e * lo->tokens), tokens, half, addr);
-    /* a MIN for the intervals alone */
-    row = at_most(lo, add(lo, p->skip, j), num(lo, lo->chip->rows - 1));
-    lower_pv(lo, times(lo, row, lo->y->group), num(lo, lo->y->group), tokens, half, addr);
-    muc_ir_end_for(&lo->ir);
+    /* MINs for the intervals alone */
+    before = less(lo, add(lo, lo->in, t.first), num(lo, e * lo->tokens));
+    before = at_most(lo, before, num(lo, (e ? lo->chip->rows : lo->tokens) - 1));
+    seen = add_num(lo, before, 1);
+    score_tile(lo, &t, keys, at_most(lo, add(lo, before, t.tokens), whole));
+    if (lo->chip->rows == 1) {
+        to = num(lo, lo->chip->address[MUC_PLACE_P]);
+        lower_softmax(lo, &t, to, seen, first);
+        muc_schedule_pack_values(lo, zero, seen, half, addr);
+        lower_tile_pv(lo, &t, to, seen, half, addr);
+    } else {
+        to = own_probabilities(lo, muc_expr_div(lo->pool, before, MUR_BLOCK_ELEMS));
+        lower_softmax(lo, &t, to, seen, first);
+        weigh_own(lo, &t, e * lo->tokens, before, half, addr);
+    }
+    end_tiles(lo);
+}
+
+/* The first step of this call's tokens, whole, for the queries of the second one. */
+static void lower_before(lowering *lo, const step_keys *keys, uint32_t half, muc_expr addr)
+{
+    muc_expr tiles = first_tiles(lo), whole = num(lo, lo->tokens);
+    query_tile t;
+
+    muc_schedule_pack_values(lo, num(lo, 0), whole, half, addr);
+    if (!begin_tiles(lo, "later_tile", tiles, less(lo, tile_count(lo), tiles), &t))
+        return;
+    score_tile(lo, &t, keys, whole);
+    lower_whole(lo, &t, muc_expr_eq(lo->pool, lo->past, num(lo, 0)), half, addr);
+    end_tiles(lo);
+}
+
+/* whether this call's tokens lie in two steps */
+static bool begin_second(lowering *lo)
+{
+    muc_expr last = less(lo, add(lo, lo->in, lo->m), num(lo, 1));
+
+    return muc_schedule_begin_for(lo, "next_step", muc_expr_div(lo->pool, last, lo->tokens), NULL);
 }
 
 static void finish_values(lowering *lo, uint32_t half, muc_expr addr)
@@ -258,10 +452,15 @@ void muc_schedule_load_first_group(lowering *lo, uint32_t buffer)
 }
 
 /* first: whether the group's first step is the context's */
-static void lower_group(lowering *lo, uint32_t buffer, muc_expr first)
+static void lower_group(lowering *lo, const char *name, uint32_t buffer, muc_expr first)
 {
+    query_tile t;
+
+    if (!begin_tiles(lo, name, num(lo, 0), tile_count(lo), &t))
+        return;
     for (uint32_t i = 0; i < lo->chip->steps; i++)
-        lower_step(lo, buffer, num(lo, i), i == 0 ? first : num(lo, 0));
+        lower_step(lo, &t, buffer, num(lo, i), i == 0 ? first : num(lo, 0));
+    end_tiles(lo);
 }
 
 /* the keys of this call's tokens behind those that are in the last group, and to the K cache */
@@ -278,29 +477,37 @@ static void add_keys(lowering *lo, uint32_t half)
                                 times(lo, lo->m, key_row(lo, s)));
 }
 
+static void lower_rest(lowering *lo, uint32_t buffer, muc_expr groups, muc_expr rest)
+{
+    muc_expr i;
+    query_tile t;
+
+    if (!begin_tiles(lo, "rest_tile", num(lo, 0), tile_count(lo), &t))
+        return;
+    if (muc_schedule_begin_for(lo, "i", rest, &i)) {
+        muc_expr step = add(lo, times(lo, groups, lo->chip->steps), i);
+
+        lower_step(lo, &t, buffer, i, muc_expr_eq(lo->pool, step, num(lo, 0)));
+        muc_ir_end_for(&lo->ir);
+    }
+    end_tiles(lo);
+}
+
 static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
 {
     uint32_t steps = lo->chip->steps, half = 2 * buffer;
-    muc_expr rest = muc_expr_mod(lo->pool, lo->past, steps), i;
+    muc_expr rest = muc_expr_mod(lo->pool, lo->past, steps);
     muc_expr packed = value_address(lo, half + 1, num(lo, steps - 1));
-    present_step p;
+    step_keys keys = { .half = half, .row = times(lo, rest, lo->tokens) };
 
     add_keys(lo, half);
-    if (muc_schedule_begin_for(lo, "i", rest, &i)) {
-        muc_expr step = add(lo, times(lo, groups, steps), i);
-
-        lower_step(lo, buffer, i, muc_expr_eq(lo->pool, step, num(lo, 0)));
+    lower_rest(lo, buffer, groups, rest);
+    lower_own(lo, 0, &keys, half + 1, packed);
+    if (begin_second(lo)) {
+        lower_before(lo, &keys, half + 1, packed);
+        keys.row = times(lo, add_num(lo, rest, 1), lo->tokens);
+        lower_own(lo, 1, &keys, half + 1, packed);
         muc_ir_end_for(&lo->ir);
-    }
-    for (uint32_t e = 0; e < 2; e++) {
-        muc_expr row = times(lo, add_num(lo, rest, e), lo->tokens);
-
-        if (!begin_present(lo, e, &p))
-            continue;
-        for (uint32_t s = 0; s < lo->y->slabs; s++)
-            lower_scores(lo, s, half, key_address(lo, half, s, row), p.keys);
-        weigh_present(lo, &p, half + 1, packed);
-        end_present(lo, &p);
     }
     finish_values(lo, half + 1, packed);
     store_values(lo);
@@ -319,14 +526,14 @@ void muc_lower_attention(lowering *lo, const next_stage *next)
         muc_expr even = times(lo, pair, 2);
 
         load_group(lo, (numbered){ even, 1 }, b, true);
-        lower_group(lo, a, muc_expr_eq(lo->pool, pair, zero));
+        lower_group(lo, "even_tile", a, muc_expr_eq(lo->pool, pair, zero));
         load_group(lo, (numbered){ even, 2 }, a, false);
-        lower_group(lo, b, zero);
+        lower_group(lo, "odd_tile", b, zero);
         muc_ir_end_for(&lo->ir);
     }
     begun = muc_schedule_begin_last(lo, next, a);
     if (muc_schedule_begin_for(lo, "odd", muc_expr_mod(lo->pool, groups, 2), NULL)) {
-        lower_group(lo, a, muc_expr_eq(lo->pool, groups, num(lo, 1)));
+        lower_group(lo, "tile", a, muc_expr_eq(lo->pool, groups, num(lo, 1)));
         load_group(lo, (numbered){ groups, 0 }, a, false);
         muc_ir_end_for(&lo->ir);
     }
@@ -362,52 +569,53 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
     muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
 }
 
-static void recompute_scores(lowering *lo, muc_expr base, muc_expr n)
+static step_keys recomputed(lowering *lo, muc_expr tokens)
 {
-    muc_expr addr = num(lo, half_address(lo, W0A));
-
-    recompute_keys(lo, base, n);
-    for (uint32_t s = 0; s < lo->y->slabs; s++) {
-        lo->stage = "QK";
-        muc_schedule_quant_keys(lo, MUC_PLACE_KC, n, s, W0A, addr);
-        lower_scores(lo, s, W0A, addr, n);
-    }
+    return (step_keys){ .half = W0A, .row = num(lo, 0), .anew = true, .tokens = tokens };
 }
 
 static void recompute_past(lowering *lo)
 {
     muc_expr c, whole = num(lo, lo->tokens), addr = num(lo, half_address(lo, W0B));
+    const step_keys keys = recomputed(lo, whole);
+    query_tile t;
 
     if (!muc_schedule_begin_for(lo, "c", lo->past, &c))
         return;
-    recompute_scores(lo, times(lo, c, lo->tokens), whole);
+    recompute_keys(lo, times(lo, c, lo->tokens), whole);
     lo->stage = "PV";
     muc_schedule_load_half(lo, W0B, 0, MUR_KV, value_offset(lo, c), num(lo, value_bytes(lo)));
-    lower_softmax(lo, whole, num(lo, 0), muc_expr_eq(lo->pool, c, num(lo, 0)));
-    lower_pv(lo, num(lo, 0), lo->mG, whole, W0B, addr);
+    if (begin_tiles(lo, "past_tile", num(lo, 0), tile_count(lo), &t)) {
+        score_tile(lo, &t, &keys, whole);
+        lower_whole(lo, &t, muc_expr_eq(lo->pool, c, num(lo, 0)), W0B, addr);
+        end_tiles(lo);
+    }
     muc_ir_end_for(&lo->ir);
 }
 
 void muc_lower_recomputed_attention(lowering *lo, const next_stage *next)
 {
-    muc_expr packed = num(lo, half_address(lo, W0B));
-    present_step p;
+    muc_expr packed = num(lo, half_address(lo, W0B)), after = add(lo, lo->in, lo->m);
+    muc_expr whole = num(lo, lo->tokens);
+    step_keys keys = recomputed(lo, at_most(lo, after, whole));
 
     store_values(lo);
     lo->stage = "K'";
     for (uint32_t c = 0; c < lo->y->matrix[MUC_MATRIX_K].chunks; c++)
         muc_schedule_load_chunk(lo, MUC_MATRIX_K, numbered_const(lo, c), W1A + c);
     recompute_past(lo);
-    for (uint32_t e = 0; e < 2; e++) {
+    recompute_keys(lo, times(lo, lo->past, lo->tokens), keys.tokens);
+    lower_own(lo, 0, &keys, W0B, packed);
+    if (begin_second(lo)) {
         /* the MIN changes nothing: no token of this call is beyond the context */
         muc_expr step =
-            at_most(lo, add_num(lo, lo->past, e), num(lo, lo->y->padded_context / lo->tokens - 1));
+            at_most(lo, add_num(lo, lo->past, 1), num(lo, lo->y->padded_context / lo->tokens - 1));
 
-        if (!begin_present(lo, e, &p))
-            continue;
-        recompute_scores(lo, times(lo, step, lo->tokens), p.keys);
-        weigh_present(lo, &p, W0B, packed);
-        end_present(lo, &p);
+        lower_before(lo, &keys, W0B, packed);
+        keys = recomputed(lo, less(lo, after, whole));
+        recompute_keys(lo, times(lo, step, lo->tokens), keys.tokens);
+        lower_own(lo, 1, &keys, W0B, packed);
+        muc_ir_end_for(&lo->ir);
     }
     finish_values(lo, W0B, packed);
     divide(lo);

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "mur_block.h"
 #include "plan/place.h"
 
 enum {
     MOST_STEPS = 8, /* of attention in a group: each is written out */
+    LEAST_TILE = 8, /* of queries; a power of two, as the largest is: a block of values */
     SLOT_ALIGNMENT = 16,
     IO_ALIGNMENT = 64,
     SEQUENCE_ALIGNMENT = 16
@@ -82,7 +84,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     const muc_uthinker_terms *terms = &layout->options.terms;
     bool recompute = layout->options.recompute;
     uint64_t rows = chip->rows, d = layout->width, hd = layout->head_width;
-    uint64_t queries = product(rows, layout->group);
+    uint64_t queries = product(rows, layout->group), tile = product(chip->tile, layout->group);
     uint32_t all_heads = layout->heads * layout->head_width;
 
     switch (place) {
@@ -100,7 +102,10 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_Q:
         return product(queries, muc_uthinker_slots_bytes(layout->head_width, terms->q));
     case MUC_PLACE_P:
-        return product(queries, muc_uthinker_slots_bytes(layout->machine.tokens, terms->p));
+        return product(tile, muc_uthinker_slots_bytes(layout->machine.tokens, terms->p)) +
+               (chip->rows > 1
+                    ? muc_uthinker_slots_bytes(layout->machine.tokens - MUR_BLOCK_ELEMS, terms->p)
+                    : 0);
     case MUC_PLACE_N:
         return larger(product(rows, muc_uthinker_slots_bytes(layout->width, terms->f)),
                       muc_uthinker_slots_bytes(layout->width, terms->l));
@@ -117,7 +122,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_VT:
         return product(chip->value_rows, 4 * hd);
     case MUC_PLACE_SC:
-        return product(queries, 4 * layout->machine.tokens);
+        return product(tile, 4 * layout->machine.tokens);
     case MUC_PLACE_ML:
         return product(queries, 8);
     case MUC_PLACE_TC:
@@ -163,6 +168,43 @@ static bool is_among(uint32_t place, uint32_t which)
     return which == ANY_PLACE || is_shared(place) == (which == SHARED_PLACES);
 }
 
+/* Bytes of a place that an interval sees behind its end: a tile's first row and its number of rows,
+ * or a block of values, each at its most. */
+static uint64_t bytes_behind(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip,
+                             uint32_t place)
+{
+    bool values = place == MUC_PLACE_VT && chip->rows > 1;
+    bool tiled = place == MUC_PLACE_Q || place == MUC_PLACE_OA || place == MUC_PLACE_ML;
+
+    if (values)
+        return product(2 * MUR_BLOCK_ELEMS - 1, 4 * (uint64_t)layout->head_width);
+    return tiled ? place_bytes(layout, chip, (muc_uthinker_place)place) / chip->rows *
+                       (chip->tile - 1)
+                 : 0;
+}
+
+/* bytes by which a plan's places, with what intervals see behind them, exceed its capacity */
+static uint64_t bytes_beyond(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip,
+                             const muc_plan *plan, const uint32_t *ids)
+{
+    uint64_t most = plan->capacity;
+
+    for (size_t i = 0; i < plan->count; i++)
+        most = larger(most, plan->buffers[i].address + plan->buffers[i].bytes +
+                                bytes_behind(layout, chip, ids[i]));
+    return most - plan->capacity;
+}
+
+/* the other way around: what was at the end lies at the begin */
+static void turn_around(muc_plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        muc_plan_buffer *b = &plan->buffers[i];
+
+        b->address = (plan->capacity - b->address - b->bytes) & ~(plan->alignment - 1);
+    }
+}
+
 /* The buffer's places, or some of them, in capacity bytes from `base` on. */
 static muc_status plan_places(muc_context *ctx, const muc_uthinker_layout *layout,
                               muc_uthinker_chip *chip, enum mur_buffer buffer, uint32_t which,
@@ -184,7 +226,12 @@ static muc_status plan_places(muc_context *ctx, const muc_uthinker_layout *layou
                                .last = last_step(layout, i) };
     }
     MUC_TRY(muc_plan_place(ctx, plan));
-    for (size_t i = 0; i < plan->count && plan->peak <= plan->capacity; i++)
+    if (plan->peak > plan->capacity)
+        return MUC_OK;
+    if (bytes_beyond(layout, chip, plan, ids) > 0)
+        turn_around(plan);
+    plan->peak += bytes_beyond(layout, chip, plan, ids);
+    for (size_t i = 0; i < plan->count; i++)
         chip->address[ids[i]] = (uint32_t)(base + plan->buffers[i].address);
     if (layout->o_parts > 1)
         chip->address[MUC_PLACE_AT] = chip->address[MUC_PLACE_OA];
@@ -280,8 +327,9 @@ static muc_status place_steps(muc_context *ctx, muc_uthinker_layout *layout,
     return check_half(ctx, layout, "the values of a step", chip->steps * value, must_fit, fits);
 }
 
-static muc_status place_all(muc_context *ctx, muc_uthinker_layout *layout, muc_uthinker_chip *chip,
-                            bool must_fit, bool *fits)
+/* everything for the chip's rows, tile and exchange; *fits says whether it did */
+static muc_status place_once(muc_context *ctx, muc_uthinker_layout *layout, muc_uthinker_chip *chip,
+                             bool must_fit, bool *fits)
 {
     static const enum mur_buffer planned[] = { MUR_I0, MUR_I1, MUR_GB };
 
@@ -294,6 +342,25 @@ static muc_status place_all(muc_context *ctx, muc_uthinker_layout *layout, muc_u
     }
     MUC_TRY(place_steps(ctx, layout, chip, must_fit, fits));
     return *fits ? place_apart(ctx, layout, chip) : MUC_OK;
+}
+
+/* the largest tiles of queries that fit, with N and H where they are, or exchanged */
+static muc_status place_all(muc_context *ctx, muc_uthinker_layout *layout, muc_uthinker_chip *chip,
+                            bool must_fit, bool *fits)
+{
+    const muc_uthinker_layout before = *layout;
+    uint32_t rows = chip->rows, least = rows > 1 ? LEAST_TILE : 1;
+
+    for (uint32_t tile = rows > 1 ? MUR_BLOCK_ELEMS : 1; tile >= least; tile /= 2)
+        for (unsigned exchanged = 0; exchanged < 2; exchanged++) {
+            *layout = before;
+            chip->tile = tile;
+            chip->exchanged = exchanged;
+            MUC_TRY(place_once(ctx, layout, chip, must_fit && tile == least && exchanged, fits));
+            if (*fits)
+                return MUC_OK;
+        }
+    return MUC_OK;
 }
 
 /* as many rows as fit, but no more than asked for */

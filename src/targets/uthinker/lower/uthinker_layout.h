@@ -60,7 +60,7 @@ typedef enum muc_uthinker_step {
     ROW(A, I0, O, O, "[rows][H hd], or [rows][G hd], attention's result") \
     ROW(H, I0, FFN, DOWN, "[rows][F / passes]") \
     ROW(Q, I1, Q, ATTENTION, "[rows G][hd]") \
-    ROW(P, I1, ATTENTION, ATTENTION, "[rows G][tokens], probabilities") \
+    ROW(P, I1, ATTENTION, ATTENTION, "[tile G][tokens], probabilities") \
     ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
     ROW(TB, GB, EMBED, DOWN, "[rows][hd], RoPE rows") \
@@ -69,7 +69,7 @@ typedef enum muc_uthinker_step {
     ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
     ROW(VT, GB, Q, ATTENTION, \
         "[tokens + rows][hd] ([tokens][hd] if rows is 1), values of unfinished chunks") \
-    ROW(SC, GB, ATTENTION, ATTENTION, "[rows G][tokens], scores") \
+    ROW(SC, GB, ATTENTION, ATTENTION, "[tile G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
     ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]; to O if it goes by head") \
     ROW(TC, GB, ATTENTION, ATTENTION, "[tokens][hd], RoPE rows of a chunk (recompute only)") \
@@ -89,6 +89,7 @@ typedef enum muc_uthinker_place {
 /* What one entry makes of the on-chip buffers; they keep nothing from call to call. */
 typedef struct muc_uthinker_chip {
     uint32_t rows;       /* most tokens of a call */
+    uint32_t tile;       /* of attention: aligned tokens whose queries are worked on together */
     uint32_t value_rows; /* rows of VT */
     uint32_t steps;      /* of attention whose keys and values are loaded together, 1 or more */
     uint32_t key_rows;   /* tokens that the half with their keys has room for */
