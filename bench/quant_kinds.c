@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "mxfp4.h"
 #include "run/opened_model.h"
 #include "muc/eval.h"
 #include "quant/bd_sequence.h"
-#include "quant/mxfp4.h"
 
 enum {
     B4 = 1 << MUC_BD_B4,
@@ -259,7 +259,7 @@ static void run_mxfp4(const bench *b)
             check(b, matrix->read(b->ctx, matrix, c, column));
             for (uint32_t k = 0; k < matrix->k; k++)
                 energy += (double)column[k] * (double)column[k];
-            muc_mxfp4_round(column, matrix->k);
+            mxfp4_round(column, matrix->k);
         }
         error += error_of(b, matrix, values);
     }
@@ -274,8 +274,9 @@ static void run_mxfp4(const bench *b)
 static void print_head(const bench *b)
 {
     printf("| budget | kinds | bits |");
-    for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
-        printf(" %s |", muc_bd_kind_name((muc_bd_kind)kind));
+#define MUC_BD_KIND(name, number) printf(" " #name " |");
+    MUC_BD_KINDS(MUC_BD_KIND)
+#undef MUC_BD_KIND
     printf(" shared | dB | %s |\n|", b->text ? "perplexity | divergence" : "exact");
     for (int i = 0; i < (b->text ? 7 : 6) + MUC_BD_KIND_COUNT; i++)
         printf("---|");

@@ -2,11 +2,11 @@
  * the offline choice against trying everything, and the two decoders against each other. */
 #include <math.h>
 
+#include "../bench/mxfp4.h"
 #include "chance.h"
 #include "check.h"
 #include "mur_block.h"
 #include "quant/blockdialect.h"
-#include "quant/mxfp4.h"
 
 static const uint8_t dialects[16][8] = {
 #define MUR_DIALECT(id, ...) [id] = { __VA_ARGS__ },
@@ -829,7 +829,7 @@ static void decode_by(int codec, const float *x, float *y)
         break;
     default:
         memcpy(y, x, 32 * sizeof(*y));
-        muc_mxfp4_round(y, 32);
+        mxfp4_round(y, 32);
     }
 }
 

@@ -22,8 +22,4 @@ typedef struct muc_order {
  * MUC_USAGE as muc_net_check. */
 muc_status muc_order_find(muc_context *ctx, const muc_net *net, uint32_t *order, muc_order *result);
 
-/* The most bytes that live at once in a given order. */
-muc_status muc_order_peak(muc_context *ctx, const muc_net *net, const uint32_t *order,
-                          uint64_t *bytes);
-
 #endif

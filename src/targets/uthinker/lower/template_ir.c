@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-muc_variable_kind muc_variable_kind_of(const muc_expr_pool *pool, muc_variable variable)
-{
-    return muc_expr_is_const(pool, variable.resolve) ? MUC_IMMEDIATE : MUC_PLACEHOLDER;
-}
-
 /* a body that runs once is part of what is around it */
 static muc_code *innermost(muc_ir_builder *builder)
 {

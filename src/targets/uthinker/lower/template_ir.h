@@ -12,11 +12,6 @@
 #include "expr/expr.h"
 #include "targets/uthinker/isa/uthinker_isa.h"
 
-typedef enum muc_variable_kind {
-    MUC_IMMEDIATE,
-    MUC_PLACEHOLDER,
-} muc_variable_kind;
-
 /* The expression is both the Placeholder's resolve function and, through the inputs it names, the
  * set of its dependencies. */
 typedef struct muc_variable {
@@ -62,8 +57,6 @@ typedef struct muc_template {
     uint32_t min_m, max_m;
     muc_code code;
 } muc_template;
-
-muc_variable_kind muc_variable_kind_of(const muc_expr_pool *pool, muc_variable variable);
 
 /* Appends to the innermost open For of a template. All-zero but ctx, arena and template to begin
  * with. The first failure is kept; a builder that failed ignores all that follows. */
