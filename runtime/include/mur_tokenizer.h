@@ -18,15 +18,13 @@
  *                               rank
  *   byte_ids   [256]            the piece of each byte, or MUR_NO_TOKEN
  *   index      [indexed]        pieces found by their text, ascending by it: the characters
- *                               (character alphabet), or the segments that are taken whole although
- *                               no merges make them (byte alphabet)
- *   specials   [specials][2]    pieces found in the text before all else, ascending by what is
- *                               found. bits 0..19 the piece, 20..31 bytes of it; bits 0..27 where
- *                               it starts in `text`, 28..31 MUR_SPECIAL_...
- *   split      [split_words]    how text is cut before merging: mur_split.h
- *   text       bytes            as they are in plain text: U+2581 is a space, a byte piece is its
- *                               byte, the byte-level alphabet is undone; then what specials are
- *                               found by if it is something else; padded with 0 to a word
+ *                               (character alphabet), or the segments that are taken whole,
+ * whatever merges make of them (byte alphabet) specials   [specials][2]    pieces found in the text
+ * before all else, ascending by what is found. bits 0..19 the piece, 20..31 bytes of it; bits 0..27
+ * where it starts in `text`, 28..31 MUR_SPECIAL_... split      [split_words]    how text is cut
+ * before merging: mur_split.h text       bytes            as they are in plain text: U+2581 is a
+ * space, a byte piece is its byte, the byte-level alphabet is undone; then what specials are found
+ * by if it is something else; padded with 0 to a word
  *
  * A tokenizer that asks for the normal form NFC puts what is between special pieces in it first.
  */

@@ -158,11 +158,38 @@ static int compare_texts(muc_string_view a, muc_string_view b)
     return order != 0 ? order : a.size < b.size ? -1 : a.size > b.size;
 }
 
-static int by_text(const void *a, const void *b, void *texts)
-{
-    const muc_string_view *t = texts;
+/* A text's first bytes, which decide most comparisons, and the rest. */
+typedef struct text_key {
+    uint64_t head;
+    uint32_t id;
+    muc_string_view text;
+} text_key;
 
-    return compare_texts(t[*(const uint32_t *)a], t[*(const uint32_t *)b]);
+static int by_text(const void *a, const void *b)
+{
+    const text_key *x = a, *y = b;
+
+    return x->head != y->head ? (x->head < y->head ? -1 : 1) : compare_texts(x->text, y->text);
+}
+
+/* Ids ascending by text. */
+static muc_status sort_index(form_parts *f)
+{
+    text_key *keys;
+
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, f->index_count, &keys));
+    for (size_t i = 0; i < f->index_count; i++) {
+        const muc_string_view text = f->texts[f->index[i]];
+
+        keys[i] = (text_key){ .id = f->index[i], .text = text };
+        for (size_t at = 0; at < sizeof(keys[i].head); at++)
+            keys[i].head = keys[i].head << 8 | (at < text.size ? (uint8_t)text.data[at] : 0);
+    }
+    if (f->index_count > 0)
+        qsort(keys, f->index_count, sizeof(*keys), by_text);
+    for (size_t i = 0; i < f->index_count; i++)
+        f->index[i] = keys[i].id;
+    return MUC_OK;
 }
 
 static int by_found_text(const void *a, const void *b)
@@ -230,8 +257,29 @@ static muc_status index_characters(form_parts *f)
         if (v->pieces[i].type == MUR_PIECE_NORMAL && is_character(&v->pieces[i]) &&
             muc_piece_is_reachable(v, &v->pieces[i]))
             f->index[f->index_count++] = i;
-    qsort_r(f->index, f->index_count, sizeof(*f->index), by_text, f->texts);
-    return MUC_OK;
+    return sort_index(f);
+}
+
+static bool stands_for_bytes(const muc_piece *piece)
+{
+    size_t step;
+
+    for (size_t at = 0; at < piece->size; at += step)
+        if (muc_byte_of_character(piece->text + at, piece->size - at, &step) < 0)
+            return false;
+    return true;
+}
+
+/* The segments that are taken whole. */
+static muc_status index_whole_pieces(form_parts *f)
+{
+    const muc_vocabulary *v = f->vocabulary;
+
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
+    for (uint32_t i = 0; i < v->count; i++)
+        if (v->pieces[i].type == MUR_PIECE_NORMAL && stands_for_bytes(&v->pieces[i]))
+            f->index[f->index_count++] = i;
+    return sort_index(f);
 }
 
 /* Cutting before runs of spaces is exact if no merge joins a space to what precedes it, unless
@@ -359,53 +407,6 @@ static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
     return MUC_OK;
 }
 
-/* ---- segments taken whole ---- */
-
-static bool stands_for_bytes(const muc_piece *piece)
-{
-    size_t step;
-
-    for (size_t at = 0; at < piece->size; at += step)
-        if (muc_byte_of_character(piece->text + at, piece->size - at, &step) < 0)
-            return false;
-    return true;
-}
-
-/* The pieces that merging does not reach from their own text: encodes every piece with a form
- * that has no index and no cuts. */
-static muc_status index_unreached_pieces(form_parts *f)
-{
-    const muc_vocabulary *v = f->vocabulary;
-    muc_vocabulary as_it_is = *v;
-    form_parts parts = *f;
-    uint32_t ids[MUC_PIECE_MAX_BYTES];
-    uint8_t *form;
-    uint32_t *scratch;
-    size_t bytes, count, scratch_bytes;
-    mur_tokenizer plain;
-
-    as_it_is.nfc = false;
-    parts.vocabulary = &as_it_is;
-    MUC_TRY(lay_out(&parts, &form, &bytes));
-    MUC_TRY(muc_tokenizer_open(f->ctx, v->source, form, bytes, &plain));
-    /* a piece's text is not searched for special ones */
-    memset(plain.special_starts, 0, sizeof(plain.special_starts));
-    scratch_bytes = mur_tokenizer_scratch_bytes(&plain, MUC_PIECE_MAX_BYTES);
-    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, scratch_bytes / 4, &scratch));
-    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
-    for (uint32_t i = 0; i < v->count; i++) {
-        if (v->pieces[i].type != MUR_PIECE_NORMAL || !stands_for_bytes(&v->pieces[i]))
-            continue;
-        if (mur_tokenizer_encode(&plain, (const uint8_t *)f->texts[i].data, f->texts[i].size, 0,
-                                 scratch, scratch_bytes, ids, MUC_COUNT(ids), &count) != MUR_OK)
-            return muc_fail(f->ctx, MUC_BUG, v->source, MUC_NO_OFFSET, "piece %u: no room", i);
-        if (count != 1)
-            f->index[f->index_count++] = i;
-    }
-    qsort_r(f->index, f->index_count, sizeof(*f->index), by_text, f->texts);
-    return MUC_OK;
-}
-
 muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabulary,
                                  muc_arena *arena, uint8_t **form, size_t *bytes)
 {
@@ -426,7 +427,7 @@ muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabul
     if (vocabulary->alphabet == MUC_ALPHABET_CHARACTERS) {
         MUC_TRY(index_characters(&f));
     } else if (vocabulary->takes_whole_pieces) {
-        MUC_TRY(index_unreached_pieces(&f));
+        MUC_TRY(index_whole_pieces(&f));
     }
     MUC_TRY(make_split(&f));
     MUC_TRY(lay_out(&f, form, bytes));

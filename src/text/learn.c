@@ -379,7 +379,7 @@ static muc_status merge_all(learner *l)
         if (!best)
             return MUC_OK;
         if (makes_new_text(l, best))
-            MUC_TRY(add_merge(l, (muc_merge){ best->left, best->right }));
+            MUC_TRY(add_merge(l, (muc_merge){ .left = best->left, .right = best->right }));
         else
             find_pair(l, best->left, best->right)->times = INT64_MIN / 2;
         muc_progress(l->ctx, "tokenizer", l->count, l->wanted);

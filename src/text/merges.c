@@ -40,17 +40,22 @@ static muc_status append(merge_list *list, muc_ranked_merge merge)
 /* Every way to make each piece of two others. */
 static muc_status append_splits(merge_list *list)
 {
-    for (size_t i = 0; i < list->index->count; i++) {
-        const uint32_t id = list->index->ids[i];
-        const muc_piece *piece = &list->vocabulary->pieces[id];
+    const muc_vocabulary *v = list->vocabulary;
 
-        for (size_t cut = 1; cut < piece->size; cut++) {
+    for (uint32_t id = 0; id < v->count; id++) {
+        const muc_piece *piece = &v->pieces[id];
+        uint32_t hash = 0;
+
+        for (size_t cut = 1; cut < piece->size && piece->type == MUR_PIECE_NORMAL; cut++) {
+            const muc_string_view head = { piece->text, cut }, none = { "", 0 };
+            const muc_string_view tail = { piece->text + cut, piece->size - cut };
             muc_ranked_merge merge = { .result = id };
 
-            merge.left = muc_piece_find(list->index, piece->text, cut);
+            hash = muc_piece_hash(hash, piece->text + cut - 1, 1);
+            merge.left = muc_piece_find2(list->index, hash, head, none);
             if (merge.left == MUR_NO_TOKEN)
                 continue;
-            merge.right = muc_piece_find(list->index, piece->text + cut, piece->size - cut);
+            merge.right = muc_piece_find(list->index, tail);
             if (merge.right != MUR_NO_TOKEN)
                 MUC_TRY(append(list, merge));
         }
@@ -61,14 +66,10 @@ static muc_status append_splits(merge_list *list)
 static muc_status append_listed(merge_list *list)
 {
     for (size_t i = 0; i < list->vocabulary->merge_count; i++) {
-        const muc_merge *merge = &list->vocabulary->merges[i];
-        const muc_piece *left = &list->vocabulary->pieces[merge->left];
-        const muc_piece *right = &list->vocabulary->pieces[merge->right];
-        muc_ranked_merge ranked = { merge->left, merge->right, 0, (uint32_t)list->count };
+        const muc_merge *m = &list->vocabulary->merges[i];
 
-        ranked.result =
-            muc_piece_find2(list->index, left->text, left->size, right->text, right->size);
-        MUC_TRY(append(list, ranked));
+        MUC_TRY(append(list,
+                       (muc_ranked_merge){ m->left, m->right, m->result, (uint32_t)list->count }));
     }
     return MUC_OK;
 }
@@ -131,13 +132,33 @@ static muc_status rank_by_piece(merge_list *list)
     return MUC_OK;
 }
 
-static int by_pair(const void *a, const void *b)
+static int by_right(const void *a, const void *b)
 {
     const muc_ranked_merge *x = a, *y = b;
 
-    if (x->left != y->left)
-        return x->left < y->left ? -1 : 1;
     return x->right < y->right ? -1 : x->right > y->right;
+}
+
+/* Ascending by (left, right): those of one left piece together, then each such run. */
+static muc_status sort(merge_list *list)
+{
+    const size_t pieces = list->vocabulary->count;
+    muc_ranked_merge *sorted;
+    uint32_t *ends;
+
+    MUC_TRY(MUC_ARENA_NEW(list->ctx, list->arena, pieces + 1, &ends));
+    MUC_TRY(MUC_ARENA_NEW(list->ctx, list->arena, list->count, &sorted));
+    for (size_t i = 0; i < list->count; i++)
+        ends[list->items[i].left + 1]++;
+    for (size_t i = 0; i < pieces; i++)
+        ends[i + 1] += ends[i];
+    for (size_t i = 0; i < list->count; i++)
+        sorted[ends[list->items[i].left]++] = list->items[i];
+    for (size_t first = 0, i = 0; i < pieces; first = ends[i++])
+        if (ends[i] - first > 1)
+            qsort(sorted + first, ends[i] - first, sizeof(*sorted), by_right);
+    list->items = sorted;
+    return MUC_OK;
 }
 
 muc_status muc_merges_rank(muc_context *ctx, const muc_vocabulary *vocabulary,
@@ -154,10 +175,10 @@ muc_status muc_merges_rank(muc_context *ctx, const muc_vocabulary *vocabulary,
         if (vocabulary->alphabet == MUC_ALPHABET_CHARACTERS)
             MUC_TRY(rank_by_piece(&list));
     }
-    if (list.count > 0)
-        qsort(list.items, list.count, sizeof(*list.items), by_pair);
+    MUC_TRY(sort(&list));
     for (size_t i = 1; i < list.count; i++)
-        if (by_pair(&list.items[i - 1], &list.items[i]) == 0)
+        if (list.items[i - 1].left == list.items[i].left &&
+            list.items[i - 1].right == list.items[i].right)
             return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
                             "the merge of '%s' and '%s' is listed twice",
                             vocabulary->pieces[list.items[i].left].text,

@@ -89,90 +89,98 @@ static bool is_visible(int byte)
 
 int muc_byte_of_character(const char *text, size_t left, size_t *size)
 {
-    int32_t code = muc_utf8_read(text, left, size), hidden = 0x100;
+    const int32_t code = muc_utf8_read(text, left, size), place = code - 0x100;
 
-    if (code < 0x100)
+    if (place < 0)
         return code >= 0 && is_visible(code) ? code : -1;
-    for (int byte = 0; byte < 0x100; byte++)
-        if (!is_visible(byte) && hidden++ == code)
-            return byte;
-    return -1;
+    /* 0x00..0x20, 0x7f..0xa0, 0xad */
+    return place < 0x21 ? place : place < 0x43 ? place - 0x21 + 0x7f : place == 0x43 ? 0xad : -1;
 }
 
 /* ---- pieces by text ---- */
 
-/* Compares a piece's text with a followed by b. */
-static int compare2(const muc_piece *piece, const char *a, size_t a_size, const char *b,
-                    size_t b_size)
-{
-    size_t head = piece->size < a_size ? piece->size : a_size, tail;
-    int order = memcmp(piece->text, a, head);
+struct muc_piece_slot {
+    uint32_t hash, next_id; /* the piece's number plus one; 0: free */
+};
 
-    if (order != 0)
-        return order;
-    if (piece->size < a_size)
-        return -1;
-    tail = piece->size - a_size;
-    order = memcmp(piece->text + a_size, b, tail < b_size ? tail : b_size);
-    if (order != 0)
-        return order;
-    return tail < b_size ? -1 : tail > b_size;
+/* No search looks at more slots, whatever texts a file makes up. */
+enum { MOST_PROBES = 2048 };
+
+/* FNV-1a */
+uint32_t muc_piece_hash(uint32_t hash, const char *text, size_t size)
+{
+    enum { PRIME = 16777619 };
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (uint8_t)text[i]) * PRIME + 1;
+    return hash;
 }
 
-static int by_text(const void *a, const void *b, void *pieces)
+static bool is_text(const muc_piece *piece, muc_string_view a, muc_string_view b)
 {
-    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    const muc_piece *right = (const muc_piece *)pieces + j;
-    int order = compare2((const muc_piece *)pieces + i, right->text, right->size, "", 0);
+    return piece->size == a.size + b.size && memcmp(piece->text, a.data, a.size) == 0 &&
+           (b.size == 0 || memcmp(piece->text + a.size, b.data, b.size) == 0);
+}
 
-    return order != 0 ? order : i < j ? -1 : i > j;
+/* The slot of the text, or the free one for it; NULL if there is none within reach. */
+static struct muc_piece_slot *find_slot(const muc_piece_index *index, uint32_t hash,
+                                        muc_string_view a, muc_string_view b)
+{
+    size_t at = hash ^ hash >> 15;
+
+    for (size_t probe = 1; probe <= MOST_PROBES; at += probe++) {
+        struct muc_piece_slot *slot = &index->slots[at & index->mask];
+
+        if (slot->next_id == 0 ||
+            (slot->hash == hash && is_text(&index->pieces[slot->next_id - 1], a, b)))
+            return slot;
+    }
+    return NULL;
 }
 
 muc_status muc_piece_index_new(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
                                muc_piece_index *out)
 {
-    uint32_t *ids;
+    size_t slots = 8;
 
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, vocabulary->count, &ids));
+    while (slots < 2 * vocabulary->count)
+        slots *= 2;
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, slots, &out->slots));
     out->pieces = vocabulary->pieces;
-    out->ids = ids;
-    out->count = 0;
-    for (uint32_t i = 0; i < vocabulary->count; i++)
-        if (vocabulary->pieces[i].type == MUR_PIECE_NORMAL)
-            ids[out->count++] = i;
-    qsort_r(ids, out->count, sizeof(*ids), by_text, vocabulary->pieces);
-    for (size_t i = 1; i < out->count; i++) {
-        const muc_piece *piece = &vocabulary->pieces[ids[i]];
+    out->mask = slots - 1;
+    for (uint32_t i = 0; i < vocabulary->count; i++) {
+        const muc_piece *piece = &vocabulary->pieces[i];
+        const muc_string_view text = { piece->text, piece->size }, none = { "", 0 };
+        struct muc_piece_slot *slot;
+        uint32_t hash;
 
-        if (compare2(&vocabulary->pieces[ids[i - 1]], piece->text, piece->size, "", 0) == 0)
+        if (piece->type != MUR_PIECE_NORMAL)
+            continue;
+        hash = muc_piece_hash(0, text.data, text.size);
+        slot = find_slot(out, hash, text, none);
+        if (!slot)
+            return muc_fail(ctx, MUC_UNSUPPORTED, vocabulary->source, MUC_NO_OFFSET,
+                            "too many pieces have the hash of '%s'", piece->text);
+        if (slot->next_id != 0)
             return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
-                            "pieces %u and %u are both '%s'", ids[i - 1], ids[i], piece->text);
+                            "pieces %u and %u are both '%s'", slot->next_id - 1, i, piece->text);
+        *slot = (struct muc_piece_slot){ hash, i + 1 };
     }
     return MUC_OK;
 }
 
-uint32_t muc_piece_find2(const muc_piece_index *index, const char *a, size_t a_size, const char *b,
-                         size_t b_size)
+uint32_t muc_piece_find2(const muc_piece_index *index, uint32_t hash, muc_string_view a,
+                         muc_string_view b)
 {
-    size_t low = 0, high = index->count;
+    const struct muc_piece_slot *slot = find_slot(index, hash, a, b);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = compare2(&index->pieces[index->ids[middle]], a, a_size, b, b_size);
-
-        if (order == 0)
-            return index->ids[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return MUR_NO_TOKEN;
+    return slot && slot->next_id != 0 ? slot->next_id - 1 : MUR_NO_TOKEN;
 }
 
-uint32_t muc_piece_find(const muc_piece_index *index, const char *text, size_t size)
+uint32_t muc_piece_find(const muc_piece_index *index, muc_string_view text)
 {
-    return muc_piece_find2(index, text, size, "", 0);
+    return muc_piece_find2(index, muc_piece_hash(0, text.data, text.size), text,
+                           (muc_string_view){ "", 0 });
 }
 
 /* ---- merges by text ---- */
@@ -180,14 +188,12 @@ uint32_t muc_piece_find(const muc_piece_index *index, const char *text, size_t s
 static bool resolve(const muc_piece_index *index, muc_string_view left, muc_string_view right,
                     muc_merge *out)
 {
-    muc_merge merge = { muc_piece_find(index, left.data, left.size),
-                        muc_piece_find(index, right.data, right.size) };
+    const uint32_t hash = muc_piece_hash(0, left.data, left.size);
 
-    if (merge.left == MUR_NO_TOKEN || merge.right == MUR_NO_TOKEN ||
-        muc_piece_find2(index, left.data, left.size, right.data, right.size) == MUR_NO_TOKEN)
-        return false;
-    *out = merge;
-    return true;
+    *out = (muc_merge){ .left = muc_piece_find2(index, hash, left, (muc_string_view){ "", 0 }),
+                        .right = muc_piece_find(index, right) };
+    out->result = muc_piece_find2(index, muc_piece_hash(hash, right.data, right.size), left, right);
+    return out->left != MUR_NO_TOKEN && out->right != MUR_NO_TOKEN && out->result != MUR_NO_TOKEN;
 }
 
 muc_status muc_merge_resolve(muc_context *ctx, const char *source, const muc_piece_index *index,
@@ -204,6 +210,7 @@ muc_status muc_merge_parse(muc_context *ctx, const char *source, const muc_piece
                            size_t at, const char *text, size_t size, muc_merge *out)
 {
     size_t found = 0;
+    muc_merge merge;
 
     if (size > 2 * MUC_PIECE_MAX_BYTES)
         return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET, "merge %zu has %zu bytes", at,
@@ -211,8 +218,10 @@ muc_status muc_merge_parse(muc_context *ctx, const char *source, const muc_piece
     for (size_t i = 1; i + 1 < size; i++) {
         muc_string_view left = { text, i }, right = { text + i + 1, size - i - 1 };
 
-        if (text[i] == ' ' && resolve(index, left, right, out))
+        if (text[i] == ' ' && resolve(index, left, right, &merge)) {
+            *out = merge;
             found++;
+        }
     }
     if (found != 1)
         return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,

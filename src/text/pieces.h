@@ -26,17 +26,19 @@ int muc_byte_of_character(const char *text, size_t left, size_t *size);
 /* Finds pieces by their text. */
 typedef struct muc_piece_index {
     const muc_piece *pieces;
-    const uint32_t *ids; /* ascending by text */
-    size_t count;
+    struct muc_piece_slot *slots; /* [mask + 1] */
+    size_t mask;
 } muc_piece_index;
 
 /* Of the pieces of type NORMAL, which alone take part in merges; no two may have one text. */
 muc_status muc_piece_index_new(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
                                muc_piece_index *out);
-/* The piece whose text is a followed by b, or MUR_NO_TOKEN. */
-uint32_t muc_piece_find2(const muc_piece_index *index, const char *a, size_t a_size, const char *b,
-                         size_t b_size);
-uint32_t muc_piece_find(const muc_piece_index *index, const char *text, size_t size);
+/* The hash of a text whose beginning has the hash `hash`, 0 for nothing. */
+uint32_t muc_piece_hash(uint32_t hash, const char *text, size_t size);
+/* The piece whose text is a followed by b, or MUR_NO_TOKEN. hash: of both. */
+uint32_t muc_piece_find2(const muc_piece_index *index, uint32_t hash, muc_string_view a,
+                         muc_string_view b);
+uint32_t muc_piece_find(const muc_piece_index *index, muc_string_view text);
 
 /* Resolves a merge written as "left right"; at tells its place in the list. Pieces may hold
  * spaces: the split that names two pieces and makes a third counts, and must be the only one. */

@@ -26,9 +26,9 @@ typedef struct muc_piece {
     bool found_as_written; /* by its text, in which U+2581 is no space */
 } muc_piece;
 
-/* The pieces with these ids may merge. */
+/* The pieces with these ids may merge to a third. */
 typedef struct muc_merge {
-    uint32_t left, right;
+    uint32_t left, right, result;
 } muc_merge;
 
 /* Everything is arena-owned; ids are indices of pieces. */
