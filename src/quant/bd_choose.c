@@ -1,119 +1,16 @@
-/* bd_choose.c - which grid, and which kind at which price.
- *
- * With y = |w| in units of the grid, moving the elements at or above the midpoint of two
- * neighbouring values a < b from a to b lowers the squared error by
- *
- *     (b - a) * G(a + b),   G(t) = sum of importance * (2y - t) over elements with 2y >= t
- *
- * and every a + b is an integer. So one census G of a block prices all dialects, all kinds and the
- * neighbouring exponents (whose boundaries are the same ones doubled) with a few products each.
- */
+/* bd_choose.c - which grid, and which kind at which price. */
 #include "quant/blockdialect.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "quant/bd_table.h"
+#include "quant/bd_survey.h"
 
 enum { PRICE_SHIFT = 12 };
 
 static bool has(uint32_t kinds, muc_bd_kind kind)
 {
     return (kinds >> kind & 1) != 0;
-}
-
-/* The exponent that just holds the largest element is not always the best, so its neighbours are
- * tried too; the census counts in the units of the lowest. */
-enum { TRIED_EXPONENTS = 3, BOUNDARIES = (30 << (TRIED_EXPONENTS - 1)) + 1, Q_LIMIT = 64 };
-
-typedef struct census {
-    unsigned first, last; /* exponents to try */
-    double energy;        /* sum of importance * y^2 */
-    double g[BOUNDARIES]; /* zero from Q_LIMIT on */
-} census;
-
-static void take_census(const float *w, const float *importance, unsigned n, census *out)
-{
-    double count[Q_LIMIT] = { 0 }, sum[Q_LIMIT] = { 0 }, counts = 0, sums = 0;
-    float max = 0, scale;
-    unsigned e16, middle;
-
-    for (unsigned i = 0; i < n; i++)
-        max = fabsf(w[i]) > max ? fabsf(w[i]) : max;
-    e16 = (unsigned)(muc_f16_of_f32(max) >> 10);
-    middle = e16 > 2 ? e16 - 2 : 0;
-    out->first = middle > 0 ? middle - 1 : 0;
-    out->last = middle + 1;
-    out->energy = 0;
-    scale = muc_bd_per_unit(out->first);
-    for (unsigned i = 0; i < n; i++) {
-        float y = fabsf(w[i]) * scale;
-        double weight = importance ? (double)importance[i] : 1.0, part = weight * (double)y;
-        unsigned t = (unsigned)(2 * y); /* below 64: y is below 16 at the middle exponent */
-
-        count[t] += weight;
-        sum[t] += part;
-        out->energy += part * (double)y;
-    }
-    memset(out->g, 0, sizeof(out->g));
-    for (unsigned t = Q_LIMIT; t-- > 0;) {
-        counts += count[t];
-        sums += sum[t];
-        out->g[t] = 2 * sums - (double)t * counts;
-    }
-}
-
-/* back from the census's units to squared weights, of the error that a gain leaves */
-static double error_after(const census *of, double gain)
-{
-    double unit = (double)muc_bd_unit(of->first), error = (of->energy - gain) * unit * unit;
-
-    return error > 0 ? error : 0;
-}
-
-/* A dialect's boundaries where it may differ from the others, from index 4 on: where each lies, and
- * how far apart the values on its sides are. */
-typedef struct upper_boundaries {
-    uint8_t at[3], step[3];
-} upper_boundaries;
-static const upper_boundaries differing[MUC_BD_DIALECTS] = {
-#define MUR_DIALECT(id, m0, m1, m2, m3, m4, m5, m6, m7) \
-    [id] = { { m4 + m5, m5 + m6, m6 + m7 }, { m5 - m4, m6 - m5, m7 - m6 } },
-#include "mur_dialect.def"
-#undef MUR_DIALECT
-};
-enum { AGREED_BOUNDARIES = 4 };
-
-/* The error of every one-term grid of a kind, by exponent from the census's first, and dialect. */
-typedef double grid_errors[TRIED_EXPONENTS][MUC_BD_DIALECTS];
-
-static void b4_errors(const census *of, grid_errors errors)
-{
-    for (unsigned shift = 0; shift <= of->last - of->first; shift++) {
-        double unit = (double)(1u << shift), agreed = 0;
-
-        for (unsigned i = 0; i < AGREED_BOUNDARIES; i++) /* between i and i + 1 */
-            agreed += of->g[(2 * i + 1) << shift];
-        for (unsigned d = 0; d < MUC_BD_DIALECTS; d++) {
-            double gain = agreed;
-
-            for (unsigned i = 0; i < 3; i++)
-                gain += (double)differing[d].step[i] * of->g[differing[d].at[i] << shift];
-            errors[shift][d] = error_after(of, gain * unit);
-        }
-    }
-}
-
-/* B5 has dialect 0 alone */
-static void b5_errors(const census *of, grid_errors errors)
-{
-    for (unsigned shift = 0; shift <= of->last - of->first; shift++) {
-        double gain = 0;
-
-        for (unsigned m = 0; m < 15; m++)
-            gain += of->g[(2 * m + 1) << shift];
-        errors[shift][0] = error_after(of, gain * (double)(1u << shift));
-    }
 }
 
 /* A block's grid without its elements. */
@@ -130,42 +27,20 @@ typedef struct choice {
     grid grid[2];
 } choice;
 
-/* What is known of one block. */
-typedef struct survey {
+/* One block of those that have been surveyed together. */
+typedef struct subject {
+    const muc_bd_survey *survey;
+    unsigned lane;
     const float *w, *importance;
     unsigned n;
-    census census;
-    grid_errors b4, b5;
-} survey;
+} subject;
 
-static void take_survey(uint32_t kinds, const float *w, const float *importance, unsigned n,
-                        survey *out)
+/* Puts the least of the errors and its grid into *out. */
+static void take_least(const muc_bd_least *least, unsigned lane, unsigned term, choice *out)
 {
-    out->w = w;
-    out->importance = importance;
-    out->n = n;
-    take_census(w, importance, n, &out->census);
-    if (has(kinds, MUC_BD_B4) || has(kinds, MUC_BD_R))
-        b4_errors(&out->census, out->b4);
-    if (has(kinds, MUC_BD_B5))
-        b5_errors(&out->census, out->b5);
-}
-
-/* Puts the least of the errors and its grid into *out; the lowest exponent, then dialect on ties.
- */
-static void least_error(const census *of, muc_bd_kind kind, grid_errors errors, unsigned term,
-                        choice *out)
-{
-    out->error = INFINITY;
-    for (unsigned e = 0; e <= of->last - of->first; e++) {
-        for (unsigned d = 0; d < (kind == MUC_BD_B5 ? 1 : MUC_BD_DIALECTS); d++) {
-            if (errors[e][d] < out->error) {
-                out->error = errors[e][d];
-                out->grid[0].dialect[term] = (uint8_t)d;
-                out->grid[0].exponent[term] = (uint8_t)(of->first + e);
-            }
-        }
-    }
+    out->error = least->error[lane];
+    out->grid[0].dialect[term] = (uint8_t)least->dialect[lane];
+    out->grid[0].exponent[term] = (uint8_t)least->exponent[lane];
 }
 
 static muc_bd_block block_of(const grid *g)
@@ -180,39 +55,39 @@ static muc_bd_block block_of(const grid *g)
 }
 
 /* The second term of R, on what the best single term leaves. */
-static void choose_second(const survey *of, choice *out)
+static void choose_second(const subject *of, choice *out)
 {
     muc_bd_block first = block_of(&out->grid[0]);
     float rest[MUC_BD_ELEMS];
-    grid_errors errors;
-    census left;
+    const float *all = rest;
+    muc_bd_survey left;
 
     first.kind = MUC_BD_B4;
     for (unsigned i = 0; i < of->n; i++)
         rest[i] = of->w[i] - muc_bd_round(&first, i, of->w[i]);
-    take_census(rest, of->importance, of->n, &left);
-    b4_errors(&left, errors);
-    least_error(&left, MUC_BD_R, errors, 1, out);
+    muc_bd_survey_blocks(1 << MUC_BD_B4, &all, 1, of->importance, of->n, &left);
+    take_least(&left.least_b4, 0, 1, out);
 }
 
 /* the best grid of one kind for one block */
-static choice best_of(muc_bd_kind kind, survey *of)
+static choice best_of(muc_bd_kind kind, const subject *of)
 {
+    const muc_bd_survey *survey = of->survey;
     choice out = { .bytes = muc_bd_kind_bytes(kind, of->n), .grid[0].kind = kind };
 
     if (kind == MUC_BD_Z)
-        out.error = error_after(&of->census, 0);
+        out.error = survey->zeros[of->lane];
     else
-        least_error(&of->census, kind, kind == MUC_BD_B5 ? of->b5 : of->b4, 0, &out);
+        take_least(kind == MUC_BD_B5 ? &survey->least_b5 : &survey->least_b4, of->lane, 0, &out);
     if (kind == MUC_BD_R)
         choose_second(of, &out);
     return out;
 }
 
 /* Does no grid do better than zeros? Then none has an element beyond its first boundary. */
-static bool is_empty(const survey *of)
+static bool is_empty(const subject *of)
 {
-    return of->census.g[1] <= 0;
+    return of->survey->beyond[of->lane] <= 0;
 }
 
 /* Keeps choices sorted by size, then error. */
@@ -253,7 +128,7 @@ static void keep_worthwhile(choice *choices, unsigned *count)
     *count = kept;
 }
 
-static unsigned block_choices(uint32_t kinds, survey *of, choice choices[MUC_BD_MAX_OFFERS])
+static unsigned block_choices(uint32_t kinds, const subject *of, choice choices[MUC_BD_MAX_OFFERS])
 {
     static const muc_bd_kind order[] = { MUC_BD_B4, MUC_BD_B5, MUC_BD_R };
     unsigned count = 0;
@@ -294,85 +169,119 @@ static unsigned join(const choice *upper, unsigned uppers, const choice *lower, 
     }
 }
 
-/* The best header that two blocks can share. */
-static bool share(uint32_t kinds, muc_bd_kind kind, survey of[2], choice *out)
+enum { SHARING_KINDS = 2 };
+static const muc_bd_kind sharing[SHARING_KINDS] = { MUC_BD_B4, MUC_BD_B5 };
+
+/* The columns of a tile, each of one block or two. */
+typedef struct tile {
+    uint32_t kinds;
+    unsigned rows;
+    const float *const *w;
+    const float *importance;
+    muc_bd_survey survey[2];
+    muc_bd_least shared[SHARING_KINDS];
+} tile;
+
+static void survey_tile(uint32_t kinds, const float *const *w, unsigned count,
+                        const float *importance, unsigned rows, tile *out)
 {
-    double(*errors[2])[MUC_BD_DIALECTS] = { kind == MUC_BD_B5 ? of[0].b5 : of[0].b4,
-                                            kind == MUC_BD_B5 ? of[1].b5 : of[1].b4 };
-    unsigned first = of[0].census.first, last = of[0].census.last;
+    out->kinds = kinds;
+    out->rows = rows;
+    out->w = w;
+    out->importance = importance;
+    for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
+        const float *block[MUC_BD_LANES];
 
-    if (!has(kinds, kind) || is_empty(&of[0]) || is_empty(&of[1]) || of[1].census.first > last ||
-        of[1].census.last < first)
-        return false;
-    out->error = INFINITY;
-    for (unsigned e = first; e <= last; e++) {
-        if (e < of[1].census.first || e > of[1].census.last)
-            continue;
-        for (unsigned d = 0; d < (kind == MUC_BD_B5 ? 1 : MUC_BD_DIALECTS); d++) {
-            double error = errors[0][e - first][d] + errors[1][e - of[1].census.first][d];
-
-            if (error < out->error) {
-                out->error = error;
-                out->grid[0] = (grid){ kind, { (uint8_t)d }, { (uint8_t)e } };
-            }
-        }
+        for (unsigned c = 0; c < count; c++)
+            block[c] = w[c] + b * MUC_BD_ELEMS;
+        muc_bd_survey_blocks(kinds, block, count, importance ? importance + b * MUC_BD_ELEMS : NULL,
+                             muc_bd_block_elements(rows, b), &out->survey[b]);
     }
-    out->grid[1] = out->grid[0];
-    out->bytes = muc_bd_kind_bytes(kind, of[0].n) + muc_bd_kind_bytes(kind, of[1].n) - 2;
-    return true;
+    for (unsigned i = 0; i < SHARING_KINDS && muc_bd_block_count(rows) == 2; i++)
+        if (has(kinds, sharing[i]) && (kinds & MUC_BD_SHARING) != 0)
+            muc_bd_survey_shared(sharing[i], &out->survey[0], &out->survey[1], &out->shared[i]);
 }
 
-static unsigned column_choices(uint32_t kinds, const float *w, const float *importance,
-                               unsigned rows, choice choices[MUC_BD_MAX_OFFERS])
+/* The best header that two blocks can share, if there is one. */
+static bool share(const tile *of, unsigned column, unsigned i, choice *out)
 {
-    static const muc_bd_kind sharing[] = { MUC_BD_B4, MUC_BD_B5 };
+    unsigned sizes = muc_bd_kind_bytes(sharing[i], MUC_BD_ELEMS) +
+                     muc_bd_kind_bytes(sharing[i], of->rows - MUC_BD_ELEMS);
+
+    if (!has(of->kinds, sharing[i]) || (of->kinds & MUC_BD_SHARING) == 0)
+        return false;
+    *out = (choice){ .bytes = sizes - 2, .grid[0].kind = sharing[i] };
+    take_least(&of->shared[i], column, 0, out);
+    out->grid[1] = out->grid[0];
+    return out->error < INFINITY;
+}
+
+static unsigned column_choices(const tile *of, unsigned column, choice choices[MUC_BD_MAX_OFFERS])
+{
     choice apart[2][MUC_BD_MAX_OFFERS], shared;
     unsigned count[2], total;
-    survey of[2];
+    bool empty = false;
 
-    for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
+    for (unsigned b = 0; b < muc_bd_block_count(of->rows); b++) {
         unsigned at = b * MUC_BD_ELEMS;
+        const subject block = { &of->survey[b], column, of->w[column] + at,
+                                of->importance ? of->importance + at : NULL,
+                                muc_bd_block_elements(of->rows, b) };
 
-        take_survey(kinds, w + at, importance ? importance + at : NULL,
-                    muc_bd_block_elements(rows, b), &of[b]);
-        count[b] = block_choices(kinds, &of[b], apart[b]);
+        count[b] = block_choices(of->kinds, &block, apart[b]);
+        empty |= is_empty(&block);
     }
-    if (muc_bd_block_count(rows) == 1) {
+    if (muc_bd_block_count(of->rows) == 1) {
         memcpy(choices, apart[0], count[0] * sizeof(*choices));
         return count[0];
     }
     total = join(apart[0], count[0], apart[1], count[1], choices);
-    for (unsigned i = 0; i < MUC_COUNT(sharing) && (kinds & MUC_BD_SHARING) != 0; i++)
-        if (share(kinds, sharing[i], of, &shared))
+    for (unsigned i = 0; i < SHARING_KINDS && !empty; i++)
+        if (share(of, column, i, &shared))
             insert(choices, &total, &shared);
     keep_worthwhile(choices, &total);
     return total;
 }
 
+void muc_bd_choose_columns(const muc_bd_rule *rule, const float *const *w, unsigned count,
+                           const float *importance, unsigned rows, muc_bd_column *const *out)
+{
+    tile all;
+
+    survey_tile(rule->kinds, w, count, importance, rows, &all);
+    for (unsigned c = 0; c < count; c++) {
+        choice choices[MUC_BD_MAX_OFFERS];
+        unsigned offers = column_choices(&all, c, choices), last = 0;
+
+        while (last + 1 < offers && choices[last + 1].price >= rule->price)
+            last++;
+        out[c]->rows = rows;
+        for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
+            out[c]->block[b] = block_of(&choices[last].grid[b]);
+            muc_bd_round_block(&out[c]->block[b], muc_bd_block_elements(rows, b),
+                               w[c] + b * MUC_BD_ELEMS);
+        }
+        muc_bd_pack(out[c], rule->kinds);
+    }
+}
+
 void muc_bd_choose(const muc_bd_rule *rule, const float *w, const float *importance, unsigned rows,
                    muc_bd_column *out)
 {
-    choice choices[MUC_BD_MAX_OFFERS];
-    unsigned count = column_choices(rule->kinds, w, importance, rows, choices), last = 0;
-
-    while (last + 1 < count && choices[last + 1].price >= rule->price)
-        last++;
-    out->rows = rows;
-    for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
-        out->block[b] = block_of(&choices[last].grid[b]);
-        for (unsigned i = 0; i < muc_bd_block_elements(rows, b); i++)
-            muc_bd_round(&out->block[b], i, w[b * MUC_BD_ELEMS + i]);
-    }
-    muc_bd_pack(out, rule->kinds);
+    muc_bd_choose_columns(rule, &w, 1, importance, rows, &out);
 }
 
-unsigned muc_bd_offers(uint32_t kinds, const float *w, const float *importance, unsigned rows,
-                       muc_bd_offer offers[MUC_BD_MAX_OFFERS])
+void muc_bd_offer_columns(uint32_t kinds, const float *const *w, unsigned count,
+                          const float *importance, unsigned rows, muc_bd_offers *out)
 {
-    choice choices[MUC_BD_MAX_OFFERS];
-    unsigned count = column_choices(kinds, w, importance, rows, choices);
+    tile all;
 
-    for (unsigned i = 0; i < count; i++)
-        offers[i] = (muc_bd_offer){ choices[i].bytes, choices[i].price };
-    return count;
+    survey_tile(kinds, w, count, importance, rows, &all);
+    for (unsigned c = 0; c < count; c++) {
+        choice choices[MUC_BD_MAX_OFFERS];
+
+        out[c].count = column_choices(&all, c, choices);
+        for (unsigned i = 0; i < out[c].count; i++)
+            out[c].offer[i] = (muc_bd_offer){ choices[i].bytes, choices[i].price };
+    }
 }

@@ -144,16 +144,24 @@ typedef struct planning {
     atomic_uint_fast64_t *growth;   /* [MUC_BD_PRICES + 1] bytes that columns grow by at a price */
 } planning;
 
-static void plan_column(const planning *p, const float *w, const tile *t)
+/* w: [columns of the tile][k] */
+static void plan_tile(const planning *p, const float *w, const tile *t)
 {
-    muc_bd_offer offers[MUC_BD_MAX_OFFERS];
-    unsigned count =
-        muc_bd_offers(p->kinds, w, importance_at(p->matrix, t->first_k), t->rows, offers);
+    const float *columns[MUC_BD_TILE_N];
+    muc_bd_offers offers[MUC_BD_TILE_N];
 
-    atomic_fetch_add_explicit(p->smallest, offers[0].bytes, memory_order_relaxed);
-    for (unsigned i = 1; i < count; i++)
-        atomic_fetch_add_explicit(&p->growth[offers[i].price],
-                                  offers[i].bytes - offers[i - 1].bytes, memory_order_relaxed);
+    for (uint32_t c = 0; c < t->columns; c++)
+        columns[c] = w + (size_t)c * p->grid.k + t->first_k;
+    muc_bd_offer_columns(p->kinds, columns, t->columns, importance_at(p->matrix, t->first_k),
+                         t->rows, offers);
+    for (uint32_t c = 0; c < t->columns; c++) {
+        const muc_bd_offer *offer = offers[c].offer;
+
+        atomic_fetch_add_explicit(p->smallest, offer[0].bytes, memory_order_relaxed);
+        for (unsigned i = 1; i < offers[c].count; i++)
+            atomic_fetch_add_explicit(&p->growth[offer[i].price],
+                                      offer[i].bytes - offer[i - 1].bytes, memory_order_relaxed);
+    }
 }
 
 static muc_status plan_band(void *arg, size_t band)
@@ -166,8 +174,7 @@ static muc_status plan_band(void *arg, size_t band)
     for (uint32_t down = 0; down < g->tiles_down; down++) {
         tile t = tile_at(g, (uint32_t)band, down);
 
-        for (uint32_t c = 0; c < t.columns; c++)
-            plan_column(p, values + (size_t)c * g->k + t.first_k, &t);
+        plan_tile(p, values, &t);
     }
     free(values);
     return MUC_OK;
@@ -264,6 +271,7 @@ typedef struct encoded_band {
 typedef struct encoding {
     muc_context *ctx;
     const muc_bd_matrix *matrix;
+    const muc_bd_rule *rule; /* or NULL: */
     muc_bd_chooser *choose;
     void *choose_arg;
     grid grid;
@@ -297,20 +305,37 @@ static void encode_column(const encoding *e, const float *w, const muc_bd_column
     }
 }
 
+static void choose_tile(const encoding *e, const tile *t, uint32_t down, const float *values,
+                        muc_bd_column *columns)
+{
+    const float *w[MUC_BD_TILE_N];
+    muc_bd_column *out[MUC_BD_TILE_N];
+
+    for (uint32_t c = 0; c < t->columns; c++) {
+        w[c] = values + (size_t)c * e->grid.k + t->first_k;
+        out[c] = columns + (size_t)c * e->grid.tiles_down + down;
+    }
+    muc_bd_choose_columns(e->rule, w, t->columns, importance_at(e->matrix, t->first_k), t->rows,
+                          out);
+}
+
 /* columns: [columns of the band][tiles_down] */
 static muc_status choose_columns(const encoding *e, uint32_t index, const float *values,
                                  muc_bd_column *columns)
 {
     const grid *g = &e->grid;
 
-    for (uint32_t c = 0; c < tile_at(g, index, 0).columns; c++) {
-        muc_bd_column *tiles = columns + (size_t)c * g->tiles_down;
+    for (uint32_t down = 0; down < g->tiles_down; down++) {
+        tile t = tile_at(g, index, down);
 
-        for (uint32_t down = 0; down < g->tiles_down; down++)
-            tiles[down].rows = tile_at(g, index, down).rows;
-        MUC_TRY(
-            e->choose(e->choose_arg, index * MUC_BD_TILE_N + c, values + (size_t)c * g->k, tiles));
+        if (e->rule)
+            choose_tile(e, &t, down, values, columns);
+        for (uint32_t c = 0; c < t.columns; c++)
+            columns[(size_t)c * g->tiles_down + down].rows = t.rows;
     }
+    for (uint32_t c = 0; c < tile_at(g, index, 0).columns && !e->rule; c++)
+        MUC_TRY(e->choose(e->choose_arg, index * MUC_BD_TILE_N + c, values + (size_t)c * g->k,
+                          columns + (size_t)c * g->tiles_down));
     return MUC_OK;
 }
 
@@ -391,48 +416,37 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
     return MUC_OK;
 }
 
-muc_status muc_bd_encode(muc_context *ctx, const muc_bd_matrix *matrix, muc_bd_chooser *choose,
-                         void *arg, muc_bd_sequence *out)
+static muc_status encode(encoding *e, muc_bd_sequence *out)
 {
-    encoding e = { .ctx = ctx, .matrix = matrix, .choose = choose, .choose_arg = arg };
+    const muc_bd_matrix *matrix = e->matrix;
     muc_status status;
 
     memset(out, 0, sizeof(*out));
-    MUC_TRY(grid_of(ctx, matrix->name, MUC_NO_OFFSET, matrix->n, matrix->k, &e.grid));
-    MUC_TRY(MUC_NEW_ARRAY(ctx, room, e.grid.bands, &e.bands));
-    status = MUC_NEW_ARRAY(ctx, room, e.grid.tiles, &e.tile_bytes);
+    MUC_TRY(grid_of(e->ctx, matrix->name, MUC_NO_OFFSET, matrix->n, matrix->k, &e->grid));
+    MUC_TRY(MUC_NEW_ARRAY(e->ctx, room, e->grid.bands, &e->bands));
+    status = MUC_NEW_ARRAY(e->ctx, room, e->grid.tiles, &e->tile_bytes);
     if (status == MUC_OK)
-        status = muc_parallel_for(ctx, e.grid.bands, encode_band, &e);
+        status = muc_parallel_for(e->ctx, e->grid.bands, encode_band, e);
     if (status == MUC_OK)
-        status = join_bands(&e, out);
-    for (uint32_t i = 0; i < e.grid.bands; i++)
-        free(e.bands[i].data);
-    free(e.tile_bytes);
-    free(e.bands);
+        status = join_bands(e, out);
+    for (uint32_t i = 0; i < e->grid.bands; i++)
+        free(e->bands[i].data);
+    free(e->tile_bytes);
+    free(e->bands);
     return status;
 }
 
-typedef struct by_rule {
-    const muc_bd_rule *rule;
-    const muc_bd_matrix *matrix;
-} by_rule;
-
-static muc_status choose_by_rule(void *arg, uint32_t column, const float *w, muc_bd_column *tiles)
+muc_status muc_bd_encode(muc_context *ctx, const muc_bd_matrix *matrix, muc_bd_chooser *choose,
+                         void *arg, muc_bd_sequence *out)
 {
-    const by_rule *r = arg;
-
-    (void)column;
-    for (uint32_t at = 0; at < r->matrix->k; at += MUC_BD_TILE_K, tiles++)
-        muc_bd_choose(r->rule, w + at, importance_at(r->matrix, at), tiles->rows, tiles);
-    return MUC_OK;
+    return encode(&(encoding){ .ctx = ctx, .matrix = matrix, .choose = choose, .choose_arg = arg },
+                  out);
 }
 
 muc_status muc_bd_quantize(muc_context *ctx, const muc_bd_matrix *matrix, const muc_bd_rule *rule,
                            muc_bd_sequence *out)
 {
-    by_rule r = { rule, matrix };
-
-    return muc_bd_encode(ctx, matrix, choose_by_rule, &r, out);
+    return encode(&(encoding){ .ctx = ctx, .matrix = matrix, .rule = rule }, out);
 }
 
 void muc_bd_sequence_free(muc_bd_sequence *sequence)

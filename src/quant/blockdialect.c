@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/vector_loop.h"
 #include "quant/bd_table.h"
 
 const uint8_t muc_bd_dialects[MUC_BD_DIALECTS][8] = {
@@ -117,6 +118,54 @@ float muc_bd_round(muc_bd_block *block, unsigned i, float w)
         return first;
     term[1].code[i] = nearest(&term[1], w - first);
     return first + value_of(term[1].code[i], &term[1]);
+}
+
+/* eight elements at once */
+typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t int_lanes __attribute__((vector_size(32)));
+typedef uint8_t byte_lanes __attribute__((vector_size(8), aligned(1), may_alias));
+
+/* The sign at its bit where the index is not zero. */
+#define CODES(index, w, sign) \
+    __builtin_convertvector((index) | (((index) > 0) & ((w) < 0) & (sign)), byte_lanes)
+
+/* as nearest() and nearest_b5() */
+MUC_WIDE_LOOP static void round_term(muc_bd_kind kind, const float *w, muc_bd_term *term)
+{
+    const uint8_t *m = muc_bd_dialects[term->dialect];
+    float scale = muc_bd_per_unit(term->exponent);
+    const int_lanes sixteen = (int_lanes)((lanes){ 0 } + 16.0f); /* beyond every grid */
+
+    for (unsigned i = 0; i < MUC_BD_ELEMS; i += 8) {
+        lanes x = *(const lanes *)(const void *)(w + i);
+        lanes size = (lanes)((int_lanes)x & 0x7fffffff) * scale;
+        lanes y = (lanes)(((size < 16) & (int_lanes)size) | ((size >= 16) & sixteen));
+        byte_lanes *out = (byte_lanes *)(void *)(term->code + i);
+        int_lanes index = { 0 };
+
+        if (kind == MUC_BD_B5) {
+            index = __builtin_convertvector(y + 0.5f, int_lanes);
+            index += index > 15;
+            *out = CODES(index, x, 16);
+        } else {
+            for (unsigned j = 0; j < 7; j++)
+                index -= 2 * y >= (float)(m[j] + m[j + 1]);
+            *out = CODES(index, x, 8);
+        }
+    }
+}
+
+void muc_bd_round_block(muc_bd_block *block, unsigned n, const float *w)
+{
+    float whole[MUC_BD_ELEMS] = { 0 };
+
+    if (block->kind == MUC_BD_R) {
+        for (unsigned i = 0; i < n; i++)
+            muc_bd_round(block, i, w[i]);
+    } else if (block->kind != MUC_BD_Z) {
+        memcpy(whole, w, n * sizeof(*w));
+        round_term(block->kind, whole, block->term);
+    }
 }
 
 double muc_bd_error(const muc_bd_block *block, const float *w, const float *importance, unsigned n)

@@ -24,6 +24,7 @@ typedef enum muc_bd_kind {
 enum {
     MUC_BD_KIND_COUNT = 4,
     MUC_BD_ELEMS = 32,     /* elements of a whole block */
+    MUC_BD_LANES = 8,      /* columns that are chosen for together */
     MUC_BD_ROWS = 64,      /* of a tile: what one column has in it, in one block or two */
     MUC_BD_MAX_BYTES = 37, /* the largest block, its size byte included */
     MUC_BD_SHARED = 0x80,  /* of a size byte: the header is that of the block above */
@@ -81,6 +82,10 @@ enum { MUC_BD_PRICES = 0x7f800000 >> 12, MUC_BD_MAX_OFFERS = 7 };
 typedef struct muc_bd_offer {
     uint32_t bytes, price;
 } muc_bd_offer;
+typedef struct muc_bd_offers {
+    unsigned count; /* at least 1 */
+    muc_bd_offer offer[MUC_BD_MAX_OFFERS];
+} muc_bd_offers;
 
 /* Chooses kinds, dialects and exponents for a column's rows (finite, at most MUC_BD_MAX_WEIGHT in
  * magnitude) and puts every element on the nearest value v. The error is the sum of
@@ -90,9 +95,13 @@ typedef struct muc_bd_offer {
 void muc_bd_choose(const muc_bd_rule *rule, const float *w, const float *importance, unsigned rows,
                    muc_bd_column *out);
 
-/* The sizes among which muc_bd_choose decides by price. Returns their number, at least 1. */
-unsigned muc_bd_offers(uint32_t kinds, const float *w, const float *importance, unsigned rows,
-                       muc_bd_offer offers[MUC_BD_MAX_OFFERS]);
+/* The same for the columns w[0..count-1], 1 to MUC_BD_LANES of them, of as many rows. */
+void muc_bd_choose_columns(const muc_bd_rule *rule, const float *const *w, unsigned count,
+                           const float *importance, unsigned rows, muc_bd_column *const *out);
+
+/* The sizes among which muc_bd_choose_columns decides by price. */
+void muc_bd_offer_columns(uint32_t kinds, const float *const *w, unsigned count,
+                          const float *importance, unsigned rows, muc_bd_offers *out);
 
 /* A row of k finite weights as int8 numbers times *scale, a power of two of 2^-16..2^12: blocks of
  * 32 of them, each on the magnitudes of one dialect, times 1, 2, 4 or 8, by least squares. So a
@@ -104,6 +113,9 @@ void muc_bd_row_levels(size_t k, const float *w, int8_t *levels, float *scale);
 /* Puts element i on the block's nearest value to w, ties to the larger magnitude, and returns it.
  */
 float muc_bd_round(muc_bd_block *block, unsigned i, float w);
+
+/* Puts the first n elements on the nearest values. */
+void muc_bd_round_block(muc_bd_block *block, unsigned n, const float *w);
 
 /* The first n elements' values; exact for one term, rounded once to binary32 for two. */
 void muc_bd_values(const muc_bd_block *block, unsigned n, float *values);
