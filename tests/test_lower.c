@@ -247,7 +247,7 @@ static void a_graph_that_departs_is_refused_with_the_nodes_name(void **state)
     check_refused(&text, "layers.2.attention_norm, model.layers.2.self_attn.q_proj.weight",
                   "layers.2.attention_norm, model.layers.2.self_attn.q_proj.weight, "
                   "model.norm.weight",
-                  "node 'layers.2.q' adds the bias 'model.norm.weight'");
+                  "node 'layers.2.attention': its layer has other biases or norms than the first");
     check_refused(&text, "final_norm, model.embed_tokens.weight\n",
                   "final_norm, model.embed_tokens.weight\nnode more f32 [m, 512] = silu head\n",
                   "node 'more': no stage of the schedule computes it");
@@ -255,7 +255,10 @@ static void a_graph_that_departs_is_refused_with_the_nodes_name(void **state)
     check_refused(&text, NODE("q_rope") "rope layers.2.q,",
                   NODE("q_norm") "rmsnorm layers.2.q, model.norm.weight epsilon=1e-05\n" NODE(
                       "q_rope") "rope layers.2.q_norm,",
-                  "node 'layers.2.q_norm' is rmsnorm, uthinker's schedule has the Q (linear)");
+                  "node 'layers.2.attention': its layer has other biases or norms than the first");
+    check_refused(&text, "layers.2.attention, model.layers.2.self_attn.o_proj.weight",
+                  "layers.2.attention, model.layers.2.self_attn.o_proj.weight, model.norm.weight",
+                  "node 'layers.2.o' adds the bias 'model.norm.weight'");
     check_refused(&text, "linear layers.2.ffn_norm, model.layers.2.mlp.up_proj.weight",
                   "linear layers.2.attention_norm, model.layers.2.mlp.up_proj.weight",
                   "node 'layers.2.up': input 0 is 'layers.2.attention_norm', uthinker's "

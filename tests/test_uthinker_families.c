@@ -317,10 +317,49 @@ static void shared_layers_are_stored_once(void **state)
     CHECK_EQ(bytes[0], bytes[1]);
 }
 
+static void with_biases(muc_model_config *c)
+{
+    c->qkv_bias = true;
+}
+
+static void without_biases(muc_model_config *c)
+{
+    c->qkv_bias = false;
+}
+
+static void biases_start_the_accumulators(void **state)
+{
+    const family f = { "Qwen2", with_biases, { without_biases } };
+
+    (void)state;
+    check_family(&f);
+}
+
+static void with_head_norms(muc_model_config *c)
+{
+    c->head_norm = true;
+    c->layers_twice = true;
+}
+
+static void without_head_norms(muc_model_config *c)
+{
+    c->head_norm = false;
+}
+
+static void heads_are_normalised(void **state)
+{
+    const family f = { "Qwen3", with_head_norms, { without_head_norms } };
+
+    (void)state;
+    check_family(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shared_layers_are_stored_once),
+        cmocka_unit_test(biases_start_the_accumulators),
+        cmocka_unit_test(heads_are_normalised),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

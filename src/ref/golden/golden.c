@@ -44,6 +44,13 @@ static bool is_made_by(const muc_graph *graph, uint32_t tensor, muc_op op)
     return producer != MUC_NO_ID && graph->nodes[producer].op == op;
 }
 
+/* a product with one number */
+static bool is_scaled(const muc_graph *graph, const muc_node *node)
+{
+    return node->op == MUC_OP_MUL && graph->tensors[node->inputs[1]].rank == 0 &&
+           graph->tensors[node->inputs[1]].kind == MUC_TENSOR_CONST;
+}
+
 /* the letter of SPEC section 8 for the activations of a linear node, from its surroundings */
 static unsigned terms_of(const muc_golden *golden, const muc_node *node)
 {
@@ -54,20 +61,26 @@ static unsigned terms_of(const muc_golden *golden, const muc_node *node)
         return golden->terms.o;
     if (is_made_by(graph, node->inputs[0], MUC_OP_MUL))
         return golden->terms.h;
-    if (count_readers(graph, node->outputs[0], &reader) == 0)
+    if (count_readers(graph, node->outputs[0], &reader) == 0 ||
+        is_scaled(graph, &graph->nodes[reader]))
         return golden->terms.l;
-    if (graph->nodes[reader].op == MUC_OP_SILU || graph->nodes[reader].op == MUC_OP_MUL)
+    if (graph->nodes[reader].op == MUC_OP_SILU || graph->nodes[reader].op == MUC_OP_GELU ||
+        graph->nodes[reader].op == MUC_OP_MUL)
         return golden->terms.f;
     return golden->terms.x;
 }
 
-/* an addition starts the accumulators of the linear node that it alone reads */
+/* An addition starts the accumulators of the linear node that it alone reads; of other results it
+ * is one. */
 static muc_status absorb(muc_context *ctx, muc_golden *golden, uint32_t id)
 {
     const muc_graph *graph = golden->graph;
     const muc_node *add = &graph->nodes[id];
     uint32_t linear = graph->tensors[add->inputs[1]].producer, reader;
 
+    if (!is_made_by(graph, add->inputs[0], MUC_OP_LINEAR) &&
+        !is_made_by(graph, add->inputs[1], MUC_OP_LINEAR))
+        return MUC_OK;
     if (!is_made_by(graph, add->inputs[1], MUC_OP_LINEAR) ||
         count_readers(graph, add->inputs[1], &reader) != 1 || is_output(graph, add->inputs[1]))
         return refuse(ctx, graph, add, "adds only the result of a matrix to a residual");
@@ -119,6 +132,8 @@ static bool is_plain(const muc_graph *graph, const muc_node *node)
 
     if (out->dtype != MUC_F32 || out->rank != 2)
         return false;
+    if (is_scaled(graph, node))
+        return true;
     for (uint32_t i = 0; i < node->input_count; i++)
         if ((node->op == MUC_OP_ADD || node->op == MUC_OP_MUL) &&
             !muc_tensor_same_shape(&graph->tensors[node->inputs[i]], out))
@@ -134,15 +149,12 @@ static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
 
     if (!muc_golden_kernel_of(graph, node))
         return refuse(ctx, graph, node, "has no such operator");
-    if (node->op == MUC_OP_LINEAR && node->input_count > 2)
-        return refuse(ctx, graph, node, "has no biases");
-    if (node->op == MUC_OP_RMSNORM &&
-        (muc_node_attribute(node, MUC_KEY_GROUP) || muc_node_attribute(node, MUC_KEY_AXIS)))
-        return refuse(ctx, graph, node, "normalises whole rows only");
+    if (node->op == MUC_OP_RMSNORM && muc_node_attribute(node, MUC_KEY_AXIS))
+        return refuse(ctx, graph, node, "normalises rows, whole or in groups");
+    if (node->op == MUC_OP_GELU && !muc_node_attribute(node, MUC_KEY_MODE))
+        return refuse(ctx, graph, node, "has GELU by tanh");
     if (node->op == MUC_OP_SILU && muc_node_attribute(node, MUC_KEY_ALPHA))
         return refuse(ctx, graph, node, "has no alpha");
-    if (muc_node_attribute(node, MUC_KEY_SEEN) || muc_node_attribute(node, MUC_KEY_CAP))
-        return refuse(ctx, graph, node, "has no windows and no caps of scores");
     if (!is_plain(graph, node))
         return refuse(ctx, graph, node, "has rows of f32 and does not broadcast them");
     if (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED)

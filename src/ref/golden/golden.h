@@ -9,7 +9,7 @@
 typedef struct muc_golden_node {
     unsigned terms;           /* LINEAR: of its activations */
     bool absorbed;            /* LINEAR: an addition computes it */
-    const muc_node *linear;   /* ADD: the node that it absorbs */
+    const muc_node *linear;   /* ADD: the node that it absorbs, or NULL */
     muc_golden_block *keys;   /* ATTENTION: [kv_heads][context][blocks of a head] */
     muc_golden_block *values; /* ATTENTION: [kv_heads][whole chunks][head_dim][2], packed */
 } muc_golden_node;
@@ -41,5 +41,7 @@ muc_status muc_golden_reserve(muc_context *ctx, muc_golden *golden, size_t count
 muc_status muc_golden_quantize(const muc_ref_call *call, const float *x, size_t rows, size_t k,
                                unsigned terms, muc_golden_block *out);
 muc_status muc_golden_attention(const muc_ref_call *call);
+/* CAP's tanh. */
+float muc_golden_tanh(float t);
 
 #endif

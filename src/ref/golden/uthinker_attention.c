@@ -19,8 +19,10 @@ typedef struct attention {
     struct running *states;          /* [parts][group] */
     float *scores, *weights;         /* [rows * heads][longest], or NULL if nobody looks */
     size_t step;                     /* tokens of a chunk */
+    size_t seen;                     /* positions that a query sees, its own the last */
     size_t position, rows, heads, kv_heads, group, width, pieces, context, longest;
-    float scale;
+    float scale;       /* in the softmax */
+    float factor, cap; /* before it: CAP; cap 0: none */
 } attention;
 
 /* QPACK: count rows of a chunk, column by column */
@@ -49,19 +51,20 @@ typedef struct running {
     float most, sum;
 } running;
 
-/* SMAX: scores to probabilities of one chunk, and what was summed so far to their scale */
-static void soften(const attention *a, float *s, size_t count, bool first, running *state,
-                   float *out)
+/* SMAX: scores to probabilities of one chunk, and what was summed so far to their scale; those of
+ * hidden tokens are 0 already */
+static void soften(const attention *a, float *s, size_t hidden, size_t count, bool first,
+                   running *state, float *out)
 {
     float most, sum = 0, factor;
 
-    for (size_t j = 0; j < count; j++)
+    for (size_t j = hidden; j < count; j++)
         s[j] = s[j] * a->scale;
-    most = first ? s[0] : state->most;
-    for (size_t j = 0; j < count; j++)
+    most = first ? s[hidden] : state->most;
+    for (size_t j = hidden; j < count; j++)
         if (s[j] > most)
             most = s[j];
-    for (size_t j = 0; j < count; j++) {
+    for (size_t j = hidden; j < count; j++) {
         s[j] = muc_ref_machine_exp(s[j] - most);
         sum = sum + s[j];
     }
@@ -78,9 +81,9 @@ static void soften(const attention *a, float *s, size_t count, bool first, runni
     state->most = most;
 }
 
-/* one query head and one chunk of count tokens: QK, SMAX, PV */
-static void attend_chunk(const attention *a, size_t query, size_t chunk, size_t count,
-                         const muc_golden_block *values, running *state)
+/* one query head and one chunk of count tokens, of which it does not see some: QK, SMAX, PV */
+static void attend_chunk(const attention *a, size_t query, size_t chunk, size_t hidden,
+                         size_t count, bool first, const muc_golden_block *values, running *state)
 {
     size_t kv_head = query % a->heads / a->group, at = query * a->longest + chunk * a->step;
     const muc_golden_block *key =
@@ -88,11 +91,14 @@ static void attend_chunk(const attention *a, size_t query, size_t chunk, size_t 
     float *out = muc_ref_floats_out(a->call->output) + query * a->width, s[MOST_STEP] = { 0 };
     muc_golden_block p[2];
 
-    for (size_t j = 0; j < count; j++)
+    for (size_t j = hidden; j < count; j++) {
         s[j] = muc_golden_dot(key + j * a->pieces, a->queries + query * a->pieces, a->pieces, 0);
+        if (a->cap > 0)
+            s[j] = muc_golden_tanh(s[j] * a->factor) * a->cap;
+    }
     if (a->scores)
         memcpy(a->scores + at, s, count * sizeof(float));
-    soften(a, s, count, chunk == 0, state, out);
+    soften(a, s, hidden, count, first, state, out);
     if (a->weights)
         memcpy(a->weights + at, s, count * sizeof(float));
     muc_golden_encode(s, count, a->terms.p, p);
@@ -105,8 +111,10 @@ static void attend_group(const attention *a, size_t row, size_t kv_head, muc_gol
                          running *states)
 {
     size_t last = a->position + row, first_query = row * a->heads + kv_head * a->group;
+    size_t begin = last + 1 > a->seen ? last + 1 - a->seen : 0, first = begin / a->step;
 
-    for (size_t chunk = 0; chunk <= last / a->step; chunk++) {
+    for (size_t chunk = first; chunk <= last / a->step; chunk++) {
+        size_t hidden = chunk == first ? begin % a->step : 0;
         size_t count = last + 1 - chunk * a->step < a->step ? last + 1 - chunk * a->step : a->step;
         const muc_golden_block *values = packed;
 
@@ -115,7 +123,8 @@ static void attend_group(const attention *a, size_t row, size_t kv_head, muc_gol
         else
             pack(a, kv_head, chunk, count, packed);
         for (size_t g = 0; g < a->group; g++)
-            attend_chunk(a, first_query + g, chunk, count, values, &states[g]);
+            attend_chunk(a, first_query + g, chunk, hidden, count, chunk == first, values,
+                         &states[g]);
     }
     for (size_t g = 0; g < a->group; g++) {
         float *out = muc_ref_floats_out(a->call->output) + (first_query + g) * a->width;
@@ -192,10 +201,20 @@ muc_status muc_golden_attention(const muc_ref_call *call)
         .width = (size_t)muc_node_integer(call->node, MUC_KEY_HEAD_DIM),
         .context = call->inputs[3]->rows,
         .scale = (float)muc_node_real(call->node, MUC_KEY_SCALE),
+        .seen = SIZE_MAX,
     };
     size_t queries, parts = muc_ref_parts(call->ctx);
     void *states;
 
+    if (muc_node_attribute(call->node, MUC_KEY_SEEN))
+        a.seen = (size_t)muc_node_integer(call->node, MUC_KEY_SEEN);
+    if (muc_node_attribute(call->node, MUC_KEY_CAP)) {
+        double cap = muc_node_real(call->node, MUC_KEY_CAP);
+
+        a.factor = (float)(muc_node_real(call->node, MUC_KEY_SCALE) / cap);
+        a.cap = (float)cap;
+        a.scale = 1;
+    }
     a.group = a.heads / a.kv_heads;
     a.pieces = muc_golden_blocks(a.width);
     a.longest = a.position + a.rows;

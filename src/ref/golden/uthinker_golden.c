@@ -48,13 +48,21 @@ static muc_status run_embed(const muc_ref_call *call)
     return MUC_OK;
 }
 
-/* One matrix at work: out = start + x w. */
+/* One matrix at work: out = start + bias + x w. */
 typedef struct product {
     const muc_golden_block *weights, *x;
     size_t rows, columns, pieces;
     const float *start; /* like out, or NULL for zeros */
+    const float *bias;  /* [columns], or NULL */
     float *out;         /* [rows][columns] */
 } product;
+
+static float start_of(const product *p, size_t row, size_t column)
+{
+    float bias = p->bias ? p->bias[column] : 0;
+
+    return p->start ? p->start[row * p->columns + column] + bias : bias;
+}
 
 static void product_columns(void *arg, size_t part, size_t first, size_t end)
 {
@@ -63,9 +71,8 @@ static void product_columns(void *arg, size_t part, size_t first, size_t end)
     (void)part;
     for (size_t c = first; c < end; c++)
         for (size_t r = 0; r < p->rows; r++)
-            p->out[r * p->columns + c] =
-                muc_golden_dot(p->weights + c * p->pieces, p->x + r * p->pieces, p->pieces,
-                               p->start ? p->start[r * p->columns + c] : 0);
+            p->out[r * p->columns + c] = muc_golden_dot(
+                p->weights + c * p->pieces, p->x + r * p->pieces, p->pieces, start_of(p, r, c));
 }
 
 static muc_status multiply(const muc_ref_call *call, const muc_node *linear, const float *start)
@@ -77,6 +84,7 @@ static muc_status multiply(const muc_ref_call *call, const muc_node *linear, con
                   .columns = call->output->columns,
                   .pieces = muc_golden_blocks(x->columns),
                   .start = start,
+                  .bias = linear->input_count > 2 ? call->values[linear->inputs[2]].read : NULL,
                   .out = call->output->data };
 
     MUC_TRY(muc_golden_reserve(call->ctx, call->golden, x->rows * p.pieces));
@@ -94,29 +102,43 @@ static muc_status run_linear(const muc_ref_call *call)
 
 static muc_status run_add(const muc_ref_call *call)
 {
-    return multiply(call, kept(call)->linear, call->inputs[0]->read);
+    const muc_node *linear = kept(call)->linear;
+
+    return linear ? multiply(call, linear, call->inputs[0]->read)
+                  : muc_ref_kernel_of(call->graph, call->node)(call);
 }
 
 static muc_status run_rmsnorm(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
     float epsilon = (float)muc_node_real(call->node, MUC_KEY_EPSILON);
+    size_t k = muc_node_attribute(call->node, MUC_KEY_GROUP)
+                   ? (size_t)muc_node_integer(call->node, MUC_KEY_GROUP)
+                   : x->columns;
 
-    for (size_t r = 0; r < x->rows; r++) {
-        const float *row = muc_ref_floats(x) + r * x->columns, *gain = call->inputs[1]->read;
-        float *out = muc_ref_floats_out(call->output) + r * x->columns;
+    for (size_t r = 0; r < x->elements / k; r++) {
+        const float *row = muc_ref_floats(x) + r * k, *gain = call->inputs[1]->read;
+        float *out = muc_ref_floats_out(call->output) + r * k;
         float sum = 0, u;
 
-        for (size_t i = 0; i < x->columns; i++) {
+        for (size_t i = 0; i < k; i++) {
             float square = row[i] * row[i];
 
             sum = sum + square;
         }
-        u = 1.0f / sqrtf(sum / (float)x->columns + epsilon);
-        for (size_t i = 0; i < x->columns; i++)
+        u = 1.0f / sqrtf(sum / (float)k + epsilon);
+        for (size_t i = 0; i < k; i++)
             out[i] = (row[i] * u) * gain[i];
     }
     return MUC_OK;
+}
+
+/* g times the logistic function of z */
+static float gate(float g, float z)
+{
+    float e = muc_ref_machine_exp(-fabsf(z));
+
+    return g * (z >= 0 ? 1 / (1 + e) : e / (1 + e));
 }
 
 static muc_status run_silu(const muc_ref_call *call)
@@ -124,11 +146,39 @@ static muc_status run_silu(const muc_ref_call *call)
     const float *x = call->inputs[0]->read;
     float *out = call->output->data;
 
-    for (size_t i = 0; i < call->inputs[0]->elements; i++) {
-        float g = x[i], e = muc_ref_machine_exp(-fabsf(g));
+    for (size_t i = 0; i < call->inputs[0]->elements; i++)
+        out[i] = gate(x[i], x[i]);
+    return MUC_OK;
+}
 
-        out[i] = g * (g >= 0 ? 1 / (1 + e) : e / (1 + e));
+static muc_status run_gelu(const muc_ref_call *call)
+{
+    const float *x = call->inputs[0]->read;
+    float *out = call->output->data;
+
+    for (size_t i = 0; i < call->inputs[0]->elements; i++) {
+        float inner = muc_f32_of_bits(0x3d922279) * (x[i] * x[i]);
+
+        inner = muc_f32_of_bits(0x3fcc422a) + inner;
+        out[i] = gate(x[i], x[i] * inner);
     }
+    return MUC_OK;
+}
+
+float muc_golden_tanh(float t)
+{
+    float e = muc_ref_machine_exp(-2 * fabsf(t)), h = (1 - e) / (1 + e);
+
+    return t >= 0 ? h : -h;
+}
+
+static muc_status run_tanh(const muc_ref_call *call)
+{
+    const float *x = call->inputs[0]->read;
+    float *out = call->output->data;
+
+    for (size_t i = 0; i < call->inputs[0]->elements; i++)
+        out[i] = muc_golden_tanh(x[i]);
     return MUC_OK;
 }
 
@@ -137,7 +187,8 @@ muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *nod
     static muc_ref_kernel *const kernels[MUC_OP_COUNT] = {
         [MUC_OP_EMBED] = run_embed,     [MUC_OP_LINEAR] = run_linear,
         [MUC_OP_RMSNORM] = run_rmsnorm, [MUC_OP_ATTENTION] = muc_golden_attention,
-        [MUC_OP_SILU] = run_silu,       [MUC_OP_ADD] = run_add,
+        [MUC_OP_SILU] = run_silu,       [MUC_OP_GELU] = run_gelu,
+        [MUC_OP_TANH] = run_tanh,       [MUC_OP_ADD] = run_add,
     };
 
     /* rotation and products have no freedom: one line of float32 each, the same in both */

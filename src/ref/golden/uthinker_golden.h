@@ -8,7 +8,7 @@
  *
  *   - an addition of a linear node's result starts the accumulators (SPEC section 8): the linear
  *     node itself has no value, and the probe does not see it;
- *   - .silu is GLU without its last product, .gated is GLU before its slots;
+ *   - .silu (.gelu) is GLU without its last product, .gated is GLU before its slots;
  *   - an attention node NAME also shows, as rows [token * heads + head][position], zero where a
  *     token does not look: "NAME.scores", what MM left in GB.SC, and "NAME.weights", SMAX's p
  *     before its slots, relative to the largest score known when their chunk was read.

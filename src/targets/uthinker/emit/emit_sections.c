@@ -182,6 +182,7 @@ static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *mo
     store_floats(parm + y->gain_attention, model->gain_attention, gains);
     store_floats(parm + y->gain_ffn, model->gain_ffn, gains);
     store_floats(parm + y->gain_final, model->gain_final, y->width);
+    store_floats(parm + y->vectors, model->vectors, (size_t)y->own_layers * y->row_elements);
     return MUC_OK;
 }
 

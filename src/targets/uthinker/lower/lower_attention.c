@@ -521,6 +521,7 @@ void muc_lower_attention(lowering *lo, const next_stage *next)
     bool begun;
 
     lo->stage = "K";
+    muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KF, lo->m);
     muc_schedule_rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
     if (muc_schedule_begin_for(lo, "groups", muc_expr_div(lo->pool, groups, 2), &pair)) {
         muc_expr even = times(lo, pair, 2);
@@ -559,13 +560,15 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
     muc_schedule_load_place(lo, MUC_PLACE_TC, MUR_PARM,
                             add_num(lo, times(lo, base, rope_row), lo->y->rope),
                             times(lo, n, rope_row));
+    muc_schedule_bias(lo, MUC_VECTOR_K_BIAS, MUC_PLACE_KC, num(lo, 0), n, hd);
     for (uint32_t c = 0; c < matrix->chunks; c++) {
         right_operand right =
             muc_schedule_chunk_in(lo, MUC_MATRIX_K, W1A + c, c + 1 == matrix->chunks);
 
         muc_schedule_mm_columns(lo, &xc, &right, MUC_MATRIX_K, numbered_const(lo, c), MUC_PLACE_KC,
-                                num(lo, 0), hd, false);
+                                num(lo, 0), hd, muc_schedule_has(lo, MUC_VECTOR_K_BIAS));
     }
+    muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KC, n);
     muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
 }
 

@@ -21,14 +21,16 @@ static muc_expr own_layer(lowering *lo, muc_expr l)
 
 /* ---- Q, K, V ---- */
 
+/* added to what is there if the layers have this bias */
 static void project_x(lowering *lo, muc_matrix_kind kind, numbered chunk,
                       const right_operand *right, muc_uthinker_place to, muc_expr first,
-                      uint64_t pitch)
+                      uint64_t pitch, muc_vector_kind bias)
 {
     left_operand x =
         muc_schedule_rows_of(lo, MUC_PLACE_X, lo->m, lo->y->width, lo->y->options.terms.x);
 
-    muc_schedule_mm_columns(lo, &x, right, kind, chunk, to, first, pitch, false);
+    muc_schedule_mm_columns(lo, &x, right, kind, chunk, to, first, pitch,
+                            muc_schedule_has(lo, bias));
 }
 
 static void load_q(lowering *lo, numbered chunk, uint32_t buffer)
@@ -43,7 +45,7 @@ static void q_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 
     lo->stage = "Q";
     project_x(lo, MUC_MATRIX_Q, chunk, &right, MUC_PLACE_QF, num(lo, 0),
-              (uint64_t)lo->y->group * lo->y->head_width);
+              (uint64_t)lo->y->group * lo->y->head_width, MUC_VECTOR_Q_BIAS);
 }
 
 /* a chunk of K to a buffer's first half, one of V to its second; recompute: V alone */
@@ -64,9 +66,9 @@ static void kv_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 
     lo->stage = "K";
     if (!lo->y->options.recompute)
-        project_x(lo, MUC_MATRIX_K, chunk, &k, MUC_PLACE_KF, num(lo, 0), hd);
+        project_x(lo, MUC_MATRIX_K, chunk, &k, MUC_PLACE_KF, num(lo, 0), hd, MUC_VECTOR_K_BIAS);
     lo->stage = "V";
-    project_x(lo, MUC_MATRIX_V, chunk, &v, MUC_PLACE_VT, lo->in, hd);
+    project_x(lo, MUC_MATRIX_V, chunk, &v, MUC_PLACE_VT, lo->in, hd, MUC_VECTOR_V_BIAS);
 }
 
 static void load_first_kv(lowering *lo, uint32_t buffer)
@@ -80,8 +82,12 @@ static void lower_q(lowering *lo)
                              q_body,   { load_first_kv, ANY_BUFFER },      false };
     uint32_t hd = lo->y->head_width;
 
+    lo->stage = "Q";
+    muc_schedule_bias(lo, MUC_VECTOR_Q_BIAS, MUC_PLACE_QF, num(lo, 0), lo->m,
+                      (uint64_t)lo->y->group * hd);
     muc_schedule_stream(lo, &q);
     lo->stage = "Q";
+    muc_schedule_norm_heads(lo, MUC_VECTOR_Q_NORM, MUC_PLACE_QF, lo->mG);
     muc_schedule_rope(lo, MUC_PLACE_QF, MUC_PLACE_TB, lo->m, lo->y->group);
     muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q);
 }
@@ -96,6 +102,12 @@ static void lower_kv(lowering *lo)
                                 ANY_BUFFER },
                               false };
 
+    lo->stage = "K";
+    if (!lo->y->options.recompute)
+        muc_schedule_bias(lo, MUC_VECTOR_K_BIAS, MUC_PLACE_KF, num(lo, 0), lo->m,
+                          lo->y->head_width);
+    lo->stage = "V";
+    muc_schedule_bias(lo, MUC_VECTOR_V_BIAS, MUC_PLACE_VT, lo->in, lo->m, lo->y->head_width);
     muc_schedule_stream(lo, &kv);
 }
 
@@ -132,6 +144,17 @@ static void load_gain(lowering *lo, uint32_t gains, muc_expr row)
     lo->stage = "NORM";
     muc_schedule_load_place(lo, MUC_PLACE_GN, MUR_PARM, add_num(lo, times(lo, row, bytes), gains),
                             num(lo, bytes));
+}
+
+/* the layer's, if it has any */
+static void load_vectors(lowering *lo)
+{
+    uint64_t bytes = 4 * (uint64_t)lo->y->row_elements;
+
+    if (bytes)
+        muc_schedule_load_place(lo, MUC_PLACE_EX, MUR_PARM,
+                                add_num(lo, times(lo, lo->own, bytes), lo->y->vectors),
+                                num(lo, bytes));
 }
 
 static void load_gate(lowering *lo, numbered chunk, uint32_t buffer)
@@ -446,6 +469,7 @@ static void lower_layer(lowering *lo)
     lo->pass = times(lo, lo->own, y->ffn_parts);
     lower_attention_norm(lo);
     load_gain(lo, y->gain_ffn, lo->own);
+    load_vectors(lo);
     if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lower_head_of_attention(lo);
         muc_ir_end_for(&lo->ir);

@@ -15,6 +15,7 @@ enum { HEAD_MULTIPLE = 8, MAX_SIZE = 65535 };
 typedef struct layer_nodes {
     const muc_node *attention_norm, *q, *k, *v, *q_rope, *k_rope, *attention, *o, *o_residual;
     const muc_node *ffn_norm, *gate, *up, *silu, *gated, *down, *residual;
+    const muc_node *q_norm, *k_norm; /* of heads; NULL: none */
 } layer_nodes;
 
 typedef struct matching {
@@ -76,8 +77,6 @@ static muc_status expect(matching *m, const muc_node *user, uint32_t input, muc_
         return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s' is %s, uthinker's schedule has the %s (%s) here", node->name,
                         muc_op_get(node->op)->name, role, muc_op_get(op)->name);
-    if (op == MUC_OP_LINEAR)
-        MUC_TRY(refuse_bias(m, node));
     m->seen[node - m->graph->nodes] = true;
     *out = node;
     return MUC_OK;
@@ -109,6 +108,7 @@ static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
 {
     const muc_node *first;
 
+    MUC_TRY(refuse_bias(m, layer->down));
     MUC_TRY(expect(m, layer->down, 0, MUC_OP_MUL, "product of gate and up", &layer->gated));
     first = producer(m, layer->gated->inputs[0]);
     MUC_TRY(expect(m, layer->gated, first && first->op == MUC_OP_SILU ? 0 : 1, MUC_OP_SILU,
@@ -116,13 +116,30 @@ static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
     MUC_TRY(expect(m, layer->gated, first && first->op == MUC_OP_SILU ? 1 : 0, MUC_OP_LINEAR, "up",
                    &layer->up));
     MUC_TRY(expect(m, layer->silu, 0, MUC_OP_LINEAR, "gate", &layer->gate));
+    MUC_TRY(refuse_bias(m, layer->gate));
+    MUC_TRY(refuse_bias(m, layer->up));
     MUC_TRY(expect(m, layer->gate, 0, MUC_OP_RMSNORM, "norm before gate and up", &layer->ffn_norm));
     MUC_TRY(expect_same(m, layer->up, 0, layer->gate->inputs[0]));
     return expect_same(m, layer->ffn_norm, 0, residual);
 }
 
+/* the LINEAR that is rotated, with a norm of its heads between or without; *norm: that one, or NULL
+ */
+static muc_status match_heads(matching *m, const muc_node *rope, const char *role,
+                              const muc_node **norm, const muc_node **linear)
+{
+    const muc_node *before = producer(m, rope->inputs[0]);
+
+    *norm = NULL;
+    if (!before || before->op != MUC_OP_RMSNORM)
+        return expect(m, rope, 0, MUC_OP_LINEAR, role, linear);
+    MUC_TRY(expect(m, rope, 0, MUC_OP_RMSNORM, "norm of heads", norm));
+    return expect(m, *norm, 0, MUC_OP_LINEAR, role, linear);
+}
+
 static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t residual)
 {
+    MUC_TRY(refuse_bias(m, layer->o));
     MUC_TRY(expect(m, layer->o, 0, MUC_OP_ATTENTION, "attention", &layer->attention));
     if (muc_node_attribute(layer->attention, MUC_KEY_SEEN) ||
         muc_node_attribute(layer->attention, MUC_KEY_CAP))
@@ -130,8 +147,8 @@ static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t resi
     MUC_TRY(expect(m, layer->attention, 0, MUC_OP_ROPE, "rotation of Q", &layer->q_rope));
     MUC_TRY(expect(m, layer->attention, 1, MUC_OP_ROPE, "rotation of K", &layer->k_rope));
     MUC_TRY(expect(m, layer->attention, 2, MUC_OP_LINEAR, "V", &layer->v));
-    MUC_TRY(expect(m, layer->q_rope, 0, MUC_OP_LINEAR, "Q", &layer->q));
-    MUC_TRY(expect(m, layer->k_rope, 0, MUC_OP_LINEAR, "K", &layer->k));
+    MUC_TRY(match_heads(m, layer->q_rope, "Q", &layer->q_norm, &layer->q));
+    MUC_TRY(match_heads(m, layer->k_rope, "K", &layer->k_norm, &layer->k));
     MUC_TRY(
         expect(m, layer->q, 0, MUC_OP_RMSNORM, "norm before Q, K and V", &layer->attention_norm));
     MUC_TRY(expect_same(m, layer->k, 0, layer->q->inputs[0]));
@@ -299,6 +316,21 @@ static const muc_node *node_of_kind(const matching *m, const layer_nodes *layer,
     return NULL;
 }
 
+/* The node and input that hold a layer's vector; NULL: it has none. */
+static const muc_node *node_of_vector(const layer_nodes *layer, muc_vector_kind kind,
+                                      uint32_t *input)
+{
+    const muc_node *const nodes[MUC_VECTOR_COUNT] = {
+        [MUC_VECTOR_Q_BIAS] = layer->q,      [MUC_VECTOR_K_BIAS] = layer->k,
+        [MUC_VECTOR_V_BIAS] = layer->v,      [MUC_VECTOR_Q_NORM] = layer->q_norm,
+        [MUC_VECTOR_K_NORM] = layer->k_norm,
+    };
+    const muc_node *node = nodes[kind];
+
+    *input = node && node->op == MUC_OP_LINEAR ? 2 : 1;
+    return node && node->input_count > *input ? node : NULL;
+}
+
 /* layer number l, from the first on, of those with weights of their own */
 static const layer_nodes *own_layer(const matching *m, const muc_uthinker_model *model, uint32_t l)
 {
@@ -312,6 +344,14 @@ static bool is_same(const matching *m, const layer_nodes *a, const layer_nodes *
         if (node_of_kind(m, a, (muc_matrix_kind)i)->inputs[1] !=
             node_of_kind(m, b, (muc_matrix_kind)i)->inputs[1])
             return false;
+    for (uint32_t i = 0; i < MUC_VECTOR_COUNT; i++) {
+        uint32_t input;
+        const muc_node *of_a = node_of_vector(a, (muc_vector_kind)i, &input);
+        const muc_node *of_b = node_of_vector(b, (muc_vector_kind)i, &input);
+
+        if (of_a && of_b && of_a->inputs[input] != of_b->inputs[input])
+            return false;
+    }
     return a->attention_norm->inputs[1] == b->attention_norm->inputs[1] &&
            a->ffn_norm->inputs[1] == b->ffn_norm->inputs[1];
 }
@@ -379,6 +419,52 @@ static muc_status take_gains(const matching *m, muc_uthinker_model *out)
     return MUC_OK;
 }
 
+/* which vectors there are, and that they are the same ones in every layer */
+static muc_status measure_vectors(const matching *m, muc_uthinker_model *out)
+{
+    const uint32_t d = out->width, hd = out->head_width;
+    const uint32_t q = out->heads * hd, kv = out->kv_heads * hd;
+    const uint32_t elements[] = {
+#define MUC_UTHINKER_VECTOR(id, elements, meaning) elements,
+        MUC_UTHINKER_VECTORS(MUC_UTHINKER_VECTOR)
+#undef MUC_UTHINKER_VECTOR
+    };
+
+    (void)d;
+    for (uint32_t i = 0; i < MUC_VECTOR_COUNT; i++) {
+        muc_vector_kind kind = (muc_vector_kind)i;
+        uint32_t input;
+        bool has = node_of_vector(&m->layers[m->layer_count - 1], kind, &input) != NULL;
+
+        for (size_t l = 0; l < m->layer_count; l++)
+            if ((node_of_vector(&m->layers[l], kind, &input) != NULL) != has)
+                return refuse(m, m->layers[l].attention,
+                              "its layer has other biases or norms than the first one");
+        out->vector_elements[i] = has ? elements[i] : 0;
+        out->row_elements += out->vector_elements[i];
+    }
+    return MUC_OK;
+}
+
+static muc_status take_vectors(const matching *m, muc_uthinker_model *out)
+{
+    float *at;
+
+    if (out->row_elements == 0)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->own_layers * out->row_elements, &at));
+    out->vectors = at;
+    for (uint32_t l = 0; l < out->own_layers; l++)
+        for (uint32_t i = 0; i < MUC_VECTOR_COUNT; at += out->vector_elements[i++]) {
+            uint32_t input;
+            const muc_node *node = node_of_vector(own_layer(m, out, l), (muc_vector_kind)i, &input);
+
+            if (node)
+                MUC_TRY(take_floats(m, node, input, 0, out->vector_elements[i], at));
+        }
+    return MUC_OK;
+}
+
 /* cosines and sines side by side, as a row of ROPE's table has them */
 static muc_status take_rope(const matching *m, muc_uthinker_model *out)
 {
@@ -414,12 +500,15 @@ static muc_status check_rope(const matching *m, const muc_node *node, uint32_t h
     return MUC_OK;
 }
 
-static muc_status check_norm(const matching *m, const muc_node *norm,
+/* of rows of k columns */
+static muc_status check_norm(const matching *m, const muc_node *norm, uint32_t k,
                              const muc_uthinker_model *model)
 {
-    if (muc_node_attribute(norm, MUC_KEY_GROUP) &&
-        muc_node_integer(norm, MUC_KEY_GROUP) != model->width)
-        return refuse(m, norm, "a norm of groups of columns");
+    int64_t found = muc_node_attribute(norm, MUC_KEY_GROUP) ? muc_node_integer(norm, MUC_KEY_GROUP)
+                                                            : dim(m, input_of(m, norm, 1), 0);
+
+    if (found != k)
+        return refuse(m, norm, "a norm of other groups of columns than uthinker's schedule has");
     if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
         return refuse(m, norm, "its epsilon is not that of the final norm");
     return MUC_OK;
@@ -460,8 +549,12 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
         (float)muc_node_real(attention, MUC_KEY_SCALE) != model->scale)
         return refuse(m, attention, "its heads or scale are not those of the first layer");
     MUC_TRY(check_caches(m, index));
-    MUC_TRY(check_norm(m, layer->attention_norm, model));
-    MUC_TRY(check_norm(m, layer->ffn_norm, model));
+    MUC_TRY(check_norm(m, layer->attention_norm, model->width, model));
+    MUC_TRY(check_norm(m, layer->ffn_norm, model->width, model));
+    if (layer->q_norm)
+        MUC_TRY(check_norm(m, layer->q_norm, model->head_width, model));
+    if (layer->k_norm)
+        MUC_TRY(check_norm(m, layer->k_norm, model->head_width, model));
     MUC_TRY(check_position(m, attention));
     MUC_TRY(check_position(m, layer->q_rope));
     MUC_TRY(check_position(m, layer->k_rope));
@@ -476,7 +569,8 @@ static muc_status match(matching *m, muc_uthinker_model *out)
     MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, m->graph->node_count, &m->seen));
     MUC_TRY(match_nodes(m));
     MUC_TRY(measure(m, out));
-    MUC_TRY(check_norm(m, m->final_norm, out));
+    MUC_TRY(check_norm(m, m->final_norm, out->width, out));
+    MUC_TRY(measure_vectors(m, out));
     out->own_layers = count_own(m);
     for (size_t l = 0; l < m->layer_count; l++)
         MUC_TRY(check_layer(m, m->layer_count - 1 - l, out));
@@ -490,6 +584,7 @@ muc_status muc_uthinker_match(muc_context *ctx, muc_arena *arena, const muc_grap
 
     MUC_TRY(match(&m, out));
     MUC_TRY(take_gains(&m, out));
+    MUC_TRY(take_vectors(&m, out));
     return take_rope(&m, out);
 }
 

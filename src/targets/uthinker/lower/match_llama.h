@@ -30,6 +30,23 @@ typedef enum muc_matrix_kind {
 
 const char *muc_matrix_name(muc_matrix_kind kind);
 
+/* What a layer may have besides its matrices and the two gains before them, in the order of a row
+ * of region PARM: name, number of elements, meaning. d, q and kv: all columns of the residual, of
+ * Q, of K; hd: of a head. */
+#define MUC_UTHINKER_VECTORS(X) \
+    X(Q_BIAS, q, "bias of Q") \
+    X(K_BIAS, kv, "bias of K") \
+    X(V_BIAS, kv, "bias of V") \
+    X(Q_NORM, hd, "gain of each head of Q") \
+    X(K_NORM, hd, "gain of each head of K")
+
+typedef enum muc_vector_kind {
+#define MUC_UTHINKER_VECTOR(id, elements, meaning) MUC_VECTOR_##id,
+    MUC_UTHINKER_VECTORS(MUC_UTHINKER_VECTOR)
+#undef MUC_UTHINKER_VECTOR
+        MUC_VECTOR_COUNT
+} muc_vector_kind;
+
 /* A matrix as a BlockDialect sequence (docs/SPEC-blockdialect.md section 5), borrowed; or, where
  * shapes alone are known, NULL and the fewest bytes of one without blocks of zeros. Of some rows of
  * a matrix (split_rows.h) only the index lies at `sequence`, and the blocks in the whole. */
@@ -56,6 +73,10 @@ typedef struct muc_uthinker_model {
     const float *gain_attention, *gain_ffn; /* [own_layers][width] */
     const float *gain_final;                /* [width] */
     const float *rope;                      /* [context][head_width]: cosines, then sines */
+    /* Elements of each vector, 0 where the model has none, and of all of them; [own_layers][all].
+     */
+    uint32_t vector_elements[MUC_VECTOR_COUNT], row_elements;
+    const float *vectors;
 } muc_uthinker_model;
 
 /* Rows and columns of one layer's matrix, or part of it, of a kind, and how many there are. */
@@ -69,7 +90,7 @@ muc_matrix_shape muc_uthinker_matrix_shape(const muc_uthinker_model *model, muc_
 muc_status muc_uthinker_match(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
                               muc_uthinker_model *out);
 /* The same before the weights are quantized: looks at no value of any constant, and the result has
- * none (gains and rope are NULL). */
+ * none (gains, rope and vectors are NULL). */
 muc_status muc_uthinker_match_shapes(muc_context *ctx, muc_arena *arena, const muc_graph *graph,
                                      muc_uthinker_model *out);
 

@@ -2,6 +2,8 @@
  * each other. */
 #include "targets/uthinker/lower/schedule_instructions.h"
 
+enum { ONE = 0x3f800000 }; /* binary32 */
+
 bool muc_schedule_begin_for(lowering *lo, const char *name, muc_expr count, muc_expr *variable)
 {
     muc_expr opened;
@@ -122,6 +124,59 @@ void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker
          FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->chip->address[to])),
          FIELD(NORM, k, num(lo, d)), FIELD(NORM, spitch, num(lo, d)),
          FIELD(NORM, epsilon, num(lo, lo->y->epsilon)));
+}
+
+bool muc_schedule_has(const lowering *lo, muc_vector_kind kind)
+{
+    return lo->y->vector_elements[kind] != 0;
+}
+
+uint64_t muc_schedule_vector(const lowering *lo, muc_vector_kind kind)
+{
+    uint64_t at = word(lo, MUC_PLACE_EX);
+
+    for (uint32_t i = 0; i < (uint32_t)kind; i++)
+        at += lo->y->vector_elements[i];
+    return at;
+}
+
+void muc_schedule_scale(lowering *lo, muc_expr saddr, uint64_t spitch, muc_expr rows, uint64_t k,
+                        muc_expr daddr, uint64_t dpitch, uint32_t factor, bool acc, uint32_t shared)
+{
+    EMIT(lo, SCALE, NO_HALF | READS_SHARED | shared, FIELD(SCALE, saddr, saddr),
+         FIELD(SCALE, rows, rows), FIELD(SCALE, daddr, daddr), FIELD(SCALE, acc, num(lo, acc)),
+         FIELD(SCALE, k, num(lo, k)), FIELD(SCALE, spitch, num(lo, spitch)),
+         FIELD(SCALE, dpitch, num(lo, dpitch)), FIELD(SCALE, factor, num(lo, factor)));
+}
+
+void muc_schedule_rms(lowering *lo, muc_expr saddr, muc_expr rows, uint64_t k, uint64_t gaddr,
+                      muc_expr daddr, bool acc)
+{
+    EMIT(lo, RMS, NO_HALF | READS_SHARED, FIELD(RMS, saddr, saddr), FIELD(RMS, rows, rows),
+         FIELD(RMS, gaddr, num(lo, gaddr)), FIELD(RMS, acc, num(lo, acc)), FIELD(RMS, daddr, daddr),
+         FIELD(RMS, k, num(lo, k)), FIELD(RMS, spitch, num(lo, k)), FIELD(RMS, dpitch, num(lo, k)),
+         FIELD(RMS, epsilon, num(lo, lo->y->epsilon)));
+}
+
+void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_uthinker_place place, muc_expr first,
+                       muc_expr rows, uint64_t columns)
+{
+    uint32_t shared = place == MUC_PLACE_VT ? WRITES_SHARED : 0;
+
+    if (muc_schedule_has(lo, kind))
+        muc_schedule_scale(lo,
+                           add_num(lo, times(lo, lo->h, columns), muc_schedule_vector(lo, kind)), 0,
+                           rows, columns, add_num(lo, times(lo, first, columns), word(lo, place)),
+                           columns, ONE, false, shared);
+}
+
+void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_place place,
+                             muc_expr rows)
+{
+    muc_expr at = num(lo, word(lo, place));
+
+    if (muc_schedule_has(lo, kind))
+        muc_schedule_rms(lo, at, rows, lo->y->head_width, muc_schedule_vector(lo, kind), at, false);
 }
 
 void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_uthinker_place table,

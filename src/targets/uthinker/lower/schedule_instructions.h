@@ -161,6 +161,23 @@ left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_ex
                                   uint32_t terms);
 void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker_place to,
                        uint32_t terms);
+/* whether the layers have such a vector, and its first word in GB.EX */
+bool muc_schedule_has(const lowering *lo, muc_vector_kind kind);
+uint64_t muc_schedule_vector(const lowering *lo, muc_vector_kind kind);
+/* SCALE of `rows` rows of k values at saddr to daddr; shared: WRITES_SHARED if that place is */
+void muc_schedule_scale(lowering *lo, muc_expr saddr, uint64_t spitch, muc_expr rows, uint64_t k,
+                        muc_expr daddr, uint64_t dpitch, uint32_t factor, bool acc,
+                        uint32_t shared);
+/* RMS of rows of k values at saddr to daddr, by the gain at word gaddr of GB.EX */
+void muc_schedule_rms(lowering *lo, muc_expr saddr, muc_expr rows, uint64_t k, uint64_t gaddr,
+                      muc_expr daddr, bool acc);
+/* the bias of the kv head at hand, if the layers have one, to `rows` rows of a place from row
+ * `first` on, of `columns` words each; the products that follow are added to it */
+void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_uthinker_place place, muc_expr first,
+                       muc_expr rows, uint64_t columns);
+/* the norm of heads in place, if the layers have one */
+void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_place place,
+                             muc_expr rows);
 void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_uthinker_place table,
                        muc_expr rows, uint32_t heads);
 /* rows of k values, `spitch` words apart, to slots in I0 or I1 */

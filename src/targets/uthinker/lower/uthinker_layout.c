@@ -116,6 +116,8 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
         return product(rows, 4 * hd);
     case MUC_PLACE_GN:
         return 4 * d;
+    case MUC_PLACE_EX:
+        return 4 * (uint64_t)layout->row_elements;
     case MUC_PLACE_QF:
     case MUC_PLACE_OA:
         return product(queries, 4 * hd);
@@ -158,7 +160,8 @@ static muc_status refuse_buffer(muc_context *ctx, const muc_uthinker_layout *lay
 /* what a DMA writes or reads in GB while ACC works on something else there */
 static bool is_shared(uint32_t place)
 {
-    return place == MUC_PLACE_GN || place == MUC_PLACE_VT || place == MUC_PLACE_LG;
+    return place == MUC_PLACE_GN || place == MUC_PLACE_EX || place == MUC_PLACE_VT ||
+           place == MUC_PLACE_LG;
 }
 
 enum { ANY_PLACE, SHARED_PLACES, OTHER_PLACES };
@@ -590,6 +593,7 @@ static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
         { &layout->gain_attention, gains, 1 },
         { &layout->gain_final, 4 * d, 1 },
         { &layout->gain_ffn, gains, 1 },
+        { &layout->vectors, product(layout->own_layers, 4 * (uint64_t)layout->row_elements), 1 },
     };
 
     MUC_TRY(lay_out_region(ctx, layout, "IO", io, MUC_COUNT(io), &end));
@@ -616,6 +620,7 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .options = *options,
         .layers = model->layers,
         .own_layers = model->own_layers,
+        .row_elements = model->row_elements,
         .width = model->width,
         .heads = model->heads,
         .kv_heads = model->kv_heads,
@@ -632,6 +637,7 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .padded_context = (context + machine->tokens - 1) / machine->tokens * machine->tokens,
     };
     layout->options.context = context;
+    memcpy(layout->vector_elements, model->vector_elements, sizeof(layout->vector_elements));
     if (context <= model->context)
         return MUC_OK;
     return muc_fail(ctx, MUC_USAGE, layout->source, MUC_NO_OFFSET,

@@ -65,6 +65,7 @@ typedef enum muc_uthinker_step {
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
     ROW(TB, GB, EMBED, DOWN, "[rows][hd], RoPE rows") \
     ROW(GN, GB, NORM, FINAL, "[d], gains") \
+    ROW(EX, GB, NORM, DOWN, "the layer's row of vectors: biases and gains that few models have") \
     ROW(QF, GB, Q, Q, "[rows][G hd]") \
     ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
     ROW(VT, GB, Q, ATTENTION, \
@@ -130,8 +131,9 @@ typedef struct muc_uthinker_layout {
 
     /* offsets in region KV; room: SPEC.md section 8 */
     uint32_t k_cache, v_cache, v_tail, x_cache, kv_bytes;
-    uint32_t tokens, embedded, logits, choice, io_bytes;             /* in IO */
-    uint32_t rope, gain_attention, gain_final, gain_ffn, parm_bytes; /* in PARM */
+    uint32_t tokens, embedded, logits, choice, io_bytes;                      /* in IO */
+    uint32_t rope, gain_attention, gain_final, gain_ffn, vectors, parm_bytes; /* in PARM */
+    uint32_t vector_elements[MUC_VECTOR_COUNT], row_elements;                 /* the model's */
     uint32_t wgts_bytes;
     muc_uthinker_matrix matrix[MUC_MATRIX_COUNT];
     uint32_t table_count;
