@@ -1,4 +1,4 @@
-/* arena.c - a list of chunks; each allocation is a bump of the newest one. */
+/* arena.c - allocates from a list of chunks: each allocation moves on in the newest one. */
 #include "base/arena.h"
 
 #include <stdio.h>

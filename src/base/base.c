@@ -1,4 +1,5 @@
-/* base.c - context, error sink, checked arithmetic, allocation with a failure switch for tests. */
+/* base.c - the context, the error sink, checked arithmetic, and allocation that tests can make
+ * fail. */
 #include "base/base.h"
 
 #include <pthread.h>

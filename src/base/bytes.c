@@ -1,4 +1,5 @@
-/* bytes.c - every length is held against what is left before a pointer moves. */
+/* bytes.c - reads integers and floats from a file's bytes; every length is compared with what is
+ * left first. */
 #include "base/bytes.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* choice.c - words in lists, and what a misspelt one was meant to be. */
+/* choice.c - finds a word in a list, and the word that a misspelt one was meant to be. */
 #include "base/choice.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* file.c - mmap for reading; temporary file, fsync and rename for writing. */
+/* file.c - maps files for reading, and writes them by way of a temporary file, fsync and a rename.
+ */
 #include "base/file.h"
 
 #include <errno.h>

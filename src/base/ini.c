@@ -1,4 +1,4 @@
-/* ini.c - one line after another, positions kept for messages. */
+/* ini.c - reads INI files line by line, and keeps positions for messages. */
 #include "base/ini.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* json.c - a depth scan before jansson recurses, then typed access to members. */
+/* json.c - reads JSON: checks its depth before jansson recurses, then gives typed access to
+ * members. */
 #include "base/json.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* locale.c - a thread's own locale, set and given back. */
+/* locale.c - sets the C locale for the calling thread, and restores what it had. */
 #include "base/locale.h"
 
 /* The C locale is a constant of the C library, so newlocale takes no memory for it. */

@@ -1,4 +1,5 @@
-/* output_folder.c - a temporary folder, then one exchange. */
+/* output_folder.c - writes a folder under a temporary name, and puts it in place in one exchange.
+ */
 #include "base/output_folder.h"
 
 #include <errno.h>

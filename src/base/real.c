@@ -1,5 +1,6 @@
-/* real.c - argument reduction with a split constant, then a Taylor series short enough to be
- * exact to the last place and long enough to be so on the whole reduced range. */
+/* real.c - computes exp, log, sin and their relatives: argument reduction with a split constant,
+ * then a Taylor series short enough to be exact to the last place and long enough to be so on the
+ * whole reduced range. */
 #include "base/real.h"
 
 #include <float.h>

@@ -1,4 +1,5 @@
-/* temporary.c - a list of what is there for a while only. */
+/* temporary.c - keeps the list of temporary files, folders and child processes, and removes them
+ * when a signal ends the program. */
 #include "base/temporary.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* text.c - a growing string; a failed allocation is kept until its status is asked for. */
+/* text.c - builds strings that grow; a failed allocation is kept until its status is asked for. */
 #include "base/text.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* threads.c - workers take the next index from one atomic counter. */
+/* threads.c - runs a function for each index in several threads, which take the next index from one
+ * atomic counter. */
 #include "base/threads.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* visible_name.c - the one rule of how names that files hold are printed. */
+/* visible_name.c - prints the names that files hold, by one rule. */
 #include "base/visible_name.h"
 
 #include <stdio.h>

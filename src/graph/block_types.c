@@ -1,4 +1,5 @@
-/* block_types.c - element types of several elements a block, as GGUF stores them, to float32.
+/* block_types.c - decodes element types that pack several elements in a block, as GGUF stores them,
+ * to float32.
  *
  * Every type is a scale times an integer, plus or minus a minimum, with one rounding after each
  * operation (the build forbids contraction), in the order of ggml's own dequantization. */

@@ -1,5 +1,5 @@
-/* dtype.c - the table of element types, the one place that multiplies shapes out, and elements as
- * float32 whatever their type. */
+/* dtype.c - the table of element types, the one place that multiplies shapes out, and the
+ * conversion of elements of any type to float32. */
 #include "graph/dtype.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* formula.c - formulas of elementwise.def in binary64, of base/real.h: libm's last bit is nobody's.
- */
+/* formula.c - computes the formulas of elementwise.def in binary64, with base/real.h, since libm's
+ * last bit is not the same everywhere. */
 #include "graph/formula.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* graph.c - the tables' rows, and building a graph tensor by tensor, node by node. */
+/* graph.c - looks up rows of the tables, and builds a graph tensor by tensor, node by node. */
 #include "graph/graph_check.h"
 
 #include <stdlib.h>

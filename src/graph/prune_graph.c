@@ -1,4 +1,4 @@
-/* prune_graph.c - takes out of a graph what no result needs, and closes the gaps. */
+/* prune_graph.c - removes from a graph what no result needs, and renumbers the rest. */
 #include "graph/graph_check.h"
 
 typedef struct pruner {

@@ -1,4 +1,4 @@
-/* sampling.c - where the elements of a resized dimension come from. */
+/* sampling.c - computes where the elements of a resized dimension come from. */
 #include "graph/sampling.h"
 
 #include <math.h>

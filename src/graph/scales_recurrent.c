@@ -1,4 +1,4 @@
-/* scales_recurrent.c - factors of layers that carry a state: see scales.h. */
+/* scales_recurrent.c - computes the factors of layers that carry a state: see scales.h. */
 #include <math.h>
 
 #include "base/real.h"

@@ -1,4 +1,4 @@
-/* shape.c - the way to the shape rules, and what they share. */
+/* shape.c - calls the shape rule of each node, and holds what the rules share. */
 #include "graph/shape.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* chain.c - spans of a chain's columns, backwards from its last link; then bytes and cycles. */
+/* chain.c - plans chains of layers in tiles: spans of columns from the last layer back, then bytes
+ * and cycles. */
 #include "plan/chain.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* floors.c - sections of time, and what follows there when a body is placed. */
+/* floors.c - divides time into sections, and finds what a body's placement decides in each. */
 #include "plan/floors.h"
 
 #include <stdlib.h>

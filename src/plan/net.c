@@ -1,4 +1,4 @@
-/* net.c - the consistency of a network. */
+/* net.c - checks that a network's nodes and tensors agree. */
 #include "plan/net.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* order.c - the order of nodes with the least peak: a search through sets of executed nodes.
+/* order.c - searches for the order of nodes with the least peak, through sets of executed nodes.
  *
  * What lives after a set of nodes has run does not depend on the order in which they did, so the
  * sets are the points of a graph in which a way from the empty set to the full one is an order, and

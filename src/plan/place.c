@@ -1,4 +1,5 @@
-/* place.c - the searches for a placement, one after the other, and what is said of the result.
+/* place.c - runs the searches for a placement, one after the other, and says what is known of the
+ * result.
  *
  * Greedy: each body in turn goes to the lowest address where nothing placed before it lives at the
  * same time. Which order is best depends on the shapes, so a few are tried: by size, by lifetime,

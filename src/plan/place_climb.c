@@ -1,4 +1,4 @@
-/* place_climb.c - hill climbing over the order of first fit.
+/* place_climb.c - improves a placement by hill climbing over the order of first fit.
  *
  * The peak is the end of some body, and that body lies where it does because others were placed
  * before it. So a change that can help swaps the turns of two bodies of which at least one is such

@@ -1,4 +1,4 @@
-/* place_exact.c - a search through all left-justified placements.
+/* place_exact.c - searches through all left-justified placements.
  *
  * If a placement fits, so does one in which no body can be moved down alone, because moving down
  * never harms; only those are searched. That, and the bound for each section of time, are after

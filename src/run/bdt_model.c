@@ -1,4 +1,4 @@
-/* bdt_model.c - a quantized graph to a .bdt file and back. */
+/* bdt_model.c - writes a quantized graph to a .bdt file, and reads it back. */
 #include "run/bdt_model.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* calibration.c - token sequences for error feedback, written by the model or read from a file. */
+/* calibration.c - gets token sequences for error feedback, written by the model or read from a
+ * file. */
 #include "run/calibration.h"
 
 #include <stdlib.h>

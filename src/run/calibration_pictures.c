@@ -1,4 +1,4 @@
-/* calibration_pictures.c - pictures to calibrate a network on. */
+/* calibration_pictures.c - reads pictures to calibrate a network on. */
 #include "run/calibration_pictures.h"
 
 #include <dirent.h>

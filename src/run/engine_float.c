@@ -1,4 +1,4 @@
-/* engine_float.c - a checkpoint's graph, run by the reference in float32. */
+/* engine_float.c - runs a checkpoint's graph with the reference in float32. */
 #include <stdlib.h>
 
 #include "run/engine.h"

@@ -1,4 +1,5 @@
-/* fingerprint.c - a checksum of a graph, and networks held against the one that a folder tells. */
+/* fingerprint.c - computes a checksum of a graph, and checks that a network is the one that a
+ * folder names. */
 #include "run/fingerprint.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* generate.c - prefill, then one token after the other. */
+/* generate.c - continues a prompt: prefill, then one token after the other. */
 #include "run/generate.h"
 
 #include <stdlib.h>

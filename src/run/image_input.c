@@ -1,4 +1,5 @@
-/* image_input.c - pictures: what an input wants of them, sizes, channels, numbers. */
+/* image_input.c - makes inputs of pictures: finds the size, channels and numbers that a network
+ * expects. */
 #include "run/image_input.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* installed.c - where muc was installed, or built: found by where its code was loaded from. */
+/* installed.c - finds where muc was installed, or built, from where its code was loaded. */
 #include "run/installed.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
-/* logits.c - sums in double, upwards, with base/real.h: the same bits on every machine. */
+/* logits.c - computes statistics of logits in binary64 with base/real.h: the same bits on every
+ * machine. */
 #include "run/logits.h"
 
 #include "base/real.h"

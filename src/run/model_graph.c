@@ -1,6 +1,5 @@
-/* model_graph.c - a checkpoint's graph with its weights as blocks, for a program or for a .bdt
- * file.
- */
+/* model_graph.c - builds a checkpoint's graph with its weights as blocks, for a program or for a
+ * .bdt file. */
 #include "run/model_graph.h"
 
 #include "base/choice.h"

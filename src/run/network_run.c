@@ -1,4 +1,4 @@
-/* network_run.c - arrays to inputs, the reference's run, results to arrays. */
+/* network_run.c - runs a network with the reference: arrays to inputs, results to arrays. */
 #include "run/network_run.h"
 
 #include <inttypes.h>

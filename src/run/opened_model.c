@@ -1,4 +1,4 @@
-/* opened_model.c - what an opened model tells of itself: tokenizer, context, prompt template. */
+/* opened_model.c - answers what an opened model has: tokenizer, context, prompt template. */
 #include "run/opened_model.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* port.c - elements of arrays in the type, and with the quantization, that an input has. */
+/* port.c - converts elements of arrays to the type, and the quantization, that an input has. */
 #include "run/port.h"
 
 #include <math.h>

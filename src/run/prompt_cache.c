@@ -1,5 +1,5 @@
-/* prompt_cache.c - the memory that an engine keeps between tokens, beside the tokens and a checksum
- * of the model that made it. */
+/* prompt_cache.c - writes and reads the memory that an engine keeps between tokens, with the tokens
+ * and a checksum of the model that made it. */
 #include "run/prompt_cache.h"
 
 #include <stdlib.h>

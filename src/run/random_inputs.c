@@ -1,4 +1,5 @@
-/* random_inputs.c - numbers of a small generator, in the shapes that a network wants. */
+/* random_inputs.c - makes up inputs from a small random generator, in the shapes that a network
+ * expects. */
 #include "run/random_inputs.h"
 
 #include <string.h>

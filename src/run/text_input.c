@@ -1,4 +1,4 @@
-/* text_input.c - texts: tokens as a network's inputs, results as tokens. */
+/* text_input.c - makes tokens from texts for a network's inputs, and text from its results. */
 #include "run/text_input.h"
 
 #include <inttypes.h>

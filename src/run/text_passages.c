@@ -1,4 +1,4 @@
-/* text_passages.c - cutting at marks, stripping white space. */
+/* text_passages.c - cuts texts at marks, and strips white space. */
 #include "run/text_passages.h"
 
 #include <string.h>

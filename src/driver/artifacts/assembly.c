@@ -1,4 +1,4 @@
-/* assembly.c - programs as text, and back, by the target that they are for. */
+/* assembly.c - disassembles programs and assembles them again, by the target that they are for. */
 #include "base/file.h"
 #include "base/locale.h"
 #include "muc/compile.h"

@@ -1,5 +1,4 @@
-/* folder.c - what muc compile wrote, executed, compared and reported on by the target that made it.
- */
+/* folder.c - runs, compares and reports on what muc compile wrote, by the target that made it. */
 #include <string.h>
 
 #include "muc/folder.h"

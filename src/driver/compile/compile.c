@@ -1,4 +1,4 @@
-/* compile.c - which target a model is compiled for, and the list of all. */
+/* compile.c - chooses the target for a model and compiles it; lists all targets. */
 #include "driver/compile/chosen_target.h"
 
 #include "base/choice.h"

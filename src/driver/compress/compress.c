@@ -1,6 +1,5 @@
-/* compress.c - the road from a checkpoint to a smaller one. compress(), near the end, is its table
- * of contents.
- */
+/* compress.c - makes a smaller checkpoint from a checkpoint. compress(), near the end, lists
+ * the steps. */
 #include "muc/compress.h"
 
 #include <stdio.h>

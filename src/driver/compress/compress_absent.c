@@ -1,4 +1,4 @@
-/* compress_absent.c - compress_train.c in a build without OpenBLAS. */
+/* compress_absent.c - stands in for compress_train.c in a build without OpenBLAS. */
 #include "driver/compress/compress_stages.h"
 
 muc_status muc_compress_train(muc_context *ctx, const muc_model *model, const muc_model *teacher,

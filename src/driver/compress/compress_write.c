@@ -1,4 +1,5 @@
-/* compress_write.c - a compressed model's folder: config.json, model.safetensors, the tokenizer. */
+/* compress_write.c - writes a compressed model's folder: config.json, model.safetensors, the
+ * tokenizer. */
 #include <math.h>
 #include <string.h>
 

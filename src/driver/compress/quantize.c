@@ -1,4 +1,4 @@
-/* quantize.c - muc quantize: a checkpoint becomes a .bdt file. */
+/* quantize.c - quantizes a checkpoint to a .bdt file: muc quantize. */
 #include "base/real.h"
 #include "base/locale.h"
 #include "run/bdt_model.h"

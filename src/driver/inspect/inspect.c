@@ -1,4 +1,4 @@
-/* inspect.c - what files hold and what the compiler supports, from the tables. */
+/* inspect.c - reports what files hold and what the compiler supports, from the tables. */
 #include <string.h>
 
 #include "base/locale.h"

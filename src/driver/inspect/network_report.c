@@ -1,4 +1,4 @@
-/* network_report.c - what a network is, what it computed, and which operators there are. */
+/* network_report.c - reports what a network is, what it computed, and which operators there are. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

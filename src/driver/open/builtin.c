@@ -1,4 +1,4 @@
-/* builtin.c - where the built-in model lies. */
+/* builtin.c - finds the built-in model. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* exports.c - one program for all lengths: opens exports and makes one graph of them. */
+/* exports.c - opens exports of several lengths and makes one graph of them. */
 #include "driver/open/exports.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* eval.c - perplexity of a text, exact answers to a task, and agreement with a reference.
+/* eval.c - evaluates a model: perplexity of a text, exact answers to a task, agreement with a
+ * reference.
  *
  * Documents and cases run side by side, each on an engine of its own; sums are made afterwards in
  * the order of the file, so the figures are the same at any thread count.

@@ -1,4 +1,4 @@
-/* eval_choices.c - multiple choice, as HellaSwag has it: which ending is the likeliest. */
+/* eval_choices.c - evaluates multiple choice as HellaSwag has it: which ending is the likeliest. */
 #include <stdlib.h>
 #include <string.h>
 

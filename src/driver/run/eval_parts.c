@@ -1,4 +1,5 @@
-/* eval_parts.c - sums of an evaluation become its report; those of shards are merged first. */
+/* eval_parts.c - makes the report of an evaluation from its sums; those of shards are merged first.
+ */
 #include "driver/run/eval_parts.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* eval_windows.c - perplexity of a text in windows of one length, and divergence from the logits of
- * another model that a file keeps, both as llama-perplexity has them.
+/* eval_windows.c - evaluates a text in windows of one length: perplexity, and divergence from the
+ * logits of another model that a file keeps, both as llama-perplexity has them.
  *
  * The file is that of llama-perplexity --kl-divergence-base, little-endian: "_logits_", u32 window,
  * u32 vocabulary, u32 windows, u32 tokens[windows][window], then for each window a row for each of

@@ -1,4 +1,4 @@
-/* run.c - a prompt, or one message after the other, goes in, and text comes out token by token. */
+/* run.c - runs a prompt, or one message after the other, and gives the text token by token. */
 #include <stdlib.h>
 #include <string.h>
 

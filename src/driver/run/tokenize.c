@@ -1,4 +1,5 @@
-/* tokenize.c - the tokens of a text, and the text of tokens, as a model's tokenizer has them. */
+/* tokenize.c - gives the tokens of a text, and the text of tokens, as a model's tokenizer has them.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* sweep.c - machines x quantizations x models: all points of a sweep, made, kept and shown. */
+/* sweep.c - makes, keeps and shows all points of a sweep: machines x quantizations x models. */
 #include "driver/sweep/sweep_report.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* sweep_report.c - the table of points, and Pareto fronts: what no other point beats in all. */
+/* sweep_report.c - reports the table of points, and Pareto fronts: points that no other point beats
+ * in all. */
 #include "driver/sweep/sweep_report.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* sweep_work.c - programs first, then points; both side by side, each in a context of its own. */
+/* sweep_work.c - compiles a sweep's programs, then measures its points, side by side, each in a
+ * context of its own. */
 #include "driver/sweep/sweep_work.h"
 
 #include <dirent.h>

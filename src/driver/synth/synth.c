@@ -1,4 +1,4 @@
-/* synth.c - muc synth: a folder with the shape of a published model and random weights. */
+/* synth.c - writes a folder with the shape of a published model and random weights: muc synth. */
 #include "muc/synth.h"
 
 #include <stdlib.h>

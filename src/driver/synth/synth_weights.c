@@ -1,4 +1,5 @@
-/* synth_weights.c - scales, tails and channels that stand out, from a counter that is mixed. */
+/* synth_weights.c - draws random weights with scales, tails and outlying channels from a mixed
+ * counter. */
 #include "driver/synth/synth_weights.h"
 
 #include "base/half.h"

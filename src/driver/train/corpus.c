@@ -1,4 +1,4 @@
-/* corpus.c - documents are encoded side by side and gathered in their order. */
+/* corpus.c - encodes documents in parallel and gathers them in their order. */
 #include "driver/train/corpus.h"
 
 #include <stdlib.h>

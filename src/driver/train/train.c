@@ -1,4 +1,4 @@
-/* train.c - muc train: options, data and files around the trainer's steps. */
+/* train.c - trains a model: options, data and files around the trainer's steps. */
 #include "muc/train.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* train_absent.c - muc_train of a build without OpenBLAS. */
+/* train_absent.c - stands in for muc_train in a build without OpenBLAS. */
 #include "base/base.h"
 #include "base/locale.h"
 #include "muc/train.h"

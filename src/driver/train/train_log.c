@@ -1,4 +1,4 @@
-/* train_log.c - rows of steps to CSV and back, and thinned for reports. */
+/* train_log.c - writes rows of steps to CSV, reads them back, and thins them out for reports. */
 #include "driver/train/train_log.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* int8_emit.c - the int8 graph, node by node. */
+/* int8_emit.c - builds the int8 graph, node by node. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* int8_plan.c - which nodes compute in int8. */
+/* int8_plan.c - decides which nodes compute in int8. */
 #include <stdlib.h>
 
 #include "graph/sampling.h"

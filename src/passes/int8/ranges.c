@@ -1,4 +1,4 @@
-/* ranges.c - histograms that grow, and the bounds that clip least. */
+/* ranges.c - collects histograms of values, and finds the bounds whose clipping costs least. */
 #include "passes/int8/ranges.h"
 
 #include <math.h>

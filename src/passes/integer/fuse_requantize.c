@@ -1,5 +1,5 @@
-/* fuse_requantize.c - sums and what requantizes them as one operator; functions of a byte as
- * tables.
+/* fuse_requantize.c - joins integer sums with the node that requantizes them, and makes functions
+ * of one byte tables.
  *
  * Exact: a fused operator has the bits of the two, whose sums do not leave 32 bits. */
 #include "passes/integer/fuse_requantize.h"

@@ -1,4 +1,5 @@
-/* shift_unsigned.c - u8 tensors as i8 ones, each element less by 128: what int8 kernels read.
+/* shift_unsigned.c - turns u8 tensors into i8 tensors, each element less by 128, which int8 kernels
+ * read.
  *
  * Every tensor has its own form and may get a second one of i8. Where it carries quantization, its
  * zero points are less by 128 as well: both forms stand for the same numbers, and every operator

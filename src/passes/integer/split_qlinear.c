@@ -1,5 +1,5 @@
-/* split_qlinear.c - ONNX's operators on bytes with constant scales as real operators between
- * dequantizations and a quantization. */
+/* split_qlinear.c - rewrites ONNX's operators on bytes with constant scales as real operators
+ * between dequantizations and a quantization. */
 #include <stdlib.h>
 #include <string.h>
 

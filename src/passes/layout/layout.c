@@ -1,4 +1,4 @@
-/* layout.c - channels first to channels last.
+/* layout.c - turns networks with channels first into networks with channels last.
  *
  * Every tensor has its own form, [N, C, spatial..] where that is how its network means it, and may
  * get a second one with the channels last. Operators over pixels take and give the second form, so

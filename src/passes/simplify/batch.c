@@ -1,4 +1,4 @@
-/* batch.c - which dimension counts images, and the graph without it. */
+/* batch.c - finds the dimension that counts images, and makes a graph for one image. */
 #include "passes/simplify/batch.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* canonical.c - nodes that do nothing, views of views, and forms of which one will do. */
+/* canonical.c - removes nodes that do nothing, joins views of views, and rewrites equal forms as
+ * one. */
 #include "passes/simplify/canonical.h"
 
 #include <string.h>

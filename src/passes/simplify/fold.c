@@ -1,4 +1,4 @@
-/* fold.c - constants through the reference, node by node, each as a graph of its own. */
+/* fold.c - computes constant nodes with the reference, each as a graph of its own. */
 #include "passes/simplify/fold.h"
 
 #include <stdlib.h>

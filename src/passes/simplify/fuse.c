@@ -1,4 +1,4 @@
-/* fuse.c - nodes that the operator before or after them can do on the way. */
+/* fuse.c - joins nodes with the operator before or after them, where that can do their work. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* lengths.c - a number at each length becomes one expression: a line through all points. */
+/* lengths.c - finds the expression that gives a number at every length: a line through all points.
+ */
 #include "passes/unify/lengths.h"
 
 static bool all_equal(const uint32_t *values, uint32_t count)

@@ -1,4 +1,4 @@
-/* unify.c - several exports of one network, at several lengths, become one graph.
+/* unify.c - makes one graph from several exports of one network at several lengths.
  *
  * What unify_compare.c found to be one network: dimensions and attributes that differ become
  * expressions of pos and m, constants that differ a part of the calibration record. The graph is

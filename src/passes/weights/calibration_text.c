@@ -1,4 +1,5 @@
-/* calibration_text.c - a model's own texts, by plain sampling from its float32 reference. */
+/* calibration_text.c - lets a model write texts to calibrate it on, by plain sampling from its
+ * float32 reference. */
 #include "passes/weights/calibrate.h"
 
 #include "base/real.h"

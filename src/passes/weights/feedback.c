@@ -1,4 +1,5 @@
-/* feedback.c - moments of inputs, their triangular factor, and columns rounded with it.
+/* feedback.c - rounds columns of weights with error feedback: moments of the inputs, and their
+ * triangular factor.
  *
  * H, damped, is factored as M M^T with M upper triangular. Then e H e = |e M|^2, and component j
  * of e M is M_jj times e_j plus a sum over the elements before j: rounding w_j plus that sum over

@@ -1,4 +1,4 @@
-/* hybrid_decoder.c - rows of matrices to int8, caches to int8 with scales. */
+/* hybrid_decoder.c - quantizes a decoder's matrices and caches to int8 with scales. */
 #include "passes/weights/hybrid_decoder.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* quantize_blocks.c - which tensors are matrices, and the plain way to quantize them. */
+/* quantize_blocks.c - finds a model's matrices, and quantizes them to blocks in the plain way. */
 #include "passes/weights/quantize_blocks.h"
 
 #include <stdlib.h>
