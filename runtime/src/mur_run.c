@@ -114,6 +114,8 @@ static inline void evaluate(const mur_program *program, uint32_t *slot, const ui
         *dst = a + b;
     else if (op == MUR_OP_MUL)
         *dst = a * b;
+    else if (op == MUR_OP_EQ)
+        *dst = a == b;
     else if (op == MUR_OP_SEL)
         *dst = a != 0 ? b : slot[item[1]];
     else
@@ -124,14 +126,15 @@ static inline void evaluate(const mur_program *program, uint32_t *slot, const ui
 static inline const uint32_t *enter(mur_run_state *run, const uint32_t *item)
 {
     mur_run_loop *loop = run->free_loop;
+    uint32_t count = item[1];
 
-    loop->count = item[0] >> MUR_SHIFT_FOR_constant != 0 /* the highest bit that may be set */
-                      ? item[1]
-                      : run->slot[MUR_CODE_GET(item[0], FOR, count)];
+    if (item[0] >> MUR_SHIFT_FOR_constant == 0) /* the highest bit that may be set */
+        count = run->slot[MUR_CODE_GET(item[0], FOR, count)];
+    if (count == 0)
+        return item + MUR_WORDS_FOR + item[2] + MUR_WORDS_NEXT;
+    loop->count = count;
     loop->variable = MUR_CODE_GET(item[0], FOR, variable);
     loop->body = item + MUR_WORDS_FOR;
-    if (loop->count == 0)
-        return loop->body + item[2] + MUR_WORDS_NEXT;
     run->slot[loop->variable] = 0;
     run->free_loop = loop + 1;
     return loop->body;

@@ -418,32 +418,35 @@ static void divide(lowering *lo)
 
 /* ---- groups ---- */
 
-/* tokens before pos that a group has */
-static muc_expr tokens_of_group(lowering *lo, numbered group)
+/* Bytes of a group's share of `present` units of `size` bytes, most_units in a group that is whole.
+ * Written in bytes throughout: what depends on the group alone is also its offset. */
+static muc_expr bytes_of_group(lowering *lo, numbered group, muc_expr present, uint64_t size,
+                               uint64_t most_units)
 {
-    uint32_t tokens = lo->chip->steps * lo->tokens;
-    muc_expr behind = less(lo, lo->pos, num(lo, (uint64_t)group.more * tokens));
+    muc_expr behind = less(lo, present, num(lo, group.more * most_units));
 
-    return at_most(lo, less(lo, behind, times(lo, group.first, tokens)), num(lo, tokens));
+    return at_most(lo, less(lo, times(lo, behind, size), times(lo, group.first, most_units * size)),
+                   num(lo, most_units * size));
 }
 
 /* whole: it is known to have all its steps */
 static void load_group(lowering *lo, numbered group, uint32_t buffer, bool whole)
 {
-    uint64_t steps = lo->chip->steps, tokens_most = steps * lo->tokens;
-    uint64_t value = value_bytes(lo);
-    muc_expr tokens = whole ? num(lo, tokens_most) : tokens_of_group(lo, group);
+    uint64_t steps = lo->chip->steps, tokens = steps * lo->tokens, value = value_bytes(lo);
 
     lo->stage = "QK";
-    for (uint32_t s = 0; s < lo->y->slabs; s++)
-        muc_schedule_load_half(lo, 2 * buffer,
-                               lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s), MUR_KV,
-                               scaled(lo, group, tokens_most * key_row(lo, s), keys_of_head(lo, s)),
-                               times(lo, tokens, key_row(lo, s)));
+    for (uint32_t s = 0; s < lo->y->slabs; s++) {
+        uint64_t row = key_row(lo, s);
+
+        muc_schedule_load_half(
+            lo, 2 * buffer, lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s), MUR_KV,
+            scaled(lo, group, tokens * row, keys_of_head(lo, s)),
+            whole ? num(lo, tokens * row) : bytes_of_group(lo, group, lo->pos, row, tokens));
+    }
     lo->stage = "PV";
-    muc_schedule_load_half(lo, 2 * buffer + 1, 0, MUR_KV,
-                           scaled(lo, group, steps * value, values_of_head(lo)),
-                           times(lo, muc_expr_div(lo->pool, tokens, lo->tokens), value));
+    muc_schedule_load_half(
+        lo, 2 * buffer + 1, 0, MUR_KV, scaled(lo, group, steps * value, values_of_head(lo)),
+        whole ? num(lo, steps * value) : bytes_of_group(lo, group, lo->past, value, steps));
 }
 
 void muc_schedule_load_first_group(lowering *lo, uint32_t buffer)
