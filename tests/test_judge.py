@@ -134,6 +134,47 @@ def judge(name, folder, peer):
     return (*rows, largest)
 
 
+def packings():
+    """name: quantization_config, how matrices are drawn and packed, whether products take activations of 8 bits"""
+    from test_packed import compressed, gptq
+    bitnet = {"quant_method": "bitnet", "linear_class": "bitlinear", "quantization_mode": "offline"}
+    rows = compressed(8, "int-quantized", strategy="channel")
+    return {
+        "gptq": (gptq(), lambda d, *m: d.gptq(*m, zero=5), False),
+        "gptq, desc_act": (gptq(desc_act=True), lambda d, *m: d.gptq(*m, zero=8, order=True), False),
+        "gptq, 8 bits": (gptq(8), lambda d, *m: d.gptq(*m, bits=8, zero=100), False),
+        "gptq_v2": (gptq(checkpoint_format="gptq_v2"), lambda d, *m: d.gptq(*m, less_one=False), False),
+        "compressed-tensors": (compressed(group_size=32), lambda d, *m: d.compressed(*m), False),
+        "compressed-tensors, zeros": (compressed(group_size=32, symmetric=False),
+                                      lambda d, *m: d.compressed(*m, symmetric=False), False),
+        "compressed-tensors, rows": (rows, lambda d, *m: d.compressed(*m, bits=8, group=None, packed=False), True),
+        "bitnet, packed": (bitnet, lambda d, *m: d.bitnet(*m), True),
+    }
+
+
+def judge_packing(peer, config, pack, is_coarse):
+    """llama.cpp's script unpacks the same matrices: as the packed folder, and as one of the numbers that were packed"""
+    import llama_cpp
+    from test_packed import LLAMA, folders
+
+    def numbers(*drawn):
+        _, values, _, scales = pack(*drawn)
+        return {drawn[1]: values}, values, None, scales
+
+    def long_order(tensors):  # older versions of PyTorch index by these alone
+        tensors |= {name: t.astype("int64") for name, t in tensors.items() if name.endswith("g_idx")}
+
+    ids, theirs = gpt2.encode(TEXT), folders(LLAMA, config, pack, change=long_order)[0]
+    llama_cpp.convert(peer, theirs, theirs / "model.gguf")
+    expected = llama_cpp.logits(peer, theirs / "model.gguf", ids)
+    largest = float(abs(expected).max())
+    packed = difference(logits_of(folders(LLAMA, config, pack)[0], ids), expected)
+    unpacked = difference(logits_of(folders(LLAMA, None, numbers)[0], ids), expected)
+    assert unpacked <= 2e-5 * largest, f"the numbers differ from llama.cpp's by {unpacked} of {largest}"
+    assert is_coarse or packed <= 2e-5 * largest, f"the folder differs from llama.cpp by {packed} of {largest}"
+    return None if is_coarse else packed, difference(logits_of(theirs / "model.gguf", ids), expected), unpacked, largest
+
+
 def compare_alone(name, folder):
     c, ids = families.FAMILIES[name], gpt2.encode(TEXT)
     weights = families.random_weights(c)
@@ -143,10 +184,11 @@ def compare_alone(name, folder):
 
 
 def main():
-    names = [*CASES, *OTHERS]
     if not PEER:
         print("1..0 # SKIP MUC_LLAMA_CPP names no folder with node-llama-cpp")
         return 0
+    packed = packings()
+    names = [*CASES, *OTHERS, *packed]
     table = "--table" in sys.argv
     print("| family | folder | GGUF file | second implementation | largest logit |\n|---|---|---|---|---|" if table
           else f"1..{len(names)}")
@@ -155,7 +197,8 @@ def main():
         try:
             with tempfile.TemporaryDirectory() as folder:
                 folder = pathlib.Path(folder)
-                rows = judge(name, folder, pathlib.Path(PEER)) if name in CASES else compare_alone(name, folder)
+                rows = judge(name, folder, pathlib.Path(PEER)) if i < len(CASES) else compare_alone(name, folder) \
+                    if name in OTHERS else judge_packing(pathlib.Path(PEER), *packed[name])
             if table:
                 print(f"| {name} | " + " | ".join("-" if v is None else f"{v:.1e}" for v in rows[:3]) + f" | {rows[3]:.1f} |",
                       flush=True)

@@ -6,8 +6,8 @@ of families.py need; tokenizers are written as GPT-2's, which theirs are.
 """
 import functools
 import json
-import os
 import pathlib
+import platform
 import subprocess
 import sys
 import types
@@ -22,8 +22,8 @@ def package(peer):
 
 
 def libraries(peer):
-    return next((peer / "node_modules" / "@node-llama-cpp").glob("linux-*/bins/linux-*[!a-z]"), None) or next(
-        p for p in (peer / "node_modules" / "@node-llama-cpp").glob("linux-*/bins/*") if any(p.glob("libllama*.so")))
+    name = "linux-" + {"x86_64": "x64", "aarch64": "arm64", "armv7l": "armv7l"}[platform.machine()]
+    return peer / "node_modules" / "@node-llama-cpp" / name / "bins" / name
 
 
 @functools.cache
@@ -32,6 +32,8 @@ def sources(peer):
     folder = peer / "llama.cpp"
     if not folder.exists():
         subprocess.run(["git", "clone", "--quiet", package(peer) / "llama" / "gitRelease.bundle", folder], check=True)
+    base = folder / "conversion" / "base.py"
+    base.write_text(base.read_text().replace("qweight.dtype.itemsize", "qweight.element_size()"))  # before PyTorch 2.1
     return folder
 
 
@@ -109,7 +111,7 @@ def main(peer, folder, path):
     hparams = ModelBase.load_hparams(folder, False)
     model_class = get_model_class(get_model_architecture(hparams, ModelType.TEXT))
     model_class.set_vocab = set_vocabulary
-    model_class(folder, gguf.LlamaFileType.ALL_F32, path).write()
+    model_class(folder, gguf.LlamaFileType.ALL_F32, path, eager=True).write()
 
 
 if __name__ == "__main__":

@@ -106,6 +106,10 @@ static muc_status read_tensors(muc_context *ctx, muc_bytes bytes, muc_checkpoint
 #ifdef MUC_WITH_NPZ
     if (muc_torch_probe(bytes))
         return read_state(ctx, bytes, checkpoint);
+#else
+    if (bytes.size >= 4 && memcmp(bytes.data, "PK\3\4", 4) == 0)
+        return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, 0,
+                        "a file of PyTorch: this muc was built without libzip");
 #endif
     return muc_safetensors_read(ctx, bytes, checkpoint);
 }
