@@ -1,4 +1,4 @@
-/* finish_checkpoint.c - what every format's reader leaves to one place: order, names, shapes,
+/* finish_checkpoint.c - finishes a checkpoint for every reader: checks order, names, shapes and
  * limits.
  *
  * A configuration is believed only as far as the tensors bear it out: each tensor it implies must

@@ -1,4 +1,4 @@
-/* fused.c - q, k and v that a file keeps in one tensor. */
+/* fused.c - splits q, k and v that a file keeps in one tensor. */
 #include "formats/format.h"
 
 unsigned muc_fused_part(bool is_matrix, unsigned part)

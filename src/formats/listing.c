@@ -1,4 +1,5 @@
-/* listing.c - operators of a network's file counted by type, and refused together. */
+/* listing.c - counts the operators of a network's file by type, and refuses all that are unknown
+ * together. */
 #include "formats/listing.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* pickle.c - the stack machine of pickle protocol 2, as far as weights take it. */
+/* pickle.c - runs the stack machine of pickle protocol 2, as far as weights need it. */
 #include "formats/pickle.h"
 
 #include <inttypes.h>

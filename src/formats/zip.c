@@ -1,4 +1,5 @@
-/* zip.c - libzip over a file in memory; no member may be larger than its archive allows. */
+/* zip.c - reads zip files in memory with libzip; no member may be larger than its archive allows.
+ */
 #include "formats/zip.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* gguf.c - a GGUF file of the Llama family to a checkpoint. */
+/* gguf.c - reads a GGUF file as a checkpoint. */
 #include "formats/gguf/gguf.h"
 
 #include <string.h>

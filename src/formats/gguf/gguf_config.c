@@ -1,4 +1,4 @@
-/* gguf_config.c - sizes, angles, windows and factors that a GGUF file's metadata tells. */
+/* gguf_config.c - reads sizes, angles, windows and factors from a GGUF file's metadata. */
 #include "formats/gguf/gguf_config.h"
 
 #include <math.h>

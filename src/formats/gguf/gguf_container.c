@@ -1,4 +1,4 @@
-/* gguf_container.c - GGUF versions 2 and 3, little-endian.
+/* gguf_container.c - reads the container of GGUF versions 2 and 3, little-endian.
  *
  *   "GGUF", u32 version, u64 tensors, u64 values
  *   values:  string key, u32 type, value; an array is u32 element type, u64 count, elements

@@ -1,4 +1,4 @@
-/* gguf_vocabulary.c - the tokenizer.ggml.* values of a GGUF file. */
+/* gguf_vocabulary.c - reads the tokenizer from the tokenizer.ggml.* values of a GGUF file. */
 #include "base/half.h"
 #include "formats/format.h"
 #include "formats/gguf/gguf.h"

@@ -1,4 +1,5 @@
-/* hf.c - a Hugging Face folder: config.json, weights whole or in shards, a tokenizer beside them.
+/* hf.c - reads a Hugging Face folder: config.json, weights whole or in shards, a tokenizer beside
+ * them.
  *
  * A path to one .safetensors file stands for its folder, with the weights of that file alone.
  */

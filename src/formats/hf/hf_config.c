@@ -1,4 +1,4 @@
-/* hf_config.c - config.json to muc_model_config.
+/* hf_config.c - reads config.json into muc_model_config.
  *
  * A key that would change the computation is either understood or refused by name; keys that only
  * concern training are passed over.

@@ -1,4 +1,4 @@
-/* hf_layers.c - what a family's config.json says of angles, windows and factors. */
+/* hf_layers.c - reads angles, windows and factors from a family's config.json. */
 #include "formats/hf/hf_layers.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* hf_lowbit.c - indices, scales and codebooks to tensors that the rest of the house knows. */
+/* hf_lowbit.c - unpacks the indices, scales and codebooks that muc compress writes. */
 #include "formats/hf/hf_lowbit.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* hf_packed.c - codes, zeros and scales of other projects to tensors that the house knows. */
+/* hf_packed.c - unpacks the codes, zeros and scales of other projects' quantized matrices. */
 #include "formats/hf/hf_packed.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* hf_packing.c - what "quantization_config" says of matrices that other projects packed. */
+/* hf_packing.c - reads from "quantization_config" how other projects packed their matrices. */
 #include <string.h>
 
 #include "base/json.h"

@@ -1,4 +1,4 @@
-/* hf_tensors.c - a family's tensors by the table of hf_tensors.def. */
+/* hf_tensors.c - renames a family's tensors by the table of hf_tensors.def. */
 #include "formats/hf/hf_tensors.h"
 
 #include <stdio.h>

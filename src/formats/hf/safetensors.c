@@ -1,4 +1,5 @@
-/* safetensors.c - u64 header size, JSON header, then the tensors' bytes back to back. */
+/* safetensors.c - reads safetensors: u64 header size, JSON header, then the tensors' bytes back to
+ * back. */
 #include "formats/hf/safetensors.h"
 
 #include <stdlib.h>

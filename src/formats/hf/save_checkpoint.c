@@ -1,4 +1,4 @@
-/* save_checkpoint.c - a model as the folder that every reader takes. */
+/* save_checkpoint.c - writes a model as a Hugging Face folder. */
 #include "formats/hf/save_checkpoint.h"
 
 #include "formats/hf/hf_config.h"

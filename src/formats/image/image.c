@@ -1,4 +1,4 @@
-/* image.c - which reader a file is for, and the limits of all. */
+/* image.c - finds the reader for an image file, and checks the limits of all. */
 #include "formats/image/image.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* png.c - PNG by way of libpng's simplified interface, which takes every kind of PNG there is. */
+/* png.c - reads PNG by way of libpng's simplified interface, which takes every kind of PNG there
+ * is. */
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* pnm.c - Netpbm's grey and colour pictures: P2, P3 (decimal numbers), P5, P6 (bytes). */
+/* pnm.c - reads Netpbm's grey and colour pictures: P2, P3 (decimal numbers), P5, P6 (bytes). */
 #include "formats/image/image.h"
 
 typedef struct pnm {

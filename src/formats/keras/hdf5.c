@@ -1,4 +1,4 @@
-/* hdf5.c - superblock, object headers, groups and attributes of strings. */
+/* hdf5.c - reads HDF5 files: superblock, object headers, groups and attributes of strings. */
 #include "formats/keras/hdf5.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* hdf5_array.c - element types, shapes, and elements of arrays: compact, contiguous, in chunks. */
+/* hdf5_array.c - reads HDF5's arrays, compact, contiguous or in chunks: element types, shapes,
+ * elements. */
 #include <inttypes.h>
 #include <string.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
-/* hdf5_checksum.c - the checksum of HDF5's metadata: Bob Jenkins's lookup3, of bytes, started at 0.
- */
+/* hdf5_checksum.c - computes the checksum of HDF5's metadata: Bob Jenkins's lookup3, of bytes,
+ * started at 0. */
 #include "formats/keras/hdf5_file.h"
 
 #include <inttypes.h>

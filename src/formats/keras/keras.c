@@ -1,4 +1,4 @@
-/* keras.c - .h5 and .keras files as networks. */
+/* keras.c - reads .h5 and .keras files as networks. */
 #include <string.h>
 
 #include "formats/keras/archive.h"

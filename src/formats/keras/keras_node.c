@@ -1,4 +1,4 @@
-/* keras_node.c - a call of a Keras layer as the neutral node that recipes speak of. */
+/* keras_node.c - gives recipes a call of a Keras layer as a neutral node. */
 #include <stdio.h>
 #include <string.h>
 

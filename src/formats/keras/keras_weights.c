@@ -1,4 +1,4 @@
-/* keras_weights.c - where Keras 1 and 2, and where Keras 3 put a layer's arrays. */
+/* keras_weights.c - finds a layer's arrays, where Keras 1 and 2, and where Keras 3 put them. */
 #include "formats/keras/keras_weights.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* llama2c.c - the three checkpoint versions of llama2.c.
+/* llama2c.c - reads the three checkpoint versions of llama2.c.
  *
  *   0  seven int32 (dim, hidden_dim, layers, heads, kv_heads, vocabulary, context), no magic; a
  *      negative vocabulary means a head of its own. Then float32: embedding; of all layers in

@@ -1,4 +1,5 @@
-/* npy.c - "\x93NUMPY", version, header size, a Python dictionary, the elements.
+/* npy.c - reads and writes .npy files: "\x93NUMPY", version, header size, a Python dictionary, the
+ * elements.
  *
  * The dictionary holds exactly descr, fortran_order and shape, in any order:
  * {'descr': '<f4', 'fortran_order': False, 'shape': (60, 512), }

@@ -1,4 +1,5 @@
-/* npz.c - arrays as members of a zip file, which zip.h reads and libzip writes. */
+/* npz.c - reads and writes .npz files: arrays as members of a zip file, which zip.h reads and
+ * libzip writes. */
 #include "formats/npy/npz.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* names.c - the values of a graph by name, and the order in which they can be computed. */
+/* names.c - looks up the values of a graph by name, and finds the order in which they can be
+ * computed. */
 #include <string.h>
 
 #include "formats/onnx/onnx_import.h"

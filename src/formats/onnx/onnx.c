@@ -1,4 +1,4 @@
-/* onnx.c - a model's file becomes a graph: inputs, initializers, nodes in order, outputs. */
+/* onnx.c - reads an ONNX model as a graph: inputs, initializers, nodes in order, outputs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

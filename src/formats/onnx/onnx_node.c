@@ -1,4 +1,4 @@
-/* onnx_node.c - a node of an ONNX file as the neutral node that recipes speak of. */
+/* onnx_node.c - gives recipes a node of an ONNX file as a neutral node. */
 #include <string.h>
 
 #include "formats/onnx/onnx_operators.h"

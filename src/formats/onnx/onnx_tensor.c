@@ -1,4 +1,4 @@
-/* onnx_tensor.c - TensorProto: raw bytes, lists of numbers, or a range of another file. */
+/* onnx_tensor.c - reads a TensorProto: raw bytes, lists of numbers, or a range of another file. */
 #include "formats/onnx/onnx_tensor.h"
 
 #include <inttypes.h>

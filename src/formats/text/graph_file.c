@@ -1,4 +1,4 @@
-/* graph_file.c - a graph's own text (graph/graph_text.c) as a network's file. */
+/* graph_file.c - reads a graph's own text (graph/graph_text.c) as a network's file. */
 #include <string.h>
 
 #include "formats/network.h"

@@ -1,4 +1,5 @@
-/* tflite_import.c - a TFLite model to a graph: its tensors, and operators one after the other.
+/* tflite_import.c - reads a TFLite model as a graph: its tensors, and operators one after the
+ * other.
  *
  * Operators on which no output depends are left out, and so are those that compute but a shape
  * which the file tells anyway: converters leave chains of them where the batch is open. The batch

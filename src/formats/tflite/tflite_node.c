@@ -1,4 +1,4 @@
-/* tflite_node.c - one of TFLite's operators as the neutral node that recipes speak of. */
+/* tflite_node.c - gives recipes one of TFLite's operators as a neutral node. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* torch.c - a file of weights and, beside it, what they are weights of. */
+/* torch.c - reads a file of PyTorch weights, and the description of the network that they belong
+ * to. */
 #include <inttypes.h>
 #include <string.h>
 

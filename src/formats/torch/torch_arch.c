@@ -1,5 +1,5 @@
-/* torch_arch.c - a description's statements, one after the other, to a graph. Channels come first.
- */
+/* torch_arch.c - builds a graph from a description's statements, one after the other. Channels come
+ * first. */
 #include "formats/torch/torch_arch.h"
 
 #include <errno.h>

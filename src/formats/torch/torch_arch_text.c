@@ -1,4 +1,4 @@
-/* torch_arch_text.c - a description's lines, words and blocks. */
+/* torch_arch_text.c - splits a description into lines, words and blocks. */
 #include <string.h>
 
 #include "formats/torch/torch_arch.h"

@@ -1,4 +1,4 @@
-/* compile_cnnchip.c - the road from a network to the CNN chip's images. */
+/* compile_cnnchip.c - compiles a network to the CNN chip's memory images and program. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* report_chip.c - the CNN chip's folder executed and reported on. */
+/* report_chip.c - runs the CNN chip's folder and reports on it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* verify_chip.c - the CNN chip's folder compared layer by layer with the reference. */
+/* verify_chip.c - compares the CNN chip's folder layer by layer with the reference. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

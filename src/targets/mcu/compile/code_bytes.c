@@ -1,4 +1,4 @@
-/* code_bytes.c - what a language model's code takes of flash, without a compiler. */
+/* code_bytes.c - estimates what a language model's code takes of flash, without a compiler. */
 #include <string.h>
 
 #include "targets/mcu/emit/emit_language.h"

@@ -1,5 +1,5 @@
-/* compile_decoder.c - the road from a checkpoint to C for a microcontroller. compile(), near the
- * end, is its table of contents. */
+/* compile_decoder.c - compiles a checkpoint to C for a microcontroller. compile(), near the end, is
+ * its table of contents. */
 #include "targets/mcu/compile/compile_decoder.h"
 
 #include <string.h>

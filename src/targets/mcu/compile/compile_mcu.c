@@ -1,4 +1,5 @@
-/* compile_mcu.c - the road from a network to C code. muc_compile_mcu() is its table of contents. */
+/* compile_mcu.c - compiles a network to C for a microcontroller. muc_compile_mcu() is its table of
+ * contents. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* build_code.c - a folder's code built and run: the compiler, and boards' emulators, as child
+/* build_code.c - builds and runs a folder's code: the compiler, and boards' emulators, as child
  * processes. */
 #include "targets/mcu/emit/code_folder.h"
 

@@ -1,4 +1,4 @@
-/* run_code.c - generated C executed on arrays or on a picture. */
+/* run_code.c - runs generated C on arrays or on a picture. */
 #include <stdlib.h>
 #include <string.h>
 
