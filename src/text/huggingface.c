@@ -5,16 +5,26 @@
  */
 #include <string.h>
 
+#include "base/json_scan.h"
+#include "base/text.h"
+#include "base/visible_name.h"
 #include "text/pieces.h"
 #include "text/pipeline.h"
+
+typedef struct span {
+    size_t start, end;
+} span;
 
 typedef struct reader {
     muc_context *ctx;
     const char *source;
-    json_t *root;
+    json_t *root; /* without the long values, which are read where they stand */
     const json_t *model;
     muc_arena *arena;
     muc_vocabulary *out;
+    muc_bytes file;
+    span vocab, merges; /* in the file; empty if there is none */
+    muc_bytes lines;    /* merges.txt, in the place of merges */
 } reader;
 
 static muc_status fail(const reader *r, muc_status status, const char *format, ...)
@@ -84,13 +94,51 @@ static muc_status read_post_processor(const reader *r)
 
 /* ---- pieces ---- */
 
-static muc_status check_id(const reader *r, const json_t *value, const char *text, uint32_t *out)
+static muc_json_scan scan_at(const reader *r, size_t at)
 {
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        json_integer_value(value) >= MUR_TOKENIZER_MAX_PIECES)
-        return fail(r, MUC_MALFORMED, "the id of '%.100s' is not in 0..%d", text,
+    return (muc_json_scan){ .ctx = r->ctx, .arena = r->arena, .bytes = r->file, .at = at };
+}
+
+static muc_status check_id(const reader *r, int64_t value, muc_string_view text, uint32_t *out)
+{
+    if (value < 0 || value >= MUR_TOKENIZER_MAX_PIECES)
+        return fail(r, MUC_MALFORMED, "the id of '%.*s' is not in 0..%d",
+                    (int)(text.size < 100 ? text.size : 100), text.data,
                     MUR_TOKENIZER_MAX_PIECES - 1);
-    *out = (uint32_t)json_integer_value(value);
+    *out = (uint32_t)value;
+    return MUC_OK;
+}
+
+static muc_status check_token_id(const reader *r, const json_t *token, const char *content,
+                                 uint32_t *out)
+{
+    const json_t *id = json_object_get(token, "id");
+
+    return check_id(r, json_is_integer(id) ? json_integer_value(id) : -1,
+                    (muc_string_view){ content, strlen(content) }, out);
+}
+
+/* Calls take on each piece of the vocabulary's object. */
+static muc_status for_pieces(const reader *r, uint32_t *state,
+                             muc_status (*take)(const reader *r, muc_string_view text, uint32_t id,
+                                                uint32_t *state))
+{
+    muc_json_scan scan = scan_at(r, r->vocab.start);
+    bool more;
+
+    MUC_TRY(muc_scan_expect(&scan, '{'));
+    for (more = !muc_scan_take(&scan, '}'); more;) {
+        muc_string_view text;
+        int64_t value;
+        uint32_t id = 0;
+
+        MUC_TRY(muc_scan_string(&scan, &text));
+        MUC_TRY(muc_scan_expect(&scan, ':'));
+        MUC_TRY(muc_scan_count(&scan, &value));
+        MUC_TRY(check_id(r, value, text, &id));
+        MUC_TRY(take(r, text, id, state));
+        MUC_TRY(muc_scan_next(&scan, '}', &more));
+    }
     return MUC_OK;
 }
 
@@ -101,47 +149,43 @@ static const char *content_of(const json_t *token)
     return content ? content : "";
 }
 
-/* The highest id of the vocabulary and the added tokens, plus one. */
-static muc_status count_pieces(const reader *r, json_t *vocab, const json_t *added, size_t *count)
+static muc_status take_end(const reader *r, muc_string_view text, uint32_t id, uint32_t *end)
 {
-    const char *text;
-    json_t *value;
-    uint32_t id, end = 0;
-
-    json_object_foreach(vocab, text, value)
-    {
-        MUC_TRY(check_id(r, value, text, &id));
-        end = id >= end ? id + 1 : end;
-    }
-    for (size_t i = 0; i < json_array_size(added); i++) {
-        const json_t *token = json_array_get(added, i);
-
-        MUC_TRY(check_id(r, json_object_get(token, "id"), content_of(token), &id));
-        end = id >= end ? id + 1 : end;
-    }
-    *count = end;
+    (void)r;
+    (void)text;
+    *end = id >= *end ? id + 1 : *end;
     return MUC_OK;
 }
 
-static muc_status read_vocab(const reader *r, json_t *vocab)
+/* The highest id of the vocabulary and the added tokens, plus one. */
+static muc_status count_pieces(const reader *r, const json_t *added, uint32_t *end)
 {
-    const bool characters = r->out->alphabet == MUC_ALPHABET_CHARACTERS;
-    const char *text;
-    json_t *value;
+    uint32_t id = 0;
 
-    json_object_foreach(vocab, text, value)
-    {
-        const uint32_t id = (uint32_t)json_integer_value(value);
-        const size_t size = strlen(text);
-        muc_piece *piece = &r->out->pieces[id];
+    *end = 0;
+    MUC_TRY(for_pieces(r, end, take_end));
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        const json_t *token = json_array_get(added, i);
 
-        if (piece->text)
-            return fail(r, MUC_MALFORMED, "'%.100s' and '%.100s' both have id %u", piece->text,
-                        text, id);
-        MUC_TRY(muc_piece_set_text(r->ctx, r->arena, r->out, id, text, size));
-        piece->type =
-            characters && muc_byte_piece_value(text, size) >= 0 ? MUR_PIECE_BYTE : MUR_PIECE_NORMAL;
+        MUC_TRY(check_token_id(r, token, content_of(token), &id));
+        *end = id >= *end ? id + 1 : *end;
     }
+    return MUC_OK;
+}
+
+static muc_status take_piece(const reader *r, muc_string_view text, uint32_t id, uint32_t *unused)
+{
+    muc_piece *piece = &r->out->pieces[id];
+
+    (void)unused;
+    if (piece->text)
+        return fail(r, MUC_MALFORMED, "'%.100s' and '%.*s' both have id %u", piece->text,
+                    (int)(text.size < 100 ? text.size : 100), text.data, id);
+    MUC_TRY(muc_piece_set_text(r->ctx, r->arena, r->out, id, text.data, text.size));
+    piece->type = r->out->alphabet == MUC_ALPHABET_CHARACTERS &&
+                          muc_byte_piece_value(text.data, text.size) >= 0
+                      ? MUR_PIECE_BYTE
+                      : MUR_PIECE_NORMAL;
     return MUC_OK;
 }
 
@@ -185,32 +229,99 @@ static muc_status read_added_token(const reader *r, const json_t *token)
     return MUC_OK;
 }
 
-static muc_status read_merges(const reader *r, const json_t *merges)
+/* Room for one more merge at *out. */
+static muc_status new_merge(const reader *r, size_t *capacity, muc_merge **out)
+{
+    muc_vocabulary *v = r->out;
+
+    if (v->merge_count == MUR_TOKENIZER_MAX_MERGES)
+        return fail(r, MUC_MALFORMED, "more than %d merges", MUR_TOKENIZER_MAX_MERGES);
+    MUC_TRY(muc_arena_grow(r->ctx, r->arena, v->merge_count + 1, sizeof(*v->merges), capacity,
+                           (void **)&v->merges));
+    *out = &v->merges[v->merge_count++];
+    return MUC_OK;
+}
+
+/* "a b", or ["a", "b"] */
+static muc_status read_merge(const reader *r, muc_json_scan *scan, muc_piece_index *index,
+                             muc_merge *out)
+{
+    const size_t at = r->out->merge_count - 1;
+    const bool pair = muc_scan_take(scan, '[');
+    char left_text[MUC_PIECE_MAX_BYTES];
+    muc_string_view left, right;
+
+    if (muc_scan_peek(scan) != '"')
+        return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", at);
+    MUC_TRY(muc_scan_string(scan, &left));
+    if (!pair)
+        return muc_merge_parse(r->ctx, r->source, index, at, left.data, left.size, out);
+    if (left.size > sizeof(left_text))
+        return fail(r, MUC_MALFORMED, "merge %zu has %zu bytes", at, left.size);
+    memcpy(left_text, left.data, left.size);
+    left.data = left_text;
+    if (!muc_scan_take(scan, ',') || muc_scan_peek(scan) != '"')
+        return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", at);
+    MUC_TRY(muc_scan_string(scan, &right));
+    if (!muc_scan_take(scan, ']'))
+        return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", at);
+    return muc_merge_resolve(r->ctx, r->source, index, at, left, right, out);
+}
+
+static muc_status read_array_of_merges(const reader *r, muc_piece_index *index)
+{
+    muc_json_scan scan = scan_at(r, r->merges.start);
+    size_t capacity = 0;
+    bool more;
+
+    MUC_TRY(muc_scan_expect(&scan, '['));
+    for (more = !muc_scan_take(&scan, ']'); more;) {
+        muc_merge *merge;
+
+        MUC_TRY(new_merge(r, &capacity, &merge));
+        MUC_TRY(read_merge(r, &scan, index, merge));
+        MUC_TRY(muc_scan_next(&scan, ']', &more));
+    }
+    return MUC_OK;
+}
+
+/* a line a merge, best first; the first may tell a version */
+static muc_status read_lines_of_merges(const reader *r, muc_piece_index *index)
+{
+    static const char version[] = "#version";
+    const char *at = (const char *)r->lines.data, *end = at + r->lines.size;
+    size_t capacity = 0;
+
+    if (r->lines.size >= sizeof(version) - 1 && memcmp(at, version, sizeof(version) - 1) == 0)
+        at = memchr(at, '\n', r->lines.size);
+    for (; at && at < end; at = at < end ? at + 1 : end) {
+        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
+        muc_merge *merge;
+        size_t size;
+
+        at = stop ? stop : end;
+        size = (size_t)(at - line);
+        size -= size > 0 && line[size - 1] == '\r';
+        if (size == 0)
+            continue;
+        if (!muc_is_utf8(line, size))
+            return muc_fail(r->ctx, MUC_MALFORMED, r->lines.name,
+                            (uint64_t)(line - (const char *)r->lines.data), "merge %zu is no UTF-8",
+                            r->out->merge_count);
+        MUC_TRY(new_merge(r, &capacity, &merge));
+        MUC_TRY(
+            muc_merge_parse(r->ctx, r->source, index, r->out->merge_count - 1, line, size, merge));
+    }
+    return MUC_OK;
+}
+
+static muc_status read_merges(const reader *r)
 {
     muc_piece_index index;
 
-    if (json_array_size(merges) > MUR_TOKENIZER_MAX_MERGES)
-        return fail(r, MUC_MALFORMED, "%zu merges", json_array_size(merges));
     MUC_TRY(muc_piece_index_new(r->ctx, r->arena, r->out, &index));
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, json_array_size(merges), &r->out->merges));
-    for (size_t i = 0; i < json_array_size(merges); i++) {
-        const json_t *merge = json_array_get(merges, i);
-        const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
-
-        if (json_is_string(merge))
-            MUC_TRY(muc_merge_parse(r->ctx, r->source, &index, i, json_string_value(merge),
-                                    json_string_length(merge), &r->out->merges[i]));
-        else if (json_array_size(merge) == 2 && json_is_string(left) && json_is_string(right))
-            MUC_TRY(muc_merge_resolve(
-                r->ctx, r->source, &index, i,
-                (muc_string_view){ json_string_value(left), json_string_length(left) },
-                (muc_string_view){ json_string_value(right), json_string_length(right) },
-                &r->out->merges[i]));
-        else
-            return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", i);
-    }
-    r->out->merge_count = json_array_size(merges);
-    return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, 1, &r->out->merges)); /* if there is none */
+    return r->lines.data ? read_lines_of_merges(r, &index) : read_array_of_merges(r, &index);
 }
 
 /* The special piece whose name is customary for the end of a text. */
@@ -250,14 +361,12 @@ static muc_status check_model(const reader *r)
 
 static muc_status read_model(const reader *r)
 {
-    json_t *vocab = json_object_get(r->model, "vocab");
-    const json_t *merges = json_object_get(r->model, "merges");
     const json_t *added = json_object_get(r->root, "added_tokens");
     const char *unknown;
     bool byte_fallback;
-    size_t count;
+    uint32_t count;
 
-    if (!json_is_object(vocab) || !json_is_array(merges))
+    if (r->vocab.end == 0 || (r->merges.end == 0 && !r->lines.data))
         return fail(r, MUC_MALFORMED, "\"vocab\" is not an object or \"merges\" not an array");
     MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "byte_fallback", false, &byte_fallback));
     MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "ignore_merges", false,
@@ -270,98 +379,162 @@ static muc_status read_model(const reader *r)
         return fail(r, MUC_UNSUPPORTED, "byte_fallback together with byte-level pieces");
     if (r->out->takes_whole_pieces && r->out->alphabet == MUC_ALPHABET_CHARACTERS)
         return fail(r, MUC_UNSUPPORTED, "ignore_merges together with pieces of characters");
-    MUC_TRY(count_pieces(r, vocab, added, &count));
+    MUC_TRY(count_pieces(r, added, &count));
     MUC_TRY(muc_pieces_new(r->ctx, r->arena, count, r->out));
-    MUC_TRY(read_vocab(r, vocab));
+    MUC_TRY(for_pieces(r, NULL, take_piece));
     for (size_t i = 0; i < json_array_size(added); i++)
         MUC_TRY(read_added_token(r, json_array_get(added, i)));
     for (size_t i = 0; unknown && i < count; i++)
         if (r->out->pieces[i].text && strcmp(r->out->pieces[i].text, unknown) == 0)
             r->out->pieces[i].type = MUR_PIECE_UNKNOWN;
-    MUC_TRY(read_merges(r, merges));
+    MUC_TRY(read_merges(r));
     MUC_TRY(read_post_processor(r));
     r->out->eos = customary_eos(r->out);
     return MUC_OK;
 }
 
+/* ---- where the long values are ---- */
+
+/* Of an object's members: the first value of each of the two keys that begins as it should. */
+typedef struct wanted_member {
+    const char *key;
+    char first;
+    span *out;
+} wanted_member;
+
+static muc_status find_members(muc_json_scan *scan, const wanted_member *wanted, size_t count)
+{
+    bool more;
+
+    MUC_TRY(muc_scan_expect(scan, '{'));
+    for (more = !muc_scan_take(scan, '}'); more;) {
+        muc_string_view key;
+        span here, *out = NULL;
+
+        MUC_TRY(muc_scan_string(scan, &key));
+        MUC_TRY(muc_scan_expect(scan, ':'));
+        for (size_t i = 0; i < count; i++)
+            if (strlen(wanted[i].key) == key.size &&
+                memcmp(wanted[i].key, key.data, key.size) == 0 &&
+                muc_scan_peek(scan) == wanted[i].first && wanted[i].out->end == 0)
+                out = wanted[i].out;
+        muc_scan_peek(scan);
+        here.start = scan->at;
+        MUC_TRY(muc_scan_skip(scan));
+        here.end = scan->at;
+        if (out)
+            *out = here;
+        MUC_TRY(muc_scan_next(scan, '}', &more));
+    }
+    return MUC_OK;
+}
+
+/* The file without what the vocabulary and the merges hold between their brackets. */
+static muc_status parse_rest(reader *r)
+{
+    const bool vocab_first = r->vocab.start < r->merges.start;
+    const span cuts[2] = { vocab_first ? r->vocab : r->merges, vocab_first ? r->merges : r->vocab };
+    muc_status status;
+    muc_text rest = { 0 };
+    size_t at = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        if (cuts[i].end == 0)
+            continue;
+        muc_text_add_bytes(&rest, r->file.data + at, cuts[i].start + 1 - at);
+        at = cuts[i].end - 1;
+    }
+    muc_text_add_bytes(&rest, r->file.data + at, r->file.size - at);
+    status = muc_text_status(r->ctx, &rest);
+    if (status == MUC_OK)
+        status = muc_json_parse(
+            r->ctx, (muc_bytes){ (const uint8_t *)rest.data, rest.size, r->source }, 0, &r->root);
+    muc_text_free(&rest);
+    return status;
+}
+
+static muc_status read_file(reader *r)
+{
+    muc_json_scan scan = scan_at(r, 0);
+    span model = { 0, 0 };
+
+    MUC_TRY(find_members(&scan, &(wanted_member){ "model", '{', &model }, 1));
+    scan.at = model.start;
+    if (model.end > 0)
+        MUC_TRY(find_members(
+            &scan,
+            (const wanted_member[]){ { "vocab", '{', &r->vocab }, { "merges", '[', &r->merges } },
+            2));
+    MUC_TRY(parse_rest(r));
+    r->model = json_object_get(r->root, "model");
+    MUC_TRY(check_model(r));
+    return read_model(r);
+}
+
 muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc_arena *arena,
                                            muc_vocabulary *out)
 {
-    reader r = { .ctx = ctx, .source = file.name, .arena = arena, .out = out };
+    reader r = { .ctx = ctx, .source = file.name, .arena = arena, .out = out, .file = file };
     muc_status status;
 
     *out = (muc_vocabulary){ .source = file.name, .bos = MUR_NO_TOKEN, .eos = MUR_NO_TOKEN };
-    MUC_TRY(muc_json_parse(ctx, file, 0, &r.root));
-    r.model = json_object_get(r.root, "model");
-    status = check_model(&r);
-    if (status == MUC_OK)
-        status = read_model(&r);
+    status = read_file(&r);
     json_decref(r.root);
     return status;
 }
 
 /* ---- vocab.json and merges.txt ---- */
 
-/* a line a merge, best first; the first may tell a version */
-static muc_status put_merges(const reader *r, muc_bytes file, json_t *merges)
+static const char end_of_text[] = "<|endoftext|>";
+
+static muc_status take_end_of_text(const reader *r, muc_string_view text, uint32_t id,
+                                   uint32_t *found)
 {
-    static const char version[] = "#version";
-    const char *at = (const char *)file.data, *end = at + file.size;
-
-    if (file.size >= sizeof(version) - 1 && memcmp(at, version, sizeof(version) - 1) == 0)
-        at = memchr(at, '\n', file.size);
-    for (; at && at < end; at = at < end ? at + 1 : end) {
-        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t size;
-
-        at = stop ? stop : end;
-        size = (size_t)(at - line);
-        size -= size > 0 && line[size - 1] == '\r';
-        if (size == 0)
-            continue;
-        if (json_array_size(merges) >= MUR_TOKENIZER_MAX_MERGES)
-            return fail(r, MUC_MALFORMED, "more than %d merges", MUR_TOKENIZER_MAX_MERGES);
-        if (json_array_append_new(merges, json_stringn(line, size)) != 0)
-            return muc_fail(r->ctx, MUC_MALFORMED, file.name,
-                            (uint64_t)(line - (const char *)file.data), "merge %zu is no UTF-8",
-                            json_array_size(merges));
-    }
+    (void)r;
+    if (text.size == sizeof(end_of_text) - 1 && memcmp(text.data, end_of_text, text.size) == 0)
+        *found = id;
     return MUC_OK;
 }
 
 /* What Hugging Face's own conversion makes of the two: the tokenizer.json of GPT-2. */
-static muc_status assemble(reader *r, json_t *vocab, muc_bytes merges_file)
+static muc_status assemble(reader *r)
 {
-    static const char end_of_text[] = "<|endoftext|>";
-    json_t *merges = json_array(), *id = json_object_get(vocab, end_of_text);
+    muc_json_scan scan = scan_at(r, 0);
+    uint32_t id = MUR_NO_TOKEN;
 
-    r->root = json_pack("{s:{s:s,s:O,s:o},s:{s:s,s:b},s:{s:s},s:[]}", "model", "type", "BPE",
-                        "vocab", vocab, "merges", merges, "pre_tokenizer", "type", "ByteLevel",
-                        "add_prefix_space", 0, "decoder", "type", "ByteLevel", "added_tokens");
+    if (muc_scan_peek(&scan) != '{')
+        return fail(r, MUC_MALFORMED, "no JSON object of pieces and their ids");
+    r->vocab.start = scan.at;
+    MUC_TRY(muc_scan_skip(&scan));
+    r->vocab.end = scan.at;
+    if (muc_scan_peek(&scan) != '\0' || scan.at < r->file.size)
+        return muc_fail(r->ctx, MUC_MALFORMED, r->source, scan.at, "JSON: end of file expected");
+    MUC_TRY(for_pieces(r, &id, take_end_of_text));
+    r->root = json_pack("{s:{s:s},s:{s:s,s:b},s:{s:s},s:[]}", "model", "type", "BPE",
+                        "pre_tokenizer", "type", "ByteLevel", "add_prefix_space", 0, "decoder",
+                        "type", "ByteLevel", "added_tokens");
     if (!r->root)
         return muc_fail_nomem(r->ctx, r->source, sizeof(json_t));
     r->model = json_object_get(r->root, "model");
-    if (id && json_array_append_new(
-                  json_object_get(r->root, "added_tokens"),
-                  json_pack("{s:s,s:O,s:b}", "content", end_of_text, "id", id, "special", 1)) != 0)
+    if (id != MUR_NO_TOKEN &&
+        json_array_append_new(
+            json_object_get(r->root, "added_tokens"),
+            json_pack("{s:s,s:i,s:b}", "content", end_of_text, "id", (int)id, "special", 1)) != 0)
         return muc_fail_nomem(r->ctx, r->source, sizeof(json_t));
-    MUC_TRY(put_merges(r, merges_file, merges));
     return read_model(r);
 }
 
-muc_status muc_vocabulary_read_gpt2(muc_context *ctx, muc_bytes vocab_file, muc_bytes merges,
+muc_status muc_vocabulary_read_gpt2(muc_context *ctx, muc_bytes vocab, muc_bytes merges,
                                     muc_arena *arena, muc_vocabulary *out)
 {
-    reader r = { .ctx = ctx, .source = vocab_file.name, .arena = arena, .out = out };
+    reader r = { .ctx = ctx, .source = vocab.name, .arena = arena, .out = out, .file = vocab };
     muc_status status;
-    json_t *vocab;
 
-    *out = (muc_vocabulary){ .source = vocab_file.name, .bos = MUR_NO_TOKEN, .eos = MUR_NO_TOKEN };
-    MUC_TRY(muc_json_parse(ctx, vocab_file, 0, &vocab));
-    status = json_is_object(vocab)
-                 ? assemble(&r, vocab, merges)
-                 : fail(&r, MUC_MALFORMED, "no JSON object of pieces and their ids");
+    r.lines = merges;
+    if (!r.lines.data) /* an empty file */
+        r.lines.data = (const uint8_t *)"";
+    *out = (muc_vocabulary){ .source = vocab.name, .bos = MUR_NO_TOKEN, .eos = MUR_NO_TOKEN };
+    status = assemble(&r);
     json_decref(r.root);
-    json_decref(vocab);
     return status;
 }

@@ -148,6 +148,8 @@ muc_status muc_piece_index_new(muc_context *ctx, muc_arena *arena, const muc_voc
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, slots, &out->slots));
     out->pieces = vocabulary->pieces;
     out->mask = slots - 1;
+    out->count = vocabulary->count;
+    out->result = 0;
     for (uint32_t i = 0; i < vocabulary->count; i++) {
         const muc_piece *piece = &vocabulary->pieces[i];
         const muc_string_view text = { piece->text, piece->size }, none = { "", 0 };
@@ -185,18 +187,33 @@ uint32_t muc_piece_find(const muc_piece_index *index, muc_string_view text)
 
 /* ---- merges by text ---- */
 
-static bool resolve(const muc_piece_index *index, muc_string_view left, muc_string_view right,
+/* The piece of both texts: the one that the last merge made, the one after it, or any. */
+static uint32_t find_result(const muc_piece_index *index, uint32_t hash, muc_string_view left,
+                            muc_string_view right)
+{
+    for (uint32_t id = index->result; id < index->count && id <= index->result + 1; id++)
+        if (index->pieces[id].type == MUR_PIECE_NORMAL && is_text(&index->pieces[id], left, right))
+            return id;
+    return muc_piece_find2(index, muc_piece_hash(hash, right.data, right.size), left, right);
+}
+
+static bool resolve(muc_piece_index *index, muc_string_view left, muc_string_view right,
                     muc_merge *out)
 {
     const uint32_t hash = muc_piece_hash(0, left.data, left.size);
 
     *out = (muc_merge){ .left = muc_piece_find2(index, hash, left, (muc_string_view){ "", 0 }),
                         .right = muc_piece_find(index, right) };
-    out->result = muc_piece_find2(index, muc_piece_hash(hash, right.data, right.size), left, right);
-    return out->left != MUR_NO_TOKEN && out->right != MUR_NO_TOKEN && out->result != MUR_NO_TOKEN;
+    if (out->left == MUR_NO_TOKEN || out->right == MUR_NO_TOKEN)
+        return false;
+    out->result = find_result(index, hash, left, right);
+    if (out->result == MUR_NO_TOKEN)
+        return false;
+    index->result = out->result;
+    return true;
 }
 
-muc_status muc_merge_resolve(muc_context *ctx, const char *source, const muc_piece_index *index,
+muc_status muc_merge_resolve(muc_context *ctx, const char *source, muc_piece_index *index,
                              size_t at, muc_string_view left, muc_string_view right, muc_merge *out)
 {
     if (resolve(index, left, right, out))
@@ -206,8 +223,8 @@ muc_status muc_merge_resolve(muc_context *ctx, const char *source, const muc_pie
                     (int)left.size, left.data, (int)right.size, right.data);
 }
 
-muc_status muc_merge_parse(muc_context *ctx, const char *source, const muc_piece_index *index,
-                           size_t at, const char *text, size_t size, muc_merge *out)
+muc_status muc_merge_parse(muc_context *ctx, const char *source, muc_piece_index *index, size_t at,
+                           const char *text, size_t size, muc_merge *out)
 {
     size_t found = 0;
     muc_merge merge;

@@ -27,7 +27,8 @@ int muc_byte_of_character(const char *text, size_t left, size_t *size);
 typedef struct muc_piece_index {
     const muc_piece *pieces;
     struct muc_piece_slot *slots; /* [mask + 1] */
-    size_t mask;
+    size_t mask, count;
+    uint32_t result; /* of the last merge that was resolved: that of the next is often beside it */
 } muc_piece_index;
 
 /* Of the pieces of type NORMAL, which alone take part in merges; no two may have one text. */
@@ -42,10 +43,10 @@ uint32_t muc_piece_find(const muc_piece_index *index, muc_string_view text);
 
 /* Resolves a merge written as "left right"; at tells its place in the list. Pieces may hold
  * spaces: the split that names two pieces and makes a third counts, and must be the only one. */
-muc_status muc_merge_parse(muc_context *ctx, const char *source, const muc_piece_index *index,
-                           size_t at, const char *text, size_t size, muc_merge *out);
+muc_status muc_merge_parse(muc_context *ctx, const char *source, muc_piece_index *index, size_t at,
+                           const char *text, size_t size, muc_merge *out);
 /* Fails with MUC_MALFORMED unless the two are pieces and make a third. */
-muc_status muc_merge_resolve(muc_context *ctx, const char *source, const muc_piece_index *index,
+muc_status muc_merge_resolve(muc_context *ctx, const char *source, muc_piece_index *index,
                              size_t at, muc_string_view left, muc_string_view right,
                              muc_merge *out);
 
