@@ -354,12 +354,99 @@ static void heads_are_normalised(void **state)
     check_family(&f);
 }
 
+static void like_gemma(muc_model_config *c)
+{
+    c->activation = "gelu_new";
+    c->tied = true;
+    c->embedding_factor = 9.797959;
+    c->output_norms = true;
+    c->attention_cap = 2;
+    c->logit_cap = 3;
+    c->attention_factor = 0.25;
+}
+
+static void with_silu(muc_model_config *c)
+{
+    c->activation = "silu";
+}
+
+static void without_embedding_factor(muc_model_config *c)
+{
+    c->embedding_factor = 0;
+}
+
+static void without_output_norms(muc_model_config *c)
+{
+    c->output_norms = false;
+}
+
+static void without_attention_cap(muc_model_config *c)
+{
+    c->attention_cap = 0;
+}
+
+static void without_logit_cap(muc_model_config *c)
+{
+    c->logit_cap = 0;
+}
+
+static void without_attention_factor(muc_model_config *c)
+{
+    c->attention_factor = 0;
+}
+
+static void gelu_norms_of_results_and_caps(void **state)
+{
+    const family f = { "Gemma 2",
+                       like_gemma,
+                       { with_silu, without_embedding_factor, without_output_norms,
+                         without_attention_cap, without_logit_cap, without_attention_factor } };
+
+    (void)state;
+    check_family(&f);
+}
+
+static void like_granite(muc_model_config *c)
+{
+    c->embedding_factor = 12;
+    c->residual_factor = 0.22;
+    c->logit_factor = 0.125;
+    c->attention_factor = 0.015625;
+    c->heads = 6;
+    c->kv_heads = 3;
+    c->head_dim = 32;
+    c->ffn_dim = 256;
+}
+
+static void without_residual_factor(muc_model_config *c)
+{
+    c->residual_factor = 0;
+}
+
+static void without_logit_factor(muc_model_config *c)
+{
+    c->logit_factor = 0;
+}
+
+static void factors_of_rows_results_and_logits(void **state)
+{
+    const family f = { "Granite",
+                       like_granite,
+                       { without_embedding_factor, without_residual_factor, without_logit_factor,
+                         without_attention_factor } };
+
+    (void)state;
+    check_family(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shared_layers_are_stored_once),
         cmocka_unit_test(biases_start_the_accumulators),
         cmocka_unit_test(heads_are_normalised),
+        cmocka_unit_test(gelu_norms_of_results_and_caps),
+        cmocka_unit_test(factors_of_rows_results_and_logits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

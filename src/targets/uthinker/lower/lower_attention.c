@@ -128,7 +128,7 @@ static void lower_scores(lowering *lo, const query_tile *t, uint32_t s, uint32_t
                      slots(lo->y->machine.tile_k * s, terms->q));
     q.k = num(lo, w);
     muc_schedule_mm(lo, &q, &right, MUC_PLACE_SC, num(lo, word(lo, MUC_PLACE_SC)),
-                    num(lo, lo->tokens), s > 0);
+                    num(lo, lo->tokens), num(lo, s > 0));
 }
 
 /* where the tile's first query has its row in a place of GB with `width` words a query */
@@ -138,13 +138,19 @@ static muc_expr query_word(lowering *lo, const query_tile *t, muc_uthinker_place
     return add_num(lo, times(lo, t->first, width * lo->y->group), word(lo, place));
 }
 
-/* to: where P lies; valid: keys that the tile's first token sees, each later one of them one more
+/* to: where P lies; keys: scores of a row; valid: keys that the tile's first token sees, each later
+ * one of them one more
  */
-static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_expr valid,
-                          muc_expr first)
+static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_expr keys,
+                          muc_expr valid, muc_expr first)
 {
     const muc_uthinker_terms *terms = &lo->y->options.terms;
 
+    if (lo->y->score_cap) {
+        lo->stage = "QK";
+        muc_schedule_cap(lo, num(lo, word(lo, MUC_PLACE_SC)), t->queries, keys, lo->tokens,
+                         lo->y->score_factor, lo->y->score_cap, 0);
+    }
     lo->stage = "PV";
     EMIT(lo, SMAX, NO_HALF, FIELD(SMAX, saddr, num(lo, word(lo, MUC_PLACE_SC))),
          FIELD(SMAX, rows, t->queries), FIELD(SMAX, taddr, query_word(lo, t, MUC_PLACE_ML, 2)),
@@ -169,7 +175,7 @@ static void lower_pv(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr k, ui
 
     p.addr = saddr;
     p.k = k;
-    muc_schedule_mm(lo, &p, &right, MUC_PLACE_OA, daddr, num(lo, hd), true);
+    muc_schedule_mm(lo, &p, &right, MUC_PLACE_OA, daddr, num(lo, hd), num(lo, 1));
 }
 
 /* PV of all queries of a tile, whose rows of P begin at saddr */
@@ -186,7 +192,7 @@ static void lower_whole(lowering *lo, const query_tile *t, muc_expr first, uint3
 {
     muc_expr to = num(lo, lo->chip->address[MUC_PLACE_P]), whole = num(lo, lo->tokens);
 
-    lower_softmax(lo, t, to, whole, first);
+    lower_softmax(lo, t, to, whole, whole, first);
     lower_tile_pv(lo, t, to, whole, half, addr);
 }
 
@@ -342,7 +348,7 @@ static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t 
 {
     muc_expr tiles = first_tiles(lo), zero = num(lo, 0), from = e ? tiles : zero, before, seen;
     muc_expr count = e ? less(lo, tile_count(lo), tiles) : tiles, whole = num(lo, lo->tokens);
-    muc_expr first = e ? zero : muc_expr_eq(lo->pool, lo->past, zero), to;
+    muc_expr first = e ? zero : muc_expr_eq(lo->pool, lo->past, zero), to, keys_seen;
     query_tile t;
 
     if (!begin_tiles(lo, e ? "next_tile" : "own_tile", from, count, &t))
@@ -351,15 +357,16 @@ static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t 
     before = less(lo, add(lo, lo->in, t.first), num(lo, e * lo->tokens));
     before = at_most(lo, before, num(lo, (e ? lo->chip->rows : lo->tokens) - 1));
     seen = add_num(lo, before, 1);
-    score_tile(lo, &t, keys, at_most(lo, add(lo, before, t.tokens), whole));
+    keys_seen = at_most(lo, add(lo, before, t.tokens), whole);
+    score_tile(lo, &t, keys, keys_seen);
     if (lo->chip->rows == 1) {
         to = num(lo, lo->chip->address[MUC_PLACE_P]);
-        lower_softmax(lo, &t, to, seen, first);
+        lower_softmax(lo, &t, to, keys_seen, seen, first);
         muc_schedule_pack_values(lo, zero, seen, half, addr);
         lower_tile_pv(lo, &t, to, seen, half, addr);
     } else {
         to = own_probabilities(lo, muc_expr_div(lo->pool, before, MUR_BLOCK_ELEMS));
-        lower_softmax(lo, &t, to, seen, first);
+        lower_softmax(lo, &t, to, keys_seen, seen, first);
         weigh_own(lo, &t, e * lo->tokens, before, half, addr);
     }
     end_tiles(lo);
@@ -569,7 +576,7 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
             muc_schedule_chunk_in(lo, MUC_MATRIX_K, W1A + c, c + 1 == matrix->chunks);
 
         muc_schedule_mm_columns(lo, &xc, &right, MUC_MATRIX_K, numbered_const(lo, c), MUC_PLACE_KC,
-                                num(lo, 0), hd, muc_schedule_has(lo, MUC_VECTOR_K_BIAS));
+                                num(lo, 0), hd, num(lo, muc_schedule_has(lo, MUC_VECTOR_K_BIAS)));
     }
     muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KC, n);
     muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);

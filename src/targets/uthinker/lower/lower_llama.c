@@ -30,7 +30,7 @@ static void project_x(lowering *lo, muc_matrix_kind kind, numbered chunk,
         muc_schedule_rows_of(lo, MUC_PLACE_X, lo->m, lo->y->width, lo->y->options.terms.x);
 
     muc_schedule_mm_columns(lo, &x, right, kind, chunk, to, first, pitch,
-                            muc_schedule_has(lo, bias));
+                            num(lo, muc_schedule_has(lo, bias)));
 }
 
 static void load_q(lowering *lo, numbered chunk, uint32_t buffer)
@@ -119,13 +119,32 @@ static void load_o(lowering *lo, numbered chunk, uint32_t buffer)
     muc_schedule_load_chunk(lo, MUC_MATRIX_O, chunk, 2 * buffer);
 }
 
+/* part: 0 for the first of the products that add up */
 static void add_to_residual(lowering *lo, muc_matrix_kind kind, const left_operand *left,
-                            numbered chunk, bool last, uint32_t buffer)
+                            muc_expr part, numbered chunk, bool last, uint32_t buffer)
 {
     right_operand right = muc_schedule_chunk_in(lo, kind, 2 * buffer, last);
+    bool apart = muc_uthinker_adds_apart(lo->y);
 
-    muc_schedule_mm_columns(lo, left, &right, kind, chunk, MUC_PLACE_RES, num(lo, 0), lo->y->width,
-                            true);
+    muc_schedule_mm_columns(lo, left, &right, kind, chunk, apart ? MUC_PLACE_OT : MUC_PLACE_RES,
+                            num(lo, 0), lo->y->width,
+                            apart ? muc_expr_lt(lo->pool, num(lo, 0), part) : num(lo, 1));
+}
+
+/* what lies in GB.OT, normalised and scaled as the model does it, to the residual */
+static void add_apart(lowering *lo, muc_vector_kind gain)
+{
+    muc_expr from = num(lo, word(lo, MUC_PLACE_OT)), to = num(lo, word(lo, MUC_PLACE_RES));
+    bool scaled = lo->y->residual_factor != MUC_UTHINKER_ONE;
+    uint64_t d = lo->y->width;
+
+    if (!muc_uthinker_adds_apart(lo->y))
+        return;
+    if (muc_schedule_has(lo, gain))
+        muc_schedule_rms(lo, from, lo->m, d, muc_schedule_vector(lo, gain), scaled ? from : to,
+                         !scaled);
+    if (scaled || !muc_schedule_has(lo, gain))
+        muc_schedule_scale(lo, from, d, lo->m, d, to, d, lo->y->residual_factor, true, 0);
 }
 
 static void o_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
@@ -134,7 +153,8 @@ static void o_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
     left_operand a = muc_schedule_rows_of(lo, MUC_PLACE_A, lo->m, k, lo->y->options.terms.o);
 
     lo->stage = "O";
-    add_to_residual(lo, MUC_MATRIX_O, &a, chunk, last, buffer);
+    add_to_residual(lo, MUC_MATRIX_O, &a, lo->y->o_parts > 1 ? lo->h : num(lo, 0), chunk, last,
+                    buffer);
 }
 
 static void load_gain(lowering *lo, uint32_t gains, muc_expr row)
@@ -176,7 +196,7 @@ static void gate_or_up(lowering *lo, muc_matrix_kind kind, uint32_t buffer, bool
         muc_schedule_rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->y->options.terms.f);
 
     lo->stage = "UP+GATE";
-    muc_schedule_mm(lo, &n, &right, to, num(lo, word(lo, to)), right.cols, false);
+    muc_schedule_mm(lo, &n, &right, to, num(lo, word(lo, to)), right.cols, num(lo, 0));
 }
 
 static void glu(lowering *lo, numbered chunk, uint32_t cols)
@@ -188,7 +208,7 @@ static void glu(lowering *lo, numbered chunk, uint32_t cols)
     EMIT(lo, GLU, NO_HALF, FIELD(GLU, saddr, num(lo, word(lo, MUC_PLACE_GA))),
          FIELD(GLU, rows, lo->m), FIELD(GLU, uaddr, num(lo, word(lo, MUC_PLACE_UP))),
          FIELD(GLU, dst, num(lo, muc_uthinker_place_buffer(lo->chip, MUC_PLACE_H))),
-         FIELD(GLU, terms, num(lo, terms)),
+         FIELD(GLU, terms, num(lo, terms)), FIELD(GLU, gelu, num(lo, lo->y->gelu)),
          FIELD(GLU, daddr, scaled(lo, chunk, chunk_bytes, num(lo, lo->chip->address[MUC_PLACE_H]))),
          FIELD(GLU, k, num(lo, cols)),
          FIELD(GLU, dpitch, num(lo, slots(lo->y->matrix[MUC_MATRIX_DOWN].k, terms))));
@@ -253,7 +273,7 @@ static void down_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
                                           lo->y->options.terms.h);
 
     lo->stage = "DN";
-    add_to_residual(lo, MUC_MATRIX_DOWN, &h, chunk, last, buffer);
+    add_to_residual(lo, MUC_MATRIX_DOWN, &h, lo->f, chunk, last, buffer);
 }
 
 static muc_matrix_kind head_kind(const lowering *lo)
@@ -278,6 +298,20 @@ static void look_at_logits(lowering *lo, numbered chunk, bool is_first, uint32_t
          FIELD(AMAX, dst, num(lo, lo->y->choice / 4)));
 }
 
+/* a chunk's logits, scaled and capped as the model does it */
+static void finish_logits(lowering *lo, muc_expr cols)
+{
+    const muc_uthinker_layout *y = lo->y;
+    uint32_t columns = y->matrix[head_kind(lo)].chunk;
+    muc_expr at = num(lo, word(lo, MUC_PLACE_LG)), one = num(lo, 1);
+
+    if (y->logit_factor != MUC_UTHINKER_ONE)
+        muc_schedule_scale(lo, at, columns, one, columns, at, columns, y->logit_factor, false,
+                           WRITES_SHARED);
+    if (y->logit_cap)
+        muc_schedule_cap(lo, at, one, cols, columns, y->logit_uncap, y->logit_cap, WRITES_SHARED);
+}
+
 /* Of a chunk that has one before it, the CPU looks at that one's logits while the product and the
  * next load are under way. */
 static void head_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
@@ -289,7 +323,8 @@ static void head_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 
     lo->stage = "LM head";
     muc_schedule_mm(lo, &n, &right, MUC_PLACE_LG, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns),
-                    false);
+                    num(lo, 0));
+    finish_logits(lo, right.cols);
     if (chunk.more > 0)
         look_at_logits(lo, (numbered){ chunk.first, chunk.more - 1 }, chunk.more == 1, columns);
     muc_schedule_store_place(lo, MUC_PLACE_LG, num(lo, lo->chip->address[MUC_PLACE_LG]), MUR_IO,
@@ -313,6 +348,10 @@ static void lower_embedding(lowering *lo)
     muc_schedule_load_place(lo, MUC_PLACE_TB, MUR_PARM,
                             add_num(lo, times(lo, lo->pos, rope_row), y->rope),
                             times(lo, lo->m, rope_row));
+    if (y->embedding_factor != MUC_UTHINKER_ONE)
+        muc_schedule_scale(lo, num(lo, word(lo, MUC_PLACE_RES)), y->width, lo->m, y->width,
+                           num(lo, word(lo, MUC_PLACE_RES)), y->width, y->embedding_factor, false,
+                           0);
 }
 
 static void lower_attention_norm(lowering *lo)
@@ -476,11 +515,15 @@ static void lower_layer(lowering *lo)
     }
     if (y->o_parts == 1)
         lower_o(lo);
+    lo->stage = "O";
+    add_apart(lo, MUC_VECTOR_O_NORM);
     lo->stage = "NORM";
     muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
     /* the final gain lies behind those of the layers */
     load_gain(lo, y->gain_attention, own_layer(lo, add_num(lo, lo->l, 1)));
     lower_ffn(lo);
+    lo->stage = "DN";
+    add_apart(lo, MUC_VECTOR_DOWN_NORM);
 }
 
 static void lower_head(lowering *lo)

@@ -16,6 +16,8 @@ typedef struct layer_nodes {
     const muc_node *attention_norm, *q, *k, *v, *q_rope, *k_rope, *attention, *o, *o_residual;
     const muc_node *ffn_norm, *gate, *up, *silu, *gated, *down, *residual;
     const muc_node *q_norm, *k_norm; /* of heads; NULL: none */
+    /* what O and down give, normalised and scaled before it is added; NULL: it is not */
+    const muc_node *o_norm, *o_scaled, *down_norm, *down_scaled;
 } layer_nodes;
 
 typedef struct matching {
@@ -25,6 +27,7 @@ typedef struct matching {
     bool shapes; /* look at no value */
     bool *seen;  /* [nodes] */
     const muc_node *embed, *final_norm, *head;
+    const muc_node *embed_scaled, *head_scaled, *head_uncapped, *head_capped; /* NULL: none */
     layer_nodes *layers; /* the last one first */
     size_t layer_count, capacity;
 } matching;
@@ -82,16 +85,69 @@ static muc_status expect(matching *m, const muc_node *user, uint32_t input, muc_
     return MUC_OK;
 }
 
-/* a sum of the residual and a LINEAR: *rest is the input that is the residual */
-static muc_status expect_sum(matching *m, const muc_node *user, uint32_t input, const char *role,
-                             const muc_node **sum, const muc_node **linear, uint32_t *rest)
+/* a product with one number */
+static bool is_scaled(const matching *m, const muc_node *node)
 {
-    const muc_node *second;
+    const muc_tensor *factor;
 
-    MUC_TRY(expect(m, user, input, MUC_OP_ADD, "residual", sum));
-    second = producer(m, (*sum)->inputs[1]);
-    *rest = second && second->op == MUC_OP_LINEAR ? 0 : 1;
-    return expect(m, *sum, 1 - *rest, MUC_OP_LINEAR, role, linear);
+    if (!node || node->op != MUC_OP_MUL)
+        return false;
+    factor = &m->graph->tensors[node->inputs[1]];
+    return factor->kind == MUC_TENSOR_CONST && factor->rank == 0 && factor->dtype == MUC_F32 &&
+           factor->data;
+}
+
+/* If the input is such a product, *scaled is it; else NULL. Gives where its operand comes from. */
+static const muc_node *skip_scaled(matching *m, const muc_node *user, uint32_t *input,
+                                   const muc_node **scaled)
+{
+    const muc_node *node = producer(m, user->inputs[*input]);
+
+    *scaled = NULL;
+    if (!is_scaled(m, node))
+        return user;
+    m->seen[node - m->graph->nodes] = true;
+    *scaled = node;
+    *input = 0;
+    return node;
+}
+
+/* whether a LINEAR gives it, normalised and scaled or not */
+static bool is_contribution(const matching *m, uint32_t tensor)
+{
+    const muc_node *node = producer(m, tensor);
+
+    if (is_scaled(m, node))
+        node = producer(m, node->inputs[0]);
+    if (node && node->op == MUC_OP_RMSNORM)
+        node = producer(m, node->inputs[0]);
+    return node && node->op == MUC_OP_LINEAR;
+}
+
+/* What a part of a layer adds to the residual. */
+typedef struct part_nodes {
+    const muc_node *sum, *linear, *norm, *scaled;
+    uint32_t rest; /* the sum's input that is the residual */
+} part_nodes;
+
+static muc_status expect_sum(matching *m, const muc_node *user, uint32_t input, const char *role,
+                             part_nodes *out)
+{
+    const muc_node *before;
+    uint32_t at;
+
+    MUC_TRY(expect(m, user, input, MUC_OP_ADD, "residual", &out->sum));
+    out->rest = is_contribution(m, out->sum->inputs[1]) ? 0 : 1;
+    at = 1 - out->rest;
+    user = skip_scaled(m, out->sum, &at, &out->scaled);
+    before = producer(m, user->inputs[at]);
+    out->norm = NULL;
+    if (before && before->op == MUC_OP_RMSNORM) {
+        MUC_TRY(expect(m, user, at, MUC_OP_RMSNORM, "norm of a result", &out->norm));
+        user = out->norm;
+        at = 0;
+    }
+    return expect(m, user, at, MUC_OP_LINEAR, role, &out->linear);
 }
 
 static muc_status expect_same(matching *m, const muc_node *node, uint32_t input, uint32_t tensor)
@@ -104,17 +160,30 @@ static muc_status expect_same(matching *m, const muc_node *node, uint32_t input,
                     m->graph->tensors[tensor].name);
 }
 
+static bool is_gelu(const muc_node *node)
+{
+    return node && node->op == MUC_OP_GELU && muc_node_attribute(node, MUC_KEY_MODE);
+}
+
+static bool is_activation(const muc_node *node)
+{
+    return node && (node->op == MUC_OP_SILU || is_gelu(node));
+}
+
 static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
 {
-    const muc_node *first;
+    const muc_node *first, *second;
+    uint32_t gate;
+    muc_op op;
 
     MUC_TRY(refuse_bias(m, layer->down));
     MUC_TRY(expect(m, layer->down, 0, MUC_OP_MUL, "product of gate and up", &layer->gated));
     first = producer(m, layer->gated->inputs[0]);
-    MUC_TRY(expect(m, layer->gated, first && first->op == MUC_OP_SILU ? 0 : 1, MUC_OP_SILU,
-                   "activation of the gate", &layer->silu));
-    MUC_TRY(expect(m, layer->gated, first && first->op == MUC_OP_SILU ? 1 : 0, MUC_OP_LINEAR, "up",
-                   &layer->up));
+    second = producer(m, layer->gated->inputs[1]);
+    gate = is_activation(first) || !is_activation(second) ? 0 : 1;
+    op = is_gelu(gate ? second : first) ? MUC_OP_GELU : MUC_OP_SILU;
+    MUC_TRY(expect(m, layer->gated, gate, op, "activation of the gate", &layer->silu));
+    MUC_TRY(expect(m, layer->gated, 1 - gate, MUC_OP_LINEAR, "up", &layer->up));
     MUC_TRY(expect(m, layer->silu, 0, MUC_OP_LINEAR, "gate", &layer->gate));
     MUC_TRY(refuse_bias(m, layer->gate));
     MUC_TRY(refuse_bias(m, layer->up));
@@ -141,9 +210,8 @@ static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t resi
 {
     MUC_TRY(refuse_bias(m, layer->o));
     MUC_TRY(expect(m, layer->o, 0, MUC_OP_ATTENTION, "attention", &layer->attention));
-    if (muc_node_attribute(layer->attention, MUC_KEY_SEEN) ||
-        muc_node_attribute(layer->attention, MUC_KEY_CAP))
-        return refuse(m, layer->attention, "its queries see a window, or its scores are capped");
+    if (muc_node_attribute(layer->attention, MUC_KEY_SEEN))
+        return refuse(m, layer->attention, "its queries see a window");
     MUC_TRY(expect(m, layer->attention, 0, MUC_OP_ROPE, "rotation of Q", &layer->q_rope));
     MUC_TRY(expect(m, layer->attention, 1, MUC_OP_ROPE, "rotation of K", &layer->k_rope));
     MUC_TRY(expect(m, layer->attention, 2, MUC_OP_LINEAR, "V", &layer->v));
@@ -160,14 +228,48 @@ static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t resi
 static muc_status match_layer(matching *m, const muc_node *user, uint32_t input, layer_nodes *layer,
                               const muc_node **last, uint32_t *before)
 {
+    part_nodes part;
     uint32_t rest;
 
-    MUC_TRY(expect_sum(m, user, input, "down", &layer->residual, &layer->down, &rest));
-    MUC_TRY(match_ffn(m, layer, layer->residual->inputs[rest]));
-    MUC_TRY(expect_sum(m, layer->residual, rest, "O", &layer->o_residual, &layer->o, before));
-    MUC_TRY(match_attention(m, layer, layer->o_residual->inputs[*before]));
-    *last = layer->o_residual;
+    MUC_TRY(expect_sum(m, user, input, "down", &part));
+    layer->residual = part.sum;
+    layer->down = part.linear;
+    layer->down_norm = part.norm;
+    layer->down_scaled = part.scaled;
+    rest = part.rest;
+    MUC_TRY(match_ffn(m, layer, part.sum->inputs[rest]));
+    MUC_TRY(expect_sum(m, part.sum, rest, "O", &part));
+    layer->o_residual = part.sum;
+    layer->o = part.linear;
+    layer->o_norm = part.norm;
+    layer->o_scaled = part.scaled;
+    *before = part.rest;
+    MUC_TRY(match_attention(m, layer, part.sum->inputs[*before]));
+    *last = part.sum;
     return MUC_OK;
+}
+
+/* the node that computes the logits before they are scaled and capped */
+static const muc_node *match_logits(matching *m, uint32_t output)
+{
+    const muc_node *node = producer(m, output), *tanh, *uncapped;
+
+    tanh = is_scaled(m, node) ? producer(m, node->inputs[0]) : NULL;
+    uncapped = tanh && tanh->op == MUC_OP_TANH ? producer(m, tanh->inputs[0]) : NULL;
+    if (is_scaled(m, uncapped)) {
+        m->head_capped = node;
+        m->head_uncapped = uncapped;
+        m->seen[node - m->graph->nodes] = true;
+        m->seen[tanh - m->graph->nodes] = true;
+        m->seen[uncapped - m->graph->nodes] = true;
+        node = producer(m, uncapped->inputs[0]);
+    }
+    if (is_scaled(m, node)) {
+        m->head_scaled = node;
+        m->seen[node - m->graph->nodes] = true;
+        node = producer(m, node->inputs[0]);
+    }
+    return node;
 }
 
 static muc_status match_nodes(matching *m)
@@ -176,7 +278,7 @@ static muc_status match_nodes(matching *m)
     const muc_node *user, *node;
     uint32_t input = 0;
 
-    m->head = graph->output_count == 1 ? producer(m, graph->outputs[0]) : NULL;
+    m->head = graph->output_count == 1 ? match_logits(m, graph->outputs[0]) : NULL;
     if (!m->head || m->head->op != MUC_OP_LINEAR)
         return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "the graph does not end in one linear, the LM head");
@@ -185,6 +287,10 @@ static muc_status match_nodes(matching *m)
     MUC_TRY(expect(m, m->head, 0, MUC_OP_RMSNORM, "final norm", &m->final_norm));
     for (user = m->final_norm;;) {
         node = producer(m, user->inputs[input]);
+        if (is_scaled(m, node)) { /* no layer ends so */
+            user = skip_scaled(m, user, &input, &m->embed_scaled);
+            break;
+        }
         if (node && node->op == MUC_OP_EMBED)
             break;
         MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->layer_count + 1, sizeof(*m->layers),
@@ -219,6 +325,16 @@ static uint32_t attribute(const muc_node *node, muc_attribute_key key)
     return (uint32_t)muc_node_integer(node, key);
 }
 
+/* the number that such a product has; 1 if there is none */
+static float factor_of(const matching *m, const muc_node *scaled)
+{
+    float factor = 1;
+
+    if (scaled)
+        memcpy(&factor, input_of(m, scaled, 1)->data, sizeof(factor));
+    return factor;
+}
+
 static muc_status measure(matching *m, muc_uthinker_model *out)
 {
     const layer_nodes *layer = &m->layers[m->layer_count - 1];
@@ -235,6 +351,20 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
     out->tied = m->head->inputs[1] == m->embed->inputs[1];
     out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
     out->scale = (float)muc_node_real(layer->attention, MUC_KEY_SCALE);
+    out->gelu = layer->silu->op == MUC_OP_GELU;
+    out->embedding_factor = factor_of(m, m->embed_scaled);
+    out->residual_factor = factor_of(m, layer->o_scaled);
+    out->logit_factor = factor_of(m, m->head_scaled);
+    if (m->head_capped) {
+        out->logit_uncap = factor_of(m, m->head_uncapped);
+        out->logit_cap = factor_of(m, m->head_capped);
+    }
+    if (muc_node_attribute(layer->attention, MUC_KEY_CAP)) {
+        double cap = muc_node_real(layer->attention, MUC_KEY_CAP);
+
+        out->score_factor = (float)(muc_node_real(layer->attention, MUC_KEY_SCALE) / cap);
+        out->score_cap = (float)cap;
+    }
     if (out->head_width % HEAD_MULTIPLE)
         return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s': heads of %u elements, the machine's tiles have %u columns",
@@ -321,9 +451,13 @@ static const muc_node *node_of_vector(const layer_nodes *layer, muc_vector_kind 
                                       uint32_t *input)
 {
     const muc_node *const nodes[MUC_VECTOR_COUNT] = {
-        [MUC_VECTOR_Q_BIAS] = layer->q,      [MUC_VECTOR_K_BIAS] = layer->k,
-        [MUC_VECTOR_V_BIAS] = layer->v,      [MUC_VECTOR_Q_NORM] = layer->q_norm,
+        [MUC_VECTOR_Q_BIAS] = layer->q,
+        [MUC_VECTOR_K_BIAS] = layer->k,
+        [MUC_VECTOR_V_BIAS] = layer->v,
+        [MUC_VECTOR_Q_NORM] = layer->q_norm,
         [MUC_VECTOR_K_NORM] = layer->k_norm,
+        [MUC_VECTOR_O_NORM] = layer->o_norm,
+        [MUC_VECTOR_DOWN_NORM] = layer->down_norm,
     };
     const muc_node *node = nodes[kind];
 
@@ -430,7 +564,6 @@ static muc_status measure_vectors(const matching *m, muc_uthinker_model *out)
 #undef MUC_UTHINKER_VECTOR
     };
 
-    (void)d;
     for (uint32_t i = 0; i < MUC_VECTOR_COUNT; i++) {
         muc_vector_kind kind = (muc_vector_kind)i;
         uint32_t input;
@@ -538,6 +671,17 @@ static muc_status check_caches(const matching *m, size_t layer)
                : refuse(m, attention, "keys and values in one cache");
 }
 
+static muc_status check_cap(const matching *m, const muc_node *attention)
+{
+    const muc_node *first = m->layers[m->layer_count - 1].attention;
+    bool has = muc_node_attribute(attention, MUC_KEY_CAP) != NULL;
+
+    if (has != (muc_node_attribute(first, MUC_KEY_CAP) != NULL) ||
+        (has && muc_node_real(attention, MUC_KEY_CAP) != muc_node_real(first, MUC_KEY_CAP)))
+        return refuse(m, attention, "its scores are capped in another way than the first layer's");
+    return MUC_OK;
+}
+
 static muc_status check_layer(const matching *m, size_t index, const muc_uthinker_model *model)
 {
     const layer_nodes *layer = &m->layers[index];
@@ -555,6 +699,16 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
         MUC_TRY(check_norm(m, layer->q_norm, model->head_width, model));
     if (layer->k_norm)
         MUC_TRY(check_norm(m, layer->k_norm, model->head_width, model));
+    if (layer->o_norm)
+        MUC_TRY(check_norm(m, layer->o_norm, model->width, model));
+    if (layer->down_norm)
+        MUC_TRY(check_norm(m, layer->down_norm, model->width, model));
+    if (is_gelu(layer->silu) != model->gelu)
+        return refuse(m, layer->silu, "not the first layer's activation");
+    if (factor_of(m, layer->o_scaled) != model->residual_factor ||
+        factor_of(m, layer->down_scaled) != model->residual_factor)
+        return refuse(m, layer->residual, "its summand is scaled in another way than the first's");
+    MUC_TRY(check_cap(m, attention));
     MUC_TRY(check_position(m, attention));
     MUC_TRY(check_position(m, layer->q_rope));
     MUC_TRY(check_position(m, layer->k_rope));

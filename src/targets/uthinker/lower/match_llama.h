@@ -38,7 +38,9 @@ const char *muc_matrix_name(muc_matrix_kind kind);
     X(K_BIAS, kv, "bias of K") \
     X(V_BIAS, kv, "bias of V") \
     X(Q_NORM, hd, "gain of each head of Q") \
-    X(K_NORM, hd, "gain of each head of K")
+    X(K_NORM, hd, "gain of each head of K") \
+    X(O_NORM, d, "gain of what O gives, before it is added to the residual") \
+    X(DOWN_NORM, d, "gain of what down gives, before it is added to the residual")
 
 typedef enum muc_vector_kind {
 #define MUC_UTHINKER_VECTOR(id, elements, meaning) MUC_VECTOR_##id,
@@ -68,6 +70,11 @@ typedef struct muc_uthinker_model {
     uint32_t ffn_parts, o_parts; /* of rows that down and o come in: 1, or see split_rows.h */
     bool tied;                   /* the head is the embedding; it has no weights of its own */
     float epsilon, scale;
+    bool gelu; /* the gate's activation is GELU by tanh, not SiLU */
+    /* 1: none: of the tokens' rows, of what O and down give, of the logits */
+    float embedding_factor, residual_factor, logit_factor;
+    /* CAP's operands for scores and logits; cap 0: none. Capped scores are scaled already */
+    float score_factor, score_cap, logit_uncap, logit_cap;
     /* [own_layers * parts], or [1] for EMBEDDING and HEAD; k rows and n columns by kind */
     muc_uthinker_weight *weights[MUC_MATRIX_COUNT];
     const float *gain_attention, *gain_ffn; /* [own_layers][width] */

@@ -2,8 +2,6 @@
  * each other. */
 #include "targets/uthinker/lower/schedule_instructions.h"
 
-enum { ONE = 0x3f800000 }; /* binary32 */
-
 bool muc_schedule_begin_for(lowering *lo, const char *name, muc_expr count, muc_expr *variable)
 {
     muc_expr opened;
@@ -91,14 +89,14 @@ void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr a
 }
 
 void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand *right,
-                     muc_uthinker_place to, muc_expr daddr, muc_expr dpitch, bool acc)
+                     muc_uthinker_place to, muc_expr daddr, muc_expr dpitch, muc_expr acc)
 {
     uint32_t shared = to == MUC_PLACE_VT || to == MUC_PLACE_LG ? WRITES_SHARED : 0;
 
     EMIT(lo, MM, right->half | shared, FIELD(MM, saddr, left->addr), FIELD(MM, rows, left->rows),
          FIELD(MM, waddr, right->addr), FIELD(MM, cols, right->cols), FIELD(MM, wlen, right->wlen),
          FIELD(MM, src, num(lo, muc_uthinker_place_buffer(lo->chip, left->place))),
-         FIELD(MM, wsrc, half_buffer(lo, right->half)), FIELD(MM, acc, num(lo, acc)),
+         FIELD(MM, wsrc, half_buffer(lo, right->half)), FIELD(MM, acc, acc),
          FIELD(MM, terms, num(lo, left->terms)), FIELD(MM, daddr, daddr),
          FIELD(MM, spitch, num(lo, left->pitch)), FIELD(MM, dpitch, dpitch), FIELD(MM, k, left->k));
 }
@@ -124,6 +122,14 @@ void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker
          FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->chip->address[to])),
          FIELD(NORM, k, num(lo, d)), FIELD(NORM, spitch, num(lo, d)),
          FIELD(NORM, epsilon, num(lo, lo->y->epsilon)));
+}
+
+void muc_schedule_cap(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr k, uint64_t spitch,
+                      uint32_t factor, uint32_t cap, uint32_t shared)
+{
+    EMIT(lo, CAP, NO_HALF | shared, FIELD(CAP, saddr, saddr), FIELD(CAP, rows, rows),
+         FIELD(CAP, k, k), FIELD(CAP, spitch, num(lo, spitch)), FIELD(CAP, factor, num(lo, factor)),
+         FIELD(CAP, cap, num(lo, cap)));
 }
 
 bool muc_schedule_has(const lowering *lo, muc_vector_kind kind)
@@ -167,7 +173,7 @@ void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_uthinker_place pl
         muc_schedule_scale(lo,
                            add_num(lo, times(lo, lo->h, columns), muc_schedule_vector(lo, kind)), 0,
                            rows, columns, add_num(lo, times(lo, first, columns), word(lo, place)),
-                           columns, ONE, false, shared);
+                           columns, MUC_UTHINKER_ONE, false, shared);
 }
 
 void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_place place,

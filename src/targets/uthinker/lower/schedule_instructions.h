@@ -155,12 +155,15 @@ void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr a
                               enum mur_region region, muc_expr off, muc_expr len);
 /* to rows from daddr on of a place in GB */
 void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand *right,
-                     muc_uthinker_place to, muc_expr daddr, muc_expr dpitch, bool acc);
+                     muc_uthinker_place to, muc_expr daddr, muc_expr dpitch, muc_expr acc);
 /* whole rows of a place of k values a row, from its first */
 left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_expr rows, uint32_t k,
                                   uint32_t terms);
 void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker_place to,
                        uint32_t terms);
+/* CAP of `rows` rows of k values; shared: as muc_schedule_scale's */
+void muc_schedule_cap(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr k, uint64_t spitch,
+                      uint32_t factor, uint32_t cap, uint32_t shared);
 /* whether the layers have such a vector, and its first word in GB.EX */
 bool muc_schedule_has(const lowering *lo, muc_vector_kind kind);
 uint64_t muc_schedule_vector(const lowering *lo, muc_vector_kind kind);

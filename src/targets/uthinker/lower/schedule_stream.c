@@ -50,7 +50,7 @@ right_operand muc_schedule_chunk_in(lowering *lo, muc_matrix_kind kind, uint32_t
 
 void muc_schedule_mm_columns(lowering *lo, const left_operand *left, const right_operand *right,
                              muc_matrix_kind kind, numbered chunk, muc_uthinker_place to,
-                             muc_expr first, uint64_t pitch, bool acc)
+                             muc_expr first, uint64_t pitch, muc_expr acc)
 {
     muc_expr row = add_num(lo, times(lo, first, pitch), word(lo, to));
 

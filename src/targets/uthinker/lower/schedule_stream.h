@@ -48,6 +48,6 @@ right_operand muc_schedule_chunk_in(lowering *lo, muc_matrix_kind kind, uint32_t
 /* MM of a chunk to the same columns of a place in GB, from row `first` on */
 void muc_schedule_mm_columns(lowering *lo, const left_operand *left, const right_operand *right,
                              muc_matrix_kind kind, numbered chunk, muc_uthinker_place to,
-                             muc_expr first, uint64_t pitch, bool acc);
+                             muc_expr first, uint64_t pitch, muc_expr acc);
 
 #endif

@@ -75,6 +75,13 @@ uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, uint32_t s)
     return bytes;
 }
 
+bool muc_uthinker_adds_apart(const muc_uthinker_layout *layout)
+{
+    return layout->vector_elements[MUC_VECTOR_O_NORM] != 0 ||
+           layout->vector_elements[MUC_VECTOR_DOWN_NORM] != 0 ||
+           layout->residual_factor != MUC_UTHINKER_ONE;
+}
+
 /* ---- the on-chip buffers ---- */
 
 /* bytes of a place in an entry */
@@ -116,6 +123,8 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
         return product(rows, 4 * hd);
     case MUC_PLACE_GN:
         return 4 * d;
+    case MUC_PLACE_OT:
+        return muc_uthinker_adds_apart(layout) ? product(rows, 4 * d) : 0;
     case MUC_PLACE_EX:
         return 4 * (uint64_t)layout->row_elements;
     case MUC_PLACE_QF:
@@ -633,7 +642,15 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .group = model->heads / model->kv_heads,
         .slabs = (model->head_width + machine->tile_k - 1) / machine->tile_k,
         .epsilon = muc_f32_bits(model->epsilon),
-        .scale = muc_f32_bits(model->scale),
+        .scale = muc_f32_bits(model->score_cap > 0 ? 1 : model->scale),
+        .gelu = model->gelu,
+        .embedding_factor = muc_f32_bits(model->embedding_factor),
+        .residual_factor = muc_f32_bits(model->residual_factor),
+        .logit_factor = muc_f32_bits(model->logit_factor),
+        .score_factor = muc_f32_bits(model->score_factor),
+        .score_cap = muc_f32_bits(model->score_cap),
+        .logit_uncap = muc_f32_bits(model->logit_uncap),
+        .logit_cap = muc_f32_bits(model->logit_cap),
         .padded_context = (context + machine->tokens - 1) / machine->tokens * machine->tokens,
     };
     layout->options.context = context;

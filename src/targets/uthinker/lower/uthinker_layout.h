@@ -65,6 +65,7 @@ typedef enum muc_uthinker_step {
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
     ROW(TB, GB, EMBED, DOWN, "[rows][hd], RoPE rows") \
     ROW(GN, GB, NORM, FINAL, "[d], gains") \
+    ROW(OT, GB, Q, DOWN, "[rows][d], what O or down gives, if that is not added as it is") \
     ROW(EX, GB, NORM, DOWN, "the layer's row of vectors: biases and gains that few models have") \
     ROW(QF, GB, Q, Q, "[rows][G hd]") \
     ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
@@ -122,8 +123,11 @@ typedef struct muc_uthinker_layout {
     uint32_t ffn_parts, o_parts; /* the model's */
     uint32_t group;              /* heads / kv_heads */
     uint32_t slabs;              /* of tile_k elements in a head, the last may have fewer */
-    uint32_t epsilon, scale;     /* binary32 bits: of all norms; 1 / sqrt(head_width) */
-    uint32_t padded_context;     /* context rounded up to whole steps of tokens */
+    bool gelu;                   /* the model's */
+    /* binary32 bits: of all norms, of scores (1 if they are capped), and the model's factors */
+    uint32_t epsilon, scale, embedding_factor, residual_factor, logit_factor;
+    uint32_t score_factor, score_cap, logit_uncap, logit_cap;
+    uint32_t padded_context; /* context rounded up to whole steps of tokens */
 
     muc_uthinker_chip decode, prefill;
     uint32_t used_bytes[MUR_BUFFERS];  /* peak of each buffer in either */
@@ -147,6 +151,10 @@ uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);
 uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, uint32_t s);
 /* Elements of slab s: min(tile_k, head_width - tile_k s). */
 uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s);
+
+enum { MUC_UTHINKER_ONE = 0x3f800000 }; /* binary32 */
+/* Whether what O and down give is normalised or scaled before it is added to the residual. */
+bool muc_uthinker_adds_apart(const muc_uthinker_layout *layout);
 
 /* Tiles of a matrix of k rows and n columns. */
 uint64_t muc_uthinker_tiles(const muc_uthinker_machine *machine, uint32_t k, uint32_t n);
