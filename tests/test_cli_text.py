@@ -381,7 +381,7 @@ def test_a_synthetic_checkpoint_is_the_same_on_every_machine_and_at_any_thread_c
     synth("stories-260k", "c", "--seed", 8)
     weights = [(WORK / name / "model.safetensors").read_bytes() for name in "abc"]
     assert weights[0] == weights[1] != weights[2]
-    assert "%08x" % zlib.crc32(weights[0]) == "c9d4922e"
+    assert "%08x" % zlib.crc32(weights[0]) == "eded9a8c"
 
 
 def test_synthetic_weights_have_tails_scales_and_channels_that_stand_out():

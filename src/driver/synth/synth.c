@@ -141,7 +141,6 @@ static muc_status add_tensor(synth *s, unsigned id, uint32_t layer)
         .rows = is_vector ? 1 : facts.dims[0],
         .columns = is_vector ? facts.dims[0] : facts.dims[1],
         .is_vector = is_vector,
-        .seed = muc_synth_seed(s->options->seed, 1 + id + (uint64_t)layer * MUC_LLAMA_TENSOR_COUNT),
         .channels = muc_synth_seed(s->options->seed, 0),
     };
     const char *pattern = muc_hf_stored_name(&all, id, &tensor.less_one);
@@ -158,6 +157,10 @@ static muc_status add_tensor(synth *s, unsigned id, uint32_t layer)
                         "not write",
                         all.architecture);
     MUC_TRY(muc_arena_format(s->ctx, &s->checkpoint.arena, &tensor.name, pattern, layer));
+    /* by its name, so that tensors of other families change nothing */
+    tensor.seed =
+        muc_synth_seed(s->options->seed, UINT64_C(1) + muc_crc32(0, (const uint8_t *)tensor.name,
+                                                                 strlen(tensor.name)));
     view.name = tensor.name;
     MUC_TRY(muc_tensor_measure(s->ctx, &view));
     MUC_TRY(muc_arena_grow(s->ctx, &s->checkpoint.arena, s->count + 1, sizeof(*s->tensors),
