@@ -11,8 +11,9 @@
 #include "uthinker_sim_execute.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
+
+#include "mur_real.h"
 
 #if FLT_EVAL_METHOD != 0
 #error "the machine's arithmetic is binary32 without excess precision"
@@ -637,7 +638,8 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
 static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float scale, int first,
                      float *state, float *o, uint32_t k)
 {
-    float max = first ? -INFINITY : state[0], sum = 0.0f, a;
+    const float lowest = mur_float_of(MUR_SIGN_BIT | MUR_INFINITY_BITS);
+    float max = first ? lowest : state[0], sum = 0.0f, a;
 
     for (uint32_t j = w; j < v; j++) {
         s[j] *= scale;
@@ -645,7 +647,7 @@ static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float
             max = s[j];
     }
     for (uint32_t j = 0; j < v; j++)
-        s[j] = j < w ? -INFINITY : s[j] - max;
+        s[j] = j < w ? lowest : s[j] - max;
     sim->exps(s, v);
     for (uint32_t j = 0; j < v; j++)
         sum += s[j];
