@@ -180,6 +180,32 @@ static void byte_level_merges_only_what_is_listed(void **state)
     muc_text_free(&file);
 }
 
+/* Newer files of Llama 2: a space is put only before what begins with none. */
+static void metaspace_marks_spaces_and_puts_one_where_it_is_missing(void **state)
+{
+    static const char from[] = "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[";
+    static const char to[] =
+        "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+        "\"prepend_scheme\":\"first\",\"split\":false},\"normalizer\":{\"type\":\"Sequence\","
+        "\"normalizers\":[],\"was\":[";
+    muc_text file = make_huggingface(&greetings, true), changed = { 0 };
+    loaded t;
+
+    (void)state;
+    assert_memory_equal(file.data, from, sizeof(from) - 1);
+    muc_text_add(&changed, "%s%s", to, file.data + sizeof(from) - 1);
+    t = load_bytes(ctx, "m.json", changed.data, changed.size);
+#define P(index) (FIRST_PIECE + (index))
+    CHECK_IDS(ctx, &t, "hello", 0, P(6));
+    CHECK_IDS(ctx, &t, " hello", 0, P(6));
+    CHECK_IDS(ctx, &t, "\xe2\x96\x81hello", 0, P(6));
+    CHECK_IDS(ctx, &t, "hello</s>hello", MUR_ENCODE_SPECIAL, P(6), 2, P(5));
+#undef P
+    unload(&t);
+    muc_text_free(&changed);
+    muc_text_free(&file);
+}
+
 /* as Phi-3's end of a turn and RoBERTa's mask */
 static void special_pieces_take_the_white_space_beside_them(void **state)
 {
@@ -283,6 +309,7 @@ int main(void)
         TEST(small_texts_have_the_ids_worked_out_by_hand),
         TEST(random_vocabularies_agree_with_the_naive_tokenizer),
         TEST(byte_level_merges_only_what_is_listed),
+        TEST(metaspace_marks_spaces_and_puts_one_where_it_is_missing),
         TEST(special_pieces_take_the_white_space_beside_them),
         TEST(bytes_without_a_piece_give_the_unknown_piece_or_nothing),
         TEST(the_normal_form_is_made_where_the_file_asks_for_it),
