@@ -16,11 +16,6 @@ static const uint8_t plain[MUC_OP_COUNT] = {
 #include "graph/ops.def"
 };
 
-bool muc_op_has_formula(muc_op op)
-{
-    return plain[op] != 0;
-}
-
 muc_formula muc_formula_of(const muc_node *node)
 {
     static const struct {

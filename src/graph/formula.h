@@ -17,7 +17,6 @@ typedef enum muc_formula {
 
 /* Of a node: MUC_FORMULA_COUNT if it has none. */
 muc_formula muc_formula_of(const muc_node *node);
-bool muc_op_has_formula(muc_op op);
 
 /* X(name in formulas, attribute, real or integer, value where it is absent) */
 #define MUC_FORMULA_ATTRIBUTES(X) \

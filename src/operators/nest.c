@@ -21,11 +21,6 @@ const muc_nest *muc_nest_of(muc_op op)
     return nests[op].nest;
 }
 
-bool muc_op_has_nest(muc_op op)
-{
-    return muc_nest_of(op) != NULL;
-}
-
 size_t muc_nest_elements(const muc_nest_shape *shape, uint32_t first, uint32_t end)
 {
     size_t elements = 1;

@@ -46,7 +46,6 @@ typedef struct muc_nest {
 
 /* NULL: the operator has none (the fact NEST of ops.def). */
 const muc_nest *muc_nest_of(muc_op op);
-bool muc_op_has_nest(muc_op op);
 
 /* Elements before, along and after a dimension: x [outer][extent][inner]. */
 typedef struct muc_nest_along {

@@ -1,45 +1,34 @@
-/* lower_nodes.c - walks over the nodes and lets the first row of kernels.def that takes one write
- * it. */
+/* lower_nodes.c - walks over the nodes and lets the first writer of an operator that takes one
+ * write it. */
 #include "targets/mcu/lower/lower_nodes.h"
 
-#include "graph/formula.h"
-#include "operators/nest.h"
 #include "targets/mcu/lower/run_checks.h"
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/steps/step_writer.h"
 
-typedef struct row {
-    muc_op op; /* where which is NULL */
-    bool (*which)(muc_op);
-    const char *name, *needs;
-    muc_mcu_takes *takes; /* NULL: every node */
+typedef struct writer {
+    const char *name, *needs; /* NULL: behind the last */
+    muc_mcu_takes *takes;     /* NULL: every node */
     muc_mcu_write *write;
-} row;
+} writer;
 
-static const row rows[] = {
-#define MUC_MCU_KERNEL(op, name, needs) \
-    { MUC_OP_##op, NULL, #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
-#define MUC_MCU_FAMILY(which, name, needs) \
-    { MUC_OP_COUNT, which, #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
-#define MUC_MCU_ALWAYS(op, name, needs) \
-    { MUC_OP_##op, NULL, #name, needs, NULL, muc_mcu_write_##name },
-#include "targets/mcu/steps/kernels.def"
-#undef MUC_MCU_KERNEL
-#undef MUC_MCU_ALWAYS
-#undef MUC_MCU_FAMILY
+enum { MOST_WRITERS = 5 }; /* of an operator */
+
+/* what ops.def says of each operator's C */
+static const struct {
+    muc_op op;
+    writer writers[MOST_WRITERS + 1];
+} rows[] = {
+#define MUC_OP(id, text, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { MUC_OP_##id, { MUC_FACTS facts{ .name = NULL } } },
+#define CODE(name, needs) { #name, needs, muc_mcu_takes_##name, muc_mcu_write_##name },
+#define CODE_OF_ANY(name, needs) { #name, needs, NULL, muc_mcu_write_##name },
+#include "graph/ops.def"
 };
-
-static bool is_for(const row *r, muc_op op)
-{
-    return r->which ? r->which(op) : r->op == op;
-}
 
 bool muc_mcu_runs(muc_op op)
 {
-    for (size_t i = 0; i < MUC_COUNT(rows); i++)
-        if (is_for(&rows[i], op))
-            return true;
-    return false;
+    return rows[op].writers[0].name != NULL;
 }
 
 static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
@@ -53,9 +42,8 @@ static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
         shape.size = 0;
         muc_tensor_print_shape(l->graph, x, &shape);
     }
-    for (size_t i = 0; i < MUC_COUNT(rows); i++)
-        if (is_for(&rows[i], node->op))
-            muc_text_add(&needs, "; %s needs %s", rows[i].name, rows[i].needs);
+    for (const writer *w = rows[node->op].writers; w->name; w++)
+        muc_text_add(&needs, "; %s needs %s", w->name, w->needs);
     status = muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
                       "node '%s': no kernel for %s of %s%s", node->name, muc_op_get(node->op)->name,
                       shape.data ? shape.data : "?", needs.data ? needs.data : "");
@@ -84,10 +72,10 @@ static muc_status lower_node(muc_mcu_lowering *l, const muc_node *node)
         if (i + 1 == node->output_count)
             return MUC_OK;
     }
-    for (size_t i = 0; i < MUC_COUNT(rows); i++) {
-        if (!is_for(&rows[i], node->op) || (rows[i].takes && !rows[i].takes(l, node)))
+    for (const writer *w = rows[node->op].writers; w->name; w++) {
+        if (w->takes && !w->takes(l, node))
             continue;
-        MUC_TRY(rows[i].write(l, node));
+        MUC_TRY(w->write(l, node));
         return muc_mcu_add_checks(l, node, first);
     }
     return refuse(l, node);

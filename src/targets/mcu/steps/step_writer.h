@@ -1,5 +1,5 @@
-/* step_writer.h - what the rows of kernels.def write steps with: tensors of the graph as values of
- * the program, and calls of functions with their arguments.
+/* step_writer.h - what the writers of operators (CODE in ops.def) write steps with: tensors of the
+ * graph as values of the program, and calls of functions with their arguments.
  */
 #ifndef MUC_MCU_STEP_WRITER_H
 #define MUC_MCU_STEP_WRITER_H
@@ -20,20 +20,18 @@ typedef struct muc_mcu_lowering {
     struct muc_mcu_pieces *pieces; /* of the function at hand (tiles.h), or NULL */
 } muc_mcu_lowering;
 
-/* Whether a row can do a node, whose operator is the row's. */
+/* Whether a writer can do a node of one of its operators. */
 typedef bool muc_mcu_takes(const muc_mcu_lowering *l, const muc_node *node);
 /* Writes the node's step, or makes its output a view. */
 typedef muc_status muc_mcu_write(muc_mcu_lowering *l, const muc_node *node);
 
-#define MUC_MCU_KERNEL(op, name, needs) \
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    MUC_FACTS facts
+#define CODE(name, needs) \
     muc_mcu_takes muc_mcu_takes_##name; \
     muc_mcu_write muc_mcu_write_##name;
-#define MUC_MCU_FAMILY(which, name, needs) MUC_MCU_KERNEL(, name, needs)
-#define MUC_MCU_ALWAYS(op, name, needs) muc_mcu_write muc_mcu_write_##name;
-#include "targets/mcu/steps/kernels.def"
-#undef MUC_MCU_KERNEL
-#undef MUC_MCU_ALWAYS
-#undef MUC_MCU_FAMILY
+#define CODE_OF_ANY(name, needs) muc_mcu_write muc_mcu_write_##name;
+#include "graph/ops.def"
 
 /* NULL where the input is absent. */
 const muc_tensor *muc_mcu_input(const muc_mcu_lowering *l, const muc_node *node, uint32_t i);

@@ -1,6 +1,6 @@
 /* tiles.h - steps that work in tiles: on machines with a DMA and a memory that holds tiles.
  *
- * A row of kernels.def describes its layer as rows of pixels of channels and its operands as
+ * A kernel's writer describes its layer as rows of pixels of channels and its operands as
  * runtime/include/mur_tiles.h does; the cheapest plan of plan/tile.h that fits the small memory
  * becomes a mur_tiles for mur_tiles_run. Its buffers are placed when all steps are known.
  */
