@@ -37,13 +37,12 @@ static void stories260k_comes_back_byte_for_byte(void **state)
         options.recompute = recompute;
         fixture_stories(&f, &options);
         check_round_trip(f.ctx, f.build->program);
-        CHECK_OK(f.ctx,
-                 muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_TOKN, other, sizeof(other)));
-        CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_GOLD, other, 12));
+        set_section(f.ctx, f.build, MUR_SECTION_TOKN, other, sizeof(other));
+        set_section(f.ctx, f.build, MUR_SECTION_GOLD, other, 12);
         check_round_trip(f.ctx, f.build->program);
-        CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_STAG, other, 12));
+        set_section(f.ctx, f.build, MUR_SECTION_STAG, other, 12);
         check_round_trip(f.ctx, f.build->program); /* of version 1.1 */
-        CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_DEBG, NULL, 0));
+        set_section(f.ctx, f.build, MUR_SECTION_DEBG, NULL, 0);
         check_round_trip(f.ctx, f.build->program);
         fixture_free(&f);
     }
@@ -71,10 +70,10 @@ static void check_damaged_section(fixture *f, enum mur_section section)
         memcpy(copy, whole, size);
         for (uint32_t i = 0; i <= random_below(6); i++)
             copy[random_below((uint32_t)size)] = (uint8_t)random_below(256);
-        CHECK_OK(f->ctx, muc_uthinker_set_section(f->ctx, f->build, section, copy, size));
+        set_section(f->ctx, f->build, section, copy, size);
         check_round_trip(f->ctx, f->build->program);
     }
-    CHECK_OK(f->ctx, muc_uthinker_set_section(f->ctx, f->build, section, whole, size));
+    set_section(f->ctx, f->build, section, whole, size);
     free(copy);
 }
 
@@ -244,7 +243,7 @@ static void a_placeholder_shows_as_its_label(void **state)
     assert_non_null(strstr(text.data, "off=P"));
     assert_non_null(strstr(text.data, "; LM head"));
     muc_text_free(&text);
-    CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_DEBG, NULL, 0));
+    set_section(f.ctx, f.build, MUR_SECTION_DEBG, NULL, 0);
     CHECK_OK(f.ctx, muc_uthinker_disassemble(f.ctx, f.build->program, &text));
     assert_null(strstr(text.data, "off=P"));
     assert_non_null(strstr(text.data, "off=s"));

@@ -393,8 +393,7 @@ static void golden_vectors_are_compared(void **state)
 
         if (wrong)
             gold[places[wrong]].logits_crc ^= 1;
-        CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_GOLD,
-                                                 (const uint8_t *)gold, sizeof(gold)));
+        set_section(f.ctx, f.build, MUR_SECTION_GOLD, (const uint8_t *)gold, sizeof(gold));
         open_program();
         board_open(&b, &program, wrong ? MUR_SIM_EAGER : MUR_SIM_RANDOM);
         CHECK_EQ(mur_lm_self_test(&b.lm, &first), expected);
@@ -405,7 +404,7 @@ static void golden_vectors_are_compared(void **state)
         if (wrong)
             gold[places[wrong]].logits_crc ^= 1;
     }
-    CHECK_OK(f.ctx, muc_uthinker_set_section(f.ctx, f.build, MUR_SECTION_GOLD, NULL, 0));
+    set_section(f.ctx, f.build, MUR_SECTION_GOLD, NULL, 0);
     open_program();
 }
 

@@ -27,6 +27,14 @@ static inline void fixture_default_machine(fixture *f)
                                                &f->machine));
 }
 
+/* the program with another section */
+static inline void set_section(muc_context *ctx, muc_uthinker_build *build,
+                               enum mur_section section, const uint8_t *data, size_t size)
+{
+    muc_uthinker_set_section(build, section, data, size);
+    CHECK_OK(ctx, muc_uthinker_write(ctx, build));
+}
+
 /* f->ctx and f->checkpoint, for the default machine */
 static inline void fixture_compile(fixture *f, const muc_uthinker_options *options)
 {

@@ -134,6 +134,9 @@ mur_status mur_open(mur_program *program, const void *image, size_t bytes);
 /* Compares every section's CRC-32 and the zero bytes between sections: reads the whole image.
  * Returns MUR_E_MALFORMED; *section (NULL if not wanted) is then the first that differs. */
 mur_status mur_check(const mur_program *program, enum mur_section *section);
+/* The same by another way to compute mur_crc32. */
+typedef uint32_t mur_checksum(uint32_t crc, const void *data, size_t bytes);
+mur_status mur_check_by(const mur_program *program, mur_checksum *crc32, enum mur_section *section);
 
 /* MUR_E_MACHINE unless the program is made for this board. */
 mur_status mur_fits(const mur_program *program, const mur_mach *board);

@@ -5,11 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
+
 enum { ALIGNMENT = 16, CHUNK_BYTES = 64 * 1024 };
 
 struct muc_arena_chunk {
     muc_arena_chunk *next;
     size_t used, size;
+    uint8_t *large; /* or NULL; of large_bytes */
+    size_t large_bytes;
 };
 
 /* the header is padded so that the first allocation is aligned as calloc's memory is */
@@ -43,6 +47,29 @@ muc_status muc_arena_new(muc_context *ctx, muc_arena *arena, size_t count, size_
     *out = (char *)arena->chunks + header_bytes() + arena->chunks->used;
     arena->chunks->used += bytes;
     return MUC_OK;
+}
+
+muc_status muc_arena_adopt_large(muc_context *ctx, muc_arena *arena, uint8_t *data, size_t bytes)
+{
+    muc_arena_chunk *chunk = muc_calloc(1, sizeof(*chunk)), **at = &arena->chunks;
+
+    if (!chunk) {
+        muc_large_free(data, bytes);
+        return muc_fail_nomem(ctx, "arena", sizeof(*chunk));
+    }
+    chunk->large = data;
+    chunk->large_bytes = bytes;
+    if (*at) /* the newest chunk stays the one that allocations come from */
+        at = &(*at)->next;
+    chunk->next = *at;
+    *at = chunk;
+    return MUC_OK;
+}
+
+muc_status muc_arena_new_large(muc_context *ctx, muc_arena *arena, size_t bytes, uint8_t **out)
+{
+    MUC_TRY(muc_large_new(ctx, bytes, out));
+    return muc_arena_adopt_large(ctx, arena, *out, bytes);
 }
 
 muc_status muc_arena_string(muc_context *ctx, muc_arena *arena, const char *text, size_t length,
@@ -102,6 +129,7 @@ void muc_arena_free(muc_arena *arena)
     while (arena->chunks) {
         muc_arena_chunk *next = arena->chunks->next;
 
+        muc_large_free(arena->chunks->large, arena->chunks->large_bytes);
         free(arena->chunks);
         arena->chunks = next;
     }

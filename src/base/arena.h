@@ -20,6 +20,10 @@ muc_status muc_arena_string(muc_context *ctx, muc_arena *arena, const char *text
                             const char **out);
 muc_status muc_arena_format(muc_context *ctx, muc_arena *arena, const char **out,
                             const char *format, ...) MUC_PRINTF(4, 5);
+/* Memory as of muc_large_new. */
+muc_status muc_arena_new_large(muc_context *ctx, muc_arena *arena, size_t bytes, uint8_t **out);
+/* From now on the arena frees what muc_large_new made; where this fails, it is freed at once. */
+muc_status muc_arena_adopt_large(muc_context *ctx, muc_arena *arena, uint8_t *data, size_t bytes);
 void muc_arena_free(muc_arena *arena);
 
 /* Grows *items, an arena array of *capacity elements, to hold at least need elements. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/threads.h"
 
 static const char room[] = "blockdialect";
@@ -394,7 +395,7 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
         return muc_fail(e->ctx, MUC_NOFIT, e->matrix->name, MUC_NO_OFFSET,
                         "its blocks take %llu bytes, more than 32-bit offsets reach",
                         (unsigned long long)total);
-    MUC_TRY(MUC_NEW_ARRAY(e->ctx, room, (size_t)total, &out->data));
+    MUC_TRY(muc_large_new(e->ctx, (size_t)total, &out->data));
     out->bytes = (uint32_t)total;
     for (uint32_t i = 0; i < e->grid.tiles; i++) {
         muc_store_u32(out->data + 4 * (size_t)i, at);
@@ -403,9 +404,11 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
     muc_store_u32(out->data + 4 * (size_t)e->grid.tiles, at);
     at = index_bytes(&e->grid);
     for (uint32_t i = 0; i < e->grid.bands; i++) {
-        const encoded_band *b = &e->bands[i];
+        encoded_band *b = &e->bands[i];
 
         memcpy(out->data + at, b->data, b->bytes);
+        free(b->data);
+        b->data = NULL;
         at += (uint32_t)b->bytes;
         for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
             out->blocks[kind] += b->blocks[kind];
@@ -451,7 +454,7 @@ muc_status muc_bd_quantize(muc_context *ctx, const muc_bd_matrix *matrix, const 
 
 void muc_bd_sequence_free(muc_bd_sequence *sequence)
 {
-    free(sequence->data);
+    muc_large_free(sequence->data, sequence->bytes);
     memset(sequence, 0, sizeof(*sequence));
 }
 

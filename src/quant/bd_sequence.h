@@ -33,7 +33,7 @@ uint64_t muc_bd_index_bytes(uint32_t n, uint32_t k);
 uint64_t muc_bd_least_column_bytes(uint32_t k);
 
 typedef struct muc_bd_sequence {
-    uint8_t *data; /* owned: muc_bd_sequence_free */
+    uint8_t *data; /* of muc_large_new, owned: muc_bd_sequence_free */
     uint32_t bytes;
     uint64_t blocks[MUC_BD_KIND_COUNT]; /* how many of each kind */
     uint64_t shared;                    /* how many lack their header */

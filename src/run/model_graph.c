@@ -3,6 +3,7 @@
 #include "run/model_graph.h"
 
 #include "base/choice.h"
+#include "base/large.h"
 #include "models/llama.h"
 #include "run/calibration.h"
 
@@ -129,6 +130,12 @@ muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
             MUC_TRY(widen(ctx, graph, tensor));
     }
     return MUC_OK;
+}
+
+void muc_graph_rest(const muc_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        muc_large_rest(graph->tensors[i].sequence, (size_t)graph->tensors[i].sequence_bytes);
 }
 
 double muc_graph_bits_per_weight(const muc_graph *graph)

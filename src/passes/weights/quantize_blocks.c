@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "quant/bd_sequence.h"
 
 static const char room[] = "quantize";
@@ -94,16 +95,15 @@ static muc_status choose_rule(const quantizing *q, double bits, muc_bd_rule *out
 
 /* ---- attaching ---- */
 
-/* gives a matrix's sequence to the graph and counts it */
+/* gives a matrix's sequence to the graph, which owns it then, and counts it */
 static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequence)
 {
     muc_tensor *tensor = &q->graph->tensors[q->tensors[i]];
     muc_quantize_result *result = q->result;
-    uint8_t *copy;
 
-    MUC_TRY(MUC_ARENA_NEW(q->ctx, &q->graph->arena, sequence->bytes, &copy));
-    memcpy(copy, sequence->data, sequence->bytes);
-    tensor->sequence = copy;
+    MUC_TRY(muc_arena_adopt_large(q->ctx, &q->graph->arena, sequence->data, sequence->bytes));
+    muc_large_rest(sequence->data, sequence->bytes);
+    tensor->sequence = sequence->data;
     tensor->sequence_bytes = sequence->bytes;
     result->bytes += sequence->bytes;
     for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
@@ -118,15 +118,12 @@ static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequenc
 static muc_status quantize_matrix(quantizing *q, size_t i, const muc_feedback *feedback)
 {
     muc_bd_sequence sequence;
-    muc_status status;
 
     if (feedback)
         MUC_TRY(muc_feedback_quantize(q->ctx, feedback, &q->matrices[i], &q->rule, &sequence));
     else
         MUC_TRY(muc_bd_quantize(q->ctx, &q->matrices[i], &q->rule, &sequence));
-    status = attach(q, i, &sequence);
-    muc_bd_sequence_free(&sequence);
-    return status;
+    return attach(q, i, &sequence);
 }
 
 static muc_status quantize_plain(quantizing *q)

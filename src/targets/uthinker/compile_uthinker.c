@@ -179,13 +179,16 @@ static muc_status translate(compile_job *job)
 
     MUC_TRY(muc_uthinker_compile(job->ctx, job->graph, &job->machine, &job->target, &tokens,
                                  &job->build));
+    muc_graph_rest(job->graph);
+    if (!model->prompt_template && !job->options->strip)
+        return MUC_OK;
     if (model->prompt_template)
-        MUC_TRY(muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_PRMT,
-                                         (const uint8_t *)model->prompt_template,
-                                         strlen(model->prompt_template)));
-    return job->options->strip
-               ? muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_DEBG, NULL, 0)
-               : MUC_OK;
+        muc_uthinker_set_section(job->build, MUR_SECTION_PRMT,
+                                 (const uint8_t *)model->prompt_template,
+                                 strlen(model->prompt_template));
+    if (job->options->strip)
+        muc_uthinker_set_section(job->build, MUR_SECTION_DEBG, NULL, 0);
+    return muc_uthinker_write(job->ctx, job->build);
 }
 
 /* Opens what was built as a device would; what it refuses is a defect of this compiler. */
@@ -267,15 +270,13 @@ static muc_status add_golden_vectors(compile_job *job)
     muc_engine_watch(engine, sum_stages, job);
     status = run_golden(job, engine);
     muc_engine_free(engine);
-    if (status == MUC_OK)
-        status = muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_GOLD,
-                                          (const uint8_t *)job->golden,
-                                          job->positions * sizeof(*job->golden));
-    if (status == MUC_OK && !job->options->strip)
-        status = muc_uthinker_set_section(job->ctx, job->build, MUR_SECTION_STAG,
-                                          (const uint8_t *)job->stages,
-                                          stage_words * sizeof(*job->stages));
-    return status;
+    MUC_TRY(status);
+    muc_uthinker_set_section(job->build, MUR_SECTION_GOLD, (const uint8_t *)job->golden,
+                             job->positions * sizeof(*job->golden));
+    if (!job->options->strip)
+        muc_uthinker_set_section(job->build, MUR_SECTION_STAG, (const uint8_t *)job->stages,
+                                 stage_words * sizeof(*job->stages));
+    return muc_uthinker_write(job->ctx, job->build);
 }
 
 /* How far the program's logits are from those of the checkpoint in float32. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/large.h"
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/clock/clock.h"
 #include "targets/uthinker/lower/retile.h"
@@ -28,9 +29,11 @@ static muc_status check_flash(muc_context *ctx, const muc_uthinker_layout *layou
                     layout->wgts_bytes, more, (unsigned long long)bytes);
 }
 
-static muc_status write_program(muc_context *ctx, muc_uthinker_build *build)
+muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build)
 {
-    MUC_TRY(muc_container_write(ctx, &build->arena, &build->sections, &build->program));
+    muc_arena_free(&build->file);
+    MUC_TRY(muc_container_write(ctx, &build->file, &build->sections, &build->program));
+    muc_large_rest(build->weights.data, build->weights.size);
     return check_flash(ctx, &build->layout, build->program.size,
                        "fewer bits (--bits) would help, or");
 }
@@ -264,7 +267,9 @@ static muc_status compile(muc_context *ctx, const muc_graph *graph,
     MUC_TRY(schedule(ctx, &whole, machine, &chosen, build, entries));
     MUC_TRY(muc_uthinker_emit(ctx, &build->arena, &build->model, &build->layout, entries, tokens,
                               &build->sections));
-    return write_program(ctx, build);
+    build->weights.data = build->sections.section[MUR_SECTION_WGTS].data;
+    build->weights.size = build->sections.section[MUR_SECTION_WGTS].size;
+    return muc_uthinker_write(ctx, build);
 }
 
 muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
@@ -290,13 +295,13 @@ void muc_uthinker_build_free(muc_uthinker_build *build)
     if (!build)
         return;
     muc_arena_free(&build->arena);
+    muc_arena_free(&build->file);
     free(build);
 }
 
-muc_status muc_uthinker_set_section(muc_context *ctx, muc_uthinker_build *build,
-                                    enum mur_section section, const uint8_t *data, size_t size)
+void muc_uthinker_set_section(muc_uthinker_build *build, enum mur_section section,
+                              const uint8_t *data, size_t size)
 {
     build->sections.section[section].data = data;
     build->sections.section[section].size = data ? size : 0;
-    return write_program(ctx, build);
 }

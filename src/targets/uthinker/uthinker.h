@@ -17,7 +17,9 @@ typedef struct muc_uthinker_build {
     muc_template templates[MUC_UTHINKER_ENTRIES]; /* DECODE, PREFILL */
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_container sections;
-    muc_bytes program; /* the file */
+    muc_bytes weights; /* section WGTS as it was emitted: large memory */
+    muc_arena file;
+    muc_bytes program; /* the file, in its arena */
 } muc_uthinker_build;
 
 /* Refuses from shapes alone, before anything is quantized, a graph that muc_uthinker_compile would
@@ -36,8 +38,11 @@ muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
                                 const muc_uthinker_tokens *tokens, muc_uthinker_build **out);
 void muc_uthinker_build_free(muc_uthinker_build *build); /* NULL is fine */
 
-/* Replaces, adds or (data NULL) removes a section of the build's program. data is borrowed. */
-muc_status muc_uthinker_set_section(muc_context *ctx, muc_uthinker_build *build,
-                                    enum mur_section section, const uint8_t *data, size_t size);
+/* Replaces, adds or (data NULL) removes a section of what muc_uthinker_write writes. data is
+ * borrowed. */
+void muc_uthinker_set_section(muc_uthinker_build *build, enum mur_section section,
+                              const uint8_t *data, size_t size);
+/* The program again, of the sections as they are now; the one before is gone. */
+muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build);
 
 #endif

@@ -158,7 +158,9 @@ static muc_status emit_weights(const emitter *e, const muc_uthinker_model *model
 {
     uint8_t *wgts;
 
-    MUC_TRY(new_section(e, MUR_SECTION_WGTS, y->wgts_bytes, &wgts));
+    MUC_TRY(muc_arena_new_large(e->ctx, e->arena, y->wgts_bytes, &wgts));
+    e->out->section[MUR_SECTION_WGTS].data = wgts;
+    e->out->section[MUR_SECTION_WGTS].size = y->wgts_bytes;
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++)
         if (y->matrix[i].bytes)
             join_sequences(model, (muc_matrix_kind)i, &y->matrix[i], wgts);

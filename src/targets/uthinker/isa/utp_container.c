@@ -93,7 +93,7 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
     uint8_t *file;
 
     MUC_TRY(measure(ctx, places, count, &size));
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, size, &file));
+    MUC_TRY(muc_arena_new_large(ctx, arena, size, &file));
     for (size_t i = 0; i < count; i++) {
         uint8_t *row = file + 4 * (HEADER_WORDS + PLACE_WORDS * i);
         size_t start = start_of(&places[i], end);
@@ -148,6 +148,11 @@ static muc_status explain(muc_context *ctx, muc_bytes bytes)
                     "the section table, MACH, META or ENTR is not that of a program");
 }
 
+static uint32_t checksum(uint32_t crc, const void *data, size_t bytes)
+{
+    return muc_crc32(crc, data, bytes);
+}
+
 muc_status muc_container_open(muc_context *ctx, muc_bytes bytes, muc_container *out,
                               mur_program *program)
 {
@@ -166,7 +171,7 @@ muc_status muc_container_open(muc_context *ctx, muc_bytes bytes, muc_container *
     if (opened.header->bytes != bytes.size)
         return muc_fail(ctx, MUC_MALFORMED, bytes.name, opened.header->bytes,
                         "%zu bytes follow the program's end", bytes.size - opened.header->bytes);
-    if (mur_check(&opened, &wrong) != MUR_OK)
+    if (mur_check_by(&opened, checksum, &wrong) != MUR_OK)
         return muc_fail(ctx, MUC_MALFORMED, bytes.name,
                         (uint64_t)(opened.section[wrong] - bytes.data),
                         "section %s, or the zero bytes before it, are damaged", names[wrong]);
