@@ -71,7 +71,9 @@ static inline void fixture_init(hand_program *f)
                           .bos = UINT32_MAX,
                           .eos = UINT32_MAX,
                           .eos2 = UINT32_MAX,
-                          .eos3 = UINT32_MAX };
+                          .eos3 = UINT32_MAX,
+                          .ffn_parts = 1,
+                          .o_parts = 1 };
     f->wgts_bytes = 4096;
     f->parm_bytes = 1024;
     f->tables[1] = f->table_words = 2;

@@ -101,7 +101,7 @@ static const char frame[] =
     "head_width = 1\nffn_width = 1\ntied = 1\nrecompute = 0\nterms_x = 1\nterms_q = 1\n"
     "terms_k = 1\nterms_p = 1\nterms_v = 1\nterms_o = 1\nterms_f = 1\nterms_h = 1\nterms_l = 1\n"
     "kv_bytes = 0\nio_bytes = 64\nembedded = 4\nlogits = 8\nembedding = 0\nbos = 0\neos = 0\n"
-    "eos2 = 0\neos3 = 0\n"
+    "eos2 = 0\neos3 = 0\nffn_parts = 1\no_parts = 1\n"
     "section ENTR\n"
     "entry kind=1 start=0 words=1 min_m=1 max_m=1\n"
     "section TABL\n"
@@ -180,7 +180,7 @@ static void check_refused(const char *statement, const char *message)
 static void mistakes_are_refused_with_line_and_column(void **state)
 {
     (void)state;
-    check_refused("s5 = ADD P1, 64", "line 51, column 10: no slot has this label here");
+    check_refused("s5 = ADD P1, 64", "line 53, column 10: no slot has this label here");
     check_refused("s5 = ADDD pos, 64", "column 6: no such operator");
     check_refused("s64 = ADD pos, 64", "column 1: expected a slot, s0 to s63");
     check_refused("m:s5 = ADD pos, 64", "not that of an input");
@@ -190,7 +190,7 @@ static void mistakes_are_refused_with_line_and_column(void **state)
     check_refused("s5, s6 = ADD pos, 1", "TABLE writes a slot and the one after it");
     check_refused("s5 = TABLE 1, pos", "TABLE writes a slot and the one after it");
     check_refused("next", "column 1: no 'for' is open");
-    check_refused("for l:s5 < 2", "line 51, column 1: this 'for' has no 'next'");
+    check_refused("for l:s5 < 2", "line 53, column 1: this 'for' has no 'next'");
     check_refused("for l:s5 < pos", "expected 'most'");
     check_refused("LD addr=0 buf=I0 region=KV off=0", "the field 'len' is missing");
     check_refused("LD addr=0 addr=0", "column 11: this field is there twice");
@@ -198,9 +198,9 @@ static void mistakes_are_refused_with_line_and_column(void **state)
     check_refused("LD wait=16", "tokens are 0 to 15");
     check_refused("LD addr=1048576 buf=I0 region=KV off=0 len=0", "a value does not fit its field");
     check_refused("word 0x", "a hexadecimal digit is missing");
-    check_refused("section CODE", "line 51, column 9: this section is there twice");
+    check_refused("section CODE", "line 53, column 9: this section is there twice");
     check_refused("section DATA", "no such section");
-    check_refused("section GOLD\nhex 0", "line 52, column 6: a byte has two digits");
+    check_refused("section GOLD\nhex 0", "line 54, column 6: a byte has two digits");
     check_refused("section GOLD\nzero 4097", "at most 4096 zero bytes");
     check_refused("section GOLD\ngold logits_crc=1", "expected 'token'");
     check_refused("section DEBG\nname 1 \"x", "the name does not end on its line");

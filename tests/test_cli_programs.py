@@ -286,6 +286,25 @@ def test_verify_finds_every_stage_exact():
         assert stages["logits"]["values"] > 0 and stages["logits"]["snr_db"] > 10, report
 
 
+def test_verify_puts_rows_in_parts_together():
+    shape, machine, made = WORK / "parts.json", WORK / "parts.ini", WORK / "parts.utp"
+    shape.write_text(json.dumps({
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "intermediate_size": 768,
+        "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 64, "vocab_size": 512,
+        "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True,
+        "hidden_act": "silu", "bos_token_id": 1, "eos_token_id": 2}))
+    text = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text()
+    for key, old, new in (("gb", 262144, 98304), ("ibuf0", 65536, 16384), ("ibuf1", 32768, 16384)):
+        text = text.replace(f"{key} = {old}", f"{key} = {new}")
+    machine.write_text(text)
+    muc("synth", "--shape", shape, "-o", WORK / "parts", "--force")
+    muc("compile", WORK / "parts", "--machine", machine, "-o", made, "--force")
+    listed = muc("dis", made)[0]
+    assert "ffn_parts = 1\n" not in listed and "o_parts = 3\n" in listed, listed[:2000]
+    report = json.loads(muc("verify", made, WORK / "parts", "--json")[0])
+    assert report["exact"] is True and all(row["wrong"] == 0 for row in report["stages"]), report
+
+
 def test_terms_are_chosen_by_what_they_cost():
     need_data()
     sizes = {}

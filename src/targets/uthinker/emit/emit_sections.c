@@ -77,7 +77,9 @@ static muc_status emit_meta(const emitter *e, const muc_uthinker_layout *y,
                             .bos = tokens->bos,
                             .eos = tokens->eos[0],
                             .eos2 = tokens->eos[1],
-                            .eos3 = tokens->eos[2] };
+                            .eos3 = tokens->eos[2],
+                            .ffn_parts = y->ffn_parts,
+                            .o_parts = y->o_parts };
 
     return emit_words(e, MUR_SECTION_META, &meta.vocabulary, sizeof(meta) / 4);
 }

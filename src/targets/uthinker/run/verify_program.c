@@ -157,11 +157,38 @@ typedef struct cutter {
     uint32_t own_layers; /* with matrices of their own */
 } cutter;
 
+/* The tiles of a matrix whose rows come in parts, column by column: the index and the blocks. Their
+ * own index says where they lie from `base` on, up to byte `end`; the sequence has room for
+ * `bytes`. */
+static muc_status join_parts(const cutter *c, const uint8_t *index, size_t base, uint32_t end,
+                             uint32_t count, uint32_t across, uint32_t parts, uint8_t *sequence,
+                             size_t bytes)
+{
+    uint32_t down = count / across / parts, at = 4 * (count + 1);
+
+    for (uint32_t t = 0; t < count; t++) {
+        uint32_t column = t / (down * parts), part = t / down % parts;
+        uint32_t tile = (part * across + column) * down + t % down;
+        uint32_t from = muc_load_u32(index + 4 * (size_t)tile);
+        uint32_t to = muc_load_u32(index + 4 * (size_t)tile + 4);
+
+        if (from > to || to > end || at + (to - from) > bytes)
+            return muc_fail(c->ctx, MUC_MALFORMED, c->program_name, MUC_NO_OFFSET,
+                            "a tile lies from %u to %u in WGTS", from, to);
+        muc_store_u32(sequence + 4 * (size_t)t, at);
+        memcpy(sequence + at, c->reader.bytes.data + base + from, to - from);
+        at += to - from;
+    }
+    muc_store_u32(sequence + 4 * (size_t)count, at);
+    return MUC_OK;
+}
+
 /* Gives a tensor of the graph the tiles first..first+count-1 of the sequence at `start`, as a
  * sequence of its own in tiles of 64 by 8. */
 static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t first,
-                             uint32_t count, uint32_t n, uint32_t k)
+                             uint32_t count, uint32_t n, uint32_t k, uint32_t parts)
 {
+    uint32_t across = (n + c->shape.n - 1) / c->shape.n;
     uint32_t id = muc_graph_find(c->graph, name), from, to, own = 4 * (count + 1);
     const uint8_t *index = c->reader.bytes.data + start + 4 * (size_t)first;
     uint8_t *sequence;
@@ -176,9 +203,8 @@ static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t
         return muc_fail(c->ctx, MUC_MALFORMED, c->program_name, MUC_NO_OFFSET,
                         "the tiles of '%s' lie from %u to %u in WGTS", name, from, to);
     MUC_TRY(MUC_ARENA_NEW(c->ctx, &c->graph->arena, (size_t)own + to - from, &sequence));
-    for (uint32_t t = 0; t <= count; t++)
-        muc_store_u32(sequence + 4 * (size_t)t, muc_load_u32(index + 4 * (size_t)t) - from + own);
-    memcpy(sequence + own, c->reader.bytes.data + start + from, to - from);
+    MUC_TRY(
+        join_parts(c, index, start, to, count, across, parts, sequence, (size_t)own + to - from));
     bytes = (muc_bytes){ sequence, (size_t)own + to - from, c->program_name };
     MUC_TRY(muc_retile(c->ctx, &c->graph->arena, bytes, k, n, c->shape,
                        (muc_tile_shape){ MUC_BD_TILE_K, MUC_BD_TILE_N }, &bytes));
@@ -195,16 +221,24 @@ static muc_status cut_kind(cutter *c, const mur_meta *meta, unsigned kind)
     uint32_t layers = strstr(matrices[kind].tensor, "%u") ? c->own_layers : 1;
     uint64_t across = (n + c->shape.n - 1) / c->shape.n;
     uint64_t tiles = across * ((k + c->shape.k - 1) / c->shape.k);
+    uint32_t parts = strstr(matrices[kind].tensor, ".down_proj") ? meta->ffn_parts
+                     : strstr(matrices[kind].tensor, ".o_proj")  ? meta->o_parts
+                                                                 : 1;
     size_t start = c->reader.at;
     const uint8_t *index;
     uint64_t end;
+
+    if (parts > 1 && k % (parts * c->shape.k) != 0)
+        return muc_fail(c->ctx, MUC_MALFORMED, c->program_name, MUC_NO_OFFSET,
+                        "%u parts of %u rows are no whole tiles", parts, k);
 
     MUC_TRY(muc_read_span(&c->reader, 4 * (tiles * layers + 1), "tile index", &index));
     for (uint32_t layer = 0; layer < layers; layer++) {
         char name[MOST_NAME];
 
         snprintf(name, sizeof(name), matrices[kind].tensor, layer);
-        MUC_TRY(cut_tensor(c, name, start, (uint32_t)(layer * tiles), (uint32_t)tiles, n, k));
+        MUC_TRY(
+            cut_tensor(c, name, start, (uint32_t)(layer * tiles), (uint32_t)tiles, n, k, parts));
     }
     /* the next kind begins at the next multiple of 16 */
     end = start + muc_load_u32(index + 4 * tiles * layers);
