@@ -1,6 +1,7 @@
 /* The base room: readers stay in bounds, outputs appear whole, halves round as IEEE says. */
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include "base/arena.h"
@@ -282,6 +283,56 @@ static muc_status square(void *arg, size_t i)
     return i == 700 || i == 900 ? muc_fail(ctx, MUC_IO, "square", i, "no") : MUC_OK;
 }
 
+typedef struct loops {
+    muc_context *ctx;
+    uint32_t out[40][30];
+} loops;
+
+static muc_status inner(void *arg, size_t i)
+{
+    ((uint32_t *)arg)[i]++;
+    return MUC_OK;
+}
+
+static muc_status outer(void *arg, size_t i)
+{
+    loops *l = arg;
+
+    return muc_parallel_for(l->ctx, MUC_COUNT(l->out[i]), inner, l->out[i]);
+}
+
+static void *many_loops(void *arg)
+{
+    loops *l = arg;
+
+    for (int round = 0; round < 300; round++)
+        if (muc_parallel_for(l->ctx, MUC_COUNT(l->out), outer, l) != MUC_OK)
+            return l;
+    return NULL;
+}
+
+/* loops within loops, in two threads of ours at once, again and again */
+static void loops_may_meet(void **state)
+{
+    static loops l[2];
+    pthread_t thread;
+    void *failed;
+
+    (void)state;
+    for (int t = 0; t < 2; t++)
+        l[t].ctx = muc_context_new(3);
+    CHECK_EQ(pthread_create(&thread, NULL, many_loops, &l[1]), 0);
+    CHECK(many_loops(&l[0]) == NULL);
+    CHECK_EQ(pthread_join(thread, &failed), 0);
+    CHECK(failed == NULL);
+    for (int t = 0; t < 2; t++) {
+        for (size_t i = 0; i < MUC_COUNT(l[t].out); i++)
+            for (size_t j = 0; j < MUC_COUNT(l[t].out[i]); j++)
+                CHECK_EQ(l[t].out[i][j], 300);
+        muc_context_free(l[t].ctx);
+    }
+}
+
 static void parallel_for_runs_each_index_once(void **state)
 {
     static uint64_t out[1000];
@@ -348,6 +399,7 @@ int main(void)
         T(output_appears_whole_or_not_at_all),
         T(json_limits_hold),
         T(parallel_for_runs_each_index_once),
+        T(loops_may_meet),
         T(failed_allocations_are_told),
         T(crc_is_that_of_zlib),
     };

@@ -1,5 +1,4 @@
-/* threads.c - runs a function for each index in several threads, which take the next index from one
- * atomic counter. */
+/* threads.c - threads that wait for loops, and take the next index from one atomic counter. */
 #include "base/threads.h"
 
 #include <pthread.h>
@@ -18,7 +17,20 @@ typedef struct work {
     pthread_mutex_t lock;
     size_t failed_at; /* count: none */
     muc_status status;
+    unsigned inside; /* threads of the pool that are at it; of its lock */
 } work;
+
+/* They stay until the program ends. One loop at a time has them; a loop within it, or beside it in
+ * another thread, is run by its caller alone. */
+static struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t begun, left;
+    work *loop;   /* or NULL */
+    size_t seats; /* how many more threads it takes */
+    size_t threads;
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
+           .begun = PTHREAD_COND_INITIALIZER,
+           .left = PTHREAD_COND_INITIALIZER };
 
 unsigned muc_processor_count(void)
 {
@@ -30,17 +42,14 @@ unsigned muc_processor_count(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
-static void *run(void *arg)
+static void run(work *w)
 {
-    MUC_IN_C_LOCALE;
-    work *w = arg;
-
     for (;;) {
         size_t i = atomic_fetch_add(&w->next, 1);
         muc_status status;
 
         if (i >= w->count)
-            return NULL;
+            return;
         status = w->body(w->arg, i);
         if (status == MUC_OK)
             continue;
@@ -54,11 +63,66 @@ static void *run(void *arg)
     }
 }
 
+static void *serve(void *unused)
+{
+    MUC_IN_C_LOCALE;
+
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        work *w;
+
+        while (pool.seats == 0)
+            pthread_cond_wait(&pool.begun, &pool.lock);
+        w = pool.loop;
+        pool.seats--;
+        w->inside++;
+        pthread_mutex_unlock(&pool.lock);
+        run(w);
+        pthread_mutex_lock(&pool.lock);
+        if (--w->inside == 0)
+            pthread_cond_signal(&pool.left);
+    }
+    return unused;
+}
+
+/* False: another loop has the pool. Fewer threads than asked for are no failure. */
+static bool share(work *w, size_t helpers)
+{
+    pthread_t thread;
+    bool is_free;
+
+    pthread_mutex_lock(&pool.lock);
+    is_free = !pool.loop;
+    if (is_free) {
+        while (pool.threads < helpers && pthread_create(&thread, NULL, serve, NULL) == 0) {
+            pthread_detach(thread);
+            pool.threads++;
+        }
+        pool.loop = w;
+        pool.seats = helpers;
+        pthread_cond_broadcast(&pool.begun);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return is_free;
+}
+
+/* Nobody begins now; whoever has begun ends. */
+static void leave(work *w)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.loop = NULL;
+    pool.seats = 0;
+    while (w->inside > 0)
+        pthread_cond_wait(&pool.left, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
 muc_status muc_parallel_for(muc_context *ctx, size_t count, muc_parallel_body *body, void *arg)
 {
+    MUC_IN_C_LOCALE;
     work w = { .body = body, .arg = arg, .count = count, .failed_at = count, .status = MUC_OK };
-    pthread_t threads[MAX_WORKERS];
-    size_t workers = muc_context_threads(ctx), started = 0;
+    size_t workers = muc_context_threads(ctx);
+    bool shared;
 
     if (workers > count)
         workers = count;
@@ -66,11 +130,10 @@ muc_status muc_parallel_for(muc_context *ctx, size_t count, muc_parallel_body *b
         workers = MAX_WORKERS;
     atomic_init(&w.next, 0);
     pthread_mutex_init(&w.lock, NULL);
-    while (started + 1 < workers && pthread_create(&threads[started], NULL, run, &w) == 0)
-        started++;
+    shared = workers > 1 && share(&w, workers - 1);
     run(&w);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    if (shared)
+        leave(&w);
     pthread_mutex_destroy(&w.lock);
     return w.status;
 }

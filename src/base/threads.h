@@ -7,7 +7,8 @@
 unsigned muc_processor_count(void); /* of the affinity mask, at least 1 */
 
 /* Runs body(arg, i) for every i in 0..count-1, each exactly once, on up to the context's thread
- * count. Bodies must write to disjoint places. Returns the status of the lowest i that failed. */
+ * count. Bodies must write to disjoint places. Returns the status of the lowest i that failed. The
+ * threads wait for the next loop; a body's own loop runs in the body's thread. */
 typedef muc_status muc_parallel_body(void *arg, size_t i);
 muc_status muc_parallel_for(muc_context *ctx, size_t count, muc_parallel_body *body, void *arg);
 
