@@ -269,7 +269,7 @@ static void a_graph_that_departs_is_refused_with_the_nodes_name(void **state)
                   "node 'layers.2.ffn_norm': its epsilon is not that of the final norm");
     check_refused(&text, "rope layers.2.k, rope.cos, rope.sin",
                   "rope layers.2.k, rope.sin, rope.cos",
-                  "node 'layers.2.k_rope': its table is not that of the first layer");
+                  "node 'layers.2.k_rope': its table is not that of the queries");
     check_refused(&text, "layers.2.v, layers.2.k_cache, layers.2.v_cache",
                   "layers.2.v, layers.2.k_cache, layers.1.v_cache",
                   "its caches are those of another attention");

@@ -439,6 +439,113 @@ static void factors_of_rows_results_and_logits(void **state)
     check_family(&f);
 }
 
+static const muc_layer_view windows[] = { { .window = 100 }, { .window = 100 }, { .window = 100 } };
+static const muc_layer_view narrow[] = { { .window = 20 }, { .window = 65 }, { .window = 1 } };
+static const muc_layer_view mixed[] = { { .window = 40, .angles = MUC_ANGLES_LOCAL },
+                                        { .window = 40, .angles = MUC_ANGLES_LOCAL },
+                                        { .angles = MUC_ANGLES_GLOBAL } };
+static const muc_layer_view mixed_whole[] = { { .angles = MUC_ANGLES_LOCAL },
+                                              { .angles = MUC_ANGLES_LOCAL },
+                                              { .angles = MUC_ANGLES_GLOBAL } };
+static const muc_layer_view mixed_global[] = { { .window = 40 }, { .window = 40 }, { 0 } };
+static const muc_layer_view some_turn[] = { { 0 }, { .angles = MUC_ANGLES_NONE }, { 0 } };
+
+static void with_windows(muc_model_config *c)
+{
+    c->layer_views = windows;
+}
+
+static void without_views(muc_model_config *c)
+{
+    c->layer_views = NULL;
+}
+
+static void with_narrow_windows(muc_model_config *c)
+{
+    c->layer_views = narrow;
+    c->heads = 3;
+    c->kv_heads = 1;
+}
+
+/* what the DMA reads of region KV for the context's last token, if it is fed alone */
+static uint64_t cache_bytes(const family *f)
+{
+    const int32_t tokens[1] = { 0 };
+    muc_context *ctx = muc_context_new(1);
+    muc_checkpoint checkpoint;
+    muc_graph *graph;
+    uint64_t bytes;
+    board b;
+
+    make_checkpoint(ctx, f, &checkpoint);
+    graph = make_graph(ctx, &checkpoint);
+    boot(&b, ctx, graph, &muc_uthinker_defaults, MUR_SIM_EAGER);
+    for (uint32_t pos = 0; pos < MOST_CONTEXT - 1; pos++)
+        run(&b, pos, tokens, 1);
+    bytes = b.sim.loaded_bytes[MUR_KV];
+    run(&b, MOST_CONTEXT - 1, tokens, 1);
+    bytes = b.sim.loaded_bytes[MUR_KV] - bytes;
+    shut_down(&b);
+    muc_graph_free(graph);
+    muc_checkpoint_close(&checkpoint);
+    muc_context_free(ctx);
+    return bytes;
+}
+
+static void queries_see_windows(void **state)
+{
+    const family f = { "Mistral", with_windows, { without_views } };
+    const family whole = { "Llama", without_views, { NULL } };
+    const family g = { "narrow windows", with_narrow_windows, { without_views } };
+
+    (void)state;
+    check_family(&f);
+    check_family(&g);
+    CHECK(3 * cache_bytes(&f) < 2 * cache_bytes(&whole));
+}
+
+static void like_gemma3(muc_model_config *c)
+{
+    like_gemma(c);
+    c->attention_cap = c->logit_cap = 0;
+    c->head_norm = true;
+    c->rope_local_theta = 100;
+    c->layer_views = mixed;
+}
+
+static void without_windows(muc_model_config *c)
+{
+    c->layer_views = mixed_whole;
+}
+
+static void without_local_angles(muc_model_config *c)
+{
+    c->layer_views = mixed_global;
+}
+
+static void layers_see_and_turn_in_ways_of_their_own(void **state)
+{
+    const family f = { "Gemma 3",
+                       like_gemma3,
+                       { without_windows, without_local_angles, without_head_norms } };
+
+    (void)state;
+    check_family(&f);
+}
+
+static void some_layers_turn(muc_model_config *c)
+{
+    c->layer_views = some_turn;
+}
+
+static void layers_may_not_turn(void **state)
+{
+    const family f = { "SmolLM3", some_layers_turn, { without_views } };
+
+    (void)state;
+    check_family(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +554,9 @@ int main(void)
         cmocka_unit_test(heads_are_normalised),
         cmocka_unit_test(gelu_norms_of_results_and_caps),
         cmocka_unit_test(factors_of_rows_results_and_logits),
+        cmocka_unit_test(queries_see_windows),
+        cmocka_unit_test(layers_see_and_turn_in_ways_of_their_own),
+        cmocka_unit_test(layers_may_not_turn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

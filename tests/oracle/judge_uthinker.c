@@ -122,7 +122,7 @@ const judge_insn judge_insns[JUDGE_INSNS] = {
         { "first", 4, 25, 1 },
         { "k", 5, 0, 16 },
         { "valid", 5, 16, 7 },
-        { "hide", 5, 23, 7 },
+        { "hide", 5, 23, 8 },
         { "scale", 6, 0, 32 },
         { "dpitch", 7, 0, 16 } } },
     { "DIV",

@@ -114,24 +114,35 @@ static const muc_uthinker_matrix *table_owner(const muc_uthinker_layout *y, uint
     return NULL;
 }
 
+typedef struct muc_table {
+    const uint32_t *data;
+    uint32_t count;
+} muc_table;
+
 static muc_status emit_tables(const emitter *e, const muc_uthinker_layout *y)
 {
-    size_t words = 2 + (size_t)y->table_count;
+    const uint32_t *const of_layers[] = { y->windows, y->angle_sums };
+    muc_table tables[MUC_MATRIX_COUNT + MUC_COUNT(of_layers)];
+    uint32_t count = y->table_count;
+    size_t words = 2;
     uint8_t *at;
 
-    for (uint32_t t = 0; t < y->table_count; t++)
-        words += table_owner(y, t)->table_count;
+    for (uint32_t t = 0; t < count; t++)
+        tables[t] = (muc_table){ table_owner(y, t)->table_data, table_owner(y, t)->table_count };
+    for (size_t i = 0; i < MUC_COUNT(of_layers); i++)
+        if (of_layers[i])
+            tables[count++] = (muc_table){ of_layers[i], y->layers + 1 };
+    for (uint32_t t = 0; t < count; t++)
+        words += 1 + (size_t)tables[t].count;
     MUC_TRY(new_section(e, MUR_SECTION_TABL, 4 * words, &at));
-    muc_store_u32(at, y->table_count);
-    words = 2 + (size_t)y->table_count;
-    for (uint32_t t = 0; t < y->table_count; t++) {
-        const muc_uthinker_matrix *matrix = table_owner(y, t);
-
+    muc_store_u32(at, count);
+    words = 2 + (size_t)count;
+    for (uint32_t t = 0; t < count; t++) {
         muc_store_u32(at + 4 + 4 * (size_t)t, (uint32_t)words);
-        store_words(at + 4 * words, matrix->table_data, matrix->table_count);
-        words += matrix->table_count;
+        store_words(at + 4 * words, tables[t].data, tables[t].count);
+        words += tables[t].count;
     }
-    muc_store_u32(at + 4 + 4 * (size_t)y->table_count, (uint32_t)words);
+    muc_store_u32(at + 4 + 4 * (size_t)count, (uint32_t)words);
     return MUC_OK;
 }
 
@@ -179,10 +190,13 @@ static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *mo
                                   const muc_uthinker_layout *y)
 {
     size_t gains = (size_t)y->own_layers * y->width;
+    size_t table = (size_t)y->options.context * y->head_width;
     uint8_t *parm;
 
     MUC_TRY(new_section(e, MUR_SECTION_PARM, y->parm_bytes, &parm));
-    store_floats(parm + y->rope, model->rope, (size_t)y->options.context * y->head_width);
+    for (uint32_t i = 0; i < y->angles; i++)
+        store_floats(parm + y->rope + 4 * i * table,
+                     model->rope + (size_t)i * model->context * y->head_width, table);
     store_floats(parm + y->gain_attention, model->gain_attention, gains);
     store_floats(parm + y->gain_ffn, model->gain_ffn, gains);
     store_floats(parm + y->gain_final, model->gain_final, y->width);

@@ -142,7 +142,7 @@ static muc_expr query_word(lowering *lo, const query_tile *t, muc_uthinker_place
  * one of them one more
  */
 static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_expr keys,
-                          muc_expr valid, muc_expr first)
+                          muc_expr valid, muc_expr hide, muc_expr first)
 {
     const muc_uthinker_terms *terms = &lo->y->options.terms;
 
@@ -160,7 +160,7 @@ static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_ex
          FIELD(SMAX, dst, num(lo, muc_uthinker_place_buffer(lo->chip, MUC_PLACE_P))),
          FIELD(SMAX, terms, num(lo, terms->p)), FIELD(SMAX, first, first),
          FIELD(SMAX, k, num(lo, lo->y->head_width)), FIELD(SMAX, valid, valid),
-         FIELD(SMAX, scale, num(lo, lo->y->scale)),
+         FIELD(SMAX, hide, hide), FIELD(SMAX, scale, num(lo, lo->y->scale)),
          FIELD(SMAX, dpitch, num(lo, slots(lo->tokens, terms->p))));
 }
 
@@ -187,25 +187,47 @@ static void lower_tile_pv(lowering *lo, const query_tile *t, muc_expr saddr, muc
 }
 
 /* a whole step whose scores are there: its softmax and its values at addr */
-static void lower_whole(lowering *lo, const query_tile *t, muc_expr first, uint32_t half,
-                        muc_expr addr)
+static void lower_whole(lowering *lo, const query_tile *t, muc_expr hide, muc_expr first,
+                        uint32_t half, muc_expr addr)
 {
     muc_expr to = num(lo, lo->chip->address[MUC_PLACE_P]), whole = num(lo, lo->tokens);
 
-    lower_softmax(lo, t, to, whole, whole, first);
+    lower_softmax(lo, t, to, whole, whole, hide, first);
     lower_tile_pv(lo, t, to, whole, half, addr);
+}
+
+/* SMAX's `hide` for a tile and a step, `number` steps after the first one that is seen */
+static muc_expr hidden(lowering *lo, const query_tile *t, muc_expr number)
+{
+    muc_expr last = add_num(lo, add(lo, lo->near, t->first), 1 + lo->tokens);
+
+    if (!lo->y->windows)
+        return num(lo, 0);
+    return at_most(lo, less(lo, last, add(lo, lo->window, times(lo, number, lo->tokens))),
+                   num(lo, 2 * lo->tokens));
+}
+
+/* the same for a step that holds tokens of this call, e steps after the first such one */
+static muc_expr hidden_own(lowering *lo, const query_tile *t, uint32_t e)
+{
+    muc_expr last = add_num(lo, add(lo, lo->in, t->first), 1 + lo->tokens);
+
+    if (!lo->y->windows)
+        return num(lo, 0);
+    return at_most(lo, less(lo, last, add_num(lo, lo->window, e * lo->tokens)),
+                   num(lo, 2 * lo->tokens));
 }
 
 /* step `step` of a buffer's group, whole */
 static void lower_step(lowering *lo, const query_tile *t, uint32_t buffer, muc_expr step,
-                       muc_expr first)
+                       muc_expr hide, muc_expr first)
 {
     uint32_t half = 2 * buffer;
     muc_expr whole = num(lo, lo->tokens);
 
     for (uint32_t s = 0; s < lo->y->slabs; s++)
         lower_scores(lo, t, s, half, key_address(lo, half, s, times(lo, step, lo->tokens)), whole);
-    lower_whole(lo, t, first, half + 1, value_address(lo, half + 1, step));
+    lower_whole(lo, t, hide, first, half + 1, value_address(lo, half + 1, step));
 }
 
 /* ---- tokens of this call ---- */
@@ -348,7 +370,7 @@ static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t 
 {
     muc_expr tiles = first_tiles(lo), zero = num(lo, 0), from = e ? tiles : zero, before, seen;
     muc_expr count = e ? less(lo, tile_count(lo), tiles) : tiles, whole = num(lo, lo->tokens);
-    muc_expr first = e ? zero : muc_expr_eq(lo->pool, lo->past, zero), to, keys_seen;
+    muc_expr first = e ? zero : muc_expr_eq(lo->pool, lo->near_steps, zero), to, keys_seen;
     query_tile t;
 
     if (!begin_tiles(lo, e ? "next_tile" : "own_tile", from, count, &t))
@@ -361,12 +383,12 @@ static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t 
     score_tile(lo, &t, keys, keys_seen);
     if (lo->chip->rows == 1) {
         to = num(lo, lo->chip->address[MUC_PLACE_P]);
-        lower_softmax(lo, &t, to, keys_seen, seen, first);
+        lower_softmax(lo, &t, to, keys_seen, seen, hidden_own(lo, &t, e), first);
         muc_schedule_pack_values(lo, zero, seen, half, addr);
         lower_tile_pv(lo, &t, to, seen, half, addr);
     } else {
         to = own_probabilities(lo, muc_expr_div(lo->pool, before, MUR_BLOCK_ELEMS));
-        lower_softmax(lo, &t, to, keys_seen, seen, first);
+        lower_softmax(lo, &t, to, keys_seen, seen, hidden_own(lo, &t, e), first);
         weigh_own(lo, &t, e * lo->tokens, before, half, addr);
     }
     end_tiles(lo);
@@ -382,7 +404,8 @@ static void lower_before(lowering *lo, const step_keys *keys, uint32_t half, muc
     if (!begin_tiles(lo, "later_tile", tiles, less(lo, tile_count(lo), tiles), &t))
         return;
     score_tile(lo, &t, keys, whole);
-    lower_whole(lo, &t, muc_expr_eq(lo->pool, lo->past, num(lo, 0)), half, addr);
+    lower_whole(lo, &t, hidden_own(lo, &t, 0), muc_expr_eq(lo->pool, lo->near_steps, num(lo, 0)),
+                half, addr);
     end_tiles(lo);
 }
 
@@ -447,13 +470,15 @@ static void load_group(lowering *lo, numbered group, uint32_t buffer, bool whole
 
         muc_schedule_load_half(
             lo, 2 * buffer, lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s), MUR_KV,
-            scaled(lo, group, tokens * row, keys_of_head(lo, s)),
-            whole ? num(lo, tokens * row) : bytes_of_group(lo, group, lo->pos, row, tokens));
+            scaled(lo, group, tokens * row,
+                   add(lo, keys_of_head(lo, s), times(lo, lo->origin, lo->tokens * row))),
+            whole ? num(lo, tokens * row) : bytes_of_group(lo, group, lo->near, row, tokens));
     }
     lo->stage = "PV";
-    muc_schedule_load_half(
-        lo, 2 * buffer + 1, 0, MUR_KV, scaled(lo, group, steps * value, values_of_head(lo)),
-        whole ? num(lo, steps * value) : bytes_of_group(lo, group, lo->past, value, steps));
+    muc_schedule_load_half(lo, 2 * buffer + 1, 0, MUR_KV,
+                           scaled(lo, group, steps * value, value_offset(lo, lo->origin)),
+                           whole ? num(lo, steps * value)
+                                 : bytes_of_group(lo, group, lo->near_steps, value, steps));
 }
 
 void muc_schedule_load_first_group(lowering *lo, uint32_t buffer)
@@ -462,21 +487,24 @@ void muc_schedule_load_first_group(lowering *lo, uint32_t buffer)
 }
 
 /* first: whether the group's first step is the context's */
-static void lower_group(lowering *lo, const char *name, uint32_t buffer, muc_expr first)
+static void lower_group(lowering *lo, const char *name, uint32_t buffer, numbered group,
+                        muc_expr first)
 {
+    uint32_t steps = lo->chip->steps;
     query_tile t;
 
     if (!begin_tiles(lo, name, num(lo, 0), tile_count(lo), &t))
         return;
-    for (uint32_t i = 0; i < lo->chip->steps; i++)
-        lower_step(lo, &t, buffer, num(lo, i), i == 0 ? first : num(lo, 0));
+    for (uint32_t i = 0; i < steps; i++)
+        lower_step(lo, &t, buffer, num(lo, i), hidden(lo, &t, scaled(lo, group, steps, num(lo, i))),
+                   i == 0 ? first : num(lo, 0));
     end_tiles(lo);
 }
 
 /* the keys of this call's tokens behind those that are in the last group, and to the K cache */
 static void add_keys(lowering *lo, uint32_t half)
 {
-    muc_expr row = muc_expr_mod(lo->pool, lo->pos, lo->chip->steps * lo->tokens);
+    muc_expr row = muc_expr_mod(lo->pool, lo->near, lo->chip->steps * lo->tokens);
 
     lo->stage = "K";
     for (uint32_t s = 0; s < lo->y->slabs; s++)
@@ -497,7 +525,8 @@ static void lower_rest(lowering *lo, uint32_t buffer, muc_expr groups, muc_expr 
     if (muc_schedule_begin_for(lo, "i", rest, &i)) {
         muc_expr step = add(lo, times(lo, groups, lo->chip->steps), i);
 
-        lower_step(lo, &t, buffer, i, muc_expr_eq(lo->pool, step, num(lo, 0)));
+        lower_step(lo, &t, buffer, i, hidden(lo, &t, step),
+                   muc_expr_eq(lo->pool, step, num(lo, 0)));
         muc_ir_end_for(&lo->ir);
     }
     end_tiles(lo);
@@ -506,7 +535,7 @@ static void lower_rest(lowering *lo, uint32_t buffer, muc_expr groups, muc_expr 
 static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
 {
     uint32_t steps = lo->chip->steps, half = 2 * buffer;
-    muc_expr rest = muc_expr_mod(lo->pool, lo->past, steps);
+    muc_expr rest = muc_expr_mod(lo->pool, lo->near_steps, steps);
     muc_expr packed = value_address(lo, half + 1, num(lo, steps - 1));
     step_keys keys = { .half = half, .row = times(lo, rest, lo->tokens) };
 
@@ -527,24 +556,26 @@ static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
 void muc_lower_attention(lowering *lo, const next_stage *next)
 {
     uint32_t a = lo->buffer, b = 1 - a;
-    muc_expr groups = muc_expr_div(lo->pool, lo->past, lo->chip->steps), pair, zero = num(lo, 0);
+    muc_expr groups = muc_expr_div(lo->pool, lo->near_steps, lo->chip->steps), pair;
+    muc_expr zero = num(lo, 0);
     bool begun;
 
     lo->stage = "K";
     muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KF, lo->m);
-    muc_schedule_rope(lo, MUC_PLACE_KF, MUC_PLACE_TB, lo->m, 1);
+    muc_schedule_rope(lo, MUC_PLACE_KF, muc_schedule_angles(lo), lo->m, 1);
     if (muc_schedule_begin_for(lo, "groups", muc_expr_div(lo->pool, groups, 2), &pair)) {
         muc_expr even = times(lo, pair, 2);
 
         load_group(lo, (numbered){ even, 1 }, b, true);
-        lower_group(lo, "even_tile", a, muc_expr_eq(lo->pool, pair, zero));
+        lower_group(lo, "even_tile", a, (numbered){ even, 0 }, muc_expr_eq(lo->pool, pair, zero));
         load_group(lo, (numbered){ even, 2 }, a, false);
-        lower_group(lo, "odd_tile", b, zero);
+        lower_group(lo, "odd_tile", b, (numbered){ even, 1 }, zero);
         muc_ir_end_for(&lo->ir);
     }
     begun = muc_schedule_begin_last(lo, next, a);
     if (muc_schedule_begin_for(lo, "odd", muc_expr_mod(lo->pool, groups, 2), NULL)) {
-        lower_group(lo, "tile", a, muc_expr_eq(lo->pool, groups, num(lo, 1)));
+        lower_group(lo, "tile", a, (numbered){ less(lo, groups, num(lo, 1)), 0 },
+                    muc_expr_eq(lo->pool, groups, num(lo, 1)));
         load_group(lo, (numbered){ groups, 0 }, a, false);
         muc_ir_end_for(&lo->ir);
     }
@@ -568,7 +599,10 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
                             add_num(lo, times(lo, token, x_row), lo->y->x_cache),
                             times(lo, n, x_row));
     muc_schedule_load_place(lo, MUC_PLACE_TC, MUR_PARM,
-                            add_num(lo, times(lo, base, rope_row), lo->y->rope),
+                            add_num(lo,
+                                    add(lo, times(lo, base, rope_row),
+                                        times(lo, lo->angle, lo->y->options.context * rope_row)),
+                                    lo->y->rope),
                             times(lo, n, rope_row));
     muc_schedule_bias(lo, MUC_VECTOR_K_BIAS, MUC_PLACE_KC, num(lo, 0), n, hd);
     for (uint32_t c = 0; c < matrix->chunks; c++) {
@@ -579,7 +613,7 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
                                 num(lo, 0), hd, num(lo, muc_schedule_has(lo, MUC_VECTOR_K_BIAS)));
     }
     muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KC, n);
-    muc_schedule_rope(lo, MUC_PLACE_KC, MUC_PLACE_TC, n, 1);
+    muc_schedule_rope(lo, MUC_PLACE_KC, num(lo, word(lo, MUC_PLACE_TC)), n, 1);
 }
 
 static step_keys recomputed(lowering *lo, muc_expr tokens)
@@ -589,18 +623,21 @@ static step_keys recomputed(lowering *lo, muc_expr tokens)
 
 static void recompute_past(lowering *lo)
 {
-    muc_expr c, whole = num(lo, lo->tokens), addr = num(lo, half_address(lo, W0B));
+    muc_expr c, at, whole = num(lo, lo->tokens), addr = num(lo, half_address(lo, W0B));
     const step_keys keys = recomputed(lo, whole);
     query_tile t;
 
-    if (!muc_schedule_begin_for(lo, "c", lo->past, &c))
+    if (!muc_schedule_begin_for(lo, "c", lo->near_steps, &c))
         return;
-    recompute_keys(lo, times(lo, c, lo->tokens), whole);
+    at = add(lo, lo->origin, c);
+    if (lo->y->windows) /* changes nothing: it is a step before the call's first token */
+        at = at_most(lo, at, num(lo, lo->y->padded_context / lo->tokens - 1));
+    recompute_keys(lo, times(lo, at, lo->tokens), whole);
     lo->stage = "PV";
-    muc_schedule_load_half(lo, W0B, 0, MUR_KV, value_offset(lo, c), num(lo, value_bytes(lo)));
+    muc_schedule_load_half(lo, W0B, 0, MUR_KV, value_offset(lo, at), num(lo, value_bytes(lo)));
     if (begin_tiles(lo, "past_tile", num(lo, 0), tile_count(lo), &t)) {
         score_tile(lo, &t, &keys, whole);
-        lower_whole(lo, &t, muc_expr_eq(lo->pool, c, num(lo, 0)), W0B, addr);
+        lower_whole(lo, &t, hidden(lo, &t, c), muc_expr_eq(lo->pool, c, num(lo, 0)), W0B, addr);
         end_tiles(lo);
     }
     muc_ir_end_for(&lo->ir);

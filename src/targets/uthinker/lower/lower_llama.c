@@ -88,7 +88,7 @@ static void lower_q(lowering *lo)
     muc_schedule_stream(lo, &q);
     lo->stage = "Q";
     muc_schedule_norm_heads(lo, MUC_VECTOR_Q_NORM, MUC_PLACE_QF, lo->mG);
-    muc_schedule_rope(lo, MUC_PLACE_QF, MUC_PLACE_TB, lo->m, lo->y->group);
+    muc_schedule_rope(lo, MUC_PLACE_QF, muc_schedule_angles(lo), lo->m, lo->y->group);
     muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q);
 }
 
@@ -345,9 +345,15 @@ static void lower_embedding(lowering *lo)
          FIELD(EMBED, cols, num(lo, y->vocabulary)), FIELD(EMBED, dst, num(lo, y->embedded)));
     muc_schedule_load_place(lo, MUC_PLACE_RES, MUR_IO, num(lo, y->embedded),
                             times(lo, lo->m, 4 * (uint64_t)y->width));
-    muc_schedule_load_place(lo, MUC_PLACE_TB, MUR_PARM,
-                            add_num(lo, times(lo, lo->pos, rope_row), y->rope),
-                            times(lo, lo->m, rope_row));
+    for (uint32_t i = 0; i < y->angles; i++)
+        EMIT(lo, LD, NO_HALF,
+             FIELD(LD, addr,
+                   num(lo, lo->chip->address[MUC_PLACE_TB] + i * lo->chip->rows * rope_row)),
+             FIELD(LD, buf, num(lo, MUR_GB)), FIELD(LD, region, num(lo, MUR_PARM)),
+             FIELD(LD, off,
+                   add_num(lo, times(lo, lo->pos, rope_row),
+                           y->rope + i * y->options.context * rope_row)),
+             FIELD(LD, len, times(lo, lo->m, rope_row)));
     if (y->embedding_factor != MUC_UTHINKER_ONE)
         muc_schedule_scale(lo, num(lo, word(lo, MUC_PLACE_RES)), y->width, lo->m, y->width,
                            num(lo, word(lo, MUC_PLACE_RES)), y->width, y->embedding_factor, false,
@@ -500,11 +506,30 @@ static void lower_ffn(lowering *lo)
     muc_ir_end_for(&lo->ir);
 }
 
+/* what the layer's queries see */
+static void look_around(lowering *lo)
+{
+    const muc_uthinker_layout *y = lo->y;
+    muc_expr begin = num(lo, 0);
+
+    lo->angle = num(lo, 0);
+    if (y->angle_sums)
+        lo->angle = muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, lo->angles, lo->l);
+    if (y->windows) {
+        lo->window = muc_expr_lookup(lo->pool, MUC_EXPR_SPAN, lo->windows, lo->l);
+        begin = less(lo, add_num(lo, lo->pos, 1), lo->window);
+    }
+    lo->origin = muc_expr_div(lo->pool, begin, lo->tokens);
+    lo->near = less(lo, lo->pos, times(lo, lo->origin, lo->tokens));
+    lo->near_steps = less(lo, lo->past, lo->origin);
+}
+
 static void lower_layer(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
 
     lo->own = own_layer(lo, lo->l);
+    look_around(lo);
     lo->pass = times(lo, lo->own, y->ffn_parts);
     lower_attention_norm(lo);
     load_gain(lo, y->gain_ffn, lo->own);
@@ -563,6 +588,10 @@ static muc_status declare(lowering *lo, muc_entry_kind kind)
             MUC_TRY(muc_expr_new_table(lo->pool, muc_matrix_name((muc_matrix_kind)i),
                                        matrix->table_data, matrix->table_count, &lo->tables[i]));
     }
+    if (y->windows)
+        MUC_TRY(muc_expr_new_table(lo->pool, "windows", y->windows, y->layers + 1, &lo->windows));
+    if (y->angle_sums)
+        MUC_TRY(muc_expr_new_table(lo->pool, "angles", y->angle_sums, y->layers + 1, &lo->angles));
     lo->past = muc_expr_div(lo->pool, lo->pos, lo->tokens);
     lo->in = muc_expr_mod(lo->pool, lo->pos, lo->tokens);
     lo->mG = times(lo, lo->m, y->group);

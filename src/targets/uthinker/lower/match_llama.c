@@ -192,31 +192,38 @@ static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
     return expect_same(m, layer->ffn_norm, 0, residual);
 }
 
-/* the LINEAR that is rotated, with a norm of its heads between or without; *norm: that one, or NULL
+/* An input of the attention: a LINEAR, whose heads may be normalised and then rotated; NULL: not.
  */
-static muc_status match_heads(matching *m, const muc_node *rope, const char *role,
-                              const muc_node **norm, const muc_node **linear)
+static muc_status match_heads(matching *m, const layer_nodes *layer, uint32_t input,
+                              const char *role, const muc_node **rope, const muc_node **norm,
+                              const muc_node **linear)
 {
-    const muc_node *before = producer(m, rope->inputs[0]);
+    const muc_node *user = layer->attention, *before = producer(m, user->inputs[input]);
 
-    *norm = NULL;
-    if (!before || before->op != MUC_OP_RMSNORM)
-        return expect(m, rope, 0, MUC_OP_LINEAR, role, linear);
-    MUC_TRY(expect(m, rope, 0, MUC_OP_RMSNORM, "norm of heads", norm));
-    return expect(m, *norm, 0, MUC_OP_LINEAR, role, linear);
+    *rope = *norm = NULL;
+    if (before && before->op == MUC_OP_ROPE) {
+        MUC_TRY(expect(m, user, input, MUC_OP_ROPE, "rotation", rope));
+        user = *rope;
+        input = 0;
+        before = producer(m, user->inputs[0]);
+    }
+    if (before && before->op == MUC_OP_RMSNORM) {
+        MUC_TRY(expect(m, user, input, MUC_OP_RMSNORM, "norm of heads", norm));
+        user = *norm;
+        input = 0;
+    }
+    return expect(m, user, input, MUC_OP_LINEAR, role, linear);
 }
 
 static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t residual)
 {
     MUC_TRY(refuse_bias(m, layer->o));
     MUC_TRY(expect(m, layer->o, 0, MUC_OP_ATTENTION, "attention", &layer->attention));
-    if (muc_node_attribute(layer->attention, MUC_KEY_SEEN))
-        return refuse(m, layer->attention, "its queries see a window");
-    MUC_TRY(expect(m, layer->attention, 0, MUC_OP_ROPE, "rotation of Q", &layer->q_rope));
-    MUC_TRY(expect(m, layer->attention, 1, MUC_OP_ROPE, "rotation of K", &layer->k_rope));
     MUC_TRY(expect(m, layer->attention, 2, MUC_OP_LINEAR, "V", &layer->v));
-    MUC_TRY(match_heads(m, layer->q_rope, "Q", &layer->q_norm, &layer->q));
-    MUC_TRY(match_heads(m, layer->k_rope, "K", &layer->k_norm, &layer->k));
+    MUC_TRY(match_heads(m, layer, 0, "Q", &layer->q_rope, &layer->q_norm, &layer->q));
+    MUC_TRY(match_heads(m, layer, 1, "K", &layer->k_rope, &layer->k_norm, &layer->k));
+    if (!layer->q_rope != !layer->k_rope)
+        return refuse(m, layer->attention, "only one of its queries and keys is rotated");
     MUC_TRY(
         expect(m, layer->q, 0, MUC_OP_RMSNORM, "norm before Q, K and V", &layer->attention_norm));
     MUC_TRY(expect_same(m, layer->k, 0, layer->q->inputs[0]));
@@ -346,7 +353,7 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
     out->vocabulary = dim(m, input_of(m, m->embed, 1), 0);
     out->width = dim(m, input_of(m, m->embed, 1), 1);
     out->ffn_width = dim(m, input_of(m, layer->gate, 1), 0);
-    out->context = dim(m, input_of(m, layer->q_rope, 1), 0);
+    out->context = dim(m, input_of(m, layer->attention, 3), 0);
     out->ffn_parts = out->o_parts = 1;
     out->tied = m->head->inputs[1] == m->embed->inputs[1];
     out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
@@ -599,37 +606,103 @@ static muc_status take_vectors(const matching *m, muc_uthinker_model *out)
 }
 
 /* cosines and sines side by side, as a row of ROPE's table has them */
+static muc_status take_angles(const matching *m, const muc_uthinker_model *model,
+                              const muc_node *rope, float *rows)
+{
+    uint32_t half = model->head_width / 2;
+
+    for (uint32_t i = 0; i < model->context; i++, rows += model->head_width) {
+        for (uint32_t k = 0; k < half && !rope; k++) { /* no rotation */
+            rows[k] = 1;
+            rows[half + k] = 0;
+        }
+        if (!rope)
+            continue;
+        MUC_TRY(take_floats(m, rope, 1, (uint64_t)i * half, half, rows));
+        MUC_TRY(take_floats(m, rope, 2, (uint64_t)i * half, half, rows + half));
+    }
+    return MUC_OK;
+}
+
+/* the first layer that has the table of RoPE that layer l has */
+static uint32_t first_with_angles(const matching *m, uint32_t l)
+{
+    const layer_nodes *first = &m->layers[m->layer_count - 1];
+    const muc_node *mine = (first - l)->q_rope;
+
+    for (uint32_t i = 0; i < l; i++) {
+        const muc_node *other = (first - i)->q_rope;
+
+        if (mine && other
+                ? mine->inputs[1] == other->inputs[1] && mine->inputs[2] == other->inputs[2]
+                : !mine && !other)
+            return i;
+    }
+    return l;
+}
+
+/* which table of RoPE each layer has, and how far its queries see */
+static muc_status measure_layers(const matching *m, muc_uthinker_model *out)
+{
+    uint32_t *windows, *sums, *number;
+    bool any = false;
+
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->layers + 1, &windows));
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->layers + 1, &sums));
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->layers, &number));
+    for (uint32_t l = 0; l < out->layers; l++) {
+        const muc_node *attention = m->layers[m->layer_count - 1 - l].attention;
+        bool has = muc_node_attribute(attention, MUC_KEY_SEEN) != NULL;
+        uint32_t first = first_with_angles(m, l);
+
+        number[l] = first < l ? number[first] : out->angles++;
+        sums[l + 1] = sums[l] + number[l];
+        windows[l + 1] = windows[l] + (has ? attribute(attention, MUC_KEY_SEEN) : out->context);
+        any = any || has;
+    }
+    out->windows = any ? windows : NULL;
+    out->angle_sums = out->angles > 1 ? sums : NULL;
+    return MUC_OK;
+}
+
 static muc_status take_rope(const matching *m, muc_uthinker_model *out)
 {
-    const muc_node *node = m->layers[m->layer_count - 1].q_rope;
-    uint32_t half = out->head_width / 2;
+    size_t table = (size_t)out->context * out->head_width;
+    uint32_t taken = 0;
     float *rows;
 
-    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->context * out->head_width, &rows));
-    for (uint32_t i = 0; i < out->context; i++) {
-        float *row = rows + (size_t)i * out->head_width;
-
-        MUC_TRY(take_floats(m, node, 1, (uint64_t)i * half, half, row));
-        MUC_TRY(take_floats(m, node, 2, (uint64_t)i * half, half, row + half));
-    }
+    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->angles * table, &rows));
     out->rope = rows;
+    for (uint32_t l = 0; l < out->layers; l++)
+        if (first_with_angles(m, l) == l)
+            MUC_TRY(take_angles(m, out, m->layers[m->layer_count - 1 - l].q_rope,
+                                rows + taken++ * table));
     return MUC_OK;
 }
 
 /* ---- what must be the same in every layer ---- */
 
+static muc_status check_position(const matching *m, const muc_node *node)
+{
+    muc_expr position = muc_node_expr(node, MUC_KEY_POSITION);
+
+    if (muc_expr_get(m->graph->pool, position)->op == MUC_EXPR_INPUT &&
+        muc_expr_get(m->graph->pool, position)->immediate == 0)
+        return MUC_OK;
+    return refuse(m, node, "its position is not that of the call's first token");
+}
+
 static muc_status check_rope(const matching *m, const muc_node *node, uint32_t heads,
                              const muc_uthinker_model *model)
 {
-    const muc_node *first = m->layers[m->layer_count - 1].q_rope;
-
+    if (!node)
+        return MUC_OK;
+    MUC_TRY(check_position(m, node));
     if (attribute(node, MUC_KEY_HEADS) != heads ||
         attribute(node, MUC_KEY_HEAD_DIM) != model->head_width)
         return refuse(m, node, "its heads are not those of the attention");
     if (2 * dim(m, input_of(m, node, 1), 1) != model->head_width)
         return refuse(m, node, "it turns a part of each head only");
-    if (node->inputs[1] != first->inputs[1] || node->inputs[2] != first->inputs[2])
-        return refuse(m, node, "its table is not that of the first layer");
     return MUC_OK;
 }
 
@@ -645,16 +718,6 @@ static muc_status check_norm(const matching *m, const muc_node *norm, uint32_t k
     if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
         return refuse(m, norm, "its epsilon is not that of the final norm");
     return MUC_OK;
-}
-
-static muc_status check_position(const matching *m, const muc_node *node)
-{
-    muc_expr position = muc_node_expr(node, MUC_KEY_POSITION);
-
-    if (muc_expr_get(m->graph->pool, position)->op == MUC_EXPR_INPUT &&
-        muc_expr_get(m->graph->pool, position)->immediate == 0)
-        return MUC_OK;
-    return refuse(m, node, "its position is not that of the call's first token");
 }
 
 /* every attention has caches of its own, as every layer has in region KV */
@@ -710,8 +773,9 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
         return refuse(m, layer->residual, "its summand is scaled in another way than the first's");
     MUC_TRY(check_cap(m, attention));
     MUC_TRY(check_position(m, attention));
-    MUC_TRY(check_position(m, layer->q_rope));
-    MUC_TRY(check_position(m, layer->k_rope));
+    if (layer->q_rope && (layer->q_rope->inputs[1] != layer->k_rope->inputs[1] ||
+                          layer->q_rope->inputs[2] != layer->k_rope->inputs[2]))
+        return refuse(m, layer->k_rope, "its table is not that of the queries");
     MUC_TRY(check_rope(m, layer->q_rope, model->heads, model));
     return check_rope(m, layer->k_rope, model->kv_heads, model);
 }
@@ -725,6 +789,7 @@ static muc_status match(matching *m, muc_uthinker_model *out)
     MUC_TRY(measure(m, out));
     MUC_TRY(check_norm(m, m->final_norm, out->width, out));
     MUC_TRY(measure_vectors(m, out));
+    MUC_TRY(measure_layers(m, out));
     out->own_layers = count_own(m);
     for (size_t l = 0; l < m->layer_count; l++)
         MUC_TRY(check_layer(m, m->layer_count - 1 - l, out));

@@ -79,7 +79,11 @@ typedef struct muc_uthinker_model {
     muc_uthinker_weight *weights[MUC_MATRIX_COUNT];
     const float *gain_attention, *gain_ffn; /* [own_layers][width] */
     const float *gain_final;                /* [width] */
-    const float *rope;                      /* [context][head_width]: cosines, then sines */
+    uint32_t angles;                        /* tables of RoPE, 1 or more */
+    const float *rope;                      /* [angles][context][head_width]: cosines, then sines */
+    /* [layers + 1], sums over the layers before: of positions that a query sees, no more than
+     * context; of the layer's table of RoPE. NULL: they see everything; all have the first one. */
+    const uint32_t *windows, *angle_sums;
     /* Elements of each vector, 0 where the model has none, and of all of them; [own_layers][all].
      */
     uint32_t vector_elements[MUC_VECTOR_COUNT], row_elements;

@@ -185,14 +185,21 @@ void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_pl
         muc_schedule_rms(lo, at, rows, lo->y->head_width, muc_schedule_vector(lo, kind), at, false);
 }
 
-void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_uthinker_place table,
-                       muc_expr rows, uint32_t heads)
+muc_expr muc_schedule_angles(lowering *lo)
+{
+    uint64_t words = (uint64_t)lo->chip->rows * lo->y->head_width;
+
+    return add_num(lo, times(lo, lo->angle, words), word(lo, MUC_PLACE_TB));
+}
+
+void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_expr table, muc_expr rows,
+                       uint32_t heads)
 {
     uint32_t hd = lo->y->head_width;
 
     EMIT(lo, ROPE, NO_HALF, FIELD(ROPE, saddr, num(lo, word(lo, place))), FIELD(ROPE, rows, rows),
-         FIELD(ROPE, taddr, num(lo, word(lo, table))), FIELD(ROPE, heads, num(lo, heads)),
-         FIELD(ROPE, k, num(lo, hd)), FIELD(ROPE, spitch, num(lo, (uint64_t)heads * hd)));
+         FIELD(ROPE, taddr, table), FIELD(ROPE, heads, num(lo, heads)), FIELD(ROPE, k, num(lo, hd)),
+         FIELD(ROPE, spitch, num(lo, (uint64_t)heads * hd)));
 }
 
 void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,

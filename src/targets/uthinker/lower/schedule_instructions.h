@@ -21,10 +21,15 @@ typedef struct lowering {
     const char *stage;
     uint32_t tokens; /* of a chunk: 64, unless the machine has another step of attention */
     uint32_t tables[MUC_MATRIX_COUNT];
+    uint32_t windows, angles; /* tables, if the layout has them */
     muc_expr m, pos, end;
-    muc_expr past;   /* pos / 64: whole chunks before the one with this call's first token */
-    muc_expr in;     /* pos % 64: where in its chunk that token is */
-    muc_expr mG;     /* rows of queries: m G */
+    muc_expr past; /* pos / 64: whole chunks before the one with this call's first token */
+    muc_expr in;   /* pos % 64: where in its chunk that token is */
+    muc_expr mG;   /* rows of queries: m G */
+    /* of the layer: positions that a query sees, if some see not all; steps before the first that
+     * a token of this call sees; from there on, positions and steps before the call's first token;
+     * its table of RoPE */
+    muc_expr window, origin, near, near_steps, angle;
     muc_expr l, h;   /* layer, kv head */
     muc_expr f;      /* pass of the feed-forward part */
     muc_expr stream; /* l KV + h: of caches */
@@ -181,8 +186,11 @@ void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_uthinker_place pl
 /* the norm of heads in place, if the layers have one */
 void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_place place,
                              muc_expr rows);
-void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_uthinker_place table,
-                       muc_expr rows, uint32_t heads);
+/* table: the word in GB where its rows begin */
+void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_expr table, muc_expr rows,
+                       uint32_t heads);
+/* the word in GB of the layer's RoPE rows of this call's tokens */
+muc_expr muc_schedule_angles(lowering *lo);
 /* rows of k values, `spitch` words apart, to slots in I0 or I1 */
 void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,
                         uint64_t spitch, muc_uthinker_place to, uint32_t terms);

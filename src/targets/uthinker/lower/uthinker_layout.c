@@ -119,6 +119,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_RES:
         return product(rows, 4 * d);
     case MUC_PLACE_TB:
+        return product(layout->angles, product(rows, 4 * hd));
     case MUC_PLACE_KF:
         return product(rows, 4 * hd);
     case MUC_PLACE_GN:
@@ -522,6 +523,8 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
     bool recompute = layout->options.recompute;
     uint64_t streams = product(layout->layers, layout->kv_heads), padded = layout->padded_context;
     uint64_t rows = layout->options.rows, hd = layout->head_width;
+    /* where a window's groups begin, as far as intervals tell */
+    uint64_t origin = layout->windows ? padded : 0;
     uint64_t key_head = product(padded, muc_uthinker_slots_bytes(layout->head_width, terms->k));
     uint64_t x_row = muc_uthinker_slots_bytes(layout->width, terms->x), end, reach;
     /* the last possible row, then as many as a call has */
@@ -544,12 +547,12 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
         uint64_t before = padded * muc_uthinker_key_bytes(layout, s);
         uint64_t row = muc_uthinker_slots_bytes(muc_uthinker_slab(layout, s), terms->k);
 
-        reach = larger(reach,
-                       (streams - 1) * key_head + before + larger(past, most_steps * tokens) * row);
+        reach = larger(reach, (streams - 1) * key_head + before +
+                                  (origin + larger(past, most_steps * tokens)) * row);
     }
     if (!recompute)
         reach = larger(reach, layout->v_cache + (streams - 1) * (padded / tokens) * value +
-                                  most_steps * value);
+                                  (origin / tokens + most_steps) * value);
     return finish_region(ctx, layout, "KV", end, reach, &layout->kv_bytes);
 }
 
@@ -598,7 +601,7 @@ static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
         { &layout->choice, 8, IO_ALIGNMENT },
     };
     const region_part parm[] = {
-        { &layout->rope, product(context, row), 1 },
+        { &layout->rope, product(layout->angles, product(context, row)), 1 },
         { &layout->gain_attention, gains, 1 },
         { &layout->gain_final, 4 * d, 1 },
         { &layout->gain_ffn, gains, 1 },
@@ -608,9 +611,10 @@ static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
     MUC_TRY(lay_out_region(ctx, layout, "IO", io, MUC_COUNT(io), &end));
     MUC_TRY(finish_region(ctx, layout, "IO", end, 0, &layout->io_bytes));
     MUC_TRY(lay_out_region(ctx, layout, "PARM", parm, MUC_COUNT(parm), &end));
-    reach = product(context - 1 + rows, row);
+    reach = product((layout->angles - 1) * context + context - 1 + rows, row);
     if (layout->options.recompute)
-        reach = larger(reach, product(layout->padded_context, row));
+        reach =
+            larger(reach, product((layout->angles - 1) * context + layout->padded_context, row));
     MUC_TRY(finish_region(ctx, layout, "PARM", end, reach, &layout->parm_bytes));
     MUC_TRY(lay_out_kv(ctx, layout));
     return check_dram(ctx, layout);
@@ -644,6 +648,9 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .epsilon = muc_f32_bits(model->epsilon),
         .scale = muc_f32_bits(model->score_cap > 0 ? 1 : model->scale),
         .gelu = model->gelu,
+        .angles = model->angles,
+        .windows = model->windows,
+        .angle_sums = model->angle_sums,
         .embedding_factor = muc_f32_bits(model->embedding_factor),
         .residual_factor = muc_f32_bits(model->residual_factor),
         .logit_factor = muc_f32_bits(model->logit_factor),

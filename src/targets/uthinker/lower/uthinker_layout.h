@@ -63,7 +63,7 @@ typedef enum muc_uthinker_step {
     ROW(P, I1, ATTENTION, ATTENTION, "[tile G][tokens], probabilities") \
     ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
-    ROW(TB, GB, EMBED, DOWN, "[rows][hd], RoPE rows") \
+    ROW(TB, GB, EMBED, DOWN, "[angles][rows][hd], RoPE rows") \
     ROW(GN, GB, NORM, FINAL, "[d], gains") \
     ROW(OT, GB, Q, DOWN, "[rows][d], what O or down gives, if that is not added as it is") \
     ROW(EX, GB, NORM, DOWN, "the layer's row of vectors: biases and gains that few models have") \
@@ -124,6 +124,8 @@ typedef struct muc_uthinker_layout {
     uint32_t group;              /* heads / kv_heads */
     uint32_t slabs;              /* of tile_k elements in a head, the last may have fewer */
     bool gelu;                   /* the model's */
+    uint32_t angles;             /* the model's, as are these: */
+    const uint32_t *windows, *angle_sums;
     /* binary32 bits: of all norms, of scores (1 if they are capped), and the model's factors */
     uint32_t epsilon, scale, embedding_factor, residual_factor, logit_factor;
     uint32_t score_factor, score_cap, logit_uncap, logit_cap;
