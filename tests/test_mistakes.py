@@ -82,7 +82,7 @@ MISTAKES = [
     (["compile", NETWORK, "--target", "cnnchip", "--machine", "pe65", *OUT], USAGE, ["'pe65'", "did you mean 'pe64'?"]),
     (["run", WORK / "nosuch"], IO, ["nosuch", "No such file"]),
     (["inspect", WORK], IO, [str(WORK), "config.json"]),
-    (["inspect", copy("no_weights", model_safetensors=None)], IO, ["no_weights/model.safetensors"]),
+    (["inspect", copy("no_weights", model_safetensors=None)], IO, ["no_weights: holds no weights: expected model.safetensors"]),
     (["inspect", copy("cut", model_safetensors=WEIGHTS[:1000])], MALFORMED,
      ["cut/model.safetensors", "needs 4336 bytes", "992 left"]),
     (["inspect", file("pointer.gguf", POINTER)], MALFORMED, ["pointer.gguf", "Git LFS", "git lfs pull"]),
