@@ -20,20 +20,9 @@ static int open_file(const char *folder, size_t bytes)
     return -1;
 }
 
-static int open_memory(size_t bytes)
-{
-    int fd = memfd_create("muc", MFD_CLOEXEC);
-
-    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
 muc_status muc_large_new(muc_context *ctx, size_t bytes, uint8_t **out)
 {
-    void *mapping = MAP_FAILED;
+    void *mapping;
     int fd = -1;
 
     *out = NULL;
@@ -43,12 +32,10 @@ muc_status muc_large_new(muc_context *ctx, size_t bytes, uint8_t **out)
         fd = open_file(getenv("TMPDIR"), bytes);
     if (bytes >= LEAST_FILE && fd < 0)
         fd = open_file("/var/tmp", bytes);
-    if (fd < 0)
-        fd = open_memory(bytes);
-    if (fd >= 0) {
-        mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+    if (fd >= 0)
         close(fd);
-    }
     if (mapping == MAP_FAILED)
         return muc_fail_nomem(ctx, "results", bytes);
     *out = mapping;
