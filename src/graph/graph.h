@@ -47,6 +47,10 @@ enum {
     MUC_OP_BY_TABLE = 512,
     MUC_OP_TABLE = MUC_OP_BY_TABLE | MUC_OP_QUANTIZED,
     MUC_OP_REDUCES = 1024, /* a row of reductions.def */
+    /* input 1 holds indices into input 0: along the attribute axis, or tuples after batch_dims */
+    MUC_OP_INDEXES = 2048,
+    /* quantized u8 stays u8 (shift_unsigned.c): other rules than for i8, no kernel or a state */
+    MUC_OP_KEEPS_U8 = 4096,
 };
 
 typedef struct muc_op_info {

@@ -87,17 +87,17 @@ static muc_status find_indices(maker *m)
 {
     for (uint32_t i = 0; i < m->graph->node_count && !m->indexes_one; i++) {
         const muc_node *node = &m->graph->nodes[i];
-        bool nd = node->op == MUC_OP_GATHER_ND || node->op == MUC_OP_SCATTER_ND;
+        bool indexes = muc_op_get(node->op)->flags & MUC_OP_INDEXES;
+        bool tuples = indexes && !muc_node_attribute(node, MUC_KEY_AXIS);
         uint32_t axis = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, 0), dim;
         const muc_tensor *data;
 
-        if (!nd && node->op != MUC_OP_EMBED && node->op != MUC_OP_GATHER &&
-            node->op != MUC_OP_GATHER_ELEMENTS && node->op != MUC_OP_SCATTER_ELEMENTS)
+        if (!indexes && node->op != MUC_OP_EMBED)
             continue;
         data = &m->graph->tensors[node->inputs[node->op == MUC_OP_EMBED]];
         for (uint32_t d = 0; d < data->rank; d++) {
             MUC_TRY(muc_expr_eval(m->ctx, m->graph->pool, data->dims[d], m->bindings, &dim));
-            m->indexes_one = m->indexes_one || (dim == 1 && (nd || d == axis));
+            m->indexes_one = m->indexes_one || (dim == 1 && (tuples || d == axis));
         }
     }
     return MUC_OK;

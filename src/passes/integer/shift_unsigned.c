@@ -43,31 +43,14 @@ static bool is_u8(const shifting *s, uint32_t id)
 
 /* Does the operator compute on integers less their zero points, or only move and compare them?
  * TFLite's arithmetic does, but for what keep_roundings mends, a resize that is not to the nearest,
- * and the operators here, which have other rules for u8, no kernel for it, or a state of u8. */
+ * and operators that keep u8. */
 static bool ignores_shift(const muc_node *node)
 {
-    switch ((unsigned)node->op) {
-    case MUC_OP_DIV:
-    case MUC_OP_LOG_SOFTMAX:
-    case MUC_OP_RMSNORM:
-    case MUC_OP_LAYER_NORM:
-    case MUC_OP_LSTM:
-    case MUC_OP_SVDF:
-    case MUC_OP_READ:
-    case MUC_OP_ASSIGN:
-    case MUC_OP_IDENTITY:
-    case MUC_OP_GATHER_ELEMENTS:
-    case MUC_OP_GATHER_ND:
-    case MUC_OP_SCATTER_ELEMENTS:
-    case MUC_OP_SCATTER_ND:
-    case MUC_OP_REVERSE_SEQUENCE:
-    case MUC_OP_LOOKUP:
-        return false;
-    case MUC_OP_RESIZE:
+    unsigned flags = muc_op_get(node->op)->flags;
+
+    if (node->op == MUC_OP_RESIZE)
         return muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST) == MUC_WORD_NEAREST;
-    default:
-        return (muc_op_get(node->op)->flags & (MUC_OP_QUANTIZED | MUC_OP_MOVES)) != 0;
-    }
+    return flags & (MUC_OP_QUANTIZED | MUC_OP_MOVES) && !(flags & MUC_OP_KEEPS_U8);
 }
 
 /* a quantization with zero points less by 128; zeros: of its count */

@@ -182,17 +182,16 @@ static uint32_t want(const muc_mcu_lowering *l, const muc_node *node,
                      wanted out[MUC_GRAPH_MAX_RANK])
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
+    const muc_attribute *along = muc_node_attribute(node, MUC_KEY_AXIS);
     uint32_t axis;
 
-    switch ((unsigned)node->op) {
-    case MUC_OP_GATHER:
-    case MUC_OP_GATHER_ELEMENTS:
-    case MUC_OP_SCATTER_ELEMENTS:
-        out[0] = indices_of(1, x->dims[muc_node_integer(node, MUC_KEY_AXIS)]);
+    if (muc_op_get(node->op)->flags & MUC_OP_INDEXES) {
+        if (!along)
+            return want_tuples(l, node, out);
+        out[0] = indices_of(1, x->dims[along->value.integer]);
         return 1;
-    case MUC_OP_GATHER_ND:
-    case MUC_OP_SCATTER_ND:
-        return want_tuples(l, node, out);
+    }
+    switch ((unsigned)node->op) {
     case MUC_OP_EMBED:
         out[0] = indices_of(0, muc_mcu_input(l, node, 1)->dims[0]);
         out[0].extents[0] = 0;
