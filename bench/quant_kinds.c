@@ -128,7 +128,7 @@ static void choose_block(const float *w, unsigned n, muc_bd_block *out)
         block.term[0].exponent = rule_exponent(w, n);
         for (unsigned i = 0; i < n; i++)
             muc_bd_round(&block, i, w[i]);
-        error = muc_bd_error(&block, w, NULL, n);
+        error = muc_bd_error(&block, w, NULL, n, NULL);
         if (error < least) {
             least = error;
             *out = block;

@@ -604,7 +604,7 @@ static void offline_choice_has_the_least_error_of_all(void **state)
 
             muc_bd_choose(&rule, w, round % 2 ? NULL : importance, n, &column);
             CHECK(column.block[0].kind == kinds[k] || column.block[0].kind == MUC_BD_Z);
-            error = muc_bd_error(&column.block[0], w, importance, n);
+            error = muc_bd_error(&column.block[0], w, importance, n, NULL);
             CHECK(fabs(error - best) <= 1e-9 * best);
         }
     }
@@ -664,7 +664,7 @@ static double error_of(const muc_bd_column *column, const float *w)
 
     for (unsigned b = 0; b < muc_bd_block_count(column->rows); b++)
         total += muc_bd_error(&column->block[b], w + 32 * b, NULL,
-                              muc_bd_block_elements(column->rows, b));
+                              muc_bd_block_elements(column->rows, b), NULL);
     return total;
 }
 

@@ -23,7 +23,7 @@ typedef struct grid {
 typedef struct choice {
     unsigned bytes;
     uint32_t price;
-    double error;
+    double error, saved; /* saved: by each byte more than those of the choice before */
     grid grid[2];
 } choice;
 
@@ -119,10 +119,10 @@ static void keep_worthwhile(choice *choices, unsigned *count)
 
         if (next.error >= choices[kept - 1].error)
             continue;
-        while (kept > 1 && saved_per_byte(&choices[kept - 1], &next) >=
-                               saved_per_byte(&choices[kept - 2], &choices[kept - 1]))
-            kept--;
-        next.price = muc_f32_bits((float)saved_per_byte(&choices[kept - 1], &next)) >> PRICE_SHIFT;
+        next.saved = saved_per_byte(&choices[kept - 1], &next);
+        while (kept > 1 && next.saved >= choices[kept - 1].saved)
+            next.saved = saved_per_byte(&choices[--kept - 1], &next);
+        next.price = muc_f32_bits((float)next.saved) >> PRICE_SHIFT;
         choices[kept++] = next;
     }
     *count = kept;
@@ -161,8 +161,7 @@ static unsigned join(const choice *upper, unsigned uppers, const choice *lower, 
         pairs[count++].grid[1] = lower[l].grid[0];
         if (u + 1 == uppers && l + 1 == lowers)
             return count;
-        if (l + 1 == lowers || (u + 1 < uppers && saved_per_byte(&upper[u], &upper[u + 1]) >=
-                                                      saved_per_byte(&lower[l], &lower[l + 1])))
+        if (l + 1 == lowers || (u + 1 < uppers && upper[u + 1].saved >= lower[l + 1].saved))
             u++;
         else
             l++;

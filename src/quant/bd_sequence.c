@@ -280,15 +280,6 @@ typedef struct encoding {
     uint32_t *tile_bytes; /* [tiles] */
 } encoding;
 
-static double energy_of(const float *w, const float *importance, uint32_t n)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        sum += (importance ? (double)importance[i] : 1.0) * (double)w[i] * (double)w[i];
-    return sum;
-}
-
 static void encode_column(const encoding *e, const float *w, const muc_bd_column *column,
                           uint32_t first_k, encoded_band *out)
 {
@@ -297,12 +288,13 @@ static void encode_column(const encoding *e, const float *w, const muc_bd_column
     for (unsigned b = 0; b < muc_bd_block_count(column->rows); b++) {
         const muc_bd_block *block = &column->block[b];
         unsigned n = muc_bd_block_elements(column->rows, b), at = b * MUC_BD_ELEMS;
+        double energy;
 
         out->bytes += muc_bd_write(block, n, out->data + out->bytes);
         out->blocks[block->kind]++;
         out->shared += block->shared;
-        out->error += muc_bd_error(block, w + at, importance ? importance + at : NULL, n);
-        out->energy += energy_of(w + at, importance ? importance + at : NULL, n);
+        out->error += muc_bd_error(block, w + at, importance ? importance + at : NULL, n, &energy);
+        out->energy += energy;
     }
 }
 

@@ -53,8 +53,13 @@ typedef float_lanes elements[MUC_BD_ELEMS];
 
 static INLINE void interleave(const float *const *w, unsigned count, unsigned n, elements out)
 {
+    static const float zeros[MUC_BD_ELEMS];
+    const float *of[LANES];
+
+    for (unsigned l = 0; l < LANES; l++)
+        of[l] = l < count ? w[l] : zeros;
     for (unsigned i = 0; i < n; i++)
-        EACH(l, LANES) out[i][l] = l < count ? w[l][i] : 0;
+        EACH(l, LANES) out[i][l] = of[l][i];
 }
 
 /* the exponents to try */
@@ -123,7 +128,8 @@ static INLINE void take_census(const float *const *w, unsigned count, const floa
     lanes by_t[Q_LIMIT][2];
     elements all;
 
-    memset(by_t, 0, sizeof(by_t));
+    for (unsigned t = 0; t < Q_LIMIT; t++) /* faster than memset */
+        by_t[t][0] = by_t[t][1] = (lanes){ 0 };
     interleave(w, count, n, all);
     choose_exponents(all, n, first, out);
     count_elements(all, count, importance, n, out, (tally *)by_t);

@@ -168,18 +168,48 @@ void muc_bd_round_block(muc_bd_block *block, unsigned n, const float *w)
     }
 }
 
-double muc_bd_error(const muc_bd_block *block, const float *w, const float *importance, unsigned n)
+typedef double wide_lanes __attribute__((vector_size(64)));
+
+/* values, and weights of elements beyond the block's, are 0 */
+MUC_WIDE_LOOP static double add_errors(const float *values, const float *w, const float *importance,
+                                       double *energy)
 {
-    float values[MUC_BD_ELEMS];
-    double sum = 0;
+    wide_lanes error = { 0 }, all = { 0 };
+
+    for (unsigned i = 0; i < MUC_BD_ELEMS; i += 8) {
+        wide_lanes x = __builtin_convertvector(*(const lanes *)(const void *)(w + i), wide_lanes);
+        wide_lanes miss =
+            x - __builtin_convertvector(*(const lanes *)(const void *)(values + i), wide_lanes);
+        wide_lanes weight =
+            __builtin_convertvector(*(const lanes *)(const void *)(importance + i), wide_lanes);
+
+        error += weight * miss * miss;
+        all += weight * x * x;
+    }
+    *energy = ((all[0] + all[4]) + (all[2] + all[6])) + ((all[1] + all[5]) + (all[3] + all[7]));
+    return ((error[0] + error[4]) + (error[2] + error[6])) +
+           ((error[1] + error[5]) + (error[3] + error[7]));
+}
+
+double muc_bd_error(const muc_bd_block *block, const float *w, const float *importance, unsigned n,
+                    double *energy)
+{
+    static const float ones[MUC_BD_ELEMS] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                              1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    float values[MUC_BD_ELEMS], own[MUC_BD_ELEMS], counts[MUC_BD_ELEMS];
+    double unused;
 
     muc_bd_values(block, n, values);
-    for (unsigned i = 0; i < n; i++) {
-        double miss = (double)w[i] - (double)values[i];
-
-        sum += (importance ? (double)importance[i] : 1.0) * miss * miss;
+    if (!importance)
+        importance = ones;
+    if (n < MUC_BD_ELEMS) {
+        memset(values + n, 0, (MUC_BD_ELEMS - n) * sizeof(*values));
+        memset(own, 0, sizeof(own));
+        memset(counts, 0, sizeof(counts));
+        w = memcpy(own, w, n * sizeof(*w));
+        importance = memcpy(counts, importance, n * sizeof(*importance));
     }
-    return sum;
+    return add_errors(values, w, importance, energy ? energy : &unused);
 }
 
 /* ---- sizes and forms ---- */
@@ -256,8 +286,10 @@ static void write_header(const muc_bd_term *term, muc_bd_kind kind, uint8_t *out
 
 static void write_nibbles(const muc_bd_term *term, unsigned n, uint8_t *out)
 {
-    for (unsigned i = 0; i < n; i++)
-        put(out, 4, i, term->code[i]);
+    for (unsigned i = 0; i + 1 < n; i += 2)
+        out[i / 2] = (uint8_t)(term->code[i] | term->code[i + 1] << 4);
+    if (n % 2 != 0)
+        out[n / 2] = term->code[n - 1];
 }
 
 static void write_payload(const muc_bd_block *block, unsigned n, uint8_t *out)

@@ -120,8 +120,10 @@ void muc_bd_round_block(muc_bd_block *block, unsigned n, const float *w);
 /* The first n elements' values; exact for one term, rounded once to binary32 for two. */
 void muc_bd_values(const muc_bd_block *block, unsigned n, float *values);
 
-/* sum importance[i] * (w[i] - value)^2 over the first n elements, in double, i upwards */
-double muc_bd_error(const muc_bd_block *block, const float *w, const float *importance, unsigned n);
+/* sum importance[i] * (w[i] - value)^2 over the first n elements, in double; and into *energy, if
+ * it is not NULL, the same for values of 0 */
+double muc_bd_error(const muc_bd_block *block, const float *w, const float *importance, unsigned n,
+                    double *energy);
 
 /* ---- bytes ---- */
 
