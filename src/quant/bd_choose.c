@@ -27,6 +27,13 @@ typedef struct choice {
     grid grid[2];
 } choice;
 
+/* Some of them, in an order of their own: pointers are moved, not choices. */
+typedef struct choices {
+    unsigned count, made;
+    choice *at[MUC_BD_MAX_OFFERS];  /* [count] */
+    choice item[MUC_BD_MAX_OFFERS]; /* [made] */
+} choices;
+
 /* One block of those that have been surveyed together. */
 typedef struct subject {
     const muc_bd_survey *survey;
@@ -70,18 +77,18 @@ static void choose_second(const subject *of, choice *out)
 }
 
 /* the best grid of one kind for one block */
-static choice best_of(muc_bd_kind kind, const subject *of)
+static void take_best(muc_bd_kind kind, const subject *of, choice *out)
 {
     const muc_bd_survey *survey = of->survey;
-    choice out = { .bytes = muc_bd_kind_bytes(kind, of->n), .grid[0].kind = kind };
 
+    out->bytes = muc_bd_kind_bytes(kind, of->n);
+    out->grid[0] = (grid){ .kind = kind };
     if (kind == MUC_BD_Z)
-        out.error = survey->zeros[of->lane];
+        out->error = survey->zeros[of->lane];
     else
-        take_least(kind == MUC_BD_B5 ? &survey->least_b5 : &survey->least_b4, of->lane, 0, &out);
+        take_least(kind == MUC_BD_B5 ? &survey->least_b5 : &survey->least_b4, of->lane, 0, out);
     if (kind == MUC_BD_R)
-        choose_second(of, &out);
-    return out;
+        choose_second(of, out);
 }
 
 /* Does no grid do better than zeros? Then none has an element beyond its first boundary. */
@@ -90,16 +97,18 @@ static bool is_empty(const subject *of)
     return of->survey->beyond[of->lane] <= 0;
 }
 
-/* Keeps choices sorted by size, then error. */
-static void insert(choice *choices, unsigned *count, const choice *one)
+/* Adds the item made last; keeps choices sorted by size, then error. */
+static void insert(choices *all)
 {
-    unsigned at = (*count)++;
+    choice *one = &all->item[all->made++];
+    unsigned at = all->count++;
 
-    for (; at > 0 && (choices[at - 1].bytes > one->bytes ||
-                      (choices[at - 1].bytes == one->bytes && choices[at - 1].error > one->error));
+    for (;
+         at > 0 && (all->at[at - 1]->bytes > one->bytes ||
+                    (all->at[at - 1]->bytes == one->bytes && all->at[at - 1]->error > one->error));
          at--)
-        choices[at] = choices[at - 1];
-    choices[at] = *one;
+        all->at[at] = all->at[at - 1];
+    all->at[at] = one;
 }
 
 static double saved_per_byte(const choice *less, const choice *more)
@@ -109,59 +118,61 @@ static double saved_per_byte(const choice *less, const choice *more)
 
 /* Of sorted choices keeps those that are best at some price (the lower convex hull), and says at
  * which price each begins to be worth its bytes. */
-static void keep_worthwhile(choice *choices, unsigned *count)
+static void keep_worthwhile(choices *all)
 {
     unsigned kept = 1;
 
-    choices[0].price = MUC_BD_PRICES;
-    for (unsigned i = 1; i < *count; i++) {
-        choice next = choices[i];
+    all->at[0]->price = MUC_BD_PRICES;
+    for (unsigned i = 1; i < all->count; i++) {
+        choice *next = all->at[i];
 
-        if (next.error >= choices[kept - 1].error)
+        if (next->error >= all->at[kept - 1]->error)
             continue;
-        next.saved = saved_per_byte(&choices[kept - 1], &next);
-        while (kept > 1 && next.saved >= choices[kept - 1].saved)
-            next.saved = saved_per_byte(&choices[--kept - 1], &next);
-        next.price = muc_f32_bits((float)next.saved) >> PRICE_SHIFT;
-        choices[kept++] = next;
+        next->saved = saved_per_byte(all->at[kept - 1], next);
+        while (kept > 1 && next->saved >= all->at[kept - 1]->saved)
+            next->saved = saved_per_byte(all->at[--kept - 1], next);
+        next->price = muc_f32_bits((float)next->saved) >> PRICE_SHIFT;
+        all->at[kept++] = next;
     }
-    *count = kept;
+    all->count = kept;
 }
 
-static unsigned block_choices(uint32_t kinds, const subject *of, choice choices[MUC_BD_MAX_OFFERS])
+static void choose_block(uint32_t kinds, const subject *of, choices *out)
 {
     static const muc_bd_kind order[] = { MUC_BD_B4, MUC_BD_B5, MUC_BD_R };
-    unsigned count = 0;
 
-    if (is_empty(of))
-        kinds = 0;
-    for (unsigned i = 0; i < MUC_COUNT(order); i++) {
+    out->count = out->made = 0;
+    for (unsigned i = 0; i < MUC_COUNT(order) && !is_empty(of); i++) {
         if (has(kinds, order[i])) {
-            choice one = best_of(order[i], of);
-
-            insert(choices, &count, &one);
+            take_best(order[i], of, &out->item[out->made]);
+            insert(out);
         }
     }
-    if (count == 0)
-        choices[count++] = best_of(MUC_BD_Z, of);
-    keep_worthwhile(choices, &count);
-    return count;
+    if (out->count == 0) {
+        take_best(MUC_BD_Z, of, &out->item[0]);
+        insert(out);
+    }
+    keep_worthwhile(out);
 }
 
 /* Two blocks side by side: from the smallest pair on, whichever is worth more grows. */
-static unsigned join(const choice *upper, unsigned uppers, const choice *lower, unsigned lowers,
-                     choice pairs[MUC_BD_MAX_OFFERS])
+static void join(const choices *upper, const choices *lower, choices *pairs)
 {
-    unsigned count = 0, u = 0, l = 0;
+    unsigned u = 0, l = 0;
 
+    pairs->count = pairs->made = 0;
     for (;;) {
-        pairs[count] = upper[u];
-        pairs[count].bytes += lower[l].bytes;
-        pairs[count].error += lower[l].error;
-        pairs[count++].grid[1] = lower[l].grid[0];
-        if (u + 1 == uppers && l + 1 == lowers)
-            return count;
-        if (l + 1 == lowers || (u + 1 < uppers && upper[u + 1].saved >= lower[l + 1].saved))
+        choice *pair = &pairs->item[pairs->made++];
+
+        pairs->at[pairs->count++] = pair;
+        pair->bytes = upper->at[u]->bytes + lower->at[l]->bytes;
+        pair->error = upper->at[u]->error + lower->at[l]->error;
+        pair->grid[0] = upper->at[u]->grid[0];
+        pair->grid[1] = lower->at[l]->grid[0];
+        if (u + 1 == upper->count && l + 1 == lower->count)
+            return;
+        if (l + 1 == lower->count ||
+            (u + 1 < upper->count && upper->at[u + 1]->saved >= lower->at[l + 1]->saved))
             u++;
         else
             l++;
@@ -209,37 +220,35 @@ static bool share(const tile *of, unsigned column, unsigned i, choice *out)
 
     if (!has(of->kinds, sharing[i]) || (of->kinds & MUC_BD_SHARING) == 0)
         return false;
-    *out = (choice){ .bytes = sizes - 2, .grid[0].kind = sharing[i] };
+    out->bytes = sizes - 2;
+    out->grid[0] = (grid){ .kind = sharing[i] };
     take_least(&of->shared[i], column, 0, out);
     out->grid[1] = out->grid[0];
     return out->error < INFINITY;
 }
 
-static unsigned column_choices(const tile *of, unsigned column, choice choices[MUC_BD_MAX_OFFERS])
+static void choose_column(const tile *of, unsigned column, choices *out)
 {
-    choice apart[2][MUC_BD_MAX_OFFERS], shared;
-    unsigned count[2], total;
+    unsigned blocks = muc_bd_block_count(of->rows);
+    choices apart[2];
     bool empty = false;
 
-    for (unsigned b = 0; b < muc_bd_block_count(of->rows); b++) {
+    for (unsigned b = 0; b < blocks; b++) {
         unsigned at = b * MUC_BD_ELEMS;
         const subject block = { &of->survey[b], column, of->w[column] + at,
                                 of->importance ? of->importance + at : NULL,
                                 muc_bd_block_elements(of->rows, b) };
 
-        count[b] = block_choices(of->kinds, &block, apart[b]);
+        choose_block(of->kinds, &block, blocks == 1 ? out : &apart[b]);
         empty |= is_empty(&block);
     }
-    if (muc_bd_block_count(of->rows) == 1) {
-        memcpy(choices, apart[0], count[0] * sizeof(*choices));
-        return count[0];
-    }
-    total = join(apart[0], count[0], apart[1], count[1], choices);
+    if (blocks == 1)
+        return;
+    join(&apart[0], &apart[1], out);
     for (unsigned i = 0; i < SHARING_KINDS && !empty; i++)
-        if (share(of, column, i, &shared))
-            insert(choices, &total, &shared);
-    keep_worthwhile(choices, &total);
-    return total;
+        if (share(of, column, i, &out->item[out->made]))
+            insert(out);
+    keep_worthwhile(out);
 }
 
 void muc_bd_choose_columns(const muc_bd_rule *rule, const float *const *w, unsigned count,
@@ -249,14 +258,15 @@ void muc_bd_choose_columns(const muc_bd_rule *rule, const float *const *w, unsig
 
     survey_tile(rule->kinds, w, count, importance, rows, &all);
     for (unsigned c = 0; c < count; c++) {
-        choice choices[MUC_BD_MAX_OFFERS];
-        unsigned offers = column_choices(&all, c, choices), last = 0;
+        unsigned last = 0;
+        choices found;
 
-        while (last + 1 < offers && choices[last + 1].price >= rule->price)
+        choose_column(&all, c, &found);
+        while (last + 1 < found.count && found.at[last + 1]->price >= rule->price)
             last++;
         out[c]->rows = rows;
         for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
-            out[c]->block[b] = block_of(&choices[last].grid[b]);
+            out[c]->block[b] = block_of(&found.at[last]->grid[b]);
             muc_bd_round_block(&out[c]->block[b], muc_bd_block_elements(rows, b),
                                w[c] + b * MUC_BD_ELEMS);
         }
@@ -277,10 +287,11 @@ void muc_bd_offer_columns(uint32_t kinds, const float *const *w, unsigned count,
 
     survey_tile(kinds, w, count, importance, rows, &all);
     for (unsigned c = 0; c < count; c++) {
-        choice choices[MUC_BD_MAX_OFFERS];
+        choices found;
 
-        out[c].count = column_choices(&all, c, choices);
-        for (unsigned i = 0; i < out[c].count; i++)
-            out[c].offer[i] = (muc_bd_offer){ choices[i].bytes, choices[i].price };
+        choose_column(&all, c, &found);
+        out[c].count = found.count;
+        for (unsigned i = 0; i < found.count; i++)
+            out[c].offer[i] = (muc_bd_offer){ found.at[i]->bytes, found.at[i]->price };
     }
 }
