@@ -440,7 +440,8 @@ static void factors_of_rows_results_and_logits(void **state)
 }
 
 static const muc_layer_view windows[] = { { .window = 100 }, { .window = 100 }, { .window = 100 } };
-static const muc_layer_view narrow[] = { { .window = 20 }, { .window = 65 }, { .window = 1 } };
+static const muc_layer_view narrow[] = { { .window = 20 }, { .window = 200 }, { .window = 1 } };
+static const muc_layer_view wide[] = { { .window = 200 }, { 0 }, { .window = 200 } };
 static const muc_layer_view mixed[] = { { .window = 40, .angles = MUC_ANGLES_LOCAL },
                                         { .window = 40, .angles = MUC_ANGLES_LOCAL },
                                         { .angles = MUC_ANGLES_GLOBAL } };
@@ -492,6 +493,11 @@ static uint64_t cache_bytes(const family *f)
     return bytes;
 }
 
+static void with_wide_windows(muc_model_config *c)
+{
+    c->layer_views = wide;
+}
+
 static void queries_see_windows(void **state)
 {
     const family f = { "Mistral", with_windows, { without_views } };
@@ -501,6 +507,7 @@ static void queries_see_windows(void **state)
     (void)state;
     check_family(&f);
     check_family(&g);
+    check_family(&(const family){ "wide windows", with_wide_windows, { without_views } });
     CHECK(3 * cache_bytes(&f) < 2 * cache_bytes(&whole));
 }
 

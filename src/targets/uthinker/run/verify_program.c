@@ -64,6 +64,25 @@ static void tell_first(watcher *w, enum mur_stage stage, uint32_t layer, size_t 
              (double)found, muc_f32_bits(expected), (double)expected);
 }
 
+/* The node whose result is the stage's: some models scale what they embed, and layers that do not
+ * rotate queries and keys take them as they are. */
+static void find_node(const watcher *w, enum mur_stage stage, uint32_t layer, char node[MOST_NAME])
+{
+    static const char *const others[MUR_STAGES][3] = {
+        [MUR_STAGE_EMBEDDING] = { "embed_scaled" },
+        [MUR_STAGE_QUERIES] = { "layers.%u.q_rope", "layers.%u.q_norm", "layers.%u.q" },
+        [MUR_STAGE_KEYS] = { "layers.%u.k_rope", "layers.%u.k_norm", "layers.%u.k" },
+    };
+    size_t rows, columns;
+
+    for (size_t i = 0; i < MUC_COUNT(others[stage]) && others[stage][i]; i++) {
+        snprintf(node, MOST_NAME, others[stage][i], layer);
+        if (muc_ref_read(w->exact, node, &rows, &columns))
+            return;
+    }
+    snprintf(node, MOST_NAME, stages[stage].node, layer);
+}
+
 /* count values of a row, from a column on, of the stage's result */
 static void compare(watcher *w, enum mur_stage stage, uint32_t layer, size_t row, size_t column,
                     const float *found, size_t count)
@@ -73,7 +92,7 @@ static void compare(watcher *w, enum mur_stage stage, uint32_t layer, size_t row
     size_t rows, columns;
     const float *exact, *real;
 
-    snprintf(node, sizeof(node), stages[stage].node, layer);
+    find_node(w, stage, layer, node);
     exact = muc_ref_read(w->exact, node, &rows, &columns);
     real = muc_ref_read(w->real, node, &rows, &columns);
     if (!exact || !real || row >= rows || column + count > columns) {
