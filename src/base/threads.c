@@ -80,7 +80,7 @@ static void *serve(void *unused)
         run(w);
         pthread_mutex_lock(&pool.lock);
         if (--w->inside == 0)
-            pthread_cond_signal(&pool.left);
+            pthread_cond_broadcast(&pool.left); /* callers of two loops may wait */
     }
     return unused;
 }
