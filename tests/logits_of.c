@@ -35,5 +35,5 @@ int main(int argc, char **argv)
     if (status != MUC_OK)
         fprintf(stderr, "%s\n", muc_error_message(ctx));
     muc_context_free(ctx);
-    return status;
+    return (int)status;
 }
