@@ -117,6 +117,8 @@ static size_t plain_end(const muc_json_scan *scan)
 
 static muc_status append(muc_json_scan *scan, size_t *size, const void *data, size_t more)
 {
+    if (more == 0)
+        return MUC_OK;
     MUC_TRY(muc_arena_grow(scan->ctx, scan->arena, *size + more, 1, &scan->string_capacity,
                            (void **)&scan->string));
     memcpy(scan->string + *size, data, more);
