@@ -14,8 +14,6 @@ const uint8_t muc_bd_dialects[MUC_BD_DIALECTS][8] = {
 #undef MUR_DIALECT
 };
 
-/* For every dialect the index nearest to a magnitude of q/2 to (q+1)/2, q = 0..31 and 31 for what
- * is above: boundaries are integers in q, ties go up. */
 #define FOR_EACH_Q(F, ...) \
     F(0, __VA_ARGS__), F(1, __VA_ARGS__), F(2, __VA_ARGS__), F(3, __VA_ARGS__), F(4, __VA_ARGS__), \
         F(5, __VA_ARGS__), F(6, __VA_ARGS__), F(7, __VA_ARGS__), F(8, __VA_ARGS__), \
@@ -29,7 +27,7 @@ const uint8_t muc_bd_dialects[MUC_BD_DIALECTS][8] = {
     (q >= a + b) + (q >= b + c) + (q >= c + d) + (q >= d + e) + (q >= e + f) + (q >= f + g) + \
         (q >= g + h)
 
-static const uint8_t nearest_index[MUC_BD_DIALECTS][32] = {
+const uint8_t muc_bd_nearest_index[MUC_BD_DIALECTS][32] = {
 #define MUR_DIALECT(id, ...) [id] = { FOR_EACH_Q(NEAREST, __VA_ARGS__) },
 #include "mur_dialect.def"
 #undef MUR_DIALECT
@@ -40,7 +38,7 @@ static const uint8_t nearest_index[MUC_BD_DIALECTS][32] = {
 static uint8_t nearest(const muc_bd_term *term, float w)
 {
     float twice = 2 * fabsf(w) * muc_bd_per_unit(term->exponent);
-    unsigned index = nearest_index[term->dialect][twice < 31 ? (unsigned)twice : 31];
+    unsigned index = muc_bd_nearest_index[term->dialect][twice < 31 ? (unsigned)twice : 31];
 
     return (uint8_t)(index != 0 && w < 0 ? 8 | index : index);
 }

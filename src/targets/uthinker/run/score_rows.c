@@ -27,14 +27,6 @@ static void put(uint32_t *word, uint32_t shift, uint32_t width, uint32_t value)
     *word = (*word & ~mask) | (value << shift & mask);
 }
 
-static uint32_t slots_of(uint32_t k, uint32_t terms)
-{
-    uint32_t rest = k % MUR_BLOCK_ELEMS;
-
-    return k / MUR_BLOCK_ELEMS * mur_block_slot_bytes(MUR_BLOCK_ELEMS, terms) +
-           (rest != 0 ? mur_block_slot_bytes(rest, terms) : 0);
-}
-
 /* The last NORM of a call begins its head; the rows of the one before it are all tokens'. */
 static void see_norm(muc_score *s, const uint32_t *words, const mur_stage_values *values)
 {
@@ -50,7 +42,7 @@ static void see_norm(muc_score *s, const uint32_t *words, const mur_stage_values
     s->in_head = true;
     s->dst = FIELD(NORM, dst);
     s->daddr = FIELD(NORM, daddr);
-    s->slots_pitch = slots_of(FIELD(NORM, k), FIELD(NORM, terms));
+    s->slots_pitch = mur_sim_slots_bytes(FIELD(NORM, k), FIELD(NORM, terms));
     if (values->rows != 1 || s->rows != last + 1 || s->slots_pitch == 0 ||
         values->address != s->address + last * s->pitch ||
         s->aside->memory.buffer_bytes[s->dst] / s->slots_pitch < last) {
@@ -86,7 +78,7 @@ static void see_product(muc_score *s, const uint32_t *words)
 
     op.right_end = op.right + FIELD(MM, wlen);
     if (FIELD(MM, src) != s->dst || FIELD(MM, rows) != 1 || from > s->slots_pitch ||
-        slots_of(op.k, op.terms) > s->slots_pitch - from) {
+        mur_sim_slots_bytes(op.k, op.terms) > s->slots_pitch - from) {
         s->unlike = true;
         return;
     }
@@ -165,7 +157,7 @@ muc_status muc_score_open(muc_context *ctx, muc_score *score, const mur_meta *me
                           const mur_hal *machine)
 {
     mur_sim_memory memory = sim->memory;
-    size_t slots = (size_t)meta->rows * slots_of(meta->width, MUR_BLOCK_TERMS);
+    size_t slots = (size_t)meta->rows * mur_sim_slots_bytes(meta->width, MUR_BLOCK_TERMS);
 
     *score = (muc_score){ .machine = *machine, .sim = sim, .stages.meta = meta };
     score->hal = (mur_hal){
@@ -184,11 +176,8 @@ muc_status muc_score_open(muc_context *ctx, muc_score *score, const mur_meta *me
         memory.buffer[b] = score->slots;
         memory.buffer_bytes[b] = (uint32_t)slots;
     }
-    mur_sim_init(score->aside, &memory, MUR_SIM_EAGER, 0);
-    score->aside->product = sim->product;
-    score->aside->product_arg = sim->product_arg;
-    score->aside->encode = sim->encode;
-    score->aside->exps = sim->exps;
+    *score->aside = *sim;
+    score->aside->memory = memory;
     return MUC_OK;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "quant/bd_table.h"
 #include "targets/uthinker/sim/fast_vector.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -77,16 +78,10 @@ static uint32_t place(uint32_t i)
 
 static void make_tables(muc_fast_product *product)
 {
-    static const int8_t magnitudes[B5_TABLE][8] = {
-#define MUR_DIALECT(id, ...) [id] = { __VA_ARGS__ },
-#include "mur_dialect.def"
-#undef MUR_DIALECT
-    };
-
     for (uint32_t d = 0; d < B5_TABLE; d++)
         for (uint32_t i = 0; i < 8; i++) {
-            product->table[d][i] = (uint8_t)(BIAS + magnitudes[d][i]);
-            product->table[d][8 + i] = (uint8_t)(BIAS - magnitudes[d][i]);
+            product->table[d][i] = (uint8_t)(BIAS + muc_bd_dialects[d][i]);
+            product->table[d][8 + i] = (uint8_t)(BIAS - muc_bd_dialects[d][i]);
         }
     for (uint32_t i = 0; i < 16; i++)
         product->table[B5_TABLE][i] = (uint8_t)(BIAS + i);

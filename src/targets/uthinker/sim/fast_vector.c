@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "quant/bd_table.h"
+#include "targets/uthinker/sim/uthinker_sim_execute.h"
+
 #if defined(__x86_64__) && defined(__GNUC__)
 
 #include <immintrin.h>
@@ -20,30 +23,6 @@ typedef struct choices {
     __m256i mantissa[2], drop[2]; /* as in mur_block.c */
     __m256i m[2];
 } choices;
-
-static const int8_t magnitudes[16][8] = {
-#define MUR_DIALECT(id, ...) [id] = { __VA_ARGS__ },
-#include "mur_dialect.def"
-#undef MUR_DIALECT
-};
-
-/* The index of the value nearest to q, which is in halves of their unit; ties up, so a value is
- * chosen from the sum of it and the one below on. */
-#define NEAR(q, a, b, c, d, e, f, g, h) \
-    ((q) >= (a) + (b)) + ((q) >= (b) + (c)) + ((q) >= (c) + (d)) + ((q) >= (d) + (e)) + \
-        ((q) >= (e) + (f)) + ((q) >= (f) + (g)) + ((q) >= (g) + (h))
-#define NEAR4(q, ...) \
-    NEAR(q, __VA_ARGS__), NEAR((q) + 1, __VA_ARGS__), NEAR((q) + 2, __VA_ARGS__), \
-        NEAR((q) + 3, __VA_ARGS__)
-#define NEAR16(q, ...) \
-    NEAR4(q, __VA_ARGS__), NEAR4((q) + 4, __VA_ARGS__), NEAR4((q) + 8, __VA_ARGS__), \
-        NEAR4((q) + 12, __VA_ARGS__)
-
-static const uint8_t indices[16][2][16] = {
-#define MUR_DIALECT(id, ...) [id] = { { NEAR16(0, __VA_ARGS__) }, { NEAR16(16, __VA_ARGS__) } },
-#include "mur_dialect.def"
-#undef MUR_DIALECT
-};
 
 AVX2 static __m256i set16(uint32_t value)
 {
@@ -131,7 +110,7 @@ AVX2 static uint32_t choose_dialect(__m256i q)
     __m256i zero = _mm256_setzero_si256();
     uint32_t max = largest(_mm256_unpacklo_epi8(q, zero), _mm256_unpackhi_epi8(q, zero));
     uint32_t pair = max < 16 ? 7 : 15 - (max >> 1), a_count, b_count;
-    const int8_t *a = magnitudes[2 * pair], *b = magnitudes[2 * pair + 1];
+    const uint8_t *a = muc_bd_dialects[2 * pair], *b = muc_bd_dialects[2 * pair + 1];
 
     if (pair < 7) {
         a_count = count_between(q, a[6] + b[6], a[6] + a[7]);
@@ -151,9 +130,10 @@ AVX2 static __m256i load_twice(const uint8_t *p)
 /* indices of the nearest values, a byte each */
 AVX2 static __m256i choose_values(__m256i q, uint32_t dialect)
 {
-    return _mm256_blendv_epi8(_mm256_shuffle_epi8(load_twice(indices[dialect][0]), q),
-                              _mm256_shuffle_epi8(load_twice(indices[dialect][1]), q),
-                              _mm256_cmpgt_epi8(q, _mm256_set1_epi8(15)));
+    return _mm256_blendv_epi8(
+        _mm256_shuffle_epi8(load_twice(muc_bd_nearest_index[dialect]), q),
+        _mm256_shuffle_epi8(load_twice(muc_bd_nearest_index[dialect] + 16), q),
+        _mm256_cmpgt_epi8(q, _mm256_set1_epi8(15)));
 }
 
 /* eight elements, 32 bits each: rest * 2^(exponent - 25) in binary16, 0 below 2^-14 */
@@ -207,7 +187,7 @@ AVX2 static void encode_term(halves *x, uint32_t kind, uint8_t *out)
     _mm_storeu_si128((__m128i *)(void *)(out + 2), _mm256_castsi256_si128(nibble));
     if (kind != MUR_BLOCK_R)
         return;
-    memcpy(&values, magnitudes[dialect], sizeof(values));
+    memcpy(&values, muc_bd_dialects[dialect], sizeof(values));
     m = _mm256_shuffle_epi8(_mm256_set1_epi64x(values), index);
     term.m[0] = _mm256_cvtepu8_epi16(_mm256_castsi256_si128(m));
     term.m[1] = _mm256_cvtepu8_epi16(_mm256_extracti128_si256(m, 1));
@@ -237,9 +217,7 @@ AVX2 uint32_t muc_fast_encode(const float *x, uint32_t n, uint32_t terms, uint8_
 /* The operations of mur_sim_exp, in its order. */
 AVX2 static __m256 exps(__m256 x)
 {
-    static const uint32_t coefficient_bits[7] = { 0x3f800000, 0x3f317218, 0x3e75fdf0, 0x3d635847,
-                                                  0x3c1d955b, 0x3aaec3ff, 0x39218489 };
-    const __m256 log2e = _mm256_castsi256_ps(_mm256_set1_epi32(0x3fb8aa3b));
+    const __m256 log2e = _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)mur_sim_log2e_bits));
     __m256 in = _mm256_cmp_ps(x, _mm256_set1_ps(-80.0f), _CMP_GE_OQ);
     __m256 t = _mm256_mul_ps(_mm256_and_ps(x, in), log2e), f, p;
     __m256 up = _mm256_add_ps(t, _mm256_set1_ps(0.5f)), below;
@@ -248,10 +226,10 @@ AVX2 static __m256 exps(__m256 x)
     below = _mm256_cmp_ps(_mm256_cvtepi32_ps(n), up, _CMP_GT_OQ);
     n = _mm256_add_epi32(n, _mm256_castps_si256(below));
     f = _mm256_sub_ps(t, _mm256_cvtepi32_ps(n));
-    p = _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)coefficient_bits[6]));
+    p = _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)mur_sim_exp_bits[6]));
     for (uint32_t i = 6; i-- > 0;)
         p = _mm256_add_ps(_mm256_mul_ps(p, f),
-                          _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)coefficient_bits[i])));
+                          _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)mur_sim_exp_bits[i])));
     n = _mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23);
     return _mm256_and_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(n)), in);
 }

@@ -74,7 +74,7 @@ static int gb_inside(const mur_sim *sim, uint32_t start, uint32_t rows, uint32_t
     return rows_inside(sim->memory.buffer_bytes[MUR_GB] / 4, start, rows, pitch, length);
 }
 
-static uint32_t slots_bytes(uint32_t k, uint32_t terms)
+uint32_t mur_sim_slots_bytes(uint32_t k, uint32_t terms)
 {
     return k / MUR_BLOCK_ELEMS * mur_block_slot_bytes(MUR_BLOCK_ELEMS, terms) +
            (k % MUR_BLOCK_ELEMS != 0 ? mur_block_slot_bytes(k % MUR_BLOCK_ELEMS, terms) : 0);
@@ -96,7 +96,8 @@ static const char *check_slots(const mur_sim *sim, uint32_t dst, uint32_t daddr,
 {
     if (!takes_slots(dst, terms))
         return bad_operand;
-    if (!rows_inside(sim->memory.buffer_bytes[dst], daddr, rows, pitch, slots_bytes(k, terms)))
+    if (!rows_inside(sim->memory.buffer_bytes[dst], daddr, rows, pitch,
+                     mur_sim_slots_bytes(k, terms)))
         return outside_buffer;
     return NULL;
 }
@@ -112,18 +113,19 @@ static float power_of_two(int32_t exponent) /* -126..127 */
     return value;
 }
 
+const uint32_t mur_sim_exp_bits[7] = { 0x3f800000, 0x3f317218, 0x3e75fdf0, 0x3d635847,
+                                       0x3c1d955b, 0x3aaec3ff, 0x39218489 };
+const uint32_t mur_sim_log2e_bits = 0x3fb8aa3b;
+
 float mur_sim_exp(float x)
 {
-    static const uint32_t coefficient_bits[7] = { 0x3f800000, 0x3f317218, 0x3e75fdf0, 0x3d635847,
-                                                  0x3c1d955b, 0x3aaec3ff, 0x39218489 };
-    static const uint32_t log2e_bits = 0x3fb8aa3b;
     float c[7], log2e, t, f, p;
     int32_t n;
 
     if (!(x >= -80.0f))
         return 0.0f;
-    memcpy(c, coefficient_bits, sizeof(c));
-    memcpy(&log2e, &log2e_bits, sizeof(log2e));
+    memcpy(c, mur_sim_exp_bits, sizeof(c));
+    memcpy(&log2e, &mur_sim_log2e_bits, sizeof(log2e));
     t = x * log2e;
     n = (int32_t)(t + 0.5f);
     if ((float)n > t + 0.5f)
@@ -443,7 +445,7 @@ static int multiply_tile(const mur_sim *sim, mur_sim_product *op, uint32_t at, u
 static int read_left(mur_sim *sim, const mur_sim_product *op, uint32_t at)
 {
     for (uint32_t row = 0; row < op->rows; row++) {
-        const uint8_t *slot = op->left + row * op->left_pitch + slots_bytes(at, op->terms);
+        const uint8_t *slot = op->left + row * op->left_pitch + mur_sim_slots_bytes(at, op->terms);
 
         for (uint32_t i = at; i < op->k && i < at + op->tile_rows; i += MUR_BLOCK_ELEMS) {
             uint32_t n = block_elems(op->k, i);
@@ -506,7 +508,7 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
         op.terms > MUR_BLOCK_TERMS)
         return bad_operand;
     if (!rows_inside(memory->buffer_bytes[src], saddr, op.rows, op.left_pitch,
-                     slots_bytes(op.k, op.terms)) ||
+                     mur_sim_slots_bytes(op.k, op.terms)) ||
         !inside(memory->buffer_bytes[wsrc], waddr, wlen) ||
         !gb_inside(sim, daddr, op.rows, op.out_pitch, op.cols))
         return outside_buffer;
@@ -540,7 +542,8 @@ static const char *run_NORM(mur_sim *sim, const uint32_t *w)
     uint32_t rows = get(w, NORM_rows), k = get(w, NORM_k), terms = get(w, NORM_terms);
     uint32_t saddr = get(w, NORM_saddr), spitch = get(w, NORM_spitch), dst = get(w, NORM_dst);
     uint32_t gaddr = get(w, NORM_gaddr), daddr = get(w, NORM_daddr);
-    const char *reason = check_slots(sim, dst, daddr, rows, slots_bytes(k, terms), k, terms);
+    const char *reason =
+        check_slots(sim, dst, daddr, rows, mur_sim_slots_bytes(k, terms), k, terms);
     const float *gain = sim->memory.gb + gaddr;
     uint8_t *out;
 
@@ -617,7 +620,7 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
 
     if (rows > MOST_TOKENS)
         return bad_operand;
-    reason = check_slots(sim, dst, daddr, cols, slots_bytes(rows, terms), rows, terms);
+    reason = check_slots(sim, dst, daddr, cols, mur_sim_slots_bytes(rows, terms), rows, terms);
     if (reason)
         return reason;
     if (!gb_inside(sim, saddr, rows, spitch, cols))

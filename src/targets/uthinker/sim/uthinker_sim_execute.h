@@ -17,4 +17,10 @@ extern const mur_sim_instruction mur_sim_instructions[MUR_SIM_OPCODES];
 /* Adds the product to op->out, as MM does. Returns 0 if a block is malformed. */
 int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op);
 
+/* Bytes of a row of k elements in fixed slots: B(k, terms) of SPEC.md. */
+uint32_t mur_sim_slots_bytes(uint32_t k, uint32_t terms);
+
+/* Binary32 patterns of SPEC.md section 3: exp's coefficients, the constant first, and log2(e). */
+extern const uint32_t mur_sim_exp_bits[7], mur_sim_log2e_bits;
+
 #endif
