@@ -31,6 +31,39 @@ static inline float random_float(float size)
     return ((float)random_below(20001) - 10000.0f) / 10000.0f * size;
 }
 
+/* ---- arithmetic ---- */
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+/* two binary32 operands, one rounding: a double holds enough for the second to be harmless */
+static inline float add(float x, float y)
+{
+    return (float)((double)x + (double)y);
+}
+
+static inline float mul(float x, float y)
+{
+    return (float)((double)x * (double)y);
+}
+
+static inline float quotient(float x, float y)
+{
+    return (float)((double)x / (double)y);
+}
+
+static inline void same_floats(const float *found, const float *expected, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bits_of(found[i]) != bits_of(expected[i]))
+            fail_msg("[%zu] is %.9g, expected %.9g", i, (double)found[i], (double)expected[i]);
+}
+
 /* ---- a machine ---- */
 
 enum { I_BYTES = 8192, W_BYTES = 16384, GB_WORDS = 8192, REGION_BYTES = 16384 };
@@ -173,14 +206,6 @@ typedef struct norm {
     float epsilon;
 } norm;
 
-static inline uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return bits;
-}
-
 static inline words norm_words(norm x)
 {
     return (words){ { 0x20, x.saddr | x.rows << 20, x.gaddr | x.dst << 20 | x.terms << 23, x.daddr,
@@ -219,14 +244,15 @@ static inline words qpack_words(qpack x)
 
 typedef struct smax {
     uint32_t saddr, rows, group, skip, valid, first, taddr, oaddr, k, dst, daddr, dpitch, terms;
+    uint32_t hide;
     float scale;
 } smax;
 
 static inline words smax_words(smax x)
 {
     return (words){ { 0x24, x.saddr | x.rows << 20, x.taddr | x.group << 20, x.oaddr | x.skip << 20,
-                      x.daddr | x.dst << 20 | x.terms << 23 | x.first << 25, x.k | x.valid << 16,
-                      bits_of(x.scale), x.dpitch } };
+                      x.daddr | x.dst << 20 | x.terms << 23 | x.first << 25,
+                      x.k | x.valid << 16 | x.hide << 23, bits_of(x.scale), x.dpitch } };
 }
 
 typedef struct divide {
@@ -240,13 +266,47 @@ static inline words div_words(divide x)
 }
 
 typedef struct glu {
-    uint32_t saddr, uaddr, rows, k, dst, daddr, dpitch, terms;
+    uint32_t saddr, uaddr, rows, k, dst, daddr, dpitch, terms, gelu;
 } glu;
 
 static inline words glu_words(glu x)
 {
-    return (words){ { 0x26, x.saddr | x.rows << 20, x.uaddr | x.dst << 20 | x.terms << 23, x.daddr,
+    return (words){ { 0x26, x.saddr | x.rows << 20,
+                      x.uaddr | x.dst << 20 | x.terms << 23 | x.gelu << 25, x.daddr,
                       x.k | x.dpitch << 16 } };
+}
+
+typedef struct scale {
+    uint32_t saddr, spitch, rows, k, daddr, dpitch, acc;
+    float factor;
+} scale;
+
+static inline words scale_words(scale x)
+{
+    return (words){ { 0x27, x.saddr | x.rows << 20, x.daddr | x.acc << 20, x.k | x.spitch << 16,
+                      x.dpitch, bits_of(x.factor) } };
+}
+
+typedef struct rms {
+    uint32_t saddr, spitch, rows, k, gaddr, daddr, dpitch, acc;
+    float epsilon;
+} rms;
+
+static inline words rms_words(rms x)
+{
+    return (words){ { 0x28, x.saddr | x.rows << 20, x.gaddr | x.acc << 20, x.daddr,
+                      x.k | x.spitch << 16, x.dpitch, bits_of(x.epsilon) } };
+}
+
+typedef struct cap {
+    uint32_t saddr, spitch, rows, k;
+    float factor, most;
+} cap;
+
+static inline words cap_words(cap x)
+{
+    return (words){ { 0x29, x.saddr | x.rows << 20, x.k | x.spitch << 16, bits_of(x.factor),
+                      bits_of(x.most) } };
 }
 
 /* the slots of k values by the runtime's encoder, which has tests of its own */

@@ -130,29 +130,6 @@ static uint8_t *random_column(uint8_t *p, uint32_t rows)
     return end;
 }
 
-/* two binary32 operands, one rounding: a double holds enough for the second to be harmless */
-static float add(float x, float y)
-{
-    return (float)((double)x + (double)y);
-}
-
-static float mul(float x, float y)
-{
-    return (float)((double)x * (double)y);
-}
-
-static float quotient(float x, float y)
-{
-    return (float)((double)x / (double)y);
-}
-
-static void same_floats(const float *found, const float *expected, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (bits_of(found[i]) != bits_of(expected[i]))
-            fail_msg("[%zu] is %.9g, expected %.9g", i, (double)found[i], (double)expected[i]);
-}
-
 /* ---- arithmetic ---- */
 
 static void the_root_is_correctly_rounded_at_every_exponent(void **state)
