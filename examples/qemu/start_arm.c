@@ -14,6 +14,10 @@ void reset(void)
     uint32_t *from = data_load;
 
     *coprocessors |= 0xfu << 20; /* the floating-point unit is off after reset */
+#if __ARM_ARCH == 6
+    *(volatile uint32_t *)0xe000ed14 |=
+        1u << 3; /* words at odd addresses fault, as on the real core */
+#endif
     for (uint32_t *to = data_start; to < data_end;)
         *to++ = *from++;
     for (uint32_t *to = bss_start; to < bss_end;)
