@@ -23,6 +23,8 @@ typedef struct muc_compile_options {
      * those that calibration names, grows by no more than a twentieth in all */
     const char *act_terms;
     const char *attention; /* "cache" (default) or "recompute" */
+    const char *name;      /* of mcu and cnnchip: of what is made; NULL: the model's */
+    const char *package;   /* of mcu: "cmake" (default), "zephyr", "arduino", "esp-idf", ... */
     const char *patch;     /* of mcu: "auto" (default), "least" or "off" */
     const char *fuse;      /* the same, of layers in tiles */
     const char *pes; /* of cnnchip: processing elements, "4".. or "unlimited"; NULL: machine's */

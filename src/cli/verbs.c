@@ -23,6 +23,8 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
         .machine = args->values[OPTION_MACHINE],
         .act_terms = args->values[OPTION_ACT_TERMS],
         .attention = args->values[OPTION_ATTENTION],
+        .name = args->values[OPTION_NAME],
+        .package = args->values[OPTION_PACKAGE],
         .patch = args->values[OPTION_PATCH],
         .fuse = args->values[OPTION_FUSE],
         .pes = args->values[OPTION_PES],

@@ -157,9 +157,11 @@ static uint32_t axis_of(const muc_unified *unified, const char *name)
 muc_status muc_made_arrays(muc_context *ctx, const muc_graph *graph, const muc_unified *unified,
                            uint32_t export, muc_arena *arena, muc_tensor_view **out, size_t *count)
 {
-    maker m = {
-        .ctx = ctx, .graph = graph, .unified = unified, .arena = arena, .state = 0x9e3779b9
-    };
+    maker m = { .ctx = ctx,
+                .graph = graph,
+                .unified = unified,
+                .arena = arena,
+                .state = MUC_MADE_ARRAYS_SEED };
 
     bind(&m, export);
     if (!unified)

@@ -5,6 +5,9 @@
 #include "formats/network.h"
 #include "passes/unify/unify.h"
 
+/* What the generator, a xorshift of 32 bits, begins with. */
+#define MUC_MADE_ARRAYS_SEED 0x9e3779b9u
+
 /* Arrays for every input, the same each time: reals in -1..1, integers of up to 16 bits with the
  * values of bytes, larger ones 0 or 1, since they may be indices, or 0 where a node indexes a
  * dimension of 1. Open dimensions are two more than their least. unified: of a graph made of

@@ -1,7 +1,11 @@
 /* targets.c - the table of targets. */
+#include <string.h>
+
 #include "base/file.h"
 #include "base/output_folder.h"
 #include "targets/target.h"
+
+enum { MOST_NAME_BYTES = 40 };
 
 static const muc_target targets[] = {
 #define KIND(kind) (1u << MUC_MODEL_##kind)
@@ -23,6 +27,22 @@ static const muc_target targets[] = {
 const muc_target *muc_target_get(size_t i)
 {
     return i < MUC_COUNT(targets) ? &targets[i] : NULL;
+}
+
+muc_status muc_name_of_output(muc_context *ctx, muc_arena *arena, const muc_model *model,
+                              const muc_compile_options *options, const char **out)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const char *name = options->name;
+
+    if (!name)
+        return muc_name_of_path(ctx, arena, model->path, out);
+    if (!*name || (*name >= '0' && *name <= '9') || name[strspn(name, letters)] ||
+        strlen(name) > MOST_NAME_BYTES)
+        return muc_fail(ctx, MUC_USAGE, "--name", MUC_NO_OFFSET,
+                        "'%s' is no name: it takes 1 to %d letters, digits and _, no digit first",
+                        name, MOST_NAME_BYTES);
+    return muc_arena_string(ctx, arena, name, strlen(name), out);
 }
 
 const muc_target *muc_target_of(const char *path, muc_made *made)

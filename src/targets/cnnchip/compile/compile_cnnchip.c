@@ -256,7 +256,7 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
     muc_status status;
     const char *name;
 
-    MUC_TRY(muc_name_of_path(ctx, arena, model->path, &name));
+    MUC_TRY(muc_name_of_output(ctx, arena, model, options, &name));
     if (model->calibration_count)
         MUC_TRY(muc_int8_losses(ctx, model, arena, &lost.items, &lost.count));
     MUC_TRY(muc_prepare_cnnchip(ctx, graph)); /* passes */

@@ -104,16 +104,18 @@ static muc_status translate(decoder_job *job)
 {
     muc_arena arena = { 0 };
     const char *name;
-    muc_status status = muc_name_of_path(job->ctx, &arena, job->model->path, &name);
+    muc_status status = muc_name_of_output(job->ctx, &arena, job->model, job->options, &name);
 
     describe(job);
     if (status == MUC_OK) /* what comments and the README say */
         status =
             muc_arena_string(job->ctx, &job->graph->arena, name, strlen(name), &job->graph->name);
     if (status == MUC_OK)
-        status = muc_mcu_compile_as(
-            job->ctx, job->graph, name, job->options->machine,
-            &(muc_mcu_choices){ .patches = MUC_MCU_PATCHES_OFF, .lm = &job->lm }, &job->build);
+        status = muc_mcu_compile_as(job->ctx, job->graph, name, job->options->machine,
+                                    &(muc_mcu_choices){ .patches = MUC_MCU_PATCHES_OFF,
+                                                        .lm = &job->lm,
+                                                        .package = job->options->package },
+                                    &job->build);
     muc_arena_free(&arena);
     return status;
 }

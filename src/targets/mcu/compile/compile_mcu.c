@@ -5,6 +5,7 @@
 
 #include "base/choice.h"
 #include "targets/mcu/emit/code_folder.h"
+#include "targets/mcu/emit/emit_selftest.h"
 #include "targets/mcu/compile/compile_decoder.h"
 #include "run/fingerprint.h"
 #include "run/network_int8.h"
@@ -146,7 +147,9 @@ static muc_status choose(muc_context *ctx, const muc_compile_options *options,
 
     MUC_TRY(parse_when(ctx, "--patch", options->patch, &patches));
     MUC_TRY(parse_when(ctx, "--fuse", options->fuse, &fuse));
-    *choices = (muc_mcu_choices){ .patches = (muc_mcu_patches)patches, .fuse = (muc_mcu_fuse)fuse };
+    *choices = (muc_mcu_choices){ .patches = (muc_mcu_patches)patches,
+                                  .fuse = (muc_mcu_fuse)fuse,
+                                  .package = options->package };
     return MUC_OK;
 }
 
@@ -176,7 +179,7 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_compile_decoder(ctx, model, options, out_path, out);
     MUC_TRY(choose(ctx, options, &choices));
-    status = muc_name_of_path(ctx, &arena, model->path, &name);
+    status = muc_name_of_output(ctx, &arena, model, options, &name);
     if (status == MUC_OK && model->calibration_count)
         status = muc_int8_losses(ctx, model, &arena, &losses, &loss_count);
     if (status == MUC_OK)
@@ -194,6 +197,8 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
         build->program.options = model->options;
         build->program.fingerprint = fingerprint;
     }
+    if (status == MUC_OK && out_path)
+        status = muc_mcu_find_golden(ctx, &build->program, graph);
     if (status == MUC_OK && out_path)
         status = write(ctx, build, losses, loss_count, out_path, out);
     if (status != MUC_OK)

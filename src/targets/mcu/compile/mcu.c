@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "targets/mcu/emit/emit_program.h"
+#include "targets/mcu/emit/emit_selftest.h"
+#include "targets/mcu/emit/emit_template.h"
 #include "targets/mcu/lower/lower_nodes.h"
 #include "targets/mcu/plan/plan_arena.h"
 #include "targets/mcu/plan/order_steps.h"
@@ -113,6 +115,7 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
 {
     muc_mcu_program *program = &build->program;
 
+    MUC_TRY(muc_mcu_find_package(ctx, choices->package, &program->package));
     MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
     program->graph = graph;
     program->lm = choices->lm;
@@ -178,20 +181,30 @@ static muc_status write_text(muc_context *ctx, const muc_mcu_program *program, e
     return status;
 }
 
-static muc_status write_lm(muc_context *ctx, const muc_mcu_program *program, muc_folder *folder)
+/* "src/NAME_lm.c" of "_lm.c" */
+static muc_status write_code(muc_context *ctx, const muc_mcu_program *program, emitter *emit,
+                             const char *end, muc_folder *folder)
 {
     muc_arena arena = { 0 };
-    const char *source, *header;
-    muc_status status = muc_arena_format(ctx, &arena, &source, "%s_lm.c", program->name);
+    const char *path;
+    muc_status status =
+        muc_arena_format(ctx, &arena, &path, "%s%s%s", program->package->code, program->name, end);
 
     if (status == MUC_OK)
-        status = muc_arena_format(ctx, &arena, &header, "%s_lm.h", program->name);
+        status = write_text(ctx, program, emit, path, folder);
+    muc_arena_free(&arena);
+    return status;
+}
+
+static muc_status write_description(muc_context *ctx, const muc_mcu_program *program,
+                                    muc_folder *folder)
+{
+    muc_arena arena = { 0 };
+    const char *path;
+    muc_status status = muc_arena_format(ctx, &arena, &path, "%s.json", program->name);
+
     if (status == MUC_OK)
-        status = write_text(ctx, program, muc_mcu_lm_source, source, folder);
-    if (status == MUC_OK)
-        status = write_text(ctx, program, muc_mcu_lm_header, header, folder);
-    if (status == MUC_OK)
-        status = write_text(ctx, program, muc_mcu_lm_main, "main.c", folder);
+        status = write_text(ctx, program, muc_mcu_emit_json, path, folder);
     muc_arena_free(&arena);
     return status;
 }
@@ -199,27 +212,19 @@ static muc_status write_lm(muc_context *ctx, const muc_mcu_program *program, muc
 static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_folder *folder)
 {
     const muc_mcu_program *program = &build->program;
-    muc_arena arena = { 0 };
-    const char *source, *header, *description;
-    muc_status status = muc_arena_format(ctx, &arena, &source, "%s.c", program->name);
 
-    if (status == MUC_OK)
-        status = muc_arena_format(ctx, &arena, &header, "%s.h", program->name);
-    if (status == MUC_OK)
-        status = muc_arena_format(ctx, &arena, &description, "%s.json", program->name);
-    if (status == MUC_OK)
-        status = write_text(ctx, program, muc_mcu_emit_source, source, folder);
-    if (status == MUC_OK)
-        status = write_text(ctx, program, muc_mcu_emit_header, header, folder);
-    if (status == MUC_OK)
-        status = write_text(ctx, program, muc_mcu_emit_json, description, folder);
-    muc_arena_free(&arena);
-    MUC_TRY(status);
-    if (program->lm)
-        MUC_TRY(write_lm(ctx, program, folder));
-    else
-        MUC_TRY(write_text(ctx, program, muc_mcu_emit_main, "main.c", folder));
-    MUC_TRY(write_text(ctx, program, muc_mcu_emit_cmake, "CMakeLists.txt", folder));
+    MUC_TRY(write_code(ctx, program, muc_mcu_emit_source, ".c", folder));
+    MUC_TRY(write_code(ctx, program, muc_mcu_emit_header, ".h", folder));
+    MUC_TRY(write_description(ctx, program, folder));
+    if (program->golden.samples)
+        MUC_TRY(write_code(ctx, program, muc_mcu_emit_selftest, "_selftest.c", folder));
+    if (program->lm) {
+        MUC_TRY(write_code(ctx, program, muc_mcu_lm_source, "_lm.c", folder));
+        MUC_TRY(write_code(ctx, program, muc_mcu_lm_header, "_lm.h", folder));
+    }
+    MUC_TRY(write_text(ctx, program, program->lm ? muc_mcu_lm_main : muc_mcu_emit_main, "main.c",
+                       folder));
+    MUC_TRY(muc_mcu_write_package(ctx, program, folder));
     MUC_TRY(write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
     for (uint32_t i = 0; program->exports && i < program->exports->record_count; i++)
         MUC_TRY(muc_folder_write(folder, program->exports->records[i].file,

@@ -20,6 +20,7 @@ typedef struct muc_mcu_choices {
     muc_mcu_patches patches; /* whether the first stages run patch by patch (patch_program.h) */
     muc_mcu_fuse fuse;       /* whether steps in tiles become chains (chains.h) */
     const muc_mcu_lm *lm;    /* of a language model, for the code around it; borrowed; or NULL */
+    const char *package;     /* a name of emit/packages.def; NULL: the first */
 } muc_mcu_choices;
 
 /* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:
@@ -33,7 +34,7 @@ muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
                            const char *machine, muc_mcu_patches patches, muc_mcu_build **out);
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
 
-/* Writes NAME.c, NAME.h, main.c, CMakeLists.txt, README.md and the runtime's files into a folder,
+/* Writes NAME.c, NAME.h, main.c, README.md, the package's and the runtime's files into a folder,
  * which appears whole or not at all, after check, which may be NULL. The same build gives the same
  * bytes. */
 muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path,

@@ -1,5 +1,4 @@
-/* emit_files.c - what stands around NAME.c: its header, an example, a CMake snippet, a page to
- * read.
+/* emit_files.c - what stands around NAME.c: its header, an example, a page to read.
  */
 #include "targets/mcu/emit/emit_program.h"
 
@@ -132,6 +131,7 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
     print_upper(text, name);
     muc_text_add(text,
                  "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+                 "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
                  "/* Inputs, outputs, everything between and scratch; no placement of these "
                  "buffers needs\n * fewer than %" PRIu64 " bytes. */\n",
                  program->plan.least);
@@ -164,41 +164,36 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
                      name);
     emit_arguments(program, text);
     muc_mcu_print_run(program, "arena", text);
-    muc_text_add(text, ";\n\n#endif\n");
-}
-
-void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text)
-{
-    muc_text_add(text,
-                 "# add_subdirectory(this folder), then target_link_libraries(firmware %s)\n"
-                 "%sadd_library(%s STATIC\n  %s.c\n",
-                 program->name, muc_mcu_weights_are_binary(program) ? "enable_language(ASM)\n" : "",
-                 program->name, program->name);
-    for (uint32_t i = 0; i < program->source_count; i++)
-        muc_text_add(text, "  %s\n", program->sources[i]);
-    muc_text_add(text, ")\ntarget_include_directories(%s PUBLIC . include)\n", program->name);
-    muc_text_add(text, "target_compile_options(%s PRIVATE -std=c99 -O2 -ffp-contract=off)\n",
-                 program->name);
+    muc_text_add(text, ";\n");
+    if (program->golden.samples)
+        muc_text_add(text,
+                     "/* Runs the network on numbers of its own: 0 if the results are those of "
+                     "muc's\n * reference, integers bit for bit, floats to 0.0001 of the greatest. "
+                     "What the arena held\n * is lost. */\n"
+                     "int %s_selftest(void *arena);\n",
+                     name);
+    muc_text_add(text, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
 void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
 {
     const char *flags = muc_mcu_core_get(program->machine->core)->flags;
+    const char *code = program->package->code;
     uint64_t macs = 0;
 
     for (uint32_t i = 0; i < program->step_count; i++)
         macs += program->steps[i].macs;
     muc_text_add(text, "# %s\n\nMade by muc from `", program->name);
     muc_text_add_visible(text, muc_mcu_origin(program));
-    muc_text_add(
-        text,
-        "` for %s: %" PRIu64 " multiply-accumulates a run, %" PRIu64 " bytes of memory,\n%" PRIu64
-        " bytes of constants. The interface is `%s.h`, an "
-        "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I. -Iinclude %s.c "
-        "main.c",
-        program->machine->name, macs, program->plan.peak, muc_mcu_constant_bytes(program),
-        program->name, flags, *flags ? " " : "", program->name);
+    muc_text_add(text,
+                 "` for %s: %" PRIu64 " multiply-accumulates a run, %" PRIu64
+                 " bytes of memory,\n%" PRIu64 " bytes of constants. The interface is `%s.h`, an "
+                 "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I%s -I%s %s%s.c "
+                 "main.c",
+                 program->machine->name, macs, program->plan.peak, muc_mcu_constant_bytes(program),
+                 program->name, flags, *flags ? " " : "", *code ? code : ".",
+                 program->package->headers, code, program->name);
     for (uint32_t i = 0; i < program->source_count; i++)
-        muc_text_add(text, " %s", program->sources[i]);
+        muc_text_add(text, " %s%s", code, program->sources[i]);
     muc_text_add(text, "\n");
 }

@@ -372,6 +372,7 @@ static void add_buffers(const char *key, const muc_plan *plan, muc_text *text)
 void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
 {
     const muc_mcu_core_info *core = muc_mcu_core_get(program->machine->core);
+    muc_text path = { 0 };
 
     muc_text_add(text, "{\n  ");
     add_key(text, "made_by", "muc --target mcu");
@@ -387,9 +388,18 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
                  program->plan.peak, program->plan.least, muc_mcu_constant_bytes(program));
     for (uint32_t i = 0; i < program->source_count; i++) {
         muc_text_add(text, "%s", i ? ", " : "");
-        muc_text_add_json(text, program->sources[i]);
+        path.size = 0;
+        muc_text_add(&path, "%s%s", program->package->code, program->sources[i]);
+        muc_text_add_json(text, path.failed ? "" : path.data);
     }
+    text->failed |= path.failed;
+    muc_text_free(&path);
     muc_text_add(text, "],\n");
+    if (*program->package->code) {
+        muc_text_add(text, "  ");
+        add_key(text, "code", program->package->code);
+        muc_text_add(text, ",\n");
+    }
     if (program->tiles.count) {
         muc_text_add(text, "  \"tile_memory\": { ");
         add_key(text, "name", program->tiles.arena);

@@ -2,29 +2,12 @@
  * lm/. */
 #include "targets/mcu/emit/emit_language.h"
 
-#include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "targets/mcu/emit/emit_template.h"
 #include "mur_tokenizer.h"
-
-#include <mcu_lm.h> /* made by the build: files[] */
-
-/* what stands in a template as @name@ */
-typedef void print_variable(const muc_mcu_program *program, muc_text *text);
-
-static void print_name(const muc_mcu_program *program, muc_text *text)
-{
-    muc_text_add(text, "%s", program->name);
-}
-
-static void print_upper(const muc_mcu_program *program, muc_text *text)
-{
-    for (const char *at = program->name; *at; at++)
-        muc_text_add(text, "%c", toupper((unsigned char)*at));
-}
 
 static void print_vocabulary(const muc_mcu_program *program, muc_text *text)
 {
@@ -99,12 +82,7 @@ static void print_ends(const muc_mcu_program *program, muc_text *text)
         muc_text_add(text, "token != token");
 }
 
-static const struct {
-    const char *name;
-    print_variable *print;
-} variables[] = {
-    { "name", print_name },
-    { "NAME", print_upper },
+static const muc_mcu_variable lm_variables[] = {
     { "vocabulary", print_vocabulary },
     { "context", print_context },
     { "most_tokens", print_most_tokens },
@@ -113,55 +91,22 @@ static const struct {
     { "normalize", print_normalize },
     { "prompt", print_prompt },
     { "ends", print_ends },
+    { NULL, NULL },
 };
-
-/* "@name@" at the start of `at`: its variable, or COUNT */
-static size_t variable_at(const char *at)
-{
-    size_t i = 0;
-
-    for (; i < MUC_COUNT(variables); i++) {
-        size_t length = strlen(variables[i].name);
-
-        if (*at == '@' && strncmp(at + 1, variables[i].name, length) == 0 && at[1 + length] == '@')
-            break;
-    }
-    return i;
-}
-
-static void print_template(const muc_mcu_program *program, const char *path, muc_text *text)
-{
-    size_t file = 0;
-
-    while (strcmp(files[file].path, path) != 0)
-        file++;
-    for (const char *const *line = files[file].lines; *line; line++) {
-        for (const char *at = *line; *at;) {
-            size_t variable = variable_at(at);
-
-            if (variable < MUC_COUNT(variables)) {
-                variables[variable].print(program, text);
-                at += strlen(variables[variable].name) + 2;
-            } else {
-                muc_text_add(text, "%c", *at++);
-            }
-        }
-    }
-}
 
 void muc_mcu_lm_header(const muc_mcu_program *program, muc_text *text)
 {
-    print_template(program, "lm/NAME_lm.h.in", text);
+    muc_mcu_print_template(program, "lm/NAME_lm.h.in", lm_variables, text);
 }
 
 void muc_mcu_lm_source(const muc_mcu_program *program, muc_text *text)
 {
-    print_template(program, "lm/NAME_lm.c.in", text);
+    muc_mcu_print_template(program, "lm/NAME_lm.c.in", lm_variables, text);
 }
 
 void muc_mcu_lm_main(const muc_mcu_program *program, muc_text *text)
 {
-    print_template(program, "lm/main.c.in", text);
+    muc_mcu_print_template(program, "lm/main.c.in", lm_variables, text);
 }
 
 void muc_mcu_lm_json(const muc_mcu_program *program, muc_text *text)

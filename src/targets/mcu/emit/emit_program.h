@@ -37,7 +37,6 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text);
  */
 #define MUC_MCU_REFUSED 2
 void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text);
-void muc_mcu_emit_cmake(const muc_mcu_program *program, muc_text *text);
 /* NAME.json, which muc run, verify and report read. */
 void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text);

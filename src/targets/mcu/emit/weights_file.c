@@ -107,17 +107,18 @@ static muc_status write_bytes(muc_context *ctx, const muc_mcu_program *program, 
 muc_status muc_mcu_weights_write(muc_context *ctx, const muc_mcu_program *program,
                                  muc_folder *folder)
 {
+    const char *code = program->package->code;
     muc_arena arena = { 0 };
     const char *path;
     muc_status status;
 
     if (!muc_mcu_weights_are_binary(program))
         return MUC_OK;
-    status = muc_arena_format(ctx, &arena, &path, "%s_weights.S", program->name);
+    status = muc_arena_format(ctx, &arena, &path, "%s%s_weights.S", code, program->name);
     if (status == MUC_OK)
         status = write_assembly(ctx, program, path, folder);
     if (status == MUC_OK)
-        status = muc_arena_format(ctx, &arena, &path, "%s_weights.bin", program->name);
+        status = muc_arena_format(ctx, &arena, &path, "%s%s_weights.bin", code, program->name);
     if (status == MUC_OK)
         status = write_bytes(ctx, program, path, folder);
     muc_arena_free(&arena);

@@ -163,16 +163,38 @@ typedef struct muc_mcu_exports {
     size_t record_bytes;
 } muc_mcu_exports;
 
+/* A kind of package: a row of emit/packages.def. */
+typedef struct muc_mcu_package {
+    const char *name;
+    const char *code, *headers; /* what paths of sources and of the runtime's headers begin with */
+} muc_mcu_package;
+
+/* Some elements of an f32 output, evenly spread. */
+enum { MUC_MCU_SAMPLES = 32 };
+typedef struct muc_mcu_samples {
+    uint32_t count, stride; /* count 0: the output is not f32 */
+    float values[MUC_MCU_SAMPLES], tolerance;
+} muc_mcu_samples;
+
+/* What the reference makes of a graph, as it was compiled, on muc_made_arrays. */
+typedef struct muc_mcu_golden {
+    muc_mcu_samples *samples; /* for each output; NULL: the program has no self test */
+    uint32_t checksum;        /* FNV-1a of the bytes of the other outputs, in order */
+    bool zero_indices;        /* of 32-bit integers and wider ones: all are 0, not 0 or 1 */
+} muc_mcu_golden;
+
 typedef struct muc_mcu_program {
     muc_arena arena;
     const char *name; /* an identifier of C, in small letters */
     const muc_graph *graph;
     const muc_mcu_machine *machine;
     const muc_mcu_lm *lm; /* of a language model, or NULL */
+    const muc_mcu_package *package;
     /* set by the caller before it writes, or NULL and 0 */
     const muc_mcu_exports *exports;
     const char *options;  /* of the command line, that made the graph what it is */
     uint32_t fingerprint; /* of the graph */
+    muc_mcu_golden golden;
     muc_mcu_value *values;
     uint32_t value_count;
     size_t value_capacity;

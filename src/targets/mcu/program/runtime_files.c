@@ -114,7 +114,8 @@ static void mark_includes(size_t file, bool *wanted, size_t *open, size_t *count
     }
 }
 
-static muc_status write_file(muc_context *ctx, muc_folder *folder, size_t file)
+static muc_status write_file(muc_context *ctx, const muc_mcu_package *package, size_t file,
+                             muc_folder *folder)
 {
     const char *path = files[file].path;
     const char *slash = strrchr(path, '/');
@@ -124,7 +125,8 @@ static muc_status write_file(muc_context *ctx, muc_folder *folder, size_t file)
     muc_status status;
 
     /* sources name headers beside them by their path, others by their name */
-    snprintf(name, sizeof(name), "%s%s", stays ? "" : "include/", stays ? path : slash + 1);
+    snprintf(name, sizeof(name), "%s%s", stays ? package->code : package->headers,
+             stays ? path : slash + 1);
     for (const char *const *line = files[file].lines; *line; line++)
         muc_text_add(&text, "%s", *line);
     status = muc_text_status(ctx, &text);
@@ -156,6 +158,6 @@ muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *progra
         mark_includes(open[i], wanted, open, &count);
     for (size_t i = 0; files[i].path; i++)
         if (wanted[i])
-            MUC_TRY(write_file(ctx, folder, i));
+            MUC_TRY(write_file(ctx, program->package, i, folder));
     return MUC_OK;
 }

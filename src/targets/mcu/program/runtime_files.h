@@ -8,7 +8,8 @@
 /* Adds the source that defines a function of the runtime to the program's. MUC_BUG if none does. */
 muc_status muc_mcu_need_function(muc_context *ctx, muc_mcu_program *program, const char *function);
 /* Writes the program's sources, and every header that they and NAME.c include, below
- * folder: sources as they are named, headers in include/. */
+ * folder: sources as they are named, in the folders that the package has for sources and
+ * headers. */
 muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *program,
                                  muc_folder *folder);
 

@@ -141,7 +141,7 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
                         const char *trace, bool is_library, const char *program)
 {
     const json_t *sources = json_object_get(folder->json, "sources");
-    const char *compiler = getenv("CC"), *name;
+    const char *compiler = getenv("CC"), *name, *code;
     command c = { .count = 0 };
     int state;
 
@@ -151,9 +151,10 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
     add_word(&c, "-ffp-contract=off");
     if (trace)
         add_word(&c, "-DMUR_TRACE_FUNCTION=muc_trace");
-    MUC_TRY(add_path(ctx, arena, &c, "-I", folder->path, "."));
+    MUC_TRY(muc_json_string_or_null(ctx, folder->path, folder->json, "code", &code));
+    MUC_TRY(add_path(ctx, arena, &c, "-I", folder->path, code ? code : "."));
     MUC_TRY(add_path(ctx, arena, &c, "-I", folder->path, "include"));
-    MUC_TRY(muc_arena_format(ctx, arena, &name, "%s.c", folder->name));
+    MUC_TRY(muc_arena_format(ctx, arena, &name, "%s%s.c", code ? code : "", folder->name));
     MUC_TRY(add_path(ctx, arena, &c, "", folder->path, name));
     for (size_t i = 0; i < json_array_size(sources); i++)
         MUC_TRY(add_path(ctx, arena, &c, "", folder->path,
