@@ -1,36 +1,14 @@
-/* match_llama.c - recognises the nodes of a Llama, from the logits back to the tokens.
- *
- * Every step names what it expects; the first node that is something else is told and refused. At
- * the end every node of the graph must have been recognised as part of some stage.
- */
+/* match_llama.c - sizes, weights and vectors of a recognised Llama, and what must be the same in
+ * every layer. */
 #include "targets/uthinker/lower/match_llama.h"
 
 #include <string.h>
 
 #include "base/bytes.h"
 #include "quant/bd_sequence.h"
+#include "targets/uthinker/lower/match_nodes.h"
 
 enum { HEAD_MULTIPLE = 8, MAX_SIZE = 65535 };
-
-typedef struct layer_nodes {
-    const muc_node *attention_norm, *q, *k, *v, *q_rope, *k_rope, *attention, *o, *o_residual;
-    const muc_node *ffn_norm, *gate, *up, *silu, *gated, *down, *residual;
-    const muc_node *q_norm, *k_norm; /* of heads; NULL: none */
-    /* what O and down give, normalised and scaled before it is added; NULL: it is not */
-    const muc_node *o_norm, *o_scaled, *down_norm, *down_scaled;
-} layer_nodes;
-
-typedef struct matching {
-    muc_context *ctx;
-    muc_arena *arena;
-    const muc_graph *graph;
-    bool shapes; /* look at no value */
-    bool *seen;  /* [nodes] */
-    const muc_node *embed, *final_norm, *head;
-    const muc_node *embed_scaled, *head_scaled, *head_uncapped, *head_capped; /* NULL: none */
-    layer_nodes *layers; /* the last one first */
-    size_t layer_count, capacity;
-} matching;
 
 const char *muc_matrix_name(muc_matrix_kind kind)
 {
@@ -41,277 +19,6 @@ const char *muc_matrix_name(muc_matrix_kind kind)
     };
 
     return names[kind];
-}
-
-static muc_status refuse(const matching *m, const muc_node *node, const char *why)
-{
-    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET, "node '%s': %s",
-                    node->name, why);
-}
-
-static muc_status refuse_bias(const matching *m, const muc_node *node)
-{
-    if (node->input_count <= 2)
-        return MUC_OK;
-    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                    "node '%s' adds the bias '%s'; no stage of uthinker's schedule adds one",
-                    node->name, m->graph->tensors[node->inputs[2]].name);
-}
-
-static const muc_node *producer(const matching *m, uint32_t tensor)
-{
-    uint32_t node = m->graph->tensors[tensor].producer;
-
-    return node == MUC_NO_ID ? NULL : &m->graph->nodes[node];
-}
-
-/* the node that computes an input of `user` must be an `op`; role is what it is there for */
-static muc_status expect(matching *m, const muc_node *user, uint32_t input, muc_op op,
-                         const char *role, const muc_node **out)
-{
-    const muc_node *node = producer(m, user->inputs[input]);
-
-    if (!node)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "node '%s': input %u is '%s', expected the result of the %s (%s)",
-                        user->name, input, m->graph->tensors[user->inputs[input]].name, role,
-                        muc_op_get(op)->name);
-    if (node->op != op)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "node '%s' is %s, uthinker's schedule has the %s (%s) here", node->name,
-                        muc_op_get(node->op)->name, role, muc_op_get(op)->name);
-    m->seen[node - m->graph->nodes] = true;
-    *out = node;
-    return MUC_OK;
-}
-
-/* a product with one number */
-static bool is_scaled(const matching *m, const muc_node *node)
-{
-    const muc_tensor *factor;
-
-    if (!node || node->op != MUC_OP_MUL)
-        return false;
-    factor = &m->graph->tensors[node->inputs[1]];
-    return factor->kind == MUC_TENSOR_CONST && factor->rank == 0 && factor->dtype == MUC_F32 &&
-           factor->data;
-}
-
-/* If the input is such a product, *scaled is it; else NULL. Gives where its operand comes from. */
-static const muc_node *skip_scaled(matching *m, const muc_node *user, uint32_t *input,
-                                   const muc_node **scaled)
-{
-    const muc_node *node = producer(m, user->inputs[*input]);
-
-    *scaled = NULL;
-    if (!is_scaled(m, node))
-        return user;
-    m->seen[node - m->graph->nodes] = true;
-    *scaled = node;
-    *input = 0;
-    return node;
-}
-
-/* whether a LINEAR gives it, normalised and scaled or not */
-static bool is_contribution(const matching *m, uint32_t tensor)
-{
-    const muc_node *node = producer(m, tensor);
-
-    if (is_scaled(m, node))
-        node = producer(m, node->inputs[0]);
-    if (node && node->op == MUC_OP_RMSNORM)
-        node = producer(m, node->inputs[0]);
-    return node && node->op == MUC_OP_LINEAR;
-}
-
-/* What a part of a layer adds to the residual. */
-typedef struct part_nodes {
-    const muc_node *sum, *linear, *norm, *scaled;
-    uint32_t rest; /* the sum's input that is the residual */
-} part_nodes;
-
-static muc_status expect_sum(matching *m, const muc_node *user, uint32_t input, const char *role,
-                             part_nodes *out)
-{
-    const muc_node *before;
-    uint32_t at;
-
-    MUC_TRY(expect(m, user, input, MUC_OP_ADD, "residual", &out->sum));
-    out->rest = is_contribution(m, out->sum->inputs[1]) ? 0 : 1;
-    at = 1 - out->rest;
-    user = skip_scaled(m, out->sum, &at, &out->scaled);
-    before = producer(m, user->inputs[at]);
-    out->norm = NULL;
-    if (before && before->op == MUC_OP_RMSNORM) {
-        MUC_TRY(expect(m, user, at, MUC_OP_RMSNORM, "norm of a result", &out->norm));
-        user = out->norm;
-        at = 0;
-    }
-    return expect(m, user, at, MUC_OP_LINEAR, role, &out->linear);
-}
-
-static muc_status expect_same(matching *m, const muc_node *node, uint32_t input, uint32_t tensor)
-{
-    if (node->inputs[input] == tensor)
-        return MUC_OK;
-    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                    "node '%s': input %u is '%s', uthinker's schedule has '%s' here", node->name,
-                    input, m->graph->tensors[node->inputs[input]].name,
-                    m->graph->tensors[tensor].name);
-}
-
-static bool is_gelu(const muc_node *node)
-{
-    return node && node->op == MUC_OP_GELU && muc_node_attribute(node, MUC_KEY_MODE);
-}
-
-static bool is_activation(const muc_node *node)
-{
-    return node && (node->op == MUC_OP_SILU || is_gelu(node));
-}
-
-static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
-{
-    const muc_node *first, *second;
-    uint32_t gate;
-    muc_op op;
-
-    MUC_TRY(refuse_bias(m, layer->down));
-    MUC_TRY(expect(m, layer->down, 0, MUC_OP_MUL, "product of gate and up", &layer->gated));
-    first = producer(m, layer->gated->inputs[0]);
-    second = producer(m, layer->gated->inputs[1]);
-    gate = is_activation(first) || !is_activation(second) ? 0 : 1;
-    op = is_gelu(gate ? second : first) ? MUC_OP_GELU : MUC_OP_SILU;
-    MUC_TRY(expect(m, layer->gated, gate, op, "activation of the gate", &layer->silu));
-    MUC_TRY(expect(m, layer->gated, 1 - gate, MUC_OP_LINEAR, "up", &layer->up));
-    MUC_TRY(expect(m, layer->silu, 0, MUC_OP_LINEAR, "gate", &layer->gate));
-    MUC_TRY(refuse_bias(m, layer->gate));
-    MUC_TRY(refuse_bias(m, layer->up));
-    MUC_TRY(expect(m, layer->gate, 0, MUC_OP_RMSNORM, "norm before gate and up", &layer->ffn_norm));
-    MUC_TRY(expect_same(m, layer->up, 0, layer->gate->inputs[0]));
-    return expect_same(m, layer->ffn_norm, 0, residual);
-}
-
-/* An input of the attention: a LINEAR, whose heads may be normalised and then rotated; NULL: not.
- */
-static muc_status match_heads(matching *m, const layer_nodes *layer, uint32_t input,
-                              const char *role, const muc_node **rope, const muc_node **norm,
-                              const muc_node **linear)
-{
-    const muc_node *user = layer->attention, *before = producer(m, user->inputs[input]);
-
-    *rope = *norm = NULL;
-    if (before && before->op == MUC_OP_ROPE) {
-        MUC_TRY(expect(m, user, input, MUC_OP_ROPE, "rotation", rope));
-        user = *rope;
-        input = 0;
-        before = producer(m, user->inputs[0]);
-    }
-    if (before && before->op == MUC_OP_RMSNORM) {
-        MUC_TRY(expect(m, user, input, MUC_OP_RMSNORM, "norm of heads", norm));
-        user = *norm;
-        input = 0;
-    }
-    return expect(m, user, input, MUC_OP_LINEAR, role, linear);
-}
-
-static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t residual)
-{
-    MUC_TRY(refuse_bias(m, layer->o));
-    MUC_TRY(expect(m, layer->o, 0, MUC_OP_ATTENTION, "attention", &layer->attention));
-    MUC_TRY(expect(m, layer->attention, 2, MUC_OP_LINEAR, "V", &layer->v));
-    MUC_TRY(match_heads(m, layer, 0, "Q", &layer->q_rope, &layer->q_norm, &layer->q));
-    MUC_TRY(match_heads(m, layer, 1, "K", &layer->k_rope, &layer->k_norm, &layer->k));
-    if (!layer->q_rope != !layer->k_rope)
-        return refuse(m, layer->attention, "only one of its queries and keys is rotated");
-    MUC_TRY(
-        expect(m, layer->q, 0, MUC_OP_RMSNORM, "norm before Q, K and V", &layer->attention_norm));
-    MUC_TRY(expect_same(m, layer->k, 0, layer->q->inputs[0]));
-    MUC_TRY(expect_same(m, layer->v, 0, layer->q->inputs[0]));
-    return expect_same(m, layer->attention_norm, 0, residual);
-}
-
-/* the layer whose result is input `input` of user; *before is the residual it starts from */
-static muc_status match_layer(matching *m, const muc_node *user, uint32_t input, layer_nodes *layer,
-                              const muc_node **last, uint32_t *before)
-{
-    part_nodes part;
-    uint32_t rest;
-
-    MUC_TRY(expect_sum(m, user, input, "down", &part));
-    layer->residual = part.sum;
-    layer->down = part.linear;
-    layer->down_norm = part.norm;
-    layer->down_scaled = part.scaled;
-    rest = part.rest;
-    MUC_TRY(match_ffn(m, layer, part.sum->inputs[rest]));
-    MUC_TRY(expect_sum(m, part.sum, rest, "O", &part));
-    layer->o_residual = part.sum;
-    layer->o = part.linear;
-    layer->o_norm = part.norm;
-    layer->o_scaled = part.scaled;
-    *before = part.rest;
-    MUC_TRY(match_attention(m, layer, part.sum->inputs[*before]));
-    *last = part.sum;
-    return MUC_OK;
-}
-
-/* the node that computes the logits before they are scaled and capped */
-static const muc_node *match_logits(matching *m, uint32_t output)
-{
-    const muc_node *node = producer(m, output), *tanh, *uncapped;
-
-    tanh = is_scaled(m, node) ? producer(m, node->inputs[0]) : NULL;
-    uncapped = tanh && tanh->op == MUC_OP_TANH ? producer(m, tanh->inputs[0]) : NULL;
-    if (is_scaled(m, uncapped)) {
-        m->head_capped = node;
-        m->head_uncapped = uncapped;
-        m->seen[node - m->graph->nodes] = true;
-        m->seen[tanh - m->graph->nodes] = true;
-        m->seen[uncapped - m->graph->nodes] = true;
-        node = producer(m, uncapped->inputs[0]);
-    }
-    if (is_scaled(m, node)) {
-        m->head_scaled = node;
-        m->seen[node - m->graph->nodes] = true;
-        node = producer(m, node->inputs[0]);
-    }
-    return node;
-}
-
-static muc_status match_nodes(matching *m)
-{
-    const muc_graph *graph = m->graph;
-    const muc_node *user, *node;
-    uint32_t input = 0;
-
-    m->head = graph->output_count == 1 ? match_logits(m, graph->outputs[0]) : NULL;
-    if (!m->head || m->head->op != MUC_OP_LINEAR)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "the graph does not end in one linear, the LM head");
-    MUC_TRY(refuse_bias(m, m->head));
-    m->seen[m->head - graph->nodes] = true;
-    MUC_TRY(expect(m, m->head, 0, MUC_OP_RMSNORM, "final norm", &m->final_norm));
-    for (user = m->final_norm;;) {
-        node = producer(m, user->inputs[input]);
-        if (is_scaled(m, node)) { /* no layer ends so */
-            user = skip_scaled(m, user, &input, &m->embed_scaled);
-            break;
-        }
-        if (node && node->op == MUC_OP_EMBED)
-            break;
-        MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->layer_count + 1, sizeof(*m->layers),
-                               &m->capacity, (void **)&m->layers));
-        MUC_TRY(match_layer(m, user, input, &m->layers[m->layer_count], &user, &input));
-        m->layer_count++;
-    }
-    MUC_TRY(expect(m, user, input, MUC_OP_EMBED, "embedding", &m->embed));
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        if (!m->seen[i])
-            return refuse(m, &graph->nodes[i], "no stage of the schedule computes it");
-    if (m->layer_count == 0)
-        return refuse(m, m->embed, "a model without layers");
-    return MUC_OK;
 }
 
 /* ---- sizes and weights ---- */
@@ -578,8 +285,8 @@ static muc_status measure_vectors(const matching *m, muc_uthinker_model *out)
 
         for (size_t l = 0; l < m->layer_count; l++)
             if ((node_of_vector(&m->layers[l], kind, &input) != NULL) != has)
-                return refuse(m, m->layers[l].attention,
-                              "its layer has other biases or norms than the first one");
+                return muc_match_refuse(m, m->layers[l].attention,
+                                        "its layer has other biases or norms than the first one");
         out->vector_elements[i] = has ? elements[i] : 0;
         out->row_elements += out->vector_elements[i];
     }
@@ -689,7 +396,7 @@ static muc_status check_position(const matching *m, const muc_node *node)
     if (muc_expr_get(m->graph->pool, position)->op == MUC_EXPR_INPUT &&
         muc_expr_get(m->graph->pool, position)->immediate == 0)
         return MUC_OK;
-    return refuse(m, node, "its position is not that of the call's first token");
+    return muc_match_refuse(m, node, "its position is not that of the call's first token");
 }
 
 static muc_status check_rope(const matching *m, const muc_node *node, uint32_t heads,
@@ -700,9 +407,9 @@ static muc_status check_rope(const matching *m, const muc_node *node, uint32_t h
     MUC_TRY(check_position(m, node));
     if (attribute(node, MUC_KEY_HEADS) != heads ||
         attribute(node, MUC_KEY_HEAD_DIM) != model->head_width)
-        return refuse(m, node, "its heads are not those of the attention");
+        return muc_match_refuse(m, node, "its heads are not those of the attention");
     if (2 * dim(m, input_of(m, node, 1), 1) != model->head_width)
-        return refuse(m, node, "it turns a part of each head only");
+        return muc_match_refuse(m, node, "it turns a part of each head only");
     return MUC_OK;
 }
 
@@ -714,9 +421,10 @@ static muc_status check_norm(const matching *m, const muc_node *norm, uint32_t k
                                                             : dim(m, input_of(m, norm, 1), 0);
 
     if (found != k)
-        return refuse(m, norm, "a norm of other groups of columns than uthinker's schedule has");
+        return muc_match_refuse(m, norm,
+                                "a norm of other groups of columns than uthinker's schedule has");
     if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
-        return refuse(m, norm, "its epsilon is not that of the final norm");
+        return muc_match_refuse(m, norm, "its epsilon is not that of the final norm");
     return MUC_OK;
 }
 
@@ -728,10 +436,10 @@ static muc_status check_caches(const matching *m, size_t layer)
     for (size_t other = layer + 1; other < m->layer_count; other++)
         for (uint32_t i = 0; i < 4; i++)
             if (m->layers[other].attention->inputs[3 + i % 2] == attention->inputs[3 + i / 2])
-                return refuse(m, attention, "its caches are those of another attention");
+                return muc_match_refuse(m, attention, "its caches are those of another attention");
     return attention->inputs[3] != attention->inputs[4]
                ? MUC_OK
-               : refuse(m, attention, "keys and values in one cache");
+               : muc_match_refuse(m, attention, "keys and values in one cache");
 }
 
 static muc_status check_cap(const matching *m, const muc_node *attention)
@@ -741,7 +449,8 @@ static muc_status check_cap(const matching *m, const muc_node *attention)
 
     if (has != (muc_node_attribute(first, MUC_KEY_CAP) != NULL) ||
         (has && muc_node_real(attention, MUC_KEY_CAP) != muc_node_real(first, MUC_KEY_CAP)))
-        return refuse(m, attention, "its scores are capped in another way than the first layer's");
+        return muc_match_refuse(m, attention,
+                                "its scores are capped in another way than the first layer's");
     return MUC_OK;
 }
 
@@ -754,7 +463,8 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
         attribute(attention, MUC_KEY_KV_HEADS) != model->kv_heads ||
         attribute(attention, MUC_KEY_HEAD_DIM) != model->head_width ||
         (float)muc_node_real(attention, MUC_KEY_SCALE) != model->scale)
-        return refuse(m, attention, "its heads or scale are not those of the first layer");
+        return muc_match_refuse(m, attention,
+                                "its heads or scale are not those of the first layer");
     MUC_TRY(check_caches(m, index));
     MUC_TRY(check_norm(m, layer->attention_norm, model->width, model));
     MUC_TRY(check_norm(m, layer->ffn_norm, model->width, model));
@@ -766,16 +476,17 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
         MUC_TRY(check_norm(m, layer->o_norm, model->width, model));
     if (layer->down_norm)
         MUC_TRY(check_norm(m, layer->down_norm, model->width, model));
-    if (is_gelu(layer->silu) != model->gelu)
-        return refuse(m, layer->silu, "not the first layer's activation");
+    if (muc_match_is_gelu(layer->silu) != model->gelu)
+        return muc_match_refuse(m, layer->silu, "not the first layer's activation");
     if (factor_of(m, layer->o_scaled) != model->residual_factor ||
         factor_of(m, layer->down_scaled) != model->residual_factor)
-        return refuse(m, layer->residual, "its summand is scaled in another way than the first's");
+        return muc_match_refuse(m, layer->residual,
+                                "its summand is scaled in another way than the first's");
     MUC_TRY(check_cap(m, attention));
     MUC_TRY(check_position(m, attention));
     if (layer->q_rope && (layer->q_rope->inputs[1] != layer->k_rope->inputs[1] ||
                           layer->q_rope->inputs[2] != layer->k_rope->inputs[2]))
-        return refuse(m, layer->k_rope, "its table is not that of the queries");
+        return muc_match_refuse(m, layer->k_rope, "its table is not that of the queries");
     MUC_TRY(check_rope(m, layer->q_rope, model->heads, model));
     return check_rope(m, layer->k_rope, model->kv_heads, model);
 }
@@ -785,7 +496,7 @@ static muc_status match(matching *m, muc_uthinker_model *out)
     memset(out, 0, sizeof(*out));
     out->source = m->graph->name;
     MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, m->graph->node_count, &m->seen));
-    MUC_TRY(match_nodes(m));
+    MUC_TRY(muc_match_nodes(m));
     MUC_TRY(measure(m, out));
     MUC_TRY(check_norm(m, m->final_norm, out->width, out));
     MUC_TRY(measure_vectors(m, out));
