@@ -258,7 +258,11 @@ static void a_graph_that_departs_is_refused_with_the_nodes_name(void **state)
                   "node 'layers.2.attention': its layer has other biases or norms than the first");
     check_refused(&text, "layers.2.attention, model.layers.2.self_attn.o_proj.weight",
                   "layers.2.attention, model.layers.2.self_attn.o_proj.weight, model.norm.weight",
-                  "node 'layers.2.o' adds the bias 'model.norm.weight'");
+                  "node 'layers.2.attention': its layer has other biases or norms than the first");
+    check_refused(&text, "linear layers.2.ffn_norm, model.layers.2.mlp.gate_proj.weight",
+                  "linear layers.2.attention_residual, model.layers.2.mlp.gate_proj.weight",
+                  "node 'layers.2.up': input 0 is 'layers.2.ffn_norm', uthinker's schedule has "
+                  "'layers.2.attention_residual' here");
     check_refused(&text, "linear layers.2.ffn_norm, model.layers.2.mlp.up_proj.weight",
                   "linear layers.2.attention_norm, model.layers.2.mlp.up_proj.weight",
                   "node 'layers.2.up': input 0 is 'layers.2.attention_norm', uthinker's "

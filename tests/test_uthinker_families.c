@@ -250,15 +250,57 @@ static void check_feature(muc_context *ctx, const family *f, const muc_checkpoin
     muc_graph_free(graph);
 }
 
+/* on tiles of 64 rows */
+static bool can_split(const muc_model_config *c, muc_uthinker_split split)
+{
+    uint32_t queries = c->heads * c->head_dim;
+
+    return c->ffn_dim % (64 * (split.ffn_parts ? split.ffn_parts : 1)) == 0
+               ? !split.o_by_head || queries % (64 * c->kv_heads) == 0
+               : split.ffn_parts == 0;
+}
+
+/* with a message that says why */
+static void check_refused(muc_context *ctx, const muc_graph *graph,
+                          const muc_uthinker_options *options, const char *why)
+{
+    static const muc_uthinker_tokens tokens = { .bos = UINT32_MAX };
+    muc_uthinker_machine machine;
+    muc_arena arena = { 0 };
+    muc_uthinker_build *build;
+
+    CHECK_OK(ctx, muc_uthinker_read_machine(ctx, &arena, muc_uthinker_default_machine(), &machine));
+    CHECK_EQ(muc_uthinker_compile(ctx, graph, &machine, options, &tokens, &build), MUC_UNSUPPORTED);
+    if (!strstr(muc_error_message(ctx), why))
+        fail_msg("refused with: %s", muc_error_message(ctx));
+    muc_arena_free(&arena);
+}
+
+/* whatever the options, before any weight is quantized */
+static void check_refusal(const family *f, const char *why)
+{
+    muc_context *ctx = muc_context_new(1);
+    muc_checkpoint checkpoint;
+    muc_graph *graph;
+
+    make_checkpoint(ctx, f, &checkpoint);
+    graph = make_graph(ctx, &checkpoint);
+    check_refused(ctx, graph, &muc_uthinker_defaults, why);
+    muc_graph_free(graph);
+    muc_checkpoint_close(&checkpoint);
+    muc_context_free(ctx);
+}
+
 static void check_family(const family *f)
 {
     static const muc_uthinker_options options[] = {
         { .terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2 } },
         { .terms = { 2, 1, 1, 2, 1, 2, 1, 1, 2 }, .recompute = true },
+        { .terms = { 1, 2, 1, 2, 2, 1, 2, 1, 1 }, .split = { 2, true } },
     };
     muc_context *ctx = muc_context_new(1);
     int32_t tokens[MOST_CONTEXT];
-    float last[2][128];
+    float last[MUC_COUNT(options)][128];
     muc_checkpoint checkpoint;
     muc_graph *graph;
 
@@ -267,7 +309,10 @@ static void check_family(const family *f)
     for (size_t i = 0; i < MUC_COUNT(tokens); i++)
         tokens[i] = (int32_t)(random_u32() % llama.vocabulary);
     for (size_t i = 0; i < MUC_COUNT(options); i++)
-        check_run(ctx, f, graph, &options[i], tokens, last[i]);
+        if (options[i].recompute && checkpoint.config.whole_norm)
+            check_refused(ctx, graph, &options[i], "over all heads together");
+        else if (can_split(&checkpoint.config, options[i].split))
+            check_run(ctx, f, graph, &options[i], tokens, last[i]);
     for (size_t i = 0; i < MUC_COUNT(f->without) && f->without[i]; i++)
         check_feature(ctx, f, &checkpoint, f->without[i], &options[0], tokens, last[0]);
     muc_graph_free(graph);
@@ -540,6 +585,161 @@ static void layers_see_and_turn_in_ways_of_their_own(void **state)
     check_family(&f);
 }
 
+static void with_all_biases(muc_model_config *c)
+{
+    c->qkv_bias = c->output_bias = c->ffn_bias = true;
+}
+
+static void in_parts(muc_model_config *c)
+{
+    with_all_biases(c);
+    c->heads = 6;
+    c->kv_heads = 3;
+    c->head_dim = 32;
+    c->ffn_dim = 256;
+}
+
+/* one kv head has two queries, so that heads are taken together in groups */
+static void like_olmo2(muc_model_config *c)
+{
+    c->output_norms = c->no_input_norms = c->whole_norm = true;
+}
+
+static void olmo2_in_parts(muc_model_config *c)
+{
+    like_olmo2(c);
+    in_parts(c);
+    c->layers_twice = true;
+}
+
+static void without_whole_norms(muc_model_config *c)
+{
+    c->whole_norm = false;
+}
+
+static void norms_behind_and_of_all_heads_together(void **state)
+{
+    const family f = { "OLMo 2", like_olmo2, { without_whole_norms, without_output_norms } };
+    const family g = { "OLMo 2 in parts, with biases", olmo2_in_parts, { without_whole_norms } };
+
+    (void)state;
+    check_family(&f);
+    check_family(&g);
+}
+
+static void without_output_bias(muc_model_config *c)
+{
+    c->output_bias = false;
+}
+
+static void without_ffn_bias(muc_model_config *c)
+{
+    c->ffn_bias = false;
+}
+
+static void with_biases_apart(muc_model_config *c)
+{
+    with_all_biases(c);
+    c->output_norms = true;
+    c->residual_factor = 0.5;
+}
+
+static void every_product_may_have_a_bias(void **state)
+{
+    const family f = { "biases",
+                       with_all_biases,
+                       { without_output_bias, without_ffn_bias, without_biases } };
+    const family g = { "biases of what is normalised",
+                       with_biases_apart,
+                       { without_output_bias, without_ffn_bias } };
+    const family h = { "biases of parts", in_parts, { without_output_bias, without_ffn_bias } };
+
+    (void)state;
+    check_family(&f);
+    check_family(&g);
+    check_family(&h);
+}
+
+static void with_one_wide_head_of_keys(muc_model_config *c)
+{
+    c->heads = 3;
+    c->kv_heads = 1;
+    c->head_dim = 90;
+}
+
+static void with_heads_of_20(muc_model_config *c)
+{
+    c->head_dim = 20;
+}
+
+static void heads_need_whole_tiles_if_there_are_several(void **state)
+{
+    const family one = { "one head of keys", with_one_wide_head_of_keys, { NULL } };
+    const family two = { "heads of 20", with_heads_of_20, { NULL } };
+
+    (void)state;
+    check_family(&one);
+    check_refusal(&two, "heads of 20 columns do not begin with tiles of 8");
+}
+
+static void with_layer_norms(muc_model_config *c)
+{
+    c->norm = MUC_NORM_LAYER;
+}
+
+static void with_a_plain_ffn(muc_model_config *c)
+{
+    c->ffn = MUC_FFN_PLAIN;
+}
+
+static void with_learned_positions(muc_model_config *c)
+{
+    c->position = MUC_POSITION_LEARNED;
+}
+
+static void with_norms_inside(muc_model_config *c)
+{
+    c->inner_norms = true;
+}
+
+static void in_parallel(muc_model_config *c)
+{
+    c->parallel = true;
+}
+
+static void what_no_stage_computes_is_refused_by_name(void **state)
+{
+    (void)state;
+    check_refusal(&(const family){ "GPT-NeoX", with_layer_norms, { NULL } },
+                  "node 'final_norm' is layer_norm");
+    check_refusal(&(const family){ "OPT", with_a_plain_ffn, { NULL } },
+                  "node 'layers.2.silu' is silu");
+    check_refusal(&(const family){ "GPT-2", with_learned_positions, { NULL } },
+                  "node 'embed' is embed");
+    check_refusal(&(const family){ "BitNet", with_norms_inside, { NULL } },
+                  "node 'layers.2.ffn_inner_norm' is rmsnorm");
+    check_refusal(&(const family){ "parallel layers", in_parallel, { NULL } },
+                  "node 'layers.2.ffn_norm'");
+}
+
+static void turning_in_part(muc_model_config *c)
+{
+    c->rotary_dim = 16;
+}
+
+static void turning_whole(muc_model_config *c)
+{
+    c->rotary_dim = 0;
+}
+
+static void heads_turn_in_part(void **state)
+{
+    const family f = { "partial RoPE", turning_in_part, { turning_whole } };
+
+    (void)state;
+    check_family(&f);
+}
+
 static void some_layers_turn(muc_model_config *c)
 {
     c->layer_views = some_turn;
@@ -564,6 +764,11 @@ int main(void)
         cmocka_unit_test(queries_see_windows),
         cmocka_unit_test(layers_see_and_turn_in_ways_of_their_own),
         cmocka_unit_test(layers_may_not_turn),
+        cmocka_unit_test(norms_behind_and_of_all_heads_together),
+        cmocka_unit_test(every_product_may_have_a_bias),
+        cmocka_unit_test(heads_turn_in_part),
+        cmocka_unit_test(heads_need_whole_tiles_if_there_are_several),
+        cmocka_unit_test(what_no_stage_computes_is_refused_by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ typedef struct mur_stages {
     const mur_meta *meta;
     uint32_t tokens;                         /* of the call */
     uint32_t norms, ropes, divisions, gates; /* instructions, of the call, layer or stage */
+    uint32_t residual;                       /* its words in GB, once norms is not 0 */
 } mur_stages;
 
 enum { MUR_STAGE_MOST = 2 }; /* that one instruction completes */

@@ -16,9 +16,9 @@ enum {
 #define FIELD(insn, name) \
     mur_bits(words[WORD_##insn##_##name], SHIFT_##insn##_##name, WIDTH_##insn##_##name)
 
-/* NORM reads the residual: after the embedding, or what the half layer before has left. The last
- * one reads the last token's alone. */
-static uint32_t add_norm(mur_stages *s, const uint32_t *words, mur_stage_values *out)
+/* NORM, or QUANT where layers have no norms there, reads the residual: after the embedding, or what
+ * the half layer before has left. The last one reads the last token's alone. */
+static uint32_t add_residual(mur_stages *s, mur_stage_values *out)
 {
     uint32_t layer = s->norms / 2;
     enum mur_stage stage = MUR_STAGE_MIDDLE;
@@ -27,26 +27,24 @@ static uint32_t add_norm(mur_stages *s, const uint32_t *words, mur_stage_values 
         stage = layer != 0 ? MUR_STAGE_RESIDUAL : MUR_STAGE_EMBEDDING;
         layer -= layer != 0;
     }
-    *out = (mur_stage_values){ stage,
-                               layer,
-                               s->norms == 2 * s->meta->layers ? s->tokens - 1 : 0,
-                               0,
-                               FIELD(NORM, saddr),
-                               FIELD(NORM, spitch),
-                               FIELD(NORM, rows),
-                               FIELD(NORM, k) };
+    out->stage = stage;
+    out->layer = layer;
+    out->row = s->norms == 2 * s->meta->layers ? s->tokens - 1 : 0;
+    if (s->norms == 0)
+        s->residual = out->address;
     s->norms++;
     s->ropes = s->divisions = s->gates = 0;
     return 1;
 }
 
 /* By turns the queries of a kv head's group and its keys. A program that computes keys anew rotates
- * them chunk by chunk instead; what they are worth shows in the attention. */
+ * them chunk by chunk instead, and heads that turn in part are turned one by one; what they are
+ * worth shows in the attention. */
 static uint32_t add_rope(mur_stages *s, const uint32_t *words, mur_stage_values *out)
 {
     uint32_t columns = FIELD(ROPE, heads) * FIELD(ROPE, k);
 
-    if (s->ropes >= 2 * (s->divisions + 1))
+    if (s->ropes >= 2 * (s->divisions + 1) || FIELD(ROPE, k) != s->meta->head_width)
         return 0;
     *out = (mur_stage_values){ s->ropes % 2 == 0 ? MUR_STAGE_QUERIES : MUR_STAGE_KEYS,
                                (s->norms - 1) / 2,
@@ -93,8 +91,20 @@ uint32_t mur_stages_add(mur_stages *s, const uint32_t *words, mur_stage_values o
 {
     uint32_t opcode = mur_bits(words[0], 0, OPCODE_BITS);
 
-    if (opcode == OPCODE_NORM)
-        return add_norm(s, words, out);
+    if (opcode == OPCODE_NORM) {
+        *out = (mur_stage_values){ .address = FIELD(NORM, saddr),
+                                   .pitch = FIELD(NORM, spitch),
+                                   .rows = FIELD(NORM, rows),
+                                   .columns = FIELD(NORM, k) };
+        return add_residual(s, out);
+    }
+    if (opcode == OPCODE_QUANT && (s->norms == 0 || FIELD(QUANT, saddr) == s->residual)) {
+        *out = (mur_stage_values){ .address = FIELD(QUANT, saddr),
+                                   .pitch = FIELD(QUANT, spitch),
+                                   .rows = FIELD(QUANT, rows),
+                                   .columns = FIELD(QUANT, k) };
+        return add_residual(s, out);
+    }
     if (opcode == OPCODE_EMBED) {
         s->tokens = FIELD(EMBED, rows);
         s->norms = 0;

@@ -1,336 +1,5 @@
 /* static_uthinker.c - SPEC.md section 8, read aloud in C. */
-#include "oracle/static_uthinker.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- instructions ---- */
-
-typedef struct bit_field {
-    uint32_t word, shift, width;
-} bit_field;
-
-enum {
-#define MUR_FIELD(insn, name, word, shift, width, unit) insn##_##name,
-#include "mur_isa.def"
-    FIELDS
-};
-
-static const bit_field fields[FIELDS] = {
-#define MUR_FIELD(insn, name, word, shift, width, unit) { word, shift, width },
-#include "mur_isa.def"
-};
-
-enum {
-#define MUR_INSN(name, opcode, words, engine, meaning) name = (opcode) | (words) << 8,
-#include "mur_isa.def"
-};
-
-/* the tokens of SPEC.md's table, W halves being numbered W0a W0b W1a W1b */
-enum { W0A, W0B, W1A, W1B };
-enum { TOKEN_FREE = 4, TOKEN_FILLED = 6, TOKEN_OTHER = 7, TOKEN_STORED = 8, NO_TOKEN = -1 };
-enum {
-    WAIT_ACC = 1 << 4 | 1 << 5 | 1 << 7,
-    WAIT_FILLED = 1 << TOKEN_FILLED,
-    WAIT_DMA = 1 << TOKEN_FILLED | 1 << TOKEN_STORED
-};
-
-typedef struct compiler {
-    const muc_uthinker_layout *y;
-    const muc_uthinker_chip *chip;
-    uint32_t pos, m, end, l, h, pass;
-    uint32_t turn; /* 0 or 1: the W buffer that the next load fills */
-    uint32_t words[MUR_MAX_WORDS], count;
-    static_uthinker_sink *sink;
-    void *arg;
-} compiler;
-
-static void begin(compiler *c, uint32_t instruction, uint32_t wait, uint32_t signal)
-{
-    memset(c->words, 0, sizeof(c->words));
-    c->words[0] = (instruction & 255) | (signal + 1) << 8 | wait << 16;
-    c->count = instruction >> 8;
-}
-
-static void set(compiler *c, int field, uint64_t value)
-{
-    const bit_field *p = &fields[field];
-
-    if (value >> p->width != 0) {
-        fprintf(stderr, "field %d of opcode %02x: %llu does not fit %u bits\n", field,
-                c->words[0] & 255, (unsigned long long)value, p->width);
-        exit(1);
-    }
-    c->words[p->word] |= (uint32_t)(value << p->shift);
-}
-
-static void emit(compiler *c)
-{
-    c->sink(c->arg, c->words, c->count);
-}
-
-/* B(k, terms) */
-static uint32_t slots(uint32_t k, uint32_t terms)
-{
-    uint32_t bytes = 0;
-
-    for (; k >= 32; k -= 32)
-        bytes += terms == 2 ? 37 : 19;
-    return bytes + (k == 0 ? 0 : 1 + terms * (2 + (k + 1) / 2));
-}
-
-static uint32_t half_buffer(uint32_t half)
-{
-    return half < W1A ? MUR_W0 : MUR_W1;
-}
-
-static uint32_t half_address(const compiler *c, uint32_t half)
-{
-    return half % 2 ? c->y->machine.buffer_bytes[half_buffer(half)] / 2 : 0;
-}
-
-static void transfer(compiler *c, uint32_t opcode, uint32_t buffer, uint32_t addr, uint32_t region,
-                     uint64_t off, uint64_t len)
-{
-    if (opcode == LD) {
-        set(c, LD_addr, addr);
-        set(c, LD_buf, buffer);
-        set(c, LD_region, region);
-        set(c, LD_off, off);
-        set(c, LD_len, len);
-    } else {
-        set(c, ST_addr, addr);
-        set(c, ST_buf, buffer);
-        set(c, ST_region, region);
-        set(c, ST_off, off);
-        set(c, ST_len, len);
-    }
-    emit(c);
-}
-
-/* to `address` of a half's buffer */
-static void ld_half(compiler *c, uint32_t half, uint32_t address, uint32_t region, uint64_t off,
-                    uint64_t len)
-{
-    begin(c, LD, 1u << (TOKEN_FREE + half / 2), half);
-    transfer(c, LD, half_buffer(half), address, region, off, len);
-}
-
-static void st_half(compiler *c, uint32_t half, uint32_t address, uint64_t off, uint64_t len)
-{
-    begin(c, ST, 1u << (TOKEN_FREE + half / 2), (uint32_t)NO_TOKEN);
-    transfer(c, ST, half_buffer(half), address, MUR_KV, off, len);
-}
-
-static void ld(compiler *c, uint32_t buffer, uint32_t addr, uint32_t region, uint64_t off,
-               uint64_t len)
-{
-    begin(c, LD, WAIT_ACC, TOKEN_FILLED);
-    transfer(c, LD, buffer, addr, region, off, len);
-}
-
-static void st(compiler *c, uint32_t buffer, uint32_t addr, uint32_t region, uint64_t off,
-               uint64_t len)
-{
-    begin(c, ST, WAIT_ACC, TOKEN_STORED);
-    transfer(c, ST, buffer, addr, region, off, len);
-}
-
-/* what an instruction of ACC waits for of GB; of_shared: if DMA-shared places have a bank */
-static uint32_t gb_wait(const compiler *c, uint32_t of_shared)
-{
-    return c->chip->apart ? of_shared : WAIT_DMA;
-}
-
-static void begin_acc(compiler *c, uint32_t instruction, uint32_t of_shared)
-{
-    begin(c, instruction, gb_wait(c, of_shared), TOKEN_OTHER);
-}
-
-static void begin_acc_half(compiler *c, uint32_t instruction, uint32_t half, uint32_t of_shared)
-{
-    begin(c, instruction, gb_wait(c, of_shared) | 1u << half, TOKEN_FREE + half / 2);
-}
-
-/* byte address in I0, I1 or GB, and the word address in GB */
-static uint32_t at(const compiler *c, muc_uthinker_place place)
-{
-    return c->chip->address[place];
-}
-
-static uint32_t word_at(const compiler *c, muc_uthinker_place place)
-{
-    return c->chip->address[place] / 4;
-}
-
-/* I0 or I1, where N and H lie: either way one in each */
-static uint32_t buffer_of_n(const compiler *c)
-{
-    return c->chip->exchanged ? MUR_I0 : MUR_I1;
-}
-
-static uint32_t buffer_of_h(const compiler *c)
-{
-    return c->chip->exchanged ? MUR_I1 : MUR_I0;
-}
-
-static int o_by_head(const compiler *c)
-{
-    return c->y->o_parts > 1;
-}
-
-/* columns of gate and up, and rows of down, in one pass */
-static uint32_t pass_width(const compiler *c)
-{
-    return c->y->ffn_width / c->y->ffn_parts;
-}
-
-typedef struct product {
-    uint32_t src, saddr, rows, k, terms, spitch, daddr, dpitch, acc;
-    uint32_t shared; /* its result lies in VT or LG */
-} product;
-
-/* with wlen bytes at `address` of a half's buffer */
-static void mm(compiler *c, const product *x, uint32_t half, uint32_t address, uint32_t cols,
-               uint32_t wlen)
-{
-    begin_acc_half(c, MM, half, x->shared ? WAIT_DMA : 0);
-    set(c, MM_saddr, x->saddr);
-    set(c, MM_rows, x->rows);
-    set(c, MM_waddr, address);
-    set(c, MM_cols, cols);
-    set(c, MM_wlen, wlen);
-    set(c, MM_src, x->src);
-    set(c, MM_wsrc, half_buffer(half));
-    set(c, MM_acc, x->acc);
-    set(c, MM_terms, x->terms);
-    set(c, MM_daddr, x->daddr);
-    set(c, MM_spitch, x->spitch);
-    set(c, MM_dpitch, x->dpitch);
-    set(c, MM_k, x->k);
-    emit(c);
-}
-
-/* RMSNorm of rows of RES from row `first` */
-static void norm(compiler *c, uint32_t first, uint32_t rows, uint32_t dst, uint32_t daddr,
-                 uint32_t terms)
-{
-    begin_acc(c, NORM, WAIT_FILLED);
-    set(c, NORM_saddr, word_at(c, MUC_PLACE_RES) + first * c->y->width);
-    set(c, NORM_rows, rows);
-    set(c, NORM_gaddr, word_at(c, MUC_PLACE_GN));
-    set(c, NORM_dst, dst);
-    set(c, NORM_terms, terms);
-    set(c, NORM_daddr, daddr);
-    set(c, NORM_k, c->y->width);
-    set(c, NORM_spitch, c->y->width);
-    set(c, NORM_epsilon, c->y->epsilon);
-    emit(c);
-}
-
-static void rope(compiler *c, uint32_t saddr, uint32_t rows, uint32_t heads, uint32_t table)
-{
-    begin_acc(c, ROPE, 0);
-    set(c, ROPE_saddr, saddr);
-    set(c, ROPE_rows, rows);
-    set(c, ROPE_taddr, table);
-    set(c, ROPE_heads, heads);
-    set(c, ROPE_k, c->y->head_width);
-    set(c, ROPE_spitch, heads * c->y->head_width);
-    emit(c);
-}
-
-/* to slots of k values, one row after the other; the caller has begun it */
-static void quant(compiler *c, uint32_t saddr, uint32_t spitch, uint32_t rows, uint32_t k,
-                  uint32_t dst, uint32_t daddr, uint32_t terms)
-{
-    set(c, QUANT_saddr, saddr);
-    set(c, QUANT_rows, rows);
-    set(c, QUANT_daddr, daddr);
-    set(c, QUANT_dst, dst);
-    set(c, QUANT_terms, terms);
-    set(c, QUANT_k, k);
-    set(c, QUANT_spitch, spitch);
-    set(c, QUANT_dpitch, slots(k, terms));
-    emit(c);
-}
-
-/* rows of VT from row `first`, to `address` of a half's buffer */
-static void qpack(compiler *c, uint32_t first, uint32_t rows, uint32_t half, uint32_t address)
-{
-    uint32_t hd = c->y->head_width;
-
-    begin_acc_half(c, QPACK, half, WAIT_FILLED);
-    set(c, QPACK_saddr, word_at(c, MUC_PLACE_VT) + first * hd);
-    set(c, QPACK_rows, rows);
-    set(c, QPACK_daddr, address);
-    set(c, QPACK_cols, hd);
-    set(c, QPACK_dst, half_buffer(half));
-    set(c, QPACK_terms, c->y->options.terms.v);
-    set(c, QPACK_spitch, hd);
-    emit(c);
-}
-
-/* Queries of some tokens of the call, the first of them token `first` of it. */
-typedef struct tile {
-    uint32_t first, tokens;
-} tile;
-
-/* probabilities go to P, `skip` bytes on */
-static void smax(compiler *c, tile t, uint32_t skip, uint32_t valid, uint32_t first)
-{
-    uint32_t terms = c->y->options.terms.p, query = t.first * c->y->group;
-
-    begin_acc(c, SMAX, 0);
-    set(c, SMAX_saddr, word_at(c, MUC_PLACE_SC));
-    set(c, SMAX_rows, t.tokens * c->y->group);
-    set(c, SMAX_taddr, word_at(c, MUC_PLACE_ML) + 2 * query);
-    set(c, SMAX_group, c->y->group);
-    set(c, SMAX_oaddr, word_at(c, MUC_PLACE_OA) + query * c->y->head_width);
-    set(c, SMAX_daddr, at(c, MUC_PLACE_P) + skip);
-    set(c, SMAX_dst, MUR_I1);
-    set(c, SMAX_terms, terms);
-    set(c, SMAX_first, first);
-    set(c, SMAX_k, c->y->head_width);
-    set(c, SMAX_valid, valid);
-    set(c, SMAX_scale, c->y->scale);
-    set(c, SMAX_dpitch, slots(64, terms));
-    emit(c);
-}
-
-static void divide(compiler *c)
-{
-    uint32_t hd = c->y->head_width, own = c->y->group * hd;
-    uint32_t columns = o_by_head(c) ? 0 : c->h * own;
-
-    begin_acc(c, DIV, 0);
-    set(c, DIV_saddr, word_at(c, MUC_PLACE_OA));
-    set(c, DIV_rows, c->m * c->y->group);
-    set(c, DIV_taddr, word_at(c, MUC_PLACE_ML));
-    set(c, DIV_group, c->y->group);
-    set(c, DIV_daddr, word_at(c, MUC_PLACE_AT) + columns);
-    set(c, DIV_k, hd);
-    set(c, DIV_dpitch, o_by_head(c) ? own : c->y->heads * hd);
-    emit(c);
-}
-
-/* `columns` gated values of each row, the first of them column `from` of the pass */
-static void glu(compiler *c, uint32_t from, uint32_t columns)
-{
-    uint32_t terms = c->y->options.terms.h;
-
-    begin_acc(c, GLU, 0);
-    set(c, GLU_saddr, word_at(c, MUC_PLACE_GA));
-    set(c, GLU_rows, c->m);
-    set(c, GLU_uaddr, word_at(c, MUC_PLACE_UP));
-    set(c, GLU_dst, buffer_of_h(c));
-    set(c, GLU_terms, terms);
-    set(c, GLU_daddr, at(c, MUC_PLACE_H) + slots(from, terms));
-    set(c, GLU_k, columns);
-    set(c, GLU_dpitch, slots(pass_width(c), terms));
-    emit(c);
-}
+#include "oracle/static_instructions.h"
 
 /* ---- matrices ---- */
 
@@ -362,8 +31,8 @@ static uint32_t head_number(const compiler *c)
 
 static stream stream_of(const compiler *c, muc_matrix_kind kind)
 {
-    int by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V ||
-                  (kind == MUC_MATRIX_O && o_by_head(c));
+    int by_head = kind == MUC_MATRIX_V || (kind == MUC_MATRIX_O && o_by_head(c)) ||
+                  ((kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K) && !c->y->whole_norms);
     int by_pass = kind == MUC_MATRIX_GATE || kind == MUC_MATRIX_UP || kind == MUC_MATRIX_DOWN;
     int once = kind == MUC_MATRIX_HEAD || kind == MUC_MATRIX_EMBEDDING;
 
@@ -407,7 +76,20 @@ static void mm_chunk(compiler *c, const stream *s, uint32_t i, uint32_t half, pr
 /* ---- what is loaded when ---- */
 
 /* What comes after a stage. */
-enum after { NOTHING, KV, FIRST_GROUP, O, HEAD, GATE, FIRST_PASS, DOWN, PASS, LAYER };
+enum after {
+    NOTHING,
+    ALL_K,
+    FIRST_V,
+    KV,
+    FIRST_GROUP,
+    O,
+    HEAD,
+    GATE,
+    FIRST_PASS,
+    DOWN,
+    PASS,
+    LAYER
+};
 
 static void ld_first(compiler *c, enum after what, uint32_t buffer);
 
@@ -419,7 +101,7 @@ static enum after after_attention(const compiler *c)
 /* of what there are several of, each begins with W0, and so does what follows the last one */
 static int begins_with_w0(const compiler *c, enum after what)
 {
-    return what == HEAD || what == FIRST_PASS || what == PASS || what == LAYER ||
+    return what == FIRST_V || what == HEAD || what == FIRST_PASS || what == PASS || what == LAYER ||
            (what == O && !o_by_head(c));
 }
 
@@ -522,40 +204,102 @@ static uint64_t x_cache_row(const compiler *c, uint32_t token)
     return c->y->x_cache + row * slots(c->y->width, c->y->options.terms.x);
 }
 
+/* the number of the layer's table */
+static uint32_t angles(const compiler *c)
+{
+    return c->y->angle_sums ? c->y->angle_sums[c->l + 1] - c->y->angle_sums[c->l] : 0;
+}
+
 static uint64_t rope_row(const compiler *c, uint32_t token)
 {
-    return c->y->rope + 4 * (uint64_t)c->y->head_width * token;
+    uint64_t row = (uint64_t)angles(c) * c->y->options.context + token;
+
+    return c->y->rope + 4 * c->y->rotary * row;
 }
 
 /* ---- attention ---- */
+
+static uint32_t angles_in_tb(const compiler *c)
+{
+    return word_at(c, MUC_PLACE_TB) + angles(c) * c->chip->rows * c->y->rotary;
+}
+
+static void norm_heads(compiler *c, muc_vector_kind gain, uint32_t at_word, uint32_t rows)
+{
+    if (has(c, gain))
+        rms(c, at_word, rows, c->y->head_width, vector_at(c, gain, 0), at_word, 0);
+}
+
+/* m rows of columns of a place whose rows have `width` */
+static void take_columns(compiler *c, muc_uthinker_place from, uint32_t width, uint32_t first,
+                         uint32_t columns, uint32_t to)
+{
+    scale(c, word_at(c, from) + first, width, c->m, columns, to, columns, MUC_UTHINKER_ONE, 0, 0);
+}
+
+/* one of Q and K, of all heads: products, then their norm */
+static void all_columns(compiler *c, muc_matrix_kind kind, muc_uthinker_place place,
+                        uint32_t columns, muc_vector_kind added, muc_vector_kind gain,
+                        enum after what)
+{
+    uint32_t to = word_at(c, place);
+    product x = times_x(c, to, columns);
+
+    x.acc = (uint32_t)has(c, added);
+    bias(c, added, 0, columns, to, c->m, 0, 0);
+    stream_mm(c, kind, x, what);
+    rms(c, to, c->m, columns, vector_at(c, gain, 0), to, 0);
+}
 
 static void queries(compiler *c)
 {
     uint32_t hd = c->y->head_width, width = c->y->group * hd;
     uint32_t to = word_at(c, MUC_PLACE_QF);
 
-    stream_mm(c, MUC_MATRIX_Q, times_x(c, to, width), KV);
-    rope(c, to, c->m, c->y->group, word_at(c, MUC_PLACE_TB));
+    if (c->y->whole_norms) {
+        take_columns(c, MUC_PLACE_QA, c->y->heads * hd, c->h * width, width, to);
+    } else {
+        product x = times_x(c, to, width);
+
+        x.acc = (uint32_t)has(c, MUC_VECTOR_Q_BIAS);
+        bias(c, MUC_VECTOR_Q_BIAS, c->h * width, width, to, c->m, 0, 0);
+        stream_mm(c, MUC_MATRIX_Q, x, KV);
+        norm_heads(c, MUC_VECTOR_Q_NORM, to, c->m * c->y->group);
+    }
+    rope(c, to, c->m, c->y->group, angles_in_tb(c));
     begin_acc(c, QUANT, 0);
     quant(c, to, hd, c->m * c->y->group, hd, MUR_I1, at(c, MUC_PLACE_Q), c->y->options.terms.q);
+}
+
+static int keys_beside(const compiler *c)
+{
+    return !c->y->options.recompute && !c->y->whole_norms;
 }
 
 static void ld_kv(compiler *c, uint32_t i, uint32_t buffer)
 {
     stream k = stream_of(c, MUC_MATRIX_K), v = stream_of(c, MUC_MATRIX_V);
 
-    if (!c->y->options.recompute)
+    if (keys_beside(c))
         ld_chunk(c, &k, i, 2 * buffer);
-    ld_chunk(c, &v, i, 2 * buffer + 1);
+    ld_chunk(c, &v, i, 2 * buffer + (c->y->whole_norms ? 0 : 1));
 }
 
 static void keys_and_values(compiler *c)
 {
-    uint32_t old = c->pos % 64, kf = word_at(c, MUC_PLACE_KF);
+    uint32_t hd = c->y->head_width, kf = word_at(c, MUC_PLACE_KF);
+    uint32_t vt = word_at(c, MUC_PLACE_VT) + c->pos % 64 * hd;
     stream k = stream_of(c, MUC_MATRIX_K), v = stream_of(c, MUC_MATRIX_V);
-    product x = times_x(c, word_at(c, MUC_PLACE_VT) + old * c->y->head_width, c->y->head_width);
+    product x = times_x(c, vt, hd), y = times_x(c, kf, hd);
 
     x.shared = 1;
+    x.acc = (uint32_t)has(c, MUC_VECTOR_V_BIAS);
+    y.acc = (uint32_t)has(c, MUC_VECTOR_K_BIAS);
+    if (keys_beside(c))
+        bias(c, MUC_VECTOR_K_BIAS, c->h * hd, hd, kf, c->m, 0, 0);
+    if (c->y->whole_norms)
+        take_columns(c, MUC_PLACE_KA, c->y->kv_heads * hd, c->h * hd, hd, kf);
+    bias(c, MUC_VECTOR_V_BIAS, c->h * hd, hd, vt, c->m, 0, 1);
     for (uint32_t i = 0; i < v.matrix->chunks; i++) {
         uint32_t here = c->turn;
 
@@ -564,9 +308,9 @@ static void keys_and_values(compiler *c)
             ld_kv(c, i + 1, c->turn);
         else if (!c->y->options.recompute)
             ld_first(c, FIRST_GROUP, c->turn);
-        if (!c->y->options.recompute)
-            mm_chunk(c, &k, i, 2 * here, times_x(c, kf, c->y->head_width));
-        mm_chunk(c, &v, i, 2 * here + 1, x);
+        if (keys_beside(c))
+            mm_chunk(c, &k, i, 2 * here, y);
+        mm_chunk(c, &v, i, 2 * here + (c->y->whole_norms ? 0 : 1), x);
     }
 }
 
@@ -654,11 +398,11 @@ static uint32_t values_at(const compiler *c, uint32_t buffer, uint32_t step)
     return half_address(c, 2 * buffer + 1) + step * v_chunk_bytes(c);
 }
 
-static void whole_step(compiler *c, tile t, uint32_t buffer, uint32_t i, uint32_t first)
+static void whole_step(compiler *c, tile t, uint32_t buffer, uint32_t i, uint32_t step)
 {
     for (uint32_t s = 0; s < c->y->slabs; s++)
         scores(c, t, s, 2 * buffer, key_at(c, s, 64 * i), 64);
-    smax(c, t, 0, 64, first);
+    smax(c, t, 0, step, 64, 64);
     weigh_values(c, t, 0, t.tokens, 0, 64, 2 * buffer + 1, values_at(c, buffer, i));
 }
 
@@ -667,13 +411,13 @@ static void whole_steps(compiler *c, uint32_t group, uint32_t count, uint32_t bu
 {
     for (tile t = tile_of(c, 0); is_in_call(c, t); t = after(c, t))
         for (uint32_t i = 0; i < count; i++)
-            whole_step(c, t, buffer, i, group == 0 && i == 0);
+            whole_step(c, t, buffer, i, first_step(c) + group * c->chip->steps + i);
 }
 
 /* tokens and whole steps before pos that belong to a group */
 static void ld_group(compiler *c, uint32_t group, uint32_t buffer)
 {
-    uint32_t steps = c->chip->steps, first = group * steps, token = 64 * first;
+    uint32_t steps = c->chip->steps, first = first_step(c) + group * steps, token = 64 * first;
     uint32_t tokens = c->pos - token, whole = c->pos / 64 - first;
 
     tokens = tokens < 64 * steps ? tokens : 64 * steps;
@@ -687,7 +431,8 @@ static void ld_group(compiler *c, uint32_t group, uint32_t buffer)
 
 static void new_keys(compiler *c, uint32_t buffer)
 {
-    uint32_t row = c->pos % (64 * c->chip->steps), terms = c->y->options.terms.k;
+    uint32_t row = (c->pos - 64 * first_step(c)) % (64 * c->chip->steps);
+    uint32_t terms = c->y->options.terms.k;
 
     for (uint32_t s = 0; s < c->y->slabs; s++) {
         begin_acc_half(c, QUANT, 2 * buffer, 0);
@@ -704,16 +449,17 @@ static void new_keys(compiler *c, uint32_t buffer)
 static void own_values(compiler *c, tile t, uint32_t e, uint32_t half, uint32_t address)
 {
     uint32_t seen = (c->pos + t.first) % 64, block = seen / 32 * 32;
-    uint32_t bytes = slots(32, c->y->options.terms.p), first = e == 0 && c->pos < 64;
+    uint32_t bytes = slots(32, c->y->options.terms.p), step = c->pos / 64 + e;
+    uint32_t keys = seen + t.tokens;
 
     if (c->chip->rows == 1) {
-        smax(c, t, 0, seen + 1, first);
+        smax(c, t, 0, step, keys, seen + 1);
         qpack(c, 0, seen + 1, half, address);
         weigh_values(c, t, 0, 1, 0, seen + 1, half, address);
         return;
     }
     /* either way the tile's own block lies behind the room of one */
-    smax(c, t, block > 0 ? 0 : bytes, seen + 1, first);
+    smax(c, t, block > 0 ? 0 : bytes, step, keys, seen + 1);
     if (block > 0) {
         qpack(c, 64 * e, block, half, address);
         weigh_values(c, t, 0, t.tokens, 0, block, half, address);
@@ -758,7 +504,7 @@ static void present_step(compiler *c, const present *p, int whole)
             continue;
         present_scores(c, t, p, whole ? 64 : seen + t.tokens - 1);
         if (whole) {
-            smax(c, t, 0, 64, step == 0);
+            smax(c, t, 0, step, 64, 64);
             weigh_values(c, t, 0, t.tokens, 0, 64, p->values, p->packed);
         } else {
             own_values(c, t, p->e, p->values, p->packed);
@@ -788,7 +534,7 @@ static void finish(compiler *c, uint32_t half, uint32_t address)
 
 static void last_group(compiler *c, uint32_t group, uint32_t buffer)
 {
-    uint32_t steps = c->chip->steps, whole = c->pos / 64 - group * steps;
+    uint32_t steps = c->chip->steps, whole = c->pos / 64 - first_step(c) - group * steps;
     present p = { 0, 2 * buffer, 2 * buffer + 1, values_at(c, buffer, steps - 1), 64 * whole };
 
     new_keys(c, buffer);
@@ -809,10 +555,12 @@ static void last_group(compiler *c, uint32_t group, uint32_t buffer)
  * than that of the group before it. */
 static void groups(compiler *c)
 {
-    uint32_t a = c->turn, b = 1 - a, count = c->pos / 64 / c->chip->steps;
+    uint32_t a = c->turn, b = 1 - a, count = (c->pos / 64 - first_step(c)) / c->chip->steps;
     int done;
 
-    rope(c, word_at(c, MUC_PLACE_KF), c->m, 1, word_at(c, MUC_PLACE_TB));
+    if (!c->y->whole_norms)
+        norm_heads(c, MUC_VECTOR_K_NORM, word_at(c, MUC_PLACE_KF), c->m);
+    rope(c, word_at(c, MUC_PLACE_KF), c->m, 1, angles_in_tb(c));
     for (uint32_t g = 0; g < count / 2 * 2; g++) {
         ld_group(c, g + 1, g % 2 ? a : b);
         whole_steps(c, g, c->chip->steps, g % 2 ? b : a);
@@ -842,9 +590,12 @@ static void compute_keys(compiler *c, uint32_t token, uint32_t rows)
     stream k = stream_of(c, MUC_MATRIX_K);
 
     ld(c, MUR_I0, x.saddr, MUR_KV, x_cache_row(c, token), rows * row);
-    ld(c, MUR_GB, at(c, MUC_PLACE_TC), MUR_PARM, rope_row(c, token), 4 * hd * rows);
+    ld(c, MUR_GB, at(c, MUC_PLACE_TC), MUR_PARM, rope_row(c, token), 4 * c->y->rotary * rows);
+    x.acc = (uint32_t)has(c, MUC_VECTOR_K_BIAS);
+    bias(c, MUC_VECTOR_K_BIAS, c->h * hd, hd, x.daddr, rows, 0, 0);
     for (uint32_t i = 0; i < k.matrix->chunks; i++)
         mm_chunk(c, &k, i, W1A + i, x);
+    norm_heads(c, MUC_VECTOR_K_NORM, x.daddr, rows);
     rope(c, x.daddr, rows, 1, word_at(c, MUC_PLACE_TC));
 }
 
@@ -870,7 +621,7 @@ static void past_chunk(compiler *c, uint32_t chunk, uint32_t packed)
             quantize_keys(c, s, 64);
             scores(c, t, s, W0A, 0, 64);
         }
-        smax(c, t, 0, 64, chunk == 0);
+        smax(c, t, 0, chunk, 64, 64);
         weigh_values(c, t, 0, t.tokens, 0, 64, W0B, packed);
     }
 }
@@ -883,7 +634,7 @@ static void attention_again(compiler *c)
     store_tail(c);
     for (uint32_t i = 0; i < k.matrix->chunks; i++)
         ld_chunk(c, &k, i, W1A + i);
-    for (uint32_t chunk = 0; chunk < c->pos / 64; chunk++)
+    for (uint32_t chunk = first_step(c); chunk < c->pos / 64; chunk++)
         past_chunk(c, chunk, p.packed);
     compute_keys(c, c->pos / 64 * 64, present_rows(c, 0));
     present_step(c, &p, 0);
@@ -918,10 +669,21 @@ static void ld_first(compiler *c, enum after what, uint32_t buffer)
 
         ld_chunk(c, &gate, 0, 2 * buffer);
     }
-    if (what == HEAD || (what == LAYER && c->l + 1 < c->y->layers)) {
+    if (what == ALL_K) {
+        stream k = stream_of(c, MUC_MATRIX_K);
+
+        ld_chunk(c, &k, 0, 2 * buffer);
+    }
+    if (what == FIRST_V || (what == HEAD && c->y->whole_norms)) {
+        uint32_t here = c->h;
+
+        c->h = what == FIRST_V ? 0 : here + 1;
+        ld_kv(c, 0, buffer);
+        c->h = here;
+    } else if (what == HEAD || (what == LAYER && c->l + 1 < c->y->layers)) {
         uint32_t layer = own_layer(c, what == HEAD ? c->l : c->l + 1);
         uint32_t head = layer * c->y->kv_heads + (what == HEAD ? c->h + 1 : 0);
-        stream q = stream_number(c, MUC_MATRIX_Q, head);
+        stream q = stream_number(c, MUC_MATRIX_Q, c->y->whole_norms ? layer : head);
 
         ld_chunk(c, &q, 0, 2 * buffer);
     }
@@ -932,25 +694,57 @@ static void ld_gains(compiler *c, uint32_t off)
     ld(c, MUR_GB, at(c, MUC_PLACE_GN), MUR_PARM, off, 4 * (uint64_t)c->y->width);
 }
 
-/* RES += rows of k values in slots at `from` of a buffer, times a matrix or a part of it */
+/* whether O and down give what is changed before it is added */
+static int adds_apart(const compiler *c)
+{
+    return has(c, MUC_VECTOR_O_NORM) || has(c, MUC_VECTOR_DOWN_NORM) ||
+           c->y->residual_factor != MUC_UTHINKER_ONE;
+}
+
+static uint32_t sums_of(const compiler *c)
+{
+    return word_at(c, adds_apart(c) ? MUC_PLACE_OT : MUC_PLACE_RES);
+}
+
+/* where the sums lie apart: their norm, their factor, and the residual */
+static void add_apart(compiler *c, muc_vector_kind gain)
+{
+    uint32_t ot = word_at(c, MUC_PLACE_OT), res = word_at(c, MUC_PLACE_RES), d = c->y->width;
+    int factor = c->y->residual_factor != MUC_UTHINKER_ONE;
+
+    if (!adds_apart(c))
+        return;
+    if (has(c, gain) && !factor) {
+        rms(c, ot, c->m, d, vector_at(c, gain, 0), res, 1);
+        return;
+    }
+    if (has(c, gain))
+        rms(c, ot, c->m, d, vector_at(c, gain, 0), ot, 0);
+    scale(c, ot, d, c->m, d, res, d, c->y->residual_factor, 1, 0);
+}
+
+/* RES, or OT, += rows of k values in slots at `from` of a buffer, times a matrix or a part of it */
 static void add_product(compiler *c, muc_matrix_kind kind, uint32_t buffer, muc_uthinker_place from,
                         uint32_t k, uint32_t terms, enum after what)
 {
+    muc_vector_kind added = kind == MUC_MATRIX_O ? MUC_VECTOR_O_BIAS : MUC_VECTOR_DOWN_BIAS;
+    uint32_t part = kind == MUC_MATRIX_DOWN ? c->pass : o_by_head(c) ? c->h : 0;
     product x = { .src = buffer,
                   .saddr = at(c, from),
                   .rows = c->m,
                   .k = k,
                   .terms = terms,
                   .spitch = slots(k, terms),
-                  .daddr = word_at(c, MUC_PLACE_RES),
+                  .daddr = sums_of(c),
                   .dpitch = c->y->width,
-                  .acc = 1 };
+                  .acc = !adds_apart(c) || has(c, added) || part > 0 };
 
     stream_mm(c, kind, x, what);
 }
 
 static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t buffer, muc_uthinker_place to)
 {
+    muc_vector_kind added = to == MUC_PLACE_GA ? MUC_VECTOR_GATE_BIAS : MUC_VECTOR_UP_BIAS;
     uint32_t terms = c->y->options.terms.f;
     product x = { .src = buffer_of_n(c),
                   .saddr = at(c, MUC_PLACE_N),
@@ -959,8 +753,10 @@ static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t buffer, mu
                   .terms = terms,
                   .spitch = slots(c->y->width, terms),
                   .daddr = word_at(c, to),
-                  .dpitch = chunk_columns(s, i) };
+                  .dpitch = chunk_columns(s, i),
+                  .acc = (uint32_t)has(c, added) };
 
+    bias(c, added, c->pass * pass_width(c) + i * s->matrix->chunk, x.dpitch, x.daddr, c->m, 0, 0);
     mm(c, &x, 2 * buffer, 0, chunk_columns(s, i), longest(s, i));
 }
 
@@ -1008,31 +804,63 @@ static void attention(compiler *c)
         output(c, c->h + 1 < c->y->kv_heads ? HEAD : FIRST_PASS);
 }
 
+/* the residual, as Q, K, V, gate and up take it */
+static void input(compiler *c, uint32_t dst, uint32_t daddr, uint32_t terms)
+{
+    uint32_t d = c->y->width;
+
+    if (c->y->input_norms) {
+        norm(c, 0, c->m, dst, daddr, terms);
+        return;
+    }
+    begin_acc(c, QUANT, WAIT_FILLED);
+    quant(c, word_at(c, MUC_PLACE_RES), d, c->m, d, dst, daddr, terms);
+}
+
+static void ld_vectors(compiler *c)
+{
+    uint64_t row = 4 * (uint64_t)c->y->row_elements;
+
+    if (row)
+        ld(c, MUR_GB, at(c, MUC_PLACE_EX), MUR_PARM, c->y->vectors + row * own_layer(c, c->l), row);
+}
+
 static void layer(compiler *c)
 {
     const muc_uthinker_terms *terms = &c->y->options.terms;
     uint32_t d = c->y->width;
 
     c->pass = 0;
-    norm(c, 0, c->m, MUR_I0, at(c, MUC_PLACE_X), terms->x);
+    input(c, MUR_I0, at(c, MUC_PLACE_X), terms->x);
     if (c->y->options.recompute)
         st(c, MUR_I0, at(c, MUC_PLACE_X), MUR_KV, x_cache_row(c, c->pos),
            c->m * slots(d, terms->x));
-    ld_gains(c, c->y->gain_ffn + 4 * d * own_layer(c, c->l));
+    if (c->y->input_norms)
+        ld_gains(c, c->y->gain_ffn + 4 * d * own_layer(c, c->l));
+    ld_vectors(c);
+    bias(c, MUC_VECTOR_O_BIAS, 0, d, sums_of(c), c->m, !adds_apart(c), 0);
+    if (c->y->whole_norms) {
+        all_columns(c, MUC_MATRIX_Q, MUC_PLACE_QA, c->y->heads * c->y->head_width,
+                    MUC_VECTOR_Q_BIAS, MUC_VECTOR_Q_NORM, ALL_K);
+        all_columns(c, MUC_MATRIX_K, MUC_PLACE_KA, c->y->kv_heads * c->y->head_width,
+                    MUC_VECTOR_K_BIAS, MUC_VECTOR_K_NORM, FIRST_V);
+    }
     for (c->h = 0; c->h < c->y->kv_heads; c->h++)
         attention(c);
     if (!o_by_head(c))
         output(c, c->y->ffn_parts > 1 ? FIRST_PASS : GATE);
-    norm(c, 0, c->m, buffer_of_n(c), at(c, MUC_PLACE_N), terms->f);
-    if (c->l + 1 < c->y->layers)
-        ld_gains(c, c->y->gain_attention + 4 * d * own_layer(c, c->l + 1));
-    else
-        ld_gains(c, c->y->gain_final);
+    add_apart(c, MUC_VECTOR_O_NORM);
+    input(c, buffer_of_n(c), at(c, MUC_PLACE_N), terms->f);
+    if (c->y->input_norms)
+        ld_gains(c, c->l + 1 < c->y->layers ? c->y->gain_attention + 4 * d * own_layer(c, c->l + 1)
+                                            : c->y->gain_final);
+    bias(c, MUC_VECTOR_DOWN_BIAS, 0, d, sums_of(c), c->m, !adds_apart(c), 0);
     for (; c->pass < c->y->ffn_parts; c->pass++) {
         feed_forward(c);
         add_product(c, MUC_MATRIX_DOWN, buffer_of_h(c), MUC_PLACE_H, pass_width(c), terms->h,
                     c->pass + 1 < c->y->ffn_parts ? PASS : LAYER);
     }
+    add_apart(c, MUC_VECTOR_DOWN_NORM);
 }
 
 static void embedding(compiler *c)
@@ -1047,8 +875,13 @@ static void embedding(compiler *c)
     set(c, EMBED_dst, y->embedded);
     emit(c);
     ld(c, MUR_GB, at(c, MUC_PLACE_RES), MUR_IO, y->embedded, 4 * (uint64_t)y->width * c->m);
-    ld(c, MUR_GB, at(c, MUC_PLACE_TB), MUR_PARM, rope_row(c, c->pos),
-       4 * (uint64_t)y->head_width * c->m);
+    for (uint32_t i = 0; i < y->angles; i++)
+        ld(c, MUR_GB, at(c, MUC_PLACE_TB) + 4 * i * c->chip->rows * y->rotary, MUR_PARM,
+           y->rope + 4 * (uint64_t)y->rotary * (i * y->options.context + c->pos),
+           4 * (uint64_t)y->rotary * c->m);
+    if (y->embedding_factor != MUC_UTHINKER_ONE)
+        scale(c, word_at(c, MUC_PLACE_RES), y->width, c->m, y->width, word_at(c, MUC_PLACE_RES),
+              y->width, y->embedding_factor, 0, 0);
 }
 
 /* the CPU looks at the logits of chunk i */
@@ -1086,6 +919,10 @@ static void head(compiler *c)
         if (i + 1 < s.matrix->chunks)
             ld_chunk(c, &s, i + 1, 2 * c->turn);
         mm(c, &x, 2 * here, 0, columns, longest(&s, i));
+        if (c->y->logit_factor != MUC_UTHINKER_ONE)
+            scale(c, x.daddr, x.dpitch, 1, x.dpitch, x.daddr, x.dpitch, c->y->logit_factor, 0, 1);
+        if (c->y->logit_cap)
+            cap(c, x.daddr, 1, columns, x.dpitch, c->y->logit_uncap, c->y->logit_cap, 1);
         if (i > 0)
             amax(c, &s, i - 1);
         st(c, MUR_GB, at(c, MUC_PLACE_LG), MUR_IO, c->y->logits + 4 * i * s.matrix->chunk,
@@ -1108,7 +945,7 @@ void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode,
 
     ld_chunk(&c, &q, 0, W0A);
     embedding(&c);
-    ld_gains(&c, layout->gain_attention);
+    ld_gains(&c, layout->input_norms ? layout->gain_attention : layout->gain_final);
     for (c.l = 0; c.l < layout->layers; c.l++)
         layer(&c);
     c.l = c.h = c.pass = 0;

@@ -189,14 +189,14 @@ static void store_floats(uint8_t *at, const float *values, size_t count)
 static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *model,
                                   const muc_uthinker_layout *y)
 {
-    size_t gains = (size_t)y->own_layers * y->width;
-    size_t table = (size_t)y->options.context * y->head_width;
+    size_t gains = y->input_norms ? (size_t)y->own_layers * y->width : 0;
+    size_t table = (size_t)y->options.context * y->rotary;
     uint8_t *parm;
 
     MUC_TRY(new_section(e, MUR_SECTION_PARM, y->parm_bytes, &parm));
     for (uint32_t i = 0; i < y->angles; i++)
         store_floats(parm + y->rope + 4 * i * table,
-                     model->rope + (size_t)i * model->context * y->head_width, table);
+                     model->rope + (size_t)i * model->context * y->rotary, table);
     store_floats(parm + y->gain_attention, model->gain_attention, gains);
     store_floats(parm + y->gain_ffn, model->gain_ffn, gains);
     store_floats(parm + y->gain_final, model->gain_final, y->width);

@@ -93,9 +93,9 @@ uint32_t muc_layout_step_of(const muc_uthinker_layout *layout, muc_matrix_kind k
 }
 
 /* K and V go in pairs, each in a half of a W buffer; other chunks fill one */
-static bool is_paired(muc_matrix_kind kind)
+static bool is_paired(const muc_uthinker_layout *layout, muc_matrix_kind kind)
 {
-    return kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
+    return !layout->whole_norms && (kind == MUC_MATRIX_K || kind == MUC_MATRIX_V);
 }
 
 /* bytes of the smallest W buffers that hold the narrowest chunk of every kind */
@@ -110,7 +110,7 @@ static uint64_t least_buffer(const muc_uthinker_model *model, const muc_uthinker
         if (muc_layout_is_streamed(model, kind))
             most = larger(most, largest_chunk(&layout->machine, model, kind, matrix->n,
                                               matrix->streams, muc_layout_step_of(layout, kind)) *
-                                    (is_paired(kind) ? 2 : 1));
+                                    (is_paired(layout, kind) ? 2 : 1));
     }
     return aligned(most, MUC_UTHINKER_BUFFER_MULTIPLE);
 }
@@ -148,7 +148,7 @@ static void set_chunks(muc_uthinker_layout *layout, const kind_set *set, uint32_
 static muc_status choose_chunk(muc_context *ctx, const muc_uthinker_model *model,
                                muc_uthinker_layout *layout, const kind_set *set)
 {
-    bool paired = is_paired(set->kinds[0]);
+    bool paired = is_paired(layout, set->kinds[0]);
     uint32_t whole =
         smaller(layout->machine.buffer_bytes[MUR_W0], layout->machine.buffer_bytes[MUR_W1]);
     uint32_t room = paired ? whole / 2 : whole, n = layout->matrix[set->kinds[0]].n;
@@ -196,15 +196,17 @@ static void add_chunk(muc_uthinker_layout *layout, muc_matrix_kind kind)
 static void even_chunks(muc_uthinker_layout *layout)
 {
     const muc_uthinker_matrix *matrix = layout->matrix;
-    uint32_t head = matrix[MUC_MATRIX_Q].chunks + matrix[MUC_MATRIX_V].chunks + 1;
+    uint32_t q = matrix[MUC_MATRIX_Q].chunks, head = matrix[MUC_MATRIX_V].chunks + 1;
     uint32_t o = matrix[MUC_MATRIX_O].chunks, rest = 0;
 
     if (layout->o_parts > 1)
         head += o;
     else
         rest = o;
-    if (head % 2 != 0)
-        add_chunk(layout, MUC_MATRIX_Q);
+    if (layout->whole_norms && (q + matrix[MUC_MATRIX_K].chunks) % 2 != 0)
+        add_chunk(layout, MUC_MATRIX_K);
+    if ((layout->whole_norms ? head : q + head) % 2 != 0)
+        add_chunk(layout, layout->whole_norms ? MUC_MATRIX_V : MUC_MATRIX_Q);
     if (layout->ffn_parts > 1 && rest % 2 != 0)
         add_chunk(layout, MUC_MATRIX_O);
     if ((matrix[MUC_MATRIX_DOWN].chunks + (layout->ffn_parts > 1 ? 0 : rest)) % 2 != 0)
@@ -216,7 +218,8 @@ static void measure_matrices(const muc_uthinker_model *model, muc_uthinker_layou
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
         muc_matrix_kind kind = (muc_matrix_kind)i;
         muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
-        bool by_head = kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K || kind == MUC_MATRIX_V;
+        bool by_head = kind == MUC_MATRIX_V ||
+                       (!model->whole_norms && (kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K));
 
         layout->matrix[kind].k = shape.k;
         layout->matrix[kind].streams = by_head        ? model->kv_heads
@@ -230,7 +233,7 @@ static void measure_matrices(const muc_uthinker_model *model, muc_uthinker_layou
 /* a kv head's columns are loaded by themselves, so they begin with a tile */
 static muc_status check_streams(muc_context *ctx, const muc_uthinker_layout *layout)
 {
-    uint32_t n = layout->matrix[MUC_MATRIX_K].n, tile = layout->machine.tile_n;
+    uint32_t n = layout->matrix[MUC_MATRIX_V].n, tile = layout->machine.tile_n;
 
     if (layout->kv_heads == 1 || n % tile == 0)
         return MUC_OK;
@@ -243,22 +246,27 @@ static muc_status check_streams(muc_context *ctx, const muc_uthinker_layout *lay
 muc_status muc_layout_choose_chunks(muc_context *ctx, const muc_uthinker_model *model,
                                     muc_uthinker_layout *layout)
 {
-    static const kind_set sets[] = {
+    const kind_set sets[] = {
         { { MUC_MATRIX_EMBEDDING }, 1 },
         { { MUC_MATRIX_HEAD }, 1 },
         { { MUC_MATRIX_DOWN }, 1 },
         { { MUC_MATRIX_O }, 1 },
         { { MUC_MATRIX_Q }, 1 },
-        { { MUC_MATRIX_K, MUC_MATRIX_V }, 2 },
+        { { MUC_MATRIX_K, MUC_MATRIX_V }, model->whole_norms ? 1 : 2 },
+        { { MUC_MATRIX_V }, model->whole_norms ? 1 : 0 },
         { { MUC_MATRIX_GATE, MUC_MATRIX_UP }, 2 },
     };
 
     measure_matrices(model, layout);
     MUC_TRY(check_streams(ctx, layout));
     for (size_t i = 0; i < MUC_COUNT(sets); i++)
-        if (muc_layout_is_streamed(model, sets[i].kinds[0]))
+        if (sets[i].count && muc_layout_is_streamed(model, sets[i].kinds[0]))
             MUC_TRY(choose_chunk(ctx, model, layout, &sets[i]));
     even_chunks(layout);
+    if (layout->options.recompute && model->whole_norms)
+        return muc_fail(ctx, MUC_UNSUPPORTED, layout->source, MUC_NO_OFFSET,
+                        "recompute attention makes the keys of one head, which this model "
+                        "normalises over all heads together; --attention cache would do");
     if (layout->options.recompute && layout->matrix[MUC_MATRIX_K].chunks > 2)
         return muc_fail(ctx, MUC_NOFIT, layout->source, MUC_NO_OFFSET,
                         "recompute attention keeps a head's '%s' in W1: it takes %u halves; "

@@ -590,7 +590,7 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_K];
     uint32_t hd = lo->y->head_width, terms = lo->y->options.terms.x;
-    uint64_t x_row = slots(lo->y->width, terms), rope_row = 4 * (uint64_t)hd;
+    uint64_t x_row = slots(lo->y->width, terms), rope_row = 4 * (uint64_t)lo->y->rotary;
     muc_expr token = add(lo, times(lo, lo->l, lo->y->padded_context), base);
     left_operand xc = muc_schedule_rows_of(lo, MUC_PLACE_XC, n, lo->y->width, terms);
 
@@ -604,7 +604,8 @@ static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
                                         times(lo, lo->angle, lo->y->options.context * rope_row)),
                                     lo->y->rope),
                             times(lo, n, rope_row));
-    muc_schedule_bias(lo, MUC_VECTOR_K_BIAS, MUC_PLACE_KC, num(lo, 0), n, hd);
+    muc_schedule_bias(lo, MUC_VECTOR_K_BIAS, times(lo, lo->h, hd), MUC_PLACE_KC, num(lo, 0), n, hd,
+                      false);
     for (uint32_t c = 0; c < matrix->chunks; c++) {
         right_operand right =
             muc_schedule_chunk_in(lo, MUC_MATRIX_K, W1A + c, c + 1 == matrix->chunks);

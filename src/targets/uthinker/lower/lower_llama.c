@@ -48,24 +48,36 @@ static void q_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
               (uint64_t)lo->y->group * lo->y->head_width, MUC_VECTOR_Q_BIAS);
 }
 
-/* a chunk of K to a buffer's first half, one of V to its second; recompute: V alone */
+/* whether a kv head's keys are made beside its values */
+static bool has_keys_beside(const lowering *lo)
+{
+    return !lo->y->options.recompute && !lo->y->whole_norms;
+}
+
+/* V's chunks lie in a buffer's second half, unless keys are made elsewhere than in its first one */
+static uint32_t half_of_values(const lowering *lo, uint32_t buffer)
+{
+    return 2 * buffer + (lo->y->whole_norms ? 0 : 1);
+}
+
+/* a chunk of K to a buffer's first half, one of V to its second; or V alone */
 static void load_kv(lowering *lo, numbered chunk, uint32_t buffer)
 {
     lo->stage = "K";
-    if (!lo->y->options.recompute)
+    if (has_keys_beside(lo))
         muc_schedule_load_chunk(lo, MUC_MATRIX_K, chunk, 2 * buffer);
     lo->stage = "V";
-    muc_schedule_load_chunk(lo, MUC_MATRIX_V, chunk, 2 * buffer + 1);
+    muc_schedule_load_chunk(lo, MUC_MATRIX_V, chunk, half_of_values(lo, buffer));
 }
 
 static void kv_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     uint32_t hd = lo->y->head_width;
     right_operand k = muc_schedule_chunk_in(lo, MUC_MATRIX_K, 2 * buffer, last);
-    right_operand v = muc_schedule_chunk_in(lo, MUC_MATRIX_V, 2 * buffer + 1, last);
+    right_operand v = muc_schedule_chunk_in(lo, MUC_MATRIX_V, half_of_values(lo, buffer), last);
 
     lo->stage = "K";
-    if (!lo->y->options.recompute)
+    if (has_keys_beside(lo))
         project_x(lo, MUC_MATRIX_K, chunk, &k, MUC_PLACE_KF, num(lo, 0), hd, MUC_VECTOR_K_BIAS);
     lo->stage = "V";
     project_x(lo, MUC_MATRIX_V, chunk, &v, MUC_PLACE_VT, lo->in, hd, MUC_VECTOR_V_BIAS);
@@ -76,6 +88,26 @@ static void load_first_kv(lowering *lo, uint32_t buffer)
     load_kv(lo, numbered_const(lo, 0), buffer);
 }
 
+/* Of `all` heads, those of the kv head at hand, `count` of them, to a place of their own. */
+static void take_heads(lowering *lo, muc_uthinker_place from, uint32_t count, uint32_t all,
+                       muc_uthinker_place to)
+{
+    uint64_t columns = (uint64_t)count * lo->y->head_width;
+
+    muc_schedule_scale(lo, add_num(lo, times(lo, lo->h, columns), word(lo, from)),
+                       (uint64_t)all * lo->y->head_width, lo->m, columns, num(lo, word(lo, to)),
+                       columns, MUC_UTHINKER_ONE, false, 0);
+}
+
+/* the bias of the kv head at hand, `count` heads of it, to rows of a place from row `first` on */
+static void start_head(lowering *lo, muc_vector_kind bias, uint32_t count, muc_uthinker_place to,
+                       muc_expr first)
+{
+    uint64_t columns = (uint64_t)count * lo->y->head_width;
+
+    muc_schedule_bias(lo, bias, times(lo, lo->h, columns), to, first, lo->m, columns, false);
+}
+
 static void lower_q(lowering *lo)
 {
     const chunk_stream q = { "q_pair", lo->y->matrix[MUC_MATRIX_Q].chunks, load_q,
@@ -83,13 +115,16 @@ static void lower_q(lowering *lo)
     uint32_t hd = lo->y->head_width;
 
     lo->stage = "Q";
-    muc_schedule_bias(lo, MUC_VECTOR_Q_BIAS, MUC_PLACE_QF, num(lo, 0), lo->m,
-                      (uint64_t)lo->y->group * hd);
-    muc_schedule_stream(lo, &q);
+    if (lo->y->whole_norms) {
+        take_heads(lo, MUC_PLACE_QA, lo->y->group, lo->y->heads, MUC_PLACE_QF);
+    } else {
+        start_head(lo, MUC_VECTOR_Q_BIAS, lo->y->group, MUC_PLACE_QF, num(lo, 0));
+        muc_schedule_stream(lo, &q);
+    }
     lo->stage = "Q";
     muc_schedule_norm_heads(lo, MUC_VECTOR_Q_NORM, MUC_PLACE_QF, lo->mG);
     muc_schedule_rope(lo, MUC_PLACE_QF, muc_schedule_angles(lo), lo->m, lo->y->group);
-    muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q);
+    muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q, 0);
 }
 
 static void lower_kv(lowering *lo)
@@ -103,12 +138,73 @@ static void lower_kv(lowering *lo)
                               false };
 
     lo->stage = "K";
-    if (!lo->y->options.recompute)
-        muc_schedule_bias(lo, MUC_VECTOR_K_BIAS, MUC_PLACE_KF, num(lo, 0), lo->m,
-                          lo->y->head_width);
+    if (has_keys_beside(lo))
+        start_head(lo, MUC_VECTOR_K_BIAS, 1, MUC_PLACE_KF, num(lo, 0));
+    else if (lo->y->whole_norms)
+        take_heads(lo, MUC_PLACE_KA, 1, lo->y->kv_heads, MUC_PLACE_KF);
     lo->stage = "V";
-    muc_schedule_bias(lo, MUC_VECTOR_V_BIAS, MUC_PLACE_VT, lo->in, lo->m, lo->y->head_width);
+    start_head(lo, MUC_VECTOR_V_BIAS, 1, MUC_PLACE_VT, lo->in);
     muc_schedule_stream(lo, &kv);
+}
+
+/* ---- Q and K of all heads, normalised together ---- */
+
+static void all_q_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
+{
+    right_operand right = muc_schedule_chunk_in(lo, MUC_MATRIX_Q, 2 * buffer, last);
+
+    lo->stage = "Q";
+    project_x(lo, MUC_MATRIX_Q, chunk, &right, MUC_PLACE_QA, num(lo, 0),
+              (uint64_t)lo->y->heads * lo->y->head_width, MUC_VECTOR_Q_BIAS);
+}
+
+static void load_all_k(lowering *lo, numbered chunk, uint32_t buffer)
+{
+    lo->stage = "K";
+    muc_schedule_load_chunk(lo, MUC_MATRIX_K, chunk, 2 * buffer);
+}
+
+static void all_k_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
+{
+    right_operand right = muc_schedule_chunk_in(lo, MUC_MATRIX_K, 2 * buffer, last);
+
+    lo->stage = "K";
+    project_x(lo, MUC_MATRIX_K, chunk, &right, MUC_PLACE_KA, num(lo, 0),
+              (uint64_t)lo->y->kv_heads * lo->y->head_width, MUC_VECTOR_K_BIAS);
+}
+
+static void load_first_k(lowering *lo, uint32_t buffer)
+{
+    load_all_k(lo, numbered_const(lo, 0), buffer);
+}
+
+/* Q or K of all heads to a place, and there normalised */
+static void lower_whole(lowering *lo, const chunk_stream *stream, uint32_t heads,
+                        muc_uthinker_place to, muc_vector_kind bias, muc_vector_kind gain)
+{
+    uint64_t columns = (uint64_t)heads * lo->y->head_width;
+    muc_expr at = num(lo, word(lo, to));
+
+    muc_schedule_bias(lo, bias, num(lo, 0), to, num(lo, 0), lo->m, columns, false);
+    muc_schedule_stream(lo, stream);
+    muc_schedule_rms(lo, at, lo->m, columns, muc_schedule_vector(lo, gain), at, false);
+}
+
+/* every kv head begins with W0, and so does the first one */
+static void lower_whole_norms(lowering *lo)
+{
+    const chunk_stream q = { "all_q",    lo->y->matrix[MUC_MATRIX_Q].chunks, load_q,
+                             all_q_body, { load_first_k, ANY_BUFFER },       false };
+    const chunk_stream k = {
+        "all_k", lo->y->matrix[MUC_MATRIX_K].chunks, load_all_k, all_k_body, { load_first_kv, 0 },
+        false
+    };
+
+    lo->head = times(lo, lo->own, lo->y->kv_heads);
+    lo->stage = "Q";
+    lower_whole(lo, &q, lo->y->heads, MUC_PLACE_QA, MUC_VECTOR_Q_BIAS, MUC_VECTOR_Q_NORM);
+    lo->stage = "K";
+    lower_whole(lo, &k, lo->y->kv_heads, MUC_PLACE_KA, MUC_VECTOR_K_BIAS, MUC_VECTOR_K_NORM);
 }
 
 /* ---- O, gate and up, down, head ---- */
@@ -119,16 +215,31 @@ static void load_o(lowering *lo, numbered chunk, uint32_t buffer)
     muc_schedule_load_chunk(lo, MUC_MATRIX_O, chunk, 2 * buffer);
 }
 
+static muc_vector_kind bias_of(muc_matrix_kind kind)
+{
+    return kind == MUC_MATRIX_O ? MUC_VECTOR_O_BIAS : MUC_VECTOR_DOWN_BIAS;
+}
+
 /* part: 0 for the first of the products that add up */
 static void add_to_residual(lowering *lo, muc_matrix_kind kind, const left_operand *left,
                             muc_expr part, numbered chunk, bool last, uint32_t buffer)
 {
     right_operand right = muc_schedule_chunk_in(lo, kind, 2 * buffer, last);
     bool apart = muc_uthinker_adds_apart(lo->y);
+    bool begun = !apart || muc_schedule_has(lo, bias_of(kind));
 
     muc_schedule_mm_columns(lo, left, &right, kind, chunk, apart ? MUC_PLACE_OT : MUC_PLACE_RES,
                             num(lo, 0), lo->y->width,
-                            apart ? muc_expr_lt(lo->pool, num(lo, 0), part) : num(lo, 1));
+                            begun ? num(lo, 1) : muc_expr_lt(lo->pool, num(lo, 0), part));
+}
+
+/* the bias of O or down, before the first of their products, to where these are added */
+static void start_residual(lowering *lo, muc_matrix_kind kind)
+{
+    bool apart = muc_uthinker_adds_apart(lo->y);
+
+    muc_schedule_bias(lo, bias_of(kind), num(lo, 0), apart ? MUC_PLACE_OT : MUC_PLACE_RES,
+                      num(lo, 0), lo->m, lo->y->width, !apart);
 }
 
 /* what lies in GB.OT, normalised and scaled as the model does it, to the residual */
@@ -188,15 +299,21 @@ static void load_first_gate(lowering *lo, uint32_t buffer)
     load_gate(lo, numbered_const(lo, 0), buffer);
 }
 
-static void gate_or_up(lowering *lo, muc_matrix_kind kind, uint32_t buffer, bool last,
-                       muc_uthinker_place to)
+static void gate_or_up(lowering *lo, muc_matrix_kind kind, numbered chunk, uint32_t buffer,
+                       bool last, muc_uthinker_place to)
 {
+    muc_vector_kind bias = kind == MUC_MATRIX_GATE ? MUC_VECTOR_GATE_BIAS : MUC_VECTOR_UP_BIAS;
+    const muc_uthinker_matrix *matrix = &lo->y->matrix[kind];
     right_operand right = muc_schedule_chunk_in(lo, kind, 2 * buffer, last);
     left_operand n =
         muc_schedule_rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->y->options.terms.f);
 
     lo->stage = "UP+GATE";
-    muc_schedule_mm(lo, &n, &right, to, num(lo, word(lo, to)), right.cols, num(lo, 0));
+    muc_schedule_bias(lo, bias, scaled(lo, chunk, matrix->chunk, times(lo, lo->f, matrix->n)), to,
+                      num(lo, 0), lo->m,
+                      last ? matrix->n - chunk.more * matrix->chunk : matrix->chunk, false);
+    muc_schedule_mm(lo, &n, &right, to, num(lo, word(lo, to)), right.cols,
+                    num(lo, muc_schedule_has(lo, bias)));
 }
 
 static void glu(lowering *lo, numbered chunk, uint32_t cols)
@@ -237,9 +354,9 @@ static void gate_up_body(lowering *lo, numbered chunk, uint32_t a)
     const numbered after = { chunk.first, chunk.more + 1 };
 
     load_up(lo, chunk, 1 - a);
-    gate_or_up(lo, MUC_MATRIX_GATE, a, false, MUC_PLACE_GA);
+    gate_or_up(lo, MUC_MATRIX_GATE, chunk, a, false, MUC_PLACE_GA);
     load_gate(lo, after, a);
-    gate_or_up(lo, MUC_MATRIX_UP, 1 - a, false, MUC_PLACE_UP);
+    gate_or_up(lo, MUC_MATRIX_UP, chunk, 1 - a, false, MUC_PLACE_UP);
     glu(lo, chunk, lo->y->matrix[MUC_MATRIX_GATE].chunk);
 }
 
@@ -260,9 +377,9 @@ static void lower_gate_up(lowering *lo)
         muc_ir_end_for(&lo->ir);
     }
     load_up(lo, last, b);
-    gate_or_up(lo, MUC_MATRIX_GATE, a, true, MUC_PLACE_GA);
+    gate_or_up(lo, MUC_MATRIX_GATE, last, a, true, MUC_PLACE_GA);
     begun = muc_schedule_begin_last(lo, &next, b);
-    gate_or_up(lo, MUC_MATRIX_UP, b, true, MUC_PLACE_UP);
+    gate_or_up(lo, MUC_MATRIX_UP, last, b, true, MUC_PLACE_UP);
     glu(lo, last, matrix->n - matrix->chunk * before);
     muc_schedule_end_last(lo, &next, b, begun);
 }
@@ -337,7 +454,7 @@ static void head_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 static void lower_embedding(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
-    uint64_t rope_row = 4 * (uint64_t)y->head_width;
+    uint64_t rope_row = 4 * (uint64_t)y->rotary;
 
     lo->stage = "EMBED";
     EMIT(lo, EMBED, NO_HALF, FIELD(EMBED, seq, num(lo, y->matrix[MUC_MATRIX_EMBEDDING].offset)),
@@ -360,14 +477,24 @@ static void lower_embedding(lowering *lo)
                            0);
 }
 
+/* the residual, normalised if the layers have norms there, to slots */
+static void lower_input(lowering *lo, muc_uthinker_place to, uint32_t terms)
+{
+    lo->stage = "NORM";
+    if (lo->y->input_norms)
+        muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, to, terms);
+    else
+        muc_schedule_quant(lo, MUC_PLACE_RES, lo->m, lo->y->width, lo->y->width, to, terms,
+                           READS_SHARED);
+}
+
 static void lower_attention_norm(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
     uint64_t row = slots(y->width, y->options.terms.x);
     muc_expr token;
 
-    lo->stage = "NORM";
-    muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_X, y->options.terms.x);
+    lower_input(lo, MUC_PLACE_X, y->options.terms.x);
     if (!y->options.recompute)
         return;
     token = add(lo, times(lo, lo->l, y->padded_context), lo->pos);
@@ -375,20 +502,27 @@ static void lower_attention_norm(lowering *lo)
                              add_num(lo, times(lo, token, row), y->x_cache), times(lo, lo->m, row));
 }
 
-/* the first chunk of Q of a kv head; the MIN changes nothing: there is one */
-static void load_q_of(lowering *lo, muc_expr head, uint32_t buffer)
+/* a load of a kv head; the MIN changes nothing: there is one */
+static void load_of_head(lowering *lo, next_load *load, muc_expr head, uint32_t buffer)
 {
     muc_expr here = lo->head;
 
     lo->head = at_most(lo, head, num(lo, (uint64_t)lo->y->own_layers * lo->y->kv_heads - 1));
-    load_q(lo, numbered_const(lo, 0), buffer);
+    load(lo, buffer);
     lo->head = here;
 }
 
-/* that of the layer's next kv head */
-static void load_next_q(lowering *lo, uint32_t buffer)
+static void load_first_q(lowering *lo, uint32_t buffer)
 {
-    load_q_of(lo, add_num(lo, lo->head, 1), buffer);
+    load_q(lo, numbered_const(lo, 0), buffer);
+}
+
+/* what the layer's next kv head begins with */
+static void load_next_head(lowering *lo, uint32_t buffer)
+{
+    muc_expr next = add_num(lo, lo->head, 1);
+
+    load_of_head(lo, lo->y->whole_norms ? load_first_kv : load_first_q, next, buffer);
 }
 
 static void load_first_o(lowering *lo, uint32_t buffer)
@@ -417,17 +551,21 @@ static void load_after_head(lowering *lo, uint32_t buffer)
 {
     static const char *const names[] = { "more_heads", "last_head" };
 
-    load_one_of(lo, names, lo->h, lo->y->kv_heads, load_next_q,
+    load_one_of(lo, names, lo->h, lo->y->kv_heads, load_next_head,
                 lo->y->o_parts > 1 ? load_first_gate : load_first_o, buffer);
 }
 
 /* after a layer the next one, if there is one */
 static void load_after_layer(lowering *lo, uint32_t buffer)
 {
-    muc_expr more = muc_expr_lt(lo->pool, lo->l, num(lo, lo->y->layers - 1));
+    muc_expr more = muc_expr_lt(lo->pool, lo->l, num(lo, lo->y->layers - 1)), here = lo->own;
 
     if (muc_schedule_begin_for(lo, "more_layers", more, NULL)) {
-        load_q_of(lo, times(lo, own_layer(lo, add_num(lo, lo->l, 1)), lo->y->kv_heads), buffer);
+        lo->own = own_layer(lo, add_num(lo, lo->l, 1));
+        if (lo->y->whole_norms) /* for the intervals alone */
+            lo->own = at_most(lo, lo->own, num(lo, lo->y->own_layers - 1));
+        load_of_head(lo, load_first_q, times(lo, lo->own, lo->y->kv_heads), buffer);
+        lo->own = here;
         muc_ir_end_for(&lo->ir);
     }
 }
@@ -464,7 +602,7 @@ static void lower_o(lowering *lo)
     uint32_t k = lo->y->matrix[MUC_MATRIX_O].k;
 
     lo->stage = "O";
-    muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o);
+    muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o, 0);
     muc_schedule_stream(lo, &o);
 }
 
@@ -532,8 +670,13 @@ static void lower_layer(lowering *lo)
     look_around(lo);
     lo->pass = times(lo, lo->own, y->ffn_parts);
     lower_attention_norm(lo);
-    load_gain(lo, y->gain_ffn, lo->own);
+    if (y->input_norms)
+        load_gain(lo, y->gain_ffn, lo->own);
     load_vectors(lo);
+    lo->stage = "O";
+    start_residual(lo, MUC_MATRIX_O);
+    if (y->whole_norms)
+        lower_whole_norms(lo);
     if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lower_head_of_attention(lo);
         muc_ir_end_for(&lo->ir);
@@ -542,10 +685,11 @@ static void lower_layer(lowering *lo)
         lower_o(lo);
     lo->stage = "O";
     add_apart(lo, MUC_VECTOR_O_NORM);
-    lo->stage = "NORM";
-    muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, MUC_PLACE_N, y->options.terms.f);
-    /* the final gain lies behind those of the layers */
-    load_gain(lo, y->gain_attention, own_layer(lo, add_num(lo, lo->l, 1)));
+    lower_input(lo, MUC_PLACE_N, y->options.terms.f);
+    if (y->input_norms) /* the final gain lies behind those of the layers */
+        load_gain(lo, y->gain_attention, own_layer(lo, add_num(lo, lo->l, 1)));
+    lo->stage = "DN";
+    start_residual(lo, MUC_MATRIX_DOWN);
     lower_ffn(lo);
     lo->stage = "DN";
     add_apart(lo, MUC_VECTOR_DOWN_NORM);
@@ -623,7 +767,7 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     lo.l = lo.h = lo.stream = lo.own = lo.head = lo.pass = num(&lo, 0);
     load_q(&lo, numbered_const(&lo, 0), lo.buffer);
     lower_embedding(&lo);
-    load_gain(&lo, layout->gain_attention, num(&lo, 0));
+    load_gain(&lo, layout->input_norms ? layout->gain_attention : layout->gain_final, num(&lo, 0));
     if (muc_schedule_begin_for(&lo, "l", num(&lo, layout->layers), &lo.l)) {
         lower_layer(&lo);
         muc_ir_end_for(&lo.ir);

@@ -8,7 +8,7 @@
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/lower/match_nodes.h"
 
-enum { HEAD_MULTIPLE = 8, MAX_SIZE = 65535 };
+enum { MAX_SIZE = 65535 };
 
 const char *muc_matrix_name(muc_matrix_kind kind)
 {
@@ -49,6 +49,22 @@ static float factor_of(const matching *m, const muc_node *scaled)
     return factor;
 }
 
+/* columns that a norm takes together */
+static uint32_t norm_columns(const matching *m, const muc_node *norm)
+{
+    return muc_node_attribute(norm, MUC_KEY_GROUP) ? attribute(norm, MUC_KEY_GROUP)
+                                                   : dim(m, input_of(m, norm, 1), 0);
+}
+
+/* elements of a head that turn, in the first layer where any do; else all, by angles of 0 */
+static uint32_t rotary_of(const matching *m, uint32_t head_width)
+{
+    for (size_t l = m->layer_count; l-- > 0;)
+        if (m->layers[l].q_rope)
+            return 2 * dim(m, input_of(m, m->layers[l].q_rope, 1), 1);
+    return head_width;
+}
+
 static muc_status measure(matching *m, muc_uthinker_model *out)
 {
     const layer_nodes *layer = &m->layers[m->layer_count - 1];
@@ -66,6 +82,9 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
     out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
     out->scale = (float)muc_node_real(layer->attention, MUC_KEY_SCALE);
     out->gelu = layer->silu->op == MUC_OP_GELU;
+    out->input_norms = layer->attention_norm != NULL;
+    out->whole_norms = layer->q_norm && norm_columns(m, layer->q_norm) != out->head_width;
+    out->rotary = rotary_of(m, out->head_width);
     out->embedding_factor = factor_of(m, m->embed_scaled);
     out->residual_factor = factor_of(m, layer->o_scaled);
     out->logit_factor = factor_of(m, m->head_scaled);
@@ -79,10 +98,6 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
         out->score_factor = (float)(muc_node_real(layer->attention, MUC_KEY_SCALE) / cap);
         out->score_cap = (float)cap;
     }
-    if (out->head_width % HEAD_MULTIPLE)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "node '%s': heads of %u elements, the machine's tiles have %u columns",
-                        layer->attention->name, out->head_width, HEAD_MULTIPLE);
     if (out->layers > MAX_SIZE || out->width > MAX_SIZE || out->ffn_width > MAX_SIZE ||
         (uint64_t)out->heads * out->head_width > MAX_SIZE || out->vocabulary >= 1u << 24)
         return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
@@ -168,6 +183,10 @@ static const muc_node *node_of_vector(const layer_nodes *layer, muc_vector_kind 
         [MUC_VECTOR_Q_BIAS] = layer->q,
         [MUC_VECTOR_K_BIAS] = layer->k,
         [MUC_VECTOR_V_BIAS] = layer->v,
+        [MUC_VECTOR_O_BIAS] = layer->o,
+        [MUC_VECTOR_GATE_BIAS] = layer->gate,
+        [MUC_VECTOR_UP_BIAS] = layer->up,
+        [MUC_VECTOR_DOWN_BIAS] = layer->down,
         [MUC_VECTOR_Q_NORM] = layer->q_norm,
         [MUC_VECTOR_K_NORM] = layer->k_norm,
         [MUC_VECTOR_O_NORM] = layer->o_norm,
@@ -185,6 +204,12 @@ static const layer_nodes *own_layer(const matching *m, const muc_uthinker_model 
     return &m->layers[m->layer_count - 1 - l * (model->layers / model->own_layers)];
 }
 
+/* where there are norms */
+static bool have_same_gain(const muc_node *a, const muc_node *b)
+{
+    return !a || !b || a->inputs[1] == b->inputs[1];
+}
+
 /* whether a layer computes what the one before it does, from the same constants */
 static bool is_same(const matching *m, const layer_nodes *a, const layer_nodes *b)
 {
@@ -200,8 +225,8 @@ static bool is_same(const matching *m, const layer_nodes *a, const layer_nodes *
         if (of_a && of_b && of_a->inputs[input] != of_b->inputs[input])
             return false;
     }
-    return a->attention_norm->inputs[1] == b->attention_norm->inputs[1] &&
-           a->ffn_norm->inputs[1] == b->ffn_norm->inputs[1];
+    return have_same_gain(a->attention_norm, b->attention_norm) &&
+           have_same_gain(a->ffn_norm, b->ffn_norm);
 }
 
 /* layers come in runs of the same one, all as long; else each one has weights of its own */
@@ -253,7 +278,7 @@ static muc_status take_gains(const matching *m, muc_uthinker_model *out)
     MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->own_layers * out->width, &attention));
     MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, (size_t)out->own_layers * out->width, &ffn));
     MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->width, &final));
-    for (uint32_t l = 0; l < out->own_layers; l++) {
+    for (uint32_t l = 0; out->input_norms && l < out->own_layers; l++) {
         const layer_nodes *layer = own_layer(m, out, l);
 
         MUC_TRY(take_floats(m, layer->attention_norm, 1, 0, out->width,
@@ -271,7 +296,8 @@ static muc_status take_gains(const matching *m, muc_uthinker_model *out)
 static muc_status measure_vectors(const matching *m, muc_uthinker_model *out)
 {
     const uint32_t d = out->width, hd = out->head_width;
-    const uint32_t q = out->heads * hd, kv = out->kv_heads * hd;
+    const uint32_t q = out->heads * hd, kv = out->kv_heads * hd, f = out->ffn_width;
+    const uint32_t qn = out->whole_norms ? q : hd, kn = out->whole_norms ? kv : hd;
     const uint32_t elements[] = {
 #define MUC_UTHINKER_VECTOR(id, elements, meaning) elements,
         MUC_UTHINKER_VECTORS(MUC_UTHINKER_VECTOR)
@@ -316,9 +342,9 @@ static muc_status take_vectors(const matching *m, muc_uthinker_model *out)
 static muc_status take_angles(const matching *m, const muc_uthinker_model *model,
                               const muc_node *rope, float *rows)
 {
-    uint32_t half = model->head_width / 2;
+    uint32_t half = model->rotary / 2;
 
-    for (uint32_t i = 0; i < model->context; i++, rows += model->head_width) {
+    for (uint32_t i = 0; i < model->context; i++, rows += model->rotary) {
         for (uint32_t k = 0; k < half && !rope; k++) { /* no rotation */
             rows[k] = 1;
             rows[half + k] = 0;
@@ -374,7 +400,7 @@ static muc_status measure_layers(const matching *m, muc_uthinker_model *out)
 
 static muc_status take_rope(const matching *m, muc_uthinker_model *out)
 {
-    size_t table = (size_t)out->context * out->head_width;
+    size_t table = (size_t)out->context * out->rotary;
     uint32_t taken = 0;
     float *rows;
 
@@ -408,24 +434,39 @@ static muc_status check_rope(const matching *m, const muc_node *node, uint32_t h
     if (attribute(node, MUC_KEY_HEADS) != heads ||
         attribute(node, MUC_KEY_HEAD_DIM) != model->head_width)
         return muc_match_refuse(m, node, "its heads are not those of the attention");
-    if (2 * dim(m, input_of(m, node, 1), 1) != model->head_width)
-        return muc_match_refuse(m, node, "it turns a part of each head only");
+    if (2 * dim(m, input_of(m, node, 1), 1) != model->rotary)
+        return muc_match_refuse(m, node, "it turns another part of each head than the first one");
     return MUC_OK;
 }
 
-/* of rows of k columns */
+/* of rows of k columns, if there is one */
 static muc_status check_norm(const matching *m, const muc_node *norm, uint32_t k,
                              const muc_uthinker_model *model)
 {
-    int64_t found = muc_node_attribute(norm, MUC_KEY_GROUP) ? muc_node_integer(norm, MUC_KEY_GROUP)
-                                                            : dim(m, input_of(m, norm, 1), 0);
-
-    if (found != k)
+    if (!norm)
+        return MUC_OK;
+    if (norm_columns(m, norm) != k)
         return muc_match_refuse(m, norm,
                                 "a norm of other groups of columns than uthinker's schedule has");
     if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
         return muc_match_refuse(m, norm, "its epsilon is not that of the final norm");
     return MUC_OK;
+}
+
+static muc_status check_norms(const matching *m, const layer_nodes *layer,
+                              const muc_uthinker_model *model)
+{
+    uint32_t heads = model->whole_norms ? model->heads : 1;
+    uint32_t kv_heads = model->whole_norms ? model->kv_heads : 1;
+
+    if (model->whole_norms && !layer->k_norm)
+        return muc_match_refuse(m, layer->q_norm, "of queries alone, over all their heads");
+    MUC_TRY(check_norm(m, layer->attention_norm, model->width, model));
+    MUC_TRY(check_norm(m, layer->ffn_norm, model->width, model));
+    MUC_TRY(check_norm(m, layer->q_norm, heads * model->head_width, model));
+    MUC_TRY(check_norm(m, layer->k_norm, kv_heads * model->head_width, model));
+    MUC_TRY(check_norm(m, layer->o_norm, model->width, model));
+    return check_norm(m, layer->down_norm, model->width, model);
 }
 
 /* every attention has caches of its own, as every layer has in region KV */
@@ -466,16 +507,10 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
         return muc_match_refuse(m, attention,
                                 "its heads or scale are not those of the first layer");
     MUC_TRY(check_caches(m, index));
-    MUC_TRY(check_norm(m, layer->attention_norm, model->width, model));
-    MUC_TRY(check_norm(m, layer->ffn_norm, model->width, model));
-    if (layer->q_norm)
-        MUC_TRY(check_norm(m, layer->q_norm, model->head_width, model));
-    if (layer->k_norm)
-        MUC_TRY(check_norm(m, layer->k_norm, model->head_width, model));
-    if (layer->o_norm)
-        MUC_TRY(check_norm(m, layer->o_norm, model->width, model));
-    if (layer->down_norm)
-        MUC_TRY(check_norm(m, layer->down_norm, model->width, model));
+    if (!layer->attention_norm != !model->input_norms || !layer->ffn_norm != !model->input_norms)
+        return muc_match_refuse(m, attention,
+                                "its layer's norms stand elsewhere than the first one's");
+    MUC_TRY(check_norms(m, layer, model));
     if (muc_match_is_gelu(layer->silu) != model->gelu)
         return muc_match_refuse(m, layer->silu, "not the first layer's activation");
     if (factor_of(m, layer->o_scaled) != model->residual_factor ||

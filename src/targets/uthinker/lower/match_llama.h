@@ -31,14 +31,18 @@ typedef enum muc_matrix_kind {
 const char *muc_matrix_name(muc_matrix_kind kind);
 
 /* What a layer may have besides its matrices and the two gains before them, in the order of a row
- * of region PARM: name, number of elements, meaning. d, q and kv: all columns of the residual, of
- * Q, of K; hd: of a head. */
+ * of region PARM: name, number of elements, meaning. d, f, q and kv: all columns of the residual,
+ * of gate, of Q, of K; qn and kn: q and kv, or those of a head. */
 #define MUC_UTHINKER_VECTORS(X) \
     X(Q_BIAS, q, "bias of Q") \
     X(K_BIAS, kv, "bias of K") \
     X(V_BIAS, kv, "bias of V") \
-    X(Q_NORM, hd, "gain of each head of Q") \
-    X(K_NORM, hd, "gain of each head of K") \
+    X(O_BIAS, d, "bias of O") \
+    X(GATE_BIAS, f, "bias of gate") \
+    X(UP_BIAS, f, "bias of up") \
+    X(DOWN_BIAS, d, "bias of down") \
+    X(Q_NORM, qn, "gain of each head of Q, or of all of them together") \
+    X(K_NORM, kn, "gain of each head of K, or of all of them together") \
     X(O_NORM, d, "gain of what O gives, before it is added to the residual") \
     X(DOWN_NORM, d, "gain of what down gives, before it is added to the residual")
 
@@ -70,17 +74,20 @@ typedef struct muc_uthinker_model {
     uint32_t ffn_parts, o_parts; /* of rows that down and o come in: 1, or see split_rows.h */
     bool tied;                   /* the head is the embedding; it has no weights of its own */
     float epsilon, scale;
-    bool gelu; /* the gate's activation is GELU by tanh, not SiLU */
+    bool gelu;        /* the gate's activation is GELU by tanh, not SiLU */
+    bool input_norms; /* Q, K, V, gate and up take norms of the residual; else what it is */
+    bool whole_norms; /* Q and K are normalised over all their heads together */
+    uint32_t rotary;  /* elements of a head that RoPE turns, its first */
     /* 1: none: of the tokens' rows, of what O and down give, of the logits */
     float embedding_factor, residual_factor, logit_factor;
     /* CAP's operands for scores and logits; cap 0: none. Capped scores are scaled already */
     float score_factor, score_cap, logit_uncap, logit_cap;
     /* [own_layers * parts], or [1] for EMBEDDING and HEAD; k rows and n columns by kind */
     muc_uthinker_weight *weights[MUC_MATRIX_COUNT];
-    const float *gain_attention, *gain_ffn; /* [own_layers][width] */
+    const float *gain_attention, *gain_ffn; /* [own_layers][width]; without input_norms none */
     const float *gain_final;                /* [width] */
     uint32_t angles;                        /* tables of RoPE, 1 or more */
-    const float *rope;                      /* [angles][context][head_width]: cosines, then sines */
+    const float *rope;                      /* [angles][context][rotary]: cosines, then sines */
     /* [layers + 1], sums over the layers before: of positions that a query sees, no more than
      * context; of the layer's table of RoPE. NULL: they see everything; all have the first one. */
     const uint32_t *windows, *angle_sums;

@@ -132,13 +132,22 @@ static bool is_activation(const muc_node *node)
     return node && (node->op == MUC_OP_SILU || muc_match_is_gelu(node));
 }
 
+/* the residual, or its norm */
+static muc_status expect_input(matching *m, const muc_node *linear, uint32_t residual,
+                               const char *role, const muc_node **norm)
+{
+    if (linear->inputs[0] == residual)
+        return MUC_OK;
+    MUC_TRY(expect(m, linear, 0, MUC_OP_RMSNORM, role, norm));
+    return expect_same(m, *norm, 0, residual);
+}
+
 static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
 {
     const muc_node *first, *second;
     uint32_t gate;
     muc_op op;
 
-    MUC_TRY(refuse_bias(m, layer->down));
     MUC_TRY(expect(m, layer->down, 0, MUC_OP_MUL, "product of gate and up", &layer->gated));
     first = producer(m, layer->gated->inputs[0]);
     second = producer(m, layer->gated->inputs[1]);
@@ -147,11 +156,8 @@ static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
     MUC_TRY(expect(m, layer->gated, gate, op, "activation of the gate", &layer->silu));
     MUC_TRY(expect(m, layer->gated, 1 - gate, MUC_OP_LINEAR, "up", &layer->up));
     MUC_TRY(expect(m, layer->silu, 0, MUC_OP_LINEAR, "gate", &layer->gate));
-    MUC_TRY(refuse_bias(m, layer->gate));
-    MUC_TRY(refuse_bias(m, layer->up));
-    MUC_TRY(expect(m, layer->gate, 0, MUC_OP_RMSNORM, "norm before gate and up", &layer->ffn_norm));
     MUC_TRY(expect_same(m, layer->up, 0, layer->gate->inputs[0]));
-    return expect_same(m, layer->ffn_norm, 0, residual);
+    return expect_input(m, layer->gate, residual, "norm before gate and up", &layer->ffn_norm);
 }
 
 /* An input of the attention: a LINEAR, whose heads may be normalised and then rotated; NULL: not.
@@ -179,18 +185,15 @@ static muc_status match_heads(matching *m, const layer_nodes *layer, uint32_t in
 
 static muc_status match_attention(matching *m, layer_nodes *layer, uint32_t residual)
 {
-    MUC_TRY(refuse_bias(m, layer->o));
     MUC_TRY(expect(m, layer->o, 0, MUC_OP_ATTENTION, "attention", &layer->attention));
     MUC_TRY(expect(m, layer->attention, 2, MUC_OP_LINEAR, "V", &layer->v));
     MUC_TRY(match_heads(m, layer, 0, "Q", &layer->q_rope, &layer->q_norm, &layer->q));
     MUC_TRY(match_heads(m, layer, 1, "K", &layer->k_rope, &layer->k_norm, &layer->k));
     if (!layer->q_rope != !layer->k_rope)
         return muc_match_refuse(m, layer->attention, "only one of its queries and keys is rotated");
-    MUC_TRY(
-        expect(m, layer->q, 0, MUC_OP_RMSNORM, "norm before Q, K and V", &layer->attention_norm));
     MUC_TRY(expect_same(m, layer->k, 0, layer->q->inputs[0]));
     MUC_TRY(expect_same(m, layer->v, 0, layer->q->inputs[0]));
-    return expect_same(m, layer->attention_norm, 0, residual);
+    return expect_input(m, layer->q, residual, "norm before Q, K and V", &layer->attention_norm);
 }
 
 /* the layer whose result is input `input` of user; *before is the residual it starts from */

@@ -6,10 +6,11 @@
 #include "base/arena.h"
 #include "graph/graph.h"
 
+/* attention_norm and ffn_norm are NULL where Q, K, V, gate and up take the residual itself. */
 typedef struct layer_nodes {
     const muc_node *attention_norm, *q, *k, *v, *q_rope, *k_rope, *attention, *o, *o_residual;
     const muc_node *ffn_norm, *gate, *up, *silu, *gated, *down, *residual;
-    const muc_node *q_norm, *k_norm; /* of heads; NULL: none */
+    const muc_node *q_norm, *k_norm; /* of heads, or of all of them together; NULL: none */
     /* what O and down give, normalised and scaled before it is added; NULL: it is not */
     const muc_node *o_norm, *o_scaled, *down_norm, *down_scaled;
 } layer_nodes;

@@ -164,16 +164,15 @@ void muc_schedule_rms(lowering *lo, muc_expr saddr, muc_expr rows, uint64_t k, u
          FIELD(RMS, epsilon, num(lo, lo->y->epsilon)));
 }
 
-void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_uthinker_place place, muc_expr first,
-                       muc_expr rows, uint64_t columns)
+void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_expr from, muc_uthinker_place place,
+                       muc_expr first, muc_expr rows, uint64_t columns, bool acc)
 {
     uint32_t shared = place == MUC_PLACE_VT ? WRITES_SHARED : 0;
 
     if (muc_schedule_has(lo, kind))
-        muc_schedule_scale(lo,
-                           add_num(lo, times(lo, lo->h, columns), muc_schedule_vector(lo, kind)), 0,
-                           rows, columns, add_num(lo, times(lo, first, columns), word(lo, place)),
-                           columns, MUC_UTHINKER_ONE, false, shared);
+        muc_schedule_scale(lo, add_num(lo, from, muc_schedule_vector(lo, kind)), 0, rows, columns,
+                           add_num(lo, times(lo, first, columns), word(lo, place)), columns,
+                           MUC_UTHINKER_ONE, acc, shared);
 }
 
 void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_place place,
@@ -181,13 +180,13 @@ void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_pl
 {
     muc_expr at = num(lo, word(lo, place));
 
-    if (muc_schedule_has(lo, kind))
+    if (muc_schedule_has(lo, kind) && !lo->y->whole_norms)
         muc_schedule_rms(lo, at, rows, lo->y->head_width, muc_schedule_vector(lo, kind), at, false);
 }
 
 muc_expr muc_schedule_angles(lowering *lo)
 {
-    uint64_t words = (uint64_t)lo->chip->rows * lo->y->head_width;
+    uint64_t words = (uint64_t)lo->chip->rows * lo->y->rotary;
 
     return add_num(lo, times(lo, lo->angle, words), word(lo, MUC_PLACE_TB));
 }
@@ -195,18 +194,23 @@ muc_expr muc_schedule_angles(lowering *lo)
 void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_expr table, muc_expr rows,
                        uint32_t heads)
 {
-    uint32_t hd = lo->y->head_width;
+    uint32_t hd = lo->y->head_width, turned = lo->y->rotary, apart = turned < hd ? heads : 1;
+    muc_expr g = num(lo, 0);
 
-    EMIT(lo, ROPE, NO_HALF, FIELD(ROPE, saddr, num(lo, word(lo, place))), FIELD(ROPE, rows, rows),
-         FIELD(ROPE, taddr, table), FIELD(ROPE, heads, num(lo, heads)), FIELD(ROPE, k, num(lo, hd)),
+    if (!muc_schedule_begin_for(lo, "g", num(lo, apart), &g))
+        return;
+    EMIT(lo, ROPE, NO_HALF, FIELD(ROPE, saddr, add_num(lo, times(lo, g, hd), word(lo, place))),
+         FIELD(ROPE, rows, rows), FIELD(ROPE, taddr, table),
+         FIELD(ROPE, heads, num(lo, heads / apart)), FIELD(ROPE, k, num(lo, turned)),
          FIELD(ROPE, spitch, num(lo, (uint64_t)heads * hd)));
+    muc_ir_end_for(&lo->ir);
 }
 
 void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,
-                        uint64_t spitch, muc_uthinker_place to, uint32_t terms)
+                        uint64_t spitch, muc_uthinker_place to, uint32_t terms, uint32_t shared)
 {
-    EMIT(lo, QUANT, NO_HALF, FIELD(QUANT, saddr, num(lo, word(lo, from))), FIELD(QUANT, rows, rows),
-         FIELD(QUANT, daddr, num(lo, lo->chip->address[to])),
+    EMIT(lo, QUANT, NO_HALF | shared, FIELD(QUANT, saddr, num(lo, word(lo, from))),
+         FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, num(lo, lo->chip->address[to])),
          FIELD(QUANT, dst, num(lo, muc_uthinker_place_buffer(lo->chip, to))),
          FIELD(QUANT, terms, num(lo, terms)), FIELD(QUANT, k, num(lo, k)),
          FIELD(QUANT, spitch, num(lo, spitch)), FIELD(QUANT, dpitch, num(lo, slots(k, terms))));

@@ -179,21 +179,22 @@ void muc_schedule_scale(lowering *lo, muc_expr saddr, uint64_t spitch, muc_expr 
 /* RMS of rows of k values at saddr to daddr, by the gain at word gaddr of GB.EX */
 void muc_schedule_rms(lowering *lo, muc_expr saddr, muc_expr rows, uint64_t k, uint64_t gaddr,
                       muc_expr daddr, bool acc);
-/* the bias of the kv head at hand, if the layers have one, to `rows` rows of a place from row
- * `first` on, of `columns` words each; the products that follow are added to it */
-void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_uthinker_place place, muc_expr first,
-                       muc_expr rows, uint64_t columns);
-/* the norm of heads in place, if the layers have one */
+/* A bias, if the layers have one: `columns` words of it from word `from` on, to `rows` rows of a
+ * place, as wide, from row `first` on. The products that follow are added to it, or acc adds it. */
+void muc_schedule_bias(lowering *lo, muc_vector_kind kind, muc_expr from, muc_uthinker_place place,
+                       muc_expr first, muc_expr rows, uint64_t columns, bool acc);
+/* the norm of each head in place, if the layers have one */
 void muc_schedule_norm_heads(lowering *lo, muc_vector_kind kind, muc_uthinker_place place,
                              muc_expr rows);
-/* table: the word in GB where its rows begin */
+/* table: the word in GB where its rows begin. Of heads that turn in part, one after the other. */
 void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_expr table, muc_expr rows,
                        uint32_t heads);
 /* the word in GB of the layer's RoPE rows of this call's tokens */
 muc_expr muc_schedule_angles(lowering *lo);
-/* rows of k values, `spitch` words apart, to slots in I0 or I1 */
+/* rows of k values, `spitch` words apart, to slots in I0 or I1; shared: READS_SHARED if a DMA has
+ * filled the place */
 void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,
-                        uint64_t spitch, muc_uthinker_place to, uint32_t terms);
+                        uint64_t spitch, muc_uthinker_place to, uint32_t terms, uint32_t shared);
 /* slab s of keys to addr of a half's buffer */
 void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
                              uint32_t half, muc_expr addr);

@@ -92,6 +92,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     bool recompute = layout->options.recompute;
     uint64_t rows = chip->rows, d = layout->width, hd = layout->head_width;
     uint64_t queries = product(rows, layout->group), tile = product(chip->tile, layout->group);
+    uint64_t turned = 4 * (uint64_t)layout->rotary;
     uint32_t all_heads = layout->heads * layout->head_width;
 
     switch (place) {
@@ -119,7 +120,11 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_RES:
         return product(rows, 4 * d);
     case MUC_PLACE_TB:
-        return product(layout->angles, product(rows, 4 * hd));
+        return product(layout->angles, product(rows, turned));
+    case MUC_PLACE_QA:
+        return layout->whole_norms ? product(rows, product(4, all_heads)) : 0;
+    case MUC_PLACE_KA:
+        return layout->whole_norms ? product(rows, product(layout->kv_heads, 4 * hd)) : 0;
     case MUC_PLACE_KF:
         return product(rows, 4 * hd);
     case MUC_PLACE_GN:
@@ -138,6 +143,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_ML:
         return product(queries, 8);
     case MUC_PLACE_TC:
+        return recompute ? product(layout->machine.tokens, turned) : 0;
     case MUC_PLACE_KC:
         return recompute ? product(layout->machine.tokens, 4 * hd) : 0;
     case MUC_PLACE_AT:
@@ -591,9 +597,9 @@ static muc_status check_dram(muc_context *ctx, const muc_uthinker_layout *layout
 
 static muc_status lay_out_regions(muc_context *ctx, muc_uthinker_layout *layout)
 {
-    uint64_t rows = layout->options.rows, d = layout->width, row = 4 * (uint64_t)layout->head_width;
+    uint64_t rows = layout->options.rows, d = layout->width, row = 4 * (uint64_t)layout->rotary;
     uint64_t context = layout->options.context, end, reach;
-    uint64_t gains = product(layout->own_layers, 4 * d);
+    uint64_t gains = layout->input_norms ? product(layout->own_layers, 4 * d) : 0;
     const region_part io[] = {
         { &layout->tokens, 4 * rows, IO_ALIGNMENT },
         { &layout->embedded, product(rows, 4 * d), IO_ALIGNMENT },
@@ -648,6 +654,9 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .epsilon = muc_f32_bits(model->epsilon),
         .scale = muc_f32_bits(model->score_cap > 0 ? 1 : model->scale),
         .gelu = model->gelu,
+        .input_norms = model->input_norms,
+        .whole_norms = model->whole_norms,
+        .rotary = model->rotary,
         .angles = model->angles,
         .windows = model->windows,
         .angle_sums = model->angle_sums,

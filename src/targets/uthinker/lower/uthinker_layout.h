@@ -63,10 +63,12 @@ typedef enum muc_uthinker_step {
     ROW(P, I1, ATTENTION, ATTENTION, "[tile G][tokens], probabilities") \
     ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
-    ROW(TB, GB, EMBED, DOWN, "[angles][rows][hd], RoPE rows") \
+    ROW(TB, GB, EMBED, DOWN, "[angles][rows][rotary], RoPE rows") \
     ROW(GN, GB, NORM, FINAL, "[d], gains") \
     ROW(OT, GB, Q, DOWN, "[rows][d], what O or down gives, if that is not added as it is") \
     ROW(EX, GB, NORM, DOWN, "the layer's row of vectors: biases and gains that few models have") \
+    ROW(QA, GB, Q, ATTENTION, "[rows][H hd], Q of all heads, if they are normalised together") \
+    ROW(KA, GB, Q, ATTENTION, "[rows][KV hd], K of all heads, likewise") \
     ROW(QF, GB, Q, Q, "[rows][G hd]") \
     ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
     ROW(VT, GB, Q, ATTENTION, \
@@ -74,7 +76,7 @@ typedef enum muc_uthinker_step {
     ROW(SC, GB, ATTENTION, ATTENTION, "[tile G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
     ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]; to O if it goes by head") \
-    ROW(TC, GB, ATTENTION, ATTENTION, "[tokens][hd], RoPE rows of a chunk (recompute only)") \
+    ROW(TC, GB, ATTENTION, ATTENTION, "[tokens][rotary], RoPE rows of a chunk (recompute only)") \
     ROW(KC, GB, ATTENTION, ATTENTION, "[tokens][hd], keys of a chunk (recompute only)") \
     ROW(AT, GB, Q, O, "[rows][H hd], attention's result; where OA is, if O goes by head") \
     ROW(GA, GB, FFN, FFN, "[rows][columns of a gate chunk]") \
@@ -120,11 +122,12 @@ typedef struct muc_uthinker_layout {
     uint32_t layers, width, heads, kv_heads, head_width, ffn_width, vocabulary;
     uint32_t own_layers; /* the model's */
     bool tied;
-    uint32_t ffn_parts, o_parts; /* the model's */
-    uint32_t group;              /* heads / kv_heads */
-    uint32_t slabs;              /* of tile_k elements in a head, the last may have fewer */
-    bool gelu;                   /* the model's */
-    uint32_t angles;             /* the model's, as are these: */
+    uint32_t ffn_parts, o_parts;         /* the model's */
+    uint32_t group;                      /* heads / kv_heads */
+    uint32_t slabs;                      /* of tile_k elements in a head, the last may have fewer */
+    bool gelu, input_norms, whole_norms; /* the model's */
+    uint32_t rotary;                     /* the model's */
+    uint32_t angles;                     /* the model's, as are these: */
     const uint32_t *windows, *angle_sums;
     /* binary32 bits: of all norms, of scores (1 if they are capped), and the model's factors */
     uint32_t epsilon, scale, embedding_factor, residual_factor, logit_factor;
