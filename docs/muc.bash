@@ -2,7 +2,15 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops doctor help" -- "$word"))
+        return
+    fi
+    case "${COMP_WORDS[COMP_CWORD - 1]}" in
+    --target) options="$(muc targets | awk 'NR > 2 && !NF { exit } NR > 2 { print $1 }')" ;;
+    --machine) options="$(muc targets | awk 'known && $2 != "name" { print $2 } /^machines:/ { known = 1 }')" ;;
+    esac
+    if [ -n "$options" ]; then
+        COMPREPLY=($(compgen -W "$options" -- "$word") $(compgen -f -- "$word"))
         return
     fi
     case "${COMP_WORDS[1]}" in
@@ -25,6 +33,7 @@ _muc() {
     targets) options="--json --help" ;;
     formats) options="--json --help" ;;
     ops) options="--json --help" ;;
+    doctor) options="--json --help" ;;
     help) options="--man --completion --help" ;;
     esac
     case "$word" in

@@ -19,7 +19,7 @@ import time
 import zlib
 
 from cli import COMMAND, PLAN, STORIES, WORK, compiled_code, has, muc, need_data, program
-from files import DATA, IO, MALFORMED, MUC, OK, ROOT, UNSUPPORTED, USAGE, run_tests
+from files import DATA, IO, MALFORMED, MUC, OK, ROOT, UNSUPPORTED, USAGE, Skip, run_tests
 
 
 def verbs():
@@ -49,6 +49,63 @@ def test_the_completion_in_docs_is_the_one_that_muc_prints_and_bash_reads_it():
     script = out + "\nCOMP_WORDS=(muc run --te); COMP_CWORD=2; _muc; echo ${COMPREPLY[@]}\n"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "--temp\n", done.stdout
+
+
+def beside_muc():
+    """An environment whose path leads to muc."""
+    return dict(os.environ, PATH=f"{MUC.parent}:{os.environ['PATH']}")
+
+
+def test_bash_completes_machines():
+    script = muc("help", "--completion")[0] + "\nCOMP_WORDS=(muc compile --machine stm32h); COMP_CWORD=3; _muc; echo ${COMPREPLY[@]}\n"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=beside_muc())
+    assert done.stdout == "stm32h743\n", done.stdout
+
+
+def completed(shell, script, line):
+    """What a shell makes of a line, by muc's completion for it."""
+    if not shutil.which(shell):
+        raise Skip(f"{shell} is missing")
+    with tempfile.NamedTemporaryFile("w", suffix=f".{shell}") as file:
+        file.write(muc("help", "--completion", shell)[0])
+        file.flush()
+        done = subprocess.run([shell, "-c", script.format(file=file.name, line=line)], capture_output=True, text=True, check=True,
+                              env=beside_muc())
+    return done.stdout
+
+
+FISH = "source {file}; complete -C '{line}'"
+# what zsh's own functions would list is printed
+ZSH = """_describe() {{ print -rl -- ${{(P)2}} }}
+compadd() {{ shift; print -rl -- $@ }}
+_files() {{ }}
+words=({line}) CURRENT=${{#words}}
+source {file}"""
+
+
+def test_fish_and_zsh_complete_verbs_options_and_machines():
+    for shell, script, dashes in (("fish", FISH, "--"), ("zsh", ZSH, "--")):
+        has(completed(shell, script, "muc comp"), "compress", "write a checkpoint with weights of 8, 4 or 2 bits")
+        options = completed(shell, script, "muc tokenize --no-")
+        has(options, "--no-bos")
+        assert "--steps" not in options, options
+        has(completed(shell, script, "muc compile --machine stm"), "stm32h743")
+
+
+def test_completion_of_another_shell_is_refused():
+    has(muc("help", "--completion", "tcsh", status=USAGE)[1], "no completion for 'tcsh'; expected bash, zsh or fish")
+
+
+def test_the_doctor_finds_programs_on_the_path_and_says_what_brings_the_others():
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "qemu-system-arm"
+        program.write_text("")
+        program.chmod(0o755)
+        done = subprocess.run([MUC, "doctor", "--json"], capture_output=True, text=True, check=True,
+                              env={"PATH": f"/nowhere:{folder}"})
+        rows = {row["name"]: row for row in json.loads(done.stdout)["programs"]}
+        assert rows["qemu-system-arm"]["found"] and rows["qemu-system-arm"]["where"] == str(program), rows
+        assert not rows["cc"]["found"] and rows["cc"]["missing"] == "install gcc", rows
 
 
 # ---- a wrong command line ----

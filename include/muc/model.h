@@ -90,6 +90,10 @@ muc_status muc_inspect_file(muc_context *ctx, const char *path, const muc_model_
 muc_status muc_list_formats(muc_context *ctx, muc_report **out);
 muc_status muc_list_targets(muc_context *ctx, muc_report **out);
 muc_status muc_list_operators(muc_context *ctx, muc_report **out);
+/* What is there, and what each missing thing would make possible. Keys: built_in_model,
+ * data_folder, and the tables "parts" (of muc) and "programs" (of the path): name, found, where,
+ * use, missing. */
+muc_status muc_doctor(muc_context *ctx, muc_report **out);
 
 MUC_API_END
 

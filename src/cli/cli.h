@@ -61,6 +61,13 @@ muc_status cli_parse(cli_verb verb, int argc, char **argv, cli_args *out);
 /* VERB_COUNT if there is none; says so on stderr. */
 cli_verb cli_find_verb(const char *name);
 
+/* Whether the verb has the option, and what it means to it. */
+static inline bool cli_is_on(cli_option option, cli_verb verb)
+{
+    return (cli_options[option].verbs >> verb & 1) != 0;
+}
+const char *cli_meaning(cli_option option, cli_verb verb);
+
 static inline bool cli_given(const cli_args *args, cli_option option)
 {
     return args->values[option] != NULL;
@@ -77,7 +84,9 @@ muc_status cli_misuse(const cli_args *args, const char *format, ...);
 void cli_print_help(void); /* of all verbs, to stdout */
 void cli_print_verb_help(cli_verb verb);
 void cli_print_man(void);
-void cli_print_completion(void);
+/* The script that completes muc's words in a shell, "bash", "zsh" or "fish"; false if it is
+ * another. */
+bool cli_print_completion(const char *shell);
 
 /* Shows progress on stderr if that is a terminal, for steps of more than a second. */
 void cli_show_progress(muc_context *ctx);

@@ -1,4 +1,4 @@
-/* help.c - the table of the command line as help, as man page and as shell completion. */
+/* help.c - the table of the command line as help and as man page. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -6,13 +6,7 @@
 
 enum { WIDTH = 90 };
 
-static bool is_on(cli_option option, cli_verb verb)
-{
-    return (cli_options[option].verbs >> verb & 1) != 0;
-}
-
-/* what the option means to the verb */
-static const char *meaning_of(cli_option option, cli_verb verb)
+const char *cli_meaning(cli_option option, cli_verb verb)
 {
     static const struct {
         cli_option option;
@@ -83,14 +77,14 @@ void cli_print_verb_help(cli_verb verb)
         const cli_option_row *row = &cli_options[o];
         char names[64], letter[8] = "    ";
 
-        if (!is_on((cli_option)o, verb))
+        if (!cli_is_on((cli_option)o, verb))
             continue;
         if (row->letter)
             snprintf(letter, sizeof(letter), "-%c, ", row->letter);
         snprintf(names, sizeof(names), "%s--%s%s%s", letter, row->name, row->value ? " " : "",
                  row->value ? row->value : "");
         printf("  %-*s", COLUMN - 2, names);
-        print_filled(meaning_of((cli_option)o, verb), COLUMN);
+        print_filled(cli_meaning((cli_option)o, verb), COLUMN);
     }
     printf("\nexample: %s\n", cli_verbs[verb].example);
 }
@@ -133,7 +127,7 @@ static void print_man_option(cli_option option, cli_verb verb)
         printf("\\fR");
     }
     putchar('\n');
-    print_roff_line("", meaning_of(option, verb));
+    print_roff_line("", cli_meaning(option, verb));
 }
 
 void cli_print_man(void)
@@ -154,7 +148,7 @@ void cli_print_man(void)
         print_roff_line("To ", cli_verbs[v].summary);
         print_roff_line(".PP\n", cli_verbs[v].explanation);
         for (unsigned o = 0; o < OPTION_COUNT; o++) {
-            if (is_on((cli_option)o, (cli_verb)v) && o != OPTION_HELP)
+            if (cli_is_on((cli_option)o, (cli_verb)v) && o != OPTION_HELP)
                 print_man_option((cli_option)o, (cli_verb)v);
         }
         printf(".PP\nExample:\n.PP\n.EX\n");
@@ -165,33 +159,4 @@ void cli_print_man(void)
 #define EXIT_ROW(name, value, meaning) printf(".TP\n\\fB%d\\fR\n%s\n", value, meaning);
     MUC_STATUS_TABLE(EXIT_ROW)
 #undef EXIT_ROW
-}
-
-void cli_print_completion(void)
-{
-    printf("# printed by muc help --completion; do not edit\n"
-           "_muc() {\n"
-           "    local word=\"${COMP_WORDS[COMP_CWORD]}\" options=\"\"\n"
-           "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
-           "        COMPREPLY=($(compgen -W \"");
-    for (unsigned v = 0; v < VERB_COUNT; v++)
-        printf("%s%s", v ? " " : "", cli_verbs[v].name);
-    printf("\" -- \"$word\"))\n        return\n    fi\n    case \"${COMP_WORDS[1]}\" in\n");
-    for (unsigned v = 0; v < VERB_COUNT; v++) {
-        printf("    %s) options=\"", cli_verbs[v].name);
-        for (unsigned o = 0, first = 1; o < OPTION_COUNT; o++) {
-            if (!is_on((cli_option)o, (cli_verb)v))
-                continue;
-            printf("%s--%s", first ? "" : " ", cli_options[o].name);
-            first = 0;
-        }
-        printf("\" ;;\n");
-    }
-    printf("    esac\n"
-           "    case \"$word\" in\n"
-           "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
-           "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
-           "    esac\n"
-           "}\n"
-           "complete -o filenames -F _muc muc\n");
 }

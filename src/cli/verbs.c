@@ -336,13 +336,22 @@ muc_status cli_ops(muc_context *ctx, const cli_args *args)
     return print_list(ctx, args, muc_list_operators);
 }
 
+muc_status cli_doctor(muc_context *ctx, const cli_args *args)
+{
+    return print_list(ctx, args, muc_doctor);
+}
+
 muc_status cli_help(muc_context *ctx, const cli_args *args)
 {
     (void)ctx;
     if (cli_given(args, OPTION_MAN)) {
         cli_print_man();
     } else if (cli_given(args, OPTION_COMPLETION)) {
-        cli_print_completion();
+        const char *shell = args->operands[0] ? args->operands[0] : "bash";
+
+        if (!cli_print_completion(shell))
+            return cli_misuse(args, "there is no completion for '%s'; expected bash, zsh or fish",
+                              shell);
     } else if (args->operands[0]) {
         cli_verb verb = cli_find_verb(args->operands[0]);
 
