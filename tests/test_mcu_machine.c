@@ -64,6 +64,11 @@ static void descriptions_are_read_strictly(void **state)
     check_machine(MACHINE MEMORY("weights arena state")
                       MEMORY("tiles") "[dma]\nsetup_cycles = 0\ncycles_per_kb = 1",
                   MUC_OK, "");
+    check_machine(MACHINE "milliwatts = 5\n" MEMORY("weights arena state") "line_bytes = 32\n"
+                                                                           "line_cycles = 7\n",
+                  MUC_OK, "");
+    check_machine(MACHINE MEMORY("weights arena state") "line_bytes = 32\n", MUC_MALFORMED,
+                  "memory 'm' has one of line_bytes and line_cycles");
     check_machine("name = x\n", MUC_MALFORMED, "line 1, column 1: there is no key 'name'");
     check_machine("[machine]\ncore = z80\n", MUC_MALFORMED,
                   "line 2, column 8: there is no core 'z80'; expected");

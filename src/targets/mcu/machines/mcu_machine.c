@@ -1,6 +1,7 @@
 /* mcu_machine.c - reads descriptions of microcontrollers. */
 #include "targets/mcu/machines/mcu_machine.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/choice.h"
@@ -38,25 +39,33 @@ typedef enum section { SECTION_NONE, SECTION_MACHINE, SECTION_MEMORY, SECTION_DM
 
 typedef enum key_type { NAME, NUMBER, CORE, HOLDS } key_type;
 
-/* Every key: where it belongs, what it is, and the bounds of a number. */
+/* Every key: where it belongs, what it is, and of a number its place and bounds. */
+#define OF_MACHINE(member) offsetof(muc_mcu_machine, member)
+#define OF_MEMORY(member) offsetof(muc_mcu_memory, member)
 static const struct {
     section section;
     const char *name;
     key_type type;
     bool required;
+    size_t place; /* in the machine, or in the memory */
     uint32_t min, max;
 } keys[] = {
-    { SECTION_MACHINE, "name", NAME, true, 0, 0 },
-    { SECTION_MACHINE, "core", CORE, true, 0, 0 },
-    { SECTION_MACHINE, "clock_mhz", NUMBER, true, 1, 100000 },
-    { SECTION_MACHINE, "cores", NUMBER, false, 1, MOST_CORES },
-    { SECTION_MEMORY, "name", NAME, true, 0, 0 },
-    { SECTION_MEMORY, "bytes", NUMBER, true, 0, UINT32_MAX },
-    { SECTION_MEMORY, "cycles_per_kb", NUMBER, true, 1, 1 << 20 },
-    { SECTION_MEMORY, "holds", HOLDS, true, 0, 0 },
-    { SECTION_DMA, "setup_cycles", NUMBER, true, 0, 1 << 20 },
-    { SECTION_DMA, "cycles_per_kb", NUMBER, true, 1, 1 << 20 },
+    { SECTION_MACHINE, "name", NAME, true, 0, 0, 0 },
+    { SECTION_MACHINE, "core", CORE, true, 0, 0, 0 },
+    { SECTION_MACHINE, "clock_mhz", NUMBER, true, OF_MACHINE(clock_mhz), 1, 100000 },
+    { SECTION_MACHINE, "milliwatts", NUMBER, false, OF_MACHINE(milliwatts), 1, 1000000 },
+    { SECTION_MACHINE, "cores", NUMBER, false, OF_MACHINE(cores), 1, MOST_CORES },
+    { SECTION_MEMORY, "name", NAME, true, 0, 0, 0 },
+    { SECTION_MEMORY, "bytes", NUMBER, true, OF_MEMORY(bytes), 0, UINT32_MAX },
+    { SECTION_MEMORY, "cycles_per_kb", NUMBER, true, OF_MEMORY(cycles_per_kb), 1, 1 << 20 },
+    { SECTION_MEMORY, "line_bytes", NUMBER, false, OF_MEMORY(line_bytes), 1, 4096 },
+    { SECTION_MEMORY, "line_cycles", NUMBER, false, OF_MEMORY(line_cycles), 1, 1 << 20 },
+    { SECTION_MEMORY, "holds", HOLDS, true, 0, 0, 0 },
+    { SECTION_DMA, "setup_cycles", NUMBER, true, OF_MACHINE(dma_setup_cycles), 0, 1 << 20 },
+    { SECTION_DMA, "cycles_per_kb", NUMBER, true, OF_MACHINE(dma_cycles_per_kb), 1, 1 << 20 },
 };
+#undef OF_MACHINE
+#undef OF_MEMORY
 
 typedef struct parser {
     muc_ini ini;
@@ -145,7 +154,7 @@ static muc_status read_value(parser *p, size_t key)
 {
     muc_mcu_machine *m = p->out;
     muc_mcu_memory *memory = m->memory_count ? &m->memories[m->memory_count - 1] : NULL;
-    const char *name = keys[key].name;
+    char *owner = p->section == SECTION_MEMORY ? (char *)memory : (char *)m;
 
     switch (keys[key].type) {
     case NAME:
@@ -157,13 +166,7 @@ static muc_status read_value(parser *p, size_t key)
     case NUMBER:
         break;
     }
-    if (p->section == SECTION_MACHINE)
-        return read_number(p, key, strcmp(name, "cores") == 0 ? &m->cores : &m->clock_mhz);
-    if (p->section == SECTION_MEMORY)
-        return read_number(p, key,
-                           strcmp(name, "bytes") == 0 ? &memory->bytes : &memory->cycles_per_kb);
-    return read_number(
-        p, key, strcmp(name, "setup_cycles") == 0 ? &m->dma_setup_cycles : &m->dma_cycles_per_kb);
+    return read_number(p, key, (uint32_t *)(void *)(owner + keys[key].place));
 }
 
 static muc_status read_pair(parser *p)
@@ -232,6 +235,12 @@ static muc_status check_machine(const parser *p)
     if (!p->has_machine)
         return muc_fail(p->ini.ctx, MUC_MALFORMED, name, p->ini.text.size,
                         "the section [machine] is missing");
+    for (uint32_t i = 0; i < p->out->memory_count; i++)
+        if (!p->out->memories[i].line_bytes != !p->out->memories[i].line_cycles)
+            return muc_fail(p->ini.ctx, MUC_MALFORMED, name, p->ini.text.size,
+                            "memory '%s' has one of line_bytes and line_cycles, expected both or "
+                            "none",
+                            p->out->memories[i].name);
     for (unsigned use = 0; use < MUC_MCU_USES; use++) {
         unsigned holders = 0;
 

@@ -1,9 +1,11 @@
 /* mcu_machine.h - descriptions of microcontrollers: .ini files, those of machines/ built in.
  *
- * "[machine]" has name, core (cores.def), clock_mhz and, beyond one, cores. Each "[memory]" has
- * name, bytes (0: no limit), cycles_per_kb (to move 1024 bytes) and holds: some of weights, arena,
- * state, tiles. "[dma]", between the memory that holds tiles and those that hold weights and the
- * arena, has setup_cycles and cycles_per_kb.
+ * "[machine]" has name, core (cores.def), clock_mhz and, if they are known, milliwatts at that
+ * clock, and, beyond one, cores. Each "[memory]" has name, bytes (0: no limit), cycles_per_kb (to
+ * move 1024 bytes), holds: some of weights, arena, state, tiles, and, if it answers late,
+ * line_bytes that it gives at a time and line_cycles that the core waits for them. "[dma]", between
+ * the memory that holds tiles and those that hold weights and the arena, has setup_cycles and
+ * cycles_per_kb.
  */
 #ifndef MUC_MCU_MACHINE_H
 #define MUC_MCU_MACHINE_H
@@ -47,15 +49,17 @@ enum { MUC_MCU_MOST_MEMORIES = 8 };
 
 typedef struct muc_mcu_memory {
     const char *name;
-    uint32_t bytes;         /* 0: no limit */
-    uint32_t cycles_per_kb; /* to move 1024 bytes */
-    unsigned holds;         /* bit u: a muc_mcu_use */
+    uint32_t bytes;                   /* 0: no limit */
+    uint32_t cycles_per_kb;           /* to move 1024 bytes */
+    uint32_t line_bytes, line_cycles; /* 0: it answers at once */
+    unsigned holds;                   /* bit u: a muc_mcu_use */
 } muc_mcu_memory;
 
 typedef struct muc_mcu_machine {
     const char *name;
     muc_mcu_core core;
     uint32_t cores, clock_mhz;
+    uint32_t milliwatts; /* at that clock; 0: not known */
     muc_mcu_memory memories[MUC_MCU_MOST_MEMORIES];
     uint32_t memory_count;
     bool has_dma;
