@@ -22,7 +22,7 @@ _muc() {
     bench) options="--n-predict --n-prompt --n-depth --repetitions --ctx-size --tokenizer --threads --format --table --json --help" ;;
     verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
     train) options="--output --force --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --help" ;;
-    report) options="--output --input --qemu --machine --compare --trace --position --call --format --table --json --help" ;;
+    report) options="--output --input --qemu --cycles --machine --compare --trace --position --call --format --table --json --help" ;;
     sweep) options="--output --shard --threads --format --table --json --help" ;;
     inspect) options="--preprocess --dim --type --arch --quant --calib --keep-float --tokenizer --format --table --json --help" ;;
     dis) options="--position --call --help" ;;

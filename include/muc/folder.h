@@ -48,6 +48,7 @@ muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
 /* What a report is about; everything may be zero. */
 typedef struct muc_report_options {
     const char *board;   /* of a folder of code: one of scripts/qemu_boards, or NULL */
+    bool cycles;         /* on that board: model its core's cycles, too (docs/CYCLES.md) */
     const char *input;   /* for that board: a file with arrays, or a prompt; or NULL */
     const char *machine; /* of a program: whose times it is told in, an .ini file or a name; NULL:
                             the built-in machine that it is made for */
@@ -66,7 +67,10 @@ typedef struct muc_report_options {
  * instructions, instructions_per_mac and flash_bytes, instructions of each layer, and the table
  * "sections" (file, code, constants, data, zeroed). Of a language model these are of the first
  * token after a prompt, input's text or some words, and of the choice of the next: adds position
- * instead of instructions_per_mac.
+ * instead of instructions_per_mac. With cycles also modelled_cycles, touch_cycles (waiting for what
+ * is read from a slow memory for the first time, part of the former), taken_branches,
+ * cycles_per_mac, modelled_ms and, where the machine's power is known, modelled_millijoules; and of
+ * each layer modelled_cycles, touch_cycles, taken and cycles_per_mac.
  *
  * Of a folder of the CNN chip: counts of a run (instructions, cycles, compute_cycles,
  * memory_cycles, operations, pe_utilisation, bytes read and written), pe_bound, memory_bound,

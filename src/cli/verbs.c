@@ -186,6 +186,7 @@ muc_status cli_report(muc_context *ctx, const cli_args *args)
 {
     muc_report_options options = {
         .board = args->values[OPTION_QEMU],
+        .cycles = cli_given(args, OPTION_CYCLES),
         .input = args->values[OPTION_INPUT],
         .machine = args->values[OPTION_MACHINE],
         .trace = args->values[OPTION_TRACE],
@@ -202,6 +203,8 @@ muc_status cli_report(muc_context *ctx, const cli_args *args)
     options.tokens = (uint32_t)call;
     if (cli_given(args, OPTION_INPUT) && !cli_given(args, OPTION_QEMU))
         return cli_misuse(args, "--input is what --qemu runs on");
+    if (options.cycles && !options.board)
+        return cli_misuse(args, "--cycles is of a board: give --qemu BOARD, too");
     if (cli_given(args, OPTION_COMPARE) != !!args->operands[1])
         return cli_misuse(args,
                           args->operands[1] ? "unexpected argument '%s'; did you mean --compare?"

@@ -77,17 +77,26 @@ typedef struct muc_code_file {
     uint64_t code, constants, data, zeroed; /* data is in flash too, until it is copied */
 } muc_code_file;
 
+/* from one traced result to the next, then to the end */
+typedef struct muc_code_count {
+    uint64_t instructions;
+    uint64_t cycles, taken, touched; /* modelled, those of taken branches included; branches taken;
+                                        bytes of code that were not executed before */
+} muc_code_count;
+
 typedef struct muc_code_profile {
     muc_code_file *files;
     size_t file_count;
-    uint64_t *counts; /* instructions from one traced result to the next, then to the end */
-    size_t count_count;
-    muc_bytes output; /* what the board wrote */
+    muc_code_count *counts;
+    size_t count_count, cycle_count; /* cycle_count: of those with cycles */
+    muc_bytes output;                /* what the board wrote */
 } muc_code_profile;
 
-/* Builds and runs on a board as muc_code_emulate does; the results are in arena. */
+/* Builds and runs on a board as muc_code_emulate does, and models cycles if that is asked for; the
+ * results are in arena. */
 muc_status muc_code_profile_on(muc_context *ctx, const muc_code_folder *folder, const char *board,
-                               muc_bytes input, muc_arena *arena, muc_code_profile *out);
+                               bool cycles, muc_bytes input, muc_arena *arena,
+                               muc_code_profile *out);
 
 /* Builds the folder's code without its main.c as a shared library of the host, and loads it: for
  * the caller to dlclose. */

@@ -340,6 +340,9 @@ static void add_memory(const muc_mcu_program *program, muc_mcu_use use, const ch
     muc_text_add(text, ", \"bytes\": %" PRIu64, bytes);
     if (memory->bytes)
         muc_text_add(text, ", \"limit\": %" PRIu32, memory->bytes);
+    if (memory->line_bytes)
+        muc_text_add(text, ", \"line_bytes\": %" PRIu32 ", \"line_cycles\": %" PRIu32,
+                     memory->line_bytes, memory->line_cycles);
     muc_text_add(text, " }");
 }
 
@@ -382,6 +385,9 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
     add_key(text, "machine", program->machine->name);
     muc_text_add(text, ",\n  ");
     add_key(text, "core", core->name);
+    muc_text_add(text, ",\n  \"clock_mhz\": %" PRIu32, program->machine->clock_mhz);
+    if (program->machine->milliwatts)
+        muc_text_add(text, ",\n  \"milliwatts\": %" PRIu32, program->machine->milliwatts);
     muc_text_add(text,
                  ",\n  \"arena_bytes\": %" PRIu64 ",\n  \"arena_bound\": %" PRIu64
                  ",\n  \"constant_bytes\": %" PRIu64 ",\n  \"sources\": [",

@@ -234,8 +234,9 @@ static muc_status judge_emulation(muc_context *ctx, const muc_code_folder *folde
         return muc_fail(ctx, MUC_USAGE, board, MUC_NO_OFFSET, "no emulated board has this name");
     if (code == NO_TOOL)
         return muc_fail(ctx, MUC_IO, board, MUC_NO_OFFSET,
-                        "its cross compiler or emulator is missing: `scripts/setup test` "
-                        "installs them");
+                        "its cross compiler or emulator is missing, or for cycles llvm-mca-22: "
+                        "`scripts/setup bench` installs them, `scripts/setup test` all but the "
+                        "last");
     if (code == NOT_IN_TIME)
         return muc_fail(ctx, MUC_IO, folder->path, MUC_NO_OFFSET,
                         "the run on board %s did not end within " MOST_SECONDS " seconds", board);
@@ -396,19 +397,25 @@ muc_status muc_code_speak(muc_context *ctx, const muc_code_folder *folder, const
     return status;
 }
 
-/* "file CODE CONSTANTS DATA ZEROED NAME" or "instructions N" */
+/* "file CODE CONSTANTS DATA ZEROED NAME", "instructions N" or "cycles N TAKEN BYTES" */
 static muc_status take_line(muc_context *ctx, muc_arena *arena, const char *line, size_t length,
                             muc_code_profile *out)
 {
     char text[MOST_LINE], name[MOST_LINE];
     muc_code_file *file = &out->files[out->file_count];
+    muc_code_count *count;
 
     if (length >= sizeof(text))
         return MUC_OK;
     memcpy(text, line, length);
     text[length] = '\0';
-    if (sscanf(text, "instructions %" SCNu64, &out->counts[out->count_count]) == 1)
+    count = &out->counts[out->count_count];
+    if (sscanf(text, "instructions %" SCNu64, &count->instructions) == 1)
         out->count_count++;
+    count = &out->counts[out->cycle_count];
+    if (sscanf(text, "cycles %" SCNu64 " %" SCNu64 " %" SCNu64, &count->cycles, &count->taken,
+               &count->touched) == 3)
+        out->cycle_count++;
     if (sscanf(text, "file %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %511s", &file->code,
                &file->constants, &file->data, &file->zeroed, name) != 5)
         return MUC_OK;
@@ -436,9 +443,11 @@ static muc_status take_profile(muc_context *ctx, muc_arena *arena, const char *p
 }
 
 muc_status muc_code_profile_on(muc_context *ctx, const muc_code_folder *folder, const char *board,
-                               muc_bytes input, muc_arena *arena, muc_code_profile *out)
+                               bool cycles, muc_bytes input, muc_arena *arena,
+                               muc_code_profile *out)
 {
-    code_job job = { .board = board, .mode = "--profile", .input = input, .arena = arena };
+    const char *mode = cycles ? "--cycles" : "--profile";
+    code_job job = { .board = board, .mode = mode, .input = input, .arena = arena };
     const char *output;
     muc_status status;
 
@@ -447,6 +456,10 @@ muc_status muc_code_profile_on(muc_context *ctx, const muc_code_folder *folder, 
     free(job.output);
     MUC_TRY(status);
     MUC_TRY(take_profile(ctx, arena, job.printed, out));
+    if (cycles && out->cycle_count != out->count_count)
+        return muc_fail(ctx, MUC_IO, board, MUC_NO_OFFSET,
+                        "the model gave cycles of %zu results, %zu are expected", out->cycle_count,
+                        out->count_count);
     out->output = (muc_bytes){ (const uint8_t *)output, job.output_bytes, "output" };
     return MUC_OK;
 }

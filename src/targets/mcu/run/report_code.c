@@ -26,7 +26,7 @@ typedef struct folder_report {
     uint32_t step_count;
     const char **step_names;  /* [step_count + 1] */
     muc_code_profile profile; /* of a board; nothing without */
-    uint64_t *instructions;   /* [step_count]; NULL without a board */
+    muc_code_count *counts;   /* [step_count]; NULL without a board */
     bool *is_counted;         /* [step_count] */
     bool speaks;              /* is a language model */
     uint32_t position;        /* of the token that is counted, if it is */
@@ -79,6 +79,14 @@ static uint64_t tile_sum_of(const folder_report *r, const char *key)
 
 /* ---- a board's counts ---- */
 
+static void add_count(muc_code_count *sum, const muc_code_count *more)
+{
+    sum->instructions += more->instructions;
+    sum->cycles += more->cycles;
+    sum->taken += more->taken;
+    sum->touched += more->touched;
+}
+
 /* steps that run patch by patch: a count for each of them, in every turn */
 static size_t assign_patches(folder_report *r, const json_t *patches, size_t next)
 {
@@ -89,7 +97,7 @@ static size_t assign_patches(folder_report *r, const json_t *patches, size_t nex
         for (uint64_t i = first; i < first + steps; i++) {
             if (i >= r->step_count || next >= r->profile.count_count)
                 return next;
-            r->instructions[i] += r->profile.counts[next++];
+            add_count(&r->counts[i], &r->profile.counts[next++]);
             r->is_counted[i] = true;
         }
     return next;
@@ -108,12 +116,12 @@ static void assign_counts(folder_report *r)
         if (patches && i == count_of(patches, "first"))
             next = assign_patches(r, patches, next);
         for (uint64_t t = 0; t < traces && next < end; t++) {
-            r->instructions[i] += r->profile.counts[next++];
+            add_count(&r->counts[i], &r->profile.counts[next++]);
             r->is_counted[i] = true;
         }
     }
     if (r->step_count && !r->is_counted[r->step_count - 1] && next < end) {
-        r->instructions[r->step_count - 1] = r->profile.counts[next];
+        r->counts[r->step_count - 1] = r->profile.counts[next];
         r->is_counted[r->step_count - 1] = true;
     }
 }
@@ -188,15 +196,16 @@ static muc_status keep_token(folder_report *r)
     return MUC_OK;
 }
 
-static muc_status count_on(folder_report *r, const char *board, const char *input)
+static muc_status count_on(folder_report *r, const muc_report_options *options)
 {
     muc_bytes gathered;
 
-    MUC_TRY((r->speaks ? gather_prompt : gather_inputs)(r, input, &gathered));
-    MUC_TRY(muc_code_profile_on(r->ctx, r->folder, board, gathered, r->arena, &r->profile));
+    MUC_TRY((r->speaks ? gather_prompt : gather_inputs)(r, options->input, &gathered));
+    MUC_TRY(muc_code_profile_on(r->ctx, r->folder, options->board, options->cycles, gathered,
+                                r->arena, &r->profile));
     if (r->speaks)
         MUC_TRY(keep_token(r));
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->instructions));
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->counts));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->is_counted));
     assign_counts(r);
     return MUC_OK;
@@ -204,21 +213,69 @@ static muc_status count_on(folder_report *r, const char *board, const char *inpu
 
 /* ---- facts ---- */
 
+static const json_t *memory_for(const folder_report *r, const char *use)
+{
+    const json_t *memories = json_object_get(r->folder->json, "memories");
+
+    for (size_t i = 0; i < json_array_size(memories); i++)
+        if (strcmp(text_of(json_array_get(memories, i), "use"), use) == 0)
+            return json_array_get(memories, i);
+    return NULL;
+}
+
+/* What waiting takes for code and constants that are read for the first time, where the memory
+ * answers late: afterwards a cache has them. */
+static uint64_t touch_cycles(const folder_report *r, uint64_t code, uint64_t constants)
+{
+    const json_t *memory = memory_for(r, "constants");
+    uint64_t line = count_of(memory, "line_bytes"), cycles = count_of(memory, "line_cycles");
+
+    if (line == 0 || cycles > UINT32_MAX)
+        return 0;
+    return ((code + line - 1) / line + (constants + line - 1) / line) * cycles;
+}
+
+static void add_cycle_facts(folder_report *r, const muc_code_count *all, uint64_t macs)
+{
+    uint64_t touch = 0, clock = count_of(r->folder->json, "clock_mhz"), cycles;
+    uint64_t milliwatts = count_of(r->folder->json, "milliwatts");
+
+    for (uint32_t i = 0; i < r->step_count; i++)
+        touch += touch_cycles(r, r->counts[i].touched,
+                              count_of(json_array_get(r->steps, i), "constants"));
+    cycles = all->cycles + touch;
+    muc_report_add_count(r->report, "modelled_cycles", cycles);
+    muc_report_add_count(r->report, "touch_cycles", touch);
+    muc_report_add_count(r->report, "taken_branches", all->taken);
+    if (macs && !r->speaks)
+        muc_report_add_real(r->report, "cycles_per_mac", (double)cycles / (double)macs);
+    if (clock == 0)
+        return;
+    muc_report_add_real(r->report, "modelled_ms", (double)cycles / (double)clock / 1e3);
+    if (milliwatts)
+        muc_report_add_real(r->report, "modelled_millijoules",
+                            (double)cycles / (double)clock / 1e6 * (double)milliwatts);
+}
+
 static void add_counted_facts(folder_report *r, const char *board, uint64_t macs)
 {
-    uint64_t instructions = 0, flash = 0;
+    muc_code_count all = { 0 };
+    uint64_t flash = 0;
 
     for (size_t i = 0; i < r->profile.count_count; i++)
-        instructions += r->profile.counts[i];
+        add_count(&all, &r->profile.counts[i]);
     for (size_t i = 0; i < r->profile.file_count; i++)
         flash +=
             r->profile.files[i].code + r->profile.files[i].constants + r->profile.files[i].data;
     muc_report_add_text(r->report, "board", "%s", board);
-    muc_report_add_count(r->report, "instructions", instructions);
+    muc_report_add_count(r->report, "instructions", all.instructions);
     if (r->speaks)
         muc_report_add_count(r->report, "position", r->position);
     else if (macs)
-        muc_report_add_real(r->report, "instructions_per_mac", (double)instructions / (double)macs);
+        muc_report_add_real(r->report, "instructions_per_mac",
+                            (double)all.instructions / (double)macs);
+    if (r->profile.cycle_count)
+        add_cycle_facts(r, &all, macs);
     muc_report_add_count(r->report, "flash_bytes", flash);
 }
 
@@ -259,6 +316,10 @@ static const muc_report_column layer_columns[] = {
     { "macs", NULL, "multiply-accumulates, dimensions left open at their most" },
     { "instructions", NULL, "executed by the step on the emulated board" },
     { "per_mac", NULL, "instructions for each multiply-accumulate" },
+    { "modelled_cycles", NULL, "of the core, by a model of it: no measurement of a chip" },
+    { "touch_cycles", NULL, "of them, waiting for what is read for the first time" },
+    { "taken", NULL, "branches" },
+    { "cycles_per_mac", NULL, "modelled cycles for each multiply-accumulate" },
     { "constants", "bytes", "weights, biases and tables that the step reads" },
     { "read", "bytes", "activations that the step reads, each counted once" },
     { "written", "bytes", "activations that the step writes" },
@@ -285,11 +346,23 @@ static void add_tiles(folder_report *r, const json_t *tiles)
     copy_value(r->report, tiles, "cycles");
 }
 
-static void add_counted(folder_report *r, uint32_t step, uint64_t macs)
+static void add_counted(folder_report *r, uint32_t step, uint64_t macs, uint64_t constants)
 {
-    muc_report_add_count(r->report, "instructions", r->instructions[step]);
-    if (macs && !r->speaks) /* whose macs are those of the longest run */
-        muc_report_add_real(r->report, "per_mac", (double)r->instructions[step] / (double)macs);
+    const muc_code_count *count = &r->counts[step];
+    uint64_t touch = touch_cycles(r, count->touched, constants);
+    bool divides = macs && !r->speaks; /* whose macs are those of the longest run */
+
+    muc_report_add_count(r->report, "instructions", count->instructions);
+    if (divides)
+        muc_report_add_real(r->report, "per_mac", (double)count->instructions / (double)macs);
+    if (r->profile.cycle_count == 0)
+        return;
+    muc_report_add_count(r->report, "modelled_cycles", count->cycles + touch);
+    muc_report_add_count(r->report, "touch_cycles", touch);
+    muc_report_add_count(r->report, "taken", count->taken);
+    if (divides)
+        muc_report_add_real(r->report, "cycles_per_mac",
+                            (double)(count->cycles + touch) / (double)macs);
 }
 
 static void add_layers(folder_report *r)
@@ -306,8 +379,8 @@ static void add_layers(folder_report *r)
             copy_value(r->report, step, keys[k]);
         if (json_is_object(tiles))
             add_tiles(r, tiles);
-        if (r->instructions && r->is_counted[i])
-            add_counted(r, i, count_of(step, "macs"));
+        if (r->counts && r->is_counted[i])
+            add_counted(r, i, count_of(step, "macs"), count_of(step, "constants"));
         muc_report_add_text(r->report, "node", "%.*s", NODE_LETTERS, text_of(step, "node"));
         muc_report_end(r->report);
     }
@@ -322,16 +395,6 @@ static void add_traffic_row(folder_report *r, const char *memory, uint64_t read,
     muc_report_add_count(r->report, "read", read);
     muc_report_add_count(r->report, "written", written);
     muc_report_end(r->report);
-}
-
-static const json_t *memory_for(const folder_report *r, const char *use)
-{
-    const json_t *memories = json_object_get(r->folder->json, "memories");
-
-    for (size_t i = 0; i < json_array_size(memories); i++)
-        if (strcmp(text_of(json_array_get(memories, i), "use"), use) == 0)
-            return json_array_get(memories, i);
-    return NULL;
 }
 
 static void add_memories(folder_report *r)
@@ -585,8 +648,10 @@ static muc_status name_steps(folder_report *r)
     return MUC_OK;
 }
 
-static muc_status make_report(folder_report *r, const char *board, const char *input)
+static muc_status make_report(folder_report *r, const muc_report_options *options)
 {
+    const char *board = options->board;
+
     r->steps = json_object_get(r->folder->json, "steps");
     r->buffers = json_object_get(r->folder->json, "buffers");
     r->tile_memory = json_object_get(r->folder->json, "tile_memory");
@@ -598,7 +663,7 @@ static muc_status make_report(folder_report *r, const char *board, const char *i
     r->step_count = (uint32_t)json_array_size(r->steps);
     MUC_TRY(name_steps(r));
     if (board)
-        MUC_TRY(count_on(r, board, input));
+        MUC_TRY(count_on(r, options));
     add_facts(r, board);
     add_layers(r);
     add_memories(r);
@@ -620,7 +685,7 @@ muc_status muc_report_mcu(muc_context *ctx, const char *path, const muc_report_o
     MUC_TRY(muc_code_open(ctx, path, &folder));
     status = muc_report_new(ctx, &r.report);
     if (status == MUC_OK)
-        status = make_report(&r, options->board, options->input);
+        status = make_report(&r, options);
     if (status == MUC_OK)
         status = muc_report_status(ctx, r.report);
     if (status == MUC_OK)
