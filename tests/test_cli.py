@@ -57,7 +57,7 @@ def beside_muc():
 
 
 def test_bash_completes_machines():
-    script = muc("help", "--completion")[0] + "\nCOMP_WORDS=(muc compile --machine stm32h); COMP_CWORD=3; _muc; echo ${COMPREPLY[@]}\n"
+    script = muc("help", "--completion")[0] + "\nCOMP_WORDS=(muc compile --machine stm32h74); COMP_CWORD=3; _muc; echo ${COMPREPLY[@]}\n"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=beside_muc())
     assert done.stdout == "stm32h743\n", done.stdout
 
