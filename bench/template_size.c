@@ -63,7 +63,8 @@ static muc_status print_unrolled(const subject *s, uint32_t entry, const char *w
     sum total = { 0 };
 
     for (uint32_t pos = first; pos <= last; pos++)
-        MUC_TRY(muc_ir_resolve(s->ctx, &s->build->templates[entry], pos, m, count_words, &total));
+        MUC_TRY(
+            muc_ir_resolve(s->ctx, &s->build->templates[entry], pos, m, true, count_words, &total));
     printf("| %s | %llu | %llu |\n", what, (unsigned long long)total.instructions,
            (unsigned long long)(4 * total.words));
     return MUC_OK;

@@ -41,6 +41,21 @@ static inline uint32_t fixture_number(const char *text)
     return (uint32_t)strtoul(text + (*text == 'r' || *text == '#'), NULL, 0);
 }
 
+/* among the patches at `to`, which are in the order of their fields, one of field i, the insn's */
+static inline void fixture_patch(uint32_t *to, uint32_t count, size_t i, uint32_t slot)
+{
+    uint32_t key = fixture_fields[i].word << 6 | fixture_fields[i].shift << 10;
+
+    for (; count > 0; count--) {
+        uint32_t before = to[count - 1] & 0x7fc0, word = before & 0x3c0;
+
+        if (word < (key & 0x3c0) || (word == (key & 0x3c0) && before <= key))
+            break;
+        to[count] = to[count - 1];
+    }
+    to[count] = slot | key | fixture_fields[i].width << 15;
+}
+
 static inline void fixture_instruction(hand_program *f, size_t insn, char *rest)
 {
     uint32_t *item = f->code + f->words, count = fixture_insns[insn].words, patches = 0;
@@ -69,9 +84,7 @@ static inline void fixture_instruction(hand_program *f, size_t insn, char *rest)
         if (i == sizeof(fixture_fields) / sizeof(fixture_fields[0]))
             fail_msg("no field %s of %s", token, fixture_insns[insn].name);
         if (*value == 'r') {
-            words[count + patches++] = fixture_number(value) | fixture_fields[i].word << 6 |
-                                       fixture_fields[i].shift << 10 |
-                                       fixture_fields[i].width << 15;
+            fixture_patch(words + count, patches++, i, fixture_number(value));
             value = strchr(value, '+');
         }
         if (value)

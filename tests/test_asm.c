@@ -93,7 +93,7 @@ static void damaged_code_and_names_come_back_byte_for_byte(void **state)
 
 /* the smallest program that the container's reader takes */
 static const char frame[] =
-    "utp 2.0\n"
+    "utp 3.0\n"
     "section MACH\n"
     "isa = 1\ni0 = 128\ni1 = 128\nw0 = 128\nw1 = 128\ngb = 128\nrows = 1\n"
     "section META\n"
@@ -269,7 +269,8 @@ static void a_resolved_listing_has_a_line_an_instruction(void **state)
     fixture_stories(&f, &muc_uthinker_defaults);
     CHECK_OK(f.ctx, muc_uthinker_list_resolved(f.ctx, f.build->program, MUC_ENTRY_PREFILL, 100, 30,
                                                &text));
-    CHECK_OK(f.ctx, muc_ir_resolve(f.ctx, &f.build->templates[1], 100, 30, count, &instructions));
+    CHECK_OK(f.ctx,
+             muc_ir_resolve(f.ctx, &f.build->templates[1], 100, 30, true, count, &instructions));
     for (const char *p = text.data; *p; p++)
         lines += *p == '\n';
     CHECK_EQ(lines, instructions);

@@ -85,6 +85,28 @@ static void check_call(const muc_uthinker_machine *machine, struct call call)
     CHECK_EQ(drawn.cpu_instructions, verdict.cpu_instructions);
 }
 
+/* of a call that others follow: no head, no choice */
+static void check_inner_call(const muc_uthinker_machine *machine, struct call call)
+{
+    clock_machine keys = clock_machine_of(machine);
+    judge_program judged = judged_entry(call.m);
+    const muc_clock_sums whole = time_call(machine, call);
+    uint64_t head = machine->costs.time.cpu_logit * (uint64_t)program.meta->vocabulary;
+    muc_clock_sums sums = { 0 };
+    clock_verdict verdict;
+
+    CHECK_OK(f.ctx,
+             muc_clock_call(f.ctx, &program, machine, call.pos, call.m, MUC_CLOCK_NOTHING, &sums));
+    judged.mute = true;
+    CHECK(clock_judge(&judged, &keys, call.pos, call.m, 1u << 20, 0, false, &verdict));
+    CHECK_EQ(sums.ps, verdict.ps);
+    CHECK_EQ(sums.cpu_instructions, verdict.cpu_instructions);
+    CHECK_EQ(sums.dram_bytes, verdict.burst_bytes);
+    CHECK(sums.cpu_instructions + head < whole.cpu_instructions && sums.ps < whole.ps);
+    CHECK_EQ(sums.written_bytes[MUR_IO], 0);
+    CHECK(sums.least_bytes + 4 * (uint64_t)program.meta->vocabulary < whole.least_bytes);
+}
+
 static void both_clocks_tell_the_same_on_every_machine_that_is_built_in(void **state)
 {
     const muc_target_machine *row;
@@ -101,6 +123,7 @@ static void both_clocks_tell_the_same_on_every_machine_that_is_built_in(void **s
             for (uint32_t tokens = 0; tokens < 2; tokens++) {
                 machine.costs.time.hardware_tokens = tokens;
                 check_call(&machine, calls[c]);
+                check_inner_call(&machine, calls[c]);
             }
     }
     CHECK_EQ(machines, 4);
@@ -297,7 +320,7 @@ static void check_cpu(const muc_uthinker_machine *machine, const char *board, co
 
     quiet.costs.time.cpu_embed = quiet.costs.time.cpu_logit = 0;
     CHECK_OK(f.ctx,
-             muc_clock_call(f.ctx, &program, &quiet, call.pos, call.m, MUC_CLOCK_NOTHING, &sums));
+             muc_clock_call(f.ctx, &program, &quiet, call.pos, call.m, MUC_CLOCK_LIKELIEST, &sums));
     print_message("%s %s: %llu, counted %.0f\n", board, what,
                   (unsigned long long)sums.cpu_instructions, real);
     CHECK((double)sums.cpu_instructions <= (1 + most) * real);

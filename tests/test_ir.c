@@ -22,6 +22,7 @@ static void bench_open(bench *b)
     b->pos = muc_expr_new_input(b->pool, "pos", 0, 511, 1);
     b->m = muc_expr_new_input(b->pool, "m", 1, 64, 1);
     b->end = muc_expr_new_input(b->pool, "end", 1, 512, 1);
+    muc_expr_new_input(b->pool, "logits", 0, 1, 1);
     b->template = (muc_template){ .name = "BENCH", .pool = b->pool, .min_m = 1, .max_m = 64 };
     b->ir = (muc_ir_builder){ .ctx = b->ctx, .arena = &b->arena, .template = &b->template };
 }
@@ -125,13 +126,14 @@ static void resolving_runs_the_loops(void **state)
     muc_ir_end_for(&b.ir);
     add_load(&b, num(&b, 9), b.m);
     CHECK_OK(b.ctx, muc_ir_finish(&b.ir));
-    CHECK_OK(b.ctx, muc_ir_resolve(b.ctx, &b.template, 100, 3, take_load, &l));
+    CHECK_OK(b.ctx, muc_ir_resolve(b.ctx, &b.template, 100, 3, true, take_load, &l));
     CHECK_EQ(l.count, MUC_COUNT(off));
     for (size_t n = 0; n < MUC_COUNT(off); n++) {
         CHECK_EQ(l.off[n], off[n]);
         CHECK_EQ(l.len[n], off[n] >= 100 ? 103 : 3);
     }
-    CHECK_FAILS(b.ctx, MUC_USAGE, "pos", muc_ir_resolve(b.ctx, &b.template, 512, 1, take_load, &l));
+    CHECK_FAILS(b.ctx, MUC_USAGE, "pos",
+                muc_ir_resolve(b.ctx, &b.template, 512, 1, true, take_load, &l));
     bench_close(&b);
 }
 

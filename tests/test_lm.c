@@ -366,6 +366,56 @@ static void a_call_executes_no_more_than_its_budget(void **state)
     board_close(&b);
 }
 
+/* ---- logits ---- */
+
+static uint32_t looks;
+
+/* instructions of the CPU go to the simulator, those that look at logits are counted */
+static mur_status count_looks(void *arg, const uint32_t *words)
+{
+    mur_sim *sim = arg;
+
+    looks += (words[0] & 0xff) == 0x09;
+    return mur_sim_hal(sim).host(sim, words);
+}
+
+/* Feeds 70 tokens, in two calls; returns how often the CPU looked at logits. */
+static uint32_t feed_long(board *b, uint32_t all_logits)
+{
+    uint32_t tokens[70];
+
+    CHECK(program.meta->rows < MUC_COUNT(tokens));
+    for (uint32_t i = 0; i < MUC_COUNT(tokens); i++)
+        tokens[i] = (i * 31 + 1) % program.meta->vocabulary;
+    board_open(b, &program, MUR_SIM_EAGER);
+    b->hal.host = count_looks;
+    b->lm.all_logits = all_logits;
+    looks = 0;
+    CHECK_EQ(mur_lm_feed(&b->lm, tokens, MUC_COUNT(tokens)), MUR_OK);
+    CHECK_EQ(mur_lm_run(&b->lm), MUR_OK);
+    return looks;
+}
+
+static void only_the_call_that_ends_a_feed_computes_logits(void **state)
+{
+    uint32_t once, twice, likeliest;
+    board last, all;
+
+    (void)state;
+    shared_data("llama/stories260K.bin");
+    once = feed_long(&last, 0);
+    twice = feed_long(&all, 1);
+    CHECK(once > 0);
+    CHECK_EQ(twice, 2 * once);
+    likeliest = mur_lm_likeliest(&last.lm);
+    CHECK_EQ(likeliest, mur_lm_likeliest(&all.lm));
+    assert_memory_equal(mur_lm_logits(&last.lm), mur_lm_logits(&all.lm),
+                        4 * (size_t)program.meta->vocabulary);
+    assert_memory_equal(last.memory.kv, all.memory.kv, program.region_bytes[MUR_KV]);
+    board_close(&last);
+    board_close(&all);
+}
+
 /* ---- self test ---- */
 
 static void golden_vectors_are_compared(void **state)
@@ -418,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_text_ends_at_the_models_own_end),
         cmocka_unit_test(tokens_that_cannot_be_fed_are_refused),
         cmocka_unit_test(a_call_executes_no_more_than_its_budget),
+        cmocka_unit_test(only_the_call_that_ends_a_feed_computes_logits),
         cmocka_unit_test(golden_vectors_are_compared),
     };
 

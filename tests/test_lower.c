@@ -46,7 +46,7 @@ static void check_resolved(const fixture *f, const mur_program *program, uint32_
     expectation e = { words, 0 };
 
     fixture_interpret(program, entry, pos, m, words);
-    CHECK_OK(f->ctx, muc_ir_resolve(f->ctx, &f->build->templates[entry], pos, m, expect, &e));
+    CHECK_OK(f->ctx, muc_ir_resolve(f->ctx, &f->build->templates[entry], pos, m, true, expect, &e));
     CHECK_EQ(e.at, words->count);
 }
 

@@ -122,8 +122,11 @@ static void a_patch_is_exactly_one_field(void **state)
     REFUSED(PATCH, 0, "WORD 0x411\nWORD 1\nWORD 0\nWORD 0\nWORD 0\nWORD 0xc0101\nWORD 5");
     REFUSED(PATCH, 0, "WORD 0x411\nWORD 1\nWORD 0\nWORD 0\nWORD 0\nWORD 0x2c00c1\nWORD 5");
     REFUSED(PATCH, 0, "WORD 0x411\nWORD 1\nWORD 0\nWORD 0\nWORD 0\nWORD 0x40001\nWORD 5");
-    /* the same field twice */
+    /* the same field twice, and an earlier one behind a later one */
     REFUSED(PATCH, 0, "LD addr=0 buf=0 region=0 off=0 len=r1 len=r1");
+    ACCEPTED("WORD 0x421\nWORD 1\nWORD 0\nWORD 0\nWORD 0\nWORD 0xa0041\nWORD 0xc00c1\nWORD 5");
+    REFUSED(PATCH, 0,
+            "WORD 0x421\nWORD 1\nWORD 0\nWORD 0\nWORD 0\nWORD 0xc00c1\nWORD 0xa0041\nWORD 5");
 }
 
 /* ---- slots ---- */
@@ -133,8 +136,9 @@ static void slots_are_written_before_they_are_read(void **state)
     (void)state;
     start();
     ACCEPTED("r4 = ADD r0 r1\nr5 = ADD r4 r2");
-    REFUSED(UNWRITTEN, 0, "r4 = ADD r3 #1");
-    CHECK_EQ(f.verifier.verdict.operand, 3);
+    ACCEPTED("r4 = ADD r3 #1");
+    REFUSED(UNWRITTEN, 0, "r5 = ADD r4 #1");
+    CHECK_EQ(f.verifier.verdict.operand, 4);
     REFUSED(UNWRITTEN, 0, "r4 = ADD r0 r5");
     REFUSED(UNWRITTEN, 0, "r4 = SEL r0 r1 r7");
     REFUSED(UNWRITTEN, 0, "r4 = SEL r0 r1 r64");

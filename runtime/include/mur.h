@@ -18,8 +18,9 @@ enum mur_engine { MUR_DMA, MUR_ACC, MUR_CPU, MUR_ENGINES };
 enum mur_region { MUR_WGTS, MUR_PARM, MUR_KV, MUR_IO, MUR_REGIONS };
 enum mur_buffer { MUR_I0, MUR_I1, MUR_W0, MUR_W1, MUR_GB, MUR_BUFFERS };
 enum { MUR_MAX_WORDS = 8, MUR_SLOTS = 64, MUR_TOKENS = 16, MUR_MAX_NESTING = 6 };
-/* the slots of an entry's inputs; end = pos + m */
-enum { MUR_SLOT_POS, MUR_SLOT_M, MUR_SLOT_END, MUR_INPUTS };
+/* the slots of an entry's inputs; end = pos + m, logits is 1 if the call ends with the head, else 0
+ */
+enum { MUR_SLOT_POS, MUR_SLOT_M, MUR_SLOT_END, MUR_SLOT_LOGITS, MUR_INPUTS };
 
 /* ---- the board ---- */
 
@@ -105,7 +106,7 @@ typedef struct mur_place {
 
 enum {
     MUR_MAGIC = 0x31505455, /* "UTP1" */
-    MUR_VERSION_MAJOR = 2,
+    MUR_VERSION_MAJOR = 3,
     MUR_VERSION_MINOR = 0,
     MUR_ALIGNMENT = 16 /* of the image and of its sections */
 };
@@ -246,6 +247,12 @@ typedef struct mur_run_state {
  */
 mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_hal *hal,
                      uint32_t entry, uint32_t pos, uint32_t m);
+
+/* After mur_start: the run computes no logits, for more tokens follow; all else it does. */
+static inline void mur_skip_logits(mur_run_state *run)
+{
+    run->slot[MUR_SLOT_LOGITS] = 0;
+}
 
 /* Executes one item. MUR_OK: done or not, run->done tells; MUR_YIELD: it must wait for an engine,
  * call again; MUR_E_FAULT: an engine failed, or an access would leave its region. */

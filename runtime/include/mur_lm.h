@@ -15,14 +15,16 @@
 #include "mur_stages.h"
 #include "mur_tokenizer.h"
 
-/* A model in use. Callers may read pos, and set budget. */
+/* A model in use. Callers may read pos, and set budget and all_logits. */
 typedef struct mur_lm {
     const mur_program *program;
     const mur_hal *hal;
     uint8_t *io;
-    uint32_t budget; /* items of the program that a call executes at most, at least 1; as opened
-                        there is no bound */
-    uint32_t pos;    /* the next token's position; as many tokens are in the KV region */
+    uint32_t budget;     /* items of the program that a call executes at most, at least 1; as opened
+                            there is no bound */
+    uint32_t all_logits; /* 1: every call computes logits, not only the one that ends a feed; as
+                            opened 0 */
+    uint32_t pos;        /* the next token's position; as many tokens are in the KV region */
     const uint32_t *tokens; /* to be fed */
     uint32_t left, fed;     /* how many; how many of them the call under way feeds, 0: none is */
     mur_run_state run;

@@ -67,9 +67,12 @@ static mur_status start_call(mur_lm *lm)
     if (choice_of(lm) != NULL)
         *choice_of(lm) = 0;
     status = mur_start(&lm->run, lm->program, lm->hal, entry, lm->pos, m);
-    if (status == MUR_OK)
-        lm->fed = m;
-    return status;
+    if (status != MUR_OK)
+        return status;
+    if (lm->left != m && !lm->all_logits)
+        mur_skip_logits(&lm->run);
+    lm->fed = m;
+    return MUR_OK;
 }
 
 mur_status mur_lm_run(mur_lm *lm)

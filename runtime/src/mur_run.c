@@ -174,6 +174,7 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
     run->slot[MUR_SLOT_POS] = pos;
     run->slot[MUR_SLOT_M] = m;
     run->slot[MUR_SLOT_END] = pos + m;
+    run->slot[MUR_SLOT_LOGITS] = 1;
     return MUR_OK;
 }
 

@@ -174,13 +174,12 @@ static uint32_t join(uint32_t *to, const uint32_t *from)
 static refusal read_fields(mur_verifier *v, const uint32_t *words, uint32_t patches,
                            const uint32_t *insn)
 {
-    const uint32_t *patch = words + mur_bits(insn[0], 8, 4);
-    uint32_t named = COMMON_BITS, found = 0, key = 0;
+    const uint32_t *patch = words + mur_bits(insn[0], 8, 4), *end = patch + patches;
+    uint32_t named = COMMON_BITS, key = 0;
 
     for (uint32_t i = mur_bits(insn[0], 14, 7); i < mur_bits(insn[1], 14, 7); i++) {
         uint32_t name = mur_bits(fields[i], 0, OPERAND_BITS), shift = mur_bits(fields[i], 6, 5);
-        uint32_t width = mur_bits(fields[i], 11, 5) + 1, mask = UINT32_MAX >> (32 - width);
-        uint32_t p = 0;
+        uint32_t width = mur_bits(fields[i], 11, 5) + 1, mask = UINT32_MAX >> (32 - width), slot;
 
         if (shift == 0) {
             if ((*words++ & ~named) != 0)
@@ -188,24 +187,21 @@ static refusal read_fields(mur_verifier *v, const uint32_t *words, uint32_t patc
             named = 0;
             key += 1u << MUR_SHIFT_PATCH_word;
         }
-        while (p < patches &&
-               patch[p] >> MUR_SHIFT_PATCH_word != (key | shift << 10 | width << 15) >> 6)
-            p++;
         v->lo[name] = v->hi[name] = *words >> shift & mask;
         named |= mask << shift;
-        if (p == patches)
+        if (patch == end ||
+            *patch >> MUR_SHIFT_PATCH_word != (key | shift << 10 | width << 15) >> 6)
             continue;
-        found++;
-        p = MUR_CODE_GET(patch[p], PATCH, slot);
-        if (v->scope[p] == 0)
-            return ABOUT(UNWRITTEN, p);
-        TRY(at_most(v, ABOUT(FIT, name), (uint64_t)v->hi[name] + v->slot[p].hi, mask));
-        v->lo[name] += v->slot[p].lo;
-        v->hi[name] += v->slot[p].hi;
+        slot = MUR_CODE_GET(*patch++, PATCH, slot);
+        if (v->scope[slot] == 0)
+            return ABOUT(UNWRITTEN, slot);
+        TRY(at_most(v, ABOUT(FIT, name), (uint64_t)v->hi[name] + v->slot[slot].hi, mask));
+        v->lo[name] += v->slot[slot].lo;
+        v->hi[name] += v->slot[slot].hi;
     }
     if ((*words & ~named) != 0)
         return MUR_REASON_BITS;
-    return found != patches ? MUR_REASON_PATCH : 0;
+    return patch != end ? MUR_REASON_PATCH : 0;
 }
 
 /* B(k, terms) of SPEC section 3, written without cases: each block of up to 32 elements has a size
@@ -502,21 +498,19 @@ static refusal check_item(mur_verifier *v)
     }
 }
 
-static void set_input(mur_verifier *v, uint32_t slot, uint32_t lo, uint32_t hi)
-{
-    v->slot[slot].lo = lo;
-    v->slot[slot].hi = hi;
-    v->scope[slot] = 1;
-}
-
 static refusal check_entry(mur_verifier *v, const mur_entr *entry)
 {
     uint32_t context = v->program->meta->context;
+    mur_range *input = v->slot;
 
     memset(v->scope, 0, sizeof(v->scope));
-    set_input(v, MUR_SLOT_POS, 0, context - entry->min_m);
-    set_input(v, MUR_SLOT_M, entry->min_m, entry->max_m);
-    set_input(v, MUR_SLOT_END, entry->min_m, context);
+    memset(v->scope, 1, MUR_INPUTS);
+    input[MUR_SLOT_POS].lo = input[MUR_SLOT_LOGITS].lo = 0;
+    input[MUR_SLOT_POS].hi = context - entry->min_m;
+    input[MUR_SLOT_M].lo = input[MUR_SLOT_END].lo = entry->min_m;
+    input[MUR_SLOT_M].hi = entry->max_m;
+    input[MUR_SLOT_END].hi = context;
+    input[MUR_SLOT_LOGITS].hi = 1;
     for (uint32_t i = 0; i < MUR_PENDING; i++)
         v->pending[i] = COMPLETE;
     v->depth = 0;

@@ -207,7 +207,7 @@ void muc_expr_analyse(const muc_expr_pool *pool, muc_expr_node *node)
         table_interval(node, operands[0], &pool->tables[node->immediate], &lo, &hi);
     else
         interval(node, operands[0], operands[1], operands[2], &lo, &hi);
-    if (node->op == MUC_EXPR_SPAN)
+    if (node->op == MUC_EXPR_SPAN && operands[0]->op != MUC_EXPR_CONST)
         lo = 0; /* all that a device's verifier knows */
     node->may_overflow = node->may_overflow || hi > UINT32_MAX;
     node->lo = (uint32_t)smaller(lo, UINT32_MAX);

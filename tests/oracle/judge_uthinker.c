@@ -241,21 +241,23 @@ static const char *form_write(form *f, uint64_t slot)
     return NULL;
 }
 
+/* *behind: fields that the patches before this one have left behind */
 static const char *form_patch(const form *f, const judge_insn *insn, uint32_t patch,
-                              uint32_t named[8])
+                              uint32_t *behind)
 {
     if (patch >> 21 != 0)
         return "a patch has bits that mean nothing";
-    for (const judge_field *x = insn->fields; x->name; x++)
-        if (x->word == part(patch, 6, 4) && x->shift == part(patch, 10, 5) &&
-            x->width == part(patch, 15, 6)) {
-            uint32_t mask = (uint32_t)(((UINT64_C(1) << x->width) - 1) << x->shift);
+    for (uint32_t i = 0; insn->fields[i].name; i++) {
+        const judge_field *x = &insn->fields[i];
 
-            if ((named[x->word] & mask) == 0)
-                return "two patches fill one field";
-            named[x->word] &= ~mask;
-            return form_read(f, patch & 63);
-        }
+        if (x->word != part(patch, 6, 4) || x->shift != part(patch, 10, 5) ||
+            x->width != part(patch, 15, 6))
+            continue;
+        if (i < *behind)
+            return "a patch before another one's field, or of it";
+        *behind = i + 1;
+        return form_read(f, patch & 63);
+    }
     return "a patch is not one field";
 }
 
@@ -263,7 +265,7 @@ static const char *form_inst(const form *f, const uint32_t *item)
 {
     uint32_t count = (uint32_t)part(item[0], 8, 4), patches = (uint32_t)part(item[0], 4, 4);
     const judge_insn *insn = insn_of(item[1]);
-    uint32_t named[8] = { 0 };
+    uint32_t named[8] = { 0 }, behind = 0;
 
     if (!insn)
         return "no such instruction";
@@ -277,7 +279,7 @@ static const char *form_inst(const form *f, const uint32_t *item)
         if ((item[1 + i] & ~named[i]) != 0)
             return "bits that no field names";
     for (uint32_t i = 0; i < patches; i++) {
-        const char *wrong = form_patch(f, insn, item[1 + count + i], named);
+        const char *wrong = form_patch(f, insn, item[1 + count + i], &behind);
 
         if (wrong)
             return wrong;
@@ -354,7 +356,7 @@ const char *judge_form(const judge_program *program)
     static const uint8_t bits[] = { 0, 12, 29, 17, 4, 4 };
     form f = { .program = program };
 
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         f.owner[i] = 1;
         f.fixed[i] = true;
     }
@@ -745,7 +747,9 @@ static void run_next(machine *m)
 const char *judge_execute(const judge_program *program, uint32_t pos, uint32_t m, uint64_t most,
                           judge_run *run)
 {
-    machine x = { .program = program, .run = run, .slot = { pos, m, (uint64_t)pos + m } };
+    machine x = { .program = program,
+                  .run = run,
+                  .slot = { pos, m, (uint64_t)pos + m, program->mute ? 0 : 1 } };
 
     run->steps = 0;
     run->cut = false;

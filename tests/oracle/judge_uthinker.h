@@ -38,6 +38,7 @@ typedef struct judge_program {
     const uint32_t *tables;       /* section TABL, well-formed */
     uint64_t bytes[JUDGE_PLACES]; /* I0, I1, W0, W1, GB, WGTS, PARM, KV, IO */
     bool wide;                    /* accesses as section 6 takes them, not as they are */
+    bool mute;                    /* executed without logits */
     judge_watch *watch;           /* or NULL */
     void *watch_arg;
 } judge_program;

@@ -323,8 +323,16 @@ static void store_tail(compiler *c)
        (rows - from) * row);
 }
 
+/* Of the call's tokens from `first` on, as many as a tile may have; DECODE has one token. */
+static tile next_tokens(const compiler *c, uint32_t first)
+{
+    uint32_t left = c->m - first;
+
+    return (tile){ first, left < c->chip->tile ? left : c->chip->tile };
+}
+
 /* The tile of the call's token `first`: of what may lie in one tile of positions, all tokens of the
- * call; DECODE has one token. */
+ * call. */
 static tile tile_of(const compiler *c, uint32_t first)
 {
     uint32_t size = c->chip->tile, position = c->pos + first;
@@ -409,7 +417,7 @@ static void whole_step(compiler *c, tile t, uint32_t buffer, uint32_t i, uint32_
 /* the first `count` steps of a group, for one tile of queries after the other */
 static void whole_steps(compiler *c, uint32_t group, uint32_t count, uint32_t buffer)
 {
-    for (tile t = tile_of(c, 0); is_in_call(c, t); t = after(c, t))
+    for (tile t = next_tokens(c, 0); is_in_call(c, t); t = next_tokens(c, t.first + t.tokens))
         for (uint32_t i = 0; i < count; i++)
             whole_step(c, t, buffer, i, first_step(c) + group * c->chip->steps + i);
 }
@@ -616,7 +624,7 @@ static void past_chunk(compiler *c, uint32_t chunk, uint32_t packed)
 {
     compute_keys(c, 64 * chunk, 64);
     ld_half(c, W0B, packed, MUR_KV, v_cache_chunk(c, chunk), v_chunk_bytes(c));
-    for (tile t = tile_of(c, 0); is_in_call(c, t); t = after(c, t)) {
+    for (tile t = next_tokens(c, 0); is_in_call(c, t); t = next_tokens(c, t.first + t.tokens)) {
         for (uint32_t s = 0; s < c->y->slabs; s++) {
             quantize_keys(c, s, 64);
             scores(c, t, s, W0A, 0, 64);
@@ -932,7 +940,7 @@ static void head(compiler *c)
 }
 
 void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode, uint32_t pos,
-                             uint32_t m, static_uthinker_sink *sink, void *arg)
+                             uint32_t m, uint32_t logits, static_uthinker_sink *sink, void *arg)
 {
     compiler c = { .y = layout,
                    .chip = decode ? &layout->decode : &layout->prefill,
@@ -949,5 +957,6 @@ void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode,
     for (c.l = 0; c.l < layout->layers; c.l++)
         layer(&c);
     c.l = c.h = c.pass = 0;
-    head(&c);
+    if (logits)
+        head(&c);
 }

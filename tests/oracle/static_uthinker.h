@@ -12,10 +12,10 @@
 /* Receives each instruction's words in the order of issue. */
 typedef void static_uthinker_sink(void *arg, const uint32_t *words, uint32_t count);
 
-/* The program for m tokens from position pos, of entry DECODE or PREFILL. Stops the process if a
- * value does not fit its field.
+/* The program for m tokens from position pos, of entry DECODE or PREFILL, with logits or without.
+ * Stops the process if a value does not fit its field.
  */
 void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode, uint32_t pos,
-                             uint32_t m, static_uthinker_sink *sink, void *arg);
+                             uint32_t m, uint32_t logits, static_uthinker_sink *sink, void *arg);
 
 #endif

@@ -177,8 +177,8 @@ typedef struct choice {
     muc_uthinker_split split;
 } choice;
 
-/* picoseconds for a token that is read, in a call of as many as there may be, and one that is
- * written, in the middle of the context */
+/* picoseconds for a token that is read, in a call of as many as there may be which others follow,
+ * and one that is written, in the middle of the context */
 static muc_status time_tokens(muc_context *ctx, const choice *c, const mur_program *program,
                               uint64_t *ps)
 {
@@ -186,7 +186,7 @@ static muc_status time_tokens(muc_context *ctx, const choice *c, const mur_progr
     uint32_t middle = context / 2 < context - rows ? context / 2 : context - rows;
     muc_clock_sums read = { 0 }, write = { 0 };
 
-    MUC_TRY(muc_clock_call(ctx, program, c->machine, middle, rows, MUC_CLOCK_LIKELIEST, &read));
+    MUC_TRY(muc_clock_call(ctx, program, c->machine, middle, rows, MUC_CLOCK_NOTHING, &read));
     MUC_TRY(muc_clock_call(ctx, program, c->machine, middle, 1, MUC_CLOCK_LIKELIEST, &write));
     *ps = read.ps / rows + write.ps;
     return MUC_OK;

@@ -25,7 +25,7 @@ static const char *const gold_names[] = {
 
 static const char *const buffer_names[] = { "I0", "I1", "W0", "W1", "GB" };
 static const char *const region_names[] = { "WGTS", "PARM", "KV", "IO" };
-static const char *const input_names[] = { "pos", "m", "end" };
+static const char *const input_names[] = { "pos", "m", "end", "logits" };
 
 muc_asm_row muc_asm_row_of(enum mur_section section)
 {

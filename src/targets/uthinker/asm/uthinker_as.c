@@ -597,12 +597,12 @@ static muc_status assemble_line(assembly *a, bool *begun)
         uint32_t major;
 
         if (!is(word, length, "utp"))
-            return refuse_at(a, start, "expected 'utp 2.0' first");
+            return refuse_at(a, start, "expected 'utp 3.0' first");
         MUC_TRY(take_number(a, &major));
         MUC_TRY(need(a, '.', "expected '.'"));
         MUC_TRY(take_number(a, &a->minor));
         if (major != MUR_VERSION_MAJOR || a->minor > MUR_VERSION_MINOR)
-            return refuse_at(a, start, "this assembler writes version 2.0");
+            return refuse_at(a, start, "this assembler writes version 3.0");
         *begun = true;
     } else if (is(word, length, "section")) {
         MUC_TRY(begin_section(a));

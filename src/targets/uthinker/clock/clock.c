@@ -251,12 +251,14 @@ static void execute_item(clock *c, uint32_t kind)
     c->sums->items++;
 }
 
-static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m)
+static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m, bool logits)
 {
     const mur_hal board = { c, submit, submit, host, completed, NULL };
     mur_run_state run;
     mur_status status = mur_start(&run, c->program, &board, entry, pos, m);
 
+    if (!logits)
+        mur_skip_logits(&run);
     c->item = c->program->code + c->program->entries[entry].start;
     execute(c, c->time->cpu_start, MUC_CLOCK_ITEMS);
     while (status == MUR_OK && !run.done) {
@@ -307,14 +309,15 @@ static muc_status time_call(muc_context *ctx, const mur_program *program,
                         "no call takes %u tokens at position %u: calls take up to %u, positions "
                         "are below %u",
                         m, pos, program->meta->rows, context);
-    if (run_call(&c, entry, pos, m) != MUR_OK)
+    if (run_call(&c, entry, pos, m, choice != MUC_CLOCK_NOTHING) != MUR_OK)
         return muc_fail(ctx, MUC_BUG, "clock", MUC_NO_OFFSET, "the program stops at position %u",
                         pos);
     choose(&c, choice);
     sums->ps += c.now;
     sums->calls++;
     sums->tokens += m;
-    sums->least_bytes += muc_clock_least_bytes(program, machine, pos, m);
+    sums->least_bytes +=
+        muc_clock_least_bytes(program, machine, pos, m, choice != MUC_CLOCK_NOTHING);
     return MUC_OK;
 }
 

@@ -34,7 +34,7 @@ typedef struct muc_clock_sums {
 
 /* What is done with the logits after a call. */
 typedef enum muc_clock_choice {
-    MUC_CLOCK_NOTHING,
+    MUC_CLOCK_NOTHING,   /* there are none: more tokens follow */
     MUC_CLOCK_LIKELIEST, /* the likeliest token is chosen */
     MUC_CLOCK_DRAWN      /* a token is drawn, at a temperature */
 } muc_clock_choice;
@@ -110,8 +110,9 @@ typedef struct muc_clock_energy {
 muc_clock_energy muc_clock_energy_of(const muc_uthinker_machine *machine,
                                      const muc_clock_sums *sums);
 
-/* Bytes that a call of m tokens at pos must at least move between DRAM and chip (SPEC.md 9.6). */
+/* Bytes that a call of m tokens at pos, with logits or without, must at least move between DRAM and
+ * chip (SPEC.md 9.6). */
 uint64_t muc_clock_least_bytes(const mur_program *program, const muc_uthinker_machine *machine,
-                               uint32_t pos, uint32_t m);
+                               uint32_t pos, uint32_t m, bool logits);
 
 #endif

@@ -25,8 +25,9 @@ typedef struct muc_container_place {
     size_t size;
 } muc_container_place;
 
-/* The file of version 2.minor of the given sections in the given order, in arena. Fails with
- * MUC_MALFORMED if the offsets are impossible, with MUC_NOFIT from 4 GiB on. */
+/* The file of this major version and the given minor one, of the given sections in the given order,
+ * in arena. Fails with MUC_MALFORMED if the offsets are impossible, with MUC_NOFIT from 4 GiB on.
+ */
 muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
                                       const muc_container_place *places, size_t count,
                                       uint32_t minor, muc_bytes *out);

@@ -44,15 +44,38 @@ static muc_expr value_offset(lowering *lo, muc_expr step)
 
 /* ---- tiles of queries ---- */
 
-/* Tokens of this call whose queries are worked on together: all of them in DECODE, else those of an
- * aligned tile of positions, so that they have the same step and block of values. */
+/* Tokens of this call whose queries are worked on together, one in DECODE. */
 typedef struct query_tile {
     muc_expr first, tokens; /* of the call */
     muc_expr queries;       /* tokens G */
 } query_tile;
 
-/* tiles that the call's tokens lie in, the first of them perhaps not from its begin on */
-static muc_expr tile_count(lowering *lo)
+/* no loop if the call has one token */
+static bool has_one_query(lowering *lo, query_tile *t)
+{
+    *t = (query_tile){ num(lo, 0), lo->m, lo->mG };
+    return lo->chip->rows == 1;
+}
+
+/* Opens a For over tiles of the call's tokens, for steps that all of them see. */
+static bool begin_tiles(lowering *lo, const char *name, query_tile *t)
+{
+    uint32_t tile = lo->chip->tile;
+    muc_expr number;
+
+    if (has_one_query(lo, t))
+        return true;
+    if (!muc_schedule_begin_for(lo, name, muc_expr_cdiv(lo->pool, lo->m, tile), &number))
+        return false;
+    t->first = times(lo, number, tile);
+    t->tokens = at_most(lo, less(lo, lo->m, t->first), num(lo, tile));
+    t->queries = times(lo, t->tokens, lo->y->group);
+    return true;
+}
+
+/* Aligned tiles of positions that the call's tokens lie in, the first of them perhaps not from its
+ * begin on: tokens of one have the same step and block of values. */
+static muc_expr own_tile_count(lowering *lo)
 {
     uint32_t tile = lo->chip->tile;
     muc_expr lead = muc_expr_mod(lo->pool, lo->pos, tile);
@@ -60,26 +83,25 @@ static muc_expr tile_count(lowering *lo)
     return muc_expr_cdiv(lo->pool, add(lo, lead, lo->m), tile);
 }
 
-/* tiles of those that lie in the step of the call's first token */
-static muc_expr first_tiles(lowering *lo)
+/* Those that lie in the step of the call's first token; the MAX is for the intervals alone. */
+static muc_expr first_own_tiles(lowering *lo)
 {
     uint32_t tile = lo->chip->tile;
+    muc_expr end = at_most(lo, add(lo, lo->in, lo->m), num(lo, lo->tokens));
     muc_expr before = muc_expr_div(lo->pool, lo->in, tile);
 
-    return at_most(lo, tile_count(lo), less(lo, num(lo, lo->tokens / tile), before));
+    return muc_expr_max(lo->pool, less(lo, muc_expr_cdiv(lo->pool, end, tile), before), num(lo, 1));
 }
 
-/* Opens a For over `count` tiles from tile `from` on; no loop if the call has one token. */
-static bool begin_tiles(lowering *lo, const char *name, muc_expr from, muc_expr count,
-                        query_tile *t)
+/* Opens a For over `count` of them from tile `from` on. */
+static bool begin_own_tiles(lowering *lo, const char *name, muc_expr from, muc_expr count,
+                            query_tile *t)
 {
     uint32_t tile = lo->chip->tile;
     muc_expr lead, number, end;
 
-    if (lo->chip->rows == 1) {
-        *t = (query_tile){ num(lo, 0), lo->m, lo->mG };
+    if (has_one_query(lo, t))
         return true;
-    }
     if (!muc_schedule_begin_for(lo, name, count, &number))
         return false;
     number = add(lo, from, number);
@@ -298,9 +320,9 @@ static uint64_t block_bytes(const lowering *lo)
 static muc_expr own_probabilities(lowering *lo, muc_expr blocks)
 {
     uint64_t room = (lo->tokens / MUR_BLOCK_ELEMS - 1) * block_bytes(lo);
+    muc_expr first = muc_expr_eq(lo->pool, blocks, num(lo, 0)); /* of two at most */
 
-    return add_num(lo, less(lo, num(lo, room), times(lo, blocks, block_bytes(lo))),
-                   lo->chip->address[MUC_PLACE_P]);
+    return add_num(lo, times(lo, first, room), lo->chip->address[MUC_PLACE_P]);
 }
 
 /* What the queries of a tile make of the values of their own block. */
@@ -368,12 +390,12 @@ static void weigh_own(lowering *lo, const query_tile *t, uint32_t base, muc_expr
 /* A step with tokens of this call, e steps after the first one that has some: its own queries. */
 static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t half, muc_expr addr)
 {
-    muc_expr tiles = first_tiles(lo), zero = num(lo, 0), from = e ? tiles : zero, before, seen;
-    muc_expr count = e ? less(lo, tile_count(lo), tiles) : tiles, whole = num(lo, lo->tokens);
+    muc_expr tiles = first_own_tiles(lo), zero = num(lo, 0), from = e ? tiles : zero, before, seen;
+    muc_expr count = e ? less(lo, own_tile_count(lo), tiles) : tiles, whole = num(lo, lo->tokens);
     muc_expr first = e ? zero : muc_expr_eq(lo->pool, lo->near_steps, zero), to, keys_seen;
     query_tile t;
 
-    if (!begin_tiles(lo, e ? "next_tile" : "own_tile", from, count, &t))
+    if (!begin_own_tiles(lo, e ? "next_tile" : "own_tile", from, count, &t))
         return;
     /* MINs for the intervals alone */
     before = less(lo, add(lo, lo->in, t.first), num(lo, e * lo->tokens));
@@ -397,11 +419,11 @@ static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t 
 /* The first step of this call's tokens, whole, for the queries of the second one. */
 static void lower_before(lowering *lo, const step_keys *keys, uint32_t half, muc_expr addr)
 {
-    muc_expr tiles = first_tiles(lo), whole = num(lo, lo->tokens);
+    muc_expr tiles = first_own_tiles(lo), whole = num(lo, lo->tokens);
     query_tile t;
 
     muc_schedule_pack_values(lo, num(lo, 0), whole, half, addr);
-    if (!begin_tiles(lo, "later_tile", tiles, less(lo, tile_count(lo), tiles), &t))
+    if (!begin_own_tiles(lo, "later_tile", tiles, less(lo, own_tile_count(lo), tiles), &t))
         return;
     score_tile(lo, &t, keys, whole);
     lower_whole(lo, &t, hidden_own(lo, &t, 0), muc_expr_eq(lo->pool, lo->near_steps, num(lo, 0)),
@@ -493,7 +515,7 @@ static void lower_group(lowering *lo, const char *name, uint32_t buffer, numbere
     uint32_t steps = lo->chip->steps;
     query_tile t;
 
-    if (!begin_tiles(lo, name, num(lo, 0), tile_count(lo), &t))
+    if (!begin_tiles(lo, name, &t))
         return;
     for (uint32_t i = 0; i < steps; i++)
         lower_step(lo, &t, buffer, num(lo, i), hidden(lo, &t, scaled(lo, group, steps, num(lo, i))),
@@ -520,7 +542,7 @@ static void lower_rest(lowering *lo, uint32_t buffer, muc_expr groups, muc_expr 
     muc_expr i;
     query_tile t;
 
-    if (!begin_tiles(lo, "rest_tile", num(lo, 0), tile_count(lo), &t))
+    if (!begin_tiles(lo, "rest_tile", &t))
         return;
     if (muc_schedule_begin_for(lo, "i", rest, &i)) {
         muc_expr step = add(lo, times(lo, groups, lo->chip->steps), i);
@@ -636,7 +658,7 @@ static void recompute_past(lowering *lo)
     recompute_keys(lo, times(lo, at, lo->tokens), whole);
     lo->stage = "PV";
     muc_schedule_load_half(lo, W0B, 0, MUR_KV, value_offset(lo, at), num(lo, value_bytes(lo)));
-    if (begin_tiles(lo, "past_tile", num(lo, 0), tile_count(lo), &t)) {
+    if (begin_tiles(lo, "past_tile", &t)) {
         score_tile(lo, &t, &keys, whole);
         lower_whole(lo, &t, hidden(lo, &t, c), muc_expr_eq(lo->pool, c, num(lo, 0)), W0B, addr);
         end_tiles(lo);

@@ -723,6 +723,7 @@ static muc_status declare(lowering *lo, muc_entry_kind kind)
     lo->pos = muc_expr_new_input(lo->pool, "pos", 0, context - 1, 1);
     lo->m = muc_expr_new_input(lo->pool, "m", 1, most, 1);
     lo->end = muc_expr_new_input(lo->pool, "end", 1, context, 1);
+    lo->logits = muc_expr_new_input(lo->pool, "logits", 0, 1, 1);
     if (most == 1)
         lo->m = num(lo, 1);
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
@@ -772,6 +773,9 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
         lower_layer(&lo);
         muc_ir_end_for(&lo.ir);
     }
-    lower_head(&lo);
+    if (muc_schedule_begin_for(&lo, "with_logits", lo.logits, NULL)) {
+        lower_head(&lo);
+        muc_ir_end_for(&lo.ir);
+    }
     return muc_ir_finish(&lo.ir);
 }

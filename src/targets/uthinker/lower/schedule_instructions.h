@@ -22,7 +22,7 @@ typedef struct lowering {
     uint32_t tokens; /* of a chunk: 64, unless the machine has another step of attention */
     uint32_t tables[MUC_MATRIX_COUNT];
     uint32_t windows, angles; /* tables, if the layout has them */
-    muc_expr m, pos, end;
+    muc_expr m, pos, end, logits;
     muc_expr past; /* pos / 64: whole chunks before the one with this call's first token */
     muc_expr in;   /* pos % 64: where in its chunk that token is */
     muc_expr mG;   /* rows of queries: m G */

@@ -134,11 +134,13 @@ static muc_status resolve_code(resolver *r, const muc_code *code)
 }
 
 muc_status muc_ir_resolve(muc_context *ctx, const muc_template *template, uint32_t pos, uint32_t m,
-                          muc_resolved_fn *fn, void *arg)
+                          bool logits, muc_resolved_fn *fn, void *arg)
 {
-    resolver r = {
-        .ctx = ctx, .template = template, .values = { pos, m, pos + m }, .fn = fn, .arg = arg
-    };
+    resolver r = { .ctx = ctx,
+                   .template = template,
+                   .values = { pos, m, pos + m, logits },
+                   .fn = fn,
+                   .arg = arg };
 
     MUC_TRY(muc_expr_check_bindings(ctx, template->pool, r.values));
     return resolve_code(&r, &template->code);

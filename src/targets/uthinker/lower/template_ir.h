@@ -47,8 +47,8 @@ struct muc_code_item {
     muc_for *loop;
 };
 
-/* Inputs 0, 1, 2 of the pool are pos, m and end = pos + m. */
-enum { MUC_INPUT_POS, MUC_INPUT_M, MUC_INPUT_END, MUC_TEMPLATE_INPUTS };
+/* Inputs 0 to 3 of the pool are pos, m, end = pos + m, and logits, 1 if the call computes them. */
+enum { MUC_INPUT_POS, MUC_INPUT_M, MUC_INPUT_END, MUC_INPUT_LOGITS, MUC_TEMPLATE_INPUTS };
 
 /* One entry point. Everything is in the arena given to the builder. */
 typedef struct muc_template {
@@ -82,6 +82,6 @@ muc_status muc_ir_finish(muc_ir_builder *builder);
 typedef muc_status muc_resolved_fn(void *arg, const muc_instruction *instruction,
                                    const uint32_t *words, uint32_t count);
 muc_status muc_ir_resolve(muc_context *ctx, const muc_template *template, uint32_t pos, uint32_t m,
-                          muc_resolved_fn *fn, void *arg);
+                          bool logits, muc_resolved_fn *fn, void *arg);
 
 #endif

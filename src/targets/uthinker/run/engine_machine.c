@@ -131,7 +131,9 @@ static muc_status feed(muc_engine *engine, const uint32_t *tokens, uint32_t coun
     start = state->lm.pos;
     muc_score_begin(&state->score, count, state->rows);
     state->lm.hal = &state->score.hal;
+    state->lm.all_logits = 1;
     status = feed_machine(engine, tokens, count);
+    state->lm.all_logits = 0;
     state->lm.hal = &state->hal;
     if (status != MUC_OK || !state->score.unlike)
         return status;
