@@ -423,7 +423,7 @@ static const char *stage_of(const board *b)
     return NULL;
 }
 
-static void compare(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *w)
+static void compare(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *w)
 {
     board *b = arg;
     const char *stage = stage_of(b);

@@ -10,8 +10,7 @@
 static char path[] = "/tmp/muc_score_rows_XXXXXX";
 
 /* EMBED begins each call of a program */
-static void count_calls(void *arg, const mur_sim *sim, enum mur_engine engine,
-                        const uint32_t *words)
+static void count_calls(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     (void)sim;
     (void)engine;

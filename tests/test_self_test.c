@@ -80,7 +80,7 @@ typedef struct machine {
     uint32_t seen, tokens;
 } machine;
 
-static void spoil(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+static void spoil(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     machine *b = arg;
     uint32_t opcode = words[0] & 255;
@@ -167,8 +167,7 @@ static void a_machine_that_is_right_passes(void **state)
 }
 
 /* An engine that fails is no difference. */
-static void spoil_weights(void *arg, const mur_sim *sim, enum mur_engine engine,
-                          const uint32_t *words)
+static void spoil_weights(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     const board *b = arg;
 

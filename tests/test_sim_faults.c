@@ -510,7 +510,7 @@ static void a_fault_in_a_queue_stops_all_and_leaves_nobody_waiting(void **state)
     CHECK_EQ(submit(ld(I0, 0, WGTS, 0, 1)), MUR_E_FAULT);
 }
 
-static void count_probe(void *arg, const mur_sim *sim, enum mur_engine engine,
+static void count_probe(void *arg, mur_sim *sim, enum mur_engine engine,
                         const uint32_t *instruction)
 {
     uint32_t *seen = arg;

@@ -214,7 +214,7 @@ static void check_product(board *b, const uint32_t *words)
     b->columns_done += k;
 }
 
-static void watch(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+static void watch(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     board *b = arg;
     uint32_t op;

@@ -28,7 +28,7 @@ static bool bad(const machine *m, conduct which)
     return m->conduct == which && m->taken >= m->n;
 }
 
-static void spoil(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+static void spoil(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     machine *m = arg;
 

@@ -207,7 +207,7 @@ static muc_status verify(compile_job *job)
 }
 
 /* Adds to the checksums of the position under way what an instruction has completed. */
-static void sum_stages(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+static void sum_stages(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     compile_job *job = arg;
     uint32_t *row = job->stages + job->position * mur_stage_words(job->opened.meta);
@@ -215,6 +215,8 @@ static void sum_stages(void *arg, const mur_sim *sim, enum mur_engine engine, co
     uint32_t count = mur_stages_add(&job->seen, words, found);
 
     (void)engine;
+    if (count > 0)
+        mur_sim_settle(sim);
     for (uint32_t i = 0; i < count; i++) {
         const float *values = sim->memory.gb + found[i].address;
         uint32_t *crc = row + mur_stage_index(found[i].stage, found[i].layer);

@@ -67,7 +67,7 @@ static muc_status set_up(muc_engine *engine, machine_state *state)
     memcpy(memory.region_bytes, program->region_bytes, sizeof(memory.region_bytes));
     mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
     MUC_TRY(muc_fast_product_open(engine->ctx, &state->product));
-    muc_fast_product_use(state->product, &state->sim);
+    muc_fast_product_keep(state->product, &state->sim);
     state->hal = mur_sim_hal(&state->sim);
     if (mur_lm_open(&state->lm, program, &state->hal, memory.io) != MUR_OK)
         return muc_fail(engine->ctx, MUC_UNSUPPORTED, engine->model->path, MUC_NO_OFFSET,
@@ -100,6 +100,7 @@ static muc_status feed_machine(muc_engine *engine, const uint32_t *tokens, uint3
             status = mur_lm_run(&state->lm);
         while (status == MUR_YIELD);
     }
+    mur_sim_settle(&state->sim);
     if (status == MUR_OK && !state->sim.fault.reason)
         return MUC_OK;
     return muc_fail(engine->ctx, MUC_BUG, engine->model->path, MUC_NO_OFFSET,
@@ -167,7 +168,7 @@ static void close_machine(muc_engine *engine)
 }
 
 void muc_engine_watch(muc_engine *engine,
-                      void (*watch)(void *arg, const mur_sim *sim, enum mur_engine engine,
+                      void (*watch)(void *arg, mur_sim *sim, enum mur_engine engine,
                                     const uint32_t *words),
                       void *arg)
 {

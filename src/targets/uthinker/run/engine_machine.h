@@ -16,9 +16,10 @@ muc_status muc_verify_machine_uthinker(muc_context *ctx, const muc_model *progra
                                        const muc_machine *machine, const char *prompt,
                                        muc_report **out);
 
-/* Has watch called after each instruction of a program's engine. */
+/* Has watch called after each instruction of a program's engine; it settles the simulator
+ * (mur_sim_settle) before it reads its memory. */
 void muc_engine_watch(muc_engine *engine,
-                      void (*watch)(void *arg, const mur_sim *sim, enum mur_engine engine,
+                      void (*watch)(void *arg, mur_sim *sim, enum mur_engine engine,
                                     const uint32_t *words),
                       void *arg);
 

@@ -60,11 +60,9 @@ static void see_norm(muc_score *s, const uint32_t *words, const mur_stage_values
 
 static void see_product(muc_score *s, const uint32_t *words)
 {
-    const mur_sim_memory *memory = &s->sim->memory;
-    uint32_t pitch = memory->buffer_bytes[MUR_GB] / 4, from = FIELD(MM, saddr) - s->daddr;
+    uint32_t pitch = s->sim->memory.buffer_bytes[MUR_GB] / 4, from = FIELD(MM, saddr) - s->daddr;
     mur_sim_product op = {
         .left = s->slots + from,
-        .right = memory->buffer[FIELD(MM, wsrc)] + FIELD(MM, waddr),
         .out = s->products + FIELD(MM, daddr),
         .rows = s->rows,
         .cols = FIELD(MM, cols),
@@ -72,18 +70,17 @@ static void see_product(muc_score *s, const uint32_t *words)
         .terms = FIELD(MM, terms),
         .left_pitch = s->slots_pitch,
         .out_pitch = pitch,
-        .tile_rows = mur_tile_rows(memory->isa),
-        .tile_columns = mur_tile_columns(memory->isa),
+        .tile_rows = mur_tile_rows(s->sim->memory.isa),
+        .tile_columns = mur_tile_columns(s->sim->memory.isa),
+        .fresh = FIELD(MM, acc) == 0,
     };
 
-    op.right_end = op.right + FIELD(MM, wlen);
+    mur_sim_operand(s->sim, FIELD(MM, wsrc), FIELD(MM, waddr), FIELD(MM, wlen), &op);
     if (FIELD(MM, src) != s->dst || FIELD(MM, rows) != 1 || from > s->slots_pitch ||
         mur_sim_slots_bytes(op.k, op.terms) > s->slots_pitch - from) {
         s->unlike = true;
         return;
     }
-    for (uint32_t row = 0; row < op.rows && FIELD(MM, acc) == 0; row++)
-        memset(op.out + (size_t)row * pitch, 0, op.cols * sizeof(float));
     s->unlike |= !mur_sim_multiply(s->aside, &op);
 }
 
@@ -123,6 +120,8 @@ static mur_status see_transfer(void *arg, const uint32_t *words)
         s->unlike = true;
         return status;
     }
+    mur_sim_settle(s->aside);
+    s->unlike |= s->aside->fault.reason != NULL;
     for (uint32_t row = 0; row <= s->rows; row++) {
         const float *gb = row < s->rows ? s->products + (size_t)row * pitch : s->sim->memory.gb;
 
@@ -178,6 +177,8 @@ muc_status muc_score_open(muc_context *ctx, muc_score *score, const mur_meta *me
     }
     *score->aside = *sim;
     score->aside->memory = memory;
+    MUC_TRY(muc_fast_product_open(ctx, &score->product));
+    muc_fast_product_keep(score->product, score->aside);
     return MUC_OK;
 }
 
@@ -191,6 +192,7 @@ void muc_score_begin(muc_score *score, uint32_t count, float *logits)
 
 void muc_score_close(muc_score *score)
 {
+    muc_fast_product_close(score->product);
     free(score->aside);
     free(score->slots);
     free(score->products);

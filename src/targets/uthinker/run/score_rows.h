@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "mur_stages.h"
-#include "targets/uthinker/sim/uthinker_sim.h"
+#include "targets/uthinker/sim/fast_product.h"
 
 /* Stands between the interpreter and the simulator. When the program normalizes its last token's
  * row and multiplies it with the matrix of the head, the other tokens' rows, which lie beside it in
@@ -22,7 +22,8 @@ typedef struct muc_score {
     uint32_t address, pitch; /* of the tokens' rows in GB */
     uint32_t daddr, dst;     /* where the machine has the last one's slots */
     bool in_head;
-    mur_sim *aside; /* runs NORM for the other rows */
+    mur_sim *aside; /* runs NORM for the other rows, and multiplies them */
+    muc_fast_product *product;
     uint8_t *slots; /* which it writes */
     uint32_t slots_pitch;
     float *products; /* their GB: [rows][words of GB] */

@@ -118,13 +118,15 @@ static void compare(watcher *w, enum mur_stage stage, uint32_t layer, size_t row
 
 /* ---- watching ---- */
 
-static void watch(void *arg, const mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+static void watch(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     watcher *w = arg;
     mur_stage_values found[MUR_STAGE_MOST];
     uint32_t count = w->status == MUC_OK ? mur_stages_add(&w->seen, words, found) : 0;
 
     (void)engine;
+    if (count > 0)
+        mur_sim_settle(sim);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t r = 0; r < found[i].rows; r++)
             compare(w, found[i].stage, found[i].layer, found[i].row + r, found[i].column,

@@ -13,9 +13,16 @@ typedef struct muc_fast_product muc_fast_product;
  * the simulator that uses it. */
 muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out);
 
+/* From here on as on a processor with AVX2 alone. For tests; NULL is taken. */
+void muc_fast_product_narrow(muc_fast_product *product);
+
 /* sim multiplies by product from here on, and does by fast_vector.h what
  * its vector unit does; NULL: all by itself. */
 void muc_fast_product_use(muc_fast_product *product, mur_sim *sim);
+
+/* The same, but products are kept until the simulator settles, so that many are
+ * done at once. */
+void muc_fast_product_keep(muc_fast_product *product, mur_sim *sim);
 
 void muc_fast_product_close(muc_fast_product *product);
 

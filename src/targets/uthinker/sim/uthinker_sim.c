@@ -18,12 +18,42 @@ static void stop(mur_sim *sim, enum mur_engine engine, const uint32_t *words, ui
     }
 }
 
+int mur_sim_do_kept(mur_sim *sim)
+{
+    mur_sim_product malformed;
+
+    if (sim->kept) {
+        sim->kept = 0;
+        if (!sim->settle(sim->product_arg, &malformed))
+            stop(sim, MUR_ACC, malformed.words, MUR_MAX_WORDS, mur_sim_malformed_block);
+    }
+    return !sim->fault.reason;
+}
+
+void mur_sim_settle(mur_sim *sim)
+{
+    mur_sim_do_kept(sim);
+    for (uint32_t buffer = 0; buffer < MUR_GB; buffer++) {
+        for (uint32_t i = 0; i < sim->views[buffer]; i++) {
+            const mur_sim_view *view = &sim->view[buffer][i];
+
+            memcpy(sim->memory.buffer[buffer] + view->addr, view->from, view->len);
+        }
+        sim->views[buffer] = 0;
+    }
+}
+
 static void execute(mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     uint32_t opcode = words[0] & 255u;
-    const char *reason = mur_sim_instructions[opcode].run(sim, words);
+    const char *reason;
 
+    if (!mur_sim_can_wait(words) && !mur_sim_do_kept(sim))
+        return;
+    reason = mur_sim_instructions[opcode].run(sim, words);
     sim->completed[engine]++;
+    if (sim->fault.reason)
+        return;
     if (reason) {
         stop(sim, engine, words, mur_sim_instructions[opcode].words, reason);
         return;

@@ -23,7 +23,8 @@ enum {
     MUR_SIM_QUEUE = 8, /* instructions an engine's queue holds */
     MUR_SIM_ROWS = 32, /* left rows that MM decodes at a time; a tile's worth of K each */
     MUR_SIM_BLOCKS = MUR_MOST_TILE_ROWS / MUR_BLOCK_ELEMS, /* of a tile's column */
-    MUR_SIM_OPCODES = 64
+    MUR_SIM_OPCODES = 64,
+    MUR_SIM_VIEWS = 8 /* transfers to a buffer that may wait for their copy */
 };
 
 /* The machine's memory, borrowed. Buffers I0..W1 at buffer[0..3], GB (of binary32) apart. */
@@ -56,35 +57,52 @@ typedef struct mur_sim_block {
     int16_t m[MUR_BLOCK_TERMS][MUR_BLOCK_ELEMS];
 } mur_sim_block;
 
-/* The product of an MM: out, which holds its start values, plus left times right. */
+/* The product of an MM: left times right, on top of what out holds unless it is fresh. */
 typedef struct mur_sim_product {
+    uint32_t words[MUR_MAX_WORDS];    /* the instruction */
     const uint8_t *left;              /* rows of slots, left_pitch bytes apart */
     const uint8_t *right, *right_end; /* tiles */
+    const uint8_t *right_readable;    /* what lies behind them may be read up to here */
     float *out;                       /* rows of cols, out_pitch words apart */
     uint32_t rows, cols, k, terms;    /* terms of the left operand */
     uint32_t left_pitch, out_pitch;
     uint32_t tile_rows, tile_columns;
+    uint32_t fresh; /* is out to begin with zeros? */
 } mur_sim_product;
 
 enum mur_sim_product_result {
     MUR_SIM_PRODUCT_LEFT, /* nothing was done; the simulator multiplies itself */
     MUR_SIM_PRODUCT_DONE,
+    MUR_SIM_PRODUCT_KEPT,     /* it will be done when the simulator settles */
+    MUR_SIM_PRODUCT_FULL,     /* nothing was done; the simulator is to settle, and ask again */
     MUR_SIM_PRODUCT_MALFORMED /* a block is; part of out may have been written */
 };
+
+/* Bytes of a buffer that still lie where they were loaded from. */
+typedef struct mur_sim_view {
+    uint32_t addr, len;
+    const uint8_t *from, *readable; /* up to where bytes may be read */
+} mur_sim_view;
 
 typedef struct mur_sim {
     mur_sim_memory memory;
     enum mur_sim_policy policy;
     uint32_t random; /* state of the random policy, not 0 */
 
-    /* Called after each instruction; the simulator's memory may be read. NULL: not called. */
-    void (*probe)(void *arg, const struct mur_sim *sim, enum mur_engine engine,
-                  const uint32_t *words);
+    /* Called after each instruction; the simulator's memory may be read once it has settled. NULL:
+     * not called. */
+    void (*probe)(void *arg, struct mur_sim *sim, enum mur_engine engine, const uint32_t *words);
     void *probe_arg;
 
-    /* A faster form of MM's product, which gives the same bits. NULL: there is none. */
+    /* A faster form of MM's product, which gives the same bits. NULL: there is none. settle does
+     * those that were kept; in the order of their outputs it is as if each had been done at once.
+     * False: *malformed is. NULL: none is kept, and no buffer lies elsewhere than in itself. */
     enum mur_sim_product_result (*product)(void *arg, const mur_sim_product *op);
+    int (*settle)(void *arg, mur_sim_product *malformed);
     void *product_arg;
+    int kept; /* is any? */
+    mur_sim_view view[MUR_GB][MUR_SIM_VIEWS];
+    uint32_t views[MUR_GB];
 
     /* mur_block_encode, or what does the same faster */
     uint32_t (*encode)(const float *x, uint32_t n, uint32_t terms, uint8_t *slot);
@@ -113,6 +131,16 @@ void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_polic
  * return MUR_E_FAULT, and all that was queued counts as completed, so that nobody waits for it;
  * hence whoever runs a program looks at sim->fault.reason at its end. */
 mur_hal mur_sim_hal(mur_sim *sim);
+
+/* Finishes what has been put off: buffers and regions are then as the instructions so far leave
+ * them. The machine may stop at one of those. */
+void mur_sim_settle(mur_sim *sim);
+
+/* Says in op where the right operand in `len` bytes of a buffer lies, until the next instruction.
+ * Behind what was last loaded there is nothing of it, where the simulator settles later: a product
+ * that takes more is malformed. */
+void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
+                     mur_sim_product *op);
 
 /* The arithmetic of SPEC.md section 3. mur_sim_exp: x <= 0, or a NaN, which gives +0. */
 float mur_sim_exp(float x);

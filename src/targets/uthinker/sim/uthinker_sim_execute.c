@@ -53,7 +53,7 @@ static float get_float(const uint32_t *words, enum field field)
 
 static const char outside_buffer[] = "access outside its buffer";
 static const char outside_region[] = "access outside its region";
-static const char malformed_block[] = "malformed block";
+const char mur_sim_malformed_block[] = "malformed block";
 static const char bad_operand[] = "operand that the instruction does not take";
 
 static int inside(uint32_t size, uint32_t start, uint32_t length)
@@ -226,12 +226,116 @@ static int read_slot(const uint8_t *slot, uint32_t n, uint32_t terms, mur_sim_bl
     return 1;
 }
 
-/* ---- DMA ---- */
+/* ---- buffers ---- */
 
-static uint8_t *buffer_bytes(const mur_sim *sim, uint32_t buffer)
+static int overlap(uint32_t start, uint32_t length, uint32_t other, uint32_t other_length)
 {
-    return buffer == MUR_GB ? (uint8_t *)sim->memory.gb : sim->memory.buffer[buffer];
+    return start < other + other_length && other < start + length;
 }
+
+/* The buffer's own bytes, as they are now. */
+static uint8_t *buffer_bytes(mur_sim *sim, uint32_t buffer)
+{
+    if (buffer == MUR_GB)
+        return (uint8_t *)sim->memory.gb;
+    if (sim->views[buffer] != 0)
+        mur_sim_settle(sim);
+    return sim->memory.buffer[buffer];
+}
+
+/* Weights, keys and values for products may stay where they are. */
+static int stays(uint32_t buffer, uint32_t region)
+{
+    return (buffer == MUR_W0 || buffer == MUR_W1) && (region == MUR_WGTS || region == MUR_KV);
+}
+
+int mur_sim_can_wait(const uint32_t *w)
+{
+    uint32_t opcode = w[0] & 255u;
+
+    return opcode == OP_MM || (opcode == OP_LD && stays(get(w, LD_buf), get(w, LD_region)));
+}
+
+/* The bytes of a view from `from` to `to` of its buffer, if there are any. What follows another
+ * there and where it lies is one with it. */
+static void add_part(mur_sim *sim, uint32_t buffer, const mur_sim_view *of, uint32_t from,
+                     uint32_t to)
+{
+    const uint8_t *bytes = of->from + (from - of->addr);
+
+    if (from >= to)
+        return;
+    for (uint32_t i = 0; i < sim->views[buffer]; i++) {
+        mur_sim_view *view = &sim->view[buffer][i];
+
+        if (view->addr + view->len == from && view->from + view->len == bytes) {
+            view->len += to - from;
+            return;
+        }
+    }
+    sim->view[buffer][sim->views[buffer]++] =
+        (mur_sim_view){ from, to - from, bytes, of->readable };
+}
+
+/* What was there before is seen no more where the two overlap. */
+static void add_view(mur_sim *sim, uint32_t buffer, const mur_sim_view *added)
+{
+    mur_sim_view before[MUR_SIM_VIEWS];
+    uint32_t count, end = added->addr + added->len;
+
+    if (sim->views[buffer] + 2 > MUR_SIM_VIEWS) /* one can become two, and there is a new one */
+        mur_sim_settle(sim);
+    count = sim->views[buffer];
+    memcpy(before, sim->view[buffer], sizeof(before));
+    sim->views[buffer] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const mur_sim_view *view = &before[i];
+        uint32_t view_end = view->addr + view->len;
+
+        add_part(sim, buffer, view, view->addr, view_end < added->addr ? view_end : added->addr);
+        add_part(sim, buffer, view, view->addr > end ? view->addr : end, view_end);
+    }
+    add_part(sim, buffer, added, added->addr, end);
+}
+
+void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
+                     mur_sim_product *op)
+{
+    const mur_sim_memory *memory = &sim->memory;
+
+    for (uint32_t i = 0; i < sim->views[buffer]; i++) {
+        const mur_sim_view *view = &sim->view[buffer][i];
+        uint32_t at = addr - view->addr;
+
+        if (addr >= view->addr && at < view->len) {
+            op->right = view->from + at;
+            op->right_end = op->right + (len < view->len - at ? len : view->len - at);
+            op->right_readable = view->readable;
+            return;
+        }
+        if (overlap(view->addr, view->len, addr, len))
+            mur_sim_settle(sim);
+    }
+    op->right = memory->buffer[buffer] + addr;
+    op->right_end = op->right + len;
+    op->right_readable = memory->buffer[buffer] + memory->buffer_bytes[buffer];
+}
+
+/* Before bytes of KV change. */
+static void leave_views(mur_sim *sim, uint32_t off, uint32_t len)
+{
+    const uint8_t *from = sim->memory.kv + off, *to = from + len;
+
+    for (uint32_t buffer = 0; buffer < MUR_GB; buffer++)
+        for (uint32_t i = 0; i < sim->views[buffer]; i++) {
+            const mur_sim_view *view = &sim->view[buffer][i];
+
+            if (view->from < to && from < view->from + view->len)
+                mur_sim_settle(sim);
+        }
+}
+
+/* ---- DMA ---- */
 
 static const char *run_LD(mur_sim *sim, const uint32_t *w)
 {
@@ -246,7 +350,11 @@ static const char *run_LD(mur_sim *sim, const uint32_t *w)
         return outside_buffer;
     if (!inside(sim->memory.region_bytes[region], off, len))
         return outside_region;
-    if (len != 0)
+    if (sim->settle && len != 0 && stays(buffer, region))
+        add_view(sim, buffer,
+                 &(mur_sim_view){ addr, len, regions[region] + off,
+                                  regions[region] + sim->memory.region_bytes[region] });
+    else if (len != 0)
         memcpy(buffer_bytes(sim, buffer) + addr, regions[region] + off, len);
     sim->loaded_bytes[region] += len;
     return NULL;
@@ -265,6 +373,8 @@ static const char *run_ST(mur_sim *sim, const uint32_t *w)
         return outside_buffer;
     if (!inside(sim->memory.region_bytes[region], off, len))
         return outside_region;
+    if (region == MUR_KV)
+        leave_views(sim, off, len);
     if (len != 0)
         memcpy((region == MUR_KV ? sim->memory.kv : sim->memory.io) + off,
                buffer_bytes(sim, buffer) + addr, len);
@@ -290,7 +400,7 @@ static const char *embed_tile(const uint8_t *tile, uint32_t size, uint32_t colum
         uint32_t bytes = size == 0 ? 1 : 1 + (tile[0] & ~(uint32_t)MUR_BLOCK_SHARED);
 
         if (bytes > size)
-            return malformed_block;
+            return mur_sim_malformed_block;
         size -= bytes;
         tile += bytes;
     }
@@ -300,7 +410,7 @@ static const char *embed_tile(const uint8_t *tile, uint32_t size, uint32_t colum
 
         used = (uint32_t)mur_block_parse(tile, size, n, block.header, &block);
         if (used == 0)
-            return malformed_block;
+            return mur_sim_malformed_block;
         tile += used;
         size -= used;
         mur_block_values(&block, n, values);
@@ -471,13 +581,33 @@ static int multiply_rows(mur_sim *sim, mur_sim_product op)
     return 1;
 }
 
+static void clear_rows(const mur_sim_product *op)
+{
+    for (uint32_t row = 0; row < op->rows; row++)
+        for (uint32_t column = 0; column < op->cols; column++)
+            op->out[row * op->out_pitch + column] = 0.0f;
+}
+
 int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op)
 {
     enum mur_sim_product_result result = MUR_SIM_PRODUCT_LEFT;
 
     if (sim->product)
         result = sim->product(sim->product_arg, op);
-    for (uint32_t row = 0; row < op->rows && result == MUR_SIM_PRODUCT_LEFT; row += MUR_SIM_ROWS) {
+    if (result == MUR_SIM_PRODUCT_FULL ||
+        (result == MUR_SIM_PRODUCT_LEFT && sim->kept)) { /* in their order */
+        if (!mur_sim_do_kept(sim))
+            return 1;
+        if (result == MUR_SIM_PRODUCT_FULL)
+            result = sim->product(sim->product_arg, op);
+    }
+    if (result != MUR_SIM_PRODUCT_LEFT) {
+        sim->kept |= result == MUR_SIM_PRODUCT_KEPT;
+        return result != MUR_SIM_PRODUCT_MALFORMED;
+    }
+    if (op->fresh)
+        clear_rows(op);
+    for (uint32_t row = 0; row < op->rows; row += MUR_SIM_ROWS) {
         mur_sim_product some = *op;
 
         some.rows = op->rows - row < MUR_SIM_ROWS ? op->rows - row : MUR_SIM_ROWS;
@@ -486,7 +616,7 @@ int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op)
         if (!multiply_rows(sim, some))
             return 0;
     }
-    return result != MUR_SIM_PRODUCT_MALFORMED;
+    return 1;
 }
 
 static const char *run_MM(mur_sim *sim, const uint32_t *w)
@@ -502,7 +632,8 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
                            .left_pitch = get(w, MM_spitch),
                            .out_pitch = get(w, MM_dpitch),
                            .tile_rows = mur_tile_rows(memory->isa),
-                           .tile_columns = mur_tile_columns(memory->isa) };
+                           .tile_columns = mur_tile_columns(memory->isa),
+                           .fresh = get(w, MM_acc) == 0 };
 
     if (src > MUR_I1 || wsrc < MUR_W0 || wsrc > MUR_W1 || op.terms < 1 ||
         op.terms > MUR_BLOCK_TERMS)
@@ -513,14 +644,11 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
         !gb_inside(sim, daddr, op.rows, op.out_pitch, op.cols))
         return outside_buffer;
     op.left = memory->buffer[src] + saddr;
-    op.right = memory->buffer[wsrc] + waddr;
-    op.right_end = op.right + wlen;
+    mur_sim_operand(sim, wsrc, waddr, wlen, &op);
     op.out = memory->gb + daddr;
-    for (uint32_t row = 0; row < op.rows && get(w, MM_acc) == 0; row++)
-        for (uint32_t column = 0; column < op.cols; column++)
-            op.out[row * op.out_pitch + column] = 0.0f;
+    memcpy(op.words, w, 4u * mur_sim_instructions[OP_MM].words);
     if (!mur_sim_multiply(sim, &op))
-        return malformed_block;
+        return mur_sim_malformed_block;
     sim->macs += (uint64_t)op.rows * op.cols * op.k;
     return NULL;
 }
@@ -551,7 +679,7 @@ static const char *run_NORM(mur_sim *sim, const uint32_t *w)
         return reason;
     if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k))
         return outside_buffer;
-    out = sim->memory.buffer[dst] + daddr;
+    out = buffer_bytes(sim, dst) + daddr;
     for (uint32_t row = 0; row < rows; row++) {
         const float *x = sim->memory.gb + saddr + row * spitch;
         float u = normaliser(x, k, get_float(w, NORM_epsilon));
@@ -606,7 +734,7 @@ static const char *run_QUANT(mur_sim *sim, const uint32_t *w)
         return outside_buffer;
     for (uint32_t row = 0; row < rows; row++)
         write_slots(sim, sim->memory.gb + saddr + row * spitch, k, terms,
-                    sim->memory.buffer[dst] + daddr + row * dpitch);
+                    buffer_bytes(sim, dst) + daddr + row * dpitch);
     return NULL;
 }
 
@@ -625,7 +753,7 @@ static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
         return reason;
     if (!gb_inside(sim, saddr, rows, spitch, cols))
         return outside_buffer;
-    out = sim->memory.buffer[dst] + daddr;
+    out = buffer_bytes(sim, dst) + daddr;
     for (uint32_t column = 0; column < cols; column++) {
         float x[MOST_TOKENS];
 
@@ -693,7 +821,7 @@ static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
         memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
         smax_row(sim, s, seen < v ? seen : v, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
                  sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
-        write_slots(sim, s, v, terms, sim->memory.buffer[dst] + daddr + row * dpitch);
+        write_slots(sim, s, v, terms, buffer_bytes(sim, dst) + daddr + row * dpitch);
     }
     return NULL;
 }
@@ -762,7 +890,7 @@ static const char *run_GLU(mur_sim *sim, const uint32_t *w)
         return outside_buffer;
     for (uint32_t row = 0; row < rows; row++) {
         const float *g = sim->memory.gb + saddr + row * k, *u = sim->memory.gb + uaddr + row * k;
-        uint8_t *out = sim->memory.buffer[dst] + daddr + row * dpitch;
+        uint8_t *out = buffer_bytes(sim, dst) + daddr + row * dpitch;
 
         for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
             uint32_t n = block_elems(k, i);

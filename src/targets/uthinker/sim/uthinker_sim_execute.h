@@ -14,7 +14,15 @@ typedef struct mur_sim_instruction {
 /* by opcode */
 extern const mur_sim_instruction mur_sim_instructions[MUR_SIM_OPCODES];
 
-/* Adds the product to op->out, as MM does. Returns 0 if a block is malformed. */
+extern const char mur_sim_malformed_block[];
+
+/* Can products be kept while this one runs? */
+int mur_sim_can_wait(const uint32_t *words);
+
+/* Does the products that are kept; 0 if the machine has stopped. */
+int mur_sim_do_kept(mur_sim *sim);
+
+/* Puts the product into op->out, as MM does. Returns 0 if a block is malformed. */
 int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op);
 
 /* Bytes of a row of k elements in fixed slots: B(k, terms) of SPEC.md. */

@@ -1,0 +1,98 @@
+/* fast_product_parts.h - what the forms of the fast product share: operands as they are read, and
+ * the room for that. */
+#ifndef UTHINKER_FAST_PRODUCT_PARTS_H
+#define UTHINKER_FAST_PRODUCT_PARTS_H
+
+#include <stdatomic.h>
+
+#include "targets/uthinker/sim/fast_product.h"
+
+enum {
+    COLUMNS = 8, /* of a tile, multiplied beside each other */
+    LINE = 64,   /* bytes */
+    BIAS = 16,
+    HALF = MUR_BLOCK_ELEMS / 2,
+    B5_TABLE = 16,
+    LEFT_BLOCKS = 4096, /* read at a time, */
+    LEFT_ROWS = 256,    /* of at most so many rows */
+    MOST_KEPT = 128,
+    MOST_GROUP_BYTES = COLUMNS * MUR_SIM_BLOCKS * MUR_BLOCK_MAX_BYTES
+};
+
+/* A block of the left operand. */
+typedef struct left_block {
+    int8_t m[MUR_BLOCK_TERMS][MUR_BLOCK_ELEMS]; /* by their place */
+    int32_t start[MUR_BLOCK_TERMS];             /* -BIAS * the sum of m */
+    float scale[MUR_BLOCK_TERMS];
+} left_block;
+
+/* The blocks of eight columns of a tile. A term that a column lacks has no values and the header
+ * ABSENT, whose scale is -1: it adds -0, which changes no sum. */
+typedef struct group {
+    _Alignas(LINE) uint8_t
+        m[MUR_SIM_BLOCKS][MUR_BLOCK_TERMS][COLUMNS][MUR_BLOCK_ELEMS]; /* plus BIAS, by place */
+    uint32_t header[MUR_SIM_BLOCKS][MUR_BLOCK_TERMS][COLUMNS];
+    uint32_t terms[MUR_SIM_BLOCKS]; /* of the column with the most */
+} group;
+
+#define ABSENT (1u << 31 | MUR_BLOCK_EXPONENT_BIAS << 7)
+
+/* Where the blocks of two groups lie, beside each other. */
+typedef struct outline {
+    const uint8_t *end[MUR_SIM_BLOCKS][2 * COLUMNS];
+    uint64_t head[MUR_SIM_BLOCKS][2 * COLUMNS]; /* the eight bytes after the size */
+    uint8_t size[MUR_SIM_BLOCKS][2 * COLUMNS];
+} outline;
+
+/* What one thread multiplies in. */
+typedef struct product_room {
+    group group[2];
+    outline outline[2];
+    _Alignas(LINE) float sums[2][LEFT_ROWS][2 * COLUMNS];
+    uint8_t tail[MOST_GROUP_BYTES + 64]; /* an operand's last bytes, with room to read beyond */
+} product_room;
+
+struct muc_fast_product {
+    product_room room;
+    bool wide;             /* has this processor AVX-512 and its integer dot product? */
+    void *allocated;       /* this lies in it, at the beginning of a cache line */
+    uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
+    uint8_t usual[256];    /* is it the size byte of a whole block of kind B4 or B5? */
+
+    /* products of one left operand: of the rows in `left` of each of them */
+    mur_sim_product kept[MOST_KEPT];
+    size_t count;
+    atomic_size_t next;
+    left_block left[LEFT_BLOCKS]; /* [blocks][rows] */
+};
+
+static inline uint32_t blocks_of(uint32_t k)
+{
+    return (k + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS;
+}
+
+/* The next product that is nobody's yet, or NULL. */
+const mur_sim_product *muc_fast_take(muc_fast_product *product);
+
+/* ---- fast_product_avx2.c ---- */
+
+/* Reads op's rows into product->left; false if a block is malformed. */
+bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op);
+
+/* Reads op's next group, at p, `columns` of k elements; NULL if a block is malformed. */
+const uint8_t *muc_fast_read_group(const muc_fast_product *product, const uint8_t *p,
+                                   const mur_sim_product *op, uint32_t columns, uint32_t k,
+                                   product_room *room, group *out);
+
+/* Makes room for a second term in all columns of a group. */
+void muc_fast_two_terms(group *out, uint32_t block);
+
+/* Multiplies what nobody has taken yet; false if a block is malformed. */
+bool muc_fast_multiply_avx2(muc_fast_product *product, product_room *room);
+
+/* ---- fast_product_avx512.c ---- */
+
+/* The same; products with other tiles than of COLUMNS columns are none of its. */
+bool muc_fast_multiply_avx512(muc_fast_product *product, product_room *room);
+
+#endif

@@ -1,0 +1,222 @@
+/* test_sim_kept.c - random programs come to the same bytes whether the simulator multiplies itself,
+ * by a fast form at once, or by one that keeps products and leaves loaded bytes where they are. */
+#include "sim_bench.h"
+
+enum { ROUNDS = 60, STEPS = 60, COLUMNS = 24, DEPTH = 192, OPERANDS = 8 };
+
+/* ---- right operands: DEPTH x COLUMNS in WGTS and in KV ---- */
+
+static uint32_t operand_at[2][OPERANDS + 1]; /* where each begins, and where the last one ends */
+
+static uint8_t *put_header(uint8_t *p, uint32_t kind)
+{
+    uint32_t header = (kind == MUR_BLOCK_B5 ? 0 : random_below(16)) << 12 |
+                      (10 + random_below(8)) << 7 | kind << 4;
+
+    p[0] = (uint8_t)header;
+    p[1] = (uint8_t)(header >> 8);
+    return p + 2;
+}
+
+static uint8_t *put_payload(uint8_t *p, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        *p++ = (uint8_t)random_u32();
+    return p;
+}
+
+/* A block of 32, below one of kind `above` (-1: none that lends its header); kinds: 0 B4 and B5, 1
+ * R, 2 all. Returns its end. */
+static uint8_t *put_block(uint8_t *p, uint32_t kinds, int *above)
+{
+    uint8_t *size = p++;
+    int kind = kinds == 1 ? MUR_BLOCK_R : (int)random_below(kinds == 0 ? 2 : 4);
+    bool shared = kinds != 1 && *above >= 0 && random_below(3) == 0;
+
+    if (shared)
+        kind = *above;
+    *above = kind == MUR_BLOCK_B4 || kind == MUR_BLOCK_B5 ? kind : -1;
+    if (kind == 3) { /* all-zero */
+        *size = 0;
+        return p;
+    }
+    p = shared ? p : put_header(p, (uint32_t)kind);
+    p = put_payload(p, kind == MUR_BLOCK_B5 ? 20 : 16);
+    if (kind == MUR_BLOCK_R)
+        p = put_payload(put_header(p, MUR_BLOCK_B4), 16);
+    *size = (uint8_t)((p - size - 1) | (shared ? MUR_BLOCK_SHARED : 0));
+    return p;
+}
+
+static void fill_region(uint8_t *region, uint32_t *at)
+{
+    uint8_t *p = region;
+
+    memset(at, 0, (OPERANDS + 1) * sizeof(*at));
+    for (uint32_t i = 0; i < OPERANDS && p - region < 12000 - 5400; i++) {
+        at[i] = (uint32_t)(p - region);
+        for (uint32_t column = 0; column < COLUMNS * DEPTH / 64; column++) {
+            int above = -1;
+
+            p = put_block(p, i % 3, &above);
+            p = put_block(p, i % 3, &above);
+        }
+        at[i + 1] = (uint32_t)(p - region);
+    }
+}
+
+/* ---- programs ---- */
+
+static words program[STEPS];
+
+static uint32_t count_operands(const uint32_t *at)
+{
+    uint32_t count = 0;
+
+    while (count < OPERANDS && at[count + 1] > at[count])
+        count++;
+    return count;
+}
+
+/* Loads an operand to where products look for it, or part of one over part of another. */
+static words random_load(uint32_t w)
+{
+    uint32_t region = random_below(2) ? KV : WGTS;
+    const uint32_t *at = operand_at[region == KV];
+    uint32_t i = random_below(count_operands(at)), bytes = at[i + 1] - at[i];
+
+    if (random_below(4) == 0)
+        return ld(w, (random_below(20) ? 6000 : 0) + random_below(4000), region, at[i],
+                  random_below(bytes));
+    return ld(w, 0, region, at[i], bytes);
+}
+
+static words random_product(void)
+{
+    uint32_t terms = 1 + random_below(2);
+
+    return mm_words((mm){ .src = (terms == 2) != (random_below(300) == 0) ? I0 : I1,
+                          .spitch = slots_size(DEPTH, terms),
+                          .rows = 1 + random_below(4),
+                          .k = DEPTH,
+                          .terms = terms,
+                          .wsrc = W0 + random_below(2),
+                          .wlen = 6000, /* more than was loaded */
+                          .cols = 1 + random_below(COLUMNS),
+                          .daddr = 64 * random_below(40),
+                          .dpitch = 24 + 8 * random_below(20),
+                          .acc = random_below(2) });
+}
+
+/* left rows, of two terms in I0 and of one in I1 */
+static words random_left(uint32_t terms)
+{
+    return quant_words((quant){ .saddr = 4000 + random_below(100),
+                                .spitch = 300,
+                                .rows = 4,
+                                .k = DEPTH,
+                                .dst = terms == 2 ? I0 : I1,
+                                .dpitch = slots_size(DEPTH, terms),
+                                .terms = terms });
+}
+
+static void random_program(void)
+{
+    program[0] = random_left(1);
+    program[1] = random_left(2);
+    program[2] = ld(W0, 0, WGTS, operand_at[0][0], operand_at[0][1] - operand_at[0][0]);
+    program[3] = ld(W1, 0, KV, operand_at[1][0], operand_at[1][1] - operand_at[1][0]);
+    for (uint32_t i = 4; i < STEPS; i++) {
+        uint32_t what = random_below(12);
+
+        if (what == 0)
+            program[i] = random_left(1 + random_below(2));
+        else if (what < 4)
+            program[i] = random_load(W0 + random_below(2));
+        else if (what == 4) /* beyond the operands of KV, but for a few */
+            program[i] = st(GB, 0, random_below(2) ? IO : KV,
+                            random_below(10) ? 12000 : 4 * random_below(3000), 4000);
+        else
+            program[i] = random_product();
+    }
+}
+
+/* ---- machines ---- */
+
+static muc_fast_product *products;
+
+static void run_all(int form, uint64_t seed, const char **reason, uint32_t *stopped)
+{
+    random_state = (uint32_t)seed;
+    memset(&b, 0, sizeof(b));
+    fill_region(b.wgts, operand_at[0]);
+    fill_region(b.kv, operand_at[1]);
+    fill_gb(1);
+    start(MUR_SIM_EAGER, 1);
+    if (form > 0)
+        (form == 1 ? muc_fast_product_use : muc_fast_product_keep)(products, &b.sim);
+    random_program();
+    for (uint32_t i = 0; i < STEPS && !b.sim.fault.reason; i++)
+        submit(program[i]);
+    mur_sim_settle(&b.sim);
+    *reason = b.sim.fault.reason;
+    memcpy(stopped, b.sim.fault.words, sizeof(b.sim.fault.words));
+}
+
+static void check_form(int form, bool narrow)
+{
+    static bench expected;
+    uint32_t stopped = 0;
+    muc_context *ctx = muc_context_new(2);
+
+    CHECK_EQ(muc_fast_product_open(ctx, &products), MUC_OK);
+    if (narrow)
+        muc_fast_product_narrow(products);
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        const char *reason[2];
+        uint32_t at[2][MUR_MAX_WORDS];
+
+        run_all(0, round, &reason[0], at[0]);
+        expected = b;
+        run_all(form, round, &reason[1], at[1]);
+        CHECK(reason[0] == reason[1]);
+        stopped += reason[0] != NULL;
+        if (reason[0]) {
+            assert_memory_equal(at[0], at[1], sizeof(uint32_t) * 7);
+            continue;
+        }
+        assert_memory_equal(b.gb, expected.gb, sizeof(b.gb));
+        assert_memory_equal(b.io, expected.io, sizeof(b.io));
+        assert_memory_equal(b.kv, expected.kv, sizeof(b.kv));
+        assert_memory_equal(b.w0, expected.w0, sizeof(b.w0));
+        assert_memory_equal(b.w1, expected.w1, sizeof(b.w1));
+        CHECK_EQ(b.sim.macs, expected.sim.macs);
+    }
+    CHECK(stopped > 0 && stopped < ROUNDS);
+    muc_fast_product_close(products);
+    muc_context_free(ctx);
+}
+
+static void products_at_once_are_the_simulators_own(void **state)
+{
+    (void)state;
+    check_form(1, false);
+    check_form(1, true);
+}
+
+static void products_that_are_kept_are_too(void **state)
+{
+    (void)state;
+    check_form(2, false);
+    check_form(2, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_at_once_are_the_simulators_own),
+        cmocka_unit_test(products_that_are_kept_are_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
