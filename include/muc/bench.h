@@ -16,8 +16,10 @@ typedef struct muc_bench_options {
 
 /* Times models as llama-bench does: random tokens, each test from an empty context. Keys: threads,
  * and the table "tests": model, weights, weight_bytes, arithmetic, test ("pp512", "tg128", with
- * "@ d64" behind a depth), repetitions, tokens_per_second (mean) and deviation (its standard
- * deviation over the repetitions). MUC_USAGE for a test that exceeds a model's context. */
+ * "@ d64" behind a depth), repetitions, tokens_per_second (mean), deviation (its standard
+ * deviation over the repetitions) and processor_ms (of a token, all threads together, the least of
+ * the repetitions: what neighbours on the machine disturb least). MUC_USAGE for a test that exceeds
+ * a model's context. */
 muc_status muc_bench(muc_context *ctx, const muc_model *const *models, size_t count,
                      const muc_bench_options *options, muc_report **out);
 

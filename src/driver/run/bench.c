@@ -22,11 +22,16 @@ typedef struct bench_tests {
     uint32_t depth, repetitions;
 } bench_tests;
 
-static double seconds_now(void)
+/* What a test of some tokens took. */
+typedef struct bench_time {
+    double seconds, processor; /* of the clock; of processors, all threads together */
+} bench_time;
+
+static double seconds_of(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -98,37 +103,47 @@ static muc_status feed(muc_engine *engine, uint32_t count, uint32_t at_once, uin
     return MUC_OK;
 }
 
-/* Tokens per second of one repetition. */
+/* One repetition. */
 static muc_status time_once(muc_engine *engine, const bench_test *test, uint32_t depth,
-                            double *speed)
+                            bench_time *time)
 {
     uint64_t chance = 1;
-    double start;
+    double start, processor;
 
     muc_engine_reset(engine);
     MUC_TRY(feed(engine, depth, MUC_ENGINE_MOST_TOKENS, &chance));
-    start = seconds_now();
+    start = seconds_of(CLOCK_MONOTONIC);
+    processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     MUC_TRY(feed(engine, test->tokens, test->is_prompt ? MUC_ENGINE_MOST_TOKENS : 1, &chance));
-    *speed = test->tokens / (seconds_now() - start);
+    time->seconds = seconds_of(CLOCK_MONOTONIC) - start;
+    time->processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor;
     return MUC_OK;
 }
 
-/* Mean and standard deviation (of a sample) of the repetitions. */
-static muc_status time_test(muc_engine *engine, const bench_tests *tests, const bench_test *test,
-                            double *mean, double *deviation)
-{
-    double speeds[MOST_REPETITIONS], squares = 0, unused;
+/* Of a test's repetitions. */
+typedef struct bench_result {
+    double mean, deviation; /* of tokens per second; of a sample */
+    double processor;       /* seconds a token, the least */
+} bench_result;
 
-    *mean = 0;
-    MUC_TRY(time_once(engine, test, tests->depth, &unused)); /* caches and clocks get warm */
+static muc_status time_test(muc_engine *engine, const bench_tests *tests, const bench_test *test,
+                            bench_result *out)
+{
+    double speeds[MOST_REPETITIONS], squares = 0;
+    bench_time time;
+
+    *out = (bench_result){ .processor = INFINITY };
+    MUC_TRY(time_once(engine, test, tests->depth, &time)); /* caches and clocks get warm */
     for (uint32_t i = 0; i < tests->repetitions; i++) {
         muc_progress(engine->ctx, test->is_prompt ? "prompt" : "generation", i, tests->repetitions);
-        MUC_TRY(time_once(engine, test, tests->depth, &speeds[i]));
-        *mean += speeds[i] / tests->repetitions;
+        MUC_TRY(time_once(engine, test, tests->depth, &time));
+        speeds[i] = test->tokens / time.seconds;
+        out->mean += speeds[i] / tests->repetitions;
+        out->processor = fmin(out->processor, time.processor / test->tokens);
     }
     for (uint32_t i = 0; i < tests->repetitions; i++)
-        squares += (speeds[i] - *mean) * (speeds[i] - *mean);
-    *deviation = tests->repetitions > 1 ? sqrt(squares / (tests->repetitions - 1)) : 0;
+        squares += (speeds[i] - out->mean) * (speeds[i] - out->mean);
+    out->deviation = tests->repetitions > 1 ? sqrt(squares / (tests->repetitions - 1)) : 0;
     return MUC_OK;
 }
 
@@ -158,9 +173,9 @@ static muc_status bench_model(muc_context *ctx, const muc_model *model,
     status = muc_engine_new(ctx, model, &engine);
     for (size_t i = 0; i < tests.count && status == MUC_OK; i++) {
         const bench_test *test = &tests.rows[i];
-        double mean, deviation;
+        bench_result result;
 
-        status = time_test(engine, &tests, test, &mean, &deviation);
+        status = time_test(engine, &tests, test, &result);
         if (status != MUC_OK)
             break;
         muc_report_begin_row(report);
@@ -172,8 +187,9 @@ static muc_status bench_model(muc_context *ctx, const muc_model *model,
             muc_report_add_text(report, "test", "%s%u", test->is_prompt ? "pp" : "tg",
                                 test->tokens);
         muc_report_add_count(report, "repetitions", tests.repetitions);
-        muc_report_add_real(report, "tokens_per_second", mean);
-        muc_report_add_real(report, "deviation", deviation);
+        muc_report_add_real(report, "tokens_per_second", result.mean);
+        muc_report_add_real(report, "deviation", result.deviation);
+        muc_report_add_real(report, "processor_ms", 1000 * result.processor);
         muc_report_end(report);
     }
     muc_engine_free(engine);
@@ -194,6 +210,7 @@ muc_status muc_bench(muc_context *ctx, const muc_model *const *models, size_t co
         { "repetitions", NULL, NULL },
         { "tokens_per_second", NULL, "mean of the repetitions" },
         { "deviation", NULL, "standard deviation of the repetitions" },
+        { "processor_ms", "ms", "processor time of a token, all threads, the least repetition" },
         { NULL, NULL, NULL },
     };
     muc_status status;
