@@ -4,14 +4,16 @@
     tests/test_cli_text.py MUC      from the source root; tests of shared data are skipped without it
 """
 import json
+import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import zlib
 
-from cli import COMMAND, PLAN, STORIES, WORK, compiled_code, has, muc, need_data, program
-from files import DATA, MALFORMED, MISMATCH, ROOT, UNSUPPORTED, USAGE, run_tests
+from cli import BRIEF, COMMAND, PLAN, STORIES, WORK, compiled_code, has, muc, need_data, program
+from files import DATA, MALFORMED, MISMATCH, MUC, ROOT, Skip, UNSUPPORTED, USAGE, run_tests
 
 RESCUE = ROOT / "models/rescue"
 CHATML = "{% for message in messages %}{{ '<|im_start|>' + message['role'] }}{% endfor %}"
@@ -231,6 +233,7 @@ def test_bench_times_prompts_and_generation():
         [(str(model), test) for model in (RESCUE, program()) for test in ("pp16 @ d3", "tg4 @ d3")], report
     for row in report["tests"]:
         assert row["tokens_per_second"] > 0 and row["deviation"] >= 0 and row["repetitions"] == 2, row
+        assert 0 < row["processor_ms"] < 1e5, row
     assert report["tests"][0]["weights"] > 0
 
 
@@ -423,6 +426,21 @@ def test_every_shape_runs():
     synth(WORK / "config.json", "runs")
     muc("run", WORK / "runs", "-p", "scan it", "-n", 3)
     shutil.rmtree(WORK / "runs")
+
+
+def test_a_checkpoint_runs_in_its_own_size_and_its_caches():
+    """Its weights in the type of the file, mapped; of activations only what is still to be read."""
+    if BRIEF:
+        raise Skip("sanitizers have memory of their own")
+    synth("mobilellm-125m", "resident")
+    command = [MUC, "run", WORK / "resident", "--raw", "-c", "512", "-p", "~" * 400, "-n", "2", "-t", "2"]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = status
+    caches = 30 * 2 * 512 * 192 * 4  # layers, keys and values, positions, columns, float32
+    most = (WORK / "resident" / "model.safetensors").stat().st_size + caches + (64 << 20)
+    shutil.rmtree(WORK / "resident")
+    assert status == 0 and usage.ru_maxrss * 1024 <= most, (status, usage.ru_maxrss, most)
 
 
 def test_shapes_that_are_none_are_refused():

@@ -332,6 +332,55 @@ static void grouping_of_tokens_and_threads_change_no_bit(void **state)
     free_network(many);
 }
 
+/* The same bits from memory that activations share, and of those the graph's outputs alone. */
+static void sharing_memory_changes_no_bit(void **state)
+{
+    static const uint32_t groups[] = { 3, 16, 1, 8 };
+    network *own = build_network(true, 1), *shared = build_network(true, 2);
+    const muc_graph *graph = shared->graph;
+    muc_ref_view view;
+    uint32_t pos = 0;
+
+    (void)state;
+    CHECK_OK(shared->ctx, muc_ref_share(shared->ref));
+    for (size_t g = 0; g < MUC_COUNT(groups); pos += groups[g++])
+        assert_memory_equal(run(shared, pos, groups[g]), run(own, pos, groups[g]),
+                            groups[g] * VOCABULARY * sizeof(float));
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_ACTIVATION)
+            CHECK_EQ(muc_ref_get(shared->ref, i, &view), i == graph->outputs[0]);
+    free_network(own);
+    free_network(shared);
+}
+
+/* The rows of logits that are skipped are the first, the others as they were. */
+static void logits_of_the_last_tokens_are_those_of_all(void **state)
+{
+    const muc_llama_options options = { .skips = true };
+    uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0, 5 };
+    network *n = build_network(true, 1);
+    const int32_t tokens[] = { 0, 11, 22, 4, 15 }; /* token_at */
+    const muc_ref_input input = { "tokens", tokens, sizeof(tokens) };
+    const float *all = run(n, 0, 5), *found;
+    muc_graph *graph;
+    size_t rows, columns;
+    muc_ref *ref;
+
+    (void)state;
+    CHECK_OK(n->ctx, muc_llama_build(n->ctx, &n->checkpoint, &options, &graph));
+    CHECK_OK(n->ctx, muc_ref_open(n->ctx, graph, &ref));
+    for (uint32_t skip = 0; skip < 5; skip++) {
+        bindings[2] = skip;
+        CHECK_OK(n->ctx, muc_ref_run(ref, bindings, &input, 1));
+        found = muc_ref_read(ref, "head", &rows, &columns);
+        CHECK_EQ(rows, 5 - skip);
+        assert_memory_equal(found, all + skip * VOCABULARY, rows * VOCABULARY * sizeof(float));
+    }
+    muc_ref_close(ref);
+    muc_graph_free(graph);
+    free_network(n);
+}
+
 static void reset_forgets_the_past(void **state)
 {
     network *n = build_network(false, 1);
@@ -429,6 +478,8 @@ static void every_failed_allocation_is_told(void **state)
         if (status == MUC_OK)
             status = muc_ref_open(n->ctx, graph, &ref);
         if (status == MUC_OK)
+            status = muc_ref_share(ref);
+        if (status == MUC_OK)
             status = muc_ref_run_tokens(ref, 0, &token, 1);
         muc_alloc_fail_after(-1);
         muc_ref_close(ref);
@@ -448,6 +499,8 @@ int main(void)
         cmocka_unit_test(a_llama_with_grouped_queries_is_what_its_formula_says),
         cmocka_unit_test(biases_head_norms_and_an_untied_head_count),
         cmocka_unit_test(grouping_of_tokens_and_threads_change_no_bit),
+        cmocka_unit_test(sharing_memory_changes_no_bit),
+        cmocka_unit_test(logits_of_the_last_tokens_are_those_of_all),
         cmocka_unit_test(reset_forgets_the_past),
         cmocka_unit_test(the_probe_sees_every_node),
         cmocka_unit_test(what_cannot_run_is_refused),

@@ -38,14 +38,19 @@ void muc_alloc_fail_after(long k)
     atomic_store(&allocations_left, k);
 }
 
-void *muc_calloc(size_t count, size_t size)
+static bool may_allocate(void)
 {
     long left = atomic_load(&allocations_left);
 
-    if (left == 0)
-        return NULL;
     if (left > 0)
         atomic_fetch_sub(&allocations_left, 1);
+    return left != 0;
+}
+
+void *muc_calloc(size_t count, size_t size)
+{
+    if (!may_allocate())
+        return NULL;
     if (count == 0 || size == 0)
         count = size = 1;
     return calloc(count, size);
@@ -258,6 +263,18 @@ muc_status muc_new_array(muc_context *ctx, const char *source, size_t count, siz
         return muc_fail_nomem(ctx, source, SIZE_MAX);
     *out = muc_calloc(count, size);
     return *out ? MUC_OK : muc_fail_nomem(ctx, source, count * size);
+}
+
+muc_status muc_new_aligned(muc_context *ctx, const char *source, size_t bytes, void **out)
+{
+    enum { LINE = 64 };
+    size_t whole = bytes < SIZE_MAX - LINE ? (bytes / LINE + 1) * LINE : 0;
+
+    *out = whole && may_allocate() ? aligned_alloc(LINE, whole) : NULL;
+    if (!*out)
+        return muc_fail_nomem(ctx, source, bytes);
+    memset(*out, 0, whole);
+    return MUC_OK;
 }
 
 bool muc_add_u64(uint64_t a, uint64_t b, uint64_t *out)

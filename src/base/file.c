@@ -170,6 +170,16 @@ void muc_file_close(muc_file *file)
     memset(file, 0, sizeof(*file));
 }
 
+void muc_file_rest(const muc_file *file, const uint8_t *data, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)file->mapping;
+    uintptr_t first = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + bytes) / page * page;
+
+    if (file->mapping && first >= start && end <= start + file->bytes.size && first < end)
+        madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
 bool muc_path_is_dir(const char *path)
 {
     struct stat info;

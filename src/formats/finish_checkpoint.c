@@ -448,6 +448,7 @@ static muc_status rotate_half(muc_context *ctx, muc_checkpoint *checkpoint, cons
 
         memcpy(copy + to * row_bytes, view->data + row * row_bytes, row_bytes);
     }
+    muc_mapped_rest(checkpoint->files, view->data, (size_t)view->bytes);
     view->data = copy;
     return MUC_OK;
 }

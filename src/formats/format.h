@@ -46,6 +46,8 @@ muc_status muc_mapped_open(muc_context *ctx, muc_arena *arena, muc_mapped_file *
 muc_status muc_mapped_open_beneath(muc_context *ctx, muc_arena *arena, muc_mapped_file **list,
                                    const char *folder, const char *path, const char *owner,
                                    muc_bytes *out);
+/* muc_file_rest of whichever file has these bytes; none may. */
+void muc_mapped_rest(const muc_mapped_file *list, const uint8_t *data, size_t bytes);
 void muc_mapped_close(muc_mapped_file *list);
 
 /* Maps a file that lives as long as the checkpoint. */

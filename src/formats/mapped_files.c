@@ -42,6 +42,12 @@ muc_status muc_mapped_open_beneath(muc_context *ctx, muc_arena *arena, muc_mappe
     return MUC_OK;
 }
 
+void muc_mapped_rest(const muc_mapped_file *list, const uint8_t *data, size_t bytes)
+{
+    for (; list; list = list->next)
+        muc_file_rest(&list->file, data, bytes);
+}
+
 void muc_mapped_close(muc_mapped_file *list)
 {
     for (; list; list = list->next)

@@ -474,12 +474,10 @@ static muc_status embed(builder *b, uint32_t tokens, uint32_t *out)
     return node(b, MUC_OP_ADD, "embed_sum", sum, 2, NULL, 0, out);
 }
 
-/* the row of the call's last token */
-static muc_status take_last(builder *b, uint32_t x, uint32_t *out)
+/* some of the call's rows */
+static muc_status take_rows(builder *b, const char *name, muc_expr start, muc_expr size, uint32_t x,
+                            uint32_t *out)
 {
-    muc_expr_pool *pool = b->graph->pool;
-    muc_expr start = muc_expr_sub(pool, b->m, muc_expr_const(pool, 1));
-    muc_expr size = muc_expr_const(pool, 1);
     const int64_t axis = 0;
     const muc_attribute attributes[] = {
         { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
@@ -487,7 +485,24 @@ static muc_status take_last(builder *b, uint32_t x, uint32_t *out)
         { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } },
     };
 
-    return node(b, MUC_OP_SLICE, "last", &x, 1, attributes, MUC_COUNT(attributes), out);
+    return node(b, MUC_OP_SLICE, name, &x, 1, attributes, MUC_COUNT(attributes), out);
+}
+
+/* the rows whose logits are wanted */
+static muc_status take_wanted(builder *b, const muc_llama_options *options, uint32_t max_tokens,
+                              uint32_t x, uint32_t *out)
+{
+    muc_expr_pool *pool = b->graph->pool;
+    muc_expr skip;
+
+    *out = x;
+    if (options->last_only)
+        return take_rows(b, "last", muc_expr_sub_const(pool, b->m, 1), muc_expr_const(pool, 1), x,
+                         out);
+    if (!options->skips)
+        return MUC_OK;
+    skip = muc_expr_new_input(pool, "skip", 0, max_tokens - 1, 1);
+    return take_rows(b, "asked", skip, muc_expr_sub(pool, b->m, skip), x, out);
 }
 
 /* the logits: cap * tanh(factor * (w x) / cap); the last node is "head", whatever it is */
@@ -527,8 +542,7 @@ static muc_status build(builder *b, const muc_llama_options *options, uint32_t m
         b->sizes = b->level ? *b->config : muc_config_of_layer(b->config, b->layer);
         MUC_TRY(layer(b, x, &x));
     }
-    if (options->last_only)
-        MUC_TRY(take_last(b, x, &x));
+    MUC_TRY(take_wanted(b, options, max_tokens, x, &x));
     MUC_TRY(head(b, x, &x));
     MUC_TRY(muc_graph_add_output(b->ctx, b->graph, x));
     return muc_graph_verify(b->ctx, b->graph);

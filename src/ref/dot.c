@@ -145,24 +145,22 @@ static void multiply_panel(const float *x, size_t rows, const muc_ref_value *w, 
 {
     size_t k = w->columns;
     product p = { x, NULL, out, rows, count, k, k, k, out_stride };
-    bool few = rows <= X_ROWS, pairs = count == MUC_DOT_PANEL && k % LANES == 0;
+    bool few = rows <= X_ROWS, is_bf16 = w->dtype == MUC_BF16;
+    bool pairs = count == MUC_DOT_PANEL && k % LANES == 0 && muc_dot_has_avx512();
+    muc_dot_weights kind = is_bf16 ? MUC_DOT_BF16 : MUC_DOT_F32;
     float *packed = panel + MUC_DOT_PANEL * k;
 
-    pairs = pairs && muc_dot_has_avx512();
-    if (few && w->dtype == MUC_BF16) {
+    if (is_bf16 && (few || pairs))
         p.w = (const uint16_t *)w->read + c * k;
-        if (pairs)
-            muc_dot_multiply(MUC_DOT_BF16, x, rows, p.w, k, out, out_stride);
-        else
-            multiply_bf16(&p);
-        return;
-    }
-    p.w = muc_ref_widen(w, c, count, panel);
+    else
+        p.w = muc_ref_widen(w, c, count, panel);
     if (pairs && !few) {
-        muc_dot_pack(p.w, k, packed);
+        muc_dot_pack(kind, p.w, k, packed);
         muc_dot_multiply(MUC_DOT_PACKED, x, rows, packed, k, out, out_stride);
     } else if (pairs) {
-        muc_dot_multiply(MUC_DOT_F32, x, rows, p.w, k, out, out_stride);
+        muc_dot_multiply(kind, x, rows, p.w, k, out, out_stride);
+    } else if (is_bf16 && few) {
+        multiply_bf16(&p);
     } else {
         multiply_f32(&p);
     }

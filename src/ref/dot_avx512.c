@@ -16,13 +16,6 @@ bool muc_dot_has_avx512(void)
     return __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-AVX512 void muc_dot_pack(const float *w, size_t k, float *packed)
-{
-    for (size_t i = 0; i < k; i += LANES)
-        for (size_t r = 0; r < MUC_DOT_PANEL; r++, packed += LANES)
-            _mm256_storeu_ps(packed, _mm256_loadu_ps(w + r * k + i));
-}
-
 /* The sums of four rows: eight lanes of each added as a tree. */
 AVX512 static inline __m128 finish(__m512 a, __m512 b)
 {
@@ -64,6 +57,32 @@ AVX512 static inline __m512 bf16_pair(const uint16_t *w, size_t k, size_t pair, 
     for (size_t at = 0; at < MUC_DOT_PANEL * LANES * sizeof(*(w)); at += 64) \
         __builtin_prefetch((const char *)((w) + (i)*MUC_DOT_PANEL) + AHEAD + at);
 #define KEEP(w, i)
+
+AVX512 static void pack_f32(const float *w, size_t k, float *packed)
+{
+    for (size_t i = 0; i < k; i += LANES) {
+        FETCH(w, i)
+        for (size_t r = 0; r < MUC_DOT_PANEL; r++, packed += LANES)
+            _mm256_storeu_ps(packed, _mm256_loadu_ps(w + r * k + i));
+    }
+}
+
+AVX512 static void pack_bf16(const uint16_t *w, size_t k, float *packed)
+{
+    for (size_t i = 0; i < k; i += LANES) {
+        FETCH(w, i)
+        for (size_t r = 0; r < MUC_DOT_PANEL; r += 2, packed += 2 * LANES)
+            _mm512_storeu_ps(packed, bf16_pair(w, k, r / 2, i));
+    }
+}
+
+void muc_dot_pack(muc_dot_weights kind, const void *w, size_t k, float *packed)
+{
+    if (kind == MUC_DOT_BF16)
+        pack_bf16(w, k, packed);
+    else
+        pack_f32(w, k, packed);
+}
 
 #define EACH(index, count) _Pragma("GCC unroll 4") for (size_t index = 0; index < (count); index++)
 #define TILE(ROWS, PAIR, AHEAD_OF) \
@@ -128,9 +147,9 @@ bool muc_dot_has_avx512(void)
     return false;
 }
 
-void muc_dot_pack(const float *w, size_t k, float *packed)
+void muc_dot_pack(muc_dot_weights kind, const void *w, size_t k, float *packed)
 {
-    (void)w, (void)k, (void)packed;
+    (void)kind, (void)w, (void)k, (void)packed;
 }
 
 void muc_dot_multiply(muc_dot_weights kind, const float *x, size_t rows, const void *w, size_t k,

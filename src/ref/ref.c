@@ -19,6 +19,12 @@ typedef struct budget {
     size_t used, most;
 } budget;
 
+/* Memory of activations that nothing reads any more, for those that come. */
+typedef struct spare {
+    void *data;
+    size_t capacity;
+} spare;
+
 struct muc_ref_scratch {
     budget *budget;
     void *data[2];
@@ -43,23 +49,23 @@ struct muc_ref {
     muc_ref_probe *probe;
     void *probe_arg;
     bool tells_progress;
+    uint32_t *last_reader; /* [tensor_count]: a node's index, or node_count; NULL: nothing shared */
+    spare *spares;         /* [tensor_count] */
+    uint32_t spare_count;
 };
 
 /* makes room for bytes in *data, without keeping what it held; zero if it is new */
 static muc_status reserve(muc_context *ctx, const char *name, budget *b, size_t bytes, void **data,
                           size_t *capacity)
 {
-    uint8_t *grown;
+    void *grown;
 
     if (bytes <= *capacity && *data)
         return MUC_OK;
     if (bytes > b->most - (b->used - *capacity))
         return muc_fail(ctx, MUC_NOMEM, name, MUC_NO_OFFSET,
                         "values take more than the %zu bytes that they may", b->most);
-    grown = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    memset(grown, 0, bytes);
-    (void)ctx;
-    (void)name;
+    MUC_TRY(muc_new_aligned(ctx, name, bytes, &grown));
     b->used += bytes - *capacity;
     free(*data);
     *data = grown;
@@ -451,6 +457,10 @@ void muc_ref_close(muc_ref *ref)
     free(ref->outputs);
     free(ref->scratch.data[0]);
     free(ref->scratch.data[1]);
+    for (uint32_t i = 0; i < ref->spare_count; i++)
+        free(ref->spares[i].data);
+    free(ref->last_reader);
+    free(ref->spares);
     free(ref);
 }
 
@@ -483,6 +493,21 @@ void *muc_ref_state(muc_ref *ref, uint32_t state, size_t *bytes)
 
     *bytes = value->elements * muc_dtype_get(value->dtype)->block_bytes;
     return value->data;
+}
+
+muc_status muc_ref_share(muc_ref *ref)
+{
+    const muc_graph *graph = ref->graph;
+
+    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, graph->tensor_count, &ref->spares));
+    MUC_TRY(MUC_NEW_ARRAY(ref->ctx, graph->name, graph->tensor_count, &ref->last_reader));
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (uint32_t j = 0; j < graph->nodes[i].input_count; j++)
+            if (graph->nodes[i].inputs[j] != MUC_NO_ID)
+                ref->last_reader[graph->nodes[i].inputs[j]] = i;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        ref->last_reader[graph->outputs[i]] = graph->node_count;
+    return MUC_OK;
 }
 
 void muc_ref_tell_progress(muc_ref *ref)
@@ -540,6 +565,44 @@ static void round_halves(muc_dtype dtype, const muc_ref_value *value)
             data[i] = muc_f32_of_bf16(muc_bf16_of_f32(data[i]));
 }
 
+/* A value without memory takes the smallest that suffices, or else the largest, which grows. */
+static void take_spare(muc_ref *ref, muc_ref_value *value)
+{
+    size_t bytes = value->elements * muc_dtype_get(value->dtype)->block_bytes;
+    spare *best = NULL;
+
+    for (uint32_t i = 0; i < ref->spare_count; i++) {
+        spare *s = &ref->spares[i];
+
+        if (!best ||
+            (best->capacity < bytes ? s->capacity > best->capacity
+                                    : s->capacity >= bytes && s->capacity < best->capacity))
+            best = s;
+    }
+    if (value->data || !best)
+        return;
+    value->data = best->data;
+    value->capacity = best->capacity;
+    *best = ref->spares[--ref->spare_count];
+}
+
+/* The node has run: what it was the last to read is no longer there. */
+static void leave_spares(muc_ref *ref, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        uint32_t id = node->inputs[i];
+        muc_ref_value *value = &ref->values[id == MUC_NO_ID ? 0 : id];
+
+        if (id == MUC_NO_ID || ref->graph->tensors[id].kind != MUC_TENSOR_ACTIVATION ||
+            ref->graph->nodes + ref->last_reader[id] != node || !value->data)
+            continue;
+        ref->spares[ref->spare_count++] = (spare){ value->data, value->capacity };
+        value->data = NULL;
+        value->read = NULL;
+        value->capacity = 0;
+    }
+}
+
 /* the call's view of its inputs and outputs, whose shapes are set */
 static muc_status bind(muc_ref *ref, const muc_node *node, const uint32_t *bindings)
 {
@@ -552,6 +615,8 @@ static muc_status bind(muc_ref *ref, const muc_node *node, const uint32_t *bindi
     for (uint32_t i = 0; i < node->output_count; i++) {
         ref->outputs[i] = &ref->values[node->outputs[i]];
         MUC_TRY(set_shape(ref, node->outputs[i], bindings));
+        if (ref->last_reader)
+            take_spare(ref, ref->outputs[i]);
         MUC_TRY(reserve_value(ref, ref->outputs[i]));
     }
     return MUC_OK;
@@ -594,6 +659,8 @@ static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *b
     if (ref->probe && call.output->dtype == MUC_F32)
         ref->probe(ref->probe_arg, node, node->name, call.output->read, call.output->rows,
                    call.output->columns);
+    if (ref->last_reader)
+        leave_spares(ref, node);
     return MUC_OK;
 }
 

@@ -53,6 +53,10 @@ muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, siz
 /* The memory of a STATE tensor and its bytes; alive as long as the session. */
 void *muc_ref_state(muc_ref *ref, uint32_t state, size_t *bytes);
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg);
+/* From now on an activation's memory is taken by others as soon as the last node that reads it has
+ * run: of activations, muc_ref_get and muc_ref_read have outputs of the graph alone. For sessions
+ * that run all nodes. */
+muc_status muc_ref_share(muc_ref *ref);
 /* From now on runs tell the progress hook how many layers they have done. */
 void muc_ref_tell_progress(muc_ref *ref);
 

@@ -21,28 +21,29 @@ static void facts(const muc_model *model, muc_engine_facts *out)
 
 static muc_status open_float(muc_engine *engine)
 {
-    const muc_llama_options options = { .context = engine->facts.context };
+    const muc_llama_options options = { .context = engine->facts.context, .skips = true };
     float_state *state;
 
     MUC_TRY(MUC_NEW_ARRAY(engine->ctx, "engine", 1, &state));
     engine->state = state;
     MUC_TRY(muc_llama_build(engine->ctx, &engine->model->checkpoint, &options, &state->graph));
-    return muc_ref_open(engine->ctx, state->graph, &state->ref);
+    MUC_TRY(muc_ref_open(engine->ctx, state->graph, &state->ref));
+    return muc_ref_share(state->ref);
 }
 
 static muc_status feed(muc_engine *engine, const uint32_t *tokens, uint32_t count, bool all,
                        const float **logits)
 {
     float_state *state = engine->state;
+    const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { engine->position, count, all ? 0 : count - 1 };
     int32_t signed_tokens[MUC_ENGINE_MOST_TOKENS];
+    const muc_ref_input input = { "tokens", signed_tokens, count * sizeof(*signed_tokens) };
     size_t rows, columns;
 
     for (uint32_t i = 0; i < count; i++)
         signed_tokens[i] = (int32_t)tokens[i];
-    MUC_TRY(muc_ref_run_tokens(state->ref, engine->position, signed_tokens, count));
+    MUC_TRY(muc_ref_run(state->ref, bindings, &input, 1));
     *logits = muc_ref_read(state->ref, "head", &rows, &columns);
-    if (!all)
-        *logits += (rows - 1) * columns;
     return MUC_OK;
 }
 
