@@ -112,7 +112,7 @@ def test_arrays_that_the_reference_refuses_end_a_comparison(folder):
                                 [onnx.value("y", [2, 2])]))
     muc("compile", path, "--target", "mcu", "-o", code)
     files.write_npz(given, [((3, 2), [1.0] * 6), ((2,), [0.0, 3.0])])
-    muc("verify", code, path, "--input", given, status=files.MALFORMED, message="index 3 at 1")
+    muc("verify", code, path, "--input", given, status=files.MALFORMED, message="'at' holds 3 at 1, expected -3..2")
 
 
 def test_indices_that_a_tensor_does_not_have_are_refused_by_the_code_too(folder):

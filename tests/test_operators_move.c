@@ -93,21 +93,73 @@ static void indices_choose_and_scatter(void **state)
                 2, 1, 3, 6, 5, 4);
 }
 
-static void an_index_outside_is_told(void **state)
+/* a network that runs, or (message) is refused */
+static void check_bound(const char *text, const char *message)
 {
     muc_context *ctx = muc_context_new(1);
-    muc_graph *graph = graph_of(ctx, "graph test\n" M "tensor i = const i64 [2] values 0, 3\n"
-                                     "node y f32 [2, 2] = gather x, i axis=1\n");
+    muc_graph *graph = graph_of(ctx, text);
     const uint32_t bindings[1] = { 0 };
     muc_ref *ref;
 
-    (void)state;
     CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
-    CHECK_FAILS(ctx, MUC_MALFORMED, "node 'y': index 3 at 1, expected one of 3 elements",
-                muc_ref_run(ref, bindings, NULL, 0));
+    if (message)
+        CHECK_FAILS(ctx, MUC_MALFORMED, message, muc_ref_run(ref, bindings, NULL, 0));
+    else
+        CHECK_OK(ctx, muc_ref_run(ref, bindings, NULL, 0));
     muc_ref_close(ref);
     muc_graph_free(graph);
     muc_context_free(ctx);
+}
+
+/* the least and the greatest that an operator takes, and their neighbours outside */
+static void integers_outside_their_bounds_are_refused(void **state)
+{
+#define HEAD "graph test\n" M "tensor w = const f32 [1, 1, 3] values 1, 2, 3\n"
+#define I64 "tensor i = const i64 "
+#define GATHER "node y f32 [2, 2] = gather x, i axis=1\n"
+#define TUPLES "node y f32 [1] = gather_nd x, i\n"
+#define REVERSE "node y f32 [2, 3] = reverse_sequence x, i batch_axis=0 time_axis=1\n"
+#define EMBED "node y f32 [2, 3] = embed i, x\n"
+#define RNN \
+    "tensor s = const f32 [2, 1, 3] values 1, 2, 3, 4, 5, 6\n" \
+    "tensor r = const f32 [1, 1, 1] values 1\n" \
+    "node y f32 [2, 1, 1, 1] = rnn s, w, r, *, i\n"
+#define SOFTMAX \
+    "tensor b = const i8 [2] values 1, 2\n" \
+    "node y u8 [2] = integer_softmax b, i levels=256\n"
+#define GELU "tensor b = const i8 [2] values 1, 2\nnode y i32 [2] = integer_gelu b, i\n"
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        { HEAD I64 "[2] values -3, 2\n" GATHER, NULL },
+        { HEAD I64 "[2] values 0, 3\n" GATHER, "node 'y': 'i' holds 3 at 1, expected -3..2" },
+        { HEAD I64 "[2] values -4, 0\n" GATHER, "'i' holds -4 at 0, expected -3..2" },
+        { HEAD I64 "[1, 2] values -2, 2\n" TUPLES, NULL },
+        { HEAD I64 "[1, 2] values 2, 2\n" TUPLES, "'i' holds 2 at 0, expected -2..1" },
+        { HEAD I64 "[1, 2] values 1, -4\n" TUPLES, "'i' holds -4 at 1, expected -3..2" },
+        { HEAD I64 "[2] values 0, 3\n" REVERSE, NULL },
+        { HEAD I64 "[2] values -1, 3\n" REVERSE, "'i' holds -1 at 0, expected 0..3" },
+        { HEAD I64 "[2] values 0, 4\n" REVERSE, "'i' holds 4 at 1, expected 0..3" },
+        { HEAD "tensor i = const i32 [2] values 0, 1\n" EMBED, NULL },
+        { HEAD "tensor i = const i32 [2] values -1, 1\n" EMBED,
+          "'i' holds -1 at 0, expected 0..1" },
+        { HEAD "tensor i = const i32 [2] values 0, 2\n" EMBED, "'i' holds 2 at 1, expected 0..1" },
+        { HEAD "tensor i = const i32 [1] values 2\n" RNN, NULL },
+        { HEAD "tensor i = const i32 [1] values 3\n" RNN, "'i' holds 3 at 0, expected 0..2" },
+        { HEAD "tensor i = const i32 [3] values -32768, 0, 32768\n" SOFTMAX, NULL },
+        { HEAD "tensor i = const i32 [3] values 32769, 0, 1\n" SOFTMAX, "'i' holds 32769 at 0" },
+        { HEAD "tensor i = const i32 [3] values 0, -1, 1\n" SOFTMAX,
+          "'i' holds -1 at 1, expected 0..1073741823" },
+        { HEAD "tensor i = const i32 [3] values 0, 0, 0\n" SOFTMAX, "expected 1..32768" },
+        { HEAD "tensor i = const i32 [2] values -32768, 1073741823\n" GELU, NULL },
+        { HEAD "tensor i = const i32 [2] values 1, 5\n" GELU, "expected -32768..0" },
+        { HEAD "tensor i = const i32 [2] values 0, 1073741824\n" GELU,
+          "expected -1073741823..1073741823" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(cases); i++)
+        check_bound(cases[i].text, cases[i].message);
 }
 
 static void tensors_are_made_of_few_numbers(void **state)
@@ -281,7 +333,7 @@ int main(void)
         cmocka_unit_test(pads_repeat_reflect_and_crop),
         cmocka_unit_test(blocks_of_channels_and_pixels),
         cmocka_unit_test(indices_choose_and_scatter),
-        cmocka_unit_test(an_index_outside_is_told),
+        cmocka_unit_test(integers_outside_their_bounds_are_refused),
         cmocka_unit_test(tensors_are_made_of_few_numbers),
         cmocka_unit_test(images_are_sampled),
         cmocka_unit_test(images_are_read_where_a_grid_says),

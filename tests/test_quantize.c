@@ -266,7 +266,7 @@ static void texts_that_do_not_fit_are_refused(void **state)
     CHECK_FAILS(t.ctx, MUC_USAGE, "text 0 has 0 tokens",
                 muc_quantize_weights(t.ctx, t.graph, &options, &result));
     options.calibration = &unknown;
-    CHECK_FAILS(t.ctx, MUC_MALFORMED, "token 40",
+    CHECK_FAILS(t.ctx, MUC_MALFORMED, "'tokens' holds 40",
                 muc_quantize_weights(t.ctx, t.graph, &options, &result));
     toy_free(&t);
 }

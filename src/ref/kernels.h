@@ -1,8 +1,8 @@
 /* kernels.h - what a session gives to the operators' kernels, and the arithmetic they share.
  *
  * A kernel is a function of the call, which rows of graph/ops.def name. Shapes and types were
- * checked by the operator's shape rule; the values of indices, and shapes that only the bindings
- * decide, are the kernel's to check.
+ * checked by the operator's shape rule, integers against graph/bounds.h; shapes that only the
+ * bindings decide are the kernel's to check.
  */
 #ifndef MUC_REF_KERNELS_H
 #define MUC_REF_KERNELS_H
@@ -100,8 +100,6 @@ static inline float *muc_ref_floats_out(const muc_ref_value *value)
     return value->data;
 }
 
-/* Token i of input 0 as a row of the table, input 1, or MUC_MALFORMED. */
-muc_status muc_ref_token(const muc_ref_call *call, size_t i, size_t *row);
 /* The value of the node's position attribute. */
 uint32_t muc_ref_position(const muc_ref_call *call);
 

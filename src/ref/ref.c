@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "graph/bounds.h"
 #include "ref/golden/chip_integers.h"
 #include "ref/golden/golden.h"
 #include "ref/kernels.h"
@@ -622,6 +623,32 @@ static muc_status bind(muc_ref *ref, const muc_node *node, const uint32_t *bindi
     return MUC_OK;
 }
 
+/* integers that no run may hold */
+static muc_status check_bounds(const muc_ref_call *call)
+{
+    const muc_ref_value *index = muc_ref_input_of(call, 1);
+    muc_bound bounds[MUC_MOST_BOUNDS];
+    uint32_t count = muc_bounds_of(call->node, index ? (uint32_t)index->columns : 0, bounds);
+
+    for (uint32_t b = 0; b < count; b++) {
+        const muc_bound *bound = &bounds[b];
+        const muc_ref_value *value = call->inputs[bound->input];
+        int64_t extent = bound->extents[1] ? (int64_t)call->inputs[bound->of]->dims[bound->dim] : 0;
+        int64_t low = bound->extents[0] * extent + bound->ends[0];
+        int64_t high = bound->extents[1] * extent + bound->ends[1];
+
+        for (size_t i = bound->first; i < value->elements; i += bound->apart) {
+            int64_t found = muc_ref_integer(value, i);
+
+            if (found < low || found > high)
+                return muc_ref_fail(call, "'%s' holds %lld at %zu, expected %lld..%lld",
+                                    call->input_tensors[bound->input]->name, (long long)found, i,
+                                    (long long)low, (long long)high);
+        }
+    }
+    return MUC_OK;
+}
+
 /* whether there is nothing to compute */
 static bool is_empty(const muc_ref_call *call)
 {
@@ -652,8 +679,10 @@ static muc_status run_node(muc_ref *ref, const muc_node *node, const uint32_t *b
     MUC_TRY(bind(ref, node, bindings));
     call.output = ref->outputs[0];
     /* dimensions beside one of 0 may be too many to loop over */
-    if (!is_empty(&call))
+    if (!is_empty(&call)) {
+        MUC_TRY(check_bounds(&call));
         MUC_TRY(kernel_of(ref, node)(&call));
+    }
     for (uint32_t i = 0; i < node->output_count; i++)
         round_halves(ref->graph->tensors[node->outputs[i]].dtype, ref->outputs[i]);
     if (ref->probe && call.output->dtype == MUC_F32)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/bounds.h"
 #include "passes/rewrite.h"
 #include "ref/integer/quantlib.h"
 
@@ -275,6 +276,19 @@ static bool words_of(const muc_rewrite *r, uint32_t id, size_t count, int32_t *o
     return true;
 }
 
+/* whether a run may hold these integers in input 1 */
+static bool are_allowed(const muc_node *node, const int32_t *words)
+{
+    muc_bound bounds[MUC_MOST_BOUNDS];
+    uint32_t count = muc_bounds_of(node, 0, bounds);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (words[bounds[i].first] < bounds[i].ends[0] ||
+            words[bounds[i].first] > bounds[i].ends[1])
+            return false;
+    return true;
+}
+
 /* what a node makes of one number; false if that is not known, or not one number's function */
 static bool apply(const muc_rewrite *r, const muc_node *node, int64_t *x)
 {
@@ -297,7 +311,7 @@ static bool apply(const muc_rewrite *r, const muc_node *node, int64_t *x)
         *x = muc_quantlib_hardswish((int32_t)*x, words);
         return true;
     case MUC_OP_INTEGER_GELU:
-        if (!words_of(r, node->inputs[1], 2, words) || !muc_quantlib_gelu_takes(words))
+        if (!words_of(r, node->inputs[1], 2, words) || !are_allowed(node, words))
             return false;
         *x = muc_quantlib_gelu((int32_t)*x, words);
         return true;

@@ -36,7 +36,7 @@ static muc_status run_embed(const muc_ref_call *call)
     size_t width = call->output->columns, pieces = muc_golden_blocks(width), row;
 
     for (size_t i = 0; i < call->inputs[0]->columns; i++) {
-        MUC_TRY(muc_ref_token(call, i, &row));
+        row = (size_t)muc_ref_integer(call->inputs[0], i);
         for (size_t b = 0; b < pieces; b++) {
             size_t at = b * MUC_GOLDEN_BLOCK, left = width - at;
 

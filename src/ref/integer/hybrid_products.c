@@ -74,7 +74,7 @@ muc_status muc_kernel_embed_hybrid(const muc_ref_call *call)
     for (size_t i = 0; i < call->inputs[0]->columns; i++) {
         float *out = muc_ref_floats_out(call->output) + i * width, scale;
 
-        MUC_TRY(muc_ref_token(call, i, &row));
+        row = (size_t)muc_ref_integer(call->inputs[0], i);
         scale = scale_of(call->input_tensors[1]->quantization, row);
         for (size_t j = 0; j < width; j++)
             out[j] = (float)rows[row * width + j] * scale;

@@ -79,11 +79,6 @@ muc_status muc_kernel_integer_softmax(const muc_ref_call *call)
     const int32_t *coefficients = words(call->inputs[1]);
     int32_t levels = (int32_t)muc_node_integer(call->node, MUC_KEY_LEVELS), *row;
 
-    if (!muc_quantlib_softmax_takes(coefficients))
-        return muc_ref_fail(call,
-                            "coefficients b %d, c %d, log2 %d, expected |b| <= 2^15, 0 <= c < "
-                            "2^30, 1 <= log2 <= 2^15",
-                            coefficients[0], coefficients[1], coefficients[2]);
     MUC_TRY(reserve_rows(call, 2, &row));
     for (size_t i = 0; i < x->rows; i++) {
         load_row(x, i, row);
@@ -123,10 +118,6 @@ muc_status muc_kernel_integer_gelu(const muc_ref_call *call)
 {
     const int32_t *coefficients = words(call->inputs[1]);
 
-    if (!muc_quantlib_gelu_takes(coefficients))
-        return muc_ref_fail(call,
-                            "coefficients b %d, one %d, expected -2^15 <= b <= 0, |one| < 2^30",
-                            coefficients[0], coefficients[1]);
     for (size_t i = 0; i < call->output->elements; i++)
         muc_q_put(call->output, i, muc_quantlib_gelu(muc_q_get(call->inputs[0], i), coefficients));
     return MUC_OK;

@@ -86,13 +86,6 @@ void muc_quantlib_layernorm(const int32_t *x, const int32_t *weight, const int32
     }
 }
 
-bool muc_quantlib_softmax_takes(const int32_t coefficients[3])
-{
-    int32_t b = coefficients[0], c = coefficients[1], log2 = coefficients[2];
-
-    return b >= -32768 && b <= 32768 && c >= 0 && c < 1 << 30 && log2 >= 1 && log2 <= 32768;
-}
-
 /* e of one element, below 2^33 */
 static int64_t softmax_term(int32_t below_max, const int32_t coefficients[3])
 {
@@ -163,12 +156,6 @@ int32_t muc_quantlib_hardswish(int32_t x, const int32_t coefficients[3])
     int32_t gate = clip(shifted, 0, coefficients[2] > 0 ? coefficients[2] : 0);
 
     return wrap((uint64_t)x * ((uint64_t)gate * (uint64_t)coefficients[0]));
-}
-
-bool muc_quantlib_gelu_takes(const int32_t coefficients[2])
-{
-    return coefficients[0] >= -32768 && coefficients[0] <= 0 && coefficients[1] > -(1 << 30) &&
-           coefficients[1] < 1 << 30;
 }
 
 int32_t muc_quantlib_gelu(int32_t x, const int32_t coefficients[2])

@@ -29,11 +29,10 @@ void muc_quantlib_layernorm(const int32_t *x, const int32_t *weight, const int32
 
 /* The second order polynomial e = ((p + b)^2 + c) >> z of p = x - max + z * log2 and
  * z = min((max - x) / log2, 31); out = e * (levels - 1) / sum of e, in 0..levels-1 (0 if all e
- * are). coefficients: b, c, log2, see muc_quantlib_softmax_takes. |x| < 2^24, 1 <= n < 2^24. */
+ * are). coefficients: b, c, log2, |b| <= 2^15, 0 <= c < 2^30, 1 <= log2 <= 2^15. |x| < 2^24, 1 <= n
+ * < 2^24. */
 void muc_quantlib_softmax(const int32_t *x, const int32_t coefficients[3], size_t n, int32_t levels,
                           int32_t *out);
-/* |b| <= 2^15, 0 <= c < 2^30, 1 <= log2 <= 2^15 */
-bool muc_quantlib_softmax_takes(const int32_t coefficients[3]);
 
 /* sh = (max - x + 16) >> 5, r = (levels - 1) * 256 / sum of (256 >> sh), out = r >> sh.
  * |x| < 2^24, 1 <= n < 2^24. */
@@ -48,8 +47,6 @@ int32_t muc_quantlib_hardswish(int32_t x, const int32_t coefficients[3]);
 /* q = min(|x|, -b), l = sign(x) * (one - (q + b)^2), x * ((one + l) >> 1); coefficients: b, one.
  * -2^15 <= b <= 0, |one| < 2^30. */
 int32_t muc_quantlib_gelu(int32_t x, const int32_t coefficients[2]);
-/* -2^15 <= b <= 0, |one| < 2^30 */
-bool muc_quantlib_gelu_takes(const int32_t coefficients[2]);
 
 /* (delta * eta * a + sign * (d >> 1)) / d of d = eta * b + eps, sign that of the numerator; 0 if
  * d is 0. a and b saturate at 30 bits and a sign; 0 <= delta, eta, eps < 2^31, delta * eta < 2^32.

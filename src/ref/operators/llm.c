@@ -16,21 +16,6 @@ uint32_t muc_ref_position(const muc_ref_call *call)
     return position;
 }
 
-muc_status muc_ref_token(const muc_ref_call *call, size_t i, size_t *row)
-{
-    muc_dtype dtype = call->inputs[0]->dtype;
-    const uint8_t *at = (const uint8_t *)call->inputs[0]->read;
-    int64_t token = muc_dtype_integer(dtype, at + i * muc_dtype_get(dtype)->block_bytes);
-    size_t rows = call->inputs[1]->rows;
-
-    if (token < 0 || (uint64_t)token >= rows)
-        return muc_fail(call->ctx, MUC_MALFORMED, call->graph->name, MUC_NO_OFFSET,
-                        "node '%s': token %lld at %zu, expected one below %zu", call->node->name,
-                        (long long)token, i, rows);
-    *row = (size_t)token;
-    return MUC_OK;
-}
-
 muc_status muc_kernel_embed(const muc_ref_call *call)
 {
     const muc_ref_value *table = call->inputs[1];
@@ -40,7 +25,7 @@ muc_status muc_kernel_embed(const muc_ref_call *call)
         float *out = muc_ref_floats_out(call->output) + i * width;
         const float *from;
 
-        MUC_TRY(muc_ref_token(call, i, &row));
+        row = (size_t)muc_ref_integer(call->inputs[0], i);
         from = muc_ref_widen(table, row, 1, out);
         if (from != out)
             memcpy(out, from, width * sizeof(float));

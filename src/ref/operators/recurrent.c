@@ -130,17 +130,14 @@ static void get_state(const cell *s, uint32_t input, size_t row, double *state)
 }
 
 /* one sequence in one direction; backwards from its own end */
-static muc_status run_sequence(const cell *s, size_t n, size_t steps, size_t batch,
-                               size_t directions, bool backwards)
+static void run_sequence(const cell *s, size_t n, size_t steps, size_t batch, size_t directions,
+                         bool backwards)
 {
     bool first = muc_node_integer_or(s->call->node, MUC_KEY_BATCH_FIRST, 0) == 1;
     const muc_ref_value *lengths = muc_ref_input_of(s->call, 4), *x = s->call->inputs[0];
     int64_t length = lengths ? muc_ref_integer(lengths, n) : (int64_t)steps;
     size_t state = first ? n * directions + s->direction : s->direction * batch + n;
 
-    if (length < 0 || (size_t)length > steps)
-        return muc_ref_fail(s->call, "sequence %zu has %lld of %zu steps", n, (long long)length,
-                            steps);
     get_state(s, 5, state, s->h);
     get_state(s, 6, state, s->c);
     for (size_t i = 0; i < steps; i++) {
@@ -159,7 +156,6 @@ static muc_status run_sequence(const cell *s, size_t n, size_t steps, size_t bat
     }
     put_state(s, 1, state, s->h);
     put_state(s, 2, state, s->c);
-    return MUC_OK;
 }
 
 muc_status muc_kernel_recurrent(const muc_ref_call *call)
@@ -186,7 +182,7 @@ muc_status muc_kernel_recurrent(const muc_ref_call *call)
     s.again = s.sums + s.gates * s.hidden;
     for (s.direction = 0; s.direction < directions; s.direction++)
         for (size_t n = 0; n < batch; n++)
-            MUC_TRY(run_sequence(&s, n, steps, batch, directions,
-                                 s.direction == 1 || direction == MUC_WORD_REVERSE));
+            run_sequence(&s, n, steps, batch, directions,
+                         s.direction == 1 || direction == MUC_WORD_REVERSE);
     return MUC_OK;
 }

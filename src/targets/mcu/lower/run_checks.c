@@ -4,39 +4,28 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/bounds.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
 /* ---- of data ---- */
 
-/* elements first, first + apart, .. of input i are extents[0] * extent + bounds[0] to
- * extents[1] * extent + bounds[1] */
+/* a bound, with the expression of the dimension that it counts */
 typedef struct wanted {
-    uint32_t input, first, apart;
+    muc_bound bound;
     muc_expr extent;
-    int64_t extents[2], bounds[2];
 } wanted;
-
-static wanted indices_of(uint32_t input, muc_expr extent)
-{
-    return (wanted){ input, 0, 1, extent, { -1, 1 }, { 0, -1 } };
-}
-
-static wanted numbers_of(uint32_t input, uint32_t element, int64_t least, int64_t most)
-{
-    return (wanted){ input, element, UINT32_MAX, MUC_EXPR_NONE, { 0, 0 }, { least, most } };
-}
 
 /* integer i of 0 and 1 of a bound, if it depends on no length */
 static bool known_bound(const muc_mcu_lowering *l, const wanted *w, uint32_t i, int64_t *out)
 {
     int64_t extent = 0;
 
-    if (w->extents[i] && !muc_expr_is_const(l->graph->pool, w->extent))
+    if (w->bound.extents[i] && !muc_expr_is_const(l->graph->pool, w->extent))
         return false;
-    if (w->extents[i])
+    if (w->bound.extents[i])
         extent = muc_expr_get(l->graph->pool, w->extent)->immediate;
-    *out = w->extents[i] * extent + w->bounds[i];
+    *out = w->bound.extents[i] * extent + w->bound.ends[i];
     return true;
 }
 
@@ -48,22 +37,22 @@ static void print_bound(const muc_mcu_lowering *l, const wanted *w, uint32_t i, 
         muc_text_add(text, "%" PRId64, number);
         return;
     }
-    muc_text_add(text, w->extents[i] < 0 ? "-(int64_t)(" : "(int64_t)(");
+    muc_text_add(text, w->bound.extents[i] < 0 ? "-(int64_t)(" : "(int64_t)(");
     muc_mcu_print_expr(l->graph->pool, w->extent, text);
     muc_text_add(text, ")");
-    if (w->bounds[i])
-        muc_text_add(text, " + %" PRId64, w->bounds[i]);
+    if (w->bound.ends[i])
+        muc_text_add(text, " + %" PRId64, w->bound.ends[i]);
 }
 
 /* of a constant against bounds that are known */
 static muc_status check_constant(const muc_mcu_lowering *l, const muc_node *node, const wanted *w,
                                  const int64_t bounds[2])
 {
-    const muc_tensor *tensor = muc_mcu_input(l, node, w->input);
+    const muc_tensor *tensor = muc_mcu_input(l, node, w->bound.input);
     uint32_t size = muc_dtype_get(tensor->dtype)->block_bytes;
     uint64_t elements = tensor->bytes / size;
 
-    for (uint64_t i = w->first; i < elements; i += w->apart) {
+    for (uint64_t i = w->bound.first; i < elements; i += w->bound.apart) {
         int64_t value = muc_dtype_integer(tensor->dtype, tensor->data + i * size);
 
         if (value < bounds[0] || value > bounds[1])
@@ -88,8 +77,7 @@ static void print_lengths(const muc_mcu_lowering *l, uint64_t inputs, const char
 
 static uint64_t lengths_of(const muc_mcu_lowering *l, const muc_tensor *tensor, const wanted *w)
 {
-    uint64_t inputs =
-        w->extent == MUC_EXPR_NONE ? 0 : muc_expr_get(l->graph->pool, w->extent)->inputs;
+    uint64_t inputs = w->bound.extents[1] ? muc_expr_get(l->graph->pool, w->extent)->inputs : 0;
 
     for (uint32_t i = 0; i < tensor->rank; i++)
         inputs |= muc_expr_get(l->graph->pool, tensor->dims[i])->inputs;
@@ -103,20 +91,20 @@ static void print_function(const muc_mcu_lowering *l, const muc_tensor *tensor, 
     muc_text_add(text, "static int %s(const %s *x", name, muc_mcu_c_type(tensor->dtype));
     print_lengths(l, lengths, "uint32_t ", text);
     muc_text_add(text, ")\n{\n");
-    if (w->apart == UINT32_MAX) {
-        muc_text_add(text, "    return x[%" PRIu32 "] >= ", w->first);
+    if (w->bound.apart == UINT32_MAX) {
+        muc_text_add(text, "    return x[%" PRIu32 "] >= ", w->bound.first);
         print_bound(l, w, 0, text);
-        muc_text_add(text, " && x[%" PRIu32 "] <= ", w->first);
+        muc_text_add(text, " && x[%" PRIu32 "] <= ", w->bound.first);
         print_bound(l, w, 1, text);
         muc_text_add(text, ";\n}\n\n");
         return;
     }
-    muc_text_add(text, "    for (uint32_t i = %" PRIu32 "; i < 1u", w->first);
+    muc_text_add(text, "    for (uint32_t i = %" PRIu32 "; i < 1u", w->bound.first);
     for (uint32_t i = 0; i < tensor->rank; i++) {
         muc_text_add(text, " * ");
         muc_mcu_print_expr(l->graph->pool, tensor->dims[i], text);
     }
-    muc_text_add(text, "; i += %" PRIu32 ")\n        if (x[i] < ", w->apart);
+    muc_text_add(text, "; i += %" PRIu32 ")\n        if (x[i] < ", w->bound.apart);
     print_bound(l, w, 0, text);
     muc_text_add(text, " || x[i] > ");
     print_bound(l, w, 1, text);
@@ -127,7 +115,7 @@ static muc_status add_check(muc_mcu_lowering *l, muc_mcu_step *step, const muc_n
                             const wanted *w)
 {
     muc_mcu_program *program = l->program;
-    const muc_tensor *tensor = muc_mcu_input(l, node, w->input);
+    const muc_tensor *tensor = muc_mcu_input(l, node, w->bound.input);
     muc_mcu_check check = { .argument = { .kind = MUC_MCU_READ, .dtype = tensor->dtype } };
     muc_text text = { 0 }, lengths = { 0 };
     int64_t bounds[2];
@@ -138,7 +126,7 @@ static muc_status add_check(muc_mcu_lowering *l, muc_mcu_step *step, const muc_n
         known_bound(l, w, 1, &bounds[1]))
         return check_constant(l, node, w, bounds);
     program->arguments |= inputs;
-    MUC_TRY(muc_mcu_input_value(l, node, w->input, &check.argument.value));
+    MUC_TRY(muc_mcu_input_value(l, node, w->bound.input, &check.argument.value));
     program->values[check.argument.value].used = true;
     MUC_TRY(muc_arena_format(l->ctx, &program->arena, &check.function, "%s_fits_%" PRIu32,
                              step->name, step->check_count));
@@ -162,71 +150,22 @@ static muc_status add_check(muc_mcu_lowering *l, muc_mcu_step *step, const muc_n
     return status;
 }
 
-/* of a tuple's indices each has an extent of its own */
-static uint32_t want_tuples(const muc_mcu_lowering *l, const muc_node *node, wanted *out)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *index = muc_mcu_input(l, node, 1);
-    uint32_t first = (uint32_t)muc_node_integer_or(node, MUC_KEY_BATCH_DIMS, 0);
-    uint32_t count = muc_mcu_dim(l, index, index->rank - 1);
-
-    for (uint32_t i = 0; i < count; i++) {
-        out[i] = indices_of(1, x->dims[first + i]);
-        out[i].first = i;
-        out[i].apart = count;
-    }
-    return count;
-}
-
-/* what the reference's kernels want of their data; gives how many */
-static uint32_t want(const muc_mcu_lowering *l, const muc_node *node,
-                     wanted out[MUC_GRAPH_MAX_RANK])
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    const muc_attribute *along = muc_node_attribute(node, MUC_KEY_AXIS);
-    uint32_t axis;
-
-    if (muc_op_get(node->op)->flags & MUC_OP_INDEXES) {
-        if (!along)
-            return want_tuples(l, node, out);
-        out[0] = indices_of(1, x->dims[along->value.integer]);
-        return 1;
-    }
-    switch ((unsigned)node->op) {
-    case MUC_OP_EMBED:
-        out[0] = indices_of(0, muc_mcu_input(l, node, 1)->dims[0]);
-        out[0].extents[0] = 0;
-        return !l->program->lm; /* a language model's tokenizer has no others */
-    case MUC_OP_REVERSE_SEQUENCE:
-        axis = (uint32_t)muc_node_integer(node, MUC_KEY_TIME_AXIS);
-        out[0] = (wanted){ 1, 0, 1, x->dims[axis], { 0, 1 }, { 0, 0 } };
-        return 1;
-    case MUC_OP_RNN:
-    case MUC_OP_GRU:
-    case MUC_OP_LSTM:
-        axis = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
-        out[0] = (wanted){ 4, 0, 1, x->dims[axis], { 0, 1 }, { 0, 0 } };
-        return muc_mcu_input(l, node, 4) != NULL;
-    case MUC_OP_INTEGER_SOFTMAX: /* muc_quantlib_softmax_takes */
-        out[0] = numbers_of(1, 0, -(1 << 15), 1 << 15);
-        out[1] = numbers_of(1, 1, 0, (1 << 30) - 1);
-        out[2] = numbers_of(1, 2, 1, 1 << 15);
-        return 3;
-    case MUC_OP_INTEGER_GELU: /* muc_quantlib_gelu_takes */
-        out[0] = numbers_of(1, 0, -(1 << 15), 0);
-        out[1] = numbers_of(1, 1, 1 - (1 << 30), (1 << 30) - 1);
-        return 2;
-    default:
-        return 0;
-    }
-}
-
 muc_status muc_mcu_add_checks(muc_mcu_lowering *l, const muc_node *node, uint32_t first)
 {
-    wanted all[MUC_GRAPH_MAX_RANK];
-    uint32_t count = want(l, node, all);
+    const muc_tensor *index = node->input_count > 1 ? muc_mcu_input(l, node, 1) : NULL;
+    uint32_t tuple = index && index->rank ? muc_mcu_dim(l, index, index->rank - 1) : 0, count;
+    muc_bound bounds[MUC_MOST_BOUNDS];
 
-    for (uint32_t i = 0; i < count && first < l->program->step_count; i++)
-        MUC_TRY(add_check(l, &l->program->steps[first], node, &all[i]));
+    if (node->op == MUC_OP_EMBED && l->program->lm) /* whose tokenizer has no others */
+        return MUC_OK;
+    count = muc_bounds_of(node, tuple, bounds);
+    for (uint32_t i = 0; i < count && first < l->program->step_count; i++) {
+        wanted w = { bounds[i], MUC_EXPR_NONE };
+
+        if (w.bound.extents[1])
+            w.extent = muc_mcu_input(l, node, w.bound.of)->dims[w.bound.dim];
+        MUC_TRY(add_check(l, &l->program->steps[first], node, &w));
+    }
     return MUC_OK;
 }
 
