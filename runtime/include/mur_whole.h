@@ -6,6 +6,8 @@
 
 /* -1, 0 or 1 as integers p and q compare */
 #define mur_order_whole(p, q) (((p) > (q)) - ((p) < (q)))
+#define mur_lesser(p, q) ((p) < (q) ? (p) : (q))
+#define mur_larger(p, q) ((p) > (q) ? (p) : (q))
 
 /* index, a negative one from the end, brought into 0..extent-1 */
 static inline uint32_t mur_place(int64_t index, int64_t extent)

@@ -115,6 +115,15 @@ muc_status muc_rule_expect_type(const muc_rule *r, uint32_t i)
                : muc_rule_unexpected(r, i, "%s", muc_dtype_get(dtype)->name);
 }
 
+muc_status muc_rule_expect_indices(const muc_rule *r, uint32_t i)
+{
+    muc_dtype dtype = muc_rule_input(r, i)->dtype;
+
+    return dtype == MUC_I64 || dtype == MUC_I32
+               ? MUC_OK
+               : muc_rule_unexpected(r, i, "indices of i64 or i32");
+}
+
 muc_status muc_rule_expect_vector(const muc_rule *r, uint32_t i, muc_expr length)
 {
     const muc_tensor *x = muc_rule_input(r, 0), *v = muc_rule_input(r, i);

@@ -43,6 +43,8 @@ muc_status muc_rule_require(const muc_rule *r, const char *what, muc_expr a, boo
 void muc_rule_like(const muc_rule *r, uint32_t output, const muc_tensor *tensor);
 /* Input i has input 0's type. */
 muc_status muc_rule_expect_type(const muc_rule *r, uint32_t i);
+/* Input i holds indices, of i64 or i32. */
+muc_status muc_rule_expect_indices(const muc_rule *r, uint32_t i);
 /* Input i is a vector of the length, of input 0's type, or with quantization i32. */
 muc_status muc_rule_expect_vector(const muc_rule *r, uint32_t i, muc_expr length);
 muc_status muc_rule_expect_scalar(const muc_rule *r, uint32_t i); /* one element, any rank */

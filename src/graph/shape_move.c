@@ -329,22 +329,13 @@ muc_status muc_shape_tile(const muc_rule *r)
     return MUC_OK;
 }
 
-static muc_status expect_indices(const muc_rule *r, uint32_t i)
-{
-    muc_dtype dtype = muc_rule_input(r, i)->dtype;
-
-    return dtype == MUC_I64 || dtype == MUC_I32
-               ? MUC_OK
-               : muc_rule_unexpected(r, i, "indices of i64 or i32");
-}
-
 muc_status muc_shape_gather(const muc_rule *r)
 {
     const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
     muc_tensor *out = &r->outputs[0];
     uint32_t axis, batch;
 
-    MUC_TRY(expect_indices(r, 1));
+    MUC_TRY(muc_rule_expect_indices(r, 1));
     MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
     MUC_TRY(muc_rule_integer(r, MUC_KEY_BATCH_DIMS, 0, axis));
     batch = (uint32_t)muc_node_integer_or(r->node, MUC_KEY_BATCH_DIMS, 0);
@@ -358,115 +349,6 @@ muc_status muc_shape_gather(const muc_rule *r)
     memcpy(out->dims + axis, indices->dims + batch, (indices->rank - batch) * sizeof(*out->dims));
     memcpy(out->dims + axis + indices->rank - batch, x->dims + axis + 1,
            (x->rank - axis - 1) * sizeof(*out->dims));
-    return MUC_OK;
-}
-
-/* no dimension of input i but axis is longer than input 0's */
-static muc_status expect_within(const muc_rule *r, uint32_t i, uint32_t axis)
-{
-    const muc_tensor *x = muc_rule_input(r, 0), *t = muc_rule_input(r, i);
-
-    if (t->rank != x->rank)
-        return muc_rule_unexpected(r, i, "rank %u", x->rank);
-    for (uint32_t d = 0; d < x->rank; d++)
-        if (d != axis)
-            MUC_TRY(
-                muc_rule_require(r, "indices along a dimension", t->dims[d], false, x->dims[d]));
-    return MUC_OK;
-}
-
-muc_status muc_shape_gather_elements(const muc_rule *r)
-{
-    const muc_tensor *x = muc_rule_input(r, 0);
-    uint32_t axis;
-
-    MUC_TRY(expect_indices(r, 1));
-    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
-    MUC_TRY(expect_within(r, 1, axis));
-    muc_rule_like(r, 0, muc_rule_input(r, 1));
-    r->outputs[0].dtype = x->dtype;
-    return MUC_OK;
-}
-
-static muc_status check_reduction(const muc_rule *r)
-{
-    static const muc_word words[] = { MUC_WORD_NONE, MUC_WORD_ADD, MUC_WORD_MUL, MUC_WORD_MIN,
-                                      MUC_WORD_MAX };
-
-    MUC_TRY(muc_rule_word(r, MUC_KEY_REDUCTION, words, MUC_COUNT(words)));
-    if (muc_rule_input(r, 0)->dtype == MUC_BOOL &&
-        muc_node_word_or(r->node, MUC_KEY_REDUCTION, MUC_WORD_NONE) != MUC_WORD_NONE)
-        return muc_rule_unexpected(r, 0, "numbers to combine");
-    return MUC_OK;
-}
-
-muc_status muc_shape_scatter_elements(const muc_rule *r)
-{
-    const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
-    muc_tensor expected = *indices;
-    uint32_t axis;
-
-    MUC_TRY(expect_indices(r, 1));
-    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, x->rank, &axis));
-    MUC_TRY(expect_within(r, 1, axis));
-    MUC_TRY(check_reduction(r));
-    expected.dtype = x->dtype;
-    if (!muc_tensor_same_shape(muc_rule_input(r, 2), &expected))
-        return muc_rule_unexpected(r, 2, "input 0's type and the indices' shape");
-    muc_rule_like(r, 0, x);
-    return MUC_OK;
-}
-
-/* elements of a tuple of indices, input 1's last dimension, into input 0 after batch dimensions */
-static muc_status tuple(const muc_rule *r, uint32_t batch, uint32_t *out)
-{
-    const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
-
-    MUC_TRY(expect_indices(r, 1));
-    if (indices->rank < batch + 1 || x->rank < batch + 1 ||
-        !muc_rule_const(r, indices->dims[indices->rank - 1], out) || *out < 1 ||
-        *out > x->rank - batch || memcmp(x->dims, indices->dims, batch * sizeof(*x->dims)) != 0)
-        return muc_rule_unexpected(r, 1, "tuples of 1..%d indices after %u shared dimensions",
-                                   (int)x->rank - (int)batch, batch);
-    return MUC_OK;
-}
-
-/* what the tuples choose: the indices' dimensions but the last, then x's after the tuple */
-static muc_status chosen(const muc_rule *r, uint32_t after, muc_tensor *out)
-{
-    const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
-    uint32_t before = indices->rank - 1;
-
-    if (before + x->rank - after > MUC_GRAPH_MAX_RANK)
-        return muc_rule_unexpected(r, 1, "a lower rank");
-    out->dtype = x->dtype;
-    out->rank = before + x->rank - after;
-    memcpy(out->dims, indices->dims, before * sizeof(*out->dims));
-    memcpy(out->dims + before, x->dims + after, (x->rank - after) * sizeof(*out->dims));
-    return MUC_OK;
-}
-
-muc_status muc_shape_gather_nd(const muc_rule *r)
-{
-    uint32_t batch, length;
-
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_BATCH_DIMS, 0, MUC_GRAPH_MAX_RANK));
-    batch = (uint32_t)muc_node_integer_or(r->node, MUC_KEY_BATCH_DIMS, 0);
-    MUC_TRY(tuple(r, batch, &length));
-    return chosen(r, batch + length, &r->outputs[0]);
-}
-
-muc_status muc_shape_scatter_nd(const muc_rule *r)
-{
-    muc_tensor expected;
-    uint32_t length;
-
-    MUC_TRY(tuple(r, 0, &length));
-    MUC_TRY(chosen(r, length, &expected));
-    MUC_TRY(check_reduction(r));
-    if (!muc_tensor_same_shape(muc_rule_input(r, 2), &expected))
-        return muc_rule_unexpected(r, 2, "what the indices choose of input 0");
-    muc_rule_like(r, 0, muc_rule_input(r, 0));
     return MUC_OK;
 }
 
@@ -515,22 +397,6 @@ muc_status muc_shape_space_to_depth(const muc_rule *r)
             return muc_rule_unexpected(r, 0, "spatial dimensions that %u divides", block);
         *dim = muc_expr_div(r->graph->pool, *dim, block);
     }
-    return MUC_OK;
-}
-
-muc_status muc_shape_reverse_sequence(const muc_rule *r)
-{
-    const muc_tensor *x = muc_rule_input(r, 0), *lengths = muc_rule_input(r, 1);
-    uint32_t batch, time;
-
-    MUC_TRY(expect_indices(r, 1));
-    MUC_TRY(muc_rule_axis(r, MUC_KEY_BATCH_AXIS, x->rank, &batch));
-    MUC_TRY(muc_rule_axis(r, MUC_KEY_TIME_AXIS, x->rank, &time));
-    if (batch == time)
-        return muc_rule_fail(r, "batch_axis and time_axis are both %u", batch);
-    if (lengths->rank != 1 || lengths->dims[0] != x->dims[batch])
-        return muc_rule_unexpected(r, 1, "a length for each batch");
-    muc_rule_like(r, 0, x);
     return MUC_OK;
 }
 

@@ -75,19 +75,3 @@ muc_status muc_shape_arg(const muc_rule *r)
     r->outputs[0].dtype = MUC_I64;
     return MUC_OK;
 }
-
-muc_status muc_shape_top_k(const muc_rule *r)
-{
-    muc_expr k = muc_node_expr(r->node, MUC_KEY_K);
-    uint32_t axis;
-
-    MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, muc_rule_input(r, 0)->rank, &axis));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_LARGEST, 0, 1));
-    MUC_TRY(muc_rule_require(r, "k", k, false, muc_rule_input(r, 0)->dims[axis]));
-    for (uint32_t i = 0; i < 2; i++) {
-        muc_rule_like(r, i, muc_rule_input(r, 0));
-        r->outputs[i].dims[axis] = k;
-    }
-    r->outputs[1].dtype = MUC_I64;
-    return MUC_OK;
-}

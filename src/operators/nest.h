@@ -8,15 +8,16 @@
  * outputs y and y1, packed and row-major, and know the NUMBERS of the node, which `measure` takes
  * from its shapes and attributes. Types: T of input 0's elements, A
  * of their sums, Y and B of the elements of y and b; INDEX is unsigned, PLACE signed. ORDER(p, q)
- * is -1, 0 or 1 as p and q compare, NaN above all. There are no other macros in loops; a number
- * that is not whole is a cast, (T)0.5.
+ * is -1, 0 or 1 as p and q compare, NaN above all; LESSER(p, q) and LARGER(p, q) are q if NaN or
+ * neither is less; AT(index, extent) is the place of an index, a negative one from the end. There
+ * are no other macros in loops; a number that is not whole is a cast, (T)0.5.
  */
 #ifndef MUC_NEST_H
 #define MUC_NEST_H
 
 #include "graph/graph.h"
 
-enum { MUC_NEST_MOST_NUMBERS = 16, MUC_NEST_MOST_INPUTS = 3, MUC_NEST_MOST_OUTPUTS = 2 };
+enum { MUC_NEST_MOST_NUMBERS = 40, MUC_NEST_MOST_INPUTS = 3, MUC_NEST_MOST_OUTPUTS = 2 };
 
 /* The loops for one type of elements; arrays that are absent are NULL. */
 typedef void muc_nest_loops(const void *const *in, void *const *out, const size_t *numbers);
@@ -34,6 +35,8 @@ typedef struct muc_nest_node {
 enum {
     MUC_NEST_QUANTIZED = 1, /* also of integers that carry quantization */
     MUC_NEST_IN_PLACE = 2,  /* y may be a */
+    MUC_NEST_INDICES = 4,   /* b holds indices or lengths within graph/bounds.h */
+    MUC_NEST_COMBINES = 8,  /* numbers without quantization where the node names a reduction */
 };
 
 typedef struct muc_nest {
@@ -57,6 +60,9 @@ size_t muc_nest_elements(const muc_nest_shape *shape, uint32_t first, uint32_t e
 
 #define ORDER(p, q) \
     ((p) > (q) || ((p) != (p) && (q) == (q)) ? 1 : (p) < (q) || ((q) != (q) && (p) == (p)) ? -1 : 0)
+#define LESSER(p, q) ((p) < (q) || (p) != (p) ? (p) : (q))
+#define LARGER(p, q) ((p) > (q) || (p) != (p) ? (p) : (q))
+#define AT(index, extent) (INDEX)((index) < 0 ? (index) + (int64_t)(extent) : (index))
 #define MUC_NEST_FIELD(name) size_t name;
 #define MUC_NEST_NAME(name) #name,
 #define MUC_NEST_NUMBER(name) \
@@ -72,7 +78,8 @@ size_t muc_nest_elements(const muc_nest_shape *shape, uint32_t first, uint32_t e
         typedef size_t INDEX; \
         typedef ptrdiff_t PLACE; \
         const T *a = in[0]; \
-        const B *b = in[1], *c = in[2]; \
+        const B *b = in[1]; \
+        const T *c = in[2]; \
         Y *y = out[0]; \
         int64_t *y1 = out[1]; \
         numbers_of(MUC_NEST_NUMBER); \
@@ -90,29 +97,40 @@ size_t muc_nest_elements(const muc_nest_shape *shape, uint32_t first, uint32_t e
     MUC_NEST_ROW(name, numbers_of, measure, flags, \
                  #__VA_ARGS__, [MUC_F32] = name##_F32, [MUC_F64] = name##_F64)
 
+#define MUC_NEST_ARITHMETIC(name, numbers_of, of_y, of_b, ...) \
+    MUC_NEST_LOOPS(name##_F32, numbers_of, float, double, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_F64, numbers_of, double, double, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_I64, numbers_of, int64_t, uint64_t, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_I32, numbers_of, int32_t, uint64_t, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_I16, numbers_of, int16_t, uint64_t, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_I8, numbers_of, int8_t, uint64_t, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_U64, numbers_of, uint64_t, uint64_t, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_U32, numbers_of, uint32_t, uint64_t, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_U16, numbers_of, uint16_t, uint64_t, of_y, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_U8, numbers_of, uint8_t, uint64_t, of_y, of_b, __VA_ARGS__)
+#define MUC_NEST_OF_NUMBERS(name) \
+    [MUC_F32] = name##_F32, [MUC_F64] = name##_F64, [MUC_I64] = name##_I64, \
+    [MUC_I32] = name##_I32, [MUC_I16] = name##_I16, [MUC_I8] = name##_I8, [MUC_U64] = name##_U64, \
+    [MUC_U32] = name##_U32, [MUC_U16] = name##_U16, [MUC_U8] = name##_U8
+
 /* Loops over real numbers or integers, whose sums wrap; B is T, Y is given. */
 #define MUC_NEST_NUMBERS(name, numbers_of, measure, flags, of_y, ...) \
-    MUC_NEST_LOOPS(name##_F32, numbers_of, float, double, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_F64, numbers_of, double, double, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_I64, numbers_of, int64_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_I32, numbers_of, int32_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_I16, numbers_of, int16_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_I8, numbers_of, int8_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_U64, numbers_of, uint64_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_U32, numbers_of, uint32_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_U16, numbers_of, uint16_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_U8, numbers_of, uint8_t, uint64_t, of_y, T, __VA_ARGS__) \
-    MUC_NEST_ROW(name, numbers_of, measure, flags, #__VA_ARGS__, [MUC_F32] = name##_F32, \
-                 [MUC_F64] = name##_F64, [MUC_I64] = name##_I64, [MUC_I32] = name##_I32, \
-                 [MUC_I16] = name##_I16, [MUC_I8] = name##_I8, [MUC_U64] = name##_U64, \
-                 [MUC_U32] = name##_U32, [MUC_U16] = name##_U16, [MUC_U8] = name##_U8)
+    MUC_NEST_ARITHMETIC(name, numbers_of, of_y, T, __VA_ARGS__) \
+    MUC_NEST_ROW(name, numbers_of, measure, flags, #__VA_ARGS__, MUC_NEST_OF_NUMBERS(name))
 
-/* Loops that move elements, whatever their type; T is an unsigned integer as wide. */
-#define MUC_NEST_MOVE(name, numbers_of, measure, flags, ...) \
-    MUC_NEST_LOOPS(name##_64, numbers_of, uint64_t, T, T, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_32, numbers_of, uint32_t, T, T, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_16, numbers_of, uint16_t, T, T, T, __VA_ARGS__) \
-    MUC_NEST_LOOPS(name##_8, numbers_of, uint8_t, T, T, T, __VA_ARGS__) \
+/* Loops over numbers and, where they only move them, elements of any type; Y is T, B is given. */
+#define MUC_NEST_ANY(name, numbers_of, measure, flags, of_b, ...) \
+    MUC_NEST_ARITHMETIC(name, numbers_of, T, of_b, __VA_ARGS__) \
+    MUC_NEST_ROW(name, numbers_of, measure, (flags) | MUC_NEST_QUANTIZED, #__VA_ARGS__, \
+                 MUC_NEST_OF_NUMBERS(name), [MUC_F16] = name##_U16, [MUC_BF16] = name##_U16, \
+                 [MUC_BOOL] = name##_U8)
+
+/* Loops that move elements, whatever their type; T is an unsigned integer as wide, B is given. */
+#define MUC_NEST_MOVE(name, numbers_of, measure, flags, of_b, ...) \
+    MUC_NEST_LOOPS(name##_64, numbers_of, uint64_t, T, T, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_32, numbers_of, uint32_t, T, T, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_16, numbers_of, uint16_t, T, T, of_b, __VA_ARGS__) \
+    MUC_NEST_LOOPS(name##_8, numbers_of, uint8_t, T, T, of_b, __VA_ARGS__) \
     MUC_NEST_ROW( \
         name, numbers_of, measure, (flags) | MUC_NEST_QUANTIZED, \
         #__VA_ARGS__, [MUC_F64] = name##_64, [MUC_I64] = name##_64, [MUC_U64] = name##_64, \

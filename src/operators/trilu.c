@@ -34,7 +34,7 @@ static void measure(const muc_nest_node *n, void *out)
     };
 }
 
-MUC_NEST_MOVE(trilu, NUMBERS, measure, MUC_NEST_IN_PLACE, {
+MUC_NEST_MOVE(trilu, NUMBERS, measure, MUC_NEST_IN_PLACE, T, {
     for (INDEX i = 0; i < elements; i++) {
         const INDEX row = i / columns % rows;
         const INDEX column = i % columns + rows;

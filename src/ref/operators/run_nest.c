@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "operators/nest.h"
-#include "ref/kernels.h"
+#include "ref/walk.h"
 
 static muc_nest_shape shape_of(const muc_ref_value *value)
 {
@@ -27,6 +27,14 @@ muc_status muc_kernel_nest(const muc_ref_call *call)
     for (uint32_t i = 0; i < call->node->output_count; i++) {
         n.outputs[i] = shape_of(call->outputs[i]);
         out[i] = call->outputs[i]->data;
+    }
+    if (nest->flags & MUC_NEST_INDICES) {
+        size_t count = call->inputs[1]->elements;
+        void *indices;
+
+        MUC_TRY(muc_ref_reserve(call, count * sizeof(int64_t), &indices));
+        muc_ref_load_integers(call->inputs[1], 0, count, indices);
+        in[1] = indices;
     }
     nest->measure(&n, numbers);
     nest->loops[call->inputs[0]->dtype](in, out, numbers);

@@ -30,12 +30,18 @@ bool muc_mcu_takes_nest(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_nest *nest = muc_nest_of(node->op);
     const muc_tensor *x = muc_mcu_input(l, node, 0);
+    bool moves = nest->loops[MUC_F16] != NULL; /* any type */
+    bool is_number = !x->quantization &&
+                     (x->dtype == MUC_F32 || muc_dtype_get(x->dtype)->kind == MUC_DTYPE_INTEGER);
 
     for (uint32_t i = 0; i < node->input_count; i++)
         if (!muc_mcu_is_static(l, muc_mcu_input(l, node, i)))
             return false;
+    if (nest->flags & MUC_NEST_COMBINES &&
+        muc_node_word_or(node, MUC_KEY_REDUCTION, MUC_WORD_NONE) != MUC_WORD_NONE)
+        return is_number;
     return muc_mcu_is_static(l, muc_mcu_output(l, node, 0)) && nest->loops[x->dtype] &&
-           x->dtype != MUC_F64 && (!x->quantization || nest->flags & MUC_NEST_QUANTIZED);
+           (x->dtype != MUC_F64 || moves) && (!x->quantization || nest->flags & MUC_NEST_QUANTIZED);
 }
 
 /* what C calls a type of the loops; NULL: the word is none */
@@ -49,6 +55,12 @@ static const char *type_of(const printing *p, const char *word, size_t length)
         return muc_mcu_c_type(x->dtype);
     if (length == 5 && memcmp(word, "ORDER", 5) == 0)
         return x->dtype == MUC_F32 ? "mur_order" : "mur_order_whole";
+    if (length == 6 && memcmp(word, "LESSER", 6) == 0)
+        return x->dtype == MUC_F32 ? "mur_min" : "mur_lesser";
+    if (length == 6 && memcmp(word, "LARGER", 6) == 0)
+        return x->dtype == MUC_F32 ? "mur_max" : "mur_larger";
+    if (length == 2 && memcmp(word, "AT", 2) == 0)
+        return "mur_place";
     if (length == 1 && *word == 'Y')
         return muc_mcu_c_type(muc_mcu_output(p->l, p->node, 0)->dtype);
     if (length == 1 && *word == 'B')
