@@ -266,6 +266,27 @@ void fuzz_write_resize(fuzz_maker *m, muc_op op, uint32_t x)
     fuzz_add(m, op, &x, 1, 1, m->ranges[x]);
 }
 
+void fuzz_write_grid_sample(fuzz_maker *m, muc_op op, uint32_t x)
+{
+    static const muc_word modes[] = { MUC_WORD_NEAREST, MUC_WORD_LINEAR, MUC_WORD_CUBIC };
+    static const muc_word paddings[] = { MUC_WORD_ZEROS, MUC_WORD_BORDER, MUC_WORD_REFLECTION };
+    const muc_tensor *t = fuzz_tensor(m, x);
+    fuzz_shape grid = { t->dtype, t->rank, { fuzz_dim(m, x, 0) } };
+    uint32_t inputs[2] = { x };
+    double most = fuzz_most(m, x);
+
+    if (t->rank < 3 || t->rank > 5 || !fuzz_is_fixed(m, x) || !fuzz_is_real(m, x))
+        return;
+    for (uint32_t i = 1; i + 1 < t->rank; i++)
+        grid.dims[i] = fuzz_between(m, 1, 4);
+    grid.dims[t->rank - 1] = t->rank - 2;
+    inputs[1] = fuzz_operand(m, &grid, -1.5, 1.5, NULL);
+    fuzz_set_integer(m, MUC_KEY_MODE, modes[fuzz_pick(m, MUC_COUNT(modes))]);
+    fuzz_set_integer(m, MUC_KEY_PADDING, paddings[fuzz_pick(m, MUC_COUNT(paddings))]);
+    fuzz_set_integer(m, MUC_KEY_ALIGN_CORNERS, fuzz_pick(m, 2));
+    fuzz_add(m, op, inputs, 2, 1, (fuzz_range){ -4 * most, 4 * most });
+}
+
 void fuzz_write_blocks(fuzz_maker *m, muc_op op, uint32_t x)
 {
     image im;

@@ -31,17 +31,25 @@ typedef enum need { NOT_TAKEN, TAKEN, NEEDED } need;
 static const struct {
     muc_op op;
     uint8_t needs[MUC_KEY_COUNT]; /* a need */
-} op_attributes[] = {
+    muc_product product;
+} op_facts[] = {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
     { .op = MUC_OP_##id, MUC_FACTS facts },
 #define REQUIRED(key) .needs[MUC_KEY_##key] = NEEDED,
 #define OPTIONAL(key) .needs[MUC_KEY_##key] = TAKEN,
+#define PRODUCT(kind, weights, zero, weights_zero, bias) \
+    .product = { MUC_PRODUCT_##kind, weights, zero, weights_zero, bias },
 #include "graph/ops.def"
 };
 
 const muc_op_info *muc_op_get(muc_op op)
 {
     return &ops[op];
+}
+
+const muc_product *muc_op_product(muc_op op)
+{
+    return &op_facts[op].product;
 }
 
 bool muc_op_has_matrix(muc_op op)
@@ -106,8 +114,8 @@ bool muc_op_takes(muc_op op, muc_attribute_key key, bool *required)
 {
     if (op >= MUC_OP_COUNT || key >= MUC_KEY_COUNT)
         return false;
-    *required = op_attributes[op].needs[key] == NEEDED;
-    return op_attributes[op].needs[key] != NOT_TAKEN;
+    *required = op_facts[op].needs[key] == NEEDED;
+    return op_facts[op].needs[key] != NOT_TAKEN;
 }
 
 const char *muc_tensor_kind_name(muc_tensor_kind kind)

@@ -51,7 +51,29 @@ enum {
     MUC_OP_INDEXES = 2048,
     /* quantized u8 stays u8 (shift_unsigned.c): other rules than for i8, no kernel or a state */
     MUC_OP_KEEPS_U8 = 4096,
+    /* computes each image, an index of the first dimension, on its own, unless an axis names it;
+     * so do POINTWISE and REDUCES */
+    MUC_OP_APART = 8192,
+    /* computes the same with input 0's dimensions in another order, if its attributes follow */
+    MUC_OP_FOLLOWS = 16384,
+    MUC_OP_PARAMETERS = 32768, /* POINTWISE, but inputs beyond the first are not broadcast */
 };
+
+/* What an element of an operator's output sums products of. */
+typedef enum muc_product_kind {
+    MUC_PRODUCT_NONE,
+    MUC_PRODUCT_COLUMNS, /* a row of x, or with transpose_a a column, and a column of weights */
+    MUC_PRODUCT_ROWS,    /* a row of x and a row of weights [N, K] */
+    MUC_PRODUCT_FILTER,  /* a window of x and a filter of weights [out, ..] */
+    MUC_PRODUCT_SPREAD,  /* its gradient: weights [in, out, ..] */
+} muc_product_kind;
+
+/* The numbers of inputs, 0 where there is none: integers less their zero points, and what is added
+ * to the sums. */
+typedef struct muc_product {
+    muc_product_kind kind;
+    uint32_t weights, zero, weights_zero, bias;
+} muc_product;
 
 typedef struct muc_op_info {
     const char *name;
@@ -188,6 +210,7 @@ typedef struct muc_graph {
 } muc_graph;
 
 const muc_op_info *muc_op_get(muc_op op);
+const muc_product *muc_op_product(muc_op op);
 /* whether input 1 is a matrix, if it is a constant: of the flag MUC_OP_WEIGHTED, or EMBED */
 bool muc_op_has_matrix(muc_op op);
 /* whether it has the flag MUC_OP_BY_TABLE */

@@ -51,33 +51,20 @@ static uint64_t extent(muc_context *ctx, const muc_graph *graph, uint32_t tensor
 static uint64_t products(muc_context *ctx, const muc_graph *graph, const muc_node *node,
                          const uint32_t *bindings)
 {
-    uint64_t elements, bytes, outputs;
-    const muc_tensor *x = &graph->tensors[node->inputs[0]], *weights;
-    uint32_t rank = x->rank;
+    uint64_t elements, bytes, filters;
+    const muc_product *product = muc_op_product(node->op);
+    uint32_t id = node->inputs[product->weights], rank = graph->tensors[node->inputs[0]].rank;
+    bool transposed = muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0);
 
-    switch ((int)node->op) {
-    case MUC_OP_MATMUL:
-    case MUC_OP_LINEAR:
-    case MUC_OP_MATMUL_INTEGER:
-    case MUC_OP_QLINEAR_MATMUL:
-    case MUC_OP_REQUANT_LINEAR:
-    case MUC_OP_REQUANT_MATMUL:
-        return extent(ctx, graph, node->inputs[0], rank - 1, bindings);
-    case MUC_OP_GEMM:
-        return extent(ctx, graph, node->inputs[0],
-                      muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ? 0 : 1, bindings);
-    case MUC_OP_CONV:
-    case MUC_OP_CONV_INTEGER:
-    case MUC_OP_REQUANT_CONV:
-    case MUC_OP_QLINEAR_CONV: /* each filter's elements */
-        weights = &graph->tensors[node->inputs[node->op == MUC_OP_QLINEAR_CONV ? 3 : 1]];
-        outputs = extent(ctx, graph, (uint32_t)(weights - graph->tensors), 0, bindings);
-        if (muc_tensor_measure_bound(ctx, graph, weights, bindings, &elements, &bytes) != MUC_OK)
-            return 0;
-        return outputs ? elements / outputs : 0;
-    default:
+    if (product->kind == MUC_PRODUCT_COLUMNS || product->kind == MUC_PRODUCT_ROWS)
+        return extent(ctx, graph, node->inputs[0], rank - (transposed ? 2 : 1), bindings);
+    if (product->kind != MUC_PRODUCT_FILTER)
         return 0;
-    }
+    filters = extent(ctx, graph, id, 0, bindings);
+    if (muc_tensor_measure_bound(ctx, graph, &graph->tensors[id], bindings, &elements, &bytes) !=
+        MUC_OK)
+        return 0;
+    return filters ? elements / filters : 0;
 }
 
 /* multiplications of one node */

@@ -91,7 +91,7 @@ static muc_status check_kernel(onnx_call *call, uint32_t weights, muc_window *w)
 /* Conv, ConvInteger and QLinearConv, whose weights are in another place */
 muc_status onnx_import_conv(onnx_call *call)
 {
-    uint32_t *inputs, count, weights = call->row->op == MUC_OP_QLINEAR_CONV ? 3 : 1;
+    uint32_t *inputs, count, weights = muc_op_product(call->row->op)->weights;
     muc_attributes a = { .count = 0 };
     int64_t groups;
     muc_padding padding;

@@ -321,14 +321,14 @@ muc_status onnx_import_requant_shift(onnx_call *call)
     muc_attributes_set(&attributes, MUC_KEY_CLAMP_MIN, low);
     muc_attributes_set(&attributes, MUC_KEY_CLAMP_MAX, high);
     muc_attributes_set(&attributes, MUC_KEY_TO, smallest_type(low, high));
-    return onnx_emit(call, MUC_OP_REQUANT_SHIFT, inputs, 3, &attributes, 1);
+    return onnx_emit(call, call->row->op, inputs, 3, &attributes, 1);
 }
 
 /* weights, and biases of a layer norm, for the last dimension */
 muc_status onnx_import_integer_norm(onnx_call *call)
 {
     muc_attributes attributes = { .count = 0 };
-    uint32_t inputs[3], count = call->row->op == MUC_OP_INTEGER_RMSNORM ? 2 : 3;
+    uint32_t inputs[3], count = muc_op_get(call->row->op)->least_inputs;
     int64_t shift;
 
     MUC_TRY(expect_bytes(call));
@@ -364,7 +364,7 @@ muc_status onnx_import_integer_no_norm(onnx_call *call)
     muc_attributes_set(&attributes, MUC_KEY_CLAMP_MIN, INT8_MIN);
     muc_attributes_set(&attributes, MUC_KEY_CLAMP_MAX, INT8_MAX);
     muc_attributes_set(&attributes, MUC_KEY_TO, MUC_I8);
-    return onnx_emit(call, MUC_OP_REQUANT_SHIFT, inputs, 3, &attributes, 1);
+    return onnx_emit(call, call->row->op, inputs, 3, &attributes, 1);
 }
 
 muc_status onnx_import_integer_softmax(onnx_call *call)
@@ -382,7 +382,7 @@ muc_status onnx_import_integer_softmax(onnx_call *call)
     MUC_TRY(onnx_input(call, 0, &inputs[0]));
     MUC_TRY(add_coefficients(call, coefficients, 3, &inputs[1]));
     muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
-    return onnx_emit(call, MUC_OP_INTEGER_SOFTMAX, inputs, 2, &attributes, 1);
+    return onnx_emit(call, call->row->op, inputs, 2, &attributes, 1);
 }
 
 muc_status onnx_import_ita_partial_max(onnx_call *call)
@@ -396,7 +396,7 @@ muc_status onnx_import_ita_partial_max(onnx_call *call)
     MUC_TRY(onnx_input(call, 0, &x));
     muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
     muc_attributes_set(&attributes, MUC_KEY_GROUP, group);
-    return onnx_emit(call, MUC_OP_ITA_MAX, &x, 1, &attributes, 1);
+    return onnx_emit(call, call->row->op, &x, 1, &attributes, 1);
 }
 
 muc_status onnx_import_integer_hard_swish(onnx_call *call)
@@ -409,7 +409,7 @@ muc_status onnx_import_integer_hard_swish(onnx_call *call)
     MUC_TRY(word_attribute(call, "six", &coefficients[2]));
     MUC_TRY(onnx_input(call, 0, &inputs[0]));
     MUC_TRY(add_coefficients(call, coefficients, 3, &inputs[1]));
-    return onnx_emit(call, MUC_OP_INTEGER_HARD_SWISH, inputs, 2, NULL, 1);
+    return onnx_emit(call, call->row->op, inputs, 2, NULL, 1);
 }
 
 muc_status onnx_import_integer_gelu(onnx_call *call)
@@ -421,7 +421,7 @@ muc_status onnx_import_integer_gelu(onnx_call *call)
     MUC_TRY(word_attribute(call, "one", &coefficients[1]));
     MUC_TRY(onnx_input(call, 0, &inputs[0]));
     MUC_TRY(add_coefficients(call, coefficients, 2, &inputs[1]));
-    return onnx_emit(call, MUC_OP_INTEGER_GELU, inputs, 2, NULL, 1);
+    return onnx_emit(call, call->row->op, inputs, 2, NULL, 1);
 }
 
 /* Delta, eta, eps of a division of integers with scales */
@@ -462,7 +462,7 @@ muc_status onnx_import_integer_div(onnx_call *call)
     muc_attributes_set(&attributes, MUC_KEY_DELTA, delta);
     muc_attributes_set(&attributes, MUC_KEY_ETA, eta);
     muc_attributes_set(&attributes, MUC_KEY_EPS, eps);
-    return onnx_emit(call, MUC_OP_INTEGER_DIV, inputs, 2, &attributes, 1);
+    return onnx_emit(call, call->row->op, inputs, 2, &attributes, 1);
 }
 
 /* ---- ONNX's operators on integers ---- */

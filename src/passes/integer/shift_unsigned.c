@@ -69,8 +69,10 @@ static bool are_weights(const shifting *s, uint32_t id)
 {
     const muc_node *reader = muc_rewrite_only_reader(&s->r, id);
 
-    return reader && (reader->op == MUC_OP_CONV || reader->op == MUC_OP_LINEAR) &&
-           reader->inputs[1] == id && old(s, id)->quantization->count == 1;
+    muc_product_kind kind = reader ? muc_op_product(reader->op)->kind : MUC_PRODUCT_NONE;
+
+    return (kind == MUC_PRODUCT_FILTER || kind == MUC_PRODUCT_ROWS) && reader->inputs[1] == id &&
+           old(s, id)->quantization->count == 1;
 }
 
 /* A constant's bytes; weights that are all near enough to their zero point get zero point 0, which
@@ -123,9 +125,18 @@ static bool moves(const muc_node *node)
             node->op == MUC_OP_TRANSPOSE || node->op == MUC_OP_SLICE || node->op == MUC_OP_CONCAT);
 }
 
+/* input 3 is added before its sums are shifted */
+static bool requantizes_sums(const muc_node *node)
+{
+    return muc_op_get(node->op)->least_inputs > 3 && muc_node_attribute(node, MUC_KEY_SHIFT);
+}
+
+/* of weights that may be constants */
 static bool is_product(const muc_node *node)
 {
-    return node->op == MUC_OP_REQUANT_CONV || node->op == MUC_OP_REQUANT_LINEAR;
+    muc_product_kind kind = muc_op_product(node->op)->kind;
+
+    return requantizes_sums(node) && (kind == MUC_PRODUCT_FILTER || kind == MUC_PRODUCT_ROWS);
 }
 
 /* the inputs that are elements, not parameters, of an operator that takes either form */
@@ -163,18 +174,10 @@ static bool holds(const shifting *s, uint32_t add, int64_t step)
 /* can the node give its output's second form? */
 static bool can_shift(const shifting *s, const muc_node *node)
 {
-    switch ((int)node->op) {
-    case MUC_OP_REQUANT_CONV:
-    case MUC_OP_REQUANT_LINEAR:
-    case MUC_OP_REQUANT_MATMUL:
-    case MUC_OP_REQUANT_ADD:
-    case MUC_OP_REQUANT_MUL:
+    if (requantizes_sums(node))
         return is_words(s, node->inputs[3]) && holds(s, node->inputs[3], step_of(node));
-    case MUC_OP_LOOKUP:
-        return muc_rewrite_is_constant(&s->r, node->inputs[1]);
-    default:
-        return moves(node);
-    }
+    return node->op == MUC_OP_LOOKUP ? muc_rewrite_is_constant(&s->r, node->inputs[1])
+                                     : moves(node);
 }
 
 /* is the node one that the second form makes faster? */
@@ -342,7 +345,8 @@ static bool may_be_even(const muc_node *pool)
  * is rounded to single precision; the halves of an average pool go away from zero, which is up. */
 static void keep_roundings(const shifting *s, const muc_node *node, draft *d)
 {
-    bool conv = node->op == MUC_OP_CONV || node->op == MUC_OP_CONV_TRANSPOSE;
+    muc_product_kind kind = muc_op_product(node->op)->kind;
+    bool conv = kind == MUC_PRODUCT_FILTER || kind == MUC_PRODUCT_SPREAD;
 
     if (conv && is_u8(s, node->inputs[0]) && is_u8(s, node->inputs[1]))
         add_attribute(d, MUC_KEY_SINGLE, 1);

@@ -287,39 +287,25 @@ static muc_status keep(layout *l, const muc_node *node)
     return muc_rewrite_keep(&l->r, node);
 }
 
-/* input i of operators over pixels that is weights, or none */
-static uint32_t weights_of(muc_op op)
-{
-    switch ((int)op) {
-    case MUC_OP_QLINEAR_CONV:
-        return 3;
-    case MUC_OP_CONV:
-    case MUC_OP_CONV_TRANSPOSE:
-    case MUC_OP_CONV_INTEGER:
-    case MUC_OP_REQUANT_CONV:
-        return 1;
-    default:
-        return 0;
-    }
-}
-
 static bool is_over_pixels(const layout *l, const muc_node *node)
 {
-    uint32_t weights = weights_of(node->op);
+    const muc_product *product = muc_op_product(node->op);
     bool required;
 
     if (!muc_op_takes(node->op, MUC_KEY_CHANNELS_LAST, &required) ||
         muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1 || node->output_count != 1 ||
         old(l, node->inputs[0])->rank < 3)
         return false;
-    if (node->op == MUC_OP_CONV_TRANSPOSE && muc_node_integer_or(node, MUC_KEY_GROUPS, 1) != 1)
+    if (product->kind == MUC_PRODUCT_SPREAD && muc_node_integer_or(node, MUC_KEY_GROUPS, 1) != 1)
         return false;
-    return weights == 0 || is_plain_constant(l, node->inputs[weights]);
+    return product->kind == MUC_PRODUCT_NONE ||
+           is_plain_constant(l, node->inputs[product->weights]);
 }
 
 static muc_status lay_pixels(layout *l, const muc_node *node)
 {
-    uint32_t inputs[16], weights = weights_of(node->op), perm[MAX_RANK];
+    const muc_product *product = muc_op_product(node->op);
+    uint32_t inputs[16], perm[MAX_RANK];
     uint32_t rank = old(l, node->inputs[0])->rank;
     attributes a;
 
@@ -327,14 +313,14 @@ static muc_status lay_pixels(layout *l, const muc_node *node)
         return keep(l, node);
     MUC_TRY(get_last(l, node->inputs[0], &inputs[0]));
     for (uint32_t i = 1; i < node->input_count; i++) {
-        if (i != weights) {
+        if (i != product->weights) {
             MUC_TRY(get_first(l, node->inputs[i], &inputs[i]));
             continue;
         }
         /* [out, in, kernel..], of a transposed convolution [in, out, kernel..] */
         for (uint32_t d = 0; d < rank; d++)
             perm[d] = to_last(rank, d);
-        if (node->op == MUC_OP_CONV_TRANSPOSE) {
+        if (product->kind == MUC_PRODUCT_SPREAD) {
             perm[0] = 1;
             perm[rank - 1] = 0;
         }
@@ -347,7 +333,7 @@ static muc_status lay_pixels(layout *l, const muc_node *node)
 /* inputs beyond the first that are parameters, not broadcast */
 static bool has_parameters(muc_op op)
 {
-    return op == MUC_OP_INTEGER_HARD_SWISH || op == MUC_OP_INTEGER_GELU || op == MUC_OP_LOOKUP;
+    return muc_op_get(op)->flags & MUC_OP_PARAMETERS;
 }
 
 static bool is_one_element(const layout *l, uint32_t id)
@@ -442,15 +428,13 @@ static void map_pads(attributes *a, const muc_node *node, uint32_t rank)
     set(a, (muc_attribute){ .key = MUC_KEY_PADS, .value.integers = { a->integers, 2 * rank } });
 }
 
-static void map_resize(attributes *a, const muc_node *node, uint32_t rank)
+static void map_reals(attributes *a, const muc_node *node, muc_attribute_key key, uint32_t rank)
 {
-    const muc_attribute *scales = muc_node_attribute(node, MUC_KEY_SCALES);
+    const muc_attribute *from = muc_node_attribute(node, key);
 
-    map_exprs(a, node, MUC_KEY_SIZES, rank);
-    for (uint32_t i = 0; scales && i < rank; i++)
-        a->reals[i] = scales->value.reals.items[to_last(rank, i)];
-    if (scales)
-        set(a, (muc_attribute){ .key = MUC_KEY_SCALES, .value.reals = { a->reals, rank } });
+    for (uint32_t i = 0; i < rank; i++)
+        a->reals[i] = from->value.reals.items[to_last(rank, i)];
+    set(a, (muc_attribute){ .key = key, .value.reals = { a->reals, rank } });
 }
 
 /* axes ascend; false if the dimensions that stay would change their order */
@@ -475,10 +459,9 @@ static bool map_axes(const layout *l, const muc_node *node, attributes *a)
     return true;
 }
 
-/* slice: the axes are named, and need no order */
-static void map_slice(const layout *l, const muc_node *node, attributes *a)
+/* axes with something for each, which need no order */
+static void map_named_axes(attributes *a, const muc_node *node, uint32_t rank)
 {
-    uint32_t rank = old(l, node->inputs[0])->rank;
     const muc_attribute *axes = muc_node_attribute(node, MUC_KEY_AXES);
 
     for (uint32_t i = 0; i < axes->value.integers.count; i++)
@@ -492,65 +475,66 @@ static bool is_quantized(const layout *l, const muc_node *node)
     return old(l, node->inputs[0])->quantization != NULL;
 }
 
-/* integers, of which two neighbouring dimensions change: not the pixels' */
-static bool resizes_channels(const layout *l, const muc_node *node)
-{
-    return is_quantized(l, node) &&
-           old(l, node->inputs[0])->dims[1] != old(l, node->outputs[0])->dims[1];
-}
-
 typedef enum fate {
     KEEP,  /* in the first form */
     LAST,  /* the output has the last form */
     PLAIN, /* the output has its own form, of inputs in the last form */
 } fate;
 
-/* what becomes of a node whose input 0 has the last form, and its attributes then */
-static fate fate_of(const layout *l, const muc_node *node, attributes *a)
+/* integers along the last dimension alone (softmax), or where two neighbours change: the pixels */
+static bool needs_first(const layout *l, const muc_node *node)
+{
+    const muc_tensor *x = old(l, node->inputs[0]), *y = old(l, node->outputs[0]);
+    bool moves = muc_op_get(node->op)->flags & MUC_OP_MOVES, required;
+
+    if (muc_node_attribute(node, MUC_KEY_ROI) ||
+        (muc_node_attribute(node, MUC_KEY_SHAPE) && y->rank != x->rank))
+        return true;
+    if (!is_quantized(l, node) || moves)
+        return false;
+    return muc_node_integer_or(node, MUC_KEY_AXIS, 0) + 1 == x->rank ||
+           (muc_op_takes(node->op, MUC_KEY_SCALES, &required) && x->dims[1] != y->dims[1]);
+}
+
+/* the attributes of a node that follows, for input 0's last form */
+static void map_attributes(const layout *l, const muc_node *node, attributes *a)
 {
     uint32_t rank = old(l, node->inputs[0])->rank;
 
-    switch ((unsigned)node->op) {
-    case MUC_OP_SOFTMAX:
-    case MUC_OP_LOG_SOFTMAX: /* integers along the last dimension alone */
+    if (muc_node_attribute(node, MUC_KEY_AXIS))
         map_axis(l, node, a);
-        return is_quantized(l, node) && muc_node_integer(node, MUC_KEY_AXIS) + 1 == rank ? KEEP
-                                                                                         : LAST;
-    case MUC_OP_CONCAT:
-    case MUC_OP_SPLIT:
-    case MUC_OP_LP_NORM:
-        map_axis(l, node, a);
-        return LAST;
-    case MUC_OP_PAD:
+    if (muc_node_attribute(node, MUC_KEY_PADS))
         map_pads(a, node, rank);
-        return LAST;
-    case MUC_OP_SLICE:
-        map_slice(l, node, a);
-        return LAST;
-    case MUC_OP_RESIZE:
-        map_resize(a, node, rank);
-        return muc_node_attribute(node, MUC_KEY_ROI) || resizes_channels(l, node) ? KEEP : LAST;
-    case MUC_OP_TILE:
+    if (muc_node_attribute(node, MUC_KEY_REPEATS))
         map_exprs(a, node, MUC_KEY_REPEATS, rank);
-        return LAST;
-    case MUC_OP_EXPAND:
-        if (old(l, node->outputs[0])->rank != rank)
-            return KEEP;
+    if (muc_node_attribute(node, MUC_KEY_SHAPE))
         map_exprs(a, node, MUC_KEY_SHAPE, rank);
-        return LAST;
-    case MUC_OP_QUANTIZE:
-    case MUC_OP_DEQUANTIZE:
-        return LAST;
-    case MUC_OP_QUANTIZE_LINEAR:
-    case MUC_OP_DEQUANTIZE_LINEAR:
-        if (muc_node_attribute(node, MUC_KEY_AXIS))
-            map_axis(l, node, a);
-        return LAST;
-    default:
-        if (!muc_op_reduces(node->op) || !map_axes(l, node, a))
+    if (muc_node_attribute(node, MUC_KEY_SCALES))
+        map_reals(a, node, MUC_KEY_SCALES, rank);
+    if (muc_node_attribute(node, MUC_KEY_AXES))
+        map_named_axes(a, node, rank);
+    else if (muc_node_attribute(node, MUC_KEY_SIZES) && !muc_node_attribute(node, MUC_KEY_AXIS))
+        map_exprs(a, node, MUC_KEY_SIZES, rank);
+}
+
+/* what becomes of a node whose input 0 has the last form, and its attributes then */
+static fate fate_of(const layout *l, const muc_node *node, attributes *a)
+{
+    if (muc_op_get(node->op)->flags & MUC_OP_FOLLOWS) {
+        if (needs_first(l, node))
             return KEEP;
-        return muc_node_integer_or(node, MUC_KEY_KEEP_DIMS, 1) ? LAST : PLAIN;
+        map_attributes(l, node, a);
+        return LAST;
     }
+    if (!muc_op_reduces(node->op) || !map_axes(l, node, a))
+        return KEEP;
+    return muc_node_integer_or(node, MUC_KEY_KEEP_DIMS, 1) ? LAST : PLAIN;
+}
+
+/* its inputs are all alike: concat */
+static bool takes_many(const muc_node *node)
+{
+    return muc_op_get(node->op)->most_inputs == MUC_GRAPH_MAX_INPUTS;
 }
 
 static muc_status lay_named(layout *l, const muc_node *node)
@@ -561,15 +545,15 @@ static muc_status lay_named(layout *l, const muc_node *node)
     fate f;
 
     if (!start(&a, node) ||
-        !(node->op == MUC_OP_CONCAT ? any_is_last(l, node) : is_last(l, node->inputs[0])))
+        !(takes_many(node) ? any_is_last(l, node) : is_last(l, node->inputs[0])))
         return keep(l, node);
     f = fate_of(l, node, &a);
     if (f == KEEP)
         return keep(l, node);
     MUC_TRY(MUC_NEW_ARRAY(l->r.ctx, l->r.old.name, node->input_count, &inputs));
     for (uint32_t i = 0; i < node->input_count && status == MUC_OK; i++)
-        status = i == 0 || node->op == MUC_OP_CONCAT ? get_last(l, node->inputs[i], &inputs[i])
-                                                     : get_first(l, node->inputs[i], &inputs[i]);
+        status = i == 0 || takes_many(node) ? get_last(l, node->inputs[i], &inputs[i])
+                                            : get_first(l, node->inputs[i], &inputs[i]);
     if (status == MUC_OK && f == LAST)
         status = add_last(l, node, inputs, node->input_count, &a);
     else if (status == MUC_OK)
@@ -617,7 +601,7 @@ static bool forms_agree(const layout *l, uint32_t id)
 
 static bool is_linear(muc_op op)
 {
-    return op == MUC_OP_LINEAR || op == MUC_OP_REQUANT_LINEAR;
+    return muc_op_product(op)->kind == MUC_PRODUCT_ROWS;
 }
 
 /* [N, C, spatial..] to [N, all the rest], which only a linear with constant weights reads */

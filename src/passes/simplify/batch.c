@@ -52,30 +52,10 @@ static bool names_first_axis(const muc_node *node)
  * images first or are constants. */
 static bool keeps_apart(const muc_graph *graph, const muc_node *node, uint32_t images)
 {
-    switch ((int)node->op) {
-    case MUC_OP_CONV:
-    case MUC_OP_CONV_TRANSPOSE:
-    case MUC_OP_MAX_POOL:
-    case MUC_OP_AVERAGE_POOL:
-    case MUC_OP_LP_POOL:
-    case MUC_OP_BATCH_NORM:
-    case MUC_OP_LRN:
-    case MUC_OP_LINEAR:
-    case MUC_OP_SOFTMAX:
-    case MUC_OP_LOG_SOFTMAX:
-    case MUC_OP_CONCAT:
-    case MUC_OP_TRANSPOSE:
-    case MUC_OP_RESHAPE:
-    case MUC_OP_PAD:
-        break;
-    case MUC_OP_GEMM:
-        if (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0))
-            return false;
-        break;
-    default:
-        if (!(muc_op_get(node->op)->flags & (MUC_OP_POINTWISE | MUC_OP_REDUCES)))
-            return false;
-    }
+    unsigned apart = MUC_OP_APART | MUC_OP_POINTWISE | MUC_OP_REDUCES;
+
+    if (!(muc_op_get(node->op)->flags & apart) || muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0))
+        return false;
     if (names_first_axis(node))
         return false;
     for (uint32_t i = 0; i < node->output_count; i++)

@@ -8,12 +8,6 @@
 
 /* ---- the description ---- */
 
-/* Which inputs hold what, 0: none does; a tensor that carries quantization has its zero points
- * itself. */
-typedef struct places {
-    uint32_t b, a_zero, b_zero, bias;
-} places;
-
 /* What the sums of an output channel meet. */
 typedef struct channel {
     int64_t bias;
@@ -29,7 +23,7 @@ typedef int32_t rounding(const sums *s, const channel *c, size_t i, int64_t sum)
 
 struct sums {
     const muc_ref_call *call;
-    places at;
+    const muc_product *at;   /* tensors that carry quantization have their zero points themselves */
     muc_ref_value a, b, out; /* less zero points, as i32 or i64; out: the sums */
     size_t channels, inner;  /* sums of a channel lie inner together */
     channel *channel;        /* [channels] */
@@ -37,24 +31,6 @@ struct sums {
     int32_t zero, least, most;
     unsigned shift; /* QuantLib's */
 };
-
-static places places_of(muc_op op)
-{
-    switch ((unsigned)op) {
-    case MUC_OP_QLINEAR_CONV:
-    case MUC_OP_QLINEAR_MATMUL:
-        return (places){ 3, 2, 5, 8 };
-    case MUC_OP_CONV_INTEGER:
-    case MUC_OP_MATMUL_INTEGER:
-        return (places){ 1, 2, 3, 0 };
-    case MUC_OP_REQUANT_CONV:
-    case MUC_OP_REQUANT_LINEAR:
-    case MUC_OP_REQUANT_MATMUL:
-        return (places){ 1, 4, 0, 0 };
-    default:
-        return (places){ 1, 0, 0, 2 };
-    }
-}
 
 /* activations of 16 bits in TFLite's arithmetic are summed in 64 */
 static bool is_wide(const muc_ref_call *call)
@@ -119,7 +95,7 @@ static float chip_factor(const muc_tensor *x, const muc_tensor *w, const muc_ten
 static void describe_channel(const sums *s, size_t c, channel *out)
 {
     const muc_ref_call *call = s->call;
-    const muc_ref_value *bias = s->at.bias ? muc_ref_input_of(call, s->at.bias) : NULL;
+    const muc_ref_value *bias = s->at->bias ? muc_ref_input_of(call, s->at->bias) : NULL;
     const muc_ref_value *const *in = call->inputs;
     const muc_tensor *x = call->input_tensors[0], *w = call->input_tensors[1];
 
@@ -151,7 +127,7 @@ static void choose_rounding(sums *s)
         s->shift = (unsigned)muc_node_integer(call->node, MUC_KEY_SHIFT);
         s->least = (int32_t)muc_node_integer(call->node, MUC_KEY_CLAMP_MIN);
         s->most = (int32_t)muc_node_integer(call->node, MUC_KEY_CLAMP_MAX);
-    } else if (s->at.b != 1) {
+    } else if (s->at->weights != 1) {
         s->round = round_as_onnx;
         s->zero = (int32_t)muc_ref_integer(call->inputs[7], 0);
     }
@@ -227,8 +203,10 @@ static muc_status begin_sums(const muc_ref_call *call, size_t a_inner, size_t b_
     uint8_t *at;
     void *room;
 
-    *s = (sums){ .call = call, .at = places_of(call->node->op), .channels = channels, .inner = 1 };
-    b = call->inputs[s->at.b];
+    *s = (sums){
+        .call = call, .at = muc_op_product(call->node->op), .channels = channels, .inner = 1
+    };
+    b = call->inputs[s->at->weights];
     s->out = *call->output;
     s->out.dtype = in_64_bits ? MUC_I64 : MUC_I32;
     choose_rounding(s);
@@ -237,8 +215,8 @@ static muc_status begin_sums(const muc_ref_call *call, size_t a_inner, size_t b_
         call, channel_bytes + (a->elements + b->elements + s->out.elements) * width, &room));
     s->channel = room;
     at = (uint8_t *)room + channel_bytes;
-    s->a = widen(s, 0, s->at.a_zero, a_inner, at);
-    s->b = widen(s, s->at.b, s->at.b_zero, b_inner, at + a->elements * width);
+    s->a = widen(s, 0, s->at->zero, a_inner, at);
+    s->b = widen(s, s->at->weights, s->at->weights_zero, b_inner, at + a->elements * width);
     if (s->round)
         s->out.data = at + (a->elements + b->elements) * width;
     return MUC_OK;
@@ -265,7 +243,7 @@ muc_status muc_check_q_weights(const muc_ref_call *call)
 muc_status muc_kernel_integer_conv(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0], *y = call->output;
-    const muc_ref_value *weights = call->inputs[places_of(call->node->op).b];
+    const muc_ref_value *weights = call->inputs[muc_op_product(call->node->op)->weights];
     muc_ref_window w;
     sums s;
 
@@ -299,7 +277,8 @@ muc_status muc_kernel_integer_linear(const muc_ref_call *call)
 
 muc_status muc_kernel_integer_matmul(const muc_ref_call *call)
 {
-    const muc_ref_value *a = call->inputs[0], *b = call->inputs[places_of(call->node->op).b];
+    const muc_ref_value *a = call->inputs[0],
+                        *b = call->inputs[muc_op_product(call->node->op)->weights];
     sums s;
 
     MUC_TRY(begin_sums(call, a->rank > 1 ? a->columns : a->elements, 1,

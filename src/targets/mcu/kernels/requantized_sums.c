@@ -32,14 +32,19 @@ static int64_t half_of(const muc_node *node)
 
 /* ---- kernels ---- */
 
+static bool has_filters(const muc_node *node)
+{
+    return muc_op_product(node->op)->kind == MUC_PRODUCT_FILTER;
+}
+
 bool muc_mcu_takes_requant_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *w = muc_mcu_input(l, node, 1);
     const muc_tensor *mul = muc_mcu_input(l, node, 2), *add = muc_mcu_input(l, node, 3);
     const muc_tensor *zero = muc_mcu_input(l, node, 4);
 
-    if (node->op == MUC_OP_REQUANT_CONV && (x->rank != 4 || !muc_mcu_takes_images(l, x) ||
-                                            !muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0)))
+    if (has_filters(node) && (x->rank != 4 || !muc_mcu_takes_images(l, x) ||
+                              !muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0)))
         return false;
     if (x->dtype != MUC_I8 || muc_mcu_output(l, node, 0)->dtype != MUC_I8 ||
         !muc_mcu_is_static(l, x) || !is_constant(w, MUC_I8) || !is_constant(mul, MUC_I32) ||
@@ -79,9 +84,8 @@ static muc_status write_product(muc_mcu_lowering *l, const muc_node *node, mur_c
 
 muc_status muc_mcu_write_requant_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    return write_product(l, node,
-                         node->op == MUC_OP_REQUANT_CONV ? muc_mcu_conv_shape(l, node)
-                                                         : muc_mcu_linear_shape(l, node));
+    return write_product(
+        l, node, has_filters(node) ? muc_mcu_conv_shape(l, node) : muc_mcu_linear_shape(l, node));
 }
 
 /* ---- sums and products of two ---- */

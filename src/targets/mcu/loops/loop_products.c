@@ -43,7 +43,7 @@ static void keep_partial_sum(const muc_mcu_nest *nest, unsigned depth)
 
 static bool is_requantized(const muc_node *node)
 {
-    return node->op == MUC_OP_REQUANT_MATMUL || node->op == MUC_OP_REQUANT_LINEAR;
+    return muc_node_attribute(node, MUC_KEY_SHIFT) != NULL;
 }
 
 static void print_factor_less_zero(const muc_mcu_nest *nest, const muc_node *node)
@@ -179,8 +179,7 @@ muc_status muc_mcu_write_matmul_loops(muc_mcu_lowering *l, const muc_node *node)
 /* of plain integers no zero points */
 bool muc_mcu_takes_matmul_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_plain_product(l, node) &&
-           (node->op != MUC_OP_MATMUL_INTEGER || node->input_count == 2);
+    return is_plain_product(l, node) && (!muc_op_product(node->op)->zero || node->input_count == 2);
 }
 
 bool muc_mcu_takes_linear_loops(const muc_mcu_lowering *l, const muc_node *node)

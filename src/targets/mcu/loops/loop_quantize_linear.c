@@ -138,20 +138,10 @@ muc_status muc_mcu_write_dynamic_quantize(muc_mcu_lowering *l, const muc_node *n
 
 /* ---- products of matrices ---- */
 
-/* Where a product finds its operands among the inputs. */
-typedef struct operands {
-    uint32_t b, a_zero, b_zero;
-} operands;
-
-static operands operands_of(const muc_node *node)
-{
-    return node->op == MUC_OP_QLINEAR_MATMUL ? (operands){ 3, 2, 5 } : (operands){ 1, 2, 3 };
-}
-
 bool muc_mcu_takes_matmul_linear(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0);
-    const muc_tensor *b = muc_mcu_input(l, node, operands_of(node).b);
+    const muc_tensor *b = muc_mcu_input(l, node, muc_op_product(node->op)->weights);
 
     if (!all_static(l, node) || !is_byte(a) || !is_byte(b) || a->rank < 2 || b->rank < 2)
         return false;
@@ -164,8 +154,8 @@ bool muc_mcu_takes_matmul_linear(const muc_mcu_lowering *l, const muc_node *node
 
 muc_status muc_mcu_write_matmul_linear(muc_mcu_lowering *l, const muc_node *node)
 {
-    operands in = operands_of(node);
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, in.b);
+    const muc_product *in = muc_op_product(node->op);
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, in->weights);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     uint32_t inner = muc_mcu_dim(l, a, a->rank - 1), columns = muc_mcu_dim(l, b, b->rank - 1);
     uint32_t each = b->rank == 2 ? 1 : muc_mcu_dim(l, a, a->rank - 2);
@@ -180,14 +170,14 @@ muc_status muc_mcu_write_matmul_linear(muc_mcu_lowering *l, const muc_node *node
                  "            for (uint32_t i = 0; i < %" PRIu32 "u; i++)\n"
                  "                sum += ((int32_t)a[r * %" PRIu32 "u + i] - ",
                  rows, columns, inner, inner);
-    print_pick(l, node, in.a_zero, "r");
-    muc_text_add(text, ") * ((int32_t)%s[", muc_mcu_input_name(in.b));
+    print_pick(l, node, in->zero, "r");
+    muc_text_add(text, ") * ((int32_t)%s[", muc_mcu_input_name(in->weights));
     if (b->rank > 2)
         muc_text_add(text, "r / %" PRIu32 "u * %" PRIu64 "u + ", each, (uint64_t)inner * columns);
     muc_text_add(text, "i * %" PRIu32 "u + k] - ", columns);
-    print_pick(l, node, in.b_zero, "k");
+    print_pick(l, node, in->weights_zero, "k");
     muc_text_add(text, ");\n            y[r * %" PRIu32 "u + k] = ", columns);
-    if (node->op == MUC_OP_MATMUL_INTEGER) {
+    if (y->dtype == MUC_I32) { /* the sums themselves */
         muc_text_add(text, "sum;\n        }\n");
         return muc_mcu_end_function(l, 0, rows * columns * inner);
     }

@@ -206,7 +206,7 @@ bool muc_mcu_takes_conv_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
            is_plain(muc_mcu_output(l, node, 0)) &&
-           (node->op != MUC_OP_CONV_INTEGER || node->input_count == 2); /* no zero points */
+           (!muc_op_product(node->op)->zero || node->input_count == 2); /* no zero points */
 }
 
 muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
@@ -336,7 +336,7 @@ static muc_status open_sums(window *w, const integer_conv *c, uint64_t *macs, un
         w->kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
         *macs *= w->kernel[i];
     }
-    if (w->node->op == MUC_OP_REQUANT_CONV && (groups == 1 || (in == 1 && out == groups))) {
+    if (muc_node_attribute(w->node, MUC_KEY_SHIFT) && (groups == 1 || (in == 1 && out == groups))) {
         w->by_channel = groups > 1;
         MUC_TRY(use_tiles(w, in));
     }
@@ -411,28 +411,31 @@ static const char *channel_element(const muc_mcu_lowering *l, const muc_node *no
 
 bool muc_mcu_takes_conv_linear(const muc_mcu_lowering *l, const muc_node *node)
 {
-    uint32_t weights = node->op == MUC_OP_QLINEAR_CONV ? 3 : 1;
+    uint32_t weights = muc_op_product(node->op)->weights;
 
-    if (node->op == MUC_OP_REQUANT_CONV)
+    if (muc_node_attribute(node, MUC_KEY_SHIFT))
         return is_static_window(l, node) && all_inputs_static(l, node);
     return is_static_window(l, node) && all_inputs_static(l, node) &&
            is_plain_byte(muc_mcu_input(l, node, 0)) &&
            is_plain_byte(muc_mcu_input(l, node, weights)) &&
-           (node->op == MUC_OP_CONV_INTEGER || is_plain_byte(muc_mcu_output(l, node, 0)));
+           (muc_mcu_output(l, node, 0)->dtype == MUC_I32 ||
+            is_plain_byte(muc_mcu_output(l, node, 0)));
 }
 
 muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
 {
-    bool is_q = node->op == MUC_OP_QLINEAR_CONV, is_shift = node->op == MUC_OP_REQUANT_CONV;
+    const muc_product *in = muc_op_product(node->op);
+    bool is_shift = muc_node_attribute(node, MUC_KEY_SHIFT) != NULL;
+    bool is_q = in->bias != 0; /* of the scales of three tensors */
     window w = window_of(l, node);
     char zero[16], scale[16];
-    const integer_conv c = { is_q ? 3 : 1, muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
-                             is_shift                    ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
-                             : muc_mcu_input(l, node, 2) ? "c[0]"
-                                                         : "0",
-                             is_shift ? "0"
-                                      : channel_element(l, node, is_q ? 5 : 3, zero, sizeof(zero)),
-                             false };
+    const integer_conv c = {
+        in->weights, muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
+        is_shift                    ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
+        : muc_mcu_input(l, node, 2) ? "c[0]"
+                                    : "0",
+        is_shift ? "0" : channel_element(l, node, in->weights_zero, zero, sizeof(zero)), false
+    };
     int64_t low = 0, high = 0;
     unsigned depth;
     uint64_t macs;
