@@ -5,6 +5,7 @@
 #endif
 
 #include "check.h"
+#include "base/visible_name.h"
 #include "mur_split.h"
 #include "text/pieces.h"
 #include "text/split_machine.h"
@@ -162,7 +163,7 @@ static void what_the_tables_cannot_say_is_refused_by_name(void **state)
         { { "\\d{1,3}(?=(?:\\d{3})*\\b)", false, 0 }, "an escaped letter" },
         { { "^a", false, 0 }, "an anchor" },
         { { "(a)\\1", false, 0 }, "an escaped letter or digit" },
-        { { "\\p{Han}+", false, 0 }, "no general category" },
+        { { "\\p{Greek}+", false, 0 }, "neither a general category nor Han" },
         { { "[a[b]]", false, 0 }, "a set within a set" },
         { { "[a", false, 0 }, "an end where a character is expected" },
         { { "(a", false, 0 }, "a group that is not closed" },
@@ -226,6 +227,17 @@ static void bytes_that_are_no_utf8_are_cut_somewhere(void **state)
     muc_arena_free(&c.arena);
 }
 
+static void han_runs_are_pieces(void **state)
+{
+    static const muc_split_rule rule = { .pattern = "\\p{Han}+" };
+    cutter c = cutter_of(&rule, 1);
+
+    (void)state;
+    check_cuts(&c, "abc |中文|かな|漢|!");
+    check_cuts(&c, "한국|々〇|ー");
+    muc_arena_free(&c.arena);
+}
+
 #ifdef HAVE_PCRE2
 static pcre2_code *compile(const char *regex)
 {
@@ -238,6 +250,14 @@ static pcre2_code *compile(const char *regex)
     CHECK(code != NULL);
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     return code;
+}
+
+static bool is_in(const muc_character_set *set, uint32_t c)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (c >= set->ranges[i].first && c <= set->ranges[i].last)
+            return true;
+    return false;
 }
 
 /* Cuts text[start..end-1] at the matches of codes[0] as if it stood alone, then each piece at those
@@ -265,6 +285,39 @@ static size_t cut(pcre2_code *const *codes, size_t stages, const char *text, siz
     }
     pcre2_match_data_free(data);
     return count;
+}
+
+/* PCRE2 may know a later Unicode: of characters that ours has not, nothing is said */
+static void han_has_the_characters_that_pcre2_gives_it(void **state)
+{
+    pcre2_code *code = compile("\\p{sc:Han}"); /* not its extensions */
+    pcre2_match_data *data = pcre2_match_data_create_from_pattern(code, NULL);
+    muc_character_set han = { 0 }, unassigned = { 0 };
+    muc_arena arena = { 0 };
+    uint32_t judged = 0, found = 0;
+    bool known;
+
+    (void)state;
+    CHECK_OK(ctx, muc_set_add_script(ctx, &arena, &han, "Han", 3, &known));
+    CHECK_OK(ctx, muc_set_add_category(ctx, &arena, &unassigned, "Cn", 2, &known));
+    for (uint32_t c = 1; c <= MUC_LAST_CHARACTER; c++) {
+        char text[4];
+        size_t size;
+        bool ours;
+
+        if ((c >= 0xd800 && c < 0xe000) || is_in(&unassigned, c))
+            continue;
+        size = muc_utf8_write(c, text);
+        ours = is_in(&han, c);
+        judged++;
+        found += ours;
+        if (ours != (pcre2_match(code, (PCRE2_SPTR)text, size, 0, 0, data, NULL) > 0))
+            fail_msg("U+%04X is %sin \\p{Han}", c, ours ? "" : "not ");
+    }
+    CHECK(judged > 140000 && found > 94000);
+    pcre2_match_data_free(data);
+    pcre2_code_free(code);
+    muc_arena_free(&arena);
 }
 
 /* Texts from characters that the patterns tell apart, and any others now and then. */
@@ -361,7 +414,9 @@ int main(void)
         cmocka_unit_test(what_the_tables_cannot_say_is_refused_by_name),
         cmocka_unit_test(damaged_tables_are_refused_or_stay_within_bounds),
         cmocka_unit_test(bytes_that_are_no_utf8_are_cut_somewhere),
+        cmocka_unit_test(han_runs_are_pieces),
 #ifdef HAVE_PCRE2
+        cmocka_unit_test(han_has_the_characters_that_pcre2_gives_it),
         cmocka_unit_test(random_texts_split_as_pcre2_splits_them),
 #endif
     };

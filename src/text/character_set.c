@@ -40,6 +40,24 @@ muc_status muc_set_add_category(muc_context *ctx, muc_arena *arena, muc_characte
     return MUC_OK;
 }
 
+/* Unicode 14; the tables of general categories have no scripts */
+static const muc_character_range han[] = {
+    { 0x2e80, 0x2e99 },   { 0x2e9b, 0x2ef3 },   { 0x2f00, 0x2fd5 },   { 0x3005, 0x3005 },
+    { 0x3007, 0x3007 },   { 0x3021, 0x3029 },   { 0x3038, 0x303b },   { 0x3400, 0x4dbf },
+    { 0x4e00, 0x9fff },   { 0xf900, 0xfa6d },   { 0xfa70, 0xfad9 },   { 0x16fe2, 0x16fe3 },
+    { 0x16ff0, 0x16ff1 }, { 0x20000, 0x2a6df }, { 0x2a700, 0x2b738 }, { 0x2b740, 0x2b81d },
+    { 0x2b820, 0x2cea1 }, { 0x2ceb0, 0x2ebe0 }, { 0x2f800, 0x2fa1d }, { 0x30000, 0x3134a }
+};
+
+muc_status muc_set_add_script(muc_context *ctx, muc_arena *arena, muc_character_set *set,
+                              const char *name, size_t size, bool *known)
+{
+    *known = size == 3 && memcmp(name, "Han", 3) == 0;
+    for (size_t i = 0; *known && i < MUC_COUNT(han); i++)
+        MUC_TRY(muc_set_add(ctx, arena, set, han[i].first, han[i].last));
+    return MUC_OK;
+}
+
 muc_status muc_set_add_class(muc_context *ctx, muc_arena *arena, muc_character_set *set,
                              char letter)
 {

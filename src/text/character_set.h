@@ -23,6 +23,9 @@ muc_status muc_set_add(muc_context *ctx, muc_arena *arena, muc_character_set *se
  * tells whether there is one. */
 muc_status muc_set_add_category(muc_context *ctx, muc_arena *arena, muc_character_set *set,
                                 const char *name, size_t size, bool *known);
+/* The same of a script; Han is the one that is known. */
+muc_status muc_set_add_script(muc_context *ctx, muc_arena *arena, muc_character_set *set,
+                              const char *name, size_t size, bool *known);
 /* Adds what \s (the property White_Space), \d or \w stands for. */
 muc_status muc_set_add_class(muc_context *ctx, muc_arena *arena, muc_character_set *set,
                              char letter);

@@ -142,7 +142,10 @@ static muc_status take_property(parser *p, muc_character_set *set)
     p->at += size + (braced ? 2 : 0);
     if (p->at <= p->size)
         MUC_TRY(muc_set_add_category(p->ctx, p->arena, set, name, size, &known));
-    return known ? MUC_OK : refuse(p, "a property of characters that is no general category");
+    if (!known && p->at <= p->size)
+        MUC_TRY(muc_set_add_script(p->ctx, p->arena, set, name, size, &known));
+    return known ? MUC_OK
+                 : refuse(p, "a property of characters that is neither a general category nor Han");
 }
 
 /* What follows a backslash: a character, whose code is told, or a class, added to the set. */
