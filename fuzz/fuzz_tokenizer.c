@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "mur_unigram.h"
 #include "text/tokenizer.h"
 
 enum { TEXT_BYTES = 64 };
@@ -79,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!aligned)
         return 0;
     memcpy(aligned, data, size);
-    if (mur_tokenizer_open(&tokenizer, aligned, size, mur_nfc) == MUR_OK)
+    if (mur_unigram_open(&tokenizer, aligned, size, mur_nfc) == MUR_OK)
         use(&tokenizer, data, size);
     free(aligned);
     fuzz_file((muc_bytes){ data, size, "fuzz" });

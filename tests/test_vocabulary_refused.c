@@ -27,8 +27,7 @@ static void other_sentencepiece_models_are_refused_by_name(void **state)
         size_t normalizer_size;
         const char *fragment;
     } rows[] = {
-        { "\x18\x01\x98\x02\x01", 5, KEEP_SPACES, "(unigram)" },
-        { "\x98\x02\x01", 3, KEEP_SPACES, "(unigram)" },
+        { "\x18\x03\x98\x02\x01", 5, KEEP_SPACES, "(word)" },
         { "\x18\x03\x98\x02\x01", 5, KEEP_SPACES, "(word)" },
         { "\x18\x02", 2, KEEP_SPACES, "no byte_fallback" },
         { BPE_TRAINER, "", 0, "remove_extra_whitespaces" },
@@ -65,7 +64,7 @@ static void other_json_is_refused_by_name(void **state)
         muc_status status;
         const char *fragment;
     } rows[] = {
-        { "\"type\":\"BPE\"", "\"type\":\"Unigram\"", MUC_UNSUPPORTED, "model Unigram" },
+        { "\"type\":\"BPE\"", "\"type\":\"WordPiece\"", MUC_UNSUPPORTED, "model WordPiece" },
         { "\"Prepend\"", "\"Lowercase\"", MUC_UNSUPPORTED, "normalizer" },
         { "\"Fuse\"", "\"WordPiece\"", MUC_UNSUPPORTED, "decoder" },
         { "\"byte_fallback\":true", "\"byte_fallback\":false", MUC_UNSUPPORTED,

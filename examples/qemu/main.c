@@ -7,6 +7,7 @@
 
 #include "firmware.h"
 #include "mur_lm.h"
+#include "mur_unigram.h"
 #include "targets/uthinker/sim/uthinker_sim.h"
 
 extern const uint8_t program_file[], program_file_end[];
@@ -128,8 +129,8 @@ static void start_model(void)
         stop("model", status);
     lm.budget = CALL_STEPS;
     test_model();
-    status = mur_tokenizer_open(&tokenizer, program.section[MUR_SECTION_TOKN],
-                                program.section_bytes[MUR_SECTION_TOKN], mur_nfc);
+    status = mur_unigram_open(&tokenizer, program.section[MUR_SECTION_TOKN],
+                              program.section_bytes[MUR_SECTION_TOKN], mur_nfc);
     if (status != MUR_OK)
         stop("tokenizer", status);
 }

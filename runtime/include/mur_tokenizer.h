@@ -73,7 +73,8 @@ enum {
     MUR_TOKENIZER_ADD_BOS = 8,         /* a text begins with bos */
     MUR_TOKENIZER_NFC = 16,            /* text is brought to the normal form NFC */
     MUR_TOKENIZER_PREFIX_MISSING = 32, /* a space is put only before what begins with none */
-    MUR_TOKENIZER_FLAGS = 63
+    MUR_TOKENIZER_UNIGRAM = 64,        /* the likeliest pieces, no merges: mur_unigram.h */
+    MUR_TOKENIZER_FLAGS = 127
 };
 
 typedef struct mur_tokenizer_header {
@@ -98,6 +99,11 @@ enum {
 /* The normal form NFC; it alone brings in its tables (mur_normalize.c). */
 mur_normalize mur_nfc;
 
+/* Encodes what lies between two cuts otherwise than by merges. */
+typedef struct mur_encoder mur_encoder;
+typedef mur_status mur_segment(mur_encoder *encoder, const uint8_t *text, size_t size,
+                               uint32_t prefix);
+
 /* Borrows the compiled form; no member but header is for callers. */
 typedef struct mur_tokenizer {
     const mur_tokenizer_header *header;
@@ -105,12 +111,14 @@ typedef struct mur_tokenizer {
     const uint8_t *text;
     mur_splitter splitter;
     mur_normalize *normalize;
+    mur_segment *segment;       /* NULL: by merges */
     uint8_t special_starts[32]; /* bit b: a special piece begins with byte b */
 } mur_tokenizer;
 
 /* Checks a compiled form of at most `bytes` bytes in one pass, so that all later use is within
  * bounds and ends whatever the form holds. normalize: mur_nfc, or NULL where none asks for NFC.
- * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version or NFC without normalize. */
+ * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version, NFC without normalize, or
+ * unigram, which mur_unigram_open takes. */
 mur_status mur_tokenizer_open(mur_tokenizer *tokenizer, const void *form, size_t bytes,
                               mur_normalize *normalize);
 

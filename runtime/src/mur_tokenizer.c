@@ -6,13 +6,13 @@
  * the paths of the two or three positions whose rank changed, so a segment of n symbols takes
  * O(n log n) time, and 20 bytes of scratch a symbol.
  */
-#include "mur_tokenizer.h"
+#include "mur_encoder.h"
 
 #include <string.h>
 
 #define NONE UINT32_MAX
 
-enum { SYMBOL_BYTES = 20, BYTE_IDS = 256 };
+enum { BYTE_IDS = 256 };
 
 /* ---- the compiled form ---- */
 
@@ -142,8 +142,14 @@ static int byte_ids_ok(const mur_tokenizer *t)
     return 1;
 }
 
-mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
-                              mur_normalize *normalize)
+/* The scores of mur_unigram.h have the place of the merges. */
+static int ranks_ok(const mur_tokenizer *t)
+{
+    return t->segment ? t->header->merges == t->header->pieces + 1 : merges_ok(t);
+}
+
+mur_status mur_tokenizer_open_with(mur_tokenizer *t, const void *form, size_t bytes,
+                                   mur_normalize *normalize, mur_segment *segment)
 {
     const mur_tokenizer_header *h = form;
 
@@ -153,7 +159,8 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
         return MUR_E_UNSUPPORTED;
     if (!header_ok(h, bytes))
         return MUR_E_MALFORMED;
-    if (h->flags & MUR_TOKENIZER_NFC && !normalize)
+    if ((h->flags & MUR_TOKENIZER_NFC && !normalize) ||
+        (h->flags & MUR_TOKENIZER_UNIGRAM && !segment))
         return MUR_E_UNSUPPORTED;
 
     t->header = h;
@@ -164,7 +171,8 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
     t->specials = t->index + h->indexed;
     t->text = (const uint8_t *)(t->specials + 2 * (size_t)h->specials + h->split_words);
     t->normalize = normalize;
-    if (!pieces_ok(t) || !merges_ok(t) || !byte_ids_ok(t) || !ids_ok(t, t->index, h->indexed) ||
+    t->segment = h->flags & MUR_TOKENIZER_UNIGRAM ? segment : NULL;
+    if (!pieces_ok(t) || !ranks_ok(t) || !byte_ids_ok(t) || !ids_ok(t, t->index, h->indexed) ||
         !specials_ok(t) ||
         !mur_split_open(&t->splitter, t->specials + 2 * (size_t)h->specials, h->split_words))
         return MUR_E_MALFORMED;
@@ -176,6 +184,12 @@ mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
         t->special_starts[byte >> 3] |= (uint8_t)(1u << (byte & 7));
     }
     return MUR_OK;
+}
+
+mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
+                              mur_normalize *normalize)
+{
+    return mur_tokenizer_open_with(t, form, bytes, normalize, NULL);
 }
 
 /* ---- finding pieces and merges ---- */
@@ -261,20 +275,7 @@ static uint32_t find_special(const mur_tokenizer *t, const uint8_t *text, size_t
 
 /* ---- one segment ---- */
 
-typedef struct encoder {
-    const mur_tokenizer *t;
-    /* by position; id, prev and next of a symbol, its merge with the next one or NONE, and the
-     * tournament: node i > 0 holds the winning position of nodes 2i and 2i + 1 */
-    uint32_t *id, *prev, *next, *merge, *tree;
-    size_t room; /* symbols that the scratch holds */
-    uint8_t *scratch;
-    size_t scratch_bytes;
-    uint32_t symbols;
-    uint32_t *ids;
-    size_t capacity, count;
-} encoder;
-
-static mur_status emit(encoder *e, uint32_t id)
+mur_status mur_encoder_emit(mur_encoder *e, uint32_t id)
 {
     if (e->count == e->capacity)
         return MUR_E_NOFIT;
@@ -282,18 +283,18 @@ static mur_status emit(encoder *e, uint32_t id)
     return MUR_OK;
 }
 
-static uint32_t rank_of(const encoder *e, uint32_t position)
+static uint32_t rank_of(const mur_encoder *e, uint32_t position)
 {
     return e->merge[position] == NONE ? NONE : merge_rank(e->t, e->merge[position]);
 }
 
 /* Nodes at and above `symbols` stand for the positions themselves. */
-static uint32_t winner(const encoder *e, uint32_t node)
+static uint32_t winner(const mur_encoder *e, uint32_t node)
 {
     return node >= e->symbols ? node - e->symbols : e->tree[node];
 }
 
-static uint32_t play(const encoder *e, uint32_t node)
+static uint32_t play(const mur_encoder *e, uint32_t node)
 {
     const uint32_t a = winner(e, 2 * node), b = winner(e, 2 * node + 1);
     const uint32_t rank_a = rank_of(e, a), rank_b = rank_of(e, b);
@@ -303,7 +304,7 @@ static uint32_t play(const encoder *e, uint32_t node)
 
 /* Looks up the merge of the symbol at a position with the next, and replays the position's path
  * up to the first node that it neither lost nor wins. */
-static void renew(encoder *e, uint32_t position)
+static void renew(mur_encoder *e, uint32_t position)
 {
     const uint32_t next = e->next[position];
 
@@ -317,7 +318,7 @@ static void renew(encoder *e, uint32_t position)
     }
 }
 
-static void merge_with_next(encoder *e, uint32_t position)
+static void merge_with_next(mur_encoder *e, uint32_t position)
 {
     const uint32_t gone = e->next[position], after = e->next[gone];
 
@@ -333,7 +334,7 @@ static void merge_with_next(encoder *e, uint32_t position)
 }
 
 /* Links the symbols, merges until no pair has a merge, and emits what is left. */
-static mur_status merge_symbols(encoder *e)
+static mur_status merge_symbols(mur_encoder *e)
 {
     const uint32_t n = e->symbols;
 
@@ -349,13 +350,12 @@ static mur_status merge_symbols(encoder *e)
     while (e->merge[winner(e, 1)] != NONE)
         merge_with_next(e, winner(e, 1));
     for (uint32_t i = 0; i != NONE; i = e->next[i])
-        if (emit(e, e->id[i]) != MUR_OK)
+        if (mur_encoder_emit(e, e->id[i]) != MUR_OK)
             return MUR_E_NOFIT;
     return MUR_OK;
 }
 
-/* Bytes of the UTF-8 character at the head of the text, or of the cut one that is there. */
-static size_t character_size(const uint8_t *text, size_t size)
+size_t mur_character_size(const uint8_t *text, size_t size)
 {
     size_t wanted = text[0] < 0xc0 ? 1 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4, have = 1;
 
@@ -364,7 +364,7 @@ static size_t character_size(const uint8_t *text, size_t size)
     return have;
 }
 
-static void add_bytes(encoder *e, const uint8_t *text, size_t size)
+static void add_bytes(mur_encoder *e, const uint8_t *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         uint32_t id = e->t->byte_ids[text[i]];
@@ -376,22 +376,21 @@ static void add_bytes(encoder *e, const uint8_t *text, size_t size)
     }
 }
 
-/* U+2581 is a space */
-static int begins_with_mark(const uint8_t *text, size_t size)
+int mur_begins_with_mark(const uint8_t *text, size_t size)
 {
     return size >= 3 && text[0] == 0xe2 && text[1] == 0x96 && text[2] == 0x81;
 }
 
 static int begins_with_space(const uint8_t *text, size_t size)
 {
-    return size > 0 && (text[0] == ' ' || begins_with_mark(text, size));
+    return size > 0 && (text[0] == ' ' || mur_begins_with_mark(text, size));
 }
 
-static void add_characters(encoder *e, const uint8_t *text, size_t size)
+static void add_characters(mur_encoder *e, const uint8_t *text, size_t size)
 {
     while (size > 0) {
-        const size_t length = character_size(text, size);
-        const int is_mark = begins_with_mark(text, length);
+        const size_t length = mur_character_size(text, size);
+        const int is_mark = mur_begins_with_mark(text, length);
         const uint8_t *shown = is_mark ? (const uint8_t *)" " : text;
         const size_t shown_size = is_mark ? 1 : length;
         const uint32_t id = find_piece(e->t, shown, shown_size);
@@ -405,17 +404,19 @@ static void add_characters(encoder *e, const uint8_t *text, size_t size)
     }
 }
 
-static mur_status encode_segment(encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
+static mur_status encode_segment(mur_encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
 {
     /* a prefix takes a symbol of its own */
     if (size >= e->room)
         return MUR_E_NOFIT;
+    if (e->t->segment)
+        return e->t->segment(e, text, size, prefix);
     e->symbols = 0;
     if (e->t->header->flags & MUR_TOKENIZER_BYTES) {
         const uint32_t whole = find_piece(e->t, text, size);
 
         if (whole != NONE)
-            return emit(e, whole);
+            return mur_encoder_emit(e, whole);
         add_bytes(e, text, size);
     } else {
         if (prefix)
@@ -428,9 +429,9 @@ static mur_status encode_segment(encoder *e, const uint8_t *text, size_t size, u
 /* ---- a text ---- */
 
 /* The scratch from byte `used` on, a multiple of 4, becomes symbols. */
-static void lay_out_scratch(encoder *e, size_t used)
+static void lay_out_scratch(mur_encoder *e, size_t used)
 {
-    e->room = (e->scratch_bytes - used) / SYMBOL_BYTES;
+    e->room = (e->scratch_bytes - used) / MUR_SYMBOL_BYTES;
     e->id = (uint32_t *)(void *)(e->scratch + used);
     e->prev = e->id + e->room;
     e->next = e->prev + e->room;
@@ -449,7 +450,7 @@ static int needs_nfc(const mur_tokenizer *t, const uint8_t *text, size_t size)
 }
 
 /* A stretch of text without special pieces. Its normal form lies at the scratch's start. */
-static mur_status encode_stretch(encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
+static mur_status encode_stretch(mur_encoder *e, const uint8_t *text, size_t size, uint32_t prefix)
 {
     mur_cuts cuts = { { 0 } };
     size_t used = 0;
@@ -510,8 +511,8 @@ static size_t trimmed_end(const uint8_t *text, size_t at, size_t end)
 size_t mur_tokenizer_scratch_bytes(const mur_tokenizer *t, size_t text_bytes)
 {
     return (text_bytes + 1) * (t->header->flags & MUR_TOKENIZER_NFC
-                                   ? MUR_NFC_GROWTH * (SYMBOL_BYTES + 1) + 1
-                                   : SYMBOL_BYTES);
+                                   ? MUR_NFC_GROWTH * (MUR_SYMBOL_BYTES + 1) + 1
+                                   : MUR_SYMBOL_BYTES);
 }
 
 size_t mur_tokenizer_most_ids(const mur_tokenizer *t, size_t text_bytes)
@@ -526,7 +527,7 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
     const uint32_t policy = t->header->flags;
     uint32_t prefix = policy & MUR_TOKENIZER_PREFIX;
     mur_status status = MUR_OK;
-    encoder e = { 0 };
+    mur_encoder e = { 0 };
 
     e.t = t;
     e.ids = ids;
@@ -536,7 +537,7 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
     if (size > MUR_TOKENIZER_MAX_TEXT)
         return MUR_E_NOFIT;
     if (flags & MUR_ENCODE_BOS && policy & MUR_TOKENIZER_ADD_BOS && t->header->bos != NONE)
-        status = emit(&e, t->header->bos);
+        status = mur_encoder_emit(&e, t->header->bos);
     for (size_t at = 0; status == MUR_OK && at < size;) {
         uint32_t special = NONE, how = 0;
         size_t end = at, kept, space;
@@ -549,7 +550,7 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
         status = encode_stretch(&e, text + at, kept - at, prefix);
         at = end;
         if (status == MUR_OK && special != NONE) {
-            status = emit(&e, t->specials[2 * special] & 0xfffffu);
+            status = mur_encoder_emit(&e, t->specials[2 * special] & 0xfffffu);
             at += special_size(t, special);
             while (how & MUR_SPECIAL_RIGHT && at < size &&
                    (space = white_space_size(text + at, size - at)) > 0)

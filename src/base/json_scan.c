@@ -1,6 +1,8 @@
 /* json_scan.c - JSON read as it comes. */
 #include "base/json_scan.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/visible_name.h"
@@ -173,6 +175,21 @@ muc_status muc_scan_count(muc_json_scan *scan, int64_t *out)
         *out = is_count ? *out * 10 + (c - '0') : -1;
     }
     return scan->at > start ? MUC_OK : fail(scan, "a value expected");
+}
+
+muc_status muc_scan_number(muc_json_scan *scan, double *out)
+{
+    enum { MOST = 64 };
+    char text[MOST + 1], *end;
+    size_t size = 0;
+
+    muc_scan_peek(scan);
+    while (size < MOST && scan->at < scan->bytes.size && scan->bytes.data[scan->at] != '\0' &&
+           strchr("+-.0123456789eE", scan->bytes.data[scan->at]))
+        text[size++] = (char)scan->bytes.data[scan->at++];
+    text[size] = '\0';
+    *out = strtod(text, &end);
+    return size > 0 && *end == '\0' && isfinite(*out) ? MUC_OK : fail(scan, "a number expected");
 }
 
 muc_status muc_scan_skip(muc_json_scan *scan)

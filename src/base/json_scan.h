@@ -28,6 +28,8 @@ muc_status muc_scan_next(muc_json_scan *scan, char closing, bool *more);
 muc_status muc_scan_string(muc_json_scan *scan, muc_string_view *out);
 /* A whole number of at most 10 digits; -1 for anything else that is no string and no bracket. */
 muc_status muc_scan_count(muc_json_scan *scan, int64_t *out);
+/* Any number that is finite. */
+muc_status muc_scan_number(muc_json_scan *scan, double *out);
 /* Any value; strings and brackets are matched, no more. */
 muc_status muc_scan_skip(muc_json_scan *scan);
 

@@ -27,6 +27,7 @@ typedef struct form_parts {
     size_t more_bytes, more_capacity;
     muc_ranked_merge *merges;
     size_t merge_count;
+    double *costs; /* [pieces + 1] as mur_unigram.h has scores; NULL: there are merges */
     uint32_t byte_ids[BYTE_IDS], unknown; /* the piece of bytes that have none */
     uint32_t *index;                      /* [index_count] */
     special_piece *specials;              /* [special_count] */
@@ -247,14 +248,14 @@ static muc_status make_specials(form_parts *f)
     return MUC_OK;
 }
 
-/* The characters that have a piece. */
+/* The characters that have a piece; all pieces where none are merged. */
 static muc_status index_characters(form_parts *f)
 {
     const muc_vocabulary *v = f->vocabulary;
 
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
     for (uint32_t i = 0; i < v->count; i++)
-        if (v->pieces[i].type == MUR_PIECE_NORMAL && is_character(&v->pieces[i]) &&
+        if (v->pieces[i].type == MUR_PIECE_NORMAL && (v->unigram || is_character(&v->pieces[i])) &&
             muc_piece_is_reachable(v, &v->pieces[i]))
             f->index[f->index_count++] = i;
     return sort_index(f);
@@ -296,13 +297,38 @@ static bool merges_keep_words_apart(const form_parts *f)
     return true;
 }
 
+/* Scores without their signs, of pieces that take part; last, what a character without one costs.
+ */
+static muc_status make_costs(form_parts *f)
+{
+    static const double most = 1e6, unknown = 10;
+    const muc_vocabulary *v = f->vocabulary;
+    double highest = 0;
+
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count + 1, &f->costs));
+    for (uint32_t i = 0; i < v->count; i++) {
+        const double cost = 0 - v->pieces[i].score;
+
+        if (v->pieces[i].type != MUR_PIECE_NORMAL)
+            continue;
+        if (!(cost >= 0 && cost <= most))
+            return muc_fail(f->ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
+                            "piece %u, '%.100s', has score %g, expected -%g to 0", i,
+                            v->pieces[i].text, v->pieces[i].score, most);
+        f->costs[i] = cost;
+        highest = cost > highest ? cost : highest;
+    }
+    f->costs[v->count] = highest + unknown;
+    return MUC_OK;
+}
+
 static muc_status make_split(form_parts *f)
 {
     static const muc_split_rule words = { .pattern = "[ " MUC_SPACE_MARK "]*[^ " MUC_SPACE_MARK
                                                      "]+|[ " MUC_SPACE_MARK "]+" };
     muc_vocabulary v = *f->vocabulary;
 
-    if (v.alphabet == MUC_ALPHABET_CHARACTERS && v.rule_count < MUR_SPLIT_STAGES &&
+    if (v.alphabet == MUC_ALPHABET_CHARACTERS && !v.unigram && v.rule_count < MUR_SPLIT_STAGES &&
         merges_keep_words_apart(f))
         v.rules[v.rule_count++] = words;
     return muc_split_compile(f->ctx, v.source, v.rules, v.rule_count, f->arena, &f->split,
@@ -321,6 +347,8 @@ static uint32_t form_flags(const muc_vocabulary *v)
         flags |= MUR_TOKENIZER_PREFIX_AGAIN;
     if (v->prefix && v->prefix_missing)
         flags |= MUR_TOKENIZER_PREFIX_MISSING;
+    if (v->unigram)
+        flags |= MUR_TOKENIZER_UNIGRAM;
     if (v->nfc)
         flags |= MUR_TOKENIZER_NFC;
     if (v->add_bos && v->bos != MUR_NO_TOKEN)
@@ -335,23 +363,36 @@ static uint8_t *put_words(uint8_t *p, const uint32_t *words, size_t count)
     return p;
 }
 
+/* Words of two that stand where merges do. */
+static uint32_t ranks_of(const form_parts *f)
+{
+    return (uint32_t)(f->costs ? f->vocabulary->count + 1 : f->merge_count);
+}
+
 static uint8_t *put_pieces(const form_parts *f, uint8_t *p)
 {
     uint32_t start = 0, merge = 0;
 
     for (uint32_t i = 0; i < f->vocabulary->count; i++) {
-        const uint32_t words[2] = { start | f->vocabulary->pieces[i].type << 28, merge };
+        const uint32_t words[2] = { start | f->vocabulary->pieces[i].type << 28,
+                                    f->costs ? i : merge };
 
         p = put_words(p, words, 2);
         start += (uint32_t)f->texts[i].size;
         while (merge < f->merge_count && f->merges[merge].left == i)
             merge++;
     }
-    return put_words(p, (const uint32_t[2]){ start, merge }, 2);
+    return put_words(p, (const uint32_t[2]){ start, ranks_of(f) }, 2);
 }
 
 static uint8_t *put_merges(const form_parts *f, uint8_t *p)
 {
+    for (uint32_t i = 0; f->costs && i < ranks_of(f); i++) {
+        uint64_t bits;
+
+        memcpy(&bits, &f->costs[i], sizeof(bits));
+        p = put_words(p, (const uint32_t[2]){ (uint32_t)bits, (uint32_t)(bits >> 32) }, 2);
+    }
     for (size_t i = 0; i < f->merge_count; i++) {
         const muc_ranked_merge *m = &f->merges[i];
         const uint32_t words[2] = { m->right | m->result << 20, m->result >> 12 | m->rank << 8 };
@@ -364,14 +405,15 @@ static uint8_t *put_merges(const form_parts *f, uint8_t *p)
 static muc_status lay_out(const form_parts *f, uint8_t **form, size_t *bytes)
 {
     const muc_vocabulary *v = f->vocabulary;
-    const size_t size = sizeof(mur_tokenizer_header) + 8 * (v->count + 1) + 8 * f->merge_count +
-                        4 * BYTE_IDS + 4 * f->index_count + 8 * f->special_count +
-                        4 * f->split_count + ((f->text_bytes + 3) & ~(size_t)3);
+    const size_t size = sizeof(mur_tokenizer_header) + 8 * (v->count + 1) +
+                        8 * (size_t)ranks_of(f) + 4 * BYTE_IDS + 4 * f->index_count +
+                        8 * f->special_count + 4 * f->split_count +
+                        ((f->text_bytes + 3) & ~(size_t)3);
     const uint32_t header[] = { MUR_TOKENIZER_MAGIC,
                                 MUR_TOKENIZER_VERSION,
                                 (uint32_t)size,
                                 (uint32_t)v->count,
-                                (uint32_t)f->merge_count,
+                                ranks_of(f),
                                 (uint32_t)f->index_count,
                                 (uint32_t)f->special_count,
                                 (uint32_t)f->split_count,
@@ -420,7 +462,10 @@ muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabul
                         "bos %u or eos %u is beyond the %zu pieces", vocabulary->bos,
                         vocabulary->eos, vocabulary->count);
     MUC_TRY(muc_piece_index_new(ctx, arena, vocabulary, &index));
-    MUC_TRY(muc_merges_rank(ctx, vocabulary, &index, arena, &f.merges, &f.merge_count));
+    if (vocabulary->unigram)
+        MUC_TRY(make_costs(&f));
+    else
+        MUC_TRY(muc_merges_rank(ctx, vocabulary, &index, arena, &f.merges, &f.merge_count));
     MUC_TRY(make_texts(&f));
     MUC_TRY(make_byte_ids(&f));
     MUC_TRY(make_specials(&f));

@@ -118,7 +118,35 @@ static muc_status check_token_id(const reader *r, const json_t *token, const cha
                     (muc_string_view){ content, strlen(content) }, out);
 }
 
-/* Calls take on each piece of the vocabulary's object. */
+/* Of Unigram: pairs of a text and a score, in the order of ids. */
+static muc_status for_scored_pieces(const reader *r, uint32_t *state,
+                                    muc_status (*take)(const reader *r, muc_string_view text,
+                                                       uint32_t id, uint32_t *state))
+{
+    muc_json_scan scan = scan_at(r, r->vocab.start);
+    uint32_t id = 0, checked;
+    bool more;
+
+    MUC_TRY(muc_scan_expect(&scan, '['));
+    for (more = !muc_scan_take(&scan, ']'); more; id++) {
+        muc_string_view text;
+        double score;
+
+        MUC_TRY(muc_scan_expect(&scan, '['));
+        MUC_TRY(muc_scan_string(&scan, &text));
+        MUC_TRY(check_id(r, id, text, &checked));
+        MUC_TRY(take(r, text, id, state));
+        MUC_TRY(muc_scan_expect(&scan, ','));
+        MUC_TRY(muc_scan_number(&scan, &score));
+        MUC_TRY(muc_scan_expect(&scan, ']'));
+        if (r->out->pieces) /* not before they are counted */
+            r->out->pieces[id].score = score;
+        MUC_TRY(muc_scan_next(&scan, ']', &more));
+    }
+    return MUC_OK;
+}
+
+/* Calls take on each piece of the vocabulary. */
 static muc_status for_pieces(const reader *r, uint32_t *state,
                              muc_status (*take)(const reader *r, muc_string_view text, uint32_t id,
                                                 uint32_t *state))
@@ -126,6 +154,8 @@ static muc_status for_pieces(const reader *r, uint32_t *state,
     muc_json_scan scan = scan_at(r, r->vocab.start);
     bool more;
 
+    if (r->out->unigram)
+        return for_scored_pieces(r, state, take);
     MUC_TRY(muc_scan_expect(&scan, '{'));
     for (more = !muc_scan_take(&scan, '}'); more;) {
         muc_string_view text;
@@ -344,8 +374,10 @@ static muc_status check_model(const reader *r)
 
     if (!json_is_object(r->model))
         return fail(r, MUC_MALFORMED, "no \"model\" object: not a tokenizer.json");
-    if (type && (!json_is_string(type) || strcmp(json_string_value(type), "BPE") != 0))
-        return fail(r, MUC_UNSUPPORTED, "tokenizer model %.100s; only BPE is supported",
+    r->out->unigram = strcmp(type_of(r->model), "Unigram") == 0;
+    if (type && !r->out->unigram && strcmp(type_of(r->model), "BPE") != 0)
+        return fail(r, MUC_UNSUPPORTED,
+                    "tokenizer model %.100s; only BPE and Unigram are supported",
                     type_of(r->model));
     for (size_t i = 0; i < MUC_COUNT(empty); i++) {
         const json_t *value = json_object_get(r->model, empty[i]);
@@ -359,6 +391,24 @@ static muc_status check_model(const reader *r)
     return MUC_OK;
 }
 
+/* Unigram tells it by its number. Without byte_fallback pieces like <0x0A> are text. */
+static muc_status set_unknown_of_unigram(const reader *r)
+{
+    const json_t *id = json_object_get(r->model, "unk_id");
+    const bool bytes = json_is_true(json_object_get(r->model, "byte_fallback"));
+    const bool has_id = json_is_integer(id);
+
+    for (size_t i = 0; r->out->unigram && !bytes && i < r->out->count; i++)
+        if (r->out->pieces[i].type == MUR_PIECE_BYTE)
+            r->out->pieces[i].type = MUR_PIECE_NORMAL;
+    if (!r->out->unigram || (!has_id && (!id || json_is_null(id))))
+        return MUC_OK;
+    if (!has_id || json_integer_value(id) < 0 || (uint64_t)json_integer_value(id) >= r->out->count)
+        return fail(r, MUC_MALFORMED, "\"unk_id\" is not one of %zu pieces", r->out->count);
+    r->out->pieces[json_integer_value(id)].type = MUR_PIECE_UNKNOWN;
+    return MUC_OK;
+}
+
 static muc_status read_model(const reader *r)
 {
     const json_t *added = json_object_get(r->root, "added_tokens");
@@ -366,14 +416,16 @@ static muc_status read_model(const reader *r)
     bool byte_fallback;
     uint32_t count;
 
-    if (r->vocab.end == 0 || (r->merges.end == 0 && !r->lines.data))
+    if (r->vocab.end == 0 || (r->merges.end == 0 && !r->lines.data && !r->out->unigram))
         return fail(r, MUC_MALFORMED, "\"vocab\" is not an object or \"merges\" not an array");
     MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "byte_fallback", false, &byte_fallback));
     MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "ignore_merges", false,
                              &r->out->takes_whole_pieces));
     MUC_TRY(muc_json_string_or_null(r->ctx, r->source, r->model, "unk_token", &unknown));
     MUC_TRY(muc_pipeline_read(r->ctx, r->root, r->arena, r->out));
-    if (!byte_fallback && r->out->alphabet == MUC_ALPHABET_CHARACTERS)
+    if (r->out->unigram && r->out->alphabet != MUC_ALPHABET_CHARACTERS)
+        return fail(r, MUC_UNSUPPORTED, "Unigram with byte-level pieces");
+    if (!byte_fallback && r->out->alphabet == MUC_ALPHABET_CHARACTERS && !r->out->unigram)
         return fail(r, MUC_UNSUPPORTED, "pieces of characters without byte_fallback");
     if (byte_fallback && r->out->alphabet == MUC_ALPHABET_BYTES)
         return fail(r, MUC_UNSUPPORTED, "byte_fallback together with byte-level pieces");
@@ -384,10 +436,12 @@ static muc_status read_model(const reader *r)
     MUC_TRY(for_pieces(r, NULL, take_piece));
     for (size_t i = 0; i < json_array_size(added); i++)
         MUC_TRY(read_added_token(r, json_array_get(added, i)));
+    MUC_TRY(set_unknown_of_unigram(r));
     for (size_t i = 0; unknown && i < count; i++)
         if (r->out->pieces[i].text && strcmp(r->out->pieces[i].text, unknown) == 0)
             r->out->pieces[i].type = MUR_PIECE_UNKNOWN;
-    MUC_TRY(read_merges(r));
+    if (!r->out->unigram)
+        MUC_TRY(read_merges(r));
     MUC_TRY(read_post_processor(r));
     r->out->eos = customary_eos(r->out);
     return MUC_OK;
@@ -461,10 +515,11 @@ static muc_status read_file(reader *r)
     MUC_TRY(find_members(&scan, &(wanted_member){ "model", '{', &model }, 1));
     scan.at = model.start;
     if (model.end > 0)
-        MUC_TRY(find_members(
-            &scan,
-            (const wanted_member[]){ { "vocab", '{', &r->vocab }, { "merges", '[', &r->merges } },
-            2));
+        MUC_TRY(find_members(&scan,
+                             (const wanted_member[]){ { "vocab", '{', &r->vocab },
+                                                      { "vocab", '[', &r->vocab },
+                                                      { "merges", '[', &r->merges } },
+                             3));
     MUC_TRY(parse_rest(r));
     r->model = json_object_get(r->root, "model");
     MUC_TRY(check_model(r));

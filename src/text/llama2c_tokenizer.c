@@ -63,8 +63,10 @@ static muc_status read_piece(muc_reader *reader, uint32_t longest, muc_arena *ar
                                                        { "</s>", 4 } };
     muc_piece *piece = &v->pieces[id];
     muc_string_view text;
+    float score;
 
-    MUC_TRY(read_head(reader, longest, &piece->score, &text));
+    MUC_TRY(read_head(reader, longest, &score, &text));
+    piece->score = (double)score;
     if (id < FIRST_BYTE) {
         /* the file has them as "\n<s>\n" and the like, for printing */
         piece->type = id == 0 ? MUR_PIECE_UNKNOWN : MUR_PIECE_CONTROL;

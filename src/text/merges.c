@@ -78,7 +78,7 @@ static muc_status append_listed(merge_list *list)
 
 static int by_score(const void *a, const void *b)
 {
-    const float x = *(const float *)a, y = *(const float *)b;
+    const double x = *(const double *)a, y = *(const double *)b;
 
     return x > y ? -1 : x < y;
 }
@@ -86,7 +86,7 @@ static int by_score(const void *a, const void *b)
 static muc_status rank_by_score(merge_list *list)
 {
     const muc_piece *pieces = list->vocabulary->pieces;
-    float *scores;
+    double *scores;
     size_t distinct = 0;
 
     MUC_TRY(MUC_ARENA_NEW(list->ctx, list->arena, list->count, &scores));
@@ -97,8 +97,8 @@ static muc_status rank_by_score(merge_list *list)
         if (i == 0 || scores[i] < scores[i - 1])
             scores[distinct++] = scores[i];
     for (size_t i = 0; i < list->count; i++) {
-        const float *place = bsearch(&pieces[list->items[i].result].score, scores, distinct,
-                                     sizeof(*scores), by_score);
+        const double *place = bsearch(&pieces[list->items[i].result].score, scores, distinct,
+                                      sizeof(*scores), by_score);
 
         list->items[i].rank = (uint32_t)(place - scores);
     }

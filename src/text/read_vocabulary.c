@@ -59,10 +59,10 @@ static muc_status set_piece(muc_context *ctx, const muc_stored_vocabulary *store
         return muc_fail(ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET, "piece %zu has type %d", id,
                         type);
     piece->type = (uint32_t)type;
-    piece->score = stored->scores ? stored->scores[id] : 0;
+    piece->score = stored->scores ? (double)stored->scores[id] : 0;
     if (!isfinite(piece->score))
         return muc_fail(ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET, "piece %zu has score %g", id,
-                        (double)piece->score);
+                        piece->score);
     MUC_TRY(
         muc_piece_set_text(ctx, arena, v, id, stored->tokens[id].data, stored->tokens[id].size));
     if (type == MUR_PIECE_USER && muc_piece_ends_text(piece->text))

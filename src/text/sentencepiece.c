@@ -145,12 +145,12 @@ static muc_status check_settings(muc_context *ctx, const char *source, const set
     static const char *const types[] = { "?", "unigram", "BPE", "word", "char" };
     const char *refused = NULL;
 
-    if (s->model_type != MODEL_BPE)
+    if (s->model_type != MODEL_BPE && s->model_type != MODEL_UNIGRAM)
         return muc_fail(ctx, MUC_UNSUPPORTED, source, MUC_NO_OFFSET,
-                        "SentencePiece model type %llu (%s); only BPE is supported",
+                        "SentencePiece model type %llu (%s); only BPE and unigram are supported",
                         (unsigned long long)s->model_type,
                         s->model_type < MUC_COUNT(types) ? types[s->model_type] : "?");
-    if (!s->byte_fallback)
+    if (!s->byte_fallback && s->model_type == MODEL_BPE)
         refused = "no byte_fallback";
     else if (s->space_as_suffix)
         refused = "treat_whitespace_as_suffix";
@@ -175,7 +175,7 @@ static muc_status check_piece(const muc_reader *reader, const settings *s, size_
 
     if (piece->type < MUR_PIECE_NORMAL || piece->type > MUR_PIECE_BYTE || !isfinite(piece->score))
         return muc_read_fail(reader, "piece %zu has type %u and score %g", id, piece->type,
-                             (double)piece->score);
+                             piece->score);
     if (piece->type == MUR_PIECE_BYTE && muc_byte_piece_value(piece->text, piece->size) < 0)
         return muc_read_fail(reader, "byte piece %zu is '%s'", id, piece->text);
     if (piece->type == MUR_PIECE_UNUSED)
@@ -194,6 +194,7 @@ static muc_status read_piece(muc_reader reader, const settings *s, muc_arena *ar
     muc_piece *piece = &vocabulary->pieces[id];
     muc_string_view text = { NULL, 0 };
     uint32_t bits = 0;
+    float score;
     field f;
 
     piece->type = MUR_PIECE_NORMAL;
@@ -206,7 +207,8 @@ static muc_status read_piece(muc_reader reader, const settings *s, muc_arena *ar
         else if (f.number == PIECE_TYPE)
             piece->type = f.value <= MUR_PIECE_BYTE ? (uint32_t)f.value : 0;
     }
-    memcpy(&piece->score, &bits, sizeof(bits));
+    memcpy(&score, &bits, sizeof(bits));
+    piece->score = (double)score;
     MUC_TRY(muc_piece_set_text(reader.ctx, arena, vocabulary, id, text.data, text.size));
     return check_piece(&reader, s, id, piece);
 }
@@ -249,6 +251,7 @@ muc_status muc_vocabulary_read_sentencepiece(muc_context *ctx, muc_bytes file, m
 
     *out = (muc_vocabulary){ .source = file.name,
                              .alphabet = MUC_ALPHABET_CHARACTERS,
+                             .unigram = s.model_type == MODEL_UNIGRAM,
                              .prefix = s.dummy_prefix != 0,
                              .prefix_again = true,
                              .add_bos = true };

@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 
+#include "mur_unigram.h"
+
 muc_status muc_tokenizer_open(muc_context *ctx, const char *source, const uint8_t *form,
                               size_t bytes, mur_tokenizer *out)
 {
-    const mur_status status = mur_tokenizer_open(out, form, bytes, mur_nfc);
+    const mur_status status = mur_unigram_open(out, form, bytes, mur_nfc);
 
     if (status == MUR_OK)
         return MUC_OK;

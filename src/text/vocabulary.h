@@ -19,7 +19,7 @@ typedef enum muc_alphabet {
 typedef struct muc_piece {
     const char *text; /* UTF-8 as the file has it; size 0 for an id without a piece */
     size_t size;
-    float score;   /* higher merges first; used if the vocabulary has no merges */
+    double score;  /* higher merges first, or is likelier; used if the vocabulary has no merges */
     uint32_t type; /* MUR_PIECE_... */
     uint32_t
         found; /* MUR_SPECIAL_... of a special piece; of another, it is special too if ALWAYS */
@@ -39,6 +39,7 @@ typedef struct muc_vocabulary {
     size_t count;
     muc_merge *merges; /* best first; NULL: every pair may merge whose text is a piece, by score */
     size_t merge_count;
+    bool unigram; /* the likeliest pieces, by scores that are not above 0, and no merges */
     bool takes_whole_pieces;   /* a segment that is a piece is not merged ("ignore_merges") */
     bool prefix, prefix_again; /* MUR_TOKENIZER_PREFIX, MUR_TOKENIZER_PREFIX_AGAIN */
     bool prefix_missing;       /* only before what begins with no space */
@@ -54,11 +55,12 @@ typedef struct muc_vocabulary {
  * vocabulary against their limits (2^20 pieces of 1 KB), and refuse by name, with
  * MUC_UNSUPPORTED, whatever would make the runtime's ids differ from the file's meaning. */
 
-/* SentencePiece tokenizer.model with model type BPE and byte fallback. */
+/* SentencePiece tokenizer.model with model type BPE and byte fallback, or unigram. */
 muc_status muc_vocabulary_read_sentencepiece(muc_context *ctx, muc_bytes file, muc_arena *arena,
                                              muc_vocabulary *out);
 
-/* Hugging Face tokenizer.json: BPE with byte fallback (as Llama 2) or byte-level BPE (as GPT-2).
+/* Hugging Face tokenizer.json: BPE with byte fallback (as Llama 2), byte-level BPE (as GPT-2) or
+ * unigram.
  * It does not say which token ends a text: eos is the special piece with a customary name. */
 muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc_arena *arena,
                                            muc_vocabulary *out);

@@ -48,6 +48,13 @@ static bool has_flag(const muc_mcu_lm *lm, uint32_t flag)
     return (header.flags & flag) != 0;
 }
 
+/* how the tokenizer is opened */
+static void print_open(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text,
+                 has_flag(program->lm, MUR_TOKENIZER_UNIGRAM) ? "mur_unigram" : "mur_tokenizer");
+}
+
 static void print_normalize(const muc_mcu_program *program, muc_text *text)
 {
     muc_text_add(text, has_flag(program->lm, MUR_TOKENIZER_NFC) ? "mur_nfc" : "NULL");
@@ -89,6 +96,7 @@ static const muc_mcu_variable lm_variables[] = {
     { "tokenizer_bytes", print_tokenizer_bytes },
     { "tokenizer", print_tokenizer },
     { "normalize", print_normalize },
+    { "unigram", print_open },
     { "prompt", print_prompt },
     { "ends", print_ends },
     { NULL, NULL },
@@ -139,5 +147,7 @@ muc_status muc_mcu_lm_sources(muc_context *ctx, muc_mcu_program *program)
     MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_split.c"));
     if (has_flag(program->lm, MUR_TOKENIZER_NFC))
         MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_normalize.c"));
+    if (has_flag(program->lm, MUR_TOKENIZER_UNIGRAM))
+        MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_unigram.c"));
     return MUC_OK;
 }
