@@ -9,6 +9,9 @@ import random
 import struct
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "oracle"))
+
+import families
 import test_train
 from test_train import MALFORMED, UNSUPPORTED, USAGE, muc, setup
 
@@ -161,9 +164,49 @@ def bits_per_weight_are_one_figure_everywhere(folder):
     assert json.loads(muc("inspect", RESCUE, "--json"))["bits_per_weight"] == 16
 
 
+def half(value):
+    return struct.unpack("<e", struct.pack("<e", value))[0]
+
+
+def families_keep_their_folders(folder):
+    """config.json, names and what is stored less one stay; matrices are near, and the C code computes what is written"""
+    text = folder / "text.txt"
+    text.write_text("hello the world's worth: 42 hells")
+    for name in ("gemma2", "olmo2", "granite", "llama-yarn", "mistral", "mobilellm-ls", "gpt-neox"):
+        c = families.FAMILIES[name]
+        weights, model, small = families.random_weights(c), folder / name, folder / f"{name}-8"
+        families.write_folder(model, c, weights)
+        muc("compress", model, "--quant", "int8", "--calib", "none", "-o", small)
+        config = json.loads((small / "config.json").read_text())
+        assert config.pop("quantization_config")["weights"] == "int8" and config == c, (name, config)
+        tensors = stored(small)
+        own = name == "gpt-neox" # whose matrices lie together: muc's names
+        assert own or set(tensors) == set(weights) | {n + "_scale" for n, w in weights.items() if isinstance(w[0], list)}, name
+        for tensor, values in weights.items() if not own else ():
+            _, shape, data = tensors[tensor]
+            if len(shape) == 1:
+                found = struct.unpack(f"<{shape[0]}e", data)
+                assert all(abs(f - half(v)) <= 1e-3 for f, v in zip(found, values, strict=True)), (name, tensor)
+                continue
+            scales = struct.unpack(f"<{shape[0]}e", tensors[tensor + "_scale"][2])
+            codes = struct.unpack(f"<{shape[0] * shape[1]}b", data)
+            for row, scale in enumerate(scales):
+                for column, value in enumerate(values[row]):
+                    assert abs(codes[row * shape[1] + column] * scale - value) <= 0.51 * scale + 1e-4, (name, tensor, row, column)
+        muc("compile", small, "--target", "mcu", "-o", folder / f"{name}-c")
+        report = json.loads(muc("verify", folder / f"{name}-c", small, "-p", text.read_text(), "--json"))
+        assert report["exact"], (name, report)
+        near = [json.loads(muc("eval", m, "--text", text, "--json"))["perplexity"] for m in (model, small)]
+        assert abs(near[1] / near[0] - 1) < 0.2, (name, near)
+    assert "without --steps" in muc("compress", folder / "granite", "--steps", 5, "--data", text, "-o", folder / "none",
+                                    status=UNSUPPORTED)
+    families.write_folder(folder / "phi3", families.FAMILIES["phi3"], families.random_weights(families.FAMILIES["phi3"]))
+    assert "store matrices one by one" in muc("compress", folder / "phi3", "-o", folder / "none", status=UNSUPPORTED)
+
+
 test_train.TESTS = [bits_per_weight_are_one_figure_everywhere, two_bits_are_up_to_two_and_a_half, two_bits_know_the_answers_too_once_trained,
                     heads_and_neurons_go_before_bits_do, a_model_learns_two_bits_from_what_it_writes_itself,
-                    a_gpt2_gets_small_too]
+                    a_gpt2_gets_small_too, families_keep_their_folders]
 
 if __name__ == "__main__":
     sys.exit(test_train.main())

@@ -303,7 +303,8 @@ static void calls_outside_the_context_are_refused(void **state)
     CHECK_FAILS(m.ctx, MUC_USAGE, "pos + m is 513, expected at most 512",
                 muc_ref_run_tokens(m.ref, 511, tokens, 2));
     CHECK_FAILS(m.ctx, MUC_USAGE, "'pos' is 512", muc_ref_run_tokens(m.ref, 512, tokens, 1));
-    CHECK_FAILS(m.ctx, MUC_MALFORMED, "'tokens' holds 512 at 1", muc_ref_run_tokens(m.ref, 0, tokens, 2));
+    CHECK_FAILS(m.ctx, MUC_MALFORMED, "'tokens' holds 512 at 1",
+                muc_ref_run_tokens(m.ref, 0, tokens, 2));
     close_model(&m);
 }
 

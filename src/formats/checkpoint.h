@@ -139,6 +139,7 @@ typedef struct muc_checkpoint {
     muc_mapped_file *files; /* mapped until muc_checkpoint_close */
     const char *path;       /* as given to muc_checkpoint_open */
     const char *format;     /* name of the registry's row that read it */
+    muc_bytes config_file;  /* Hugging Face's config.json as it was read; empty: none */
     muc_model_config config;
     size_t tensor_count;
     muc_tensor_view *tensors;                /* sorted by name, names unique */

@@ -12,6 +12,7 @@
 #include "run/calibration.h"
 #include "driver/compress/compress_stages.h"
 #include "formats/hf/hf_lowbit.h"
+#include "formats/hf/hf_tensors.h"
 #include "models/llama.h"
 #include "muc/eval.h"
 #include "muc/train.h"
@@ -93,6 +94,16 @@ static muc_status measure(compress_job *job, const char *name, const muc_model *
 
 /* ---- options ---- */
 
+/* whether a folder of another family than Llama and GPT-2 can be written: its config.json is kept,
+ * and matrices lie there as we have them */
+static bool is_written_back(const muc_checkpoint *checkpoint)
+{
+    const muc_model_config *config = &checkpoint->config;
+
+    return checkpoint->config_file.size > 0 && !config->rope_interleaved && !config->layer_sizes &&
+           muc_hf_stores_whole(config);
+}
+
 static muc_status check_model(const compress_job *job)
 {
     const muc_model *model = job->model;
@@ -102,10 +113,16 @@ static muc_status check_model(const compress_job *job)
         return muc_fail(job->ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "compress takes checkpoints of language models");
     particular = muc_config_particular(&model->checkpoint.config);
-    if (particular)
+    if (particular && (job->options->steps || job->options->prune > 0))
         return muc_fail(job->ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
-                        "a %s with %s: compress writes what is made like Llama or GPT-2; muc "
-                        "compile quantizes it",
+                        "a %s with %s: what is made like Llama or GPT-2 is trained and pruned; "
+                        "without --steps and --prune compress quantizes it",
+                        model->checkpoint.config.architecture, particular);
+    if (particular && !is_written_back(&model->checkpoint))
+        return muc_fail(job->ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
+                        "a %s with %s: compress writes what is made like Llama or GPT-2, and of "
+                        "others Hugging Face folders that store matrices one by one; muc compile "
+                        "quantizes it",
                         model->checkpoint.config.architecture, particular);
     if (model->checkpoint.weights)
         return muc_fail(job->ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,

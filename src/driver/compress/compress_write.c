@@ -1,12 +1,15 @@
 /* compress_write.c - writes a compressed model's folder: config.json, model.safetensors, the
  * tokenizer. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/output_folder.h"
 #include "base/half.h"
+#include "base/json.h"
 #include "driver/compress/compress_stages.h"
 #include "formats/hf/hf_lowbit.h"
+#include "formats/hf/hf_tensors.h"
 #include "formats/hf/save_checkpoint.h"
 
 typedef struct writer {
@@ -41,6 +44,13 @@ static muc_status add_view(writer *w, const char *name, muc_dtype dtype, uint32_
     return muc_tensor_measure(w->ctx, view);
 }
 
+/* as the folder calls it */
+static muc_status written_name(writer *w, const char *name, const char **out, bool *less_one)
+{
+    return muc_hf_written_name(w->ctx, &w->arena, &w->model->checkpoint.config, name, out,
+                               less_one);
+}
+
 static muc_status add_matrix(writer *w, const char *name, const muc_lowbit_matrix *m)
 {
     bool entries = muc_lowbit_get(m->format)->group != 0;
@@ -49,7 +59,9 @@ static muc_status add_matrix(writer *w, const char *name, const muc_lowbit_matri
     const uint64_t number_dims[] = { m->n, numbers / MUC_LOWBIT_ENTRIES, MUC_LOWBIT_ENTRIES };
     const char *beside;
     uint8_t *stored;
+    bool less_one;
 
+    MUC_TRY(written_name(w, name, &name, &less_one));
     MUC_TRY(muc_arena_format(w->ctx, &w->arena, &beside, "%s%s", name,
                              entries ? MUC_HF_CODEBOOK : MUC_HF_SCALE));
     MUC_TRY(muc_arena_new(w->ctx, &w->arena, m->n * numbers, 2, (void **)&stored));
@@ -63,11 +75,16 @@ static muc_status add_matrix(writer *w, const char *name, const muc_lowbit_matri
 static muc_status add_vector(writer *w, const muc_tensor_view *from)
 {
     muc_dtype dtype = MUC_F16;
+    const char *name;
     float *values;
     uint8_t *stored;
+    bool less_one;
 
+    MUC_TRY(written_name(w, from->name, &name, &less_one));
     MUC_TRY(MUC_ARENA_NEW(w->ctx, &w->arena, from->elements, &values));
     MUC_TRY(muc_tensor_to_f32(w->ctx, from, 0, from->elements, values));
+    for (uint64_t i = 0; less_one && i < from->elements; i++)
+        values[i] -= 1;
     for (uint64_t i = 0; i < from->elements; i++)
         if (!isfinite(muc_f32_of_f16(muc_f16_of_f32(values[i]))))
             dtype = MUC_F32;
@@ -77,7 +94,7 @@ static muc_status add_vector(writer *w, const muc_tensor_view *from)
             muc_store_u16(stored + 2 * i, muc_f16_of_f32(values[i]));
         else
             muc_store_u32(stored + 4 * i, muc_f32_bits(values[i]));
-    return add_view(w, from->name, dtype, from->rank, from->dims, stored);
+    return add_view(w, name, dtype, from->rank, from->dims, stored);
 }
 
 static muc_status write_weights(writer *w)
@@ -99,7 +116,7 @@ static muc_status write_weights(writer *w)
     return status;
 }
 
-static void add_formats(const writer *w, muc_text *text)
+static muc_status add_formats(writer *w, muc_text *text)
 {
     const muc_lowbit_options *f = w->formats;
 
@@ -107,19 +124,52 @@ static void add_formats(const writer *w, muc_text *text)
                  "  \"quantization_config\": {\"quant_method\": \"" MUC_HF_LOWBIT_METHOD
                  "\", \"weights\": \"%s\", \"embedding\": \"%s\"",
                  muc_lowbit_get(f->weights)->name, muc_lowbit_get(f->embedding)->name);
-    for (size_t i = 0; i < f->finer_count; i++)
-        muc_text_add(text, "%s\"%s\"", i ? ", " : ",\n    \"" MUC_HF_FINER "\": [", f->finer[i]);
-    muc_text_add(text, "%s},\n", f->finer_count ? "]" : "");
+    for (size_t i = 0; i < f->finer_count; i++) {
+        const char *name;
+        bool less_one;
+
+        MUC_TRY(written_name(w, f->finer[i], &name, &less_one));
+        muc_text_add(text, "%s\"%s\"", i ? ", " : ",\n    \"" MUC_HF_FINER "\": [", name);
+    }
+    muc_text_add(text, "%s}", f->finer_count ? "]" : "");
+    return muc_text_status(w->ctx, text);
 }
 
-static muc_status write_config(const writer *w)
+/* config.json as it was given, with the formats in it: what no other family has stays as it is */
+static muc_status change_config(const writer *w, const char *members, muc_text *text)
+{
+    muc_text object = { 0 };
+    json_t *root = NULL, *more = NULL;
+    char *printed = NULL;
+    const muc_bytes bytes = w->model->checkpoint.config_file;
+    muc_status status = muc_json_parse(w->ctx, bytes, 0, &root);
+
+    muc_text_add(&object, "{%s}", members);
+    if (status == MUC_OK)
+        status = muc_json_parse(
+            w->ctx, (muc_bytes){ (const uint8_t *)object.data, object.size, "formats" }, 0, &more);
+    if (status == MUC_OK && json_object_update(root, more) == 0)
+        printed = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    if (status == MUC_OK && !printed)
+        status = muc_fail_nomem(w->ctx, w->model->path, bytes.size);
+    muc_text_add(text, "%s\n", printed ? printed : "");
+    free(printed);
+    json_decref(root);
+    json_decref(more);
+    muc_text_free(&object);
+    return status;
+}
+
+static muc_status write_config(writer *w)
 {
     muc_text text = { 0 }, members = { 0 };
     muc_status status;
 
-    add_formats(w, &members);
-    status = muc_text_status(w->ctx, &members);
-    if (status == MUC_OK) {
+    status = add_formats(w, &members);
+    if (status == MUC_OK && muc_config_particular(&w->model->checkpoint.config)) {
+        status = change_config(w, members.data, &text);
+    } else if (status == MUC_OK) {
+        muc_text_add(&members, ",\n");
         muc_hf_add_config(&w->model->checkpoint.config, members.data, &text);
         status = muc_text_status(w->ctx, &text);
     }

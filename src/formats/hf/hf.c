@@ -57,6 +57,7 @@ static muc_status read_config(muc_context *ctx, const char *folder, muc_checkpoi
 
     MUC_TRY(path_in(ctx, &checkpoint->arena, folder, config_name, &path));
     MUC_TRY(muc_checkpoint_map(ctx, checkpoint, path, &bytes));
+    checkpoint->config_file = bytes;
     return muc_hf_read_config(ctx, bytes, checkpoint);
 }
 

@@ -224,6 +224,38 @@ static bool has_own_names(muc_family family)
     return false;
 }
 
+bool muc_hf_stores_whole(const muc_model_config *config)
+{
+    bool less_one;
+
+    return has_own_names(config->family) ||
+           muc_hf_stored_name(config, MUC_LLAMA_EMBED, &less_one) != NULL;
+}
+
+muc_status muc_hf_written_name(muc_context *ctx, muc_arena *arena, const muc_model_config *config,
+                               const char *name, const char **out, bool *less_one)
+{
+    *less_one = false;
+    *out = name;
+    if (has_own_names(config->family))
+        return MUC_OK;
+    for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
+        const muc_llama_tensor tensor = muc_llama_tensor_of(config, id);
+        const char *pattern;
+        uint32_t layer;
+
+        if (!tensor.present || !same_name(name, tensor.hf, &layer))
+            continue;
+        pattern = muc_hf_stored_name(config, id, less_one);
+        if (!pattern) {
+            *out = NULL;
+            return MUC_OK;
+        }
+        return muc_arena_format(ctx, arena, out, pattern, layer);
+    }
+    return MUC_OK;
+}
+
 static muc_status add(muc_context *ctx, muc_checkpoint *checkpoint, const muc_tensor_view *from)
 {
     const muc_model_config *config = &checkpoint->config;

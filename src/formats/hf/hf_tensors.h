@@ -15,6 +15,15 @@ muc_status muc_hf_rename(muc_context *ctx, muc_checkpoint *checkpoint);
  * stored together with others, or in another order. */
 const char *muc_hf_stored_name(const muc_model_config *config, unsigned id, bool *less_one);
 
+/* What a tensor of our name is called in a folder that muc writes: as the family stores it, or,
+ * where the family calls all of its tensors otherwise, as we do, which muc_hf_rename takes too;
+ * `name` may be another. Arena-owned; *less_one as above. NULL where muc_hf_stored_name gives it.
+ */
+muc_status muc_hf_written_name(muc_context *ctx, muc_arena *arena, const muc_model_config *config,
+                               const char *name, const char **out, bool *less_one);
+/* Whether every tensor can be written so. */
+bool muc_hf_stores_whole(const muc_model_config *config);
+
 /* Whether files leave a tensor out, because all its elements are 1: gains of Llama 4's norms of
  * heads.
  */
