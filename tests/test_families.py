@@ -27,7 +27,7 @@ FEATURES = {
     "gemma2": ["embedding", "plus_one", "window", "attention_cap", "logit_cap", "output_norms",
                "scale", "silu"],
     "gemma3": ["window", "local_theta", "rope_scaling", "head_norm", "scale"],
-    "phi3": ["window"], "olmo2": ["head_norm"], "granite": ["factors"], "smollm3": ["no_rope"],
+    "phi3": ["window"], "phi3-part": ["rotary_pct"], "olmo2": ["head_norm"], "olmo2-groups": ["head_norm"], "granite": ["factors"], "smollm3": ["no_rope"],
     "bitnet": ["inner_norms", "relu"],
     "gpt-neox": ["parallel", "rotary_pct", "biases"], "gpt-neox-in-turn": ["rotary_pct"],
     "gpt-neo": ["window", "scale"], "opt": ["shift", "biases"],

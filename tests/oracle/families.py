@@ -59,7 +59,11 @@ FAMILIES = {
                      sliding_window_pattern=3, query_pre_attn_scalar=13,
                      rope_local_base_freq=50.0, rope_scaling={"rope_type": "linear", "factor": 4.0}),
     "phi3": config("Phi3ForCausalLM", "phi3", sliding_window=5, head_dim=DIM // HEADS),
+    "phi3-part": config("Phi3ForCausalLM", "phi3", sliding_window=None, head_dim=DIM // 3,
+                        num_attention_heads=3, num_key_value_heads=1, partial_rotary_factor=0.75),
     "olmo2": config("Olmo2ForCausalLM", "olmo2"),
+    "olmo2-groups": config("Olmo2ForCausalLM", "olmo2", num_attention_heads=6, num_key_value_heads=3,
+                           head_dim="absent"),
     "granite": config("GraniteForCausalLM", "granite", embedding_multiplier=3.0,
                       residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.5),
     "smollm3": config("SmolLM3ForCausalLM", "smollm3", no_rope_layers=[1, 0, 1, 0],
@@ -309,7 +313,8 @@ class Model:
         theta, scaling = c["rope_theta"], self.has("rope_scaling", c.get("rope_scaling"))
         if kind == "gemma3_text" and (layer + 1) % c["sliding_window_pattern"] != 0:
             theta, scaling = self.has("local_theta", c["rope_local_base_freq"]) or theta, None
-        dim = int(width * (self.has("rotary_pct", c.get("rotary_pct")) or 1))
+        share = c.get("rotary_pct", c.get("partial_rotary_factor"))
+        dim = int(width * (self.has("rotary_pct", share) or 1))
         turns, magnitude = frequencies(theta, dim, scaling, CONTEXT)
         out = list(x)
         for first in range(0, len(x), width):
