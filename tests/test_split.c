@@ -165,6 +165,8 @@ static void what_the_tables_cannot_say_is_refused_by_name(void **state)
         { { "(a)\\1", false, 0 }, "an escaped letter or digit" },
         { { "\\p{Greek}+", false, 0 }, "neither a general category nor Han" },
         { { "[a[b]]", false, 0 }, "a set within a set" },
+        { { "[a&&b]", false, 0 }, "a set within a set" },
+        { { "[a&&[b]c]", false, 0 }, "a member behind a set within a set" },
         { { "[a", false, 0 }, "an end where a character is expected" },
         { { "(a", false, 0 }, "a group that is not closed" },
         { { "a)", false, 0 }, "closes no group" },
@@ -355,6 +357,38 @@ static size_t random_text(char *text)
     return size;
 }
 
+/* as Kimi K2 cuts; PCRE2 has no sets within sets, but can look ahead */
+static void sets_are_met_by_others(void **state)
+{
+#define WORDS(upper, lower) \
+    "\\p{Han}+|[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower \
+    "*|\\s+"
+#define UPPER "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
+#define LOWER "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
+#define NOT_HAN "(?!\\p{sc:Han})"
+    static const muc_split_rule rule = { .pattern = WORDS("[" UPPER "&&[^\\p{Han}]]",
+                                                          "[" LOWER "&&[^\\p{Han}]]") };
+    static const char theirs[] =
+        "\\p{sc:Han}+|[^\\r\\n\\p{L}\\p{N}]?(?:" NOT_HAN "[" UPPER "])*(?:" NOT_HAN "[" LOWER
+        "])+|[^\\r\\n\\p{L}\\p{N}]?(?:" NOT_HAN "[" UPPER "])+(?:" NOT_HAN "[" LOWER "])*|\\s+";
+    pcre2_code *code = compile(theirs);
+    cutter c = cutter_of(&rule, 1);
+
+    (void)state;
+    check_cuts(&c, "Hello| Wor|中文|かなx|漢| ");
+    for (int i = 0; i < 20000; i++) {
+        char text[256];
+        size_t ours[MAX_CUTS], expected[MAX_CUTS], size = random_text(text);
+        size_t count = split_all(&c, text, size, ours);
+
+        if (count != cut(&code, 1, text, 0, size, expected) ||
+            memcmp(ours, expected, count * sizeof(*ours)) != 0)
+            fail_msg("'%.*s' is cut in other places", (int)size, text);
+    }
+    pcre2_code_free(code);
+    muc_arena_free(&c.arena);
+}
+
 static void random_texts_split_as_pcre2_splits_them(void **state)
 {
     static const char *const names[] = {
@@ -417,6 +451,7 @@ int main(void)
         cmocka_unit_test(han_runs_are_pieces),
 #ifdef HAVE_PCRE2
         cmocka_unit_test(han_has_the_characters_that_pcre2_gives_it),
+        cmocka_unit_test(sets_are_met_by_others),
         cmocka_unit_test(random_texts_split_as_pcre2_splits_them),
 #endif
     };

@@ -215,31 +215,64 @@ static muc_status take_member(parser *p, muc_character_set *set, int32_t *code)
     return take_character(p, code);
 }
 
-/* after the bracket */
-static muc_status take_set(parser *p, node **out)
+/* leaves in an ordered set what another has, too */
+static muc_status intersect(const parser *p, muc_character_set *set, const muc_character_set *other)
+{
+    muc_character_set without, more;
+
+    MUC_TRY(muc_set_complement(p->ctx, p->arena, set, &without));
+    MUC_TRY(muc_set_complement(p->ctx, p->arena, other, &more));
+    MUC_TRY(muc_set_add_set(p->ctx, p->arena, &without, &more));
+    muc_set_order(&without);
+    return muc_set_complement(p->ctx, p->arena, &without, set);
+}
+
+/* After the bracket: members, then sets that they must be in, too, as in [A&&[^B]]. In order. */
+static muc_status take_members(parser *p, muc_character_set *set)
 {
     const bool negated = take(p, "^");
-    muc_character_set set = { 0 }, others;
+    muc_character_set members = { 0 }, other;
+    bool is_met = false; /* by another set */
     int32_t first, last;
 
+    if (++p->depth > MOST_DEPTH)
+        return refuse(p, "sets that are nested too deep");
     do {
-        MUC_TRY(take_member(p, &set, &first));
+        if (take(p, "&&[")) {
+            is_met = true;
+            muc_set_order(&members);
+            MUC_TRY(take_members(p, &other));
+            MUC_TRY(intersect(p, &members, &other));
+            continue;
+        }
+        if (is_met)
+            return refuse(p, "a member behind a set within a set");
+        MUC_TRY(take_member(p, &members, &first));
         if (first == NO_CODE)
             continue;
         last = first;
         if (next_is(p, "-") && !next_is(p, "-]")) {
             p->at++;
-            MUC_TRY(take_member(p, &set, &last));
+            MUC_TRY(take_member(p, &members, &last));
         }
         if (last < first)
             return refuse(p, "a range of characters that does not ascend");
-        MUC_TRY(add_range(p, &set, (uint32_t)first, (uint32_t)last));
+        MUC_TRY(add_range(p, &members, (uint32_t)first, (uint32_t)last));
     } while (!take(p, "]"));
-    muc_set_order(&set);
-    if (!negated)
-        return set_node(p, &set, out);
-    MUC_TRY(muc_set_complement(p->ctx, p->arena, &set, &others));
-    return set_node(p, &others, out);
+    p->depth--;
+    muc_set_order(&members);
+    if (negated)
+        return muc_set_complement(p->ctx, p->arena, &members, set);
+    *set = members;
+    return MUC_OK;
+}
+
+static muc_status take_set(parser *p, node **out)
+{
+    muc_character_set set;
+
+    MUC_TRY(take_members(p, &set));
+    return set_node(p, &set, out);
 }
 
 /* ---- the tree ---- */
