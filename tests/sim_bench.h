@@ -116,6 +116,13 @@ static inline int new_fast_bench(void **state)
     return new_bench(state);
 }
 
+static inline int new_narrow_bench(void **state)
+{
+    new_fast_bench(state);
+    muc_fast_product_narrow(fast);
+    return new_bench(state);
+}
+
 static inline int close_fast_bench(void **state)
 {
     (void)state;
@@ -126,10 +133,11 @@ static inline int close_fast_bench(void **state)
 
 #define SIM_TEST(name) cmocka_unit_test_setup(name, new_bench)
 
-/* the same test once more, with the products of fast_product.c */
+/* the same test twice more, with what this processor has, and with AVX2 alone */
 #define FAST_TEST(name) \
+    { #name " (fast)", name, new_fast_bench, close_fast_bench, NULL }, \
     { \
-#name " (fast)", name, new_fast_bench, close_fast_bench, NULL \
+#name " (AVX2)", name, new_narrow_bench, close_fast_bench, NULL \
     }
 
 static inline void fill_gb(float size)

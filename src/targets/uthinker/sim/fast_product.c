@@ -179,7 +179,9 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     sim->product = product ? multiply : NULL;
     sim->settle = NULL;
     sim->product_arg = product;
-    sim->encode = product ? muc_fast_encode : mur_block_encode;
+    sim->encode = !product        ? mur_block_encode
+                  : product->wide ? muc_fast_encode_avx512
+                                  : muc_fast_encode;
     sim->exps = product ? muc_fast_exps : mur_sim_exps;
 }
 

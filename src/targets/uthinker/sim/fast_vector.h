@@ -9,6 +9,8 @@
 
 /* Takes and gives what mur_block_encode does, bit for bit. */
 uint32_t muc_fast_encode(const float *x, uint32_t n, uint32_t terms, uint8_t *slot);
+/* The same for processors with AVX-512, its VL, BW and DQ. */
+uint32_t muc_fast_encode_avx512(const float *x, uint32_t n, uint32_t terms, uint8_t *slot);
 
 /* mur_sim_exps, bit for bit. */
 void muc_fast_exps(float *x, uint32_t n);
