@@ -144,6 +144,7 @@ static void random_program(void)
 /* ---- machines ---- */
 
 static muc_fast_product *products;
+static muc_context *threads;
 
 static void run_all(int form, uint64_t seed, const char **reason, uint32_t *stopped)
 {
@@ -153,8 +154,10 @@ static void run_all(int form, uint64_t seed, const char **reason, uint32_t *stop
     fill_region(b.kv, operand_at[1]);
     fill_gb(1);
     start(MUR_SIM_EAGER, 1);
-    if (form > 0)
-        (form == 1 ? muc_fast_product_use : muc_fast_product_keep)(products, &b.sim);
+    if (form == 1)
+        muc_fast_product_use(products, &b.sim);
+    if (form == 2)
+        muc_fast_product_keep(threads, products, &b.sim);
     random_program();
     for (uint32_t i = 0; i < STEPS && !b.sim.fault.reason; i++)
         submit(program[i]);
@@ -167,9 +170,9 @@ static void check_form(int form, bool narrow)
 {
     static bench expected;
     uint32_t stopped = 0;
-    muc_context *ctx = muc_context_new(2);
 
-    CHECK_EQ(muc_fast_product_open(ctx, &products), MUC_OK);
+    threads = muc_context_new(2);
+    CHECK_EQ(muc_fast_product_open(threads, &products), MUC_OK);
     if (narrow)
         muc_fast_product_narrow(products);
     for (uint32_t round = 1; round <= ROUNDS; round++) {
@@ -194,7 +197,7 @@ static void check_form(int form, bool narrow)
     }
     CHECK(stopped > 0 && stopped < ROUNDS);
     muc_fast_product_close(products);
-    muc_context_free(ctx);
+    muc_context_free(threads);
 }
 
 static void products_at_once_are_the_simulators_own(void **state)

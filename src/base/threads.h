@@ -12,4 +12,8 @@ unsigned muc_processor_count(void); /* of the affinity mask, at least 1 */
 typedef muc_status muc_parallel_body(void *arg, size_t i);
 muc_status muc_parallel_for(muc_context *ctx, size_t count, muc_parallel_body *body, void *arg);
 
+/* The same for a loop of microseconds, of which many follow each other: threads that wait for one a
+ * little longer come at once, those that sleep are woken only now and then. */
+muc_status muc_parallel_brief(muc_context *ctx, size_t count, muc_parallel_body *body, void *arg);
+
 #endif

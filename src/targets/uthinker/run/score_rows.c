@@ -178,7 +178,7 @@ muc_status muc_score_open(muc_context *ctx, muc_score *score, const mur_meta *me
     *score->aside = *sim;
     score->aside->memory = memory;
     MUC_TRY(muc_fast_product_open(ctx, &score->product));
-    muc_fast_product_keep(score->product, score->aside);
+    muc_fast_product_keep(ctx, score->product, score->aside);
     return MUC_OK;
 }
 

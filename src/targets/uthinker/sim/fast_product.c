@@ -11,12 +11,24 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/threads.h"
 #include "quant/bd_table.h"
 #include "targets/uthinker/sim/fast_vector.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-enum { B5_PLANE = 4 }; /* bytes */
+enum {
+    B5_PLANE = 4, /* bytes */
+    MOST_THREADS = 64,
+    LEAST_SHARED = 400000 /* elements of weights, times rows and what reading them takes */
+};
+
+static size_t thread_count(muc_context *ctx)
+{
+    size_t threads = muc_context_threads(ctx);
+
+    return threads < MOST_THREADS ? threads : MOST_THREADS;
+}
 
 static void make_tables(muc_fast_product *product)
 {
@@ -33,24 +45,165 @@ static void make_tables(muc_fast_product *product)
     }
 }
 
-const mur_sim_product *muc_fast_take(muc_fast_product *product)
+/* ---- right operands that were there before ---- */
+
+/* Its place, or a free one. */
+static known_operand *find_operand(known_operand *operands, size_t places, const uint8_t *right)
+{
+    size_t at = (size_t)((uintptr_t)right * 0x9e3779b97f4a7c15u >> 20) & (places - 1);
+
+    while (operands[at].right && operands[at].right != right)
+        at = (at + 1) & (places - 1);
+    return &operands[at];
+}
+
+/* Room for `more` operands and starts; false: there is no memory, and nothing is remembered. */
+static bool make_room(muc_fast_product *product, size_t more, size_t starts)
+{
+    size_t places = product->places ? product->places : 1024;
+    size_t room = product->start_room ? product->start_room : 4096;
+    known_operand *operands;
+    uint32_t *grown;
+
+    while (room < product->start_count + starts)
+        room *= 2;
+    if (room != product->start_room) {
+        grown = realloc(product->starts, room * sizeof(*grown));
+        if (!grown)
+            return false;
+        product->starts = grown;
+        product->start_room = room;
+    }
+    while (places < 2 * (product->operand_count + more))
+        places *= 2;
+    if (places == product->places)
+        return true;
+    operands = calloc(places, sizeof(*operands));
+    if (!operands)
+        return false;
+    for (size_t i = 0; i < product->places; i++)
+        if (product->operands[i].right)
+            *find_operand(operands, places, product->operands[i].right) = product->operands[i];
+    free(product->operands);
+    product->operands = operands;
+    product->places = places;
+    return true;
+}
+
+static uint32_t groups_of(const mur_sim_product *op)
+{
+    return (op->cols + COLUMNS - 1) / COLUMNS;
+}
+
+/* What is known of op's right operand, or NULL. */
+static known_operand *known(const muc_fast_product *product, const mur_sim_product *op)
+{
+    known_operand *found;
+
+    if (!op->lasts || op->tile_columns != COLUMNS || !product->places)
+        return NULL;
+    found = find_operand(product->operands, product->places, op->right);
+    return found->right && found->k == op->k && found->cols == op->cols &&
+                   found->tile_rows == op->tile_rows
+               ? found
+               : NULL;
+}
+
+/* Remembers what is new among the kept products, for their groups to be noted. */
+static void meet_operands(muc_fast_product *product)
+{
+    size_t groups = 0;
+
+    for (size_t i = 0; i < product->count; i++)
+        groups += groups_of(&product->kept[i]);
+    if (!make_room(product, product->count, groups))
+        return;
+    for (size_t i = 0; i < product->count; i++) {
+        const mur_sim_product *op = &product->kept[i];
+        known_operand *place;
+
+        if (!op->lasts || op->tile_columns != COLUMNS)
+            continue;
+        place = find_operand(product->operands, product->places, op->right);
+        if (place->right)
+            continue;
+        *place = (known_operand){ op->right,     op->k, op->cols,
+                                  op->tile_rows, false, product->start_count };
+        product->operand_count++;
+        product->start_count += groups_of(op);
+    }
+}
+
+/* ---- who multiplies what ---- */
+
+unit muc_fast_take(muc_fast_product *product)
 {
     size_t i = atomic_load_explicit(&product->next, memory_order_relaxed);
 
-    if (i < product->count)
+    if (i < product->unit_count)
         i = atomic_fetch_add(&product->next, 1);
-    return i < product->count ? &product->kept[i] : NULL;
+    return i < product->unit_count ? product->units[i] : (unit){ .op = NULL };
 }
 
-/* Multiplies the rows in `left` by what is kept, from `first` to before product->count; false if a
- * block is malformed. */
-static bool multiply_from(muc_fast_product *product, size_t first)
+/* Units of what is kept, as many as `slots` products under way at once take well. */
+static void make_units(muc_fast_product *product, uint32_t slots)
 {
+    uint32_t groups = 0, most;
+
+    for (size_t i = 0; i < product->count; i++)
+        groups += groups_of(&product->kept[i]);
+    most = (groups + slots - 1) / slots; /* so there are at most count + slots of them */
+    product->unit_count = 0;
+    for (size_t i = 0; i < product->count; i++) {
+        const mur_sim_product *op = &product->kept[i];
+        const known_operand *of = known(product, op);
+        uint32_t size = of && of->known ? most * COLUMNS : op->cols;
+
+        for (uint32_t column = 0; column < op->cols; column += size)
+            product->units[product->unit_count++] = (unit){
+                .op = op,
+                .p = op->right + (column ? product->starts[of->first + column / COLUMNS] : 0),
+                .column = column,
+                .past = op->cols - column < size ? op->cols : column + size,
+                .starts = of && !of->known ? product->starts + of->first : NULL,
+            };
+    }
+}
+
+static muc_status multiply_share(void *arg, size_t thread)
+{
+    muc_fast_product *product = arg;
+    product_room *room = &product->rooms[thread];
     bool wide = product->wide && product->kept->tile_columns == COLUMNS;
 
-    atomic_store(&product->next, first);
-    return wide ? muc_fast_multiply_avx512(product, &product->room)
-                : muc_fast_multiply_avx2(product, &product->room);
+    if (!(wide ? muc_fast_multiply_avx512 : muc_fast_multiply_avx2)(product, room))
+        atomic_store(&product->malformed, true);
+    return MUC_OK;
+}
+
+/* Is it worth another thread's while? */
+static bool is_long(const muc_fast_product *product)
+{
+    uint64_t work = 0;
+
+    for (size_t i = 0; i < product->count; i++)
+        work += (uint64_t)product->kept[i].cols * product->kept[i].k;
+    return work * (product->kept->rows + 3) >= LEAST_SHARED;
+}
+
+/* Multiplies the rows in `left` by what is kept; false if a block is malformed. */
+static bool multiply_units(muc_fast_product *product)
+{
+    size_t threads = product->ctx && is_long(product) ? thread_count(product->ctx) : 1;
+
+    make_units(product, (uint32_t)threads * SLOTS);
+    atomic_store(&product->next, 0);
+    atomic_store(&product->malformed, false);
+    if (threads > 1)
+        muc_parallel_brief(product->ctx, threads, multiply_share, product);
+    else
+        multiply_share(product, 0);
+    return !atomic_load(&product->malformed);
 }
 
 /* the next rows of all that is kept */
@@ -58,11 +211,14 @@ static bool multiply_rows(muc_fast_product *product, uint32_t rows)
 {
     for (size_t i = 0; i < product->count; i++)
         product->kept[i].rows = rows;
-    if (!muc_fast_read_left(product, product->kept) || !multiply_from(product, 0))
+    if (!muc_fast_read_left(product, product->kept) || !multiply_units(product))
         return false;
     for (size_t i = 0; i < product->count; i++) {
         mur_sim_product *op = &product->kept[i];
+        known_operand *of = known(product, op);
 
+        if (of)
+            of->known = true;
         op->left += (size_t)rows * op->left_pitch;
         op->out += (size_t)rows * op->out_pitch;
     }
@@ -72,12 +228,17 @@ static bool multiply_rows(muc_fast_product *product, uint32_t rows)
 /* The first that is malformed. What it and others put out is of no use any more. */
 static const mur_sim_product *find_malformed(muc_fast_product *product)
 {
-    size_t count = product->count, i = 0;
+    size_t count = product->count;
 
-    if (muc_fast_read_left(product, product->kept))
-        while (i + 1 < count && (product->count = i + 1, multiply_from(product, i)))
-            i++;
-    return &product->kept[i];
+    if (!muc_fast_read_left(product, product->kept))
+        return product->kept;
+    for (size_t i = 0; i < count; i++) {
+        product->kept[0] = product->kept[i];
+        product->count = 1;
+        if (!multiply_units(product))
+            break;
+    }
+    return product->kept;
 }
 
 static int settle(void *arg, mur_sim_product *malformed)
@@ -88,6 +249,7 @@ static int settle(void *arg, mur_sim_product *malformed)
     bool good = true;
 
     most = most < LEFT_ROWS ? most : LEFT_ROWS;
+    meet_operands(product);
     for (uint32_t row = 0; row < rows && good; row += most)
         good = multiply_rows(product, rows - row < most ? rows - row : most);
     if (!good)
@@ -152,6 +314,11 @@ static enum mur_sim_product_result multiply(void *arg, const mur_sim_product *op
     return settle(product, &unused) ? MUR_SIM_PRODUCT_DONE : MUR_SIM_PRODUCT_MALFORMED;
 }
 
+static uint8_t *aligned(uint8_t *p)
+{
+    return p + (LINE - (uintptr_t)p % LINE) % LINE;
+}
+
 muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
 {
     void *allocated;
@@ -159,9 +326,12 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
     *out = NULL;
     if (!__builtin_cpu_supports("avx2"))
         return MUC_OK;
-    MUC_TRY(muc_new_array(ctx, "simulator", sizeof(**out) + LINE, 1, &allocated));
-    *out = (void *)((uint8_t *)allocated + (LINE - (uintptr_t)allocated % LINE));
+    MUC_TRY(muc_new_array(ctx, "simulator",
+                          sizeof(**out) + thread_count(ctx) * sizeof(*(*out)->rooms) + 2 * LINE, 1,
+                          &allocated));
+    *out = (void *)aligned(allocated);
     (*out)->allocated = allocated;
+    (*out)->rooms = (void *)aligned((uint8_t *)(*out + 1));
     (*out)->wide = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     make_tables(*out);
@@ -185,19 +355,23 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     sim->exps = product ? muc_fast_exps : mur_sim_exps;
 }
 
-void muc_fast_product_keep(muc_fast_product *product, mur_sim *sim)
+void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim *sim)
 {
     muc_fast_product_use(product, sim);
     if (!product)
         return;
+    product->ctx = ctx;
     sim->product = keep;
     sim->settle = settle;
 }
 
 void muc_fast_product_close(muc_fast_product *product)
 {
-    if (product)
-        free(product->allocated);
+    if (!product)
+        return;
+    free(product->operands);
+    free(product->starts);
+    free(product->allocated);
 }
 
 #else
@@ -223,8 +397,9 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     sim->exps = mur_sim_exps;
 }
 
-void muc_fast_product_keep(muc_fast_product *product, mur_sim *sim)
+void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim *sim)
 {
+    (void)ctx;
     muc_fast_product_use(product, sim);
 }
 

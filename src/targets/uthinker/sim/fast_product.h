@@ -9,8 +9,8 @@
 /* Room for one simulator's products. */
 typedef struct muc_fast_product muc_fast_product;
 
-/* *out is NULL where this processor has no fast form; the caller closes it after the last run of
- * the simulator that uses it. */
+/* For as many threads as ctx has. *out is NULL where this processor has no fast form; the caller
+ * closes it after the last run of the simulator that uses it. */
 muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out);
 
 /* From here on as on a processor with AVX2 alone. For tests; NULL is taken. */
@@ -20,9 +20,9 @@ void muc_fast_product_narrow(muc_fast_product *product);
  * its vector unit does; NULL: all by itself. */
 void muc_fast_product_use(muc_fast_product *product, mur_sim *sim);
 
-/* The same, but products are kept until the simulator settles, so that many are
- * done at once. */
-void muc_fast_product_keep(muc_fast_product *product, mur_sim *sim);
+/* The same, but products are kept until the simulator settles, and then many are done at once, on
+ * the threads of ctx. Region WGTS must not change. */
+void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim *sim);
 
 void muc_fast_product_close(muc_fast_product *product);
 

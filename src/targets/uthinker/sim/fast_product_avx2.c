@@ -341,17 +341,19 @@ AVX2 static inline void multiply_group(const group *in, const mur_sim_product *o
         }
 }
 
-AVX2 static bool multiply_one(muc_fast_product *product, product_room *room,
-                              const mur_sim_product *op)
+AVX2 static bool multiply_unit(muc_fast_product *product, product_room *room, const unit *u)
 {
-    const uint8_t *right = op->right;
+    const mur_sim_product *op = u->op;
+    const uint8_t *right = u->p;
 
     for (uint32_t row = 0; row < op->rows && op->fresh; row++)
-        memset(op->out + (size_t)row * op->out_pitch, 0, op->cols * sizeof(*op->out));
+        memset(op->out + (size_t)row * op->out_pitch + u->column, 0,
+               (u->past - u->column) * sizeof(*op->out));
+    for (uint32_t column = u->column; column < u->past; column += op->tile_columns) {
+        uint32_t past = u->past - column < op->tile_columns ? u->past : column + op->tile_columns;
 
-    for (uint32_t column = 0; column < op->cols; column += op->tile_columns) {
-        uint32_t past = op->cols - column < op->tile_columns ? op->cols : column + op->tile_columns;
-
+        if (u->starts)
+            u->starts[column / COLUMNS] = (uint32_t)(right - op->right);
         for (uint32_t at = 0; at < op->k; at += op->tile_rows) {
             uint32_t k = op->k - at < op->tile_rows ? op->k - at : op->tile_rows;
             const left_block *left = product->left + (size_t)(at / MUR_BLOCK_ELEMS) * op->rows;
@@ -371,10 +373,10 @@ AVX2 static bool multiply_one(muc_fast_product *product, product_room *room,
 
 bool muc_fast_multiply_avx2(muc_fast_product *product, product_room *room)
 {
-    const mur_sim_product *op;
+    unit u;
 
-    while ((op = muc_fast_take(product)) != NULL)
-        if (!multiply_one(product, room, op))
+    while ((u = muc_fast_take(product)).op != NULL)
+        if (!multiply_unit(product, room, &u))
             return false;
     return true;
 }

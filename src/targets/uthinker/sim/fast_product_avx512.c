@@ -19,20 +19,12 @@
     _Pragma("GCC unroll 8") for (uint32_t index = 0; index < (count); index++)
 
 enum {
-    SLOTS = 4,
     LANES = 2 * COLUMNS,
     MOST_LIE_BYTES = COLUMNS * MUR_SIM_BLOCKS * 128 + 64, /* that outline_tile looks at */
     B4_BYTES = HALF + 2,                                  /* with a header of its own */
     R_BYTES = 2 * B4_BYTES,
     B5_MORE = 4
 };
-
-/* A product under way. */
-typedef struct slot {
-    const mur_sim_product *op; /* NULL: none */
-    const uint8_t *p;          /* the next block */
-    uint32_t column;
-} slot;
 
 /* One block of each of sixteen columns. */
 typedef struct sixteen {
@@ -270,7 +262,7 @@ AVX512 static INLINE void add_rows(const sixteen *of, const left_block *left, ui
 
 /* A pair of slots' columns in one tile. */
 typedef struct pair {
-    slot *slot;     /* [count] */
+    unit *slot;     /* [count] */
     uint32_t count; /* 1 or 2 */
     uint32_t columns;
     outline *outline;
@@ -285,7 +277,7 @@ AVX512 static bool add_read_tile(muc_fast_product *product, product_room *room, 
     group *groups = room->group;
 
     for (uint32_t s = 0; s < of->count; s++) {
-        slot *at = &of->slot[s];
+        unit *at = &of->slot[s];
 
         at->p = muc_fast_read_group(product, at->p, at->op, of->columns, k, room, &groups[s]);
         if (!at->p)
@@ -344,7 +336,7 @@ AVX512 static INLINE bool add_outlined_tile(const muc_fast_product *product, con
 }
 
 /* Are there bytes enough to read beyond the tile? */
-static bool has_slack(const slot *of)
+static bool has_slack(const unit *of)
 {
     return of->op->right_readable - of->p >= MOST_LIE_BYTES;
 }
@@ -386,7 +378,7 @@ AVX512 static INLINE bool add_tile(muc_fast_product *product, product_room *room
             continue;
         }
         for (uint32_t s = 0; s < pairs[i].count; s++) {
-            slot *at = &pairs[i].slot[s];
+            unit *at = &pairs[i].slot[s];
 
             at->p = p[2 * i + s];
             good &= at->p <= at->op->right_end;
@@ -402,7 +394,7 @@ static INLINE void copy(const float *from, uint32_t columns, float *to)
     memcpy(to, from, columns == COLUMNS ? COLUMNS * sizeof(*to) : columns * sizeof(*to));
 }
 
-static INLINE void begin_sums(const slot *of, uint32_t columns, uint32_t first,
+static INLINE void begin_sums(const unit *of, uint32_t columns, uint32_t first,
                               float (*sums)[LANES])
 {
     const mur_sim_product *op = of->op;
@@ -414,7 +406,7 @@ static INLINE void begin_sums(const slot *of, uint32_t columns, uint32_t first,
             copy(op->out + (size_t)row * op->out_pitch + of->column, columns, sums[row] + first);
 }
 
-static INLINE void end_sums(const slot *of, uint32_t columns, uint32_t first, float (*sums)[LANES])
+static INLINE void end_sums(const unit *of, uint32_t columns, uint32_t first, float (*sums)[LANES])
 {
     const mur_sim_product *op = of->op;
 
@@ -424,13 +416,17 @@ static INLINE void end_sums(const slot *of, uint32_t columns, uint32_t first, fl
 }
 
 /* A group of `columns` columns of each of `count` slots. */
-AVX512 static INLINE bool add_group(muc_fast_product *product, product_room *room, slot *slots,
+AVX512 static INLINE bool add_group(muc_fast_product *product, product_room *room, unit *slots,
                                     uint32_t count, uint32_t columns)
 {
     const mur_sim_product *op = slots->op;
     pair pairs[SLOTS / 2];
 
     for (uint32_t s = 0; s < count; s++) {
+        const unit *u = &slots[s];
+
+        if (u->starts)
+            u->starts[u->column / COLUMNS] = (uint32_t)(u->p - u->op->right);
         pairs[s / 2] = (pair){ slots + s / 2 * 2, s % 2 + 1, columns, &room->outline[s / 2],
                                room->sums[s / 2] };
         begin_sums(&slots[s], columns, s % 2 * COLUMNS, room->sums[s / 2]);
@@ -452,36 +448,32 @@ AVX512 static INLINE bool add_group(muc_fast_product *product, product_room *roo
 }
 
 /* Fills slots that have none or are done with theirs, the first ones; returns how many are full. */
-static uint32_t fill_slots(muc_fast_product *product, slot *slots)
+static uint32_t fill_slots(muc_fast_product *product, unit *slots)
 {
     uint32_t count = 0;
 
     for (uint32_t s = 0; s < SLOTS; s++) {
-        slot at = slots[s];
+        unit at = slots[s];
 
-        if (at.op && at.column == at.op->cols)
-            at.op = NULL;
         slots[s].op = NULL;
-        if (!at.op) {
-            at = (slot){ .op = muc_fast_take(product) };
-            at.p = at.op ? at.op->right : NULL;
-        }
+        if (!at.op || at.column == at.past)
+            at = muc_fast_take(product);
         if (at.op)
             slots[count++] = at;
     }
     return count;
 }
 
-static uint32_t columns_left(const slot *of)
+static uint32_t columns_left(const unit *of)
 {
-    uint32_t left = of->op->cols - of->column;
+    uint32_t left = of->past - of->column;
 
     return left < COLUMNS ? left : COLUMNS;
 }
 
 AVX512 bool muc_fast_multiply_avx512(muc_fast_product *product, product_room *room)
 {
-    slot slots[SLOTS] = { { .op = NULL } };
+    unit slots[SLOTS] = { { .op = NULL } };
     uint32_t count, whole;
 
     while ((count = fill_slots(product, slots)) > 0) {

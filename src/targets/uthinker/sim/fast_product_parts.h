@@ -16,6 +16,8 @@ enum {
     LEFT_BLOCKS = 4096, /* read at a time, */
     LEFT_ROWS = 256,    /* of at most so many rows */
     MOST_KEPT = 128,
+    SLOTS = 4, /* units that one thread multiplies beside each other */
+    MOST_UNITS = 512,
     MOST_GROUP_BYTES = COLUMNS * MUR_SIM_BLOCKS * MUR_BLOCK_MAX_BYTES
 };
 
@@ -52,17 +54,42 @@ typedef struct product_room {
     uint8_t tail[MOST_GROUP_BYTES + 64]; /* an operand's last bytes, with room to read beyond */
 } product_room;
 
+/* Groups of a product's columns that one thread takes. */
+typedef struct unit {
+    const mur_sim_product *op; /* NULL: none */
+    const uint8_t *p;          /* where the first of them begins */
+    uint32_t column, past;     /* columns */
+    uint32_t *starts;          /* NULL, or where to say where each of op's groups begins */
+} unit;
+
+/* A right operand that was multiplied before: where its groups begin. */
+typedef struct known_operand {
+    const uint8_t *right; /* NULL: a free place */
+    uint32_t k, cols, tile_rows;
+    bool known;   /* else this is the first time */
+    size_t first; /* of product->starts */
+} known_operand;
+
 struct muc_fast_product {
-    product_room room;
+    product_room *rooms;   /* a thread's each */
+    muc_context *ctx;      /* NULL: one thread */
     bool wide;             /* has this processor AVX-512 and its integer dot product? */
     void *allocated;       /* this lies in it, at the beginning of a cache line */
     uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
     uint8_t usual[256];    /* is it the size byte of a whole block of kind B4 or B5? */
 
+    known_operand *operands; /* a hash table of `places`, a power of two */
+    size_t places, operand_count;
+    uint32_t *starts; /* bytes from an operand's first */
+    size_t start_count, start_room;
+
     /* products of one left operand: of the rows in `left` of each of them */
     mur_sim_product kept[MOST_KEPT];
     size_t count;
+    unit units[MOST_UNITS];
+    size_t unit_count;
     atomic_size_t next;
+    atomic_bool malformed;
     left_block left[LEFT_BLOCKS]; /* [blocks][rows] */
 };
 
@@ -71,8 +98,8 @@ static inline uint32_t blocks_of(uint32_t k)
     return (k + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS;
 }
 
-/* The next product that is nobody's yet, or NULL. */
-const mur_sim_product *muc_fast_take(muc_fast_product *product);
+/* The next unit that is nobody's yet; its op is NULL if there is none. */
+unit muc_fast_take(muc_fast_product *product);
 
 /* ---- fast_product_avx2.c ---- */
 

@@ -68,6 +68,7 @@ typedef struct mur_sim_product {
     uint32_t left_pitch, out_pitch;
     uint32_t tile_rows, tile_columns;
     uint32_t fresh; /* is out to begin with zeros? */
+    uint32_t lasts; /* right is in region WGTS, and stays there */
 } mur_sim_product;
 
 enum mur_sim_product_result {
@@ -81,6 +82,7 @@ enum mur_sim_product_result {
 /* Bytes of a buffer that still lie where they were loaded from. */
 typedef struct mur_sim_view {
     uint32_t addr, len;
+    uint32_t region;
     const uint8_t *from, *readable; /* up to where bytes may be read */
 } mur_sim_view;
 
@@ -137,8 +139,8 @@ mur_hal mur_sim_hal(mur_sim *sim);
 void mur_sim_settle(mur_sim *sim);
 
 /* Says in op where the right operand in `len` bytes of a buffer lies, until the next instruction.
- * Behind what was last loaded there is nothing of it, where the simulator settles later: a product
- * that takes more is malformed. */
+ * Where the simulator settles later, it ends with what was last loaded: a product that takes more
+ * is malformed. */
 void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
                      mur_sim_product *op);
 

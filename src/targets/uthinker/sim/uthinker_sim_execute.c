@@ -274,7 +274,7 @@ static void add_part(mur_sim *sim, uint32_t buffer, const mur_sim_view *of, uint
         }
     }
     sim->view[buffer][sim->views[buffer]++] =
-        (mur_sim_view){ from, to - from, bytes, of->readable };
+        (mur_sim_view){ from, to - from, of->region, bytes, of->readable };
 }
 
 /* What was there before is seen no more where the two overlap. */
@@ -311,6 +311,7 @@ void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
             op->right = view->from + at;
             op->right_end = op->right + (len < view->len - at ? len : view->len - at);
             op->right_readable = view->readable;
+            op->lasts = view->region == MUR_WGTS;
             return;
         }
         if (overlap(view->addr, view->len, addr, len))
@@ -319,6 +320,7 @@ void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
     op->right = memory->buffer[buffer] + addr;
     op->right_end = op->right + len;
     op->right_readable = memory->buffer[buffer] + memory->buffer_bytes[buffer];
+    op->lasts = 0;
 }
 
 /* Before bytes of KV change. */
@@ -352,7 +354,7 @@ static const char *run_LD(mur_sim *sim, const uint32_t *w)
         return outside_region;
     if (sim->settle && len != 0 && stays(buffer, region))
         add_view(sim, buffer,
-                 &(mur_sim_view){ addr, len, regions[region] + off,
+                 &(mur_sim_view){ addr, len, region, regions[region] + off,
                                   regions[region] + sim->memory.region_bytes[region] });
     else if (len != 0)
         memcpy(buffer_bytes(sim, buffer) + addr, regions[region] + off, len);
