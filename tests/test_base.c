@@ -342,6 +342,11 @@ static void parallel_for_runs_each_index_once(void **state)
     for (size_t i = 0; i < 700; i++)
         CHECK_EQ(out[i], i * i);
     CHECK_EQ(muc_parallel_for(ctx, 1000, square, out), MUC_IO);
+    for (unsigned i = 0; i < 2000; i++) { /* while others sleep, wake and look */
+        memset(out, 0, sizeof(out));
+        CHECK_OK(ctx, muc_parallel_brief(ctx, 700, square, out));
+        CHECK_EQ(out[699], 699 * 699);
+    }
 }
 
 static void failed_allocations_are_told(void **state)

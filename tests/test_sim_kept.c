@@ -102,7 +102,7 @@ static words random_product(void)
                           .terms = terms,
                           .wsrc = W0 + random_below(2),
                           .wlen = 6000, /* more than was loaded */
-                          .cols = 1 + random_below(COLUMNS),
+                          .cols = random_below(3) ? COLUMNS : 1 + random_below(COLUMNS),
                           .daddr = 64 * random_below(40),
                           .dpitch = 24 + 8 * random_below(20),
                           .acc = random_below(2) });
@@ -166,22 +166,25 @@ static void run_all(int form, uint64_t seed, const char **reason, uint32_t *stop
     memcpy(stopped, b.sim.fault.words, sizeof(b.sim.fault.words));
 }
 
-static void check_form(int form, bool narrow)
+static void check_form(int form, bool narrow, bool share)
 {
     static bench expected;
     uint32_t stopped = 0;
 
     threads = muc_context_new(2);
-    CHECK_EQ(muc_fast_product_open(threads, &products), MUC_OK);
-    if (narrow)
-        muc_fast_product_narrow(products);
     for (uint32_t round = 1; round <= ROUNDS; round++) {
         const char *reason[2];
         uint32_t at[2][MUR_MAX_WORDS];
 
         run_all(0, round, &reason[0], at[0]);
         expected = b;
+        CHECK_EQ(muc_fast_product_open(threads, &products), MUC_OK);
+        if (narrow)
+            muc_fast_product_narrow(products);
+        if (share)
+            muc_fast_product_share_all(products);
         run_all(form, round, &reason[1], at[1]);
+        muc_fast_product_close(products);
         CHECK(reason[0] == reason[1]);
         stopped += reason[0] != NULL;
         if (reason[0]) {
@@ -196,22 +199,28 @@ static void check_form(int form, bool narrow)
         CHECK_EQ(b.sim.macs, expected.sim.macs);
     }
     CHECK(stopped > 0 && stopped < ROUNDS);
-    muc_fast_product_close(products);
     muc_context_free(threads);
 }
 
 static void products_at_once_are_the_simulators_own(void **state)
 {
     (void)state;
-    check_form(1, false);
-    check_form(1, true);
+    check_form(1, false, false);
+    check_form(1, true, false);
 }
 
 static void products_that_are_kept_are_too(void **state)
 {
     (void)state;
-    check_form(2, false);
-    check_form(2, true);
+    check_form(2, false, false);
+    check_form(2, true, false);
+}
+
+static void threads_make_no_difference(void **state)
+{
+    (void)state;
+    check_form(2, false, true);
+    check_form(2, true, true);
 }
 
 int main(void)
@@ -219,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_at_once_are_the_simulators_own),
         cmocka_unit_test(products_that_are_kept_are_too),
+        cmocka_unit_test(threads_make_no_difference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,7 +188,7 @@ static bool is_long(const muc_fast_product *product)
 
     for (size_t i = 0; i < product->count; i++)
         work += (uint64_t)product->kept[i].cols * product->kept[i].k;
-    return work * (product->kept->rows + 3) >= LEAST_SHARED;
+    return work * (product->kept->rows + 3) >= product->least_shared;
 }
 
 /* Multiplies the rows in `left` by what is kept; false if a block is malformed. */
@@ -334,6 +334,7 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
     (*out)->rooms = (void *)aligned((uint8_t *)(*out + 1));
     (*out)->wide = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    (*out)->least_shared = LEAST_SHARED;
     make_tables(*out);
     return MUC_OK;
 }
@@ -342,6 +343,12 @@ void muc_fast_product_narrow(muc_fast_product *product)
 {
     if (product)
         product->wide = false;
+}
+
+void muc_fast_product_share_all(muc_fast_product *product)
+{
+    if (product)
+        product->least_shared = 0;
 }
 
 void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
@@ -384,6 +391,11 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
 }
 
 void muc_fast_product_narrow(muc_fast_product *product)
+{
+    (void)product;
+}
+
+void muc_fast_product_share_all(muc_fast_product *product)
 {
     (void)product;
 }

@@ -13,8 +13,10 @@ typedef struct muc_fast_product muc_fast_product;
  * closes it after the last run of the simulator that uses it. */
 muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out);
 
-/* From here on as on a processor with AVX2 alone. For tests; NULL is taken. */
+/* For tests, from here on: as on a processor with AVX2 alone; with threads for whatever is kept,
+ * however little it is. NULL is taken. */
 void muc_fast_product_narrow(muc_fast_product *product);
+void muc_fast_product_share_all(muc_fast_product *product);
 
 /* sim multiplies by product from here on, and does by fast_vector.h what
  * its vector unit does; NULL: all by itself. */

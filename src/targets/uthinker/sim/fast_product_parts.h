@@ -73,6 +73,7 @@ typedef struct known_operand {
 struct muc_fast_product {
     product_room *rooms;   /* a thread's each */
     muc_context *ctx;      /* NULL: one thread */
+    uint64_t least_shared; /* work that is worth more than one */
     bool wide;             /* has this processor AVX-512 and its integer dot product? */
     void *allocated;       /* this lies in it, at the beginning of a cache line */
     uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
