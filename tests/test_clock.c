@@ -163,10 +163,9 @@ static void feeding_goes_in_calls_as_the_runtime_makes_them(void **state)
     CHECK_OK(f.ctx, muc_clock_feed(f.ctx, &program, &f.machine, 0, 150, MUC_CLOCK_NOTHING, &all));
     CHECK_EQ(all.calls, 3);
     CHECK_EQ(all.tokens, 150);
-    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 0, 64, MUC_CLOCK_NOTHING, &parts));
-    CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, 64, 64, MUC_CLOCK_NOTHING, &parts));
-    CHECK_OK(f.ctx,
-             muc_clock_call(f.ctx, &program, &f.machine, 128, 22, MUC_CLOCK_NOTHING, &parts));
+    for (uint32_t pos = 0; pos < 150; pos += 50)
+        CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, pos, 50, MUC_CLOCK_NOTHING,
+                                       &parts));
     CHECK_EQ(all.ps, parts.ps);
     CHECK_FAILS(f.ctx, MUC_USAGE, "no call takes 65 tokens",
                 muc_clock_call(f.ctx, &program, &f.machine, 0, 65, MUC_CLOCK_NOTHING, &parts));

@@ -15,6 +15,7 @@
 extern const uint8_t program_file[], program_file_end[];
 
 enum { EMBED = 0x08, AMAX = 0x09 };
+enum { EMBEDDED = 32 }; /* tokens, of all parts of the vocabulary */
 enum { MOST_WORDS = 4096, MOST_LOGITS = 1 << 16, IO_WORDS = 1 << 18 };
 
 static mur_program program, synthetic;
@@ -199,8 +200,9 @@ static void count_program(void)
     if (most == program.entry_count)
         stop("no entry takes as many tokens as there are rows");
     count_run(&program, most, 0, rows);
-    io[0] = 1;
-    embed_words[2] = (embed_words[2] & 0xffff) | 1 << 16; /* one row */
+    for (uint32_t i = 0; i < EMBEDDED; i++)
+        io[i] = (i * vocabulary + i) / EMBEDDED;
+    embed_words[2] = (embed_words[2] & 0xffff) | EMBEDDED << 16;
     COUNT_BEGIN();
     if (mur_embed(&program, io, embed_words) != MUR_OK)
         stop("EMBED fails");

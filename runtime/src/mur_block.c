@@ -259,12 +259,22 @@ void mur_block_values(const mur_block *block, uint32_t n, float *values)
 
 /* ---- decoding ----
  *
- * For a core that takes one element at a time: a term has few values, so each is made once, of
- * integers alone.
+ * For a core that takes one element at a time, of integers alone.
  */
 
-/* Of m * 2^-16 in binary32 the highest twelve bits, less 0x370; the others are 0. */
-static const uint8_t units[16] = { 0, 8, 16, 20, 24, 26, 28, 30, 32, 33, 34, 35, 36, 37, 38, 39 };
+/* m * 2^-16 in binary32 */
+static const uint32_t units[16] = { 0,          0x37800000, 0x38000000, 0x38400000,
+                                    0x38800000, 0x38a00000, 0x38c00000, 0x38e00000,
+                                    0x39000000, 0x39100000, 0x39200000, 0x39300000,
+                                    0x39400000, 0x39500000, 0x39600000, 0x39700000 };
+
+/* (+-) m * 2^(exponent - 16), which has no -0; sign: in bit 0; exponent: in binary32's place */
+static inline uint32_t value_bits(uint32_t m, uint32_t sign, uint32_t exponent)
+{
+    uint32_t unit = units[m];
+
+    return unit == 0 ? 0 : (unit + exponent) | sign << 31;
+}
 
 static uint32_t load_plane(const uint8_t *plane, uint32_t n)
 {
@@ -275,25 +285,53 @@ static uint32_t load_plane(const uint8_t *plane, uint32_t n)
     return bits;
 }
 
-static void decode_term(const field *in, uint32_t n, float *values)
+/* with signs in a plane of their own */
+static void decode_signed(const field *in, uint32_t n, uint32_t exponent, float *values)
+{
+    uint32_t signs = load_plane(in->plane, n);
+    const uint8_t *nibbles = in->nibbles;
+    float *end = values + n;
+
+    for (; values != end; signs >>= 1) {
+        uint32_t two = *nibbles++;
+
+        *values++ = mur_float_of(value_bits(two & 15, signs, exponent));
+        signs >>= 1;
+        if (values == end)
+            break;
+        *values++ = mur_float_of(value_bits(two >> 4, signs, exponent));
+    }
+}
+
+/* each nibble's value is made once, in `of` */
+static void decode_dialect(const field *in, uint32_t n, uint32_t exponent, mur_float *of,
+                           float *values)
 {
     const int8_t *m = nibble_values[in->header >> 12];
-    const uint32_t count = in->plane ? 16 : 8, exponent = header_exponent(in->header) << 3;
-    uint32_t signs = in->plane ? load_plane(in->plane, n) : 0;
-    mur_float of[32];
+    const uint8_t *nibbles = in->nibbles;
+    float *end = values + n;
 
-    of[0].bits = of[count].bits = 0; /* there is no -0 */
-    for (uint32_t i = 1; i < count; i++) {
-        of[i].bits = (0x370u + exponent + units[in->plane ? i : (uint32_t)m[i]]) << 20;
-        of[i + count].bits = of[i].bits | MUR_SIGN_BIT;
+    for (uint32_t i = 0; i < 8; i++) {
+        of[i].bits = value_bits((uint32_t)m[i], 0, exponent);
+        of[i + 8].bits = value_bits((uint32_t)m[i], 1, exponent);
     }
-    for (uint32_t i = 0; i < n; i += 2, signs >>= 2) {
-        uint32_t two = in->nibbles[i / 2];
+    while (values != end) {
+        uint32_t two = *nibbles++;
 
-        values[i] = of[(two & 15) | (signs & 1) << 4].value;
-        if (i + 1 < n)
-            values[i + 1] = of[two >> 4 | (signs & 2) << 3].value;
+        *values++ = of[two & 15].value;
+        if (values != end)
+            *values++ = of[two >> 4].value;
     }
+}
+
+static void decode_term(const field *in, uint32_t n, mur_float *of, float *values)
+{
+    uint32_t exponent = header_exponent(in->header) << 23;
+
+    if (in->plane)
+        decode_signed(in, n, exponent, values);
+    else
+        decode_dialect(in, n, exponent, of, values);
 }
 
 size_t mur_block_decode(const uint8_t *bytes, size_t size, uint32_t n, uint32_t *header,
@@ -302,6 +340,7 @@ size_t mur_block_decode(const uint8_t *bytes, size_t size, uint32_t n, uint32_t 
     fields in;
     size_t taken = read_block(bytes, size, n, *header, &in);
     float second[MUR_BLOCK_ELEMS];
+    mur_float of[16];
 
     if (taken == 0)
         return 0;
@@ -309,9 +348,9 @@ size_t mur_block_decode(const uint8_t *bytes, size_t size, uint32_t n, uint32_t 
     if (in.terms == 0)
         memset(values, 0, n * sizeof(*values));
     else
-        decode_term(&in.term[0], n, values);
+        decode_term(&in.term[0], n, of, values);
     if (in.terms == 2) {
-        decode_term(&in.term[1], n, second);
+        decode_term(&in.term[1], n, of, second);
         for (uint32_t i = 0; i < n; i++)
             values[i] += second[i];
     }

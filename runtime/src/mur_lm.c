@@ -59,8 +59,9 @@ static uint32_t *choice_of(const mur_lm *lm)
 
 static mur_status start_call(mur_lm *lm)
 {
-    uint32_t rows = lm->program->meta->rows, m = lm->left < rows ? lm->left : rows;
-    uint32_t entry = entry_for(lm->program, &m);
+    /* the fewest calls there can be, of about as many tokens: none reads all weights for a few */
+    uint32_t rows = lm->program->meta->rows, calls = (lm->left + rows - 1) / rows;
+    uint32_t m = (lm->left + calls - 1) / calls, entry = entry_for(lm->program, &m);
     mur_status status;
 
     memcpy(lm->io, lm->tokens, 4 * (size_t)m);

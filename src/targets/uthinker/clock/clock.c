@@ -334,7 +334,8 @@ muc_status muc_clock_watched(muc_context *ctx, const mur_program *program,
                              muc_clock_sums *sums)
 {
     while (count != 0) {
-        uint32_t m = count < program->meta->rows ? count : program->meta->rows;
+        uint32_t rows = program->meta->rows, calls = count / rows + (count % rows != 0);
+        uint32_t m = count / calls + (count % calls != 0);
 
         while (m > 1 && entry_of(program, m) == program->entry_count)
             m--;
