@@ -44,16 +44,16 @@ static inline uint32_t fixture_number(const char *text)
 /* among the patches at `to`, which are in the order of their fields, one of field i, the insn's */
 static inline void fixture_patch(uint32_t *to, uint32_t count, size_t i, uint32_t slot)
 {
-    uint32_t key = fixture_fields[i].word << 6 | fixture_fields[i].shift << 10;
+    uint32_t key = fixture_fields[i].word << 8 | fixture_fields[i].shift << 12;
 
     for (; count > 0; count--) {
-        uint32_t before = to[count - 1] & 0x7fc0, word = before & 0x3c0;
+        uint32_t before = to[count - 1] & 0x1ff00, word = before & 0xf00;
 
-        if (word < (key & 0x3c0) || (word == (key & 0x3c0) && before <= key))
+        if (word < (key & 0xf00) || (word == (key & 0xf00) && before <= key))
             break;
         to[count] = to[count - 1];
     }
-    to[count] = slot | key | fixture_fields[i].width << 15;
+    to[count] = slot << 2 | key | fixture_fields[i].width << 17;
 }
 
 static inline void fixture_instruction(hand_program *f, size_t insn, char *rest)

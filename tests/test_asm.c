@@ -153,7 +153,7 @@ static void statements_become_the_words_that_the_spec_says(void **state)
     /* LD: 4 words, opcode 1, sig 3 + 1, wait 1 << 7; off is patched from slot 0: word 2, 32 bits */
     CHECK_WORDS("LD wait=7 sig=3 addr=24576 buf=W1 region=WGTS off=pos len=608",
                 1 | 1 << 4 | 4 << 8, 0x01 | 4 << 8 | 1u << 23, 24576 | 3 << 20 | 0 << 23, 0, 608,
-                0 | 2 << 6 | 0 << 10 | 32 << 15);
+                0 | 2 << 8 | 0 << 12 | 32 << 17);
     CHECK_WORDS(
         "NORM saddr=1 rows=2 gaddr=3 dst=I1 terms=2 daddr=4 k=5 spitch=6 epsilon=0x3727c5ac",
         1 | 6 << 8, 0x20, 1 | 2 << 20, 3 | 1 << 20 | 2 << 23, 4, 5 | 6 << 16, 0x3727c5ac);

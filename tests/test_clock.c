@@ -164,8 +164,8 @@ static void feeding_goes_in_calls_as_the_runtime_makes_them(void **state)
     CHECK_EQ(all.calls, 3);
     CHECK_EQ(all.tokens, 150);
     for (uint32_t pos = 0; pos < 150; pos += 50)
-        CHECK_OK(f.ctx, muc_clock_call(f.ctx, &program, &f.machine, pos, 50, MUC_CLOCK_NOTHING,
-                                       &parts));
+        CHECK_OK(f.ctx,
+                 muc_clock_call(f.ctx, &program, &f.machine, pos, 50, MUC_CLOCK_NOTHING, &parts));
     CHECK_EQ(all.ps, parts.ps);
     CHECK_FAILS(f.ctx, MUC_USAGE, "no call takes 65 tokens",
                 muc_clock_call(f.ctx, &program, &f.machine, 0, 65, MUC_CLOCK_NOTHING, &parts));
@@ -295,7 +295,7 @@ static uint64_t counted(const char *board, const char *what)
 {
     FILE *table = fopen("bench/clock_cpu.csv", "r");
     char line[128], key[64];
-    uint64_t found = 0;
+    uint64_t found = UINT64_MAX;
 
     assert_non_null(table);
     snprintf(key, sizeof(key), "%s,%s,", board, what);
@@ -303,7 +303,7 @@ static uint64_t counted(const char *board, const char *what)
         if (strncmp(line, key, strlen(key)) == 0)
             found = strtoull(line + strlen(key), NULL, 10);
     fclose(table);
-    if (found == 0)
+    if (found == UINT64_MAX)
         fail_msg("bench/clock_cpu.csv has no row %s", key);
     return found;
 }

@@ -186,15 +186,17 @@ static void verify(compiled *c)
                  (int)verifier.verdict.reason);
 }
 
-/* some split that the model can have */
+/* some split that the model can have, with either order of loads and products */
 static muc_uthinker_split random_split(const muc_uthinker_model *model,
                                        const muc_uthinker_machine *of)
 {
-    muc_uthinker_split passes = { 1 + random_below(4), false }, heads = { 1, random_below(2) };
+    muc_uthinker_split passes = { 1 + random_below(4), false, false };
+    muc_uthinker_split heads = { 1, random_below(2), false };
 
     return (muc_uthinker_split){
         muc_uthinker_can_split(model, of, passes) ? passes.ffn_parts : 1,
         heads.o_by_head && muc_uthinker_can_split(model, of, heads),
+        model->vocabulary % 2 != 0,
     };
 }
 
@@ -208,6 +210,7 @@ static muc_status compile(compiled *c, const shape *s, uint32_t w_bytes,
     muc_template templates[MUC_UTHINKER_ENTRIES];
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_uthinker_machine smaller = machine;
+    muc_uthinker_options chosen = *options;
     muc_uthinker_model whole, model;
     muc_container sections;
     muc_bytes file;
@@ -219,9 +222,10 @@ static muc_status compile(compiled *c, const shape *s, uint32_t w_bytes,
     memset(c, 0, sizeof(*c));
     c->ctx = muc_context_new(1);
     random_model(c->ctx, &c->arena, s, &whole);
-    CHECK_OK(c->ctx, muc_uthinker_split_rows(c->ctx, &c->arena, &whole, &smaller,
-                                             random_split(&whole, &smaller), &model));
-    status = muc_uthinker_lay_out(c->ctx, &c->arena, &model, &smaller, options, &c->layout);
+    chosen.split = random_split(&whole, &smaller);
+    CHECK_OK(c->ctx,
+             muc_uthinker_split_rows(c->ctx, &c->arena, &whole, &smaller, chosen.split, &model));
+    status = muc_uthinker_lay_out(c->ctx, &c->arena, &model, &smaller, &chosen, &c->layout);
     if (status != MUC_OK)
         return status;
     for (uint32_t i = 0; i < MUC_UTHINKER_ENTRIES; i++) {
@@ -423,7 +427,8 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
 {
     uint32_t done = 0, groups = 0, widths = 0, chunked = 0, by_head = 0, in_passes = 0;
     uint32_t shared = 0, small_tiles = 0, exchanged = 0, relatives = 0, whole_norms = 0;
-    uint32_t windows = 0, angles = 0, in_part = 0, biases = 0, apart = 0;
+    uint32_t windows = 0, angles = 0, in_part = 0, biases = 0, apart = 0, late = 0;
+    uint32_t residual_apart = 0;
 
     (void)state;
     random_state = 20260;
@@ -459,6 +464,8 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
             in_part += c.layout.rotary < c.layout.head_width;
             biases += c.layout.vector_elements[MUC_VECTOR_UP_BIAS] > 0;
             apart += muc_uthinker_adds_apart(&c.layout);
+            late += c.layout.prefill.late;
+            residual_apart += c.layout.prefill.residual_apart && !c.layout.prefill.apart;
         }
         release(&c);
     }
@@ -469,6 +476,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
     CHECK(small_tiles >= 5 && exchanged >= 5);
     CHECK(relatives >= 50 && windows >= 20 && angles >= 15 && in_part >= 15);
     CHECK(whole_norms >= 8 && biases >= 15 && apart >= 15);
+    CHECK(late >= 40 && residual_apart >= 5);
     CHECK_EQ(groups, 0x1fe); /* 1 to 8 queries a kv head */
     CHECK_EQ(widths, 8 | 32 | 64 | 96 | 128);
 }

@@ -227,8 +227,8 @@ static void add_inst(const style *s)
         if (!patched || once_in(3))
             words[x->word] |= field_value(s, insn, x) << x->shift;
         if (patched)
-            words[insn->words + patches++] = written_slot() | (uint32_t)x->word << 6 |
-                                             (uint32_t)x->shift << 10 | (uint32_t)x->width << 15;
+            words[insn->words + patches++] = written_slot() << 2 | (uint32_t)x->word << 8 |
+                                             (uint32_t)x->shift << 12 | (uint32_t)x->width << 17;
     }
     words[-1] = MUR_INST | patches << 4 | (uint32_t)insn->words << 8;
     c.words += 1 + insn->words + patches;

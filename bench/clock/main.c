@@ -111,7 +111,7 @@ static void count_instructions(uint32_t opcode, uint32_t length, uint32_t patche
         for (uint32_t w = 1; w < length; w++)
             add(0);
         for (uint32_t p = 0; p < patches; p++) /* slot 1, word 1, 1 bit */
-            add(1 | 1 << 6 | p << 10 | 1 << 15);
+            add(1 << 2 | 1 << 8 | p << 12 | 1 << 17);
     }
     count_stream();
 }

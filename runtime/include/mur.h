@@ -226,7 +226,7 @@ typedef struct mur_run_token {
     uint32_t engine, count; /* complete when the engine has completed so many instructions */
 } mur_run_token;
 
-/* A run in progress, under 512 bytes, not to be moved. Callers may read `done` and `at`. */
+/* A run in progress, under 544 bytes, not to be moved. Callers may read `done` and `at`. */
 typedef struct mur_run_state {
     uint32_t slot[MUR_SLOTS]; /* first: a core then adds nothing to reach them */
     const mur_program *program;
@@ -236,6 +236,7 @@ typedef struct mur_run_state {
     uint32_t fuel;
     uint32_t issued[MUR_CPU];            /* the count that `completed` reaches when all is done */
     uint32_t pending;                    /* bit t + 1: token t is not known to be complete */
+    uint32_t patched[MUR_MAX_WORDS];     /* the instruction at hand, with the slots' values */
     mur_run_token token[1 + MUR_TOKENS]; /* of token t at t + 1, as `sig` counts */
     mur_run_loop loop[MUR_MAX_NESTING];
     mur_run_loop *free_loop; /* the loops before this one are running */

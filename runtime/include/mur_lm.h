@@ -43,9 +43,9 @@ void mur_lm_reset(mur_lm *lm);
  * if one is not below the vocabulary, or while others are still to be fed. */
 mur_status mur_lm_feed(mur_lm *lm, const uint32_t *tokens, uint32_t count);
 
-/* Feeds on, in as few calls as the program allows, of about as many tokens. MUR_OK: all are fed, the logits are
- * those after the last; MUR_YIELD: an engine is busy or the budget is spent, call again;
- * MUR_E_FAULT: reset. */
+/* Feeds on, in as few calls as the program allows, of about as many tokens. MUR_OK: all are fed,
+ * the logits are those after the last; MUR_YIELD: an engine is busy or the budget is spent, call
+ * again; MUR_E_FAULT: reset. */
 mur_status mur_lm_run(mur_lm *lm);
 
 /* The logits after the token last fed, [vocabulary], until the next is fed; the caller may change

@@ -23,7 +23,6 @@ enum {
 #define FIELD(words, insn, name) \
     mur_bits((words)[WORD_##insn##_##name], SHIFT_##insn##_##name, WIDTH_##insn##_##name)
 
-enum { LEAST_WORDS = 4 }; /* of an instruction */
 enum { OPCODE_BITS = 8, SIG_SHIFT = 8, SIG_BITS = 5, WAIT_SHIFT = 16 };
 
 static inline uint32_t completed(const mur_hal *hal, uint32_t engine)
@@ -68,19 +67,34 @@ static inline int leaves_region(const mur_program *program, const uint32_t *word
     return off > bytes || words[WORD_LD_len] > bytes - off;
 }
 
-/* An instruction's words, which end at `at`, with the values of the patches at..end-1, in `out`. */
+static inline const uint32_t *at_bytes(const uint32_t *words, uint32_t bytes)
+{
+    return (const uint32_t *)(const void *)((const uint8_t *)words + bytes);
+}
+
+/* An instruction's words, which end at `at`, with the values of the patches at..end-1, in `out`.
+ * Slots and words are counted in bytes, as an address is. */
 static inline void patch(const uint32_t *slot, const uint32_t *words, const uint32_t *at,
                          const uint32_t *end, uint32_t *out)
 {
-    uint32_t *to = out + LEAST_WORDS;
+    uint32_t count = (uint32_t)(at - words);
 
     out[0] = words[0], out[1] = words[1], out[2] = words[2], out[3] = words[3];
-    for (words += LEAST_WORDS; words != at; words++)
-        *to++ = *words;
+    if (count > 4)
+        out[4] = words[4];
+    if (count > 5)
+        out[5] = words[5];
+    if (count > 6)
+        out[6] = words[6];
+    if (count > 7)
+        out[7] = words[7];
     do {
-        out[MUR_CODE_GET(*at, PATCH, word)] += slot[MUR_CODE_GET(*at, PATCH, slot)]
-                                               << MUR_CODE_GET(*at, PATCH, shift);
-    } while (++at != end);
+        uint32_t p = *at++;
+        const uint32_t *value = at_bytes(slot, p & 63u << MUR_SHIFT_PATCH_slot);
+        uint32_t *to = out + MUR_CODE_GET(p, PATCH, word);
+
+        *to += *value << MUR_CODE_GET(p, PATCH, shift);
+    } while (at != end);
 }
 
 /* The engine's next instruction is issued, and signals token sig - 1 unless sig, which is returned,
@@ -183,7 +197,7 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
 static inline mur_status issue(mur_run_state *run, const mur_hal *hal, const uint32_t **item,
                                uint32_t *pending)
 {
-    uint32_t patched[MUR_MAX_WORDS], head = **item, patches = MUR_CODE_GET(head, INST, patches);
+    uint32_t *patched = run->patched, head = **item, patches = MUR_CODE_GET(head, INST, patches);
     const uint32_t *words = *item + 1, *end = words + MUR_CODE_GET(head, INST, words);
     uint32_t word0 = words[0], mask = word0 >> (WAIT_SHIFT - 1) & *pending, sig;
     mur_status status;

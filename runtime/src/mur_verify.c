@@ -84,8 +84,9 @@ static const uint8_t constants[] = {
 
 /* ---- */
 
-#define COMPLETE 0x0000ffffu    /* any token proves it, and so does none */
-#define UNPROVEN 0xffff0000u    /* no token does; `all` of sixteen means that no set does */
+#define COMPLETE 0x0000ffffu /* any token proves it, and so does none */
+#define UNPROVEN 0xffff0000u /* no token does; `all` of sixteen means that no set does */
+#define SLOT_BITS (63u << MUR_SHIFT_PATCH_slot)
 #define COMMON_BITS 0xffff1fffu /* of an instruction's first word: opcode, sig, wait */
 
 /* A reason in bits 0..7, from bit 8 on the operand that its row names; 0 is fine. */
@@ -189,8 +190,8 @@ static refusal read_fields(mur_verifier *v, const uint32_t *words, uint32_t patc
         }
         v->lo[name] = v->hi[name] = *words >> shift & mask;
         named |= mask << shift;
-        if (patch == end ||
-            *patch >> MUR_SHIFT_PATCH_word != (key | shift << 10 | width << 15) >> 6)
+        if (patch == end || (*patch & ~SLOT_BITS) != (key | shift << MUR_SHIFT_PATCH_shift |
+                                                      width << MUR_SHIFT_PATCH_width))
             continue;
         slot = MUR_CODE_GET(*patch++, PATCH, slot);
         if (v->scope[slot] == 0)

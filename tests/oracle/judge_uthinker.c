@@ -245,18 +245,18 @@ static const char *form_write(form *f, uint64_t slot)
 static const char *form_patch(const form *f, const judge_insn *insn, uint32_t patch,
                               uint32_t *behind)
 {
-    if (patch >> 21 != 0)
+    if (patch >> 23 != 0 || (patch & 3) != 0)
         return "a patch has bits that mean nothing";
     for (uint32_t i = 0; insn->fields[i].name; i++) {
         const judge_field *x = &insn->fields[i];
 
-        if (x->word != part(patch, 6, 4) || x->shift != part(patch, 10, 5) ||
-            x->width != part(patch, 15, 6))
+        if (x->word != part(patch, 8, 4) || x->shift != part(patch, 12, 5) ||
+            x->width != part(patch, 17, 6))
             continue;
         if (i < *behind)
             return "a patch before another one's field, or of it";
         *behind = i + 1;
-        return form_read(f, patch & 63);
+        return form_read(f, part(patch, 2, 6));
     }
     return "a patch is not one field";
 }
@@ -627,8 +627,8 @@ static void run_inst(machine *m, const uint32_t *item)
         for (uint32_t p = 0; p < patches; p++) {
             uint32_t patch = item[1 + count + p];
 
-            if (part(patch, 6, 4) == x->word && part(patch, 10, 5) == x->shift)
-                o.value[i] += m->slot[patch & 63];
+            if (part(patch, 8, 4) == x->word && part(patch, 12, 5) == x->shift)
+                o.value[i] += m->slot[part(patch, 2, 6)];
         }
         if (o.value[i] >> x->width != 0)
             m->wrong = "a value does not fit its field";

@@ -31,7 +31,7 @@ enum {
 };
 
 /* the tokens of SPEC.md's table, W halves being numbered W0a W0b W1a W1b */
-enum { W0A, W0B, W1A, W1B };
+enum { W0A, W0B, W1A, W1B, NO_HALF };
 enum { TOKEN_FREE = 4, TOKEN_FILLED = 6, TOKEN_OTHER = 7, TOKEN_STORED = 8, NO_TOKEN = -1 };
 enum {
     WAIT_ACC = 1 << 4 | 1 << 5 | 1 << 7,
@@ -193,13 +193,17 @@ static inline uint32_t pass_width(const compiler *c)
 typedef struct product {
     uint32_t src, saddr, rows, k, terms, spitch, daddr, dpitch, acc;
     uint32_t shared; /* its result lies in VT or LG */
+    uint32_t to_residual;
 } product;
 
 /* with wlen bytes at `address` of a half's buffer */
 static inline void mm(compiler *c, const product *x, uint32_t half, uint32_t address, uint32_t cols,
                       uint32_t wlen)
 {
-    begin_acc_half(c, MM, half, x->shared ? WAIT_DMA : 0);
+    if (x->to_residual && c->chip->residual_apart)
+        begin(c, MM, 1u << half, TOKEN_FREE + half / 2);
+    else
+        begin_acc_half(c, MM, half, x->shared ? WAIT_DMA : 0);
     set(c, MM_saddr, x->saddr);
     set(c, MM_rows, x->rows);
     set(c, MM_waddr, address);
@@ -363,16 +367,20 @@ static inline uint32_t hidden(const compiler *c, tile t, uint32_t step)
     return hide < 128 ? hide : 128;
 }
 
-/* probabilities of a step, `keys` of whose scores were made, go to P, `skip` bytes on */
+/* probabilities of a step, `keys` of whose scores were made, go to P, `skip` bytes on; half: the
+ * one with values that it waits for, or NO_HALF */
 static inline void smax(compiler *c, tile t, uint32_t skip, uint32_t step, uint32_t keys,
-                        uint32_t valid)
+                        uint32_t valid, uint32_t half)
 {
     uint32_t terms = c->y->options.terms.p, query = t.first * c->y->group;
 
     if (c->y->score_cap)
         cap(c, word_at(c, MUC_PLACE_SC), t.tokens * c->y->group, keys, 64, c->y->score_factor,
             c->y->score_cap, 0);
-    begin_acc(c, SMAX, 0);
+    if (half == NO_HALF)
+        begin_acc(c, SMAX, 0);
+    else
+        begin_acc_half(c, SMAX, half, 0);
     set(c, SMAX_saddr, word_at(c, MUC_PLACE_SC));
     set(c, SMAX_rows, t.tokens * c->y->group);
     set(c, SMAX_taddr, word_at(c, MUC_PLACE_ML) + 2 * query);

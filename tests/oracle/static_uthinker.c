@@ -134,11 +134,14 @@ static void stream_mm(compiler *c, muc_matrix_kind kind, product x, enum after w
         uint32_t here = c->turn;
 
         c->turn = 1 - here;
+        if (c->chip->late)
+            mm_chunk(c, &s, i, 2 * here, x);
         if (i + 1 < s.matrix->chunks)
             ld_chunk(c, &s, i + 1, 2 * c->turn);
         else
             done = before_last(c, what, here);
-        mm_chunk(c, &s, i, 2 * here, x);
+        if (!c->chip->late)
+            mm_chunk(c, &s, i, 2 * here, x);
     }
     after_last(c, what, done);
 }
@@ -304,13 +307,16 @@ static void keys_and_values(compiler *c)
         uint32_t here = c->turn;
 
         c->turn = 1 - here;
-        if (i + 1 < v.matrix->chunks)
-            ld_kv(c, i + 1, c->turn);
-        else if (!c->y->options.recompute)
-            ld_first(c, FIRST_GROUP, c->turn);
-        if (keys_beside(c))
-            mm_chunk(c, &k, i, 2 * here, y);
-        mm_chunk(c, &v, i, 2 * here + (c->y->whole_norms ? 0 : 1), x);
+        for (uint32_t turn = 0; turn < 2; turn++)
+            if (turn != c->chip->late) {
+                if (keys_beside(c))
+                    mm_chunk(c, &k, i, 2 * here, y);
+                mm_chunk(c, &v, i, 2 * here + (c->y->whole_norms ? 0 : 1), x);
+            } else if (i + 1 < v.matrix->chunks) {
+                ld_kv(c, i + 1, c->turn);
+            } else if (!c->y->options.recompute) {
+                ld_first(c, FIRST_GROUP, c->turn);
+            }
     }
 }
 
@@ -410,7 +416,7 @@ static void whole_step(compiler *c, tile t, uint32_t buffer, uint32_t i, uint32_
 {
     for (uint32_t s = 0; s < c->y->slabs; s++)
         scores(c, t, s, 2 * buffer, key_at(c, s, 64 * i), 64);
-    smax(c, t, 0, step, 64, 64);
+    smax(c, t, 0, step, 64, 64, NO_HALF);
     weigh_values(c, t, 0, t.tokens, 0, 64, 2 * buffer + 1, values_at(c, buffer, i));
 }
 
@@ -461,13 +467,13 @@ static void own_values(compiler *c, tile t, uint32_t e, uint32_t half, uint32_t 
     uint32_t keys = seen + t.tokens;
 
     if (c->chip->rows == 1) {
-        smax(c, t, 0, step, keys, seen + 1);
+        smax(c, t, 0, step, keys, seen + 1, NO_HALF);
         qpack(c, 0, seen + 1, half, address);
         weigh_values(c, t, 0, 1, 0, seen + 1, half, address);
         return;
     }
     /* either way the tile's own block lies behind the room of one */
-    smax(c, t, block > 0 ? 0 : bytes, step, keys, seen + 1);
+    smax(c, t, block > 0 ? 0 : bytes, step, keys, seen + 1, half);
     if (block > 0) {
         qpack(c, 64 * e, block, half, address);
         weigh_values(c, t, 0, t.tokens, 0, block, half, address);
@@ -512,7 +518,7 @@ static void present_step(compiler *c, const present *p, int whole)
             continue;
         present_scores(c, t, p, whole ? 64 : seen + t.tokens - 1);
         if (whole) {
-            smax(c, t, 0, step, 64, 64);
+            smax(c, t, 0, step, 64, 64, NO_HALF);
             weigh_values(c, t, 0, t.tokens, 0, 64, p->values, p->packed);
         } else {
             own_values(c, t, p->e, p->values, p->packed);
@@ -555,7 +561,8 @@ static void last_group(compiler *c, uint32_t group, uint32_t buffer)
         present_step(c, &p, 0);
     }
     finish(c, 2 * buffer + 1, p.packed);
-    store_tail(c);
+    if (!o_by_head(c))
+        store_tail(c);
     divide(c);
 }
 
@@ -629,7 +636,7 @@ static void past_chunk(compiler *c, uint32_t chunk, uint32_t packed)
             quantize_keys(c, s, 64);
             scores(c, t, s, W0A, 0, 64);
         }
-        smax(c, t, 0, chunk, 64, 64);
+        smax(c, t, 0, chunk, 64, 64, NO_HALF);
         weigh_values(c, t, 0, t.tokens, 0, 64, W0B, packed);
     }
 }
@@ -745,7 +752,8 @@ static void add_product(compiler *c, muc_matrix_kind kind, uint32_t buffer, muc_
                   .spitch = slots(k, terms),
                   .daddr = sums_of(c),
                   .dpitch = c->y->width,
-                  .acc = !adds_apart(c) || has(c, added) || part > 0 };
+                  .acc = !adds_apart(c) || has(c, added) || part > 0,
+                  .to_residual = (uint32_t)!adds_apart(c) };
 
     stream_mm(c, kind, x, what);
 }
@@ -775,13 +783,17 @@ static void feed_forward(compiler *c)
     int done = 0;
 
     for (uint32_t i = 0; i < gate.matrix->chunks; i++) {
+        if (c->chip->late)
+            mm_ffn(c, &gate, i, a, MUC_PLACE_GA);
         ld_chunk(c, &up, i, 2 * b);
-        mm_ffn(c, &gate, i, a, MUC_PLACE_GA);
+        mm_ffn(c, c->chip->late ? &up : &gate, i, c->chip->late ? b : a,
+               c->chip->late ? MUC_PLACE_UP : MUC_PLACE_GA);
         if (i + 1 < gate.matrix->chunks)
             ld_chunk(c, &gate, i + 1, 2 * a);
         else
             done = before_last(c, DOWN, b);
-        mm_ffn(c, &up, i, b, MUC_PLACE_UP);
+        if (!c->chip->late)
+            mm_ffn(c, &up, i, b, MUC_PLACE_UP);
         glu(c, i * gate.matrix->chunk, chunk_columns(&gate, i));
     }
     after_last(c, DOWN, done);
@@ -795,6 +807,8 @@ static void output(compiler *c, enum after what)
 
     begin_acc(c, QUANT, 0);
     quant(c, word_at(c, MUC_PLACE_AT), width, c->m, width, MUR_I0, at(c, MUC_PLACE_A), terms);
+    if (o_by_head(c) && !c->y->options.recompute)
+        store_tail(c);
     add_product(c, MUC_MATRIX_O, MUR_I0, MUC_PLACE_A, width, terms, what);
 }
 

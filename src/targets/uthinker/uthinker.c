@@ -46,7 +46,7 @@ static muc_status each_split(muc_context *ctx, const muc_uthinker_model *model,
 {
     for (uint32_t parts = 1; parts <= MOST_PARTS; parts++)
         for (unsigned by_head = 0; by_head < 2; by_head++) {
-            const muc_uthinker_split split = { parts, by_head };
+            const muc_uthinker_split split = { parts, by_head, false };
 
             if (muc_uthinker_can_split(model, machine, split))
                 MUC_TRY(visit(ctx, arg, split));
@@ -239,7 +239,7 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
                                const muc_uthinker_options *options, muc_uthinker_split *out)
 {
     muc_uthinker_machine timed = *machine, usual;
-    choice c = { model, &timed, options, UINT64_MAX, { 1, false } };
+    choice c = { model, &timed, options, UINT64_MAX, { 1, false, false } };
     muc_arena arena = { 0 };
     muc_status status = muc_uthinker_find_machine(ctx, &arena, NULL, &usual);
 
@@ -248,6 +248,9 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     muc_arena_free(&arena);
     if (status == MUC_OK)
         status = each_split(ctx, model, machine, try_split, &c);
+    if (status == MUC_OK)
+        status =
+            try_split(ctx, &c, (muc_uthinker_split){ c.split.ffn_parts, c.split.o_by_head, true });
     *out = c.split;
     return status;
 }

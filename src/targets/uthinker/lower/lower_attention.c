@@ -161,10 +161,10 @@ static muc_expr query_word(lowering *lo, const query_tile *t, muc_uthinker_place
 }
 
 /* to: where P lies; keys: scores of a row; valid: keys that the tile's first token sees, each later
- * one of them one more
+ * one of them one more; half: whose load it waits for, or NO_HALF
  */
 static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_expr keys,
-                          muc_expr valid, muc_expr hide, muc_expr first)
+                          muc_expr valid, muc_expr hide, muc_expr first, uint32_t half)
 {
     const muc_uthinker_terms *terms = &lo->y->options.terms;
 
@@ -174,7 +174,7 @@ static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_ex
                          lo->y->score_factor, lo->y->score_cap, 0);
     }
     lo->stage = "PV";
-    EMIT(lo, SMAX, NO_HALF, FIELD(SMAX, saddr, num(lo, word(lo, MUC_PLACE_SC))),
+    EMIT(lo, SMAX, half, FIELD(SMAX, saddr, num(lo, word(lo, MUC_PLACE_SC))),
          FIELD(SMAX, rows, t->queries), FIELD(SMAX, taddr, query_word(lo, t, MUC_PLACE_ML, 2)),
          FIELD(SMAX, group, num(lo, lo->y->group)),
          FIELD(SMAX, oaddr, query_word(lo, t, MUC_PLACE_OA, lo->y->head_width)),
@@ -214,7 +214,7 @@ static void lower_whole(lowering *lo, const query_tile *t, muc_expr hide, muc_ex
 {
     muc_expr to = num(lo, lo->chip->address[MUC_PLACE_P]), whole = num(lo, lo->tokens);
 
-    lower_softmax(lo, t, to, whole, whole, hide, first);
+    lower_softmax(lo, t, to, whole, whole, hide, first, NO_HALF);
     lower_tile_pv(lo, t, to, whole, half, addr);
 }
 
@@ -271,7 +271,7 @@ void muc_schedule_load_values(lowering *lo)
                             times(lo, lo->in, value_row(lo)));
 }
 
-static void store_values(lowering *lo)
+void muc_schedule_store_values(lowering *lo)
 {
     uint64_t row = value_row(lo);
     muc_expr after = add(lo, lo->in, lo->m), s;
@@ -362,9 +362,12 @@ static void weigh_own(lowering *lo, const query_tile *t, uint32_t base, muc_expr
                       uint32_t half, muc_expr addr)
 {
     muc_expr blocks = muc_expr_div(lo->pool, before, MUR_BLOCK_ELEMS), round;
-    muc_expr last = less(lo, t->tokens, num(lo, 1));
-    muc_expr rounds = muc_expr_div(lo->pool, last, TOKENS_WRITTEN_OUT);
-    muc_expr whole = num(lo, MUR_BLOCK_ELEMS), rest;
+    muc_expr rounds = muc_expr_div(lo->pool, t->tokens, TOKENS_WRITTEN_OUT);
+    muc_expr rest = muc_expr_mod(lo->pool, t->tokens, TOKENS_WRITTEN_OUT);
+    /* the MIN is for the intervals: it changes nothing where there is a rest */
+    muc_expr before_rest = at_most(lo, times(lo, rounds, TOKENS_WRITTEN_OUT),
+                                   num(lo, lo->chip->tile - TOKENS_WRITTEN_OUT));
+    muc_expr whole = num(lo, MUR_BLOCK_ELEMS);
     const own_block own = { t, add_num(lo, times(lo, blocks, MUR_BLOCK_ELEMS), base),
                             muc_expr_mod(lo->pool, before, MUR_BLOCK_ELEMS), half, addr };
 
@@ -377,12 +380,8 @@ static void weigh_own(lowering *lo, const query_tile *t, uint32_t base, muc_expr
         weigh_tokens(lo, &own, num(lo, 0), round, TOKENS_WRITTEN_OUT);
         muc_ir_end_for(&lo->ir);
     }
-    /* one token or more is left, which can be seen to wait for values; the MIN is for intervals */
-    rest = at_most(lo, times(lo, rounds, TOKENS_WRITTEN_OUT),
-                   num(lo, lo->chip->tile - TOKENS_WRITTEN_OUT));
-    last = add_num(lo, muc_expr_mod(lo->pool, last, TOKENS_WRITTEN_OUT), 1);
-    if (muc_schedule_begin_for(lo, base ? "next_j" : "j", last, &round)) {
-        weigh_tokens(lo, &own, rest, round, 1);
+    if (muc_schedule_begin_for(lo, base ? "next_j" : "j", rest, &round)) {
+        weigh_tokens(lo, &own, before_rest, round, 1);
         muc_ir_end_for(&lo->ir);
     }
 }
@@ -405,12 +404,13 @@ static void lower_own(lowering *lo, uint32_t e, const step_keys *keys, uint32_t 
     score_tile(lo, &t, keys, keys_seen);
     if (lo->chip->rows == 1) {
         to = num(lo, lo->chip->address[MUC_PLACE_P]);
-        lower_softmax(lo, &t, to, keys_seen, seen, hidden_own(lo, &t, e), first);
+        lower_softmax(lo, &t, to, keys_seen, seen, hidden_own(lo, &t, e), first, NO_HALF);
         muc_schedule_pack_values(lo, zero, seen, half, addr);
         lower_tile_pv(lo, &t, to, seen, half, addr);
     } else {
         to = own_probabilities(lo, muc_expr_div(lo->pool, before, MUR_BLOCK_ELEMS));
-        lower_softmax(lo, &t, to, keys_seen, seen, hidden_own(lo, &t, e), first);
+        /* of the instructions that use the values' half none can be seen to be executed */
+        lower_softmax(lo, &t, to, keys_seen, seen, hidden_own(lo, &t, e), first, half);
         weigh_own(lo, &t, e * lo->tokens, before, half, addr);
     }
     end_tiles(lo);
@@ -571,7 +571,8 @@ static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
         muc_ir_end_for(&lo->ir);
     }
     finish_values(lo, half + 1, packed);
-    store_values(lo);
+    if (lo->y->o_parts == 1)
+        muc_schedule_store_values(lo);
     divide(lo);
 }
 
@@ -672,7 +673,7 @@ void muc_lower_recomputed_attention(lowering *lo, const next_stage *next)
     muc_expr whole = num(lo, lo->tokens);
     step_keys keys = recomputed(lo, at_most(lo, after, whole));
 
-    store_values(lo);
+    muc_schedule_store_values(lo);
     lo->stage = "K'";
     for (uint32_t c = 0; c < lo->y->matrix[MUC_MATRIX_K].chunks; c++)
         muc_schedule_load_chunk(lo, MUC_MATRIX_K, numbered_const(lo, c), W1A + c);

@@ -7,6 +7,8 @@
 
 /* the unfinished step's values before pos, to GB.VT */
 void muc_schedule_load_values(lowering *lo);
+/* Those behind this call's last token, from GB.VT. */
+void muc_schedule_store_values(lowering *lo);
 /* Keys and values of group 0, to the halves of a W buffer; what the stage of V has as its next. */
 void muc_schedule_load_first_group(lowering *lo, uint32_t buffer);
 /* Attention over the K and V caches, the first group lying in lo->buffer. */

@@ -348,15 +348,27 @@ static void load_first_down(lowering *lo, uint32_t buffer)
     load_down(lo, numbered_const(lo, 0), buffer);
 }
 
+/* a chunk of gate, which lies in buffer a, and the load of up's to the other */
+static void multiply_gate(lowering *lo, numbered chunk, uint32_t a, bool last)
+{
+    if (!lo->chip->late)
+        load_up(lo, chunk, 1 - a);
+    gate_or_up(lo, MUC_MATRIX_GATE, chunk, a, last, MUC_PLACE_GA);
+    if (lo->chip->late)
+        load_up(lo, chunk, 1 - a);
+}
+
 /* a chunk that others follow: gate in buffer a, up in b */
 static void gate_up_body(lowering *lo, numbered chunk, uint32_t a)
 {
     const numbered after = { chunk.first, chunk.more + 1 };
 
-    load_up(lo, chunk, 1 - a);
-    gate_or_up(lo, MUC_MATRIX_GATE, chunk, a, false, MUC_PLACE_GA);
-    load_gate(lo, after, a);
+    multiply_gate(lo, chunk, a, false);
+    if (!lo->chip->late)
+        load_gate(lo, after, a);
     gate_or_up(lo, MUC_MATRIX_UP, chunk, 1 - a, false, MUC_PLACE_UP);
+    if (lo->chip->late)
+        load_gate(lo, after, a);
     glu(lo, chunk, lo->y->matrix[MUC_MATRIX_GATE].chunk);
 }
 
@@ -367,7 +379,7 @@ static void lower_gate_up(lowering *lo)
     uint32_t a = lo->buffer, b = 1 - a, before = matrix->chunks - 1;
     const numbered last = numbered_const(lo, before);
     muc_expr c;
-    bool begun;
+    bool begun = false;
 
     if (before <= MUC_MOST_WRITTEN_OUT) {
         for (uint32_t i = 0; i < before; i++)
@@ -376,10 +388,12 @@ static void lower_gate_up(lowering *lo)
         gate_up_body(lo, (numbered){ c, 0 }, a);
         muc_ir_end_for(&lo->ir);
     }
-    load_up(lo, last, b);
-    gate_or_up(lo, MUC_MATRIX_GATE, last, a, true, MUC_PLACE_GA);
-    begun = muc_schedule_begin_last(lo, &next, b);
+    multiply_gate(lo, last, a, true);
+    if (!lo->chip->late)
+        begun = muc_schedule_begin_last(lo, &next, b);
     gate_or_up(lo, MUC_MATRIX_UP, last, b, true, MUC_PLACE_UP);
+    if (lo->chip->late)
+        begun = muc_schedule_begin_last(lo, &next, b);
     glu(lo, last, matrix->n - matrix->chunk * before);
     muc_schedule_end_last(lo, &next, b, begun);
 }
@@ -603,6 +617,8 @@ static void lower_o(lowering *lo)
 
     lo->stage = "O";
     muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o, 0);
+    if (by_head && !lo->y->options.recompute) /* while products go to RES */
+        muc_schedule_store_values(lo);
     muc_schedule_stream(lo, &o);
 }
 

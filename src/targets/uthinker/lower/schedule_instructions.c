@@ -26,7 +26,7 @@ static void synchronise(const lowering *lo, muc_instruction *instruction, uint32
         instruction->wait = 1 << TOKEN_ST;
         return;
     }
-    if (!lo->chip->apart)
+    if (!lo->chip->apart && !(use & WRITES_RESIDUAL && lo->chip->residual_apart))
         use |= WRITES_SHARED;
     if (load || store) {
         signal = load ? TOKEN_FILLED : TOKEN_ST;
@@ -91,7 +91,9 @@ void muc_schedule_store_place(lowering *lo, muc_uthinker_place place, muc_expr a
 void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand *right,
                      muc_uthinker_place to, muc_expr daddr, muc_expr dpitch, muc_expr acc)
 {
-    uint32_t shared = to == MUC_PLACE_VT || to == MUC_PLACE_LG ? WRITES_SHARED : 0;
+    uint32_t shared = to == MUC_PLACE_VT || to == MUC_PLACE_LG ? WRITES_SHARED
+                      : to == MUC_PLACE_RES                    ? WRITES_RESIDUAL
+                                                               : 0;
 
     EMIT(lo, MM, right->half | shared, FIELD(MM, saddr, left->addr), FIELD(MM, rows, left->rows),
          FIELD(MM, waddr, right->addr), FIELD(MM, cols, right->cols), FIELD(MM, wlen, right->wlen),

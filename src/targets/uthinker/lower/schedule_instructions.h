@@ -8,8 +8,9 @@
 
 /* halves of W buffers; what fills a whole buffer counts as its first half */
 enum { W0A, W0B, W1A, W1B, NO_HALF };
-/* Or-ed to a half: what an instruction of ACC does to what a DMA shares of GB. */
-enum { READS_SHARED = 8, WRITES_SHARED = 16, HALF_MASK = 7 };
+/* Or-ed to a half: what an instruction of ACC does to what a DMA shares of GB, or that it touches
+ * nothing of GB but RES. */
+enum { READS_SHARED = 8, WRITES_SHARED = 16, WRITES_RESIDUAL = 32, HALF_MASK = 7 };
 /* SPEC.md section 8's tokens; 0 to 3 are the halves', filled */
 enum { TOKEN_FREE = 4, TOKEN_FILLED = 6, TOKEN_ACC = 7, TOKEN_ST = 8 };
 

@@ -75,23 +75,42 @@ void muc_schedule_end_last(lowering *lo, const next_stage *next, uint32_t buffer
     lo->buffer = begun ? 1 - buffer : buffer;
 }
 
+static bool is_late(const lowering *lo, const chunk_stream *s)
+{
+    return lo->chip->late && !s->apart;
+}
+
 static void run_last(lowering *lo, const chunk_stream *s, uint32_t buffer)
 {
-    bool begun = muc_schedule_begin_last(lo, &s->next, buffer);
+    bool late = is_late(lo, s), begun = false;
 
+    if (!late)
+        begun = muc_schedule_begin_last(lo, &s->next, buffer);
     s->body(lo, numbered_const(lo, s->chunks - 1), true, buffer);
+    if (late)
+        begun = muc_schedule_begin_last(lo, &s->next, buffer);
     muc_schedule_end_last(lo, &s->next, buffer, begun);
+}
+
+/* a chunk that lies in a buffer, and the load of the one after it to the other */
+static void run_chunk(lowering *lo, const chunk_stream *s, numbered chunk, uint32_t buffer)
+{
+    const numbered after = { chunk.first, chunk.more + 1 };
+
+    if (!is_late(lo, s))
+        s->load(lo, after, 1 - buffer);
+    s->body(lo, chunk, false, buffer);
+    if (is_late(lo, s))
+        s->load(lo, after, 1 - buffer);
 }
 
 /* chunks from `even` on: that one lies in buffer a */
 static void run_pair(lowering *lo, const chunk_stream *s, numbered even, uint32_t a)
 {
-    const numbered odd = { even.first, even.more + 1 }, after = { even.first, even.more + 2 };
+    const numbered odd = { even.first, even.more + 1 };
 
-    s->load(lo, odd, 1 - a);
-    s->body(lo, even, false, a);
-    s->load(lo, after, a);
-    s->body(lo, odd, false, 1 - a);
+    run_chunk(lo, s, even, a);
+    run_chunk(lo, s, odd, 1 - a);
 }
 
 void muc_schedule_stream(lowering *lo, const chunk_stream *s)
@@ -110,7 +129,6 @@ void muc_schedule_stream(lowering *lo, const chunk_stream *s)
         run_last(lo, s, a);
         return;
     }
-    s->load(lo, numbered_const(lo, s->chunks - 1), b);
-    s->body(lo, numbered_const(lo, s->chunks - 2), false, a);
+    run_chunk(lo, s, numbered_const(lo, s->chunks - 2), a);
     run_last(lo, s, b);
 }

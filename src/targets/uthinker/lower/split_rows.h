@@ -14,6 +14,7 @@
 typedef struct muc_uthinker_split {
     uint32_t ffn_parts; /* passes of the feed-forward part, each over as many columns; 1 */
     bool o_by_head;     /* a kv head's attention goes into O at once */
+    bool late;          /* PREFILL issues a product before the load beside it, not after */
 } muc_uthinker_split;
 
 /* Whether every part has the same number of whole tiles, and there is more than one where asked. */

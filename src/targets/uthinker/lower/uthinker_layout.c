@@ -45,7 +45,7 @@ enum mur_buffer muc_uthinker_place_buffer(const muc_uthinker_chip *chip, muc_uth
 /* the last step that reads a place */
 static uint32_t last_step(const muc_uthinker_layout *layout, uint32_t place)
 {
-    bool later = place == MUC_PLACE_X || place == MUC_PLACE_OA;
+    bool later = place == MUC_PLACE_X || place == MUC_PLACE_OA || place == MUC_PLACE_VT;
 
     return later && layout->o_parts > 1 ? MUC_STEP_O : places[place].last;
 }
@@ -294,6 +294,24 @@ static muc_status place_apart(muc_context *ctx, muc_uthinker_layout *layout,
     return MUC_OK;
 }
 
+/* Whether a place lies in GB's lower bank, or in the upper one. */
+static bool is_in_bank(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip,
+                       muc_uthinker_place place, bool upper)
+{
+    uint32_t half = layout->machine.buffer_bytes[MUR_GB] / 2, address = chip->address[place];
+
+    return upper ? address >= half : address + place_bytes(layout, chip, place) <= half;
+}
+
+/* what a DMA moves between a call's begin and its head lies in the other bank than RES */
+static bool is_residual_apart(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip)
+{
+    return !layout->options.recompute && is_in_bank(layout, chip, MUC_PLACE_RES, false) &&
+           is_in_bank(layout, chip, MUC_PLACE_GN, true) &&
+           is_in_bank(layout, chip, MUC_PLACE_VT, true) &&
+           (layout->row_elements == 0 || is_in_bank(layout, chip, MUC_PLACE_EX, true));
+}
+
 /* what lies in a half of a W buffer beside weights */
 static muc_status check_half(muc_context *ctx, muc_uthinker_layout *layout, const char *what,
                              uint64_t bytes, bool must_fit, bool *fits)
@@ -354,13 +372,17 @@ static muc_status place_once(muc_context *ctx, muc_uthinker_layout *layout, muc_
 
     *fits = true;
     chip->value_rows = layout->machine.tokens + (chip->rows > 1 ? chip->rows : 0);
+    chip->late = layout->options.split.late && chip->rows > 1;
     for (size_t i = 0; i < MUC_COUNT(planned); i++) {
         MUC_TRY(place_buffer(ctx, layout, chip, planned[i], must_fit, fits));
         if (!*fits)
             return MUC_OK;
     }
     MUC_TRY(place_steps(ctx, layout, chip, must_fit, fits));
-    return *fits ? place_apart(ctx, layout, chip) : MUC_OK;
+    if (*fits)
+        MUC_TRY(place_apart(ctx, layout, chip));
+    chip->residual_apart = *fits && is_residual_apart(layout, chip);
+    return MUC_OK;
 }
 
 /* the largest tiles of queries that fit, with N and H where they are, or exchanged */

@@ -72,7 +72,9 @@ typedef enum muc_uthinker_step {
     ROW(QF, GB, Q, Q, "[rows][G hd]") \
     ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
     ROW(VT, GB, Q, ATTENTION, \
-        "[tokens + rows][hd] ([tokens][hd] if rows is 1), values of unfinished chunks") \
+        "[tokens + rows][hd] ([tokens][hd] if rows is 1), values of unfinished chunks; to O if " \
+        "it " \
+        "goes by head") \
     ROW(SC, GB, ATTENTION, ATTENTION, "[tile G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
     ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]; to O if it goes by head") \
@@ -98,6 +100,8 @@ typedef struct muc_uthinker_chip {
     uint32_t steps;      /* of attention whose keys and values are loaded together, 1 or more */
     uint32_t key_rows;   /* tokens that the half with their keys has room for */
     bool apart;          /* GN, VT and LG have GB's upper bank for themselves */
+    bool residual_apart; /* RES has a bank that no DMA touches but at a call's begin */
+    bool late;           /* the split's, if a call may have more than one token */
     bool exchanged;      /* N lies in I0 and H in I1 */
     uint32_t address[MUC_PLACE_COUNT]; /* bytes in the place's buffer */
 } muc_uthinker_chip;
