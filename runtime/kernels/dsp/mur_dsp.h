@@ -12,6 +12,17 @@
 #define MUR_HAVE_DSP 0
 #endif
 
+/* Does the core issue two instructions at a time? Of Armv7E-M, Cortex-M7 does, which alone has a
+ * floating-point unit of version 5, or of double precision. Either order gives the same bits. */
+#ifndef MUR_DUAL_ISSUE
+#if MUR_HAVE_DSP && defined(__ARM_ARCH_7EM__) && \
+    (defined(__ARM_FPV5__) || (defined(__ARM_FP) && __ARM_FP & 8))
+#define MUR_DUAL_ISSUE 1
+#else
+#define MUR_DUAL_ISSUE 0
+#endif
+#endif
+
 /* Two int16 at an address that is a multiple of 4. */
 typedef uint32_t mur_word __attribute__((may_alias));
 

@@ -77,6 +77,10 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
     "strls r7, [lr, #4]\n" \
     "add lr, lr, #8\n"
 
+#elif MUR_DUAL_ISSUE
+
+#include "mur_dsp_plane_dual.h"
+
 #else
 
 /* Sums r6, r7 to outputs at lr; `at` is where x stands now, behind the pair: at x_end or before it
@@ -103,8 +107,8 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
 
 #endif
 
-/* the next row, at 1, or the end */
-#define MUR_DSP_PLANE_NEXT \
+/* steps to the next row; leaves flags: is there one? */
+#define MUR_DSP_PLANE_STEP \
     "ldr r6, [sp]\n" \
     "ldr r7, [sp, #4]\n" \
     "ldr r8, [sp, #16]\n" \
@@ -117,14 +121,18 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
     "ldr r8, [sp, #12]\n" \
     "str r6, [sp, #40]\n" \
     "subs r8, r8, #1\n" \
-    "str r8, [sp, #12]\n" \
+    "str r8, [sp, #12]\n"
+
+/* the next row, at 1, or the end */
+#define MUR_DSP_PLANE_NEXT \
     "bne 1b\n" \
     "add sp, sp, #60\n" \
     "pop {r4-r11, pc}\n"
 
-/* kernel 3: weights stay in r0-r5; r10, r11, r12 are three rows of the plane */
+/* kernel 3: weights stay in r0-r5; r10, r11, r12 are three rows of the plane; `pair` makes and
+ * stores two outputs; `second` is what the second one's sum begins with */
 /* clang-format off */
-#define MUR_DSP_PLANE_3(registers, row0, row1, row2) \
+#define MUR_DSP_PLANE_3(registers, pair) \
     __asm__ volatile(MUR_DSP_PLANE_ENTER \
                      "ldr r12, [sp, #48]\n" \
                      "ldm r12, {" registers "}\n" \
@@ -133,43 +141,66 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
                      "ldr lr, [sp, #40]\n" \
                      "add r12, r10, r11, lsl #1\n" \
                      "add r11, r10, r11\n" \
-                     "2: ldr r6, [sp, #36]\n" \
-                     "mov r7, r6\n" \
-                     row0 \
-                     row1 \
-                     row2 \
-                     MUR_DSP_PLANE_STORE(r10) \
+                     "2:\n" \
+                     pair \
                      "blo 2b\n" \
+                     MUR_DSP_PLANE_STEP \
                      MUR_DSP_PLANE_NEXT)
 /* clang-format on */
 
-#define MUR_DSP_ROW_3_1(p, w01, w12) \
+#if !MUR_DUAL_ISSUE || defined(MUR_DSP_PLANE_SUMS)
+
+#define MUR_DSP_ROW_3_1(p, w01, w12, second) \
     "ldrd r8, r9, [" #p "], #4\n" \
+    "smlatb r7, r8, " #w01 ", " #second "\n" \
     "smlad r6, r8, " #w01 ", r6\n" \
-    "smlatb r7, r8, " #w01 ", r7\n" \
     "smlabt r6, r9, " #w12 ", r6\n" \
     "smlad r7, r9, " #w12 ", r7\n"
+
+/* clang-format off */
+#define MUR_DSP_PLANE_PAIR_3_1 \
+    "ldr r6, [sp, #36]\n" \
+    MUR_DSP_ROW_3_1(r10, r0, r1, r6) \
+    MUR_DSP_ROW_3_1(r11, r2, r3, r7) \
+    MUR_DSP_ROW_3_1(r12, r4, r5, r7) \
+    MUR_DSP_PLANE_STORE(r10)
+/* clang-format on */
+
+#define MUR_DSP_ROW_3_2(p, w01, half, w2, second) \
+    "ldrd r5, r8, [" #p "], #8\n" \
+    "ldr r9, [" #p "]\n" \
+    "smlad r7, r8, " #w01 ", " #second "\n" \
+    "smlad r6, r5, " #w01 ", r6\n" \
+    "smlab" #half " r6, r8, " #w2 ", r6\n" \
+    "smlab" #half " r7, r9, " #w2 ", r7\n"
+
+/* clang-format off */
+#define MUR_DSP_PLANE_PAIR_3_2 \
+    "ldr r6, [sp, #36]\n" \
+    MUR_DSP_ROW_3_2(r10, r0, b, r3, r6) \
+    MUR_DSP_ROW_3_2(r11, r1, t, r3, r7) \
+    MUR_DSP_ROW_3_2(r12, r2, b, r4, r7) \
+    MUR_DSP_PLANE_STORE(r10)
+/* clang-format on */
+
+#endif
 
 __attribute__((naked, noinline)) static void mur_dsp_plane_3_1(__attribute__((unused))
                                                                const mur_dsp_plane *plane)
 {
-    MUR_DSP_PLANE_3("r0-r5", MUR_DSP_ROW_3_1(r10, r0, r1), MUR_DSP_ROW_3_1(r11, r2, r3),
-                    MUR_DSP_ROW_3_1(r12, r4, r5));
+    MUR_DSP_PLANE_3("r0-r5", MUR_DSP_PLANE_PAIR_3_1);
 }
-
-#define MUR_DSP_ROW_3_2(p, w01, half, w2) \
-    "ldrd r5, r8, [" #p "], #8\n" \
-    "ldr r9, [" #p "]\n" \
-    "smlad r6, r5, " #w01 ", r6\n" \
-    "smlad r7, r8, " #w01 ", r7\n" \
-    "smlab" #half " r6, r8, " #w2 ", r6\n" \
-    "smlab" #half " r7, r9, " #w2 ", r7\n"
 
 __attribute__((naked, noinline)) static void mur_dsp_plane_3_2(__attribute__((unused))
                                                                const mur_dsp_plane *plane)
 {
-    MUR_DSP_PLANE_3("r0-r4", MUR_DSP_ROW_3_2(r10, r0, b, r3), MUR_DSP_ROW_3_2(r11, r1, t, r3),
-                    MUR_DSP_ROW_3_2(r12, r2, b, r4));
+    MUR_DSP_PLANE_3("r0-r4", MUR_DSP_PLANE_PAIR_3_2);
+}
+
+/* in the frame of a loop; called by their assembly alone */
+__attribute__((naked, noinline, used)) static void mur_dsp_plane_step(void)
+{
+    __asm__ volatile(MUR_DSP_PLANE_STEP "bx lr\n");
 }
 
 /* Larger kernels: r11 is the row of the plane, r12 its weights, lr the plane's pitch. [sp, #52] is
@@ -191,6 +222,7 @@ __attribute__((naked, noinline)) static void mur_dsp_plane_3_2(__attribute__((un
                      MUR_DSP_PLANE_STORE(r11) \
                      "strd r11, lr, [sp, #52]\n" \
                      "blo 2b\n" \
+                     "bl mur_dsp_plane_step\n" \
                      MUR_DSP_PLANE_NEXT)
 /* clang-format on */
 
@@ -279,16 +311,16 @@ mur_dsp_gather(__attribute__((unused)) const mur_dsp_channel *channel)
                      "add r11, r2, r2, lsl #1\n"
                      "1: lsrs r12, r3, #2\n"
                      "beq 3f\n"
-                     "2: ldrsb r7, [r1]\n"
-                     "ldrsb r8, [r1, r2]\n"
-                     "ldrsb r9, [r1, r2, lsl #1]\n"
+                     "2: ldrsb r9, [r1, r2, lsl #1]\n"
                      "ldrsb r10, [r1, r11]\n"
+                     "ldrsb r8, [r1, r2]\n"
+                     "ldrsb r7, [r1]\n"
                      "add r1, r1, r2, lsl #2\n"
-                     "strh r7, [r0], #8\n"
-                     "strh r8, [r0, #-6]\n"
-                     "strh r9, [r0, #-4]\n"
-                     "strh r10, [r0, #-2]\n"
+                     "strh r8, [r0, #2]\n"
                      "subs r12, r12, #1\n"
+                     "strh r9, [r0, #4]\n"
+                     "strh r10, [r0, #6]\n"
+                     "strh r7, [r0], #8\n"
                      "bne 2b\n"
                      "3: ands r12, r3, #3\n"
                      "beq 5f\n"

@@ -1,5 +1,5 @@
 /* mur_dsp_tile.h - sums of products of one and of four pixels with all output channels,
- * requantized: the inner loops of mur_dsp_conv_s8. Four pixels by two channels take 12 instructions
+ * requantized: the inner loops of mur_dsp_conv_s8. Four pixels by two channels take 14 instructions
  * for 16 products.
  *
  * Inputs come by fours as SXTB16 leaves them: bytes 0 and 2, then 1 and 3. */
@@ -24,20 +24,87 @@ typedef struct mur_dsp_tile {
 
 #if MUR_HAVE_DSP
 
-/* two inputs of four pixels and two channels */
-#define MUR_DSP_MAC8 \
-    "ldr r10, [lr], #4\n" \
-    "ldrd r8, r9, [r12], #8\n" \
+/* MUR_DSP_TILE_LOOP: the sums of a pair of channels; [sp, #4] is where the last turn of the loop
+ * begins, [sp, #28] whether the number of inputs is an odd multiple of 4. MUR_DSP_TILE_OUT: the
+ * sums to outputs, from the multipliers at lr; leaves flags for the branch to the next pair. In the
+ * order that the core wants: one that issues two instructions at a time loads between products,
+ * another has loads side by side, where they cost less. */
+#if MUR_DUAL_ISSUE
+
+#include "mur_dsp_tile_dual.h"
+
+#else
+
+/* two inputs of four pixels and two channels, weights at lr + w, inputs at r12 + a to d; `load` and
+ * `then` stand before and behind the first loads */
+/* clang-format off */
+#define MUR_DSP_MAC8(load, then, w, a, b, c, d) \
+    load \
+    "ldr r10, [lr, #" #w "]\n" \
+    "ldr r8, [r12, #" #a "]\n" \
+    "ldr r9, [r12, #" #b "]\n" \
+    then \
     "sxtb16 r11, r10\n" \
     "smlad r0, r8, r11, r0\n" \
     "smlad r4, r8, r10, r4\n" \
     "smlad r1, r9, r11, r1\n" \
     "smlad r5, r9, r10, r5\n" \
-    "ldrd r8, r9, [r12], #8\n" \
+    "ldr r8, [r12, #" #c "]\n" \
+    "ldr r9, [r12, #" #d "]\n" \
     "smlad r2, r8, r11, r2\n" \
     "smlad r6, r8, r10, r6\n" \
     "smlad r3, r9, r11, r3\n" \
     "smlad r7, r9, r10, r7\n"
+
+#define MUR_DSP_TILE_LOOP \
+    "ldr r8, [sp, #28]\n" \
+    "cmp r8, #0\n" \
+    "itt ne\n" \
+    "subne r12, r12, #32\n" \
+    "subne lr, lr, #8\n" \
+    "bne 3f\n" \
+    "2:\n" \
+    MUR_DSP_MAC8("", "", 0, 0, 4, 8, 12) \
+    MUR_DSP_MAC8("", "", 4, 16, 20, 24, 28) \
+    "3:\n" \
+    MUR_DSP_MAC8("ldr r11, [sp, #4]\n", "cmp r12, r11\n", 8, 32, 36, 40, 44) \
+    MUR_DSP_MAC8("", "", 12, 48, 52, 56, 60) \
+    "add lr, lr, #16\n" \
+    "add r12, r12, #64\n" \
+    "bne 2b\n"
+/* clang-format on */
+
+#define MUR_DSP_TILE_OUT \
+    "ldm lr!, {r8-r10}\n" \
+    "sub r4, r4, r0\n" \
+    "sub r5, r5, r1\n" \
+    "sub r6, r6, r2\n" \
+    "sub r7, r7, r3\n" \
+    "asr r4, r4, #8\n" \
+    "asr r5, r5, #8\n" \
+    "asr r6, r6, #8\n" \
+    "asr r7, r7, #8\n" \
+    "ldr r11, [sp, #24]\n" MUR_DSP_REQUANT(r0, r8, r9, r11) MUR_DSP_REQUANT(r1, r8, r9, r11) \
+        MUR_DSP_REQUANT(r2, r8, r9, r11) \
+            MUR_DSP_REQUANT(r3, r8, r9, r11) "lsr r9, r9, #8\n" MUR_DSP_REQUANT(r4, r10, r9, r11) \
+                MUR_DSP_REQUANT(r5, r10, r9, r11) MUR_DSP_REQUANT(r6, r10, r9, r11) \
+                    MUR_DSP_REQUANT(r7, r10, r9, r11) "bfi r0, r4, #8, #8\n" \
+                                                      "bfi r1, r5, #8, #8\n" \
+                                                      "bfi r2, r6, #8, #8\n" \
+                                                      "bfi r3, r7, #8, #8\n" \
+                                                      "ldr r12, [sp, #16]\n" \
+                                                      "ldr r10, [sp, #20]\n" \
+                                                      "ldr r9, [sp, #12]\n" \
+                                                      "add r8, r12, r10\n" \
+                                                      "strh r0, [r12]\n" \
+                                                      "strh r1, [r12, r10]\n" \
+                                                      "strh r2, [r12, r10, lsl #1]\n" \
+                                                      "strh r3, [r8, r10, lsl #1]\n" \
+                                                      "add r12, r12, #2\n" \
+                                                      "str r12, [sp, #16]\n" \
+                                                      "cmp lr, r9\n"
+
+#endif
 
 /* r0-r3: sums of a; r4-r7: of 256 b + a; r12: x; lr: w. On the stack a copy of *tile. */
 /* clang-format off */
@@ -46,10 +113,10 @@ mur_dsp_tile4(__attribute__((unused)) const mur_dsp_tile *tile)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
                      "ldm r0, {r1-r8}\n"
+                     "subs r2, #64\n"
                      "push {r1-r8}\n"
                      "mov lr, r3\n"
                      "1: ldrd r0, r4, [lr], #8\n"
-                     "ldr r8, [sp, #28]\n"
                      "ldr r12, [sp]\n"
                      "mov r1, r0\n"
                      "mov r2, r0\n"
@@ -57,51 +124,8 @@ mur_dsp_tile4(__attribute__((unused)) const mur_dsp_tile *tile)
                      "mov r5, r4\n"
                      "mov r6, r4\n"
                      "mov r7, r4\n"
-                     "cmp r8, #0\n"
-                     "bne 3f\n"
-                     "2:\n"
-                     MUR_DSP_MAC8
-                     MUR_DSP_MAC8
-                     "3:\n"
-                     MUR_DSP_MAC8
-                     MUR_DSP_MAC8
-                     "ldr r8, [sp, #4]\n"
-                     "cmp r12, r8\n"
-                     "bne 2b\n"
-                     "sub r4, r4, r0\n"
-                     "sub r5, r5, r1\n"
-                     "sub r6, r6, r2\n"
-                     "sub r7, r7, r3\n"
-                     "asr r4, r4, #8\n"
-                     "asr r5, r5, #8\n"
-                     "asr r6, r6, #8\n"
-                     "asr r7, r7, #8\n"
-                     "ldrd r8, r9, [lr], #8\n"
-                     "ldrd r10, r11, [sp, #20]\n"
-                     MUR_DSP_REQUANT(r0, r8, r9, r11)
-                     MUR_DSP_REQUANT(r1, r8, r9, r11)
-                     MUR_DSP_REQUANT(r2, r8, r9, r11)
-                     MUR_DSP_REQUANT(r3, r8, r9, r11)
-                     "ldr r8, [lr], #4\n"
-                     "lsr r9, r9, #8\n"
-                     MUR_DSP_REQUANT(r4, r8, r9, r11)
-                     MUR_DSP_REQUANT(r5, r8, r9, r11)
-                     MUR_DSP_REQUANT(r6, r8, r9, r11)
-                     MUR_DSP_REQUANT(r7, r8, r9, r11)
-                     "ldr r12, [sp, #16]\n"
-                     "bfi r0, r4, #8, #8\n"
-                     "bfi r1, r5, #8, #8\n"
-                     "bfi r2, r6, #8, #8\n"
-                     "bfi r3, r7, #8, #8\n"
-                     "add r8, r12, r10\n"
-                     "strh r0, [r12]\n"
-                     "strh r1, [r12, r10]\n"
-                     "strh r2, [r12, r10, lsl #1]\n"
-                     "strh r3, [r8, r10, lsl #1]\n"
-                     "add r12, r12, #2\n"
-                     "ldr r8, [sp, #12]\n"
-                     "str r12, [sp, #16]\n"
-                     "cmp lr, r8\n"
+                     MUR_DSP_TILE_LOOP
+                     MUR_DSP_TILE_OUT
                      "bne 1b\n"
                      "add sp, sp, #32\n"
                      "pop {r4-r11, pc}\n");

@@ -76,7 +76,7 @@ static void mur_dsp_put_rest(uint32_t *x, int32_t pixels, int32_t at, int8_t byt
     int16_t wide = byte;
     uint32_t *word = x + ((at >> 2) * 2 + (at & 1)) * pixels;
 
-    memcpy((uint8_t *)word + (at & 2), &wide, sizeof(wide));
+    __builtin_memcpy((uint8_t *)word + (at & 2), &wide, sizeof(wide)); /* no call */
 }
 
 /* row `i` of a window whose left edge is `column`: run j begins at the result, which may be a copy

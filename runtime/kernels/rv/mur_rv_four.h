@@ -11,25 +11,23 @@
  * mur_rv_widen. */
 #if defined(__riscv) && __riscv_xlen == 32
 
-/* Two inputs of a channel whose weights are w bytes behind a1: sums s0 and t0 of the first pair, s1
- * and t1 of the second. */
-#define MUR_RV_CHANNEL(w, s0, t0, s1, t1) \
-    "lb a4, " #w "(a1)\n" \
-    "lb a5, " #w "+4(a1)\n" \
-    "mul a6, t0, a4\n" \
-    "mul a7, t2, a5\n" \
-    "add a6, a6, a7\n" \
-    "add " #s0 ", " #s0 ", a6\n" \
-    "add a6, a6, a3\n" \
-    "srai a6, a6, 16\n" \
-    "add " #t0 ", " #t0 ", a6\n" \
-    "mul a6, t1, a4\n" \
-    "mul a7, t3, a5\n" \
-    "add a6, a6, a7\n" \
-    "add " #s1 ", " #s1 ", a6\n" \
-    "add a6, a6, a3\n" \
-    "srai a6, a6, 16\n" \
-    "add " #t1 ", " #t1 ", a6\n"
+/* Two inputs of a channel, whose weights are in w0 and w1: sums s0 and t0 of the first pair, s1 and
+ * t1 of the second. Nothing is used before it is there: the next channel's weights, `next0` and
+ * `next1`, come meanwhile to q and w1, and products and sums alternate. */
+#define MUR_RV_CHANNEL(w0, w1, p, q, next0, next1, s0, t0, s1, t1) \
+    "mul " #p ", t0, " #w0 "\n" \
+    "mul " #q ", t2, " #w1 "\n" \
+    "mul " #w0 ", t1, " #w0 "\n" \
+    "mul " #w1 ", t3, " #w1 "\n" \
+    "add " #p ", " #p ", " #q "\n" next0 "add " #w0 ", " #w0 ", " #w1 "\n" next1 "add " #s0 \
+    ", " #s0 ", " #p "\n" \
+    "add " #p ", " #p ", a3\n" \
+    "add " #s1 ", " #s1 ", " #w0 "\n" \
+    "add " #w0 ", " #w0 ", a3\n" \
+    "srai " #p ", " #p ", 16\n" \
+    "srai " #w0 ", " #w0 ", 16\n" \
+    "add " #t0 ", " #t0 ", " #p "\n" \
+    "add " #t1 ", " #t1 ", " #w0 "\n"
 #define MUR_RV_START(bias, s0, t0, s1, t1) \
     "lw " #t0 ", " #bias "(a1)\n" \
     "slli " #s0 ", " #t0 ", 16\n" \
@@ -67,16 +65,20 @@
                          MUR_RV_START(36, t4, t5, t6, ra) \
                          "li a3, " #round "\n" \
                          "addi a1, a1, 48\n" \
-                         "1: lw t0, 0(a0)\n" \
-                         "lw t1, 4(a0)\n" \
+                         "1: lb a4, 0(a1)\n" \
+                         "lb a5, 4(a1)\n" \
+                         "lw t0, 0(a0)\n" \
                          "lw t2, 8(a0)\n" \
+                         "lw t1, 4(a0)\n" \
                          "lw t3, 12(a0)\n" \
-                         MUR_RV_CHANNEL(0, s0, s1, s2, s3) \
-                         MUR_RV_CHANNEL(1, s4, s5, s6, s7) \
-                         MUR_RV_CHANNEL(2, s8, s9, s10, s11) \
-                         MUR_RV_CHANNEL(3, t4, t5, t6, ra) \
-                         "addi a1, a1, 8\n" \
-                         "addi a0, a0, 16\n" \
+                         MUR_RV_CHANNEL(a4, a5, a6, a7, "lb a7, 1(a1)\n", "lb a5, 5(a1)\n", \
+                                        s0, s1, s2, s3) \
+                         MUR_RV_CHANNEL(a7, a5, a4, a6, "lb a6, 2(a1)\n", "lb a5, 6(a1)\n", \
+                                        s4, s5, s6, s7) \
+                         MUR_RV_CHANNEL(a6, a5, a7, a4, "lb a4, 3(a1)\n", "lb a5, 7(a1)\n", \
+                                        s8, s9, s10, s11) \
+                         MUR_RV_CHANNEL(a4, a5, a6, a7, "addi a1, a1, 8\n", \
+                                        "addi a0, a0, 16\n", t4, t5, t6, ra) \
                          "bne a1, a2, 1b\n" \
                          "lw a3, 52(sp)\n" \
                          MUR_RV_STORE(0, s0, s1, s2, s3) \
