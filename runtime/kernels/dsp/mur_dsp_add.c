@@ -36,6 +36,37 @@ typedef struct addition {
     "ssat r0, #8, r0\n" \
     "strb r0, [r3], #1\n"
 
+/* two side by side, for cores that issue two instructions at a time */
+#define ADD_TWO \
+    "ldrsb lr, [r1, #1]\n" \
+    "ldrsb r0, [r1], #2\n" \
+    "ldrsb r12, [r2], #1\n" \
+    "add lr, r5, lr, lsl #20\n" \
+    "add r0, r5, r0, lsl #20\n" \
+    "smmlar r0, r0, r6, r0\n" \
+    "smmlar lr, lr, r6, lr\n" \
+    "add r12, r8, r12, lsl #19\n" \
+    "add r0, r0, r0, asr #31\n" \
+    "asrs r0, r0, r7\n" \
+    "adc r0, r0, r12\n" \
+    "ldrsb r12, [r2], #1\n" \
+    "add lr, lr, lr, asr #31\n" \
+    "smmlar r0, r0, r9, r0\n" \
+    "asrs lr, lr, r7\n" \
+    "add r12, r8, r12, lsl #19\n" \
+    "add r0, r0, r0, asr #31\n" \
+    "adc lr, lr, r12\n" \
+    "asrs r0, r0, r10\n" \
+    "smmlar lr, lr, r9, lr\n" \
+    "adc r0, r0, r11\n" \
+    "ssat r0, #8, r0\n" \
+    "add lr, lr, lr, asr #31\n" \
+    "asrs lr, lr, r10\n" \
+    "adc lr, lr, r11\n" \
+    "ssat lr, #8, lr\n" \
+    "strb lr, [r3, #1]\n" \
+    "strb r0, [r3], #2\n"
+
 __attribute__((naked, noinline)) static void add(__attribute__((unused)) const addition *sums)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
@@ -46,8 +77,7 @@ __attribute__((naked, noinline)) static void add(__attribute__((unused)) const a
                      ADD_ONE
                      "b 2f\n"
                      "1:\n"
-                     ADD_ONE
-                     ADD_ONE
+                     ADD_TWO
                      "2: cmp r3, r4\n"
                      "bne 1b\n"
                      "pop {r4-r11, pc}\n");

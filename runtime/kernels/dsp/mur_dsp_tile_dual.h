@@ -5,13 +5,16 @@
 #ifndef MUR_DSP_TILE_DUAL_H
 #define MUR_DSP_TILE_DUAL_H
 
-/* as in mur_dsp_tile.h, but weights in r10 and a's inputs in r8 are already there, and those of the
- * next products are read, behind the last ones in vain */
-#define MUR_DSP_MAC8(b, c, d, next_a, next_w, then0, then1) \
+/* Two inputs of four pixels and two channels. Weights in r10 and the first pixel's inputs in r8 are
+ * there, the second's come to r9 in `second` or `later`; the next ones are read, behind the last in
+ * vain. */
+/* clang-format off */
+#define MUR_DSP_MAC8(second, later, c, d, next_a, next_w, then0, then1) \
     "sxtb16 r11, r10\n" \
     "smlad r4, r8, r10, r4\n" \
-    "ldr r9, [r12, #" #b "]\n" \
+    second \
     "smlad r0, r8, r11, r0\n" \
+    later \
     "ldr r8, [r12, #" #c "]\n" \
     "smlad r5, r9, r10, r5\n" \
     "smlad r1, r9, r11, r1\n" \
@@ -20,9 +23,11 @@
     "smlad r2, r8, r11, r2\n" \
     "ldr r8, [r12, #" #next_a "]\n" \
     "smlad r7, r9, r10, r7\n" \
-    "ldr r10, [lr, #" #next_w "]\n" then0 "smlad r3, r9, r11, r3\n" then1
+    "ldr r10, [lr, #" #next_w "]\n" \
+    then0 \
+    "smlad r3, r9, r11, r3\n" \
+    then1
 
-/* clang-format off */
 #define MUR_DSP_TILE_LOOP \
     "ldr r9, [sp, #28]\n" \
     "ldr r8, [r12]\n" \
@@ -33,12 +38,14 @@
     "subne lr, lr, #8\n" \
     "bne 3f\n" \
     "2:\n" \
-    MUR_DSP_MAC8(4, 8, 12, 16, 4, "", "") \
-    MUR_DSP_MAC8(20, 24, 28, 32, 8, "", "") \
-    "3: ldr r9, [sp, #4]\n" \
-    "cmp r12, r9\n" \
-    MUR_DSP_MAC8(36, 40, 44, 48, 12, "", "") \
-    MUR_DSP_MAC8(52, 56, 60, 64, 16, "add r12, r12, #64\n", "add lr, lr, #16\n") \
+    MUR_DSP_MAC8("ldr r9, [r12, #4]\n", "", 8, 12, 16, 4, "", "") \
+    MUR_DSP_MAC8("ldr r9, [r12, #20]\n", "", 24, 28, 32, 8, "", "") \
+    "3:\n" \
+    MUR_DSP_MAC8("ldr r9, [sp, #4]\n", \
+                 "cmp r12, r9\n" \
+                 "ldr r9, [r12, #36]\n", 40, 44, 48, 12, "", "") \
+    MUR_DSP_MAC8("ldr r9, [r12, #52]\n", "", 56, 60, 64, 16, \
+                 "add r12, r12, #64\n", "add lr, lr, #16\n") \
     "bne 2b\n"
 /* clang-format on */
 

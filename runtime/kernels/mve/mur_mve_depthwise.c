@@ -17,18 +17,47 @@ typedef struct eight_sums {
     int32x4_t even, odd;
 } eight_sums;
 
-/* products at x with weights w[wx..], and at y with w[wy..]: left to itself, GCC spills vectors */
+/* Products at x with weights w[wx..], and at y with w[wy..], of two such pairs by turns, so that
+ * loads and sums overlap: left to itself, GCC spills vectors. */
+#define ADD_FOUR(sums, x, y, x2, y2, w, wx, wy, wx2, wy2) \
+    __asm__("vldrb.s16 q0, [%2]\n" \
+            "vldrb.s16 q1, [%6, %7]\n" \
+            "vldrb.s16 q2, [%3]\n" \
+            "vmul.i16 q0, q0, q1\n" \
+            "vldrb.s16 q3, [%6, %8]\n" \
+            "vmul.i16 q2, q2, q3\n" \
+            "vldrb.s16 q1, [%4]\n" \
+            "vadd.i16 q0, q0, q2\n" \
+            "vldrb.s16 q3, [%6, %9]\n" \
+            "vmovlb.s16 q2, q0\n" \
+            "vmul.i16 q1, q1, q3\n" \
+            "vadd.i32 %q0, %q0, q2\n" \
+            "vldrb.s16 q3, [%5]\n" \
+            "vmovlt.s16 q0, q0\n" \
+            "vldrb.s16 q2, [%6, %10]\n" \
+            "vadd.i32 %q1, %q1, q0\n" \
+            "vmul.i16 q3, q3, q2\n" \
+            "vadd.i16 q1, q1, q3\n" \
+            "vmovlb.s16 q2, q1\n" \
+            "vmovlt.s16 q1, q1\n" \
+            "vadd.i32 %q0, %q0, q2\n" \
+            "vadd.i32 %q1, %q1, q1\n" \
+            : "+w"((sums).even), "+w"((sums).odd) \
+            : "l"(x), "l"(y), "l"(x2), "l"(y2), "l"(w), "i"(wx), "i"(wy), "i"(wx2), "i"(wy2) \
+            : "q0", "q1", "q2", "q3", "memory")
+
+/* of one such pair */
 #define ADD_TWO(sums, x, y, w, wx, wy) \
     __asm__("vldrb.s16 q0, [%2]\n" \
             "vldrb.s16 q1, [%4, %5]\n" \
-            "vmul.i16 q0, q0, q1\n" \
             "vldrb.s16 q2, [%3]\n" \
+            "vmul.i16 q0, q0, q1\n" \
             "vldrb.s16 q3, [%4, %6]\n" \
             "vmul.i16 q2, q2, q3\n" \
             "vadd.i16 q0, q0, q2\n" \
             "vmovlb.s16 q1, q0\n" \
-            "vadd.i32 %q0, %q0, q1\n" \
             "vmovlt.s16 q0, q0\n" \
+            "vadd.i32 %q0, %q0, q1\n" \
             "vadd.i32 %q1, %q1, q0\n" \
             : "+w"((sums).even), "+w"((sums).odd) \
             : "l"(x), "l"(y), "l"(w), "i"(wx), "i"(wy) \
@@ -39,8 +68,8 @@ typedef struct eight_sums {
             "vldrb.s16 q1, [%3, %4]\n" \
             "vmul.i16 q0, q0, q1\n" \
             "vmovlb.s16 q1, q0\n" \
-            "vadd.i32 %q0, %q0, q1\n" \
             "vmovlt.s16 q0, q0\n" \
+            "vadd.i32 %q0, %q0, q1\n" \
             "vadd.i32 %q1, %q1, q0\n" \
             : "+w"((sums).even), "+w"((sums).odd) \
             : "l"(x), "l"(w), "i"(wx) \
@@ -59,9 +88,12 @@ sum_window(const depthwise_row *row, int32_t at, const mur_mve_four *four, int32
         const int8_t *x = row->rows[i] + at;
         int32_t left = kernel_w;
 
-#pragma GCC unroll 3
-        for (; left >= 2; left -= 2, x += 2 * step, w += 16)
+        for (; left >= 4; left -= 4, x += 4 * step, w += 32)
+            ADD_FOUR(sums, x, x + step, x + 2 * step, x + 3 * step, w, 0, 8, 16, 24);
+        if (left >= 2) {
             ADD_TWO(sums, x, x + step, w, 0, 8);
+            left -= 2, x += 2 * step, w += 16;
+        }
         if (left > 0) {
             ADD_ONE(sums, x, w, 0);
             w += 8;
@@ -78,30 +110,24 @@ static inline eight_sums sum_3x3(const depthwise_row *row, int32_t at, const mur
     eight_sums sums = { vldrwq_s32(four[0].bias), vldrwq_s32(four[1].bias) };
     int32_t step = row->layer->shape.in_c;
 
-    ADD_TWO(sums, a, b, w, 0, 24);
-    a += step;
-    ADD_TWO(sums, c, a, w, 48, 8);
-    b += step, c += step;
-    ADD_TWO(sums, b, c, w, 32, 56);
-    a += step, b += step;
-    ADD_TWO(sums, a, b, w, 16, 40);
+    ADD_FOUR(sums, a, b, c, a + step, w, 0, 24, 48, 8);
+    a += 2 * step, b += step, c += step;
+    ADD_FOUR(sums, b, c, a, b + step, w, 32, 56, 16, 40);
     ADD_ONE(sums, c + step, w, 64);
     return sums;
 }
 
 static inline eight_sums sum_any(const depthwise_row *row, int32_t at, const mur_mve_four *four)
 {
-    switch (row->layer->shape.kernel_w) {
-    case 3:
-        return row->layer->shape.kernel_h == 3 ? sum_3x3(row, at, four)
-                                               : sum_window(row, at, four, 3);
-    case 5:
+    const mur_conv_shape *shape = &row->layer->shape;
+
+    if (shape->kernel_w == 3 && shape->kernel_h == 3)
+        return sum_3x3(row, at, four);
+    if (shape->kernel_w == 5)
         return sum_window(row, at, four, 5);
-    case 7:
+    if (shape->kernel_w == 7)
         return sum_window(row, at, four, 7);
-    default:
-        return sum_window(row, at, four, row->layer->shape.kernel_w);
-    }
+    return sum_window(row, at, four, shape->kernel_w);
 }
 
 /* eight channels from `first` on */
