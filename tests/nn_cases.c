@@ -70,6 +70,10 @@ static void draw_layer(mur_conv_s8 *l)
     shape->kernel_h = shape->kernel_w = kernels[draw() % 6];
     if (chance(8))
         shape->kernel_w = (uint16_t)between(1, 9);
+    if (chance(6)) { /* a column, or nearly */
+        shape->kernel_h = (uint16_t)between(2, 15);
+        shape->kernel_w = (uint16_t)between(1, chance(2) ? 1 : 4);
+    }
     shape->stride_h = shape->stride_w = (uint16_t)(chance(3) ? 2 : 1);
     if (chance(8))
         shape->stride_h = (uint16_t)between(1, 3);
@@ -337,8 +341,9 @@ typedef struct adder {
 #isa "_" #name, mur_##isa##_##name, mur_ref_##name \
     }
 
-static const pooler poolers[] = { ROW_OF(dsp, average_pool_s8) };
-static const adder adders[] = { ROW_OF(dsp, add_s8), ROW_OF(mve, add_s8), ROW_OF(rv, add_s8) };
+static const pooler poolers[] = { ROW_OF(dsp, max_pool_s8), ROW_OF(mve, max_pool_s8),
+                                  ROW_OF(dsp, average_pool_s8), ROW_OF(mve, average_pool_s8) };
+static const adder adders[] = { ROW_OF(dsp, add_s8), ROW_OF(mve, add_s8) };
 
 static int same_outputs(const int8_t *a, const int8_t *b)
 {

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BOARDS = sys.argv[1:] or ["m4", "m7", "m55", "rv32"]  # m33 runs what m4 does
+BOARDS = sys.argv[1:] or ["m0", "m3", "m4", "m7", "m55", "rv32"]  # m33 runs what m4 does
 
 BUILD_AND_RUN = """
 set -euo pipefail

@@ -148,7 +148,7 @@ def test_a_product_of_matrices_of_bytes():
                          F(0.5), np.uint8(128)], domain=MICROSOFT, transB=transposed)
         y = real(x, S, 120) @ (w * scales.astype(np.float64)) + c * (S * scales).astype(np.float64)
         text = check(net, stored(y, 0.5, 128), step=1)
-        assert "mur_ref_conv_s8(" in text, text
+        assert "mur_ref_fc_coded_s8(" in text, text
 
 
 def dynamic(x):

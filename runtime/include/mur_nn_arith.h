@@ -15,12 +15,34 @@ static inline int32_t mur_clamp(int32_t x, int32_t min, int32_t max)
     return x < min ? min : x > max ? max : x;
 }
 
+static inline int32_t mur_shift_left(int32_t x, int32_t by)
+{
+    return (int32_t)((uint32_t)x << by);
+}
+
+/* round(a * b / 2^31), halves up, modulo 2^32 */
+static inline int32_t mur_high_q31(int32_t a, int32_t b)
+{
+#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+    /* whose multiplier gives 32 bits: by halves, of the product's upper 48 bits */
+    int32_t a_high = mur_asr(a, 16), b_high = mur_asr(b, 16);
+    uint32_t a_low = (uint32_t)a & 0xffff, b_low = (uint32_t)b & 0xffff;
+    int32_t middle = a_high * (int32_t)b_low + (int32_t)(a_low * b_low >> 16);
+    int32_t low = (int32_t)a_low * b_high + (middle & 0xffff);
+    int32_t high = a_high * b_high + mur_asr(middle, 16) + mur_asr(low, 16);
+
+    return mur_shift_left(high, 1) + (((low & 0xffff) + 0x4000) >> 15);
+#else
+    return (int32_t)(((int64_t)a * b + (1 << 30)) >> 31);
+#endif
+}
+
 /* round(a * b / 2^31), halves up, saturated: gemmlowp's SaturatingRoundingDoublingHighMul */
 static inline int32_t mur_mul_q31(int32_t a, int32_t b)
 {
     if (a == INT32_MIN && b == INT32_MIN)
         return INT32_MAX;
-    return (int32_t)(((int64_t)a * b + (1 << 30)) >> 31);
+    return mur_high_q31(a, b);
 }
 
 /* round(x / 2^by), halves away from zero; by 0..31: gemmlowp's RoundingDivideByPOT */
@@ -30,11 +52,6 @@ static inline int32_t mur_divide_pot(int32_t x, int32_t by)
     uint32_t threshold = (mask >> 1) + (x < 0);
 
     return mur_asr(x, by) + (rest > threshold);
-}
-
-static inline int32_t mur_shift_left(int32_t x, int32_t by)
-{
-    return (int32_t)((uint32_t)x << by);
 }
 
 /* MUR_REQUANT_Q31 before its zero point and clamp; shift -31..30 */

@@ -1,20 +1,6 @@
 /* mur_ref_pointwise.c - element by element. */
 #include "mur_nn_arith.h"
 
-void mur_ref_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
-{
-    int32_t left = 1 << layer->left_shift;
-
-    for (int32_t i = 0, j = 0; i < layer->count; i++) {
-        int32_t x = mur_scale_q31((a[i] - layer->a_zero) * left, layer->a_mul, layer->a_shift);
-        int32_t y = mur_scale_q31((b[j] - layer->b_zero) * left, layer->b_mul, layer->b_shift);
-
-        x = mur_scale_q31(layer->subtract ? x - y : x + y, layer->mul, layer->shift) + layer->zero;
-        out[i] = (int8_t)mur_clamp(x, layer->min, layer->max);
-        j = j + 1 == layer->b_count ? 0 : j + 1;
-    }
-}
-
 void mur_ref_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     for (int32_t i = 0, j = 0; i < layer->count; i++) {

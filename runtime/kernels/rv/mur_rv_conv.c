@@ -17,7 +17,7 @@ typedef struct conv_job {
     int8_t *border[2];       /* runs that are partly outside */
     int32_t runs, run_bytes; /* neighbouring bytes: of a kernel row, or of one tap */
     int32_t inputs;          /* of a group, rounded up to a multiple of 2 */
-    mur_rv_output output;
+    mur_ref_output output;
 } conv_job;
 
 /* the run of row `row` that begins at `column`: where it lies, or a copy */
@@ -58,7 +58,7 @@ static int8_t *put_one(int8_t *x, const int8_t *a, int32_t count)
 static void gather(const conv_job *job, void *x, int32_t pixels, int32_t top, int32_t left)
 {
     const mur_conv_s8 *layer = job->layer;
-    int32_t depth = layer->shape.in_c / layer->shape.groups, used = mur_rv_inputs(layer);
+    int32_t depth = layer->shape.in_c / layer->shape.groups, used = mur_ref_inputs(layer);
 
     for (int32_t first = 0; first < layer->shape.in_c; first += depth) {
         for (int32_t i = 0; i < layer->shape.kernel_h; i++)
@@ -92,7 +92,7 @@ MUR_RV_MULTIPLY4(multiply4_wide, -32769)
 static __attribute__((noinline)) void correct(const conv_job *job, int32_t pixels, const void *x,
                                               int32_t *sums)
 {
-    int32_t inputs = mur_rv_inputs(job->layer);
+    int32_t inputs = mur_ref_inputs(job->layer);
 
     for (int32_t i = 0; i < pixels; i++) {
         const int32_t *pair = (const int32_t *)x + (i >> 1);
@@ -115,12 +115,12 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
 {
     const mur_conv_s8 *layer = job->layer;
     int32_t inputs = job->inputs, channels = layer->shape.out_c / layer->shape.groups;
-    const int8_t *w = (const int8_t *)layer->packed + sizeof(mur_rv_head);
+    const int8_t *w = (const int8_t *)layer->packed + sizeof(mur_ref_head);
     int32_t sums[MUR_RV_CHANNELS * MUR_RV_PIXELS];
 
     for (int32_t group = 0; group < layer->shape.groups; group++)
         for (int32_t c = 0; c < channels; c += MUR_RV_CHANNELS) {
-            const mur_rv_channel *four = (const void *)w;
+            const mur_ref_channel *four = (const void *)w;
             const int32_t *sum = sums;
             const void *x = pixels == 1 ? (const void *)((const int8_t *)job->x + group * inputs)
                                         : (const int32_t *)job->x + group * inputs * 2;
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) void multiply(const conv_job *job, 
             if (wide && layer->weight_zero != 0)
                 correct(job, pixels, x, sums);
             for (int32_t i = c; i < c + MUR_RV_CHANNELS && i < channels; i++, sum += pixels)
-                mur_rv_finish(&job->output, four++, sum, pixels, out++, layer->shape.out_c);
+                mur_ref_finish(&job->output, four++, sum, pixels, out++, layer->shape.out_c);
         }
 }
 
@@ -194,15 +194,14 @@ static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, 
     depth = layer->shape.in_c / layer->shape.groups;
     job.layer = layer;
     job.in = in;
-    job.inputs = (mur_rv_inputs(layer) + 1) & ~1;
+    job.inputs = (mur_ref_inputs(layer) + 1) & ~1;
     job.runs = whole ? 1 : layer->shape.kernel_w;
     job.run_bytes = whole ? layer->shape.kernel_w * depth : depth;
     job.x = scratch;
     job.border[0] =
         (int8_t *)scratch + layer->shape.groups * job.inputs * mur_rv_gathered_bytes(layer);
     job.border[1] = job.border[0] + job.run_bytes;
-    job.output.to = &layer->output;
-    job.output.simple = (int32_t)((const mur_rv_head *)layer->packed)->simple;
+    job.output = mur_ref_output_of(&layer->output, ((const mur_ref_head *)layer->packed)->simple);
     for (int32_t y = 0; y < layer->shape.out_h; y++)
         run_row(&job, y * layer->shape.stride_h - layer->shape.pad_top, wide,
                 out + y * layer->shape.out_pitch);

@@ -54,7 +54,7 @@
 #define MUR_RV_MULTIPLY4(name, round) \
     __attribute__((naked, noinline)) static void name( \
         __attribute__((unused)) const int32_t *x, \
-        __attribute__((unused)) const mur_rv_channel *four, \
+        __attribute__((unused)) const mur_ref_channel *four, \
         __attribute__((unused)) const int8_t *end, __attribute__((unused)) int32_t *sums) \
     { \
         __asm__ volatile("addi sp, sp, -64\n" \
@@ -93,7 +93,7 @@
 
 #else
 
-static inline void mur_rv_multiply4_by(const int32_t *x, const mur_rv_channel *four,
+static inline void mur_rv_multiply4_by(const int32_t *x, const mur_ref_channel *four,
                                        const int8_t *end, int32_t *sums, uint32_t round)
 {
     const int8_t *start = (const int8_t *)(four + MUR_RV_CHANNELS);
@@ -115,7 +115,7 @@ static inline void mur_rv_multiply4_by(const int32_t *x, const mur_rv_channel *f
 }
 
 #define MUR_RV_MULTIPLY4(name, round) \
-    static void name(const int32_t *x, const mur_rv_channel *four, const int8_t *end, \
+    static void name(const int32_t *x, const mur_ref_channel *four, const int8_t *end, \
                      int32_t *sums) \
     { \
         mur_rv_multiply4_by(x, four, end, sums, (uint32_t)(round)); \
@@ -124,7 +124,7 @@ static inline void mur_rv_multiply4_by(const int32_t *x, const mur_rv_channel *f
 #endif
 
 /* the same of one pixel: sums [channel] */
-static inline void mur_rv_multiply1(const int8_t *x, const mur_rv_channel *four, const int8_t *end,
+static inline void mur_rv_multiply1(const int8_t *x, const mur_ref_channel *four, const int8_t *end,
                                     int32_t *sums)
 {
     const int8_t *w = (const int8_t *)(four + MUR_RV_CHANNELS);

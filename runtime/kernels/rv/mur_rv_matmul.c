@@ -13,7 +13,7 @@ typedef struct job {
     void *x;        /* int32 [inputs][2], or int8 [inputs] of one row */
     int32_t inputs; /* depth, rounded up to a multiple of 2 */
     int32_t bytes;  /* of four columns */
-    mur_rv_output output;
+    mur_ref_output output;
 } job;
 
 MUR_RV_MULTIPLY4(multiply4, -32769)
@@ -38,7 +38,7 @@ static void pack_panel(const job *w, const uint8_t *b, int32_t columns)
     const mur_matmul_s8 *layer = w->layer;
 
     for (int8_t *to = w->panel; columns > 0; columns -= MUR_RV_CHANNELS, to += w->bytes) {
-        mur_rv_channel *four = (void *)to;
+        mur_ref_channel *four = (void *)to;
         int32_t count = columns < MUR_RV_CHANNELS ? columns : MUR_RV_CHANNELS;
 
         for (int32_t i = 0; i < count; i++, b += layer->b_column)
@@ -86,12 +86,12 @@ static void multiply(const job *w, int32_t rows, int32_t turns, int32_t columns,
                      const int32_t *offsets, uint8_t *out)
 {
     const mur_matmul_s8 *layer = w->layer;
-    const mur_rv_channel factor = { 0, layer->mul, layer->shift };
+    const mur_ref_channel factor = { 0, layer->mul, layer->shift };
     const int8_t *b = w->panel;
     int32_t sums[MUR_RV_CHANNELS * MUR_RV_PIXELS];
 
     for (; columns > 0; columns -= MUR_RV_CHANNELS, out += MUR_RV_CHANNELS) {
-        const mur_rv_channel *four = (const void *)b;
+        const mur_ref_channel *four = (const void *)b;
         const int32_t *sum = sums;
 
         b += w->bytes;
@@ -104,7 +104,7 @@ static void multiply(const job *w, int32_t rows, int32_t turns, int32_t columns,
             sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)offsets[i & (turns - 1)]);
         for (int32_t i = 0; i < MUR_RV_CHANNELS && i < columns; i++, sum += turns)
             if (w->output.simple)
-                mur_rv_finish(&w->output, &factor, sum, rows, (int8_t *)out + i, layer->out_pitch);
+                mur_ref_finish(&w->output, &factor, sum, rows, (int8_t *)out + i, layer->out_pitch);
             else
                 for (int32_t j = 0; j < rows; j++)
                     out[j * layer->out_pitch + i] = mur_matmul_output(layer, sum[j]);
@@ -142,7 +142,7 @@ void mur_rv_matmul_s8(const mur_matmul_s8 *layer, const void *a, const void *b, 
     w.inputs = mur_rv_matmul_inputs(layer);
     w.bytes = mur_rv_matmul_bytes(layer);
     w.x = w.panel + fours * w.bytes;
-    w.output.to = &layer->output;
+    w.output = mur_ref_output_of(&layer->output, 1);
     w.output.simple = layer->output.kind == MUR_REQUANT_Q31 && layer->shift < 0 &&
                       layer->shift >= -21 && layer->depth < 1 << 14 && layer->out_flip == 0;
     for (int32_t column = 0; column < layer->columns; column += panel) {

@@ -15,7 +15,7 @@ static inline int32_t mur_rv_matmul_inputs(const mur_matmul_s8 *layer)
 /* of four columns */
 static inline int32_t mur_rv_matmul_bytes(const mur_matmul_s8 *layer)
 {
-    return MUR_RV_CHANNELS * ((int32_t)sizeof(mur_rv_channel) + mur_rv_matmul_inputs(layer));
+    return MUR_RV_CHANNELS * ((int32_t)sizeof(mur_ref_channel) + mur_rv_matmul_inputs(layer));
 }
 
 static inline int32_t mur_rv_matmul_fours(const mur_matmul_s8 *layer)

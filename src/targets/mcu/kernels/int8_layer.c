@@ -9,6 +9,8 @@
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
 enum { isa_rv = MUC_MCU_ISA_RV };
 
+enum { MOST_SUITS = 2 }; /* muc_mcu_isa_suits */
+
 #define ROW_CONV(isa, name) \
     { (muc_mcu_isa)isa_##isa,    "mur_" #isa "_" #name, \
       mur_##isa##_##name##_fits, mur_##isa##_##name##_packed_bytes, \
@@ -25,6 +27,11 @@ static const muc_mcu_conv_kernel kernels[] = {
 static bool is_depthwise(const muc_mcu_conv_kernel *kernel)
 {
     return strstr(kernel->function, "_depthwise_") != NULL;
+}
+
+static bool is_fc(const muc_mcu_conv_kernel *kernel)
+{
+    return strstr(kernel->function, "_fc_") != NULL;
 }
 
 muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *kernel,
@@ -51,7 +58,7 @@ bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *
                shape->out_w <= shape->in_w && shape->in_pitch == shape->in_w * shape->in_c &&
                shape->out_pitch == shape->out_w * shape->out_c;
     }
-    *lead = strstr(kernel->function, "_fc_") ? mur_fc_s8_lead(shape) : mur_conv_s8_lead(shape);
+    *lead = is_fc(kernel) ? mur_fc_s8_lead(shape) : mur_conv_s8_lead(shape);
     return true;
 }
 
@@ -64,7 +71,8 @@ static bool fits_all(const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layer
     return true;
 }
 
-/* the best instruction set that fits; of its kernels, for a depthwise layer its own first */
+/* One for the layer's kind, depthwise or of few vectors, before those for all, whatever their
+ * instruction sets: they know what a window is to that kind. */
 const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
                                              uint32_t count, const mur_conv_plain *plain)
 {
@@ -73,7 +81,9 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
-        int worth = 2 * suits + (layers->shape.groups > 1 && is_depthwise(&kernels[i]));
+        bool is_its_kind =
+            is_fc(&kernels[i]) || (layers->shape.groups > 1 && is_depthwise(&kernels[i]));
+        int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
 
         if (suits >= 0 && worth > best && fits_all(&kernels[i], layers, count, plain)) {
             found = &kernels[i];
@@ -83,10 +93,35 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
     return found;
 }
 
+static void turn(uint16_t *h, uint16_t *w)
+{
+    uint16_t one = *w;
+
+    *w = *h;
+    *h = one;
+}
+
+/* a column of dense pixels, as the row that it is */
+static void turn_column(mur_conv_shape *layer)
+{
+    layer->in_w = layer->in_h;
+    layer->out_w = layer->out_h;
+    layer->in_h = layer->out_h = 1;
+    layer->in_pitch = layer->in_w * layer->in_c;
+    layer->out_pitch = layer->out_w * layer->out_c;
+    turn(&layer->kernel_h, &layer->kernel_w);
+    turn(&layer->stride_h, &layer->stride_w);
+    turn(&layer->dilation_h, &layer->dilation_w);
+    turn(&layer->pad_top, &layer->pad_left);
+}
+
 void muc_mcu_flatten_conv(mur_conv_shape *layer)
 {
-    if (layer->out_w == 1 && layer->in_w == 1 && layer->kernel_w == 1 && layer->pad_left == 0)
+    if (layer->out_w == 1 && layer->in_w == 1 && layer->kernel_w == 1 && layer->pad_left == 0) {
         layer->stride_w = 1; /* of one column, whatever it was */
+        if (layer->in_pitch == layer->in_c && layer->out_pitch == layer->out_c)
+            turn_column(layer);
+    }
     if (layer->kernel_h != 1 || layer->kernel_w != 1 || layer->stride_h != 1 ||
         layer->stride_w != 1 || layer->pad_top || layer->pad_left || layer->out_h != layer->in_h ||
         layer->out_w != layer->in_w || layer->in_pitch != layer->in_w * layer->in_c ||

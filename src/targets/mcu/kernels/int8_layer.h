@@ -58,7 +58,8 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
 muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
                                const muc_mcu_tile_layer *cut, const uint8_t *table);
 
-/* A pointwise layer over dense rows, as one row of pixels; others compute what they did. */
+/* A pointwise layer over dense rows, and a layer over one column, as one row of pixels; others
+ * compute what they did. */
 void muc_mcu_flatten_conv(mur_conv_shape *shape);
 
 /* The kernel that suits an instruction set best and fits all of some layers, which differ in

@@ -1,17 +1,17 @@
-/* mur_rv_fc.c - fully connected layers of few vectors: inputs where they lie, four channels at a
- * time. */
+/* mur_ref_fc.c - fully connected layers of few vectors in plain C: inputs where they lie, four
+ * channels at a time. */
 #include "mur_fc.h"
-#include "mur_rv.h"
+#include "mur_ref.h"
 
 /* outputs of one vector */
 static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out,
                        int32_t coded)
 {
-    const mur_rv_output output = { &layer->output, 1 };
+    const mur_ref_output output = mur_ref_output_of(&layer->output, 1);
     const int8_t *w = (const int8_t *)fc->weights, *end = in + layer->shape.in_c;
 
-    for (int32_t first = 0; first < layer->shape.out_c; first += MUR_RV_CHANNELS) {
-        int32_t a = 0, b = 0, c = 0, d = 0, sums[MUR_RV_CHANNELS];
+    for (int32_t first = 0; first < layer->shape.out_c; first += MUR_REF_CHANNELS) {
+        int32_t a = 0, b = 0, c = 0, d = 0, sums[MUR_REF_CHANNELS];
         const int8_t *x = in;
 
         if (layer->shape.in_c & 1) {
@@ -25,13 +25,13 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
             a += x1 * w[4], b += x1 * w[5], c += x1 * w[6], d += x1 * w[7];
         }
         sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
-        for (int32_t i = 0; i < MUR_RV_CHANNELS && first + i < layer->shape.out_c; i++) {
+        for (int32_t i = 0; i < MUR_REF_CHANNELS && first + i < layer->shape.out_c; i++) {
             int32_t code = fc->codes[coded ? first + i : 0];
-            const mur_rv_channel channel = { 0, fc->mul[code % MUR_FC_MULS],
-                                             -(code / MUR_FC_MULS) };
+            const mur_ref_channel channel = { 0, fc->mul[code % MUR_FC_MULS],
+                                              -(code / MUR_FC_MULS) };
 
             sums[i] += fc->bias[first + i];
-            mur_rv_finish(&output, &channel, &sums[i], 1, out++, 1);
+            mur_ref_finish(&output, &channel, &sums[i], 1, out++, 1);
         }
     }
 }
@@ -44,13 +44,13 @@ static void run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int32_t
         run_vector(layer, &fc, in + i * layer->shape.in_c, out + i * layer->shape.out_c, coded);
 }
 
-void mur_rv_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+void mur_ref_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     (void)scratch;
     run(layer, in, out, 0);
 }
 
-void mur_rv_fc_coded_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+void mur_ref_fc_coded_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     (void)scratch;
     run(layer, in, out, 1);

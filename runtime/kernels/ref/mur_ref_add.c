@@ -1,6 +1,5 @@
-/* mur_rv_add.c - additions in TensorFlow Lite's arithmetic, with the two halves of each product as
- * the multiplier gives them. */
-#include "mur_rv.h"
+/* mur_ref_add.c - additions in TensorFlow Lite's arithmetic. */
+#include "mur_ref.h"
 
 /* MUR_REQUANT_Q31 of x / 2, at most 2^30 in size; half: 2^right / 2 */
 static inline int32_t scale(int32_t x, int32_t mul, int32_t right, int32_t half)
@@ -18,7 +17,7 @@ static int32_t half_of(int32_t right)
     return (int32_t)((1u << right) >> 1);
 }
 
-void mur_rv_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+void mur_ref_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     int32_t left = layer->left_shift + 1, a_right = -layer->a_shift, b_right = -layer->b_shift;
     int32_t right = -layer->shift, a_half = half_of(a_right), b_half = half_of(b_right);

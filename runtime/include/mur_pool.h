@@ -1,0 +1,52 @@
+/* mur_pool.h - the windows of pools: what kernels of all instruction sets walk over. */
+#ifndef MUR_POOL_H
+#define MUR_POOL_H
+
+#include "mur_nn_arith.h"
+
+/* The part of a window that lies inside the image. */
+typedef struct mur_pool_window {
+    const int8_t *in; /* its first pixel */
+    int32_t rows, columns, pitch, step;
+} mur_pool_window;
+
+/* all channels of a window to a pixel of the output */
+typedef void mur_pool_pixel(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out);
+
+/* the average of so many elements, halves away from zero */
+static inline int32_t mur_pool_divide(int32_t sum, int32_t count)
+{
+    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
+}
+
+/* where a window of one dimension begins, and its extent, inside the image */
+static inline int32_t mur_pool_inside(int32_t at, int32_t kernel, int32_t size, int32_t *extent)
+{
+    int32_t from = at < 0 ? 0 : at, to = at + kernel > size ? size : at + kernel;
+
+    *extent = to > from ? to - from : 0;
+    return from;
+}
+
+static inline __attribute__((always_inline)) void
+mur_pool_run(const mur_pool_s8 *layer, const int8_t *in, int8_t *out, mur_pool_pixel *of)
+{
+    mur_pool_window w;
+
+    w.pitch = layer->in_pitch;
+    w.step = layer->c;
+    for (int32_t y = 0; y < layer->out_h; y++) {
+        int32_t top = mur_pool_inside(y * layer->stride_h - layer->pad_top, layer->kernel_h,
+                                      layer->in_h, &w.rows);
+
+        for (int32_t x = 0; x < layer->out_w; x++) {
+            int32_t left = mur_pool_inside(x * layer->stride_w - layer->pad_left, layer->kernel_w,
+                                           layer->in_w, &w.columns);
+
+            w.in = in + top * layer->in_pitch + left * layer->c;
+            of(&w, layer, out + y * layer->out_pitch + x * layer->c);
+        }
+    }
+}
+
+#endif

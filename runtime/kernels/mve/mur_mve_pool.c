@@ -1,0 +1,129 @@
+/* mur_mve_pool.c - pools: the greatest of sixteen channels at a time, the average of four. */
+#include "mur_mve.h"
+#include "mur_pool.h"
+
+#if MUR_HAVE_MVE
+
+static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
+{
+    int8x16_t most = vdupq_n_s8(layer->max);
+
+    for (int32_t c = 0; c < layer->c; c += MUR_MVE_BYTES) {
+        mve_pred16_t some = vctp8q((uint32_t)(layer->c - c));
+        int8x16_t best = vdupq_n_s8(layer->min);
+        const int8_t *row = w->in + c;
+
+        for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
+            const int8_t *p = row;
+
+            for (int32_t x = w->columns; x > 0; x--, p += w->step)
+                best = vmaxq_s8(best, vldrbq_z_s8(p, some));
+        }
+        vstrbq_p_s8(out + c, vminq_s8(best, most), some);
+    }
+}
+
+/* Division by a count is a multiplication by 2^32 / count, rounded up, where the error of at most
+ * 129 counts times one count stays below 2^32. */
+enum { MOST_COUNT = 5000 };
+
+static int32x4_t divide_four(int32x4_t sums, int32_t count)
+{
+    uint32_t inverse = (uint32_t)(-count) / (uint32_t)count + 2; /* 2^32 / count, not below */
+    int32x4_t size = vaddq_n_s32(vabsq_s32(sums), count / 2), sign = vshrq_n_s32(sums, 31);
+
+    if (count == 1)
+        return sums;
+    if (count > MOST_COUNT) {
+        for (int32_t i = 0; i < 4; i++)
+            sums[i] = mur_pool_divide(sums[i], count);
+        return sums;
+    }
+    inverse -= (count & (count - 1)) == 0;
+    size = vreinterpretq_s32_u32(vmulhq_u32(vreinterpretq_u32_s32(size), vdupq_n_u32(inverse)));
+    return vsubq_s32(veorq_s32(size, sign), sign);
+}
+
+/* sums of four, as bytes within 32 bits each */
+static inline int32x4_t average_of(int32x4_t sums, const mur_pool_s8 *layer, int32_t count)
+{
+    sums = count > 0 ? divide_four(sums, count) : sums;
+    return vminq_s32(vmaxq_s32(sums, vdupq_n_s32(layer->min)), vdupq_n_s32(layer->max));
+}
+
+/* of so many pixels, whose sums never leave 16 bits */
+enum { PIXELS_OF_HALVES = 256 };
+
+static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
+{
+    int32_t count = w->rows * w->columns, step = w->step, left = layer->c;
+    const int8_t *in = w->in;
+
+    for (; left > 0 && count <= PIXELS_OF_HALVES; left -= 8, in += 8, out += 8) {
+        mve_pred16_t some = vctp16q((uint32_t)left);
+        int16x8_t sums = vdupq_n_s16(0);
+        int32x4_t even, odd;
+        const int8_t *row = in;
+
+        for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
+            const int8_t *p = row;
+
+            for (int32_t x = w->columns; x > 0; x--, p += step)
+                sums = vaddq_s16(sums, vldrbq_z_s16(p, some));
+        }
+        even = average_of(vmovlbq_s16(sums), layer, count);
+        odd = average_of(vmovltq_s16(sums), layer, count);
+        vstrbq_p_s16(out, vmovntq_s32(vreinterpretq_s16_s32(even), odd), some);
+    }
+    for (; left > 0; left -= 4, in += 4, out += 4) {
+        mve_pred16_t some = vctp32q((uint32_t)left);
+        int32x4_t sums = vdupq_n_s32(0);
+
+        for (int32_t y = 0; y < w->rows; y++)
+            for (int32_t x = 0; x < w->columns; x++)
+                sums = vaddq_s32(sums, vldrbq_z_s32(in + y * w->pitch + x * step, some));
+        vstrbq_p_s32(out, average_of(sums, layer, count), some);
+    }
+}
+
+#else
+
+static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
+{
+    for (int32_t c = 0; c < layer->c; c++) {
+        int32_t best = layer->min;
+
+        for (int32_t y = 0; y < w->rows; y++)
+            for (int32_t x = 0; x < w->columns; x++) {
+                int32_t q = w->in[y * w->pitch + x * w->step + c];
+
+                best = q > best ? q : best;
+            }
+        out[c] = (int8_t)(best > layer->max ? layer->max : best);
+    }
+}
+
+static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
+{
+    for (int32_t c = 0; c < layer->c; c++) {
+        int32_t sum = 0, count = w->rows * w->columns;
+
+        for (int32_t y = 0; y < w->rows; y++)
+            for (int32_t x = 0; x < w->columns; x++)
+                sum += w->in[y * w->pitch + x * w->step + c];
+        out[c] =
+            (int8_t)mur_clamp(count > 0 ? mur_pool_divide(sum, count) : 0, layer->min, layer->max);
+    }
+}
+
+#endif
+
+void mur_mve_max_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_pool_run(layer, in, out, greatest);
+}
+
+void mur_mve_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_pool_run(layer, in, out, average);
+}
