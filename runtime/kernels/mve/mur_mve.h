@@ -13,12 +13,14 @@
 #endif
 
 enum { MUR_MVE_BYTES = 16 }; /* of a vector */
-enum { MUR_MVE_ROWS = 12 };  /* most rows of a depthwise kernel */
+enum { MUR_MVE_ROWS = 16 };  /* most rows of a depthwise kernel */
 
 /* Packed weights of mur_mve_conv_s8: the channels by fours, the last four filled up with channels
  * of zeros; of each four mur_mve_four, then for every 16 inputs the weights of the four one after
  * another, of 16 bytes each; the last inputs likewise, of as many bytes as there are. 16 bytes at
  * the very end may be read.
+ *
+ * Of mur_mve_conv_any_s8: the same for one group after another.
  *
  * Of fc kernels: the same without mur_mve_four.
  *
@@ -32,6 +34,12 @@ typedef struct mur_mve_four {
 static inline int32_t mur_mve_inputs(const mur_conv_s8 *layer)
 {
     return layer->shape.kernel_h * layer->shape.kernel_w * layer->shape.in_c;
+}
+
+/* bytes of whole vectors that hold so many inputs */
+static inline int32_t mur_mve_padded(int32_t inputs)
+{
+    return (inputs + MUR_MVE_BYTES - 1) & ~(MUR_MVE_BYTES - 1);
 }
 
 /* are a pixel's inputs whole vectors, and all inside the image? */
@@ -49,6 +57,18 @@ static inline int32_t mur_mve_row_bytes(const mur_conv_s8 *layer)
 {
     return ((layer->shape.out_w - 1) * layer->shape.stride_w + layer->shape.kernel_w) *
            layer->shape.in_c;
+}
+
+/* May a depthwise layer read its rows where they lie? Each output row has one of its own then,
+ * without borders, and lies no further than what is still read of it; eight channels are never
+ * beyond the last. */
+static inline int32_t mur_mve_rows_in_place(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+
+    return s->kernel_h == 1 && s->pad_top == 0 && s->pad_left == 0 && s->in_c % 8 == 0 &&
+           (s->out_h - 1) * s->stride_h < s->in_h &&
+           (s->out_w - 1) * s->stride_w + s->kernel_w <= s->in_w;
 }
 
 #if MUR_HAVE_MVE

@@ -117,17 +117,37 @@ static inline eight_sums sum_3x3(const depthwise_row *row, int32_t at, const mur
     return sums;
 }
 
+/* of one column, pairs of rows */
+static inline eight_sums sum_column(const depthwise_row *row, int32_t at, const mur_mve_four *four)
+{
+    const int8_t *w = (const int8_t *)(four + 2);
+    const int8_t *const *rows = row->rows;
+    eight_sums sums = { vldrwq_s32(four[0].bias), vldrwq_s32(four[1].bias) };
+    int32_t left = row->layer->shape.kernel_h;
+
+    for (; left >= 2; left -= 2, rows += 2, w += 16)
+        ADD_TWO(sums, rows[0] + at, rows[1] + at, w, 0, 8);
+    if (left > 0)
+        ADD_ONE(sums, rows[0] + at, w, 0);
+    return sums;
+}
+
 static inline eight_sums sum_any(const depthwise_row *row, int32_t at, const mur_mve_four *four)
 {
     const mur_conv_shape *shape = &row->layer->shape;
 
-    if (shape->kernel_w == 3 && shape->kernel_h == 3)
-        return sum_3x3(row, at, four);
-    if (shape->kernel_w == 5)
+    switch (shape->kernel_w) {
+    case 1:
+        return sum_column(row, at, four);
+    case 3:
+        return shape->kernel_h == 3 ? sum_3x3(row, at, four) : sum_window(row, at, four, 3);
+    case 5:
         return sum_window(row, at, four, 5);
-    if (shape->kernel_w == 7)
+    case 7:
         return sum_window(row, at, four, 7);
-    return sum_window(row, at, four, shape->kernel_w);
+    default:
+        return sum_window(row, at, four, shape->kernel_w);
+    }
 }
 
 /* eight channels from `first` on */
@@ -194,6 +214,7 @@ void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
 {
     int32_t pitch = mur_mve_row_bytes(layer), kernel_h = layer->shape.kernel_h;
     int32_t copied = 0; /* rows from -pad_top on */
+    int32_t in_place = mur_mve_rows_in_place(layer);
     int32_t eight = (int32_t)sizeof(mur_mve_four) * 2 + kernel_h * layer->shape.kernel_w * 8;
     int8_t *ring = scratch;
     depthwise_row row;
@@ -203,10 +224,15 @@ void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
         const uint8_t *packed = layer->packed;
         int32_t top = y * layer->shape.stride_h;
 
-        for (copied = copied < top ? top : copied; copied < top + kernel_h; copied++)
-            copy_row(layer, in, copied - layer->shape.pad_top, ring + copied % kernel_h * pitch);
-        for (int32_t i = 0; i < kernel_h; i++)
-            row.rows[i] = ring + (top + i) % kernel_h * pitch;
+        if (in_place) {
+            row.rows[0] = in + top * layer->shape.in_pitch;
+        } else {
+            for (copied = copied < top ? top : copied; copied < top + kernel_h; copied++)
+                copy_row(layer, in, copied - layer->shape.pad_top,
+                         ring + copied % kernel_h * pitch);
+            for (int32_t i = 0; i < kernel_h; i++)
+                row.rows[i] = ring + (top + i) % kernel_h * pitch;
+        }
         row.out = out + y * layer->shape.out_pitch;
         for (int32_t c = 0; c < layer->shape.out_c; c += 8, packed += eight)
             run_eight(&row, c, (const void *)packed);

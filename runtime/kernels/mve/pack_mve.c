@@ -89,6 +89,53 @@ size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
     return gathered;
 }
 
+/* ---- conv of any groups and dilation ---- */
+
+int mur_mve_conv_any_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return is_plain(layer, plain);
+}
+
+static size_t bytes_of_four(const mur_conv_s8 *layer)
+{
+    return sizeof(mur_mve_four) + 4 * (size_t)(mur_mve_inputs(layer) / layer->shape.groups);
+}
+
+size_t mur_mve_conv_any_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    size_t fours = (size_t)(layer->shape.out_c / layer->shape.groups + 3) / 4;
+
+    return (size_t)layer->shape.groups * fours * bytes_of_four(layer) + MUR_MVE_BYTES;
+}
+
+void mur_mve_conv_any_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t inputs = mur_mve_inputs(layer) / layer->shape.groups;
+    int32_t channels = layer->shape.out_c / layer->shape.groups;
+    uint8_t *to = packed;
+
+    memset(packed, 0, mur_mve_conv_any_s8_packed_bytes(layer));
+    for (int32_t channel = 0; channel < layer->shape.out_c; to += bytes_of_four(layer)) {
+        int32_t left = channels - channel % channels;
+        mur_mve_four four;
+
+        memset(&four, 0, sizeof(four));
+        for (int32_t i = 0; i < 4 && i < left; i++, channel++) {
+            const int8_t *w = plain->weights + channel * inputs;
+
+            set_channel(layer, plain, channel, w, inputs, &four, i);
+            put_weights(w, inputs, i, to + sizeof(four));
+        }
+        memcpy(to, &four, sizeof(four));
+    }
+}
+
+size_t mur_mve_conv_any_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)layer->shape.groups *
+           (size_t)mur_mve_padded(mur_mve_inputs(layer) / layer->shape.groups);
+}
+
 /* ---- fully connected ---- */
 
 static int fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
@@ -167,6 +214,8 @@ void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
 
 size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
+    if (mur_mve_rows_in_place(layer))
+        return 0;
     return (size_t)layer->shape.kernel_h * (size_t)mur_mve_row_bytes(layer) + MUR_MVE_BYTES;
 }
 
