@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
 muc_status muc_read_fail(const muc_reader *reader, const char *format, ...)
 {
     char text[512];
@@ -72,13 +76,27 @@ muc_status muc_read_f32(muc_reader *reader, const char *what, float *out)
     return MUC_OK;
 }
 
-enum { CRC_BYTES = 8 };
+enum { CRC_BYTES = 8, FOLDED = 64 };
 
 /* [k][b]: what byte b changes that k bytes follow */
 static uint32_t crc_tables[CRC_BYTES][256];
+/* what takes the first and the second half of 16 bytes FOLDED bytes further */
+static uint64_t crc_factors[2];
+
+/* x^n modulo the polynomial, as a factor of a product without carries */
+static uint64_t crc_power(unsigned n)
+{
+    uint32_t power = 0x80000000u;
+
+    while (n-- > 0)
+        power = power & 1 ? 0xedb88320 ^ power >> 1 : power >> 1;
+    return (uint64_t)power << 1;
+}
 
 static void make_crc_tables(void)
 {
+    crc_factors[0] = crc_power(8 * FOLDED + 32);
+    crc_factors[1] = crc_power(8 * FOLDED - 32);
     for (uint32_t b = 0; b < 256; b++) {
         uint32_t crc = b;
 
@@ -94,12 +112,54 @@ static void make_crc_tables(void)
         }
 }
 
-uint32_t muc_crc32(uint32_t crc, const uint8_t *data, size_t size)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* ---- 64 bytes at a time, as polynomials ---- */
 
-    pthread_once(&once, make_crc_tables);
-    crc = ~crc;
+#if defined(__x86_64__) && defined(__GNUC__)
+
+/* FOLDED bytes with the same remainder as all whole ones of data, which *data and *size leave. */
+__attribute__((target("pclmul,sse4.1"))) static void fold_bytes(uint32_t crc, const uint8_t **data,
+                                                                size_t *size, uint8_t out[FOLDED])
+{
+    const __m128i factors = _mm_loadu_si128((const void *)crc_factors);
+    __m128i x[FOLDED / 16];
+
+    for (unsigned i = 0; i < FOLDED / 16; i++)
+        x[i] = _mm_loadu_si128((const void *)(*data + 16 * i));
+    x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)crc));
+    for (*data += FOLDED, *size -= FOLDED; *size >= FOLDED; *data += FOLDED, *size -= FOLDED)
+        for (unsigned i = 0; i < FOLDED / 16; i++) {
+            __m128i low = _mm_clmulepi64_si128(x[i], factors, 0x00);
+            __m128i high = _mm_clmulepi64_si128(x[i], factors, 0x11);
+
+            x[i] = _mm_xor_si128(_mm_xor_si128(low, high),
+                                 _mm_loadu_si128((const void *)(*data + 16 * i)));
+        }
+    memcpy(out, x, FOLDED);
+}
+
+static bool can_fold(size_t size)
+{
+    return size >= 4 * (size_t)FOLDED && __builtin_cpu_supports("pclmul") &&
+           __builtin_cpu_supports("sse4.1");
+}
+
+#else
+
+static void fold_bytes(uint32_t crc, const uint8_t **data, size_t *size, uint8_t out[FOLDED])
+{
+    (void)crc, (void)data, (void)size, (void)out;
+}
+
+static bool can_fold(size_t size)
+{
+    (void)size;
+    return false;
+}
+
+#endif
+
+static uint32_t add_bytes(uint32_t crc, const uint8_t *data, size_t size)
+{
     for (; size >= CRC_BYTES; data += CRC_BYTES, size -= CRC_BYTES) {
         uint64_t x = muc_load_u64(data) ^ crc;
 
@@ -109,5 +169,19 @@ uint32_t muc_crc32(uint32_t crc, const uint8_t *data, size_t size)
     }
     for (; size > 0; data++, size--)
         crc = crc_tables[0][(crc ^ *data) & 255] ^ crc >> 8;
-    return ~crc;
+    return crc;
+}
+
+uint32_t muc_crc32(uint32_t crc, const uint8_t *data, size_t size)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint8_t folded[FOLDED];
+
+    pthread_once(&once, make_crc_tables);
+    crc = ~crc;
+    if (can_fold(size)) {
+        fold_bytes(crc, &data, &size, folded);
+        crc = add_bytes(0, folded, sizeof(folded));
+    }
+    return ~add_bytes(crc, data, size);
 }
