@@ -1,5 +1,6 @@
 /* loop_quantlib.c - QuantLib's integer operators as loops that call mur_quantlib.h. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
@@ -75,7 +76,8 @@ void muc_mcu_print_requant(muc_text *text, const muc_node *node)
 muc_status muc_mcu_write_integer_elements(muc_mcu_lowering *l, const muc_node *node)
 {
     const int64_t eta = muc_node_integer_or(node, MUC_KEY_ETA, 0);
-    bool divides = node->op == MUC_OP_INTEGER_DIV, shifts = node->op == MUC_OP_REQUANT_SHIFT;
+    bool divides = muc_node_attribute(node, MUC_KEY_ETA) != NULL;
+    bool shifts = muc_node_attribute(node, MUC_KEY_SHIFT) != NULL;
     muc_text line = { 0 };
     muc_mcu_nest nest;
 
@@ -94,7 +96,7 @@ muc_status muc_mcu_write_integer_elements(muc_mcu_lowering *l, const muc_node *n
         muc_text_add(&line, "requant(@a, @b, @c");
         muc_mcu_print_requant(&line, node);
     } else {
-        muc_text_add(&line, "%s(@a, b", node->op == MUC_OP_INTEGER_GELU ? "gelu" : "hard_swish");
+        muc_text_add(&line, "%s(@a, b", muc_op_get(node->op)->name + strlen("integer_"));
     }
     muc_text_add(&line, ");");
     MUC_TRY(muc_mcu_end_elements(&nest, &line));
