@@ -70,10 +70,13 @@ static muc_status integers(void *self, uint32_t i, muc_value *out)
     return MUC_OK;
 }
 
-static muc_status constant(void *self, const char *name, muc_dtype dtype, double value,
-                           uint32_t *id)
+static muc_status constant(void *self, const char *name, muc_dtype dtype, const double *values,
+                           uint32_t count, uint32_t *id)
 {
-    muc_text_add(&((node *)self)->said, "%s=%s %g; ", name, muc_dtype_get(dtype)->name, value);
+    muc_text_add(&((node *)self)->said, "%s=%s", name, muc_dtype_get(dtype)->name);
+    for (uint32_t i = 0; i < count; i++)
+        muc_text_add(&((node *)self)->said, " %g", values[i]);
+    muc_text_add(&((node *)self)->said, "; ");
     *id = 1;
     return MUC_OK;
 }
@@ -144,12 +147,19 @@ static muc_status bind(void *self, uint32_t i, uint32_t id)
     return MUC_OK;
 }
 
+static muc_status typed(void *self, uint32_t i, muc_dtype dtype, uint32_t *id)
+{
+    muc_text_add(&((node *)self)->said, "input %u as %s; ", i, muc_dtype_get(dtype)->name);
+    *id = 0;
+    return MUC_OK;
+}
+
 /* of inputs [2, 3, 4] of a type */
 static muc_status run(node *n, const char *text, muc_op op, muc_dtype dtype, uint32_t count)
 {
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  output,
-                                                       word,     wants,     bind };
+                                                       word,     wants,     bind,  typed };
     muc_file_node file = { &functions, n, n->ctx, NULL, &n->arena, count, op, NULL };
     muc_tensor tensor = { .name = "x", .kind = MUC_TENSOR_INPUT, .dtype = dtype, .rank = 3 };
     muc_status status;
@@ -222,6 +232,9 @@ static void recipes_do_what_they_say(void **state)
         { "x>1 = abs 0; >2 = neg x; >3 = neg x; exp x",
           "abs 1 as x; x is 1; neg 1 as ; x is 2; exp 1", false },
         { "x>1 = abs 0;", "abs 1 as x; x is 1; ", false },
+        { "add 0:i32 1:i32", "input 0 as i32; input 1 as i32; add 2", false },
+        { "add 0 list{1,@b:2,-3}:i32", "list=i32 1 2 -3; add 2", false },
+        { ". 0 shift=log2@div", "relu 1 shift", true },
     };
     node n = { .ctx = *state };
 
@@ -234,6 +247,13 @@ static void recipes_do_what_they_say(void **state)
                 run(&n, ". 2", MUC_OP_RELU, MUC_F32, 2));
     CHECK_FAILS(n.ctx, MUC_MALFORMED, "axis -4 of 3",
                 run(&n, ". 0 axis=-4", MUC_OP_SOFTMAX, MUC_F32, 2));
+    n.has_attributes = false;
+    CHECK_FAILS(n.ctx, MUC_UNSUPPORTED, "'div' is 0, expected a power of two",
+                run(&n, ". 0 shift=log2@div", MUC_OP_RELU, MUC_F32, 2));
+    CHECK_FAILS(n.ctx, MUC_UNSUPPORTED, "128 is 128, expected an integer of type i8",
+                run(&n, "add 0 {128}:i8", MUC_OP_RELU, MUC_F32, 2));
+    CHECK_FAILS(n.ctx, MUC_UNSUPPORTED, "0.5 is 0.5, expected an integer of type i8",
+                run(&n, "add 0 {0.5}:i8", MUC_OP_RELU, MUC_F32, 2));
     CHECK_FAILS(n.ctx, MUC_MALFORMED, "expected more than 3",
                 run(&n, ". 0 axes=3..", MUC_OP_RELU, MUC_F32, 2));
     muc_text_free(&n.said);

@@ -4,7 +4,7 @@
 
 #include "import/recipe.h"
 
-enum { WORD = 128, MOST_VALUES = 24, MAX_RANK = MUC_GRAPH_MAX_RANK };
+enum { WORD = 128, MOST_VALUES = 24, MOST_NUMBERS = 8, MAX_RANK = MUC_GRAPH_MAX_RANK };
 
 typedef struct cook {
     const muc_file_node *node;

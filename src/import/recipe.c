@@ -99,14 +99,26 @@ muc_status muc_cook_input(const cook *c, uint32_t i, uint32_t *id)
                : MUC_OK;
 }
 
+/* a constant whose type the recipe says holds the number */
+static muc_status expect_range(const cook *c, const char *text, double value, muc_dtype dtype)
+{
+    int64_t low, high;
+
+    if (!muc_dtype_range(dtype, &low, &high) ||
+        (value >= (double)low && value <= (double)high && value == floor(value)))
+        return MUC_OK;
+    return muc_cook_refuse(c->node, MUC_UNSUPPORTED, "%s is %g, expected an integer of type %s",
+                           text + (*text == '@'), value, muc_dtype_get(dtype)->name);
+}
+
 /* "name{number}", "{number}~0": of input 0's type; "{number}:i8"; "{@low:inf}": none without the
- * attribute */
+ * attribute; "{@a,@b}": a list */
 static muc_status add_constant(cook *c, char *brace, uint32_t *id)
 {
     const muc_file_node *node = c->node;
-    uint32_t like = c->count ? c->inputs[c->count - 1] : MUC_NO_ID;
-    char *end = brace + strcspn(brace, "}");
-    double value;
+    uint32_t like = c->count ? c->inputs[c->count - 1] : MUC_NO_ID, count = 0;
+    char *end = brace + strcspn(brace, "}"), *next;
+    double values[MOST_NUMBERS];
     muc_dtype dtype;
     bool is_typed;
 
@@ -120,27 +132,40 @@ static muc_status add_constant(cook *c, char *brace, uint32_t *id)
         dtype = like != MUC_NO_ID         ? muc_cook_tensor(c, like)->dtype
                 : node->functions->output ? node->functions->output(node->self).dtype
                                           : MUC_F32;
-    MUC_TRY(muc_cook_real(c, brace + 1, &value));
+    for (char *at = brace + 1; at && count < MOST_NUMBERS; at = next) {
+        next = strchr(at, ',');
+        if (next)
+            *next++ = '\0';
+        MUC_TRY(muc_cook_real(c, at, &values[count]));
+        if (is_typed)
+            MUC_TRY(expect_range(c, at, values[count], dtype));
+        count++;
+    }
     *id = MUC_NO_ID;
-    return fabs(value) >= (double)FLT_MAX && dtype == MUC_F32
+    return fabs(values[0]) >= (double)FLT_MAX && dtype == MUC_F32
                ? MUC_OK
-               : node->functions->constant(node->self, c->word, dtype, value, id);
+               : node->functions->constant(node->self, c->word, dtype, values, count, id);
 }
 
-/* "1", or "1:i64:name": input 1 as this type, by a cast of this name where it has another */
+/* "1"; "1:i64:name": input 1 as this type, by a cast of this name where it has another; "1:i32": as
+ * the format gives it in this type */
 static muc_status take_input(cook *c, uint32_t *id)
 {
     const muc_file_node *node = c->node;
     char *type = strchr(c->word, ':'), *name = type ? strchr(type + 1, ':') : NULL;
     muc_attributes to = { .count = 0 };
+    uint32_t i = (uint32_t)atoi(c->word);
     muc_dtype dtype;
 
-    MUC_TRY(muc_cook_input(c, (uint32_t)atoi(c->word), id));
-    if (!name)
-        return MUC_OK;
-    *name = '\0';
+    if (!type)
+        return muc_cook_input(c, i, id);
+    if (name)
+        *name = '\0';
     if (!muc_dtype_find(type + 1, &dtype))
         return muc_cook_no_sense(c);
+    if (!name)
+        return node->functions->typed(node->self, i, dtype, id);
+    MUC_TRY(muc_cook_input(c, i, id));
     if (muc_cook_tensor(c, *id)->dtype == dtype)
         return MUC_OK;
     muc_attributes_set(&to, MUC_KEY_TO, dtype);

@@ -14,13 +14,15 @@
  * [1], input 1 is there; [in:f32], [out:f32], input 0 and output 0 are of this type; [rank<3],
  * input 0 has fewer dimensions.
  *
- * Operands: 0, 1, .. inputs of the node, 1:i64:name input 1 as this type, by a cast; * all of them;
- * a name that an earlier statement gave; {0.5} or name{0.5} a constant of the type of the operand
- * before, {0.5}~0 of input 0's, {@lr}, {@lr:1} of an attribute; of f32 beyond its range it is left
- * out. Attributes: key=value, where value is 0.5, tanh, f32 itself
+ * Operands: 0, 1, .. inputs of the node, 1:i64:name input 1 as this type, by a cast, 1:i32 as the
+ * format gives it in this type; * all of them; a name that an earlier statement gave; {0.5} or
+ * name{0.5} a constant of the type of the operand before, {0.5}~0 of input 0's, {7}:i32 of this
+ * type, {@lr}, {@lr:1} of an attribute; of f32 beyond its range it is left out; {@a,@b} a list.
+ * Attributes: key=value, where value is 0.5, tanh, f32 itself
  *   @name                 the node's attribute; without it the operator has none either
  *   @name:1  @name/1      the same, 1 where it is absent; left out where it is 1
  *   @name#1               the same, the elements of input 1 where it is absent
+ *   log2@name             the exponent of a power of two
  *   tanh?@name            tanh, where the node's attribute is there and not 0
  *   #1  pairs#1           the elements of input 1, a constant; pairs (before, after) of each
  *                         dimension as all before and then all after
@@ -67,9 +69,9 @@ typedef struct muc_file_node_functions {
     muc_status (*input)(void *self, uint32_t i, uint32_t *id);
     /* or NULL: the integers of a constant input */
     muc_status (*integers)(void *self, uint32_t i, muc_value *out);
-    /* A scalar constant; name may be "". */
-    muc_status (*constant)(void *self, const char *name, muc_dtype dtype, double value,
-                           uint32_t *id);
+    /* A constant: a scalar, or a list of several values; name may be "". */
+    muc_status (*constant)(void *self, const char *name, muc_dtype dtype, const double *values,
+                           uint32_t count, uint32_t *id);
     /* A node on the way, and the one that gives the outputs. */
     muc_status (*step)(void *self, muc_op op, const char *name, const uint32_t *inputs,
                        uint32_t count, const muc_attributes *a, uint32_t *id);
@@ -82,6 +84,8 @@ typedef struct muc_file_node_functions {
     /* or NULL, where no recipe has ">": whether the file wants output i, and what it is */
     bool (*wants)(const void *self, uint32_t i);
     muc_status (*bind)(void *self, uint32_t i, uint32_t id);
+    /* or NULL, where no recipe has "1:i32": the graph's tensor of an input as this type */
+    muc_status (*typed)(void *self, uint32_t i, muc_dtype dtype, uint32_t *id);
 } muc_file_node_functions;
 
 typedef struct muc_file_node {

@@ -406,6 +406,23 @@ static muc_status set_like(cook *c, muc_attribute_key key, const char *text)
     return MUC_OK;
 }
 
+/* "log2@name" */
+static muc_status set_exponent(cook *c, muc_attribute_key key, const char *name)
+{
+    muc_value value;
+    int64_t exponent = 0;
+
+    MUC_TRY(c->node->functions->attribute(c->node->self, name, MUC_VALUE_INTEGER, &value));
+    if (value.type == MUC_VALUE_ABSENT || value.integer < 1 || value.integer & (value.integer - 1))
+        return muc_cook_refuse(c->node, MUC_UNSUPPORTED,
+                               "attribute '%s' is %" PRId64 ", expected a power of two", name,
+                               value.type == MUC_VALUE_ABSENT ? 0 : value.integer);
+    while (value.integer >> exponent > 1)
+        exponent++;
+    muc_attributes_set(&c->a, key, exponent);
+    return MUC_OK;
+}
+
 /* "key=value" */
 muc_status muc_cook_attribute(cook *c, muc_op op, char *equals)
 {
@@ -425,6 +442,8 @@ muc_status muc_cook_attribute(cook *c, muc_op op, char *equals)
         if (v.type == MUC_VALUE_ABSENT || v.integer == 0)
             return MUC_OK;
     }
+    if (strncmp(value, "log2@", 5) == 0)
+        return set_exponent(c, key, value + 5);
     if (*value == '@')
         return set_from_attribute(c, op, key, value + 1);
     if (number && c->node->functions->integers) {

@@ -47,15 +47,16 @@ static muc_status input(void *self, uint32_t i, uint32_t *id)
     return MUC_OK;
 }
 
-static muc_status constant(void *self, const char *name, muc_dtype dtype, double value,
-                           uint32_t *id)
+static muc_status constant(void *self, const char *name, muc_dtype dtype, const double *values,
+                           uint32_t count, uint32_t *id)
 {
     muc_keras_import *im = ((call *)self)->im;
     const char *copy;
 
-    (void)dtype; /* Keras has but f32 */
+    (void)dtype; /* Keras has but scalars of f32 */
+    (void)count;
     MUC_TRY(muc_arena_string(im->ctx, im->arena, name, strlen(name), &copy));
-    return muc_keras_number(im, copy, value, id);
+    return muc_keras_number(im, copy, values[0], id);
 }
 
 static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
@@ -73,9 +74,12 @@ static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t c
 muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32_t *inputs,
                           uint32_t count)
 {
-    static const muc_file_node_functions functions = { refuse,   attribute, input, NULL,
-                                                       constant, step,      last,  NULL,
-                                                       NULL,     NULL,      NULL };
+    static const muc_file_node_functions functions = { .refuse = refuse,
+                                                       .attribute = attribute,
+                                                       .input = input,
+                                                       .constant = constant,
+                                                       .step = step,
+                                                       .last = last };
     call c = { im, inputs, count };
     const muc_file_node node = {
         &functions, &c, im->ctx, im->graph, im->arena, count, im->to, NULL

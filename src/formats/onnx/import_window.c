@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "formats/onnx/onnx_operators.h"
-#include "formats/onnx/onnx_quantlib.h"
 #include "import/sliding_window.h"
 
 enum { MAX_SPATIAL = MUC_WINDOW_MAX_SPATIAL };
@@ -91,26 +90,25 @@ static muc_status check_kernel(onnx_call *call, uint32_t weights, muc_window *w)
 /* Conv, ConvInteger and QLinearConv, whose weights are in another place */
 muc_status onnx_import_conv(onnx_call *call)
 {
-    uint32_t *inputs, count, weights = muc_op_product(call->row->op)->weights;
+    uint32_t x, weights;
     muc_attributes a = { .count = 0 };
-    int64_t groups;
     muc_padding padding;
     muc_window w;
 
-    if (call->integers)
-        MUC_TRY(onnx_integer_conv_operands(call, &inputs, &count));
-    else
-        MUC_TRY(onnx_all_inputs(call, &inputs, &count));
-    if (count <= weights || inputs[0] == MUC_NO_ID || inputs[weights] == MUC_NO_ID)
-        return onnx_fail(call, MUC_MALFORMED, "x or weights are missing");
-    MUC_TRY(take_window(call, inputs[0], &w, &padding));
-    MUC_TRY(check_kernel(call, inputs[weights], &w));
-    MUC_TRY(settle_padding(call, inputs[0], &w, padding));
-    MUC_TRY(onnx_integer(call, "group", 1, &groups));
-    muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
+    MUC_TRY(onnx_input(call, 0, &x));
+    MUC_TRY(onnx_input(call, muc_op_product(call->row->op)->weights, &weights));
+    MUC_TRY(take_window(call, x, &w, &padding));
+    MUC_TRY(check_kernel(call, weights, &w));
+    MUC_TRY(settle_padding(call, x, &w, padding));
     muc_window_set(&w, &a, true, true);
-    return call->integers ? onnx_emit_integer_conv(call, inputs, &a)
-                          : onnx_emit(call, call->row->op, inputs, count, &a, 1);
+    if (!call->integers)
+        return onnx_cook_given(call, &a, ". * groups=@group:1 given");
+    if (!onnx_has_input(call, 2))
+        return onnx_cook_given(call, &a, "conv_integer 0 1 groups=@group:1 given");
+    return onnx_cook_given(call, &a,
+                           "sum = conv_integer 0 1 groups=@group:1 given; "
+                           "bias = reshape 2:i32 shape=in1.0%.*s; add sum bias",
+                           2 * (int)w.spatial, ",1,1,1");
 }
 
 /* padding that gives the size which is asked for */
@@ -132,25 +130,22 @@ static muc_status transpose_padding(onnx_call *call, uint32_t x, muc_window *w, 
 
 muc_status onnx_import_conv_transpose(onnx_call *call)
 {
-    int64_t groups, output_padding[MAX_SPATIAL], sizes[MAX_SPATIAL];
+    int64_t output_padding[MAX_SPATIAL], sizes[MAX_SPATIAL];
     muc_attributes a = { .count = 0 };
-    uint32_t *inputs, count;
+    uint32_t x, weights;
     muc_padding padding;
     muc_window w;
 
-    MUC_TRY(onnx_all_inputs(call, &inputs, &count));
-    if (count < 2 || inputs[0] == MUC_NO_ID || inputs[1] == MUC_NO_ID)
-        return onnx_fail(call, MUC_MALFORMED, "x or weights are missing");
-    MUC_TRY(take_window(call, inputs[0], &w, &padding));
-    MUC_TRY(check_kernel(call, inputs[1], &w));
+    MUC_TRY(onnx_input(call, 0, &x));
+    MUC_TRY(onnx_input(call, 1, &weights));
+    MUC_TRY(take_window(call, x, &w, &padding));
+    MUC_TRY(check_kernel(call, weights, &w));
     MUC_TRY(take_list(call, "output_padding", w.spatial, 0, output_padding));
     MUC_TRY(take_list(call, "output_shape", w.spatial, 0, sizes));
-    MUC_TRY(transpose_padding(call, inputs[0], &w, padding, sizes, output_padding));
-    MUC_TRY(onnx_integer(call, "group", 1, &groups));
-    muc_attributes_set(&a, MUC_KEY_GROUPS, groups);
+    MUC_TRY(transpose_padding(call, x, &w, padding, sizes, output_padding));
     muc_window_set(&w, &a, true, true);
     muc_attributes_set_integers(&a, MUC_KEY_OUTPUT_PADDING, output_padding, w.spatial);
-    return onnx_emit(call, MUC_OP_CONV_TRANSPOSE, inputs, count, &a, 1);
+    return onnx_cook_given(call, &a, ". * groups=@group:1 given");
 }
 
 /* ---- the gradient of a convolution ---- */

@@ -486,13 +486,30 @@ static int64_t whole_number(double value)
     return (int64_t)(value > most ? most : value < -most ? -most : value);
 }
 
-muc_status onnx_scalar(onnx_call *call, muc_dtype dtype, double value, uint32_t *out)
+/* a constant [count], or of rank 0 a scalar */
+static muc_status add_values(onnx_call *call, const char *name, muc_dtype dtype, uint32_t rank,
+                             const double *values, uint32_t count, uint32_t *out)
 {
-    const onnx_number number = { MUC_EXPR_NONE, whole_number(value), value };
     uint32_t bytes = muc_dtype_get(dtype)->block_bytes;
     uint8_t *data;
 
-    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->network->arena, bytes, &data));
-    onnx_store_number(dtype, &number, data);
-    return onnx_constant(call, NULL, dtype, 0, NULL, data, bytes, out);
+    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->network->arena, count * bytes, &data));
+    for (uint32_t i = 0; i < count; i++) {
+        const onnx_number number = { MUC_EXPR_NONE, whole_number(values[i]), values[i] };
+
+        onnx_store_number(dtype, &number, data + i * bytes);
+    }
+    return onnx_constant(call, name, dtype, rank, &count, data, count * bytes, out);
+}
+
+muc_status onnx_scalar(onnx_call *call, muc_dtype dtype, double value, uint32_t *out)
+{
+    return add_values(call, NULL, dtype, 0, &value, 1, out);
+}
+
+muc_status onnx_list(onnx_call *call, const char *name, muc_dtype dtype, const double *values,
+                     uint32_t count, uint32_t *out)
+{
+    MUC_TRY(muc_arena_format(call->im->ctx, &call->im->arena, &name, "%s/%s", call->name, name));
+    return add_values(call, name, dtype, 1, values, count, out);
 }

@@ -196,6 +196,9 @@ muc_status onnx_bind(onnx_call *call, uint32_t i, uint32_t tensor);
 muc_status onnx_bind_numbers(onnx_call *call, uint32_t i, const onnx_numbers *numbers);
 /* A scalar constant of a tensor's type, for steps. */
 muc_status onnx_scalar(onnx_call *call, muc_dtype dtype, double value, uint32_t *out);
+/* A list of numbers as a constant of the node's name and this one. */
+muc_status onnx_list(onnx_call *call, const char *name, muc_dtype dtype, const double *values,
+                     uint32_t count, uint32_t *out);
 /* A constant on the way; bytes of data in the network's arena. dims are known. */
 muc_status onnx_constant(onnx_call *call, const char *name, muc_dtype dtype, uint32_t rank,
                          const uint32_t *dims, const uint8_t *data, uint64_t bytes, uint32_t *out);

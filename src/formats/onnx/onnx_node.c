@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "formats/onnx/onnx_operators.h"
+#include "formats/onnx/onnx_quantlib.h"
 #include "import/recipe.h"
 
 static muc_status refuse(void *self, muc_status status, const char *message)
@@ -74,11 +75,11 @@ static muc_status integers(void *self, uint32_t i, muc_value *out)
     return MUC_OK;
 }
 
-static muc_status constant(void *self, const char *name, muc_dtype dtype, double value,
-                           uint32_t *id)
+static muc_status constant(void *self, const char *name, muc_dtype dtype, const double *values,
+                           uint32_t count, uint32_t *id)
 {
-    (void)name; /* which steps have a number for */
-    return onnx_scalar(self, dtype, value, id);
+    return count == 1 ? onnx_scalar(self, dtype, *values, id) /* steps have a number for a name */
+                      : onnx_list(self, name, dtype, values, count, id);
 }
 
 static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
@@ -123,12 +124,18 @@ static muc_status bind(void *self, uint32_t i, uint32_t id)
     return onnx_bind(self, i, id);
 }
 
+static muc_status typed(void *self, uint32_t i, muc_dtype dtype, uint32_t *id)
+{
+    return dtype == MUC_I32 ? onnx_word_operand(self, i, id)
+                            : onnx_fail(self, MUC_BUG, "inputs are given as i32 alone");
+}
+
 static muc_status cook(onnx_call *call, const muc_attributes *given, const char *format,
                        va_list args)
 {
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  NULL,
-                                                       word,     wants,     bind };
+                                                       word,     wants,     bind,  typed };
     const muc_file_node node = { &functions,       call,
                                  call->im->ctx,    call->im->graph,
                                  &call->im->arena, onnx_input_count(call),

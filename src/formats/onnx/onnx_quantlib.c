@@ -165,8 +165,7 @@ static muc_status cast(onnx_call *call, uint32_t tensor, muc_dtype dtype, uint32
     return onnx_step(call, MUC_OP_CAST, &tensor, 1, &attributes, out);
 }
 
-/* Input i as i32. */
-static muc_status word_operand(onnx_call *call, uint32_t i, uint32_t *out)
+muc_status onnx_word_operand(onnx_call *call, uint32_t i, uint32_t *out)
 {
     uint32_t tensor;
     words w;
@@ -177,20 +176,6 @@ static muc_status word_operand(onnx_call *call, uint32_t i, uint32_t *out)
         return add_words(call, &w, MUC_I32, out);
     MUC_TRY(onnx_input(call, i, &tensor));
     return cast(call, tensor, MUC_I32, out);
-}
-
-/* i32 [count] that the node's attributes give. */
-static muc_status add_coefficients(onnx_call *call, const int32_t *items, uint32_t count,
-                                   uint32_t *out)
-{
-    words w = { .rank = 1, .dims = { count }, .count = count };
-    int32_t copy[4];
-
-    memcpy(copy, items, count * sizeof(*items));
-    w.items = copy;
-    MUC_TRY(
-        muc_arena_format(call->im->ctx, &call->im->arena, &w.name, "%s/coefficients", call->name));
-    return add_words(call, &w, MUC_I32, out);
 }
 
 /* ---- attributes ---- */
@@ -206,15 +191,6 @@ static muc_status integer_in(onnx_call *call, const char *name, int64_t low, int
                : onnx_fail(call, MUC_UNSUPPORTED,
                            "attribute '%s' is %" PRId64 ", expected %" PRId64 "..%" PRId64, name,
                            *out, low, high);
-}
-
-static muc_status word_attribute(onnx_call *call, const char *name, int32_t *out)
-{
-    int64_t value;
-
-    MUC_TRY(integer_in(call, name, INT32_MIN, INT32_MAX, &value));
-    *out = (int32_t)value;
-    return MUC_OK;
 }
 
 /* an attribute that is a power of two, as its exponent */
@@ -244,17 +220,6 @@ static muc_status levels_attributes(onnx_call *call, int64_t *low, int64_t *high
     *low = is_signed ? -(levels / 2) : 0;
     *high = *low + levels - 1;
     return MUC_OK;
-}
-
-/* n_levels, where the arithmetic of 8 bits knows nothing else */
-static muc_status expect_bytes(onnx_call *call)
-{
-    int64_t levels;
-
-    MUC_TRY(onnx_integer(call, "n_levels", 256, &levels));
-    return levels == 256
-               ? MUC_OK
-               : onnx_fail(call, MUC_UNSUPPORTED, "n_levels is %" PRId64 ", expected 256", levels);
 }
 
 muc_status onnx_requant_type(onnx_call *call, muc_dtype *out)
@@ -290,7 +255,7 @@ static muc_status factor_operand(onnx_call *call, uint32_t i, uint32_t x, uint32
 
     MUC_TRY(constant_words(call, i, &w, &constant));
     if (!constant)
-        return word_operand(call, i, out);
+        return onnx_word_operand(call, i, out);
     if (w.count == 1) {
         w.rank = 0;
     } else if (!is_broadcast(call, &shape, &w)) {
@@ -324,306 +289,62 @@ muc_status onnx_import_requant_shift(onnx_call *call)
     return onnx_emit(call, call->row->op, inputs, 3, &attributes, 1);
 }
 
-/* weights, and biases of a layer norm, for the last dimension */
-muc_status onnx_import_integer_norm(onnx_call *call)
-{
-    muc_attributes attributes = { .count = 0 };
-    uint32_t inputs[3], count = muc_op_get(call->row->op)->least_inputs;
-    int64_t shift;
-
-    MUC_TRY(expect_bytes(call));
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
-    for (uint32_t i = 1; i < count; i++)
-        MUC_TRY(word_operand(call, i, &inputs[i]));
-    MUC_TRY(shift_attribute(call, "D", &shift));
-    muc_attributes_set(&attributes, MUC_KEY_SHIFT, shift);
-    return onnx_emit(call, call->row->op, inputs, count, &attributes, 1);
-}
-
 /* clip(((x * weight + bias) * mul) >> log2 D): a requantization whose add takes the rounding back
  */
 muc_status onnx_import_integer_no_norm(onnx_call *call)
 {
-    muc_attributes attributes = { .count = 0 };
-    uint32_t x, weight, bias, inputs[3];
-    int32_t mul, half;
     int64_t shift;
 
-    MUC_TRY(expect_bytes(call));
-    MUC_TRY(word_operand(call, 0, &x));
-    MUC_TRY(word_operand(call, 1, &weight));
-    MUC_TRY(word_operand(call, 2, &bias));
-    MUC_TRY(word_attribute(call, "mul", &mul));
     MUC_TRY(shift_attribute(call, "D", &shift));
-    half = shift ? -(int32_t)(1u << (shift - 1)) : 0;
-    MUC_TRY(onnx_step(call, MUC_OP_MUL, (const uint32_t[]){ x, weight }, 2, NULL, &x));
-    MUC_TRY(onnx_step(call, MUC_OP_ADD, (const uint32_t[]){ x, bias }, 2, NULL, &inputs[0]));
-    MUC_TRY(onnx_scalar(call, MUC_I32, mul, &inputs[1]));
-    MUC_TRY(onnx_scalar(call, MUC_I32, half, &inputs[2]));
-    muc_attributes_set(&attributes, MUC_KEY_SHIFT, shift);
-    muc_attributes_set(&attributes, MUC_KEY_CLAMP_MIN, INT8_MIN);
-    muc_attributes_set(&attributes, MUC_KEY_CLAMP_MAX, INT8_MAX);
-    muc_attributes_set(&attributes, MUC_KEY_TO, MUC_I8);
-    return onnx_emit(call, call->row->op, inputs, 3, &attributes, 1);
-}
-
-muc_status onnx_import_integer_softmax(onnx_call *call)
-{
-    muc_attributes attributes = { .count = 0 };
-    int64_t levels, a;
-    int32_t coefficients[3];
-    uint32_t inputs[2];
-
-    MUC_TRY(integer_in(call, "coeffA", 1, 1, &a));
-    MUC_TRY(word_attribute(call, "coeffB", &coefficients[0]));
-    MUC_TRY(word_attribute(call, "coeffC", &coefficients[1]));
-    MUC_TRY(word_attribute(call, "log2", &coefficients[2]));
-    MUC_TRY(integer_in(call, "n_levels", 2, 256, &levels));
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
-    MUC_TRY(add_coefficients(call, coefficients, 3, &inputs[1]));
-    muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
-    return onnx_emit(call, call->row->op, inputs, 2, &attributes, 1);
-}
-
-muc_status onnx_import_ita_partial_max(onnx_call *call)
-{
-    muc_attributes attributes = { .count = 0 };
-    int64_t levels, group;
-    uint32_t x;
-
-    MUC_TRY(integer_in(call, "n_levels", 4, 256, &levels));
-    MUC_TRY(onnx_integer(call, "group_width", 16, &group));
-    MUC_TRY(onnx_input(call, 0, &x));
-    muc_attributes_set(&attributes, MUC_KEY_LEVELS, levels);
-    muc_attributes_set(&attributes, MUC_KEY_GROUP, group);
-    return onnx_emit(call, call->row->op, &x, 1, &attributes, 1);
-}
-
-muc_status onnx_import_integer_hard_swish(onnx_call *call)
-{
-    int32_t coefficients[3];
-    uint32_t inputs[2];
-
-    MUC_TRY(word_attribute(call, "one_over_six", &coefficients[0]));
-    MUC_TRY(word_attribute(call, "three", &coefficients[1]));
-    MUC_TRY(word_attribute(call, "six", &coefficients[2]));
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
-    MUC_TRY(add_coefficients(call, coefficients, 3, &inputs[1]));
-    return onnx_emit(call, call->row->op, inputs, 2, NULL, 1);
-}
-
-muc_status onnx_import_integer_gelu(onnx_call *call)
-{
-    int32_t coefficients[2];
-    uint32_t inputs[2];
-
-    MUC_TRY(word_attribute(call, "b", &coefficients[0]));
-    MUC_TRY(word_attribute(call, "one", &coefficients[1]));
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
-    MUC_TRY(add_coefficients(call, coefficients, 2, &inputs[1]));
-    return onnx_emit(call, call->row->op, inputs, 2, NULL, 1);
-}
-
-/* Delta, eta, eps of a division of integers with scales */
-static muc_status division_attributes(onnx_call *call, int64_t *delta, int64_t *eta, int64_t *eps)
-{
-    MUC_TRY(integer_in(call, "Delta", 1, UINT32_MAX, delta));
-    MUC_TRY(integer_in(call, "eta", 1, INT32_MAX, eta));
-    MUC_TRY(integer_in(call, "eps", 0, INT32_MAX, eps));
-    return *delta * *eta <= UINT32_MAX
-               ? MUC_OK
-               : onnx_fail(call, MUC_UNSUPPORTED, "Delta times eta are beyond 32 bits");
+    return onnx_cook(call,
+                     "x = mul 0:i32 1:i32; x = add x 2:i32; . x {@mul}:i32 {%ld}:i32 shift=log2@D "
+                     "clamp_min=-128 clamp_max=127 to=i8 @n_levels==256",
+                     shift ? -(1L << (shift - 1)) : 0);
 }
 
 /* floor(delta * eta / (y * eta + eps)) * x: a product with a constant */
 muc_status onnx_import_true_integer_div(onnx_call *call)
 {
     int64_t delta, eta, eps, y;
-    uint32_t inputs[2];
 
-    MUC_TRY(division_attributes(call, &delta, &eta, &eps));
+    MUC_TRY(integer_in(call, "Delta", 1, UINT32_MAX, &delta));
+    MUC_TRY(integer_in(call, "eta", 1, INT32_MAX, &eta));
+    MUC_TRY(integer_in(call, "eps", 0, INT32_MAX, &eps));
     MUC_TRY(integer_in(call, "y", 1, INT32_MAX, &y));
-    MUC_TRY(word_operand(call, 0, &inputs[0]));
-    if (delta * eta / (y * eta + eps) > INT32_MAX)
-        return onnx_fail(call, MUC_UNSUPPORTED, "the factor is beyond 32 bits");
-    MUC_TRY(onnx_scalar(call, MUC_I32, (double)(delta * eta / (y * eta + eps)), &inputs[1]));
-    return onnx_emit(call, MUC_OP_MUL, inputs, 2, NULL, 1);
-}
-
-muc_status onnx_import_integer_div(onnx_call *call)
-{
-    muc_attributes attributes = { .count = 0 };
-    int64_t delta, eta, eps;
-    uint32_t inputs[2];
-
-    MUC_TRY(division_attributes(call, &delta, &eta, &eps));
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
-    MUC_TRY(onnx_input(call, 1, &inputs[1]));
-    muc_attributes_set(&attributes, MUC_KEY_DELTA, delta);
-    muc_attributes_set(&attributes, MUC_KEY_ETA, eta);
-    muc_attributes_set(&attributes, MUC_KEY_EPS, eps);
-    return onnx_emit(call, call->row->op, inputs, 2, &attributes, 1);
+    if (delta * eta > UINT32_MAX)
+        return onnx_fail(call, MUC_UNSUPPORTED, "Delta times eta are beyond 32 bits");
+    return onnx_cook(call, ". 0:i32 {%" PRId64 "}:i32", delta * eta / (y * eta + eps));
 }
 
 /* ---- ONNX's operators on integers ---- */
 
-static muc_status import_word_binary(onnx_call *call)
+/* Matrices of at most 16 bits as they are, others as i32; those of a Gemm are transposed first. */
+static muc_status import_integer_product(onnx_call *call)
 {
-    uint32_t inputs[2];
+    bool narrow = true, biased = onnx_has_input(call, 2);
+    const char *type;
+    double alpha, beta;
 
-    MUC_TRY(word_operand(call, 0, &inputs[0]));
-    MUC_TRY(word_operand(call, 1, &inputs[1]));
-    return onnx_emit(call, call->row->op, inputs, 2, NULL, 1);
-}
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t id;
 
-/* A constant's last two dimensions exchanged. */
-static muc_status transpose_words(onnx_call *call, words *w)
-{
-    size_t rows, columns;
-    int32_t *items;
-
-    if (w->rank != 2)
-        return onnx_fail(call, MUC_MALFORMED, "'%s' has rank %u, expected 2", w->name, w->rank);
-    rows = w->dims[0];
-    columns = w->dims[1];
-    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, w->count + 1, &items));
-    for (size_t i = 0; i < w->count; i++)
-        items[i % columns * rows + i / columns] = w->items[i];
-    MUC_TRY(muc_arena_format(call->im->ctx, &call->im->arena, &w->name, "%s/transposed", w->name));
-    w->items = items;
-    w->dims[0] = (uint32_t)columns;
-    w->dims[1] = (uint32_t)rows;
-    return MUC_OK;
-}
-
-/* Matrix i of a Gemm, transposed if its attribute says so; a constant now, once and for all. */
-static muc_status matrix_operand(onnx_call *call, uint32_t i, const char *attribute, uint32_t *out)
-{
-    const int64_t perm[2] = { 1, 0 };
-    muc_attributes attributes = { .count = 0 };
-    int64_t transposed;
-    words w;
-    bool constant;
-
-    MUC_TRY(onnx_integer(call, attribute, 0, &transposed));
-    if (!transposed)
-        return onnx_input(call, i, out);
-    MUC_TRY(constant_words(call, i, &w, &constant));
-    if (constant) {
-        MUC_TRY(transpose_words(call, &w));
-        return add_words(call, &w, smallest_type_of(&w), out);
+        MUC_TRY(onnx_input(call, i, &id));
+        narrow = narrow && muc_dtype_get(onnx_tensor(call, id)->dtype)->block_bytes <= 2;
     }
-    MUC_TRY(onnx_input(call, i, out));
-    muc_attributes_set_integers(&attributes, MUC_KEY_PERM, perm, 2);
-    return onnx_step(call, MUC_OP_TRANSPOSE, out, 1, &attributes, out);
-}
-
-/* *tensor times a factor that is a whole number */
-static muc_status scale_words(onnx_call *call, const char *attribute, uint32_t *tensor)
-{
-    double factor;
-    uint32_t inputs[2] = { *tensor, 0 };
-
-    MUC_TRY(onnx_real(call, attribute, 1, &factor));
-    if (!(factor >= INT32_MIN && factor <= INT32_MAX) || factor != (double)(int32_t)factor)
-        return onnx_fail(call, MUC_UNSUPPORTED,
-                         "%s is %g, expected an integer: its operands are "
-                         "integers",
-                         attribute, factor);
-    if (factor == 1)
-        return MUC_OK;
-    MUC_TRY(onnx_scalar(call, MUC_I32, factor, &inputs[1]));
-    return onnx_step(call, MUC_OP_MUL, inputs, 2, NULL, tensor);
-}
-
-/* *op, and its operands: matrices of at most 16 bits as they are, others as i32 */
-static muc_status settle_product(onnx_call *call, uint32_t *inputs, muc_op *op)
-{
-    *op = MUC_OP_MATMUL_INTEGER;
-    for (uint32_t i = 0; i < 2; i++)
-        if (muc_dtype_get(onnx_tensor(call, inputs[i])->dtype)->block_bytes > 2)
-            *op = MUC_OP_MATMUL;
-    for (uint32_t i = 0; i < 2 && *op == MUC_OP_MATMUL; i++)
-        MUC_TRY(cast(call, inputs[i], MUC_I32, &inputs[i]));
-    return MUC_OK;
-}
-
-static muc_status import_integer_gemm(onnx_call *call)
-{
-    bool biased = onnx_has_input(call, 2);
-    uint32_t inputs[2], sum[2];
-    muc_op op;
-    double alpha;
-
-    MUC_TRY(matrix_operand(call, 0, "transA", &inputs[0]));
-    MUC_TRY(matrix_operand(call, 1, "transB", &inputs[1]));
-    MUC_TRY(settle_product(call, inputs, &op));
     MUC_TRY(onnx_real(call, "alpha", 1, &alpha));
-    if (!biased && alpha == 1) {
-        MUC_TRY(onnx_real(call, "beta", 1, &alpha));
-        return onnx_emit(call, op, inputs, 2, NULL, 1);
-    }
-    MUC_TRY(onnx_step(call, op, inputs, 2, NULL, &sum[0]));
-    MUC_TRY(scale_words(call, "alpha", &sum[0]));
-    if (biased)
-        MUC_TRY(word_operand(call, 2, &sum[1]));
-    else
-        MUC_TRY(onnx_scalar(call, MUC_I32, 0, &sum[1]));
-    MUC_TRY(scale_words(call, "beta", &sum[1]));
-    return onnx_emit(call, MUC_OP_ADD, sum, 2, NULL, 1);
-}
-
-static muc_status import_integer_matmul(onnx_call *call)
-{
-    uint32_t inputs[2];
-    muc_op op;
-
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
-    MUC_TRY(onnx_input(call, 1, &inputs[1]));
-    MUC_TRY(settle_product(call, inputs, &op));
-    return onnx_emit(call, op, inputs, 2, NULL, 1);
-}
-
-/* the attributes of a reduction: axes (all if there are none) and keep_dims; *count: elements of
- * each sum */
-static muc_status reduction(onnx_call *call, uint32_t x, muc_attributes *attributes, int64_t *count)
-{
-    uint32_t rank = onnx_tensor(call, x)->rank;
-    const int64_t *items;
-    bool reduced[MUC_GRAPH_MAX_RANK] = { false };
-    int64_t keep_dims, *axes;
-    size_t given;
-    uint32_t dim, axis, axis_count = 0;
-
-    MUC_TRY(onnx_operand_integers(call, "axes", 1, &items, &given));
-    MUC_TRY(onnx_integer(call, "keepdims", 1, &keep_dims));
-    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, rank + (size_t)1, &axes));
-    for (size_t i = 0; i < given; i++) {
-        MUC_TRY(onnx_axis(call, items[i], rank, &axis));
-        reduced[axis] = true;
-    }
-    *count = 1;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (given && !reduced[i])
-            continue;
-        axes[axis_count++] = i;
-        MUC_TRY(onnx_constant_dim(call, x, i, &dim));
-        *count = dim && *count < INT32_MAX / dim ? *count * dim : INT32_MAX;
-    }
-    muc_attributes_set_integers(attributes, MUC_KEY_AXES, axes, axis_count);
-    muc_attributes_set(attributes, MUC_KEY_KEEP_DIMS, keep_dims != 0);
-    return MUC_OK;
-}
-
-static muc_status import_integer_sum(onnx_call *call)
-{
-    muc_attributes attributes = { .count = 0 };
-    int64_t count;
-    uint32_t x;
-
-    MUC_TRY(word_operand(call, 0, &x));
-    MUC_TRY(reduction(call, x, &attributes, &count));
-    return onnx_emit(call, MUC_OP_REDUCE_SUM, &x, 1, &attributes, 1);
+    MUC_TRY(onnx_real(call, "beta", 1, &beta));
+    type = narrow ? "" : ":i32:";
+    return onnx_cook(call,
+                     "?transA a = transpose 0%s perm=1,0; ?transB b = transpose 1%s perm=1,0; %s%s "
+                     "a b%s%s",
+                     type, type, biased || alpha != 1 ? "sum = " : "",
+                     narrow ? "matmul_integer" : "matmul",
+                     alpha == 1 ? ""
+                     : biased   ? "; sum = mul sum {@alpha}:i32"
+                                : "; mul sum {@alpha}:i32",
+                     !biased     ? ""
+                     : beta == 1 ? "; add sum 2:i32"
+                                 : "; bias = mul 2:i32 {@beta}:i32; add sum bias");
 }
 
 /* floor((sum + n / 2) / n), in x's type: the numerator is brought above zero, where division is
@@ -631,60 +352,35 @@ static muc_status import_integer_sum(onnx_call *call)
 muc_status onnx_import_integer_mean(onnx_call *call)
 {
     enum { BELOW = 1 << 15, MOST = 1 << 14 };
-    muc_attributes attributes = { .count = 0 }, to = { .count = 0 };
-    uint32_t x, operands[2];
+    const int64_t *axes;
+    bool is_reduced[MUC_GRAPH_MAX_RANK];
+    uint32_t x, rank, dim;
     muc_dtype dtype;
-    int64_t n;
+    size_t count;
+    int n = 1;
 
     MUC_TRY(onnx_input(call, 0, &x));
+    MUC_TRY(onnx_operand_integers(call, "axes", 1, &axes, &count));
     dtype = onnx_tensor(call, x)->dtype;
-    MUC_TRY(cast(call, x, MUC_I32, &operands[0]));
-    MUC_TRY(reduction(call, x, &attributes, &n));
-    if (muc_dtype_get(dtype)->block_bytes > 2 || n >= MOST)
+    rank = onnx_tensor(call, x)->rank;
+    MUC_TRY(onnx_mark_axes(call, axes, count, rank, is_reduced));
+    for (uint32_t i = 0; i < rank; i++) {
+        if (count && !is_reduced[i])
+            continue;
+        MUC_TRY(onnx_constant_dim(call, x, i, &dim));
+        n = dim < MOST && n < MOST ? n * (int)dim : MOST;
+    }
+    if (muc_dtype_get(dtype)->block_bytes > 2 || n < 1 || n >= MOST)
         return onnx_fail(call, MUC_UNSUPPORTED,
-                         "the mean of %" PRId64 " elements of type %s, expected fewer than %d of "
-                         "at most 16 bits",
+                         "the mean of %d elements of type %s, expected fewer than %d of at most 16 "
+                         "bits",
                          n, muc_dtype_get(dtype)->name, MOST);
-    MUC_TRY(onnx_step(call, MUC_OP_REDUCE_SUM, operands, 1, &attributes, &operands[0]));
-    MUC_TRY(onnx_scalar(call, MUC_I32, (double)(n / 2 + n * BELOW), &operands[1]));
-    MUC_TRY(onnx_step(call, MUC_OP_ADD, operands, 2, NULL, &operands[0]));
-    MUC_TRY(onnx_scalar(call, MUC_I32, (double)n, &operands[1]));
-    MUC_TRY(onnx_step(call, MUC_OP_DIV, operands, 2, NULL, &operands[0]));
-    MUC_TRY(onnx_scalar(call, MUC_I32, BELOW, &operands[1]));
-    MUC_TRY(onnx_step(call, MUC_OP_SUB, operands, 2, NULL, &operands[0]));
-    muc_attributes_set(&to, MUC_KEY_TO, dtype);
-    return onnx_emit(call, MUC_OP_CAST, operands, 1, &to, 1);
-}
-
-muc_status onnx_integer_conv_operands(onnx_call *call, uint32_t **inputs, uint32_t *count)
-{
-    *count = 2;
-    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, *count, inputs));
-    MUC_TRY(onnx_input(call, 0, &(*inputs)[0]));
-    return onnx_input(call, 1, &(*inputs)[1]);
-}
-
-muc_status onnx_emit_integer_conv(onnx_call *call, const uint32_t *inputs,
-                                  const muc_attributes *attributes)
-{
-    uint32_t sum[2];
-    words w;
-    bool constant;
-
-    if (!onnx_has_input(call, 2))
-        return onnx_emit(call, MUC_OP_CONV_INTEGER, inputs, 2, attributes, 1);
-    MUC_TRY(onnx_step(call, MUC_OP_CONV_INTEGER, inputs, 2, attributes, &sum[0]));
-    MUC_TRY(constant_words(call, 2, &w, &constant));
-    if (!constant)
-        return onnx_fail(call, MUC_UNSUPPORTED,
-                         "the bias of a convolution of integers must be "
-                         "constant");
-    w.rank = onnx_tensor(call, sum[0])->rank - 1; /* for each channel */
-    w.dims[0] = (uint32_t)w.count;
-    for (uint32_t i = 1; i < w.rank; i++)
-        w.dims[i] = 1;
-    MUC_TRY(add_words(call, &w, MUC_I32, &sum[1]));
-    return onnx_emit(call, MUC_OP_ADD, sum, 2, NULL, 1);
+    return onnx_cook(call,
+                     "sum = reduce_sum 0:i32: axes=%s keep_dims=@keepdims:1; "
+                     "sum = add sum {%d}:i32; sum = div sum {%d}:i32; sum = sub sum {%d}:i32; "
+                     "cast sum to=%s",
+                     count ? "@axes#1" : "0..", n / 2 + n * BELOW, n, BELOW,
+                     muc_dtype_get(dtype)->name);
 }
 
 muc_status onnx_import_integers(onnx_call *call)
@@ -693,14 +389,15 @@ muc_status onnx_import_integers(onnx_call *call)
         const char *op_type;
         onnx_importer *import;
     } importers[] = {
-        { "Add", import_word_binary },       { "Sub", import_word_binary },
-        { "Mul", import_word_binary },       { "MatMul", import_integer_matmul },
-        { "Gemm", import_integer_gemm },     { "Conv", onnx_import_conv },
-        { "ReduceSum", import_integer_sum }, { "ReduceMean", onnx_import_integer_mean },
+        { "MatMul", import_integer_product },
+        { "Gemm", import_integer_product },
+        { "Conv", onnx_import_conv },
+        { "ReduceSum", onnx_import_reduce },
+        { "ReduceMean", onnx_import_integer_mean },
     };
 
     for (size_t i = 0; i < MUC_COUNT(importers); i++)
         if (strcmp(importers[i].op_type, call->proto->op_type) == 0)
             return importers[i].import(call);
-    return onnx_fail(call, MUC_BUG, "no importer for integers");
+    return onnx_cook(call, ". 0:i32 1:i32"); /* Add, Sub, Mul */
 }

@@ -7,13 +7,11 @@
 /* A node of ONNX's own operators whose result is an integer: its row of integers.def says COMPUTES.
  */
 muc_status onnx_import_integers(onnx_call *call);
-/* Of a convolution of integers: x and weights, its attributes being made; then it and its bias. */
-muc_status onnx_integer_conv_operands(onnx_call *call, uint32_t **inputs, uint32_t *count);
-muc_status onnx_emit_integer_conv(onnx_call *call, const uint32_t *inputs,
-                                  const muc_attributes *attributes);
 /* A constant operand that the file calls FLOAT as one of the smallest integer type that holds it.
  */
 muc_status onnx_integer_constant(onnx_call *call, uint32_t i, uint32_t *out);
+/* Input i as i32. */
+muc_status onnx_word_operand(onnx_call *call, uint32_t i, uint32_t *out);
 /* The type of a RequantShift's result. */
 muc_status onnx_requant_type(onnx_call *call, muc_dtype *out);
 

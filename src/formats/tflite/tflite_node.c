@@ -71,16 +71,17 @@ static muc_status integers(void *self, uint32_t i, muc_value *out)
 }
 
 /* 0 alone, of any type */
-static muc_status constant(void *self, const char *name, muc_dtype dtype, double value,
-                           uint32_t *id)
+static muc_status constant(void *self, const char *name, muc_dtype dtype, const double *values,
+                           uint32_t count, uint32_t *id)
 {
     static const uint8_t zero[8];
     const muc_tensor tensor = { .dtype = dtype,
                                 .data = zero,
                                 .bytes = muc_dtype_get(dtype)->block_bytes };
 
-    return value < 0 || value > 0 ? muc_tflite_refuse(self, MUC_BUG, "a constant that is not 0")
-                                  : muc_tflite_constant(self, name, &tensor, id);
+    return count != 1 || *values < 0 || *values > 0
+               ? muc_tflite_refuse(self, MUC_BUG, "a constant that is not 0")
+               : muc_tflite_constant(self, name, &tensor, id);
 }
 
 static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
@@ -139,7 +140,7 @@ muc_status muc_tflite_cook(muc_tflite_import *im, const char *format, ...)
 {
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  output,
-                                                       word,     NULL,      NULL };
+                                                       word,     NULL,      NULL,  NULL };
     const muc_file_node node = { &functions,          im,     im->ctx, im->graph, im->arena,
                                  im->op->input_count, im->to, NULL };
 
