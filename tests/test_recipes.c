@@ -160,7 +160,12 @@ static muc_status run(node *n, const char *text, muc_op op, muc_dtype dtype, uin
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  output,
                                                        word,     wants,     bind,  typed };
-    muc_file_node file = { &functions, n, n->ctx, NULL, &n->arena, count, op, NULL };
+    muc_file_node file = { .functions = &functions,
+                           .self = n,
+                           .ctx = n->ctx,
+                           .arena = &n->arena,
+                           .input_count = count,
+                           .op = op };
     muc_tensor tensor = { .name = "x", .kind = MUC_TENSOR_INPUT, .dtype = dtype, .rank = 3 };
     muc_status status;
     uint32_t id;

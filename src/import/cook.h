@@ -4,7 +4,7 @@
 
 #include "import/recipe.h"
 
-enum { WORD = 128, MOST_VALUES = 24, MOST_NUMBERS = 8, MAX_RANK = MUC_GRAPH_MAX_RANK };
+enum { WORD = 384, MOST_VALUES = 24, MOST_NUMBERS = 8, MAX_RANK = MUC_GRAPH_MAX_RANK };
 
 typedef struct cook {
     const muc_file_node *node;
@@ -28,7 +28,8 @@ muc_status muc_cook_refuse(const muc_file_node *node, muc_status status, const c
     MUC_PRINTF(3, 4);
 /* The recipe itself is wrong at the last word. */
 muc_status muc_cook_no_sense(const cook *c);
-/* An input that must be there. */
+/* An input, MUC_NO_ID where it is left out; the other must be there. */
+muc_status muc_cook_input_or_none(const cook *c, uint32_t i, uint32_t *id);
 muc_status muc_cook_input(const cook *c, uint32_t i, uint32_t *id);
 /* "0.5", "@name" or "@name:fallback" */
 muc_status muc_cook_real(const cook *c, char *text, double *out);

@@ -88,12 +88,18 @@ muc_status muc_cook_real(const cook *c, char *text, double *out)
     return end == text ? muc_cook_no_sense(c) : MUC_OK;
 }
 
-/* an input that must be there */
+muc_status muc_cook_input_or_none(const cook *c, uint32_t i, uint32_t *id)
+{
+    const muc_file_node *node = c->node;
+
+    *id = node->operands && i < node->input_count ? node->operands[i] : MUC_NO_ID;
+    return node->operands || i >= node->input_count ? MUC_OK
+                                                    : node->functions->input(node->self, i, id);
+}
+
 muc_status muc_cook_input(const cook *c, uint32_t i, uint32_t *id)
 {
-    *id = MUC_NO_ID;
-    if (i < c->node->input_count)
-        MUC_TRY(c->node->functions->input(c->node->self, i, id));
+    MUC_TRY(muc_cook_input_or_none(c, i, id));
     return *id == MUC_NO_ID
                ? muc_cook_refuse(c->node, MUC_MALFORMED, "input %" PRIu32 " is missing", i)
                : MUC_OK;
@@ -182,7 +188,7 @@ static muc_status take_operand(cook *c, bool *found)
     *found = true;
     if (strcmp(c->word, "*") == 0) {
         for (uint32_t i = 0; i < node->input_count; i++)
-            MUC_TRY(node->functions->input(node->self, i, &c->inputs[c->count++]));
+            MUC_TRY(muc_cook_input_or_none(c, i, &c->inputs[c->count++]));
         return MUC_OK;
     }
     if (brace) {
@@ -296,6 +302,8 @@ static muc_status run_statement(cook *c)
     MUC_TRY(take_words(c, op));
     while (c->count && c->inputs[c->count - 1] == MUC_NO_ID)
         c->count--;
+    if (*c->at != ';' && c->node->result)
+        return f->step(c->node->self, op, name, c->inputs, c->count, &c->a, c->node->result);
     if (*c->at != ';')
         return f->last(c->node->self, op, c->inputs, c->count, &c->a);
     if (!holds && c->count)
@@ -323,7 +331,7 @@ static muc_status check_guard(const cook *c, bool *fits)
     }
     if (!colon || colon > end) {
         for (uint32_t k = 0; k <= i && i < node->input_count; k++) /* added in their order */
-            MUC_TRY(node->functions->input(node->self, k, &id));
+            MUC_TRY(muc_cook_input_or_none(c, k, &id));
         *fits = id != MUC_NO_ID;
         return MUC_OK;
     }
@@ -370,6 +378,16 @@ muc_status muc_import_recipe(const muc_file_node *node, const char *recipe)
         if (!*c.at) /* of statements that bind outputs alone */
             return MUC_OK;
     }
+}
+
+const char *muc_import_list(char text[MUC_LIST_CHARS], const int64_t *items, uint32_t count)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < count && at < MUC_LIST_CHARS; i++)
+        at +=
+            (size_t)snprintf(text + at, MUC_LIST_CHARS - at, "%s%" PRId64, i ? "," : "", items[i]);
+    return text;
 }
 
 muc_status muc_import_format(const muc_file_node *node, const char *format, va_list args)

@@ -97,10 +97,16 @@ typedef struct muc_file_node {
     uint32_t input_count;
     muc_op op;                   /* the row's */
     const muc_attributes *given; /* what the word "given" adds to a statement, or NULL */
+    const uint32_t *operands;    /* [input_count], the inputs instead of the file's, or NULL */
+    uint32_t *result; /* where the last statement is a step, too: what it gives; else NULL */
 } muc_file_node;
 
 /* Adds to the graph what the recipe says of the node; "" is ". *". */
 muc_status muc_import_recipe(const muc_file_node *node, const char *recipe);
+/* Numbers as a recipe has them, "1,2,3", until the block ends. */
+enum { MUC_LIST_CHARS = 320 };
+#define MUC_LIST(items, count) muc_import_list((char[MUC_LIST_CHARS]){ 0 }, items, count)
+const char *muc_import_list(char text[MUC_LIST_CHARS], const int64_t *items, uint32_t count);
 /* The same of a recipe to be formatted. */
 muc_status muc_import_format(const muc_file_node *node, const char *format, va_list args);
 /* 0 <= axis < rank, negative ones counted from the end, or a refusal. */

@@ -5,22 +5,15 @@
 #include "formats/keras/keras_import.h"
 #include "import/recipe.h"
 
-/* A call, or an activation behind it: of these tensors. */
-typedef struct call {
-    muc_keras_import *im;
-    const uint32_t *inputs;
-    uint32_t count;
-} call;
-
 static muc_status refuse(void *self, muc_status status, const char *message)
 {
-    return muc_keras_refuse(((call *)self)->im, status, "%s", message);
+    return muc_keras_refuse(self, status, "%s", message);
 }
 
 /* name: "new name,older name" */
 static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
 {
-    const muc_keras_import *im = ((call *)self)->im;
+    const muc_keras_import *im = self;
     char keys[64];
 
     snprintf(keys, sizeof(keys), "%s", name);
@@ -39,18 +32,10 @@ static muc_status attribute(void *self, const char *name, muc_value_type wanted,
                : muc_keras_integers(im, keys, 1, -MUC_GRAPH_MAX_RANK, NULL, &out->integer);
 }
 
-static muc_status input(void *self, uint32_t i, uint32_t *id)
-{
-    const call *c = self;
-
-    *id = i < c->count ? c->inputs[i] : MUC_NO_ID;
-    return MUC_OK;
-}
-
 static muc_status constant(void *self, const char *name, muc_dtype dtype, const double *values,
                            uint32_t count, uint32_t *id)
 {
-    muc_keras_import *im = ((call *)self)->im;
+    muc_keras_import *im = self;
     const char *copy;
 
     (void)dtype; /* Keras has but scalars of f32 */
@@ -62,28 +47,29 @@ static muc_status constant(void *self, const char *name, muc_dtype dtype, const 
 static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
                        uint32_t count, const muc_attributes *a, uint32_t *id)
 {
-    return muc_keras_step(((call *)self)->im, op, name, inputs, count, a, id);
+    return muc_keras_step(self, op, name, inputs, count, a, id);
 }
 
 static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t count,
                        muc_attributes *a)
 {
-    return muc_keras_last(((call *)self)->im, op, inputs, count, a);
+    return muc_keras_last(self, op, inputs, count, a);
 }
 
 muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32_t *inputs,
                           uint32_t count)
 {
-    static const muc_file_node_functions functions = { .refuse = refuse,
-                                                       .attribute = attribute,
-                                                       .input = input,
-                                                       .constant = constant,
-                                                       .step = step,
-                                                       .last = last };
-    call c = { im, inputs, count };
-    const muc_file_node node = {
-        &functions, &c, im->ctx, im->graph, im->arena, count, im->to, NULL
+    static const muc_file_node_functions functions = {
+        .refuse = refuse, .attribute = attribute, .constant = constant, .step = step, .last = last
     };
+    const muc_file_node node = { .functions = &functions,
+                                 .self = im,
+                                 .ctx = im->ctx,
+                                 .graph = im->graph,
+                                 .arena = im->arena,
+                                 .input_count = count,
+                                 .op = im->to,
+                                 .operands = inputs };
 
     return muc_import_recipe(&node, recipe);
 }

@@ -3,6 +3,7 @@
 #define MUC_ONNX_OPERATORS_H
 
 #include "formats/onnx/onnx_import.h"
+#include "import/recipe.h"
 
 #define ONNX_OP(domain, name, first, last, op, import, evaluate) onnx_importer onnx_import_##import;
 #include "formats/onnx/onnx_ops.def"
@@ -15,6 +16,10 @@ muc_status onnx_cook(onnx_call *call, const char *format, ...) MUC_PRINTF(2, 3);
 /* The same with attributes that its word "given" adds. */
 muc_status onnx_cook_given(onnx_call *call, const muc_attributes *given, const char *format, ...)
     MUC_PRINTF(3, 4);
+/* Adds steps that a recipe, to be formatted, makes of tensors; the last gives *out, or with out
+ * NULL the node's output. */
+muc_status onnx_make(onnx_call *call, const uint32_t *ids, uint32_t count, uint32_t *out,
+                     const char *format, ...) MUC_PRINTF(5, 6);
 /* Outputs that the file wants, of the row's operator, but no fewer than it has. */
 uint32_t onnx_output_count(const onnx_call *call, muc_op op);
 /* A string as a word of the graph, whatever its case. */

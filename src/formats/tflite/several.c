@@ -101,26 +101,17 @@ static const muc_tflite_operator *find_inner_mean(const muc_tflite_import *im,
 
 static muc_status import_pool(muc_tflite_import *im, const muc_tflite_operator *inner)
 {
-    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
     muc_tflite_import from = *im;
-    const muc_tflite_tensor *x;
     bool channels_last;
     uint32_t id;
 
     from.op = inner;
-    x = muc_tflite_in(&from, 0);
     means_are_pool(im, inner, im->op, &channels_last);
     MUC_TRY(muc_tflite_input(&from, 0, &id));
-    muc_attributes_set_integers(
-        &a, MUC_KEY_KERNEL,
-        (const int64_t[]){ x->dims[channels_last ? 1 : 2], x->dims[channels_last ? 2 : 3] }, 2);
-    if (channels_last)
-        muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
-    if (keeps_dims(im->op))
-        return muc_tflite_last(im, MUC_OP_AVERAGE_POOL, &id, 1, &a);
-    MUC_TRY(muc_tflite_step(im, MUC_OP_AVERAGE_POOL, "pool", &id, 1, &a, x, &id));
-    muc_tflite_set_dims(im, &shape, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
-    return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
+    return muc_tflite_make(im, &id, 1, NULL, "%saverage_pool 0 kernel=%s%s",
+                           keeps_dims(im->op) ? "" : "pool = ",
+                           channels_last ? "in0.1,in0.2 channels_last=1" : "in0.2,in0.3",
+                           keeps_dims(im->op) ? "" : "; reshape pool shape=out");
 }
 
 muc_status muc_tflite_import_mean(muc_tflite_import *im)

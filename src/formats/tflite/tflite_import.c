@@ -219,19 +219,13 @@ muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_t
                              b->name);
 }
 
-/* ---- attributes ---- */
-
-void muc_tflite_set_dims(muc_tflite_import *im, muc_attributes *a, muc_attribute_key key,
-                         const muc_tflite_tensor *like)
-{
-    int64_t dims[MAX_RANK];
-
-    for (uint32_t i = 0; i < like->rank; i++)
-        dims[i] = like->dims[i];
-    muc_attributes_set_sizes(a, im->graph, key, dims, like->rank);
-}
-
 /* ---- nodes ---- */
+
+/* whether a step's output has the scale of its first input */
+static bool keeps_scale(muc_op op)
+{
+    return op == MUC_OP_AVERAGE_POOL || muc_op_get(op)->flags & MUC_OP_MOVES;
+}
 
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                            const uint32_t *inputs, uint32_t count, const muc_attributes *a,
@@ -252,6 +246,9 @@ muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
     if (quantized_like && muc_tflite_is_quantized(quantized_like)) {
         quantization = quantization_of(quantized_like);
         pointer = &quantization;
+        node.quantization = &pointer;
+    } else if (keeps_scale(op)) {
+        pointer = im->graph->tensors[inputs[0]].quantization;
         node.quantization = &pointer;
     }
     MUC_TRY(

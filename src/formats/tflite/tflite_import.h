@@ -4,7 +4,7 @@
 
 #include "formats/tflite/tflite_model.h"
 #include "graph/graph.h"
-#include "import/attributes.h"
+#include "import/recipe.h"
 
 /* Blocks [count] of space and their pads or crops [count][before, after]. */
 typedef struct muc_tflite_blocks {
@@ -105,16 +105,22 @@ muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t 
 /* Adds what a recipe, to be formatted, says of the operator (import/recipe.h). */
 muc_status muc_tflite_cook(muc_tflite_import *im, const char *format, ...) MUC_PRINTF(2, 3);
 
+/* The same with attributes that its word "given" adds. */
+muc_status muc_tflite_cook_given(muc_tflite_import *im, const muc_attributes *given,
+                                 const char *format, ...) MUC_PRINTF(3, 4);
+/* Adds steps that a recipe, to be formatted, makes of tensors; the last gives *out, or with out
+ * NULL the operator's output. */
+muc_status muc_tflite_make(muc_tflite_import *im, const uint32_t *ids, uint32_t count,
+                           uint32_t *out, const char *format, ...) MUC_PRINTF(5, 6);
+
 /* An integer among the operator's options. */
 int64_t muc_tflite_option(const muc_tflite_import *im, const char *name);
-
-void muc_tflite_set_dims(muc_tflite_import *im, muc_attributes *a, muc_attribute_key key,
-                         const muc_tflite_tensor *like);
 
 /* Adds a constant whose bytes live as long as the arena. */
 muc_status muc_tflite_constant(muc_tflite_import *im, const char *name, const muc_tensor *tensor,
                                uint32_t *id);
-/* Adds a node inside of what the operator stands for: its name is output 0's and the suffix. */
+/* Adds a node inside of what the operator stands for: its name is output 0's and the suffix.
+ * Without quantized_like a node that moves elements keeps their scale. */
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                            const uint32_t *inputs, uint32_t count, const muc_attributes *a,
                            const muc_tflite_tensor *quantized_like, uint32_t *id);

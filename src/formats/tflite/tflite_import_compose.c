@@ -7,13 +7,6 @@
 
 enum { MAX_RANK = MUC_GRAPH_MAX_RANK };
 
-/* a node before the last, of x's scale; *id becomes its output */
-static muc_status step(muc_tflite_import *im, muc_op op, const char *suffix,
-                       const muc_attributes *a, uint32_t *id)
-{
-    return muc_tflite_step(im, op, suffix, id, 1, a, muc_tflite_in(im, 0), id);
-}
-
 static muc_status real_alone(const muc_tflite_import *im)
 {
     if (muc_tflite_in(im, 0)->dtype != MUC_F32)
@@ -42,15 +35,11 @@ muc_status muc_tflite_import_rank(muc_tflite_import *im)
 muc_status muc_tflite_import_l2_pool(muc_tflite_import *im)
 {
     muc_attributes a = { .count = 0 };
-    uint32_t inputs[2], id;
 
     MUC_TRY(real_alone(im));
     MUC_TRY(muc_tflite_set_pool(im, &a));
-    MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
-    inputs[1] = inputs[0];
-    MUC_TRY(muc_tflite_step(im, MUC_OP_MUL, "squares", inputs, 2, NULL, NULL, &id));
-    MUC_TRY(muc_tflite_step(im, MUC_OP_AVERAGE_POOL, "mean", &id, 1, &a, NULL, &id));
-    return muc_tflite_activated(im, MUC_OP_SQRT, &id, 1, &(muc_attributes){ .count = 0 });
+    return muc_tflite_cook_given(
+        im, &a, "squares = mul 0 0; mean = average_pool squares given; sqrt mean activated");
 }
 
 /* bias + alpha * the sum over radius channels on both sides; the graph divides by their number */
@@ -83,8 +72,8 @@ muc_status muc_tflite_import_embedding(muc_tflite_import *im)
 muc_status muc_tflite_import_topk(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_attributes a = { .count = 0 }, to = { .count = 0 };
-    muc_tflite_operator values = *im->op, places = *im->op;
+    muc_attributes a = { .count = 0 };
+    muc_tflite_operator one = *im->op;
     muc_tflite_import each = *im;
     uint32_t input, ids[2], count;
     int64_t k;
@@ -107,14 +96,11 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
     muc_attributes_set_expr(&a, MUC_KEY_K, muc_expr_const(im->graph->pool, (uint32_t)k));
     node.attribute_count = a.count;
     MUC_TRY(muc_tflite_add(im, &node, "k", ids));
-    each.op = &values;
-    values.output_count = 1;
-    MUC_TRY(muc_tflite_last(&each, MUC_OP_IDENTITY, &ids[0], 1, NULL));
-    each.op = &places;
-    places.outputs = &im->op->outputs[1];
-    places.output_count = 1;
-    muc_attributes_set(&to, MUC_KEY_TO, muc_tflite_out(im, 1)->dtype);
-    return muc_tflite_last(&each, MUC_OP_CAST, &ids[1], 1, &to);
+    each.op = &one;
+    one.output_count = 1;
+    MUC_TRY(muc_tflite_make(&each, &ids[0], 1, NULL, "identity 0"));
+    one.outputs = &im->op->outputs[1];
+    return muc_tflite_make(&each, &ids[1], 1, NULL, "cast 0 to=out");
 }
 
 /* inputs: indices, depth, on, off */
@@ -135,15 +121,11 @@ muc_status muc_tflite_import_one_hot(muc_tflite_import *im)
 
 /* count elements along axis, from start on, forwards or backwards */
 static muc_status cut(muc_tflite_import *im, const char *suffix, int64_t axis, int64_t start,
-                      int64_t count, int64_t direction, uint32_t *id)
+                      int64_t count, int direction, uint32_t *id)
 {
-    muc_attributes a = { .count = 0 };
-
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, &axis, 1);
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_STARTS, &start, 1);
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, &count, 1);
-    muc_attributes_set_integers(&a, MUC_KEY_STEPS, &direction, 1);
-    return step(im, MUC_OP_SLICE, suffix, &a, id);
+    return muc_tflite_make(im, id, 1, id,
+                           "%s = slice 0 axes=%d starts=%" PRId64 " sizes=%" PRId64 " steps=%d",
+                           suffix, (int)axis, start, count, direction);
 }
 
 muc_status muc_tflite_import_reverse(muc_tflite_import *im)
@@ -179,7 +161,6 @@ muc_status muc_tflite_import_symmetric_pad(muc_tflite_import *im)
     MUC_TRY(muc_tflite_input(im, 0, &id));
     for (uint32_t i = 0; i < x->rank; i++) {
         int64_t before = pads[2 * i], after = pads[2 * i + 1], size = x->dims[i];
-        muc_attributes a = { .count = 0 };
         uint32_t parts[3], n = 0;
 
         if (before < 0 || after < 0 || before > size || after > size)
@@ -193,9 +174,8 @@ muc_status muc_tflite_import_symmetric_pad(muc_tflite_import *im)
             parts[n] = id;
             MUC_TRY(cut(im, "after", i, size - 1, after, -1, &parts[n++]));
         }
-        muc_attributes_set(&a, MUC_KEY_AXIS, i);
         if (n > 1)
-            MUC_TRY(muc_tflite_step(im, MUC_OP_CONCAT, "joined", parts, n, &a, x, &id));
+            MUC_TRY(muc_tflite_make(im, parts, n, &id, "joined = concat * axis=%" PRIu32, i));
     }
     return muc_tflite_last(im, MUC_OP_IDENTITY, &id, 1, NULL);
 }
@@ -223,12 +203,9 @@ muc_status muc_tflite_import_space_to_batch(muc_tflite_import *im)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
     int64_t pads[2 * MAX_RANK] = { 0 }, split[MAX_RANK], perm[MAX_RANK];
-    muc_attributes padding = { .count = 0 }, parts = { .count = 0 }, a = { .count = 0 },
-                   shape = { .count = 0 };
     muc_tflite_blocks b;
-    uint32_t id, n = 0;
+    uint32_t n = 0;
 
-    MUC_TRY(muc_tflite_same_scale(im, x, muc_tflite_out(im, 0)));
     MUC_TRY(read_blocks(im, &b));
     split[n++] = x->dims[0];
     for (uint32_t i = 0; i < b.count; i++) {
@@ -250,15 +227,10 @@ muc_status muc_tflite_import_space_to_batch(muc_tflite_import *im)
         perm[n] = n;
         split[n++] = x->dims[i];
     }
-    MUC_TRY(muc_tflite_input(im, 0, &id));
-    muc_attributes_set_integers(&padding, MUC_KEY_PADS, pads, 2 * x->rank);
-    MUC_TRY(step(im, MUC_OP_PAD, "padded", &padding, &id));
-    muc_attributes_set_sizes(&parts, im->graph, MUC_KEY_SHAPE, split, n);
-    MUC_TRY(step(im, MUC_OP_RESHAPE, "blocks", &parts, &id));
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, n);
-    MUC_TRY(step(im, MUC_OP_TRANSPOSE, "phases", &a, &id));
-    muc_tflite_set_dims(im, &shape, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
-    return muc_tflite_last(im, MUC_OP_RESHAPE, &id, 1, &shape);
+    return muc_tflite_cook(im,
+                           "padded = pad 0 same0 pads=%s; blocks = reshape padded shape=%s; "
+                           "phases = transpose blocks perm=%s; reshape phases shape=out",
+                           MUC_LIST(pads, 2 * x->rank), MUC_LIST(split, n), MUC_LIST(perm, n));
 }
 
 /* the batch of blocks back into space, then what is cropped */
@@ -266,7 +238,6 @@ static muc_status gather_blocks(muc_tflite_import *im, const muc_tflite_blocks *
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
     int64_t split[MAX_RANK], perm[MAX_RANK], whole[MAX_RANK], blocks = 1;
-    muc_attributes parts = { .count = 0 }, a = { .count = 0 }, shape = { .count = 0 };
     uint32_t id, n = b->count + 1;
 
     for (uint32_t i = 0; i < b->count; i++) {
@@ -289,12 +260,10 @@ static muc_status gather_blocks(muc_tflite_import *im, const muc_tflite_blocks *
         }
     }
     MUC_TRY(muc_tflite_input(im, 0, &id));
-    muc_attributes_set_sizes(&parts, im->graph, MUC_KEY_SHAPE, split, n);
-    MUC_TRY(step(im, MUC_OP_RESHAPE, "phases", &parts, &id));
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, n);
-    MUC_TRY(step(im, MUC_OP_TRANSPOSE, "blocks", &a, &id));
-    muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, whole, x->rank);
-    MUC_TRY(step(im, MUC_OP_RESHAPE, "space", &shape, &id));
+    MUC_TRY(muc_tflite_make(im, &id, 1, &id,
+                            "phases = reshape 0 shape=%s; blocks = transpose phases perm=%s; "
+                            "space = reshape blocks shape=%s",
+                            MUC_LIST(split, n), MUC_LIST(perm, n), MUC_LIST(whole, x->rank)));
     for (uint32_t i = 0; i < b->count; i++) {
         int64_t left = whole[1 + i] - b->pads[2 * i] - b->pads[2 * i + 1];
 

@@ -282,12 +282,9 @@ muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_attributes *a)
 muc_status muc_tflite_import_pool(muc_tflite_import *im)
 {
     muc_attributes a = { .count = 0 };
-    uint32_t input;
 
-    MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, 0), muc_tflite_out(im, 0)));
-    MUC_TRY(muc_tflite_input(im, 0, &input));
     MUC_TRY(muc_tflite_set_pool(im, &a));
-    return muc_tflite_activated(im, im->to, &input, 1, &a);
+    return muc_tflite_cook_given(im, &a, ". 0 same0 given activated");
 }
 
 /* ---- products ---- */
@@ -296,8 +293,7 @@ muc_status muc_tflite_import_pool(muc_tflite_import *im)
 static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
-    muc_attributes a = { .count = 0 };
-    int64_t elements = 1, dims[2];
+    int64_t elements = 1;
 
     if (x->rank > 0 && x->dims[x->rank - 1] == k &&
         (x->rank == 2 || muc_tflite_option(im, "keep_num_dims")))
@@ -306,10 +302,8 @@ static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
         elements *= x->dims[i];
     if (k == 0 || elements % k != 0)
         return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
-    dims[0] = elements / k;
-    dims[1] = k;
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SHAPE, dims, 2);
-    return muc_tflite_step(im, MUC_OP_RESHAPE, "rows", id, 1, &a, x, id);
+    return muc_tflite_make(im, id, 1, id, "rows = reshape 0 shape=%" PRId64 ",%" PRIu32,
+                           elements / k, k);
 }
 
 muc_status muc_tflite_import_fully_connected(muc_tflite_import *im)

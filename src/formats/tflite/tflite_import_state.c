@@ -105,12 +105,9 @@ static muc_status join_bytes(const lstm *s, uint32_t first, uint32_t columns, co
 static muc_status join(const lstm *s, const uint32_t *parts, uint32_t count, const int64_t *dims,
                        uint32_t rank, const char *name, uint32_t *id)
 {
-    muc_attributes a = { .count = 0 }, shape = { .count = 0 };
-
-    muc_attributes_set(&a, MUC_KEY_AXIS, 0);
-    MUC_TRY(muc_tflite_step(s->im, MUC_OP_CONCAT, name, parts, count, &a, NULL, id));
-    muc_attributes_set_sizes(&shape, s->im->graph, MUC_KEY_SHAPE, dims, rank);
-    return muc_tflite_step(s->im, MUC_OP_RESHAPE, name, id, 1, &shape, NULL, id);
+    return muc_tflite_make(s->im, parts, count, id,
+                           "%s = concat * axis=0; %s = reshape %s shape=%s", name, name, name,
+                           MUC_LIST(dims, rank));
 }
 
 static muc_status join_weights(const lstm *s, uint32_t first, uint32_t columns, const char *name,
@@ -135,20 +132,15 @@ static muc_status join_biases(const lstm *s, uint32_t *id)
 {
     const muc_dtype dtype = s->is_quantized ? MUC_I32 : MUC_F32;
     const int64_t dims[] = { 1, 2 * GATES * (int64_t)s->hidden };
-    static const uint8_t zero[4];
-    const muc_tensor none = { .dtype = dtype, .data = zero, .bytes = sizeof(zero) };
-    muc_attributes shape = { .count = 0 };
     uint32_t parts[GATES + 1];
 
     for (uint32_t gate = 0; gate < GATES; gate++) {
         MUC_TRY(expect_matrix(s, BIASES + gate, dtype, 0));
         MUC_TRY(muc_tflite_input(s->im, BIASES + gate_at[gate], &parts[gate]));
     }
-    MUC_TRY(muc_tflite_constant(s->im, "no_bias", &none, &parts[GATES]));
-    muc_attributes_set_sizes(&shape, s->im->graph, MUC_KEY_SHAPE,
-                             (const int64_t[]){ GATES * (int64_t)s->hidden }, 1);
-    MUC_TRY(muc_tflite_step(s->im, MUC_OP_EXPAND, "no_bias", &parts[GATES], 1, &shape, NULL,
-                            &parts[GATES]));
+    MUC_TRY(muc_tflite_make(s->im, NULL, 0, &parts[GATES],
+                            "no_bias = expand no_bias{0}:%s shape=%" PRId64,
+                            muc_dtype_get(dtype)->name, GATES * (int64_t)s->hidden));
     return join(s, parts, GATES + 1, dims, 2, "biases", id);
 }
 
@@ -178,7 +170,6 @@ static muc_status read_state(const lstm *s, uint32_t i, const char *name, uint32
     const int64_t dims[] = { s->batch_first ? s->batch : 1, s->batch_first ? 1 : s->batch,
                              s->hidden };
     const muc_tflite_tensor *t = muc_tflite_in(s->im, i);
-    muc_attributes shape = { .count = 0 };
     uint64_t elements = 1;
 
     MUC_TRY(muc_tflite_state(s->im, i, state));
@@ -193,21 +184,14 @@ static muc_status read_state(const lstm *s, uint32_t i, const char *name, uint32
                                  "input %" PRIu32 ", '%s', is no state of %" PRIu32
                                  " rows of %" PRIu32 " cells",
                                  i, t->name, s->batch, s->hidden);
-    MUC_TRY(muc_tflite_step(s->im, MUC_OP_READ, name, state, 1, NULL, t, id));
-    muc_attributes_set_sizes(&shape, s->im->graph, MUC_KEY_SHAPE, dims, 3);
-    return muc_tflite_step(s->im, MUC_OP_RESHAPE, name, id, 1, &shape, t, id);
+    return muc_tflite_make(s->im, state, 1, id, "%s = read 0; %s = reshape %s shape=%s", name, name,
+                           name, MUC_LIST(dims, 3));
 }
 
-static muc_status write_state(const lstm *s, uint32_t i, const char *name, uint32_t state,
-                              uint32_t value)
+static muc_status write_state(const lstm *s, const char *name, uint32_t state, uint32_t value)
 {
-    const muc_tflite_tensor *t = muc_tflite_in(s->im, i);
-    muc_attributes shape = { .count = 0 };
-    uint32_t inputs[2] = { state };
-
-    muc_tflite_set_dims(s->im, &shape, MUC_KEY_SHAPE, t);
-    MUC_TRY(muc_tflite_step(s->im, MUC_OP_RESHAPE, name, &value, 1, &shape, t, &inputs[1]));
-    return muc_tflite_step(s->im, MUC_OP_ASSIGN, name, inputs, 2, NULL, t, &value);
+    return muc_tflite_make(s->im, (const uint32_t[]){ state, value }, 2, &value,
+                           "%s = reshape 1 shape=in0; %s = assign 0 %s", name, name, name);
 }
 
 static muc_quantization one_scale(const muc_tflite_tensor *t)
@@ -279,7 +263,6 @@ muc_status muc_tflite_import_lstm(muc_tflite_import *im)
     const muc_tflite_tensor *x = muc_tflite_in(im, 0);
     lstm s = { .im = im };
     uint32_t inputs[8], outputs[3], hidden, cell;
-    muc_attributes shape = { .count = 0 };
 
     MUC_TRY(check_lstm(im, &s));
     inputs[4] = MUC_NO_ID;
@@ -291,10 +274,9 @@ muc_status muc_tflite_import_lstm(muc_tflite_import *im)
     MUC_TRY(read_state(&s, CELL, "cell", &cell, &inputs[6]));
     MUC_TRY(join_peepholes(&s, &inputs[7]));
     MUC_TRY(add_layer(&s, inputs, outputs));
-    MUC_TRY(write_state(&s, HIDDEN, "hidden", hidden, outputs[1]));
-    MUC_TRY(write_state(&s, CELL, "cell", cell, outputs[2]));
-    muc_tflite_set_dims(im, &shape, MUC_KEY_SHAPE, muc_tflite_out(im, 0));
-    return muc_tflite_last(im, MUC_OP_RESHAPE, outputs, 1, &shape);
+    MUC_TRY(write_state(&s, "hidden", hidden, outputs[1]));
+    MUC_TRY(write_state(&s, "cell", cell, outputs[2]));
+    return muc_tflite_make(im, outputs, 1, NULL, "reshape 0 shape=out");
 }
 
 /* ---- resource variables ---- */
