@@ -237,6 +237,8 @@ static void recipes_do_what_they_say(void **state)
         { "x>1 = abs 0; >2 = neg x; >3 = neg x; exp x",
           "abs 1 as x; x is 1; neg 1 as ; x is 2; exp 1", false },
         { "x>1 = abs 0;", "abs 1 as x; x is 1; ", false },
+        { "clip 0 5? 1?", "clip 3", false },
+        { "clip 0 1? 5?", "clip 2", false },
         { "add 0:i32 1:i32", "input 0 as i32; input 1 as i32; add 2", false },
         { "add 0 list{1,@b:2,-3}:i32", "list=i32 1 2 -3; add 2", false },
         { ". 0 shift=log2@div", "relu 1 shift", true },

@@ -153,8 +153,8 @@ static muc_status add_constant(cook *c, char *brace, uint32_t *id)
                : node->functions->constant(node->self, c->word, dtype, values, count, id);
 }
 
-/* "1"; "1:i64:name": input 1 as this type, by a cast of this name where it has another; "1:i32": as
- * the format gives it in this type */
+/* "1"; "1?": if it is there; "1:i64:name": input 1 as this type, by a cast of this name where it
+ * has another; "1:i32": as the format gives it in this type */
 static muc_status take_input(cook *c, uint32_t *id)
 {
     const muc_file_node *node = c->node;
@@ -164,7 +164,7 @@ static muc_status take_input(cook *c, uint32_t *id)
     muc_dtype dtype;
 
     if (!type)
-        return muc_cook_input(c, i, id);
+        return strchr(c->word, '?') ? muc_cook_input_or_none(c, i, id) : muc_cook_input(c, i, id);
     if (name)
         *name = '\0';
     if (!muc_dtype_find(type + 1, &dtype))

@@ -164,26 +164,15 @@ muc_status onnx_import_eye_like(onnx_call *call)
 muc_status onnx_import_one_hot(onnx_call *call)
 {
     const onnx_numbers *depth;
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[2], normal;
-    int64_t axis;
     double real;
-    muc_expr size;
 
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
     MUC_TRY(onnx_known(call, 1, &depth));
-    MUC_TRY(onnx_input(call, 2, &inputs[1]));
-    MUC_TRY(onnx_integer(call, "axis", -1, &axis));
-    MUC_TRY(onnx_axis(call, axis, onnx_tensor(call, inputs[0])->rank + 1, &normal));
-    if (depth->count != 1 || !onnx_number_expr(call->im, depth, 0, &size)) {
-        MUC_TRY(onnx_known_real(call, 1, &real));
-        if (!(real >= 0 && real <= INT32_MAX))
-            return onnx_fail(call, MUC_MALFORMED, "a depth of %g", real);
-        size = muc_expr_const(call->im->graph->pool, (uint32_t)real);
-    }
-    muc_attributes_set(&a, MUC_KEY_AXIS, normal);
-    muc_attributes_set_expr(&a, MUC_KEY_SIZE, size);
-    return onnx_emit(call, MUC_OP_ONE_HOT, inputs, 2, &a, 1);
+    if (!onnx_is_real(depth->dtype))
+        return onnx_cook(call, ". 0 2 axis=@axis:-1 size=#1");
+    MUC_TRY(onnx_known_real(call, 1, &real));
+    if (!(real >= 0 && real <= INT32_MAX))
+        return onnx_fail(call, MUC_MALFORMED, "a depth of %g", real);
+    return onnx_cook(call, ". 0 2 axis=@axis:-1 size=%" PRId32, (int32_t)real);
 }
 
 /* whole numbers of a bound that expressions of dimensions decide; false if it is another */
@@ -200,7 +189,6 @@ muc_status onnx_import_range(onnx_call *call)
     muc_attributes a = { .count = 0 };
     const onnx_numbers *first, *end;
     muc_expr size, from, to;
-    uint32_t inputs[2];
 
     MUC_TRY(onnx_known_real(call, 2, &delta));
     MUC_TRY(onnx_known(call, 0, &first));
@@ -217,8 +205,6 @@ muc_status onnx_import_range(onnx_call *call)
                              delta);
         size = muc_expr_const(pool, count > 0 ? (uint32_t)count : 0);
     }
-    MUC_TRY(onnx_input(call, 0, &inputs[0]));
-    MUC_TRY(onnx_input(call, 2, &inputs[1]));
     muc_attributes_set_expr(&a, MUC_KEY_SIZE, size);
-    return onnx_emit(call, MUC_OP_RANGE, inputs, 2, &a, 1);
+    return onnx_cook_given(call, &a, ". 0 2 given");
 }

@@ -138,7 +138,6 @@ static bool needed(const equation *e, uint32_t first, char letter)
 static muc_status sum_away(equation *e, term *t, const term *other, uint32_t first)
 {
     int64_t axes[MUC_GRAPH_MAX_RANK];
-    muc_attributes a = { .count = 0 };
     uint32_t count = 0, kept = 0;
 
     for (uint32_t i = 0; i < t->rank; i++) {
@@ -152,16 +151,14 @@ static muc_status sum_away(equation *e, term *t, const term *other, uint32_t fir
     if (count == 0)
         return MUC_OK;
     t->rank = kept;
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, count);
-    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, 0);
-    return onnx_step(e->call, MUC_OP_REDUCE_SUM, &t->tensor, 1, &a, &t->tensor);
+    return onnx_make(e->call, &t->tensor, 1, &t->tensor, "reduce_sum 0 axes=%s keep_dims=0",
+                     MUC_LIST(axes, count));
 }
 
 /* the dimensions in the order of these letters, which are t's */
 static muc_status arrange(equation *e, term *t, const char *letters)
 {
     int64_t perm[MUC_GRAPH_MAX_RANK];
-    muc_attributes a = { .count = 0 };
     bool same = true;
     term from = *t;
 
@@ -175,8 +172,8 @@ static muc_status arrange(equation *e, term *t, const char *letters)
     }
     if (same)
         return MUC_OK;
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, t->rank);
-    return onnx_step(e->call, MUC_OP_TRANSPOSE, &t->tensor, 1, &a, &t->tensor);
+    return onnx_make(e->call, &t->tensor, 1, &t->tensor, "transpose 0 perm=%s",
+                     MUC_LIST(perm, t->rank));
 }
 
 static muc_status reshape(equation *e, uint32_t *tensor, const muc_expr *dims, uint32_t rank)
@@ -248,7 +245,6 @@ static muc_status as_matrices(equation *e, term *t, const groups *g, int rows, i
 static muc_status multiply(equation *e, term *x, term *y, uint32_t next)
 {
     static const int order[] = { STACK, ROWS, COLUMNS };
-    uint32_t inputs[2];
     groups g;
 
     MUC_TRY(sum_away(e, x, y, next));
@@ -256,9 +252,7 @@ static muc_status multiply(equation *e, term *x, term *y, uint32_t next)
     MUC_TRY(group(e, x, y, next, &g));
     MUC_TRY(as_matrices(e, x, &g, ROWS, SUMMED));
     MUC_TRY(as_matrices(e, y, &g, SUMMED, COLUMNS));
-    inputs[0] = x->tensor;
-    inputs[1] = y->tensor;
-    MUC_TRY(onnx_step(e->call, MUC_OP_MATMUL, inputs, 2, NULL, &x->tensor));
+    MUC_TRY(onnx_step2(e->call, MUC_OP_MATMUL, x->tensor, y->tensor, &x->tensor));
     x->rank = 0;
     for (int i = 0; i < 3; i++)
         for (uint32_t k = 0; k < g.count[order[i]]; k++) {

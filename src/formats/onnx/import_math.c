@@ -99,28 +99,9 @@ muc_status onnx_import_batch_norm(onnx_call *call)
 /* An axis only where there is more than one scale. */
 muc_status onnx_import_quantize_linear(onnx_call *call)
 {
-    int64_t axis, block, number, saturate;
-    muc_attributes a = { .count = 0 };
-    uint32_t *inputs, count, normal;
-    muc_dtype to;
+    uint32_t scale;
 
-    MUC_TRY(onnx_all_inputs(call, &inputs, &count));
-    if (count < 2 || inputs[0] == MUC_NO_ID || inputs[1] == MUC_NO_ID)
-        return onnx_fail(call, MUC_MALFORMED, "%u inputs, expected 2 or 3", count);
-    MUC_TRY(onnx_integer(call, "axis", 1, &axis));
-    MUC_TRY(onnx_integer(call, "block_size", 0, &block));
-    MUC_TRY(onnx_integer(call, "saturate", 1, &saturate));
-    MUC_TRY(onnx_integer(call, "output_dtype", 0, &number));
-    if (block != 0)
-        return onnx_fail(call, MUC_UNSUPPORTED, "scales of blocks of %" PRId64 " elements", block);
-    if (onnx_tensor(call, inputs[1])->rank > 0) {
-        MUC_TRY(onnx_axis(call, axis, onnx_tensor(call, inputs[0])->rank, &normal));
-        muc_attributes_set(&a, MUC_KEY_AXIS, normal);
-    }
-    if (number != 0) {
-        MUC_TRY(muc_onnx_dtype(call->im->ctx, call->im->source->path, call->name, (int32_t)number,
-                               &to));
-        muc_attributes_set(&a, MUC_KEY_TO, to);
-    }
-    return onnx_emit(call, call->row->op, inputs, count, &a, 1);
+    MUC_TRY(onnx_input(call, 1, &scale));
+    return onnx_cook(call, ". * %s to=@output_dtype @axis @block_size==0 @saturate",
+                     onnx_tensor(call, scale)->rank > 0 ? "axis=@axis:1" : "");
 }

@@ -63,21 +63,27 @@ static muc_status import_inner(onnx_call *call, const char *op, int64_t version,
 
 /* ---- between steps ---- */
 
+/* "axis=1" where the tensor has more than one element along it; else "" */
+static muc_status axis_of(onnx_call *call, uint32_t tensor, uint32_t axis, const char **out)
+{
+    uint32_t size = 1;
+
+    *out = "";
+    if (onnx_tensor(call, tensor)->rank > 0)
+        MUC_TRY(onnx_constant_dim(call, tensor, 0, &size));
+    return size > 1 ? muc_arena_format(call->im->ctx, &call->im->arena, out, "axis=%u", axis)
+                    : MUC_OK;
+}
+
 /* input i as real numbers, by the scale and zero point behind it, which may differ along axis */
 static muc_status dequantize(onnx_call *call, uint32_t i, uint32_t axis, uint32_t *out)
 {
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[3], size = 1;
+    const char *along;
+    uint32_t scale;
 
-    MUC_TRY(onnx_input(call, i, &inputs[0]));
-    MUC_TRY(onnx_input(call, i + 1, &inputs[1]));
-    MUC_TRY(onnx_input_or_none(call, i + 2, &inputs[2]));
-    if (onnx_tensor(call, inputs[1])->rank > 0)
-        MUC_TRY(onnx_constant_dim(call, inputs[1], 0, &size));
-    if (size > 1)
-        muc_attributes_set(&a, MUC_KEY_AXIS, axis);
-    return onnx_step(call, MUC_OP_DEQUANTIZE_LINEAR, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a,
-                     out);
+    MUC_TRY(onnx_input(call, i + 1, &scale));
+    MUC_TRY(axis_of(call, scale, axis, &along));
+    return onnx_make(call, NULL, 0, out, "dequantize_linear %u %u %u? %s", i, i + 1, i + 2, along);
 }
 
 /* output 0 is x by the scale and zero point at inputs i and i + 1 */
@@ -87,7 +93,7 @@ static muc_status quantize(onnx_call *call, uint32_t x, uint32_t i)
 
     MUC_TRY(onnx_input(call, i, &inputs[1]));
     MUC_TRY(onnx_input_or_none(call, i + 1, &inputs[2]));
-    return onnx_emit(call, MUC_OP_QUANTIZE_LINEAR, inputs, inputs[2] == MUC_NO_ID ? 2 : 3, NULL, 1);
+    return onnx_emit(call, MUC_OP_QUANTIZE_LINEAR, inputs, 3, NULL, 1);
 }
 
 /* channels last is the layout of ONNX Runtime's own transformations */
@@ -140,9 +146,9 @@ muc_status onnx_import_qlinear_concat(onnx_call *call)
 /* a, b, i32 sums c in the product's scale, the output's scale and zero point or real numbers */
 muc_status onnx_import_qgemm(onnx_call *call)
 {
-    muc_attributes axis = { .count = 0 };
-    uint32_t tensors[3], bias[2], scales[2], x, size = 1, count = 2;
+    uint32_t tensors[3], bias, scale, x, count = 2;
     int64_t transposed;
+    const char *along;
     double alpha;
 
     if (onnx_input_count(call) < 6)
@@ -154,15 +160,11 @@ muc_status onnx_import_qgemm(onnx_call *call)
     MUC_TRY(dequantize(call, 0, 0, &tensors[0]));
     MUC_TRY(dequantize(call, 3, transposed ? 0 : 1, &tensors[1]));
     if (onnx_has_input(call, 6)) {
-        MUC_TRY(onnx_input(call, 1, &scales[0]));
-        MUC_TRY(onnx_input(call, 4, &scales[1]));
-        MUC_TRY(onnx_input(call, 6, &bias[0]));
-        MUC_TRY(onnx_step2(call, MUC_OP_MUL, scales[0], scales[1], &bias[1]));
-        if (onnx_tensor(call, bias[1])->rank > 0)
-            MUC_TRY(onnx_constant_dim(call, bias[1], 0, &size));
-        if (size > 1)
-            muc_attributes_set(&axis, MUC_KEY_AXIS, onnx_tensor(call, bias[0])->rank - 1);
-        MUC_TRY(onnx_step(call, MUC_OP_DEQUANTIZE_LINEAR, bias, 2, &axis, &tensors[2]));
+        MUC_TRY(onnx_input(call, 6, &bias));
+        MUC_TRY(onnx_make(call, NULL, 0, &scale, "mul 1 4"));
+        MUC_TRY(axis_of(call, scale, onnx_tensor(call, bias)->rank - 1, &along));
+        MUC_TRY(onnx_make(call, (const uint32_t[]){ bias, scale }, 2, &tensors[2],
+                          "dequantize_linear 0 1 %s", along));
         count = 3;
     }
     MUC_TRY(import_inner(call, "Gemm", NEWEST, tensors, count, &x));
@@ -173,58 +175,22 @@ muc_status onnx_import_qgemm(onnx_call *call)
 
 /* ---- products of integers as real numbers ---- */
 
-/* sums [.., N] times both scales, and a bias that may be left out */
-static muc_status scale_sums(onnx_call *call, uint32_t sums, const uint32_t scales[2],
-                             uint32_t bias)
-{
-    muc_attributes to = { .count = 0 };
-    uint32_t pair[2];
-
-    muc_attributes_set(&to, MUC_KEY_TO, MUC_F32);
-    MUC_TRY(onnx_step(call, MUC_OP_CAST, &sums, 1, &to, &pair[0]));
-    MUC_TRY(onnx_step2(call, MUC_OP_MUL, scales[0], scales[1], &pair[1]));
-    if (bias == MUC_NO_ID)
-        return onnx_emit(call, MUC_OP_MUL, pair, 2, NULL, 1);
-    MUC_TRY(onnx_step(call, MUC_OP_MUL, pair, 2, NULL, &pair[0]));
-    pair[1] = bias;
-    return onnx_emit(call, MUC_OP_ADD, pair, 2, NULL, 1);
-}
-
-/* a, b, scales of both, zero points of both, bias */
-muc_status onnx_import_matmul_integer_to_float(onnx_call *call)
-{
-    uint32_t inputs[4], scales[2], bias, sums;
-
-    for (uint32_t i = 0; i < 2; i++) {
-        MUC_TRY(onnx_input(call, i, &inputs[i]));
-        MUC_TRY(onnx_input(call, 2 + i, &scales[i]));
-        MUC_TRY(onnx_input_or_none(call, 4 + i, &inputs[2 + i]));
-    }
-    MUC_TRY(onnx_input_or_none(call, 6, &bias));
-    MUC_TRY(onnx_step(call, MUC_OP_MATMUL_INTEGER, inputs, 4, NULL, &sums));
-    return scale_sums(call, sums, scales, bias);
-}
-
 /* x, which is quantized when it comes, b, its scale and zero point, bias */
 muc_status onnx_import_dynamic_matmul(onnx_call *call)
 {
-    uint32_t inputs[4], scales[2], x, bias, sums, quantized[3];
+    uint32_t ids[7], x, bias = onnx_has_input(call, 4);
     muc_new_node node = {
         .op = MUC_OP_DYNAMIC_QUANTIZE_LINEAR, .input_count = 1, .inputs = &x, .output_count = 3
     };
 
     MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_input(call, 1, &inputs[1]));
-    MUC_TRY(onnx_input(call, 2, &scales[1]));
-    MUC_TRY(onnx_input_or_none(call, 3, &inputs[3]));
-    MUC_TRY(onnx_input_or_none(call, 4, &bias));
+    for (uint32_t i = 1; i < 5; i++)
+        MUC_TRY(onnx_input_or_none(call, i, &ids[2 + i]));
     MUC_TRY(fresh(call, "bytes", 0, &node.name));
-    MUC_TRY(muc_graph_add(call->im->ctx, call->im->graph, &node, quantized));
-    inputs[0] = quantized[0];
-    scales[0] = quantized[1];
-    inputs[2] = quantized[2];
-    MUC_TRY(onnx_step(call, MUC_OP_MATMUL_INTEGER, inputs, 4, NULL, &sums));
-    return scale_sums(call, sums, scales, bias);
+    MUC_TRY(muc_graph_add(call->im->ctx, call->im->graph, &node, ids)); /* bytes, scale, zero */
+    return onnx_make(call, ids, MUC_COUNT(ids), NULL,
+                     "sums = matmul_integer 0 3 2 5?; sums = cast sums to=f32; scale = mul 1 4; %s",
+                     bias ? "sums = mul sums scale; add sums 6" : "mul sums scale");
 }
 
 /* ---- what optimisations make ---- */

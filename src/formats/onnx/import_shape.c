@@ -88,20 +88,13 @@ muc_status onnx_import_unsqueeze(onnx_call *call)
 muc_status onnx_import_transpose(onnx_call *call)
 {
     int64_t reversed[MUC_GRAPH_MAX_RANK];
-    muc_attributes a = { .count = 0 };
-    const int64_t *perm;
-    size_t count;
     uint32_t x, rank;
 
     MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_integers(call, "perm", &perm, &count));
     rank = onnx_tensor(call, x)->rank;
     for (uint32_t i = 0; i < rank; i++)
         reversed[i] = rank - 1 - i;
-    if (perm && count != rank)
-        return onnx_fail(call, MUC_MALFORMED, "perm has %zu entries, x %u dimensions", count, rank);
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm ? perm : reversed, rank);
-    return onnx_emit(call, MUC_OP_TRANSPOSE, &x, 1, &a, 1);
+    return onnx_cook(call, ". 0 perm=@perm:%s", MUC_LIST(reversed, rank));
 }
 
 /* ---- slices ---- */

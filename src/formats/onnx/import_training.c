@@ -93,39 +93,23 @@ muc_status onnx_import_cross_entropy(onnx_call *call)
  * it is no input, as in Deeploy's networks */
 muc_status onnx_import_cross_entropy_gradient(onnx_call *call)
 {
-    muc_attributes attributes = { .count = 0 };
-    uint32_t operands[2], one_hot[2], images, classes, two = 2, first = onnx_input_count(call) == 3;
+    uint32_t log_prob, images, first = onnx_input_count(call) == 3;
     const char *reduction;
-    double factor;
-    float *off_on;
 
     MUC_TRY(onnx_string(call, "reduction", "mean", &reduction));
     if (onnx_input_count(call) != first + 2 || strcmp(reduction, "mean") != 0)
         return onnx_fail(call, MUC_UNSUPPORTED, "only the mean of log_prob and labels is known");
-    MUC_TRY(onnx_input(call, first, &operands[0]));
-    MUC_TRY(onnx_input(call, first + 1, &one_hot[0]));
-    if (onnx_tensor(call, operands[0])->rank != 2)
+    MUC_TRY(onnx_input(call, first, &log_prob));
+    if (onnx_tensor(call, log_prob)->rank != 2)
         return onnx_fail(call, MUC_UNSUPPORTED, "log_prob has %u dimensions, expected 2",
-                         onnx_tensor(call, operands[0])->rank);
-    MUC_TRY(onnx_constant_dim(call, operands[0], 0, &images));
-    MUC_TRY(onnx_constant_dim(call, operands[0], 1, &classes));
-    factor = 1 / (first ? (double)images : (double)images * images);
-    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->network->arena, two, &off_on));
-    off_on[1] = 1;
-    MUC_TRY(onnx_constant(call, NULL, MUC_F32, 1, &two, (const uint8_t *)off_on,
-                          two * sizeof(*off_on), &one_hot[1]));
-    muc_attributes_set(&attributes, MUC_KEY_AXIS, 1);
-    muc_attributes_set_expr(&attributes, MUC_KEY_SIZE,
-                            muc_expr_const(call->im->graph->pool, classes));
-    MUC_TRY(onnx_step(call, MUC_OP_EXP, operands, 1, NULL, &operands[0]));
-    MUC_TRY(onnx_step(call, MUC_OP_ONE_HOT, one_hot, 2, &attributes, &operands[1]));
-    MUC_TRY(onnx_step(call, MUC_OP_SUB, operands, 2, NULL, &operands[0]));
-    MUC_TRY(onnx_scalar(call, MUC_F32, factor, &operands[1]));
-    if (first) {
-        MUC_TRY(onnx_step2(call, MUC_OP_MUL, operands[0], operands[1], &operands[0]));
-        MUC_TRY(onnx_input(call, 0, &operands[1]));
-    }
-    return onnx_emit(call, MUC_OP_MUL, operands, 2, NULL, 1);
+                         onnx_tensor(call, log_prob)->rank);
+    MUC_TRY(onnx_constant_dim(call, log_prob, 0, &images));
+    return onnx_cook(call,
+                     "p = exp %u; label = one_hot %u values{0,1}:f32 axis=1 size=in%u.1; "
+                     "d = sub p label; %smul d {%.17g}:f32%s",
+                     first, first + 1, first, first ? "d = " : "",
+                     1 / (first ? (double)images : (double)images * images),
+                     first ? "; mul d 0" : "");
 }
 
 /* With h = (x - mean) / deviation and g = dy scale: dx = (g - mean(g) - h mean(g h)) / deviation,

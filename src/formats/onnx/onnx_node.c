@@ -30,7 +30,9 @@ static muc_status attribute(void *self, const char *name, muc_value_type wanted,
     if (!a || wanted == MUC_VALUE_ABSENT)
         return MUC_OK;
     out->type = wanted;
-    if (wanted == MUC_VALUE_TEXT && a->has_i)
+    if (wanted == MUC_VALUE_TEXT && a->has_i && a->i == 0)
+        out->type = MUC_VALUE_ABSENT; /* of no type */
+    else if (wanted == MUC_VALUE_TEXT && a->has_i)
         return type_name(self, a->i, &out->text);
     if (wanted == MUC_VALUE_INTEGERS && a->has_i) {
         out->items = &a->i;
