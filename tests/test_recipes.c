@@ -24,6 +24,10 @@ static const recipe recipes[] = {
 #define KERAS_ACTIVATION(name, op, recipe) { name, recipe, MUC_OP_##op },
 #include "formats/keras/keras_activations.def"
 #undef KERAS_ACTIVATION
+#define ARCH_OP(name, least, most, keys, op, import)
+#define ARCH_RECIPE(name, least, most, keys, op, recipe) { #name, recipe, MUC_OP_##op },
+#include "formats/torch/torch_arch.def"
+#undef ARCH_OP
 };
 
 static const muc_dtype types[] = { MUC_F32, MUC_F16, MUC_I8, MUC_I64 };
@@ -122,8 +126,8 @@ static muc_tensor output(void *self)
 
 static muc_status word(void *self, const char *text)
 {
-    static const char *const words[] = { "activated", "plain", "scaled", "positive_beta",
-                                         "last_axis" };
+    static const char *const words[] = { "activated",     "plain",     "scaled",
+                                         "positive_beta", "last_axis", "pixels" };
 
     for (size_t i = 0; i < MUC_COUNT(words); i++)
         if (strcmp(words[i], text) == 0)
@@ -239,6 +243,7 @@ static void recipes_do_what_they_say(void **state)
         { "x>1 = abs 0;", "abs 1 as x; x is 1; ", false },
         { "clip 0 5? 1?", "clip 3", false },
         { "clip 0 1? 5?", "clip 2", false },
+        { "add 1..", "add 1", false },
         { "add 0:i32 1:i32", "input 0 as i32; input 1 as i32; add 2", false },
         { "add 0 list{1,@b:2,-3}:i32", "list=i32 1 2 -3; add 2", false },
         { ". 0 shift=log2@div", "relu 1 shift", true },

@@ -186,8 +186,9 @@ static muc_status take_operand(cook *c, bool *found)
     uint32_t id = MUC_NO_ID;
 
     *found = true;
-    if (strcmp(c->word, "*") == 0) {
-        for (uint32_t i = 0; i < node->input_count; i++)
+    if (strcmp(c->word, "*") == 0 ||
+        (isdigit((unsigned char)c->word[0]) && strstr(c->word, ".."))) {
+        for (uint32_t i = (uint32_t)atoi(c->word); i < node->input_count; i++)
             MUC_TRY(muc_cook_input_or_none(c, i, &c->inputs[c->count++]));
         return MUC_OK;
     }

@@ -15,7 +15,8 @@
  * input 0 has fewer dimensions.
  *
  * Operands: 0, 1, .. inputs of the node, 1? one that may be left out, 1:i64:name input 1 as this
- * type, by a cast, 1:i32 as the format gives it in this type; * all of them; a name that an earlier
+ * type, by a cast, 1:i32 as the format gives it in this type; * all of them,
+ * 1.. from 1 on; a name that an earlier
  * statement gave; {0.5} or name{0.5} a constant of the type of the operand before, {0.5}~0 of input
  * 0's, {7}:i32 of this type, {@lr}, {@lr:1} of an attribute; of f32 beyond its range it is left
  * out; {@a,@b} a list. Attributes: key=value, where value is 0.5, tanh, f32 itself

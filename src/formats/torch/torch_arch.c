@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "import/free_name.h"
+#include "import/recipe.h"
 #include "import/sliding_window.h"
 
 enum { MAX_STATEMENTS = 1 << 14, MAX_KEPT = 64, MAX_DEPTH = 8, MOST = 1 << 20, SPATIAL = 2 };
@@ -44,6 +45,7 @@ struct row {
     const char *keys;
     muc_op op;
     importer *import;
+    const char *recipe; /* NULL: its importer is one of its own */
 };
 
 static muc_status refuse(const builder *b, muc_status status, const char *format, ...)
@@ -239,18 +241,6 @@ static muc_status add(builder *b, muc_op op, const char *name, const uint32_t *i
                               a ? a->count : 0, &b->last);
 }
 
-static muc_status add_plain(builder *b, const row *r, const muc_attributes *a)
-{
-    const uint32_t x = b->last;
-
-    return add(b, r->op, r->name, &x, 1, a);
-}
-
-static muc_status import_plain(builder *b, const row *r)
-{
-    return add_plain(b, r, NULL);
-}
-
 /* a window's kernel, and what options say of it */
 static muc_status set_window(const builder *b, muc_window *w, bool strides_are_kernel,
                              muc_attributes *a)
@@ -338,147 +328,155 @@ static muc_status import_pool(builder *b, const row *r)
     MUC_TRY(set_window(b, &w, true, &a));
     if (r->op == MUC_OP_AVERAGE_POOL) /* as PyTorch does */
         muc_attributes_set(&a, MUC_KEY_COUNT_INCLUDE_PAD, 1);
-    return add_plain(b, r, &a);
+    return add(b, r->op, r->name, (const uint32_t[]){ b->last }, 1, &a);
 }
 
-/* [1, channels] */
-static muc_status import_global_pool(builder *b, const row *r)
-{
-    static const int64_t axes[SPATIAL] = { 2, 3 };
-    muc_attributes a = { .count = 0 };
+/* ---- recipes ---- */
 
-    MUC_TRY(need_pixels(b));
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, SPATIAL);
-    muc_attributes_set(&a, MUC_KEY_KEEP_DIMS, 0);
-    return add_plain(b, r, &a);
+static muc_status refuse_message(void *self, muc_status status, const char *message)
+{
+    return refuse(self, status, "%s", message);
 }
 
-static muc_status import_relu6(builder *b, const row *r)
+/* "pad" is the option, "0" the first word */
+static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
 {
-    static const float bounds[2] = { 0, 6 };
-    uint32_t inputs[3] = { b->last };
+    const builder *b = self;
+    bool is_word = name[0] == '0' && b->line.count > 1;
+    const char *text = is_word ? word(b, 0) : option(b, name);
+    int64_t *pair;
 
-    MUC_TRY(add_constant(b, "relu6/low", 0, NULL, &bounds[0], &inputs[1]));
-    MUC_TRY(add_constant(b, "relu6/high", 0, NULL, &bounds[1], &inputs[2]));
-    return add(b, r->op, r->name, inputs, 3, NULL);
+    *out = (muc_value){ .type = text ? wanted : MUC_VALUE_ABSENT };
+    if (!text)
+        return MUC_OK;
+    if (wanted == MUC_VALUE_REAL)
+        return real(b, text, 0, &out->real);
+    MUC_TRY(MUC_ARENA_NEW(b->ctx, b->arena, SPATIAL, &pair));
+    out->items = pair;
+    out->count = SPATIAL;
+    return pair_of(b, text, is_word, pair);
 }
 
-/* PyTorch's own slope, if none is given */
-static muc_status import_alpha(builder *b, const row *r)
+/* the last value, then what words name */
+static muc_status input(void *self, uint32_t i, uint32_t *id)
 {
-    muc_attributes a = { .count = 0 };
-    double alpha;
+    const builder *b = self;
 
-    MUC_TRY(real(b, b->line.count > 1 ? word(b, 0) : NULL, r->op == MUC_OP_ELU ? 1 : 0.01, &alpha));
-    muc_attributes_set_real(&a, MUC_KEY_ALPHA, alpha);
-    return add_plain(b, r, &a);
+    *id = b->last;
+    return i > 0 ? find_kept(b, word(b, i - 1), id) : MUC_OK;
 }
 
-/* over channels */
-static muc_status import_softmax(builder *b, const row *r)
+static muc_status constant(void *self, const char *name, muc_dtype dtype, const double *values,
+                           uint32_t count, uint32_t *id)
 {
-    muc_attributes a = { .count = 0 };
+    builder *b = self;
+    const char *full;
+    float *data;
 
-    muc_attributes_set(&a, MUC_KEY_AXIS, 1);
-    return add_plain(b, r, &a);
+    (void)dtype; /* there are but scalars of f32 */
+    (void)count;
+    MUC_TRY(MUC_ARENA_NEW(b->ctx, b->arena, 1, &data));
+    *data = (float)*values;
+    MUC_TRY(muc_arena_format(b->ctx, b->arena, &full, "%s/%s", b->line.words[0], name));
+    return add_constant(b, full, 0, NULL, data, id);
 }
 
-static muc_status import_pair(builder *b, const row *r)
+static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t count,
+                       muc_attributes *a)
 {
-    uint32_t inputs[2] = { b->last };
+    builder *b = self;
 
-    MUC_TRY(find_kept(b, word(b, 0), &inputs[1]));
-    return add(b, r->op, r->name, inputs, 2, NULL);
+    return add(b, op, b->line.words[0], inputs, count, a);
 }
 
-/* over channels */
-static muc_status import_concat(builder *b, const row *r)
+static muc_status check_word(void *self, const char *text)
 {
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[MUC_ARCH_MAX_WORDS], count = b->line.count - 1;
-
-    for (uint32_t i = 0; i < count; i++)
-        MUC_TRY(find_kept(b, word(b, i), &inputs[i]));
-    muc_attributes_set(&a, MUC_KEY_AXIS, 1);
-    return add(b, r->op, r->name, inputs, count, &a);
+    return strcmp(text, "pixels") == 0 ? need_pixels(self)
+                                       : refuse(self, MUC_BUG, "no word of recipes: '%s'", text);
 }
 
-static muc_status import_flatten(builder *b, const row *r)
-{
-    int64_t dims[2] = { dim_of(b, 0), 1 };
-    muc_attributes a = { .count = 0 };
+static muc_status cook(builder *b, const row *r, const char *format, ...) MUC_PRINTF(3, 4);
 
-    for (uint32_t i = 1; i < rank_of(b); i++)
-        if (__builtin_mul_overflow(dims[1], dim_of(b, i), &dims[1]) || dims[1] > INT32_MAX)
-            return refuse(b, MUC_UNSUPPORTED, "more than 2^31 - 1 elements");
-    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_SHAPE, dims, 2);
-    return add_plain(b, r, &a);
+static muc_status cook(builder *b, const row *r, const char *format, ...)
+{
+    static const muc_file_node_functions functions = { .refuse = refuse_message,
+                                                       .attribute = attribute,
+                                                       .input = input,
+                                                       .constant = constant,
+                                                       .last = last,
+                                                       .word = check_word };
+    const muc_file_node node = { .functions = &functions,
+                                 .self = b,
+                                 .ctx = b->ctx,
+                                 .graph = b->graph,
+                                 .arena = b->arena,
+                                 .input_count = b->line.count,
+                                 .op = r->op };
+    muc_status status;
+    va_list args;
+
+    va_start(args, format);
+    status = muc_import_format(&node, format, args);
+    va_end(args);
+    return status;
+}
+
+static muc_status import_recipe(builder *b, const row *r)
+{
+    return cook(b, r, "%s", r->recipe);
 }
 
 /* every Nth row and column from the first */
 static muc_status import_subsample(builder *b, const row *r)
 {
-    static const int64_t axes[SPATIAL] = { 2, 3 };
-    static const int64_t starts[SPATIAL] = { 0 };
     int64_t steps[SPATIAL], sizes[SPATIAL];
-    muc_attributes a = { .count = 0 };
 
     MUC_TRY(need_pixels(b));
     MUC_TRY(pair_of(b, word(b, 0), 1, steps));
     for (uint32_t i = 0; i < SPATIAL; i++)
         sizes[i] = (dim_of(b, 2 + i) + steps[i] - 1) / steps[i];
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, SPATIAL);
-    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_SIZES, sizes, SPATIAL);
-    muc_attributes_set_integers(&a, MUC_KEY_STEPS, steps, SPATIAL);
-    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_STARTS, starts, SPATIAL);
-    return add_plain(b, r, &a);
+    return cook(b, r, ". 0 axes=2,3 sizes=%s steps=@0 starts=0,0", MUC_LIST(sizes, SPATIAL));
 }
 
 static muc_status import_upsample(builder *b, const row *r)
 {
     const char *mode = option(b, "mode");
     bool linear = mode && strcmp(mode, "bilinear") == 0;
-    muc_attributes a = { .count = 0 };
-    int64_t times[SPATIAL], dims[2 + SPATIAL];
+    int64_t sizes[SPATIAL];
 
     MUC_TRY(need_pixels(b));
-    MUC_TRY(pair_of(b, word(b, 0), 1, times));
+    MUC_TRY(pair_of(b, word(b, 0), 1, sizes));
     if (mode && !linear && strcmp(mode, "nearest") != 0)
         return refuse(b, MUC_UNSUPPORTED, "mode '%.40s', expected nearest or bilinear", mode);
-    for (uint32_t i = 0; i < 2 + SPATIAL; i++) {
-        dims[i] = dim_of(b, i) * (i >= 2 ? times[i - 2] : 1);
-        if (dims[i] > MOST)
+    for (uint32_t i = 0; i < SPATIAL; i++) {
+        sizes[i] *= dim_of(b, 2 + i);
+        if (sizes[i] > MOST)
             return refuse(b, MUC_UNSUPPORTED, "more than %d rows or columns", MOST);
     }
-    muc_attributes_set_sizes(&a, b->graph, MUC_KEY_SIZES, dims, 2 + SPATIAL);
-    muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
-    muc_attributes_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);
-    if (!linear)
-        muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
-    return add_plain(b, r, &a);
+    return cook(b, r, ". 0 sizes=in0.0,in0.1,%s mode=%s", MUC_LIST(sizes, SPATIAL),
+                linear ? "linear coordinates=half_pixel"
+                       : "nearest coordinates=asymmetric rounding=floor");
 }
 
 /* zeros on all sides */
 static muc_status import_pad(builder *b, const row *r)
 {
     int64_t pixels[SPATIAL], channels[SPATIAL];
-    muc_attributes a = { .count = 0 };
 
     MUC_TRY(need_pixels(b));
     MUC_TRY(option_pair(b, "pixels", 0, 0, pixels));
     MUC_TRY(option_pair(b, "channels", 0, 0, channels));
-    muc_attributes_set_integers(&a, MUC_KEY_PADS,
-                                (const int64_t[]){ 0, channels[0], pixels[0], pixels[1], 0,
-                                                   channels[1], pixels[0], pixels[1] },
-                                2 * (2 + SPATIAL));
-    return add_plain(b, r, &a);
+    return cook(b, r, ". 0 pads=0,%d,%s,0,%d,%s", (int)channels[0], MUC_LIST(pixels, SPATIAL),
+                (int)channels[1], MUC_LIST(pixels, SPATIAL));
 }
 
 /* ---- statements ---- */
 
 static const row rows[] = {
 #define ARCH_OP(name, least, most, keys, op, import) \
-    { #name, least, most, keys, MUC_OP_##op, import_##import },
+    { #name, least, most, keys, MUC_OP_##op, import_##import, NULL },
+#define ARCH_RECIPE(name, least, most, keys, op, recipe) \
+    { #name, least, most, keys, MUC_OP_##op, import_recipe, recipe },
 #include "formats/torch/torch_arch.def"
 #undef ARCH_OP
 };
