@@ -144,21 +144,31 @@ muc_status muc_rewrite_free_name(muc_rewrite *r, const char *wanted, const char 
     return MUC_OK;
 }
 
+muc_status muc_rewrite_add_named(muc_rewrite *r, muc_op op, const char *name,
+                                 const uint32_t *inputs, uint32_t input_count,
+                                 const muc_attribute *attributes, uint32_t attribute_count,
+                                 const muc_quantization *quantization, uint32_t *out)
+{
+    const muc_new_node node = { .op = op,
+                                .name = name,
+                                .input_count = input_count,
+                                .inputs = inputs,
+                                .attribute_count = attribute_count,
+                                .attributes = attributes,
+                                .output_count = 1,
+                                .quantization = &quantization };
+
+    return muc_graph_add(r->ctx, r->graph, &node, out);
+}
+
 muc_status muc_rewrite_add(muc_rewrite *r, muc_op op, const char *name, const uint32_t *inputs,
                            uint32_t input_count, const muc_attribute *attributes,
                            uint32_t attribute_count, const muc_quantization *quantization,
                            uint32_t *out)
 {
-    muc_new_node node = { .op = op,
-                          .input_count = input_count,
-                          .inputs = inputs,
-                          .attribute_count = attribute_count,
-                          .attributes = attributes,
-                          .output_count = 1,
-                          .quantization = &quantization };
-
-    MUC_TRY(muc_rewrite_free_name(r, name, &node.name));
-    return muc_graph_add(r->ctx, r->graph, &node, out);
+    MUC_TRY(muc_rewrite_free_name(r, name, &name));
+    return muc_rewrite_add_named(r, op, name, inputs, input_count, attributes, attribute_count,
+                                 quantization, out);
 }
 
 muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tensor *like,

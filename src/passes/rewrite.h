@@ -41,6 +41,11 @@ muc_status muc_rewrite_add(muc_rewrite *r, muc_op op, const char *name, const ui
                            uint32_t input_count, const muc_attribute *attributes,
                            uint32_t attribute_count, const muc_quantization *quantization,
                            uint32_t *out);
+/* The same under this very name, which is free. */
+muc_status muc_rewrite_add_named(muc_rewrite *r, muc_op op, const char *name,
+                                 const uint32_t *inputs, uint32_t input_count,
+                                 const muc_attribute *attributes, uint32_t attribute_count,
+                                 const muc_quantization *quantization, uint32_t *out);
 /* Adds a constant; data is copied into the graph's arena, but for the zeros of a graph of shapes.
  */
 muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tensor *like,

@@ -221,12 +221,6 @@ muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_t
 
 /* ---- nodes ---- */
 
-/* whether a step's output has the scale of its first input */
-static bool keeps_scale(muc_op op)
-{
-    return op == MUC_OP_AVERAGE_POOL || muc_op_get(op)->flags & MUC_OP_MOVES;
-}
-
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                            const uint32_t *inputs, uint32_t count, const muc_attributes *a,
                            const muc_tflite_tensor *quantized_like, uint32_t *id)
@@ -247,7 +241,7 @@ muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
         quantization = quantization_of(quantized_like);
         pointer = &quantization;
         node.quantization = &pointer;
-    } else if (keeps_scale(op)) {
+    } else if (op == MUC_OP_AVERAGE_POOL) { /* as what moves elements does by itself */
         pointer = im->graph->tensors[inputs[0]].quantization;
         node.quantization = &pointer;
     }

@@ -18,24 +18,6 @@ static muc_quantization quantization_of(const pass *p, uint32_t tensor)
     return (muc_quantization){ 1, 0, &p->scales[r], &p->zeros[r] };
 }
 
-/* adds a node of one output under this very name */
-static muc_status add_named(pass *p, muc_op op, const char *name, const uint32_t *inputs,
-                            uint32_t input_count, const muc_attribute *attributes,
-                            uint32_t attribute_count, const muc_quantization *quantization,
-                            uint32_t *out)
-{
-    const muc_new_node node = { .op = op,
-                                .name = name,
-                                .input_count = input_count,
-                                .inputs = inputs,
-                                .attribute_count = attribute_count,
-                                .attributes = attributes,
-                                .output_count = 1,
-                                .quantization = quantization ? &quantization : NULL };
-
-    return muc_graph_add(p->r.ctx, p->r.graph, &node, out);
-}
-
 static muc_status suffixed(pass *p, uint32_t tensor, const char *suffix, const char **out)
 {
     return muc_arena_format(p->r.ctx, &p->r.graph->arena, out, "%s.%s", old(p, tensor)->name,
@@ -61,8 +43,8 @@ static muc_status add_int8(pass *p, muc_op op, uint32_t tensor, const uint32_t *
     const char *name;
 
     MUC_TRY(int8_name(p, tensor, &name));
-    return add_named(p, op, name, inputs, input_count, attributes, attribute_count, &q,
-                     &p->made[tensor]);
+    return muc_rewrite_add_named(&p->r, op, name, inputs, input_count, attributes, attribute_count,
+                                 &q, &p->made[tensor]);
 }
 
 static muc_status need_float(pass *p, uint32_t tensor, uint32_t *out)
@@ -72,8 +54,8 @@ static muc_status need_float(pass *p, uint32_t tensor, uint32_t *out)
     if (p->made[tensor] != MUC_NO_ID && p->r.map[tensor] == MUC_NO_ID) {
         if (!p->r.is_output[tensor])
             MUC_TRY(suffixed(p, tensor, "f32", &name));
-        MUC_TRY(add_named(p, MUC_OP_DEQUANTIZE, name, &p->made[tensor], 1, NULL, 0, NULL,
-                          &p->r.map[tensor]));
+        MUC_TRY(muc_rewrite_add_named(&p->r, MUC_OP_DEQUANTIZE, name, &p->made[tensor], 1, NULL, 0,
+                                      NULL, &p->r.map[tensor]));
     }
     return muc_rewrite_tensor(&p->r, tensor, out);
 }
@@ -338,10 +320,10 @@ static muc_status emit_fixed(pass *p, const muc_node *node)
     MUC_TRY(need_int8(p, node->inputs[0], &x));
     MUC_TRY(int8_name(p, out, &name));
     if (*q.scales == scale && *q.zero_points == zero)
-        return add_named(p, node->op, name, &x, 1, node->attributes, node->attribute_count, &own,
-                         &p->made[out]);
-    MUC_TRY(
-        add_named(p, node->op, name, &x, 1, node->attributes, node->attribute_count, &own, &made));
+        return muc_rewrite_add_named(&p->r, node->op, name, &x, 1, node->attributes,
+                                     node->attribute_count, &own, &p->made[out]);
+    MUC_TRY(muc_rewrite_add_named(&p->r, node->op, name, &x, 1, node->attributes,
+                                  node->attribute_count, &own, &made));
     MUC_TRY(suffixed(p, out, "shared", &name));
     return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &made, 1, &to_int8, 1, &q, &p->made[out]);
 }

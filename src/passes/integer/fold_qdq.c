@@ -117,25 +117,6 @@ static muc_status add_quantize(muc_rewrite *r, const char *name, uint32_t x, uin
     return muc_rewrite_add(r, MUC_OP_QUANTIZE, name, &x, 1, &to, 1, &s->q, out);
 }
 
-/* the same in the place of an old node, whose name it takes */
-static muc_status take_place(muc_rewrite *r, const muc_node *node, uint32_t x, step *s)
-{
-    const muc_attribute to = { .key = MUC_KEY_TO,
-                               .value.integer =
-                                   sign(muc_rewrite_old(r, node->outputs[0])->dtype, s) };
-    const muc_quantization *q = &s->q;
-    const muc_new_node added = { .op = MUC_OP_QUANTIZE,
-                                 .name = node->name,
-                                 .input_count = 1,
-                                 .inputs = &x,
-                                 .attribute_count = 1,
-                                 .attributes = &to,
-                                 .output_count = 1,
-                                 .quantization = &q };
-
-    return muc_graph_add(r->ctx, r->graph, &added, &r->map[node->outputs[0]]);
-}
-
 /* the real tensor was dequantized from one that carries quantization */
 static bool is_settled(const muc_rewrite *r, uint32_t tensor)
 {
@@ -188,7 +169,10 @@ static muc_status quantize(muc_rewrite *r, const muc_node *node, bool *done)
         if (status == MUC_OK && is_output)
             status = settle_output(r, node, x, &s);
         else if (status == MUC_OK)
-            status = take_place(r, node, x, &s);
+            status = muc_rewrite_add_named(
+                r, MUC_OP_QUANTIZE, node->name, &x, 1,
+                &(muc_attribute){ .key = MUC_KEY_TO, .value.integer = sign(out->dtype, &s) }, 1,
+                &s.q, &r->map[node->outputs[0]]);
     }
     free_step(&s);
     return status;

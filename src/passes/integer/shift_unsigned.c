@@ -68,7 +68,6 @@ static muc_quantization lower_zeros(const muc_quantization *q, int32_t *zeros)
 static bool are_weights(const shifting *s, uint32_t id)
 {
     const muc_node *reader = muc_rewrite_only_reader(&s->r, id);
-
     muc_product_kind kind = reader ? muc_op_product(reader->op)->kind : MUC_PRODUCT_NONE;
 
     return (kind == MUC_PRODUCT_FILTER || kind == MUC_PRODUCT_ROWS) && reader->inputs[1] == id &&
@@ -269,14 +268,7 @@ static muc_status convert(shifting *s, uint32_t id, uint32_t from, muc_dtype to,
     int32_t zero;
     muc_quantization lowered;
     const muc_quantization *q = old(s, id)->quantization;
-    const muc_new_node node = { .op = s->quantized ? MUC_OP_QUANTIZE : MUC_OP_LOOKUP,
-                                .name = old(s, id)->name,
-                                .input_count = 2,
-                                .inputs = inputs,
-                                .attribute_count = s->quantized,
-                                .attributes = &type,
-                                .output_count = 1,
-                                .quantization = &q };
+    const char *name = old(s, id)->name;
 
     if (!s->quantized) {
         MUC_TRY(add_table(s, to, &inputs[1]));
@@ -284,10 +276,10 @@ static muc_status convert(shifting *s, uint32_t id, uint32_t from, muc_dtype to,
         lowered = lower_zeros(q, &zero);
         q = &lowered;
     }
-    if (to == MUC_U8 && plain_has_name(s, id))
-        return muc_graph_add(s->r.ctx, s->r.graph, &node, out);
-    return muc_rewrite_add(&s->r, node.op, node.name, inputs, node.input_count, node.attributes,
-                           node.attribute_count, q, out);
+    if (to != MUC_U8 || !plain_has_name(s, id))
+        MUC_TRY(muc_rewrite_free_name(&s->r, name, &name));
+    return muc_rewrite_add_named(&s->r, s->quantized ? MUC_OP_QUANTIZE : MUC_OP_LOOKUP, name,
+                                 inputs, s->quantized ? 1 : 2, &type, s->quantized, q, out);
 }
 
 static muc_status get_plain(shifting *s, uint32_t id, uint32_t *out)

@@ -157,18 +157,13 @@ static muc_status give_output(layout *l, uint32_t id)
     uint32_t rank = old(l, id)->rank;
     int64_t perm[MAX_RANK];
     muc_attribute a = { .key = MUC_KEY_PERM, .value.integers = { perm, rank } };
-    const muc_new_node node = { .op = MUC_OP_TRANSPOSE,
-                                .name = old(l, id)->name,
-                                .input_count = 1,
-                                .inputs = &l->last[id],
-                                .attribute_count = 1,
-                                .attributes = &a };
 
     if (l->r.map[id] != MUC_NO_ID || l->last[id] == MUC_NO_ID)
         return MUC_OK;
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = to_first(rank, i);
-    return muc_graph_add(l->r.ctx, l->r.graph, &node, &l->r.map[id]);
+    return muc_rewrite_add_named(&l->r, MUC_OP_TRANSPOSE, old(l, id)->name, &l->last[id], 1, &a, 1,
+                                 NULL, &l->r.map[id]);
 }
 
 static muc_status get_first(layout *l, uint32_t id, uint32_t *out)
