@@ -102,7 +102,7 @@ def test_a_wrong_description_names_line_and_word():
         assert change[0] in torch_seeds.ARCH
         refused(good, status, message, torch_seeds.ARCH.replace(*change))
     refused(good, UNSUPPORTED, "not text", "input\0")
-    refused(good, MALFORMED, "without a statement", "# nothing\n")
+    refused(good, MALFORMED, "has no statement", "# nothing\n")
 
 
 def test_a_tensor_that_is_not_what_it_says_is_refused():

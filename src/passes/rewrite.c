@@ -199,7 +199,7 @@ muc_status muc_rewrite_transpose_bytes(muc_rewrite *r, const muc_tensor *w, uint
 
     if (!muc_rewrite_dim(&r->old, w, 0, &k) || !muc_rewrite_dim(&r->old, w, 1, &n))
         return muc_fail(r->ctx, MUC_BUG, r->old.name, MUC_NO_OFFSET,
-                        "constant '%s' of no fixed shape", w->name);
+                        "constant '%s' has no fixed shape", w->name);
     MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)w->bytes + 1, &bytes));
     for (size_t i = 0; i < (size_t)w->bytes; i++)
         bytes[i % n * k + i / n] = w->data[i];

@@ -27,7 +27,7 @@ muc_status muc_image_new(muc_context *ctx, muc_arena *arena, muc_bytes bytes, ui
                          uint64_t height, uint32_t channels, muc_image *out, uint8_t **data)
 {
     if (width == 0 || height == 0)
-        return muc_fail(ctx, MUC_MALFORMED, bytes.name, MUC_NO_OFFSET, "a picture without pixels");
+        return muc_fail(ctx, MUC_MALFORMED, bytes.name, MUC_NO_OFFSET, "the picture has no pixels");
     if (width > MUC_IMAGE_MOST_SIDE || height > MUC_IMAGE_MOST_SIDE ||
         width * height > MUC_IMAGE_MOST_PIXELS)
         return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, MUC_NO_OFFSET,

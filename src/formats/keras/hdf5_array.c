@@ -51,7 +51,7 @@ muc_status muc_hdf5_read_type(muc_hdf5 *f, muc_reader *r, muc_hdf5_type *out)
     MUC_TRY(muc_hdf5_word(r, 4, "size of a type", &size));
     out->size = (uint32_t)size;
     if (size == 0)
-        return muc_hdf5_fail(f, MUC_MALFORMED, "elements of no byte");
+        return muc_hdf5_fail(f, MUC_MALFORMED, "its elements have no bytes");
     switch (word & 15) {
     case FLOATING:
         return read_real(out, word >> 8, r);
@@ -248,7 +248,7 @@ static muc_status place_chunk(array *a, const uint64_t *at, uint64_t address, ui
 
     for (uint32_t i = 0; i < a->out->rank; i++)
         if (at[i] >= a->out->dims[i] || at[i] % a->chunk[i] != 0)
-            return muc_hdf5_fail(a->file, MUC_MALFORMED, "a chunk outside of its array");
+            return muc_hdf5_fail(a->file, MUC_MALFORMED, "a chunk lies outside of its array");
     MUC_TRY(unfilter(a, address, size, mask, &bytes));
     return copy_chunk(a, at, bytes);
 }
@@ -383,7 +383,8 @@ static muc_status read_layout(array *a, muc_reader *r)
         MUC_TRY(muc_hdf5_address(a->file, r, "address of chunks", &a->address));
         return read_chunk_dims(a, r, rank, 4);
     case 3:
-        return muc_hdf5_fail(a->file, MUC_UNSUPPORTED, "a virtual array: of other files");
+        return muc_hdf5_fail(a->file, MUC_UNSUPPORTED,
+                             "it is a virtual array, whose elements are in other files");
     default:
         return muc_hdf5_fail(a->file, MUC_UNSUPPORTED, "a layout of class %u", kind);
     }

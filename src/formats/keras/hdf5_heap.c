@@ -177,7 +177,7 @@ static muc_status entry_for(const heap *h, uint64_t rows, uint64_t offset, uint6
         left -= all;
         *base += all;
     }
-    return muc_hdf5_fail(h->file, MUC_MALFORMED, "an object outside of its heap");
+    return muc_hdf5_fail(h->file, MUC_MALFORMED, "an object lies outside of its heap");
 }
 
 /* rows of the indirect block that stands in a row */
@@ -211,7 +211,7 @@ static muc_status heap_bytes(const heap *h, uint64_t offset, uint64_t size, muc_
     }
     MUC_TRY(muc_hdf5_block(f, address, "FHDB", &r));
     if (offset - base > block || size > block - (offset - base))
-        return muc_hdf5_fail(f, MUC_MALFORMED, "an object outside of its heap's block");
+        return muc_hdf5_fail(f, MUC_MALFORMED, "an object lies outside of its heap's block");
     return muc_hdf5_part(f, address + (offset - base), size, "object of a heap", out);
 }
 

@@ -254,7 +254,8 @@ static muc_status add_input(muc_keras_import *im, const char *name, const json_t
     size_t rank = json_array_size(shape);
 
     if (rank < 2 || rank > MUC_GRAPH_MAX_RANK)
-        return muc_keras_refuse(im, MUC_UNSUPPORTED, "an input shape of no list of 2 to 8 numbers");
+        return muc_keras_refuse(im, MUC_UNSUPPORTED,
+                                "the shape of the input is no list of 2 to 8 numbers");
     for (size_t i = 0; i < rank; i++) {
         const json_t *item = json_array_get(shape, i);
         json_int_t value = i == 0 && json_is_null(item) ? 1 : json_integer_value(item);

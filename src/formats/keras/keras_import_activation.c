@@ -35,7 +35,8 @@ static muc_status activation_of(const muc_keras_import *im, const char **out)
         value = json_object_get(value, "config");
     *out = value ? json_string_value(value) : "linear";
     return *out ? MUC_OK
-                : muc_keras_refuse(im, MUC_UNSUPPORTED, "an activation that is no function's name");
+                : muc_keras_refuse(im, MUC_UNSUPPORTED,
+                                   "the activation is not the name of a function");
 }
 
 muc_status muc_keras_activated(muc_keras_import *im, muc_op op, const uint32_t *inputs,
@@ -89,7 +90,7 @@ muc_status muc_keras_import_prelu(muc_keras_import *im)
 
     if (rank + 1 != muc_keras_rank(im, inputs[0]))
         return muc_keras_refuse(im, MUC_MALFORMED,
-                                "slopes of %" PRIu32 " dimensions, expected %" PRIu32, rank,
+                                "the slopes have %" PRIu32 " dimensions, expected %" PRIu32, rank,
                                 muc_keras_rank(im, inputs[0]) - 1);
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = (int64_t)im->arrays[0].dims[i];

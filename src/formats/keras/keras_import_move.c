@@ -164,7 +164,8 @@ muc_status muc_keras_import_up_sampling(muc_keras_import *im)
     for (uint32_t i = 0; i < 4; i++)
         dims[i] = muc_keras_dim(im, p.x, i) * (i >= p.at && i < p.at + 2 ? size[i - p.at] : 1);
     if (dims[p.at] > MAX_SIDE || dims[p.at + 1] > MAX_SIDE)
-        return muc_keras_refuse(im, MUC_UNSUPPORTED, "a result of more than 65536 rows or columns");
+        return muc_keras_refuse(im, MUC_UNSUPPORTED,
+                                "the result has more than 65536 rows or columns");
     muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, dims, 4);
     muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
     muc_attributes_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);

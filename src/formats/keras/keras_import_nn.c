@@ -16,7 +16,7 @@ muc_status muc_keras_pixels_of(const muc_keras_import *im, muc_keras_pixels *out
     MUC_TRY(muc_keras_channels(im, &out->first));
     if (muc_keras_rank(im, out->x) != im->spatial + 2)
         return muc_keras_refuse(im, MUC_MALFORMED,
-                                "an input of %" PRIu32 " dimensions, expected %" PRIu32,
+                                "the input has %" PRIu32 " dimensions, expected %" PRIu32,
                                 muc_keras_rank(im, out->x), im->spatial + 2);
     out->at = out->first ? 2 : 1;
     out->channels = muc_keras_dim(im, out->x, out->first ? 1 : im->spatial + 1);
@@ -176,7 +176,7 @@ static muc_status depthwise_weights(muc_keras_import *im, muc_attributes *a,
     MUC_TRY(kernel_of(im, 0, &kernel));
     if (kernel.in != p->channels || kernel.out_first)
         return muc_keras_refuse(im, MUC_MALFORMED,
-                                "a kernel for %" PRId64 " channels, the input has %" PRId64,
+                                "the kernel is for %" PRId64 " channels, the input has %" PRId64,
                                 kernel.in, p->channels);
     muc_attributes_set(a, MUC_KEY_GROUPS, kernel.in);
     *outputs = kernel.out *= kernel.in;
@@ -263,8 +263,9 @@ muc_status muc_keras_import_conv_transpose(muc_keras_import *im)
     MUC_TRY(muc_keras_integers(im, "groups", 1, 1, ones, &groups));
     if (muc_keras_option(im, "output_padding") || w.dilations[0] != 1 || w.dilations[1] != 1 ||
         groups != 1 || kernel.out_first)
-        return muc_keras_refuse(im, MUC_UNSUPPORTED,
-                                "output_padding, dilation, groups or kernels of Keras 1");
+        return muc_keras_refuse(
+            im, MUC_UNSUPPORTED,
+            "output_padding, dilation, groups and kernels of Keras 1 are not read");
     for (uint32_t i = 0; i < im->spatial; i++) {
         int64_t rest = kernel.size[i] - w.strides[i];
 
@@ -290,8 +291,8 @@ muc_status muc_keras_import_dense(muc_keras_import *im)
     float *data;
 
     if (kernel->rank != 2 || kernel->elements > INT32_MAX)
-        return muc_keras_refuse(im, MUC_MALFORMED, "a kernel of %" PRIu32 " dimensions, expected 2",
-                                kernel->rank);
+        return muc_keras_refuse(im, MUC_MALFORMED,
+                                "the kernel has %" PRIu32 " dimensions, expected 2", kernel->rank);
     dims[0] = (int64_t)kernel->dims[1];
     dims[1] = (int64_t)kernel->dims[0];
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, (size_t)kernel->elements + 1, &data));
@@ -346,7 +347,8 @@ muc_status muc_keras_import_batch_norm(muc_keras_import *im)
     MUC_TRY(add_vector(im, "moving_mean", true, 0, channels, &next, &inputs[3]));
     MUC_TRY(add_vector(im, "moving_variance", true, 0, channels, &next, &inputs[4]));
     if (next != im->array_count)
-        return muc_keras_refuse(im, MUC_MALFORMED, "more arrays of weights than scale and center");
+        return muc_keras_refuse(im, MUC_MALFORMED,
+                                "there are more arrays of weights than scale and center ask for");
     muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
     if (axis > 1)
         muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
@@ -371,7 +373,8 @@ muc_status muc_keras_import_layer_norm(muc_keras_import *im)
     MUC_TRY(add_vector(im, "gamma", scale, 1, channels, &next, &inputs[1]));
     MUC_TRY(add_vector(im, "beta", center, 0, channels, &next, &inputs[2]));
     if (next != im->array_count)
-        return muc_keras_refuse(im, MUC_MALFORMED, "more arrays of weights than scale and center");
+        return muc_keras_refuse(im, MUC_MALFORMED,
+                                "there are more arrays of weights than scale and center ask for");
     muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
     muc_attributes_set(&a, MUC_KEY_AXIS, rank - 1);
     return muc_keras_last(im, im->to, inputs, 3, &a);

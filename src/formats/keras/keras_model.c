@@ -111,7 +111,8 @@ static muc_status resolve(const reader *r, const char *user, const json_t *refer
 static muc_status add_input(reader *r, muc_keras_call *call, const json_t *reference)
 {
     if (call->input_count == MAX_INPUTS)
-        return fail(r, MUC_UNSUPPORTED, r->model->layers[call->layer].name, "over 1024 inputs");
+        return fail(r, MUC_UNSUPPORTED, r->model->layers[call->layer].name,
+                    "it has more than 1024 inputs");
     MUC_TRY(muc_arena_grow(r->ctx, r->arena, call->input_count + 1u, sizeof(*call->inputs),
                            &r->input_capacity, (void **)&call->inputs));
     return resolve(r, r->model->layers[call->layer].name, reference,
@@ -144,7 +145,7 @@ static muc_status add_reference(reader *r, muc_keras_call *call, const json_t *r
         return MUC_OK;
     if (!json_is_object(arguments))
         return fail(r, MUC_MALFORMED, r->model->layers[call->layer].name,
-                    "arguments that are no object");
+                    "its arguments are no object");
     json_object_foreach((json_t *)(uintptr_t)arguments, key, value) if (is_reference(value))
         MUC_TRY(add_input(r, call, value));
     return MUC_OK;

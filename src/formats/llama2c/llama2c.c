@@ -102,7 +102,7 @@ static muc_status read_header(reader *r)
                         "llama2.c checkpoint of version %u, expected 1 or 2", r->version);
     if (!read_sizes(header + 8, config) || !config->tied)
         return muc_fail(r->in.ctx, MUC_MALFORMED, r->in.bytes.name, 8,
-                        "the seven sizes are no model's");
+                        "the seven sizes are those of no model");
     shared = header[8 + 4 * SIZES];
     if (shared > 1)
         return muc_fail(r->in.ctx, MUC_MALFORMED, r->in.bytes.name, 8 + 4 * SIZES,

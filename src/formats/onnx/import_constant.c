@@ -16,7 +16,7 @@ static muc_status bind_list(onnx_call *call, muc_dtype dtype, bool scalar, size_
 
     MUC_TRY(onnx_numbers_new(call->im, dtype, scalar ? 0 : 1, dims, &numbers));
     if (!numbers)
-        return onnx_fail(call, MUC_UNSUPPORTED, "a list of %zu numbers", count);
+        return onnx_fail(call, MUC_UNSUPPORTED, "the list of %zu numbers is too long", count);
     for (uint32_t i = 0; i < numbers->count; i++) {
         if (reals)
             numbers->items[i].real = (double)reals[i];
@@ -85,7 +85,8 @@ static muc_status sizes_of(onnx_call *call, const onnx_numbers *numbers, onnx_sh
     muc_expr_pool *pool = call->im->graph->pool;
 
     if (numbers->rank > 1 || numbers->count > MUC_GRAPH_MAX_RANK)
-        return onnx_fail(call, MUC_UNSUPPORTED, "a shape of %u dimensions", numbers->count);
+        return onnx_fail(call, MUC_UNSUPPORTED, "the shape has %u dimensions, which is too many",
+                         numbers->count);
     *known = true;
     shape->rank = numbers->count;
     for (uint32_t i = 0; i < shape->rank; i++) {
@@ -171,7 +172,7 @@ muc_status onnx_import_one_hot(onnx_call *call)
         return onnx_cook(call, ". 0 2 axis=@axis:-1 size=#1");
     MUC_TRY(onnx_known_real(call, 1, &real));
     if (!(real >= 0 && real <= INT32_MAX))
-        return onnx_fail(call, MUC_MALFORMED, "a depth of %g", real);
+        return onnx_fail(call, MUC_MALFORMED, "the depth is %g, which is no size", real);
     return onnx_cook(call, ". 0 2 axis=@axis:-1 size=%" PRId32, (int32_t)real);
 }
 
@@ -201,8 +202,9 @@ muc_status onnx_import_range(onnx_call *call)
         MUC_TRY(onnx_known_real(call, 1, &limit));
         count = ceil((limit - start) / delta);
         if (!(count <= INT32_MAX))
-            return onnx_fail(call, MUC_MALFORMED, "from %g to %g in steps of %g", start, limit,
-                             delta);
+            return onnx_fail(call, MUC_MALFORMED,
+                             "the range from %g to %g in steps of %g has too many elements", start,
+                             limit, delta);
         size = muc_expr_const(pool, count > 0 ? (uint32_t)count : 0);
     }
     muc_attributes_set_expr(&a, MUC_KEY_SIZE, size);

@@ -102,7 +102,7 @@ static muc_status refuse_channels_last(onnx_call *call)
     int64_t last;
 
     MUC_TRY(onnx_integer(call, "channels_last", 0, &last));
-    return last ? onnx_fail(call, MUC_UNSUPPORTED, "channels_last is 1") : MUC_OK;
+    return last ? onnx_fail(call, MUC_UNSUPPORTED, "channels_last is 1, expected 0") : MUC_OK;
 }
 
 /* QLinearAdd, QLinearMul, pools and functions: operands of three inputs each, then the output's
@@ -226,7 +226,7 @@ muc_status onnx_import_fused_conv(onnx_call *call)
     const char *activation;
 
     if (onnx_has_input(call, 3))
-        return onnx_fail(call, MUC_UNSUPPORTED, "a sum with input 3");
+        return onnx_fail(call, MUC_UNSUPPORTED, "it adds input 3, which muc does not read");
     for (uint32_t i = 0; i < count; i++)
         MUC_TRY(onnx_input(call, i, &tensors[i]));
     MUC_TRY(onnx_string(call, "activation", "", &activation));
@@ -245,7 +245,8 @@ muc_status onnx_import_skip_norm(onnx_call *call)
     bool simple = strstr(call->proto->op_type, "Simplified") != NULL;
 
     if (onnx_has_output(call, 1) || onnx_has_output(call, 2))
-        return onnx_fail(call, MUC_UNSUPPORTED, "outputs 1 and 2, mean and deviation");
+        return onnx_fail(call, MUC_UNSUPPORTED,
+                         "its outputs 1 and 2, mean and deviation, are not computed");
     return onnx_cook(call, "%s . sum 2 %s axis=-1 epsilon=@epsilon:1e-12",
                      !onnx_has_input(call, simple ? 3 : 4) ? "sum>3 = add 0 1;"
                      : simple                              ? "sum = add 0 1; sum>3 = add sum 3;"

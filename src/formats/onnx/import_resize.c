@@ -147,7 +147,8 @@ static muc_status take_roi(onnx_call *call, resizing *r)
 
     MUC_TRY(known_reals(call, 1, roi, 2 * MUC_GRAPH_MAX_RANK, &count));
     if (count != 2 * (size_t)r->axis_count)
-        return onnx_fail(call, MUC_MALFORMED, "a region of %zu numbers", count);
+        return onnx_fail(call, MUC_MALFORMED,
+                         "the region has %zu numbers, expected two for each axis", count);
     for (uint32_t i = 0; i < r->shape.rank; i++) {
         r->roi[i] = 0;
         r->roi[r->shape.rank + i] = 1;

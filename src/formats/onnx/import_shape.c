@@ -273,7 +273,8 @@ muc_status onnx_import_expand(onnx_call *call)
     from = onnx_shape_of(call, x);
     to.rank = wanted->count > from.rank ? wanted->count : from.rank;
     if (wanted->rank > 1 || to.rank > MUC_GRAPH_MAX_RANK)
-        return onnx_fail(call, MUC_UNSUPPORTED, "a shape of %u dimensions", to.rank);
+        return onnx_fail(call, MUC_UNSUPPORTED, "the shape has %u dimensions, which is too many",
+                         to.rank);
     for (uint32_t i = 0; i < to.rank; i++)
         to.dims[i] = one;
     for (uint32_t i = 0; i < wanted->count; i++)

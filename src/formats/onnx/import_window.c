@@ -287,6 +287,7 @@ muc_status onnx_import_global_lp_pool(onnx_call *call)
 
     MUC_TRY(onnx_integer(call, "p", 2, &p));
     if (p != 1 && p != 2)
-        return onnx_fail(call, MUC_UNSUPPORTED, "a norm of order %" PRId64, p);
+        return onnx_fail(call, MUC_UNSUPPORTED, "the norm has order %" PRId64 ", expected 1 or 2",
+                         p);
     return onnx_cook(call, p == 1 ? "reduce_l1 0 axes=2.." : "reduce_l2 0 axes=2..");
 }

@@ -57,7 +57,7 @@ static muc_status backwards(const slicer *s, const onnx_number *start, const onn
 
     if (start->expr != MUC_EXPR_NONE || end->expr != MUC_EXPR_NONE)
         return onnx_fail(s->call, MUC_UNSUPPORTED,
-                         "a slice backwards whose ends depend on dimensions");
+                         "the slice goes backwards from or to what dimensions decide");
     /* one more than each, as places of 0..dim */
     after = start->integer >= 0
                 ? muc_expr_min(pool, constant(s, (uint64_t)start->integer + 1), s->dim)
@@ -77,7 +77,7 @@ muc_status onnx_slice_range(const onnx_call *call, muc_expr dim, const onnx_numb
     uint64_t first, last, stride = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
 
     if (stride == 0)
-        return onnx_fail(call, MUC_MALFORMED, "a slice in steps of 0");
+        return onnx_fail(call, MUC_MALFORMED, "the slice has steps of 0");
     if (stride > INT32_MAX)
         stride = INT32_MAX;
     if (step < 0)

@@ -356,7 +356,7 @@ muc_status muc_tflite_import_dilated(muc_tflite_import *im, const muc_tflite_pha
     int32_t inputs[3];
 
     if (whole.input_count > MUC_COUNT(inputs))
-        return muc_tflite_refuse(im, MUC_MALFORMED, "a convolution of %" PRIu32 " inputs",
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the convolution has %" PRIu32 " inputs",
                                  whole.input_count);
     memcpy(inputs, whole.inputs, whole.input_count * sizeof(*inputs));
     inputs[0] = phases->spread->inputs[0];
@@ -400,7 +400,7 @@ static muc_status check_operands(const muc_tflite_import *im, const row *r)
             return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 " is absent", i);
     for (uint32_t i = 0; i < im->op->output_count; i++)
         if (muc_tflite_out(im, i)->quantization.count > 1)
-            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an output with several scales");
+            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an output has several scales");
     return MUC_OK;
 }
 

@@ -49,7 +49,7 @@ muc_status muc_tflite_import_lrn(muc_tflite_import *im)
     float alpha = muc_flat_real(im->options, MUC_FLAT_LRN_OPTIONS_alpha);
 
     if (window < 1 || window > 1 << 20 || !isfinite(alpha))
-        return muc_tflite_refuse(im, MUC_MALFORMED, "a window of %" PRId64 " channels", window);
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the window has %" PRId64 " channels", window);
     MUC_TRY(real_alone(im));
     return muc_tflite_cook(
         im, ". 0 alpha=%.17g beta=@beta bias=@bias window=%" PRId64 " channels_last=1",
@@ -85,11 +85,11 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
 
     if (im->op->output_count != 2 || x->rank == 0 || muc_tflite_is_quantized(x))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED,
-                                 "of a scalar, of quantized integers or of "
-                                 "other than two outputs");
+                                 "expected two outputs, and an input that is neither a scalar nor "
+                                 "quantized");
     MUC_TRY(muc_tflite_integers(im, 1, 1, &k, &count));
     if (count != 1 || k < 1 || k > x->dims[x->rank - 1])
-        return muc_tflite_refuse(im, MUC_MALFORMED, "that many of %" PRIu32 " elements",
+        return muc_tflite_refuse(im, MUC_MALFORMED, "k is no number from 1 to %" PRIu32,
                                  x->dims[x->rank - 1]);
     MUC_TRY(muc_tflite_input(im, 0, &input));
     muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
@@ -164,7 +164,9 @@ muc_status muc_tflite_import_symmetric_pad(muc_tflite_import *im)
         uint32_t parts[3], n = 0;
 
         if (before < 0 || after < 0 || before > size || after > size)
-            return muc_tflite_refuse(im, MUC_MALFORMED, "pads beyond dimension %" PRIu32, i);
+            return muc_tflite_refuse(
+                im, MUC_MALFORMED,
+                "the pads of dimension %" PRIu32 " are negative, or greater than it", i);
         if (before > 0) {
             parts[n] = id;
             MUC_TRY(cut(im, "before", i, before - 1, before, -1, &parts[n++]));
@@ -191,11 +193,12 @@ static muc_status read_blocks(const muc_tflite_import *im, muc_tflite_blocks *b)
     MUC_TRY(muc_tflite_integers(im, 2, 4, b->pads, &items));
     if (b->count == 0 || items != 2 * b->count || muc_tflite_in(im, 0)->rank < 1 + b->count ||
         muc_tflite_in(im, 0)->rank + b->count > MAX_RANK)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "blocks and pads that do not fit the input");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the blocks or pads do not fit the input");
     for (uint32_t i = 0; i < items; i++)
         if (b->block[i / 2] < 1 || b->block[i / 2] > 1 << 16 || b->pads[i] < 0 ||
             b->pads[i] > 1 << 24)
-            return muc_tflite_refuse(im, MUC_MALFORMED, "a block or pad of no sense");
+            return muc_tflite_refuse(im, MUC_MALFORMED,
+                                     "a block is below 1, or a pad negative, or one is too large");
     return MUC_OK;
 }
 
@@ -215,8 +218,8 @@ muc_status muc_tflite_import_space_to_batch(muc_tflite_import *im)
         pads[x->rank + 1 + i] = b.pads[2 * i + 1];
         if (extent % b.block[i])
             return muc_tflite_refuse(im, MUC_MALFORMED,
-                                     "%" PRId64 " elements in blocks of %" PRId64, extent,
-                                     b.block[i]);
+                                     "%" PRId64 " elements do not divide into blocks of %" PRId64,
+                                     extent, b.block[i]);
         split[n++] = extent / b.block[i];
         split[n++] = b.block[i];
         perm[i] = 2 + 2 * i; /* blocks, batch, space */
@@ -245,7 +248,8 @@ static muc_status gather_blocks(muc_tflite_import *im, const muc_tflite_blocks *
         blocks *= b->block[i];
     }
     if (x->dims[0] % blocks)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "a batch of %" PRIu32 " of %" PRId64 " blocks",
+        return muc_tflite_refuse(im, MUC_MALFORMED,
+                                 "the batch, %" PRIu32 ", is no multiple of %" PRId64 " blocks",
                                  x->dims[0], blocks);
     split[b->count] = whole[0] = x->dims[0] / blocks;
     perm[0] = b->count;
@@ -268,7 +272,7 @@ static muc_status gather_blocks(muc_tflite_import *im, const muc_tflite_blocks *
         int64_t left = whole[1 + i] - b->pads[2 * i] - b->pads[2 * i + 1];
 
         if (left < 1)
-            return muc_tflite_refuse(im, MUC_MALFORMED, "crops that leave nothing");
+            return muc_tflite_refuse(im, MUC_MALFORMED, "the crops leave no element");
         if (left != whole[1 + i])
             MUC_TRY(cut(im, "cropped", 1 + i, b->pads[2 * i], left, 1, &id));
     }

@@ -35,7 +35,8 @@ muc_status muc_tflite_import_concatenation(muc_tflite_import *im)
     uint32_t inputs[MOST_INPUTS];
 
     if (muc_tflite_option(im, "activation") != 0)
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "a fused activation");
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                 "a fused activation of CONCATENATION is not read");
     for (uint32_t i = 0; i < im->op->input_count; i++)
         MUC_TRY(muc_tflite_scaled_input(im, i, &inputs[i]));
     return muc_tflite_make(im, inputs, im->op->input_count, NULL, ". * axis=@axis");
@@ -94,7 +95,7 @@ static muc_status split(muc_tflite_import *im, uint32_t x, uint32_t axis_input)
 
     MUC_TRY(muc_tflite_integers(im, axis_input, 1, &item, &count));
     if (count != 1)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "no axis");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the axis is not one number");
     MUC_TRY(muc_tflite_axis(im, item, muc_tflite_in(im, x)->rank, &axis));
     for (uint32_t i = 0; i < im->op->output_count; i++) {
         const muc_tflite_tensor *out = muc_tflite_out(im, i);
@@ -130,13 +131,15 @@ muc_status muc_tflite_import_slice(muc_tflite_import *im)
     MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, starts, &count[0]));
     MUC_TRY(muc_tflite_integers(im, 2, MAX_RANK, sizes, &count[1]));
     if (count[0] != x->rank || count[1] != x->rank)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "begin or size of another rank than input 0");
+        return muc_tflite_refuse(
+            im, MUC_MALFORMED,
+            "begin and size do not have an element for each dimension of input 0");
     for (uint32_t i = 0; i < x->rank; i++) {
         if (sizes[i] == -1)
             sizes[i] = x->dims[i] - starts[i];
         if (starts[i] < 0 || sizes[i] < 0 || starts[i] > x->dims[i] ||
             sizes[i] > x->dims[i] - starts[i])
-            return muc_tflite_refuse(im, MUC_MALFORMED, "leaves dimension %" PRIu32, i);
+            return muc_tflite_refuse(im, MUC_MALFORMED, "the slice leaves dimension %" PRIu32, i);
     }
     return muc_tflite_cook(im, ". 0 same0 axes=0.. starts=%s sizes=%s", MUC_LIST(starts, x->rank),
                            MUC_LIST(sizes, x->rank));
@@ -170,7 +173,7 @@ static muc_status take_dimension(const muc_tflite_import *im, strided *s, const 
     begin = from ? position(*from, extent, least, most) : forward ? least : most;
     end = shrink ? begin + 1 : to ? position(*to, extent, least, most) : forward ? most : least;
     if (shrink && (begin < 0 || begin >= extent))
-        return muc_tflite_refuse(im, MUC_MALFORMED, "leaves dimension %" PRIu32, d);
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the slice leaves dimension %" PRIu32, d);
     s->sizes[d] = forward ? (end - begin + step - 1) / step : (begin - end - step - 1) / -step;
     s->sizes[d] = s->sizes[d] < 0 ? 0 : s->sizes[d];
     s->starts[d] = s->sizes[d] ? begin : 0;
@@ -212,10 +215,11 @@ static muc_status read_strided(const muc_tflite_import *im, strided *s)
     for (uint32_t i = 0; i < items; i++)
         named += !((ellipsis_mask | new_axis_mask) >> i & 1);
     if (ellipsis_mask & (ellipsis_mask - 1))
-        return muc_tflite_refuse(im, MUC_MALFORMED, "several ellipses");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "ellipsis_mask has more than one bit");
     if (named > rank)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "%" PRIu32 " slices of %" PRIu32 " dimensions",
-                                 named, rank);
+        return muc_tflite_refuse(
+            im, MUC_MALFORMED, "%" PRIu32 " slices are given, the input has %" PRIu32 " dimensions",
+            named, rank);
     for (uint32_t i = 0; i < items; i++) {
         uint32_t whole = ellipsis_mask >> i & 1 ? rank - named : 0;
 

@@ -154,8 +154,8 @@ static muc_status set_window(muc_tflite_import *im, muc_attributes *a, muc_windo
     int64_t padding = muc_tflite_option(im, "padding");
 
     if (x->rank != 4)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "an input of %" PRIu32 " dimensions, not 4",
-                                 x->rank);
+        return muc_tflite_refuse(im, MUC_MALFORMED,
+                                 "the input has %" PRIu32 " dimensions, expected 4", x->rank);
     if (padding != SAME && padding != VALID)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "padding %" PRId64, padding);
     if (im->phases) {
@@ -164,7 +164,7 @@ static muc_status set_window(muc_tflite_import *im, muc_attributes *a, muc_windo
     }
     for (uint32_t i = 0; i < 2; i++) {
         if (w->strides[i] < 1 || w->dilations[i] < 1 || w->kernel[i] < 1)
-            return muc_tflite_refuse(im, MUC_MALFORMED, "a kernel, stride or dilation below 1");
+            return muc_tflite_refuse(im, MUC_MALFORMED, "a kernel, stride or dilation is below 1");
         if (padding == SAME && !im->phases)
             muc_window_pad(w, i, x->dims[1 + i], MUC_PADDING_SAME);
     }
@@ -216,10 +216,11 @@ muc_status muc_tflite_import_conv(muc_tflite_import *im)
 
     if (w->rank != 4 || x->rank != 4 || w->dims[3] == 0 || x->dims[3] == 0 ||
         (depthwise ? w->dims[0] != 1 || w->dims[3] % x->dims[3] : x->dims[3] % w->dims[3]) != 0)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the weights do not fit the input");
     if (depthwise && (!w->data || (w->quantization.count > 1 && w->quantization.axis != 3)))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
-                                 "weights that are computed or scaled along another dimension");
+        return muc_tflite_refuse(
+            im, MUC_UNSUPPORTED,
+            "the weights are computed, or have scales along another dimension");
     MUC_TRY(muc_tflite_input(im, 0, &inputs[0]));
     MUC_TRY(depthwise ? transpose_weights(im, w, &inputs[1]) : muc_tflite_input(im, 1, &inputs[1]));
     MUC_TRY(muc_tflite_input(im, 2, &inputs[2]));
@@ -244,7 +245,8 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
 
     if (w->rank != 4 || x->rank != 4 || out->rank != 4 || window.strides[0] < 1 ||
         window.strides[1] < 1)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "weights, input or strides that do not fit");
+        return muc_tflite_refuse(im, MUC_MALFORMED,
+                                 "weights, input and strides do not fit together");
     for (uint32_t i = 0; i < 2; i++) {
         int64_t full, size = out->dims[1 + i];
 
@@ -301,7 +303,7 @@ static muc_status as_rows(muc_tflite_import *im, uint32_t k, uint32_t *id)
     for (uint32_t i = 0; i < x->rank; i++)
         elements *= x->dims[i];
     if (k == 0 || elements % k != 0)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "weights that do not fit the input");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the weights do not fit the input");
     return muc_tflite_make(im, id, 1, id, "rows = reshape 0 shape=%" PRId64 ",%" PRIu32,
                            elements / k, k);
 }
@@ -313,13 +315,14 @@ muc_status muc_tflite_import_fully_connected(muc_tflite_import *im)
     uint32_t inputs[3];
 
     if (muc_tflite_option(im, "weights_format") != 0)
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "shuffled weights");
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                 "the weights are shuffled, which muc does not read");
     if (w->rank != 2)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "weights of %" PRIu32 " dimensions, not 2",
-                                 w->rank);
+        return muc_tflite_refuse(im, MUC_MALFORMED,
+                                 "the weights have %" PRIu32 " dimensions, expected 2", w->rank);
     if (out->rank != 2 && !muc_tflite_option(im, "keep_num_dims"))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an output of %" PRIu32 " dimensions, not 2",
-                                 out->rank);
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                 "the output has %" PRIu32 " dimensions, expected 2", out->rank);
     for (uint32_t i = 0; i < 3; i++)
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
     MUC_TRY(as_rows(im, w->dims[1], &inputs[0]));
@@ -347,7 +350,8 @@ muc_status muc_tflite_import_resize(muc_tflite_import *im)
     bool half = muc_tflite_option(im, "half_pixel_centers");
 
     if (corners && half)
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "both align_corners and half_pixel_centers");
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                 "align_corners and half_pixel_centers are both set");
     return muc_tflite_cook(im, ". 0 same0 sizes=out mode=%s coordinates=%s%s",
                            linear ? "linear" : "nearest",
                            corners ? "align_corners"

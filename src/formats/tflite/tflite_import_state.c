@@ -13,7 +13,7 @@ muc_status muc_tflite_import_svdf(muc_tflite_import *im)
     uint32_t inputs[5];
 
     if (muc_tflite_in(im, 0)->dtype == MUC_U8)
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an input of u8");
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "the input is u8, expected i8 or f32");
     for (uint32_t i = 0; i < 3; i++) {
         MUC_TRY(muc_tflite_input(im, i, &inputs[i]));
         MUC_TRY(muc_tflite_dequantize(im, i, &inputs[i]));
@@ -154,7 +154,7 @@ static muc_status join_peepholes(const lstm *s, uint32_t *id)
         !muc_tflite_in(s->im, PEEPHOLES + 2))
         return MUC_OK;
     if (s->is_quantized)
-        return muc_tflite_refuse(s->im, MUC_UNSUPPORTED, "peepholes of integers");
+        return muc_tflite_refuse(s->im, MUC_UNSUPPORTED, "peepholes of integers are not read");
     for (uint32_t i = 0; i < 3; i++) {
         MUC_TRY(expect_matrix(s, PEEPHOLES + peephole_at[i], MUC_F32, 0));
         MUC_TRY(muc_tflite_input(s->im, PEEPHOLES + peephole_at[i], &parts[i]));
@@ -236,7 +236,7 @@ static muc_status check_lstm(const muc_tflite_import *im, lstm *s)
     bool first = muc_tflite_option(im, "time_major") == 0;
 
     if (x->rank != 3 || x->dims[2] == 0)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "an input that is no [batch, steps, columns]");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the input is not [batch, steps, columns]");
     for (uint32_t i = PROJECTION; i < ALL; i++)
         if (muc_tflite_in(im, i) && i != HIDDEN && i != CELL)
             return muc_tflite_refuse(im, MUC_UNSUPPORTED, "%s, input %" PRIu32,
@@ -245,7 +245,7 @@ static muc_status check_lstm(const muc_tflite_import *im, lstm *s)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "activation %" PRId64 ", not tanh",
                                  muc_tflite_option(im, "activation"));
     if (muc_tflite_option(im, "diagonal"))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "diagonal recurrent weights");
+        return muc_tflite_refuse(im, MUC_UNSUPPORTED, "diagonal recurrent weights are not read");
     if (!w || w->rank != 2 || w->dims[0] == 0 || w->dims[0] > 1 << 20)
         return muc_tflite_refuse(im, MUC_MALFORMED, "input %d is no matrix of cells", AGAIN + 1);
     s->is_quantized = muc_tflite_is_quantized(x);
@@ -387,7 +387,7 @@ muc_status muc_tflite_import_call_once(muc_tflite_import *im)
 
     for (uint32_t i = 0; i < im->index; i++)
         if (im->model->operators[i].code == im->op->code)
-            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "a second one");
+            return muc_tflite_refuse(im, MUC_UNSUPPORTED, "it is the second of the model");
     MUC_TRY(muc_tflite_read_subgraph(im->ctx, im->model, muc_tflite_option(im, "subgraph"),
                                      im->arena, &once));
     for (uint32_t i = 0; i < once.operator_count; i++) {

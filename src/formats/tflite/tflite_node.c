@@ -131,7 +131,7 @@ static muc_status word(void *self, const char *text)
     if (strcmp(text, "plain") == 0 && (muc_tflite_is_quantized(in) || muc_tflite_is_quantized(out)))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "of quantized integers");
     if (strcmp(text, "scaled") == 0 && !muc_tflite_is_quantized(out))
-        return muc_tflite_refuse(im, MUC_MALFORMED, "an output without a scale");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "the output has no scale");
     return strcmp(text, "positive_beta") == 0 ? check_beta(im) : MUC_OK;
 }
 

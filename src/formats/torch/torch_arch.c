@@ -569,7 +569,7 @@ static muc_status use_block(builder *b, const muc_arch_block *block)
                       "%" PRIu32 " words, expected a prefix and %" PRIu32 " arguments",
                       use.count - 1, block->head->count - 2);
     if (b->depth == MAX_DEPTH)
-        return refuse(b, MUC_UNSUPPORTED, "blocks more than %d deep", MAX_DEPTH);
+        return refuse(b, MUC_UNSUPPORTED, "blocks are used more than %d deep", MAX_DEPTH);
     MUC_TRY(MUC_ARENA_NEW(b->ctx, b->arena, 1, &inner));
     inner->head = block->head;
     inner->use = &use;
@@ -592,7 +592,7 @@ static muc_status run_statement(builder *b)
     if (strcmp(name, "input") == 0)
         return add_input(b);
     if (b->last == MUC_NO_ID)
-        return refuse(b, MUC_MALFORMED, "before any 'input NAME DIMENSION..'");
+        return refuse(b, MUC_MALFORMED, "comes before any 'input NAME DIMENSION..'");
     if (strcmp(name, "keep") == 0 || strcmp(name, "use") == 0) {
         if (b->line.count != 2)
             return refuse(b, MUC_MALFORMED, "expected one name");
@@ -646,7 +646,7 @@ muc_status muc_arch_build(const muc_arch_text *text, muc_torch_state *state, muc
     MUC_TRY(run_lines(&b, from, text->line_count));
     if (b.last == MUC_NO_ID)
         return muc_fail(b.ctx, MUC_MALFORMED, text->file, MUC_NO_OFFSET,
-                        "a description without a statement");
+                        "the description has no statement");
     MUC_TRY(muc_torch_check_used(state));
     return muc_graph_add_output(b.ctx, graph, b.last);
 }

@@ -87,7 +87,7 @@ static muc_status add_permuted(layout *l, uint32_t id, uint32_t rank, const uint
         dims[i] = 1;
         if (i >= missing && !muc_rewrite_dim(&l->r.old, t, i - missing, &dims[i]))
             return muc_fail(l->r.ctx, MUC_BUG, l->r.old.name, MUC_NO_OFFSET,
-                            "constant '%s' of no fixed shape", t->name);
+                            "constant '%s' has no fixed shape", t->name);
     }
     like.rank = rank;
     for (uint32_t i = 0; i < rank; i++)
@@ -649,7 +649,7 @@ static muc_status lay_columns(layout *l, const muc_tensor *x, const muc_tensor *
     }
     if (!muc_rewrite_dim(&l->r.old, w, 0, &rows))
         return muc_fail(l->r.ctx, MUC_BUG, l->r.old.name, MUC_NO_OFFSET,
-                        "constant '%s' of no fixed shape", w->name);
+                        "constant '%s' has no fixed shape", w->name);
     data = malloc((size_t)w->bytes + 1);
     if (!data)
         return muc_fail_nomem(l->r.ctx, l->r.old.name, (size_t)w->bytes);

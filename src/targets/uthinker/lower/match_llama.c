@@ -446,8 +446,8 @@ static muc_status check_norm(const matching *m, const muc_node *norm, uint32_t k
     if (!norm)
         return MUC_OK;
     if (norm_columns(m, norm) != k)
-        return muc_match_refuse(m, norm,
-                                "a norm of other groups of columns than uthinker's schedule has");
+        return muc_match_refuse(
+            m, norm, "it normalises other groups of columns than uthinker's schedule does");
     if ((float)muc_node_real(norm, MUC_KEY_EPSILON) != model->epsilon)
         return muc_match_refuse(m, norm, "its epsilon is not that of the final norm");
     return MUC_OK;
@@ -480,7 +480,7 @@ static muc_status check_caches(const matching *m, size_t layer)
                 return muc_match_refuse(m, attention, "its caches are those of another attention");
     return attention->inputs[3] != attention->inputs[4]
                ? MUC_OK
-               : muc_match_refuse(m, attention, "keys and values in one cache");
+               : muc_match_refuse(m, attention, "its keys and values are in one cache");
 }
 
 static muc_status check_cap(const matching *m, const muc_node *attention)
@@ -512,7 +512,7 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
                                 "its layer's norms stand elsewhere than the first one's");
     MUC_TRY(check_norms(m, layer, model));
     if (muc_match_is_gelu(layer->silu) != model->gelu)
-        return muc_match_refuse(m, layer->silu, "not the first layer's activation");
+        return muc_match_refuse(m, layer->silu, "it is not the activation of the first layer");
     if (factor_of(m, layer->o_scaled) != model->residual_factor ||
         factor_of(m, layer->down_scaled) != model->residual_factor)
         return muc_match_refuse(m, layer->residual,

@@ -275,6 +275,6 @@ muc_status muc_match_nodes(matching *m)
         if (!m->seen[i])
             return muc_match_refuse(m, &graph->nodes[i], "no stage of the schedule computes it");
     if (m->layer_count == 0)
-        return muc_match_refuse(m, m->embed, "a model without layers");
+        return muc_match_refuse(m, m->embed, "the model has no layers");
     return MUC_OK;
 }
