@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "formats/onnx/onnx_import.h"
+#include "import/free_name.h"
 
 muc_status onnx_numbers_new(onnx_import *im, muc_dtype dtype, uint32_t rank, const uint32_t *dims,
                             onnx_numbers **out)
@@ -153,8 +154,7 @@ static muc_status add_constant(onnx_import *im, onnx_value *value, muc_dtype dty
                             "tensor '%s': dimension %u is %" PRIu64, value->name, i, dims[i]);
         tensor.dims[i] = muc_expr_const(im->graph->pool, (uint32_t)dims[i]);
     }
-    for (unsigned i = 2; muc_graph_find(im->graph, tensor.name) != MUC_NO_ID; i++)
-        MUC_TRY(muc_arena_format(im->ctx, &im->arena, &tensor.name, "%s~%u", value->name, i));
+    MUC_TRY(muc_free_name(im->ctx, im->graph, &im->arena, value->name, '~', &tensor.name));
     return muc_graph_add_tensor(im->ctx, im->graph, &tensor, &value->tensor);
 }
 
@@ -169,14 +169,12 @@ static muc_status add_initializer(onnx_import *im, onnx_value *value)
 static muc_status add_expressions(onnx_import *im, onnx_value *value)
 {
     const onnx_numbers *n = value->numbers;
-    muc_attribute attributes[2] = { { .key = MUC_KEY_VALUES }, { .key = MUC_KEY_TO } };
-    muc_attribute shape = { .key = MUC_KEY_SHAPE };
-    muc_new_node node = { .op = MUC_OP_EXPRESSIONS,
-                          .name = value->name,
-                          .attribute_count = 2,
-                          .attributes = attributes };
-    muc_expr *exprs, dims[MUC_MAX_RANK];
-    uint32_t vector;
+    muc_attribute attributes[2] = { { .key = MUC_KEY_VALUES },
+                                    { .key = MUC_KEY_TO, .value.integer = n->dtype } };
+    muc_attributes shape = { .count = 0 };
+    const char *name = value->name;
+    int64_t dims[MUC_MAX_RANK];
+    muc_expr *exprs;
 
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, n->count + (size_t)1, &exprs));
     for (uint32_t i = 0; i < n->count; i++)
@@ -187,22 +185,17 @@ static muc_status add_expressions(onnx_import *im, onnx_value *value)
                             value->name, i, n->items[i].integer);
     attributes[0].value.exprs.items = exprs;
     attributes[0].value.exprs.count = n->count;
-    attributes[1].value.integer = n->dtype;
+    if (n->rank != 1)
+        MUC_TRY(muc_arena_format(im->ctx, &im->arena, &name, "%s/vector", value->name));
+    MUC_TRY(muc_graph_add_node(im->ctx, im->graph, MUC_OP_EXPRESSIONS, name, NULL, 0, attributes, 2,
+                               &value->tensor));
     if (n->rank == 1)
-        return muc_graph_add(im->ctx, im->graph, &node, &value->tensor);
-    MUC_TRY(muc_arena_format(im->ctx, &im->arena, &node.name, "%s/vector", value->name));
-    MUC_TRY(muc_graph_add(im->ctx, im->graph, &node, &vector));
+        return MUC_OK;
     for (uint32_t i = 0; i < n->rank; i++)
-        dims[i] = muc_expr_const(im->graph->pool, n->dims[i]);
-    shape.value.exprs.items = dims;
-    shape.value.exprs.count = n->rank;
-    node = (muc_new_node){ .op = MUC_OP_RESHAPE,
-                           .name = value->name,
-                           .input_count = 1,
-                           .inputs = &vector,
-                           .attribute_count = 1,
-                           .attributes = &shape };
-    return muc_graph_add(im->ctx, im->graph, &node, &value->tensor);
+        dims[i] = n->dims[i];
+    muc_attributes_set_sizes(&shape, im->graph, MUC_KEY_SHAPE, dims, n->rank);
+    return muc_graph_add_node(im->ctx, im->graph, MUC_OP_RESHAPE, value->name, &value->tensor, 1,
+                              shape.items, shape.count, &value->tensor);
 }
 
 static muc_status add_numbers(onnx_import *im, onnx_value *value)

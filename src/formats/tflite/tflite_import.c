@@ -223,28 +223,25 @@ muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_t
 
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                            const uint32_t *inputs, uint32_t count, const muc_attributes *a,
-                           const muc_tflite_tensor *quantized_like, uint32_t *id)
+                           uint32_t *id)
 {
-    muc_quantization quantization;
-    const muc_quantization *pointer = NULL;
+    const muc_quantization output = quantization_of(muc_tflite_out(im, 0));
+    const muc_quantization *quantization = NULL; /* what moves elements keeps that of its input */
     muc_new_node node = { .op = op,
                           .input_count = count,
                           .inputs = inputs,
                           .attribute_count = a ? a->count : 0,
                           .attributes = a ? a->items : NULL,
-                          .output_count = 1 };
+                          .output_count = 1,
+                          .quantization = &quantization };
     const char *name;
 
     while (node.input_count && inputs[node.input_count - 1] == MUC_NO_ID)
         node.input_count--;
-    if (quantized_like && muc_tflite_is_quantized(quantized_like)) {
-        quantization = quantization_of(quantized_like);
-        pointer = &quantization;
-        node.quantization = &pointer;
-    } else if (op == MUC_OP_AVERAGE_POOL) { /* as what moves elements does by itself */
-        pointer = im->graph->tensors[inputs[0]].quantization;
-        node.quantization = &pointer;
-    }
+    if (op == MUC_OP_QUANTIZE)
+        quantization = &output;
+    else if (op == MUC_OP_AVERAGE_POOL)
+        quantization = im->graph->tensors[inputs[0]].quantization;
     MUC_TRY(
         muc_arena_format(im->ctx, im->arena, &name, "%s/%s", muc_tflite_out(im, 0)->name, suffix));
     MUC_TRY(free_name(im, name, &node.name));
@@ -462,8 +459,7 @@ static muc_status import_real(muc_tflite_import *im, const row *r)
         if (at == MUC_TFLITE_NONE || !muc_tflite_is_quantized(&tensors[at]))
             continue;
         MUC_TRY(muc_tflite_input(im, i, &real.ids[at]));
-        MUC_TRY(muc_tflite_step(im, MUC_OP_DEQUANTIZE, "real", &real.ids[at], 1, NULL, NULL,
-                                &real.ids[at]));
+        MUC_TRY(muc_tflite_make(im, &real.ids[at], 1, &real.ids[at], "real = dequantize 0"));
         make_real(&tensors[at]);
     }
     for (uint32_t i = 0; i < one.output_count; i++) {

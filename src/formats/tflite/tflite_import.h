@@ -120,10 +120,10 @@ int64_t muc_tflite_option(const muc_tflite_import *im, const char *name);
 muc_status muc_tflite_constant(muc_tflite_import *im, const char *name, const muc_tensor *tensor,
                                uint32_t *id);
 /* Adds a node inside of what the operator stands for: its name is output 0's and the suffix.
- * Without quantized_like a node that moves elements keeps their scale. */
+ * A QUANTIZE has the output's scale. */
 muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                            const uint32_t *inputs, uint32_t count, const muc_attributes *a,
-                           const muc_tflite_tensor *quantized_like, uint32_t *id);
+                           uint32_t *id);
 /* Adds any node of the operator's, named after output 0 or, where there is none, input 1. */
 muc_status muc_tflite_add(muc_tflite_import *im, muc_new_node *node, const char *suffix,
                           uint32_t *outputs);

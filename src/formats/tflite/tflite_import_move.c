@@ -17,7 +17,6 @@ muc_status muc_tflite_import_mirror_pad(muc_tflite_import *im)
 muc_status muc_tflite_scaled_input(muc_tflite_import *im, uint32_t i, uint32_t *id)
 {
     const muc_tflite_tensor *x = muc_tflite_in(im, i), *out = muc_tflite_out(im, 0);
-    muc_attributes a = { .count = 0 };
 
     if (!x)
         return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 " is absent", i);
@@ -26,8 +25,7 @@ muc_status muc_tflite_scaled_input(muc_tflite_import *im, uint32_t i, uint32_t *
         (x->quantization.scales[0] == out->quantization.scales[0] &&
          x->quantization.zero_points[0] == out->quantization.zero_points[0]))
         return MUC_OK;
-    muc_attributes_set(&a, MUC_KEY_TO, out->dtype);
-    return muc_tflite_step(im, MUC_OP_QUANTIZE, "scaled", id, 1, &a, out, id);
+    return muc_tflite_make(im, id, 1, id, "scaled = quantize 0 to=out");
 }
 
 muc_status muc_tflite_import_concatenation(muc_tflite_import *im)

@@ -113,7 +113,7 @@ muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t
         MUC_TRY(set_clamp(im, a, activation));
         return muc_tflite_last(im, op, inputs, count, a);
     }
-    MUC_TRY(muc_tflite_step(im, op, "linear", inputs, count, a, NULL, &id));
+    MUC_TRY(muc_tflite_step(im, op, "linear", inputs, count, a, &id));
     return muc_tflite_activate(im, id, activation);
 }
 
@@ -180,7 +180,7 @@ muc_status muc_tflite_dequantize(muc_tflite_import *im, uint32_t i, uint32_t *id
 
     if (x->dtype != MUC_F32 || !muc_tflite_is_quantized(weights))
         return MUC_OK;
-    return muc_tflite_step(im, MUC_OP_DEQUANTIZE, "weights", id, 1, NULL, NULL, id);
+    return muc_tflite_make(im, id, 1, id, "weights = dequantize 0");
 }
 
 /* a constant [1, kh, kw, c] as [c, kh, kw, 1], which is how the graph has weights */
@@ -267,8 +267,7 @@ muc_status muc_tflite_import_transpose_conv(muc_tflite_import *im)
     MUC_TRY(muc_tflite_input(im, 1, &inputs[1]));
     MUC_TRY(muc_tflite_input(im, 3, &inputs[2]));
     if (x->dtype == MUC_F32 && muc_tflite_is_quantized(w))
-        MUC_TRY(muc_tflite_step(im, MUC_OP_DEQUANTIZE, "weights", &inputs[1], 1, NULL, NULL,
-                                &inputs[1]));
+        MUC_TRY(muc_tflite_make(im, &inputs[1], 1, &inputs[1], "weights = dequantize 0"));
     return muc_tflite_activated(im, im->to, inputs, 3, &a);
 }
 

@@ -86,7 +86,7 @@ static muc_status constant(void *self, const char *name, muc_dtype dtype, const 
 static muc_status step(void *self, muc_op op, const char *name, const uint32_t *inputs,
                        uint32_t count, const muc_attributes *a, uint32_t *id)
 {
-    return muc_tflite_step(self, op, name, inputs, count, a, NULL, id);
+    return muc_tflite_step(self, op, name, inputs, count, a, id);
 }
 
 static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t count,

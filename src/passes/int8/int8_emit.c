@@ -253,34 +253,33 @@ static muc_status add_weights(pass *p, uint32_t id, uint32_t bias, weights *w, u
                                 &out[2]);
 }
 
-/* weights and bias of a node as new constants out[1], out[2] */
-static muc_status make_weights(pass *p, const muc_node *node, uint32_t *out)
+static muc_status fill_weights(pass *p, const muc_node *node, muc_arena *arena, uint32_t *out)
 {
     uint32_t id = node->inputs[1], bias = muc_node_input(node, 2), channels = 0;
-    muc_arena arena = { 0 };
     weights w = { 0 };
-    muc_status status;
 
     (void)muc_rewrite_dim(&p->r.old, old(p, id), 0, &channels);
     w.channels = channels;
     w.each = channels ? (size_t)elements_of(p, id) / channels : 0;
     w.is_shape = muc_rewrite_is_shape(&p->r, old(p, id), w.channels * w.each);
     w.data = w.is_shape ? (int8_t *)(uintptr_t)old(p, id)->data : NULL;
-    status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.scales);
-    if (status == MUC_OK)
-        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.bias_scales);
-    if (status == MUC_OK)
-        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.zeros);
-    if (status == MUC_OK)
-        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels, &w.biases);
-    if (status == MUC_OK && !w.is_shape)
-        status = MUC_ARENA_NEW(p->r.ctx, &arena, w.channels * w.each, &w.data);
-    if (status == MUC_OK)
-        status = choose_weight_scales(p, id, node->op == MUC_OP_LINEAR, &w);
-    if (status == MUC_OK)
-        status = quantize_weights(p, id, bias, *quantization_of(p, node->inputs[0]).scales, &w);
-    if (status == MUC_OK)
-        status = add_weights(p, id, bias, &w, out);
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.scales));
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.bias_scales));
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.zeros));
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.biases));
+    if (!w.is_shape)
+        MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels * w.each, &w.data));
+    MUC_TRY(choose_weight_scales(p, id, node->op == MUC_OP_LINEAR, &w));
+    MUC_TRY(quantize_weights(p, id, bias, *quantization_of(p, node->inputs[0]).scales, &w));
+    return add_weights(p, id, bias, &w, out);
+}
+
+/* weights and bias of a node as new constants out[1], out[2] */
+static muc_status make_weights(pass *p, const muc_node *node, uint32_t *out)
+{
+    muc_arena arena = { 0 };
+    muc_status status = fill_weights(p, node, &arena, out);
+
     muc_arena_free(&arena);
     return status;
 }
