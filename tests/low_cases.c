@@ -19,7 +19,7 @@ const low_kernel low_kernels[] = {
 };
 const uint32_t low_kernels_count = sizeof(low_kernels) / sizeof(*low_kernels);
 
-enum { ROWS = 2, MOST_N = 35, MOST_K = 520, MOST_SIZE = 7000, GUARD = 16 };
+enum { ROWS = 5, MOST_N = 35, MOST_K = 520, MOST_SIZE = 7000, GUARD = 16 };
 enum { BLOCKS = 5 }; /* instead of a number of bits */
 
 typedef struct matrix {
@@ -94,7 +94,7 @@ static void fill(matrix *m, int extreme)
         m->bias[i] = (float)(int16_t)chance() / 77.0f;
     }
     for (uint32_t i = 0; i < ROWS * m->k; i++)
-        m->x[i] = (int8_t)(extreme ? (i / m->k ? 127 : -127) : (int)(chance() % 255) - 127);
+        m->x[i] = (int8_t)(extreme ? (i / m->k % 2 ? 127 : -127) : (int)(chance() % 255) - 127);
 }
 
 static uint64_t packed[(MOST_SIZE + 16 * MOST_K) / 8];
@@ -171,7 +171,7 @@ static uint32_t check_product(const low_kernel *kernel, const matrix *m, int wit
                               uint32_t *count)
 {
     static float expected[ROWS * MOST_N];
-    const float scales[ROWS] = { 0.013f, 2.5f };
+    const float scales[ROWS] = { 0.013f, 2.5f, 0.25f, 77, 1 };
 
     run(kernel, m, scales, NULL, with_bias);
     for (uint32_t r = 0; r < ROWS; r++)
@@ -191,8 +191,10 @@ static uint32_t check_product(const low_kernel *kernel, const matrix *m, int wit
 static uint32_t check_look_up(const low_kernel *kernel, const matrix *m, uint32_t *count)
 {
     static float expected[ROWS * MOST_K];
-    const int32_t tokens[ROWS] = { (int32_t)m->n - 1, (int32_t)(chance() % m->n) };
+    int32_t tokens[ROWS] = { (int32_t)m->n - 1 };
 
+    for (uint32_t r = 1; r < ROWS; r++)
+        tokens[r] = (int32_t)(chance() % m->n);
     run(kernel, m, NULL, tokens, 0);
     for (uint32_t r = 0; r < ROWS; r++)
         for (uint32_t i = 0; i < m->k; i++)

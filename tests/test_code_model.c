@@ -146,7 +146,7 @@ static void the_example_says_it_too(void **state)
     CHECK_OK(s.ctx, compile(&s, s.tiny, "host", NULL));
     snprintf(command, sizeof(command),
              "cd %s && cc -std=c99 -O1 -ffp-contract=off -Wall -Wextra -Wconversion -Werror -I. "
-             "-Iinclude *.c src/*.c kernels/ref/*.c -o ../example && ../example 'turn left' 40",
+             "-Iinclude *.c src/*.c kernels/*/*.c -o ../example && ../example 'turn left' 40",
              s.folder);
     pipe = popen(command, "r");
     CHECK(pipe != NULL);

@@ -18,12 +18,15 @@ typedef struct mur_matrix_low {
     const float *bias;  /* [n] or NULL */
 } mur_matrix_low;
 
-#define MUR_LOW(isa) \
+#define MUR_LINEAR_LOW(isa) \
     /* As mur_##isa##_linear on the levels. */ \
     void mur_##isa##_linear_q2(const mur_matrix_low *matrix, uint32_t rows, const void *vectors, \
                                const float *scales, float *out); \
     void mur_##isa##_linear_q4(const mur_matrix_low *matrix, uint32_t rows, const void *vectors, \
-                               const float *scales, float *out); \
+                               const float *scales, float *out);
+
+#define MUR_LOW(isa) \
+    MUR_LINEAR_LOW(isa) \
     /* As mur_##isa##_embed on the levels. */ \
     void mur_##isa##_embed_q2(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, \
                               float *out); \
@@ -39,6 +42,7 @@ MUR_LOW(ref)
 MUR_LOW(dsp)
 MUR_LOW(mve)
 MUR_LOW(rv)
+MUR_LINEAR_LOW(host) /* of ref's matrices */
 
 /* ---- BlockDialect ----
  *
@@ -55,6 +59,7 @@ MUR_LINEAR_BD(ref)
 MUR_LINEAR_BD(dsp)
 MUR_LINEAR_BD(mve)
 MUR_LINEAR_BD(rv)
+MUR_LINEAR_BD(host)
 
 /* As mur_ref_embed on the levels. */
 void mur_ref_embed_bd(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens,

@@ -10,9 +10,12 @@ enum {
     TEXT_BYTES = 400,  /* NAME_lm.c without the tokenizer, main and what it needs of a C library */
 };
 
+/* columns after those of instruction sets that boards have */
+enum { RV_FLOAT = MUC_MCU_ISA_RV + 1, COLUMNS };
+
 static const struct {
     const char *path;
-    uint32_t bytes[MUC_MCU_ISA_COUNT + 1]; /* the last: RISC-V with an FPU */
+    uint32_t bytes[COLUMNS];
 } sources[] = {
 #define MUC_MCU_CODE(path, plain, dsp, mve, rv, rv_float) \
     { path, { plain, dsp, mve, rv, rv_float } },
@@ -23,8 +26,8 @@ static const struct {
 uint64_t muc_mcu_language_bytes(const muc_mcu_program *program)
 {
     muc_mcu_core core = program->machine->core;
-    unsigned column =
-        core == MUC_MCU_CORE_RV32IMAFC ? MUC_MCU_ISA_COUNT : muc_mcu_core_get(core)->isa;
+    muc_mcu_isa isa = muc_mcu_core_get(core)->isa;
+    unsigned column = core == MUC_MCU_CORE_RV32IMAFC ? RV_FLOAT : isa == MUC_MCU_ISA_HOST ? 0 : isa;
     uint64_t bytes = TEXT_BYTES + (uint64_t)CALL_BYTES * program->step_count;
 
     for (uint32_t i = 0; i < program->step_count; i++)

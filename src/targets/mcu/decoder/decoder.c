@@ -22,7 +22,7 @@
 /* What an instruction set runs, by the set whose kernels do it, and the host's side of them. */
 typedef struct decoder_isa {
     muc_mcu_isa isa;
-    const char *quantize, *product, *look_up, *attention;
+    const char *quantize, *product, *look_up, *low_look_up, *attention;
     const char *attention_helper; /* what attention calls and has in another file, or NULL */
     uint32_t element_bytes;       /* of a vector */
     size_t (*matrix_bytes)(uint32_t n, uint32_t k);
@@ -34,15 +34,19 @@ typedef struct decoder_isa {
 } decoder_isa;
 
 static const decoder_isa isas[] = {
-    { MUC_MCU_ISA_NONE, "ref", "ref", "ref", "ref", NULL, 1, mur_ref_matrix_bytes,
+    { MUC_MCU_ISA_NONE, "ref", "ref", "ref", "ref", "ref", NULL, 1, mur_ref_matrix_bytes,
       mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
-    { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "mur_dsp_quantize_one", 2, mur_dsp_matrix_bytes,
-      mur_dsp_matrix_pack, mur_dsp_attention_bytes, mur_dsp_low_bytes, mur_dsp_low_pack },
+    { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "dsp", "mur_dsp_quantize_one", 2,
+      mur_dsp_matrix_bytes, mur_dsp_matrix_pack, mur_dsp_attention_bytes, mur_dsp_low_bytes,
+      mur_dsp_low_pack },
     /* Armv8.1-M has Armv7E-M's instructions too */
-    { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "dsp", "mur_dsp_quantize_one", 1, mur_ref_matrix_bytes,
-      mur_ref_matrix_pack, mur_dsp_attention_bytes, mur_mve_low_bytes, mur_mve_low_pack },
-    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "ref", NULL, 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
-      mur_ref_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
+    { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "mve", "dsp", "mur_dsp_quantize_one", 1,
+      mur_ref_matrix_bytes, mur_ref_matrix_pack, mur_dsp_attention_bytes, mur_mve_low_bytes,
+      mur_mve_low_pack },
+    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "rv", "ref", NULL, 1, mur_ref_matrix_bytes,
+      mur_ref_matrix_pack, mur_ref_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
+    { MUC_MCU_ISA_HOST, "host", "host", "ref", "ref", "host", NULL, 1, mur_ref_matrix_bytes,
+      mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
 };
 
 static const decoder_isa *isa_of(const muc_mcu_lowering *l)
@@ -521,7 +525,7 @@ muc_status muc_mcu_write_embed_q8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(begin(l, node,
                   p->form == FORM_Q8       ? p->isa->look_up
                   : p->form == FORM_BLOCKS ? "ref"
-                                           : p->isa->product,
+                                           : p->isa->low_look_up,
                   forms[p->form].look_up));
     MUC_TRY(pass_matrix(l, node, p, NULL));
     /* a row a token */
