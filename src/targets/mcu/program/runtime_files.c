@@ -77,17 +77,18 @@ static bool is_called(const muc_mcu_program *program, const char *function, size
 
 bool muc_mcu_calls_header(const muc_mcu_program *program, const char *header)
 {
-    static const char word[] = "static inline ";
+    static const char function[] = "static inline ", macro[] = "#define ";
     size_t file = find_file(header, strlen(header));
 
     for (const char *const *line = files[file].lines; *line; line++) {
         const char *open = strchr(*line, '('), *begin = open;
 
-        if (strncmp(*line, word, sizeof(word) - 1) != 0 || !open)
+        if (!open || (strncmp(*line, function, sizeof(function) - 1) != 0 &&
+                      strncmp(*line, macro, sizeof(macro) - 1) != 0))
             continue;
         while (begin[-1] != ' ' && begin[-1] != '*')
             begin--;
-        if (is_called(program, begin, (size_t)(open - begin)))
+        if (begin < open && is_called(program, begin, (size_t)(open - begin)))
             return true;
     }
     return false;
