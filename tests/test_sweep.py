@@ -58,17 +58,17 @@ def test_every_point_is_what_compile_report_and_eval_tell():
     whole()
     rows = rows_of("whole")
     assert [(r["bits"], r["position"], r["dram_mbs"]) for r in rows] == [
-        (bits, position, rate) for bits in ("4.6", "4.8") for position in ("0", "200") for rate in ("800", "3200")]
+        (bits, position, rate) for bits in ("4.6", "4.8") for rate in ("800", "3200") for position in ("0", "200")]
     base = (ROOT / "src/targets/uthinker/machines/uthinker.ini").read_text()
     assert "dram_mbs = 1600" in base
     for bits in ("4.6", "4.8"):
         program = WORK / f"{bits}.utp"
-        muc("compile", MODEL, "--bits", bits, "-o", program)
-        perplexity = json.loads(muc("eval", program, "--text", TEXT, "--json")[0])["perplexity"]
         for row in rows:
             if row["bits"] != bits:
                 continue
             machine = write(base.replace("dram_mbs = 1600", f"dram_mbs = {row['dram_mbs']}"), "machine.ini")
+            muc("compile", MODEL, "--bits", bits, "--machine", machine, "-o", program)  # the order of loads goes by the machine
+            perplexity = json.loads(muc("eval", program, "--text", TEXT, "--json")[0])["perplexity"]
             report = json.loads(muc("report", program, "--machine", machine, "--position", row["position"], "--json")[0])
             assert float(row["perplexity"]) == perplexity, row
             assert int(row["program_bytes"]) == program.stat().st_size, row
@@ -135,17 +135,17 @@ def test_a_list_that_grows_makes_the_new_points_alone():
     longer = SWEEP.replace("dram_mbs = 800 3200", "dram_mbs = 800 1600 3200")
     sweep("longer")
     before = {path: path.stat().st_ino for path in (WORK / "longer").glob("p*/*")}
-    assert len(before) == 8 + 2 * 2
+    assert len(before) == 8 + 4 * 2
     sweep("longer", text=longer)
     after = {path: path.stat().st_ino for path in (WORK / "longer").glob("p*/*")}
-    assert len(after) == 12 + 2 * 2 and all(after[path] == inode for path, inode in before.items())
+    assert len(after) == 12 + 6 * 2 and all(after[path] == inode for path, inode in before.items())
     assert len(rows_of("longer")) == 12
 
 
-def test_machines_that_differ_in_time_alone_share_a_program():
+def test_machines_that_differ_in_time_have_programs_of_their_own():
     text = f"[sweep]\nmodel = {MODEL}\nmachine = uthinker uthinker-6400\n"
     report = json.loads(sweep("machines", "--json", text=text)[0])
-    assert len(list((WORK / "machines").glob("programs/*.utp"))) == 1
+    assert len(list((WORK / "machines").glob("programs/*.utp"))) == 2
     assert [row["machine"] for row in report["points"]] == ["uthinker", "uthinker-6400"]
     assert report["points"][0]["seconds"] > report["points"][1]["seconds"], report
     assert "perplexity" not in report["points"][0] and report["missing"] == 0

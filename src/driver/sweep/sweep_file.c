@@ -126,7 +126,7 @@ static muc_status read_line(reading *r)
 bool muc_sweep_is_made(const muc_sweep_axis *axis)
 {
     if (axis->section)
-        return strcmp(axis->section, "time") != 0 && strcmp(axis->section, "energy") != 0;
+        return strcmp(axis->section, "energy") != 0;
     return axis->id != MUC_SWEEP_position && axis->id != MUC_SWEEP_call;
 }
 

@@ -108,7 +108,8 @@ static uint32_t index_of(const muc_sweep_file *file, muc_sweep_key key, uint32_t
     return 0;
 }
 
-/* of a machine's pairs; a program depends on those of [machine] alone, and not on the name */
+/* of a machine's pairs; a program, whose schedule goes by the machine's times, depends on all but
+ * [energy] and the name */
 static uint64_t hash_machine(const muc_sweep_work *w, uint32_t point, bool is_made)
 {
     muc_ini ini = muc_ini_of(w->ctx, w->bases[index_of(w->file, MUC_SWEEP_machine, point)]);
@@ -116,7 +117,7 @@ static uint64_t hash_machine(const muc_sweep_work *w, uint32_t point, bool is_ma
     muc_status status;
 
     while (muc_ini_next(&ini, &status) && status == MUC_OK) {
-        if (is_made && (!muc_view_is(ini.section, "machine") || muc_view_is(ini.key, "name")))
+        if (is_made && (muc_view_is(ini.section, "energy") || muc_view_is(ini.key, "name")))
             continue;
         key = hash(key, ini.section.data, ini.section.size);
         key = hash(key, ini.key.data, ini.key.size);
@@ -430,7 +431,7 @@ static muc_status point_body(void *arg, size_t i)
     return w->rows[point] ? MUC_OK : alone(w, make_point, point);
 }
 
-/* machines that differ in their times alone have one program */
+/* machines that differ in their energies alone have one program */
 static bool has_program(const muc_sweep_work *w, uint32_t point)
 {
     uint64_t key = key_of(w, point, true);
