@@ -8,5 +8,6 @@
 #define mur_host_linear_bd HOST(linear_bd)
 #define mur_host_attention HOST(attention)
 
+#include "../runtime/kernels/host/mur_host_bd.c"
 #include "../runtime/kernels/host/mur_host_decoder.c"
 #include "../runtime/kernels/host/mur_host_low.c"
