@@ -43,7 +43,7 @@ enum {
 #define JOIN_FIELD(insn, name) WORD_##insn##_##name
 #define WORD_OF(insn, name) JOIN_FIELD(insn, name)
 
-static void spoil(void *arg, const mur_sim *machine, enum mur_engine engine, const uint32_t *words)
+static void spoil(void *arg, mur_sim *machine, enum mur_engine engine, const uint32_t *words)
 {
     uint32_t *gb = (uint32_t *)(void *)machine->memory.gb;
 
