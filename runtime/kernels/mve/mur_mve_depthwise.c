@@ -136,11 +136,13 @@ static inline eight_sums sum_any(const depthwise_row *row, int32_t at, const mur
 {
     const mur_conv_shape *shape = &row->layer->shape;
 
+    if (shape->kernel_w == 3 && shape->kernel_h == 3)
+        return sum_3x3(row, at, four);
     switch (shape->kernel_w) {
     case 1:
         return sum_column(row, at, four);
     case 3:
-        return shape->kernel_h == 3 ? sum_3x3(row, at, four) : sum_window(row, at, four, 3);
+        return sum_window(row, at, four, 3);
     case 5:
         return sum_window(row, at, four, 5);
     case 7:
