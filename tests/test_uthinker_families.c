@@ -296,7 +296,7 @@ static void check_family(const family *f)
     static const muc_uthinker_options options[] = {
         { .terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2 } },
         { .terms = { 2, 1, 1, 2, 1, 2, 1, 1, 2 }, .recompute = true },
-        { .terms = { 1, 2, 1, 2, 2, 1, 2, 1, 1 }, .split = { 2, true } },
+        { .terms = { 1, 2, 1, 2, 2, 1, 2, 1, 1 }, .split = { 2, true, false } },
     };
     muc_context *ctx = muc_context_new(1);
     int32_t tokens[MOST_CONTEXT];
