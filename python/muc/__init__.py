@@ -56,7 +56,11 @@ class Model:
         self._threads, self._options = threads, dict(options)
         self._context = _api.Context(threads)
         self._handle = ctypes.c_void_p()
-        self._context.call("muc_model_open", self._path(), self._settings(self._options), ctypes.byref(self._handle))
+        try:
+            self._context.call("muc_model_open", self._path(), self._settings(self._options), ctypes.byref(self._handle))
+        except BaseException:
+            self.close()
+            raise
 
     def _path(self) -> Optional[bytes]:
         return None if self.path is None else os.fsencode(self.path)

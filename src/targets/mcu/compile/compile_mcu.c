@@ -15,15 +15,6 @@
 #include "targets/mcu/plan/plan_arena.h"
 #include "targets/target.h"
 
-static uint64_t macs_of(const muc_mcu_program *program)
-{
-    uint64_t macs = 0;
-
-    for (uint32_t i = 0; i < program->step_count; i++)
-        macs += program->steps[i].macs;
-    return macs;
-}
-
 static void add_memory(muc_report *report, const char *use, const muc_mcu_memory *memory,
                        uint64_t bytes)
 {
@@ -62,7 +53,7 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
     muc_report_add_text(report, "name", "%s", program->name);
     muc_report_add_text(report, "machine", "%s", build->machine.name);
     muc_report_add_count(report, "steps", program->step_count);
-    muc_report_add_count(report, "macs", macs_of(program));
+    muc_report_add_count(report, "macs", muc_mcu_macs(program));
     if (program->loop.turns) {
         muc_report_add_integer(report, "recomputed_macs", program->loop.more_macs);
         muc_report_add_text(report, "patches", "%" PRIu32 " x %" PRIu32 " of %" PRIu32 " layers",

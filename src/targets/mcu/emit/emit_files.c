@@ -10,7 +10,7 @@
 #include "targets/mcu/emit/weights_file.h"
 #include "targets/mcu/loops/loop_nest.h"
 
-static void print_upper(muc_text *text, const char *name)
+void muc_mcu_print_upper(muc_text *text, const char *name)
 {
     for (; *name; name++)
         muc_text_add(text, "%c", toupper((unsigned char)*name));
@@ -19,10 +19,10 @@ static void print_upper(muc_text *text, const char *name)
 void muc_mcu_print_prefix(const muc_mcu_program *program, const muc_mcu_value *value,
                           muc_text *text)
 {
-    print_upper(text, program->name);
+    muc_mcu_print_upper(text, program->name);
     muc_text_add(text, "_");
     if (value) {
-        print_upper(text, value->name);
+        muc_mcu_print_upper(text, value->name);
         muc_text_add(text, "_");
     }
 }
@@ -126,9 +126,9 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
 
     muc_text_add(text, "/* %s.h - made by muc for %s; not to be edited. */\n#ifndef ", name,
                  program->machine->name);
-    print_upper(text, name);
+    muc_mcu_print_upper(text, name);
     muc_text_add(text, "_H\n#define ");
-    print_upper(text, name);
+    muc_mcu_print_upper(text, name);
     muc_text_add(text,
                  "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
@@ -146,7 +146,7 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
         emit_cache(program, i, text);
     if (memory->bytes) {
         muc_text_add(text, "\ntypedef char %s_fits_%s[", name, memory->name);
-        print_upper(text, name);
+        muc_mcu_print_upper(text, name);
         muc_text_add(text, "_ARENA_BYTES <= %" PRIu32 "u ? 1 : -1];\n", memory->bytes);
     }
     muc_text_add(text, "\n");
@@ -179,10 +179,7 @@ void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
 {
     const char *flags = muc_mcu_core_get(program->machine->core)->flags;
     const char *code = program->package->code;
-    uint64_t macs = 0;
 
-    for (uint32_t i = 0; i < program->step_count; i++)
-        macs += program->steps[i].macs;
     muc_text_add(text, "# %s\n\nMade by muc from `", program->name);
     muc_text_add_visible(text, muc_mcu_origin(program));
     muc_text_add(text,
@@ -190,9 +187,9 @@ void muc_mcu_emit_readme(const muc_mcu_program *program, muc_text *text)
                  " bytes of memory,\n%" PRIu64 " bytes of constants. The interface is `%s.h`, an "
                  "example `main.c`.\n\n    cc -std=c99 -O2 -ffp-contract=off %s%s-I%s -I%s %s%s.c "
                  "main.c",
-                 program->machine->name, macs, program->plan.peak, muc_mcu_constant_bytes(program),
-                 program->name, flags, *flags ? " " : "", *code ? code : ".",
-                 program->package->headers, code, program->name);
+                 program->machine->name, muc_mcu_macs(program), program->plan.peak,
+                 muc_mcu_constant_bytes(program), program->name, flags, *flags ? " " : "",
+                 *code ? code : ".", program->package->headers, code, program->name);
     for (uint32_t i = 0; i < program->source_count; i++)
         muc_text_add(text, " %s%s", code, program->sources[i]);
     muc_text_add(text, "\n");

@@ -27,7 +27,7 @@ bool muc_mcu_find_cache(const muc_mcu_program *program, uint32_t value, muc_mcu_
     return false;
 }
 
-static bool has_cache(const muc_mcu_program *program)
+bool muc_mcu_has_cache(const muc_mcu_program *program)
 {
     muc_mcu_cache cache;
 
@@ -85,7 +85,7 @@ static void print_blocks(const muc_mcu_program *program, const muc_tensor *state
 
 bool muc_mcu_streams(const muc_mcu_program *program)
 {
-    return muc_mcu_has_state(program) && !has_cache(program) && !program->lm &&
+    return muc_mcu_has_state(program) && !muc_mcu_has_cache(program) && !program->lm &&
            !program->arguments && program->inputs.count > 0;
 }
 
@@ -259,10 +259,11 @@ void muc_mcu_emit_main(const muc_mcu_program *program, muc_text *text)
                  "*/\n#include \"%s.h\"\n\n",
                  muc_mcu_streams(program) ? "as long as there is input.\n *" : "once.",
                  program->arguments ? " The run's lengths are the command line's arguments." : "",
-                 has_cache(program) ? "\n * What the caches hold comes after the inputs." : "",
+                 muc_mcu_has_cache(program) ? "\n * What the caches hold comes after the inputs."
+                                            : "",
                  name);
     emit_board(program, text);
-    if (has_cache(program))
+    if (muc_mcu_has_cache(program))
         muc_text_add(text, "%s", rows_functions);
     muc_text_add(text, "int main(%s)\n{\n", program->arguments ? "int argc, char **argv" : "void");
     emit_lengths(program, text);

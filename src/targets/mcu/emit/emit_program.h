@@ -15,6 +15,8 @@ void muc_mcu_print_run(const muc_mcu_program *program, const char *arena, muc_te
 
 /* A name inside a comment of C, which it cannot end. */
 void muc_mcu_print_comment(muc_text *text, const char *name);
+/* A name in capitals. */
+void muc_mcu_print_upper(muc_text *text, const char *name);
 /* "KWS_INPUT_1_", which the names of a value's constants begin with; of value NULL "KWS_" */
 void muc_mcu_print_prefix(const muc_mcu_program *program, const muc_mcu_value *value,
                           muc_text *text);
@@ -29,6 +31,7 @@ typedef struct muc_mcu_cache {
 
 /* false if the value is none */
 bool muc_mcu_find_cache(const muc_mcu_program *program, uint32_t value, muc_mcu_cache *out);
+bool muc_mcu_has_cache(const muc_mcu_program *program);
 
 void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text);
 void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text);

@@ -62,16 +62,6 @@ static bool has_plain_ports(const muc_mcu_program *program)
     return inputs == program->inputs.count && graph->output_count == program->outputs.count;
 }
 
-static bool has_cache(const muc_mcu_program *program)
-{
-    muc_mcu_cache cache;
-
-    for (uint32_t i = 0; i < program->value_count; i++)
-        if (muc_mcu_find_cache(program, i, &cache))
-            return true;
-    return false;
-}
-
 /* What may differ of an f32 result whose sums have another order: as muc verify has it. */
 static const float tolerance = 1e-4f;
 
@@ -153,7 +143,7 @@ muc_status muc_mcu_find_golden(muc_context *ctx, muc_mcu_program *program, muc_g
 {
     muc_status status;
 
-    if (program->lm || program->exports || program->arguments || has_cache(program) ||
+    if (program->lm || program->exports || program->arguments || muc_mcu_has_cache(program) ||
         !has_plain_ports(program))
         return MUC_OK;
     status = run(ctx, program, graph, &program->arena, &program->golden);

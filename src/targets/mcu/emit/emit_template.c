@@ -1,11 +1,11 @@
 /* emit_template.c - expands the templates of lm/ and package/. */
 #include "targets/mcu/emit/emit_template.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/choice.h"
+#include "targets/mcu/emit/emit_program.h"
 #include "targets/mcu/plan/plan_arena.h"
 
 #include <mcu_templates.h> /* made by the build: files[] */
@@ -19,8 +19,7 @@ static void print_name(const muc_mcu_program *program, muc_text *text)
 
 static void print_upper(const muc_mcu_program *program, muc_text *text)
 {
-    for (const char *at = program->name; *at; at++)
-        muc_text_add(text, "%c", toupper((unsigned char)*at));
+    muc_mcu_print_upper(text, program->name);
 }
 
 static const muc_mcu_core_info *core_of(const muc_mcu_program *program)
@@ -58,11 +57,7 @@ static void print_languages(const muc_mcu_program *program, muc_text *text)
 
 static void print_macs(const muc_mcu_program *program, muc_text *text)
 {
-    uint64_t macs = 0;
-
-    for (uint32_t i = 0; i < program->step_count; i++)
-        macs += program->steps[i].macs;
-    muc_text_add(text, "%" PRIu64, macs);
+    muc_text_add(text, "%" PRIu64, muc_mcu_macs(program));
 }
 
 static void print_arena_bytes(const muc_mcu_program *program, muc_text *text)

@@ -5,6 +5,15 @@
 
 enum { NAME_CHARACTERS = 40 };
 
+uint64_t muc_mcu_macs(const muc_mcu_program *program)
+{
+    uint64_t macs = 0;
+
+    for (uint32_t i = 0; i < program->step_count; i++)
+        macs += program->steps[i].macs;
+    return macs;
+}
+
 uint32_t muc_mcu_root(const muc_mcu_program *program, uint32_t value, uint64_t *offset)
 {
     *offset = 0;

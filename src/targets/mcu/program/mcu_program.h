@@ -225,6 +225,9 @@ typedef struct muc_mcu_program {
     size_t tiles_capacity;
 } muc_mcu_program;
 
+/* multiply-accumulates of a run */
+uint64_t muc_mcu_macs(const muc_mcu_program *program);
+
 /* A view shares the bytes of another value. Returns the value that owns them (value itself, if it
  * is no view), and sets *offset to where value begins in it. */
 uint32_t muc_mcu_root(const muc_mcu_program *program, uint32_t value, uint64_t *offset);
