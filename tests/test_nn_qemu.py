@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BOARDS = sys.argv[1:] or ["m0", "m3", "m4", "m7", "m55", "rv32"]  # m33 runs what m4 does
+BOARDS = sys.argv[1:] or ["m0", "m3", "m4", "m7", "m23", "m55", "rv32", "rv32e", "rv64"]  # m33 runs what m4 does, m85 what m55 does
 
 BUILD_AND_RUN = """
 set -euo pipefail
@@ -30,7 +30,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for number, board in enumerate(BOARDS, 1):
             line = f"{number} - kernels on {board} equal their definition"
-            tools = (["riscv64-unknown-elf-gcc", "qemu-system-riscv32"] if board == "rv32" else
+            tools = (["riscv64-unknown-elf-gcc", f"qemu-system-riscv{board[2:4]}"] if board.startswith("rv") else
                      ["arm-none-eabi-gcc", "qemu-system-arm"])
             missing = [t for t in tools if not shutil.which(t)]
             if missing:

@@ -9,7 +9,7 @@
  * weights behind, up to `end`; and of what becomes of them, sums [channel][pixel]. `round` is added
  * before a shift by 16: 32768, or, where any two products may neighbour, -32769 and then
  * mur_rv_widen. */
-#if defined(__riscv) && __riscv_xlen == 32
+#if defined(__riscv) && __riscv_xlen == 32 && !defined(__riscv_e) && !defined(__riscv_32e)
 
 /* Two inputs of a channel, whose weights are in w0 and w1: sums s0 and t0 of the first pair, s1 and
  * t1 of the second. Nothing is used before it is there: the next channel's weights, `next0` and
