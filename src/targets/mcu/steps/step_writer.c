@@ -185,10 +185,17 @@ static bool is_program_output(const muc_mcu_lowering *l, uint32_t id)
     return false;
 }
 
-/* what the user may see: the value keeps its name */
-static bool is_outside(const muc_tensor *tensor)
+/* what the user may see beside outputs: the value keeps its name */
+static bool is_outside(const muc_mcu_lowering *l, uint32_t id)
 {
-    return tensor->kind == MUC_TENSOR_INPUT || tensor->kind == MUC_TENSOR_STATE;
+    const muc_graph *graph = l->graph;
+
+    if (graph->tensors[id].kind == MUC_TENSOR_INPUT || graph->tensors[id].kind == MUC_TENSOR_STATE)
+        return true;
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].kind == MUC_TENSOR_INPUT && muc_mcu_inner_input(l, i) == id)
+            return true;
+    return false;
 }
 
 muc_status muc_mcu_add_tensor(muc_mcu_lowering *l, uint32_t id, uint32_t *out)
@@ -210,7 +217,7 @@ muc_status muc_mcu_add_tensor(muc_mcu_lowering *l, uint32_t id, uint32_t *out)
 
     value.used = value.is_output;
     MUC_TRY(measure(l, tensor, &value.bytes));
-    MUC_TRY(name_value(l, tensor, value.is_output || is_outside(tensor), &value.name));
+    MUC_TRY(name_value(l, tensor, value.is_output || is_outside(l, id), &value.name));
     MUC_TRY(muc_mcu_add_value(l->ctx, l->program, &value, out));
     l->program->value_of[id] = *out;
     return MUC_OK;
