@@ -50,6 +50,14 @@ muc_status muc_compile_notes(muc_context *ctx, const muc_model *model,
     return muc_report_notes(ctx, out_path, NULL, out);
 }
 
+muc_status muc_fit_notes(muc_context *ctx, const muc_model *model,
+                         const muc_compile_options *options, muc_target_need *out)
+{
+    (void)options;
+    *out = (muc_target_need){ 0 };
+    return muc_prepare_notes(ctx, model->network.graph);
+}
+
 static muc_status open_graph(muc_context *ctx, const char *path, muc_file *file, muc_graph **out)
 {
     muc_arena arena = { 0 };

@@ -48,6 +48,17 @@ muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weig
 muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
                        const char *out_path, muc_report **out);
 
+/* Which machines a model fits, planned from shapes: those of all targets that take it, or of the
+ * target and the machine that the options name; a float network also as --quant int8 would make it.
+ * Keys: file and the tables "machines" (target, machine, weights, fits: yes or no, flash_bytes,
+ * flash_limit, ram_bytes, ram_limit, and where a model tells, of a run of a network or a token in
+ * the middle of the context, ms_least, ms_most, mj_least, mj_most) and "why_not" (machine, weights,
+ * reason: what would help, too). Flash of a network is its constants, without code. Times of
+ * microcontrollers are between those of the networks in bench/cycles.csv, in int8 alone. MUC_NOFIT
+ * if it fits none; the report is made all the same. */
+muc_status muc_fit(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
+                   muc_report **out);
+
 /* Compares a program, stage by stage, with its checkpoint: the machine's results with the graph
  * run in the machine's arithmetic, bit for bit, and with float32. prompt NULL: the program's golden
  * tokens. Keys: exact, positions, first_divergence, and the table "stages" (stage, values,

@@ -46,6 +46,20 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
     return cli_finish(ctx, args, status, report);
 }
 
+muc_status cli_fit(muc_context *ctx, const cli_args *args)
+{
+    const muc_compile_options options = { .target = args->values[OPTION_TARGET],
+                                          .machine = args->values[OPTION_MACHINE] };
+    muc_report *report = NULL;
+    muc_model *model;
+    muc_status status;
+
+    CLI_TRY(cli_open_model(ctx, args, args->operands[0], &model));
+    status = muc_fit(ctx, model, &options, &report);
+    muc_model_close(model);
+    return cli_finish(ctx, args, status, report);
+}
+
 muc_status cli_quantize(muc_context *ctx, const cli_args *args)
 {
     muc_weight_options options;

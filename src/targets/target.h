@@ -51,6 +51,18 @@ typedef struct muc_target_size {
 } muc_target_size;
 typedef muc_status muc_target_measure(muc_context *ctx, const muc_model *model, const char *machine,
                                       muc_target_size *out);
+/* What a model needs of a machine and what that has; 0: not known, or, of limits, none. */
+typedef struct muc_target_need {
+    uint64_t flash_bytes, flash_limit; /* of a network its constants, without code */
+    uint64_t ram_bytes, ram_limit;
+    double ms_least, ms_most; /* of a run of a network, or of a token; modelled */
+    double millijoules_least, millijoules_most;
+} muc_target_need;
+/* What muc_compile for a machine would need. A network's graph may be one of shapes
+ * (passes/simplify/outline.h), and goes through the target's passes. MUC_NOFIT if the machine lacks
+ * memory, MUC_UNSUPPORTED if the target cannot compile it: *out has what is known all the same. */
+typedef muc_status muc_target_fit(muc_context *ctx, const muc_model *model,
+                                  const muc_compile_options *options, muc_target_need *out);
 /* Compares it with the checkpoint that it was made of, on a prompt or (NULL) on a text of its own.
  */
 typedef muc_status muc_target_verify_language(muc_context *ctx, const muc_model *made,
@@ -81,6 +93,7 @@ typedef struct muc_target_assembly {
  * models, networks, or both. */
 #define MUC_TARGET_FUNCTIONS(F, target) \
     F(compile, target) \
+    F(fit, target) \
     F(machine_at, target) \
     F(recognise, target) \
     F(report, target)

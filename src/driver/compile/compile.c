@@ -6,7 +6,6 @@
 #include "base/output_folder.h"
 #include "base/locale.h"
 #include "passes/simplify/outline.h"
-#include "run/network_int8.h"
 #include "report/report_builder.h"
 
 enum { MOST_TARGETS = 32 };
@@ -18,7 +17,7 @@ static const char *const kind_names[] = {
     [MUC_MODEL_COMPILED] = "programs",
 };
 
-static bool takes(const muc_target *target, const muc_model *model)
+bool muc_target_takes(const muc_target *target, const muc_model *model)
 {
     return target->takes >> model->kind & 1;
 }
@@ -28,7 +27,7 @@ static const muc_target *find_default(const muc_model *model)
 {
     const muc_target *target;
 
-    for (size_t i = 0; (target = muc_target_get(i)) && !takes(target, model);)
+    for (size_t i = 0; (target = muc_target_get(i)) && !muc_target_takes(target, model);)
         i++;
     return target;
 }
@@ -47,8 +46,8 @@ static muc_status find_named(muc_context *ctx, const char *name, const muc_targe
     return MUC_OK;
 }
 
-static muc_status find(muc_context *ctx, const muc_model *model, const char *name,
-                       const muc_target **out)
+muc_status muc_target_find(muc_context *ctx, const muc_model *model, const char *name,
+                           const muc_target **out)
 {
     const muc_target *fitting = find_default(model);
 
@@ -59,7 +58,7 @@ static muc_status find(muc_context *ctx, const muc_model *model, const char *nam
     if (!name)
         return MUC_OK;
     MUC_TRY(find_named(ctx, name, out));
-    if (takes(*out, model))
+    if (muc_target_takes(*out, model))
         return MUC_OK;
     return muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
                     "target %s does not take %s; --target %s does", name, kind_names[model->kind],
@@ -84,7 +83,7 @@ static muc_status check_inputs(muc_context *ctx, const muc_model *model, const m
 static muc_status choose(muc_context *ctx, const muc_model *model, const char *name,
                          const char *out_path, const muc_target **out)
 {
-    MUC_TRY(find(ctx, model, name, out));
+    MUC_TRY(muc_target_find(ctx, model, name, out));
     if (model->kind != MUC_MODEL_NETWORK)
         MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY((*out)->check_output(ctx, out_path));
@@ -94,25 +93,37 @@ static muc_status choose(muc_context *ctx, const muc_model *model, const char *n
 /* Constants from which on a plan that only shapes decide is worth its time before they are read. */
 #define LARGE_CONSTANTS ((uint64_t)16 << 20)
 
+muc_status muc_outline_model(muc_context *ctx, const muc_model *model, uint64_t least_bytes,
+                             const muc_int8_guess *int8, muc_model *out)
+{
+    muc_status status;
+
+    *out = (muc_model){ .kind = MUC_MODEL_NETWORK,
+                        .path = model->path,
+                        .options = model->options,
+                        .unified = model->unified };
+    MUC_TRY(muc_outline(ctx, model->network.graph, least_bytes, &out->network.graph));
+    if (!out->network.graph || !int8)
+        return MUC_OK;
+    status = muc_network_assume_int8(ctx, out->network.graph, int8);
+    if (status != MUC_OK)
+        muc_graph_free(out->network.graph);
+    return status;
+}
+
 /* Plans a copy of the network without its weights, unless their bytes are fewer than least_bytes.
  */
 static muc_status plan(muc_context *ctx, const muc_model *model, const muc_target *target,
                        const muc_compile_options *options, uint64_t least_bytes,
                        const muc_int8_guess *int8)
 {
-    muc_model copy = { .kind = MUC_MODEL_NETWORK,
-                       .path = model->path,
-                       .options = model->options,
-                       .unified = model->unified };
-    muc_status status = MUC_OK;
+    muc_model copy;
+    muc_status status;
 
-    MUC_TRY(muc_outline(ctx, model->network.graph, least_bytes, &copy.network.graph));
+    MUC_TRY(muc_outline_model(ctx, model, least_bytes, int8, &copy));
     if (!copy.network.graph)
         return MUC_OK;
-    if (int8)
-        status = muc_network_assume_int8(ctx, copy.network.graph, int8);
-    if (status == MUC_OK)
-        status = target->compile(ctx, &copy, options, NULL, NULL);
+    status = target->compile(ctx, &copy, options, NULL, NULL);
     muc_graph_free(copy.network.graph);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "run/logits.h"
 #include "run/model_graph.h"
 #include "mur_stages.h"
+#include "targets/uthinker/clock/clock_report.h"
 #include "targets/uthinker/run/engine_machine.h"
 #include "targets/uthinker/run/open_program.h"
 #include "models/llama.h"
@@ -396,6 +397,70 @@ static muc_status compile(compile_job *job)
     MUC_TRY(self_check(job));         /* against float32 */
     program = &job->build->program;
     return muc_file_write(job->ctx, job->out_path, program->data, program->size);
+}
+
+/* ---- what a machine would need ---- */
+
+/* Weights from which on a token is not timed, since that takes all of them quantized. */
+enum { MOST_TIMED_WEIGHTS = 4 << 20 };
+
+static uint64_t weights_of(const muc_checkpoint *checkpoint)
+{
+    uint64_t weights = 0;
+
+    for (size_t i = 0; i < checkpoint->tensor_count; i++)
+        weights += checkpoint->tensors[i].elements;
+    return weights;
+}
+
+/* a token in the middle of the context */
+static muc_status time_token(compile_job *job, muc_target_need *out)
+{
+    muc_clock_sums sums = { 0 };
+    muc_clock_energy energy;
+
+    if (!job->machine.costs.has_time)
+        return MUC_OK;
+    MUC_TRY(muc_clock_call(job->ctx, &job->opened, &job->machine, job->opened.meta->context / 2, 1,
+                           MUC_CLOCK_LIKELIEST, &sums));
+    out->ms_least = out->ms_most = (double)sums.ps * 1e-9;
+    if (!job->machine.costs.has_energy)
+        return MUC_OK;
+    energy = muc_clock_energy_of(&job->machine, &sums);
+    out->millijoules_least = out->millijoules_most = (double)muc_clock_energy_sum(&energy) * 1e-12;
+    return MUC_OK;
+}
+
+static muc_status fit(compile_job *job, muc_target_need *out)
+{
+    MUC_TRY(choose_target(job));
+    out->flash_limit = job->machine.flash_bytes;
+    out->ram_limit = job->machine.dram_bytes;
+    MUC_TRY(check_shapes(job));
+    if (job->model->kind == MUC_MODEL_CHECKPOINT &&
+        weights_of(&job->model->checkpoint) > MOST_TIMED_WEIGHTS)
+        return MUC_OK;
+    MUC_TRY(build_graph(job));
+    MUC_TRY(quantize(job));
+    MUC_TRY(translate(job));
+    MUC_TRY(verify(job));
+    out->flash_bytes = job->build->program.size;
+    out->ram_bytes = (uint64_t)job->build->layout.kv_bytes + job->build->layout.io_bytes;
+    return time_token(job, out);
+}
+
+muc_status muc_fit_uthinker(muc_context *ctx, const muc_model *model,
+                            const muc_compile_options *options, muc_target_need *out)
+{
+    compile_job job = { .ctx = ctx, .model = model, .options = options, .out_path = model->path };
+    muc_status status;
+
+    *out = (muc_target_need){ 0 };
+    status = fit(&job, out);
+    muc_uthinker_build_free(job.build);
+    muc_graph_free(job.graph);
+    muc_arena_free(&job.arena);
+    return status;
 }
 
 muc_status muc_compile_uthinker(muc_context *ctx, const muc_model *model,

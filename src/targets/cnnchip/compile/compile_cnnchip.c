@@ -275,6 +275,40 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
     return status;
 }
 
+static muc_status fit(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
+                      muc_arena *arena, muc_target_need *out)
+{
+    muc_graph *graph = model->network.graph;
+    const muc_cnnchip_lowering *l;
+    muc_cnnchip_machine machine;
+    muc_cnnchip_build *build;
+
+    MUC_TRY(muc_prepare_cnnchip(ctx, graph));
+    MUC_TRY(find_machine(ctx, arena, graph, options, &machine));
+    out->flash_limit = machine.filter_bytes;
+    out->ram_limit = machine.frame_bytes;
+    MUC_TRY(muc_cnnchip_compile(ctx, graph, "fit", &machine, &build));
+    l = &build->lowering;
+    out->flash_bytes = l->weights_bytes + l->params_bytes + l->scratch_bytes;
+    out->ram_bytes = l->plan.peak;
+    if (machine.clock_mhz && l->host_count == 0) /* nobody counts the master's cycles */
+        out->ms_least = out->ms_most = (double)l->cycles / machine.clock_mhz / 1e3;
+    muc_cnnchip_build_free(build);
+    return MUC_OK;
+}
+
+muc_status muc_fit_cnnchip(muc_context *ctx, const muc_model *model,
+                           const muc_compile_options *options, muc_target_need *out)
+{
+    muc_arena arena = { 0 };
+    muc_status status;
+
+    *out = (muc_target_need){ 0 };
+    status = fit(ctx, model, options, &arena, out);
+    muc_arena_free(&arena);
+    return status;
+}
+
 muc_status muc_compile_cnnchip(muc_context *ctx, const muc_model *model,
                                const muc_compile_options *options, const char *out_path,
                                muc_report **out)

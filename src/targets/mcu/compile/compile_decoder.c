@@ -29,6 +29,7 @@ typedef struct decoder_job {
     muc_mcu_build *build;
     double kl, agreement; /* with float32, over CHECKED_POSITIONS */
     uint32_t positions;
+    muc_target_need *need; /* of the next plan; or NULL */
 } decoder_job;
 
 static muc_status check_options(const decoder_job *job)
@@ -114,7 +115,8 @@ static muc_status translate(decoder_job *job)
         status = muc_mcu_compile_as(job->ctx, job->graph, name, job->options->machine,
                                     &(muc_mcu_choices){ .patches = MUC_MCU_PATCHES_OFF,
                                                         .lm = &job->lm,
-                                                        .package = job->options->package },
+                                                        .package = job->options->package,
+                                                        .need = job->need },
                                     &job->build);
     muc_arena_free(&arena);
     return status;
@@ -132,7 +134,9 @@ static bool is_compressed(const muc_checkpoint *checkpoint)
 static muc_status plan_shapes(decoder_job *job, muc_graph *graph, uint32_t context,
                               uint32_t *shorter)
 {
-    const muc_mcu_choices choices = { .patches = MUC_MCU_PATCHES_OFF, .lm = &job->lm };
+    const muc_mcu_choices choices = { .patches = MUC_MCU_PATCHES_OFF,
+                                      .lm = &job->lm,
+                                      .need = job->need };
     const char *path = job->model->path;
     muc_mcu_build *build = NULL;
     muc_hybrid_result ignored;
@@ -171,6 +175,7 @@ static muc_status check_shapes(decoder_job *job)
     if (is_compressed(&job->model->checkpoint))
         return MUC_OK;
     status = check_context(job, context, &shorter);
+    job->need = NULL; /* not that of other contexts */
     for (uint32_t i = 0; status != MUC_OK && shorter != 0 && i < MOST_PLANS; i++) {
         context = shorter;
         if (check_context(job, context, &shorter) != MUC_OK) /* says nothing more */
@@ -284,6 +289,27 @@ muc_status muc_measure_mcu(muc_context *ctx, const muc_model *model, const char 
             .flash_bytes = muc_mcu_language_bytes(&job.build->program),
             .sram_bytes = job.build->program.plan.peak,
         };
+    muc_mcu_build_free(job.build);
+    muc_graph_free(job.graph);
+    return status;
+}
+
+static muc_status fit(decoder_job *job)
+{
+    MUC_TRY(check_options(job));
+    if (!is_compressed(&job->model->checkpoint))
+        return check_shapes(job);
+    MUC_TRY(build_graph(job, &job->graph));
+    MUC_TRY(muc_hybrid_quantize(job->ctx, job->graph, levels_of(job), &job->quantized));
+    return translate(job);
+}
+
+muc_status muc_fit_decoder(muc_context *ctx, const muc_model *model,
+                           const muc_compile_options *options, muc_target_need *out)
+{
+    decoder_job job = { .ctx = ctx, .model = model, .options = options, .need = out };
+    muc_status status = fit(&job);
+
     muc_mcu_build_free(job.build);
     muc_graph_free(job.graph);
     return status;

@@ -6,11 +6,16 @@
 #include "graph/graph.h"
 #include "muc/compile.h"
 #include "passes/weights/hybrid_decoder.h"
+#include "targets/target.h"
 
 /* muc_compile for target mcu: out_path becomes a folder. */
 muc_status muc_compile_decoder(muc_context *ctx, const muc_model *model,
                                const muc_compile_options *options, const char *out_path,
                                muc_report **out);
+
+/* muc_fit_mcu of a checkpoint. */
+muc_status muc_fit_decoder(muc_context *ctx, const muc_model *model,
+                           const muc_compile_options *options, muc_target_need *out);
 
 /* The graph of a checkpoint that a program is made of, or with levels NULL that in float32; the
  * logits are those of a call's last token, "head". */

@@ -127,6 +127,8 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
         MUC_TRY(muc_mcu_lm_sources(ctx, program));
     MUC_TRY(plan_memory(ctx, program, choices->fuse));
     MUC_TRY(muc_mcu_patch(ctx, program, choices->patches));
+    if (choices->need)
+        *choices->need = muc_mcu_need(program);
     MUC_TRY(check_constants(ctx, program)); /* patches may pack weights in another way */
     MUC_TRY(muc_mcu_weights_source(ctx, program));
     MUC_TRY(muc_mcu_place_tiles(ctx, program));

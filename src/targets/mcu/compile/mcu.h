@@ -8,6 +8,7 @@
 #include "targets/mcu/machines/mcu_machine.h"
 #include "targets/mcu/plan/patch_program.h"
 #include "targets/mcu/program/mcu_program.h"
+#include "targets/target.h"
 
 /* A compilation with its stages, for reports and tests. */
 typedef struct muc_mcu_build {
@@ -21,6 +22,8 @@ typedef struct muc_mcu_choices {
     muc_mcu_fuse fuse;       /* whether steps in tiles become chains (chains.h) */
     const muc_mcu_lm *lm;    /* of a language model, for the code around it; borrowed; or NULL */
     const char *package;     /* a name of emit/packages.def; NULL: the first */
+    muc_target_need
+        *need; /* filled as soon as memory is planned, whether it fits or not; or NULL */
 } muc_mcu_choices;
 
 /* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:
@@ -33,6 +36,10 @@ muc_status muc_mcu_compile_as(muc_context *ctx, muc_graph *graph, const char *na
 muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
                            const char *machine, muc_mcu_patches patches, muc_mcu_build **out);
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
+
+/* What a planned program needs of its machine; time and energy of int8 networks on cores of
+ * core_cycles.def alone. */
+muc_target_need muc_mcu_need(const muc_mcu_program *program);
 
 /* Writes NAME.c, NAME.h, main.c, README.md, the package's and the runtime's files into a folder,
  * which appears whole or not at all, after check, which may be NULL. The same build gives the same

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""muc fit: its figures are those of muc compile, muc report and the measured networks. Prints TAP.
+
+    tests/test_fit.py MUC      from the source root
+"""
+import csv
+import json
+import re
+import sys
+
+from cli import WORK, has, muc, need_data, program
+from files import DATA, NOFIT, ROOT, USAGE, run_tests
+
+KWS = DATA / "tflite/kws_ref_model.tflite"
+
+
+def fit(*args, status=0):
+    return json.loads(muc("fit", *args, "--json", status=status)[0])
+
+
+def rows_of(report, target):
+    return [row for row in report["machines"] if row["target"] == target]
+
+
+def measured():
+    """cycles of a multiply-accumulate and of a run, by core and network"""
+    with open(ROOT / "bench/cycles.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_cycles_of_cores_are_the_extremes_of_the_measured_networks():
+    table = (ROOT / "src/targets/mcu/machines/core_cycles.def").read_text(encoding="utf-8")
+    rows = {core: (int(a), int(b)) for core, a, b in re.findall(r"^MUC_MCU_CORE_CYCLES\((\w+), (\d+), (\d+)\)", table, re.M)}
+    stands_for = {"CORTEX_M0": "cortex-m0plus", "CORTEX_M33": "cortex-m4", "RV32IMC": "e31", "RV32IMAFC": "e31"}
+    assert len(rows) == 8
+    for core, extremes in rows.items():
+        name = stands_for.get(core, core.lower().replace("_", "-"))
+        figures = [round(1000 * float(row["cycles per product"])) for row in measured() if row["core"] == name]
+        assert extremes == (min(figures), max(figures)), (core, extremes, figures)
+
+
+def test_a_network_needs_what_compile_says_on_every_machine():
+    need_data()
+    machines = rows_of(fit(KWS), "mcu")
+    assert [row["machine"] for row in machines] == [row["name"] for row in json.loads(muc("targets", "--json")[0])["machines"]
+                                                    if row["target"] == "mcu"]
+    for row in machines:
+        out = WORK / ("kws_" + row["machine"])
+        made = json.loads(muc("compile", KWS, "--machine", row["machine"], "-o", out, "--json")[0])
+        memory = {part["use"]: part for part in made["memory"]}
+        assert row["fits"] == "yes", row
+        assert (row["flash_bytes"], row["ram_bytes"]) == (memory["constants"]["bytes"], memory["arena"]["bytes"]), row
+        assert (row.get("flash_limit"), row.get("ram_limit")) == (memory["constants"].get("limit"), memory["arena"].get("limit")), row
+
+
+def test_the_time_of_a_measured_network_lies_between_the_extremes():
+    need_data()
+    clocks = {"nrf52840": ("cortex-m4", 64), "stm32f746": ("cortex-m7", 216), "rp2040": ("cortex-m0plus", 133)}
+    by_machine = {row["machine"]: row for row in rows_of(fit(KWS), "mcu")}
+    for machine, (core, megahertz) in clocks.items():
+        cycles = next(int(row["cycles"]) for row in measured() if (row["network"], row["core"]) == ("KWS", core))
+        row = by_machine[machine]
+        assert row["ms_least"] < cycles / megahertz / 1e3 < row["ms_most"], (row, cycles)
+    assert "ms_least" not in by_machine["host"] and "ms_least" not in by_machine["siracusa"]
+
+
+def test_a_float_network_that_does_not_fit_is_planned_as_int8_too():
+    need_data()
+    report = fit(DATA / "keras/ad01.h5", "--machine", "nrf52840")
+    real, integer = report["machines"]
+    assert (real["weights"], real["fits"], integer["weights"], integer["fits"]) == ("float32", "no", "int8", "yes"), report
+    assert real["flash_bytes"] > real["flash_limit"] and "ms_least" not in real, real
+    has(report["why_not"][0]["reason"], "constants take %d bytes" % real["flash_bytes"], "--quant int8")
+
+
+def test_a_model_that_fits_no_machine_ends_with_3_and_the_figures():
+    need_data()
+    machine = WORK / "small.ini"
+    machine.write_text("[machine]\nname = Small\ncore = cortex-m4\nclock_mhz = 10\nmilliwatts = 20\n"
+                       "[memory]\nname = flash\nbytes = 65536\ncycles_per_kb = 256\nholds = weights\n"
+                       "[memory]\nname = sram\nbytes = 4096\ncycles_per_kb = 256\nholds = arena state\n", encoding="utf-8")
+    report = fit(KWS, "--machine", machine, status=NOFIT)
+    row, = report["machines"]
+    assert row["fits"] == "no" and row["ram_limit"] == 4096 < row["ram_bytes"] and row["flash_bytes"] < row["flash_limit"], row
+    assert abs(row["mj_most"] - row["ms_most"] * 20 / 1e3) < 1e-9, row
+    has(report["why_not"][0]["reason"], "sram needs")
+    has(muc("fit", KWS, "--machine", machine, status=NOFIT)[1], "does not fit machine " + str(machine))
+    assert muc("fit", KWS, "--machine", "nowhere", status=USAGE)[0] == ""
+
+
+def test_a_language_model_takes_a_token_as_long_as_report_says():
+    report = fit("--target", "uthinker")
+    for row in report["machines"]:
+        made = program("rescue", "--machine", row["machine"])
+        told = json.loads(muc("report", made, "--position", "128", "--machine", row["machine"], "--json")[0])
+        assert abs(row["ms_least"] / 1e3 - told["seconds"]) < 1e-9, (row, told["seconds"])
+        assert abs(row["mj_least"] - told["millijoules"]) < 1e-9, row
+    assert {row["target"] for row in report["machines"]} == {"uthinker"}
+
+
+def test_a_language_model_takes_the_flash_and_ram_that_compile_says():
+    row, = fit("--target", "mcu", "--machine", "nrf52840")["machines"]
+    made = json.loads(muc("compile", ROOT / "models/rescue", "--target", "mcu", "--machine", "nrf52840", "-o", WORK / "fit_rescue",
+                          "--json")[0])
+    assert (row["flash_bytes"], row["ram_bytes"]) == (made["flash_bytes"], made["arena_bytes"]), (row, made)
+
+
+def test_a_report_has_the_same_bytes_at_any_number_of_threads():
+    assert muc("fit", "-t", "1")[0] == muc("fit", "-t", "3")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))
