@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval fit merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops doctor help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval fit new flash merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops doctor help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[COMP_CWORD - 1]}" in
@@ -18,6 +18,8 @@ _muc() {
     run) options="--output --input --image --preprocess --labels --qemu --dim --type --arch --machine --quant --calib --keep-float --dump --prompt --file --interactive --chat --chat-template --system --stop --prompt-cache --json-lines --raw --no-special --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
     eval) options="--shard --text --task --choices --stride --save-logits --kl --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
     fit) options="--dim --type --arch --target --machine --ctx-size --tokenizer --threads --format --json --help" ;;
+    new) options="--preprocess --dim --type --arch --board --model --quant --calib --keep-float --ctx-size --tokenizer --threads --json --help" ;;
+    flash) options="--board --run --json --help" ;;
     merge) options="--tokenizer --format --table --json --help" ;;
     tokenize) options="--prompt --file --ids --no-bos --no-special --tokenizer --format --table --json --help" ;;
     bench) options="--n-predict --n-prompt --n-depth --repetitions --ctx-size --tokenizer --threads --format --table --json --help" ;;

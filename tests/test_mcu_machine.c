@@ -67,6 +67,16 @@ static void descriptions_are_read_strictly(void **state)
     check_machine(MACHINE "milliwatts = 5\n" MEMORY("weights arena state") "line_bytes = 32\n"
                                                                            "line_cycles = 7\n",
                   MUC_OK, "");
+    check_machine(
+        MACHINE "flash = a\nflash = b\n" MEMORY(
+            "weights arena state") "origin = 0x20000000\n" MEMORY("code") "origin = 0xfffffffe\n",
+        MUC_OK, "");
+    check_machine(MACHINE MEMORY("weights arena state") "origin = 0xffffffff\n", MUC_MALFORMED,
+                  "'origin' is 4294967295, expected 0..4294967294");
+    check_machine(MACHINE MEMORY("weights arena state") "origin = 0x\n", MUC_MALFORMED,
+                  "line 10, column 11: not a digit");
+    check_machine(MACHINE MEMORY("weights arena state") MEMORY("code") MEMORY("code"),
+                  MUC_MALFORMED, "2 memories hold code");
     check_machine(MACHINE MEMORY("weights arena state") "line_bytes = 32\n", MUC_MALFORMED,
                   "memory 'm' has one of line_bytes and line_cycles");
     check_machine("name = x\n", MUC_MALFORMED, "line 1, column 1: there is no key 'name'");

@@ -6,8 +6,7 @@
  * ended, of enum end. Each run, the prompt's first, and the choice of a token after it are a region
  * for bench/instructions/count.
  *
- * LM_HEADER is the model's NAME_lm.h, LM(x) is NAME_x, LM_SIZE(x) NAME_x of its enumerations,
- * LM_OPEN and LM_NORMALIZE what its tokenizer is opened by and with.
+ * LM_HEADER is the model's NAME_lm.h, LM(x) is NAME_x, LM_SIZE(x) NAME_x of its enumerations.
  */
 #include LM_HEADER
 
@@ -46,7 +45,7 @@ int main(void)
     memcpy(&most, program_file, sizeof(most));
     if (size > MOST_BYTES)
         return refuse("boards take prompts of at most 2048 bytes\n");
-    if (LM_OPEN(&tokenizer, LM(tokenizer), LM_SIZE(TOKENIZER_BYTES), LM_NORMALIZE) != MUR_OK ||
+    if (LM(open)(&tokenizer) != MUR_OK ||
         mur_tokenizer_encode(&tokenizer, prompt, size, MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, scratch,
                              sizeof(scratch), ids, sizeof(ids) / sizeof(*ids), &count) != MUR_OK)
         return refuse("the tokenizer refuses the prompt\n");

@@ -4,6 +4,7 @@
 #ifndef MUC_FOLDER_API_H
 #define MUC_FOLDER_API_H
 
+#include "muc/compile.h"
 #include "muc/model.h"
 #include "muc/run.h"
 
@@ -44,6 +45,21 @@ muc_status muc_verify_folder(muc_context *ctx, const char *path, const muc_model
 muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
                                       const muc_model *checkpoint, const char *prompt,
                                       muc_report **out);
+
+/* Begins a firmware at path, which must not be there: `network`, what muc_compile makes of the
+ * model for the board options->machine (weights of the options count, too), main.c, CMakeLists.txt,
+ * start-up code and linker script, board.ini, which describes the board, and a README.md. Keys:
+ * folder, machine, emulated (whether QEMU has the board), and the table "next" (command).
+ * MUC_UNSUPPORTED if muc has no start-up code for the board. */
+muc_status muc_new_project(muc_context *ctx, const muc_model *model,
+                           const muc_compile_options *options, const char *path, muc_report **out);
+/* How the firmware at path, built in the folder `build` in it, gets onto its board: path/board.ini,
+ * or the one named. Keys: folder, where the commands are to be run, machine, and the table
+ * "commands" (tool, found, command). run: the first command whose tool is found is run; MUC_IO if
+ * it fails. Such a file may hold any command: it is for those who trust it. The report is made all
+ * the same. */
+muc_status muc_flash(muc_context *ctx, const char *path, const char *board, bool run,
+                     muc_report **out);
 
 /* What a report is about; everything may be zero. */
 typedef struct muc_report_options {

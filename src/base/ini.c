@@ -93,16 +93,18 @@ bool muc_ini_next(muc_ini *ini, muc_status *status)
 
 muc_status muc_ini_number(const muc_ini *ini, uint32_t *out)
 {
-    uint64_t value = 0;
+    static const char digits[] = "0123456789abcdef";
+    bool hex = ini->value.size > 2 && ini->value.data[0] == '0' && ini->value.data[1] == 'x';
+    uint64_t value = 0, base = hex ? 16 : 10;
 
     if (ini->value.size == 0)
         return muc_ini_fail(ini, ini->value.data, "a number is missing");
-    for (size_t i = 0; i < ini->value.size; i++) {
-        char c = ini->value.data[i];
+    for (size_t i = hex ? 2 : 0; i < ini->value.size; i++) {
+        const char *digit = memchr(digits, ini->value.data[i], base);
 
-        if (c < '0' || c > '9')
+        if (!digit)
             return muc_ini_fail(ini, ini->value.data + i, "not a digit");
-        value = 10 * value + (unsigned)(c - '0');
+        value = base * value + (uint64_t)(digit - digits);
         if (value > UINT32_MAX)
             return muc_ini_fail(ini, ini->value.data, "the number is too large");
     }

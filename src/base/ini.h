@@ -32,7 +32,7 @@ muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, 
     MUC_PRINTF(3, 4);
 /* The same of a word that is not of the set that choice was told; ends the choice. */
 muc_status muc_ini_refuse(const muc_ini *ini, const char *at, muc_choice *choice, const char *what);
-/* The value as a decimal number of at most 32 bits. */
+/* The value as a number of at most 32 bits, decimal or, after 0x, hexadecimal. */
 muc_status muc_ini_number(const muc_ini *ini, uint32_t *out);
 bool muc_view_is(muc_string_view view, const char *word);
 

@@ -60,6 +60,32 @@ muc_status cli_fit(muc_context *ctx, const cli_args *args)
     return cli_finish(ctx, args, status, report);
 }
 
+muc_status cli_new(muc_context *ctx, const cli_args *args)
+{
+    muc_compile_options options = { .machine = args->values[OPTION_BOARD] };
+    muc_report *report = NULL;
+    muc_model *model;
+    muc_status status;
+
+    if (!options.machine)
+        return cli_misuse(args, "say for which board: --board NAME; muc targets lists them");
+    CLI_TRY(weight_options(args, &options.weights));
+    CLI_TRY(cli_open_model(ctx, args, args->values[OPTION_MODEL], &model));
+    status = muc_new_project(ctx, model, &options, args->operands[0], &report);
+    muc_model_close(model);
+    return cli_finish(ctx, args, status, report);
+}
+
+muc_status cli_flash(muc_context *ctx, const cli_args *args)
+{
+    const char *folder = args->operands[0] ? args->operands[0] : ".";
+    muc_report *report = NULL;
+    muc_status status =
+        muc_flash(ctx, folder, args->values[OPTION_BOARD], cli_given(args, OPTION_RUN), &report);
+
+    return cli_finish(ctx, args, status, report);
+}
+
 muc_status cli_quantize(muc_context *ctx, const cli_args *args)
 {
     muc_weight_options options;

@@ -77,6 +77,15 @@ typedef muc_status muc_target_verify(muc_context *ctx, const char *path, const m
 typedef muc_status muc_target_report(muc_context *ctx, const char *path,
                                      const muc_report_options *options, muc_report **out);
 
+/* Adds to the folder at path, in which `network` is what muc_compile made for the board, an .ini
+ * file or a name, what else a firmware has; path NULL: tells whether it can. Adds keys to the
+ * report. */
+typedef muc_status muc_target_start(muc_context *ctx, const char *path, const char *board,
+                                    muc_report *report);
+/* muc_flash of such a folder. */
+typedef muc_status muc_target_flash(muc_context *ctx, const char *path, const char *board, bool run,
+                                    muc_report *report);
+
 /* Programs as text, and back; a target that makes none has no functions. */
 typedef struct muc_target_assembly {
     bool (*is_program)(muc_bytes bytes);
@@ -109,7 +118,9 @@ typedef struct muc_target_assembly {
     MUC_TARGET_MAKES_LANGUAGE(F, target) \
     MUC_TARGET_MAKES_NETWORK(F, target) \
     F(measure, target) \
-    F(speak, target)
+    F(speak, target) \
+    F(start, target) \
+    F(flash, target)
 
 typedef struct muc_target {
     const char *name, *meaning;

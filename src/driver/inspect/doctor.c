@@ -1,31 +1,12 @@
 /* doctor.c - tells what muc was built with, which programs it finds, and what each missing thing
  * would make possible. */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
+#include "base/child_process.h"
 #include "base/locale.h"
 #include "muc/model.h"
 #include "report/report_builder.h"
 #include "run/installed.h"
-
-/* the first of the path's folders that has this program, in arena; NULL: none has */
-static muc_status find_program(muc_context *ctx, muc_arena *arena, const char *name,
-                               const char **out)
-{
-    const char *at = getenv("PATH");
-
-    for (*out = NULL; at && *at && !*out; at += *at == ':') {
-        size_t length = strcspn(at, ":");
-
-        MUC_TRY(muc_arena_format(ctx, arena, out, "%.*s/%s", (int)length, at, name));
-        if (access(*out, X_OK) != 0)
-            *out = NULL;
-        at += length;
-    }
-    return MUC_OK;
-}
 
 /* found: where it is, or NULL; missing: what would bring it */
 static void add_row(muc_report *report, const char *name, const char *found, const char *missing,
@@ -70,7 +51,7 @@ static muc_status add_tools(muc_context *ctx, muc_arena *arena, muc_report *repo
 
     muc_report_begin_table(report, "programs");
     for (size_t i = 0; i < MUC_COUNT(tools); i++) {
-        MUC_TRY(find_program(ctx, arena, tools[i].program, &found));
+        MUC_TRY(muc_find_program(ctx, arena, tools[i].program, &found));
         add_row(report, tools[i].program, found, tools[i].package, tools[i].use);
     }
     muc_report_end(report);

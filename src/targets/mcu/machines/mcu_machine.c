@@ -10,7 +10,7 @@
 
 #include <mcu_machines.h> /* made by the build from machines/: machine_host[], ... */
 
-enum { NAME_CHARACTERS = 64, MOST_CORES = 64 };
+enum { NAME_CHARACTERS = 64, COMMAND_CHARACTERS = 256, MOST_CORES = 64 };
 
 static const muc_mcu_core_info cores[] = {
 #define MUC_MCU_CORE(id, name, isa, flags, meaning) { name, MUC_MCU_ISA_##isa, flags },
@@ -33,11 +33,11 @@ static const char *const names[] = {
 #undef MUC_MCU_MACHINE
 };
 
-static const char *const uses[MUC_MCU_USES] = { "weights", "arena", "state", "tiles" };
+static const char *const uses[MUC_MCU_USES] = { "weights", "arena", "state", "tiles", "code" };
 
 typedef enum section { SECTION_NONE, SECTION_MACHINE, SECTION_MEMORY, SECTION_DMA } section;
 
-typedef enum key_type { NAME, NUMBER, CORE, HOLDS } key_type;
+typedef enum key_type { NAME, NUMBER, CORE, HOLDS, COMMAND } key_type;
 
 /* Every key: where it belongs, what it is, and of a number its place and bounds. */
 #define OF_MACHINE(member) offsetof(muc_mcu_machine, member)
@@ -54,12 +54,14 @@ static const struct {
     { SECTION_MACHINE, "core", CORE, true, 0, 0, 0 },
     { SECTION_MACHINE, "clock_mhz", NUMBER, true, OF_MACHINE(clock_mhz), 1, 100000 },
     { SECTION_MACHINE, "milliwatts", NUMBER, false, OF_MACHINE(milliwatts), 1, 1000000 },
+    { SECTION_MACHINE, "flash", COMMAND, false, 0, 0, 0 },
     { SECTION_MACHINE, "cores", NUMBER, false, OF_MACHINE(cores), 1, MOST_CORES },
     { SECTION_MEMORY, "name", NAME, true, 0, 0, 0 },
     { SECTION_MEMORY, "bytes", NUMBER, true, OF_MEMORY(bytes), 0, UINT32_MAX },
     { SECTION_MEMORY, "cycles_per_kb", NUMBER, true, OF_MEMORY(cycles_per_kb), 1, 1 << 20 },
     { SECTION_MEMORY, "line_bytes", NUMBER, false, OF_MEMORY(line_bytes), 1, 4096 },
     { SECTION_MEMORY, "line_cycles", NUMBER, false, OF_MEMORY(line_cycles), 1, 1 << 20 },
+    { SECTION_MEMORY, "origin", NUMBER, false, OF_MEMORY(origin), 0, UINT32_MAX - 1 },
     { SECTION_MEMORY, "holds", HOLDS, true, 0, 0, 0 },
     { SECTION_DMA, "setup_cycles", NUMBER, true, OF_MACHINE(dma_setup_cycles), 0, 1 << 20 },
     { SECTION_DMA, "cycles_per_kb", NUMBER, true, OF_MACHINE(dma_cycles_per_kb), 1, 1 << 20 },
@@ -91,16 +93,33 @@ int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel)
     return kernel == MUC_MCU_ISA_NONE ? 0 : -1;
 }
 
-static muc_status read_name(parser *p, const char **out)
+static muc_status read_text(parser *p, const char *what, size_t most, const char **out)
 {
     muc_string_view value = p->ini.value;
 
-    if (value.size == 0 || value.size > NAME_CHARACTERS)
-        return muc_ini_fail(&p->ini, value.data, "a name has 1 to 64 characters");
+    if (value.size == 0 || value.size > most)
+        return muc_ini_fail(&p->ini, value.data, "a %s has 1 to %zu characters", what, most);
     for (size_t i = 0; i < value.size; i++)
         if (value.data[i] < ' ' || value.data[i] > '~')
-            return muc_ini_fail(&p->ini, value.data + i, "not a character of a name");
+            return muc_ini_fail(&p->ini, value.data + i, "not a character of a %s", what);
     return muc_arena_string(p->ini.ctx, p->arena, value.data, value.size, out);
+}
+
+static muc_status read_name(parser *p, const char **out)
+{
+    return read_text(p, "name", NAME_CHARACTERS, out);
+}
+
+static muc_status read_command(parser *p)
+{
+    size_t i = 0;
+
+    while (p->out->flash[i])
+        i++;
+    if (i == MUC_MCU_MOST_COMMANDS)
+        return muc_ini_fail(&p->ini, p->ini.key.data, "more than %d commands",
+                            MUC_MCU_MOST_COMMANDS);
+    return read_text(p, "command", COMMAND_CHARACTERS, &p->out->flash[i]);
 }
 
 static muc_status read_core(parser *p, muc_mcu_core *out)
@@ -132,7 +151,7 @@ static muc_status read_uses(parser *p, unsigned *out)
         while (use < MUC_MCU_USES && !muc_view_is(word, uses[use]))
             use++;
         if (use == MUC_MCU_USES)
-            return muc_ini_fail(&p->ini, at, "expected some of weights, arena, state, tiles");
+            return muc_ini_fail(&p->ini, at, "expected some of weights, arena, state, tiles, code");
         *out |= 1u << use;
         at += word.size;
         while (at < end && *at == ' ')
@@ -163,6 +182,8 @@ static muc_status read_value(parser *p, size_t key)
         return read_core(p, &m->core);
     case HOLDS:
         return read_uses(p, &memory->holds);
+    case COMMAND:
+        return read_command(p);
     case NUMBER:
         break;
     }
@@ -176,7 +197,7 @@ static muc_status read_pair(parser *p)
     for (size_t i = 0; i < MUC_COUNT(keys); i++) {
         if (keys[i].section != p->section || !muc_view_is(p->ini.key, keys[i].name))
             continue;
-        if (p->seen >> i & 1)
+        if (p->seen >> i & 1 && keys[i].type != COMMAND)
             return muc_ini_fail(&p->ini, p->ini.key.data, "this key is there twice");
         p->seen |= 1u << i;
         return read_value(p, i);
@@ -209,7 +230,7 @@ static muc_status begin_section(parser *p)
     } else if (muc_view_is(p->ini.section, "memory")) {
         if (p->out->memory_count == MUC_MCU_MOST_MEMORIES)
             return muc_ini_fail(&p->ini, at, "more than %d memories", MUC_MCU_MOST_MEMORIES);
-        p->out->memory_count++;
+        p->out->memories[p->out->memory_count++].origin = MUC_MCU_NO_ORIGIN;
         p->section = SECTION_MEMORY;
     } else if (muc_view_is(p->ini.section, "dma") && !p->out->has_dma) {
         p->out->has_dma = true;
@@ -225,7 +246,7 @@ const muc_mcu_memory *muc_mcu_memory_for(const muc_mcu_machine *machine, muc_mcu
     for (uint32_t i = 0; i < machine->memory_count; i++)
         if (machine->memories[i].holds >> use & 1)
             return &machine->memories[i];
-    return NULL;
+    return use == MUC_MCU_CODE ? muc_mcu_memory_for(machine, MUC_MCU_WEIGHTS) : NULL;
 }
 
 static muc_status check_machine(const parser *p)
@@ -246,6 +267,8 @@ static muc_status check_machine(const parser *p)
 
         for (uint32_t i = 0; i < p->out->memory_count; i++)
             holders += p->out->memories[i].holds >> use & 1;
+        if (use == MUC_MCU_CODE && holders < 2)
+            continue;
         if (use == MUC_MCU_TILES ? holders != p->out->has_dma : holders != 1)
             return muc_fail(p->ini.ctx, MUC_MALFORMED, name, p->ini.text.size,
                             "%u memories hold %s, expected one%s", holders, uses[use],
@@ -278,26 +301,36 @@ static bool is_called(const char *machine, const char *name)
            (image && asked && strncmp(name, "mps", 3) == 0 && strcmp(image, asked) == 0);
 }
 
-muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
-                                muc_mcu_machine *out)
+muc_status muc_mcu_machine_text(muc_context *ctx, muc_arena *arena, const char *name,
+                                muc_bytes *out)
 {
     unsigned found;
+    const char *copy;
     muc_status status;
     muc_file file;
 
     if (!name)
         name = "host";
-    for (unsigned i = 0; i < MUC_COUNT(built_in); i++) {
-        const muc_bytes description = { (const uint8_t *)built_in[i].text, strlen(built_in[i].text),
-                                        built_in[i].name };
-
-        if (is_called(built_in[i].name, name))
-            return muc_mcu_read_machine(ctx, arena, description, out);
-    }
+    for (unsigned i = 0; i < MUC_COUNT(built_in); i++)
+        if (is_called(built_in[i].name, name)) {
+            *out = (muc_bytes){ (const uint8_t *)built_in[i].text, strlen(built_in[i].text),
+                                built_in[i].name };
+            return MUC_OK;
+        }
     if (!muc_path_exists(name))
         return muc_choose(ctx, "--machine", name, names, MUC_COUNT(names), &found);
     MUC_TRY(muc_file_open(ctx, name, &file));
-    status = muc_mcu_read_machine(ctx, arena, file.bytes, out);
+    status = muc_arena_string(ctx, arena, (const char *)file.bytes.data, file.bytes.size, &copy);
+    *out = (muc_bytes){ (const uint8_t *)copy, file.bytes.size, name };
     muc_file_close(&file);
     return status;
+}
+
+muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *name,
+                                muc_mcu_machine *out)
+{
+    muc_bytes text;
+
+    MUC_TRY(muc_mcu_machine_text(ctx, arena, name, &text));
+    return muc_mcu_read_machine(ctx, arena, text, out);
 }

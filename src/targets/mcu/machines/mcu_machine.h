@@ -1,9 +1,12 @@
 /* mcu_machine.h - descriptions of microcontrollers: .ini files, those of machines/ built in.
  *
  * "[machine]" has name, core (cores.def), clock_mhz and, if they are known, milliwatts at that
- * clock, and, beyond one, cores. Each "[memory]" has name, bytes (0: no limit), cycles_per_kb (to
- * move 1024 bytes), holds: some of weights, arena, state, tiles, and, if it answers late,
- * line_bytes that it gives at a time and line_cycles that the core waits for them. "[dma]", between
+ * clock, and, beyond one, cores. flash, up to four times, is a command that brings firmware.elf or
+ * firmware.bin, in the folder where it is run, onto the board. Each "[memory]" has name, bytes (0:
+ * no limit), cycles_per_kb (to move 1024 bytes), holds: some of weights, arena, state, tiles, code
+ * (where that lies apart from weights), and, if it answers late, line_bytes that it gives at a time
+ * and line_cycles that the core waits for them; origin, its address, if firmware is linked by it
+ * (muc new). "[dma]", between
  * the memory that holds tiles and those that hold weights and the arena, has setup_cycles and
  * cycles_per_kb.
  */
@@ -39,20 +42,23 @@ typedef struct muc_mcu_core_info {
 
 /* What a memory may hold. */
 typedef enum muc_mcu_use {
-    MUC_MCU_WEIGHTS, /* constants and code */
+    MUC_MCU_WEIGHTS, /* constants, and code if no other memory does */
     MUC_MCU_ARENA,   /* activations and scratch */
     MUC_MCU_STATE,   /* what lives from run to run */
     MUC_MCU_TILES,   /* what DMA brings */
+    MUC_MCU_CODE,
     MUC_MCU_USES
 } muc_mcu_use;
 
-enum { MUC_MCU_MOST_MEMORIES = 8 };
+enum { MUC_MCU_MOST_MEMORIES = 8, MUC_MCU_MOST_COMMANDS = 4 };
+#define MUC_MCU_NO_ORIGIN UINT32_MAX
 
 typedef struct muc_mcu_memory {
     const char *name;
     uint32_t bytes;                   /* 0: no limit */
     uint32_t cycles_per_kb;           /* to move 1024 bytes */
     uint32_t line_bytes, line_cycles; /* 0: it answers at once */
+    uint32_t origin;                  /* its address, or MUC_MCU_NO_ORIGIN */
     unsigned holds;                   /* bit u: a muc_mcu_use */
 } muc_mcu_memory;
 
@@ -65,6 +71,7 @@ typedef struct muc_mcu_machine {
     uint32_t memory_count;
     bool has_dma;
     uint32_t dma_setup_cycles, dma_cycles_per_kb;
+    const char *flash[MUC_MCU_MOST_COMMANDS + 1]; /* NULL after the last */
 } muc_mcu_machine;
 
 const muc_mcu_core_info *muc_mcu_core_get(muc_mcu_core core);
@@ -78,7 +85,11 @@ muc_status muc_mcu_find_machine(muc_context *ctx, muc_arena *arena, const char *
                                 muc_mcu_machine *out);
 muc_status muc_mcu_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes text,
                                 muc_mcu_machine *out);
-/* The memory for a use; every machine has one for weights, the arena and state. NULL: no tiles. */
+/* The text of such a description, in arena. */
+muc_status muc_mcu_machine_text(muc_context *ctx, muc_arena *arena, const char *name,
+                                muc_bytes *out);
+/* The memory for a use; every machine has one for weights, the arena and state, and code lies with
+ * weights if no other memory is for it. NULL: no tiles. */
 const muc_mcu_memory *muc_mcu_memory_for(const muc_mcu_machine *machine, muc_mcu_use use);
 
 #endif

@@ -4,10 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/child_process.h"
 #include "base/temporary.h"
 #include "run/installed.h"
 #include "targets/mcu/emit/emit_program.h"
@@ -24,75 +22,6 @@ enum { MOST_WORDS = 512, MOST_LINE = 512 };
 /* exit statuses of scripts/run_network and of timeout, which bounds it */
 enum { NO_BOARD = 7, NOT_IN_TIME = 124, NO_TOOL = 127 };
 #define MOST_SECONDS "300"
-
-extern char **environ;
-
-/* what this program waits for, or ignores, ends a child */
-static void let_signals_end(posix_spawnattr_t *attributes)
-{
-    sigset_t none, ignored;
-
-    sigemptyset(&none);
-    sigemptyset(&ignored);
-    sigaddset(&ignored, SIGXFSZ);
-    posix_spawnattr_setsigmask(attributes, &none);
-    posix_spawnattr_setsigdefault(attributes, &ignored);
-    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
-/* *state is waitpid's */
-static void await(pid_t child, int *state)
-{
-    siginfo_t info;
-
-    muc_child_note(child);
-    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-        ;
-    muc_child_forget(child);
-    *state = 0;
-    while (waitpid(child, state, 0) < 0 && errno == EINTR)
-        ;
-}
-
-/* stdin, stdout and stderr are files, unless NULL; *state is waitpid's */
-static muc_status await_child(muc_context *ctx, const char *const *words, const char *in,
-                              const char *out, const char *err, int *state)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    pid_t child;
-    int error;
-
-    posix_spawnattr_init(&attributes);
-    let_signals_end(&attributes);
-    posix_spawn_file_actions_init(&actions);
-    if (in)
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in, O_RDONLY, 0);
-    if (out)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
-                                         0600);
-    if (err)
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC,
-                                         0600);
-    error = posix_spawnp(&child, words[0], &actions, &attributes, (char *const *)(uintptr_t)words,
-                         environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (error)
-        return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
-                        strerror(error));
-    await(child, state);
-    return MUC_OK;
-}
-
-static muc_status judge_child(muc_context *ctx, const char *name, int state)
-{
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
-        return MUC_OK;
-    return muc_fail(ctx, MUC_IO, name, MUC_NO_OFFSET, "%s %d",
-                    WIFSIGNALED(state) ? "was ended by signal" : "failed with status",
-                    WIFSIGNALED(state) ? WTERMSIG(state) : WEXITSTATUS(state));
-}
 
 /* the program of a folder, with what it tells of lengths or data that it refuses */
 static muc_status run_program(muc_context *ctx, const muc_code_folder *folder,
@@ -104,9 +33,9 @@ static muc_status run_program(muc_context *ctx, const muc_code_folder *folder,
     muc_file told;
     int state;
 
-    MUC_TRY(await_child(ctx, words, in, out, err, &state));
+    MUC_TRY(muc_child_await(ctx, words, in, out, err, &state));
     if (!WIFEXITED(state) || WEXITSTATUS(state) != MUC_MCU_REFUSED)
-        return judge_child(ctx, words[0], state);
+        return muc_child_judge(ctx, words[0], state);
     MUC_TRY(muc_file_open_own(ctx, err, &told));
     end = told.bytes.size ? memchr(told.bytes.data, '\n', told.bytes.size) : NULL;
     status = muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET, "%.*s",
@@ -169,8 +98,8 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
         add_word(&c, trace);
     add_word(&c, "-o");
     add_word(&c, program);
-    MUC_TRY(await_child(ctx, c.words, NULL, NULL, NULL, &state));
-    return judge_child(ctx, c.words[0], state);
+    MUC_TRY(muc_child_await(ctx, c.words, NULL, NULL, NULL, &state));
+    return muc_child_judge(ctx, c.words[0], state);
 }
 
 static muc_status read_output(muc_context *ctx, const char *path, uint8_t **out, size_t *bytes)
@@ -278,7 +207,7 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, script, job->board,
                                   folder->path, in,   out,  job->mode,    NULL };
 
-    MUC_TRY(await_child(ctx, words, NULL, count, NULL, &state));
+    MUC_TRY(muc_child_await(ctx, words, NULL, count, NULL, &state));
     MUC_TRY(judge_emulation(ctx, folder, job->board, state));
     MUC_TRY(muc_file_open_own(ctx, count, &printed));
     status = muc_arena_string(ctx, job->arena, (const char *)printed.bytes.data, printed.bytes.size,
