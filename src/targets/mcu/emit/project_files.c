@@ -19,7 +19,10 @@ static void print_machine(const muc_mcu_program *program, muc_text *text)
 
 bool muc_mcu_is_emulated(const muc_mcu_machine *machine)
 {
-    return machine->flash[0] && strncmp(machine->flash[0], "qemu-", 5) == 0;
+    for (const char *const *command = machine->flash; *command; command++)
+        if (strncmp(*command, "qemu-", 5) == 0)
+            return true;
+    return false;
 }
 
 static void print_tested(const muc_mcu_program *program, muc_text *text)

@@ -19,7 +19,7 @@ muc_status muc_mcu_project_check(muc_context *ctx, const muc_mcu_machine *machin
 /* Writes CMakeLists.txt, main.c, README.md and the folder board beside path/network. */
 muc_status muc_mcu_write_project(muc_context *ctx, const char *path, const muc_mcu_machine *machine,
                                  muc_mcu_main kind);
-/* Whether the board is emulated: the first command that flashes it is QEMU's. */
+/* Whether a command that flashes the board is QEMU's. */
 bool muc_mcu_is_emulated(const muc_mcu_machine *machine);
 
 #endif
