@@ -511,8 +511,21 @@ static void loops_are_nested(void **state)
     REFUSED(NESTING, 3, "WORD 0x10043\nWORD 2\nWORD 1\nWORD 4\nWORD 5"); /* body of 1, not 0 */
 }
 
-/* Each level of a nest is visited twice where a body leaves something in flight; with a table of
- * 8000 values read in whole 500 times a visit, that is too much. */
+/* more instructions, of 5 words, than the verifier keeps facts of */
+enum { MANY = MUR_FACTS + 10 };
+
+static size_t add_many(char *text)
+{
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < MANY; i++)
+        used += (size_t)sprintf(text + used, "ROPE rows=0\n");
+    return used;
+}
+
+/* Each level of a nest is visited twice where a body leaves something in flight, and what is too
+ * long to be kept is taken apart each time; with a table of 8000 values read in whole 450 times a
+ * visit, that is too much. */
 static void effort_is_bounded(void **state)
 {
     static uint32_t values[8193];
@@ -526,10 +539,25 @@ static void effort_is_bounded(void **state)
         values[i] = i;
     fixture_table(&f, 8193, values);
     used += (size_t)sprintf(text, "FOR r10 3\nFOR r11 3\nFOR r12 3\nFOR r13 3\nFOR r14 3\n");
-    for (uint32_t i = 0; i < 500; i++)
+    used += add_many(text + used);
+    for (uint32_t i = 0; i < 450; i++)
         used += (size_t)sprintf(text + used, "r20 = TABLE r0 #0\n");
     sprintf(text + used, "LD addr=0 buf=2 region=0 off=0 len=1\nNEXT\nNEXT\nNEXT\nNEXT\nNEXT");
     CHECK_EQ(judge_text(text), MUR_REASON_EFFORT);
+}
+
+/* r5 = r4 (4 - r4) is 0 in the first and the last round and 4 in the middle one. */
+static void rounds_in_the_middle_are_bounded_too(void **state)
+{
+    const char *program = "r7 = MUL r0 #0\nr7 = ADD r7 #4\nFOR r4 5\nr5 = SUB r7 r4\n"
+                          "r6 = MUL r5 r4\nLD addr=0 buf=4 region=2 off=r6 len=4\nNEXT";
+
+    (void)state;
+    start();
+    f.meta.kv_bytes = 20; /* an interval tells 4 * 4 */
+    ACCEPTED(program);
+    f.meta.kv_bytes = 7; /* the middle round reaches 8 */
+    REFUSED(BOUNDS, 11, program);
 }
 
 /* ---- hazards ---- */
@@ -546,7 +574,7 @@ static void a_load_is_awaited_before_its_use(void **state)
     start();
     ACCEPTED(LOAD "sig=0\n" USE "wait=0");
     REFUSED(RACE, 5, LOAD "sig=0\n" USE);
-    CHECK_EQ(f.verifier.verdict.operand, 2 * MUR_W0);
+    CHECK_EQ(f.verifier.verdict.operand, 1u << (16 + 2 * MUR_W0)); /* which is written */
     REFUSED(RACE, 5, LOAD "sig=0\n" USE "wait=1");
     REFUSED(RACE, 5, LOAD "\n" USE "wait=0");
     REFUSED(RACE, 5, LOAD "\n" USE "wait=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15");
@@ -599,7 +627,7 @@ static void region_io_is_shared_with_the_cpu(void **state)
     ACCEPTED("EMBED rows=1 k=8 cols=9 dst=64\nLD addr=0 buf=4 region=3 off=64 len=32");
     REFUSED(RACE, 5,
             "LD addr=0 buf=4 region=3 off=64 len=32 sig=0\nEMBED rows=1 k=8 cols=9 dst=64");
-    CHECK_EQ(f.verifier.verdict.operand, 2 * (MUR_BUFFERS + MUR_IO));
+    CHECK_EQ(f.verifier.verdict.operand, 1u << 2 * MUR_BUFFERS); /* region IO, which is read */
     ACCEPTED("LD addr=0 buf=4 region=3 off=64 len=32 sig=0\nEMBED rows=1 k=8 cols=9 dst=64 wait=0");
     REFUSED(RACE, 5,
             "ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nEMBED rows=1 k=0 cols=9 dst=64");
@@ -607,7 +635,7 @@ static void region_io_is_shared_with_the_cpu(void **state)
     REFUSED(RACE, 5, "ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nAMAX saddr=16 k=8 dst=40");
     ACCEPTED("ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nAMAX saddr=16 k=8 dst=40 wait=0");
     REFUSED(RACE, 5, "LD addr=0 buf=4 region=3 off=64 len=32 sig=0\nAMAX saddr=16 k=0 dst=40");
-    CHECK_EQ(f.verifier.verdict.operand, 2 * (MUR_BUFFERS + MUR_IO));
+    CHECK_EQ(f.verifier.verdict.operand, 1u << 2 * MUR_BUFFERS); /* region IO, which is read */
 }
 
 static void addresses_of_amax_are_words_of_io(void **state)
@@ -636,6 +664,36 @@ static void loops_are_checked_against_their_own_next_round(void **state)
     REFUSED(RACE, 8,
             LOAD "sig=0 wait=4\nFOR r4 5\n" LOAD_UPPER "sig=1\n" USE "wait=0 sig=4\n" LOAD
                  "sig=0 wait=4\n" USE_UPPER "wait=1 sig=5\nNEXT\n" USE "wait=0 sig=4");
+}
+
+/* The inner loop is fine by itself and so is the outer one's first round. */
+static void an_inner_loop_meets_what_an_outer_round_leaves(void **state)
+{
+    static char text[16384];
+    size_t used;
+
+    (void)state;
+    start();
+    ACCEPTED("FOR r4 3\nFOR r5 2\n" USE "wait=0 sig=4\nNEXT\n" LOAD "wait=4 sig=0\nNEXT");
+    REFUSED(RACE, 6, "FOR r4 3\nFOR r5 2\n" USE "sig=4\nNEXT\n" LOAD "wait=4 sig=0\nNEXT");
+    /* in a round in the middle alone: the load is that of round 1 */
+    REFUSED(RACE, 5,
+            "FOR r4 4\nr6 = EQ r4 #1\n" USE "sig=4\nFOR r5 r6 1\n" LOAD
+            "wait=4 sig=0\nNEXT\nROPE rows=0\nNEXT");
+    /* as far inside as loops nest */
+    REFUSED(RACE, 18,
+            "FOR r4 3\nFOR r5 2\nFOR r6 2\nFOR r7 2\nFOR r8 2\nFOR r9 2\n" USE
+            "sig=4\nNEXT\nNEXT\nNEXT\nNEXT\nNEXT\n" LOAD "wait=4 sig=0\nNEXT");
+    /* and in bodies that are taken apart at each visit */
+    used = (size_t)sprintf(text, "FOR r4 3\n");
+    used += add_many(text + used);
+    sprintf(text + used, "FOR r5 2\nr6 = ADD r5 r4\n%swait=0 sig=4\nNEXT\n%swait=4 sig=0\nNEXT",
+            USE, LOAD);
+    ACCEPTED(text);
+    sprintf(text + used, "FOR r5 2\nr6 = ADD r5 r4\n%ssig=4\nNEXT\n%swait=4 sig=0\nNEXT", USE,
+            LOAD);
+    REFUSED(RACE, 3 + 5 * MANY + 5, text);
+    CHECK_EQ(f.verifier.verdict.operand, 1u << (16 + 2 * MUR_W0));
 }
 
 static void loops_that_may_not_run_leave_what_was_before(void **state)
@@ -702,12 +760,14 @@ int main(void)
         cmocka_unit_test(loops_are_counted),
         cmocka_unit_test(loops_are_nested),
         cmocka_unit_test(effort_is_bounded),
+        cmocka_unit_test(rounds_in_the_middle_are_bounded_too),
         cmocka_unit_test(a_load_is_awaited_before_its_use),
         cmocka_unit_test(a_buffer_is_not_overwritten_while_it_is_read),
         cmocka_unit_test(a_token_taken_over_proves_nothing_of_the_past),
         cmocka_unit_test(region_io_is_shared_with_the_cpu),
         cmocka_unit_test(addresses_of_amax_are_words_of_io),
         cmocka_unit_test(loops_are_checked_against_their_own_next_round),
+        cmocka_unit_test(an_inner_loop_meets_what_an_outer_round_leaves),
         cmocka_unit_test(loops_that_may_not_run_leave_what_was_before),
         cmocka_unit_test(all_latest_signals_together_cover_an_engine),
         cmocka_unit_test(every_reason_was_seen),

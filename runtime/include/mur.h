@@ -183,31 +183,34 @@ typedef struct mur_range {
 
 enum {
     MUR_PLACES = (int)MUR_BUFFERS + (int)MUR_REGIONS,
-    /* two halves of each buffer, or a region; two engines, reads and writes */
-    MUR_PENDING = (2 * (int)MUR_BUFFERS + (int)MUR_REGIONS) * 4,
-    MUR_EFFORT = 1 << 24 /* words of CODE and TABL that the verifier visits at most */
+    MUR_FLIGHT = (int)MUR_CPU * 33,
+    MUR_FACTS = 250,     /* INST and FOR of an entry that are taken apart only once */
+    MUR_EFFORT = 1 << 24 /* items and words of TABL that the verifier visits at most */
 };
 
 typedef struct mur_verifier_loop {
-    uint32_t body, variable, steps;
+    uint32_t body, end, variable, steps, *fact;
     mur_range count;
-    uint32_t pending[MUR_PENDING]; /* at the body's start, of all rounds seen */
+    uint32_t flight[MUR_FLIGHT]; /* at the body's start, of all rounds seen */
 } mur_verifier_loop;
 
-/* The verifier's memory, under 4 KB; `verdict` is for callers. */
+/* The verifier's memory, under 4 KB, not to be moved; `verdict` is for callers. */
 typedef struct mur_verifier {
     mur_verdict verdict;
     const mur_program *program;
-    uint32_t at, end;                            /* words of CODE; end is 0 once END was seen */
-    uint32_t effort;                             /* words that may still be visited */
-    uint32_t depth;                              /* loops around */
-    uint32_t steps;                              /* executed at most since the innermost FOR */
-    uint32_t bytes[MUR_PLACES];                  /* sizes of buffers and regions */
-    uint32_t lo[MUR_OPERANDS], hi[MUR_OPERANDS]; /* of the instruction at hand */
-    uint32_t pending[MUR_PENDING];               /* accesses in flight */
-    uint8_t scope[MUR_SLOTS];                    /* 0: unwritten; see mur_verify.c */
+    uint32_t at, end;        /* words of CODE; end is 0 once END was seen */
+    uint32_t effort;         /* what may still be visited */
+    uint32_t depth;          /* twice the loops around */
+    uint32_t steps;          /* executed at most since the innermost FOR */
+    uint32_t settled;        /* the entry's items before this word have been taken apart */
+    uint32_t *fact;          /* the item's among `facts` */
+    mur_verifier_loop *loop; /* the next one's among `loops` */
     mur_range slot[MUR_SLOTS];
-    mur_verifier_loop loop[MUR_MAX_NESTING];
+    uint8_t scope[MUR_SLOTS];        /* 0: unwritten; see mur_verify.c */
+    mur_range operand[MUR_OPERANDS]; /* of the instruction at hand */
+    uint32_t flight[MUR_FLIGHT];     /* accesses in flight, of each engine; see mur_verify.c */
+    mur_verifier_loop loops[MUR_MAX_NESTING];
+    uint32_t facts[MUR_FACTS + 1]; /* the last one is any item's that finds no room */
 } mur_verifier;
 
 /* Proves what SPEC.md section 6 lists, for all entries and all inputs in range, and then sets

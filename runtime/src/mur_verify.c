@@ -2,17 +2,20 @@
  *
  * An abstract run. Slots hold ranges; instructions hold ranges in their fields, so the extent of
  * every access follows from the rows of mur_isa.def. A loop's body is seen with its variable's
- * whole range, and what a body writes is forgotten at its end, so one visit settles all ranges.
- * Only the accesses in flight flow around a loop; bodies are visited again until they are stable.
+ * whole range, and what a body writes is forgotten at its end, so one visit settles all ranges. It
+ * leaves a fact of each INST (what it touches) and FOR (how often it loops), and bodies are visited
+ * again with these alone until what is in flight is stable, for only that flows around a loop. A
+ * body that ends beyond the room for facts is taken apart at each visit.
  *
- * Accesses in flight: one word for each bank (and region IO), engine and mode. Bits 0..15, `any`:
- * tokens of which each one alone, waited for, proves the latest such access complete. Bits 16..31,
- * `all`: a set of tokens that proves it when all of them are waited for: the engine's latest
- * signals, whichever way the program came. Where ways meet, a token stays in `any` if it is so on
- * both, and the sets of `all` unite.
+ * Accesses in flight: of each engine and mode a bit for each half of a buffer and for region IO, in
+ * `open` until it is complete; bits 0..10 are reads, 16..26 writes. Its word of `proof`, 0 for what
+ * is complete: bits 0..15, tokens that, waited for alone, do not prove the latest such access
+ * complete. Bits 16..31: a set of tokens that proves it when all of them are waited for, the
+ * engine's latest signals, whichever way the program came; of sixteen, none does. Where ways meet,
+ * both halves unite.
  *
  * Scopes: inputs have scope 1, a loop's variable 2 d + 1 and what is written in its body 2 d + 2,
- * d being the number of loops around the body.
+ * d being the number of loops around the body; `depth` is 2 d.
  */
 #include "mur.h"
 #include "mur_code.h"
@@ -84,15 +87,18 @@ static const uint8_t constants[] = {
 
 /* ---- */
 
-#define COMPLETE 0x0000ffffu /* any token proves it, and so does none */
-#define UNPROVEN 0xffff0000u /* no token does; `all` of sixteen means that no set does */
+#define COMPLETE 0u
+#define UNPROVEN 0xffffffffu /* no token proves it, and no set does */
+#define NO_SET 0xffff0000u
+#define ACCESSED 0x07ff07ffu /* a fact of INST: the accesses; other bits are of regions */
+#define ENGINE_SHIFT 30      /* and above them its engine */
 #define SLOT_BITS (63u << MUR_SHIFT_PATCH_slot)
 #define COMMON_BITS 0xffff1fffu /* of an instruction's first word: opcode, sig, wait */
 
-/* A reason in bits 0..7, from bit 8 on the operand that its row names; 0 is fine. */
+/* A reason, 0 is fine; the operand that its row names is in the verdict. */
 typedef uint32_t refusal;
 
-#define ABOUT(reason, operand) (MUR_REASON_##reason | (operand) << 8)
+#define ABOUT(reason, about) (v->verdict.operand = (about), (refusal)MUR_REASON_##reason)
 #define TRY(expr) \
     do { \
         refusal try_ = (expr); \
@@ -100,59 +106,55 @@ typedef uint32_t refusal;
             return try_; \
     } while (0)
 
-static refusal at_most(mur_verifier *v, refusal otherwise, uint64_t value, uint32_t limit)
+/* a + b must not be more than the verdict's limit. */
+static refusal at_most(mur_verifier *v, refusal otherwise, uint32_t a, uint32_t b)
 {
-    v->verdict.value = value;
-    v->verdict.limit = limit;
-    return value > limit ? otherwise : 0;
+    v->verdict.value = (uint64_t)a + b;
+    return v->verdict.value > v->verdict.limit ? otherwise : 0;
 }
 
 /* ---- hazards ---- */
 
-static void wait_for(mur_verifier *v, uint32_t tokens)
-{
-    for (uint32_t i = 0; i < MUR_PENDING; i++) {
-        uint32_t p = v->pending[i];
+enum { PROOFS = 32, OPEN = PROOFS, FLIGHT = PROOFS + 1 };
 
-        if (p == COMPLETE)
-            continue;
-        if ((p & tokens) != 0 || (p < UNPROVEN && (p >> 16 & ~tokens) == 0))
-            v->pending[i] = COMPLETE;
-    }
+/* Where an access has its proof: the number of its bit, by a de Bruijn sequence. */
+static uint32_t place_of(uint32_t bit)
+{
+    return bit * 0x077cb531u >> 27;
 }
 
-static void signal(mur_verifier *v, uint32_t engine, uint32_t token)
+/* An instruction is issued: it waits for tokens, touches what `touched` says and signals one. */
+static refusal issue(mur_verifier *v, uint32_t engine, uint32_t word0, uint32_t touched)
 {
-    uint32_t bit = 1u << token;
+    uint32_t tokens = word0 >> 16, sig = (1u << mur_bits(word0, 8, 5)) >> 1, race = 0, bit;
 
-    for (uint32_t i = 0; i < MUR_PENDING; i++) {
-        uint32_t p = v->pending[i];
+    for (uint32_t e = 0; e < MUR_CPU; e++) {
+        uint32_t own = e == engine ? touched : 0, *flight = v->flight + FLIGHT * e;
 
-        if (p == COMPLETE)
-            continue;
-        if ((i >> 1 & 1) == engine)
-            p = (p & 0xffff) | bit | bit << 16;
-        else
-            p = (p >> 16 & bit ? p | UNPROVEN : p) & ~bit;
-        v->pending[i] = p;
+        flight[OPEN] |= own;
+        for (uint32_t left = flight[OPEN]; left != 0; left ^= bit) {
+            uint32_t *proof = &flight[place_of(bit = left & (0 - left))], p = *proof;
+
+            if ((own & bit) != 0)
+                p = UNPROVEN;
+            if ((tokens & ~p) != 0 || (p < NO_SET && (p >> 16 & ~tokens) == 0)) {
+                flight[OPEN] ^= bit;
+                p = COMPLETE;
+            } else if (e != engine) {
+                if ((p >> 16 & sig) != 0) /* the token says nothing of this engine any more */
+                    p |= NO_SET;
+                p |= sig;
+            } else if (sig != 0) {
+                p = (p & 0xffff & ~sig) | sig << 16;
+            }
+            *proof = p;
+        }
+        if (e != engine)
+            race |= flight[OPEN];
     }
-}
-
-static refusal touch(mur_verifier *v, uint32_t engine, uint32_t mode, uint32_t bank)
-{
-    uint32_t row = bank < 2 * MUR_BUFFERS ? bank : MUR_BUFFERS + bank / 2;
-    uint32_t *own = v->pending + 4 * row, *other = own;
-
-    /* no place is both the CPU's and ACC's, so each has one engine to fear */
-    if (engine == MUR_DMA)
-        other += 2;
-    else
-        own += 2;
-    if (other[WRITES] != COMPLETE || (mode == WRITES && other[READS] != COMPLETE))
-        return ABOUT(RACE, bank);
-    if (engine != MUR_CPU) /* whose instructions are complete when they are issued */
-        own[mode] = UNPROVEN;
-    return 0;
+    /* what it writes must not be in use, what it reads not be written */
+    race &= touched << 16 | touched >> 16 | (touched & 0xffff0000);
+    return race != 0 ? ABOUT(RACE, race) : 0;
 }
 
 /* Joins `from` into `to`; did that change it? */
@@ -160,11 +162,9 @@ static uint32_t join(uint32_t *to, const uint32_t *from)
 {
     uint32_t changed = 0;
 
-    for (uint32_t i = 0; i < MUR_PENDING; i++) {
-        uint32_t old = to[i];
-
-        to[i] = (old & from[i]) | ((old | from[i]) & UNPROVEN);
-        changed |= old ^ to[i];
+    for (uint32_t i = 0; i < MUR_FLIGHT; i++) {
+        changed |= from[i] & ~to[i];
+        to[i] |= from[i];
     }
     return changed;
 }
@@ -176,11 +176,12 @@ static refusal read_fields(mur_verifier *v, const uint32_t *words, uint32_t patc
                            const uint32_t *insn)
 {
     const uint32_t *patch = words + mur_bits(insn[0], 8, 4), *end = patch + patches;
-    uint32_t named = COMMON_BITS, key = 0;
+    const uint16_t *field = fields + mur_bits(insn[0], 14, 7);
+    uint32_t named = COMMON_BITS, key = 1u << MUR_SHIFT_PATCH_width;
 
-    for (uint32_t i = mur_bits(insn[0], 14, 7); i < mur_bits(insn[1], 14, 7); i++) {
-        uint32_t name = mur_bits(fields[i], 0, OPERAND_BITS), shift = mur_bits(fields[i], 6, 5);
-        uint32_t width = mur_bits(fields[i], 11, 5) + 1, mask = UINT32_MAX >> (32 - width), slot;
+    for (; field != fields + mur_bits(insn[1], 14, 7); field++) {
+        uint32_t shift = mur_bits(*field, 6, 5), mask = UINT32_MAX >> (31 - (*field >> 11)), slot;
+        mur_range *value = &v->operand[mur_bits(*field, 0, OPERAND_BITS)];
 
         if (shift == 0) {
             if ((*words++ & ~named) != 0)
@@ -188,17 +189,18 @@ static refusal read_fields(mur_verifier *v, const uint32_t *words, uint32_t patc
             named = 0;
             key += 1u << MUR_SHIFT_PATCH_word;
         }
-        v->lo[name] = v->hi[name] = *words >> shift & mask;
+        value->lo = value->hi = *words >> shift & mask;
         named |= mask << shift;
-        if (patch == end || (*patch & ~SLOT_BITS) != (key | shift << MUR_SHIFT_PATCH_shift |
-                                                      width << MUR_SHIFT_PATCH_width))
+        if (patch == end || (*patch & ~SLOT_BITS) != key + ((uint32_t)*field >> 6 << 12))
             continue;
         slot = MUR_CODE_GET(*patch++, PATCH, slot);
         if (v->scope[slot] == 0)
             return ABOUT(UNWRITTEN, slot);
-        TRY(at_most(v, ABOUT(FIT, name), (uint64_t)v->hi[name] + v->slot[slot].hi, mask));
-        v->lo[name] += v->slot[slot].lo;
-        v->hi[name] += v->slot[slot].hi;
+        v->verdict.operand = mur_bits(*field, 0, OPERAND_BITS);
+        v->verdict.limit = mask;
+        TRY(at_most(v, MUR_REASON_FIT, value->hi, v->slot[slot].hi));
+        value->lo += v->slot[slot].lo;
+        value->hi += v->slot[slot].hi;
     }
     if ((*words & ~named) != 0)
         return MUR_REASON_BITS;
@@ -214,95 +216,101 @@ static uint32_t slots_bytes(uint32_t k, uint32_t terms)
 
 /* The most that the derived operands can be; all grow with what they come from, but for groups,
  * and its divisor is at least 1 by a limit of every instruction that has it. */
-static void derive(mur_verifier *v)
+static void derive(mur_range *of)
 {
-    uint32_t *hi = v->hi, k = hi[AT(k)], rows = hi[AT(rows)], terms = hi[AT(terms)];
-    uint32_t group = v->lo[AT(group)];
+    uint32_t k = of[AT(k)].hi, rows = of[AT(rows)].hi, terms = of[AT(terms)].hi;
+    uint32_t group = of[AT(group)].lo;
 
-    v->lo[AT(place)] = v->lo[AT(region)] + MUR_BUFFERS;
-    hi[AT(place)] = hi[AT(region)] + MUR_BUFFERS;
-    hi[AT(slots)] = slots_bytes(k, terms);
-    hi[AT(chunk_slots)] = slots_bytes(hi[AT(chunk)], terms);
-    hi[AT(rows_slots)] = slots_bytes(rows, terms);
-    hi[AT(heads_k)] = hi[AT(heads)] * k;
-    hi[AT(group_k)] = hi[AT(group)] * k;
+    of[AT(place)].lo = of[AT(region)].lo + MUR_BUFFERS;
+    of[AT(place)].hi = of[AT(region)].hi + MUR_BUFFERS;
+    of[AT(slots)].hi = slots_bytes(k, terms);
+    of[AT(chunk_slots)].hi = slots_bytes(of[AT(chunk)].hi, terms);
+    of[AT(rows_slots)].hi = slots_bytes(rows, terms);
+    of[AT(heads_k)].hi = of[AT(heads)].hi * k;
+    of[AT(group_k)].hi = of[AT(group)].hi * k;
     if (group != 0)
-        hi[AT(groups)] = (rows + group - 1) / group;
-    hi[AT(k_4)] = 4 * k;
+        of[AT(groups)].hi = (rows + group - 1) / group;
+    of[AT(k_4)].hi = 4 * k;
 }
 
 /* Only the end of an access in a region may exceed 32 bits: rows and counts have 12 bits, other
  * factors 18 at most. */
-static refusal check_access(mur_verifier *v, uint32_t engine, uint32_t row)
+static refusal check_access(mur_verifier *v, uint32_t row, uint32_t *touched)
 {
-    uint32_t place = mur_bits(row, 0, OPERAND_BITS), address = mur_bits(row, 6, OPERAND_BITS);
-    uint32_t rows = v->hi[mur_bits(row, 12, OPERAND_BITS)];
-    uint32_t size = v->hi[mur_bits(row, 24, OPERAND_BITS)], mode = mur_bits(row, 30, 1);
+    const mur_range *of = v->operand, *address = &of[mur_bits(row, 6, OPERAND_BITS)];
+    uint32_t place = mur_bits(row, 0, OPERAND_BITS), rows = of[mur_bits(row, 12, OPERAND_BITS)].hi;
+    uint32_t size = of[mur_bits(row, 24, OPERAND_BITS)].hi, mode = mur_bits(row, 30, 1) << 4;
     uint32_t scale = place - AT(gb) <= AT(io_words) - AT(gb) ? 2 : 0; /* words */
-    uint32_t first = v->lo[address] << scale, last = v->hi[address] << scale, half;
-    uint64_t end;
+    uint32_t first = address->lo << scale, last = address->hi << scale;
 
+    v->verdict.operand = mur_bits(row, 6, OPERAND_BITS);
     if (place == AT(io) && (first != last || first % 4 != 0)) /* the CPU's words */
-        return ABOUT(ALIGNMENT, address);
+        return MUR_REASON_ALIGNMENT;
     if (rows == 0)
         return 0;
-    size = (size + (rows - 1) * v->hi[mur_bits(row, 18, OPERAND_BITS)]) << scale;
-    end = (uint64_t)last + size;
-    for (uint32_t i = v->lo[place]; i <= v->hi[place]; i++) {
-        TRY(at_most(v, ABOUT(BOUNDS, address), end, v->bytes[i]));
-        half = i < MUR_BUFFERS ? v->bytes[i] / 2 : UINT32_MAX;
-        if (size != 0 && first < half)
-            TRY(touch(v, engine, mode, 2 * i));
-        if (size != 0 && end > half) /* never of a region */
-            TRY(touch(v, engine, mode, 2 * i + 1));
+    size = (size + (rows - 1) * of[mur_bits(row, 18, OPERAND_BITS)].hi) << scale;
+    for (uint32_t i = of[place].lo; i <= of[place].hi; i++) {
+        uint32_t half = UINT32_MAX, bit = 1u << mode;
+
+        if (i < MUR_BUFFERS) {
+            v->verdict.limit = (&v->program->mach->i0)[i];
+            half = v->verdict.limit / 2;
+            bit <<= 2 * i;
+        } else {
+            v->verdict.limit = v->program->region_bytes[i - MUR_BUFFERS];
+            bit <<= 18 - i;
+        }
+        TRY(at_most(v, MUR_REASON_BOUNDS, last, size));
+        if (size == 0)
+            continue;
+        if (first < half)
+            *touched |= bit;
+        if (v->verdict.value > half) /* never of a region */
+            *touched |= bit << 1;
     }
     return 0;
 }
 
-static refusal check_instruction(mur_verifier *v, const uint32_t *item)
+/* *touched: a bit for each access, and the engine */
+static refusal take_apart(mur_verifier *v, const uint32_t *item, uint32_t *touched)
 {
-    uint32_t count = MUR_CODE_GET(item[0], INST, words), engine, sig;
+    uint32_t count = MUR_CODE_GET(item[0], INST, words);
     uint32_t patches = MUR_CODE_GET(item[0], INST, patches);
     const uint32_t *insn = insns;
 
-    if (v->end - v->at < 1 + count + patches)
-        return MUR_REASON_CUT;
-    while (mur_bits(*insn, 0, 8) != mur_bits(item[1], 0, 8))
-        if (mur_bits(*insn++, 0, 8) == 0)
+    for (; mur_bits(*insn, 0, 8) != mur_bits(item[1], 0, 8); insn++)
+        if (mur_bits(*insn, 0, 8) == 0)
             return MUR_REASON_OPCODE;
     if (count == 0 || mur_bits(*insn, 8, 4) != count)
         return MUR_REASON_LENGTH;
-    engine = mur_bits(*insn, 12, 2);
-    wait_for(v, item[1] >> 16);
+    if (mur_bits(item[1], 8, 5) > MUR_TOKENS)
+        return MUR_REASON_BITS;
+    *touched = mur_bits(*insn, 12, 2) << ENGINE_SHIFT;
     TRY(read_fields(v, item + 1, patches, insn));
     for (uint32_t i = mur_bits(insn[0], 21, 5); i < mur_bits(insn[1], 21, 5); i++) {
-        uint32_t name = mur_bits(limits[i], 0, OPERAND_BITS);
+        uint32_t name = v->verdict.operand = mur_bits(limits[i], 0, OPERAND_BITS);
 
-        TRY(at_most(v, ABOUT(HIGH, name), v->hi[name], limits[i] >> 8));
-        TRY(at_most(v, ABOUT(LOW, name), mur_bits(limits[i], 6, 2), v->lo[name]));
+        v->verdict.limit = limits[i] >> 8;
+        TRY(at_most(v, MUR_REASON_HIGH, v->operand[name].hi, 0));
+        v->verdict.limit = v->operand[name].lo;
+        TRY(at_most(v, MUR_REASON_LOW, mur_bits(limits[i], 6, 2), 0));
     }
-    derive(v);
+    derive(v->operand);
     for (uint32_t i = insn[0] >> 26; i < insn[1] >> 26; i++)
-        TRY(check_access(v, engine, accesses[i]));
-    sig = mur_bits(item[1], 8, 5);
-    if (sig > MUR_TOKENS)
-        return MUR_REASON_BITS;
-    if (sig != 0)
-        signal(v, engine, sig - 1);
-    v->at += 1 + count + patches;
+        TRY(check_access(v, accesses[i], touched));
     return 0;
 }
 
 /* ---- slots ---- */
 
-static refusal check_read(const mur_verifier *v, uint32_t slot)
+static refusal check_read(mur_verifier *v, uint32_t slot)
 {
     return slot >= MUR_SLOTS || v->scope[slot] == 0 ? ABOUT(UNWRITTEN, slot) : 0;
 }
 
 static refusal write_slot(mur_verifier *v, uint32_t slot, uint32_t lo, uint32_t hi)
 {
-    uint32_t scope = 2 * v->depth + 2;
+    uint32_t scope = v->depth + 2;
 
     if (slot >= MUR_SLOTS || (v->scope[slot] != 0 && v->scope[slot] != scope))
         return ABOUT(SCOPE, slot);
@@ -318,16 +326,19 @@ static refusal check_table(mur_verifier *v, uint32_t first, uint32_t dst, const 
     const uint32_t *t = v->program->tables + first;
     uint32_t lo = index->lo, hi = index->hi, most = 0;
 
-    TRY(at_most(v, ABOUT(INDEX, first), (uint64_t)first + hi,
-                v->program->section_bytes[MUR_SECTION_TABL] / 4 - 2));
+    v->verdict.operand = first;
+    v->verdict.limit = v->program->section_bytes[MUR_SECTION_TABL] / 4 - 2;
+    TRY(at_most(v, MUR_REASON_INDEX, first, hi));
+    if (hi - lo > v->effort)
+        return MUR_REASON_EFFORT;
+    v->effort -= hi - lo;
     for (uint32_t i = lo; i <= hi; i++) {
         uint32_t span = t[i + 1] - t[i];
 
         if (t[i + 1] < t[i])
-            return ABOUT(FALLS, first);
+            return MUR_REASON_FALLS;
         most = span > most ? span : most;
     }
-    v->effort = v->effort > hi - lo ? v->effort - (hi - lo) : 0;
     TRY(write_slot(v, dst, t[lo], t[hi]));
     return write_slot(v, dst + 1, 0, most);
 }
@@ -390,60 +401,77 @@ static refusal begin_round(mur_verifier *v, const mur_verifier_loop *loop)
 {
     mur_range *variable = &v->slot[loop->variable];
 
-    memcpy(v->pending, loop->pending, sizeof(v->pending));
     v->at = loop->body;
+    v->fact = loop->fact;
+    if (v->at < v->settled)
+        return 0;
     v->steps = 0;
-    v->scope[loop->variable] = (uint8_t)(2 * v->depth + 1);
+    v->scope[loop->variable] = (uint8_t)(v->depth + 1);
     variable->lo = 0;
-    variable->hi = loop->count.hi != 0 ? loop->count.hi - 1 : 0;
+    variable->hi = loop->count.hi - (loop->count.hi != 0);
     return 0;
 }
 
-static refusal check_for(mur_verifier *v, const uint32_t *item)
+/* *fact: bit 0, whether the body runs in any case; then the largest count */
+static refusal check_for(mur_verifier *v, const uint32_t *item, uint32_t *fact, uint32_t settled)
 {
-    mur_verifier_loop *loop = &v->loop[v->depth];
-    uint32_t slot = MUR_CODE_GET(item[0], FOR, count);
+    mur_verifier_loop *loop = v->loop;
+    uint32_t head = item[0], slot = MUR_CODE_GET(head, FOR, count);
 
-    if (v->depth == MUR_MAX_NESTING)
+    v->depth += 2;
+    if (v->depth > 2 * MUR_MAX_NESTING)
         return MUR_REASON_NESTING;
-    memcpy(loop->pending, v->pending, sizeof(v->pending));
-    loop->variable = MUR_CODE_GET(item[0], FOR, variable);
-    loop->body = v->at + MUR_WORDS_FOR;
-    loop->steps = v->steps;
-    loop->count.lo = loop->count.hi = item[1];
-    if (!MUR_CODE_GET(item[0], FOR, constant)) {
-        TRY(check_read(v, slot));
-        loop->count = v->slot[slot];
-        TRY(at_most(v, ABOUT(COUNT, slot), loop->count.hi, item[1]));
-    } else if (slot != 0) {
-        return MUR_REASON_ITEM;
+    v->loop = loop + 1;
+    memcpy(loop->flight, v->flight, sizeof(v->flight));
+    loop->body = v->at;
+    loop->end = v->at + item[2] + MUR_WORDS_NEXT;
+    loop->fact = v->fact;
+    if (!settled) {
+        loop->variable = MUR_CODE_GET(head, FOR, variable);
+        loop->steps = v->steps;
+        loop->count.lo = loop->count.hi = v->verdict.limit = item[1];
+        if (!MUR_CODE_GET(head, FOR, constant)) {
+            TRY(check_read(v, slot));
+            loop->count = v->slot[slot];
+        } else if (slot != 0) {
+            return MUR_REASON_ITEM;
+        }
+        TRY(at_most(v, ABOUT(COUNT, slot), loop->count.hi, 0));
+        if (v->scope[loop->variable] != 0)
+            return ABOUT(SCOPE, loop->variable);
+        *fact = loop->count.hi << 1 | (loop->count.lo != 0);
+    } else {
+        loop->count.lo = *fact & 1;
+        loop->count.hi = *fact >> 1;
     }
-    if (v->scope[loop->variable] != 0)
-        return ABOUT(SCOPE, loop->variable);
-    v->depth++;
     return begin_round(v, loop);
 }
 
-static refusal check_next(mur_verifier *v)
+static refusal check_next(mur_verifier *v, uint32_t settled)
 {
-    mur_verifier_loop *loop = &v->loop[v->depth - 1];
+    mur_verifier_loop *loop = v->loop - 1;
     uint64_t steps = (uint64_t)v->steps * loop->count.hi + loop->steps;
 
-    if (v->program->code[loop->body - 1] != v->at - loop->body)
+    if (v->at != loop->end)
         return MUR_REASON_NESTING;
-    for (uint32_t i = 0; i < MUR_SLOTS; i++)
-        if (v->scope[i] > 2 * v->depth)
-            v->scope[i] = 0;
+    if (!settled) {
+        for (uint32_t i = 0; i < MUR_SLOTS; i++)
+            if (v->scope[i] > v->depth)
+                v->scope[i] = 0;
+        if (steps >> 31 != 0)
+            return MUR_REASON_STEPS;
+        v->steps = (uint32_t)steps;
+        v->settled = v->fact != v->facts + MUR_FACTS ? v->at : loop->body;
+    }
     /* another round may meet what this one left in flight */
-    if (loop->count.hi > 1 && join(loop->pending, v->pending))
+    if (loop->count.hi > 1 && join(loop->flight, v->flight)) {
+        memcpy(v->flight, loop->flight, sizeof(v->flight));
         return begin_round(v, loop);
+    }
     if (loop->count.lo == 0)
-        join(v->pending, loop->pending);
-    if (steps >> 31 != 0)
-        return MUR_REASON_STEPS;
-    v->steps = (uint32_t)steps;
-    v->depth--;
-    v->at += MUR_WORDS_NEXT;
+        join(v->flight, loop->flight);
+    v->depth -= 2;
+    v->loop = loop;
     return 0;
 }
 
@@ -463,7 +491,7 @@ static const struct {
 static refusal check_item(mur_verifier *v)
 {
     const uint32_t *item = v->program->code + v->at;
-    uint32_t kind, words;
+    uint32_t kind, words, settled, *fact;
 
     if (v->at == v->end)
         return MUR_REASON_CUT;
@@ -473,24 +501,33 @@ static refusal check_item(mur_verifier *v)
     words = kinds[kind].words;
     if (v->end - v->at < words)
         return MUR_REASON_CUT;
-    if (v->effort < words)
+    if (v->effort == 0)
         return MUR_REASON_EFFORT;
-    v->effort -= words;
-    v->steps++;
+    v->effort--;
+    settled = v->at < v->settled;
+    v->steps += 1 - settled;
+    v->at += words;
+    fact = v->fact;
+    if (fact != v->facts + MUR_FACTS)
+        v->fact += kind & 1; /* INST, FOR */
     switch (kind) {
     case MUR_INST:
-        return check_instruction(v, item);
+        v->at += MUR_CODE_GET(item[0], INST, words) + MUR_CODE_GET(item[0], INST, patches) - 1;
+        if (v->at > v->end)
+            return MUR_REASON_CUT;
+        if (!settled)
+            TRY(take_apart(v, item, fact));
+        return issue(v, *fact >> ENGINE_SHIFT, item[1], *fact & ACCESSED);
     case MUR_EVAL:
-        v->at += words;
-        return check_eval(v, item);
+        return settled ? 0 : check_eval(v, item);
     case MUR_FOR:
-        return check_for(v, item);
+        return check_for(v, item, fact, settled);
     case MUR_NEXT:
-        return v->depth != 0 ? check_next(v) : MUR_REASON_NESTING;
+        return v->depth != 0 ? check_next(v, settled) : MUR_REASON_NESTING;
     default: /* MUR_END */
         if (v->depth != 0)
             return MUR_REASON_NESTING;
-        if (v->at + words != v->end)
+        if (v->at != v->end)
             return MUR_REASON_CUT;
         if (v->steps > v->verdict.steps)
             v->verdict.steps = v->steps;
@@ -504,18 +541,18 @@ static refusal check_entry(mur_verifier *v, const mur_entr *entry)
     uint32_t context = v->program->meta->context;
     mur_range *input = v->slot;
 
-    memset(v->scope, 0, sizeof(v->scope));
-    memset(v->scope, 1, MUR_INPUTS);
+    for (uint32_t i = 0; i < MUR_SLOTS; i++)
+        v->scope[i] = i < MUR_INPUTS;
     input[MUR_SLOT_POS].lo = input[MUR_SLOT_LOGITS].lo = 0;
     input[MUR_SLOT_POS].hi = context - entry->min_m;
     input[MUR_SLOT_M].lo = input[MUR_SLOT_END].lo = entry->min_m;
     input[MUR_SLOT_M].hi = entry->max_m;
     input[MUR_SLOT_END].hi = context;
     input[MUR_SLOT_LOGITS].hi = 1;
-    for (uint32_t i = 0; i < MUR_PENDING; i++)
-        v->pending[i] = COMPLETE;
-    v->depth = 0;
-    v->steps = 0;
+    memset(v->flight, 0, sizeof(v->flight));
+    v->settled = v->depth = v->steps = 0;
+    v->fact = v->facts;
+    v->loop = v->loops;
     v->at = entry->start;
     v->end = entry->start + entry->words;
     while (v->end != 0) {
@@ -534,16 +571,13 @@ mur_status mur_verify(mur_program *program, mur_verifier *v)
     v->program = program;
     v->effort = MUR_EFFORT;
     for (uint32_t i = 0; i < sizeof(constants); i++)
-        v->lo[i] = v->hi[i] = constants[i];
-    v->lo[AT(chunk)] = v->hi[AT(chunk)] = mur_tile_tokens(program->mach->isa);
-    memcpy(v->bytes, &program->mach->i0, MUR_BUFFERS * sizeof(uint32_t));
-    memcpy(v->bytes + MUR_BUFFERS, program->region_bytes, sizeof(program->region_bytes));
+        v->operand[i].lo = v->operand[i].hi = constants[i];
+    v->operand[AT(chunk)].hi = mur_tile_tokens(program->mach->isa);
     for (uint32_t i = 0; found == 0 && i < program->entry_count; i++) {
         v->verdict.entry = i;
         found = check_entry(v, &program->entries[i]);
     }
-    v->verdict.reason = (enum mur_reason)(found & 0xff);
-    v->verdict.operand = found >> 8;
+    v->verdict.reason = (enum mur_reason)found;
     if (found != 0)
         return MUR_E_VERIFY;
     program->steps = v->verdict.steps;

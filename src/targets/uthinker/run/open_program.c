@@ -20,7 +20,7 @@ typedef enum muc_verdict_operand {
     OPERAND_slot,
     OPERAND_operand,
     OPERAND_table,
-    OPERAND_bank
+    OPERAND_banks
 } muc_verdict_operand;
 
 static const struct {
@@ -85,6 +85,19 @@ static void add_item(muc_text *text, const mur_program *program, const mur_verdi
         muc_text_add(text, " (%s)", name);
 }
 
+/* the lowest of some banks */
+static void add_bank(muc_text *text, uint32_t banks)
+{
+    uint32_t bank = 0;
+
+    while ((banks >> bank & 1) == 0)
+        bank++;
+    if (bank < 2 * MUR_BUFFERS)
+        muc_text_add(text, "%s, %s half: ", place_names[bank / 2], bank % 2 ? "upper" : "lower");
+    else
+        muc_text_add(text, "%s: ", place_names[MUR_BUFFERS + MUR_IO]);
+}
+
 /* what the reason is about, then its sentence with %v and %l filled in */
 static void add_reason(muc_text *text, const mur_verdict *verdict)
 {
@@ -101,11 +114,8 @@ static void add_reason(muc_text *text, const mur_verdict *verdict)
     case OPERAND_table:
         muc_text_add(text, "table %u: ", operand);
         break;
-    case OPERAND_bank:
-        muc_text_add(text, "%s%s: ", place_names[operand / 2],
-                     operand / 2 >= MUR_BUFFERS ? ""
-                     : operand % 2              ? ", upper half"
-                                                : ", lower half");
+    case OPERAND_banks:
+        add_bank(text, operand | operand >> 16);
         break;
     case OPERAND_none:
     default:
