@@ -1,4 +1,4 @@
-/* verify.c - what mur_verify takes of the CPU for a program too large for the boards: of its file
+/* verify_count.c - what mur_verify takes of the CPU for a program too large for the boards: of its file
  * only the words that the verifier reads are linked in, which bench/clock/count writes to
  * program_words.h, with the sizes of the read-only regions.
  */
