@@ -138,12 +138,13 @@ static inline void fixture_entry(hand_program *f, uint32_t min_m, uint32_t max_m
             insn++;
         if (insn < sizeof(fixture_insns) / sizeof(fixture_insns[0])) {
             fixture_instruction(f, insn, strstr(line, name) + strlen(name));
-        } else if (strcmp(name, "FOR") == 0) {
+        } else if (strcmp(name, "FOR") == 0 || strcmp(name, "STREAM") == 0) {
             char third[16] = "";
 
             sscanf(line, " %*s %*s %*s %15s", third);
             loops[depth++] = f->words;
-            f->code[f->words++] = MUR_FOR | fixture_number(first) << 4 |
+            f->code[f->words++] = MUR_FOR | (*name == 'S' ? 1u << 17 : 0) |
+                                  fixture_number(first) << 4 |
                                   (*second == 'r' ? fixture_number(second) << 10 : 1u << 16);
             f->code[f->words++] = fixture_number(*second == 'r' ? third : second);
             f->words++;

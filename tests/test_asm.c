@@ -148,6 +148,7 @@ static void statements_become_the_words_that_the_spec_says(void **state)
     CHECK_WORDS("a:s6, b:s7 = TABLE 1, m\ns8 = MUL a, b", 2 | 15 << 4 | 6 << 10 | 1 << 16, 1,
                 2 | 3 << 4 | 8 << 10 | 6 << 16 | 7 << 22, 0);
     CHECK_WORDS("for l:s9 < 5\nnext", 3 | 9 << 4 | 1 << 16, 5, 0, 4);
+    CHECK_WORDS("stream l:s9 < 5\nnext", 3 | 9 << 4 | 1 << 16 | 1 << 17, 5, 0, 4);
     CHECK_WORDS("for l:s9 < m most 3 ; a comment\ns3 = ADD l, 1\nnext", 3 | 9 << 4 | 1 << 10, 3, 2,
                 2 | 1 << 4 | 3 << 10 | 9 << 16 | 1 << 28, 1, 4);
     /* LD: 4 words, opcode 1, sig 3 + 1, wait 1 << 7; off is patched from slot 0: word 2, 32 bits */
@@ -192,6 +193,8 @@ static void mistakes_are_refused_with_line_and_column(void **state)
     check_refused("next", "column 1: no 'for' is open");
     check_refused("for l:s5 < 2", "line 53, column 1: this 'for' has no 'next'");
     check_refused("for l:s5 < pos", "expected 'most'");
+    check_refused("stream l:s5 < pos", "expected 'most'");
+    check_refused("stream l:s5 < 2", "line 53, column 1: this 'for' has no 'next'");
     check_refused("LD addr=0 buf=I0 region=KV off=0", "the field 'len' is missing");
     check_refused("LD addr=0 addr=0", "column 11: this field is there twice");
     check_refused("LD rows=0", "column 4: the instruction has no such field");

@@ -156,7 +156,8 @@ static void add_for(const style *s)
     bool constant = once_in(2);
     uint32_t variable = free_slot(false), count = constant ? 0 : written_slot();
 
-    c.code[c.words++] = MUR_FOR | variable << 4 | count << 10 | (uint32_t)constant << 16;
+    c.code[c.words++] = MUR_FOR | variable << 4 | count << 10 | (uint32_t)constant << 16 |
+                        (uint32_t)once_in(6) << 17;
     c.code[c.words++] = once_in(s->wild) ? draw() : once_in(8) ? draw_number(32, 9) : below(5);
     if (!constant && !once_in(4))
         c.code[c.words - 1] = 16;

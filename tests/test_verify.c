@@ -497,6 +497,22 @@ static void loops_are_counted(void **state)
     REFUSED(STEPS, 3, "FOR r4 0xffffffff\nNEXT");
 }
 
+/* a For with bit 17 set */
+static void the_sequencer_has_no_instructions_of_the_cpu(void **state)
+{
+    (void)state;
+    start();
+    ACCEPTED("STREAM r4 3\nROPE rows=0\nr6 = ADD r4 #1\nFOR r5 r1 8\nROPE rows=0\nNEXT\nNEXT\n"
+             "EMBED rows=0");
+    CHECK_EQ(f.verifier.verdict.steps, 1 + 3 * (2 + 1 + 8 * 2 + 1) + 2);
+    ACCEPTED("STREAM r4 r1 8\nSTREAM r5 2\nROPE rows=0\nNEXT\nNEXT");
+    REFUSED(STREAM, 3, "STREAM r4 3\nEMBED rows=0\nNEXT");
+    REFUSED(STREAM, 6, "STREAM r4 r1 8\nFOR r5 2\nAMAX saddr=0 k=0 dst=0\nNEXT\nNEXT");
+    REFUSED(STREAM, 6, "FOR r4 3\nSTREAM r5 2\nAMAX saddr=0 k=0 dst=0\nNEXT\nNEXT");
+    ACCEPTED("FOR r4 3\nSTREAM r5 2\nNEXT\nAMAX saddr=0 k=0 dst=0\nNEXT");
+    REFUSED(ITEM, 0, "WORD 0x50043\nWORD 3\nWORD 0\nWORD 4\nWORD 5"); /* bit 18 */
+}
+
 static void loops_are_nested(void **state)
 {
     (void)state;
@@ -581,14 +597,33 @@ static void a_load_is_awaited_before_its_use(void **state)
     /* a later load of the same engine covers it, an earlier one does not */
     ACCEPTED(LOAD "\n" LOAD_UPPER "sig=3\n" USE "wait=3");
     REFUSED(RACE, 10, LOAD_UPPER "sig=3\n" LOAD "\n" USE "wait=3");
-    /* an instruction before has already waited */
-    ACCEPTED(LOAD "sig=0\n" LOAD_UPPER "wait=0\n" USE);
+    /* an instruction before, of the same engine, has already waited */
+    ACCEPTED(LOAD "sig=0\nROPE rows=0 wait=0\n" USE);
     /* the other half is another bank */
     ACCEPTED(LOAD "sig=0\n" USE_UPPER);
     /* an access across both */
     REFUSED(RACE, 5,
             LOAD_UPPER "sig=0\nMM src=0 rows=1 k=8 terms=1 wsrc=2 waddr=1000 wlen=25 cols=8");
     ACCEPTED(LOAD_UPPER "sig=0\nMM src=0 rows=1 k=8 terms=1 wsrc=2 waddr=1000 wlen=24 cols=8");
+}
+
+/* An engine's queue may be what waits, and another queue then knows nothing of it; the CPU issues
+ * nothing before it is done waiting. */
+static void waits_count_for_the_engine_that_waits(void **state)
+{
+    (void)state;
+    start();
+    REFUSED(RACE, 10, LOAD "sig=0\n" LOAD_UPPER "wait=0\n" USE);
+    REFUSED(RACE, 13, USE "sig=4\nROPE rows=0 wait=4\n" LOAD);
+    ACCEPTED(USE "sig=4\n" LOAD_UPPER "wait=4\n" LOAD);
+    ACCEPTED(LOAD "sig=0\nAMAX saddr=0 k=0 dst=0 wait=0\n" USE);
+    ACCEPTED(USE "sig=4\nEMBED rows=0 wait=4\n" LOAD);
+    /* IO: the accelerator's wait is no wait of the CPU */
+    REFUSED(RACE, 10,
+            "ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nROPE rows=0 wait=0\n"
+            "AMAX saddr=16 k=8 dst=40");
+    ACCEPTED("ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nAMAX saddr=0 k=0 dst=900 wait=0\n"
+             "AMAX saddr=16 k=8 dst=40");
 }
 
 static void a_buffer_is_not_overwritten_while_it_is_read(void **state)
@@ -758,10 +793,12 @@ int main(void)
         cmocka_unit_test(buffers_hold_every_access),
         cmocka_unit_test(the_largest_operands_do_not_wrap),
         cmocka_unit_test(loops_are_counted),
+        cmocka_unit_test(the_sequencer_has_no_instructions_of_the_cpu),
         cmocka_unit_test(loops_are_nested),
         cmocka_unit_test(effort_is_bounded),
         cmocka_unit_test(rounds_in_the_middle_are_bounded_too),
         cmocka_unit_test(a_load_is_awaited_before_its_use),
+        cmocka_unit_test(waits_count_for_the_engine_that_waits),
         cmocka_unit_test(a_buffer_is_not_overwritten_while_it_is_read),
         cmocka_unit_test(a_token_taken_over_proves_nothing_of_the_past),
         cmocka_unit_test(region_io_is_shared_with_the_cpu),

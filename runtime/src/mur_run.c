@@ -142,7 +142,7 @@ static inline const uint32_t *enter(mur_run_state *run, const uint32_t *item)
     mur_run_loop *loop = run->free_loop;
     uint32_t count = item[1];
 
-    if (item[0] >> MUR_SHIFT_FOR_constant == 0) /* the highest bit that may be set */
+    if ((item[0] & 1u << MUR_SHIFT_FOR_constant) == 0)
         count = run->slot[MUR_CODE_GET(item[0], FOR, count)];
     if (count == 0)
         return item + MUR_WORDS_FOR + item[2] + MUR_WORDS_NEXT;

@@ -91,7 +91,8 @@ static const uint8_t constants[] = {
 #define UNPROVEN 0xffffffffu /* no token proves it, and no set does */
 #define NO_SET 0xffff0000u
 #define ACCESSED 0x07ff07ffu /* a fact of INST: the accesses; other bits are of regions */
-#define ENGINE_SHIFT 30      /* and above them its engine */
+#define IO_ACCESSED 0x04000400u
+#define ENGINE_SHIFT 30 /* and above them its engine */
 #define SLOT_BITS (63u << MUR_SHIFT_PATCH_slot)
 #define COMMON_BITS 0xffff1fffu /* of an instruction's first word: opcode, sig, wait */
 
@@ -123,6 +124,16 @@ static uint32_t place_of(uint32_t bit)
     return bit * 0x077cb531u >> 27;
 }
 
+/* The accesses of engine e of which an instruction's waits say nothing: an engine whose queue waits
+ * keeps what it has waited for to itself, so waits count for what it has to fear itself, DMA for
+ * ACC's accesses and ACC for DMA's in buffers. The CPU issues nothing until it is done waiting, and
+ * on machines of the base ISA it is always the CPU that waits. */
+#ifdef MUR_BASE_ISA
+#define UNHEARD(e, engine) 0u
+#else
+#define UNHEARD(e, engine) ((e) == (engine) ? UINT32_MAX : (engine) == MUR_ACC ? IO_ACCESSED : 0u)
+#endif
+
 /* An instruction is issued: it waits for tokens, touches what `touched` says and signals one. */
 static refusal issue(mur_verifier *v, uint32_t engine, uint32_t word0, uint32_t touched)
 {
@@ -130,6 +141,7 @@ static refusal issue(mur_verifier *v, uint32_t engine, uint32_t word0, uint32_t 
 
     for (uint32_t e = 0; e < MUR_CPU; e++) {
         uint32_t own = e == engine ? touched : 0, *flight = v->flight + FLIGHT * e;
+        uint32_t unheard = UNHEARD(e, engine);
 
         flight[OPEN] |= own;
         for (uint32_t left = flight[OPEN]; left != 0; left ^= bit) {
@@ -137,7 +149,8 @@ static refusal issue(mur_verifier *v, uint32_t engine, uint32_t word0, uint32_t 
 
             if ((own & bit) != 0)
                 p = UNPROVEN;
-            if ((tokens & ~p) != 0 || (p < NO_SET && (p >> 16 & ~tokens) == 0)) {
+            if ((unheard & bit) == 0 &&
+                ((tokens & ~p) != 0 || (p < NO_SET && (p >> 16 & ~tokens) == 0))) {
                 flight[OPEN] ^= bit;
                 p = COMPLETE;
             } else if (e != engine) {
@@ -286,6 +299,12 @@ static refusal take_apart(mur_verifier *v, const uint32_t *item, uint32_t *touch
     if (mur_bits(item[1], 8, 5) > MUR_TOKENS)
         return MUR_REASON_BITS;
     *touched = mur_bits(*insn, 12, 2) << ENGINE_SHIFT;
+#ifndef MUR_BASE_ISA /* which has no streamed loop */
+    for (const mur_verifier_loop *loop = v->loops; loop != v->loop; loop++)
+        if (*touched >> ENGINE_SHIFT == MUR_CPU &&
+            MUR_CODE_GET(v->program->code[loop->body - MUR_WORDS_FOR], FOR, streamed))
+            return MUR_REASON_STREAM;
+#endif
     TRY(read_fields(v, item + 1, patches, insn));
     for (uint32_t i = mur_bits(insn[0], 21, 5); i < mur_bits(insn[1], 21, 5); i++) {
         uint32_t name = v->verdict.operand = mur_bits(limits[i], 0, OPERAND_BITS);
@@ -483,7 +502,11 @@ static const struct {
 } kinds[] = {
     [MUR_INST] = { MUR_WORDS_INST + 1, MUR_SHIFT_INST_words + MUR_WIDTH_INST_words },
     [MUR_EVAL] = { MUR_WORDS_EVAL, MUR_SHIFT_EVAL_immediate + MUR_WIDTH_EVAL_immediate },
+#ifdef MUR_BASE_ISA
     [MUR_FOR] = { MUR_WORDS_FOR, MUR_SHIFT_FOR_constant + MUR_WIDTH_FOR_constant },
+#else
+    [MUR_FOR] = { MUR_WORDS_FOR, MUR_SHIFT_FOR_streamed + MUR_WIDTH_FOR_streamed },
+#endif
     [MUR_NEXT] = { MUR_WORDS_NEXT, MUR_KIND_WIDTH },
     [MUR_END] = { MUR_WORDS_END, MUR_KIND_WIDTH },
 };

@@ -261,6 +261,14 @@ static const char *form_patch(const form *f, const judge_insn *insn, uint32_t pa
     return "a patch is not one field";
 }
 
+static bool in_stream(const form *f)
+{
+    for (uint32_t i = 0; i < f->depth; i++)
+        if (part(f->program->code[f->body[i] - 3], 17, 1) != 0)
+            return true;
+    return false;
+}
+
 static const char *form_inst(const form *f, const uint32_t *item)
 {
     uint32_t count = (uint32_t)part(item[0], 8, 4), patches = (uint32_t)part(item[0], 4, 4);
@@ -271,6 +279,8 @@ static const char *form_inst(const form *f, const uint32_t *item)
         return "no such instruction";
     if (insn->words != count)
         return "another number of words";
+    if (insn->engine == 'c' && in_stream(f))
+        return "an instruction of the CPU for the sequencer";
     if ((item[1] & 0xe000) != 0 || (item[1] >> 8 & 31) > TOKENS)
         return "bits of word 0";
     for (const judge_field *x = insn->fields; x->name; x++)
@@ -353,7 +363,7 @@ static const char *form_next(form *f, uint32_t at)
 
 const char *judge_form(const judge_program *program)
 {
-    static const uint8_t bits[] = { 0, 12, 29, 17, 4, 4 };
+    static const uint8_t bits[] = { 0, 12, 29, 18, 4, 4 };
     form f = { .program = program };
 
     for (uint32_t i = 0; i < 4; i++) {
@@ -399,7 +409,8 @@ typedef struct machine {
         uint32_t body, variable;
         uint64_t round, count;
     } loop[NESTING];
-    uint64_t issued[ENGINES], known[ENGINES]; /* instructions; how many are known to be complete */
+    uint64_t issued[ENGINES];
+    uint64_t known[ENGINES][ENGINES]; /* to one engine: how many of another are complete */
     uint64_t last[ENGINES][BANKS][2]; /* the number of the latest that reads, writes a bank */
     uint32_t token_engine[TOKENS];
     uint64_t token_count[TOKENS];
@@ -418,8 +429,8 @@ static uint64_t slots_size(uint64_t k, uint64_t terms)
 static void touch(machine *m, uint32_t engine, uint32_t bank, bool writes)
 {
     for (uint32_t other = 0; other < CPU; other++)
-        if (other != engine && (m->last[other][bank][1] > m->known[other] ||
-                                (writes && m->last[other][bank][0] > m->known[other])))
+        if (other != engine && (m->last[other][bank][1] > m->known[engine][other] ||
+                                (writes && m->last[other][bank][0] > m->known[engine][other])))
             m->wrong = "two engines at one bank";
     if (engine != CPU)
         m->last[engine][bank][writes] = m->issued[engine];
@@ -613,6 +624,15 @@ static void execute_instruction(machine *m, const operands *o, uint32_t engine)
     }
 }
 
+/* An engine whose queue waits keeps what it has waited for to itself; the CPU issues nothing until
+ * it need not wait any more. */
+static void know(machine *m, uint32_t engine, uint32_t other, uint64_t count)
+{
+    for (uint32_t e = 0; e < ENGINES; e++)
+        if ((e == engine || engine == CPU) && m->known[e][other] < count)
+            m->known[e][other] = count;
+}
+
 static void run_inst(machine *m, const uint32_t *item)
 {
     operands o = { .insn = insn_of(item[1]) };
@@ -634,8 +654,8 @@ static void run_inst(machine *m, const uint32_t *item)
             m->wrong = "a value does not fit its field";
     }
     for (uint32_t t = 0; t < TOKENS; t++)
-        if ((item[1] >> (16 + t) & 1) != 0 && m->known[m->token_engine[t]] < m->token_count[t])
-            m->known[m->token_engine[t]] = m->token_count[t];
+        if ((item[1] >> (16 + t) & 1) != 0)
+            know(m, engine, m->token_engine[t], m->token_count[t]);
     m->issued[engine]++;
     if (!m->wrong)
         execute_instruction(m, &o, engine);

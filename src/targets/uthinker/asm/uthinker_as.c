@@ -457,10 +457,10 @@ static muc_status assemble_eval(assembly *a, size_t start)
     return put_item(a, &item, start);
 }
 
-/* "for c:s9 < P20 most 8", "for l:s3 < 5" */
-static muc_status assemble_for(assembly *a, size_t start)
+/* "for c:s9 < P20 most 8", "stream l:s3 < 5" */
+static muc_status assemble_for(assembly *a, bool streamed, size_t start)
 {
-    muc_item item = { .kind = MUR_FOR };
+    muc_item item = { .kind = MUR_FOR, .streamed = streamed };
     definition variable;
     size_t length;
 
@@ -508,8 +508,8 @@ static muc_status assemble_code(assembly *a, const char *word, size_t length, si
 
     if (muc_insn_find_name(word, (uint32_t)length, &op))
         return assemble_instruction(a, op, start);
-    if (is(word, length, "for"))
-        return assemble_for(a, start);
+    if (is(word, length, "for") || is(word, length, "stream"))
+        return assemble_for(a, is(word, length, "stream"), start);
     if (is(word, length, "next"))
         return assemble_next(a, start);
     if (is(word, length, "end"))

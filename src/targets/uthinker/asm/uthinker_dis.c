@@ -266,7 +266,7 @@ static void print_for(disassembly *d, const muc_item *item, const char *name)
 {
     muc_asm_labels before = d->labels;
 
-    muc_text_add(d->out, "for ");
+    muc_text_add(d->out, item->streamed ? "stream " : "for ");
     print_definition(d, item->variable, name);
     muc_text_add(d->out, " < ");
     if (item->count.is_slot) {

@@ -71,7 +71,7 @@ static uint32_t encode_for(const muc_item *item, uint32_t *words)
     if (!FITS(FOR, variable, item->variable) || !FITS(FOR, count, slot))
         return 0;
     words[0] = MUR_FOR | BITS(FOR, variable, item->variable) | BITS(FOR, count, slot) |
-               BITS(FOR, constant, !item->count.is_slot);
+               BITS(FOR, constant, !item->count.is_slot) | BITS(FOR, streamed, item->streamed);
     words[1] = item->most;
     words[2] = item->body;
     return MUR_WORDS_FOR;
@@ -138,6 +138,7 @@ static void decode_for(const uint32_t *words, muc_item *out)
     out->variable = MUR_CODE_GET(words[0], FOR, variable);
     out->most = words[1];
     out->body = words[2];
+    out->streamed = MUR_CODE_GET(words[0], FOR, streamed);
     out->count = (muc_item_field){ true, MUR_CODE_GET(words[0], FOR, count), 0 };
     if (MUR_CODE_GET(words[0], FOR, constant))
         out->count = (muc_item_field){ false, words[1], 0 };

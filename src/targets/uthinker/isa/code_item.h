@@ -23,6 +23,7 @@ typedef struct muc_item {
     bool immediate;                   /* EVAL: b is the second word */
     uint32_t variable, most, body;    /* FOR: slot; largest count; words of the body */
     muc_item_field count;             /* FOR: a number is `most` */
+    bool streamed;                    /* FOR: a sequencer may repeat it */
 } muc_item;
 
 /* Writes the item and returns its words; 0 if a value does not fit where it goes. */
