@@ -15,6 +15,7 @@ typedef struct step {
     bool is_end;
     uint32_t mask, sig;
     uint64_t instructions, then; /* of the CPU; `then` apart, by EMBED and AMAX */
+    uint64_t sequenced;          /* cycles of the sequencer, after them */
     uint64_t work;               /* of an engine, in picoseconds */
     uint64_t complete;           /* when; NEVER until it is known */
     int64_t before[TOKENS];      /* steps whose tokens an engine waits for */
@@ -27,6 +28,8 @@ typedef struct plan {
     size_t count, room;
     uint64_t looked; /* logits that AMAX looked at */
     bool failed, open[TOKENS];
+    const uint32_t *may_stream; /* the item before, a FOR that is streamed if it has rounds */
+    const uint32_t *streamed;   /* the item that comes after the loop of the sequencer */
 } plan;
 
 static uint64_t up(uint64_t a, uint64_t b)
@@ -136,6 +139,39 @@ static void fill_step(plan *p, step *s, const uint32_t *item, const judge_insn *
         s->work = s->party == DMA ? transfer(p, insn, values) : computation(p, insn, values);
 }
 
+/* The sequencer begins with a body, and is done where the loop is. */
+static void follow_streams(plan *p, const uint32_t *item)
+{
+    const clock_machine *m = p->machine;
+    step *before = p->steps + p->count - 1;
+
+    if (p->may_stream && item == p->may_stream + 3) {
+        p->streamed = item + p->may_stream[2] + 1;
+        before->instructions += m->cpu_sequencer;
+        before->sequenced = m->sequencer_start;
+        p->verdict->cpu_instructions += m->cpu_sequencer;
+    }
+    if (item == p->streamed)
+        p->streamed = NULL;
+    p->may_stream = NULL;
+    if (!p->streamed && m->sequencer_word > 0 && (item[0] & 15) == 3 && (item[0] >> 17 & 1) != 0)
+        p->may_stream = item;
+}
+
+/* What the CPU would have executed takes the sequencer a time that goes by the item's words. */
+static void sequence_step(const plan *p, step *s, const uint32_t *item)
+{
+    static const uint8_t words[] = { 0, 1, 2, 3, 1 };
+    uint64_t count = words[item[0] & 15];
+
+    if ((item[0] & 15) == 1)
+        count += (item[0] >> 8 & 15) + (item[0] >> 4 & 15);
+    if ((item[0] & 15) == 2 && (item[0] >> 4 & 63) == 15)
+        count += 2;
+    s->instructions = 0;
+    s->sequenced = count * p->machine->sequencer_word;
+}
+
 static void take_item(void *arg, const uint32_t *item, const judge_insn *insn,
                       const uint64_t *values)
 {
@@ -152,9 +188,12 @@ static void take_item(void *arg, const uint32_t *item, const judge_insn *insn,
         }
         p->steps = grown;
     }
+    follow_streams(p, item);
     memset(&p->steps[p->count], 0, sizeof(step));
     p->steps[p->count].complete = NEVER;
     fill_step(p, &p->steps[p->count], item, insn, values);
+    if (p->streamed)
+        sequence_step(p, &p->steps[p->count], item);
     p->verdict->cpu_instructions += p->steps[p->count].instructions + p->steps[p->count].then;
     p->count++;
 }
@@ -243,7 +282,8 @@ static bool run_cpu(world *w)
     }
     if (w->executes_until != NEVER || !may_begin(w, s))
         return false;
-    w->executes_until = w->now + executed(m, s->instructions) + executed(m, s->then);
+    w->executes_until =
+        w->now + executed(m, s->instructions) + executed(m, s->then) + cycles(m, s->sequenced);
     return true;
 }
 

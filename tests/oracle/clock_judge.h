@@ -14,7 +14,8 @@ typedef struct clock_machine {
     uint64_t acc_khz, cpu_khz, dram_mbs, dram_burst, dma_bytes, dma_start, dma_latency, dma_queue,
         acc_queue, hardware_tokens, mm_start, vector_start, vector_width, vector_passes, cpu_cpk,
         cpu_start, cpu_inst, cpu_word, cpu_patch, cpu_wait, cpu_patched, cpu_eval, cpu_for,
-        cpu_next, cpu_end, cpu_embed, cpu_logit, cpu_sample;
+        cpu_next, cpu_end, cpu_embed, cpu_logit, cpu_sample, cpu_sequencer, sequencer_start,
+        sequencer_word;
     uint64_t tile_k, tile_n, tokens;
 } clock_machine;
 

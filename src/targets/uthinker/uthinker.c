@@ -46,7 +46,7 @@ static muc_status each_split(muc_context *ctx, const muc_uthinker_model *model,
 {
     for (uint32_t parts = 1; parts <= MOST_PARTS; parts++)
         for (unsigned by_head = 0; by_head < 2; by_head++) {
-            const muc_uthinker_split split = { parts, by_head, false };
+            const muc_uthinker_split split = { .ffn_parts = parts, .o_by_head = by_head };
 
             if (muc_uthinker_can_split(model, machine, split))
                 MUC_TRY(visit(ctx, arg, split));
@@ -150,7 +150,7 @@ static muc_status schedule(muc_context *ctx, const muc_uthinker_model *whole,
                            muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES])
 {
     static const muc_entry_kind kinds[] = { MUC_ENTRY_DECODE, MUC_ENTRY_PREFILL };
-    const muc_flatten_options all_passes = { 0 };
+    const muc_flatten_options passes = { .streamed = options->split.streamed };
 
     MUC_TRY(
         muc_uthinker_split_rows(ctx, &build->arena, whole, machine, options->split, &build->model));
@@ -160,7 +160,7 @@ static muc_status schedule(muc_context *ctx, const muc_uthinker_model *whole,
         muc_template *template = &build->templates[i];
 
         MUC_TRY(muc_uthinker_lower(ctx, &build->arena, &build->layout, kinds[i], template));
-        MUC_TRY(muc_uthinker_flatten(ctx, &build->arena, template, &all_passes, &build->flat[i]));
+        MUC_TRY(muc_uthinker_flatten(ctx, &build->arena, template, &passes, &build->flat[i]));
         entries[i] =
             (muc_uthinker_entry){ kinds[i], template->min_m, template->max_m, &build->flat[i] };
     }
@@ -239,7 +239,8 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
                                const muc_uthinker_options *options, muc_uthinker_split *out)
 {
     muc_uthinker_machine timed = *machine, usual;
-    choice c = { model, &timed, options, UINT64_MAX, { 1, false, false } };
+    choice c = { model, &timed, options, UINT64_MAX, { .ffn_parts = 1 } };
+    muc_uthinker_split other;
     muc_arena arena = { 0 };
     muc_status status = muc_uthinker_find_machine(ctx, &arena, NULL, &usual);
 
@@ -248,9 +249,14 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     muc_arena_free(&arena);
     if (status == MUC_OK)
         status = each_split(ctx, model, machine, try_split, &c);
+    other = c.split;
+    other.late = true;
     if (status == MUC_OK)
-        status =
-            try_split(ctx, &c, (muc_uthinker_split){ c.split.ffn_parts, c.split.o_by_head, true });
+        status = try_split(ctx, &c, other);
+    other = c.split;
+    other.streamed = true;
+    if (status == MUC_OK && timed.costs.time.sequencer_word != 0)
+        status = try_split(ctx, &c, other);
     *out = c.split;
     return status;
 }

@@ -27,7 +27,8 @@ typedef struct clock {
     muc_clock_reason token_of[MUR_TOKENS]; /* what signals it */
     uint32_t
         open; /* tokens that engines were to signal and that the CPU has not waited for since */
-    uint64_t seen; /* logits that AMAX looked at */
+    uint64_t seen;              /* logits that AMAX looked at */
+    const uint32_t *stream_end; /* behind the loop that the sequencer repeats, or NULL */
 } clock;
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -68,6 +69,41 @@ static uint64_t execute(clock *c, uint64_t instructions, muc_clock_reason reason
     return ps;
 }
 
+/* words of CODE and TABL that an item takes */
+static uint32_t words_of(const uint32_t *item)
+{
+    switch (mur_bits(item[0], 0, MUR_KIND_WIDTH)) {
+    case MUR_INST:
+        return MUR_WORDS_INST + MUR_CODE_GET(item[0], INST, words) +
+               MUR_CODE_GET(item[0], INST, patches);
+    case MUR_EVAL:
+        return MUR_WORDS_EVAL + (MUR_CODE_GET(item[0], EVAL, op) == MUR_OP_TABLE ? 2 : 0);
+    case MUR_FOR:
+        return MUR_WORDS_FOR;
+    default:
+        return MUR_WORDS_NEXT;
+    }
+}
+
+/* Cycles of the sequencer, for the item at hand. */
+static void sequence(clock *c, uint64_t cycles)
+{
+    go_on(c, c->now + muc_clock_scale(cycles, 1000000000, c->time->acc_khz), MUC_CLOCK_SEQUENCER);
+}
+
+/* The item at hand is executed: by the CPU, or by the sequencer if that repeats a loop. */
+static void interpret(clock *c, uint64_t instructions)
+{
+    uint64_t words = words_of(c->item);
+
+    if (!c->stream_end) {
+        execute(c, instructions, MUC_CLOCK_ITEMS);
+        return;
+    }
+    sequence(c, words * c->time->sequencer_word);
+    c->sums->sram_bytes += sizeof(*c->item) * words;
+}
+
 static uint32_t count_bits(uint32_t mask)
 {
     uint32_t count = 0;
@@ -77,7 +113,7 @@ static uint32_t count_bits(uint32_t mask)
     return count;
 }
 
-/* Executes the INST at hand; mask: tokens that the CPU waits for. */
+/* Executes the INST at hand; mask: tokens that the CPU, or the sequencer, waits for. */
 static void execute_inst(clock *c, uint32_t mask)
 {
     const muc_uthinker_time *time = c->time;
@@ -87,7 +123,7 @@ static void execute_inst(clock *c, uint32_t mask)
 
     if (patches)
         count += time->cpu_patched + (words - 4) * time->cpu_word + patches * time->cpu_patch;
-    execute(c, count, MUC_CLOCK_ITEMS);
+    interpret(c, count);
     c->open &= ~mask;
     c->sums->instructions++;
 }
@@ -225,19 +261,40 @@ static uint32_t completed(void *arg, enum mur_engine engine)
 
 /* ---- calls ---- */
 
-static void execute_item(clock *c, uint32_t kind)
+/* A streamed loop of a machine that has a sequencer is repeated by it, if it has rounds. */
+static void execute_for(clock *c, const mur_run_state *run)
+{
+    const uint32_t *item = c->item;
+    const muc_uthinker_time *time = c->time;
+    uint32_t count = MUR_CODE_GET(item[0], FOR, constant)
+                         ? item[1]
+                         : run->slot[MUR_CODE_GET(item[0], FOR, count)];
+
+    if (c->stream_end || time->sequencer_word == 0 || count == 0 ||
+        !MUR_CODE_GET(item[0], FOR, streamed)) {
+        interpret(c, time->cpu_for);
+        return;
+    }
+    execute(c, (uint64_t)time->cpu_for + time->cpu_sequencer, MUC_CLOCK_ITEMS);
+    sequence(c, time->sequencer_start);
+    c->stream_end = item + MUR_WORDS_FOR + item[2] + MUR_WORDS_NEXT;
+}
+
+static void execute_item(clock *c, const mur_run_state *run)
 {
     const muc_uthinker_time *time = c->time;
 
-    switch (kind) {
+    if (c->item == c->stream_end)
+        c->stream_end = NULL;
+    switch (mur_bits(c->item[0], 0, MUR_KIND_WIDTH)) {
     case MUR_EVAL:
-        execute(c, time->cpu_eval, MUC_CLOCK_ITEMS);
+        interpret(c, time->cpu_eval);
         break;
     case MUR_FOR:
-        execute(c, time->cpu_for, MUC_CLOCK_ITEMS);
+        execute_for(c, run);
         break;
     case MUR_NEXT:
-        execute(c, time->cpu_next, MUC_CLOCK_ITEMS);
+        interpret(c, time->cpu_next);
         break;
     case MUR_END:
         for (uint32_t e = 0; e < MUR_CPU; e++)
@@ -263,7 +320,7 @@ static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m, b
     execute(c, c->time->cpu_start, MUC_CLOCK_ITEMS);
     while (status == MUR_OK && !run.done) {
         c->item = c->program->code + run.at;
-        execute_item(c, mur_bits(c->item[0], 0, MUR_KIND_WIDTH));
+        execute_item(c, &run);
         status = mur_step(&run);
     }
     return status;

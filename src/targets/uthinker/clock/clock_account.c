@@ -174,7 +174,7 @@ static void watch_cpu(void *arg, uint64_t from, uint64_t to, muc_clock_reason re
     for (uint32_t e = 0; e < MUC_ENGINE_CPU; e++)
         if (to > a->free_at[e])
             a->idle_ps[e][reason] += to - (from > a->free_at[e] ? from : a->free_at[e]);
-    if (loop->begin == loop->next || reasons[reason].waits)
+    if (loop->begin == loop->next || (reasons[reason].waits && reason != MUC_CLOCK_SEQUENCER))
         return;
     if (at == loop->begin)
         a->round = 0;

@@ -561,14 +561,30 @@ static muc_status write_instruction(flattening *f, const step *s)
     return push_item(f, &item);
 }
 
+/* Whether the CPU has no instruction of its own in it; recursion is as deep as Fors nest. */
+static bool can_stream(const muc_code *code)
+{
+    for (size_t i = 0; i < code->count; i++) {
+        const muc_code_item *item = &code->items[i];
+
+        if (item->loop ? !can_stream(&item->loop->body)
+                       : muc_insn_get(item->instruction->op)->engine == MUR_CPU)
+            return false;
+    }
+    return true;
+}
+
 /* the words of its body are known at its end */
 static muc_status write_for(flattening *f, const step *s)
 {
     const muc_for *loop = f->scopes[s->index].loop;
+    bool outermost = !f->scopes[s->scope].loop;
     const muc_item item = { .kind = MUR_FOR,
                             .variable = f->slot_of_input[loop->input],
                             .count = field_of(f, s->uses),
-                            .most = loop->most };
+                            .most = loop->most,
+                            .streamed =
+                                f->options.streamed && outermost && can_stream(&loop->body) };
 
     MUC_TRY(push_label(f, muc_expr_get_input(f->pool, loop->input)->name));
     f->out->loops++;

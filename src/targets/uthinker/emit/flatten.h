@@ -10,11 +10,13 @@
 #include "targets/uthinker/isa/debug_names.h"
 #include "targets/uthinker/lower/template_ir.h"
 
-/* Each switches a pass off; all-zero is the usual. The resolved program stays the same. */
+/* All but the last switch a pass off; all-zero is the usual. The resolved program stays the same.
+ */
 typedef struct muc_flatten_options {
     bool no_sharing;  /* every use of an expression evaluates it anew */
     bool no_hoisting; /* an expression is evaluated in the loop that uses it, not further out */
     bool no_fusion;   /* a table's value and span take an EVAL each */
+    bool streamed;    /* outermost loops that a sequencer can repeat are marked for it */
 } muc_flatten_options;
 
 typedef struct muc_flat {

@@ -10,11 +10,12 @@
 #include "targets/uthinker/lower/match_llama.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
-/* How a schedule takes the model's rows. All-zero is no split. */
+/* How a schedule takes the model's rows, and what else the clock chooses. All-zero is no split. */
 typedef struct muc_uthinker_split {
     uint32_t ffn_parts; /* passes of the feed-forward part, each over as many columns; 1 */
     bool o_by_head;     /* a kv head's attention goes into O at once */
     bool late;          /* PREFILL issues a product before the load beside it, not after */
+    bool streamed;      /* a sequencer repeats the outermost loops */
 } muc_uthinker_split;
 
 /* Whether every part has the same number of whole tiles, and there is more than one where asked. */

@@ -31,25 +31,30 @@ enum { TILE_K = 64, TILE_N = 8, TOKENS = 64, BLOCK = 32 };
 typedef struct key_row {
     const char *name;
     uint32_t min, max;
+    bool optional;
 } key_row;
 
 static const key_row machine_keys[] = {
-#define MUR_MACH(name, min, max, meaning) { NULL, min, max },
+#define MUR_MACH(name, min, max, meaning) { NULL, min, max, false },
 #include "mur_sections.def"
-    { "flash", 0, UINT32_MAX }, { "dram", 0, UINT32_MAX }, { "tile_k", 32, MUR_MOST_TILE_ROWS },
-    { "tile_n", 1, 64 },        { "tokens", 32, 64 },
+    { "flash", 0, UINT32_MAX, false },
+    { "dram", 0, UINT32_MAX, false },
+    { "tile_k", 32, MUR_MOST_TILE_ROWS, true },
+    { "tile_n", 1, 64, true },
+    { "tokens", 32, 64, true },
 };
 
 static const char *const mach_names[] = { "isa", "ibuf0", "ibuf1", "wbuf0", "wbuf1", "gb", "rows" };
 _Static_assert(MUC_COUNT(mach_names) == KEY_FLASH, "a key for every word of MACH");
 
 static const key_row time_keys[] = {
-#define MUC_MACHINE_TIME(name, min, max, meaning) { #name, min, max },
+#define MUC_MACHINE_TIME(name, min, max, meaning) { #name, min, max, false },
+#define MUC_MACHINE_OPTION(name, min, max, meaning) { #name, min, max, true },
 #include "targets/uthinker/machines/machine_keys.def"
 };
 
 static const key_row energy_keys[] = {
-#define MUC_MACHINE_ENERGY(name, min, max, meaning) { #name, min, max },
+#define MUC_MACHINE_ENERGY(name, min, max, meaning) { #name, min, max, false },
 #include "targets/uthinker/machines/machine_keys.def"
 };
 
@@ -237,7 +242,7 @@ static muc_status check_whole(const parser *p)
                         "the section [machine] is missing");
     for (uint32_t id = 0; id < SECTIONS; id++)
         for (uint32_t key = 0; p->begun[id] && key < sections[id].count; key++)
-            if (!p->seen[id][key] && !(id == MACHINE && key >= KEY_TILE_K))
+            if (!p->seen[id][key] && !sections[id].keys[key].optional)
                 return muc_fail(p->ini.ctx, MUC_MALFORMED, text->name, text->size,
                                 "the key '%s' is missing in [%s]", key_name((section_id)id, key),
                                 sections[id].name);
