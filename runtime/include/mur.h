@@ -39,6 +39,21 @@ typedef struct mur_hal {
     const volatile uint32_t *counts;
 } mur_hal;
 
+/* What else hardware may do is for whoever builds the runtime to say:
+ *
+ * MUR_HARDWARE_TOKENS: the engines' queues wait for tokens (SPEC.md section 2), so dma and accel
+ * are called without waiting: words[0] has the mask, which stands for the latest instructions that
+ * signalled its tokens before the call. mur_verify must not be one of MUR_BASE_ISA.
+ *
+ * MUR_SEQUENCER: streamed loops are the sequencer's (section 5). The board brings this function;
+ * arg is the HAL's. item: a FOR in CODE, of `count` rounds, 1 or more. The sequencer issues what
+ * mur_run would, with the slots of run. Returns MUR_YIELD while it is at it, and is called again;
+ * MUR_OK when it has issued all, and then has counted in run->issued, as `completed` does, what it
+ * issued to each engine, has brought run->token up to date, and set the bits of the tokens it
+ * signalled in run->pending; MUR_E_FAULT if an engine failed. */
+struct mur_run_state;
+mur_status mur_stream(void *arg, struct mur_run_state *run, const uint32_t *item, uint32_t count);
+
 /* ---- the program file ---- */
 
 enum mur_section {

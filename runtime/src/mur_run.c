@@ -136,16 +136,26 @@ static inline void evaluate(const mur_program *program, uint32_t *slot, const ui
         *dst = mur_eval_word(op, a, b);
 }
 
+static inline uint32_t rounds(const mur_run_state *run, const uint32_t *item)
+{
+    if ((item[0] & 1u << MUR_SHIFT_FOR_constant) != 0)
+        return item[1];
+    return run->slot[MUR_CODE_GET(item[0], FOR, count)];
+}
+
 /* Each gives the item that is next. */
+static inline const uint32_t *pass(const uint32_t *item)
+{
+    return item + MUR_WORDS_FOR + item[2] + MUR_WORDS_NEXT;
+}
+
 static inline const uint32_t *enter(mur_run_state *run, const uint32_t *item)
 {
     mur_run_loop *loop = run->free_loop;
-    uint32_t count = item[1];
+    uint32_t count = rounds(run, item);
 
-    if ((item[0] & 1u << MUR_SHIFT_FOR_constant) == 0)
-        count = run->slot[MUR_CODE_GET(item[0], FOR, count)];
     if (count == 0)
-        return item + MUR_WORDS_FOR + item[2] + MUR_WORDS_NEXT;
+        return pass(item);
     loop->count = count;
     loop->variable = MUR_CODE_GET(item[0], FOR, variable);
     loop->body = item + MUR_WORDS_FOR;
@@ -192,6 +202,12 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
     return MUR_OK;
 }
 
+#ifdef MUR_HARDWARE_TOKENS /* DMA and ACC wait themselves */
+#define CPU_WAITS(opcode) ((opcode) >= OPCODE_EMBED && (opcode) < OPCODE_MM)
+#else
+#define CPU_WAITS(opcode) 1
+#endif
+
 /* Says of *item, an INST, what became of it; MUR_OK moves *item to the next. Opcodes ascend by
  * engine: DMA, CPU, ACC. */
 static inline mur_status issue(mur_run_state *run, const mur_hal *hal, const uint32_t **item,
@@ -202,7 +218,8 @@ static inline mur_status issue(mur_run_state *run, const mur_hal *hal, const uin
     uint32_t word0 = words[0], mask = word0 >> (WAIT_SHIFT - 1) & *pending, sig;
     mur_status status;
 
-    if (mask != 0 && !all_reached(run, hal, mask, pending))
+    if (mask != 0 && CPU_WAITS(mur_bits(word0, 0, OPCODE_BITS)) &&
+        !all_reached(run, hal, mask, pending))
         return MUR_YIELD;
     if (patches != 0) {
         patch(run->slot, words, end, end + patches, patched);
@@ -234,6 +251,22 @@ static inline mur_status issue(mur_run_state *run, const mur_hal *hal, const uin
     return MUR_OK;
 }
 
+#ifdef MUR_SEQUENCER
+/* Is the item, a FOR, one for the sequencer? Then *status is what it says. */
+static inline int stream(mur_run_state *run, const mur_hal *hal, const uint32_t *item,
+                         uint32_t *pending, mur_status *status)
+{
+    uint32_t count = rounds(run, item);
+
+    if (!MUR_CODE_GET(item[0], FOR, streamed) || count == 0)
+        return 0;
+    run->pending = *pending;
+    *status = mur_stream(hal->arg, run, item, count);
+    *pending = run->pending;
+    return 1;
+}
+#endif
+
 mur_status mur_run_some(mur_run_state *run, uint32_t most)
 {
     const uint32_t *item = run->program->code + run->at;
@@ -258,6 +291,12 @@ mur_status mur_run_some(mur_run_state *run, uint32_t most)
             item += MUR_WORDS_EVAL;
         } else if ((kind & 1) == 0) { /* MUR_NEXT; bits need no constants in registers */
             item = next(run, item);
+#ifdef MUR_SEQUENCER
+        } else if (kind == MUR_FOR && stream(run, hal, item, &pending, &status)) {
+            if (status != MUR_OK)
+                break;
+            item = pass(item);
+#endif
         } else if ((kind & 2) != 0) { /* MUR_FOR */
             item = enter(run, item);
         } else { /* MUR_END */
