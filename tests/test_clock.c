@@ -5,6 +5,7 @@
 #include "clock_machine.h"
 #include "targets/target.h"
 #include "targets/uthinker/clock/clock_account.h"
+#include "targets/uthinker/isa/code_item.h"
 #include "uthinker_fixture.h"
 
 static fixture f;
@@ -126,7 +127,7 @@ static void both_clocks_tell_the_same_on_every_machine_that_is_built_in(void **s
                 check_inner_call(&machine, calls[c]);
             }
     }
-    CHECK_EQ(machines, 4);
+    CHECK_EQ(machines, 5);
 }
 
 static void more_of_anything_never_takes_longer(void **state)
@@ -288,6 +289,72 @@ static void an_account_tells_layers_and_classes_apart(void **state)
     CHECK_EQ(muc_dram_class_at(&places, MUR_IO, layout->embedded - 1), MUC_DRAM_TOKENS);
 }
 
+/* ---- the sequencer ---- */
+
+/* the fixture's model for this machine */
+static void compile_for(const muc_uthinker_machine *machine)
+{
+    muc_uthinker_build_free(f.build);
+    f.build = NULL;
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, machine, &muc_uthinker_defaults,
+                                         &no_tokens, &f.build));
+    open_program();
+}
+
+static uint32_t streamed_loops(void)
+{
+    uint32_t count = 0, words;
+
+    for (uint32_t i = 0; i < program.entry_count; i++)
+        for (uint32_t at = 0; at < program.entries[i].words; at += words) {
+            muc_item item;
+
+            words = muc_item_decode(program.code + program.entries[i].start + at,
+                                    program.entries[i].words - at, &item);
+            CHECK(words > 0);
+            count += item.streamed;
+        }
+    return count;
+}
+
+static void loops_are_streamed_where_that_takes_less_time(void **state)
+{
+    muc_uthinker_machine machine, without, slow;
+    fixture_words plain[MUC_COUNT(calls)] = { { 0 } }, streamed = { 0 };
+    uint64_t plain_ps[MUC_COUNT(calls)];
+
+    (void)state;
+    CHECK_OK(f.ctx, muc_uthinker_find_machine(f.ctx, &f.arena, "uthinker-sequencer", &machine));
+    without = slow = machine;
+    without.costs.time.sequencer_word = 0;
+    slow.costs.time.sequencer_word = 1000;
+    compile_for(&slow);
+    CHECK_EQ(streamed_loops(), 0);
+    compile_for(&without);
+    CHECK_EQ(streamed_loops(), 0);
+    for (uint32_t c = 0; c < MUC_COUNT(calls); c++) {
+        fixture_interpret(&program, calls[c].m > 1, calls[c].pos, calls[c].m, &plain[c]);
+        plain_ps[c] = time_call(&machine, calls[c]).ps;
+    }
+    compile_for(&machine);
+    CHECK_EQ(streamed_loops(), 2); /* the layers of both entries */
+    for (uint32_t c = 0; c < MUC_COUNT(calls); c++) {
+        fixture_interpret(&program, calls[c].m > 1, calls[c].pos, calls[c].m, &streamed);
+        CHECK_EQ(streamed.count, plain[c].count);
+        CHECK(memcmp(streamed.words, plain[c].words, 4 * streamed.count) == 0);
+        free(plain[c].words);
+        CHECK(time_call(&machine, calls[c]).ps < plain_ps[c]);
+        CHECK_EQ(time_call(&without, calls[c]).ps, plain_ps[c]);
+        for (uint32_t tokens = 0; tokens < 2; tokens++) {
+            machine.costs.time.hardware_tokens = tokens;
+            check_call(&machine, calls[c]);
+            check_inner_call(&machine, calls[c]);
+            check_account(&machine, calls[c].pos, calls[c].m);
+        }
+    }
+    free(streamed.words);
+}
+
 /* ---- the CPU ---- */
 
 /* the figure of a row of bench/clock_cpu.csv */
@@ -372,6 +439,7 @@ int main(void)
         cmocka_unit_test(feeding_goes_in_calls_as_the_runtime_makes_them),
         cmocka_unit_test(an_account_loses_no_time_and_no_byte),
         cmocka_unit_test(an_account_tells_layers_and_classes_apart),
+        cmocka_unit_test(loops_are_streamed_where_that_takes_less_time),
         cmocka_unit_test(the_cpus_part_is_what_qemu_counts_within_five_percent),
     };
 
