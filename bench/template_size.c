@@ -122,7 +122,7 @@ static uint32_t completed(void *arg, enum mur_engine engine)
 static uint64_t executed_evals(const mur_program *program, uint32_t entry, uint32_t pos, uint32_t m)
 {
     uint32_t issued[MUR_ENGINES] = { 0 };
-    const mur_hal hal = { issued, issue_dma, issue_acc, issue_cpu, completed, NULL };
+    const mur_hal hal = { issued, issue_dma, issue_acc, issue_cpu, completed, NULL, NULL };
     uint64_t evals = 0;
     mur_run_state run;
 

@@ -302,7 +302,8 @@ static inline uint32_t machine_completed(void *arg, enum mur_engine engine)
 
 static inline void machine_init(machine *m, const mur_program *program)
 {
-    m->hal = (mur_hal){ m, machine_dma, machine_accel, machine_host, machine_completed, NULL };
+    m->hal =
+        (mur_hal){ m, machine_dma, machine_accel, machine_host, machine_completed, NULL, NULL };
     m->program = program;
     m->violation = NULL;
     memset(m->submitted, 0, sizeof(m->submitted));

@@ -514,7 +514,7 @@ static const random_shape shapes[] = {
 /* the last one's is asked for; the others' are chosen */
 static muc_uthinker_split split_of(size_t shape)
 {
-    static const muc_uthinker_split chosen, asked = { 3, true, true };
+    static const muc_uthinker_split chosen, asked = { 3, true, true, true };
 
     return shape + 1 == MUC_COUNT(shapes) ? asked : chosen;
 }

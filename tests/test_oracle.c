@@ -190,13 +190,13 @@ static void verify(compiled *c)
 static muc_uthinker_split random_split(const muc_uthinker_model *model,
                                        const muc_uthinker_machine *of)
 {
-    muc_uthinker_split passes = { 1 + random_below(4), false, false };
-    muc_uthinker_split heads = { 1, random_below(2), false };
+    muc_uthinker_split passes = { .ffn_parts = 1 + random_below(4) };
+    muc_uthinker_split heads = { .ffn_parts = 1, .o_by_head = random_below(2) };
 
     return (muc_uthinker_split){
-        muc_uthinker_can_split(model, of, passes) ? passes.ffn_parts : 1,
-        heads.o_by_head && muc_uthinker_can_split(model, of, heads),
-        model->vocabulary % 2 != 0,
+        .ffn_parts = muc_uthinker_can_split(model, of, passes) ? passes.ffn_parts : 1,
+        .o_by_head = heads.o_by_head && muc_uthinker_can_split(model, of, heads),
+        .late = model->vocabulary % 2 != 0,
     };
 }
 
@@ -302,7 +302,7 @@ static void check_entry(const compiled *c, enum mur_entry_kind kind, uint32_t po
                         uint32_t logits)
 {
     static stream expected;
-    static const mur_hal board = { &expected, compare, compare, compare, completed, NULL };
+    static const mur_hal board = { &expected, compare, compare, compare, completed, NULL, NULL };
     mur_run_state run;
 
     expected.count = expected.at = 0;

@@ -62,7 +62,7 @@ static uint32_t board_completed(void *arg, enum mur_engine engine)
 static void board_init(board *b, uint64_t random, uint32_t first)
 {
     memset(b, 0, sizeof(*b));
-    b->hal = (mur_hal){ b, board_dma, board_accel, board_host, board_completed, NULL };
+    b->hal = (mur_hal){ b, board_dma, board_accel, board_host, board_completed, NULL, NULL };
     b->random = random;
     for (uint32_t e = 0; e < MUR_ENGINES; e++)
         b->submitted[e] = b->completed[e] = first;

@@ -230,7 +230,7 @@ static mur_status sequence(hardware *h, const uint32_t *tables)
     return MUR_OK;
 }
 
-mur_status mur_stream(void *arg, mur_run_state *run, const uint32_t *item, uint32_t count)
+static mur_status stream_loop(void *arg, mur_run_state *run, const uint32_t *item, uint32_t count)
 {
     hardware *h = arg;
 
@@ -318,7 +318,7 @@ static uint32_t feed_with(uint64_t seed, hardware *h)
     board b;
 
     memset(h, 0, sizeof(*h));
-    h->hal = (mur_hal){ h, put_dma, put_accel, put_host, ask, NULL };
+    h->hal = (mur_hal){ h, put_dma, put_accel, put_host, ask, NULL, stream_loop };
     h->chance = seed;
     board_open(&b, &program, MUR_SIM_EAGER);
     h->board = &b;

@@ -101,8 +101,9 @@ static inline uint32_t fixture_completed(void *arg, enum mur_engine engine)
 static inline void fixture_interpret(const mur_program *program, uint32_t entry, uint32_t pos,
                                      uint32_t m, fixture_words *out)
 {
-    const mur_hal hal = { out, fixture_record, fixture_record, fixture_record, fixture_completed,
-                          NULL };
+    const mur_hal hal = {
+        out, fixture_record, fixture_record, fixture_record, fixture_completed, NULL, NULL
+    };
     mur_run_state run;
 
     out->count = 0;

@@ -62,7 +62,7 @@ static mur_status put_host(void *arg, const uint32_t *insn)
     return MUR_OK;
 }
 
-static const mur_hal hal = { NULL, put_dma, put_accel, put_host, NULL, completed };
+static const mur_hal hal = { NULL, put_dma, put_accel, put_host, NULL, completed, NULL };
 
 /* ---- runs ---- */
 

@@ -24,12 +24,28 @@ enum { MUR_SLOT_POS, MUR_SLOT_M, MUR_SLOT_END, MUR_SLOT_LOGITS, MUR_INPUTS };
 
 /* ---- the board ---- */
 
+struct mur_run_state;
+
 /* What the runtime asks of a board. words: one resolved instruction (SPEC.md section 4), valid only
  * during the call. dma and accel queue it and return MUR_OK, or MUR_YIELD when their queue is full
  * (nothing was queued), or MUR_E_FAULT. host executes it before returning. completed gives the
  * number of instructions that MUR_DMA or MUR_ACC has completed, modulo 2^32, from any start; the
  * engines are idle when a run begins. A driver that has these numbers in memory points `counts` at
- * them, [MUR_CPU], and `completed` is not called; else it is NULL. */
+ * them, [MUR_CPU], and `completed` is not called; else it is NULL.
+ *
+ * Two things that hardware may do are for whoever builds the runtime to say:
+ *
+ * MUR_HARDWARE_TOKENS: the engines' queues wait for tokens (SPEC.md section 2), so dma and accel
+ * are called without waiting. The mask in words[0] stands for the latest instructions that
+ * signalled its tokens before the call. mur_verify must not be one of MUR_BASE_ISA.
+ *
+ * MUR_SEQUENCER: streamed loops (section 5) are handed to `stream`; a HAL that has none is NULL
+ * there, and the CPU repeats them. item: a FOR in CODE, of `count` rounds, 1 or more. The sequencer
+ * issues what mur_run would, with the slots of run. stream returns MUR_YIELD while it is at it, and
+ * is called again; MUR_OK when it has issued all: it has then counted in run->issued, as
+ * `completed` counts, what each engine got, brought run->token up to date and set the bits of the
+ * tokens signalled in run->pending; MUR_E_FAULT if an engine failed. Without MUR_SEQUENCER nothing
+ * calls it. */
 typedef struct mur_hal {
     void *arg;
     mur_status (*dma)(void *arg, const uint32_t *words);
@@ -37,22 +53,9 @@ typedef struct mur_hal {
     mur_status (*host)(void *arg, const uint32_t *words);
     uint32_t (*completed)(void *arg, enum mur_engine engine);
     const volatile uint32_t *counts;
+    mur_status (*stream)(void *arg, struct mur_run_state *run, const uint32_t *item,
+                         uint32_t count);
 } mur_hal;
-
-/* What else hardware may do is for whoever builds the runtime to say:
- *
- * MUR_HARDWARE_TOKENS: the engines' queues wait for tokens (SPEC.md section 2), so dma and accel
- * are called without waiting: words[0] has the mask, which stands for the latest instructions that
- * signalled its tokens before the call. mur_verify must not be one of MUR_BASE_ISA.
- *
- * MUR_SEQUENCER: streamed loops are the sequencer's (section 5). The board brings this function;
- * arg is the HAL's. item: a FOR in CODE, of `count` rounds, 1 or more. The sequencer issues what
- * mur_run would, with the slots of run. Returns MUR_YIELD while it is at it, and is called again;
- * MUR_OK when it has issued all, and then has counted in run->issued, as `completed` does, what it
- * issued to each engine, has brought run->token up to date, and set the bits of the tokens it
- * signalled in run->pending; MUR_E_FAULT if an engine failed. */
-struct mur_run_state;
-mur_status mur_stream(void *arg, struct mur_run_state *run, const uint32_t *item, uint32_t count);
 
 /* ---- the program file ---- */
 

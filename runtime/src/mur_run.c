@@ -258,10 +258,10 @@ static inline int stream(mur_run_state *run, const mur_hal *hal, const uint32_t 
 {
     uint32_t count = rounds(run, item);
 
-    if (!MUR_CODE_GET(item[0], FOR, streamed) || count == 0)
+    if (!hal->stream || !MUR_CODE_GET(item[0], FOR, streamed) || count == 0)
         return 0;
     run->pending = *pending;
-    *status = mur_stream(hal->arg, run, item, count);
+    *status = hal->stream(hal->arg, run, item, count);
     *pending = run->pending;
     return 1;
 }

@@ -214,7 +214,8 @@ void mur_stage_watch_begin(mur_stage_watch *watch, const mur_meta *meta, const m
                            void *io, mur_stage_see *see, void *arg)
 {
     memset(watch, 0, sizeof(*watch));
-    watch->hal = (mur_hal){ watch, watch_dma, watch_accel, watch_host, watch_completed, NULL };
+    watch->hal =
+        (mur_hal){ watch, watch_dma, watch_accel, watch_host, watch_completed, NULL, NULL };
     watch->machine = machine;
     watch->io = io;
     watch->stages.meta = meta;

@@ -508,7 +508,7 @@ muc_status muc_uthinker_list_resolved(muc_context *ctx, muc_bytes program, muc_e
                                       uint32_t pos, uint32_t m, muc_text *out)
 {
     listing l = { .out = out };
-    const mur_hal hal = { &l, list_dma, list_acc, list_cpu, list_completed, NULL };
+    const mur_hal hal = { &l, list_dma, list_acc, list_cpu, list_completed, NULL, NULL };
     mur_verifier verifier;
     muc_container sections;
     mur_program opened;

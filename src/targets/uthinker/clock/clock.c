@@ -310,7 +310,7 @@ static void execute_item(clock *c, const mur_run_state *run)
 
 static mur_status run_call(clock *c, uint32_t entry, uint32_t pos, uint32_t m, bool logits)
 {
-    const mur_hal board = { c, submit, submit, host, completed, NULL };
+    const mur_hal board = { c, submit, submit, host, completed, NULL, NULL };
     mur_run_state run;
     mur_status status = mur_start(&run, c->program, &board, entry, pos, m);
 

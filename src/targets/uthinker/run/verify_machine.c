@@ -226,7 +226,7 @@ static muc_status set_up(comparison *c)
     for (unsigned i = 0; i < MUR_CPU; i++)
         c->tested.issued[i] = c->tested.latest[i] = c->tested.machine->completed(
             c->tested.machine->arg, i == MUR_DMA ? MUC_MACHINE_DMA : MUC_MACHINE_ACCELERATOR);
-    c->hal = (mur_hal){ &c->tested, put_dma, put_accelerator, put_host, ask, NULL };
+    c->hal = (mur_hal){ &c->tested, put_dma, put_accelerator, put_host, ask, NULL, NULL };
     mur_stage_watch_begin(&c->watch, c->program->meta, &c->hal, c->tested.io, see, c);
     if (mur_lm_open(&c->lm, c->program, &c->watch.hal, c->tested.io) != MUR_OK)
         return muc_fail(c->ctx, MUC_UNSUPPORTED, c->model->path, MUC_NO_OFFSET,

@@ -160,7 +160,7 @@ void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_polic
 
 mur_hal mur_sim_hal(mur_sim *sim)
 {
-    mur_hal hal = { sim, submit_dma, submit_acc, submit_host, ask_completed, NULL };
+    mur_hal hal = { sim, submit_dma, submit_acc, submit_host, ask_completed, NULL, NULL };
 
     return hal;
 }
