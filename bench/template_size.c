@@ -2,10 +2,15 @@
  *
  * A template beside the programs that it stands for, unrolled for one length each; and what every
  * pass of the flattening saves, in words and in EVALs executed.
+ *
+ * template_size --unrotated PROGRAM CHECKPOINT writes the program whose stages begin with their own
+ * first load, in place of tables, for docs/ABLATIONS.md.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/file.h"
 #include "formats/checkpoint.h"
 #include "models/llama.h"
 #include "mur_code.h"
@@ -24,7 +29,7 @@ typedef struct subject {
 static const muc_uthinker_tokens no_tokens = { .bos = UINT32_MAX,
                                                .eos = { UINT32_MAX, UINT32_MAX, UINT32_MAX } };
 
-static muc_status compile(subject *s)
+static muc_status compile(subject *s, const muc_uthinker_options *options)
 {
     const muc_llama_options llama = { 0 };
     const muc_quantize_options budget = { 0 };
@@ -35,8 +40,7 @@ static muc_status compile(subject *s)
     MUC_TRY(muc_llama_build(s->ctx, &s->checkpoint, &llama, &s->graph));
     MUC_TRY(muc_quantize_weights(s->ctx, s->graph, &budget, &quantized));
     MUC_TRY(muc_uthinker_read_machine(s->ctx, &s->arena, muc_uthinker_default_machine(), &machine));
-    return muc_uthinker_compile(s->ctx, s->graph, &machine, &muc_uthinker_defaults, &no_tokens,
-                                &s->build);
+    return muc_uthinker_compile(s->ctx, s->graph, &machine, options, &no_tokens, &s->build);
 }
 
 /* ---- unrolled ---- */
@@ -179,18 +183,26 @@ static muc_status print_passes(subject *s)
         &(muc_flatten_options){ .no_sharing = true, .no_hoisting = true, .no_fusion = true });
 }
 
-static muc_status report(subject *s)
+/* program: where to write the unrotated one, or NULL for tables */
+static muc_status report(subject *s, const char *program)
 {
-    MUC_TRY(compile(s));
+    muc_uthinker_options options = muc_uthinker_defaults;
+
+    options.unrotated = program != NULL;
+    MUC_TRY(compile(s, &options));
+    if (program)
+        return muc_file_write(s->ctx, program, s->build->program.data, s->build->program.size);
     MUC_TRY(print_sizes(s));
     return print_passes(s);
 }
 
 int main(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
+    bool unrotated = argc == 4 && strcmp(argv[1], "--unrotated") == 0;
+
+    for (int i = unrotated ? 3 : 1; i < argc; i++) {
         subject s = { .ctx = muc_context_new(0), .path = argv[i] };
-        muc_status status = s.ctx ? report(&s) : MUC_NOMEM;
+        muc_status status = s.ctx ? report(&s, unrotated ? argv[2] : NULL) : MUC_NOMEM;
 
         if (status != MUC_OK) {
             fprintf(stderr, "%s\n", s.ctx ? muc_error_message(s.ctx) : "out of memory");

@@ -532,7 +532,8 @@ static void every_stage_is_the_golden_models_on_random_models(void **state)
             const muc_uthinker_options options = { .terms = t == 0   ? all_two
                                                             : t == 1 ? all_one
                                                                      : mixed[t - 2],
-                                                   .split = split_of(i) };
+                                                   .split = split_of(i),
+                                                   .unrotated = t == 3 };
             subject s;
 
             open_random(&s, &shapes[i], &options, t % 2 ? 7 : 12);
@@ -545,9 +546,9 @@ static void recomputed_keys_give_the_same_bits(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MUC_COUNT(shapes); i++) {
-        const muc_uthinker_options options = { .terms = mixed[i % 2],
-                                               .recompute = true,
-                                               .split = split_of(i) };
+        const muc_uthinker_options options = {
+            .terms = mixed[i % 2], .recompute = true, .split = split_of(i), .unrotated = i % 2
+        };
         subject s;
 
         open_random(&s, &shapes[i], &options, 8);

@@ -583,6 +583,7 @@ void muc_lower_attention(lowering *lo, const next_stage *next)
     muc_expr zero = num(lo, 0);
     bool begun;
 
+    muc_schedule_begin_stage(lo);
     lo->stage = "K";
     muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KF, lo->m);
     muc_schedule_rope(lo, MUC_PLACE_KF, muc_schedule_angles(lo), lo->m, 1);

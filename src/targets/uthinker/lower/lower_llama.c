@@ -381,6 +381,7 @@ static void lower_gate_up(lowering *lo)
     muc_expr c;
     bool begun = false;
 
+    muc_schedule_begin_stage(lo);
     if (before <= MUC_MOST_WRITTEN_OUT) {
         for (uint32_t i = 0; i < before; i++)
             gate_up_body(lo, numbered_const(lo, i), a);
@@ -657,7 +658,7 @@ static void lower_ffn(lowering *lo)
     lo->pass = add(lo, times(lo, lo->own, parts), lo->f);
     lower_gate_up(lo);
     muc_schedule_stream(lo, &down);
-    muc_ir_end_for(&lo->ir);
+    muc_schedule_end_round(lo);
 }
 
 /* what the layer's queries see */
@@ -695,7 +696,7 @@ static void lower_layer(lowering *lo)
         lower_whole_norms(lo);
     if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lower_head_of_attention(lo);
-        muc_ir_end_for(&lo->ir);
+        muc_schedule_end_round(lo);
     }
     if (y->o_parts == 1)
         lower_o(lo);

@@ -38,6 +38,8 @@ typedef struct lowering {
     muc_expr head;   /* own KV + h: of weights */
     muc_expr pass;   /* the feed-forward part's: own ffn_parts + its number in the layer */
     uint32_t buffer; /* 0 or 1: the W buffer with the first chunk of the stage at hand */
+    /* where stages are unrotated: the load that the stage at hand is to begin with, or NULL */
+    void (*unrotated)(struct lowering *lo, uint32_t buffer);
 } lowering;
 
 /* ---- short names for expressions ---- */

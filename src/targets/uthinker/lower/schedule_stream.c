@@ -63,16 +63,31 @@ bool muc_schedule_begin_last(lowering *lo, const next_stage *next, uint32_t buff
 {
     bool free = next->begins == ANY_BUFFER || next->begins != buffer;
 
-    if (next->load && free)
+    if (next->load && free && !lo->y->options.unrotated)
         next->load(lo, 1 - buffer);
     return free;
 }
 
 void muc_schedule_end_last(lowering *lo, const next_stage *next, uint32_t buffer, bool begun)
 {
-    if (next->load && !begun)
-        next->load(lo, buffer);
     lo->buffer = begun ? 1 - buffer : buffer;
+    if (lo->y->options.unrotated)
+        lo->unrotated = next->load;
+    else if (next->load && !begun)
+        next->load(lo, buffer);
+}
+
+void muc_schedule_begin_stage(lowering *lo)
+{
+    if (lo->unrotated)
+        lo->unrotated(lo, lo->buffer);
+    lo->unrotated = NULL;
+}
+
+void muc_schedule_end_round(lowering *lo)
+{
+    muc_schedule_begin_stage(lo);
+    muc_ir_end_for(&lo->ir);
 }
 
 static bool is_late(const lowering *lo, const chunk_stream *s)
@@ -119,6 +134,7 @@ void muc_schedule_stream(lowering *lo, const chunk_stream *s)
     uint32_t written_out = 2 * pairs <= MUC_MOST_WRITTEN_OUT ? pairs : s->apart;
     muc_expr pair;
 
+    muc_schedule_begin_stage(lo);
     for (uint32_t i = 0; i < written_out; i++)
         run_pair(lo, s, numbered_const(lo, 2 * i), a);
     if (muc_schedule_begin_for(lo, s->variable, num(lo, pairs - written_out), &pair)) {

@@ -36,9 +36,12 @@ typedef struct chunk_stream {
 void muc_schedule_stream(lowering *lo, const chunk_stream *stream);
 
 /* Around a stage's last use of a buffer: begin issues the next stage's load to the other one, or
- * end does if that one must begin with this. */
+ * end does if that one must begin with this. Where stages are unrotated neither does: the next one
+ * begins with it, or the round of a loop ends. */
 bool muc_schedule_begin_last(lowering *lo, const next_stage *next, uint32_t buffer);
 void muc_schedule_end_last(lowering *lo, const next_stage *next, uint32_t buffer, bool begun);
+void muc_schedule_begin_stage(lowering *lo);
+void muc_schedule_end_round(lowering *lo);
 
 /* A chunk of a matrix kind, of the layer and kv head at hand, to a half, or to a buffer by its
  * first half. */

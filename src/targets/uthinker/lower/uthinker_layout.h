@@ -35,6 +35,7 @@ typedef struct muc_uthinker_options {
     uint32_t context;         /* most positions; 0: as many as the model was made for */
     uint32_t rows;            /* most tokens in one call; 0: as many as fit the machine */
     muc_uthinker_split split; /* ffn_parts 0: what the clock finds best */
+    bool unrotated;           /* a stage's first load is issued at its begin, for comparison */
 } muc_uthinker_options;
 
 /* Steps of a pass through the model, in order: what lifetimes are made of. */
