@@ -138,9 +138,12 @@ static inline void evaluate(const mur_program *program, uint32_t *slot, const ui
 
 static inline uint32_t rounds(const mur_run_state *run, const uint32_t *item)
 {
-    if ((item[0] & 1u << MUR_SHIFT_FOR_constant) != 0)
-        return item[1];
-    return run->slot[MUR_CODE_GET(item[0], FOR, count)];
+    uint32_t count = item[1];
+
+    /* the bit as a sign, which a core tests without a constant */
+    if ((int32_t)(item[0] << (31 - MUR_SHIFT_FOR_constant)) >= 0)
+        count = run->slot[MUR_CODE_GET(item[0], FOR, count)];
+    return count;
 }
 
 /* Each gives the item that is next. */
