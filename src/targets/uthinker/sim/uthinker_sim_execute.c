@@ -1,5 +1,5 @@
 /* uthinker_sim_execute.c - µThinker's instructions, one function each, in the order of SPEC.md
- * section 4.
+ * section 4; those of the vector unit are in uthinker_sim_vector.c.
  *
  * An instruction first checks every range it will touch, then works on plain pointers. Products of
  * GB addresses, pitches and counts stay below 2^32, because of the widths of their fields.
@@ -8,71 +8,18 @@
  * many left rows as `left` holds; a partial sum is an exact integer, so that only the additions
  * across blocks have an order to keep.
  */
-#include "uthinker_sim_execute.h"
+#include "uthinker_sim_parts.h"
 
 #include <float.h>
-#include <string.h>
-
-#include "mur_real.h"
 
 #if FLT_EVAL_METHOD != 0
 #error "the machine's arithmetic is binary32 without excess precision"
 #endif
 
-enum { MOST_TOKENS = 64, MOST_GROUP = 255 };
-
-enum opcode {
-#define MUR_INSN(name, opcode, words, engine, meaning) OP_##name = opcode,
-#include "mur_isa.def"
-};
-
-/* a field's place, as one constant */
-enum field {
-#define MUR_FIELD(insn, name, word, shift, width, unit) \
-    insn##_##name = (word) << 16 | (shift) << 8 | (width),
-#include "mur_isa.def"
-};
-
-static uint32_t get(const uint32_t *words, enum field field)
-{
-    uint32_t place = (uint32_t)field;
-
-    return words[place >> 16] >> (place >> 8 & 255u) & (0xffffffffu >> (32u - (place & 255u)));
-}
-
-static float get_float(const uint32_t *words, enum field field)
-{
-    uint32_t bits = get(words, field);
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-/* ---- checks: each returns the reason of a fault, or NULL ---- */
-
-static const char outside_buffer[] = "access outside its buffer";
-static const char outside_region[] = "access outside its region";
+const char mur_sim_outside_buffer[] = "access outside its buffer";
+const char mur_sim_outside_region[] = "access outside its region";
 const char mur_sim_malformed_block[] = "malformed block";
-static const char bad_operand[] = "operand that the instruction does not take";
-
-static int inside(uint32_t size, uint32_t start, uint32_t length)
-{
-    return start <= size && length <= size - start;
-}
-
-/* rows of `length` each, `pitch` apart, from the first to the end of the last */
-static int rows_inside(uint32_t size, uint32_t start, uint32_t rows, uint32_t pitch,
-                       uint32_t length)
-{
-    return rows == 0 || inside(size, start, (rows - 1) * pitch + length);
-}
-
-static int gb_inside(const mur_sim *sim, uint32_t start, uint32_t rows, uint32_t pitch,
-                     uint32_t length)
-{
-    return rows_inside(sim->memory.buffer_bytes[MUR_GB] / 4, start, rows, pitch, length);
-}
+const char mur_sim_bad_operand[] = "operand that the instruction does not take";
 
 uint32_t mur_sim_slots_bytes(uint32_t k, uint32_t terms)
 {
@@ -80,128 +27,7 @@ uint32_t mur_sim_slots_bytes(uint32_t k, uint32_t terms)
            (k % MUR_BLOCK_ELEMS != 0 ? mur_block_slot_bytes(k % MUR_BLOCK_ELEMS, terms) : 0);
 }
 
-static int takes_slots(uint32_t dst, uint32_t terms)
-{
-    return dst < MUR_GB && terms >= 1 && terms <= MUR_BLOCK_TERMS;
-}
-
-static int takes_group(uint32_t group)
-{
-    return group >= 1 && group <= MOST_GROUP;
-}
-
-/* where rows of slots go: `rows` times slots(k, terms), `pitch` bytes apart, from daddr of dst */
-static const char *check_slots(const mur_sim *sim, uint32_t dst, uint32_t daddr, uint32_t rows,
-                               uint32_t pitch, uint32_t k, uint32_t terms)
-{
-    if (!takes_slots(dst, terms))
-        return bad_operand;
-    if (!rows_inside(sim->memory.buffer_bytes[dst], daddr, rows, pitch,
-                     mur_sim_slots_bytes(k, terms)))
-        return outside_buffer;
-    return NULL;
-}
-
-/* ---- section 3: arithmetic ---- */
-
-static float power_of_two(int32_t exponent) /* -126..127 */
-{
-    uint32_t bits = (uint32_t)(exponent + 127) << 23;
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-const uint32_t mur_sim_exp_bits[7] = { 0x3f800000, 0x3f317218, 0x3e75fdf0, 0x3d635847,
-                                       0x3c1d955b, 0x3aaec3ff, 0x39218489 };
-const uint32_t mur_sim_log2e_bits = 0x3fb8aa3b;
-
-float mur_sim_exp(float x)
-{
-    float c[7], log2e, t, f, p;
-    int32_t n;
-
-    if (!(x >= -80.0f))
-        return 0.0f;
-    memcpy(c, mur_sim_exp_bits, sizeof(c));
-    memcpy(&log2e, &mur_sim_log2e_bits, sizeof(log2e));
-    t = x * log2e;
-    n = (int32_t)(t + 0.5f);
-    if ((float)n > t + 0.5f)
-        n--;
-    f = t - (float)n;
-    p = c[6];
-    for (int i = 5; i >= 0; i--)
-        p = p * f + c[i];
-    return p * power_of_two(n);
-}
-
-void mur_sim_exps(float *x, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        x[i] = mur_sim_exp(x[i]);
-}
-
-/* Digit by digit: 25 bits of the root, of which the last decides the rounding. A root is never half
- * way between two numbers, so what is left after it does not matter. */
-float mur_sim_sqrt(float x)
-{
-    uint32_t bits, mantissa, root = 0, rest = 0;
-    int32_t exponent;
-
-    memcpy(&bits, &x, sizeof(bits));
-    if (bits << 1 == 0 || bits == 0x7f800000u || x != x)
-        return x;
-    if (bits >> 31 != 0) {
-        bits = 0x7fc00000u;
-        memcpy(&x, &bits, sizeof(x));
-        return x;
-    }
-    exponent = (int32_t)(bits >> 23) - 127;
-    mantissa = bits & 0x7fffffu;
-    if (exponent == -127) {
-        exponent++;
-        while (mantissa < 0x800000u) {
-            mantissa <<= 1;
-            exponent--;
-        }
-    }
-    mantissa |= 0x800000u;
-    if (exponent & 1) {
-        mantissa <<= 1;
-        exponent--;
-    }
-    /* x = mantissa * 2^(exponent - 23), 2^23 <= mantissa < 2^25, exponent even. The root of
-     * mantissa * 2^25, two bits of it at a time from the top. */
-    mantissa <<= 7;
-    for (int i = 0; i < 25; i++, mantissa <<= 2) {
-        rest = rest << 2 | mantissa >> 30;
-        root <<= 1;
-        if (rest >= 2 * root + 1) {
-            rest -= 2 * root + 1;
-            root++;
-        }
-    }
-    /* 2^24 <= root < 2^25; the sum may carry into the exponent, which is then right as well */
-    root = (root + 1) >> 1;
-    bits = ((uint32_t)(exponent / 2 + 126) << 23) + root;
-    memcpy(&x, &bits, sizeof(x));
-    return x;
-}
-
 /* ---- slots ---- */
-
-static uint8_t *write_slots(const mur_sim *sim, const float *x, uint32_t k, uint32_t terms,
-                            uint8_t *out)
-{
-    for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
-        uint32_t n = k - i < MUR_BLOCK_ELEMS ? k - i : MUR_BLOCK_ELEMS;
-
-        out += sim->encode(x + i, n, terms, out);
-    }
-    return out;
-}
 
 static void widen(const mur_block *block, mur_sim_block *out)
 {
@@ -227,14 +53,9 @@ static int read_slot(const uint8_t *slot, uint32_t n, uint32_t terms, mur_sim_bl
 }
 
 /* ---- buffers ---- */
+/* ---- buffers ---- */
 
-static int overlap(uint32_t start, uint32_t length, uint32_t other, uint32_t other_length)
-{
-    return start < other + other_length && other < start + length;
-}
-
-/* The buffer's own bytes, as they are now. */
-static uint8_t *buffer_bytes(mur_sim *sim, uint32_t buffer)
+uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer)
 {
     if (buffer == MUR_GB)
         return (uint8_t *)sim->memory.gb;
@@ -339,7 +160,7 @@ static void leave_views(mur_sim *sim, uint32_t off, uint32_t len)
 
 /* ---- DMA ---- */
 
-static const char *run_LD(mur_sim *sim, const uint32_t *w)
+const char *mur_sim_run_LD(mur_sim *sim, const uint32_t *w)
 {
     uint32_t addr = get(w, LD_addr), buffer = get(w, LD_buf), region = get(w, LD_region);
     uint32_t off = get(w, LD_off), len = get(w, LD_len);
@@ -347,39 +168,39 @@ static const char *run_LD(mur_sim *sim, const uint32_t *w)
                                             sim->memory.io };
 
     if (buffer >= MUR_BUFFERS || region >= MUR_REGIONS)
-        return bad_operand;
+        return mur_sim_bad_operand;
     if (!inside(sim->memory.buffer_bytes[buffer], addr, len))
-        return outside_buffer;
+        return mur_sim_outside_buffer;
     if (!inside(sim->memory.region_bytes[region], off, len))
-        return outside_region;
+        return mur_sim_outside_region;
     if (sim->settle && len != 0 && stays(buffer, region))
         add_view(sim, buffer,
                  &(mur_sim_view){ addr, len, region, regions[region] + off,
                                   regions[region] + sim->memory.region_bytes[region] });
     else if (len != 0)
-        memcpy(buffer_bytes(sim, buffer) + addr, regions[region] + off, len);
+        memcpy(mur_sim_buffer_bytes(sim, buffer) + addr, regions[region] + off, len);
     sim->loaded_bytes[region] += len;
     return NULL;
 }
 
-static const char *run_ST(mur_sim *sim, const uint32_t *w)
+const char *mur_sim_run_ST(mur_sim *sim, const uint32_t *w)
 {
     uint32_t addr = get(w, ST_addr), buffer = get(w, ST_buf), region = get(w, ST_region);
     uint32_t off = get(w, ST_off), len = get(w, ST_len);
 
     if (buffer >= MUR_BUFFERS || region >= MUR_REGIONS)
-        return bad_operand;
+        return mur_sim_bad_operand;
     if (region != MUR_KV && region != MUR_IO)
         return "store to a read-only region";
     if (!inside(sim->memory.buffer_bytes[buffer], addr, len))
-        return outside_buffer;
+        return mur_sim_outside_buffer;
     if (!inside(sim->memory.region_bytes[region], off, len))
-        return outside_region;
+        return mur_sim_outside_region;
     if (region == MUR_KV)
         leave_views(sim, off, len);
     if (len != 0)
         memcpy((region == MUR_KV ? sim->memory.kv : sim->memory.io) + off,
-               buffer_bytes(sim, buffer) + addr, len);
+               mur_sim_buffer_bytes(sim, buffer) + addr, len);
     sim->stored_bytes[region] += len;
     return NULL;
 }
@@ -421,7 +242,7 @@ static const char *embed_tile(const uint8_t *tile, uint32_t size, uint32_t colum
     return NULL;
 }
 
-static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
+const char *mur_sim_run_EMBED(mur_sim *sim, const uint32_t *w)
 {
     uint32_t seq = get(w, EMBED_seq), k = get(w, EMBED_k), rows = get(w, EMBED_rows);
     uint32_t cols = get(w, EMBED_cols), dst = get(w, EMBED_dst);
@@ -431,10 +252,10 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
     const uint8_t *sequence = sim->memory.wgts + seq;
 
     if (dst % 4 != 0)
-        return bad_operand;
+        return mur_sim_bad_operand;
     if (!inside(size, seq, 4) || !inside(sim->memory.region_bytes[MUR_IO], 0, 4 * rows) ||
         !rows_inside(sim->memory.region_bytes[MUR_IO], dst, rows, 4 * k, 4 * k))
-        return outside_region;
+        return mur_sim_outside_region;
     size -= seq;
     for (uint32_t row = 0; row < rows; row++) {
         uint32_t token = load_u32(sim->memory.io + 4 * row);
@@ -447,11 +268,11 @@ static const char *run_EMBED(mur_sim *sim, const uint32_t *w)
             const char *reason;
 
             if (entry + 8 > size)
-                return outside_region;
+                return mur_sim_outside_region;
             first = load_u32(sequence + entry);
             end = load_u32(sequence + entry + 4);
             if (first > end || end > size)
-                return outside_region;
+                return mur_sim_outside_region;
             reason = embed_tile(sequence + first, end - first, token % columns, n,
                                 sim->memory.io + dst + 4 * (k * row + tile_rows * i));
             if (reason)
@@ -471,7 +292,7 @@ static float comparable(float x)
     return x > FLT_MAX ? FLT_MAX : x;
 }
 
-static const char *run_AMAX(mur_sim *sim, const uint32_t *w)
+const char *mur_sim_run_AMAX(mur_sim *sim, const uint32_t *w)
 {
     uint32_t saddr = get(w, AMAX_saddr), k = get(w, AMAX_k), dst = get(w, AMAX_dst);
     uint32_t words = sim->memory.region_bytes[MUR_IO] / 4, at = saddr;
@@ -479,7 +300,7 @@ static const char *run_AMAX(mur_sim *sim, const uint32_t *w)
     uint8_t *state;
 
     if (!inside(words, saddr, k) || !inside(words, dst, 2))
-        return outside_region;
+        return mur_sim_outside_region;
     state = sim->memory.io + 4 * (size_t)dst;
     if (!get(w, AMAX_first)) {
         at = load_u32(state);
@@ -498,11 +319,6 @@ static const char *run_AMAX(mur_sim *sim, const uint32_t *w)
 }
 
 /* ---- MM ---- */
-
-static uint32_t block_elems(uint32_t k, uint32_t at)
-{
-    return k - at < MUR_BLOCK_ELEMS ? k - at : MUR_BLOCK_ELEMS;
-}
 
 /* acc plus the product of two blocks, SPEC-blockdialect section 6 */
 static float multiply(float acc, const mur_sim_block *weight, const mur_sim_block *activation)
@@ -621,7 +437,7 @@ int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op)
     return 1;
 }
 
-static const char *run_MM(mur_sim *sim, const uint32_t *w)
+const char *mur_sim_run_MM(mur_sim *sim, const uint32_t *w)
 {
     const mur_sim_memory *memory = &sim->memory;
     uint32_t src = get(w, MM_src), wsrc = get(w, MM_wsrc);
@@ -639,12 +455,12 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
 
     if (src > MUR_I1 || wsrc < MUR_W0 || wsrc > MUR_W1 || op.terms < 1 ||
         op.terms > MUR_BLOCK_TERMS)
-        return bad_operand;
+        return mur_sim_bad_operand;
     if (!rows_inside(memory->buffer_bytes[src], saddr, op.rows, op.left_pitch,
                      mur_sim_slots_bytes(op.k, op.terms)) ||
         !inside(memory->buffer_bytes[wsrc], waddr, wlen) ||
         !gb_inside(sim, daddr, op.rows, op.out_pitch, op.cols))
-        return outside_buffer;
+        return mur_sim_outside_buffer;
     op.left = memory->buffer[src] + saddr;
     mur_sim_operand(sim, wsrc, waddr, wlen, &op);
     op.out = memory->gb + daddr;
@@ -655,327 +471,10 @@ static const char *run_MM(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
-/* ---- vector instructions ---- */
-
-/* one over the root of the mean square */
-static float normaliser(const float *x, uint32_t k, float epsilon)
-{
-    float sum = 0.0f;
-
-    for (uint32_t i = 0; i < k; i++)
-        sum += x[i] * x[i];
-    return 1.0f / mur_sim_sqrt(sum / (float)k + epsilon);
-}
-
-static const char *run_NORM(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, NORM_rows), k = get(w, NORM_k), terms = get(w, NORM_terms);
-    uint32_t saddr = get(w, NORM_saddr), spitch = get(w, NORM_spitch), dst = get(w, NORM_dst);
-    uint32_t gaddr = get(w, NORM_gaddr), daddr = get(w, NORM_daddr);
-    const char *reason =
-        check_slots(sim, dst, daddr, rows, mur_sim_slots_bytes(k, terms), k, terms);
-    const float *gain = sim->memory.gb + gaddr;
-    uint8_t *out;
-
-    if (reason)
-        return reason;
-    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k))
-        return outside_buffer;
-    out = buffer_bytes(sim, dst) + daddr;
-    for (uint32_t row = 0; row < rows; row++) {
-        const float *x = sim->memory.gb + saddr + row * spitch;
-        float u = normaliser(x, k, get_float(w, NORM_epsilon));
-
-        for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
-            uint32_t n = block_elems(k, i);
-            float y[MUR_BLOCK_ELEMS];
-
-            for (uint32_t j = 0; j < n; j++)
-                y[j] = x[i + j] * u * gain[i + j];
-            out = write_slots(sim, y, n, terms, out);
-        }
-    }
-    return NULL;
-}
-
-static const char *run_ROPE(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, ROPE_rows), heads = get(w, ROPE_heads), k = get(w, ROPE_k);
-    uint32_t saddr = get(w, ROPE_saddr), spitch = get(w, ROPE_spitch), taddr = get(w, ROPE_taddr);
-    uint32_t half = k / 2;
-
-    if (!gb_inside(sim, saddr, rows, spitch, heads * k) || !gb_inside(sim, taddr, rows, k, k))
-        return outside_buffer;
-    for (uint32_t row = 0; row < rows; row++) {
-        const float *table = sim->memory.gb + taddr + row * k;
-
-        for (uint32_t head = 0; head < heads; head++) {
-            float *x = sim->memory.gb + saddr + row * spitch + head * k;
-
-            for (uint32_t i = 0; i < half; i++) {
-                float a = x[i], b = x[i + half], c = table[i], s = table[half + i];
-
-                x[i] = a * c - b * s;
-                x[i + half] = b * c + a * s;
-            }
-        }
-    }
-    return NULL;
-}
-
-static const char *run_QUANT(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, QUANT_rows), k = get(w, QUANT_k), terms = get(w, QUANT_terms);
-    uint32_t saddr = get(w, QUANT_saddr), spitch = get(w, QUANT_spitch);
-    uint32_t dst = get(w, QUANT_dst), daddr = get(w, QUANT_daddr), dpitch = get(w, QUANT_dpitch);
-    const char *reason = check_slots(sim, dst, daddr, rows, dpitch, k, terms);
-
-    if (reason)
-        return reason;
-    if (!gb_inside(sim, saddr, rows, spitch, k))
-        return outside_buffer;
-    for (uint32_t row = 0; row < rows; row++)
-        write_slots(sim, sim->memory.gb + saddr + row * spitch, k, terms,
-                    buffer_bytes(sim, dst) + daddr + row * dpitch);
-    return NULL;
-}
-
-static const char *run_QPACK(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, QPACK_rows), cols = get(w, QPACK_cols), terms = get(w, QPACK_terms);
-    uint32_t saddr = get(w, QPACK_saddr), spitch = get(w, QPACK_spitch);
-    uint32_t dst = get(w, QPACK_dst), daddr = get(w, QPACK_daddr);
-    const char *reason;
-    uint8_t *out;
-
-    if (rows > MOST_TOKENS)
-        return bad_operand;
-    reason = check_slots(sim, dst, daddr, cols, mur_sim_slots_bytes(rows, terms), rows, terms);
-    if (reason)
-        return reason;
-    if (!gb_inside(sim, saddr, rows, spitch, cols))
-        return outside_buffer;
-    out = buffer_bytes(sim, dst) + daddr;
-    for (uint32_t column = 0; column < cols; column++) {
-        float x[MOST_TOKENS];
-
-        for (uint32_t row = 0; row < rows; row++)
-            x[row] = sim->memory.gb[saddr + row * spitch + column];
-        out = write_slots(sim, x, rows, terms, out);
-    }
-    return NULL;
-}
-
-/* One row of SMAX: s[0..v-1] are the scores, and become the probabilities; those before s[w] are
- * hidden. */
-static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float scale, int first,
-                     float *state, float *o, uint32_t k)
-{
-    const float lowest = mur_float_of(MUR_SIGN_BIT | MUR_INFINITY_BITS);
-    float max = first ? lowest : state[0], sum = 0.0f, a;
-
-    for (uint32_t j = w; j < v; j++) {
-        s[j] *= scale;
-        if ((first && j == w) || s[j] > max)
-            max = s[j];
-    }
-    for (uint32_t j = 0; j < v; j++)
-        s[j] = j < w ? lowest : s[j] - max;
-    sim->exps(s, v);
-    for (uint32_t j = 0; j < v; j++)
-        sum += s[j];
-    if (first) {
-        state[1] = sum;
-        for (uint32_t i = 0; i < k; i++)
-            o[i] = 0.0f;
-    } else {
-        a = mur_sim_exp(state[0] - max);
-        state[1] = state[1] * a + sum;
-        for (uint32_t i = 0; i < k; i++)
-            o[i] *= a;
-    }
-    state[0] = max;
-}
-
-static const char *run_SMAX(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, SMAX_rows), group = get(w, SMAX_group), skip = get(w, SMAX_skip);
-    uint32_t valid = get(w, SMAX_valid), k = get(w, SMAX_k), terms = get(w, SMAX_terms);
-    uint32_t saddr = get(w, SMAX_saddr), taddr = get(w, SMAX_taddr), oaddr = get(w, SMAX_oaddr);
-    uint32_t dst = get(w, SMAX_dst), daddr = get(w, SMAX_daddr), dpitch = get(w, SMAX_dpitch);
-    uint32_t tokens = mur_tile_tokens(sim->memory.isa), hide = get(w, SMAX_hide);
-
-    if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > MOST_TOKENS)
-        return bad_operand;
-    for (uint32_t row = skip * group; row < rows; row++) {
-        uint32_t v = valid + row / group - skip, seen = hide + row / group;
-        float s[MOST_TOKENS];
-        const char *reason;
-
-        v = v < tokens ? v : tokens;
-        seen = seen > tokens ? seen - tokens : 0;
-        reason = check_slots(sim, dst, daddr + row * dpitch, 1, 0, v, terms);
-        if (reason)
-            return reason;
-        if (!gb_inside(sim, saddr + tokens * row, 1, 0, v) ||
-            !gb_inside(sim, taddr + 2 * row, 1, 0, 2) || !gb_inside(sim, oaddr + k * row, 1, 0, k))
-            return outside_buffer;
-        memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
-        smax_row(sim, s, seen < v ? seen : v, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
-                 sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
-        write_slots(sim, s, v, terms, buffer_bytes(sim, dst) + daddr + row * dpitch);
-    }
-    return NULL;
-}
-
-static const char *run_DIV(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, DIV_rows), group = get(w, DIV_group), k = get(w, DIV_k);
-    uint32_t saddr = get(w, DIV_saddr), taddr = get(w, DIV_taddr);
-    uint32_t daddr = get(w, DIV_daddr), dpitch = get(w, DIV_dpitch);
-
-    if (!takes_group(group))
-        return bad_operand;
-    if (!gb_inside(sim, saddr, rows, k, k) || !gb_inside(sim, taddr + 1, rows, 2, 1))
-        return outside_buffer;
-    for (uint32_t row = 0; row < rows; row++) {
-        uint32_t out = daddr + row / group * dpitch + row % group * k;
-        const float *o = sim->memory.gb + saddr + k * row;
-
-        if (!gb_inside(sim, out, 1, 0, k))
-            return outside_buffer;
-        for (uint32_t j = 0; j < k; j++)
-            sim->memory.gb[out + j] = o[j] / sim->memory.gb[taddr + 2 * row + 1];
-    }
-    return NULL;
-}
-
-/* what GELU, by tanh, has in place of g in SiLU */
-static float gelu_argument(float g)
-{
-    static const uint32_t bits[2] = { 0x3fcc422a, 0x3d922279 };
-    float c[2];
-
-    memcpy(c, bits, sizeof(c));
-    return g * (c[0] + c[1] * (g * g));
-}
-
-/* y[i] = g[i] * the logistic function of z * u[i], i < n <= 32; z is g[i], or what GELU has */
-static void gate(const mur_sim *sim, uint32_t gelu, const float *g, const float *u, uint32_t n,
-                 float *y)
-{
-    float z[MUR_BLOCK_ELEMS], e[MUR_BLOCK_ELEMS];
-
-    for (uint32_t i = 0; i < n; i++) {
-        z[i] = gelu ? gelu_argument(g[i]) : g[i];
-        e[i] = z[i] >= 0.0f ? -z[i] : z[i];
-    }
-    sim->exps(e, n);
-    for (uint32_t i = 0; i < n; i++) {
-        float s = (z[i] >= 0.0f ? 1.0f : e[i]) / (1.0f + e[i]);
-
-        y[i] = g[i] * s * u[i];
-    }
-}
-
-static const char *run_GLU(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, GLU_rows), k = get(w, GLU_k), terms = get(w, GLU_terms);
-    uint32_t saddr = get(w, GLU_saddr), uaddr = get(w, GLU_uaddr);
-    uint32_t dst = get(w, GLU_dst), daddr = get(w, GLU_daddr), dpitch = get(w, GLU_dpitch);
-    uint32_t gelu = get(w, GLU_gelu);
-    const char *reason = check_slots(sim, dst, daddr, rows, dpitch, k, terms);
-
-    if (reason)
-        return reason;
-    if (!gb_inside(sim, saddr, rows, k, k) || !gb_inside(sim, uaddr, rows, k, k))
-        return outside_buffer;
-    for (uint32_t row = 0; row < rows; row++) {
-        const float *g = sim->memory.gb + saddr + row * k, *u = sim->memory.gb + uaddr + row * k;
-        uint8_t *out = buffer_bytes(sim, dst) + daddr + row * dpitch;
-
-        for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
-            uint32_t n = block_elems(k, i);
-            float y[MUR_BLOCK_ELEMS];
-
-            gate(sim, gelu, g + i, u + i, n, y);
-            out = write_slots(sim, y, n, terms, out);
-        }
-    }
-    return NULL;
-}
-
-static const char *run_SCALE(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, SCALE_rows), k = get(w, SCALE_k), acc = get(w, SCALE_acc);
-    uint32_t saddr = get(w, SCALE_saddr), spitch = get(w, SCALE_spitch);
-    uint32_t daddr = get(w, SCALE_daddr), dpitch = get(w, SCALE_dpitch);
-    float factor = get_float(w, SCALE_factor);
-
-    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, daddr, rows, dpitch, k))
-        return outside_buffer;
-    for (uint32_t row = 0; row < rows; row++) {
-        const float *x = sim->memory.gb + saddr + row * spitch;
-        float *z = sim->memory.gb + daddr + row * dpitch;
-
-        for (uint32_t i = 0; i < k; i++) {
-            float y = x[i] * factor;
-
-            z[i] = acc ? z[i] + y : y;
-        }
-    }
-    return NULL;
-}
-
-static const char *run_RMS(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, RMS_rows), k = get(w, RMS_k), acc = get(w, RMS_acc);
-    uint32_t saddr = get(w, RMS_saddr), spitch = get(w, RMS_spitch), gaddr = get(w, RMS_gaddr);
-    uint32_t daddr = get(w, RMS_daddr), dpitch = get(w, RMS_dpitch);
-    const float *gain = sim->memory.gb + gaddr;
-
-    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k) ||
-        !gb_inside(sim, daddr, rows, dpitch, k))
-        return outside_buffer;
-    for (uint32_t row = 0; row < rows; row++) {
-        const float *x = sim->memory.gb + saddr + row * spitch;
-        float *z = sim->memory.gb + daddr + row * dpitch;
-        float u = normaliser(x, k, get_float(w, RMS_epsilon));
-
-        for (uint32_t i = 0; i < k; i++) {
-            float y = x[i] * u * gain[i];
-
-            z[i] = acc ? z[i] + y : y;
-        }
-    }
-    return NULL;
-}
-
-static const char *run_CAP(mur_sim *sim, const uint32_t *w)
-{
-    uint32_t rows = get(w, CAP_rows), k = get(w, CAP_k);
-    uint32_t saddr = get(w, CAP_saddr), spitch = get(w, CAP_spitch);
-    float factor = get_float(w, CAP_factor), cap = get_float(w, CAP_cap);
-
-    if (!gb_inside(sim, saddr, rows, spitch, k))
-        return outside_buffer;
-    for (uint32_t row = 0; row < rows; row++) {
-        float *x = sim->memory.gb + saddr + row * spitch;
-
-        for (uint32_t i = 0; i < k; i++) {
-            float t = x[i] * factor, e = mur_sim_exp(-2.0f * (t >= 0.0f ? t : -t));
-            float h = (1.0f - e) / (1.0f + e);
-
-            x[i] = (t >= 0.0f ? h : -h) * cap;
-        }
-    }
-    return NULL;
-}
-
 /* ---- the table ---- */
 
 const mur_sim_instruction mur_sim_instructions[MUR_SIM_OPCODES] = {
 #define MUR_INSN(name, opcode, words, engine, meaning) \
-    [opcode] = { run_##name, MUR_##engine, words },
+    [opcode] = { mur_sim_run_##name, MUR_##engine, words },
 #include "mur_isa.def"
 };

@@ -1,0 +1,439 @@
+/* uthinker_sim_vector.c - the instructions of µThinker's vector unit, and their arithmetic of
+ * SPEC.md section 3.
+ *
+ * Where rows are written to other places than are read, they may be done in any order, or at once.
+ */
+#include "uthinker_sim_parts.h"
+
+#include "mur_real.h"
+
+enum { MOST_GROUP = 255 };
+
+/* ---- section 3: arithmetic ---- */
+
+const uint32_t mur_sim_exp_bits[7] = { 0x3f800000, 0x3f317218, 0x3e75fdf0, 0x3d635847,
+                                       0x3c1d955b, 0x3aaec3ff, 0x39218489 };
+const uint32_t mur_sim_log2e_bits = 0x3fb8aa3b;
+
+float mur_sim_exp(float x)
+{
+    float c[7], log2e, t, f, p;
+    int32_t n;
+
+    if (!(x >= -80.0f))
+        return 0.0f;
+    memcpy(c, mur_sim_exp_bits, sizeof(c));
+    memcpy(&log2e, &mur_sim_log2e_bits, sizeof(log2e));
+    t = x * log2e;
+    n = (int32_t)(t + 0.5f);
+    if ((float)n > t + 0.5f)
+        n--;
+    f = t - (float)n;
+    p = c[6];
+    for (int i = 5; i >= 0; i--)
+        p = p * f + c[i];
+    return p * power_of_two(n);
+}
+
+void mur_sim_exps(float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = mur_sim_exp(x[i]);
+}
+
+/* Digit by digit: 25 bits of the root, of which the last decides the rounding. A root is never half
+ * way between two numbers, so what is left after it does not matter. */
+float mur_sim_sqrt(float x)
+{
+    uint32_t bits, mantissa, root = 0, rest = 0;
+    int32_t exponent;
+
+    memcpy(&bits, &x, sizeof(bits));
+    if (bits << 1 == 0 || bits == 0x7f800000u || x != x)
+        return x;
+    if (bits >> 31 != 0) {
+        bits = 0x7fc00000u;
+        memcpy(&x, &bits, sizeof(x));
+        return x;
+    }
+    exponent = (int32_t)(bits >> 23) - 127;
+    mantissa = bits & 0x7fffffu;
+    if (exponent == -127) {
+        exponent++;
+        while (mantissa < 0x800000u) {
+            mantissa <<= 1;
+            exponent--;
+        }
+    }
+    mantissa |= 0x800000u;
+    if (exponent & 1) {
+        mantissa <<= 1;
+        exponent--;
+    }
+    /* x = mantissa * 2^(exponent - 23), 2^23 <= mantissa < 2^25, exponent even. The root of
+     * mantissa * 2^25, two bits of it at a time from the top. */
+    mantissa <<= 7;
+    for (int i = 0; i < 25; i++, mantissa <<= 2) {
+        rest = rest << 2 | mantissa >> 30;
+        root <<= 1;
+        if (rest >= 2 * root + 1) {
+            rest -= 2 * root + 1;
+            root++;
+        }
+    }
+    /* 2^24 <= root < 2^25; the sum may carry into the exponent, which is then right as well */
+    root = (root + 1) >> 1;
+    bits = ((uint32_t)(exponent / 2 + 126) << 23) + root;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+static int takes_slots(uint32_t dst, uint32_t terms)
+{
+    return dst < MUR_GB && terms >= 1 && terms <= MUR_BLOCK_TERMS;
+}
+
+static int takes_group(uint32_t group)
+{
+    return group >= 1 && group <= MOST_GROUP;
+}
+
+/* where rows of slots go: `rows` times slots(k, terms), `pitch` bytes apart, from daddr of dst */
+static const char *check_slots(const mur_sim *sim, uint32_t dst, uint32_t daddr, uint32_t rows,
+                               uint32_t pitch, uint32_t k, uint32_t terms)
+{
+    if (!takes_slots(dst, terms))
+        return mur_sim_bad_operand;
+    if (!rows_inside(sim->memory.buffer_bytes[dst], daddr, rows, pitch,
+                     mur_sim_slots_bytes(k, terms)))
+        return mur_sim_outside_buffer;
+    return NULL;
+}
+
+static uint8_t *write_slots(const mur_sim *sim, const float *x, uint32_t k, uint32_t terms,
+                            uint8_t *out)
+{
+    for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
+        uint32_t n = k - i < MUR_BLOCK_ELEMS ? k - i : MUR_BLOCK_ELEMS;
+
+        out += sim->encode(x + i, n, terms, out);
+    }
+    return out;
+}
+
+/* ---- vector instructions ---- */
+
+/* one over the root of the mean square */
+static float normaliser(const float *x, uint32_t k, float epsilon)
+{
+    float sum = 0.0f;
+
+    for (uint32_t i = 0; i < k; i++)
+        sum += x[i] * x[i];
+    return 1.0f / mur_sim_sqrt(sum / (float)k + epsilon);
+}
+
+const char *mur_sim_run_NORM(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, NORM_rows), k = get(w, NORM_k), terms = get(w, NORM_terms);
+    uint32_t saddr = get(w, NORM_saddr), spitch = get(w, NORM_spitch), dst = get(w, NORM_dst);
+    uint32_t gaddr = get(w, NORM_gaddr), daddr = get(w, NORM_daddr);
+    const char *reason =
+        check_slots(sim, dst, daddr, rows, mur_sim_slots_bytes(k, terms), k, terms);
+    const float *gain = sim->memory.gb + gaddr;
+    uint8_t *out;
+
+    if (reason)
+        return reason;
+    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k))
+        return mur_sim_outside_buffer;
+    out = mur_sim_buffer_bytes(sim, dst) + daddr;
+    for (uint32_t row = 0; row < rows; row++) {
+        const float *x = sim->memory.gb + saddr + row * spitch;
+        float u = normaliser(x, k, get_float(w, NORM_epsilon));
+
+        for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
+            uint32_t n = block_elems(k, i);
+            float y[MUR_BLOCK_ELEMS];
+
+            for (uint32_t j = 0; j < n; j++)
+                y[j] = x[i + j] * u * gain[i + j];
+            out = write_slots(sim, y, n, terms, out);
+        }
+    }
+    return NULL;
+}
+
+const char *mur_sim_run_ROPE(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, ROPE_rows), heads = get(w, ROPE_heads), k = get(w, ROPE_k);
+    uint32_t saddr = get(w, ROPE_saddr), spitch = get(w, ROPE_spitch), taddr = get(w, ROPE_taddr);
+    uint32_t half = k / 2;
+
+    if (!gb_inside(sim, saddr, rows, spitch, heads * k) || !gb_inside(sim, taddr, rows, k, k))
+        return mur_sim_outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        const float *table = sim->memory.gb + taddr + row * k;
+
+        for (uint32_t head = 0; head < heads; head++) {
+            float *x = sim->memory.gb + saddr + row * spitch + head * k;
+
+            for (uint32_t i = 0; i < half; i++) {
+                float a = x[i], b = x[i + half], c = table[i], s = table[half + i];
+
+                x[i] = a * c - b * s;
+                x[i + half] = b * c + a * s;
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *mur_sim_run_QUANT(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, QUANT_rows), k = get(w, QUANT_k), terms = get(w, QUANT_terms);
+    uint32_t saddr = get(w, QUANT_saddr), spitch = get(w, QUANT_spitch);
+    uint32_t dst = get(w, QUANT_dst), daddr = get(w, QUANT_daddr), dpitch = get(w, QUANT_dpitch);
+    const char *reason = check_slots(sim, dst, daddr, rows, dpitch, k, terms);
+
+    if (reason)
+        return reason;
+    if (!gb_inside(sim, saddr, rows, spitch, k))
+        return mur_sim_outside_buffer;
+    for (uint32_t row = 0; row < rows; row++)
+        write_slots(sim, sim->memory.gb + saddr + row * spitch, k, terms,
+                    mur_sim_buffer_bytes(sim, dst) + daddr + row * dpitch);
+    return NULL;
+}
+
+const char *mur_sim_run_QPACK(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, QPACK_rows), cols = get(w, QPACK_cols), terms = get(w, QPACK_terms);
+    uint32_t saddr = get(w, QPACK_saddr), spitch = get(w, QPACK_spitch);
+    uint32_t dst = get(w, QPACK_dst), daddr = get(w, QPACK_daddr);
+    const char *reason;
+    uint8_t *out;
+
+    if (rows > MUR_SIM_MOST_TOKENS)
+        return mur_sim_bad_operand;
+    reason = check_slots(sim, dst, daddr, cols, mur_sim_slots_bytes(rows, terms), rows, terms);
+    if (reason)
+        return reason;
+    if (!gb_inside(sim, saddr, rows, spitch, cols))
+        return mur_sim_outside_buffer;
+    out = mur_sim_buffer_bytes(sim, dst) + daddr;
+    for (uint32_t column = 0; column < cols; column++) {
+        float x[MUR_SIM_MOST_TOKENS];
+
+        for (uint32_t row = 0; row < rows; row++)
+            x[row] = sim->memory.gb[saddr + row * spitch + column];
+        out = write_slots(sim, x, rows, terms, out);
+    }
+    return NULL;
+}
+
+/* One row of SMAX: s[0..v-1] are the scores, and become the probabilities; those before s[w] are
+ * hidden. */
+static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float scale, int first,
+                     float *state, float *o, uint32_t k)
+{
+    const float lowest = mur_float_of(MUR_SIGN_BIT | MUR_INFINITY_BITS);
+    float max = first ? lowest : state[0], sum = 0.0f, a;
+
+    for (uint32_t j = w; j < v; j++) {
+        s[j] *= scale;
+        if ((first && j == w) || s[j] > max)
+            max = s[j];
+    }
+    for (uint32_t j = 0; j < v; j++)
+        s[j] = j < w ? lowest : s[j] - max;
+    sim->exps(s, v);
+    for (uint32_t j = 0; j < v; j++)
+        sum += s[j];
+    if (first) {
+        state[1] = sum;
+        for (uint32_t i = 0; i < k; i++)
+            o[i] = 0.0f;
+    } else {
+        a = mur_sim_exp(state[0] - max);
+        state[1] = state[1] * a + sum;
+        for (uint32_t i = 0; i < k; i++)
+            o[i] *= a;
+    }
+    state[0] = max;
+}
+
+const char *mur_sim_run_SMAX(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, SMAX_rows), group = get(w, SMAX_group), skip = get(w, SMAX_skip);
+    uint32_t valid = get(w, SMAX_valid), k = get(w, SMAX_k), terms = get(w, SMAX_terms);
+    uint32_t saddr = get(w, SMAX_saddr), taddr = get(w, SMAX_taddr), oaddr = get(w, SMAX_oaddr);
+    uint32_t dst = get(w, SMAX_dst), daddr = get(w, SMAX_daddr), dpitch = get(w, SMAX_dpitch);
+    uint32_t tokens = mur_tile_tokens(sim->memory.isa), hide = get(w, SMAX_hide);
+
+    if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > MUR_SIM_MOST_TOKENS)
+        return mur_sim_bad_operand;
+    for (uint32_t row = skip * group; row < rows; row++) {
+        uint32_t v = valid + row / group - skip, seen = hide + row / group;
+        float s[MUR_SIM_MOST_TOKENS];
+        const char *reason;
+
+        v = v < tokens ? v : tokens;
+        seen = seen > tokens ? seen - tokens : 0;
+        reason = check_slots(sim, dst, daddr + row * dpitch, 1, 0, v, terms);
+        if (reason)
+            return reason;
+        if (!gb_inside(sim, saddr + tokens * row, 1, 0, v) ||
+            !gb_inside(sim, taddr + 2 * row, 1, 0, 2) || !gb_inside(sim, oaddr + k * row, 1, 0, k))
+            return mur_sim_outside_buffer;
+        memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
+        smax_row(sim, s, seen < v ? seen : v, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
+                 sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
+        write_slots(sim, s, v, terms, mur_sim_buffer_bytes(sim, dst) + daddr + row * dpitch);
+    }
+    return NULL;
+}
+
+const char *mur_sim_run_DIV(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, DIV_rows), group = get(w, DIV_group), k = get(w, DIV_k);
+    uint32_t saddr = get(w, DIV_saddr), taddr = get(w, DIV_taddr);
+    uint32_t daddr = get(w, DIV_daddr), dpitch = get(w, DIV_dpitch);
+
+    if (!takes_group(group))
+        return mur_sim_bad_operand;
+    if (!gb_inside(sim, saddr, rows, k, k) || !gb_inside(sim, taddr + 1, rows, 2, 1))
+        return mur_sim_outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        uint32_t out = daddr + row / group * dpitch + row % group * k;
+        const float *o = sim->memory.gb + saddr + k * row;
+
+        if (!gb_inside(sim, out, 1, 0, k))
+            return mur_sim_outside_buffer;
+        for (uint32_t j = 0; j < k; j++)
+            sim->memory.gb[out + j] = o[j] / sim->memory.gb[taddr + 2 * row + 1];
+    }
+    return NULL;
+}
+
+/* what GELU, by tanh, has in place of g in SiLU */
+static float gelu_argument(float g)
+{
+    static const uint32_t bits[2] = { 0x3fcc422a, 0x3d922279 };
+    float c[2];
+
+    memcpy(c, bits, sizeof(c));
+    return g * (c[0] + c[1] * (g * g));
+}
+
+/* y[i] = g[i] * the logistic function of z * u[i], i < n <= 32; z is g[i], or what GELU has */
+static void gate(const mur_sim *sim, uint32_t gelu, const float *g, const float *u, uint32_t n,
+                 float *y)
+{
+    float z[MUR_BLOCK_ELEMS], e[MUR_BLOCK_ELEMS];
+
+    for (uint32_t i = 0; i < n; i++) {
+        z[i] = gelu ? gelu_argument(g[i]) : g[i];
+        e[i] = z[i] >= 0.0f ? -z[i] : z[i];
+    }
+    sim->exps(e, n);
+    for (uint32_t i = 0; i < n; i++) {
+        float s = (z[i] >= 0.0f ? 1.0f : e[i]) / (1.0f + e[i]);
+
+        y[i] = g[i] * s * u[i];
+    }
+}
+
+const char *mur_sim_run_GLU(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, GLU_rows), k = get(w, GLU_k), terms = get(w, GLU_terms);
+    uint32_t saddr = get(w, GLU_saddr), uaddr = get(w, GLU_uaddr);
+    uint32_t dst = get(w, GLU_dst), daddr = get(w, GLU_daddr), dpitch = get(w, GLU_dpitch);
+    uint32_t gelu = get(w, GLU_gelu);
+    const char *reason = check_slots(sim, dst, daddr, rows, dpitch, k, terms);
+
+    if (reason)
+        return reason;
+    if (!gb_inside(sim, saddr, rows, k, k) || !gb_inside(sim, uaddr, rows, k, k))
+        return mur_sim_outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        const float *g = sim->memory.gb + saddr + row * k, *u = sim->memory.gb + uaddr + row * k;
+        uint8_t *out = mur_sim_buffer_bytes(sim, dst) + daddr + row * dpitch;
+
+        for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
+            uint32_t n = block_elems(k, i);
+            float y[MUR_BLOCK_ELEMS];
+
+            gate(sim, gelu, g + i, u + i, n, y);
+            out = write_slots(sim, y, n, terms, out);
+        }
+    }
+    return NULL;
+}
+
+const char *mur_sim_run_SCALE(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, SCALE_rows), k = get(w, SCALE_k), acc = get(w, SCALE_acc);
+    uint32_t saddr = get(w, SCALE_saddr), spitch = get(w, SCALE_spitch);
+    uint32_t daddr = get(w, SCALE_daddr), dpitch = get(w, SCALE_dpitch);
+    float factor = get_float(w, SCALE_factor);
+
+    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, daddr, rows, dpitch, k))
+        return mur_sim_outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        const float *x = sim->memory.gb + saddr + row * spitch;
+        float *z = sim->memory.gb + daddr + row * dpitch;
+
+        for (uint32_t i = 0; i < k; i++) {
+            float y = x[i] * factor;
+
+            z[i] = acc ? z[i] + y : y;
+        }
+    }
+    return NULL;
+}
+
+const char *mur_sim_run_RMS(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, RMS_rows), k = get(w, RMS_k), acc = get(w, RMS_acc);
+    uint32_t saddr = get(w, RMS_saddr), spitch = get(w, RMS_spitch), gaddr = get(w, RMS_gaddr);
+    uint32_t daddr = get(w, RMS_daddr), dpitch = get(w, RMS_dpitch);
+    const float *gain = sim->memory.gb + gaddr;
+
+    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k) ||
+        !gb_inside(sim, daddr, rows, dpitch, k))
+        return mur_sim_outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        const float *x = sim->memory.gb + saddr + row * spitch;
+        float *z = sim->memory.gb + daddr + row * dpitch;
+        float u = normaliser(x, k, get_float(w, RMS_epsilon));
+
+        for (uint32_t i = 0; i < k; i++) {
+            float y = x[i] * u * gain[i];
+
+            z[i] = acc ? z[i] + y : y;
+        }
+    }
+    return NULL;
+}
+
+const char *mur_sim_run_CAP(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, CAP_rows), k = get(w, CAP_k);
+    uint32_t saddr = get(w, CAP_saddr), spitch = get(w, CAP_spitch);
+    float factor = get_float(w, CAP_factor), cap = get_float(w, CAP_cap);
+
+    if (!gb_inside(sim, saddr, rows, spitch, k))
+        return mur_sim_outside_buffer;
+    for (uint32_t row = 0; row < rows; row++) {
+        float *x = sim->memory.gb + saddr + row * spitch;
+
+        for (uint32_t i = 0; i < k; i++) {
+            float t = x[i] * factor, e = mur_sim_exp(-2.0f * (t >= 0.0f ? t : -t));
+            float h = (1.0f - e) / (1.0f + e);
+
+            x[i] = (t >= 0.0f ? h : -h) * cap;
+        }
+    }
+    return NULL;
+}
