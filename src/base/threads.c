@@ -8,33 +8,39 @@
 
 #include "base/locale.h"
 
-/* SPINS: looks before a thread sleeps, some ten microseconds; a brief loop wakes sleepers at most
- * so often. */
-enum { MAX_WORKERS = 64, SPINS = 2000, WAKE_NANOSECONDS = 500000 };
+enum {
+    MAX_WORKERS = 64,
+    SPINS = 4000,              /* looks before a thread sleeps, some fifty microseconds */
+    WAKE_NANOSECONDS = 500000, /* a brief loop wakes sleepers at most so often */
+    ALONE = 32 /* times what a brief loop was kept waiting, the next are run alone */
+};
 
-typedef struct work {
-    muc_parallel_body *body;
-    void *arg;
-    size_t count;
-    atomic_size_t next;
-    pthread_mutex_t lock;
-    size_t failed_at; /* count: none */
-    muc_status status;
-    atomic_uint inside; /* threads of the pool that are at it; changed under its lock */
-} work;
-
-/* They stay until the program ends. One loop at a time has them; a loop within it, or beside it in
- * another thread, is run by its caller alone. */
+/* The threads stay until the program ends. One loop at a time has them; a loop within it, or beside
+ * it in another thread, is run by its caller alone.
+ *
+ * `open` says which loop it is in its upper half, and how many of its indices nobody has taken in
+ * its lower half: whoever takes one lowers it by one. What describes a loop changes while none is
+ * left, so that it is of the loop whose index was taken. */
 static struct pool {
-    pthread_mutex_t lock;
-    pthread_cond_t begun, left;
-    work *loop;          /* or NULL */
-    atomic_size_t seats; /* how many more threads it takes; changed under the lock */
-    size_t threads, asleep;
-    uint64_t woken; /* when a brief loop last woke sleepers */
+    atomic_bool taken;
+    atomic_uint_fast64_t open;
+    muc_parallel_body *_Atomic body;
+    void *_Atomic arg;
+    atomic_size_t count, workers; /* of which 0 is the caller */
+    atomic_int processor;         /* the caller's */
+    atomic_size_t unfinished;     /* indices */
+    size_t threads;               /* this and what follows are of who has the pool, */
+    uint64_t woken, alone_until;  /* when a brief loop last woke sleepers, is shared again */
+
+    pthread_mutex_t lock; /* but for the outcome, which is under the lock */
+    pthread_cond_t begun, finished;
+    atomic_size_t asleep;
+    atomic_bool waits; /* the caller */
+    size_t failed_at;  /* count: none */
+    muc_status status;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
            .begun = PTHREAD_COND_INITIALIZER,
-           .left = PTHREAD_COND_INITIALIZER };
+           .finished = PTHREAD_COND_INITIALIZER };
 
 unsigned muc_processor_count(void)
 {
@@ -46,27 +52,6 @@ unsigned muc_processor_count(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
-static void run(work *w)
-{
-    for (;;) {
-        size_t i = atomic_fetch_add(&w->next, 1);
-        muc_status status;
-
-        if (i >= w->count)
-            return;
-        status = w->body(w->arg, i);
-        if (status == MUC_OK)
-            continue;
-        pthread_mutex_lock(&w->lock);
-        if (i < w->failed_at) {
-            w->failed_at = i;
-            w->status = status;
-        }
-        pthread_mutex_unlock(&w->lock);
-        atomic_store(&w->next, w->count); /* what has started ends, nothing new begins */
-    }
-}
-
 static void pause_briefly(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -74,38 +59,101 @@ static void pause_briefly(void)
 #endif
 }
 
-/* What is asked for soon comes sooner to who looks for it than to who sleeps. */
-static void look_for_seats(void)
+static bool has_work(size_t worker)
 {
-    for (unsigned i = 0; i < SPINS && atomic_load(&pool.seats) == 0; i++)
-        pause_briefly();
+    return (uint32_t)atomic_load(&pool.open) != 0 && worker < atomic_load(&pool.workers);
 }
 
-static void *serve(void *unused)
+/* What a worker does; false: there is nothing for it. */
+typedef struct item {
+    muc_parallel_body *body;
+    void *arg;
+    size_t i;
+} item;
+
+static bool take(size_t worker, item *out)
+{
+    uint_fast64_t open = atomic_load(&pool.open);
+
+    do {
+        if ((uint32_t)open == 0 || worker >= atomic_load(&pool.workers))
+            return false;
+        *out = (item){ atomic_load(&pool.body), atomic_load(&pool.arg),
+                       atomic_load(&pool.count) - (uint32_t)open };
+    } while (!atomic_compare_exchange_weak(&pool.open, &open, open - 1));
+    return true;
+}
+
+static void finish(size_t indices)
+{
+    if (atomic_fetch_sub(&pool.unfinished, indices) != indices || !atomic_load(&pool.waits))
+        return;
+    pthread_mutex_lock(&pool.lock);
+    pthread_cond_signal(&pool.finished);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* What has started ends, nothing new begins. */
+static void fail(size_t i, muc_status status)
+{
+    uint_fast64_t open = atomic_load(&pool.open);
+
+    pthread_mutex_lock(&pool.lock);
+    if (i < pool.failed_at) {
+        pool.failed_at = i;
+        pool.status = status;
+    }
+    pthread_mutex_unlock(&pool.lock);
+    while (!atomic_compare_exchange_weak(&pool.open, &open, open - (uint32_t)open))
+        ;
+    if ((uint32_t)open != 0)
+        finish((uint32_t)open);
+}
+
+static void work(size_t worker)
+{
+    item it;
+
+    while (take(worker, &it)) {
+        muc_status status = it.body(it.arg, it.i);
+
+        if (status != MUC_OK)
+            fail(it.i, status);
+        finish(1);
+    }
+}
+
+/* What is asked for soon comes sooner to who looks for it than to who sleeps; on the processor of
+ * who is to ask, nothing comes to who looks. */
+static bool look_for_work(size_t worker)
+{
+    for (unsigned i = 0; i < SPINS; i++) {
+        if (has_work(worker))
+            return true;
+        if (sched_getcpu() == atomic_load(&pool.processor))
+            return false;
+        pause_briefly();
+    }
+    return false;
+}
+
+static void *serve(void *number)
 {
     MUC_IN_C_LOCALE;
+    size_t worker = (size_t)(uintptr_t)number;
 
     for (;;) {
-        work *w;
-
-        look_for_seats();
-        pthread_mutex_lock(&pool.lock);
-        while (pool.seats == 0) {
-            pool.asleep++;
-            pthread_cond_wait(&pool.begun, &pool.lock);
-            pool.asleep--;
+        if (!look_for_work(worker)) {
+            pthread_mutex_lock(&pool.lock);
+            atomic_fetch_add(&pool.asleep, 1);
+            while (!has_work(worker))
+                pthread_cond_wait(&pool.begun, &pool.lock);
+            atomic_fetch_sub(&pool.asleep, 1);
+            pthread_mutex_unlock(&pool.lock);
         }
-        w = pool.loop;
-        pool.seats--;
-        w->inside++;
-        pthread_mutex_unlock(&pool.lock);
-        run(w);
-        pthread_mutex_lock(&pool.lock);
-        if (--w->inside == 0)
-            pthread_cond_broadcast(&pool.left); /* callers of two loops may wait */
-        pthread_mutex_unlock(&pool.lock);
+        work(worker);
     }
-    return unused;
+    return NULL;
 }
 
 static uint64_t nanoseconds(void)
@@ -118,74 +166,104 @@ static uint64_t nanoseconds(void)
 
 /* To wake a thread takes as long as a brief loop, so that one mostly begins with those that look.
  */
-static bool is_time_to_wake(bool brief)
+static void wake(bool brief)
 {
-    uint64_t now = brief ? nanoseconds() : 0;
+    uint64_t now;
 
-    if (pool.asleep == 0 || (brief && now - pool.woken < WAKE_NANOSECONDS))
-        return false;
+    if (atomic_load(&pool.asleep) == 0)
+        return;
+    now = nanoseconds();
+    if (brief && now - pool.woken < WAKE_NANOSECONDS)
+        return;
     pool.woken = now;
-    return true;
+    pthread_mutex_lock(&pool.lock);
+    pthread_cond_broadcast(&pool.begun);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static bool is_to_be_alone(void)
+{
+    if (pool.alone_until != 0 && nanoseconds() >= pool.alone_until)
+        pool.alone_until = 0;
+    return pool.alone_until != 0;
 }
 
 /* False: another loop has the pool. Fewer threads than asked for are no failure. */
-static bool share(work *w, size_t helpers, bool brief)
+static bool begin(size_t count, size_t workers, muc_parallel_body *body, void *arg, bool brief)
 {
     pthread_t thread;
-    bool is_free;
 
-    pthread_mutex_lock(&pool.lock);
-    is_free = !pool.loop;
-    if (is_free) {
-        while (pool.threads < helpers && pthread_create(&thread, NULL, serve, NULL) == 0) {
-            pthread_detach(thread);
-            pool.threads++;
-        }
-        pool.loop = w;
-        pool.seats = helpers;
-        if (is_time_to_wake(brief))
-            pthread_cond_broadcast(&pool.begun);
+    if (atomic_exchange(&pool.taken, true))
+        return false;
+    if (brief && is_to_be_alone()) {
+        atomic_store(&pool.taken, false);
+        return false;
     }
-    pthread_mutex_unlock(&pool.lock);
-    return is_free;
+    while (pool.threads + 1 < workers &&
+           pthread_create(&thread, NULL, serve, (void *)(uintptr_t)(pool.threads + 1)) == 0) {
+        pthread_detach(thread);
+        pool.threads++;
+    }
+    pool.failed_at = count;
+    pool.status = MUC_OK;
+    atomic_store(&pool.body, body);
+    atomic_store(&pool.arg, arg);
+    atomic_store(&pool.count, count);
+    atomic_store(&pool.workers, workers);
+    atomic_store(&pool.processor, sched_getcpu());
+    atomic_store(&pool.unfinished, count);
+    atomic_store(&pool.open, ((atomic_load(&pool.open) >> 32) + 1) << 32 | count);
+    wake(brief);
+    return true;
 }
 
-/* Nobody begins now; whoever has begun ends. */
-static void leave(work *w)
+/* Whoever has begun ends. A thread that lets a brief loop wait has lost its processor to another
+ * program; while that goes on it is of no help. */
+static muc_status end(bool brief)
 {
-    pthread_mutex_lock(&pool.lock);
-    pool.loop = NULL;
-    pool.seats = 0;
-    pthread_mutex_unlock(&pool.lock);
-    for (unsigned i = 0; i < SPINS && atomic_load(&w->inside) > 0; i++)
+    uint64_t start, now;
+    muc_status status;
+
+    for (unsigned i = 0; i < SPINS && atomic_load(&pool.unfinished) > 0; i++)
         pause_briefly();
-    pthread_mutex_lock(&pool.lock);
-    while (w->inside > 0)
-        pthread_cond_wait(&pool.left, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+    if (atomic_load(&pool.unfinished) > 0) {
+        start = nanoseconds();
+        pthread_mutex_lock(&pool.lock);
+        atomic_store(&pool.waits, true);
+        while (atomic_load(&pool.unfinished) > 0)
+            pthread_cond_wait(&pool.finished, &pool.lock);
+        atomic_store(&pool.waits, false);
+        pthread_mutex_unlock(&pool.lock);
+        now = nanoseconds();
+        if (brief)
+            pool.alone_until = now + ALONE * (now - start);
+    }
+    status = pool.status;
+    atomic_store(&pool.taken, false);
+    return status;
+}
+
+static muc_status run_alone(size_t count, muc_parallel_body *body, void *arg)
+{
+    for (size_t i = 0; i < count; i++)
+        MUC_TRY(body(arg, i));
+    return MUC_OK;
 }
 
 static muc_status run_loop(muc_context *ctx, size_t count, muc_parallel_body *body, void *arg,
                            bool brief)
 {
     MUC_IN_C_LOCALE;
-    work w = { .body = body, .arg = arg, .count = count, .failed_at = count, .status = MUC_OK };
     size_t workers = muc_context_threads(ctx);
-    bool shared;
 
     if (workers > count)
         workers = count;
     if (workers > MAX_WORKERS)
         workers = MAX_WORKERS;
-    atomic_init(&w.next, 0);
-    atomic_init(&w.inside, 0);
-    pthread_mutex_init(&w.lock, NULL);
-    shared = workers > 1 && share(&w, workers - 1, brief);
-    run(&w);
-    if (shared)
-        leave(&w);
-    pthread_mutex_destroy(&w.lock);
-    return w.status;
+    if (workers < 2 || count > UINT32_MAX || !begin(count, workers, body, arg, brief))
+        return run_alone(count, body, arg);
+    work(0);
+    return end(brief);
 }
 
 muc_status muc_parallel_for(muc_context *ctx, size_t count, muc_parallel_body *body, void *arg)
