@@ -20,7 +20,10 @@
 enum {
     B5_PLANE = 4, /* bytes */
     MOST_THREADS = 64,
-    LEAST_SHARED = 400000 /* elements of weights, times rows and what reading them takes */
+    LEAST_SHARED = 60000, /* elements of weights, times rows and what reading them takes */
+    LEAST_LINES = 1500,   /* elements of lines */
+    PARTS = 4,            /* of lines, for a thread */
+    AHEAD = 1024          /* bytes */
 };
 
 static size_t thread_count(muc_context *ctx)
@@ -95,21 +98,45 @@ static uint32_t groups_of(const mur_sim_product *op)
     return (op->cols + COLUMNS - 1) / COLUMNS;
 }
 
-/* What is known of op's right operand, or NULL. */
-static known_operand *known(const muc_fast_product *product, const mur_sim_product *op)
+/* Says where op's groups begin; false: beyond its end, or elsewhere than this says. */
+static bool find_starts(const mur_sim_product *op, uint32_t *starts)
+{
+    const uint8_t *p = op->right;
+    uint32_t blocks = 0; /* of a column */
+
+    if (op->tile_columns != COLUMNS)
+        return false;
+    for (uint32_t at = 0; at < op->k; at += op->tile_rows)
+        blocks += blocks_of(op->k - at < op->tile_rows ? op->k - at : op->tile_rows);
+    for (uint32_t column = 0; column < op->cols; column += COLUMNS) {
+        uint32_t columns = op->cols - column < COLUMNS ? op->cols - column : COLUMNS;
+
+        starts[column / COLUMNS] = (uint32_t)(p - op->right);
+        for (uint32_t i = 0; i < columns * blocks; i++) {
+            if (p >= op->right_end)
+                return false;
+            __builtin_prefetch(p + AHEAD);
+            p += (*p & 127u) + 1;
+        }
+    }
+    return true;
+}
+
+/* Where op's groups begin, if it is remembered, or NULL. */
+static const uint32_t *known_starts(const muc_fast_product *product, const mur_sim_product *op)
 {
     known_operand *found;
 
-    if (!op->lasts || op->tile_columns != COLUMNS || !product->places)
+    if (!op->lasts || !product->places)
         return NULL;
     found = find_operand(product->operands, product->places, op->right);
     return found->right && found->k == op->k && found->cols == op->cols &&
                    found->tile_rows == op->tile_rows
-               ? found
+               ? product->starts + found->first
                : NULL;
 }
 
-/* Remembers what is new among the kept products, for their groups to be noted. */
+/* Remembers what is new among the kept products. */
 static void meet_operands(muc_fast_product *product)
 {
     size_t groups = 0;
@@ -122,16 +149,45 @@ static void meet_operands(muc_fast_product *product)
         const mur_sim_product *op = &product->kept[i];
         known_operand *place;
 
-        if (!op->lasts || op->tile_columns != COLUMNS)
+        if (!op->lasts)
             continue;
         place = find_operand(product->operands, product->places, op->right);
-        if (place->right)
+        if (place->right || !find_starts(op, product->starts + product->start_count))
             continue;
-        *place = (known_operand){ op->right,     op->k, op->cols,
-                                  op->tile_rows, false, product->start_count };
+        *place = (known_operand){ op->right, op->k, op->cols, op->tile_rows, product->start_count };
         product->operand_count++;
         product->start_count += groups_of(op);
     }
+}
+
+/* ---- lines, also of other instructions ---- */
+
+typedef struct shared_lines {
+    mur_sim_part *part;
+    void *arg;
+    uint32_t count, size; /* of a part */
+} shared_lines;
+
+static muc_status do_part(void *arg, size_t i)
+{
+    const shared_lines *of = arg;
+    uint32_t first = (uint32_t)i * of->size, left = of->count - first;
+
+    of->part(of->arg, first, first + (left < of->size ? left : of->size));
+    return MUC_OK;
+}
+
+static void share_lines(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part,
+                        void *part_arg)
+{
+    const muc_fast_product *product = arg;
+    uint32_t parts = (uint32_t)thread_count(product->ctx) * PARTS;
+    shared_lines lines = { part, part_arg, count, (count + parts - 1) / parts };
+
+    if (count < 2 || parts == PARTS || (uint64_t)count * elements < product->least_lines)
+        part(part_arg, 0, count);
+    else
+        muc_parallel_brief(product->ctx, (count + lines.size - 1) / lines.size, do_part, &lines);
 }
 
 /* ---- who multiplies what ---- */
@@ -156,16 +212,19 @@ static void make_units(muc_fast_product *product, uint32_t slots)
     product->unit_count = 0;
     for (size_t i = 0; i < product->count; i++) {
         const mur_sim_product *op = &product->kept[i];
-        const known_operand *of = known(product, op);
-        uint32_t size = of && of->known ? most * COLUMNS : op->cols;
+        const uint32_t *starts = known_starts(product, op);
+        uint32_t found[MOST_FOUND], size;
 
+        if (!starts && groups_of(op) > most && groups_of(op) <= MOST_FOUND &&
+            find_starts(op, found))
+            starts = found;
+        size = starts ? most * COLUMNS : op->cols;
         for (uint32_t column = 0; column < op->cols; column += size)
             product->units[product->unit_count++] = (unit){
                 .op = op,
-                .p = op->right + (column ? product->starts[of->first + column / COLUMNS] : 0),
+                .p = op->right + (column ? starts[column / COLUMNS] : 0),
                 .column = column,
                 .past = op->cols - column < size ? op->cols : column + size,
-                .starts = of && !of->known ? product->starts + of->first : NULL,
             };
     }
 }
@@ -191,6 +250,27 @@ static bool is_long(const muc_fast_product *product)
     return work * (product->kept->rows + 3) >= product->least_shared;
 }
 
+static void read_left(void *arg, uint32_t first, uint32_t past)
+{
+    muc_fast_product *product = arg;
+
+    if (!muc_fast_read_left(product, product->kept, first, past))
+        atomic_store(&product->malformed, true);
+}
+
+/* Reads the left rows of what is kept; false if a block is malformed. */
+static bool read_all_left(muc_fast_product *product)
+{
+    const mur_sim_product *op = product->kept;
+
+    atomic_store(&product->malformed, false);
+    if (product->ctx)
+        share_lines(product, op->rows, op->k, read_left, product);
+    else
+        read_left(product, 0, op->rows);
+    return !atomic_load(&product->malformed);
+}
+
 /* Multiplies the rows in `left` by what is kept; false if a block is malformed. */
 static bool multiply_units(muc_fast_product *product)
 {
@@ -211,14 +291,11 @@ static bool multiply_rows(muc_fast_product *product, uint32_t rows)
 {
     for (size_t i = 0; i < product->count; i++)
         product->kept[i].rows = rows;
-    if (!muc_fast_read_left(product, product->kept) || !multiply_units(product))
+    if (!read_all_left(product) || !multiply_units(product))
         return false;
     for (size_t i = 0; i < product->count; i++) {
         mur_sim_product *op = &product->kept[i];
-        known_operand *of = known(product, op);
 
-        if (of)
-            of->known = true;
         op->left += (size_t)rows * op->left_pitch;
         op->out += (size_t)rows * op->out_pitch;
     }
@@ -230,7 +307,7 @@ static const mur_sim_product *find_malformed(muc_fast_product *product)
 {
     size_t count = product->count;
 
-    if (!muc_fast_read_left(product, product->kept))
+    if (!read_all_left(product))
         return product->kept;
     for (size_t i = 0; i < count; i++) {
         product->kept[0] = product->kept[i];
@@ -302,6 +379,8 @@ static enum mur_sim_product_result keep(void *arg, const mur_sim_product *op)
     return MUR_SIM_PRODUCT_KEPT;
 }
 
+/* ---- products at once ---- */
+
 static enum mur_sim_product_result multiply(void *arg, const mur_sim_product *op)
 {
     muc_fast_product *product = arg;
@@ -335,6 +414,7 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
     (*out)->wide = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     (*out)->least_shared = LEAST_SHARED;
+    (*out)->least_lines = LEAST_LINES;
     make_tables(*out);
     return MUC_OK;
 }
@@ -348,7 +428,7 @@ void muc_fast_product_narrow(muc_fast_product *product)
 void muc_fast_product_share_all(muc_fast_product *product)
 {
     if (product)
-        product->least_shared = 0;
+        product->least_shared = product->least_lines = 0;
 }
 
 void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
@@ -360,6 +440,7 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
                   : product->wide ? muc_fast_encode_avx512
                                   : muc_fast_encode;
     sim->exps = product ? muc_fast_exps : mur_sim_exps;
+    sim->each = mur_sim_each;
 }
 
 void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim *sim)
@@ -370,6 +451,8 @@ void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim 
     product->ctx = ctx;
     sim->product = keep;
     sim->settle = settle;
+    sim->each = share_lines;
+    sim->each_arg = product;
 }
 
 void muc_fast_product_close(muc_fast_product *product)
@@ -407,6 +490,7 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     sim->settle = NULL;
     sim->encode = mur_block_encode;
     sim->exps = mur_sim_exps;
+    sim->each = mur_sim_each;
 }
 
 void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim *sim)

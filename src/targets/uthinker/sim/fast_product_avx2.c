@@ -99,9 +99,10 @@ AVX2 static bool read_row(const muc_fast_product *product, const uint8_t *slot, 
     return true;
 }
 
-bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op)
+bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op, uint32_t first,
+                        uint32_t past)
 {
-    for (uint32_t row = 0; row < op->rows; row++)
+    for (uint32_t row = first; row < past; row++)
         if (!read_row(product, op->left + row * op->left_pitch, op->k, op->terms,
                       product->left + row, op->rows))
             return false;
@@ -352,8 +353,6 @@ AVX2 static bool multiply_unit(muc_fast_product *product, product_room *room, co
     for (uint32_t column = u->column; column < u->past; column += op->tile_columns) {
         uint32_t past = u->past - column < op->tile_columns ? u->past : column + op->tile_columns;
 
-        if (u->starts)
-            u->starts[column / COLUMNS] = (uint32_t)(right - op->right);
         for (uint32_t at = 0; at < op->k; at += op->tile_rows) {
             uint32_t k = op->k - at < op->tile_rows ? op->k - at : op->tile_rows;
             const left_block *left = product->left + (size_t)(at / MUR_BLOCK_ELEMS) * op->rows;

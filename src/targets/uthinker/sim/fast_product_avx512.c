@@ -423,10 +423,6 @@ AVX512 static INLINE bool add_group(muc_fast_product *product, product_room *roo
     pair pairs[SLOTS / 2];
 
     for (uint32_t s = 0; s < count; s++) {
-        const unit *u = &slots[s];
-
-        if (u->starts)
-            u->starts[u->column / COLUMNS] = (uint32_t)(u->p - u->op->right);
         pairs[s / 2] = (pair){ slots + s / 2 * 2, s % 2 + 1, columns, &room->outline[s / 2],
                                room->sums[s / 2] };
         begin_sums(&slots[s], columns, s % 2 * COLUMNS, room->sums[s / 2]);

@@ -18,6 +18,7 @@ enum {
     MOST_KEPT = 128,
     SLOTS = 4, /* units that one thread multiplies beside each other */
     MOST_UNITS = 512,
+    MOST_FOUND = 32, /* groups of an operand that is not remembered */
     MOST_GROUP_BYTES = COLUMNS * MUR_SIM_BLOCKS * MUR_BLOCK_MAX_BYTES
 };
 
@@ -59,21 +60,19 @@ typedef struct unit {
     const mur_sim_product *op; /* NULL: none */
     const uint8_t *p;          /* where the first of them begins */
     uint32_t column, past;     /* columns */
-    uint32_t *starts;          /* NULL, or where to say where each of op's groups begins */
 } unit;
 
 /* A right operand that was multiplied before: where its groups begin. */
 typedef struct known_operand {
     const uint8_t *right; /* NULL: a free place */
     uint32_t k, cols, tile_rows;
-    bool known;   /* else this is the first time */
     size_t first; /* of product->starts */
 } known_operand;
 
 struct muc_fast_product {
-    product_room *rooms;   /* a thread's each */
-    muc_context *ctx;      /* NULL: one thread */
-    uint64_t least_shared; /* work that is worth more than one */
+    product_room *rooms;                /* a thread's each */
+    muc_context *ctx;                   /* NULL: one thread */
+    uint64_t least_shared, least_lines; /* work that is worth more than one */
     bool wide;             /* has this processor AVX-512 and its integer dot product? */
     void *allocated;       /* this lies in it, at the beginning of a cache line */
     uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
@@ -104,8 +103,9 @@ unit muc_fast_take(muc_fast_product *product);
 
 /* ---- fast_product_avx2.c ---- */
 
-/* Reads op's rows into product->left; false if a block is malformed. */
-bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op);
+/* Reads op's rows first..past-1 into product->left; false if a block is malformed. */
+bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op, uint32_t first,
+                        uint32_t past);
 
 /* Reads op's next group, at p, `columns` of k elements; NULL if a block is malformed. */
 const uint8_t *muc_fast_read_group(const muc_fast_product *product, const uint8_t *p,

@@ -33,14 +33,8 @@ int mur_sim_do_kept(mur_sim *sim)
 void mur_sim_settle(mur_sim *sim)
 {
     mur_sim_do_kept(sim);
-    for (uint32_t buffer = 0; buffer < MUR_GB; buffer++) {
-        for (uint32_t i = 0; i < sim->views[buffer]; i++) {
-            const mur_sim_view *view = &sim->view[buffer][i];
-
-            memcpy(sim->memory.buffer[buffer] + view->addr, view->from, view->len);
-        }
-        sim->views[buffer] = 0;
-    }
+    for (uint32_t buffer = 0; buffer < MUR_GB; buffer++)
+        mur_sim_copy_views(sim, buffer, 0, sim->memory.buffer_bytes[buffer]);
 }
 
 static void execute(mur_sim *sim, enum mur_engine engine, const uint32_t *words)
@@ -155,6 +149,7 @@ void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_polic
     sim->policy = policy;
     sim->encode = mur_block_encode;
     sim->exps = mur_sim_exps;
+    sim->each = mur_sim_each;
     sim->random = seed | 1u << 31;
 }
 

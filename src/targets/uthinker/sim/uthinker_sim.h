@@ -86,6 +86,9 @@ typedef struct mur_sim_view {
     const uint8_t *from, *readable; /* up to where bytes may be read */
 } mur_sim_view;
 
+/* Does lines first..past-1 of an instruction. */
+typedef void mur_sim_part(void *arg, uint32_t first, uint32_t past);
+
 typedef struct mur_sim {
     mur_sim_memory memory;
     enum mur_sim_policy policy;
@@ -111,6 +114,10 @@ typedef struct mur_sim {
 
     /* x[i] = mur_sim_exp(x[i]), i < n */
     void (*exps)(float *x, uint32_t n);
+
+    /* Does all of `count` lines of `elements` each, in any order or at once. */
+    void (*each)(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part, void *part_arg);
+    void *each_arg;
 
     mur_sim_fault fault;
     uint32_t completed[MUR_ENGINES]; /* instructions, modulo 2^32 */
@@ -147,6 +154,9 @@ void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
 /* The arithmetic of SPEC.md section 3. mur_sim_exp: x <= 0, or a NaN, which gives +0. */
 float mur_sim_exp(float x);
 void mur_sim_exps(float *x, uint32_t n); /* of each of n */
+
+/* The runtime's own `each`: all in one part. */
+void mur_sim_each(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part, void *part_arg);
 float mur_sim_sqrt(float x);
 
 #endif

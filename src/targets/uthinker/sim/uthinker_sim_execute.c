@@ -55,13 +55,26 @@ static int read_slot(const uint8_t *slot, uint32_t n, uint32_t terms, mur_sim_bl
 /* ---- buffers ---- */
 /* ---- buffers ---- */
 
-uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer)
+void mur_sim_copy_views(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
+{
+    for (uint32_t i = 0; i < sim->views[buffer];) {
+        const mur_sim_view *view = &sim->view[buffer][i];
+
+        if (view->addr > addr + len || addr > view->addr + view->len) {
+            i++;
+            continue;
+        }
+        memcpy(sim->memory.buffer[buffer] + view->addr, view->from, view->len);
+        sim->view[buffer][i] = sim->view[buffer][--sim->views[buffer]];
+    }
+}
+
+uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
 {
     if (buffer == MUR_GB)
-        return (uint8_t *)sim->memory.gb;
-    if (sim->views[buffer] != 0)
-        mur_sim_settle(sim);
-    return sim->memory.buffer[buffer];
+        return (uint8_t *)sim->memory.gb + addr;
+    mur_sim_copy_views(sim, buffer, addr, len);
+    return sim->memory.buffer[buffer] + addr;
 }
 
 /* Weights, keys and values for products may stay where they are. */
@@ -123,6 +136,7 @@ void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
                      mur_sim_product *op)
 {
     const mur_sim_memory *memory = &sim->memory;
+    int partly = 0;
 
     for (uint32_t i = 0; i < sim->views[buffer]; i++) {
         const mur_sim_view *view = &sim->view[buffer][i];
@@ -135,9 +149,10 @@ void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
             op->lasts = view->region == MUR_WGTS;
             return;
         }
-        if (overlap(view->addr, view->len, addr, len))
-            mur_sim_settle(sim);
+        partly |= overlap(view->addr, view->len, addr, len);
     }
+    if (partly && mur_sim_do_kept(sim))
+        mur_sim_copy_views(sim, buffer, addr, len);
     op->right = memory->buffer[buffer] + addr;
     op->right_end = op->right + len;
     op->right_readable = memory->buffer[buffer] + memory->buffer_bytes[buffer];
@@ -178,7 +193,7 @@ const char *mur_sim_run_LD(mur_sim *sim, const uint32_t *w)
                  &(mur_sim_view){ addr, len, region, regions[region] + off,
                                   regions[region] + sim->memory.region_bytes[region] });
     else if (len != 0)
-        memcpy(mur_sim_buffer_bytes(sim, buffer) + addr, regions[region] + off, len);
+        memcpy(mur_sim_buffer_bytes(sim, buffer, addr, len), regions[region] + off, len);
     sim->loaded_bytes[region] += len;
     return NULL;
 }
@@ -200,7 +215,7 @@ const char *mur_sim_run_ST(mur_sim *sim, const uint32_t *w)
         leave_views(sim, off, len);
     if (len != 0)
         memcpy((region == MUR_KV ? sim->memory.kv : sim->memory.io) + off,
-               mur_sim_buffer_bytes(sim, buffer) + addr, len);
+               mur_sim_buffer_bytes(sim, buffer, addr, len), len);
     sim->stored_bytes[region] += len;
     return NULL;
 }

@@ -22,6 +22,11 @@ int mur_sim_can_wait(const uint32_t *words);
 /* Does the products that are kept; 0 if the machine has stopped. */
 int mur_sim_do_kept(mur_sim *sim);
 
+/* Copies what lies elsewhere of the bytes at addr of a buffer to where it belongs, with all that
+ * was loaded with it, or ends there: a product may read on from that to those. No product is kept.
+ */
+void mur_sim_copy_views(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len);
+
 /* Puts the product into op->out, as MM does. Returns 0 if a block is malformed. */
 int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op);
 

@@ -123,6 +123,40 @@ static uint8_t *write_slots(const mur_sim *sim, const float *x, uint32_t k, uint
 
 /* ---- vector instructions ---- */
 
+/* Rows, or columns, of an instruction that writes slots. */
+typedef struct lines {
+    const mur_sim *sim;
+    const uint32_t *w; /* the instruction */
+    uint8_t *out;      /* the first one's slots */
+    uint32_t pitch;    /* bytes */
+} lines;
+
+void mur_sim_each(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part, void *part_arg)
+{
+    (void)arg;
+    (void)elements;
+    part(part_arg, 0, count);
+}
+
+/* Where the slots of so many lines go, which were checked. */
+static lines lines_of(mur_sim *sim, const uint32_t *w, uint32_t dst, uint32_t daddr, uint32_t count,
+                      uint32_t pitch, uint32_t slots)
+{
+    uint32_t bytes = count == 0 ? 0 : (count - 1) * pitch + slots;
+
+    return (lines){ sim, w, mur_sim_buffer_bytes(sim, dst, daddr, bytes), pitch };
+}
+
+/* `elements` of each of `count` lines; `apart`: none of them writes where another one does, or
+ * reads. */
+static void run_lines(mur_sim_part *part, lines of, uint32_t count, uint32_t elements, int apart)
+{
+    if (apart)
+        of.sim->each(of.sim->each_arg, count, elements, part, &of);
+    else
+        part(&of, 0, count);
+}
+
 /* one over the root of the mean square */
 static float normaliser(const float *x, uint32_t k, float epsilon)
 {
@@ -133,24 +167,16 @@ static float normaliser(const float *x, uint32_t k, float epsilon)
     return 1.0f / mur_sim_sqrt(sum / (float)k + epsilon);
 }
 
-const char *mur_sim_run_NORM(mur_sim *sim, const uint32_t *w)
+static void norm_rows(void *arg, uint32_t first, uint32_t past)
 {
-    uint32_t rows = get(w, NORM_rows), k = get(w, NORM_k), terms = get(w, NORM_terms);
-    uint32_t saddr = get(w, NORM_saddr), spitch = get(w, NORM_spitch), dst = get(w, NORM_dst);
-    uint32_t gaddr = get(w, NORM_gaddr), daddr = get(w, NORM_daddr);
-    const char *reason =
-        check_slots(sim, dst, daddr, rows, mur_sim_slots_bytes(k, terms), k, terms);
-    const float *gain = sim->memory.gb + gaddr;
-    uint8_t *out;
+    const lines *of = arg;
+    const float *gb = of->sim->memory.gb, *gain = gb + get(of->w, NORM_gaddr);
+    uint32_t k = get(of->w, NORM_k), terms = get(of->w, NORM_terms);
 
-    if (reason)
-        return reason;
-    if (!gb_inside(sim, saddr, rows, spitch, k) || !gb_inside(sim, gaddr, 1, 0, k))
-        return mur_sim_outside_buffer;
-    out = mur_sim_buffer_bytes(sim, dst) + daddr;
-    for (uint32_t row = 0; row < rows; row++) {
-        const float *x = sim->memory.gb + saddr + row * spitch;
-        float u = normaliser(x, k, get_float(w, NORM_epsilon));
+    for (uint32_t row = first; row < past; row++) {
+        const float *x = gb + get(of->w, NORM_saddr) + row * get(of->w, NORM_spitch);
+        float u = normaliser(x, k, get_float(of->w, NORM_epsilon));
+        uint8_t *out = of->out + row * of->pitch;
 
         for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
             uint32_t n = block_elems(k, i);
@@ -158,9 +184,24 @@ const char *mur_sim_run_NORM(mur_sim *sim, const uint32_t *w)
 
             for (uint32_t j = 0; j < n; j++)
                 y[j] = x[i + j] * u * gain[i + j];
-            out = write_slots(sim, y, n, terms, out);
+            out = write_slots(of->sim, y, n, terms, out);
         }
     }
+}
+
+const char *mur_sim_run_NORM(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, NORM_rows), k = get(w, NORM_k), terms = get(w, NORM_terms);
+    uint32_t dst = get(w, NORM_dst), daddr = get(w, NORM_daddr);
+    uint32_t pitch = mur_sim_slots_bytes(k, terms);
+    const char *reason = check_slots(sim, dst, daddr, rows, pitch, k, terms);
+
+    if (reason)
+        return reason;
+    if (!gb_inside(sim, get(w, NORM_saddr), rows, get(w, NORM_spitch), k) ||
+        !gb_inside(sim, get(w, NORM_gaddr), 1, 0, k))
+        return mur_sim_outside_buffer;
+    run_lines(norm_rows, lines_of(sim, w, dst, daddr, rows, pitch, pitch), rows, k, 1);
     return NULL;
 }
 
@@ -189,46 +230,62 @@ const char *mur_sim_run_ROPE(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
+static void quant_rows(void *arg, uint32_t first, uint32_t past)
+{
+    const lines *of = arg;
+    const float *x = of->sim->memory.gb + get(of->w, QUANT_saddr);
+
+    for (uint32_t row = first; row < past; row++)
+        write_slots(of->sim, x + row * get(of->w, QUANT_spitch), get(of->w, QUANT_k),
+                    get(of->w, QUANT_terms), of->out + row * of->pitch);
+}
+
 const char *mur_sim_run_QUANT(mur_sim *sim, const uint32_t *w)
 {
     uint32_t rows = get(w, QUANT_rows), k = get(w, QUANT_k), terms = get(w, QUANT_terms);
-    uint32_t saddr = get(w, QUANT_saddr), spitch = get(w, QUANT_spitch);
-    uint32_t dst = get(w, QUANT_dst), daddr = get(w, QUANT_daddr), dpitch = get(w, QUANT_dpitch);
-    const char *reason = check_slots(sim, dst, daddr, rows, dpitch, k, terms);
+    uint32_t dst = get(w, QUANT_dst), daddr = get(w, QUANT_daddr), pitch = get(w, QUANT_dpitch);
+    uint32_t slots = mur_sim_slots_bytes(k, terms);
+    const char *reason = check_slots(sim, dst, daddr, rows, pitch, k, terms);
 
     if (reason)
         return reason;
-    if (!gb_inside(sim, saddr, rows, spitch, k))
+    if (!gb_inside(sim, get(w, QUANT_saddr), rows, get(w, QUANT_spitch), k))
         return mur_sim_outside_buffer;
-    for (uint32_t row = 0; row < rows; row++)
-        write_slots(sim, sim->memory.gb + saddr + row * spitch, k, terms,
-                    mur_sim_buffer_bytes(sim, dst) + daddr + row * dpitch);
+    run_lines(quant_rows, lines_of(sim, w, dst, daddr, rows, pitch, slots), rows, k,
+              pitch >= slots);
     return NULL;
+}
+
+static void pack_columns(void *arg, uint32_t first, uint32_t past)
+{
+    const lines *of = arg;
+    const float *gb = of->sim->memory.gb + get(of->w, QPACK_saddr);
+    uint32_t rows = get(of->w, QPACK_rows), pitch = get(of->w, QPACK_spitch);
+
+    for (uint32_t column = first; column < past; column++) {
+        float x[MUR_SIM_MOST_TOKENS];
+
+        for (uint32_t row = 0; row < rows; row++)
+            x[row] = gb[row * pitch + column];
+        write_slots(of->sim, x, rows, get(of->w, QPACK_terms), of->out + column * of->pitch);
+    }
 }
 
 const char *mur_sim_run_QPACK(mur_sim *sim, const uint32_t *w)
 {
     uint32_t rows = get(w, QPACK_rows), cols = get(w, QPACK_cols), terms = get(w, QPACK_terms);
-    uint32_t saddr = get(w, QPACK_saddr), spitch = get(w, QPACK_spitch);
-    uint32_t dst = get(w, QPACK_dst), daddr = get(w, QPACK_daddr);
+    uint32_t dst = get(w, QPACK_dst), daddr = get(w, QPACK_daddr), pitch;
     const char *reason;
-    uint8_t *out;
 
     if (rows > MUR_SIM_MOST_TOKENS)
         return mur_sim_bad_operand;
-    reason = check_slots(sim, dst, daddr, cols, mur_sim_slots_bytes(rows, terms), rows, terms);
+    pitch = mur_sim_slots_bytes(rows, terms);
+    reason = check_slots(sim, dst, daddr, cols, pitch, rows, terms);
     if (reason)
         return reason;
-    if (!gb_inside(sim, saddr, rows, spitch, cols))
+    if (!gb_inside(sim, get(w, QPACK_saddr), rows, get(w, QPACK_spitch), cols))
         return mur_sim_outside_buffer;
-    out = mur_sim_buffer_bytes(sim, dst) + daddr;
-    for (uint32_t column = 0; column < cols; column++) {
-        float x[MUR_SIM_MOST_TOKENS];
-
-        for (uint32_t row = 0; row < rows; row++)
-            x[row] = sim->memory.gb[saddr + row * spitch + column];
-        out = write_slots(sim, x, rows, terms, out);
-    }
+    run_lines(pack_columns, lines_of(sim, w, dst, daddr, cols, pitch, pitch), cols, rows, 1);
     return NULL;
 }
 
@@ -263,34 +320,75 @@ static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float
     state[0] = max;
 }
 
+/* What row `row` of SMAX sees: scores seen..valid-1. */
+static uint32_t smax_valid(const mur_sim *sim, const uint32_t *w, uint32_t row, uint32_t *seen)
+{
+    uint32_t tokens = mur_tile_tokens(sim->memory.isa), group = get(w, SMAX_group);
+    uint32_t valid = get(w, SMAX_valid) + row / group - get(w, SMAX_skip);
+    uint32_t hidden = get(w, SMAX_hide) + row / group;
+
+    valid = valid < tokens ? valid : tokens;
+    hidden = hidden > tokens ? hidden - tokens : 0;
+    *seen = hidden < valid ? hidden : valid;
+    return valid;
+}
+
+/* Rows from that of the first token that is not skipped on. */
+static void smax_rows(void *arg, uint32_t first, uint32_t past)
+{
+    const lines *of = arg;
+    const uint32_t *w = of->w;
+    uint32_t tokens = mur_tile_tokens(of->sim->memory.isa), k = get(w, SMAX_k), seen;
+    uint32_t skipped = get(w, SMAX_skip) * get(w, SMAX_group);
+    float *gb = of->sim->memory.gb;
+
+    for (uint32_t row = skipped + first; row < skipped + past; row++) {
+        uint32_t valid = smax_valid(of->sim, w, row, &seen);
+        float s[MUR_SIM_MOST_TOKENS];
+
+        memcpy(s, gb + get(w, SMAX_saddr) + tokens * row, 4 * valid);
+        smax_row(of->sim, s, seen, valid, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
+                 gb + get(w, SMAX_taddr) + 2 * row, gb + get(w, SMAX_oaddr) + k * row, k);
+        write_slots(of->sim, s, valid, get(w, SMAX_terms), of->out + (row - skipped) * of->pitch);
+    }
+}
+
+static int smax_apart(const uint32_t *w, uint32_t rows, uint32_t tokens, uint32_t pitch)
+{
+    uint32_t s = get(w, SMAX_saddr), t = get(w, SMAX_taddr), o = get(w, SMAX_oaddr);
+    uint32_t k = get(w, SMAX_k);
+
+    return pitch >= mur_sim_slots_bytes(tokens, get(w, SMAX_terms)) &&
+           !overlap(s, tokens * rows, t, 2 * rows) && !overlap(s, tokens * rows, o, k * rows) &&
+           !overlap(t, 2 * rows, o, k * rows);
+}
+
 const char *mur_sim_run_SMAX(mur_sim *sim, const uint32_t *w)
 {
-    uint32_t rows = get(w, SMAX_rows), group = get(w, SMAX_group), skip = get(w, SMAX_skip);
-    uint32_t valid = get(w, SMAX_valid), k = get(w, SMAX_k), terms = get(w, SMAX_terms);
-    uint32_t saddr = get(w, SMAX_saddr), taddr = get(w, SMAX_taddr), oaddr = get(w, SMAX_oaddr);
-    uint32_t dst = get(w, SMAX_dst), daddr = get(w, SMAX_daddr), dpitch = get(w, SMAX_dpitch);
-    uint32_t tokens = mur_tile_tokens(sim->memory.isa), hide = get(w, SMAX_hide);
+    uint32_t rows = get(w, SMAX_rows), group = get(w, SMAX_group), k = get(w, SMAX_k);
+    uint32_t valid = get(w, SMAX_valid), terms = get(w, SMAX_terms), dst = get(w, SMAX_dst);
+    uint32_t daddr = get(w, SMAX_daddr), pitch = get(w, SMAX_dpitch), seen;
+    uint32_t tokens = mur_tile_tokens(sim->memory.isa), first = get(w, SMAX_skip) * group;
 
     if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > MUR_SIM_MOST_TOKENS)
         return mur_sim_bad_operand;
-    for (uint32_t row = skip * group; row < rows; row++) {
-        uint32_t v = valid + row / group - skip, seen = hide + row / group;
-        float s[MUR_SIM_MOST_TOKENS];
+    for (uint32_t row = first; row < rows; row++) {
         const char *reason;
 
-        v = v < tokens ? v : tokens;
-        seen = seen > tokens ? seen - tokens : 0;
-        reason = check_slots(sim, dst, daddr + row * dpitch, 1, 0, v, terms);
+        valid = smax_valid(sim, w, row, &seen);
+        reason = check_slots(sim, dst, daddr + row * pitch, 1, 0, valid, terms);
         if (reason)
             return reason;
-        if (!gb_inside(sim, saddr + tokens * row, 1, 0, v) ||
-            !gb_inside(sim, taddr + 2 * row, 1, 0, 2) || !gb_inside(sim, oaddr + k * row, 1, 0, k))
+        if (!gb_inside(sim, get(w, SMAX_saddr) + tokens * row, 1, 0, valid) ||
+            !gb_inside(sim, get(w, SMAX_taddr) + 2 * row, 1, 0, 2) ||
+            !gb_inside(sim, get(w, SMAX_oaddr) + k * row, 1, 0, k))
             return mur_sim_outside_buffer;
-        memcpy(s, sim->memory.gb + saddr + tokens * row, 4 * v);
-        smax_row(sim, s, seen < v ? seen : v, v, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
-                 sim->memory.gb + taddr + 2 * row, sim->memory.gb + oaddr + k * row, k);
-        write_slots(sim, s, v, terms, mur_sim_buffer_bytes(sim, dst) + daddr + row * dpitch);
     }
+    if (first < rows)
+        run_lines(smax_rows,
+                  lines_of(sim, w, dst, daddr + first * pitch, rows - first, pitch,
+                           mur_sim_slots_bytes(valid, terms)),
+                  rows - first, tokens + k, smax_apart(w, rows, tokens, pitch));
     return NULL;
 }
 
@@ -344,30 +442,40 @@ static void gate(const mur_sim *sim, uint32_t gelu, const float *g, const float 
     }
 }
 
-const char *mur_sim_run_GLU(mur_sim *sim, const uint32_t *w)
+static void glu_rows(void *arg, uint32_t first, uint32_t past)
 {
-    uint32_t rows = get(w, GLU_rows), k = get(w, GLU_k), terms = get(w, GLU_terms);
-    uint32_t saddr = get(w, GLU_saddr), uaddr = get(w, GLU_uaddr);
-    uint32_t dst = get(w, GLU_dst), daddr = get(w, GLU_daddr), dpitch = get(w, GLU_dpitch);
-    uint32_t gelu = get(w, GLU_gelu);
-    const char *reason = check_slots(sim, dst, daddr, rows, dpitch, k, terms);
+    const lines *of = arg;
+    const float *gb = of->sim->memory.gb;
+    uint32_t k = get(of->w, GLU_k);
 
-    if (reason)
-        return reason;
-    if (!gb_inside(sim, saddr, rows, k, k) || !gb_inside(sim, uaddr, rows, k, k))
-        return mur_sim_outside_buffer;
-    for (uint32_t row = 0; row < rows; row++) {
-        const float *g = sim->memory.gb + saddr + row * k, *u = sim->memory.gb + uaddr + row * k;
-        uint8_t *out = mur_sim_buffer_bytes(sim, dst) + daddr + row * dpitch;
+    for (uint32_t row = first; row < past; row++) {
+        const float *g = gb + get(of->w, GLU_saddr) + row * k;
+        const float *u = gb + get(of->w, GLU_uaddr) + row * k;
+        uint8_t *out = of->out + row * of->pitch;
 
         for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
             uint32_t n = block_elems(k, i);
             float y[MUR_BLOCK_ELEMS];
 
-            gate(sim, gelu, g + i, u + i, n, y);
-            out = write_slots(sim, y, n, terms, out);
+            gate(of->sim, get(of->w, GLU_gelu), g + i, u + i, n, y);
+            out = write_slots(of->sim, y, n, get(of->w, GLU_terms), out);
         }
     }
+}
+
+const char *mur_sim_run_GLU(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, GLU_rows), k = get(w, GLU_k), terms = get(w, GLU_terms);
+    uint32_t dst = get(w, GLU_dst), daddr = get(w, GLU_daddr), pitch = get(w, GLU_dpitch);
+    uint32_t slots = mur_sim_slots_bytes(k, terms);
+    const char *reason = check_slots(sim, dst, daddr, rows, pitch, k, terms);
+
+    if (reason)
+        return reason;
+    if (!gb_inside(sim, get(w, GLU_saddr), rows, k, k) ||
+        !gb_inside(sim, get(w, GLU_uaddr), rows, k, k))
+        return mur_sim_outside_buffer;
+    run_lines(glu_rows, lines_of(sim, w, dst, daddr, rows, pitch, slots), rows, k, pitch >= slots);
     return NULL;
 }
 
