@@ -10,7 +10,7 @@
 
 enum {
     MAX_WORKERS = 64,
-    SPINS = 4000,              /* looks before a thread sleeps, some fifty microseconds */
+    SPINS = 10000,             /* looks before a thread sleeps, some two hundred microseconds */
     WAKE_NANOSECONDS = 500000, /* a brief loop wakes sleepers at most so often */
     ALONE = 32 /* times what a brief loop was kept waiting, the next are run alone */
 };

@@ -20,9 +20,8 @@
 enum {
     B5_PLANE = 4, /* bytes */
     MOST_THREADS = 64,
-    LEAST_SHARED = 60000, /* elements of weights, times rows and what reading them takes */
+    LEAST_SHARED = 12000, /* elements of weights, times rows and what reading them takes */
     LEAST_LINES = 1500,   /* elements of lines */
-    PARTS = 4,            /* of lines, for a thread */
     AHEAD = 1024          /* bytes */
 };
 
@@ -181,10 +180,10 @@ static void share_lines(void *arg, uint32_t count, uint32_t elements, mur_sim_pa
                         void *part_arg)
 {
     const muc_fast_product *product = arg;
-    uint32_t parts = (uint32_t)thread_count(product->ctx) * PARTS;
+    uint32_t parts = (uint32_t)thread_count(product->ctx);
     shared_lines lines = { part, part_arg, count, (count + parts - 1) / parts };
 
-    if (count < 2 || parts == PARTS || (uint64_t)count * elements < product->least_lines)
+    if (count < 2 || parts == 1 || (uint64_t)count * elements < product->least_lines)
         part(part_arg, 0, count);
     else
         muc_parallel_brief(product->ctx, (count + lines.size - 1) / lines.size, do_part, &lines);
@@ -246,7 +245,7 @@ static bool is_long(const muc_fast_product *product)
     uint64_t work = 0;
 
     for (size_t i = 0; i < product->count; i++)
-        work += (uint64_t)product->kept[i].cols * product->kept[i].k;
+        work += (uint64_t)product->kept[i].cols * blocks_of(product->kept[i].k) * MUR_BLOCK_ELEMS;
     return work * (product->kept->rows + 3) >= product->least_shared;
 }
 

@@ -147,12 +147,14 @@ static lines lines_of(mur_sim *sim, const uint32_t *w, uint32_t dst, uint32_t da
     return (lines){ sim, w, mur_sim_buffer_bytes(sim, dst, daddr, bytes), pitch };
 }
 
-/* `elements` of each of `count` lines; `apart`: none of them writes where another one does, or
- * reads. */
+/* `elements` of each of `count` lines, of which a block takes as long as a whole one; `apart`: none
+ * of them writes where another one does, or reads. */
 static void run_lines(mur_sim_part *part, lines of, uint32_t count, uint32_t elements, int apart)
 {
+    uint32_t whole = (elements + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS * MUR_BLOCK_ELEMS;
+
     if (apart)
-        of.sim->each(of.sim->each_arg, count, elements, part, &of);
+        of.sim->each(of.sim->each_arg, count, whole, part, &of);
     else
         part(&of, 0, count);
 }
