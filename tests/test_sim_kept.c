@@ -2,7 +2,14 @@
  * by a fast form at once, or by one that keeps products and leaves loaded bytes where they are. */
 #include "sim_bench.h"
 
-enum { ROUNDS = 60, STEPS = 60, COLUMNS = 24, DEPTH = 192, OPERANDS = 8 };
+enum {
+    ROUNDS = 60,
+    STEPS = 60,
+    PASSES = 3 /* operands are met again in */,
+    COLUMNS = 24,
+    DEPTH = 192,
+    OPERANDS = 8
+};
 
 /* ---- right operands: DEPTH x COLUMNS in WGTS and in KV ---- */
 
@@ -159,14 +166,16 @@ static void run_all(int form, uint64_t seed, const char **reason, uint32_t *stop
     if (form == 2)
         muc_fast_product_keep(threads, products, &b.sim);
     random_program();
-    for (uint32_t i = 0; i < STEPS && !b.sim.fault.reason; i++)
-        submit(program[i]);
+    for (uint32_t i = 0; i < PASSES * STEPS && !b.sim.fault.reason; i++)
+        submit(program[i % STEPS]);
     mur_sim_settle(&b.sim);
     *reason = b.sim.fault.reason;
     memcpy(stopped, b.sim.fault.words, sizeof(b.sim.fault.words));
 }
 
-static void check_form(int form, bool narrow, bool share)
+enum how { NARROW = 1, SHARED = 2, PACKED = 4 };
+
+static void check_form(int form, unsigned how)
 {
     static bench expected;
     uint32_t stopped = 0;
@@ -179,9 +188,11 @@ static void check_form(int form, bool narrow, bool share)
         run_all(0, round, &reason[0], at[0]);
         expected = b;
         CHECK_EQ(muc_fast_product_open(threads, &products), MUC_OK);
-        if (narrow)
+        if (how & PACKED)
+            muc_fast_product_pack(products);
+        if (how & NARROW)
             muc_fast_product_narrow(products);
-        if (share)
+        if (how & SHARED)
             muc_fast_product_share_all(products);
         run_all(form, round, &reason[1], at[1]);
         muc_fast_product_close(products);
@@ -205,22 +216,24 @@ static void check_form(int form, bool narrow, bool share)
 static void products_at_once_are_the_simulators_own(void **state)
 {
     (void)state;
-    check_form(1, false, false);
-    check_form(1, true, false);
+    check_form(1, 0);
+    check_form(1, NARROW);
 }
 
 static void products_that_are_kept_are_too(void **state)
 {
     (void)state;
-    check_form(2, false, false);
-    check_form(2, true, false);
+    check_form(2, 0);
+    check_form(2, PACKED);
+    check_form(2, NARROW);
 }
 
 static void threads_make_no_difference(void **state)
 {
     (void)state;
-    check_form(2, false, true);
-    check_form(2, true, true);
+    check_form(2, SHARED);
+    check_form(2, SHARED | PACKED);
+    check_form(2, SHARED | NARROW);
 }
 
 int main(void)

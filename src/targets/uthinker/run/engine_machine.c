@@ -68,6 +68,7 @@ static muc_status set_up(muc_engine *engine, machine_state *state)
     mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
     MUC_TRY(muc_fast_product_open(engine->ctx, &state->product));
     muc_fast_product_keep(engine->ctx, state->product, &state->sim);
+    muc_fast_product_pack(state->product);
     state->hal = mur_sim_hal(&state->sim);
     if (mur_lm_open(&state->lm, program, &state->hal, memory.io) != MUR_OK)
         return muc_fail(engine->ctx, MUC_UNSUPPORTED, engine->model->path, MUC_NO_OFFSET,

@@ -22,6 +22,7 @@ enum {
     MOST_THREADS = 64,
     LEAST_SHARED = 12000, /* elements of weights, times rows and what reading them takes */
     LEAST_LINES = 1500,   /* elements of lines */
+    LEAST_ROWS = 12,      /* for a thread, not to share columns */
     AHEAD = 1024          /* bytes */
 };
 
@@ -118,11 +119,11 @@ static bool find_starts(const mur_sim_product *op, uint32_t *starts)
             p += (*p & 127u) + 1;
         }
     }
-    return true;
+    return p <= op->right_end;
 }
 
-/* Where op's groups begin, if it is remembered, or NULL. */
-static const uint32_t *known_starts(const muc_fast_product *product, const mur_sim_product *op)
+/* What is remembered of op's right operand, or NULL. */
+static known_operand *find_known(const muc_fast_product *product, const mur_sim_product *op)
 {
     known_operand *found;
 
@@ -131,11 +132,40 @@ static const uint32_t *known_starts(const muc_fast_product *product, const mur_s
     found = find_operand(product->operands, product->places, op->right);
     return found->right && found->k == op->k && found->cols == op->cols &&
                    found->tile_rows == op->tile_rows
-               ? product->starts + found->first
+               ? found
                : NULL;
 }
 
-/* Remembers what is new among the kept products. */
+typedef struct packing {
+    const muc_fast_product *product;
+    const mur_sim_product *op;
+    known_operand *known;
+} packing;
+
+static muc_status pack_pair(void *arg, size_t pair)
+{
+    const packing *p = arg;
+
+    return muc_fast_pack_pair(p->product, p->op, p->product->starts + p->known->first,
+                              (uint32_t)pair, p->known->packed)
+               ? MUC_OK
+               : MUC_UNSUPPORTED;
+}
+
+static void pack(muc_fast_product *product, const mur_sim_product *op, known_operand *of)
+{
+    packing p = { product, op, of };
+
+    of->packed = aligned_alloc(LINE, muc_fast_packed_bytes(op));
+    of->plain =
+        !of->packed || muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK;
+    if (of->plain) {
+        free(of->packed);
+        of->packed = NULL;
+    }
+}
+
+/* Remembers what is new among the kept products, and packs what is not. */
 static void meet_operands(muc_fast_product *product)
 {
     size_t groups = 0;
@@ -144,16 +174,24 @@ static void meet_operands(muc_fast_product *product)
         groups += groups_of(&product->kept[i]);
     if (!make_room(product, product->count, groups))
         return;
+    product->packed = true;
     for (size_t i = 0; i < product->count; i++) {
         const mur_sim_product *op = &product->kept[i];
-        known_operand *place;
+        known_operand *of = find_known(product, op);
 
-        if (!op->lasts)
+        if (of && product->packs && !of->packed && !of->plain)
+            pack(product, op, of);
+        product->packed &= of && of->packed;
+        if (of || !op->lasts)
             continue;
-        place = find_operand(product->operands, product->places, op->right);
-        if (place->right || !find_starts(op, product->starts + product->start_count))
+        of = find_operand(product->operands, product->places, op->right);
+        if (of->right || !find_starts(op, product->starts + product->start_count))
             continue;
-        *place = (known_operand){ op->right, op->k, op->cols, op->tile_rows, product->start_count };
+        *of = (known_operand){ .right = op->right,
+                               .k = op->k,
+                               .cols = op->cols,
+                               .tile_rows = op->tile_rows,
+                               .first = product->start_count };
         product->operand_count++;
         product->start_count += groups_of(op);
     }
@@ -211,7 +249,8 @@ static void make_units(muc_fast_product *product, uint32_t slots)
     product->unit_count = 0;
     for (size_t i = 0; i < product->count; i++) {
         const mur_sim_product *op = &product->kept[i];
-        const uint32_t *starts = known_starts(product, op);
+        const known_operand *known = find_known(product, op);
+        const uint32_t *starts = known ? product->starts + known->first : NULL;
         uint32_t found[MOST_FOUND], size;
 
         if (!starts && groups_of(op) > most && groups_of(op) <= MOST_FOUND &&
@@ -228,13 +267,44 @@ static void make_units(muc_fast_product *product, uint32_t slots)
     }
 }
 
+/* The same of what is packed: rows for each thread, if there are many, or columns. */
+static void make_packed_units(muc_fast_product *product, uint32_t threads)
+{
+    uint32_t rows = product->kept->rows, pairs = 0, most = UINT32_MAX / 2 * COLUMNS;
+
+    if (rows < LEAST_ROWS * threads || product->count * threads > MOST_UNITS) {
+        for (size_t i = 0; i < product->count; i++)
+            pairs += pairs_of(&product->kept[i]);
+        most = (pairs + threads - 1) / threads;
+        threads = 1;
+    }
+    product->unit_count = 0;
+    for (size_t i = 0; i < product->count * threads; i++) {
+        const mur_sim_product *op = &product->kept[i / threads];
+        uint32_t part = (uint32_t)(i % threads), row = rows * part / threads;
+        uint32_t size = most < pairs_of(op) ? most * 2 * COLUMNS : op->cols;
+
+        for (uint32_t column = 0; column < op->cols; column += size)
+            product->units[product->unit_count++] = (unit){
+                .op = op,
+                .column = column,
+                .past = op->cols - column < size ? op->cols : column + size,
+                .packed = find_known(product, op)->packed,
+                .row = row,
+                .rows = rows * (part + 1) / threads - row,
+            };
+    }
+}
+
 static muc_status multiply_share(void *arg, size_t thread)
 {
     muc_fast_product *product = arg;
     product_room *room = &product->rooms[thread];
     bool wide = product->wide && product->kept->tile_columns == COLUMNS;
 
-    if (!(wide ? muc_fast_multiply_avx512 : muc_fast_multiply_avx2)(product, room))
+    if (product->packed)
+        muc_fast_multiply_packed(product, room);
+    else if (!(wide ? muc_fast_multiply_avx512 : muc_fast_multiply_avx2)(product, room))
         atomic_store(&product->malformed, true);
     return MUC_OK;
 }
@@ -275,7 +345,10 @@ static bool multiply_units(muc_fast_product *product)
 {
     size_t threads = product->ctx && is_long(product) ? thread_count(product->ctx) : 1;
 
-    make_units(product, (uint32_t)threads * SLOTS);
+    if (product->packed)
+        make_packed_units(product, (uint32_t)threads);
+    else
+        make_units(product, (uint32_t)threads * SLOTS);
     atomic_store(&product->next, 0);
     atomic_store(&product->malformed, false);
     if (threads > 1)
@@ -415,13 +488,20 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
     (*out)->least_shared = LEAST_SHARED;
     (*out)->least_lines = LEAST_LINES;
     make_tables(*out);
+    muc_fast_fill_magnitudes((*out)->magnitudes);
     return MUC_OK;
 }
 
 void muc_fast_product_narrow(muc_fast_product *product)
 {
     if (product)
-        product->wide = false;
+        product->wide = product->packs = false;
+}
+
+void muc_fast_product_pack(muc_fast_product *product)
+{
+    if (product)
+        product->packs = product->wide && __builtin_cpu_supports("avx512vbmi");
 }
 
 void muc_fast_product_share_all(muc_fast_product *product)
@@ -458,6 +538,8 @@ void muc_fast_product_close(muc_fast_product *product)
 {
     if (!product)
         return;
+    for (size_t i = 0; i < product->places; i++)
+        free(product->operands[i].packed);
     free(product->operands);
     free(product->starts);
     free(product->allocated);
@@ -473,6 +555,11 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
 }
 
 void muc_fast_product_narrow(muc_fast_product *product)
+{
+    (void)product;
+}
+
+void muc_fast_product_pack(muc_fast_product *product)
 {
     (void)product;
 }

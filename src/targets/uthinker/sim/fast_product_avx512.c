@@ -5,32 +5,16 @@
  * looked at. That takes longer than all else, and is done for as many products at once as there
  * are, up to SLOTS. Values and products then come of whole registers, without a branch.
  */
-#include "targets/uthinker/sim/fast_product_parts.h"
+#include "targets/uthinker/sim/fast_product_avx512.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-#include <immintrin.h>
-#include <string.h>
-
-#define AVX512 __attribute__((target("avx2,avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")))
-#define INLINE inline __attribute__((always_inline))
-/* whose body is written out for each index, so that arrays of registers are registers */
-#define EACH(index, count) \
-    _Pragma("GCC unroll 8") for (uint32_t index = 0; index < (count); index++)
-
 enum {
-    LANES = 2 * COLUMNS,
     MOST_LIE_BYTES = COLUMNS * MUR_SIM_BLOCKS * 128 + 64, /* that outline_tile looks at */
     B4_BYTES = HALF + 2,                                  /* with a header of its own */
     R_BYTES = 2 * B4_BYTES,
     B5_MORE = 4
 };
-
-/* One block of each of sixteen columns. */
-typedef struct sixteen {
-    __m512i w[8]; /* in lane c four bytes of column c: plus BIAS, by place */
-    __m512 scale;
-} sixteen;
 
 /* ---- where blocks lie ---- */
 
@@ -219,46 +203,6 @@ AVX512 static INLINE void read_groups(const group *of, uint32_t b, uint32_t t, s
 }
 
 /* ---- products ---- */
-
-static INLINE int32_t four_bytes(const int8_t *from)
-{
-    int32_t four;
-
-    memcpy(&four, from, sizeof(four));
-    return four;
-}
-
-AVX512 static INLINE __m512 add_term(__m512 sum, const sixteen *of, const left_block *left,
-                                     uint32_t t)
-{
-    /* two chains, which wait for their own sums alone */
-    __m512i dot = _mm512_set1_epi32(left->start[t]), other = _mm512_setzero_si512();
-
-    EACH(i, 4)
-    {
-        dot = _mm512_dpbusd_epi32(dot, of->w[i], _mm512_set1_epi32(four_bytes(left->m[t] + 4 * i)));
-        other = _mm512_dpbusd_epi32(other, of->w[4 + i],
-                                    _mm512_set1_epi32(four_bytes(left->m[t] + 16 + 4 * i)));
-    }
-    dot = _mm512_add_epi32(dot, other);
-    return _mm512_add_ps(sum,
-                         _mm512_mul_ps(_mm512_cvtepi32_ps(dot),
-                                       _mm512_mul_ps(of->scale, _mm512_set1_ps(left->scale[t]))));
-}
-
-/* Adds a block's products to the sums of all rows. */
-AVX512 static INLINE void add_rows(const sixteen *of, const left_block *left, uint32_t rows,
-                                   uint32_t terms, float (*sums)[LANES])
-{
-    if (terms == 2)
-        for (uint32_t row = 0; row < rows; row++)
-            _mm512_store_ps(sums[row],
-                            add_term(add_term(_mm512_load_ps(sums[row]), of, left + row, 0), of,
-                                     left + row, 1));
-    else
-        for (uint32_t row = 0; row < rows; row++)
-            _mm512_store_ps(sums[row], add_term(_mm512_load_ps(sums[row]), of, left + row, 0));
-}
 
 /* A pair of slots' columns in one tile. */
 typedef struct pair {

@@ -55,18 +55,27 @@ typedef struct product_room {
     uint8_t tail[MOST_GROUP_BYTES + 64]; /* an operand's last bytes, with room to read beyond */
 } product_room;
 
+/* Sixteen columns of a packed operand, a block of each. */
+typedef struct packed_block packed_block;
+
 /* Groups of a product's columns that one thread takes. */
 typedef struct unit {
     const mur_sim_product *op; /* NULL: none */
     const uint8_t *p;          /* where the first of them begins */
     uint32_t column, past;     /* columns */
+
+    /* the operand, packed, in place of p, and rows of those in `left`: in a packed product */
+    const packed_block *packed;
+    uint32_t row, rows;
 } unit;
 
-/* A right operand that was multiplied before: where its groups begin. */
+/* A right operand that was multiplied before: where its groups begin, and what it is packed. */
 typedef struct known_operand {
     const uint8_t *right; /* NULL: a free place */
     uint32_t k, cols, tile_rows;
-    size_t first; /* of product->starts */
+    size_t first;         /* of product->starts */
+    packed_block *packed; /* owned; NULL: it is not, */
+    bool plain;           /* and cannot be */
 } known_operand;
 
 struct muc_fast_product {
@@ -74,9 +83,11 @@ struct muc_fast_product {
     muc_context *ctx;                   /* NULL: one thread */
     uint64_t least_shared, least_lines; /* work that is worth more than one */
     bool wide;             /* has this processor AVX-512 and its integer dot product? */
+    bool packs;            /* are operands to be packed that are met again? */
     void *allocated;       /* this lies in it, at the beginning of a cache line */
     uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
     uint8_t usual[256];    /* is it the size byte of a whole block of kind B4 or B5? */
+    _Alignas(LINE) uint8_t magnitudes[2 * LINE]; /* plus BIAS, of all dialects */
 
     known_operand *operands; /* a hash table of `places`, a power of two */
     size_t places, operand_count;
@@ -86,6 +97,7 @@ struct muc_fast_product {
     /* products of one left operand: of the rows in `left` of each of them */
     mur_sim_product kept[MOST_KEPT];
     size_t count;
+    bool packed; /* are all their right operands? */
     unit units[MOST_UNITS];
     size_t unit_count;
     atomic_size_t next;
@@ -96,6 +108,11 @@ struct muc_fast_product {
 static inline uint32_t blocks_of(uint32_t k)
 {
     return (k + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS;
+}
+
+static inline uint32_t pairs_of(const mur_sim_product *op)
+{
+    return (op->cols + 2 * COLUMNS - 1) / (2 * COLUMNS);
 }
 
 /* The next unit that is nobody's yet; its op is NULL if there is none. */
@@ -122,5 +139,20 @@ bool muc_fast_multiply_avx2(muc_fast_product *product, product_room *room);
 
 /* The same; products with other tiles than of COLUMNS columns are none of its. */
 bool muc_fast_multiply_avx512(muc_fast_product *product, product_room *room);
+
+/* ---- fast_packed.c ---- */
+
+/* of op's right operand, packed */
+size_t muc_fast_packed_bytes(const mur_sim_product *op);
+
+/* Packs sixteen columns of op's right operand, whose groups begin at `starts`, to where they belong
+ * in `out`, at a cache line. False: a block is malformed, or has two terms. */
+bool muc_fast_pack_pair(const muc_fast_product *product, const mur_sim_product *op,
+                        const uint32_t *starts, uint32_t pair, packed_block *out);
+
+/* Multiplies what nobody has taken yet, all of which is packed. */
+void muc_fast_multiply_packed(muc_fast_product *product, product_room *room);
+
+void muc_fast_fill_magnitudes(uint8_t *magnitudes);
 
 #endif
