@@ -10,9 +10,11 @@
 
 enum {
     MAX_WORKERS = 64,
+    LINE = 64,                 /* bytes */
     SPINS = 10000,             /* looks before a thread sleeps, some two hundred microseconds */
     WAKE_NANOSECONDS = 500000, /* a brief loop wakes sleepers at most so often */
-    ALONE = 32 /* times what a brief loop was kept waiting, the next are run alone */
+    ALONE = 4,
+    MOST_ALONE = 64 /* times a wait; see stay_alone */
 };
 
 /* The threads stay until the program ends. One loop at a time has them; a loop within it, or beside
@@ -20,17 +22,21 @@ enum {
  *
  * `open` says which loop it is in its upper half, and how many of its indices nobody has taken in
  * its lower half: whoever takes one lowers it by one. What describes a loop changes while none is
- * left, so that it is of the loop whose index was taken. */
+ * left, so that it is of the loop whose index was taken. Those who look for work look at `open`
+ * alone, which has a cache line of its own. */
 static struct pool {
-    atomic_bool taken;
-    atomic_uint_fast64_t open;
-    muc_parallel_body *_Atomic body;
+    _Alignas(LINE) atomic_uint_fast64_t open;
+    _Alignas(LINE) atomic_size_t unfinished; /* indices */
+
+    _Alignas(LINE) muc_parallel_body *_Atomic body;
     void *_Atomic arg;
     atomic_size_t count, workers; /* of which 0 is the caller */
     atomic_int processor;         /* the caller's */
-    atomic_size_t unfinished;     /* indices */
-    size_t threads;               /* this and what follows are of who has the pool, */
-    uint64_t woken, alone_until;  /* when a brief loop last woke sleepers, is shared again */
+    atomic_bool taken;
+    size_t threads;                  /* this and what follows are of who has the pool, */
+    uint64_t woken;                  /* when a brief loop last woke sleepers */
+    uint64_t alone_for, alone_until; /* brief loops were last not shared; are not: */
+    bool is_alone;
 
     pthread_mutex_t lock; /* but for the outcome, which is under the lock */
     pthread_cond_t begun, finished;
@@ -130,7 +136,7 @@ static bool look_for_work(size_t worker)
     for (unsigned i = 0; i < SPINS; i++) {
         if (has_work(worker))
             return true;
-        if (sched_getcpu() == atomic_load(&pool.processor))
+        if (i % 64 == 0 && sched_getcpu() == atomic_load(&pool.processor))
             return false;
         pause_briefly();
     }
@@ -183,10 +189,26 @@ static void wake(bool brief)
 
 static bool is_to_be_alone(void)
 {
-    if (pool.alone_until != 0 && nanoseconds() >= pool.alone_until)
-        pool.alone_until = 0;
-    return pool.alone_until != 0;
+    if (pool.is_alone && nanoseconds() >= pool.alone_until)
+        pool.is_alone = false;
+    return pool.is_alone;
 }
+
+/* A thread that lets a brief loop wait has lost its processor to another program. While that goes
+ * on it is of no help: if it comes again as soon, the next loops are run alone for twice as long.
+ */
+static void stay_alone(uint64_t now, uint64_t waited)
+{
+    uint64_t span = now - pool.alone_until < pool.alone_for ? 2 * pool.alone_for : 0;
+
+    span = span < ALONE * waited ? ALONE * waited : span;
+    pool.alone_for = span < MOST_ALONE * waited ? span : MOST_ALONE * waited;
+    pool.alone_until = now + pool.alone_for;
+    pool.is_alone = true;
+}
+
+/* before `open` says that there is something to do */
+#define set(member, value) atomic_store_explicit(&pool.member, value, memory_order_relaxed)
 
 /* False: another loop has the pool. Fewer threads than asked for are no failure. */
 static bool begin(size_t count, size_t workers, muc_parallel_body *body, void *arg, bool brief)
@@ -206,19 +228,18 @@ static bool begin(size_t count, size_t workers, muc_parallel_body *body, void *a
     }
     pool.failed_at = count;
     pool.status = MUC_OK;
-    atomic_store(&pool.body, body);
-    atomic_store(&pool.arg, arg);
-    atomic_store(&pool.count, count);
-    atomic_store(&pool.workers, workers);
-    atomic_store(&pool.processor, sched_getcpu());
-    atomic_store(&pool.unfinished, count);
+    set(body, body);
+    set(arg, arg);
+    set(count, count);
+    set(workers, workers);
+    set(processor, sched_getcpu());
+    set(unfinished, count);
     atomic_store(&pool.open, ((atomic_load(&pool.open) >> 32) + 1) << 32 | count);
     wake(brief);
     return true;
 }
 
-/* Whoever has begun ends. A thread that lets a brief loop wait has lost its processor to another
- * program; while that goes on it is of no help. */
+/* Whoever has begun ends. */
 static muc_status end(bool brief)
 {
     uint64_t start, now;
@@ -236,7 +257,7 @@ static muc_status end(bool brief)
         pthread_mutex_unlock(&pool.lock);
         now = nanoseconds();
         if (brief)
-            pool.alone_until = now + ALONE * (now - start);
+            stay_alone(now, now - start);
     }
     status = pool.status;
     atomic_store(&pool.taken, false);

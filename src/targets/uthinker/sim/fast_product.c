@@ -275,7 +275,7 @@ static void make_packed_units(muc_fast_product *product, uint32_t threads)
     if (rows < LEAST_ROWS * threads || product->count * threads > MOST_UNITS) {
         for (size_t i = 0; i < product->count; i++)
             pairs += pairs_of(&product->kept[i]);
-        most = (pairs + threads - 1) / threads;
+        most = (pairs + 2 * threads - 1) / (2 * threads);
         threads = 1;
     }
     product->unit_count = 0;
