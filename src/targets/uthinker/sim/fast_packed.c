@@ -1,4 +1,4 @@
-/* fast_packed.c - right operands that are multiplied again and again, in a form of fixed size for
+/* fast_packed.c - right operands that are multiplied again and again in a form of fixed size for
  * the simulator's fast product: sixteen columns beside each other, which AVX-512 reads as they lie.
  *
  * A block of sixteen columns takes 6 bits a weight. The values of all dialects are one table of 128
@@ -48,12 +48,15 @@ static uint32_t even_bits(uint32_t x)
 }
 
 /* A block's column: 16 bytes of nibbles and which of its elements are negative, by their place. */
-static void put_column(packed_block *out, uint32_t lane, const uint8_t *nibbles, uint8_t mask,
+static void put_column(packed_block *out, uint32_t lane, const uint8_t *nibbles, uint32_t mask,
                        uint32_t even, uint32_t odd)
 {
     for (uint32_t i = 0; i < 4; i++) {
-        for (uint32_t j = 0; j < 4; j++)
-            out->nibbles[i][lane][j] = nibbles[4 * i + j] & mask;
+        uint32_t four;
+
+        memcpy(&four, nibbles + 4 * i, sizeof(four));
+        four &= mask;
+        memcpy(out->nibbles[i][lane], &four, sizeof(four));
         out->negative[i] |= (uint64_t)(even >> 4 * i & 15u) << 4 * lane;
         out->negative[4 + i] |= (uint64_t)(odd >> 4 * i & 15u) << 4 * lane;
     }
@@ -69,8 +72,8 @@ static void put_header(packed_block *out, uint32_t lane, uint32_t header, bool b
 
 /* A block of kind B4 or B5 of 32 elements at p, below *header. Returns its end; NULL: it is
  * malformed. */
-static const uint8_t *put_usual(packed_block *out, uint32_t lane, const uint8_t *p,
-                                uint32_t *header)
+AVX512 static const uint8_t *put_usual(packed_block *out, uint32_t lane, const uint8_t *p,
+                                       uint32_t *header)
 {
     const uint8_t *end = p + 1 + (*p & 127u), *nibbles = end - HALF;
     bool own = !(*p & MUR_BLOCK_SHARED), b5 = (*p & 4u) != 0;
@@ -85,12 +88,12 @@ static const uint8_t *put_usual(packed_block *out, uint32_t lane, const uint8_t 
         even = even_bits(plane);
         odd = even_bits(plane >> 1);
     } else {
-        for (uint32_t i = 0; i < HALF; i++) {
-            even |= (nibbles[i] >> 3 & 1u) << i;
-            odd |= (uint32_t)(nibbles[i] >> 7) << i;
-        }
+        __m128i x = _mm_loadu_si128((const void *)nibbles);
+
+        even = (uint32_t)_mm_movemask_epi8(_mm_slli_epi16(x, 4));
+        odd = (uint32_t)_mm_movemask_epi8(x);
     }
-    put_column(out, lane, nibbles, b5 ? 0xff : 0x77, even, odd);
+    put_column(out, lane, nibbles, b5 ? UINT32_MAX : 0x77777777u, even, odd);
     put_header(out, lane, *header, b5);
     return end;
 }
@@ -114,7 +117,7 @@ static const uint8_t *put_unusual(packed_block *out, uint32_t lane, const uint8_
         negative[i % 2] |= (uint32_t)(m < 0) << i / 2;
     }
     if (block.terms == 1) {
-        put_column(out, lane, nibbles, 0xff, negative[0], negative[1]);
+        put_column(out, lane, nibbles, UINT32_MAX, negative[0], negative[1]);
         put_header(out, lane, (uint32_t)block.term->exponent << 7, true);
     }
     return p + used;

@@ -157,15 +157,32 @@ static void pack(muc_fast_product *product, const mur_sim_product *op, known_ope
     packing p = { product, op, of };
 
     of->packed = aligned_alloc(LINE, muc_fast_packed_bytes(op));
-    of->plain =
-        !of->packed || muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK;
-    if (of->plain) {
+    if (of->packed && muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK) {
         free(of->packed);
         of->packed = NULL;
     }
 }
 
-/* Remembers what is new among the kept products, and packs what is not. */
+/* What is remembered of op's right operand from here on, or NULL. */
+static known_operand *meet(muc_fast_product *product, const mur_sim_product *op)
+{
+    known_operand *of = find_operand(product->operands, product->places, op->right);
+
+    if (of->right || !find_starts(op, product->starts + product->start_count))
+        return NULL;
+    *of = (known_operand){ .right = op->right,
+                           .k = op->k,
+                           .cols = op->cols,
+                           .tile_rows = op->tile_rows,
+                           .first = product->start_count };
+    if (product->packs)
+        pack(product, op, of);
+    product->operand_count++;
+    product->start_count += groups_of(op);
+    return of;
+}
+
+/* Remembers what is new among the kept products. */
 static void meet_operands(muc_fast_product *product)
 {
     size_t groups = 0;
@@ -179,21 +196,9 @@ static void meet_operands(muc_fast_product *product)
         const mur_sim_product *op = &product->kept[i];
         known_operand *of = find_known(product, op);
 
-        if (of && product->packs && !of->packed && !of->plain)
-            pack(product, op, of);
+        if (!of && op->lasts)
+            of = meet(product, op);
         product->packed &= of && of->packed;
-        if (of || !op->lasts)
-            continue;
-        of = find_operand(product->operands, product->places, op->right);
-        if (of->right || !find_starts(op, product->starts + product->start_count))
-            continue;
-        *of = (known_operand){ .right = op->right,
-                               .k = op->k,
-                               .cols = op->cols,
-                               .tile_rows = op->tile_rows,
-                               .first = product->start_count };
-        product->operand_count++;
-        product->start_count += groups_of(op);
     }
 }
 
@@ -416,7 +421,7 @@ static bool alike(const mur_sim_product *a, const mur_sim_product *b)
 }
 
 /* Can the two write to the same place? */
-static bool meet(const mur_sim_product *a, const mur_sim_product *b)
+static bool collide(const mur_sim_product *a, const mur_sim_product *b)
 {
     const float *a_end = a->out + (size_t)(a->rows - 1) * a->out_pitch + a->cols;
     const float *b_end = b->out + (size_t)(b->rows - 1) * b->out_pitch + b->cols;
@@ -445,7 +450,7 @@ static enum mur_sim_product_result keep(void *arg, const mur_sim_product *op)
     if (product->count == MOST_KEPT || (product->count > 0 && !alike(product->kept, op)))
         return MUR_SIM_PRODUCT_FULL;
     for (size_t i = 0; i < product->count; i++)
-        if (meet(&product->kept[i], op))
+        if (collide(&product->kept[i], op))
             return MUR_SIM_PRODUCT_FULL;
     product->kept[product->count++] = *op;
     return MUR_SIM_PRODUCT_KEPT;

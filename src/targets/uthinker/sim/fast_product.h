@@ -26,8 +26,8 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim);
  * the threads of ctx. Region WGTS must not change. */
 void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim *sim);
 
-/* Operands in region WGTS that are multiplied again are from here on packed, where this processor
- * has a faster product for that, and there is memory: 6 bits a weight. NULL is taken. */
+/* Operands in region WGTS are from here on packed when they are first met, where this processor has
+ * a faster product for that, and there is memory: 6 bits a weight. NULL is taken. */
 void muc_fast_product_pack(muc_fast_product *product);
 
 void muc_fast_product_close(muc_fast_product *product);

@@ -74,8 +74,7 @@ typedef struct known_operand {
     const uint8_t *right; /* NULL: a free place */
     uint32_t k, cols, tile_rows;
     size_t first;         /* of product->starts */
-    packed_block *packed; /* owned; NULL: it is not, */
-    bool plain;           /* and cannot be */
+    packed_block *packed; /* owned, or NULL */
 } known_operand;
 
 struct muc_fast_product {
@@ -83,7 +82,7 @@ struct muc_fast_product {
     muc_context *ctx;                   /* NULL: one thread */
     uint64_t least_shared, least_lines; /* work that is worth more than one */
     bool wide;             /* has this processor AVX-512 and its integer dot product? */
-    bool packs;            /* are operands to be packed that are met again? */
+    bool packs;            /* are operands to be packed? */
     void *allocated;       /* this lies in it, at the beginning of a cache line */
     uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
     uint8_t usual[256];    /* is it the size byte of a whole block of kind B4 or B5? */
