@@ -199,30 +199,31 @@ VBMI static INLINE void unpack(const packed_block *of, __m512i low, __m512i high
 
 /* Sixteen columns of some rows, which begin at `column`. */
 VBMI static void multiply_pair(const muc_fast_product *product, const unit *u, uint32_t column,
-                               float (*sums)[LANES])
+                               product_room *room)
 {
     const mur_sim_product *op = u->op;
     const packed_block *block = u->packed + (size_t)(column / LANES) * blocks_of(op->k);
-    const left_block *left = product->left + u->row;
+    const left_block *left = product->left + room->row;
     const __m512i low = _mm512_load_si512(product->magnitudes);
     const __m512i high = _mm512_load_si512(product->magnitudes + LINE);
     __mmask16 in =
         (__mmask16)(op->cols - column < LANES ? (1u << (op->cols - column)) - 1 : 0xffff);
-    float *out = op->out + (size_t)u->row * op->out_pitch + column;
+    float(*sums)[LANES] = room->sums[0],
+    *out = op->out + (size_t)room->row * op->out_pitch + column;
 
-    for (uint32_t row = 0; row < u->rows; row++)
+    for (uint32_t row = 0; row < room->rows; row++)
         _mm512_store_ps(sums[row],
                         op->fresh ? _mm512_setzero_ps()
                                   : _mm512_maskz_loadu_ps(in, out + (size_t)row * op->out_pitch));
-    for (uint32_t b = 0; b < blocks_of(op->k); b++, block++, left += op->rows) {
+    for (uint32_t b = 0; b < blocks_of(op->k); b++, block++, left += product->left_rows) {
         sixteen x;
 
         EACH(line, sizeof(*block) / LINE)
         _mm_prefetch((const char *)(block + AHEAD) + LINE * line, _MM_HINT_T0);
         unpack(block, low, high, &x);
-        add_rows(&x, left, u->rows, op->terms, sums);
+        add_rows(&x, left, room->rows, op->terms, sums);
     }
-    for (uint32_t row = 0; row < u->rows; row++)
+    for (uint32_t row = 0; row < room->rows; row++)
         _mm512_mask_storeu_ps(out + (size_t)row * op->out_pitch, in, _mm512_load_ps(sums[row]));
 }
 
@@ -230,9 +231,9 @@ void muc_fast_multiply_packed(muc_fast_product *product, product_room *room)
 {
     unit u;
 
-    while ((u = muc_fast_take(product)).op != NULL)
+    while ((u = muc_fast_take(product, room)).op != NULL)
         for (uint32_t column = u.column; column < u.past; column += LANES)
-            multiply_pair(product, &u, column, room->sums[0]);
+            multiply_pair(product, &u, column, room);
 }
 
 void muc_fast_fill_magnitudes(uint8_t *magnitudes)

@@ -20,10 +20,11 @@
 enum {
     B5_PLANE = 4, /* bytes */
     MOST_THREADS = 64,
-    LEAST_SHARED = 12000, /* elements of weights, times rows and what reading them takes */
-    LEAST_LINES = 1500,   /* elements of lines */
-    LEAST_ROWS = 12,      /* for a thread, not to share columns */
-    AHEAD = 1024          /* bytes */
+    LEAST_SHARED = 12000,  /* elements of weights, times rows and what reading them takes */
+    LEAST_LINES = 1500,    /* elements of lines */
+    LEAST_PACKED_ROWS = 8, /* for a thread that does not share columns, */
+    LEAST_ROWS = 24,       /* and where right operands are not packed */
+    AHEAD = 1024           /* bytes */
 };
 
 static size_t thread_count(muc_context *ctx)
@@ -207,38 +208,39 @@ static void meet_operands(muc_fast_product *product)
 typedef struct shared_lines {
     mur_sim_part *part;
     void *arg;
-    uint32_t count, size; /* of a part */
+    uint32_t count, parts;
 } shared_lines;
 
 static muc_status do_part(void *arg, size_t i)
 {
     const shared_lines *of = arg;
-    uint32_t first = (uint32_t)i * of->size, left = of->count - first;
 
-    of->part(of->arg, first, first + (left < of->size ? left : of->size));
+    of->part(of->arg, (uint32_t)(of->count * i / of->parts),
+             (uint32_t)(of->count * (i + 1) / of->parts));
     return MUC_OK;
 }
 
+/* A thread mostly has the same rows of one instruction after the other. */
 static void share_lines(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part,
                         void *part_arg)
 {
     const muc_fast_product *product = arg;
-    uint32_t parts = (uint32_t)thread_count(product->ctx);
-    shared_lines lines = { part, part_arg, count, (count + parts - 1) / parts };
+    shared_lines lines = { part, part_arg, count, (uint32_t)thread_count(product->ctx) };
 
-    if (count < 2 || parts == 1 || (uint64_t)count * elements < product->least_lines)
+    if (lines.parts == 1 || (uint64_t)count * elements < product->least_lines)
         part(part_arg, 0, count);
     else
-        muc_parallel_brief(product->ctx, (count + lines.size - 1) / lines.size, do_part, &lines);
+        muc_parallel_brief(product->ctx, lines.parts, do_part, &lines);
 }
 
 /* ---- who multiplies what ---- */
 
-unit muc_fast_take(muc_fast_product *product)
+unit muc_fast_take(muc_fast_product *product, product_room *room)
 {
-    size_t i = atomic_load_explicit(&product->next, memory_order_relaxed);
+    size_t i = product->by_rows ? room->next++
+                                : atomic_load_explicit(&product->next, memory_order_relaxed);
 
-    if (i < product->unit_count)
+    if (!product->by_rows && i < product->unit_count)
         i = atomic_fetch_add(&product->next, 1);
     return i < product->unit_count ? product->units[i] : (unit){ .op = NULL };
 }
@@ -272,31 +274,24 @@ static void make_units(muc_fast_product *product, uint32_t slots)
     }
 }
 
-/* The same of what is packed: rows for each thread, if there are many, or columns. */
+/* The same of what is packed, for so many threads. */
 static void make_packed_units(muc_fast_product *product, uint32_t threads)
 {
-    uint32_t rows = product->kept->rows, pairs = 0, most = UINT32_MAX / 2 * COLUMNS;
+    uint32_t pairs = 0, most;
 
-    if (rows < LEAST_ROWS * threads || product->count * threads > MOST_UNITS) {
-        for (size_t i = 0; i < product->count; i++)
-            pairs += pairs_of(&product->kept[i]);
-        most = (pairs + 2 * threads - 1) / (2 * threads);
-        threads = 1;
-    }
+    for (size_t i = 0; i < product->count; i++)
+        pairs += pairs_of(&product->kept[i]);
+    most = (pairs + 2 * threads - 1) / (2 * threads) * 2 * COLUMNS;
     product->unit_count = 0;
-    for (size_t i = 0; i < product->count * threads; i++) {
-        const mur_sim_product *op = &product->kept[i / threads];
-        uint32_t part = (uint32_t)(i % threads), row = rows * part / threads;
-        uint32_t size = most < pairs_of(op) ? most * 2 * COLUMNS : op->cols;
+    for (size_t i = 0; i < product->count; i++) {
+        const mur_sim_product *op = &product->kept[i];
 
-        for (uint32_t column = 0; column < op->cols; column += size)
+        for (uint32_t column = 0; column < op->cols; column += most)
             product->units[product->unit_count++] = (unit){
                 .op = op,
                 .column = column,
-                .past = op->cols - column < size ? op->cols : column + size,
+                .past = op->cols - column < most ? op->cols : column + most,
                 .packed = find_known(product, op)->packed,
-                .row = row,
-                .rows = rows * (part + 1) / threads - row,
             };
     }
 }
@@ -306,6 +301,13 @@ static muc_status multiply_share(void *arg, size_t thread)
     muc_fast_product *product = arg;
     product_room *room = &product->rooms[thread];
     bool wide = product->wide && product->kept->tile_columns == COLUMNS;
+    uint32_t rows = product->left_rows;
+    size_t threads = product->by_rows ? product->shares : 1;
+
+    thread = product->by_rows ? thread : 0;
+    room->next = 0;
+    room->row = (uint32_t)(rows * thread / threads);
+    room->rows = (uint32_t)(rows * (thread + 1) / threads) - room->row;
 
     if (product->packed)
         muc_fast_multiply_packed(product, room);
@@ -350,10 +352,13 @@ static bool multiply_units(muc_fast_product *product)
 {
     size_t threads = product->ctx && is_long(product) ? thread_count(product->ctx) : 1;
 
+    product->shares = threads;
+    product->by_rows =
+        product->left_rows >= threads * (product->packed ? LEAST_PACKED_ROWS : LEAST_ROWS);
     if (product->packed)
-        make_packed_units(product, (uint32_t)threads);
+        make_packed_units(product, product->by_rows ? 1 : (uint32_t)threads);
     else
-        make_units(product, (uint32_t)threads * SLOTS);
+        make_units(product, product->by_rows ? SLOTS : (uint32_t)threads * SLOTS);
     atomic_store(&product->next, 0);
     atomic_store(&product->malformed, false);
     if (threads > 1)
@@ -366,6 +371,7 @@ static bool multiply_units(muc_fast_product *product)
 /* the next rows of all that is kept */
 static bool multiply_rows(muc_fast_product *product, uint32_t rows)
 {
+    product->left_rows = rows;
     for (size_t i = 0; i < product->count; i++)
         product->kept[i].rows = rows;
     if (!read_all_left(product) || !multiply_units(product))

@@ -104,7 +104,7 @@ bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op, ui
 {
     for (uint32_t row = first; row < past; row++)
         if (!read_row(product, op->left + row * op->left_pitch, op->k, op->terms,
-                      product->left + row, op->rows))
+                      product->left + row, product->left_rows))
             return false;
     return true;
 }
@@ -313,19 +313,20 @@ AVX2 static inline __m256 add_product(__m256 acc, const __m256i *w, __m256 scale
 }
 
 /* left: the rows' blocks that meet the group's first */
-AVX2 static inline void multiply_group(const group *in, const mur_sim_product *op,
+AVX2 static inline void multiply_group(const muc_fast_product *product, const product_room *room,
+                                       const group *in, const mur_sim_product *op,
                                        const left_block *left, uint32_t blocks, float *out,
                                        uint32_t columns)
 {
     for (uint32_t b = 0; b < blocks; b++)
         for (uint32_t t = 0; t < in->terms[b]; t++) {
-            const left_block *of_row = left + (size_t)b * op->rows;
+            const left_block *of_row = left + (size_t)b * product->left_rows;
             __m256 scale = scales(in->header[b][t]);
             __m256i w[COLUMNS];
             float *at = out;
 
             transpose(in->m[b][t], w);
-            for (uint32_t row = 0; row < op->rows; row++, of_row++, at += op->out_pitch) {
+            for (uint32_t row = 0; row < room->rows; row++, of_row++, at += op->out_pitch) {
                 float some[COLUMNS] = { 0 };
                 __m256 acc;
 
@@ -347,15 +348,16 @@ AVX2 static bool multiply_unit(muc_fast_product *product, product_room *room, co
     const mur_sim_product *op = u->op;
     const uint8_t *right = u->p;
 
-    for (uint32_t row = 0; row < op->rows && op->fresh; row++)
-        memset(op->out + (size_t)row * op->out_pitch + u->column, 0,
+    for (uint32_t row = 0; row < room->rows && op->fresh; row++)
+        memset(op->out + (size_t)(room->row + row) * op->out_pitch + u->column, 0,
                (u->past - u->column) * sizeof(*op->out));
     for (uint32_t column = u->column; column < u->past; column += op->tile_columns) {
         uint32_t past = u->past - column < op->tile_columns ? u->past : column + op->tile_columns;
 
         for (uint32_t at = 0; at < op->k; at += op->tile_rows) {
             uint32_t k = op->k - at < op->tile_rows ? op->k - at : op->tile_rows;
-            const left_block *left = product->left + (size_t)(at / MUR_BLOCK_ELEMS) * op->rows;
+            const left_block *left =
+                product->left + room->row + (size_t)(at / MUR_BLOCK_ELEMS) * product->left_rows;
 
             for (uint32_t c = column; c < past; c += COLUMNS) {
                 uint32_t columns = past - c < COLUMNS ? past - c : COLUMNS;
@@ -363,7 +365,8 @@ AVX2 static bool multiply_unit(muc_fast_product *product, product_room *room, co
                 right = muc_fast_read_group(product, right, op, columns, k, room, room->group);
                 if (!right)
                     return false;
-                multiply_group(room->group, op, left, blocks_of(k), op->out + c, columns);
+                multiply_group(product, room, room->group, op, left, blocks_of(k),
+                               op->out + (size_t)room->row * op->out_pitch + c, columns);
             }
         }
     }
@@ -374,7 +377,7 @@ bool muc_fast_multiply_avx2(muc_fast_product *product, product_room *room)
 {
     unit u;
 
-    while ((u = muc_fast_take(product)).op != NULL)
+    while ((u = muc_fast_take(product, room)).op != NULL)
         if (!multiply_unit(product, room, &u))
             return false;
     return true;

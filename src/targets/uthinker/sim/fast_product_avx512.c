@@ -240,7 +240,7 @@ AVX512 static bool add_read_tile(muc_fast_product *product, product_room *room, 
             sixteen x;
 
             read_groups(groups, b, t, &x);
-            add_rows(&x, left + (size_t)b * op->rows, op->rows, op->terms, of->sums);
+            add_rows(&x, left + (size_t)b * product->left_rows, room->rows, op->terms, of->sums);
         }
     }
     return true;
@@ -249,7 +249,8 @@ AVX512 static bool add_read_tile(muc_fast_product *product, product_room *room, 
 /* From its outline. Returns the blocks that were usual, all if the tile was; what was added if it
  * was not is as it would have been. */
 AVX512 static INLINE bool add_outlined_tile(const muc_fast_product *product, const pair *of,
-                                            const left_block *left, uint32_t blocks, bool *good)
+                                            const left_block *left, uint32_t rows, uint32_t blocks,
+                                            bool *good)
 {
     const mur_sim_product *op = of->slot->op;
     const __mmask16 active = of->count == 2 ? 0xffff : 0x00ff;
@@ -263,15 +264,15 @@ AVX512 static INLINE bool add_outlined_tile(const muc_fast_product *product, con
         if (!k[b].usual && !k[b].two)
             return false;
     }
-    for (uint32_t b = 0; b < blocks; b++, left += op->rows) {
+    for (uint32_t b = 0; b < blocks; b++, left += product->left_rows) {
         if (k[b].usual) {
             bad |= read_usual(product, of->outline, b, k[b], &header, &x);
-            add_rows(&x, left, op->rows, op->terms, of->sums);
+            add_rows(&x, left, rows, op->terms, of->sums);
             continue;
         }
         for (uint32_t t = 0; t < 2; t++) {
             bad |= read_two(product, of->outline, b, t, &x);
-            add_rows(&x, left, op->rows, op->terms, of->sums);
+            add_rows(&x, left, rows, op->terms, of->sums);
         }
         header = _mm512_set1_epi32(MUR_BLOCK_NO_HEADER); /* of R none can be shared */
     }
@@ -316,7 +317,8 @@ AVX512 static INLINE bool add_tile(muc_fast_product *product, product_room *room
     for (uint32_t i = 0; i < (count + 1) / 2; i++) {
         bool good = true;
 
-        if (!outlined || !add_outlined_tile(product, &pairs[i], left, blocks_of(k), &good)) {
+        if (!outlined ||
+            !add_outlined_tile(product, &pairs[i], left, room->rows, blocks_of(k), &good)) {
             if (!add_read_tile(product, room, &pairs[i], left, k))
                 return false;
             continue;
@@ -338,24 +340,26 @@ static INLINE void copy(const float *from, uint32_t columns, float *to)
     memcpy(to, from, columns == COLUMNS ? COLUMNS * sizeof(*to) : columns * sizeof(*to));
 }
 
-static INLINE void begin_sums(const unit *of, uint32_t columns, uint32_t first,
-                              float (*sums)[LANES])
+static INLINE void begin_sums(const product_room *room, const unit *of, uint32_t columns,
+                              uint32_t first, float (*sums)[LANES])
 {
     const mur_sim_product *op = of->op;
 
-    for (uint32_t row = 0; row < op->rows; row++)
+    for (uint32_t row = 0; row < room->rows; row++)
         if (op->fresh)
             memset(sums[row] + first, 0, COLUMNS * sizeof(**sums));
         else
-            copy(op->out + (size_t)row * op->out_pitch + of->column, columns, sums[row] + first);
+            copy(op->out + (size_t)(room->row + row) * op->out_pitch + of->column, columns,
+                 sums[row] + first);
 }
 
-static INLINE void end_sums(const unit *of, uint32_t columns, uint32_t first, float (*sums)[LANES])
+static INLINE void end_sums(const product_room *room, const unit *of, uint32_t columns,
+                            uint32_t first, float (*sums)[LANES])
 {
     const mur_sim_product *op = of->op;
 
-    for (uint32_t row = 0; row < op->rows; row++)
-        memcpy(op->out + (size_t)row * op->out_pitch + of->column, sums[row] + first,
+    for (uint32_t row = 0; row < room->rows; row++)
+        memcpy(op->out + (size_t)(room->row + row) * op->out_pitch + of->column, sums[row] + first,
                columns * sizeof(float));
 }
 
@@ -369,26 +373,27 @@ AVX512 static INLINE bool add_group(muc_fast_product *product, product_room *roo
     for (uint32_t s = 0; s < count; s++) {
         pairs[s / 2] = (pair){ slots + s / 2 * 2, s % 2 + 1, columns, &room->outline[s / 2],
                                room->sums[s / 2] };
-        begin_sums(&slots[s], columns, s % 2 * COLUMNS, room->sums[s / 2]);
+        begin_sums(room, &slots[s], columns, s % 2 * COLUMNS, room->sums[s / 2]);
     }
     if (count % 2 != 0)
         fill_beside(&room->outline[count / 2]);
     for (uint32_t at = 0; at < op->k; at += op->tile_rows) {
         uint32_t k = op->k - at < op->tile_rows ? op->k - at : op->tile_rows;
-        const left_block *left = product->left + (size_t)(at / MUR_BLOCK_ELEMS) * op->rows;
+        const left_block *left =
+            product->left + room->row + (size_t)(at / MUR_BLOCK_ELEMS) * product->left_rows;
 
         if (!add_tile(product, room, pairs, count, left, k))
             return false;
     }
     for (uint32_t s = 0; s < count; s++) {
-        end_sums(&slots[s], columns, s % 2 * COLUMNS, room->sums[s / 2]);
+        end_sums(room, &slots[s], columns, s % 2 * COLUMNS, room->sums[s / 2]);
         slots[s].column += columns;
     }
     return true;
 }
 
 /* Fills slots that have none or are done with theirs, the first ones; returns how many are full. */
-static uint32_t fill_slots(muc_fast_product *product, unit *slots)
+static uint32_t fill_slots(muc_fast_product *product, product_room *room, unit *slots)
 {
     uint32_t count = 0;
 
@@ -397,7 +402,7 @@ static uint32_t fill_slots(muc_fast_product *product, unit *slots)
 
         slots[s].op = NULL;
         if (!at.op || at.column == at.past)
-            at = muc_fast_take(product);
+            at = muc_fast_take(product, room);
         if (at.op)
             slots[count++] = at;
     }
@@ -416,7 +421,7 @@ AVX512 bool muc_fast_multiply_avx512(muc_fast_product *product, product_room *ro
     unit slots[SLOTS] = { { .op = NULL } };
     uint32_t count, whole;
 
-    while ((count = fill_slots(product, slots)) > 0) {
+    while ((count = fill_slots(product, room, slots)) > 0) {
         for (whole = 0; whole < count && columns_left(&slots[whole]) == COLUMNS;)
             whole++;
         if (whole >= SLOTS) {

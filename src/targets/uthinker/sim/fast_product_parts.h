@@ -49,6 +49,8 @@ typedef struct outline {
 
 /* What one thread multiplies in. */
 typedef struct product_room {
+    uint32_t row, rows; /* of those in `left` */
+    size_t next;        /* unit, where each thread has rows of its own */
     group group[2];
     outline outline[2];
     _Alignas(LINE) float sums[2][LEFT_ROWS][2 * COLUMNS];
@@ -60,13 +62,10 @@ typedef struct packed_block packed_block;
 
 /* Groups of a product's columns that one thread takes. */
 typedef struct unit {
-    const mur_sim_product *op; /* NULL: none */
-    const uint8_t *p;          /* where the first of them begins */
-    uint32_t column, past;     /* columns */
-
-    /* the operand, packed, in place of p, and rows of those in `left`: in a packed product */
-    const packed_block *packed;
-    uint32_t row, rows;
+    const mur_sim_product *op;  /* NULL: none */
+    const uint8_t *p;           /* where the first of them begins */
+    uint32_t column, past;      /* columns */
+    const packed_block *packed; /* the operand, in place of p in a packed product */
 } unit;
 
 /* A right operand that was multiplied before: where its groups begin, and what it is packed. */
@@ -96,7 +95,10 @@ struct muc_fast_product {
     /* products of one left operand: of the rows in `left` of each of them */
     mur_sim_product kept[MOST_KEPT];
     size_t count;
-    bool packed; /* are all their right operands? */
+    bool packed;        /* are all their right operands? */
+    size_t shares;      /* threads, or fewer */
+    bool by_rows;       /* has each thread rows of its own, of all units? */
+    uint32_t left_rows; /* in `left` */
     unit units[MOST_UNITS];
     size_t unit_count;
     atomic_size_t next;
@@ -115,7 +117,7 @@ static inline uint32_t pairs_of(const mur_sim_product *op)
 }
 
 /* The next unit that is nobody's yet; its op is NULL if there is none. */
-unit muc_fast_take(muc_fast_product *product);
+unit muc_fast_take(muc_fast_product *product, product_room *room);
 
 /* ---- fast_product_avx2.c ---- */
 
