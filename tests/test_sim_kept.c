@@ -189,7 +189,7 @@ static void check_form(int form, unsigned how)
         expected = b;
         CHECK_EQ(muc_fast_product_open(threads, &products), MUC_OK);
         if (how & PACKED)
-            muc_fast_product_pack(products);
+            muc_fast_product_pack(products, SIZE_MAX);
         if (how & NARROW)
             muc_fast_product_narrow(products);
         if (how & SHARED)

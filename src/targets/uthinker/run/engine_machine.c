@@ -8,6 +8,9 @@
 #include "targets/uthinker/run/score_rows.h"
 #include "targets/uthinker/sim/fast_product.h"
 
+/* What a watched engine packs: it runs a few tokens, beside other things that take memory. */
+enum { WATCHED_BYTES = 100 << 20 };
+
 typedef struct machine_state {
     uint8_t *memory; /* buffers, KV and IO one after the other */
     uint8_t *kv;     /* in it */
@@ -68,7 +71,7 @@ static muc_status set_up(muc_engine *engine, machine_state *state)
     mur_sim_init(&state->sim, &memory, MUR_SIM_EAGER, 0);
     MUC_TRY(muc_fast_product_open(engine->ctx, &state->product));
     muc_fast_product_keep(engine->ctx, state->product, &state->sim);
-    muc_fast_product_pack(state->product);
+    muc_fast_product_pack(state->product, SIZE_MAX);
     state->hal = mur_sim_hal(&state->sim);
     if (mur_lm_open(&state->lm, program, &state->hal, memory.io) != MUR_OK)
         return muc_fail(engine->ctx, MUC_UNSUPPORTED, engine->model->path, MUC_NO_OFFSET,
@@ -175,6 +178,7 @@ void muc_engine_watch(muc_engine *engine,
 {
     machine_state *state = engine->state;
 
+    muc_fast_product_pack(state->product, WATCHED_BYTES);
     state->sim.probe = watch;
     state->sim.probe_arg = arg;
 }

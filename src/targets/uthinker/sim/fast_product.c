@@ -156,12 +156,17 @@ static muc_status pack_pair(void *arg, size_t pair)
 static void pack(muc_fast_product *product, const mur_sim_product *op, known_operand *of)
 {
     packing p = { product, op, of };
+    size_t bytes = muc_fast_packed_bytes(op);
 
-    of->packed = aligned_alloc(LINE, muc_fast_packed_bytes(op));
+    if (bytes > product->most_packed)
+        return;
+    of->packed = aligned_alloc(LINE, bytes);
     if (of->packed && muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK) {
         free(of->packed);
         of->packed = NULL;
     }
+    if (of->packed)
+        product->most_packed -= bytes;
 }
 
 /* What is remembered of op's right operand from here on, or NULL. */
@@ -176,8 +181,7 @@ static known_operand *meet(muc_fast_product *product, const mur_sim_product *op)
                            .cols = op->cols,
                            .tile_rows = op->tile_rows,
                            .first = product->start_count };
-    if (product->packs)
-        pack(product, op, of);
+    pack(product, op, of);
     product->operand_count++;
     product->start_count += groups_of(op);
     return of;
@@ -505,14 +509,16 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
 
 void muc_fast_product_narrow(muc_fast_product *product)
 {
-    if (product)
-        product->wide = product->packs = false;
+    if (product) {
+        product->wide = false;
+        product->most_packed = 0;
+    }
 }
 
-void muc_fast_product_pack(muc_fast_product *product)
+void muc_fast_product_pack(muc_fast_product *product, size_t most_bytes)
 {
-    if (product)
-        product->packs = product->wide && __builtin_cpu_supports("avx512vbmi");
+    if (product && product->wide && __builtin_cpu_supports("avx512vbmi"))
+        product->most_packed = most_bytes;
 }
 
 void muc_fast_product_share_all(muc_fast_product *product)
@@ -570,9 +576,10 @@ void muc_fast_product_narrow(muc_fast_product *product)
     (void)product;
 }
 
-void muc_fast_product_pack(muc_fast_product *product)
+void muc_fast_product_pack(muc_fast_product *product, size_t most_bytes)
 {
     (void)product;
+    (void)most_bytes;
 }
 
 void muc_fast_product_share_all(muc_fast_product *product)

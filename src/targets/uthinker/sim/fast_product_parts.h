@@ -81,7 +81,7 @@ struct muc_fast_product {
     muc_context *ctx;                   /* NULL: one thread */
     uint64_t least_shared, least_lines; /* work that is worth more than one */
     bool wide;             /* has this processor AVX-512 and its integer dot product? */
-    bool packs;            /* are operands to be packed? */
+    size_t most_packed;    /* bytes that may yet be allocated for packed operands */
     void *allocated;       /* this lies in it, at the beginning of a cache line */
     uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
     uint8_t usual[256];    /* is it the size byte of a whole block of kind B4 or B5? */
