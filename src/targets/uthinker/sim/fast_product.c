@@ -99,8 +99,9 @@ static uint32_t groups_of(const mur_sim_product *op)
     return (op->cols + COLUMNS - 1) / COLUMNS;
 }
 
-/* Says where op's groups begin; false: beyond its end, or elsewhere than this says. */
-static bool find_starts(const mur_sim_product *op, uint32_t *starts)
+/* Says where op's groups begin, and the bytes they take; false: beyond its end, or elsewhere than
+ * this says. */
+static bool find_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *bytes)
 {
     const uint8_t *p = op->right;
     uint32_t blocks = 0; /* of a column */
@@ -120,6 +121,7 @@ static bool find_starts(const mur_sim_product *op, uint32_t *starts)
             p += (*p & 127u) + 1;
         }
     }
+    *bytes = (uint32_t)(p - op->right);
     return p <= op->right_end;
 }
 
@@ -132,7 +134,8 @@ static known_operand *find_known(const muc_fast_product *product, const mur_sim_
         return NULL;
     found = find_operand(product->operands, product->places, op->right);
     return found->right && found->k == op->k && found->cols == op->cols &&
-                   found->tile_rows == op->tile_rows
+                   found->tile_rows == op->tile_rows &&
+                   (size_t)(op->right_end - op->right) >= found->bytes
                ? found
                : NULL;
 }
@@ -173,13 +176,15 @@ static void pack(muc_fast_product *product, const mur_sim_product *op, known_ope
 static known_operand *meet(muc_fast_product *product, const mur_sim_product *op)
 {
     known_operand *of = find_operand(product->operands, product->places, op->right);
+    uint32_t bytes;
 
-    if (of->right || !find_starts(op, product->starts + product->start_count))
+    if (of->right || !find_starts(op, product->starts + product->start_count, &bytes))
         return NULL;
     *of = (known_operand){ .right = op->right,
                            .k = op->k,
                            .cols = op->cols,
                            .tile_rows = op->tile_rows,
+                           .bytes = bytes,
                            .first = product->start_count };
     pack(product, op, of);
     product->operand_count++;
@@ -262,10 +267,10 @@ static void make_units(muc_fast_product *product, uint32_t slots)
         const mur_sim_product *op = &product->kept[i];
         const known_operand *known = find_known(product, op);
         const uint32_t *starts = known ? product->starts + known->first : NULL;
-        uint32_t found[MOST_FOUND], size;
+        uint32_t found[MOST_FOUND], size, bytes;
 
         if (!starts && groups_of(op) > most && groups_of(op) <= MOST_FOUND &&
-            find_starts(op, found))
+            find_starts(op, found, &bytes))
             starts = found;
         size = starts ? most * COLUMNS : op->cols;
         for (uint32_t column = 0; column < op->cols; column += size)

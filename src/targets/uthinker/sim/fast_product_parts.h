@@ -71,7 +71,7 @@ typedef struct unit {
 /* A right operand that was multiplied before: where its groups begin, and what it is packed. */
 typedef struct known_operand {
     const uint8_t *right; /* NULL: a free place */
-    uint32_t k, cols, tile_rows;
+    uint32_t k, cols, tile_rows, bytes;
     size_t first;         /* of product->starts */
     packed_block *packed; /* owned, or NULL */
 } known_operand;
