@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "graph/bounds.h"
+#include "mur_quantlib.h"
 #include "passes/rewrite.h"
-#include "ref/integer/quantlib.h"
 
 enum { MOST_ATTRIBUTES = 16, LEAST_LOOKUPS = 64, MOST_CHAIN = 8 };
 
@@ -300,7 +300,7 @@ static bool apply(const muc_rewrite *r, const muc_node *node, int64_t *x)
     case MUC_OP_REQUANT_SHIFT:
         if (!words_of(r, node->inputs[1], 1, words) || !words_of(r, node->inputs[2], 1, &add))
             return false;
-        *x = muc_quantlib_requant((int32_t)*x, *words, add,
+        *x = mur_quantlib_requant((int32_t)*x, *words, add,
                                   (unsigned)muc_node_integer(node, MUC_KEY_SHIFT),
                                   (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN),
                                   (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX));
@@ -308,12 +308,12 @@ static bool apply(const muc_rewrite *r, const muc_node *node, int64_t *x)
     case MUC_OP_INTEGER_HARD_SWISH:
         if (!words_of(r, node->inputs[1], 3, words))
             return false;
-        *x = muc_quantlib_hardswish((int32_t)*x, words);
+        *x = mur_quantlib_hard_swish((int32_t)*x, words);
         return true;
     case MUC_OP_INTEGER_GELU:
         if (!words_of(r, node->inputs[1], 2, words) || !are_allowed(node, words))
             return false;
-        *x = muc_quantlib_gelu((int32_t)*x, words);
+        *x = mur_quantlib_gelu((int32_t)*x, words);
         return true;
     case MUC_OP_MUL:
         if (!words_of(r, node->inputs[1], 1, words) || to != MUC_I32)

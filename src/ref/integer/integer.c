@@ -1,9 +1,8 @@
-/* integer.c - runs QuantLib's integer operators on tensors: rows of any integer type through the
- * pure functions of quantlib.h. */
+/* integer.c - runs QuantLib's integer operators by the functions of mur_quantlib.h. */
 #include <string.h>
 
+#include "mur_quantlib.h"
 #include "ref/integer/quantized.h"
-#include "ref/integer/quantlib.h"
 
 static const int32_t *words(const muc_ref_value *value)
 {
@@ -20,89 +19,40 @@ muc_status muc_kernel_lookup(const muc_ref_call *call)
     return MUC_OK;
 }
 
-/* Room for `arrays` rows of input 0 as i32. */
-static muc_status reserve_rows(const muc_ref_call *call, size_t arrays, int32_t **out)
-{
-    void *room;
-
-    MUC_TRY(muc_ref_reserve(call, arrays * call->inputs[0]->columns * sizeof(**out), &room));
-    *out = room;
-    return MUC_OK;
-}
-
-static void load_row(const muc_ref_value *value, size_t row, int32_t *out)
-{
-    for (size_t i = 0; i < value->columns; i++)
-        out[i] = muc_q_get(value, row * value->columns + i);
-}
-
-static void store_row(const muc_ref_value *value, size_t row, const int32_t *x)
-{
-    for (size_t i = 0; i < value->columns; i++)
-        muc_q_put(value, row * value->columns + i, x[i]);
-}
-
-/* one number for each of n columns, of which there may be one for all */
-static void spread(const muc_ref_value *value, size_t n, int32_t *out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = words(value)[value->elements == 1 ? 0 : i];
-}
-
-muc_status muc_kernel_integer_norm(const muc_ref_call *call)
-{
-    const muc_ref_value *x = call->inputs[0], *bias = muc_ref_input_of(call, 2);
-    const unsigned shift = (unsigned)muc_node_integer(call->node, MUC_KEY_SHIFT);
-    size_t n = x->columns;
-    int32_t *row, *weights, *biases;
-
-    MUC_TRY(reserve_rows(call, 3, &row));
-    weights = row + n;
-    biases = weights + n;
-    spread(call->inputs[1], n, weights);
-    if (bias)
-        spread(bias, n, biases);
-    for (size_t i = 0; n && i < x->rows; i++) {
-        load_row(x, i, row);
-        if (bias)
-            muc_quantlib_layernorm(row, weights, biases, n, shift, row);
-        else
-            muc_quantlib_rmsnorm(row, weights, n, shift, INT8_MIN, INT8_MAX, row);
-        store_row(call->output, i, row);
-    }
-    return MUC_OK;
-}
-
-muc_status muc_kernel_integer_softmax(const muc_ref_call *call)
+/* input 0 in groups of columns: with the greatest so far, whose sum is halved as that grows, and
+ * half the levels */
+static void halve_groups(const muc_ref_call *call, size_t row, size_t group)
 {
     const muc_ref_value *x = call->inputs[0];
-    const int32_t *coefficients = words(call->inputs[1]);
-    int32_t levels = (int32_t)muc_node_integer(call->node, MUC_KEY_LEVELS), *row;
+    int32_t levels = (int32_t)muc_node_integer(call->node, MUC_KEY_LEVELS), inverse;
+    size_t first = row * x->columns, end = first + x->columns;
+    int32_t most = muc_q_get(x, first);
+    int64_t sum = 0;
 
-    MUC_TRY(reserve_rows(call, 2, &row));
-    for (size_t i = 0; i < x->rows; i++) {
-        load_row(x, i, row);
-        muc_quantlib_softmax(row, coefficients, x->columns, levels, row + x->columns);
-        store_row(call->output, i, row + x->columns);
+    for (size_t at = first; at < end; at += group) {
+        size_t after = end - at < group ? end : at + group;
+        int32_t before = most;
+
+        for (size_t i = at; i < after; i++)
+            most = muc_q_get(x, i) > most ? muc_q_get(x, i) : most;
+        sum >>= most > before ? mur_quantlib_halvings(most - before) : 0;
+        for (size_t i = at; i < after; i++)
+            sum += 256 >> mur_quantlib_halvings(most - muc_q_get(x, i));
     }
-    return MUC_OK;
+    /* the row's last group may have shifted the sum to nothing, but added 256 for its maximum */
+    inverse = (int32_t)((int64_t)(levels / 2 - 1) * 256 / sum);
+    for (size_t i = first; i < end; i++)
+        muc_q_put(call->output, i, inverse >> mur_quantlib_halvings(most - muc_q_get(x, i)));
 }
 
 muc_status muc_kernel_ita_max(const muc_ref_call *call)
 {
-    const muc_ref_value *x = call->inputs[0];
-    int32_t levels = (int32_t)muc_node_integer(call->node, MUC_KEY_LEVELS), *row;
     int64_t group = muc_node_integer_or(call->node, MUC_KEY_GROUP, 0);
 
-    MUC_TRY(reserve_rows(call, 2, &row));
-    for (size_t i = 0; i < x->rows; i++) {
-        load_row(x, i, row);
-        if (group)
-            muc_quantlib_itapartialmax(row, x->columns, levels, (size_t)group, row + x->columns);
-        else
-            muc_quantlib_itamax(row, x->columns, levels, row + x->columns);
-        store_row(call->output, i, row + x->columns);
-    }
+    if (!group)
+        return muc_kernel_rows(call);
+    for (size_t i = 0; i < call->inputs[0]->rows; i++)
+        halve_groups(call, i, (size_t)group);
     return MUC_OK;
 }
 
@@ -110,7 +60,7 @@ muc_status muc_kernel_integer_hard_swish(const muc_ref_call *call)
 {
     for (size_t i = 0; i < call->output->elements; i++)
         muc_q_put(call->output, i,
-                  muc_quantlib_hardswish(muc_q_get(call->inputs[0], i), words(call->inputs[1])));
+                  mur_quantlib_hard_swish(muc_q_get(call->inputs[0], i), words(call->inputs[1])));
     return MUC_OK;
 }
 
@@ -119,7 +69,7 @@ muc_status muc_kernel_integer_gelu(const muc_ref_call *call)
     const int32_t *coefficients = words(call->inputs[1]);
 
     for (size_t i = 0; i < call->output->elements; i++)
-        muc_q_put(call->output, i, muc_quantlib_gelu(muc_q_get(call->inputs[0], i), coefficients));
+        muc_q_put(call->output, i, mur_quantlib_gelu(muc_q_get(call->inputs[0], i), coefficients));
     return MUC_OK;
 }
 

@@ -1,7 +1,7 @@
 /* quantized.c - operators on integers element by element: TFLite's, and QuantLib's of two inputs.
  */
+#include "mur_quantlib.h"
 #include "ref/integer/quantized.h"
-#include "ref/integer/quantlib.h"
 
 static bool is_narrow(muc_dtype dtype)
 {
@@ -65,7 +65,8 @@ struct work {
     muc_multiplier product, change, change_b;
     int32_t mul, bias; /* QuantLib's, of a requantization */
     unsigned shift;
-    int64_t delta, eta, eps; /* and of a quotient */
+    uint32_t scale; /* and of a quotient */
+    int32_t eta, eps;
     size_t done;
 };
 
@@ -123,24 +124,24 @@ static int32_t lesser(const work *w, int32_t a, int32_t b)
 
 static int32_t requantized_sum(const work *w, int32_t a, int32_t b)
 {
-    return muc_quantlib_requant(a + b, w->mul, w->bias, w->shift, w->least, w->most);
+    return mur_quantlib_requant(a + b, w->mul, w->bias, w->shift, w->least, w->most);
 }
 
 static int32_t requantized_product(const work *w, int32_t a, int32_t b)
 {
-    return muc_quantlib_requant(a * b, w->mul, w->bias, w->shift, w->least, w->most);
+    return mur_quantlib_requant(a * b, w->mul, w->bias, w->shift, w->least, w->most);
 }
 
 /* of the input that does not broadcast, by two that do */
 static int32_t requantized(const work *w, int32_t mul, int32_t bias)
 {
-    return muc_quantlib_requant(muc_q_get(w->call->inputs[0], w->done), mul, bias, w->shift,
+    return mur_quantlib_requant(muc_q_get(w->call->inputs[0], w->done), mul, bias, w->shift,
                                 w->least, w->most);
 }
 
 static int32_t quotient_of_quantlib(const work *w, int32_t a, int32_t b)
 {
-    return muc_quantlib_div(a, b, w->delta, w->eta, w->eps);
+    return mur_quantlib_div(a, b, w->scale, w->eta, w->eps);
 }
 
 static combine *combine_of(muc_op op)
@@ -227,11 +228,12 @@ muc_status muc_kernel_requant(const muc_ref_call *call)
 
 muc_status muc_kernel_integer_div(const muc_ref_call *call)
 {
+    const int64_t eta = muc_node_integer(call->node, MUC_KEY_ETA);
     work w = { .least = INT32_MIN,
                .most = INT32_MAX,
-               .delta = muc_node_integer(call->node, MUC_KEY_DELTA),
-               .eta = muc_node_integer(call->node, MUC_KEY_ETA),
-               .eps = muc_node_integer(call->node, MUC_KEY_EPS) };
+               .scale = (uint32_t)(muc_node_integer(call->node, MUC_KEY_DELTA) * eta),
+               .eta = (int32_t)eta,
+               .eps = (int32_t)muc_node_integer(call->node, MUC_KEY_EPS) };
 
     return run_binary(&w, call, 0);
 }

@@ -1,7 +1,7 @@
 /* quantized_norm.c - norms and logarithms of softmax of int8 rows, as graph/scales.h defines them.
  */
+#include "mur_quantlib.h"
 #include "ref/integer/quantized.h"
-#include "ref/integer/quantlib.h"
 
 typedef struct norm {
     const muc_ref_call *call;
@@ -22,7 +22,7 @@ static int64_t inverse_of(const norm *n, uint64_t w, int *shift)
     for (; w < UINT64_C(1) << 30; s -= 2)
         w *= 4;
     *shift = n->scales.shift + s / 2;
-    r = (INT64_C(1) << 31) / muc_quantlib_sqrt(w) * (1 << 15);
+    r = (INT64_C(1) << 31) / mur_quantlib_root(w) * (1 << 15);
     return r < INT32_MAX ? r : INT32_MAX;
 }
 
@@ -45,17 +45,16 @@ static void normalise_row(const norm *n, size_t first)
     r = inverse_of(n, w ? w : 1, &shift);
     for (int64_t i = 0; i < columns; i++) {
         int64_t q = muc_q_get(x, first + (size_t)i) - n->zero;
-        int64_t v =
-            muc_quantlib_shift_right((columns * q - sum) * (INT64_C(1) << n->scales.head) * r, 32);
+        int64_t v = ((columns * q - sum) * (INT64_C(1) << n->scales.head) * r) >> 32;
 
-        v = muc_quantlib_shift_right(v * n->gains[i], 32);
+        v = (v * n->gains[i]) >> 32;
         if (shift >= 0)
-            v = muc_quantlib_shift_right(v, shift < 31 ? (unsigned)shift : 31);
+            v >>= shift < 31 ? shift : 31;
         else
             v = muc_q_clamp(v, 0, -(1 << 20), 1 << 20) *
                 (INT64_C(1) << (shift > -10 ? -shift : 10));
         muc_q_put(n->call->output, first + (size_t)i,
-                  muc_q_clamp(muc_quantlib_shift_right(v + n->biases[i], 8), 0, n->least, n->most));
+                  muc_q_clamp((v + n->biases[i]) >> 8, 0, n->least, n->most));
     }
 }
 
@@ -199,13 +198,12 @@ muc_status muc_kernel_q_log_softmax(const muc_ref_call *call)
         for (size_t i = first; i < first + in->columns; i++)
             sum += s.exps[greatest - muc_q_get(in, i)];
         log = logarithm_of(sum) - (MUC_LOG_SOFTMAX_ONE << 16);
-        log = muc_quantlib_shift_right(log * s.log_step, 16);
+        log = (log * s.log_step) >> 16;
         for (size_t i = first; i < first + in->columns; i++) {
             int64_t below = (int64_t)(greatest - muc_q_get(in, i)) * s.step + log;
 
             muc_q_put(call->output, i,
-                      muc_q_clamp(muc_quantlib_shift_right((1 << 15) - below, 16), muc_q_zero(out),
-                                  least, most));
+                      muc_q_clamp(((1 << 15) - below) >> 16, muc_q_zero(out), least, most));
         }
     }
     return MUC_OK;

@@ -2,8 +2,8 @@
  * come, and how their sums become the output's integers. */
 #include <string.h>
 
+#include "mur_quantlib.h"
 #include "ref/integer/quantized.h"
-#include "ref/integer/quantlib.h"
 #include "ref/window.h"
 
 /* ---- the description ---- */
@@ -68,7 +68,7 @@ static int32_t round_as_chip(const sums *s, const channel *c, size_t i, int64_t 
 static int32_t round_as_quantlib(const sums *s, const channel *c, size_t i, int64_t sum)
 {
     (void)i;
-    return muc_quantlib_requant((int32_t)(uint32_t)sum, c->mul, c->add, s->shift, s->least,
+    return mur_quantlib_requant((int32_t)(uint32_t)sum, c->mul, c->add, s->shift, s->least,
                                 s->most);
 }
 

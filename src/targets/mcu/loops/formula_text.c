@@ -54,11 +54,21 @@ const muc_mcu_fold *muc_mcu_fold_text(muc_op op, bool is_real)
 #define ONCE(...) { false, TEXT(__VA_ARGS__) ";" },
 #define EACH(...) { true, TEXT(__VA_ARGS__) ";" },
 
+#define weight @b
+#define bias @i
+#define n @n
+#define shift @s
+#define levels @l
+#undef INT32_MIN /* generated code includes stdint.h itself */
+#undef A
+#define A int32_t
+
 const muc_mcu_row_line *muc_mcu_row_text(muc_op op)
 {
-    enum { MOST_STEPS = 8 };
+    enum { MOST_STEPS = 10 };
     static const muc_mcu_row_line steps[MUC_OP_COUNT][MOST_STEPS] = {
 #define MUC_ROWS(id, in_f32, ...) [MUC_OP_##id] = { __VA_ARGS__ },
+#define MUC_INTEGER_ROWS(id, ...) [MUC_OP_##id] = { __VA_ARGS__ },
 #include "operators/rows.def"
     };
 

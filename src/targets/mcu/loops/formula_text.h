@@ -16,6 +16,14 @@ typedef struct muc_mcu_fold {
 } muc_mcu_fold;
 const muc_mcu_fold *muc_mcu_fold_text(muc_op op, bool is_real);
 
+/* One line of what is done with a row of input 0: `each` stands in a loop over its elements. @n is
+ * the number of them, @e, @k, @p, @s, @l the attributes epsilon, beta, p, shift, levels; @a, @y, @b
+ * and @i are the elements of x, the result, inputs 1 and 2; @c is "+ c[..]", or nothing where there
+ * is no input 2. */
+typedef struct muc_mcu_row_line {
+    bool each;
+    const char *text; /* NULL: behind the last line */
+} muc_mcu_row_line;
 /* The steps of a row of operators/rows.def. NULL where there is none. */
 const muc_mcu_row_line *muc_mcu_row_text(muc_op op);
 

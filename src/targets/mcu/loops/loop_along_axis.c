@@ -210,14 +210,6 @@ static const row_form forms[] = {
         { false, "@m = mean;" },
         { false, "@d = square;" },
         { true, "@y = (@a - mean) * square * @b@c;" } } },
-    { MUC_OP_INSTANCE_NORM,
-      { { false, "float mean = 0.0f, rest = 0.0f, square = 0.0f;" },
-        { true, "mean += @a;" },
-        { false, "mean /= (float)@n;" },
-        { true, "rest += @a - mean, square += (@a - mean) * (@a - mean);" },
-        { false, "mean += rest / (float)@n;" },
-        { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
-        { true, "@y = (@a - mean) * square * @b@c;" } } },
     { MUC_OP_RMSNORM,
       { { false, "float square = 0.0f;" },
         { true, "square += @a * @a;" },
@@ -227,8 +219,10 @@ static const row_form forms[] = {
 
 static const muc_mcu_row_line *find_rows(const muc_node *node)
 {
+    muc_op op = node->op == MUC_OP_INSTANCE_NORM ? MUC_OP_LAYER_NORM : node->op;
+
     for (size_t i = 0; i < MUC_COUNT(forms); i++)
-        if (forms[i].op == node->op)
+        if (forms[i].op == op)
             return forms[i].lines;
     return muc_mcu_row_text(node->op);
 }
@@ -253,6 +247,8 @@ bool muc_mcu_takes_rows(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
+    if (!(muc_op_get(node->op)->flags & MUC_OP_FLOAT)) /* rows of integers */
+        return !muc_node_attribute(node, MUC_KEY_GROUP);
     for (uint32_t i = 0; i < node->input_count; i++)
         if (muc_mcu_input(l, node, i) && muc_mcu_input(l, node, i)->dtype != MUC_F32)
             return false;
@@ -271,7 +267,9 @@ static void print_word(muc_mcu_nest *nest, const muc_node *node, char letter)
     if (letter == 'c' && !muc_mcu_input(nest->l, node, 2))
         return;
     muc_text_add(text, letter == 'c' ? " + " : "");
-    if (operand)
+    if (letter == 'i')
+        muc_mcu_nest_print(nest, &nest->operands[3], text);
+    else if (operand)
         muc_mcu_nest_print(nest, &nest->operands[operand - operands], text);
     else if (letter == 'n')
         print_count(nest, nest->outer, nest->loops);
@@ -366,8 +364,7 @@ static bool is_absent(const muc_node *node, const muc_mcu_row_line *line)
            (strncmp(line->text, "@d", 2) == 0 && node->output_count < 3);
 }
 
-muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
-                                   const muc_mcu_row_line *lines)
+muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
 {
     muc_mcu_nest nest;
     unsigned depth;
@@ -377,7 +374,7 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_ROWS));
     depth = 1 + nest.outer;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
-    for (const muc_mcu_row_line *line = lines; line->text; line++) {
+    for (const muc_mcu_row_line *line = find_rows(node); line->text; line++) {
         if (is_absent(node, line))
             continue;
         if (line->each)
@@ -391,9 +388,4 @@ muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
     MUC_TRY(muc_mcu_end_function(l, 0, 0));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
-}
-
-muc_status muc_mcu_write_rows(muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_write_row_lines(l, node, find_rows(node));
 }

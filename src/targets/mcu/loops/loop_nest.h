@@ -85,19 +85,6 @@ muc_status muc_mcu_end_elements(const muc_mcu_nest *nest, muc_text *line);
 /* Inputs of the output's very shape and no smaller elements may become it, element by element. */
 void muc_mcu_share_pointwise(muc_mcu_lowering *l, const muc_node *node);
 
-/* One line of what is done with a row of input 0: `each` stands in a loop over its elements. @n is
- * the number of them, @e, @k, @p, @s, @l the attributes epsilon, beta, p, shift, levels; @a, @y, @b
- * and @c are the elements of x, the result, inputs 1 and 2 ("+ c[..]", or nothing where there is
- * none). */
-typedef struct muc_mcu_row_line {
-    bool each;
-    const char *text; /* NULL: behind the last line */
-} muc_mcu_row_line;
-
-/* The step that runs the lines on each row; the result may take x's bytes. */
-muc_status muc_mcu_write_row_lines(muc_mcu_lowering *l, const muc_node *node,
-                                   const muc_mcu_row_line *lines);
-
 /* A step that is a function of the program: its body is to be written to l->text, with inputs as
  * arrays a, b, c, ... (constant but for states), outputs as y, y1, y2, ... and, if bytes are asked
  * for, scratch. */
