@@ -109,7 +109,14 @@ enum { MUC_LIST_CHARS = 320 };
 #define MUC_LIST(items, count) muc_import_list((char[MUC_LIST_CHARS]){ 0 }, items, count)
 const char *muc_import_list(char text[MUC_LIST_CHARS], const int64_t *items, uint32_t count);
 /* The same of a recipe to be formatted. */
-muc_status muc_import_format(const muc_file_node *node, const char *format, va_list args);
+muc_status muc_import_format(muc_file_node node, const char *format, ...) MUC_PRINTF(2, 3);
+/* The same with attributes that its word "given" adds. */
+muc_status muc_import_given(muc_file_node node, const muc_attributes *given, const char *format,
+                            ...) MUC_PRINTF(3, 4);
+/* Adds steps that a recipe, to be formatted, makes of tensors, or with ids NULL of the node's
+ * inputs; the last gives *out, or with out NULL the node's output. */
+muc_status muc_import_make(muc_file_node node, const uint32_t *ids, uint32_t count, uint32_t *out,
+                           const char *format, ...) MUC_PRINTF(5, 6);
 /* 0 <= axis < rank, negative ones counted from the end, or a refusal. */
 muc_status muc_import_axis(const muc_file_node *node, int64_t given, uint32_t rank, int64_t *axis);
 

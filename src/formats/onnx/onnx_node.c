@@ -132,57 +132,17 @@ static muc_status typed(void *self, uint32_t i, muc_dtype dtype, uint32_t *id)
                             : onnx_fail(self, MUC_BUG, "inputs are given as i32 alone");
 }
 
-static muc_status cook(onnx_call *call, const muc_file_node *how, const char *format, va_list args)
+muc_file_node onnx_node(onnx_call *call)
 {
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  NULL,
                                                        word,     wants,     bind,  typed };
-    muc_file_node node = *how;
 
-    node.functions = &functions;
-    node.self = call;
-    node.ctx = call->im->ctx;
-    node.graph = call->im->graph;
-    node.arena = &call->im->arena;
-    node.op = call->row->op;
-    node.input_count = how->operands ? how->input_count : onnx_input_count(call);
-    return call->proto->n_input > MUC_GRAPH_MAX_INPUTS
-               ? onnx_fail(call, MUC_UNSUPPORTED, "%zu inputs, at most %d", call->proto->n_input,
-                           MUC_GRAPH_MAX_INPUTS)
-               : muc_import_format(&node, format, args);
-}
-
-muc_status onnx_cook(onnx_call *call, const char *format, ...)
-{
-    va_list args;
-    muc_status status;
-
-    va_start(args, format);
-    status = cook(call, &(muc_file_node){ .given = NULL }, format, args);
-    va_end(args);
-    return status;
-}
-
-muc_status onnx_cook_given(onnx_call *call, const muc_attributes *given, const char *format, ...)
-{
-    va_list args;
-    muc_status status;
-
-    va_start(args, format);
-    status = cook(call, &(muc_file_node){ .given = given }, format, args);
-    va_end(args);
-    return status;
-}
-
-muc_status onnx_make(onnx_call *call, const uint32_t *ids, uint32_t count, uint32_t *out,
-                     const char *format, ...)
-{
-    va_list args;
-    muc_status status;
-
-    va_start(args, format);
-    status = cook(call, &(muc_file_node){ .operands = ids, .input_count = count, .result = out },
-                  format, args);
-    va_end(args);
-    return status;
+    return (muc_file_node){ .functions = &functions,
+                            .self = call,
+                            .ctx = call->im->ctx,
+                            .graph = call->im->graph,
+                            .arena = &call->im->arena,
+                            .op = call->row->op,
+                            .input_count = onnx_input_count(call) };
 }

@@ -11,15 +11,11 @@
 
 /* All inputs as tensors, MUC_NO_ID where one is left out; in the import's arena. */
 muc_status onnx_all_inputs(onnx_call *call, uint32_t **out, uint32_t *count);
-/* Adds what a recipe, to be formatted, says of the node (import/recipe.h). */
-muc_status onnx_cook(onnx_call *call, const char *format, ...) MUC_PRINTF(2, 3);
-/* The same with attributes that its word "given" adds. */
-muc_status onnx_cook_given(onnx_call *call, const muc_attributes *given, const char *format, ...)
-    MUC_PRINTF(3, 4);
-/* Adds steps that a recipe, to be formatted, makes of tensors; the last gives *out, or with out
- * NULL the node's output. */
-muc_status onnx_make(onnx_call *call, const uint32_t *ids, uint32_t count, uint32_t *out,
-                     const char *format, ...) MUC_PRINTF(5, 6);
+/* The node as recipes read it, and recipes of it (import/recipe.h). */
+muc_file_node onnx_node(onnx_call *call);
+#define onnx_cook(call, ...) muc_import_format(onnx_node(call), __VA_ARGS__)
+#define onnx_cook_given(call, ...) muc_import_given(onnx_node(call), __VA_ARGS__)
+#define onnx_make(call, ...) muc_import_make(onnx_node(call), __VA_ARGS__)
 /* Outputs that the file wants, of the row's operator, but no fewer than it has. */
 uint32_t onnx_output_count(const onnx_call *call, muc_op op);
 /* A string as a word of the graph, whatever its case. */

@@ -102,16 +102,11 @@ muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t
 muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t rank,
                            int64_t *axis);
 
-/* Adds what a recipe, to be formatted, says of the operator (import/recipe.h). */
-muc_status muc_tflite_cook(muc_tflite_import *im, const char *format, ...) MUC_PRINTF(2, 3);
-
-/* The same with attributes that its word "given" adds. */
-muc_status muc_tflite_cook_given(muc_tflite_import *im, const muc_attributes *given,
-                                 const char *format, ...) MUC_PRINTF(3, 4);
-/* Adds steps that a recipe, to be formatted, makes of tensors; the last gives *out, or with out
- * NULL the operator's output. */
-muc_status muc_tflite_make(muc_tflite_import *im, const uint32_t *ids, uint32_t count,
-                           uint32_t *out, const char *format, ...) MUC_PRINTF(5, 6);
+/* The operator as recipes read it, and recipes of it (import/recipe.h). */
+muc_file_node muc_tflite_node(muc_tflite_import *im);
+#define muc_tflite_cook(im, ...) muc_import_format(muc_tflite_node(im), __VA_ARGS__)
+#define muc_tflite_cook_given(im, ...) muc_import_given(muc_tflite_node(im), __VA_ARGS__)
+#define muc_tflite_make(im, ...) muc_import_make(muc_tflite_node(im), __VA_ARGS__)
 
 /* An integer among the operator's options. */
 int64_t muc_tflite_option(const muc_tflite_import *im, const char *name);

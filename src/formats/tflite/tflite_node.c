@@ -135,57 +135,18 @@ static muc_status word(void *self, const char *text)
     return strcmp(text, "positive_beta") == 0 ? check_beta(im) : MUC_OK;
 }
 
-static muc_status cook(muc_tflite_import *im, const muc_file_node *how, const char *format,
-                       va_list args)
+muc_file_node muc_tflite_node(muc_tflite_import *im)
 {
     static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
                                                        constant, step,      last,  output,
                                                        word,     NULL,      NULL,  NULL };
-    muc_file_node node = *how;
 
-    node.functions = &functions;
-    node.self = im;
-    node.ctx = im->ctx;
-    node.graph = im->graph;
-    node.arena = im->arena;
-    node.op = im->to;
-    node.input_count = how->operands ? how->input_count : im->op->input_count;
     im->activated = false;
-    return muc_import_format(&node, format, args);
-}
-
-muc_status muc_tflite_cook(muc_tflite_import *im, const char *format, ...)
-{
-    va_list args;
-    muc_status status;
-
-    va_start(args, format);
-    status = cook(im, &(muc_file_node){ .given = NULL }, format, args);
-    va_end(args);
-    return status;
-}
-
-muc_status muc_tflite_cook_given(muc_tflite_import *im, const muc_attributes *given,
-                                 const char *format, ...)
-{
-    va_list args;
-    muc_status status;
-
-    va_start(args, format);
-    status = cook(im, &(muc_file_node){ .given = given }, format, args);
-    va_end(args);
-    return status;
-}
-
-muc_status muc_tflite_make(muc_tflite_import *im, const uint32_t *ids, uint32_t count,
-                           uint32_t *out, const char *format, ...)
-{
-    va_list args;
-    muc_status status;
-
-    va_start(args, format);
-    status = cook(im, &(muc_file_node){ .operands = ids, .input_count = count, .result = out },
-                  format, args);
-    va_end(args);
-    return status;
+    return (muc_file_node){ .functions = &functions,
+                            .self = im,
+                            .ctx = im->ctx,
+                            .graph = im->graph,
+                            .arena = im->arena,
+                            .op = im->to,
+                            .input_count = im->op->input_count };
 }

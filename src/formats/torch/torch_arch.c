@@ -395,9 +395,7 @@ static muc_status check_word(void *self, const char *text)
                                        : refuse(self, MUC_BUG, "no word of recipes: '%s'", text);
 }
 
-static muc_status cook(builder *b, const row *r, const char *format, ...) MUC_PRINTF(3, 4);
-
-static muc_status cook(builder *b, const row *r, const char *format, ...)
+static muc_file_node node_of(builder *b, const row *r)
 {
     static const muc_file_node_functions functions = { .refuse = refuse_message,
                                                        .attribute = attribute,
@@ -405,25 +403,19 @@ static muc_status cook(builder *b, const row *r, const char *format, ...)
                                                        .constant = constant,
                                                        .last = last,
                                                        .word = check_word };
-    const muc_file_node node = { .functions = &functions,
-                                 .self = b,
-                                 .ctx = b->ctx,
-                                 .graph = b->graph,
-                                 .arena = b->arena,
-                                 .input_count = b->line.count,
-                                 .op = r->op };
-    muc_status status;
-    va_list args;
 
-    va_start(args, format);
-    status = muc_import_format(&node, format, args);
-    va_end(args);
-    return status;
+    return (muc_file_node){ .functions = &functions,
+                            .self = b,
+                            .ctx = b->ctx,
+                            .graph = b->graph,
+                            .arena = b->arena,
+                            .input_count = b->line.count,
+                            .op = r->op };
 }
 
 static muc_status import_recipe(builder *b, const row *r)
 {
-    return cook(b, r, "%s", r->recipe);
+    return muc_import_format(node_of(b, r), "%s", r->recipe);
 }
 
 /* every Nth row and column from the first */
@@ -435,7 +427,8 @@ static muc_status import_subsample(builder *b, const row *r)
     MUC_TRY(pair_of(b, word(b, 0), 1, steps));
     for (uint32_t i = 0; i < SPATIAL; i++)
         sizes[i] = (dim_of(b, 2 + i) + steps[i] - 1) / steps[i];
-    return cook(b, r, ". 0 axes=2,3 sizes=%s steps=@0 starts=0,0", MUC_LIST(sizes, SPATIAL));
+    return muc_import_format(node_of(b, r), ". 0 axes=2,3 sizes=%s steps=@0 starts=0,0",
+                             MUC_LIST(sizes, SPATIAL));
 }
 
 static muc_status import_upsample(builder *b, const row *r)
@@ -453,9 +446,9 @@ static muc_status import_upsample(builder *b, const row *r)
         if (sizes[i] > MOST)
             return refuse(b, MUC_UNSUPPORTED, "more than %d rows or columns", MOST);
     }
-    return cook(b, r, ". 0 sizes=in0.0,in0.1,%s mode=%s", MUC_LIST(sizes, SPATIAL),
-                linear ? "linear coordinates=half_pixel"
-                       : "nearest coordinates=asymmetric rounding=floor");
+    return muc_import_format(
+        node_of(b, r), ". 0 sizes=in0.0,in0.1,%s mode=%s", MUC_LIST(sizes, SPATIAL),
+        linear ? "linear coordinates=half_pixel" : "nearest coordinates=asymmetric rounding=floor");
 }
 
 /* zeros on all sides */
@@ -466,8 +459,9 @@ static muc_status import_pad(builder *b, const row *r)
     MUC_TRY(need_pixels(b));
     MUC_TRY(option_pair(b, "pixels", 0, 0, pixels));
     MUC_TRY(option_pair(b, "channels", 0, 0, channels));
-    return cook(b, r, ". 0 pads=0,%d,%s,0,%d,%s", (int)channels[0], MUC_LIST(pixels, SPATIAL),
-                (int)channels[1], MUC_LIST(pixels, SPATIAL));
+    return muc_import_format(node_of(b, r), ". 0 pads=0,%d,%s,0,%d,%s", (int)channels[0],
+                             MUC_LIST(pixels, SPATIAL), (int)channels[1],
+                             MUC_LIST(pixels, SPATIAL));
 }
 
 /* ---- statements ---- */
