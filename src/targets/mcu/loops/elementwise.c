@@ -8,13 +8,6 @@
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/c_text.h"
 
-static bool is_plain_number(const muc_tensor *tensor)
-{
-    const muc_dtype_info *info = muc_dtype_get(tensor->dtype);
-
-    return tensor->dtype == MUC_F32 || (info->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
-}
-
 /* its operands may be of two types, so that it is no row of elementwise.def */
 static const char *form_of_pow(bool is_real)
 {
@@ -35,9 +28,9 @@ static const char *find_form(const muc_mcu_lowering *l, const muc_node *node)
 bool muc_mcu_takes_elementwise(const muc_mcu_lowering *l, const muc_node *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++)
-        if (!is_plain_number(muc_mcu_input(l, node, i)))
+        if (!muc_mcu_is_plain(muc_mcu_input(l, node, i)))
             return false;
-    return is_plain_number(muc_mcu_output(l, node, 0)) && find_form(l, node) != NULL;
+    return muc_mcu_is_plain(muc_mcu_output(l, node, 0)) && find_form(l, node) != NULL;
 }
 
 static const char *unsigned_type(muc_dtype dtype)
@@ -274,7 +267,7 @@ muc_status muc_mcu_write_where(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_clip(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_plain_number(muc_mcu_input(l, node, 0));
+    return muc_mcu_is_plain(muc_mcu_input(l, node, 0));
 }
 
 muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
@@ -295,7 +288,7 @@ muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
 
 static bool is_castable(const muc_tensor *tensor)
 {
-    return is_plain_number(tensor) || tensor->dtype == MUC_F16 || tensor->dtype == MUC_BF16 ||
+    return muc_mcu_is_plain(tensor) || tensor->dtype == MUC_F16 || tensor->dtype == MUC_BF16 ||
            tensor->dtype == MUC_F64;
 }
 

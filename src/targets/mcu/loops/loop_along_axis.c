@@ -15,12 +15,6 @@ static bool is_plain(const muc_tensor *tensor)
                                         !tensor->quantization && tensor->dtype != MUC_U64);
 }
 
-static bool is_quantized(const muc_tensor *tensor)
-{
-    return tensor->quantization && tensor->quantization->count == 1 &&
-           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
-}
-
 /* NULL: none */
 static const muc_mcu_fold *find_fold(const muc_mcu_lowering *l, const muc_node *node)
 {
@@ -42,7 +36,7 @@ bool muc_mcu_takes_reduce(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     bool ordered = node->op == MUC_OP_REDUCE_MAX || node->op == MUC_OP_REDUCE_MIN;
 
-    return (is_plain(x) || (ordered && is_quantized(x))) && find_fold(l, node) != NULL;
+    return (is_plain(x) || (ordered && muc_mcu_is_quantized(x))) && find_fold(l, node) != NULL;
 }
 
 /* operand 0 is x, operand 1 y; the loops that stay come first */
@@ -87,8 +81,8 @@ bool muc_mcu_takes_reduce_quantized(const muc_mcu_lowering *l, const muc_node *n
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return is_quantized(x) && is_quantized(muc_mcu_output(l, node, 0)) && muc_mcu_is_static(l, x) &&
-           muc_mcu_most_elements(l, x) > 0;
+    return muc_mcu_is_quantized(x) && muc_mcu_is_quantized(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_is_static(l, x) && muc_mcu_most_elements(l, x) > 0;
 }
 
 muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *node)

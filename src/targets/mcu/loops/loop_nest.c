@@ -44,6 +44,18 @@ void muc_mcu_print_expr(const muc_expr_pool *pool, muc_expr e, muc_text *text)
 
 /* ---- building ---- */
 
+bool muc_mcu_is_plain(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_F32 ||
+           (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
+}
+
+bool muc_mcu_is_quantized(const muc_tensor *tensor)
+{
+    return tensor->quantization && tensor->quantization->count == 1 &&
+           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+}
+
 muc_mcu_nest muc_mcu_nest_of(muc_mcu_lowering *l, const muc_tensor *shape)
 {
     muc_mcu_nest nest = { .l = l };

@@ -37,6 +37,11 @@ typedef struct muc_mcu_nest {
     uint32_t row_loop, channel_loop, depth_loop;
 } muc_mcu_nest;
 
+/* Real numbers of 32 bits, or integers that stand for themselves. */
+bool muc_mcu_is_plain(const muc_tensor *tensor);
+/* int8, uint8 or int16 of one scale */
+bool muc_mcu_is_quantized(const muc_tensor *tensor);
+
 /* loops: the dimensions of shape, if any */
 muc_mcu_nest muc_mcu_nest_of(muc_mcu_lowering *l, const muc_tensor *shape);
 /* The next operand; its strides are 0. */

@@ -1,26 +1,21 @@
-/* loop_products.c - matrix products of any plain type, as loops. */
+/* loop_products.c - matrix products of any type, as loops. */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "graph/scales.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
-
-static bool is_plain(const muc_tensor *tensor)
-{
-    return tensor->dtype == MUC_F32 ||
-           (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
-}
 
 static bool is_plain_product(const muc_mcu_lowering *l, const muc_node *node)
 {
     for (uint32_t i = 0; i < node->input_count; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);
 
-        if (x && (!is_plain(x) ||
+        if (x && (!muc_mcu_is_plain(x) ||
                   (x->dtype == MUC_F32) != (muc_mcu_input(l, node, 0)->dtype == MUC_F32)))
             return false;
     }
-    return is_plain(muc_mcu_output(l, node, 0));
+    return muc_mcu_is_plain(muc_mcu_output(l, node, 0));
 }
 
 /* the result is complete only after the last turn */
@@ -46,17 +41,39 @@ static bool is_requantized(const muc_node *node)
     return muc_node_attribute(node, MUC_KEY_SHIFT) != NULL;
 }
 
-static void print_factor_less_zero(const muc_mcu_nest *nest, const muc_node *node)
+/* operand a or b less its zero point, which a quantization has, or QuantLib's operand 5 of a */
+static void print_less_zero(const muc_mcu_nest *nest, const muc_node *node, uint32_t side)
 {
-    bool has_zero = is_requantized(node) && muc_mcu_input(nest->l, node, 4);
+    const muc_quantization *q = muc_mcu_input(nest->l, node, side)->quantization;
+    bool has_zero = q || (side == 0 && is_requantized(node) && muc_mcu_input(nest->l, node, 4));
+    muc_text *text = &nest->l->text;
 
-    muc_text_add(&nest->l->text, has_zero ? "(" : "");
-    muc_mcu_nest_print(nest, &nest->operands[0], &nest->l->text);
-    if (!has_zero)
-        return;
-    muc_text_add(&nest->l->text, " - ");
-    muc_mcu_nest_print(nest, &nest->operands[5], &nest->l->text);
-    muc_text_add(&nest->l->text, ")");
+    muc_text_add(text, has_zero ? "(" : "");
+    muc_mcu_nest_print(nest, &nest->operands[side], text);
+    if (q) {
+        muc_text_add(text, " - (%" PRId32 ")", q->zero_points[0]);
+    } else if (has_zero) {
+        muc_text_add(text, " - ");
+        muc_mcu_nest_print(nest, &nest->operands[5], text);
+    }
+    muc_text_add(text, has_zero ? ")" : "");
+}
+
+/* " = (type)rescaled sum;", as TensorFlow Lite does */
+static void print_rescaled(const muc_mcu_nest *nest, const muc_node *node, bool is_wide)
+{
+    const muc_mcu_lowering *l = nest->l;
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const muc_multiplier m =
+        muc_scale_product(node, muc_mcu_input(l, node, 0), muc_mcu_input(l, node, 1), y, 0);
+    int32_t least, most, zero = y->quantization->zero_points[0];
+
+    muc_scale_clamp(node, y, &least, &most);
+    muc_text_add(&nest->l->text,
+                 " = (%s)(mur_clamp(mur_scale_%sq31(sum, %" PRId32 ", %" PRId32 "), %" PRId32
+                 ", %" PRId32 ") + (%" PRId32 "));\n",
+                 muc_mcu_c_type(y->dtype), is_wide ? "wide_" : "", m.mantissa, m.shift,
+                 least - zero, most - zero, zero);
 }
 
 /* " = (type)requantized sum;" */
@@ -94,13 +111,17 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     uint32_t outer = nest->loops - 1;
     muc_text *text = &l->text;
-    bool is_real = y->dtype == MUC_F32;
-    const char *type = is_requantized(node) ? "int32_t" : muc_mcu_c_type(y->dtype);
+    bool is_real = y->dtype == MUC_F32, is_rescaled = y->quantization != NULL;
+    bool is_wide = is_rescaled && muc_mcu_input(l, node, 0)->dtype == MUC_I16;
+    const char *type = is_wide                               ? "int64_t"
+                       : is_rescaled || is_requantized(node) ? "int32_t"
+                                                             : muc_mcu_c_type(y->dtype);
     uint64_t macs =
         muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, nest->extents[outer])->hi;
 
     MUC_TRY(muc_mcu_nest_tile(nest, node, outer,
-                              is_requantized(node) ? MUC_MCU_CUT_CHANNELS : MUC_MCU_CUT_SUMS));
+                              is_rescaled || is_requantized(node) ? MUC_MCU_CUT_CHANNELS
+                                                                  : MUC_MCU_CUT_SUMS));
     muc_mcu_nest_open(nest, 0, outer, 1);
     muc_mcu_indent(text, 1 + outer);
     muc_text_add(text, "%s sum = ", type);
@@ -117,17 +138,21 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
         muc_text_add(text, "sum += ");
     else
         muc_text_add(text, "sum = (%s)(sum + ", type);
-    print_factor_less_zero(nest, node);
+    muc_text_add(text, is_wide ? "(int64_t)" : "");
+    print_less_zero(nest, node, 0);
     muc_text_add(text, " * ");
-    muc_mcu_nest_print(nest, &nest->operands[1], text);
+    print_less_zero(nest, node, 1);
     muc_text_add(text, is_real ? ";\n" : ");\n");
     muc_mcu_nest_close(nest, outer, outer + 1, 1 + outer);
     if (nest->depth_loop)
         keep_partial_sum(nest, 1 + outer);
     muc_mcu_indent(text, 1 + outer);
     muc_mcu_nest_print(nest, &nest->operands[2], text);
-    if (is_requantized(node)) {
-        print_requantized(nest, node);
+    if (is_rescaled || is_requantized(node)) {
+        if (is_rescaled)
+            print_rescaled(nest, node, is_wide);
+        else
+            print_requantized(nest, node);
         muc_mcu_nest_close(nest, 0, outer, 1);
         return muc_mcu_end_function(l, 0, macs);
     }
@@ -179,6 +204,11 @@ muc_status muc_mcu_write_matmul_loops(muc_mcu_lowering *l, const muc_node *node)
 /* of plain integers no zero points */
 bool muc_mcu_takes_matmul_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+
+    if (a->quantization)
+        return muc_mcu_is_quantized(a) && muc_mcu_is_quantized(b) &&
+               muc_mcu_is_quantized(muc_mcu_output(l, node, 0)) && a->rank >= 2 && b->rank >= 2;
     return is_plain_product(l, node) && (!muc_op_product(node->op)->zero || node->input_count == 2);
 }
 

@@ -8,12 +8,6 @@
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
-static bool is_quantized(const muc_tensor *tensor)
-{
-    return tensor->quantization && tensor->quantization->count == 1 &&
-           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
-}
-
 static uint32_t width_of(const muc_tensor *tensor)
 {
     return muc_dtype_get(tensor->dtype)->block_bytes;
@@ -87,8 +81,9 @@ bool muc_mcu_takes_pair_quantized(const muc_mcu_lowering *l, const muc_node *nod
     if (node->op == MUC_OP_DIV && (muc_mcu_input(l, node, 0)->dtype == MUC_I16 ||
                                    muc_mcu_input(l, node, 1)->dtype == MUC_I16))
         return false;
-    return node->input_count == 2 && is_quantized(muc_mcu_input(l, node, 0)) &&
-           is_quantized(muc_mcu_input(l, node, 1)) && is_quantized(muc_mcu_output(l, node, 0));
+    return node->input_count == 2 && muc_mcu_is_quantized(muc_mcu_input(l, node, 0)) &&
+           muc_mcu_is_quantized(muc_mcu_input(l, node, 1)) &&
+           muc_mcu_is_quantized(muc_mcu_output(l, node, 0));
 }
 
 static void print_pair(const muc_mcu_lowering *l, const muc_node *node, muc_text *text)
@@ -154,10 +149,12 @@ bool muc_mcu_takes_change_quantized(const muc_mcu_lowering *l, const muc_node *n
     for (uint32_t i = 1; i < node->input_count; i++) {
         const muc_tensor *bound = muc_mcu_input(l, node, i);
 
-        if (bound && (!is_quantized(bound) || bound->kind != MUC_TENSOR_CONST || !bound->data))
+        if (bound &&
+            (!muc_mcu_is_quantized(bound) || bound->kind != MUC_TENSOR_CONST || !bound->data))
             return false;
     }
-    return is_quantized(muc_mcu_input(l, node, 0)) && is_quantized(muc_mcu_output(l, node, 0));
+    return muc_mcu_is_quantized(muc_mcu_input(l, node, 0)) &&
+           muc_mcu_is_quantized(muc_mcu_output(l, node, 0));
 }
 
 /* the same bytes with a sign or without: 128 less, or more */
@@ -209,7 +206,8 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
 
 bool muc_mcu_takes_quantize_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_input(l, node, 0)->dtype == MUC_F32 && is_quantized(muc_mcu_output(l, node, 0));
+    return muc_mcu_input(l, node, 0)->dtype == MUC_F32 &&
+           muc_mcu_is_quantized(muc_mcu_output(l, node, 0));
 }
 
 muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *node)
@@ -231,7 +229,8 @@ muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *nod
 
 bool muc_mcu_takes_table_quantized(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_quantized(muc_mcu_input(l, node, 0)) && is_quantized(muc_mcu_output(l, node, 0)) &&
+    return muc_mcu_is_quantized(muc_mcu_input(l, node, 0)) &&
+           muc_mcu_is_quantized(muc_mcu_output(l, node, 0)) &&
            muc_mcu_input(l, node, 0)->dtype == MUC_U8 &&
            muc_mcu_output(l, node, 0)->dtype == MUC_U8;
 }
@@ -260,8 +259,9 @@ static bool table_scale(const muc_mcu_lowering *l, const muc_node *node, muc_tab
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    return is_quantized(x) && is_quantized(y) && x->dtype == MUC_I16 && y->dtype == MUC_I16 &&
-           !x->quantization->zero_points[0] && !y->quantization->zero_points[0] &&
+    return muc_mcu_is_quantized(x) && muc_mcu_is_quantized(y) && x->dtype == MUC_I16 &&
+           y->dtype == MUC_I16 && !x->quantization->zero_points[0] &&
+           !y->quantization->zero_points[0] &&
            muc_scale_of_table(node->op, x->quantization->scales[0], y->quantization->scales[0],
                               out);
 }
@@ -293,7 +293,8 @@ muc_status muc_mcu_write_sigmoid_s16(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_dequantize_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_quantized(muc_mcu_input(l, node, 0)) && muc_mcu_output(l, node, 0)->dtype == MUC_F32;
+    return muc_mcu_is_quantized(muc_mcu_input(l, node, 0)) &&
+           muc_mcu_output(l, node, 0)->dtype == MUC_F32;
 }
 
 muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *node)
@@ -307,62 +308,4 @@ muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *n
     muc_mcu_print_real(&line, (double)x->quantization->scales[0], false);
     muc_text_add(&line, " * (float)(@a - (%" PRId32 "));", zero_of(x));
     return muc_mcu_end_elements(&nest, &line);
-}
-
-/* ---- products of two activations ---- */
-
-bool muc_mcu_takes_matmul_quantized(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-
-    return is_quantized(a) && is_quantized(b) && is_quantized(muc_mcu_output(l, node, 0)) &&
-           a->rank >= 2 && b->rank >= 2;
-}
-
-muc_status muc_mcu_write_matmul_quantized(muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
-    muc_mcu_nest nest = muc_mcu_nest_of(l, y);
-    bool is_wide = a->dtype == MUC_I16; /* sums of 64 bits, as TFLite has them */
-    muc_text *text = &l->text;
-    int32_t least, most;
-    uint32_t k;
-
-    muc_scale_clamp(node, y, &least, &most);
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    for (uint32_t side = 0; side < 2; side++) {
-        const muc_tensor *tensor = side ? b : a;
-        muc_mcu_operand *operand = muc_mcu_nest_add(&nest, muc_mcu_input_name(side));
-
-        muc_mcu_nest_broadcast(&nest, operand, tensor, y->rank);
-        /* the last dimension of a and the last but one of b are summed over */
-        operand->strides[y->rank - 1 - side] = (muc_mcu_stride){ .factor = 0 };
-        operand->strides[y->rank] = muc_mcu_dense(l, tensor, tensor->rank - 1 - side);
-    }
-    muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
-    k = nest.loops++;
-    nest.extents[k] = a->dims[a->rank - 1];
-    MUC_TRY(muc_mcu_nest_tile(&nest, node, k, MUC_MCU_CUT_CHANNELS));
-    muc_mcu_nest_open(&nest, 0, k, 1);
-    muc_mcu_indent(text, 1 + k);
-    muc_text_add(text, "%s sum = 0;\n\n", is_wide ? "int64_t" : "int32_t");
-    muc_mcu_nest_open(&nest, k, k + 1, 1 + k);
-    muc_mcu_indent(text, 2 + k);
-    muc_text_add(text, is_wide ? "sum += (int64_t)(" : "sum += (");
-    muc_mcu_nest_print(&nest, &nest.operands[0], text);
-    muc_text_add(text, " - (%" PRId32 ")) * (", zero_of(a));
-    muc_mcu_nest_print(&nest, &nest.operands[1], text);
-    muc_text_add(text, " - (%" PRId32 "));\n", zero_of(b));
-    muc_mcu_nest_close(&nest, k, k + 1, 1 + k);
-    muc_mcu_indent(text, 1 + k);
-    muc_mcu_nest_print(&nest, &nest.operands[2], text);
-    muc_text_add(text, " = (%s)(mur_clamp(", muc_mcu_c_type(y->dtype));
-    muc_text_add(text, is_wide ? "mur_scale_wide_q31(sum, " : "mur_scale_q31(sum, ");
-    print_multiplier(text, muc_scale_product(node, a, b, y, 0));
-    muc_text_add(text, "), %" PRId32 ", %" PRId32 ") + (%" PRId32 "));\n", least - zero_of(y),
-                 most - zero_of(y), zero_of(y));
-    muc_mcu_nest_close(&nest, 0, k, 1);
-    return muc_mcu_end_function(
-        l, 0, muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, a->dims[a->rank - 1])->hi);
 }

@@ -1,6 +1,7 @@
 /* loop_windows.c - convolutions and pools of any plain type and layout, as loops. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "graph/scales.h"
 #include "targets/mcu/program/c_text.h"
@@ -200,59 +201,6 @@ static void set_output(const window *w, unsigned depth, const char *value)
     muc_text_add(&w->l->text, "] = %s;\n", value);
 }
 
-/* ---- convolution ---- */
-
-bool muc_mcu_takes_conv_loops(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
-           is_plain(muc_mcu_output(l, node, 0)) &&
-           (!muc_op_product(node->op)->zero || node->input_count == 2); /* no zero points */
-}
-
-muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
-{
-    window w = window_of(l, node);
-    const muc_tensor *weights = muc_mcu_input(l, node, 1);
-    bool last = w.channel != 1;
-    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
-    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
-    uint32_t out = muc_mcu_dim(l, w.y, w.channel);
-    const char *type = muc_mcu_c_type(w.y->dtype);
-    uint64_t taps = in;
-    unsigned outer, depth;
-
-    for (uint32_t i = 0; i < w.spatial; i++) {
-        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
-        taps *= w.kernel[i];
-    }
-    w.by_channel = groups > 1;
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    if (groups == 1 || (in == 1 && out == groups))
-        MUC_TRY(use_tiles(&w, in));
-    outer = open_outputs(&w);
-    line(&w, outer, "%s sum = %s;\n", type,
-         muc_mcu_input(l, node, 2) ? "c[c0]" : (w.y->dtype == MUC_F32 ? "0.0f" : "0"));
-    depth = open_taps(&w, outer);
-    loop(&w, &depth, "i", 0, in);
-    if (groups > 1)
-        line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n",
-             out / groups, in);
-    muc_mcu_indent(&l->text, depth);
-    muc_text_add(&l->text, w.y->dtype == MUC_F32 ? "sum += a[" : "sum = (%s)(sum + a[", type);
-    print_place(&w, w.x, "x", groups > 1 ? "from" : "i0");
-    muc_text_add(&l->text, "] * b[c0 * %" PRId64 "u + i0 * %" PRId64 "u",
-                 muc_mcu_dense(l, weights, 0).factor,
-                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 1).factor);
-    for (uint32_t i = 0; i < w.spatial; i++)
-        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
-                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
-    muc_text_add(&l->text, w.y->dtype == MUC_F32 ? "];\n" : "]);\n");
-    close_all(&w, depth, outer);
-    set_output(&w, outer, "sum");
-    close_all(&w, outer, 1);
-    return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.y));
-}
-
 /* ---- TensorFlow Lite's arithmetic, for uint8, several images and weights with a zero point ----
  */
 
@@ -307,81 +255,17 @@ static void set_requantized(const window *w, unsigned depth)
          zero);
 }
 
-bool muc_mcu_takes_conv_quantized(const muc_mcu_lowering *l, const muc_node *node)
+/* "sum", of this type, becomes an element of y */
+static void set_sum(const window *w, const char *type, unsigned depth)
 {
-    return is_static_window(l, node) && is_byte_product(l, node);
+    const char *to = muc_mcu_c_type(w->y->dtype);
+    char value[32];
+
+    snprintf(value, sizeof(value), "(%s)sum", to);
+    set_output(w, depth, strcmp(type, to) == 0 ? "sum" : value);
 }
 
-/* A convolution of integers less their zero points: which input the weights are, and what C calls
- * the rest. */
-typedef struct integer_conv {
-    uint32_t weights;
-    const char *bias, *x_zero, *w_zero;
-    bool wide; /* sums of 64 bits */
-} integer_conv;
-
-/* loops over the output, and "sum" of one of its elements; *at is their depth */
-static muc_status open_sums(window *w, const integer_conv *c, uint64_t *macs, unsigned *at)
-{
-    muc_mcu_lowering *l = w->l;
-    const muc_tensor *weights = muc_mcu_input(l, w->node, c->weights);
-    bool last = w->channel != 1;
-    uint32_t groups = (uint32_t)muc_node_integer_or(w->node, MUC_KEY_GROUPS, 1);
-    uint32_t in = muc_mcu_dim(l, w->x, w->channel) / groups;
-    uint32_t out = muc_mcu_dim(l, w->y, w->channel);
-    unsigned outer, depth;
-
-    *macs = in * muc_mcu_most_elements(l, w->y);
-    for (uint32_t i = 0; i < w->spatial; i++) {
-        w->kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
-        *macs *= w->kernel[i];
-    }
-    if (muc_node_attribute(w->node, MUC_KEY_SHIFT) && (groups == 1 || (in == 1 && out == groups))) {
-        w->by_channel = groups > 1;
-        MUC_TRY(use_tiles(w, in));
-    }
-    outer = open_outputs(w);
-    line(w, outer, "%s sum = %s;\n", c->wide ? "int64_t" : "int32_t", c->bias);
-    depth = open_taps(w, outer);
-    loop(w, &depth, "i", 0, in);
-    line(w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n", out / groups,
-         in);
-    muc_mcu_indent(&l->text, depth);
-    muc_text_add(&l->text, "sum += (a[");
-    print_place(w, w->x, "x", "from");
-    muc_text_add(&l->text, "] - %s) * (%s[c0 * %" PRId64 "u + i0 * %" PRId64 "u", c->x_zero,
-                 muc_mcu_input_name(c->weights), muc_mcu_dense(l, weights, 0).factor,
-                 muc_mcu_dense(l, weights, last ? weights->rank - 1 : 1).factor);
-    for (uint32_t i = 0; i < w->spatial; i++)
-        muc_text_add(&l->text, " + k%u * %" PRId64 "u", i,
-                     muc_mcu_dense(l, weights, (last ? 1 : 2) + i).factor);
-    muc_text_add(&l->text, "] - %s);\n", c->w_zero);
-    close_all(w, depth, outer);
-    *at = outer;
-    return MUC_OK;
-}
-
-muc_status muc_mcu_write_conv_quantized(muc_mcu_lowering *l, const muc_node *node)
-{
-    window w = window_of(l, node);
-    char value[32], zero[16];
-    const integer_conv c = { 1, muc_mcu_input(l, node, 2) ? "c[c0]" : "0", zero, "channel[c0][0]",
-                             is_wide(w.x) };
-    unsigned depth;
-    uint64_t macs;
-
-    snprintf(zero, sizeof(zero), "(%" PRId32 ")", w.x->quantization->zero_points[0]);
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    print_channels(&w, muc_mcu_dim(l, w.y, w.channel));
-    MUC_TRY(open_sums(&w, &c, &macs, &depth));
-    set_requantized(&w, depth);
-    snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
-    set_output(&w, depth, value);
-    close_all(&w, depth, 1);
-    return muc_mcu_end_function(l, 0, macs);
-}
-
-/* ---- ONNX's: zero points and scales are tensors ---- */
+/* ---- convolution ---- */
 
 static bool is_plain_byte(const muc_tensor *tensor)
 {
@@ -396,71 +280,163 @@ static bool all_inputs_static(const muc_mcu_lowering *l, const muc_node *node)
     return true;
 }
 
-/* "d[c0]", or the only element, of a scale or zero point of the output's channels */
-static const char *channel_element(const muc_mcu_lowering *l, const muc_node *node, uint32_t input,
-                                   char *text, size_t size)
-{
-    const muc_tensor *tensor = muc_mcu_input(l, node, input);
+/* What C calls the parts of a product, in the dialect of its operands. */
+typedef struct dialect {
+    const char *type;                      /* of a sum */
+    char bias[16], x_zero[16], w_zero[16]; /* what it begins with; zero points, "" for none */
+    bool wraps;                            /* plain numbers, whose sums are the output's */
+    void (*round)(const window *w, unsigned depth); /* "sum" as an integer of y; NULL: it is */
+} dialect;
 
-    if (!tensor)
-        return "0";
-    snprintf(text, size, "%s[%s]", muc_mcu_input_name(input),
-             muc_mcu_most_elements(l, tensor) > 1 ? "c0" : "0");
-    return text;
+/* "d[c0]", or the only element, of an input for the output's channels; false if it is absent */
+static bool name_element(const window *w, uint32_t input, char text[16])
+{
+    const muc_tensor *tensor = input ? muc_mcu_input(w->l, w->node, input) : NULL;
+
+    if (tensor)
+        snprintf(text, 16, "%s[%s]", muc_mcu_input_name(input),
+                 muc_mcu_most_elements(w->l, tensor) > 1 ? "c0" : "0");
+    return tensor != NULL;
 }
 
-bool muc_mcu_takes_conv_linear(const muc_mcu_lowering *l, const muc_node *node)
+static void round_as_quantlib(const window *w, unsigned depth)
 {
-    uint32_t weights = muc_op_product(node->op)->weights;
+    char mul[16], add[16];
 
-    if (muc_node_attribute(node, MUC_KEY_SHIFT))
-        return is_static_window(l, node) && all_inputs_static(l, node);
-    return is_static_window(l, node) && all_inputs_static(l, node) &&
-           is_plain_byte(muc_mcu_input(l, node, 0)) &&
-           is_plain_byte(muc_mcu_input(l, node, weights)) &&
-           (muc_mcu_output(l, node, 0)->dtype == MUC_I32 ||
-            is_plain_byte(muc_mcu_output(l, node, 0)));
+    (void)name_element(w, 2, mul);
+    (void)name_element(w, 3, add);
+    muc_mcu_indent(&w->l->text, depth);
+    muc_text_add(&w->l->text, "sum = mur_quantlib_requant(sum, %s, %s", mul, add);
+    muc_mcu_print_requant(&w->l->text, w->node);
+    muc_text_add(&w->l->text, ");\n");
 }
 
-muc_status muc_mcu_write_conv_linear(muc_mcu_lowering *l, const muc_node *node)
+static void round_as_onnx(const window *w, unsigned depth)
+{
+    int64_t low = 0, high = 0;
+    char scale[16];
+
+    (void)name_element(w, 4, scale);
+    muc_dtype_range(w->y->dtype, &low, &high);
+    line(w, depth, "sum = mur_quantize_sum(sum, (double)b[0] * (double)%s / (double)g[0],", scale);
+    line(w, depth + 4, "h[0], %" PRId64 ", %" PRId64 ");", low, high);
+}
+
+static dialect dialect_of(const window *w)
+{
+    const muc_product *in = muc_op_product(w->node->op);
+    dialect d = { .type = is_wide(w->x) ? "int64_t" : "int32_t", .bias = "0" };
+    bool less;
+
+    if (in->bias && muc_mcu_input(w->l, w->node, in->bias))
+        snprintf(d.bias, sizeof(d.bias), "%s[c0]", muc_mcu_input_name(in->bias));
+    if (w->x->quantization) {
+        snprintf(d.x_zero, sizeof(d.x_zero), "(%" PRId32 ")", w->x->quantization->zero_points[0]);
+        snprintf(d.w_zero, sizeof(d.w_zero), "channel[c0][0]");
+        d.round = set_requantized;
+        return d;
+    }
+    less = name_element(w, in->zero, d.x_zero);
+    less = name_element(w, in->weights_zero, d.w_zero) || less;
+    d.round = muc_node_attribute(w->node, MUC_KEY_SHIFT) ? round_as_quantlib
+              : in->weights != 1                         ? round_as_onnx
+                                                         : NULL;
+    if (less || d.round)
+        return d;
+    d.type = muc_mcu_c_type(w->y->dtype);
+    d.wraps = true;
+    if (w->y->dtype == MUC_F32 && strcmp(d.bias, "0") == 0)
+        strcpy(d.bias, "0.0f");
+    return d;
+}
+
+bool muc_mcu_takes_conv_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_product *in = muc_op_product(node->op);
-    bool is_shift = muc_node_attribute(node, MUC_KEY_SHIFT) != NULL;
-    bool is_q = in->bias != 0; /* of the scales of three tensors */
-    window w = window_of(l, node);
-    char zero[16], scale[16];
-    const integer_conv c = {
-        in->weights, muc_mcu_input(l, node, 8) ? "j[c0]" : "0",
-        is_shift                    ? muc_mcu_input(l, node, 4) ? "e[0]" : "0"
-        : muc_mcu_input(l, node, 2) ? "c[0]"
-                                    : "0",
-        is_shift ? "0" : channel_element(l, node, in->weights_zero, zero, sizeof(zero)), false
-    };
-    int64_t low = 0, high = 0;
-    unsigned depth;
-    uint64_t macs;
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    muc_dtype_range(w.y->dtype, &low, &high);
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    MUC_TRY(open_sums(&w, &c, &macs, &depth));
-    if (is_shift) {
-        muc_mcu_indent(&l->text, depth);
-        muc_text_add(&l->text, "sum = mur_quantlib_requant(sum, %s, ",
-                     channel_element(l, node, 2, scale, sizeof(scale)));
-        muc_text_add(&l->text, "%s", channel_element(l, node, 3, scale, sizeof(scale)));
-        muc_mcu_print_requant(&l->text, node);
-        muc_text_add(&l->text, ");\n");
-        snprintf(scale, sizeof(scale), "(%s)sum", muc_mcu_c_type(w.y->dtype));
-        set_output(&w, depth, scale);
-    } else if (is_q) {
-        line(&w, depth, "sum = mur_quantize_sum(sum, (double)b[0] * (double)%s / (double)g[0],",
-             channel_element(l, node, 4, scale, sizeof(scale)));
-        line(&w, depth + 4, "h[0], %" PRId64 ", %" PRId64 ");", low, high);
-        set_output(&w, depth, w.y->dtype == MUC_I8 ? "(int8_t)sum" : "(uint8_t)sum");
-    } else {
-        set_output(&w, depth, "sum");
+    if (!is_static_window(l, node))
+        return false;
+    if (x->quantization)
+        return is_byte_product(l, node);
+    if (muc_node_attribute(node, MUC_KEY_SHIFT))
+        return all_inputs_static(l, node);
+    if (in->weights == 1 && (!in->zero || node->input_count == 2)) /* no zero points */
+        return muc_mcu_is_plain(x) && muc_mcu_is_plain(y);
+    return all_inputs_static(l, node) && is_plain_byte(x) &&
+           is_plain_byte(muc_mcu_input(l, node, in->weights)) &&
+           (y->dtype == MUC_I32 || is_plain_byte(y));
+}
+
+static void less_zero(muc_text *text, const char *zero)
+{
+    if (zero[0])
+        muc_text_add(text, " - %s)", zero);
+}
+
+/* "sum += (a[..] - zero) * (b[..] - zero);" */
+static void add_product(const window *w, const dialect *d, unsigned depth, const char *channel)
+{
+    const uint32_t input = muc_op_product(w->node->op)->weights;
+    const muc_tensor *weights = muc_mcu_input(w->l, w->node, input);
+    bool last = w->channel != 1, is_real = w->y->dtype == MUC_F32;
+    muc_text *text = &w->l->text;
+
+    muc_mcu_indent(text, depth);
+    if (d->wraps && !is_real)
+        muc_text_add(text, "sum = (%s)(sum + ", d->type);
+    else
+        muc_text_add(text, "sum += ");
+    muc_text_add(text, d->x_zero[0] ? "(a[" : "a[");
+    print_place(w, w->x, "x", channel);
+    muc_text_add(text, "]");
+    less_zero(text, d->x_zero);
+    muc_text_add(text, " * %s%s[c0 * %" PRId64 "u + i0 * %" PRId64 "u", d->w_zero[0] ? "(" : "",
+                 muc_mcu_input_name(input), muc_mcu_dense(w->l, weights, 0).factor,
+                 muc_mcu_dense(w->l, weights, last ? weights->rank - 1 : 1).factor);
+    for (uint32_t i = 0; i < w->spatial; i++)
+        muc_text_add(text, " + k%u * %" PRId64 "u", i,
+                     muc_mcu_dense(w->l, weights, (last ? 1 : 2) + i).factor);
+    muc_text_add(text, "]");
+    less_zero(text, d->w_zero);
+    muc_text_add(text, d->wraps && !is_real ? ");\n" : ";\n");
+}
+
+muc_status muc_mcu_write_conv_loops(muc_mcu_lowering *l, const muc_node *node)
+{
+    window w = window_of(l, node);
+    const muc_tensor *weights = muc_mcu_input(l, node, muc_op_product(node->op)->weights);
+    const dialect d = dialect_of(&w);
+    bool last = w.channel != 1;
+    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
+    uint32_t in = muc_mcu_dim(l, w.x, w.channel) / groups;
+    uint32_t out = muc_mcu_dim(l, w.y, w.channel);
+    uint64_t macs = in * muc_mcu_most_elements(l, w.y);
+    unsigned outer, depth;
+
+    for (uint32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
+        macs *= w.kernel[i];
     }
-    close_all(&w, depth, 1);
+    w.by_channel = groups > 1;
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    if (w.x->quantization)
+        print_channels(&w, out);
+    if ((d.wraps || d.round == round_as_quantlib) && (groups == 1 || (in == 1 && out == groups)))
+        MUC_TRY(use_tiles(&w, in));
+    outer = open_outputs(&w);
+    line(&w, outer, "%s sum = %s;\n", d.type, d.bias);
+    depth = open_taps(&w, outer);
+    loop(&w, &depth, "i", 0, in);
+    if (groups > 1)
+        line(&w, depth, "const uint32_t from = c0 / %" PRIu32 "u * %" PRIu32 "u + i0;\n",
+             out / groups, in);
+    add_product(&w, &d, depth, groups > 1 ? "from" : "i0");
+    close_all(&w, depth, outer);
+    if (d.round)
+        d.round(&w, outer);
+    set_sum(&w, d.type, outer);
+    close_all(&w, outer, 1);
     return muc_mcu_end_function(l, 0, macs);
 }
 
@@ -627,7 +603,6 @@ muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_nod
     const char *type = is_wide(w.x) ? "int64_t" : w.x->quantization ? "int32_t" : "float";
     unsigned outer, depth;
     uint64_t taps = in;
-    char value[32];
 
     for (uint32_t i = 0; i < w.spatial; i++) {
         w.kernel[i] = muc_mcu_dim(l, weights, (last ? 1 : 2) + i);
@@ -645,8 +620,7 @@ muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_nod
     close_all(&w, depth, outer);
     if (w.x->quantization)
         set_requantized(&w, outer);
-    snprintf(value, sizeof(value), "(%s)sum", muc_mcu_c_type(w.y->dtype));
-    set_output(&w, outer, w.x->quantization ? value : "sum");
+    set_sum(&w, type, outer);
     close_all(&w, outer, 1);
     return muc_mcu_end_function(l, 0, taps * muc_mcu_most_elements(l, w.x) / in * out);
 }
@@ -655,7 +629,7 @@ muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_nod
 
 bool muc_mcu_takes_pool_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_static_window(l, node) && is_plain(muc_mcu_input(l, node, 0)) &&
+    return is_static_window(l, node) && muc_mcu_is_plain(muc_mcu_input(l, node, 0)) &&
            (node->op == MUC_OP_MAX_POOL || muc_mcu_input(l, node, 0)->dtype == MUC_F32);
 }
 

@@ -56,12 +56,6 @@ static inline bool is_static_window(const muc_mcu_lowering *l, const muc_node *n
            muc_mcu_is_static(l, muc_mcu_output(l, node, 0));
 }
 
-static inline bool is_plain(const muc_tensor *tensor)
-{
-    return tensor->dtype == MUC_F32 ||
-           (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER && !tensor->quantization);
-}
-
 static inline void loop(const window *w, unsigned *depth, const char *counter, uint32_t i,
                         uint32_t extent)
 {
