@@ -293,6 +293,22 @@ bool muc_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
     return true;
 }
 
+uint64_t muc_hash(uint64_t from, const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+
+    for (size_t i = 0; i < size; i++)
+        from = (from ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return from;
+}
+
+size_t muc_hash_text(const char *text)
+{
+    uint64_t hash = muc_hash(MUC_HASH_BEGIN, text, strlen(text));
+
+    return (size_t)(hash ^ hash >> 32);
+}
+
 bool muc_align_u64(uint64_t a, uint64_t alignment, uint64_t *out)
 {
     if (!muc_add_u64(a, alignment - 1, &a))

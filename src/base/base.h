@@ -62,6 +62,12 @@ bool muc_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
 /* Rounds up to a multiple of a power of two. */
 bool muc_align_u64(uint64_t a, uint64_t alignment, uint64_t *out);
 
+/* FNV-1a of 64 bits; `from` is MUC_HASH_BEGIN, or the hash of what comes before. */
+#define MUC_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+uint64_t muc_hash(uint64_t from, const void *data, size_t size);
+/* Of a text without its end, for tables of a power of two. */
+size_t muc_hash_text(const char *text);
+
 #define MUC_NEW_ARRAY(ctx, source, count, out) \
     muc_new_array((ctx), (source), (count), sizeof(**(out)), (void **)(out))
 

@@ -151,19 +151,10 @@ void muc_graph_free(muc_graph *graph)
     free(graph);
 }
 
-static size_t hash(const char *name)
-{
-    uint64_t h = 0xCBF29CE484222325u;
-
-    for (; *name; name++)
-        h = (h ^ (uint8_t)*name) * 0x100000001B3u;
-    return (size_t)(h ^ h >> 32);
-}
-
 /* where a tensor of this name is, or belongs */
 static uint32_t *find_slot(const muc_graph *graph, const char *name)
 {
-    size_t mask = graph->names.capacity - 1, i = hash(name) & mask;
+    size_t mask = graph->names.capacity - 1, i = muc_hash_text(name) & mask;
 
     while (graph->names.slots[i] &&
            strcmp(graph->tensors[graph->names.slots[i] - 1].name, name) != 0)

@@ -9,11 +9,14 @@
 
 /* ---- values ---- */
 
+/* dimensions of the first input, and the new one of an operator that asks for its size */
 static muc_status first_rank(const cook *c, muc_op op, uint32_t *rank)
 {
+    bool required;
+
     if (c->count == 0 || c->inputs[0] == MUC_NO_ID)
         return muc_cook_refuse(c->node, MUC_MALFORMED, "the first input is missing");
-    *rank = muc_cook_tensor(c, c->inputs[0])->rank + (op == MUC_OP_ONE_HOT);
+    *rank = muc_cook_tensor(c, c->inputs[0])->rank + muc_op_takes(op, MUC_KEY_SIZE, &required);
     return MUC_OK;
 }
 

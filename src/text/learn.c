@@ -66,18 +66,10 @@ static size_t character_size(const char *text, size_t left)
     return size;
 }
 
-static uint64_t hash_of(const char *text, size_t size)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-    return hash ^ hash >> 29;
-}
-
 static size_t slot_of(const learner *l, const char *text, size_t size)
 {
-    size_t slot = hash_of(text, size) & (l->slot_count - 1);
+    uint64_t hash = muc_hash(MUC_HASH_BEGIN, text, size);
+    size_t slot = (hash ^ hash >> 29) & (l->slot_count - 1);
 
     while (l->slots[slot] != NO_SLOT) {
         const muc_string_view *t = &l->texts[l->slots[slot]];

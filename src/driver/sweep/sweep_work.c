@@ -18,21 +18,9 @@
 
 /* ---- hashes ---- */
 
-/* FNV-1a of 64 bits */
-static uint64_t hash(uint64_t from, const void *data, size_t size)
-{
-    const uint8_t *bytes = data;
-
-    for (size_t i = 0; i < size; i++)
-        from = (from ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return from;
-}
-
-static const uint64_t hash_begin = UINT64_C(0xcbf29ce484222325);
-
 static uint64_t hash_text(uint64_t from, const char *text)
 {
-    return hash(from, text, strlen(text) + 1);
+    return muc_hash(from, text, strlen(text) + 1);
 }
 
 static int by_name(const void *a, const void *b)
@@ -45,7 +33,7 @@ static muc_status hash_file(muc_sweep_work *w, const char *path, uint64_t *out)
     muc_file file;
 
     MUC_TRY(muc_file_open(w->ctx, path, &file));
-    *out = hash(*out, file.bytes.data, file.bytes.size);
+    *out = muc_hash(*out, file.bytes.data, file.bytes.size);
     muc_file_close(&file);
     return MUC_OK;
 }
@@ -58,7 +46,7 @@ static muc_status hash_path(muc_sweep_work *w, const char *path, uint64_t *out)
     struct dirent *entry;
     DIR *dir;
 
-    *out = hash_begin;
+    *out = MUC_HASH_BEGIN;
     if (!muc_path_is_dir(path))
         return hash_file(w, path, out);
     dir = opendir(path);
@@ -113,15 +101,15 @@ static uint32_t index_of(const muc_sweep_file *file, muc_sweep_key key, uint32_t
 static uint64_t hash_machine(const muc_sweep_work *w, uint32_t point, bool is_made)
 {
     muc_ini ini = muc_ini_of(w->ctx, w->bases[index_of(w->file, MUC_SWEEP_machine, point)]);
-    uint64_t key = hash_begin;
+    uint64_t key = MUC_HASH_BEGIN;
     muc_status status;
 
     while (muc_ini_next(&ini, &status) && status == MUC_OK) {
         if (is_made && (muc_view_is(ini.section, "energy") || muc_view_is(ini.key, "name")))
             continue;
-        key = hash(key, ini.section.data, ini.section.size);
-        key = hash(key, ini.key.data, ini.key.size);
-        key = hash(key, ini.key.size ? ini.value.data : "", ini.key.size ? ini.value.size : 1);
+        key = muc_hash(key, ini.section.data, ini.section.size);
+        key = muc_hash(key, ini.key.data, ini.key.size);
+        key = muc_hash(key, ini.key.size ? ini.value.data : "", ini.key.size ? ini.value.size : 1);
     }
     return key;
 }
@@ -132,8 +120,8 @@ static uint64_t key_of(const muc_sweep_work *w, uint32_t point, bool is_made)
     const muc_sweep_file *file = w->file;
     uint64_t key = hash_machine(w, point, is_made);
 
-    key = hash(key, &w->models[index_of(file, MUC_SWEEP_model, point)], sizeof(*w->models));
-    key = hash(key, &w->text, sizeof(w->text));
+    key = muc_hash(key, &w->models[index_of(file, MUC_SWEEP_model, point)], sizeof(*w->models));
+    key = muc_hash(key, &w->text, sizeof(w->text));
     for (uint32_t i = 0; i < file->axis_count; i++) {
         const muc_sweep_axis *axis = &file->axes[i];
 

@@ -10,7 +10,6 @@ enum kind { UNKNOWN, INTEGER, REAL, WHOLE /* a constant of whole numbers */ };
 enum { MAX_PASSES = 256 };
 
 typedef struct value {
-    const char *name;
     enum kind kind;
     bool typed;    /* dtype is known */
     bool given;    /* by the caller or by the file */
@@ -19,8 +18,9 @@ typedef struct value {
 } value;
 
 struct onnx_integer_values {
-    value *values; /* open addressing, by name */
-    size_t capacity;
+    onnx_scope names; /* to numbers of values, in tensor */
+    value *values;
+    uint32_t count;
 };
 
 typedef struct row {
@@ -44,48 +44,33 @@ static const row *row_of(const char *op_type)
     return &nothing;
 }
 
-static size_t hash(const char *name)
+/* NULL: the graph has no such name */
+static value *find(const onnx_integer_values *integers, const char *name)
 {
-    size_t h = 14695981039346656037u;
+    const onnx_value *place = onnx_scope_find(&integers->names, name);
 
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 1099511628211u;
-    return h;
-}
-
-/* the value's place, empty (no name) if it is not there */
-static value *slot_of(const onnx_integer_values *integers, const char *name)
-{
-    size_t i = hash(name) & (integers->capacity - 1);
-
-    while (integers->values[i].name && strcmp(integers->values[i].name, name) != 0)
-        i = (i + 1) & (integers->capacity - 1);
-    return &integers->values[i];
-}
-
-static value *enter(onnx_integer_values *integers, const char *name)
-{
-    value *v = slot_of(integers, name);
-
-    v->name = name;
-    return v;
+    return place ? &integers->values[place->tensor] : NULL;
 }
 
 bool onnx_is_integer(const onnx_integer_values *integers, const char *name)
 {
-    return integers && slot_of(integers, name)->kind == INTEGER;
+    const value *v = integers ? find(integers, name) : NULL;
+
+    return v && v->kind == INTEGER;
 }
 
 bool onnx_is_declared_integer(const onnx_integer_values *integers, const char *name)
 {
-    return slot_of(integers, name)->declared;
+    const value *v = find(integers, name);
+
+    return v && v->declared;
 }
 
 muc_dtype onnx_integer_type(const onnx_integer_values *integers, const char *name)
 {
-    const value *v = slot_of(integers, name);
+    const value *v = find(integers, name);
 
-    return v->typed ? v->dtype : MUC_I16;
+    return v && v->typed ? v->dtype : MUC_I16;
 }
 
 /* ---- what is known from the start ---- */
@@ -105,7 +90,7 @@ static bool all_whole(const muc_tensor_view *view)
 static muc_status enter_constant(onnx_import *im, onnx_integer_values *integers, const char *name,
                                  const Onnx__TensorProto *tensor)
 {
-    value *v = enter(integers, name);
+    value *v = find(integers, name);
     muc_tensor_view view;
 
     v->kind = WHOLE;
@@ -143,7 +128,7 @@ static muc_status enter_constants(onnx_import *im, const Onnx__GraphProto *graph
 
 static value *enter_given(onnx_integer_values *integers, const char *name, muc_dtype dtype)
 {
-    value *v = enter(integers, name);
+    value *v = find(integers, name);
 
     v->given = true;
     v->kind = muc_dtype_get(dtype)->kind == MUC_DTYPE_INTEGER ? INTEGER : REAL;
@@ -190,7 +175,7 @@ static muc_status enter_inputs(onnx_import *im, const Onnx__GraphProto *graph,
         int64_t low, high;
         muc_dtype dtype;
 
-        if (!input->name || enter(integers, input->name)->kind != UNKNOWN || !type)
+        if (find(integers, input->name)->kind != UNKNOWN || !type)
             continue;
         MUC_TRY(muc_onnx_dtype(im->ctx, im->source->path, input->name, type->elem_type, &dtype));
         if (muc_dtype_range(dtype, &low, &high) && low >= INT32_MIN && high <= INT32_MAX)
@@ -213,7 +198,7 @@ static muc_status enter_result(onnx_import *im, const Onnx__NodeProto *node,
 
     if (strcmp(node->op_type, "RequantShift") != 0 || node->n_output != 1)
         return MUC_OK;
-    v = enter(integers, node->output[0]);
+    v = find(integers, node->output[0]);
     v->typed = true;
     return onnx_requant_type(&call, &v->dtype);
 }
@@ -242,7 +227,7 @@ static bool apply_moves(onnx_integer_values *integers, const Onnx__NodeProto *no
     bool changed = false;
 
     for (size_t i = 0; i < count; i++) {
-        const value *v = slot_of(integers, i < inputs ? node->input[i] : node->output[i - inputs]);
+        const value *v = find(integers, i < inputs ? node->input[i] : node->output[i - inputs]);
 
         if (v->kind == INTEGER || v->kind == REAL)
             kind = v->kind;
@@ -250,9 +235,9 @@ static bool apply_moves(onnx_integer_values *integers, const Onnx__NodeProto *no
             typed = v;
     }
     for (size_t i = 0; i < count; i++) {
-        value *v = slot_of(integers, i < inputs ? node->input[i] : node->output[i - inputs]);
+        value *v = find(integers, i < inputs ? node->input[i] : node->output[i - inputs]);
 
-        if (!v->name || v->kind == WHOLE)
+        if (v->kind == WHOLE)
             continue;
         changed |= kind != UNKNOWN && set_kind(v, kind);
         if (typed && !v->typed && !v->given) {
@@ -267,12 +252,12 @@ static bool apply_computes(onnx_integer_values *integers, const Onnx__NodeProto 
                            size_t inputs)
 {
     bool changed = false, integer = false, unknown = false, real = false;
-    value *out = node->n_output ? slot_of(integers, node->output[0]) : NULL;
+    value *out = node->n_output ? find(integers, node->output[0]) : NULL;
 
-    if (!out || !out->name)
+    if (!out)
         return false;
     for (size_t i = 0; i < inputs; i++) {
-        enum kind kind = slot_of(integers, node->input[i])->kind;
+        enum kind kind = find(integers, node->input[i])->kind;
 
         if (node->input[i][0] == '\0')
             continue;
@@ -285,7 +270,7 @@ static bool apply_computes(onnx_integer_values *integers, const Onnx__NodeProto 
     if (integer && !unknown)
         return set_kind(out, INTEGER);
     for (size_t i = 0; out->kind == INTEGER && i < inputs; i++)
-        changed |= set_kind(slot_of(integers, node->input[i]), INTEGER);
+        changed |= set_kind(find(integers, node->input[i]), INTEGER);
     return changed;
 }
 
@@ -295,10 +280,10 @@ static bool apply_needs(onnx_integer_values *integers, const Onnx__NodeProto *no
 
     for (size_t i = 0; i < node->n_input; i++)
         if (node->input[i][0])
-            changed |= set_kind(enter(integers, node->input[i]), INTEGER);
+            changed |= set_kind(find(integers, node->input[i]), INTEGER);
     for (size_t i = 0; i < node->n_output; i++)
         if (node->output[i][0])
-            changed |= set_kind(enter(integers, node->output[i]), INTEGER);
+            changed |= set_kind(find(integers, node->output[i]), INTEGER);
     return changed;
 }
 
@@ -317,7 +302,7 @@ static bool apply(onnx_integer_values *integers, const Onnx__NodeProto *node)
         break;
     }
     for (size_t i = 0; i < node->n_output; i++)
-        set_kind(slot_of(integers, node->output[i]), REAL);
+        set_kind(find(integers, node->output[i]), REAL);
     return false;
 }
 
@@ -346,7 +331,7 @@ static bool is_closed(const Onnx__GraphProto *graph, const onnx_integer_values *
         if (strcmp(graph->node[i]->op_type, "Constant") != 0 &&
             (row_of(graph->node[i]->op_type)->rule == ONNX_NOTHING || has_fraction(graph->node[i])))
             return false;
-    for (size_t i = 0; i < integers->capacity; i++)
+    for (uint32_t i = 0; i < integers->count; i++)
         if (integers->values[i].kind == REAL)
             return false;
     return true;
@@ -360,24 +345,34 @@ static bool says_integer(const muc_network_options *options)
     return false;
 }
 
-/* room for every name of the graph, entered */
+static muc_status enter(onnx_import *im, onnx_integer_values *integers, const char *name)
+{
+    onnx_value *place;
+
+    if (onnx_scope_find(&integers->names, name))
+        return MUC_OK;
+    MUC_TRY(onnx_scope_add(im, &integers->names, name, &place));
+    place->tensor = integers->count++;
+    return MUC_OK;
+}
+
+/* every name of the graph */
 static muc_status enter_names(onnx_import *im, const Onnx__GraphProto *graph,
                               onnx_integer_values *integers)
 {
-    size_t names = graph->n_initializer + graph->n_input + im->options->type_count;
-
-    for (size_t i = 0; i < graph->n_node; i++)
-        names += graph->node[i]->n_input + graph->node[i]->n_output;
-    for (integers->capacity = 16; integers->capacity < 2 * names;)
-        integers->capacity *= 2;
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, integers->capacity, &integers->values));
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        MUC_TRY(enter(im, integers, graph->initializer[i]->name));
+    for (size_t i = 0; i < graph->n_input; i++)
+        MUC_TRY(enter(im, integers, graph->input[i]->name));
+    for (size_t i = 0; i < im->options->type_count; i++)
+        MUC_TRY(enter(im, integers, im->options->types[i].name));
     for (size_t i = 0; i < graph->n_node; i++) {
         for (size_t k = 0; k < graph->node[i]->n_input; k++)
-            enter(integers, graph->node[i]->input[k]);
+            MUC_TRY(enter(im, integers, graph->node[i]->input[k]));
         for (size_t k = 0; k < graph->node[i]->n_output; k++)
-            enter(integers, graph->node[i]->output[k]);
+            MUC_TRY(enter(im, integers, graph->node[i]->output[k]));
     }
-    return MUC_OK;
+    return MUC_ARENA_NEW(im->ctx, &im->arena, integers->count, &integers->values);
 }
 
 /* forwards and backwards over the nodes, until nothing changes */

@@ -4,19 +4,10 @@
 
 #include "formats/onnx/onnx_import.h"
 
-static size_t hash(const char *name)
-{
-    uint64_t h = 0xCBF29CE484222325u;
-
-    for (; *name; name++)
-        h = (h ^ (uint8_t)*name) * 0x100000001B3u;
-    return (size_t)(h ^ h >> 32);
-}
-
 /* where a value of this name is, or belongs */
 static onnx_value **find_slot(const onnx_scope *scope, const char *name)
 {
-    size_t mask = scope->capacity - 1, i = hash(name) & mask;
+    size_t mask = scope->capacity - 1, i = muc_hash_text(name) & mask;
 
     while (scope->slots[i] && strcmp(scope->slots[i]->name, name) != 0)
         i = (i + 1) & mask;

@@ -324,6 +324,12 @@ muc_status muc_tflite_import_recipe(muc_tflite_import *im)
 
 /* ---- the graph ---- */
 
+/* what an operator leaves for the next run is wanted, even where it has no output */
+static bool leaves_something(uint32_t code)
+{
+    return code == MUC_TFLITE_ASSIGN_VARIABLE_CODE || code == MUC_TFLITE_CALL_ONCE_CODE;
+}
+
 /* operators whose outputs are wanted, from the last to the first */
 static void mark_needed(const muc_tflite_model *model, bool *tensors, bool *operators)
 {
@@ -333,9 +339,7 @@ static void mark_needed(const muc_tflite_model *model, bool *tensors, bool *oper
         const muc_tflite_operator *op = &model->operators[n];
         uint32_t shape = op->code < MUC_TFLITE_CODE_COUNT ? rows[op->code].shape : UINT32_MAX;
 
-        /* what is left for the next run is wanted too */
-        operators[n] =
-            op->code == MUC_TFLITE_ASSIGN_VARIABLE_CODE || op->code == MUC_TFLITE_CALL_ONCE_CODE;
+        operators[n] = leaves_something(op->code);
         for (uint32_t i = 0; i < op->output_count; i++)
             operators[n] = operators[n] || tensors[op->outputs[i]];
         for (uint32_t i = 0; operators[n] && i < op->input_count; i++)
@@ -388,7 +392,7 @@ static muc_status check_operands(const muc_tflite_import *im, const row *r)
         return muc_tflite_refuse(im, MUC_MALFORMED,
                                  "%" PRIu32 " inputs, expected %" PRIu32 " to %" PRIu32,
                                  im->op->input_count, r->least, r->most);
-    if ((im->op->output_count == 0 && r->to != MUC_OP_ASSIGN) ||
+    if ((im->op->output_count == 0 && !leaves_something(im->op->code)) ||
         im->op->output_count > MUC_GRAPH_MAX_OUTPUTS)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "%" PRIu32 " outputs, expected 1 to %d",
                                  im->op->output_count, MUC_GRAPH_MAX_OUTPUTS);

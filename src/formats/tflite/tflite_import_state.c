@@ -22,12 +22,12 @@ muc_status muc_tflite_import_svdf(muc_tflite_import *im)
     MUC_TRY(muc_tflite_input(im, BIAS, &inputs[4]));
     muc_attributes_set(&a, MUC_KEY_RANK, muc_tflite_option(im, "rank"));
     if (!muc_tflite_is_quantized(muc_tflite_in(im, 0)))
-        return muc_tflite_activated(im, MUC_OP_SVDF, inputs, 5, &a);
+        return muc_tflite_activated(im, im->to, inputs, 5, &a);
     /* TFLite's kernel of integers knows no activation: it is the output's range */
     if (activation != MUC_TFLITE_NO_ACTIVATION && activation != MUC_TFLITE_RELU)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "activation %" PRId64 " of integers",
                                  activation);
-    return muc_tflite_last(im, MUC_OP_SVDF, inputs, 5, &a);
+    return muc_tflite_last(im, im->to, inputs, 5, &a);
 }
 
 /* ---- lstm ---- */
@@ -208,7 +208,7 @@ static muc_status add_layer(const lstm *s, const uint32_t inputs[8], uint32_t ou
     const muc_quantization *quantization[3] = { NULL };
     muc_quantization of_h, of_c;
     muc_attributes a = { .count = 0 };
-    muc_new_node node = { .op = MUC_OP_LSTM,
+    muc_new_node node = { .op = im->to,
                           .inputs = inputs,
                           .input_count = inputs[7] == MUC_NO_ID ? 7 : 8,
                           .output_count = 3,
@@ -353,12 +353,12 @@ muc_status muc_tflite_import_read_variable(muc_tflite_import *im)
     uint32_t state;
 
     MUC_TRY(variable_of(im, muc_tflite_out(im, 0), &state));
-    return muc_tflite_last(im, MUC_OP_READ, &state, 1, NULL);
+    return muc_tflite_last(im, im->to, &state, 1, NULL);
 }
 
 muc_status muc_tflite_import_assign_variable(muc_tflite_import *im)
 {
-    muc_new_node node = { .op = MUC_OP_ASSIGN, .input_count = 2, .output_count = 1 };
+    muc_new_node node = { .op = im->to, .input_count = 2, .output_count = 1 };
     uint32_t inputs[2], outputs[1];
 
     MUC_TRY(variable_of(im, muc_tflite_in(im, 1), &inputs[0]));

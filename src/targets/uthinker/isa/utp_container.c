@@ -35,20 +35,11 @@ static void store(uint8_t *words, uint32_t index, uint32_t value)
     muc_store_u32(words + 4 * (size_t)index, value);
 }
 
-/* FNV-1a */
-static uint64_t fingerprint(const uint8_t *data, size_t size)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ data[i]) * 0x100000001b3u;
-    return hash;
-}
-
 static void write_header(const muc_container_place *machine, size_t count, uint32_t minor,
                          uint8_t *file, size_t size)
 {
-    uint64_t hash = fingerprint(machine ? machine->data : NULL, machine ? machine->size : 0);
+    uint64_t hash =
+        muc_hash(MUC_HASH_BEGIN, machine ? machine->data : NULL, machine ? machine->size : 0);
 
     store(file, HEADER_magic, MUR_MAGIC);
     store(file, HEADER_version, MUR_VERSION_MAJOR | minor << 16);
