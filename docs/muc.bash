@@ -14,30 +14,30 @@ _muc() {
         return
     fi
     case "${COMP_WORDS[1]}" in
-    compile) options="--output --force --input --image --preprocess --dim --type --arch --target --machine --quant --bits --calib --keep-float --act-terms --attention --name --package --patch --fuse --pes --element --hex --strip --ctx-size --tokenizer --threads --json --help" ;;
-    run) options="--output --input --image --preprocess --labels --qemu --dim --type --arch --machine --quant --calib --keep-float --dump --prompt --file --interactive --chat --chat-template --system --stop --prompt-cache --json-lines --raw --no-special --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --help" ;;
-    eval) options="--shard --text --task --choices --stride --save-logits --kl --window --limit --reference --ctx-size --tokenizer --threads --json --help" ;;
-    fit) options="--dim --type --arch --target --machine --ctx-size --tokenizer --threads --format --json --help" ;;
-    new) options="--preprocess --dim --type --arch --board --model --quant --calib --keep-float --ctx-size --tokenizer --threads --json --help" ;;
-    flash) options="--board --run --json --help" ;;
-    merge) options="--tokenizer --format --table --json --help" ;;
-    tokenize) options="--prompt --file --ids --no-bos --no-special --tokenizer --format --table --json --help" ;;
-    bench) options="--n-predict --n-prompt --n-depth --repetitions --ctx-size --tokenizer --threads --format --table --json --help" ;;
-    verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --help" ;;
-    train) options="--output --force --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --help" ;;
-    report) options="--output --input --qemu --cycles --machine --compare --trace --position --call --format --table --json --help" ;;
-    sweep) options="--output --shard --threads --format --table --json --help" ;;
-    inspect) options="--preprocess --dim --type --arch --quant --calib --keep-float --tokenizer --format --table --json --help" ;;
-    dis) options="--position --call --help" ;;
-    as) options="--output --help" ;;
-    quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --help" ;;
-    compress) options="--output --force --machine --quant --bits --embed-bits --budget-flash --calib --seed --text --task --window --limit --data --teacher --cases --steps --batch --rate --prune --ctx-size --tokenizer --threads --json --help" ;;
-    synth) options="--output --shape --layers --force --seed --threads --json --help" ;;
-    targets) options="--json --help" ;;
-    formats) options="--json --help" ;;
-    ops) options="--json --help" ;;
-    doctor) options="--json --help" ;;
-    help) options="--man --completion --help" ;;
+    compile) options="--output --force --input --image --preprocess --dim --type --arch --target --machine --quant --bits --calib --keep-float --act-terms --attention --name --package --patch --fuse --pes --element --hex --strip --ctx-size --tokenizer --threads --json --color --help" ;;
+    run) options="--output --input --image --preprocess --labels --qemu --dim --type --arch --machine --quant --calib --keep-float --dump --prompt --file --interactive --chat --chat-template --system --stop --prompt-cache --json-lines --raw --no-special --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --color --help" ;;
+    eval) options="--shard --text --task --choices --stride --save-logits --kl --window --limit --reference --ctx-size --tokenizer --threads --json --color --help" ;;
+    fit) options="--dim --type --arch --target --machine --ctx-size --tokenizer --threads --format --json --color --help" ;;
+    new) options="--preprocess --dim --type --arch --board --model --quant --calib --keep-float --ctx-size --tokenizer --threads --json --color --help" ;;
+    flash) options="--board --run --json --color --help" ;;
+    merge) options="--tokenizer --format --table --json --color --help" ;;
+    tokenize) options="--prompt --file --ids --no-bos --no-special --tokenizer --format --table --json --color --help" ;;
+    bench) options="--n-predict --n-prompt --n-depth --repetitions --ctx-size --tokenizer --threads --format --table --json --color --help" ;;
+    verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --color --help" ;;
+    train) options="--output --force --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --color --help" ;;
+    report) options="--output --input --qemu --cycles --machine --compare --trace --position --call --format --table --json --color --help" ;;
+    sweep) options="--output --shard --threads --format --table --json --color --help" ;;
+    inspect) options="--preprocess --dim --type --arch --quant --calib --keep-float --tokenizer --format --table --json --color --help" ;;
+    dis) options="--position --call --color --help" ;;
+    as) options="--output --color --help" ;;
+    quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --color --help" ;;
+    compress) options="--output --force --machine --quant --bits --embed-bits --budget-flash --calib --seed --text --task --window --limit --data --teacher --cases --steps --batch --rate --prune --ctx-size --tokenizer --threads --json --color --help" ;;
+    synth) options="--output --shape --layers --force --seed --threads --json --color --help" ;;
+    targets) options="--json --color --help" ;;
+    formats) options="--json --color --help" ;;
+    ops) options="--json --color --help" ;;
+    doctor) options="--json --color --help" ;;
+    help) options="--man --completion --color --help" ;;
     esac
     case "$word" in
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;

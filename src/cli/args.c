@@ -34,7 +34,7 @@ static void say(const char *format, ...)
     vsnprintf(plain, sizeof(plain), format, list);
     va_end(list);
     muc_visible(plain, visible, sizeof(visible));
-    fprintf(stderr, "%s\n", visible);
+    cli_print_failure(visible);
 }
 
 cli_verb cli_find_verb(const char *name)

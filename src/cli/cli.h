@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "muc/muc.h"
 
@@ -88,7 +89,20 @@ void cli_print_man(void);
  * another. */
 bool cli_print_completion(const char *shell);
 
-/* Shows progress on stderr if that is a terminal, for steps of more than a second. */
+/* Whether what a stream writes is seen on a terminal that can move its cursor. */
+bool cli_is_terminal(FILE *stream);
+/* What --color says of colours; without, or "auto", terminals have them unless NO_COLOR is set. */
+muc_status cli_choose_styles(const cli_args *args);
+typedef enum cli_style_name { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN } cli_style_name;
+/* What a stream is to be sent for a style from here on; "" where it has none. */
+const char *cli_style(FILE *stream, cli_style_name style);
+/* A line on stderr; what stands before the first colon is "muc" or "muc VERB". */
+void cli_print_failure(const char *line);
+/* A report on stdout, titles and heads of its tables emphasised. */
+void cli_print_headed(const char *text);
+
+/* Shows progress on stderr if that is a terminal, for steps of more than a second: how far it is,
+ * since when, and what is left. */
 void cli_show_progress(muc_context *ctx);
 void cli_end_progress(void); /* wipes the bar, so that other output can follow */
 /* Signals that end the program remove its temporary files first; a file that shrinks while it is

@@ -39,7 +39,9 @@ static muc_status run_verb(const cli_args *args)
     muc_status status;
     uint64_t threads;
 
-    status = cli_count(args, OPTION_THREADS, 1, MOST_THREADS, 0, &threads);
+    status = cli_choose_styles(args);
+    if (status == MUC_OK)
+        status = cli_count(args, OPTION_THREADS, 1, MOST_THREADS, 0, &threads);
     if (status != MUC_OK)
         return status;
     ctx = muc_context_new((unsigned)threads);
@@ -52,7 +54,8 @@ static muc_status run_verb(const cli_args *args)
         status = cli_verbs[args->verb].run(ctx, args);
     cli_end_progress();
     if (status != MUC_OK && muc_error_message(ctx)[0])
-        fprintf(stderr, "muc: %s\n", muc_error_message(ctx));
+        fprintf(stderr, "%smuc%s: %s\n", cli_style(stderr, CLI_RED), cli_style(stderr, CLI_PLAIN),
+                muc_error_message(ctx));
     muc_context_free(ctx);
     return status;
 }

@@ -92,6 +92,8 @@ static muc_status print_report(muc_context *ctx, const cli_args *args, muc_repor
     cli_end_progress();
     if (file) {
         status = muc_report_save(ctx, file, text);
+    } else if (form == FORM_TEXT) {
+        cli_print_headed(text);
     } else {
         fputs(text, stdout);
         if (form == FORM_JSON)

@@ -1,0 +1,130 @@
+/* progress_bar.c - how far a long step is, and what is left of it, on a terminal. */
+#include "cli/cli.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { FIRST_MS = 1000, AGAIN_MS = 100, BAR = 30 };
+
+/* Steps may report from several threads. */
+static struct {
+    pthread_mutex_t lock;
+    char step[96];
+    uint64_t started_ms, drawn_ms, first; /* units that were done when it started */
+    bool drawn;
+} bar = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void wipe(void)
+{
+    if (bar.drawn)
+        fprintf(stderr, "\r\033[K");
+    bar.drawn = false;
+}
+
+/* "45 s", "3 min 5 s" or "2 h 10 min" */
+static void print_seconds(uint64_t seconds)
+{
+    static const struct {
+        uint64_t seconds;
+        const char *unit;
+    } units[] = { { 3600, "h" }, { 60, "min" }, { 1, "s" } };
+    unsigned u = seconds >= 3600 ? 0 : seconds >= 60 ? 1 : 2;
+
+    fprintf(stderr, "%llu %s", (unsigned long long)(seconds / units[u].seconds), units[u].unit);
+    if (u < 2)
+        fprintf(stderr, " %llu %s",
+                (unsigned long long)(seconds % units[u].seconds / units[u + 1].seconds),
+                units[u + 1].unit);
+}
+
+/* what is left, if it goes on as it went */
+static void print_rest(uint64_t done, uint64_t total, uint64_t milliseconds)
+{
+    double rest;
+
+    if (done <= bar.first || done == total)
+        return;
+    rest = (double)milliseconds / (double)(done - bar.first) * (double)(total - done);
+    if (rest > 1e12)
+        return;
+    fputs(", ", stderr);
+    print_seconds((uint64_t)(rest / 1000 + 1));
+    fputs(" left", stderr);
+}
+
+static void draw(uint64_t done, uint64_t total)
+{
+    uint64_t milliseconds = now_ms() - bar.started_ms;
+    unsigned filled;
+
+    done = done < total ? done : total;
+    filled = total ? (unsigned)((double)done / (double)total * BAR) : 0;
+    fprintf(stderr, "\r\033[K%s ", bar.step);
+    if (total) {
+        fprintf(stderr, "[%s", cli_style(stderr, CLI_GREEN));
+        for (unsigned i = 0; i < BAR; i++)
+            fputc(i < filled ? '#' : ' ', stderr);
+        fprintf(stderr, "%s] %3u %%, ", cli_style(stderr, CLI_PLAIN),
+                (unsigned)(100.0 * (double)done / (double)total));
+        print_seconds(milliseconds / 1000);
+        print_rest(done, total, milliseconds);
+    } else {
+        fprintf(stderr, "%llu", (unsigned long long)done);
+    }
+    fflush(stderr);
+    bar.drawn = true;
+}
+
+/* what follows a colon are figures that change as the step goes on */
+static bool is_same_step(const char *step)
+{
+    size_t name = strcspn(step, ":");
+
+    return name == strcspn(bar.step, ":") && strncmp(step, bar.step, name) == 0;
+}
+
+static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
+{
+    uint64_t now = now_ms();
+    char step[sizeof(bar.step)];
+
+    (void)arg;
+    muc_visible(name, step, sizeof(step));
+    pthread_mutex_lock(&bar.lock);
+    if (!is_same_step(step)) {
+        wipe();
+        bar.started_ms = now;
+        bar.first = done;
+    }
+    memcpy(bar.step, step, sizeof(step));
+    if (now - bar.started_ms >= FIRST_MS && now - bar.drawn_ms >= AGAIN_MS) {
+        draw(done, total);
+        bar.drawn_ms = now;
+    }
+    if (total && done >= total)
+        wipe();
+    pthread_mutex_unlock(&bar.lock);
+}
+
+void cli_show_progress(muc_context *ctx)
+{
+    if (cli_is_terminal(stderr))
+        muc_context_set_progress(ctx, progress, NULL);
+}
+
+void cli_end_progress(void)
+{
+    pthread_mutex_lock(&bar.lock);
+    wipe();
+    pthread_mutex_unlock(&bar.lock);
+}
