@@ -10,7 +10,7 @@
 #define mur_larger(p, q) ((p) > (q) ? (p) : (q))
 
 /* index, a negative one from the end, brought into 0..extent-1 */
-static inline uint32_t mur_place(int64_t index, int64_t extent)
+static inline uint32_t mur_wrap_index(int64_t index, int64_t extent)
 {
     index += index < 0 ? extent : 0;
     return (uint32_t)(index < 0 ? 0 : index >= extent ? extent - 1 : index);

@@ -531,7 +531,7 @@ muc_status muc_mcu_write_gather(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest_print(&nest, b, text);
     muc_text_add(text, ";\n");
     muc_mcu_indent(text, 1 + nest.outer);
-    muc_text_add(text, "const %s *from = a + mur_place(index, ", muc_mcu_c_type(x->dtype));
+    muc_text_add(text, "const %s *from = a + mur_wrap_index(index, ", muc_mcu_c_type(x->dtype));
     muc_mcu_print_expr(l->graph->pool, x->dims[axis], text);
     muc_text_add(text, ") * ");
     if (stride.expr != MUC_EXPR_NONE) {

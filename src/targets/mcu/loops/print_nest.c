@@ -60,7 +60,7 @@ static const char *type_of(const printing *p, const char *word, size_t length)
     if (length == 6 && memcmp(word, "LARGER", 6) == 0)
         return x->dtype == MUC_F32 ? "mur_max" : "mur_larger";
     if (length == 2 && memcmp(word, "AT", 2) == 0)
-        return "mur_place";
+        return "mur_wrap_index";
     if (length == 1 && *word == 'Y')
         return muc_mcu_c_type(muc_mcu_output(p->l, p->node, 0)->dtype);
     if (length == 1 && *word == 'B')
