@@ -131,6 +131,19 @@ def test_shards_side_by_side_give_the_same_bytes():
     assert (WORK / "beside" / "sweep.csv").read_bytes() == whole()[0]
 
 
+def test_progress_is_told_where_it_is_asked_for():
+    _, err = sweep("progress", "--progress", "--threads", 2)
+    lines = [line.split()[:4] for line in err.splitlines()]
+    whole_steps = [["programs:", "0", "of", "4"], ["programs:", "4", "of", "4"], ["points:", "0", "of", "8"], ["points:", "8", "of", "8"]]
+    assert [line for line in lines if line in whole_steps] == whole_steps, err
+    assert sweep("progress")[1] == ""
+    assert results("progress") == whole()
+    next((WORK / "progress").glob("points/*.json")).unlink()
+    _, err = sweep("progress", "--progress")  # what is there counts as done
+    assert [line.split()[:4] for line in err.splitlines()] == [["programs:", "0", "of", "1"], ["programs:", "1", "of", "1"],
+                                                               ["points:", "7", "of", "8"], ["points:", "8", "of", "8"]], err
+
+
 def test_a_list_that_grows_makes_the_new_points_alone():
     longer = SWEEP.replace("dram_mbs = 800 3200", "dram_mbs = 800 1600 3200")
     sweep("longer")

@@ -101,9 +101,9 @@ void cli_print_failure(const char *line);
 /* A report on stdout, titles and heads of its tables emphasised. */
 void cli_print_headed(const char *text);
 
-/* Shows progress on stderr if that is a terminal, for steps of more than a second: how far it is,
- * since when, and what is left. */
-void cli_show_progress(muc_context *ctx);
+/* Shows progress on stderr: how far a step is, since when, and what is left. On a terminal that is
+ * a bar, for steps of more than a second; elsewhere, if asked, lines. */
+void cli_show_progress(muc_context *ctx, bool asked);
 void cli_end_progress(void); /* wipes the bar, so that other output can follow */
 /* Signals that end the program remove its temporary files first; a file that shrinks while it is
  * mapped ends it with a message and MUC_IO; writes beyond a limit or into a broken pipe fail.

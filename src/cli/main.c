@@ -48,7 +48,7 @@ static muc_status run_verb(const cli_args *args)
     if (!ctx)
         return MUC_NOMEM;
     muc_context_set_force(ctx, cli_given(args, OPTION_FORCE));
-    cli_show_progress(ctx);
+    cli_show_progress(ctx, cli_given(args, OPTION_PROGRESS));
     status = protect_inputs(ctx, args);
     if (status == MUC_OK)
         status = cli_verbs[args->verb].run(ctx, args);

@@ -1,4 +1,4 @@
-/* progress_bar.c - how far a long step is, and what is left of it, on a terminal. */
+/* progress_bar.c - how far a long step is, and what is left of it, on a terminal or in a log. */
 #include "cli/cli.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FIRST_MS = 1000, AGAIN_MS = 100, BAR = 30 };
+enum { FIRST_MS = 1000, AGAIN_MS = 100, LINE_MS = 10000, BAR = 30 };
 
 /* Steps may report from several threads. */
 static struct {
@@ -62,9 +62,18 @@ static void print_rest(uint64_t done, uint64_t total, uint64_t milliseconds)
     fputs(" left", stderr);
 }
 
-static void draw(uint64_t done, uint64_t total)
+/* the share that is done, the time it took, and what is left */
+static void print_times(uint64_t done, uint64_t total)
 {
     uint64_t milliseconds = now_ms() - bar.started_ms;
+
+    fprintf(stderr, "%3u %%, ", (unsigned)(100.0 * (double)done / (double)total));
+    print_seconds(milliseconds / 1000);
+    print_rest(done, total, milliseconds);
+}
+
+static void draw(uint64_t done, uint64_t total)
+{
     unsigned filled;
 
     done = done < total ? done : total;
@@ -74,10 +83,8 @@ static void draw(uint64_t done, uint64_t total)
         fprintf(stderr, "[%s", cli_style(stderr, CLI_GREEN));
         for (unsigned i = 0; i < BAR; i++)
             fputc(i < filled ? '#' : ' ', stderr);
-        fprintf(stderr, "%s] %3u %%, ", cli_style(stderr, CLI_PLAIN),
-                (unsigned)(100.0 * (double)done / (double)total));
-        print_seconds(milliseconds / 1000);
-        print_rest(done, total, milliseconds);
+        fprintf(stderr, "%s] ", cli_style(stderr, CLI_PLAIN));
+        print_times(done, total);
     } else {
         fprintf(stderr, "%llu", (unsigned long long)done);
     }
@@ -93,20 +100,30 @@ static bool is_same_step(const char *step)
     return name == strcspn(bar.step, ":") && strncmp(step, bar.step, name) == 0;
 }
 
-static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
+/* bar.lock is held; whether the step is another than before */
+static bool take_step(const char *name, uint64_t now, uint64_t done)
 {
-    uint64_t now = now_ms();
     char step[sizeof(bar.step)];
+    bool is_new;
 
-    (void)arg;
     muc_visible(name, step, sizeof(step));
-    pthread_mutex_lock(&bar.lock);
-    if (!is_same_step(step)) {
+    is_new = !is_same_step(step);
+    if (is_new) {
         wipe();
         bar.started_ms = now;
         bar.first = done;
     }
     memcpy(bar.step, step, sizeof(step));
+    return is_new;
+}
+
+static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
+{
+    uint64_t now = now_ms();
+
+    (void)arg;
+    pthread_mutex_lock(&bar.lock);
+    take_step(name, now, done);
     if (now - bar.started_ms >= FIRST_MS && now - bar.drawn_ms >= AGAIN_MS) {
         draw(done, total);
         bar.drawn_ms = now;
@@ -116,10 +133,28 @@ static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
     pthread_mutex_unlock(&bar.lock);
 }
 
-void cli_show_progress(muc_context *ctx)
+/* in a log: a line at a step's begin and end, and now and then */
+static void progress_lines(void *arg, const char *name, uint64_t done, uint64_t total)
+{
+    uint64_t now = now_ms();
+
+    (void)arg;
+    pthread_mutex_lock(&bar.lock);
+    if (take_step(name, now, done) || done >= total || now - bar.drawn_ms >= LINE_MS) {
+        fprintf(stderr, "%s ", bar.step);
+        print_times(done, total ? total : 1);
+        fputc('\n', stderr);
+        bar.drawn_ms = now;
+    }
+    pthread_mutex_unlock(&bar.lock);
+}
+
+void cli_show_progress(muc_context *ctx, bool asked)
 {
     if (cli_is_terminal(stderr))
         muc_context_set_progress(ctx, progress, NULL);
+    else if (asked)
+        muc_context_set_progress(ctx, progress_lines, NULL);
 }
 
 void cli_end_progress(void)

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -404,11 +405,23 @@ static muc_status alone(muc_sweep_work *w, work_fn *function, uint32_t point)
     return status;
 }
 
+/* `more` of `total` are done, too */
+static void tell_progress(muc_sweep_work *w, const char *what, uint32_t more, uint32_t total)
+{
+    unsigned done = atomic_fetch_add(&w->done, more) + more;
+    char line[64];
+
+    snprintf(line, sizeof(line), "%s: %u of %u", what, done, total);
+    muc_progress(w->ctx, line, done, total);
+}
+
 static muc_status program_body(void *arg, size_t i)
 {
     muc_sweep_work *w = arg;
 
-    return alone(w, make_program, w->programs[i]);
+    MUC_TRY(alone(w, make_program, w->programs[i]));
+    tell_progress(w, "programs", 1, w->program_count);
+    return MUC_OK;
 }
 
 static muc_status point_body(void *arg, size_t i)
@@ -416,7 +429,11 @@ static muc_status point_body(void *arg, size_t i)
     muc_sweep_work *w = arg;
     uint32_t point = w->first + (uint32_t)i;
 
-    return w->rows[point] ? MUC_OK : alone(w, make_point, point);
+    if (w->rows[point])
+        return MUC_OK;
+    MUC_TRY(alone(w, make_point, point));
+    tell_progress(w, "points", 1, w->end - w->first);
+    return MUC_OK;
 }
 
 /* machines that differ in their energies alone have one program */
@@ -432,6 +449,8 @@ static bool has_program(const muc_sweep_work *w, uint32_t point)
 
 muc_status muc_sweep_go_on(muc_sweep_work *w, uint32_t first, uint32_t end)
 {
+    uint32_t there = 0;
+
     w->first = first;
     w->end = end;
     w->program_count = 0;
@@ -439,10 +458,16 @@ muc_status muc_sweep_go_on(muc_sweep_work *w, uint32_t first, uint32_t end)
     for (uint32_t point = first; point < end; point++) {
         uint32_t program = point / w->per_program * w->per_program;
 
+        there += w->rows[point] != NULL;
         if (!w->rows[point] && !has_program(w, program))
             w->programs[w->program_count++] = program;
     }
+    atomic_store(&w->done, 0);
+    if (w->program_count)
+        tell_progress(w, "programs", 0, w->program_count);
     MUC_TRY(muc_parallel_for(w->ctx, w->program_count, program_body, w));
+    atomic_store(&w->done, 0);
+    tell_progress(w, "points", there, end - first);
     return muc_parallel_for(w->ctx, end - first, point_body, w);
 }
 

@@ -9,6 +9,7 @@
 #define MUC_SWEEP_WORK_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 
 #include "driver/sweep/sweep_file.h"
 
@@ -24,6 +25,7 @@ typedef struct muc_sweep_work {
     uint32_t *programs;   /* whose points are wanted: their first point */
     uint32_t program_count;
     uint32_t first, end; /* points that are wanted */
+    atomic_uint done;    /* programs, then points, of those that are wanted */
     json_t **rows;       /* [points]: NULL where there is no result */
 } muc_sweep_work;
 

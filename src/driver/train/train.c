@@ -399,12 +399,10 @@ static muc_status measure(job *j, double *loss)
 
 static void show(const job *j, const muc_train_row *row)
 {
-    uint64_t done = row->step - j->first_step, left = j->options.steps - row->step;
-    unsigned seconds = (unsigned)(row->seconds / (double)done * (double)left);
     char line[128];
 
-    snprintf(line, sizeof(line), "training: loss %.4f, %.0f tokens/s, %u:%02u:%02u left", row->loss,
-             (double)j->tokens / row->seconds, seconds / 3600, seconds / 60 % 60, seconds % 60);
+    snprintf(line, sizeof(line), "training: loss %.4f, %.0f tokens/s", row->loss,
+             (double)j->tokens / row->seconds);
     muc_progress(j->ctx, line, row->step, j->options.steps);
 }
 
